@@ -1,0 +1,11 @@
+add_library(isthmus_flags INTERFACE)
+target_compile_options(isthmus_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor
+                       $<$<BOOL:${ISTHMUS_WERROR}>:-Werror>)
+target_include_directories(isthmus_flags INTERFACE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
+if(ISTHMUS_SANITIZE STREQUAL "address+undefined")
+  target_compile_options(isthmus_flags INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(isthmus_flags INTERFACE -fsanitize=address,undefined)
+elseif(ISTHMUS_SANITIZE STREQUAL "thread")
+  target_compile_options(isthmus_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
+  target_link_options(isthmus_flags INTERFACE -fsanitize=thread)
+endif()

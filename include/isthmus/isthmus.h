@@ -1,0 +1,219 @@
+/* Isthmus, C interface: messages between ranks whose buffers live in host, CUDA or OpenCL memory.
+ *
+ * Who calls this : applications, from C or C++; every other face is built on it.
+ * Threads        : every call may be made from any thread at any time. A request is waited for by one thread at a time.
+ * Ownership      : handles are tokens, never dereferenced by the caller; a released or foreign handle is an error, not a crash.
+ *                  A buffer belongs to the library from the call that names it until that operation completes.
+ * Streams        : work pending in the stream or queue that a buffer names is waited for by the library, on the device
+ *                  where it can be. When a receive has completed, its bytes are visible to later work of any stream.
+ * Errors         : every call returns an ist_code; ist_error_text() tells the rest. The library never ends the process.
+ */
+#ifndef ISTHMUS_ISTHMUS_H
+#define ISTHMUS_ISTHMUS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#error "Isthmus runs on Linux"
+#endif
+#define IST_API __attribute__((visibility("default")))
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define IST_VERSION_MAJOR 0
+#define IST_VERSION_MINOR 1
+#define IST_VERSION_PATCH 0
+
+/* Result of every call. The values never change; new ones are added at the end. */
+typedef enum ist_code {
+  IST_OK = 0,
+  IST_ERR_ARGUMENT = 1,      /* a value that no call could accept: null with count > 0, negative count, bad tag */
+  IST_ERR_RANK = 2,          /* rank outside the communicator */
+  IST_ERR_HANDLE = 3,        /* released, never created, or of another type */
+  IST_ERR_TRUNCATE = 4,      /* the message is longer than the receive; the first bytes were delivered */
+  IST_ERR_OVERFLOW = 5,      /* count times size of the type does not fit */
+  IST_ERR_KIND = 6,          /* the memory kind is unknown or not available on this machine */
+  IST_ERR_MEMORY = 7,        /* no memory of the wanted kind */
+  IST_ERR_DEVICE = 8,        /* a driver or runtime refused an operation */
+  IST_ERR_PEER_DEAD = 9,     /* a rank of this world died; the text names it */
+  IST_ERR_PEER_LEFT = 10,    /* the rank destroyed its world before this operation could complete */
+  IST_ERR_UNREACHABLE = 11,  /* no path connects the two ranks */
+  IST_ERR_BOOT = 12,         /* the ranks could not find each other */
+  IST_ERR_SETTING = 13,      /* an ISTHMUS_ variable holds a value that cannot be read */
+  IST_ERR_SYSTEM = 14,       /* a system call failed */
+  IST_ERR_PENDING = 15,      /* the operation has not completed */
+  IST_ERR_IN_STATUS = 16,    /* ist_waitall: at least one status holds an error */
+  IST_ERR_INTERNAL = 17      /* a defect of the library: please report */
+} ist_code;
+
+/* Kinds of memory a buffer can live in. */
+typedef enum ist_kind {
+  IST_KIND_AUTO = 0, /* ask the drivers once per allocation */
+  IST_KIND_HOST = 1,
+  IST_KIND_CUDA = 2,
+  IST_KIND_OPENCL = 3,
+  IST_KIND_GL = 4 /* reserved */
+} ist_kind;
+
+typedef enum ist_type {
+  IST_BYTE = 0,
+  IST_CHAR = 1,
+  IST_INT8 = 2,
+  IST_UINT8 = 3,
+  IST_INT16 = 4,
+  IST_UINT16 = 5,
+  IST_INT32 = 6,
+  IST_UINT32 = 7,
+  IST_INT64 = 8,
+  IST_UINT64 = 9,
+  IST_FLOAT = 10,
+  IST_DOUBLE = 11,
+  IST_INT = 12,
+  IST_LONG = 13,
+  IST_SHORT = 14,
+  IST_UNSIGNED = 15,
+  IST_UNSIGNED_LONG = 16,
+  IST_LONG_LONG = 17
+} ist_type;
+
+#define IST_ANY_SOURCE (-1)
+#define IST_ANY_TAG (-1)
+#define IST_PROC_NULL (-2) /* a send to or receive from it completes at once and moves nothing */
+#define IST_TAG_MAX 2147483647
+
+/* A place in some memory, passed by value. Frozen at 64 bytes. */
+typedef struct ist_buffer {
+  uint32_t kind;   /* ist_kind */
+  int32_t device;  /* device ordinal of the kind; -1: the one the object belongs to */
+  uint64_t object; /* host address, CUdeviceptr, or cl_mem */
+  uint64_t offset; /* bytes from the start of the object */
+  uint64_t queue;  /* CUstream (0 is the legacy default stream) or cl_command_queue; unused for host */
+  uint32_t flags;  /* 0 */
+  int32_t level;   /* reserved for textures: mip level */
+  int32_t rect[4]; /* reserved for textures: x, y, width, height */
+  uint32_t format; /* reserved for textures: external format */
+  uint32_t reserved;
+} ist_buffer;
+
+/* What a completed operation has to say. */
+typedef struct ist_status {
+  int32_t source; /* rank of the sender in the communicator */
+  int32_t tag;
+  int32_t code;    /* ist_code of this operation */
+  int32_t carrier; /* ist_carrier: how the bytes travelled */
+  int64_t bytes;   /* bytes delivered */
+} ist_status;
+#define IST_STATUS_IGNORE ((ist_status*)0)
+#define IST_STATUSES_IGNORE ((ist_status*)0)
+
+typedef enum ist_carrier {
+  IST_CARRIER_NONE = 0,
+  IST_CARRIER_SLOT = 1,  /* inside the envelope's slot of the pair */
+  IST_CARRIER_CELL = 2,  /* one page-locked cell of the shared queue */
+  IST_CARRIER_RING = 3,  /* the pair's pipelined ring of page-locked slots */
+  IST_CARRIER_DIRECT = 4 /* one copy, source to destination */
+} ist_carrier;
+
+typedef struct ist_world_handle* ist_world;
+typedef struct ist_comm_handle* ist_comm;
+typedef struct ist_request_handle* ist_request;
+#define IST_WORLD_NULL ((ist_world)0)
+#define IST_COMM_NULL ((ist_comm)0)
+#define IST_REQUEST_NULL ((ist_request)0)
+
+/* ---- errors ---- */
+
+/* Text of the last error of the calling thread: what was asked, what was found, what to do. Valid until the thread's next
+ * failing call. Never null. */
+IST_API const char* ist_error_text(void);
+/* "IST_ERR_TRUNCATE" and so on; "unknown code" for anything else. */
+IST_API const char* ist_code_name(int code);
+/* "slot", "cell", "ring", "direct" or "none". */
+IST_API const char* ist_carrier_name(int carrier);
+/* "0.1.0" */
+IST_API const char* ist_version(void);
+
+/* ---- world ---- */
+
+/* Joins the other processes of the job and returns the world of all of them. Collective. Where the program was started by
+ * `isthmus run`, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set, the job is theirs; otherwise a world of one.
+ * Worlds are independent: several may exist at once, and one may be created after another was destroyed; all processes
+ * create them in the same order. */
+IST_API int ist_world_create(ist_world* world);
+/* Leaves the world and releases it, its communicator and its requests; sets *world to IST_WORLD_NULL. Not collective: sends
+ * already started are handed over first; peers that still wait for a message of this rank get IST_ERR_PEER_LEFT. */
+IST_API int ist_world_destroy(ist_world* world);
+/* The communicator of all ranks; owned by the world. */
+IST_API int ist_world_comm(ist_world world, ist_comm* comm);
+IST_API int ist_comm_rank(ist_comm comm, int* rank);
+IST_API int ist_comm_size(ist_comm comm, int* size);
+/* Rank among, and number of, the ranks of this communicator on this host: what one needs to choose a device. */
+IST_API int ist_comm_local_rank(ist_comm comm, int* rank);
+IST_API int ist_comm_local_size(ist_comm comm, int* size);
+
+/* ---- messages: MPI's words, order and meaning ---- */
+
+IST_API int ist_send(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm);
+IST_API int ist_recv(ist_buffer buffer, int64_t count, ist_type type, int source, int tag, ist_comm comm, ist_status* status);
+IST_API int ist_sendrecv(ist_buffer send_buffer, int64_t send_count, ist_type send_type, int dest, int send_tag,
+                         ist_buffer recv_buffer, int64_t recv_count, ist_type recv_type, int source, int recv_tag,
+                         ist_comm comm, ist_status* status);
+IST_API int ist_isend(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm, ist_request* request);
+IST_API int ist_irecv(ist_buffer buffer, int64_t count, ist_type type, int source, int tag, ist_comm comm,
+                      ist_request* request);
+/* On completion the request is released and *request becomes IST_REQUEST_NULL. The null request is complete. */
+IST_API int ist_test(ist_request* request, int* completed, ist_status* status);
+IST_API int ist_wait(ist_request* request, ist_status* status);
+/* Waits for all, also when some fail; then returns IST_ERR_IN_STATUS and each status has its code. */
+IST_API int ist_waitall(int count, ist_request* requests, ist_status* statuses);
+IST_API int ist_barrier(ist_comm comm);
+
+/* Bytes of one element; 0 for an unknown type. */
+IST_API size_t ist_type_size(ist_type type);
+
+/* ---- memory of any kind ---- */
+
+/* Is the kind usable in this world? *count: number of its devices (1 for host). */
+IST_API int ist_kind_devices(ist_world world, ist_kind kind, int* count);
+/* Allocates `bytes` of a kind on a device; the buffer's queue is one the library owns. Host memory is page-aligned. */
+IST_API int ist_memory_alloc(ist_world world, ist_kind kind, int device, size_t bytes, ist_buffer* buffer);
+/* Releases what ist_memory_alloc gave; nothing may be in flight on it. */
+IST_API int ist_memory_free(ist_world world, ist_buffer buffer);
+/* Copies between two buffers of this process, any kinds, and returns when the bytes have arrived. */
+IST_API int ist_memory_copy(ist_world world, ist_buffer to, ist_buffer from, size_t bytes);
+
+/* ---- buffers ---- */
+
+static inline ist_buffer ist_make_buffer(uint32_t kind, uint64_t object, uint64_t offset, uint64_t queue) {
+  const ist_buffer buffer = {kind, -1, object, offset, queue, 0, 0, {0, 0, 0, 0}, 0, 0};
+  return buffer;
+}
+/* Host memory, pageable or page-locked. */
+static inline ist_buffer ist_host(const void* address) {
+  return ist_make_buffer(IST_KIND_HOST, (uint64_t)(uintptr_t)address, 0, 0);
+}
+/* CUDA device or managed memory; `stream` (a CUstream or cudaStream_t) holds the work that produces or still reads it. */
+static inline ist_buffer ist_cuda(const void* address, void* stream) {
+  return ist_make_buffer(IST_KIND_CUDA, (uint64_t)(uintptr_t)address, 0, (uint64_t)(uintptr_t)stream);
+}
+/* An OpenCL buffer (cl_mem) from byte `offset` on; `queue` (cl_command_queue) holds its pending work. */
+static inline ist_buffer ist_opencl(void* mem, size_t offset, void* queue) {
+  return ist_make_buffer(IST_KIND_OPENCL, (uint64_t)(uintptr_t)mem, offset, (uint64_t)(uintptr_t)queue);
+}
+/* Any address: the drivers are asked whose it is. A device address is taken to be in use by the legacy default stream. */
+static inline ist_buffer ist_auto(const void* address) {
+  return ist_make_buffer(IST_KIND_AUTO, (uint64_t)(uintptr_t)address, 0, 0);
+}
+/* The same memory, `bytes` further on. */
+static inline ist_buffer ist_buffer_at(ist_buffer buffer, size_t bytes) {
+  buffer.offset += bytes;
+  return buffer;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

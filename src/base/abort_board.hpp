@@ -1,0 +1,49 @@
+// Which ranks are gone: written by the world's watcher thread, looked at by every wait.
+//
+// Who calls this : boot/watcher writes; request/progress and paths read; kernels later read the same words.
+// Threads        : one writer, any readers.
+// Ownership      : the world owns it; it outlives the watcher.
+// Errors         : none.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "base/units.hpp"
+
+namespace ist {
+
+class AbortBoard {
+ public:
+  enum class Fate : std::uint32_t { present = 0, left = 1, dead = 2 };
+
+  explicit AbortBoard(int ranks) : fates_(static_cast<std::size_t>(ranks)) {}
+
+  // A rank that was seen leaving stays `left`; death never turns into anything else.
+  void mark(Rank rank, Fate fate) {
+    auto& word = fates_[static_cast<std::size_t>(rank.value)];
+    auto seen = word.load(std::memory_order_relaxed);
+    if (seen != static_cast<std::uint32_t>(Fate::present)) return;
+    word.store(static_cast<std::uint32_t>(fate), std::memory_order_release);
+    if (fate == Fate::dead) {
+      int none = -1;
+      first_dead_.compare_exchange_strong(none, rank.value, std::memory_order_acq_rel);
+    }
+    changes_.fetch_add(1, std::memory_order_acq_rel);
+  }
+  Fate fate(Rank rank) const {
+    return static_cast<Fate>(fates_[static_cast<std::size_t>(rank.value)].load(std::memory_order_acquire));
+  }
+  // Grows with each mark: one load tells a wait whether anything happened.
+  std::uint32_t changes() const { return changes_.load(std::memory_order_acquire); }
+  // The first rank that died, or -1.
+  Rank first_dead() const { return Rank{first_dead_.load(std::memory_order_acquire)}; }
+
+ private:
+  std::vector<std::atomic<std::uint32_t>> fates_;
+  std::atomic<std::uint32_t> changes_{0};
+  std::atomic<int> first_dead_{-1};
+};
+
+}  // namespace ist

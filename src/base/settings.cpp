@@ -1,0 +1,155 @@
+#include "base/settings.hpp"
+
+#include <charconv>
+#include <cstdlib>
+#include <functional>
+
+#include "base/log.hpp"
+
+namespace ist {
+namespace {
+
+// One row of the table: how a setting is named, read, printed and explained.
+struct Row {
+  std::string_view name;
+  std::string_view variable;
+  std::string_view type;
+  std::string_view expected;
+  std::string_view help;
+  std::function<bool(Settings&, std::string_view)> read;
+  std::function<std::string(const Settings&)> print;
+};
+
+std::optional<std::uint64_t> read_count(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// "65536", "64KiB", "2MiB", "1GiB"; also with K, M, G alone.
+std::optional<std::uint64_t> read_bytes(std::string_view text) {
+  unsigned shift = 0;
+  for (const auto& [suffix, bits] : {std::pair{"KiB", 10U}, {"MiB", 20U}, {"GiB", 30U}, {"K", 10U}, {"M", 20U}, {"G", 30U}}) {
+    if (!text.ends_with(suffix)) continue;
+    text.remove_suffix(std::string_view{suffix}.size());
+    shift = bits;
+    break;
+  }
+  const auto number = read_count(text);
+  if (!number || (*number << shift) >> shift != *number) return std::nullopt;
+  return *number << shift;
+}
+
+std::string print_bytes(std::uint64_t value) {
+  for (const auto& [bits, suffix] : {std::pair{30U, "GiB"}, {20U, "MiB"}, {10U, "KiB"}})
+    if (value != 0 && value % (std::uint64_t{1} << bits) == 0) return std::to_string(value >> bits) + suffix;
+  return std::to_string(value);
+}
+
+Row bytes_row(std::string_view name, std::string_view variable, Bytes Settings::*member, std::uint64_t least,
+              std::uint64_t most, std::string_view help) {
+  return {name, variable, "bytes", "a size such as 65536, 64KiB or 2MiB", help,
+          [=](Settings& settings, std::string_view text) {
+            const auto value = read_bytes(text);
+            if (!value || *value < least || *value > most) return false;
+            settings.*member = Bytes{*value};
+            return true;
+          },
+          [=](const Settings& settings) { return print_bytes((settings.*member).value); }};
+}
+
+Row count_row(std::string_view name, std::string_view variable, std::uint64_t Settings::*member, std::uint64_t least,
+              std::uint64_t most, std::string_view help) {
+  return {name, variable, "count", "a whole number in range", help,
+          [=](Settings& settings, std::string_view text) {
+            const auto value = read_count(text);
+            if (!value || *value < least || *value > most) return false;
+            settings.*member = *value;
+            return true;
+          },
+          [=](const Settings& settings) { return std::to_string(settings.*member); }};
+}
+
+bool one_of(std::string_view text, std::initializer_list<std::string_view> words) {
+  for (auto word : words)
+    if (text == word) return true;
+  return false;
+}
+
+const std::vector<Row>& table() {
+  static const std::vector<Row> rows{
+      {"log", "ISTHMUS_LOG", "word", "trace, debug, info, warning, error or off", "least severe lines that are printed",
+       [](Settings& s, std::string_view text) {
+         s.log = text;
+         return one_of(text, {"trace", "debug", "info", "warning", "error", "off"});
+       },
+       [](const Settings& s) { return s.log; }},
+      {"kinds", "ISTHMUS_KINDS", "word", "all, or a comma-separated list of host, cuda, opencl",
+       "memory kinds to load; host is always there",
+       [](Settings& s, std::string_view text) {
+         s.kinds = text;
+         while (!text.empty()) {
+           const auto comma = text.find(',');
+           if (!one_of(text.substr(0, comma), {"all", "host", "cuda", "opencl"})) return false;
+           text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
+         }
+         return !s.kinds.empty();
+       },
+       [](const Settings& s) { return s.kinds; }},
+      bytes_row("eager_limit", "ISTHMUS_EAGER_LIMIT", &Settings::eager_limit, 0, 1 << 20,
+                "largest message sent before its receive is known; also the size of a cell (0 to 1MiB)"),
+      count_row("cells", "ISTHMUS_CELLS", &Settings::cells, 4, 4096, "cells each rank owns for its outgoing messages (4 to 4096)"),
+      count_row("ring_slots", "ISTHMUS_RING_SLOTS", &Settings::ring_slots, 2, 64, "slots of a pair's pipelined ring (2 to 64)"),
+      bytes_row("ring_slot_device", "ISTHMUS_RING_SLOT_DEVICE", &Settings::ring_slot_device, 4096, 16 << 20,
+                "bytes moved per slot where a device is on either side (4KiB to 16MiB)"),
+      bytes_row("ring_slot_host", "ISTHMUS_RING_SLOT_HOST", &Settings::ring_slot_host, 4096, 16 << 20,
+                "bytes moved per slot between two host buffers (4KiB to 16MiB)"),
+      count_row("ring_in_flight", "ISTHMUS_RING_IN_FLIGHT", &Settings::ring_in_flight, 1, 64,
+                "device copies a rank keeps running in one ring (1 to 64)"),
+      bytes_row("pinned_pool_limit", "ISTHMUS_PINNED_POOL_LIMIT", &Settings::pinned_pool_limit, 1 << 20, std::uint64_t{1} << 40,
+                "most page-locked staging memory a world holds (1MiB or more)"),
+      {"boot_timeout", "ISTHMUS_BOOT_TIMEOUT", "seconds", "a number of seconds above 0",
+       "how long to wait for the other ranks at start",
+       [](Settings& s, std::string_view text) {
+         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), s.boot_timeout);
+         return error == std::errc{} && end == text.data() + text.size() && s.boot_timeout > 0;
+       },
+       [](const Settings& s) {
+         std::string text = std::to_string(s.boot_timeout);
+         return text.substr(0, text.find('.') + 2);
+       }},
+      {"wait", "ISTHMUS_WAIT", "word", "auto, spin or sleep",
+       "what a wait does: spin, sleep soon, or choose by whether ranks outnumber processors",
+       [](Settings& s, std::string_view text) {
+         s.wait = text;
+         return one_of(text, {"auto", "spin", "sleep"});
+       },
+       [](const Settings& s) { return s.wait; }},
+  };
+  return rows;
+}
+
+}  // namespace
+
+Result<Settings> Settings::read() {
+  Settings settings;
+  for (const Row& row : table()) {
+    const char* text = std::getenv(std::string{row.variable}.c_str());
+    if (!text) continue;
+    if (!row.read(settings, text))
+      return Status{IST_ERR_SETTING, std::string{row.variable} + "=\"" + text + "\" cannot be used: expected " +
+                                         std::string{row.expected} + " (" + std::string{row.help} + ")"};
+  }
+  return settings;
+}
+
+std::vector<SettingRow> describe(const Settings& settings) {
+  std::vector<SettingRow> rows;
+  const Settings defaults;
+  for (const Row& row : table())
+    rows.push_back({row.name, row.variable, row.type, row.print(defaults), row.print(settings), row.help});
+  return rows;
+}
+
+}  // namespace ist

@@ -1,0 +1,42 @@
+// What processes write for each other to read. Sizes are frozen by static_asserts: ranks of one job must agree.
+//
+// Who calls this : path/ carries envelopes, match/ and protocol/ read them.
+// Threads        : values.
+// Ownership      : none.
+// Errors         : none.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace ist {
+
+enum class EnvelopeType : std::uint8_t {
+  eager = 1,     // the bytes come with the envelope
+  announce = 2,  // a message waits at the sender; the bytes follow once the receiver has cleared it
+  clear = 3      // receiver to sender: send `bytes` bytes of operation `sender_op` to operation `receiver_op`
+};
+
+// One per message in the pair's ordered queue, whatever carries the bytes; and one per clearance, outside that order.
+struct Envelope {
+  std::uint32_t sequence = 0;     // position among the pair's messages; unused in clear
+  std::uint32_t context = 0;      // communicator
+  std::int32_t tag = 0;
+  EnvelopeType type = EnvelopeType::eager;
+  std::uint8_t kind = 0;          // KindId of the writer's buffer
+  std::uint16_t unused = 0;
+  std::uint64_t bytes = 0;        // length of the message
+  std::uint32_t sender_op = 0;    // announce and clear
+  std::uint32_t receiver_op = 0;  // clear
+};
+static_assert(sizeof(Envelope) == 32 && std::is_trivially_copyable_v<Envelope>);
+
+// Says where the bytes of one ring slot belong.
+struct SlotHeader {
+  std::uint32_t receiver_op = 0;
+  std::uint32_t bytes = 0;
+  std::uint64_t offset = 0;  // from the start of the message
+};
+static_assert(sizeof(SlotHeader) == 16 && std::is_trivially_copyable_v<SlotHeader>);
+
+}  // namespace ist

@@ -1,0 +1,35 @@
+// Who is where: rank, size, and one collective exchange of blobs.
+//
+// Who calls this : face/message/world at start. Who implements it: launcher_boot, environment_boot, alone_boot.
+// Threads        : one at a time; worlds of one process are created one after another.
+// Ownership      : a Boot owns its connection, except the launcher's socket, which belongs to the process and serves
+//                  every world it creates.
+// Errors         : IST_ERR_BOOT naming the ranks that did not come, the address tried and the time waited.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/settings.hpp"
+#include "base/status.hpp"
+#include "base/units.hpp"
+
+namespace ist {
+
+class Boot {
+ public:
+  virtual ~Boot() = default;
+  virtual std::string_view name() const = 0;  // "launcher", "environment", "alone"
+  virtual Rank rank() const = 0;
+  virtual int size() const = 0;
+  // Every rank gives a blob; every rank gets all of them, by rank. Collective, in the same order everywhere.
+  virtual Result<std::vector<std::string>> all_gather(const std::string& mine) = 0;
+};
+
+// Chooses by what the environment holds: ISTHMUS_BOOT_FD (set by `isthmus run`), else RANK and WORLD_SIZE with MASTER_ADDR
+// and MASTER_PORT, else a world of one.
+Result<std::unique_ptr<Boot>> join_job(const Settings& settings);
+
+}  // namespace ist

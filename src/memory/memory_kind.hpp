@@ -1,0 +1,116 @@
+// What a kind of memory can do. Each kind is one folder and one line in kinds.cpp.
+//
+// Who calls this : transfer, pinned pool, protocols, face (allocation). Who implements it: host/, cuda/, opencl/.
+// Threads        : every call from any thread.
+// Ownership      : allocate gives memory that release takes back; pieces are views.
+// Errors         : returned; they name the driver call, its own error text, and the piece.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/status.hpp"
+#include "base/units.hpp"
+#include "memory/piece.hpp"
+
+namespace ist {
+
+class MemoryKind;
+
+// The promise that a copy, or work in a user's queue, will have finished. Move-only; an empty ticket has finished already.
+// Dropping an unfinished one is allowed: the kind cleans up when the work is done.
+class Ticket {
+ public:
+  Ticket() = default;
+  Ticket(MemoryKind* kind, std::uint64_t id) : kind_(kind), id_(id) {}
+  Ticket(Ticket&& other) noexcept : kind_(std::exchange(other.kind_, nullptr)), id_(std::exchange(other.id_, 0)) {}
+  Ticket& operator=(Ticket&& other) noexcept;
+  ~Ticket();
+  bool empty() const { return kind_ == nullptr; }
+  MemoryKind* kind() const { return kind_; }
+  std::uint64_t id() const { return id_; }
+  // Gives up the promise without telling the kind; for kinds, when the work has finished.
+  void forget() { kind_ = nullptr, id_ = 0; }
+
+ private:
+  MemoryKind* kind_ = nullptr;
+  std::uint64_t id_ = 0;
+};
+
+// What an allocation is. Only some classes can later be opened by another process.
+enum class MemoryClass : std::uint8_t {
+  pageable,    // host, unknown to any driver
+  pinned,      // host, allocated page-locked by the driver
+  registered,  // host, page-locked after the fact
+  device,      // cudaMalloc, cl_mem
+  vmm,         // cuMemCreate + cuMemMap
+  pool,        // cudaMallocAsync
+  managed      // migrates
+};
+std::string_view name_of(MemoryClass memory_class);
+
+struct Recognised {
+  KindId kind = KindId::host;
+  std::int32_t device = -1;
+  MemoryClass memory_class = MemoryClass::pageable;
+  std::uint64_t buffer_id = 0;  // the driver's own id of the allocation, never re-used; 0 where there is none
+};
+
+struct DeviceInfo {
+  int ordinal = 0;
+  std::string name;
+  std::string uuid;      // empty where the kind has none
+  Bytes memory;
+  std::string detail;    // driver or platform version
+};
+
+// Page-locks host memory for this kind's devices. Used for the library's own memory only, never for a user's.
+class Pins {
+ public:
+  virtual ~Pins() = default;
+  virtual Status pin(void* address, Bytes size) = 0;
+  virtual void unpin(void* address) = 0;
+};
+
+// Knows the user's streams or queues.
+class Streams {
+ public:
+  virtual ~Streams() = default;
+  // Finished when the work that the piece's queue holds now has finished; empty if the queue is idle. Does not block.
+  virtual Result<Ticket> ready(const Piece& piece) = 0;
+};
+
+class MemoryKind {
+ public:
+  virtual ~MemoryKind() = default;
+  virtual KindId id() const = 0;
+  virtual std::string_view name() const = 0;
+  virtual const std::vector<DeviceInfo>& devices() const = 0;
+  // True if copy() takes this pair directly; one side is this kind. Host is direct with everything.
+  virtual bool copies(KindId to, KindId from) const = 0;
+  // Whose address this is, if this kind's. Kinds without addresses always answer no.
+  virtual std::optional<Recognised> recognise(const void* address) = 0;
+  // Checks that the object is of this kind, fills in device, and refuses what it cannot use (released cl_mem,
+  // offset past the end, stream of another context) with a clear error. Cheap; called once per operation.
+  virtual Status check(Piece& piece) = 0;
+  virtual Result<Piece> allocate(int device, Bytes size) = 0;
+  virtual Status release(const Piece& piece) = 0;
+  // Starts a copy of to.size == from.size bytes that begins, on the device, after `after` has finished; `after` may be of
+  // this kind or empty (any other kind's must have finished). It does not wait for the pieces' queues: that is what
+  // ready() is for. Copies that are given the ticket of the one before run in order.
+  virtual Result<Ticket> copy(const Piece& to, const Piece& from, const Ticket& after) = 0;
+  // True once; afterwards the ticket is empty. An error of the device comes out here.
+  virtual Result<bool> finished(Ticket& ticket) = 0;
+  // A ticket was dropped unfinished.
+  virtual void drop(std::uint64_t id) = 0;
+
+  virtual Pins* pins() { return nullptr; }
+  virtual Streams* streams() { return nullptr; }
+};
+
+}  // namespace ist

@@ -1,0 +1,81 @@
+// What connects this process with others. Each path is one folder and one line in paths.cpp.
+//
+// Who calls this : request/progress takes arrivals; protocol/ posts and fills. Who implements it: self/, shm/.
+// Threads        : one thread at a time per world (the world's lock), except wake(), which any thread may call.
+// Ownership      : a Path owns its Links; arrivals and slots are views into the path's memory.
+// Errors         : returned where they can happen; posting never fails, it only finds no room.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "base/status.hpp"
+#include "base/units.hpp"
+#include "base/wire.hpp"
+#include "path/slot_ring.hpp"
+
+namespace ist {
+
+// One envelope that came in, with the bytes that came with it.
+struct Arrival {
+  Rank source;
+  Envelope envelope;
+  std::span<const std::byte> payload;  // slot: until the next call of next(); cell: until release()
+  bool in_cell = false;                // the payload is a cell and must be released
+  std::uint64_t cell = 0;              // the path's name for the cell
+};
+
+// A cell this process may fill: page-locked after lock_memory(), as large as cell_limit().
+struct Cell {
+  std::byte* data = nullptr;
+  std::uint64_t id = 0;
+};
+
+// The way to one peer.
+class Link {
+ public:
+  virtual ~Link() = default;
+  // Largest payload that post() takes, and that a cell holds. Ready at connect time, never changing.
+  Bytes slot_limit;
+  Bytes cell_limit;
+  // Copies envelope and payload into the pair's slots; false if there is no room now.
+  virtual bool post(const Envelope& envelope, std::span<const std::byte> payload) = 0;
+  // A free cell to fill, or none now. Exactly one of post_cell and return_cell follows.
+  virtual std::optional<Cell> take_cell() = 0;
+  virtual void post_cell(const Cell& cell, const Envelope& envelope, Bytes length) = 0;
+  virtual void return_cell(const Cell& cell) = 0;
+  // The ring to the peer, made on first use; null for a path without rings (the peer is this process).
+  virtual Result<SlotRingWriter*> outgoing() = 0;
+  // The ring from the peer; null until the peer has made it.
+  virtual Result<SlotRingReader*> incoming() = 0;
+  // True if the peer is this very process, so that pieces of both sides can be copied directly.
+  virtual bool same_process() const { return false; }
+};
+
+class Path {
+ public:
+  virtual ~Path() = default;
+  virtual std::string_view name() const = 0;
+  // Null if this path does not reach the peer.
+  virtual Link* link(Rank peer) = 0;
+  // The next envelope in arrival order; envelopes of one peer may overtake each other between slots and cells
+  // (match/ restores the order by sequence).
+  virtual std::optional<Arrival> next() = 0;
+  virtual void release(const Arrival& arrival) = 0;
+  // From now on devices copy into and out of this path's cells and rings: page-lock them. Idempotent.
+  virtual Status lock_memory() = 0;
+  // Sleeps until something may have arrived, wake() was called, or the time is over. May return early.
+  // A path that cannot sleep returns false at once.
+  virtual bool sleep(std::chrono::microseconds longest) = 0;
+  virtual void wake() = 0;
+  // Called when the world is being destroyed: peers read everything published before as arrived, everything after as never.
+  virtual void leave() = 0;
+  // Has that peer called leave()?
+  virtual bool has_left(Rank peer) const = 0;
+};
+
+}  // namespace ist

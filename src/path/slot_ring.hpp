@@ -1,0 +1,93 @@
+// A ring of page-locked slots between two processes; one writes, one reads.
+//
+// Who calls this : protocol/pipelined, once per large message and slot. Model: models/slot_ring.pml.
+// Threads        : one writer thread and one reader thread; no lock.
+// Ownership      : views of memory that the path maps; slots are views of the ring.
+// Errors         : none; a full or empty ring gives no slot.
+//
+// A slot may be filled while the copies of earlier ones are still running: `started` (private to the writer) runs ahead of
+// `published` (shared), and only published slots are seen by the reader. The reader in turn takes slots ahead of releasing
+// them: `taken` is private, `released` shared.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "base/units.hpp"
+#include "base/wire.hpp"
+
+namespace ist {
+
+// The shared part, at the start of the ring's memory; headers and slots follow at fixed places.
+struct SlotRingShared {
+  static constexpr std::uint32_t kMagic = 0x49537247;
+  alignas(128) std::uint32_t magic;
+  std::uint32_t slots;
+  std::uint64_t slot_bytes;
+  alignas(128) std::atomic<std::uint64_t> published;  // slots ever published
+  alignas(128) std::atomic<std::uint64_t> released;   // slots ever released
+};
+
+struct SlotRingLayout {
+  std::uint32_t slots = 0;
+  Bytes slot_bytes;
+  Bytes total() const;                 // of the whole ring, a multiple of the page size
+  Offset header(std::uint64_t n) const;
+  Offset slot(std::uint64_t n) const;  // page-aligned
+};
+
+struct Slot {
+  std::byte* data = nullptr;
+  Bytes capacity;
+};
+
+struct FullSlot {
+  const std::byte* data = nullptr;
+  SlotHeader header;
+};
+
+class SlotRingWriter {
+ public:
+  // Formats the memory; `ring_bell` is called after each publication.
+  SlotRingWriter(std::byte* memory, SlotRingLayout layout, std::function<void()> ring_bell);
+  // The next free slot; none if all are filled or being filled.
+  std::optional<Slot> start_next();
+  // The oldest started slot has its bytes: shows it to the reader.
+  void publish_oldest(const SlotHeader& header);
+  // Slots started and not yet published.
+  std::uint64_t pending() const { return started_ - published_; }
+  Bytes slot_bytes() const { return layout_.slot_bytes; }
+
+ private:
+  std::byte* memory_;
+  SlotRingLayout layout_;
+  SlotRingShared* shared_;
+  std::function<void()> ring_bell_;
+  std::uint64_t started_ = 0;
+  std::uint64_t published_ = 0;
+  std::uint64_t released_seen_ = 0;
+};
+
+class SlotRingReader {
+ public:
+  SlotRingReader(std::byte* memory, SlotRingLayout layout, std::function<void()> ring_bell);
+  // The next published slot not yet taken.
+  std::optional<FullSlot> take_next();
+  // The oldest taken slot has been read: gives it back to the writer.
+  void release_oldest();
+  std::uint64_t pending() const { return taken_ - released_; }
+
+ private:
+  std::byte* memory_;
+  SlotRingLayout layout_;
+  SlotRingShared* shared_;
+  std::function<void()> ring_bell_;
+  std::uint64_t taken_ = 0;
+  std::uint64_t released_ = 0;
+  std::uint64_t published_seen_ = 0;
+};
+
+}  // namespace ist
