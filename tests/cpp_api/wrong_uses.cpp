@@ -1,0 +1,87 @@
+// Uses of the C++ interface that must not compile, each beside its nearest right use.
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "isthmus/isthmus.hpp"
+
+namespace {
+
+using isthmus::Comm;
+
+template <class T>
+concept can_send = requires(const Comm& comm, T data) {
+  comm.send(std::forward<T>(data), 0, 1);
+};
+template <class T>
+concept can_recv = requires(const Comm& comm, T data) {
+  comm.recv(std::forward<T>(data), 0, 1);
+};
+template <class T>
+concept can_isend = requires(const Comm& comm, T data) {
+  comm.isend(std::forward<T>(data), 0, 1);
+};
+template <class T>
+concept can_irecv = requires(const Comm& comm, T data) {
+  comm.irecv(std::forward<T>(data), 0, 1);
+};
+
+struct Point {
+  float x, y;
+};
+
+// Objects whose bytes are not their value.
+static_assert(can_send<std::span<Point>>);
+static_assert(!can_send<std::span<std::string>>);
+static_assert(!can_send<std::vector<std::vector<int>>>);
+static_assert(!can_send<std::span<int*>>);
+static_assert(!can_send<std::span<std::string_view>>);
+static_assert(!can_send<std::vector<std::span<float>>>);
+static_assert(!can_recv<std::span<std::string>>);
+static_assert(!can_recv<std::span<const char*>>);
+
+// Receiving into what cannot be written.
+static_assert(can_recv<std::span<int>>);
+static_assert(!can_recv<std::span<const int>>);
+static_assert(can_recv<std::vector<int>&>);
+static_assert(!can_recv<const std::vector<int>&>);
+static_assert(!can_irecv<std::span<const double>>);
+static_assert(!can_irecv<const std::array<double, 3>&>);
+
+// Ranges without contiguous memory.
+static_assert(!can_send<std::vector<bool>>);
+
+// Starting an operation on a container that is gone when the call returns.
+static_assert(can_isend<std::vector<int>&>);
+static_assert(can_isend<std::span<const int>>);
+static_assert(!can_isend<std::vector<int>>);
+static_assert(can_irecv<std::span<int>>);
+static_assert(!can_irecv<std::vector<int>>);
+
+// A bare address says neither what it points to nor how much.
+static_assert(!can_send<int*>);
+static_assert(!can_recv<void*>);
+static_assert(can_send<int (&)[3]>);
+
+// Owners have one owner.
+static_assert(!std::is_copy_constructible_v<isthmus::World> && std::is_nothrow_move_constructible_v<isthmus::World>);
+static_assert(!std::is_copy_constructible_v<isthmus::Request> && std::is_nothrow_move_assignable_v<isthmus::Request>);
+static_assert(!std::is_copy_constructible_v<isthmus::Memory> && std::is_nothrow_move_assignable_v<isthmus::Memory>);
+static_assert(std::is_copy_constructible_v<Comm> && std::is_copy_constructible_v<isthmus::Buffer>);
+
+// A type that cannot travel has no C type.
+template <class T>
+concept has_type = requires {
+  isthmus::type_of<T>;
+};
+static_assert(!has_type<std::string> && !has_type<int*>);
+static_assert(isthmus::type_of<float> == IST_FLOAT && isthmus::type_of<double> == IST_DOUBLE);
+static_assert(isthmus::type_of<char> == IST_CHAR && isthmus::type_of<signed char> == IST_INT8);
+static_assert(isthmus::type_of<unsigned> == IST_UINT32 && isthmus::type_of<long> == IST_INT64);
+static_assert(isthmus::type_of<unsigned long long> == IST_UINT64 && isthmus::type_of<short> == IST_INT16);
+static_assert(isthmus::type_of<std::byte> == IST_BYTE && isthmus::type_of<bool> == IST_BYTE);
+static_assert(isthmus::type_of<Point> == IST_BYTE && isthmus::type_of<const float> == IST_FLOAT);
+
+}  // namespace
