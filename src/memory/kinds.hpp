@@ -1,12 +1,13 @@
 // The list of kinds of one world, loaded or with the reason why not.
 //
 // Who calls this : face/ makes one per world; `isthmus info` makes one without a world.
-// Threads        : read-only after load(); the kinds themselves take calls from any thread.
+// Threads        : any; read-only after load(), except for the note of which kinds have come into use.
 // Ownership      : owns the kinds; tickets and pieces must not outlive it.
 // Errors         : a kind that does not load is a line in missing(), not a failure.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,17 +36,29 @@ class Kinds {
   Recognised recognise(const void* address) const;
   // Turns what the user named into a checked piece of `size` bytes, its kind and device known.
   Result<Piece> resolve(const ist_buffer& buffer, Bytes size) const;
-  // The kind that copies between the two, or null if it takes two steps through host memory.
+  // The kind that copies between the two, or null if it takes two steps through host memory. Kinds alone do not always
+  // decide (two OpenCL contexts share nothing): with pieces at hand, ask with the pieces.
   MemoryKind* copier(KindId to, KindId from) const;
+  MemoryKind* copier(const Piece& to, const Piece& from) const;
   // Empty if the piece has no pending work.
   Result<Ticket> ready(const Piece& piece) const;
   // Copies start to end, staged where it must be, and waits for it. For set-up and tests, not for the message path.
   Status copy_and_wait(const Piece& to, const Piece& from) const;
 
+  // A kind is in use once a piece of it was resolved or copied. Memory is page-locked for kinds in use only: locking makes a
+  // driver context, which a program that never touches that kind must not pay for.
+  void mark_used(KindId id) const { used_.fetch_or(1U << static_cast<unsigned>(id), std::memory_order_relaxed); }
+  bool used(KindId id) const { return (used_.load(std::memory_order_relaxed) >> static_cast<unsigned>(id) & 1U) != 0; }
+
  private:
+  void add(std::string_view name, Result<std::unique_ptr<MemoryKind>> made);
+  Status absent(std::uint32_t kind) const;
+  Result<Piece> resolve_auto(const ist_buffer& buffer, Bytes size) const;
+
   std::vector<std::unique_ptr<MemoryKind>> kinds_;
   std::array<MemoryKind*, 8> by_id_{};
   std::vector<Missing> missing_;
+  mutable std::atomic<std::uint32_t> used_{0};  // one bit per KindId
 };
 
 }  // namespace ist

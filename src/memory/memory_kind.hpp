@@ -64,9 +64,9 @@ struct Recognised {
 struct DeviceInfo {
   int ordinal = 0;
   std::string name;
-  std::string uuid;      // empty where the kind has none
+  std::string uuid;  // empty where the kind has none
   Bytes memory;
-  std::string detail;    // driver or platform version
+  std::string detail;  // driver or platform version
 };
 
 // Page-locks host memory for this kind's devices. Used for the library's own memory only, never for a user's.
@@ -93,6 +93,8 @@ class MemoryKind {
   virtual const std::vector<DeviceInfo>& devices() const = 0;
   // True if copy() takes this pair directly; one side is this kind. Host is direct with everything.
   virtual bool copies(KindId to, KindId from) const = 0;
+  // The same for two pieces: a kind that cannot always copy within itself (OpenCL: between two contexts) says so here.
+  virtual bool reaches(const Piece& to, const Piece& from) const { return copies(to.kind, from.kind); }
   // Whose address this is, if this kind's. Kinds without addresses always answer no.
   virtual std::optional<Recognised> recognise(const void* address) = 0;
   // Checks that the object is of this kind, fills in device, and refuses what it cannot use (released cl_mem,
@@ -102,7 +104,7 @@ class MemoryKind {
   virtual Status release(const Piece& piece) = 0;
   // Starts a copy of to.size == from.size bytes that begins, on the device, after `after` has finished; `after` may be of
   // this kind or empty (any other kind's must have finished). It does not wait for the pieces' queues: that is what
-  // ready() is for. Copies that are given the ticket of the one before run in order.
+  // ready() is for. Copies that are given the ticket of the one before run in order, also when one of them has size 0.
   virtual Result<Ticket> copy(const Piece& to, const Piece& from, const Ticket& after) = 0;
   // True once; afterwards the ticket is empty. An error of the device comes out here.
   virtual Result<bool> finished(Ticket& ticket) = 0;

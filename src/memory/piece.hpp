@@ -18,11 +18,11 @@ enum class KindId : std::uint8_t { none = 0, host = IST_KIND_HOST, cuda = IST_KI
 
 struct Piece {
   KindId kind = KindId::host;
-  std::int32_t device = -1;   // ordinal of the kind; -1: the kind finds out from the object
-  std::uint64_t object = 0;   // host address, CUdeviceptr, cl_mem
-  Offset offset;              // from the start of the object
+  std::int32_t device = -1;  // ordinal of the kind; -1: the kind finds out from the object
+  std::uint64_t object = 0;  // host address, CUdeviceptr, cl_mem
+  Offset offset;             // from the start of the object
   Bytes size;
-  std::uint64_t queue = 0;    // the user's CUstream or cl_command_queue
+  std::uint64_t queue = 0;  // the user's CUstream or cl_command_queue
 
   // The same memory from `from` on, `length` bytes of it.
   Piece part(Offset from, Bytes length) const {

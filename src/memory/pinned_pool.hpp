@@ -2,8 +2,11 @@
 //
 // Who calls this : transfer (two-step copies), path/shm (to lock what it shares).
 // Threads        : any.
-// Ownership      : a Block returns itself to the pool; the pool outlives its blocks.
+// Ownership      : a Block returns itself to the pool; the pool outlives its blocks, the kinds outlive the pool.
 // Errors         : over the limit, or no memory: returned with requested, used and limit.
+//
+// Memory is locked for the kinds in use (Kinds::used) that can lock. A kind that comes into use later finds free blocks
+// locked for it when they are next taken; until then its copies of them are correct, only slower.
 #pragma once
 
 #include <map>
@@ -36,21 +39,47 @@ class PinnedPool {
 
   PinnedPool(const Kinds& kinds, Bytes limit) : kinds_(kinds), limit_(limit) {}
   ~PinnedPool();
-  // At least `size` bytes, page-aligned, locked for every kind that can lock. Sizes are rounded up to a power of two.
+  // At least `size` bytes, page-aligned, locked for every kind in use that can lock. Sizes are rounded up to a power of two.
   Result<Block> take(Bytes size);
-  // Locks memory the library already has (shared cells, rings) for every kind that can; unlock before unmapping.
+  // Takes a block back that a copy may still touch: it is free once the ticket has finished. Does not wait.
+  void retire(Block block, Ticket ticket);
+  // Locks memory the library already has (shared cells, rings) for every kind in use that can; unlock before unmapping.
+  // Calling it again locks for the kinds that have come into use since.
   Status lock(void* address, Bytes size);
   void unlock(void* address);
   // Bytes held, in use or waiting for re-use.
   Bytes held() const;
+  Bytes limit() const { return limit_; }
+  // What a block of `size` bytes counts against the limit.
+  static Bytes rounded(Bytes size);
 
  private:
+  struct Locked {
+    Bytes size;
+    std::uint32_t kinds = 0;  // one bit per KindId for which the memory is locked
+  };
+  struct Retired {
+    Block block;
+    Ticket ticket;
+  };
   void give_back(std::byte* data, Bytes size);
+  void collect();
+  Status lock_for_used(std::byte* address, Locked& locked);
+  void unlock_all(std::byte* address, const Locked& locked);
+  std::byte* take_free(Bytes size);
+  Result<std::byte*> make_block(Bytes wanted, Bytes size);
+  void drop_free(Bytes goal);
+  void unmap(std::byte* data);
+
   const Kinds& kinds_;
   const Bytes limit_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::vector<std::byte*>> free_;  // by size
+  std::map<std::byte*, Locked> blocks_;                    // every block of the pool, free or not
+  std::map<std::byte*, Locked> foreign_;                   // what lock() was given
+  std::vector<Retired> retired_;
   Bytes held_;
+  Bytes free_bytes_;
 };
 
 }  // namespace ist

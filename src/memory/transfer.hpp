@@ -3,12 +3,14 @@
 //
 // Who calls this : protocol/direct, face (ist_memory_copy), match (late delivery of an unexpected message).
 // Threads        : one at a time.
-// Ownership      : owns its staging blocks; not the pieces.
-// Errors         : returned by step(); after an error the transfer is finished.
+// Ownership      : owns its staging blocks; not the pieces. Dropped in the middle, it leaves its blocks to the pool, which
+//                  keeps them until the copies that touch them are over; the pieces must stay until then too.
+// Errors         : returned by step(); after an error the transfer is finished, and step() repeats it.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <memory>
 
 #include "memory/pinned_pool.hpp"
 
@@ -16,7 +18,7 @@ namespace ist {
 
 class Transfer {
  public:
-  // to.size == from.size. The copy begins after `after_from` (work pending on the source) and `after_to`.
+  // to.size == from.size. The copy begins after the work that the queues of both pieces hold at the first step.
   Transfer(const Kinds& kinds, PinnedPool& pool, const Piece& to, const Piece& from);
   Transfer(Transfer&&) = default;
   Transfer& operator=(Transfer&&) = default;
@@ -24,32 +26,35 @@ class Transfer {
   Result<bool> step();
 
  private:
-  static constexpr int kStages = 2;
-  struct Stage {
-    PinnedPool::Block block;
-    Ticket inward;     // source to block
-    Ticket outward;    // block to destination
-    Bytes length;
-    Offset at;
-    enum class State : std::uint8_t { idle, filling, draining } state = State::idle;
+  struct Staging;  // the blocks of a copy in two steps, and how far they are
+  struct StagingDeleter {
+    void operator()(Staging* staging) const;
   };
+  enum class State : std::uint8_t {
+    fresh,   // nothing asked yet
+    direct,  // waiting for the destination's queue, then for one copy
+    staged,  // chunks on their way through blocks
+    done,
+    failed
+  };
+  Status start();
   Result<bool> step_direct();
   Result<bool> step_staged();
-  Status start_ready();
+  Result<bool> fill(int stage);
+  Result<bool> advance(int stage);
 
   const Kinds* kinds_;
   PinnedPool* pool_;
   Piece to_;
   Piece from_;
+  State state_ = State::fresh;
+  Status failure_;
   MemoryKind* copier_ = nullptr;
-  bool ready_asked_ = false;
-  bool started_ = false;
   Ticket from_ready_;
   Ticket to_ready_;
   Ticket ticket_;
-  std::array<Stage, kStages> stages_;
-  Offset next_;       // first byte not yet taken from the source
-  Bytes delivered_;
+  bool copying_ = false;
+  std::unique_ptr<Staging, StagingDeleter> staging_;
 };
 
 }  // namespace ist

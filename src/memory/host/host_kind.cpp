@@ -1,0 +1,76 @@
+#include "memory/host/host_kind.hpp"
+
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace ist {
+
+HostKind::HostKind() {
+  DeviceInfo info;
+  info.name = "processor";
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  const long page = ::sysconf(_SC_PAGESIZE);
+  if (pages > 0 && page > 0) info.memory = Bytes{static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page)};
+  if (utsname system{}; ::uname(&system) == 0) info.detail = std::string{system.sysname} + " " + system.release;
+  devices_.push_back(std::move(info));
+}
+
+HostKind::~HostKind() {
+  for (const std::uint64_t address : allocated_) std::free(reinterpret_cast<void*>(address));
+}
+
+// Everything is host memory that no driver claims; the list of kinds falls back on that by itself.
+std::optional<Recognised> HostKind::recognise(const void*) { return Recognised{}; }
+
+Status HostKind::check(Piece& piece) {
+  const std::uint64_t start = piece.object + piece.offset.value;
+  if (start < piece.object || start + piece.size.value < start)
+    return {IST_ERR_ARGUMENT, "host buffer of " + std::to_string(piece.size.value) + " bytes at offset " +
+                                  std::to_string(piece.offset.value) +
+                                  " runs past the end of the address space; check the pointer and the count"};
+  piece.device = 0;
+  return {};
+}
+
+Result<Piece> HostKind::allocate(int device, Bytes size) {
+  if (device > 0)
+    return Status{IST_ERR_ARGUMENT,
+                  "host memory was asked for on device " + std::to_string(device) + "; host has device 0 only"};
+  constexpr std::uint64_t kPage = 4096;
+  const std::uint64_t rounded = size.value == 0 ? kPage : (size.value + kPage - 1) / kPage * kPage;
+  void* address = rounded < size.value ? nullptr : std::aligned_alloc(kPage, rounded);
+  if (!address) return Status{IST_ERR_MEMORY, "no " + std::to_string(size.value) + " bytes of host memory are free"};
+  Piece piece = host_piece(address, size);
+  piece.device = 0;
+  const std::lock_guard lock(mutex_);
+  allocated_.insert(piece.object);
+  return piece;
+}
+
+Status HostKind::release(const Piece& piece) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (allocated_.erase(piece.object) == 0)
+      return {IST_ERR_HANDLE, "host memory to be freed was not allocated here, or was freed before"};
+  }
+  std::free(reinterpret_cast<void*>(piece.object));
+  return {};
+}
+
+// memmove, since a program that sends to itself may name overlapping bytes.
+Result<Ticket> HostKind::copy(const Piece& to, const Piece& from, const Ticket&) {
+  if (to.size.value != 0) std::memmove(to.address(), from.address(), to.size.value);
+  return Ticket{};
+}
+
+Result<bool> HostKind::finished(Ticket& ticket) {
+  ticket.forget();
+  return true;
+}
+
+void HostKind::drop(std::uint64_t) {}
+
+}  // namespace ist

@@ -1,0 +1,38 @@
+// Memory of this process, copied by the processor.
+//
+// Who calls this : kinds.cpp makes it; used through MemoryKind.
+// Threads        : any.
+// Ownership      : remembers what allocate() gave, and frees only that.
+// Errors         : returned; copies never fail. They are done when copy() returns, so its tickets are always empty.
+#pragma once
+
+#include <mutex>
+#include <set>
+
+#include "memory/memory_kind.hpp"
+
+namespace ist {
+
+class HostKind final : public MemoryKind {
+ public:
+  HostKind();
+  ~HostKind() override;
+  KindId id() const override { return KindId::host; }
+  std::string_view name() const override { return "host"; }
+  const std::vector<DeviceInfo>& devices() const override { return devices_; }
+  bool copies(KindId to, KindId from) const override { return to == KindId::host && from == KindId::host; }
+  std::optional<Recognised> recognise(const void* address) override;
+  Status check(Piece& piece) override;
+  Result<Piece> allocate(int device, Bytes size) override;
+  Status release(const Piece& piece) override;
+  Result<Ticket> copy(const Piece& to, const Piece& from, const Ticket& after) override;
+  Result<bool> finished(Ticket& ticket) override;
+  void drop(std::uint64_t id) override;
+
+ private:
+  std::vector<DeviceInfo> devices_;
+  std::mutex mutex_;
+  std::set<std::uint64_t> allocated_;
+};
+
+}  // namespace ist

@@ -1,0 +1,184 @@
+#include "memory/kinds.hpp"
+
+#include <sched.h>
+
+#include "memory/host/host_kind.hpp"
+#include "memory/transfer.hpp"
+#ifdef ISTHMUS_HAVE_OPENCL
+#include "memory/opencl/opencl_kind.hpp"
+#endif
+#ifdef ISTHMUS_HAVE_CUDA
+#include "memory/cuda/cuda_kind.hpp"
+#endif
+
+namespace ist {
+namespace {
+
+struct Known {
+  std::string_view name;
+  Result<std::unique_ptr<MemoryKind>> (*make)();
+};
+
+Result<std::unique_ptr<MemoryKind>> make_host_kind() { return std::unique_ptr<MemoryKind>{std::make_unique<HostKind>()}; }
+
+#ifndef ISTHMUS_HAVE_CUDA
+Result<std::unique_ptr<MemoryKind>> make_cuda_kind() {
+  return Status{IST_ERR_KIND, "this build has no CUDA kind; build with src/memory/cuda to have it"};
+}
+#endif
+#ifndef ISTHMUS_HAVE_OPENCL
+Result<std::unique_ptr<MemoryKind>> make_opencl_kind() {
+  return Status{IST_ERR_KIND, "this build has no OpenCL kind; build with src/memory/opencl to have it"};
+}
+#endif
+
+// The list: one line per kind. Host comes first, and is always loaded.
+constexpr std::array<Known, 3> kKnown{{
+    {"host", make_host_kind},
+    {"cuda", [] { return make_cuda_kind(); }},
+    {"opencl", [] { return make_opencl_kind(); }},
+}};
+
+bool listed(std::string_view list, std::string_view name) {
+  while (!list.empty()) {
+    const auto comma = list.find(',');
+    if (const auto word = list.substr(0, comma); word == name || word == "all") return true;
+    list = comma == std::string_view::npos ? std::string_view{} : list.substr(comma + 1);
+  }
+  return false;
+}
+
+Status check_list(const std::string& kinds) {
+  std::string_view rest = kinds;
+  while (!rest.empty()) {
+    const auto comma = rest.find(',');
+    const auto word = rest.substr(0, comma);
+    rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
+    bool known = word == "all";
+    for (const Known& each : kKnown) known = known || word == each.name;
+    if (!known)
+      return {IST_ERR_SETTING, "memory kind \"" + std::string{word} + "\" in the list \"" + kinds +
+                                   "\" is unknown; use all, or a comma-separated list of host, cuda, opencl"};
+  }
+  return {};
+}
+
+std::string name_of_kind(std::uint32_t kind) {
+  if (kind == IST_KIND_GL) return "gl";
+  if (kind >= 1 && kind <= kKnown.size()) return std::string{kKnown[kind - 1].name};
+  return std::to_string(kind);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kinds>> Kinds::load(const std::string& kinds) {
+  IST_TRY(check_list(kinds));
+  auto loaded = std::make_unique<Kinds>();
+  for (const Known& known : kKnown) {
+    if (known.name == "host" || listed(kinds, known.name))
+      loaded->add(known.name, known.make());
+    else
+      loaded->missing_.push_back({std::string{known.name}, "left out by the list of kinds \"" + kinds +
+                                                               "\"; add it to ISTHMUS_KINDS, or set that to all"});
+  }
+  return loaded;
+}
+
+void Kinds::add(std::string_view name, Result<std::unique_ptr<MemoryKind>> made) {
+  if (!made.ok()) {
+    missing_.push_back({std::string{name}, made.status().text()});
+    return;
+  }
+  by_id_[static_cast<std::size_t>((*made)->id())] = made->get();
+  kinds_.push_back(std::move(made).value());
+}
+
+MemoryKind* Kinds::find(KindId id) const {
+  const auto index = static_cast<std::size_t>(id);
+  return index < by_id_.size() ? by_id_[index] : nullptr;
+}
+
+Recognised Kinds::recognise(const void* address) const {
+  for (const auto& kind : kinds_) {
+    if (kind->id() == KindId::host) continue;
+    if (auto found = kind->recognise(address)) return *found;
+  }
+  return {};
+}
+
+Status Kinds::absent(std::uint32_t kind) const {
+  const std::string name = name_of_kind(kind);
+  for (const Missing& each : missing_)
+    if (each.name == name) return {IST_ERR_KIND, "memory of kind " + name + " is not available here: " + each.reason};
+  return {IST_ERR_KIND,
+          "a buffer of kind " + name + " was given; use ist_host, ist_cuda, ist_opencl or ist_auto to make one"};
+}
+
+Result<Piece> Kinds::resolve_auto(const ist_buffer& buffer, Bytes size) const {
+  Piece piece{KindId::host, buffer.device, buffer.object, Offset{buffer.offset}, size, buffer.queue};
+  if (size.value == 0) return piece;
+  const Recognised found = recognise(piece.address());
+  // Page-locked host memory is a processor's to copy; the driver recognises the lock when a device copies it.
+  const bool on_host = found.memory_class == MemoryClass::pageable || found.memory_class == MemoryClass::pinned ||
+                       found.memory_class == MemoryClass::registered;
+  if (!on_host) {
+    piece.kind = found.kind;
+    piece.device = found.device;
+    mark_used(found.kind);
+  }
+  IST_TRY(find(piece.kind)->check(piece));
+  return piece;
+}
+
+Result<Piece> Kinds::resolve(const ist_buffer& buffer, Bytes size) const {
+  if (buffer.flags != 0)
+    return Status{IST_ERR_ARGUMENT, "a buffer has flags " + std::to_string(buffer.flags) +
+                                        " where only 0 is known; make buffers with ist_host and its siblings"};
+  if (size.value != 0 && buffer.object == 0)
+    return Status{IST_ERR_ARGUMENT, "a null buffer of kind " + std::string{buffer.kind == IST_KIND_AUTO ? "auto" : ""} +
+                                        (buffer.kind == IST_KIND_AUTO ? std::string{} : name_of_kind(buffer.kind)) +
+                                        " was given for " + std::to_string(size.value) + " bytes"};
+  if (buffer.kind == IST_KIND_AUTO) return resolve_auto(buffer, size);
+  const auto id = static_cast<KindId>(buffer.kind < by_id_.size() ? buffer.kind : 0);
+  MemoryKind* kind = find(id);
+  if (!kind) return absent(buffer.kind);
+  Piece piece{id, buffer.device, buffer.object, Offset{buffer.offset}, size, buffer.queue};
+  // Nothing is touched of an empty buffer, so that it may be null, or anything.
+  if (size.value == 0) return piece;
+  if (id != KindId::host) mark_used(id);
+  IST_TRY(kind->check(piece));
+  return piece;
+}
+
+MemoryKind* Kinds::copier(KindId to, KindId from) const {
+  for (const KindId id : {to, from})
+    if (MemoryKind* kind = find(id); kind && kind->copies(to, from)) return kind;
+  return nullptr;
+}
+
+MemoryKind* Kinds::copier(const Piece& to, const Piece& from) const {
+  for (const KindId id : {to.kind, from.kind})
+    if (MemoryKind* kind = find(id); kind && kind->reaches(to, from)) return kind;
+  return nullptr;
+}
+
+Result<Ticket> Kinds::ready(const Piece& piece) const {
+  MemoryKind* kind = find(piece.kind);
+  Streams* streams = kind ? kind->streams() : nullptr;
+  if (!streams || piece.size.value == 0) return Ticket{};
+  return streams->ready(piece);
+}
+
+Status Kinds::copy_and_wait(const Piece& to, const Piece& from) const {
+  // Room for the two blocks of one staged transfer.
+  PinnedPool pool{*this, mebibytes(4)};
+  Transfer transfer{*this, pool, to, from};
+  while (true) {
+    auto done = transfer.step();
+    if (!done.ok()) return done.status();
+    if (*done) return {};
+    ::sched_yield();
+  }
+}
+
+}  // namespace ist

@@ -1,0 +1,190 @@
+#include "memory/pinned_pool.hpp"
+
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <bit>
+#include <chrono>
+
+#include "base/log.hpp"
+
+namespace ist {
+
+PinnedPool::Block::Block(Block&& other) noexcept
+    : pool_(std::exchange(other.pool_, nullptr)), data_(std::exchange(other.data_, nullptr)), size_(other.size_) {}
+
+PinnedPool::Block& PinnedPool::Block::operator=(Block&& other) noexcept {
+  if (this != &other) {
+    if (data_) pool_->give_back(data_, size_);
+    pool_ = std::exchange(other.pool_, nullptr);
+    data_ = std::exchange(other.data_, nullptr);
+    size_ = other.size_;
+  }
+  return *this;
+}
+
+PinnedPool::Block::~Block() {
+  if (data_) pool_->give_back(data_, size_);
+}
+
+Bytes PinnedPool::rounded(Bytes size) {
+  constexpr std::uint64_t kPage = 4096;
+  if (size.value <= kPage) return Bytes{kPage};
+  // What no power of two can hold is over any limit as it is.
+  if (size.value > std::uint64_t{1} << 62) return size;
+  return Bytes{std::bit_ceil(size.value)};
+}
+
+PinnedPool::~PinnedPool() {
+  // A copy still in flight may be waiting for work of the user's that never ends. Unmapping under it would corrupt, waiting
+  // for it without end would hang: after a while its block is left mapped.
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{2};
+  for (collect(); !retired_.empty() && std::chrono::steady_clock::now() < patience; collect()) ::sched_yield();
+  for (Retired& each : retired_) {
+    log::warning("a staging block of " + std::to_string(each.block.size_.value) +
+                 " bytes is left behind: the copy that uses it has not finished after 2 s");
+    blocks_.erase(std::exchange(each.block.data_, nullptr));
+  }
+  while (!foreign_.empty()) unlock(foreign_.begin()->first);
+  drop_free(Bytes{0});
+}
+
+Result<PinnedPool::Block> PinnedPool::take(Bytes size) {
+  collect();
+  const Bytes block_size = rounded(size);
+  const std::lock_guard lock(mutex_);
+  std::byte* data = take_free(block_size);
+  if (!data) {
+    auto made = make_block(size, block_size);
+    if (!made.ok()) return made.status();
+    data = *made;
+  }
+  if (const Status locked = lock_for_used(data, blocks_[data]); !locked.ok())
+    log::once(log::Level::warning, "staging memory stays pageable, and copies through it are slower: " + locked.text());
+  return Block{this, data, block_size};
+}
+
+std::byte* PinnedPool::take_free(Bytes size) {
+  const auto found = free_.find(size.value);
+  if (found == free_.end() || found->second.empty()) return nullptr;
+  std::byte* data = found->second.back();
+  found->second.pop_back();
+  free_bytes_ = free_bytes_ - size;
+  return data;
+}
+
+Result<std::byte*> PinnedPool::make_block(Bytes wanted, Bytes size) {
+  const Bytes in_use = held_ - free_bytes_;
+  if (size > limit_ || in_use + size > limit_)
+    return Status{IST_ERR_MEMORY, "a staging block of " + std::to_string(wanted.value) + " bytes was asked for (" +
+                                      std::to_string(size.value) + " with rounding), " + std::to_string(in_use.value) +
+                                      " bytes are in use and the limit is " + std::to_string(limit_.value) +
+                                      "; raise ISTHMUS_PINNED_POOL_LIMIT"};
+  drop_free(limit_ - size);
+  void* address = ::mmap(nullptr, size.value, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED)
+    return Status{IST_ERR_MEMORY, "the system has no " + std::to_string(size.value) + " bytes for a staging block; " +
+                                      std::to_string(in_use.value) + " bytes are in use and the limit is " +
+                                      std::to_string(limit_.value)};
+  auto* data = static_cast<std::byte*>(address);
+  blocks_[data] = Locked{size, 0};
+  held_ += size;
+  return data;
+}
+
+// Unmaps free blocks, largest first, until the pool holds no more than `goal`, or none is free.
+void PinnedPool::drop_free(Bytes goal) {
+  while (held_ > goal && !free_.empty()) {
+    const auto largest = std::prev(free_.end());
+    if (largest->second.empty()) {
+      free_.erase(largest);
+      continue;
+    }
+    std::byte* data = largest->second.back();
+    largest->second.pop_back();
+    free_bytes_ = free_bytes_ - Bytes{largest->first};
+    unmap(data);
+  }
+}
+
+void PinnedPool::unmap(std::byte* data) {
+  const Locked locked = blocks_[data];
+  unlock_all(data, locked);
+  ::munmap(data, locked.size.value);
+  held_ = held_ - locked.size;
+  blocks_.erase(data);
+}
+
+void PinnedPool::give_back(std::byte* data, Bytes size) {
+  const std::lock_guard lock(mutex_);
+  free_[size.value].push_back(data);
+  free_bytes_ += size;
+}
+
+void PinnedPool::retire(Block block, Ticket ticket) {
+  if (block.empty()) return;
+  const std::lock_guard lock(mutex_);
+  retired_.push_back({std::move(block), std::move(ticket)});
+}
+
+// Frees the retired blocks whose copies are over. A copy that failed is over too.
+void PinnedPool::collect() {
+  std::vector<Retired> over;  // outlives the lock below: a block that dies takes the lock itself
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < retired_.size();) {
+    Ticket& ticket = retired_[i].ticket;
+    if (!ticket.empty()) {
+      const auto done = ticket.kind()->finished(ticket);
+      if (done.ok() && !*done) {
+        ++i;
+        continue;
+      }
+    }
+    over.push_back(std::move(retired_[i]));
+    if (i + 1 != retired_.size()) retired_[i] = std::move(retired_.back());
+    retired_.pop_back();
+  }
+}
+
+Status PinnedPool::lock_for_used(std::byte* address, Locked& locked) {
+  for (const auto& kind : kinds_.all()) {
+    const std::uint32_t bit = 1U << static_cast<unsigned>(kind->id());
+    if ((locked.kinds & bit) != 0 || !kinds_.used(kind->id())) continue;
+    Pins* pins = kind->pins();
+    if (!pins) continue;
+    IST_TRY(pins->pin(address, locked.size));
+    locked.kinds |= bit;
+  }
+  return {};
+}
+
+void PinnedPool::unlock_all(std::byte* address, const Locked& locked) {
+  for (const auto& kind : kinds_.all())
+    if ((locked.kinds >> static_cast<unsigned>(kind->id()) & 1U) != 0) kind->pins()->unpin(address);
+}
+
+Status PinnedPool::lock(void* address, Bytes size) {
+  const std::lock_guard lock(mutex_);
+  auto* data = static_cast<std::byte*>(address);
+  Locked& locked = foreign_.try_emplace(data, Locked{size, 0}).first->second;
+  if (locked.size != size)
+    return {IST_ERR_INTERNAL, "memory of " + std::to_string(locked.size.value) +
+                                  " bytes is locked already and was to be locked with " + std::to_string(size.value) +
+                                  " bytes; unlock it first"};
+  return lock_for_used(data, locked);
+}
+
+void PinnedPool::unlock(void* address) {
+  const std::lock_guard lock(mutex_);
+  const auto found = foreign_.find(static_cast<std::byte*>(address));
+  if (found == foreign_.end()) return;
+  unlock_all(found->first, found->second);
+  foreign_.erase(found);
+}
+
+Bytes PinnedPool::held() const {
+  const std::lock_guard lock(mutex_);
+  return held_;
+}
+
+}  // namespace ist

@@ -1,0 +1,38 @@
+#include "memory/memory_kind.hpp"
+
+namespace ist {
+
+Ticket& Ticket::operator=(Ticket&& other) noexcept {
+  if (this != &other) {
+    if (kind_) kind_->drop(id_);
+    kind_ = std::exchange(other.kind_, nullptr);
+    id_ = std::exchange(other.id_, 0);
+  }
+  return *this;
+}
+
+Ticket::~Ticket() {
+  if (kind_) kind_->drop(id_);
+}
+
+std::string_view name_of(MemoryClass memory_class) {
+  switch (memory_class) {
+    case MemoryClass::pageable:
+      return "pageable";
+    case MemoryClass::pinned:
+      return "pinned";
+    case MemoryClass::registered:
+      return "registered";
+    case MemoryClass::device:
+      return "device";
+    case MemoryClass::vmm:
+      return "vmm";
+    case MemoryClass::pool:
+      return "pool";
+    case MemoryClass::managed:
+      return "managed";
+  }
+  return "unknown";
+}
+
+}  // namespace ist

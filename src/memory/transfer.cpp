@@ -1,0 +1,177 @@
+#include "memory/transfer.hpp"
+
+namespace ist {
+namespace {
+
+constexpr int kStages = 2;
+constexpr Bytes kChunk = mebibytes(1);
+
+// True if the ticket has finished, or was empty from the start.
+Result<bool> over(Ticket& ticket) {
+  if (ticket.empty()) return true;
+  return ticket.kind()->finished(ticket);
+}
+
+}  // namespace
+
+// Two blocks, so that while one is being emptied into the destination the other is being filled from the source.
+struct Transfer::Staging {
+  struct Stage {
+    enum class State : std::uint8_t {
+      idle,     // the block is free, or not taken from the pool yet
+      filling,  // bytes on the way from the source
+      draining  // bytes on the way to the destination
+    } state = State::idle;
+    PinnedPool::Block block;
+    Ticket ticket;
+    Offset at;
+    Bytes length;
+  };
+  PinnedPool* pool;
+  std::array<Stage, kStages> stages;
+  Bytes chunk;
+  Offset next;      // first byte not yet asked of the source
+  Bytes delivered;  // bytes that have arrived
+
+  ~Staging() {
+    for (Stage& stage : stages) pool->retire(std::move(stage.block), std::move(stage.ticket));
+  }
+};
+
+void Transfer::StagingDeleter::operator()(Staging* staging) const { delete staging; }
+
+Transfer::Transfer(const Kinds& kinds, PinnedPool& pool, const Piece& to, const Piece& from)
+    : kinds_(&kinds), pool_(&pool), to_(to), from_(from) {
+  kinds.mark_used(to.kind);
+  kinds.mark_used(from.kind);
+}
+
+Result<bool> Transfer::step() {
+  if (state_ == State::done) return true;
+  if (state_ == State::failed) return failure_;
+  Result<bool> result = false;
+  if (state_ == State::fresh)
+    if (Status started = start(); !started.ok()) result = std::move(started);
+  if (state_ == State::direct) result = step_direct();
+  if (state_ == State::staged) result = step_staged();
+  if (state_ == State::done) return true;
+  if (!result.ok()) {
+    failure_ = result.status();
+    state_ = State::failed;
+    staging_.reset();
+  }
+  return result;
+}
+
+Status Transfer::start() {
+  if (to_.size != from_.size)
+    return {IST_ERR_INTERNAL, "a copy of " + std::to_string(from_.size.value) + " bytes into " +
+                                  std::to_string(to_.size.value) + " bytes was asked for; both must be equal"};
+  if (to_.size.value == 0) {
+    state_ = State::done;
+    return {};
+  }
+  auto from_ready = kinds_->ready(from_);
+  if (!from_ready.ok()) return from_ready.status();
+  from_ready_ = std::move(from_ready).value();
+  // One queue holds the work of both sides: its marker is enough.
+  if (from_.kind != to_.kind || from_.queue != to_.queue || from_.device != to_.device) {
+    auto to_ready = kinds_->ready(to_);
+    if (!to_ready.ok()) return to_ready.status();
+    to_ready_ = std::move(to_ready).value();
+  }
+  copier_ = kinds_->copier(to_, from_);
+  state_ = copier_ ? State::direct : State::staged;
+  if (copier_) return {};
+  if (!kinds_->find(to_.kind) || !kinds_->find(from_.kind))
+    return {IST_ERR_KIND, "a copy from kind " + std::to_string(static_cast<int>(from_.kind)) + " to kind " +
+                              std::to_string(static_cast<int>(to_.kind)) + " was asked for, and one of them is not loaded"};
+  staging_.reset(new Staging{pool_, {}, smaller(smaller(kChunk, to_.size), pool_->limit()), Offset{}, Bytes{}});
+  return {};
+}
+
+// A copy takes one ticket to come after. Where both sides have pending work, or the work is of another kind than the copier,
+// the rest is waited for by asking.
+Result<bool> Transfer::step_direct() {
+  if (!copying_) {
+    for (Ticket* ready : {&to_ready_, &from_ready_}) {
+      const bool chained = ready->kind() == copier_ && (ready == &from_ready_ || from_ready_.empty());
+      if (chained) continue;
+      auto done = over(*ready);
+      if (!done.ok() || !*done) return done;
+    }
+    const Ticket& after = from_ready_.empty() ? to_ready_ : from_ready_;
+    auto ticket = copier_->copy(to_, from_, after);
+    if (!ticket.ok()) return ticket.status();
+    ticket_ = std::move(ticket).value();
+    copying_ = true;
+  }
+  auto done = over(ticket_);
+  if (done.ok() && *done) state_ = State::done;
+  return done;
+}
+
+Result<bool> Transfer::step_staged() {
+  // Asking also frees the tickets early; a chunk whose copy starts before is ordered behind them on the device.
+  for (Ticket* ready : {&from_ready_, &to_ready_})
+    if (auto done = over(*ready); !done.ok()) return done;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int i = 0; i < kStages; ++i) {
+      auto advanced = advance(i);
+      if (!advanced.ok()) return advanced;
+      moved = moved || *advanced;
+    }
+  }
+  if (staging_->delivered == to_.size) {
+    state_ = State::done;
+    staging_.reset();
+  }
+  return state_ == State::done;
+}
+
+// Starts to fill an idle stage; false if nothing is left, or no block can be had now. The pool being full is no error as
+// long as its limit allows a block at all: other transfers give theirs back.
+Result<bool> Transfer::fill(int index) {
+  Staging& staging = *staging_;
+  Staging::Stage& stage = staging.stages[static_cast<std::size_t>(index)];
+  const Bytes left = from_.size - Bytes{staging.next.value};
+  if (left.value == 0) return false;
+  if (stage.block.empty()) {
+    auto block = pool_->take(staging.chunk);
+    if (!block.ok() && PinnedPool::rounded(staging.chunk) > pool_->limit()) return block.status();
+    if (!block.ok()) return false;
+    stage.block = std::move(block).value();
+  }
+  stage.at = staging.next;
+  stage.length = smaller(left, staging.chunk);
+  const Piece block = host_piece(stage.block.data(), stage.length);
+  auto ticket = kinds_->find(from_.kind)->copy(block, from_.part(stage.at, stage.length), from_ready_);
+  if (!ticket.ok()) return ticket.status();
+  stage.ticket = std::move(ticket).value();
+  stage.state = Staging::Stage::State::filling;
+  staging.next += stage.length;
+  return true;
+}
+
+// Moves one stage on by one state if it can be; true if it moved.
+Result<bool> Transfer::advance(int index) {
+  using StageState = Staging::Stage::State;
+  Staging::Stage& stage = staging_->stages[static_cast<std::size_t>(index)];
+  if (stage.state == StageState::idle) return fill(index);
+  auto done = over(stage.ticket);
+  if (!done.ok() || !*done) return done;
+  if (stage.state == StageState::draining) {
+    staging_->delivered += stage.length;
+    stage.state = StageState::idle;
+    return true;
+  }
+  const Piece block = host_piece(stage.block.data(), stage.length);
+  auto ticket = kinds_->find(to_.kind)->copy(to_.part(stage.at, stage.length), block, to_ready_);
+  if (!ticket.ok()) return ticket.status();
+  stage.ticket = std::move(ticket).value();
+  stage.state = StageState::draining;
+  return true;
+}
+
+}  // namespace ist
