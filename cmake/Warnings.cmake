@@ -1,3 +1,4 @@
+# What every target of the project is compiled with: warnings, sanitizers, coverage.
 add_library(isthmus_flags INTERFACE)
 target_compile_options(isthmus_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wnon-virtual-dtor
                        $<$<BOOL:${ISTHMUS_WERROR}>:-Werror>)
@@ -8,4 +9,11 @@ if(ISTHMUS_SANITIZE STREQUAL "address+undefined")
 elseif(ISTHMUS_SANITIZE STREQUAL "thread")
   target_compile_options(isthmus_flags INTERFACE -fsanitize=thread -fno-omit-frame-pointer)
   target_link_options(isthmus_flags INTERFACE -fsanitize=thread)
+elseif(ISTHMUS_SANITIZE)
+  message(FATAL_ERROR "ISTHMUS_SANITIZE=${ISTHMUS_SANITIZE}: expected address+undefined, thread, or nothing")
+endif()
+if(ISTHMUS_COVERAGE)
+  # Counters are added to by several threads; plain additions would lose some, and now and then make one negative.
+  target_compile_options(isthmus_flags INTERFACE --coverage -fprofile-update=atomic)
+  target_link_options(isthmus_flags INTERFACE --coverage)
 endif()

@@ -1,0 +1,24 @@
+# What a user gets: headers, library, command, manual page, and two ways to find them (CMake, pkg-config).
+include(CMakePackageConfigHelpers)
+set(isthmus_package ${CMAKE_INSTALL_LIBDIR}/cmake/isthmus)
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS isthmus EXPORT isthmusTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET isthmus_program)
+  install(TARGETS isthmus_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(FILES ${CMAKE_BINARY_DIR}/man/isthmus.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 OPTIONAL)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+install(EXPORT isthmusTargets NAMESPACE isthmus:: FILE isthmusTargets.cmake DESTINATION ${isthmus_package})
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/isthmusConfig.cmake.in ${CMAKE_BINARY_DIR}/isthmusConfig.cmake
+                              INSTALL_DESTINATION ${isthmus_package})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/isthmusConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/isthmusConfig.cmake ${CMAKE_BINARY_DIR}/isthmusConfigVersion.cmake
+        DESTINATION ${isthmus_package})
+
+# The prefix is found from the file's own place, so that an installed folder can be moved.
+file(RELATIVE_PATH isthmus_up ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" isthmus_up "${isthmus_up}")
+configure_file(${PROJECT_SOURCE_DIR}/cmake/isthmus.pc.in ${CMAKE_BINARY_DIR}/isthmus.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/isthmus.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
