@@ -3,10 +3,8 @@
 #include <sched.h>
 
 #include "memory/host/host_kind.hpp"
-#include "memory/transfer.hpp"
-#ifdef ISTHMUS_HAVE_OPENCL
 #include "memory/opencl/opencl_kind.hpp"
-#endif
+#include "memory/transfer.hpp"
 #ifdef ISTHMUS_HAVE_CUDA
 #include "memory/cuda/cuda_kind.hpp"
 #endif
@@ -26,17 +24,12 @@ Result<std::unique_ptr<MemoryKind>> make_cuda_kind() {
   return Status{IST_ERR_KIND, "this build has no CUDA kind; build with src/memory/cuda to have it"};
 }
 #endif
-#ifndef ISTHMUS_HAVE_OPENCL
-Result<std::unique_ptr<MemoryKind>> make_opencl_kind() {
-  return Status{IST_ERR_KIND, "this build has no OpenCL kind; build with src/memory/opencl to have it"};
-}
-#endif
 
 // The list: one line per kind. Host comes first, and is always loaded.
 constexpr std::array<Known, 3> kKnown{{
     {"host", make_host_kind},
-    {"cuda", [] { return make_cuda_kind(); }},
-    {"opencl", [] { return make_opencl_kind(); }},
+    {"cuda", make_cuda_kind},
+    {"opencl", make_opencl_kind},
 }};
 
 bool listed(std::string_view list, std::string_view name) {

@@ -1,0 +1,69 @@
+// OpenCL buffers of any driver and any context.
+//
+// Who calls this : kinds.cpp makes it; used through MemoryKind and Streams.
+// Threads        : any.
+// Ownership      : buffers from allocate() are released by release(), or with the kind. A user's buffer is retained while a
+//                  copy of it is in flight.
+// Errors         : returned with the OpenCL call and the name of its error. A handle that was released is an error where the
+//                  driver itself still knows that; OpenCL offers no safe way to ask about a handle that is garbage.
+//
+// A buffer whose queue is null is copied at once: nothing is waited for, as there is nobody to ask.
+#pragma once
+
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "memory/memory_kind.hpp"
+#include "memory/opencl/opencl_contexts.hpp"
+
+namespace ist {
+
+Result<std::unique_ptr<MemoryKind>> make_opencl_kind();
+
+class OpenclKind final : public MemoryKind, public Streams {
+ public:
+  explicit OpenclKind(const OpenclApi& api) : api_(api), contexts_(api) {}
+  ~OpenclKind() override;
+  Status list_devices() { return contexts_.list_devices(); }
+
+  KindId id() const override { return KindId::opencl; }
+  std::string_view name() const override { return "opencl"; }
+  const std::vector<DeviceInfo>& devices() const override { return contexts_.devices(); }
+  bool copies(KindId to, KindId from) const override;
+  bool reaches(const Piece& to, const Piece& from) const override;
+  std::optional<Recognised> recognise(const void* address) override;
+  Status check(Piece& piece) override;
+  Result<Piece> allocate(int device, Bytes size) override;
+  Status release(const Piece& piece) override;
+  Result<Ticket> copy(const Piece& to, const Piece& from, const Ticket& after) override;
+  Result<bool> finished(Ticket& ticket) override;
+  void drop(std::uint64_t id) override;
+  Streams* streams() override { return this; }
+  Result<Ticket> ready(const Piece& piece) override;
+
+ private:
+  // One promise: the event of a command, and the buffers it reads and writes.
+  struct Promise {
+    cl_event event = nullptr;  // null: the place is free
+    cl_context context = nullptr;
+    cl_mem first = nullptr;
+    cl_mem second = nullptr;
+    std::uint32_t generation = 1;  // of the tickets for this place, so that an old one is never taken for a new one
+  };
+  Status check_queue(Piece& piece, cl_context context) const;
+  Result<Ticket> enqueue(cl_command_queue queue, const Piece& to, const Piece& from, cl_event after);
+  Result<cl_event> wait_for(const Ticket& after, cl_context context);
+  Ticket remember(Promise promise);
+  Promise take(std::uint64_t id);
+  void release_promise(const Promise& promise) const;
+
+  const OpenclApi& api_;
+  OpenclContexts contexts_;
+  std::mutex mutex_;
+  std::vector<Promise> promises_;
+  std::vector<std::uint32_t> free_places_;
+  std::set<cl_mem> allocated_;
+};
+
+}  // namespace ist
