@@ -34,7 +34,7 @@ struct SlotRingShared {
 struct SlotRingLayout {
   std::uint32_t slots = 0;
   Bytes slot_bytes;
-  Bytes total() const;                 // of the whole ring, a multiple of the page size
+  Bytes total() const;  // of the whole ring, a multiple of the page size
   Offset header(std::uint64_t n) const;
   Offset slot(std::uint64_t n) const;  // page-aligned
 };
@@ -59,6 +59,8 @@ class SlotRingWriter {
   void publish_oldest(const SlotHeader& header);
   // Slots started and not yet published.
   std::uint64_t pending() const { return started_ - published_; }
+  // Was the last start_next() refused, and would it find a slot now? Then the refusal is forgotten; for Path::sleep().
+  bool news();
   Bytes slot_bytes() const { return layout_.slot_bytes; }
 
  private:
@@ -69,6 +71,7 @@ class SlotRingWriter {
   std::uint64_t started_ = 0;
   std::uint64_t published_ = 0;
   std::uint64_t released_seen_ = 0;
+  bool refused_ = false;
 };
 
 class SlotRingReader {
@@ -79,6 +82,8 @@ class SlotRingReader {
   // The oldest taken slot has been read: gives it back to the writer.
   void release_oldest();
   std::uint64_t pending() const { return taken_ - released_; }
+  // Was the last take_next() refused, and would it find a slot now? Then the refusal is forgotten; for Path::sleep().
+  bool news();
 
  private:
   std::byte* memory_;
@@ -88,6 +93,7 @@ class SlotRingReader {
   std::uint64_t taken_ = 0;
   std::uint64_t released_ = 0;
   std::uint64_t published_seen_ = 0;
+  bool refused_ = false;
 };
 
 }  // namespace ist

@@ -1,0 +1,122 @@
+#include "path/shm/shm_link.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <new>
+
+namespace ist {
+namespace {
+
+// Maps the ring that a peer made and checks that it is one.
+Result<SharedMemory> open_ring(FileDescriptor descriptor, Rank peer, SlotRingLayout& layout) {
+  struct stat info {};
+  if (::fstat(descriptor.get(), &info) != 0)
+    return system_error("fstat of the ring from rank " + std::to_string(peer.value));
+  auto memory = SharedMemory::open(std::move(descriptor), Bytes{static_cast<std::uint64_t>(info.st_size)});
+  if (!memory.ok()) return memory.status();
+  if (memory->size() >= Bytes{sizeof(SlotRingShared)}) {
+    const auto& shared = *std::launder(reinterpret_cast<const SlotRingShared*>(memory->data()));
+    layout = {shared.slots, Bytes{shared.slot_bytes}};
+    if (shared.magic == SlotRingShared::kMagic && layout.total() == memory->size()) return memory;
+  }
+  return Status{IST_ERR_SYSTEM, "the ring from rank " + std::to_string(peer.value) + " has " +
+                                    std::to_string(memory->size().value) +
+                                    " bytes that do not describe a ring; run the same Isthmus on all ranks"};
+}
+
+}  // namespace
+
+bool CellPool::news() {
+  if (!refused_ || !free_.ready()) return false;
+  refused_ = false;
+  return true;
+}
+
+ShmLink::ShmLink(const Ends& ends)
+    : ends_(ends),
+      bell_(ends.peer->shared().may_sleep != 0 ? &ends.peer->shared().bell : nullptr),
+      slots_(ends.peer->slots(ends.my_place), &ends.peer->pair(ends.my_place).consumed) {
+  slot_limit = Bytes{PairSlot::kPayload};
+  cell_limit = Bytes{ends.mine->shape().cell_bytes};
+}
+
+ShmLink::~ShmLink() {
+  if (outgoing_locked_) ends_.surroundings->unlock(outgoing_memory_->data());
+  if (incoming_locked_) ends_.surroundings->unlock(incoming_memory_->data());
+}
+
+bool ShmLink::post(const Envelope& envelope, std::span<const std::byte> payload) {
+  if (!slots_.post(envelope, payload)) return false;
+  ring();
+  return true;
+}
+
+void ShmLink::post_cell(const Cell& cell, const Envelope& envelope, Bytes length) {
+  CellHeader& header = ends_.table->header(cell.id);
+  header.envelope = envelope;
+  header.length = length.value;
+  put_cell(ends_.peer->shared().arrivals, *ends_.table, cell.id);
+  ring();
+}
+
+Result<SlotRingWriter*> ShmLink::outgoing() {
+  if (outgoing_) return &*outgoing_;
+  const Settings& settings = ends_.surroundings->settings;
+  const SlotRingLayout layout{static_cast<std::uint32_t>(settings.ring_slots),
+                              std::max(settings.ring_slot_device, settings.ring_slot_host)};
+  auto memory = SharedMemory::create("isthmus-ring", layout.total());
+  if (!memory.ok()) return memory.status();
+  SlotRingWriter writer{memory->data(), layout, bell_ ? std::function<void()>{[this] { ring(); }} : nullptr};
+  IST_TRY(ends_.surroundings->send_descriptor(peer_rank(), kRingPurpose, memory->descriptor()));
+  outgoing_memory_ = std::move(memory).value();
+  outgoing_ = std::move(writer);
+  // Release: a peer that sees this finds the descriptor in its socket, so that it need not ask the kernel before.
+  ends_.peer->pair(ends_.my_place).ring_made.store(1, std::memory_order_release);
+  ring();
+  if (*ends_.lock_rings) IST_TRY(lock(*outgoing_memory_, outgoing_locked_));
+  return &*outgoing_;
+}
+
+Result<SlotRingReader*> ShmLink::incoming() {
+  if (incoming_) return &*incoming_;
+  incoming_refused_ = ends_.mine->pair(ends_.peer_place).ring_made.load(std::memory_order_acquire) == 0;
+  if (incoming_refused_) return static_cast<SlotRingReader*>(nullptr);
+  auto descriptor = ends_.surroundings->take_descriptor(peer_rank(), kRingPurpose, 0.0);
+  if (!descriptor.ok()) return descriptor.status();
+  if (!descriptor.value()) return static_cast<SlotRingReader*>(nullptr);
+  SlotRingLayout layout;
+  auto memory = open_ring(std::move(*descriptor.value()), peer_rank(), layout);
+  if (!memory.ok()) return memory.status();
+  incoming_memory_ = std::move(memory).value();
+  incoming_.emplace(incoming_memory_->data(), layout, bell_ ? std::function<void()>{[this] { ring(); }} : nullptr);
+  if (*ends_.lock_rings) IST_TRY(lock(*incoming_memory_, incoming_locked_));
+  return &*incoming_;
+}
+
+Status ShmLink::lock(SharedMemory& ring, bool& locked) const {
+  if (locked) return {};
+  IST_TRY(ends_.surroundings->lock(ring.data(), ring.size()));
+  locked = true;
+  return {};
+}
+
+Status ShmLink::lock_rings() {
+  if (outgoing_memory_) IST_TRY(lock(*outgoing_memory_, outgoing_locked_));
+  if (incoming_memory_) IST_TRY(lock(*incoming_memory_, incoming_locked_));
+  return {};
+}
+
+bool ShmLink::news() {
+  // A ring announced, but its descriptor still in flight: incoming() found nothing yet and must be called again.
+  if (incoming_refused_ && ends_.mine->pair(ends_.peer_place).ring_made.load(std::memory_order_relaxed) != 0) {
+    incoming_refused_ = false;
+    return true;
+  }
+  bool news = slots_.news();
+  if (outgoing_) news |= outgoing_->news();
+  if (incoming_) news |= incoming_->news();
+  return news;
+}
+
+}  // namespace ist

@@ -1,0 +1,88 @@
+// The way to one peer of this host: slots and queue in the peer's segment, cells of our own, a ring per direction.
+//
+// Who calls this : as Link; shm_path makes one per peer and asks it for news before it sleeps.
+// Threads        : the path's one thread.
+// Ownership      : owns the two rings; looks at the path's segments.
+// Errors         : rings: what the kernel or the peer's socket said, with the peer's rank.
+#pragma once
+
+#include <memory>
+
+#include "path/path.hpp"
+#include "path/shm/segment.hpp"
+#include "path/surroundings.hpp"
+
+namespace ist {
+
+// The cells of this rank, one pool for all its links.
+class CellPool {
+ public:
+  CellPool(const Segment& mine, const CellTable& table)
+      : free_(&mine.shared().free_cells, &table), shared_(mine.shared().free_cells), table_(table) {}
+  std::optional<Cell> take() {
+    const CellName name = free_.take();
+    refused_ = name == kNoCell;
+    if (refused_) return std::nullopt;
+    return Cell{table_.data(name), name};
+  }
+  void give_back(const Cell& cell) { put_cell(shared_, table_, cell.id); }
+  // Was the last take() refused, and would it find a cell now? Then the refusal is forgotten.
+  bool news();
+
+ private:
+  CellQueueReader free_;
+  CellQueueShared& shared_;
+  const CellTable& table_;
+  bool refused_ = false;
+};
+
+class ShmLink final : public Link {
+ public:
+  struct Ends {
+    const Surroundings* surroundings;
+    const Segment* mine;
+    const Segment* peer;
+    std::size_t my_place;
+    std::size_t peer_place;
+    CellPool* pool;
+    const CellTable* table;
+    const bool* lock_rings;  // was lock_memory() called?
+  };
+  explicit ShmLink(const Ends& ends);
+  ~ShmLink() override;
+  ShmLink(const ShmLink&) = delete;
+  ShmLink& operator=(const ShmLink&) = delete;
+
+  bool post(const Envelope& envelope, std::span<const std::byte> payload) override;
+  std::optional<Cell> take_cell() override { return ends_.pool->take(); }
+  void post_cell(const Cell& cell, const Envelope& envelope, Bytes length) override;
+  void return_cell(const Cell& cell) override { ends_.pool->give_back(cell); }
+  Result<SlotRingWriter*> outgoing() override;
+  Result<SlotRingReader*> incoming() override;
+
+  // After something was published for the peer: rings its doorbell, if it is one that may sleep.
+  void ring() const {
+    if (bell_) bell_->ring();
+  }
+  // Page-locks the rings that exist.
+  Status lock_rings();
+  // Could something that this link refused be done now, or has the peer published in its ring? Forgets what it reports.
+  bool news();
+
+ private:
+  Status lock(SharedMemory& ring, bool& locked) const;
+  Rank peer_rank() const { return ends_.surroundings->local[ends_.peer_place]; }
+
+  Ends ends_;
+  Doorbell* bell_;  // null: the peer never sleeps
+  PairSlotWriter slots_;
+  std::optional<SharedMemory> outgoing_memory_;
+  std::optional<SharedMemory> incoming_memory_;
+  std::optional<SlotRingWriter> outgoing_;
+  std::optional<SlotRingReader> incoming_;
+  bool outgoing_locked_ = false;
+  bool incoming_locked_ = false;
+  bool incoming_refused_ = false;
+};
+
+}  // namespace ist

@@ -1,0 +1,189 @@
+#include "path/shm/shm_path.hpp"
+
+#include <algorithm>
+
+namespace ist {
+namespace {
+
+// The segments of all ranks of this host, by place: ours made, the others' taken from their sockets.
+Result<std::vector<Segment>> exchange_segments(const Surroundings& around, const SegmentShape& shape, std::size_t my_place,
+                                               bool may_sleep) {
+  auto mine = Segment::create(shape, my_place, may_sleep);
+  if (!mine.ok()) return mine.status();
+  for (Rank peer : around.local)
+    if (peer != around.rank) IST_TRY(around.send_descriptor(peer, kSegmentPurpose, mine->descriptor()));
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(around.settings.boot_timeout);
+  std::vector<Segment> segments;
+  for (std::size_t place = 0; place < around.local.size(); ++place) {
+    if (place == my_place) {
+      segments.push_back(mine->share());
+      continue;
+    }
+    const Rank peer = around.local[place];
+    const std::chrono::duration<double> left = deadline - std::chrono::steady_clock::now();
+    auto descriptor = around.take_descriptor(peer, kSegmentPurpose, std::max(left.count(), 0.0));
+    if (!descriptor.ok()) return descriptor.status();
+    if (!descriptor.value())
+      return Status{IST_ERR_BOOT, "rank " + std::to_string(peer.value) + " did not send its shared-memory segment within " +
+                                      std::to_string(around.settings.boot_timeout) +
+                                      " s; is it running? ISTHMUS_BOOT_TIMEOUT allows more time"};
+    auto segment = Segment::open(std::move(*descriptor.value()), shape.ranks, place);
+    if (!segment.ok())
+      return Status{segment.status().code(), "rank " + std::to_string(peer.value) + ": " + segment.status().text()};
+    segments.push_back(std::move(segment).value());
+  }
+  return segments;
+}
+
+}  // namespace
+
+bool ShmPath::may_sleep(const Surroundings& surroundings) {
+  if (surroundings.settings.wait == "auto") return surroundings.oversubscribed;
+  return surroundings.settings.wait == "sleep";
+}
+
+SegmentShape ShmPath::shape(const Surroundings& surroundings) {
+  return {static_cast<std::uint32_t>(surroundings.local.size()), static_cast<std::uint32_t>(surroundings.settings.cells),
+          surroundings.settings.eager_limit.value};
+}
+
+std::size_t ShmPath::place_in(const Surroundings& surroundings) {
+  const auto& local = surroundings.local;
+  return static_cast<std::size_t>(std::find(local.begin(), local.end(), surroundings.rank) - local.begin());
+}
+
+Result<std::unique_ptr<ShmPath>> ShmPath::connect(Surroundings surroundings) {
+  auto segments = exchange_segments(surroundings, shape(surroundings), place_in(surroundings), may_sleep(surroundings));
+  if (!segments.ok()) return segments.status();
+  return std::make_unique<ShmPath>(std::move(surroundings), std::move(segments).value());
+}
+
+CellTable ShmPath::make_table(const std::vector<Segment>& segments) {
+  std::vector<CellTable::Cells> cells;
+  for (const Segment& segment : segments) cells.push_back(segment.cells());
+  return CellTable{std::move(cells)};
+}
+
+ShmPath::ShmPath(Surroundings surroundings, std::vector<Segment> segments)
+    : surroundings_(std::move(surroundings)),
+      my_place_(place_in(surroundings_)),
+      segments_(std::move(segments)),
+      table_(make_table(segments_)),
+      mine_(segments_[my_place_].shared()),
+      pool_(segments_[my_place_], table_),
+      arrivals_(&mine_.arrivals, &table_) {
+  const Segment& mine = segments_[my_place_];
+  for (std::size_t peer = 0; peer < segments_.size(); ++peer) {
+    links_.emplace_back();
+    if (peer == my_place_) continue;
+    links_.back() = std::make_unique<ShmLink>(
+        ShmLink::Ends{&surroundings_, &mine, &segments_[peer], my_place_, peer, &pool_, &table_, &locked_});
+    sources_.push_back({peer, PairSlotReader{mine.slots(peer), &mine.pair(peer).consumed}});
+  }
+}
+
+ShmPath::~ShmPath() {
+  for (void* cells : locked_cells_) surroundings_.unlock(cells);
+}
+
+std::size_t ShmPath::place(Rank rank) const {
+  const auto& local = surroundings_.local;
+  const auto found = std::lower_bound(local.begin(), local.end(), rank);
+  return found != local.end() && *found == rank ? static_cast<std::size_t>(found - local.begin()) : kNone;
+}
+
+Link* ShmPath::link(Rank peer) {
+  const std::size_t found = place(peer);
+  return found == kNone ? nullptr : links_[found].get();
+}
+
+// The payload of the last arrival was shown until now.
+void ShmPath::drop_held() {
+  if (held_ == kNone) return;
+  Source& source = sources_[held_];
+  held_ = kNone;
+  if (source.slots.pop()) links_[source.place]->ring();
+}
+
+std::optional<Arrival> ShmPath::next() {
+  drop_held();
+  const std::size_t queue = sources_.size();
+  for (std::size_t looked = 0; looked <= queue; ++looked) {
+    const std::size_t source = turn_;
+    turn_ = turn_ == queue ? 0 : turn_ + 1;
+    auto arrival = source == queue ? take_cell() : take_slot(source);
+    if (arrival) return arrival;
+  }
+  return std::nullopt;
+}
+
+std::optional<Arrival> ShmPath::take_slot(std::size_t source) {
+  const PairSlot* slot = sources_[source].slots.front();
+  if (!slot) return std::nullopt;
+  held_ = source;
+  return Arrival{surroundings_.local[sources_[source].place], slot->envelope, PairSlotReader::payload(*slot), false, 0};
+}
+
+std::optional<Arrival> ShmPath::take_cell() {
+  const CellName name = arrivals_.take();
+  if (name == kNoCell) return std::nullopt;
+  const CellHeader& header = table_.header(name);
+  const std::size_t owner = place_of(name);
+  const std::uint64_t length = std::min(header.length, segments_[owner].shape().cell_bytes);
+  return Arrival{surroundings_.local[owner], header.envelope, {table_.data(name), length}, true, name};
+}
+
+void ShmPath::release(const Arrival& arrival) {
+  if (!arrival.in_cell) return;
+  const std::size_t owner = place_of(arrival.cell);
+  put_cell(segments_[owner].shared().free_cells, table_, arrival.cell);
+  links_[owner]->ring();
+}
+
+Status ShmPath::lock_memory() {
+  for (std::size_t i = locked_cells_.size(); i < segments_.size(); ++i) {
+    IST_TRY(surroundings_.lock(segments_[i].cell_data(), segments_[i].cell_data_size()));
+    locked_cells_.push_back(segments_[i].cell_data());
+  }
+  for (const auto& link : links_)
+    if (link) IST_TRY(link->lock_rings());
+  locked_ = true;
+  return {};
+}
+
+// Everything a sleeper could be waiting for. Must find whatever a doorbell is rung for, or a wake-up is lost.
+bool ShmPath::news() {
+  if (woken_.exchange(false, std::memory_order_acq_rel)) return true;
+  if (arrivals_.ready() || pool_.news()) return true;
+  for (const Source& source : sources_)
+    if (source.slots.front()) return true;
+  return std::any_of(links_.begin(), links_.end(), [](const auto& link) { return link && link->news(); });
+}
+
+bool ShmPath::sleep(std::chrono::microseconds longest) {
+  if (mine_.may_sleep == 0) return false;
+  // A slot still shown as the last arrival would count as news; whoever sleeps has no use for it any more.
+  drop_held();
+  mine_.bell.announce();
+  if (!news()) mine_.bell.wait(longest);
+  mine_.bell.retract();
+  return true;
+}
+
+void ShmPath::wake() {
+  // Kept until the next sleep(), because the owner may be on its way there.
+  woken_.store(true, std::memory_order_release);
+  if (mine_.may_sleep != 0) mine_.bell.ring();
+}
+
+void ShmPath::leave() {
+  // Release: a peer that sees it, and then finds nothing more, has seen all that was published before.
+  mine_.left.store(1, std::memory_order_release);
+}
+
+bool ShmPath::has_left(Rank peer) const {
+  const std::size_t found = place(peer);
+  return found != kNone && segments_[found].shared().left.load(std::memory_order_acquire) != 0;
+}
+
+}  // namespace ist

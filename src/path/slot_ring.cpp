@@ -1,0 +1,102 @@
+#include "path/slot_ring.hpp"
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace ist {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+// One line per header: the writer fills header n + 1 while the reader looks at header n.
+constexpr std::uint64_t kHeaderStride = 64;
+
+constexpr std::uint64_t round_to_page(std::uint64_t n) { return (n + kPage - 1) / kPage * kPage; }
+
+}  // namespace
+
+// The counters cross process borders, so that a lock hidden inside an atomic would not work.
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+Offset SlotRingLayout::header(std::uint64_t n) const { return Offset{sizeof(SlotRingShared) + (n % slots) * kHeaderStride}; }
+
+Offset SlotRingLayout::slot(std::uint64_t n) const {
+  const std::uint64_t first = round_to_page(sizeof(SlotRingShared) + slots * kHeaderStride);
+  return Offset{first + (n % slots) * round_to_page(slot_bytes.value)};
+}
+
+Bytes SlotRingLayout::total() const {
+  return Bytes{round_to_page(sizeof(SlotRingShared) + slots * kHeaderStride) + slots * round_to_page(slot_bytes.value)};
+}
+
+SlotRingWriter::SlotRingWriter(std::byte* memory, SlotRingLayout layout, std::function<void()> ring_bell)
+    : memory_(memory), layout_(layout), shared_(new (memory) SlotRingShared), ring_bell_(std::move(ring_bell)) {
+  shared_->slots = layout.slots;
+  shared_->slot_bytes = layout.slot_bytes.value;
+  shared_->published.store(0, std::memory_order_relaxed);
+  shared_->released.store(0, std::memory_order_relaxed);
+  // The reader maps the ring only after it was handed the descriptor, which happens after this.
+  shared_->magic = SlotRingShared::kMagic;
+}
+
+// Guard ROOM of models/slot_ring.pml: never more than `slots` between started and released.
+std::optional<Slot> SlotRingWriter::start_next() {
+  if (started_ - released_seen_ >= layout_.slots) {
+    // Acquire pairs with the release in release_oldest(): the reader's last look at the slot comes before our first write.
+    released_seen_ = shared_->released.load(std::memory_order_acquire);
+    refused_ = started_ - released_seen_ >= layout_.slots;
+    if (refused_) return std::nullopt;
+  }
+  refused_ = false;
+  return Slot{memory_ + layout_.slot(started_++).value, layout_.slot_bytes};
+}
+
+void SlotRingWriter::publish_oldest(const SlotHeader& header) {
+  std::memcpy(memory_ + layout_.header(published_).value, &header, sizeof(header));
+  // Guard PUBLISH_LAST: release keeps header and bytes before the count that shows them. Bytes a device wrote are in host
+  // memory already: the caller publishes only what its copy's ticket has reported finished.
+  shared_->published.store(++published_, std::memory_order_release);
+  if (ring_bell_) ring_bell_();
+}
+
+bool SlotRingWriter::news() {
+  if (!refused_ || started_ - shared_->released.load(std::memory_order_relaxed) >= layout_.slots) return false;
+  refused_ = false;
+  return true;
+}
+
+SlotRingReader::SlotRingReader(std::byte* memory, SlotRingLayout layout, std::function<void()> ring_bell)
+    : memory_(memory),
+      layout_(layout),
+      shared_(std::launder(reinterpret_cast<SlotRingShared*>(memory))),
+      ring_bell_(std::move(ring_bell)) {}
+
+// Guard FULL: a slot is looked at only once it is counted as published.
+std::optional<FullSlot> SlotRingReader::take_next() {
+  if (taken_ == published_seen_) {
+    // Acquire pairs with the release in publish_oldest(): header and bytes are read after the count.
+    published_seen_ = shared_->published.load(std::memory_order_acquire);
+    refused_ = taken_ == published_seen_;
+    if (refused_) return std::nullopt;
+  }
+  refused_ = false;
+  FullSlot full;
+  full.data = memory_ + layout_.slot(taken_).value;
+  std::memcpy(&full.header, memory_ + layout_.header(taken_).value, sizeof(full.header));
+  ++taken_;
+  return full;
+}
+
+void SlotRingReader::release_oldest() {
+  // Guard RELEASE_LAST: release keeps our reads of the slot before the count that lets the writer fill it again.
+  shared_->released.store(++released_, std::memory_order_release);
+  if (ring_bell_) ring_bell_();
+}
+
+bool SlotRingReader::news() {
+  if (!refused_ || shared_->published.load(std::memory_order_relaxed) == taken_) return false;
+  refused_ = false;
+  return true;
+}
+
+}  // namespace ist

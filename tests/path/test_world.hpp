@@ -1,0 +1,156 @@
+// Paths of several ranks inside one test process, and payloads that can be checked byte by byte.
+//
+// Who calls this : tests/path, tests/stress.
+// Threads        : the mailbox takes calls from any thread; everything else is one thread's.
+// Ownership      : a TestWorld owns its paths.
+// Errors         : a path that cannot be made fails the test.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "path/shm/shm_path.hpp"
+#include "path/surroundings.hpp"
+
+namespace ist::test {
+
+// Takes the place of the ranks' sockets.
+class Mailbox {
+ public:
+  Status send(Rank from, Rank to, std::uint32_t purpose, int descriptor) {
+    const std::lock_guard lock(mutex_);
+    boxes_[{from, to, purpose}].emplace_back(::dup(descriptor));
+    arrived_.notify_all();
+    return {};
+  }
+  Result<std::optional<FileDescriptor>> take(Rank from, Rank to, std::uint32_t purpose, double seconds) {
+    std::unique_lock lock(mutex_);
+    auto& box = boxes_[{from, to, purpose}];
+    // On the system clock: ThreadSanitizer does not know the other waits of GCC 12.
+    const auto limit = std::chrono::system_clock::now() +
+                       std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::duration<double>(seconds));
+    arrived_.wait_until(lock, limit, [&] { return !box.empty(); });
+    if (box.empty()) return std::optional<FileDescriptor>{};
+    std::optional<FileDescriptor> taken{std::move(box.front())};
+    box.pop_front();
+    return taken;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::map<std::tuple<Rank, Rank, std::uint32_t>, std::deque<FileDescriptor>> boxes_;
+};
+
+// What was page-locked, so that tests see that all of it is given back.
+struct Locks {
+  std::mutex mutex;
+  std::map<void*, Bytes> held;
+};
+
+inline Surroundings surroundings_of(int rank, int ranks, const Settings& settings, Mailbox* mailbox = nullptr,
+                                    Locks* locks = nullptr) {
+  Surroundings around;
+  around.rank = Rank{rank};
+  for (int i = 0; i < ranks; ++i) around.local.push_back(Rank{i});
+  around.settings = settings;
+  around.send_descriptor = [=](Rank to, std::uint32_t purpose, int descriptor) {
+    return mailbox->send(Rank{rank}, to, purpose, descriptor);
+  };
+  around.take_descriptor = [=](Rank from, std::uint32_t purpose, double seconds) {
+    return mailbox->take(from, Rank{rank}, purpose, seconds);
+  };
+  around.lock = [=](void* address, Bytes size) -> Status {
+    const std::lock_guard lock(locks->mutex);
+    if (!locks->held.emplace(address, size).second) return {IST_ERR_INTERNAL, "the test saw memory locked twice"};
+    return {};
+  };
+  around.unlock = [=](void* address) {
+    const std::lock_guard lock(locks->mutex);
+    EXPECT_EQ(locks->held.erase(address), 1U);
+  };
+  return around;
+}
+
+// Every rank connected as in a job, each with its own mappings.
+class TestWorld {
+ public:
+  explicit TestWorld(int ranks, const Settings& settings = {}) {
+    paths_.resize(static_cast<std::size_t>(ranks));
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < ranks; ++rank)
+      threads.emplace_back([this, rank, ranks, &settings] {
+        auto path = ShmPath::connect(surroundings_of(rank, ranks, settings, &mailbox_, &locks_));
+        ASSERT_TRUE(path.ok()) << path.status().text();
+        paths_[static_cast<std::size_t>(rank)] = std::move(path).value();
+      });
+    for (auto& thread : threads) thread.join();
+  }
+  ~TestWorld() {
+    paths_.clear();
+    EXPECT_TRUE(locks_.held.empty()) << "locked memory was not given back";
+  }
+  ShmPath& path(int rank) { return *paths_[static_cast<std::size_t>(rank)]; }
+  Link& link(int from, int to) { return *path(from).link(Rank{to}); }
+  void destroy(int rank) { paths_[static_cast<std::size_t>(rank)].reset(); }
+  Locks& locks() { return locks_; }
+  Mailbox& mailbox() { return mailbox_; }
+
+ private:
+  Mailbox mailbox_;
+  Locks locks_;
+  std::vector<std::unique_ptr<ShmPath>> paths_;
+};
+
+inline std::vector<std::byte> random_bytes(std::size_t size) {
+  static thread_local std::mt19937_64 generator{std::random_device{}()};
+  std::vector<std::byte> bytes(size);
+  for (auto& byte : bytes) byte = static_cast<std::byte>(generator());
+  return bytes;
+}
+
+inline Envelope numbered(std::uint32_t sequence, std::uint64_t bytes = 0) {
+  Envelope envelope;
+  envelope.sequence = sequence;
+  envelope.context = ~sequence;
+  envelope.tag = static_cast<std::int32_t>(sequence * 7);
+  envelope.bytes = bytes;
+  envelope.sender_op = sequence ^ 0x5a5a5a5aU;
+  envelope.receiver_op = sequence + 1;
+  return envelope;
+}
+
+inline ::testing::AssertionResult same(const Envelope& a, const Envelope& b) {
+  if (std::memcmp(&a, &b, sizeof(Envelope)) == 0) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure() << "envelopes " << a.sequence << " and " << b.sequence << " differ";
+}
+
+inline ::testing::AssertionResult same(std::span<const std::byte> a, std::span<const std::byte> b) {
+  if (a.size() != b.size()) return ::testing::AssertionFailure() << a.size() << " bytes instead of " << b.size();
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (a[i] != b[i]) return ::testing::AssertionFailure() << "byte " << i << " of " << a.size() << " differs";
+  return ::testing::AssertionSuccess();
+}
+
+// Fills a cell whole, poison beyond the payload, and posts it; false if there was no cell.
+inline bool post_in_cell(Link& link, const Envelope& envelope, std::span<const std::byte> payload) {
+  const auto cell = link.take_cell();
+  if (!cell) return false;
+  std::memset(cell->data, 0xee, link.cell_limit.value);
+  if (!payload.empty()) std::memcpy(cell->data, payload.data(), payload.size());
+  link.post_cell(*cell, envelope, Bytes{payload.size()});
+  return true;
+}
+
+}  // namespace ist::test
