@@ -1,0 +1,121 @@
+// The CUDA driver as a table of functions, found at run time. The only file that touches the vendor's library.
+//
+// Who calls this : the other files of this folder; tests hand in a table of their own.
+// Threads        : a table is read-only once loaded.
+// Ownership      : the driver stays loaded until the process ends.
+// Errors         : load_cuda_api says in one line what is missing; cuda_error turns a driver's result into a Status.
+#pragma once
+
+#include <cuda.h>
+
+#include <string>
+
+#include "base/status.hpp"
+
+// Names with the version of their binary interface: such a symbol never changes its meaning, whatever driver is found.
+#define IST_CUDA_CALLS(CALL)              \
+  CALL(cuInit)                            \
+  CALL(cuDriverGetVersion)                \
+  CALL(cuGetErrorName)                    \
+  CALL(cuGetErrorString)                  \
+  CALL(cuDeviceGetCount)                  \
+  CALL(cuDeviceGet)                       \
+  CALL(cuDeviceGetName)                   \
+  CALL(cuDeviceGetUuid_v2)                \
+  CALL(cuDeviceTotalMem_v2)               \
+  CALL(cuDevicePrimaryCtxRetain)          \
+  CALL(cuDevicePrimaryCtxRelease_v2)      \
+  CALL(cuDevicePrimaryCtxGetState)        \
+  CALL(cuCtxPushCurrent_v2)               \
+  CALL(cuCtxPopCurrent_v2)                \
+  CALL(cuCtxGetCurrent)                   \
+  CALL(cuCtxGetDevice)                    \
+  CALL(cuCtxGetId)                        \
+  CALL(cuMemAlloc_v2)                     \
+  CALL(cuMemFree_v2)                      \
+  CALL(cuMemHostRegister_v2)              \
+  CALL(cuMemHostUnregister)               \
+  CALL(cuPointerGetAttributes)            \
+  CALL(cuMemcpyAsync)                     \
+  CALL(cuStreamCreate)                    \
+  CALL(cuStreamDestroy_v2)                \
+  CALL(cuStreamQuery)                     \
+  CALL(cuStreamSynchronize)               \
+  CALL(cuStreamWaitEvent)                 \
+  CALL(cuStreamIsCapturing)               \
+  CALL(cuStreamGetCtx)                    \
+  CALL(cuThreadExchangeStreamCaptureMode) \
+  CALL(cuEventCreate)                     \
+  CALL(cuEventRecord)                     \
+  CALL(cuEventQuery)                      \
+  CALL(cuEventDestroy_v2)
+
+// Memory of the other classes, and what lends memory to other processes. Null where a driver lacks one.
+#define IST_CUDA_OPTIONAL_CALLS(CALL)  \
+  CALL(cuDeviceGetAttribute)           \
+  CALL(cuDeviceCanAccessPeer)          \
+  CALL(cuCtxEnablePeerAccess)          \
+  CALL(cuMemHostAlloc)                 \
+  CALL(cuMemFreeHost)                  \
+  CALL(cuMemAllocManaged)              \
+  CALL(cuMemAllocAsync)                \
+  CALL(cuMemAllocFromPoolAsync)        \
+  CALL(cuMemFreeAsync)                 \
+  CALL(cuMemPoolCreate)                \
+  CALL(cuMemPoolDestroy)               \
+  CALL(cuMemGetAllocationGranularity)  \
+  CALL(cuMemAddressReserve)            \
+  CALL(cuMemAddressFree)               \
+  CALL(cuMemCreate)                    \
+  CALL(cuMemRelease)                   \
+  CALL(cuMemMap)                       \
+  CALL(cuMemUnmap)                     \
+  CALL(cuMemSetAccess)                 \
+  CALL(cuMemExportToShareableHandle)   \
+  CALL(cuMemImportFromShareableHandle) \
+  CALL(cuIpcGetMemHandle)              \
+  CALL(cuIpcOpenMemHandle_v2)          \
+  CALL(cuIpcCloseMemHandle)            \
+  CALL(cuMemsetD8Async)                \
+  CALL(cuLaunchHostFunc)               \
+  CALL(cuStreamBeginCapture_v2)        \
+  CALL(cuStreamEndCapture)
+
+namespace ist {
+
+struct CudaApi {
+#define IST_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
+  IST_CUDA_CALLS(IST_CUDA_MEMBER)
+  IST_CUDA_OPTIONAL_CALLS(IST_CUDA_MEMBER)
+#undef IST_CUDA_MEMBER
+};
+
+// Opens the driver's library and finds every call; does not initialise it.
+Result<CudaApi> load_cuda_api(const std::string& file = "libcuda.so.1");
+
+// "cuMemAlloc of 4096 bytes on cuda device 1: CUDA_ERROR_OUT_OF_MEMORY, out of memory". `what` begins with the call.
+Status cuda_error(const CudaApi& api, CUresult result, const std::string& what);
+
+// "0x7f0012340000"
+std::string hexadecimal(std::uint64_t address);
+
+// Makes a context current for the calls of one scope, and restores the caller's whatever happens in between. Also keeps the
+// calling thread's calls from spoiling a stream capture that the application has under way in this or another thread:
+// while one runs in global mode, even an event query of an unrelated stream would invalidate it.
+class DriverScope {
+ public:
+  // With a null context only the capture mode is looked after; event queries need no context.
+  DriverScope(const CudaApi& api, CUcontext context);
+  DriverScope(const DriverScope&) = delete;
+  DriverScope& operator=(const DriverScope&) = delete;
+  ~DriverScope();
+  const Status& status() const { return status_; }
+
+ private:
+  const CudaApi& api_;
+  CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
+  bool pushed_ = false;
+  Status status_;
+};
+
+}  // namespace ist

@@ -1,0 +1,72 @@
+// The contexts this kind works in, and what it owns inside each: lanes, spare events, one queue for the user.
+//
+// Who calls this : cuda_kind.cpp, cuda_tickets.cpp, cuda_pins.cpp.
+// Threads        : find() from any thread; the contents of a CudaContext under the kind's lock.
+// Ownership      : records live until the kind does; primary contexts are retained by the first use and released at the end.
+// Errors         : returned, with the device.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "memory/cuda/cuda_api.hpp"
+
+namespace ist {
+
+// One internal stream. Copies in it run in order.
+struct CudaLane {
+  CUstream stream = nullptr;
+  std::uint32_t unfinished = 0;  // tickets of this lane not yet seen to finish
+};
+
+enum class CopyDirection : std::uint8_t { into_device = 0, out_of_device = 1, between_devices = 2 };
+
+struct CudaTicket;
+
+struct CudaContext {
+  CUcontext handle = nullptr;
+  unsigned long long identity = 0;  // the driver's number for it: a handle may be used again, this is not
+  int device = -1;
+  bool primary = false;
+  CUstream queue = nullptr;  // given to the user with memory we allocate; made on first use
+  std::array<std::vector<std::unique_ptr<CudaLane>>, 3> lanes;
+  std::vector<CudaTicket*> spare;  // tickets whose event is free
+};
+
+class CudaContexts {
+ public:
+  // `greet` is called once for each new record, outside any lock.
+  CudaContexts(const CudaApi& api, std::vector<CUdevice> devices, std::function<void(CudaContext&)> greet);
+  // Destroys what is inside the contexts and releases the primary ones. Waits for copies under way: their memory may go
+  // next.
+  ~CudaContexts();
+  CudaContexts(const CudaContexts&) = delete;
+  CudaContexts& operator=(const CudaContexts&) = delete;
+
+  // The primary context of a device, retained if it is the first use.
+  Result<CudaContext*> primary(int device);
+  // That very context; the primary one of the device if the handle is null.
+  Result<CudaContext*> find(CUcontext handle, int device);
+  // Position of a device in the list of all.
+  int ordinal(CUdevice device) const;
+  // Some context already in use, or the caller's current one; null if there is neither. Never makes one.
+  CudaContext* any();
+
+ private:
+  CudaContext* add(CUcontext handle, int device, bool primary);
+  bool is_primary(CUcontext handle, int ordinal);
+  void close(CudaContext& context);
+
+  const CudaApi& api_;
+  const std::vector<CUdevice> devices_;  // by ordinal
+  std::function<void(CudaContext&)> greet_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<CudaContext>> records_;
+  std::vector<std::atomic<CudaContext*>> primary_;  // by device; read without the lock
+};
+
+}  // namespace ist

@@ -1,0 +1,250 @@
+#include "memory/cuda/cuda_memory.hpp"
+
+#include <algorithm>
+
+namespace ist {
+
+CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vector<DeviceInfo> devices)
+    : api_(api),
+      devices_(std::move(devices)),
+      contexts_(api_, std::move(handles), [this](CudaContext& context) { pins_.start(context); }),
+      pins_(api_, contexts_),
+      tickets_(api_) {}
+
+bool CudaKind::copies(KindId to, KindId from) const {
+  const auto mine_or_host = [](KindId kind) { return kind == KindId::cuda || kind == KindId::host; };
+  return mine_or_host(to) && mine_or_host(from) && (to == KindId::cuda || from == KindId::cuda);
+}
+
+std::optional<Recognised> CudaKind::recognise(const void* address) {
+  if (address == nullptr) return std::nullopt;
+  const PointerFacts facts = ask_driver(api_, reinterpret_cast<std::uint64_t>(address));
+  if (!facts.known) return std::nullopt;
+  Recognised found;
+  found.kind = facts.on_host ? KindId::host : KindId::cuda;
+  found.device = facts.on_host ? -1 : facts.device;
+  found.memory_class = facts.memory_class;
+  found.buffer_id = facts.buffer_id;
+  return found;
+}
+
+Status CudaKind::check(Piece& piece) { return check_cuda_piece(api_, piece); }
+
+Result<Piece> CudaKind::allocate(int device, Bytes size) {
+  Result<CudaContext*> found = contexts_.primary(device);
+  if (!found.ok()) return found.status();
+  CudaContext& context = **found;
+  const DriverScope scope(api_, context.handle);
+  IST_TRY(scope.status());
+  {
+    const std::lock_guard lock(mutex_);
+    if (context.queue == nullptr) {
+      const CUresult result = api_.cuStreamCreate(&context.queue, CU_STREAM_NON_BLOCKING);
+      if (result != CUDA_SUCCESS) {
+        return cuda_error(api_, result, "cuStreamCreate on cuda device " + std::to_string(device));
+      }
+    }
+  }
+  CUdeviceptr address = 0;
+  // The driver refuses to allocate nothing, but nothing is a legal size here and needs an address too.
+  const CUresult result = api_.cuMemAlloc_v2(&address, size.value == 0 ? 1 : size.value);
+  if (result != CUDA_SUCCESS) {
+    return cuda_error(api_, result,
+                      "cuMemAlloc of " + std::to_string(size.value) + " bytes on cuda device " + std::to_string(device));
+  }
+  Piece piece;
+  piece.kind = KindId::cuda;
+  piece.device = device;
+  piece.object = address;
+  piece.size = size;
+  piece.queue = reinterpret_cast<std::uint64_t>(context.queue);
+  return piece;
+}
+
+Status CudaKind::release(const Piece& piece) {
+  Result<CudaContext*> context = context_of(piece);
+  if (!context.ok()) return context.status();
+  const DriverScope scope(api_, (*context)->handle);
+  IST_TRY(scope.status());
+  const CUresult result = api_.cuMemFree_v2(piece.object);
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuMemFree of " + describe_piece(piece));
+  return {};
+}
+
+Result<CudaContext*> CudaKind::context_of(const Piece& piece) {
+  const PointerFacts facts = ask_driver(api_, piece.object + piece.offset.value);
+  if (!facts.known || facts.on_host) {
+    return Status{IST_ERR_DEVICE, "cuPointerGetAttributes of " + describe_piece(piece) +
+                                      ": not device memory (any more); was it released too early?"};
+  }
+  return contexts_.find(facts.context, facts.device);
+}
+
+// Special handles name a stream of whatever context is current, so theirs is the buffer's own. An event must come from the
+// context of the stream it is recorded in, which need not be the buffer's.
+Result<CudaContext*> CudaKind::context_of_stream(CUstream stream, CudaContext& fallback) {
+  if (stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) return &fallback;
+  CUcontext handle = nullptr;
+  if (api_.cuStreamGetCtx(stream, &handle) != CUDA_SUCCESS || handle == fallback.handle) return &fallback;
+  CUdevice device = -1;
+  const DriverScope scope(api_, handle);
+  IST_TRY(scope.status());
+  const CUresult result = api_.cuCtxGetDevice(&device);
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuCtxGetDevice of the context of a buffer's stream");
+  return contexts_.find(handle, contexts_.ordinal(device));
+}
+
+Result<Ticket> CudaKind::ready(const Piece& piece) {
+  if (piece.size.value == 0) return Ticket{};
+  Result<CudaContext*> own = context_of(piece);
+  if (!own.ok()) return own.status();
+  const auto stream = reinterpret_cast<CUstream>(piece.queue);
+  Result<CudaContext*> home = context_of_stream(stream, **own);
+  if (!home.ok()) return home.status();
+  CudaContext& context = **home;
+  const DriverScope scope(api_, context.handle);
+  IST_TRY(scope.status());
+  const auto failed = [&](CUresult result, const char* call) {
+    return cuda_error(api_, result,
+                      std::string(call) + " of stream " + hexadecimal(piece.queue) + " of " + describe_piece(piece));
+  };
+  // Asked first, because a query would make the capture invalid.
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUresult result = api_.cuStreamIsCapturing(stream, &capture);
+  if (result != CUDA_SUCCESS) return failed(result, "cuStreamIsCapturing");
+  if (capture != CU_STREAM_CAPTURE_STATUS_NONE) {
+    return Status{IST_ERR_DEVICE,
+                  "stream " + hexadecimal(piece.queue) + " of " + describe_piece(piece) +
+                      " is being captured into a graph; a message cannot wait for it: end the capture first"};
+  }
+  result = api_.cuStreamQuery(stream);
+  if (result == CUDA_SUCCESS) return Ticket{};
+  if (result != CUDA_ERROR_NOT_READY) return failed(result, "cuStreamQuery");
+  CudaTicket* ticket = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    Result<CudaTicket*> taken = tickets_.take(context, nullptr);
+    if (!taken.ok()) return taken.status();
+    ticket = *taken;
+  }
+  const std::uint64_t id = ticket->id();
+  result = api_.cuEventRecord(ticket->event, stream);
+  if (result == CUDA_SUCCESS) return Ticket{this, id};
+  give_back(*ticket);
+  return failed(result, "cuEventRecord");
+}
+
+CudaContext* CudaKind::context_of_ticket(const Ticket& ticket) {
+  if (ticket.kind() != this) return nullptr;
+  const std::lock_guard lock(mutex_);
+  const CudaTicket* found = tickets_.find(ticket.id());
+  return found ? found->context : nullptr;
+}
+
+Result<CudaKind::Route> CudaKind::plan(CudaContext& context, CopyDirection direction, const Ticket& after) {
+  const std::lock_guard lock(mutex_);
+  Route route;
+  route.context = &context;
+  const CudaTicket* before = after.kind() == this ? tickets_.find(after.id()) : nullptr;
+  const auto& lanes = context.lanes[static_cast<std::size_t>(direction)];
+  const auto is_its_lane = [&](const std::unique_ptr<CudaLane>& lane) { return lane.get() == before->lane; };
+  if (before != nullptr && before->lane != nullptr && std::any_of(lanes.begin(), lanes.end(), is_its_lane)) {
+    route.lane = before->lane;
+  } else {
+    if (before != nullptr) route.wait_for = before->event;
+    Result<CudaLane*> lane = tickets_.choose_lane(context, direction);
+    if (!lane.ok()) return lane.status();
+    route.lane = *lane;
+  }
+  Result<CudaTicket*> ticket = tickets_.take(context, route.lane);
+  if (!ticket.ok()) return ticket.status();
+  route.ticket = *ticket;
+  return route;
+}
+
+Status CudaKind::start(const Route& route, const Piece& to, const Piece& from) {
+  CUresult result = CUDA_SUCCESS;
+  const char* call = "cuStreamWaitEvent";
+  if (route.wait_for != nullptr) result = api_.cuStreamWaitEvent(route.lane->stream, route.wait_for, CU_EVENT_WAIT_DEFAULT);
+  if (result == CUDA_SUCCESS && to.size.value > 0) {
+    call = "cuMemcpyAsync";
+    result =
+        api_.cuMemcpyAsync(to.object + to.offset.value, from.object + from.offset.value, to.size.value, route.lane->stream);
+  }
+  if (result == CUDA_SUCCESS) {
+    call = "cuEventRecord";
+    result = api_.cuEventRecord(route.ticket->event, route.lane->stream);
+  }
+  if (result == CUDA_SUCCESS) return {};
+  return cuda_error(api_, result,
+                    std::string(call) + " for a copy of " + describe_piece(from) + " to " + describe_piece(to));
+}
+
+Result<Ticket> CudaKind::copy(const Piece& to, const Piece& from, const Ticket& after) {
+  if (to.size != from.size || !copies(to.kind, from.kind)) {
+    return Status{IST_ERR_ARGUMENT, "the cuda kind cannot copy " + describe_piece(from) + " to " + describe_piece(to)};
+  }
+  CopyDirection direction = CopyDirection::between_devices;
+  if (to.kind == KindId::host) direction = CopyDirection::out_of_device;
+  if (from.kind == KindId::host) direction = CopyDirection::into_device;
+  CudaContext* context = nullptr;
+  if (to.size.value == 0) {
+    // Nothing moves, but whoever comes after this ticket still comes after `after`.
+    context = context_of_ticket(after);
+    if (context == nullptr) return Ticket{};
+  } else {
+    Result<CudaContext*> found = context_of(from.kind == KindId::cuda ? from : to);
+    if (!found.ok()) return found.status();
+    context = *found;
+  }
+  const DriverScope scope(api_, context->handle);
+  IST_TRY(scope.status());
+  Result<Route> route = plan(*context, direction, after);
+  if (!route.ok()) return route.status();
+  const std::uint64_t id = route->ticket->id();
+  const Status started = start(*route, to, from);
+  if (started.ok()) return Ticket{this, id};
+  give_back(*route->ticket);
+  return started;
+}
+
+void CudaKind::give_back(CudaTicket& ticket) {
+  const std::lock_guard lock(mutex_);
+  tickets_.recycle(ticket);
+}
+
+Result<bool> CudaKind::finished(Ticket& ticket) {
+  if (ticket.empty()) return true;
+  CudaTicket* found = nullptr;
+  if (ticket.kind() == this) {
+    const std::lock_guard lock(mutex_);
+    found = tickets_.find(ticket.id());
+  }
+  if (found == nullptr) return Status{IST_ERR_INTERNAL, "the cuda kind was asked about a ticket it never gave"};
+  CUresult result = CUDA_SUCCESS;
+  {
+    const DriverScope scope(api_, nullptr);
+    result = api_.cuEventQuery(found->event);
+  }
+  if (result == CUDA_ERROR_NOT_READY) return false;
+  const bool was_copy = found->lane != nullptr;
+  const int device = found->context->device;
+  ticket.forget();
+  give_back(*found);
+  if (result == CUDA_SUCCESS) return true;
+  return cuda_error(api_, result,
+                    std::string("cuEventQuery after ") + (was_copy ? "a copy" : "work of the user's stream") +
+                        " on cuda device " + std::to_string(device));
+}
+
+void CudaKind::drop(std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  if (CudaTicket* ticket = tickets_.find(id)) tickets_.drop(*ticket);
+}
+
+std::size_t CudaKind::events() const {
+  const std::lock_guard lock(mutex_);
+  return tickets_.size();
+}
+
+}  // namespace ist

@@ -1,0 +1,68 @@
+// The cuda kind itself. Only cuda_kind.cpp and tests of its inside need this; others include cuda_kind.hpp.
+//
+// Who calls this : make_cuda_kind; tests (counts of events and lanes).
+// Threads        : any; one short lock around the tables, none held while the driver starts a copy.
+// Ownership      : owns contexts, lanes, events.
+// Errors         : returned, naming the driver's call and the piece.
+#pragma once
+
+#include <mutex>
+
+#include "memory/cuda/cuda_pins.hpp"
+#include "memory/cuda/cuda_pointer.hpp"
+#include "memory/cuda/cuda_tickets.hpp"
+
+namespace ist {
+
+// How a copy is ordered: an unfinished copy in the same direction is followed in its own lane, where order is free; any
+// other work of this kind is waited for by its event, on the device. Host threads never wait, with one exception made by the
+// driver: a copy to or from pageable host memory may hold the calling thread until everything before it in its lane is done.
+// So whoever copies pageable memory should first see `after` finish.
+class CudaKind : public MemoryKind, public Streams {
+ public:
+  CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vector<DeviceInfo> devices);
+
+  KindId id() const override { return KindId::cuda; }
+  std::string_view name() const override { return "cuda"; }
+  const std::vector<DeviceInfo>& devices() const override { return devices_; }
+  bool copies(KindId to, KindId from) const override;
+  std::optional<Recognised> recognise(const void* address) override;
+  Status check(Piece& piece) override;
+  Result<Piece> allocate(int device, Bytes size) override;
+  Status release(const Piece& piece) override;
+  Result<Ticket> copy(const Piece& to, const Piece& from, const Ticket& after) override;
+  Result<bool> finished(Ticket& ticket) override;
+  void drop(std::uint64_t id) override;
+  Pins* pins() override { return &pins_; }
+  Streams* streams() override { return this; }
+  // CU_STREAM_PER_THREAD means the stream of the thread that calls this.
+  Result<Ticket> ready(const Piece& piece) override;
+
+  // Events ever made, for tests: it stops growing once enough are there.
+  std::size_t events() const;
+
+ private:
+  // Everything a copy needs to know before the driver is called.
+  struct Route {
+    CudaContext* context = nullptr;
+    CudaLane* lane = nullptr;
+    CudaTicket* ticket = nullptr;
+    CUevent wait_for = nullptr;
+  };
+  Result<CudaContext*> context_of(const Piece& piece);
+  Result<CudaContext*> context_of_stream(CUstream stream, CudaContext& fallback);
+  // The context must be current.
+  Result<Route> plan(CudaContext& context, CopyDirection direction, const Ticket& after);
+  Status start(const Route& route, const Piece& to, const Piece& from);
+  CudaContext* context_of_ticket(const Ticket& ticket);
+  void give_back(CudaTicket& ticket);
+
+  const CudaApi api_;
+  const std::vector<DeviceInfo> devices_;
+  CudaContexts contexts_;
+  CudaPins pins_;
+  mutable std::mutex mutex_;  // guards tickets_ and what is inside the contexts
+  CudaTickets tickets_;
+};
+
+}  // namespace ist

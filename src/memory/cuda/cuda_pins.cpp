@@ -1,0 +1,57 @@
+#include "memory/cuda/cuda_pins.hpp"
+
+#include "base/log.hpp"
+
+namespace ist {
+
+Status CudaPins::lock_pages(void* address, Pinned& pinned) {
+  const DriverScope scope(api_, context_->handle);
+  IST_TRY(scope.status());
+  // Portable: locked for every context of the process.
+  const CUresult result = api_.cuMemHostRegister_v2(address, pinned.size.value, CU_MEMHOSTREGISTER_PORTABLE);
+  if (result != CUDA_SUCCESS) {
+    return cuda_error(api_, result,
+                      "cuMemHostRegister of " + std::to_string(pinned.size.value) + " bytes at " +
+                          hexadecimal(reinterpret_cast<std::uint64_t>(address)));
+  }
+  pinned.locked = true;
+  return {};
+}
+
+Status CudaPins::pin(void* address, Bytes size) {
+  if (size.value == 0) return {};
+  contexts_.any();  // a context the caller already works in will do; it is announced through start()
+  const std::lock_guard lock(mutex_);
+  const auto [place, added] = pinned_.try_emplace(address, Pinned{size, false});
+  if (!added) {
+    return {IST_ERR_ARGUMENT, "the memory at " + hexadecimal(reinterpret_cast<std::uint64_t>(address)) +
+                                  " is page-locked already; unlock it first"};
+  }
+  if (context_ == nullptr) return {};
+  Status locked = lock_pages(address, place->second);
+  if (!locked.ok()) pinned_.erase(place);
+  return locked;
+}
+
+void CudaPins::unpin(void* address) {
+  const std::lock_guard lock(mutex_);
+  const auto place = pinned_.find(address);
+  if (place == pinned_.end()) return;
+  if (place->second.locked) {
+    const DriverScope scope(api_, context_->handle);
+    api_.cuMemHostUnregister(address);
+  }
+  pinned_.erase(place);
+}
+
+void CudaPins::start(CudaContext& context) {
+  const std::lock_guard lock(mutex_);
+  if (context_ != nullptr) return;
+  context_ = &context;
+  for (auto& [address, pinned] : pinned_) {
+    const Status locked = lock_pages(address, pinned);
+    if (!locked.ok()) log::warning("memory is not page-locked, copies will be slower: " + locked.text());
+  }
+}
+
+}  // namespace ist

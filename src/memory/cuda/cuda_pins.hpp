@@ -1,0 +1,42 @@
+// Page-locks the library's own host memory for all CUDA devices.
+//
+// Who calls this : the pinned pool and the paths, through CudaKind.
+// Threads        : any.
+// Ownership      : of the locks only; a lock still held when the kind ends goes with its context.
+// Errors         : returned by pin(); one that was put off is logged, and such memory is then copied more slowly.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "memory/cuda/cuda_context.hpp"
+#include "memory/memory_kind.hpp"
+
+namespace ist {
+
+// Locking needs a context, and a context costs hundreds of megabytes on its device. A process that has used no device yet
+// has not said which one is its own, so its locks are put off until it does: ranks do not all crowd onto device 0, and a
+// program that never touches a device pays nothing.
+class CudaPins : public Pins {
+ public:
+  CudaPins(const CudaApi& api, CudaContexts& contexts) : api_(api), contexts_(contexts) {}
+  Status pin(void* address, Bytes size) override;
+  void unpin(void* address) override;
+  // The first context is there: does what was put off.
+  void start(CudaContext& context);
+
+ private:
+  struct Pinned {
+    Bytes size;
+    bool locked = false;
+  };
+  Status lock_pages(void* address, Pinned& pinned);
+
+  const CudaApi& api_;
+  CudaContexts& contexts_;
+  std::mutex mutex_;
+  CudaContext* context_ = nullptr;
+  std::map<void*, Pinned> pinned_;
+};
+
+}  // namespace ist

@@ -1,0 +1,84 @@
+#include "memory/cuda/cuda_tickets.hpp"
+
+#include <algorithm>
+
+namespace ist {
+
+CudaTickets::~CudaTickets() {
+  // One that has not happened yet may be destroyed: the driver keeps what it needs.
+  for (CudaTicket& ticket : table_) api_.cuEventDestroy_v2(ticket.event);
+}
+
+Result<CudaTicket*> CudaTickets::take(CudaContext& context, CudaLane* lane) {
+  if (context.spare.empty() && !dropped_.empty()) sweep();
+  CudaTicket* ticket = nullptr;
+  if (!context.spare.empty()) {
+    ticket = context.spare.back();
+    context.spare.pop_back();
+  } else {
+    CUevent event = nullptr;
+    const CUresult result = api_.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    if (result != CUDA_SUCCESS) {
+      return cuda_error(api_, result, "cuEventCreate on cuda device " + std::to_string(context.device));
+    }
+    ticket = &table_.emplace_back();
+    ticket->event = event;
+    ticket->context = &context;
+    ticket->index = static_cast<std::uint32_t>(table_.size() - 1);
+    // Room for all of them, so that recycling and dropping never allocate.
+    context.spare.reserve(table_.size());
+    dropped_.reserve(table_.size());
+  }
+  ticket->lane = lane;
+  ticket->state = CudaTicket::State::live;
+  ++ticket->generation;
+  if (lane != nullptr) ++lane->unfinished;
+  return ticket;
+}
+
+CudaTicket* CudaTickets::find(std::uint64_t id) {
+  const std::uint64_t index = id & 0xffffffffu;
+  if (index >= table_.size()) return nullptr;
+  CudaTicket& ticket = table_[index];
+  return ticket.id() == id && ticket.state == CudaTicket::State::live ? &ticket : nullptr;
+}
+
+void CudaTickets::recycle(CudaTicket& ticket) {
+  if (ticket.lane != nullptr) --ticket.lane->unfinished;
+  ticket.lane = nullptr;
+  ticket.state = CudaTicket::State::spare;
+  ticket.context->spare.push_back(&ticket);
+}
+
+void CudaTickets::drop(CudaTicket& ticket) {
+  ticket.state = CudaTicket::State::dropped;
+  dropped_.push_back(&ticket);
+}
+
+void CudaTickets::sweep() {
+  std::erase_if(dropped_, [this](CudaTicket* ticket) {
+    if (api_.cuEventQuery(ticket->event) == CUDA_ERROR_NOT_READY) return false;
+    recycle(*ticket);  // an error counts as the end: nobody is left to hear of it
+    return true;
+  });
+}
+
+Result<CudaLane*> CudaTickets::choose_lane(CudaContext& context, CopyDirection direction) {
+  auto& lanes = context.lanes[static_cast<std::size_t>(direction)];
+  const auto less = [](const auto& a, const auto& b) { return a->unfinished < b->unfinished; };
+  auto least = std::min_element(lanes.begin(), lanes.end(), less);
+  if (least != lanes.end() && (*least)->unfinished > 0 && !dropped_.empty()) {
+    sweep();
+    least = std::min_element(lanes.begin(), lanes.end(), less);
+  }
+  if (least != lanes.end() && ((*least)->unfinished == 0 || lanes.size() >= kMostLanes)) return least->get();
+  auto lane = std::make_unique<CudaLane>();
+  const CUresult result = api_.cuStreamCreate(&lane->stream, CU_STREAM_NON_BLOCKING);
+  if (result != CUDA_SUCCESS) {
+    return cuda_error(api_, result, "cuStreamCreate on cuda device " + std::to_string(context.device));
+  }
+  lanes.push_back(std::move(lane));
+  return lanes.back().get();
+}
+
+}  // namespace ist

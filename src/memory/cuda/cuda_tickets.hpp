@@ -1,0 +1,62 @@
+// Promises kept by events: a stable table of slots, each with one event that is used again and again, and the lanes.
+//
+// Who calls this : cuda_kind.cpp, with the kind's lock held (state() of a live ticket may be read without it).
+// Threads        : none of its own.
+// Ownership      : owns the events; the lanes belong to their context.
+// Errors         : returned, naming the driver's call. Nothing is allocated once enough tickets and lanes exist.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "memory/cuda/cuda_context.hpp"
+
+namespace ist {
+
+struct CudaTicket {
+  enum class State : std::uint8_t {
+    spare,   // the event is free
+    live,    // somebody holds the id
+    dropped  // nobody does, but the work may still run
+  };
+  CUevent event = nullptr;
+  CudaContext* context = nullptr;
+  CudaLane* lane = nullptr;  // null: work of the user's, not a copy of ours
+  std::uint32_t index = 0;
+  std::uint32_t generation = 0;  // grows with each use, so that an old id finds nothing
+  State state = State::spare;
+
+  std::uint64_t id() const { return (std::uint64_t{generation} << 32) | index; }
+};
+
+class CudaTickets {
+ public:
+  explicit CudaTickets(const CudaApi& api) : api_(api) {}
+  ~CudaTickets();
+  CudaTickets(const CudaTickets&) = delete;
+  CudaTickets& operator=(const CudaTickets&) = delete;
+
+  // A ticket with a free event of that context, which must be current.
+  Result<CudaTicket*> take(CudaContext& context, CudaLane* lane);
+  // The live ticket of this id, or null.
+  CudaTicket* find(std::uint64_t id);
+  // The work is known to have finished (or the event was never recorded): the event is free again.
+  void recycle(CudaTicket& ticket);
+  // Nobody waits any more; the event is free again once it has happened.
+  void drop(CudaTicket& ticket);
+  // A lane of that context, which must be current: an idle one, else a new one, else the one with the least in it. So a
+  // copy that waits for a user's kernel does not hold up unrelated copies behind it.
+  Result<CudaLane*> choose_lane(CudaContext& context, CopyDirection direction);
+  // Events ever made.
+  std::size_t size() const { return table_.size(); }
+
+ private:
+  static constexpr std::size_t kMostLanes = 8;
+  void sweep();
+
+  const CudaApi& api_;
+  std::deque<CudaTicket> table_;  // addresses stay
+  std::vector<CudaTicket*> dropped_;
+};
+
+}  // namespace ist
