@@ -1,0 +1,47 @@
+# The commands a person types. Everything else is CMake: presets in CMakePresets.json, targets in the rooms' CMakeLists.
+#
+#   CUDA=ON      fail where the CUDA parts cannot be compiled (AUTO leaves them out and says so, OFF leaves them out)
+#   JOBS=n       compilers and tests at a time
+SHELL := /bin/bash
+JOBS ?= $(shell nproc)
+CUDA ?= AUTO
+PREFIX ?= /usr/local
+export CUDA
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-long setup-demo setup-test setup-long check format install clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+configure = cmake --preset $(1) -DISTHMUS_CUDA=$(CUDA) $(if $(ISTHMUS_DEPS_DIR),-DISTHMUS_DEPS_DIR=$(abspath $(ISTHMUS_DEPS_DIR)))
+
+demo: setup-demo ## build, and run the stencil on 4 ranks; pictures in demo-out/
+	@[ -f build/build.ninja ] || $(call configure,release) -DISTHMUS_TESTS=OFF
+	@cmake --build build -j $(JOBS) --target isthmus isthmus_program stencil2d
+	@examples/stencil2d/demo.sh build
+
+test: setup-test ## build, and run every check and test
+	@JOBS=$(JOBS) tools/run_tests.sh quick
+
+test-long: setup-long ## the same with longer stress, the exhaustive models, the sanitizers and the other compiler
+	@JOBS=$(JOBS) tools/run_tests.sh long
+
+check: setup-test ## rooms and budgets, MAP.md, format, linter
+	@[ -f build/build.ninja ] || $(call configure,release)
+	@cmake --build build -j $(JOBS) --target isthmus_commit
+	@tools/check_all.sh build
+
+format: setup-test ## rewrite sources in the project's format
+	@tools/check_format.sh --fix
+
+install: setup-demo ## install to PREFIX (default /usr/local)
+	@[ -f build/build.ninja ] || $(call configure,release) -DISTHMUS_TESTS=OFF
+	@cmake --build build -j $(JOBS) --target isthmus isthmus_program
+	@cmake --install build --prefix $(PREFIX)
+
+clean: ## remove everything that was built (not .venv)
+	@rm -rf build build-debug build-asan build-tsan build-clang build-coverage demo-out .setup
+
+setup-demo setup-test setup-long: setup-%:
+	@tools/setup.sh $*
