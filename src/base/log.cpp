@@ -45,7 +45,9 @@ void set_rank(int rank) { logger().set_pattern("isthmus[" + std::to_string(rank)
 
 bool enabled(Level level) { return logger().should_log(native(level)); }
 
-void write(Level level, std::string_view text) { logger().log(native(level), spdlog::string_view_t(text.data(), text.size())); }
+void write(Level level, std::string_view text) {
+  logger().log(native(level), spdlog::string_view_t(text.data(), text.size()));
+}
 
 void once(Level level, const std::string& text) {
   static std::mutex mutex;

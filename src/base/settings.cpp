@@ -30,7 +30,8 @@ std::optional<std::uint64_t> read_count(std::string_view text) {
 // "65536", "64KiB", "2MiB", "1GiB"; also with K, M, G alone.
 std::optional<std::uint64_t> read_bytes(std::string_view text) {
   unsigned shift = 0;
-  for (const auto& [suffix, bits] : {std::pair{"KiB", 10U}, {"MiB", 20U}, {"GiB", 30U}, {"K", 10U}, {"M", 20U}, {"G", 30U}}) {
+  for (const auto& [suffix, bits] :
+       {std::pair{"KiB", 10U}, {"MiB", 20U}, {"GiB", 30U}, {"K", 10U}, {"M", 20U}, {"G", 30U}}) {
     if (!text.ends_with(suffix)) continue;
     text.remove_suffix(std::string_view{suffix}.size());
     shift = bits;
@@ -49,7 +50,11 @@ std::string print_bytes(std::uint64_t value) {
 
 Row bytes_row(std::string_view name, std::string_view variable, Bytes Settings::*member, std::uint64_t least,
               std::uint64_t most, std::string_view help) {
-  return {name, variable, "bytes", "a size such as 65536, 64KiB or 2MiB", help,
+  return {name,
+          variable,
+          "bytes",
+          "a size such as 65536, 64KiB or 2MiB",
+          help,
           [=](Settings& settings, std::string_view text) {
             const auto value = read_bytes(text);
             if (!value || *value < least || *value > most) return false;
@@ -61,7 +66,11 @@ Row bytes_row(std::string_view name, std::string_view variable, Bytes Settings::
 
 Row count_row(std::string_view name, std::string_view variable, std::uint64_t Settings::*member, std::uint64_t least,
               std::uint64_t most, std::string_view help) {
-  return {name, variable, "count", "a whole number in range", help,
+  return {name,
+          variable,
+          "count",
+          "a whole number in range",
+          help,
           [=](Settings& settings, std::string_view text) {
             const auto value = read_count(text);
             if (!value || *value < least || *value > most) return false;
@@ -99,16 +108,18 @@ const std::vector<Row>& table() {
        [](const Settings& s) { return s.kinds; }},
       bytes_row("eager_limit", "ISTHMUS_EAGER_LIMIT", &Settings::eager_limit, 0, 1 << 20,
                 "largest message sent before its receive is known; also the size of a cell (0 to 1MiB)"),
-      count_row("cells", "ISTHMUS_CELLS", &Settings::cells, 4, 4096, "cells each rank owns for its outgoing messages (4 to 4096)"),
-      count_row("ring_slots", "ISTHMUS_RING_SLOTS", &Settings::ring_slots, 2, 64, "slots of a pair's pipelined ring (2 to 64)"),
+      count_row("cells", "ISTHMUS_CELLS", &Settings::cells, 4, 4096,
+                "cells each rank owns for its outgoing messages (4 to 4096)"),
+      count_row("ring_slots", "ISTHMUS_RING_SLOTS", &Settings::ring_slots, 2, 64,
+                "slots of a pair's pipelined ring (2 to 64)"),
       bytes_row("ring_slot_device", "ISTHMUS_RING_SLOT_DEVICE", &Settings::ring_slot_device, 4096, 16 << 20,
                 "bytes moved per slot where a device is on either side (4KiB to 16MiB)"),
       bytes_row("ring_slot_host", "ISTHMUS_RING_SLOT_HOST", &Settings::ring_slot_host, 4096, 16 << 20,
                 "bytes moved per slot between two host buffers (4KiB to 16MiB)"),
       count_row("ring_in_flight", "ISTHMUS_RING_IN_FLIGHT", &Settings::ring_in_flight, 1, 64,
                 "device copies a rank keeps running in one ring (1 to 64)"),
-      bytes_row("pinned_pool_limit", "ISTHMUS_PINNED_POOL_LIMIT", &Settings::pinned_pool_limit, 1 << 20, std::uint64_t{1} << 40,
-                "most page-locked staging memory a world holds (1MiB or more)"),
+      bytes_row("pinned_pool_limit", "ISTHMUS_PINNED_POOL_LIMIT", &Settings::pinned_pool_limit, 1 << 20,
+                std::uint64_t{1} << 40, "most page-locked staging memory a world holds (1MiB or more)"),
       {"boot_timeout", "ISTHMUS_BOOT_TIMEOUT", "seconds", "a number of seconds above 0",
        "how long to wait for the other ranks at start",
        [](Settings& s, std::string_view text) {

@@ -41,8 +41,8 @@ Status system_error(const std::string& what);
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                // NOLINT(google-explicit-constructor)
-  Result(Status error) : status_(std::move(error)) {}          // NOLINT(google-explicit-constructor)
+  Result(T value) : value_(std::move(value)) {}        // NOLINT(google-explicit-constructor)
+  Result(Status error) : status_(std::move(error)) {}  // NOLINT(google-explicit-constructor)
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }
   T& value() & { return *value_; }
@@ -61,7 +61,7 @@ class [[nodiscard]] Result {
 }  // namespace ist
 
 // Returns a failed Status to the caller; evaluates its argument once.
-#define IST_TRY(expression)                                   \
-  do {                                                        \
+#define IST_TRY(expression)                                                                       \
+  do {                                                                                            \
     if (::ist::Status ist_try_status = (expression); !ist_try_status.ok()) return ist_try_status; \
   } while (0)

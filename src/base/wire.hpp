@@ -14,17 +14,21 @@ namespace ist {
 enum class EnvelopeType : std::uint8_t {
   eager = 1,     // the bytes come with the envelope
   announce = 2,  // a message waits at the sender; the bytes follow once the receiver has cleared it
-  clear = 3      // receiver to sender: send `bytes` bytes of operation `sender_op` to operation `receiver_op`
+  clear = 3,     // receiver to sender: send `bytes` bytes of operation `sender_op` to operation `receiver_op`
+  refuse = 4     // sender to receiver: nothing will come for operation `receiver_op`
 };
 
-// One per message in the pair's ordered queue, whatever carries the bytes; and one per clearance, outside that order.
+inline constexpr std::uint16_t kEnvelopeFailed = 1;  // the sender could not read its buffer; no bytes follow
+
+// One per message in the pair's ordered queue, whatever carries the bytes; and one per clearance or refusal, outside that
+// order.
 struct Envelope {
-  std::uint32_t sequence = 0;     // position among the pair's messages; unused in clear
-  std::uint32_t context = 0;      // communicator
+  std::uint32_t sequence = 0;  // position among the pair's messages; unused in clear
+  std::uint32_t context = 0;   // communicator
   std::int32_t tag = 0;
   EnvelopeType type = EnvelopeType::eager;
   std::uint8_t kind = 0;          // KindId of the writer's buffer
-  std::uint16_t unused = 0;
+  std::uint16_t flags = 0;        // kEnvelopeFailed
   std::uint64_t bytes = 0;        // length of the message
   std::uint32_t sender_op = 0;    // announce and clear
   std::uint32_t receiver_op = 0;  // clear
@@ -35,8 +39,9 @@ static_assert(sizeof(Envelope) == 32 && std::is_trivially_copyable_v<Envelope>);
 struct SlotHeader {
   std::uint32_t receiver_op = 0;
   std::uint32_t bytes = 0;
-  std::uint64_t offset = 0;  // from the start of the message
+  std::uint64_t offset = 0;  // from the start of the message; kSlotFailed: the sender gave up
 };
+inline constexpr std::uint64_t kSlotFailed = ~std::uint64_t{0};
 static_assert(sizeof(SlotHeader) == 16 && std::is_trivially_copyable_v<SlotHeader>);
 
 }  // namespace ist

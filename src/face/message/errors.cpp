@@ -1,0 +1,49 @@
+#include "face/message/errors.hpp"
+
+#include <array>
+#include <utility>
+
+namespace ist {
+namespace {
+
+thread_local std::string last_text;
+
+constexpr std::array kNames{
+    "IST_OK",       "IST_ERR_ARGUMENT", "IST_ERR_RANK",   "IST_ERR_HANDLE",    "IST_ERR_TRUNCATE",  "IST_ERR_OVERFLOW",
+    "IST_ERR_KIND", "IST_ERR_MEMORY",   "IST_ERR_DEVICE", "IST_ERR_PEER_DEAD", "IST_ERR_PEER_LEFT", "IST_ERR_UNREACHABLE",
+    "IST_ERR_BOOT", "IST_ERR_SETTING",  "IST_ERR_SYSTEM", "IST_ERR_PENDING",   "IST_ERR_IN_STATUS", "IST_ERR_INTERNAL"};
+constexpr std::array kCarriers{"none", "slot", "cell", "ring", "direct"};
+
+}  // namespace
+
+int report(const Status& status) {
+  if (!status.ok()) last_text = status.text();
+  return status.code();
+}
+
+int report(ist_code code, std::string text) {
+  last_text = std::move(text);
+  return code;
+}
+
+}  // namespace ist
+
+extern "C" {
+
+const char* ist_error_text(void) { return ist::last_text.c_str(); }
+
+const char* ist_code_name(int code) {
+  return code >= 0 && static_cast<std::size_t>(code) < ist::kNames.size() ? ist::kNames[static_cast<std::size_t>(code)]
+                                                                          : "unknown code";
+}
+
+const char* ist_carrier_name(int carrier) {
+  return carrier > 0 && static_cast<std::size_t>(carrier) < ist::kCarriers.size()
+             ? ist::kCarriers[static_cast<std::size_t>(carrier)]
+             : ist::kCarriers[0];
+}
+
+#define IST_TEXT(x) #x
+#define IST_DOTTED(a, b, c) IST_TEXT(a) "." IST_TEXT(b) "." IST_TEXT(c)
+const char* ist_version(void) { return IST_DOTTED(IST_VERSION_MAJOR, IST_VERSION_MINOR, IST_VERSION_PATCH); }
+}

@@ -1,0 +1,35 @@
+// Tokens for the C interface: never dereferenced, so that a released, foreign or made-up one is an error and not a crash.
+//
+// Who calls this : the api_*.cpp files.
+// Threads        : any; a world must not be destroyed while another thread is inside a call on it, as in MPI.
+// Ownership      : the registry owns the worlds of this process. It holds no other state: worlds know nothing of each other.
+// Errors         : IST_ERR_HANDLE with what was given and what was expected.
+#pragma once
+
+#include <isthmus/isthmus.h>
+
+#include "face/message/world.hpp"
+
+namespace ist {
+
+enum class HandleType : std::uint8_t { world = 1, comm = 2, request = 3 };
+
+// A world with one of its communicators or operations.
+struct InWorld {
+  World* world = nullptr;
+  std::uint32_t context = 0;
+  OperationId operation;
+};
+
+Result<ist_world> add_world(std::unique_ptr<World> world);
+// Takes the world out of the registry; null if the handle is none.
+std::unique_ptr<World> remove_world(ist_world handle);
+
+Result<InWorld> look_up(ist_world handle);
+Result<InWorld> look_up(ist_comm handle);
+Result<InWorld> look_up(ist_request handle);
+
+ist_comm world_comm(ist_world handle);
+ist_request request_handle(ist_comm comm, OperationId id);
+
+}  // namespace ist

@@ -1,0 +1,86 @@
+#include "face/message/world.hpp"
+
+#include <mutex>
+#include <utility>
+
+#include "base/log.hpp"
+#include "request/wait.hpp"
+
+namespace ist {
+
+Result<std::unique_ptr<World>> World::create() {
+  std::unique_ptr<World> world{new World};
+  auto settings = Settings::read();
+  if (!settings.ok()) return settings.status();
+  world->settings_ = std::move(*settings);
+  log::set_level(world->settings_.log);
+  IST_TRY(world->connect());
+  return world;
+}
+
+Status World::connect() {
+  auto kinds = Kinds::load(settings_.kinds);
+  if (!kinds.ok()) return kinds.status();
+  kinds_ = std::move(*kinds);
+  pool_ = std::make_unique<PinnedPool>(*kinds_, settings_.pinned_pool_limit);
+  auto boot = join_job(settings_);
+  if (!boot.ok()) return boot.status();
+  boot_ = std::move(*boot);
+  log::set_rank(boot_->rank().value);
+  auto peers = Peers::connect(*boot_, settings_);
+  if (!peers.ok()) return peers.status();
+  peers_ = std::move(*peers);
+  board_ = std::make_unique<AbortBoard>(peers_->size());
+  PathContext context{*boot_, *peers_, settings_, *pool_};
+  auto paths = make_paths(context);
+  if (!paths.ok()) return paths.status();
+  paths_ = std::move(*paths);
+
+  std::vector<std::string> names;
+  for (std::int32_t r = 0; r < peers_->size(); ++r) {
+    const Peer& peer = peers_->at(Rank{r});
+    names.push_back("rank " + std::to_string(r) + " (process " + std::to_string(peer.pid) + " on " + peer.host + ")");
+  }
+  const bool sleeps = settings_.wait == "sleep" || (settings_.wait == "auto" && peers_->oversubscribed());
+  engine_ = std::make_unique<Engine>(
+      Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_, std::move(names), sleeps});
+  Watcher::Hooks hooks;
+  hooks.has_left = [this](Rank rank) {
+    for (const auto& path : paths_)
+      if (path->has_left(rank)) return true;
+    return false;
+  };
+  hooks.wake = [this] {
+    for (const auto& path : paths_) path->wake();
+  };
+  auto watcher = Watcher::start(*peers_, *board_, std::move(hooks));
+  if (!watcher.ok()) return watcher.status();
+  watcher_ = std::move(*watcher);
+  return {};
+}
+
+// Eager sends that found no room yet go out as the peers make some; peers that are gone free theirs.
+void World::hand_over_sends() {
+  Patience patience{*engine_};
+  for (;;) {
+    bool moved = false;
+    {
+      const std::lock_guard lock(engine_->lock());
+      if (!engine_->sends_pending()) return;
+      moved = engine_->progress();
+    }
+    patience.after_look(moved, true);
+  }
+}
+
+World::~World() {
+  if (engine_) {
+    hand_over_sends();
+    const std::lock_guard lock(engine_->lock());
+    engine_->abandon_all({IST_ERR_PEER_LEFT, "this rank destroyed its world"});
+  }
+  for (const auto& path : paths_) path->leave();
+  watcher_.reset();
+}
+
+}  // namespace ist

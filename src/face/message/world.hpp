@@ -1,0 +1,53 @@
+// One world: everything that joins this process with its peers, put together and taken apart in the right order.
+//
+// Who calls this : api_*.cpp, through handles.hpp.
+// Threads        : create and destroy once; the rest through the engine's lock.
+// Ownership      : owns all rooms' objects of this world; members are in order of construction.
+// Errors         : returned by create(), which then leaves nothing behind.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/abort_board.hpp"
+#include "base/settings.hpp"
+#include "boot/boot.hpp"
+#include "boot/peers.hpp"
+#include "boot/watcher.hpp"
+#include "memory/kinds.hpp"
+#include "memory/pinned_pool.hpp"
+#include "path/paths.hpp"
+#include "request/engine.hpp"
+
+namespace ist {
+
+class World {
+ public:
+  static Result<std::unique_ptr<World>> create();
+  ~World();
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  Engine& engine() { return *engine_; }
+  Kinds& kinds() { return *kinds_; }
+  PinnedPool& pool() { return *pool_; }
+  const Peers& peers() const { return *peers_; }
+
+ private:
+  World() = default;
+  Status connect();
+  void hand_over_sends();
+
+  Settings settings_;
+  std::unique_ptr<Kinds> kinds_;
+  std::unique_ptr<PinnedPool> pool_;
+  std::unique_ptr<Boot> boot_;
+  std::unique_ptr<Peers> peers_;
+  std::unique_ptr<AbortBoard> board_;
+  std::vector<std::unique_ptr<Path>> paths_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Watcher> watcher_;
+};
+
+}  // namespace ist

@@ -1,0 +1,34 @@
+#include "match/arrival_order.hpp"
+
+#include <utility>
+
+namespace ist {
+
+bool ArrivalOrder::take_turn(const Arrival& arrival) {
+  Peer& peer = peers_[static_cast<std::size_t>(arrival.source.value)];
+  if (arrival.envelope.sequence != peer.expected) return false;
+  ++peer.expected;  // wraps, as the sender's does
+  return true;
+}
+
+void ArrivalOrder::put_aside(Path& path, const Arrival& arrival) {
+  Early early{&path, arrival, {}};
+  if (!arrival.in_cell) {
+    early.bytes.assign(arrival.payload.begin(), arrival.payload.end());
+    early.arrival.payload = early.bytes;  // moving the vector keeps its storage, so the view stays good
+  }
+  peers_[static_cast<std::size_t>(arrival.source.value)].early.emplace(arrival.envelope.sequence, std::move(early));
+}
+
+std::optional<ArrivalOrder::Early> ArrivalOrder::next_due(Rank source) {
+  Peer& peer = peers_[static_cast<std::size_t>(source.value)];
+  if (peer.early.empty()) return std::nullopt;
+  const auto due = peer.early.find(peer.expected);
+  if (due == peer.early.end()) return std::nullopt;
+  Early early = std::move(due->second);
+  peer.early.erase(due);
+  ++peer.expected;
+  return early;
+}
+
+}  // namespace ist

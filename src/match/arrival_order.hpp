@@ -1,0 +1,42 @@
+// Puts the envelopes of each peer back into the order in which they were sent.
+//
+// Who calls this : request/engine, for every arrival. Slots and cells of one peer may overtake each other, and a cell is
+//                  shown only when a device has filled it; the sequence in the envelope tells the order.
+// Threads        : under the world's lock.
+// Ownership      : an early arrival in a cell keeps its cell; one in a slot is copied, because the slot is needed again.
+// Errors         : none.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "path/path.hpp"
+
+namespace ist {
+
+class ArrivalOrder {
+ public:
+  struct Early {
+    Path* path = nullptr;
+    Arrival arrival;
+    std::vector<std::byte> bytes;  // where `arrival.payload` points, unless it is in a cell
+  };
+
+  explicit ArrivalOrder(int ranks) : peers_(static_cast<std::size_t>(ranks)) {}
+  // True: it is this arrival's turn, which is now over. False: too early; put_aside it.
+  bool take_turn(const Arrival& arrival);
+  void put_aside(Path& path, const Arrival& arrival);
+  // The put-aside arrival whose turn has come, if any; its turn is then over.
+  std::optional<Early> next_due(Rank source);
+
+ private:
+  struct Peer {
+    std::uint32_t expected = 0;
+    std::map<std::uint32_t, Early> early;  // by sequence; at most as many as the peer has slots and cells
+  };
+  std::vector<Peer> peers_;
+};
+
+}  // namespace ist

@@ -1,0 +1,68 @@
+// Which receive does this arrival belong to? Sees envelopes only, whatever carries the bytes.
+//
+// Who calls this : request/engine.
+// Threads        : under the world's lock.
+// Ownership      : owns the bytes of eager messages that came before their receive.
+// Errors         : none.
+//
+// MPI's rule: of two messages of one sender that a receive would take, it takes the one sent first; of two receives that
+// would take a message, the one posted first gets it. Both lists are kept and searched in order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <vector>
+
+#include "base/units.hpp"
+#include "base/wire.hpp"
+
+namespace ist {
+
+inline constexpr std::int32_t kAnySource = -1;
+inline constexpr std::int32_t kAnyTag = -1;
+
+struct Pattern {
+  std::uint32_t context = 0;
+  std::int32_t source = kAnySource;
+  std::int32_t tag = kAnyTag;
+  bool takes(Rank from, const Envelope& envelope) const {
+    return context == envelope.context && (source == kAnySource || source == from.value) &&
+           (tag == kAnyTag || tag == envelope.tag);
+  }
+};
+
+// A message that came before its receive. An announced one has no bytes here yet.
+struct Unexpected {
+  Rank source;
+  Envelope envelope;
+  std::vector<std::byte> bytes;
+};
+
+class Matcher {
+ public:
+  // The receive (an operation's id) that takes this envelope, removed from the list; none if no receive does.
+  std::optional<std::uint32_t> match(Rank source, const Envelope& envelope);
+  void keep(Unexpected message);
+  // The first kept message that the pattern takes, removed from the list; otherwise the receive is posted.
+  std::optional<Unexpected> match_or_post(const Pattern& pattern, std::uint32_t operation);
+  // Forgets a posted receive; false if it is not posted.
+  bool withdraw(std::uint32_t operation);
+  // Forgets announced messages of a rank that is gone: their bytes can no longer come.
+  void forget_announced(Rank source);
+  std::size_t posted() const { return posted_.size(); }
+  std::size_t unexpected() const { return unexpected_.size(); }
+
+ private:
+  struct Posted {
+    Pattern pattern;
+    std::uint32_t operation;
+  };
+  // Nodes move between the lists in use and these, so that a steady exchange allocates nothing.
+  std::list<Posted> posted_;
+  std::list<Posted> spare_posted_;
+  std::list<Unexpected> unexpected_;
+};
+
+}  // namespace ist

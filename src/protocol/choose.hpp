@@ -1,0 +1,46 @@
+// How a message is carried: the cheapest of what is possible, from values alone.
+//
+// Who calls this : request/engine, once per send.
+// Threads        : pure functions.
+// Ownership      : none.
+// Errors         : none; announcing a message is always possible.
+#pragma once
+
+#include <isthmus/isthmus.h>
+
+#include "base/units.hpp"
+#include "memory/piece.hpp"
+
+namespace ist {
+
+// alpha in seconds, beta in seconds per byte, per step of a message's way.
+struct MachineProfile {
+  double slot_alpha = 0.10e-6;        // one slot: written and seen
+  double cell_alpha = 0.25e-6;        // one cell: taken, posted and returned
+  double handshake_alpha = 0.60e-6;   // announce and clear
+  double host_copy_beta = 0.10e-9;    // memcpy
+  double device_copy_alpha = 6.0e-6;  // driver call and completion
+  double device_copy_beta = 0.02e-9;  // over the bus
+};
+
+struct MessageShape {
+  Bytes bytes;
+  KindId kind = KindId::host;  // of the sender's buffer
+  bool ready = true;           // no work pending on the sender's buffer
+  bool same_process = false;
+  Bytes slot_limit;
+  Bytes cell_limit;
+};
+
+namespace price {
+double slot(const MessageShape& message, const MachineProfile& machine);
+double cell(const MessageShape& message, const MachineProfile& machine);
+double ring(const MessageShape& message, const MachineProfile& machine);
+double direct(const MessageShape& message, const MachineProfile& machine);
+}  // namespace price
+
+// IST_CARRIER_SLOT, _CELL, _RING or _DIRECT; the last two are announced first. A message whose buffer is not ready is
+// announced whatever its size: its envelope keeps its place in the order, and no cell waits for a user's kernel.
+ist_carrier choose(const MessageShape& message, const MachineProfile& machine);
+
+}  // namespace ist

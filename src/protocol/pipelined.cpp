@@ -1,0 +1,167 @@
+#include "protocol/pipelined.hpp"
+
+#include <thread>
+#include <utility>
+
+#include "protocol/eager.hpp"
+
+namespace ist {
+namespace {
+
+// Copies already running touch the user's buffer: they end before the operation does. They are short, and depend on no peer.
+void wait_for(Ticket& ticket) {
+  for (;;) {
+    const auto finished = is_finished(ticket);
+    if (!finished.ok() || *finished) return;
+    std::this_thread::yield();
+  }
+}
+
+}  // namespace
+
+void RingSender::add(Message message) { messages_.push_back(std::move(message)); }
+
+bool RingSender::step(std::vector<Finished>& ended) {
+  // Publishing frees a place in flight, so both are tried until neither moves; a host copy is published as soon as it is
+  // made.
+  bool moved = false;
+  while (start_copies() | publish(ended)) moved = true;
+  return moved;
+}
+
+bool RingSender::start_copies() {
+  if (messages_.empty() || flights_.size() >= most_in_flight_) return false;
+  const auto slot = ring_->start_next();
+  if (!slot) return false;
+  Message& message = messages_.front();
+  const Bytes length = smaller(smaller(message.slot_bytes, slot->capacity), message.piece.size - (next_ - Offset{}));
+  const Piece source = message.piece.part(next_, length);
+  Flight flight{
+      Ticket{}, {message.receiver_op, static_cast<std::uint32_t>(length.value), next_.value}, message.sender_op, false, {}};
+  auto ticket = kinds_->copier(KindId::host, source.kind)->copy(host_piece(slot->data, length), source, Ticket{});
+  next_ += length;
+  if (ticket.ok()) {
+    flight.ticket = std::move(*ticket);
+  } else {
+    flight.failed = ticket.status();
+  }
+  flight.last = !ticket.ok() || next_ == Offset{} + message.piece.size;
+  if (flight.last) {
+    messages_.pop_front();
+    next_ = Offset{};
+  }
+  flights_.push_back(std::move(flight));
+  return true;
+}
+
+bool RingSender::publish(std::vector<Finished>& ended) {
+  if (flights_.empty()) return false;
+  Flight& flight = flights_.front();
+  if (flight.failed.ok()) {
+    const auto finished = is_finished(flight.ticket);
+    if (finished.ok() && !*finished) return false;
+    if (!finished.ok()) flight.failed = finished.status();
+  }
+  if (!flight.failed.ok()) flight.header = {flight.header.receiver_op, 0, kSlotFailed};
+  ring_->publish_oldest(flight.header);
+  const Flight done = std::move(flight);
+  flights_.pop_front();
+  if (!done.failed.ok()) give_up(done.sender_op);
+  if (done.last || !done.failed.ok()) ended.push_back({done.sender_op, done.failed, Bytes{}});
+  return true;
+}
+
+// The front message failed: what is not started never will be, and what is running ends before its buffer is given back.
+// The reader has been told and drops the slots that still come.
+void RingSender::give_up(std::uint32_t sender_op) {
+  for (Flight& flight : flights_) {
+    if (flight.sender_op != sender_op) continue;
+    wait_for(flight.ticket);
+    flight.last = false;
+  }
+  if (messages_.empty() || messages_.front().sender_op != sender_op) return;
+  messages_.pop_front();
+  next_ = Offset{};
+}
+
+void RingSender::abandon(const Status& why, std::vector<Finished>& ended) {
+  for (Flight& flight : flights_) {
+    wait_for(flight.ticket);
+    if (flight.last) ended.push_back({flight.sender_op, why, Bytes{}});
+  }
+  for (const Message& message : messages_) ended.push_back({message.sender_op, why, Bytes{}});
+  flights_.clear();
+  messages_.clear();
+  next_ = Offset{};
+}
+
+void RingReceiver::expect(std::uint32_t operation, const Piece& piece) { messages_[operation] = {piece, Bytes{}, {}}; }
+
+bool RingReceiver::step(std::vector<Finished>& ended) {
+  bool moved = false;
+  for (;;) {
+    bool again = false;
+    if (flights_.size() < most_in_flight_) {
+      if (const auto slot = ring_->take_next()) {
+        start(*slot);
+        again = true;
+      }
+    }
+    if (!flights_.empty()) {
+      Flight& flight = flights_.front();
+      const auto finished = is_finished(flight.ticket);
+      if (!finished.ok() || *finished) {
+        ring_->release_oldest();
+        account(flight.header, finished.status(), ended);
+        flights_.pop_front();
+        again = true;
+      }
+    }
+    if (!again) return moved;
+    moved = true;
+  }
+}
+
+void RingReceiver::start(const FullSlot& slot) {
+  Flight flight{Ticket{}, slot.header};
+  const auto found = messages_.find(slot.header.receiver_op);
+  if (found != messages_.end() && found->second.failed.ok() && slot.header.offset != kSlotFailed) {
+    const Bytes length{slot.header.bytes};
+    const Piece to = found->second.piece.part(Offset{slot.header.offset}, length);
+    auto ticket = kinds_->copier(to.kind, KindId::host)->copy(to, host_piece(slot.data, length), Ticket{});
+    if (ticket.ok()) {
+      flight.ticket = std::move(*ticket);
+    } else {
+      found->second.failed = ticket.status();
+    }
+  }
+  flights_.push_back(std::move(flight));
+}
+
+void RingReceiver::account(const SlotHeader& header, const Status& copied, std::vector<Finished>& ended) {
+  const auto found = messages_.find(header.receiver_op);
+  if (found == messages_.end()) return;
+  Message& message = found->second;
+  if (!copied.ok()) message.failed = copied;
+  if (header.offset == kSlotFailed) {
+    message.failed = Status{IST_ERR_DEVICE, "the sender could not read its buffer; its own error says why"};
+    message.arrived = message.piece.size;
+  } else {
+    message.arrived += Bytes{header.bytes};
+  }
+  if (message.arrived < message.piece.size) return;
+  ended.push_back({header.receiver_op, message.failed, message.arrived});
+  messages_.erase(found);
+}
+
+void RingReceiver::abandon(const Status& why, std::vector<Finished>& ended) {
+  for (Flight& flight : flights_) {
+    wait_for(flight.ticket);
+    ring_->release_oldest();
+  }
+  flights_.clear();
+  for (const auto& [operation, message] : messages_) ended.push_back({operation, why, message.arrived});
+  messages_.clear();
+}
+
+}  // namespace ist

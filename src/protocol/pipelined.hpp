@@ -1,0 +1,98 @@
+// Large messages between two processes: a pair's ring of page-locked slots, both sides running ahead with asynchronous
+// copies and publishing (sender) or releasing (receiver) only slots whose copies have finished.
+// After the large-message transfer of MPIGPU (Nemesis); the order of messages in the ring is the sender's, and every slot
+// says where its bytes belong, so that a message whose buffer is not ready never stands in another's way.
+//
+// Who calls this : request/engine: one of each per peer, made on the first large message.
+// Threads        : under the world's lock.
+// Ownership      : views of rings and user buffers; own the tickets of running copies.
+// Errors         : a failed copy ends its message on both sides (kSlotFailed) and never the ring.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <unordered_map>
+#include <vector>
+
+#include "memory/kinds.hpp"
+#include "path/slot_ring.hpp"
+
+namespace ist {
+
+// An operation whose bytes have all been moved, or that failed.
+struct Finished {
+  std::uint32_t operation = 0;
+  Status status;
+  Bytes bytes;
+};
+
+class RingSender {
+ public:
+  struct Message {
+    std::uint32_t sender_op = 0;
+    std::uint32_t receiver_op = 0;
+    Piece piece;       // what to send; its size is what the receiver accepts, above 0
+    Bytes slot_bytes;  // filled per slot
+  };
+  RingSender(const Kinds& kinds, SlotRingWriter& ring, std::uint64_t most_in_flight)
+      : kinds_(&kinds), ring_(&ring), most_in_flight_(most_in_flight) {}
+  void add(Message message);
+  // Starts and publishes what can be; true if anything moved. Ended messages are appended to `ended`.
+  bool step(std::vector<Finished>& ended);
+  // Nothing more will be taken by the peer: waits for running copies and ends every message with `why`.
+  void abandon(const Status& why, std::vector<Finished>& ended);
+  bool idle() const { return messages_.empty() && flights_.empty(); }
+
+ private:
+  struct Flight {
+    Ticket ticket;
+    SlotHeader header;
+    std::uint32_t sender_op;
+    bool last;
+    Status failed;  // the copy could not even be started
+  };
+  bool start_copies();
+  bool publish(std::vector<Finished>& ended);
+  void give_up(std::uint32_t sender_op);
+  const Kinds* kinds_;
+  SlotRingWriter* ring_;
+  std::uint64_t most_in_flight_;
+  std::deque<Message> messages_;
+  Offset next_;  // first byte of the front message not yet started
+  std::deque<Flight> flights_;
+};
+
+class RingReceiver {
+ public:
+  RingReceiver(const Kinds& kinds, std::uint64_t most_in_flight) : kinds_(&kinds), most_in_flight_(most_in_flight) {}
+  // Slots for `operation` will come; piece.size bytes of them, above 0. Called before the clearance is posted.
+  void expect(std::uint32_t operation, const Piece& piece);
+  // The sender refused: nothing will come.
+  void forget(std::uint32_t operation) { messages_.erase(operation); }
+  void connect(SlotRingReader& ring) { ring_ = &ring; }
+  bool connected() const { return ring_ != nullptr; }
+  bool step(std::vector<Finished>& ended);
+  void abandon(const Status& why, std::vector<Finished>& ended);
+  // No message expected and no copy running.
+  bool idle() const { return messages_.empty() && flights_.empty(); }
+
+ private:
+  struct Message {
+    Piece piece;
+    Bytes arrived;
+    Status failed;  // its remaining slots are dropped
+  };
+  struct Flight {
+    Ticket ticket;
+    SlotHeader header;
+  };
+  void start(const FullSlot& slot);
+  void account(const SlotHeader& header, const Status& copied, std::vector<Finished>& ended);
+  const Kinds* kinds_;
+  std::uint64_t most_in_flight_;
+  SlotRingReader* ring_ = nullptr;
+  std::unordered_map<std::uint32_t, Message> messages_;
+  std::deque<Flight> flights_;
+};
+
+}  // namespace ist

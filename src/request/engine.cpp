@@ -1,0 +1,213 @@
+#include "request/engine.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.hpp"
+
+namespace ist {
+
+Engine::Engine(Parts parts)
+    : parts_(std::move(parts)), order_(static_cast<int>(parts_.names.size())), peers_(parts_.names.size()) {
+  for (std::size_t r = 0; r < peers_.size(); ++r) {
+    for (const auto& path : parts_.paths) {
+      if (peers_[r].link == nullptr) peers_[r].link = path->link(Rank{static_cast<std::int32_t>(r)});
+    }
+  }
+  for (const auto& path : parts_.paths)
+    if (path->name() == "shm") sleeping_path_ = path.get();
+}
+
+Status Engine::gone(Rank rank) const {
+  const std::string& name = parts_.names[static_cast<std::size_t>(rank.value)];
+  if (parts_.board.fate(rank) == AbortBoard::Fate::left)
+    return {IST_ERR_PEER_LEFT, name + " left the world before this operation could complete"};
+  return {IST_ERR_PEER_DEAD, name + " died; this world can no longer be used, destroy it"};
+}
+
+Status Engine::check_peer(Rank rank) const {
+  if (!world_failed_.ok()) return world_failed_;
+  if (parts_.board.fate(rank) != AbortBoard::Fate::present) return gone(rank);
+  if (peers_[static_cast<std::size_t>(rank.value)].link == nullptr)
+    return {IST_ERR_UNREACHABLE, "no path connects " + parts_.names[static_cast<std::size_t>(parts_.rank.value)] + " and " +
+                                     parts_.names[static_cast<std::size_t>(rank.value)] +
+                                     "; ranks on different hosts cannot exchange messages in this version"};
+  return {};
+}
+
+void Engine::use_devices(const Piece& piece) {
+  if (memory_locked_ || piece.kind == KindId::host) return;
+  memory_locked_ = true;
+  for (const auto& path : parts_.paths) {
+    if (const Status locked = path->lock_memory(); !locked.ok())
+      log::warning("shared cells stay pageable, device copies will be slower: " + locked.text());
+  }
+}
+
+void Engine::activate(Operation& operation, std::uint32_t index) {
+  if (operation.active) return;
+  operation.active = true;
+  active_.push_back(index);
+}
+
+void Engine::finish(Operation& operation, std::uint32_t index, const Status& status) {
+  // A truncation found at the match stays, unless something worse happened since.
+  if (!status.ok()) operation.outcome.status = status;
+  if (operation.sends && !status.ok()) operation.outcome.bytes = Bytes{};
+  operation.state = state::Done{};
+  if (sleepers_.load(std::memory_order_relaxed) > 0 && sleeping_path_ != nullptr) sleeping_path_->wake();
+  if (operation.released && !operation.active) operations_.release(index);
+}
+
+Outcome Engine::take(OperationId id) {
+  Operation& operation = *operations_.find(id);
+  Outcome outcome = std::move(operation.outcome);
+  if (operation.active) {
+    operation.released = true;  // step_active takes it off its list and releases it
+  } else {
+    operations_.release(id.index());
+  }
+  return outcome;
+}
+
+bool Engine::cancel_receive(OperationId id) {
+  if (!operations_.find(id)->in<state::Posted>()) return false;
+  matcher_.withdraw(id.wire());
+  operations_.release(id.index());
+  return true;
+}
+
+bool Engine::progress() {
+  if (parts_.board.changes() != board_seen_) look_at_board();
+  bool moved = take_arrivals();
+  if (posting_ > 0) {
+    for (PeerState& to : peers_) moved |= drain_outbox(to);
+  }
+  if (!active_.empty()) moved |= step_active();
+  if (streams_busy_) moved |= step_streams();
+  return moved;
+}
+
+bool Engine::take_arrivals() {
+  // Bounded, so that a flood from one side does not keep this side's own operations from moving.
+  constexpr int kMostAtOnce = 64;
+  bool moved = false;
+  for (const auto& path : parts_.paths) {
+    for (int i = 0; i < kMostAtOnce; ++i) {
+      const auto arrival = path->next();
+      if (!arrival) break;
+      on_arrival(*path, *arrival);
+      moved = true;
+    }
+  }
+  return moved;
+}
+
+bool Engine::step_active() {
+  bool moved = false;
+  for (std::size_t i = 0; i < active_.size();) {
+    const std::uint32_t index = active_[i];
+    Operation& operation = operations_.at(index);
+    if (!complete(operation)) moved |= operation.sends ? step_send(operation, index) : step_receive(operation, index);
+    const bool still = operation.in<state::FillingCell>() || operation.in<state::Cleared>() ||
+                       operation.in<state::EmptyingCell>() || operation.in<state::Delivering>() ||
+                       operation.in<state::Readying>();
+    if (still) {
+      ++i;
+      continue;
+    }
+    operation.active = false;
+    active_[i] = active_.back();
+    active_.pop_back();
+    if (complete(operation) && operation.released) operations_.release(index);
+  }
+  return moved;
+}
+
+bool Engine::step_streams() {
+  bool moved = false;
+  streams_busy_ = false;
+  for (PeerState& other : peers_) {
+    if (other.sender && !other.sender->idle()) moved |= other.sender->step(ended_);
+    if (other.receiver && !other.receiver->idle()) {
+      if (!other.receiver->connected()) {
+        auto ring = other.link->incoming();
+        if (!ring.ok()) {
+          other.receiver->abandon(ring.status(), ended_);
+        } else if (*ring != nullptr) {
+          other.receiver->connect(**ring);
+        }
+      }
+      if (other.receiver->connected()) moved |= other.receiver->step(ended_);
+    }
+    streams_busy_ |= (other.sender && !other.sender->idle()) || (other.receiver && !other.receiver->idle());
+  }
+  for (const Finished& end : ended_) {
+    if (Operation* operation = operations_.find_wire(end.operation)) finish(*operation, end.operation & 0xfffff, end.status);
+  }
+  ended_.clear();
+  return moved;
+}
+
+void Engine::look_at_board() {
+  board_seen_ = parts_.board.changes();
+  // What the lost ranks published before they went has arrived: it is taken first.
+  while (take_arrivals()) {
+  }
+  const Rank dead = parts_.board.first_dead();
+  if (dead.value >= 0 && world_failed_.ok()) {
+    world_failed_ = gone(dead);
+    fail_for(dead, true);
+    return;
+  }
+  for (std::int32_t r = 0; r < size(); ++r)
+    if (parts_.board.fate(Rank{r}) == AbortBoard::Fate::left) fail_for(Rank{r}, false);
+}
+
+// Ends every operation that can no longer complete: those with `lost`, or all that need any other process.
+void Engine::fail_for(Rank lost, bool everything) {
+  const Status why = gone(lost);
+  bool others = false;  // is there anybody left who could still send?
+  for (std::int32_t r = 0; r < size(); ++r)
+    others |= r != parts_.rank.value && parts_.board.fate(Rank{r}) == AbortBoard::Fate::present;
+  for (std::int32_t r = 0; r < size(); ++r) {
+    if (!everything && r != lost.value) continue;
+    if (r == parts_.rank.value) continue;
+    PeerState& to = peer(Rank{r});
+    if (to.sender) to.sender->abandon(why, ended_);
+    if (to.receiver) to.receiver->abandon(why, ended_);
+    posting_ -= to.outbox.size();
+    to.outbox.clear();
+    matcher_.forget_announced(Rank{r});
+  }
+  for (std::uint32_t index = 0; index < operations_.size(); ++index) {
+    Operation& operation = operations_.at(index);
+    if (!operation.used || complete(operation)) continue;
+    const bool local = operation.in<state::Delivering>() || operation.in<state::EmptyingCell>() ||
+                       operation.in<state::FillingCell>();  // needs no peer any more
+    const bool anyone = operation.peer.value == kAnySource;
+    const bool concerned = everything || operation.peer == lost || (anyone && !others);
+    if (local || !concerned) continue;
+    if (operation.in<state::Posted>()) matcher_.withdraw(operations_.id_of(operation, index).wire());
+    finish(operation, index, why);
+  }
+  ended_.clear();  // their operations were finished just now
+}
+
+void Engine::abandon_all(const Status& why) {
+  for (std::uint32_t r = 0; r < peers_.size(); ++r) {
+    if (peers_[r].sender) peers_[r].sender->abandon(why, ended_);
+    if (peers_[r].receiver) peers_[r].receiver->abandon(why, ended_);
+  }
+  ended_.clear();
+  // Device copies already running touch buffers that are about to be given back: let them end.
+  const auto copying = [this] {
+    return std::any_of(active_.begin(), active_.end(), [this](std::uint32_t index) {
+      const Operation& operation = operations_.at(index);
+      return operation.in<state::FillingCell>() || operation.in<state::EmptyingCell>() || operation.in<state::Delivering>();
+    });
+  };
+  while (copying()) step_active();
+}
+
+}  // namespace ist

@@ -1,0 +1,155 @@
+// Starts operations and moves them on: the only progress loop of the library.
+//
+// Who calls this : face/ and collective/, through wait.hpp where they block.
+// Threads        : every call under lock(); waiting threads let go of it between looks.
+// Ownership      : owns operations and the pairs' streams; looks at kinds, pool and paths, which outlive it.
+// Errors         : of an operation: in its outcome. Of a start: returned, and nothing was started.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/abort_board.hpp"
+#include "base/settings.hpp"
+#include "match/arrival_order.hpp"
+#include "path/path.hpp"
+#include "protocol/choose.hpp"
+#include "protocol/pipelined.hpp"
+#include "request/operation.hpp"
+
+namespace ist {
+
+// Held for the length of one call; one uncontended exchange. Under contention it gives way, since ranks may outnumber cores.
+class EngineLock {
+ public:
+  void lock() {
+    for (int tries = 0; taken_.exchange(true, std::memory_order_acquire);) {
+      while (taken_.load(std::memory_order_relaxed))
+        if (++tries % 64 == 0) std::this_thread::yield();
+    }
+  }
+  void unlock() { taken_.store(false, std::memory_order_release); }
+
+ private:
+  alignas(64) std::atomic<bool> taken_{false};
+};
+
+class Engine {
+ public:
+  struct Parts {
+    Rank rank;
+    const Settings& settings;
+    const Kinds& kinds;
+    PinnedPool& pool;
+    std::vector<std::unique_ptr<Path>>& paths;
+    const AbortBoard& board;
+    std::vector<std::string> names;  // of the ranks, for error texts: "rank 3 (process 4711 on host n1)"
+    bool sleeps = false;             // waits may sleep: ranks outnumber processors
+  };
+  explicit Engine(Parts parts);
+
+  EngineLock& lock() { return lock_; }
+  Rank rank() const { return parts_.rank; }
+  int size() const { return static_cast<int>(peers_.size()); }
+  const Parts& parts() const { return parts_; }
+
+  // `piece` is checked and of the message's size. The small host message that fits at once costs no operation:
+  // then *done is set and no id is given.
+  Result<OperationId> start_send(const Piece& piece, Rank dest, std::int32_t tag, std::uint32_t context, bool* done);
+  // source kAnySource or a rank; piece.size is the room there is.
+  Result<OperationId> start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, std::uint32_t context);
+
+  // Looks at every path and steps every active operation once; true if anything moved.
+  bool progress();
+  // Null if the id was released.
+  Operation* find(OperationId id) { return operations_.find(id); }
+  static bool complete(const Operation& operation) { return operation.in<state::Done>(); }
+  // The outcome of a complete operation, whose id is then released.
+  Outcome take(OperationId id);
+  // A receive that no message has matched is forgotten and its id released; false if one has, and it must be waited for.
+  bool cancel_receive(OperationId id);
+
+  // Every send that fits the eager limit is handed over; the rest is given up. Used when the world is destroyed.
+  bool sends_pending() const { return posting_ > 0; }
+  void abandon_all(const Status& why);
+
+  // A driver or a full peer must be polled: a wait must not sleep.
+  bool must_poll() const { return !active_.empty() || posting_ > 0 || streams_busy_; }
+  Path* sleeping_path() const { return sleeping_path_; }
+  std::atomic<int>& sleepers() { return sleepers_; }
+
+ private:
+  struct Posting {  // an envelope that found no room
+    Envelope envelope;
+    std::uint32_t operation = 0;  // index, if is_operation
+    bool is_operation = false;
+  };
+  struct PeerState {
+    Link* link = nullptr;
+    std::uint32_t next_sequence = 0;
+    std::deque<Posting> outbox;  // in order; only the first one tries
+    std::unique_ptr<RingSender> sender;
+    std::unique_ptr<RingReceiver> receiver;
+    bool receiver_open = false;
+  };
+  PeerState& peer(Rank rank) { return peers_[static_cast<std::size_t>(rank.value)]; }
+  Status check_peer(Rank rank) const;
+  Status gone(Rank rank) const;
+  Status check_source(std::int32_t source) const;
+
+  // engine_send.cpp
+  bool try_send(Operation& operation, std::uint32_t index);
+  void fail_send(Operation& operation, std::uint32_t index, const Status& why);
+  bool drain_outbox(PeerState& to);
+  void post_or_queue(PeerState& to, const Envelope& envelope);
+  void on_clear(const Arrival& arrival);
+  void start_stream(Operation& operation, std::uint32_t index);
+  bool step_send(Operation& operation, std::uint32_t index);
+
+  // engine_receive.cpp
+  void on_arrival(Path& path, const Arrival& arrival);
+  void on_refuse(const Arrival& arrival);
+  void deliver(Path& path, const Arrival& arrival);
+  void receive_eager(Operation& operation, std::uint32_t index, Path& path, const Arrival& arrival);
+  void deliver_kept(Operation& operation, std::uint32_t index, std::vector<std::byte> bytes);
+  void receive_announced(Operation& operation, std::uint32_t index, Rank source, const Envelope& envelope);
+  void clear_or_copy(Operation& operation, std::uint32_t index, Rank source, const Envelope& announced);
+  void set_outcome(Operation& operation, Rank source, const Envelope& envelope, ist_carrier carrier);
+  bool step_receive(Operation& operation, std::uint32_t index);
+
+  // engine.cpp
+  void use_devices(const Piece& piece);
+  void activate(Operation& operation, std::uint32_t index);
+  void finish(Operation& operation, std::uint32_t index, const Status& status);
+  bool take_arrivals();
+  bool step_active();
+  bool step_streams();
+  void look_at_board();
+  void fail_for(Rank lost, bool everything);
+
+  Parts parts_;
+  MachineProfile profile_;
+  EngineLock lock_;
+  OperationTable operations_;
+  Matcher matcher_;
+  ArrivalOrder order_;
+  std::vector<PeerState> peers_;
+  std::vector<std::uint32_t> active_;
+  std::vector<Finished> ended_;
+  std::size_t posting_ = 0;  // envelopes in outboxes
+  std::uint32_t board_seen_ = 0;
+  bool streams_busy_ = false;
+  bool memory_locked_ = false;
+  Status world_failed_;  // a rank died
+  Path* sleeping_path_ = nullptr;
+  std::atomic<int> sleepers_{0};
+};
+
+}  // namespace ist

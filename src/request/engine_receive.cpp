@@ -1,0 +1,210 @@
+// The receiving half of the engine: arrivals into their order, to their receive, into its buffer.
+#include <cstring>
+#include <utility>
+
+#include "request/engine.hpp"
+
+namespace ist {
+
+Status Engine::check_source(std::int32_t source) const {
+  if (source != kAnySource) return check_peer(Rank{source});
+  if (!world_failed_.ok()) return world_failed_;
+  Rank lost;
+  for (std::int32_t r = 0; r < size(); ++r) {
+    if (r == parts_.rank.value) continue;
+    if (parts_.board.fate(Rank{r}) == AbortBoard::Fate::present) return {};
+    lost = Rank{r};
+  }
+  return lost.value < 0 ? Status{} : gone(lost);  // nobody is left who could send
+}
+
+Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, std::uint32_t context) {
+  Ticket ready;
+  if (piece.kind != KindId::host) {
+    use_devices(piece);
+    auto asked = parts_.kinds.ready(piece);
+    if (!asked.ok()) return asked.status();
+    ready = std::move(*asked);
+  }
+  const OperationId id = operations_.add();
+  if (id.value == 0) return Status{IST_ERR_MEMORY, "more than 1048576 operations are outstanding; wait for some of them"};
+  const std::uint32_t index = id.index();
+  Operation& operation = operations_.at(index);
+  operation.peer = Rank{source};
+  operation.piece = piece;
+  operation.ready = std::move(ready);
+  operation.state = state::Posted{};
+  auto kept = matcher_.match_or_post({context, source, tag}, id.wire());
+  if (!kept) {
+    // A message that had arrived is delivered whoever has died since; waiting for one that has not would be for ever.
+    if (const Status reachable = check_source(source); !reachable.ok()) {
+      matcher_.withdraw(id.wire());
+      operations_.release(index);
+      return reachable;
+    }
+    return id;
+  }
+  if (kept->envelope.type == EnvelopeType::announce) {
+    set_outcome(operation, kept->source, kept->envelope, IST_CARRIER_RING);
+    receive_announced(operation, index, kept->source, kept->envelope);
+    return id;
+  }
+  const bool small = kept->bytes.size() <= peer(kept->source).link->slot_limit.value;
+  set_outcome(operation, kept->source, kept->envelope, small ? IST_CARRIER_SLOT : IST_CARRIER_CELL);
+  deliver_kept(operation, index, std::move(kept->bytes));
+  return id;
+}
+
+void Engine::on_arrival(Path& path, const Arrival& arrival) {
+  if (arrival.envelope.type == EnvelopeType::clear) return on_clear(arrival);
+  if (arrival.envelope.type == EnvelopeType::refuse) return on_refuse(arrival);
+  if (!order_.take_turn(arrival)) {
+    order_.put_aside(path, arrival);
+    return;
+  }
+  deliver(path, arrival);
+  while (auto early = order_.next_due(arrival.source)) deliver(*early->path, early->arrival);
+}
+
+void Engine::on_refuse(const Arrival& arrival) {
+  Operation* operation = operations_.find_wire(arrival.envelope.receiver_op);
+  if (operation == nullptr || !operation->in<state::Streaming>()) return;
+  if (peer(arrival.source).receiver) peer(arrival.source).receiver->forget(arrival.envelope.receiver_op);
+  finish(*operation, arrival.envelope.receiver_op & 0xfffff,
+         {IST_ERR_DEVICE, parts_.names[static_cast<std::size_t>(arrival.source.value)] +
+                              " gave up its send after it was matched; its own error says why"});
+}
+
+void Engine::deliver(Path& path, const Arrival& arrival) {
+  const auto wire = matcher_.match(arrival.source, arrival.envelope);
+  const bool announced = arrival.envelope.type == EnvelopeType::announce;
+  if (!wire) {
+    // Kept bytes leave their cell, or one slow receiver would stop its senders from sending to anybody else.
+    matcher_.keep({arrival.source, arrival.envelope, {arrival.payload.begin(), arrival.payload.end()}});
+    if (arrival.in_cell) path.release(arrival);
+    return;
+  }
+  const std::uint32_t index = *wire & 0xfffff;
+  Operation& operation = operations_.at(index);
+  if (announced) {
+    set_outcome(operation, arrival.source, arrival.envelope, IST_CARRIER_RING);
+    receive_announced(operation, index, arrival.source, arrival.envelope);
+  } else {
+    set_outcome(operation, arrival.source, arrival.envelope, arrival.in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
+    receive_eager(operation, index, path, arrival);
+  }
+}
+
+void Engine::set_outcome(Operation& operation, Rank source, const Envelope& envelope, ist_carrier carrier) {
+  operation.peer = source;
+  const Bytes delivered = smaller(Bytes{envelope.bytes}, operation.piece.size);
+  if (carrier == IST_CARRIER_RING && peer(source).link->same_process()) carrier = IST_CARRIER_DIRECT;
+  operation.outcome = {Status{}, source, envelope.tag, carrier, delivered};
+  const std::string& name = parts_.names[static_cast<std::size_t>(source.value)];
+  if (envelope.bytes > operation.piece.size.value) {
+    operation.outcome.status = {IST_ERR_TRUNCATE, "a message of " + std::to_string(envelope.bytes) + " bytes from " + name +
+                                                      " with tag " + std::to_string(envelope.tag) + " met a receive of " +
+                                                      std::to_string(operation.piece.size.value) +
+                                                      " bytes; the first ones were delivered"};
+  }
+  if (envelope.flags & kEnvelopeFailed) {
+    operation.outcome.status = {IST_ERR_DEVICE, name + " could not read its buffer; its own error says why"};
+    operation.outcome.bytes = Bytes{};
+  }
+}
+
+void Engine::receive_eager(Operation& operation, std::uint32_t index, Path& path, const Arrival& arrival) {
+  const Piece to = operation.piece.part(Offset{}, operation.outcome.bytes);
+  if (to.kind != KindId::host && to.size > Bytes{} && arrival.in_cell) {
+    const auto ready = is_finished(operation.ready);
+    if (ready.ok() && *ready) {
+      auto cell = CellReceive::start(parts_.kinds, path, arrival, to);
+      if (!cell.ok()) return finish(operation, index, cell.status());
+      operation.state = state::EmptyingCell{std::move(*cell)};
+      if (!step_receive(operation, index)) activate(operation, index);
+      return;
+    }
+  }
+  if (to.kind == KindId::host || to.size == Bytes{}) {
+    if (to.size > Bytes{}) std::memcpy(to.address(), arrival.payload.data(), to.size.value);
+    if (arrival.in_cell) path.release(arrival);
+    return finish(operation, index, {});
+  }
+  // In a slot, or the buffer has pending work: neither slot nor cell may wait for a device.
+  std::vector<std::byte> bytes(arrival.payload.begin(), arrival.payload.end());
+  if (arrival.in_cell) path.release(arrival);
+  deliver_kept(operation, index, std::move(bytes));
+}
+
+void Engine::deliver_kept(Operation& operation, std::uint32_t index, std::vector<std::byte> bytes) {
+  const Piece to = operation.piece.part(Offset{}, operation.outcome.bytes);
+  if (to.kind == KindId::host || to.size == Bytes{}) {
+    if (to.size > Bytes{}) std::memcpy(to.address(), bytes.data(), to.size.value);
+    return finish(operation, index, {});
+  }
+  const Piece from = host_piece(bytes.data(), to.size);
+  operation.state = state::Delivering{std::move(bytes), Transfer{parts_.kinds, parts_.pool, to, from}, 0, false};
+  if (!step_receive(operation, index)) activate(operation, index);
+}
+
+void Engine::receive_announced(Operation& operation, std::uint32_t index, Rank source, const Envelope& envelope) {
+  operation.state = state::Readying{source, envelope};
+  if (!step_receive(operation, index) || operation.in<state::Delivering>()) activate(operation, index);
+}
+
+void Engine::clear_or_copy(Operation& operation, std::uint32_t index, Rank source, const Envelope& announced) {
+  PeerState& from = peer(source);
+  const Piece to = operation.piece.part(Offset{}, smaller(Bytes{announced.bytes}, operation.piece.size));
+  if (from.link->same_process()) {
+    Operation* sender = operations_.find_wire(announced.sender_op);
+    if (sender == nullptr || !sender->in<state::Announced>())
+      return finish(operation, index, {IST_ERR_DEVICE, "this rank gave up its own send before it was received"});
+    operation.state = state::Delivering{
+        {}, Transfer{parts_.kinds, parts_.pool, to, sender->piece.part(Offset{}, to.size)}, announced.sender_op, true};
+    return;
+  }
+  if (!from.receiver) from.receiver = std::make_unique<RingReceiver>(parts_.kinds, parts_.settings.ring_in_flight);
+  Envelope clear;
+  clear.type = EnvelopeType::clear;
+  clear.kind = static_cast<std::uint8_t>(to.kind);
+  clear.bytes = to.size.value;
+  clear.sender_op = announced.sender_op;
+  clear.receiver_op = operations_.id_of(operation, index).wire();
+  if (to.size == Bytes{}) {
+    post_or_queue(from, clear);
+    return finish(operation, index, {});
+  }
+  from.receiver->expect(clear.receiver_op, to);
+  operation.state = state::Streaming{};
+  streams_busy_ = true;
+  post_or_queue(from, clear);
+}
+
+// True if the operation moved on.
+bool Engine::step_receive(Operation& operation, std::uint32_t index) {
+  if (auto* emptying = std::get_if<state::EmptyingCell>(&operation.state)) {
+    const auto arrived = emptying->cell.step();
+    if (!arrived.ok() || *arrived) finish(operation, index, arrived.status());
+    return complete(operation);
+  }
+  if (auto* delivering = std::get_if<state::Delivering>(&operation.state)) {
+    const auto arrived = delivering->transfer.step();
+    if (arrived.ok() && !*arrived) return false;
+    if (delivering->has_sender) {
+      if (Operation* sender = operations_.find_wire(delivering->sender_op))
+        finish(*sender, delivering->sender_op & 0xfffff, arrived.status());
+    }
+    finish(operation, index, arrived.status());
+    return true;
+  }
+  if (auto* readying = std::get_if<state::Readying>(&operation.state)) {
+    const auto ready = is_finished(operation.ready);
+    if (ready.ok() && !*ready) return false;
+    // A failed queue counts as ready here too: the copy into the buffer reports it, and the sender is not left waiting.
+    clear_or_copy(operation, index, readying->source, Envelope{readying->announced});
+    return true;
+  }
+  return false;
+}
+
+}  // namespace ist

@@ -1,0 +1,170 @@
+// The sending half of the engine: choose a carrier, find room, answer clearances.
+#include <span>
+#include <utility>
+
+#include "request/engine.hpp"
+
+namespace ist {
+
+Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32_t tag, std::uint32_t context, bool* done) {
+  IST_TRY(check_peer(dest));
+  PeerState& to = peer(dest);
+  Ticket ready;
+  if (piece.kind != KindId::host) {
+    use_devices(piece);
+    auto asked = parts_.kinds.ready(piece);
+    if (!asked.ok()) return asked.status();
+    ready = std::move(*asked);
+  }
+  const ist_carrier carrier = choose(
+      {piece.size, piece.kind, ready.empty(), to.link->same_process(), to.link->slot_limit, to.link->cell_limit}, profile_);
+  Envelope envelope;
+  envelope.sequence = to.next_sequence++;
+  envelope.context = context;
+  envelope.tag = tag;
+  envelope.kind = static_cast<std::uint8_t>(piece.kind);
+  envelope.bytes = piece.size.value;
+  if (carrier == IST_CARRIER_SLOT && to.outbox.empty() && to.link->post(envelope, {piece.address(), piece.size.value})) {
+    *done = true;
+    return OperationId{};
+  }
+  const OperationId id = operations_.add();
+  if (id.value == 0) {
+    --to.next_sequence;
+    return Status{IST_ERR_MEMORY, "more than 1048576 operations are outstanding; wait for some of them"};
+  }
+  Operation& operation = operations_.at(id.index());
+  if (carrier == IST_CARRIER_RING || carrier == IST_CARRIER_DIRECT) {
+    envelope.type = EnvelopeType::announce;
+    envelope.sender_op = id.wire();
+  }
+  operation.sends = true;
+  operation.peer = dest;
+  operation.piece = piece;
+  operation.ready = std::move(ready);
+  operation.envelope = envelope;
+  operation.outcome = {Status{}, parts_.rank, tag, carrier, piece.size};
+  operation.state = state::Queued{};
+  if (!to.outbox.empty() || !try_send(operation, id.index())) {
+    to.outbox.push_back({envelope, id.index(), true});
+    ++posting_;
+  }
+  return id;
+}
+
+// True when the operation's envelope needs no more room: posted, or its cell is being filled.
+bool Engine::try_send(Operation& operation, std::uint32_t index) {
+  Link& link = *peer(operation.peer).link;
+  if (operation.envelope.type == EnvelopeType::announce) {
+    if (!link.post(operation.envelope, {})) return false;
+    operation.state = state::Announced{};
+    return true;
+  }
+  if (operation.outcome.carrier == IST_CARRIER_SLOT) {
+    if (!link.post(operation.envelope, {operation.piece.address(), operation.piece.size.value})) return false;
+    finish(operation, index, {});
+    return true;
+  }
+  auto cell = CellSend::start(parts_.kinds, link, operation.piece);
+  if (!cell.ok()) {
+    fail_send(operation, index, cell.status());
+    return true;
+  }
+  if (!cell->has_value()) return false;
+  operation.state = state::FillingCell{std::move(**cell)};
+  if (!step_send(operation, index) || !complete(operation)) activate(operation, index);
+  return true;
+}
+
+// The message's place in the order must be filled all the same: an empty envelope that says so.
+void Engine::fail_send(Operation& operation, std::uint32_t index, const Status& why) {
+  Envelope envelope = operation.envelope;
+  envelope.flags = kEnvelopeFailed;
+  post_or_queue(peer(operation.peer), envelope);
+  finish(operation, index, why);
+}
+
+void Engine::post_or_queue(PeerState& to, const Envelope& envelope) {
+  if (to.outbox.empty() && to.link->post(envelope, {})) return;
+  to.outbox.push_back({envelope, 0, false});
+  ++posting_;
+}
+
+bool Engine::drain_outbox(PeerState& to) {
+  bool moved = false;
+  while (!to.outbox.empty()) {
+    const Posting posting = to.outbox.front();
+    // A failing send queues its envelope at the end; the front stays the front until it is popped.
+    const bool placed = posting.is_operation ? try_send(operations_.at(posting.operation), posting.operation)
+                                             : to.link->post(posting.envelope, {});
+    if (!placed) break;
+    to.outbox.pop_front();
+    --posting_;
+    moved = true;
+  }
+  return moved;
+}
+
+void Engine::on_clear(const Arrival& arrival) {
+  const Envelope& clear = arrival.envelope;
+  Operation* operation = operations_.find_wire(clear.sender_op);
+  if (operation == nullptr || !operation->in<state::Announced>()) {
+    Envelope refusal;
+    refusal.type = EnvelopeType::refuse;
+    refusal.receiver_op = clear.receiver_op;
+    post_or_queue(peer(arrival.source), refusal);
+    return;
+  }
+  const std::uint32_t index = clear.sender_op & 0xfffff;
+  if (clear.bytes == 0) {
+    finish(*operation, index, {});
+    return;
+  }
+  operation->state = state::Cleared{clear.receiver_op, Bytes{clear.bytes}, static_cast<KindId>(clear.kind)};
+  if (!step_send(*operation, index)) activate(*operation, index);
+}
+
+void Engine::start_stream(Operation& operation, std::uint32_t index) {
+  const auto cleared = std::get<state::Cleared>(operation.state);
+  PeerState& to = peer(operation.peer);
+  if (!to.sender) {
+    auto ring = to.link->outgoing();
+    if (!ring.ok() || *ring == nullptr) {
+      Envelope refusal;
+      refusal.type = EnvelopeType::refuse;
+      refusal.receiver_op = cleared.receiver_op;
+      post_or_queue(to, refusal);
+      finish(operation, index, ring.ok() ? Status{IST_ERR_INTERNAL, "the path to the receiver has no ring"} : ring.status());
+      return;
+    }
+    to.sender = std::make_unique<RingSender>(parts_.kinds, **ring, parts_.settings.ring_in_flight);
+  }
+  const bool hosts = operation.piece.kind == KindId::host && cleared.receiver_kind == KindId::host;
+  to.sender->add({operation.envelope.sender_op, cleared.receiver_op, operation.piece.part(Offset{}, cleared.accepted),
+                  hosts ? parts_.settings.ring_slot_host : parts_.settings.ring_slot_device});
+  operation.state = state::Streaming{};
+  streams_busy_ = true;
+}
+
+// True if the operation moved on.
+bool Engine::step_send(Operation& operation, std::uint32_t index) {
+  if (auto* filling = std::get_if<state::FillingCell>(&operation.state)) {
+    const auto posted = filling->cell.step(operation.envelope);
+    if (!posted.ok()) {
+      fail_send(operation, index, posted.status());
+    } else if (*posted) {
+      finish(operation, index, {});
+    }
+    return complete(operation);
+  }
+  if (operation.in<state::Cleared>()) {
+    // A queue that failed counts as ready: the copy fails in its turn, and the ring tells the receiver.
+    const auto ready = is_finished(operation.ready);
+    if (ready.ok() && !*ready) return false;
+    start_stream(operation, index);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace ist

@@ -1,0 +1,137 @@
+// What the library remembers about one send or receive, and the table of them.
+//
+// Who calls this : request/engine alone.
+// Threads        : under the world's lock.
+// Ownership      : the table owns operations; an id names one until it is released, and never another one by mistake.
+// Errors         : find() is null for an id that was released.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "base/status.hpp"
+#include "match/matcher.hpp"
+#include "memory/transfer.hpp"
+#include "protocol/eager.hpp"
+
+namespace ist {
+
+// Index and generation: 20 and 44 bits. The lower 32 bits travel in envelopes.
+struct OperationId {
+  std::uint64_t value = 0;
+  std::uint32_t index() const { return static_cast<std::uint32_t>(value & 0xfffff); }
+  std::uint32_t wire() const { return static_cast<std::uint32_t>(value); }
+};
+
+// What a completed operation has to say.
+struct Outcome {
+  Status status;
+  Rank source;
+  std::int32_t tag = 0;
+  ist_carrier carrier = IST_CARRIER_NONE;
+  Bytes bytes;
+};
+
+namespace state {
+struct Queued {};  // send: waits for room in the slots, or for a free cell
+struct FillingCell {
+  CellSend cell;
+};                    // send: a device copies into the cell
+struct Announced {};  // send: the receiver has not cleared it yet
+struct Cleared {      // send: cleared, but the buffer has pending work
+  std::uint32_t receiver_op;
+  Bytes accepted;
+  KindId receiver_kind;
+};
+struct Streaming {};  // send, receive: in the pair's ring
+struct Posted {};     // receive: no message yet
+struct EmptyingCell {
+  CellReceive cell;
+};                               // receive: a device copies out of the cell
+struct Delivering {              // receive: kept or same-process bytes on their way into the buffer
+  std::vector<std::byte> bytes;  // where the transfer reads, unless it reads the sender's buffer
+  Transfer transfer;
+  std::uint32_t sender_op;  // same process: completes with it
+  bool has_sender;
+};
+struct Readying {  // receive: matched an announced message, but the buffer has pending work
+  Rank source;
+  Envelope announced;
+};
+struct Done {};  // the outcome is there
+}  // namespace state
+
+struct Operation {
+  using State = std::variant<state::Queued, state::FillingCell, state::Announced, state::Cleared, state::Streaming,
+                             state::Posted, state::EmptyingCell, state::Delivering, state::Readying, state::Done>;
+  std::uint64_t generation = 0;
+  bool used = false;
+  bool sends = false;
+  bool active = false;    // in the engine's list of operations that are stepped
+  bool released = false;  // nobody will ask for the outcome
+  Rank peer;              // destination, or the source asked for (any: -1), or the source matched
+  Piece piece;
+  Ticket ready;       // of the work that was pending on the piece when the operation was started
+  Envelope envelope;  // of the send
+  Outcome outcome;
+  State state;
+  template <class S>
+  bool in() const {
+    return std::holds_alternative<S>(state);
+  }
+};
+
+class OperationTable {
+ public:
+  // Ids of one world are no ids of the next one in its place: generations begin at a time of day.
+  OperationTable()
+      : first_generation_(static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) >> 10 &
+                          ((std::uint64_t{1} << 35) - 1)) {}
+  OperationId add() {
+    if (free_.empty()) {
+      if (slots_.size() > 0xfffff) return {};
+      free_.push_back(static_cast<std::uint32_t>(slots_.size()));
+      slots_.emplace_back();
+      slots_.back().generation = first_generation_ + 1;
+    }
+    const std::uint32_t index = free_.back();
+    free_.pop_back();
+    slots_[index].used = true;
+    return {slots_[index].generation << 20 | index};
+  }
+  Operation* find(OperationId id) {
+    if (id.index() >= slots_.size()) return nullptr;
+    Operation& operation = slots_[id.index()];
+    return operation.used && operation.generation == id.value >> 20 ? &operation : nullptr;
+  }
+  // By the 32 bits that travelled; null if that operation is over.
+  Operation* find_wire(std::uint32_t wire) {
+    const std::uint32_t index = wire & 0xfffff;
+    if (index >= slots_.size()) return nullptr;
+    Operation& operation = slots_[index];
+    return operation.used && (operation.generation & 0xfff) == wire >> 20 ? &operation : nullptr;
+  }
+  OperationId id_of(const Operation& operation, std::uint32_t index) const { return {operation.generation << 20 | index}; }
+  void release(std::uint32_t index) {
+    Operation& operation = slots_[index];
+    const std::uint64_t next = (operation.generation + 1) & ((std::uint64_t{1} << 36) - 1);
+    operation = Operation{};
+    operation.generation = next == 0 ? 1 : next;
+    free_.push_back(index);
+  }
+  Operation& at(std::uint32_t index) { return slots_[index]; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(slots_.size()); }
+
+ private:
+  std::uint64_t first_generation_;
+  std::deque<Operation> slots_;  // addresses stay
+  std::vector<std::uint32_t> free_;
+};
+
+}  // namespace ist

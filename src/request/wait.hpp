@@ -1,0 +1,29 @@
+// Waiting for an operation: look, give way, and in the end sleep.
+//
+// Who calls this : face/ and collective/.
+// Threads        : takes and lets go of the engine's lock itself.
+// Ownership      : none.
+// Errors         : in the outcome.
+#pragma once
+
+#include "request/engine.hpp"
+
+namespace ist {
+
+// Spins while ranks have a processor each; where they outnumber processors it gives way at once and then sleeps on the
+// path's doorbell, unless a device must be polled.
+class Patience {
+ public:
+  explicit Patience(Engine& engine) : engine_(engine) {}
+  // Called without the lock, after a look that moved nothing (`moved` false) or something.
+  void after_look(bool moved, bool must_poll);
+
+ private:
+  Engine& engine_;
+  int fruitless_ = 0;
+};
+
+// Returns when the operation is complete; the id is then released.
+Outcome wait_for(Engine& engine, OperationId id);
+
+}  // namespace ist

@@ -1,0 +1,97 @@
+// Worlds come, go, come again, and live beside each other.
+#include "rank_test.hpp"
+
+namespace {
+
+using namespace rank_test;
+
+void exchange(ist_world other, int value) {
+  ist_comm there = IST_COMM_NULL;
+  int me = -1;
+  int all = -1;
+  IST_OK_OR_FAIL(ist_world_comm(other, &there));
+  IST_OK_OR_FAIL(ist_comm_rank(there, &me));
+  IST_OK_OR_FAIL(ist_comm_size(there, &all));
+  EXPECT_EQ(rank(), me);
+  EXPECT_EQ(size(), all);
+  const int mine = value + me;
+  int theirs = -1;
+  IST_OK_OR_FAIL(ist_sendrecv(ist_host(&mine), 1, IST_INT, (me + 1) % all, 1, ist_host(&theirs), 1, IST_INT,
+                              (me + all - 1) % all, 1, there, IST_STATUS_IGNORE));
+  EXPECT_EQ(value + (me + all - 1) % all, theirs);
+}
+
+TEST(Worlds, TwoWorldsInOneProcessDoNotSeeEachOthersMessages) {
+  ist_world second = IST_WORLD_NULL;
+  IST_OK_OR_FAIL(ist_world_create(&second));
+  ist_comm there = IST_COMM_NULL;
+  IST_OK_OR_FAIL(ist_world_comm(second, &there));
+  // The same tag in both, received in the other order.
+  const int one = 1;
+  const int two = 2;
+  int got_one = 0;
+  int got_two = 0;
+  const int right = (rank() + 1) % size();
+  IST_OK_OR_FAIL(ist_send(ist_host(&one), 1, IST_INT, right, 7, comm()));
+  IST_OK_OR_FAIL(ist_send(ist_host(&two), 1, IST_INT, right, 7, there));
+  IST_OK_OR_FAIL(ist_recv(ist_host(&got_two), 1, IST_INT, IST_ANY_SOURCE, IST_ANY_TAG, there, IST_STATUS_IGNORE));
+  IST_OK_OR_FAIL(ist_recv(ist_host(&got_one), 1, IST_INT, IST_ANY_SOURCE, IST_ANY_TAG, comm(), IST_STATUS_IGNORE));
+  EXPECT_EQ(1, got_one);
+  EXPECT_EQ(2, got_two);
+  IST_OK_OR_FAIL(ist_barrier(there));
+  IST_OK_OR_FAIL(ist_world_destroy(&second));
+  EXPECT_EQ(IST_WORLD_NULL, second);
+}
+
+TEST(Worlds, CreateDestroyAndCreateAgainTenTimes) {
+  for (int i = 0; i < 10; ++i) {
+    ist_world again = IST_WORLD_NULL;
+    IST_OK_OR_FAIL(ist_world_create(&again));
+    exchange(again, i * 100);
+    IST_OK_OR_FAIL(ist_world_destroy(&again));
+  }
+  exchange(world(), 5000);
+}
+
+TEST(Worlds, MessagesSentBeforeTheSenderLeftStillArrive) {
+  if (size() < 2) GTEST_SKIP() << "needs two ranks";
+  ist_world second = IST_WORLD_NULL;
+  IST_OK_OR_FAIL(ist_world_create(&second));
+  ist_comm there = IST_COMM_NULL;
+  IST_OK_OR_FAIL(ist_world_comm(second, &there));
+  const auto data = random_bytes(30000, 9);
+  if (rank() == 0) {
+    for (int i = 0; i < 100; ++i) IST_OK_OR_FAIL(ist_send(ist_host(data.data()), 300 * i, IST_BYTE, 1, i, there));
+    IST_OK_OR_FAIL(ist_world_destroy(&second));
+  }
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+  if (rank() == 1) {
+    std::vector<unsigned char> in(30000);
+    for (int i = 0; i < 100; ++i) {
+      IST_OK_OR_FAIL(ist_recv(ist_host(in.data()), 30000, IST_BYTE, 0, i, there, IST_STATUS_IGNORE));
+      EXPECT_TRUE(std::equal(data.begin(), data.begin() + 300 * i, in.begin())) << i;
+    }
+    EXPECT_EQ(IST_ERR_PEER_LEFT, ist_recv(ist_host(in.data()), 1, IST_BYTE, 0, 1, there, IST_STATUS_IGNORE));
+    EXPECT_NE(std::string::npos, std::string(ist_error_text()).find("rank 0")) << ist_error_text();
+  }
+  if (rank() != 0) IST_OK_OR_FAIL(ist_world_destroy(&second));
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+}
+
+TEST(Worlds, AReceiveFromARankThatLeavesEndsWithAnErrorThatNamesIt) {
+  if (size() < 2) GTEST_SKIP() << "needs two ranks";
+  ist_world second = IST_WORLD_NULL;
+  IST_OK_OR_FAIL(ist_world_create(&second));
+  ist_comm there = IST_COMM_NULL;
+  IST_OK_OR_FAIL(ist_world_comm(second, &there));
+  if (rank() != 1) {
+    int value = 0;
+    const int code = ist_recv(ist_host(&value), 1, IST_INT, 1, 0, there, IST_STATUS_IGNORE);
+    EXPECT_EQ(IST_ERR_PEER_LEFT, code);
+    EXPECT_NE(std::string::npos, std::string(ist_error_text()).find("rank 1")) << ist_error_text();
+  }
+  IST_OK_OR_FAIL(ist_world_destroy(&second));
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+}
+
+}  // namespace
