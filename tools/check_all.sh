@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every check of the sources, and all of them even if one fails. Usage: check_all.sh BUILD_DIR (configured by CMake)
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 
 build=${1:?usage: check_all.sh BUILD_DIR}
 failed=()

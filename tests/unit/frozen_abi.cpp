@@ -1,0 +1,61 @@
+// What a program compiled against version 0.1 relies on. A line that fails here is a broken promise, not a test to adapt.
+#include <isthmus/isthmus.h>
+
+#include <type_traits>
+
+// By-value structs: size, alignment and the place of every member.
+static_assert(sizeof(ist_buffer) == 64 && alignof(ist_buffer) == 8 && std::is_trivially_copyable_v<ist_buffer>);
+static_assert(offsetof(ist_buffer, kind) == 0 && offsetof(ist_buffer, device) == 4);
+static_assert(offsetof(ist_buffer, object) == 8 && offsetof(ist_buffer, offset) == 16 && offsetof(ist_buffer, queue) == 24);
+static_assert(offsetof(ist_buffer, flags) == 32 && offsetof(ist_buffer, level) == 36 && offsetof(ist_buffer, rect) == 40);
+static_assert(offsetof(ist_buffer, format) == 56 && offsetof(ist_buffer, reserved) == 60);
+static_assert(sizeof(ist_status) == 24 && alignof(ist_status) == 8 && std::is_trivially_copyable_v<ist_status>);
+static_assert(offsetof(ist_status, source) == 0 && offsetof(ist_status, tag) == 4 && offsetof(ist_status, code) == 8);
+static_assert(offsetof(ist_status, carrier) == 12 && offsetof(ist_status, bytes) == 16);
+static_assert(std::is_same_v<decltype(ist_status::bytes), int64_t>);
+
+// Handles are pointers to types that nobody outside can look into.
+static_assert(sizeof(ist_world) == sizeof(void*) && sizeof(ist_comm) == sizeof(void*) &&
+              sizeof(ist_request) == sizeof(void*));
+static_assert(!std::is_same_v<ist_world, ist_comm> && !std::is_same_v<ist_comm, ist_request>);
+
+// Enumerations travel as int.
+static_assert(sizeof(ist_code) == 4 && sizeof(ist_kind) == 4 && sizeof(ist_type) == 4 && sizeof(ist_carrier) == 4);
+static_assert(IST_OK == 0 && IST_ERR_ARGUMENT == 1 && IST_ERR_RANK == 2 && IST_ERR_HANDLE == 3 && IST_ERR_TRUNCATE == 4);
+static_assert(IST_ERR_OVERFLOW == 5 && IST_ERR_KIND == 6 && IST_ERR_MEMORY == 7 && IST_ERR_DEVICE == 8);
+static_assert(IST_ERR_PEER_DEAD == 9 && IST_ERR_PEER_LEFT == 10 && IST_ERR_UNREACHABLE == 11 && IST_ERR_BOOT == 12);
+static_assert(IST_ERR_SETTING == 13 && IST_ERR_SYSTEM == 14 && IST_ERR_PENDING == 15 && IST_ERR_IN_STATUS == 16);
+static_assert(IST_ERR_INTERNAL == 17);
+static_assert(IST_KIND_AUTO == 0 && IST_KIND_HOST == 1 && IST_KIND_CUDA == 2 && IST_KIND_OPENCL == 3 && IST_KIND_GL == 4);
+static_assert(IST_BYTE == 0 && IST_CHAR == 1 && IST_INT8 == 2 && IST_UINT8 == 3 && IST_INT16 == 4 && IST_UINT16 == 5);
+static_assert(IST_INT32 == 6 && IST_UINT32 == 7 && IST_INT64 == 8 && IST_UINT64 == 9 && IST_FLOAT == 10 && IST_DOUBLE == 11);
+static_assert(IST_INT == 12 && IST_LONG == 13 && IST_SHORT == 14 && IST_UNSIGNED == 15 && IST_UNSIGNED_LONG == 16);
+static_assert(IST_LONG_LONG == 17);
+static_assert(IST_CARRIER_NONE == 0 && IST_CARRIER_SLOT == 1 && IST_CARRIER_CELL == 2 && IST_CARRIER_RING == 3);
+static_assert(IST_CARRIER_DIRECT == 4);
+static_assert(IST_ANY_SOURCE == -1 && IST_ANY_TAG == -1 && IST_PROC_NULL == -2 && IST_TAG_MAX == 2147483647);
+
+// Calls: counts are int64_t, buffers go by value.
+template <class Expected, class Found>
+constexpr bool same(Found*) {
+  return std::is_same_v<Expected, Found>;
+}
+static_assert(same<const char*()>(ist_error_text) && same<const char*()>(ist_version));
+static_assert(same<const char*(int)>(ist_code_name) && same<const char*(int)>(ist_carrier_name));
+static_assert(same<int(ist_world*)>(ist_world_create) && same<int(ist_world*)>(ist_world_destroy));
+static_assert(same<int(ist_world, ist_comm*)>(ist_world_comm));
+static_assert(same<int(ist_comm, int*)>(ist_comm_rank) && same<int(ist_comm, int*)>(ist_comm_size));
+static_assert(same<int(ist_comm, int*)>(ist_comm_local_rank) && same<int(ist_comm, int*)>(ist_comm_local_size));
+static_assert(same<int(ist_buffer, int64_t, ist_type, int, int, ist_comm)>(ist_send));
+static_assert(same<int(ist_buffer, int64_t, ist_type, int, int, ist_comm, ist_status*)>(ist_recv));
+static_assert(same<int(ist_buffer, int64_t, ist_type, int, int, ist_buffer, int64_t, ist_type, int, int, ist_comm,
+                       ist_status*)>(ist_sendrecv));
+static_assert(same<int(ist_buffer, int64_t, ist_type, int, int, ist_comm, ist_request*)>(ist_isend));
+static_assert(same<int(ist_buffer, int64_t, ist_type, int, int, ist_comm, ist_request*)>(ist_irecv));
+static_assert(same<int(ist_request*, int*, ist_status*)>(ist_test) && same<int(ist_request*, ist_status*)>(ist_wait));
+static_assert(same<int(int, ist_request*, ist_status*)>(ist_waitall) && same<int(ist_comm)>(ist_barrier));
+static_assert(same<size_t(ist_type)>(ist_type_size));
+static_assert(same<int(ist_world, ist_kind, int*)>(ist_kind_devices));
+static_assert(same<int(ist_world, ist_kind, int, size_t, ist_buffer*)>(ist_memory_alloc));
+static_assert(same<int(ist_world, ist_buffer)>(ist_memory_free));
+static_assert(same<int(ist_world, ist_buffer, ist_buffer, size_t)>(ist_memory_copy));

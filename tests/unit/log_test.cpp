@@ -1,0 +1,56 @@
+#include "base/log.hpp"
+
+#include <gtest/gtest.h>
+
+namespace ist {
+namespace {
+
+class Log : public testing::Test {
+ protected:
+  void TearDown() override { log::set_level("warning"); }
+};
+
+TEST_F(Log, every_word_of_the_setting_is_a_level_and_no_other_word_is) {
+  for (const char* word : {"trace", "debug", "info", "warning", "error", "off"}) EXPECT_TRUE(log::set_level(word)) << word;
+  for (const char* word : {"", "Warning", "loud", "warn"}) EXPECT_FALSE(log::set_level(word)) << word;
+}
+
+TEST_F(Log, only_lines_at_or_above_the_level_are_written_and_they_name_rank_and_level) {
+  ASSERT_TRUE(log::set_level("warning"));
+  log::set_rank(3);
+  testing::internal::CaptureStderr();
+  log::debug("too quiet");
+  log::info("still too quiet");
+  log::warning("this one");
+  log::write(log::Level::error, "and this one");
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(text.find("quiet"), std::string::npos);
+  EXPECT_NE(text.find("isthmus[3] warning: this one\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("isthmus[3] error: and this one\n"), std::string::npos) << text;
+}
+
+TEST_F(Log, off_writes_nothing_at_all) {
+  ASSERT_TRUE(log::set_level("off"));
+  EXPECT_FALSE(log::enabled(log::Level::error));
+  testing::internal::CaptureStderr();
+  log::write(log::Level::error, "never seen");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST_F(Log, braces_in_a_text_are_text) {
+  testing::internal::CaptureStderr();
+  log::warning("{} {0} {name}");
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("{} {0} {name}"), std::string::npos);
+}
+
+TEST_F(Log, once_says_each_text_once) {
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i) log::once(log::Level::warning, "pageable memory is slow");
+  log::once(log::Level::warning, "another text");
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(text.find("pageable"), text.rfind("pageable"));
+  EXPECT_NE(text.find("another text"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace ist

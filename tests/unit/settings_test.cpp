@@ -1,0 +1,136 @@
+#include "base/settings.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+
+namespace ist {
+namespace {
+
+// Sets one variable for the length of a scope.
+class Variable {
+ public:
+  Variable(std::string name, const std::string& value) : name_(std::move(name)) {
+    ::setenv(name_.c_str(), value.c_str(), 1);
+  }
+  ~Variable() { ::unsetenv(name_.c_str()); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  std::string name_;
+};
+
+class SettingsTable : public testing::Test {
+ protected:
+  // The machine's own settings would hide the defaults.
+  void SetUp() override {
+    for (const SettingRow& row : describe(Settings{})) ::unsetenv(std::string{row.variable}.c_str());
+  }
+};
+
+std::string refusal(const std::string& variable, const std::string& value) {
+  const Variable set{variable, value};
+  const auto settings = Settings::read();
+  if (settings.ok()) return "accepted";
+  EXPECT_EQ(settings.status().code(), IST_ERR_SETTING);
+  EXPECT_NE(settings.status().text().find(variable), std::string::npos) << settings.status().text();
+  EXPECT_NE(settings.status().text().find('"' + value + '"'), std::string::npos) << settings.status().text();
+  return settings.status().text();
+}
+
+Bytes eager_limit(const std::string& value) {
+  const Variable set{"ISTHMUS_EAGER_LIMIT", value};
+  const auto settings = Settings::read();
+  EXPECT_TRUE(settings.ok()) << value << ": " << settings.status().text();
+  return settings.ok() ? settings->eager_limit : Bytes{0};
+}
+
+TEST_F(SettingsTable, without_variables_every_setting_is_its_default) {
+  const auto settings = Settings::read();
+  ASSERT_TRUE(settings.ok());
+  for (const SettingRow& row : describe(*settings)) EXPECT_EQ(row.current_text, row.default_text) << row.name;
+}
+
+TEST_F(SettingsTable, sizes_are_read_with_and_without_suffix) {
+  EXPECT_EQ(eager_limit("0"), Bytes{0});
+  EXPECT_EQ(eager_limit("4097"), Bytes{4097});
+  EXPECT_EQ(eager_limit("64KiB"), kibibytes(64));
+  EXPECT_EQ(eager_limit("64K"), kibibytes(64));
+  EXPECT_EQ(eager_limit("1MiB"), mebibytes(1));
+  EXPECT_EQ(eager_limit("1M"), mebibytes(1));
+  const Variable pool{"ISTHMUS_PINNED_POOL_LIMIT", "3GiB"};
+  EXPECT_EQ(Settings::read()->pinned_pool_limit, mebibytes(3072));
+}
+
+TEST_F(SettingsTable, sizes_that_are_no_sizes_are_refused_by_name_and_value) {
+  for (const char* value :
+       {"", "x", "64KB", "-1", "1.5MiB", " 64", "64 KiB", "KiB", "18446744073709551616", "17179869184GiB"})
+    EXPECT_NE(refusal("ISTHMUS_EAGER_LIMIT", value), "accepted") << '"' << value << '"';
+}
+
+TEST_F(SettingsTable, numbers_one_past_either_end_of_their_range_are_refused) {
+  EXPECT_EQ(eager_limit("1048576"), mebibytes(1));
+  EXPECT_NE(refusal("ISTHMUS_EAGER_LIMIT", "1048577"), "accepted");
+  EXPECT_NE(refusal("ISTHMUS_CELLS", "3"), "accepted");
+  EXPECT_EQ(refusal("ISTHMUS_CELLS", "4"), "accepted");
+  EXPECT_EQ(refusal("ISTHMUS_CELLS", "4096"), "accepted");
+  EXPECT_NE(refusal("ISTHMUS_CELLS", "4097"), "accepted");
+  EXPECT_NE(refusal("ISTHMUS_RING_SLOTS", "1"), "accepted");
+  EXPECT_NE(refusal("ISTHMUS_RING_SLOTS", "many"), "accepted");
+}
+
+TEST_F(SettingsTable, words_outside_the_list_are_refused_and_the_list_is_told) {
+  EXPECT_NE(refusal("ISTHMUS_LOG", "loud").find("warning"), std::string::npos);
+  EXPECT_NE(refusal("ISTHMUS_WAIT", "nap").find("sleep"), std::string::npos);
+  EXPECT_NE(refusal("ISTHMUS_KINDS", "host,vulkan").find("opencl"), std::string::npos);
+  EXPECT_NE(refusal("ISTHMUS_KINDS", ""), "accepted");
+  EXPECT_EQ(refusal("ISTHMUS_KINDS", "host,opencl"), "accepted");
+}
+
+TEST_F(SettingsTable, a_time_is_a_number_of_seconds_above_zero) {
+  EXPECT_EQ(refusal("ISTHMUS_BOOT_TIMEOUT", "2.5"), "accepted");
+  for (const char* value : {"0", "-3", "soon", "5s", ""})
+    EXPECT_NE(refusal("ISTHMUS_BOOT_TIMEOUT", value), "accepted") << value;
+}
+
+TEST_F(SettingsTable, the_table_is_short_complete_and_without_doubles) {
+  const auto rows = describe(Settings{});
+  EXPECT_LE(rows.size(), 25U);
+  std::set<std::string_view> names;
+  std::set<std::string_view> variables;
+  const std::set<std::string_view> types{"bytes", "count", "seconds", "word", "switch"};
+  for (const SettingRow& row : rows) {
+    EXPECT_TRUE(names.insert(row.name).second) << row.name;
+    EXPECT_TRUE(variables.insert(row.variable).second) << row.variable;
+    EXPECT_TRUE(types.contains(row.type)) << row.name << " has type " << row.type;
+    EXPECT_TRUE(row.variable.starts_with("ISTHMUS_")) << row.variable;
+    EXPECT_FALSE(row.help.empty()) << row.name;
+  }
+}
+
+TEST_F(SettingsTable, what_the_table_prints_can_be_read_back) {
+  for (const SettingRow& row : describe(Settings{})) {
+    const Variable set{std::string{row.variable}, row.default_text};
+    const auto settings = Settings::read();
+    ASSERT_TRUE(settings.ok()) << settings.status().text();
+    for (const SettingRow& again : describe(*settings)) EXPECT_EQ(again.current_text, again.default_text) << again.name;
+  }
+}
+
+TEST_F(SettingsTable, a_changed_value_shows_beside_its_default) {
+  const Variable set{"ISTHMUS_RING_SLOT_HOST", "131072"};
+  const auto settings = Settings::read();
+  ASSERT_TRUE(settings.ok());
+  for (const SettingRow& row : describe(*settings)) {
+    if (row.variable != "ISTHMUS_RING_SLOT_HOST") continue;
+    EXPECT_EQ(row.current_text, "128KiB");
+    EXPECT_EQ(row.default_text, "32KiB");
+    return;
+  }
+  FAIL() << "the row is missing";
+}
+
+}  // namespace
+}  // namespace ist
