@@ -1,0 +1,145 @@
+// cuInit and what can be asked of a device without a context.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "fake_world.hpp"
+
+using fake::Lock;
+using fake::world;
+
+namespace {
+
+long variable(const char* name, long otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr && *text != 0 ? std::strtol(text, nullptr, 10) : otherwise;
+}
+
+bool known(CUdevice device) { return device >= 0 && device < world().devices; }
+
+struct Named {
+  CUresult result;
+  const char* name;
+  const char* text;
+};
+#define FAKE_NAMED(result, text) \
+  { result, #result, text }
+constexpr Named kNames[] = {
+    FAKE_NAMED(CUDA_SUCCESS, "no error"),
+    FAKE_NAMED(CUDA_ERROR_INVALID_VALUE, "invalid argument"),
+    FAKE_NAMED(CUDA_ERROR_OUT_OF_MEMORY, "out of memory"),
+    FAKE_NAMED(CUDA_ERROR_NOT_INITIALIZED, "initialization error"),
+    FAKE_NAMED(CUDA_ERROR_DEINITIALIZED, "driver shutting down"),
+    FAKE_NAMED(CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected"),
+    FAKE_NAMED(CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal"),
+    FAKE_NAMED(CUDA_ERROR_INVALID_CONTEXT, "invalid device context"),
+    FAKE_NAMED(CUDA_ERROR_INVALID_HANDLE, "invalid resource handle"),
+    FAKE_NAMED(CUDA_ERROR_NOT_READY, "device not ready"),
+    FAKE_NAMED(CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered"),
+    FAKE_NAMED(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "part or all of the requested memory range is already mapped"),
+    FAKE_NAMED(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "pointer does not correspond to a registered memory region"),
+    FAKE_NAMED(CUDA_ERROR_CONTEXT_IS_DESTROYED, "context is destroyed"),
+    FAKE_NAMED(CUDA_ERROR_LAUNCH_FAILED, "unspecified launch failure"),
+    FAKE_NAMED(CUDA_ERROR_NOT_SUPPORTED, "operation not supported"),
+    FAKE_NAMED(CUDA_ERROR_SYSTEM_NOT_READY, "system not yet initialized"),
+    FAKE_NAMED(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "operation not permitted when stream is capturing"),
+    FAKE_NAMED(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "operation failed due to a previous error during capture"),
+    FAKE_NAMED(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT,
+               "operation would make the legacy stream depend on a capturing blocking stream"),
+    FAKE_NAMED(CUDA_ERROR_UNKNOWN, "unknown error"),
+};
+
+}  // namespace
+
+CUresult cuInit(unsigned flags) {
+  FAKE_ENTER(cuInit);
+  auto& w = world();
+  const Lock lock(w.lock);
+  if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (w.initialised) return CUDA_SUCCESS;
+  if (const long result = variable("FAKE_CUDA_INIT", 0); result != 0) return static_cast<CUresult>(result);
+  w.devices = static_cast<int>(variable("FAKE_CUDA_DEVICES", 2));
+  w.delay_us = static_cast<unsigned>(variable("FAKE_CUDA_DELAY_US", 50));
+  w.memory = static_cast<std::uint64_t>(variable("FAKE_CUDA_MEMORY_MIB", 1024)) << 20;
+  w.peer = variable("FAKE_CUDA_PEER", 1) != 0;
+  if (w.devices == 0) return CUDA_ERROR_NO_DEVICE;
+  w.initialised = true;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDriverGetVersion(int* version) {
+  FAKE_ENTER(cuDriverGetVersion);
+  *version = 12040;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorName(CUresult error, const char** text) {
+  for (const Named& each : kNames) {
+    if (each.result == error) return *text = each.name, CUDA_SUCCESS;
+  }
+  *text = nullptr;
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGetErrorString(CUresult error, const char** text) {
+  for (const Named& each : kNames) {
+    if (each.result == error) return *text = each.text, CUDA_SUCCESS;
+  }
+  *text = nullptr;
+  return CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuDeviceGetCount(int* count) {
+  FAKE_ENTER(cuDeviceGetCount);
+  *count = world().devices;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+  FAKE_ENTER(cuDeviceGet);
+  if (!known(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
+  *device = ordinal;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
+  FAKE_ENTER(cuDeviceGetName);
+  if (!known(device)) return CUDA_ERROR_INVALID_DEVICE;
+  std::snprintf(name, static_cast<std::size_t>(length), "Fake GPU %d", device);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
+  FAKE_ENTER(cuDeviceGetUuid_v2);
+  if (!known(device)) return CUDA_ERROR_INVALID_DEVICE;
+  std::memset(uuid->bytes, 0xfa, sizeof(uuid->bytes));
+  uuid->bytes[15] = static_cast<char>(device);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
+  FAKE_ENTER(cuDeviceTotalMem_v2);
+  if (!known(device)) return CUDA_ERROR_INVALID_DEVICE;
+  *bytes = world().memory;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
+  FAKE_ENTER(cuDeviceGetAttribute);
+  if (!known(device)) return CUDA_ERROR_INVALID_DEVICE;
+  const bool offered = attribute == CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING ||
+                       attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY ||
+                       attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ||
+                       attribute == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED ||
+                       attribute == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
+  *value = offered ? 1 : 0;
+  if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) *value = 9;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
+  FAKE_ENTER(cuDeviceCanAccessPeer);
+  if (!known(device) || !known(peer)) return CUDA_ERROR_INVALID_DEVICE;
+  *can = world().peer && device != peer ? 1 : 0;
+  return CUDA_SUCCESS;
+}

@@ -1,0 +1,79 @@
+// Memory lent to another process by a handle: it names the owner's descriptor.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <string>
+
+#include "fake_world.hpp"
+
+using fake::Allocation;
+using fake::current;
+using fake::Lock;
+using fake::world;
+
+namespace {
+constexpr std::uint64_t kMagic = 0x66616b6563756461;
+struct Ticket {
+  std::uint64_t magic;
+  std::int32_t owner;
+  std::int32_t descriptor;
+  std::uint64_t size;
+  std::int32_t device;
+};
+static_assert(sizeof(Ticket) <= sizeof(CUipcMemHandle));
+}  // namespace
+
+CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
+  FAKE_ENTER(cuIpcGetMemHandle);
+  const Lock lock(world().lock);
+  const Allocation* found = fake::find(address);
+  if (found == nullptr || found->kind != fake::Class::device || found->ipc) return CUDA_ERROR_INVALID_VALUE;
+  Ticket ticket{};
+  ticket.magic = kMagic;
+  ticket.owner = ::getpid();
+  ticket.descriptor = found->storage->descriptor;
+  ticket.size = found->size;
+  ticket.device = found->device;
+  std::memset(handle, 0, sizeof(*handle));
+  std::memcpy(handle, &ticket, sizeof(ticket));
+  return CUDA_SUCCESS;
+}
+
+CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsigned) {
+  FAKE_ENTER(cuIpcOpenMemHandle_v2);
+  auto& w = world();
+  const Lock lock(w.lock);
+  if (const CUresult result = fake::usable(current()); result != CUDA_SUCCESS) return result;
+  Ticket ticket{};
+  std::memcpy(&ticket, &handle, sizeof(ticket));
+  if (ticket.magic != kMagic) return CUDA_ERROR_INVALID_VALUE;
+  if (ticket.owner == ::getpid()) return CUDA_ERROR_INVALID_CONTEXT;
+  const std::string path = "/proc/" + std::to_string(ticket.owner) + "/fd/" + std::to_string(ticket.descriptor);
+  const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  struct stat facts {};
+  if (descriptor < 0 || ::fstat(descriptor, &facts) != 0) return CUDA_ERROR_INVALID_HANDLE;
+  Allocation made;
+  made.ipc = true;
+  made.start = made.range_start = fake::reserve(ticket.size);
+  made.size = made.range_size = ticket.size;
+  made.device = ticket.device;
+  made.context = current();
+  made.id = w.next_id++;
+  made.storage = std::make_shared<fake::Storage>(descriptor, static_cast<std::size_t>(facts.st_size));
+  *address = made.start;
+  w.allocations[made.start] = std::move(made);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
+  FAKE_ENTER(cuIpcCloseMemHandle);
+  auto& w = world();
+  Lock lock(w.lock);
+  fake::wait_for_all(lock);
+  const auto found = w.allocations.find(address);
+  if (found == w.allocations.end() || !found->second.ipc) return CUDA_ERROR_INVALID_VALUE;
+  fake::forget(address);
+  return CUDA_SUCCESS;
+}

@@ -1,0 +1,255 @@
+// Allocation of every class but VMM, and what can be asked of an address.
+#include <sys/mman.h>
+
+#include <iterator>
+
+#include "fake_world.hpp"
+
+using fake::Allocation;
+using fake::Class;
+using fake::current;
+using fake::Lock;
+using fake::world;
+
+namespace fake {
+
+namespace {
+constexpr std::uint64_t kPage = 4096;
+
+std::uint64_t round_up(std::uint64_t size, std::uint64_t unit) { return (size + unit - 1) / unit * unit; }
+
+// Lets the owner of an address use it, for memory that hosts can reach.
+void open_to_host(const Allocation& allocation) {
+  ::mmap(reinterpret_cast<void*>(allocation.start), allocation.storage->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+         allocation.storage->descriptor, 0);
+}
+}  // namespace
+
+void forget(std::uint64_t start) {
+  World& w = world();
+  const auto found = w.allocations.find(start);
+  if (found == w.allocations.end()) return;
+  const Allocation& gone = found->second;
+  if (gone.kind == Class::managed || gone.kind == Class::pinned) {
+    ::mmap(reinterpret_cast<void*>(start), gone.storage->size, PROT_NONE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  }
+  if (gone.kind != Class::registered && gone.kind != Class::vmm) w.reservations.erase(start);
+  if (!gone.host() && !gone.ipc) w.used[gone.device] -= gone.size;
+  w.allocations.erase(found);
+}
+
+CUresult add_device_memory(CUdeviceptr* address, std::size_t size, Class kind, CUmemoryPool pool) {
+  World& w = world();
+  if (const CUresult result = usable(current()); result != CUDA_SUCCESS) return result;
+  if (size == 0) return CUDA_ERROR_INVALID_VALUE;
+  const CUdevice device = pool ? pool->device : current()->device;
+  if (kind != Class::pinned && size > w.memory - w.used[device]) return CUDA_ERROR_OUT_OF_MEMORY;
+  const std::uint64_t start = reserve(size);
+  if (start == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  Allocation made;
+  made.kind = kind;
+  made.start = made.range_start = start;
+  made.size = made.range_size = size;
+  made.device = device;
+  made.context = pool ? nullptr : current();
+  made.pool = pool;
+  made.id = w.next_id++;
+  made.storage = make_storage(round_up(size, kPage));
+  if (kind == Class::managed || kind == Class::pinned) open_to_host(made);
+  if (kind != Class::pinned) w.used[device] += size;
+  w.allocations[start] = std::move(made);
+  *address = start;
+  return CUDA_SUCCESS;
+}
+
+namespace {
+
+unsigned type_of(const Allocation* found) {
+  if (found == nullptr) return 0;
+  return found->host() ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+}
+
+// The driver's answers for addresses it does not know are zeros, and -2 for the device.
+void answer(CUpointer_attribute attribute, void* to, const Allocation* found, std::uint64_t address) {
+  const bool blocks = found && found->kind != Class::registered;
+  const std::uint64_t mapped_size = !found ? 0 : blocks ? round_up(found->size, kBlock) : round_up(found->size, kPage);
+  switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+      *static_cast<CUcontext*>(to) = found ? found->context : nullptr;
+      break;
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+      *static_cast<unsigned*>(to) = type_of(found);
+      break;
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      *static_cast<unsigned long long*>(to) = found ? found->id : 0;
+      break;
+    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+      *static_cast<unsigned*>(to) = found && found->kind == Class::managed;
+      break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      *static_cast<int*>(to) = found ? found->device : -2;
+      break;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+      *static_cast<unsigned*>(to) = found && found->kind == Class::device;
+      break;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+      *static_cast<CUdeviceptr*>(to) = found ? found->range_start : 0;
+      break;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      *static_cast<std::size_t*>(to) = found ? found->range_size : 0;
+      break;
+    case CU_POINTER_ATTRIBUTE_MAPPED:
+      *static_cast<unsigned*>(to) = found != nullptr;
+      break;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      *static_cast<CUmemoryPool*>(to) = found ? found->pool : nullptr;
+      break;
+    case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+      *static_cast<std::size_t*>(to) = mapped_size;
+      break;
+    case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+      *static_cast<CUdeviceptr*>(to) = !found ? 0 : blocks ? found->start : found->start / kPage * kPage;
+      break;
+    default:
+      *static_cast<std::uint64_t*>(to) = address;
+      break;
+  }
+}
+
+}  // namespace
+
+}  // namespace fake
+
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr address) {
+  FAKE_ENTER(cuPointerGetAttributes);
+  const Lock lock(world().lock);
+  const Allocation* found = fake::find(address);
+  for (unsigned i = 0; i < count; ++i) fake::answer(attributes[i], data[i], found, address);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t size) {
+  FAKE_ENTER_UNSAFE(cuMemAlloc_v2);
+  const Lock lock(world().lock);
+  return fake::add_device_memory(address, size, Class::device, nullptr);
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr* address, size_t size, unsigned) {
+  FAKE_ENTER_UNSAFE(cuMemAllocManaged);
+  const Lock lock(world().lock);
+  return fake::add_device_memory(address, size, Class::managed, nullptr);
+}
+
+CUresult cuMemHostAlloc(void** address, size_t size, unsigned) {
+  FAKE_ENTER_UNSAFE(cuMemHostAlloc);
+  const Lock lock(world().lock);
+  CUdeviceptr made = 0;
+  const CUresult result = fake::add_device_memory(&made, size, Class::pinned, nullptr);
+  if (result == CUDA_SUCCESS) *address = reinterpret_cast<void*>(made);
+  return result;
+}
+
+CUresult cuMemFree_v2(CUdeviceptr address) {
+  FAKE_ENTER_UNSAFE(cuMemFree_v2);
+  auto& w = world();
+  Lock lock(w.lock);
+  if (const CUresult result = fake::usable(current()); result != CUDA_SUCCESS) return result;
+  if (address == 0) return CUDA_SUCCESS;
+  fake::wait_for_all(lock);
+  const auto found = w.allocations.find(address);
+  if (found == w.allocations.end() || found->second.host() || found->second.kind == Class::vmm)
+    return CUDA_ERROR_INVALID_VALUE;
+  fake::forget(address);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemFreeHost(void* address) {
+  FAKE_ENTER_UNSAFE(cuMemFreeHost);
+  auto& w = world();
+  Lock lock(w.lock);
+  fake::wait_for_all(lock);
+  const auto found = w.allocations.find(reinterpret_cast<std::uint64_t>(address));
+  if (found == w.allocations.end() || found->second.kind != Class::pinned) return CUDA_ERROR_INVALID_VALUE;
+  fake::forget(found->first);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostRegister_v2(void* address, size_t size, unsigned) {
+  FAKE_ENTER_UNSAFE(cuMemHostRegister_v2);
+  auto& w = world();
+  const Lock lock(w.lock);
+  if (const CUresult result = fake::usable(current()); result != CUDA_SUCCESS) return result;
+  const auto start = reinterpret_cast<std::uint64_t>(address);
+  if (address == nullptr || size == 0) return CUDA_ERROR_INVALID_VALUE;
+  const auto next = w.allocations.lower_bound(start);
+  if (fake::find(start) != nullptr || (next != w.allocations.end() && next->first < start + size)) {
+    return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+  }
+  Allocation made;
+  made.kind = Class::registered;
+  made.start = made.range_start = start;
+  made.size = made.range_size = size;
+  made.device = current()->device;
+  made.context = current();
+  made.id = w.next_id++;
+  w.allocations[start] = std::move(made);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemHostUnregister(void* address) {
+  FAKE_ENTER_UNSAFE(cuMemHostUnregister);
+  auto& w = world();
+  Lock lock(w.lock);
+  if (const CUresult result = fake::usable(current()); result != CUDA_SUCCESS) return result;
+  fake::wait_for_all(lock);
+  const auto found = w.allocations.find(reinterpret_cast<std::uint64_t>(address));
+  if (found == w.allocations.end() || found->second.kind != Class::registered) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  fake::forget(found->first);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
+  FAKE_ENTER(cuMemPoolCreate);
+  *pool = new CUmemPoolHandle_st{properties->location.id};
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemPoolDestroy(CUmemoryPool pool) {
+  FAKE_ENTER(cuMemPoolDestroy);
+  const Lock lock(world().lock);
+  for (const auto& [start, allocation] : world().allocations) {
+    if (allocation.pool == pool) return CUDA_SUCCESS;  // goes with the last of its memory
+  }
+  delete pool;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t size, CUmemoryPool pool, CUstream) {
+  FAKE_ENTER(cuMemAllocFromPoolAsync);
+  const Lock lock(world().lock);
+  return fake::add_device_memory(address, size, Class::pool, pool);
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr* address, size_t size, CUstream handle) {
+  FAKE_ENTER(cuMemAllocAsync);
+  const Lock lock(world().lock);
+  CUstream stream = nullptr;
+  if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
+  CUmemoryPool& pool = world().default_pools[stream->context->device];
+  if (pool == nullptr) pool = new CUmemPoolHandle_st{stream->context->device};
+  return fake::add_device_memory(address, size, Class::pool, pool);
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
+  FAKE_ENTER(cuMemFreeAsync);
+  const Lock lock(world().lock);
+  CUstream stream = nullptr;
+  if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
+  if (!world().allocations.contains(address)) return CUDA_ERROR_INVALID_VALUE;
+  fake::enqueue(stream, [address] {
+    const Lock inner(world().lock);
+    fake::forget(address);
+  });
+  return CUDA_SUCCESS;
+}

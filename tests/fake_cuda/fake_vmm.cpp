@@ -1,0 +1,125 @@
+// Virtual memory management: addresses, memory and mappings apart.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdint>
+
+#include "fake_world.hpp"
+
+using fake::Allocation;
+using fake::kBlock;
+using fake::Lock;
+using fake::world;
+
+CUresult cuMemGetAllocationGranularity(size_t* granularity, const CUmemAllocationProp*, CUmemAllocationGranularity_flags) {
+  FAKE_ENTER(cuMemGetAllocationGranularity);
+  *granularity = kBlock;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr* address, size_t size, size_t, CUdeviceptr, unsigned long long) {
+  FAKE_ENTER(cuMemAddressReserve);
+  const Lock lock(world().lock);
+  if (size == 0 || size % kBlock != 0) return CUDA_ERROR_INVALID_VALUE;
+  *address = fake::reserve(size);
+  return *address == 0 ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+CUresult cuMemAddressFree(CUdeviceptr address, size_t size) {
+  FAKE_ENTER(cuMemAddressFree);
+  auto& w = world();
+  const Lock lock(w.lock);
+  const auto found = w.reservations.find(address);
+  if (found == w.reservations.end() || found->second != size) return CUDA_ERROR_INVALID_VALUE;
+  w.reservations.erase(found);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t size, const CUmemAllocationProp* properties,
+                     unsigned long long) {
+  FAKE_ENTER_UNSAFE(cuMemCreate);
+  auto& w = world();
+  const Lock lock(w.lock);
+  if (size == 0 || size % kBlock != 0) return CUDA_ERROR_INVALID_VALUE;
+  if (properties->location.id < 0 || properties->location.id >= w.devices) return CUDA_ERROR_INVALID_DEVICE;
+  if (size > w.memory - w.used[properties->location.id]) return CUDA_ERROR_OUT_OF_MEMORY;
+  *handle = w.next_id++;
+  w.handles[*handle] = {fake::make_storage(size), properties->location.id};
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
+  FAKE_ENTER(cuMemRelease);
+  const Lock lock(world().lock);
+  return world().handles.erase(handle) == 1 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericAllocationHandle handle, unsigned long long) {
+  FAKE_ENTER(cuMemMap);
+  auto& w = world();
+  const Lock lock(w.lock);
+  const auto memory = w.handles.find(handle);
+  auto after = w.reservations.upper_bound(address);
+  if (memory == w.handles.end() || after == w.reservations.begin()) return CUDA_ERROR_INVALID_VALUE;
+  const auto [start, length] = *std::prev(after);
+  const auto& [storage, device] = memory->second;
+  if (address + size > start + length || offset + size > storage->size || fake::find(address))
+    return CUDA_ERROR_INVALID_VALUE;
+  Allocation made;
+  made.kind = fake::Class::vmm;
+  made.start = address;
+  made.size = size;
+  made.range_start = start;
+  made.range_size = length;
+  made.device = device;
+  made.id = w.next_id++;
+  made.storage = storage;
+  made.storage_offset = offset;
+  w.used[device] += size;
+  w.allocations[address] = std::move(made);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
+  FAKE_ENTER_UNSAFE(cuMemUnmap);
+  auto& w = world();
+  Lock lock(w.lock);
+  fake::wait_for_all(lock);
+  const auto found = w.allocations.find(address);
+  if (found == w.allocations.end() || found->second.kind != fake::Class::vmm || found->second.size != size) {
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+  fake::forget(address);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemSetAccess(CUdeviceptr address, size_t, const CUmemAccessDesc*, size_t) {
+  FAKE_ENTER(cuMemSetAccess);
+  const Lock lock(world().lock);
+  return fake::find(address) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemExportToShareableHandle(void* shareable, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+                                      unsigned long long) {
+  FAKE_ENTER(cuMemExportToShareableHandle);
+  const Lock lock(world().lock);
+  const auto found = world().handles.find(handle);
+  if (found == world().handles.end()) return CUDA_ERROR_INVALID_VALUE;
+  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+  *static_cast<int*>(shareable) = ::dup(found->second.first->descriptor);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle* handle, void* shareable,
+                                        CUmemAllocationHandleType type) {
+  FAKE_ENTER(cuMemImportFromShareableHandle);
+  auto& w = world();
+  const Lock lock(w.lock);
+  if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
+  const int descriptor = ::dup(static_cast<int>(reinterpret_cast<std::intptr_t>(shareable)));
+  struct stat facts {};
+  if (descriptor < 0 || ::fstat(descriptor, &facts) != 0) return CUDA_ERROR_INVALID_VALUE;
+  *handle = w.next_id++;
+  w.handles[*handle] = {std::make_shared<fake::Storage>(descriptor, static_cast<std::size_t>(facts.st_size)), 0};
+  return CUDA_SUCCESS;
+}

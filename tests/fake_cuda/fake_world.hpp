@@ -1,0 +1,175 @@
+// The fake driver's insides. Device memory is host memory behind addresses that nobody can dereference; every stream is a
+// queue with a thread of its own, so that what is not waited for has not happened yet.
+//
+// Who calls this : the fake_*.cpp files, which define the driver's own functions.
+// Threads        : one lock for everything; operations run without it.
+// Ownership      : the world is never destroyed, because streams may still run when the process ends. Handles are kept after
+//                  their end and know it, so that using a dead one is an error as it is in the real driver.
+// Errors         : those that a real driver gave in the same situation (H100, driver 580).
+#pragma once
+
+#pragma GCC visibility push(default)
+#include <cuda.h>
+extern "C" CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device);
+#pragma GCC visibility pop
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+// A place in a stream: reached when that many of its operations are done.
+struct FakePoint {
+  CUstream stream = nullptr;
+  std::uint64_t position = 0;
+};
+
+struct FakeOperation {
+  std::function<void()> work;
+  std::vector<FakePoint> after;
+};
+
+struct CUstream_st {
+  CUcontext context = nullptr;
+  bool blocking = false;  // ordered with the legacy stream
+  bool legacy = false;
+  bool destroyed = false;
+  std::uint64_t last = 0;  // operations ever put in
+  std::uint64_t done = 0;
+  std::deque<FakeOperation> queue;
+  std::condition_variable wake;
+  bool running = false;  // has a thread
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  std::thread::id capture_owner;
+};
+
+struct CUevent_st {
+  CUcontext context = nullptr;
+  FakePoint point;
+  bool destroyed = false;
+};
+
+struct CUctx_st {
+  CUdevice device = 0;
+  unsigned long long id = 0;
+  bool primary = false;
+  bool destroyed = false;
+  CUresult lost = CUDA_SUCCESS;  // once not SUCCESS, every operation answers with it
+  CUstream legacy = nullptr;
+  std::map<std::thread::id, CUstream> per_thread;
+  std::vector<CUstream> streams;  // all of them
+};
+
+struct CUmemPoolHandle_st {
+  CUdevice device = 0;
+};
+
+namespace fake {
+
+constexpr std::uint64_t kBlock = 2u << 20;
+
+// Bytes that other processes can be given.
+struct Storage {
+  int descriptor = -1;
+  std::byte* bytes = nullptr;
+  std::size_t size = 0;
+  Storage(int fd, std::size_t length);
+  ~Storage();
+};
+std::shared_ptr<Storage> make_storage(std::size_t size);
+
+enum class Class { device, pool, managed, pinned, registered, vmm };
+
+struct Allocation {
+  Class kind = Class::device;
+  std::uint64_t start = 0;
+  std::uint64_t size = 0;
+  std::uint64_t range_start = 0;  // as reported; the reservation, for VMM
+  std::uint64_t range_size = 0;
+  CUdevice device = 0;
+  CUcontext context = nullptr;
+  CUmemoryPool pool = nullptr;
+  unsigned long long id = 0;
+  bool ipc = false;  // opened from another process
+  std::shared_ptr<Storage> storage;
+  std::uint64_t storage_offset = 0;
+  bool host() const { return kind == Class::pinned || kind == Class::registered; }
+};
+
+struct Failure {
+  int skip = 0;
+  CUresult result = CUDA_SUCCESS;
+};
+
+struct World {
+  std::mutex lock;
+  std::condition_variable changed;  // some operation is done
+  bool initialised = false;
+  int devices = 2;
+  unsigned delay_us = 50;
+  std::uint64_t memory = 1u << 30;
+  bool peer = true;
+  std::map<std::string, std::uint64_t, std::less<>> calls;
+  std::multimap<std::string, Failure, std::less<>> failures;
+  std::map<CUdevice, std::pair<CUcontext, int>> primary;  // with the number of owners
+  std::vector<CUcontext> contexts;                        // all ever made
+  std::vector<CUevent> events;
+  int live_events = 0;
+  std::map<std::uint64_t, Allocation> allocations;
+  std::map<std::uint64_t, std::uint64_t> reservations;  // start to size, all of the arena
+  std::map<CUmemGenericAllocationHandle, std::pair<std::shared_ptr<Storage>, CUdevice>> handles;
+  std::map<CUdevice, CUmemoryPool> default_pools;
+  std::map<CUdevice, std::uint64_t> used;
+  unsigned long long next_id = 1;
+  std::uint64_t arena = 0;
+  std::vector<CUstream> captures;
+};
+
+World& world();
+std::vector<CUcontext>& context_stack();     // of this thread
+CUstreamCaptureMode& thread_capture_mode();  // of this thread
+
+// Counts the call, and says how it must fail, if it must.
+CUresult enter(const char* call);
+// The same for calls that a running capture forbids; makes the capture invalid as the real driver does.
+CUresult enter_unsafe(const char* call);
+
+using Lock = std::unique_lock<std::mutex>;
+
+// All of these with the lock held.
+CUcontext current();  // null if none
+CUresult usable(CUcontext context);
+std::uint64_t reserve(std::uint64_t size);  // addresses; 0 if there are none left
+Allocation* find(std::uint64_t address);
+// The real place of `size` bytes at an address of any kind; null if they are not all in one allocation.
+std::byte* place(std::uint64_t address, std::uint64_t size);
+void forget(std::uint64_t start);  // an allocation
+bool in_arena(std::uint64_t address);
+CUstream make_stream(CUcontext context, bool blocking);
+CUcontext make_context(CUdevice device, bool primary);
+// The stream behind a handle, special ones included.
+CUresult resolve(CUstream handle, CUstream& stream);
+void enqueue(CUstream stream, std::function<void()> work, std::vector<FakePoint> after = {});
+bool idle(CUstream stream);
+void wait_for(Lock& lock, CUstream stream);
+void wait_for_all(Lock& lock);
+CUresult add_device_memory(CUdeviceptr* address, std::size_t size, Class kind, CUmemoryPool pool);
+
+}  // namespace fake
+
+#define FAKE_ENTER(call)                                                                   \
+  do {                                                                                     \
+    if (const CUresult failed = fake::enter(#call); failed != CUDA_SUCCESS) return failed; \
+  } while (0)
+#define FAKE_ENTER_UNSAFE(call)                                                                   \
+  do {                                                                                            \
+    if (const CUresult failed = fake::enter_unsafe(#call); failed != CUDA_SUCCESS) return failed; \
+  } while (0)
