@@ -11,6 +11,7 @@ add_library(isthmus SHARED ${isthmus_library_objects})
 add_library(isthmus::isthmus ALIAS isthmus)
 set_target_properties(isthmus PROPERTIES VERSION ${PROJECT_VERSION}
                       SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+                      INSTALL_RPATH "" INSTALL_RPATH_USE_LINK_PATH OFF
                       LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/exported.map)
 target_link_libraries(isthmus PRIVATE isthmus_flags Threads::Threads ${CMAKE_DL_LIBS})
 target_include_directories(isthmus PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
