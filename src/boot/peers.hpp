@@ -22,8 +22,8 @@ struct Peer {
   std::string host;     // name, for error texts
   std::string boot_id;  // equal on ranks that share a kernel
   int pid = 0;
-  bool local = false;   // shares this host's kernel and may exchange descriptors
-  int cores = 0;        // processors this rank may run on
+  bool local = false;  // shares this host's kernel and may exchange descriptors
+  int cores = 0;       // processors this rank may run on
 };
 
 class Peers {

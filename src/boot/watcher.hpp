@@ -30,8 +30,8 @@ class Watcher {
   const Peers& peers_;
   AbortBoard& board_;
   Hooks hooks_;
-  FileDescriptor stop_;                      // eventfd
-  std::vector<FileDescriptor> processes_;    // pidfd by rank
+  FileDescriptor stop_;                    // eventfd
+  std::vector<FileDescriptor> processes_;  // pidfd by rank
   std::thread thread_;
 };
 

@@ -1,0 +1,149 @@
+#include "boot/environment_boot.hpp"
+
+#include <poll.h>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+#include "boot/gathered.hpp"
+#include "boot/rendezvous.hpp"
+#include "boot/variables.hpp"
+
+namespace ist {
+namespace {
+
+constexpr long kMostRanks = 65536;
+constexpr std::array kVariables{"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
+
+Status check_all_set() {
+  std::string set;
+  std::string unset;
+  for (const char* name : kVariables) {
+    std::string& list = std::getenv(name) ? set : unset;
+    list += (list.empty() ? "" : ", ") + std::string{name};
+  }
+  if (unset.empty()) return {};
+  return {IST_ERR_BOOT, "the environment has " + set + " but not " + unset +
+                            ": set all four for a job of several processes, or none for a world of one"};
+}
+
+Result<Meeting> read_meeting(const Settings& settings) {
+  IST_TRY(check_all_set());
+  const auto size = number_variable("WORLD_SIZE", 1, kMostRanks);
+  if (!size.ok()) return size.status();
+  const auto rank = number_variable("RANK", 0, *size - 1);
+  if (!rank.ok()) {
+    const char* text = std::getenv("RANK");
+    return Status{IST_ERR_BOOT,
+                  std::string{rank.status().text()} + " (RANK=" + text + ", WORLD_SIZE=" + std::to_string(*size) + ")"};
+  }
+  const auto port = number_variable("MASTER_PORT", 1, 65535);
+  if (!port.ok()) return port.status();
+  Meeting meeting;
+  meeting.address = std::getenv("MASTER_ADDR");
+  if (meeting.address.empty())
+    return Status{IST_ERR_BOOT, "MASTER_ADDR=\"\" cannot be used: expected the name or address of rank 0's host"};
+  meeting.port = static_cast<int>(*port);
+  meeting.rank = static_cast<int>(*rank);
+  meeting.size = static_cast<int>(*size);
+  meeting.seconds = settings.boot_timeout;
+  if (const char* job = std::getenv("TORCHELASTIC_RUN_ID")) meeting.job = job;
+  return meeting;
+}
+
+std::uint64_t random_token() {
+  std::random_device device;
+  return (std::uint64_t{device()} << 32 | device()) | 1;  // never 0, which means "no job yet"
+}
+
+Exchange first_exchange(const Meeting& meeting, std::uint64_t token) {
+  Exchange exchange;
+  exchange.world = meeting.world;
+  exchange.token = token;
+  exchange.seconds = meeting.seconds;
+  exchange.size = meeting.size;
+  exchange.hub = "rank 0 at " + meeting.place();
+  return exchange;
+}
+
+// The process that holds the hub.
+class EnvironmentHost final : public Boot {
+ public:
+  EnvironmentHost(const Meeting& meeting, std::uint64_t token, std::unique_ptr<GatherHub> hub)
+      : exchange_(first_exchange(meeting, token)), hub_(std::move(hub)) {}
+  std::string_view name() const override { return "environment"; }
+  Rank rank() const override { return Rank{0}; }
+  int size() const override { return exchange_.size; }
+  Result<std::vector<std::string>> all_gather(const std::string& mine) override {
+    ++exchange_.round;
+    hub_->contribute(Rank{0}, contribution_of(exchange_, mine));
+    hub_->serve();
+    std::optional<Frame> answer;
+    while (!(answer = hub_->take_answer(Rank{0}))) {
+      sleep();
+      hub_->serve();
+    }
+    // This process may close the connections right after: the others must have their answers. One that does not read is
+    // not waited for long.
+    for (const Deadline patience = Deadline::after(5.0); !hub_->flushed() && !patience.over(); hub_->serve()) sleep();
+    return open_answer(exchange_, *answer);
+  }
+
+ private:
+  void sleep() {
+    std::vector<pollfd> entries;
+    hub_->watch(entries);
+    const auto deadline = hub_->deadline();
+    ::poll(entries.data(), entries.size(), deadline ? deadline->milliseconds_left() : 100);
+  }
+  Exchange exchange_;
+  std::unique_ptr<GatherHub> hub_;
+};
+
+class EnvironmentGuest final : public Boot {
+ public:
+  EnvironmentGuest(const Meeting& meeting, Admission admission)
+      : rank_(meeting.rank), exchange_(first_exchange(meeting, admission.token)), socket_(std::move(admission.socket)) {}
+  std::string_view name() const override { return "environment"; }
+  Rank rank() const override { return rank_; }
+  int size() const override { return exchange_.size; }
+  Result<std::vector<std::string>> all_gather(const std::string& mine) override {
+    ++exchange_.round;
+    return gather_through(socket_, exchange_, mine);
+  }
+
+ private:
+  Rank rank_;
+  Exchange exchange_;
+  FrameSocket socket_;
+};
+
+}  // namespace
+
+bool job_environment() {
+  for (const char* name : kVariables)
+    if (std::getenv(name)) return true;
+  return false;
+}
+
+Result<std::unique_ptr<Boot>> join_environment(const Settings& settings) {
+  // Counted whether or not it succeeds, as on the other ranks.
+  static std::atomic<std::uint32_t> worlds{0};
+  auto meeting = read_meeting(settings);
+  if (!meeting.ok()) return meeting.status();
+  meeting->world = ++worlds;
+  if (meeting->rank == 0) {
+    const std::uint64_t token = random_token();
+    auto hub = receive_ranks(*meeting, token);
+    if (!hub.ok()) return hub.status();
+    return std::unique_ptr<Boot>{std::make_unique<EnvironmentHost>(*meeting, token, std::move(*hub))};
+  }
+  auto admission = knock(*meeting);
+  if (!admission.ok()) return admission.status();
+  return std::unique_ptr<Boot>{std::make_unique<EnvironmentGuest>(*meeting, std::move(*admission))};
+}
+
+}  // namespace ist

@@ -1,0 +1,58 @@
+#include "boot/gathered.hpp"
+
+#include <cmath>
+
+#include "boot/blob.hpp"
+
+namespace ist {
+namespace {
+
+// The hub answers in time with the ranks that are missing; only a hub that is itself stuck is waited for longer.
+constexpr double kHubSlack = 3.0;
+
+Status lost_hub(const FrameSocket& socket, const Exchange& exchange) {
+  const std::string step = "while exchanging addresses with the other ranks through " + exchange.hub + ": ";
+  if (!socket.malformed().empty()) return {IST_ERR_BOOT, step + socket.malformed()};
+  if (socket.closed())
+    return {IST_ERR_BOOT, step + "the connection was closed; look for the first error among the ranks of this job"};
+  return {IST_ERR_BOOT, step + "no answer within " + seconds_text(exchange.seconds + kHubSlack) +
+                            "; is that process stopped? ISTHMUS_BOOT_TIMEOUT sets how long to wait"};
+}
+
+}  // namespace
+
+Frame contribution_of(const Exchange& exchange, const std::string& blob) {
+  Frame frame;
+  frame.type = FrameType::contribution;
+  frame.world = exchange.world;
+  frame.round = exchange.round;
+  frame.milliseconds = static_cast<std::uint32_t>(std::fmin(exchange.seconds * 1000.0, 4e9));
+  frame.token = exchange.token;
+  frame.payload = blob;
+  return frame;
+}
+
+Result<std::vector<std::string>> open_answer(const Exchange& exchange, const Frame& answer) {
+  if (answer.type == FrameType::failure) return Status{IST_ERR_BOOT, answer.payload};
+  BlobReader reader{answer.payload};
+  std::vector<std::string> blobs;
+  for (int rank = 0; rank < exchange.size; ++rank) blobs.push_back(reader.text());
+  if (answer.type != FrameType::gathered || answer.token != exchange.token || reader.bad() || !reader.at_end())
+    return Status{IST_ERR_BOOT, "the answer of " + exchange.hub + " does not belong to this job of " +
+                                    std::to_string(exchange.size) + " ranks; do two jobs use the same address?"};
+  return blobs;
+}
+
+Result<std::vector<std::string>> gather_through(FrameSocket& socket, const Exchange& exchange, const std::string& blob) {
+  const Deadline deadline = Deadline::after(exchange.seconds).later_by(kHubSlack);
+  socket.queue(contribution_of(exchange, blob));
+  socket.flush(deadline);  // also where that fails: the reason may already have arrived
+  while (auto answer = socket.receive(deadline)) {
+    // An answer to an exchange that was given up before is still on its way; world 0 is meant for every exchange.
+    const bool outdated = answer->world != 0 && (answer->world != exchange.world || answer->round != exchange.round);
+    if (!outdated) return open_answer(exchange, *answer);
+  }
+  return lost_hub(socket, exchange);
+}
+
+}  // namespace ist
