@@ -36,8 +36,12 @@ Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t sourc
   operation.state = state::Posted{};
   auto kept = matcher_.match_or_post({context, source, tag}, id.wire());
   if (!kept) {
-    // A message that had arrived is delivered whoever has died since; waiting for one that has not would be for ever.
-    if (const Status reachable = check_source(source); !reachable.ok()) {
+    const Status reachable = check_source(source);
+    if (reachable.ok()) return id;
+    // What was published before the peer went is delivered all the same; waiting for anything else would be for ever.
+    while (take_arrivals()) {
+    }
+    if (operation.in<state::Posted>()) {
       matcher_.withdraw(id.wire());
       operations_.release(index);
       return reachable;
@@ -76,6 +80,9 @@ void Engine::on_refuse(const Arrival& arrival) {
 }
 
 void Engine::deliver(Path& path, const Arrival& arrival) {
+  // The bytes of an announced message stayed with a sender that is gone: it never was.
+  if (arrival.envelope.type == EnvelopeType::announce && parts_.board.fate(arrival.source) != AbortBoard::Fate::present)
+    return;
   const auto wire = matcher_.match(arrival.source, arrival.envelope);
   const bool announced = arrival.envelope.type == EnvelopeType::announce;
   if (!wire) {

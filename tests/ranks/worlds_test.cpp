@@ -61,13 +61,14 @@ TEST(Worlds, MessagesSentBeforeTheSenderLeftStillArrive) {
   IST_OK_OR_FAIL(ist_world_comm(second, &there));
   const auto data = random_bytes(30000, 9);
   if (rank() == 0) {
-    for (int i = 0; i < 100; ++i) IST_OK_OR_FAIL(ist_send(ist_host(data.data()), 300 * i, IST_BYTE, 1, i, there));
+    // Few enough to fit the slots and cells: rank 1 does not look at this world meanwhile.
+    for (int i = 0; i < 60; ++i) IST_OK_OR_FAIL(ist_send(ist_host(data.data()), 300 * i, IST_BYTE, 1, i, there));
     IST_OK_OR_FAIL(ist_world_destroy(&second));
   }
   IST_OK_OR_FAIL(ist_barrier(comm()));
   if (rank() == 1) {
     std::vector<unsigned char> in(30000);
-    for (int i = 0; i < 100; ++i) {
+    for (int i = 0; i < 60; ++i) {
       IST_OK_OR_FAIL(ist_recv(ist_host(in.data()), 30000, IST_BYTE, 0, i, there, IST_STATUS_IGNORE));
       EXPECT_TRUE(std::equal(data.begin(), data.begin() + 300 * i, in.begin())) << i;
     }
