@@ -287,7 +287,7 @@ class Comm {
  private:
   friend class World;
   explicit Comm(detail::SharedWorld world) : world_(std::move(world)) {
-    detail::check(ist_world_comm(world_->get(), &comm_));
+    detail::check(ist_world_comm(world_ ? world_->get() : IST_WORLD_NULL, &comm_));
   }
   int ask(int (*question)(ist_comm, int*)) const {
     int answer = 0;
