@@ -1,0 +1,53 @@
+// What one `isthmus bench` was asked to do.
+//
+// Who calls this : bench and its parts.
+// Threads        : values.
+// Ownership      : none.
+// Errors         : a Failure with status 2 that tells what was written and what is possible.
+#pragma once
+
+#include <isthmus/isthmus.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/settings.hpp"
+
+namespace ist::cli {
+
+// A kind of memory, and a device of it: "host", "pinned", "cuda:1".
+struct Place {
+  static constexpr int kAnyDevice = -1;
+
+  std::string word;  // host, pinned, cuda, opencl
+  ist_kind kind = IST_KIND_HOST;
+  int device = kAnyDevice;
+
+  static Place read(const std::string& text);
+  bool pinned() const { return word == "pinned"; }
+  bool on_device() const { return kind != IST_KIND_HOST; }
+  // "host", "cuda:1"; without the device as long as none was chosen.
+  std::string text() const;
+};
+
+struct BenchOptions {
+  std::string benchmark;  // latency or bandwidth
+  Place from;
+  Place to;
+  std::uint64_t least = 1;
+  std::uint64_t most = 4 << 20;
+  std::uint64_t iterations = 0;  // 0: as many as the method says
+  bool quick = false;
+  bool staged = false;
+  std::string json_file;
+
+  bool latency() const { return benchmark == "latency"; }
+};
+
+// Powers of two from `least` to `most`.
+std::vector<std::uint64_t> timed_sizes(const BenchOptions& options);
+// Those, and 0, odd sizes, sizes beside a page, and the sizes on each side of every threshold of the settings.
+std::vector<std::uint64_t> checked_sizes(const BenchOptions& options, const Settings& settings);
+
+}  // namespace ist::cli

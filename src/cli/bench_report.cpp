@@ -1,0 +1,101 @@
+#include "cli/bench_report.hpp"
+
+#include <isthmus/isthmus.h>
+
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+
+#include "cli/failure.hpp"
+
+namespace ist::cli {
+namespace {
+
+// Digits beyond what a clock can tell are noise, and make files harder to compare.
+double rounded(double value, double parts) { return std::round(value * parts) / parts; }
+constexpr double kMicroseconds = 1e4;
+constexpr double kGigabytes = 1e6;
+
+template <class... Values>
+std::string formatted(const char* format, Values... values) {
+  std::array<char, 256> text{};
+  std::snprintf(text.data(), text.size(), format, values...);
+  return text.data();
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const BenchReport& report) {
+  auto rows = nlohmann::ordered_json::array();
+  for (const Row& row : report.rows)
+    rows.push_back({{"bytes", row.bytes},
+                    {"median_us", rounded(row.median_us, kMicroseconds)},
+                    {"p10_us", rounded(row.p10_us, kMicroseconds)},
+                    {"p90_us", rounded(row.p90_us, kMicroseconds)},
+                    {"gbps", rounded(row.gbps, kGigabytes)},
+                    {"path", row.path},
+                    {"iterations", row.iterations}});
+  return {{"machine", report.machine},
+          {"commit", report.commit},
+          {"date", report.date},
+          {"benchmark", report.benchmark},
+          {"from", report.from},
+          {"to", report.to},
+          {"rows", std::move(rows)},
+          {"version", ist_version()},
+          {"staged", report.staged},
+          {"quick", report.quick},
+          {"window", report.benchmark == "bandwidth" ? Session::kWindow : 1},
+          {"sizes_checked", report.sizes_checked},
+          {"limits",
+           {{"cache_line_us", rounded(report.limits.cache_line_us, kMicroseconds)},
+            {"memcpy_gbps", rounded(report.limits.memcpy_gbps, kGigabytes)},
+            {"memcpy_bytes", report.limits.memcpy_bytes}}}};
+}
+
+std::string table_header(const BenchReport& report) {
+  return "isthmus bench " + report.benchmark + ", " + report.from + " to " + report.to +
+         (report.staged ? ", staged by hand through the host" : "") + "\n" + report.machine + "; commit " + report.commit +
+         "\n" +
+         (report.benchmark == "latency" ? "times are half a round trip\n"
+                                        : "times are those of a window divided by its 64 messages\n") +
+         formatted("%12s %12s %12s %12s %10s  %s\n", "bytes", "median us", "p10 us", "p90 us", "GB/s", "path");
+}
+
+std::string table_row(const Row& row) {
+  return formatted("%12llu %12.3f %12.3f %12.3f %10.3f  %s\n", static_cast<unsigned long long>(row.bytes), row.median_us,
+                   row.p10_us, row.p90_us, row.gbps, row.path.c_str());
+}
+
+std::string table_footer(const BenchReport& report) {
+  return formatted("limits in this run: cache line %.3f us half round trip, memcpy %.1f GB/s (one thread, %llu MiB)\n",
+                   report.limits.cache_line_us, report.limits.memcpy_gbps,
+                   static_cast<unsigned long long>(report.limits.memcpy_bytes >> 20U));
+}
+
+std::string date_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text.data();
+}
+
+void must_be_writable(const std::string& file) {
+  if (const std::ofstream out(file, std::ios::app); !out)
+    throw Failure(2, "cannot write the file " + file + ": " + std::strerror(errno));
+}
+
+void write_json(const std::string& file, const BenchReport& report) {
+  std::ofstream out(file);
+  out << to_json(report).dump(2) << '\n';
+  out.close();
+  if (!out) throw Failure(1, "cannot write the file " + file + ": " + std::strerror(errno));
+}
+
+}  // namespace ist::cli

@@ -1,0 +1,45 @@
+// What a benchmark leaves: a table for people, JSON for the model, the tuner and the speed check.
+//
+// Who calls this : bench, on rank 0.
+// Threads        : one.
+// Ownership      : values.
+// Errors         : a Failure if the file cannot be written.
+//
+// The names machine, commit, date, benchmark, from, to, rows, and in each row bytes, median_us, p10_us, p90_us, gbps and
+// path are frozen: names are added, never renamed.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/bench_limits.hpp"
+#include "cli/bench_measure.hpp"
+
+namespace ist::cli {
+
+struct BenchReport {
+  std::string machine;
+  std::string commit;
+  std::string date;
+  std::string benchmark;
+  std::string from;
+  std::string to;
+  std::vector<Row> rows;
+  bool staged = false;
+  bool quick = false;
+  std::size_t sizes_checked = 0;
+  Limits limits;
+};
+
+nlohmann::ordered_json to_json(const BenchReport& report);
+std::string table_header(const BenchReport& report);
+std::string table_row(const Row& row);
+std::string table_footer(const BenchReport& report);
+// "2026-11-21T09:30:00Z"
+std::string date_now();
+// Fails at once if the file could not be written later.
+void must_be_writable(const std::string& file);
+void write_json(const std::string& file, const BenchReport& report);
+
+}  // namespace ist::cli

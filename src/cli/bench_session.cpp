@@ -1,0 +1,184 @@
+#include "cli/bench_session.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+
+#include "cli/failure.hpp"
+
+namespace ist::cli {
+namespace {
+
+// What one rank tells the other about its preparation.
+struct Report {
+  std::array<char, 1000> error;  // empty: prepared
+  int device;
+};
+
+// A message of the check may be one byte longer than the longest timed one, and has a guard behind it.
+constexpr std::size_t kBeyondMost = 4096;
+// Small messages of a checked window get places of their own in this much.
+constexpr std::size_t kLeastCapacity = 1 << 20;
+
+}  // namespace
+
+void must(int code, const char* call) {
+  if (code != IST_OK) throw Failure(1, std::string{call} + ": " + ist_code_name(code) + ": " + ist_error_text());
+}
+
+Session::Session(const BenchOptions& options) : options_(options), places_{options.from, options.to} {
+  must(ist_world_create(&world_), "ist_world_create");
+  must(ist_world_comm(world_, &comm_), "ist_world_comm");
+  int size = 0;
+  must(ist_comm_rank(comm_, &rank_), "ist_comm_rank");
+  must(ist_comm_size(comm_, &size), "ist_comm_size");
+  if (size != 2) {
+    const Failure failure(2, rank_ != 0 ? ""
+                                        : "a benchmark takes 2 ranks and found " + std::to_string(size) +
+                                              ": start it with isthmus run -n 2, or alone, and it starts its own");
+    ist_world_destroy(&world_);
+    throw failure;
+  }
+}
+
+Session::~Session() {
+  if (pins_) pins_->unpin(reinterpret_cast<void*>(buffer_.object));
+  if (taken_) ist_memory_free(world_, buffer_);
+  if (world_ != IST_WORLD_NULL) ist_world_destroy(&world_);
+}
+
+void Session::prepare(const Settings& settings) {
+  Report mine{};
+  try {
+    take_memory(settings);
+  } catch (const Failure& failure) {
+    std::strncpy(mine.error.data(), failure.what(), mine.error.size() - 1);
+  }
+  mine.device = places_[static_cast<std::size_t>(rank_)].device;
+  tell(mine);
+  const auto theirs = hear<Report>();
+  places_[static_cast<std::size_t>(other())].device = theirs.device;
+  for (const Report& report : {mine, theirs})
+    if (report.error[0] != '\0') throw Failure(1, rank_ == 0 ? report.error.data() : "");
+}
+
+void Session::take_memory(const Settings& settings) {
+  auto kinds = Kinds::load(settings.kinds);
+  if (!kinds.ok()) throw Failure(kinds.status());
+  kinds_ = std::move(kinds).value();
+  Place& place = places_[static_cast<std::size_t>(rank_)];
+  int devices = 0;
+  must(ist_kind_devices(world_, place.kind, &devices), place.word.c_str());
+  if (place.device >= devices)
+    throw Failure(
+        2, place.text() + " is not there: this machine has " + std::to_string(devices) + " device(s) of kind " + place.word);
+  int local_rank = 0;
+  must(ist_comm_local_rank(comm_, &local_rank), "ist_comm_local_rank");
+  if (place.device == Place::kAnyDevice) place.device = place.on_device() ? local_rank % std::max(devices, 1) : 0;
+  capacity_ = std::max<std::size_t>(options_.most + kBeyondMost, kLeastCapacity);
+  must(ist_memory_alloc(world_, place.kind, place.device, capacity_, &buffer_), "ist_memory_alloc");
+  taken_ = true;
+  if (!place.pinned()) return;
+  for (const auto& kind : kinds_->all()) {
+    Pins* const pins = kind->pins();
+    if (!pins) continue;
+    if (const Status status = pins->pin(reinterpret_cast<void*>(buffer_.object), Bytes{capacity_}); !status.ok())
+      throw Failure(status);
+    pins_ = pins;
+    return;
+  }
+  throw Failure(
+      2, "pinned memory needs a device that host memory can be page-locked for, and none was found: see isthmus info");
+}
+
+void Session::write(std::span<const std::byte> bytes) {
+  must(ist_memory_copy(world_, buffer_, ist_host(bytes.data()), bytes.size()), "ist_memory_copy");
+}
+
+void Session::read(std::span<std::byte> bytes) {
+  must(ist_memory_copy(world_, ist_host(bytes.data()), buffer_, bytes.size()), "ist_memory_copy");
+}
+
+bool Session::stages() const { return options_.staged && places_[static_cast<std::size_t>(rank_)].on_device(); }
+
+void Session::grow_staging(std::size_t bytes) {
+  if (staging_.size() < bytes) staging_.resize(bytes);
+}
+
+void Session::send(std::size_t offset, std::size_t bytes) {
+  ist_buffer source = at(offset);
+  if (stages()) {
+    grow_staging(bytes);
+    must(ist_memory_copy(world_, ist_host(staging_.data()), source, bytes), "ist_memory_copy");
+    source = ist_host(staging_.data());
+  }
+  must(ist_send(source, static_cast<std::int64_t>(bytes), IST_BYTE, other(), kDataTag, comm_), "ist_send");
+}
+
+void Session::receive(std::size_t offset, std::size_t bytes) {
+  if (stages()) grow_staging(bytes);
+  const ist_buffer target = stages() ? ist_host(staging_.data()) : at(offset);
+  must(ist_recv(target, static_cast<std::int64_t>(bytes), IST_BYTE, other(), kDataTag, comm_, statuses_.data()), "ist_recv");
+  carrier_ = statuses_[0].carrier;
+  if (stages()) must(ist_memory_copy(world_, at(offset), target, bytes), "ist_memory_copy");
+}
+
+// By hand, each message has a place of its own in host memory, so that the copy of one may run beside the message before it.
+void Session::send_window(int count, std::size_t stride, std::size_t bytes) {
+  if (stages()) grow_staging(bytes * static_cast<std::size_t>(count));
+  for (int n = 0; n < count; ++n) {
+    const auto index = static_cast<std::size_t>(n);
+    ist_buffer source = at(index * stride);
+    if (stages()) {
+      const ist_buffer stage = ist_host(staging_.data() + index * bytes);
+      must(ist_memory_copy(world_, stage, source, bytes), "ist_memory_copy");
+      source = stage;
+    }
+    must(ist_isend(source, static_cast<std::int64_t>(bytes), IST_BYTE, other(), kDataTag, comm_, &requests_[index]),
+         "ist_isend");
+  }
+  must(ist_waitall(count, requests_.data(), statuses_.data()), "ist_waitall");
+}
+
+void Session::receive_window(int count, std::size_t stride, std::size_t bytes) {
+  if (stages()) grow_staging(bytes * static_cast<std::size_t>(count));
+  for (int n = 0; n < count; ++n) {
+    const auto index = static_cast<std::size_t>(n);
+    const ist_buffer target = stages() ? ist_host(staging_.data() + index * bytes) : at(index * stride);
+    must(ist_irecv(target, static_cast<std::int64_t>(bytes), IST_BYTE, other(), kDataTag, comm_, &requests_[index]),
+         "ist_irecv");
+  }
+  if (!stages()) {
+    must(ist_waitall(count, requests_.data(), statuses_.data()), "ist_waitall");
+  } else {
+    for (int n = 0; n < count; ++n) {
+      const auto index = static_cast<std::size_t>(n);
+      must(ist_wait(&requests_[index], &statuses_[index]), "ist_wait");
+      must(ist_memory_copy(world_, at(index * stride), ist_host(staging_.data() + index * bytes), bytes), "ist_memory_copy");
+    }
+  }
+  carrier_ = statuses_[static_cast<std::size_t>(count) - 1].carrier;
+}
+
+void Session::tell_bytes(const void* data, std::size_t bytes) {
+  must(ist_send(ist_host(data), static_cast<std::int64_t>(bytes), IST_BYTE, other(), kTalkTag, comm_), "ist_send");
+}
+
+void Session::hear_bytes(void* data, std::size_t bytes) {
+  must(ist_recv(ist_host(data), static_cast<std::int64_t>(bytes), IST_BYTE, other(), kTalkTag, comm_, IST_STATUS_IGNORE),
+       "ist_recv");
+}
+
+void Session::hear_asleep() {
+  std::byte word{};
+  ist_request request = IST_REQUEST_NULL;
+  must(ist_irecv(ist_host(&word), 1, IST_BYTE, other(), kTalkTag, comm_, &request), "ist_irecv");
+  for (int completed = 0; completed == 0;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    must(ist_test(&request, &completed, IST_STATUS_IGNORE), "ist_test");
+  }
+}
+
+}  // namespace ist::cli

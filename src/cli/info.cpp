@@ -1,0 +1,156 @@
+#include "cli/info.hpp"
+
+#include <isthmus/isthmus.h>
+
+#include <iostream>
+#include <memory>
+
+#include "cli/commit.hpp"
+#include "cli/failure.hpp"
+#include "cli/machine.hpp"
+#include "cli/manual.hpp"
+#include "cli/settings_page.hpp"
+#include "memory/kinds.hpp"
+
+namespace ist::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+#ifdef ISTHMUS_CUDA_COMPILED
+constexpr bool kCudaCompiled = true;
+#else
+constexpr bool kCudaCompiled = false;
+#endif
+
+Settings read_settings() {
+  auto settings = Settings::read();
+  if (!settings.ok()) throw Failure(settings.status());
+  return std::move(settings).value();
+}
+
+std::string how_to_turn_on(const std::string& kind, const std::string& kinds_setting) {
+  if (kinds_setting != "all" && kinds_setting.find(kind) == std::string::npos)
+    return "add " + kind + " to ISTHMUS_KINDS, or unset it";
+  if (kind == "cuda" && !kCudaCompiled) return "build where nvcc or the CUDA headers are, with -DISTHMUS_CUDA=ON";
+  if (kind == "cuda") return "install the NVIDIA driver (libcuda.so.1) and let this process see a GPU";
+  if (kind == "opencl") return "install an OpenCL loader and a driver (Debian: ocl-icd-libopencl1 and pocl-opencl-icd)";
+  return "see the reason";
+}
+
+Json processors_json(const Processors& found) {
+  return {{"model", found.model}, {"packages", found.packages}, {"numa_nodes", found.numa_nodes},
+          {"cores", found.cores}, {"threads", found.threads},   {"usable", found.usable}};
+}
+
+Json kinds_json(const Kinds& kinds) {
+  Json list = Json::array();
+  for (const auto& kind : kinds.all()) {
+    Json devices = Json::array();
+    for (const DeviceInfo& device : kind->devices())
+      devices.push_back({{"ordinal", device.ordinal},
+                         {"name", device.name},
+                         {"memory", device.memory.value},
+                         {"uuid", device.uuid},
+                         {"detail", device.detail}});
+    list.push_back({{"name", kind->name()}, {"devices", std::move(devices)}});
+  }
+  return list;
+}
+
+// One entry per path of src/path.
+Json paths_json() {
+  return Json::array(
+      {{{"name", "self"}, {"connects", "a rank with itself"}, {"pairs", "every kind with every kind"}},
+       {{"name", "shm"},
+        {"connects", "ranks of one user on one host"},
+        {"pairs", "every kind with every kind: through shared memory, page-locked where a device takes part"}}});
+}
+
+Json off_json(const Kinds& kinds, const Settings& settings) {
+  Json list = Json::array();
+  for (const Kinds::Missing& missing : kinds.missing())
+    list.push_back({{"what", "kind " + missing.name},
+                    {"why", missing.reason},
+                    {"turn_on", how_to_turn_on(missing.name, settings.kinds)}});
+  list.push_back({{"what", "path between hosts"},
+                  {"why", "this version connects ranks of one host only"},
+                  {"turn_on", "start all ranks on one host"}});
+  list.push_back({{"what", "path device_ipc"},
+                  {"why", "this version opens no other process's device memory; the shm path carries device buffers"},
+                  {"turn_on", "nothing to do: messages work, at the speed of the path shm"}});
+  return list;
+}
+
+}  // namespace
+
+std::string commit_of_sources() { return ISTHMUS_COMMIT; }
+
+std::string version_line() { return std::string{"isthmus "} + ist_version() + " (commit " + commit_of_sources() + ")"; }
+
+Json collect_info() {
+  const Settings settings = read_settings();
+  const auto kinds = Kinds::load(settings.kinds);
+  if (!kinds.ok()) throw Failure(kinds.status());
+  return {{"version", ist_version()},          {"commit", commit_of_sources()},
+          {"cuda_compiled", kCudaCompiled},    {"processors", processors_json(find_processors())},
+          {"kinds", kinds_json(**kinds)},      {"paths", paths_json()},
+          {"off", off_json(**kinds, settings)}};
+}
+
+std::string info_text(const Json& facts) {
+  const auto word = [](const Json& object, const char* name) { return object.at(name).get<std::string>(); };
+  const auto number = [](const Json& object, const char* name) { return std::to_string(object.at(name).get<int>()); };
+  const Json& processors = facts.at("processors");
+  std::string text = "isthmus " + word(facts, "version") + " (commit " + word(facts, "commit") + ")\n";
+  text += "CUDA support: " + std::string{facts.at("cuda_compiled").get<bool>() ? "compiled in" : "not compiled in"} + "\n";
+  text += "processors: " + word(processors, "model") + "; packages " + number(processors, "packages") + ", NUMA nodes " +
+          number(processors, "numa_nodes") + ", cores " + number(processors, "cores") + ", threads " +
+          number(processors, "threads") + ", usable by this process " + number(processors, "usable") + "\n";
+  text += "\nkinds of memory\n";
+  for (const Json& kind : facts.at("kinds"))
+    for (const Json& device : kind.at("devices")) {
+      text += "  " + word(kind, "name") + ":" + number(device, "ordinal") + "  " + word(device, "name");
+      if (const Bytes memory{device.at("memory").get<std::uint64_t>()}; memory.value != 0) text += ", " + in_words(memory);
+      if (!word(device, "uuid").empty()) text += ", " + word(device, "uuid");
+      if (!word(device, "detail").empty()) text += ", " + word(device, "detail");
+      text += "\n";
+    }
+  text += "\npaths\n";
+  for (const Json& path : facts.at("paths"))
+    text += "  " + word(path, "name") + "  " + word(path, "connects") + "; " + word(path, "pairs") + "\n";
+  text += "\noff\n";
+  for (const Json& off : facts.at("off"))
+    text += "  " + word(off, "what") + ": " + word(off, "why") + "; to turn it on: " + word(off, "turn_on") + "\n";
+  return text;
+}
+
+void add_info_command(CLI::App& app) {
+  struct Options {
+    bool json = false;
+    bool settings = false;
+    bool markdown = false;
+    bool man = false;
+  };
+  const auto options = std::make_shared<Options>();
+  CLI::App* info = app.add_subcommand("info", "Show kinds, devices and paths, and what is off and why");
+  CLI::Option* json = info->add_flag("--json", options->json, "print one JSON object");
+  CLI::Option* settings = info->add_flag("--settings", options->settings, "print the settings with the values in force");
+  info->add_flag("--markdown", options->markdown, "with --settings: print the page docs/settings.md")->needs(settings);
+  info->add_flag("--man", options->man, "print the manual page")->excludes(json)->excludes(settings);
+  json->excludes(settings);
+  info->callback([options, &app] {
+    if (options->man)
+      std::cout << manual_page(app);
+    else if (options->settings && options->markdown)
+      std::cout << settings_markdown();
+    else if (options->settings)
+      std::cout << settings_table(read_settings());
+    else if (options->json)
+      std::cout << collect_info().dump(2) << '\n';
+    else
+      std::cout << info_text(collect_info());
+  });
+}
+
+}  // namespace ist::cli

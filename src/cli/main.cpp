@@ -1,0 +1,55 @@
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "cli/bench.hpp"
+#include "cli/failure.hpp"
+#include "cli/info.hpp"
+#if __has_include("cli/run.hpp")
+#include "cli/run.hpp"
+#else
+void add_run_command(CLI::App&, int&) {}
+#endif
+
+namespace {
+
+// CLI11 has a number of its own for each mistake; people and scripts know 2 as "used wrongly".
+constexpr int kUsedWrongly = 2;
+
+std::string program_name(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? "isthmus" : "isthmus " + chosen.front()->get_name();
+}
+
+// CLI11 would only say that a subcommand is required.
+void must_be_a_command(const CLI::App& app, const std::string& word) {
+  if (word.empty() || word.front() == '-' || app.get_subcommand_no_throw(word)) return;
+  std::string known;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    known += (known.empty() ? "" : ", ") + command->get_name();
+  throw ist::cli::Failure(kUsedWrongly, "unknown command \"" + word + "\": expected one of " + known);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Messages between processes whose buffers live in host, CUDA or OpenCL memory", "isthmus"};
+  app.set_version_flag("--version", ist::cli::version_line());
+  app.require_subcommand(1);
+  int exit_status = 0;
+  try {
+    add_run_command(app, exit_status);
+    ist::cli::add_info_command(app);
+    ist::cli::add_bench_command(app);
+    if (argc > 1) must_be_a_command(app, argv[1]);
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kUsedWrongly;
+  } catch (const ist::cli::Failure& failure) {
+    if (*failure.what() != '\0') std::cerr << program_name(app) << ": " << failure.what() << '\n';
+    return failure.exit_status();
+  } catch (const std::exception& error) {
+    std::cerr << program_name(app) << ": " << error.what() << '\n';
+    return 1;
+  }
+  return exit_status;
+}
