@@ -1,0 +1,147 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "cli/bench_check.hpp"
+#include "cli/bench_options.hpp"
+#include "cli/bench_report.hpp"
+#include "cli/failure.hpp"
+#include "cli/machine.hpp"
+#include "path/shm/pair_slots.hpp"
+
+namespace ist::cli {
+namespace {
+
+std::set<std::string> names(const nlohmann::ordered_json& object) {
+  std::set<std::string> found;
+  for (const auto& [name, value] : object.items()) found.insert(name);
+  return found;
+}
+
+TEST(BenchReport, TheFrozenJsonNamesAreThereAndNothingWasRenamed) {
+  BenchReport report;
+  report.benchmark = "latency";
+  report.rows.push_back({8, 1.5, 1.25, 2.0, 0.0053333, 10000, "shm/slot"});
+  const auto json = to_json(report);
+  for (const char* name : {"machine", "commit", "date", "benchmark", "from", "to", "rows"})
+    EXPECT_EQ(names(json).count(name), 1U) << name;
+  for (const char* name : {"bytes", "median_us", "p10_us", "p90_us", "gbps", "path"})
+    EXPECT_EQ(names(json["rows"][0]).count(name), 1U) << name;
+  EXPECT_EQ(json["rows"][0]["bytes"], 8);
+  EXPECT_DOUBLE_EQ(json["rows"][0]["median_us"].get<double>(), 1.5);
+  EXPECT_EQ(json["rows"][0]["path"], "shm/slot");
+}
+
+TEST(BenchReport, TheDateIsUtcInIsoForm) {
+  const std::string date = date_now();
+  ASSERT_EQ(date.size(), 20U);
+  EXPECT_EQ(date[4], '-');
+  EXPECT_EQ(date[10], 'T');
+  EXPECT_EQ(date.back(), 'Z');
+}
+
+TEST(BenchCheck, EverySingleWrongByteIsFoundAndNamed) {
+  std::vector<std::byte> expected(257);
+  fill_random(expected, 42);
+  for (std::size_t at = 0; at < expected.size(); ++at) {
+    auto found = expected;
+    found[at] ^= std::byte{1};
+    const Difference difference = compare(found, expected);
+    EXPECT_EQ(difference.wrong, 1U);
+    EXPECT_EQ(difference.first, at);
+  }
+  EXPECT_EQ(compare(expected, expected).wrong, 0U);
+}
+
+TEST(BenchCheck, TheFirstOfSeveralWrongBytesIsNamed) {
+  const std::vector<std::byte> expected(100, std::byte{7});
+  auto found = expected;
+  found[13] = found[99] = std::byte{8};
+  EXPECT_EQ(compare(found, expected).wrong, 2U);
+  EXPECT_EQ(compare(found, expected).first, 13U);
+}
+
+TEST(BenchCheck, BothRanksMakeTheSameBytesFromASeedAndOthersFromTheNext) {
+  std::vector<std::byte> one(1001);
+  std::vector<std::byte> same(1001);
+  std::vector<std::byte> other(1001);
+  fill_random(one, 5);
+  fill_random(same, 5);
+  fill_random(other, 6);
+  EXPECT_EQ(one, same);
+  EXPECT_GT(compare(one, other).wrong, 900U);
+}
+
+TEST(BenchSizes, TimedSizesArePowersOfTwoWithinTheBounds) {
+  BenchOptions options;
+  EXPECT_EQ(timed_sizes(options).front(), 1U);
+  EXPECT_EQ(timed_sizes(options).back(), 4U << 20U);
+  EXPECT_EQ(timed_sizes(options).size(), 23U);
+  options.least = 3;
+  options.most = 33;
+  EXPECT_EQ(timed_sizes(options), (std::vector<std::uint64_t>{4, 8, 16, 32}));
+}
+
+TEST(BenchSizes, CheckedSizesHoldZeroOddPagesAndBothSidesOfEveryThreshold) {
+  const BenchOptions options;
+  const Settings settings;
+  const auto sizes = checked_sizes(options, settings);
+  const auto has = [&](std::uint64_t size) { return std::find(sizes.begin(), sizes.end(), size) != sizes.end(); };
+  EXPECT_TRUE(std::is_sorted(sizes.begin(), sizes.end()));
+  EXPECT_TRUE(has(0));
+  for (const std::uint64_t threshold :
+       {std::uint64_t{4096}, std::uint64_t{PairSlot::kPayload}, settings.eager_limit.value, settings.ring_slot_host.value,
+        settings.ring_slot_device.value, settings.ring_slot_device.value * settings.ring_slots, options.most})
+    for (const std::uint64_t size : {threshold - 1, threshold, threshold + 1}) EXPECT_TRUE(has(size)) << size;
+  for (const std::uint64_t size : timed_sizes(options)) EXPECT_TRUE(has(size)) << size;
+}
+
+TEST(BenchSizes, NothingLongerThanOnePastTheLargestIsChecked) {
+  BenchOptions options;
+  options.most = 1024;
+  EXPECT_EQ(checked_sizes(options, Settings{}).back(), 1025U);
+}
+
+TEST(BenchPlace, KindAndDeviceAreReadAndPrintedBack) {
+  EXPECT_EQ(Place::read("host").text(), "host");
+  EXPECT_EQ(Place::read("host:0").text(), "host");
+  EXPECT_EQ(Place::read("cuda").device, Place::kAnyDevice);
+  EXPECT_EQ(Place::read("cuda:3").text(), "cuda:3");
+  EXPECT_EQ(Place::read("opencl:0").kind, IST_KIND_OPENCL);
+  EXPECT_TRUE(Place::read("pinned").pinned());
+  EXPECT_FALSE(Place::read("pinned").on_device());
+}
+
+TEST(BenchPlace, WhatIsNoPlaceIsRefusedAsAWrongUse) {
+  for (const char* text : {"", "tape", "Host", "cuda:", "cuda:-1", "cuda:1x", "host:1", "cuda:99999999999", ":0"}) {
+    try {
+      Place::read(text);
+      ADD_FAILURE() << text;
+    } catch (const Failure& failure) {
+      EXPECT_EQ(failure.exit_status(), 2);
+      EXPECT_NE(std::string{failure.what()}.find("expected") == std::string::npos,
+                std::string{failure.what()}.find("no device but 0") == std::string::npos)
+          << failure.what();
+    }
+  }
+}
+
+TEST(Machine, SizesArePrintedInTheirLargestUnit) {
+  EXPECT_EQ(in_words(Bytes{0}), "0 B");
+  EXPECT_EQ(in_words(Bytes{1023}), "1023 B");
+  EXPECT_EQ(in_words(kibibytes(64)), "64 KiB");
+  EXPECT_EQ(in_words(Bytes{1536}), "1.5 KiB");
+  EXPECT_EQ(in_words(mebibytes(3 * 1024)), "3 GiB");
+}
+
+TEST(Machine, ProcessorsAreCountedAndNamed) {
+  const Processors found = find_processors();
+  EXPECT_GE(found.threads, 1);
+  EXPECT_GE(found.usable, 1);
+  EXPECT_GE(found.packages, 1);
+  EXPECT_FALSE(found.model.empty());
+}
+
+}  // namespace
+}  // namespace ist::cli

@@ -1,0 +1,136 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "program.hpp"
+
+namespace ist::test {
+namespace {
+
+class Bench : public ::testing::Test {
+ protected:
+  Bench() : folder_(std::filesystem::temp_directory_path() / ("isthmus-bench-test-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~Bench() override { std::filesystem::remove_all(folder_); }
+  std::string file() const { return (folder_ / "result.json").string(); }
+  nlohmann::json result() const {
+    std::ifstream in(file());
+    return nlohmann::json::parse(in, nullptr, false);
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+bool kind_is_here(const std::string& kind) {
+  const auto facts = nlohmann::json::parse(run_program("info --json").output, nullptr, false);
+  if (facts.is_discarded()) return false;
+  for (const auto& entry : facts["kinds"])
+    if (entry["name"] == kind) return true;
+  return false;
+}
+
+void expect_sound(const nlohmann::json& result, const std::string& benchmark) {
+  ASSERT_TRUE(result.is_object());
+  for (const char* name : {"machine", "commit", "date"}) {
+    ASSERT_TRUE(result[name].is_string()) << name;
+    EXPECT_FALSE(result[name].get<std::string>().empty()) << name;
+  }
+  EXPECT_EQ(result["benchmark"], benchmark);
+  ASSERT_TRUE(result["rows"].is_array());
+  for (const auto& row : result["rows"]) {
+    EXPECT_GT(row["median_us"].get<double>(), 0);
+    EXPECT_LE(row["p10_us"].get<double>(), row["median_us"].get<double>());
+    EXPECT_LE(row["median_us"].get<double>(), row["p90_us"].get<double>());
+    EXPECT_GE(row["gbps"].get<double>(), 0);
+    EXPECT_NE(row["path"].get<std::string>().find("shm/"), std::string::npos) << row;
+  }
+}
+
+TEST_F(Bench, LatencyBetweenHostBuffersStartsItsOwnRanksChecksTheBytesAndWritesARowForEachPowerOfTwo) {
+  const Ran ran = run_program("bench latency --quick --iterations 20 --max 256KiB --json " + file());
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  EXPECT_TRUE(says(ran, "checking every byte: ")) << ran.output;
+  EXPECT_TRUE(says(ran, "all right")) << ran.output;
+  EXPECT_TRUE(says(ran, "median us")) << ran.output;
+  const auto found = result();
+  expect_sound(found, "latency");
+  ASSERT_EQ(found["rows"].size(), 19U);
+  for (std::size_t n = 0; n < found["rows"].size(); ++n) EXPECT_EQ(found["rows"][n]["bytes"], 1 << n);
+  EXPECT_EQ(found["from"], "host");
+  EXPECT_EQ(found["to"], "host");
+  EXPECT_GT(found["limits"]["memcpy_gbps"].get<double>(), 0);
+}
+
+TEST_F(Bench, BandwidthBetweenHostBuffersMovesAWindowOfEverySize) {
+  const Ran ran = run_program("bench bandwidth --quick --iterations 3 --min 1KiB --max 256KiB --json " + file());
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  const auto found = result();
+  expect_sound(found, "bandwidth");
+  EXPECT_EQ(found["window"], 64);
+  EXPECT_EQ(found["rows"].size(), 9U);
+}
+
+TEST_F(Bench, HostAndOpenclTalkToEachOtherStagedByHandToo) {
+  if (!kind_is_here("opencl")) GTEST_SKIP() << "no OpenCL device on this machine";
+  for (const char* options : {"latency --from host --to opencl", "latency --from opencl:0 --to host --staged",
+                              "bandwidth --from opencl --to opencl", "bandwidth --from host --to opencl --staged"}) {
+    const Ran ran =
+        run_program("bench " + std::string{options} + " --quick --iterations 3 --min 64 --max 16KiB --json " + file());
+    ASSERT_EQ(ran.status, 0) << options << '\n' << ran.output;
+    const auto found = result();
+    const std::string text{options};
+    const bool staged = text.find("--staged") != std::string::npos;
+    expect_sound(found, text.substr(0, text.find(' ')));
+    EXPECT_EQ(found["staged"], staged);
+    for (const auto& row : found["rows"]) EXPECT_EQ(row["path"].get<std::string>().starts_with("staged+"), staged) << row;
+  }
+}
+
+TEST_F(Bench, InsideAWorldOfTwoItUsesThoseRanks) {
+  const Ran ran = run_program("run -n 2 " PROGRAM " bench latency --quick --iterations 5 --min 8 --max 8 --json " + file());
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  expect_sound(result(), "latency");
+}
+
+TEST_F(Bench, AnotherNumberOfRanksThanTwoIsRefusedOnce) {
+  for (const char* ranks : {"1", "3"}) {
+    const Ran ran = run_program("run -n " + std::string{ranks} + " " PROGRAM " bench latency --quick");
+    EXPECT_NE(ran.status, 0);
+    const std::string words = "a benchmark takes 2 ranks and found " + std::string{ranks};
+    EXPECT_TRUE(says(ran, words)) << ran.output;
+    EXPECT_EQ(ran.output.find(words), ran.output.rfind(words)) << ran.output;
+  }
+}
+
+TEST_F(Bench, WhatCannotBeMeasuredIsToldBeforeAnyRankStarts) {
+  for (const auto& [arguments, words] :
+       {std::pair{"bench latency --from tape", "unknown kind of memory \"tape\": expected host"},
+        {"bench latency --from cuda:one", "names no device"},
+        {"bench latency --to host:3", "has no device but 0"},
+        {"bench latency --to opencl:777", "opencl"},
+        {"bench latency --min 5 --max 7", "no power of two lies between"},
+        {"bench latency --min many", "--min"},
+        {"bench latency --iterations 0", "--iterations"},
+        {"bench latency --json /nowhere/at/all.json", "cannot write the file /nowhere/at/all.json"}}) {
+    const Ran ran = run_program(arguments);
+    EXPECT_EQ(ran.status, 2) << arguments << '\n' << ran.output;
+    EXPECT_TRUE(says(ran, words)) << arguments << '\n' << ran.output;
+  }
+}
+
+TEST_F(Bench, AKindThatIsNotLoadedIsNamedWithTheReason) {
+  for (const char* kind : {"cuda", "opencl"}) {
+    const Ran ran = run_program("bench latency --from " + std::string{kind}, "ISTHMUS_KINDS=host");
+    EXPECT_EQ(ran.status, 2) << ran.output;
+    EXPECT_TRUE(says(ran, "memory of kind " + std::string{kind} + " cannot be used here")) << ran.output;
+    EXPECT_TRUE(says(ran, "ISTHMUS_KINDS")) << ran.output;
+  }
+}
+
+}  // namespace
+}  // namespace ist::test

@@ -1,0 +1,132 @@
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "base/settings.hpp"
+#include "program.hpp"
+
+namespace ist::test {
+namespace {
+
+std::string contents(const std::string& file) {
+  std::ifstream in(file);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+TEST(Version, NamesTheReleaseAndTheCommit) {
+  const Ran ran = run_program("--version");
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_TRUE(says(ran, "isthmus " + std::to_string(IST_VERSION_MAJOR) + ".")) << ran.output;
+  EXPECT_TRUE(says(ran, "(commit ")) << ran.output;
+}
+
+TEST(Info, RunsOnThisMachineAndNamesHostMemoryProcessorsAndPaths) {
+  const Ran ran = run_program("info");
+  EXPECT_EQ(ran.status, 0) << ran.output;
+  for (const char* words : {"CUDA support: ", "processors: ", "  host:0  ", "  self  ", "  shm  ", "\noff\n"})
+    EXPECT_TRUE(says(ran, words)) << words << " is missing in:\n" << ran.output;
+}
+
+TEST(Info, JsonHasTheSameFactsUnderNamesThatScriptsCanUse) {
+  const Ran ran = run_program("info --json");
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  const auto facts = nlohmann::json::parse(ran.output);
+  for (const char* name : {"version", "commit", "cuda_compiled", "processors", "kinds", "paths", "off"})
+    EXPECT_TRUE(facts.contains(name)) << name;
+  EXPECT_GE(facts["processors"]["usable"].get<int>(), 1);
+  EXPECT_EQ(facts["kinds"][0]["name"], "host");
+  for (const auto& kind : facts["kinds"])
+    for (const auto& device : kind["devices"])
+      for (const char* name : {"ordinal", "name", "memory", "uuid", "detail"}) EXPECT_TRUE(device.contains(name)) << name;
+}
+
+TEST(Info, EveryKindIsEitherThereOrOffWithAReasonOnOneLine) {
+  const auto facts = nlohmann::json::parse(run_program("info --json").output);
+  for (const std::string name : {"host", "cuda", "opencl"}) {
+    int found = 0;
+    for (const auto& kind : facts["kinds"]) found += kind["name"] == name ? 1 : 0;
+    for (const auto& off : facts["off"]) {
+      found += off["what"] == "kind " + name ? 1 : 0;
+      EXPECT_FALSE(off["why"].get<std::string>().empty());
+      EXPECT_FALSE(off["turn_on"].get<std::string>().empty());
+      EXPECT_EQ(off["why"].get<std::string>().find('\n'), std::string::npos) << off;
+    }
+    EXPECT_EQ(found, 1) << name;
+  }
+}
+
+TEST(Info, KindsLeftOutByTheSettingAreOffAndTheTextSaysHowToTurnThemOn) {
+  const auto facts = nlohmann::json::parse(run_program("info --json", "ISTHMUS_KINDS=host").output);
+  ASSERT_EQ(facts["kinds"].size(), 1U);
+  int off = 0;
+  for (const auto& entry : facts["off"])
+    if (entry["what"] == "kind cuda" || entry["what"] == "kind opencl") {
+      ++off;
+      EXPECT_NE(entry["turn_on"].get<std::string>().find("ISTHMUS_KINDS"), std::string::npos) << entry;
+    }
+  EXPECT_EQ(off, 2);
+}
+
+TEST(Settings, TheTableShowsEveryRowAndTheValueInForce) {
+  const Ran ran = run_program("info --settings", "ISTHMUS_CELLS=321");
+  EXPECT_EQ(ran.status, 0) << ran.output;
+  EXPECT_TRUE(says(ran, "321")) << ran.output;
+  for (const SettingRow& row : describe(Settings{})) {
+    EXPECT_TRUE(says(ran, std::string{row.variable})) << row.variable;
+    EXPECT_TRUE(says(ran, std::string{row.help})) << row.help;
+  }
+}
+
+TEST(Settings, AValueThatCannotBeReadEndsEveryCommandThatReadsItWithStatus2AndNamesIt) {
+  for (const char* command : {"info", "info --json", "info --settings", "bench latency --from opencl"})
+    for (const char* setting : {"ISTHMUS_CELLS=1", "ISTHMUS_EAGER_LIMIT=lots", "ISTHMUS_KINDS=tape", "ISTHMUS_WAIT="}) {
+      const Ran ran = run_program(command, setting);
+      const std::string text{setting};
+      EXPECT_EQ(ran.status, 2) << command << ' ' << setting << '\n' << ran.output;
+      EXPECT_TRUE(says(ran, text.substr(0, text.find('=')))) << ran.output;
+      EXPECT_TRUE(says(ran, "expected")) << ran.output;
+    }
+}
+
+TEST(Settings, TheCommittedPageIsWhatTheCommandPrints) {
+  const Ran ran = run_program("info --settings --markdown", "ISTHMUS_CELLS=321");
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_EQ(ran.output, contents(SOURCES "/docs/settings.md"))
+      << "run: isthmus info --settings --markdown > docs/settings.md";
+}
+
+TEST(Manual, TellsOfEveryCommandAndEverySetting) {
+  const Ran ran = run_program("info --man");
+  EXPECT_EQ(ran.status, 0);
+  for (const char* words : {".TH ISTHMUS 1", ".SS isthmus run", ".SS isthmus info", ".SS isthmus bench", ".SH EXIT STATUS"})
+    EXPECT_TRUE(says(ran, words)) << words;
+  for (const SettingRow& row : describe(Settings{})) EXPECT_TRUE(says(ran, std::string{row.variable})) << row.variable;
+}
+
+TEST(Manual, IsFormattedWithoutAWarning) {
+  if (std::system("command -v groff >/dev/null") != 0) GTEST_SKIP() << "groff is not installed";
+  const Ran ran = run_program("info --man | groff -man -Tutf8 -ww -z");
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_EQ(ran.output, "");
+}
+
+TEST(Usage, AWrongUseHasStatus2AndSaysWhatIsWrong) {
+  for (const auto& [arguments, words] : {std::pair{"", "subcommand"},
+                                         {"dance", "dance"},
+                                         {"info --loud", "--loud"},
+                                         {"info --markdown", "--settings"},
+                                         {"info --json --man", "--man"},
+                                         {"bench", "NAME"},
+                                         {"bench throughput", "throughput"}}) {
+    const Ran ran = run_program(arguments);
+    EXPECT_EQ(ran.status, 2) << arguments << '\n' << ran.output;
+    EXPECT_TRUE(says(ran, words)) << arguments << '\n' << ran.output;
+  }
+}
+
+}  // namespace
+}  // namespace ist::test

@@ -1,0 +1,194 @@
+#!/usr/bin/env bash
+# The one entry point for a machine with GPUs, also one without network: builds from scratch, then checks or measures.
+#
+#   tools/gpu_run.sh check          every test, the demo, and messages between all kinds, bytes compared
+#   tools/gpu_run.sh bench          latency and bandwidth between all kinds, by hand through the host beside it, the stencil
+#   tools/gpu_run.sh soak [SECONDS] mixed traffic with every byte compared, 300 s unless told
+#
+# Environment:
+#   OUT                 where the results go (gpu-out): at most 8 files, no folders
+#   ISTHMUS_DEPS_DIR    folder with the dependencies (./deps if it is there); tools/fetch_deps.sh prepares it
+#   ISTHMUS_COMMIT      commit to name where the sources come without their repository
+#   ISTHMUS_STEP_LIMIT  seconds that one step may take (120); the build has 400
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+mode=${1:-}
+case $mode in
+  check | bench | soak) ;;
+  *) sed -n '2,13p' "$0"; exit 2 ;;
+esac
+out=${OUT:-gpu-out}
+mkdir -p "$out" && out=$(cd "$out" && pwd)
+build="build-gpu"
+raw=$build/raw
+limit=${ISTHMUS_STEP_LIMIT:-120}
+isthmus=$build/bin/isthmus
+failures=0
+log=$out/log.txt
+summary=$out/summary.txt
+: >"$log"
+: >"$summary"
+
+say() { printf '%s\n' "$*" | tee -a "$log"; }
+note() { printf '%s\n' "$*" | tee -a "$log" >>"$summary"; }
+
+# step SECONDS NAME command...: nothing may hang, and a failure does not stop the steps after it.
+step() {
+  local seconds=$1 name=$2 started=$SECONDS status
+  shift 2
+  say "== $name"
+  timeout --kill-after=10 "$seconds" "$@" >>"$log" 2>&1
+  status=$?
+  if ((status == 0)); then
+    note "ok     $name ($((SECONDS - started)) s)"
+  else
+    note "FAILED $name: status $status$( ((status == 124 || status == 137)) && echo ", over $seconds s") ($((SECONDS - started)) s)"
+    tail -n 25 "$log"
+    failures=$((failures + 1))
+  fi
+  return $status
+}
+
+finish() {
+  rm -rf "$raw"
+  echo
+  cat "$summary"
+  if ((failures > 0)); then
+    echo "gpu_run $mode: $failures step(s) FAILED; the log is $log"
+    exit 1
+  fi
+  echo "gpu_run $mode: all steps passed"
+  exit 0
+}
+
+build_all() {
+  command -v nvcc >/dev/null || export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
+  local deps=${ISTHMUS_DEPS_DIR:-}
+  [[ -z $deps && -d deps ]] && deps=$PWD/deps
+  local options=(-S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DISTHMUS_CUDA=ON)
+  [[ -n $deps ]] && options+=("-DISTHMUS_DEPS_DIR=$(cd "$deps" && pwd)")
+  [[ -n ${ISTHMUS_COMMIT:-} ]] && options+=("-DISTHMUS_COMMIT=$ISTHMUS_COMMIT")
+  [[ $mode == bench ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
+  step 120 "configure" cmake "${options[@]}" || finish
+  step 400 "build with $(nproc) processors" cmake --build "$build" || finish
+}
+
+gpus() { nvidia-smi --list-gpus 2>/dev/null | grep -c . || true; }
+
+# The pair of devices that stands for "one GPU to another"; on one GPU, two ranks share it.
+second_gpu() { if (($(gpus) > 1)); then echo cuda:1; else echo cuda:0; fi; }
+
+describe_machine() {
+  mkdir -p "$raw"
+  step 60 "isthmus info" bash -c "'$isthmus' info --json >'$out/info.json' && '$isthmus' info" || finish
+  note "gpus: $(gpus); $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | sort | uniq -c | tr -s ' ' | paste -sd ';')"
+}
+
+# bench_step NAME FROM TO options...
+bench_step() {
+  local name=$1 from=$2 to=$3
+  shift 3
+  local file=$raw/$name-${from//:/}-${to//:/}
+  [[ " $* " == *" --staged "* ]] && file+=-staged
+  file+=.json
+  step "$limit" "bench $name $from to $to $*" "$isthmus" bench "$name" --from "$from" --to "$to" --json "$file" "$@"
+}
+
+# One list of objects, as `isthmus bench --json` wrote them, and the table of what they say.
+bundle() {
+  python3 - "$raw" "$out" <<'PYTHON' | tee -a "$log" >>"$summary"
+import json, pathlib, sys
+raw, out = map(pathlib.Path, sys.argv[1:])
+def load(pattern):
+    found = []
+    for file in sorted(raw.glob(pattern)):
+        try:
+            found.append(json.loads(file.read_text()))
+        except ValueError:
+            print(f"left out {file.name}: not complete")
+    return found
+stencils = load("stencil*.json")
+benches = load("latency*.json") + load("bandwidth*.json")
+if stencils:
+    (out / "stencil.json").write_text(json.dumps(stencils, indent=1) + "\n")
+if benches:
+    (out / "bench.json").write_text(json.dumps(benches, indent=1) + "\n")
+print(f"\n{'benchmark':10} {'from':8} {'to':8} {'staged':6} {'8 B us':>9} {'64 KiB us':>10} {'4 MiB us':>10} {'best GB/s':>10}  path at 4 MiB")
+for one in benches:
+    rows = {row["bytes"]: row for row in one["rows"]}
+    at = lambda size: f"{rows[size]['median_us']:.2f}" if size in rows else "-"
+    best = max((row["gbps"] for row in one["rows"]), default=0)
+    path = rows.get(4 << 20, one["rows"][-1] if one["rows"] else {}).get("path", "-")
+    print(f"{one['benchmark']:10} {one['from']:8} {one['to']:8} {'yes' if one.get('staged') else 'no':6} "
+          f"{at(8):>9} {at(65536):>10} {at(4 << 20):>10} {best:>10.2f}  {path}")
+PYTHON
+}
+
+run_check() {
+  build_all
+  describe_machine
+  step 420 "every test" ctest --test-dir "$build" --output-on-failure --timeout 90 -j "$(($(nproc) > 8 ? 8 : $(nproc)))"
+  step 150 "demo" examples/stencil2d/demo.sh "$build"
+  local second
+  second=$(second_gpu)
+  for pair in "cuda:0 $second" "cuda:0 host" "host cuda:0" "host host"; do
+    # shellcheck disable=SC2086
+    bench_step latency $pair --quick --max 4MiB
+    # shellcheck disable=SC2086
+    bench_step bandwidth $pair --quick --max 4MiB
+  done
+  bundle
+  finish
+}
+
+run_bench() {
+  build_all
+  describe_machine
+  local second
+  second=$(second_gpu)
+  for name in latency bandwidth; do
+    bench_step $name cuda:0 "$second" --max 64MiB
+    bench_step $name cuda:0 "$second" --staged
+    bench_step $name cuda:0 host
+    bench_step $name cuda:0 host --staged
+    bench_step $name host cuda:0
+    bench_step $name host cuda:0 --staged
+    bench_step $name pinned cuda:0
+    bench_step $name cuda:0 pinned
+    bench_step $name host host
+  done
+  step 180 "stencil2d on 2 ranks, both exchanges" "$isthmus" run -n 2 "$build/bin/stencil2d" --device cuda --exchange both \
+    --size 8192x8192 --iterations 100 --no-verify --output "$raw" --json "$raw/stencil-2.json"
+  step 180 "stencil2d on 4 ranks, checked, both exchanges" "$isthmus" run -n 4 "$build/bin/stencil2d" --device cuda --exchange both \
+    --size 2048x2048 --iterations 100 --output "$raw" --json "$raw/stencil-4.json"
+  bundle
+  finish
+}
+
+run_soak() {
+  local seconds=${1:-300} round=0
+  build_all
+  describe_machine
+  local deadline=$((SECONDS + seconds)) second
+  second=$(second_gpu)
+  while ((SECONDS < deadline)); do
+    round=$((round + 1))
+    step "$limit" "round $round: mixed traffic of 8 ranks" bash -c "
+      '$isthmus' bench bandwidth --from cuda:0 --to $second --quick --max 16MiB & first=\$!
+      '$isthmus' bench latency --from host --to cuda:0 --quick & second=\$!
+      '$isthmus' bench bandwidth --from $second --to host --quick & third=\$!
+      '$isthmus' bench latency --from host --to host --quick & fourth=\$!
+      wait \$first && wait \$second && wait \$third && wait \$fourth"
+    step "$limit" "round $round: stencil2d on 4 ranks, checked" "$isthmus" run -n 4 "$build/bin/stencil2d" --device cuda \
+      --exchange both --size 1021x1531 --halo 2 --iterations 60 --output "$raw"
+  done
+  note "soak: $round round(s) in $seconds s"
+  finish
+}
+
+case $mode in
+  check) run_check ;;
+  bench) run_bench ;;
+  soak) run_soak "${2:-}" ;;
+esac

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""Turns what tools/gpu_run.sh left into the project's record.
+
+    tools/record_measurements.py IN_DIR [--measured DIR]
+
+Copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json, draws up docs/measured/targets.json from the
+newest benchmarks recorded for each machine, and rewrites the tables of docs/measured/README.md. Figures are never typed in.
+"""
+import argparse
+import json
+import pathlib
+import re
+import sys
+
+KIB, MIB = 1 << 10, 1 << 20
+BEGIN, END = "<!-- tables: generated -->", "<!-- end of tables -->"
+
+
+def slug(machine):
+    """'AMD EPYC 9555, 32 processors, 2 x NVIDIA H200' -> '2x-nvidia-h200'; without a GPU, the processor."""
+    parts = [part.strip() for part in machine.split(",")]
+    gpus = [part for part in parts if re.match(r"\d+ x ", part)]
+    words = " ".join(gpus).replace(" x ", "x ") if gpus else parts[0]
+    return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+
+
+def at(bench, size):
+    return next((row for row in bench["rows"] if row["bytes"] == size), None)
+
+
+def kind(place):
+    return place.split(":")[0]
+
+
+class Figures:
+    """The benchmarks of one machine and commit."""
+
+    def __init__(self, benches):
+        self.benches = benches
+
+    def find(self, benchmark, source, target, staged=False):
+        for bench in self.benches:
+            if (bench["benchmark"], kind(bench["from"]), kind(bench["to"])) == (benchmark, source, target):
+                if bool(bench.get("staged")) == staged:
+                    return bench
+        return None
+
+
+def entry(row, measure, bench, ours, unit, target, *, peer=None, peer_name=None, limit=None, passed=None):
+    return {
+        "row": row, "measure": measure, "ours": round(ours, 4),
+        "peer": None if peer is None else round(peer, 4), "peer_name": peer_name,
+        "limit": None if limit is None else round(limit, 4), "unit": unit, "target": target, "pass": passed,
+        "machine": bench["machine"], "commit": bench["commit"], "date": bench["date"],
+    }
+
+
+def host_entries(figures):
+    """Row 10: host to host against the cache line and against memcpy, both measured in the same run."""
+    latency = figures.find("latency", "host", "host")
+    if latency and at(latency, 8) and latency.get("limits", {}).get("cache_line_us"):
+        ours, limit = at(latency, 8)["median_us"], latency["limits"]["cache_line_us"]
+        yield entry("10", "host to host, 8 B, one way", latency, ours, "us", "<= 1.3 x the cache line", limit=limit,
+                    passed=ours <= 1.3 * limit)
+    bandwidth = figures.find("bandwidth", "host", "host")
+    if bandwidth and bandwidth.get("limits", {}).get("memcpy_gbps") and bandwidth["rows"]:
+        large = max(bandwidth["rows"], key=lambda row: row["bytes"])
+        limit = bandwidth["limits"]["memcpy_gbps"]
+        yield entry("10", f"host to host, {large['bytes']} B, bandwidth", bandwidth, large["gbps"], "GB/s",
+                    ">= 0.9 x what memcpy allows", limit=limit, passed=large["gbps"] >= 0.9 * limit)
+
+
+def staged_entries(figures):
+    """Row 11: device to device against staging by hand, from 1 MiB up."""
+    ours, staged = figures.find("bandwidth", "cuda", "cuda"), figures.find("bandwidth", "cuda", "cuda", staged=True)
+    if not ours or not staged:
+        return
+    for size in (MIB, 2 * MIB, 4 * MIB):
+        mine, theirs = at(ours, size), at(staged, size)
+        if mine and theirs:
+            yield entry("11", f"device to device, {size // MIB} MiB, bandwidth ({ours['from']} to {ours['to']})", ours,
+                        mine["gbps"], "GB/s", ">= 7 x staging by hand", peer=theirs["gbps"], peer_name="staged by hand",
+                        passed=mine["gbps"] >= 7 * theirs["gbps"])
+
+
+def plain_entries(figures):
+    """Figures whose peer or limit is not part of these runs: recorded, not judged."""
+    wanted = [
+        ("3", "latency", "cuda", "cuda", 8, "median_us", "us", ">= 2.2 x faster than Open MPI + UCX"),
+        ("4", "latency", "cuda", "cuda", 64 * KIB, "median_us", "us", "<= 1.05 x (copy to peer + sync + 0.3 us)"),
+        ("4", "latency", "cuda", "cuda", 4 * MIB, "median_us", "us", "<= 1.05 x (copy to peer + sync + 0.3 us)"),
+        ("6", "bandwidth", "cuda", "cuda", 64 * MIB, "gbps", "GB/s", ">= 0.99 x copy engine"),
+        ("7", "bandwidth", "pinned", "cuda", 4 * MIB, "gbps", "GB/s", ">= 0.95 x PCIe"),
+        ("7", "bandwidth", "cuda", "pinned", 4 * MIB, "gbps", "GB/s", ">= 0.95 x PCIe"),
+        ("8", "bandwidth", "host", "cuda", 4 * MIB, "gbps", "GB/s", ">= 2 x Open MPI + UCX"),
+        ("8", "bandwidth", "cuda", "host", 4 * MIB, "gbps", "GB/s", ">= 2 x Open MPI + UCX"),
+        ("9", "latency", "host", "cuda", 8, "median_us", "us", "<= 1.1 x the bare copy"),
+        ("9", "latency", "cuda", "host", 8, "median_us", "us", "<= 1.1 x the bare copy"),
+    ]
+    for row, benchmark, source, target, size, name, unit, goal in wanted:
+        bench = figures.find(benchmark, source, target)
+        if bench and at(bench, size):
+            yield entry(row, f"{bench['from']} to {bench['to']}, {size} B, {benchmark}", bench, at(bench, size)[name], unit, goal)
+
+
+def newest_by_machine(measured):
+    """The last bench record of every machine."""
+    newest = {}
+    for file in sorted(measured.glob("*-messages.json")):
+        benches = json.loads(file.read_text())
+        if benches:
+            newest[benches[0]["machine"]] = benches
+    return newest
+
+
+def targets(measured):
+    entries = []
+    for benches in newest_by_machine(measured).values():
+        figures = Figures(benches)
+        for found in (host_entries, staged_entries, plain_entries):
+            entries.extend(found(figures))
+    return sorted(entries, key=lambda one: (int(re.match(r"\d+", one["row"])[0]), one["measure"], one["machine"]))
+
+
+def bench_table(file, benches):
+    first = benches[0]
+    lines = [f"### [{file.name}]({file.name})", "", f"{first['machine']}; commit {first['commit']}; {first['date'][:10]}", "",
+             "| benchmark | from | to | by hand | 8 B us (p10 to p90) | 64 KiB us | 4 MiB us | 4 MiB GB/s | best GB/s | path at 4 MiB |",
+             "|---|---|---|---|---|---|---|---|---|---|"]
+    for bench in benches:
+        small, middle, large = at(bench, 8), at(bench, 64 * KIB), at(bench, 4 * MIB)
+        cells = [bench["benchmark"], bench["from"], bench["to"], "yes" if bench.get("staged") else "",
+                 f"{small['median_us']:.2f} ({small['p10_us']:.2f} to {small['p90_us']:.2f})" if small else "",
+                 f"{middle['median_us']:.1f}" if middle else "", f"{large['median_us']:.1f}" if large else "",
+                 f"{large['gbps']:.2f}" if large else "", f"{max((row['gbps'] for row in bench['rows']), default=0):.2f}",
+                 large["path"] if large else ""]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines + [""]
+
+
+def target_table(entries):
+    lines = ["### Targets", "", "From targets.json; a blank verdict: the peer or the limit was not part of the run.", "",
+             "| row | measure | ours | peer | limit | unit | target | reached | machine | commit |",
+             "|---|---|---|---|---|---|---|---|---|---|"]
+    for one in entries:
+        verdict = {True: "yes", False: "no", None: ""}[one["pass"]]
+        peer = "" if one["peer"] is None else f"{one['peer']:.2f} ({one['peer_name']})"
+        limit = "" if one["limit"] is None else f"{one['limit']:.2f}"
+        lines.append(f"| {one['row']} | {one['measure']} | {one['ours']:.2f} | {peer} | {limit} | {one['unit']} | {one['target']} | "
+                     f"{verdict} | {one['machine']} | {one['commit']} |")
+    return lines + [""]
+
+
+def rewrite_readme(measured, entries):
+    readme = measured / "README.md"
+    text = readme.read_text() if readme.exists() else f"# Measured\n\n{BEGIN}\n{END}\n"
+    if BEGIN not in text or END not in text:
+        sys.exit(f"{readme} has no lines '{BEGIN}' and '{END}' between which the tables go")
+    lines = target_table(entries) if entries else []
+    for file in sorted(measured.glob("*-messages.json"), reverse=True):
+        lines += bench_table(file, json.loads(file.read_text()))
+    stencils = sorted(measured.glob("*-stencil2d.json"), reverse=True)
+    if stencils:
+        lines += ["### Stencil", ""] + [f"- [{file.name}]({file.name})" for file in stencils] + [""]
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    readme.write_text(before + BEGIN + "\n\n" + "\n".join(lines) + END + after)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path, help="what tools/gpu_run.sh wrote")
+    parser.add_argument("--measured", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent / "docs" / "measured")
+    options = parser.parse_args()
+    source = options.folder / "bench.json"
+    if not source.exists():
+        sys.exit(f"{source} is not there: give the folder that tools/gpu_run.sh bench wrote")
+    benches = json.loads(source.read_text())
+    if not benches:
+        sys.exit(f"{source} holds no benchmark")
+    commits = {bench["commit"] for bench in benches}
+    if len(commits) != 1 or any(commit == "unknown" or commit.endswith("-changed") for commit in commits):
+        sys.exit(f"{source} is of commit {', '.join(sorted(commits))}: a record needs one commit, without changes on top")
+    options.measured.mkdir(parents=True, exist_ok=True)
+    stem = f"{benches[0]['date'][:10]}-{slug(benches[0]['machine'])}"
+    written = [options.measured / f"{stem}-messages.json"]
+    written[0].write_text(json.dumps(benches, indent=1) + "\n")
+    stencil = options.folder / "stencil.json"
+    if stencil.exists():
+        written.append(options.measured / f"{stem}-stencil2d.json")
+        written[1].write_text(stencil.read_text())
+    entries = targets(options.measured)
+    (options.measured / "targets.json").write_text(json.dumps(entries, indent=1) + "\n")
+    rewrite_readme(options.measured, entries)
+    for file in written:
+        print(f"wrote {file.name}")
+    print(f"wrote targets.json: {len(entries)} entries, {sum(one['pass'] is True for one in entries)} reached, "
+          f"{sum(one['pass'] is False for one in entries)} missed")
+
+
+if __name__ == "__main__":
+    main()
