@@ -83,6 +83,24 @@ inline Surroundings surroundings_of(int rank, int ranks, const Settings& setting
   return around;
 }
 
+// Segments of all ranks, made by one process that then forks, or starts threads.
+inline std::vector<Segment> segments_for(int ranks, const Settings& settings) {
+  std::vector<Segment> segments;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Surroundings around = surroundings_of(rank, ranks, settings);
+    auto segment = Segment::create(ShmPath::shape(around), static_cast<std::size_t>(rank), ShmPath::may_sleep(around));
+    EXPECT_TRUE(segment.ok()) << segment.status().text();
+    segments.push_back(std::move(segment).value());
+  }
+  return segments;
+}
+
+inline std::unique_ptr<ShmPath> path_over(const std::vector<Segment>& segments, int rank, const Settings& settings) {
+  std::vector<Segment> shared;
+  for (const Segment& segment : segments) shared.push_back(segment.share());
+  return std::make_unique<ShmPath>(surroundings_of(rank, static_cast<int>(segments.size()), settings), std::move(shared));
+}
+
 // Every rank connected as in a job, each with its own mappings.
 class TestWorld {
  public:

@@ -5,8 +5,9 @@ namespace ist {
 void put_cell(CellQueueShared& queue, const CellTable& table, CellName cell) {
   // Guard CLEAR_NEXT: a cell comes with the link of its last journey.
   table.header(cell).next.store(kNoCell, std::memory_order_relaxed);
-  // One swap decides the order of all writers. Release: whoever swaps after us and writes our `next` does so after the line
-  // above. Acquire: the same seen from us, and our store to `head` below comes after the reader has emptied it.
+  // Guard SWAP: one exchange decides the order of all writers. Release: whoever swaps after us and writes our `next` does so
+  // after the line above. Acquire: the same seen from us, and our store to `head` below comes after the reader has emptied
+  // it.
   const CellName before = queue.tail.exchange(cell, std::memory_order_acq_rel);
   // Release in both: the reader that follows the link sees envelope, length and bytes of the cell.
   if (before == kNoCell)

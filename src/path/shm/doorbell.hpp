@@ -23,7 +23,8 @@ void full_fence();
 
 class Doorbell {
  public:
-  // After publishing: wakes the owner if it sleeps. One fence and one load if it does not.
+  // After publishing (guards PUBLISH_FIRST, RINGER_FENCE): wakes the owner if it sleeps. One fence and one load if it does
+  // not.
   void ring() {
     full_fence();
     if (word_.load(std::memory_order_relaxed) == kAsleep) wake();
@@ -32,13 +33,14 @@ class Doorbell {
   // messages to a sleeper costs one.
   void wake();
 
-  // The sleeper: announce, then look at every source; nothing there, wait; in any case end with retract().
+  // The sleeper (guard SLEEPER_FENCE): announce, then look at every source; nothing there, wait; in any case end with
+  // retract().
   void announce() {
     word_.store(kAsleep, std::memory_order_relaxed);
     full_fence();
   }
-  // Returns when the word is no longer asleep, after `longest`, or early. The kernel compares the word and queues the
-  // sleeper in one step, so that a wake() between announce() and here is not lost.
+  // Returns when the word is no longer asleep, after `longest`, or early. Guard COMPARE: the kernel compares the word and
+  // queues the sleeper in one step, so that a wake() between announce() and here is not lost.
   void wait(std::chrono::microseconds longest);
   void retract() { word_.store(kAwake, std::memory_order_relaxed); }
 

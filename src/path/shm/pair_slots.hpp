@@ -34,8 +34,8 @@ static_assert(PairSlot::kPayload < 256 && std::atomic<std::uint64_t>::is_always_
 
 constexpr std::uint64_t kPairSlots = 64;
 constexpr std::uint64_t kReportEvery = 16;
-// Otherwise the reader could have emptied all slots without having told so, and the writer would wait for ever.
-static_assert(kPairSlots % kReportEvery == 0);
+// Guard REPORT_OFTEN: or the reader could have emptied all slots without having told so, and the writer would wait for ever.
+static_assert(kReportEvery <= kPairSlots);
 
 class PairSlotWriter {
  public:
@@ -96,7 +96,7 @@ class PairSlotReader {
   bool pop() {
     ++position_;
     if (position_ % kReportEvery != 0) return false;
-    // Release keeps our reads of the slots before the count that lets the writer fill them again.
+    // Guard REPORT_LAST: release keeps our reads of the slots before the count that lets the writer fill them again.
     consumed_->store(position_, std::memory_order_release);
     return true;
   }

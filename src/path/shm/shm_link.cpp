@@ -53,6 +53,7 @@ bool ShmLink::post(const Envelope& envelope, std::span<const std::byte> payload)
 }
 
 void ShmLink::post_cell(const Cell& cell, const Envelope& envelope, Bytes length) {
+  // Guard CONTENT_FIRST: the releases in put_cell() keep all of this, and the cell's bytes, before the cell is seen.
   CellHeader& header = ends_.table->header(cell.id);
   header.envelope = envelope;
   header.length = length.value;

@@ -135,6 +135,7 @@ std::optional<Arrival> ShmPath::take_cell() {
 
 void ShmPath::release(const Arrival& arrival) {
   if (!arrival.in_cell) return;
+  // Guard RELEASE_LAST of models/cell_queue.pml: the releases in put_cell() keep our reads of the cell before its return.
   const std::size_t owner = place_of(arrival.cell);
   put_cell(segments_[owner].shared().free_cells, table_, arrival.cell);
   links_[owner]->ring();
@@ -164,6 +165,7 @@ bool ShmPath::sleep(std::chrono::microseconds longest) {
   if (mine_.may_sleep == 0) return false;
   // A slot still shown as the last arrival would count as news; whoever sleeps has no use for it any more.
   drop_held();
+  // Guard ANNOUNCE_FIRST, LOOK_AGAIN.
   mine_.bell.announce();
   if (!news()) mine_.bell.wait(longest);
   mine_.bell.retract();
@@ -171,7 +173,7 @@ bool ShmPath::sleep(std::chrono::microseconds longest) {
 }
 
 void ShmPath::wake() {
-  // Kept until the next sleep(), because the owner may be on its way there.
+  // Guard STICKY of models/doorbell.pml: kept until the next sleep(), because the owner may be on its way there.
   woken_.store(true, std::memory_order_release);
   if (mine_.may_sleep != 0) mine_.bell.ring();
 }

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Explores the Spin models of the lock-free parts exhaustively, as they are and with each guard deleted.
+
+    models/check.py             all models
+    models/check.py slots       one
+
+A model as it is must have no error, in a search that was not cut short. A guard is a place that NO_GUARD_NAME takes
+out; without it the model must have an error, or the guard would guard nothing. Other variants of a model are listed below.
+"""
+import concurrent.futures
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+VARIANTS = {"cell_queue": ["KILL"]}  # further definitions under which the model must be clean
+
+
+def explore(model: pathlib.Path, definition: str) -> tuple[int, int]:
+    """Number of errors found and of states stored; raises if the search was not complete."""
+    with tempfile.TemporaryDirectory(prefix="isthmus-model-") as folder:
+        def call(*command: str) -> str:
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise RuntimeError(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+            return done.stdout
+
+        call("spin", *([f"-D{definition}"] if definition else []), "-a", str(model))
+        # A model with a guard deleted fails early: compiling it costs more than running it.
+        call("gcc", "-O0" if "GUARD" in definition else "-O2", "-w", "-DSAFETY", "-DMEMLIM=2000", "-o", "pan", "pan.c")
+        report = call("./pan", "-m1000000", "-n")
+    errors = int(re.search(r"errors: (\d+)", report).group(1))
+    states = int(re.search(r"(\d+) states, stored", report).group(1))
+    if "max search depth too small" in report or "out of memory" in report or "hash-compact" in report:
+        raise RuntimeError(f"{model.name} {definition}: the search was cut short\n{report}")
+    if errors == 0 and "Search not completed" in report:
+        raise RuntimeError(f"{model.name} {definition}: the search was not completed\n{report}")
+    return errors, states
+
+
+def main(names: list[str]) -> int:
+    if not shutil.which("spin"):
+        print("models: needs spin and gcc: apt-get install spin gcc", file=sys.stderr)
+        return 1
+    models = [HERE / f"{name}.pml" for name in names] or sorted(HERE.glob("*.pml"))
+    work = []  # model, definition, must it be clean
+    for model in models:
+        guards = sorted(set(re.findall(r"NO_GUARD_\w+", model.read_text())))
+        if not guards:
+            print(f"{model.name} has no guard", file=sys.stderr)
+            return 1
+        work += [(model, definition, True) for definition in ["", *VARIANTS.get(model.stem, [])]]
+        work += [(model, guard, False) for guard in guards]
+    wrong = 0
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        results = pool.map(lambda item: explore(item[0], item[1]), work)
+        for (model, definition, clean), (errors, states) in zip(work, results):
+            good = (errors == 0) == clean
+            wrong += not good
+            wanted = "no error" if clean else "an error"
+            print(f"{'ok  ' if good else 'FAIL'} {model.stem:11} {definition or 'as it is':28} {states:9} states, "
+                  f"{'no error' if errors == 0 else 'an error'}{'' if good else ', wanted ' + wanted}", flush=True)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

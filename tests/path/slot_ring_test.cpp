@@ -1,0 +1,112 @@
+// The ring alone: running ahead on both sides, publication in order, full and empty.
+#include "test_world.hpp"
+
+namespace ist::test {
+namespace {
+
+class SlotRing : public ::testing::TestWithParam<std::uint32_t> {
+ protected:
+  SlotRing() : layout_{GetParam(), Bytes{4097}}, memory_(layout_.total().value + 4096) {
+    auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
+    base_ = memory_.data() + (4096 - address % 4096) % 4096;
+    std::memset(base_, 0xee, layout_.total().value);
+  }
+  SlotRingLayout layout_;
+  std::vector<std::byte> memory_;
+  std::byte* base_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Slots, SlotRing, ::testing::Values(1U, 2U, 3U, 8U, 64U));
+
+TEST_P(SlotRing, PlacesDoNotOverlap) {
+  std::map<std::uint64_t, std::uint64_t> places{{0, sizeof(SlotRingShared)}};
+  for (std::uint64_t n = 0; n < layout_.slots; ++n) {
+    places[layout_.header(n).value] = sizeof(SlotHeader);
+    places[layout_.slot(n).value] = layout_.slot_bytes.value;
+    EXPECT_EQ(layout_.slot(n).value % 4096, 0U);
+    EXPECT_EQ(layout_.slot(n), layout_.slot(n + layout_.slots));
+  }
+  EXPECT_EQ(places.size(), 2 * layout_.slots + 1U);
+  std::uint64_t end = 0;
+  for (const auto& [begin, size] : places) {
+    EXPECT_GE(begin, end);
+    end = begin + size;
+  }
+  EXPECT_LE(end, layout_.total().value);
+  EXPECT_EQ(layout_.total().value % 4096, 0U);
+}
+
+TEST_P(SlotRing, WriterRunsAheadAndOnlyPublishedSlotsAreSeen) {
+  SlotRingWriter writer{base_, layout_, nullptr};
+  SlotRingReader reader{base_, layout_, nullptr};
+  std::vector<Slot> started;
+  while (const auto slot = writer.start_next()) started.push_back(*slot);
+  EXPECT_EQ(started.size(), layout_.slots);
+  EXPECT_EQ(writer.pending(), layout_.slots);
+  EXPECT_FALSE(reader.take_next());
+  // The copies finish in reverse order; publication stays in order.
+  std::vector<std::vector<std::byte>> payloads;
+  for (std::size_t i = 0; i < started.size(); ++i) payloads.push_back(random_bytes(layout_.slot_bytes.value - i));
+  for (std::size_t i = started.size(); i-- > 0;) std::memcpy(started[i].data, payloads[i].data(), payloads[i].size());
+  for (std::uint32_t i = 0; i < layout_.slots; ++i) {
+    writer.publish_oldest({i, static_cast<std::uint32_t>(payloads[i].size()), 0});
+    const auto full = reader.take_next();
+    ASSERT_TRUE(full);
+    EXPECT_EQ(full->header.receiver_op, i);
+    EXPECT_TRUE(same({full->data, full->header.bytes}, payloads[i]));
+    EXPECT_FALSE(reader.take_next());
+  }
+  EXPECT_EQ(writer.pending(), 0U);
+}
+
+TEST_P(SlotRing, ReaderRunsAheadAndOnlyReleasedSlotsAreFilledAgain) {
+  SlotRingWriter writer{base_, layout_, nullptr};
+  SlotRingReader reader{base_, layout_, nullptr};
+  while (writer.start_next()) writer.publish_oldest({});
+  std::uint64_t taken = 0;
+  while (reader.take_next()) ++taken;
+  EXPECT_EQ(taken, layout_.slots);
+  EXPECT_EQ(reader.pending(), layout_.slots);
+  EXPECT_FALSE(writer.start_next());
+  for (std::uint64_t i = 0; i < layout_.slots; ++i) {
+    EXPECT_FALSE(writer.start_next());
+    reader.release_oldest();
+    EXPECT_TRUE(writer.start_next());
+  }
+  EXPECT_EQ(reader.pending(), 0U);
+}
+
+TEST_P(SlotRing, BellRingsOncePerPublicationAndOncePerRelease) {
+  int published = 0;
+  int released = 0;
+  SlotRingWriter writer{base_, layout_, [&] { ++published; }};
+  SlotRingReader reader{base_, layout_, [&] { ++released; }};
+  for (int i = 1; i <= 10; ++i) {
+    writer.start_next();
+    EXPECT_EQ(published, i - 1);
+    writer.publish_oldest({});
+    EXPECT_EQ(published, i);
+    reader.take_next();
+    EXPECT_EQ(released, i - 1);
+    reader.release_oldest();
+    EXPECT_EQ(released, i);
+  }
+}
+
+TEST_P(SlotRing, NewsIsWhatWasRefusedAndCouldBeHadNow) {
+  SlotRingWriter writer{base_, layout_, nullptr};
+  SlotRingReader reader{base_, layout_, nullptr};
+  EXPECT_FALSE(writer.news());
+  EXPECT_FALSE(reader.take_next());
+  EXPECT_FALSE(reader.news());
+  while (writer.start_next()) writer.publish_oldest({});
+  EXPECT_FALSE(writer.news());
+  EXPECT_TRUE(reader.news());
+  EXPECT_FALSE(reader.news());  // told once
+  while (reader.take_next()) reader.release_oldest();
+  EXPECT_TRUE(writer.news());
+  EXPECT_FALSE(writer.news());
+}
+
+}  // namespace
+}  // namespace ist::test

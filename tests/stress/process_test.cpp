@@ -1,0 +1,254 @@
+// The shared-memory path between real processes, under load and under kill -9.
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <cstdio>
+#include <functional>
+
+#include "../path/test_world.hpp"
+#include "traffic.hpp"
+
+namespace ist::test {
+namespace {
+
+std::uint64_t fresh_seed() {
+  const std::uint64_t seed = std::random_device{}();
+  ::testing::Test::RecordProperty("seed", std::to_string(seed));
+  return seed;
+}
+
+// A child that runs `work` and ends with 0 if it has nothing to complain about. It dies with its parent.
+pid_t start(const std::function<std::string()>& work) {
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(2);
+  const std::string wrong = work();
+  if (!wrong.empty()) std::fprintf(stderr, "child: %s\n", wrong.c_str());
+  ::_exit(wrong.empty() ? 0 : 1);
+}
+
+int status_of(pid_t pid) {
+  int status = 0;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  return status;
+}
+
+void expect_success(const std::vector<pid_t>& children) {
+  for (pid_t child : children) EXPECT_EQ(status_of(child), 0);
+}
+
+void four_to_one(const std::string& wait, std::uint64_t messages) {
+  Settings settings;
+  settings.wait = wait;
+  settings.cells = 16;
+  settings.eager_limit = Bytes{3000};
+  const std::uint64_t seed = fresh_seed();
+  const auto segments = segments_for(5, settings);
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < 4; ++rank)
+    children.push_back(start([&] {
+      const auto path = path_over(segments, rank, settings);
+      return send_all(*path, rank, 4, seed, messages / 4);
+    }));
+  const auto path = path_over(segments, 4, settings);
+  Checker checker{seed, 4, settings.eager_limit.value};
+  EXPECT_EQ(receive_all(*path, checker, messages / 4 * 4), "");
+  EXPECT_EQ(checker.received(), messages / 4 * 4);
+  expect_success(children);
+}
+
+TEST(QueueStress, MillionMessagesFromFourProcessesArriveWholeAndInOrder) { four_to_one("sleep", scaled(1000000)); }
+TEST(QueueStress, FourYieldingProcessesArriveWholeAndInOrder) { four_to_one("spin", scaled(100000)); }
+
+// Everybody sends to everybody: the sleeper waits for arrivals, for room and for cells at once.
+TEST(SleepStress, ThreeTimesMoreProcessesThanProcessorsLoseNoWakeUp) {
+  const int ranks = std::min(3 * static_cast<int>(std::max(std::thread::hardware_concurrency(), 1U)), 12);
+  Settings settings;
+  settings.wait = "sleep";
+  settings.cells = 4;  // the least: senders often wait for cells
+  settings.eager_limit = Bytes{600};
+  const std::uint64_t seed = fresh_seed();
+  const std::uint64_t each = scaled(60000) / static_cast<std::uint64_t>(ranks * ranks);
+  const auto segments = segments_for(ranks, settings);
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < ranks; ++rank)
+    children.push_back(start([&]() -> std::string {
+      const auto path = path_over(segments, rank, settings);
+      Checker checker{seed, ranks, settings.eager_limit.value};
+      std::vector<std::uint64_t> sent(static_cast<std::size_t>(ranks));
+      const std::uint64_t total = each * static_cast<std::uint64_t>(ranks - 1);
+      std::uint64_t sent_total = 0;
+      while (sent_total < total || checker.received() < total) {
+        bool moved = false;
+        for (int to = 0; to < ranks; ++to) {
+          auto& number = sent[static_cast<std::size_t>(to)];
+          if (to == rank || number == each) continue;
+          Link& link = *path->link(Rank{to});
+          if (!try_send(link, Message{seed, rank, number, link.cell_limit.value}, static_cast<std::uint32_t>(number)))
+            continue;
+          ++number;
+          ++sent_total;
+          moved = true;
+        }
+        while (const auto arrival = path->next()) {
+          if (std::string wrong = checker.check(*arrival); !wrong.empty()) return wrong;
+          path->release(*arrival);
+          moved = true;
+        }
+        if (moved) continue;
+        if (std::string wrong = give_way(*path); !wrong.empty()) return "rank " + std::to_string(rank) + " " + wrong;
+      }
+      return {};
+    }));
+  expect_success(children);
+}
+
+// One token goes round: every hop is a sleep and a wake-up.
+TEST(SleepStress, TokenGoesRoundThroughSleepers) {
+  const int ranks = 6;
+  const std::uint32_t laps = static_cast<std::uint32_t>(scaled(2000));
+  Settings settings;
+  settings.wait = "sleep";
+  const auto segments = segments_for(ranks, settings);
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < ranks; ++rank)
+    children.push_back(start([&]() -> std::string {
+      const auto path = path_over(segments, rank, settings);
+      Link& link = *path->link(Rank{(rank + 1) % ranks});
+      if (rank == 0) link.post(numbered(0), {});
+      for (std::uint32_t lap = 0; lap < laps; ++lap) {
+        auto token = path->next();
+        for (; !token; token = path->next())
+          if (std::string wrong = give_way(*path); !wrong.empty()) return wrong;
+        if (token->envelope.sequence != lap) return "lap " + std::to_string(token->envelope.sequence);
+        const bool last = rank == 0 && lap + 1 == laps;
+        if (!last && !link.post(numbered(rank == 0 ? lap + 1 : lap), {})) return "no room for the token";
+      }
+      return {};
+    }));
+  expect_success(children);
+}
+
+// Slots are started, published, taken and released in bursts of random length on both sides.
+void run_ring(std::byte* memory, SlotRingLayout layout, std::uint64_t seed, std::uint64_t count, bool writer) {
+  std::mt19937_64 generator{seed + (writer ? 1 : 0)};
+  std::deque<std::pair<Slot, std::uint64_t>> started;
+  SlotRingWriter out{memory, layout, nullptr};
+  for (std::uint64_t next = 0, published = 0; published < count;) {
+    for (auto burst = generator() % (layout.slots + 2); burst > 0 && next < count; --burst) {
+      const auto slot = out.start_next();
+      if (!slot) break;
+      started.emplace_back(*slot, next++);
+    }
+    // Filled in any order, as copies finish, but published from the oldest on.
+    if (started.size() > 1 && generator() % 2 == 0)
+      std::memset(started.back().first.data, static_cast<int>(generator() & 255), layout.slot_bytes.value);
+    for (auto burst = generator() % (started.size() + 1); burst > 0; --burst) {
+      const auto [slot, number] = started.front();
+      started.pop_front();
+      const Message message{seed, 0, number, layout.slot_bytes.value};
+      message.fill(slot.data);
+      out.publish_oldest({static_cast<std::uint32_t>(number), static_cast<std::uint32_t>(message.length), number * 3});
+      ++published;
+    }
+    if (started.empty()) ::sched_yield();
+  }
+}
+
+std::string read_ring(std::byte* memory, SlotRingLayout layout, std::uint64_t seed, std::uint64_t count) {
+  std::mt19937_64 generator{seed};
+  std::deque<FullSlot> taken;
+  SlotRingReader in{memory, layout, nullptr};
+  for (std::uint64_t released = 0; released < count;) {
+    for (auto burst = generator() % (layout.slots + 2); burst > 0; --burst) {
+      const auto full = in.take_next();
+      if (!full) break;
+      taken.push_back(*full);
+    }
+    for (auto burst = generator() % (taken.size() + 1); burst > 0; --burst) {
+      const FullSlot full = taken.front();
+      taken.pop_front();
+      const Message message{seed, 0, released, layout.slot_bytes.value};
+      if (full.header.receiver_op != released || full.header.offset != released * 3)
+        return "slot " + std::to_string(released) + ": got " + std::to_string(full.header.receiver_op);
+      if (!message.matches({full.data, full.header.bytes})) return "slot " + std::to_string(released) + ": bytes differ";
+      in.release_oldest();
+      ++released;
+    }
+    if (taken.empty()) ::sched_yield();
+  }
+  return {};
+}
+
+TEST(RingStress, RandomSlotsInFlightBetweenProcessesArriveWholeAndInOrder) {
+  for (std::uint32_t slots : {2U, 3U, 8U}) {
+    const SlotRingLayout layout{slots, Bytes{2500}};
+    const std::uint64_t seed = fresh_seed();
+    const std::uint64_t count = scaled(30000);
+    auto memory = SharedMemory::create("isthmus-test-ring", layout.total());
+    ASSERT_TRUE(memory.ok());
+    SlotRingWriter format{memory->data(), layout, nullptr};  // before the reader looks
+    const pid_t child = start([&]() -> std::string {
+      run_ring(memory->data(), layout, seed, count, true);
+      return {};
+    });
+    EXPECT_EQ(read_ring(memory->data(), layout, seed, count), "") << slots << " slots";
+    EXPECT_EQ(status_of(child), 0);
+  }
+}
+
+// One sender is killed somewhere in the middle. The reader keeps reading, and gets all that the other sent through slots;
+// the queue of cells may have a gap, which the reader must survive without waiting at it.
+TEST(KillStress, SenderKilledInTheMiddleLeavesTheReaderAlive) {
+  Settings settings;
+  settings.wait = "sleep";
+  settings.cells = 8;
+  settings.eager_limit = Bytes{500};
+  std::mt19937 generator{std::random_device{}()};
+  for (int round = 0; round < 25; ++round) {
+    const auto segments = segments_for(3, settings);
+    const auto path = path_over(segments, 2, settings);
+    const pid_t victim = start([&] { return send_all(*path_over(segments, 0, settings), 0, 2, 1, ~std::uint64_t{0}); });
+    const pid_t survivor = start([&]() -> std::string {
+      const auto mine = path_over(segments, 1, settings);
+      for (std::uint32_t i = 0; i < 5000; ++i)
+        while (!mine->link(Rank{2})->post(numbered(i), random_bytes(i % 217)))
+          if (std::string wrong = give_way(*mine); !wrong.empty()) return wrong;
+      return {};
+    });
+    const auto kill_at = std::chrono::steady_clock::now() + std::chrono::microseconds(generator() % 20000);
+    bool killed = false;
+    Checker checker{1, 1, settings.eager_limit.value};
+    for (std::uint32_t received = 0; received < 5000 || !killed;) {
+      if (!killed && std::chrono::steady_clock::now() > kill_at) {
+        ::kill(victim, SIGKILL);
+        killed = true;
+      }
+      const auto arrival = path->next();
+      if (!arrival) {
+        path->sleep(std::chrono::microseconds(200));
+        continue;
+      }
+      if (arrival->source == Rank{0}) {
+        ASSERT_EQ(checker.check(*arrival), "");
+      } else {
+        ASSERT_TRUE(same(arrival->envelope, numbered(received++)));
+      }
+      path->release(*arrival);
+    }
+    EXPECT_EQ(status_of(survivor), 0);
+    EXPECT_TRUE(WIFSIGNALED(status_of(victim)));
+    // What the victim had finished is still there, whole; then there is nothing, again and again.
+    while (const auto arrival = path->next()) {
+      ASSERT_EQ(checker.check(*arrival), "");
+      path->release(*arrival);
+    }
+    for (int i = 0; i < 100; ++i) EXPECT_FALSE(path->next());
+  }
+}
+
+}  // namespace
+}  // namespace ist::test
