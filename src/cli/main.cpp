@@ -22,10 +22,12 @@ std::string program_name(const CLI::App& app) {
 
 // CLI11 would only say that a subcommand is required.
 void must_be_a_command(const CLI::App& app, const std::string& word) {
-  if (word.empty() || word.front() == '-' || app.get_subcommand_no_throw(word)) return;
+  if (word.empty() || word.front() == '-') return;
   std::string known;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->check_name(word)) return;
     known += (known.empty() ? "" : ", ") + command->get_name();
+  }
   throw ist::cli::Failure(kUsedWrongly, "unknown command \"" + word + "\": expected one of " + known);
 }
 
