@@ -50,8 +50,10 @@ class Kinds {
   void mark_used(KindId id) const { used_.fetch_or(1U << static_cast<unsigned>(id), std::memory_order_relaxed); }
   bool used(KindId id) const { return (used_.load(std::memory_order_relaxed) >> static_cast<unsigned>(id) & 1U) != 0; }
 
- private:
+  // What load() does with each kind of its list; tests add kinds of invented machines.
   void add(std::string_view name, Result<std::unique_ptr<MemoryKind>> made);
+
+ private:
   Status absent(std::uint32_t kind) const;
   Result<Piece> resolve_auto(const ist_buffer& buffer, Bytes size) const;
 

@@ -81,22 +81,28 @@ Status Transfer::start() {
     to_ready_ = std::move(to_ready).value();
   }
   copier_ = kinds_->copier(to_, from_);
-  state_ = copier_ ? State::direct : State::staged;
-  if (copier_) return {};
+  if (copier_) {
+    state_ = State::direct;
+    return {};
+  }
   if (!kinds_->find(to_.kind) || !kinds_->find(from_.kind))
     return {IST_ERR_KIND, "a copy from kind " + std::to_string(static_cast<int>(from_.kind)) + " to kind " +
                               std::to_string(static_cast<int>(to_.kind)) + " was asked for, and one of them is not loaded"};
   staging_.reset(new Staging{pool_, {}, smaller(smaller(kChunk, to_.size), pool_->limit()), Offset{}, Bytes{}});
+  state_ = State::staged;
   return {};
 }
 
-// A copy takes one ticket to come after. Where both sides have pending work, or the work is of another kind than the copier,
-// the rest is waited for by asking.
+// A copy takes one ticket to come after, and between devices that is the source's: the device itself waits, and nobody has
+// to ask. The rest is waited for by asking: the destination's where both have pending work; work of another kind than the
+// copier; and all of it where one side is host memory, since a driver may hold the thread that starts a copy of pageable
+// memory until everything before that copy is over.
 Result<bool> Transfer::step_direct() {
   if (!copying_) {
+    const bool with_host = to_.kind == KindId::host || from_.kind == KindId::host;
     for (Ticket* ready : {&to_ready_, &from_ready_}) {
-      const bool chained = ready->kind() == copier_ && (ready == &from_ready_ || from_ready_.empty());
-      if (chained) continue;
+      const bool only = ready == &from_ready_ || from_ready_.empty();
+      if (only && !with_host && ready->kind() == copier_) continue;
       auto done = over(*ready);
       if (!done.ok() || !*done) return done;
     }
@@ -137,6 +143,9 @@ Result<bool> Transfer::fill(int index) {
   Staging::Stage& stage = staging.stages[static_cast<std::size_t>(index)];
   const Bytes left = from_.size - Bytes{staging.next.value};
   if (left.value == 0) return false;
+  // One chunk comes in at a time: two at once would share the way in, arrive together, and leave the way out idle meanwhile.
+  for (const Staging::Stage& each : staging.stages)
+    if (each.state == Staging::Stage::State::filling) return false;
   if (stage.block.empty()) {
     auto block = pool_->take(staging.chunk);
     if (!block.ok() && PinnedPool::rounded(staging.chunk) > pool_->limit()) return block.status();

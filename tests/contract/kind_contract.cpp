@@ -59,7 +59,10 @@ TEST_P(KindContract, a_buffer_of_it_resolves_to_its_kind_and_device) {
 
 TEST_P(KindContract, its_addresses_are_recognised_from_the_first_byte_to_the_last) {
   const Memory memory{GetParam(), 4096};
-  if (!kind().recognise(memory.piece().address())) GTEST_SKIP() << kind().name() << " buffers have no addresses";
+  if (GetParam().kind == KindId::opencl) {
+    EXPECT_FALSE(kind().recognise(memory.piece().address()).has_value()) << "an OpenCL buffer has no address";
+    return;
+  }
   for (const std::uint64_t offset : {0, 1, 2048, 4095}) {
     const Recognised found = kinds().recognise(memory.part(offset, 1).address());
     EXPECT_EQ(found.kind, GetParam().kind) << "at " << offset;
@@ -71,7 +74,7 @@ TEST_P(KindContract, its_addresses_are_recognised_from_the_first_byte_to_the_las
 }
 
 TEST_P(KindContract, host_memory_is_not_taken_for_its_own) {
-  if (GetParam().kind == KindId::host) GTEST_SKIP() << "this is host memory";
+  if (GetParam().kind == KindId::host) return;
   const Data bytes(4096);
   int local = 0;
   EXPECT_FALSE(kind().recognise(bytes.data()).has_value());
@@ -142,7 +145,11 @@ TEST_P(KindContract, finished_is_true_once_and_leaves_an_empty_ticket) {
   const Memory memory{GetParam(), 1 << 20};
   const Data bytes = random_bytes(1 << 20);
   Ticket ticket = must(kind().copy(memory.piece(), host_piece(bytes.data(), Bytes{1 << 20}), Ticket{}));
-  if (ticket.empty()) GTEST_SKIP() << kind().name() << " finishes its copies before it returns";
+  if (GetParam().kind == KindId::host) {
+    EXPECT_TRUE(ticket.empty()) << "host copies are done when they return";
+    return;
+  }
+  ASSERT_FALSE(ticket.empty());
   const std::uint64_t id = ticket.id();
   wait(ticket);
   EXPECT_TRUE(ticket.empty());

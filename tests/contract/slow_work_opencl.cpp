@@ -36,6 +36,7 @@ class OpenclSlowWork final : public SlowWork {
     const Program& program = program_for(context_of(to), device_of(to));
     const std::size_t one = 1;
     cl_event slow = nullptr;
+    if (last_) api_.clReleaseEvent(last_);
     {
       const std::lock_guard lock(mutex_);
       must(opencl_status(api_.clSetKernelArg(program.kernel, 0, sizeof(cl_mem), &program.cell), "clSetKernelArg"));
@@ -44,13 +45,20 @@ class OpenclSlowWork final : public SlowWork {
                          "clEnqueueNDRangeKernel"));
     }
     must(opencl_status(api_.clEnqueueCopyBuffer(queue, memory_of(from), memory_of(to), from.offset.value, to.offset.value,
-                                                to.size.value, 1, &slow, nullptr),
+                                                to.size.value, 1, &slow, &last_),
                        "clEnqueueCopyBuffer"));
     api_.clReleaseEvent(slow);
+    api_.clFlush(queue);
   }
 
   void finish(std::uint64_t queue) override {
     must(opencl_status(api_.clFinish(reinterpret_cast<cl_command_queue>(queue)), "clFinish"));
+  }
+  bool pending() override {
+    cl_int status = CL_COMPLETE;
+    must(opencl_status(api_.clGetEventInfo(last_, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr),
+                       "event"));
+    return status > CL_COMPLETE;
   }
   bool has_out_of_order() const override { return true; }
 
@@ -92,6 +100,7 @@ class OpenclSlowWork final : public SlowWork {
   const OpenclApi& api_;
   std::mutex mutex_;
   std::map<cl_context, Program> programs_;
+  cl_event last_ = nullptr;
 };
 
 }  // namespace
