@@ -24,7 +24,7 @@ double slot(const MessageShape& message, const MachineProfile& machine) {
 }
 
 double cell(const MessageShape& message, const MachineProfile& machine) {
-  if (!message.ready || message.bytes > message.cell_limit) return kImpossible;
+  if (message.bytes > message.cell_limit) return kImpossible;
   return machine.cell_alpha + 2 * copy_once(message, machine);
 }
 

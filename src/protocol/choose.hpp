@@ -26,7 +26,6 @@ struct MachineProfile {
 struct MessageShape {
   Bytes bytes;
   KindId kind = KindId::host;  // of the sender's buffer
-  bool ready = true;           // no work pending on the sender's buffer
   bool same_process = false;
   Bytes slot_limit;
   Bytes cell_limit;
@@ -39,8 +38,7 @@ double ring(const MessageShape& message, const MachineProfile& machine);
 double direct(const MessageShape& message, const MachineProfile& machine);
 }  // namespace price
 
-// IST_CARRIER_SLOT, _CELL, _RING or _DIRECT; the last two are announced first. A message whose buffer is not ready is
-// announced whatever its size: its envelope keeps its place in the order, and no cell waits for a user's kernel.
+// IST_CARRIER_SLOT, _CELL, _RING or _DIRECT; the last two are announced first.
 ist_carrier choose(const MessageShape& message, const MachineProfile& machine);
 
 }  // namespace ist

@@ -9,10 +9,10 @@ Result<bool> is_finished(Ticket& ticket) {
   return ticket.kind()->finished(ticket);
 }
 
-Result<std::optional<CellSend>> CellSend::start(const Kinds& kinds, Link& link, const Piece& piece) {
+Result<std::optional<CellSend>> CellSend::start(const Kinds& kinds, Link& link, const Piece& piece, const Ticket& ready) {
   const auto cell = link.take_cell();
   if (!cell) return std::optional<CellSend>{};
-  auto ticket = kinds.copier(KindId::host, piece.kind)->copy(host_piece(cell->data, piece.size), piece, Ticket{});
+  auto ticket = kinds.copier(KindId::host, piece.kind)->copy(host_piece(cell->data, piece.size), piece, ready);
   if (!ticket.ok()) {
     link.return_cell(*cell);
     return ticket.status();
@@ -28,6 +28,13 @@ Result<bool> CellSend::step(const Envelope& envelope) {
   }
   if (*finished) link_->post_cell(cell_, envelope, length_);
   return *finished;
+}
+
+bool CellSend::step_unused() {
+  const auto finished = is_finished(ticket_);
+  if (finished.ok() && !*finished) return false;
+  link_->return_cell(cell_);
+  return true;
 }
 
 Result<CellReceive> CellReceive::start(const Kinds& kinds, Path& path, const Arrival& arrival, const Piece& to) {

@@ -15,10 +15,13 @@ namespace ist {
 
 class CellSend {
  public:
-  // Takes a cell and starts the copy into it; none if no cell is free now. piece.size is at most link.cell_limit.
-  static Result<std::optional<CellSend>> start(const Kinds& kinds, Link& link, const Piece& piece);
+  // Takes a cell and starts the copy into it, which begins once `ready` has finished; none if no cell is free now.
+  // piece.size is at most link.cell_limit.
+  static Result<std::optional<CellSend>> start(const Kinds& kinds, Link& link, const Piece& piece, const Ticket& ready);
   // True when the bytes have arrived in the cell and the envelope is on its way.
   Result<bool> step(const Envelope& envelope);
+  // The message goes another way: true when the copy has ended and the cell is given back.
+  bool step_unused();
 
  private:
   CellSend(Link& link, Cell cell, Bytes length, Ticket ticket)

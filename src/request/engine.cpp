@@ -84,6 +84,7 @@ bool Engine::progress() {
     for (PeerState& to : peers_) moved |= drain_outbox(to);
   }
   if (!active_.empty()) moved |= step_active();
+  if (!unused_cells_.empty()) std::erase_if(unused_cells_, [](CellSend& cell) { return cell.step_unused(); });
   if (streams_busy_) moved |= step_streams();
   return moved;
 }
@@ -208,6 +209,7 @@ void Engine::abandon_all(const Status& why) {
     });
   };
   while (copying()) step_active();
+  while (!unused_cells_.empty()) std::erase_if(unused_cells_, [](CellSend& cell) { return cell.step_unused(); });
 }
 
 }  // namespace ist

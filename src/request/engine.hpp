@@ -81,7 +81,7 @@ class Engine {
   void abandon_all(const Status& why);
 
   // A driver or a full peer must be polled: a wait must not sleep.
-  bool must_poll() const { return !active_.empty() || posting_ > 0 || streams_busy_; }
+  bool must_poll() const { return !active_.empty() || !unused_cells_.empty() || posting_ > 0 || streams_busy_; }
   Path* sleeping_path() const { return sleeping_path_; }
   std::atomic<int>& sleepers() { return sleepers_; }
 
@@ -112,6 +112,7 @@ class Engine {
   void on_clear(const Arrival& arrival);
   void start_stream(Operation& operation, std::uint32_t index);
   bool step_send(Operation& operation, std::uint32_t index);
+  bool announce_instead(Operation& operation, state::FillingCell& filling);
 
   // engine_receive.cpp
   void on_arrival(Path& path, const Arrival& arrival);
@@ -142,6 +143,7 @@ class Engine {
   ArrivalOrder order_;
   std::vector<PeerState> peers_;
   std::vector<std::uint32_t> active_;
+  std::vector<CellSend> unused_cells_;  // their copies still run
   std::vector<Finished> ended_;
   std::size_t posting_ = 0;  // envelopes in outboxes
   std::uint32_t board_seen_ = 0;

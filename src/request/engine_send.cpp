@@ -1,10 +1,19 @@
 // The sending half of the engine: choose a carrier, find room, answer clearances.
+#include <chrono>
 #include <span>
 #include <utility>
 
 #include "request/engine.hpp"
 
 namespace ist {
+namespace {
+
+// A pack kernel, the usual work pending on a buffer that is sent, is over within this time on any device; a message whose
+// buffer takes longer lets the later ones of its pair go ahead. Announcing at once would cost every such message the
+// handshake, 2 to 5 us between GPUs and two changes of process where ranks share processors.
+constexpr std::chrono::microseconds kPatienceWithKernels{1000};
+
+}  // namespace
 
 Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32_t tag, std::uint32_t context, bool* done) {
   IST_TRY(check_peer(dest));
@@ -16,8 +25,8 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
     if (!asked.ok()) return asked.status();
     ready = std::move(*asked);
   }
-  const ist_carrier carrier = choose(
-      {piece.size, piece.kind, ready.empty(), to.link->same_process(), to.link->slot_limit, to.link->cell_limit}, profile_);
+  const ist_carrier carrier =
+      choose({piece.size, piece.kind, to.link->same_process(), to.link->slot_limit, to.link->cell_limit}, profile_);
   Envelope envelope;
   envelope.sequence = to.next_sequence++;
   envelope.context = context;
@@ -39,6 +48,7 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
     envelope.sender_op = id.wire();
   }
   operation.sends = true;
+  operation.wire = id.wire();
   operation.peer = dest;
   operation.piece = piece;
   operation.ready = std::move(ready);
@@ -65,13 +75,15 @@ bool Engine::try_send(Operation& operation, std::uint32_t index) {
     finish(operation, index, {});
     return true;
   }
-  auto cell = CellSend::start(parts_.kinds, link, operation.piece);
+  auto cell = CellSend::start(parts_.kinds, link, operation.piece, operation.ready);
   if (!cell.ok()) {
     fail_send(operation, index, cell.status());
     return true;
   }
   if (!cell->has_value()) return false;
-  operation.state = state::FillingCell{std::move(**cell)};
+  state::FillingCell filling{std::move(**cell), {}};
+  if (!operation.ready.empty()) filling.overdue = std::chrono::steady_clock::now() + kPatienceWithKernels;
+  operation.state = std::move(filling);
   if (!step_send(operation, index) || !complete(operation)) activate(operation, index);
   return true;
 }
@@ -146,6 +158,20 @@ void Engine::start_stream(Operation& operation, std::uint32_t index) {
   streams_busy_ = true;
 }
 
+// The user's kernel takes its time: the envelope takes its place in the order without the bytes, so that no later message of
+// the pair waits for the kernel. The cell is given back when the copy that waits in the device's queue is over.
+bool Engine::announce_instead(Operation& operation, state::FillingCell& filling) {
+  Envelope announcement = operation.envelope;
+  announcement.type = EnvelopeType::announce;
+  announcement.sender_op = operation.wire;
+  if (!peer(operation.peer).link->post(announcement, {})) return false;
+  operation.envelope = announcement;
+  operation.outcome.carrier = peer(operation.peer).link->same_process() ? IST_CARRIER_DIRECT : IST_CARRIER_RING;
+  unused_cells_.push_back(std::move(filling.cell));
+  operation.state = state::Announced{};
+  return true;
+}
+
 // True if the operation moved on.
 bool Engine::step_send(Operation& operation, std::uint32_t index) {
   if (auto* filling = std::get_if<state::FillingCell>(&operation.state)) {
@@ -154,6 +180,8 @@ bool Engine::step_send(Operation& operation, std::uint32_t index) {
       fail_send(operation, index, posted.status());
     } else if (*posted) {
       finish(operation, index, {});
+    } else if (filling->overdue && std::chrono::steady_clock::now() > *filling->overdue) {
+      return announce_instead(operation, *filling);
     }
     return complete(operation);
   }

@@ -39,10 +39,11 @@ struct Outcome {
 };
 
 namespace state {
-struct Queued {};  // send: waits for room in the slots, or for a free cell
-struct FillingCell {
+struct Queued {};     // send: waits for room in the slots, or for a free cell
+struct FillingCell {  // send: a device copies into the cell, once the buffer is ready
   CellSend cell;
-};                    // send: a device copies into the cell
+  std::optional<std::chrono::steady_clock::time_point> overdue;  // from then on it is announced instead
+};
 struct Announced {};  // send: the receiver has not cleared it yet
 struct Cleared {      // send: cleared, but the buffer has pending work
   std::uint32_t receiver_op;
@@ -71,6 +72,7 @@ struct Operation {
   using State = std::variant<state::Queued, state::FillingCell, state::Announced, state::Cleared, state::Streaming,
                              state::Posted, state::EmptyingCell, state::Delivering, state::Readying, state::Done>;
   std::uint64_t generation = 0;
+  std::uint32_t wire = 0;  // its id, as it travels
   bool used = false;
   bool sends = false;
   bool active = false;    // in the engine's list of operations that are stepped

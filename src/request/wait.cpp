@@ -12,9 +12,12 @@ namespace {
 // may need this very processor.
 constexpr int kLooksAlone = 10000;
 constexpr int kLooksShared = 20;
-constexpr int kYields = 100;
+constexpr int kYields = 0;
 // A lost wake-up cannot happen by protocol; the limit only bounds what a defect or a stopped process would cost.
 constexpr std::chrono::microseconds kLongestSleep{10000};
+// A device does not ring the doorbell; while it works, somebody has to look, but not all the time: the processor may be
+// the device.
+constexpr std::chrono::microseconds kLongestNap{50};
 
 void relax() {
 #if defined(__x86_64__)
@@ -35,12 +38,12 @@ void Patience::after_look(bool moved, bool must_poll) {
   const bool sleeps = engine_.parts().sleeps;
   const int looks = sleeps ? kLooksShared : kLooksAlone;
   if (fruitless_ <= looks) return relax();
-  if (!sleeps || must_poll || fruitless_ <= looks + kYields || engine_.sleeping_path() == nullptr) {
+  if (!sleeps || fruitless_ <= looks + kYields || engine_.sleeping_path() == nullptr) {
     std::this_thread::yield();
     return;
   }
   engine_.sleepers().fetch_add(1, std::memory_order_relaxed);
-  engine_.sleeping_path()->sleep(kLongestSleep);
+  engine_.sleeping_path()->sleep(must_poll ? kLongestNap : kLongestSleep);
   engine_.sleepers().fetch_sub(1, std::memory_order_relaxed);
 }
 
