@@ -152,7 +152,7 @@ TEST_F(CudaContextTest, the_kind_holds_one_primary_context_per_used_device_and_g
   use_everything(last);
   for (int device = 0; device < last; ++device) EXPECT_FALSE(active(device)) << "device " << device << " was not used";
   EXPECT_TRUE(active(last));
-  if (is_fake()) EXPECT_EQ(fake_count("contexts"), 1);
+  EXPECT_TRUE(!is_fake() || fake_count("contexts") == 1);
   kind.reset();
   EXPECT_FALSE(active(last));
   if (is_fake()) {

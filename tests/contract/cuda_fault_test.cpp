@@ -109,10 +109,10 @@ TEST_F(CudaFault, a_device_that_is_not_there_is_an_error_with_their_number) {
 
 TEST_F(CudaFault, an_error_the_driver_has_no_name_for_is_still_reported) {
   NEEDS_FAKE("invent errors");
-  fake_fail("cuMemAlloc_v2", 0, static_cast<CUresult>(12345));
+  fake_fail("cuMemAlloc_v2", 0, static_cast<CUresult>(1001));
   const Result<Piece> piece = kind->allocate(0, Bytes{16});
   ASSERT_FALSE(piece.ok());
-  EXPECT_NE(piece.status().text().find("unknown CUDA error 12345"), std::string::npos) << piece.status().text();
+  EXPECT_NE(piece.status().text().find("unknown CUDA error 1001"), std::string::npos) << piece.status().text();
 }
 
 TEST_F(CudaFault, a_kernel_that_crashes_comes_out_of_every_ticket_and_hangs_nobody) {

@@ -41,6 +41,7 @@ void CudaTest::TearDown() {
     api.cuStreamDestroy_v2(stream);
   }
   kind.reset();
+  while (!contexts_.empty()) destroy_context(contexts_.back());
   for (const int device : retained_) api.cuDevicePrimaryCtxRelease_v2(device);
 }
 
@@ -57,10 +58,12 @@ CUcontext CudaTest::make_context() {
   must(api, driver_call<Create>("cuCtxCreate_v2")(&context, 0, 0), "cuCtxCreate");
   CUcontext popped = nullptr;
   must(api, api.cuCtxPopCurrent_v2(&popped), "cuCtxPopCurrent");
+  contexts_.push_back(context);
   return context;
 }
 
 void CudaTest::destroy_context(CUcontext context) {
+  std::erase(contexts_, context);
   must(api, driver_call<CUresult (*)(CUcontext)>("cuCtxDestroy_v2")(context), "cuCtxDestroy");
 }
 

@@ -60,7 +60,7 @@ class CudaTest : public testing::Test {
 
   // The user's own hold on the primary context.
   CUcontext primary(int device = 0);
-  // A context of the user's own on device 0, not left current.
+  // A context of the user's own on device 0, not left current; destroyed at the end if the test does not.
   CUcontext make_context();
   void destroy_context(CUcontext context);
   CUstream make_stream(CUcontext context, unsigned flags = CU_STREAM_NON_BLOCKING);
@@ -78,6 +78,7 @@ class CudaTest : public testing::Test {
  private:
   std::vector<int> retained_;
   std::vector<CUstream> streams_;
+  std::vector<CUcontext> contexts_;
 };
 
 // Waits, gives the status.
@@ -87,5 +88,5 @@ Status finish(Ticket& ticket);
 
 #define NEEDS_FAKE(what)                                                                      \
   if (!ist::test::is_fake()) {                                                                \
-    GTEST_SKIP() << "SKIPPED: this driver is a real one, and only the fake driver can " what; \
+    GTEST_SKIP() << "SKIPPED: this is not the fake driver, and only the fake driver can " what; \
   }

@@ -73,6 +73,9 @@ Status CudaKind::release(const Piece& piece) {
 
 Result<CudaContext*> CudaKind::context_of(const Piece& piece) {
   const PointerFacts facts = ask_driver(api_, piece.object + piece.offset.value);
+  if (facts.result != CUDA_SUCCESS) {
+    return cuda_error(api_, facts.result, "cuPointerGetAttributes of " + describe_piece(piece));
+  }
   if (!facts.known || facts.on_host) {
     return Status{IST_ERR_DEVICE, "cuPointerGetAttributes of " + describe_piece(piece) +
                                       ": not device memory (any more); was it released too early?"};

@@ -4,6 +4,14 @@
 
 namespace ist {
 
+CudaPins::~CudaPins() {
+  for (const auto& [address, pinned] : pinned_) {
+    if (!pinned.locked) continue;
+    const DriverScope scope(api_, context_->handle);
+    api_.cuMemHostUnregister(address);
+  }
+}
+
 Status CudaPins::lock_pages(void* address, Pinned& pinned) {
   const DriverScope scope(api_, context_->handle);
   IST_TRY(scope.status());
@@ -45,6 +53,12 @@ void CudaPins::unpin(void* address) {
 }
 
 void CudaPins::start(CudaContext& context) {
+  if (!context.primary) {
+    // Comes back here if it is new.
+    const Result<CudaContext*> primary = contexts_.primary(context.device);
+    if (!primary.ok()) log::warning("memory is not page-locked, copies will be slower: " + primary.status().text());
+    return;
+  }
   const std::lock_guard lock(mutex_);
   if (context_ != nullptr) return;
   context_ = &context;

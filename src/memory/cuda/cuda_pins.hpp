@@ -2,7 +2,7 @@
 //
 // Who calls this : the pinned pool and the paths, through CudaKind.
 // Threads        : any.
-// Ownership      : of the locks only; a lock still held when the kind ends goes with its context.
+// Ownership      : of the locks only; those still held at the end are taken back.
 // Errors         : returned by pin(); one that was put off is logged, and such memory is then copied more slowly.
 #pragma once
 
@@ -20,9 +20,13 @@ namespace ist {
 class CudaPins : public Pins {
  public:
   CudaPins(const CudaApi& api, CudaContexts& contexts) : api_(api), contexts_(contexts) {}
+  ~CudaPins() override;
+  CudaPins(const CudaPins&) = delete;
+  CudaPins& operator=(const CudaPins&) = delete;
   Status pin(void* address, Bytes size) override;
   void unpin(void* address) override;
-  // The first context is there: does what was put off.
+  // A context is there: does what was put off, in the primary context of its device. A user's own would not do, because the
+  // locks would end with it unnoticed.
   void start(CudaContext& context);
 
  private:
@@ -35,7 +39,7 @@ class CudaPins : public Pins {
   const CudaApi& api_;
   CudaContexts& contexts_;
   std::mutex mutex_;
-  CudaContext* context_ = nullptr;
+  CudaContext* context_ = nullptr;  // primary
   std::map<void*, Pinned> pinned_;
 };
 

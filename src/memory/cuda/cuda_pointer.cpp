@@ -48,9 +48,9 @@ PointerFacts ask_driver(const CudaApi& api, std::uint64_t address) {
   void* answers[] = {&type,    &managed, &mapped, &device,        &buffer_id,   &pool,
                      &context, &start,   &size,   &mapping_start, &mapping_size};
   PointerFacts facts;
-  const CUresult result = api.cuPointerGetAttributes(std::size(attributes), attributes, answers, address);
+  facts.result = api.cuPointerGetAttributes(std::size(attributes), attributes, answers, address);
   // A reserved range without memory has a start and a size, but is not mapped.
-  if (result != CUDA_SUCCESS || mapped == 0) return facts;
+  if (facts.result != CUDA_SUCCESS || mapped == 0) return facts;
   facts.known = true;
   facts.on_host = type == CU_MEMORYTYPE_HOST && managed == 0;
   facts.device = device;
@@ -83,6 +83,8 @@ Status check_cuda_piece(const CudaApi& api, Piece& piece) {
   const std::uint64_t address = piece.object + piece.offset.value;
   if (piece.object == 0) return {IST_ERR_ARGUMENT, std::string(asked) + describe_piece(piece) + " asked of a null address"};
   PointerFacts facts = ask_driver(api, address);
+  if (facts.result != CUDA_SUCCESS)
+    return cuda_error(api, facts.result, "cuPointerGetAttributes of " + describe_piece(piece));
   const bool same_allocation = facts.known && address >= piece.object && facts.start <= piece.object;
   if (!same_allocation && piece.offset.value != 0) {
     // Past the end, or in some other allocation: say how long the object itself is, if it is one.

@@ -13,6 +13,7 @@
 namespace ist {
 
 struct PointerFacts {
+  CUresult result = CUDA_SUCCESS;  // of the question; where it failed nothing below is known
   bool known = false;
   bool on_host = false;         // page-locked host memory
   int device = -1;              // ordinal
