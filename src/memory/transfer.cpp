@@ -46,6 +46,14 @@ Transfer::Transfer(const Kinds& kinds, PinnedPool& pool, const Piece& to, const 
   kinds.mark_used(from.kind);
 }
 
+Transfer::Transfer(const Kinds& kinds, PinnedPool& pool, const Piece& to, const Piece& from, Ticket to_ready,
+                   Ticket from_ready)
+    : Transfer(kinds, pool, to, from) {
+  to_ready_ = std::move(to_ready);
+  from_ready_ = std::move(from_ready);
+  readiness_known_ = true;
+}
+
 Result<bool> Transfer::step() {
   if (state_ == State::done) return true;
   if (state_ == State::failed) return failure_;
@@ -71,15 +79,7 @@ Status Transfer::start() {
     state_ = State::done;
     return {};
   }
-  auto from_ready = kinds_->ready(from_);
-  if (!from_ready.ok()) return from_ready.status();
-  from_ready_ = std::move(from_ready).value();
-  // One queue holds the work of both sides: its marker is enough.
-  if (from_.kind != to_.kind || from_.queue != to_.queue || from_.device != to_.device) {
-    auto to_ready = kinds_->ready(to_);
-    if (!to_ready.ok()) return to_ready.status();
-    to_ready_ = std::move(to_ready).value();
-  }
+  if (!readiness_known_) IST_TRY(ask_readiness());
   copier_ = kinds_->copier(to_, from_);
   if (copier_) {
     state_ = State::direct;
@@ -90,6 +90,18 @@ Status Transfer::start() {
                               std::to_string(static_cast<int>(to_.kind)) + " was asked for, and one of them is not loaded"};
   staging_.reset(new Staging{pool_, {}, smaller(smaller(kChunk, to_.size), pool_->limit()), Offset{}, Bytes{}});
   state_ = State::staged;
+  return {};
+}
+
+Status Transfer::ask_readiness() {
+  auto from_ready = kinds_->ready(from_);
+  if (!from_ready.ok()) return from_ready.status();
+  from_ready_ = std::move(from_ready).value();
+  // One queue holds the work of both sides: its marker is enough.
+  if (from_.kind == to_.kind && from_.queue == to_.queue && from_.device == to_.device) return {};
+  auto to_ready = kinds_->ready(to_);
+  if (!to_ready.ok()) return to_ready.status();
+  to_ready_ = std::move(to_ready).value();
   return {};
 }
 

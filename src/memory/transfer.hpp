@@ -20,6 +20,9 @@ class Transfer {
  public:
   // to.size == from.size. The copy begins after the work that the queues of both pieces hold at the first step.
   Transfer(const Kinds& kinds, PinnedPool& pool, const Piece& to, const Piece& from);
+  // The same after the work that these tickets stand for, whatever was enqueued since: a buffer's pending work is what was
+  // pending when its operation was started, so that later kernels of the same queue overlap with the message.
+  Transfer(const Kinds& kinds, PinnedPool& pool, const Piece& to, const Piece& from, Ticket to_ready, Ticket from_ready);
   Transfer(Transfer&&) = default;
   Transfer& operator=(Transfer&&) = default;
   // Does what can be done without waiting; true when every byte has arrived.
@@ -38,6 +41,7 @@ class Transfer {
     failed
   };
   Status start();
+  Status ask_readiness();
   Result<bool> step_direct();
   Result<bool> step_staged();
   Result<bool> fill(int stage);
@@ -53,6 +57,7 @@ class Transfer {
   Ticket from_ready_;
   Ticket to_ready_;
   Ticket ticket_;
+  bool readiness_known_ = false;
   bool copying_ = false;
   std::unique_ptr<Staging, StagingDeleter> staging_;
 };

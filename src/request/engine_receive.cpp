@@ -150,7 +150,8 @@ void Engine::deliver_kept(Operation& operation, std::uint32_t index, std::vector
     return finish(operation, index, {});
   }
   const Piece from = host_piece(bytes.data(), to.size);
-  operation.state = state::Delivering{std::move(bytes), Transfer{parts_.kinds, parts_.pool, to, from}, 0, false};
+  operation.state = state::Delivering{
+      std::move(bytes), Transfer{parts_.kinds, parts_.pool, to, from, std::move(operation.ready), Ticket{}}, 0, false};
   if (!step_receive(operation, index)) activate(operation, index);
 }
 
@@ -166,8 +167,11 @@ void Engine::clear_or_copy(Operation& operation, std::uint32_t index, Rank sourc
     Operation* sender = operations_.find_wire(announced.sender_op);
     if (sender == nullptr || !sender->in<state::Announced>())
       return finish(operation, index, {IST_ERR_DEVICE, "this rank gave up its own send before it was received"});
-    operation.state = state::Delivering{
-        {}, Transfer{parts_.kinds, parts_.pool, to, sender->piece.part(Offset{}, to.size)}, announced.sender_op, true};
+    operation.state = state::Delivering{{},
+                                        Transfer{parts_.kinds, parts_.pool, to, sender->piece.part(Offset{}, to.size),
+                                                 std::move(operation.ready), std::move(sender->ready)},
+                                        announced.sender_op,
+                                        true};
     return;
   }
   if (!from.receiver) from.receiver = std::make_unique<RingReceiver>(parts_.kinds, parts_.settings.ring_in_flight);
