@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Builds and runs what `make test` (quick) and `make test-long` (long) promise. Every step runs, also after one failed;
+# the last lines say which failed and where the time went. Environment: JOBS, CUDA, ISTHMUS_DEPS_DIR.
+set -u
+cd "$(dirname "$0")/.." || exit
+
+set_name=${1:?usage: run_tests.sh quick|long}
+jobs=${JOBS:-$(nproc)}
+options=("-DISTHMUS_CUDA=${CUDA:-AUTO}" -DISTHMUS_TESTS=ON)
+if [ -n "${ISTHMUS_DEPS_DIR:-}" ]; then options+=("-DISTHMUS_DEPS_DIR=$(realpath "$ISTHMUS_DEPS_DIR")"); fi
+failed=()
+times=()
+
+step() {  # step NAME COMMAND...
+  local name=$1 started=$SECONDS
+  shift
+  printf '\n== %s ==\n' "$name"
+  "$@" || failed+=("$name")
+  times+=("$(printf '%5d s  %s' $((SECONDS - started)) "$name")")
+}
+
+build() {  # build PRESET [TARGETS...]
+  local preset=$1
+  shift
+  cmake --preset "$preset" "${options[@]}" | grep -E 'CUDA parts|Error|missing' || true
+  if [ "${PIPESTATUS[0]}" != 0 ]; then return 1; fi
+  local folder=build-$preset
+  if [ "$preset" = release ]; then folder=build; fi
+  cmake --build "$folder" -j "$jobs" ${1:+--target "$@"}
+}
+
+# Tests between ranks use more processes than one each; half as many tests at a time keep their clocks honest.
+run() {  # run FOLDER [ctest options...]
+  local folder=$1
+  shift
+  ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$jobs" --timeout 300 "$@" |
+    grep -vE '^ *Start +[0-9]+:|Passed +[0-9.]+ sec$'
+  return "${PIPESTATUS[0]}"
+}
+
+coverage() {
+  find build-coverage -name '*.gcda' -delete
+  run build-coverage -LE outside
+  local status=$?
+  tools/coverage.sh build-coverage || status=1
+  return $status
+}
+
+quick() {
+  step "build, optimised" build release isthmus isthmus_program stencil2d isthmus_optimised_tests isthmus_commit
+  step "tests, optimised: stress, ranks, and the library from outside" run build -L 'stress|ranks|outside'
+  step "build, counting lines" build coverage
+  step "tests, counting lines" coverage
+  step "checks of the sources" tools/check_all.sh build
+}
+
+sanitized() {  # sanitized PRESET
+  export ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
+  export LSAN_OPTIONS=suppressions=$PWD/tools/suppressions/leaks.txt:print_suppressions=0
+  export TSAN_OPTIONS=suppressions=$PWD/tools/suppressions/threads.txt
+  run "build-$1"
+}
+
+long() {
+  export ISTHMUS_TEST_LONG=1
+  quick
+  for compiler in clang asan tsan; do
+    step "build, $compiler" build $compiler
+    if [ $compiler = clang ]; then step "tests, clang" run build-clang; else step "tests, $compiler" sanitized $compiler; fi
+  done
+}
+
+case $set_name in
+  quick) quick ;;
+  long) long ;;
+  *) echo "run_tests: unknown set '$set_name': expected quick or long"; exit 2 ;;
+esac
+
+printf '\n'
+printf '%s\n' "${times[@]}"
+if [ ${#failed[@]} -gt 0 ]; then
+  printf 'failed: %s\n' "${failed[@]}"
+  exit 1
+fi
+echo "all passed"
