@@ -150,7 +150,11 @@ std::unique_ptr<Backend> make_cuda_backend(int local_rank, std::string& reason) 
   int count = 0;
   const cudaError_t code = cudaGetDeviceCount(&count);
   if (code != cudaSuccess || count == 0) {
-    reason = std::string("no CUDA device: ") + (code == cudaSuccess ? "the driver lists none" : cudaGetErrorString(code));
+    // Without a driver the runtime speaks of an insufficient version.
+    const bool no_driver = code == cudaErrorInsufficientDriver;
+    reason = std::string("no CUDA device: ") + (no_driver             ? "there is no NVIDIA driver, or it is too old"
+                                                : code == cudaSuccess ? "the driver lists none"
+                                                                      : cudaGetErrorString(code));
     return nullptr;
   }
   return std::make_unique<CudaBackend>(local_rank % count);

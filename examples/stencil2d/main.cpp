@@ -88,6 +88,8 @@ bool compute(const Job& job, double allocation_seconds, const std::vector<double
       measured.comparison = compare(measured.field, expected, options.iterations, options.precision);
   }
   report.print_table();
+  if (!options.output.empty())
+    std::printf("pictures of the start, the frames and the end are in %s\n", options.output.c_str());
   if (!options.json.empty()) report.write_json(options.json);
   return report.print_verdict();
 }
