@@ -14,6 +14,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Seconds for one limit: a busy machine gets fewer repetitions.
+constexpr double kLongest = 0.3;
+
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 double median(std::vector<double> values) {
@@ -35,9 +38,22 @@ struct Lines {
   alignas(128) std::atomic<std::uint32_t> back{0};
 };
 
+constexpr std::uint32_t kStop = 0xffffffff;
+
+// Answers every trip on its own processor until it is told to stop.
+void answer(Lines& lines) {
+  for (std::uint32_t seen = 0;;) {
+    const std::uint32_t now = lines.there.load(std::memory_order_acquire);
+    if (now == kStop) return;
+    if (now == seen) continue;
+    seen = now;
+    lines.back.store(seen, std::memory_order_release);
+  }
+}
+
 double cache_line_us(int other_processor) {
-  constexpr std::uint32_t kTrips = 2000;
-  constexpr std::uint32_t kBatches = 51;
+  constexpr std::uint32_t kTrips = 500;
+  constexpr std::size_t kBatches = 201;
   const int mine = sched_getcpu();
   if (mine < 0 || other_processor < 0 || mine == other_processor) return 0;
   Lines lines;
@@ -45,25 +61,23 @@ double cache_line_us(int other_processor) {
   std::thread partner([&] {
     const bool moved = move_to(other_processor);
     placed.store(moved ? 1 : -1, std::memory_order_release);
-    if (!moved) return;
-    for (std::uint32_t n = 1; n <= kTrips * kBatches; ++n) {
-      while (lines.there.load(std::memory_order_acquire) != n) {
-      }
-      lines.back.store(n, std::memory_order_release);
-    }
+    if (moved) answer(lines);
   });
   while (placed.load(std::memory_order_acquire) == 0) std::this_thread::yield();
   std::vector<double> times;
   if (placed.load(std::memory_order_acquire) == 1) {
-    for (std::uint32_t batch = 0; batch < kBatches; ++batch) {
+    std::uint32_t trip = 0;
+    const auto begin = Clock::now();
+    while (times.empty() || (times.size() < kBatches && seconds_since(begin) < kLongest)) {
       const auto start = Clock::now();
-      for (std::uint32_t n = batch * kTrips + 1; n <= (batch + 1) * kTrips; ++n) {
-        lines.there.store(n, std::memory_order_release);
-        while (lines.back.load(std::memory_order_acquire) != n) {
+      for (std::uint32_t n = 0; n < kTrips; ++n) {
+        lines.there.store(++trip, std::memory_order_release);
+        while (lines.back.load(std::memory_order_acquire) != trip) {
         }
       }
       times.push_back(seconds_since(start) * 1e6 / (2.0 * kTrips));
     }
+    lines.there.store(kStop, std::memory_order_release);
   }
   partner.join();
   return times.empty() ? 0 : median(times);
@@ -73,13 +87,14 @@ double memcpy_gbps(std::size_t bytes) {
   std::vector<std::byte> from(bytes, std::byte{1});
   std::vector<std::byte> to(bytes, std::byte{2});
   std::vector<double> times;
-  for (int n = 0; n < 7; ++n) {
+  const auto begin = Clock::now();
+  for (std::size_t n = 0; n < 7 && (n == 0 || seconds_since(begin) < kLongest); ++n) {
     const auto start = Clock::now();
     std::memcpy(to.data(), from.data(), bytes);
     // The copy must not be moved out of the timed stretch, nor left out.
     std::atomic_signal_fence(std::memory_order_seq_cst);
     times.push_back(seconds_since(start));
-    from[static_cast<std::size_t>(n)] = to[bytes - 1];
+    from[n] = to[bytes - 1];
   }
   return static_cast<double>(bytes) / median(times) / 1e9;
 }

@@ -4,11 +4,7 @@
 #include "cli/bench.hpp"
 #include "cli/failure.hpp"
 #include "cli/info.hpp"
-#if __has_include("cli/run.hpp")
 #include "cli/run.hpp"
-#else
-void add_run_command(CLI::App&, int&) {}
-#endif
 
 namespace {
 
@@ -39,7 +35,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int exit_status = 0;
   try {
-    add_run_command(app, exit_status);
+    ist::cli::add_run_command(app, exit_status);
     ist::cli::add_info_command(app);
     ist::cli::add_bench_command(app);
     if (argc > 1) must_be_a_command(app, argv[1]);

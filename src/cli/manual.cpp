@@ -42,6 +42,7 @@ std::string command_section(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options())
     if (option->get_group() != "" && option->get_name() != "--help")
       text += paragraph(option_term(*option), option->get_description());
+  if (!command.get_footer().empty()) text += ".PP\n" + escaped(command.get_footer()) + "\n";
   return text;
 }
 

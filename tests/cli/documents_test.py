@@ -1,0 +1,24 @@
+"""Proves that README shows the programs that are built, and that no link of a document leads nowhere. Argument: the sources."""
+import pathlib
+import re
+import sys
+
+SOURCES = pathlib.Path(sys.argv[1])
+faults = []
+
+readme = (SOURCES / "README.md").read_text()
+blocks = dict(re.findall(r"```(c|cpp)\n(.*?)```", readme, flags=re.DOTALL))
+for language in ("c", "cpp"):
+    example = SOURCES / "examples" / "hello" / f"hello.{language}"
+    if blocks.get(language) != example.read_text():
+        faults.append(f"README.md: its program in {language} is not {example.relative_to(SOURCES)}")
+
+documents = [SOURCES / "README.md", SOURCES / "CONTRIBUTING.md", *sorted((SOURCES / "docs").rglob("*.md"))]
+for document in documents:
+    text = re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)#]+)", text):
+        if not link.startswith("http") and not (document.parent / link).exists():
+            faults.append(f"{document.relative_to(SOURCES)}: {link} is not there")
+
+print("\n".join(faults) or f"{len(documents)} documents in order")
+sys.exit(1 if faults else 0)
