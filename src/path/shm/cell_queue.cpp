@@ -9,7 +9,7 @@ void put_cell(CellQueueShared& queue, const CellTable& table, CellName cell) {
   // after the line above. Acquire: the same seen from us, and our store to `head` below comes after the reader has emptied
   // it.
   const CellName before = queue.tail.exchange(cell, std::memory_order_acq_rel);
-  // Release in both: the reader that follows the link sees envelope, length and bytes of the cell.
+  // Release in both: the reader that follows the link sees envelope, length and bytes of the cell, and its cleared link.
   if (before == kNoCell)
     queue.head.store(cell, std::memory_order_release);
   else
