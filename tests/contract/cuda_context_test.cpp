@@ -70,14 +70,17 @@ TEST_F(CudaContextTest, memory_and_streams_of_a_users_own_context_are_worked_wit
     const Current scope(api, mine);
     must(api, api.cuMemAlloc_v2(&memory, 4096), "cuMemAlloc");
   }
+  Gate gate;
   {
     const Current scope(api, mine);
-    fill_slowly(stream, memory, 4096, 7);
+    fill_behind(gate, stream, memory, 4096, 7);
   }
   const Piece piece = device_piece(memory, 4096, stream);
   Data back(4096, 0xEE);
   Ticket ready = must(kind->streams()->ready(piece));
   EXPECT_FALSE(ready.empty());
+  EXPECT_FALSE(must(kind->finished(ready)));
+  gate.open();
   must(finish(ready));
   Ticket out = must(kind->copy(host_piece(back.data(), Bytes{4096}), piece, {}));
   must(finish(out));
@@ -99,13 +102,15 @@ TEST_F(CudaContextTest, memory_and_streams_of_a_users_own_context_are_worked_wit
 TEST_F(CudaContextTest, the_default_stream_means_that_of_the_buffers_own_context) {
   CUcontext mine = make_context();
   CUdeviceptr memory = 0;
+  Gate gate;
   {
     const Current scope(api, mine);
     must(api, api.cuMemAlloc_v2(&memory, 4096), "cuMemAlloc");
-    fill_slowly(nullptr, memory, 4096, 9);
+    fill_behind(gate, nullptr, memory, 4096, 9);
   }
   Ticket ready = must(kind->streams()->ready(device_piece(memory, 4096)));
   EXPECT_FALSE(ready.empty()) << "the work is in the default stream of the user's context";
+  gate.open();
   must(finish(ready));
   Data back(4096, 0xEE);
   Ticket out = must(kind->copy(host_piece(back.data(), Bytes{4096}), device_piece(memory, 4096), {}));

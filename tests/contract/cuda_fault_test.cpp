@@ -121,10 +121,12 @@ TEST_F(CudaFault, a_kernel_that_crashes_comes_out_of_every_ticket_and_hangs_nobo
   Piece piece = must(kind->allocate(0, Bytes{4096}));
   piece.queue = reinterpret_cast<std::uint64_t>(stream);
   Data back(4096, 0xEE);
-  fill_slowly(stream, piece.object, 4096, 1);
+  Gate gate;
+  fill_behind(gate, stream, piece.object, 4096, 1);
   fake_bad_kernel(stream);
   Ticket ready = must(kind->streams()->ready(piece));
   Ticket after = must(kind->copy(piece.part(Offset{0}, Bytes{8}), piece.part(Offset{8}, Bytes{8}), ready));
+  gate.open();
   for (Ticket* each : {&ready, &after}) {
     const Status status = finish(*each);
     EXPECT_EQ(status.code(), IST_ERR_DEVICE);

@@ -75,6 +75,21 @@ CUstream CudaTest::make_stream(CUcontext context, unsigned flags) {
   return stream;
 }
 
+void Gate::close(const CudaApi& api, CUstream stream) {
+  using Shared = std::shared_ptr<std::atomic<bool>>;
+  const auto wait_for_it = [](void* argument) {
+    const std::unique_ptr<Shared> gate(static_cast<Shared*>(argument));
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds{10};
+    while (!**gate && std::chrono::steady_clock::now() < limit) std::this_thread::sleep_for(std::chrono::microseconds{100});
+  };
+  must(api, api.cuLaunchHostFunc(stream, wait_for_it, new Shared(open_)), "cuLaunchHostFunc");
+}
+
+void CudaTest::fill_behind(Gate& gate, CUstream stream, std::uint64_t address, std::uint64_t size, unsigned char value) {
+  gate.close(api, stream);
+  must(api, api.cuMemsetD8Async(address, value, size, stream), "cuMemsetD8Async");
+}
+
 void CudaTest::fill_slowly(CUstream stream, std::uint64_t address, std::uint64_t size, unsigned char value,
                            std::chrono::milliseconds delay) {
   const auto sleep = [](void* argument) {

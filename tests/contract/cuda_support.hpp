@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 
 #include "memory/cuda/cuda_kind.hpp"
@@ -53,6 +54,22 @@ class Current {
   const CudaApi& api_;
 };
 
+// Work in a stream that ends when the test lets it: so "not finished yet" is certain however slow the machine is. Opens by
+// itself at the end of the scope, and after ten seconds.
+class Gate {
+ public:
+  Gate() : open_(std::make_shared<std::atomic<bool>>(false)) {}
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+  ~Gate() { open(); }
+  void open() { *open_ = true; }
+  // Puts it into the stream.
+  void close(const CudaApi& api, CUstream stream);
+
+ private:
+  std::shared_ptr<std::atomic<bool>> open_;
+};
+
 class CudaTest : public testing::Test {
  protected:
   void SetUp() override;
@@ -64,9 +81,11 @@ class CudaTest : public testing::Test {
   CUcontext make_context();
   void destroy_context(CUcontext context);
   CUstream make_stream(CUcontext context, unsigned flags = CU_STREAM_NON_BLOCKING);
+  // Fills the memory once the gate is open.
+  void fill_behind(Gate& gate, CUstream stream, std::uint64_t address, std::uint64_t size, unsigned char value);
   // Enqueues something that takes so long, and then fills the memory.
   void fill_slowly(CUstream stream, std::uint64_t address, std::uint64_t size, unsigned char value,
-                   std::chrono::milliseconds delay = std::chrono::milliseconds{40});
+                   std::chrono::milliseconds delay);
   void synchronise(CUstream stream);
   CUcontext current() const;
   Piece device_piece(std::uint64_t address, std::uint64_t size, CUstream queue = nullptr) const;
@@ -86,7 +105,7 @@ Status finish(Ticket& ticket);
 
 }  // namespace ist::test
 
-#define NEEDS_FAKE(what)                                                                      \
-  if (!ist::test::is_fake()) {                                                                \
+#define NEEDS_FAKE(what)                                                                        \
+  if (!ist::test::is_fake()) {                                                                  \
     GTEST_SKIP() << "SKIPPED: this is not the fake driver, and only the fake driver can " what; \
   }

@@ -46,11 +46,13 @@ TEST_F(FakeCuda, a_copy_that_does_not_wait_for_a_stream_gets_the_old_bytes) {
     must(api, api.cuMemsetD8Async(piece.object, 1, 64, stream), "cuMemsetD8Async");
     synchronise(stream);
   }
-  fill_slowly(stream, piece.object, 64, 2);
+  Gate gate;
+  fill_behind(gate, stream, piece.object, 64, 2);
   Data back(64, 0xEE);
   Ticket out = must(kind->copy(host_piece(back.data(), Bytes{64}), piece, {}));
   must(finish(out));
   EXPECT_EQ(back, Data(64, 1));
+  gate.open();
   synchronise(stream);
   must(kind->release(piece));
 }
