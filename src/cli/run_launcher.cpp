@@ -26,6 +26,17 @@ namespace {
 
 constexpr double kSweepSeconds = 1.5;
 
+// As this process would have, had it not asked to be told: the system then knows why it stopped, and does not stop a job
+// that nobody could continue.
+void stop_until_continued() {
+  sigset_t stop;
+  ::sigemptyset(&stop);
+  ::sigaddset(&stop, SIGTSTP);
+  ::raise(SIGTSTP);
+  ::sigprocmask(SIG_UNBLOCK, &stop, nullptr);
+  ::sigprocmask(SIG_BLOCK, &stop, nullptr);
+}
+
 // Returns how the guardian ended.
 int pass_signals_until_end(pid_t guardian, const sigset_t& awaited) {
   for (;;) {
@@ -39,7 +50,7 @@ int pass_signals_until_end(pid_t guardian, const sigset_t& awaited) {
     }
     // A terminal sends its signals to the whole group, so that the ranks already have them.
     if (sent_by_a_process(info.si_code)) ::kill(guardian, signal);
-    if (signal == SIGTSTP) ::raise(SIGSTOP);
+    if (signal == SIGTSTP) stop_until_continued();
   }
 }
 

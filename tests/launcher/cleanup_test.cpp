@@ -2,7 +2,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -36,16 +36,33 @@ pid_t guardian_of(const Command& command) {
   return -1;
 }
 
-// Names that a job could leave behind.
-std::set<std::string> visible_names() {
-  std::set<std::string> names;
-  for (const char* folder : {"/dev/shm", "/tmp", "/run"})
-    for (const auto& entry : std::filesystem::directory_iterator{folder}) {
-      const std::string path = entry.path();
-      if (path.find("sthmus") != std::string::npos) names.insert(path);
-    }
-  return names;
-}
+// Everything that a job could leave behind by name: shared memory, and a folder for temporary files that is its own.
+class NoNamesLeft : public testing::Test {
+ protected:
+  NoNamesLeft() : shared_memory_(names_in("/dev/shm")) {
+    char name[] = "/tmp/launcher-test-XXXXXX";
+    folder_ = ::mkdtemp(name);
+    ::setenv("TMPDIR", folder_.c_str(), 1);
+  }
+  ~NoNamesLeft() override {
+    ::unsetenv("TMPDIR");
+    std::filesystem::remove_all(folder_);
+  }
+  void expect_none() const {
+    EXPECT_TRUE(names_in(folder_).empty());
+    for (const std::string& name : names_in("/dev/shm"))
+      EXPECT_TRUE(name.find("sthmus") == std::string::npos || shared_memory_.count(name) == 1) << name;
+  }
+
+ private:
+  static std::set<std::string> names_in(const std::string& folder) {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator{folder}) names.insert(entry.path().filename());
+    return names;
+  }
+  std::set<std::string> shared_memory_;
+  std::string folder_;
+};
 
 int listening_addresses_of(const std::vector<pid_t>& processes) {
   std::set<std::string> inodes;
@@ -75,13 +92,12 @@ TEST(Cleanup, killing_the_launcher_ends_every_descendant_within_2_seconds) {
   EXPECT_EQ(command.wait(), -SIGKILL);
 }
 
-TEST(Cleanup, killing_the_launcher_of_ranks_with_a_world_ends_them_with_all_they_own) {
-  const auto before = visible_names();
+TEST_F(NoNamesLeft, killing_the_launcher_of_ranks_with_a_world_ends_them_with_all_they_own) {
   Command command{run_words({"-n", "4", "-l", PROGRAM, "world-until-death"})};
   ASSERT_TRUE(command.wait_for_output("world of 4", 4)) << command.output() << command.errors();
   ::kill(command.process(), SIGKILL);
   EXPECT_TRUE(command.wait_for_marked(0, 2.0)) << command.marked().size() << " processes left";
-  EXPECT_EQ(visible_names(), before);
+  expect_none();
 }
 
 TEST(Cleanup, killing_the_guardian_ends_every_descendant_within_2_seconds_and_is_told) {
@@ -135,12 +151,11 @@ TEST(Cleanup, children_that_the_callers_shell_had_before_are_left_alone) {
   EXPECT_TRUE(command.wait_for_marked(1, 2.0)) << "the sleep should be the one left";
 }
 
-TEST(Cleanup, a_finished_job_leaves_no_process_no_name_and_no_listening_address) {
-  const auto before = visible_names();
+TEST_F(NoNamesLeft, a_finished_job_leaves_no_process_and_no_name) {
   Command command{run_words({"-n", "4", PROGRAM, "world", "world"})};
   EXPECT_EQ(command.wait(), 0);
   EXPECT_EQ(command.marked().size(), 0U);
-  EXPECT_EQ(visible_names(), before);
+  expect_none();
 }
 
 TEST(Cleanup, ranks_do_not_listen_any_more_once_they_are_connected) {
