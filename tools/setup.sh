@@ -10,6 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 level=${1:-demo}
+mkdir -p .setup
 tools=(g++ cmake ninja-build python3)
 libraries=(libhwloc-dev libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev libpng-dev zlib1g-dev
            opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd python3-venv)
@@ -59,7 +60,6 @@ install_packages() {
   if [ "$(id -u)" != 0 ]; then root=(sudo -n); fi
   local get=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -y -q)
   local options=(--no-install-recommends -o Dpkg::Use-Pty=0)
-  say "installing ${missing[*]}"
   # A machine without package lists, or with old ones, gets them once.
   if ! compgen -G '/var/lib/apt/lists/*_Packages*' >/dev/null || ! "${get[@]}" "${options[@]}" install "${missing[@]}"; then
     "${get[@]}" update
@@ -72,7 +72,12 @@ if [ ${#missing[@]} -gt 0 ]; then
     say "not found: ${missing[*]} (names of Debian packages); install them with this system's package manager"
     exit 1
   elif [ "$(id -u)" = 0 ] || sudo -n true 2>/dev/null; then
-    install_packages || { say "apt-get could not install ${missing[*]}; its reason is above"; exit 1; }
+    say "installing ${missing[*]} (log: .setup/packages.log)"
+    install_packages >.setup/packages.log 2>&1 || {
+      tail -n 20 .setup/packages.log
+      say "apt-get could not install ${missing[*]}; its reason is above"
+      exit 1
+    }
   else
     say "not found: ${missing[*]}"
     say "this user may not install packages; run this, then try again:"
@@ -105,7 +110,6 @@ have_nvcc() {
 
 cuda=${CUDA:-AUTO}
 refused=.setup/cuda-wheels-refused
-mkdir -p .setup
 if [ "$cuda" != OFF ] && ! have_nvcc && ! have_wheels "${cuda_compiler[@]}"; then
   if [ "$cuda" != ON ] && [ -n "$(find "$refused" -mtime -1 2>/dev/null)" ]; then
     say "CUDA parts are left out: the compiler's wheels could not be fetched today (remove $refused to try again)"
