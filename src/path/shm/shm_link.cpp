@@ -28,7 +28,7 @@ Result<SharedMemory> open_ring(FileDescriptor descriptor, Rank peer, SlotRingLay
 }  // namespace
 
 bool CellPool::news() {
-  if (!refused_ || !free_.ready()) return false;
+  if (!refused_ || (spare_.empty() && !free_.ready())) return false;
   refused_ = false;
   return true;
 }

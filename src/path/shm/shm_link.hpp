@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "path/path.hpp"
 #include "path/shm/segment.hpp"
@@ -14,24 +15,30 @@
 
 namespace ist {
 
-// The cells of this rank, one pool for all its links.
+// The cells of this rank, one pool for all its links. The cell that came back last goes out first: its bytes are still in
+// the caches of both sides, and a rank that has few messages under way touches few pages. (Taking them in the queue's order
+// walks through all of them: 64 KiB between two host buffers then took 25 us instead of 10, on an H200 machine's EPYC host,
+// 2026-11-21, most of it page faults.)
 class CellPool {
  public:
-  CellPool(const Segment& mine, const CellTable& table)
-      : free_(&mine.shared().free_cells, &table), shared_(mine.shared().free_cells), table_(table) {}
+  CellPool(const Segment& mine, const CellTable& table) : free_(&mine.shared().free_cells, &table), table_(table) {
+    spare_.reserve(mine.shape().cells);
+  }
   std::optional<Cell> take() {
-    const CellName name = free_.take();
-    refused_ = name == kNoCell;
+    for (CellName back = free_.take(); back != kNoCell; back = free_.take()) spare_.push_back(back);
+    refused_ = spare_.empty();
     if (refused_) return std::nullopt;
+    const CellName name = spare_.back();
+    spare_.pop_back();
     return Cell{table_.data(name), name};
   }
-  void give_back(const Cell& cell) { put_cell(shared_, table_, cell.id); }
+  void give_back(const Cell& cell) { spare_.push_back(cell.id); }
   // Was the last take() refused, and would it find a cell now? Then the refusal is forgotten.
   bool news();
 
  private:
   CellQueueReader free_;
-  CellQueueShared& shared_;
+  std::vector<CellName> spare_;  // free cells already taken from the queue
   const CellTable& table_;
   bool refused_ = false;
 };
