@@ -88,7 +88,7 @@ void add_run_command(CLI::App& app, int& exit_status) {
       ->allow_extra_args(false)
       ->check(CLI::Validator(check_assignment, ""))
       ->type_name("NAME=VALUE");
-  run->add_option("--grace", options->grace, "seconds the others have to end by themselves after a failure (default 1.2)")
+  run->add_option("--grace", options->grace, "seconds the others have to end by themselves after a failure (default 1)")
       ->check(CLI::Validator(check_grace, ""))
       ->type_name("SECONDS");
   run->callback([options, run, &exit_status] {

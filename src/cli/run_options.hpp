@@ -22,7 +22,7 @@ struct RunOptions {
   int ranks = 0;
   bool prefix_output = false;
   Binding binding = Binding::when_cores_suffice;
-  double grace = 1.2;  // seconds that the other ranks have, after the first failure, to end by themselves
+  double grace = 1.0;  // seconds that the other ranks have, after the first failure, to end by themselves
   std::vector<std::pair<std::string, std::string>> environment;
   std::vector<std::string> program;  // with its arguments
 };

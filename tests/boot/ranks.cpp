@@ -34,6 +34,7 @@ int how_ended(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -WT
 std::vector<int> run_launched(int size, const std::function<void(int)>& body) {
   GatherHub hub{size, "the test's launcher", 0};
   std::vector<pid_t> children;
+  std::fflush(nullptr);  // or every child prints it again
   for (int rank = 0; rank < size; ++rank) {
     int ends[2];
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -75,6 +76,7 @@ std::vector<int> run_launched(int size, const std::function<void(int)>& body) {
 std::vector<int> run_with_environment(int size, const std::function<void(int)>& body) {
   const std::string port = std::to_string(free_port());
   std::vector<pid_t> children;
+  std::fflush(nullptr);  // or every child prints it again
   for (int rank = 0; rank < size; ++rank) {
     const pid_t child = ::fork();
     if (child == 0) {

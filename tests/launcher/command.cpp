@@ -126,6 +126,14 @@ int times_in(const std::string& whole, const std::string& part) {
   return times;
 }
 
+double allowed(double seconds) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return 3 * seconds;
+#else
+  return seconds;
+#endif
+}
+
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 }  // namespace ist::test

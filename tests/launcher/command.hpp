@@ -48,5 +48,7 @@ class Command {
 std::vector<std::string> run_words(std::vector<std::string> words);
 int times_in(const std::string& whole, const std::string& part);
 double now();
+// A promised time, with what an instrumented build on a busy machine needs on top.
+double allowed(double seconds);
 
 }  // namespace ist::test
