@@ -55,20 +55,35 @@ Transfer::Transfer(const Kinds& kinds, PinnedPool& pool, const Piece& to, const 
 }
 
 Result<bool> Transfer::step() {
-  if (state_ == State::done) return true;
-  if (state_ == State::failed) return failure_;
   Result<bool> result = false;
   if (state_ == State::fresh)
     if (Status started = start(); !started.ok()) result = std::move(started);
   if (state_ == State::direct) result = step_direct();
   if (state_ == State::staged) result = step_staged();
-  if (state_ == State::done) return true;
   if (!result.ok()) {
     failure_ = result.status();
+    state_ = State::ending;
+  }
+  if (state_ == State::ending) {
+    if (!over_everywhere()) return false;
     state_ = State::failed;
     staging_.reset();
   }
-  return result;
+  if (state_ == State::failed) return failure_;
+  return state_ == State::done;
+}
+
+// After an error: the owner of the pieces may free them when he hears of it, so the other stages are waited for first. What
+// they say of errors adds nothing to the first one.
+bool Transfer::over_everywhere() {
+  if (!staging_) return true;
+  bool all = true;
+  for (Staging::Stage& stage : staging_->stages) {
+    const auto done = over(stage.ticket);
+    if (done.ok() && !*done) all = false;
+    if (!done.ok()) stage.ticket = Ticket{};
+  }
+  return all;
 }
 
 Status Transfer::start() {

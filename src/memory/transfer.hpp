@@ -5,7 +5,8 @@
 // Threads        : one at a time.
 // Ownership      : owns its staging blocks; not the pieces. Dropped in the middle, it leaves its blocks to the pool, which
 //                  keeps them until the copies that touch them are over; the pieces must stay until then too.
-// Errors         : returned by step(); after an error the transfer is finished, and step() repeats it.
+// Errors         : returned by step() once no copy touches the pieces any more; then the transfer is finished, and step()
+//                  repeats the error.
 #pragma once
 
 #include <array>
@@ -37,6 +38,7 @@ class Transfer {
     fresh,   // nothing asked yet
     direct,  // waiting for the destination's queue, then for one copy
     staged,  // chunks on their way through blocks
+    ending,  // failed, and waiting until no copy touches the pieces any more
     done,
     failed
   };
@@ -44,6 +46,7 @@ class Transfer {
   Status ask_readiness();
   Result<bool> step_direct();
   Result<bool> step_staged();
+  bool over_everywhere();
   Result<bool> fill(int stage);
   Result<bool> advance(int stage);
 

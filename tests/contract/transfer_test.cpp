@@ -135,6 +135,7 @@ TEST_F(StagedTransfer, an_error_of_either_side_ends_it_and_is_repeated) {
         const Status status = finish(transfer);
         EXPECT_EQ(status.code(), IST_ERR_DEVICE);
         EXPECT_NE(status.text().find("invented"), std::string::npos) << status.text();
+        EXPECT_EQ(source_kind().in_flight() + target_kind().in_flight(), 0) << "told before the other copies were over";
         const auto again = transfer.step();
         EXPECT_EQ(again.status().text(), status.text());
         kind.fail_at_start = kind.fail_at_end = 0;

@@ -41,7 +41,9 @@ Result<Piece> HostKind::allocate(int device, Bytes size) {
                   "host memory was asked for on device " + std::to_string(device) + "; host has device 0 only"};
   constexpr std::uint64_t kPage = 4096;
   const std::uint64_t rounded = size.value == 0 ? kPage : (size.value + kPage - 1) / kPage * kPage;
-  void* address = rounded < size.value ? nullptr : std::aligned_alloc(kPage, rounded);
+  // More than a processor addresses is not worth a question to the system, which would take it for a defect.
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 47U;
+  void* address = size.value > kMost ? nullptr : std::aligned_alloc(kPage, rounded);
   if (!address) return Status{IST_ERR_MEMORY, "no " + std::to_string(size.value) + " bytes of host memory are free"};
   Piece piece = host_piece(address, size);
   piece.device = 0;
