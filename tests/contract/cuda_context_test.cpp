@@ -137,11 +137,16 @@ TEST_F(CudaContextTest, a_destroyed_context_is_an_error_for_its_tickets_and_its_
     must(finish(out));
     EXPECT_EQ(back, bytes);
     Ticket orphan = must(kind->copy(piece, host_piece(bytes.data(), Bytes{4096}), {}));
+    const Ticket second = must(kind->copy(piece, host_piece(bytes.data(), Bytes{4096}), {}));
     destroy_context(mine);
     const Status lost = finish(orphan);
     EXPECT_EQ(lost.code(), IST_ERR_DEVICE);
     EXPECT_NE(lost.text().find("CUDA_ERROR_CONTEXT_IS_DESTROYED"), std::string::npos) << lost.text();
     EXPECT_FALSE(kind->copy(piece, host_piece(bytes.data(), Bytes{4096}), {}).ok());
+    const Piece other = must(kind->allocate(0, Bytes{4096}));
+    EXPECT_FALSE(kind->copy(other, host_piece(bytes.data(), Bytes{4096}), second).ok()) << "after lost work";
+    EXPECT_FALSE(kind->copy(other.part(Offset{0}, Bytes{0}), host_piece(nullptr, Bytes{0}), second).ok());
+    must(kind->release(other));
     use_everything(0);
   }
 }

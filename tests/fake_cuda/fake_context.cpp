@@ -30,6 +30,9 @@ void destroy(Lock& lock, CUcontext context) {
     stream->destroyed = true;
     stream->wake.notify_all();
   }
+  for (CUevent event : world().events) {
+    if (event->context == context && !event->destroyed) --world().live_events;
+  }
   std::vector<std::uint64_t> dead;
   for (const auto& [start, allocation] : world().allocations) {
     if (allocation.context == context) dead.push_back(start);

@@ -64,7 +64,7 @@ CUresult resolve(CUstream handle, CUstream& stream) {
     return context->lost;
   }
   stream = handle;
-  if (handle->context->destroyed) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (handle->context->destroyed) misused("a stream call");
   return handle->destroyed ? CUDA_ERROR_INVALID_HANDLE : handle->context->lost;
 }
 
@@ -118,7 +118,7 @@ CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
 CUresult cuStreamDestroy_v2(CUstream stream) {
   FAKE_ENTER(cuStreamDestroy_v2);
   const Lock lock(world().lock);
-  if (stream->context->destroyed) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (stream->context->destroyed) fake::misused("cuStreamDestroy");
   if (stream->destroyed) return CUDA_ERROR_INVALID_HANDLE;
   stream->destroyed = true;
   stream->wake.notify_all();
@@ -166,6 +166,7 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned) {
   const Lock lock(world().lock);
   CUstream stream = nullptr;
   if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
+  if (event->context->destroyed) fake::misused("cuStreamWaitEvent");
   if (event->destroyed) return CUDA_ERROR_INVALID_HANDLE;
   fake::enqueue(stream, {}, {event->point});
   return CUDA_SUCCESS;
@@ -194,10 +195,11 @@ CUresult cuEventCreate(CUevent* event, unsigned) {
 CUresult cuEventDestroy_v2(CUevent event) {
   FAKE_ENTER(cuEventDestroy_v2);
   const Lock lock(world().lock);
+  if (event->context->destroyed) fake::misused("cuEventDestroy");
   if (event->destroyed) return CUDA_ERROR_INVALID_HANDLE;
   event->destroyed = true;
   --world().live_events;
-  return event->context->destroyed ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
+  return CUDA_SUCCESS;
 }
 
 CUresult cuEventRecord(CUevent event, CUstream handle) {
@@ -215,7 +217,7 @@ CUresult cuEventQuery(CUevent event) {
   FAKE_ENTER_UNSAFE(cuEventQuery);
   const Lock lock(world().lock);
   if (event->destroyed) return CUDA_ERROR_INVALID_HANDLE;
-  if (event->context->destroyed) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  if (event->context->destroyed) fake::misused("cuEventQuery");
   if (event->context->lost != CUDA_SUCCESS) return event->context->lost;
   return fake::reached(event->point) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }

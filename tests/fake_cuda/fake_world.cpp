@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 namespace fake {
@@ -62,6 +63,11 @@ CUresult enter_unsafe(const char* call) {
     result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
   return result;
+}
+
+void misused(const char* call) {
+  std::fprintf(stderr, "fake driver: %s on something of a destroyed context; a real driver may crash\n", call);
+  std::abort();
 }
 
 CUcontext current() { return context_stack().empty() ? nullptr : context_stack().back(); }

@@ -5,7 +5,8 @@
 // Threads        : one lock for everything; operations run without it.
 // Ownership      : the world is never destroyed, because streams may still run when the process ends. Handles are kept after
 //                  their end and know it, so that using a dead one is an error as it is in the real driver.
-// Errors         : those that a real driver gave in the same situation (H100, driver 580).
+// Errors         : those that a real driver gave in the same situation (H100, driver 580). Where a real one may crash, because
+//                  it has given the handle of something destroyed to something else, the fake ends the process.
 #pragma once
 
 #pragma GCC visibility push(default)
@@ -146,6 +147,8 @@ using Lock = std::unique_lock<std::mutex>;
 
 // All of these with the lock held.
 CUcontext current();  // null if none
+// Ends the process: this call was handed something that lived in a destroyed context.
+[[noreturn]] void misused(const char* call);
 CUresult usable(CUcontext context);
 std::uint64_t reserve(std::uint64_t size);  // addresses; 0 if there are none left
 Allocation* find(std::uint64_t address);

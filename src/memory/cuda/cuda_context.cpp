@@ -4,6 +4,12 @@
 
 namespace ist {
 
+bool lives(const CudaApi& api, const CudaContext& context) {
+  if (context.primary) return true;
+  unsigned long long identity = 0;
+  return api.cuCtxGetId(context.handle, &identity) == CUDA_SUCCESS && identity == context.identity;
+}
+
 CudaContexts::CudaContexts(const CudaApi& api, std::vector<CUdevice> devices, std::function<void(CudaContext&)> greet)
     : api_(api), devices_(std::move(devices)), greet_(std::move(greet)), primary_(devices_.size()) {}
 
@@ -13,9 +19,9 @@ CudaContexts::~CudaContexts() {
 
 void CudaContexts::close(CudaContext& context) {
   const DriverScope calm(api_, nullptr);
+  if (!lives(api_, context)) return;
   {
-    // A context that the user destroyed, or a driver that is shutting down, answers each call with an error, and that is
-    // fine.
+    // A driver that is shutting down answers each call with an error, and that is fine.
     const DriverScope scope(api_, context.handle);
     if (!scope.status().ok()) return;
     for (auto& direction : context.lanes) {

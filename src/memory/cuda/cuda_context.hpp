@@ -37,6 +37,10 @@ struct CudaContext {
   std::vector<CudaTicket*> spare;  // tickets whose event is free
 };
 
+// False once the user has destroyed a context of his own: then nothing made in it may be named to the driver again, since it
+// may have given its handles to others. A primary context that we hold lives.
+bool lives(const CudaApi& api, const CudaContext& context);
+
 class CudaContexts {
  public:
   // `greet` is called once for each new record, outside any lock.

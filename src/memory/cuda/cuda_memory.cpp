@@ -149,6 +149,9 @@ Result<CudaKind::Route> CudaKind::plan(CudaContext& context, CopyDirection direc
   Route route;
   route.context = &context;
   const CudaTicket* before = after.kind() == this ? tickets_.find(after.id()) : nullptr;
+  if (before != nullptr && !lives(api_, *before->context)) {
+    return cuda_error(api_, CUDA_ERROR_CONTEXT_IS_DESTROYED, "cuStreamWaitEvent for the work that a copy comes after");
+  }
   const auto& lanes = context.lanes[static_cast<std::size_t>(direction)];
   const auto is_its_lane = [&](const std::unique_ptr<CudaLane>& lane) { return lane.get() == before->lane; };
   if (before != nullptr && before->lane != nullptr && std::any_of(lanes.begin(), lanes.end(), is_its_lane)) {
@@ -227,7 +230,7 @@ Result<bool> CudaKind::finished(Ticket& ticket) {
   CUresult result = CUDA_SUCCESS;
   {
     const DriverScope scope(api_, nullptr);
-    result = api_.cuEventQuery(found->event);
+    result = tickets_.ask(*found);
   }
   if (result == CUDA_ERROR_NOT_READY) return false;
   const bool was_copy = found->lane != nullptr;

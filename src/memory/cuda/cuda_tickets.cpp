@@ -6,7 +6,9 @@ namespace ist {
 
 CudaTickets::~CudaTickets() {
   // One that has not happened yet may be destroyed: the driver keeps what it needs.
-  for (CudaTicket& ticket : table_) api_.cuEventDestroy_v2(ticket.event);
+  for (CudaTicket& ticket : table_) {
+    if (lives(api_, *ticket.context)) api_.cuEventDestroy_v2(ticket.event);
+  }
 }
 
 Result<CudaTicket*> CudaTickets::take(CudaContext& context, CudaLane* lane) {
@@ -43,6 +45,11 @@ CudaTicket* CudaTickets::find(std::uint64_t id) {
   return ticket.id() == id && ticket.state == CudaTicket::State::live ? &ticket : nullptr;
 }
 
+CUresult CudaTickets::ask(const CudaTicket& ticket) const {
+  if (!lives(api_, *ticket.context)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return api_.cuEventQuery(ticket.event);
+}
+
 void CudaTickets::recycle(CudaTicket& ticket) {
   if (ticket.lane != nullptr) --ticket.lane->unfinished;
   ticket.lane = nullptr;
@@ -57,7 +64,7 @@ void CudaTickets::drop(CudaTicket& ticket) {
 
 void CudaTickets::sweep() {
   std::erase_if(dropped_, [this](CudaTicket* ticket) {
-    if (api_.cuEventQuery(ticket->event) == CUDA_ERROR_NOT_READY) return false;
+    if (ask(*ticket) == CUDA_ERROR_NOT_READY) return false;
     recycle(*ticket);  // an error counts as the end: nobody is left to hear of it
     return true;
   });

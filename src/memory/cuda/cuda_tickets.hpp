@@ -1,6 +1,6 @@
 // Promises kept by events: a stable table of slots, each with one event that is used again and again, and the lanes.
 //
-// Who calls this : cuda_kind.cpp, with the kind's lock held (state() of a live ticket may be read without it).
+// Who calls this : cuda_kind.cpp, with the kind's lock held ask() alone needs none.
 // Threads        : none of its own.
 // Ownership      : owns the events; the lanes belong to their context.
 // Errors         : returned, naming the driver's call. Nothing is allocated once enough tickets and lanes exist.
@@ -40,18 +40,21 @@ class CudaTickets {
   Result<CudaTicket*> take(CudaContext& context, CudaLane* lane);
   // The live ticket of this id, or null.
   CudaTicket* find(std::uint64_t id);
+  // Has its work happened? May be asked of a live ticket without the lock.
+  CUresult ask(const CudaTicket& ticket) const;
   // The work is known to have finished (or the event was never recorded): the event is free again.
   void recycle(CudaTicket& ticket);
   // Nobody waits any more; the event is free again once it has happened.
   void drop(CudaTicket& ticket);
   // A lane of that context, which must be current: an idle one, else a new one, else the one with the least in it. So a
-  // copy that waits for a user's kernel does not hold up unrelated copies behind it.
+  // copy that waits for a user's kernel does not hold up unrelated copies behind it. Few, because a device runs only so many
+  // streams apart (CUDA_DEVICE_MAX_CONNECTIONS, 8 unless set): with more, the driver lets unrelated ones wait for each other.
   Result<CudaLane*> choose_lane(CudaContext& context, CopyDirection direction);
   // Events ever made.
   std::size_t size() const { return table_.size(); }
 
  private:
-  static constexpr std::size_t kMostLanes = 8;
+  static constexpr std::size_t kMostLanes = 4;
   void sweep();
 
   const CudaApi& api_;
