@@ -130,7 +130,7 @@ TEST(Watcher, its_thread_takes_no_signal_and_leaves_the_callers_mask_alone) {
         EXPECT_EQ(blocked & 0xfffffffe7fffffffULL, 0xfffffffe7ffbfeffULL) << line;
       }
     }
-    EXPECT_EQ(threads, 2);
+    EXPECT_GE(threads, 2);
     sigset_t mine;
     ::pthread_sigmask(SIG_SETMASK, nullptr, &mine);
     EXPECT_FALSE(::sigismember(&mine, SIGTERM)) << "the caller's own mask is as it was";
