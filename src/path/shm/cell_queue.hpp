@@ -1,11 +1,11 @@
 // A queue of cells that many processes fill and one empties, after Nemesis (Buntinas, Mercier, Gropp 2006).
 //
-// Who calls this : shm_path: for arrivals, and with the roles swapped for cells that come back. Model:
-// models/cell_queue.pml. Threads        : any number of writers, one reader, in different processes; no lock, and nobody
-// waits for another. Ownership      : links cells by name, because each process maps them elsewhere; a cell belongs to
-// whoever took it last. Errors         : none. A writer that dies between its two steps leaves a gap, beyond which nothing
-// is ever seen; the reader
-//                  only finds nothing, and learns of the death from the abort board.
+// Who calls this : shm_path: for arrivals, and with the roles swapped for cells that come back.
+// Threads        : any number of writers, one reader, in different processes; no lock, and nobody waits for another.
+// Ownership      : links cells by name, because each process maps them elsewhere; it belongs to whoever took it last.
+// Errors         : none. A writer that dies between its two steps leaves a gap, beyond which nothing is ever seen; the
+//                  reader only finds nothing, and learns of the death from the abort board.
+// Model          : models/cell_queue.pml.
 #pragma once
 
 #include <atomic>
