@@ -10,13 +10,14 @@
 #   ISTHMUS_DEPS_DIR    folder with the dependencies (./deps if it is there); tools/fetch_deps.sh prepares it
 #   ISTHMUS_COMMIT      commit to name where the sources come without their repository
 #   ISTHMUS_STEP_LIMIT  seconds that one step may take (120); the build has 400
+#   ISTHMUS_BENCH_OPTIONS  more options for every isthmus bench, such as --quick
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 mode=${1:-}
 case $mode in
   check | bench | soak) ;;
-  *) sed -n '2,13p' "$0"; exit 2 ;;
+  *) sed -n '2,14p' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
 mkdir -p "$out" && out=$(cd "$out" && pwd)
@@ -80,6 +81,7 @@ gpus() { nvidia-smi --list-gpus 2>/dev/null | grep -c . || true; }
 second_gpu() { if (($(gpus) > 1)); then echo cuda:1; else echo cuda:0; fi; }
 
 describe_machine() {
+  rm -rf "$raw"
   mkdir -p "$raw"
   step 60 "isthmus info" bash -c "'$isthmus' info --json >'$out/info.json' && '$isthmus' info" || finish
   note "gpus: $(gpus); $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | sort | uniq -c | tr -s ' ' | paste -sd ';')"
@@ -92,7 +94,9 @@ bench_step() {
   local file=$raw/$name-${from//:/}-${to//:/}
   [[ " $* " == *" --staged "* ]] && file+=-staged
   file+=.json
-  step "$limit" "bench $name $from to $to $*" "$isthmus" bench "$name" --from "$from" --to "$to" --json "$file" "$@"
+  # shellcheck disable=SC2086 # several words
+  step "$limit" "bench $name $from to $to${*:+ $*}" "$isthmus" bench "$name" --from "$from" --to "$to" --json "$file" "$@" \
+    ${ISTHMUS_BENCH_OPTIONS:-}
 }
 
 # One list of objects, as `isthmus bench --json` wrote them, and the table of what they say.

@@ -87,7 +87,8 @@ Row measure(Session& session, std::uint64_t bytes) {
     if (n == warm_up / 2) start = Clock::now();
     repeat_once(session, size);
   }
-  const double repetition_us = microseconds_since(start) / static_cast<double>(warm_up - warm_up / 2);
+  const std::uint64_t half = warm_up - warm_up / 2;
+  const double repetition_us = microseconds_since(start) / static_cast<double>(half);
   Plan plan = make_plan(options, wanted, repetition_us);
   if (session.rank() == 0)
     session.tell(plan);

@@ -40,7 +40,7 @@ std::string option_term(const CLI::Option& option) {
 std::string command_section(const CLI::App& command) {
   std::string text = ".SS isthmus " + escaped(command.get_name()) + "\n" + escaped(command.get_description()) + ".\n";
   for (const CLI::Option* option : command.get_options())
-    if (option->get_group() != "" && option->get_name() != "--help")
+    if (!option->get_group().empty() && option->get_name() != "--help")
       text += paragraph(option_term(*option), option->get_description());
   if (!command.get_footer().empty()) text += ".PP\n" + escaped(command.get_footer()) + "\n";
   return text;
