@@ -68,9 +68,20 @@ class Path {
   virtual void release(const Arrival& arrival) = 0;
   // From now on devices copy into and out of this path's cells and rings: page-lock them. Idempotent.
   virtual Status lock_memory() = 0;
-  // Sleeps until something may have arrived, wake() was called, or the time is over. May return early.
-  // A path that cannot sleep returns false at once.
-  virtual bool sleep(std::chrono::microseconds longest) = 0;
+  // Can this path's news wake a sleeper? Sleeping takes two steps, so that the world's lock is not held meanwhile.
+  virtual bool can_sleep() const = 0;
+  // Under the lock: from now on whoever posts something wakes this process. False if something has arrived already.
+  // One thread at a time is between here and the end of sleep_announced().
+  virtual bool announce_sleep() = 0;
+  // Without the lock, after announce_sleep() was true: returns when something may have arrived, wake() was called, or the
+  // time is over; may return early.
+  virtual void sleep_announced(std::chrono::microseconds longest) = 0;
+  // Both steps, where no other thread uses the path. False if it cannot sleep.
+  bool sleep(std::chrono::microseconds longest) {
+    if (!can_sleep()) return false;
+    if (announce_sleep()) sleep_announced(longest);
+    return true;
+  }
   virtual void wake() = 0;
   // Called when the world is being destroyed: peers read everything published before as arrived, everything after as never.
   virtual void leave() = 0;

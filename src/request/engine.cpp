@@ -55,7 +55,7 @@ void Engine::finish(Operation& operation, std::uint32_t index, const Status& sta
   if (!status.ok()) operation.outcome.status = status;
   if (operation.sends && !status.ok()) operation.outcome.bytes = Bytes{};
   operation.state = state::Done{};
-  if (sleepers_.load(std::memory_order_relaxed) > 0 && sleeping_path_ != nullptr) sleeping_path_->wake();
+  if (has_sleeper()) sleeping_path_->wake();
   if (operation.released && !operation.active) operations_.release(index);
 }
 

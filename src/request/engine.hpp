@@ -83,7 +83,9 @@ class Engine {
   // A driver or a full peer must be polled: a wait must not sleep.
   bool must_poll() const { return !active_.empty() || !unused_cells_.empty() || posting_ > 0 || streams_busy_; }
   Path* sleeping_path() const { return sleeping_path_; }
-  std::atomic<int>& sleepers() { return sleepers_; }
+  // A thread of this process sleeps, or is about to: whoever completes an operation wakes it.
+  bool has_sleeper() const { return sleeper_.load(std::memory_order_relaxed); }
+  void set_sleeper(bool sleeps) { sleeper_.store(sleeps, std::memory_order_relaxed); }
 
  private:
   struct Posting {  // an envelope that found no room
@@ -151,7 +153,7 @@ class Engine {
   bool memory_locked_ = false;
   Status world_failed_;  // a rank died
   Path* sleeping_path_ = nullptr;
-  std::atomic<int> sleepers_{0};
+  std::atomic<bool> sleeper_{false};
 };
 
 }  // namespace ist

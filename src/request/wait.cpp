@@ -42,13 +42,32 @@ void Patience::after_look(bool moved, bool must_poll) {
     std::this_thread::yield();
     return;
   }
-  engine_.sleepers().fetch_add(1, std::memory_order_relaxed);
-  engine_.sleeping_path()->sleep(must_poll ? kLongestNap : kLongestSleep);
-  engine_.sleepers().fetch_sub(1, std::memory_order_relaxed);
+  sleep(must_poll);
+}
+
+void Patience::sleep(bool must_poll) {
+  Path& path = *engine_.sleeping_path();
+  bool announced = false;
+  {
+    const std::lock_guard lock(engine_.lock());
+    // Another thread may have completed the operation since the last look; from here on it wakes the sleeper.
+    if (awaited_.value != 0 && Engine::complete(*engine_.find(awaited_))) return;
+    if (!engine_.has_sleeper()) {
+      if (!path.announce_sleep()) return;
+      announced = true;
+      engine_.set_sleeper(true);
+    }
+  }
+  if (!announced) {  // one thread sleeps for the process; the others look now and then
+    std::this_thread::sleep_for(kLongestNap);
+    return;
+  }
+  path.sleep_announced(must_poll ? kLongestNap : kLongestSleep);
+  engine_.set_sleeper(false);
 }
 
 Outcome wait_for(Engine& engine, OperationId id) {
-  Patience patience{engine};
+  Patience patience{engine, id};
   for (;;) {
     bool moved = false;
     bool must_poll = false;

@@ -14,12 +14,15 @@ namespace ist {
 // path's doorbell, unless a device must be polled.
 class Patience {
  public:
-  explicit Patience(Engine& engine) : engine_(engine) {}
+  // `awaited`: the operation that ends the wait; none if something else does.
+  Patience(Engine& engine, OperationId awaited) : engine_(engine), awaited_(awaited) {}
   // Called without the lock, after a look that moved nothing (`moved` false) or something.
   void after_look(bool moved, bool must_poll);
 
  private:
+  void sleep(bool must_poll);
   Engine& engine_;
+  OperationId awaited_;
   int fruitless_ = 0;
 };
 

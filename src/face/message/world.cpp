@@ -61,7 +61,7 @@ Status World::connect() {
 
 // Eager sends that found no room yet go out as the peers make some; peers that are gone free theirs.
 void World::hand_over_sends() {
-  Patience patience{*engine_};
+  Patience patience{*engine_, OperationId{}};
   for (;;) {
     bool moved = false;
     {

@@ -29,7 +29,9 @@ class SelfPath final : public Path, private Link {
   void release(const Arrival& arrival) override;
   Status lock_memory() override;
   // Nobody else could post while the only thread sleeps.
-  bool sleep(std::chrono::microseconds) override { return false; }
+  bool can_sleep() const override { return false; }
+  bool announce_sleep() override { return false; }
+  void sleep_announced(std::chrono::microseconds) override {}
   void wake() override {}
   void leave() override { left_ = true; }
   bool has_left(Rank peer) const override { return peer == surroundings_.rank && left_; }

@@ -161,15 +161,19 @@ bool ShmPath::news() {
   return std::any_of(links_.begin(), links_.end(), [](const auto& link) { return link && link->news(); });
 }
 
-bool ShmPath::sleep(std::chrono::microseconds longest) {
-  if (mine_.may_sleep == 0) return false;
+bool ShmPath::announce_sleep() {
   // A slot still shown as the last arrival would count as news; whoever sleeps has no use for it any more.
   drop_held();
   // Guard ANNOUNCE_FIRST, LOOK_AGAIN.
   mine_.bell.announce();
-  if (!news()) mine_.bell.wait(longest);
+  if (!news()) return true;
   mine_.bell.retract();
-  return true;
+  return false;
+}
+
+void ShmPath::sleep_announced(std::chrono::microseconds longest) {
+  mine_.bell.wait(longest);
+  mine_.bell.retract();
 }
 
 void ShmPath::wake() {

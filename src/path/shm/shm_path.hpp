@@ -40,7 +40,9 @@ class ShmPath final : public Path {
   std::optional<Arrival> next() override;
   void release(const Arrival& arrival) override;
   Status lock_memory() override;
-  bool sleep(std::chrono::microseconds longest) override;
+  bool can_sleep() const override { return mine_.may_sleep != 0; }
+  bool announce_sleep() override;
+  void sleep_announced(std::chrono::microseconds longest) override;
   void wake() override;
   void leave() override;
   bool has_left(Rank peer) const override;
