@@ -6,6 +6,7 @@
 #include <fstream>
 #include <limits>
 #include <numeric>
+#include <ostream>
 #include <random>
 
 #include "backend.hpp"
@@ -172,7 +173,9 @@ TEST_F(Pictures, that_cannot_be_read_are_named) {
 struct Case {
   std::string kind;
   Precision precision;
+  std::string name() const { return kind + (precision == Precision::single_precision ? "_float" : "_double"); }
 };
+void PrintTo(const Case& chosen, std::ostream* stream) { *stream << chosen.name(); }
 
 class Backends : public testing::TestWithParam<Case> {
  protected:
@@ -275,9 +278,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(Case{"host", Precision::single_precision}, Case{"host", Precision::double_precision},
                     Case{"opencl", Precision::single_precision}, Case{"opencl", Precision::double_precision},
                     Case{"cuda", Precision::single_precision}, Case{"cuda", Precision::double_precision}),
-    [](const auto& chosen) {
-      return chosen.param.kind + (chosen.param.precision == Precision::single_precision ? "_float" : "_double");
-    });
+    [](const auto& chosen) { return chosen.param.name(); });
 
 }  // namespace
 }  // namespace stencil

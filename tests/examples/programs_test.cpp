@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <ostream>
 #include <sstream>
 
 namespace {
@@ -68,7 +69,9 @@ std::size_t count(const std::string& text, const std::string& part) {
 struct Setting {
   int ranks;
   std::string device;
+  std::string name() const { return device + "_" + std::to_string(ranks); }
 };
+void PrintTo(const Setting& setting, std::ostream* stream) { *stream << setting.name(); }
 
 class Stencil : public Programs, public testing::WithParamInterface<Setting> {};
 
@@ -99,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(On, Stencil,
                                          Setting{5, "host"}, Setting{1, "opencl"}, Setting{2, "opencl"},
                                          Setting{3, "opencl"}, Setting{4, "opencl"}, Setting{5, "opencl"},
                                          Setting{1, "cuda"}, Setting{2, "cuda"}, Setting{4, "cuda"}, Setting{5, "cuda"}),
-                         [](const auto& chosen) { return chosen.param.device + "_" + std::to_string(chosen.param.ranks); });
+                         [](const auto& chosen) { return chosen.param.name(); });
 
 TEST_F(Programs, four_tiles_reach_the_published_sum) {
   const Ended ended = stencil(4,
