@@ -91,15 +91,18 @@ void Watcher::run() {
     }
     if (ready <= 0) continue;
     if (entries[0].revents != 0) return;
-    for (std::size_t i = 0; i < ranks.size(); ++i) {
-      pollfd& socket = entries[1 + 2 * i];
-      pollfd& process = entries[2 + 2 * i];
-      if (socket.revents == 0 && process.revents == 0) continue;
-      const bool left = hooks_.has_left(ranks[i]);
-      board_.mark(ranks[i], left ? AbortBoard::Fate::left : AbortBoard::Fate::dead);
-      hooks_.wake();
-      socket.fd = -1;  // poll() skips it from now on
-      process.fd = -1;
+    // Deaths first: ranks that leave in the same moment do so because of the death, and that is what the others are told.
+    for (const auto fate : {AbortBoard::Fate::dead, AbortBoard::Fate::left}) {
+      for (std::size_t i = 0; i < ranks.size(); ++i) {
+        pollfd& socket = entries[1 + 2 * i];
+        pollfd& process = entries[2 + 2 * i];
+        if (socket.revents == 0 && process.revents == 0) continue;
+        if (hooks_.has_left(ranks[i]) != (fate == AbortBoard::Fate::left)) continue;
+        board_.mark(ranks[i], fate);
+        hooks_.wake();
+        socket = {-1, 0, 0};  // poll() skips it from now on
+        process = {-1, 0, 0};
+      }
     }
   }
 }

@@ -135,14 +135,19 @@ TEST_F(Sleep, GapInTheQueueDoesNotKeepItAwake) {
   // A cell whose sender has swapped the tail and never came further.
   const auto segments = segments_for(2, sleeping());
   const auto receiver = path_over(segments, 0, sleeping());
-  ASSERT_TRUE(post_in_cell(*path_over(segments, 1, sleeping())->link(Rank{0}), numbered(1), {}));
-  segments[0].shared().arrivals.tail.exchange(cell_name(1, 3));
+  const auto sender = path_over(segments, 1, sleeping());
+  const auto lost = sender->link(Rank{0})->take_cell();
+  ASSERT_TRUE(lost);
+  ASSERT_TRUE(post_in_cell(*sender->link(Rank{0}), numbered(1), {}));
+  CellHeader* const headers = segments[1].cells().headers;
+  headers[index_of(lost->id)].next.store(kNoCell);
+  const CellName before_it = segments[0].shared().arrivals.tail.exchange(lost->id);
   for (int i = 0; i < 1000; ++i) EXPECT_FALSE(receiver->next());
   const auto before = Clock::now();
   EXPECT_TRUE(receiver->sleep(kShort));
   EXPECT_GE(Clock::now() - before, kShort);
   // The dead sender's missing step, done late: both cells are there.
-  segments[1].cells().headers[0].next.store(cell_name(1, 3));
+  headers[index_of(before_it)].next.store(lost->id);
   EXPECT_TRUE(receiver->next());
   EXPECT_TRUE(receiver->next());
   EXPECT_FALSE(receiver->next());
