@@ -75,6 +75,7 @@ class RingReceiver {
   void abandon(const Status& why, std::vector<Finished>& ended);
   // No message expected and no copy running.
   bool idle() const { return messages_.empty() && flights_.empty(); }
+  bool copying() const { return !flights_.empty(); }
 
  private:
   struct Message {

@@ -130,31 +130,44 @@ bool Engine::step_streams() {
   streams_busy_ = false;
   for (PeerState& other : peers_) {
     if (other.sender && !other.sender->idle()) moved |= other.sender->step(ended_);
-    if (other.receiver && !other.receiver->idle()) {
-      if (!other.receiver->connected()) {
-        auto ring = other.link->incoming();
-        if (!ring.ok()) {
-          other.receiver->abandon(ring.status(), ended_);
-        } else if (*ring != nullptr) {
-          other.receiver->connect(**ring);
-        }
-      }
-      if (other.receiver->connected()) moved |= other.receiver->step(ended_);
-    }
+    if (other.receiver && !other.receiver->idle()) moved |= step_receiver(other);
     streams_busy_ |= (other.sender && !other.sender->idle()) || (other.receiver && !other.receiver->idle());
   }
+  finish_ended();
+  return moved;
+}
+
+bool Engine::step_receiver(PeerState& other) {
+  if (!other.receiver->connected()) {
+    auto ring = other.link->incoming();
+    if (!ring.ok()) {
+      other.receiver->abandon(ring.status(), ended_);
+    } else if (*ring != nullptr) {
+      other.receiver->connect(**ring);
+    }
+  }
+  return other.receiver->connected() && other.receiver->step(ended_);
+}
+
+void Engine::finish_ended() {
   for (const Finished& end : ended_) {
     if (Operation* operation = operations_.find_wire(end.operation)) finish(*operation, end.operation & 0xfffff, end.status);
   }
   ended_.clear();
-  return moved;
 }
 
 void Engine::look_at_board() {
   board_seen_ = parts_.board.changes();
-  // What the lost ranks published before they went has arrived: it is taken first.
+  // What the lost ranks published before they went has arrived: it is taken first, envelopes and then slots of the rings.
   while (take_arrivals()) {
   }
+  for (std::int32_t r = 0; r < size(); ++r) {
+    PeerState& from = peer(Rank{r});
+    if (parts_.board.fate(Rank{r}) == AbortBoard::Fate::present || !from.receiver) continue;
+    while (!from.receiver->idle() && (step_receiver(from) || from.receiver->copying())) {
+    }
+  }
+  finish_ended();
   const Rank dead = parts_.board.first_dead();
   if (dead.value >= 0 && world_failed_.ok()) {
     world_failed_ = gone(dead);

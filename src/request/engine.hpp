@@ -134,6 +134,8 @@ class Engine {
   bool take_arrivals();
   bool step_active();
   bool step_streams();
+  bool step_receiver(PeerState& other);
+  void finish_ended();
   void look_at_board();
   void fail_for(Rank lost, bool everything);
 
