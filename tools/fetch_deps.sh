@@ -41,6 +41,11 @@ mkdir -p "$folder/usr/lib"
 cp -a "$work/tree/usr/include" "$folder/usr/"
 triplet=$(basename "$(find "$work/tree/usr/lib" -maxdepth 1 -name '*-linux-gnu*' -print -quit)")
 cp -a "$work/tree/usr/lib/$triplet" "$folder/usr/lib/"
+# Headers that differ between processors stand one folder deeper, where only the system's own compiler looks.
+if [ -d "$folder/usr/include/$triplet" ]; then
+  cp -a "$folder/usr/include/$triplet/." "$folder/usr/include/"
+  rm -rf "${folder:?}/usr/include/$triplet"
+fi
 if [ -d "$work/tree/lib" ]; then cp -a "$work/tree/lib/." "$folder/usr/lib/"; fi
 rm -rf "$folder/usr/lib/$triplet/"{cmake,pkgconfig,libpng-config}
 find "$folder" -name '*.a' \( -name 'libhwloc*' -o -name 'libfmt*' -o -name 'libspdlog*' \) -delete
