@@ -1,4 +1,4 @@
-/* Sleeping and waking (src/path/shm/doorbell.hpp, ShmPath::sleep and wake): two ringers, a watcher, one sleeper.
+/* Sleeping and waking (src/path/shm/doorbell.hpp, ShmPath::announce_sleep and wake): two ringers, a watcher, one sleeper.
  *
  * The sleeper has no time limit here, so that a lost wake-up is a deadlock that spin reports.
  * This protocol is the one that needs full fences: each side stores, then loads what the other stores. Spin alone would never
@@ -123,7 +123,7 @@ proctype sleeper() {
      :: saw_death && seen[0] == MESSAGES && seen[1] == MESSAGES -> break
      :: else
      fi;
-     /* ShmPath::sleep() */
+     /* ShmPath::announce_sleep(), then sleep_announced() */
 #ifndef NO_GUARD_ANNOUNCE_FIRST
      announce();
      look(found);

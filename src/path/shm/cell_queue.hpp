@@ -2,7 +2,7 @@
 //
 // Who calls this : shm_path: for arrivals, and with the roles swapped for cells that come back.
 // Threads        : any number of writers, one reader, in different processes; no lock, and nobody waits for another.
-// Ownership      : links cells by name, because each process maps them elsewhere; it belongs to whoever took it last.
+// Ownership      : links cells by name, because each process maps them elsewhere; each belongs to whoever took it last.
 // Errors         : none. A writer that dies between its two steps leaves a gap, beyond which nothing is ever seen; the
 //                  reader only finds nothing, and learns of the death from the abort board.
 // Model          : models/cell_queue.pml.
