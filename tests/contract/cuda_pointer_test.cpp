@@ -42,7 +42,7 @@ TEST_F(CudaPointer, device_managed_and_pool_memory_are_told_apart) {
   must(api, api.cuMemAllocManaged(&managed, 1000, CU_MEM_ATTACH_GLOBAL), "cuMemAllocManaged");
   must(api, api.cuMemAllocAsync(&pool, 1000, stream), "cuMemAllocAsync");
   synchronise(stream);
-  for (const std::uint64_t at : {0, 1, 999}) {
+  for (const std::uint64_t at : {0u, 1u, 999u}) {
     expect_class(device + at, KindId::cuda, MemoryClass::device, "cuMemAlloc");
     expect_class(managed + at, KindId::cuda, MemoryClass::managed, "managed");
     expect_class(pool + at, KindId::cuda, MemoryClass::pool, "pool");
@@ -63,7 +63,7 @@ TEST_F(CudaPointer, memory_of_a_pool_made_by_the_user_is_recognised) {
   CUstream stream = make_stream(current());
   CUmemPoolProps properties{};
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
   CUmemoryPool pool = nullptr;
   CUdeviceptr memory = 0;
   must(api, api.cuMemPoolCreate(&pool, &properties), "cuMemPoolCreate");
@@ -78,7 +78,7 @@ TEST_F(CudaPointer, mapped_memory_is_recognised_where_it_is_mapped_and_can_be_co
   const Current scope(api, primary());
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
   std::size_t size = 0;
   CUdeviceptr address = 0;
   CUmemGenericAllocationHandle handle = 0;
@@ -86,7 +86,7 @@ TEST_F(CudaPointer, mapped_memory_is_recognised_where_it_is_mapped_and_can_be_co
   must(api, api.cuMemAddressReserve(&address, 2 * size, 0, 0, 0), "cuMemAddressReserve");
   must(api, api.cuMemCreate(&handle, size, &properties, 0), "cuMemCreate");
   must(api, api.cuMemMap(address, size, 0, handle, 0), "cuMemMap");
-  const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, {0}}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   must(api, api.cuMemSetAccess(address, size, &access, 1), "cuMemSetAccess");
   expect_class(address, KindId::cuda, MemoryClass::vmm, "vmm");
   expect_class(address + size - 1, KindId::cuda, MemoryClass::vmm, "vmm, last byte");

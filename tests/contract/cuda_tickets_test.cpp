@@ -144,12 +144,12 @@ TEST_F(CudaTickets, the_threads_own_default_stream_is_passed_through) {
 TEST_F(CudaTickets, copies_that_wait_for_slow_streams_do_not_hold_up_others) {
   std::vector<Ticket> slow;
   Gate gate;
-  for (int i = 0; i < 3; ++i) {
+  for (std::uint64_t i = 0; i < 3; ++i) {
     CUstream stream = make_stream(primary());
-    fill_behind(gate, stream, piece.object, 16, 1);
+    fill_behind(gate, stream, piece.object + i * 16, 16, 1);
     piece.queue = reinterpret_cast<std::uint64_t>(stream);
     Ticket ready = must(kind->streams()->ready(piece));
-    slow.push_back(must(kind->copy(host(static_cast<std::uint64_t>(i) * 16, 16), piece.part(Offset{0}, Bytes{16}), ready)));
+    slow.push_back(must(kind->copy(host(i * 16, 16), piece.part(Offset{i * 16}, Bytes{16}), ready)));
   }
   for (int i = 0; i < 20; ++i) {
     Ticket quick = must(kind->copy(host(4096, 4096), piece.part(Offset{4096}, Bytes{4096}), {}));

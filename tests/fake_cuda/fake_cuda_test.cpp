@@ -105,7 +105,7 @@ TEST_F(FakeCudaOther, fills_the_memory_it_was_lent) {
 TEST_F(FakeCuda, exported_memory_is_the_same_memory_when_imported) {
   const Current scope(api, primary());
   CUmemAllocationProp properties{};
-  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
   std::size_t size = 0;
   must(api, api.cuMemGetAllocationGranularity(&size, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM), "granularity");
   CUdeviceptr places = 0;

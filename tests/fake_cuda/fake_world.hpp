@@ -2,7 +2,8 @@
 // queue with a thread of its own, so that what is not waited for has not happened yet.
 //
 // Who calls this : the fake_*.cpp files, which define the driver's own functions.
-// Threads        : one lock for everything; operations run without it.
+// Threads        : one lock for everything; operations run without it. So under ThreadSanitizer two operations that touch
+//                  the same device memory in no order are a race that is reported.
 // Ownership      : the world is never destroyed, because streams may still run when the process ends. Handles are kept after
 //                  their end and know it, so that using a dead one is an error as it is in the real driver.
 // Errors         : those that a real driver gave in the same situation (H100, driver 580). Where a real one may crash, because
