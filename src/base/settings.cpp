@@ -113,7 +113,7 @@ const std::vector<Row>& table() {
       count_row("ring_slots", "ISTHMUS_RING_SLOTS", &Settings::ring_slots, 2, 64,
                 "slots of a pair's pipelined ring (2 to 64)"),
       bytes_row("ring_slot_device", "ISTHMUS_RING_SLOT_DEVICE", &Settings::ring_slot_device, 4096, 16 << 20,
-                "bytes moved per slot where a device is on either side (4KiB to 16MiB)"),
+                "most bytes moved per slot where a device is on either side (4KiB to 16MiB)"),
       bytes_row("ring_slot_host", "ISTHMUS_RING_SLOT_HOST", &Settings::ring_slot_host, 4096, 16 << 20,
                 "bytes moved per slot between two host buffers (4KiB to 16MiB)"),
       count_row("ring_in_flight", "ISTHMUS_RING_IN_FLIGHT", &Settings::ring_in_flight, 1, 64,

@@ -22,8 +22,8 @@ struct Settings {
   Bytes eager_limit = kibibytes(64);
   std::uint64_t cells = 64;
   std::uint64_t ring_slots = 8;
-  Bytes ring_slot_device = kibibytes(256);
-  Bytes ring_slot_host = kibibytes(32);
+  Bytes ring_slot_device = mebibytes(1);
+  Bytes ring_slot_host = kibibytes(64);
   std::uint64_t ring_in_flight = 4;
   Bytes pinned_pool_limit = mebibytes(256);
   double boot_timeout = 60.0;

@@ -44,6 +44,7 @@ Session::Session(const BenchOptions& options) : options_(options), places_{optio
 }
 
 Session::~Session() {
+  staging_ = {};
   if (pins_) pins_->unpin(reinterpret_cast<void*>(buffer_.object));
   if (taken_) ist_memory_free(world_, buffer_);
   if (world_ != IST_WORLD_NULL) ist_world_destroy(&world_);
@@ -80,10 +81,13 @@ void Session::take_memory(const Settings& settings) {
   capacity_ = std::max<std::size_t>(options_.most + kBeyondMost, kLeastCapacity);
   must(ist_memory_alloc(world_, place.kind, place.device, capacity_, &buffer_), "ist_memory_alloc");
   taken_ = true;
+  pool_ = std::make_unique<PinnedPool>(*kinds_, settings.pinned_pool_limit);
+  if (place.on_device()) start_device(*kinds_->find(static_cast<KindId>(place.kind)), place.device);
   if (!place.pinned()) return;
   for (const auto& kind : kinds_->all()) {
     Pins* const pins = kind->pins();
-    if (!pins) continue;
+    if (!pins || kind->devices().empty()) continue;
+    start_device(*kind, local_rank % static_cast<int>(kind->devices().size()));
     if (const Status status = pins->pin(reinterpret_cast<void*>(buffer_.object), Bytes{capacity_}); !status.ok())
       throw Failure(status);
     pins_ = pins;
@@ -103,8 +107,21 @@ void Session::read(std::span<std::byte> bytes) {
 
 bool Session::stages() const { return options_.staged && places_[static_cast<std::size_t>(rank_)].on_device(); }
 
+// A kind page-locks nothing before it has used a device: it has not been told which one.
+void Session::start_device(MemoryKind& kind, int device) {
+  auto piece = kind.allocate(device, Bytes{1});
+  if (!piece.ok()) throw Failure(piece.status());
+  if (const Status released = kind.release(*piece); !released.ok()) throw Failure(released);
+  kinds_->mark_used(kind.id());
+}
+
+// Page-locked, as anybody would who stages by hand and cares.
 void Session::grow_staging(std::size_t bytes) {
-  if (staging_.size() < bytes) staging_.resize(bytes);
+  if (staging_.size().value >= bytes) return;
+  staging_ = {};
+  auto block = pool_->take(Bytes{bytes});
+  if (!block.ok()) throw Failure(block.status());
+  staging_ = std::move(*block);
 }
 
 void Session::send(std::size_t offset, std::size_t bytes) {

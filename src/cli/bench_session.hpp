@@ -13,10 +13,10 @@
 #include <memory>
 #include <span>
 #include <type_traits>
-#include <vector>
 
 #include "cli/bench_options.hpp"
 #include "memory/kinds.hpp"
+#include "memory/pinned_pool.hpp"
 
 namespace ist::cli {
 
@@ -78,6 +78,7 @@ class Session {
   ist_buffer at(std::size_t offset) const { return ist_buffer_at(buffer_, offset); }
   bool stages() const;
   void grow_staging(std::size_t bytes);
+  void start_device(MemoryKind& kind, int device);
   void tell_bytes(const void* data, std::size_t bytes);
   void hear_bytes(void* data, std::size_t bytes);
 
@@ -91,7 +92,8 @@ class Session {
   ist_buffer buffer_{};
   bool taken_ = false;
   Pins* pins_ = nullptr;  // whoever page-locked the buffer
-  std::vector<std::byte> staging_;
+  std::unique_ptr<PinnedPool> pool_;
+  PinnedPool::Block staging_;
   std::array<ist_request, kWindow> requests_{};
   std::array<ist_status, kWindow> statuses_{};
   int carrier_ = IST_CARRIER_NONE;

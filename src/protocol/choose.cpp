@@ -51,4 +51,11 @@ ist_carrier choose(const MessageShape& message, const MachineProfile& machine) {
   return price::ring(message, machine) <= price::direct(message, machine) ? IST_CARRIER_RING : IST_CARRIER_DIRECT;
 }
 
+Bytes ring_fill(Bytes message, bool between_hosts, const Settings& settings) {
+  if (between_hosts) return settings.ring_slot_host;
+  constexpr Bytes kLeast = kibibytes(256);
+  const Bytes half{message.value / 2};
+  return smaller(half < kLeast ? kLeast : half, settings.ring_slot_device);
+}
+
 }  // namespace ist

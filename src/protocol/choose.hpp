@@ -8,6 +8,7 @@
 
 #include <isthmus/isthmus.h>
 
+#include "base/settings.hpp"
 #include "base/units.hpp"
 #include "memory/piece.hpp"
 
@@ -40,5 +41,11 @@ double direct(const MessageShape& message, const MachineProfile& machine);
 
 // IST_CARRIER_SLOT, _CELL, _RING or _DIRECT; the last two are announced first.
 ist_carrier choose(const MessageShape& message, const MachineProfile& machine);
+
+// How much of a ring's slot to fill: few bytes end the first copy early, so that both directions overlap; many pay for the
+// driver's calls. Between two hosts all messages do best with the setting. With a device, half the message, from 256 KiB up
+// to the setting: 1 MiB then takes 49 us instead of 55, 4 MiB 121 instead of 140 (two H200, 2026-11-21; the sweep is in
+// docs/measured).
+Bytes ring_fill(Bytes message, bool between_hosts, const Settings& settings);
 
 }  // namespace ist

@@ -153,7 +153,7 @@ void Engine::start_stream(Operation& operation, std::uint32_t index) {
   }
   const bool hosts = operation.piece.kind == KindId::host && cleared.receiver_kind == KindId::host;
   to.sender->add({operation.envelope.sender_op, cleared.receiver_op, operation.piece.part(Offset{}, cleared.accepted),
-                  hosts ? parts_.settings.ring_slot_host : parts_.settings.ring_slot_device});
+                  ring_fill(cleared.accepted, hosts, parts_.settings)});
   operation.state = state::Streaming{};
   streams_busy_ = true;
 }

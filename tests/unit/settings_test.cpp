@@ -126,7 +126,7 @@ TEST_F(SettingsTable, a_changed_value_shows_beside_its_default) {
   for (const SettingRow& row : describe(*settings)) {
     if (row.variable != "ISTHMUS_RING_SLOT_HOST") continue;
     EXPECT_EQ(row.current_text, "128KiB");
-    EXPECT_EQ(row.default_text, "32KiB");
+    EXPECT_EQ(row.default_text, "64KiB");
     return;
   }
   FAIL() << "the row is missing";
