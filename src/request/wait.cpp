@@ -12,7 +12,7 @@ namespace {
 // may need this very processor.
 constexpr int kLooksAlone = 10000;
 constexpr int kLooksShared = 20;
-constexpr int kYields = 0;
+constexpr int kYields = 30;
 // A lost wake-up cannot happen by protocol; the limit only bounds what a defect or a stopped process would cost.
 constexpr std::chrono::microseconds kLongestSleep{10000};
 // A device does not ring the doorbell; while it works, somebody has to look, but not all the time: the processor may be
