@@ -17,7 +17,7 @@ libraries=(libhwloc-dev libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev
 test_packages=(git pkg-config libgtest-dev libgmock-dev spin gcovr)
 long_packages=(clang)
 # One version of the formatter and the linter everywhere, or their answers would differ from machine to machine.
-checkers=(clang-format==14.0.6 clang-tidy==18.1.8)
+checkers=(clang-format==14.0.6 clang-tidy==22.1.8)
 # Compiler, its back end, its headers, the runtime to link, and the C++ library for device code: nothing less compiles.
 cuda_compiler=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96
                nvidia-cuda-cccl==13.0.85)
