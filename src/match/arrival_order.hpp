@@ -24,7 +24,8 @@ class ArrivalOrder {
     std::vector<std::byte> bytes;  // where `arrival.payload` points, unless it is in a cell
   };
 
-  explicit ArrivalOrder(int ranks) : peers_(static_cast<std::size_t>(ranks)) {}
+  // Every peer's first envelope has the sequence `first`.
+  explicit ArrivalOrder(int ranks, std::uint32_t first = 0) : peers_(static_cast<std::size_t>(ranks), Peer{first, {}}) {}
   // True: it is this arrival's turn, which is now over. False: too early; put_aside it.
   bool take_turn(const Arrival& arrival);
   void put_aside(Path& path, const Arrival& arrival);
@@ -33,7 +34,7 @@ class ArrivalOrder {
 
  private:
   struct Peer {
-    std::uint32_t expected = 0;
+    std::uint32_t expected;
     std::map<std::uint32_t, Early> early;  // by sequence; at most as many as the peer has slots and cells
   };
   std::vector<Peer> peers_;

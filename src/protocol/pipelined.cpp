@@ -78,6 +78,7 @@ void RingSender::give_up(std::uint32_t sender_op) {
     if (flight.sender_op != sender_op) continue;
     wait_for(flight.ticket);
     flight.last = false;
+    flight.failed = Status{};  // told once is enough
   }
   if (messages_.empty() || messages_.front().sender_op != sender_op) return;
   messages_.pop_front();
@@ -125,7 +126,11 @@ bool RingReceiver::step(std::vector<Finished>& ended) {
 void RingReceiver::start(const FullSlot& slot) {
   Flight flight{Ticket{}, slot.header};
   const auto found = messages_.find(slot.header.receiver_op);
-  if (found != messages_.end() && found->second.failed.ok() && slot.header.offset != kSlotFailed) {
+  const bool wanted = found != messages_.end() && found->second.failed.ok();
+  if (wanted && slot.header.offset == kSlotFailed) {
+    // Known from here on, and not only in its turn: the slots behind it are dropped, or a copy would outlive the operation.
+    found->second.failed = {IST_ERR_DEVICE, sender_ + " could not read its buffer; its own error says why"};
+  } else if (wanted) {
     const Bytes length{slot.header.bytes};
     const Piece to = found->second.piece.part(Offset{slot.header.offset}, length);
     auto ticket = kinds_->copier(to.kind, KindId::host)->copy(to, host_piece(slot.data, length), Ticket{});
@@ -142,13 +147,8 @@ void RingReceiver::account(const SlotHeader& header, const Status& copied, std::
   const auto found = messages_.find(header.receiver_op);
   if (found == messages_.end()) return;
   Message& message = found->second;
-  if (!copied.ok()) message.failed = copied;
-  if (header.offset == kSlotFailed) {
-    message.failed = Status{IST_ERR_DEVICE, "the sender could not read its buffer; its own error says why"};
-    message.arrived = message.piece.size;
-  } else {
-    message.arrived += Bytes{header.bytes};
-  }
+  if (!copied.ok() && message.failed.ok()) message.failed = copied;
+  message.arrived = header.offset == kSlotFailed ? message.piece.size : message.arrived + Bytes{header.bytes};
   if (message.arrived < message.piece.size) return;
   ended.push_back({header.receiver_op, message.failed, message.arrived});
   messages_.erase(found);

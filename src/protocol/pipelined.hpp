@@ -11,7 +11,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "memory/kinds.hpp"
@@ -64,7 +66,9 @@ class RingSender {
 
 class RingReceiver {
  public:
-  RingReceiver(const Kinds& kinds, std::uint64_t most_in_flight) : kinds_(&kinds), most_in_flight_(most_in_flight) {}
+  // `sender`: how error texts call it.
+  RingReceiver(const Kinds& kinds, std::uint64_t most_in_flight, std::string sender)
+      : kinds_(&kinds), most_in_flight_(most_in_flight), sender_(std::move(sender)) {}
   // Slots for `operation` will come; piece.size bytes of them, above 0. Called before the clearance is posted.
   void expect(std::uint32_t operation, const Piece& piece);
   // The sender refused: nothing will come.
@@ -91,6 +95,7 @@ class RingReceiver {
   void account(const SlotHeader& header, const Status& copied, std::vector<Finished>& ended);
   const Kinds* kinds_;
   std::uint64_t most_in_flight_;
+  std::string sender_;
   SlotRingReader* ring_ = nullptr;
   std::unordered_map<std::uint32_t, Message> messages_;
   std::deque<Flight> flights_;

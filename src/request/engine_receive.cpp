@@ -174,7 +174,10 @@ void Engine::clear_or_copy(Operation& operation, std::uint32_t index, Rank sourc
                                         true};
     return;
   }
-  if (!from.receiver) from.receiver = std::make_unique<RingReceiver>(parts_.kinds, parts_.settings.ring_in_flight);
+  if (!from.receiver) {
+    from.receiver = std::make_unique<RingReceiver>(parts_.kinds, parts_.settings.ring_in_flight,
+                                                   parts_.names[static_cast<std::size_t>(source.value)]);
+  }
   Envelope clear;
   clear.type = EnvelopeType::clear;
   clear.kind = static_cast<std::uint8_t>(to.kind);

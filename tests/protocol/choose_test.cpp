@@ -1,0 +1,157 @@
+// Which carrier for which message, on invented machines: every carrier wins somewhere, and every limit is where it is said.
+#include "protocol/choose.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace ist {
+namespace {
+
+constexpr Bytes kSlotLimit{216};
+constexpr Bytes kCellLimit = kibibytes(64);
+
+MessageShape shape(std::uint64_t bytes, KindId kind = KindId::host, bool same_process = false) {
+  return {Bytes{bytes}, kind, same_process, kSlotLimit, kCellLimit};
+}
+
+// Cells cost next to nothing here, slots a lot.
+MachineProfile cheap_cells() {
+  MachineProfile machine;
+  machine.slot_alpha = 5e-6;
+  machine.cell_alpha = 0.01e-6;
+  return machine;
+}
+
+// Announcing costs nothing, and everything else does.
+MachineProfile free_handshake() {
+  MachineProfile machine;
+  machine.slot_alpha = 1e-3;
+  machine.cell_alpha = 1e-3;
+  machine.handshake_alpha = 0;
+  return machine;
+}
+
+struct Case {
+  const char* why;
+  MachineProfile machine;
+  MessageShape message;
+  ist_carrier carrier;
+};
+
+const std::vector<Case>& table() {
+  static const MachineProfile usual;
+  static const std::vector<Case> cases{
+      {"nothing at all", usual, shape(0), IST_CARRIER_SLOT},
+      {"one byte", usual, shape(1), IST_CARRIER_SLOT},
+      {"one below the slot's limit", usual, shape(215), IST_CARRIER_SLOT},
+      {"the slot's limit", usual, shape(216), IST_CARRIER_SLOT},
+      {"one past the slot's limit", usual, shape(217), IST_CARRIER_CELL},
+      {"one below the cell's limit", usual, shape(65535), IST_CARRIER_CELL},
+      {"the cell's limit", usual, shape(65536), IST_CARRIER_CELL},
+      {"one past the cell's limit", usual, shape(65537), IST_CARRIER_RING},
+      {"beyond 4 GiB", usual, shape((std::uint64_t{1} << 32) + 1), IST_CARRIER_RING},
+      {"a cheap cell beats a dear slot", cheap_cells(), shape(8), IST_CARRIER_CELL},
+      {"a device never writes into a slot", usual, shape(1, KindId::cuda), IST_CARRIER_CELL},
+      {"nor does another kind of device", usual, shape(216, KindId::opencl), IST_CARRIER_CELL},
+      {"a device at the cell's limit", usual, shape(65536, KindId::cuda), IST_CARRIER_CELL},
+      {"a device one past the cell's limit", usual, shape(65537, KindId::cuda), IST_CARRIER_RING},
+      {"an eager message is not announced, however cheap that is", free_handshake(), shape(100), IST_CARRIER_SLOT},
+      {"not even to itself", free_handshake(), shape(65536, KindId::host, true), IST_CARRIER_CELL},
+      {"one past the cell's limit, to itself", usual, shape(65537, KindId::host, true), IST_CARRIER_DIRECT},
+      {"a device to itself", usual, shape(mebibytes(8).value, KindId::cuda, true), IST_CARRIER_DIRECT},
+  };
+  return cases;
+}
+
+TEST(Choose, TheCheapestOfWhatIsPossible) {
+  for (const Case& one : table()) EXPECT_EQ(choose(one.message, one.machine), one.carrier) << one.why;
+}
+
+TEST(Choose, EveryCarrierWinsSomewhere) {
+  for (const ist_carrier carrier : {IST_CARRIER_SLOT, IST_CARRIER_CELL, IST_CARRIER_RING, IST_CARRIER_DIRECT}) {
+    int wins = 0;
+    for (const Case& one : table()) wins += choose(one.message, one.machine) == carrier;
+    EXPECT_GT(wins, 0) << ist_carrier{carrier};
+  }
+}
+
+TEST(Choose, ALinkWithoutSlotsOrCellsAnnouncesEverythingItMust) {
+  const MachineProfile machine;
+  const MessageShape no_slots{Bytes{1}, KindId::host, false, Bytes{}, kCellLimit};
+  EXPECT_EQ(choose(no_slots, machine), IST_CARRIER_CELL);
+  const MessageShape nothing{Bytes{1}, KindId::host, false, Bytes{}, Bytes{}};
+  EXPECT_EQ(choose(nothing, machine), IST_CARRIER_RING);
+  const MessageShape device{Bytes{1}, KindId::cuda, true, Bytes{}, Bytes{}};
+  EXPECT_EQ(choose(device, machine), IST_CARRIER_DIRECT);
+}
+
+using Price = double (*)(const MessageShape&, const MachineProfile&);
+constexpr Price kPrices[] = {price::slot, price::cell, price::ring, price::direct};
+
+TEST(Price, NeverFallsWithTheNumberOfBytes) {
+  for (const Price price : kPrices)
+    for (const KindId kind : {KindId::host, KindId::cuda})
+      for (const bool same_process : {false, true}) {
+        double before = 0;
+        for (std::uint64_t bytes = 0; bytes < (std::uint64_t{1} << 34); bytes = bytes * 3 / 2 + 1) {
+          const double now = price(shape(bytes, kind, same_process), MachineProfile{});
+          EXPECT_GT(now, 0) << bytes;
+          EXPECT_GE(now, before) << bytes;
+          before = now;
+        }
+      }
+}
+
+TEST(Price, RisesWithTheBytesWhereverTheCarrierIsPossible) {
+  for (const KindId kind : {KindId::host, KindId::cuda}) {
+    EXPECT_GT(price::cell(shape(65536, kind), MachineProfile{}), price::cell(shape(1, kind), MachineProfile{}));
+    EXPECT_GT(price::ring(shape(65536, kind), MachineProfile{}), price::ring(shape(1, kind), MachineProfile{}));
+    EXPECT_GT(price::direct(shape(65536, kind, true), MachineProfile{}),
+              price::direct(shape(1, kind, true), MachineProfile{}));
+  }
+  EXPECT_GT(price::slot(shape(216), MachineProfile{}), price::slot(shape(1), MachineProfile{}));
+}
+
+TEST(Price, OfTheImpossibleIsInfinite) {
+  const MachineProfile machine;
+  EXPECT_TRUE(std::isinf(price::slot(shape(217), machine)));
+  EXPECT_TRUE(std::isinf(price::slot(shape(1, KindId::cuda), machine)));
+  EXPECT_TRUE(std::isinf(price::cell(shape(65537), machine)));
+  EXPECT_TRUE(std::isinf(price::ring(shape(65537, KindId::host, true), machine)));
+  EXPECT_TRUE(std::isinf(price::direct(shape(65537), machine)));
+}
+
+TEST(RingFill, BetweenHostsIsTheSettingWhateverTheMessage) {
+  Settings settings;
+  settings.ring_slot_host = kibibytes(48);
+  for (const std::uint64_t bytes : {std::uint64_t{1}, kibibytes(48).value, mebibytes(64).value})
+    EXPECT_EQ(ring_fill(Bytes{bytes}, true, settings), kibibytes(48)) << bytes;
+}
+
+TEST(RingFill, WithADeviceIsHalfTheMessageFrom256KiBUpToTheSetting) {
+  Settings settings;
+  settings.ring_slot_device = mebibytes(1);
+  const auto fill = [&](std::uint64_t bytes) { return ring_fill(Bytes{bytes}, false, settings).value; };
+  constexpr std::uint64_t kKibi = 1024;
+  EXPECT_EQ(fill(1), 256 * kKibi);
+  EXPECT_EQ(fill(512 * kKibi - 1), 256 * kKibi);
+  EXPECT_EQ(fill(512 * kKibi), 256 * kKibi);
+  EXPECT_EQ(fill(512 * kKibi + 2), 256 * kKibi + 1);
+  EXPECT_EQ(fill(1024 * kKibi), 512 * kKibi);
+  EXPECT_EQ(fill(2048 * kKibi - 1), 1024 * kKibi - 1);
+  EXPECT_EQ(fill(2048 * kKibi), 1024 * kKibi);
+  EXPECT_EQ(fill(2048 * kKibi + 2), 1024 * kKibi);
+  EXPECT_EQ(fill(std::uint64_t{1} << 33), 1024 * kKibi);
+}
+
+TEST(RingFill, ASettingBelowTheLeastIsObeyed) {
+  Settings settings;
+  settings.ring_slot_device = kibibytes(16);
+  for (const std::uint64_t bytes : {std::uint64_t{1}, kibibytes(512).value, mebibytes(8).value})
+    EXPECT_EQ(ring_fill(Bytes{bytes}, false, settings), kibibytes(16)) << bytes;
+}
+
+}  // namespace
+}  // namespace ist

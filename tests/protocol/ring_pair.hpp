@@ -1,0 +1,184 @@
+// Both ends of a pipelined ring in one thread, over plain memory, with a user on each side who checks what he is told.
+//
+// Who calls this : pipelined_test.cpp, pipelined_failures_test.cpp.
+// Threads        : one; which end moves next is random.
+// Ownership      : owns the ring, the messages and both sides' kinds.
+// Errors         : an operation reported twice, or never, fails the test; so does a ring that stands still.
+#pragma once
+
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "late_kind.hpp"
+#include "protocol/pipelined.hpp"
+
+namespace ist::test {
+
+struct RingShape {
+  std::uint32_t slots = 4;
+  std::uint64_t slot_bytes = 4096;
+  std::uint64_t in_flight = 3;
+  int latest = 12;  // how many moments a copy may take
+};
+
+class RingPair {
+ public:
+  struct Message {
+    std::vector<std::byte> out;
+    std::vector<std::byte> in;  // one poisoned byte more on each side
+    Piece from;
+    Piece to;
+    std::uint64_t fill = 0;
+    bool sent = false;
+    bool received = false;
+    Finished sender;
+    Finished receiver;
+  };
+
+  RingPair(unsigned seed, RingShape shape)
+      : shape_(shape),
+        random_(seed),
+        sending_(seed + 1, shape.latest),
+        receiving_(seed + 2, shape.latest),
+        layout_{shape.slots, Bytes{shape.slot_bytes}},
+        memory_(layout_.total().value + 4096),
+        writer_(ring_memory(), layout_, nullptr),
+        reader_(ring_memory(), layout_, nullptr),
+        sender_(*sending_.kinds, writer_, shape.in_flight),
+        receiver_(*receiving_.kinds, shape.in_flight, "rank 7 of the test") {
+    receiver_.connect(reader_);
+  }
+
+  // Expected by the receiver at once, and added to the sender by send().
+  std::size_t prepare(std::uint64_t bytes, std::uint64_t fill, bool from_device, bool to_device) {
+    Message& message = messages_.emplace_back();
+    message.out.resize(bytes);
+    for (auto& byte : message.out) byte = static_cast<std::byte>(random_());
+    message.in.assign(bytes + 2, kPoison);
+    message.fill = fill;
+    message.from = from_device ? late_piece(message.out.data(), Bytes{bytes}) : host_piece(message.out.data(), Bytes{bytes});
+    const std::byte* target = message.in.data() + 1;
+    message.to = to_device ? late_piece(target, Bytes{bytes}) : host_piece(target, Bytes{bytes});
+    receiver_.expect(receiver_op(messages_.size() - 1), message.to);
+    return messages_.size() - 1;
+  }
+  void send(std::size_t number) {
+    const Message& message = messages_[number];
+    sender_.add({sender_op(number), receiver_op(number), message.from, Bytes{message.fill}});
+  }
+  void prepare_and_send(std::uint64_t bytes, std::uint64_t fill, bool from_device, bool to_device) {
+    send(prepare(bytes, fill, from_device, to_device));
+  }
+
+  // One end moves; true if anything did.
+  bool step() { return random_() % 2 == 0 ? step_sender() : step_receiver(); }
+  bool step_sender() {
+    std::vector<Finished> ended;
+    const bool moved = sender_.step(ended);
+    note_sent(ended);
+    EXPECT_LE(writer_.pending(), shape_.in_flight);
+    EXPECT_LE(sending_.device->running(), shape_.in_flight);
+    return moved;
+  }
+  bool step_receiver() {
+    std::vector<Finished> ended;
+    const bool moved = receiver_.step(ended);
+    note_received(ended);
+    EXPECT_LE(reader_.pending(), shape_.in_flight);
+    EXPECT_LE(receiving_.device->running(), shape_.in_flight);
+    return moved;
+  }
+
+  // Until both ends have nothing more to do. Copies need some moments, so that a few steps in vain are no standstill.
+  void run() {
+    for (int in_vain = 0; !sender_.idle() || !receiver_.idle();) {
+      in_vain = step() ? 0 : in_vain + 1;
+      ASSERT_LT(in_vain, 100 * (shape_.latest + 2)) << "the ring stands still";
+    }
+    EXPECT_EQ(sending_.device->running(), 0U);
+    EXPECT_EQ(receiving_.device->running(), 0U);
+    for (std::size_t i = 0; i < messages_.size(); ++i)
+      EXPECT_TRUE(messages_[i].sent && messages_[i].received) << "message " << i << " was forgotten";
+  }
+
+  void abandon_sender(const Status& why) {
+    std::vector<Finished> ended;
+    sender_.abandon(why, ended);
+    note_sent(ended);
+  }
+  void abandon_receiver(const Status& why) {
+    std::vector<Finished> ended;
+    receiver_.abandon(why, ended);
+    note_received(ended);
+  }
+
+  void expect_whole(std::size_t number) const {
+    const Message& message = messages_[number];
+    EXPECT_TRUE(message.sender.status.ok()) << "message " << number << ": " << message.sender.status.text();
+    EXPECT_TRUE(message.receiver.status.ok()) << "message " << number << ": " << message.receiver.status.text();
+    EXPECT_EQ(message.receiver.bytes.value, message.out.size());
+    EXPECT_TRUE(std::equal(message.out.begin(), message.out.end(), message.in.begin() + 1)) << "message " << number;
+    expect_guards(number);
+  }
+  void expect_guards(std::size_t number) const {
+    EXPECT_EQ(messages_[number].in.front(), kPoison) << "message " << number;
+    EXPECT_EQ(messages_[number].in.back(), kPoison) << "message " << number;
+  }
+
+  static std::uint32_t sender_op(std::size_t number) { return static_cast<std::uint32_t>(1000 + number); }
+  static std::uint32_t receiver_op(std::size_t number) { return static_cast<std::uint32_t>(5000 + number); }
+  std::size_t size() const { return messages_.size(); }
+  const Message& operator[](std::size_t number) const { return messages_[number]; }
+  LateKind& sending_device() { return *sending_.device; }
+  LateKind& receiving_device() { return *receiving_.device; }
+  RingSender& sender() { return sender_; }
+  RingReceiver& receiver() { return receiver_; }
+  SlotRingWriter& writer() { return writer_; }
+  SlotRingReader& reader() { return reader_; }
+  std::uint64_t random(std::uint64_t below) { return random_() % below; }
+
+ private:
+  static constexpr std::byte kPoison{0xa5};
+
+  std::byte* ring_memory() {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
+    return memory_.data() + (4096 - address % 4096) % 4096;
+  }
+  void note_sent(const std::vector<Finished>& ended) {
+    for (const Finished& end : ended) {
+      Message& message = messages_.at(end.operation - sender_op(0));
+      EXPECT_FALSE(message.sent) << "the sender was told twice of operation " << end.operation;
+      message.sent = true;
+      message.sender = end;
+      sending_.device->given_back(message.from);
+    }
+  }
+  void note_received(const std::vector<Finished>& ended) {
+    for (const Finished& end : ended) {
+      Message& message = messages_.at(end.operation - receiver_op(0));
+      EXPECT_FALSE(message.received) << "the receiver was told twice of operation " << end.operation;
+      message.received = true;
+      message.receiver = end;
+      receiving_.device->given_back(message.to);
+    }
+  }
+
+  RingShape shape_;
+  std::mt19937 random_;
+  Side sending_;
+  Side receiving_;
+  SlotRingLayout layout_;
+  std::vector<std::byte> memory_;
+  SlotRingWriter writer_;
+  SlotRingReader reader_;
+  RingSender sender_;
+  RingReceiver receiver_;
+  std::deque<Message> messages_;  // addresses stay
+};
+
+}  // namespace ist::test
