@@ -25,8 +25,12 @@ bool RingSender::step(std::vector<Finished>& ended) {
   // Publishing frees a place in flight, so both are tried until neither moves; a host copy is published as soon as it is
   // made.
   bool moved = false;
-  while (start_copies() | publish(ended)) moved = true;
-  return moved;
+  for (;;) {
+    const bool started = start_copies();
+    const bool published = publish(ended);
+    if (!started && !published) return moved;
+    moved = true;
+  }
 }
 
 bool RingSender::start_copies() {

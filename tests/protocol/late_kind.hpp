@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -45,7 +46,7 @@ class LateKind final : public MemoryKind {
       return Status{IST_ERR_DEVICE, "an invented refusal"};
     }
     const bool fails = fails_at_end && fails_at_end(number);
-    const int late = static_cast<int>(random_() % static_cast<unsigned>(latest_ + 1));
+    const std::uint64_t late = random_() % static_cast<unsigned>(latest_ + 1);
     copies_[++last_id_] = {to, from, now_ + late, fails, false};
     most_at_once = std::max(most_at_once, copies_.size());
     return Ticket{this, last_id_};

@@ -16,8 +16,8 @@ RingShape random_shape(std::mt19937& random) {
 }
 
 TEST(Pipelined, SizesAroundTheSlotsBordersArriveWhole) {
-  for (const std::uint64_t bytes : {1, 2, 4095, 4096, 4097, 8191, 8192, 8193, 16384, 16385, 50001}) {
-    for (const std::uint64_t fill : {1000, 4096, 9000}) {
+  for (const std::uint64_t bytes : {1U, 2U, 4095U, 4096U, 4097U, 8191U, 8192U, 8193U, 16384U, 16385U, 50001U}) {
+    for (const std::uint64_t fill : {1000U, 4096U, 9000U}) {
       for (const bool from_device : {false, true}) {
         for (const bool to_device : {false, true}) {
           RingPair pair{static_cast<unsigned>(bytes), {}};
