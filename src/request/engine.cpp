@@ -36,8 +36,9 @@ Status Engine::check_peer(Rank rank) const {
 }
 
 void Engine::use_devices(const Piece& piece) {
-  if (memory_locked_ || piece.kind == KindId::host) return;
-  memory_locked_ = true;
+  const std::uint32_t bit = 1U << static_cast<unsigned>(piece.kind);
+  if ((locked_kinds_ & bit) != 0 || piece.kind == KindId::host) return;
+  locked_kinds_ |= bit;
   for (const auto& path : parts_.paths) {
     if (const Status locked = path->lock_memory(); !locked.ok())
       log::warning("shared cells stay pageable, device copies will be slower: " + locked.text());

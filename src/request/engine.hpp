@@ -152,7 +152,8 @@ class Engine {
   std::size_t posting_ = 0;  // envelopes in outboxes
   std::uint32_t board_seen_ = 0;
   bool streams_busy_ = false;
-  bool memory_locked_ = false;
+  // One bit per KindId that the paths were asked to page-lock their memory for.
+  std::uint32_t locked_kinds_ = 0;
   Status world_failed_;  // a rank died
   Path* sleeping_path_ = nullptr;
   std::atomic<bool> sleeper_{false};
