@@ -1,34 +1,51 @@
 #include "collective/barrier.hpp"
 
 #include <mutex>
+#include <utility>
 
 #include "request/wait.hpp"
 
 namespace ist {
 namespace {
 
-// One round; sends to `to` and waits to hear from `from`.
-Status exchange_token(Engine& engine, std::uint32_t context, std::int32_t round, Rank to, Rank from) {
+// What travels in a round: the rank that will never come, if the teller knows of one. Everybody hears, directly or through
+// others, from everybody, so that either all pass the barrier or all fail; nobody stops telling because something failed.
+struct Token {
+  std::int32_t lost = -1;
+};
+
+struct Round {
+  Engine& engine;
+  std::uint32_t context;
+  std::int32_t number;
+  Rank to;
+  Rank from;
+};
+
+// Tells one rank and hears another; a rank that cannot be heard or told is the lost one.
+Status exchange_tokens(const Round& round, const Token& mine, Token& theirs) {
+  Engine& engine = round.engine;
   OperationId receive;
   OperationId send;
   bool sent = false;
+  Status told;
+  Status heard;
   {
     const std::lock_guard lock(engine.lock());
-    auto heard = engine.start_receive(Piece{}, from.value, round, context);
-    if (!heard.ok()) return heard.status();
-    receive = *heard;
-    const auto told = engine.start_send(Piece{}, to, round, context, &sent);
-    if (!told.ok()) {
-      // A token that has come already is complete: it had no bytes to wait for.
-      if (!engine.cancel_receive(receive)) engine.take(receive);
-      return told.status();
-    }
-    send = *told;
+    auto hearing =
+        engine.start_receive(host_piece(&theirs, Bytes{sizeof theirs}), round.from.value, round.number, round.context);
+    if (hearing.ok()) receive = *hearing;
+    heard = hearing.status();
+    const auto telling =
+        engine.start_send(host_piece(&mine, Bytes{sizeof mine}), round.to, round.number, round.context, &sent);
+    if (telling.ok()) send = *telling;
+    told = telling.status();
   }
-  Status status;
-  if (!sent) status = wait_for(engine, send).status;
-  const Status heard = wait_for(engine, receive).status;
-  return status.ok() ? heard : status;
+  if (told.ok() && !sent) told = wait_for(engine, send).status;
+  if (heard.ok()) heard = wait_for(engine, receive).status;
+  if (!heard.ok()) theirs.lost = round.from.value;
+  if (heard.ok() && !told.ok()) theirs.lost = round.to.value;
+  return heard.ok() ? told : heard;
 }
 
 }  // namespace
@@ -36,12 +53,21 @@ Status exchange_token(Engine& engine, std::uint32_t context, std::int32_t round,
 Status barrier(Engine& engine, std::uint32_t context) {
   const std::int32_t size = engine.size();
   const std::int32_t rank = engine.rank().value;
-  std::int32_t round = 0;
-  for (std::int32_t distance = 1; distance < size; distance *= 2, ++round) {
-    IST_TRY(exchange_token(engine, context | kInternalContext, round, Rank{(rank + distance) % size},
-                           Rank{(rank - distance + size) % size}));
+  Token mine;
+  Status status;
+  std::int32_t number = 0;
+  for (std::int32_t distance = 1; distance < size; distance *= 2, ++number) {
+    Token theirs;
+    const Round round{engine, context | kInternalContext, number, Rank{(rank + distance) % size},
+                      Rank{(rank - distance + size) % size}};
+    const Status exchanged = exchange_tokens(round, mine, theirs);
+    if (status.ok() && !exchanged.ok()) status = exchanged;
+    if (mine.lost < 0) mine.lost = theirs.lost;
+    // A death ends everything for everybody; there is nobody to tell.
+    if (exchanged.code() == IST_ERR_PEER_DEAD) return exchanged;
   }
-  return {};
+  if (!status.ok() || mine.lost < 0) return status;
+  return {IST_ERR_PEER_LEFT, "rank " + std::to_string(mine.lost) + " left the world before it came to the barrier"};
 }
 
 }  // namespace ist

@@ -38,6 +38,7 @@ struct Unexpected {
   Rank source;
   Envelope envelope;
   std::vector<std::byte> bytes;
+  bool in_cell = false;  // how the bytes came, for the status
 };
 
 class Matcher {

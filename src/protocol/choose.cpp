@@ -43,8 +43,9 @@ double direct(const MessageShape& message, const MachineProfile& machine) {
 }  // namespace price
 
 ist_carrier choose(const MessageShape& message, const MachineProfile& machine) {
-  // An eager message that fits is never announced by price alone: a blocking send of at most the eager limit must not
-  // depend on its receive, since programs rely on that buffering. The limit itself is the setting.
+  // What fits is eager whatever the price of announcing it: a small message must not cost a handshake because the table is
+  // off by some. (A device buffer whose kernel takes longer than the engine's patience is announced after all; MPI lets a
+  // standard send wait for its receive.)
   const double by_slot = price::slot(message, machine);
   const double by_cell = price::cell(message, machine);
   if (by_slot < kImpossible || by_cell < kImpossible) return by_slot <= by_cell ? IST_CARRIER_SLOT : IST_CARRIER_CELL;

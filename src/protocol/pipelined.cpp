@@ -8,6 +8,9 @@
 namespace ist {
 namespace {
 
+// Slots moved by one call: a rank that only tests, its other threads and its other peers do not wait for a whole message.
+constexpr int kMostPerStep = 8;
+
 // Copies already running touch the user's buffer: they end before the operation does. They are short, and depend on no peer.
 void wait_for(Ticket& ticket) {
   for (;;) {
@@ -25,12 +28,13 @@ bool RingSender::step(std::vector<Finished>& ended) {
   // Publishing frees a place in flight, so both are tried until neither moves; a host copy is published as soon as it is
   // made.
   bool moved = false;
-  for (;;) {
+  for (int i = 0; i < kMostPerStep; ++i) {
     const bool started = start_copies();
     const bool published = publish(ended);
-    if (!started && !published) return moved;
+    if (!started && !published) break;
     moved = true;
   }
+  return moved;
 }
 
 bool RingSender::start_copies() {
@@ -104,7 +108,7 @@ void RingReceiver::expect(std::uint32_t operation, const Piece& piece) { message
 
 bool RingReceiver::step(std::vector<Finished>& ended) {
   bool moved = false;
-  for (;;) {
+  for (int i = 0; i < kMostPerStep; ++i) {
     bool again = false;
     if (flights_.size() < most_in_flight_) {
       if (const auto slot = ring_->take_next()) {
@@ -122,9 +126,10 @@ bool RingReceiver::step(std::vector<Finished>& ended) {
         again = true;
       }
     }
-    if (!again) return moved;
+    if (!again) break;
     moved = true;
   }
+  return moved;
 }
 
 void RingReceiver::start(const FullSlot& slot) {

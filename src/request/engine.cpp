@@ -6,16 +6,35 @@
 #include "base/log.hpp"
 
 namespace ist {
+namespace {
+
+// Arrivals of one path taken at once: bounded, so that a flood does not keep this side's own operations from moving.
+constexpr int kMostAtOnce = 64;
+// At most this many slots has a pair in any path.
+constexpr std::uint64_t kSlotsPerPair = 64;
+
+}  // namespace
 
 Engine::Engine(Parts parts)
     : parts_(std::move(parts)), order_(static_cast<int>(parts_.names.size())), peers_(parts_.names.size()) {
   for (std::size_t r = 0; r < peers_.size(); ++r) {
+    peers_[r].rank = Rank{static_cast<std::int32_t>(r)};
     for (const auto& path : parts_.paths) {
       if (peers_[r].link == nullptr) peers_[r].link = path->link(Rank{static_cast<std::int32_t>(r)});
     }
   }
   for (const auto& path : parts_.paths)
-    if (path->name() == "shm") sleeping_path_ = path.get();
+    if (path->can_sleep()) sleeping_path_ = path.get();
+}
+
+// A broken socket looks like a death; a rank that had left before says otherwise.
+Status Engine::explain(Rank rank, const Status& status) const {
+  for (const auto& path : parts_.paths) {
+    if (status.code() == IST_ERR_PEER_DEAD && path->has_left(rank))
+      return {IST_ERR_PEER_LEFT,
+              parts_.names[static_cast<std::size_t>(rank.value)] + " left the world before this operation could complete"};
+  }
+  return status;
 }
 
 Status Engine::gone(Rank rank) const {
@@ -27,6 +46,7 @@ Status Engine::gone(Rank rank) const {
 
 Status Engine::check_peer(Rank rank) const {
   if (!world_failed_.ok()) return world_failed_;
+  if (const Rank dead = parts_.board.first_dead(); dead.value >= 0) return gone(dead);
   if (parts_.board.fate(rank) != AbortBoard::Fate::present) return gone(rank);
   if (peers_[static_cast<std::size_t>(rank.value)].link == nullptr)
     return {IST_ERR_UNREACHABLE, "no path connects " + parts_.names[static_cast<std::size_t>(parts_.rank.value)] + " and " +
@@ -54,10 +74,18 @@ void Engine::activate(Operation& operation, std::uint32_t index) {
 void Engine::finish(Operation& operation, std::uint32_t index, const Status& status) {
   // A truncation found at the match stays, unless something worse happened since.
   if (!status.ok()) operation.outcome.status = status;
-  if (operation.sends && !status.ok()) operation.outcome.bytes = Bytes{};
+  if (!status.ok()) operation.outcome.bytes = Bytes{};
   operation.state = state::Done{};
-  if (has_sleeper()) sleeping_path_->wake();
+  wake_sleeper();
   if (operation.released && !operation.active) operations_.release(index);
+}
+
+Result<OperationId> Engine::start_complete(Outcome outcome) {
+  const OperationId id = operations_.add();
+  if (id.value == 0) return Status{IST_ERR_MEMORY, "more than 1048576 operations are outstanding; wait for some of them"};
+  operations_.at(id.index()).outcome = std::move(outcome);
+  operations_.at(id.index()).state = state::Done{};
+  return id;
 }
 
 Outcome Engine::take(OperationId id) {
@@ -91,8 +119,6 @@ bool Engine::progress() {
 }
 
 bool Engine::take_arrivals() {
-  // Bounded, so that a flood from one side does not keep this side's own operations from moving.
-  constexpr int kMostAtOnce = 64;
   bool moved = false;
   for (const auto& path : parts_.paths) {
     for (int i = 0; i < kMostAtOnce; ++i) {
@@ -103,6 +129,18 @@ bool Engine::take_arrivals() {
     }
   }
   return moved;
+}
+
+// As many as the peers' slots and cells can hold: whatever was published before now is among them, also while others go on
+// publishing.
+void Engine::take_all_arrivals() {
+  const std::uint64_t most = (kSlotsPerPair + parts_.settings.cells) * peers_.size() / kMostAtOnce + 1;
+  for (std::uint64_t i = 0; i < most && take_arrivals(); ++i) {
+  }
+}
+
+void Engine::wake_sleeper() {
+  if (has_sleeper()) sleeping_path_->wake();
 }
 
 bool Engine::step_active() {
@@ -142,7 +180,7 @@ bool Engine::step_receiver(PeerState& other) {
   if (!other.receiver->connected()) {
     auto ring = other.link->incoming();
     if (!ring.ok()) {
-      other.receiver->abandon(ring.status(), ended_);
+      other.receiver->abandon(explain(other.rank, ring.status()), ended_);
     } else if (*ring != nullptr) {
       other.receiver->connect(**ring);
     }
@@ -160,8 +198,7 @@ void Engine::finish_ended() {
 void Engine::look_at_board() {
   board_seen_ = parts_.board.changes();
   // What the lost ranks published before they went has arrived: it is taken first, envelopes and then slots of the rings.
-  while (take_arrivals()) {
-  }
+  take_all_arrivals();
   for (std::int32_t r = 0; r < size(); ++r) {
     PeerState& from = peer(Rank{r});
     if (parts_.board.fate(Rank{r}) == AbortBoard::Fate::present || !from.receiver) continue;
@@ -187,7 +224,6 @@ void Engine::fail_for(Rank lost, bool everything) {
     others |= r != parts_.rank.value && parts_.board.fate(Rank{r}) == AbortBoard::Fate::present;
   for (std::int32_t r = 0; r < size(); ++r) {
     if (!everything && r != lost.value) continue;
-    if (r == parts_.rank.value) continue;
     PeerState& to = peer(Rank{r});
     if (to.sender) to.sender->abandon(why, ended_);
     if (to.receiver) to.receiver->abandon(why, ended_);

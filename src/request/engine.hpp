@@ -51,7 +51,6 @@ class Engine {
     std::vector<std::unique_ptr<Path>>& paths;
     const AbortBoard& board;
     std::vector<std::string> names;  // of the ranks, for error texts: "rank 3 (process 4711 on host n1)"
-    bool sleeps = false;             // waits may sleep: ranks outnumber processors
   };
   explicit Engine(Parts parts);
 
@@ -65,6 +64,11 @@ class Engine {
   Result<OperationId> start_send(const Piece& piece, Rank dest, std::int32_t tag, std::uint32_t context, bool* done);
   // source kAnySource or a rank; piece.size is the room there is.
   Result<OperationId> start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, std::uint32_t context);
+
+  // An operation that is complete from the start, for calls that have nothing to do but an outcome to tell.
+  Result<OperationId> start_complete(Outcome outcome);
+  // Why nothing more can come from that rank, by name; for a rank that is present, that it did not come.
+  Status gone(Rank rank) const;
 
   // Looks at every path and steps every active operation once; true if anything moved.
   bool progress();
@@ -94,6 +98,7 @@ class Engine {
     bool is_operation = false;
   };
   struct PeerState {
+    Rank rank;
     Link* link = nullptr;
     std::uint32_t next_sequence = 0;
     std::deque<Posting> outbox;  // in order; only the first one tries
@@ -103,7 +108,7 @@ class Engine {
   };
   PeerState& peer(Rank rank) { return peers_[static_cast<std::size_t>(rank.value)]; }
   Status check_peer(Rank rank) const;
-  Status gone(Rank rank) const;
+  Status explain(Rank rank, const Status& status) const;
   Status check_source(std::int32_t source) const;
 
   // engine_send.cpp
@@ -132,6 +137,8 @@ class Engine {
   void activate(Operation& operation, std::uint32_t index);
   void finish(Operation& operation, std::uint32_t index, const Status& status);
   bool take_arrivals();
+  void take_all_arrivals();
+  void wake_sleeper();
   bool step_active();
   bool step_streams();
   bool step_receiver(PeerState& other);

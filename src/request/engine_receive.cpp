@@ -26,6 +26,7 @@ Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t sourc
     if (!asked.ok()) return asked.status();
     ready = std::move(*asked);
   }
+  wake_sleeper();
   const OperationId id = operations_.add();
   if (id.value == 0) return Status{IST_ERR_MEMORY, "more than 1048576 operations are outstanding; wait for some of them"};
   const std::uint32_t index = id.index();
@@ -39,8 +40,7 @@ Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t sourc
     const Status reachable = check_source(source);
     if (reachable.ok()) return id;
     // What was published before the peer went is delivered all the same; waiting for anything else would be for ever.
-    while (take_arrivals()) {
-    }
+    take_all_arrivals();
     if (operation.in<state::Posted>()) {
       matcher_.withdraw(id.wire());
       operations_.release(index);
@@ -53,8 +53,7 @@ Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t sourc
     receive_announced(operation, index, kept->source, kept->envelope);
     return id;
   }
-  const bool small = kept->bytes.size() <= peer(kept->source).link->slot_limit.value;
-  set_outcome(operation, kept->source, kept->envelope, small ? IST_CARRIER_SLOT : IST_CARRIER_CELL);
+  set_outcome(operation, kept->source, kept->envelope, kept->in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
   deliver_kept(operation, index, std::move(kept->bytes));
   return id;
 }
@@ -80,14 +79,16 @@ void Engine::on_refuse(const Arrival& arrival) {
 }
 
 void Engine::deliver(Path& path, const Arrival& arrival) {
-  // The bytes of an announced message stayed with a sender that is gone: it never was.
-  if (arrival.envelope.type == EnvelopeType::announce && parts_.board.fate(arrival.source) != AbortBoard::Fate::present)
+  // The bytes of an announced message stayed with a sender that is gone, or whose world has failed as this one has, perhaps
+  // without having noticed yet: it never was.
+  if (arrival.envelope.type == EnvelopeType::announce &&
+      (!world_failed_.ok() || parts_.board.fate(arrival.source) != AbortBoard::Fate::present))
     return;
   const auto wire = matcher_.match(arrival.source, arrival.envelope);
   const bool announced = arrival.envelope.type == EnvelopeType::announce;
   if (!wire) {
     // Kept bytes leave their cell, or one slow receiver would stop its senders from sending to anybody else.
-    matcher_.keep({arrival.source, arrival.envelope, {arrival.payload.begin(), arrival.payload.end()}});
+    matcher_.keep({arrival.source, arrival.envelope, {arrival.payload.begin(), arrival.payload.end()}, arrival.in_cell});
     if (arrival.in_cell) path.release(arrival);
     return;
   }

@@ -35,8 +35,10 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
   envelope.bytes = piece.size.value;
   if (carrier == IST_CARRIER_SLOT && to.outbox.empty() && to.link->post(envelope, {piece.address(), piece.size.value})) {
     *done = true;
+    if (to.link->same_process()) wake_sleeper();
     return OperationId{};
   }
+  wake_sleeper();
   const OperationId id = operations_.add();
   if (id.value == 0) {
     --to.next_sequence;
@@ -146,7 +148,9 @@ void Engine::start_stream(Operation& operation, std::uint32_t index) {
       refusal.type = EnvelopeType::refuse;
       refusal.receiver_op = cleared.receiver_op;
       post_or_queue(to, refusal);
-      finish(operation, index, ring.ok() ? Status{IST_ERR_INTERNAL, "the path to the receiver has no ring"} : ring.status());
+      finish(operation, index,
+             ring.ok() ? Status{IST_ERR_INTERNAL, "the path to the receiver has no ring"}
+                       : explain(operation.peer, ring.status()));
       return;
     }
     to.sender = std::make_unique<RingSender>(parts_.kinds, **ring, parts_.settings.ring_in_flight);
@@ -181,7 +185,11 @@ bool Engine::step_send(Operation& operation, std::uint32_t index) {
     } else if (*posted) {
       finish(operation, index, {});
     } else if (filling->overdue && std::chrono::steady_clock::now() > *filling->overdue) {
-      return announce_instead(operation, *filling);
+      const Status reachable = check_peer(operation.peer);
+      if (reachable.ok()) return announce_instead(operation, *filling);
+      // Whoever is gone clears nothing, and this send must not wait for the user's kernel to hear of it.
+      unused_cells_.push_back(std::move(filling->cell));
+      finish(operation, index, reachable);
     }
     return complete(operation);
   }

@@ -35,10 +35,10 @@ void Patience::after_look(bool moved, bool must_poll) {
     return;
   }
   ++fruitless_;
-  const bool sleeps = engine_.parts().sleeps;
+  const bool sleeps = engine_.sleeping_path() != nullptr;
   const int looks = sleeps ? kLooksShared : kLooksAlone;
   if (fruitless_ <= looks) return relax();
-  if (!sleeps || fruitless_ <= looks + kYields || engine_.sleeping_path() == nullptr) {
+  if (!sleeps || fruitless_ <= looks + kYields) {
     std::this_thread::yield();
     return;
   }

@@ -90,6 +90,8 @@ void withdraw(const Started& receive) {
   wait_for(engine, receive.id);
 }
 
+Outcome from_nobody() { return {Status{}, Rank{IST_PROC_NULL}, IST_ANY_TAG, IST_CARRIER_NONE, Bytes{}}; }
+
 // What MPI says of a null request and of IST_PROC_NULL.
 void set_empty(ist_status* status, int source) {
   if (status != nullptr) *status = {source, IST_ANY_TAG, IST_OK, IST_CARRIER_NONE, 0};
@@ -174,8 +176,15 @@ int ist_isend(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag
 int ist_irecv(ist_buffer buffer, int64_t count, ist_type type, int source, int tag, ist_comm comm, ist_request* request) {
   if (request == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_irecv: request is null");
   *request = IST_REQUEST_NULL;
-  const auto started = ist::start_receive({buffer, count, type}, source, tag, comm);
+  auto started = ist::start_receive({buffer, count, type}, source, tag, comm);
   if (!started.ok()) return ist::report(ist::in_call("ist_irecv", started.status()));
+  if (started->done) {
+    // From nobody: the status has to say so when the request is waited for.
+    const std::lock_guard lock(started->world->engine().lock());
+    const auto id = started->world->engine().start_complete(ist::from_nobody());
+    if (!id.ok()) return ist::report(ist::in_call("ist_irecv", id.status()));
+    *started = {started->world, *id, false};
+  }
   return ist::hand_out(*started, comm, request);
 }
 

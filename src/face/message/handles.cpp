@@ -8,7 +8,7 @@
 namespace ist {
 namespace {
 
-// A world or communicator: type, 4 bits; slot, 8; generation, 52. A request has no type bits of its own to spare: slot of
+// A world or communicator: type, 4 bits; slot, 8; generation, 51. A request has no type bits of its own to spare: slot of
 // the world, 8; its operation's generation, 36; its index, 20. The slot is counted from 1, so that no handle is null, and
 // requests use slots 1 to 63, worlds and communicators have the top bit set.
 constexpr std::uint64_t kNotRequest = std::uint64_t{1} << 63;

@@ -41,9 +41,8 @@ Status World::connect() {
     const Peer& peer = peers_->at(Rank{r});
     names.push_back("rank " + std::to_string(r) + " (process " + std::to_string(peer.pid) + " on " + peer.host + ")");
   }
-  const bool sleeps = settings_.wait == "sleep" || (settings_.wait == "auto" && peers_->oversubscribed());
-  engine_ = std::make_unique<Engine>(
-      Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_, std::move(names), sleeps});
+  engine_ =
+      std::make_unique<Engine>(Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_, std::move(names)});
   Watcher::Hooks hooks;
   hooks.has_left = [this](Rank rank) {
     for (const auto& path : paths_)
