@@ -138,21 +138,25 @@ int wait_one(const char* call, ist_request* request, ist_status* status) {
 
 extern "C" {
 
-int ist_send(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm) {
+int ist_send(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm) try {
   const auto started = ist::start_send({buffer, count, type}, dest, tag, comm);
   if (!started.ok()) return ist::report(ist::in_call("ist_send", started.status()));
   return ist::finish_blocking("ist_send", *started, nullptr);
+} catch (...) {
+  return ist::report_exception("ist_send");
 }
 
-int ist_recv(ist_buffer buffer, int64_t count, ist_type type, int source, int tag, ist_comm comm, ist_status* status) {
+int ist_recv(ist_buffer buffer, int64_t count, ist_type type, int source, int tag, ist_comm comm, ist_status* status) try {
   const auto started = ist::start_receive({buffer, count, type}, source, tag, comm);
   if (!started.ok()) return ist::report(ist::in_call("ist_recv", started.status()));
   return ist::finish_blocking("ist_recv", *started, status);
+} catch (...) {
+  return ist::report_exception("ist_recv");
 }
 
 int ist_sendrecv(ist_buffer send_buffer, int64_t send_count, ist_type send_type, int dest, int send_tag,
                  ist_buffer recv_buffer, int64_t recv_count, ist_type recv_type, int source, int recv_tag, ist_comm comm,
-                 ist_status* status) {
+                 ist_status* status) try {
   const auto receive = ist::start_receive({recv_buffer, recv_count, recv_type}, source, recv_tag, comm);
   if (!receive.ok()) return ist::report(ist::in_call("ist_sendrecv (receive)", receive.status()));
   const auto send = ist::start_send({send_buffer, send_count, send_type}, dest, send_tag, comm);
@@ -163,17 +167,22 @@ int ist_sendrecv(ist_buffer send_buffer, int64_t send_count, ist_type send_type,
   const int sent = ist::finish_blocking("ist_sendrecv (send)", *send, nullptr);
   const int received = ist::finish_blocking("ist_sendrecv (receive)", *receive, status);
   return received != IST_OK ? received : sent;
+} catch (...) {
+  return ist::report_exception("ist_sendrecv");
 }
 
-int ist_isend(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm, ist_request* request) {
+int ist_isend(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm, ist_request* request) try {
   if (request == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_isend: request is null");
   *request = IST_REQUEST_NULL;
   const auto started = ist::start_send({buffer, count, type}, dest, tag, comm);
   if (!started.ok()) return ist::report(ist::in_call("ist_isend", started.status()));
   return ist::hand_out(*started, comm, request);
+} catch (...) {
+  return ist::report_exception("ist_isend");
 }
 
-int ist_irecv(ist_buffer buffer, int64_t count, ist_type type, int source, int tag, ist_comm comm, ist_request* request) {
+int ist_irecv(ist_buffer buffer, int64_t count, ist_type type, int source, int tag, ist_comm comm,
+              ist_request* request) try {
   if (request == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_irecv: request is null");
   *request = IST_REQUEST_NULL;
   auto started = ist::start_receive({buffer, count, type}, source, tag, comm);
@@ -186,9 +195,11 @@ int ist_irecv(ist_buffer buffer, int64_t count, ist_type type, int source, int t
     *started = {started->world, *id, false};
   }
   return ist::hand_out(*started, comm, request);
+} catch (...) {
+  return ist::report_exception("ist_irecv");
 }
 
-int ist_test(ist_request* request, int* completed, ist_status* status) {
+int ist_test(ist_request* request, int* completed, ist_status* status) try {
   if (request == nullptr || completed == nullptr)
     return ist::report(IST_ERR_ARGUMENT, "ist_test: request and completed must not be null");
   *completed = 1;
@@ -209,14 +220,18 @@ int ist_test(ist_request* request, int* completed, ist_status* status) {
   }
   *request = IST_REQUEST_NULL;
   return ist::finish("ist_test", outcome, status);
+} catch (...) {
+  return ist::report_exception("ist_test");
 }
 
-int ist_wait(ist_request* request, ist_status* status) {
+int ist_wait(ist_request* request, ist_status* status) try {
   if (request == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_wait: request is null");
   return ist::wait_one("ist_wait", request, status);
+} catch (...) {
+  return ist::report_exception("ist_wait");
 }
 
-int ist_waitall(int count, ist_request* requests, ist_status* statuses) {
+int ist_waitall(int count, ist_request* requests, ist_status* statuses) try {
   if (count < 0) return ist::report(IST_ERR_ARGUMENT, "ist_waitall: count is " + std::to_string(count));
   if (count > 0 && requests == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_waitall: requests is null");
   std::string first;
@@ -227,12 +242,16 @@ int ist_waitall(int count, ist_request* requests, ist_status* statuses) {
   }
   if (failed == 0) return IST_OK;
   return ist::report(IST_ERR_IN_STATUS, std::to_string(failed) + " of " + std::to_string(count) + " failed; " + first);
+} catch (...) {
+  return ist::report_exception("ist_waitall");
 }
 
-int ist_barrier(ist_comm comm) {
+int ist_barrier(ist_comm comm) try {
   const auto found = ist::look_up(comm);
   if (!found.ok()) return ist::report(ist::in_call("ist_barrier", found.status()));
   const ist::Status status = ist::barrier(found->world->engine(), found->context);
   return status.ok() ? IST_OK : ist::report(ist::in_call("ist_barrier", status));
+} catch (...) {
+  return ist::report_exception("ist_barrier");
 }
 }

@@ -1,6 +1,8 @@
 #include "face/message/errors.hpp"
 
 #include <array>
+#include <exception>
+#include <new>
 #include <utility>
 
 namespace ist {
@@ -24,6 +26,22 @@ int report(const Status& status) {
 int report(ist_code code, std::string text) {
   last_text = std::move(text);
   return code;
+}
+
+int report_exception(const char* call) {
+  // The text itself may need memory that is not there; then the code has to do.
+  try {
+    try {
+      throw;
+    } catch (const std::bad_alloc&) {
+      return report(IST_ERR_MEMORY, std::string{call} + ": no host memory is left; free some, or receive what has arrived");
+    } catch (const std::exception& exception) {
+      return report(IST_ERR_INTERNAL, std::string{call} + ": " + exception.what());
+    }
+  } catch (...) {
+    last_text.clear();
+    return IST_ERR_MEMORY;
+  }
 }
 
 }  // namespace ist

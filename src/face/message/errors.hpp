@@ -13,5 +13,7 @@ namespace ist {
 // Remembers the text and returns the code; success leaves the last text alone.
 int report(const Status& status);
 int report(ist_code code, std::string text);
+// In a catch block at the C border: no exception leaves the library, memory exhaustion included.
+int report_exception(const char* call);
 
 }  // namespace ist
