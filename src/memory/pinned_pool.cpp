@@ -146,16 +146,21 @@ void PinnedPool::collect() {
   }
 }
 
+// A driver that refuses does not keep the others from locking; the first refusal is told.
 Status PinnedPool::lock_for_used(std::byte* address, Locked& locked) {
+  Status first;
   for (const auto& kind : kinds_.all()) {
     const std::uint32_t bit = 1U << static_cast<unsigned>(kind->id());
     if ((locked.kinds & bit) != 0 || !kinds_.used(kind->id())) continue;
     Pins* pins = kind->pins();
     if (!pins) continue;
-    IST_TRY(pins->pin(address, locked.size));
-    locked.kinds |= bit;
+    if (Status status = pins->pin(address, locked.size); status.ok()) {
+      locked.kinds |= bit;
+    } else if (first.ok()) {
+      first = std::move(status);
+    }
   }
-  return {};
+  return first;
 }
 
 void PinnedPool::unlock_all(std::byte* address, const Locked& locked) {

@@ -44,7 +44,7 @@ class PinnedPool {
   // Takes a block back that a copy may still touch: it is free once the ticket has finished. Does not wait.
   void retire(Block block, Ticket ticket);
   // Locks memory the library already has (shared cells, rings) for every kind in use that can; unlock before unmapping.
-  // Calling it again locks for the kinds that have come into use since.
+  // Calling it again locks for the kinds that have come into use since. After an error some kinds may hold the lock.
   Status lock(void* address, Bytes size);
   void unlock(void* address);
   // Bytes held, in use or waiting for re-use.

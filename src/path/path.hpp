@@ -66,7 +66,8 @@ class Path {
   // (match/ restores the order by sequence).
   virtual std::optional<Arrival> next() = 0;
   virtual void release(const Arrival& arrival) = 0;
-  // From now on devices copy into and out of this path's cells and rings: page-lock them. Idempotent.
+  // From now on devices of the kinds in use copy into and out of this path's cells and rings, those made later included:
+  // page-lock them for each. Called again when a kind comes into use. An error says why some stay pageable; all were tried.
   virtual Status lock_memory() = 0;
   // Can this path's news wake a sleeper? Sleeping takes two steps, so that the world's lock is not held meanwhile.
   virtual bool can_sleep() const = 0;

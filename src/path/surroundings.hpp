@@ -23,7 +23,8 @@ struct Surroundings {
   Settings settings;
   std::function<Status(Rank to, std::uint32_t purpose, int descriptor)> send_descriptor;
   std::function<Result<std::optional<FileDescriptor>>(Rank from, std::uint32_t purpose, double seconds)> take_descriptor;
-  std::function<Status(void* address, Bytes size)> lock;  // page-lock for devices
+  // Page-locks for the kinds in use; again adds those that came into use since. Unlock follows also where it failed.
+  std::function<Status(void* address, Bytes size)> lock;
   std::function<void(void* address)> unlock;
 };
 

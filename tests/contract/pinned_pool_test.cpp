@@ -146,6 +146,24 @@ TEST_F(Pool, goes_on_with_pageable_blocks_where_a_driver_refuses_to_lock) {
   EXPECT_EQ(far().locked.count(block.data()), 1U);
 }
 
+TEST_F(Pool, one_driver_that_refuses_keeps_no_other_from_locking) {
+  machine_.add("other", std::unique_ptr<MemoryKind>{std::make_unique<FarKind>(KindId::opencl)});
+  auto& other = static_cast<FarKind&>(*machine_.find(KindId::opencl));
+  machine_.mark_used(KindId::cuda);
+  machine_.mark_used(KindId::opencl);
+  far().refuse_locks = true;
+  PinnedPool pool{machine_, mebibytes(1)};
+  Data memory(8192);
+  EXPECT_EQ(pool.lock(memory.data(), Bytes{8192}).text(), "an invented refusal to lock");
+  EXPECT_EQ(other.locked.count(memory.data()), 1U);
+  far().refuse_locks = false;
+  must(pool.lock(memory.data(), Bytes{8192}));
+  EXPECT_EQ(far().locked.count(memory.data()), 1U);
+  pool.unlock(memory.data());
+  EXPECT_TRUE(far().locked.empty());
+  EXPECT_TRUE(other.locked.empty());
+}
+
 TEST_F(Pool, serves_threads_without_lending_a_block_twice) {
   machine_.mark_used(KindId::cuda);
   PinnedPool pool{machine_, mebibytes(2)};

@@ -160,6 +160,34 @@ TEST_P(PathContract, LockingTwiceIsLockingOnceAndIsUndone) {
   EXPECT_TRUE(locks_.held.empty());
 }
 
+TEST_P(PathContract, LockingAgainAddsTheKindsThatCameIntoUse) {
+  Locks& locks = world_ ? world_->locks() : locks_;
+  ASSERT_TRUE(sender_->lock_memory().ok());
+  const std::size_t held = locks.held.size();
+  locks.kinds = 0b101;
+  ASSERT_TRUE(sender_->lock_memory().ok());
+  EXPECT_EQ(locks.held.size(), held);
+  for (const auto& [address, lock] : locks.held) EXPECT_EQ(lock.kinds, 0b101U);
+}
+
+TEST_P(PathContract, ARefusalToLockIsToldHindersNoOtherKindAndIsUndoneToo) {
+  Locks& locks = world_ ? world_->locks() : locks_;
+  locks.kinds = 0b11;
+  locks.refused = 0b10;
+  EXPECT_EQ(sender_->lock_memory().text(), "an invented refusal to lock");
+  EXPECT_EQ(locks.held.size(), world_ ? 2U : 1U) << "the cells of every rank";
+  for (const auto& [address, lock] : locks.held) EXPECT_EQ(lock.kinds, 0b01U);
+  locks.refused = 0;
+  ASSERT_TRUE(sender_->lock_memory().ok());
+  for (const auto& [address, lock] : locks.held) EXPECT_EQ(lock.kinds, 0b11U);
+  locks.refused = 0b100;
+  locks.kinds = 0b111;
+  EXPECT_FALSE(sender_->lock_memory().ok());
+  self_.reset();
+  world_.reset();  // expects that nothing stays locked
+  EXPECT_TRUE(locks_.held.empty());
+}
+
 TEST_P(PathContract, LeavingIsSeenByThePeer) {
   EXPECT_FALSE(receiver_->has_left(Rank{0}));
   ASSERT_TRUE(link_->post(numbered(1), {}));

@@ -73,6 +73,39 @@ TEST(ShmPath, RingsMadeBeforeAndAfterLockingAreLocked) {
   EXPECT_EQ(world.locks().held.size(), 4U);
 }
 
+TEST(ShmPath, RingsOfBothDirectionsAreLockedForAKindThatComesIntoUseLater) {
+  TestWorld world(2);
+  ASSERT_TRUE(world.path(0).lock_memory().ok());
+  ASSERT_TRUE(world.link(0, 1).outgoing().ok());
+  ASSERT_TRUE(world.link(1, 0).outgoing().ok());
+  ASSERT_NE(*world.link(0, 1).incoming(), nullptr);
+  world.locks().kinds = 0b11;
+  ASSERT_TRUE(world.path(0).lock_memory().ok());
+  EXPECT_EQ(world.locks().held.size(), 4U);  // two ranks' cells, a ring out and a ring in
+  for (const auto& [address, lock] : world.locks().held) EXPECT_EQ(lock.kinds, 0b11U);
+}
+
+TEST(ShmPath, RingsThatCannotBeLockedCarryBytesAllTheSame) {
+  TestWorld world(2);
+  world.locks().refused = 1;
+  EXPECT_FALSE(world.path(0).lock_memory().ok());
+  EXPECT_FALSE(world.path(1).lock_memory().ok());
+  testing::internal::CaptureStderr();
+  const auto out = world.link(0, 1).outgoing();
+  ASSERT_TRUE(out.ok()) << out.status().text();
+  const auto in = world.link(1, 0).incoming();
+  ASSERT_TRUE(in.ok()) << in.status().text();
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("slower: an invented refusal to lock"), std::string::npos) << said;
+  EXPECT_EQ(said.find("invented"), said.rfind("invented")) << "said twice: " << said;
+  const auto payload = random_bytes(4097);
+  std::memcpy((*out)->start_next()->data, payload.data(), payload.size());
+  (*out)->publish_oldest({1, static_cast<std::uint32_t>(payload.size()), 0});
+  const auto full = (*in)->take_next();
+  ASSERT_TRUE(full);
+  EXPECT_TRUE(same({full->data, full->header.bytes}, payload));
+}
+
 TEST(ShmPath, SourcesTakeTurns) {
   TestWorld world(4);
   for (std::uint32_t i = 0; i < 8; ++i)
@@ -217,11 +250,11 @@ TEST(ShmSetUp, ForeignRingsAreRefused) {
 
 TEST(ShmSetUp, RefusedLockIsReported) {
   Mailbox mailbox;
-  Surroundings around = surroundings_of(0, 1, {}, &mailbox);
-  around.lock = [](void*, Bytes) { return Status{IST_ERR_DEVICE, "no more"}; };
-  auto made = ShmPath::connect(std::move(around));
+  Locks locks;
+  locks.refused = 1;
+  auto made = ShmPath::connect(surroundings_of(0, 1, {}, &mailbox, &locks));
   ASSERT_TRUE(made.ok());
-  EXPECT_EQ((*made)->lock_memory().text(), "no more");
+  EXPECT_EQ((*made)->lock_memory().text(), "an invented refusal to lock");
 }
 
 }  // namespace

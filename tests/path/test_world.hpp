@@ -53,10 +53,16 @@ class Mailbox {
   std::map<std::tuple<Rank, Rank, std::uint32_t>, std::deque<FileDescriptor>> boxes_;
 };
 
-// What was page-locked, so that tests see that all of it is given back.
+// What was page-locked and for which kinds, so that tests see that nothing is left out and all of it is given back.
 struct Locks {
+  struct Held {
+    Bytes size;
+    std::uint32_t kinds = 0;
+  };
   std::mutex mutex;
-  std::map<void*, Bytes> held;
+  std::uint32_t kinds = 1;    // in use, one bit each
+  std::uint32_t refused = 0;  // those whose driver locks nothing
+  std::map<void*, Held> held;
 };
 
 inline Surroundings surroundings_of(int rank, int ranks, const Settings& settings, Mailbox* mailbox = nullptr,
@@ -73,7 +79,10 @@ inline Surroundings surroundings_of(int rank, int ranks, const Settings& setting
   };
   around.lock = [=](void* address, Bytes size) -> Status {
     const std::lock_guard lock(locks->mutex);
-    if (!locks->held.emplace(address, size).second) return {IST_ERR_INTERNAL, "the test saw memory locked twice"};
+    Locks::Held& held = locks->held.try_emplace(address, Locks::Held{size, 0}).first->second;
+    EXPECT_EQ(held.size, size) << "locked again with another size";
+    held.kinds |= locks->kinds & ~locks->refused;
+    if ((locks->kinds & locks->refused) != 0) return {IST_ERR_DEVICE, "an invented refusal to lock"};
     return {};
   };
   around.unlock = [=](void* address) {

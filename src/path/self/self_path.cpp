@@ -85,10 +85,8 @@ void SelfPath::release(const Arrival& arrival) {
 }
 
 Status SelfPath::lock_memory() {
-  if (locked_) return {};
-  IST_TRY(surroundings_.lock(cells_.data(), cells_.size()));
   locked_ = true;
-  return {};
+  return surroundings_.lock(cells_.data(), cells_.size());
 }
 
 }  // namespace ist

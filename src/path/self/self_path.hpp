@@ -66,8 +66,8 @@ class SelfPath final : public Path, private Link {
   std::size_t first_ = 0;
   std::size_t count_ = 0;
   std::size_t slots_used_ = 0;
-  bool held_ = false;  // the first entry is what the last arrival shows
-  bool locked_ = false;
+  bool held_ = false;    // the first entry is what the last arrival shows
+  bool locked_ = false;  // lock_memory() was called
   bool left_ = false;
 };
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <new>
 
+#include "base/log.hpp"
+
 namespace ist {
 namespace {
 
@@ -75,7 +77,7 @@ Result<SlotRingWriter*> ShmLink::outgoing() {
   // Release: a peer that sees this finds the descriptor in its socket, so that it need not ask the kernel before.
   ends_.peer->pair(ends_.my_place).ring_made.store(1, std::memory_order_release);
   ring();
-  if (*ends_.lock_rings) IST_TRY(lock(*outgoing_memory_, outgoing_locked_));
+  if (*ends_.lock_rings) lock_or_warn(*outgoing_memory_, outgoing_locked_);
   return &*outgoing_;
 }
 
@@ -91,21 +93,29 @@ Result<SlotRingReader*> ShmLink::incoming() {
   if (!memory.ok()) return memory.status();
   incoming_memory_ = std::move(memory).value();
   incoming_.emplace(incoming_memory_->data(), layout, bell_ ? std::function<void()>{[this] { ring(); }} : nullptr);
-  if (*ends_.lock_rings) IST_TRY(lock(*incoming_memory_, incoming_locked_));
+  if (*ends_.lock_rings) lock_or_warn(*incoming_memory_, incoming_locked_);
   return &*incoming_;
 }
 
+// Also where it fails: the memory may be locked for some of the kinds, and is unlocked in the end all the same.
 Status ShmLink::lock(SharedMemory& ring, bool& locked) const {
-  if (locked) return {};
-  IST_TRY(ends_.surroundings->lock(ring.data(), ring.size()));
   locked = true;
-  return {};
+  return ends_.surroundings->lock(ring.data(), ring.size());
+}
+
+// A pageable ring carries every message, only slower: no reason to fail one.
+void ShmLink::lock_or_warn(SharedMemory& ring, bool& locked) const {
+  if (const Status status = lock(ring, locked); !status.ok())
+    log::once(log::Level::warning,
+              "rings of shared memory stay pageable, device copies through them will be slower: " + status.text());
 }
 
 Status ShmLink::lock_rings() {
-  if (outgoing_memory_) IST_TRY(lock(*outgoing_memory_, outgoing_locked_));
-  if (incoming_memory_) IST_TRY(lock(*incoming_memory_, incoming_locked_));
-  return {};
+  Status first;
+  if (outgoing_memory_) first = lock(*outgoing_memory_, outgoing_locked_);
+  if (incoming_memory_)
+    if (Status status = lock(*incoming_memory_, incoming_locked_); first.ok()) first = std::move(status);
+  return first;
 }
 
 bool ShmLink::news() {

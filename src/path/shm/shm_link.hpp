@@ -71,13 +71,14 @@ class ShmLink final : public Link {
   void ring() const {
     if (bell_) bell_->ring();
   }
-  // Page-locks the rings that exist.
+  // Page-locks the rings that exist for every kind in use; tells the first error, after trying all.
   Status lock_rings();
   // Could something that this link refused be done now, or has the peer published in its ring? Forgets what it reports.
   bool news();
 
  private:
   Status lock(SharedMemory& ring, bool& locked) const;
+  void lock_or_warn(SharedMemory& ring, bool& locked) const;
   Rank peer_rank() const { return ends_.surroundings->local[ends_.peer_place]; }
 
   Ends ends_;

@@ -83,7 +83,8 @@ ShmPath::ShmPath(Surroundings surroundings, std::vector<Segment> segments)
 }
 
 ShmPath::~ShmPath() {
-  for (void* cells : locked_cells_) surroundings_.unlock(cells);
+  if (!locked_) return;
+  for (const Segment& segment : segments_) surroundings_.unlock(segment.cell_data());
 }
 
 std::size_t ShmPath::place(Rank rank) const {
@@ -141,15 +142,17 @@ void ShmPath::release(const Arrival& arrival) {
   links_[owner]->ring();
 }
 
+// What one driver refuses does not keep the rest from being locked.
 Status ShmPath::lock_memory() {
-  for (std::size_t i = locked_cells_.size(); i < segments_.size(); ++i) {
-    IST_TRY(surroundings_.lock(segments_[i].cell_data(), segments_[i].cell_data_size()));
-    locked_cells_.push_back(segments_[i].cell_data());
-  }
-  for (const auto& link : links_)
-    if (link) IST_TRY(link->lock_rings());
   locked_ = true;
-  return {};
+  Status first;
+  const auto note = [&first](Status status) {
+    if (first.ok()) first = std::move(status);
+  };
+  for (const Segment& segment : segments_) note(surroundings_.lock(segment.cell_data(), segment.cell_data_size()));
+  for (const auto& link : links_)
+    if (link) note(link->lock_rings());
+  return first;
 }
 
 // Everything a sleeper could be waiting for. Must find whatever a doorbell is rung for, or a wake-up is lost.

@@ -71,8 +71,7 @@ class ShmPath final : public Path {
   std::vector<std::unique_ptr<ShmLink>> links_;  // by place; none for this rank
   std::size_t turn_ = 0;                         // source to look at first; sources_.size() is the queue
   std::size_t held_ = kNone;                     // source whose front slot the last arrival shows
-  bool locked_ = false;
-  std::vector<void*> locked_cells_;
+  bool locked_ = false;                          // lock_memory() was called
   std::atomic<bool> woken_{false};
 };
 
