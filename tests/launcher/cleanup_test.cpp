@@ -146,7 +146,9 @@ TEST(Cleanup, children_that_the_callers_shell_had_before_are_left_alone) {
   Command command{{"bash", "-c", std::string{"sleep 30 & exec "} + LAUNCHER + " run -n 2 " + PROGRAM + " stay"}};
   ASSERT_TRUE(command.wait_for_output("staying\n", 2)) << command.errors();
   ASSERT_EQ(command.marked().size(), 5U);
-  ::kill(guardian_of(command), SIGKILL);
+  const pid_t guardian = guardian_of(command);
+  ASSERT_GT(guardian, 0);
+  ::kill(guardian, SIGKILL);
   EXPECT_EQ(command.wait(), 128 + SIGKILL);
   EXPECT_TRUE(command.wait_for_marked(1, allowed(2.0))) << "the sleep should be the one left";
 }

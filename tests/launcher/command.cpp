@@ -34,6 +34,7 @@ Command::Command(std::vector<std::string> words, const std::string& input) {
   int given[2];
   if (::pipe2(output, O_CLOEXEC) != 0 || ::pipe2(errors, O_CLOEXEC) != 0 || ::pipe2(given, O_CLOEXEC) != 0) std::abort();
   process_ = ::fork();
+  if (process_ < 0) std::abort();  // to kill process -1 later on would be to kill every process of this user
   if (process_ == 0) {
     ::setpgid(0, 0);  // what is sent to the command's group must not reach the tests
     ::dup2(given[0], 0);

@@ -17,6 +17,7 @@ class Terminal {
  public:
   explicit Terminal(std::vector<std::string> words) {
     process_ = ::forkpty(&keyboard_, nullptr, nullptr, nullptr);
+    if (process_ < 0) ADD_FAILURE() << "no terminal can be had: is /dev/pts mounted?";
     if (process_ != 0) return;
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
@@ -25,6 +26,7 @@ class Terminal {
     ::_exit(99);
   }
   ~Terminal() {
+    if (process_ < 0) return;  // to kill process -1 is to kill every process of this user
     ::kill(process_, SIGKILL);
     ::waitpid(process_, nullptr, 0);
     ::close(keyboard_);

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 
 #include "../path/test_world.hpp"
@@ -22,6 +23,7 @@ std::uint64_t fresh_seed() {
 pid_t start(const std::function<std::string()>& work) {
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
+  if (pid < 0) std::abort();  // to kill process -1 later on would be to kill every process of this user
   if (pid != 0) return pid;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(2);
