@@ -105,6 +105,7 @@ class MemoryKind {
   // Starts a copy of to.size == from.size bytes that begins, on the device, after `after` has finished; `after` may be of
   // this kind or empty (any other kind's must have finished). It does not wait for the pieces' queues: that is what
   // ready() is for. Copies that are given the ticket of the one before run in order, also when one of them has size 0.
+  // Where it returns an error nothing touches the pieces any more.
   virtual Result<Ticket> copy(const Piece& to, const Piece& from, const Ticket& after) = 0;
   // True once; afterwards the ticket is empty. An error of the device comes out here.
   virtual Result<bool> finished(Ticket& ticket) = 0;

@@ -89,6 +89,34 @@ TEST_F(CudaFault, any_call_may_fail_at_any_time_and_its_name_comes_out) {
   EXPECT_EQ(fake_count("streams"), 1) << "the user's own";
 }
 
+// Whoever hears the error may free both pieces.
+TEST_F(CudaFault, a_copy_whose_event_is_refused_is_over_when_the_error_comes) {
+  NEEDS_FAKE("refuse an event");
+  CUstream stream = make_stream(primary());
+  Piece from = must(kind->allocate(0, Bytes{5000}));
+  const Piece to = must(kind->allocate(0, Bytes{5000}));
+  from.queue = reinterpret_cast<std::uint64_t>(stream);
+  Gate gate;
+  fill_behind(gate, stream, from.object, 5000, 42);
+  Ticket ready = must(kind->streams()->ready(from));
+  std::atomic<bool> opened{false};
+  std::thread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    opened = true;
+    gate.open();
+  });
+  fake_fail("cuEventRecord", 0, CUDA_ERROR_UNKNOWN);
+  const auto copied = kind->copy(to, from, ready);
+  EXPECT_TRUE(opened) << "the copy still waits for the work before it";
+  EXPECT_FALSE(copied.ok());
+  EXPECT_NE(copied.status().text().find("cuEventRecord for a copy of 5000 bytes"), std::string::npos);
+  EXPECT_EQ(fake_bytes(to.object, 5000), Data(5000, 42));
+  opener.join();
+  must(finish(ready));
+  must(kind->release(from));
+  must(kind->release(to));
+}
+
 TEST_F(CudaFault, too_little_memory_is_its_own_code_and_says_how_much_was_asked) {
   const Result<Piece> piece = kind->allocate(0, Bytes{std::uint64_t{1} << 50});
   ASSERT_FALSE(piece.ok());

@@ -23,6 +23,10 @@ void fake_heal() { FAKE_CALL(fake_cuda_heal)(); }
 int fake_count(const char* what) { return FAKE_CALL(fake_cuda_count)(what); }
 std::uint64_t fake_calls(const char* call) { return FAKE_CALL(fake_cuda_calls)(call); }
 void fake_bad_kernel(CUstream stream) { FAKE_CALL(fake_cuda_bad_kernel)(stream); }
+Data fake_bytes(std::uint64_t address, std::uint64_t size) {
+  const auto* bytes = static_cast<const std::uint8_t*>(FAKE_CALL(fake_cuda_bytes)(address));
+  return {bytes, bytes + size};
+}
 
 void CudaTest::SetUp() {
   Result<CudaApi> loaded = load_cuda_api();

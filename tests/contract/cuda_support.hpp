@@ -34,6 +34,7 @@ void fake_heal();
 int fake_count(const char* what);
 std::uint64_t fake_calls(const char* call);
 void fake_bad_kernel(CUstream stream);
+Data fake_bytes(std::uint64_t address, std::uint64_t size);
 
 inline void must(const CudaApi& api, CUresult result, const char* call) {
   if (result != CUDA_SUCCESS) throw std::runtime_error(cuda_error(api, result, call).text());

@@ -180,6 +180,8 @@ Status CudaKind::start(const Route& route, const Piece& to, const Piece& from) {
   if (result == CUDA_SUCCESS) {
     call = "cuEventRecord";
     result = api_.cuEventRecord(route.ticket->event, route.lane->stream);
+    // The copy is under way, and after the error its owner may free the memory: no event tells when, so this once we wait.
+    if (result != CUDA_SUCCESS && to.size.value > 0) api_.cuStreamSynchronize(route.lane->stream);
   }
   if (result == CUDA_SUCCESS) return {};
   return cuda_error(api_, result,

@@ -17,7 +17,8 @@ namespace ist {
 // How a copy is ordered: an unfinished copy in the same direction is followed in its own lane, where order is free; any
 // other work of this kind is waited for by its event, on the device. Host threads never wait, with one exception made by the
 // driver: a copy to or from pageable host memory may hold the calling thread until everything before it in its lane is done.
-// So whoever copies pageable memory should first see `after` finish.
+// So whoever copies pageable memory should first see `after` finish. (One more is ours: a copy that the driver has taken, but
+// whose event it refuses, is waited for before the error is returned.)
 class CudaKind : public MemoryKind, public Streams {
  public:
   CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vector<DeviceInfo> devices);

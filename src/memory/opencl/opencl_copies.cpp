@@ -107,7 +107,11 @@ Result<Ticket> OpenclKind::enqueue(cl_command_queue queue, const Piece& to, cons
     if (piece->kind == KindId::opencl && api_.clRetainMemObject(memory_of(*piece)) == CL_SUCCESS) *kept = memory_of(*piece);
   api_.clGetEventInfo(promise.event, CL_EVENT_CONTEXT, sizeof promise.context, &promise.context, nullptr);
   Ticket ticket = remember(promise);
-  IST_TRY(opencl_status(api_.clFlush(queue), "clFlush"));
+  if (Status flushed = opencl_status(api_.clFlush(queue), "clFlush"); !flushed.ok()) {
+    // The copy may run all the same, and after the error its owner may free the memory: this once we wait.
+    if (api_.clWaitForEvents(1, &promise.event) != CL_SUCCESS) api_.clFinish(queue);
+    return flushed;
+  }
   return ticket;
 }
 

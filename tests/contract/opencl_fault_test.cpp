@@ -1,0 +1,69 @@
+// A driver that refuses a call after it has taken the copy, and buffers that are not the kind's to free.
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "memory/opencl/opencl_kind.hpp"
+#include "support.hpp"
+
+namespace ist::test {
+namespace {
+
+std::atomic<bool> flush_fails{false};
+cl_int CL_API_CALL flush_or_fail(cl_command_queue queue) {
+  return flush_fails ? CL_OUT_OF_RESOURCES : (*OpenclApi::get())->clFlush(queue);
+}
+
+class OpenclFault : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!kinds().find(KindId::opencl)) GTEST_SKIP() << "SKIPPED: opencl is not loaded here";
+    api_ = *must(OpenclApi::get());
+    api_.clFlush = flush_or_fail;
+    kind_ = std::make_unique<OpenclKind>(api_);
+    must(kind_->list_devices());
+  }
+  // Nothing of the queue runs until the event is set.
+  cl_event close(const Piece& piece) const {
+    cl_context context = nullptr;
+    cl_int error = api_.clGetMemObjectInfo(memory_of(piece), CL_MEM_CONTEXT, sizeof context, &context, nullptr);
+    must(opencl_status(error, "clGetMemObjectInfo"));
+    cl_event gate = api_.clCreateUserEvent(context, &error);
+    must(opencl_status(error, "clCreateUserEvent"));
+    must(opencl_status(api_.clEnqueueMarkerWithWaitList(queue_of(piece), 1, &gate, nullptr), "clEnqueueMarkerWithWaitList"));
+    return gate;
+  }
+
+  OpenclApi api_;
+  std::unique_ptr<OpenclKind> kind_;
+};
+
+// Whoever hears the error may free both pieces.
+TEST_F(OpenclFault, a_copy_whose_flush_fails_is_over_when_the_error_comes) {
+  const Piece piece = must(kind_->allocate(0, Bytes{4097}));
+  const Data bytes = random_bytes(4097);
+  write(piece, bytes);
+  cl_event gate = close(piece);
+  Ticket ready = must(kind_->ready(piece));
+  Data seen(4097, 0xEE);
+  std::atomic<bool> opened{false};
+  std::thread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    opened = true;
+    api_.clSetUserEventStatus(gate, CL_COMPLETE);
+  });
+  flush_fails = true;
+  const auto copied = kind_->copy(host_piece(seen.data(), Bytes{4097}), piece, ready);
+  flush_fails = false;
+  EXPECT_TRUE(opened) << "the copy still waits for the work before it";
+  EXPECT_FALSE(copied.ok());
+  EXPECT_EQ(copied.status().text(), "clFlush: CL_OUT_OF_RESOURCES (-5)");
+  EXPECT_EQ(seen, bytes);
+  opener.join();
+  wait(ready);
+  api_.clReleaseEvent(gate);
+  must(kind_->release(piece));
+}
+
+}  // namespace
+}  // namespace ist::test
