@@ -268,4 +268,35 @@ TEST(Failures, MemoryThatCannotBePageLockedStillCarriesMessages) {
   }
 }
 
+// Half a gigabyte, and a second or two.
+int one_too_many(const Here& here) {
+  constexpr int kMost = 1048576;
+  Checks check(here);
+  if (here.rank == 1) {
+    for (int i = 0; i < kMost + 1 && check.wrong() == 0; ++i)
+      check.that(ist_send(ist_host(&i), 1, IST_INT, 0, 1, here.comm) == IST_OK, "a send");
+    return check.wrong();
+  }
+  std::vector<ist_request> requests(kMost);
+  std::vector<int> values(kMost, -1);
+  for (std::size_t i = 0; i < kMost && check.wrong() == 0; ++i)
+    check.that(ist_irecv(ist_host(&values[i]), 1, IST_INT, 1, 1, here.comm, &requests[i]) == IST_OK, "a receive");
+  int more = -1;
+  ist_request request = IST_REQUEST_NULL;
+  check.fails(ist_irecv(ist_host(&more), 1, IST_INT, 1, 1, here.comm, &request), IST_ERR_MEMORY, {"1048576"}, "one more");
+  check.that(request == IST_REQUEST_NULL, "no request where nothing was started");
+  check.ok(ist_waitall(kMost, requests.data(), IST_STATUSES_IGNORE), "all of them");
+  int expected = 0;
+  for (const int value : values) expected += value == expected;
+  check.that(expected == kMost, "every value in its place");
+  check.ok(ist_recv(ist_host(&more), 1, IST_INT, 1, 1, here.comm, IST_STATUS_IGNORE), "the one more, afterwards");
+  check.that(more == kMost, "its value");
+  return check.wrong();
+}
+
+TEST(Failures, OneOperationTooManyIsRefusedAndTheOthersStillComplete) {
+  if (std::getenv("ISTHMUS_TEST_LONG") == nullptr) GTEST_SKIP() << "SKIPPED: set ISTHMUS_TEST_LONG=1 for long tests";
+  expect_all(run_ranks(2, "host", one_too_many));
+}
+
 }  // namespace
