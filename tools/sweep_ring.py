@@ -18,8 +18,8 @@ KIB = 1024
 SIZES = [256 * KIB, 1024 * KIB, 4096 * KIB]
 
 
-def measure(isthmus, benchmark, sender, receiver, settings):
-    """The median time in us by size, or None if the command failed."""
+def measure(isthmus, benchmark, sender, receiver, settings, about):
+    """The median time in us by size, or None if the command failed; `about` learns machine, commit and date."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         command = [isthmus, "bench", benchmark, "--from", sender, "--to", receiver, "--quick", "--min", str(SIZES[0]), "--max",
                    str(SIZES[-1]), "--json", file.name]
@@ -27,7 +27,9 @@ def measure(isthmus, benchmark, sender, receiver, settings):
         if done.returncode != 0:
             print(f"failed: {settings}: {done.stderr.strip()[-300:]}", file=sys.stderr)
             return None
-        return {row["bytes"]: row["median_us"] for row in json.load(open(file.name, encoding="utf-8"))["rows"]}
+        report = json.load(open(file.name, encoding="utf-8"))
+        about.update({name: report[name] for name in ("machine", "commit", "date")})
+        return {row["bytes"]: row["median_us"] for row in report["rows"]}
 
 
 def main():
@@ -40,12 +42,12 @@ def main():
     hosts = options.sender == options.receiver == "host"
     slots = [16, 32, 64, 128, 256] if hosts else [128, 256, 512, 1024, 2048]
     flights = [4] if hosts else [2, 4, 8]
-    rows = []
+    rows, about = [], {}
     for size, number, flight in itertools.product(slots, [8, 16], flights):
         settings = {"ISTHMUS_RING_SLOT_HOST" if hosts else "ISTHMUS_RING_SLOT_DEVICE": f"{size}KiB",
                     "ISTHMUS_RING_SLOTS": str(number), "ISTHMUS_RING_IN_FLIGHT": str(flight)}
-        bandwidth = measure(options.isthmus, "bandwidth", options.sender, options.receiver, settings)
-        latency = measure(options.isthmus, "latency", options.sender, options.receiver, settings)
+        bandwidth = measure(options.isthmus, "bandwidth", options.sender, options.receiver, settings, about)
+        latency = measure(options.isthmus, "latency", options.sender, options.receiver, settings, about)
         if bandwidth is None or latency is None:
             continue
         rows.append({"slot_kib": size, "slots": number, "in_flight": flight,
@@ -59,7 +61,7 @@ def main():
               + "".join(f" {row['latency_us'][str(n)]:>14.1f}" for n in SIZES))
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"from": options.sender, "to": options.receiver, "rows": rows}, file, indent=1)
+            json.dump({**about, "benchmark": "sweep_ring", "from": options.sender, "to": options.receiver, "rows": rows}, file, indent=1)
             file.write("\n")
 
 
