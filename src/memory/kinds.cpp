@@ -103,8 +103,15 @@ Status Kinds::absent(std::uint32_t kind) const {
   const std::string name = name_of_kind(kind);
   for (const Missing& each : missing_)
     if (each.name == name) return {IST_ERR_KIND, "memory of kind " + name + " is not available here: " + each.reason};
-  return {IST_ERR_KIND,
-          "a buffer of kind " + name + " was given; use ist_host, ist_cuda, ist_opencl or ist_auto to make one"};
+  return {IST_ERR_KIND, "memory of kind " + name +
+                            " was named, which this version does not know; name IST_KIND_HOST, IST_KIND_CUDA or " +
+                            "IST_KIND_OPENCL, and make buffers with ist_host, ist_cuda, ist_opencl or ist_auto"};
+}
+
+Result<MemoryKind*> Kinds::usable(std::uint32_t kind) const {
+  if (kind < by_id_.size())
+    if (MemoryKind* found = by_id_[kind]) return found;
+  return absent(kind);
 }
 
 Result<Piece> Kinds::resolve_auto(const ist_buffer& buffer, Bytes size) const {
@@ -132,14 +139,14 @@ Result<Piece> Kinds::resolve(const ist_buffer& buffer, Bytes size) const {
                                         (buffer.kind == IST_KIND_AUTO ? std::string{} : name_of_kind(buffer.kind)) +
                                         " was given for " + std::to_string(size.value) + " bytes"};
   if (buffer.kind == IST_KIND_AUTO) return resolve_auto(buffer, size);
-  const auto id = static_cast<KindId>(buffer.kind < by_id_.size() ? buffer.kind : 0);
-  MemoryKind* kind = find(id);
-  if (!kind) return absent(buffer.kind);
+  const auto kind = usable(buffer.kind);
+  if (!kind.ok()) return kind.status();
+  const KindId id = (*kind)->id();
   Piece piece{id, buffer.device, buffer.object, Offset{buffer.offset}, size, buffer.queue};
   // Nothing is touched of an empty buffer, so that it may be null, or anything.
   if (size.value == 0) return piece;
   if (id != KindId::host) mark_used(id);
-  IST_TRY(kind->check(piece));
+  IST_TRY((*kind)->check(piece));
   return piece;
 }
 

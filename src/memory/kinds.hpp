@@ -28,6 +28,8 @@ class Kinds {
   static Result<std::unique_ptr<Kinds>> load(const std::string& kinds);
 
   MemoryKind* find(KindId id) const;  // null if it did not load
+  // By a number that a user gave, which may be any; or why there is none.
+  Result<MemoryKind*> usable(std::uint32_t kind) const;
   MemoryKind& host() const { return *find(KindId::host); }
   const std::vector<std::unique_ptr<MemoryKind>>& all() const { return kinds_; }
   const std::vector<Missing>& missing() const { return missing_; }

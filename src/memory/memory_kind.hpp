@@ -101,6 +101,7 @@ class MemoryKind {
   // offset past the end, stream of another context) with a clear error. Cheap; called once per operation.
   virtual Status check(Piece& piece) = 0;
   virtual Result<Piece> allocate(int device, Bytes size) = 0;
+  // Takes back what allocate() gave. IST_ERR_ARGUMENT, and nothing happens, if the object is no such, or its middle.
   virtual Status release(const Piece& piece) = 0;
   // Starts a copy of to.size == from.size bytes that begins, on the device, after `after` has finished; `after` may be of
   // this kind or empty (any other kind's must have finished). It does not wait for the pieces' queues: that is what

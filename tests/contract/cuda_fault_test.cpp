@@ -117,6 +117,23 @@ TEST_F(CudaFault, a_copy_whose_event_is_refused_is_over_when_the_error_comes) {
   must(kind->release(to));
 }
 
+TEST_F(CudaFault, memory_of_the_users_own_is_not_freed) {
+  const Current scope(api, primary());
+  CUdeviceptr users = 0;
+  must(api, api.cuMemAlloc_v2(&users, 4096), "cuMemAlloc");
+  for (const std::uint64_t address : {users, users + 16}) {
+    const Status refused = kind->release(device_piece(address, 16));
+    EXPECT_EQ(refused.code(), IST_ERR_ARGUMENT);
+    EXPECT_NE(refused.text().find("was allocated here"), std::string::npos) << refused.text();
+  }
+  EXPECT_EQ(api.cuMemFree_v2(users), CUDA_SUCCESS) << "it was freed";
+  const Piece ours = must(kind->allocate(0, Bytes{4096}));
+  must(api, api.cuMemFree_v2(ours.object), "cuMemFree");
+  const Status refused = kind->release(ours);
+  EXPECT_EQ(refused.code(), IST_ERR_ARGUMENT);
+  EXPECT_NE(refused.text().find("by other means"), std::string::npos) << refused.text();
+}
+
 TEST_F(CudaFault, too_little_memory_is_its_own_code_and_says_how_much_was_asked) {
   const Result<Piece> piece = kind->allocate(0, Bytes{std::uint64_t{1} << 50});
   ASSERT_FALSE(piece.ok());

@@ -1,6 +1,7 @@
 // What every kind of memory promises, tried on each device of each kind that loads on this machine.
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <random>
 #include <thread>
 
@@ -31,14 +32,27 @@ TEST_P(KindContract, allocates_memory_of_any_size_that_holds_every_byte) {
 
 TEST_P(KindContract, releasing_twice_or_what_was_never_allocated_is_an_error) {
   const Piece piece = must(kind().allocate(GetParam().device, Bytes{4096}));
+  const Data bytes = random_bytes(4096);
+  write(piece, bytes);
+  Piece other = piece;
+  for (const std::uint64_t object : {piece.object + 16, piece.object + 4096, piece.object - 1, std::uint64_t{16}}) {
+    other.object = object;
+    EXPECT_EQ(kind().release(other).code(), IST_ERR_ARGUMENT);
+  }
+  EXPECT_EQ(read(piece), bytes);
   EXPECT_TRUE(kind().release(piece).ok());
   const Status again = kind().release(piece);
-  EXPECT_FALSE(again.ok());
-  EXPECT_FALSE(again.text().empty());
+  EXPECT_EQ(again.code(), IST_ERR_ARGUMENT);
+  EXPECT_NE(again.text().find("freed"), std::string::npos) << again.text();
 }
 
 TEST_P(KindContract, refuses_a_device_that_does_not_exist_and_more_memory_than_there_is) {
-  EXPECT_FALSE(kind().allocate(1000, Bytes{16}).ok());
+  for (const int device : {1000, -1, -7, INT_MIN}) {
+    const auto nowhere = kind().allocate(device, Bytes{16});
+    ASSERT_FALSE(nowhere.ok());
+    EXPECT_EQ(nowhere.status().code(), IST_ERR_ARGUMENT);
+    EXPECT_NE(nowhere.status().text().find(std::to_string(device)), std::string::npos) << nowhere.status().text();
+  }
   const auto huge = kind().allocate(GetParam().device, Bytes{std::uint64_t{1} << 60});
   ASSERT_FALSE(huge.ok());
   EXPECT_EQ(huge.status().code(), IST_ERR_MEMORY) << huge.status().text();

@@ -65,5 +65,24 @@ TEST_F(OpenclFault, a_copy_whose_flush_fails_is_over_when_the_error_comes) {
   must(kind_->release(piece));
 }
 
+TEST_F(OpenclFault, a_buffer_of_the_users_own_is_not_freed) {
+  const Piece ours = must(kind_->allocate(0, Bytes{64}));
+  cl_context context = nullptr;
+  api_.clGetMemObjectInfo(memory_of(ours), CL_MEM_CONTEXT, sizeof context, &context, nullptr);
+  cl_int error = CL_SUCCESS;
+  cl_mem users = api_.clCreateBuffer(context, CL_MEM_READ_WRITE, 64, nullptr, &error);
+  must(opencl_status(error, "clCreateBuffer"));
+  Piece piece = ours;
+  piece.object = reinterpret_cast<std::uint64_t>(users);
+  const Data bytes = random_bytes(64);
+  write(piece, bytes);
+  const Status refused = kind_->release(piece);
+  EXPECT_EQ(refused.code(), IST_ERR_ARGUMENT);
+  EXPECT_NE(refused.text().find("not allocated here"), std::string::npos) << refused.text();
+  EXPECT_EQ(read(piece), bytes);
+  EXPECT_EQ(api_.clReleaseMemObject(users), CL_SUCCESS);
+  must(kind_->release(ours));
+}
+
 }  // namespace
 }  // namespace ist::test

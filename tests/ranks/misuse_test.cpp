@@ -52,9 +52,61 @@ TEST(Misuse, KindsThatDoNotExistAreNamed) {
   strange.kind = IST_KIND_GL;
   EXPECT_EQ(IST_ERR_KIND, send(strange, 1, IST_INT, 0, 0));
   ist_buffer memory{};
-  EXPECT_TRUE(fails(ist_memory_alloc(world(), made_up<ist_kind>(55), 0, 10, &memory), IST_ERR_KIND, "55"));
-  EXPECT_NE(IST_OK, ist_memory_alloc(world(), IST_KIND_HOST, 99, 10, &memory)) << "host has one device";
+  int devices = 55;
+  // 257 is 1 in eight bits, and 1 is host memory.
+  for (const int kind : {5, 55, 255, 256, 257, 258, 259, 65537}) {
+    const std::string number = std::to_string(kind);
+    EXPECT_TRUE(fails(ist_memory_alloc(world(), made_up<ist_kind>(kind), 0, 10, &memory), IST_ERR_KIND, number));
+    EXPECT_TRUE(fails(ist_kind_devices(world(), made_up<ist_kind>(kind), &devices), IST_ERR_KIND, number));
+    EXPECT_EQ(0, devices);
+    strange.kind = static_cast<uint32_t>(kind);
+    EXPECT_TRUE(fails(ist_memory_free(world(), strange), IST_ERR_KIND, number));
+    EXPECT_TRUE(fails(ist_memory_copy(world(), strange, ist_host(&value), 1), IST_ERR_KIND, number));
+  }
+  for (const int kind : {INT_MIN, -255, -1, 0}) {
+    EXPECT_EQ(IST_ERR_KIND, ist_memory_alloc(world(), made_up<ist_kind>(kind), 0, 10, &memory));
+    EXPECT_EQ(IST_ERR_KIND, ist_kind_devices(world(), made_up<ist_kind>(kind), &devices));
+  }
+  EXPECT_EQ(IST_OK, ist_kind_devices(world(), IST_KIND_GL, &devices)) << "it is known, and not there";
+  EXPECT_EQ(0, devices);
   EXPECT_EQ(IST_ERR_ARGUMENT, ist_memory_alloc(world(), IST_KIND_HOST, 0, 10, nullptr));
+}
+
+TEST(Misuse, DevicesThatDoNotExistAreNamed) {
+  ist_buffer memory{};
+  for (const KindName& kind : usable_kinds())
+    for (const int device : {-7, 99, INT_MIN, INT_MAX}) {
+      EXPECT_TRUE(fails(ist_memory_alloc(world(), kind.kind, device, 10, &memory), IST_ERR_ARGUMENT, std::to_string(device)))
+          << kind.name;
+      EXPECT_EQ(0U, memory.object);
+    }
+}
+
+TEST(Misuse, OnlyWhatWasAllocatedIsFreedAndOnlyOnce) {
+  for (const KindName& kind : usable_kinds()) {
+    ist_buffer memory{};
+    IST_OK_OR_FAIL(ist_memory_alloc(world(), kind.kind, 0, 100, &memory));
+    const auto bytes = random_bytes(100, 4711);
+    IST_OK_OR_FAIL(ist_memory_copy(world(), memory, ist_host(bytes.data()), 100));
+    EXPECT_TRUE(fails(ist_memory_free(world(), ist_buffer_at(memory, 16)), IST_ERR_ARGUMENT, "16 bytes inside"));
+    ist_buffer middle = memory;
+    middle.object += 16;
+    EXPECT_TRUE(fails(ist_memory_free(world(), middle), IST_ERR_ARGUMENT, "allocated here"));
+    for (const KindName& other : usable_kinds()) {
+      if (other.kind == kind.kind) continue;
+      ist_buffer disguised = memory;
+      disguised.kind = other.kind;
+      EXPECT_TRUE(fails(ist_memory_free(world(), disguised), IST_ERR_ARGUMENT, "allocated here")) << other.name;
+    }
+    std::vector<unsigned char> back(100, 0xa5);
+    IST_OK_OR_FAIL(ist_memory_copy(world(), ist_host(back.data()), memory, 100));
+    EXPECT_EQ(-1, first_difference(bytes, back)) << kind.name;
+    IST_OK_OR_FAIL(ist_memory_free(world(), memory));
+    EXPECT_TRUE(fails(ist_memory_free(world(), memory), IST_ERR_ARGUMENT, "freed")) << kind.name;
+  }
+  std::vector<unsigned char> mine(100);
+  EXPECT_TRUE(fails(ist_memory_free(world(), ist_host(mine.data())), IST_ERR_ARGUMENT, "allocated here"));
+  EXPECT_EQ(IST_OK, ist_memory_free(world(), ist_host(nullptr)));
 }
 
 TEST(Misuse, HostMemoryNamedAsDeviceMemoryIsRefused) {

@@ -10,20 +10,22 @@
 namespace ist {
 namespace {
 
-Result<MemoryKind*> find_kind(World& world, ist_kind kind) {
-  if (MemoryKind* found = world.kinds().find(static_cast<KindId>(kind))) return found;
-  std::string text = "memory kind " + std::to_string(static_cast<int>(kind)) + " is not available; available:";
-  for (const auto& known : world.kinds().all()) text.append(" ").append(known->name());
-  for (const auto& missing : world.kinds().missing())
-    text.append("; ").append(missing.name).append(" is off: ").append(missing.reason);
-  return Status{IST_ERR_KIND, text};
-}
-
 ist_buffer to_buffer(const Piece& piece) {
   ist_buffer buffer = ist_make_buffer(static_cast<std::uint32_t>(piece.kind), piece.object, piece.offset.value, piece.queue);
   buffer.device = piece.device;
   return buffer;
 }
+
+Piece to_piece(const ist_buffer& buffer) {
+  Piece piece;
+  piece.kind = static_cast<KindId>(buffer.kind);
+  piece.device = buffer.device;
+  piece.object = buffer.object;
+  piece.queue = buffer.queue;
+  return piece;
+}
+
+bool is_kind(ist_kind kind) { return kind >= IST_KIND_HOST && kind <= IST_KIND_GL; }
 
 Status copy_between(World& world, const ist_buffer& to, const ist_buffer& from, Bytes size) {
   if (size == Bytes{}) return {};
@@ -39,47 +41,54 @@ Status copy_between(World& world, const ist_buffer& to, const ist_buffer& from, 
 
 extern "C" {
 
-int ist_kind_devices(ist_world world, ist_kind kind, int* count) {
+int ist_kind_devices(ist_world world, ist_kind kind, int* count) try {
   if (count == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_kind_devices: count is null");
   *count = 0;
   const auto found = ist::look_up(world);
   if (!found.ok()) return ist::report(found.status());
-  if (const ist::MemoryKind* known = found->world->kinds().find(static_cast<ist::KindId>(kind)))
-    *count = static_cast<int>(known->devices().size());
-  return IST_OK;
+  const auto known = found->world->kinds().usable(static_cast<std::uint32_t>(kind));
+  if (known.ok()) *count = static_cast<int>((*known)->devices().size());
+  // A kind that is not there has no devices, and a number that is no kind is an error.
+  return known.ok() || ist::is_kind(kind) ? IST_OK : ist::report(known.status());
+} catch (...) {
+  return ist::report_exception("ist_kind_devices");
 }
 
-int ist_memory_alloc(ist_world world, ist_kind kind, int device, size_t bytes, ist_buffer* buffer) {
+int ist_memory_alloc(ist_world world, ist_kind kind, int device, size_t bytes, ist_buffer* buffer) try {
   if (buffer == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_memory_alloc: buffer is null");
   *buffer = ist_host(nullptr);
   const auto found = ist::look_up(world);
   if (!found.ok()) return ist::report(found.status());
-  auto known = ist::find_kind(*found->world, kind);
+  const auto known = found->world->kinds().usable(static_cast<std::uint32_t>(kind));
   if (!known.ok()) return ist::report(known.status());
   auto piece = (*known)->allocate(device, ist::Bytes{bytes});
   if (!piece.ok()) return ist::report(piece.status());
   *buffer = ist::to_buffer(*piece);
   return IST_OK;
+} catch (...) {
+  return ist::report_exception("ist_memory_alloc");
 }
 
-int ist_memory_free(ist_world world, ist_buffer buffer) {
+int ist_memory_free(ist_world world, ist_buffer buffer) try {
   const auto found = ist::look_up(world);
   if (!found.ok()) return ist::report(found.status());
   if (buffer.object == 0) return IST_OK;
-  auto known = ist::find_kind(*found->world, static_cast<ist_kind>(buffer.kind));
+  const auto known = found->world->kinds().usable(buffer.kind);
   if (!known.ok()) return ist::report(known.status());
-  ist::Piece piece;
-  piece.kind = static_cast<ist::KindId>(buffer.kind);
-  piece.device = buffer.device;
-  piece.object = buffer.object;
-  piece.queue = buffer.queue;
-  return ist::report((*known)->release(piece));
+  if (buffer.offset != 0)
+    return ist::report(IST_ERR_ARGUMENT, "ist_memory_free: the buffer begins " + std::to_string(buffer.offset) +
+                                             " bytes inside its memory; pass the one that ist_memory_alloc gave");
+  return ist::report((*known)->release(ist::to_piece(buffer)));
+} catch (...) {
+  return ist::report_exception("ist_memory_free");
 }
 
-int ist_memory_copy(ist_world world, ist_buffer to, ist_buffer from, size_t bytes) {
+int ist_memory_copy(ist_world world, ist_buffer to, ist_buffer from, size_t bytes) try {
   const auto found = ist::look_up(world);
   if (!found.ok()) return ist::report(found.status());
   return ist::report(ist::copy_between(*found->world, to, from, ist::Bytes{bytes}));
+} catch (...) {
+  return ist::report_exception("ist_memory_copy");
 }
 
 size_t ist_type_size(ist_type type) { return ist::size_of(type).value; }

@@ -30,28 +30,34 @@ std::optional<Recognised> CudaKind::recognise(const void* address) {
 
 Status CudaKind::check(Piece& piece) { return check_cuda_piece(api_, piece); }
 
+// The queue that comes with memory we allocate. The context must be current.
+CUresult CudaKind::make_queue(CudaContext& context) {
+  const std::lock_guard lock(mutex_);
+  return context.queue == nullptr ? api_.cuStreamCreate(&context.queue, CU_STREAM_NON_BLOCKING) : CUDA_SUCCESS;
+}
+
 Result<Piece> CudaKind::allocate(int device, Bytes size) {
   Result<CudaContext*> found = contexts_.primary(device);
   if (!found.ok()) return found.status();
   CudaContext& context = **found;
+  const std::string place = " on cuda device " + std::to_string(device);
   const DriverScope scope(api_, context.handle);
   IST_TRY(scope.status());
-  {
-    const std::lock_guard lock(mutex_);
-    if (context.queue == nullptr) {
-      const CUresult result = api_.cuStreamCreate(&context.queue, CU_STREAM_NON_BLOCKING);
-      if (result != CUDA_SUCCESS) {
-        return cuda_error(api_, result, "cuStreamCreate on cuda device " + std::to_string(device));
-      }
-    }
-  }
+  CUresult result = make_queue(context);
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuStreamCreate" + place);
   CUdeviceptr address = 0;
   // The driver refuses to allocate nothing, but nothing is a legal size here and needs an address too.
-  const CUresult result = api_.cuMemAlloc_v2(&address, size.value == 0 ? 1 : size.value);
+  result = api_.cuMemAlloc_v2(&address, size.value == 0 ? 1 : size.value);
   if (result != CUDA_SUCCESS) {
-    return cuda_error(api_, result,
-                      "cuMemAlloc of " + std::to_string(size.value) + " bytes on cuda device " + std::to_string(device));
+    return cuda_error(api_, result, "cuMemAlloc of " + std::to_string(size.value) + " bytes" + place);
   }
+  const PointerFacts facts = ask_driver(api_, address);
+  if (facts.result != CUDA_SUCCESS) {
+    api_.cuMemFree_v2(address);
+    return cuda_error(api_, facts.result, "cuPointerGetAttributes of new memory" + place);
+  }
+  const std::lock_guard lock(mutex_);
+  allocated_[address] = facts.buffer_id;
   Piece piece;
   piece.kind = KindId::cuda;
   piece.device = device;
@@ -61,14 +67,40 @@ Result<Piece> CudaKind::allocate(int device, Bytes size) {
   return piece;
 }
 
-Status CudaKind::release(const Piece& piece) {
-  Result<CudaContext*> context = context_of(piece);
+Status CudaKind::free_allocated(std::uint64_t address, std::uint64_t buffer_id) {
+  const PointerFacts facts = ask_driver(api_, address);
+  if (facts.result != CUDA_SUCCESS) {
+    return cuda_error(api_, facts.result, "cuPointerGetAttributes of memory to be freed at " + hexadecimal(address));
+  }
+  if (!facts.known || facts.buffer_id != buffer_id) {
+    return {IST_ERR_ARGUMENT,
+            "the cuda memory at " + hexadecimal(address) + " to be freed was freed by other means already"};
+  }
+  Result<CudaContext*> context = contexts_.find(facts.context, facts.device);
   if (!context.ok()) return context.status();
   const DriverScope scope(api_, (*context)->handle);
   IST_TRY(scope.status());
-  const CUresult result = api_.cuMemFree_v2(piece.object);
-  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuMemFree of " + describe_piece(piece));
+  const CUresult result = api_.cuMemFree_v2(address);
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuMemFree of memory at " + hexadecimal(address));
   return {};
+}
+
+Status CudaKind::release(const Piece& piece) {
+  std::uint64_t buffer_id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto entry = allocated_.extract(piece.object);
+    if (entry.empty()) {
+      return {IST_ERR_ARGUMENT, "the cuda memory to be freed, at " + hexadecimal(piece.object) +
+                                    ", does not begin where memory was allocated here, or was freed before"};
+    }
+    buffer_id = entry.mapped();
+  }
+  Status freed = free_allocated(piece.object, buffer_id);
+  if (freed.ok() || freed.code() == IST_ERR_ARGUMENT) return freed;
+  const std::lock_guard lock(mutex_);
+  allocated_[piece.object] = buffer_id;
+  return freed;
 }
 
 Result<CudaContext*> CudaKind::context_of(const Piece& piece) {

@@ -2,10 +2,11 @@
 //
 // Who calls this : make_cuda_kind; tests (counts of events and lanes).
 // Threads        : any; one short lock around the tables, none held while the driver starts a copy.
-// Ownership      : owns contexts, lanes, events.
+// Ownership      : owns contexts, lanes, events; knows what it allocated, and frees only that.
 // Errors         : returned, naming the driver's call and the piece.
 #pragma once
 
+#include <map>
 #include <mutex>
 
 #include "memory/cuda/cuda_pins.hpp"
@@ -55,6 +56,8 @@ class CudaKind : public MemoryKind, public Streams {
   // The context must be current.
   Result<Route> plan(CudaContext& context, CopyDirection direction, const Ticket& after);
   Status start(const Route& route, const Piece& to, const Piece& from);
+  CUresult make_queue(CudaContext& context);
+  Status free_allocated(std::uint64_t address, std::uint64_t buffer_id);
   CudaContext* context_of_ticket(const Ticket& ticket);
   void give_back(CudaTicket& ticket);
 
@@ -62,8 +65,9 @@ class CudaKind : public MemoryKind, public Streams {
   const std::vector<DeviceInfo> devices_;
   CudaContexts contexts_;
   CudaPins pins_;
-  mutable std::mutex mutex_;  // guards tickets_ and what is inside the contexts
+  mutable std::mutex mutex_;  // guards what follows and what is inside the contexts
   CudaTickets tickets_;
+  std::map<std::uint64_t, std::uint64_t> allocated_;  // address to the driver's id, since an address may be used again
 };
 
 }  // namespace ist

@@ -36,7 +36,7 @@ Status HostKind::check(Piece& piece) {
 }
 
 Result<Piece> HostKind::allocate(int device, Bytes size) {
-  if (device > 0)
+  if (device != 0)
     return Status{IST_ERR_ARGUMENT,
                   "host memory was asked for on device " + std::to_string(device) + "; host has device 0 only"};
   constexpr std::uint64_t kPage = 4096;
@@ -56,7 +56,8 @@ Status HostKind::release(const Piece& piece) {
   {
     const std::lock_guard lock(mutex_);
     if (allocated_.erase(piece.object) == 0)
-      return {IST_ERR_HANDLE, "host memory to be freed was not allocated here, or was freed before"};
+      return {IST_ERR_ARGUMENT,
+              "the host memory to be freed does not begin where memory was allocated here, or was freed before"};
   }
   std::free(reinterpret_cast<void*>(piece.object));
   return {};

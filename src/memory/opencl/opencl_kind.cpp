@@ -101,7 +101,7 @@ Status OpenclKind::release(const Piece& piece) {
   {
     const std::lock_guard lock(mutex_);
     if (allocated_.erase(memory_of(piece)) == 0)
-      return {IST_ERR_HANDLE, "the OpenCL buffer to be freed was not allocated here, or was freed before"};
+      return {IST_ERR_ARGUMENT, "the OpenCL buffer to be freed was not allocated here, or was freed before"};
   }
   return opencl_status(api_.clReleaseMemObject(memory_of(piece)), "clReleaseMemObject");
 }
