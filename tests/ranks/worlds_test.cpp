@@ -79,6 +79,52 @@ TEST(Worlds, MessagesSentBeforeTheSenderLeftStillArrive) {
   IST_OK_OR_FAIL(ist_barrier(comm()));
 }
 
+TEST(Worlds, CellsThatARankNeverReadAreOfUseAgainWhenItHasLeft) {
+  if (size() < 3) GTEST_SKIP() << "needs three ranks";
+  ist_world second = IST_WORLD_NULL;
+  IST_OK_OR_FAIL(ist_world_create(&second));
+  ist_comm there = IST_COMM_NULL;
+  IST_OK_OR_FAIL(ist_world_comm(second, &there));
+  const auto data = random_bytes(60000, 11);
+  constexpr int kCells = 64;  // all of them, as ISTHMUS_CELLS says unless told
+  if (rank() == 0) {
+    for (int i = 0; i < kCells; ++i) IST_OK_OR_FAIL(ist_send(ist_host(data.data()), 60000, IST_BYTE, 1, i, there));
+  }
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+  if (rank() == 1) IST_OK_OR_FAIL(ist_world_destroy(&second));
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+  if (rank() == 0) {
+    for (int i = 0; i < 3 * kCells; ++i) IST_OK_OR_FAIL(ist_send(ist_host(data.data()), 60000, IST_BYTE, 2, i, there));
+  } else if (rank() == 2) {
+    std::vector<unsigned char> in(60000);
+    for (int i = 0; i < 3 * kCells; ++i) {
+      in.assign(60000, 0xa5);
+      IST_OK_OR_FAIL(ist_recv(ist_host(in.data()), 60000, IST_BYTE, 0, i, there, IST_STATUS_IGNORE));
+      EXPECT_EQ(-1, first_difference(data, in)) << i;
+    }
+  }
+  if (rank() != 1) IST_OK_OR_FAIL(ist_world_destroy(&second));
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+}
+
+TEST(Worlds, ABarrierFailsOnEveryRankThatIsLeftWhenOneHasLeft) {
+  if (size() < 2) GTEST_SKIP() << "needs two ranks";
+  for (int leaver = 0; leaver < size(); ++leaver) {
+    ist_world second = IST_WORLD_NULL;
+    IST_OK_OR_FAIL(ist_world_create(&second));
+    ist_comm there = IST_COMM_NULL;
+    IST_OK_OR_FAIL(ist_world_comm(second, &there));
+    if (rank() == leaver) {
+      IST_OK_OR_FAIL(ist_world_destroy(&second));
+    } else {
+      EXPECT_EQ(IST_ERR_PEER_LEFT, ist_barrier(there));
+    }
+    // Leaving only now: a rank that left on account of the error would be one more reason for it.
+    IST_OK_OR_FAIL(ist_barrier(comm()));
+    if (rank() != leaver) IST_OK_OR_FAIL(ist_world_destroy(&second));
+  }
+}
+
 TEST(Worlds, AReceiveFromARankThatLeavesEndsWithAnErrorThatNamesIt) {
   if (size() < 2) GTEST_SKIP() << "needs two ranks";
   ist_world second = IST_WORLD_NULL;

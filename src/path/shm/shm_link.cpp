@@ -29,6 +29,29 @@ Result<SharedMemory> open_ring(FileDescriptor descriptor, Rank peer, SlotRingLay
 
 }  // namespace
 
+void CellPool::reclaim() {
+  std::vector<CellName> unread;
+  for (std::uint64_t index = 0; index < sent_to_.size(); ++index) {
+    // Acquire: what the rank had brought back before it left is in the free queue, as far as this process sees.
+    const Segment* holder = sent_to_[index];
+    if (holder != nullptr && holder->shared().left.load(std::memory_order_acquire) != 0)
+      unread.push_back(cell_name(place_, index));
+  }
+  if (unread.empty()) return;
+  // Only with an empty free queue is it certain that none of them is in it: behind the gap of a writer that has not finished,
+  // one could be hidden.
+  collect();
+  if (shared_.tail.load(std::memory_order_acquire) != kNoCell) return;
+  for (const CellName name : unread) {
+    const Segment*& holder = sent_to_[index_of(name)];
+    // Others may still post to a rank whose leaving they have not seen, and the next of them writes the link of the queue's
+    // last cell. That one stays where it is; a cell whose link has been written is touched by nobody any more.
+    if (holder == nullptr || table_.header(name).next.load(std::memory_order_acquire) == kNoCell) continue;
+    holder = nullptr;
+    spare_.push_back(name);
+  }
+}
+
 bool CellPool::news() {
   if (!refused_ || (spare_.empty() && !free_.ready())) return false;
   refused_ = false;
@@ -56,6 +79,7 @@ bool ShmLink::post(const Envelope& envelope, std::span<const std::byte> payload)
 
 void ShmLink::post_cell(const Cell& cell, const Envelope& envelope, Bytes length) {
   // Guard CONTENT_FIRST: the releases in put_cell() keep all of this, and the cell's bytes, before the cell is seen.
+  ends_.pool->sending(cell, *ends_.peer);
   CellHeader& header = ends_.table->header(cell.id);
   header.envelope = envelope;
   header.length = length.value;

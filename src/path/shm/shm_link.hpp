@@ -21,11 +21,17 @@ namespace ist {
 // 2026-11-21, most of it page faults.)
 class CellPool {
  public:
-  CellPool(const Segment& mine, const CellTable& table) : free_(&mine.shared().free_cells, &table), table_(table) {
+  CellPool(const Segment& mine, const CellTable& table)
+      : place_(mine.shared().place),
+        shared_(mine.shared().free_cells),
+        free_(&shared_, &table),
+        table_(table),
+        sent_to_(mine.shape().cells) {
     spare_.reserve(mine.shape().cells);
   }
   std::optional<Cell> take() {
-    for (CellName back = free_.take(); back != kNoCell; back = free_.take()) spare_.push_back(back);
+    collect();
+    if (spare_.empty()) reclaim();
     refused_ = spare_.empty();
     if (refused_) return std::nullopt;
     const CellName name = spare_.back();
@@ -33,13 +39,27 @@ class CellPool {
     return Cell{table_.data(name), name};
   }
   void give_back(const Cell& cell) { spare_.push_back(cell.id); }
+  // The cell is about to be posted to the rank with that segment, which is to bring it back.
+  void sending(const Cell& cell, const Segment& to) { sent_to_[index_of(cell.id)] = &to; }
   // Was the last take() refused, and would it find a cell now? Then the refusal is forgotten.
   bool news();
 
  private:
+  void collect() {
+    for (CellName back = free_.take(); back != kNoCell; back = free_.take()) {
+      sent_to_[index_of(back)] = nullptr;
+      spare_.push_back(back);
+    }
+  }
+  // Takes back cells that lie unread with ranks that have left.
+  void reclaim();
+
+  const std::size_t place_;  // of this rank
+  CellQueueShared& shared_;
   CellQueueReader free_;
   std::vector<CellName> spare_;  // free cells already taken from the queue
   const CellTable& table_;
+  std::vector<const Segment*> sent_to_;  // by index: who has the cell; null: nobody
   bool refused_ = false;
 };
 
