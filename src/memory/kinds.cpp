@@ -1,10 +1,7 @@
 #include "memory/kinds.hpp"
 
-#include <sched.h>
-
 #include "memory/host/host_kind.hpp"
 #include "memory/opencl/opencl_kind.hpp"
-#include "memory/transfer.hpp"
 #ifdef ISTHMUS_HAVE_CUDA
 #include "memory/cuda/cuda_kind.hpp"
 #endif
@@ -167,18 +164,6 @@ Result<Ticket> Kinds::ready(const Piece& piece) const {
   Streams* streams = kind ? kind->streams() : nullptr;
   if (!streams || piece.size.value == 0) return Ticket{};
   return streams->ready(piece);
-}
-
-Status Kinds::copy_and_wait(const Piece& to, const Piece& from) const {
-  // Room for the two blocks of one staged transfer.
-  PinnedPool pool{*this, mebibytes(4)};
-  Transfer transfer{*this, pool, to, from};
-  while (true) {
-    auto done = transfer.step();
-    if (!done.ok()) return done.status();
-    if (*done) return {};
-    ::sched_yield();
-  }
 }
 
 }  // namespace ist

@@ -44,8 +44,6 @@ class Kinds {
   MemoryKind* copier(const Piece& to, const Piece& from) const;
   // Empty if the piece has no pending work.
   Result<Ticket> ready(const Piece& piece) const;
-  // Copies start to end, staged where it must be, and waits for it. For set-up and tests, not for the message path.
-  Status copy_and_wait(const Piece& to, const Piece& from) const;
 
   // A kind is in use once a piece of it was resolved or copied. Memory is page-locked for kinds in use only: locking makes a
   // driver context, which a program that never touches that kind must not pay for.

@@ -237,13 +237,13 @@ TEST_P(KindContract, an_idle_queue_is_ready_at_once_or_soon) {
   wait(must(kinds().ready(memory.piece())));
 }
 
-TEST_P(KindContract, copy_and_wait_brings_bytes_from_every_place) {
+TEST_P(KindContract, a_transfer_brings_bytes_from_every_place) {
   for (const Place& other : all_places()) {
     const Memory to{GetParam(), 100003};
     const Memory from{other, 100003};
     const Data bytes = random_bytes(100003);
     write(from.piece(), bytes);
-    must(kinds().copy_and_wait(to.piece(), from.piece()));
+    transfer(to.piece(), from.piece());
     EXPECT_EQ(read(to.piece()), bytes) << "from " << other;
   }
 }

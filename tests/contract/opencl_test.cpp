@@ -202,7 +202,7 @@ TEST_F(Opencl, between_two_contexts_nothing_is_direct_and_transfers_go_through_s
   EXPECT_FALSE(kind_->copy(to, from, Ticket{}).ok());
   const Data bytes = random_bytes(kSize);
   write(from, bytes);
-  must(kinds().copy_and_wait(to, from));
+  transfer(to, from);
   EXPECT_EQ(read(to), bytes);
 }
 
@@ -316,7 +316,7 @@ TEST_F(Opencl, every_device_takes_part_in_a_round_trip_through_all_of_them) {
   for (std::size_t i = 0; i < count; ++i) stations.emplace_back(Place{KindId::opencl, static_cast<int>(i)}, bytes.size());
   write(stations.front().piece(), bytes);
   for (std::size_t i = 0; i < count; ++i) {
-    must(kinds().copy_and_wait(stations[(i + 1) % count].piece(), stations[i].piece()));
+    transfer(stations[(i + 1) % count].piece(), stations[i].piece());
     EXPECT_EQ(read(stations[(i + 1) % count].piece()), bytes) << "from device " << i;
   }
 }
@@ -357,7 +357,7 @@ TEST_F(Opencl, several_platforms_serve_one_program_at_once) {
   const Memory to{{KindId::opencl, firsts[1]}, (2 << 20) + 3};
   const Data bytes = random_bytes((2 << 20) + 3);
   write(from.piece(), bytes);
-  must(kinds().copy_and_wait(to.piece(), from.piece()));
+  transfer(to.piece(), from.piece());
   EXPECT_EQ(read(to.piece()), bytes);
 }
 

@@ -142,7 +142,7 @@ TEST_P(PendingWork, a_transfer_dropped_in_the_middle_disturbs_nobody) {
     const auto block = must(pool.take(mebibytes(1)));
     std::fill_n(block.data(), block.size().value, std::byte{0x5A});
     slow().finish(from.queue);
-    must(kinds().copy_and_wait(to.piece(), source.piece()));
+    transfer(to.piece(), source.piece());
     EXPECT_EQ(std::count(block.data(), block.data() + block.size().value, std::byte{0x5A}),
               static_cast<std::ptrdiff_t>(block.size().value));
   }

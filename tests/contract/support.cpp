@@ -6,6 +6,8 @@
 #include <random>
 #include <thread>
 
+#include "memory/transfer.hpp"
+
 namespace ist::test {
 
 const Kinds& kinds() {
@@ -73,6 +75,12 @@ Data read(const Piece& from) {
   Data bytes(from.size.value, 0xEE);
   copy_and_wait(host_piece(bytes.data(), from.size), from);
   return bytes;
+}
+
+void transfer(const Piece& to, const Piece& from) {
+  static auto* pool = new PinnedPool{kinds(), mebibytes(4)};  // as long as the kinds
+  Transfer copy{kinds(), *pool, to, from};
+  while (!must(copy.step())) std::this_thread::yield();
 }
 
 }  // namespace ist::test

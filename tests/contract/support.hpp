@@ -75,5 +75,7 @@ class Memory {
 // Both wait until the bytes have arrived. They do not wait for the piece's queue.
 void write(const Piece& to, const Data& bytes);
 Data read(const Piece& from);
+// Between any two pieces, staged where it must be; waits for their queues, and until the bytes have arrived.
+void transfer(const Piece& to, const Piece& from);
 
 }  // namespace ist::test

@@ -33,7 +33,18 @@ Status copy_between(World& world, const ist_buffer& to, const ist_buffer& from, 
   if (!target.ok()) return target.status();
   auto source = world.kinds().resolve(from, size);
   if (!source.ok()) return source.status();
-  return world.kinds().copy_and_wait(*target, *source);
+  Transfer transfer{world.kinds(), world.pool(), *target, *source};
+  for (;;) {
+    auto done = transfer.step();
+    if (!done.ok()) return done.status();
+    if (*done) return {};
+    // Messages that this thread has started may hold the blocks that a staged copy waits for: they move on meanwhile.
+    {
+      const std::lock_guard lock(world.engine().lock());
+      world.engine().progress();
+    }
+    std::this_thread::yield();
+  }
 }
 
 }  // namespace
