@@ -1,10 +1,14 @@
 // The C calls about memory in a world with two kinds of device, seen from the driver: the fake one counts what is page-locked.
+#include <cuda.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <isthmus/isthmus.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "../fake_cuda/fake_cuda.h"
@@ -27,13 +31,13 @@ Function driver_call(const char* name) {
   static void* library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   return library == nullptr ? nullptr : reinterpret_cast<Function>(::dlsym(library, name));
 }
-#define FAKE_CALL(name) driver_call<decltype(&::name)>(#name)
+#define DRIVER_CALL(name) driver_call<decltype(&::name)>(#name)
 
 // A world of one in which one staged copy needs all the staging memory there is.
 class MemoryApi : public testing::Test {
  protected:
   void SetUp() override {
-    if (FAKE_CALL(fake_cuda_calls) == nullptr) GTEST_SKIP() << "SKIPPED: this is not the fake driver, which counts";
+    if (DRIVER_CALL(fake_cuda_calls) == nullptr) GTEST_SKIP() << "SKIPPED: this is not the fake driver, which counts";
     ASSERT_EQ(0, setenv("ISTHMUS_PINNED_POOL_LIMIT", "1048576", 1));
     MUST(ist_world_create(&world_));
     MUST(ist_world_comm(world_, &comm_));
@@ -85,7 +89,7 @@ TEST_F(MemoryApi, staged_copies_use_the_same_page_locked_block_again_and_again) 
     write(opencl, Data(kSize, 0xA5));
     MUST(ist_memory_copy(world_, opencl, cuda, kSize));
     EXPECT_EQ(read(opencl, kSize), bytes) << "round " << round;
-    const std::uint64_t now = FAKE_CALL(fake_cuda_calls)("cuMemHostRegister_v2");
+    const std::uint64_t now = DRIVER_CALL(fake_cuda_calls)("cuMemHostRegister_v2");
     EXPECT_EQ(now, round == 0 ? now : locks) << "round " << round << " page-locked memory of its own";
     locks = now;
   }
@@ -100,10 +104,20 @@ TEST_F(MemoryApi, a_staged_copy_does_not_wait_for_ever_for_memory_that_a_message
   write(source, bytes);
   write(target, Data(kSize, 0xA5));
   write(other, Data(kSize, 0xA5));
+  static std::atomic<bool> gate{false};  // outlives the stream, whatever fails here
+  const auto wait_for_gate = [](void* open) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds{10};
+    while (!*static_cast<std::atomic<bool>*>(open) && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+  };
+  ASSERT_EQ(DRIVER_CALL(cuLaunchHostFunc)(reinterpret_cast<CUstream>(source.queue), wait_for_gate, &gate), CUDA_SUCCESS);
   ist_request requests[2] = {IST_REQUEST_NULL, IST_REQUEST_NULL};
   send_to_myself(target, source, kSize, requests);
-  int complete = 0;
-  MUST(ist_test(&requests[0], &complete, IST_STATUS_IGNORE));
+  // The message takes the block, and cannot fill it before the gate is open.
+  for (int looks = 0, complete = 0; looks < 10; ++looks) {
+    MUST(ist_test(&requests[0], &complete, IST_STATUS_IGNORE));
+    ASSERT_EQ(complete, 0);
+  }
+  gate = true;
   MUST(ist_memory_copy(world_, other, source, kSize));
   EXPECT_EQ(read(other, kSize), bytes);
   MUST(ist_waitall(2, requests, IST_STATUSES_IGNORE));
@@ -114,7 +128,7 @@ TEST_F(MemoryApi, a_staged_copy_does_not_wait_for_ever_for_memory_that_a_message
 TEST_F(MemoryApi, the_second_kind_of_device_that_messages_use_has_the_paths_page_locked_too) {
   const ist_buffer opencl[2] = {take(IST_KIND_OPENCL, 1000), take(IST_KIND_OPENCL, 1000)};
   const ist_buffer cuda[2] = {take(IST_KIND_CUDA, 1000), take(IST_KIND_CUDA, 1000)};
-  const auto allocations = [] { return FAKE_CALL(fake_cuda_count)("allocations"); };
+  const auto allocations = [] { return DRIVER_CALL(fake_cuda_count)("allocations"); };
   const int before = allocations();
   ist_request requests[2] = {IST_REQUEST_NULL, IST_REQUEST_NULL};
   send_to_myself(opencl[0], opencl[1], 1000, requests);
