@@ -180,7 +180,9 @@ IST_API size_t ist_type_size(ist_type type);
 
 /* Is the kind usable in this world? *count: number of its devices (1 for host). */
 IST_API int ist_kind_devices(ist_world world, ist_kind kind, int* count);
-/* Allocates `bytes` of a kind on a device; the buffer's queue is one the library owns. Host memory is page-aligned. */
+/* This rank's own device of a kind: the ranks of one host take its devices in turn, rank by rank. */
+#define IST_OWN_DEVICE (-1)
+/* Allocates `bytes` of a kind on a device, or on IST_OWN_DEVICE; the buffer's queue is one the library owns. Host memory is page-aligned. */
 IST_API int ist_memory_alloc(ist_world world, ist_kind kind, int device, size_t bytes, ist_buffer* buffer);
 /* Releases what ist_memory_alloc gave; nothing may be in flight on it. */
 IST_API int ist_memory_free(ist_world world, ist_buffer buffer);

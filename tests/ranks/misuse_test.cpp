@@ -109,6 +109,19 @@ TEST(Misuse, OnlyWhatWasAllocatedIsFreedAndOnlyOnce) {
   EXPECT_EQ(IST_OK, ist_memory_free(world(), ist_host(nullptr)));
 }
 
+TEST(Misuse, RanksOfOneHostTakeItsDevicesInTurn) {
+  for (const KindName& kind : usable_kinds()) {
+    int devices = 0;
+    int local = 0;
+    IST_OK_OR_FAIL(ist_kind_devices(world(), kind.kind, &devices));
+    IST_OK_OR_FAIL(ist_comm_local_rank(comm(), &local));
+    ist_buffer memory{};
+    IST_OK_OR_FAIL(ist_memory_alloc(world(), kind.kind, IST_OWN_DEVICE, 100, &memory));
+    EXPECT_EQ(local % devices, memory.device) << kind.name;
+    IST_OK_OR_FAIL(ist_memory_free(world(), memory));
+  }
+}
+
 TEST(Misuse, HostMemoryNamedAsDeviceMemoryIsRefused) {
   for (const KindName& kind : usable_kinds()) {
     if (kind.kind != IST_KIND_CUDA) continue;

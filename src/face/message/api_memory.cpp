@@ -47,6 +47,14 @@ Status copy_between(World& world, const ist_buffer& to, const ist_buffer& from, 
   }
 }
 
+// The ranks of a host take its devices in turn.
+int own_device(World& world, const MemoryKind& kind) {
+  int before = 0;
+  for (const Rank other : world.peers().local()) before += other < world.peers().rank() ? 1 : 0;
+  const auto devices = static_cast<int>(kind.devices().size());
+  return devices > 0 ? before % devices : 0;
+}
+
 }  // namespace
 }  // namespace ist
 
@@ -72,6 +80,7 @@ int ist_memory_alloc(ist_world world, ist_kind kind, int device, size_t bytes, i
   if (!found.ok()) return ist::report(found.status());
   const auto known = found->world->kinds().usable(static_cast<std::uint32_t>(kind));
   if (!known.ok()) return ist::report(known.status());
+  if (device == IST_OWN_DEVICE) device = ist::own_device(*found->world, **known);
   auto piece = (*known)->allocate(device, ist::Bytes{bytes});
   if (!piece.ok()) return ist::report(piece.status());
   *buffer = ist::to_buffer(*piece);
