@@ -14,10 +14,14 @@ export CUDA
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
-configure = cmake --preset $(1) -DISTHMUS_CUDA=$(CUDA) $(if $(ISTHMUS_DEPS_DIR),-DISTHMUS_DEPS_DIR=$(abspath $(ISTHMUS_DEPS_DIR)))
+deps_dir = $(if $(ISTHMUS_DEPS_DIR),$(abspath $(ISTHMUS_DEPS_DIR)))
+# $(call configured,OPTIONS) configures build/, unless it is and was asked for the same.
+configured = [ -f build/build.ninja ] && grep -qx 'ISTHMUS_CUDA:[A-Z]*=$(CUDA)' build/CMakeCache.txt && \
+  grep -qx 'ISTHMUS_DEPS_DIR:[A-Z]*=$(deps_dir)' build/CMakeCache.txt || \
+  cmake --preset release -DISTHMUS_CUDA=$(CUDA) -DISTHMUS_DEPS_DIR=$(deps_dir) $(1)
 
 demo: setup-demo ## build, and run the stencil on 4 ranks; pictures in demo-out/
-	@[ -f build/build.ninja ] || $(call configure,release) -DISTHMUS_TESTS=OFF
+	@$(call configured,-DISTHMUS_TESTS=OFF)
 	@cmake --build build -j $(JOBS) --target isthmus isthmus_program stencil2d
 	@examples/stencil2d/demo.sh build
 
@@ -28,7 +32,7 @@ test-long: setup-long ## the same with longer stress, the exhaustive models, the
 	@JOBS=$(JOBS) tools/run_tests.sh long
 
 check: setup-test ## rooms and budgets, MAP.md, format, linter
-	@[ -f build/build.ninja ] || $(call configure,release)
+	@$(call configured)
 	@cmake --build build -j $(JOBS) --target isthmus_commit
 	@tools/check_all.sh build
 
@@ -36,7 +40,7 @@ format: setup-test ## rewrite sources in the project's format
 	@tools/check_format.sh --fix
 
 install: setup-demo ## install to PREFIX (default /usr/local)
-	@[ -f build/build.ninja ] || $(call configure,release) -DISTHMUS_TESTS=OFF
+	@$(call configured,-DISTHMUS_TESTS=OFF)
 	@cmake --build build -j $(JOBS) --target isthmus isthmus_program
 	@cmake --install build --prefix $(PREFIX)
 
