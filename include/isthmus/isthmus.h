@@ -143,8 +143,9 @@ IST_API const char* ist_version(void);
  * Worlds are independent: several may exist at once, and one may be created after another was destroyed; all processes
  * create them in the same order. */
 IST_API int ist_world_create(ist_world* world);
-/* Leaves the world and releases it, its communicator and its requests; sets *world to IST_WORLD_NULL. Not collective: sends
- * already started are handed over first; peers that still wait for a message of this rank get IST_ERR_PEER_LEFT. */
+/* Leaves the world and releases it, its communicator and its requests; sets *world to IST_WORLD_NULL. Not collective. Eager
+ * sends that were started (ist_send's, and those of at most ISTHMUS_EAGER_LIMIT bytes) are handed over first; a longer one
+ * needs both sides and must be waited for before. Peers that still wait for something of this rank get IST_ERR_PEER_LEFT. */
 IST_API int ist_world_destroy(ist_world* world);
 /* The communicator of all ranks; owned by the world. */
 IST_API int ist_world_comm(ist_world world, ist_comm* comm);
@@ -180,9 +181,10 @@ IST_API size_t ist_type_size(ist_type type);
 
 /* Is the kind usable in this world? *count: number of its devices (1 for host). */
 IST_API int ist_kind_devices(ist_world world, ist_kind kind, int* count);
-/* This rank's own device of a kind: the ranks of one host take its devices in turn, rank by rank. */
+/* This rank's own device of a kind: ISTHMUS_DEVICE, or else the ranks of one host take its devices in turn, rank by rank. */
 #define IST_OWN_DEVICE (-1)
-/* Allocates `bytes` of a kind on a device, or on IST_OWN_DEVICE; the buffer's queue is one the library owns. Host memory is page-aligned. */
+/* Allocates `bytes` of a kind on a device, or on IST_OWN_DEVICE; the buffer's queue is one the library owns. Host memory is
+ * page-aligned. Owned by the caller: ist_memory_free releases it, before the world is destroyed. */
 IST_API int ist_memory_alloc(ist_world world, ist_kind kind, int device, size_t bytes, ist_buffer* buffer);
 /* Releases what ist_memory_alloc gave; nothing may be in flight on it. */
 IST_API int ist_memory_free(ist_world world, ist_buffer buffer);

@@ -371,12 +371,13 @@ class World {
   // How many devices of the kind this process can use; 0 if the kind is not available.
   int devices(Kind kind) const {
     int count = 0;
-    const int code = ist_kind_devices(c(), static_cast<ist_kind>(kind), &count);
-    if (code == IST_ERR_KIND) return 0;
-    detail::check(code);
+    detail::check(ist_kind_devices(c(), static_cast<ist_kind>(kind), &count));
     return count;
   }
-  Memory allocate(Kind kind, std::size_t bytes, int device = 0) const { return Memory(owner_, kind, device, bytes); }
+  // On this rank's own device, unless another is named.
+  Memory allocate(Kind kind, std::size_t bytes, int device = IST_OWN_DEVICE) const {
+    return Memory(owner_, kind, device, bytes);
+  }
   // Between two places of this process; returns when the bytes have arrived.
   void copy(const Buffer& to, const Buffer& from, std::size_t bytes) const {
     detail::check(ist_memory_copy(c(), to.c(), from.c(), bytes));

@@ -1,10 +1,11 @@
 #include "base/settings.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <functional>
 
-#include "base/log.hpp"
+#include "base/unknown_variables.hpp"
 
 namespace ist {
 namespace {
@@ -14,7 +15,7 @@ struct Row {
   std::string_view name;
   std::string_view variable;
   std::string_view type;
-  std::string_view expected;
+  std::string expected;
   std::string_view help;
   std::function<bool(Settings&, std::string_view)> read;
   std::function<std::string(const Settings&)> print;
@@ -94,20 +95,24 @@ const std::vector<Row>& table() {
          return one_of(text, {"trace", "debug", "info", "warning", "error", "off"});
        },
        [](const Settings& s) { return s.log; }},
-      {"kinds", "ISTHMUS_KINDS", "word", "all, or a comma-separated list of host, cuda, opencl",
+      {"kinds", "ISTHMUS_KINDS", "word", "all, or a comma-separated list of " + kind_names(),
        "memory kinds to load; host is always there",
        [](Settings& s, std::string_view text) {
          s.kinds = text;
-         while (!text.empty()) {
-           const auto comma = text.find(',');
-           if (!one_of(text.substr(0, comma), {"all", "host", "cuda", "opencl"})) return false;
-           text = comma == std::string_view::npos ? std::string_view{} : text.substr(comma + 1);
-         }
-         return !s.kinds.empty();
+         return lists_kinds(text);
        },
        [](const Settings& s) { return s.kinds; }},
+      {"device", "ISTHMUS_DEVICE", "number", "the number of a device from 0 to 1023, or -1",
+       "device of each kind that is this rank's own, where a kind has several; -1: the ranks of a host take them in turn",
+       [](Settings& s, std::string_view text) {
+         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), s.device);
+         return error == std::errc{} && end == text.data() + text.size() && s.device >= -1 && s.device <= 1023;
+       },
+       [](const Settings& s) { return std::to_string(s.device); }},
       bytes_row("eager_limit", "ISTHMUS_EAGER_LIMIT", &Settings::eager_limit, 0, 1 << 20,
-                "largest message sent before its receive is known; also the size of a cell (0 to 1MiB)"),
+                "largest message sent in a cell before its receive is known, and the size of a cell; a few host bytes go so "
+                "in any "
+                "case (0 to 1MiB)"),
       count_row("cells", "ISTHMUS_CELLS", &Settings::cells, 4, 4096,
                 "cells each rank owns for its outgoing messages (4 to 4096)"),
       count_row("ring_slots", "ISTHMUS_RING_SLOTS", &Settings::ring_slots, 2, 64,
@@ -120,15 +125,15 @@ const std::vector<Row>& table() {
                 "device copies a rank keeps running in one ring (1 to 64)"),
       bytes_row("pinned_pool_limit", "ISTHMUS_PINNED_POOL_LIMIT", &Settings::pinned_pool_limit, 1 << 20,
                 std::uint64_t{1} << 40, "most page-locked staging memory a world holds (1MiB or more)"),
-      {"boot_timeout", "ISTHMUS_BOOT_TIMEOUT", "seconds", "a number of seconds above 0",
+      {"boot_timeout", "ISTHMUS_BOOT_TIMEOUT", "seconds", "a number of seconds above 0, at most 1000000",
        "how long to wait for the other ranks at start",
        [](Settings& s, std::string_view text) {
          const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), s.boot_timeout);
-         return error == std::errc{} && end == text.data() + text.size() && s.boot_timeout > 0;
+         return error == std::errc{} && end == text.data() + text.size() && s.boot_timeout > 0 && s.boot_timeout <= 1e6;
        },
        [](const Settings& s) {
-         std::string text = std::to_string(s.boot_timeout);
-         return text.substr(0, text.find('.') + 2);
+         std::array<char, 32> text{};
+         return std::string(text.data(), std::to_chars(text.data(), text.data() + text.size(), s.boot_timeout).ptr);
        }},
       {"wait", "ISTHMUS_WAIT", "word", "auto, spin or sleep",
        "what a wait does: spin, sleep soon, or choose by whether ranks outnumber processors",
@@ -141,7 +146,29 @@ const std::vector<Row>& table() {
   return rows;
 }
 
+std::vector<std::string_view> variables() {
+  std::vector<std::string_view> names;
+  for (const Row& row : table()) names.push_back(row.variable);
+  return names;
+}
+
 }  // namespace
+
+std::string kind_names() {
+  std::string names;
+  for (const std::string_view name : kKindNames) names += (names.empty() ? "" : ", ") + std::string{name};
+  return names;
+}
+
+bool lists_kinds(std::string_view text) {
+  for (;;) {
+    const auto comma = text.find(',');
+    const auto word = text.substr(0, comma);
+    if (word != "all" && std::find(kKindNames.begin(), kKindNames.end(), word) == kKindNames.end()) return false;
+    if (comma == std::string_view::npos) return true;
+    text.remove_prefix(comma + 1);
+  }
+}
 
 Result<Settings> Settings::read() {
   Settings settings;
@@ -150,8 +177,9 @@ Result<Settings> Settings::read() {
     if (!text) continue;
     if (!row.read(settings, text))
       return Status{IST_ERR_SETTING, std::string{row.variable} + "=\"" + text + "\" cannot be used: expected " +
-                                         std::string{row.expected} + " (" + std::string{row.help} + ")"};
+                                         row.expected + " (" + std::string{row.help} + ")"};
   }
+  if (one_of(settings.log, {"trace", "debug", "info", "warning"})) warn_of_unknown_variables(variables());
   return settings;
 }
 

@@ -3,9 +3,11 @@
 // Who calls this : face/ reads them once per world; cli/ prints them; the manual page is made from them.
 // Threads        : a Settings is a value, read-only after read().
 // Ownership      : none.
-// Errors         : a variable that cannot be read is IST_ERR_SETTING with its name, its value and what was expected.
+// Errors         : a variable that cannot be read is IST_ERR_SETTING with its name, its value and what was expected. One
+//                  that begins as ours do and is in no table is a warning.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -16,9 +18,15 @@
 
 namespace ist {
 
+// Names of the kinds of memory, by their number in ist_kind less one: what ISTHMUS_KINDS takes and every list shows.
+inline constexpr std::array<std::string_view, 3> kKindNames{"host", "cuda", "opencl"};
+std::string kind_names();                 // "host, cuda, opencl"
+bool lists_kinds(std::string_view text);  // "all", or such names between commas
+
 struct Settings {
   std::string log = "warning";
   std::string kinds = "all";
+  std::int64_t device = -1;  // -1: the ranks of a host take its devices in turn
   Bytes eager_limit = kibibytes(64);
   std::uint64_t cells = 64;
   std::uint64_t ring_slots = 8;
@@ -30,12 +38,18 @@ struct Settings {
   std::string wait = "auto";
 
   static Result<Settings> read();
+  // The rank's own device among so many of a kind. What `device` names may be beyond them: the kind refuses it then. Kinds
+  // with a single device, such as the host, leave no choice.
+  int own_device(int local_rank, int devices) const {
+    if (devices <= 1) return 0;
+    return device >= 0 ? static_cast<int>(device) : local_rank % devices;
+  }
 };
 
 struct SettingRow {
   std::string_view name;
   std::string_view variable;
-  std::string_view type;  // "bytes", "count", "seconds", "word", "switch"
+  std::string_view type;  // "bytes", "count", "number", "seconds", "word", "switch"
   std::string default_text;
   std::string current_text;
   std::string_view help;

@@ -9,25 +9,18 @@
 namespace ist {
 namespace {
 
-struct Known {
-  std::string_view name;
-  Result<std::unique_ptr<MemoryKind>> (*make)();
-};
+using MakeKind = Result<std::unique_ptr<MemoryKind>> (*)();
 
 Result<std::unique_ptr<MemoryKind>> make_host_kind() { return std::unique_ptr<MemoryKind>{std::make_unique<HostKind>()}; }
 
 #ifndef ISTHMUS_HAVE_CUDA
 Result<std::unique_ptr<MemoryKind>> make_cuda_kind() {
-  return Status{IST_ERR_KIND, "this build has no CUDA kind; build with src/memory/cuda to have it"};
+  return Status{IST_ERR_KIND, "the CUDA parts were left out of this build; build where nvcc is, with make CUDA=ON"};
 }
 #endif
 
-// The list: one line per kind. Host comes first, and is always loaded.
-constexpr std::array<Known, 3> kKnown{{
-    {"host", make_host_kind},
-    {"cuda", make_cuda_kind},
-    {"opencl", make_opencl_kind},
-}};
+// In the order of kKindNames. Host comes first, and is always loaded.
+constexpr std::array<MakeKind, kKindNames.size()> kMakeKind{make_host_kind, make_cuda_kind, make_opencl_kind};
 
 bool listed(std::string_view list, std::string_view name) {
   while (!list.empty()) {
@@ -38,38 +31,26 @@ bool listed(std::string_view list, std::string_view name) {
   return false;
 }
 
-Status check_list(const std::string& kinds) {
-  std::string_view rest = kinds;
-  while (!rest.empty()) {
-    const auto comma = rest.find(',');
-    const auto word = rest.substr(0, comma);
-    rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
-    bool known = word == "all";
-    for (const Known& each : kKnown) known = known || word == each.name;
-    if (!known)
-      return {IST_ERR_SETTING, "memory kind \"" + std::string{word} + "\" in the list \"" + kinds +
-                                   "\" is unknown; use all, or a comma-separated list of host, cuda, opencl"};
-  }
-  return {};
-}
-
 std::string name_of_kind(std::uint32_t kind) {
   if (kind == IST_KIND_GL) return "gl";
-  if (kind >= 1 && kind <= kKnown.size()) return std::string{kKnown[kind - 1].name};
+  if (kind >= 1 && kind <= kKindNames.size()) return std::string{kKindNames[kind - 1]};
   return std::to_string(kind);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Kinds>> Kinds::load(const std::string& kinds) {
-  IST_TRY(check_list(kinds));
+  if (!lists_kinds(kinds))
+    return Status{IST_ERR_SETTING, "the list of memory kinds \"" + kinds +
+                                       "\" cannot be used: expected all, or a comma-separated list of " + kind_names()};
   auto loaded = std::make_unique<Kinds>();
-  for (const Known& known : kKnown) {
-    if (known.name == "host" || listed(kinds, known.name))
-      loaded->add(known.name, known.make());
+  for (std::size_t i = 0; i < kKindNames.size(); ++i) {
+    const std::string name{kKindNames[i]};
+    if (i == 0 || listed(kinds, name))
+      loaded->add(name, kMakeKind[i]());
     else
-      loaded->missing_.push_back({std::string{known.name}, "left out by the list of kinds \"" + kinds +
-                                                               "\"; add it to ISTHMUS_KINDS, or set that to all"});
+      loaded->missing_.push_back(
+          {name, "left out by the list of kinds \"" + kinds + "\"; add it to ISTHMUS_KINDS, or set that to all"});
   }
   return loaded;
 }

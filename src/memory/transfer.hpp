@@ -1,7 +1,7 @@
 // One copy between any two pieces of this process, started and then stepped: directly where one kind can do it, otherwise in
 // chunks through page-locked host memory with both directions in flight.
 //
-// Who calls this : protocol/direct, face (ist_memory_copy), match (late delivery of an unexpected message).
+// Who calls this : request/, for cells and messages to oneself; face/ (ist_memory_copy).
 // Threads        : one at a time.
 // Ownership      : owns its staging blocks; not the pieces. Dropped in the middle, it leaves its blocks to the pool, which
 //                  keeps them until the copies that touch them are over; the pieces must stay until then too.

@@ -152,8 +152,14 @@ INSTANTIATE_TEST_SUITE_P(Each, PendingWork, testing::ValuesIn(cases()), [](const
   return name_of(each.param.place) + (each.param.out_of_order ? "_out_of_order" : "_in_order");
 });
 
-TEST(PendingWorkOnNoDevice, was_not_tried) {
-  if (cases().empty())
+TEST(PendingWorkCases, every_place_of_a_kind_with_queues_is_tried) {
+  const auto all = cases();
+  for (const Place& place : all_places()) {
+    const bool tried =
+        std::any_of(all.begin(), all.end(), [&](const Case& each) { return name_of(each.place) == name_of(place); });
+    EXPECT_EQ(tried, place.get().streams() != nullptr) << place;
+  }
+  if (all.empty())
     GTEST_SKIP() << "SKIPPED: no kind with queues is loaded: install an OpenCL driver such as pocl-opencl-icd";
 }
 

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <set>
 
+#include "base/unknown_variables.hpp"
+
 namespace ist {
 namespace {
 
@@ -91,8 +93,38 @@ TEST_F(SettingsTable, words_outside_the_list_are_refused_and_the_list_is_told) {
 
 TEST_F(SettingsTable, a_time_is_a_number_of_seconds_above_zero) {
   EXPECT_EQ(refusal("ISTHMUS_BOOT_TIMEOUT", "2.5"), "accepted");
-  for (const char* value : {"0", "-3", "soon", "5s", ""})
+  for (const char* value : {"0", "-3", "soon", "5s", "", "inf", "nan", "1e7"})
     EXPECT_NE(refusal("ISTHMUS_BOOT_TIMEOUT", value), "accepted") << value;
+}
+
+TEST_F(SettingsTable, ranks_of_a_host_take_devices_in_turn_unless_one_is_named) {
+  EXPECT_EQ(Settings{}.own_device(5, 2), 1);
+  EXPECT_EQ(Settings{}.own_device(5, 1), 0);
+  EXPECT_EQ(Settings{}.own_device(5, 0), 0);
+  const Variable set{"ISTHMUS_DEVICE", "1"};
+  EXPECT_EQ(Settings::read()->own_device(4, 2), 1);
+  EXPECT_EQ(Settings::read()->own_device(4, 1), 0);
+  for (const char* value : {"", "-2", "1024", "first", "1x"})
+    EXPECT_NE(refusal("ISTHMUS_DEVICE", value), "accepted") << value;
+}
+
+TEST_F(SettingsTable, a_variable_that_nobody_reads_is_told_with_the_nearest_name) {
+  const std::vector<std::string_view> settings{"ISTHMUS_EAGER_LIMIT", "ISTHMUS_CELLS", "ISTHMUS_WAIT"};
+  const auto text = unknown_variable_text("ISTHMUS_EAGER_LIMT", settings);
+  ASSERT_TRUE(text.has_value());
+  EXPECT_NE(text->find("ISTHMUS_EAGER_LIMT is set"), std::string::npos) << *text;
+  EXPECT_NE(text->find("the nearest name is ISTHMUS_EAGER_LIMIT"), std::string::npos) << *text;
+  EXPECT_NE(unknown_variable_text("ISTHMUS_WIAT", settings)->find("ISTHMUS_WAIT"), std::string::npos);
+  for (const char* known : {"ISTHMUS_CELLS", "ISTHMUS_RANK", "ISTHMUS_DEPS_DIR", "ISTHMUS_TEST_LONG", "PATH", "ISTHMUS"})
+    EXPECT_FALSE(unknown_variable_text(known, settings).has_value()) << known;
+}
+
+TEST_F(SettingsTable, reading_warns_of_a_variable_that_nobody_reads_and_goes_on) {
+  const Variable set{"ISTHMUS_RING_SLOT", "4"};
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(Settings::read().ok());
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("ISTHMUS_RING_SLOTS"), std::string::npos) << said;
 }
 
 TEST_F(SettingsTable, the_table_is_short_complete_and_without_doubles) {
@@ -100,7 +132,7 @@ TEST_F(SettingsTable, the_table_is_short_complete_and_without_doubles) {
   EXPECT_LE(rows.size(), 25U);
   std::set<std::string_view> names;
   std::set<std::string_view> variables;
-  const std::set<std::string_view> types{"bytes", "count", "seconds", "word", "switch"};
+  const std::set<std::string_view> types{"bytes", "count", "number", "seconds", "word", "switch"};
   for (const SettingRow& row : rows) {
     EXPECT_TRUE(names.insert(row.name).second) << row.name;
     EXPECT_TRUE(variables.insert(row.variable).second) << row.variable;

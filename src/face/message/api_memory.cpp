@@ -47,12 +47,10 @@ Status copy_between(World& world, const ist_buffer& to, const ist_buffer& from, 
   }
 }
 
-// The ranks of a host take its devices in turn.
-int own_device(World& world, const MemoryKind& kind) {
+int own_device(const World& world, const MemoryKind& kind) {
   int before = 0;
   for (const Rank other : world.peers().local()) before += other < world.peers().rank() ? 1 : 0;
-  const auto devices = static_cast<int>(kind.devices().size());
-  return devices > 0 ? before % devices : 0;
+  return world.settings().own_device(before, static_cast<int>(kind.devices().size()));
 }
 
 }  // namespace

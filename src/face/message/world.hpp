@@ -33,6 +33,7 @@ class World {
   Kinds& kinds() { return *kinds_; }
   PinnedPool& pool() { return *pool_; }
   const Peers& peers() const { return *peers_; }
+  const Settings& settings() const { return settings_; }
 
  private:
   World() = default;
