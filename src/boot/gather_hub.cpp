@@ -95,33 +95,38 @@ void GatherHub::answer(Member& member, Frame frame) {
 }
 
 void GatherHub::settle() {
+  const auto differing = disagreement();
   const bool complete = std::all_of(members_.begin(), members_.end(), [](const Member& m) { return m.waiting.has_value(); });
-  if (const auto text = obstacle()) {
-    fail_round(*text);
-  } else if (complete) {
+  // A round that is complete is complete, also where the last rank came as the patience of the first one ended.
+  if (!differing && complete) {
     finish_round();
+  } else if (const auto text = differing ? differing : absence()) {
+    fail_round(*text);
   }
 }
 
-// Why the round under way cannot complete, if so.
-std::optional<std::string> GatherHub::obstacle() const {
-  std::vector<int> absent;
+// Ranks that came, each for another round, if so.
+std::optional<std::string> GatherHub::disagreement() const {
   const Member* first = nullptr;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const Member& member = members_[i];
-    if (!member.waiting) {
-      absent.push_back(static_cast<int>(i));
-    } else if (!first) {
-      first = &member;
-    } else if (member.waiting->world != first->waiting->world || member.waiting->round != first->waiting->round) {
-      const auto other = static_cast<int>(first - members_.data());
-      return "rank " + std::to_string(other) + " creates its world number " + std::to_string(first->waiting->world) +
-             " (step " + std::to_string(first->waiting->round) + ") while rank " + std::to_string(i) +
-             " creates its number " + std::to_string(member.waiting->world) + " (step " +
-             std::to_string(member.waiting->round) + "); all ranks must create the same worlds in the same order";
-    }
+    if (!member.waiting) continue;
+    if (!first) first = &member;
+    if (member.waiting->world == first->waiting->world && member.waiting->round == first->waiting->round) continue;
+    return "rank " + std::to_string(first - members_.data()) + " creates its world number " +
+           std::to_string(first->waiting->world) + " (step " + std::to_string(first->waiting->round) + ") while rank " +
+           std::to_string(i) + " creates its number " + std::to_string(member.waiting->world) + " (step " +
+           std::to_string(member.waiting->round) + "); all ranks must create the same worlds in the same order";
   }
-  if (!first) return std::nullopt;
+  return std::nullopt;
+}
+
+// Ranks that others wait for and that will not come any more, or not in time.
+std::optional<std::string> GatherHub::absence() const {
+  std::vector<int> absent;
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    if (!members_[i].waiting) absent.push_back(static_cast<int>(i));
+  if (absent.size() == members_.size()) return std::nullopt;  // nobody waits
   for (const int rank : absent) {
     const Member& member = members_[static_cast<std::size_t>(rank)];
     if (member.lost.empty() || !member.blamed->over()) continue;

@@ -65,7 +65,8 @@ class GatherHub {
   void settle();
   void finish_round();
   void fail_round(const std::string& text);
-  std::optional<std::string> obstacle() const;
+  std::optional<std::string> disagreement() const;
+  std::optional<std::string> absence() const;
   std::vector<Member> members_;
   std::string place_;
   std::uint64_t token_;

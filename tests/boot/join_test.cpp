@@ -57,6 +57,17 @@ TEST(Launched, every_rank_gets_every_blob_of_any_size) {
   EXPECT_EQ(failures(ends), 0);
 }
 
+TEST(Launched, a_round_that_is_complete_succeeds_however_short_the_patience) {
+  const auto ends = run_launched(1, [](int) {
+    Settings settings;
+    settings.boot_timeout = 1e-6;
+    auto boot = join_job(settings);
+    ASSERT_TRUE(boot.ok()) << boot.status().text();
+    exchange_all_sizes(**boot);
+  });
+  EXPECT_EQ(failures(ends), 0);
+}
+
 TEST(Launched, sixteen_ranks_on_any_number_of_cores) {
   const auto ends = run_launched(16, [](int) {
     auto boot = join_job(Settings{});
