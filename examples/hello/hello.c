@@ -1,4 +1,4 @@
-/* Two ranks exchange memory of the best kind the machine has. Run: isthmus run -n 2 hello_c */
+/* Every rank passes numbers to the next, in memory of the best kind the machine has. Run: isthmus run -n 2 hello_c */
 #include <isthmus/isthmus.h>
 #include <stdio.h>
 
@@ -12,23 +12,24 @@ int main(void) {
   ist_comm comm;
   ist_buffer out, in;
   ist_status status;
-  ist_kind kind = IST_KIND_OPENCL;
-  int rank, size, local, devices = 0;
+  int rank, size, cuda, opencl, right = 0;
   TRY(ist_world_create(&world));
   TRY(ist_world_comm(world, &comm));
   TRY(ist_comm_rank(comm, &rank));
   TRY(ist_comm_size(comm, &size));
-  TRY(ist_comm_local_rank(comm, &local));
-  if (ist_kind_devices(world, IST_KIND_CUDA, &devices) == IST_OK && devices > 0) kind = IST_KIND_CUDA;
-  if (ist_kind_devices(world, kind, &devices) != IST_OK || devices == 0) kind = IST_KIND_HOST, devices = 1;
-  TRY(ist_memory_alloc(world, kind, local % devices, BYTES, &out));
-  TRY(ist_memory_alloc(world, kind, local % devices, BYTES, &in));
+  TRY(ist_kind_devices(world, IST_KIND_CUDA, &cuda));
+  TRY(ist_kind_devices(world, IST_KIND_OPENCL, &opencl));
+  const ist_kind kind = cuda > 0 ? IST_KIND_CUDA : opencl > 0 ? IST_KIND_OPENCL : IST_KIND_HOST;
+  TRY(ist_memory_alloc(world, kind, IST_OWN_DEVICE, BYTES, &out));
+  TRY(ist_memory_alloc(world, kind, IST_OWN_DEVICE, BYTES, &in));
 
   for (int i = 0; i < COUNT; ++i) numbers[i] = rank + 100;
   TRY(ist_memory_copy(world, out, ist_host(numbers), BYTES));
   TRY(ist_sendrecv(out, COUNT, IST_INT, (rank + 1) % size, 7, in, COUNT, IST_INT, IST_ANY_SOURCE, 7, comm, &status));
   TRY(ist_memory_copy(world, ist_host(numbers), in, BYTES));
-  printf("rank %d: %d numbers from rank %d, all %d\n", rank, COUNT, status.source, numbers[COUNT - 1]);
+
+  for (int i = 0; i < COUNT; ++i) right += numbers[i] == status.source + 100;
+  printf("rank %d: %d of %d numbers from rank %d are right\n", rank, right, COUNT, status.source);
   TRY(ist_memory_free(world, out));
   TRY(ist_memory_free(world, in));
   TRY(ist_world_destroy(&world));

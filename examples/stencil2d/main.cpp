@@ -36,6 +36,12 @@ bool all_succeed(const isthmus::Comm& comm, const Action& action) {
   return agree(comm, error);
 }
 
+void make_folder(const std::string& name) {
+  std::error_code error;
+  std::filesystem::create_directories(name, error);
+  if (error) throw std::runtime_error("--output " + name + ": the folder cannot be made: " + error.message());
+}
+
 // Pictures of the field, scaled so that the start's brightest point is white if it is brighter than 1.
 class Pictures {
  public:
@@ -102,7 +108,7 @@ int run_program(const Options& options, const isthmus::Comm& comm) {
     if (!first) return;
     if (!options.input.empty()) image = read_png(options.input);
     if (!options.input.empty()) field = image.extent;
-    if (!options.output.empty()) std::filesystem::create_directories(options.output);
+    if (!options.output.empty()) make_folder(options.output);
   });
   if (!ready) return 1;
   field = {from_first(comm, field.rows), from_first(comm, field.columns)};

@@ -36,7 +36,8 @@ CLI::Option* add_word(CLI::App& app, const std::string& name, T& value, const st
 void add_options(CLI::App& app, Options& options) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);  // so that scripts have defaults
   using Words = std::vector<std::string>;
-  auto* const input = app.add_option("--input", options.input, "picture (PNG) whose grey values are the start field");
+  auto* const input =
+      app.add_option("PICTURE,--input", options.input, "picture (PNG) whose grey values are the start field");
   add_extent(app, "--size", options.size,
              "without a picture: size of the whole field; point (i, j) of every tile begins as i*j")
       ->excludes(input);

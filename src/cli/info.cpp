@@ -29,15 +29,6 @@ Settings read_settings() {
   return std::move(settings).value();
 }
 
-std::string how_to_turn_on(const std::string& kind, const std::string& kinds_setting) {
-  if (kinds_setting != "all" && kinds_setting.find(kind) == std::string::npos)
-    return "add " + kind + " to ISTHMUS_KINDS, or unset it";
-  if (kind == "cuda" && !kCudaCompiled) return "build where nvcc or the CUDA headers are, with -DISTHMUS_CUDA=ON";
-  if (kind == "cuda") return "install the NVIDIA driver (libcuda.so.1) and let this process see a GPU";
-  if (kind == "opencl") return "install an OpenCL loader and a driver (Debian: ocl-icd-libopencl1 and pocl-opencl-icd)";
-  return "see the reason";
-}
-
 Json processors_json(const Processors& found) {
   return {{"model", found.model}, {"packages", found.packages}, {"numa_nodes", found.numa_nodes},
           {"cores", found.cores}, {"threads", found.threads},   {"usable", found.usable}};
@@ -67,18 +58,15 @@ Json paths_json() {
         {"pairs", "every kind with every kind: through shared memory, page-locked where a device takes part"}}});
 }
 
-Json off_json(const Kinds& kinds, const Settings& settings) {
+Json off_json(const Kinds& kinds) {
   Json list = Json::array();
   for (const Kinds::Missing& missing : kinds.missing())
-    list.push_back({{"what", "kind " + missing.name},
-                    {"why", missing.reason},
-                    {"turn_on", how_to_turn_on(missing.name, settings.kinds)}});
-  list.push_back({{"what", "path between hosts"},
-                  {"why", "this version connects ranks of one host only"},
-                  {"turn_on", "start all ranks on one host"}});
-  list.push_back({{"what", "path device_ipc"},
-                  {"why", "this version opens no other process's device memory; the shm path carries device buffers"},
-                  {"turn_on", "nothing to do: messages work, at the speed of the path shm"}});
+    list.push_back({{"what", "kind " + missing.name}, {"why", missing.reason}});
+  list.push_back(
+      {{"what", "path between hosts"}, {"why", "this version connects ranks of one host only; start all on one"}});
+  list.push_back(
+      {{"what", "path device_ipc"},
+       {"why", "this version opens no other process's device memory; the path shm carries device buffers instead"}});
   return list;
 }
 
@@ -92,10 +80,10 @@ Json collect_info() {
   const Settings settings = read_settings();
   const auto kinds = Kinds::load(settings.kinds);
   if (!kinds.ok()) throw Failure(kinds.status());
-  return {{"version", ist_version()},          {"commit", commit_of_sources()},
-          {"cuda_compiled", kCudaCompiled},    {"processors", processors_json(find_processors())},
-          {"kinds", kinds_json(**kinds)},      {"paths", paths_json()},
-          {"off", off_json(**kinds, settings)}};
+  return {{"version", ist_version()},       {"commit", commit_of_sources()},
+          {"cuda_compiled", kCudaCompiled}, {"processors", processors_json(find_processors())},
+          {"kinds", kinds_json(**kinds)},   {"paths", paths_json()},
+          {"off", off_json(**kinds)}};
 }
 
 std::string info_text(const Json& facts) {
@@ -120,8 +108,7 @@ std::string info_text(const Json& facts) {
   for (const Json& path : facts.at("paths"))
     text += "  " + word(path, "name") + "  " + word(path, "connects") + "; " + word(path, "pairs") + "\n";
   text += "\noff\n";
-  for (const Json& off : facts.at("off"))
-    text += "  " + word(off, "what") + ": " + word(off, "why") + "; to turn it on: " + word(off, "turn_on") + "\n";
+  for (const Json& off : facts.at("off")) text += "  " + word(off, "what") + ": " + word(off, "why") + "\n";
   return text;
 }
 

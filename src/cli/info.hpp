@@ -1,4 +1,4 @@
-// `isthmus info`: what this build can do on this machine, what is off, why, and what would turn it on.
+// `isthmus info`: what this build can do on this machine, what is off, and why.
 //
 // Who calls this : main.
 // Threads        : one.

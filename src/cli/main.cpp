@@ -38,10 +38,14 @@ int main(int argc, char** argv) {
     ist::cli::add_run_command(app, exit_status);
     ist::cli::add_info_command(app);
     ist::cli::add_bench_command(app);
-    if (argc > 1) must_be_a_command(app, argv[1]);
+    if (argc == 1) throw ist::cli::Failure(kUsedWrongly, "tell what to do\n\n" + app.help());
+    must_be_a_command(app, argv[1]);
     app.parse(argc, argv);
+  } catch (const CLI::Success& answer) {
+    return app.exit(answer);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsedWrongly;
+    std::cerr << program_name(app) << ": " << error.what() << "; see " << program_name(app) << " --help\n";
+    return kUsedWrongly;
   } catch (const ist::cli::Failure& failure) {
     if (*failure.what() != '\0') std::cerr << program_name(app) << ": " << failure.what() << '\n';
     return failure.exit_status();

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <memory>
 
+#include "cli/failure.hpp"
 #include "cli/run_launcher.hpp"
 #include "cli/run_options.hpp"
 
@@ -45,7 +46,7 @@ std::string check_assignment(const std::string& text) {
 void take_program(RunOptions& options, std::vector<std::string> rest) {
   const bool separated = !rest.empty() && rest.front() == "--";
   if (separated) rest.erase(rest.begin());
-  if (rest.empty()) throw CLI::RequiredError("the program to run");
+  if (rest.empty()) throw Failure(2, "the program is missing: tell what to start, as in isthmus run -n 4 PROGRAM");
   if (!separated && rest.front().starts_with("-"))
     throw CLI::ExtrasError("run", {rest.front() + " (is it an option of the program? put it after the program's name)"});
   options.program = std::move(rest);
@@ -66,8 +67,8 @@ void add_run_command(CLI::App& app, int& exit_status) {
       ->type_name("")
       ->check(CLI::Validator([](const std::string&) { return std::string{"remains"}; }, ""));
   run->add_option_function<std::string>(
-         "-n,--ranks", [options](const std::string& text) { options->ranks = std::stoi(text); }, "how many ranks to start")
-      ->required()
+         "-n,--ranks", [options](const std::string& text) { options->ranks = std::stoi(text); },
+         "how many ranks to start; must be given")
       ->check(CLI::Validator(check_ranks, ""))
       ->type_name("RANKS");
   run->add_flag("-l,--prefix-output", options->prefix_output,
@@ -92,6 +93,7 @@ void add_run_command(CLI::App& app, int& exit_status) {
       ->check(CLI::Validator(check_grace, ""))
       ->type_name("SECONDS");
   run->callback([options, run, &exit_status] {
+    if (options->ranks == 0) throw Failure(2, "-n is missing: tell how many ranks to start, as in isthmus run -n 4 PROGRAM");
     take_program(*options, run->remaining());
     exit_status = launch(*options);
   });

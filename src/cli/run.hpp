@@ -14,5 +14,3 @@ namespace ist::cli {
 void add_run_command(CLI::App& app, int& exit_status);
 
 }  // namespace ist::cli
-
-using ist::cli::add_run_command;

@@ -151,14 +151,15 @@ TEST(Run, wrong_uses_are_refused_in_one_line_with_status_2) {
     const std::string all = command.errors() + command.output();
     EXPECT_NE(all.find(text), std::string::npos) << all;
   };
-  refused({"echo"}, "--ranks is required");
+  refused({}, "-n is missing");
+  refused({"echo"}, "-n is missing");
   refused({"-n", "0", "echo"}, "from 1 to 1024, not \"0\"");
   refused({"-n", "-3", "echo"}, "from 1 to 1024, not \"-3\"");
   refused({"-n", "4x", "echo"}, "from 1 to 1024, not \"4x\"");
   refused({"-n", "99999999999", "echo"}, "from 1 to 1024, not \"99999999999\"");
   refused({"-n", "1025", "echo"}, "from 1 to 1024");
-  refused({"-n", "2"}, "the program to run");
-  refused({"-n", "2", "--"}, "the program to run");
+  refused({"-n", "2"}, "the program is missing");
+  refused({"-n", "2", "--"}, "the program is missing");
   refused({"-n", "2", "--nosuch", "echo"}, "--nosuch");
   refused({"-n", "2", "--env", "NOVALUE", "echo"}, "expected NAME=VALUE, not \"NOVALUE\"");
   refused({"-n", "2", "--grace", "-1", "echo"}, "from 0 to 3600, not \"-1\"");
