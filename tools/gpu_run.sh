@@ -129,11 +129,35 @@ for one in benches:
 PYTHON
 }
 
+# What was checked, with the machine, the commit and the date: check.json.
+bundle_check() {
+  python3 - "$raw" "$out" "$summary" <<'PYTHON' | tee -a "$log" >>"$summary"
+import json, pathlib, re, sys, xml.etree.ElementTree as tree
+raw, out, summary = map(pathlib.Path, sys.argv[1:])
+benches = sorted(raw.glob("latency*.json")) + sorted(raw.glob("bandwidth*.json"))
+about = json.loads(benches[0].read_text()) if benches else {}
+check = {name: about.get(name) for name in ("machine", "commit", "date")}
+tests = {"passed": 0, "failed": [], "skipped": []}
+for case in tree.parse(raw / "tests.xml").getroot().iter("testcase"):
+    status = case.get("status")
+    if status == "run":
+        tests["passed"] += 1
+    else:
+        tests["failed" if status == "fail" else "skipped"].append(case.get("name"))
+demo = json.loads((raw / "demo" / "stencil2d.json").read_text()) if (raw / "demo" / "stencil2d.json").exists() else None
+steps = [{"step": name, "passed": word == "ok", "seconds": int(seconds)} for word, name, seconds in
+         re.findall(r"^(ok|FAILED) +(.*) \((\d+) s\)$", summary.read_text(), re.MULTILINE)]
+(out / "check.json").write_text(json.dumps({**check, "tests": tests, "demo": demo, "steps": steps}, indent=1) + "\n")
+print(f"tests: {tests['passed']} passed, {len(tests['failed'])} failed, {len(tests['skipped'])} skipped")
+PYTHON
+}
+
 run_check() {
   build_all
   describe_machine
-  step 420 "every test" ctest --test-dir "$build" --output-on-failure --timeout 90 -j "$(($(nproc) > 8 ? 8 : $(nproc)))"
-  step 150 "demo" examples/stencil2d/demo.sh "$build"
+  step 420 "every test" ctest --test-dir "$build" --output-on-failure --timeout 90 -j "$(($(nproc) > 8 ? 8 : $(nproc)))" \
+    --output-junit "$PWD/$raw/tests.xml"
+  step 150 "demo" env DEMO_OUTPUT="$raw/demo" examples/stencil2d/demo.sh "$build"
   local second
   second=$(second_gpu)
   for pair in "cuda:0 $second" "cuda:0 host" "host cuda:0" "host host"; do
@@ -143,6 +167,7 @@ run_check() {
     bench_step bandwidth $pair --quick --max 4MiB
   done
   bundle
+  bundle_check
   finish
 }
 

@@ -3,8 +3,9 @@
 
     tools/record_measurements.py IN_DIR [--measured DIR]
 
-Copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json, draws up docs/measured/targets.json from the
-newest benchmarks recorded for each machine, and rewrites the tables of docs/measured/README.md. Figures are never typed in.
+Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json and draws up
+docs/measured/targets.json from the newest benchmarks recorded for each machine; of a `check`, copies check.json. Rewrites the
+tables of docs/measured/README.md. Figures are never typed in.
 """
 import argparse
 import json
@@ -151,6 +152,29 @@ def target_table(entries):
     return lines + [""]
 
 
+def check_table(files):
+    if not files:
+        return []
+    lines = ["### Checks", "", "| record | machine | commit | tests passed | failed | skipped | demo | steps failed |",
+             "|---|---|---|---|---|---|---|---|"]
+    for file in files:
+        check = json.loads(file.read_text())
+        tests, demo = check["tests"], check["demo"]
+        verified = "did not run" if not demo else ", ".join(
+            f"{row['exchange']} on {demo['kind']} {'verified' if row['verified'] else 'WRONG'} (error {row['largest_error']:.1e}, "
+            f"tolerance {row['tolerance']:.1e})" for row in demo["rows"])
+        failed = [step["step"] for step in check["steps"] if not step["passed"]]
+        lines.append(f"| [{file.name}]({file.name}) | {check['machine']} | {check['commit']} | {tests['passed']} | "
+                     f"{', '.join(tests['failed']) or 0} | {len(tests['skipped'])} | {verified} | {', '.join(failed) or 0} |")
+    return lines + [""]
+
+
+def one_commit(source, objects):
+    commits = {str(each["commit"]) for each in objects}
+    if len(commits) != 1 or any(commit in ("unknown", "None") or commit.endswith("-changed") for commit in commits):
+        sys.exit(f"{source} is of commit {', '.join(sorted(commits))}: a record needs one commit, without changes on top")
+
+
 def rewrite_readme(measured, entries):
     readme = measured / "README.md"
     text = readme.read_text() if readme.exists() else f"# Measured\n\n{BEGIN}\n{END}\n"
@@ -159,6 +183,7 @@ def rewrite_readme(measured, entries):
     lines = target_table(entries) if entries else []
     for file in sorted(measured.glob("*-messages.json"), reverse=True):
         lines += bench_table(file, json.loads(file.read_text()))
+    lines += check_table(sorted(measured.glob("*-check.json"), reverse=True))
     stencils = sorted(measured.glob("*-stencil2d.json"), reverse=True)
     if stencils:
         lines += ["### Stencil", ""] + [f"- [{file.name}]({file.name})" for file in stencils] + [""]
@@ -171,23 +196,24 @@ def main():
     parser.add_argument("folder", type=pathlib.Path, help="what tools/gpu_run.sh wrote")
     parser.add_argument("--measured", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent / "docs" / "measured")
     options = parser.parse_args()
-    source = options.folder / "bench.json"
+    source = options.folder / "check.json"
     if not source.exists():
-        sys.exit(f"{source} is not there: give the folder that tools/gpu_run.sh bench wrote")
-    benches = json.loads(source.read_text())
-    if not benches:
+        source = options.folder / "bench.json"
+    if not source.exists():
+        sys.exit(f"{source} is not there: give the folder that tools/gpu_run.sh check or bench wrote")
+    found = json.loads(source.read_text())
+    objects = found if isinstance(found, list) else [found]
+    if not objects:
         sys.exit(f"{source} holds no benchmark")
-    commits = {bench["commit"] for bench in benches}
-    if len(commits) != 1 or any(commit == "unknown" or commit.endswith("-changed") for commit in commits):
-        sys.exit(f"{source} is of commit {', '.join(sorted(commits))}: a record needs one commit, without changes on top")
+    one_commit(source, objects)
     options.measured.mkdir(parents=True, exist_ok=True)
-    stem = f"{benches[0]['date'][:10]}-{slug(benches[0]['machine'])}"
-    written = [options.measured / f"{stem}-messages.json"]
-    written[0].write_text(json.dumps(benches, indent=1) + "\n")
-    stencil = options.folder / "stencil.json"
-    if stencil.exists():
-        written.append(options.measured / f"{stem}-stencil2d.json")
-        written[1].write_text(stencil.read_text())
+    stem = f"{objects[0]['date'][:10]}-{slug(objects[0]['machine'])}"
+    names = {"check.json": "check"} if source.name == "check.json" else {"bench.json": "messages", "stencil.json": "stencil2d"}
+    written = []
+    for raw, name in names.items():
+        if (options.folder / raw).exists():
+            written.append(options.measured / f"{stem}-{name}.json")
+            written[-1].write_text(json.dumps(json.loads((options.folder / raw).read_text()), indent=1) + "\n")
     entries = targets(options.measured)
     (options.measured / "targets.json").write_text(json.dumps(entries, indent=1) + "\n")
     rewrite_readme(options.measured, entries)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -81,7 +82,7 @@ void Report::print_table() const {
 void Report::write_json(const std::string& path) const {
   const Options& options = job.options;
   nlohmann::ordered_json json{{"benchmark", "stencil2d"},
-                              {"input", options.input},
+                              {"input", std::filesystem::path{options.input}.filename().string()},
                               {"field", {job.field.rows, job.field.columns}},
                               {"grid", {job.grid.rows, job.grid.columns}},
                               {"ranks", ranks},

@@ -65,6 +65,21 @@ with tempfile.TemporaryDirectory() as name:
         done, _ = record(folder, [bench("latency", "host", "host", [(8, 0.12, 0.07)], commit=commit)])
         assert done.returncode != 0 and "commit" in done.stderr, done
 
+    # A check is a record of its own, and no measurement.
+    targets = (measured / "targets.json").read_text()
+    demo = {"kind": "cuda", "rows": [{"exchange": "isthmus", "verified": True, "largest_error": 1e-6, "tolerance": 1e-5}]}
+    check = {"machine": "Processor X, 32 processors, 2 x NVIDIA H200", "commit": "0123456789ab", "date": "2026-11-21T10:00:00Z",
+             "tests": {"passed": 700, "failed": ["Ring.breaks"], "skipped": ["Other"]}, "demo": demo,
+             "steps": [{"step": "every test", "passed": False, "seconds": 9}, {"step": "demo", "passed": True, "seconds": 1}]}
+    (folder / "out" / "check.json").write_text(json.dumps(check))
+    done, measured = record(folder, [])
+    assert done.returncode == 0, done.stderr
+    text = (measured / "README.md").read_text()
+    assert json.loads((measured / f"{stem}-check.json").read_text()) == check
+    assert "| 700 | Ring.breaks | 1 | isthmus on cuda verified (error 1.0e-06, tolerance 1.0e-05) | every test |" in text, text
+    assert (measured / "targets.json").read_text() == targets
+    (folder / "out" / "check.json").unlink()
+
     (folder / "out" / "bench.json").unlink()
     done = subprocess.run([sys.executable, TOOLS / "record_measurements.py", folder / "out", "--measured", folder / "measured"],
                           capture_output=True, text=True)
