@@ -4,8 +4,8 @@
     tools/record_measurements.py IN_DIR [--measured DIR]
 
 Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json and draws up
-docs/measured/targets.json from the newest benchmarks recorded for each machine; of a `check`, copies check.json. Rewrites the
-tables of docs/measured/README.md. Figures are never typed in.
+docs/measured/targets.json from the newest benchmarks recorded for each machine; of a `check`, copies check.json; of `make
+test-long`, build/tests-long.json. Rewrites the tables of docs/measured/README.md. Figures are never typed in.
 """
 import argparse
 import json
@@ -169,6 +169,18 @@ def check_table(files):
     return lines + [""]
 
 
+def long_table(files):
+    if not files:
+        return []
+    lines = ["### make test-long", "", "| record | machine | commit | steps passed | failed | seconds |", "|---|---|---|---|---|---|"]
+    for file in files:
+        long = json.loads(file.read_text())
+        failed = [step["step"] for step in long["steps"] if not step["passed"]]
+        lines.append(f"| [{file.name}]({file.name}) | {long['machine']} | {long['commit']} | {len(long['steps']) - len(failed)} | "
+                     f"{', '.join(failed) or 0} | {sum(step['seconds'] for step in long['steps'])} |")
+    return lines + [""]
+
+
 def one_commit(source, objects):
     commits = {str(each["commit"]) for each in objects}
     if len(commits) != 1 or any(commit in ("unknown", "None") or commit.endswith("-changed") for commit in commits):
@@ -184,9 +196,11 @@ def rewrite_readme(measured, entries):
     for file in sorted(measured.glob("*-messages.json"), reverse=True):
         lines += bench_table(file, json.loads(file.read_text()))
     lines += check_table(sorted(measured.glob("*-check.json"), reverse=True))
-    stencils = sorted(measured.glob("*-stencil2d.json"), reverse=True)
-    if stencils:
-        lines += ["### Stencil", ""] + [f"- [{file.name}]({file.name})" for file in stencils] + [""]
+    lines += long_table(sorted(measured.glob("*-test-long.json"), reverse=True))
+    for title, pattern in (("Stencil", "*-stencil2d.json"), ("The ring over slot size, slots and copies in flight", "*-ring-sweep*.json")):
+        files = sorted(measured.glob(pattern), reverse=True)
+        if files:
+            lines += [f"### {title}", ""] + [f"- [{file.name}]({file.name})" for file in files] + [""]
     before, after = text.split(BEGIN)[0], text.split(END)[1]
     readme.write_text(before + BEGIN + "\n\n" + "\n".join(lines) + END + after)
 
@@ -196,9 +210,8 @@ def main():
     parser.add_argument("folder", type=pathlib.Path, help="what tools/gpu_run.sh wrote")
     parser.add_argument("--measured", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent / "docs" / "measured")
     options = parser.parse_args()
-    source = options.folder / "check.json"
-    if not source.exists():
-        source = options.folder / "bench.json"
+    source = next((file for file in (options.folder / "check.json", options.folder / "tests-long.json") if file.exists()),
+                  options.folder / "bench.json")
     if not source.exists():
         sys.exit(f"{source} is not there: give the folder that tools/gpu_run.sh check or bench wrote")
     found = json.loads(source.read_text())
@@ -208,7 +221,8 @@ def main():
     one_commit(source, objects)
     options.measured.mkdir(parents=True, exist_ok=True)
     stem = f"{objects[0]['date'][:10]}-{slug(objects[0]['machine'])}"
-    names = {"check.json": "check"} if source.name == "check.json" else {"bench.json": "messages", "stencil.json": "stencil2d"}
+    names = {"check.json": {"check.json": "check"}, "tests-long.json": {"tests-long.json": "test-long"},
+             "bench.json": {"bench.json": "messages", "stencil.json": "stencil2d"}}[source.name]
     written = []
     for raw, name in names.items():
         if (options.folder / raw).exists():

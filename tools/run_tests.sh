@@ -10,13 +10,27 @@ options=("-DISTHMUS_CUDA=${CUDA:-AUTO}" -DISTHMUS_TESTS=ON)
 if [ -n "${ISTHMUS_DEPS_DIR:-}" ]; then options+=("-DISTHMUS_DEPS_DIR=$(realpath "$ISTHMUS_DEPS_DIR")"); fi
 failed=()
 times=()
+steps=()
 
 step() {  # step NAME COMMAND...
-  local name=$1 started=$SECONDS
+  local name=$1 started=$SECONDS passed=true
   shift
   printf '\n== %s ==\n' "$name"
-  "$@" || failed+=("$name")
+  "$@" || { failed+=("$name"); passed=false; }
   times+=("$(printf '%5d s  %s' $((SECONDS - started)) "$name")")
+  steps+=("$(printf '{"step": "%s", "passed": %s, "seconds": %d}' "$name" $passed $((SECONDS - started)))")
+}
+
+# What ran, where and when, for tools/record_measurements.py.
+record() {
+  [ -x build/bin/isthmus ] || return
+  build/bin/isthmus info --json | python3 -c '
+import datetime, json, sys
+facts = json.load(sys.stdin)
+print(json.dumps({"machine": facts["machine"], "commit": facts["commit"],
+                  "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                  "set": sys.argv[1], "steps": json.loads(sys.argv[2])}, indent=1))' \
+    "$1" "[$(IFS=,; echo "${steps[*]}")]" >"build/tests-$1.json"
 }
 
 build() {  # build PRESET [TARGETS...]
@@ -76,6 +90,7 @@ case $set_name in
   *) echo "run_tests: unknown set '$set_name': expected quick or long"; exit 2 ;;
 esac
 
+record "$set_name"
 printf '\n'
 printf '%s\n' "${times[@]}"
 if [ ${#failed[@]} -gt 0 ]; then

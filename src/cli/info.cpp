@@ -80,9 +80,14 @@ Json collect_info() {
   const Settings settings = read_settings();
   const auto kinds = Kinds::load(settings.kinds);
   if (!kinds.ok()) throw Failure(kinds.status());
-  return {{"version", ist_version()},       {"commit", commit_of_sources()},
-          {"cuda_compiled", kCudaCompiled}, {"processors", processors_json(find_processors())},
-          {"kinds", kinds_json(**kinds)},   {"paths", paths_json()},
+  const Processors processors = find_processors();
+  return {{"version", ist_version()},
+          {"commit", commit_of_sources()},
+          {"machine", describe_machine(processors, **kinds)},
+          {"cuda_compiled", kCudaCompiled},
+          {"processors", processors_json(processors)},
+          {"kinds", kinds_json(**kinds)},
+          {"paths", paths_json()},
           {"off", off_json(**kinds)}};
 }
 

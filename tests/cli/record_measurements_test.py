@@ -80,6 +80,14 @@ with tempfile.TemporaryDirectory() as name:
     assert (measured / "targets.json").read_text() == targets
     (folder / "out" / "check.json").unlink()
 
+    long = {**{name: check[name] for name in ("machine", "commit", "date")}, "set": "long",
+            "steps": [{"step": "build, tsan", "passed": True, "seconds": 40}, {"step": "tests, tsan", "passed": False, "seconds": 2}]}
+    (folder / "out" / "tests-long.json").write_text(json.dumps(long))
+    done, measured = record(folder, [])
+    assert done.returncode == 0 and (measured / f"{stem}-test-long.json").exists(), done.stderr
+    assert "| 1 | tests, tsan | 42 |" in (measured / "README.md").read_text()
+    (folder / "out" / "tests-long.json").unlink()
+
     (folder / "out" / "bench.json").unlink()
     done = subprocess.run([sys.executable, TOOLS / "record_measurements.py", folder / "out", "--measured", folder / "measured"],
                           capture_output=True, text=True)
