@@ -19,6 +19,7 @@ struct Row {
   std::string_view help;
   std::function<bool(Settings&, std::string_view)> read;
   std::function<std::string(const Settings&)> print;
+  std::string range = {};  // "0 to 1MiB", where there is one
 };
 
 std::optional<std::uint64_t> read_count(std::string_view text) {
@@ -51,10 +52,11 @@ std::string print_bytes(std::uint64_t value) {
 
 Row bytes_row(std::string_view name, std::string_view variable, Bytes Settings::*member, std::uint64_t least,
               std::uint64_t most, std::string_view help) {
+  const std::string range = print_bytes(least) + " to " + print_bytes(most);
   return {name,
           variable,
           "bytes",
-          "a size such as 65536, 64KiB or 2MiB",
+          "a size from " + range + ", such as " + print_bytes((Settings{}.*member).value),
           help,
           [=](Settings& settings, std::string_view text) {
             const auto value = read_bytes(text);
@@ -62,15 +64,17 @@ Row bytes_row(std::string_view name, std::string_view variable, Bytes Settings::
             settings.*member = Bytes{*value};
             return true;
           },
-          [=](const Settings& settings) { return print_bytes((settings.*member).value); }};
+          [=](const Settings& settings) { return print_bytes((settings.*member).value); },
+          range};
 }
 
 Row count_row(std::string_view name, std::string_view variable, std::uint64_t Settings::*member, std::uint64_t least,
               std::uint64_t most, std::string_view help) {
+  const std::string range = std::to_string(least) + " to " + std::to_string(most);
   return {name,
           variable,
           "count",
-          "a whole number in range",
+          "a whole number from " + range,
           help,
           [=](Settings& settings, std::string_view text) {
             const auto value = read_count(text);
@@ -78,7 +82,8 @@ Row count_row(std::string_view name, std::string_view variable, std::uint64_t Se
             settings.*member = *value;
             return true;
           },
-          [=](const Settings& settings) { return std::to_string(settings.*member); }};
+          [=](const Settings& settings) { return std::to_string(settings.*member); },
+          range};
 }
 
 bool one_of(std::string_view text, std::initializer_list<std::string_view> words) {
@@ -103,7 +108,8 @@ const std::vector<Row>& table() {
        },
        [](const Settings& s) { return s.kinds; }},
       {"device", "ISTHMUS_DEVICE", "number", "the number of a device from 0 to 1023, or -1",
-       "device of each kind that is this rank's own, where a kind has several; -1: the ranks of a host take them in turn",
+       "device of each kind that is this rank's own; a kind with a single device keeps that one, whatever is named; -1: the "
+       "ranks of a host take them in turn",
        [](Settings& s, std::string_view text) {
          const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), s.device);
          return error == std::errc{} && end == text.data() + text.size() && s.device >= -1 && s.device <= 1023;
@@ -111,20 +117,17 @@ const std::vector<Row>& table() {
        [](const Settings& s) { return std::to_string(s.device); }},
       bytes_row("eager_limit", "ISTHMUS_EAGER_LIMIT", &Settings::eager_limit, 0, 1 << 20,
                 "largest message sent in a cell before its receive is known, and the size of a cell; a few host bytes go so "
-                "in any "
-                "case (0 to 1MiB)"),
-      count_row("cells", "ISTHMUS_CELLS", &Settings::cells, 4, 4096,
-                "cells each rank owns for its outgoing messages (4 to 4096)"),
-      count_row("ring_slots", "ISTHMUS_RING_SLOTS", &Settings::ring_slots, 2, 64,
-                "slots of a pair's pipelined ring (2 to 64)"),
+                "in any case"),
+      count_row("cells", "ISTHMUS_CELLS", &Settings::cells, 4, 4096, "cells each rank owns for its outgoing messages"),
+      count_row("ring_slots", "ISTHMUS_RING_SLOTS", &Settings::ring_slots, 2, 64, "slots of a pair's pipelined ring"),
       bytes_row("ring_slot_device", "ISTHMUS_RING_SLOT_DEVICE", &Settings::ring_slot_device, 4096, 16 << 20,
-                "most bytes moved per slot where a device is on either side (4KiB to 16MiB)"),
+                "most bytes moved per slot where a device is on either side"),
       bytes_row("ring_slot_host", "ISTHMUS_RING_SLOT_HOST", &Settings::ring_slot_host, 4096, 16 << 20,
-                "bytes moved per slot between two host buffers (4KiB to 16MiB)"),
+                "bytes moved per slot between two host buffers"),
       count_row("ring_in_flight", "ISTHMUS_RING_IN_FLIGHT", &Settings::ring_in_flight, 1, 64,
-                "device copies a rank keeps running in one ring (1 to 64)"),
+                "device copies a rank keeps running in one ring"),
       bytes_row("pinned_pool_limit", "ISTHMUS_PINNED_POOL_LIMIT", &Settings::pinned_pool_limit, 1 << 20,
-                std::uint64_t{1} << 40, "most page-locked staging memory a world holds (1MiB or more)"),
+                std::uint64_t{1} << 40, "most page-locked staging memory a world holds"),
       {"boot_timeout", "ISTHMUS_BOOT_TIMEOUT", "seconds", "a number of seconds above 0, at most 1000000",
        "how long to wait for the other ranks at start",
        [](Settings& s, std::string_view text) {
@@ -187,7 +190,8 @@ std::vector<SettingRow> describe(const Settings& settings) {
   std::vector<SettingRow> rows;
   const Settings defaults;
   for (const Row& row : table())
-    rows.push_back({row.name, row.variable, row.type, row.print(defaults), row.print(settings), row.help});
+    rows.push_back({row.name, row.variable, row.type, row.print(defaults), row.print(settings),
+                    std::string{row.help} + (row.range.empty() ? "" : " (" + row.range + ")")});
   return rows;
 }
 

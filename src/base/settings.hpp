@@ -52,7 +52,7 @@ struct SettingRow {
   std::string_view type;  // "bytes", "count", "number", "seconds", "word", "switch"
   std::string default_text;
   std::string current_text;
-  std::string_view help;
+  std::string help;  // with the range, where there is one
 };
 
 // The table with the values of `settings`, in the order of the manual page.

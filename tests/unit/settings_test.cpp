@@ -83,6 +83,21 @@ TEST_F(SettingsTable, numbers_one_past_either_end_of_their_range_are_refused) {
   EXPECT_NE(refusal("ISTHMUS_RING_SLOTS", "many"), "accepted");
 }
 
+TEST_F(SettingsTable, a_number_out_of_range_is_refused_with_the_range_and_a_value_inside_it) {
+  const std::string limit = refusal("ISTHMUS_EAGER_LIMIT", "2MiB");
+  EXPECT_NE(limit.find("ISTHMUS_EAGER_LIMIT=\"2MiB\""), std::string::npos) << limit;
+  EXPECT_NE(limit.find("expected a size from 0 to 1MiB, such as 64KiB ("), std::string::npos) << limit;
+  const std::string pool = refusal("ISTHMUS_PINNED_POOL_LIMIT", "1025GiB");
+  EXPECT_NE(pool.find("expected a size from 1MiB to 1024GiB, such as 256MiB ("), std::string::npos) << pool;
+  EXPECT_EQ(refusal("ISTHMUS_PINNED_POOL_LIMIT", "1024GiB"), "accepted");
+  const std::string cells = refusal("ISTHMUS_CELLS", "4097");
+  EXPECT_NE(cells.find("expected a whole number from 4 to 4096 ("), std::string::npos) << cells;
+  for (const SettingRow& row : describe(Settings{})) {
+    if (row.type != "bytes" && row.type != "count") continue;
+    EXPECT_TRUE(row.help.ends_with(')')) << row.name << " tells no range";
+  }
+}
+
 TEST_F(SettingsTable, words_outside_the_list_are_refused_and_the_list_is_told) {
   EXPECT_NE(refusal("ISTHMUS_LOG", "loud").find("warning"), std::string::npos);
   EXPECT_NE(refusal("ISTHMUS_WAIT", "nap").find("sleep"), std::string::npos);
