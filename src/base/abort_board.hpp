@@ -21,6 +21,13 @@ class AbortBoard {
   explicit AbortBoard(int ranks) : fates_(static_cast<std::size_t>(ranks)) {}
 
   // A rank that was seen leaving stays `left`; death never turns into anything else.
+  //
+  // Orders: a wait asks changes() first and the fates after it. The release of changes_, the last write here, pairs with the
+  // acquire in changes(): whoever sees the new count sees the fate and the first dead rank written before it. With a relaxed
+  // count a wait could take the change for seen, find everybody present, and sleep on. Fates and first_dead_ are also asked
+  // without the count, before a send or a receive is started: their own pairs make what the watcher had read of that peer,
+  // such as its word that it leaves, visible to whoever acts on the mark; and who sees first_dead_ sees that rank's fate.
+  // The load at the top is relaxed, because the watcher alone writes.
   void mark(Rank rank, Fate fate) {
     auto& word = fates_[static_cast<std::size_t>(rank.value)];
     auto seen = word.load(std::memory_order_relaxed);
@@ -28,9 +35,9 @@ class AbortBoard {
     word.store(static_cast<std::uint32_t>(fate), std::memory_order_release);
     if (fate == Fate::dead) {
       int none = -1;
-      first_dead_.compare_exchange_strong(none, rank.value, std::memory_order_acq_rel);
+      first_dead_.compare_exchange_strong(none, rank.value, std::memory_order_release, std::memory_order_relaxed);
     }
-    changes_.fetch_add(1, std::memory_order_acq_rel);
+    changes_.fetch_add(1, std::memory_order_release);
   }
   Fate fate(Rank rank) const {
     return static_cast<Fate>(fates_[static_cast<std::size_t>(rank.value)].load(std::memory_order_acquire));
