@@ -55,6 +55,7 @@ Status OpenclContexts::add_platform(cl_platform_id platform) {
   for (cl_device_id id : ids) {
     devices_.push_back(describe(id, name));
     ids_.push_back(id);
+    released_.learn(id);
   }
   return {};
 }
@@ -82,6 +83,9 @@ DeviceInfo OpenclContexts::describe(cl_device_id device, const std::string& plat
 }
 
 Result<cl_context> OpenclContexts::context_of(cl_mem memory) const {
+  if (released_.gone(memory))
+    return Status{IST_ERR_HANDLE,
+                  "an OpenCL buffer was named that ist_memory_free has released; free a buffer after its last use"};
   cl_context context = nullptr;
   IST_TRY(opencl_status(api_.clGetMemObjectInfo(memory, CL_MEM_CONTEXT, sizeof context, &context, nullptr),
                         "clGetMemObjectInfo", IST_ERR_HANDLE, "the buffer was released, or is not a cl_mem"));

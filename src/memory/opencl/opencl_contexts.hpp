@@ -18,6 +18,7 @@
 
 #include "memory/memory_kind.hpp"
 #include "memory/opencl/opencl_api.hpp"
+#include "memory/opencl/opencl_released.hpp"
 
 namespace ist {
 
@@ -37,13 +38,15 @@ class OpenclContexts {
     Bytes largest;
   };
 
-  explicit OpenclContexts(const OpenclApi& api) : api_(api) {}
+  explicit OpenclContexts(const OpenclApi& api) : api_(api), released_(api) {}
   ~OpenclContexts();
   // Lists all devices of all platforms, in the order of the platforms. Fails if there is none.
   Status list_devices();
   const std::vector<DeviceInfo>& devices() const { return devices_; }
 
+  // The context of a buffer, asked before anything else about it: refuses one that was released.
   Result<cl_context> context_of(cl_mem memory) const;
+  OpenclReleased& released() { return released_; }
   // The ordinal of a device, or of the device it is a part of; -1 if it is none of ours.
   int ordinal_of(cl_device_id device) const;
   // The ordinal that copies of this context use: `ordinal` if the context has it, any of the context's if that is -1.
@@ -59,6 +62,7 @@ class OpenclContexts {
   Status make_queues(Lanes& lanes) const;
 
   const OpenclApi& api_;
+  mutable OpenclReleased released_;
   std::vector<DeviceInfo> devices_;
   std::vector<cl_device_id> ids_;
   std::mutex mutex_;

@@ -93,6 +93,7 @@ Result<Piece> OpenclKind::allocate(int device, Bytes size) {
     const std::lock_guard lock(mutex_);
     allocated_.insert(memory);
   }
+  contexts_.released().remove(memory);
   return Piece{KindId::opencl, device, reinterpret_cast<std::uint64_t>(memory),
                Offset{},       size,   reinterpret_cast<std::uint64_t>(own->queue)};
 }
@@ -103,6 +104,7 @@ Status OpenclKind::release(const Piece& piece) {
     if (allocated_.erase(memory_of(piece)) == 0)
       return {IST_ERR_ARGUMENT, "the OpenCL buffer to be freed was not allocated here, or was freed before"};
   }
+  contexts_.released().add(memory_of(piece));
   return opencl_status(api_.clReleaseMemObject(memory_of(piece)), "clReleaseMemObject");
 }
 

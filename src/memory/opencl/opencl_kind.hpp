@@ -4,8 +4,9 @@
 // Threads        : any.
 // Ownership      : buffers from allocate() are released by release(), or with the kind. A user's buffer is retained while a
 //                  copy of it is in flight.
-// Errors         : returned with the OpenCL call and the name of its error. A handle that was released is an error where the
-//                  driver itself still knows that; OpenCL offers no safe way to ask about a handle that is garbage.
+// Errors         : returned with the OpenCL call and the name of its error. A buffer that release() has
+//                  released is refused; of a user's own that is so where the driver itself still knows that, because OpenCL
+//                  offers no safe way to ask about a handle that is garbage.
 //
 // A buffer whose queue is null is copied at once: nothing is waited for, as there is nobody to ask.
 #pragma once
