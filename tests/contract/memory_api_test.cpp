@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -139,6 +140,20 @@ TEST_F(MemoryApi, the_second_kind_of_device_that_messages_use_has_the_paths_page
     MUST(ist_waitall(2, requests, IST_STATUSES_IGNORE));
     EXPECT_EQ(allocations(), before + 2);
   }
+}
+
+TEST_F(MemoryApi, a_freed_opencl_buffer_is_refused_by_every_call_that_names_it) {
+  Data host(100, 0xEE);
+  ist_buffer freed{};
+  MUST(ist_memory_alloc(world_, IST_KIND_OPENCL, 0, host.size(), &freed));
+  MUST(ist_memory_free(world_, freed));
+  const auto size = static_cast<std::int64_t>(host.size());
+  EXPECT_EQ(IST_ERR_HANDLE, ist_send(freed, size, IST_BYTE, 0, 1, comm_));
+  EXPECT_NE(std::string{ist_error_text()}.find("ist_memory_free has released"), std::string::npos) << ist_error_text();
+  EXPECT_EQ(IST_ERR_HANDLE, ist_recv(freed, size, IST_BYTE, 0, 1, comm_, IST_STATUS_IGNORE));
+  EXPECT_EQ(IST_ERR_HANDLE, ist_memory_copy(world_, ist_host(host.data()), freed, host.size()));
+  EXPECT_EQ(host, Data(100, 0xEE));
+  EXPECT_EQ(IST_ERR_ARGUMENT, ist_memory_free(world_, freed));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
-// A driver that refuses a call after it has taken the copy, and buffers that are not the kind's to free.
+// A driver that refuses a call after it has taken the copy, buffers that are not the kind's to free, and buffers already freed.
 #include <atomic>
 #include <chrono>
+#include <cstdio>
+#include <set>
 #include <thread>
 
 #include "memory/opencl/opencl_kind.hpp"
@@ -82,6 +84,63 @@ TEST_F(OpenclFault, a_buffer_of_the_users_own_is_not_freed) {
   EXPECT_EQ(read(piece), bytes);
   EXPECT_EQ(api_.clReleaseMemObject(users), CL_SUCCESS);
   must(kind_->release(ours));
+}
+
+// Many, because a driver hands some numbers out again at once and leaves the remains of others as they were.
+TEST_F(OpenclFault, a_buffer_of_the_librarys_own_is_refused_after_its_release) {
+  for (int round = 0; round < 20; ++round) {
+    std::vector<Piece> pieces;
+    for (int i = 0; i < 16; ++i) pieces.push_back(must(kind_->allocate(0, Bytes{4096})));
+    for (const Piece& piece : pieces) must(kind_->release(piece));
+    Data back(64, 0xEE);
+    for (const Piece& piece : pieces) {
+      Piece part = piece.part(Offset{0}, Bytes{64});
+      const Status refused = kind_->check(part);
+      EXPECT_EQ(refused.code(), IST_ERR_HANDLE);
+      EXPECT_NE(refused.text().find("ist_memory_free has released"), std::string::npos) << refused.text();
+      EXPECT_EQ(kind_->copy(host_piece(back.data(), Bytes{64}), part, Ticket{}).status().code(), IST_ERR_HANDLE);
+      EXPECT_FALSE(kind_->reaches(part, part));
+      EXPECT_EQ(kind_->release(piece).code(), IST_ERR_ARGUMENT);
+    }
+    EXPECT_EQ(back, Data(64, 0xEE));
+  }
+}
+
+// Whoever is given the number of a released buffer is not refused for it, be it the library or its user.
+TEST_F(OpenclFault, a_number_that_is_handed_out_again_names_the_new_buffer) {
+  const Piece kept = must(kind_->allocate(0, Bytes{64}));
+  cl_context context = nullptr;
+  api_.clGetMemObjectInfo(memory_of(kept), CL_MEM_CONTEXT, sizeof context, &context, nullptr);
+  std::set<std::uint64_t> released;
+  std::vector<Piece> ours(16);
+  for (Piece& piece : ours) piece = must(kind_->allocate(0, Bytes{4096}));
+  for (const Piece& piece : ours) {
+    must(kind_->release(piece));
+    released.insert(piece.object);
+  }
+  std::vector<Piece> users(16, kept);
+  std::size_t again = 0;
+  const auto use = [&](Piece& piece) {
+    again += released.count(piece.object);
+    const Data bytes = random_bytes(4096);
+    piece.size = Bytes{4096};
+    must(kind_->check(piece));
+    write(piece, bytes);
+    EXPECT_EQ(read(piece), bytes);
+  };
+  for (std::size_t i = 0; i < users.size(); ++i) {
+    cl_int error = CL_SUCCESS;
+    users[i].object =
+        reinterpret_cast<std::uint64_t>(api_.clCreateBuffer(context, CL_MEM_READ_WRITE, 4096, nullptr, &error));
+    must(opencl_status(error, "clCreateBuffer"));
+    use(users[i]);
+    ours[i] = must(kind_->allocate(0, Bytes{4096}));
+    use(ours[i]);
+  }
+  std::printf("%zu of 32 buffers were given the number of a released one\n", again);
+  for (const Piece& piece : users) EXPECT_EQ(api_.clReleaseMemObject(memory_of(piece)), CL_SUCCESS);
+  for (const Piece& piece : ours) must(kind_->release(piece));
+  must(kind_->release(kept));
 }
 
 }  // namespace

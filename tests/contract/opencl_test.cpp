@@ -1,8 +1,6 @@
 // What only OpenCL has: buffers of a user's own contexts, sub-buffers, queues of any sort, several devices and platforms.
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <set>
 
 #include "base/dynamic_library.hpp"
 #include "memory/opencl/opencl_kind.hpp"
@@ -295,52 +293,6 @@ TEST_F(Opencl, a_buffer_released_by_its_user_lives_until_its_copy_is_over) {
     wait(ticket);
     ASSERT_EQ(back, bytes);
   }
-}
-
-// Many, because a driver hands some numbers out again at once and leaves the remains of others as they were.
-TEST_F(Opencl, a_buffer_of_the_librarys_own_is_refused_after_its_release) {
-  for (int round = 0; round < 20; ++round) {
-    std::vector<Piece> pieces;
-    for (int i = 0; i < 16; ++i) pieces.push_back(must(kind_->allocate(0, Bytes{4096})));
-    for (const Piece& piece : pieces) must(kind_->release(piece));
-    Data back(64, 0xEE);
-    for (const Piece& piece : pieces) {
-      expect_error(ist_opencl(memory_of(piece), 0, nullptr), 64, IST_ERR_HANDLE, "ist_memory_free has released");
-      const auto copied = kind_->copy(host_piece(back.data(), Bytes{64}), piece.part(Offset{0}, Bytes{64}), Ticket{});
-      ASSERT_FALSE(copied.ok());
-      EXPECT_EQ(copied.status().code(), IST_ERR_HANDLE) << copied.status().text();
-      EXPECT_EQ(kind_->release(piece).code(), IST_ERR_ARGUMENT);
-    }
-    EXPECT_EQ(back, Data(64, 0xEE));
-  }
-}
-
-// Whoever is given the number of a released buffer is not refused for it.
-TEST_F(Opencl, a_number_that_is_handed_out_again_names_the_new_buffer) {
-  const Context context = make_context();
-  std::set<cl_mem> released;
-  for (int i = 0; i < 16; ++i) {
-    const Piece piece = must(kind_->allocate(0, Bytes{4096}));
-    must(kind_->release(piece));
-    released.insert(memory_of(piece));
-  }
-  std::vector<Buffer> users;
-  std::vector<Piece> ours;
-  int again = 0;
-  const auto use = [&](const Piece& piece) {
-    again += static_cast<int>(released.count(memory_of(piece)));
-    const Data bytes = random_bytes(4096);
-    write(piece, bytes);
-    EXPECT_EQ(read(piece), bytes);
-  };
-  for (int i = 0; i < 16; ++i) {
-    users.push_back(make_buffer(context, 4096));
-    use(resolve(users.back(), 0, 4096));
-    ours.push_back(must(kind_->allocate(0, Bytes{4096})));
-    use(must(kinds().resolve(ist_opencl(memory_of(ours.back()), 0, nullptr), Bytes{4096})));
-  }
-  std::printf("%d of 32 buffers were given the number of a released one\n", again);
-  for (const Piece& piece : ours) must(kind_->release(piece));
 }
 
 TEST_F(Opencl, contexts_of_users_come_and_go_without_being_mistaken_for_each_other) {
