@@ -1,6 +1,6 @@
 // Who is where: rank, size, and one collective exchange of blobs.
 //
-// Who calls this : face/message/world at start. Who implements it: launcher_boot, environment_boot, alone_boot.
+// Who calls this : face/message/world at start. Who implements it: the *_boot files.
 // Threads        : one at a time; worlds of one process are created one after another.
 // Ownership      : a Boot owns its connection, except the launcher's socket, which belongs to the process and serves
 //                  every world it creates.
@@ -21,15 +21,17 @@ namespace ist {
 class Boot {
  public:
   virtual ~Boot() = default;
-  virtual std::string_view name() const = 0;  // "launcher", "environment", "alone"
+  virtual std::string_view name() const = 0;  // "launcher", "environment", "pmix", "pmi", "given", "alone"
   virtual Rank rank() const = 0;
   virtual int size() const = 0;
   // Every rank gives a blob; every rank gets all of them, by rank. Collective, in the same order everywhere.
   virtual Result<std::vector<std::string>> all_gather(const std::string& mine) = 0;
 };
 
-// Chooses by what the environment holds: ISTHMUS_BOOT_FD (set by `isthmus run`), else RANK and WORLD_SIZE with MASTER_ADDR
-// and MASTER_PORT, else a world of one.
+// Takes the exchange that the program itself offers (given_boot.hpp), or else chooses by what the environment holds:
+// ISTHMUS_BOOT_FD (set by `isthmus run`), all of RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, a PMIx server, a PMI
+// connection, some of the four (an error that names the others), and else a world of one. docs/launchers.md says why in this
+// order.
 Result<std::unique_ptr<Boot>> join_job(const Settings& settings);
 
 }  // namespace ist

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -127,6 +128,10 @@ bool job_environment() {
   for (const char* name : kVariables)
     if (std::getenv(name)) return true;
   return false;
+}
+
+bool complete_job_environment() {
+  return std::all_of(kVariables.begin(), kVariables.end(), [](const char* name) { return std::getenv(name) != nullptr; });
 }
 
 Result<std::unique_ptr<Boot>> join_environment(const Settings& settings) {

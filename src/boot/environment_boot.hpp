@@ -15,6 +15,8 @@ namespace ist {
 
 // True if any of the four variables is set: a job that forgot one is told so, rather than falling apart into worlds of one.
 bool job_environment();
+// True if all four are set.
+bool complete_job_environment();
 
 Result<std::unique_ptr<Boot>> join_environment(const Settings& settings);
 

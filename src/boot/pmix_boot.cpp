@@ -1,0 +1,298 @@
+#include "boot/pmix_boot.hpp"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string_view>
+#include <system_error>
+#include <thread>
+
+#include "boot/deadline.hpp"
+#include "boot/pmix_api.hpp"
+
+namespace ist {
+namespace {
+
+// The names that servers of versions 2 to 5 use for the address they listen at.
+constexpr std::array kServerAddresses{"PMIX_SERVER_URI2",  "PMIX_SERVER_URI21", "PMIX_SERVER_URI3",  "PMIX_SERVER_URI4",
+                                      "PMIX_SERVER_URI41", "PMIX_SERVER_URI5",  "PMIX_SERVER_URI51", "PMIX_SERVER_URI"};
+
+std::string variable(const char* name) {
+  const char* text = std::getenv(name);
+  return text ? text : "";
+}
+
+std::string who() { return "rank " + variable("PMIX_RANK") + " of job \"" + variable("PMIX_NAMESPACE") + "\""; }
+
+// An answer that PMIx gives from a thread of its own. Shared, since it may come after nobody waits for it any more.
+struct Answer {
+  std::mutex mutex;
+  std::condition_variable arrived;
+  bool complete = false;
+  pmix::Code code = 0;
+  pmix::Proc self;
+  std::uint32_t number = 0;
+  std::string bytes;
+
+  void give(pmix::Code result) {
+    const std::lock_guard lock(mutex);
+    code = result;
+    complete = true;
+    arrived.notify_all();
+  }
+  bool wait(double seconds) {
+    std::unique_lock lock(mutex);
+    return arrived.wait_for(lock, std::chrono::milliseconds(Deadline::after(seconds).milliseconds_left()),
+                            [this] { return complete; });
+  }
+};
+using SharedAnswer = std::shared_ptr<Answer>;
+
+void operation_done(pmix::Code code, void* given) {
+  const std::unique_ptr<SharedAnswer> answer{static_cast<SharedAnswer*>(given)};
+  (*answer)->give(code);
+}
+
+// The value belongs to PMIx and is gone after this call.
+void value_arrived(pmix::Code code, pmix::Value* value, void* given) {
+  const std::unique_ptr<SharedAnswer> answer{static_cast<SharedAnswer*>(given)};
+  if (code == pmix::kSuccess && value) {
+    const std::lock_guard lock((*answer)->mutex);
+    if (value->type == pmix::kUint32) (*answer)->number = value->data.number;
+    if (value->type == pmix::kByteObject && value->data.bytes.bytes)
+      (*answer)->bytes.assign(value->data.bytes.bytes, value->data.bytes.size);
+  }
+  (*answer)->give(code);
+}
+
+pmix::Info yes(const char* key) {
+  pmix::Info info;
+  std::strncpy(info.key, key, sizeof info.key - 1);
+  info.value.type = pmix::kBool;
+  info.value.data.flag = true;
+  return info;
+}
+
+// What this process knows of its PMIx server. Made by the first world, never destroyed: a later world needs it.
+struct Connection {
+  std::mutex mutex;
+  const PmixApi* api = nullptr;
+  pid_t owner = 0;
+  pmix::Proc self;
+  int size = 0;
+  std::uint32_t worlds = 0;
+  Status broken;  // why there can be no further exchange
+};
+
+Connection& connection() {
+  static auto* only = new Connection;
+  return *only;
+}
+
+// A server takes a process that ends without this for one that failed. A forked child is not the rank, and must not.
+void finish() {
+  Connection& process = connection();
+  if (process.owner == ::getpid()) process.api->PMIx_Finalize(nullptr, 0);
+}
+
+std::string server_address() {
+  for (const char* name : kServerAddresses)
+    if (std::getenv(name)) return variable(name);
+  return "an address that is not told";
+}
+
+Status refused(const PmixApi& api, const std::string& step, pmix::Code code) {
+  const char* advice = "";
+  if (code == pmix::kUnreachable)
+    advice = "; is the program that started this job (mpirun, srun) still there? Unset PMIX_NAMESPACE for a world of one";
+  if (code == pmix::kPartial)
+    advice = "; some ranks of the job ended or gave up before: look for the first error among them";
+  return {IST_ERR_BOOT,
+          who() + ": " + step + " failed with " + api.error_name(code) + ", PMIx server at " + server_address() + advice};
+}
+
+// In a thread of its own, because PMIx has no deadline for this; one that never returns stays behind, and the caller goes on.
+Result<pmix::Proc> initialise(const PmixApi& api, double seconds) {
+  auto answer = std::make_shared<Answer>();
+  // The threads that PMIx makes inherit this mask: the application's signals are not for them.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  Status status;
+  try {
+    std::thread{[&api, answer] {
+      pmix::Proc self;
+      const pmix::Code code = api.PMIx_Init(&self, nullptr, 0);
+      {
+        const std::lock_guard lock(answer->mutex);
+        answer->self = self;
+      }
+      answer->give(code);
+    }}.detach();
+  } catch (const std::system_error& error) {
+    status = Status{IST_ERR_SYSTEM, std::string{"no thread for reaching the PMIx server: "} + error.what()};
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  IST_TRY(status);
+  if (!answer->wait(seconds))
+    return Status{IST_ERR_BOOT, who() + ": the PMIx server did not answer within " + seconds_text(seconds) +
+                                    "; is the program that started this job (mpirun, srun) stopped? ISTHMUS_BOOT_TIMEOUT "
+                                    "sets how long to wait"};
+  if (answer->code != pmix::kSuccess) return refused(api, "joining the PMIx server (PMIx_Init)", answer->code);
+  return answer->self;
+}
+
+// The value of `key` that `rank` gave, or that the server tells of the whole job.
+Result<SharedAnswer> look_up(const PmixApi& api, const pmix::Proc& self, std::uint32_t rank, const char* key,
+                             double seconds) {
+  pmix::Proc whose = self;
+  whose.rank = rank;
+  // A value that is not there is an error at once; otherwise PMIx waits for it without end.
+  const pmix::Info now = yes("pmix.immediate");
+  auto answer = std::make_shared<Answer>();
+  auto given = std::make_unique<SharedAnswer>(answer);
+  const pmix::Code code = api.PMIx_Get_nb(&whose, key, &now, 1, value_arrived, given.get());
+  if (code != pmix::kSuccess) return refused(api, std::string{"asking for \""} + key + "\" (PMIx_Get_nb)", code);
+  static_cast<void>(given.release());  // value_arrived takes it
+  if (!answer->wait(seconds))
+    return Status{IST_ERR_BOOT, who() + ": no answer to a question for \"" + key + "\" within " + seconds_text(seconds)};
+  return answer;
+}
+
+Status connect(Connection& process, double seconds) {
+  const auto api = PmixApi::get();
+  if (!api.ok())
+    return {IST_ERR_BOOT,
+            "this process is " + who() + ", started through PMIx, but PMIx cannot be used: " + api.status().text()};
+  auto self = initialise(**api, seconds);
+  if (!self.ok()) return self.status();
+  process.api = *api;
+  process.self = *self;
+  process.owner = ::getpid();
+  std::atexit(finish);
+  const auto size = look_up(**api, *self, pmix::kEveryRank, "pmix.job.size", seconds);
+  if (!size.ok()) return size.status();
+  if ((*size)->code != pmix::kSuccess) return refused(**api, "asking for the number of ranks", (*size)->code);
+  if ((*size)->number == 0 || (*size)->number > INT32_MAX || self->rank >= (*size)->number)
+    return {IST_ERR_BOOT, who() + ": the PMIx server tells of rank " + std::to_string(self->rank) + " in a job of " +
+                              std::to_string((*size)->number) + " ranks"};
+  process.size = static_cast<int>((*size)->number);
+  return {};
+}
+
+Status forked_from(pid_t owner) {
+  return {IST_ERR_BOOT, "this process (pid " + std::to_string(::getpid()) + ") was forked from pid " +
+                            std::to_string(owner) + ", which is " + who() +
+                            "; only the process that the job's launcher started can create worlds"};
+}
+
+class PmixBoot final : public Boot {
+ public:
+  PmixBoot(std::uint32_t world, double seconds) : world_(world), seconds_(seconds) {}
+  std::string_view name() const override { return "pmix"; }
+  Rank rank() const override { return Rank{static_cast<std::int32_t>(connection().self.rank)}; }
+  int size() const override { return connection().size; }
+  Result<std::vector<std::string>> all_gather(const std::string& mine) override {
+    Connection& process = connection();
+    const std::lock_guard lock(process.mutex);
+    if (process.owner != ::getpid()) return forked_from(process.owner);
+    IST_TRY(process.broken);
+    // Numbered, since PMIx keeps every value until the job ends.
+    const std::string key = "isthmus." + std::to_string(world_) + "." + std::to_string(++round_);
+    Status met = offer(process, key, mine);
+    if (met.ok()) met = meet(process);
+    if (!met.ok()) {
+      process.broken = {IST_ERR_BOOT,
+                        "an earlier exchange of this process failed, and its ranks may be out of step: " + met.text()};
+      return met;
+    }
+    return collect(process, key, mine);
+  }
+
+ private:
+  static Status offer(const Connection& process, const std::string& key, const std::string& mine) {
+    pmix::Value value;
+    value.type = pmix::kByteObject;
+    // An empty object is refused by some versions: one byte more, which collect() takes off.
+    std::string padded = mine + '.';
+    value.data.bytes = {padded.data(), padded.size()};
+    const pmix::Code put = process.api->PMIx_Put(pmix::kGlobal, key.c_str(), &value);
+    if (put != pmix::kSuccess)
+      return refused(*process.api, "offering " + std::to_string(mine.size()) + " bytes to the other ranks (PMIx_Put)", put);
+    const pmix::Code commit = process.api->PMIx_Commit();
+    if (commit != pmix::kSuccess) return refused(*process.api, "offering a value to the other ranks (PMIx_Commit)", commit);
+    return {};
+  }
+
+  Status meet(const Connection& process) const {
+    const pmix::Info collect = yes("pmix.collect");
+    auto answer = std::make_shared<Answer>();
+    auto given = std::make_unique<SharedAnswer>(answer);
+    const pmix::Code code = process.api->PMIx_Fence_nb(nullptr, 0, &collect, 1, operation_done, given.get());
+    if (code == pmix::kDone) return {};
+    if (code != pmix::kSuccess) return refused(*process.api, "meeting the other ranks (PMIx_Fence_nb)", code);
+    static_cast<void>(given.release());  // operation_done takes it
+    if (!answer->wait(seconds_))
+      return {IST_ERR_BOOT, who() + ": not all of the " + std::to_string(process.size) +
+                                " ranks came to the exchange of addresses within " + seconds_text(seconds_) +
+                                "; does every rank create this world? ISTHMUS_BOOT_TIMEOUT sets how long to wait"};
+    if (answer->code != pmix::kSuccess)
+      return refused(*process.api, "meeting the other ranks (PMIx_Fence_nb)", answer->code);
+    return {};
+  }
+
+  Result<std::vector<std::string>> collect(const Connection& process, const std::string& key,
+                                           const std::string& mine) const {
+    std::vector<std::string> blobs;
+    for (int rank = 0; rank < process.size; ++rank) {
+      if (static_cast<std::uint32_t>(rank) == process.self.rank) {
+        blobs.push_back(mine);
+        continue;
+      }
+      auto answer = look_up(*process.api, process.self, static_cast<std::uint32_t>(rank), key.c_str(), seconds_);
+      if (!answer.ok()) return answer.status();
+      if ((*answer)->code != pmix::kSuccess || (*answer)->bytes.empty())
+        return Status{IST_ERR_BOOT, "rank " + std::to_string(rank) + " offered nothing for exchange " +
+                                        std::to_string(round_) + " of world number " + std::to_string(world_) + ": " +
+                                        process.api->error_name((*answer)->code) +
+                                        "; all ranks must create the same worlds in the same order"};
+      (*answer)->bytes.pop_back();
+      blobs.push_back(std::move((*answer)->bytes));
+    }
+    return blobs;
+  }
+
+  std::uint32_t world_;
+  std::uint32_t round_ = 0;
+  double seconds_;
+};
+
+}  // namespace
+
+bool pmix_environment() {
+  if (!std::getenv("PMIX_RANK") || !std::getenv("PMIX_NAMESPACE")) return false;
+  for (const char* name : kServerAddresses)
+    if (std::getenv(name)) return true;
+  return false;
+}
+
+Result<std::unique_ptr<Boot>> join_pmix(const Settings& settings) {
+  Connection& process = connection();
+  const std::lock_guard lock(process.mutex);
+  if (process.owner != 0 && process.owner != ::getpid()) return forked_from(process.owner);
+  IST_TRY(process.broken);
+  if (process.size == 0) {
+    process.broken = connect(process, settings.boot_timeout);
+    IST_TRY(process.broken);
+  }
+  return std::unique_ptr<Boot>{std::make_unique<PmixBoot>(++process.worlds, settings.boot_timeout)};
+}
+
+}  // namespace ist
