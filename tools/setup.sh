@@ -14,7 +14,8 @@ mkdir -p .setup
 tools=(g++ cmake ninja-build python3)
 libraries=(libhwloc-dev libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev libpng-dev zlib1g-dev
            opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd python3-venv)
-test_packages=(git pkg-config libgtest-dev libgmock-dev spin gcovr)
+test_packages=(git pkg-config libgtest-dev libgmock-dev spin gcovr iproute2
+               openmpi-bin libopenmpi-dev mpich libmpich-dev)
 long_packages=(clang)
 # One version of the formatter and the linter everywhere, or their answers would differ from machine to machine.
 checkers=(clang-format==14.0.6 clang-tidy==22.1.8)
@@ -36,6 +37,7 @@ have_tool() {
   case $1 in
     ninja-build) command -v ninja ;;
     g++ | cmake | python3 | git | spin | gcovr | clang | pkg-config) command -v "$1" ;;
+    iproute2) command -v ip ;;
     python3-venv) python3 -c 'import venv, ensurepip' ;;
     *) return 1 ;;
   esac >/dev/null 2>&1

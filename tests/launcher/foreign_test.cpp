@@ -1,0 +1,152 @@
+#include "foreign.hpp"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+namespace ist::test {
+namespace {
+
+constexpr const char* kOpenMpi = "Debian's Open MPI (openmpi-bin)";
+constexpr const char* kMpich = "Debian's MPICH (mpich)";
+
+TEST(OpenMpi, ranks_of_mpirun_exchange_every_byte_through_pmix) {
+  for (const int ranks : {1, 2, 5}) {
+    const auto words = open_mpi(ranks);
+    SKIP_WITHOUT(words, kOpenMpi);
+    Command command{with(words, {RANK, "exchange"})};
+    EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
+    for (int rank = 0; rank < ranks; ++rank)
+      EXPECT_EQ(times_in(command.output(), "pmix rank " + std::to_string(rank) + " of " + std::to_string(ranks) + ", " +
+                                               std::to_string(ranks) + " on this host\n"),
+                1)
+          << command.output();
+    // Open MPI complains of ranks that end without taking leave.
+    EXPECT_EQ(command.errors(), "");
+  }
+}
+
+TEST(OpenMpi, worlds_follow_each_other_in_one_program_and_a_forked_child_is_refused) {
+  const auto words = open_mpi(3);
+  SKIP_WITHOUT(words, kOpenMpi);
+  Command worlds{with(words, {RANK, "worlds"})};
+  EXPECT_EQ(worlds.wait(70), 0) << worlds.output() << worlds.errors();
+  EXPECT_EQ(times_in(worlds.output(), " of 3, 3 on this host\n"), 3) << worlds.output();
+  Command forked{with(words, {RANK, "forked"})};
+  EXPECT_EQ(forked.wait(70), 0) << forked.output() << forked.errors();
+  EXPECT_EQ(times_in(forked.output(), "the child was refused\n"), 3) << forked.output();
+}
+
+TEST(OpenMpi, several_programs_make_one_world) {
+  const auto words = open_mpi(1);
+  SKIP_WITHOUT(words, kOpenMpi);
+  Command command{with(words, {RANK, "exchange", ":", "-n", "2", RANK, "exchange"})};
+  EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
+  EXPECT_EQ(times_in(command.output(), " of 3, 3 on this host\n"), 3) << command.output();
+}
+
+TEST(OpenMpi, a_rank_that_dies_or_comes_too_late_is_an_error_and_no_hang) {
+  const auto words = open_mpi(3);
+  SKIP_WITHOUT(words, kOpenMpi);
+  const double start = now();
+  Command dying{with(words, {RANK, "die"})};
+  EXPECT_EQ(dying.wait(70), 3) << dying.output() << dying.errors();
+  EXPECT_LT(now() - start, allowed(10));
+  ::setenv("ISTHMUS_BOOT_TIMEOUT", "0.4", 1);
+  Command late{with(words, {RANK, "late"})};
+  EXPECT_NE(late.wait(70), 0);
+  ::unsetenv("ISTHMUS_BOOT_TIMEOUT");
+  EXPECT_GE(times_in(late.output(), "not all of the 3 ranks came to the exchange of addresses within 0.4 s"), 1)
+      << late.output();
+}
+
+TEST(OpenMpi, a_server_that_is_gone_or_stopped_is_an_error_that_says_so) {
+  const auto words = open_mpi(1);
+  SKIP_WITHOUT(words, kOpenMpi);
+  const auto in_vain = [](const std::string& port, const std::string& action) {
+    const std::string address = "1.0;tcp4://127.0.0.1:" + port;
+    return std::vector<std::string>{"env",
+                                    "PMIX_RANK=0",
+                                    "PMIX_NAMESPACE=old",
+                                    "PMIX_SERVER_URI41=" + address,
+                                    "PMIX_SERVER_URI4=" + address,
+                                    "PMIX_SERVER_URI3=" + address,
+                                    "PMIX_SERVER_URI2=" + address,
+                                    "ISTHMUS_BOOT_TIMEOUT=0.5",
+                                    "timeout",
+                                    "30",
+                                    RANK,
+                                    action};
+  };
+  Command gone{in_vain("1", "exchange")};
+  EXPECT_EQ(gone.wait(40), 5);
+  EXPECT_NE(gone.output().find("rank 0 of job \"old\""), std::string::npos) << gone.output();
+  EXPECT_NE(gone.output().find("tcp4://127.0.0.1:1"), std::string::npos) << gone.output();
+}
+
+TEST(OpenMpi, the_four_variables_come_before_pmix_and_part_of_them_does_not) {
+  const auto words = open_mpi(2);
+  SKIP_WITHOUT(words, kOpenMpi);
+  Command some{with(with({"env", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1"}, words), {RANK, "exchange"})};
+  EXPECT_EQ(some.wait(70), 0) << some.output() << some.errors();
+  EXPECT_EQ(times_in(some.output(), "pmix rank "), 2);
+  const std::string script = "RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=2 exec " + std::string{RANK} + " exchange";
+  const std::string port = std::to_string(20000 + ::getpid() % 10000);
+  Command all{with(with({"env", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}, words), {"sh", "-c", script})};
+  EXPECT_EQ(all.wait(70), 0) << all.output() << all.errors();
+  EXPECT_EQ(times_in(all.output(), "environment rank "), 2) << all.output();
+}
+
+TEST(OpenMpi, ranks_of_isthmus_run_inside_a_rank_of_mpirun_belong_to_isthmus_run) {
+  const auto words = open_mpi(2);
+  SKIP_WITHOUT(words, kOpenMpi);
+  Command command{with(words, {LAUNCHER, "run", "-n", "2", RANK, "exchange"})};
+  EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
+  EXPECT_EQ(times_in(command.output(), "launcher rank 0 of 2"), 2) << command.output();
+}
+
+TEST(Mpich, ranks_of_mpiexec_exchange_every_byte_through_pmi) {
+  for (const int ranks : {1, 2, 5}) {
+    const auto words = mpich(ranks);
+    SKIP_WITHOUT(words, kMpich);
+    Command command{with(words, {RANK, "exchange"})};
+    EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
+    for (int rank = 0; rank < ranks; ++rank)
+      EXPECT_EQ(times_in(command.output(), "pmi rank " + std::to_string(rank) + " of " + std::to_string(ranks) + ", " +
+                                               std::to_string(ranks) + " on this host\n"),
+                1)
+          << command.output();
+    EXPECT_EQ(command.errors(), "");
+  }
+}
+
+TEST(Mpich, version_1_of_pmi_works_with_a_real_server_too) {
+  const auto words = mpich(3);
+  SKIP_WITHOUT(words, kMpich);
+  Command command{with(words, {RANK, "version-1"})};
+  EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
+  EXPECT_EQ(times_in(command.output(), "by version 1\n"), 3) << command.output();
+}
+
+TEST(Mpich, worlds_follow_each_other_in_one_program_and_a_forked_child_is_refused) {
+  const auto words = mpich(3);
+  SKIP_WITHOUT(words, kMpich);
+  Command worlds{with(words, {RANK, "worlds"})};
+  EXPECT_EQ(worlds.wait(70), 0) << worlds.output() << worlds.errors();
+  EXPECT_EQ(times_in(worlds.output(), " of 3, 3 on this host\n"), 3) << worlds.output();
+  Command forked{with(words, {RANK, "forked"})};
+  EXPECT_EQ(forked.wait(70), 0) << forked.output() << forked.errors();
+  EXPECT_EQ(times_in(forked.output(), "the child was refused\n"), 3) << forked.output();
+}
+
+TEST(Mpich, a_second_program_of_one_rank_is_told_that_the_first_used_the_connection) {
+  const auto words = mpich(2);
+  SKIP_WITHOUT(words, kMpich);
+  Command command{with(words, {"sh", "-c", std::string{RANK} + " exchange; " + RANK + " exchange; true"})};
+  EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
+  EXPECT_EQ(times_in(command.output(), "pmi rank "), 2) << command.output();
+  EXPECT_EQ(times_in(command.output(), "did an earlier program of this rank already use and end it?"), 2)
+      << command.output();
+}
+
+}  // namespace
+}  // namespace ist::test
