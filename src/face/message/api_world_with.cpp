@@ -1,0 +1,60 @@
+// The C call that makes a world by an exchange of the program's own.
+#include <isthmus/boot.h>
+
+#include "boot/given_boot.hpp"
+#include "face/message/errors.hpp"
+#include "face/message/handles.hpp"
+
+namespace ist {
+namespace {
+
+Status check(const ist_boot_functions* functions) {
+  const std::string call = "ist_world_create_with: ";
+  if (functions == nullptr) return {IST_ERR_ARGUMENT, call + "functions is null; pass the address of a table"};
+  if (functions->size < sizeof(ist_boot_functions))
+    return {IST_ERR_ARGUMENT, call + "functions->size is " + std::to_string(functions->size) + ", but the table has " +
+                                  std::to_string(sizeof(ist_boot_functions)) +
+                                  " bytes; set it to sizeof(ist_boot_functions)"};
+  if (functions->refusal != nullptr) return {IST_ERR_BOOT, functions->refusal};
+  if (functions->all_gather == nullptr)
+    return {IST_ERR_ARGUMENT, call + "functions->all_gather is null; it is how the ranks find each other"};
+  if (functions->ranks < 1 || functions->rank < 0 || functions->rank >= functions->ranks)
+    return {IST_ERR_ARGUMENT, call + "functions tells of rank " + std::to_string(functions->rank) + " of " +
+                                  std::to_string(functions->ranks) + "; expected a rank from 0 on below their number"};
+  return {};
+}
+
+// Either all ranks have a world in the end or none: the others are told of a failure here, whenever it happens.
+Status create(const ist_boot_functions& functions, ist_world* world) {
+  const auto exchange = std::make_shared<GivenExchange>(functions);
+  std::unique_ptr<World> made;
+  Status status;
+  {
+    const BootOffer offer{exchange};
+    auto created = World::create();
+    status = created.status();
+    if (created.ok()) made = std::move(*created);
+  }
+  status = exchange->agree(status);
+  exchange->close();
+  IST_TRY(status);
+  auto handle = add_world(std::move(made));
+  if (!handle.ok()) return handle.status();
+  *world = *handle;
+  return {};
+}
+
+}  // namespace
+}  // namespace ist
+
+extern "C" int ist_world_create_with(const ist_boot_functions* functions, ist_world* world) try {
+  if (world == nullptr)
+    return ist::report(IST_ERR_ARGUMENT, "ist_world_create_with: world is null; pass the address of a variable");
+  *world = IST_WORLD_NULL;
+  const ist::Status usable = ist::check(functions);
+  if (!usable.ok()) return ist::report(usable);
+  const ist::Status made = ist::create(*functions, world);
+  return made.ok() ? IST_OK : ist::report(made);
+} catch (...) {
+  return ist::report_exception("ist_world_create_with");
+}

@@ -1,0 +1,58 @@
+#include <gtest/gtest.h>
+
+#include "foreign.hpp"
+
+namespace ist::test {
+namespace {
+
+struct Mpi {
+  const char* name;
+  std::vector<std::string> (*start)(int ranks);
+};
+constexpr Mpi kMpis[] = {{"openmpi", open_mpi}, {"mpich", mpich}};
+
+class FromMpi : public testing::TestWithParam<Mpi> {
+ protected:
+  // Skips where this machine cannot start or has not compiled the program.
+  std::vector<std::string> words(int ranks) {
+    const std::string program = std::string{FOLDER} + "/mpi_program_" + GetParam().name;
+    const auto start = GetParam().start(ranks);
+    return start.empty() || ::access(program.c_str(), X_OK) != 0 ? std::vector<std::string>{} : with(start, {program});
+  }
+  static constexpr const char* kWhat = "this MPI, with its compiler (libopenmpi-dev, libmpich-dev),";
+};
+
+TEST_P(FromMpi, worlds_of_communicators_work_beside_mpi) {
+  for (const int ranks : {1, 2, 4}) {
+    const auto start = words(ranks);
+    SKIP_WITHOUT(start, kWhat);
+    Command command{start};
+    EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
+    EXPECT_EQ(times_in(command.output(), " is through\n"), ranks) << command.output();
+  }
+}
+
+TEST_P(FromMpi, before_mpi_init_the_call_says_what_to_do) {
+  const auto start = words(2);
+  SKIP_WITHOUT(start, kWhat);
+  Command command{with(start, {"early"})};
+  EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
+  EXPECT_EQ(times_in(command.output(), " is through\n"), 2) << command.output();
+}
+
+TEST_P(FromMpi, the_launchers_own_exchange_serves_both_or_the_text_says_what_to_call) {
+  const auto start = words(3);
+  SKIP_WITHOUT(start, kWhat);
+  Command command{with(start, {"started"})};
+  EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
+  EXPECT_EQ(times_in(command.output(), " is through\n"), 3) << command.output();
+  // PMIx counts its users. PMI has room for one.
+  const bool refused = std::string{GetParam().name} == "mpich";
+  EXPECT_EQ(times_in(command.output(), "ist_world_from_mpi(MPI_COMM_WORLD"), refused ? 3 : 0) << command.output();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FromMpi, testing::ValuesIn(kMpis),
+                         [](const auto& one) { return std::string{one.param.name}; });
+
+}  // namespace
+}  // namespace ist::test
