@@ -28,7 +28,7 @@ demo: setup-demo ## build, and run the stencil on 4 ranks; pictures in demo-out/
 test: setup-test ## build, and run every check and test
 	@JOBS=$(JOBS) tools/run_tests.sh quick
 
-test-long: setup-long ## the same with longer stress, the exhaustive models, the sanitizers and the other compiler
+test-long: setup-long ## the same with longer stress, models at larger bounds, the sanitizers and the other compiler
 	@JOBS=$(JOBS) tools/run_tests.sh long
 
 check: setup-test ## rooms and budgets, MAP.md, format, linter

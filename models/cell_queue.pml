@@ -6,7 +6,9 @@
  * so that a lost cell, or a ready() that is false while something is there, ends in a deadlock that spin reports.
  * With -DKILL a sender may die between its two steps: then the others may be left without, but nobody sees anything wrong. */
 #define CELLS 4 /* names 1..4: 1 and 2 belong to sender 0, 3 and 4 to sender 1 */
-#define MESSAGES 3
+#ifndef MESSAGES
+#define MESSAGES 3 /* of each sender; at most 9, or their contents would be alike */
+#endif
 #define OWNER(cell) (((cell) - 1) / 2)
 
 #define ARRIVALS 2 /* queues 0 and 1: the free cells of that sender */

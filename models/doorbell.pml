@@ -5,7 +5,9 @@
  * let a load overtake a store, so that the stores in question go through a store buffer of one entry per process, which
  * drains when it likes, as on x86; a fence waits until it is empty. An exchange and a system call drain it too. */
 #define RINGERS 2
+#ifndef MESSAGES
 #define MESSAGES 2 /* of each ringer */
+#endif
 #define AWAKE 0
 #define ASLEEP 1
 #define NOTHING 2

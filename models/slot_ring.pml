@@ -3,8 +3,12 @@
  * Writer and reader each have a device whose copies, once started, finish when they like: the bytes of a slot change, or are
  * looked at, at any time between start and finish. What must hold: every slot is read once, in order, with its own header and
  * bytes; nobody waits for ever. */
+#ifndef SLOTS
 #define SLOTS 3
+#endif
+#ifndef MESSAGES
 #define MESSAGES 7
+#endif
 
 byte bytes[SLOTS];
 byte header[SLOTS];

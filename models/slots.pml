@@ -4,12 +4,16 @@
  * In the code every step that the other side may see is a load or store of its own here. Spin runs them in program order
  * (sequential consistency); where a guard says that something comes last or first, the code needs the release or acquire
  * that is named beside it. */
+#ifndef SLOTS
 #define SLOTS 3
+#endif
+#ifndef MESSAGES
 #define MESSAGES 8 /* more than two laps */
+#endif
 #ifndef NO_GUARD_REPORT_OFTEN
 #define REPORT 2
 #else
-#define REPORT 4 /* more than there are slots */
+#define REPORT (SLOTS + 1)
 #endif
 
 byte turn[SLOTS];
