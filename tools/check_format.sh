@@ -4,6 +4,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 formatter=.venv/bin/clang-format
+if [ ! -x "$formatter" ] && [ -n "${ISTHMUS_DEPS_DIR:-}" ] && [ "${1:-}" != --fix ]; then
+  echo "check_format: SKIPPED: no $formatter, and with ISTHMUS_DEPS_DIR nothing is fetched"
+  exit 0
+fi
 [ -x "$formatter" ] || { echo "check_format: no $formatter; run tools/setup.sh test"; exit 1; }
 
 mapfile -t sources < <(git ls-files --cached --others --exclude-standard -- '*.c' '*.h' '*.cpp' '*.hpp' '*.cu' '*.cuh' |

@@ -70,6 +70,9 @@ def lint(entry, key):
 def main():
     if len(sys.argv) != 2 or not (Path(sys.argv[1]) / "compile_commands.json").exists():
         sys.exit("check_tidy: usage: check_tidy.py BUILD_DIR, a folder that CMake has configured")
+    if not TIDY.exists() and os.environ.get("ISTHMUS_DEPS_DIR"):
+        print(f"check_tidy: SKIPPED: no {TIDY.relative_to(TOP)}, and with ISTHMUS_DEPS_DIR nothing is fetched")
+        return 0
     if not TIDY.exists():
         sys.exit(f"check_tidy: no {TIDY.relative_to(TOP)}; run tools/setup.sh test")
     database = json.loads((Path(sys.argv[1]) / "compile_commands.json").read_text())
