@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # The one entry point for a machine with GPUs, also one without network: builds from scratch, then checks or measures.
 #
-#   tools/gpu_run.sh check          every test, the demo, and messages between all kinds, bytes compared
-#   tools/gpu_run.sh bench          latency and bandwidth between all kinds, by hand through the host beside it, the stencil
+#   tools/gpu_run.sh check          every test, the demo, and short benches of CUDA and host memory, bytes compared
+#   tools/gpu_run.sh bench          latency and bandwidth between CUDA, host and page-locked memory, those of CUDA also by hand
+#                                   through the host, and the stencil with both exchanges, compared with a serial run
 #   tools/gpu_run.sh soak [SECONDS] mixed traffic with every byte compared, 300 s unless told
+#
+# On one GPU two ranks share it; the record says so: cuda:0 to cuda:0, and 1x in its name.
 #
 # Environment:
 #   OUT                 where the results go (gpu-out): at most 8 files, no folders
@@ -17,7 +20,7 @@ cd "$(dirname "$0")/.." || exit 1
 mode=${1:-}
 case $mode in
   check | bench | soak) ;;
-  *) sed -n '2,14p' "$0"; exit 2 ;;
+  *) sed -n '2,17p' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
 mkdir -p "$out" && out=$(cd "$out" && pwd)
@@ -99,16 +102,21 @@ bench_step() {
     ${ISTHMUS_BENCH_OPTIONS:-}
 }
 
-# One list of objects, as `isthmus bench --json` wrote them, and the table of what they say.
+# One list of objects, as `isthmus bench --json` and stencil2d wrote them, and the table of what they say. The stencil knows
+# the public interface only, so what ran it and when is added here.
 bundle() {
   python3 - "$raw" "$out" <<'PYTHON' | tee -a "$log" >>"$summary"
-import json, pathlib, sys
+import datetime, json, pathlib, sys
 raw, out = map(pathlib.Path, sys.argv[1:])
+info = json.loads((out / "info.json").read_text())
+def about(file):
+    when = datetime.datetime.fromtimestamp(file.stat().st_mtime, datetime.timezone.utc)
+    return {"machine": info["machine"], "commit": info["commit"], "date": when.strftime("%Y-%m-%dT%H:%M:%SZ")}
 def load(pattern):
     found = []
     for file in sorted(raw.glob(pattern)):
         try:
-            found.append(json.loads(file.read_text()))
+            found.append({**about(file), **json.loads(file.read_text())})
         except ValueError:
             print(f"left out {file.name}: not complete")
     return found
@@ -126,17 +134,23 @@ for one in benches:
     path = rows.get(4 << 20, one["rows"][-1] if one["rows"] else {}).get("path", "-")
     print(f"{one['benchmark']:10} {one['from']:8} {one['to']:8} {'yes' if one.get('staged') else 'no':6} "
           f"{at(8):>9} {at(65536):>10} {at(4 << 20):>10} {best:>10.2f}  {path}")
+for one in stencils:
+    for row in one["rows"]:
+        checked = f"error {row['largest_error']:.1e}, tolerance {row['tolerance']:.1e}" if "verified" in row else "NOT COMPARED"
+        print(f"stencil2d {'x'.join(map(str, one['field']))} on {one['ranks']} ranks, {row['exchange']}: "
+              f"{row['us_per_step']:.1f} us a step, {checked}")
 PYTHON
 }
 
 # What was checked, with the machine, the commit and the date: check.json.
 bundle_check() {
   python3 - "$raw" "$out" "$summary" <<'PYTHON' | tee -a "$log" >>"$summary"
-import json, pathlib, re, sys, xml.etree.ElementTree as tree
+import datetime, json, pathlib, re, sys, xml.etree.ElementTree as tree
 raw, out, summary = map(pathlib.Path, sys.argv[1:])
-benches = sorted(raw.glob("latency*.json")) + sorted(raw.glob("bandwidth*.json"))
-about = json.loads(benches[0].read_text()) if benches else {}
-check = {name: about.get(name) for name in ("machine", "commit", "date")}
+info = json.loads((out / "info.json").read_text())
+check = {"machine": info["machine"], "commit": info["commit"],
+         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")}
+benches = json.loads((out / "bench.json").read_text()) if (out / "bench.json").exists() else []
 tests = {"passed": 0, "failed": [], "skipped": []}
 for case in tree.parse(raw / "tests.xml").getroot().iter("testcase"):
     status = case.get("status")
@@ -147,7 +161,7 @@ for case in tree.parse(raw / "tests.xml").getroot().iter("testcase"):
 demo = json.loads((raw / "demo" / "stencil2d.json").read_text()) if (raw / "demo" / "stencil2d.json").exists() else None
 steps = [{"step": name, "passed": word == "ok", "seconds": int(seconds)} for word, name, seconds in
          re.findall(r"^(ok|FAILED) +(.*) \((\d+) s\)$", summary.read_text(), re.MULTILINE)]
-(out / "check.json").write_text(json.dumps({**check, "tests": tests, "demo": demo, "steps": steps}, indent=1) + "\n")
+(out / "check.json").write_text(json.dumps({**check, "tests": tests, "demo": demo, "benches": benches, "steps": steps}, indent=1) + "\n")
 print(f"tests: {tests['passed']} passed, {len(tests['failed'])} failed, {len(tests['skipped'])} skipped")
 PYTHON
 }
@@ -165,6 +179,9 @@ run_check() {
     bench_step latency $pair --quick --max 4MiB
     # shellcheck disable=SC2086
     bench_step bandwidth $pair --quick --max 4MiB
+    [[ $pair == *cuda* ]] || continue
+    # shellcheck disable=SC2086
+    bench_step bandwidth $pair --quick --staged
   done
   bundle
   bundle_check
@@ -187,10 +204,11 @@ run_bench() {
     bench_step $name cuda:0 pinned
     bench_step $name host host
   done
-  step 180 "stencil2d on 2 ranks, both exchanges" "$isthmus" run -n 2 "$build/bin/stencil2d" --device cuda --exchange both \
-    --size 8192x8192 --iterations 100 --no-verify --output "$raw" --json "$raw/stencil-2.json"
-  step 180 "stencil2d on 4 ranks, checked, both exchanges" "$isthmus" run -n 4 "$build/bin/stencil2d" --device cuda --exchange both \
-    --size 2048x2048 --iterations 100 --output "$raw" --json "$raw/stencil-4.json"
+  # The serial run has one processor; it takes most of the time of this step, and 3 GiB.
+  step 120 "stencil2d of 8192x8192 on 2 ranks, checked, both exchanges" "$isthmus" run -n 2 "$build/bin/stencil2d" \
+    --device cuda --exchange both --size 8192x8192 --iterations 100 --json "$raw/stencil-2.json"
+  step 120 "stencil2d of 2048x2048 on 4 ranks, checked, both exchanges" "$isthmus" run -n 4 "$build/bin/stencil2d" \
+    --device cuda --exchange both --size 2048x2048 --iterations 100 --output "$raw" --json "$raw/stencil-4.json"
   bundle
   finish
 }

@@ -4,8 +4,9 @@
     tools/record_measurements.py IN_DIR [--measured DIR]
 
 Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json and draws up
-docs/measured/targets.json from the newest benchmarks recorded for each machine; of a `check`, copies check.json; of `make
-test-long`, build/tests-long.json. Rewrites the tables of docs/measured/README.md. Figures are never typed in.
+docs/measured/targets.json from the newest benchmarks recorded for each machine; of a `check`, copies check.json; of build/,
+what `make test` or `make test-long`, whichever ran last, left in tests-quick.json or tests-long.json. Rewrites the tables of
+docs/measured/README.md. Figures are never typed in.
 """
 import argparse
 import json
@@ -152,6 +153,13 @@ def target_table(entries):
     return lines + [""]
 
 
+def verdict(row):
+    if "verified" not in row:
+        return "not compared"
+    return (f"{'verified' if row['verified'] else 'WRONG'} (error {row['largest_error']:.1e}, "
+            f"tolerance {row['tolerance']:.1e})")
+
+
 def check_table(files):
     if not files:
         return []
@@ -161,27 +169,55 @@ def check_table(files):
         check = json.loads(file.read_text())
         tests, demo = check["tests"], check["demo"]
         verified = "did not run" if not demo else ", ".join(
-            f"{row['exchange']} on {demo['kind']} {'verified' if row['verified'] else 'WRONG'} (error {row['largest_error']:.1e}, "
-            f"tolerance {row['tolerance']:.1e})" for row in demo["rows"])
+            f"{row['exchange']} on {demo['kind']} {verdict(row)}" for row in demo["rows"])
         failed = [step["step"] for step in check["steps"] if not step["passed"]]
         lines.append(f"| [{file.name}]({file.name}) | {check['machine']} | {check['commit']} | {tests['passed']} | "
                      f"{', '.join(tests['failed']) or 0} | {len(tests['skipped'])} | {verified} | {', '.join(failed) or 0} |")
     return lines + [""]
 
 
-def long_table(files):
+def stencil_table(files):
     if not files:
         return []
-    lines = ["### make test-long", "", "| record | machine | commit | steps passed | failed | seconds |", "|---|---|---|---|---|---|"]
+    lines = ["### Stencil", "", "Both exchanges in one run, results compared with a serial run where it says verified.", "",
+             "| record | field | ranks | kind | steps | us/step isthmus | us/step staged | verified | machine | commit |",
+             "|---|---|---|---|---|---|---|---|---|---|"]
     for file in files:
-        long = json.loads(file.read_text())
-        failed = [step["step"] for step in long["steps"] if not step["passed"]]
-        lines.append(f"| [{file.name}]({file.name}) | {long['machine']} | {long['commit']} | {len(long['steps']) - len(failed)} | "
-                     f"{', '.join(failed) or 0} | {sum(step['seconds'] for step in long['steps'])} |")
+        for one in json.loads(file.read_text()):
+            us = {row["exchange"]: f"{row['us_per_step']:.1f}" for row in one["rows"]}
+            verdicts = {}
+            for row in one["rows"]:
+                verdicts.setdefault(verdict(row), []).append(row["exchange"])
+            verified = "; ".join(f"{' and '.join(names)} {text}" for text, names in verdicts.items())
+            lines.append(f"| [{file.name}]({file.name}) | {one['input'] or 'i*j'}, {' x '.join(map(str, one['field']))} | "
+                         f"{one['ranks']} | {one['kind']} | {one['steps']} | {us.get('isthmus', '')} | {us.get('staged', '')} | "
+                         f"{verified} | {one['machine']} | {one['commit']} |")
     return lines + [""]
 
 
+def steps_table(title, files):
+    if not files:
+        return []
+    lines = [f"### {title}", "", "| record | machine | commit | steps passed | failed | seconds |", "|---|---|---|---|---|---|"]
+    for file in files:
+        run = json.loads(file.read_text())
+        failed = [step["step"] for step in run["steps"] if not step["passed"]]
+        lines.append(f"| [{file.name}]({file.name}) | {run['machine']} | {run['commit']} | {len(run['steps']) - len(failed)} | "
+                     f"{', '.join(failed) or 0} | {sum(step['seconds'] for step in run['steps'])} |")
+    return lines + [""]
+
+
+def attributed(source, objects):
+    """Every object says where, of what and when it is."""
+    for each in objects:
+        lacking = [name for name in ("machine", "commit", "date") if not each.get(name)]
+        if lacking:
+            sys.exit(f"{source} holds an object without {', '.join(lacking)}: a record names all three; file what "
+                     "tools/gpu_run.sh of this version wrote")
+
+
 def one_commit(source, objects):
+    attributed(source, objects)
     commits = {str(each["commit"]) for each in objects}
     if len(commits) != 1 or any(commit in ("unknown", "None") or commit.endswith("-changed") for commit in commits):
         sys.exit(f"{source} is of commit {', '.join(sorted(commits))}: a record needs one commit, without changes on top")
@@ -195,33 +231,54 @@ def rewrite_readme(measured, entries):
     lines = target_table(entries) if entries else []
     for file in sorted(measured.glob("*-messages.json"), reverse=True):
         lines += bench_table(file, json.loads(file.read_text()))
-    lines += check_table(sorted(measured.glob("*-check.json"), reverse=True))
-    lines += long_table(sorted(measured.glob("*-test-long.json"), reverse=True))
-    for title, pattern in (("Stencil", "*-stencil2d.json"), ("The ring over slot size, slots and copies in flight", "*-ring-sweep*.json")):
-        files = sorted(measured.glob(pattern), reverse=True)
-        if files:
-            lines += [f"### {title}", ""] + [f"- [{file.name}]({file.name})" for file in files] + [""]
+    checks = sorted(measured.glob("*-check.json"), reverse=True)
+    for file in checks:
+        # The short benches of a check, where the machine has no record of its own.
+        benches = json.loads(file.read_text()).get("benches", [])
+        if benches and not list(measured.glob(f"*-{slug(benches[0]['machine'])}-messages.json")):
+            lines += bench_table(file, benches)
+    lines += check_table(checks)
+    lines += steps_table("make test", sorted(measured.glob("*-test.json"), reverse=True))
+    lines += steps_table("make test-long", sorted(measured.glob("*-test-long.json"), reverse=True))
+    lines += stencil_table(sorted(measured.glob("*-stencil2d.json"), reverse=True))
+    sweeps = sorted(measured.glob("*-ring-sweep*.json"), reverse=True)
+    if sweeps:
+        lines += ["### The ring over slot size, slots and copies in flight", ""]
+        lines += [f"- [{file.name}]({file.name})" for file in sweeps] + [""]
     before, after = text.split(BEGIN)[0], text.split(END)[1]
     readme.write_text(before + BEGIN + "\n\n" + "\n".join(lines) + END + after)
 
 
+def find_source(folder):
+    """What the folder's record is of: a check, the tests that ran last, or benchmarks."""
+    if (folder / "check.json").exists():
+        return folder / "check.json"
+    tests = [file for file in (folder / "tests-quick.json", folder / "tests-long.json") if file.exists()]
+    return max(tests, key=lambda file: file.stat().st_mtime) if tests else folder / "bench.json"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path, help="what tools/gpu_run.sh wrote")
+    parser.add_argument("folder", type=pathlib.Path, help="what tools/gpu_run.sh wrote, or build/ after make test or test-long")
     parser.add_argument("--measured", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent / "docs" / "measured")
     options = parser.parse_args()
-    source = next((file for file in (options.folder / "check.json", options.folder / "tests-long.json") if file.exists()),
-                  options.folder / "bench.json")
+    source = find_source(options.folder)
     if not source.exists():
-        sys.exit(f"{source} is not there: give the folder that tools/gpu_run.sh check or bench wrote")
+        sys.exit(f"{source} is not there: give the folder that tools/gpu_run.sh check or bench wrote, or build/ after make test")
     found = json.loads(source.read_text())
     objects = found if isinstance(found, list) else [found]
     if not objects:
         sys.exit(f"{source} holds no benchmark")
+    stencil = options.folder / "stencil.json"
+    if source.name == "bench.json" and stencil.exists():
+        # One run, so one record.
+        attributed(stencil, json.loads(stencil.read_text()))
+        one_commit(f"{source} with {stencil.name}", objects + json.loads(stencil.read_text()))
     one_commit(source, objects)
     options.measured.mkdir(parents=True, exist_ok=True)
     stem = f"{objects[0]['date'][:10]}-{slug(objects[0]['machine'])}"
     names = {"check.json": {"check.json": "check"}, "tests-long.json": {"tests-long.json": "test-long"},
+             "tests-quick.json": {"tests-quick.json": "test"},
              "bench.json": {"bench.json": "messages", "stencil.json": "stencil2d"}}[source.name]
     written = []
     for raw, name in names.items():

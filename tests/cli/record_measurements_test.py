@@ -1,5 +1,6 @@
 """Proves that the record and its targets come from the files, with the right verdicts. Argument: the folder tools/."""
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -17,11 +18,20 @@ def bench(benchmark, source, target, rows, **more):
             "staged": False, "limits": {"cache_line_us": 0.1, "memcpy_gbps": 10.0}, **more}
 
 
-def record(folder, benches):
+ABOUT = {"machine": "Processor X, 32 processors, 2 x NVIDIA H200", "commit": "0123456789ab", "date": "2026-11-21T10:00:00Z"}
+
+
+def stencil(field, **more):
+    rows = [{"exchange": "isthmus", "us_per_step": 163.08}, {"exchange": "staged", "us_per_step": 171.61}]
+    return {**ABOUT, "benchmark": "stencil2d", "input": "", "field": [field, field], "ranks": 2, "steps": 100, "kind": "cuda",
+            "rows": [{**row, **more} for row in rows]}
+
+
+def record(folder, benches, stencils=()):
     source, measured = folder / "out", folder / "measured"
     source.mkdir(exist_ok=True)
     (source / "bench.json").write_text(json.dumps(benches))
-    (source / "stencil.json").write_text("[]")
+    (source / "stencil.json").write_text(json.dumps(stencils))
     done = subprocess.run([sys.executable, TOOLS / "record_measurements.py", source, "--measured", measured],
                           capture_output=True, text=True)
     return done, measured
@@ -60,6 +70,22 @@ with tempfile.TemporaryDirectory() as name:
     again = (measured / "README.md").read_text()
     assert again == "Before.\n" + text + "After.\n", again
 
+    # A stencil names its machine, commit and date like everything else, and the table says what was compared.
+    host = [bench("latency", "host", "host", [(8, 0.12, 0.07)])]
+    done, measured = record(folder, host, [stencil(8192, verified=True, largest_error=2.74, tolerance=47.8), stencil(77)])
+    assert done.returncode == 0, done.stderr
+    text = (measured / "README.md").read_text()
+    row = f"| i*j, 8192 x 8192 | 2 | cuda | 100 | 163.1 | 171.6 | isthmus and staged verified (error 2.7e+00, tolerance 4.8e+01) | " \
+          f"{ABOUT['machine']} | 0123456789ab |"
+    assert row in text and "| isthmus and staged not compared |" in text, text
+    for name in ABOUT:
+        done, _ = record(folder, host, [{key: value for key, value in stencil(77).items() if key != name}])
+        assert done.returncode != 0 and "stencil.json" in done.stderr and name in done.stderr, done
+    done, _ = record(folder, host, [{**stencil(77), "commit": "ba9876543210"}])
+    assert done.returncode != 0 and "one commit" in done.stderr, done
+    assert (measured / "README.md").read_text() == text
+    done, measured = record(folder, host)
+
     # What cannot be attributed to one commit is no record.
     for commit in ("unknown", "0123456789ab-changed"):
         done, _ = record(folder, [bench("latency", "host", "host", [(8, 0.12, 0.07)], commit=commit)])
@@ -78,6 +104,16 @@ with tempfile.TemporaryDirectory() as name:
     assert json.loads((measured / f"{stem}-check.json").read_text()) == check
     assert "| 700 | Ring.breaks | 1 | isthmus on cuda verified (error 1.0e-06, tolerance 1.0e-05) | every test |" in text, text
     assert (measured / "targets.json").read_text() == targets
+
+    # Its short benches are shown where that machine has no longer ones.
+    alone = {**check, "machine": "Processor X, 16 processors, 1 x NVIDIA H200"}
+    alone["benches"] = [{**bench("bandwidth", "cuda:0", "cuda:0", [(4 * MIB, 100.0, 40.0)], staged=staged),
+                         "machine": alone["machine"]} for staged in (False, True)]
+    (folder / "out" / "check.json").write_text(json.dumps(alone))
+    done, measured = record(folder, [])
+    assert done.returncode == 0, done.stderr
+    text = (measured / "README.md").read_text()
+    assert "### [2026-11-21-1x-nvidia-h200-check.json]" in text and "| bandwidth | cuda:0 | cuda:0 | yes |" in text, text
     (folder / "out" / "check.json").unlink()
 
     long = {**{name: check[name] for name in ("machine", "commit", "date")}, "set": "long",
@@ -86,7 +122,17 @@ with tempfile.TemporaryDirectory() as name:
     done, measured = record(folder, [])
     assert done.returncode == 0 and (measured / f"{stem}-test-long.json").exists(), done.stderr
     assert "| 1 | tests, tsan | 42 |" in (measured / "README.md").read_text()
-    (folder / "out" / "tests-long.json").unlink()
+
+    # The tests that ran last are meant.
+    quick = {**long, "set": "quick", "steps": [{"step": "checks of the sources", "passed": True, "seconds": 17}]}
+    (folder / "out" / "tests-quick.json").write_text(json.dumps(quick))
+    os.utime(folder / "out" / "tests-long.json", (1, 1))
+    done, measured = record(folder, [])
+    assert done.returncode == 0 and json.loads((measured / f"{stem}-test.json").read_text()) == quick, done.stderr
+    text = (measured / "README.md").read_text()
+    assert "### make test\n" in text and "| 1 | 0 | 17 |" in text and "| 1 | tests, tsan | 42 |" in text, text
+    for name in ("tests-long.json", "tests-quick.json"):
+        (folder / "out" / name).unlink()
 
     (folder / "out" / "bench.json").unlink()
     done = subprocess.run([sys.executable, TOOLS / "record_measurements.py", folder / "out", "--measured", folder / "measured"],
