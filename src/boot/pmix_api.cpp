@@ -1,5 +1,7 @@
 #include "boot/pmix_api.hpp"
 
+#include <dlfcn.h>
+
 #include <cstdlib>
 #include <vector>
 
@@ -8,12 +10,17 @@
 namespace ist {
 namespace {
 
-// Where the loader looks, and then beside the Open MPI or PMIx that a job's environment tells of: those that come with a
-// library of their own do not put it where the loader looks.
+constexpr const char* kFile = "libpmix.so.2";
+
+// An MPI library in this process has loaded the right one. Otherwise the one of the Open MPI or PMIx that the job's
+// environment tells of goes first: it is of the server's own version, and the loader's may be another.
 std::vector<std::string> places() {
-  std::vector<std::string> files{"libpmix.so.2"};
-  for (const char* variable : {"PMIX_INSTALL_PREFIX", "PMIX_PREFIX", "OPAL_PREFIX"})
-    if (const char* prefix = std::getenv(variable)) files.push_back(std::string{prefix} + "/lib/libpmix.so.2");
+  if (::dlopen(kFile, RTLD_NOW | RTLD_NOLOAD)) return {kFile};
+  std::vector<std::string> files;
+  for (const char* variable : {"PMIX_PREFIX", "PMIX_INSTALL_PREFIX", "OPAL_PREFIX"})
+    if (const char* prefix = std::getenv(variable))
+      for (const char* folder : {"/lib/", "/lib64/", "/lib/openmpi/"}) files.push_back(std::string{prefix} + folder + kFile);
+  files.emplace_back(kFile);
   return files;
 }
 
@@ -22,14 +29,14 @@ Result<PmixApi> load() {
   for (const std::string& file : places()) {
     auto library = DynamicLibrary::open(file);
     if (!library.ok()) {
-      if (reason.empty()) reason = library.status().text();
+      reason = library.status().text();
       continue;
     }
     PmixApi api;
     const char* lacking = nullptr;
 #define IST_PMIX_FIND(name, ...)                                         \
   api.name = reinterpret_cast<decltype(api.name)>(library->find(#name)); \
-  if (!api.name) lacking = #name;
+  if (!api.name && !lacking) lacking = #name;
     IST_PMIX_FUNCTIONS(IST_PMIX_FIND)
 #undef IST_PMIX_FIND
     if (!lacking) return api;

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 
+#include "boot/ways_to_start.hpp"
 #include "cli/commit.hpp"
 #include "cli/failure.hpp"
 #include "cli/machine.hpp"
@@ -58,10 +59,19 @@ Json paths_json() {
         {"pairs", "every kind with every kind: through shared memory, page-locked where a device takes part"}}});
 }
 
-Json off_json(const Kinds& kinds) {
+Json starting_json(const std::vector<WayToStart>& ways) {
+  Json list = Json::array();
+  for (const WayToStart& way : ways)
+    if (way.off.empty()) list.push_back({{"name", way.name}, {"by", way.by}, {"detail", way.detail}});
+  return list;
+}
+
+Json off_json(const Kinds& kinds, const std::vector<WayToStart>& ways) {
   Json list = Json::array();
   for (const Kinds::Missing& missing : kinds.missing())
     list.push_back({{"what", "kind " + missing.name}, {"why", missing.reason}});
+  for (const WayToStart& way : ways)
+    if (!way.off.empty()) list.push_back({{"what", "starting by " + way.name}, {"why", way.off + " (" + way.by + ")"}});
   list.push_back(
       {{"what", "path between hosts"}, {"why", "this version connects ranks of one host only; start all on one"}});
   list.push_back(
@@ -81,6 +91,7 @@ Json collect_info() {
   const auto kinds = Kinds::load(settings.kinds);
   if (!kinds.ok()) throw Failure(kinds.status());
   const Processors processors = find_processors();
+  const auto ways = ways_to_start();
   return {{"version", ist_version()},
           {"commit", commit_of_sources()},
           {"machine", describe_machine(processors, **kinds)},
@@ -88,7 +99,8 @@ Json collect_info() {
           {"processors", processors_json(processors)},
           {"kinds", kinds_json(**kinds)},
           {"paths", paths_json()},
-          {"off", off_json(**kinds)}};
+          {"starting", starting_json(ways)},
+          {"off", off_json(**kinds, ways)}};
 }
 
 std::string info_text(const Json& facts) {
@@ -112,6 +124,10 @@ std::string info_text(const Json& facts) {
   text += "\npaths\n";
   for (const Json& path : facts.at("paths"))
     text += "  " + word(path, "name") + "  " + word(path, "connects") + "; " + word(path, "pairs") + "\n";
+  text += "\nstarting ranks\n";
+  for (const Json& way : facts.at("starting"))
+    text += "  " + word(way, "name") + "  " + word(way, "by") +
+            (word(way, "detail").empty() ? "" : "; " + word(way, "detail")) + "\n";
   text += "\noff\n";
   for (const Json& off : facts.at("off")) text += "  " + word(off, "what") + ": " + word(off, "why") + "\n";
   return text;

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -35,7 +37,8 @@ TEST(Info, JsonHasTheSameFactsUnderNamesThatScriptsCanUse) {
   const Ran ran = run_program("info --json");
   ASSERT_EQ(ran.status, 0) << ran.output;
   const auto facts = nlohmann::json::parse(ran.output);
-  for (const char* name : {"version", "commit", "machine", "cuda_compiled", "processors", "kinds", "paths", "off"})
+  for (const char* name :
+       {"version", "commit", "machine", "cuda_compiled", "processors", "kinds", "paths", "starting", "off"})
     EXPECT_TRUE(facts.contains(name)) << name;
   EXPECT_GE(facts["processors"]["usable"].get<int>(), 1);
   EXPECT_EQ(facts["kinds"][0]["name"], "host");
@@ -68,6 +71,25 @@ TEST(Info, KindsLeftOutByTheSettingAreOffAndTheTextSaysHowToTurnThemOn) {
       EXPECT_NE(entry["why"].get<std::string>().find("ISTHMUS_KINDS"), std::string::npos) << entry;
     }
   EXPECT_EQ(off, 2);
+}
+
+TEST(Info, EveryWayOfStartingRanksIsEitherThereOrOffWithWhatToInstall) {
+  const auto facts = nlohmann::json::parse(run_program("info --json").output);
+  for (const std::string name : {"MPI_Comm", "launcher", "environment", "PMIx", "PMI"}) {
+    int found = 0;
+    for (const auto& way : facts["starting"]) found += way["name"] == name ? 1 : 0;
+    for (const auto& off : facts["off"]) found += off["what"] == "starting by " + name ? 1 : 0;
+    EXPECT_EQ(found, 1) << name;
+  }
+  // A file that the loader finds first, and cannot use.
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("no-pmix-" + std::to_string(::getpid()));
+  std::filesystem::create_directories(folder);
+  std::ofstream{folder / "libpmix.so.2"}.close();
+  const Ran ran = run_program("info", "LD_LIBRARY_PATH=" + folder.string() + " PMIX_PREFIX=/nowhere");
+  std::filesystem::remove_all(folder);
+  EXPECT_EQ(ran.status, 0) << ran.output;
+  EXPECT_TRUE(says(ran, "starting by PMIx: ")) << ran.output;
+  EXPECT_TRUE(says(ran, "install PMIx (Debian: libpmix2)")) << ran.output;
 }
 
 TEST(Settings, TheTableShowsEveryRowAndTheValueInForce) {
