@@ -1,4 +1,5 @@
 // What a program compiled against version 0.1 relies on. A line that fails here is a broken promise, not a test to adapt.
+#include <isthmus/boot.h>
 #include <isthmus/isthmus.h>
 
 #include <type_traits>
@@ -13,6 +14,12 @@ static_assert(sizeof(ist_status) == 24 && alignof(ist_status) == 8 && std::is_tr
 static_assert(offsetof(ist_status, source) == 0 && offsetof(ist_status, tag) == 4 && offsetof(ist_status, code) == 8);
 static_assert(offsetof(ist_status, carrier) == 12 && offsetof(ist_status, bytes) == 16);
 static_assert(std::is_same_v<decltype(ist_status::bytes), int64_t>);
+
+// Grows at its end alone, and says its size.
+static_assert(offsetof(ist_boot_functions, size) == 0 && offsetof(ist_boot_functions, context) == 8);
+static_assert(offsetof(ist_boot_functions, rank) == 16 && offsetof(ist_boot_functions, ranks) == 20);
+static_assert(offsetof(ist_boot_functions, all_gather) == 24 && offsetof(ist_boot_functions, error_text) == 32);
+static_assert(offsetof(ist_boot_functions, refusal) == 40 && sizeof(ist_boot_functions) >= 48);
 
 // Handles are pointers to types that nobody outside can look into.
 static_assert(sizeof(ist_world) == sizeof(void*) && sizeof(ist_comm) == sizeof(void*) &&

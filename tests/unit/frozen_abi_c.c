@@ -1,4 +1,5 @@
 /* The public header is plain C, and means the same to a C compiler. */
+#include <isthmus/boot.h>
 #include <isthmus/isthmus.h>
 
 _Static_assert(sizeof(ist_buffer) == 64, "a buffer is 64 bytes");
