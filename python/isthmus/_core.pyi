@@ -1,0 +1,216 @@
+"""Isthmus: messages between ranks, whatever memory they use."""
+
+from collections.abc import Iterable
+from typing import Any
+
+
+ANY_SOURCE: int = -1
+
+ANY_TAG: int = -1
+
+PROC_NULL: int = -2
+
+TAG_MAX: int = 2147483647
+
+class Status:
+    """What a completed operation has to say."""
+
+    def __init__(self) -> None: ...
+
+    @property
+    def source(self) -> int:
+        """Rank of the sender."""
+
+    @property
+    def tag(self) -> int: ...
+
+    @property
+    def bytes(self) -> int:
+        """Bytes delivered."""
+
+    @property
+    def count(self) -> int:
+        """Whole elements of the receive's buffer delivered."""
+
+    @property
+    def carrier(self) -> str:
+        """How the bytes travelled: slot, cell, ring, direct or none."""
+
+    @property
+    def code(self) -> int:
+        """0, or the Code of the error."""
+
+    def __repr__(self) -> str: ...
+
+class PendingOperation:
+    """What Request and ObjectRequest have in common."""
+
+    def test(self) -> bool:
+        """
+        True when complete; raises if it failed. Moves every operation of the world on.
+        """
+
+    @property
+    def status(self) -> Status | None:
+        """None before completion."""
+
+    def __repr__(self) -> str: ...
+
+class Request(PendingOperation):
+    """
+    A send or receive under way. It keeps its buffer alive until it is complete, also when it is dropped.
+    """
+
+    def wait(self) -> Status:
+        """
+        Waits without the GIL. Ctrl-C ends the wait, and the operation goes on.
+        """
+
+def waitall(requests: Iterable[PendingOperation]) -> list:
+    """
+    Waits for all, also when some fail, and gives what each wait() would; failures raise WaitallError.
+    """
+
+class ObjectRequest(PendingOperation):
+    """A receive of an object under way."""
+
+    def wait(self) -> Any:
+        """The object; every call gives the same one."""
+
+class Buffer:
+    """A place named by hand, for memory that no protocol describes."""
+
+    def __init__(self, kind: str, object: int, count: int, typestr: str = 'u1', *, offset: int = 0, queue: int = 0, read_only: bool = False, owner: object | None = None) -> None:
+        """
+        kind: host, cuda, opencl or auto. object: an address, a CUdeviceptr or a cl_mem. offset: bytes from its start. queue: CUstream or cl_command_queue with its pending work. owner: kept alive with the buffer.
+        """
+
+    def __repr__(self) -> str: ...
+
+class Memory:
+    """
+    Memory of any kind that World.allocate gave; freed when the last reference is dropped.
+    """
+
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def address(self) -> int:
+        """Address, CUdeviceptr or cl_mem."""
+
+    @property
+    def queue(self) -> int:
+        """The CUstream or cl_command_queue that the library uses for it."""
+
+    def __repr__(self) -> str: ...
+
+class Comm:
+    """
+    Ranks that exchange messages. A buffer is any object with memory; see the documentation.
+    """
+
+    @property
+    def rank(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def local_rank(self) -> int:
+        """Rank among the ranks of this host."""
+
+    @property
+    def local_size(self) -> int: ...
+
+    def send(self, buffer: object | None, dest: int, tag: int = 0, *, count: int | None = None) -> None:
+        """
+        Returns when the buffer may be used again. count: so many elements of it.
+        """
+
+    def recv(self, buffer: object | None, source: int = -1, tag: int = -1, *, count: int | None = None) -> Status:
+        """Receives into the buffer; a shorter message is no error."""
+
+    def isend(self, buffer: object, dest: int, tag: int = 0, *, count: int | None = None) -> Request: ...
+
+    def irecv(self, buffer: object, source: int = -1, tag: int = -1, *, count: int | None = None) -> Request: ...
+
+    def sendrecv(self, send_buffer: object | None, dest: int, recv_buffer: object | None, source: int = -1, *, send_tag: int = 0, recv_tag: int = -1, send_count: int | None = None, recv_count: int | None = None) -> Status:
+        """Sends one buffer and receives into the other, both at once."""
+
+    def barrier(self) -> None:
+        """Returns when every rank has come to it."""
+
+    def send_object(self, object: object | None, dest: int, tag: int = 0) -> None:
+        """
+        Sends anything that pickle can write; recv_object and irecv_object receive it, and no buffer call does.
+        """
+
+    def recv_object(self, source: int = -1, tag: int = -1, *, status: Status | None = None) -> Any:
+        """
+        Unpickling runs what the sender wrote: only between ranks that trust each other. status: filled in.
+        """
+
+    def isend_object(self, object: object, dest: int, tag: int = 0) -> Request: ...
+
+    def irecv_object(self, source: int = -1, tag: int = -1) -> ObjectRequest: ...
+
+    def sendrecv_object(self, object: object, dest: int, source: int = -1, *, send_tag: int = 0, recv_tag: int = -1, status: Status | None = None) -> Any: ...
+
+    def __repr__(self) -> str: ...
+
+class World:
+    """
+    All processes of the job: those of `isthmus run`, or of the variables that name one, or this one alone.
+    """
+
+    def __init__(self) -> None: ...
+
+    @property
+    def comm(self) -> Comm:
+        """The communicator of all ranks."""
+
+    @property
+    def rank(self) -> int: ...
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def closed(self) -> bool: ...
+
+    def close(self) -> None:
+        """
+        Leaves the world. Also done when the last object of it is dropped, and at the interpreter's end.
+        """
+
+    def devices(self, kind: str) -> int:
+        """Usable devices of a kind: host, cuda, opencl."""
+
+    def allocate(self, kind: str, nbytes: int, device: int = -1) -> Memory:
+        """
+        Memory of a kind, on this rank's own device of it unless another is named.
+        """
+
+    def copy(self, to: object | None, source: object | None) -> None:
+        """
+        Copies between any two buffers of this process; returns when it is done.
+        """
+
+    def __enter__(self) -> World: ...
+
+    def __exit__(self, *args: object) -> None: ...
+
+    def __repr__(self) -> str: ...
+
+def version() -> str:
+    """Version of the library."""
+
+def code_name(code: int) -> str:
+    """'IST_ERR_TRUNCATE' and so on; 'unknown code' for anything else."""
+
+def close_all() -> None:
+    """Leaves every world that is still open."""

@@ -1,0 +1,160 @@
+#include "comm.hpp"
+
+#include <nanobind/stl/optional.h>
+
+#include <array>
+
+#include "barrier.hpp"
+#include "errors.hpp"
+#include "wait.hpp"
+
+namespace isthmus_python {
+namespace {
+
+using Call = int (*)(ist_buffer, std::int64_t, ist_type, int, int, ist_comm, ist_request*);
+
+std::shared_ptr<Operation> start(Call call, Region region, int peer, int tag, ist_comm comm) {
+  auto made = std::make_shared<Message>(std::move(region));
+  int code = IST_OK;
+  {
+    const nb::gil_scoped_release release;
+    const Region& named = made->region();
+    code = call(named.place, named.units(), named.type, peer, tag, comm, made->out());
+  }
+  check(code);
+  return made;
+}
+
+int asked(int (*call)(ist_comm, int*), ist_comm comm) {
+  int answer = 0;
+  check(call(comm, &answer));
+  return answer;
+}
+
+// Waits for it, and gives what it says; an interrupted one goes on, kept by the session.
+StatusView finish(const std::shared_ptr<Session>& session, const std::shared_ptr<Operation>& operation) {
+  Request pending{session, operation};
+  pending.wait();
+  return StatusView(operation->outcome());
+}
+
+}  // namespace
+
+Channels::~Channels() {
+  if (session->closed()) return;
+  ist_comm_free(&bodies);
+  ist_comm_free(&heads);
+  if (owns_user) ist_comm_free(&user);
+}
+
+nb::object Comm::make(const std::shared_ptr<Session>& session, ist_comm handle, bool owned) {
+  auto made = std::make_shared<Channels>(session);
+  made->user = handle;
+  made->owns_user = owned;
+  made->rank = asked(ist_comm_rank, handle);
+  made->size = asked(ist_comm_size, handle);
+  int code = IST_OK;
+  {
+    const nb::gil_scoped_release release;
+    code = ist_comm_dup(handle, &made->heads);
+    if (code == IST_OK) code = ist_comm_dup(handle, &made->bodies);
+  }
+  check(code);
+  return nb::cast(Comm(std::move(made)));
+}
+
+const std::shared_ptr<Channels>& Comm::open() const {
+  channels_->session->world();
+  return channels_;
+}
+
+int Comm::local_rank() const { return asked(ist_comm_local_rank, open()->user); }
+
+int Comm::local_size() const { return asked(ist_comm_local_size, open()->user); }
+
+std::string Comm::text() const {
+  return "<isthmus.Comm, rank " + std::to_string(rank()) + " of " + std::to_string(size()) + ">";
+}
+
+void Comm::send(nb::handle buffer, int dest, int tag, Count count) const {
+  const auto& on = open();
+  finish(on->session, start(ist_isend, to_region(buffer, Access::read, count), dest, tag, on->user));
+}
+
+StatusView Comm::recv(nb::handle buffer, int source, int tag, Count count) const {
+  const auto& on = open();
+  return finish(on->session, start(ist_irecv, to_region(buffer, Access::write, count), source, tag, on->user));
+}
+
+nb::object Comm::isend(nb::handle buffer, int dest, int tag, Count count) const {
+  const auto& on = open();
+  auto started = start(ist_isend, to_region(buffer, Access::read, count), dest, tag, on->user);
+  return nb::cast(new Request(on->session, std::move(started)), nb::rv_policy::take_ownership);
+}
+
+nb::object Comm::irecv(nb::handle buffer, int source, int tag, Count count) const {
+  const auto& on = open();
+  auto started = start(ist_irecv, to_region(buffer, Access::write, count), source, tag, on->user);
+  return nb::cast(new Request(on->session, std::move(started)), nb::rv_policy::take_ownership);
+}
+
+StatusView Comm::sendrecv(nb::handle send_buffer, int dest, nb::handle recv_buffer, int source, int send_tag, int recv_tag,
+                          Count send_count, Count recv_count) const {
+  const auto& on = open();
+  // Both are looked at before either starts, so that a wrong one leaves nothing behind.
+  Region out = to_region(send_buffer, Access::read, send_count);
+  Region in = to_region(recv_buffer, Access::write, recv_count);
+  Request received{on->session, start(ist_irecv, std::move(in), source, recv_tag, on->user)};
+  Request sent{on->session, start(ist_isend, std::move(out), dest, send_tag, on->user)};
+  wait_for(*on->session, std::array{received.operation(), sent.operation()});
+  received.wait();
+  sent.wait();
+  return StatusView(received.operation()->outcome());
+}
+
+void Comm::barrier() const {
+  const auto& on = open();
+  finish(on->session, std::make_shared<Barrier>(on));
+}
+
+void bind_comm(nb::module_& module) {
+  using namespace nb::literals;
+  constexpr int any = IST_ANY_SOURCE;
+  nb::class_<Comm>(module, "Comm",
+                   "Ranks that exchange messages. A buffer is any object with memory; see the documentation.")
+      .def_prop_ro("rank", &Comm::rank)
+      .def_prop_ro("size", &Comm::size)
+      .def_prop_ro("local_rank", &Comm::local_rank, "Rank among the ranks of this host.")
+      .def_prop_ro("local_size", &Comm::local_size)
+      .def("send", &Comm::send, "buffer"_a.none(), "dest"_a, "tag"_a = 0, nb::kw_only(), "count"_a = nb::none(),
+           "Returns when the buffer may be used again. count: so many elements of it.")
+      .def("recv", &Comm::recv, "buffer"_a.none(), "source"_a = any, "tag"_a = IST_ANY_TAG, nb::kw_only(),
+           "count"_a = nb::none(), "Receives into the buffer; a shorter message is no error.")
+      .def("isend", &Comm::isend, "buffer"_a.none(), "dest"_a, "tag"_a = 0, nb::kw_only(), "count"_a = nb::none(),
+           nb::sig("def isend(self, buffer: object, dest: int, tag: int = 0, *, count: int | None = None) -> Request"))
+      .def("irecv", &Comm::irecv, "buffer"_a.none(), "source"_a = any, "tag"_a = IST_ANY_TAG, nb::kw_only(),
+           "count"_a = nb::none(),
+           nb::sig(
+               "def irecv(self, buffer: object, source: int = -1, tag: int = -1, *, count: int | None = None) -> Request"))
+      .def("sendrecv", &Comm::sendrecv, "send_buffer"_a.none(), "dest"_a, "recv_buffer"_a.none(), "source"_a = any,
+           nb::kw_only(), "send_tag"_a = 0, "recv_tag"_a = IST_ANY_TAG, "send_count"_a = nb::none(),
+           "recv_count"_a = nb::none(), "Sends one buffer and receives into the other, both at once.")
+      .def("barrier", &Comm::barrier, "Returns when every rank has come to it.")
+      .def("send_object", &Comm::send_object, "object"_a.none(), "dest"_a, "tag"_a = 0,
+           "Sends anything that pickle can write; recv_object and irecv_object receive it, and no buffer call does.")
+      .def("recv_object", &Comm::recv_object, "source"_a = any, "tag"_a = IST_ANY_TAG, nb::kw_only(),
+           "status"_a = nb::none(),
+           nb::sig("def recv_object(self, source: int = -1, tag: int = -1, *, status: Status | None = None) -> typing.Any"),
+           "Unpickling runs what the sender wrote: only between ranks that trust each other. status: filled in.")
+      .def("isend_object", &Comm::isend_object, "object"_a.none(), "dest"_a, "tag"_a = 0,
+           nb::sig("def isend_object(self, object: object, dest: int, tag: int = 0) -> Request"))
+      .def("irecv_object", &Comm::irecv_object, "source"_a = any, "tag"_a = IST_ANY_TAG,
+           nb::sig("def irecv_object(self, source: int = -1, tag: int = -1) -> ObjectRequest"))
+      .def("sendrecv_object", &Comm::sendrecv_object, "object"_a.none(), "dest"_a, "source"_a = any, nb::kw_only(),
+           "send_tag"_a = 0, "recv_tag"_a = IST_ANY_TAG, "status"_a = nb::none(),
+           nb::sig("def sendrecv_object(self, object: object, dest: int, source: int = -1, *, send_tag: int = 0, "
+                   "recv_tag: int = -1, status: Status | None = None) -> typing.Any"))
+      .def("__repr__", &Comm::text);
+}
+
+}  // namespace isthmus_python

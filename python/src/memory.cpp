@@ -1,0 +1,91 @@
+#include "memory.hpp"
+
+#include <cstdlib>
+
+#include "errors.hpp"
+
+namespace isthmus_python {
+namespace {
+constexpr const char* kKinds[] = {"auto", "host", "cuda", "opencl"};
+}
+
+ist_kind kind_named(const std::string& name) {
+  for (int kind = 0; kind < 4; ++kind)
+    if (name == kKinds[kind]) return static_cast<ist_kind>(kind);
+  throw nb::value_error(("there is no kind '" + name + "' of memory; kinds are host, cuda, opencl and auto").c_str());
+}
+
+const char* name_of(std::uint32_t kind) { return kind < 4 ? kKinds[kind] : "unknown"; }
+
+Buffer::Buffer(const std::string& kind, std::uint64_t object, std::int64_t count, const std::string& typestr,
+               std::uint64_t offset, std::uint64_t queue, bool read_only, nb::object owner) {
+  const std::string letters =
+      !typestr.empty() && std::string_view("<>|=").find(typestr[0]) != std::string_view::npos ? typestr.substr(1) : typestr;
+  const std::int64_t size = letters.size() > 1 ? std::atoll(letters.c_str() + 1) : 0;
+  if (size < 1)
+    throw nb::value_error(
+        ("typestr is '" + typestr + "'; give a kind and the bytes of one element, such as 'f8' or 'u1'").c_str());
+  if (count < 0)
+    throw nb::value_error(("count is " + std::to_string(count) + "; give the number of elements, 0 or more").c_str());
+  region_.place = ist_make_buffer(kind_named(kind), object, offset, queue);
+  region_.count = count;
+  region_.item_size = size;
+  region_.type = type_of(letters[0], size);
+  region_.read_only = read_only;
+  region_.owner = std::move(owner);
+}
+
+Region Buffer::region(nb::handle self) const {
+  Region region = region_;
+  region.owner = nb::borrow(self);
+  return region;
+}
+
+std::string Buffer::text() const {
+  return std::string("<isthmus.Buffer, ") + name_of(region_.place.kind) + ", " + std::to_string(region_.count) +
+         " elements of " + std::to_string(region_.item_size) + " bytes>";
+}
+
+Memory::Memory(std::shared_ptr<Session> session, const std::string& kind, std::size_t bytes, int device)
+    : session_(std::move(session)), bytes_(bytes) {
+  check(ist_memory_alloc(session_->world(), kind_named(kind), device, bytes, &place_));
+}
+
+Memory::~Memory() {
+  // With its world gone, the memory is gone.
+  if (!session_->closed()) ist_memory_free(session_->world(), place_);
+}
+
+Region Memory::region(nb::handle self) const {
+  session_->world();
+  Region region;
+  region.place = place_;
+  region.count = static_cast<std::int64_t>(bytes_);
+  region.owner = nb::borrow(self);
+  return region;
+}
+
+std::string Memory::text() const {
+  return std::string("<isthmus.Memory, ") + kind() + ", " + std::to_string(bytes_) + " bytes>";
+}
+
+void bind_memory(nb::module_& module) {
+  using namespace nb::literals;
+  nb::class_<Buffer>(module, "Buffer", "A place named by hand, for memory that no protocol describes.")
+      .def(nb::init<const std::string&, std::uint64_t, std::int64_t, const std::string&, std::uint64_t, std::uint64_t, bool,
+                    nb::object>(),
+           "kind"_a, "object"_a, "count"_a, "typestr"_a = "u1", nb::kw_only(), "offset"_a = 0, "queue"_a = 0,
+           "read_only"_a = false, "owner"_a = nb::none(),
+           "kind: host, cuda, opencl or auto. object: an address, a CUdeviceptr or a cl_mem. offset: bytes from its start. "
+           "queue: CUstream or cl_command_queue with its pending work. owner: kept alive with the buffer.")
+      .def("__repr__", &Buffer::text);
+  nb::class_<Memory>(module, "Memory",
+                     "Memory of any kind that World.allocate gave; freed when the last reference is dropped.")
+      .def_prop_ro("nbytes", &Memory::bytes)
+      .def_prop_ro("kind", &Memory::kind)
+      .def_prop_ro("address", &Memory::address, "Address, CUdeviceptr or cl_mem.")
+      .def_prop_ro("queue", &Memory::queue, "The CUstream or cl_command_queue that the library uses for it.")
+      .def("__repr__", &Memory::text);
+}
+
+}  // namespace isthmus_python

@@ -1,0 +1,157 @@
+#include "objects.hpp"
+
+#include <cstring>
+#include <new>
+
+#include "errors.hpp"
+#include "wait.hpp"
+
+namespace isthmus_python {
+using namespace nb::literals;
+namespace {
+
+nb::bytes pickle(nb::handle object) {
+  const nb::module_ module = nb::module_::import_("pickle");
+  return nb::cast<nb::bytes>(module.attr("dumps")(object, "protocol"_a = module.attr("HIGHEST_PROTOCOL")));
+}
+
+template <class Made>
+std::shared_ptr<Made> started(std::shared_ptr<Made> made, int peer, int tag) {
+  int code = IST_OK;
+  {
+    const nb::gil_scoped_release release;
+    code = made->start(peer, tag);
+  }
+  check(code);
+  return made;
+}
+
+void fill(StatusView* status, const Pending& pending) {
+  if (status != nullptr) *status = StatusView(pending.operation()->outcome());
+}
+
+}  // namespace
+
+ObjectSend::ObjectSend(std::shared_ptr<Channels> channels, nb::bytes pickled)
+    : channels_(std::move(channels)), pickled_(std::move(pickled)) {
+  const Head head{pickled_.size(), channels_->objects_sent++ & ((1U << 30) - 1), pickled_.size() <= kInside};
+  std::memcpy(head_.data(), &head, sizeof head);
+  if (head.inside) std::memcpy(head_.data() + sizeof head, pickled_.data(), pickled_.size());
+}
+
+int ObjectSend::start(int dest, int tag) {
+  Head head;
+  std::memcpy(&head, head_.data(), sizeof head);
+  const std::int64_t size = static_cast<std::int64_t>(sizeof head + (head.inside ? head.length : 0));
+  const int code = ist_isend(ist_host(head_.data()), size, IST_BYTE, dest, tag, channels_->heads, head_flight_.out());
+  if (code != IST_OK || head.inside) {
+    body_done_ = true;
+    return code;
+  }
+  return ist_isend(ist_host(pickled_.data()), static_cast<std::int64_t>(head.length), IST_BYTE, dest,
+                   static_cast<int>(head.serial), channels_->bodies, body_flight_.out());
+}
+
+bool ObjectSend::step(Outcome& outcome) {
+  // Both must be over before the bytes may go, whatever became of the other.
+  if (!head_done_) head_done_ = head_flight_.look(outcome);
+  if (!body_done_) body_done_ = body_flight_.look(outcome);
+  return head_done_ && body_done_;
+}
+
+int ObjectReceive::start(int source, int tag) {
+  return ist_irecv(ist_host(head_.data()), kHeadBytes, IST_BYTE, source, tag, channels_->heads, flight_.out());
+}
+
+bool ObjectReceive::take_head(Outcome& outcome) {
+  headed_ = true;
+  announced_ = outcome.status;
+  if (outcome.code != IST_OK || announced_.source == IST_PROC_NULL) return true;
+  Head head;
+  std::memcpy(&head, head_.data(), sizeof head);
+  announced_.bytes = static_cast<std::int64_t>(head.length);
+  outcome.status = announced_;
+  if (head.inside) return true;
+  body_.reset(new (std::nothrow) std::byte[head.length]);
+  if (!body_) {
+    outcome.code = IST_ERR_MEMORY;
+    outcome.text = "rank " + std::to_string(announced_.source) + " sent an object of " + std::to_string(head.length) +
+                   " bytes, for which there is no memory";
+    return true;
+  }
+  flight_ = Flight{};
+  const int code = ist_irecv(ist_host(body_.get()), announced_.bytes, IST_BYTE, announced_.source,
+                             static_cast<int>(head.serial), channels_->bodies, flight_.out());
+  if (code == IST_OK) return false;
+  outcome.code = code;
+  outcome.text = ist_error_text();
+  return true;
+}
+
+bool ObjectReceive::step(Outcome& outcome) {
+  if (!flight_.look(outcome)) return false;
+  if (!headed_) return take_head(outcome);
+  outcome.status.tag = announced_.tag;
+  return true;
+}
+
+nb::object ObjectReceive::load() const {
+  if (announced_.source == IST_PROC_NULL) return nb::none();
+  const void* from = body_ ? body_.get() : head_.data() + sizeof(Head);
+  const nb::object view =
+      nb::steal(PyMemoryView_FromMemory(static_cast<char*>(const_cast<void*>(from)), announced_.bytes, PyBUF_READ));
+  if (!view.is_valid()) nb::raise_python_error();
+  return nb::module_::import_("pickle").attr("loads")(view);
+}
+
+nb::object ObjectRequest::result() {
+  if (!loaded_.is_valid()) loaded_ = static_cast<const ObjectReceive&>(*operation()).load();
+  return loaded_;
+}
+
+void Comm::send_object(nb::handle object, int dest, int tag) const {
+  const auto& on = open();
+  Request pending{on->session, started(std::make_shared<ObjectSend>(on, pickle(object)), dest, tag)};
+  pending.wait();
+}
+
+nb::object Comm::recv_object(int source, int tag, StatusView* status) const {
+  const auto& on = open();
+  ObjectRequest pending{on->session, started(std::make_shared<ObjectReceive>(on), source, tag)};
+  nb::object received = pending.wait();
+  fill(status, pending);
+  return received;
+}
+
+nb::object Comm::isend_object(nb::handle object, int dest, int tag) const {
+  const auto& on = open();
+  auto operation = started(std::make_shared<ObjectSend>(on, pickle(object)), dest, tag);
+  return nb::cast(new Request(on->session, std::move(operation)), nb::rv_policy::take_ownership);
+}
+
+nb::object Comm::irecv_object(int source, int tag) const {
+  const auto& on = open();
+  auto operation = started(std::make_shared<ObjectReceive>(on), source, tag);
+  return nb::cast(new ObjectRequest(on->session, std::move(operation)), nb::rv_policy::take_ownership);
+}
+
+nb::object Comm::sendrecv_object(nb::handle object, int dest, int source, int send_tag, int recv_tag,
+                                 StatusView* status) const {
+  const auto& on = open();
+  nb::bytes pickled = pickle(object);
+  ObjectRequest received{on->session, started(std::make_shared<ObjectReceive>(on), source, recv_tag)};
+  Request sent{on->session, started(std::make_shared<ObjectSend>(on, std::move(pickled)), dest, send_tag)};
+  wait_for(*on->session, std::array{received.operation(), sent.operation()});
+  sent.wait();
+  nb::object answer = received.wait();
+  fill(status, received);
+  return answer;
+}
+
+void bind_objects(nb::module_& module) {
+  nb::class_<ObjectRequest, Pending>(module, "ObjectRequest", "A receive of an object under way.")
+      .def("wait", &ObjectRequest::wait, nb::sig("def wait(self) -> typing.Any"),
+           "The object; every call gives the same one.");
+}
+
+}  // namespace isthmus_python

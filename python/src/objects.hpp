@@ -1,0 +1,73 @@
+// Python objects as messages: a head that announces the pickled bytes, or holds them, and a body for those that are long.
+//
+// Who calls this : comm.cpp's calls for objects, defined in objects.cpp.
+// Threads        : as every operation.
+// Ownership      : a send keeps the pickled bytes, a receive the memory they arrive in.
+// Errors         : in the outcome, as every operation.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "comm.hpp"
+
+namespace isthmus_python {
+
+struct Head {
+  std::uint64_t length = 0;  // of the pickled bytes
+  std::uint32_t serial = 0;  // tag of the body: no other message of this sender has it
+  std::uint32_t inside = 0;  // 1: the bytes follow at once
+};
+inline constexpr std::size_t kHeadBytes = 4096;
+inline constexpr std::size_t kInside = kHeadBytes - sizeof(Head);
+
+class ObjectSend final : public Operation {
+ public:
+  ObjectSend(std::shared_ptr<Channels> channels, nb::bytes pickled);
+  // Starts head and body; a code of the library.
+  int start(int dest, int tag);
+
+ protected:
+  bool step(Outcome& outcome) override;
+
+ private:
+  std::shared_ptr<Channels> channels_;
+  nb::bytes pickled_;
+  std::array<std::byte, kHeadBytes> head_;
+  Flight head_flight_;
+  Flight body_flight_;
+  bool head_done_ = false;
+  bool body_done_ = false;
+};
+
+class ObjectReceive final : public Operation {
+ public:
+  explicit ObjectReceive(std::shared_ptr<Channels> channels) : channels_(std::move(channels)) {}
+  int start(int source, int tag);
+  bool staged() const override { return true; }
+  // Once complete without error: what was sent; None from PROC_NULL.
+  nb::object load() const;
+
+ protected:
+  bool step(Outcome& outcome) override;
+
+ private:
+  bool take_head(Outcome& outcome);
+  std::shared_ptr<Channels> channels_;
+  std::array<std::byte, kHeadBytes> head_;
+  std::unique_ptr<std::byte[]> body_;
+  Flight flight_;
+  bool headed_ = false;
+  ist_status announced_{};
+};
+
+class ObjectRequest final : public Pending {
+ public:
+  using Pending::Pending;
+  nb::object result() override;
+
+ private:
+  nb::object loaded_;
+};
+
+}  // namespace isthmus_python

@@ -1,0 +1,76 @@
+// A message under way: what is asked again and again until it is complete.
+//
+// Who calls this : comm.cpp and objects.cpp make them; wait.cpp and session.cpp ask them.
+// Threads        : advance() from any thread at once, without the GIL. Destroyed with the GIL, since buffers are Python's.
+// Ownership      : an operation keeps its buffer alive; a Request, or the Session once that is dropped, keeps the operation.
+// Errors         : kept in the outcome, and raised where the user waits.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "region.hpp"
+
+namespace isthmus_python {
+
+struct Outcome {
+  int code = IST_OK;
+  std::string text;  // of the error
+  ist_status status{IST_PROC_NULL, IST_ANY_TAG, IST_OK, IST_CARRIER_NONE, 0};
+  std::int64_t item_size = 1;
+};
+
+class Operation {
+ public:
+  Operation() = default;
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+  virtual ~Operation() = default;
+
+  // Moves on; true when complete.
+  bool advance();
+  bool complete() const { return complete_.load(std::memory_order_acquire); }
+  // Once complete.
+  const Outcome& outcome() const { return outcome_; }
+  // Has it steps of its own, which somebody must make also while nobody waits for it?
+  virtual bool staged() const { return false; }
+
+ protected:
+  // One look, by one thread at a time; true when complete. Touches nothing of Python's.
+  virtual bool step(Outcome& outcome) = 0;
+
+ private:
+  std::mutex mutex_;
+  std::atomic<bool> complete_{false};
+  Outcome outcome_;
+};
+
+// One request of the library.
+class Flight {
+ public:
+  ist_request* out() { return &request_; }
+  // True when complete; `outcome` then says how it ended.
+  bool look(Outcome& outcome);
+
+ private:
+  ist_request request_ = IST_REQUEST_NULL;
+};
+
+// A send or receive of one buffer.
+class Message : public Operation {
+ public:
+  explicit Message(Region region) : region_(std::move(region)) {}
+  const Region& region() const { return region_; }
+  ist_request* out() { return flight_.out(); }
+
+ protected:
+  bool step(Outcome& outcome) override;
+
+ private:
+  Region region_;
+  Flight flight_;
+};
+
+}  // namespace isthmus_python

@@ -1,0 +1,125 @@
+#include "region.hpp"
+
+#include "memory.hpp"
+
+namespace isthmus_python {
+namespace {
+
+// Whether one index order walks through memory without gaps; extents of one may have any stride.
+bool walks(const Shape& shape, std::int64_t item_size, bool last_fastest) {
+  std::int64_t expected = item_size;
+  const std::size_t rank = shape.extents.size();
+  for (std::size_t step = 0; step < rank; ++step) {
+    const std::size_t at = last_fastest ? rank - 1 - step : step;
+    if (shape.extents[at] != 1 && shape.strides[at] != expected) return false;
+    expected *= shape.extents[at];
+  }
+  return true;
+}
+
+std::optional<Region> from_own(nb::handle object) {
+  if (nb::isinstance<Buffer>(object)) return nb::cast<const Buffer&>(object).region(object);
+  if (nb::isinstance<Memory>(object)) return nb::cast<const Memory&>(object).region(object);
+  return {};
+}
+
+Region find(nb::handle object) {
+  for (const auto read :
+       {from_own, from_host_buffer, from_torch, from_cuda_array, from_opencl_array, from_host_array, from_dlpack})
+    if (auto region = read(object)) return *region;
+  throw nb::type_error((class_name(object) +
+                        " is no buffer: it speaks neither the buffer protocol nor DLPack nor the CUDA array interface. "
+                        "Objects of any kind travel by send_object() and recv_object(); a bare address by isthmus.Buffer")
+                           .c_str());
+}
+
+void require_writable(nb::handle object, const Region& region) {
+  if (!region.read_only) return;
+  const std::string name = class_name(object);
+  const bool jax = name.rfind("jax", 0) == 0;
+  throw nb::buffer_error(
+      (name + " is read-only, so nothing can be received into it; " +
+       (jax ? "JAX arrays never change: receive into an array of NumPy or CuPy and make a JAX array of that"
+            : "receive into a writable object, such as a bytearray or a copy of the array"))
+          .c_str());
+}
+
+}  // namespace
+
+Region to_region(nb::handle object, Access access, std::optional<std::int64_t> count) {
+  Region region = find(object);
+  if (access == Access::write) require_writable(object, region);
+  if (count) {
+    if (*count < 0 || *count > region.count)
+      throw nb::value_error(("count is " + std::to_string(*count) + ", but the " + class_name(object) + " has " +
+                             std::to_string(region.count) + " elements; give 0 to " + std::to_string(region.count))
+                                .c_str());
+    region.count = *count;
+  }
+  return region;
+}
+
+ist_type type_of(char kind, std::int64_t item_size) {
+  switch (kind) {
+    case 'i':
+      return item_size == 1   ? IST_INT8
+             : item_size == 2 ? IST_INT16
+             : item_size == 4 ? IST_INT32
+             : item_size == 8 ? IST_INT64
+                              : IST_BYTE;
+    case 'u':
+      return item_size == 1   ? IST_UINT8
+             : item_size == 2 ? IST_UINT16
+             : item_size == 4 ? IST_UINT32
+             : item_size == 8 ? IST_UINT64
+                              : IST_BYTE;
+    case 'f':
+      return item_size == 4 ? IST_FLOAT : item_size == 8 ? IST_DOUBLE : IST_BYTE;
+    default:
+      return IST_BYTE;  // truth values, complex numbers, half precision, records: their bytes travel as they are
+  }
+}
+
+std::string class_name(nb::handle object) {
+  const nb::handle type = object.type();
+  const std::string module = nb::cast<std::string>(nb::str(type.attr("__module__")));
+  const std::string name = nb::cast<std::string>(nb::str(type.attr("__qualname__")));
+  return module == "builtins" ? name : module + "." + name;
+}
+
+nb::object attribute(nb::handle object, const char* name) {
+  PyObject* found = PyObject_GetAttrString(object.ptr(), name);
+  if (found == nullptr) {
+    // Some getters explain why there is none (PyTorch: the array is not on a CUDA device); the next protocol is asked then.
+    PyErr_Clear();
+    return {};
+  }
+  return nb::steal(found);
+}
+
+std::vector<std::int64_t> to_numbers(nb::handle sequence) {
+  std::vector<std::int64_t> numbers;
+  for (const nb::handle each : sequence) numbers.push_back(nb::cast<std::int64_t>(each));
+  return numbers;
+}
+
+std::int64_t elements_of(const Shape& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape.extents) {
+    if (extent < 0 || __builtin_mul_overflow(count, extent, &count))
+      throw nb::value_error("the shape of the array is negative or larger than memory can be");
+  }
+  return count;
+}
+
+void require_contiguous(nb::handle object, const Shape& shape, std::int64_t item_size) {
+  if (shape.strides.empty() || elements_of(shape) == 0) return;
+  if (shape.strides.size() == shape.extents.size() && (walks(shape, item_size, true) || walks(shape, item_size, false)))
+    return;
+  throw nb::buffer_error(("the elements of this " + class_name(object) +
+                          " do not lie next to each other; send a contiguous copy (numpy.ascontiguousarray(a), "
+                          "tensor.contiguous()), or receive into one and assign it")
+                             .c_str());
+}
+
+}  // namespace isthmus_python

@@ -1,0 +1,89 @@
+// Host memory: the buffer protocol, and NumPy's array interface for the types that the protocol cannot name.
+#include <cstdlib>
+#include <cstring>
+
+#include "region.hpp"
+
+namespace isthmus_python {
+namespace {
+
+// The struct module's letter for one element, in the machine's byte order.
+char kind_of_format(const char* format) {
+  if (format == nullptr) return 'u';
+  if (*format == '@' || *format == '=' || *format == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>')) ++format;
+  if (std::strlen(format) != 1) return 'V';
+  if (std::strchr("bhilqn", *format)) return 'i';
+  if (std::strchr("BHILQN", *format)) return 'u';
+  return std::strchr("fd", *format) ? 'f' : 'V';
+}
+
+}  // namespace
+
+std::optional<Region> from_host_buffer(nb::handle object) {
+  if (!PyObject_CheckBuffer(object.ptr())) return {};
+  // The view also keeps a bytearray from being resized.
+  nb::object view = nb::steal(PyMemoryView_FromObject(object.ptr()));
+  if (!view.is_valid()) {
+    // NumPy cannot name every type in this protocol (bfloat16, dates), and JAX answers it for host memory alone.
+    nb::python_error refused;
+    for (const char* other : {"__array_interface__", "__cuda_array_interface__", "__dlpack__"})
+      if (attribute(object, other).is_valid()) return {};
+    throw refused;
+  }
+  const Py_buffer& buffer = *PyMemoryView_GET_BUFFER(view.ptr());
+  if (!PyBuffer_IsContiguous(&buffer, 'A')) {
+    Shape shape;
+    for (int at = 0; at < buffer.ndim; ++at) {
+      shape.extents.push_back(buffer.shape[at]);
+      shape.strides.push_back(buffer.strides != nullptr ? buffer.strides[at] : 0);
+    }
+    if (buffer.suboffsets != nullptr) shape.strides.assign(1, 0);
+    require_contiguous(object, shape, buffer.itemsize);
+  }
+  Region region;
+  region.place = ist_host(buffer.buf);
+  region.item_size = buffer.itemsize > 0 ? buffer.itemsize : 1;
+  region.count = buffer.len / region.item_size;
+  region.type = type_of(kind_of_format(buffer.format), region.item_size);
+  region.read_only = buffer.readonly != 0;
+  region.owner = std::move(view);
+  return region;
+}
+
+std::optional<Region> from_host_array(nb::handle object) {
+  const nb::object found = attribute(object, "__array_interface__");
+  if (!found.is_valid()) return {};
+  return read_array_interface(object, found, false);
+}
+
+Region read_array_interface(nb::handle object, const nb::object& found, bool on_device) {
+  const auto entry = [&](const char* name) -> nb::object {
+    const nb::object value = found.attr("get")(name);
+    return value.is_none() ? nb::object() : value;
+  };
+  const nb::object data = entry("data");
+  const nb::object typestr = entry("typestr");
+  const nb::object extents = entry("shape");
+  if (!typestr.is_valid() || !extents.is_valid() || !data.is_valid() || !nb::isinstance<nb::tuple>(data))
+    throw nb::value_error(("the array interface of this " + class_name(object) + " lacks data, shape or typestr").c_str());
+  if (entry("mask").is_valid())
+    throw nb::value_error(
+        ("this " + class_name(object) + " has a mask, which would not travel; send data and mask each").c_str());
+  const std::string text = nb::cast<std::string>(typestr);
+  Region region;
+  if (text.size() < 3 || (region.item_size = std::atoll(text.c_str() + 2)) < 1) region.item_size = 1;
+  if (text.size() > 2 && text[1] == 'U') region.item_size *= 4;
+  const bool foreign = text[0] == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<');
+  region.type = type_of(foreign ? 'V' : text[1], region.item_size);
+  Shape shape{to_numbers(extents), {}};
+  if (const nb::object strides = entry("strides"); strides.is_valid()) shape.strides = to_numbers(strides);
+  require_contiguous(object, shape, region.item_size);
+  region.count = elements_of(shape);
+  const auto address = nb::cast<std::uint64_t>(data[0]);
+  region.read_only = nb::cast<bool>(data[1]);
+  region.place = ist_make_buffer(on_device ? IST_KIND_CUDA : IST_KIND_HOST, address, 0, 0);
+  region.owner = nb::borrow(object);
+  return region;
+}
+
+}  // namespace isthmus_python

@@ -1,0 +1,118 @@
+#include "session.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "errors.hpp"
+
+namespace isthmus_python {
+namespace {
+
+constexpr std::size_t kSweepAtLeast = 16;
+
+// Touched with the GIL only. Never destroyed: Python may outlive the statics of this file.
+std::vector<std::weak_ptr<Session>>& open_sessions() {
+  static auto* sessions = new std::vector<std::weak_ptr<Session>>;
+  return *sessions;
+}
+
+bool must_give_way(ist_comm comm) {
+  const char* asked = std::getenv("ISTHMUS_WAIT");
+  if (asked != nullptr && std::strcmp(asked, "spin") == 0) return false;
+  if (asked != nullptr && std::strcmp(asked, "sleep") == 0) return true;
+  int ranks = 1;
+  return ist_comm_local_size(comm, &ranks) == IST_OK && ranks > sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+}  // namespace
+
+std::shared_ptr<Session> Session::create() {
+  std::shared_ptr<Session> made{new Session};
+  int code = IST_OK;
+  {
+    const nb::gil_scoped_release release;
+    code = ist_world_create(&made->world_);
+  }
+  check(code);
+  ist_comm comm = IST_COMM_NULL;
+  check(ist_world_comm(made->world_, &comm));
+  made->crowded_ = must_give_way(comm);
+  auto& all = open_sessions();
+  std::erase_if(all, [](const auto& each) { return each.expired(); });
+  all.push_back(made);
+  return made;
+}
+
+void Session::close_all() {
+  const auto all = open_sessions();
+  for (const auto& each : all)
+    if (const auto session = each.lock()) session->close();
+}
+
+Session::~Session() {
+  try {
+    close();
+  } catch (nb::python_error&) {
+    // Nobody is left to tell: the world is gone either way.
+  }
+}
+
+ist_world Session::world() const {
+  if (closed()) raise(IST_ERR_HANDLE, "the world was closed; make another isthmus.World");
+  return world_;
+}
+
+void Session::close() {
+  if (closed()) return;
+  ist_world leaving = world_;
+  world_ = IST_WORLD_NULL;
+  int code = IST_OK;
+  {
+    const nb::gil_scoped_release release;
+    code = ist_world_destroy(&leaving);
+  }
+  // The library has let go of every buffer; dropping them may run any Python code, so not under the lock.
+  std::vector<std::shared_ptr<Operation>> dropped;
+  {
+    const std::lock_guard lock(mutex_);
+    dropped.swap(kept_);
+    staged_ = 0;
+  }
+  dropped.clear();
+  check(code);
+}
+
+void Session::keep(const std::shared_ptr<Operation>& operation) {
+  if (closed() || operation->complete()) return;
+  const std::lock_guard lock(mutex_);
+  if (std::find(kept_.begin(), kept_.end(), operation) != kept_.end()) return;
+  kept_.push_back(operation);
+  if (operation->staged()) ++staged_;
+}
+
+void Session::progress() {
+  if (staged_.load(std::memory_order_relaxed) == 0) return;
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  for (const auto& each : kept_)
+    if (each->staged()) each->advance();
+}
+
+void Session::sweep() {
+  std::vector<std::shared_ptr<Operation>> done;
+  {
+    const std::lock_guard lock(mutex_);
+    if (kept_.empty() || (kept_.size() > kSweepAtLeast && kept_.size() < sweep_at_)) return;
+    const auto end = std::partition(kept_.begin(), kept_.end(), [](const auto& each) { return !each->advance(); });
+    done.assign(std::make_move_iterator(end), std::make_move_iterator(kept_.end()));
+    kept_.erase(end, kept_.end());
+    sweep_at_ = 2 * kept_.size();
+    for (const auto& each : done)
+      if (each->staged()) --staged_;
+  }
+}
+
+}  // namespace isthmus_python

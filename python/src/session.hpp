@@ -1,0 +1,51 @@
+// A world of the library, and the operations that nobody holds any more.
+//
+// Who calls this : world.cpp makes it; whatever came from a World holds it.
+// Threads        : progress() without the GIL, from any thread; the rest with it.
+// Ownership      : owns the world. Operations handed to keep() live, with their buffers, until they are complete or the world
+//                  is left.
+// Errors         : raised; the destructor is silent.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "operation.hpp"
+
+namespace isthmus_python {
+
+class Session {
+ public:
+  static std::shared_ptr<Session> create();
+  // Those still open when the interpreter ends.
+  static void close_all();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  ~Session();
+
+  // Leaves the world; a second call does nothing.
+  void close();
+  bool closed() const { return world_ == IST_WORLD_NULL; }
+  ist_world world() const;
+  // Ranks of this host outnumber its processors: waiting must give way.
+  bool crowded() const { return crowded_; }
+
+  void keep(const std::shared_ptr<Operation>& operation);
+  // Operations with steps of their own make them in every wait, whoever waits for what.
+  void progress();
+  // Lets go of the kept operations that are complete; now and then, since many may be kept.
+  void sweep();
+
+ private:
+  Session() = default;
+
+  ist_world world_ = IST_WORLD_NULL;
+  bool crowded_ = false;
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<Operation>> kept_;
+  std::atomic<std::size_t> staged_{0};
+  std::size_t sweep_at_ = 16;
+};
+
+}  // namespace isthmus_python

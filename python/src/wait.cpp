@@ -1,0 +1,104 @@
+#include "wait.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace isthmus_python {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+// How soon a signal is seen; taking the GIL may cost another thread's switch interval, so not more often.
+constexpr auto kSignalsEvery = 50ms;
+// The library's own habits: a rank with a processor of its own spins for about a millisecond before it first yields, one
+// without gives way at once and then sleeps, longer the longer it has waited already.
+constexpr int kLooksAlone = 5000;
+constexpr int kLooksCrowded = 20;
+constexpr int kYieldsCrowded = 30;
+constexpr Clock::duration kShortestNap = 50us;
+constexpr Clock::duration kLongestNap = 500us;
+constexpr int kLooksBetweenClocks = 64;
+
+class Patience {
+ public:
+  explicit Patience(bool crowded) : crowded_(crowded) {}
+
+  // After a look that found nothing; true when it is time to see to signals.
+  bool after_look() {
+    ++looks_;
+    if (looks_ <= (crowded_ ? kLooksCrowded : kLooksAlone)) {
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
+      return looks_ % kLooksBetweenClocks == 0 && due();
+    }
+    if (!crowded_ || looks_ <= kLooksCrowded + kYieldsCrowded) {
+      std::this_thread::yield();
+      return looks_ % kLooksBetweenClocks == 0 && due();
+    }
+    std::this_thread::sleep_for(std::clamp<Clock::duration>((Clock::now() - began_) / 20, kShortestNap, kLongestNap));
+    return due();
+  }
+
+ private:
+  bool due() {
+    const auto now = Clock::now();
+    if (now < next_) return false;
+    next_ = now + kSignalsEvery;
+    return true;
+  }
+
+  bool crowded_;
+  int looks_ = 0;
+  Clock::time_point began_ = Clock::now();
+  Clock::time_point next_ = began_ + kSignalsEvery;
+};
+
+// Python runs signal handlers in its main thread alone.
+bool in_main_thread() {
+  static const auto main_thread =
+      nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
+  return PyThread_get_thread_ident() == main_thread;
+}
+
+// The first incomplete operation is looked at, and all those that have steps of their own.
+bool all_complete(std::span<const std::shared_ptr<Operation>> operations, std::size_t& first) {
+  while (first < operations.size() && operations[first]->advance()) ++first;
+  if (first == operations.size()) return true;
+  for (std::size_t at = first + 1; at < operations.size(); ++at)
+    if (operations[at]->staged()) operations[at]->advance();
+  return false;
+}
+
+}  // namespace
+
+void wait_for(Session& session, std::span<const std::shared_ptr<Operation>> operations) {
+  const bool signals = in_main_thread();
+  {
+    const nb::gil_scoped_release release;
+    Patience patience{session.crowded()};
+    std::size_t first = 0;
+    while (!all_complete(operations, first)) {
+      session.progress();
+      if (!patience.after_look() || !signals) continue;
+      const nb::gil_scoped_acquire acquire;
+      if (PyErr_CheckSignals() != 0) nb::raise_python_error();
+    }
+  }
+  session.sweep();
+}
+
+bool look_at(Session& session, Operation& operation) {
+  bool done = false;
+  {
+    const nb::gil_scoped_release release;
+    done = operation.advance();
+    session.progress();
+  }
+  session.sweep();
+  return done;
+}
+
+}  // namespace isthmus_python

@@ -1,0 +1,20 @@
+// Waiting without the GIL, until the operations are complete or Python has a signal to handle.
+//
+// Who calls this : request.cpp, comm.cpp.
+// Threads        : the caller holds the GIL, which is let go of meanwhile.
+// Ownership      : none.
+// Errors         : whatever a signal handler raises (KeyboardInterrupt); the operations then go on.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "session.hpp"
+
+namespace isthmus_python {
+
+void wait_for(Session& session, std::span<const std::shared_ptr<Operation>> operations);
+// One look at an operation, and at those with steps of their own.
+bool look_at(Session& session, Operation& operation);
+
+}  // namespace isthmus_python

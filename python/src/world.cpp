@@ -1,0 +1,83 @@
+
+#include "comm.hpp"
+#include "errors.hpp"
+#include "memory.hpp"
+
+namespace isthmus_python {
+namespace {
+
+class World {
+ public:
+  World() : session_(Session::create()) {
+    ist_comm comm = IST_COMM_NULL;
+    check(ist_world_comm(session_->world(), &comm));
+    comm_ = Comm::make(session_, comm, false);
+  }
+  nb::object comm() const { return comm_; }
+  int rank() const { return nb::cast<const Comm&>(comm_).rank(); }
+  int size() const { return nb::cast<const Comm&>(comm_).size(); }
+  void close() const { session_->close(); }
+  bool closed() const { return session_->closed(); }
+
+  int devices(const std::string& kind) const {
+    int count = 0;
+    check(ist_kind_devices(session_->world(), kind_named(kind), &count));
+    return count;
+  }
+  nb::object allocate(const std::string& kind, std::size_t bytes, int device) const {
+    return nb::cast(new Memory(session_, kind, bytes, device), nb::rv_policy::take_ownership);
+  }
+  void copy(nb::handle to, nb::handle from) const {
+    const Region target = to_region(to, Access::write);
+    const Region source = to_region(from, Access::read);
+    if (source.bytes() > target.bytes())
+      throw nb::value_error(("copy: " + std::to_string(source.bytes()) + " bytes do not fit into " +
+                             std::to_string(target.bytes()) + "; copy a part of the source, or into something larger")
+                                .c_str());
+    ist_world world = session_->world();
+    int code = IST_OK;
+    {
+      const nb::gil_scoped_release release;
+      code = ist_memory_copy(world, target.place, source.place, static_cast<std::size_t>(source.bytes()));
+    }
+    check(code);
+  }
+  std::string text() const {
+    return closed() ? "<isthmus.World, closed>"
+                    : "<isthmus.World, rank " + std::to_string(rank()) + " of " + std::to_string(size()) + ">";
+  }
+
+ private:
+  std::shared_ptr<Session> session_;
+  nb::object comm_;
+};
+
+}  // namespace
+
+void bind_world(nb::module_& module) {
+  using namespace nb::literals;
+  nb::class_<World>(
+      module, "World",
+      "All processes of the job: those of `isthmus run`, or of the variables that name one, or this one alone.")
+      .def(nb::init<>())
+      .def_prop_ro("comm", &World::comm, nb::sig("def comm(self) -> Comm"), "The communicator of all ranks.")
+      .def_prop_ro("rank", &World::rank)
+      .def_prop_ro("size", &World::size)
+      .def_prop_ro("closed", &World::closed)
+      .def("close", &World::close,
+           "Leaves the world. Also done when the last object of it is dropped, and at the interpreter's end.")
+      .def("devices", &World::devices, "kind"_a, "Usable devices of a kind: host, cuda, opencl.")
+      .def("allocate", &World::allocate, "kind"_a, "nbytes"_a, "device"_a = IST_OWN_DEVICE,
+           nb::sig("def allocate(self, kind: str, nbytes: int, device: int = -1) -> Memory"),
+           "Memory of a kind, on this rank's own device of it unless another is named.")
+      .def("copy", &World::copy, "to"_a.none(), "source"_a.none(),
+           "Copies between any two buffers of this process; returns when it is done.")
+      .def(
+          "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> World"))
+      .def(
+          "__exit__", [](const World& self, nb::args) { self.close(); },
+          nb::sig("def __exit__(self, *args: object) -> None"))
+      .def("__repr__", &World::text);
+}
+
+}  // namespace isthmus_python

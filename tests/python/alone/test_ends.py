@@ -1,0 +1,198 @@
+"""Ctrl-C, peers that leave or die, and worlds that are closed or never closed."""
+import os
+import socket
+import subprocess
+import sys
+import time
+
+
+def test_ctrl_c_ends_a_wait_and_the_request_goes_on(scripts):
+    out = scripts.run(1, """
+        import os, signal, threading, time
+        import isthmus
+        world = isthmus.World()
+        comm = world.comm
+        into = bytearray(4)
+        request = comm.irecv(into, 0, 5)
+        waits = {"wait": request.wait, "recv": lambda: comm.recv(bytearray(1), 0, 6),
+                 "send": lambda: comm.send(bytes(8 << 20), 0, 7), "waitall": lambda: isthmus.waitall([request]),
+                 "object": lambda: comm.recv_object(0, 8),
+                 "sendrecv": lambda: comm.sendrecv(b"", 0, bytearray(1), 0, send_tag=10, recv_tag=9)}
+        for name, wait in waits.items():
+            sent = []
+            def interrupt():
+                sent.append(time.monotonic())
+                os.kill(os.getpid(), signal.SIGINT)
+            timer = threading.Timer(0.15, interrupt)
+            timer.start()
+            try:
+                wait()
+                print(name, "came back")
+            except KeyboardInterrupt:
+                print(name, "late" if time.monotonic() - sent[0] > 0.2 else "interrupted")
+            timer.join()
+        assert not request.test()
+        comm.send(b"here", 0, 5)
+        print(request.wait().bytes, into.decode())
+        world.close()
+        """)
+    assert out.split("\n")[:-1] == [f"{name} interrupted" for name in
+                                    ("wait", "recv", "send", "waitall", "object", "sendrecv")] + ["4 here"]
+
+
+def test_ctrl_c_ends_a_barrier_which_others_still_pass(scripts):
+    out = scripts.run(2, """
+        import os, signal, threading, time
+        import isthmus
+        with isthmus.World() as world:
+            comm = world.comm
+            if comm.rank == 0:
+                threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+                try:
+                    comm.barrier()
+                except KeyboardInterrupt:
+                    print("interrupted", flush=True)
+                comm.send(b"", 1)
+                comm.recv(bytearray(), 1)
+            else:
+                comm.recv(bytearray(), 0)
+                comm.barrier()
+                comm.send(b"", 0)
+            comm.barrier()
+        """)
+    assert out == "interrupted\n"
+
+
+def test_other_signal_handlers_run_in_a_wait(scripts):
+    out = scripts.run(1, """
+        import signal
+        import isthmus
+        with isthmus.World() as world:
+            request = world.comm.irecv(bytearray(2))
+            signal.signal(signal.SIGALRM, lambda *_: world.comm.send(b"ok", 0))
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            print(request.wait().bytes)
+        """)
+    assert out == "2\n"
+
+
+def test_a_peer_that_leaves(scripts):
+    out = scripts.run(2, """
+        import isthmus
+        world = isthmus.World()
+        if world.rank == 1:
+            world.close()
+        else:
+            for call in (lambda: world.comm.recv(bytearray(1), 1), lambda: world.comm.recv_object(1), world.comm.barrier):
+                try:
+                    call()
+                except isthmus.PeerLeftError as error:
+                    print(error.code_name, "1" in str(error))
+        """)
+    assert out == "IST_ERR_PEER_LEFT True\n" * 3
+
+
+def test_a_peer_that_dies(scripts):
+    """Without the launcher, which would end the survivor."""
+    script = scripts.write("""
+        import os, signal, sys, time
+        import isthmus
+        world = isthmus.World()
+        world.comm.barrier()
+        if world.rank == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        began = time.monotonic()
+        try:
+            world.comm.recv(bytearray(1), 1)
+        except isthmus.PeerDeadError as error:
+            print(error.code_name, "rank 1" in str(error), time.monotonic() - began < 5)
+        """)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    ranks = [subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True,
+                              env={**os.environ, "RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                                   "MASTER_PORT": str(port)}) for rank in range(2)]
+    try:
+        out = ranks[0].communicate(timeout=60)[0]
+        assert ranks[1].wait(timeout=60) == -9
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()
+    assert out == "IST_ERR_PEER_DEAD True True\n"
+
+
+def test_a_rank_that_fails_ends_the_job(scripts):
+    began = time.monotonic()
+    done = scripts.try_run(2, """
+        import isthmus
+        with isthmus.World() as world:
+            if world.rank == 1:
+                raise RuntimeError("on purpose")
+            world.comm.recv(bytearray(1), 1)
+        """)
+    assert done.returncode != 0 and "on purpose" in done.stderr
+    assert time.monotonic() - began < 30
+
+
+def test_a_closed_world_says_so(scripts):
+    out = scripts.run(1, """
+        import isthmus
+        with isthmus.World() as world:
+            comm, into = world.comm, bytearray(1)
+            request = comm.irecv(into)
+            memory = world.allocate("host", 10)
+        print(world.closed, world)
+        world.close()
+        for call in (request.wait, lambda: comm.send(b"", 0), comm.barrier, lambda: comm.local_rank,
+                     lambda: world.allocate("host", 1), lambda: world.devices("host")):
+            try:
+                call()
+            except isthmus.Error as error:
+                print(error.code_name, "closed" in str(error))
+        del memory
+        with isthmus.World() as again:
+            print(again.comm.sendrecv_object("again", 0))
+        """)
+    assert out == "True <isthmus.World, closed>\n" + "IST_ERR_HANDLE True\n" * 6 + "again\n"
+
+
+def test_worlds_left_open_are_left_at_the_end(scripts):
+    """With requests, buffers and threads still there; the peer hears that the rank left, not that it died."""
+    done = scripts.try_run(2, """
+        import isthmus
+        world = isthmus.World()
+        comm = world.comm
+        comm.barrier()
+        if comm.rank == 1:
+            kept = [comm.irecv(bytearray(10), 0, 3), comm.irecv_object(0, 3)]
+            comm.irecv(bytearray(10), 0, 4)
+            comm.isend_object(b"x" * 100000, 0, 5)
+        else:
+            try:
+                comm.recv(bytearray(1), 1, 9)
+            except isthmus.Error as error:
+                print(type(error).__name__)
+        """)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "PeerLeftError\n", "")
+
+
+def test_several_worlds_at_once(scripts):
+    out = scripts.run(2, """
+        import isthmus
+        first, second = isthmus.World(), isthmus.World()
+        peer = 1 - first.rank
+        into = bytearray(6)
+        later = second.comm.irecv(into, peer)
+        first.comm.sendrecv(b"first", peer, bytearray(5), peer)
+        assert not later.test()
+        first.comm.barrier()
+        second.comm.send(b"second", peer)
+        later.wait()
+        first.close()
+        assert into == b"second" and second.comm.sendrecv_object(second.rank, peer) == peer
+        if second.rank == 0:
+            print("both")
+        """)
+    assert out == "both\n"

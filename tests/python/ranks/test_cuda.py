@@ -1,0 +1,128 @@
+"""CUDA memory by both protocols, on a GPU or on the driver without one: bytes, and the producer's stream."""
+import numpy as np
+import pytest
+
+import isthmus
+from devices import DeviceArray, Driver, Exporter, InterfaceArray
+
+
+@pytest.fixture(scope="module")
+def driver(world):
+    if world.devices("cuda") == 0:
+        pytest.skip("not covered here: this machine has no CUDA device")
+    return Driver()
+
+
+def test_every_byte_arrives_on_the_device(driver, comm, ring, make_noise, size):
+    sent, expected = make_noise(size, comm.rank, ring[1])
+    out, into = InterfaceArray(driver, sent), InterfaceArray(driver, np.bitwise_not(expected))
+    status = comm.sendrecv(out, ring[0], into, ring[1])
+    assert status.bytes == size and np.array_equal(into.get(), expected)
+
+
+@pytest.mark.parametrize("size", [1, 4097, (1 << 20) + 1])
+def test_between_host_and_device(driver, comm, ring, make_noise, size):
+    sent, expected = make_noise(size, comm.rank, ring[1])
+    into, back = InterfaceArray(driver, np.bitwise_not(expected)), np.bitwise_not(expected)
+    comm.sendrecv(sent, ring[0], into, ring[1])
+    assert np.array_equal(into.get(), expected)
+    comm.sendrecv(InterfaceArray(driver, sent), ring[0], back, ring[1])
+    assert np.array_equal(back, expected)
+
+
+@pytest.mark.parametrize("size", [1, 4096, (1 << 20) + 1])
+def test_pending_work_of_the_stream_is_waited_for(driver, comm, ring, make_noise, size):
+    sent, expected = make_noise(size, comm.rank, ring[1])
+    out = InterfaceArray(driver, np.bitwise_not(sent))
+    received = np.bitwise_not(expected)
+    out.fill_late(sent)  # the bytes come into being 0.1 s from now
+    comm.sendrecv(out, ring[0], received, ring[1])
+    assert np.array_equal(received, expected)
+
+
+@pytest.mark.parametrize("size", [1, 4096, (1 << 20) + 1])
+def test_a_receive_writes_after_the_work_of_the_stream(driver, comm, ring, make_noise, size):
+    sent, expected = make_noise(size, comm.rank, ring[1])
+    into = InterfaceArray(driver, expected)
+    into.fill_late(np.bitwise_not(expected))  # would overwrite what was received too early
+    comm.sendrecv(sent, ring[0], into, ring[1])
+    driver.wait(into.stream)
+    assert np.array_equal(into.get(), expected)
+
+
+def test_what_the_interface_may_name_as_stream(driver, comm, ring):
+    data = np.arange(100.0)
+    for stream in (None, 1, 2):
+        out = InterfaceArray(driver, data + comm.rank)
+        out.named_stream = stream
+        into = np.zeros(100)
+        comm.sendrecv(out, ring[0], into, ring[1])
+        assert np.array_equal(into, data + ring[1])
+    out.named_stream = 0
+    with pytest.raises(ValueError, match="stream 0"):
+        comm.isend(out, ring[0])
+
+
+def test_read_only_and_gaps_on_the_device(driver, comm, ring):
+    array = InterfaceArray(driver, np.zeros((4, 4)))
+    array.read_only = True
+    with pytest.raises(BufferError, match="read-only"):
+        comm.irecv(array, ring[1])
+    array.strides = (64, 8)
+    with pytest.raises(BufferError, match="contiguous"):
+        comm.isend(array, ring[0])
+    array.strides = (32, 8)
+    into = np.ones((4, 4))
+    comm.sendrecv(array, ring[0], into, ring[1])
+    assert not into.any()
+
+
+def wait_for_own(driver, own, asked):
+    """What a producer does: makes the consumer's stream wait for its own."""
+    assert asked == 1
+    driver.wait(own)
+
+
+@pytest.mark.parametrize("versioned", [True, False])
+@pytest.mark.parametrize("device", [2, 13])
+def test_dlpack_tells_the_producer_our_stream(driver, comm, ring, make_noise, versioned, device):
+    sent, expected = make_noise(5000, comm.rank, ring[1])
+    out = DeviceArray(driver, np.bitwise_not(sent))
+    into = DeviceArray(driver, np.bitwise_not(expected))
+    tensors = [Exporter(each.address, each.shape, each.dtype, device, versioned=versioned, owner=each,
+                        on_stream=lambda asked, own=each.stream: wait_for_own(driver, own, asked)) for each in (out, into)]
+    out.fill_late(sent)
+    comm.sendrecv(tensors[0], ring[0], tensors[1], ring[1])
+    assert np.array_equal(into.get(), expected)
+    assert [options.get("stream") for options in tensors[0].asked] == [1] * (1 if versioned else 2)
+
+
+def test_an_old_interface_gives_way_to_dlpack(driver, comm, ring):
+    class Both(InterfaceArray):
+        version = 2
+        asked = ()
+
+        def __dlpack_device__(self):
+            return 2, 0
+
+        def __dlpack__(self, **options):
+            self.asked = options
+            self.exporter = Exporter(self.address, self.shape, self.dtype, 2, owner=None)
+            return self.exporter.__dlpack__(**options)
+
+    out = Both(driver, np.arange(9.0) + comm.rank)
+    into = np.zeros(9)
+    comm.sendrecv(out, ring[0], into, ring[1])
+    assert np.array_equal(into, np.arange(9.0) + ring[1]) and out.asked["stream"] == 1
+
+
+def test_the_library_never_waits_for_the_whole_device(driver, comm, ring):
+    if not driver.fake:
+        pytest.skip("not covered here: only the driver without a GPU counts its calls")
+    calls = driver.library.fake_cuda_calls
+    calls.restype = __import__("ctypes").c_uint64
+    before = calls(b"cuCtxSynchronize")
+    out = InterfaceArray(driver, np.zeros(100000))
+    into = InterfaceArray(driver, np.ones(100000))
+    comm.sendrecv(out, ring[0], into, ring[1])
+    assert calls(b"cuCtxSynchronize") == before

@@ -1,0 +1,143 @@
+"""The arrays of frameworks, where they are installed; each one that is not says so."""
+import numpy as np
+import pytest
+
+from devices import opencl
+
+
+def on_cuda(world):
+    if world.devices("cuda") == 0:
+        pytest.skip("not covered here: this machine has no CUDA device")
+
+
+# ---- pyopencl ----
+
+@pytest.fixture(scope="module")
+def queue():
+    pytest.importorskip("pyopencl", reason="not covered here: pyopencl is not installed")
+    try:
+        return opencl()[1]
+    except OSError as error:
+        pytest.skip(f"not covered here: {error}")
+
+
+@pytest.mark.parametrize("size", [0, 1, 4097, (1 << 20) + 1])
+def test_pyopencl_arrays(queue, comm, ring, make_noise, size):
+    import pyopencl.array as cla
+    sent, expected = make_noise(size, comm.rank, ring[1])
+    out, into = cla.to_device(queue, sent), cla.to_device(queue, np.bitwise_not(expected))
+    status = comm.sendrecv(out, ring[0], into, ring[1])
+    assert status.bytes == size and np.array_equal(into.get(), expected)
+
+
+def test_pyopencl_views_and_work_that_is_pending(queue, comm, ring):
+    import pyopencl.array as cla
+    out = cla.arange(queue, 100000, dtype=np.float64)
+    for _ in range(20):
+        out = out * 1.0 + 1.0  # enqueued, not waited for
+    into = cla.zeros(queue, 100000, np.float64)
+    comm.sendrecv(out[1000:2000], ring[0], into[5:1005], ring[1])
+    got = into.get()
+    assert np.array_equal(got[5:1005], np.arange(1000, 2000) + 20.0)
+    assert not got[:5].any() and not got[1005:].any()
+
+
+def test_pyopencl_work_of_another_queue(queue, comm, ring):
+    import pyopencl as cl
+    import pyopencl.array as cla
+    other = cl.CommandQueue(queue.context)
+    out = cla.zeros(queue, 1000, np.float64)
+    for _ in range(20):
+        out += 1.0
+    into = np.zeros(1000)
+    comm.sendrecv(out.with_queue(other), ring[0], into, ring[1])
+    assert np.array_equal(into, np.full(1000, 20.0))
+
+
+def test_pyopencl_arrays_that_are_refused(queue, comm, ring):
+    import pyopencl.array as cla
+    array = cla.zeros(queue, (8, 8), np.float32)
+    with pytest.raises(BufferError, match="contiguous"):
+        comm.isend(array[:, :3], ring[0])
+    with pytest.raises(ValueError, match="with_queue"):
+        comm.isend(array.with_queue(None), ring[0])
+
+
+# ---- PyTorch ----
+
+@pytest.fixture(scope="module")
+def torch():
+    return pytest.importorskip("torch", reason="not covered here: PyTorch is not installed")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64", "uint8", "bool", "complex64"])
+def test_torch_on_the_host(torch, comm, ring, dtype):
+    out = (torch.arange(1000) % 100 + comm.rank).to(getattr(torch, dtype))
+    into = torch.zeros_like(out)
+    status = comm.sendrecv(out, ring[0], into, ring[1])
+    assert torch.equal(into, (torch.arange(1000) % 100 + ring[1]).to(getattr(torch, dtype))) and status.count == 1000
+
+
+def test_torch_under_differentiation(torch, comm, ring):
+    out = torch.arange(10.0, requires_grad=True)
+    with pytest.raises(BufferError, match="read-only"):
+        comm.irecv(out, ring[1])
+    into = torch.zeros(10, requires_grad=True)
+    comm.sendrecv(out, ring[0], into.detach(), ring[1])
+    assert torch.equal(into.detach(), torch.arange(10.0))
+    with pytest.raises(BufferError, match="contiguous"):
+        comm.isend(torch.zeros(4, 4)[:, :2], ring[0])
+
+
+@pytest.mark.parametrize("size", [1, 5000, 3 << 20])
+def test_torch_on_the_gpu_in_a_stream_of_its_own(torch, world, comm, ring, size):
+    on_cuda(world)
+    if not torch.cuda.is_available():
+        pytest.skip("not covered here: PyTorch finds no GPU")
+    torch.cuda.set_device(comm.local_rank % torch.cuda.device_count())
+    with torch.cuda.stream(torch.cuda.Stream()):
+        out = torch.full((size,), -1.0, device="cuda")
+        torch.cuda._sleep(200_000_000)  # the kernel before it runs for about 0.1 s
+        out.fill_(comm.rank)
+        into = torch.full((size,), -2.0, device="cuda")
+        comm.sendrecv(out, ring[0], into, ring[1])
+        assert bool((into == ring[1]).all())
+
+
+# ---- CuPy, Numba, JAX ----
+
+@pytest.mark.parametrize("size", [0, 1, 5000, 3 << 20])
+def test_cupy(world, comm, ring, size):
+    cupy = pytest.importorskip("cupy", reason="not covered here: CuPy is not installed")
+    on_cuda(world)
+    with cupy.cuda.Stream(non_blocking=True):
+        out = cupy.arange(size, dtype="f4") + comm.rank
+        into = cupy.full(size, -1, dtype="f4")
+        comm.sendrecv(out, ring[0], into, ring[1])
+        assert bool((into == cupy.arange(size, dtype="f4") + ring[1]).all())
+
+
+def test_numba(world, comm, ring):
+    cuda = pytest.importorskip("numba.cuda", reason="not covered here: Numba is not installed")
+    on_cuda(world)
+    out, into = cuda.to_device(np.arange(1000.0) + comm.rank), cuda.to_device(np.zeros(1000))
+    comm.sendrecv(out, ring[0], into, ring[1])
+    assert np.array_equal(into.copy_to_host(), np.arange(1000.0) + ring[1])
+
+
+def test_jax(comm, ring):
+    jax = pytest.importorskip("jax", reason="not covered here: JAX is not installed")
+    out = jax.numpy.arange(1000, dtype="float32") + comm.rank
+    into = np.zeros(1000, dtype="f4")
+    comm.sendrecv(out, ring[0], into, ring[1])
+    assert np.array_equal(into, np.arange(1000, dtype="f4") + ring[1])
+    with pytest.raises(BufferError, match="JAX arrays never change"):
+        comm.irecv(out, ring[1])
+
+
+def test_bfloat16_of_numpy(comm, ring):
+    types = pytest.importorskip("ml_dtypes", reason="not covered here: ml_dtypes is not installed")
+    out = np.arange(50).astype(types.bfloat16) + types.bfloat16(comm.rank)
+    into = np.zeros(50, dtype=types.bfloat16)
+    comm.sendrecv(out, ring[0], into, ring[1])
+    assert np.array_equal(into.astype("f4"), np.arange(50, dtype="f4") + ring[1])

@@ -1,0 +1,194 @@
+"""Requests: completion, errors, and who keeps the buffers alive."""
+import gc
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+
+import isthmus
+
+
+class Tracked(bytearray):
+    """A buffer whose end can be seen."""
+
+
+def test_wait_test_and_status(comm, ring):
+    into = bytearray(8)
+    request = comm.irecv(into, ring[1], 4)
+    assert request.status is None and "under way" in repr(request)
+    comm.barrier()
+    assert not request.test()
+    comm.barrier()
+    comm.send(b"12345678", ring[0], 4)
+    first = request.wait()
+    assert (first.source, first.tag, first.bytes) == (ring[1], 4, 8)
+    assert request.test() and request.wait().bytes == 8 and request.status.source == ring[1]
+    assert "complete" in repr(request) and "source=" in repr(first)
+
+
+def test_waitall_gives_each_result_in_order(comm, ring):
+    parts = [np.full(5, -1, dtype="i4") for _ in range(20)]
+    receives = [comm.irecv(part, ring[1], tag) for tag, part in enumerate(parts)]
+    objects = comm.irecv_object(ring[1], 99)
+    sends = [comm.isend(np.full(5, tag, dtype="i4"), ring[0], tag) for tag in reversed(range(20))]
+    sends.append(comm.isend_object({"from": comm.rank}, ring[0], 99))
+    results = isthmus.waitall([*receives, objects, *sends])
+    assert [status.tag for status in results[:20]] == list(range(20))
+    assert results[20] == {"from": ring[1]}
+    assert all(np.array_equal(part, np.full(5, tag)) for tag, part in enumerate(parts))
+    assert isthmus.waitall([]) == []
+    with pytest.raises(TypeError):
+        isthmus.waitall([None])
+
+
+def test_a_longer_message_is_an_error_that_says_so(comm, ring):
+    into = bytearray(b"?" * 6)
+    request = comm.irecv(into, ring[1], 1, count=4)
+    behind = bytearray(4)
+    after = comm.irecv(behind, ring[1], 1)
+    comm.send(b"abcdefgh", ring[0], 1)
+    comm.send(b"next", ring[0], 1)
+    with pytest.raises(isthmus.TruncateError, match="8.*4") as caught:
+        request.wait()
+    error = caught.value
+    assert isinstance(error, isthmus.Error)
+    assert (error.code, error.code_name, error.status.source) == (isthmus.Code.TRUNCATE, "IST_ERR_TRUNCATE", ring[1])
+    assert into == b"abcd??"
+    with pytest.raises(isthmus.TruncateError):
+        request.test()
+    after.wait()
+    assert behind == b"next"
+
+
+def test_waitall_waits_for_all_although_some_fail(comm, ring):
+    short, right = bytearray(2), bytearray(4)
+    receives = [comm.irecv(right, ring[1], 2), comm.irecv(short, ring[1], 1)]
+    comm.send(b"long", ring[0], 1)
+    comm.send(b"good", ring[0], 2)
+    with pytest.raises(isthmus.WaitallError, match="1 of 2 requests failed; the first is number 1") as caught:
+        isthmus.waitall(receives)
+    assert caught.value.code == isthmus.Code.IN_STATUS
+    assert caught.value.errors[0] is None and isinstance(caught.value.errors[1], isthmus.TruncateError)
+    assert caught.value.__cause__ is caught.value.errors[1]
+    assert [status.code for status in caught.value.statuses] == [0, isthmus.Code.TRUNCATE]
+    assert right == b"good"
+
+
+def test_wrong_arguments_are_errors_of_the_library(comm):
+    for call, code in ((lambda: comm.isend(b"", comm.size), "RANK"), (lambda: comm.irecv(bytearray(1), -7), "RANK"),
+                       (lambda: comm.isend(b"", 0, -5), "ARGUMENT"), (lambda: comm.send_object(1, comm.size), "RANK")):
+        with pytest.raises(isthmus.Error) as caught:
+            call()
+        assert caught.value.code == isthmus.Code[code] and caught.value.code_name == f"IST_ERR_{code}"
+        assert str(caught.value)
+
+
+def test_a_dropped_receive_keeps_its_buffer_until_the_bytes_are_there(comm, ring):
+    for size in (100, 1 << 20):
+        into = Tracked(size)
+        seen = weakref.ref(into)
+        comm.irecv(into, ring[1], 8)  # the request is dropped at once
+        del into
+        gc.collect()
+        assert seen() is not None
+        comm.barrier()
+        sent = comm.isend(bytes(size), ring[0], 8)
+        sent.wait()
+        comm.barrier()
+        deadline = time.monotonic() + 10
+        while seen() is not None and time.monotonic() < deadline:
+            comm.barrier() if comm.size == 1 else comm.sendrecv(b"", comm.rank, bytearray(), comm.rank, send_tag=77, recv_tag=77)
+        assert seen() is None
+
+
+def test_a_dropped_send_keeps_its_buffer_until_it_was_read(comm, ring):
+    size = (2 << 20) + 5
+    out = Tracked(np.full(size, comm.rank + 1, dtype="u1"))
+    seen = weakref.ref(out)
+    comm.isend(out, ring[0], 9)
+    del out
+    gc.collect()
+    assert seen() is not None
+    # What takes the memory if it was given away: wrong bytes.
+    others = [bytearray(b"\xee" * size) for _ in range(4)]
+    into = bytearray(size)
+    comm.recv(into, ring[1], 9)
+    assert into == bytes([ring[1] + 1]) * size
+    del others
+    comm.barrier()
+    comm.sendrecv(b"", comm.rank, bytearray(), comm.rank)
+    assert seen() is None
+
+
+def test_a_request_keeps_a_bytearray_from_being_resized(comm, ring):
+    into = bytearray(4)
+    request = comm.irecv(into, ring[1], 2)
+    with pytest.raises(BufferError):
+        into.extend(b"more")
+    comm.send(b"four", ring[0], 2)
+    request.wait()
+    assert into == b"four"
+
+
+def test_other_threads_run_while_one_waits(comm, ring):
+    counted = [0]
+    stop = threading.Event()
+
+    def count():
+        while not stop.is_set():
+            counted[0] += 1
+
+    into = bytearray(1)
+    request = comm.irecv(into, ring[1], 6)
+    counter = threading.Thread(target=count)
+    later = threading.Timer(0.3, lambda: comm.send(b"!", ring[0], 6))
+    counter.start()
+    later.start()
+    before = counted[0]
+    request.wait()
+    during = counted[0] - before
+    stop.set()
+    counter.join()
+    later.join()
+    assert into == b"!" and during > 1000
+
+
+def test_threads_wait_for_one_request_and_for_many(comm, ring):
+    into = np.zeros(4, dtype="i4")
+    shared = comm.irecv(into, ring[1], 50)
+    errors = []
+
+    def work(number):
+        try:
+            for turn in range(50):
+                mine = np.full(3000, number * 1000 + turn, dtype="i4")
+                there = np.zeros(3000, dtype="i4")
+                comm.sendrecv(mine, ring[0], there, ring[1], send_tag=number, recv_tag=number)
+                assert np.array_equal(there, mine)
+            shared.wait()
+        except BaseException as error:  # told below, in the thread that pytest watches
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    comm.send(np.arange(4, dtype="i4"), ring[0], 50)
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert np.array_equal(into, np.arange(4))
+
+
+def test_wildcards_tell_who_it_was(comm):
+    if comm.rank == 0:
+        senders = set()
+        for _ in range(comm.size - 1):
+            into = np.zeros(1, dtype="i4")
+            status = comm.recv(into)
+            assert into[0] == status.source and status.tag == 10 + status.source
+            senders.add(status.source)
+        assert senders == set(range(1, comm.size))
+    else:
+        comm.send(np.array([comm.rank], dtype="i4"), 0, 10 + comm.rank)

@@ -1,0 +1,53 @@
+"""Builds the wheel from the sources, installs it into an empty environment, and uses it there. Arguments: sources, work folder."""
+import os
+import pathlib
+import subprocess
+import sys
+import zipfile
+
+SOURCES, WORK = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
+PROGRAM = """
+import sys
+import isthmus
+with isthmus.World() as world:
+    into = bytearray(5)
+    peer = (world.rank + 1) % world.size
+    world.comm.sendrecv(b"hello", peer, into)
+    assert into == b"hello" and world.comm.sendrecv_object(world.rank, peer) == (world.rank - 1) % world.size
+    assert not any(name.split(".")[0] == "numpy" for name in sys.modules)
+    assert isthmus.__file__.startswith(sys.prefix), isthmus.__file__
+    print("right")
+"""
+
+
+def run(*command, **options):
+    done = subprocess.run([str(word) for word in command], text=True, capture_output=True, **options)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\nended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
+    return done.stdout
+
+
+WORK.mkdir(parents=True, exist_ok=True)
+for old in WORK.glob("*.whl"):
+    old.unlink()
+# Only this environment counts, not what the tests beside it set.
+clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "LD_LIBRARY_PATH")}
+run(sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--no-build-isolation", "--no-deps", "--no-index",
+    "--wheel-dir", WORK, "--config-settings", f"build-dir={WORK / 'build'}", SOURCES, env=clean)
+(wheel,) = WORK.glob("*.whl")
+names = zipfile.ZipFile(wheel).namelist()
+for wanted in ("isthmus/__init__.py", "isthmus/_core.pyi", "isthmus/py.typed", "isthmus/lib/libisthmus.so", "isthmus/bin/isthmus",
+               "isthmus/_core."):
+    assert any(name.startswith(wanted) for name in names), (wanted, names)
+assert all(name.startswith(("isthmus/", "isthmus-")) for name in names), names
+
+run(sys.executable, "-m", "venv", "--clear", WORK / "environment", env=clean)
+python = WORK / "environment" / "bin" / "python"
+run(python, "-m", "pip", "install", "--disable-pip-version-check", "--no-index", "--no-deps", wheel, env=clean)
+script = WORK / "program.py"
+script.write_text(PROGRAM)
+for command in ([python.parent / "isthmus"], [python, "-m", "isthmus"]):
+    assert run(*command, "--version", env=clean).strip()
+    assert run(*command, "run", "-n", "2", python, script, env=clean, cwd=WORK).split() == ["right", "right"]
+assert run(python, script, env=clean, cwd=WORK) == "right\n"
+print(f"{wheel.name}: {wheel.stat().st_size // 1024} KiB, installed and used")
