@@ -22,7 +22,7 @@ class AloneBoot final : public Boot {
 // A world of one where a launcher started several processes is hardly what is meant, and nothing fails.
 void warn_of_unheard_launchers() {
   const char* tasks = std::getenv("SLURM_STEP_NUM_TASKS");
-  if (tasks && std::atoi(tasks) > 1 && std::getenv("SLURM_PROCID"))
+  if (tasks && std::strtol(tasks, nullptr, 10) > 1 && std::getenv("SLURM_PROCID"))
     log::once(log::Level::warning,
               "srun started " + std::string{tasks} +
                   " processes, but offers them no way to find each other, so that this one makes a world of one: use srun "

@@ -21,6 +21,7 @@ using Code = int;
 inline constexpr Code kSuccess = 0;
 inline constexpr Code kDone = -157;  // PMIX_OPERATION_SUCCEEDED: done at once, and the callback will not be called
 inline constexpr Code kUnreachable = -25;
+inline constexpr Code kNotFound = -46;
 inline constexpr Code kPartial = -52;                        // PMIX_ERR_PARTIAL_SUCCESS
 inline constexpr std::uint32_t kEveryRank = UINT32_MAX - 1;  // PMIX_RANK_WILDCARD
 inline constexpr std::uint8_t kGlobal = 3;                   // PMIX_GLOBAL: a value for ranks of all hosts
@@ -55,19 +56,18 @@ struct Info {
 };
 
 using OperationDone = void (*)(Code, void*);
-using ValueArrived = void (*)(Code, Value*, void*);
 
 }  // namespace pmix
 
-#define IST_PMIX_FUNCTIONS(F)                                                                                               \
-  F(PMIx_Init, pmix::Code (*)(pmix::Proc*, const pmix::Info*, std::size_t))                                                 \
-  F(PMIx_Finalize, pmix::Code (*)(const pmix::Info*, std::size_t))                                                          \
-  F(PMIx_Put, pmix::Code (*)(std::uint8_t, const char*, pmix::Value*))                                                      \
-  F(PMIx_Commit, pmix::Code (*)())                                                                                          \
-  F(PMIx_Fence_nb,                                                                                                          \
-    pmix::Code (*)(const pmix::Proc*, std::size_t, const pmix::Info*, std::size_t, pmix::OperationDone, void*))             \
-  F(PMIx_Get_nb, pmix::Code (*)(const pmix::Proc*, const char*, const pmix::Info*, std::size_t, pmix::ValueArrived, void*)) \
-  F(PMIx_Error_string, const char* (*)(pmix::Code))                                                                         \
+#define IST_PMIX_FUNCTIONS(F)                                                                                   \
+  F(PMIx_Init, pmix::Code (*)(pmix::Proc*, const pmix::Info*, std::size_t))                                     \
+  F(PMIx_Finalize, pmix::Code (*)(const pmix::Info*, std::size_t))                                              \
+  F(PMIx_Put, pmix::Code (*)(std::uint8_t, const char*, pmix::Value*))                                          \
+  F(PMIx_Commit, pmix::Code (*)())                                                                              \
+  F(PMIx_Fence_nb,                                                                                              \
+    pmix::Code (*)(const pmix::Proc*, std::size_t, const pmix::Info*, std::size_t, pmix::OperationDone, void*)) \
+  F(PMIx_Get, pmix::Code (*)(const pmix::Proc*, const char*, const pmix::Info*, std::size_t, pmix::Value**))    \
+  F(PMIx_Error_string, const char* (*)(pmix::Code))                                                             \
   F(PMIx_Get_version, const char* (*)())
 
 struct PmixApi {

@@ -8,10 +8,12 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 #include "boot/deadline.hpp"
 #include "boot/pmix_api.hpp"
@@ -30,15 +32,16 @@ std::string variable(const char* name) {
 
 std::string who() { return "rank " + variable("PMIX_RANK") + " of job \"" + variable("PMIX_NAMESPACE") + "\""; }
 
-// An answer that PMIx gives from a thread of its own. Shared, since it may come after nobody waits for it any more.
+// What a thread of PMIx or one that asks PMIx has to say. Shared, since it may come after nobody waits for it any more.
 struct Answer {
   std::mutex mutex;
   std::condition_variable arrived;
   bool complete = false;
   pmix::Code code = 0;
+  // Written before give(), read after wait().
   pmix::Proc self;
   std::uint32_t number = 0;
-  std::string bytes;
+  std::vector<std::string> blobs;
 
   void give(pmix::Code result) {
     const std::lock_guard lock(mutex);
@@ -59,16 +62,27 @@ void operation_done(pmix::Code code, void* given) {
   (*answer)->give(code);
 }
 
-// The value belongs to PMIx and is gone after this call.
-void value_arrived(pmix::Code code, pmix::Value* value, void* given) {
-  const std::unique_ptr<SharedAnswer> answer{static_cast<SharedAnswer*>(given)};
-  if (code == pmix::kSuccess && value) {
-    const std::lock_guard lock((*answer)->mutex);
-    if (value->type == pmix::kUint32) (*answer)->number = value->data.number;
-    if (value->type == pmix::kByteObject && value->data.bytes.bytes)
-      (*answer)->bytes.assign(value->data.bytes.bytes, value->data.bytes.size);
+// Calls of PMIx that know no deadline run in a thread of their own; one that never returns stays behind, and the caller
+// goes on. `doing` completes the sentence "... within 5.0 s".
+Result<SharedAnswer> in_time(double seconds, const std::string& doing, std::function<pmix::Code(Answer&)> call) {
+  auto answer = std::make_shared<Answer>();
+  // This thread, and those that PMIx makes in it, inherit the mask: the application's signals are not for them.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  Status status;
+  try {
+    std::thread{[answer, call = std::move(call)] { answer->give(call(*answer)); }}.detach();
+  } catch (const std::system_error& error) {
+    status = Status{IST_ERR_SYSTEM, std::string{"no thread for asking the PMIx server: "} + error.what()};
   }
-  (*answer)->give(code);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  IST_TRY(status);
+  if (answer->wait(seconds)) return answer;
+  return Status{IST_ERR_BOOT, who() + ": " + doing + ": the PMIx server did not answer within " + seconds_text(seconds) +
+                                  "; is the program that started this job (mpirun, srun) stopped? ISTHMUS_BOOT_TIMEOUT "
+                                  "sets how long to wait"};
 }
 
 pmix::Info yes(const char* key) {
@@ -117,53 +131,22 @@ Status refused(const PmixApi& api, const std::string& step, pmix::Code code) {
           who() + ": " + step + " failed with " + api.error_name(code) + ", PMIx server at " + server_address() + advice};
 }
 
-// In a thread of its own, because PMIx has no deadline for this; one that never returns stays behind, and the caller goes on.
-Result<pmix::Proc> initialise(const PmixApi& api, double seconds) {
-  auto answer = std::make_shared<Answer>();
-  // The threads that PMIx makes inherit this mask: the application's signals are not for them.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status status;
-  try {
-    std::thread{[&api, answer] {
-      pmix::Proc self;
-      const pmix::Code code = api.PMIx_Init(&self, nullptr, 0);
-      {
-        const std::lock_guard lock(answer->mutex);
-        answer->self = self;
-      }
-      answer->give(code);
-    }}.detach();
-  } catch (const std::system_error& error) {
-    status = Status{IST_ERR_SYSTEM, std::string{"no thread for reaching the PMIx server: "} + error.what()};
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  IST_TRY(status);
-  if (!answer->wait(seconds))
-    return Status{IST_ERR_BOOT, who() + ": the PMIx server did not answer within " + seconds_text(seconds) +
-                                    "; is the program that started this job (mpirun, srun) stopped? ISTHMUS_BOOT_TIMEOUT "
-                                    "sets how long to wait"};
-  if (answer->code != pmix::kSuccess) return refused(api, "joining the PMIx server (PMIx_Init)", answer->code);
-  return answer->self;
-}
-
-// The value of `key` that `rank` gave, or that the server tells of the whole job.
-Result<SharedAnswer> look_up(const PmixApi& api, const pmix::Proc& self, std::uint32_t rank, const char* key,
-                             double seconds) {
-  pmix::Proc whose = self;
+// The value of `key` that `rank` gave, or that the server tells of the whole job. It belongs to the caller, as PMIx says.
+pmix::Code look_up(const PmixApi& api, pmix::Proc whose, std::uint32_t rank, const char* key, std::uint32_t* number,
+                   std::string* bytes) {
   whose.rank = rank;
   // A value that is not there is an error at once; otherwise PMIx waits for it without end.
   const pmix::Info now = yes("pmix.immediate");
-  auto answer = std::make_shared<Answer>();
-  auto given = std::make_unique<SharedAnswer>(answer);
-  const pmix::Code code = api.PMIx_Get_nb(&whose, key, &now, 1, value_arrived, given.get());
-  if (code != pmix::kSuccess) return refused(api, std::string{"asking for \""} + key + "\" (PMIx_Get_nb)", code);
-  static_cast<void>(given.release());  // value_arrived takes it
-  if (!answer->wait(seconds))
-    return Status{IST_ERR_BOOT, who() + ": no answer to a question for \"" + key + "\" within " + seconds_text(seconds)};
-  return answer;
+  pmix::Value* value = nullptr;
+  const pmix::Code code = api.PMIx_Get(&whose, key, &now, 1, &value);
+  if (code != pmix::kSuccess || value == nullptr) return code;
+  if (value->type == pmix::kUint32 && number) *number = value->data.number;
+  if (value->type == pmix::kByteObject && value->data.bytes.bytes) {
+    if (bytes) bytes->assign(value->data.bytes.bytes, value->data.bytes.size);
+    std::free(value->data.bytes.bytes);
+  }
+  std::free(value);
+  return code;
 }
 
 Status connect(Connection& process, double seconds) {
@@ -171,19 +154,24 @@ Status connect(Connection& process, double seconds) {
   if (!api.ok())
     return {IST_ERR_BOOT,
             "this process is " + who() + ", started through PMIx, but PMIx cannot be used: " + api.status().text()};
-  auto self = initialise(**api, seconds);
-  if (!self.ok()) return self.status();
+  const auto joined =
+      in_time(seconds, "joining the job", [api = *api](Answer& answer) { return api->PMIx_Init(&answer.self, nullptr, 0); });
+  if (!joined.ok()) return joined.status();
+  if ((*joined)->code != pmix::kSuccess) return refused(**api, "joining the PMIx server (PMIx_Init)", (*joined)->code);
   process.api = *api;
-  process.self = *self;
+  process.self = (*joined)->self;
   process.owner = ::getpid();
   std::atexit(finish);
-  const auto size = look_up(**api, *self, pmix::kEveryRank, "pmix.job.size", seconds);
+  const auto size = in_time(seconds, "asking for the number of ranks", [api = *api, self = process.self](Answer& answer) {
+    return look_up(*api, self, pmix::kEveryRank, "pmix.job.size", &answer.number, nullptr);
+  });
   if (!size.ok()) return size.status();
-  if ((*size)->code != pmix::kSuccess) return refused(**api, "asking for the number of ranks", (*size)->code);
-  if ((*size)->number == 0 || (*size)->number > INT32_MAX || self->rank >= (*size)->number)
-    return {IST_ERR_BOOT, who() + ": the PMIx server tells of rank " + std::to_string(self->rank) + " in a job of " +
-                              std::to_string((*size)->number) + " ranks"};
-  process.size = static_cast<int>((*size)->number);
+  const std::uint32_t ranks = (*size)->number;
+  if ((*size)->code != pmix::kSuccess) return refused(**api, "asking for the number of ranks (PMIx_Get)", (*size)->code);
+  if (ranks == 0 || ranks > INT32_MAX || process.self.rank >= ranks)
+    return {IST_ERR_BOOT, who() + ": the PMIx server tells of rank " + std::to_string(process.self.rank) + " in a job of " +
+                              std::to_string(ranks) + " ranks"};
+  process.size = static_cast<int>(ranks);
   return {};
 }
 
@@ -206,17 +194,21 @@ class PmixBoot final : public Boot {
     IST_TRY(process.broken);
     // Numbered, since PMIx keeps every value until the job ends.
     const std::string key = "isthmus." + std::to_string(world_) + "." + std::to_string(++round_);
-    Status met = offer(process, key, mine);
-    if (met.ok()) met = meet(process);
-    if (!met.ok()) {
-      process.broken = {IST_ERR_BOOT,
-                        "an earlier exchange of this process failed, and its ranks may be out of step: " + met.text()};
-      return met;
-    }
-    return collect(process, key, mine);
+    auto all = exchange(process, key, mine);
+    if (!all.ok())
+      process.broken = {IST_ERR_BOOT, "an earlier exchange of this process failed, and its ranks may be out of step: " +
+                                          all.status().text()};
+    return all;
   }
 
  private:
+  Result<std::vector<std::string>> exchange(const Connection& process, const std::string& key,
+                                            const std::string& mine) const {
+    IST_TRY(offer(process, key, mine));
+    IST_TRY(meet(process));
+    return collect(process, key, mine);
+  }
+
   static Status offer(const Connection& process, const std::string& key, const std::string& mine) {
     pmix::Value value;
     value.type = pmix::kByteObject;
@@ -250,22 +242,29 @@ class PmixBoot final : public Boot {
 
   Result<std::vector<std::string>> collect(const Connection& process, const std::string& key,
                                            const std::string& mine) const {
-    std::vector<std::string> blobs;
-    for (int rank = 0; rank < process.size; ++rank) {
-      if (static_cast<std::uint32_t>(rank) == process.self.rank) {
-        blobs.push_back(mine);
-        continue;
-      }
-      auto answer = look_up(*process.api, process.self, static_cast<std::uint32_t>(rank), key.c_str(), seconds_);
-      if (!answer.ok()) return answer.status();
-      if ((*answer)->code != pmix::kSuccess || (*answer)->bytes.empty())
-        return Status{IST_ERR_BOOT, "rank " + std::to_string(rank) + " offered nothing for exchange " +
-                                        std::to_string(round_) + " of world number " + std::to_string(world_) + ": " +
-                                        process.api->error_name((*answer)->code) +
-                                        "; all ranks must create the same worlds in the same order"};
-      (*answer)->bytes.pop_back();
-      blobs.push_back(std::move((*answer)->bytes));
-    }
+    // What the thread needs is copied: it may outlive this exchange.
+    const auto gathered = in_time(
+        seconds_, "collecting what the ranks offered",
+        [api = process.api, self = process.self, ranks = static_cast<std::uint32_t>(process.size), key](Answer& answer) {
+          for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+            std::string blob(1, '.');
+            const pmix::Code code =
+                rank == self.rank ? pmix::kSuccess : look_up(*api, self, rank, key.c_str(), nullptr, &blob);
+            if (code != pmix::kSuccess) return code;
+            if (blob.empty()) return pmix::kNotFound;
+            blob.pop_back();
+            answer.blobs.push_back(std::move(blob));
+          }
+          return pmix::kSuccess;
+        });
+    if (!gathered.ok()) return gathered.status();
+    std::vector<std::string> blobs = std::move((*gathered)->blobs);
+    if ((*gathered)->code != pmix::kSuccess)
+      return Status{IST_ERR_BOOT, "rank " + std::to_string(blobs.size()) + " offered nothing for exchange " +
+                                      std::to_string(round_) + " of world number " + std::to_string(world_) + ": " +
+                                      process.api->error_name((*gathered)->code) +
+                                      "; all ranks must create the same worlds in the same order"};
+    blobs[process.self.rank] = mine;
     return blobs;
   }
 

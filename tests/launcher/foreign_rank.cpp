@@ -1,6 +1,6 @@
 // A rank for launchers that are not ours: exchanges random bytes of many sizes and prints what it found itself to be.
 //
-//   foreign_rank exchange | worlds | forked | version-1 | late | die
+//   foreign_rank exchange | worlds | forked | order | version-1 | late | die
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -86,6 +86,19 @@ Status check_forked(const Settings& settings) {
   return exchange(**boot, 1, 100);
 }
 
+// Rank 1 is one world ahead: an error on every rank, and no mixture.
+Status check_order(const Settings& settings) {
+  auto boot = join_job(settings);
+  if (boot.ok() && (*boot)->rank().value == 1) boot = join_job(settings);
+  if (!boot.ok()) return boot.status();
+  const auto all = (*boot)->all_gather("x");
+  if (all.status().text().find("all ranks must create the same worlds in the same order") == std::string::npos)
+    return {IST_ERR_INTERNAL, "no error of the order: " + all.status().text()};
+  if (join_job(settings).status().text().find("may be out of step") == std::string::npos)
+    return {IST_ERR_INTERNAL, "a further world was not refused"};
+  return {};
+}
+
 // A server that knows both versions would never be asked for the older one.
 Status check_version_1() {
   const Deadline deadline = Deadline::after(20);
@@ -124,6 +137,9 @@ int act(const std::string& action) {
   } else if (action == "forked") {
     status = check_forked(*settings);
     line = "the child was refused";
+  } else if (action == "order") {
+    status = check_order(*settings);
+    line = "the order was found wrong";
   } else if (action == "version-1") {
     status = check_version_1();
     line = "by version 1";

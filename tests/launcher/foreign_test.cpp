@@ -39,6 +39,16 @@ TEST(OpenMpi, worlds_follow_each_other_in_one_program_and_a_forked_child_is_refu
   EXPECT_EQ(times_in(forked.output(), "the child was refused\n"), 3) << forked.output();
 }
 
+TEST(OpenMpi, worlds_created_in_another_order_are_an_error_and_no_hang) {
+  const auto words = open_mpi(2);
+  SKIP_WITHOUT(words, kOpenMpi);
+  const double start = now();
+  Command command{with(words, {RANK, "order"})};
+  EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
+  EXPECT_EQ(times_in(command.output(), "the order was found wrong\n"), 2) << command.output();
+  EXPECT_LT(now() - start, allowed(10));
+}
+
 TEST(OpenMpi, several_programs_make_one_world) {
   const auto words = open_mpi(1);
   SKIP_WITHOUT(words, kOpenMpi);
