@@ -20,7 +20,10 @@
 #define IST_API __attribute__((visibility("default")))
 
 #ifdef __cplusplus
+#define IST_AS_INT : int /* so that a number that is none of the names is an error, too, and not undefined */
 extern "C" {
+#else
+#define IST_AS_INT
 #endif
 
 #define IST_VERSION_MAJOR 0
@@ -28,7 +31,7 @@ extern "C" {
 #define IST_VERSION_PATCH 0
 
 /* Result of every call. The values never change; new ones are added at the end. */
-typedef enum ist_code {
+typedef enum ist_code IST_AS_INT {
   IST_OK = 0,
   IST_ERR_ARGUMENT = 1,     /* a value that no call could accept: null with count > 0, negative count, bad tag */
   IST_ERR_RANK = 2,         /* rank outside the communicator */
@@ -46,11 +49,12 @@ typedef enum ist_code {
   IST_ERR_SYSTEM = 14,      /* a system call failed */
   IST_ERR_PENDING = 15,     /* the operation has not completed */
   IST_ERR_IN_STATUS = 16,   /* ist_waitall: at least one status holds an error */
-  IST_ERR_INTERNAL = 17     /* a defect of the library: please report */
+  IST_ERR_INTERNAL = 17,    /* a defect of the library: please report */
+  IST_CANCELLED = 18        /* in a status: the receive was cancelled before a message matched it; no error */
 } ist_code;
 
 /* Kinds of memory a buffer can live in. */
-typedef enum ist_kind {
+typedef enum ist_kind IST_AS_INT {
   IST_KIND_AUTO = 0, /* ask the drivers once per allocation */
   IST_KIND_HOST = 1,
   IST_KIND_CUDA = 2,
@@ -58,7 +62,7 @@ typedef enum ist_kind {
   IST_KIND_GL = 4 /* reserved */
 } ist_kind;
 
-typedef enum ist_type {
+typedef enum ist_type IST_AS_INT {
   IST_BYTE = 0,
   IST_CHAR = 1,
   IST_INT8 = 2,
@@ -82,6 +86,7 @@ typedef enum ist_type {
 #define IST_ANY_SOURCE (-1)
 #define IST_ANY_TAG (-1)
 #define IST_PROC_NULL (-2) /* a send to or receive from it completes at once and moves nothing */
+#define IST_UNDEFINED (-3) /* no index, no whole number of elements, a rank in no communicator of a split */
 #define IST_TAG_MAX 2147483647
 
 /* A place in some memory, passed by value. Frozen at 64 bytes. */
@@ -109,7 +114,7 @@ typedef struct ist_status {
 #define IST_STATUS_IGNORE ((ist_status*)0)
 #define IST_STATUSES_IGNORE ((ist_status*)0)
 
-typedef enum ist_carrier {
+typedef enum ist_carrier IST_AS_INT {
   IST_CARRIER_NONE = 0,
   IST_CARRIER_SLOT = 1,  /* inside the envelope's slot of the pair */
   IST_CARRIER_CELL = 2,  /* one page-locked cell of the shared queue */
@@ -120,9 +125,11 @@ typedef enum ist_carrier {
 typedef struct ist_world_handle* ist_world;
 typedef struct ist_comm_handle* ist_comm;
 typedef struct ist_request_handle* ist_request;
+typedef struct ist_message_handle* ist_message;
 #define IST_WORLD_NULL ((ist_world)0)
 #define IST_COMM_NULL ((ist_comm)0)
 #define IST_REQUEST_NULL ((ist_request)0)
+#define IST_MESSAGE_NULL ((ist_message)0)
 
 /* ---- errors ---- */
 
@@ -155,6 +162,42 @@ IST_API int ist_comm_size(ist_comm comm, int* size);
 IST_API int ist_comm_local_rank(ist_comm comm, int* rank);
 IST_API int ist_comm_local_size(ist_comm comm, int* size);
 
+/* ---- communicators: ranks in an order of their own; messages never cross from one to another ---- */
+
+/* Those that create are collective over the communicator they start from, one at a time on it, and sources of errors are told
+ * to all its members. A communicator is released by ist_comm_free, or with its world; operations started on it go on. */
+
+/* This rank alone; owned by the world. */
+IST_API int ist_world_comm_self(ist_world world, ist_comm* comm);
+IST_API int ist_comm_dup(ist_comm comm, ist_comm* created);
+/* One communicator per colour (0 or more), ranks in the order of key, then of their rank in `comm`. IST_COMM_NULL to ranks
+ * whose colour is IST_UNDEFINED. */
+IST_API int ist_comm_split(ist_comm comm, int color, int key, ist_comm* created);
+/* One communicator per host. */
+IST_API int ist_comm_split_local(ist_comm comm, int key, ist_comm* created);
+/* Collective over the listed ranks of `comm` alone, which all pass the same list, this rank in it; the order of the list is
+ * that of the new ranks. `tag` keeps calls of overlapping lists apart that are under way at once. */
+IST_API int ist_comm_create_group(ist_comm comm, int count, const int* ranks, int tag, ist_comm* created);
+/* Local. The world's own two cannot be freed. */
+IST_API int ist_comm_free(ist_comm* comm);
+/* The rank in the world's communicator of a rank of this one. */
+IST_API int ist_comm_world_rank(ist_comm comm, int rank, int* world_rank);
+/* What errors call it, cut to `size` bytes with the final zero: "world", "split of world, colour 2". */
+IST_API int ist_comm_name(ist_comm comm, char* name, size_t size);
+
+/* Balanced extents of a grid of `ranks`; entries of `dims` that are not 0 are kept. */
+IST_API int ist_dims_create(int ranks, int ndims, int* dims);
+/* A grid over the first dims[0] * ... ranks of `comm`, the last dimension running fastest; IST_COMM_NULL to the rest.
+ * `reorder` permits other ranks than in `comm`; this version never uses it. Collective. */
+IST_API int ist_cart_create(ist_comm comm, int ndims, const int* dims, const int* periods, int reorder, ist_comm* cart);
+IST_API int ist_cart_ndims(ist_comm cart, int* ndims);
+IST_API int ist_cart_get(ist_comm cart, int ndims, int* dims, int* periods, int* coords);
+IST_API int ist_cart_coords(ist_comm cart, int rank, int ndims, int* coords);
+/* Coordinates of periodic dimensions are taken modulo their extent; others must be inside. */
+IST_API int ist_cart_rank(ist_comm cart, const int* coords, int* rank);
+/* For a shift by `displacement` along a dimension: whom this rank receives from and sends to; IST_PROC_NULL past an edge. */
+IST_API int ist_cart_shift(ist_comm cart, int dimension, int displacement, int* source, int* dest);
+
 /* ---- messages: MPI's words, order and meaning ---- */
 
 IST_API int ist_send(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm);
@@ -173,6 +216,53 @@ IST_API int ist_wait(ist_request* request, ist_status* status);
 /* Waits for all, also when some fail; then returns IST_ERR_IN_STATUS and each status has its code. */
 IST_API int ist_waitall(int count, ist_request* requests, ist_status* statuses);
 IST_API int ist_barrier(ist_comm comm);
+
+/* Synchronous: complete only when the matching receive has begun, whatever the size. */
+IST_API int ist_ssend(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm);
+IST_API int ist_issend(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm,
+                       ist_request* request);
+/* Sends the buffer's contents and receives as many elements into their place. */
+IST_API int ist_sendrecv_replace(ist_buffer buffer, int64_t count, ist_type type, int dest, int send_tag, int source,
+                                 int recv_tag, ist_comm comm, ist_status* status);
+
+/* Of several requests; null and inactive ones count as not there. *index is IST_UNDEFINED if none is there, and the status then
+ * empty. The any calls return the code of the request they complete; the some calls, as ist_waitall, IST_ERR_IN_STATUS. */
+IST_API int ist_waitany(int count, ist_request* requests, int* index, ist_status* status);
+IST_API int ist_testany(int count, ist_request* requests, int* index, int* completed, ist_status* status);
+/* indices and statuses: room for `count`; *completed: how many are filled in, IST_UNDEFINED if no request is there. */
+IST_API int ist_waitsome(int count, ist_request* requests, int* completed, int* indices, ist_status* statuses);
+IST_API int ist_testsome(int count, ist_request* requests, int* completed, int* indices, ist_status* statuses);
+/* *completed: 1 if all are complete, which are then released; otherwise nothing changes. */
+IST_API int ist_testall(int count, ist_request* requests, int* completed, ist_status* statuses);
+
+/* A receive that no message has matched is given up: it still has to be waited for, and its status says IST_CANCELLED. On
+ * sends and on matched receives it does nothing. */
+IST_API int ist_cancel(ist_request request);
+/* The operation goes on; its buffer stays the library's until it completes, which nobody will be told. */
+IST_API int ist_request_free(ist_request* request);
+
+/* Persistent requests: made once, started as often as wanted, one start at a time. Waiting and testing leave the handle valid
+ * and the request inactive. The buffer is checked once, when the request is made. */
+IST_API int ist_send_init(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm,
+                          ist_request* request);
+IST_API int ist_ssend_init(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm,
+                           ist_request* request);
+IST_API int ist_recv_init(ist_buffer buffer, int64_t count, ist_type type, int source, int tag, ist_comm comm,
+                          ist_request* request);
+IST_API int ist_start(ist_request* request);
+IST_API int ist_startall(int count, ist_request* requests);
+
+/* Source, tag and bytes of the first message that a receive would take now, which stays. */
+IST_API int ist_probe(int source, int tag, ist_comm comm, ist_status* status);
+IST_API int ist_iprobe(int source, int tag, ist_comm comm, int* found, ist_status* status);
+/* The same, and the message is set aside: only ist_mrecv with this handle receives it. */
+IST_API int ist_mprobe(int source, int tag, ist_comm comm, ist_message* message, ist_status* status);
+IST_API int ist_improbe(int source, int tag, ist_comm comm, int* found, ist_message* message, ist_status* status);
+IST_API int ist_mrecv(ist_buffer buffer, int64_t count, ist_type type, ist_message* message, ist_status* status);
+IST_API int ist_imrecv(ist_buffer buffer, int64_t count, ist_type type, ist_message* message, ist_request* request);
+
+/* Whole elements received; IST_UNDEFINED if the bytes are no whole number of them. */
+IST_API int ist_get_count(const ist_status* status, ist_type type, int64_t* count);
 
 /* Bytes of one element; 0 for an unknown type. */
 IST_API size_t ist_type_size(ist_type type);

@@ -8,15 +8,10 @@
 // Dissemination (Hensgen, Finkel, Manber 1988): ceil(log2 n) rounds; in round k rank r tells r + 2^k and hears from r - 2^k.
 #pragma once
 
-#include <cstdint>
-
-#include "request/engine.hpp"
+#include "collective/communicator.hpp"
 
 namespace ist {
 
-// Messages of the library itself travel in a context of their own beside each communicator's.
-inline constexpr std::uint32_t kInternalContext = 0x80000000U;
-
-Status barrier(Engine& engine, std::uint32_t context);
+Status barrier(const Communicator& comm);
 
 }  // namespace ist

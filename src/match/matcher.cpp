@@ -16,13 +16,24 @@ std::optional<std::uint32_t> Matcher::match(Rank source, const Envelope& envelop
 
 void Matcher::keep(Unexpected message) { unexpected_.push_back(std::move(message)); }
 
-std::optional<Unexpected> Matcher::match_or_post(const Pattern& pattern, std::uint32_t operation) {
+const Unexpected* Matcher::peek(const Pattern& pattern) const {
+  for (const Unexpected& message : unexpected_)
+    if (pattern.takes(message.source, message.envelope)) return &message;
+  return nullptr;
+}
+
+std::optional<Unexpected> Matcher::claim(const Pattern& pattern) {
   for (auto it = unexpected_.begin(); it != unexpected_.end(); ++it) {
     if (!pattern.takes(it->source, it->envelope)) continue;
     std::optional<Unexpected> found = std::move(*it);
     unexpected_.erase(it);
     return found;
   }
+  return std::nullopt;
+}
+
+std::optional<Unexpected> Matcher::match_or_post(const Pattern& pattern, std::uint32_t operation) {
+  if (auto found = claim(pattern)) return found;
   if (spare_posted_.empty()) {
     posted_.push_back({pattern, operation});
   } else {

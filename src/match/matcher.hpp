@@ -48,6 +48,10 @@ class Matcher {
   void keep(Unexpected message);
   // The first kept message that the pattern takes, removed from the list; otherwise the receive is posted.
   std::optional<Unexpected> match_or_post(const Pattern& pattern, std::uint32_t operation);
+  // The first kept message that the pattern takes, which stays; null if there is none.
+  const Unexpected* peek(const Pattern& pattern) const;
+  // The same, removed from the list.
+  std::optional<Unexpected> claim(const Pattern& pattern);
   // Forgets a posted receive; false if it is not posted.
   bool withdraw(std::uint32_t operation);
   // Forgets announced messages of a rank that is gone: their bytes can no longer come.

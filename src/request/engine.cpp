@@ -65,6 +65,8 @@ void Engine::use_devices(const Piece& piece) {
   }
 }
 
+Status Engine::too_many() { return {IST_ERR_MEMORY, "more than 1048576 operations are outstanding; wait for some of them"}; }
+
 void Engine::activate(Operation& operation, std::uint32_t index) {
   if (operation.active) return;
   operation.active = true;
@@ -77,12 +79,13 @@ void Engine::finish(Operation& operation, std::uint32_t index, const Status& sta
   if (!status.ok()) operation.outcome.bytes = Bytes{};
   operation.state = state::Done{};
   wake_sleeper();
-  if (operation.released && !operation.active) operations_.release(index);
+  // The callers still look at the operation: step_active releases it.
+  if (operation.released) activate(operation, index);
 }
 
 Result<OperationId> Engine::start_complete(Outcome outcome) {
   const OperationId id = operations_.add();
-  if (id.value == 0) return Status{IST_ERR_MEMORY, "more than 1048576 operations are outstanding; wait for some of them"};
+  if (id.value == 0) return too_many();
   operations_.at(id.index()).outcome = std::move(outcome);
   operations_.at(id.index()).state = state::Done{};
   return id;
@@ -91,12 +94,33 @@ Result<OperationId> Engine::start_complete(Outcome outcome) {
 Outcome Engine::take(OperationId id) {
   Operation& operation = *operations_.find(id);
   Outcome outcome = std::move(operation.outcome);
+  outcome.group = std::move(operation.group);
   if (operation.active) {
     operation.released = true;  // step_active takes it off its list and releases it
   } else {
     operations_.release(id.index());
   }
   return outcome;
+}
+
+void Engine::forget(OperationId id) {
+  Operation& operation = *operations_.find(id);
+  if (auto* persistent = std::get_if<state::Persistent>(&operation.state)) {
+    if (persistent->running.value != 0) forget(persistent->running);
+    operations_.release(id.index());
+  } else if (complete(operation)) {
+    static_cast<void>(take(id));
+  } else {
+    operation.released = true;
+  }
+}
+
+void Engine::cancel(OperationId id) {
+  Operation& operation = *operations_.find(id);
+  if (!operation.in<state::Posted>()) return;
+  matcher_.withdraw(id.wire());
+  operation.outcome = {Status{}, Rank{kAnySource}, kAnyTag, IST_CARRIER_NONE, Bytes{}, nullptr, true};
+  finish(operation, id.index(), {});
 }
 
 bool Engine::cancel_receive(OperationId id) {
@@ -219,9 +243,6 @@ void Engine::look_at_board() {
 // Ends every operation that can no longer complete: those with `lost`, or all that need any other process.
 void Engine::fail_for(Rank lost, bool everything) {
   const Status why = gone(lost);
-  bool others = false;  // is there anybody left who could still send?
-  for (std::int32_t r = 0; r < size(); ++r)
-    others |= r != parts_.rank.value && parts_.board.fate(Rank{r}) == AbortBoard::Fate::present;
   for (std::int32_t r = 0; r < size(); ++r) {
     if (!everything && r != lost.value) continue;
     PeerState& to = peer(Rank{r});
@@ -234,10 +255,12 @@ void Engine::fail_for(Rank lost, bool everything) {
   for (std::uint32_t index = 0; index < operations_.size(); ++index) {
     Operation& operation = operations_.at(index);
     if (!operation.used || complete(operation)) continue;
+    const auto* claimed = std::get_if<state::Claimed>(&operation.state);
     const bool local = operation.in<state::Delivering>() || operation.in<state::EmptyingCell>() ||
-                       operation.in<state::FillingCell>();  // needs no peer any more
-    const bool anyone = operation.peer.value == kAnySource;
-    const bool concerned = everything || operation.peer == lost || (anyone && !others);
+                       operation.in<state::FillingCell>() || operation.in<state::Persistent>() ||
+                       (claimed && claimed->message.envelope.type != EnvelopeType::announce);  // needs no peer any more
+    const bool concerned = everything || operation.peer == lost ||
+                           (operation.peer.value == kAnySource && !anyone_present(operation.group.get()));
     if (local || !concerned) continue;
     if (operation.in<state::Posted>()) matcher_.withdraw(operations_.id_of(operation, index).wire());
     finish(operation, index, why);

@@ -60,10 +60,25 @@ class Engine {
   const Parts& parts() const { return parts_; }
 
   // `piece` is checked and of the message's size. The small host message that fits at once costs no operation:
-  // then *done is set and no id is given.
-  Result<OperationId> start_send(const Piece& piece, Rank dest, std::int32_t tag, std::uint32_t context, bool* done);
+  // then *done is set and no id is given. A synchronous send completes only when its receive has begun.
+  Result<OperationId> start_send(const Piece& piece, Rank dest, std::int32_t tag, const Scope& scope, bool* done,
+                                 bool synchronous = false);
   // source kAnySource or a rank; piece.size is the room there is.
-  Result<OperationId> start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, std::uint32_t context);
+  Result<OperationId> start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, const Scope& scope);
+
+  // engine_probe.cpp
+  // The first message that a receive would take now, which stays; null if there is none.
+  const Unexpected* probe(std::int32_t source, std::int32_t tag, const Scope& scope) const;
+  // The same, taken out of the order: only receive_claimed() gets it. Null: there is none.
+  Result<OperationId> claim(std::int32_t source, std::int32_t tag, const Scope& scope);
+  // Makes the claimed message's id a receive into `piece`.
+  Status receive_claimed(OperationId id, const Piece& piece);
+  // Why no message can come from that source any more, if so.
+  Status check_source(std::int32_t source, const Group* group) const;
+  // A request that start_again() starts, as often as wanted; peer: destination or source.
+  Result<OperationId> make_persistent(Verb verb, const Piece& piece, std::int32_t peer, std::int32_t tag,
+                                      const Scope& scope);
+  Status start_again(OperationId id);
 
   // An operation that is complete from the start, for calls that have nothing to do but an outcome to tell.
   Result<OperationId> start_complete(Outcome outcome);
@@ -79,6 +94,10 @@ class Engine {
   Outcome take(OperationId id);
   // A receive that no message has matched is forgotten and its id released; false if one has, and it must be waited for.
   bool cancel_receive(OperationId id);
+  // The same for a receive that will still be waited for: it is then complete, its outcome cancelled.
+  void cancel(OperationId id);
+  // Nobody will ask for the outcome: the id is released when the operation is complete.
+  void forget(OperationId id);
 
   // Every send that fits the eager limit is handed over; the rest is given up. Used when the world is destroyed.
   bool sends_pending() const { return posting_ > 0; }
@@ -109,7 +128,7 @@ class Engine {
   PeerState& peer(Rank rank) { return peers_[static_cast<std::size_t>(rank.value)]; }
   Status check_peer(Rank rank) const;
   Status explain(Rank rank, const Status& status) const;
-  Status check_source(std::int32_t source) const;
+  bool anyone_present(const Group* group) const;
 
   // engine_send.cpp
   bool try_send(Operation& operation, std::uint32_t index);
@@ -133,6 +152,7 @@ class Engine {
   bool step_receive(Operation& operation, std::uint32_t index);
 
   // engine.cpp
+  static Status too_many();
   void use_devices(const Piece& piece);
   void activate(Operation& operation, std::uint32_t index);
   void finish(Operation& operation, std::uint32_t index, const Status& status);
@@ -145,6 +165,8 @@ class Engine {
   void finish_ended();
   void look_at_board();
   void fail_for(Rank lost, bool everything);
+
+  void take_kept(Operation& operation, std::uint32_t index, Unexpected message);
 
   Parts parts_;
   MachineProfile profile_;

@@ -6,19 +6,7 @@
 
 namespace ist {
 
-Status Engine::check_source(std::int32_t source) const {
-  if (source != kAnySource) return check_peer(Rank{source});
-  if (!world_failed_.ok()) return world_failed_;
-  Rank lost;
-  for (std::int32_t r = 0; r < size(); ++r) {
-    if (r == parts_.rank.value) continue;
-    if (parts_.board.fate(Rank{r}) == AbortBoard::Fate::present) return {};
-    lost = Rank{r};
-  }
-  return lost.value < 0 ? Status{} : gone(lost);  // nobody is left who could send
-}
-
-Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, std::uint32_t context) {
+Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, const Scope& scope) {
   Ticket ready;
   if (piece.kind != KindId::host) {
     use_devices(piece);
@@ -28,16 +16,17 @@ Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t sourc
   }
   wake_sleeper();
   const OperationId id = operations_.add();
-  if (id.value == 0) return Status{IST_ERR_MEMORY, "more than 1048576 operations are outstanding; wait for some of them"};
+  if (id.value == 0) return too_many();
   const std::uint32_t index = id.index();
   Operation& operation = operations_.at(index);
   operation.peer = Rank{source};
   operation.piece = piece;
   operation.ready = std::move(ready);
+  operation.group = scope.group;
   operation.state = state::Posted{};
-  auto kept = matcher_.match_or_post({context, source, tag}, id.wire());
+  auto kept = matcher_.match_or_post({scope.context, source, tag}, id.wire());
   if (!kept) {
-    const Status reachable = check_source(source);
+    const Status reachable = check_source(source, scope.group.get());
     if (reachable.ok()) return id;
     // What was published before the peer went is delivered all the same; waiting for anything else would be for ever.
     take_all_arrivals();
@@ -48,14 +37,18 @@ Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t sourc
     }
     return id;
   }
-  if (kept->envelope.type == EnvelopeType::announce) {
-    set_outcome(operation, kept->source, kept->envelope, IST_CARRIER_RING);
-    receive_announced(operation, index, kept->source, kept->envelope);
-    return id;
-  }
-  set_outcome(operation, kept->source, kept->envelope, kept->in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
-  deliver_kept(operation, index, std::move(kept->bytes));
+  take_kept(operation, index, std::move(*kept));
   return id;
+}
+
+void Engine::take_kept(Operation& operation, std::uint32_t index, Unexpected message) {
+  if (message.envelope.type == EnvelopeType::announce) {
+    set_outcome(operation, message.source, message.envelope, IST_CARRIER_RING);
+    receive_announced(operation, index, message.source, message.envelope);
+    return;
+  }
+  set_outcome(operation, message.source, message.envelope, message.in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
+  deliver_kept(operation, index, std::move(message.bytes));
 }
 
 void Engine::on_arrival(Path& path, const Arrival& arrival) {
@@ -90,6 +83,7 @@ void Engine::deliver(Path& path, const Arrival& arrival) {
     // Kept bytes leave their cell, or one slow receiver would stop its senders from sending to anybody else.
     matcher_.keep({arrival.source, arrival.envelope, {arrival.payload.begin(), arrival.payload.end()}, arrival.in_cell});
     if (arrival.in_cell) path.release(arrival);
+    wake_sleeper();  // who may probe for it
     return;
   }
   const std::uint32_t index = *wire & 0xfffff;
@@ -107,7 +101,7 @@ void Engine::set_outcome(Operation& operation, Rank source, const Envelope& enve
   operation.peer = source;
   const Bytes delivered = smaller(Bytes{envelope.bytes}, operation.piece.size);
   if (carrier == IST_CARRIER_RING && peer(source).link->same_process()) carrier = IST_CARRIER_DIRECT;
-  operation.outcome = {Status{}, source, envelope.tag, carrier, delivered};
+  operation.outcome = {Status{}, source, envelope.tag, carrier, delivered, nullptr, false};
   const std::string& name = parts_.names[static_cast<std::size_t>(source.value)];
   if (envelope.bytes > operation.piece.size.value) {
     operation.outcome.status = {IST_ERR_TRUNCATE, "a message of " + std::to_string(envelope.bytes) + " bytes from " + name +

@@ -15,7 +15,8 @@ constexpr std::chrono::microseconds kPatienceWithKernels{1000};
 
 }  // namespace
 
-Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32_t tag, std::uint32_t context, bool* done) {
+Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32_t tag, const Scope& scope, bool* done,
+                                       bool synchronous) {
   IST_TRY(check_peer(dest));
   PeerState& to = peer(dest);
   Ticket ready;
@@ -25,11 +26,13 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
     if (!asked.ok()) return asked.status();
     ready = std::move(*asked);
   }
-  const ist_carrier carrier =
+  ist_carrier carrier =
       choose({piece.size, piece.kind, to.link->same_process(), to.link->slot_limit, to.link->cell_limit}, profile_);
+  // Only an announced message hears of its receive.
+  if (synchronous) carrier = to.link->same_process() ? IST_CARRIER_DIRECT : IST_CARRIER_RING;
   Envelope envelope;
   envelope.sequence = to.next_sequence++;
-  envelope.context = context;
+  envelope.context = scope.context;
   envelope.tag = tag;
   envelope.kind = static_cast<std::uint8_t>(piece.kind);
   envelope.bytes = piece.size.value;
@@ -42,7 +45,7 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
   const OperationId id = operations_.add();
   if (id.value == 0) {
     --to.next_sequence;
-    return Status{IST_ERR_MEMORY, "more than 1048576 operations are outstanding; wait for some of them"};
+    return too_many();
   }
   Operation& operation = operations_.at(id.index());
   if (carrier == IST_CARRIER_RING || carrier == IST_CARRIER_DIRECT) {
@@ -55,7 +58,8 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
   operation.piece = piece;
   operation.ready = std::move(ready);
   operation.envelope = envelope;
-  operation.outcome = {Status{}, parts_.rank, tag, carrier, piece.size};
+  operation.group = scope.group;
+  operation.outcome = {Status{}, parts_.rank, tag, carrier, piece.size, nullptr, false};
   operation.state = state::Queued{};
   if (!to.outbox.empty() || !try_send(operation, id.index())) {
     to.outbox.push_back({envelope, id.index(), true});

@@ -19,6 +19,7 @@
 #include "match/matcher.hpp"
 #include "memory/transfer.hpp"
 #include "protocol/eager.hpp"
+#include "request/group.hpp"
 
 namespace ist {
 
@@ -36,7 +37,12 @@ struct Outcome {
   std::int32_t tag = 0;
   ist_carrier carrier = IST_CARRIER_NONE;
   Bytes bytes;
+  std::shared_ptr<const Group> group;  // of the communicator, whose ranks the user counts in; null: the world's
+  bool cancelled = false;
 };
+
+// What a persistent request starts, again and again.
+enum class Verb : std::uint8_t { send, synchronous_send, receive };
 
 namespace state {
 struct Queued {};     // send: waits for room in the slots, or for a free cell
@@ -65,22 +71,35 @@ struct Readying {  // receive: matched an announced message, but the buffer has 
   Rank source;
   Envelope announced;
 };
+struct Claimed {  // a message that a matched probe took, and nobody has received yet
+  Unexpected message;
+};
+struct Persistent {  // a request that can be started many times
+  Verb verb;
+  std::int32_t tag;
+  Scope scope;
+  OperationId running;  // of the last start, until it was waited for; null: inactive
+  bool started;         // started, and complete at once
+};
 struct Done {};  // the outcome is there
 }  // namespace state
 
 struct Operation {
-  using State = std::variant<state::Queued, state::FillingCell, state::Announced, state::Cleared, state::Streaming,
-                             state::Posted, state::EmptyingCell, state::Delivering, state::Readying, state::Done>;
+  using State =
+      std::variant<state::Queued, state::FillingCell, state::Announced, state::Cleared, state::Streaming, state::Posted,
+                   state::EmptyingCell, state::Delivering, state::Readying, state::Claimed, state::Persistent, state::Done>;
   std::uint64_t generation = 0;
   std::uint32_t wire = 0;  // its id, as it travels
   bool used = false;
   bool sends = false;
   bool active = false;    // in the engine's list of operations that are stepped
   bool released = false;  // nobody will ask for the outcome
+  bool message = false;   // claimed by a matched probe, not yet received
   Rank peer;              // destination, or the source asked for (any: -1), or the source matched
   Piece piece;
   Ticket ready;       // of the work that was pending on the piece when the operation was started
   Envelope envelope;  // of the send
+  std::shared_ptr<const Group> group;
   Outcome outcome;
   State state;
   template <class S>

@@ -51,7 +51,7 @@ void Patience::sleep(bool must_poll) {
   {
     const std::lock_guard lock(engine_.lock());
     // Another thread may have completed the operation since the last look; from here on it wakes the sleeper.
-    if (awaited_.value != 0 && Engine::complete(*engine_.find(awaited_))) return;
+    if (over_()) return;
     if (!engine_.has_sleeper()) {
       if (!path.announce_sleep()) return;
       announced = true;
@@ -67,7 +67,7 @@ void Patience::sleep(bool must_poll) {
 }
 
 Outcome wait_for(Engine& engine, OperationId id) {
-  Patience patience{engine, id};
+  Patience patience{engine, [&engine, id] { return Engine::complete(*engine.find(id)); }};
   for (;;) {
     bool moved = false;
     bool must_poll = false;

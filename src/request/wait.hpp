@@ -6,6 +6,8 @@
 // Errors         : in the outcome.
 #pragma once
 
+#include <functional>
+
 #include "request/engine.hpp"
 
 namespace ist {
@@ -14,15 +16,15 @@ namespace ist {
 // path's doorbell, unless a device must be polled.
 class Patience {
  public:
-  // `awaited`: the operation that ends the wait; none if something else does.
-  Patience(Engine& engine, OperationId awaited) : engine_(engine), awaited_(awaited) {}
+  // `over` is asked under the lock, before a sleep: has what ends the wait happened, perhaps through another thread?
+  Patience(Engine& engine, std::function<bool()> over) : engine_(engine), over_(std::move(over)) {}
   // Called without the lock, after a look that moved nothing (`moved` false) or something.
   void after_look(bool moved, bool must_poll);
 
  private:
   void sleep(bool must_poll);
   Engine& engine_;
-  OperationId awaited_;
+  std::function<bool()> over_;
   int fruitless_ = 0;
 };
 

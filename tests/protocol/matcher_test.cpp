@@ -25,6 +25,21 @@ Unexpected message(int source, const Envelope& about, std::uint32_t number) {
   return made;
 }
 
+TEST(Matcher, APeekLeavesTheMessageAndAClaimTakesItOutOfTheOrder) {
+  Matcher matcher;
+  EXPECT_EQ(matcher.peek({0, kAnySource, kAnyTag}), nullptr);
+  EXPECT_FALSE(matcher.claim({0, kAnySource, kAnyTag}).has_value());
+  matcher.keep(message(1, envelope(5), 100));
+  matcher.keep(message(1, envelope(5), 101));
+  EXPECT_EQ(matcher.peek({0, 1, 6}), nullptr);
+  EXPECT_EQ(matcher.peek({3, 1, 5}), nullptr);
+  for (int twice = 0; twice < 2; ++twice) EXPECT_EQ(matcher.peek({0, 1, kAnyTag})->envelope.sequence, 100U);
+  EXPECT_EQ(matcher.claim({0, kAnySource, 5})->envelope.sequence, 100U);
+  EXPECT_EQ(matcher.peek({0, 1, 5})->envelope.sequence, 101U);
+  EXPECT_EQ(matcher.match_or_post({0, 1, 5}, 10)->envelope.sequence, 101U);
+  EXPECT_EQ(matcher.unexpected(), 0U);
+}
+
 TEST(Matcher, OfTwoPostedReceivesTheFirstGetsTheMessage) {
   Matcher matcher;
   EXPECT_FALSE(matcher.match_or_post({0, 1, 5}, 10));

@@ -32,7 +32,7 @@ static_assert(IST_OK == 0 && IST_ERR_ARGUMENT == 1 && IST_ERR_RANK == 2 && IST_E
 static_assert(IST_ERR_OVERFLOW == 5 && IST_ERR_KIND == 6 && IST_ERR_MEMORY == 7 && IST_ERR_DEVICE == 8);
 static_assert(IST_ERR_PEER_DEAD == 9 && IST_ERR_PEER_LEFT == 10 && IST_ERR_UNREACHABLE == 11 && IST_ERR_BOOT == 12);
 static_assert(IST_ERR_SETTING == 13 && IST_ERR_SYSTEM == 14 && IST_ERR_PENDING == 15 && IST_ERR_IN_STATUS == 16);
-static_assert(IST_ERR_INTERNAL == 17);
+static_assert(IST_ERR_INTERNAL == 17 && IST_CANCELLED == 18);
 static_assert(IST_KIND_AUTO == 0 && IST_KIND_HOST == 1 && IST_KIND_CUDA == 2 && IST_KIND_OPENCL == 3 && IST_KIND_GL == 4);
 static_assert(IST_BYTE == 0 && IST_CHAR == 1 && IST_INT8 == 2 && IST_UINT8 == 3 && IST_INT16 == 4 && IST_UINT16 == 5);
 static_assert(IST_INT32 == 6 && IST_UINT32 == 7 && IST_INT64 == 8 && IST_UINT64 == 9 && IST_FLOAT == 10 && IST_DOUBLE == 11);
@@ -40,7 +40,8 @@ static_assert(IST_INT == 12 && IST_LONG == 13 && IST_SHORT == 14 && IST_UNSIGNED
 static_assert(IST_LONG_LONG == 17);
 static_assert(IST_CARRIER_NONE == 0 && IST_CARRIER_SLOT == 1 && IST_CARRIER_CELL == 2 && IST_CARRIER_RING == 3);
 static_assert(IST_CARRIER_DIRECT == 4);
-static_assert(IST_ANY_SOURCE == -1 && IST_ANY_TAG == -1 && IST_PROC_NULL == -2 && IST_TAG_MAX == 2147483647);
+static_assert(IST_ANY_SOURCE == -1 && IST_ANY_TAG == -1 && IST_PROC_NULL == -2 && IST_UNDEFINED == -3);
+static_assert(IST_TAG_MAX == 2147483647);
 
 // Calls: counts are int64_t, buffers go by value.
 template <class Expected, class Found>
@@ -62,6 +63,40 @@ static_assert(same<int(ist_buffer, int64_t, ist_type, int, int, ist_comm, ist_re
 static_assert(same<int(ist_request*, int*, ist_status*)>(ist_test) && same<int(ist_request*, ist_status*)>(ist_wait));
 static_assert(same<int(int, ist_request*, ist_status*)>(ist_waitall) && same<int(ist_comm)>(ist_barrier));
 static_assert(same<size_t(ist_type)>(ist_type_size));
+
+static_assert(sizeof(ist_message) == sizeof(void*) && !std::is_same_v<ist_message, ist_request>);
+static_assert(same<int(ist_world, ist_comm*)>(ist_world_comm_self) && same<int(ist_comm, ist_comm*)>(ist_comm_dup));
+static_assert(same<int(ist_comm, int, int, ist_comm*)>(ist_comm_split) &&
+              same<int(ist_comm, int, ist_comm*)>(ist_comm_split_local));
+static_assert(same<int(ist_comm, int, const int*, int, ist_comm*)>(ist_comm_create_group) &&
+              same<int(ist_comm*)>(ist_comm_free));
+static_assert(same<int(ist_comm, int, int*)>(ist_comm_world_rank) && same<int(ist_comm, char*, size_t)>(ist_comm_name));
+static_assert(same<int(int, int, int*)>(ist_dims_create) && same<int(ist_comm, int*)>(ist_cart_ndims));
+static_assert(same<int(ist_comm, int, const int*, const int*, int, ist_comm*)>(ist_cart_create));
+static_assert(same<int(ist_comm, int, int*, int*, int*)>(ist_cart_get) &&
+              same<int(ist_comm, int, int, int*)>(ist_cart_coords));
+static_assert(same<int(ist_comm, const int*, int*)>(ist_cart_rank) &&
+              same<int(ist_comm, int, int, int*, int*)>(ist_cart_shift));
+static_assert(same<int(ist_buffer, int64_t, ist_type, int, int, ist_comm)>(ist_ssend));
+static_assert(same<int(ist_buffer, int64_t, ist_type, int, int, ist_comm, ist_request*)>(ist_issend));
+static_assert(same<int(ist_buffer, int64_t, ist_type, int, int, int, int, ist_comm, ist_status*)>(ist_sendrecv_replace));
+static_assert(same<int(int, ist_request*, int*, ist_status*)>(ist_waitany) &&
+              same<int(int, ist_request*, int*, int*, ist_status*)>(ist_testany));
+static_assert(same<int(int, ist_request*, int*, int*, ist_status*)>(ist_waitsome) &&
+              same<int(int, ist_request*, int*, int*, ist_status*)>(ist_testsome));
+static_assert(same<int(int, ist_request*, int*, ist_status*)>(ist_testall) && same<int(ist_request)>(ist_cancel));
+static_assert(same<int(ist_request*)>(ist_request_free) && same<int(ist_request*)>(ist_start) &&
+              same<int(int, ist_request*)>(ist_startall));
+static_assert(same<int(ist_buffer, int64_t, ist_type, int, int, ist_comm, ist_request*)>(ist_send_init));
+static_assert(same<int(ist_buffer, int64_t, ist_type, int, int, ist_comm, ist_request*)>(ist_ssend_init));
+static_assert(same<int(ist_buffer, int64_t, ist_type, int, int, ist_comm, ist_request*)>(ist_recv_init));
+static_assert(same<int(int, int, ist_comm, ist_status*)>(ist_probe) &&
+              same<int(int, int, ist_comm, int*, ist_status*)>(ist_iprobe));
+static_assert(same<int(int, int, ist_comm, ist_message*, ist_status*)>(ist_mprobe));
+static_assert(same<int(int, int, ist_comm, int*, ist_message*, ist_status*)>(ist_improbe));
+static_assert(same<int(ist_buffer, int64_t, ist_type, ist_message*, ist_status*)>(ist_mrecv));
+static_assert(same<int(ist_buffer, int64_t, ist_type, ist_message*, ist_request*)>(ist_imrecv));
+static_assert(same<int(const ist_status*, ist_type, int64_t*)>(ist_get_count));
 static_assert(same<int(ist_world, ist_kind, int*)>(ist_kind_devices));
 static_assert(same<int(ist_world, ist_kind, int, size_t, ist_buffer*)>(ist_memory_alloc));
 static_assert(same<int(ist_world, ist_buffer)>(ist_memory_free));

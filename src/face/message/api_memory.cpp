@@ -1,11 +1,7 @@
 // C calls about memory of any kind.
-#include <mutex>
-#include <thread>
-
+#include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
-#include "face/message/handles.hpp"
 #include "layout/extent.hpp"
-#include "memory/transfer.hpp"
 
 namespace ist {
 namespace {
@@ -16,7 +12,7 @@ ist_buffer to_buffer(const Piece& piece) {
   return buffer;
 }
 
-Piece to_piece(const ist_buffer& buffer) {
+Piece piece_of(const ist_buffer& buffer) {
   Piece piece;
   piece.kind = static_cast<KindId>(buffer.kind);
   piece.device = buffer.device;
@@ -33,18 +29,7 @@ Status copy_between(World& world, const ist_buffer& to, const ist_buffer& from, 
   if (!target.ok()) return target.status();
   auto source = world.kinds().resolve(from, size);
   if (!source.ok()) return source.status();
-  Transfer transfer{world.kinds(), world.pool(), *target, *source};
-  for (;;) {
-    auto done = transfer.step();
-    if (!done.ok()) return done.status();
-    if (*done) return {};
-    // Messages that this thread has started may hold the blocks that a staged copy waits for: they move on meanwhile.
-    {
-      const std::lock_guard lock(world.engine().lock());
-      world.engine().progress();
-    }
-    std::this_thread::yield();
-  }
+  return copy_pieces(world, *target, *source);
 }
 
 int own_device(const World& world, const MemoryKind& kind) {
@@ -96,7 +81,7 @@ int ist_memory_free(ist_world world, ist_buffer buffer) try {
   if (buffer.offset != 0)
     return ist::report(IST_ERR_ARGUMENT, "ist_memory_free: the buffer begins " + std::to_string(buffer.offset) +
                                              " bytes inside its memory; pass the one that ist_memory_alloc gave");
-  return ist::report((*known)->release(ist::to_piece(buffer)));
+  return ist::report((*known)->release(ist::piece_of(buffer)));
 } catch (...) {
   return ist::report_exception("ist_memory_free");
 }

@@ -1,117 +1,14 @@
-// C calls that send, receive and wait.
+// C calls that send and receive.
+#include <algorithm>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "collective/barrier.hpp"
+#include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
-#include "face/message/handles.hpp"
-#include "layout/extent.hpp"
-#include "request/wait.hpp"
 
 namespace ist {
 namespace {
-
-// Buffer, count and type as the user gave them.
-struct Data {
-  const ist_buffer& buffer;
-  std::int64_t count;
-  ist_type type;
-};
-
-// A started operation: perhaps complete without ever having been one.
-struct Started {
-  World* world = nullptr;
-  OperationId id;
-  bool done = false;
-};
-
-Status in_call(const char* call, const Status& status) { return {status.code(), std::string{call} + ": " + status.text()}; }
-
-Status check_rank(const char* name, int rank, const Engine& engine, bool wildcard) {
-  if ((rank >= 0 && rank < engine.size()) || rank == IST_PROC_NULL || (wildcard && rank == IST_ANY_SOURCE)) return {};
-  return {IST_ERR_RANK, std::string{name} + " is " + std::to_string(rank) + "; this communicator has ranks 0 to " +
-                            std::to_string(engine.size() - 1) + (wildcard ? ", IST_ANY_SOURCE and" : " and") +
-                            " IST_PROC_NULL"};
-}
-
-Status check_tag(int tag, bool wildcard) {
-  if (tag >= 0 || (wildcard && tag == IST_ANY_TAG)) return {};
-  return {IST_ERR_ARGUMENT, "tag is " + std::to_string(tag) + "; it must be 0 to " + std::to_string(IST_TAG_MAX) +
-                                (wildcard ? ", or IST_ANY_TAG" : "")};
-}
-
-Result<Piece> to_piece(World& world, const Data& data) {
-  const auto size = extent(data.count, data.type);
-  if (!size.ok()) return size.status();
-  if (*size == Bytes{}) return host_piece(nullptr, Bytes{});  // nothing is read or written, whatever the buffer says
-  return world.kinds().resolve(data.buffer, *size);
-}
-
-Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm) {
-  const auto found = look_up(comm);
-  if (!found.ok()) return found.status();
-  World& world = *found->world;
-  IST_TRY(check_rank("dest", dest, world.engine(), false));
-  IST_TRY(check_tag(tag, false));
-  const auto piece = to_piece(world, data);
-  if (!piece.ok()) return piece.status();
-  if (dest == IST_PROC_NULL) return Started{&world, {}, true};
-  const std::lock_guard lock(world.engine().lock());
-  bool done = false;
-  const auto id = world.engine().start_send(*piece, Rank{dest}, tag, found->context, &done);
-  if (!id.ok()) return id.status();
-  return Started{&world, *id, done};
-}
-
-Result<Started> start_receive(const Data& data, int source, int tag, ist_comm comm) {
-  const auto found = look_up(comm);
-  if (!found.ok()) return found.status();
-  World& world = *found->world;
-  IST_TRY(check_rank("source", source, world.engine(), true));
-  IST_TRY(check_tag(tag, true));
-  const auto piece = to_piece(world, data);
-  if (!piece.ok()) return piece.status();
-  if (source == IST_PROC_NULL) return Started{&world, {}, true};
-  const std::lock_guard lock(world.engine().lock());
-  const auto id = world.engine().start_receive(*piece, source, tag, found->context);
-  if (!id.ok()) return id.status();
-  return Started{&world, *id, false};
-}
-
-// The send of a pair could not be started: the receive must not write into the buffer later.
-void withdraw(const Started& receive) {
-  if (receive.done) return;
-  Engine& engine = receive.world->engine();
-  {
-    const std::lock_guard lock(engine.lock());
-    if (engine.cancel_receive(receive.id)) return;
-  }
-  wait_for(engine, receive.id);
-}
-
-Outcome from_nobody() { return {Status{}, Rank{IST_PROC_NULL}, IST_ANY_TAG, IST_CARRIER_NONE, Bytes{}}; }
-
-// What MPI says of a null request and of IST_PROC_NULL.
-void set_empty(ist_status* status, int source) {
-  if (status != nullptr) *status = {source, IST_ANY_TAG, IST_OK, IST_CARRIER_NONE, 0};
-}
-
-int finish(const char* call, const Outcome& outcome, ist_status* status) {
-  if (status != nullptr) {
-    *status = {outcome.source.value, outcome.tag, outcome.status.code(), outcome.carrier,
-               static_cast<std::int64_t>(outcome.bytes.value)};
-  }
-  return outcome.status.ok() ? IST_OK : report(in_call(call, outcome.status));
-}
-
-int finish_blocking(const char* call, const Started& started, ist_status* status) {
-  if (started.done) {
-    set_empty(status, IST_PROC_NULL);
-    return IST_OK;
-  }
-  return finish(call, wait_for(started.world->engine(), started.id), status);
-}
 
 int hand_out(const Started& started, ist_comm comm, ist_request* request) {
   // A send that needed no operation is complete: the null request says so.
@@ -119,18 +16,85 @@ int hand_out(const Started& started, ist_comm comm, ist_request* request) {
   return IST_OK;
 }
 
-int wait_one(const char* call, ist_request* request, ist_status* status) {
-  if (*request == IST_REQUEST_NULL) {
-    set_empty(status, IST_ANY_SOURCE);
-    return IST_OK;
-  }
-  const auto found = look_up(*request);
-  if (!found.ok()) {
-    if (status != nullptr) *status = {IST_ANY_SOURCE, IST_ANY_TAG, IST_ERR_HANDLE, IST_CARRIER_NONE, 0};
-    return report(in_call(call, found.status()));
-  }
+struct SendArguments {
+  Data data;
+  int dest;
+  int tag;
+  ist_comm comm;
+};
+
+int blocking_send(const char* call, const SendArguments& given, bool synchronous) {
+  const auto started = start_send(given.data, given.dest, given.tag, given.comm, synchronous);
+  if (!started.ok()) return report(in_call(call, started.status()));
+  return finish_blocking(call, *started, nullptr);
+}
+
+int nonblocking_send(const char* call, const SendArguments& given, bool synchronous, ist_request* request) {
+  if (request == nullptr) return report(IST_ERR_ARGUMENT, std::string{call} + ": request is null");
   *request = IST_REQUEST_NULL;
-  return finish(call, wait_for(found->world->engine(), found->operation), status);
+  const auto started = start_send(given.data, given.dest, given.tag, given.comm, synchronous);
+  if (!started.ok()) return report(in_call(call, started.status()));
+  return hand_out(*started, given.comm, request);
+}
+
+int send_and_receive(const char* call, const SendArguments& out, const Data& in, int source, int tag, ist_status* status) {
+  const std::string part = call;
+  const auto receive = start_receive(in, source, tag, out.comm);
+  if (!receive.ok()) return report(in_call((part + " (receive)").c_str(), receive.status()));
+  const auto send = start_send(out.data, out.dest, out.tag, out.comm);
+  if (!send.ok()) {
+    withdraw(*receive);
+    return report(in_call((part + " (send)").c_str(), send.status()));
+  }
+  const int sent = finish_blocking((part + " (send)").c_str(), *send, nullptr);
+  const int received = finish_blocking((part + " (receive)").c_str(), *receive, status);
+  return received != IST_OK ? received : sent;
+}
+
+// Memory of some kind for the length of a call.
+class Scratch {
+ public:
+  Scratch(MemoryKind& kind, const Piece& piece) : kind_(kind), piece_(piece) {}
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() { static_cast<void>(kind_.release(piece_)); }
+  const Piece& piece() const { return piece_; }
+
+ private:
+  MemoryKind& kind_;
+  Piece piece_;
+};
+
+// Sends a copy of the buffer, and receives into the buffer.
+int replace(const SendArguments& given, int source, int recv_tag, ist_status* status) {
+  constexpr const char* kCall = "ist_sendrecv_replace";
+  const auto to = destination(given.comm, given.dest, given.tag);
+  if (!to.ok()) return report(in_call(kCall, to.status()));
+  World& world = *to->world;
+  const auto piece = to_piece(world, given.data);
+  if (!piece.ok()) return report(in_call(kCall, piece.status()));
+  if (piece->size == Bytes{} || given.dest == IST_PROC_NULL)
+    return send_and_receive(kCall, given, given.data, source, recv_tag, status);
+  MemoryKind& kind = *world.kinds().find(piece->kind);
+  const auto made = kind.allocate(std::max(piece->device, 0), piece->size);
+  if (!made.ok()) return report(in_call(kCall, made.status()));
+  const Scratch copy{kind, *made};
+  if (const Status copied = copy_pieces(world, copy.piece(), *piece); !copied.ok()) return report(in_call(kCall, copied));
+  const auto receive = start_receive(given.data, source, recv_tag, given.comm);
+  if (!receive.ok()) return report(in_call(kCall, receive.status()));
+  Engine& engine = world.engine();
+  bool done = false;
+  const auto id = [&] {
+    const std::lock_guard lock(engine.lock());
+    return engine.start_send(copy.piece(), Rank{to->rank}, given.tag, to->comm->scope(), &done);
+  }();
+  if (!id.ok()) {
+    withdraw(*receive);
+    return report(in_call(kCall, id.status()));
+  }
+  const int sent = finish_blocking(kCall, Started{&world, *id, done}, nullptr);
+  const int received = finish_blocking(kCall, *receive, status);
+  return received != IST_OK ? received : sent;
 }
 
 }  // namespace
@@ -139,11 +103,15 @@ int wait_one(const char* call, ist_request* request, ist_status* status) {
 extern "C" {
 
 int ist_send(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm) try {
-  const auto started = ist::start_send({buffer, count, type}, dest, tag, comm);
-  if (!started.ok()) return ist::report(ist::in_call("ist_send", started.status()));
-  return ist::finish_blocking("ist_send", *started, nullptr);
+  return ist::blocking_send("ist_send", {{buffer, count, type}, dest, tag, comm}, false);
 } catch (...) {
   return ist::report_exception("ist_send");
+}
+
+int ist_ssend(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm) try {
+  return ist::blocking_send("ist_ssend", {{buffer, count, type}, dest, tag, comm}, true);
+} catch (...) {
+  return ist::report_exception("ist_ssend");
 }
 
 int ist_recv(ist_buffer buffer, int64_t count, ist_type type, int source, int tag, ist_comm comm, ist_status* status) try {
@@ -157,28 +125,29 @@ int ist_recv(ist_buffer buffer, int64_t count, ist_type type, int source, int ta
 int ist_sendrecv(ist_buffer send_buffer, int64_t send_count, ist_type send_type, int dest, int send_tag,
                  ist_buffer recv_buffer, int64_t recv_count, ist_type recv_type, int source, int recv_tag, ist_comm comm,
                  ist_status* status) try {
-  const auto receive = ist::start_receive({recv_buffer, recv_count, recv_type}, source, recv_tag, comm);
-  if (!receive.ok()) return ist::report(ist::in_call("ist_sendrecv (receive)", receive.status()));
-  const auto send = ist::start_send({send_buffer, send_count, send_type}, dest, send_tag, comm);
-  if (!send.ok()) {
-    ist::withdraw(*receive);
-    return ist::report(ist::in_call("ist_sendrecv (send)", send.status()));
-  }
-  const int sent = ist::finish_blocking("ist_sendrecv (send)", *send, nullptr);
-  const int received = ist::finish_blocking("ist_sendrecv (receive)", *receive, status);
-  return received != IST_OK ? received : sent;
+  return ist::send_and_receive("ist_sendrecv", {{send_buffer, send_count, send_type}, dest, send_tag, comm},
+                               {recv_buffer, recv_count, recv_type}, source, recv_tag, status);
 } catch (...) {
   return ist::report_exception("ist_sendrecv");
 }
 
+int ist_sendrecv_replace(ist_buffer buffer, int64_t count, ist_type type, int dest, int send_tag, int source, int recv_tag,
+                         ist_comm comm, ist_status* status) try {
+  return ist::replace({{buffer, count, type}, dest, send_tag, comm}, source, recv_tag, status);
+} catch (...) {
+  return ist::report_exception("ist_sendrecv_replace");
+}
+
 int ist_isend(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm, ist_request* request) try {
-  if (request == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_isend: request is null");
-  *request = IST_REQUEST_NULL;
-  const auto started = ist::start_send({buffer, count, type}, dest, tag, comm);
-  if (!started.ok()) return ist::report(ist::in_call("ist_isend", started.status()));
-  return ist::hand_out(*started, comm, request);
+  return ist::nonblocking_send("ist_isend", {{buffer, count, type}, dest, tag, comm}, false, request);
 } catch (...) {
   return ist::report_exception("ist_isend");
+}
+
+int ist_issend(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm, ist_request* request) try {
+  return ist::nonblocking_send("ist_issend", {{buffer, count, type}, dest, tag, comm}, true, request);
+} catch (...) {
+  return ist::report_exception("ist_issend");
 }
 
 int ist_irecv(ist_buffer buffer, int64_t count, ist_type type, int source, int tag, ist_comm comm,
@@ -199,57 +168,10 @@ int ist_irecv(ist_buffer buffer, int64_t count, ist_type type, int source, int t
   return ist::report_exception("ist_irecv");
 }
 
-int ist_test(ist_request* request, int* completed, ist_status* status) try {
-  if (request == nullptr || completed == nullptr)
-    return ist::report(IST_ERR_ARGUMENT, "ist_test: request and completed must not be null");
-  *completed = 1;
-  if (*request == IST_REQUEST_NULL) {
-    ist::set_empty(status, IST_ANY_SOURCE);
-    return IST_OK;
-  }
-  const auto found = ist::look_up(*request);
-  if (!found.ok()) return ist::report(ist::in_call("ist_test", found.status()));
-  ist::Engine& engine = found->world->engine();
-  ist::Outcome outcome;
-  {
-    const std::lock_guard lock(engine.lock());
-    engine.progress();
-    *completed = ist::Engine::complete(*engine.find(found->operation)) ? 1 : 0;
-    if (*completed == 0) return IST_OK;
-    outcome = engine.take(found->operation);
-  }
-  *request = IST_REQUEST_NULL;
-  return ist::finish("ist_test", outcome, status);
-} catch (...) {
-  return ist::report_exception("ist_test");
-}
-
-int ist_wait(ist_request* request, ist_status* status) try {
-  if (request == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_wait: request is null");
-  return ist::wait_one("ist_wait", request, status);
-} catch (...) {
-  return ist::report_exception("ist_wait");
-}
-
-int ist_waitall(int count, ist_request* requests, ist_status* statuses) try {
-  if (count < 0) return ist::report(IST_ERR_ARGUMENT, "ist_waitall: count is " + std::to_string(count));
-  if (count > 0 && requests == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_waitall: requests is null");
-  std::string first;
-  int failed = 0;
-  for (int i = 0; i < count; ++i) {
-    if (ist::wait_one("ist_waitall", &requests[i], statuses != nullptr ? &statuses[i] : nullptr) == IST_OK) continue;
-    if (failed++ == 0) first = "request " + std::to_string(i) + ": " + ist_error_text();
-  }
-  if (failed == 0) return IST_OK;
-  return ist::report(IST_ERR_IN_STATUS, std::to_string(failed) + " of " + std::to_string(count) + " failed; " + first);
-} catch (...) {
-  return ist::report_exception("ist_waitall");
-}
-
 int ist_barrier(ist_comm comm) try {
   const auto found = ist::look_up(comm);
   if (!found.ok()) return ist::report(ist::in_call("ist_barrier", found.status()));
-  const ist::Status status = ist::barrier(found->world->engine(), found->context);
+  const ist::Status status = ist::barrier(*found->comm);
   return status.ok() ? IST_OK : ist::report(ist::in_call("ist_barrier", status));
 } catch (...) {
   return ist::report_exception("ist_barrier");

@@ -8,9 +8,9 @@
 namespace ist {
 namespace {
 
-// A world or communicator: type, 4 bits; slot, 8; generation, 51. A request has no type bits of its own to spare: slot of
-// the world, 8; its operation's generation, 36; its index, 20. The slot is counted from 1, so that no handle is null, and
-// requests use slots 1 to 63, worlds and communicators have the top bit set.
+// A world: type, 4 bits; slot, 8; generation, 51. A communicator: type, slot, its index, 16; its serial, 35. A request or
+// message has no type bits of its own to spare: slot of the world, 8; its operation's generation, 36; its index, 20. The slot
+// is counted from 1, so that no handle is null, and requests use slots 1 to 63, worlds and communicators have the top bit set.
 constexpr std::uint64_t kNotRequest = std::uint64_t{1} << 63;
 constexpr std::size_t kMostWorlds = 63;
 
@@ -42,15 +42,35 @@ Status bad_handle(const char* expected, std::uint64_t value) {
   return {IST_ERR_HANDLE, std::string{text.data()} + " is no " + expected + " of this process; was it released?"};
 }
 
-Result<InWorld> find_place(HandleType type, const char* expected, std::uint64_t value) {
+struct Found {
+  Place* place = nullptr;
+  World* world = nullptr;
+  std::uint64_t rest = 0;  // 51 bits
+};
+
+// The place that the handle names, if it is of that type.
+Found find_place(HandleType type, std::uint64_t value) {
   const std::size_t slot = ((value >> 51) & 0xff) - 1;
-  const std::uint64_t generation = value & ((std::uint64_t{1} << 51) - 1);
   if ((value & kNotRequest) == 0 || ((value >> 59) & 0xf) != static_cast<std::uint64_t>(type) || slot >= kMostWorlds)
-    return bad_handle(expected, value);
+    return {};
   Place& place = registry().places[slot];
-  World* world = place.world.load(std::memory_order_acquire);
-  if (world == nullptr || place.generation.load(std::memory_order_relaxed) != generation) return bad_handle(expected, value);
-  return InWorld{world, 0, {}};
+  return {&place, place.world.load(std::memory_order_acquire), value & ((std::uint64_t{1} << 51) - 1)};
+}
+
+CommName name_of(std::uint64_t value) {
+  return {static_cast<std::uint32_t>(value >> 35 & 0xffff), value & ((std::uint64_t{1} << 35) - 1)};
+}
+
+Result<InWorld> find_operation(const char* expected, bool message, std::uint64_t value) {
+  const std::size_t slot = (value >> 56) - 1;
+  if (value == 0 || (value & kNotRequest) != 0 || slot >= kMostWorlds) return bad_handle(expected, value);
+  World* world = registry().places[slot].world.load(std::memory_order_acquire);
+  if (world == nullptr) return bad_handle(expected, value);
+  const OperationId id{value & ((std::uint64_t{1} << 56) - 1)};
+  const std::lock_guard lock(world->engine().lock());
+  const Operation* operation = world->engine().find(id);
+  if (operation == nullptr || operation->released || operation->message != message) return bad_handle(expected, value);
+  return InWorld{world, nullptr, id, operation->in<state::Persistent>()};
 }
 
 template <class Handle>
@@ -83,29 +103,45 @@ std::unique_ptr<World> remove_world(ist_world handle) {
   return std::move(place.owner);
 }
 
-Result<InWorld> look_up(ist_world handle) { return find_place(HandleType::world, "world", value_of(handle)); }
-
-Result<InWorld> look_up(ist_comm handle) { return find_place(HandleType::comm, "communicator", value_of(handle)); }
-
-Result<InWorld> look_up(ist_request handle) {
-  const std::uint64_t value = value_of(handle);
-  const std::size_t slot = (value >> 56) - 1;
-  if (value == 0 || (value & kNotRequest) != 0 || slot >= kMostWorlds) return bad_handle("request", value);
-  World* world = registry().places[slot].world.load(std::memory_order_acquire);
-  if (world == nullptr) return bad_handle("request", value);
-  const OperationId id{value & ((std::uint64_t{1} << 56) - 1)};
-  const std::lock_guard lock(world->engine().lock());
-  if (world->engine().find(id) == nullptr) return bad_handle("request", value);
-  return InWorld{world, 0, id};
+Result<InWorld> look_up(ist_world handle) {
+  const Found found = find_place(HandleType::world, value_of(handle));
+  if (found.world == nullptr || found.place->generation.load(std::memory_order_relaxed) != found.rest)
+    return bad_handle("world", value_of(handle));
+  return InWorld{found.world, nullptr, {}, false};
 }
 
-ist_comm world_comm(ist_world handle) {
-  const std::uint64_t type_bits = std::uint64_t{0xf} << 59;
-  return reinterpret_cast<ist_comm>((value_of(handle) & ~type_bits) | static_cast<std::uint64_t>(HandleType::comm) << 59);
+Result<InWorld> look_up(ist_comm handle) {
+  const Found found = find_place(HandleType::comm, value_of(handle));
+  Communicator* comm = found.world ? found.world->comms().find(name_of(found.rest)) : nullptr;
+  if (comm == nullptr) return bad_handle("communicator", value_of(handle));
+  return InWorld{found.world, comm, {}, false};
 }
 
-ist_request request_handle(ist_comm comm, OperationId id) {
-  return reinterpret_cast<ist_request>(((value_of(comm) >> 51) & 0xff) << 56 | id.value);
+Result<InWorld> look_up(ist_request handle) { return find_operation("request", false, value_of(handle)); }
+
+Result<InWorld> look_up(ist_message handle) { return find_operation("message", true, value_of(handle)); }
+
+CommName name_in(ist_comm handle) { return name_of(value_of(handle)); }
+
+ist_comm comm_handle(ist_world of, const CommName& name) {
+  const std::size_t slot = ((value_of(of) >> 51) & 0xff) - 1;
+  return reinterpret_cast<ist_comm>(pack(HandleType::comm, slot, std::uint64_t{name.index} << 35 | name.serial));
+}
+
+ist_comm comm_handle(ist_comm of, const CommName& name) {
+  return comm_handle(reinterpret_cast<ist_world>(value_of(of)), name);
+}
+
+ist_request request_handle(ist_comm of, OperationId id) {
+  return reinterpret_cast<ist_request>(((value_of(of) >> 51) & 0xff) << 56 | id.value);
+}
+
+ist_request request_handle(ist_message of, OperationId id) {
+  return reinterpret_cast<ist_request>((value_of(of) >> 56) << 56 | id.value);
+}
+
+ist_message message_handle(ist_comm of, OperationId id) {
+  return reinterpret_cast<ist_message>(value_of(request_handle(of, id)));
 }
 
 }  // namespace ist

@@ -12,13 +12,14 @@
 
 namespace ist {
 
-enum class HandleType : std::uint8_t { world = 1, comm = 2, request = 3 };
+enum class HandleType : std::uint8_t { world = 1, comm = 2 };
 
 // A world with one of its communicators or operations.
 struct InWorld {
   World* world = nullptr;
-  std::uint32_t context = 0;
+  Communicator* comm = nullptr;
   OperationId operation;
+  bool persistent = false;  // the operation is a persistent request
 };
 
 Result<ist_world> add_world(std::unique_ptr<World> world);
@@ -28,8 +29,14 @@ std::unique_ptr<World> remove_world(ist_world handle);
 Result<InWorld> look_up(ist_world handle);
 Result<InWorld> look_up(ist_comm handle);
 Result<InWorld> look_up(ist_request handle);
+Result<InWorld> look_up(ist_message handle);
 
-ist_comm world_comm(ist_world handle);
-ist_request request_handle(ist_comm comm, OperationId id);
+// `of`: any handle of the same world.
+ist_comm comm_handle(ist_world of, const CommName& name);
+ist_comm comm_handle(ist_comm of, const CommName& name);
+CommName name_in(ist_comm handle);
+ist_request request_handle(ist_comm of, OperationId id);
+ist_request request_handle(ist_message of, OperationId id);
+ist_message message_handle(ist_comm of, OperationId id);
 
 }  // namespace ist

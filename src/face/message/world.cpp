@@ -55,12 +55,25 @@ Status World::connect() {
   auto watcher = Watcher::start(*peers_, *board_, std::move(hooks));
   if (!watcher.ok()) return watcher.status();
   watcher_ = std::move(*watcher);
+  make_communicators();
+  if (!settings_.progress_thread) return {};
+  auto thread = ProgressThread::start(*engine_);
+  if (!thread.ok()) return thread.status();
+  progress_thread_ = std::move(*thread);
   return {};
+}
+
+void World::make_communicators() {
+  const int size = engine_->size();
+  contexts_ = std::make_unique<ContextSource>(engine_->rank(), size);
+  whole_ = *comms_.add(std::make_unique<Communicator>(*engine_, Scope{kWorldContext, nullptr}, "world"));
+  auto alone = std::make_shared<const Group>(std::vector<Rank>{engine_->rank()}, size, "self");
+  self_ = *comms_.add(std::make_unique<Communicator>(*engine_, Scope{kSelfContext, std::move(alone)}, "self"));
 }
 
 // Eager sends that found no room yet go out as the peers make some; peers that are gone free theirs.
 void World::hand_over_sends() {
-  Patience patience{*engine_, OperationId{}};
+  Patience patience{*engine_, [] { return false; }};
   for (;;) {
     bool moved = false;
     {
@@ -73,6 +86,7 @@ void World::hand_over_sends() {
 }
 
 World::~World() {
+  progress_thread_.reset();
   if (engine_) {
     hand_over_sends();
     const std::lock_guard lock(engine_->lock());

@@ -15,10 +15,12 @@
 #include "boot/boot.hpp"
 #include "boot/peers.hpp"
 #include "boot/watcher.hpp"
+#include "face/message/comm_table.hpp"
 #include "memory/kinds.hpp"
 #include "memory/pinned_pool.hpp"
 #include "path/paths.hpp"
 #include "request/engine.hpp"
+#include "request/progress_thread.hpp"
 
 namespace ist {
 
@@ -34,10 +36,16 @@ class World {
   PinnedPool& pool() { return *pool_; }
   const Peers& peers() const { return *peers_; }
   const Settings& settings() const { return settings_; }
+  CommTable& comms() { return comms_; }
+  // Of all ranks, and of this one alone.
+  const CommName& whole() const { return whole_; }
+  const CommName& self() const { return self_; }
+  ContextSource& contexts() { return *contexts_; }
 
  private:
   World() = default;
   Status connect();
+  void make_communicators();
   void hand_over_sends();
 
   Settings settings_;
@@ -49,6 +57,11 @@ class World {
   std::vector<std::unique_ptr<Path>> paths_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<Watcher> watcher_;
+  std::unique_ptr<ProgressThread> progress_thread_;
+  std::unique_ptr<ContextSource> contexts_;
+  CommTable comms_;
+  CommName whole_;
+  CommName self_;
 };
 
 }  // namespace ist

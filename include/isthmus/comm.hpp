@@ -1,0 +1,325 @@
+// Isthmus, C++ interface: communicators, and messages between their ranks.
+//
+// Who calls this : isthmus.hpp includes it.
+// Threads        : as in C: every call from any thread; one request is used by one thread at a time.
+// Ownership      : Comm and Cart are shared views, freed with their last copy; Message owns and moves.
+// Errors         : Error, with the code and the library's text. Destructors never throw.
+#ifndef ISTHMUS_COMM_HPP
+#define ISTHMUS_COMM_HPP
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "isthmus/request.hpp"
+
+namespace isthmus {
+
+// A message that a matched probe took: only this object receives it. One that is dropped unreceived is received and lost, so
+// that its sender does not wait for ever.
+class [[nodiscard]] Message {
+ public:
+  Message(Message&& other) noexcept
+      : world_(std::move(other.world_)), handle_(std::exchange(other.handle_, IST_MESSAGE_NULL)), status_(other.status_) {}
+  Message& operator=(Message&&) = delete;
+  ~Message() {
+    if (handle_ != IST_MESSAGE_NULL) ist_mrecv(ist_host(nullptr), 0, IST_BYTE, &handle_, IST_STATUS_IGNORE);
+  }
+  // Source, tag and bytes.
+  const Status& status() const noexcept { return status_; }
+  Status recv(const Buffer& buffer, std::int64_t count, Type type) {
+    ist_status status{};
+    detail::check(ist_mrecv(buffer.c(), count, type, &handle_, &status));
+    return Status(status);
+  }
+  template <Receivable R>
+  Status recv(R&& data) {
+    const auto region = detail::region_of(data);
+    return recv(region.buffer, region.count, region.type);
+  }
+  Request irecv(const Buffer& buffer, std::int64_t count, Type type) {
+    Request request;
+    detail::check(ist_imrecv(buffer.c(), count, type, &handle_, &request.handle_));
+    request.world_ = world_;
+    return request;
+  }
+
+ private:
+  friend class Comm;
+  Message(detail::SharedWorld world, ist_message handle, const ist_status& status)
+      : world_(std::move(world)), handle_(handle), status_(status) {}
+  detail::SharedWorld world_;
+  ist_message handle_;
+  Status status_;
+};
+
+namespace detail {
+
+// Frees a communicator that was created, with its last copy.
+class CommOwner {
+ public:
+  CommOwner(SharedWorld world, ist_comm comm) : world_(std::move(world)), comm_(comm) {}
+  CommOwner(const CommOwner&) = delete;
+  CommOwner& operator=(const CommOwner&) = delete;
+  ~CommOwner() { ist_comm_free(&comm_); }
+
+ private:
+  SharedWorld world_;
+  ist_comm comm_;
+};
+
+}  // namespace detail
+
+class Cart;
+
+// Ranks in an order of their own and the messages between them; copies share one communicator, and keep its world alive.
+//
+// `data` is anything contiguous in host memory; a Buffer, with a count and a type, is memory of any kind.
+class Comm {
+ public:
+  int rank() const { return ask(ist_comm_rank); }
+  int size() const { return ask(ist_comm_size); }
+  // Among the ranks on this host: what one needs to choose a device.
+  int local_rank() const { return ask(ist_comm_local_rank); }
+  int local_size() const { return ask(ist_comm_local_size); }
+  // The rank in the world's communicator.
+  int world_rank(int rank) const {
+    int found = 0;
+    detail::check(ist_comm_world_rank(comm_, rank, &found));
+    return found;
+  }
+  std::string name() const {
+    char text[256];
+    detail::check(ist_comm_name(comm_, text, sizeof text));
+    return text;
+  }
+  ist_comm c() const noexcept { return comm_; }
+  // False: what split() gives to ranks of no colour.
+  explicit operator bool() const noexcept { return comm_ != IST_COMM_NULL; }
+
+  // Collective.
+  Comm dup() const {
+    return made([&](ist_comm* out) { return ist_comm_dup(comm_, out); });
+  }
+  Comm split(int color, int key = 0) const {
+    return made([&](ist_comm* out) { return ist_comm_split(comm_, color, key, out); });
+  }
+  Comm split_local(int key = 0) const {
+    return made([&](ist_comm* out) { return ist_comm_split_local(comm_, key, out); });
+  }
+  // Collective over the listed ranks alone.
+  Comm create_group(std::span<const int> ranks, int tag = 0) const {
+    return made(
+        [&](ist_comm* out) { return ist_comm_create_group(comm_, static_cast<int>(ranks.size()), ranks.data(), tag, out); });
+  }
+  // A grid over the first ranks; an empty one for the rest.
+  Cart cart(std::span<const int> dims, std::span<const int> periods) const;
+
+  void send(const Buffer& buffer, std::int64_t count, Type type, int dest, int tag = 0) const {
+    detail::check(ist_send(buffer.c(), count, type, dest, tag, comm_));
+  }
+  Status recv(const Buffer& buffer, std::int64_t count, Type type, int source, int tag = any_tag) const {
+    ist_status status{};
+    detail::check(ist_recv(buffer.c(), count, type, source, tag, comm_, &status));
+    return Status(status);
+  }
+  Request isend(const Buffer& buffer, std::int64_t count, Type type, int dest, int tag = 0) const {
+    Request request;
+    detail::check(ist_isend(buffer.c(), count, type, dest, tag, comm_, &request.handle_));
+    request.world_ = world_;
+    return request;
+  }
+  Request irecv(const Buffer& buffer, std::int64_t count, Type type, int source, int tag = any_tag) const {
+    Request request;
+    detail::check(ist_irecv(buffer.c(), count, type, source, tag, comm_, &request.handle_));
+    request.world_ = world_;
+    return request;
+  }
+  Status sendrecv(const Buffer& out, std::int64_t out_count, Type out_type, int dest, int out_tag, const Buffer& in,
+                  std::int64_t in_count, Type in_type, int source, int in_tag = any_tag) const {
+    ist_status status{};
+    detail::check(ist_sendrecv(out.c(), out_count, out_type, dest, out_tag, in.c(), in_count, in_type, source, in_tag, comm_,
+                               &status));
+    return Status(status);
+  }
+
+  // Complete when the matching receive has begun.
+  void ssend(const Buffer& buffer, std::int64_t count, Type type, int dest, int tag = 0) const {
+    detail::check(ist_ssend(buffer.c(), count, type, dest, tag, comm_));
+  }
+  Request issend(const Buffer& buffer, std::int64_t count, Type type, int dest, int tag = 0) const {
+    Request request;
+    detail::check(ist_issend(buffer.c(), count, type, dest, tag, comm_, &request.handle_));
+    request.world_ = world_;
+    return request;
+  }
+  Status sendrecv_replace(const Buffer& buffer, std::int64_t count, Type type, int dest, int send_tag, int source,
+                          int recv_tag = any_tag) const {
+    ist_status status{};
+    detail::check(ist_sendrecv_replace(buffer.c(), count, type, dest, send_tag, source, recv_tag, comm_, &status));
+    return Status(status);
+  }
+  PersistentRequest send_init(const Buffer& buffer, std::int64_t count, Type type, int dest, int tag = 0) const {
+    return persistent(ist_send_init, buffer, count, type, dest, tag);
+  }
+  PersistentRequest ssend_init(const Buffer& buffer, std::int64_t count, Type type, int dest, int tag = 0) const {
+    return persistent(ist_ssend_init, buffer, count, type, dest, tag);
+  }
+  PersistentRequest recv_init(const Buffer& buffer, std::int64_t count, Type type, int source, int tag = any_tag) const {
+    return persistent(ist_recv_init, buffer, count, type, source, tag);
+  }
+  // What a receive would get; the message stays.
+  Status probe(int source, int tag = any_tag) const {
+    ist_status status{};
+    detail::check(ist_probe(source, tag, comm_, &status));
+    return Status(status);
+  }
+  std::optional<Status> iprobe(int source, int tag = any_tag) const {
+    ist_status status{};
+    int found = 0;
+    detail::check(ist_iprobe(source, tag, comm_, &found, &status));
+    if (found == 0) return std::nullopt;
+    return Status(status);
+  }
+  Message mprobe(int source, int tag = any_tag) const {
+    ist_status status{};
+    ist_message message = IST_MESSAGE_NULL;
+    detail::check(ist_mprobe(source, tag, comm_, &message, &status));
+    return Message(world_, message, status);
+  }
+  std::optional<Message> improbe(int source, int tag = any_tag) const {
+    ist_status status{};
+    ist_message message = IST_MESSAGE_NULL;
+    int found = 0;
+    detail::check(ist_improbe(source, tag, comm_, &found, &message, &status));
+    if (found == 0) return std::nullopt;
+    return Message(world_, message, status);
+  }
+
+  template <Sendable R>
+  void send(const R& data, int dest, int tag = 0) const {
+    const auto region = detail::region_of(data);
+    send(region.buffer, region.count, region.type, dest, tag);
+  }
+  template <Receivable R>
+  Status recv(R&& data, int source, int tag = any_tag) const {
+    const auto region = detail::region_of(data);
+    return recv(region.buffer, region.count, region.type, source, tag);
+  }
+  template <Lasting R>
+  requires Sendable<R> Request isend(R&& data, int dest, int tag = 0)
+  const {
+    const auto region = detail::region_of(data);
+    return isend(region.buffer, region.count, region.type, dest, tag);
+  }
+  template <Lasting R>
+  requires Receivable<R> Request irecv(R&& data, int source, int tag = any_tag)
+  const {
+    const auto region = detail::region_of(data);
+    return irecv(region.buffer, region.count, region.type, source, tag);
+  }
+  template <Sendable Out, Receivable In>
+  Status sendrecv(const Out& out, int dest, int out_tag, In&& in, int source, int in_tag = any_tag) const {
+    const auto from = detail::region_of(out);
+    const auto to = detail::region_of(in);
+    return sendrecv(from.buffer, from.count, from.type, dest, out_tag, to.buffer, to.count, to.type, source, in_tag);
+  }
+
+  void barrier() const { detail::check(ist_barrier(comm_)); }
+
+ protected:
+  friend class World;
+  Comm() = default;  // of no ranks
+  explicit Comm(detail::SharedWorld world) : world_(std::move(world)) {
+    detail::check(ist_world_comm(world_ ? world_->get() : IST_WORLD_NULL, &comm_));
+  }
+  int ask(int (*question)(ist_comm, int*)) const {
+    int answer = 0;
+    detail::check(question(comm_, &answer));
+    return answer;
+  }
+
+  // `call` stores a new communicator.
+  template <class Call>
+  Comm made(const Call& call) const {
+    Comm created;
+    detail::check(call(&created.comm_));
+    created.world_ = world_;
+    if (created) created.owner_ = std::make_shared<const detail::CommOwner>(world_, created.comm_);
+    return created;
+  }
+  template <class Init>
+  PersistentRequest persistent(Init init, const Buffer& buffer, std::int64_t count, Type type, int peer, int tag) const {
+    PersistentRequest request;
+    detail::check(init(buffer.c(), count, type, peer, tag, comm_, &request.handle_));
+    request.world_ = world_;
+    return request;
+  }
+
+  detail::SharedWorld world_;
+  ist_comm comm_ = IST_COMM_NULL;
+  std::shared_ptr<const detail::CommOwner> owner_;
+};
+
+// A communicator with a grid over its ranks, the last dimension running fastest.
+class Cart : public Comm {
+ public:
+  std::vector<int> dims() const { return get().dims; }
+  std::vector<int> periods() const { return get().periods; }
+  std::vector<int> coords() const { return get().coords; }
+  std::vector<int> coords(int rank) const {
+    std::vector<int> found(static_cast<std::size_t>(dimensions()));
+    detail::check(ist_cart_coords(comm_, rank, dimensions(), found.data()));
+    return found;
+  }
+  int rank_at(std::span<const int> coords) const {
+    if (static_cast<int>(coords.size()) != dimensions())
+      throw Error(IST_ERR_ARGUMENT, "rank_at() needs one coordinate per dimension");
+    int found = 0;
+    detail::check(ist_cart_rank(comm_, coords.data(), &found));
+    return found;
+  }
+  // Whom this rank receives from and sends to; proc_null past an edge.
+  struct Shift {
+    int source;
+    int dest;
+  };
+  Shift shift(int dimension, int displacement) const {
+    Shift found{};
+    detail::check(ist_cart_shift(comm_, dimension, displacement, &found.source, &found.dest));
+    return found;
+  }
+
+ private:
+  friend class Comm;
+  struct Extents {
+    std::vector<int> dims, periods, coords;
+  };
+  explicit Cart(Comm comm) : Comm(std::move(comm)) {}
+  int dimensions() const { return ask(ist_cart_ndims); }
+  Extents get() const {
+    const std::vector<int> empty(static_cast<std::size_t>(dimensions()));
+    Extents found{empty, empty, empty};
+    detail::check(ist_cart_get(comm_, dimensions(), found.dims.data(), found.periods.data(), found.coords.data()));
+    return found;
+  }
+};
+
+inline Cart Comm::cart(std::span<const int> dims, std::span<const int> periods) const {
+  if (dims.size() != periods.size()) throw Error(IST_ERR_ARGUMENT, "cart() needs as many periods as dims");
+  return Cart(made([&](ist_comm* out) {
+    return ist_cart_create(comm_, static_cast<int>(dims.size()), dims.data(), periods.data(), 0, out);
+  }));
+}
+
+// Balanced extents; entries that are not 0 are kept.
+inline std::vector<int> balanced_dims(int ranks, std::vector<int> dims) {
+  detail::check(ist_dims_create(ranks, static_cast<int>(dims.size()), dims.data()));
+  return dims;
+}
+
+}  // namespace isthmus
+#endif

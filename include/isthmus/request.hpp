@@ -1,0 +1,220 @@
+// Isthmus, C++ interface: operations under way, one by one and in sets.
+//
+// Who calls this : isthmus.hpp includes it.
+// Threads        : as in C: every call from any thread; one request is used by one thread at a time.
+// Ownership      : Request and PersistentRequest own and move; each holds its world.
+// Errors         : Error, with the code and the library's text. Destructors never throw.
+#ifndef ISTHMUS_REQUEST_HPP
+#define ISTHMUS_REQUEST_HPP
+
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "isthmus/buffer.hpp"
+
+namespace isthmus {
+
+class Comm;
+class Message;
+namespace detail {
+class Handles;
+}
+
+// An operation that was started.
+//
+// The destructor waits for it and drops an error: the buffer the operation was given must not die under the library, and
+// a destructor must not throw. Call wait() to learn how it went. Where nobody answers, the destructor stays until the peer
+// sends, leaves or dies, as wait() does.
+class [[nodiscard]] Request {
+ public:
+  Request() = default;
+  Request(Request&& other) noexcept
+      : world_(std::move(other.world_)), handle_(std::exchange(other.handle_, IST_REQUEST_NULL)) {}
+  Request& operator=(Request&& other) noexcept {
+    Request taken(std::move(other));
+    std::swap(world_, taken.world_);
+    std::swap(handle_, taken.handle_);
+    return *this;
+  }
+  ~Request() {
+    if (pending()) ist_wait(&handle_, IST_STATUS_IGNORE);
+  }
+  // Started and not yet seen complete. An empty request is complete.
+  bool pending() const noexcept { return handle_ != IST_REQUEST_NULL; }
+  Status wait() {
+    ist_status status = no_status;
+    finish(ist_wait(&handle_, &status));
+    return Status(status);
+  }
+  // Nothing while it is under way.
+  std::optional<Status> test() {
+    ist_status status = no_status;
+    int completed = 0;
+    const int code = ist_test(&handle_, &completed, &status);
+    if (code == IST_OK && completed == 0) return std::nullopt;
+    finish(code);
+    return Status(status);
+  }
+  // Gives up a receive that no message has matched; it must still be waited for, and its status says so.
+  void cancel() { detail::check(ist_cancel(handle_)); }
+  // Lets go: the operation completes without anybody being told. Its buffer must live until it has.
+  void release() {
+    if (pending()) detail::check(ist_request_free(&handle_));
+    world_.reset();
+  }
+
+ private:
+  friend class Comm;
+  friend class Message;
+  friend class detail::Handles;
+  static constexpr ist_status no_status{proc_null, any_tag, IST_OK, IST_CARRIER_NONE, 0};
+
+  // The library empties the handle of what has completed, also of what has failed.
+  void finish(int code) {
+    if (!pending()) world_.reset();
+    detail::check(code);
+  }
+
+  detail::SharedWorld world_;
+  ist_request handle_ = IST_REQUEST_NULL;
+};
+
+namespace detail {
+
+// The handles of several requests for the length of one call, and back.
+class Handles {
+ public:
+  explicit Handles(std::span<Request> requests) : requests_(requests), statuses_(requests.size(), Request::no_status) {
+    handles_.reserve(requests.size());
+    for (const Request& request : requests) handles_.push_back(request.handle_);
+  }
+  int count() const { return static_cast<int>(handles_.size()); }
+  ist_request* handles() { return handles_.data(); }
+  ist_status* statuses() { return statuses_.data(); }
+  // Puts the handles back; throws what the call or the first failing request said.
+  void finish(int code) {
+    const std::string text = code == IST_OK ? std::string{} : ist_error_text();
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      requests_[i].handle_ = handles_[i];
+      if (!requests_[i].pending()) requests_[i].world_.reset();
+    }
+    if (code == IST_ERR_IN_STATUS)
+      for (const ist_status& status : statuses_)
+        if (status.code != IST_OK && status.code != IST_CANCELLED) throw Error(status.code, text);
+    if (code != IST_OK) throw Error(code, text);
+  }
+  std::vector<Status> all() const { return {statuses_.begin(), statuses_.end()}; }
+
+ private:
+  std::span<Request> requests_;
+  std::vector<ist_request> handles_;
+  std::vector<ist_status> statuses_;
+};
+
+}  // namespace detail
+
+// Waits for all, also when some fail; then throws the first failure. Statuses are in the order of the requests.
+inline std::vector<Status> wait_all(std::span<Request> requests) {
+  detail::Handles handles(requests);
+  handles.finish(ist_waitall(handles.count(), handles.handles(), handles.statuses()));
+  return handles.all();
+}
+
+// A request that has completed: which, and how.
+struct Completed {
+  std::size_t index;
+  Status status;
+};
+
+// Nothing if no request is pending.
+inline std::optional<Completed> wait_any(std::span<Request> requests) {
+  detail::Handles handles(requests);
+  int index = undefined;
+  handles.finish(ist_waitany(handles.count(), handles.handles(), &index, handles.statuses()));
+  if (index == undefined) return std::nullopt;
+  return Completed{static_cast<std::size_t>(index), handles.all().front()};
+}
+
+// Nothing if none is complete now.
+inline std::optional<Completed> test_any(std::span<Request> requests) {
+  detail::Handles handles(requests);
+  int index = undefined;
+  int completed = 0;
+  handles.finish(ist_testany(handles.count(), handles.handles(), &index, &completed, handles.statuses()));
+  if (index == undefined) return std::nullopt;
+  return Completed{static_cast<std::size_t>(index), handles.all().front()};
+}
+
+namespace detail {
+
+template <class Call>
+std::vector<Completed> some(std::span<Request> requests, const Call& call) {
+  Handles handles(requests);
+  std::vector<int> indices(requests.size());
+  int completed = 0;
+  handles.finish(call(handles.count(), handles.handles(), &completed, indices.data(), handles.statuses()));
+  std::vector<Completed> found;
+  const auto statuses = handles.all();
+  for (int i = 0; i < completed; ++i)
+    found.push_back({static_cast<std::size_t>(indices[static_cast<std::size_t>(i)]), statuses[static_cast<std::size_t>(i)]});
+  return found;
+}
+
+}  // namespace detail
+
+// At least one, unless none is pending.
+inline std::vector<Completed> wait_some(std::span<Request> requests) { return detail::some(requests, ist_waitsome); }
+// Those that are complete now.
+inline std::vector<Completed> test_some(std::span<Request> requests) { return detail::some(requests, ist_testsome); }
+
+// Nothing, and no request changed, unless all are complete.
+inline std::optional<std::vector<Status>> test_all(std::span<Request> requests) {
+  detail::Handles handles(requests);
+  int completed = 0;
+  handles.finish(ist_testall(handles.count(), handles.handles(), &completed, handles.statuses()));
+  if (completed == 0) return std::nullopt;
+  return handles.all();
+}
+
+// A send or receive that is started as often as wanted. The destructor waits for the last start, as that of Request does.
+class PersistentRequest {
+ public:
+  PersistentRequest() = default;
+  PersistentRequest(PersistentRequest&& other) noexcept
+      : world_(std::move(other.world_)), handle_(std::exchange(other.handle_, IST_REQUEST_NULL)) {}
+  PersistentRequest& operator=(PersistentRequest&& other) noexcept {
+    PersistentRequest taken(std::move(other));
+    std::swap(world_, taken.world_);
+    std::swap(handle_, taken.handle_);
+    return *this;
+  }
+  ~PersistentRequest() {
+    if (handle_ == IST_REQUEST_NULL) return;
+    ist_wait(&handle_, IST_STATUS_IGNORE);
+    ist_request_free(&handle_);
+  }
+  void start() { detail::check(ist_start(&handle_)); }
+  Status wait() {
+    ist_status status{};
+    detail::check(ist_wait(&handle_, &status));
+    return Status(status);
+  }
+  std::optional<Status> test() {
+    ist_status status{};
+    int completed = 0;
+    detail::check(ist_test(&handle_, &completed, &status));
+    if (completed == 0) return std::nullopt;
+    return Status(status);
+  }
+
+ private:
+  friend class Comm;
+  detail::SharedWorld world_;
+  ist_request handle_ = IST_REQUEST_NULL;
+};
+
+}  // namespace isthmus
+#endif

@@ -1,0 +1,210 @@
+#include "collective/communicator.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "request/wait.hpp"
+
+namespace ist {
+namespace {
+
+// Tags in a communicator's internal context: rounds of the barrier are below, user's tags of create_group above.
+constexpr std::int32_t kChoiceTag = 1 << 16;
+constexpr std::int32_t kAnswerTag = kChoiceTag + 1;
+constexpr std::int32_t kGroupTag = 1 << 17;
+
+// What rank 0 tells a member: the ranks of the world follow. lost >= 0: that rank of the parent never came.
+struct Answer {
+  std::int32_t lost = -1;
+  std::uint32_t context = 0;  // 0: in no new communicator
+  std::int32_t count = 0;
+};
+
+Status send_host(const Communicator& comm, int to, std::int32_t tag, const void* data, std::size_t size) {
+  Engine& engine = comm.engine();
+  bool done = false;
+  OperationId id;
+  {
+    const std::lock_guard lock(engine.lock());
+    const auto started = engine.start_send(host_piece(data, Bytes{size}), comm.to_world(to), tag, comm.internal(), &done);
+    if (!started.ok()) return started.status();
+    id = *started;
+  }
+  return done ? Status{} : wait_for(engine, id).status;
+}
+
+// Bytes received, of at most `size`.
+Result<std::size_t> receive_host(const Communicator& comm, int from, std::int32_t tag, void* data, std::size_t size) {
+  Engine& engine = comm.engine();
+  OperationId id;
+  {
+    const std::lock_guard lock(engine.lock());
+    const auto started =
+        engine.start_receive(host_piece(data, Bytes{size}), comm.to_world(from).value, tag, comm.internal());
+    if (!started.ok()) return started.status();
+    id = *started;
+  }
+  const Outcome outcome = wait_for(engine, id);
+  if (!outcome.status.ok()) return outcome.status;
+  return static_cast<std::size_t>(outcome.bytes.value);
+}
+
+std::vector<std::byte> pack(const Answer& answer, const std::vector<Rank>& members) {
+  std::vector<std::byte> bytes(sizeof answer + members.size() * sizeof(Rank));
+  std::memcpy(bytes.data(), &answer, sizeof answer);
+  if (!members.empty()) std::memcpy(bytes.data() + sizeof answer, members.data(), members.size() * sizeof(Rank));
+  return bytes;
+}
+
+Result<std::unique_ptr<Communicator>> unpack(const Communicator& parent, const std::vector<std::byte>& bytes,
+                                             const std::string& name) {
+  Answer answer;
+  std::memcpy(&answer, bytes.data(), sizeof answer);
+  if (answer.lost >= 0)
+    return Status{IST_ERR_PEER_LEFT, "rank " + std::to_string(answer.lost) + " of " + parent.name() +
+                                         " left the world before it came to the call"};
+  if (answer.count < 0)
+    return Status{IST_ERR_MEMORY, "no number is left for another communicator of " + parent.name() +
+                                      "; destroy the world and create it again"};
+  if (answer.context == 0) return std::unique_ptr<Communicator>{};
+  std::vector<Rank> members(static_cast<std::size_t>(answer.count));
+  std::memcpy(members.data(), bytes.data() + sizeof answer, members.size() * sizeof(Rank));
+  auto group = std::make_shared<const Group>(std::move(members), parent.engine().size(), name);
+  return std::make_unique<Communicator>(parent.engine(), Scope{answer.context, std::move(group)}, name);
+}
+
+std::vector<std::byte> receive_answer(const Communicator& parent, int from, std::int32_t tag, Status& status) {
+  std::vector<std::byte> bytes(sizeof(Answer) + static_cast<std::size_t>(parent.size()) * sizeof(Rank));
+  const auto received = receive_host(parent, from, tag, bytes.data(), bytes.size());
+  status = received.ok() ? Status{} : received.status();
+  return bytes;
+}
+
+// All choices, by rank of the parent; lost: the first that never came.
+std::vector<Choice> gather_choices(const Communicator& parent, const Choice& mine, int& lost, Status& status) {
+  std::vector<Choice> all(static_cast<std::size_t>(parent.size()));
+  all[0] = mine;
+  for (int from = 1; from < parent.size(); ++from) {
+    Choice& theirs = all[static_cast<std::size_t>(from)];
+    const auto received = receive_host(parent, from, kChoiceTag, &theirs, sizeof theirs);
+    if (received.ok() || !status.ok()) continue;
+    status = received.status();
+    lost = from;
+  }
+  return all;
+}
+
+struct Plan {
+  Answer answer;
+  std::vector<Rank> members;
+};
+
+// One plan per colour.
+std::map<std::int32_t, Plan> sort_choices(const Communicator& parent, const std::vector<Choice>& all,
+                                          ContextSource& contexts) {
+  std::vector<int> order;
+  for (int rank = 0; rank < parent.size(); ++rank) order.push_back(rank);
+  std::stable_sort(order.begin(), order.end(), [&](int one, int other) {
+    return all[static_cast<std::size_t>(one)].key < all[static_cast<std::size_t>(other)].key;
+  });
+  std::map<std::int32_t, Plan> plans;
+  for (const int rank : order) {
+    const std::int32_t colour = all[static_cast<std::size_t>(rank)].colour;
+    if (colour != kNoColour) plans[colour].members.push_back(parent.to_world(rank));
+  }
+  for (auto& [colour, plan] : plans) {
+    plan.answer.context = contexts.next();
+    plan.answer.count = plan.answer.context == 0 ? -1 : static_cast<std::int32_t>(plan.members.size());
+  }
+  return plans;
+}
+
+// Rank 0 of the parent: hears all, tells all. Its own answer is returned.
+std::vector<std::byte> decide(const Communicator& parent, const Choice& mine, ContextSource& contexts, Status& status) {
+  int lost = -1;
+  const std::vector<Choice> all = gather_choices(parent, mine, lost, status);
+  const auto plans = lost < 0 ? sort_choices(parent, all, contexts) : std::map<std::int32_t, Plan>{};
+  std::vector<std::byte> own;
+  for (int to = 0; to < parent.size(); ++to) {
+    const auto found = plans.find(all[static_cast<std::size_t>(to)].colour);
+    const Plan plan = found == plans.end() ? Plan{Answer{lost, 0, 0}, {}} : found->second;
+    auto bytes = pack(plan.answer, plan.members);
+    if (to == 0) {
+      own = std::move(bytes);
+    } else if (to != lost) {
+      const Status told = send_host(parent, to, kAnswerTag, bytes.data(), bytes.size());
+      if (status.ok() && !told.ok()) status = told;
+    }
+  }
+  return own;
+}
+
+}  // namespace
+
+std::vector<int> Grid::coords_of(int rank) const {
+  std::vector<int> coords(dims.size());
+  for (std::size_t d = dims.size(); d-- > 0; rank /= dims[d]) coords[d] = rank % dims[d];
+  return coords;
+}
+
+std::optional<int> Grid::rank_of(const std::vector<int>& coords) const {
+  int rank = 0;
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    int at = coords[d];
+    if (periods[d]) at = (at % dims[d] + dims[d]) % dims[d];
+    if (at < 0 || at >= dims[d]) return std::nullopt;
+    rank = rank * dims[d] + at;
+  }
+  return rank;
+}
+
+// 31 bits: the rank in the upper ones, as many as the world needs; the first two numbers of rank 0 are the world's and self's.
+ContextSource::ContextSource(Rank rank, int size) {
+  const int bits = 31 - std::bit_width(static_cast<unsigned>(std::max(size - 1, 0)));
+  first_ = static_cast<std::uint32_t>(rank.value) << bits;
+  end_ = first_ + ((std::uint32_t{1} << bits) - 1);
+  next_ = first_ + 2;
+}
+
+std::uint32_t ContextSource::next() { return next_ <= end_ ? next_++ : 0; }
+
+Result<std::unique_ptr<Communicator>> split(const Communicator& parent, const Choice& choice, ContextSource& contexts,
+                                            const std::string& what) {
+  Status status;
+  std::vector<std::byte> answer;
+  if (parent.rank() == 0) {
+    answer = decide(parent, choice, contexts, status);
+  } else {
+    status = send_host(parent, 0, kChoiceTag, &choice, sizeof choice);
+    if (status.ok()) answer = receive_answer(parent, 0, kAnswerTag, status);
+  }
+  if (!status.ok()) return status;
+  return unpack(parent, answer, what + " of " + parent.name());
+}
+
+Result<std::unique_ptr<Communicator>> create_group(const Communicator& parent, const std::vector<int>& members,
+                                                   std::int32_t tag, ContextSource& contexts) {
+  const std::int32_t where = kGroupTag + tag % (1 << 30);
+  Status status;
+  std::vector<std::byte> answer;
+  if (members.front() == parent.rank()) {
+    std::vector<Rank> ranks;
+    for (const int member : members) ranks.push_back(parent.to_world(member));
+    Answer mine{-1, contexts.next(), static_cast<std::int32_t>(members.size())};
+    if (mine.context == 0) mine.count = -1;
+    answer = pack(mine, ranks);
+    for (std::size_t i = 1; i < members.size(); ++i) {
+      const Status told = send_host(parent, members[i], where, answer.data(), answer.size());
+      if (status.ok() && !told.ok()) status = told;
+    }
+  } else {
+    answer = receive_answer(parent, members.front(), where, status);
+  }
+  if (!status.ok()) return status;
+  return unpack(parent, answer, "group of " + std::to_string(members.size()) + " ranks of " + parent.name());
+}
+
+}  // namespace ist

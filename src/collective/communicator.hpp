@@ -1,0 +1,89 @@
+// Who talks with whom: some ranks of a world in an order of their own, and a context that keeps their messages apart.
+//
+// Who calls this : face/, which owns one per handle; the files beside it.
+// Threads        : the object never changes; the calls are collective, one at a time per communicator.
+// Ownership      : looks at the engine, which outlives it; shares its group with the operations started on it.
+// Errors         : of the first message that failed. Every member of the parent hears of a rank that was lost on the way.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "request/engine.hpp"
+
+namespace ist {
+
+// Messages of the library itself travel in a context of their own beside each communicator's.
+inline constexpr std::uint32_t kInternalContext = 0x80000000U;
+
+// A grid over the ranks of a communicator, the last dimension running fastest, as in MPI.
+struct Grid {
+  std::vector<int> dims;
+  std::vector<bool> periods;
+  std::vector<int> coords_of(int rank) const;
+  // None outside a dimension that is not periodic.
+  std::optional<int> rank_of(const std::vector<int>& coords) const;
+};
+
+class Communicator {
+ public:
+  Communicator(Engine& engine, Scope scope, std::string name)
+      : engine_(&engine),
+        scope_(std::move(scope)),
+        internal_{scope_.context | kInternalContext, scope_.group},
+        name_(std::move(name)) {}
+  Engine& engine() const { return *engine_; }
+  int size() const { return scope_.group ? scope_.group->size() : engine_->size(); }
+  int rank() const { return from_world(engine_->rank()); }
+  Rank to_world(int rank) const { return scope_.group ? scope_.group->to_world(rank) : Rank{rank}; }
+  int from_world(Rank rank) const { return scope_.group ? scope_.group->from_world(rank) : rank.value; }
+  const Scope& scope() const { return scope_; }
+  const Scope& internal() const { return internal_; }
+  // "world", "split of world, colour 2"
+  const std::string& name() const { return name_; }
+  const std::optional<Grid>& grid() const { return grid_; }
+  void set_grid(Grid grid) { grid_ = std::move(grid); }
+
+ private:
+  Engine* engine_;
+  Scope scope_;
+  Scope internal_;
+  std::string name_;
+  std::optional<Grid> grid_;
+};
+
+// Numbers contexts. Ids are never used twice: they are those of the rank that gave them out, and its count of them.
+class ContextSource {
+ public:
+  ContextSource(Rank rank, int size);
+  // 0: all are used up.
+  std::uint32_t next();
+
+ private:
+  std::uint32_t first_;
+  std::uint32_t end_;
+  std::uint32_t next_;
+};
+inline constexpr std::uint32_t kWorldContext = 0;
+inline constexpr std::uint32_t kSelfContext = 1;  // of every rank with itself
+
+inline constexpr std::int32_t kNoColour = -1;
+
+// What split() is given; a parent's rank 0 sorts for all.
+struct Choice {
+  std::int32_t colour = kNoColour;  // kNoColour: in no new communicator
+  std::int32_t key = 0;
+};
+
+// One new communicator per colour, ranks in the order of key, then of rank in the parent. Null for kNoColour.
+Result<std::unique_ptr<Communicator>> split(const Communicator& parent, const Choice& choice, ContextSource& contexts,
+                                            const std::string& what);
+// Collective over `members` alone, ranks of the parent, this one among them; `tag` keeps simultaneous calls apart.
+Result<std::unique_ptr<Communicator>> create_group(const Communicator& parent, const std::vector<int>& members,
+                                                   std::int32_t tag, ContextSource& contexts);
+
+}  // namespace ist

@@ -1,0 +1,213 @@
+// C calls that wait for requests, test them, and let go of them.
+#include <mutex>
+
+#include "face/message/calls.hpp"
+#include "face/message/errors.hpp"
+#include "face/message/request_set.hpp"
+#include "request/wait.hpp"
+
+namespace ist {
+namespace {
+
+int wait_one(const char* call, ist_request* request, ist_status* status) {
+  const auto one = awaited(*request);
+  if (!one.ok()) {
+    if (status != nullptr) *status = {IST_ANY_SOURCE, IST_ANY_TAG, IST_ERR_HANDLE, IST_CARRIER_NONE, 0};
+    return report(in_call(call, one.status()));
+  }
+  if (one->world == nullptr) {
+    set_empty(status, IST_ANY_SOURCE);
+    return IST_OK;
+  }
+  const Outcome outcome = one->operation.value == 0 ? from_nobody() : wait_for(one->world->engine(), one->operation);
+  settle(*one, request);
+  return finish(call, outcome, status);
+}
+
+int several(const char* call, int failed, int count, const std::string& first) {
+  if (failed == 0) return IST_OK;
+  return report(IST_ERR_IN_STATUS,
+                std::string{call} + ": " + std::to_string(failed) + " of " + std::to_string(count) + " failed; " + first);
+}
+
+// Takes the outcomes at these positions; statuses are in the order of the positions.
+int take_all(const char* call, RequestSet& set, const std::vector<int>& positions, ist_status* statuses) {
+  std::string first;
+  int failed = 0;
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    const std::string name = "request " + std::to_string(positions[i]);
+    if (finish(name.c_str(), set.take(positions[i]), statuses != nullptr ? &statuses[i] : nullptr) == IST_OK) continue;
+    if (failed++ == 0) first = ist_error_text();
+  }
+  return several(call, failed, static_cast<int>(positions.size()), first);
+}
+
+int some(const char* call, RequestSet& set, int* completed, int* indices, ist_status* statuses) {
+  const std::vector<int> positions = set.complete(set.size());
+  *completed = set.nothing() ? IST_UNDEFINED : static_cast<int>(positions.size());
+  for (std::size_t i = 0; i < positions.size(); ++i) indices[i] = positions[i];
+  return take_all(call, set, positions, statuses);
+}
+
+int any(const char* call, RequestSet& set, int* index, ist_status* status) {
+  const std::vector<int> positions = set.complete(1);
+  *index = IST_UNDEFINED;
+  if (positions.empty()) {
+    set_empty(status, IST_ANY_SOURCE);
+    return IST_OK;
+  }
+  *index = positions.front();
+  return finish(call, set.take(*index), status);
+}
+
+}  // namespace
+}  // namespace ist
+
+extern "C" {
+
+int ist_test(ist_request* request, int* completed, ist_status* status) try {
+  if (request == nullptr || completed == nullptr)
+    return ist::report(IST_ERR_ARGUMENT, "ist_test: request and completed must not be null");
+  *completed = 1;
+  const auto one = ist::awaited(*request);
+  if (!one.ok()) return ist::report(ist::in_call("ist_test", one.status()));
+  if (one->world == nullptr) {
+    ist::set_empty(status, IST_ANY_SOURCE);
+    return IST_OK;
+  }
+  ist::Engine& engine = one->world->engine();
+  ist::Outcome outcome = ist::from_nobody();
+  {
+    const std::lock_guard lock(engine.lock());
+    engine.progress();
+    if (one->operation.value != 0) {
+      *completed = ist::Engine::complete(*engine.find(one->operation)) ? 1 : 0;
+      if (*completed == 0) return IST_OK;
+      outcome = engine.take(one->operation);
+    }
+  }
+  ist::settle(*one, request);
+  return ist::finish("ist_test", outcome, status);
+} catch (...) {
+  return ist::report_exception("ist_test");
+}
+
+int ist_wait(ist_request* request, ist_status* status) try {
+  if (request == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_wait: request is null");
+  return ist::wait_one("ist_wait", request, status);
+} catch (...) {
+  return ist::report_exception("ist_wait");
+}
+
+int ist_waitall(int count, ist_request* requests, ist_status* statuses) try {
+  if (count < 0) return ist::report(IST_ERR_ARGUMENT, "ist_waitall: count is " + std::to_string(count));
+  if (count > 0 && requests == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_waitall: requests is null");
+  std::string first;
+  int failed = 0;
+  for (int i = 0; i < count; ++i) {
+    if (ist::wait_one("ist_waitall", &requests[i], statuses != nullptr ? &statuses[i] : nullptr) == IST_OK) continue;
+    if (failed++ == 0) first = "request " + std::to_string(i) + ": " + ist_error_text();
+  }
+  return ist::several("ist_waitall", failed, count, first);
+} catch (...) {
+  return ist::report_exception("ist_waitall");
+}
+
+int ist_testall(int count, ist_request* requests, int* completed, ist_status* statuses) try {
+  if (completed == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_testall: completed is null");
+  *completed = 0;
+  auto set = ist::RequestSet::of(count, requests);
+  if (!set.ok()) return ist::report(ist::in_call("ist_testall", set.status()));
+  set->progress();
+  if (!set->all_complete()) return IST_OK;
+  *completed = 1;
+  std::string first;
+  int failed = 0;
+  for (int i = 0; i < count; ++i) {
+    ist_status* status = statuses != nullptr ? &statuses[i] : nullptr;
+    if (set->at(i).world == nullptr) {
+      ist::set_empty(status, IST_ANY_SOURCE);
+    } else if (ist::finish(("request " + std::to_string(i)).c_str(), set->take(i), status) != IST_OK && failed++ == 0) {
+      first = ist_error_text();
+    }
+  }
+  return ist::several("ist_testall", failed, count, first);
+} catch (...) {
+  return ist::report_exception("ist_testall");
+}
+
+int ist_waitany(int count, ist_request* requests, int* index, ist_status* status) try {
+  if (index == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_waitany: index is null");
+  *index = IST_UNDEFINED;
+  auto set = ist::RequestSet::of(count, requests);
+  if (!set.ok()) return ist::report(ist::in_call("ist_waitany", set.status()));
+  set->wait_for_one();
+  return ist::any("ist_waitany", *set, index, status);
+} catch (...) {
+  return ist::report_exception("ist_waitany");
+}
+
+int ist_testany(int count, ist_request* requests, int* index, int* completed, ist_status* status) try {
+  if (index == nullptr || completed == nullptr)
+    return ist::report(IST_ERR_ARGUMENT, "ist_testany: index and completed must not be null");
+  *index = IST_UNDEFINED;
+  *completed = 0;
+  auto set = ist::RequestSet::of(count, requests);
+  if (!set.ok()) return ist::report(ist::in_call("ist_testany", set.status()));
+  set->progress();
+  const int code = ist::any("ist_testany", *set, index, status);
+  *completed = set->nothing() || *index != IST_UNDEFINED ? 1 : 0;
+  return code;
+} catch (...) {
+  return ist::report_exception("ist_testany");
+}
+
+int ist_waitsome(int count, ist_request* requests, int* completed, int* indices, ist_status* statuses) try {
+  if (completed == nullptr || (count > 0 && indices == nullptr))
+    return ist::report(IST_ERR_ARGUMENT, "ist_waitsome: completed and indices must not be null");
+  *completed = 0;
+  auto set = ist::RequestSet::of(count, requests);
+  if (!set.ok()) return ist::report(ist::in_call("ist_waitsome", set.status()));
+  set->wait_for_one();
+  return ist::some("ist_waitsome", *set, completed, indices, statuses);
+} catch (...) {
+  return ist::report_exception("ist_waitsome");
+}
+
+int ist_testsome(int count, ist_request* requests, int* completed, int* indices, ist_status* statuses) try {
+  if (completed == nullptr || (count > 0 && indices == nullptr))
+    return ist::report(IST_ERR_ARGUMENT, "ist_testsome: completed and indices must not be null");
+  *completed = 0;
+  auto set = ist::RequestSet::of(count, requests);
+  if (!set.ok()) return ist::report(ist::in_call("ist_testsome", set.status()));
+  set->progress();
+  return ist::some("ist_testsome", *set, completed, indices, statuses);
+} catch (...) {
+  return ist::report_exception("ist_testsome");
+}
+
+int ist_cancel(ist_request request) try {
+  const auto one = ist::awaited(request);
+  if (!one.ok()) return ist::report(ist::in_call("ist_cancel", one.status()));
+  if (one->world == nullptr)
+    return ist::report(IST_ERR_ARGUMENT, "ist_cancel: the request is null or inactive; there is nothing to cancel");
+  const std::lock_guard lock(one->world->engine().lock());
+  if (one->operation.value != 0) one->world->engine().cancel(one->operation);
+  return IST_OK;
+} catch (...) {
+  return ist::report_exception("ist_cancel");
+}
+
+int ist_request_free(ist_request* request) try {
+  if (request == nullptr || *request == IST_REQUEST_NULL)
+    return ist::report(IST_ERR_ARGUMENT, "ist_request_free: the request is null");
+  const auto found = ist::look_up(*request);
+  if (!found.ok()) return ist::report(ist::in_call("ist_request_free", found.status()));
+  const std::lock_guard lock(found->world->engine().lock());
+  found->world->engine().forget(found->operation);
+  *request = IST_REQUEST_NULL;
+  return IST_OK;
+} catch (...) {
+  return ist::report_exception("ist_request_free");
+}
+}

@@ -1,0 +1,59 @@
+// What the calls that send, receive and wait have in common: arguments checked, operations started, outcomes told.
+//
+// Who calls this : the api_*.cpp files.
+// Threads        : any; each call takes the engine's lock itself.
+// Ownership      : none.
+// Errors         : returned with the text that the user sees, without the call's name; in_call() adds it.
+#pragma once
+
+#include <isthmus/isthmus.h>
+
+#include <string>
+
+#include "face/message/handles.hpp"
+
+namespace ist {
+
+// Buffer, count and type as the user gave them.
+struct Data {
+  const ist_buffer& buffer;
+  std::int64_t count;
+  ist_type type;
+};
+
+// A started operation: perhaps complete without ever having been one.
+struct Started {
+  World* world = nullptr;
+  OperationId id;
+  bool done = false;
+};
+
+// A communicator and a partner in it, checked; rank is one of the world, kAnySource or IST_PROC_NULL.
+struct Partner {
+  World* world = nullptr;
+  Communicator* comm = nullptr;
+  std::int32_t rank = 0;
+};
+
+Status in_call(const char* call, const Status& status);
+Result<Piece> to_piece(World& world, const Data& data);
+// Returns when the bytes have arrived; moves the world's messages on meanwhile.
+Status copy_pieces(World& world, const Piece& to, const Piece& from);
+Result<Partner> destination(ist_comm comm, int dest, int tag);
+Result<Partner> origin(ist_comm comm, int source, int tag);
+
+Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, bool synchronous = false);
+Result<Started> start_receive(const Data& data, int source, int tag, ist_comm comm);
+// The send of a pair could not be started: the receive must not write into the buffer later.
+void withdraw(const Started& receive);
+
+// What comes from IST_PROC_NULL.
+Outcome from_nobody();
+// What MPI says of a null request and of IST_PROC_NULL.
+void set_empty(ist_status* status, int source);
+void set_status(ist_status* status, const Outcome& outcome);
+// Fills in the status, and reports an error.
+int finish(const char* call, const Outcome& outcome, ist_status* status);
+int finish_blocking(const char* call, const Started& started, ist_status* status);
+
+}  // namespace ist

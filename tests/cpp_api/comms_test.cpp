@@ -1,0 +1,155 @@
+// The C++ face of communicators, probes, persistent requests and sets of requests: for any number of ranks, as its neighbour.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "isthmus/isthmus.hpp"
+
+namespace {
+
+using isthmus::Buffer;
+using isthmus::Comm;
+using isthmus::Request;
+using isthmus::World;
+
+int next_of(const Comm& comm) { return (comm.rank() + 1) % comm.size(); }
+int before(const Comm& comm) { return (comm.rank() + comm.size() - 1) % comm.size(); }
+
+TEST(Comms, are_split_named_and_freed_with_their_last_copy) {
+  World world;
+  const Comm whole = world.comm();
+  EXPECT_EQ(whole.name(), "world");
+  EXPECT_EQ(world.self().size(), 1);
+  ist_comm handle = IST_COMM_NULL;
+  {
+    Comm kept = whole.split(3, -whole.rank());
+    const Comm copy = kept;
+    handle = copy.c();
+    EXPECT_EQ(copy.rank(), whole.size() - 1 - whole.rank());
+    EXPECT_EQ(copy.world_rank(copy.rank()), whole.rank());
+    std::array<int, 1> got{-1};
+    const auto status = copy.sendrecv(std::array{copy.rank()}, next_of(copy), 1, got, before(copy), 1);
+    EXPECT_EQ(got[0], before(copy));
+    EXPECT_EQ(status.source(), before(copy));
+    kept = whole.dup();
+    EXPECT_EQ(copy.size(), whole.size());
+  }
+  int size = 0;
+  EXPECT_EQ(ist_comm_size(handle, &size), IST_ERR_HANDLE);
+  EXPECT_FALSE(whole.split(isthmus::undefined));
+  std::vector<int> all(static_cast<std::size_t>(whole.size()));
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(whole.create_group(all).size(), whole.size());
+  EXPECT_EQ(whole.split_local().size(), whole.local_size());
+}
+
+TEST(Comms, outlive_the_world_object_they_came_from) {
+  Comm comm = [] {
+    const World world;
+    return world.comm().dup();
+  }();
+  comm.barrier();
+}
+
+TEST(Grids, tell_coordinates_and_neighbours) {
+  World world;
+  const auto dims = isthmus::balanced_dims(world.size(), {0, 0});
+  const auto grid = world.comm().cart(dims, std::array{1, 0});
+  ASSERT_TRUE(static_cast<bool>(grid));
+  EXPECT_EQ(grid.dims(), dims);
+  EXPECT_EQ(grid.periods(), (std::vector{1, 0}));
+  EXPECT_EQ(grid.coords(), grid.coords(grid.rank()));
+  EXPECT_EQ(grid.rank_at(grid.coords()), grid.rank());
+  const auto shift = grid.shift(1, 1);
+  EXPECT_EQ(shift.source == isthmus::proc_null, grid.coords()[1] == 0);
+  std::array<int, 1> got{-1};
+  grid.sendrecv(std::array{grid.rank()}, shift.dest, 0, got, shift.source, 0);
+  EXPECT_EQ(got[0], shift.source == isthmus::proc_null ? -1 : shift.source);
+  EXPECT_THROW(static_cast<void>(grid.rank_at(std::array{1})), isthmus::Error);
+}
+
+TEST(Probes, tell_the_length_and_a_matched_message_is_received_once) {
+  World world;
+  const Comm comm = world.comm();
+  const std::vector<double> sent(700, comm.rank() + 0.5);
+  Request first = comm.isend(sent, next_of(comm), 4);
+  Request second = comm.isend(sent, next_of(comm), 4);
+  Request third = comm.isend(sent, next_of(comm), 4);
+  EXPECT_EQ(comm.probe(before(comm), 4).count<double>(), 700);
+  auto message = comm.mprobe(before(comm), 4);
+  { const auto dropped = comm.mprobe(before(comm), 4); }  // received and lost
+  std::vector<double> got(700);
+  EXPECT_EQ(message.recv(got).source(), before(comm));
+  EXPECT_EQ(got, std::vector<double>(700, before(comm) + 0.5));
+  EXPECT_FALSE(comm.improbe(before(comm), 5).has_value());
+  comm.recv(got, before(comm), 4);
+  EXPECT_FALSE(comm.iprobe(before(comm), 4).has_value());
+  for (Request* request : {&first, &second, &third}) request->wait();
+  comm.barrier();  // nobody leaves before all have looked
+}
+
+TEST(Requests, start_again_and_again) {
+  World world;
+  const Comm comm = world.comm();
+  int out = 0;
+  int in = -1;
+  auto receive = comm.recv_init(Buffer::host(&in), 1, IST_INT, before(comm), 6);
+  auto send = comm.send_init(Buffer::host(&out), 1, IST_INT, next_of(comm), 6);
+  auto synchronous = comm.ssend_init(Buffer::host(&out), 1, IST_INT, next_of(comm), 6);
+  for (int round = 0; round < 4; ++round) {
+    out = comm.rank() * 10 + round;
+    auto& chosen = round % 2 == 0 ? send : synchronous;
+    receive.start();
+    chosen.start();
+    EXPECT_EQ(receive.wait().source(), before(comm));
+    EXPECT_EQ(in, before(comm) * 10 + round);
+    while (!chosen.test()) {
+    }
+  }
+}
+
+TEST(Requests, complete_in_sets) {
+  World world;
+  const Comm comm = world.comm();
+  std::array<std::array<int, 1>, 4> in{};
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < in.size(); ++i) requests.push_back(comm.irecv(in[i], before(comm), static_cast<int>(i)));
+  EXPECT_FALSE(isthmus::test_any(requests).has_value());
+  EXPECT_FALSE(isthmus::test_all(requests).has_value());
+  EXPECT_TRUE(isthmus::test_some(requests).empty());
+  comm.barrier();
+  comm.send(std::array{22}, next_of(comm), 2);
+  const auto one = isthmus::wait_any(requests);
+  ASSERT_TRUE(one.has_value());
+  EXPECT_EQ(one->index, 2U);
+  EXPECT_EQ(one->status.tag(), 2);
+  comm.barrier();
+  for (const int tag : {0, 1}) comm.send(std::array{20 + tag}, next_of(comm), tag);
+  std::size_t done = 0;
+  while (done < 2) done += isthmus::wait_some(requests).size();
+  requests[3].cancel();
+  EXPECT_TRUE(requests[3].wait().cancelled());
+  EXPECT_FALSE(isthmus::wait_any(requests).has_value());
+  comm.barrier();
+  EXPECT_EQ((std::array{in[0][0], in[1][0], in[2][0]}), (std::array{20, 21, 22}));
+}
+
+TEST(Requests, that_are_released_go_on) {
+  World world;
+  const Comm comm = world.comm();
+  const std::vector<int> sent(100000, comm.rank());
+  Request send = comm.issend(Buffer::host(sent.data()), 100000, IST_INT, next_of(comm), 9);
+  send.release();
+  EXPECT_FALSE(send.pending());
+  std::vector<int> got(100000);
+  comm.recv(got, before(comm), 9);
+  EXPECT_EQ(got, std::vector<int>(100000, before(comm)));
+  comm.barrier();
+  std::vector<int> both(10, comm.rank());
+  comm.sendrecv_replace(Buffer::host(both.data()), 10, IST_INT, next_of(comm), 3, before(comm), 3);
+  EXPECT_EQ(both, std::vector<int>(10, before(comm)));
+}
+
+}  // namespace

@@ -1,0 +1,144 @@
+// Every call from any thread at once, and messages that move without calls. Run on 2 and 3 ranks, and with the thread sanitizer.
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <thread>
+
+#include "rank_test.hpp"
+
+namespace {
+
+using namespace rank_test;
+using Clock = std::chrono::steady_clock;
+
+constexpr int kThreads = 8;
+
+int right() { return (rank() + 1) % size(); }
+int left() { return (rank() + size() - 1) % size(); }
+
+void on_threads(const std::function<void(int)>& body) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) threads.emplace_back([&, t] { body(t); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+// One thread's traffic in a communicator of its own: small, middle and large, in order, every byte compared.
+void exchange_in(ist_comm comm, int thread, int rounds) {
+  for (int round = 0; round < rounds; ++round)
+    for (const std::size_t bytes : {std::size_t{7}, std::size_t{3001}, std::size_t{90001}}) {
+      const auto seed = [&](int of) { return static_cast<std::uint64_t>((of * kThreads + thread) * 1000 + round) + bytes; };
+      const auto mine = random_bytes(bytes, seed(rank()));
+      std::vector<unsigned char> theirs(bytes, 0xa5);
+      const auto count = static_cast<int64_t>(bytes);
+      ist_request requests[2] = {IST_REQUEST_NULL, IST_REQUEST_NULL};
+      ASSERT_EQ(IST_OK, ist_irecv(ist_host(theirs.data()), count, IST_BYTE, left(), thread, comm, &requests[0]));
+      ASSERT_EQ(IST_OK, ist_isend(ist_host(mine.data()), count, IST_BYTE, right(), thread, comm, &requests[1]));
+      if (round % 3 == 0) {
+        ASSERT_EQ(IST_OK, ist_waitall(2, requests, IST_STATUSES_IGNORE)) << ist_error_text();
+      } else if (round % 3 == 1) {
+        for (int index = 0; index != IST_UNDEFINED;)
+          ASSERT_EQ(IST_OK, ist_waitany(2, requests, &index, IST_STATUS_IGNORE)) << ist_error_text();
+      } else {
+        for (int completed = 0; completed == 0;) {
+          ASSERT_EQ(IST_OK, ist_testall(2, requests, &completed, IST_STATUSES_IGNORE)) << ist_error_text();
+          if (completed == 0) std::this_thread::yield();
+        }
+      }
+      ASSERT_EQ(-1, first_difference(random_bytes(bytes, seed(left())), theirs)) << "thread " << thread;
+    }
+}
+
+TEST(Threads, EightOfThemExchangeInCommunicatorsOfTheirOwn) {
+  std::vector<ist_comm> comms(kThreads);
+  for (ist_comm& one : comms) IST_OK_OR_FAIL(ist_comm_dup(comm(), &one));
+  on_threads([&](int t) {
+    exchange_in(comms[static_cast<std::size_t>(t)], t, 20);
+    EXPECT_EQ(IST_OK, ist_barrier(comms[static_cast<std::size_t>(t)])) << ist_error_text();
+  });
+  for (ist_comm& one : comms) IST_OK_OR_FAIL(ist_comm_free(&one));
+}
+
+TEST(Threads, EightOfThemShareOneCommunicatorByTheirTags) {
+  on_threads([&](int t) { exchange_in(comm(), t, 20); });
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+}
+
+TEST(Threads, CommunicatorsAreMadeAndFreedAtTheSameTime) {
+  std::vector<ist_comm> parents(kThreads);
+  for (ist_comm& one : parents) IST_OK_OR_FAIL(ist_comm_dup(comm(), &one));
+  on_threads([&](int t) {
+    for (int round = 0; round < 20; ++round) {
+      ist_comm part = IST_COMM_NULL;
+      ASSERT_EQ(IST_OK, ist_comm_split(parents[static_cast<std::size_t>(t)], t, -rank(), &part)) << ist_error_text();
+      int mine = 0;
+      ASSERT_EQ(IST_OK, ist_comm_rank(part, &mine));
+      const int value = t * 100 + round;
+      int got = -1;
+      ASSERT_EQ(IST_OK, ist_sendrecv(ist_host(&value), 1, IST_INT, (mine + 1) % size(), 0, ist_host(&got), 1, IST_INT,
+                                     IST_ANY_SOURCE, IST_ANY_TAG, part, IST_STATUS_IGNORE));
+      EXPECT_EQ(value, got);
+      ASSERT_EQ(IST_OK, ist_comm_free(&part));
+    }
+  });
+  for (ist_comm& one : parents) IST_OK_OR_FAIL(ist_comm_free(&one));
+}
+
+TEST(Threads, OneThatWaitsDoesNotStarveAnother) {
+  int late = 0;
+  std::thread waits([&] {
+    EXPECT_EQ(IST_OK, ist_recv(ist_host(&late), 1, IST_INT, left(), 90, comm(), IST_STATUS_IGNORE)) << ist_error_text();
+  });
+  for (int round = 0; round < 2000; ++round) {
+    int got = -1;
+    IST_OK_OR_FAIL(ist_sendrecv(ist_host(&round), 1, IST_INT, right(), 91, ist_host(&got), 1, IST_INT, left(), 91, comm(),
+                                IST_STATUS_IGNORE));
+    ASSERT_EQ(round, got);
+  }
+  EXPECT_EQ(0, late);
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+  const int value = 17;
+  IST_OK_OR_FAIL(ist_send(ist_host(&value), 1, IST_INT, right(), 90, comm()));
+  waits.join();
+  EXPECT_EQ(17, late);
+}
+
+// How long a receive of 4 MiB takes whose sender makes no call for half a second after it has started.
+double seconds_beside_a_busy_sender(ist_world other) {
+  ist_comm there = IST_COMM_NULL;
+  EXPECT_EQ(IST_OK, ist_world_comm(other, &there));
+  constexpr std::size_t kBytes = 4 << 20;
+  const auto mine = random_bytes(kBytes, static_cast<std::uint64_t>(rank()) + 5);
+  std::vector<unsigned char> theirs(kBytes, 0xa5);
+  double seconds = 0;
+  if (rank() == 0) {
+    ist_request send = IST_REQUEST_NULL;
+    EXPECT_EQ(IST_OK, ist_isend(ist_host(mine.data()), kBytes, IST_BYTE, 1, 0, there, &send));
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    EXPECT_EQ(IST_OK, ist_wait(&send, IST_STATUS_IGNORE)) << ist_error_text();
+  } else if (rank() == 1) {
+    const auto begin = Clock::now();
+    EXPECT_EQ(IST_OK, ist_recv(ist_host(theirs.data()), kBytes, IST_BYTE, 0, 0, there, IST_STATUS_IGNORE))
+        << ist_error_text();
+    seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    EXPECT_EQ(-1, first_difference(random_bytes(kBytes, 5), theirs));
+  }
+  return seconds;
+}
+
+TEST(Progress, AThreadOfItsOwnMovesMessagesWhileTheProgramMakesNoCall) {
+  for (const char* wanted : {"0", "1"}) {
+    ::setenv("ISTHMUS_PROGRESS_THREAD", wanted, 1);
+    ist_world other = IST_WORLD_NULL;
+    const int created = ist_world_create(&other);
+    ::unsetenv("ISTHMUS_PROGRESS_THREAD");
+    ASSERT_EQ(IST_OK, created) << ist_error_text();
+    const double seconds = seconds_beside_a_busy_sender(other);
+    const bool alone = *wanted == '0';  // a message of this size then needs its sender's calls
+    if (rank() == 1) {
+      EXPECT_EQ(alone, seconds > 0.4) << seconds << " s with ISTHMUS_PROGRESS_THREAD=" << wanted;
+    }
+    IST_OK_OR_FAIL(ist_world_destroy(&other));
+  }
+}
+
+}  // namespace
