@@ -86,6 +86,19 @@ Row count_row(std::string_view name, std::string_view variable, std::uint64_t Se
           range};
 }
 
+Row switch_row(std::string_view name, std::string_view variable, bool Settings::*field, std::string_view help) {
+  return {name,
+          variable,
+          "switch",
+          "0 or 1",
+          help,
+          [field](Settings& s, std::string_view text) {
+            s.*field = text == "1";
+            return text == "0" || text == "1";
+          },
+          [field](const Settings& s) { return std::string{s.*field ? "1" : "0"}; }};
+}
+
 bool one_of(std::string_view text, std::initializer_list<std::string_view> words) {
   for (auto word : words)
     if (text == word) return true;
@@ -145,6 +158,8 @@ const std::vector<Row>& table() {
          return one_of(text, {"auto", "spin", "sleep"});
        },
        [](const Settings& s) { return s.wait; }},
+      switch_row("progress_thread", "ISTHMUS_PROGRESS_THREAD", &Settings::progress_thread,
+                 "1: a thread of each world moves messages on while the program makes no call"),
   };
   return rows;
 }

@@ -36,6 +36,7 @@ struct Settings {
   Bytes pinned_pool_limit = mebibytes(256);
   double boot_timeout = 60.0;
   std::string wait = "auto";
+  bool progress_thread = false;
 
   static Result<Settings> read();
   // The rank's own device among so many of a kind. What `device` names may be beyond them: the kind refuses it then. Kinds
