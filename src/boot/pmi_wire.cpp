@@ -38,7 +38,7 @@ std::optional<long> number_in(const std::map<std::string, std::string>& pairs, c
 }
 
 // Anything may be in there: what is not a letter that can be shown is left out, and so is most of what is long.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string shown = "\"";
   for (const char letter : text.substr(0, 120))
     if (letter >= ' ' && letter <= '~') shown += letter;
@@ -65,7 +65,7 @@ Status PmiWire::greet(int version, int subversion, Deadline deadline, bool& acce
   const Answer answer = pairs_of(*line, ' ');
   const auto command = answer.find("cmd");
   if (command == answer.end() || command->second != "response_to_init")
-    return {IST_ERR_BOOT, "the PMI server answered " + quoted(*line) + " to the first request"};
+    return {IST_ERR_BOOT, "the PMI server answered " + in_quotes(*line) + " to the first request"};
   accepted = number_in(answer, "rc") == 0 && number_in(answer, "pmi_version") == version;
   if (accepted) version_ = version;
   return {};
@@ -141,7 +141,7 @@ Result<PmiWire::Answer> PmiWire::ask(std::string_view command, const Pairs& pair
   const bool refused = number_in(found, "rc").value_or(0) != 0 && command != "get";
   if (found["cmd"] == answer && !refused) return found;
   return Status{IST_ERR_BOOT,
-                "the PMI server answered " + quoted(*line) + " to the request \"" + std::string{command} + "\""};
+                "the PMI server answered " + in_quotes(*line) + " to the request \"" + std::string{command} + "\""};
 }
 
 Status PmiWire::write(const std::string& text, Deadline deadline) {
@@ -169,7 +169,7 @@ Status PmiWire::read_more(Deadline deadline) {
     if (got > 0) {
       incoming_.append(piece.data(), static_cast<std::size_t>(got));
       if (incoming_.size() <= kLongestAnswer) return {};
-      return {IST_ERR_BOOT, "the PMI server sends without end: " + quoted(incoming_)};
+      return {IST_ERR_BOOT, "the PMI server sends without end: " + in_quotes(incoming_)};
     }
     if (got == 0 || errno == ECONNRESET)
       return {IST_ERR_BOOT,
@@ -203,7 +203,7 @@ Result<std::string> PmiWire::read_counted(Deadline deadline) {
       std::string_view{stopped, static_cast<std::size_t>(incoming_.data() + kCountLetters - stopped)}.find_first_not_of(
           ' ') == std::string_view::npos;
   if (error != std::errc{} || !rest_is_blank)
-    return Status{IST_ERR_BOOT, "what the PMI server sent does not begin with a length: " + quoted(incoming_)};
+    return Status{IST_ERR_BOOT, "what the PMI server sent does not begin with a length: " + in_quotes(incoming_)};
   while (incoming_.size() < kCountLetters + length) IST_TRY(read_more(deadline));
   std::string text = incoming_.substr(kCountLetters, length);
   incoming_.erase(0, kCountLetters + length);
