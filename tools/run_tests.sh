@@ -10,6 +10,9 @@ set_name=${1:?usage: run_tests.sh quick|long}
 jobs=${JOBS:-$(nproc)}
 options=("-DISTHMUS_CUDA=${CUDA:-AUTO}" -DISTHMUS_TESTS=ON)
 if [ -n "${ISTHMUS_DEPS_DIR:-}" ]; then options+=("-DISTHMUS_DEPS_DIR=$(realpath "$ISTHMUS_DEPS_DIR")"); fi
+# The Python package is part of one build: its tests need no second one.
+python=OFF
+if .venv/bin/python -c 'import nanobind, numpy, pytest, scikit_build_core' 2>/dev/null; then python=ON; fi
 failed=()
 times=()
 steps=()
@@ -38,7 +41,9 @@ print(json.dumps({"machine": facts["machine"], "commit": facts["commit"],
 build() {  # build PRESET [TARGETS...]
   local preset=$1
   shift
-  cmake --preset "$preset" "${options[@]}" | grep -E 'CUDA parts|Error|missing' || true
+  local with_python=OFF
+  if [ "$preset" = release ]; then with_python=$python; fi
+  cmake --preset "$preset" "${options[@]}" "-DISTHMUS_PYTHON=$with_python" | grep -E 'CUDA parts|Error|missing' || true
   if [ "${PIPESTATUS[0]}" != 0 ]; then return 1; fi
   local folder=build-$preset
   if [ "$preset" = release ]; then folder=build; fi
@@ -63,8 +68,11 @@ coverage() {
 }
 
 quick() {
-  step "build, optimised" build release isthmus isthmus_program stencil2d isthmus_optimised_tests isthmus_commit
-  step "tests, optimised: stress, ranks, and the library from outside" run build -L 'stress|ranks|outside'
+  local python_targets=()
+  if [ $python = ON ]; then python_targets=(isthmus_python); else echo "Python parts: left out (no nanobind in .venv)"; fi
+  step "build, optimised" build release isthmus isthmus_program stencil2d isthmus_optimised_tests isthmus_commit \
+    "${python_targets[@]}"
+  step "tests, optimised: stress, ranks, Python, and the library from outside" run build -L 'stress|ranks|outside|python'
   step "build, counting lines" build coverage
   step "tests, counting lines" coverage
   step "checks of the sources" tools/check_all.sh build

@@ -14,11 +14,13 @@ mkdir -p .setup
 tools=(g++ cmake ninja-build python3)
 libraries=(libhwloc-dev libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev libpng-dev zlib1g-dev
            opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd python3-venv)
-test_packages=(git pkg-config libgtest-dev libgmock-dev spin gcovr iproute2
+test_packages=(git pkg-config libgtest-dev libgmock-dev spin gcovr ccache python3-dev iproute2
                openmpi-bin libopenmpi-dev mpich libmpich-dev)
 long_packages=(clang)
 # One version of the formatter and the linter everywhere, or their answers would differ from machine to machine.
 checkers=(clang-format==14.0.6 clang-tidy==22.1.8)
+# What builds the Python package, and what its tests use.
+python_parts=(nanobind==3.1.0 scikit-build-core==1.1.2 numpy==2.4.6 pytest==9.2.0 pyopencl==2026.1.4)
 # Compiler, its back end, its headers, the runtime to link, and the C++ library for device code: nothing less compiles.
 cuda_compiler=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96
                nvidia-cuda-cccl==13.0.85)
@@ -36,9 +38,10 @@ esac
 have_tool() {
   case $1 in
     ninja-build) command -v ninja ;;
-    g++ | cmake | python3 | git | spin | gcovr | clang | pkg-config) command -v "$1" ;;
+    g++ | cmake | python3 | git | spin | gcovr | ccache | clang | pkg-config) command -v "$1" ;;
     iproute2) command -v ip ;;
     python3-venv) python3 -c 'import venv, ensurepip' ;;
+    python3-dev) python3 -c 'import pathlib, sys, sysconfig; sys.exit(not (pathlib.Path(sysconfig.get_path("include")) / "Python.h").exists())' ;;
     *) return 1 ;;
   esac >/dev/null 2>&1
 }
@@ -131,4 +134,9 @@ fi
 if [ "$level" != demo ] && [ -z "${ISTHMUS_DEPS_DIR:-}" ] && ! have_wheels "${checkers[@]}"; then
   say "fetching formatter and linter into .venv"
   install_wheels "${checkers[@]}" || { say "could not fetch ${checkers[*]}; make check needs them"; exit 1; }
+fi
+
+if [ "$level" != demo ] && [ -z "${ISTHMUS_DEPS_DIR:-}" ] && ! have_wheels "${python_parts[@]}"; then
+  say "fetching what the Python package is built and tested with into .venv"
+  install_wheels "${python_parts[@]}" || { say "could not fetch ${python_parts[*]}; make test needs them"; exit 1; }
 fi

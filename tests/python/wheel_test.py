@@ -1,4 +1,8 @@
-"""Builds the wheel from the sources, installs it into an empty environment, and uses it there. Arguments: sources, work folder."""
+"""Builds the wheel from the sources, installs it into an empty environment, and uses it there.
+
+Arguments: sources, work folder, and the compilers for C and C++ that the build beside it uses: with the same ones, ccache knows
+every object already.
+"""
 import os
 import pathlib
 import subprocess
@@ -16,7 +20,8 @@ with isthmus.World() as world:
     assert into == b"hello" and world.comm.sendrecv_object(world.rank, peer) == (world.rank - 1) % world.size
     assert not any(name.split(".")[0] == "numpy" for name in sys.modules)
     assert isthmus.__file__.startswith(sys.prefix), isthmus.__file__
-    print("right")
+    if world.rank == 0:
+        print("right")
 """
 
 
@@ -32,8 +37,10 @@ for old in WORK.glob("*.whl"):
     old.unlink()
 # Only this environment counts, not what the tests beside it set.
 clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "LD_LIBRARY_PATH")}
+clean.update(zip(("CC", "CXX"), sys.argv[3:5]))
 run(sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--no-build-isolation", "--no-deps", "--no-index",
-    "--wheel-dir", WORK, "--config-settings", f"build-dir={WORK / 'build'}", SOURCES, env=clean)
+    "--wheel-dir", WORK, "--config-settings", f"build-dir={WORK / 'build'}",
+    "--config-settings", "cmake.define.ISTHMUS_WERROR=ON", SOURCES, env=clean)
 (wheel,) = WORK.glob("*.whl")
 names = zipfile.ZipFile(wheel).namelist()
 for wanted in ("isthmus/__init__.py", "isthmus/_core.pyi", "isthmus/py.typed", "isthmus/lib/libisthmus.so", "isthmus/bin/isthmus",
@@ -48,6 +55,6 @@ script = WORK / "program.py"
 script.write_text(PROGRAM)
 for command in ([python.parent / "isthmus"], [python, "-m", "isthmus"]):
     assert run(*command, "--version", env=clean).strip()
-    assert run(*command, "run", "-n", "2", python, script, env=clean, cwd=WORK).split() == ["right", "right"]
+    assert run(*command, "run", "-n", "2", python, script, env=clean, cwd=WORK) == "right\n"
 assert run(python, script, env=clean, cwd=WORK) == "right\n"
 print(f"{wheel.name}: {wheel.stat().st_size // 1024} KiB, installed and used")
