@@ -106,10 +106,9 @@ Status PmiWire::fence(Deadline deadline) {
 }
 
 Result<std::optional<std::string>> PmiWire::get(const std::string& key, Deadline deadline) {
-  const char* job = std::getenv("PMI_JOBID");
-  const auto answer = version_ == 2 ? ask("kvs-get", {{"jobid", job ? job : ""}, {"srcid", "-1"}, {"key", key}},
-                                          "kvs-get-response", deadline)
-                                    : ask("get", {{"kvsname", space_}, {"key", key}}, "get_result", deadline);
+  const Pairs pairs = version_ == 2 ? Pairs{{"key", key}} : Pairs{{"kvsname", space_}, {"key", key}};
+  const auto answer =
+      version_ == 2 ? ask("kvs-get", pairs, "kvs-get-response", deadline) : ask("get", pairs, "get_result", deadline);
   if (!answer.ok()) return answer.status();
   const auto value = answer->find("value");
   const auto found = answer->find("found");
@@ -138,7 +137,9 @@ Result<PmiWire::Answer> PmiWire::ask(std::string_view command, const Pairs& pair
   const auto line = version_ == 2 ? read_counted(deadline) : read_line(deadline);
   if (!line.ok()) return line.status();
   Answer found = pairs_of(*line, separator);
-  const bool refused = number_in(found, "rc").value_or(0) != 0 && command != "get";
+  // A value that is not there is a refusal to some servers, and no error to us.
+  const bool asks_for_value = command == "get" || command == "kvs-get";
+  const bool refused = number_in(found, "rc").value_or(0) != 0 && !asks_for_value;
   if (found["cmd"] == answer && !refused) return found;
   return Status{IST_ERR_BOOT,
                 "the PMI server answered " + in_quotes(*line) + " to the request \"" + std::string{command} + "\""};

@@ -17,6 +17,7 @@ namespace ist::test {
 
 enum class PmiManner {
   slurm,         // knows 2.0 and 1.1; the first version that is asked for holds for all
+  mpich,         // the same, but a value that is not there is an answer without "found"
   old,           // knows 1.1 alone
   foreign,       // answers with something that is no PMI
   hangs_up,      // closes the connection after the greeting

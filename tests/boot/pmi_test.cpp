@@ -85,16 +85,18 @@ TEST(Pmi, worlds_follow_each_other_and_two_at_once_do_not_mix) {
 }
 
 TEST(Pmi, worlds_created_in_another_order_are_an_error_and_no_mixture) {
-  const PmiRun run = run_with_pmi(2, PmiManner::slurm, [](int rank) {
-    auto boot = join_job(Settings{});
-    if (rank == 1) boot = join_job(Settings{});
-    ASSERT_TRUE(boot.ok());
-    const auto all = (*boot)->all_gather("x");
-    EXPECT_EQ(all.status().code(), IST_ERR_BOOT);
-    EXPECT_NE(all.status().text().find("same worlds in the same order"), std::string::npos) << all.status().text();
-    EXPECT_NE(join_job(Settings{}).status().text().find("may be out of step"), std::string::npos);
-  });
-  EXPECT_EQ(failures(run.ends), 0);
+  for (const PmiManner manner : {PmiManner::slurm, PmiManner::mpich, PmiManner::old}) {
+    const PmiRun run = run_with_pmi(2, manner, [](int rank) {
+      auto boot = join_job(Settings{});
+      if (rank == 1) boot = join_job(Settings{});
+      ASSERT_TRUE(boot.ok());
+      const auto all = (*boot)->all_gather("x");
+      EXPECT_EQ(all.status().code(), IST_ERR_BOOT);
+      EXPECT_NE(all.status().text().find("same worlds in the same order"), std::string::npos) << all.status().text();
+      EXPECT_NE(join_job(Settings{}).status().text().find("may be out of step"), std::string::npos);
+    });
+    EXPECT_EQ(failures(run.ends), 0);
+  }
 }
 
 TEST(Pmi, a_forked_child_is_refused_and_its_end_is_not_the_end_of_the_rank) {
