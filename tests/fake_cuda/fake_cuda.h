@@ -7,7 +7,8 @@
  * Errors         : none.
  *
  * Variables, read by each cuInit after a reset: FAKE_CUDA_DEVICES (2), FAKE_CUDA_DELAY_US (50), FAKE_CUDA_MEMORY_MIB (1024
- * per device), FAKE_CUDA_INIT (a CUresult that cuInit returns), FAKE_CUDA_PEER (1).
+ * per device), FAKE_CUDA_INIT (a CUresult that cuInit returns), FAKE_CUDA_PEER (1), FAKE_CUDA_VISIBLE (0; 1:
+ * CUDA_VISIBLE_DEVICES chooses, as with the driver; a machine's own list must not change the tests).
  */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H

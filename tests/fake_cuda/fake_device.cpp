@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "fake_world.hpp"
 
@@ -14,6 +15,29 @@ long variable(const char* name, long otherwise) {
   const char* text = std::getenv(name);
   return text != nullptr && *text != 0 ? std::strtol(text, nullptr, 10) : otherwise;
 }
+
+// The numbers that the visible devices have without CUDA_VISIBLE_DEVICES, in the order of that list. As in the driver, the
+// list ends at the first entry that is no device.
+std::vector<int>& visible_devices() {
+  static std::vector<int> devices;
+  return devices;
+}
+
+void choose_devices(int there) {
+  auto& visible = visible_devices();
+  visible.clear();
+  const char* list = variable("FAKE_CUDA_VISIBLE", 0) != 0 ? std::getenv("CUDA_VISIBLE_DEVICES") : nullptr;
+  for (int device = 0; list == nullptr && device < there; ++device) visible.push_back(device);
+  while (list != nullptr && *list != 0) {
+    char* end = nullptr;
+    const long device = std::strtol(list, &end, 10);
+    if (end == list || device < 0 || device >= there) return;
+    visible.push_back(static_cast<int>(device));
+    list = *end == ',' ? end + 1 : nullptr;
+  }
+}
+
+int physical(CUdevice device) { return visible_devices()[static_cast<std::size_t>(device)]; }
 
 bool known(CUdevice device) { return device >= 0 && device < world().devices; }
 
@@ -58,7 +82,8 @@ CUresult cuInit(unsigned flags) {
   if (flags != 0) return CUDA_ERROR_INVALID_VALUE;
   if (w.initialised) return CUDA_SUCCESS;
   if (const long result = variable("FAKE_CUDA_INIT", 0); result != 0) return static_cast<CUresult>(result);
-  w.devices = static_cast<int>(variable("FAKE_CUDA_DEVICES", 2));
+  choose_devices(static_cast<int>(variable("FAKE_CUDA_DEVICES", 2)));
+  w.devices = static_cast<int>(visible_devices().size());
   w.delay_us = static_cast<unsigned>(variable("FAKE_CUDA_DELAY_US", 50));
   w.memory = static_cast<std::uint64_t>(variable("FAKE_CUDA_MEMORY_MIB", 1024)) << 20;
   w.peer = variable("FAKE_CUDA_PEER", 1) != 0;
@@ -105,7 +130,7 @@ CUresult cuDeviceGet(CUdevice* device, int ordinal) {
 CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
   FAKE_ENTER(cuDeviceGetName);
   if (!known(device)) return CUDA_ERROR_INVALID_DEVICE;
-  std::snprintf(name, static_cast<std::size_t>(length), "Fake GPU %d", device);
+  std::snprintf(name, static_cast<std::size_t>(length), "Fake GPU %d", physical(device));
   return CUDA_SUCCESS;
 }
 
@@ -113,7 +138,7 @@ CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
   FAKE_ENTER(cuDeviceGetUuid_v2);
   if (!known(device)) return CUDA_ERROR_INVALID_DEVICE;
   std::memset(uuid->bytes, 0xfa, sizeof(uuid->bytes));
-  uuid->bytes[15] = static_cast<char>(device);
+  uuid->bytes[15] = static_cast<char>(physical(device));
   return CUDA_SUCCESS;
 }
 
