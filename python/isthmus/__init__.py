@@ -10,14 +10,14 @@ import atexit as _atexit
 
 from . import _core
 from ._core import (ANY_SOURCE, ANY_TAG, PROC_NULL, TAG_MAX, Buffer, Comm, Memory, ObjectRequest, PendingOperation, Request, Status,
-                    World, waitall)
+                    World, waitall, waitany)
 from ._errors import (BootError, Code, DeviceError, Error, PeerDeadError, PeerLeftError, TruncateError, UnreachableError,
                       WaitallError)
 
 __version__ = _core.version()
 __all__ = ["ANY_SOURCE", "ANY_TAG", "BootError", "Buffer", "Code", "Comm", "DeviceError", "Error", "Memory", "ObjectRequest",
            "PROC_NULL", "PeerDeadError", "PeerLeftError", "PendingOperation", "Request", "Status", "TAG_MAX", "TruncateError",
-           "UnreachableError", "WaitallError", "World", "waitall"]
+           "UnreachableError", "WaitallError", "World", "waitall", "waitany"]
 
 # A world that is left tells its peers so; one that only ends looks like a rank that died.
 _atexit.register(_core.close_all)

@@ -40,6 +40,9 @@ class Status:
     def code(self) -> int:
         """0, or the Code of the error."""
 
+    @property
+    def cancelled(self) -> bool: ...
+
     def __repr__(self) -> str: ...
 
 class PendingOperation:
@@ -48,6 +51,11 @@ class PendingOperation:
     def test(self) -> bool:
         """
         True when complete; raises if it failed. Moves every operation of the world on.
+        """
+
+    def cancel(self) -> None:
+        """
+        Gives up a receive that no message has matched; wait() then returns, and its status says so. Sends go on.
         """
 
     @property
@@ -65,6 +73,11 @@ class Request(PendingOperation):
         """
         Waits without the GIL. Ctrl-C ends the wait, and the operation goes on.
         """
+
+def waitany(requests: Iterable[PendingOperation]) -> tuple[int, Any]:
+    """
+    Index and result of the first that is complete; raises if it failed. Leave it out of the next call.
+    """
 
 def waitall(requests: Iterable[PendingOperation]) -> list:
     """
@@ -161,6 +174,42 @@ class Comm:
     def sendrecv_object(self, object: object, dest: int, source: int = -1, *, send_tag: int = 0, recv_tag: int = -1, status: Status | None = None) -> Any: ...
 
     def __repr__(self) -> str: ...
+
+    def ssend(self, buffer: object | None, dest: int, tag: int = 0, *, count: int | None = None) -> None:
+        """As send, and returns only when the matching receive has begun."""
+
+    def issend(self, buffer: object, dest: int, tag: int = 0, *, count: int | None = None) -> Request: ...
+
+    def probe(self, source: int = -1, tag: int = -1) -> Status:
+        """
+        Waits for a message of buffers that a receive would take, and leaves it there.
+        """
+
+    def iprobe(self, source: int = -1, tag: int = -1) -> Status | None:
+        """None if there is no such message now."""
+
+    def dup(self) -> Comm:
+        """
+        The same ranks, whose messages never meet those of this one. Collective; freed when it is dropped, as all that follow.
+        """
+
+    def split(self, color: int | None = None, key: int = 0) -> Comm | None:
+        """
+        One communicator per color, ranks in the order of key; None to ranks without a color. Collective.
+        """
+
+    def split_local(self, key: int = 0) -> Comm:
+        """One communicator per host. Collective."""
+
+    def create_group(self, ranks: Iterable[int], tag: int = 0) -> Comm:
+        """Of the listed ranks, in that order. Collective over them alone."""
+
+    def world_rank(self, rank: int) -> int:
+        """The rank in the world's communicator of a rank of this one."""
+
+    @property
+    def name(self) -> str:
+        """What errors call it."""
 
 class World:
     """

@@ -11,7 +11,13 @@
 namespace isthmus_python {
 namespace {
 
-using Call = int (*)(ist_buffer, std::int64_t, ist_type, int, int, ist_comm, ist_request*);
+int asked(int (*call)(ist_comm, int*), ist_comm comm) {
+  int answer = 0;
+  check(call(comm, &answer));
+  return answer;
+}
+
+}  // namespace
 
 std::shared_ptr<Operation> start(Call call, Region region, int peer, int tag, ist_comm comm) {
   auto made = std::make_shared<Message>(std::move(region));
@@ -25,20 +31,11 @@ std::shared_ptr<Operation> start(Call call, Region region, int peer, int tag, is
   return made;
 }
 
-int asked(int (*call)(ist_comm, int*), ist_comm comm) {
-  int answer = 0;
-  check(call(comm, &answer));
-  return answer;
-}
-
-// Waits for it, and gives what it says; an interrupted one goes on, kept by the session.
 StatusView finish(const std::shared_ptr<Session>& session, const std::shared_ptr<Operation>& operation) {
   Request pending{session, operation};
   pending.wait();
   return StatusView(operation->outcome());
 }
-
-}  // namespace
 
 Channels::~Channels() {
   if (session->closed()) return;
@@ -88,12 +85,14 @@ StatusView Comm::recv(nb::handle buffer, int source, int tag, Count count) const
 
 nb::object Comm::isend(nb::handle buffer, int dest, int tag, Count count) const {
   const auto& on = open();
+  on->session->sweep();  // for programs that drop their requests and never wait
   auto started = start(ist_isend, to_region(buffer, Access::read, count), dest, tag, on->user);
   return nb::cast(new Request(on->session, std::move(started)), nb::rv_policy::take_ownership);
 }
 
 nb::object Comm::irecv(nb::handle buffer, int source, int tag, Count count) const {
   const auto& on = open();
+  on->session->sweep();  // for programs that drop their requests and never wait
   auto started = start(ist_irecv, to_region(buffer, Access::write, count), source, tag, on->user);
   return nb::cast(new Request(on->session, std::move(started)), nb::rv_policy::take_ownership);
 }
@@ -120,9 +119,9 @@ void Comm::barrier() const {
 void bind_comm(nb::module_& module) {
   using namespace nb::literals;
   constexpr int any = IST_ANY_SOURCE;
-  nb::class_<Comm>(module, "Comm",
-                   "Ranks that exchange messages. A buffer is any object with memory; see the documentation.")
-      .def_prop_ro("rank", &Comm::rank)
+  nb::class_<Comm> comm(module, "Comm",
+                        "Ranks that exchange messages. A buffer is any object with memory; see the documentation.");
+  comm.def_prop_ro("rank", &Comm::rank)
       .def_prop_ro("size", &Comm::size)
       .def_prop_ro("local_rank", &Comm::local_rank, "Rank among the ranks of this host.")
       .def_prop_ro("local_size", &Comm::local_size)
@@ -155,6 +154,7 @@ void bind_comm(nb::module_& module) {
            nb::sig("def sendrecv_object(self, object: object, dest: int, source: int = -1, *, send_tag: int = 0, "
                    "recv_tag: int = -1, status: Status | None = None) -> typing.Any"))
       .def("__repr__", &Comm::text);
+  bind_more(comm);
 }
 
 }  // namespace isthmus_python

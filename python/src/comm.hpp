@@ -57,6 +57,18 @@ class Comm {
                       Count send_count, Count recv_count) const;
   void barrier() const;
 
+  void ssend(nb::handle buffer, int dest, int tag, Count count) const;
+  nb::object issend(nb::handle buffer, int dest, int tag, Count count) const;
+  StatusView probe(int source, int tag) const;
+  nb::object iprobe(int source, int tag) const;  // None where no message is there
+
+  nb::object dup() const;
+  nb::object split(std::optional<int> color, int key) const;
+  nb::object split_local(int key) const;
+  nb::object create_group(const nb::iterable& ranks, int tag) const;
+  int world_rank(int rank) const;
+  std::string name() const;
+
   void send_object(nb::handle object, int dest, int tag) const;
   nb::object recv_object(int source, int tag, StatusView* status) const;
   nb::object isend_object(nb::handle object, int dest, int tag) const;
@@ -70,7 +82,13 @@ class Comm {
   std::shared_ptr<Channels> channels_;
 };
 
+using Call = int (*)(ist_buffer, std::int64_t, ist_type, int, int, ist_comm, ist_request*);
+std::shared_ptr<Operation> start(Call call, Region region, int peer, int tag, ist_comm comm);
+// Waits for it, and gives what it says; an interrupted one goes on, kept by the session.
+StatusView finish(const std::shared_ptr<Session>& session, const std::shared_ptr<Operation>& operation);
+
 void bind_comm(nb::module_& module);
+void bind_more(nb::class_<Comm>& comm);
 void bind_world(nb::module_& module);
 void bind_objects(nb::module_& module);
 

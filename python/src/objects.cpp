@@ -66,7 +66,7 @@ int ObjectReceive::start(int source, int tag) {
 bool ObjectReceive::take_head(Outcome& outcome) {
   headed_ = true;
   announced_ = outcome.status;
-  if (outcome.code != IST_OK || announced_.source == IST_PROC_NULL) return true;
+  if (outcome.code != IST_OK || !announces()) return true;
   Head head;
   std::memcpy(&head, head_.data(), sizeof head);
   announced_.bytes = static_cast<std::int64_t>(head.length);
@@ -96,7 +96,7 @@ bool ObjectReceive::step(Outcome& outcome) {
 }
 
 nb::object ObjectReceive::load() const {
-  if (announced_.source == IST_PROC_NULL) return nb::none();
+  if (!announces()) return nb::none();
   const void* from = body_ ? body_.get() : head_.data() + sizeof(Head);
   const nb::object view =
       nb::steal(PyMemoryView_FromMemory(static_cast<char*>(const_cast<void*>(from)), announced_.bytes, PyBUF_READ));

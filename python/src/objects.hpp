@@ -45,13 +45,17 @@ class ObjectReceive final : public Operation {
   explicit ObjectReceive(std::shared_ptr<Channels> channels) : channels_(std::move(channels)) {}
   int start(int source, int tag);
   bool staged() const override { return true; }
-  // Once complete without error: what was sent; None from PROC_NULL.
+  // Once complete without error: what was sent; None from PROC_NULL, and if it was cancelled.
   nb::object load() const;
 
  protected:
   bool step(Outcome& outcome) override;
+  void give_up() override {
+    if (!headed_) flight_.cancel();
+  }
 
  private:
+  bool announces() const { return announced_.source != IST_PROC_NULL && announced_.code != IST_CANCELLED; }
   bool take_head(Outcome& outcome);
   std::shared_ptr<Channels> channels_;
   std::array<std::byte, kHeadBytes> head_;

@@ -13,6 +13,11 @@ bool Operation::advance() {
   return true;
 }
 
+void Operation::cancel() {
+  const std::lock_guard lock(mutex_);
+  if (!complete()) give_up();
+}
+
 bool Flight::look(Outcome& outcome) {
   int done = 0;
   const int code = ist_test(&request_, &done, &outcome.status);

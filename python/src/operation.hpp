@@ -34,12 +34,15 @@ class Operation {
   bool complete() const { return complete_.load(std::memory_order_acquire); }
   // Once complete.
   const Outcome& outcome() const { return outcome_; }
+  // Gives up what nothing has matched yet; whether it did, the outcome's status says.
+  void cancel();
   // Has it steps of its own, which somebody must make also while nobody waits for it?
   virtual bool staged() const { return false; }
 
  protected:
   // One look, by one thread at a time; true when complete. Touches nothing of Python's.
   virtual bool step(Outcome& outcome) = 0;
+  virtual void give_up() {}
 
  private:
   std::mutex mutex_;
@@ -53,6 +56,7 @@ class Flight {
   ist_request* out() { return &request_; }
   // True when complete; `outcome` then says how it ended.
   bool look(Outcome& outcome);
+  void cancel() const { static_cast<void>(ist_cancel(request_)); }
 
  private:
   ist_request request_ = IST_REQUEST_NULL;
@@ -67,6 +71,7 @@ class Message : public Operation {
 
  protected:
   bool step(Outcome& outcome) override;
+  void give_up() override { flight_.cancel(); }
 
  private:
   Region region_;

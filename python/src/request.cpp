@@ -57,16 +57,37 @@ std::string Pending::text() const {
 
 nb::object Request::result() { return status(); }
 
-nb::list waitall(const nb::iterable& requests) {
+namespace {
+
+struct Several {
+  explicit Several(const nb::iterable& requests) {
+    for (const nb::handle each : requests) {
+      owners.push_back(nb::borrow(each));
+      if (!nb::isinstance<Pending>(each))
+        throw nb::type_error(("one of the requests is a " + nb::cast<std::string>(each.type().attr("__name__")) +
+                              "; give what isend, irecv and the like returned")
+                                 .c_str());
+      all.push_back(nb::cast<Pending*>(each));
+      operations.push_back(all.back()->operation());
+    }
+  }
   std::vector<nb::object> owners;
   std::vector<Pending*> all;
   std::vector<std::shared_ptr<Operation>> operations;
-  for (const nb::handle each : requests) {
-    owners.push_back(nb::borrow(each));
-    all.push_back(nb::cast<Pending*>(each));
-    if (all.back() == nullptr) throw nb::type_error("waitall: one of the requests is None; leave it out");
-    operations.push_back(all.back()->operation());
-  }
+};
+
+}  // namespace
+
+nb::tuple waitany(const nb::iterable& requests) {
+  const Several several{requests};
+  if (several.all.empty()) throw nb::value_error("waitany: there is no request to wait for");
+  const std::size_t index = wait_for_any(*several.all.front()->session(), several.operations);
+  return nb::make_tuple(index, several.all[index]->wait());
+}
+
+nb::list waitall(const nb::iterable& requests) {
+  const Several several{requests};
+  const auto& [owners, all, operations] = several;
   if (!all.empty()) wait_for(*all.front()->session(), operations);
   nb::list statuses;
   nb::list errors;
@@ -95,9 +116,12 @@ void bind_requests(nb::module_& module) {
       .def_prop_ro("count", &StatusView::count, "Whole elements of the receive's buffer delivered.")
       .def_prop_ro("carrier", &StatusView::carrier, "How the bytes travelled: slot, cell, ring, direct or none.")
       .def_prop_ro("code", &StatusView::code, "0, or the Code of the error.")
+      .def_prop_ro("cancelled", &StatusView::cancelled)
       .def("__repr__", &StatusView::text);
   nb::class_<Pending>(module, "PendingOperation", "What Request and ObjectRequest have in common.")
       .def("test", &Pending::test, "True when complete; raises if it failed. Moves every operation of the world on.")
+      .def("cancel", &Pending::cancel, nb::call_guard<nb::gil_scoped_release>(),
+           "Gives up a receive that no message has matched; wait() then returns, and its status says so. Sends go on.")
       .def_prop_ro("status", &Pending::status, nb::sig("def status(self) -> Status | None"), "None before completion.")
       .def("__repr__", &Pending::text);
   nb::class_<Request, Pending>(
@@ -105,6 +129,9 @@ void bind_requests(nb::module_& module) {
       "A send or receive under way. It keeps its buffer alive until it is complete, also when it is dropped.")
       .def("wait", &Request::wait, nb::sig("def wait(self) -> Status"),
            "Waits without the GIL. Ctrl-C ends the wait, and the operation goes on.");
+  module.def("waitany", &waitany, "requests"_a,
+             nb::sig("def waitany(requests: collections.abc.Iterable[PendingOperation]) -> tuple[int, typing.Any]"),
+             "Index and result of the first that is complete; raises if it failed. Leave it out of the next call.");
   module.def("waitall", &waitall, "requests"_a,
              nb::sig("def waitall(requests: collections.abc.Iterable[PendingOperation]) -> list"),
              "Waits for all, also when some fail, and gives what each wait() would; failures raise WaitallError.");

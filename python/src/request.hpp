@@ -20,6 +20,7 @@ class StatusView {
   int source() const { return status_.source; }
   int tag() const { return status_.tag; }
   int code() const { return status_.code; }
+  bool cancelled() const { return status_.code == IST_CANCELLED; }
   std::int64_t bytes() const { return status_.bytes; }
   std::int64_t count() const { return status_.bytes / item_size_; }
   const char* carrier() const { return ist_carrier_name(status_.carrier); }
@@ -42,6 +43,7 @@ class Pending {
   virtual nb::object result() = 0;
   nb::object wait();
   bool test();
+  void cancel() const { operation_->cancel(); }
   nb::object status() const;  // None before completion
   std::string text() const;
 
@@ -66,6 +68,9 @@ class Request final : public Pending {
 
 // The results of all, in their order; every one is waited for, also when some fail.
 nb::list waitall(const nb::iterable& requests);
+
+// Index and result of the first that is complete.
+nb::tuple waitany(const nb::iterable& requests);
 
 void bind_requests(nb::module_& module);
 

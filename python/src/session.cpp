@@ -74,6 +74,7 @@ void Session::close() {
     const nb::gil_scoped_release release;
     code = ist_world_destroy(&leaving);
   }
+  left_ = true;
   // The library has let go of every buffer; dropping them may run any Python code, so not under the lock.
   std::vector<std::shared_ptr<Operation>> dropped;
   {
@@ -86,7 +87,8 @@ void Session::close() {
 }
 
 void Session::keep(const std::shared_ptr<Operation>& operation) {
-  if (closed() || operation->complete()) return;
+  // While the world is being left, the library may still write.
+  if (left_ || operation->complete()) return;
   const std::lock_guard lock(mutex_);
   if (std::find(kept_.begin(), kept_.end(), operation) != kept_.end()) return;
   kept_.push_back(operation);

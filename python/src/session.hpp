@@ -41,6 +41,7 @@ class Session {
   Session() = default;
 
   ist_world world_ = IST_WORLD_NULL;
+  bool left_ = false;  // the library has let go of every buffer
   bool crowded_ = false;
   std::mutex mutex_;
   std::vector<std::shared_ptr<Operation>> kept_;

@@ -74,13 +74,14 @@ bool all_complete(std::span<const std::shared_ptr<Operation>> operations, std::s
 
 }  // namespace
 
-void wait_for(Session& session, std::span<const std::shared_ptr<Operation>> operations) {
+// Asks without the GIL until the answer is yes.
+template <class Ask>
+void wait_until(Session& session, Ask ask) {
   const bool signals = in_main_thread();
   {
     const nb::gil_scoped_release release;
     Patience patience{session.crowded()};
-    std::size_t first = 0;
-    while (!all_complete(operations, first)) {
+    while (!ask()) {
       session.progress();
       if (!patience.after_look() || !signals) continue;
       const nb::gil_scoped_acquire acquire;
@@ -88,6 +89,21 @@ void wait_for(Session& session, std::span<const std::shared_ptr<Operation>> oper
     }
   }
   session.sweep();
+}
+
+void wait_for(Session& session, std::span<const std::shared_ptr<Operation>> operations) {
+  std::size_t first = 0;
+  wait_until(session, [&] { return all_complete(operations, first); });
+}
+
+std::size_t wait_for_any(Session& session, std::span<const std::shared_ptr<Operation>> operations) {
+  std::size_t found = 0;
+  wait_until(session, [&] {
+    found = 0;
+    while (found < operations.size() && !operations[found]->advance()) ++found;
+    return found < operations.size();
+  });
+  return found;
 }
 
 bool look_at(Session& session, Operation& operation) {

@@ -14,6 +14,8 @@
 namespace isthmus_python {
 
 void wait_for(Session& session, std::span<const std::shared_ptr<Operation>> operations);
+// The first of them, in their order, that is complete.
+std::size_t wait_for_any(Session& session, std::span<const std::shared_ptr<Operation>> operations);
 // One look at an operation, and at those with steps of their own.
 bool look_at(Session& session, Operation& operation);
 

@@ -192,3 +192,68 @@ def test_wildcards_tell_who_it_was(comm):
         assert senders == set(range(1, comm.size))
     else:
         comm.send(np.array([comm.rank], dtype="i4"), 0, 10 + comm.rank)
+
+
+def test_waitany_gives_the_first_that_is_complete(comm, ring):
+    never, into = comm.irecv(bytearray(1), ring[1], 60), bytearray(3)
+    pending = [never, comm.irecv(into, ring[1], 61), comm.irecv_object(ring[1], 62)]
+    comm.send(b"abc", ring[0], 61)
+    index, status = isthmus.waitany(pending)
+    assert (index, status.tag, into) == (1, 61, b"abc")
+    comm.barrier()
+    comm.send_object("object", ring[0], 62)
+    assert isthmus.waitany([pending[0], pending[2]]) == (1, "object")
+    comm.barrier()
+    comm.send(b"!", ring[0], 60)
+    assert isthmus.waitany([never])[0] == 0
+    with pytest.raises(ValueError, match="no request"):
+        isthmus.waitany([])
+    with pytest.raises(TypeError, match="one of the requests is a int"):
+        isthmus.waitany([7])
+
+
+def test_a_receive_that_nothing_matched_can_be_cancelled(comm, ring):
+    into = bytearray(b"kept")
+    for request in (comm.irecv(into, ring[1], 70), comm.irecv_object(ring[1], 70)):
+        request.cancel()
+        result = request.wait()
+        assert request.status.cancelled and request.status.code == isthmus.Code.CANCELLED
+        assert result is None or result.cancelled
+    comm.barrier()
+    after = comm.irecv(into, ring[1], 70)
+    comm.send(b"next", ring[0], 70)
+    assert not after.wait().cancelled and into == b"next"
+    after.cancel()
+    assert not after.status.cancelled
+
+
+def test_a_synchronous_send_waits_for_its_receive(comm, ring):
+    sent = comm.issend(b"sync", ring[0], 71)
+    comm.barrier()
+    assert not sent.test()
+    comm.barrier()
+    into = bytearray(4)
+    comm.recv(into, ring[1], 71)
+    sent.wait()
+    assert into == b"sync"
+    if comm.size > 1 and comm.rank < 2:
+        other = 1 - comm.rank
+        if comm.rank == 0:
+            comm.ssend(b"?", other, 72)
+        else:
+            comm.recv(into, other, 72)
+
+
+def test_probes_leave_the_message_there(comm, ring):
+    assert comm.iprobe(ring[1], 80) is None
+    comm.barrier()
+    comm.send(b"12345", ring[0], 80)
+    status = comm.probe(tag=80)
+    assert (status.source, status.tag, status.bytes) == (ring[1], 80, 5)
+    assert comm.iprobe(ring[1], 80).bytes == 5
+    into = bytearray(status.bytes)
+    comm.recv(into, status.source, status.tag)
+    assert into == b"12345" and comm.iprobe(ring[1], 80) is None
+    with pytest.raises(isthmus.Error) as caught:
+        comm.iprobe(comm.size)
+    assert caught.value.code == isthmus.Code.RANK
