@@ -146,9 +146,9 @@ IST_API const char* ist_version(void);
 /* ---- world ---- */
 
 /* Joins the other processes of the job and returns the world of all of them. Collective. Where the program was started by
- * `isthmus run`, or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set, the job is theirs; otherwise a world of one.
- * Worlds are independent: several may exist at once, and one may be created after another was destroyed; all processes
- * create them in the same order. */
+ * `isthmus run`, through PMIx or PMI (mpirun, srun), or with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set, the job is
+ * theirs; otherwise a world of one. isthmus/mpi.h makes the world of an MPI communicator. Worlds are independent: several
+ * may exist at once, and one may be created after another was destroyed; all processes create them in the same order. */
 IST_API int ist_world_create(ist_world* world);
 /* Leaves the world and releases it, its communicator and its requests; sets *world to IST_WORLD_NULL. Not collective. Eager
  * sends that were started (ist_send's, and those of at most ISTHMUS_EAGER_LIMIT bytes) are handed over first; a longer one
