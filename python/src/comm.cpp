@@ -6,6 +6,7 @@
 
 #include "barrier.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "wait.hpp"
 
 namespace isthmus_python {
@@ -19,13 +20,13 @@ int asked(int (*call)(ist_comm, int*), ist_comm comm) {
 
 }  // namespace
 
-std::shared_ptr<Operation> start(Call call, Region region, int peer, int tag, ist_comm comm) {
+std::shared_ptr<Operation> start(Call call, Region region, int peer, int tag, const Channels& on) {
   auto made = std::make_shared<Message>(std::move(region));
   int code = IST_OK;
   {
-    const nb::gil_scoped_release release;
+    const LetGo without_gil{on.session->inside()};
     const Region& named = made->region();
-    code = call(named.place, named.units(), named.type, peer, tag, comm, made->out());
+    code = call(named.place, named.units(), named.type, peer, tag, on.user, made->out());
   }
   check(code);
   return made;
@@ -52,7 +53,7 @@ nb::object Comm::make(const std::shared_ptr<Session>& session, ist_comm handle, 
   made->size = asked(ist_comm_size, handle);
   int code = IST_OK;
   {
-    const nb::gil_scoped_release release;
+    const LetGo without_gil{session->inside()};
     code = ist_comm_dup(handle, &made->heads);
     if (code == IST_OK) code = ist_comm_dup(handle, &made->bodies);
   }
@@ -75,25 +76,25 @@ std::string Comm::text() const {
 
 void Comm::send(nb::handle buffer, int dest, int tag, Count count) const {
   const auto& on = open();
-  finish(on->session, start(ist_isend, to_region(buffer, Access::read, count), dest, tag, on->user));
+  finish(on->session, start(ist_isend, to_region(buffer, Access::read, count), dest, tag, *on));
 }
 
 StatusView Comm::recv(nb::handle buffer, int source, int tag, Count count) const {
   const auto& on = open();
-  return finish(on->session, start(ist_irecv, to_region(buffer, Access::write, count), source, tag, on->user));
+  return finish(on->session, start(ist_irecv, to_region(buffer, Access::write, count), source, tag, *on));
 }
 
 nb::object Comm::isend(nb::handle buffer, int dest, int tag, Count count) const {
   const auto& on = open();
   on->session->sweep();  // for programs that drop their requests and never wait
-  auto started = start(ist_isend, to_region(buffer, Access::read, count), dest, tag, on->user);
+  auto started = start(ist_isend, to_region(buffer, Access::read, count), dest, tag, *on);
   return nb::cast(new Request(on->session, std::move(started)), nb::rv_policy::take_ownership);
 }
 
 nb::object Comm::irecv(nb::handle buffer, int source, int tag, Count count) const {
   const auto& on = open();
   on->session->sweep();  // for programs that drop their requests and never wait
-  auto started = start(ist_irecv, to_region(buffer, Access::write, count), source, tag, on->user);
+  auto started = start(ist_irecv, to_region(buffer, Access::write, count), source, tag, *on);
   return nb::cast(new Request(on->session, std::move(started)), nb::rv_policy::take_ownership);
 }
 
@@ -103,8 +104,8 @@ StatusView Comm::sendrecv(nb::handle send_buffer, int dest, nb::handle recv_buff
   // Both are looked at before either starts, so that a wrong one leaves nothing behind.
   Region out = to_region(send_buffer, Access::read, send_count);
   Region in = to_region(recv_buffer, Access::write, recv_count);
-  Request received{on->session, start(ist_irecv, std::move(in), source, recv_tag, on->user)};
-  Request sent{on->session, start(ist_isend, std::move(out), dest, send_tag, on->user)};
+  Request received{on->session, start(ist_irecv, std::move(in), source, recv_tag, *on)};
+  Request sent{on->session, start(ist_isend, std::move(out), dest, send_tag, *on)};
   wait_for(*on->session, std::array{received.operation(), sent.operation()});
   received.wait();
   sent.wait();

@@ -83,7 +83,7 @@ class Comm {
 };
 
 using Call = int (*)(ist_buffer, std::int64_t, ist_type, int, int, ist_comm, ist_request*);
-std::shared_ptr<Operation> start(Call call, Region region, int peer, int tag, ist_comm comm);
+std::shared_ptr<Operation> start(Call call, Region region, int peer, int tag, const Channels& on);
 // Waits for it, and gives what it says; an interrupted one goes on, kept by the session.
 StatusView finish(const std::shared_ptr<Session>& session, const std::shared_ptr<Operation>& operation);
 

@@ -5,6 +5,7 @@
 
 #include "comm.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "wait.hpp"
 
 namespace isthmus_python {
@@ -36,7 +37,7 @@ nb::object created(const std::shared_ptr<Channels>& from, Create create) {
   ist_comm made = IST_COMM_NULL;
   int code = IST_OK;
   {
-    const nb::gil_scoped_release release;
+    const LetGo without_gil{from->session->inside()};
     code = create(from->user, &made);
   }
   check(code);
@@ -47,12 +48,12 @@ nb::object created(const std::shared_ptr<Channels>& from, Create create) {
 
 void Comm::ssend(nb::handle buffer, int dest, int tag, Count count) const {
   const auto& on = open();
-  finish(on->session, start(ist_issend, to_region(buffer, Access::read, count), dest, tag, on->user));
+  finish(on->session, start(ist_issend, to_region(buffer, Access::read, count), dest, tag, *on));
 }
 
 nb::object Comm::issend(nb::handle buffer, int dest, int tag, Count count) const {
   const auto& on = open();
-  auto started = start(ist_issend, to_region(buffer, Access::read, count), dest, tag, on->user);
+  auto started = start(ist_issend, to_region(buffer, Access::read, count), dest, tag, *on);
   return nb::cast(new Request(on->session, std::move(started)), nb::rv_policy::take_ownership);
 }
 

@@ -27,7 +27,7 @@ Buffer::Buffer(const std::string& kind, std::uint64_t object, std::int64_t count
         ("typestr is '" + typestr + "'; give a kind and the bytes of one element, such as 'f8' or 'u1'").c_str());
   if (count < 0)
     throw nb::value_error(("count is " + std::to_string(count) + "; give the number of elements, 0 or more").c_str());
-  region_.place = ist_make_buffer(kind_named(kind), object, offset, queue);
+  region_.place = ist_make_buffer(static_cast<std::uint32_t>(kind_named(kind)), object, offset, queue);
   region_.count = count;
   region_.item_size = size;
   region_.type = type_of(letters[0], size);

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "errors.hpp"
+#include "gil.hpp"
 #include "wait.hpp"
 
 namespace isthmus_python {
@@ -16,10 +17,10 @@ nb::bytes pickle(nb::handle object) {
 }
 
 template <class Made>
-std::shared_ptr<Made> started(std::shared_ptr<Made> made, int peer, int tag) {
+std::shared_ptr<Made> started(Session& session, std::shared_ptr<Made> made, int peer, int tag) {
   int code = IST_OK;
   {
-    const nb::gil_scoped_release release;
+    const LetGo without_gil{session.inside()};
     code = made->start(peer, tag);
   }
   check(code);
@@ -111,13 +112,13 @@ nb::object ObjectRequest::result() {
 
 void Comm::send_object(nb::handle object, int dest, int tag) const {
   const auto& on = open();
-  Request pending{on->session, started(std::make_shared<ObjectSend>(on, pickle(object)), dest, tag)};
+  Request pending{on->session, started(*on->session, std::make_shared<ObjectSend>(on, pickle(object)), dest, tag)};
   pending.wait();
 }
 
 nb::object Comm::recv_object(int source, int tag, StatusView* status) const {
   const auto& on = open();
-  ObjectRequest pending{on->session, started(std::make_shared<ObjectReceive>(on), source, tag)};
+  ObjectRequest pending{on->session, started(*on->session, std::make_shared<ObjectReceive>(on), source, tag)};
   nb::object received = pending.wait();
   fill(status, pending);
   return received;
@@ -125,13 +126,13 @@ nb::object Comm::recv_object(int source, int tag, StatusView* status) const {
 
 nb::object Comm::isend_object(nb::handle object, int dest, int tag) const {
   const auto& on = open();
-  auto operation = started(std::make_shared<ObjectSend>(on, pickle(object)), dest, tag);
+  auto operation = started(*on->session, std::make_shared<ObjectSend>(on, pickle(object)), dest, tag);
   return nb::cast(new Request(on->session, std::move(operation)), nb::rv_policy::take_ownership);
 }
 
 nb::object Comm::irecv_object(int source, int tag) const {
   const auto& on = open();
-  auto operation = started(std::make_shared<ObjectReceive>(on), source, tag);
+  auto operation = started(*on->session, std::make_shared<ObjectReceive>(on), source, tag);
   return nb::cast(new ObjectRequest(on->session, std::move(operation)), nb::rv_policy::take_ownership);
 }
 
@@ -139,8 +140,8 @@ nb::object Comm::sendrecv_object(nb::handle object, int dest, int source, int se
                                  StatusView* status) const {
   const auto& on = open();
   nb::bytes pickled = pickle(object);
-  ObjectRequest received{on->session, started(std::make_shared<ObjectReceive>(on), source, recv_tag)};
-  Request sent{on->session, started(std::make_shared<ObjectSend>(on, std::move(pickled)), dest, send_tag)};
+  ObjectRequest received{on->session, started(*on->session, std::make_shared<ObjectReceive>(on), source, recv_tag)};
+  Request sent{on->session, started(*on->session, std::make_shared<ObjectSend>(on, std::move(pickled)), dest, send_tag)};
   wait_for(*on->session, std::array{received.operation(), sent.operation()});
   sent.wait();
   nb::object answer = received.wait();

@@ -1,6 +1,7 @@
 #include "request.hpp"
 
 #include "errors.hpp"
+#include "gil.hpp"
 #include "wait.hpp"
 
 namespace isthmus_python {
@@ -17,7 +18,8 @@ Pending::Pending(std::shared_ptr<Session> session, std::shared_ptr<Operation> op
 }
 
 Pending::~Pending() {
-  if (!operation_->advance()) session_->keep(operation_);
+  // Of a world that is being left, only the world itself may be asked.
+  if (session_->closed() || !operation_->advance()) session_->keep(operation_);
 }
 
 nb::object Pending::wait() {
@@ -32,6 +34,13 @@ bool Pending::test() {
   return true;
 }
 
+void Pending::cancel() const {
+  if (operation_->complete()) return;
+  if (session_->closed()) Session::raise_closed();
+  const LetGo without_gil{session_->inside()};
+  operation_->cancel();
+}
+
 nb::object Pending::status() const {
   return operation_->complete() ? nb::cast(StatusView(operation_->outcome())) : nb::none();
 }
@@ -39,10 +48,7 @@ nb::object Pending::status() const {
 nb::object Pending::error() const {
   const Outcome& outcome = operation_->outcome();
   if (outcome.code == IST_OK) return {};
-  const bool lost = outcome.code == IST_ERR_HANDLE && session_->closed();
-  return make_error(outcome.code,
-                    lost ? "the world was closed before this operation was complete; wait first" : outcome.text,
-                    nb::cast(StatusView(outcome)));
+  return make_error(outcome.code, outcome.text, nb::cast(StatusView(outcome)));
 }
 
 void Pending::raise_if_failed() const {
@@ -120,7 +126,7 @@ void bind_requests(nb::module_& module) {
       .def("__repr__", &StatusView::text);
   nb::class_<Pending>(module, "PendingOperation", "What Request and ObjectRequest have in common.")
       .def("test", &Pending::test, "True when complete; raises if it failed. Moves every operation of the world on.")
-      .def("cancel", &Pending::cancel, nb::call_guard<nb::gil_scoped_release>(),
+      .def("cancel", &Pending::cancel,
            "Gives up a receive that no message has matched; wait() then returns, and its status says so. Sends go on.")
       .def_prop_ro("status", &Pending::status, nb::sig("def status(self) -> Status | None"), "None before completion.")
       .def("__repr__", &Pending::text);

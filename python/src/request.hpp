@@ -43,7 +43,7 @@ class Pending {
   virtual nb::object result() = 0;
   nb::object wait();
   bool test();
-  void cancel() const { operation_->cancel(); }
+  void cancel() const;
   nb::object status() const;  // None before completion
   std::string text() const;
 

@@ -3,15 +3,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "errors.hpp"
+#include "gil.hpp"
 
 namespace isthmus_python {
 namespace {
 
 constexpr std::size_t kSweepAtLeast = 16;
+constexpr std::chrono::seconds kLastMoment{2};
 
 // Touched with the GIL only. Never destroyed: Python may outlive the statics of this file.
 std::vector<std::weak_ptr<Session>>& open_sessions() {
@@ -33,7 +37,7 @@ std::shared_ptr<Session> Session::create() {
   std::shared_ptr<Session> made{new Session};
   int code = IST_OK;
   {
-    const nb::gil_scoped_release release;
+    const LetGo without_gil{made->inside_};
     code = ist_world_create(&made->world_);
   }
   check(code);
@@ -49,7 +53,18 @@ std::shared_ptr<Session> Session::create() {
 void Session::close_all() {
   const auto all = open_sessions();
   for (const auto& each : all)
-    if (const auto session = each.lock()) session->close();
+    if (const auto session = each.lock()) {
+      try {
+        session->close();
+      } catch (nb::python_error& error) {
+        error.discard_as_unraisable("isthmus: leaving a world at the interpreter's end");
+      }
+    }
+  // Waits of other threads have failed by now; they come back before Python ends, or it would end them inside our frames.
+  const nb::gil_scoped_release release;
+  const auto deadline = std::chrono::steady_clock::now() + kLastMoment;
+  while (threads_without_gil.load() != 0 && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
 }
 
 Session::~Session() {
@@ -65,15 +80,23 @@ ist_world Session::world() const {
   return world_;
 }
 
+void Session::raise_closed() {
+  raise(IST_ERR_HANDLE, "the world was closed before this operation was complete; wait first");
+}
+
 void Session::close() {
-  if (closed()) return;
-  ist_world leaving = world_;
-  world_ = IST_WORLD_NULL;
+  if (closing_.exchange(true)) return;
   int code = IST_OK;
   {
     const nb::gil_scoped_release release;
-    code = ist_world_destroy(&leaving);
+    const auto deadline = std::chrono::steady_clock::now() + kLastMoment;
+    while (inside_.load() != 0 && std::chrono::steady_clock::now() < deadline)
+      std::this_thread::sleep_for(std::chrono::microseconds{50});
+    if (inside_.load() == 0) code = ist_world_destroy(&world_);
   }
+  // Then the world and its buffers stay until the process ends: a library that is in use cannot be taken away.
+  if (world_ != IST_WORLD_NULL && code == IST_OK)
+    raise(IST_ERR_PENDING, "close: another thread is still inside a collective call of this world; join it first");
   left_ = true;
   // The library has let go of every buffer; dropping them may run any Python code, so not under the lock.
   std::vector<std::shared_ptr<Operation>> dropped;
@@ -105,6 +128,7 @@ void Session::progress() {
 
 void Session::sweep() {
   std::vector<std::shared_ptr<Operation>> done;
+  if (closed()) return;
   {
     const std::lock_guard lock(mutex_);
     if (kept_.empty() || (kept_.size() > kSweepAtLeast && kept_.size() < sweep_at_)) return;

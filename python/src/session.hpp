@@ -24,9 +24,12 @@ class Session {
   Session& operator=(const Session&) = delete;
   ~Session();
 
-  // Leaves the world; a second call does nothing.
+  // Leaves the world, once the threads inside it have come back, which their waits then do; a second call does nothing.
   void close();
-  bool closed() const { return world_ == IST_WORLD_NULL; }
+  bool closed() const { return closing_.load(std::memory_order_relaxed); }
+  // For LetGo: threads inside the library for this world.
+  std::atomic<int>& inside() { return inside_; }
+  [[noreturn]] static void raise_closed();
   ist_world world() const;
   // Ranks of this host outnumber its processors: waiting must give way.
   bool crowded() const { return crowded_; }
@@ -41,6 +44,8 @@ class Session {
   Session() = default;
 
   ist_world world_ = IST_WORLD_NULL;
+  std::atomic<bool> closing_{false};
+  std::atomic<int> inside_{0};
   bool left_ = false;  // the library has let go of every buffer
   bool crowded_ = false;
   std::mutex mutex_;

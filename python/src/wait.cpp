@@ -4,6 +4,8 @@
 #include <chrono>
 #include <thread>
 
+#include "gil.hpp"
+
 namespace isthmus_python {
 namespace {
 
@@ -78,16 +80,19 @@ bool all_complete(std::span<const std::shared_ptr<Operation>> operations, std::s
 template <class Ask>
 void wait_until(Session& session, Ask ask) {
   const bool signals = in_main_thread();
+  if (session.closed()) Session::raise_closed();
+  bool done = false;
   {
-    const nb::gil_scoped_release release;
+    const LetGo without_gil{session.inside()};
     Patience patience{session.crowded()};
-    while (!ask()) {
+    while (!session.closed() && !(done = ask())) {
       session.progress();
       if (!patience.after_look() || !signals) continue;
       const nb::gil_scoped_acquire acquire;
       if (PyErr_CheckSignals() != 0) nb::raise_python_error();
     }
   }
+  if (!done) Session::raise_closed();
   session.sweep();
 }
 
@@ -107,9 +112,10 @@ std::size_t wait_for_any(Session& session, std::span<const std::shared_ptr<Opera
 }
 
 bool look_at(Session& session, Operation& operation) {
+  if (session.closed()) Session::raise_closed();
   bool done = false;
   {
-    const nb::gil_scoped_release release;
+    const LetGo without_gil{session.inside()};
     done = operation.advance();
     session.progress();
   }

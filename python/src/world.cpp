@@ -1,6 +1,7 @@
 
 #include "comm.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "memory.hpp"
 
 namespace isthmus_python {
@@ -37,7 +38,7 @@ class World {
     ist_world world = session_->world();
     int code = IST_OK;
     {
-      const nb::gil_scoped_release release;
+      const LetGo without_gil{session_->inside()};
       code = ist_memory_copy(world, target.place, source.place, static_cast<std::size_t>(source.bytes()));
     }
     check(code);

@@ -178,6 +178,26 @@ def test_worlds_left_open_are_left_at_the_end(scripts):
     assert (done.returncode, done.stdout, done.stderr) == (0, "PeerLeftError\n", "")
 
 
+def test_threads_that_still_wait_at_the_end(scripts):
+    """Python ends such threads on the spot when they ask for its lock, which once was abort() inside a wait."""
+    for _ in range(5):
+        assert scripts.run(1, """
+            import threading, time
+            import isthmus
+            comm = isthmus.World().comm
+            request = comm.irecv(bytearray(1), 0, 6)
+            def wait(call):
+                try:
+                    while True:
+                        call()
+                except isthmus.Error:
+                    pass
+            for call in (lambda: comm.recv(bytearray(1), 0, 5), request.test, request.wait, comm.iprobe):
+                threading.Thread(target=wait, args=(call,), daemon=True).start()
+            time.sleep(0.2)
+            """) == ""
+
+
 def test_several_worlds_at_once(scripts):
     out = scripts.run(2, """
         import isthmus
