@@ -157,7 +157,7 @@ class PmiBoot final : public Boot {
       if (!*value)
         return Status{IST_ERR_BOOT, "rank " + std::to_string(rank) + " offered nothing for exchange " +
                                         std::to_string(round_) + " of world number " + std::to_string(world_) +
-                                        "; all ranks must create the same worlds in the same order"};
+                                        "; has it ended? All ranks must create the same worlds in the same order"};
       text += **value;
       if (const auto point = text.find('.'); piece == 0 && point != std::string::npos)
         wanted = point + 1 + std::strtoul(text.c_str(), nullptr, 10);

@@ -263,7 +263,7 @@ class PmixBoot final : public Boot {
       return Status{IST_ERR_BOOT, "rank " + std::to_string(blobs.size()) + " offered nothing for exchange " +
                                       std::to_string(round_) + " of world number " + std::to_string(world_) + ": " +
                                       process.api->error_name((*gathered)->code) +
-                                      "; all ranks must create the same worlds in the same order"};
+                                      "; has it ended? All ranks must create the same worlds in the same order"};
     blobs[process.self.rank] = mine;
     return blobs;
   }

@@ -92,7 +92,7 @@ Status check_order(const Settings& settings) {
   if (boot.ok() && (*boot)->rank().value == 1) boot = join_job(settings);
   if (!boot.ok()) return boot.status();
   const auto all = (*boot)->all_gather("x");
-  if (all.status().text().find("all ranks must create the same worlds in the same order") == std::string::npos)
+  if (all.status().text().find("All ranks must create the same worlds in the same order") == std::string::npos)
     return {IST_ERR_INTERNAL, "no error of the order: " + all.status().text()};
   if (join_job(settings).status().text().find("may be out of step") == std::string::npos)
     return {IST_ERR_INTERNAL, "a further world was not refused"};
@@ -147,7 +147,7 @@ int act(const std::string& action) {
     auto boot = join_job(*settings);
     if (!boot.ok()) return fail(boot.status());
     if ((*boot)->rank().value == 1 && action == "die") ::_exit(3);
-    if ((*boot)->rank().value == 1) ::usleep(1'500'000);
+    if ((*boot)->rank().value == 1) ::usleep(5'000'000);
     status = (*boot)->all_gather("x").status();
   } else {
     return 8;

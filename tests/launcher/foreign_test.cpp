@@ -62,13 +62,15 @@ TEST(OpenMpi, a_rank_that_dies_or_comes_too_late_is_an_error_and_no_hang) {
   SKIP_WITHOUT(words, kOpenMpi);
   const double start = now();
   Command dying{with(words, {RANK, "die"})};
-  EXPECT_EQ(dying.wait(70), 3) << dying.output() << dying.errors();
+  // Its own status, or that of a rank which was told first.
+  EXPECT_NE(dying.wait(70), 0) << dying.output() << dying.errors();
   EXPECT_LT(now() - start, allowed(10));
-  ::setenv("ISTHMUS_BOOT_TIMEOUT", "0.4", 1);
+  // Long enough to join on a busy machine, and shorter than the rank is late.
+  ::setenv("ISTHMUS_BOOT_TIMEOUT", "1.5", 1);
   Command late{with(words, {RANK, "late"})};
   EXPECT_NE(late.wait(70), 0);
   ::unsetenv("ISTHMUS_BOOT_TIMEOUT");
-  EXPECT_GE(times_in(late.output(), "not all of the 3 ranks came to the exchange of addresses within 0.4 s"), 1)
+  EXPECT_GE(times_in(late.output(), "not all of the 3 ranks came to the exchange of addresses within 1.5 s"), 1)
       << late.output();
 }
 
@@ -100,6 +102,8 @@ TEST(OpenMpi, a_server_that_does_not_answer_is_given_up_in_time) {
   auto words = open_mpi(2);
   SKIP_WITHOUT(words, kOpenMpi);
   words.erase(words.begin(), words.begin() + 2);  // its process must be Open MPI's own: no timeout in front
+  // What Open MPI leaves when it is killed in the end goes with the build.
+  words.insert(words.begin() + 1, {"--mca", "orte_tmpdir_base", FOLDER});
   const std::string flag = std::string{FOLDER} + "/go-" + std::to_string(::getpid());
   const std::string script =
       "echo here; until [ -e " + flag + " ]; do sleep 0.02; done; ISTHMUS_BOOT_TIMEOUT=0.5 exec " + RANK + " exchange";
@@ -107,7 +111,7 @@ TEST(OpenMpi, a_server_that_does_not_answer_is_given_up_in_time) {
   EXPECT_TRUE(command.wait_for_output("here\n", 2));
   ::kill(command.process(), SIGSTOP);
   std::ofstream{flag} << "go";
-  ::usleep(2'000'000);  // the ranks' words come through Open MPI, and so after it goes on
+  ::usleep(3'500'000);  // the ranks' words come through Open MPI, and so after it goes on
   ::kill(command.process(), SIGCONT);
   // Open MPI 4.1.4 itself does not always get over it, so that its end is not waited for.
   EXPECT_TRUE(command.wait_for_output("the PMIx server did not answer within 0.5 s", 2)) << command.output();
