@@ -239,6 +239,7 @@ def rewrite_readme(measured, entries):
             lines += bench_table(file, benches)
     lines += check_table(checks)
     lines += steps_table("make test", sorted(measured.glob("*-test.json"), reverse=True))
+    lines += steps_table("What make test-long has besides make test", sorted(measured.glob("*-test-more.json"), reverse=True))
     lines += steps_table("make test-long", sorted(measured.glob("*-test-long.json"), reverse=True))
     lines += stencil_table(sorted(measured.glob("*-stencil2d.json"), reverse=True))
     sweeps = sorted(measured.glob("*-ring-sweep*.json"), reverse=True)
@@ -253,7 +254,7 @@ def find_source(folder):
     """What the folder's record is of: a check, the tests that ran last, or benchmarks."""
     if (folder / "check.json").exists():
         return folder / "check.json"
-    tests = [file for file in (folder / "tests-quick.json", folder / "tests-long.json") if file.exists()]
+    tests = [file for file in (folder / f"tests-{name}.json" for name in ("quick", "more", "long")) if file.exists()]
     return max(tests, key=lambda file: file.stat().st_mtime) if tests else folder / "bench.json"
 
 
@@ -278,7 +279,7 @@ def main():
     options.measured.mkdir(parents=True, exist_ok=True)
     stem = f"{objects[0]['date'][:10]}-{slug(objects[0]['machine'])}"
     names = {"check.json": {"check.json": "check"}, "tests-long.json": {"tests-long.json": "test-long"},
-             "tests-quick.json": {"tests-quick.json": "test"},
+             "tests-quick.json": {"tests-quick.json": "test"}, "tests-more.json": {"tests-more.json": "test-more"},
              "bench.json": {"bench.json": "messages", "stencil.json": "stencil2d"}}[source.name]
     written = []
     for raw, name in names.items():

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Builds and runs what `make test` (quick) and `make test-long` (long) promise. Every step runs, also after one failed;
-# the last lines say which failed and where the time went, and so does build/tests-quick.json or tests-long.json, which
+# Builds and runs what `make test` (quick) and `make test-long` (long: quick and more) promise. Every step runs, also after one
+# failed; the last lines say which failed and where the time went, and so does build/tests-SET.json, which
 # tools/record_measurements.py files. Environment: JOBS, CUDA, ISTHMUS_DEPS_DIR; with the last, checks whose tool is not on
 # the machine say that they are skipped.
 set -u
 cd "$(dirname "$0")/.." || exit
 
-set_name=${1:?usage: run_tests.sh quick|long}
+set_name=${1:?usage: run_tests.sh quick|more|long}
 jobs=${JOBS:-$(nproc)}
 options=("-DISTHMUS_CUDA=${CUDA:-AUTO}" -DISTHMUS_TESTS=ON)
 if [ -n "${ISTHMUS_DEPS_DIR:-}" ]; then options+=("-DISTHMUS_DEPS_DIR=$(realpath "$ISTHMUS_DEPS_DIR")"); fi
@@ -24,6 +24,7 @@ step() {  # step NAME COMMAND...
   "$@" || { failed+=("$name"); passed=false; }
   times+=("$(printf '%5d s  %s' $((SECONDS - started)) "$name")")
   steps+=("$(printf '{"step": "%s", "passed": %s, "seconds": %d}' "$name" $passed $((SECONDS - started)))")
+  record "$set_name"  # also of what is stopped later
 }
 
 # What ran, where and when, for tools/record_measurements.py.
@@ -86,22 +87,26 @@ sanitized() {  # sanitized PRESET
   run "build-$1"
 }
 
-long() {
+# What `make test-long` has besides: the sanitizers and the other compiler, with the longer stress.
+more() {
   export ISTHMUS_TEST_LONG=1
-  quick
-  for compiler in clang asan tsan; do
+  for compiler in asan tsan clang; do
     step "build, $compiler" build $compiler
     if [ $compiler = clang ]; then step "tests, clang" run build-clang; else step "tests, $compiler" sanitized $compiler; fi
   done
 }
 
+long() {
+  export ISTHMUS_TEST_LONG=1
+  quick
+  more
+}
+
 case $set_name in
-  quick) quick ;;
-  long) long ;;
-  *) echo "run_tests: unknown set '$set_name': expected quick or long"; exit 2 ;;
+  quick | more | long) $set_name ;;
+  *) echo "run_tests: unknown set '$set_name': expected quick, more or long"; exit 2 ;;
 esac
 
-record "$set_name"
 printf '\n'
 printf '%s\n' "${times[@]}"
 if [ ${#failed[@]} -gt 0 ]; then
