@@ -107,9 +107,8 @@ std::map<std::int32_t, Plan> sort_choices(const Communicator& parent, const std:
                                           ContextSource& contexts) {
   std::vector<int> order;
   for (int rank = 0; rank < parent.size(); ++rank) order.push_back(rank);
-  std::stable_sort(order.begin(), order.end(), [&](int one, int other) {
-    return all[static_cast<std::size_t>(one)].key < all[static_cast<std::size_t>(other)].key;
-  });
+  const auto place = [&](int rank) { return std::pair{all[static_cast<std::size_t>(rank)].key, rank}; };
+  std::sort(order.begin(), order.end(), [&](int one, int other) { return place(one) < place(other); });
   std::map<std::int32_t, Plan> plans;
   for (const int rank : order) {
     const std::int32_t colour = all[static_cast<std::size_t>(rank)].colour;
@@ -163,7 +162,7 @@ std::optional<int> Grid::rank_of(const std::vector<int>& coords) const {
 
 // 31 bits: the rank in the upper ones, as many as the world needs; the first two numbers of rank 0 are the world's and self's.
 ContextSource::ContextSource(Rank rank, int size) {
-  const int bits = 31 - std::bit_width(static_cast<unsigned>(std::max(size - 1, 0)));
+  const int bits = 31 - static_cast<int>(std::bit_width(static_cast<unsigned>(std::max(size - 1, 0))));
   first_ = static_cast<std::uint32_t>(rank.value) << bits;
   end_ = first_ + ((std::uint32_t{1} << bits) - 1);
   next_ = first_ + 2;
