@@ -28,7 +28,7 @@ class Boot {
   virtual Result<std::vector<std::string>> all_gather(const std::string& mine) = 0;
 };
 
-// Takes the exchange that the program itself offers (given_boot.hpp), or else chooses by what the environment holds:
+// Chooses by what the environment holds:
 // ISTHMUS_BOOT_FD (set by `isthmus run`), all of RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, a PMIx server, a PMI
 // connection, some of the four (an error that names the others), and else a world of one. docs/launchers.md says why in this
 // order.

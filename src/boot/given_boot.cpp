@@ -15,8 +15,6 @@ constexpr std::uint64_t kGivenUp = ~std::uint64_t{0};
 // A blob that is no card of a rank: memory that nobody meant to ask for.
 constexpr std::uint64_t kLongest = std::uint64_t{1} << 30;
 
-thread_local std::shared_ptr<GivenExchange> offered;
-
 class GivenBoot final : public Boot {
  public:
   explicit GivenBoot(std::shared_ptr<GivenExchange> exchange) : exchange_(std::move(exchange)) {}
@@ -80,11 +78,8 @@ Status GivenExchange::agree(const Status& mine) {
   return mine;
 }
 
-BootOffer::BootOffer(std::shared_ptr<GivenExchange> exchange) { offered = std::move(exchange); }
-BootOffer::~BootOffer() { offered.reset(); }
-
-bool boot_is_offered() { return offered != nullptr; }
-
-Result<std::unique_ptr<Boot>> join_offered() { return std::unique_ptr<Boot>{std::make_unique<GivenBoot>(offered)}; }
+std::unique_ptr<Boot> make_given_boot(std::shared_ptr<GivenExchange> exchange) {
+  return std::make_unique<GivenBoot>(std::move(exchange));
+}
 
 }  // namespace ist

@@ -1,8 +1,8 @@
 // Boot through an exchange that the program gives: a table of functions, for the time of one call.
 //
-// Who calls this : face/message/api_world_with.cpp offers it; join_job takes it.
-// Threads        : an offer is seen by its own thread alone, so that worlds created elsewhere meanwhile are not concerned.
-// Ownership      : the table belongs to the program and is used until the offer ends; a Boot that outlives it fails.
+// Who calls this : face/message/api_world_with.cpp.
+// Threads        : one.
+// Ownership      : the table belongs to the program and is used until close(); a Boot that outlives it fails.
 // Errors         : IST_ERR_BOOT with the function's own text. No rank is left waiting: a rank that fails before the others
 //                  says so in the next exchange, and all fail.
 #pragma once
@@ -32,16 +32,6 @@ class GivenExchange {
   Status failed_;  // the exchange itself, or another rank: nobody comes to a further one
 };
 
-// While it lives, join_job() on this thread takes the exchange in place of what the environment holds.
-class BootOffer {
- public:
-  explicit BootOffer(std::shared_ptr<GivenExchange> exchange);
-  ~BootOffer();
-  BootOffer(const BootOffer&) = delete;
-  BootOffer& operator=(const BootOffer&) = delete;
-};
-
-bool boot_is_offered();
-Result<std::unique_ptr<Boot>> join_offered();
+std::unique_ptr<Boot> make_given_boot(std::shared_ptr<GivenExchange> exchange);
 
 }  // namespace ist

@@ -3,7 +3,6 @@
 #include "base/log.hpp"
 #include "boot/boot.hpp"
 #include "boot/environment_boot.hpp"
-#include "boot/given_boot.hpp"
 #include "boot/launcher_boot.hpp"
 #include "boot/pmi_boot.hpp"
 #include "boot/pmix_boot.hpp"
@@ -37,7 +36,6 @@ void warn_of_unheard_launchers() {
 }  // namespace
 
 Result<std::unique_ptr<Boot>> join_job(const Settings& settings) {
-  if (boot_is_offered()) return join_offered();
   if (launcher_environment()) return join_launcher(settings);
   if (complete_job_environment()) return join_environment(settings);
   if (pmix_environment()) return join_pmix(settings);

@@ -53,13 +53,7 @@ TEST(Given, every_rank_gets_every_blob_of_any_size) {
     ASSERT_TRUE(launched.ok());
     OwnExchange own{launched->get()};
     const auto exchange = std::make_shared<GivenExchange>(table(own));
-    std::unique_ptr<Boot> boot;
-    {
-      const BootOffer offer{exchange};
-      auto joined = join_job(Settings{});
-      ASSERT_TRUE(joined.ok());
-      boot = std::move(*joined);
-    }
+    const std::unique_ptr<Boot> boot = make_given_boot(exchange);
     EXPECT_EQ(boot->name(), "given");
     EXPECT_EQ(boot->rank().value, rank);
     EXPECT_EQ(boot->size(), 3);
@@ -71,7 +65,7 @@ TEST(Given, every_rank_gets_every_blob_of_any_size) {
     EXPECT_TRUE(exchange->agree({}).ok());
     exchange->close();
     EXPECT_NE(boot->all_gather("x").status().text().find("has ended with that call"), std::string::npos);
-    // The offer is over: the launcher's socket is taken again.
+    // The launcher's socket still serves.
     EXPECT_EQ((*join_job(Settings{}))->name(), "launcher");
   });
   EXPECT_EQ(failures(ends), 0);

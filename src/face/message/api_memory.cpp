@@ -47,11 +47,11 @@ int ist_kind_devices(ist_world world, ist_kind kind, int* count) try {
   if (count == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_kind_devices: count is null");
   *count = 0;
   const auto found = ist::look_up(world);
-  if (!found.ok()) return ist::report(found.status());
+  if (!found.ok()) return ist::report(ist::in_call("ist_kind_devices", found.status()));
   const auto known = found->world->kinds().usable(static_cast<std::uint32_t>(kind));
   if (known.ok()) *count = static_cast<int>((*known)->devices().size());
   // A kind that is not there has no devices, and a number that is no kind is an error.
-  return known.ok() || ist::is_kind(kind) ? IST_OK : ist::report(known.status());
+  return known.ok() || ist::is_kind(kind) ? IST_OK : ist::report(ist::in_call("ist_kind_devices", known.status()));
 } catch (...) {
   return ist::report_exception("ist_kind_devices");
 }
@@ -60,12 +60,12 @@ int ist_memory_alloc(ist_world world, ist_kind kind, int device, size_t bytes, i
   if (buffer == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_memory_alloc: buffer is null");
   *buffer = ist_host(nullptr);
   const auto found = ist::look_up(world);
-  if (!found.ok()) return ist::report(found.status());
+  if (!found.ok()) return ist::report(ist::in_call("ist_memory_alloc", found.status()));
   const auto known = found->world->kinds().usable(static_cast<std::uint32_t>(kind));
-  if (!known.ok()) return ist::report(known.status());
+  if (!known.ok()) return ist::report(ist::in_call("ist_memory_alloc", known.status()));
   if (device == IST_OWN_DEVICE) device = ist::own_device(*found->world, **known);
   auto piece = (*known)->allocate(device, ist::Bytes{bytes});
-  if (!piece.ok()) return ist::report(piece.status());
+  if (!piece.ok()) return ist::report(ist::in_call("ist_memory_alloc", piece.status()));
   *buffer = ist::to_buffer(*piece);
   return IST_OK;
 } catch (...) {
@@ -74,22 +74,24 @@ int ist_memory_alloc(ist_world world, ist_kind kind, int device, size_t bytes, i
 
 int ist_memory_free(ist_world world, ist_buffer buffer) try {
   const auto found = ist::look_up(world);
-  if (!found.ok()) return ist::report(found.status());
+  if (!found.ok()) return ist::report(ist::in_call("ist_memory_free", found.status()));
   if (buffer.object == 0) return IST_OK;
   const auto known = found->world->kinds().usable(buffer.kind);
-  if (!known.ok()) return ist::report(known.status());
+  if (!known.ok()) return ist::report(ist::in_call("ist_memory_free", known.status()));
   if (buffer.offset != 0)
     return ist::report(IST_ERR_ARGUMENT, "ist_memory_free: the buffer begins " + std::to_string(buffer.offset) +
                                              " bytes inside its memory; pass the one that ist_memory_alloc gave");
-  return ist::report((*known)->release(ist::piece_of(buffer)));
+  const ist::Status released = (*known)->release(ist::piece_of(buffer));
+  return released.ok() ? IST_OK : ist::report(ist::in_call("ist_memory_free", released));
 } catch (...) {
   return ist::report_exception("ist_memory_free");
 }
 
 int ist_memory_copy(ist_world world, ist_buffer to, ist_buffer from, size_t bytes) try {
   const auto found = ist::look_up(world);
-  if (!found.ok()) return ist::report(found.status());
-  return ist::report(ist::copy_between(*found->world, to, from, ist::Bytes{bytes}));
+  if (!found.ok()) return ist::report(ist::in_call("ist_memory_copy", found.status()));
+  const ist::Status copied = ist::copy_between(*found->world, to, from, ist::Bytes{bytes});
+  return copied.ok() ? IST_OK : ist::report(ist::in_call("ist_memory_copy", copied));
 } catch (...) {
   return ist::report_exception("ist_memory_copy");
 }

@@ -1,6 +1,6 @@
 // C calls about worlds.
+#include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
-#include "face/message/handles.hpp"
 
 namespace ist {
 namespace {
@@ -18,9 +18,9 @@ int ist_world_create(ist_world* world) try {
   if (world == nullptr) return ist::null_result("ist_world_create", "world");
   *world = IST_WORLD_NULL;
   auto created = ist::World::create();
-  if (!created.ok()) return ist::report(created.status());
+  if (!created.ok()) return ist::report(ist::in_call("ist_world_create", created.status()));
   auto handle = ist::add_world(std::move(*created));
-  if (!handle.ok()) return ist::report(handle.status());
+  if (!handle.ok()) return ist::report(ist::in_call("ist_world_create", handle.status()));
   *world = *handle;
   return IST_OK;
 } catch (...) {
@@ -30,7 +30,7 @@ int ist_world_create(ist_world* world) try {
 int ist_world_destroy(ist_world* world) try {
   if (world == nullptr) return ist::null_result("ist_world_destroy", "world");
   const auto found = ist::look_up(*world);
-  if (!found.ok()) return ist::report(found.status());
+  if (!found.ok()) return ist::report(ist::in_call("ist_world_destroy", found.status()));
   ist::remove_world(*world).reset();
   *world = IST_WORLD_NULL;
   return IST_OK;
@@ -42,7 +42,7 @@ int ist_world_comm(ist_world world, ist_comm* comm) try {
   if (comm == nullptr) return ist::null_result("ist_world_comm", "comm");
   *comm = IST_COMM_NULL;
   const auto found = ist::look_up(world);
-  if (!found.ok()) return ist::report(found.status());
+  if (!found.ok()) return ist::report(ist::in_call("ist_world_comm", found.status()));
   *comm = ist::comm_handle(world, found->world->whole());
   return IST_OK;
 } catch (...) {
@@ -53,7 +53,7 @@ int ist_world_comm_self(ist_world world, ist_comm* comm) try {
   if (comm == nullptr) return ist::null_result("ist_world_comm_self", "comm");
   *comm = IST_COMM_NULL;
   const auto found = ist::look_up(world);
-  if (!found.ok()) return ist::report(found.status());
+  if (!found.ok()) return ist::report(ist::in_call("ist_world_comm_self", found.status()));
   *comm = ist::comm_handle(world, found->world->self());
   return IST_OK;
 } catch (...) {

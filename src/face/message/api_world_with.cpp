@@ -27,18 +27,11 @@ Status check(const ist_boot_functions* functions) {
 // Either all ranks have a world in the end or none: the others are told of a failure here, whenever it happens.
 Status create(const ist_boot_functions& functions, ist_world* world) {
   const auto exchange = std::make_shared<GivenExchange>(functions);
-  std::unique_ptr<World> made;
-  Status status;
-  {
-    const BootOffer offer{exchange};
-    auto created = World::create();
-    status = created.status();
-    if (created.ok()) made = std::move(*created);
-  }
-  status = exchange->agree(status);
+  auto made = World::create(make_given_boot(exchange));
+  const Status status = exchange->agree(made.status());
   exchange->close();
   IST_TRY(status);
-  auto handle = add_world(std::move(made));
+  auto handle = add_world(std::move(*made));
   if (!handle.ok()) return handle.status();
   *world = *handle;
   return {};

@@ -8,12 +8,13 @@
 
 namespace ist {
 
-Result<std::unique_ptr<World>> World::create() {
+Result<std::unique_ptr<World>> World::create(std::unique_ptr<Boot> given) {
   std::unique_ptr<World> world{new World};
   auto settings = Settings::read();
   if (!settings.ok()) return settings.status();
   world->settings_ = std::move(*settings);
   log::set_level(world->settings_.log);
+  world->boot_ = std::move(given);
   IST_TRY(world->connect());
   return world;
 }
@@ -23,9 +24,11 @@ Status World::connect() {
   if (!kinds.ok()) return kinds.status();
   kinds_ = std::move(*kinds);
   pool_ = std::make_unique<PinnedPool>(*kinds_, settings_.pinned_pool_limit);
-  auto boot = join_job(settings_);
-  if (!boot.ok()) return boot.status();
-  boot_ = std::move(*boot);
+  if (!boot_) {
+    auto boot = join_job(settings_);
+    if (!boot.ok()) return boot.status();
+    boot_ = std::move(*boot);
+  }
   log::set_rank(boot_->rank().value);
   auto peers = Peers::connect(*boot_, settings_);
   if (!peers.ok()) return peers.status();

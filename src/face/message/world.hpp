@@ -26,7 +26,8 @@ namespace ist {
 
 class World {
  public:
-  static Result<std::unique_ptr<World>> create();
+  // By the exchange given, or else by what the environment holds.
+  static Result<std::unique_ptr<World>> create(std::unique_ptr<Boot> given = nullptr);
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
