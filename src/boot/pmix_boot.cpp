@@ -1,7 +1,5 @@
 #include "boot/pmix_boot.hpp"
 
-#include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <array>
@@ -11,10 +9,9 @@
 #include <functional>
 #include <mutex>
 #include <string_view>
-#include <system_error>
-#include <thread>
 #include <vector>
 
+#include "base/quiet_thread.hpp"
 #include "boot/deadline.hpp"
 #include "boot/pmix_api.hpp"
 
@@ -66,19 +63,10 @@ void operation_done(pmix::Code code, void* given) {
 // goes on. `doing` completes the sentence "... within 5.0 s".
 Result<SharedAnswer> in_time(double seconds, const std::string& doing, std::function<pmix::Code(Answer&)> call) {
   auto answer = std::make_shared<Answer>();
-  // This thread, and those that PMIx makes in it, inherit the mask: the application's signals are not for them.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status status;
-  try {
-    std::thread{[answer, call = std::move(call)] { answer->give(call(*answer)); }}.detach();
-  } catch (const std::system_error& error) {
-    status = Status{IST_ERR_SYSTEM, std::string{"no thread for asking the PMIx server: "} + error.what()};
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  IST_TRY(status);
+  // Those that PMIx makes in it inherit its mask of signals.
+  auto thread = quiet_thread("asking the PMIx server", [answer, call = std::move(call)] { answer->give(call(*answer)); });
+  if (!thread.ok()) return thread.status();
+  thread->detach();
   if (answer->wait(seconds)) return answer;
   return Status{IST_ERR_BOOT, who() + ": " + doing + ": the PMIx server did not answer within " + seconds_text(seconds) +
                                   "; is the program that started this job (mpirun, srun) stopped? ISTHMUS_BOOT_TIMEOUT "

@@ -1,8 +1,6 @@
 #include "boot/watcher.hpp"
 
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -11,6 +9,7 @@
 #include <cerrno>
 
 #include "base/log.hpp"
+#include "base/quiet_thread.hpp"
 
 namespace ist {
 namespace {
@@ -47,19 +46,9 @@ Result<std::unique_ptr<Watcher>> Watcher::start(const Peers& peers, AbortBoard& 
       log::once(log::Level::info, "processes cannot be watched here; the death of a rank is seen by its socket alone");
     watcher->processes_[static_cast<std::size_t>(rank.value)] = std::move(process);
   }
-  // The application's signals are not for this thread: it is born with all of them blocked.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  Status status;
-  try {
-    watcher->thread_ = std::thread{[raw = watcher.get()] { raw->run(); }};
-  } catch (const std::system_error& error) {
-    status = Status{IST_ERR_SYSTEM, std::string{"no thread for watching the other ranks: "} + error.what()};
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (!status.ok()) return status;
+  auto thread = quiet_thread("watching the other ranks", [raw = watcher.get()] { raw->run(); });
+  if (!thread.ok()) return thread.status();
+  watcher->thread_ = std::move(*thread);
   return watcher;
 }
 

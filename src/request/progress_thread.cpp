@@ -2,8 +2,8 @@
 
 #include <chrono>
 #include <mutex>
-#include <system_error>
 
+#include "base/quiet_thread.hpp"
 #include "request/wait.hpp"
 
 namespace ist {
@@ -16,11 +16,9 @@ constexpr std::chrono::microseconds kNap{20};
 
 Result<std::unique_ptr<ProgressThread>> ProgressThread::start(Engine& engine) {
   std::unique_ptr<ProgressThread> made{new ProgressThread(engine)};
-  try {
-    made->thread_ = std::thread([thread = made.get()] { thread->run(); });
-  } catch (const std::system_error& error) {
-    return Status{IST_ERR_SYSTEM, std::string{"the progress thread cannot be started: "} + error.what()};
-  }
+  auto thread = quiet_thread("moving messages on", [raw = made.get()] { raw->run(); });
+  if (!thread.ok()) return thread.status();
+  made->thread_ = std::move(*thread);
   return made;
 }
 

@@ -1,7 +1,11 @@
 // Every call from any thread at once, and messages that move without calls. Run on 2 and 3 ranks, and with the thread sanitizer.
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <set>
 #include <thread>
 
 #include "rank_test.hpp"
@@ -123,6 +127,31 @@ double seconds_beside_a_busy_sender(ist_world other) {
     EXPECT_EQ(-1, first_difference(random_bytes(kBytes, 5), theirs));
   }
   return seconds;
+}
+
+// Of the threads of this process, those that leave SIGUSR1 open.
+std::set<std::string> threads_open_to_signals() {
+  std::set<std::string> open;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(task.path() / "status");
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("SigBlk:") && (std::stoull(line.substr(7), nullptr, 16) & 1ULL << (SIGUSR1 - 1)) == 0)
+        open.insert(task.path().filename());
+  }
+  return open;
+}
+
+TEST(Progress, TheLibrarysThreadsLeaveTheProgramsSignalsToTheProgram) {
+  const auto before = threads_open_to_signals();
+  ::setenv("ISTHMUS_PROGRESS_THREAD", "1", 1);
+  ::setenv("ISTHMUS_KINDS", "host", 1);
+  ist_world other = IST_WORLD_NULL;
+  const int created = ist_world_create(&other);
+  ::unsetenv("ISTHMUS_PROGRESS_THREAD");
+  ::unsetenv("ISTHMUS_KINDS");
+  ASSERT_EQ(IST_OK, created) << ist_error_text();
+  EXPECT_EQ(before, threads_open_to_signals());
+  IST_OK_OR_FAIL(ist_world_destroy(&other));
 }
 
 TEST(Progress, AThreadOfItsOwnMovesMessagesWhileTheProgramMakesNoCall) {
