@@ -57,7 +57,7 @@ Status Engine::check_peer(Rank rank) const {
 
 void Engine::use_devices(const Piece& piece) {
   const std::uint32_t bit = 1U << static_cast<unsigned>(piece.kind);
-  if ((locked_kinds_ & bit) != 0 || piece.kind == KindId::host) return;
+  if ((locked_kinds_ & bit) != 0) return;
   locked_kinds_ |= bit;
   for (const auto& path : parts_.paths) {
     if (const Status locked = path->lock_memory(); !locked.ok())
@@ -83,11 +83,13 @@ void Engine::finish(Operation& operation, std::uint32_t index, const Status& sta
   if (operation.released) activate(operation, index);
 }
 
-Result<OperationId> Engine::start_complete(Outcome outcome) {
+Result<OperationId> Engine::start_complete(Outcome outcome, bool message) {
   const OperationId id = operations_.add();
   if (id.value == 0) return too_many();
-  operations_.at(id.index()).outcome = std::move(outcome);
-  operations_.at(id.index()).state = state::Done{};
+  Operation& operation = operations_.at(id.index());
+  operation.outcome = std::move(outcome);
+  operation.message = message;
+  operation.state = state::Done{};
   return id;
 }
 

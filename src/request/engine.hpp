@@ -75,13 +75,20 @@ class Engine {
   Status receive_claimed(OperationId id, const Piece& piece);
   // Why no message can come from that source any more, if so.
   Status check_source(std::int32_t source, const Group* group) const;
+
+  // engine_persistent.cpp
   // A request that start_again() starts, as often as wanted; peer: destination or source.
   Result<OperationId> make_persistent(Verb verb, const Piece& piece, std::int32_t peer, std::int32_t tag,
                                       const Scope& scope);
   Status start_again(OperationId id);
+  // The operation that its last start began, null if that was complete at once; none: the request is inactive.
+  std::optional<OperationId> last_start(OperationId id);
+  // That operation was waited for.
+  void make_inactive(OperationId id);
 
-  // An operation that is complete from the start, for calls that have nothing to do but an outcome to tell.
-  Result<OperationId> start_complete(Outcome outcome);
+  // An operation that is complete from the start, for calls that have nothing to do but an outcome to tell; `message`: one
+  // that a matched probe found, and receive_claimed() receives.
+  Result<OperationId> start_complete(Outcome outcome, bool message = false);
   // Why nothing more can come from that rank, by name; for a rank that is present, that it did not come.
   Status gone(Rank rank) const;
 
@@ -154,6 +161,12 @@ class Engine {
   // engine.cpp
   static Status too_many();
   void use_devices(const Piece& piece);
+  // What the piece's queue holds now, and an operation on the piece must wait for.
+  Result<Ticket> pending_work(const Piece& piece) {
+    if (piece.kind == KindId::host) return Ticket{};
+    use_devices(piece);
+    return parts_.kinds.ready(piece);
+  }
   void activate(Operation& operation, std::uint32_t index);
   void finish(Operation& operation, std::uint32_t index, const Status& status);
   bool take_arrivals();

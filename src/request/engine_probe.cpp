@@ -1,4 +1,4 @@
-// Looking at messages before they are received, and requests that are started many times.
+// Looking at messages before they are received.
 #include <utility>
 
 #include "request/engine.hpp"
@@ -48,50 +48,14 @@ Status Engine::receive_claimed(OperationId id, const Piece& piece) {
     operation.message = false;
     return {};
   }
-  Ticket ready;
-  if (piece.kind != KindId::host) {
-    use_devices(piece);
-    auto asked = parts_.kinds.ready(piece);
-    if (!asked.ok()) return asked.status();
-    ready = std::move(*asked);
-  }
+  auto ready = pending_work(piece);
+  if (!ready.ok()) return ready.status();
   wake_sleeper();
   operation.message = false;
   operation.piece = piece;
-  operation.ready = std::move(ready);
+  operation.ready = std::move(*ready);
   Unexpected message = std::move(std::get<state::Claimed>(operation.state).message);
   take_kept(operation, id.index(), std::move(message));
-  return {};
-}
-
-Result<OperationId> Engine::make_persistent(Verb verb, const Piece& piece, std::int32_t peer, std::int32_t tag,
-                                            const Scope& scope) {
-  const OperationId id = operations_.add();
-  if (id.value == 0) return too_many();
-  Operation& operation = operations_.at(id.index());
-  operation.peer = Rank{peer};
-  operation.piece = piece;
-  operation.state = state::Persistent{verb, tag, scope, {}, false};
-  return id;
-}
-
-Status Engine::start_again(OperationId id) {
-  Operation& operation = *operations_.find(id);
-  auto& persistent = std::get<state::Persistent>(operation.state);
-  if (persistent.running.value != 0 || persistent.started)
-    return {IST_ERR_PENDING, "the request is still active; wait for it before it is started again"};
-  if (operation.peer.value == IST_PROC_NULL) {
-    persistent.started = true;
-    return {};
-  }
-  bool done = false;
-  auto started = persistent.verb == Verb::receive
-                     ? start_receive(operation.piece, operation.peer.value, persistent.tag, persistent.scope)
-                     : start_send(operation.piece, operation.peer, persistent.tag, persistent.scope, &done,
-                                  persistent.verb == Verb::synchronous_send);
-  if (!started.ok()) return started.status();
-  persistent.running = *started;
-  persistent.started = true;
   return {};
 }
 

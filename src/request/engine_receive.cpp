@@ -7,13 +7,8 @@
 namespace ist {
 
 Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, const Scope& scope) {
-  Ticket ready;
-  if (piece.kind != KindId::host) {
-    use_devices(piece);
-    auto asked = parts_.kinds.ready(piece);
-    if (!asked.ok()) return asked.status();
-    ready = std::move(*asked);
-  }
+  auto ready = pending_work(piece);
+  if (!ready.ok()) return ready.status();
   wake_sleeper();
   const OperationId id = operations_.add();
   if (id.value == 0) return too_many();
@@ -21,7 +16,7 @@ Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t sourc
   Operation& operation = operations_.at(index);
   operation.peer = Rank{source};
   operation.piece = piece;
-  operation.ready = std::move(ready);
+  operation.ready = std::move(*ready);
   operation.group = scope.group;
   operation.state = state::Posted{};
   auto kept = matcher_.match_or_post({scope.context, source, tag}, id.wire());

@@ -19,13 +19,8 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
                                        bool synchronous) {
   IST_TRY(check_peer(dest));
   PeerState& to = peer(dest);
-  Ticket ready;
-  if (piece.kind != KindId::host) {
-    use_devices(piece);
-    auto asked = parts_.kinds.ready(piece);
-    if (!asked.ok()) return asked.status();
-    ready = std::move(*asked);
-  }
+  auto ready = pending_work(piece);
+  if (!ready.ok()) return ready.status();
   ist_carrier carrier =
       choose({piece.size, piece.kind, to.link->same_process(), to.link->slot_limit, to.link->cell_limit}, profile_);
   // Only an announced message hears of its receive.
@@ -56,7 +51,7 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
   operation.wire = id.wire();
   operation.peer = dest;
   operation.piece = piece;
-  operation.ready = std::move(ready);
+  operation.ready = std::move(*ready);
   operation.envelope = envelope;
   operation.group = scope.group;
   operation.outcome = {Status{}, parts_.rank, tag, carrier, piece.size, nullptr, false};

@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 
 namespace ist {
 namespace {
@@ -66,20 +68,35 @@ void Patience::sleep(bool must_poll) {
   engine_.set_sleeper(false);
 }
 
+namespace {
+
+struct Look {
+  std::optional<Outcome> outcome;
+  bool moved = false;
+  bool must_poll = false;
+};
+
+Look look(Engine& engine, OperationId id) {
+  const std::lock_guard lock(engine.lock());
+  Look seen;
+  if (!Engine::complete(*engine.find(id))) seen.moved = engine.progress();
+  if (Engine::complete(*engine.find(id))) seen.outcome = engine.take(id);
+  seen.must_poll = engine.must_poll();
+  return seen;
+}
+
+}  // namespace
+
 Outcome wait_for(Engine& engine, OperationId id) {
+  // What is there already, or comes with the first look, needs no patience.
+  Look seen = look(engine, id);
+  if (seen.outcome) return std::move(*seen.outcome);
   Patience patience{engine, [&engine, id] { return Engine::complete(*engine.find(id)); }};
-  for (;;) {
-    bool moved = false;
-    bool must_poll = false;
-    {
-      const std::lock_guard lock(engine.lock());
-      if (Engine::complete(*engine.find(id))) return engine.take(id);
-      moved = engine.progress();
-      if (Engine::complete(*engine.find(id))) return engine.take(id);
-      must_poll = engine.must_poll();
-    }
-    patience.after_look(moved, must_poll);
-  }
+  do {
+    patience.after_look(seen.moved, seen.must_poll);
+    seen = look(engine, id);
+  } while (!seen.outcome);
+  return std::move(*seen.outcome);
 }
 
 }  // namespace ist

@@ -46,9 +46,8 @@ Result<bool> probe_nobody(const Question& asked, const Partner& from, ist_status
   set_empty(status, IST_PROC_NULL);
   if (asked.message == nullptr) return true;
   const std::lock_guard lock(from.world->engine().lock());
-  const auto id = from.world->engine().start_complete(from_nobody());
+  const auto id = from.world->engine().start_complete(from_nobody(), true);
   if (!id.ok()) return id.status();
-  from.world->engine().find(*id)->message = true;
   *asked.message = message_handle(asked.comm, *id);
   return true;
 }

@@ -42,15 +42,14 @@ int take_all(const char* call, RequestSet& set, const std::vector<int>& position
   return several(call, failed, static_cast<int>(positions.size()), first);
 }
 
-int some(const char* call, RequestSet& set, int* completed, int* indices, ist_status* statuses) {
-  const std::vector<int> positions = set.complete(set.size());
+int some(const char* call, RequestSet& set, const std::vector<int>& positions, int* completed, int* indices,
+         ist_status* statuses) {
   *completed = set.nothing() ? IST_UNDEFINED : static_cast<int>(positions.size());
   for (std::size_t i = 0; i < positions.size(); ++i) indices[i] = positions[i];
   return take_all(call, set, positions, statuses);
 }
 
-int any(const char* call, RequestSet& set, int* index, ist_status* status) {
-  const std::vector<int> positions = set.complete(1);
+int any(const char* call, RequestSet& set, const std::vector<int>& positions, int* index, ist_status* status) {
   *index = IST_UNDEFINED;
   if (positions.empty()) {
     set_empty(status, IST_ANY_SOURCE);
@@ -118,8 +117,7 @@ int ist_testall(int count, ist_request* requests, int* completed, ist_status* st
   *completed = 0;
   auto set = ist::RequestSet::of(count, requests);
   if (!set.ok()) return ist::report(ist::in_call("ist_testall", set.status()));
-  set->progress();
-  if (!set->all_complete()) return IST_OK;
+  if (!set->look_for_all()) return IST_OK;
   *completed = 1;
   std::string first;
   int failed = 0;
@@ -141,8 +139,7 @@ int ist_waitany(int count, ist_request* requests, int* index, ist_status* status
   *index = IST_UNDEFINED;
   auto set = ist::RequestSet::of(count, requests);
   if (!set.ok()) return ist::report(ist::in_call("ist_waitany", set.status()));
-  set->wait_for_one();
-  return ist::any("ist_waitany", *set, index, status);
+  return ist::any("ist_waitany", *set, set->wait_for_some(1), index, status);
 } catch (...) {
   return ist::report_exception("ist_waitany");
 }
@@ -154,8 +151,7 @@ int ist_testany(int count, ist_request* requests, int* index, int* completed, is
   *completed = 0;
   auto set = ist::RequestSet::of(count, requests);
   if (!set.ok()) return ist::report(ist::in_call("ist_testany", set.status()));
-  set->progress();
-  const int code = ist::any("ist_testany", *set, index, status);
+  const int code = ist::any("ist_testany", *set, set->look(1), index, status);
   *completed = set->nothing() || *index != IST_UNDEFINED ? 1 : 0;
   return code;
 } catch (...) {
@@ -168,8 +164,7 @@ int ist_waitsome(int count, ist_request* requests, int* completed, int* indices,
   *completed = 0;
   auto set = ist::RequestSet::of(count, requests);
   if (!set.ok()) return ist::report(ist::in_call("ist_waitsome", set.status()));
-  set->wait_for_one();
-  return ist::some("ist_waitsome", *set, completed, indices, statuses);
+  return ist::some("ist_waitsome", *set, set->wait_for_some(set->size()), completed, indices, statuses);
 } catch (...) {
   return ist::report_exception("ist_waitsome");
 }
@@ -180,8 +175,7 @@ int ist_testsome(int count, ist_request* requests, int* completed, int* indices,
   *completed = 0;
   auto set = ist::RequestSet::of(count, requests);
   if (!set.ok()) return ist::report(ist::in_call("ist_testsome", set.status()));
-  set->progress();
-  return ist::some("ist_testsome", *set, completed, indices, statuses);
+  return ist::some("ist_testsome", *set, set->look(set->size()), completed, indices, statuses);
 } catch (...) {
   return ist::report_exception("ist_testsome");
 }

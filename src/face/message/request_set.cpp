@@ -14,9 +14,9 @@ Result<Awaited> awaited(ist_request request) {
   if (!found.ok()) return found.status();
   if (!found->persistent) return Awaited{found->world, found->operation, found->operation, false};
   const std::lock_guard lock(found->world->engine().lock());
-  const auto& state = std::get<state::Persistent>(found->world->engine().find(found->operation)->state);
-  if (!state.started) return Awaited{};
-  return Awaited{found->world, found->operation, state.running, true};
+  const auto running = found->world->engine().last_start(found->operation);
+  if (!running) return Awaited{};
+  return Awaited{found->world, found->operation, *running, true};
 }
 
 void settle(const Awaited& done, ist_request* request) {
@@ -25,9 +25,7 @@ void settle(const Awaited& done, ist_request* request) {
     return;
   }
   const std::lock_guard lock(done.world->engine().lock());
-  auto& state = std::get<state::Persistent>(done.world->engine().find(done.request)->state);
-  state.running = {};
-  state.started = false;
+  done.world->engine().make_inactive(done.request);
 }
 
 Result<RequestSet> RequestSet::of(int count, ist_request* requests) {
@@ -47,49 +45,41 @@ Result<RequestSet> RequestSet::of(int count, ist_request* requests) {
   return set;
 }
 
-bool RequestSet::progress() {
-  bool moved = false;
-  for (World* world : worlds_) {
-    const std::lock_guard lock(world->engine().lock());
-    moved |= world->engine().progress();
-  }
-  return moved;
-}
-
 // Under the lock of its engine.
 bool RequestSet::is_complete(const Awaited& one) const {
-  return one.world != nullptr && (one.operation.value == 0 || Engine::complete(*one.world->engine().find(one.operation)));
+  return one.operation.value == 0 || Engine::complete(*one.world->engine().find(one.operation));
 }
 
-std::vector<int> RequestSet::complete(int most) const {
-  std::vector<int> found;
-  for (int i = 0; i < size() && static_cast<int>(found.size()) < most; ++i) {
-    if (at(i).world == nullptr) continue;
-    const std::lock_guard lock(at(i).world->engine().lock());
-    if (is_complete(at(i))) found.push_back(i);
-  }
-  return found;
-}
-
-void RequestSet::wait_for_one() {
-  if (nothing() || !complete(1).empty()) return;
-  Engine& first = worlds_.front()->engine();
+RequestSet::Look RequestSet::look_at_all(int most) const {
+  Look seen;
   // Only the first world can wake this thread: with several, the others are looked at now and then.
-  Patience patience{first, [this, &first] {
-                      return std::any_of(requests_.begin(), requests_.end(), [&](const Awaited& one) {
-                        return one.world != nullptr && &one.world->engine() == &first && is_complete(one);
+  seen.must_poll = worlds_.size() > 1;
+  for (World* world : worlds_) {
+    const std::lock_guard lock(world->engine().lock());
+    seen.moved |= world->engine().progress();
+    seen.must_poll |= world->engine().must_poll();
+    for (int i = 0; i < size() && static_cast<int>(seen.complete.size()) < most; ++i)
+      if (at(i).world == world && is_complete(at(i))) seen.complete.push_back(i);
+  }
+  std::sort(seen.complete.begin(), seen.complete.end());
+  return seen;
+}
+
+std::vector<int> RequestSet::wait_for_some(int most) const {
+  if (nothing()) return {};
+  Look seen = look_at_all(most);
+  if (!seen.complete.empty()) return seen.complete;
+  Engine& first = worlds_.front()->engine();
+  Patience patience{first, [this] {
+                      return std::any_of(requests_.begin(), requests_.end(), [this](const Awaited& one) {
+                        return one.world == worlds_.front() && is_complete(one);
                       });
                     }};
-  for (;;) {
-    const bool moved = progress();
-    if (!complete(1).empty()) return;
-    bool must_poll = worlds_.size() > 1;
-    {
-      const std::lock_guard lock(first.lock());
-      must_poll |= first.must_poll();
-    }
-    patience.after_look(moved, must_poll);
-  }
+  do {
+    patience.after_look(seen.moved, seen.must_poll);
+    seen = look_at_all(most);
+  } while (seen.complete.empty());
+  return seen.complete;
 }
 
 Outcome RequestSet::take(int position) {

@@ -27,19 +27,23 @@ class RequestSet {
   static Result<RequestSet> of(int count, ist_request* requests);
   // True if no request is there.
   bool nothing() const { return present_ == 0; }
-  // Moves the worlds of all requests on; true if anything moved.
-  bool progress();
-  // Positions of requests that are complete now; at most `most`.
-  std::vector<int> complete(int most) const;
-  bool all_complete() const { return static_cast<int>(complete(present_).size()) == present_; }
-  // Waits until at least one is complete.
-  void wait_for_one();
+  // Moves the worlds of all requests on once, and gives the positions of those that are complete then; at most `most`.
+  std::vector<int> look(int most) const { return look_at_all(most).complete; }
+  bool look_for_all() const { return static_cast<int>(look(present_).size()) == present_; }
+  // Waits until at least one is complete, unless there is none at all.
+  std::vector<int> wait_for_some(int most) const;
   // The outcome of a complete one, whose handle is then settled.
   Outcome take(int position);
   const Awaited& at(int position) const { return requests_[static_cast<std::size_t>(position)]; }
   int size() const { return static_cast<int>(requests_.size()); }
 
  private:
+  struct Look {
+    std::vector<int> complete;
+    bool moved = false;
+    bool must_poll = false;
+  };
+  Look look_at_all(int most) const;
   bool is_complete(const Awaited& one) const;
   ist_request* handles_ = nullptr;
   std::vector<Awaited> requests_;
