@@ -7,6 +7,7 @@
 #ifndef ISTHMUS_BUFFER_HPP
 #define ISTHMUS_BUFFER_HPP
 
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -70,6 +71,8 @@ constexpr Type type_for() noexcept {
   if constexpr (std::is_same_v<T, char>) return IST_CHAR;
   if constexpr (std::is_same_v<T, float>) return IST_FLOAT;
   if constexpr (std::is_same_v<T, double>) return IST_DOUBLE;
+  if constexpr (std::is_same_v<T, std::complex<float>>) return IST_COMPLEX_FLOAT;
+  if constexpr (std::is_same_v<T, std::complex<double>>) return IST_COMPLEX_DOUBLE;
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
     if constexpr (sizeof(T) == 1) return std::is_signed_v<T> ? IST_INT8 : IST_UINT8;
     if constexpr (sizeof(T) == 2) return std::is_signed_v<T> ? IST_INT16 : IST_UINT16;

@@ -80,7 +80,20 @@ typedef enum ist_type IST_AS_INT {
   IST_SHORT = 14,
   IST_UNSIGNED = 15,
   IST_UNSIGNED_LONG = 16,
-  IST_LONG_LONG = 17
+  IST_LONG_LONG = 17,
+  IST_UNSIGNED_SHORT = 18,
+  IST_UNSIGNED_LONG_LONG = 19,
+  IST_HALF = 20,     /* IEEE binary16 */
+  IST_BFLOAT16 = 21, /* the upper half of a float */
+  IST_COMPLEX_FLOAT = 22,
+  IST_COMPLEX_DOUBLE = 23,
+  /* A value and where it is: struct {float value; int index;} and so on, for reductions that find a place. */
+  IST_FLOAT_INT = 24,
+  IST_DOUBLE_INT = 25,
+  IST_LONG_INT = 26,
+  IST_INT_INT = 27,
+  IST_SHORT_INT = 28,
+  IST_INT64_INT64 = 29
 } ist_type;
 
 #define IST_ANY_SOURCE (-1)

@@ -10,6 +10,7 @@
 
 namespace isthmus_python::dlpack {
 
+constexpr std::uint8_t kBfloat = 4;
 enum DeviceType : std::int32_t { cpu = 1, cuda = 2, cuda_host = 3, opencl = 4, cuda_managed = 13 };
 
 struct Device {
@@ -18,7 +19,7 @@ struct Device {
 };
 
 struct DataType {
-  std::uint8_t code;  // 0 signed, 1 unsigned, 2 floating point, others
+  std::uint8_t code;  // 0 signed, 1 unsigned, 2 floating point, kBfloat, 5 complex, others
   std::uint8_t bits;
   std::uint16_t lanes;
 };

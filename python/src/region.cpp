@@ -74,9 +74,11 @@ ist_type type_of(char kind, std::int64_t item_size) {
              : item_size == 8 ? IST_UINT64
                               : IST_BYTE;
     case 'f':
-      return item_size == 4 ? IST_FLOAT : item_size == 8 ? IST_DOUBLE : IST_BYTE;
+      return item_size == 2 ? IST_HALF : item_size == 4 ? IST_FLOAT : item_size == 8 ? IST_DOUBLE : IST_BYTE;
+    case 'c':
+      return item_size == 8 ? IST_COMPLEX_FLOAT : item_size == 16 ? IST_COMPLEX_DOUBLE : IST_BYTE;
     default:
-      return IST_BYTE;  // truth values, complex numbers, half precision, records: their bytes travel as they are
+      return IST_BYTE;  // truth values, dates, records: their bytes travel as they are
   }
 }
 

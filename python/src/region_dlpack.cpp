@@ -1,4 +1,6 @@
 // Whatever speaks DLPack: PyTorch, JAX, CuPy, and arrays nobody has met yet.
+#include <string_view>
+
 #include "dlpack.hpp"
 #include "region.hpp"
 
@@ -71,7 +73,9 @@ ist_buffer place_of(nb::handle object, const dlpack::Tensor& tensor, std::uint64
 
 ist_type type_of_dlpack(const dlpack::DataType& type, std::int64_t item_size) {
   if (type.lanes != 1) return IST_BYTE;
-  return type_of(type.code == 0 ? 'i' : type.code == 1 ? 'u' : type.code == 2 ? 'f' : 'V', item_size);
+  if (type.code == dlpack::kBfloat) return item_size == 2 ? IST_BFLOAT16 : IST_BYTE;
+  constexpr std::string_view kinds = "iufVVc";  // by code
+  return type_of(type.code < kinds.size() ? kinds[type.code] : 'V', item_size);
 }
 
 }  // namespace

@@ -11,10 +11,11 @@ namespace {
 char kind_of_format(const char* format) {
   if (format == nullptr) return 'u';
   if (*format == '@' || *format == '=' || *format == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>')) ++format;
+  if (std::strcmp(format, "Zf") == 0 || std::strcmp(format, "Zd") == 0) return 'c';
   if (std::strlen(format) != 1) return 'V';
   if (std::strchr("bhilqn", *format)) return 'i';
   if (std::strchr("BHILQN", *format)) return 'u';
-  return std::strchr("fd", *format) ? 'f' : 'V';
+  return std::strchr("efd", *format) ? 'f' : 'V';
 }
 
 }  // namespace

@@ -1,33 +1,8 @@
 #include "layout/extent.hpp"
 
-#include <array>
 #include <limits>
 
 namespace ist {
-
-Bytes size_of(ist_type type) {
-  // By ist_type; frozen with the enum (tests/unit/frozen_abi.cpp).
-  static constexpr std::array<std::size_t, 18> sizes{1,
-                                                     1,
-                                                     1,
-                                                     1,
-                                                     2,
-                                                     2,
-                                                     4,
-                                                     4,
-                                                     8,
-                                                     8,
-                                                     sizeof(float),
-                                                     sizeof(double),
-                                                     sizeof(int),
-                                                     sizeof(long),
-                                                     sizeof(short),
-                                                     sizeof(int),
-                                                     sizeof(long),
-                                                     sizeof(long long)};
-  const auto index = static_cast<std::size_t>(type);
-  return index < sizes.size() ? Bytes{sizes[index]} : Bytes{};
-}
 
 Result<Bytes> extent(std::int64_t count, ist_type type) {
   const Bytes size = size_of(type);

@@ -10,11 +10,10 @@
 
 #include "base/status.hpp"
 #include "base/units.hpp"
+#include "memory/element.hpp"
 
 namespace ist {
 
-// 0 for a type that does not exist.
-Bytes size_of(ist_type type);
 Result<Bytes> extent(std::int64_t count, ist_type type);
 
 }  // namespace ist

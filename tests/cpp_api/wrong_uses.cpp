@@ -81,6 +81,9 @@ static_assert(isthmus::type_of<float> == IST_FLOAT && isthmus::type_of<double> =
 static_assert(isthmus::type_of<char> == IST_CHAR && isthmus::type_of<signed char> == IST_INT8);
 static_assert(isthmus::type_of<unsigned> == IST_UINT32 && isthmus::type_of<long> == IST_INT64);
 static_assert(isthmus::type_of<unsigned long long> == IST_UINT64 && isthmus::type_of<short> == IST_INT16);
+static_assert(isthmus::type_of<std::complex<float>> == IST_COMPLEX_FLOAT);
+static_assert(isthmus::type_of<unsigned short> == IST_UINT16 &&
+              isthmus::type_of<std::complex<double>> == IST_COMPLEX_DOUBLE);
 static_assert(isthmus::type_of<std::byte> == IST_BYTE && isthmus::type_of<bool> == IST_BYTE);
 static_assert(isthmus::type_of<Point> == IST_BYTE && isthmus::type_of<const float> == IST_FLOAT);
 

@@ -37,7 +37,10 @@ static_assert(IST_KIND_AUTO == 0 && IST_KIND_HOST == 1 && IST_KIND_CUDA == 2 && 
 static_assert(IST_BYTE == 0 && IST_CHAR == 1 && IST_INT8 == 2 && IST_UINT8 == 3 && IST_INT16 == 4 && IST_UINT16 == 5);
 static_assert(IST_INT32 == 6 && IST_UINT32 == 7 && IST_INT64 == 8 && IST_UINT64 == 9 && IST_FLOAT == 10 && IST_DOUBLE == 11);
 static_assert(IST_INT == 12 && IST_LONG == 13 && IST_SHORT == 14 && IST_UNSIGNED == 15 && IST_UNSIGNED_LONG == 16);
-static_assert(IST_LONG_LONG == 17);
+static_assert(IST_LONG_LONG == 17 && IST_UNSIGNED_SHORT == 18 && IST_UNSIGNED_LONG_LONG == 19 && IST_HALF == 20);
+static_assert(IST_BFLOAT16 == 21 && IST_COMPLEX_FLOAT == 22 && IST_COMPLEX_DOUBLE == 23 && IST_FLOAT_INT == 24);
+static_assert(IST_DOUBLE_INT == 25 && IST_LONG_INT == 26 && IST_INT_INT == 27 && IST_SHORT_INT == 28);
+static_assert(IST_INT64_INT64 == 29);
 static_assert(IST_CARRIER_NONE == 0 && IST_CARRIER_SLOT == 1 && IST_CARRIER_CELL == 2 && IST_CARRIER_RING == 3);
 static_assert(IST_CARRIER_DIRECT == 4);
 static_assert(IST_ANY_SOURCE == -1 && IST_ANY_TAG == -1 && IST_PROC_NULL == -2 && IST_UNDEFINED == -3);
