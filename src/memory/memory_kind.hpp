@@ -17,6 +17,7 @@
 #include "base/status.hpp"
 #include "base/units.hpp"
 #include "memory/piece.hpp"
+#include "memory/reduction.hpp"
 
 namespace ist {
 
@@ -85,6 +86,21 @@ class Streams {
   virtual Result<Ticket> ready(const Piece& piece) = 0;
 };
 
+// Combines what is on a device without bringing it to the host. Gives the bits that combine_on_host gives, but for those
+// inside of a NaN.
+class Arithmetic {
+ public:
+  virtual ~Arithmetic() = default;
+  // Why this device cannot do it (no double precision, no kernels for it); ok if it can.
+  virtual Status can(Reduction reduction, ist_type type, int device) = 0;
+  // Starts into = with (op) into, element by element, on the device that holds both, after `after` (of this kind, or empty)
+  // has finished. into.size == with.size, a whole number of elements; the two do not overlap, and begin where an element of
+  // the type may (IST_ERR_ARGUMENT). Like copy(), it does not wait for the pieces' queues. Where it returns an error nothing
+  // touches the pieces any more.
+  virtual Result<Ticket> combine(Reduction reduction, ist_type type, const Piece& into, const Piece& with,
+                                 const Ticket& after) = 0;
+};
+
 class MemoryKind {
  public:
   virtual ~MemoryKind() = default;
@@ -115,6 +131,7 @@ class MemoryKind {
 
   virtual Pins* pins() { return nullptr; }
   virtual Streams* streams() { return nullptr; }
+  virtual Arithmetic* arithmetic() { return nullptr; }
 };
 
 }  // namespace ist

@@ -69,6 +69,15 @@ Result<Ticket> HostKind::copy(const Piece& to, const Piece& from, const Ticket&)
   return Ticket{};
 }
 
+Status HostKind::can(Reduction reduction, ist_type type, int) { return applicable(reduction, type); }
+
+Result<Ticket> HostKind::combine(Reduction reduction, ist_type type, const Piece& into, const Piece& with, const Ticket&) {
+  const auto operands = operands_of(reduction, type, into, with, false);
+  if (!operands.ok()) return operands.status();
+  combine_on_host(reduction, type, into.address(), with.address(), static_cast<std::int64_t>(operands->count));
+  return Ticket{};
+}
+
 Result<bool> HostKind::finished(Ticket& ticket) {
   ticket.forget();
   return true;

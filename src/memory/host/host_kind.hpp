@@ -13,7 +13,7 @@
 
 namespace ist {
 
-class HostKind final : public MemoryKind {
+class HostKind final : public MemoryKind, public Arithmetic {
  public:
   HostKind();
   ~HostKind() override;
@@ -28,6 +28,10 @@ class HostKind final : public MemoryKind {
   Result<Ticket> copy(const Piece& to, const Piece& from, const Ticket& after) override;
   Result<bool> finished(Ticket& ticket) override;
   void drop(std::uint64_t id) override;
+  Arithmetic* arithmetic() override { return this; }
+  Status can(Reduction reduction, ist_type type, int device) override;
+  Result<Ticket> combine(Reduction reduction, ist_type type, const Piece& into, const Piece& with,
+                         const Ticket& after) override;
 
  private:
   std::vector<DeviceInfo> devices_;
