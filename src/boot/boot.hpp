@@ -2,8 +2,8 @@
 //
 // Who calls this : face/message/world at start. Who implements it: the *_boot files.
 // Threads        : one at a time; worlds of one process are created one after another.
-// Ownership      : a Boot owns its connection, except the launcher's socket, which belongs to the process and serves
-//                  every world it creates.
+// Ownership      : a Boot owns its connection, except that to a launcher or its server, which belongs to the process and
+//                  serves every world it creates.
 // Errors         : IST_ERR_BOOT naming the ranks that did not come, the address tried and the time waited.
 #pragma once
 

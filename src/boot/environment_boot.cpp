@@ -36,11 +36,9 @@ Result<Meeting> read_meeting(const Settings& settings) {
   const auto size = number_variable("WORLD_SIZE", 1, kMostRanks);
   if (!size.ok()) return size.status();
   const auto rank = number_variable("RANK", 0, *size - 1);
-  if (!rank.ok()) {
-    const char* text = std::getenv("RANK");
+  if (!rank.ok())
     return Status{IST_ERR_BOOT,
-                  std::string{rank.status().text()} + " (RANK=" + text + ", WORLD_SIZE=" + std::to_string(*size) + ")"};
-  }
+                  rank.status().text() + " (RANK=" + text_variable("RANK") + ", WORLD_SIZE=" + std::to_string(*size) + ")"};
   const auto port = number_variable("MASTER_PORT", 1, 65535);
   if (!port.ok()) return port.status();
   Meeting meeting;
@@ -51,7 +49,7 @@ Result<Meeting> read_meeting(const Settings& settings) {
   meeting.rank = static_cast<int>(*rank);
   meeting.size = static_cast<int>(*size);
   meeting.seconds = settings.boot_timeout;
-  if (const char* job = std::getenv("TORCHELASTIC_RUN_ID")) meeting.job = job;
+  meeting.job = text_variable("TORCHELASTIC_RUN_ID");
   return meeting;
 }
 

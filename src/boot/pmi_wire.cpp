@@ -45,6 +45,11 @@ std::string in_quotes(std::string_view text) {
   return shown + (text.size() > 120 ? "...\"" : "\"");
 }
 
+Status hung_up() {
+  return {IST_ERR_BOOT,
+          "the PMI server has closed its connection; did an earlier program of this rank already use and end it?"};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PmiWire>> PmiWire::open(FileDescriptor socket, Deadline deadline, int newest) {
@@ -152,9 +157,7 @@ Status PmiWire::write(const std::string& text, Deadline deadline) {
       sent += static_cast<std::size_t>(some);
       continue;
     }
-    if (errno == EPIPE || errno == ECONNRESET)
-      return {IST_ERR_BOOT,
-              "the PMI server has closed its connection; did an earlier program of this rank already use and end it?"};
+    if (errno == EPIPE || errno == ECONNRESET) return hung_up();
     if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return system_error("send to the PMI server");
     if (deadline.over()) return {IST_ERR_BOOT, "the PMI server did not take a request in time; is it stopped?"};
     pollfd entry{socket_.get(), POLLOUT, 0};
@@ -172,9 +175,7 @@ Status PmiWire::read_more(Deadline deadline) {
       if (incoming_.size() <= kLongestAnswer) return {};
       return {IST_ERR_BOOT, "the PMI server sends without end: " + in_quotes(incoming_)};
     }
-    if (got == 0 || errno == ECONNRESET)
-      return {IST_ERR_BOOT,
-              "the PMI server has closed its connection; did an earlier program of this rank already use and end it?"};
+    if (got == 0 || errno == ECONNRESET) return hung_up();
     if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return system_error("recv from the PMI server");
     if (deadline.over())
       return {IST_ERR_BOOT,

@@ -1,6 +1,6 @@
-// Numbers in environment variables, read strictly.
+// Environment variables; numbers in them are read strictly.
 //
-// Who calls this : launcher_boot, environment_boot.
+// Who calls this : the boots.
 // Threads        : as getenv: nobody changes the environment meanwhile.
 // Ownership      : none.
 // Errors         : IST_ERR_BOOT naming the variable, its value and what was expected.
@@ -14,6 +14,11 @@
 #include "base/status.hpp"
 
 namespace ist {
+
+inline std::string text_variable(const char* name, const char* otherwise = "") {
+  const char* text = std::getenv(name);
+  return text ? text : otherwise;
+}
 
 inline Result<long> number_variable(const char* name, long least, long most) {
   const std::string range = "a whole number from " + std::to_string(least) + " to " + std::to_string(most);
