@@ -13,18 +13,6 @@
 namespace ist::test {
 namespace {
 
-void exchange_and_compare(Boot& boot, int round, std::size_t length) {
-  const auto blob = [&](int rank) {
-    std::string text(length + static_cast<std::size_t>(rank), static_cast<char>('a' + rank + round));
-    if (!text.empty()) text.back() = '.';
-    return text;
-  };
-  const auto all = boot.all_gather(blob(boot.rank().value));
-  ASSERT_TRUE(all.ok()) << all.status().text();
-  ASSERT_EQ(all->size(), static_cast<std::size_t>(boot.size()));
-  for (int rank = 0; rank < boot.size(); ++rank) EXPECT_TRUE((*all)[static_cast<std::size_t>(rank)] == blob(rank));
-}
-
 Meeting meeting_from_environment(int world) {
   Meeting meeting;
   meeting.address = "127.0.0.1";

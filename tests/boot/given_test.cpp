@@ -41,12 +41,6 @@ ist_boot_functions table(OwnExchange& own) {
       sizeof(ist_boot_functions), &own, own.boot->rank().value, own.boot->size(), own_all_gather, own_error_text, nullptr};
 }
 
-std::string blob_of(int rank, std::size_t length) {
-  std::string blob(length * static_cast<std::size_t>(rank + 1), '\0');
-  for (std::size_t i = 0; i < blob.size(); ++i) blob[i] = static_cast<char>(i * 29 + static_cast<std::size_t>(rank) * 5);
-  return blob;
-}
-
 TEST(Given, every_rank_gets_every_blob_of_any_size) {
   const auto ends = run_launched(3, [](int rank) {
     auto launched = join_job(Settings{});
@@ -58,9 +52,10 @@ TEST(Given, every_rank_gets_every_blob_of_any_size) {
     EXPECT_EQ(boot->rank().value, rank);
     EXPECT_EQ(boot->size(), 3);
     for (const std::size_t length : {0UL, 1UL, 7UL, 8UL, 9UL, 4097UL, 100001UL}) {
-      const auto all = boot->all_gather(blob_of(rank, length));
+      const auto blob = [&](int from) { return blob_of(from, 0, length * static_cast<std::size_t>(from + 1)); };
+      const auto all = boot->all_gather(blob(rank));
       ASSERT_TRUE(all.ok()) << all.status().text();
-      for (int from = 0; from < 3; ++from) EXPECT_TRUE((*all)[static_cast<std::size_t>(from)] == blob_of(from, length));
+      for (int from = 0; from < 3; ++from) EXPECT_TRUE((*all)[static_cast<std::size_t>(from)] == blob(from));
     }
     EXPECT_TRUE(exchange->agree({}).ok());
     exchange->close();

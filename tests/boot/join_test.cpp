@@ -13,23 +13,6 @@
 namespace ist::test {
 namespace {
 
-// What rank r gives in a round: computable by everyone, so that every byte can be compared.
-std::string blob_of(int rank, int round, std::size_t length) {
-  std::string blob(length, '\0');
-  for (std::size_t i = 0; i < length; ++i)
-    blob[i] = static_cast<char>(i * 31 + static_cast<std::size_t>(rank) * 7 + static_cast<std::size_t>(round) * 131);
-  return blob;
-}
-
-void exchange_and_compare(Boot& boot, int round, std::size_t length) {
-  const auto all = boot.all_gather(blob_of(boot.rank().value, round, length + static_cast<std::size_t>(boot.rank().value)));
-  ASSERT_TRUE(all.ok()) << all.status().text();
-  ASSERT_EQ(all->size(), static_cast<std::size_t>(boot.size()));
-  for (int rank = 0; rank < boot.size(); ++rank)
-    EXPECT_TRUE((*all)[static_cast<std::size_t>(rank)] == blob_of(rank, round, length + static_cast<std::size_t>(rank)))
-        << "blob of rank " << rank << " of " << length;
-}
-
 void exchange_all_sizes(Boot& boot) {
   int round = 0;
   // around zero, the size of a header, of a read, and of a socket's buffer
@@ -78,20 +61,7 @@ TEST(Launched, sixteen_ranks_on_any_number_of_cores) {
 }
 
 TEST(Launched, worlds_one_after_another_and_two_at_once_use_the_same_socket) {
-  const auto ends = run_launched(2, [](int) {
-    for (int world = 0; world < 5; ++world) {
-      auto boot = join_job(Settings{});
-      ASSERT_TRUE(boot.ok()) << boot.status().text();
-      exchange_and_compare(**boot, world, 10);
-    }
-    auto first = join_job(Settings{});
-    auto second = join_job(Settings{});
-    ASSERT_TRUE(first.ok() && second.ok());
-    exchange_and_compare(**first, 1, 10);
-    exchange_and_compare(**second, 2, 10);
-    exchange_and_compare(**first, 3, 10);
-  });
-  EXPECT_EQ(failures(ends), 0);
+  EXPECT_EQ(failures(run_launched(2, [](int) { exchange_in_several_worlds(); })), 0);
 }
 
 TEST(Launched, a_rank_that_ends_before_joining_is_named_to_the_others_at_once) {
@@ -143,25 +113,7 @@ TEST(Launched, worlds_created_in_different_numbers_are_an_error_and_no_mixture) 
 }
 
 TEST(Launched, a_forked_child_of_a_rank_is_refused_and_does_not_disturb_it) {
-  const auto ends = run_launched(2, [](int) {
-    auto boot = join_job(Settings{});
-    ASSERT_TRUE(boot.ok());
-    exchange_and_compare(**boot, 0, 10);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      const auto again = join_job(Settings{});
-      const auto all = (*boot)->all_gather("x");
-      ::_exit(again.status().code() == IST_ERR_BOOT && all.status().code() == IST_ERR_BOOT &&
-                      again.status().text().find("forked from pid") != std::string::npos
-                  ? 0
-                  : 1);
-    }
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
-    exchange_and_compare(**boot, 1, 10);
-  });
-  EXPECT_EQ(failures(ends), 0);
+  EXPECT_EQ(failures(run_launched(2, [](int) { expect_forked_child_refused(); })), 0);
 }
 
 TEST(Launched, two_processes_of_one_rank_do_not_both_use_its_socket) {

@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+
+#include "ranks.hpp"
 
 namespace ist::test {
 namespace {
@@ -189,48 +189,22 @@ void Server::answer(Task& task, const std::string& command, const std::string& r
   send(task, text);
 }
 
-[[noreturn]] void become(int rank, const std::function<void(int)>& body) {
-  ::alarm(60);  // a rank that hangs fails
-  body(rank);
-  std::fflush(nullptr);
-  // With the handlers of exit(), which take leave of the server; gtest has none.
-  std::exit(testing::Test::HasFailure() ? 1 : 0);
-}
-
 }  // namespace
 
 PmiRun run_with_pmi(int size, PmiManner manner, const std::function<void(int)>& body) {
   Server server{size, manner};
-  std::vector<pid_t> children;
-  std::vector<int> servers;
-  std::fflush(nullptr);  // or every child prints it again
-  for (int rank = 0; rank < size; ++rank) {
-    int ends[2];
-    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
-    servers.push_back(ends[0]);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      for (const int other : servers) ::close(other);
-      ::setenv("PMI_FD", std::to_string(ends[1]).c_str(), 1);
-      ::setenv("PMI_JOBID", "4711.0", 1);
-      ::setenv("PMI_RANK", std::to_string(rank).c_str(), 1);
-      ::setenv("PMI_SIZE", std::to_string(size).c_str(), 1);
-      become(rank, body);
-    }
-    ::close(ends[1]);
-    server.add(rank, FileDescriptor{ends[0]});
-    children.push_back(child);
-  }
-  server.result.ends.assign(static_cast<std::size_t>(size), -1000);
-  for (int running = size; running > 0;) {
-    server.serve(2);
-    for (std::size_t rank = 0; rank < children.size(); ++rank) {
-      int status = 0;
-      if (server.result.ends[rank] != -1000 || ::waitpid(children[rank], &status, WNOHANG) != children[rank]) continue;
-      server.result.ends[rank] = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-      --running;
-    }
-  }
+  RankServer around;
+  around.connected = [&](int rank, FileDescriptor socket) { server.add(rank, std::move(socket)); };
+  around.serve = [&] { server.serve(2); };
+  server.result.ends = run_served(size, around, [&](int rank, int socket) {
+    ::setenv("PMI_FD", std::to_string(socket).c_str(), 1);
+    ::setenv("PMI_JOBID", "4711.0", 1);
+    ::setenv("PMI_RANK", std::to_string(rank).c_str(), 1);
+    ::setenv("PMI_SIZE", std::to_string(size).c_str(), 1);
+    body(rank);
+    // With the handlers of exit(), which take leave of the server; gtest has none.
+    std::exit(testing::Test::HasFailure() ? 1 : 0);
+  });
   return server.result;
 }
 

@@ -7,11 +7,7 @@
 #pragma once
 
 #include <functional>
-#include <map>
-#include <string>
 #include <vector>
-
-#include "base/file_descriptor.hpp"
 
 namespace ist::test {
 

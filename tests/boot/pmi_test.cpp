@@ -1,12 +1,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <thread>
 
-#include "boot/boot.hpp"
 #include "boot/pmi_boot.hpp"
 #include "boot/pmi_wire.hpp"
 #include "pmi_server.hpp"
@@ -14,23 +12,6 @@
 
 namespace ist::test {
 namespace {
-
-// What rank r gives in a round: computable by everyone, so that every byte can be compared.
-std::string blob_of(int rank, int round, std::size_t length) {
-  std::string blob(length + static_cast<std::size_t>(rank), '\0');
-  for (std::size_t i = 0; i < blob.size(); ++i)
-    blob[i] =
-        static_cast<char>(i * 37 + static_cast<std::size_t>(rank) * 11 + static_cast<std::size_t>(round) * 101 + (i >> 8));
-  return blob;
-}
-
-void exchange_and_compare(Boot& boot, int round, std::size_t length) {
-  const auto all = boot.all_gather(blob_of(boot.rank().value, round, length));
-  ASSERT_TRUE(all.ok()) << all.status().text();
-  ASSERT_EQ(all->size(), static_cast<std::size_t>(boot.size()));
-  for (int rank = 0; rank < boot.size(); ++rank)
-    EXPECT_TRUE((*all)[static_cast<std::size_t>(rank)] == blob_of(rank, round, length)) << rank << ", " << length;
-}
 
 // Around nothing, one letter's bits, and what one and two values hold: 512 letters with "512." in front.
 void exchange_all_sizes(Boot& boot) {
@@ -68,19 +49,7 @@ TEST(Pmi, a_server_that_knows_version_1_alone_is_spoken_to_in_that) {
 }
 
 TEST(Pmi, worlds_follow_each_other_and_two_at_once_do_not_mix) {
-  const PmiRun run = run_with_pmi(3, PmiManner::slurm, [](int) {
-    for (int world = 0; world < 4; ++world) {
-      auto boot = join_job(Settings{});
-      ASSERT_TRUE(boot.ok()) << boot.status().text();
-      exchange_and_compare(**boot, world, 100);
-    }
-    auto first = join_job(Settings{});
-    auto second = join_job(Settings{});
-    ASSERT_TRUE(first.ok() && second.ok());
-    exchange_and_compare(**second, 1, 10);
-    exchange_and_compare(**first, 2, 10);
-    exchange_and_compare(**second, 3, 10);
-  });
+  const PmiRun run = run_with_pmi(3, PmiManner::slurm, [](int) { exchange_in_several_worlds(); });
   EXPECT_EQ(failures(run.ends), 0);
 }
 
@@ -100,21 +69,7 @@ TEST(Pmi, worlds_created_in_another_order_are_an_error_and_no_mixture) {
 }
 
 TEST(Pmi, a_forked_child_is_refused_and_its_end_is_not_the_end_of_the_rank) {
-  const PmiRun run = run_with_pmi(2, PmiManner::slurm, [](int) {
-    auto boot = join_job(Settings{});
-    ASSERT_TRUE(boot.ok());
-    std::fflush(nullptr);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      const auto again = join_job(Settings{});
-      const auto all = (*boot)->all_gather("x");
-      std::exit(again.status().text().find("forked from pid") != std::string::npos && !all.ok() ? 0 : 1);
-    }
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
-    exchange_and_compare(**boot, 1, 10);
-  });
+  const PmiRun run = run_with_pmi(2, PmiManner::slurm, [](int) { expect_forked_child_refused(); });
   EXPECT_EQ(failures(run.ends), 0);
   EXPECT_EQ(run.finalized, 2);
 }
@@ -164,17 +119,14 @@ TEST(Pmi, a_descriptor_that_is_closed_or_something_else_is_a_clear_error) {
     ::setenv("PMI_RANK", "0", 1);
     ::setenv("PMI_SIZE", "1", 1);
     const auto expect = [](const std::string& value, const char* text) {
-      const pid_t child = ::fork();  // a process asks once
-      if (child == 0) {
+      // A process asks once.
+      EXPECT_TRUE(holds_in_forked_child([&] {
         ::setenv("PMI_FD", value.c_str(), 1);
         const auto boot = join_job(Settings{});
         const bool told = boot.status().text().find(text) != std::string::npos;
         if (!told) std::fprintf(stderr, "%s\n", boot.status().text().c_str());
-        ::_exit(told ? 0 : 1);
-      }
-      int status = 0;
-      ::waitpid(child, &status, 0);
-      EXPECT_EQ(status, 0) << text;
+        return told;
+      })) << text;
     };
     expect("900", "(descriptor 900): that descriptor is no socket here");
     const int file = ::open("/proc/self/status", O_RDONLY);
