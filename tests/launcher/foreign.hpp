@@ -6,9 +6,11 @@
 // Errors         : a launcher that is not on this machine is an empty list of words, and its tests are skipped aloud.
 #pragma once
 
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -45,6 +47,24 @@ inline std::vector<std::string> with(std::vector<std::string> words, const std::
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
+
+// The program comes to its good end, and its ranks have printed `text` so many times.
+inline void expect_printed(const std::vector<std::string>& words, const std::string& text, int times) {
+  Command command{words};
+  EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
+  EXPECT_EQ(times_in(command.output(), text), times) << command.output();
+}
+
+struct Mpi {
+  const char* name;
+  const char* package;
+  const char* boot;
+  std::vector<std::string> (*start)(int ranks);
+};
+inline constexpr Mpi kOpenMpi{"openmpi", "Debian's Open MPI (openmpi-bin)", "pmix", open_mpi};
+inline constexpr Mpi kMpich{"mpich", "Debian's MPICH (mpich)", "pmi", mpich};
+inline void PrintTo(const Mpi& mpi, std::ostream* out) { *out << mpi.name; }
+inline std::string name_of(const testing::TestParamInfo<Mpi>& one) { return one.param.name; }
 
 }  // namespace ist::test
 

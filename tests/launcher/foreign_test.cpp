@@ -1,6 +1,5 @@
 #include "foreign.hpp"
 
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <filesystem>
@@ -9,18 +8,17 @@
 namespace ist::test {
 namespace {
 
-constexpr const char* kOpenMpi = "Debian's Open MPI (openmpi-bin)";
-constexpr const char* kMpich = "Debian's MPICH (mpich)";
+class FromLauncher : public testing::TestWithParam<Mpi> {};
 
-TEST(OpenMpi, ranks_of_mpirun_exchange_every_byte_through_pmix) {
+TEST_P(FromLauncher, ranks_exchange_every_byte_through_its_server) {
   for (const int ranks : {1, 2, 5}) {
-    const auto words = open_mpi(ranks);
-    SKIP_WITHOUT(words, kOpenMpi);
+    const auto words = GetParam().start(ranks);
+    SKIP_WITHOUT(words, GetParam().package);
     Command command{with(words, {RANK, "exchange"})};
     EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
     for (int rank = 0; rank < ranks; ++rank)
-      EXPECT_EQ(times_in(command.output(), "pmix rank " + std::to_string(rank) + " of " + std::to_string(ranks) + ", " +
-                                               std::to_string(ranks) + " on this host\n"),
+      EXPECT_EQ(times_in(command.output(), std::string{GetParam().boot} + " rank " + std::to_string(rank) + " of " +
+                                               std::to_string(ranks) + ", " + std::to_string(ranks) + " on this host\n"),
                 1)
           << command.output();
     // Open MPI complains of ranks that end without taking leave.
@@ -28,38 +26,32 @@ TEST(OpenMpi, ranks_of_mpirun_exchange_every_byte_through_pmix) {
   }
 }
 
-TEST(OpenMpi, worlds_follow_each_other_in_one_program_and_a_forked_child_is_refused) {
-  const auto words = open_mpi(3);
-  SKIP_WITHOUT(words, kOpenMpi);
-  Command worlds{with(words, {RANK, "worlds"})};
-  EXPECT_EQ(worlds.wait(70), 0) << worlds.output() << worlds.errors();
-  EXPECT_EQ(times_in(worlds.output(), " of 3, 3 on this host\n"), 3) << worlds.output();
-  Command forked{with(words, {RANK, "forked"})};
-  EXPECT_EQ(forked.wait(70), 0) << forked.output() << forked.errors();
-  EXPECT_EQ(times_in(forked.output(), "the child was refused\n"), 3) << forked.output();
+TEST_P(FromLauncher, worlds_follow_each_other_in_one_program_and_a_forked_child_is_refused) {
+  const auto words = GetParam().start(3);
+  SKIP_WITHOUT(words, GetParam().package);
+  expect_printed(with(words, {RANK, "worlds"}), " of 3, 3 on this host\n", 3);
+  expect_printed(with(words, {RANK, "forked"}), "the child was refused\n", 3);
 }
+
+TEST_P(FromLauncher, several_programs_make_one_world) {
+  const auto words = GetParam().start(1);
+  SKIP_WITHOUT(words, GetParam().package);
+  expect_printed(with(words, {RANK, "exchange", ":", "-n", "2", RANK, "exchange"}), " of 3, 3 on this host\n", 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FromLauncher, testing::Values(kOpenMpi, kMpich), name_of);
 
 TEST(OpenMpi, worlds_created_in_another_order_are_an_error_and_no_hang) {
   const auto words = open_mpi(2);
-  SKIP_WITHOUT(words, kOpenMpi);
+  SKIP_WITHOUT(words, kOpenMpi.package);
   const double start = now();
-  Command command{with(words, {RANK, "order"})};
-  EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
-  EXPECT_EQ(times_in(command.output(), "the order was found wrong\n"), 2) << command.output();
+  expect_printed(with(words, {RANK, "order"}), "the order was found wrong\n", 2);
   EXPECT_LT(now() - start, allowed(10));
-}
-
-TEST(OpenMpi, several_programs_make_one_world) {
-  const auto words = open_mpi(1);
-  SKIP_WITHOUT(words, kOpenMpi);
-  Command command{with(words, {RANK, "exchange", ":", "-n", "2", RANK, "exchange"})};
-  EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
-  EXPECT_EQ(times_in(command.output(), " of 3, 3 on this host\n"), 3) << command.output();
 }
 
 TEST(OpenMpi, a_rank_that_dies_or_comes_too_late_is_an_error_and_no_hang) {
   const auto words = open_mpi(3);
-  SKIP_WITHOUT(words, kOpenMpi);
+  SKIP_WITHOUT(words, kOpenMpi.package);
   const double start = now();
   Command dying{with(words, {RANK, "die"})};
   // Its own status, or that of a rank which was told first.
@@ -76,7 +68,7 @@ TEST(OpenMpi, a_rank_that_dies_or_comes_too_late_is_an_error_and_no_hang) {
 
 TEST(OpenMpi, a_server_that_is_gone_is_an_error_that_says_so) {
   const auto words = open_mpi(1);
-  SKIP_WITHOUT(words, kOpenMpi);
+  SKIP_WITHOUT(words, kOpenMpi.package);
   const auto in_vain = [](const std::string& port, const std::string& action) {
     const std::string address = "1.0;tcp4://127.0.0.1:" + port;
     return std::vector<std::string>{"env",
@@ -100,7 +92,7 @@ TEST(OpenMpi, a_server_that_is_gone_is_an_error_that_says_so) {
 
 TEST(OpenMpi, a_server_that_does_not_answer_is_given_up_in_time) {
   auto words = open_mpi(2);
-  SKIP_WITHOUT(words, kOpenMpi);
+  SKIP_WITHOUT(words, kOpenMpi.package);
   words.erase(words.begin(), words.begin() + 2);  // its process must be Open MPI's own: no timeout in front
   // What Open MPI leaves when it is killed in the end goes with the build.
   words.insert(words.begin() + 1, {"--mca", "orte_tmpdir_base", FOLDER});
@@ -120,7 +112,7 @@ TEST(OpenMpi, a_server_that_does_not_answer_is_given_up_in_time) {
 
 TEST(OpenMpi, without_libpmix_the_text_says_what_to_install) {
   const auto words = open_mpi(1);
-  SKIP_WITHOUT(words, kOpenMpi);
+  SKIP_WITHOUT(words, kOpenMpi.package);
   const std::string folder = std::string{FOLDER} + "/no-pmix";
   std::filesystem::create_directories(folder);
   std::ofstream{folder + "/libpmix.so.2"}.close();  // the loader finds it first, and cannot use it
@@ -130,6 +122,38 @@ TEST(OpenMpi, without_libpmix_the_text_says_what_to_install) {
             std::string::npos)
       << command.output();
   EXPECT_NE(command.output().find("install PMIx"), std::string::npos) << command.output();
+}
+
+TEST(OpenMpi, the_four_variables_come_before_pmix_and_part_of_them_does_not) {
+  const auto words = open_mpi(2);
+  SKIP_WITHOUT(words, kOpenMpi.package);
+  expect_printed(with(with({"env", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1"}, words), {RANK, "exchange"}), "pmix rank ", 2);
+  const std::string script = "RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=2 exec " + std::string{RANK} + " exchange";
+  const std::string port = std::to_string(20000 + ::getpid() % 10000);
+  expect_printed(with(with({"env", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}, words), {"sh", "-c", script}),
+                 "environment rank ", 2);
+}
+
+TEST(OpenMpi, ranks_of_isthmus_run_inside_a_rank_of_mpirun_belong_to_isthmus_run) {
+  const auto words = open_mpi(2);
+  SKIP_WITHOUT(words, kOpenMpi.package);
+  expect_printed(with(words, {LAUNCHER, "run", "-n", "2", RANK, "exchange"}), "launcher rank 0 of 2", 2);
+}
+
+TEST(Mpich, version_1_of_pmi_works_with_a_real_server_too) {
+  const auto words = mpich(3);
+  SKIP_WITHOUT(words, kMpich.package);
+  expect_printed(with(words, {RANK, "version-1"}), "by version 1\n", 3);
+}
+
+TEST(Mpich, a_second_program_of_one_rank_is_told_that_the_first_used_the_connection) {
+  const auto words = mpich(2);
+  SKIP_WITHOUT(words, kMpich.package);
+  Command command{with(words, {"sh", "-c", std::string{RANK} + " exchange; " + RANK + " exchange; true"})};
+  EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
+  EXPECT_EQ(times_in(command.output(), "pmi rank "), 2) << command.output();
+  EXPECT_EQ(times_in(command.output(), "did an earlier program of this rank already use and end it?"), 2)
+      << command.output();
 }
 
 TEST(Slurm, processes_that_srun_started_without_pmi_are_warned) {
@@ -144,71 +168,6 @@ TEST(Slurm, processes_that_srun_started_without_pmi_are_warned) {
   Command port{{"env", "PMI_PORT=127.0.0.1:4711", RANK, "exchange"}};
   EXPECT_EQ(port.wait(30), 0);
   EXPECT_NE(port.errors().find("start mpiexec without -pmi-port"), std::string::npos) << port.errors();
-}
-
-TEST(OpenMpi, the_four_variables_come_before_pmix_and_part_of_them_does_not) {
-  const auto words = open_mpi(2);
-  SKIP_WITHOUT(words, kOpenMpi);
-  Command some{with(with({"env", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1"}, words), {RANK, "exchange"})};
-  EXPECT_EQ(some.wait(70), 0) << some.output() << some.errors();
-  EXPECT_EQ(times_in(some.output(), "pmix rank "), 2);
-  const std::string script = "RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=2 exec " + std::string{RANK} + " exchange";
-  const std::string port = std::to_string(20000 + ::getpid() % 10000);
-  Command all{with(with({"env", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port}, words), {"sh", "-c", script})};
-  EXPECT_EQ(all.wait(70), 0) << all.output() << all.errors();
-  EXPECT_EQ(times_in(all.output(), "environment rank "), 2) << all.output();
-}
-
-TEST(OpenMpi, ranks_of_isthmus_run_inside_a_rank_of_mpirun_belong_to_isthmus_run) {
-  const auto words = open_mpi(2);
-  SKIP_WITHOUT(words, kOpenMpi);
-  Command command{with(words, {LAUNCHER, "run", "-n", "2", RANK, "exchange"})};
-  EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
-  EXPECT_EQ(times_in(command.output(), "launcher rank 0 of 2"), 2) << command.output();
-}
-
-TEST(Mpich, ranks_of_mpiexec_exchange_every_byte_through_pmi) {
-  for (const int ranks : {1, 2, 5}) {
-    const auto words = mpich(ranks);
-    SKIP_WITHOUT(words, kMpich);
-    Command command{with(words, {RANK, "exchange"})};
-    EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
-    for (int rank = 0; rank < ranks; ++rank)
-      EXPECT_EQ(times_in(command.output(), "pmi rank " + std::to_string(rank) + " of " + std::to_string(ranks) + ", " +
-                                               std::to_string(ranks) + " on this host\n"),
-                1)
-          << command.output();
-    EXPECT_EQ(command.errors(), "");
-  }
-}
-
-TEST(Mpich, version_1_of_pmi_works_with_a_real_server_too) {
-  const auto words = mpich(3);
-  SKIP_WITHOUT(words, kMpich);
-  Command command{with(words, {RANK, "version-1"})};
-  EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
-  EXPECT_EQ(times_in(command.output(), "by version 1\n"), 3) << command.output();
-}
-
-TEST(Mpich, worlds_follow_each_other_in_one_program_and_a_forked_child_is_refused) {
-  const auto words = mpich(3);
-  SKIP_WITHOUT(words, kMpich);
-  Command worlds{with(words, {RANK, "worlds"})};
-  EXPECT_EQ(worlds.wait(70), 0) << worlds.output() << worlds.errors();
-  EXPECT_EQ(times_in(worlds.output(), " of 3, 3 on this host\n"), 3) << worlds.output();
-  Command forked{with(words, {RANK, "forked"})};
-  EXPECT_EQ(forked.wait(70), 0) << forked.output() << forked.errors();
-  EXPECT_EQ(times_in(forked.output(), "the child was refused\n"), 3) << forked.output();
-}
-
-TEST(Mpich, a_second_program_of_one_rank_is_told_that_the_first_used_the_connection) {
-  const auto words = mpich(2);
-  SKIP_WITHOUT(words, kMpich);
-  Command command{with(words, {"sh", "-c", std::string{RANK} + " exchange; " + RANK + " exchange; true"})};
-  EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
-  EXPECT_EQ(times_in(command.output(), "pmi rank "), 2) << command.output();
-  EXPECT_EQ(times_in(command.output(), "did an earlier program of this rank already use and end it?"), 2)
-      << command.output();
 }
 
 }  // namespace

@@ -5,12 +5,6 @@
 namespace ist::test {
 namespace {
 
-struct Mpi {
-  const char* name;
-  std::vector<std::string> (*start)(int ranks);
-};
-constexpr Mpi kMpis[] = {{"openmpi", open_mpi}, {"mpich", mpich}};
-
 class FromMpi : public testing::TestWithParam<Mpi> {
  protected:
   // Skips where this machine cannot start or has not compiled the program.
@@ -26,18 +20,14 @@ TEST_P(FromMpi, worlds_of_communicators_work_beside_mpi) {
   for (const int ranks : {1, 2, 4}) {
     const auto start = words(ranks);
     SKIP_WITHOUT(start, kWhat);
-    Command command{start};
-    EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
-    EXPECT_EQ(times_in(command.output(), " is through\n"), ranks) << command.output();
+    expect_printed(start, " is through\n", ranks);
   }
 }
 
 TEST_P(FromMpi, before_mpi_init_the_call_says_what_to_do) {
   const auto start = words(2);
   SKIP_WITHOUT(start, kWhat);
-  Command command{with(start, {"early"})};
-  EXPECT_EQ(command.wait(70), 0) << command.output() << command.errors();
-  EXPECT_EQ(times_in(command.output(), " is through\n"), 2) << command.output();
+  expect_printed(with(start, {"early"}), " is through\n", 2);
 }
 
 TEST_P(FromMpi, the_launchers_own_exchange_serves_both_or_the_text_says_what_to_call) {
@@ -51,8 +41,7 @@ TEST_P(FromMpi, the_launchers_own_exchange_serves_both_or_the_text_says_what_to_
   EXPECT_EQ(times_in(command.output(), "ist_world_from_mpi(MPI_COMM_WORLD"), refused ? 3 : 0) << command.output();
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FromMpi, testing::ValuesIn(kMpis),
-                         [](const auto& one) { return std::string{one.param.name}; });
+INSTANTIATE_TEST_SUITE_P(All, FromMpi, testing::Values(kOpenMpi, kMpich), name_of);
 
 }  // namespace
 }  // namespace ist::test
