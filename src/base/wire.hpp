@@ -20,6 +20,10 @@ enum class EnvelopeType : std::uint8_t {
 
 inline constexpr std::uint16_t kEnvelopeFailed = 1;  // the sender could not read its buffer; no bytes follow
 
+// The sender could not go on with a collective call; receiver_op says why, an ist_code, and sender_op about whom, a rank or
+// -1. No bytes follow.
+inline constexpr std::uint16_t kEnvelopeGaveUp = 2;
+
 // One per message in the pair's ordered queue, whatever carries the bytes; and one per clearance or refusal, outside that
 // order.
 struct Envelope {
@@ -28,7 +32,7 @@ struct Envelope {
   std::int32_t tag = 0;
   EnvelopeType type = EnvelopeType::eager;
   std::uint8_t kind = 0;          // KindId of the writer's buffer
-  std::uint16_t flags = 0;        // kEnvelopeFailed
+  std::uint16_t flags = 0;        // kEnvelopeFailed, kEnvelopeGaveUp
   std::uint64_t bytes = 0;        // length of the message
   std::uint32_t sender_op = 0;    // announce and clear
   std::uint32_t receiver_op = 0;  // clear

@@ -6,6 +6,7 @@
 // Errors         : of the first message that failed. Every member of the parent hears of a rank that was lost on the way.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -45,6 +46,8 @@ class Communicator {
   const Scope& internal() const { return internal_; }
   // "world", "split of world, colour 2"
   const std::string& name() const { return name_; }
+  // How many collective calls were made before this one: the same on every rank.
+  std::uint32_t count_call() const { return calls_.fetch_add(1, std::memory_order_relaxed); }
   const std::optional<Grid>& grid() const { return grid_; }
   void set_grid(Grid grid) { grid_ = std::move(grid); }
 
@@ -54,6 +57,7 @@ class Communicator {
   Scope internal_;
   std::string name_;
   std::optional<Grid> grid_;
+  mutable std::atomic<std::uint32_t> calls_{0};
 };
 
 // Numbers contexts. Ids are never used twice: they are those of the rank that gave them out, and its count of them.

@@ -117,6 +117,10 @@ class MemoryKind {
   // offset past the end, stream of another context) with a clear error. Cheap; called once per operation.
   virtual Status check(Piece& piece) = 0;
   virtual Result<Piece> allocate(int device, Bytes size) = 0;
+  // The same where copies and arithmetic can use it together with a checked piece.
+  virtual Result<Piece> allocate_beside(const Piece& neighbour, Bytes size) {
+    return allocate(neighbour.device < 0 ? 0 : neighbour.device, size);
+  }
   // Takes back what allocate() gave. IST_ERR_ARGUMENT, and nothing happens, if the object is no such, or its middle.
   virtual Status release(const Piece& piece) = 0;
   // Starts a copy of to.size == from.size bytes that begins, on the device, after `after` has finished; `after` may be of

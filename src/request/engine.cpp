@@ -16,7 +16,10 @@ constexpr std::uint64_t kSlotsPerPair = 64;
 }  // namespace
 
 Engine::Engine(Parts parts)
-    : parts_(std::move(parts)), order_(static_cast<int>(parts_.names.size())), peers_(parts_.names.size()) {
+    : parts_(std::move(parts)),
+      scratch_(parts_.kinds),
+      order_(static_cast<int>(parts_.names.size())),
+      peers_(parts_.names.size()) {
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     peers_[r].rank = Rank{static_cast<std::int32_t>(r)};
     for (const auto& path : parts_.paths) {
@@ -79,6 +82,7 @@ void Engine::finish(Operation& operation, std::uint32_t index, const Status& sta
   if (!status.ok()) operation.outcome.bytes = Bytes{};
   operation.state = state::Done{};
   wake_sleeper();
+  if (operation.parent != 0) tell_parent(operation);
   // The callers still look at the operation: step_active releases it.
   if (operation.released) activate(operation, index);
 }
@@ -174,10 +178,14 @@ bool Engine::step_active() {
   for (std::size_t i = 0; i < active_.size();) {
     const std::uint32_t index = active_[i];
     Operation& operation = operations_.at(index);
-    if (!complete(operation)) moved |= operation.sends ? step_send(operation, index) : step_receive(operation, index);
+    if (operation.in<state::Running>()) {
+      moved |= step_schedule(operation, index);
+    } else if (!complete(operation)) {
+      moved |= operation.sends ? step_send(operation, index) : step_receive(operation, index);
+    }
     const bool still = operation.in<state::FillingCell>() || operation.in<state::Cleared>() ||
                        operation.in<state::EmptyingCell>() || operation.in<state::Delivering>() ||
-                       operation.in<state::Readying>();
+                       operation.in<state::Readying>() || polls(operation);
     if (still) {
       ++i;
       continue;
@@ -260,6 +268,7 @@ void Engine::fail_for(Rank lost, bool everything) {
     const auto* claimed = std::get_if<state::Claimed>(&operation.state);
     const bool local = operation.in<state::Delivering>() || operation.in<state::EmptyingCell>() ||
                        operation.in<state::FillingCell>() || operation.in<state::Persistent>() ||
+                       operation.in<state::Running>() ||
                        (claimed && claimed->message.envelope.type != EnvelopeType::announce);  // needs no peer any more
     const bool concerned = everything || operation.peer == lost ||
                            (operation.peer.value == kAnySource && !anyone_present(operation.group.get()));
@@ -276,11 +285,15 @@ void Engine::abandon_all(const Status& why) {
     if (peers_[r].receiver) peers_[r].receiver->abandon(why, ended_);
   }
   ended_.clear();
+  for (std::uint32_t index = 0; index < operations_.size(); ++index)
+    if (auto* running = std::get_if<state::Running>(&operations_.at(index).state)) running->run->abandoned = true;
   // Device copies already running touch buffers that are about to be given back: let them end.
   const auto copying = [this] {
     return std::any_of(active_.begin(), active_.end(), [this](std::uint32_t index) {
       const Operation& operation = operations_.at(index);
-      return operation.in<state::FillingCell>() || operation.in<state::EmptyingCell>() || operation.in<state::Delivering>();
+      const auto* running = std::get_if<state::Running>(&operation.state);
+      return operation.in<state::FillingCell>() || operation.in<state::EmptyingCell>() ||
+             operation.in<state::Delivering>() || (running != nullptr && !running->run->local.empty());
     });
   };
   while (copying()) step_active();

@@ -86,6 +86,18 @@ class Engine {
   // That operation was waited for.
   void make_inactive(OperationId id);
 
+  // What the piece's queue holds now, and an operation on the piece must wait for.
+  Result<Ticket> pending_work(const Piece& piece) {
+    if (piece.kind == KindId::host) return Ticket{};
+    use_devices(piece);
+    return parts_.kinds.ready(piece);
+  }
+
+  // engine_schedule.cpp
+  // Runs it as far as it goes now; the operation is complete when every step is, and tells the first failure.
+  Result<OperationId> start_schedule(std::unique_ptr<Schedule> schedule);
+  ScratchPool& scratch() { return scratch_; }
+
   // An operation that is complete from the start, for calls that have nothing to do but an outcome to tell; `message`: one
   // that a matched probe found, and receive_claimed() receives.
   Result<OperationId> start_complete(Outcome outcome, bool message = false);
@@ -132,12 +144,26 @@ class Engine {
     std::unique_ptr<RingReceiver> receiver;
     bool receiver_open = false;
   };
+  // Why a rank goes on with a collective call that has failed.
+  struct GivenUp {
+    Code code = IST_OK;
+    Rank lost;
+  };
+  struct Destination {
+    Rank rank;
+    std::int32_t tag;
+    const Scope& scope;
+    bool synchronous = false;
+    const GivenUp* given_up = nullptr;  // the message says so, and has no bytes
+  };
   PeerState& peer(Rank rank) { return peers_[static_cast<std::size_t>(rank.value)]; }
   Status check_peer(Rank rank) const;
   Status explain(Rank rank, const Status& status) const;
   bool anyone_present(const Group* group) const;
 
   // engine_send.cpp
+  // As start_send(), when `ready` has finished.
+  Result<OperationId> send_ready(const Piece& piece, Ticket ready, const Destination& to, bool* done);
   bool try_send(Operation& operation, std::uint32_t index);
   void fail_send(Operation& operation, std::uint32_t index, const Status& why);
   bool drain_outbox(PeerState& to);
@@ -148,6 +174,8 @@ class Engine {
   bool announce_instead(Operation& operation, state::FillingCell& filling);
 
   // engine_receive.cpp
+  Result<OperationId> receive_ready(const Piece& piece, Ticket ready, std::int32_t source, std::int32_t tag,
+                                    const Scope& scope);
   void on_arrival(Path& path, const Arrival& arrival);
   void on_refuse(const Arrival& arrival);
   void deliver(Path& path, const Arrival& arrival);
@@ -155,18 +183,29 @@ class Engine {
   void deliver_kept(Operation& operation, std::uint32_t index, std::vector<std::byte> bytes);
   void receive_announced(Operation& operation, std::uint32_t index, Rank source, const Envelope& envelope);
   void clear_or_copy(Operation& operation, std::uint32_t index, Rank source, const Envelope& announced);
+  Status gave_up(Rank source, Code code, std::optional<Rank> lost) const;
   void set_outcome(Operation& operation, Rank source, const Envelope& envelope, ist_carrier carrier);
   bool step_receive(Operation& operation, std::uint32_t index);
+
+  // engine_schedule.cpp
+  static bool polls(const Operation& operation);
+  bool step_schedule(Operation& operation, std::uint32_t index);
+  bool user_is_ready(ScheduleRun& run);
+  bool start_ready(ScheduleRun& run, std::uint32_t parent);
+  void start_step(ScheduleRun& run, Schedule::StepId id, std::uint32_t parent);
+  void start_message(ScheduleRun& run, Schedule::StepId id, std::uint32_t parent);
+  void start_local(ScheduleRun& run, Schedule::StepId id);
+  bool step_local(ScheduleRun& run);
+  bool step_on_host(ScheduleRun& run, ScheduleRun::Local& local);
+  bool step_on_device(ScheduleRun& run, ScheduleRun::Local& local);
+  void end_step(ScheduleRun& run, const ScheduleRun::Ended& ended);
+  void complete_step(ScheduleRun& run, Schedule::StepId step);
+  static void give_up(ScheduleRun& run, const Status& why, Rank lost);
+  void tell_parent(Operation& operation);
 
   // engine.cpp
   static Status too_many();
   void use_devices(const Piece& piece);
-  // What the piece's queue holds now, and an operation on the piece must wait for.
-  Result<Ticket> pending_work(const Piece& piece) {
-    if (piece.kind == KindId::host) return Ticket{};
-    use_devices(piece);
-    return parts_.kinds.ready(piece);
-  }
   void activate(Operation& operation, std::uint32_t index);
   void finish(Operation& operation, std::uint32_t index, const Status& status);
   bool take_arrivals();
@@ -184,6 +223,7 @@ class Engine {
   Parts parts_;
   MachineProfile profile_;
   EngineLock lock_;
+  ScratchPool scratch_;
   OperationTable operations_;
   Matcher matcher_;
   ArrivalOrder order_;

@@ -9,6 +9,11 @@ namespace ist {
 Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, const Scope& scope) {
   auto ready = pending_work(piece);
   if (!ready.ok()) return ready.status();
+  return receive_ready(piece, std::move(*ready), source, tag, scope);
+}
+
+Result<OperationId> Engine::receive_ready(const Piece& piece, Ticket ready, std::int32_t source, std::int32_t tag,
+                                          const Scope& scope) {
   wake_sleeper();
   const OperationId id = operations_.add();
   if (id.value == 0) return too_many();
@@ -16,7 +21,7 @@ Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t sourc
   Operation& operation = operations_.at(index);
   operation.peer = Rank{source};
   operation.piece = piece;
-  operation.ready = std::move(*ready);
+  operation.ready = std::move(ready);
   operation.group = scope.group;
   operation.state = state::Posted{};
   auto kept = matcher_.match_or_post({scope.context, source, tag}, id.wire());
@@ -104,10 +109,22 @@ void Engine::set_outcome(Operation& operation, Rank source, const Envelope& enve
                                                       std::to_string(operation.piece.size.value) +
                                                       " bytes; the first ones were delivered"};
   }
+  if (envelope.flags & kEnvelopeGaveUp) {
+    const Rank lost{static_cast<std::int32_t>(envelope.sender_op)};
+    if (lost.value >= 0 && lost.value < size()) operation.outcome.lost = lost;
+    operation.outcome.status = gave_up(source, static_cast<Code>(envelope.receiver_op), operation.outcome.lost);
+  }
   if (envelope.flags & kEnvelopeFailed) {
     operation.outcome.status = {IST_ERR_DEVICE, name + " could not read its buffer; its own error says why"};
     operation.outcome.bytes = Bytes{};
   }
+}
+
+// What another rank says that could not go on with a collective call; everybody names the rank it was about.
+Status Engine::gave_up(Rank source, Code code, std::optional<Rank> lost) const {
+  if (lost && code == IST_ERR_PEER_LEFT)
+    return {code, parts_.names[static_cast<std::size_t>(lost->value)] + " left the world before it came to the call"};
+  return {code, parts_.names[static_cast<std::size_t>(source.value)] + " gave up this call; its own error says why"};
 }
 
 void Engine::receive_eager(Operation& operation, std::uint32_t index, Path& path, const Arrival& arrival) {

@@ -18,19 +18,29 @@ constexpr std::chrono::microseconds kPatienceWithKernels{1000};
 Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32_t tag, const Scope& scope, bool* done,
                                        bool synchronous) {
   IST_TRY(check_peer(dest));
-  PeerState& to = peer(dest);
   auto ready = pending_work(piece);
   if (!ready.ok()) return ready.status();
+  return send_ready(piece, std::move(*ready), {dest, tag, scope, synchronous, nullptr}, done);
+}
+
+Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const Destination& order, bool* done) {
+  IST_TRY(check_peer(order.rank));
+  PeerState& to = peer(order.rank);
   ist_carrier carrier =
       choose({piece.size, piece.kind, to.link->same_process(), to.link->slot_limit, to.link->cell_limit}, profile_);
   // Only an announced message hears of its receive.
-  if (synchronous) carrier = to.link->same_process() ? IST_CARRIER_DIRECT : IST_CARRIER_RING;
+  if (order.synchronous) carrier = to.link->same_process() ? IST_CARRIER_DIRECT : IST_CARRIER_RING;
   Envelope envelope;
   envelope.sequence = to.next_sequence++;
-  envelope.context = scope.context;
-  envelope.tag = tag;
+  envelope.context = order.scope.context;
+  envelope.tag = order.tag;
   envelope.kind = static_cast<std::uint8_t>(piece.kind);
   envelope.bytes = piece.size.value;
+  if (order.given_up != nullptr) {
+    envelope.flags = kEnvelopeGaveUp;
+    envelope.sender_op = static_cast<std::uint32_t>(order.given_up->lost.value);
+    envelope.receiver_op = static_cast<std::uint32_t>(order.given_up->code);
+  }
   if (carrier == IST_CARRIER_SLOT && to.outbox.empty() && to.link->post(envelope, {piece.address(), piece.size.value})) {
     *done = true;
     if (to.link->same_process()) wake_sleeper();
@@ -49,12 +59,12 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
   }
   operation.sends = true;
   operation.wire = id.wire();
-  operation.peer = dest;
+  operation.peer = order.rank;
   operation.piece = piece;
-  operation.ready = std::move(*ready);
+  operation.ready = std::move(ready);
   operation.envelope = envelope;
-  operation.group = scope.group;
-  operation.outcome = {Status{}, parts_.rank, tag, carrier, piece.size, nullptr, false};
+  operation.group = order.scope.group;
+  operation.outcome = {Status{}, parts_.rank, order.tag, carrier, piece.size, nullptr, false};
   operation.state = state::Queued{};
   if (!to.outbox.empty() || !try_send(operation, id.index())) {
     to.outbox.push_back({envelope, id.index(), true});

@@ -20,6 +20,7 @@
 #include "memory/transfer.hpp"
 #include "protocol/eager.hpp"
 #include "request/group.hpp"
+#include "request/schedule_run.hpp"
 
 namespace ist {
 
@@ -39,6 +40,7 @@ struct Outcome {
   Bytes bytes;
   std::shared_ptr<const Group> group;  // of the communicator, whose ranks the user counts in; null: the world's
   bool cancelled = false;
+  std::optional<Rank> lost = std::nullopt;  // of a collective call: the sender gave up because that rank was lost
 };
 
 // What a persistent request starts, again and again.
@@ -81,21 +83,26 @@ struct Persistent {  // a request that can be started many times
   OperationId running;  // of the last start, until it was waited for; null: inactive
   bool started;         // started, and complete at once
 };
+struct Running {  // a collective operation
+  std::unique_ptr<ScheduleRun> run;
+};
 struct Done {};  // the outcome is there
 }  // namespace state
 
 struct Operation {
-  using State =
-      std::variant<state::Queued, state::FillingCell, state::Announced, state::Cleared, state::Streaming, state::Posted,
-                   state::EmptyingCell, state::Delivering, state::Readying, state::Claimed, state::Persistent, state::Done>;
+  using State = std::variant<state::Queued, state::FillingCell, state::Announced, state::Cleared, state::Streaming,
+                             state::Posted, state::EmptyingCell, state::Delivering, state::Readying, state::Claimed,
+                             state::Persistent, state::Running, state::Done>;
   std::uint64_t generation = 0;
   std::uint32_t wire = 0;  // its id, as it travels
   bool used = false;
   bool sends = false;
-  bool active = false;    // in the engine's list of operations that are stepped
-  bool released = false;  // nobody will ask for the outcome
-  bool message = false;   // claimed by a matched probe, not yet received
-  Rank peer;              // destination, or the source asked for (any: -1), or the source matched
+  bool active = false;       // in the engine's list of operations that are stepped
+  bool released = false;     // nobody will ask for the outcome
+  bool message = false;      // claimed by a matched probe, not yet received
+  std::uint32_t parent = 0;  // 1 + the index of the collective operation that started this one as its `step`
+  std::uint32_t step = 0;
+  Rank peer;  // destination, or the source asked for (any: -1), or the source matched
   Piece piece;
   Ticket ready;       // of the work that was pending on the piece when the operation was started
   Envelope envelope;  // of the send

@@ -3,7 +3,6 @@
 #include <mutex>
 #include <utility>
 
-#include "collective/barrier.hpp"
 #include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
 
@@ -166,14 +165,5 @@ int ist_irecv(ist_buffer buffer, int64_t count, ist_type type, int source, int t
   return ist::hand_out(*started, comm, request);
 } catch (...) {
   return ist::report_exception("ist_irecv");
-}
-
-int ist_barrier(ist_comm comm) try {
-  const auto found = ist::look_up(comm);
-  if (!found.ok()) return ist::report(ist::in_call("ist_barrier", found.status()));
-  const ist::Status status = ist::barrier(*found->comm);
-  return status.ok() ? IST_OK : ist::report(ist::in_call("ist_barrier", status));
-} catch (...) {
-  return ist::report_exception("ist_barrier");
 }
 }

@@ -82,10 +82,22 @@ Result<Piece> OpenclKind::allocate(int device, Bytes size) {
     return Status{IST_ERR_MEMORY, "an OpenCL buffer of " + std::to_string(size.value) + " bytes was asked for; device " +
                                       std::to_string(device) + " makes buffers of at most " +
                                       std::to_string(own->largest.value) + " bytes"};
+  auto made = create(own->context, device, size);
+  if (made.ok()) made->queue = reinterpret_cast<std::uint64_t>(own->queue);
+  return made;
+}
+
+Result<Piece> OpenclKind::allocate_beside(const Piece& neighbour, Bytes size) {
+  const auto context = contexts_.context_of(memory_of(neighbour));
+  if (!context.ok()) return context.status();
+  return create(*context, neighbour.device, size);
+}
+
+Result<Piece> OpenclKind::create(cl_context context, int device, Bytes size) {
   cl_int error = CL_SUCCESS;
   // OpenCL knows no empty buffers.
   const std::size_t bytes = size.value == 0 ? 1 : size.value;
-  cl_mem memory = api_.clCreateBuffer(own->context, CL_MEM_READ_WRITE, bytes, nullptr, &error);
+  cl_mem memory = api_.clCreateBuffer(context, CL_MEM_READ_WRITE, bytes, nullptr, &error);
   IST_TRY(opencl_status(error,
                         "clCreateBuffer of " + std::to_string(bytes) + " bytes on OpenCL device " + std::to_string(device),
                         IST_ERR_MEMORY));
@@ -94,8 +106,7 @@ Result<Piece> OpenclKind::allocate(int device, Bytes size) {
     allocated_.insert(memory);
   }
   contexts_.released().remove(memory);
-  return Piece{KindId::opencl, device, reinterpret_cast<std::uint64_t>(memory),
-               Offset{},       size,   reinterpret_cast<std::uint64_t>(own->queue)};
+  return Piece{KindId::opencl, device, reinterpret_cast<std::uint64_t>(memory), Offset{}, size, 0};
 }
 
 Status OpenclKind::release(const Piece& piece) {

@@ -36,6 +36,7 @@ class OpenclKind final : public MemoryKind, public Streams {
   std::optional<Recognised> recognise(const void* address) override;
   Status check(Piece& piece) override;
   Result<Piece> allocate(int device, Bytes size) override;
+  Result<Piece> allocate_beside(const Piece& neighbour, Bytes size) override;
   Status release(const Piece& piece) override;
   Result<Ticket> copy(const Piece& to, const Piece& from, const Ticket& after) override;
   Result<bool> finished(Ticket& ticket) override;
@@ -53,6 +54,7 @@ class OpenclKind final : public MemoryKind, public Streams {
     std::uint32_t generation = 1;  // of the tickets for this place, so that an old one is never taken for a new one
   };
   Status check_queue(Piece& piece, cl_context context) const;
+  Result<Piece> create(cl_context context, int device, Bytes size);
   Result<Ticket> enqueue(cl_command_queue queue, const Piece& to, const Piece& from, cl_event after);
   Result<cl_event> wait_for(const Ticket& after, cl_context context);
   Ticket remember(Promise promise);

@@ -1,0 +1,42 @@
+// Everybody's part to everybody: all at once, or round a ring where many ranks have much to say.
+#include "collective/choose.hpp"
+#include "collective/collectives.hpp"
+
+namespace ist {
+namespace {
+
+void direct(Plan& plan, const Piece& own, const Piece& recv, const Layout& layout) {
+  const int size = plan.size();
+  for (int distance = 1; distance < size; ++distance) {
+    const int from = (plan.rank() - distance + size) % size;
+    plan.receive(layout.of(recv, from), from, 0, {});
+    plan.send(own, (plan.rank() + distance) % size, 0, {});
+  }
+}
+
+// In round k rank r passes on the part of rank r - k.
+void ring(Plan& plan, const Piece& own, const Piece& recv, const Layout& layout) {
+  const int size = plan.size();
+  const int right = (plan.rank() + 1) % size;
+  const int left = (plan.rank() - 1 + size) % size;
+  Plan::Step heard = Plan::kNone;
+  for (int k = 0; k < size - 1; ++k) {
+    const int passed = (plan.rank() - k + size) % size;
+    plan.send(k == 0 ? own : layout.of(recv, passed), right, k, {heard});
+    heard = plan.receive(layout.of(recv, (passed - 1 + size) % size), left, k, {});
+  }
+}
+
+}  // namespace
+
+void plan_allgather(Plan& plan, const Piece& send, const Piece& recv, const Layout& layout, bool in_place) {
+  const Piece place = layout.of(recv, plan.rank());
+  const Piece own = in_place ? place : send;
+  if (!in_place) plan.copy(place, send, {});
+  Bytes all;
+  for (const Elements& part : layout.parts) all += part.bytes();
+  if (choose_allgather({plan.size(), all}, {}) == Algorithm::ring) return ring(plan, own, recv, layout);
+  direct(plan, own, recv, layout);
+}
+
+}  // namespace ist

@@ -1,0 +1,42 @@
+// A part of everybody's for everybody: all pairs at once, each rank beginning with another partner.
+#include <algorithm>
+
+#include "collective/collectives.hpp"
+
+namespace ist {
+namespace {
+
+// What arrives waits beside the buffer until what lies in its place has gone, a chunk at a time.
+void exchange_in_place(Plan& plan, const Piece& buffer, const Layout& layout, int partner) {
+  const Piece part = layout.of(buffer, partner);
+  const Parts chunks = Parts::chunks(layout.parts[static_cast<std::size_t>(partner)], Plan::kChunk);
+  const Piece aside = plan.scratch_for(buffer, false, chunks.elements(0).bytes());
+  Plan::Step moved = Plan::kNone;
+  for (int c = 0; c < chunks.size(); ++c) {
+    const Piece chunk = chunks.of(part, c);
+    const Piece arriving = aside.part(Offset{}, chunk.size);
+    const Plan::Step arrived = plan.receive(arriving, partner, c, {moved});
+    const Plan::Step sent = plan.send(chunk, partner, c, {});
+    moved = plan.copy(chunk, arriving, {arrived, sent});
+  }
+}
+
+}  // namespace
+
+void plan_alltoall(Plan& plan, const Piece& send, const Layout& sent, const Piece& recv, const Layout& received,
+                   bool in_place) {
+  const int size = plan.size();
+  for (int distance = 1; distance < size; ++distance) {
+    const int from = (plan.rank() - distance + size) % size;
+    const int to = (plan.rank() + distance) % size;
+    if (in_place) {
+      exchange_in_place(plan, recv, received, to);
+    } else {
+      plan.receive(received.of(recv, from), from, 0, {});
+      plan.send(sent.of(send, to), to, 0, {});
+    }
+  }
+  if (!in_place) plan.copy(received.of(recv, plan.rank()), sent.of(send, plan.rank()), {});
+}
+
+}  // namespace ist

@@ -1,0 +1,47 @@
+// Broadcast: a binomial tree for what is small, a chain of chunks for what is large.
+#include <algorithm>
+
+#include "collective/choose.hpp"
+#include "collective/collectives.hpp"
+
+namespace ist {
+namespace {
+
+// In round k, the 2^k ranks that have it tell as many others; ranks are counted from the root.
+void binomial(Plan& plan, const Piece& buffer, int root) {
+  const int size = plan.size();
+  const int place = (plan.rank() - root + size) % size;
+  Plan::Step heard = Plan::kNone;
+  int distance = 1;
+  while (distance < size && (place & distance) == 0) distance *= 2;
+  if (place != 0) heard = plan.receive(buffer, (place - distance + root) % size, 0, {});
+  // The farthest first: it has the most to pass on.
+  for (distance /= 2; distance > 0; distance /= 2)
+    if (place + distance < size) plan.send(buffer, (place + distance + root) % size, 0, {heard});
+}
+
+// Each rank passes chunk after chunk to the next: the root sends everything once, however many ranks there are.
+void chain(Plan& plan, const Piece& buffer, const Elements& elements, int root) {
+  const int size = plan.size();
+  const int place = (plan.rank() - root + size) % size;
+  const Parts chunks = Parts::chunks(elements, size == 2 ? elements.bytes() : Plan::kChunk);
+  for (int c = 0; c < chunks.size(); ++c) {
+    Plan::Step heard = Plan::kNone;
+    if (place > 0) heard = plan.receive(chunks.of(buffer, c), (plan.rank() - 1 + size) % size, c, {});
+    if (place < size - 1) plan.send(chunks.of(buffer, c), (plan.rank() + 1) % size, c, {heard});
+  }
+}
+
+}  // namespace
+
+void plan_bcast(Plan& plan, const Piece& buffer, const Elements& elements, int root) {
+  if (plan.size() == 1) return;
+  switch (choose_bcast({plan.size(), elements.bytes()}, {})) {
+    case Algorithm::chain:
+      return chain(plan, buffer, elements, root);
+    default:
+      return binomial(plan, buffer, root);
+  }
+}
+
+}  // namespace ist

@@ -1,0 +1,122 @@
+// Reductions to one rank, to all, and in parts.
+//
+// The order in which elements are combined is that of the ranks, from left to right, wherever an operation may not be
+// commutative, and a fixed one everywhere: it depends on the ranks, never on which message came first.
+#include <bit>
+
+#include "collective/choose.hpp"
+#include "collective/collectives.hpp"
+#include "collective/pairwise.hpp"
+
+namespace ist {
+namespace {
+
+// A partial result: where it is, and the step after which it is there.
+struct Partial {
+  Piece piece;
+  Plan::Step done = Plan::kNone;
+};
+
+// `from` is combined with `partial` on its left side or on its right; a result on the right side takes the place of `from`,
+// so that the order stays without another copy.
+void combine(Plan& plan, Partial& partial, const Piece& from, bool from_left, Plan::Step arrived, Plan::Step sent) {
+  if (from_left) {
+    partial.done = plan.combine(partial.piece, from, {arrived, sent, partial.done});
+  } else {
+    partial.done = plan.combine(from, partial.piece, {arrived, partial.done});
+    partial.piece = from;
+  }
+}
+
+// This rank's own input, in memory that may be written.
+Partial own_input(Plan& plan, const ReductionData& data, bool beside) {
+  const Piece where = plan.scratch_for(data.recv, beside, data.elements.bytes());
+  return {where, plan.copy(where, data.send, {})};
+}
+
+// Recursive doubling. Those beyond a power of two give their input to their right neighbour and get the result from it.
+void doubling(Plan& plan, const ReductionData& data) {
+  const int size = plan.size();
+  const int rank = plan.rank();
+  const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
+  const int extra = size - power;
+  const Bytes bytes = data.elements.bytes();
+  const bool beside = plan.combines_on(data.recv, bytes);
+  if (rank < 2 * extra && rank % 2 == 0) {
+    const Plan::Step told = plan.send(data.send, rank + 1, 0, {});
+    plan.receive(data.recv, rank + 1, 1, {data.in_place ? told : Plan::kNone});
+    return;
+  }
+  Partial partial = own_input(plan, data, beside);
+  if (rank < 2 * extra) {
+    const Piece theirs = plan.scratch_for(data.recv, beside, bytes);
+    combine(plan, partial, theirs, true, plan.receive(theirs, rank - 1, 0, {}), Plan::kNone);
+  }
+  const int place = rank < 2 * extra ? rank / 2 : rank - extra;
+  int number = 2;
+  for (int distance = 1; distance < power; distance *= 2, ++number) {
+    const int other = place ^ distance;
+    const int partner = other < extra ? 2 * other + 1 : other + extra;
+    const Piece theirs = plan.scratch_for(data.recv, beside, bytes);
+    const Plan::Step arrived = plan.receive(theirs, partner, number, {});
+    const Plan::Step sent = plan.send(partial.piece, partner, number, {partial.done});
+    combine(plan, partial, theirs, partner < rank, arrived, sent);
+  }
+  plan.copy(data.recv, partial.piece, {partial.done});
+  if (rank < 2 * extra) plan.send(partial.piece, rank - 1, 1, {partial.done});
+}
+
+// A binomial tree to the rank at place 0, which is `root` for commutative operations and otherwise rank 0, so that places
+// are in the order of ranks; rank 0 then hands the result on.
+void binomial(Plan& plan, const ReductionData& data, int root) {
+  const int size = plan.size();
+  const int first = plan.schedule().combiner().commutative ? root : 0;
+  const int place = (plan.rank() - first + size) % size;
+  const bool beside = plan.combines_on(data.send, data.elements.bytes());
+  const ReductionData near{data.send, data.send, data.elements, false};
+  Partial partial{data.send, Plan::kNone};
+  if (place % 2 == 0 && place + 1 < size) partial = own_input(plan, near, beside);
+  int distance = 1;
+  for (; distance < size && (place & distance) == 0; distance *= 2) {
+    if (place + distance >= size) continue;
+    const Piece theirs = plan.scratch_for(data.send, beside, data.elements.bytes());
+    const Plan::Step arrived = plan.receive(theirs, (place + distance + first) % size, 0, {});
+    combine(plan, partial, theirs, false, arrived, Plan::kNone);
+  }
+  if (place != 0) {
+    plan.send(partial.piece, (place - distance + first) % size, 0, {partial.done});
+  } else if (plan.rank() == root) {
+    plan.copy(data.recv, partial.piece, {partial.done});
+  } else {
+    plan.send(partial.piece, root, 1, {partial.done});
+  }
+  if (first != root && plan.rank() == root) plan.receive(data.recv, first, 1, {});
+}
+
+}  // namespace
+
+void plan_reduce(Plan& plan, const ReductionData& data, int root) {
+  if (plan.size() == 1) {
+    if (!data.in_place) plan.copy(data.recv, data.send, {});
+    return;
+  }
+  if (choose_reduce({plan.size(), data.elements.bytes()}, {}) == Algorithm::binomial) return binomial(plan, data, root);
+  plan_pairwise_reduce(plan, data, root);
+}
+
+void plan_allreduce(Plan& plan, const ReductionData& data) {
+  if (plan.size() == 1) {
+    if (!data.in_place) plan.copy(data.recv, data.send, {});
+    return;
+  }
+  switch (choose_allreduce({plan.size(), data.elements.bytes()}, plan.schedule().combiner().commutative, {})) {
+    case Algorithm::ring:
+      return plan_ring_allreduce(plan, data);
+    case Algorithm::direct:
+      return plan_pairwise_reduce(plan, data, kEverybody);
+    default:
+      return doubling(plan, data);
+  }
+}
+
+}  // namespace ist

@@ -1,0 +1,99 @@
+// Prefix reductions (Hillis, Steele 1986): after round k each rank has combined the inputs of itself and of up to 2^k - 1
+// ranks before it; ceil(log2 n) rounds, always with the left operand from the left.
+#include <array>
+
+#include "collective/collectives.hpp"
+
+namespace ist {
+namespace {
+
+// Chunks of a long vector go through the rounds one after the other, two under way at a time.
+struct Lane {
+  Piece partial;              // size 0: the result is combined where it belongs
+  std::vector<Piece> theirs;  // by round
+  Plan::Step last_use = Plan::kNone;
+};
+
+class Scan {
+ public:
+  // The ranks from `first` on take part.
+  Scan(Plan& plan, const ReductionData& data, bool exclusive)
+      : plan_(plan),
+        data_(data),
+        first_(exclusive ? 1 : 0),
+        exclusive_(exclusive),
+        chunks_(Parts::chunks(data.elements, Plan::kChunk)) {
+    beside_ = plan.combines_on(data.recv, data.elements.bytes());
+    const Bytes most = chunks_.elements(0).bytes();
+    for (Lane& lane : lanes_) {
+      // Rank 0 of an exclusive one has no result.
+      if (!beside_) lane.partial = plan.scratch_for(data.recv, false, most);
+      for (int distance = 1; plan.rank() - distance >= first_; distance *= 2)
+        lane.theirs.push_back(plan.scratch_for(data.recv, beside_, most));
+      if (chunks_.size() == 1) break;
+    }
+  }
+
+  void plan_chunk(int number) {
+    Lane& lane = lanes_[static_cast<std::size_t>(number % 2)];
+    const Piece input = chunks_.of(data_.send, number);
+    Plan::Step sent = Plan::kNone;
+    if (exclusive_ && plan_.rank() + 1 < plan_.size()) sent = plan_.send(input, plan_.rank() + 1, tag(number, 0), {});
+    if (plan_.rank() < first_) return;
+    const Piece result = chunks_.of(data_.recv, number);
+    const Piece partial = beside_ ? result : lane.partial.part(Offset{}, result.size);
+    const Plan::Step begun = begin(partial, input, lane, sent, number);
+    finish(partial, result, lane, begun, number);
+  }
+
+ private:
+  static constexpr int kRounds = 32;
+  static int tag(int chunk, int round) { return chunk % (Schedule::kTags / kRounds) * kRounds + round; }
+
+  // What this rank begins with: its own input, or that of the rank before.
+  Plan::Step begin(const Piece& partial, const Piece& input, const Lane& lane, Plan::Step sent, int number) {
+    if (exclusive_)
+      return plan_.receive(partial, plan_.rank() - 1, tag(number, 0), {lane.last_use, data_.in_place ? sent : Plan::kNone});
+    if (same_place(partial, input)) return Plan::kNone;
+    return plan_.copy(partial, input, {lane.last_use});
+  }
+
+  void finish(const Piece& partial, const Piece& result, Lane& lane, Plan::Step done, int number) {
+    int round = 1;
+    for (int distance = 1; distance < plan_.size(); distance *= 2, ++round) {
+      Plan::Step sent = Plan::kNone;
+      if (plan_.rank() + distance < plan_.size())
+        sent = plan_.send(partial, plan_.rank() + distance, tag(number, round), {done});
+      if (plan_.rank() - distance >= first_) {
+        const Piece theirs = lane.theirs[static_cast<std::size_t>(round - 1)].part(Offset{}, result.size);
+        const Plan::Step arrived = plan_.receive(theirs, plan_.rank() - distance, tag(number, round), {lane.last_use});
+        done = plan_.combine(partial, theirs, {arrived, sent, done});
+      } else if (sent != Plan::kNone) {
+        const Plan::Step both = plan_.join();
+        plan_.need(both, done);
+        plan_.need(both, sent);
+        done = both;
+      }
+    }
+    if (!beside_) done = plan_.copy(result, partial, {done});
+    lane.last_use = done;
+  }
+
+  Plan& plan_;
+  const ReductionData& data_;
+  int first_;
+  bool exclusive_;
+  Parts chunks_;
+  bool beside_ = false;
+  std::array<Lane, 2> lanes_;
+};
+
+}  // namespace
+
+void plan_scan(Plan& plan, const ReductionData& data, bool exclusive) {
+  Scan scan{plan, data, exclusive};
+  const int chunks = Parts::chunks(data.elements, Plan::kChunk).size();
+  for (int c = 0; c < chunks; ++c) scan.plan_chunk(c);
+}
+
+}  // namespace ist

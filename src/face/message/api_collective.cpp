@@ -1,0 +1,80 @@
+// C calls: barrier, broadcast, and the operations of reductions.
+#include "collective/barrier.hpp"
+#include "face/message/collective_calls.hpp"
+#include "face/message/errors.hpp"
+#include "face/message/operators.hpp"
+
+namespace ist {
+namespace {
+
+int bcast(const Asked& asked, const Data& data, int root) {
+  Elements elements;
+  return run_collective(
+      asked,
+      [&](const Communicator& comm) -> Status {
+        IST_TRY(check_root(root, comm));
+        const auto given = elements_of(data.count, data.type);
+        if (given.ok()) elements = *given;
+        return given.status();
+      },
+      [&](CollectiveCall& call) {
+        plan_bcast(call.plan(), call.piece("buffer", data.buffer, elements.bytes()), elements, root);
+      });
+}
+
+}  // namespace
+}  // namespace ist
+
+extern "C" {
+
+int ist_barrier(ist_comm comm) try {
+  const auto found = ist::look_up(comm);
+  if (!found.ok()) return ist::report(ist::in_call("ist_barrier", found.status()));
+  const ist::Status status = ist::barrier(*found->comm);
+  return status.ok() ? IST_OK : ist::report(ist::in_call("ist_barrier", status));
+} catch (...) {
+  return ist::report_exception("ist_barrier");
+}
+
+int ist_ibarrier(ist_comm comm, ist_request* request) try {
+  return ist::run_collective(
+      ist::nonblocking("ist_ibarrier", comm, request), [](const ist::Communicator&) { return ist::Status{}; },
+      [](ist::CollectiveCall& call) { ist::plan_barrier(call.plan()); });
+} catch (...) {
+  return ist::report_exception("ist_ibarrier");
+}
+
+int ist_bcast(ist_buffer buffer, int64_t count, ist_type type, int root, ist_comm comm) try {
+  return ist::bcast(ist::blocking("ist_bcast", comm), {buffer, count, type}, root);
+} catch (...) {
+  return ist::report_exception("ist_bcast");
+}
+
+int ist_ibcast(ist_buffer buffer, int64_t count, ist_type type, int root, ist_comm comm, ist_request* request) try {
+  return ist::bcast(ist::nonblocking("ist_ibcast", comm, request), {buffer, count, type}, root);
+} catch (...) {
+  return ist::report_exception("ist_ibcast");
+}
+
+int ist_op_create(ist_op_function function, void* user, int commutative, ist_op* op) try {
+  if (op == nullptr || function == nullptr)
+    return ist::report(IST_ERR_ARGUMENT, "ist_op_create: function and op must not be null");
+  *op = IST_OP_NULL;
+  const auto added = ist::add_operator(function, user, commutative != 0);
+  if (!added.ok()) return ist::report(ist::in_call("ist_op_create", added.status()));
+  *op = *added;
+  return IST_OK;
+} catch (...) {
+  return ist::report_exception("ist_op_create");
+}
+
+int ist_op_free(ist_op* op) try {
+  if (op == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_op_free: op is null");
+  if (const ist::Status removed = ist::remove_operator(*op); !removed.ok())
+    return ist::report(ist::in_call("ist_op_free", removed));
+  *op = IST_OP_NULL;
+  return IST_OK;
+} catch (...) {
+  return ist::report_exception("ist_op_free");
+}
+}

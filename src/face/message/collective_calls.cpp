@@ -1,0 +1,92 @@
+#include "face/message/collective_calls.hpp"
+
+#include <algorithm>
+
+#include "face/message/errors.hpp"
+#include "layout/extent.hpp"
+#include "request/wait.hpp"
+
+namespace ist {
+
+bool is_in_place(const ist_buffer& buffer) { return buffer.kind == ist_in_place().kind; }
+
+Result<Elements> elements_of(std::int64_t count, ist_type type) {
+  const auto size = extent(count, type);
+  if (!size.ok()) return size.status();
+  return Elements{static_cast<std::uint64_t>(count), size_of(type)};
+}
+
+Status check_root(int root, const Communicator& comm) {
+  if (root >= 0 && root < comm.size()) return {};
+  return {IST_ERR_RANK, "root is " + std::to_string(root) + "; communicator \"" + comm.name() + "\" has ranks 0 to " +
+                            std::to_string(comm.size() - 1)};
+}
+
+Piece CollectiveCall::piece(const char* name, const ist_buffer& buffer, Bytes size) {
+  if (size == Bytes{}) return host_piece(nullptr, size);
+  const auto found = is_in_place(buffer)
+                         ? Result<Piece>{Status{IST_ERR_ARGUMENT, "IST_IN_PLACE is not allowed here on this rank"}}
+                         : world_.kinds().resolve(buffer, size);
+  if (found.ok()) {
+    plan_.use(*found);
+    return *found;
+  }
+  fail({found.status().code(), std::string{name} + ": " + found.status().text()});
+  return host_piece(nullptr, size);
+}
+
+Layout CollectiveCall::layout(const char* name, const std::int64_t* counts, const std::int64_t* displs, ist_type type) {
+  Layout made = Layout::even({0, size_of(type)}, size());
+  if (counts == nullptr || displs == nullptr) {
+    fail({IST_ERR_ARGUMENT, std::string{name} + ": the counts or the displacements are null"});
+    return made;
+  }
+  for (std::size_t r = 0; r < made.parts.size(); ++r) {
+    const auto part = elements_of(counts[r], type);
+    const auto place = elements_of(displs[r], type);
+    if (!part.ok() || !place.ok()) {
+      fail({part.ok() ? place.status().code() : part.status().code(),
+            std::string{name} + ": part " + std::to_string(r) + (part.ok() ? ", displacement: " : ": ") +
+                (part.ok() ? place.status().text() : part.status().text())});
+      continue;
+    }
+    made.parts[r] = *part;
+    made.places[r] = place->bytes();
+  }
+  return made;
+}
+
+Layout CollectiveCall::layout(const char* name, const std::int64_t* counts, ist_type type) {
+  std::vector<std::int64_t> displs(static_cast<std::size_t>(size()), 0);
+  for (std::size_t r = 1; counts != nullptr && r < displs.size(); ++r)
+    displs[r] = displs[r - 1] + std::max<std::int64_t>(counts[r - 1], 0);
+  return layout(name, counts, displs.data(), type);
+}
+
+Bytes CollectiveCall::span(const Layout& layout) {
+  Bytes end;
+  for (std::size_t r = 0; r < layout.parts.size(); ++r)
+    if (layout.parts[r].count > 0) end = std::max(end, layout.places[r] + layout.parts[r].bytes());
+  return end;
+}
+
+int run_collective(const Asked& asked, const std::function<Status(const Communicator&)>& check,
+                   const std::function<void(CollectiveCall&)>& fill) {
+  if (!asked.waits) {
+    if (asked.request == nullptr) return report(IST_ERR_ARGUMENT, std::string{asked.call} + ": request is null");
+    *asked.request = IST_REQUEST_NULL;
+  }
+  const auto found = look_up(asked.comm);
+  if (!found.ok()) return report(in_call(asked.call, found.status()));
+  if (const Status alike = check(*found->comm); !alike.ok()) return report(in_call(asked.call, alike));
+  Plan plan{*found->comm, asked.call};
+  CollectiveCall call{*found->world, plan};
+  fill(call);
+  const auto id = plan.start();
+  if (!id.ok()) return report(in_call(asked.call, id.status()));
+  if (asked.waits) return finish(asked.call, wait_for(found->world->engine(), *id), nullptr);
+  *asked.request = request_handle(asked.comm, *id);
+  return IST_OK;
+}
+
+}  // namespace ist

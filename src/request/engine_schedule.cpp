@@ -1,0 +1,235 @@
+// Running the schedule of a collective operation: steps start when what they need is complete.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "request/engine.hpp"
+
+namespace ist {
+namespace {
+
+// Bytes that the processor copies or combines at once, so that one long vector does not keep the engine from everybody else.
+constexpr std::uint64_t kAtOnce = 1 << 20;  // a whole number of elements of any type
+
+void combine(const Combiner& combiner, std::byte* into, const std::byte* with, std::uint64_t bytes) {
+  const auto count = static_cast<std::int64_t>(bytes / size_of(combiner.type).value);
+  if (combiner.function != nullptr) {
+    combiner.function(with, into, count, combiner.type, combiner.user);
+  } else {
+    combine_on_host(combiner.reduction, combiner.type, into, with, count);
+  }
+}
+
+bool on_host(const Schedule::Step& step) { return step.to.kind == KindId::host && step.from.kind == KindId::host; }
+
+}  // namespace
+
+Result<OperationId> Engine::start_schedule(std::unique_ptr<Schedule> schedule) {
+  const OperationId id = operations_.add();
+  if (id.value == 0) return too_many();
+  schedule->sort_needs();
+  auto run = std::make_unique<ScheduleRun>();
+  run->remaining = schedule->size();
+  for (Schedule::StepId step = 0; step < schedule->size(); ++step)
+    if (schedule->at(step).unmet == 0) run->ready.push_back(step);
+  run->status = schedule->failure();
+  run->schedule = std::move(schedule);
+  Operation& operation = operations_.at(id.index());
+  operation.group = run->schedule->scope().group;
+  operation.outcome = {Status{}, Rank{kAnySource}, kAnyTag, IST_CARRIER_NONE, Bytes{}, nullptr, false};
+  operation.state = state::Running{std::move(run)};
+  step_schedule(operation, id.index());
+  if (polls(operation)) activate(operation, id.index());
+  return id;
+}
+
+bool Engine::polls(const Operation& operation) {
+  const auto* running = std::get_if<state::Running>(&operation.state);
+  return running != nullptr && (!running->run->local.empty() || !running->run->schedule->before().empty());
+}
+
+// True if anything moved. Where every step is complete, so is the operation.
+bool Engine::step_schedule(Operation& operation, std::uint32_t index) {
+  ScheduleRun& run = *std::get<state::Running>(operation.state).run;
+  bool moved = false;
+  if (run.abandoned) return step_local(run);
+  if (!user_is_ready(run)) return false;
+  moved |= start_ready(run, index);
+  if (step_local(run)) {
+    moved = true;
+    start_ready(run, index);
+  }
+  if (run.remaining > 0) return moved;
+  const Status status = std::move(run.status);
+  finish(operation, index, status);  // the run is gone from here on
+  return true;
+}
+
+// Starts what is ready, and what becomes so: a step may be complete at once.
+bool Engine::start_ready(ScheduleRun& run, std::uint32_t parent) {
+  bool moved = false;
+  while (!run.ended.empty() || run.next_ready < run.ready.size()) {
+    moved = true;
+    while (!run.ended.empty()) {
+      const ScheduleRun::Ended ended = std::move(run.ended.back());
+      run.ended.pop_back();
+      end_step(run, ended);
+    }
+    while (run.next_ready < run.ready.size()) start_step(run, run.ready[run.next_ready++], parent);
+  }
+  return moved;
+}
+
+// The work that was pending on the user's buffers when the call was made.
+bool Engine::user_is_ready(ScheduleRun& run) {
+  std::erase_if(run.schedule->before(), [&](Ticket& ticket) {
+    const auto ready = is_finished(ticket);
+    if (!ready.ok()) give_up(run, ready.status(), Rank{});
+    return !ready.ok() || *ready;
+  });
+  return run.schedule->before().empty();
+}
+
+void Engine::give_up(ScheduleRun& run, const Status& why, Rank lost) {
+  if (!run.status.ok()) return;
+  run.status = why;
+  run.lost = lost;
+}
+
+void Engine::complete_step(ScheduleRun& run, Schedule::StepId step) {
+  --run.remaining;
+  for (const Schedule::StepId follower : run.schedule->followers(step))
+    if (--run.schedule->at(follower).unmet == 0) run.ready.push_back(follower);
+}
+
+// A message of a step was sent or received, or failed.
+void Engine::end_step(ScheduleRun& run, const ScheduleRun::Ended& ended) {
+  const Schedule::Step& step = run.schedule->at(ended.step);
+  if (!ended.status.ok()) {
+    const bool lost = ended.status.code() == IST_ERR_PEER_LEFT && !ended.lost;
+    give_up(run, ended.status, lost ? step.peer : ended.lost.value_or(Rank{}));
+  } else if (run.status.ok() && step.verb == Schedule::Verb::receive && ended.bytes != step.to.size) {
+    give_up(run,
+            {IST_ERR_TRUNCATE, parts_.names[static_cast<std::size_t>(step.peer.value)] + " gave " +
+                                   std::to_string(ended.bytes.value) + " bytes where this rank expects " +
+                                   std::to_string(step.to.size.value) + "; all ranks must give the same counts and types"},
+            Rank{});
+  }
+  complete_step(run, ended.step);
+}
+
+// What has failed still tells and hears everybody, so that nobody waits for this rank: its messages say that it gave up, and
+// what comes is forgotten.
+void Engine::start_step(ScheduleRun& run, Schedule::StepId id, std::uint32_t parent) {
+  const Schedule::Step& step = run.schedule->at(id);
+  switch (step.verb) {
+    case Schedule::Verb::send:
+    case Schedule::Verb::receive:
+      return start_message(run, id, parent);
+    case Schedule::Verb::combine:
+    case Schedule::Verb::copy:
+      if (!run.status.ok() || step.to.size == Bytes{}) return complete_step(run, id);
+      return start_local(run, id);
+  }
+}
+
+void Engine::start_message(ScheduleRun& run, Schedule::StepId id, std::uint32_t parent) {
+  const Schedule::Step& step = run.schedule->at(id);
+  const Scope& scope = run.schedule->scope();
+  const bool gave_up = !run.status.ok();
+  bool done = false;
+  Result<OperationId> started = OperationId{};
+  if (step.verb == Schedule::Verb::receive) {
+    started = receive_ready(gave_up ? host_piece(nullptr, Bytes{}) : step.to, Ticket{}, step.peer.value, step.tag, scope);
+  } else {
+    const GivenUp reason{run.status.code(), run.lost};
+    started = send_ready(gave_up ? host_piece(nullptr, Bytes{}) : step.from, Ticket{},
+                         {step.peer, step.tag, scope, false, gave_up ? &reason : nullptr}, &done);
+  }
+  if (!started.ok() || done) return end_step(run, {id, started.status(), step.to.size, std::nullopt});
+  Operation& operation = operations_.at(started->index());
+  if (complete(operation)) {
+    const Outcome outcome = take(*started);
+    return end_step(run, {id, outcome.status, outcome.bytes, outcome.lost});
+  }
+  operation.released = true;
+  operation.parent = parent + 1;
+  operation.step = id;
+}
+
+// An operation that a schedule started is complete.
+void Engine::tell_parent(Operation& operation) {
+  const std::uint32_t parent = operation.parent - 1;
+  Operation& schedule = operations_.at(parent);
+  auto& run = *std::get<state::Running>(schedule.state).run;
+  run.ended.push_back({operation.step, operation.outcome.status, operation.outcome.bytes, operation.outcome.lost});
+  activate(schedule, parent);
+}
+
+void Engine::start_local(ScheduleRun& run, Schedule::StepId id) {
+  const Schedule::Step& step = run.schedule->at(id);
+  ScheduleRun::Local local{id, 0, Ticket{}, std::nullopt};
+  if (on_host(step)) {
+    if (!step_on_host(run, local)) run.local.push_back(std::move(local));
+    return;
+  }
+  if (step.verb == Schedule::Verb::copy) {
+    local.transfer.emplace(parts_.kinds, parts_.pool, step.to, step.from, Ticket{}, Ticket{});
+  } else {
+    const Combiner& combiner = run.schedule->combiner();
+    auto ticket = parts_.kinds.find(step.to.kind)
+                      ->arithmetic()
+                      ->combine(combiner.reduction, combiner.type, step.to, step.from, Ticket{});
+    if (!ticket.ok()) {
+      give_up(run, ticket.status(), Rank{});
+      return complete_step(run, id);
+    }
+    local.ticket = std::move(*ticket);
+  }
+  run.local.push_back(std::move(local));
+}
+
+// True if the step is complete.
+bool Engine::step_on_host(ScheduleRun& run, ScheduleRun::Local& local) {
+  const Schedule::Step& step = run.schedule->at(local.step);
+  const std::uint64_t bytes = std::min(kAtOnce, step.to.size.value - local.done);
+  std::byte* to = step.to.address() + local.done;
+  const std::byte* from = step.from.address() + local.done;
+  if (step.verb == Schedule::Verb::copy) {
+    std::memcpy(to, from, bytes);
+  } else {
+    combine(run.schedule->combiner(), to, from, bytes);
+  }
+  local.done += bytes;
+  if (local.done < step.to.size.value) return false;
+  complete_step(run, local.step);
+  return true;
+}
+
+// True if the step is complete.
+bool Engine::step_on_device(ScheduleRun& run, ScheduleRun::Local& local) {
+  const auto finished = local.transfer ? local.transfer->step() : is_finished(local.ticket);
+  if (finished.ok() && !*finished) return false;
+  if (!finished.ok()) give_up(run, finished.status(), Rank{});
+  complete_step(run, local.step);
+  return true;
+}
+
+bool Engine::step_local(ScheduleRun& run) {
+  bool moved = false;
+  for (std::size_t i = 0; i < run.local.size();) {
+    ScheduleRun::Local& local = run.local[i];
+    const bool host = on_host(run.schedule->at(local.step));
+    moved |= host;
+    if (!(host ? step_on_host(run, local) : step_on_device(run, local))) {
+      ++i;
+      continue;
+    }
+    moved = true;
+    std::swap(local, run.local.back());
+    run.local.pop_back();
+  }
+  return moved;
+}
+
+}  // namespace ist

@@ -1,0 +1,125 @@
+// What one rank does in a collective operation: sends, receives, reductions and copies, each after those it needs.
+//
+// Who calls this : collective/ fills it in; the engine runs it.
+// Threads        : one fills it in; run under the world's lock.
+// Ownership      : owns its scratch memory and the readiness of the user's buffers; the pieces are views.
+// Errors         : what goes wrong while it is filled in is kept, and told to the other ranks when it runs: a rank that
+//                  cannot take part still answers everybody, so that nobody waits for it.
+#pragma once
+
+#include <isthmus/collective.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "memory/pinned_pool.hpp"
+#include "memory/reduction.hpp"
+#include "memory/scratch_pool.hpp"
+#include "request/group.hpp"
+
+namespace ist {
+
+// A reduction as the user asked for it: one of the library's, or a function of the user's on host memory.
+struct Combiner {
+  Reduction reduction = Reduction::sum;
+  ist_type type = IST_BYTE;
+  ist_op_function function = nullptr;  // null: one of the library's
+  void* user = nullptr;
+  bool commutative = true;
+};
+
+class Schedule {
+ public:
+  using StepId = std::uint32_t;
+  static constexpr StepId kNone = ~StepId{0};  // needs nothing; skipped in a list of needs
+
+  enum class Verb : std::uint8_t { send, receive, combine, copy };
+  struct Step {
+    Verb verb = Verb::copy;
+    Piece to;                 // received into, copied to, combined into
+    Piece from;               // sent, copied, combined with: the left operand
+    Rank peer;                // send, receive
+    std::int32_t tag = 0;     // the same on both sides
+    std::uint32_t unmet = 0;  // needs that are not complete
+  };
+
+  // Messages travel in this scope; texts name `call`.
+  Schedule(std::string call, Scope scope, std::int32_t first_tag)
+      : call_(std::move(call)), scope_(std::move(scope)), first_tag_(first_tag) {}
+
+  // Numbers that keep the messages between two ranks apart within one schedule.
+  static constexpr std::int32_t kTags = 2047;
+  StepId send(const Piece& from, Rank to, std::int32_t number, std::initializer_list<StepId> needs) {
+    return add({Verb::send, {}, from, to, tag(number), 0}, needs);
+  }
+  StepId receive(const Piece& to, Rank from, std::int32_t number, std::initializer_list<StepId> needs) {
+    return add({Verb::receive, to, {}, from, tag(number), 0}, needs);
+  }
+  // to = from (op) to
+  StepId combine(const Piece& to, const Piece& from, std::initializer_list<StepId> needs) {
+    return add({Verb::combine, to, from, {}, 0, 0}, needs);
+  }
+  StepId copy(const Piece& to, const Piece& from, std::initializer_list<StepId> needs) {
+    return add({Verb::copy, to, from, {}, 0, 0}, needs);
+  }
+  // One more need of a step that is there already.
+  void need(StepId step, StepId needed) {
+    if (needed == kNone) return;
+    needs_.emplace_back(needed, step);
+    ++steps_[step].unmet;
+  }
+  void set_combiner(const Combiner& combiner) { combiner_ = combiner; }
+  // The schedule keeps them until it is over.
+  Piece keep(PinnedPool::Block block) {
+    blocks_.push_back(std::move(block));
+    return host_piece(blocks_.back().data(), blocks_.back().size());
+  }
+  Piece keep(ScratchPool::Block block) {
+    device_blocks_.push_back(std::move(block));
+    return device_blocks_.back().piece();
+  }
+  // Nothing starts before this has finished.
+  void wait_for(Ticket ticket) {
+    if (!ticket.empty()) before_.push_back(std::move(ticket));
+  }
+  // The first failure is this rank's result.
+  void fail(const Status& why) {
+    if (failure_.ok()) failure_ = why;
+  }
+
+  const std::string& call() const { return call_; }
+  const Scope& scope() const { return scope_; }
+  const Combiner& combiner() const { return combiner_; }
+  const Status& failure() const { return failure_; }
+  std::vector<Ticket>& before() { return before_; }
+  Step& at(StepId step) { return steps_[step]; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(steps_.size()); }
+  // Those that need `step`; valid once every step is there and sort_needs() was called.
+  std::span<const StepId> followers(StepId step) const {
+    return {followers_.data() + first_follower_[step], first_follower_[step + 1] - first_follower_[step]};
+  }
+  void sort_needs();
+
+ private:
+  std::int32_t tag(std::int32_t number) const { return first_tag_ + number % kTags; }
+  StepId add(const Step& step, std::initializer_list<StepId> needs);
+
+  std::string call_;
+  Scope scope_;
+  std::int32_t first_tag_;
+  Combiner combiner_;
+  Status failure_;
+  std::vector<Ticket> before_;
+  std::vector<Step> steps_;
+  std::vector<std::pair<StepId, StepId>> needs_;  // the second needs the first
+  std::vector<StepId> followers_;
+  std::vector<std::uint32_t> first_follower_;
+  std::vector<PinnedPool::Block> blocks_;
+  std::vector<ScratchPool::Block> device_blocks_;
+};
+
+}  // namespace ist

@@ -1,0 +1,45 @@
+// How far a schedule has come.
+//
+// Who calls this : the engine alone.
+// Threads        : under the world's lock.
+// Ownership      : owns the schedule, and copies and kernels that it started.
+// Errors         : the first one, in status; from then on every message of the schedule says that this rank gave up.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "memory/transfer.hpp"
+#include "request/schedule.hpp"
+
+namespace ist {
+
+struct ScheduleRun {
+  // A message that was sent or received, and what it said.
+  struct Ended {
+    Schedule::StepId step;
+    Status status;
+    Bytes bytes;
+    std::optional<Rank> lost;  // the sender gave up because that rank was lost
+  };
+  // A copy or reduction under way.
+  struct Local {
+    Schedule::StepId step;
+    std::uint64_t done = 0;  // bytes, on the host
+    Ticket ticket;
+    std::optional<Transfer> transfer;
+  };
+  std::unique_ptr<Schedule> schedule;
+  std::vector<Schedule::StepId> ready;  // to be started, from next_ready on, in this order
+  std::size_t next_ready = 0;
+  std::vector<Ended> ended;
+  std::vector<Local> local;
+  std::uint32_t remaining = 0;  // steps that are not complete
+  Status status;
+  Rank lost;               // whom the failure is about, if somebody
+  bool abandoned = false;  // the world is being destroyed: nothing starts any more
+};
+
+}  // namespace ist
