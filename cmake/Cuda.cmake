@@ -7,6 +7,9 @@
 #   isthmus_cuda_objects(TARGET sources.cu... [CUDART])
 #                              compiles with nvcc and adds the objects to TARGET, which gives include folders and
 #                              definitions; CUDART links the static runtime, so that the program starts without a driver.
+#   isthmus_cuda_image(TARGET source.cu SYMBOL [options...])
+#                              compiles with nvcc and adds the device code alone to TARGET, as bytes that the C symbol names and
+#                              the driver loads at run time.
 #
 # A compiler is looked for on PATH, under CUDA_HOME and CUDA_PATH, in the usual folder, and in the wheels of the project's
 # own environment (.venv, see tools/setup.sh). CMake's own CUDA language is not used: it wants one of the first places and
@@ -120,4 +123,37 @@ function(isthmus_cuda_objects target)
   if(CUDA_CUDART)
     target_link_libraries(${target} PRIVATE ${ISTHMUS_CUDART} Threads::Threads ${CMAKE_DL_LIBS} rt)
   endif()
+endfunction()
+
+function(isthmus_cuda_image target source symbol)
+  get_filename_component(name ${source} NAME_WE)
+  set(image ${CMAKE_CURRENT_BINARY_DIR}/${name}.fatbin)
+  set(flags -std=c++20 -O3 -ccbin ${CMAKE_CXX_COMPILER} ${ISTHMUS_CUDA_CODE} -Xcompiler=-Wall,-Wextra ${ARGN})
+  if(ISTHMUS_WERROR)
+    list(APPEND flags -Werror all-warnings -Xcompiler=-Werror)
+  endif()
+  add_custom_command(
+    OUTPUT ${image}
+    COMMAND ${ISTHMUS_NVCC_FOUND} ${flags} -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include
+            -MD -MT ${image} -MF ${image}.d -fatbin ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${image}
+    DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source} DEPFILE ${image}.d
+    COMMENT "nvcc ${source}, device code" VERBATIM)
+  # The assembler takes the bytes in as they are; written out as numbers they would be a source of megabytes.
+  set(bytes ${CMAKE_CURRENT_BINARY_DIR}/${name}_image.cpp)
+  file(CONFIGURE OUTPUT ${bytes} @ONLY CONTENT [[
+__asm__(".pushsection .rodata\n"
+        ".balign 64\n"
+        ".globl @symbol@\n"
+        ".hidden @symbol@\n"
+        ".type @symbol@, %object\n"
+        "@symbol@:\n"
+        ".incbin \"@image@\"\n"
+        ".size @symbol@, . - @symbol@\n"
+        ".popsection\n");
+]])
+  # The target may be another folder's, where this folder's commands and properties are not seen by themselves.
+  add_custom_target(${target}_${name} DEPENDS ${image})
+  add_dependencies(${target} ${target}_${name})
+  set_source_files_properties(${bytes} TARGET_DIRECTORY ${target} PROPERTIES OBJECT_DEPENDS ${image})
+  target_sources(${target} PRIVATE ${bytes})
 endfunction()

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
 
 #include "memory/reduction.hpp"
@@ -79,6 +78,10 @@ inline constexpr Family kFamily<Complex<T>> = Family::complex;
 template <class V, class I>
 inline constexpr Family kFamily<Located<V, I>> = Family::located;
 
+// A constant, which device code may use where it may not call.
+template <Reduction reduction, class T>
+inline constexpr bool kApplies = applies(reduction, kFamily<T>);
+
 // How an element is moved: a struct with gaps as words, so that the gaps go with it and results are the same in every byte.
 template <class T>
 struct StoredAs {
@@ -93,12 +96,10 @@ struct StoredAs<Located<V, I>> {
 template <class T>
 using Stored = typename StoredAs<T>::Type;
 
+// By value and by the compiler's own means: CUDA would take a copy by memcpy apart into bytes.
 template <class To, class From>
-IST_EVERYWHERE To same_bits(const From& from) {
-  static_assert(sizeof(To) == sizeof(From));
-  To to;
-  std::memcpy(&to, &from, sizeof to);
-  return to;
+IST_EVERYWHERE To same_bits(From from) {
+  return __builtin_bit_cast(To, from);
 }
 
 // Without branches, so that loops of them become vectors; on CUDA it is one instruction.
@@ -196,7 +197,7 @@ IST_EVERYWHERE Complex<T> combine_complex(Complex<T> with, Complex<T> into) {
 // with (op) into
 template <Reduction reduction, class T>
 IST_EVERYWHERE Stored<T> combined(const Stored<T>& with, const Stored<T>& into) {
-  static_assert(applies(reduction, kFamily<T>));
+  static_assert(kApplies<reduction, T>);
   constexpr bool selects = reduction == Reduction::minimum || reduction == Reduction::maximum ||
                            reduction == Reduction::minloc || reduction == Reduction::maxloc;
   if constexpr (selects) {

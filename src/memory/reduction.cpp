@@ -1,6 +1,7 @@
 #include "memory/reduction.hpp"
 
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "memory/arithmetic.hpp"
@@ -89,7 +90,7 @@ struct Loops {
 template <Reduction reduction, Element element>
 constexpr Loops loops_for() {
   using T = ElementType<element>;
-  if constexpr (applies(reduction, kFamily<T>)) return {run<reduction, T>, run_wide<reduction, T>};
+  if constexpr (kApplies<reduction, T>) return {run<reduction, T>, run_wide<reduction, T>};
   return {};
 }
 

@@ -81,7 +81,8 @@ TEST(CudaLoad, several_devices_have_names_and_different_uuids) {
     EXPECT_EQ(device.ordinal, i);
     EXPECT_EQ(device.name, "Fake GPU " + std::to_string(i));
     EXPECT_EQ(device.uuid, "GPU-fafafafa-fafa-fafa-fafa-fafafafafa0" + std::to_string(i));
-    EXPECT_EQ(device.detail, "driver for CUDA 12.4");
+    const std::string version = std::to_string(CUDA_VERSION / 1000) + "." + std::to_string(CUDA_VERSION % 1000 / 10);
+    EXPECT_EQ(device.detail, "driver for CUDA " + version);
   }
 }
 

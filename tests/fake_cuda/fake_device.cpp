@@ -94,7 +94,7 @@ CUresult cuInit(unsigned flags) {
 
 CUresult cuDriverGetVersion(int* version) {
   FAKE_ENTER(cuDriverGetVersion);
-  *version = 12040;
+  *version = CUDA_VERSION;
   return CUDA_SUCCESS;
 }
 

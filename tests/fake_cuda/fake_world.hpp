@@ -124,6 +124,7 @@ struct World {
   std::map<CUdevice, std::pair<CUcontext, int>> primary;  // with the number of owners
   std::vector<CUcontext> contexts;                        // all ever made
   std::vector<CUevent> events;
+  std::vector<CUmodule> modules;
   int live_events = 0;
   std::map<std::uint64_t, Allocation> allocations;
   std::map<std::uint64_t, std::uint64_t> reservations;  // start to size, all of the arena

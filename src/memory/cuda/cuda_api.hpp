@@ -50,7 +50,7 @@
   CALL(cuEventQuery)                      \
   CALL(cuEventDestroy_v2)
 
-// Memory of the other classes, and what lends memory to other processes. Null where a driver lacks one.
+// Memory of the other classes, what lends memory to other processes, and kernels. Null where a driver lacks one.
 #define IST_CUDA_OPTIONAL_CALLS(CALL)  \
   CALL(cuDeviceGetAttribute)           \
   CALL(cuDeviceCanAccessPeer)          \
@@ -76,6 +76,10 @@
   CALL(cuIpcGetMemHandle)              \
   CALL(cuIpcOpenMemHandle_v2)          \
   CALL(cuIpcCloseMemHandle)            \
+  CALL(cuModuleLoadData)               \
+  CALL(cuModuleGetFunction)            \
+  CALL(cuModuleUnload)                 \
+  CALL(cuLaunchKernel)                 \
   CALL(cuMemsetD8Async)                \
   CALL(cuLaunchHostFunc)               \
   CALL(cuStreamBeginCapture_v2)        \

@@ -31,6 +31,7 @@ void CudaContexts::close(CudaContext& context) {
       }
     }
     if (context.queue != nullptr) api_.cuStreamDestroy_v2(context.queue);
+    if (context.module != nullptr) api_.cuModuleUnload(context.module);
   }
   if (context.primary) api_.cuDevicePrimaryCtxRelease_v2(devices_[static_cast<std::size_t>(context.device)]);
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "memory/cuda/cuda_api.hpp"
+#include "memory/reduction.hpp"
 
 namespace ist {
 
@@ -35,6 +36,10 @@ struct CudaContext {
   CUstream queue = nullptr;  // given to the user with memory we allocate; made on first use
   std::array<std::vector<std::unique_ptr<CudaLane>>, 3> lanes;
   std::vector<CudaTicket*> spare;  // tickets whose event is free
+  // Of reductions (cuda_kernels.hpp, under its lock): null until they are first used here.
+  CUmodule module = nullptr;
+  std::array<CUfunction, kReductions * kElements> kernels{};
+  int multiprocessors = 0;
 };
 
 // False once the user has destroyed a context of his own: then nothing made in it may be named to the driver again, since it

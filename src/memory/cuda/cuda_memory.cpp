@@ -9,6 +9,7 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
       devices_(std::move(devices)),
       contexts_(api_, std::move(handles), [this](CudaContext& context) { pins_.start(context); }),
       pins_(api_, contexts_),
+      kernels_(api_),
       tickets_(api_) {}
 
 bool CudaKind::copies(KindId to, KindId from) const {
@@ -200,20 +201,30 @@ Result<CudaKind::Route> CudaKind::plan(CudaContext& context, CopyDirection direc
   return route;
 }
 
+CUresult CudaKind::enter(const Route& route) const {
+  if (route.wait_for == nullptr) return CUDA_SUCCESS;
+  return api_.cuStreamWaitEvent(route.lane->stream, route.wait_for, CU_EVENT_WAIT_DEFAULT);
+}
+
+CUresult CudaKind::leave(const Route& route, bool moved) const {
+  const CUresult result = api_.cuEventRecord(route.ticket->event, route.lane->stream);
+  // The work is under way, and after the error its owner may free the memory: no event tells when, so this once we wait.
+  if (result != CUDA_SUCCESS && moved) api_.cuStreamSynchronize(route.lane->stream);
+  return result;
+}
+
 Status CudaKind::start(const Route& route, const Piece& to, const Piece& from) {
-  CUresult result = CUDA_SUCCESS;
+  const bool moves = to.size.value > 0;
   const char* call = "cuStreamWaitEvent";
-  if (route.wait_for != nullptr) result = api_.cuStreamWaitEvent(route.lane->stream, route.wait_for, CU_EVENT_WAIT_DEFAULT);
-  if (result == CUDA_SUCCESS && to.size.value > 0) {
+  CUresult result = enter(route);
+  if (result == CUDA_SUCCESS && moves) {
     call = "cuMemcpyAsync";
     result =
         api_.cuMemcpyAsync(to.object + to.offset.value, from.object + from.offset.value, to.size.value, route.lane->stream);
   }
   if (result == CUDA_SUCCESS) {
     call = "cuEventRecord";
-    result = api_.cuEventRecord(route.ticket->event, route.lane->stream);
-    // The copy is under way, and after the error its owner may free the memory: no event tells when, so this once we wait.
-    if (result != CUDA_SUCCESS && to.size.value > 0) api_.cuStreamSynchronize(route.lane->stream);
+    result = leave(route, moves);
   }
   if (result == CUDA_SUCCESS) return {};
   return cuda_error(api_, result,
@@ -267,13 +278,13 @@ Result<bool> CudaKind::finished(Ticket& ticket) {
     result = tickets_.ask(*found);
   }
   if (result == CUDA_ERROR_NOT_READY) return false;
-  const bool was_copy = found->lane != nullptr;
+  const bool was_ours = found->lane != nullptr;
   const int device = found->context->device;
   ticket.forget();
   give_back(*found);
   if (result == CUDA_SUCCESS) return true;
   return cuda_error(api_, result,
-                    std::string("cuEventQuery after ") + (was_copy ? "a copy" : "work of the user's stream") +
+                    std::string("cuEventQuery after ") + (was_ours ? "a copy or reduction" : "work of the user's stream") +
                         " on cuda device " + std::to_string(device));
 }
 

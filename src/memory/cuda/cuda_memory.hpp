@@ -9,18 +9,19 @@
 #include <map>
 #include <mutex>
 
+#include "memory/cuda/cuda_kernels.hpp"
 #include "memory/cuda/cuda_pins.hpp"
 #include "memory/cuda/cuda_pointer.hpp"
 #include "memory/cuda/cuda_tickets.hpp"
 
 namespace ist {
 
-// How a copy is ordered: an unfinished copy in the same direction is followed in its own lane, where order is free; any
+// How a copy is ordered, and a reduction like one within a device: an unfinished copy in the same direction is followed in its own lane, where order is free; any
 // other work of this kind is waited for by its event, on the device. Host threads never wait, with one exception made by the
 // driver: a copy to or from pageable host memory may hold the calling thread until everything before it in its lane is done.
 // So whoever copies pageable memory should first see `after` finish. (One more is ours: a copy that the driver has taken, but
 // whose event it refuses, is waited for before the error is returned.)
-class CudaKind : public MemoryKind, public Streams {
+class CudaKind : public MemoryKind, public Streams, public Arithmetic {
  public:
   CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vector<DeviceInfo> devices);
 
@@ -37,6 +38,10 @@ class CudaKind : public MemoryKind, public Streams {
   void drop(std::uint64_t id) override;
   Pins* pins() override { return &pins_; }
   Streams* streams() override { return this; }
+  Arithmetic* arithmetic() override { return kernels_.present() ? this : nullptr; }
+  Status can(Reduction reduction, ist_type type, int device) override;
+  Result<Ticket> combine(Reduction reduction, ist_type type, const Piece& into, const Piece& with,
+                         const Ticket& after) override;
   // CU_STREAM_PER_THREAD means the stream of the thread that calls this.
   Result<Ticket> ready(const Piece& piece) override;
 
@@ -55,7 +60,13 @@ class CudaKind : public MemoryKind, public Streams {
   Result<CudaContext*> context_of_stream(CUstream stream, CudaContext& fallback);
   // The context must be current.
   Result<Route> plan(CudaContext& context, CopyDirection direction, const Ticket& after);
+  // What goes around the driver's call that puts work into the lane; `moved`: that call was made.
+  CUresult enter(const Route& route) const;
+  CUresult leave(const Route& route, bool moved) const;
   Status start(const Route& route, const Piece& to, const Piece& from);
+  Result<CudaContext*> context_of_both(const Piece& into, const Piece& with);
+  struct Launch;
+  Status start(const Route& route, const Launch& launch);
   CUresult make_queue(CudaContext& context);
   Status free_allocated(std::uint64_t address, std::uint64_t buffer_id);
   CudaContext* context_of_ticket(const Ticket& ticket);
@@ -65,6 +76,7 @@ class CudaKind : public MemoryKind, public Streams {
   const std::vector<DeviceInfo> devices_;
   CudaContexts contexts_;
   CudaPins pins_;
+  CudaKernels kernels_;
   mutable std::mutex mutex_;  // guards what follows and what is inside the contexts
   CudaTickets tickets_;
   std::map<std::uint64_t, std::uint64_t> allocated_;  // address to the driver's id, since an address may be used again

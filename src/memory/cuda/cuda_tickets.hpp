@@ -21,7 +21,7 @@ struct CudaTicket {
   };
   CUevent event = nullptr;
   CudaContext* context = nullptr;
-  CudaLane* lane = nullptr;  // null: work of the user's, not a copy of ours
+  CudaLane* lane = nullptr;  // null: work of the user's, not ours
   std::uint32_t index = 0;
   std::uint32_t generation = 0;  // grows with each use, so that an old id finds nothing
   State state = State::spare;

@@ -69,7 +69,12 @@ Result<Ticket> HostKind::copy(const Piece& to, const Piece& from, const Ticket&)
   return Ticket{};
 }
 
-Status HostKind::can(Reduction reduction, ist_type type, int) { return applicable(reduction, type); }
+Status HostKind::can(Reduction reduction, ist_type type, int device) {
+  if (device != 0)
+    return {IST_ERR_ARGUMENT,
+            "a reduction on host device " + std::to_string(device) + " was asked for; host has device 0 only"};
+  return applicable(reduction, type);
+}
 
 Result<Ticket> HostKind::combine(Reduction reduction, ist_type type, const Piece& into, const Piece& with, const Ticket&) {
   const auto operands = operands_of(reduction, type, into, with, false);

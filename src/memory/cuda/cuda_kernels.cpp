@@ -1,0 +1,83 @@
+#include "memory/cuda/cuda_kernels.hpp"
+
+#include <algorithm>
+
+namespace ist {
+namespace {
+
+constexpr unsigned kThreads = 256;         // of a block
+constexpr int kBlocksAtOnce = 8;           // of a multiprocessor: all the threads it holds
+constexpr std::uint64_t kVector = 16;      // bytes that a thread moves at once
+constexpr int kUsualMultiprocessors = 64;  // where the driver does not tell
+
+}  // namespace
+
+Status CudaKernels::runs_on(int device) const {
+  const std::string place = "cuda device " + std::to_string(device);
+  CUdevice handle = 0;
+  CUresult result = api_.cuDeviceGet(&handle, device);
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuDeviceGet of " + place + " for a reduction");
+  if (api_.cuDeviceGetAttribute == nullptr) return {};
+  int major = 0;
+  int minor = 0;
+  int version = 0;
+  result = api_.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, handle);
+  if (result == CUDA_SUCCESS)
+    result = api_.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, handle);
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuDeviceGetAttribute of " + place + " for a reduction");
+  if (result = api_.cuDriverGetVersion(&version); result != CUDA_SUCCESS)
+    return cuda_error(api_, result, "cuDriverGetVersion for a reduction");
+  // As ISTHMUS_CUDA_CODE says: machine code for 9.0, which every driver of its generation takes, and for all others text that
+  // only a driver as new as the compiler can translate.
+  const std::string found = std::to_string(major) + "." + std::to_string(minor);
+  if (major * 10 + minor < 75)
+    return {IST_ERR_KIND, place + " has compute capability " + found + "; the kernels of reductions need 7.5"};
+  const bool machine_code = major == 9 && minor == 0;
+  if (machine_code ? version / 1000 < CUDA_VERSION / 1000 : version / 10 < CUDA_VERSION / 10)
+    return {IST_ERR_KIND, "the kernels of reductions were made by CUDA " + std::to_string(CUDA_VERSION / 1000) + "." +
+                              std::to_string(CUDA_VERSION % 1000 / 10) + " and the driver is for " +
+                              std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10) +
+                              "; install a newer driver"};
+  return {};
+}
+
+Status CudaKernels::load(CudaContext& context) const {
+  const CUresult result = api_.cuModuleLoadData(&context.module, isthmus_cuda_kernels);
+  if (result != CUDA_SUCCESS) {
+    context.module = nullptr;
+    return cuda_error(api_, result,
+                      "cuModuleLoadData of the kernels of reductions on cuda device " + std::to_string(context.device));
+  }
+  CUdevice device = 0;
+  context.multiprocessors = kUsualMultiprocessors;
+  if (api_.cuDeviceGetAttribute == nullptr || api_.cuCtxGetDevice(&device) != CUDA_SUCCESS) return {};
+  int found = 0;
+  if (api_.cuDeviceGetAttribute(&found, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device) == CUDA_SUCCESS && found > 0)
+    context.multiprocessors = found;
+  return {};
+}
+
+Result<CUfunction> CudaKernels::find(CudaContext& context, Reduction reduction, Element element) {
+  const std::lock_guard lock(mutex_);
+  CUfunction& kernel =
+      context.kernels[(static_cast<std::size_t>(reduction) - 1) * kElements + static_cast<std::size_t>(element)];
+  if (kernel != nullptr) return kernel;
+  if (context.module == nullptr) IST_TRY(load(context));
+  const std::string name = kernel_name(reduction, element);
+  const CUresult result = api_.cuModuleGetFunction(&kernel, context.module, name.c_str());
+  if (result == CUDA_SUCCESS) return kernel;
+  kernel = nullptr;
+  return cuda_error(api_, result, "cuModuleGetFunction of " + name + " on cuda device " + std::to_string(context.device));
+}
+
+CUresult CudaKernels::launch(const CudaContext& context, CUfunction kernel, CUdeviceptr into, CUdeviceptr with,
+                             std::uint64_t count, Bytes size, CUstream stream) const {
+  const bool vectors = (into | with) % kVector == 0;
+  const std::uint64_t steps = vectors ? (count * size.value + kVector - 1) / kVector : count;
+  const std::uint64_t most = static_cast<std::uint64_t>(context.multiprocessors) * kBlocksAtOnce;
+  const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>((steps + kThreads - 1) / kThreads, 1, most));
+  void* arguments[] = {&into, &with, &count};
+  return api_.cuLaunchKernel(kernel, blocks, 1, 1, kThreads, 1, 1, 0, stream, arguments, nullptr);
+}
+
+}  // namespace ist

@@ -1,0 +1,41 @@
+// The kernels of reductions: machine code that is part of the library, brought into a context when it first combines there.
+//
+// Who calls this : cuda_arithmetic.cpp.
+// Threads        : any; one lock, held while a context's module is loaded.
+// Ownership      : modules belong to their context and are unloaded with it (cuda_context.cpp).
+// Errors         : returned, naming the driver's call and the kernel.
+#pragma once
+
+#include <mutex>
+
+#include "memory/cuda/cuda_context.hpp"
+#include "memory/reduction.hpp"
+
+namespace ist {
+
+// Of cuda_kernels.cu, made by the build.
+extern "C" const unsigned char isthmus_cuda_kernels[];
+
+class CudaKernels {
+ public:
+  explicit CudaKernels(const CudaApi& api) : api_(api) {}
+  // False with a driver that lacks the calls; none that this kind loads with is known to.
+  bool present() const {
+    return api_.cuModuleLoadData && api_.cuModuleGetFunction && api_.cuModuleUnload && api_.cuLaunchKernel;
+  }
+  // Why the machine code does not run on that device, or with this driver.
+  Status runs_on(int device) const;
+  // The function, loaded if it is the first time. The context must be current.
+  Result<CUfunction> find(CudaContext& context, Reduction reduction, Element element);
+  // `count` elements of `size` bytes in the stream.
+  CUresult launch(const CudaContext& context, CUfunction kernel, CUdeviceptr into, CUdeviceptr with, std::uint64_t count,
+                  Bytes size, CUstream stream) const;
+
+ private:
+  Status load(CudaContext& context) const;
+
+  const CudaApi& api_;
+  std::mutex mutex_;  // guards the kernels of the contexts
+};
+
+}  // namespace ist
