@@ -1,4 +1,5 @@
-// A driver that refuses a call after it has taken the copy, buffers that are not the kind's to free, and buffers already freed.
+// A driver that refuses a call after it has taken the copy, or cannot compile, or lacks doubles; buffers that are not the
+// kind's to free, and buffers already freed.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -16,12 +17,32 @@ cl_int CL_API_CALL flush_or_fail(cl_command_queue queue) {
   return flush_fails ? CL_OUT_OF_RESOURCES : (*OpenclApi::get())->clFlush(queue);
 }
 
+std::atomic<bool> build_fails{false};
+cl_int CL_API_CALL build_or_fail(cl_program program, cl_uint count, const cl_device_id* devices, const char* options,
+                                 void(CL_CALLBACK* done)(cl_program, void*), void* data) {
+  // What no compiler takes, so that there is a log.
+  return (*OpenclApi::get())
+      ->clBuildProgram(program, count, devices, build_fails ? "-DINTEGER -DVALUE=no_type" : options, done, data);
+}
+
+std::atomic<bool> no_double{false};
+std::atomic<bool> no_small_floats{false};
+cl_int CL_API_CALL describe(cl_device_id device, cl_device_info what, std::size_t size, void* answer, std::size_t* length) {
+  const cl_int error = (*OpenclApi::get())->clGetDeviceInfo(device, what, size, answer, length);
+  auto* numbers = static_cast<cl_device_fp_config*>(answer);
+  if (what == CL_DEVICE_DOUBLE_FP_CONFIG && answer && no_double) *numbers = 0;
+  if (what == CL_DEVICE_SINGLE_FP_CONFIG && answer && no_small_floats) *numbers &= ~cl_device_fp_config{CL_FP_DENORM};
+  return error;
+}
+
 class OpenclFault : public testing::Test {
  protected:
   void SetUp() override {
     if (!kinds().find(KindId::opencl)) GTEST_SKIP() << "SKIPPED: opencl is not loaded here";
     api_ = *must(OpenclApi::get());
     api_.clFlush = flush_or_fail;
+    api_.clBuildProgram = build_or_fail;
+    api_.clGetDeviceInfo = describe;
     kind_ = std::make_unique<OpenclKind>(api_);
     must(kind_->list_devices());
   }
@@ -141,6 +162,51 @@ TEST_F(OpenclFault, a_number_that_is_handed_out_again_names_the_new_buffer) {
   for (const Piece& piece : users) EXPECT_EQ(api_.clReleaseMemObject(memory_of(piece)), CL_SUCCESS);
   for (const Piece& piece : ours) must(kind_->release(piece));
   must(kind_->release(kept));
+}
+
+TEST_F(OpenclFault, a_kernel_that_does_not_compile_is_an_error_with_the_compilers_words_and_is_tried_again) {
+  const Piece piece = must(kind_->allocate(0, Bytes{64}));
+  const Data bytes = random_bytes(64);
+  write(piece, bytes);
+  const Piece into = piece.part(Offset{0}, Bytes{32});
+  const Piece with = piece.part(Offset{32}, Bytes{32});
+  build_fails = true;
+  const auto failed = kind_->arithmetic()->combine(Reduction::sum, IST_INT, into, with, {});
+  build_fails = false;
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.status().code(), IST_ERR_DEVICE);
+  EXPECT_NE(failed.status().text().find("clBuildProgram"), std::string::npos) << failed.status().text();
+  EXPECT_EQ(read(piece), bytes);
+  wait(must(kind_->arithmetic()->combine(Reduction::sum, IST_INT, into, with, {})));
+  Data expected = bytes;
+  combine_on_host(Reduction::sum, IST_INT, expected.data(), &expected[32], 8);
+  EXPECT_EQ(read(piece), expected) << "two parts of one buffer";
+  must(kind_->release(piece));
+}
+
+TEST_F(OpenclFault, a_device_without_doubles_or_small_floats_says_so_before_anything_is_combined) {
+  Arithmetic& arithmetic = *kind_->arithmetic();
+  no_double = no_small_floats = true;
+  for (const ist_type type : {IST_DOUBLE, IST_COMPLEX_DOUBLE}) {
+    const Status status = arithmetic.can(Reduction::sum, type, 0);
+    EXPECT_EQ(status.code(), IST_ERR_KIND);
+    EXPECT_NE(status.text().find("double precision"), std::string::npos) << status.text();
+  }
+  EXPECT_FALSE(arithmetic.can(Reduction::minloc, IST_DOUBLE_INT, 0).ok());
+  EXPECT_NE(arithmetic.can(Reduction::sum, IST_FLOAT, 0).text().find("zero"), std::string::npos);
+  EXPECT_TRUE(arithmetic.can(Reduction::sum, IST_HALF, 0).ok());
+  EXPECT_TRUE(arithmetic.can(Reduction::bitwise_or, IST_INT64, 0).ok());
+  no_double = no_small_floats = false;
+}
+
+TEST_F(OpenclFault, buffers_of_two_contexts_are_not_combined) {
+  const Piece mine = must(kind_->allocate(0, Bytes{64}));
+  const Memory other{{KindId::opencl, 0}, 64};
+  const auto refused = kind_->arithmetic()->combine(Reduction::sum, IST_INT, mine, other.piece(), {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), IST_ERR_KIND);
+  EXPECT_NE(refused.status().text().find("two contexts"), std::string::npos) << refused.status().text();
+  must(kind_->release(mine));
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ namespace ist {
   F(clGetMemObjectInfo)          \
   F(clCreateProgramWithSource)   \
   F(clBuildProgram)              \
+  F(clGetProgramBuildInfo)       \
   F(clReleaseProgram)            \
   F(clCreateKernel)              \
   F(clReleaseKernel)             \

@@ -44,6 +44,8 @@ class OpenclContexts {
   Status list_devices();
   const std::vector<DeviceInfo>& devices() const { return devices_; }
 
+  // One of the list.
+  cl_device_id device(int ordinal) const { return ids_[static_cast<std::size_t>(ordinal)]; }
   // The context of a buffer, asked before anything else about it: refuses one that was released.
   Result<cl_context> context_of(cl_mem memory) const;
   OpenclReleased& released() { return released_; }

@@ -76,24 +76,24 @@ Result<Ticket> OpenclKind::enqueue(cl_command_queue queue, const Piece& to, cons
   const cl_uint waits = after ? 1 : 0;
   const cl_event* list = after ? &after : nullptr;
   const std::size_t size = to.size.value;
-  Promise promise;
+  cl_event done = nullptr;
   cl_int error = CL_SUCCESS;
   const char* call = nullptr;
   if (size == 0) {
     call = "clEnqueueMarkerWithWaitList";
-    error = api_.clEnqueueMarkerWithWaitList(queue, waits, list, &promise.event);
+    error = api_.clEnqueueMarkerWithWaitList(queue, waits, list, &done);
   } else if (to.kind == KindId::host) {
     call = "clEnqueueReadBuffer";
     error = api_.clEnqueueReadBuffer(queue, memory_of(from), CL_FALSE, from.offset.value, size, to.address(), waits, list,
-                                     &promise.event);
+                                     &done);
   } else if (from.kind == KindId::host) {
     call = "clEnqueueWriteBuffer";
-    error = api_.clEnqueueWriteBuffer(queue, memory_of(to), CL_FALSE, to.offset.value, size, from.address(), waits, list,
-                                      &promise.event);
+    error =
+        api_.clEnqueueWriteBuffer(queue, memory_of(to), CL_FALSE, to.offset.value, size, from.address(), waits, list, &done);
   } else {
     call = "clEnqueueCopyBuffer";
     error = api_.clEnqueueCopyBuffer(queue, memory_of(from), memory_of(to), from.offset.value, to.offset.value, size, waits,
-                                     list, &promise.event);
+                                     list, &done);
   }
   if (error != CL_SUCCESS) {
     const char* more = error == CL_MEM_COPY_OVERLAP ? "source and destination overlap"
@@ -103,12 +103,18 @@ Result<Ticket> OpenclKind::enqueue(cl_command_queue queue, const Piece& to, cons
     return opencl_status(error, std::string{call} + " of " + std::to_string(size) + " bytes",
                          error == CL_MEM_COPY_OVERLAP ? IST_ERR_ARGUMENT : IST_ERR_DEVICE, more);
   }
+  return promise(queue, done, to, from);
+}
+
+Result<Ticket> OpenclKind::promise(cl_command_queue queue, cl_event done, const Piece& to, const Piece& from) {
+  Promise promise;
+  promise.event = done;
   for (auto [kept, piece] : {std::pair{&promise.first, &to}, std::pair{&promise.second, &from}})
     if (piece->kind == KindId::opencl && api_.clRetainMemObject(memory_of(*piece)) == CL_SUCCESS) *kept = memory_of(*piece);
   api_.clGetEventInfo(promise.event, CL_EVENT_CONTEXT, sizeof promise.context, &promise.context, nullptr);
   Ticket ticket = remember(promise);
   if (Status flushed = opencl_status(api_.clFlush(queue), "clFlush"); !flushed.ok()) {
-    // The copy may run all the same, and after the error its owner may free the memory: this once we wait.
+    // The command may run all the same, and after the error its owner may free the memory: this once we wait.
     if (api_.clWaitForEvents(1, &promise.event) != CL_SUCCESS) api_.clFinish(queue);
     return flushed;
   }
@@ -173,7 +179,7 @@ Result<bool> OpenclKind::finished(Ticket& ticket) {
   release_promise(take(ticket.id()));
   ticket.forget();
   if (status == CL_SUCCESS) return true;
-  return opencl_status(status, "an OpenCL copy, or the work in the queue before it, failed on the device");
+  return opencl_status(status, "an OpenCL copy or reduction, or the work in the queue before it, failed on the device");
 }
 
 // The driver keeps event and buffers until the command is over, whoever lets go of them before.

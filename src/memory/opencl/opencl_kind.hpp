@@ -3,7 +3,7 @@
 // Who calls this : kinds.cpp makes it; used through MemoryKind and Streams.
 // Threads        : any.
 // Ownership      : buffers from allocate() are released by release(), or with the kind. A user's buffer is retained while a
-//                  copy of it is in flight.
+//                  copy or reduction of it is in flight.
 // Errors         : returned with the OpenCL call and the name of its error. A buffer that release() has
 //                  released is refused; of a user's own that is so where the driver itself still knows that, because OpenCL
 //                  offers no safe way to ask about a handle that is garbage.
@@ -17,14 +17,15 @@
 
 #include "memory/memory_kind.hpp"
 #include "memory/opencl/opencl_contexts.hpp"
+#include "memory/opencl/opencl_programs.hpp"
 
 namespace ist {
 
 Result<std::unique_ptr<MemoryKind>> make_opencl_kind();
 
-class OpenclKind final : public MemoryKind, public Streams {
+class OpenclKind final : public MemoryKind, public Streams, public Arithmetic {
  public:
-  explicit OpenclKind(const OpenclApi& api) : api_(api), contexts_(api) {}
+  explicit OpenclKind(const OpenclApi& api) : api_(api), contexts_(api), programs_(api) {}
   ~OpenclKind() override;
   Status list_devices() { return contexts_.list_devices(); }
 
@@ -43,6 +44,10 @@ class OpenclKind final : public MemoryKind, public Streams {
   void drop(std::uint64_t id) override;
   Streams* streams() override { return this; }
   Result<Ticket> ready(const Piece& piece) override;
+  Arithmetic* arithmetic() override { return this; }
+  Status can(Reduction reduction, ist_type type, int device) override;
+  Result<Ticket> combine(Reduction reduction, ist_type type, const Piece& into, const Piece& with,
+                         const Ticket& after) override;
 
  private:
   // One promise: the event of a command, and the buffers it reads and writes.
@@ -57,12 +62,15 @@ class OpenclKind final : public MemoryKind, public Streams {
   Result<Piece> create(cl_context context, int device, Bytes size);
   Result<Ticket> enqueue(cl_command_queue queue, const Piece& to, const Piece& from, cl_event after);
   Result<cl_event> wait_for(const Ticket& after, cl_context context);
+  // The ticket of a command that was enqueued, which is sent to the device.
+  Result<Ticket> promise(cl_command_queue queue, cl_event done, const Piece& to, const Piece& from);
   Ticket remember(Promise promise);
   Promise take(std::uint64_t id);
   void release_promise(const Promise& promise) const;
 
   const OpenclApi& api_;
   OpenclContexts contexts_;
+  OpenclPrograms programs_;
   std::mutex mutex_;
   std::vector<Promise> promises_;
   std::vector<std::uint32_t> free_places_;
