@@ -20,8 +20,8 @@ enum class EnvelopeType : std::uint8_t {
 
 inline constexpr std::uint16_t kEnvelopeFailed = 1;  // the sender could not read its buffer; no bytes follow
 
-// The sender could not go on with a collective call; receiver_op says why, an ist_code, and sender_op about whom, a rank or
-// -1. No bytes follow.
+// The sender could not go on with a collective call; receiver_op says why, an ist_code, and sender_op because of which rank.
+// No bytes follow.
 inline constexpr std::uint16_t kEnvelopeGaveUp = 2;
 
 // One per message in the pair's ordered queue, whatever carries the bytes; and one per clearance or refusal, outside that

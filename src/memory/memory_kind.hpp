@@ -117,7 +117,9 @@ class MemoryKind {
   // offset past the end, stream of another context) with a clear error. Cheap; called once per operation.
   virtual Status check(Piece& piece) = 0;
   virtual Result<Piece> allocate(int device, Bytes size) = 0;
-  // The same where copies and arithmetic can use it together with a checked piece.
+  // Can arithmetic() use both? Two pieces on one device may belong to two contexts.
+  virtual bool together(const Piece& one, const Piece& other) { return reaches(one, other); }
+  // The same as allocate() where copies and arithmetic can use it together with a checked piece.
   virtual Result<Piece> allocate_beside(const Piece& neighbour, Bytes size) {
     return allocate(neighbour.device < 0 ? 0 : neighbour.device, size);
   }

@@ -23,7 +23,7 @@ Result<ScratchPool::Block> ScratchPool::take(const Piece& neighbour, Bytes size)
     const std::lock_guard lock(mutex_);
     const auto fits = [&](const Piece& piece) {
       return piece.kind == neighbour.kind && piece.device == neighbour.device && piece.size == rounded &&
-             kind.reaches(piece, neighbour);
+             kind.together(piece, neighbour);
     };
     const auto found = std::find_if(free_.rbegin(), free_.rend(), fits);
     if (found != free_.rend()) {

@@ -147,7 +147,7 @@ class Engine {
   // Why a rank goes on with a collective call that has failed.
   struct GivenUp {
     Code code = IST_OK;
-    Rank lost;
+    Rank about;
   };
   struct Destination {
     Rank rank;
@@ -183,7 +183,7 @@ class Engine {
   void deliver_kept(Operation& operation, std::uint32_t index, std::vector<std::byte> bytes);
   void receive_announced(Operation& operation, std::uint32_t index, Rank source, const Envelope& envelope);
   void clear_or_copy(Operation& operation, std::uint32_t index, Rank source, const Envelope& announced);
-  Status gave_up(Rank source, Code code, std::optional<Rank> lost) const;
+  Status gave_up(Rank about, Code code) const;
   void set_outcome(Operation& operation, Rank source, const Envelope& envelope, ist_carrier carrier);
   bool step_receive(Operation& operation, std::uint32_t index);
 
@@ -200,7 +200,7 @@ class Engine {
   bool step_on_device(ScheduleRun& run, ScheduleRun::Local& local);
   void end_step(ScheduleRun& run, const ScheduleRun::Ended& ended);
   void complete_step(ScheduleRun& run, Schedule::StepId step);
-  static void give_up(ScheduleRun& run, const Status& why, Rank lost);
+  static void give_up(ScheduleRun& run, const Status& why, Rank about);
   void tell_parent(Operation& operation);
 
   // engine.cpp

@@ -110,9 +110,9 @@ void Engine::set_outcome(Operation& operation, Rank source, const Envelope& enve
                                                       " bytes; the first ones were delivered"};
   }
   if (envelope.flags & kEnvelopeGaveUp) {
-    const Rank lost{static_cast<std::int32_t>(envelope.sender_op)};
-    if (lost.value >= 0 && lost.value < size()) operation.outcome.lost = lost;
-    operation.outcome.status = gave_up(source, static_cast<Code>(envelope.receiver_op), operation.outcome.lost);
+    const Rank about{static_cast<std::int32_t>(envelope.sender_op)};
+    operation.outcome.about = about.value >= 0 && about.value < size() ? about : source;
+    operation.outcome.status = gave_up(*operation.outcome.about, static_cast<Code>(envelope.receiver_op));
   }
   if (envelope.flags & kEnvelopeFailed) {
     operation.outcome.status = {IST_ERR_DEVICE, name + " could not read its buffer; its own error says why"};
@@ -120,11 +120,11 @@ void Engine::set_outcome(Operation& operation, Rank source, const Envelope& enve
   }
 }
 
-// What another rank says that could not go on with a collective call; everybody names the rank it was about.
-Status Engine::gave_up(Rank source, Code code, std::optional<Rank> lost) const {
-  if (lost && code == IST_ERR_PEER_LEFT)
-    return {code, parts_.names[static_cast<std::size_t>(lost->value)] + " left the world before it came to the call"};
-  return {code, parts_.names[static_cast<std::size_t>(source.value)] + " gave up this call; its own error says why"};
+// What another rank says that could not go on with a collective call; everybody names the rank that is the cause.
+Status Engine::gave_up(Rank about, Code code) const {
+  const std::string& name = parts_.names[static_cast<std::size_t>(about.value)];
+  if (code == IST_ERR_PEER_LEFT) return {code, name + " left the world before it came to the call"};
+  return {code, name + " gave up this call; its own error says why"};
 }
 
 void Engine::receive_eager(Operation& operation, std::uint32_t index, Path& path, const Arrival& arrival) {

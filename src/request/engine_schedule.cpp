@@ -33,6 +33,7 @@ Result<OperationId> Engine::start_schedule(std::unique_ptr<Schedule> schedule) {
   for (Schedule::StepId step = 0; step < schedule->size(); ++step)
     if (schedule->at(step).unmet == 0) run->ready.push_back(step);
   run->status = schedule->failure();
+  run->about = parts_.rank;
   run->schedule = std::move(schedule);
   Operation& operation = operations_.at(id.index());
   operation.group = run->schedule->scope().group;
@@ -84,16 +85,17 @@ bool Engine::start_ready(ScheduleRun& run, std::uint32_t parent) {
 bool Engine::user_is_ready(ScheduleRun& run) {
   std::erase_if(run.schedule->before(), [&](Ticket& ticket) {
     const auto ready = is_finished(ticket);
-    if (!ready.ok()) give_up(run, ready.status(), Rank{});
+    if (!ready.ok()) give_up(run, ready.status(), parts_.rank);
     return !ready.ok() || *ready;
   });
   return run.schedule->before().empty();
 }
 
-void Engine::give_up(ScheduleRun& run, const Status& why, Rank lost) {
+// `about`: the rank that is the cause.
+void Engine::give_up(ScheduleRun& run, const Status& why, Rank about) {
   if (!run.status.ok()) return;
   run.status = why;
-  run.lost = lost;
+  run.about = about;
 }
 
 void Engine::complete_step(ScheduleRun& run, Schedule::StepId step) {
@@ -106,14 +108,14 @@ void Engine::complete_step(ScheduleRun& run, Schedule::StepId step) {
 void Engine::end_step(ScheduleRun& run, const ScheduleRun::Ended& ended) {
   const Schedule::Step& step = run.schedule->at(ended.step);
   if (!ended.status.ok()) {
-    const bool lost = ended.status.code() == IST_ERR_PEER_LEFT && !ended.lost;
-    give_up(run, ended.status, lost ? step.peer : ended.lost.value_or(Rank{}));
+    const bool left = ended.status.code() == IST_ERR_PEER_LEFT;
+    give_up(run, ended.status, ended.about.value_or(left ? step.peer : parts_.rank));
   } else if (run.status.ok() && step.verb == Schedule::Verb::receive && ended.bytes != step.to.size) {
     give_up(run,
             {IST_ERR_TRUNCATE, parts_.names[static_cast<std::size_t>(step.peer.value)] + " gave " +
                                    std::to_string(ended.bytes.value) + " bytes where this rank expects " +
                                    std::to_string(step.to.size.value) + "; all ranks must give the same counts and types"},
-            Rank{});
+            parts_.rank);
   }
   complete_step(run, ended.step);
 }
@@ -142,7 +144,7 @@ void Engine::start_message(ScheduleRun& run, Schedule::StepId id, std::uint32_t 
   if (step.verb == Schedule::Verb::receive) {
     started = receive_ready(gave_up ? host_piece(nullptr, Bytes{}) : step.to, Ticket{}, step.peer.value, step.tag, scope);
   } else {
-    const GivenUp reason{run.status.code(), run.lost};
+    const GivenUp reason{run.status.code(), run.about};
     started = send_ready(gave_up ? host_piece(nullptr, Bytes{}) : step.from, Ticket{},
                          {step.peer, step.tag, scope, false, gave_up ? &reason : nullptr}, &done);
   }
@@ -150,7 +152,7 @@ void Engine::start_message(ScheduleRun& run, Schedule::StepId id, std::uint32_t 
   Operation& operation = operations_.at(started->index());
   if (complete(operation)) {
     const Outcome outcome = take(*started);
-    return end_step(run, {id, outcome.status, outcome.bytes, outcome.lost});
+    return end_step(run, {id, outcome.status, outcome.bytes, outcome.about});
   }
   operation.released = true;
   operation.parent = parent + 1;
@@ -162,7 +164,7 @@ void Engine::tell_parent(Operation& operation) {
   const std::uint32_t parent = operation.parent - 1;
   Operation& schedule = operations_.at(parent);
   auto& run = *std::get<state::Running>(schedule.state).run;
-  run.ended.push_back({operation.step, operation.outcome.status, operation.outcome.bytes, operation.outcome.lost});
+  run.ended.push_back({operation.step, operation.outcome.status, operation.outcome.bytes, operation.outcome.about});
   activate(schedule, parent);
 }
 
@@ -181,7 +183,7 @@ void Engine::start_local(ScheduleRun& run, Schedule::StepId id) {
                       ->arithmetic()
                       ->combine(combiner.reduction, combiner.type, step.to, step.from, Ticket{});
     if (!ticket.ok()) {
-      give_up(run, ticket.status(), Rank{});
+      give_up(run, ticket.status(), parts_.rank);
       return complete_step(run, id);
     }
     local.ticket = std::move(*ticket);
@@ -210,7 +212,7 @@ bool Engine::step_on_host(ScheduleRun& run, ScheduleRun::Local& local) {
 bool Engine::step_on_device(ScheduleRun& run, ScheduleRun::Local& local) {
   const auto finished = local.transfer ? local.transfer->step() : is_finished(local.ticket);
   if (finished.ok() && !*finished) return false;
-  if (!finished.ok()) give_up(run, finished.status(), Rank{});
+  if (!finished.ok()) give_up(run, finished.status(), parts_.rank);
   complete_step(run, local.step);
   return true;
 }

@@ -38,7 +38,7 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
   envelope.bytes = piece.size.value;
   if (order.given_up != nullptr) {
     envelope.flags = kEnvelopeGaveUp;
-    envelope.sender_op = static_cast<std::uint32_t>(order.given_up->lost.value);
+    envelope.sender_op = static_cast<std::uint32_t>(order.given_up->about.value);
     envelope.receiver_op = static_cast<std::uint32_t>(order.given_up->code);
   }
   if (carrier == IST_CARRIER_SLOT && to.outbox.empty() && to.link->post(envelope, {piece.address(), piece.size.value})) {

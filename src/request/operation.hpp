@@ -40,7 +40,7 @@ struct Outcome {
   Bytes bytes;
   std::shared_ptr<const Group> group;  // of the communicator, whose ranks the user counts in; null: the world's
   bool cancelled = false;
-  std::optional<Rank> lost = std::nullopt;  // of a collective call: the sender gave up because that rank was lost
+  std::optional<Rank> about = std::nullopt;  // of a collective call: the sender gave up, because of that rank
 };
 
 // What a persistent request starts, again and again.

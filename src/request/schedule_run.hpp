@@ -22,7 +22,7 @@ struct ScheduleRun {
     Schedule::StepId step;
     Status status;
     Bytes bytes;
-    std::optional<Rank> lost;  // the sender gave up because that rank was lost
+    std::optional<Rank> about;  // the sender gave up, because of that rank
   };
   // A copy or reduction under way.
   struct Local {
@@ -38,7 +38,7 @@ struct ScheduleRun {
   std::vector<Local> local;
   std::uint32_t remaining = 0;  // steps that are not complete
   Status status;
-  Rank lost;               // whom the failure is about, if somebody
+  Rank about;              // the rank that is the cause of the failure
   bool abandoned = false;  // the world is being destroyed: nothing starts any more
 };
 

@@ -98,8 +98,7 @@ class Numbers {
   static constexpr std::size_t kGuard = 64;
   void store(const Bytes& bytes, std::size_t at) {
     if (bytes.empty()) return;
-    EXPECT_EQ(IST_OK,
-              ist_memory_copy(rank_test::world(), ist_buffer_at(whole_, at), ist_host(bytes.data()), bytes.size()))
+    EXPECT_EQ(IST_OK, ist_memory_copy(rank_test::world(), ist_buffer_at(whole_, at), ist_host(bytes.data()), bytes.size()))
         << ist_error_text();
   }
   std::size_t bytes_;

@@ -133,7 +133,8 @@ TEST(Collectives, GatherAndScatterMoveEqualParts) {
       back.expect(mine, text("scatter", here, count));
       Numbers place{kinds.next(), count * ranks};
       if (is_root) place.fill(mine, static_cast<std::size_t>(root) * count * 8);
-      IST_OK_OR_FAIL(ist_gather(is_root ? IST_IN_PLACE : own.get(), number, place.get(), number, IST_INT64, root, here.comm));
+      IST_OK_OR_FAIL(
+          ist_gather(is_root ? IST_IN_PLACE : own.get(), number, place.get(), number, IST_INT64, root, here.comm));
       place.expect(is_root ? all : Bytes{}, text("gather in place", here, count));
       const Numbers other{kinds.next(), count};
       IST_OK_OR_FAIL(
@@ -160,7 +161,8 @@ TEST(Collectives, GathervScattervAndAllgathervMoveUnequalPartsWithGapsBetween) {
       std::size_t end = 0;
       // The last rank's part comes first; three numbers lie between any two.
       for (int r = 0; r < here.size; ++r) {
-        parts.push_back(static_cast<std::int64_t>(count * static_cast<std::size_t>(r) / static_cast<std::size_t>(here.size)));
+        parts.push_back(
+            static_cast<std::int64_t>(count * static_cast<std::size_t>(r) / static_cast<std::size_t>(here.size)));
         places.push_back(0);
       }
       for (int r = here.size - 1; r >= 0; --r) {
@@ -193,7 +195,9 @@ TEST(Collectives, GathervScattervAndAllgathervMoveUnequalPartsWithGapsBetween) {
 }
 
 // What `from` has for `to`.
-Bytes message(int from, int to, std::size_t count, std::uint64_t seed) { return input_of(from, count, seed * 31 + static_cast<std::uint64_t>(to)); }
+Bytes message(int from, int to, std::size_t count, std::uint64_t seed) {
+  return input_of(from, count, seed * 31 + static_cast<std::uint64_t>(to));
+}
 
 TEST(Collectives, AlltoallAndAlltoallvGiveEverybodyItsPartOfEverybody) {
   on_communicators([](const Member& here) {
@@ -264,7 +268,8 @@ TEST(Collectives, ManyNonblockingOnesRunAtOnceOnSeveralCommunicators) {
       IST_OK_OR_FAIL(ist_iscan(in, out, number, IST_INT64, IST_SUM, here.comm, &requests.back()));
       expected.push_back(sum_of(0, here.rank + 1, count, seed));
     } else {
-      IST_OK_OR_FAIL(ist_iscatter(in, number / here.size, out, number / here.size, IST_INT64, 0, here.comm, &requests.back()));
+      IST_OK_OR_FAIL(
+          ist_iscatter(in, number / here.size, out, number / here.size, IST_INT64, 0, here.comm, &requests.back()));
       const auto each = static_cast<std::size_t>(number / here.size);
       expected.push_back(part(input_of(0, count, seed), static_cast<std::size_t>(here.rank) * each, each));
     }

@@ -40,8 +40,23 @@ CUresult CudaKind::make_queue(CudaContext& context) {
 Result<Piece> CudaKind::allocate(int device, Bytes size) {
   Result<CudaContext*> found = contexts_.primary(device);
   if (!found.ok()) return found.status();
-  CudaContext& context = **found;
-  const std::string place = " on cuda device " + std::to_string(device);
+  return allocate_in(**found, size);
+}
+
+Result<Piece> CudaKind::allocate_beside(const Piece& neighbour, Bytes size) {
+  Result<CudaContext*> found = context_of(neighbour);
+  if (!found.ok()) return found.status();
+  return allocate_in(**found, size);
+}
+
+bool CudaKind::together(const Piece& one, const Piece& other) {
+  const Result<CudaContext*> first = context_of(one);
+  const Result<CudaContext*> second = context_of(other);
+  return first.ok() && second.ok() && *first == *second;
+}
+
+Result<Piece> CudaKind::allocate_in(CudaContext& context, Bytes size) {
+  const std::string place = " on cuda device " + std::to_string(context.device);
   const DriverScope scope(api_, context.handle);
   IST_TRY(scope.status());
   CUresult result = make_queue(context);
@@ -61,7 +76,7 @@ Result<Piece> CudaKind::allocate(int device, Bytes size) {
   allocated_[address] = facts.buffer_id;
   Piece piece;
   piece.kind = KindId::cuda;
-  piece.device = device;
+  piece.device = context.device;
   piece.object = address;
   piece.size = size;
   piece.queue = reinterpret_cast<std::uint64_t>(context.queue);

@@ -16,11 +16,11 @@
 
 namespace ist {
 
-// How a copy is ordered, and a reduction like one within a device: an unfinished copy in the same direction is followed in its own lane, where order is free; any
-// other work of this kind is waited for by its event, on the device. Host threads never wait, with one exception made by the
-// driver: a copy to or from pageable host memory may hold the calling thread until everything before it in its lane is done.
-// So whoever copies pageable memory should first see `after` finish. (One more is ours: a copy that the driver has taken, but
-// whose event it refuses, is waited for before the error is returned.)
+// How a copy is ordered, and a reduction like one within a device: an unfinished copy in the same direction is followed in
+// its own lane, where order is free; any other work of this kind is waited for by its event, on the device. Host threads
+// never wait, with one exception made by the driver: a copy to or from pageable host memory may hold the calling thread until
+// everything before it in its lane is done. So whoever copies pageable memory should first see `after` finish. (One more is
+// ours: a copy that the driver has taken, but whose event it refuses, is waited for before the error is returned.)
 class CudaKind : public MemoryKind, public Streams, public Arithmetic {
  public:
   CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vector<DeviceInfo> devices);
@@ -32,6 +32,8 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic {
   std::optional<Recognised> recognise(const void* address) override;
   Status check(Piece& piece) override;
   Result<Piece> allocate(int device, Bytes size) override;
+  Result<Piece> allocate_beside(const Piece& neighbour, Bytes size) override;
+  bool together(const Piece& one, const Piece& other) override;
   Status release(const Piece& piece) override;
   Result<Ticket> copy(const Piece& to, const Piece& from, const Ticket& after) override;
   Result<bool> finished(Ticket& ticket) override;
@@ -56,6 +58,7 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic {
     CudaTicket* ticket = nullptr;
     CUevent wait_for = nullptr;
   };
+  Result<Piece> allocate_in(CudaContext& context, Bytes size);
   Result<CudaContext*> context_of(const Piece& piece);
   Result<CudaContext*> context_of_stream(CUstream stream, CudaContext& fallback);
   // The context must be current.
