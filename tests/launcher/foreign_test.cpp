@@ -78,7 +78,7 @@ TEST(OpenMpi, a_server_that_is_gone_is_an_error_that_says_so) {
                                     "PMIX_SERVER_URI4=" + address,
                                     "PMIX_SERVER_URI3=" + address,
                                     "PMIX_SERVER_URI2=" + address,
-                                    "ISTHMUS_BOOT_TIMEOUT=0.5",
+                                    "ISTHMUS_BOOT_TIMEOUT=20",
                                     "timeout",
                                     "30",
                                     RANK,

@@ -50,7 +50,7 @@ Result<Ticket> OpenclKind::combine(Reduction reduction, ist_type type, const Pie
   const auto before = wait_for(after, *context);
   if (!before.ok()) return before.status();
   cl_event done = nullptr;
-  const Status started = programs_.launch(*queue, {*kernel, into, with, operands->count}, *before, &done);
+  const Status started = programs_.launch(*queue, {*kernel, device, into, with, operands->count}, *before, &done);
   if (*before) api_.clReleaseEvent(*before);
   IST_TRY(started);
   return promise(*queue, done, into, with);

@@ -20,6 +20,7 @@ class OpenclPrograms {
   // A kernel and what it is to work on; offsets are in the pieces.
   struct Work {
     cl_kernel kernel = nullptr;
+    cl_device_id device = nullptr;
     const Piece& into;
     const Piece& with;
     std::uint64_t count = 0;
