@@ -5,7 +5,7 @@
 
 Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json and draws up
 docs/measured/targets.json from the newest benchmarks recorded for each machine; of a `check`, copies check.json; of build/,
-what `make test` or `make test-long`, whichever ran last, left in tests-quick.json or tests-long.json. Rewrites the tables of
+what tools/run_tests.sh left there last, such as tests-quick.json of `make test`. Rewrites the tables of
 docs/measured/README.md. Figures are never typed in.
 """
 import argparse
@@ -239,7 +239,8 @@ def rewrite_readme(measured, entries):
             lines += bench_table(file, benches)
     lines += check_table(checks)
     lines += steps_table("make test", sorted(measured.glob("*-test.json"), reverse=True))
-    lines += steps_table("What make test-long has besides make test", sorted(measured.glob("*-test-more.json"), reverse=True))
+    parts = [file for part in PARTS for file in sorted(measured.glob(f"*-test-{part}.json"), reverse=True)]
+    lines += steps_table("What make test-long has besides make test", parts)
     lines += steps_table("make test-long", sorted(measured.glob("*-test-long.json"), reverse=True))
     lines += stencil_table(sorted(measured.glob("*-stencil2d.json"), reverse=True))
     sweeps = sorted(measured.glob("*-ring-sweep*.json"), reverse=True)
@@ -250,11 +251,16 @@ def rewrite_readme(measured, entries):
     readme.write_text(before + BEGIN + "\n\n" + "\n".join(lines) + END + after)
 
 
+# What make test-long consists of besides make test (tools/run_tests.sh).
+PARTS = ("asan", "tsan", "clang")
+SETS = ("quick", "long", *PARTS)
+
+
 def find_source(folder):
     """What the folder's record is of: a check, the tests that ran last, or benchmarks."""
     if (folder / "check.json").exists():
         return folder / "check.json"
-    tests = [file for file in (folder / f"tests-{name}.json" for name in ("quick", "more", "long")) if file.exists()]
+    tests = [file for file in (folder / f"tests-{name}.json" for name in SETS) if file.exists()]
     return max(tests, key=lambda file: file.stat().st_mtime) if tests else folder / "bench.json"
 
 
@@ -279,7 +285,8 @@ def main():
     options.measured.mkdir(parents=True, exist_ok=True)
     stem = f"{objects[0]['date'][:10]}-{slug(objects[0]['machine'])}"
     names = {"check.json": {"check.json": "check"}, "tests-long.json": {"tests-long.json": "test-long"},
-             "tests-quick.json": {"tests-quick.json": "test"}, "tests-more.json": {"tests-more.json": "test-more"},
+             "tests-quick.json": {"tests-quick.json": "test"},
+             **{f"tests-{part}.json": {f"tests-{part}.json": f"test-{part}"} for part in PARTS},
              "bench.json": {"bench.json": "messages", "stencil.json": "stencil2d"}}[source.name]
     written = []
     for raw, name in names.items():

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Builds and runs what `make test` (quick) and `make test-long` (long: quick and more) promise. Every step runs, also after one
-# failed; the last lines say which failed and where the time went, and so does build/tests-SET.json, which
+# Builds and runs what `make test` (quick) and `make test-long` (long: quick, asan, tsan and clang, each of which is a set of
+# its own too) promise. Every step runs, also after one failed; the last lines say which failed and where the time went, and so does build/tests-SET.json, which
 # tools/record_measurements.py files. Environment: JOBS, CUDA, ISTHMUS_DEPS_DIR; with the last, checks whose tool is not on
 # the machine say that they are skipped.
 set -u
 cd "$(dirname "$0")/.." || exit
 
-set_name=${1:?usage: run_tests.sh quick|more|long}
+set_name=${1:?usage: run_tests.sh quick|asan|tsan|clang|long}
 jobs=${JOBS:-$(nproc)}
 options=("-DISTHMUS_CUDA=${CUDA:-AUTO}" -DISTHMUS_TESTS=ON)
 if [ -n "${ISTHMUS_DEPS_DIR:-}" ]; then options+=("-DISTHMUS_DEPS_DIR=$(realpath "$ISTHMUS_DEPS_DIR")"); fi
@@ -29,8 +29,11 @@ step() {  # step NAME COMMAND...
 
 # What ran, where and when, for tools/record_measurements.py.
 record() {
-  [ -x build/bin/isthmus ] || return
-  build/bin/isthmus info --json | python3 -c '
+  local program
+  for program in build/bin/isthmus "build-$1/bin/isthmus"; do [ -x "$program" ] && break; done
+  [ -x "$program" ] || return
+  mkdir -p build
+  "$program" info --json | python3 -c '
 import datetime, json, sys
 facts = json.load(sys.stdin)
 print(json.dumps({"machine": facts["machine"], "commit": facts["commit"],
@@ -80,7 +83,8 @@ quick() {
 }
 
 sanitized() {  # sanitized PRESET
-  export ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
+  # CUDA maps memory where the address sanitizer has its gap.
+  export ASAN_OPTIONS=detect_stack_use_after_return=1:protect_shadow_gap=0 UBSAN_OPTIONS=print_stacktrace=1
   # Without TLS: its walk crashes now and then where threads still run at the end, as those of a driver do.
   export LSAN_OPTIONS=suppressions=$PWD/tools/suppressions/leaks.txt:print_suppressions=0:use_tls=0
   export TSAN_OPTIONS=suppressions=$PWD/tools/suppressions/threads.txt
@@ -88,23 +92,22 @@ sanitized() {  # sanitized PRESET
 }
 
 # What `make test-long` has besides: the sanitizers and the other compiler, with the longer stress.
-more() {
+with() {  # with asan|tsan|clang
   export ISTHMUS_TEST_LONG=1
-  for compiler in asan tsan clang; do
-    step "build, $compiler" build $compiler
-    if [ $compiler = clang ]; then step "tests, clang" run build-clang; else step "tests, $compiler" sanitized $compiler; fi
-  done
+  step "build, $1" build "$1"
+  if [ "$1" = clang ]; then step "tests, clang" run build-clang; else step "tests, $1" sanitized "$1"; fi
 }
 
 long() {
   export ISTHMUS_TEST_LONG=1
   quick
-  more
+  for compiler in asan tsan clang; do with $compiler; done
 }
 
 case $set_name in
-  quick | more | long) $set_name ;;
-  *) echo "run_tests: unknown set '$set_name': expected quick, more or long"; exit 2 ;;
+  quick | long) $set_name ;;
+  asan | tsan | clang) with "$set_name" ;;
+  *) echo "run_tests: unknown set '$set_name': expected quick, asan, tsan, clang or long"; exit 2 ;;
 esac
 
 printf '\n'
