@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds and runs what `make test` (quick) and `make test-long` (long: quick, asan, tsan and clang, each of which is a set of
 # its own too) promise. Every step runs, also after one failed; the last lines say which failed and where the time went, and so does build/tests-SET.json, which
-# tools/record_measurements.py files. Environment: JOBS, CUDA, ISTHMUS_DEPS_DIR; with the last, checks whose tool is not on
+# tools/record_measurements.py files. Environment: JOBS, CUDA, ISTHMUS_COMMIT (where there is no repository), ISTHMUS_DEPS_DIR;
+# with the last, checks whose tool is not on
 # the machine say that they are skipped.
 set -u
 cd "$(dirname "$0")/.." || exit
@@ -9,6 +10,7 @@ cd "$(dirname "$0")/.." || exit
 set_name=${1:?usage: run_tests.sh quick|asan|tsan|clang|long}
 jobs=${JOBS:-$(nproc)}
 options=("-DISTHMUS_CUDA=${CUDA:-AUTO}" -DISTHMUS_TESTS=ON)
+if [ -n "${ISTHMUS_COMMIT:-}" ]; then options+=("-DISTHMUS_COMMIT=$ISTHMUS_COMMIT"); fi
 if [ -n "${ISTHMUS_DEPS_DIR:-}" ]; then options+=("-DISTHMUS_DEPS_DIR=$(realpath "$ISTHMUS_DEPS_DIR")"); fi
 # The Python package is part of one build: its tests need no second one.
 python=OFF
