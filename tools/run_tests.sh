@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Builds and runs what `make test` (quick) and `make test-long` (long: quick, asan, tsan and clang, each of which is a set of
-# its own too) promise. Every step runs, also after one failed; the last lines say which failed and where the time went, and so does build/tests-SET.json, which
-# tools/record_measurements.py files. Environment: JOBS, CUDA, ISTHMUS_COMMIT (where there is no repository), ISTHMUS_DEPS_DIR;
-# with the last, checks whose tool is not on
-# the machine say that they are skipped.
+# its own too) promise. Every step runs, also after one failed; the last lines say which failed and where the time went, and
+# so does build/tests-SET.json, which tools/record_measurements.py files. Environment: JOBS, CUDA, ISTHMUS_COMMIT (where there
+# is no repository), ISTHMUS_DEPS_DIR; with the last, checks whose tool is not on the machine say that they are skipped.
 set -u
 cd "$(dirname "$0")/.." || exit
 

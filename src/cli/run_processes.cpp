@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <memory>
 
@@ -22,7 +21,9 @@ namespace {
 // The fourth word of /proc/PID/stat; the second is the program's name in parentheses and may hold anything.
 pid_t parent_of(pid_t process) {
   std::ifstream file{"/proc/" + std::to_string(process) + "/stat"};
-  const std::string line{std::istreambuf_iterator<char>{file}, {}};
+  // A process may end between open and read, and then the file's buffer throws; getline() makes nothing of it.
+  std::string line;
+  std::getline(file, line, '\0');
   const auto name_end = line.rfind(')');
   if (name_end == std::string::npos || name_end + 4 >= line.size()) return -1;
   return static_cast<pid_t>(std::strtol(line.c_str() + name_end + 4, nullptr, 10));

@@ -120,7 +120,8 @@ TEST(Cleanup, killing_a_rank_ends_what_it_started_and_the_other_ranks_within_2_s
   const pid_t guardian = guardian_of(command);
   for (const pid_t process : command.marked()) {
     std::ifstream stat{"/proc/" + std::to_string(process) + "/status"};
-    const std::string text{std::istreambuf_iterator<char>{stat}, {}};
+    std::string text;
+    std::getline(stat, text, '\0');
     if (text.find("PPid:\t" + std::to_string(guardian) + "\n") != std::string::npos &&
         environment_value(process, "ISTHMUS_RANK") == "1")
       rank_1 = process;

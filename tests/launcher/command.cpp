@@ -104,8 +104,9 @@ std::vector<pid_t> Command::marked() const {
     const std::string name = entry.path().filename();
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
     std::ifstream file{entry.path() / "environ"};
-    const std::string environment{std::istreambuf_iterator<char>{file}, {}};
-    if (environment.find(wanted) != std::string::npos) found.push_back(std::atoi(name.c_str()));
+    // Not by the file's buffer, which throws where a process ends meanwhile.
+    for (std::string variable; std::getline(file, variable, '\0');)
+      if (variable == wanted) found.push_back(std::atoi(name.c_str()));
   }
   return found;
 }

@@ -91,7 +91,8 @@ TEST(Signals, ranks_that_do_not_handle_one_end_by_it_and_so_the_command) {
 
 char state_of(pid_t process) {
   std::ifstream file{"/proc/" + std::to_string(process) + "/stat"};
-  const std::string line{std::istreambuf_iterator<char>{file}, {}};
+  std::string line;
+  std::getline(file, line, '\0');
   const auto end = line.rfind(')');
   return end == std::string::npos ? '?' : line[end + 2];
 }
