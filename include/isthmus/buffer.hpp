@@ -82,6 +82,30 @@ constexpr Type type_for() noexcept {
   return IST_BYTE;
 }
 
+// C's own names of integers, as the widths that type_for() gives.
+constexpr Type plain_type(Type type) noexcept {
+  switch (type) {
+    case IST_SHORT:
+      return IST_INT16;
+    case IST_UNSIGNED_SHORT:
+      return IST_UINT16;
+    case IST_INT:
+      return IST_INT32;
+    case IST_UNSIGNED:
+      return IST_UINT32;
+    case IST_LONG:
+      return type_for<long>();
+    case IST_UNSIGNED_LONG:
+      return type_for<unsigned long>();
+    case IST_LONG_LONG:
+      return IST_INT64;
+    case IST_UNSIGNED_LONG_LONG:
+      return IST_UINT64;
+    default:
+      return type;
+  }
+}
+
 }  // namespace detail
 
 // What can travel: objects whose bytes are their value. An address means nothing to another process.

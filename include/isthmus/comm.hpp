@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "isthmus/request.hpp"
+#include "isthmus/gather.hpp"
 
 namespace isthmus {
 
@@ -77,8 +77,9 @@ class Cart;
 
 // Ranks in an order of their own and the messages between them; copies share one communicator, and keep its world alive.
 //
-// `data` is anything contiguous in host memory; a Buffer, with a count and a type, is memory of any kind.
-class Comm {
+// `data` is anything contiguous in host memory; a Buffer, with a count and a type, is memory of any kind. Its collective calls
+// are in collective.hpp and gather.hpp.
+class Comm : public Gathers {
  public:
   int rank() const { return ask(ist_comm_rank); }
   int size() const { return ask(ist_comm_size); }
@@ -228,18 +229,12 @@ class Comm {
     return sendrecv(from.buffer, from.count, from.type, dest, out_tag, to.buffer, to.count, to.type, source, in_tag);
   }
 
-  void barrier() const { detail::check(ist_barrier(comm_)); }
-
  protected:
   friend class World;
   Comm() = default;  // of no ranks
-  explicit Comm(detail::SharedWorld world) : world_(std::move(world)) {
+  explicit Comm(detail::SharedWorld world) {
+    world_ = std::move(world);
     detail::check(ist_world_comm(world_ ? world_->get() : IST_WORLD_NULL, &comm_));
-  }
-  int ask(int (*question)(ist_comm, int*)) const {
-    int answer = 0;
-    detail::check(question(comm_, &answer));
-    return answer;
   }
 
   // `call` stores a new communicator.
@@ -259,8 +254,6 @@ class Comm {
     return request;
   }
 
-  detail::SharedWorld world_;
-  ist_comm comm_ = IST_COMM_NULL;
   std::shared_ptr<const detail::CommOwner> owner_;
 };
 

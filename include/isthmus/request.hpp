@@ -7,6 +7,7 @@
 #ifndef ISTHMUS_REQUEST_HPP
 #define ISTHMUS_REQUEST_HPP
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +18,7 @@
 
 namespace isthmus {
 
+class Collectives;
 class Comm;
 class Message;
 namespace detail {
@@ -32,10 +34,13 @@ class [[nodiscard]] Request {
  public:
   Request() = default;
   Request(Request&& other) noexcept
-      : world_(std::move(other.world_)), handle_(std::exchange(other.handle_, IST_REQUEST_NULL)) {}
+      : world_(std::move(other.world_)),
+        operation_(std::move(other.operation_)),
+        handle_(std::exchange(other.handle_, IST_REQUEST_NULL)) {}
   Request& operator=(Request&& other) noexcept {
     Request taken(std::move(other));
     std::swap(world_, taken.world_);
+    std::swap(operation_, taken.operation_);
     std::swap(handle_, taken.handle_);
     return *this;
   }
@@ -60,13 +65,15 @@ class [[nodiscard]] Request {
   }
   // Gives up a receive that no message has matched; it must still be waited for, and its status says so.
   void cancel() { detail::check(ist_cancel(handle_)); }
-  // Lets go: the operation completes without anybody being told. Its buffer must live until it has.
+  // Lets go: the operation completes without anybody being told. Its buffer, and the function of a
+  // reduction, must live until it has.
   void release() {
     if (pending()) detail::check(ist_request_free(&handle_));
-    world_.reset();
+    let_go();
   }
 
  private:
+  friend class Collectives;
   friend class Comm;
   friend class Message;
   friend class detail::Handles;
@@ -74,11 +81,16 @@ class [[nodiscard]] Request {
 
   // The library empties the handle of what has completed, also of what has failed.
   void finish(int code) {
-    if (!pending()) world_.reset();
+    if (!pending()) let_go();
     detail::check(code);
+  }
+  void let_go() {
+    world_.reset();
+    operation_.reset();
   }
 
   detail::SharedWorld world_;
+  std::shared_ptr<const void> operation_;  // a reduction's, of the user's
   ist_request handle_ = IST_REQUEST_NULL;
 };
 
@@ -99,7 +111,7 @@ class Handles {
     const std::string text = code == IST_OK ? std::string{} : ist_error_text();
     for (std::size_t i = 0; i < requests_.size(); ++i) {
       requests_[i].handle_ = handles_[i];
-      if (!requests_[i].pending()) requests_[i].world_.reset();
+      if (!requests_[i].pending()) requests_[i].let_go();
     }
     if (code == IST_ERR_IN_STATUS)
       for (const ist_status& status : statuses_)

@@ -65,6 +65,31 @@ static_assert(!can_send<int*>);
 static_assert(!can_recv<void*>);
 static_assert(can_send<int (&)[3]>);
 
+// Collective calls: alike elements on both sides, no temporaries under way, no arithmetic on structs or halves of a type.
+template <class S, class R>
+concept can_reduce = requires(const Comm& comm, S send, R recv) {
+  comm.allreduce(std::forward<S>(send), std::forward<R>(recv), isthmus::op::sum);
+};
+template <class S, class R>
+concept can_start_gather = requires(const Comm& comm, S send, R recv) {
+  comm.iallgather(std::forward<S>(send), std::forward<R>(recv));
+};
+template <class T, class Function>
+concept can_combine = requires(Function function) {
+  isthmus::Operation::of<T>(function);
+};
+using isthmus::InPlace;
+static_assert(can_reduce<const std::vector<int>&, std::vector<int>&> && can_reduce<InPlace, std::span<int>>);
+static_assert(!can_reduce<std::vector<int>&, std::vector<float>&>);
+static_assert(!can_reduce<std::vector<int>&, const std::vector<int>&>);
+static_assert(!can_reduce<std::vector<int>&, InPlace>);
+static_assert(!can_reduce<std::span<Point>, std::span<Point>>);
+static_assert(can_start_gather<std::span<const Point>, std::span<Point>> && can_start_gather<InPlace, std::span<int>>);
+static_assert(!can_start_gather<std::vector<int>, std::span<int>>);
+static_assert(can_combine<int, int (*)(int, int) noexcept>);
+static_assert(!can_combine<int, int (*)(int, int)>);  // an exception cannot pass through the library
+static_assert(!can_combine<Point, Point (*)(Point, Point) noexcept>);
+
 // Owners have one owner.
 static_assert(!std::is_copy_constructible_v<isthmus::World> && std::is_nothrow_move_constructible_v<isthmus::World>);
 static_assert(!std::is_copy_constructible_v<isthmus::Request> && std::is_nothrow_move_assignable_v<isthmus::Request>);

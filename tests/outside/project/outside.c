@@ -1,4 +1,5 @@
-/* Every rank sends to itself; every byte is compared, and an error has a text. */
+/* Every rank sends to itself; every byte is compared, an error has a text, and all add to one sum. */
+#include <isthmus/collective.h>
 #include <isthmus/isthmus.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +30,11 @@ int main(void) {
     return 1;
   }
   if (ist_send(ist_host(out), -1, IST_BYTE, rank, 5, comm) == IST_OK || strlen(ist_error_text()) == 0) return 1;
+  int64_t sum = 1;
+  int size = 0;
+  if (check(ist_comm_size(comm, &size), "ist_comm_size")) return 1;
+  if (check(ist_allreduce(IST_IN_PLACE, ist_host(&sum), 1, IST_INT64, IST_SUM, comm), "ist_allreduce")) return 1;
+  if (sum != size) return fprintf(stderr, "the sum of %d ones is %lld\n", size, (long long)sum), 1;
   if (check(ist_world_destroy(&world), "ist_world_destroy")) return 1;
   printf("outside C program: Isthmus %s, %d bytes arrived\n", ist_version(), kCount);
   return 0;

@@ -1,4 +1,4 @@
-// Every rank sends to itself through the C++ interface.
+// Every rank sends to itself through the C++ interface, and adds to the others' numbers.
 #include <cstdio>
 #include <isthmus/isthmus.hpp>
 #include <numeric>
@@ -15,6 +15,12 @@ int main() {
   const isthmus::Status status = request.wait();
   if (in != out || status.tag() != 3) {
     std::fprintf(stderr, "outside C++ program: what arrived differs\n");
+    return 1;
+  }
+  std::vector<int> ones(77, 1);
+  comm.allreduce(isthmus::in_place, ones, isthmus::op::sum);
+  if (ones != std::vector<int>(77, comm.size())) {
+    std::fprintf(stderr, "outside C++ program: the sum of %d ones differs\n", comm.size());
     return 1;
   }
   std::printf("outside C++ program: %zu numbers arrived\n", in.size());

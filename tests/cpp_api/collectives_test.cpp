@@ -1,0 +1,319 @@
+// The C++ face of collective calls, against a serial result: for any number of ranks, as its neighbours.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <random>
+
+#include "isthmus/isthmus.hpp"
+
+namespace {
+
+using isthmus::Buffer;
+using isthmus::Comm;
+using isthmus::in_place;
+using isthmus::Kind;
+using isthmus::op;
+using isthmus::Operation;
+using isthmus::Parts;
+using isthmus::Request;
+using isthmus::World;
+using Numbers = std::vector<std::int64_t>;
+
+std::size_t number_of(int rank) { return static_cast<std::size_t>(rank); }
+
+// Around the eager limits and the chunks of the algorithms; one more and one less than a power of two.
+const std::vector<std::size_t> kCounts{0, 1, 7, 4097, 16385, 70001};
+
+// A rank's numbers; every rank knows those of all.
+Numbers numbers_of(int rank, std::size_t count, unsigned salt = 0) {
+  std::mt19937_64 generator(count * 64 + salt * 8 + static_cast<unsigned>(rank));
+  Numbers made(count);
+  for (auto& each : made) each = static_cast<std::int64_t>(generator() >> 8U);
+  return made;
+}
+
+// Of the ranks up to `last`, and without it.
+Numbers sum_before(int last, std::size_t count) {
+  Numbers sum(count, 0);
+  for (int rank = 0; rank < last; ++rank) {
+    const Numbers theirs = numbers_of(rank, count);
+    std::transform(sum.begin(), sum.end(), theirs.begin(), sum.begin(), std::plus<>{});
+  }
+  return sum;
+}
+
+Numbers part_of(const Numbers& all, std::size_t first, std::size_t count) {
+  return {all.begin() + static_cast<std::ptrdiff_t>(first), all.begin() + static_cast<std::ptrdiff_t>(first + count)};
+}
+
+Numbers joined(const std::vector<Numbers>& parts) {
+  Numbers all;
+  for (const Numbers& each : parts) all.insert(all.end(), each.begin(), each.end());
+  return all;
+}
+
+TEST(Collectives, broadcast_gives_the_roots_numbers) {
+  World world;
+  const Comm comm = world.comm();
+  for (const std::size_t count : kCounts) {
+    const int root = static_cast<int>(count) % comm.size();
+    Numbers data = comm.rank() == root ? numbers_of(root, count) : Numbers(count, -1);
+    comm.bcast(data, root);
+    EXPECT_EQ(data, numbers_of(root, count));
+    Numbers again = comm.rank() == root ? data : Numbers(count, -1);
+    comm.ibcast(std::span(again), root).wait();
+    EXPECT_EQ(again, data);
+  }
+  struct Point {
+    float x;
+    std::int16_t y;
+  };
+  std::vector<Point> points(31, Point{1.5F * static_cast<float>(comm.rank() + 1), 3});
+  comm.bcast(points, 0);
+  for (const Point& point : points) EXPECT_EQ(point.x, 1.5F);
+}
+
+TEST(Collectives, reductions_give_the_sum_in_and_out_of_place) {
+  World world;
+  const Comm comm = world.comm();
+  const int me = comm.rank();
+  for (const std::size_t count : kCounts) {
+    const Numbers mine = numbers_of(me, count);
+    const Numbers sum = sum_before(comm.size(), count);
+    const int root = comm.size() - 1;
+    Numbers got(count, -1);
+    comm.allreduce(mine, got, op::sum);
+    EXPECT_EQ(got, sum);
+    got = mine;
+    comm.allreduce(in_place, got, op::sum);
+    EXPECT_EQ(got, sum);
+    Numbers at_root(me == root ? count : 0, -1);
+    comm.reduce(mine, at_root, op::sum, root);
+    EXPECT_EQ(at_root, me == root ? sum : Numbers{});
+    got.assign(count, -1);
+    comm.scan(mine, got, op::sum);
+    EXPECT_EQ(got, sum_before(me + 1, count));
+    got.assign(count, -1);
+    comm.exscan(mine, got, op::sum);
+    EXPECT_EQ(got, me == 0 ? Numbers(count, -1) : sum_before(me, count));
+  }
+}
+
+TEST(Collectives, reduce_scatter_gives_every_rank_its_part) {
+  World world;
+  const Comm comm = world.comm();
+  const auto ranks = number_of(comm.size());
+  const auto me = number_of(comm.rank());
+  for (const std::size_t count : kCounts) {
+    const Numbers mine = numbers_of(comm.rank(), count * ranks);
+    const Numbers sum = sum_before(comm.size(), count * ranks);
+    Numbers got(count, -1);
+    comm.reduce_scatter_block(mine, got, op::sum);
+    EXPECT_EQ(got, part_of(sum, me * count, count));
+    Numbers both = mine;
+    comm.reduce_scatter_block(in_place, both, op::sum);
+    EXPECT_EQ(part_of(both, 0, count), got);
+    // The last rank gets all.
+    Numbers counts(ranks, 0);
+    counts.back() = static_cast<std::int64_t>(count * ranks);
+    Numbers whole(static_cast<std::size_t>(counts[me]), -1);
+    comm.reduce_scatter(mine, whole, counts, op::sum);
+    EXPECT_EQ(whole, me + 1 == ranks ? sum : Numbers{});
+  }
+}
+
+TEST(Collectives, parts_of_one_length_are_gathered_scattered_and_exchanged) {
+  World world;
+  const Comm comm = world.comm();
+  const auto ranks = number_of(comm.size());
+  const int root = comm.size() / 2;
+  const bool is_root = comm.rank() == root;
+  for (const std::size_t count : kCounts) {
+    std::vector<Numbers> parts;
+    for (int rank = 0; rank < comm.size(); ++rank) parts.push_back(numbers_of(rank, count));
+    const Numbers& mine = parts[number_of(comm.rank())];
+    const Numbers all = joined(parts);
+    Numbers gathered(is_root ? count * ranks : 0, -1);
+    comm.gather(mine, gathered, root);
+    EXPECT_EQ(gathered, is_root ? all : Numbers{});
+    Numbers back(count, -1);
+    comm.scatter(gathered, back, root);
+    EXPECT_EQ(back, mine);
+    if (is_root)
+      comm.scatter(gathered, in_place, root);
+    else
+      comm.scatter(Numbers{}, back, root);
+    EXPECT_EQ(back, mine);
+    Numbers everywhere(count * ranks, -1);
+    comm.allgather(mine, everywhere);
+    EXPECT_EQ(everywhere, all);
+    everywhere.assign(count * ranks, -1);
+    std::copy(mine.begin(), mine.end(), everywhere.begin() + static_cast<std::ptrdiff_t>(number_of(comm.rank()) * count));
+    comm.allgather(in_place, everywhere);
+    EXPECT_EQ(everywhere, all);
+    // Part r of what rank s sends becomes part s of what rank r receives.
+    Numbers expected;
+    for (int rank = 0; rank < comm.size(); ++rank) {
+      const Numbers theirs = part_of(numbers_of(rank, count * ranks, 1), number_of(comm.rank()) * count, count);
+      expected.insert(expected.end(), theirs.begin(), theirs.end());
+    }
+    Numbers exchanged(count * ranks, -1);
+    comm.alltoall(numbers_of(comm.rank(), count * ranks, 1), exchanged);
+    EXPECT_EQ(exchanged, expected);
+    exchanged = numbers_of(comm.rank(), count * ranks, 1);
+    comm.ialltoall(in_place, exchanged).wait();
+    EXPECT_EQ(exchanged, expected);
+  }
+}
+
+TEST(Collectives, parts_of_different_lengths_lie_where_they_are_told_to) {
+  World world;
+  const Comm comm = world.comm();
+  const auto ranks = number_of(comm.size());
+  const auto me = number_of(comm.rank());
+  for (const std::size_t base : kCounts) {
+    // The first part is empty where `base` is 0; a hole of two lies before each.
+    Numbers counts;
+    for (std::size_t r = 0; r < ranks; ++r) counts.push_back(static_cast<std::int64_t>(base * (r + 1) / 2));
+    Numbers displs = isthmus::packed(counts);
+    for (std::size_t r = 0; r < ranks; ++r) displs[r] += static_cast<std::int64_t>(2 * (r + 1));
+    Numbers expected(static_cast<std::size_t>(displs.back() + counts.back()), -7);
+    for (std::size_t r = 0; r < ranks; ++r) {
+      const Numbers theirs = numbers_of(static_cast<int>(r), static_cast<std::size_t>(counts[r]));
+      std::copy(theirs.begin(), theirs.end(), expected.begin() + static_cast<std::ptrdiff_t>(displs[r]));
+    }
+    const Parts parts{counts, displs};
+    const Numbers mine = numbers_of(comm.rank(), static_cast<std::size_t>(counts[me]));
+    Numbers got(expected.size(), -7);
+    comm.allgatherv(mine, got, parts);
+    EXPECT_EQ(got, expected);
+    got.assign(expected.size(), -7);
+    comm.igatherv(mine, got, parts, 0).wait();
+    EXPECT_EQ(got, me == 0 ? expected : Numbers(expected.size(), -7));
+    Numbers own(mine.size(), -1);
+    comm.scatterv(got, parts, own, 0);
+    EXPECT_EQ(own, mine);
+    // Everybody sends rank r the r-th part of what all have gathered, and so gets its own from each.
+    Numbers same(ranks, counts[me]);
+    const Numbers places = isthmus::packed(same);
+    Numbers exchanged(mine.size() * ranks, -1);
+    comm.alltoallv(expected, parts, exchanged, Parts{same, places});
+    EXPECT_EQ(exchanged, joined(std::vector<Numbers>(ranks, mine)));
+  }
+}
+
+TEST(Collectives, structs_move_whole) {
+  struct Point {
+    double x;
+    char name;
+    bool operator==(const Point&) const = default;
+  };
+  World world;
+  const Comm comm = world.comm();
+  const auto ranks = number_of(comm.size());
+  const std::vector<Point> mine(3, Point{comm.rank() + 0.5, 'a'});
+  std::vector<Point> all(3 * ranks, Point{-1, 'z'});
+  comm.allgather(mine, all);
+  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], (Point{static_cast<double>(i / 3) + 0.5, 'a'}));
+  const Numbers counts(ranks, 3);
+  const Numbers displs = isthmus::packed(counts);
+  std::vector<Point> own(3, Point{-1, 'z'});
+  comm.scatterv(all, Parts{counts, displs}, own, 0);
+  EXPECT_EQ(own, mine);
+}
+
+TEST(Collectives, under_way_keep_the_users_operation) {
+  World world;
+  const Comm comm = world.comm();
+  for (const std::size_t count : kCounts) {
+    // x -> a x + b, one after the other: associative, and not commutative.
+    struct Map {
+      float a;
+      float b;
+    };
+    std::vector<std::complex<float>> mine(count, {2.0F, static_cast<float>(comm.rank() + 1)});
+    std::vector<std::complex<float>> got(count, {-1.0F, -1.0F});
+    Request request;
+    {
+      const std::vector<float> captured(100, 1.0F);  // freed with the function
+      const auto then = Operation::of<std::complex<float>>(
+          [captured](std::complex<float> first, std::complex<float> second) noexcept {
+            return std::complex<float>{captured[99] * first.real() * second.real(),
+                                       second.real() * first.imag() + second.imag()};
+          },
+          false);
+      request = comm.iallreduce(mine, got, then);
+    }
+    request.wait();
+    Map expected{1.0F, 0.0F};
+    for (int rank = 0; rank < comm.size(); ++rank)
+      expected = {expected.a * 2.0F, 2.0F * expected.b + static_cast<float>(rank + 1)};
+    EXPECT_EQ(got, std::vector<std::complex<float>>(count, {expected.a, expected.b}));
+  }
+}
+
+TEST(Collectives, take_buffers_of_any_kind) {
+  World world;
+  const Comm comm = world.comm();
+  const Kind kind = world.devices(Kind::opencl) > 0 && comm.rank() % 2 == 0 ? Kind::opencl : Kind::host;
+  for (const std::size_t count : kCounts) {
+    const Numbers mine = numbers_of(comm.rank(), count);
+    Numbers got(count, -1);
+    const auto memory = world.allocate(kind, std::max<std::size_t>(count, 1) * 8);
+    world.copy(memory.buffer(), Buffer::host(mine.data()), count * 8);
+    comm.iallreduce(in_place, memory.buffer(), static_cast<std::int64_t>(count), IST_INT64, op::sum).wait();
+    world.copy(Buffer::host(got.data()), memory.buffer(), count * 8);
+    EXPECT_EQ(got, sum_before(comm.size(), count));
+  }
+}
+
+TEST(Collectives, under_way_together_complete_in_any_order) {
+  World world;
+  const Comm comm = world.comm();
+  Numbers first = numbers_of(comm.rank(), 5000);
+  Numbers second = numbers_of(comm.rank(), 11);
+  std::vector<Request> requests;
+  requests.push_back(comm.iallreduce(in_place, first, op::max));
+  requests.push_back(comm.iscan(in_place, second, op::sum));
+  requests.push_back(comm.ibarrier());
+  EXPECT_EQ(isthmus::wait_all(requests).size(), 3U);
+  EXPECT_EQ(second, sum_before(comm.rank() + 1, 11));
+  Numbers greatest(5000, -1);
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    const Numbers theirs = numbers_of(rank, 5000);
+    for (std::size_t i = 0; i < 5000; ++i) greatest[i] = std::max(greatest[i], theirs[i]);
+  }
+  EXPECT_EQ(first, greatest);
+}
+
+TEST(Collectives, that_do_not_fit_on_one_rank_fail_on_those_that_need_it) {
+  World world;
+  const Comm comm = world.comm();
+  const Numbers mine(100, 1);
+  Numbers got(comm.rank() == 0 ? 99 : 100, -1);
+  EXPECT_THROW(comm.allreduce(mine, got, op::sum), isthmus::Error);
+  EXPECT_THROW(comm.iallgather(mine, got).wait(), isthmus::Error);
+  const auto ranks = number_of(comm.size());
+  const Numbers counts(comm.rank() == 0 ? ranks + 1 : ranks, 1);
+  const Numbers displs = isthmus::packed(counts);
+  EXPECT_THROW(comm.allgatherv(std::span(mine).first(1), got, Parts{counts, displs}), isthmus::Error);
+  const auto of_floats = Operation::of<float>([](float a, float) noexcept { return a; });
+  EXPECT_THROW(comm.allreduce(in_place, got, of_floats), isthmus::Error);
+  std::string text;
+  try {
+    comm.reduce(mine, got, op::sum, 0);
+  } catch (const isthmus::Error& error) {
+    text = error.what();
+  }
+  if (comm.rank() == 0) {
+    EXPECT_EQ(text, "the ranges do not fit: 100 elements to send in 1 equal part(s), and room for 99 in 1");
+  }
+  // And the communicator still works.
+  Numbers sum(1, 1);
+  comm.allreduce(in_place, sum, op::sum);
+  EXPECT_EQ(sum[0], comm.size());
+}
+
+}  // namespace
