@@ -89,8 +89,9 @@ struct Matched {
     wrong = "the ranges do not fit: " + std::to_string(from.elements) + " elements to send in " +
             std::to_string(send_parts) + " equal part(s), and room for " + std::to_string(to.elements) + " in " +
             std::to_string(recv_parts);
+    // Still of the length that the others give: the algorithm follows from it.
     send = recv = refused();
-    count = 1;
+    count = std::max<std::int64_t>(count, 1);
   }
   ist_buffer send;
   ist_buffer recv;
