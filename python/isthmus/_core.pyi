@@ -121,6 +121,38 @@ class Memory:
 
     def __repr__(self) -> str: ...
 
+class InPlace:
+    """The class of IN_PLACE."""
+
+    def __repr__(self) -> str: ...
+
+class Operation:
+    """What a reduction combines with: SUM, MIN and so on."""
+
+    def __repr__(self) -> str: ...
+
+IN_PLACE: InPlace = ...
+
+SUM: Operation = ...
+
+PROD: Operation = ...
+
+MIN: Operation = ...
+
+MAX: Operation = ...
+
+LAND: Operation = ...
+
+LOR: Operation = ...
+
+LXOR: Operation = ...
+
+BAND: Operation = ...
+
+BOR: Operation = ...
+
+BXOR: Operation = ...
+
 class Comm:
     """
     Ranks that exchange messages. A buffer is any object with memory; see the documentation.
@@ -210,6 +242,84 @@ class Comm:
     @property
     def name(self) -> str:
         """What errors call it."""
+
+    def ibarrier(self) -> Request: ...
+
+    def bcast(self, buffer: object, root: int = 0) -> None:
+        """The root's buffer to everybody's."""
+
+    def ibcast(self, buffer: object, root: int = 0) -> Request: ...
+
+    def reduce(self, send: object, recv: object, op: Operation = ..., root: int = 0) -> None:
+        """
+        Combines element by element; the result on the root, elsewhere recv may be None.
+        """
+
+    def ireduce(self, send: object, recv: object, op: Operation = ..., root: int = 0) -> Request: ...
+
+    def allreduce(self, send: object, recv: object, op: Operation = ...) -> None:
+        """The same result on every rank."""
+
+    def iallreduce(self, send: object, recv: object, op: Operation = ...) -> Request: ...
+
+    def scan(self, send: object, recv: object, op: Operation = ...) -> None:
+        """Combines the ranks up to this one."""
+
+    def iscan(self, send: object, recv: object, op: Operation = ...) -> Request: ...
+
+    def exscan(self, send: object, recv: object, op: Operation = ...) -> None:
+        """
+        Combines the ranks before this one; rank 0's receive buffer stays as it is.
+        """
+
+    def iexscan(self, send: object, recv: object, op: Operation = ...) -> Request: ...
+
+    def reduce_scatter(self, send: object, recv: object, op: Operation = ..., *, counts: Iterable[int] | None = None) -> None:
+        """
+        Part r of the result to rank r: of counts[r] elements, or all of one length.
+        """
+
+    def ireduce_scatter(self, send: object, recv: object, op: Operation = ..., *, counts: Iterable[int] | None = None) -> Request: ...
+
+    def gather(self, send: object, recv: object, root: int = 0, *, counts: Iterable[int] | None = None, displs: Iterable[int] | None = None) -> None:
+        """
+        Everybody's buffer to the root, in the order of ranks; elsewhere recv may be None. counts, displs: elements of each rank, and where they go; where there are counts, every rank gives some.
+        """
+
+    def igather(self, send: object, recv: object, root: int = 0, *, counts: Iterable[int] | None = None, displs: Iterable[int] | None = None) -> Request: ...
+
+    def scatter(self, send: object, recv: object, root: int = 0, *, counts: Iterable[int] | None = None, displs: Iterable[int] | None = None) -> None:
+        """
+        The parts of the root's buffer to the ranks; elsewhere send may be None. counts, displs: as for gather.
+        """
+
+    def iscatter(self, send: object, recv: object, root: int = 0, *, counts: Iterable[int] | None = None, displs: Iterable[int] | None = None) -> Request: ...
+
+    def allgather(self, send: object, recv: object, *, counts: Iterable[int] | None = None, displs: Iterable[int] | None = None) -> None:
+        """Gathered on every rank."""
+
+    def iallgather(self, send: object, recv: object, *, counts: Iterable[int] | None = None, displs: Iterable[int] | None = None) -> Request: ...
+
+    def alltoall(self, send: object, recv: object, *, send_counts: Iterable[int] | None = None, send_displs: Iterable[int] | None = None, recv_counts: Iterable[int] | None = None, recv_displs: Iterable[int] | None = None) -> None:
+        """Part r of the send buffer to rank r."""
+
+    def ialltoall(self, send: object, recv: object, *, send_counts: Iterable[int] | None = None, send_displs: Iterable[int] | None = None, recv_counts: Iterable[int] | None = None, recv_displs: Iterable[int] | None = None) -> Request: ...
+
+    def bcast_object(self, object: object, root: int = 0) -> Any:
+        """The root's object; what the others give is not looked at."""
+
+    def gather_object(self, object: object, root: int = 0) -> list | None:
+        """
+        Everybody's objects on the root, in the order of ranks; None elsewhere.
+        """
+
+    def allgather_object(self, object: object) -> list:
+        """Everybody's objects on every rank."""
+
+    def scatter_object(self, objects: Iterable[Any] | None, root: int = 0) -> Any:
+        """
+        This rank's of the root's objects; what the others give is not looked at.
+        """
 
 class World:
     """

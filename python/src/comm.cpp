@@ -5,6 +5,7 @@
 #include <array>
 
 #include "barrier.hpp"
+#include "collective.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "wait.hpp"
@@ -156,6 +157,8 @@ void bind_comm(nb::module_& module) {
                    "recv_tag: int = -1, status: Status | None = None) -> typing.Any"))
       .def("__repr__", &Comm::text);
   bind_more(comm);
+  bind_collectives(comm);
+  bind_object_collectives(comm);
 }
 
 }  // namespace isthmus_python

@@ -1,5 +1,5 @@
 // The extension isthmus._core.
-#include "comm.hpp"
+#include "collective.hpp"
 #include "memory.hpp"
 
 NB_MODULE(_core, module) {
@@ -15,6 +15,7 @@ NB_MODULE(_core, module) {
   bind_requests(module);
   bind_objects(module);
   bind_memory(module);
+  bind_operations(module);
   bind_comm(module);
   bind_world(module);
   module.def("version", &ist_version, "Version of the library.");

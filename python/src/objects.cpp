@@ -9,12 +9,13 @@
 
 namespace isthmus_python {
 using namespace nb::literals;
-namespace {
 
 nb::bytes pickle(nb::handle object) {
   const nb::module_ module = nb::module_::import_("pickle");
   return nb::cast<nb::bytes>(module.attr("dumps")(object, "protocol"_a = module.attr("HIGHEST_PROTOCOL")));
 }
+
+namespace {
 
 template <class Made>
 std::shared_ptr<Made> started(Session& session, std::shared_ptr<Made> made, int peer, int tag) {

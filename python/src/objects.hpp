@@ -13,6 +13,8 @@
 
 namespace isthmus_python {
 
+nb::bytes pickle(nb::handle object);
+
 struct Head {
   std::uint64_t length = 0;  // of the pickled bytes
   std::uint32_t serial = 0;  // tag of the body: no other message of this sender has it

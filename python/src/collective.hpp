@@ -1,0 +1,28 @@
+// Collective calls of Python's Comm: on buffers, each a request of the library, and on objects, in two steps.
+//
+// Who calls this : comm.cpp binds them.
+// Threads        : the caller holds the GIL; one collective call at a time on a communicator.
+// Ownership      : a call under way keeps its buffers, or the bytes of its objects.
+// Errors         : TypeError and ValueError before anything is sent; the library's in the outcome.
+#pragma once
+
+#include <isthmus/collective.h>
+
+#include "comm.hpp"
+
+namespace isthmus_python {
+
+// isthmus.IN_PLACE
+struct InPlace {};
+
+// One of the library's operations.
+struct Reducer {
+  ist_op op = IST_OP_NULL;
+  const char* name = "";
+};
+
+void bind_operations(nb::module_& module);
+void bind_collectives(nb::class_<Comm>& comm);
+void bind_object_collectives(nb::class_<Comm>& comm);
+
+}  // namespace isthmus_python
