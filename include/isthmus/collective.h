@@ -51,7 +51,7 @@ IST_API int ist_op_free(ist_op* op);
 
 /* In the place of a send buffer: the input is what the receive buffer holds. For rank `root` of ist_gather, and in the place
  * of the receive buffer of rank `root` of ist_scatter, as in MPI. Its count and type are then not looked at. */
-static inline ist_buffer ist_in_place(void) {
+static inline ist_buffer ist_in_place(void) { /* NOLINT(modernize-redundant-void-arg): C */
   ist_buffer buffer = {0xffffffffU, -1, 0, 0, 0, 0, 0, {0, 0, 0, 0}, 0, 0};
   return buffer;
 }

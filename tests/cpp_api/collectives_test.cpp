@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -24,11 +25,11 @@ using Numbers = std::vector<std::int64_t>;
 std::size_t number_of(int rank) { return static_cast<std::size_t>(rank); }
 
 // Around the eager limits and the chunks of the algorithms; one more and one less than a power of two.
-const std::vector<std::size_t> kCounts{0, 1, 7, 4097, 16385, 70001};
+constexpr std::array<std::size_t, 6> kCounts{0, 1, 7, 4097, 16385, 70001};
 
 // A rank's numbers; every rank knows those of all.
 Numbers numbers_of(int rank, std::size_t count, unsigned salt = 0) {
-  std::mt19937_64 generator(count * 64 + salt * 8 + static_cast<unsigned>(rank));
+  std::mt19937_64 generator(count * 64 + std::size_t{salt} * 8 + number_of(rank));
   Numbers made(count);
   for (auto& each : made) each = static_cast<std::int64_t>(generator() >> 8U);
   return made;
@@ -216,7 +217,10 @@ TEST(Collectives, structs_move_whole) {
   const std::vector<Point> mine(3, Point{comm.rank() + 0.5, 'a'});
   std::vector<Point> all(3 * ranks, Point{-1, 'z'});
   comm.allgather(mine, all);
-  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(all[i], (Point{static_cast<double>(i / 3) + 0.5, 'a'}));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::size_t from = i / 3;
+    EXPECT_EQ(all[i], (Point{static_cast<double>(from) + 0.5, 'a'}));
+  }
   const Numbers counts(ranks, 3);
   const Numbers displs = isthmus::packed(counts);
   std::vector<Point> own(3, Point{-1, 'z'});
