@@ -9,9 +9,10 @@
  * or its request is complete, the result is there and the buffers may be used again.
  * Nonblocking forms: give a request for ist_wait, ist_test and the others; it cannot be cancelled. They advance inside any
  * call of the library, and several may be under way, if every rank starts them in the same order.
- * Errors: IST_ERR_TRUNCATE where ranks gave different counts; what one rank cannot do (a buffer that is none, no memory) is
- * its own error, and IST_ERR_* of the same number on those that depend on it, whose text names that rank. Nobody waits for
- * ever: a rank that left or died is an error on all that need it. */
+ * Errors: what one rank cannot do (a buffer that is none, no memory) is its own error, and IST_ERR_* of the same number on
+ * those that depend on it, whose text names that rank. A rank that left or died is an error on all that need it. Counts that
+ * differ where they must not are IST_ERR_TRUNCATE where a message shows it; counts so different that another algorithm belongs
+ * to each, like calls of different kinds, may wait for each other for ever, as in MPI. */
 #ifndef ISTHMUS_COLLECTIVE_H
 #define ISTHMUS_COLLECTIVE_H
 
