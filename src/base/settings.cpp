@@ -105,14 +105,28 @@ bool one_of(std::string_view text, std::initializer_list<std::string_view> words
   return false;
 }
 
+// One of `words`.
+Row word_row(std::string_view name, std::string_view variable, std::string Settings::*member,
+             std::vector<std::string_view> words, std::string_view help) {
+  std::string expected;
+  for (const std::string_view word : words)
+    expected += (word == words.front() ? "" : word == words.back() ? " or " : ", ") + std::string{word};
+  return {name,
+          variable,
+          "word",
+          expected,
+          help,
+          [member, words = std::move(words)](Settings& s, std::string_view text) {
+            s.*member = text;
+            return std::find(words.begin(), words.end(), text) != words.end();
+          },
+          [member](const Settings& s) { return s.*member; }};
+}
+
 const std::vector<Row>& table() {
   static const std::vector<Row> rows{
-      {"log", "ISTHMUS_LOG", "word", "trace, debug, info, warning, error or off", "least severe lines that are printed",
-       [](Settings& s, std::string_view text) {
-         s.log = text;
-         return one_of(text, {"trace", "debug", "info", "warning", "error", "off"});
-       },
-       [](const Settings& s) { return s.log; }},
+      word_row("log", "ISTHMUS_LOG", &Settings::log, {"trace", "debug", "info", "warning", "error", "off"},
+               "least severe lines that are printed"),
       {"kinds", "ISTHMUS_KINDS", "word", "all, or a comma-separated list of " + kind_names(),
        "memory kinds to load; host is always there",
        [](Settings& s, std::string_view text) {
@@ -151,15 +165,14 @@ const std::vector<Row>& table() {
          std::array<char, 32> text{};
          return std::string(text.data(), std::to_chars(text.data(), text.data() + text.size(), s.boot_timeout).ptr);
        }},
-      {"wait", "ISTHMUS_WAIT", "word", "auto, spin or sleep",
-       "what a wait does: spin, sleep soon, or choose by whether ranks outnumber processors",
-       [](Settings& s, std::string_view text) {
-         s.wait = text;
-         return one_of(text, {"auto", "spin", "sleep"});
-       },
-       [](const Settings& s) { return s.wait; }},
+      word_row("wait", "ISTHMUS_WAIT", &Settings::wait, {"auto", "spin", "sleep"},
+               "what a wait does: spin, sleep soon, or choose by whether ranks outnumber processors"),
       switch_row("progress_thread", "ISTHMUS_PROGRESS_THREAD", &Settings::progress_thread,
                  "1: a thread of each world moves messages on while the program makes no call"),
+      word_row(
+          "threads", "ISTHMUS_THREADS", &Settings::threads, {"multiple", "single"},
+          "threads of the program that may be inside calls at once; single: the program promises one at a time, and nothing "
+          "is locked"),
   };
   return rows;
 }
@@ -197,6 +210,11 @@ Result<Settings> Settings::read() {
       return Status{IST_ERR_SETTING, std::string{row.variable} + "=\"" + text + "\" cannot be used: expected " +
                                          row.expected + " (" + std::string{row.help} + ")"};
   }
+  if (settings.single_threaded() && settings.progress_thread)
+    return Status{
+        IST_ERR_SETTING,
+        "ISTHMUS_THREADS=\"single\" cannot be used with ISTHMUS_PROGRESS_THREAD=\"1\", whose thread is a second one "
+        "inside the library: leave one of them out"};
   if (one_of(settings.log, {"trace", "debug", "info", "warning"})) warn_of_unknown_variables(variables());
   return settings;
 }

@@ -37,6 +37,8 @@ struct Settings {
   double boot_timeout = 60.0;
   std::string wait = "auto";
   bool progress_thread = false;
+  std::string threads = "multiple";
+  bool single_threaded() const { return threads == "single"; }
 
   static Result<Settings> read();
   // The rank's own device among so many of a kind. What `device` names may be beyond them: the kind refuses it then. Kinds

@@ -17,6 +17,7 @@ constexpr std::uint64_t kSlotsPerPair = 64;
 
 Engine::Engine(Parts parts)
     : parts_(std::move(parts)),
+      lock_(parts_.settings.single_threaded()),
       scratch_(parts_.kinds),
       order_(static_cast<int>(parts_.names.size())),
       peers_(parts_.names.size()) {

@@ -27,18 +27,24 @@
 namespace ist {
 
 // Held for the length of one call; one uncontended exchange. Under contention it gives way, since ranks may outnumber cores.
+// Does nothing where the program promised one thread at a time.
 class EngineLock {
  public:
+  explicit EngineLock(bool single_threaded) : off_(single_threaded) {}
   void lock() {
+    if (off_) return;
     for (int tries = 0; taken_.exchange(true, std::memory_order_acquire);) {
       while (taken_.load(std::memory_order_relaxed))
         if (++tries % 64 == 0) std::this_thread::yield();
     }
   }
-  void unlock() { taken_.store(false, std::memory_order_release); }
+  void unlock() {
+    if (!off_) taken_.store(false, std::memory_order_release);
+  }
 
  private:
   alignas(64) std::atomic<bool> taken_{false};
+  const bool off_;
 };
 
 class Engine {

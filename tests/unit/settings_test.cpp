@@ -101,9 +101,19 @@ TEST_F(SettingsTable, a_number_out_of_range_is_refused_with_the_range_and_a_valu
 TEST_F(SettingsTable, words_outside_the_list_are_refused_and_the_list_is_told) {
   EXPECT_NE(refusal("ISTHMUS_LOG", "loud").find("warning"), std::string::npos);
   EXPECT_NE(refusal("ISTHMUS_WAIT", "nap").find("sleep"), std::string::npos);
+  EXPECT_NE(refusal("ISTHMUS_THREADS", "many").find("multiple or single"), std::string::npos);
   EXPECT_NE(refusal("ISTHMUS_KINDS", "host,vulkan").find("opencl"), std::string::npos);
   EXPECT_NE(refusal("ISTHMUS_KINDS", ""), "accepted");
   EXPECT_EQ(refusal("ISTHMUS_KINDS", "host,opencl"), "accepted");
+}
+
+TEST_F(SettingsTable, one_thread_at_a_time_is_refused_beside_the_progress_thread) {
+  EXPECT_EQ(refusal("ISTHMUS_THREADS", "single"), "accepted");
+  const Variable progress{"ISTHMUS_PROGRESS_THREAD", "1"};
+  EXPECT_EQ(refusal("ISTHMUS_THREADS", "multiple"), "accepted");
+  const std::string text = refusal("ISTHMUS_THREADS", "single");
+  EXPECT_NE(text.find("ISTHMUS_PROGRESS_THREAD=\"1\""), std::string::npos) << text;
+  EXPECT_NE(text.find("leave one of them out"), std::string::npos) << text;
 }
 
 TEST_F(SettingsTable, a_time_is_a_number_of_seconds_above_zero) {
