@@ -11,9 +11,11 @@
 #include <memory>
 
 #include "cli/bench_check.hpp"
+#include "cli/bench_collective.hpp"
 #include "cli/bench_limits.hpp"
 #include "cli/bench_measure.hpp"
 #include "cli/bench_options.hpp"
+#include "cli/bench_overlap.hpp"
 #include "cli/bench_report.hpp"
 #include "cli/failure.hpp"
 #include "cli/info.hpp"
@@ -25,6 +27,7 @@ namespace {
 struct Words {
   std::string from = "host";
   std::string to = "host";
+  std::string everywhere;
 };
 
 bool inside_a_world() {
@@ -39,7 +42,7 @@ Settings read_settings() {
   return std::move(settings).value();
 }
 
-// Told here, once, before two ranks are started that would both find it out.
+// Told here, once, before ranks are started that would all find it out.
 void must_be_available(const Kinds& kinds, const Place& place) {
   const KindId id = static_cast<KindId>(place.kind);
   if (const MemoryKind* kind = kinds.find(id)) {
@@ -54,12 +57,12 @@ void must_be_available(const Kinds& kinds, const Place& place) {
   throw Failure(2, "memory of kind " + place.word + " cannot be used here: " + reason + " (isthmus info tells more)");
 }
 
-// Becomes `isthmus run -n 2 isthmus bench ...`; returns only by throwing.
-[[noreturn]] void become_two_ranks(const std::vector<std::string>& arguments) {
+// Becomes `isthmus run -n N isthmus bench ...`; returns only by throwing.
+[[noreturn]] void become_ranks(int ranks, const std::vector<std::string>& arguments) {
   std::error_code error;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
   if (error) throw Failure(1, "cannot find this program by /proc/self/exe: " + error.message());
-  std::vector<std::string> words{self, "run", "-n", "2", self};
+  std::vector<std::string> words{self, "run", "-n", std::to_string(ranks), self};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
@@ -77,16 +80,46 @@ void show_progress(std::size_t done, std::size_t of) {
               << (done == of ? ", all right\n" : "") << std::flush;
 }
 
-// Rank 1 says where it ran and keeps off the processors meanwhile.
+// Rank 1 says where it ran, and all but rank 0 keep off the processors meanwhile.
 Limits limits_together(Session& session) {
-  if (session.rank() == 1) {
-    session.tell(sched_getcpu());
-    session.hear_asleep();
-    return {};
-  }
-  const Limits limits = measure_limits(session.hear<int>());
-  session.tell(std::byte{0});
+  Limits limits;
+  if (session.rank() == 1) session.tell(sched_getcpu());
+  if (session.rank() == 0) limits = measure_limits(session.size() > 1 ? session.hear<int>() : -1);
+  session.meet_asleep();
   return limits;
+}
+
+void check(Session& session, const std::vector<std::uint64_t>& sizes) {
+  const auto progress = [&](std::size_t done) {
+    if (session.rank() == 0) show_progress(done, sizes.size());
+  };
+  if (session.options().timed_call())
+    check_call(session, sizes, progress);
+  else
+    check_bytes(session, sizes, progress);
+}
+
+Row measure_size(Session& session, std::uint64_t bytes) {
+  if (session.options().overlap()) return measure_overlap(session, bytes);
+  return session.options().timed_call() ? measure_call(session, bytes) : measure(session, bytes);
+}
+
+BenchReport describe_run(const Session& session, const Settings& settings) {
+  const BenchOptions& options = session.options();
+  BenchReport report;
+  report.machine = describe_machine(find_processors(), session.kinds());
+  report.commit = commit_of_sources();
+  report.date = date_now();
+  report.benchmark = options.name();
+  report.from = session.place(0).text();
+  report.to = session.place(session.size() - 1).text();
+  report.staged = options.staged;
+  report.quick = options.quick;
+  report.added = added_names(options);
+  report.ranks = session.size();
+  report.progress_thread = settings.progress_thread;
+  report.threads = settings.threads;
+  return report;
 }
 
 void run_benchmark(const BenchOptions& options) {
@@ -100,22 +133,12 @@ void run_benchmark(const BenchOptions& options) {
   Session session(options);
   session.prepare(settings);
   const auto sizes = checked_sizes(options, settings);
-  check_bytes(session, sizes, [&](std::size_t done) {
-    if (session.rank() == 0) show_progress(done, sizes.size());
-  });
-  BenchReport report;
-  report.machine = describe_machine(find_processors(), session.kinds());
-  report.commit = commit_of_sources();
-  report.date = date_now();
-  report.benchmark = options.benchmark;
-  report.from = session.place(0).text();
-  report.to = session.place(1).text();
-  report.staged = options.staged;
-  report.quick = options.quick;
+  check(session, sizes);
+  BenchReport report = describe_run(session, settings);
   report.sizes_checked = sizes.size();
   if (session.rank() == 0) std::cout << table_header(report) << std::flush;
   for (const std::uint64_t bytes : timed_sizes(options)) {
-    report.rows.push_back(measure(session, bytes));
+    report.rows.push_back(measure_size(session, bytes));
     if (session.rank() == 0) std::cout << table_row(report.rows.back()) << std::flush;
   }
   report.limits = limits_together(session);
@@ -124,26 +147,30 @@ void run_benchmark(const BenchOptions& options) {
   if (!options.json_file.empty()) write_json(options.json_file, report);
 }
 
-// Outside a world: everything that can be told without a second rank is told now.
+// Outside a world: everything that can be told without other ranks is told now.
 void start_benchmark(const BenchOptions& options, const Words& words) {
+  const Settings settings = read_settings();
   if (options.from.word != "host" || options.to.word != "host") {
-    const auto kinds = Kinds::load(read_settings().kinds);
+    const auto kinds = Kinds::load(settings.kinds);
     if (!kinds.ok()) throw Failure(kinds.status());
     for (const Place& place : {options.from, options.to}) must_be_available(**kinds, place);
   }
   if (!options.json_file.empty()) must_be_writable(options.json_file);
-  std::vector<std::string> arguments{"bench", options.benchmark, "--from", words.from, "--to", words.to};
+  std::vector<std::string> arguments{"bench", options.benchmark};
+  if (!options.call.empty()) arguments.push_back(options.call);
   const auto add = [&](const char* word, const std::string& value) {
     arguments.emplace_back(word);
     arguments.push_back(value);
   };
+  add("--from", words.from);
+  add("--to", words.to);
   add("--min", std::to_string(options.least));
   add("--max", std::to_string(options.most));
   if (options.iterations != 0) add("--iterations", std::to_string(options.iterations));
   if (!options.json_file.empty()) add("--json", options.json_file);
   if (options.quick) arguments.emplace_back("--quick");
   if (options.staged) arguments.emplace_back("--staged");
-  become_two_ranks(arguments);
+  become_ranks(options.ranks == 0 ? 2 : options.ranks, arguments);
 }
 
 }  // namespace
@@ -151,19 +178,31 @@ void start_benchmark(const BenchOptions& options, const Words& words) {
 void add_bench_command(CLI::App& app) {
   const auto options = std::make_shared<BenchOptions>();
   const auto words = std::make_shared<Words>();
-  CLI::App* command =
-      app.add_subcommand("bench", "Check every byte, then measure messages between two ranks by the OSU method");
-  command->add_option("NAME", options->benchmark, "latency (half a round trip) or bandwidth (windows of 64 messages)")
+  CLI::App* command = app.add_subcommand(
+      "bench", "Check every byte, then measure messages between two ranks, or calls of several, by the OSU method");
+  command
+      ->add_option(
+          "NAME", options->benchmark,
+          "latency (half a round trip), bandwidth (windows of 64 messages), rate (the same with messages of 8 bytes), "
+          "collective (a call of all ranks) or overlap (how much of a call is hidden behind computation)")
       ->required()
-      ->check(CLI::IsMember({"latency", "bandwidth"}));
+      ->check(CLI::IsMember({"latency", "bandwidth", "rate", "collective", "overlap"}));
+  command->add_option("CALL", options->call, "of collective: " + call_names() + "; of overlap: " + call_names(true));
   command->add_option("--from", words->from, "memory of rank 0: host, pinned, cuda or opencl, and a device as in cuda:1")
       ->type_name("KIND");
-  command->add_option("--to", words->to, "memory of rank 1")->type_name("KIND");
+  command->add_option("--to", words->to, "memory of the other ranks")->type_name("KIND");
+  CLI::Option* const kind = command->add_option("--kind", words->everywhere, "memory of every rank")->type_name("KIND");
+  for (const char* single : {"--from", "--to"}) kind->excludes(command->get_option(single));
+  command->add_option("--ranks", options->ranks, "of collective and overlap: how many are started; 2 unless told")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024).description(""));
   command->add_option("--json", options->json_file, "write the result to this file, too")->type_name("FILE");
   command->add_option("--min", options->least, "smallest size that is timed, such as 8; 1 unless told")
       ->type_name("BYTES")
       ->transform(CLI::AsSizeValue(false).description(""));
-  command->add_option("--max", options->most, "largest size that is timed, such as 64KiB; 4MiB unless told")
+  command
+      ->add_option("--max", options->most,
+                   "largest size that is timed, such as 64KiB; 4MiB unless told, 1MiB of collective and overlap")
       ->type_name("BYTES")
       ->transform(CLI::AsSizeValue(false).description(""));
   command->add_option("--iterations", options->iterations, "repetitions of each size, instead of the method's number")
@@ -171,9 +210,11 @@ void add_bench_command(CLI::App& app) {
       ->check(CLI::PositiveNumber.description(""));
   command->add_flag("--quick", options->quick, "a twentieth of the repetitions");
   command->add_flag("--staged", options->staged, "stage device memory by hand through the host, for comparison");
-  command->callback([options, words] {
+  command->callback([options, words, command] {
+    if (!words->everywhere.empty()) words->from = words->to = words->everywhere;
     options->from = Place::read(words->from);
     options->to = Place::read(words->to);
+    complete(*options, command->count("--min") > 0, command->count("--max") > 0);
     if (timed_sizes(*options).empty())
       throw Failure(2, "no power of two lies between --min " + std::to_string(options->least) + " and --max " +
                            std::to_string(options->most));

@@ -1,31 +1,10 @@
 #include "cli/bench_measure.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <vector>
 
 namespace ist::cli {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double microseconds_since(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
-
-// Both ranks must run the same loops, so rank 0 decides and tells.
-struct Plan {
-  std::uint64_t batches = 0;
-  std::uint64_t per_batch = 0;
-};
-
-constexpr std::uint64_t kSmallLimit = 8192;
-constexpr std::uint64_t kBatches = 100;
-// A row of a slow pair is cut short here, or a table would take an hour: but never to fewer than kFewestBatches.
-constexpr double kLongestRow = 3e6;
-constexpr double kLongestQuickRow = 0.15e6;
-constexpr std::uint64_t kFewestBatches = 10;
 
 // One repetition: a round trip, or a window and its answer.
 void repeat_once(Session& session, std::size_t bytes) {
@@ -44,29 +23,6 @@ void repeat_once(Session& session, std::size_t bytes) {
     session.receive_window(Session::kWindow, 0, bytes);
     session.tell(std::int32_t{0});
   }
-}
-
-std::uint64_t wanted_iterations(const BenchOptions& options, std::uint64_t bytes) {
-  if (options.iterations != 0) return options.iterations;
-  const bool small = bytes <= kSmallLimit;
-  const std::uint64_t full = options.latency() ? (small ? 10000 : 1000) : (small ? 100 : 20);
-  return options.quick ? std::max<std::uint64_t>(full / 20, 10) : full;
-}
-
-Plan make_plan(const BenchOptions& options, std::uint64_t wanted, double repetition_us) {
-  const double longest = options.quick ? kLongestQuickRow : kLongestRow;
-  const auto affordable = static_cast<std::uint64_t>(longest / std::max(repetition_us, 0.01));
-  if (options.iterations == 0) wanted = std::min(wanted, std::max(affordable, std::min(wanted, kFewestBatches)));
-  // A window is long enough to be timed alone; round trips are timed in batches.
-  const std::uint64_t batches = options.latency() ? std::min(wanted, kBatches) : wanted;
-  return {batches, wanted / batches};
-}
-
-double percentile(const std::vector<double>& sorted, double fraction) {
-  const double position = fraction * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return std::lerp(sorted[below], sorted[above], position - std::floor(position));
 }
 
 std::string path_name(const Session& session, int carrier) {
@@ -89,7 +45,7 @@ Row measure(Session& session, std::uint64_t bytes) {
   }
   const std::uint64_t half = warm_up - warm_up / 2;
   const double repetition_us = microseconds_since(start) / static_cast<double>(half);
-  Plan plan = make_plan(options, wanted, repetition_us);
+  Plan plan = make_plan(options, wanted, repetition_us, !options.latency());
   if (session.rank() == 0)
     session.tell(plan);
   else
@@ -107,14 +63,8 @@ Row measure(Session& session, std::uint64_t bytes) {
     session.tell(session.carrier());
     return {};
   }
-  std::sort(times.begin(), times.end());
-  Row row;
-  row.bytes = bytes;
-  row.median_us = percentile(times, 0.5);
-  row.p10_us = percentile(times, 0.1);
-  row.p90_us = percentile(times, 0.9);
-  row.gbps = row.median_us > 0 ? static_cast<double>(bytes) / (row.median_us * 1e3) : 0;
-  row.iterations = plan.batches * plan.per_batch;
+  Row row = make_row(bytes, std::move(times), plan);
+  if (options.rate()) row.added = {1e6 / row.median_us};
   row.path = path_name(session, session.hear<int>());
   return row;
 }

@@ -35,18 +35,43 @@ Place Place::read(const std::string& text) {
 
 std::string Place::text() const { return on_device() && device != kAnyDevice ? word + ":" + std::to_string(device) : word; }
 
+void complete(BenchOptions& options, bool least, bool most) {
+  const bool between_two = !options.overlap() && options.benchmark != "collective";
+  if (between_two && !options.call.empty())
+    throw Failure(2, options.benchmark + " is between two ranks and takes no call, but was given \"" + options.call + "\"");
+  if (between_two && options.ranks != 0 && options.ranks != 2)
+    throw Failure(2, options.benchmark + " is between 2 ranks: leave out --ranks " + std::to_string(options.ranks));
+  if (options.rate() && !least) options.least = BenchOptions::kRateBytes;
+  if (options.rate() && !most) options.most = std::max(options.least, BenchOptions::kRateBytes);
+  if (between_two) return;
+  if (options.staged) throw Failure(2, "--staged is for latency, bandwidth and rate");
+  if (options.overlap() && options.call.empty()) options.call = "exchange";
+  const CollectiveCall* const call = find_call(options.call);
+  if (!call || (options.overlap() && !call->start))
+    throw Failure(2, options.benchmark +
+                         (options.call.empty() ? " needs the name of a call" : " has no call \"" + options.call + "\"") +
+                         ": expected one of " + call_names(options.overlap()));
+  if (!most) options.most = std::max(options.least, BenchOptions::kMostOfCalls);
+}
+
 std::vector<std::uint64_t> timed_sizes(const BenchOptions& options) {
+  const CollectiveCall* const call = options.timed_call();
+  if (call && !call->moves_bytes()) return {0};
+  const std::uint64_t element = call ? call->element() : 1;
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t size = 1; size != 0 && size <= options.most; size <<= 1)
-    if (size >= options.least) sizes.push_back(size);
+    if (size >= options.least && size % element == 0) sizes.push_back(size);
   return sizes;
 }
 
 std::vector<std::uint64_t> checked_sizes(const BenchOptions& options, const Settings& settings) {
+  const CollectiveCall* const call = options.timed_call();
+  if (call && !call->moves_bytes()) return {};
+  const std::uint64_t element = call ? call->element() : 1;
   std::set<std::uint64_t> sizes{0};
   const auto around = [&](std::uint64_t size) {
-    for (const std::uint64_t near : {size - 1, size, size + 1})
-      if (near >= 1 && near <= options.most + 1) sizes.insert(near);
+    for (const std::uint64_t near : {size - element, size, size + element})
+      if (near >= 1 && near <= options.most + element && near % element == 0) sizes.insert(near);
   };
   for (const std::uint64_t size : timed_sizes(options)) sizes.insert(size);
   for (const std::uint64_t odd : {1U, 3U, 7U, 17U, 33U, 65U, 129U, 1023U}) around(odd);

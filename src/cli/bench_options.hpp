@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/settings.hpp"
+#include "cli/bench_calls.hpp"
 
 namespace ist::cli {
 
@@ -32,20 +33,34 @@ struct Place {
 };
 
 struct BenchOptions {
-  std::string benchmark;  // latency or bandwidth
+  static constexpr std::uint64_t kMost = 4 << 20;
+  static constexpr std::uint64_t kMostOfCalls = 1 << 20;  // as the OSU collectives
+  static constexpr std::uint64_t kRateBytes = 8;
+
+  std::string benchmark;  // latency, bandwidth, rate: between two ranks; collective, overlap: of a call
+  std::string call;       // of the last two
+  int ranks = 0;          // 0: two, or as many as the world has
   Place from;
   Place to;
   std::uint64_t least = 1;
-  std::uint64_t most = 4 << 20;
+  std::uint64_t most = kMost;
   std::uint64_t iterations = 0;  // 0: as many as the method says
   bool quick = false;
   bool staged = false;
   std::string json_file;
 
   bool latency() const { return benchmark == "latency"; }
+  bool rate() const { return benchmark == "rate"; }
+  bool overlap() const { return benchmark == "overlap"; }
+  // Null for what is between two ranks.
+  const CollectiveCall* timed_call() const { return call.empty() ? nullptr : find_call(call); }
+  // What the report calls it: "latency", "allreduce", "overlap-allreduce".
+  std::string name() const { return call.empty() ? benchmark : (overlap() ? "overlap-" : "") + call; }
 };
 
-// Powers of two from `least` to `most`.
+// Fills in what was not asked for, and refuses what does not go together; `least` and `most`: whether those were told.
+void complete(BenchOptions& options, bool least, bool most);
+// Powers of two from `least` to `most`; of a reduction, only whole elements; a call without bytes has the one size 0.
 std::vector<std::uint64_t> timed_sizes(const BenchOptions& options);
 // Those, and 0, odd sizes, sizes beside a page, and the sizes on each side of every threshold of the settings.
 std::vector<std::uint64_t> checked_sizes(const BenchOptions& options, const Settings& settings);

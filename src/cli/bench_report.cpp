@@ -10,6 +10,7 @@
 #include <ctime>
 #include <fstream>
 
+#include "cli/bench_session.hpp"
 #include "cli/failure.hpp"
 
 namespace ist::cli {
@@ -19,6 +20,18 @@ namespace {
 double rounded(double value, double parts) { return std::round(value * parts) / parts; }
 constexpr double kMicroseconds = 1e4;
 constexpr double kGigabytes = 1e6;
+
+bool windowed(const std::string& benchmark) { return benchmark == "bandwidth" || benchmark == "rate"; }
+
+// What a time of the table is.
+std::string meaning(const BenchReport& report) {
+  if (report.benchmark == "latency") return "times are half a round trip";
+  if (windowed(report.benchmark)) return "times are those of a window divided by its 64 messages";
+  if (report.benchmark.starts_with("overlap"))
+    return std::string{"times are from start to end with the computation between; "} +
+           (report.progress_thread ? "with" : "without") + " progress thread";
+  return "times are those of a call, averaged over ranks";
+}
 
 template <class... Values>
 std::string formatted(const char* format, Values... values) {
@@ -31,7 +44,7 @@ std::string formatted(const char* format, Values... values) {
 
 nlohmann::ordered_json to_json(const BenchReport& report) {
   auto rows = nlohmann::ordered_json::array();
-  for (const Row& row : report.rows)
+  for (const Row& row : report.rows) {
     rows.push_back({{"bytes", row.bytes},
                     {"median_us", rounded(row.median_us, kMicroseconds)},
                     {"p10_us", rounded(row.p10_us, kMicroseconds)},
@@ -39,6 +52,8 @@ nlohmann::ordered_json to_json(const BenchReport& report) {
                     {"gbps", rounded(row.gbps, kGigabytes)},
                     {"path", row.path},
                     {"iterations", row.iterations}});
+    for (std::size_t n = 0; n < row.added.size(); ++n) rows.back()[report.added[n]] = rounded(row.added[n], kMicroseconds);
+  }
   return {{"machine", report.machine},
           {"commit", report.commit},
           {"date", report.date},
@@ -49,7 +64,10 @@ nlohmann::ordered_json to_json(const BenchReport& report) {
           {"version", ist_version()},
           {"staged", report.staged},
           {"quick", report.quick},
-          {"window", report.benchmark == "bandwidth" ? Session::kWindow : 1},
+          {"window", windowed(report.benchmark) ? Session::kWindow : 1},
+          {"ranks", report.ranks},
+          {"progress_thread", report.progress_thread},
+          {"threads", report.threads},
           {"sizes_checked", report.sizes_checked},
           {"limits",
            {{"cache_line_us", rounded(report.limits.cache_line_us, kMicroseconds)},
@@ -58,17 +76,20 @@ nlohmann::ordered_json to_json(const BenchReport& report) {
 }
 
 std::string table_header(const BenchReport& report) {
-  return "isthmus bench " + report.benchmark + ", " + report.from + " to " + report.to +
-         (report.staged ? ", staged by hand through the host" : "") + "\n" + report.machine + "; commit " + report.commit +
-         "\n" +
-         (report.benchmark == "latency" ? "times are half a round trip\n"
-                                        : "times are those of a window divided by its 64 messages\n") +
-         formatted("%12s %12s %12s %12s %10s  %s\n", "bytes", "median us", "p10 us", "p90 us", "GB/s", "path");
+  std::string names;
+  for (const std::string& name : report.added) names += formatted(" %16s", name.c_str());
+  return "isthmus bench " + report.benchmark + ", " + std::to_string(report.ranks) + " ranks, " + report.from + " to " +
+         report.to + (report.staged ? ", staged by hand through the host" : "") + "\n" + report.machine + "; commit " +
+         report.commit + "\n" + meaning(report) + "\n" +
+         formatted("%12s %12s %12s %12s %10s%s  %s\n", "bytes", "median us", "p10 us", "p90 us", "GB/s", names.c_str(),
+                   "path");
 }
 
 std::string table_row(const Row& row) {
-  return formatted("%12llu %12.3f %12.3f %12.3f %10.3f  %s\n", static_cast<unsigned long long>(row.bytes), row.median_us,
-                   row.p10_us, row.p90_us, row.gbps, row.path.c_str());
+  std::string added;
+  for (const double value : row.added) added += formatted(" %16.3f", value);
+  return formatted("%12llu %12.3f %12.3f %12.3f %10.3f%s  %s\n", static_cast<unsigned long long>(row.bytes), row.median_us,
+                   row.p10_us, row.p90_us, row.gbps, added.c_str(), row.path.c_str());
 }
 
 std::string table_footer(const BenchReport& report) {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cli/bench_limits.hpp"
-#include "cli/bench_measure.hpp"
+#include "cli/bench_timing.hpp"
 
 namespace ist::cli {
 
@@ -26,6 +26,10 @@ struct BenchReport {
   std::string from;
   std::string to;
   std::vector<Row> rows;
+  std::vector<std::string> added;  // names of what the rows have besides
+  int ranks = 2;
+  bool progress_thread = false;
+  std::string threads = "multiple";
   bool staged = false;
   bool quick = false;
   std::size_t sizes_checked = 0;

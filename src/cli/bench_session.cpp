@@ -11,7 +11,7 @@
 namespace ist::cli {
 namespace {
 
-// What one rank tells the other about its preparation.
+// What one rank tells the others about its preparation.
 struct Report {
   std::array<char, 1000> error;  // empty: prepared
   int device;
@@ -28,19 +28,24 @@ void must(int code, const char* call) {
   if (code != IST_OK) throw Failure(1, std::string{call} + ": " + ist_code_name(code) + ": " + ist_error_text());
 }
 
-Session::Session(const BenchOptions& options) : options_(options), places_{options.from, options.to} {
+Session::Session(const BenchOptions& options) : options_(options) {
   must(ist_world_create(&world_), "ist_world_create");
   must(ist_world_comm(world_, &comm_), "ist_world_comm");
   int size = 0;
   must(ist_comm_rank(comm_, &rank_), "ist_comm_rank");
   must(ist_comm_size(comm_, &size), "ist_comm_size");
-  if (size != 2) {
-    const Failure failure(2, rank_ != 0 ? ""
-                                        : "a benchmark takes 2 ranks and found " + std::to_string(size) +
-                                              ": start it with isthmus run -n 2, or alone, and it starts its own");
+  const int wanted = options.timed_call() ? options.ranks : 2;
+  if (wanted != 0 && size != wanted) {
+    const std::string ranks = std::to_string(wanted);
+    const Failure failure(2, rank_ != 0
+                                 ? ""
+                                 : "a benchmark takes " + ranks + " ranks and found " + std::to_string(size) +
+                                       ": start it with isthmus run -n " + ranks + ", or alone, and it starts its own");
     ist_world_destroy(&world_);
     throw failure;
   }
+  places_.assign(static_cast<std::size_t>(size), options.to);
+  places_[0] = options.from;
 }
 
 Session::~Session() {
@@ -58,10 +63,9 @@ void Session::prepare(const Settings& settings) {
     std::strncpy(mine.error.data(), failure.what(), mine.error.size() - 1);
   }
   mine.device = places_[static_cast<std::size_t>(rank_)].device;
-  tell(mine);
-  const auto theirs = hear<Report>();
-  places_[static_cast<std::size_t>(other())].device = theirs.device;
-  for (const Report& report : {mine, theirs})
+  const auto reports = from_all(std::span<const Report>{&mine, 1});
+  for (std::size_t r = 0; r < reports.size(); ++r) places_[r].device = reports[r].device;
+  for (const Report& report : reports)
     if (report.error[0] != '\0') throw Failure(1, rank_ == 0 ? report.error.data() : "");
 }
 
@@ -78,7 +82,10 @@ void Session::take_memory(const Settings& settings) {
   int local_rank = 0;
   must(ist_comm_local_rank(comm_, &local_rank), "ist_comm_local_rank");
   if (place.device == Place::kAnyDevice) place.device = place.on_device() ? local_rank % std::max(devices, 1) : 0;
-  capacity_ = std::max<std::size_t>(options_.most + kBeyondMost, kLeastCapacity);
+  const std::size_t longest = options_.most + kBeyondMost;
+  if (const CollectiveCall* const call = options_.timed_call()) recv_offset_ = call->input_bytes(longest, size());
+  capacity_ = recv_offset_ == 0 ? std::max(longest, kLeastCapacity)
+                                : recv_offset_ + options_.timed_call()->result_bytes(longest, size());
   must(ist_memory_alloc(world_, place.kind, place.device, capacity_, &buffer_), "ist_memory_alloc");
   taken_ = true;
   pool_ = std::make_unique<PinnedPool>(*kinds_, settings.pinned_pool_limit);
@@ -97,12 +104,12 @@ void Session::take_memory(const Settings& settings) {
       2, "pinned memory needs a device that host memory can be page-locked for, and none was found: see isthmus info");
 }
 
-void Session::write(std::span<const std::byte> bytes) {
-  must(ist_memory_copy(world_, buffer_, ist_host(bytes.data()), bytes.size()), "ist_memory_copy");
+void Session::write(std::span<const std::byte> bytes, std::size_t offset) {
+  must(ist_memory_copy(world_, at(offset), ist_host(bytes.data()), bytes.size()), "ist_memory_copy");
 }
 
-void Session::read(std::span<std::byte> bytes) {
-  must(ist_memory_copy(world_, ist_host(bytes.data()), buffer_, bytes.size()), "ist_memory_copy");
+void Session::read(std::span<std::byte> bytes, std::size_t offset) {
+  must(ist_memory_copy(world_, ist_host(bytes.data()), at(offset), bytes.size()), "ist_memory_copy");
 }
 
 bool Session::stages() const { return options_.staged && places_[static_cast<std::size_t>(rank_)].on_device(); }
@@ -188,10 +195,9 @@ void Session::hear_bytes(void* data, std::size_t bytes) {
        "ist_recv");
 }
 
-void Session::hear_asleep() {
-  std::byte word{};
+void Session::meet_asleep() {
   ist_request request = IST_REQUEST_NULL;
-  must(ist_irecv(ist_host(&word), 1, IST_BYTE, other(), kTalkTag, comm_, &request), "ist_irecv");
+  must(ist_ibarrier(comm_, &request), "ist_ibarrier");
   for (int completed = 0; completed == 0;) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     must(ist_test(&request, &completed, IST_STATUS_IGNORE), "ist_test");

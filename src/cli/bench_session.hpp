@@ -1,9 +1,9 @@
-// One rank of a benchmark: its world, its buffer, and what it says to the other rank.
+// One rank of a benchmark: its world, its buffer, and what it says to the other ranks.
 //
-// Who calls this : bench and its parts; both ranks make the same calls in the same order.
+// Who calls this : bench and its parts; all ranks make the same calls in the same order.
 // Threads        : one.
 // Ownership      : owns the world and the memory.
-// Errors         : a Failure; what one rank cannot prepare is told by rank 0 and ends both.
+// Errors         : a Failure; what one rank cannot prepare is told by rank 0 and ends all.
 #pragma once
 
 #include <isthmus/isthmus.h>
@@ -13,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <type_traits>
+#include <vector>
 
 #include "cli/bench_options.hpp"
 #include "memory/kinds.hpp"
@@ -20,21 +21,26 @@
 
 namespace ist::cli {
 
+// Throws what the library said unless `code` is IST_OK.
+void must(int code, const char* call);
+
 class Session {
  public:
   static constexpr int kWindow = 64;
 
-  // Joins the world. `options.from` belongs to rank 0, `options.to` to rank 1.
+  // Joins the world. `options.from` belongs to rank 0, `options.to` to the others.
   explicit Session(const BenchOptions& options);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Takes the memory of both ranks, or fails on both.
+  // Takes the memory of all ranks, or fails on all.
   void prepare(const Settings& settings);
 
   int rank() const { return rank_; }
-  int other() const { return 1 - rank_; }
+  int size() const { return static_cast<int>(places_.size()); }
+  // Whom rank 0 talks to, and rank 0 for the rest.
+  int other() const { return rank_ == 0 ? 1 : 0; }
   const BenchOptions& options() const { return options_; }
   const Kinds& kinds() const { return *kinds_; }
   std::size_t capacity() const { return capacity_; }
@@ -42,8 +48,8 @@ class Session {
   const Place& place(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
 
   // Bytes of this rank's buffer, set and seen through host memory.
-  void write(std::span<const std::byte> bytes);
-  void read(std::span<std::byte> bytes);
+  void write(std::span<const std::byte> bytes, std::size_t offset = 0);
+  void read(std::span<std::byte> bytes, std::size_t offset = 0);
 
   // One message of the benchmark, blocking, from or into the buffer at `offset`; by hand through the host where asked for.
   void send(std::size_t offset, std::size_t bytes);
@@ -53,6 +59,10 @@ class Session {
   void receive_window(int count, std::size_t stride, std::size_t bytes);
   // How the bytes of the last message received here travelled.
   int carrier() const { return carrier_; }
+
+  // What this rank gives to a call of the table; the receive buffer is behind the send buffer.
+  CallArguments arguments(std::size_t bytes) const { return {buffer_, at(recv_offset_), bytes, rank_, size(), comm_}; }
+  std::size_t recv_offset() const { return recv_offset_; }
 
   // Something small for the other rank, and from it.
   template <class T>
@@ -67,8 +77,24 @@ class Session {
     hear_bytes(&value, sizeof value);
     return value;
   }
-  // Waits for the other rank's word asleep, leaving it the processors.
-  void hear_asleep();
+  // Something small of rank 0 for everybody, and of everybody for everybody, by rank.
+  template <class T>
+  T from_first(T value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    must(ist_bcast(ist_host(&value), sizeof value, IST_BYTE, 0, comm_), "ist_bcast");
+    return value;
+  }
+  template <class T>
+  std::vector<T> from_all(std::span<const T> mine) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::vector<T> all(mine.size() * places_.size());
+    const auto bytes = static_cast<std::int64_t>(mine.size_bytes());
+    must(ist_allgather(ist_host(mine.data()), bytes, ist_host(all.data()), bytes, IST_BYTE, comm_), "ist_allgather");
+    return all;
+  }
+  void meet() { must(ist_barrier(comm_), "ist_barrier"); }
+  // The same asleep, leaving the processors to those who are late.
+  void meet_asleep();
 
  private:
   static constexpr int kDataTag = 1;
@@ -83,12 +109,13 @@ class Session {
   void hear_bytes(void* data, std::size_t bytes);
 
   BenchOptions options_;
-  std::array<Place, 2> places_;
+  std::vector<Place> places_;  // by rank
   ist_world world_ = IST_WORLD_NULL;
   ist_comm comm_ = IST_COMM_NULL;
   int rank_ = 0;
   std::unique_ptr<Kinds> kinds_;
   std::size_t capacity_ = 0;
+  std::size_t recv_offset_ = 0;
   ist_buffer buffer_{};
   bool taken_ = false;
   Pins* pins_ = nullptr;  // whoever page-locked the buffer
@@ -98,8 +125,5 @@ class Session {
   std::array<ist_status, kWindow> statuses_{};
   int carrier_ = IST_CARRIER_NONE;
 };
-
-// Throws what the library said unless `code` is IST_OK.
-void must(int code, const char* call);
 
 }  // namespace ist::cli

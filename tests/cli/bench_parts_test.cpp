@@ -33,6 +33,21 @@ TEST(BenchReport, TheFrozenJsonNamesAreThereAndNothingWasRenamed) {
   EXPECT_EQ(json["rows"][0]["path"], "shm/slot");
 }
 
+TEST(BenchReport, WhatABenchmarkHasBesidesStandsInEveryRowByItsName) {
+  BenchOptions options;
+  options.benchmark = "collective";
+  options.call = "allreduce";
+  BenchReport report;
+  report.benchmark = options.name();
+  report.added = added_names(options);
+  report.rows.push_back({8, 1.5, 1.25, 2.0, 0.0053333, 1000, "schedule", {1.75, 1.5, 2.0}});
+  const auto json = to_json(report);
+  EXPECT_EQ(json["benchmark"], "allreduce");
+  for (const auto& [name, value] : {std::pair{"average_us", 1.75}, {"min_us", 1.5}, {"max_us", 2.0}})
+    EXPECT_DOUBLE_EQ(json["rows"][0][name].get<double>(), value) << name;
+  EXPECT_NE(table_header(report).find("max_us"), std::string::npos);
+}
+
 TEST(BenchReport, TheDateIsUtcInIsoForm) {
   const std::string date = date_now();
   ASSERT_EQ(date.size(), 20U);

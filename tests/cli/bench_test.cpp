@@ -1,38 +1,7 @@
-#include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-
-#include "program.hpp"
+#include "bench_program.hpp"
 
 namespace ist::test {
 namespace {
-
-class Bench : public ::testing::Test {
- protected:
-  Bench() : folder_(std::filesystem::temp_directory_path() / ("isthmus-bench-test-" + std::to_string(getpid()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~Bench() override { std::filesystem::remove_all(folder_); }
-  std::string file() const { return (folder_ / "result.json").string(); }
-  nlohmann::json result() const {
-    std::ifstream in(file());
-    return nlohmann::json::parse(in, nullptr, false);
-  }
-
- private:
-  std::filesystem::path folder_;
-};
-
-bool kind_is_here(const std::string& kind) {
-  const auto facts = nlohmann::json::parse(run_program("info --json").output, nullptr, false);
-  if (facts.is_discarded()) return false;
-  for (const auto& entry : facts["kinds"])
-    if (entry["name"] == kind) return true;
-  return false;
-}
 
 void expect_sound(const nlohmann::json& result, const std::string& benchmark) {
   ASSERT_TRUE(result.is_object());

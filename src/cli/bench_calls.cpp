@@ -1,0 +1,151 @@
+#include "cli/bench_calls.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ist::cli {
+namespace {
+
+using Data = std::vector<std::byte>;
+
+constexpr int kRoot = 0;
+constexpr int kTag = 3;
+
+std::int64_t floats(const CallArguments& with) { return static_cast<std::int64_t>(with.bytes / sizeof(float)); }
+std::int64_t bytes_of(const CallArguments& with) { return static_cast<std::int64_t>(with.bytes); }
+
+// The elements for each rank; the first ones take what cannot be divided.
+std::vector<std::int64_t> shares(std::size_t bytes, int ranks) {
+  const auto elements = static_cast<std::int64_t>(bytes / sizeof(float));
+  std::vector<std::int64_t> counts;
+  for (int r = 0; r < ranks; ++r) counts.push_back(elements / ranks + (r < elements % ranks ? 1 : 0));
+  return counts;
+}
+
+int barrier(const CallArguments& with) { return ist_barrier(with.comm); }
+int bcast(const CallArguments& with) { return ist_bcast(with.recv, bytes_of(with), IST_BYTE, kRoot, with.comm); }
+int reduce(const CallArguments& with) {
+  return ist_reduce(with.send, with.recv, floats(with), IST_FLOAT, IST_SUM, kRoot, with.comm);
+}
+int allreduce(const CallArguments& with) {
+  return ist_allreduce(with.send, with.recv, floats(with), IST_FLOAT, IST_SUM, with.comm);
+}
+int reduce_scatter(const CallArguments& with) {
+  const auto counts = shares(with.bytes, with.ranks);
+  return ist_reduce_scatter(with.send, with.recv, counts.data(), IST_FLOAT, IST_SUM, with.comm);
+}
+int allgather(const CallArguments& with) {
+  return ist_allgather(with.send, bytes_of(with), with.recv, bytes_of(with), IST_BYTE, with.comm);
+}
+int alltoall(const CallArguments& with) { return ist_alltoall(with.send, with.recv, bytes_of(with), IST_BYTE, with.comm); }
+int gather(const CallArguments& with) {
+  return ist_gather(with.send, bytes_of(with), with.recv, bytes_of(with), IST_BYTE, kRoot, with.comm);
+}
+int scatter(const CallArguments& with) {
+  return ist_scatter(with.send, bytes_of(with), with.recv, bytes_of(with), IST_BYTE, kRoot, with.comm);
+}
+int scan(const CallArguments& with) { return ist_scan(with.send, with.recv, floats(with), IST_FLOAT, IST_SUM, with.comm); }
+
+int start_exchange(const CallArguments& with, ist_request* requests) {
+  const int left = (with.rank + with.ranks - 1) % with.ranks;
+  const int code = ist_irecv(with.recv, bytes_of(with), IST_BYTE, left, kTag, with.comm, &requests[0]);
+  if (code != IST_OK) return code;
+  return ist_isend(with.send, bytes_of(with), IST_BYTE, (with.rank + 1) % with.ranks, kTag, with.comm, &requests[1]);
+}
+int exchange(const CallArguments& with) {
+  ist_request requests[2] = {IST_REQUEST_NULL, IST_REQUEST_NULL};
+  const int code = start_exchange(with, requests);
+  return code != IST_OK ? code : ist_waitall(2, requests, IST_STATUSES_IGNORE);
+}
+int start_allreduce(const CallArguments& with, ist_request* requests) {
+  return ist_iallreduce(with.send, with.recv, floats(with), IST_FLOAT, IST_SUM, with.comm, requests);
+}
+
+// Of the inputs of ranks 0 to `last`. They are small whole numbers, so no order of adding makes a difference.
+Data sum(const Inputs& inputs, int last) {
+  Data total = inputs[0];
+  for (int r = 1; r <= last; ++r)
+    for (std::size_t at = 0; at < total.size(); at += sizeof(float)) {
+      float one = 0;
+      float other = 0;
+      std::memcpy(&one, &total[at], sizeof one);
+      std::memcpy(&other, &inputs[static_cast<std::size_t>(r)][at], sizeof other);
+      one += other;
+      std::memcpy(&total[at], &one, sizeof one);
+    }
+  return total;
+}
+
+int last_of(const Inputs& inputs) { return static_cast<int>(inputs.size()) - 1; }
+
+void put(const Data& bytes, Data& result) { std::copy(bytes.begin(), bytes.end(), result.begin()); }
+
+// Part `from` of `source` becomes part `to` of the result.
+void put_part(const Data& source, std::size_t from, std::size_t to, std::size_t bytes, Data& result) {
+  std::copy_n(source.begin() + static_cast<std::ptrdiff_t>(from * bytes), bytes,
+              result.begin() + static_cast<std::ptrdiff_t>(to * bytes));
+}
+
+void expect_bcast(const Inputs& inputs, int, std::size_t, Data& result) { put(inputs[kRoot], result); }
+void expect_reduce(const Inputs& inputs, int rank, std::size_t, Data& result) {
+  if (rank == kRoot) put(sum(inputs, last_of(inputs)), result);
+}
+void expect_allreduce(const Inputs& inputs, int, std::size_t, Data& result) { put(sum(inputs, last_of(inputs)), result); }
+void expect_reduce_scatter(const Inputs& inputs, int rank, std::size_t bytes, Data& result) {
+  const auto counts = shares(bytes, static_cast<int>(inputs.size()));
+  std::int64_t before = 0;
+  for (int r = 0; r < rank; ++r) before += counts[static_cast<std::size_t>(r)];
+  const auto width = static_cast<std::int64_t>(sizeof(float));
+  const Data total = sum(inputs, last_of(inputs));
+  std::copy_n(total.begin() + before * width, counts[static_cast<std::size_t>(rank)] * width, result.begin());
+}
+void expect_allgather(const Inputs& inputs, int, std::size_t bytes, Data& result) {
+  for (std::size_t r = 0; r < inputs.size(); ++r) put_part(inputs[r], 0, r, bytes, result);
+}
+void expect_alltoall(const Inputs& inputs, int rank, std::size_t bytes, Data& result) {
+  for (std::size_t r = 0; r < inputs.size(); ++r) put_part(inputs[r], static_cast<std::size_t>(rank), r, bytes, result);
+}
+void expect_gather(const Inputs& inputs, int rank, std::size_t bytes, Data& result) {
+  if (rank == kRoot) expect_allgather(inputs, rank, bytes, result);
+}
+void expect_scatter(const Inputs& inputs, int rank, std::size_t bytes, Data& result) {
+  put_part(inputs[kRoot], static_cast<std::size_t>(rank), 0, bytes, result);
+}
+void expect_scan(const Inputs& inputs, int rank, std::size_t, Data& result) { put(sum(inputs, rank), result); }
+void expect_exchange(const Inputs& inputs, int rank, std::size_t, Data& result) {
+  put(inputs[(static_cast<std::size_t>(rank) + inputs.size() - 1) % inputs.size()], result);
+}
+
+}  // namespace
+
+const std::vector<CollectiveCall>& collective_calls() {
+  static const std::vector<CollectiveCall> calls{
+      {"barrier", false, false, false, false, barrier, nullptr, nullptr},
+      {"bcast", false, false, false, true, bcast, nullptr, expect_bcast},
+      {"reduce", true, false, false, false, reduce, nullptr, expect_reduce},
+      {"allreduce", true, false, false, false, allreduce, start_allreduce, expect_allreduce},
+      {"reduce_scatter", true, false, false, false, reduce_scatter, nullptr, expect_reduce_scatter},
+      {"allgather", false, false, true, false, allgather, nullptr, expect_allgather},
+      {"alltoall", false, true, true, false, alltoall, nullptr, expect_alltoall},
+      {"gather", false, false, true, false, gather, nullptr, expect_gather},
+      {"scatter", false, true, false, false, scatter, nullptr, expect_scatter},
+      {"scan", true, false, false, false, scan, nullptr, expect_scan},
+      {"exchange", false, false, false, false, exchange, start_exchange, expect_exchange},
+  };
+  return calls;
+}
+
+const CollectiveCall* find_call(const std::string& name) {
+  const auto& calls = collective_calls();
+  const auto found = std::find_if(calls.begin(), calls.end(), [&](const CollectiveCall& one) { return name == one.name; });
+  return found == calls.end() ? nullptr : &*found;
+}
+
+std::string call_names(bool that_start) {
+  std::string names;
+  for (const CollectiveCall& one : collective_calls())
+    if (!that_start || one.start) names += (names.empty() ? "" : ", ") + std::string{one.name};
+  return names;
+}
+
+}  // namespace ist::cli

@@ -1,0 +1,65 @@
+#include "cli/bench_timing.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ist::cli {
+namespace {
+
+constexpr std::uint64_t kSmallLimit = 8192;
+constexpr std::uint64_t kBatches = 100;
+// A row of a slow pair is cut short here, or a table would take an hour: but never to fewer than kFewestBatches.
+constexpr double kLongestRow = 3e6;
+constexpr double kLongestQuickRow = 0.15e6;
+constexpr std::uint64_t kFewestBatches = 10;
+
+}  // namespace
+
+std::vector<std::string> added_names(const BenchOptions& options) {
+  if (options.rate()) return {"messages_per_s"};
+  if (options.overlap()) return {"alone_us", "compute_us", "overlap_percent"};
+  if (options.timed_call()) return {"average_us", "min_us", "max_us"};
+  return {};
+}
+
+double microseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+std::uint64_t wanted_iterations(const BenchOptions& options, std::uint64_t bytes) {
+  if (options.iterations != 0) return options.iterations;
+  const bool small = bytes <= kSmallLimit;
+  std::uint64_t full = small ? 100 : 20;
+  if (options.latency()) full = small ? 10000 : 1000;
+  if (options.rate() || options.timed_call()) full = small ? 1000 : 100;
+  return options.quick ? std::max<std::uint64_t>(full / 20, 10) : full;
+}
+
+Plan make_plan(const BenchOptions& options, std::uint64_t wanted, double repetition_us, bool alone) {
+  const double longest = options.quick ? kLongestQuickRow : kLongestRow;
+  const auto affordable = static_cast<std::uint64_t>(longest / std::max(repetition_us, 0.01));
+  if (options.iterations == 0) wanted = std::min(wanted, std::max(affordable, std::min(wanted, kFewestBatches)));
+  const std::uint64_t batches = alone ? wanted : std::min(wanted, kBatches);
+  return {batches, wanted / batches};
+}
+
+double percentile(const std::vector<double>& sorted, double fraction) {
+  const double position = fraction * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return std::lerp(sorted[below], sorted[above], position - std::floor(position));
+}
+
+Row make_row(std::uint64_t bytes, std::vector<double> times, const Plan& plan) {
+  std::sort(times.begin(), times.end());
+  Row row;
+  row.bytes = bytes;
+  row.median_us = percentile(times, 0.5);
+  row.p10_us = percentile(times, 0.1);
+  row.p90_us = percentile(times, 0.9);
+  row.gbps = row.median_us > 0 ? static_cast<double>(bytes) / (row.median_us * 1e3) : 0;
+  row.iterations = plan.iterations();
+  return row;
+}
+
+}  // namespace ist::cli

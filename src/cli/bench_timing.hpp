@@ -1,0 +1,50 @@
+// What all timed loops have in common: how often, and what becomes of the times.
+//
+// Who calls this : bench_measure, bench_collective and bench_overlap; bench_report for the rows.
+// Threads        : values.
+// Ownership      : none.
+// Errors         : none.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/bench_options.hpp"
+
+namespace ist::cli {
+
+struct Row {
+  std::uint64_t bytes = 0;
+  double median_us = 0;
+  double p10_us = 0;
+  double p90_us = 0;
+  double gbps = 0;  // 1e9 bytes a second, from the median
+  std::uint64_t iterations = 0;
+  std::string path;
+  std::vector<double> added = {};  // as added_names() calls them
+};
+
+// What the rows of a benchmark have beside the names that all have.
+std::vector<std::string> added_names(const BenchOptions& options);
+
+using Clock = std::chrono::steady_clock;
+double microseconds_since(Clock::time_point start);
+
+// Every rank must run the same loops, so rank 0 makes the plan and tells it.
+struct Plan {
+  std::uint64_t batches = 0;
+  std::uint64_t per_batch = 0;
+  std::uint64_t iterations() const { return batches * per_batch; }
+};
+// Repetitions by the method for a size, or as many as were asked for.
+std::uint64_t wanted_iterations(const BenchOptions& options, std::uint64_t bytes);
+// Fewer if one takes so long that a row would take seconds. `alone`: one is long enough to be a batch.
+Plan make_plan(const BenchOptions& options, std::uint64_t wanted, double repetition_us, bool alone);
+
+double percentile(const std::vector<double>& sorted, double fraction);
+// Sorts the times of the batches. gbps counts `bytes` for each.
+Row make_row(std::uint64_t bytes, std::vector<double> times, const Plan& plan);
+
+}  // namespace ist::cli

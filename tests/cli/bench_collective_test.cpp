@@ -1,0 +1,153 @@
+// Calls of all ranks, message rate and overlap, as `isthmus bench` measures them; and one thread at a time.
+#include "bench_program.hpp"
+#include "cli/bench_calls.hpp"
+#include "cli/bench_overlap.hpp"
+
+namespace ist::test {
+namespace {
+
+// Small thresholds let short messages take every way.
+constexpr const char* kSmallThresholds =
+    "ISTHMUS_EAGER_LIMIT=2KiB ISTHMUS_RING_SLOT_DEVICE=4KiB ISTHMUS_RING_SLOT_HOST=4KiB";
+
+class BenchCall : public Bench, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(BenchCall, EveryByteOnThreeRanksIsRightAndTheRowsAreSound) {
+  const std::string call = GetParam();
+  const Ran ran = run_program(
+      "bench collective " + call + " --ranks 3 --iterations 3 --min 2KiB --max 8KiB --json " + file(), kSmallThresholds);
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  const auto found = result();
+  ASSERT_TRUE(found.is_object()) << ran.output;
+  EXPECT_EQ(found["benchmark"], call);
+  EXPECT_EQ(found["ranks"], 3);
+  EXPECT_EQ(found["from"], "host");
+  const bool barrier = call == "barrier";
+  EXPECT_EQ(says(ran, "all right"), !barrier) << ran.output;
+  ASSERT_EQ(found["rows"].size(), barrier ? 1U : 3U);
+  for (const auto& row : found["rows"]) {
+    EXPECT_GT(row["min_us"].get<double>(), 0);
+    EXPECT_LE(row["min_us"].get<double>(), row["average_us"].get<double>());
+    EXPECT_LE(row["average_us"].get<double>(), row["max_us"].get<double>());
+    EXPECT_LE(row["p10_us"].get<double>(), row["median_us"].get<double>());
+    EXPECT_LE(row["median_us"].get<double>(), row["p90_us"].get<double>());
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Calls, BenchCall,
+                         ::testing::Values("barrier", "bcast", "reduce", "allreduce", "reduce_scatter", "allgather",
+                                           "alltoall", "gather", "scatter", "scan", "exchange"));
+
+TEST_F(Bench, ACallOfOneRankAloneIsMeasuredToo) {
+  const Ran ran = run_program("bench collective alltoall --ranks 1 --iterations 3 --max 8 --json " + file());
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  EXPECT_EQ(result()["rows"].size(), 4U);
+}
+
+TEST_F(Bench, InsideAWorldACallTakesAllItsRanksAndOfAReductionOnlyWholeElements) {
+  const Ran ran = run_program("run -n 4 " PROGRAM " bench collective allreduce --iterations 3 --max 16 --json " + file());
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  const auto found = result();
+  EXPECT_EQ(found["ranks"], 4);
+  ASSERT_EQ(found["rows"].size(), 3U);
+  EXPECT_EQ(found["rows"][0]["bytes"], 4);
+}
+
+TEST_F(Bench, AWorldOfAnotherSizeThanAskedForIsRefusedOnce) {
+  const Ran ran = run_program("run -n 3 " PROGRAM " bench collective bcast --ranks 2");
+  EXPECT_NE(ran.status, 0);
+  EXPECT_TRUE(says(ran, "a benchmark takes 2 ranks and found 3")) << ran.output;
+}
+
+TEST_F(Bench, CallsOnCudaMemoryAreCheckedAndMeasuredOnAnyDriver) {
+  const bool real = kind_is_here("cuda");
+  if (!real && !std::filesystem::exists(FAKE_CUDA "/libcuda.so.1"))
+    GTEST_SKIP() << "neither a GPU nor the driver of the tests";
+  for (const char* call : {"allreduce", "alltoall"}) {
+    const Ran ran = run_program(
+        "bench collective " + std::string{call} + " --kind cuda --iterations 2 --min 1KiB --max 4KiB --json " + file(),
+        real ? "" : "LD_LIBRARY_PATH=" FAKE_CUDA);
+    ASSERT_EQ(ran.status, 0) << ran.output;
+    EXPECT_TRUE(result()["from"].get<std::string>().starts_with("cuda:")) << ran.output;
+  }
+}
+
+TEST_F(Bench, TheRateIsThatOfWindowsOfEightBytes) {
+  const Ran ran = run_program("bench rate --iterations 20 --json " + file());
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  const auto found = result();
+  EXPECT_EQ(found["window"], 64);
+  ASSERT_EQ(found["rows"].size(), 1U);
+  const auto& row = found["rows"][0];
+  EXPECT_EQ(row["bytes"], 8);
+  EXPECT_NEAR(row["messages_per_s"].get<double>() * row["median_us"].get<double>(), 1e6, 1e4);
+}
+
+TEST_F(Bench, OverlapOfMessagesAndOfReductionsIsMeasuredWithAndWithoutTheProgressThread) {
+  for (const char* call : {"exchange", "allreduce"})
+    for (const bool thread : {false, true}) {
+      const Ran ran =
+          run_program("bench overlap " + std::string{call} + " --iterations 5 --min 4KiB --max 8KiB --json " + file(),
+                      std::string{kSmallThresholds} + " ISTHMUS_PROGRESS_THREAD=" + (thread ? "1" : "0"));
+      ASSERT_EQ(ran.status, 0) << ran.output;
+      const auto found = result();
+      EXPECT_EQ(found["benchmark"], "overlap-" + std::string{call});
+      EXPECT_EQ(found["progress_thread"], thread);
+      ASSERT_EQ(found["rows"].size(), 2U);
+      for (const auto& row : found["rows"]) {
+        EXPECT_GT(row["alone_us"].get<double>(), 0);
+        EXPECT_GT(row["compute_us"].get<double>(), 0);
+        EXPECT_GE(row["overlap_percent"].get<double>(), 0);
+        EXPECT_LE(row["overlap_percent"].get<double>(), 100);
+      }
+    }
+}
+
+TEST(BenchOverlap, TheShareThatIsHiddenFollowsFromThreeTimes) {
+  EXPECT_DOUBLE_EQ(cli::overlap_percent(20, 10, 10), 0);
+  EXPECT_DOUBLE_EQ(cli::overlap_percent(15, 10, 10), 50);
+  EXPECT_DOUBLE_EQ(cli::overlap_percent(10, 10, 10), 100);
+  EXPECT_DOUBLE_EQ(cli::overlap_percent(30, 10, 10), 0) << "slower together than one after the other";
+  EXPECT_DOUBLE_EQ(cli::overlap_percent(9, 10, 10), 100) << "noise";
+}
+
+TEST(BenchCalls, EveryCallIsFoundByItsNameAndSomeCanBeStarted) {
+  for (const cli::CollectiveCall& one : cli::collective_calls()) EXPECT_EQ(cli::find_call(one.name), &one);
+  EXPECT_EQ(cli::find_call("allreduc"), nullptr);
+  EXPECT_EQ(cli::call_names(true), "allreduce, exchange");
+}
+
+TEST_F(Bench, WhatDoesNotGoTogetherIsToldBeforeAnyRankStarts) {
+  for (const auto& [arguments, words] :
+       {std::pair{"bench collective", "collective needs the name of a call: expected one of barrier, bcast"},
+        {"bench collective allredcue", "collective has no call \"allredcue\""},
+        {"bench overlap bcast", "overlap has no call \"bcast\": expected one of allreduce, exchange"},
+        {"bench latency allreduce", "latency is between two ranks and takes no call"},
+        {"bench rate --ranks 3", "rate is between 2 ranks"},
+        {"bench collective bcast --ranks 0", "--ranks"},
+        {"bench collective bcast --staged", "--staged is for latency"},
+        {"bench collective bcast --kind tape", "unknown kind of memory \"tape\""},
+        {"bench collective bcast --kind host --from host", "--kind"},
+        {"bench collective scan --min 1 --max 2", "no power of two lies between"}}) {
+    const Ran ran = run_program(arguments);
+    EXPECT_EQ(ran.status, 2) << arguments << '\n' << ran.output;
+    EXPECT_TRUE(says(ran, words)) << arguments << '\n' << ran.output;
+  }
+}
+
+TEST_F(Bench, OneThreadAtATimeNeedsNoLockForMessagesNorForCalls) {
+  for (const char* what : {"latency", "bandwidth", "collective allreduce --ranks 3"}) {
+    const Ran ran = run_program("bench " + std::string{what} + " --iterations 3 --min 8 --max 16KiB --json " + file(),
+                                std::string{kSmallThresholds} + " ISTHMUS_THREADS=single");
+    ASSERT_EQ(ran.status, 0) << ran.output;
+    EXPECT_EQ(result()["threads"], "single");
+  }
+}
+
+TEST_F(Bench, OneThreadAtATimeIsRefusedBesideTheProgressThread) {
+  const Ran ran = run_program("bench latency --quick --max 8", "ISTHMUS_THREADS=single ISTHMUS_PROGRESS_THREAD=1");
+  EXPECT_EQ(ran.status, 2) << ran.output;
+  EXPECT_TRUE(says(ran, "ISTHMUS_THREADS=\"single\" cannot be used with ISTHMUS_PROGRESS_THREAD=\"1\"")) << ran.output;
+}
+
+}  // namespace
+}  // namespace ist::test

@@ -1,0 +1,44 @@
+// Runs of `isthmus bench` whose result is a file of their own.
+//
+// Who calls this : tests/cli.
+// Threads        : one.
+// Ownership      : the fixture owns a folder and removes it.
+// Errors         : a result that cannot be read is a discarded value.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "program.hpp"
+
+namespace ist::test {
+
+class Bench : public ::testing::Test {
+ protected:
+  Bench() : folder_(std::filesystem::temp_directory_path() / ("isthmus-bench-test-" + std::to_string(getpid()))) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~Bench() override { std::filesystem::remove_all(folder_); }
+  std::string file() const { return (folder_ / "result.json").string(); }
+  nlohmann::json result() const {
+    std::ifstream in(file());
+    return nlohmann::json::parse(in, nullptr, false);
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+inline bool kind_is_here(const std::string& kind) {
+  const auto facts = nlohmann::json::parse(run_program("info --json").output, nullptr, false);
+  if (facts.is_discarded()) return false;
+  for (const auto& entry : facts["kinds"])
+    if (entry["name"] == kind) return true;
+  return false;
+}
+
+}  // namespace ist::test
