@@ -3,7 +3,8 @@
 #
 #   tools/gpu_run.sh check          every test, the demo, and short benches of CUDA and host memory, bytes compared
 #   tools/gpu_run.sh bench          latency and bandwidth between CUDA, host and page-locked memory, those of CUDA also by hand
-#                                   through the host, and the stencil with both exchanges, compared with a serial run
+#                                   through the host, collective calls on CUDA and host memory, and the stencil with both
+#                                   exchanges, compared with a serial run
 #   tools/gpu_run.sh soak [SECONDS] mixed traffic with every byte compared, 300 s unless told
 #
 # On one GPU two ranks share it; the record says so: cuda:0 to cuda:0, and 1x in its name.
@@ -20,7 +21,7 @@ cd "$(dirname "$0")/.." || exit 1
 mode=${1:-}
 case $mode in
   check | bench | soak) ;;
-  *) sed -n '2,17p' "$0"; exit 2 ;;
+  *) sed -n '2,18p' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
 mkdir -p "$out" && out=$(cd "$out" && pwd)
@@ -102,6 +103,15 @@ bench_step() {
     ${ISTHMUS_BENCH_OPTIONS:-}
 }
 
+# collective_step CALL KIND options...: two ranks.
+collective_step() {
+  local call=$1 kind=$2
+  shift 2
+  # shellcheck disable=SC2086 # several words
+  step "$limit" "bench collective $call $kind${*:+ $*}" "$isthmus" bench collective "$call" --kind "$kind" \
+    --json "$raw/collective-$call-$kind.json" "$@" ${ISTHMUS_BENCH_OPTIONS:-}
+}
+
 # One list of objects, as `isthmus bench --json` and stencil2d wrote them, and the table of what they say. The stencil knows
 # the public interface only, so what ran it and when is added here.
 bundle() {
@@ -121,7 +131,7 @@ def load(pattern):
             print(f"left out {file.name}: not complete")
     return found
 stencils = load("stencil*.json")
-benches = load("latency*.json") + load("bandwidth*.json")
+benches = load("latency*.json") + load("bandwidth*.json") + load("collective*.json")
 if stencils:
     (out / "stencil.json").write_text(json.dumps(stencils, indent=1) + "\n")
 if benches:
@@ -183,6 +193,10 @@ run_check() {
     # shellcheck disable=SC2086
     bench_step bandwidth $pair --quick --staged
   done
+  for kind in cuda host; do
+    collective_step allreduce $kind --quick
+    collective_step alltoall $kind --quick
+  done
   bundle
   bundle_check
   finish
@@ -203,6 +217,10 @@ run_bench() {
     bench_step $name pinned cuda:0
     bench_step $name cuda:0 pinned
     bench_step $name host host
+  done
+  for call in allreduce bcast allgather alltoall; do
+    collective_step $call cuda --quick --min 8
+    collective_step $call host --quick --min 8
   done
   # The serial run has one processor; it takes most of the time of this step, and 3 GiB.
   step 120 "stencil2d of 8192x8192 on 2 ranks, checked, both exchanges" "$isthmus" run -n 2 "$build/bin/stencil2d" \

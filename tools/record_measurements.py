@@ -5,7 +5,8 @@
 
 Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json and draws up
 docs/measured/targets.json from the newest benchmarks recorded for each machine; of a `check`, copies check.json; of build/,
-what tools/run_tests.sh left there last, such as tests-quick.json of `make test`. Rewrites the tables of
+what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what tools/compare_mpi.sh
+left in mpi.json. Rewrites the tables of
 docs/measured/README.md. Figures are never typed in.
 """
 import argparse
@@ -124,7 +125,48 @@ def targets(measured):
     return sorted(entries, key=lambda one: (int(re.match(r"\d+", one["row"])[0]), one["measure"], one["machine"]))
 
 
+def is_collective(bench):
+    return any("average_us" in row for row in bench["rows"])
+
+
+def collective_table(file, benches):
+    """Calls of all ranks; messages are in the other table of the file."""
+    benches = [bench for bench in benches if is_collective(bench)]
+    if not benches:
+        return []
+    first = benches[0]
+    lines = [f"### Collective calls in [{file.name}]({file.name})", "",
+             f"{first['machine']}; commit {first['commit']}; {first['date'][:10]}", "",
+             "| call | ranks | from | to | 8 B us (p10 to p90) | 64 KiB us | 1 MiB us | 1 MiB us, fastest and slowest rank |",
+             "|---|---|---|---|---|---|---|---|"]
+    for bench in benches:
+        small, middle, large = at(bench, 8), at(bench, 64 * KIB), at(bench, MIB)
+        cells = [bench["benchmark"], str(bench["ranks"]), bench["from"], bench["to"],
+                 f"{small['median_us']:.2f} ({small['p10_us']:.2f} to {small['p90_us']:.2f})" if small else "",
+                 f"{middle['median_us']:.1f}" if middle else "", f"{large['median_us']:.1f}" if large else "",
+                 f"{large['min_us']:.1f}, {large['max_us']:.1f}" if large else ""]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines + [""]
+
+
+def mpi_table(files):
+    if not files:
+        return []
+    lines = ["### Beside an MPI", "", "Two ranks, host memory, the same loops, one after the other; of several rounds the best "
+             "median of each.", "", "| record | call | bytes | ours us | peer us | peer / ours | peer | machine | commit |",
+             "|---|---|---|---|---|---|---|---|---|"]
+    for file in files:
+        for one in json.loads(file.read_text()):
+            lines.append(f"| [{file.name}]({file.name}) | {one['measure']} | {one['bytes']} | {one['ours']:.3f} | {one['peer']:.3f} | "
+                         f"{one['peer'] / one['ours']:.2f} | {one['peer_name']} | {one['machine']} | {one['commit']} |")
+    return lines + [""]
+
+
 def bench_table(file, benches):
+    calls = collective_table(file, benches)
+    benches = [bench for bench in benches if not is_collective(bench)]
+    if not benches:
+        return calls
     first = benches[0]
     lines = [f"### [{file.name}]({file.name})", "", f"{first['machine']}; commit {first['commit']}; {first['date'][:10]}", "",
              "| benchmark | from | to | by hand | 8 B us (p10 to p90) | 64 KiB us | 4 MiB us | 4 MiB GB/s | best GB/s | path at 4 MiB |",
@@ -137,7 +179,7 @@ def bench_table(file, benches):
                  f"{large['gbps']:.2f}" if large else "", f"{max((row['gbps'] for row in bench['rows']), default=0):.2f}",
                  large["path"] if large else ""]
         lines.append("| " + " | ".join(cells) + " |")
-    return lines + [""]
+    return lines + [""] + calls
 
 
 def target_table(entries):
@@ -237,6 +279,7 @@ def rewrite_readme(measured, entries):
         benches = json.loads(file.read_text()).get("benches", [])
         if benches and not list(measured.glob(f"*-{slug(benches[0]['machine'])}-messages.json")):
             lines += bench_table(file, benches)
+    lines += mpi_table(sorted(measured.glob("*-mpi.json"), reverse=True))
     lines += check_table(checks)
     lines += steps_table("make test", sorted(measured.glob("*-test.json"), reverse=True))
     parts = [file for part in PARTS for file in sorted(measured.glob(f"*-test-{part}.json"), reverse=True)]
@@ -257,16 +300,17 @@ SETS = ("quick", "long", *PARTS)
 
 
 def find_source(folder):
-    """What the folder's record is of: a check, the tests that ran last, or benchmarks."""
-    if (folder / "check.json").exists():
-        return folder / "check.json"
+    """What the folder's record is of: a check, a comparison with an MPI, the tests that ran last, or benchmarks."""
+    for name in ("check.json", "mpi.json"):
+        if (folder / name).exists():
+            return folder / name
     tests = [file for file in (folder / f"tests-{name}.json" for name in SETS) if file.exists()]
     return max(tests, key=lambda file: file.stat().st_mtime) if tests else folder / "bench.json"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path, help="what tools/gpu_run.sh wrote, or build/ after make test or test-long")
+    parser.add_argument("folder", type=pathlib.Path, help="what tools/gpu_run.sh wrote, build/ after make test or test-long, or build/mpi/")
     parser.add_argument("--measured", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent / "docs" / "measured")
     options = parser.parse_args()
     source = find_source(options.folder)
@@ -284,7 +328,7 @@ def main():
     one_commit(source, objects)
     options.measured.mkdir(parents=True, exist_ok=True)
     stem = f"{objects[0]['date'][:10]}-{slug(objects[0]['machine'])}"
-    names = {"check.json": {"check.json": "check"}, "tests-long.json": {"tests-long.json": "test-long"},
+    names = {"check.json": {"check.json": "check"}, "mpi.json": {"mpi.json": "mpi"}, "tests-long.json": {"tests-long.json": "test-long"},
              "tests-quick.json": {"tests-quick.json": "test"},
              **{f"tests-{part}.json": {f"tests-{part}.json": f"test-{part}"} for part in PARTS},
              "bench.json": {"bench.json": "messages", "stencil.json": "stencil2d"}}[source.name]

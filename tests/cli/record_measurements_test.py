@@ -86,6 +86,25 @@ with tempfile.TemporaryDirectory() as name:
     assert (measured / "README.md").read_text() == text
     done, measured = record(folder, host)
 
+    # Calls of all ranks have a table of their own.
+    call = bench("allreduce", "cuda:0", "cuda:1", [(8, 9.5, 0.0), (MIB, 80.0, 13.1)], ranks=2)
+    for row in call["rows"]:
+        row.update(average_us=row["median_us"], min_us=row["median_us"] - 1, max_us=row["median_us"] + 1)
+    done, measured = record(folder, host + [call])
+    assert done.returncode == 0, done.stderr
+    text = (measured / "README.md").read_text()
+    assert "| allreduce | 2 | cuda:0 | cuda:1 | 9.50 (9.50 to 9.50) |  | 80.0 | 79.0, 81.0 |" in text, text
+    assert "| latency | host | host |" in text and "| allreduce | cuda:0" not in text, text
+    done, measured = record(folder, host)
+
+    # A comparison with an MPI is a record of its own.
+    peers = [{**ABOUT, "measure": "allreduce", "bytes": 8, "unit": "us", "ours": 0.5, "peer": 1.0, "peer_name": "Some MPI v1"}]
+    (folder / "out" / "mpi.json").write_text(json.dumps(peers))
+    done, measured = record(folder, [])
+    assert done.returncode == 0 and json.loads((measured / f"{stem}-mpi.json").read_text()) == peers, done.stderr
+    assert "| allreduce | 8 | 0.500 | 1.000 | 2.00 | Some MPI v1 |" in (measured / "README.md").read_text()
+    (folder / "out" / "mpi.json").unlink()
+
     # What cannot be attributed to one commit is no record.
     for commit in ("unknown", "0123456789ab-changed"):
         done, _ = record(folder, [bench("latency", "host", "host", [(8, 0.12, 0.07)], commit=commit)])

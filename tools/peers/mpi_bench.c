@@ -1,0 +1,126 @@
+// What `isthmus bench` measures between host buffers, through whatever MPI compiled this: the same loops, the same sizes, the same
+// numbers of repetitions. Rank 0 prints one JSON object; tools/compare_mpi.sh reads it.
+//
+//   mpicc -O2 mpi_bench.c -o mpi_bench && mpirun -n 2 ./mpi_bench
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WINDOW = 64, BATCHES = 100, WINDOWS = 1000, SMALL = 8192, MOST = 1 << 20, SIZES = 4 };
+static const int sizes[SIZES] = {8, 1024, 65536, MOST};
+static int rank, ranks;
+static char *input, *output;
+static MPI_Request requests[WINDOW];
+static int rows;
+
+static int ascending(const void* a, const void* b) {
+  const double one = *(const double*)a, other = *(const double*)b;
+  return (one > other) - (one < other);
+}
+
+// Each rank's batches, averaged over the ranks, sorted.
+static void print_row(const char* benchmark, int bytes, double* times, int batches) {
+  double sums[WINDOWS];
+  MPI_Reduce(times, sums, batches, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (rank != 0) return;
+  for (int n = 0; n < batches; ++n) sums[n] *= 1e6 / ranks;
+  qsort(sums, batches, sizeof sums[0], ascending);
+  printf("%s\n {\"benchmark\": \"%s\", \"bytes\": %d, \"median_us\": %.4f, \"p10_us\": %.4f, \"p90_us\": %.4f}",
+         rows++ ? "," : "", benchmark, bytes, sums[batches / 2], sums[batches / 10], sums[batches * 9 / 10]);
+}
+
+static void ping_pong(int bytes) {
+  const int each = bytes <= SMALL ? 100 : 10;
+  double times[BATCHES];
+  for (int batch = -1; batch < BATCHES; ++batch) {
+    const double start = MPI_Wtime();
+    for (int n = 0; n < each; ++n) {
+      if (rank == 0) {
+        MPI_Send(input, bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
+        MPI_Recv(input, bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      } else if (rank == 1) {
+        MPI_Recv(input, bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(input, bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD);
+      }
+    }
+    if (batch >= 0) times[batch] = (MPI_Wtime() - start) / (2.0 * each);
+  }
+  print_row("latency", bytes, times, BATCHES);
+}
+
+static void windows(int bytes) {
+  double times[WINDOWS];
+  int answer = 0;
+  for (int batch = -100; batch < WINDOWS; ++batch) {
+    const double start = MPI_Wtime();
+    for (int n = 0; n < WINDOW; ++n) {
+      if (rank == 0)
+        MPI_Isend(input, bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &requests[n]);
+      else
+        MPI_Irecv(input, bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &requests[n]);
+    }
+    MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
+    if (rank == 0)
+      MPI_Recv(&answer, 1, MPI_INT, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    else
+      MPI_Send(&answer, 1, MPI_INT, 0, 2, MPI_COMM_WORLD);
+    if (batch >= 0) times[batch] = (MPI_Wtime() - start) / WINDOW;
+  }
+  print_row("rate", bytes, times, WINDOWS);
+}
+
+static void allreduce(int bytes) { MPI_Allreduce(input, output, bytes / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
+static void bcast(int bytes) { MPI_Bcast(output, bytes, MPI_BYTE, 0, MPI_COMM_WORLD); }
+static void allgather(int bytes) { MPI_Allgather(input, bytes, MPI_BYTE, output, bytes, MPI_BYTE, MPI_COMM_WORLD); }
+static void alltoall(int bytes) { MPI_Alltoall(input, bytes, MPI_BYTE, output, bytes, MPI_BYTE, MPI_COMM_WORLD); }
+
+// The time of each call, and an untimed barrier after it.
+static void collective(const char* name, void (*call)(int), int bytes) {
+  const int each = bytes <= SMALL ? 10 : 1;
+  double times[BATCHES];
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int batch = -10; batch < BATCHES; ++batch) {
+    double took = 0;
+    for (int n = 0; n < each; ++n) {
+      const double start = MPI_Wtime();
+      call(bytes);
+      took += MPI_Wtime() - start;
+      MPI_Barrier(MPI_COMM_WORLD);
+    }
+    if (batch >= 0) times[batch] = took / each;
+  }
+  print_row(name, bytes, times, BATCHES);
+}
+
+int main(int argc, char** argv) {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  MPI_Get_library_version(version, &length);
+  version[strcspn(version, ",\n\"\\")] = '\0';
+  input = malloc((size_t)MOST * ranks);
+  output = malloc((size_t)MOST * ranks);
+  if (ranks != 2 || !input || !output) {
+    fprintf(stderr, "mpi_bench: takes 2 ranks and found %d, or there is no memory\n", ranks);
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  for (int n = 0; n < MOST * ranks / 4; ++n) ((float*)input)[n] = (float)(n % 65536);
+  memset(output, 1, (size_t)MOST * ranks);
+  if (rank == 0) printf("{\"peer_name\": \"%s\", \"rows\": [", version);
+  for (int n = 0; n < SIZES; ++n) ping_pong(sizes[n]);
+  windows(8);
+  for (int n = 0; n < SIZES; ++n) {
+    collective("allreduce", allreduce, sizes[n]);
+    collective("bcast", bcast, sizes[n]);
+    collective("allgather", allgather, sizes[n]);
+    collective("alltoall", alltoall, sizes[n]);
+  }
+  if (rank == 0) printf("\n]}\n");
+  MPI_Finalize();
+  free(input);
+  free(output);
+  return 0;
+}
