@@ -1,7 +1,8 @@
 /* Isthmus, C interface: messages between ranks whose buffers live in host, CUDA or OpenCL memory.
  *
  * Who calls this : applications, from C or C++; every other face is built on it.
- * Threads        : every call may be made from any thread at any time. A request is waited for by one thread at a time.
+ * Threads        : every call may be made from any thread at any time, but for ISTHMUS_THREADS=single.
+ *                  A request is waited for by one thread at a time.
  * Ownership      : handles are tokens, never dereferenced by the caller; a released or foreign handle is an error, not a crash.
  *                  A buffer belongs to the library from the call that names it until that operation completes.
  * Streams        : work pending in the stream or queue that a buffer names is waited for by the library, on the device

@@ -72,6 +72,7 @@ std::string manual_page(const CLI::App& app) {
       "isthmus run \\-n 4 ./program argument\n"
       "isthmus info \\-\\-settings\n"
       "isthmus bench latency \\-\\-from host \\-\\-to opencl \\-\\-json latency.json\n"
+      "isthmus bench collective allreduce \\-\\-ranks 4 \\-\\-kind cuda\n"
       ".fi\n";
   return text;
 }
