@@ -168,7 +168,12 @@ ContextSource::ContextSource(Rank rank, int size) {
   next_ = first_ + 2;
 }
 
-std::uint32_t ContextSource::next() { return next_ <= end_ ? next_++ : 0; }
+std::uint32_t ContextSource::next() {
+  // Past the end it stops counting, so that it never begins again.
+  if (next_.load(std::memory_order_relaxed) > end_) return 0;
+  const std::uint32_t number = next_.fetch_add(1, std::memory_order_relaxed);
+  return number <= end_ ? number : 0;
+}
 
 Result<std::unique_ptr<Communicator>> split(const Communicator& parent, const Choice& choice, ContextSource& contexts,
                                             const std::string& what) {

@@ -64,13 +64,13 @@ class Communicator {
 class ContextSource {
  public:
   ContextSource(Rank rank, int size);
-  // 0: all are used up.
+  // From any thread. 0: all are used up.
   std::uint32_t next();
 
  private:
   std::uint32_t first_;
   std::uint32_t end_;
-  std::uint32_t next_;
+  std::atomic<std::uint32_t> next_;
 };
 inline constexpr std::uint32_t kWorldContext = 0;
 inline constexpr std::uint32_t kSelfContext = 1;  // of every rank with itself
