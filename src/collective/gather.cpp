@@ -8,7 +8,7 @@ Layout Layout::even(const Elements& each, int ranks) {
   Layout layout;
   for (int rank = 0; rank < ranks; ++rank) {
     layout.parts.push_back(each);
-    layout.places.push_back(Bytes{static_cast<std::uint64_t>(rank) * each.bytes().value});
+    layout.places.emplace_back(static_cast<std::uint64_t>(rank) * each.bytes().value);
   }
   return layout;
 }
