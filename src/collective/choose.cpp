@@ -60,11 +60,6 @@ double binomial_reduce(const CollectiveShape& shape, const CollectiveProfile& ma
   return rounds(shape) * (message(bytes_of(shape), machine) + bytes_of(shape) * machine.gamma);
 }
 
-double direct_reduce(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  const double share = bytes_of(shape) / shape.ranks;
-  return 2 * everybody(shape, share, machine) + (shape.ranks - 1) * share * machine.gamma;
-}
-
 double direct_allgather(const CollectiveShape& shape, const CollectiveProfile& machine) {
   return everybody(shape, bytes_of(shape) / shape.ranks, machine);
 }
@@ -89,8 +84,8 @@ Algorithm choose_allreduce(const CollectiveShape& shape, bool commutative, const
 }
 
 Algorithm choose_reduce(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  return price::binomial_reduce(shape, machine) <= price::direct_reduce(shape, machine) ? Algorithm::binomial
-                                                                                        : Algorithm::direct;
+  return price::binomial_reduce(shape, machine) <= price::direct_allreduce(shape, machine) ? Algorithm::binomial
+                                                                                           : Algorithm::direct;
 }
 
 Algorithm choose_allgather(const CollectiveShape& shape, const CollectiveProfile& machine) {

@@ -34,10 +34,10 @@ namespace price {
 double binomial_bcast(const CollectiveShape& shape, const CollectiveProfile& machine);
 double chain_bcast(const CollectiveShape& shape, const CollectiveProfile& machine);
 double recursive_doubling(const CollectiveShape& shape, const CollectiveProfile& machine);
+// To one rank or to all: the last messages go at the same time.
 double direct_allreduce(const CollectiveShape& shape, const CollectiveProfile& machine);
 double ring_allreduce(const CollectiveShape& shape, const CollectiveProfile& machine);
 double binomial_reduce(const CollectiveShape& shape, const CollectiveProfile& machine);
-double direct_reduce(const CollectiveShape& shape, const CollectiveProfile& machine);
 double direct_allgather(const CollectiveShape& shape, const CollectiveProfile& machine);
 double ring_allgather(const CollectiveShape& shape, const CollectiveProfile& machine);
 }  // namespace price

@@ -168,7 +168,7 @@ class Engine {
   bool anyone_present(const Group* group) const;
 
   // engine_send.cpp
-  // As start_send(), when `ready` has finished.
+  // As start_send(), when `ready` has finished, to a peer that check_peer() finds.
   Result<OperationId> send_ready(const Piece& piece, Ticket ready, const Destination& to, bool* done);
   bool try_send(Operation& operation, std::uint32_t index);
   void fail_send(Operation& operation, std::uint32_t index, const Status& why);

@@ -143,6 +143,8 @@ void Engine::start_message(ScheduleRun& run, Schedule::StepId id, std::uint32_t 
   Result<OperationId> started = OperationId{};
   if (step.verb == Schedule::Verb::receive) {
     started = receive_ready(gave_up ? host_piece(nullptr, Bytes{}) : step.to, Ticket{}, step.peer.value, step.tag, scope);
+  } else if (const Status reachable = check_peer(step.peer); !reachable.ok()) {
+    started = reachable;
   } else {
     const GivenUp reason{run.status.code(), run.about};
     started = send_ready(gave_up ? host_piece(nullptr, Bytes{}) : step.from, Ticket{},

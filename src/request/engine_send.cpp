@@ -24,7 +24,6 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
 }
 
 Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const Destination& order, bool* done) {
-  IST_TRY(check_peer(order.rank));
   PeerState& to = peer(order.rank);
   ist_carrier carrier =
       choose({piece.size, piece.kind, to.link->same_process(), to.link->slot_limit, to.link->cell_limit}, profile_);
