@@ -11,7 +11,7 @@
 namespace ist::cli {
 
 struct Limits {
-  double cache_line_us = 0;  // half a round trip of one cache line between two processors
+  double cache_line_us = 0;  // half a round trip of one cache line between two processors; 0: they are one
   double memcpy_gbps = 0;    // one thread, memory to memory
   std::uint64_t memcpy_bytes = 0;
 };

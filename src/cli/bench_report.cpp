@@ -54,6 +54,8 @@ nlohmann::ordered_json to_json(const BenchReport& report) {
                     {"iterations", row.iterations}});
     for (std::size_t n = 0; n < row.added.size(); ++n) rows.back()[report.added[n]] = rounded(row.added[n], kMicroseconds);
   }
+  nlohmann::ordered_json cache_line;  // null: not measured
+  if (report.limits.cache_line_us > 0) cache_line = rounded(report.limits.cache_line_us, kMicroseconds);
   return {{"machine", report.machine},
           {"commit", report.commit},
           {"date", report.date},
@@ -70,7 +72,7 @@ nlohmann::ordered_json to_json(const BenchReport& report) {
           {"threads", report.threads},
           {"sizes_checked", report.sizes_checked},
           {"limits",
-           {{"cache_line_us", rounded(report.limits.cache_line_us, kMicroseconds)},
+           {{"cache_line_us", cache_line},
             {"memcpy_gbps", rounded(report.limits.memcpy_gbps, kGigabytes)},
             {"memcpy_bytes", report.limits.memcpy_bytes}}}};
 }
@@ -93,9 +95,11 @@ std::string table_row(const Row& row) {
 }
 
 std::string table_footer(const BenchReport& report) {
-  return formatted("limits in this run: cache line %.3f us half round trip, memcpy %.1f GB/s (one thread, %llu MiB)\n",
-                   report.limits.cache_line_us, report.limits.memcpy_gbps,
-                   static_cast<unsigned long long>(report.limits.memcpy_bytes >> 20U));
+  const std::string cache_line = report.limits.cache_line_us > 0
+                                     ? formatted("%.3f us half round trip", report.limits.cache_line_us)
+                                     : "not measured (no processor of its own for each rank)";
+  return formatted("limits in this run: cache line %s, memcpy %.1f GB/s (one thread, %llu MiB)\n", cache_line.c_str(),
+                   report.limits.memcpy_gbps, static_cast<unsigned long long>(report.limits.memcpy_bytes >> 20U));
 }
 
 std::string date_now() {
