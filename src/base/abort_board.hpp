@@ -34,7 +34,7 @@ class AbortBoard {
     if (seen != static_cast<std::uint32_t>(Fate::present)) return;
     word.store(static_cast<std::uint32_t>(fate), std::memory_order_release);
     if (fate == Fate::dead) {
-      int none = -1;
+      int none = kNobody.value;
       first_dead_.compare_exchange_strong(none, rank.value, std::memory_order_release, std::memory_order_relaxed);
     }
     changes_.fetch_add(1, std::memory_order_release);
@@ -44,13 +44,13 @@ class AbortBoard {
   }
   // Grows with each mark: one load tells a wait whether anything happened.
   std::uint32_t changes() const { return changes_.load(std::memory_order_acquire); }
-  // The first rank that died, or -1.
+  // The first rank that died, or kNobody.
   Rank first_dead() const { return Rank{first_dead_.load(std::memory_order_acquire)}; }
 
  private:
   std::vector<std::atomic<std::uint32_t>> fates_;
   std::atomic<std::uint32_t> changes_{0};
-  std::atomic<int> first_dead_{-1};
+  std::atomic<int> first_dead_{kNobody.value};
 };
 
 }  // namespace ist

@@ -41,6 +41,7 @@ struct Rank {
   constexpr explicit Rank(std::int32_t v) : value(v) {}
   constexpr auto operator<=>(const Rank&) const = default;
 };
+inline constexpr Rank kNobody{};
 
 // A process in the one-sided world.
 struct Pe {

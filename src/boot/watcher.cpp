@@ -87,6 +87,10 @@ void Watcher::run() {
         pollfd& process = entries[2 + 2 * i];
         if (socket.revents == 0 && process.revents == 0) continue;
         if (hooks_.has_left(ranks[i]) != (fate == AbortBoard::Fate::left)) continue;
+        if (fate == AbortBoard::Fate::left) {
+          const Rank dead = hooks_.death_told_by(ranks[i]);
+          if (dead != kNobody && dead != peers_.rank()) board_.mark(dead, AbortBoard::Fate::dead);
+        }
         board_.mark(ranks[i], fate);
         hooks_.wake();
         socket = {-1, 0, 0};  // poll() skips it from now on

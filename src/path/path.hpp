@@ -85,9 +85,12 @@ class Path {
   }
   virtual void wake() = 0;
   // Called when the world is being destroyed: peers read everything published before as arrived, everything after as never.
-  virtual void leave() = 0;
+  // `dead` is a rank whose death this one knows of, or kNobody: peers that see us go before they see that death are told.
+  virtual void leave(Rank dead) = 0;
   // Has that peer called leave()?
   virtual bool has_left(Rank peer) const = 0;
+  // The death that a peer that has left knew of, or kNobody.
+  virtual Rank death_told_by(Rank peer) const = 0;
 };
 
 }  // namespace ist

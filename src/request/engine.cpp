@@ -31,21 +31,27 @@ Engine::Engine(Parts parts)
     if (path->can_sleep()) sleeping_path_ = path.get();
 }
 
-// A broken socket looks like a death; a rank that had left before says otherwise.
+// A broken socket looks like a death; a rank that had left before says otherwise, unless it left because of one.
 Status Engine::explain(Rank rank, const Status& status) const {
   for (const auto& path : parts_.paths) {
-    if (status.code() == IST_ERR_PEER_DEAD && path->has_left(rank))
-      return {IST_ERR_PEER_LEFT,
+    if (status.code() != IST_ERR_PEER_DEAD || !path->has_left(rank)) continue;
+    if (const Rank dead = path->death_told_by(rank); dead != kNobody && dead != parts_.rank) return died(dead);
+    return {IST_ERR_PEER_LEFT,
               parts_.names[static_cast<std::size_t>(rank.value)] + " left the world before this operation could complete"};
   }
   return status;
+}
+
+Status Engine::died(Rank rank) const {
+  return {IST_ERR_PEER_DEAD,
+          parts_.names[static_cast<std::size_t>(rank.value)] + " died; this world can no longer be used, destroy it"};
 }
 
 Status Engine::gone(Rank rank) const {
   const std::string& name = parts_.names[static_cast<std::size_t>(rank.value)];
   if (parts_.board.fate(rank) == AbortBoard::Fate::left)
     return {IST_ERR_PEER_LEFT, name + " left the world before this operation could complete"};
-  return {IST_ERR_PEER_DEAD, name + " died; this world can no longer be used, destroy it"};
+  return died(rank);
 }
 
 Status Engine::check_peer(Rank rank) const {

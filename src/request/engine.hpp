@@ -109,6 +109,7 @@ class Engine {
   Result<OperationId> start_complete(Outcome outcome, bool message = false);
   // Why nothing more can come from that rank, by name; for a rank that is present, that it did not come.
   Status gone(Rank rank) const;
+  Status died(Rank rank) const;
 
   // Looks at every path and steps every active operation once; true if anything moved.
   bool progress();

@@ -24,13 +24,15 @@ struct World {
   std::unique_ptr<Watcher> watcher;
 };
 
-World make_world(std::function<bool(Rank)> has_left) {
+Rank nobody_died(Rank) { return kNobody; }
+
+World make_world(std::function<bool(Rank)> has_left, std::function<Rank(Rank)> death_told_by = nobody_died) {
   World world;
   world.boot = join_job(Settings{}).value();
   world.peers = Peers::connect(*world.boot, Settings{}).value();
   world.board = std::make_unique<AbortBoard>(world.peers->size());
-  auto watcher =
-      Watcher::start(*world.peers, *world.board, {std::move(has_left), [wakes = world.wakes.get()] { ++*wakes; }});
+  auto watcher = Watcher::start(*world.peers, *world.board,
+                                {std::move(has_left), std::move(death_told_by), [wakes = world.wakes.get()] { ++*wakes; }});
   EXPECT_TRUE(watcher.ok()) << watcher.status().text();
   world.watcher = std::move(*watcher);
   EXPECT_TRUE(world.boot->all_gather("ready").ok());
@@ -60,6 +62,24 @@ TEST(Watcher, a_killed_rank_is_marked_dead_within_a_second_by_all_others) {
     ::usleep(300000);
   });
   EXPECT_EQ(ends, (std::vector{0, 0, -SIGKILL, 0}));
+}
+
+TEST(Watcher, a_rank_that_left_because_of_a_death_makes_it_known_before_it_counts_as_left) {
+  const auto ends = run_launched(3, [](int rank) {
+    // Rank 1 says that rank 2 died; rank 2 still lives, as far as its socket tells.
+    auto world = make_world([](Rank who) { return who == Rank{1}; },
+                            [](Rank who) { return who == Rank{1} ? Rank{2} : kNobody; });
+    if (rank == 1) {
+      world.watcher.reset();
+      world.peers.reset();
+    } else if (rank == 0) {
+      EXPECT_EQ(wait_for_fate(*world.board, Rank{1}, 5.0), Fate::left);
+      EXPECT_EQ(world.board->fate(Rank{2}), Fate::dead);
+      EXPECT_EQ(world.board->first_dead(), Rank{2});
+    }
+    ::usleep(300000);
+  });
+  EXPECT_EQ(failures(ends), 0);
 }
 
 TEST(Watcher, a_rank_that_left_in_order_is_marked_left_and_stays_so_when_its_process_ends) {

@@ -34,7 +34,7 @@ int world(bool wait_for_death) {
   auto peers = Peers::connect(**boot, *settings);
   if (!peers.ok()) return fail(peers.status());
   AbortBoard board{(*peers)->size()};
-  auto watcher = Watcher::start(**peers, board, {[](Rank) { return false; }, [] {}});
+  auto watcher = Watcher::start(**peers, board, {[](Rank) { return false; }, [](Rank) { return kNobody; }, [] {}});
   if (!watcher.ok()) return fail(watcher.status());
   std::printf("world of %d\n", (*boot)->size());
   std::fflush(stdout);

@@ -191,8 +191,9 @@ TEST_P(PathContract, ARefusalToLockIsToldHindersNoOtherKindAndIsUndoneToo) {
 TEST_P(PathContract, LeavingIsSeenByThePeer) {
   EXPECT_FALSE(receiver_->has_left(Rank{0}));
   ASSERT_TRUE(link_->post(numbered(1), {}));
-  sender_->leave();
+  sender_->leave(kNobody);
   EXPECT_TRUE(receiver_->has_left(Rank{0}));
+  EXPECT_EQ(kNobody, receiver_->death_told_by(Rank{0}));
   expect_arrival(numbered(1), {}, false);
 }
 

@@ -183,11 +183,24 @@ TEST(ShmPath, ManyRanksReachEachOther) {
   }
 }
 
+TEST(ShmPath, WhoLeavesTellsOfTheDeathItKnewOf) {
+  TestWorld world(4);
+  EXPECT_EQ(kNobody, world.path(0).death_told_by(Rank{1}));
+  world.path(1).leave(Rank{0});
+  world.path(2).leave(Rank{3});
+  world.path(3).leave(kNobody);
+  EXPECT_EQ(Rank{0}, world.path(0).death_told_by(Rank{1}));
+  EXPECT_EQ(Rank{3}, world.path(0).death_told_by(Rank{2}));
+  EXPECT_EQ(kNobody, world.path(0).death_told_by(Rank{3}));
+  EXPECT_EQ(kNobody, world.path(0).death_told_by(Rank{4}));
+  for (const int rank : {1, 2, 3}) EXPECT_TRUE(world.path(0).has_left(Rank{rank})) << rank;
+}
+
 TEST(ShmPath, PostingToARankThatIsGoneHarmsNobody) {
   TestWorld world(2);
   const auto payload = random_bytes(1000);
   ASSERT_TRUE(post_in_cell(world.link(1, 0), numbered(0), payload));
-  world.path(1).leave();
+  world.path(1).leave(kNobody);
   world.destroy(1);
   while (world.link(0, 1).post(numbered(0), {})) {
   }

@@ -24,8 +24,9 @@ class Nowhere final : public Path {
   bool announce_sleep() override { return false; }
   void sleep_announced(std::chrono::microseconds) override {}
   void wake() override {}
-  void leave() override {}
+  void leave(Rank) override {}
   bool has_left(Rank) const override { return false; }
+  Rank death_told_by(Rank) const override { return kNobody; }
 };
 
 // Senders with slots and cells, each of which keeps its order, and the wire between that mixes them.

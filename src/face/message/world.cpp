@@ -52,6 +52,11 @@ Status World::connect() {
       if (path->has_left(rank)) return true;
     return false;
   };
+  hooks.death_told_by = [this](Rank rank) {
+    for (const auto& path : paths_)
+      if (const Rank dead = path->death_told_by(rank); dead != kNobody) return dead;
+    return kNobody;
+  };
   hooks.wake = [this] {
     for (const auto& path : paths_) path->wake();
   };
@@ -95,7 +100,7 @@ World::~World() {
     const std::lock_guard lock(engine_->lock());
     engine_->abandon_all({IST_ERR_PEER_LEFT, "this rank destroyed its world"});
   }
-  for (const auto& path : paths_) path->leave();
+  for (const auto& path : paths_) path->leave(board_->first_dead());
   watcher_.reset();
 }
 

@@ -33,8 +33,9 @@ class SelfPath final : public Path, private Link {
   bool announce_sleep() override { return false; }
   void sleep_announced(std::chrono::microseconds) override {}
   void wake() override {}
-  void leave() override { left_ = true; }
+  void leave(Rank /*dead*/) override { left_ = true; }
   bool has_left(Rank peer) const override { return peer == surroundings_.rank && left_; }
+  Rank death_told_by(Rank /*peer*/) const override { return kNobody; }
 
  private:
   static constexpr std::size_t kSlots = 64;

@@ -46,7 +46,7 @@ class Segment {
     SegmentShape shape;
     std::uint32_t place;      // of the owner among the ranks of this host
     std::uint32_t may_sleep;  // must the owner's doorbell be rung?
-    alignas(128) std::atomic<std::uint32_t> left;
+    alignas(128) std::atomic<std::uint32_t> left;  // 0: here; 1: left; more: left, and knew of the death of rank word - 2
     alignas(128) Doorbell bell;
     CellQueueShared arrivals;
     CellQueueShared free_cells;

@@ -5,6 +5,9 @@
 namespace ist {
 namespace {
 
+// The word that a rank leaves behind, plus one for each rank up to the one whose death it tells of.
+constexpr std::uint32_t kLeft = 1;
+
 // The segments of all ranks of this host, by place: ours made, the others' taken from their sockets.
 Result<std::vector<Segment>> exchange_segments(const Surroundings& around, const SegmentShape& shape, std::size_t my_place,
                                                bool may_sleep) {
@@ -185,14 +188,20 @@ void ShmPath::wake() {
   if (mine_.may_sleep != 0) mine_.bell.ring();
 }
 
-void ShmPath::leave() {
+void ShmPath::leave(Rank dead) {
   // Release: a peer that sees it, and then finds nothing more, has seen all that was published before.
-  mine_.left.store(1, std::memory_order_release);
+  mine_.left.store(kLeft + static_cast<std::uint32_t>(dead.value - kNobody.value), std::memory_order_release);
 }
 
 bool ShmPath::has_left(Rank peer) const {
   const std::size_t found = place(peer);
   return found != kNone && segments_[found].shared().left.load(std::memory_order_acquire) != 0;
+}
+
+Rank ShmPath::death_told_by(Rank peer) const {
+  const std::size_t found = place(peer);
+  const std::uint32_t word = found == kNone ? 0 : segments_[found].shared().left.load(std::memory_order_acquire);
+  return word <= kLeft ? kNobody : Rank{static_cast<std::int32_t>(word - kLeft) + kNobody.value};
 }
 
 }  // namespace ist

@@ -44,8 +44,9 @@ class ShmPath final : public Path {
   bool announce_sleep() override;
   void sleep_announced(std::chrono::microseconds longest) override;
   void wake() override;
-  void leave() override;
+  void leave(Rank dead) override;
   bool has_left(Rank peer) const override;
+  Rank death_told_by(Rank peer) const override;
 
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
