@@ -70,18 +70,18 @@ TEST(Resolve, auto_takes_a_pointer_no_driver_knows_for_host_memory) {
 }
 
 TEST(Resolve, nothing_is_asked_of_an_empty_buffer) {
-  for (const std::uint32_t kind : {IST_KIND_AUTO, IST_KIND_HOST}) {
+  for (const ist_kind kind : {IST_KIND_AUTO, IST_KIND_HOST}) {
     ist_buffer buffer = kNoObject;
-    buffer.kind = kind;
+    buffer.kind = static_cast<std::uint32_t>(kind);
     EXPECT_EQ(must(kinds().resolve(buffer, Bytes{0})).size.value, 0U);
   }
   EXPECT_EQ(kinds().resolve(ist_opencl(nullptr, 0, nullptr), Bytes{0}).ok(), kinds().find(KindId::opencl) != nullptr);
 }
 
 TEST(Resolve, a_null_buffer_with_bytes_is_an_error) {
-  for (const std::uint32_t kind : {IST_KIND_AUTO, IST_KIND_HOST, IST_KIND_CUDA, IST_KIND_OPENCL}) {
+  for (const ist_kind kind : {IST_KIND_AUTO, IST_KIND_HOST, IST_KIND_CUDA, IST_KIND_OPENCL}) {
     ist_buffer buffer = kNoObject;
-    buffer.kind = kind;
+    buffer.kind = static_cast<std::uint32_t>(kind);
     expect_error(kinds().resolve(buffer, Bytes{12}), IST_ERR_ARGUMENT, {"null", "12"});
   }
 }
