@@ -4,13 +4,6 @@
 
 namespace ist {
 
-bool ArrivalOrder::take_turn(const Arrival& arrival) {
-  Peer& peer = peers_[static_cast<std::size_t>(arrival.source.value)];
-  if (arrival.envelope.sequence != peer.expected) return false;
-  ++peer.expected;  // wraps, as the sender's does
-  return true;
-}
-
 void ArrivalOrder::put_aside(Path& path, const Arrival& arrival) {
   Early early{&path, arrival, {}};
   if (!arrival.in_cell) {
@@ -22,7 +15,6 @@ void ArrivalOrder::put_aside(Path& path, const Arrival& arrival) {
 
 std::optional<ArrivalOrder::Early> ArrivalOrder::next_due(Rank source) {
   Peer& peer = peers_[static_cast<std::size_t>(source.value)];
-  if (peer.early.empty()) return std::nullopt;
   const auto due = peer.early.find(peer.expected);
   if (due == peer.early.end()) return std::nullopt;
   Early early = std::move(due->second);

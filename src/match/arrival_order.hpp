@@ -27,8 +27,15 @@ class ArrivalOrder {
   // Every peer's first envelope has the sequence `first`.
   explicit ArrivalOrder(int ranks, std::uint32_t first = 0) : peers_(static_cast<std::size_t>(ranks), Peer{first, {}}) {}
   // True: it is this arrival's turn, which is now over. False: too early; put_aside it.
-  bool take_turn(const Arrival& arrival);
+  bool take_turn(const Arrival& arrival) {
+    Peer& peer = peers_[static_cast<std::size_t>(arrival.source.value)];
+    if (arrival.envelope.sequence != peer.expected) return false;
+    ++peer.expected;  // wraps, as the sender's does
+    return true;
+  }
   void put_aside(Path& path, const Arrival& arrival);
+  // Is anything of that peer put aside?
+  bool has_early(Rank source) const { return !peers_[static_cast<std::size_t>(source.value)].early.empty(); }
   // The put-aside arrival whose turn has come, if any; its turn is then over.
   std::optional<Early> next_due(Rank source);
 

@@ -1,17 +1,37 @@
 #include "match/matcher.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace ist {
 
-std::optional<std::uint32_t> Matcher::match(Rank source, const Envelope& envelope) {
-  for (auto it = posted_.begin(); it != posted_.end(); ++it) {
-    if (!it->pattern.takes(source, envelope)) continue;
-    const std::uint32_t operation = it->operation;
-    spare_posted_.splice(spare_posted_.begin(), posted_, it);
+std::optional<std::uint32_t> Matcher::match_posted(Rank source, const Envelope& envelope) {
+  for (std::size_t at = first_; at < posted_.size(); ++at) {
+    const Posted& receive = posted_[at];
+    if (!receive.waits || !receive.pattern.takes(source, envelope)) continue;
+    const std::uint32_t operation = receive.operation;
+    leave_gap(at);
     return operation;
   }
   return std::nullopt;
+}
+
+void Matcher::leave_gap(std::size_t at) {
+  posted_[at].waits = false;
+  if (--count_ == 0) {
+    posted_.clear();
+    first_ = 0;
+  } else {
+    while (!posted_[first_].waits) ++first_;
+  }
+}
+
+// The array doubles unless half of it was gaps, so that each receive is moved a bounded number of times.
+void Matcher::close_gaps() {
+  const std::size_t wanted = std::max<std::size_t>(2 * count_, 64);
+  std::erase_if(posted_, [](const Posted& receive) { return !receive.waits; });
+  first_ = 0;
+  posted_.reserve(wanted);
 }
 
 void Matcher::keep(Unexpected message) { unexpected_.push_back(std::move(message)); }
@@ -32,21 +52,10 @@ std::optional<Unexpected> Matcher::claim(const Pattern& pattern) {
   return std::nullopt;
 }
 
-std::optional<Unexpected> Matcher::match_or_post(const Pattern& pattern, std::uint32_t operation) {
-  if (auto found = claim(pattern)) return found;
-  if (spare_posted_.empty()) {
-    posted_.push_back({pattern, operation});
-  } else {
-    spare_posted_.front() = {pattern, operation};
-    posted_.splice(posted_.end(), spare_posted_, spare_posted_.begin());
-  }
-  return std::nullopt;
-}
-
 bool Matcher::withdraw(std::uint32_t operation) {
-  for (auto it = posted_.begin(); it != posted_.end(); ++it) {
-    if (it->operation != operation) continue;
-    spare_posted_.splice(spare_posted_.begin(), posted_, it);
+  for (std::size_t at = first_; at < posted_.size(); ++at) {
+    if (!posted_[at].waits || posted_[at].operation != operation) continue;
+    leave_gap(at);
     return true;
   }
   return false;

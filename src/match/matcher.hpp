@@ -44,10 +44,19 @@ struct Unexpected {
 class Matcher {
  public:
   // The receive (an operation's id) that takes this envelope, removed from the list; none if no receive does.
-  std::optional<std::uint32_t> match(Rank source, const Envelope& envelope);
+  std::optional<std::uint32_t> match(Rank source, const Envelope& envelope) {
+    return count_ == 0 ? std::nullopt : match_posted(source, envelope);
+  }
   void keep(Unexpected message);
   // The first kept message that the pattern takes, removed from the list; otherwise the receive is posted.
-  std::optional<Unexpected> match_or_post(const Pattern& pattern, std::uint32_t operation);
+  std::optional<Unexpected> match_or_post(const Pattern& pattern, std::uint32_t operation) {
+    if (!unexpected_.empty())
+      if (auto found = claim(pattern)) return found;
+    if (posted_.size() == posted_.capacity()) close_gaps();
+    posted_.push_back({pattern, operation, true});
+    ++count_;
+    return std::nullopt;
+  }
   // The first kept message that the pattern takes, which stays; null if there is none.
   const Unexpected* peek(const Pattern& pattern) const;
   // The same, removed from the list.
@@ -56,17 +65,23 @@ class Matcher {
   bool withdraw(std::uint32_t operation);
   // Forgets announced messages of a rank that is gone: their bytes can no longer come.
   void forget_announced(Rank source);
-  std::size_t posted() const { return posted_.size(); }
+  std::size_t posted() const { return count_; }
   std::size_t unexpected() const { return unexpected_.size(); }
 
  private:
+  std::optional<std::uint32_t> match_posted(Rank source, const Envelope& envelope);
   struct Posted {
     Pattern pattern;
     std::uint32_t operation;
+    bool waits;  // false: matched or withdrawn, a gap
   };
-  // Nodes move between the lists in use and these, so that a steady exchange allocates nothing.
-  std::list<Posted> posted_;
-  std::list<Posted> spare_posted_;
+  void leave_gap(std::size_t at);
+  void close_gaps();
+  // In the order in which they were posted, from first_ on; gaps are closed when the array is full, so that a steady exchange
+  // allocates nothing and moves nothing.
+  std::vector<Posted> posted_;
+  std::size_t first_ = 0;  // everything before is a gap
+  std::size_t count_ = 0;  // without the gaps
   std::list<Unexpected> unexpected_;
 };
 

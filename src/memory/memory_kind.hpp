@@ -31,7 +31,9 @@ class Ticket {
   Ticket(MemoryKind* kind, std::uint64_t id) : kind_(kind), id_(id) {}
   Ticket(Ticket&& other) noexcept : kind_(std::exchange(other.kind_, nullptr)), id_(std::exchange(other.id_, 0)) {}
   Ticket& operator=(Ticket&& other) noexcept;
-  ~Ticket();
+  ~Ticket() {
+    if (kind_ != nullptr) drop();
+  }
   bool empty() const { return kind_ == nullptr; }
   MemoryKind* kind() const { return kind_; }
   std::uint64_t id() const { return id_; }
@@ -39,6 +41,7 @@ class Ticket {
   void forget() { kind_ = nullptr, id_ = 0; }
 
  private:
+  void drop();
   MemoryKind* kind_ = nullptr;
   std::uint64_t id_ = 0;
 };

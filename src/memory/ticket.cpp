@@ -4,16 +4,14 @@ namespace ist {
 
 Ticket& Ticket::operator=(Ticket&& other) noexcept {
   if (this != &other) {
-    if (kind_) kind_->drop(id_);
+    if (kind_ != nullptr) drop();
     kind_ = std::exchange(other.kind_, nullptr);
     id_ = std::exchange(other.id_, 0);
   }
   return *this;
 }
 
-Ticket::~Ticket() {
-  if (kind_) kind_->drop(id_);
-}
+void Ticket::drop() { kind_->drop(id_); }
 
 std::string_view name_of(MemoryClass memory_class) {
   switch (memory_class) {

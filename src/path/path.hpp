@@ -60,12 +60,17 @@ class Path {
  public:
   virtual ~Path() = default;
   virtual std::string_view name() const = 0;
+  // True while only this process itself could make next() find anything, and has not: there is no need to ask.
+  bool idle = false;
   // Null if this path does not reach the peer.
   virtual Link* link(Rank peer) = 0;
   // The next envelope in arrival order; envelopes of one peer may overtake each other between slots and cells
   // (match/ restores the order by sequence).
   virtual std::optional<Arrival> next() = 0;
   virtual void release(const Arrival& arrival) = 0;
+  // Returns true as soon as next() may find something, and false when that many looks have found nothing: the cheapest way to
+  // wait. What next() showed last is no longer valid.
+  virtual bool arrival_within(int looks) = 0;
   // From now on devices of the kinds in use copy into and out of this path's cells and rings, those made later included:
   // page-lock them for each. Called again when a kind comes into use. An error says why some stay pageable; all were tried.
   virtual Status lock_memory() = 0;

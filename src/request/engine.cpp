@@ -10,8 +10,20 @@ namespace {
 
 // Arrivals of one path taken at once: bounded, so that a flood does not keep this side's own operations from moving.
 constexpr int kMostAtOnce = 64;
+// How long linger() looks: so many times so often. Between the batches it asks whether another thread wants the lock.
+constexpr int kLingers = 8;
+constexpr int kLooksAtOnce = 8;
 // At most this many slots has a pair in any path.
 constexpr std::uint64_t kSlotsPerPair = 64;
+
+// To this process itself a send also wakes threads: never the short way.
+Bytes most_at_once(const Link& link, const MachineProfile& profile) {
+  const auto carrier = [&](Bytes bytes) {
+    return choose({bytes, KindId::host, link.same_process(), link.slot_limit, link.cell_limit}, profile);
+  };
+  const bool slots = carrier(Bytes{}) == IST_CARRIER_SLOT && carrier(link.slot_limit) == IST_CARRIER_SLOT;
+  return slots && !link.same_process() ? link.slot_limit : Bytes{};
+}
 
 }  // namespace
 
@@ -26,6 +38,7 @@ Engine::Engine(Parts parts)
     for (const auto& path : parts_.paths) {
       if (peers_[r].link == nullptr) peers_[r].link = path->link(Rank{static_cast<std::int32_t>(r)});
     }
+    if (peers_[r].link != nullptr) peers_[r].at_once = most_at_once(*peers_[r].link, profile_);
   }
   for (const auto& path : parts_.paths)
     if (path->can_sleep()) sleeping_path_ = path.get();
@@ -108,12 +121,16 @@ Outcome Engine::take(OperationId id) {
   Operation& operation = *operations_.find(id);
   Outcome outcome = std::move(operation.outcome);
   outcome.group = std::move(operation.group);
-  if (operation.active) {
+  let_go(id);
+  return outcome;
+}
+
+void Engine::let_go(OperationId id) {
+  if (Operation& operation = operations_.at(id.index()); operation.active) {
     operation.released = true;  // step_active takes it off its list and releases it
   } else {
     operations_.release(id.index());
   }
-  return outcome;
 }
 
 void Engine::forget(OperationId id) {
@@ -155,14 +172,23 @@ bool Engine::progress() {
   return moved;
 }
 
+bool Engine::linger() {
+  for (int batch = 0; batch < kLingers && !must_poll() && !lock_.contended(); ++batch)
+    for (const auto& path : parts_.paths)
+      if (!path->idle && path->arrival_within(kLooksAtOnce)) return true;
+  return false;
+}
+
 bool Engine::take_arrivals() {
   bool moved = false;
   for (const auto& path : parts_.paths) {
+    if (path->idle) continue;
     for (int i = 0; i < kMostAtOnce; ++i) {
       const auto arrival = path->next();
       if (!arrival) break;
       on_arrival(*path, *arrival);
       moved = true;
+      if (awaited_ != nullptr && awaited_->received) return true;  // the rest can wait, its caller need not
     }
   }
   return moved;

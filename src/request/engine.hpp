@@ -32,19 +32,46 @@ class EngineLock {
  public:
   explicit EngineLock(bool single_threaded) : off_(single_threaded) {}
   void lock() {
-    if (off_) return;
-    for (int tries = 0; taken_.exchange(true, std::memory_order_acquire);) {
-      while (taken_.load(std::memory_order_relaxed))
-        if (++tries % 64 == 0) std::this_thread::yield();
-    }
+    if (!off_ && taken_.exchange(true, std::memory_order_acquire)) wait();
   }
   void unlock() {
     if (!off_) taken_.store(false, std::memory_order_release);
   }
+  // Does another thread wait for it? Then a holder that only looks should let go.
+  bool contended() const { return waiting_.load(std::memory_order_relaxed) > 0; }
 
  private:
+  void wait() {
+    waiting_.fetch_add(1, std::memory_order_relaxed);
+    int tries = 0;
+    do {
+      while (taken_.load(std::memory_order_relaxed))
+        if (++tries % 64 == 0) std::this_thread::yield();
+    } while (taken_.exchange(true, std::memory_order_acquire));
+    waiting_.fetch_sub(1, std::memory_order_relaxed);
+  }
   alignas(64) std::atomic<bool> taken_{false};
+  std::atomic<int> waiting_{0};
   const bool off_;
+};
+
+// A blocking receive into host memory while its caller looks for it again and again: the bytes go straight from slot or cell
+// into the buffer, and no operation is made. While nobody looks, other receives may take the message.
+struct AwaitedReceive {
+  std::byte* buffer = nullptr;
+  Bytes room;
+  Pattern pattern;
+  const Group* group = nullptr;  // of the communicator
+  bool received = false;         // then the outcome is there, without the group
+  Outcome outcome = {};
+  std::uint32_t board_seen = 0;
+  bool closed = false;  // a message that it would take was announced, and comes before all later ones
+  // Asked of each message that no posted receive takes, in their order.
+  bool takes(const Arrival& arrival) {
+    if (received || closed || !pattern.takes(arrival.source, arrival.envelope)) return false;
+    closed = arrival.envelope.type != EnvelopeType::eager;
+    return !closed;
+  }
 };
 
 class Engine {
@@ -69,8 +96,16 @@ class Engine {
   // then *done is set and no id is given. A synchronous send completes only when its receive has begun.
   Result<OperationId> start_send(const Piece& piece, Rank dest, std::int32_t tag, const Scope& scope, bool* done,
                                  bool synchronous = false);
+  // The short way of a small message from host memory to a peer that is there; false, and nothing was sent, if anything is
+  // out of the ordinary: start_send() then.
+  bool send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context);
   // source kAnySource or a rank; piece.size is the room there is.
   Result<OperationId> start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, const Scope& scope);
+
+  // engine_awaited.cpp
+  // Looks once, moving everything else on as progress() does. False: this way is closed, and start_receive() knows why: the
+  // message is there already, is too large for a cell, or cannot come.
+  bool look_for(AwaitedReceive& receive, bool& moved);
 
   // engine_probe.cpp
   // The first message that a receive would take now, which stays; null if there is none.
@@ -113,11 +148,16 @@ class Engine {
 
   // Looks at every path and steps every active operation once; true if anything moved.
   bool progress();
+  // After a progress() that moved nothing: looks for arrivals alone, for a fraction of a microsecond, so that they are seen as
+  // soon as they come. True if there may be one.
+  bool linger();
   // Null if the id was released.
   Operation* find(OperationId id) { return operations_.find(id); }
   static bool complete(const Operation& operation) { return operation.in<state::Done>(); }
   // The outcome of a complete operation, whose id is then released.
   Outcome take(OperationId id);
+  // The same for whoever has read the outcome where it is.
+  void let_go(OperationId id);
   // A receive that no message has matched is forgotten and its id released; false if one has, and it must be waited for.
   bool cancel_receive(OperationId id);
   // The same for a receive that will still be waited for: it is then complete, its outcome cancelled.
@@ -145,6 +185,7 @@ class Engine {
   struct PeerState {
     Rank rank;
     Link* link = nullptr;
+    Bytes at_once;  // host messages up to this size always go in a slot
     std::uint32_t next_sequence = 0;
     std::deque<Posting> outbox;  // in order; only the first one tries
     std::unique_ptr<RingSender> sender;
@@ -191,6 +232,8 @@ class Engine {
   void receive_announced(Operation& operation, std::uint32_t index, Rank source, const Envelope& envelope);
   void clear_or_copy(Operation& operation, std::uint32_t index, Rank source, const Envelope& announced);
   Status gave_up(Rank about, Code code) const;
+  Outcome outcome_of(Rank source, const Envelope& envelope, ist_carrier carrier, Bytes room) const;
+  void receive_awaited(Path& path, const Arrival& arrival);
   void set_outcome(Operation& operation, Rank source, const Envelope& envelope, ist_carrier carrier);
   bool step_receive(Operation& operation, std::uint32_t index);
 
@@ -244,6 +287,7 @@ class Engine {
   // One bit per KindId that the paths were asked to page-lock their memory for.
   std::uint32_t locked_kinds_ = 0;
   Status world_failed_;  // a rank died
+  AwaitedReceive* awaited_ = nullptr;  // during look_for()
   Path* sleeping_path_ = nullptr;
   std::atomic<bool> sleeper_{false};
 };

@@ -7,6 +7,7 @@
 namespace ist {
 
 Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, const Scope& scope) {
+  if (piece.kind == KindId::host) return receive_ready(piece, Ticket{}, source, tag, scope);
   auto ready = pending_work(piece);
   if (!ready.ok()) return ready.status();
   return receive_ready(piece, std::move(*ready), source, tag, scope);
@@ -21,11 +22,13 @@ Result<OperationId> Engine::receive_ready(const Piece& piece, Ticket ready, std:
   Operation& operation = operations_.at(index);
   operation.peer = Rank{source};
   operation.piece = piece;
-  operation.ready = std::move(ready);
-  operation.group = scope.group;
+  if (!ready.empty()) operation.ready = std::move(ready);
+  if (scope.group) operation.group = scope.group;
   operation.state = state::Posted{};
   auto kept = matcher_.match_or_post({scope.context, source, tag}, id.wire());
   if (!kept) {
+    // The short way first, which nearly always is the whole.
+    if (parts_.board.changes() == 0 && (source == kAnySource || peer(Rank{source}).link != nullptr)) return id;
     const Status reachable = check_source(source, scope.group.get());
     if (reachable.ok()) return id;
     // What was published before the peer went is delivered all the same; waiting for anything else would be for ever.
@@ -59,7 +62,11 @@ void Engine::on_arrival(Path& path, const Arrival& arrival) {
     return;
   }
   deliver(path, arrival);
-  while (auto early = order_.next_due(arrival.source)) deliver(*early->path, early->arrival);
+  while (order_.has_early(arrival.source)) {
+    const auto early = order_.next_due(arrival.source);
+    if (!early) break;
+    deliver(*early->path, early->arrival);
+  }
 }
 
 void Engine::on_refuse(const Arrival& arrival) {
@@ -80,6 +87,7 @@ void Engine::deliver(Path& path, const Arrival& arrival) {
   const auto wire = matcher_.match(arrival.source, arrival.envelope);
   const bool announced = arrival.envelope.type == EnvelopeType::announce;
   if (!wire) {
+    if (awaited_ != nullptr && awaited_->takes(arrival)) return receive_awaited(path, arrival);
     // Kept bytes leave their cell, or one slow receiver would stop its senders from sending to anybody else.
     matcher_.keep({arrival.source, arrival.envelope, {arrival.payload.begin(), arrival.payload.end()}, arrival.in_cell});
     if (arrival.in_cell) path.release(arrival);
@@ -99,25 +107,31 @@ void Engine::deliver(Path& path, const Arrival& arrival) {
 
 void Engine::set_outcome(Operation& operation, Rank source, const Envelope& envelope, ist_carrier carrier) {
   operation.peer = source;
-  const Bytes delivered = smaller(Bytes{envelope.bytes}, operation.piece.size);
   if (carrier == IST_CARRIER_RING && peer(source).link->same_process()) carrier = IST_CARRIER_DIRECT;
-  operation.outcome = {Status{}, source, envelope.tag, carrier, delivered, nullptr, false};
+  operation.outcome = outcome_of(source, envelope, carrier, operation.piece.size);
+}
+
+// Of a message that met a receive with that much room.
+Outcome Engine::outcome_of(Rank source, const Envelope& envelope, ist_carrier carrier, Bytes room) const {
+  Outcome outcome{Status{}, source, envelope.tag, carrier, smaller(Bytes{envelope.bytes}, room), nullptr, false};
+  if (envelope.flags == 0 && envelope.bytes <= room.value) return outcome;
   const std::string& name = parts_.names[static_cast<std::size_t>(source.value)];
-  if (envelope.bytes > operation.piece.size.value) {
-    operation.outcome.status = {IST_ERR_TRUNCATE, "a message of " + std::to_string(envelope.bytes) + " bytes from " + name +
+  if (envelope.bytes > room.value) {
+    outcome.status = {IST_ERR_TRUNCATE, "a message of " + std::to_string(envelope.bytes) + " bytes from " + name +
                                                       " with tag " + std::to_string(envelope.tag) + " met a receive of " +
-                                                      std::to_string(operation.piece.size.value) +
+                                                      std::to_string(room.value) +
                                                       " bytes; the first ones were delivered"};
   }
   if (envelope.flags & kEnvelopeGaveUp) {
     const Rank about{static_cast<std::int32_t>(envelope.sender_op)};
-    operation.outcome.about = about.value >= 0 && about.value < size() ? about : source;
-    operation.outcome.status = gave_up(*operation.outcome.about, static_cast<Code>(envelope.receiver_op));
+    outcome.about = about.value >= 0 && about.value < size() ? about : source;
+    outcome.status = gave_up(*outcome.about, static_cast<Code>(envelope.receiver_op));
   }
   if (envelope.flags & kEnvelopeFailed) {
-    operation.outcome.status = {IST_ERR_DEVICE, name + " could not read its buffer; its own error says why"};
-    operation.outcome.bytes = Bytes{};
+    outcome.status = {IST_ERR_DEVICE, name + " could not read its buffer; its own error says why"};
+    outcome.bytes = Bytes{};
   }
+  return outcome;
 }
 
 // What another rank says that could not go on with a collective call; everybody names the rank that is the cause.

@@ -23,6 +23,21 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
   return send_ready(piece, std::move(*ready), {dest, tag, scope, synchronous, nullptr}, done);
 }
 
+bool Engine::send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context) {
+  PeerState& to = peer(dest);
+  // Where anybody is gone, check_peer() has more to say.
+  if (size > to.at_once || !to.outbox.empty() || parts_.board.changes() != 0) return false;
+  Envelope envelope;
+  envelope.sequence = to.next_sequence;
+  envelope.context = context;
+  envelope.tag = tag;
+  envelope.kind = static_cast<std::uint8_t>(KindId::host);
+  envelope.bytes = size.value;
+  if (!to.link->post(envelope, {bytes, size.value})) return false;
+  ++to.next_sequence;
+  return true;
+}
+
 Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const Destination& order, bool* done) {
   PeerState& to = peer(order.rank);
   ist_carrier carrier =

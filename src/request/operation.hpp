@@ -113,6 +113,19 @@ struct Operation {
   bool in() const {
     return std::holds_alternative<S>(state);
   }
+  // As a new one, but of the next generation. Member by member: nearly all of them are empty already.
+  void clear(std::uint64_t next_generation) {
+    generation = next_generation;
+    wire = parent = step = 0;
+    used = sends = active = released = message = false;
+    peer = {};
+    piece = {};
+    if (!ready.empty()) ready = {};
+    envelope = {};
+    if (group) group.reset();
+    outcome = {};
+    state = state::Queued{};
+  }
 };
 
 class OperationTable {
@@ -149,8 +162,7 @@ class OperationTable {
   void release(std::uint32_t index) {
     Operation& operation = slots_[index];
     const std::uint64_t next = (operation.generation + 1) & ((std::uint64_t{1} << 36) - 1);
-    operation = Operation{};
-    operation.generation = next == 0 ? 1 : next;
+    operation.clear(next == 0 ? 1 : next);
     free_.push_back(index);
   }
   Operation& at(std::uint32_t index) { return slots_[index]; }

@@ -31,4 +31,7 @@ class Patience {
 // Returns when the operation is complete; the id is then released.
 Outcome wait_for(Engine& engine, OperationId id);
 
+// Receives into host memory; the outcome is then there. An error: the receive could not be started.
+Status receive_and_wait(Engine& engine, AwaitedReceive& receive, const Scope& scope);
+
 }  // namespace ist

@@ -23,6 +23,7 @@ struct SendArguments {
 };
 
 int blocking_send(const char* call, const SendArguments& given, bool synchronous) {
+  if (!synchronous && send_at_once(given.data, given.dest, given.tag, given.comm)) return IST_OK;
   const auto started = start_send(given.data, given.dest, given.tag, given.comm, synchronous);
   if (!started.ok()) return report(in_call(call, started.status()));
   return finish_blocking(call, *started, nullptr);
@@ -31,22 +32,30 @@ int blocking_send(const char* call, const SendArguments& given, bool synchronous
 int nonblocking_send(const char* call, const SendArguments& given, bool synchronous, ist_request* request) {
   if (request == nullptr) return report(IST_ERR_ARGUMENT, std::string{call} + ": request is null");
   *request = IST_REQUEST_NULL;
+  if (!synchronous && send_at_once(given.data, given.dest, given.tag, given.comm)) return IST_OK;
   const auto started = start_send(given.data, given.dest, given.tag, given.comm, synchronous);
   if (!started.ok()) return report(in_call(call, started.status()));
   return hand_out(*started, given.comm, request);
 }
 
-int send_and_receive(const char* call, const SendArguments& out, const Data& in, int source, int tag, ist_status* status) {
-  const std::string part = call;
-  const auto receive = start_receive(in, source, tag, out.comm);
-  if (!receive.ok()) return report(in_call((part + " (receive)").c_str(), receive.status()));
+// What the two halves of a call are called in errors.
+struct Halves {
+  const char* send;
+  const char* receive;
+};
+
+int send_and_receive(const Halves& call, const SendArguments& out, const Data& in, int source, int tag, ist_status* status) {
+  const auto what = receiving(in, source, tag, out.comm);
+  if (!what.ok()) return report(in_call(call.receive, what.status()));
+  if (send_at_once(out.data, out.dest, out.tag, out.comm)) return receive_and_finish(call.receive, *what, status);
   const auto send = start_send(out.data, out.dest, out.tag, out.comm);
-  if (!send.ok()) {
-    withdraw(*receive);
-    return report(in_call((part + " (send)").c_str(), send.status()));
-  }
-  const int sent = finish_blocking((part + " (send)").c_str(), *send, nullptr);
-  const int received = finish_blocking((part + " (receive)").c_str(), *receive, status);
+  if (!send.ok()) return report(in_call(call.send, send.status()));
+  // A small message has gone already: only the receive is left to wait for.
+  if (send->done) return receive_and_finish(call.receive, *what, status);
+  const auto receive = start_receive(*what);
+  const int sent = finish_blocking(call.send, *send, nullptr);
+  if (!receive.ok()) return report(in_call(call.receive, receive.status()));
+  const int received = finish_blocking(call.receive, *receive, status);
   return received != IST_OK ? received : sent;
 }
 
@@ -73,7 +82,7 @@ int replace(const SendArguments& given, int source, int recv_tag, ist_status* st
   const auto piece = to_piece(world, given.data);
   if (!piece.ok()) return report(in_call(kCall, piece.status()));
   if (piece->size == Bytes{} || given.dest == IST_PROC_NULL)
-    return send_and_receive(kCall, given, given.data, source, recv_tag, status);
+    return send_and_receive({"ist_sendrecv_replace (send)", "ist_sendrecv_replace (receive)"}, given, given.data, source, recv_tag, status);
   MemoryKind& kind = *world.kinds().find(piece->kind);
   const auto made = kind.allocate(std::max(piece->device, 0), piece->size);
   if (!made.ok()) return report(in_call(kCall, made.status()));
@@ -114,9 +123,11 @@ int ist_ssend(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag
 }
 
 int ist_recv(ist_buffer buffer, int64_t count, ist_type type, int source, int tag, ist_comm comm, ist_status* status) try {
-  const auto started = ist::start_receive({buffer, count, type}, source, tag, comm);
-  if (!started.ok()) return ist::report(ist::in_call("ist_recv", started.status()));
-  return ist::finish_blocking("ist_recv", *started, status);
+  int code = IST_OK;
+  if (ist::receive_at_once("ist_recv", {buffer, count, type}, source, tag, comm, status, code)) return code;
+  const auto what = ist::receiving({buffer, count, type}, source, tag, comm);
+  if (!what.ok()) return ist::report(ist::in_call("ist_recv", what.status()));
+  return ist::receive_and_finish("ist_recv", *what, status);
 } catch (...) {
   return ist::report_exception("ist_recv");
 }
@@ -124,7 +135,7 @@ int ist_recv(ist_buffer buffer, int64_t count, ist_type type, int source, int ta
 int ist_sendrecv(ist_buffer send_buffer, int64_t send_count, ist_type send_type, int dest, int send_tag,
                  ist_buffer recv_buffer, int64_t recv_count, ist_type recv_type, int source, int recv_tag, ist_comm comm,
                  ist_status* status) try {
-  return ist::send_and_receive("ist_sendrecv", {{send_buffer, send_count, send_type}, dest, send_tag, comm},
+  return ist::send_and_receive({"ist_sendrecv (send)", "ist_sendrecv (receive)"}, {{send_buffer, send_count, send_type}, dest, send_tag, comm},
                                {recv_buffer, recv_count, recv_type}, source, recv_tag, status);
 } catch (...) {
   return ist::report_exception("ist_sendrecv");
@@ -153,6 +164,7 @@ int ist_irecv(ist_buffer buffer, int64_t count, ist_type type, int source, int t
               ist_request* request) try {
   if (request == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_irecv: request is null");
   *request = IST_REQUEST_NULL;
+  if (ist::start_receive_at_once({buffer, count, type}, source, tag, comm, request)) return IST_OK;
   auto started = ist::start_receive({buffer, count, type}, source, tag, comm);
   if (!started.ok()) return ist::report(ist::in_call("ist_irecv", started.status()));
   if (started->done) {

@@ -17,9 +17,8 @@ struct Question {
   ist_message* message = nullptr;  // null: the message stays
 };
 
-Outcome describe(const Unexpected& message, const Scope& scope) {
-  return {Status{},    message.source, message.envelope.tag, IST_CARRIER_NONE, Bytes{message.envelope.bytes},
-          scope.group, false};
+Outcome describe(const Unexpected& message) {
+  return {Status{}, message.source, message.envelope.tag, IST_CARRIER_NONE, Bytes{message.envelope.bytes}, nullptr, false};
 }
 
 // Looks once, under the lock; true if there is such a message.
@@ -34,7 +33,7 @@ Result<bool> look(const Partner& from, const Question& asked, ist_status* status
     found = engine.probe(from.rank, asked.tag, scope);
     if (found == nullptr) return possible;
   }
-  set_status(status, describe(*found, scope));
+  set_status(status, describe(*found), scope.group.get());
   if (asked.message == nullptr) return true;
   const auto id = engine.claim(from.rank, asked.tag, scope);
   if (!id.ok()) return id.status();

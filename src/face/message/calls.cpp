@@ -33,6 +33,35 @@ Result<Partner> partner(ist_comm comm, const char* name, int rank, int tag, bool
   return Partner{found->world, found->comm, rank < 0 ? rank : members.to_world(rank).value};
 }
 
+// The usual arguments of a call: host memory, and nothing wrong with buffer, count, type and communicator.
+struct Ordinary {
+  const Communicator* comm = nullptr;  // null: they are not that
+  std::byte* address = nullptr;
+  Bytes size;
+};
+
+Ordinary ordinary(const Data& data, ist_comm comm) {
+  const ist_buffer& buffer = data.buffer;
+  const std::uint64_t each = size_of(data.type).value;
+  // No product and no sum of such numbers overflows.
+  constexpr std::int64_t kMostElements = std::int64_t{1} << 40U;
+  if (buffer.kind != IST_KIND_HOST || buffer.flags != 0 || buffer.object == 0 || each == 0 || data.count < 0 ||
+      data.count > kMostElements || ((buffer.object | buffer.offset) >> 61U) != 0)
+    return {};
+  World* world = nullptr;
+  const Communicator* found = find(comm, world);
+  return {found, reinterpret_cast<std::byte*>(buffer.object + buffer.offset),
+          Bytes{static_cast<std::uint64_t>(data.count) * each}};
+}
+
+bool may_come(const Communicator& comm, int source, int tag) {
+  return tag >= IST_ANY_TAG && source >= IST_ANY_SOURCE && source < comm.size();
+}
+
+std::int32_t world_source(const Communicator& comm, int source) {
+  return source < 0 ? source : comm.to_world(source).value;
+}
+
 }  // namespace
 
 Status in_call(const char* call, const Status& status) { return {status.code(), std::string{call} + ": " + status.text()}; }
@@ -77,17 +106,69 @@ Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, b
   return Started{to->world, *id, done};
 }
 
-Result<Started> start_receive(const Data& data, int source, int tag, ist_comm comm) {
+Result<Receiving> receiving(const Data& data, int source, int tag, ist_comm comm) {
   const auto from = origin(comm, source, tag);
   if (!from.ok()) return from.status();
   const auto piece = to_piece(*from->world, data);
   if (!piece.ok()) return piece.status();
-  if (source == IST_PROC_NULL) return Started{from->world, {}, true};
-  Engine& engine = from->world->engine();
+  return Receiving{*from, tag, *piece};
+}
+
+Result<Started> start_receive(const Receiving& what) {
+  World* world = what.from.world;
+  if (what.from.rank == IST_PROC_NULL) return Started{world, {}, true};
+  Engine& engine = world->engine();
   const std::lock_guard lock(engine.lock());
-  const auto id = engine.start_receive(*piece, from->rank, tag, from->comm->scope());
+  const auto id = engine.start_receive(what.piece, what.from.rank, what.tag, what.from.comm->scope());
   if (!id.ok()) return id.status();
-  return Started{from->world, *id, false};
+  return Started{world, *id, false};
+}
+
+Result<Started> start_receive(const Data& data, int source, int tag, ist_comm comm) {
+  const auto what = receiving(data, source, tag, comm);
+  if (!what.ok()) return what.status();
+  return start_receive(*what);
+}
+
+int receive_and_finish(const char* call, const Receiving& what, ist_status* status) {
+  if (what.piece.kind != KindId::host || what.from.rank == IST_PROC_NULL) {
+    const auto started = start_receive(what);
+    return started.ok() ? finish_blocking(call, *started, status) : report(in_call(call, started.status()));
+  }
+  const Scope& scope = what.from.comm->scope();
+  AwaitedReceive receive{what.piece.address(), what.piece.size, {scope.context, what.from.rank, what.tag}, scope.group.get()};
+  const Status waited = receive_and_wait(what.from.world->engine(), receive, scope);
+  return waited.ok() ? finish(call, receive.outcome, scope.group.get(), status) : report(in_call(call, waited));
+}
+
+bool send_at_once(const Data& data, int dest, int tag, ist_comm comm) {
+  const Ordinary found = ordinary(data, comm);
+  if (found.comm == nullptr || tag < 0 || dest < 0 || dest >= found.comm->size()) return false;
+  Engine& engine = found.comm->engine();
+  const std::lock_guard lock(engine.lock());
+  return engine.send_at_once(found.address, found.size, found.comm->to_world(dest), tag, found.comm->scope().context);
+}
+
+bool start_receive_at_once(const Data& data, int source, int tag, ist_comm comm, ist_request* request) {
+  const Ordinary found = ordinary(data, comm);
+  if (found.comm == nullptr || !may_come(*found.comm, source, tag)) return false;
+  Engine& engine = found.comm->engine();
+  const std::lock_guard lock(engine.lock());
+  const auto id = engine.start_receive(host_piece(found.address, found.size), world_source(*found.comm, source), tag,
+                                       found.comm->scope());
+  if (id.ok()) *request = request_handle(comm, *id);
+  return id.ok();
+}
+
+bool receive_at_once(const char* call, const Data& data, int source, int tag, ist_comm comm, ist_status* status, int& code) {
+  const Ordinary found = ordinary(data, comm);
+  if (found.comm == nullptr || !may_come(*found.comm, source, tag)) return false;
+  const Scope& scope = found.comm->scope();
+  const std::int32_t from = world_source(*found.comm, source);
+  AwaitedReceive receive{found.address, found.size, {scope.context, from, tag}, scope.group.get()};
+  const Status waited = receive_and_wait(found.comm->engine(), receive, scope);
+  code = waited.ok() ? finish(call, receive.outcome, scope.group.get(), status) : report(in_call(call, waited));
+  return true;
 }
 
 void withdraw(const Started& receive) {
@@ -106,18 +187,22 @@ void set_empty(ist_status* status, int source) {
   if (status != nullptr) *status = {source, IST_ANY_TAG, IST_OK, IST_CARRIER_NONE, 0};
 }
 
-void set_status(ist_status* status, const Outcome& outcome) {
+void set_status(ist_status* status, const Outcome& outcome, const Group* group) {
   if (status == nullptr) return;
-  const bool ranks_of_group = outcome.group && outcome.source.value >= 0;
-  *status = {ranks_of_group ? outcome.group->from_world(outcome.source) : outcome.source.value, outcome.tag,
+  const bool ranks_of_group = group != nullptr && outcome.source.value >= 0;
+  *status = {ranks_of_group ? group->from_world(outcome.source) : outcome.source.value, outcome.tag,
              outcome.cancelled ? IST_CANCELLED : outcome.status.code(), outcome.carrier,
              static_cast<std::int64_t>(outcome.bytes.value)};
 }
 
 int finish(const char* call, const Outcome& outcome, ist_status* status) {
-  set_status(status, outcome);
+  return finish(call, outcome, outcome.group.get(), status);
+}
+
+int finish(const char* call, const Outcome& outcome, const Group* group, ist_status* status) {
+  set_status(status, outcome, group);
   if (outcome.status.ok()) return IST_OK;
-  const std::string where = outcome.group ? " (communicator \"" + outcome.group->name() + "\")" : "";
+  const std::string where = group != nullptr ? " (communicator \"" + group->name() + "\")" : "";
   return report(in_call(call, {outcome.status.code(), outcome.status.text() + where}));
 }
 

@@ -35,6 +35,13 @@ struct Partner {
   std::int32_t rank = 0;
 };
 
+// A receive, checked and not yet started.
+struct Receiving {
+  Partner from;
+  int tag = 0;
+  Piece piece;
+};
+
 Status in_call(const char* call, const Status& status);
 Result<Piece> to_piece(World& world, const Data& data);
 // Returns when the bytes have arrived; moves the world's messages on meanwhile.
@@ -43,7 +50,16 @@ Result<Partner> destination(ist_comm comm, int dest, int tag);
 Result<Partner> origin(ist_comm comm, int source, int tag);
 
 Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, bool synchronous = false);
+Result<Receiving> receiving(const Data& data, int source, int tag, ist_comm comm);
+Result<Started> start_receive(const Receiving& what);
 Result<Started> start_receive(const Data& data, int source, int tag, ist_comm comm);
+// Receives, waits, and reports as finish() does.
+int receive_and_finish(const char* call, const Receiving& what, ist_status* status);
+// The short ways of small messages in host memory; false, and nothing was done, if anything is out of the ordinary, errors
+// among it. The long way then. `code`: what the call returns.
+bool send_at_once(const Data& data, int dest, int tag, ist_comm comm);
+bool start_receive_at_once(const Data& data, int source, int tag, ist_comm comm, ist_request* request);
+bool receive_at_once(const char* call, const Data& data, int source, int tag, ist_comm comm, ist_status* status, int& code);
 // The send of a pair could not be started: the receive must not write into the buffer later.
 void withdraw(const Started& receive);
 
@@ -51,9 +67,11 @@ void withdraw(const Started& receive);
 Outcome from_nobody();
 // What MPI says of a null request and of IST_PROC_NULL.
 void set_empty(ist_status* status, int source);
-void set_status(ist_status* status, const Outcome& outcome);
+void set_status(ist_status* status, const Outcome& outcome, const Group* group);
 // Fills in the status, and reports an error.
 int finish(const char* call, const Outcome& outcome, ist_status* status);
+// `group`: of the communicator, whether or not the outcome has it.
+int finish(const char* call, const Outcome& outcome, const Group* group, ist_status* status);
 int finish_blocking(const char* call, const Started& started, ist_status* status);
 
 }  // namespace ist

@@ -61,12 +61,16 @@ CommName name_of(std::uint64_t value) {
   return {static_cast<std::uint32_t>(value >> 35 & 0xffff), value & ((std::uint64_t{1} << 35) - 1)};
 }
 
-Result<InWorld> find_operation(const char* expected, bool message, std::uint64_t value) {
+OperationName operation_named(std::uint64_t value) {
   const std::size_t slot = (value >> 56) - 1;
-  if (value == 0 || (value & kNotRequest) != 0 || slot >= kMostWorlds) return bad_handle(expected, value);
-  World* world = registry().places[slot].world.load(std::memory_order_acquire);
+  if (value == 0 || (value & kNotRequest) != 0 || slot >= kMostWorlds) return {};
+  return {registry().places[slot].world.load(std::memory_order_acquire),
+          OperationId{value & ((std::uint64_t{1} << 56) - 1)}};
+}
+
+Result<InWorld> find_operation(const char* expected, bool message, std::uint64_t value) {
+  const auto [world, id] = operation_named(value);
   if (world == nullptr) return bad_handle(expected, value);
-  const OperationId id{value & ((std::uint64_t{1} << 56) - 1)};
   const std::lock_guard lock(world->engine().lock());
   const Operation* operation = world->engine().find(id);
   if (operation == nullptr || operation->released || operation->message != message) return bad_handle(expected, value);
@@ -110,16 +114,24 @@ Result<InWorld> look_up(ist_world handle) {
   return InWorld{found.world, nullptr, {}, false};
 }
 
-Result<InWorld> look_up(ist_comm handle) {
+Communicator* find(ist_comm handle, World*& world) {
   const Found found = find_place(HandleType::comm, value_of(handle));
-  Communicator* comm = found.world ? found.world->comms().find(name_of(found.rest)) : nullptr;
+  world = found.world;
+  return world != nullptr ? world->comms().find(name_of(found.rest)) : nullptr;
+}
+
+Result<InWorld> look_up(ist_comm handle) {
+  World* world = nullptr;
+  Communicator* comm = find(handle, world);
   if (comm == nullptr) return bad_handle("communicator", value_of(handle));
-  return InWorld{found.world, comm, {}, false};
+  return InWorld{world, comm, {}, false};
 }
 
 Result<InWorld> look_up(ist_request handle) { return find_operation("request", false, value_of(handle)); }
 
 Result<InWorld> look_up(ist_message handle) { return find_operation("message", true, value_of(handle)); }
+
+OperationName operation_named(ist_request handle) { return operation_named(value_of(handle)); }
 
 CommName name_in(ist_comm handle) { return name_of(value_of(handle)); }
 

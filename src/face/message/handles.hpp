@@ -26,10 +26,20 @@ Result<ist_world> add_world(std::unique_ptr<World> world);
 // Takes the world out of the registry; null if the handle is none.
 std::unique_ptr<World> remove_world(ist_world handle);
 
+// Null: no communicator of this process. `world`: its world.
+Communicator* find(ist_comm handle, World*& world);
+
 Result<InWorld> look_up(ist_world handle);
 Result<InWorld> look_up(ist_comm handle);
 Result<InWorld> look_up(ist_request handle);
 Result<InWorld> look_up(ist_message handle);
+
+// What a request says of itself; whether there is such an operation, its engine knows.
+struct OperationName {
+  World* world = nullptr;  // null: of no world that is there
+  OperationId id;
+};
+OperationName operation_named(ist_request handle);
 
 // `of`: any handle of the same world.
 ist_comm comm_handle(ist_world of, const CommName& name);

@@ -27,6 +27,7 @@ SelfPath::SelfPath(Surroundings surroundings, SharedMemory cells)
       cells_(std::move(cells)),
       stride_(stride_of(surroundings_.settings)),
       entries_(kSlots + surroundings_.settings.cells + 1) {
+  idle = true;
   slot_limit = Bytes{kSlotPayload};
   cell_limit = surroundings_.settings.eager_limit;
   for (std::uint64_t i = surroundings_.settings.cells; i-- > 0;) free_cells_.push_back(i);
@@ -39,6 +40,7 @@ SelfPath::~SelfPath() {
 SelfPath::Entry& SelfPath::append(const Envelope& envelope) {
   Entry& entry = entries_[(first_ + count_++) % entries_.size()];
   entry.envelope = envelope;
+  idle = false;
   return entry;
 }
 
@@ -73,7 +75,8 @@ std::optional<Arrival> SelfPath::next() {
     first_ = (first_ + 1) % entries_.size();
     --count_;
   }
-  if (count_ == 0) return std::nullopt;
+  idle = count_ == 0;
+  if (idle) return std::nullopt;
   held_ = true;
   const Entry& entry = entries_[first_];
   const std::byte* data = entry.in_cell ? cell_data(entry.cell) : entry.payload.data();

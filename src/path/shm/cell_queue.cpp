@@ -42,10 +42,4 @@ CellName CellQueueReader::take() {
   return taken;
 }
 
-bool CellQueueReader::ready() const {
-  if (first_ == kNoCell) return queue_->head.load(std::memory_order_relaxed) != kNoCell;
-  return table_->header(first_).next.load(std::memory_order_relaxed) != kNoCell ||
-         queue_->tail.load(std::memory_order_relaxed) == first_;
-}
-
 }  // namespace ist

@@ -65,7 +65,11 @@ class CellQueueReader {
   // The oldest cell, or kNoCell. With nothing new, one load of a line that stays in the reader's cache.
   CellName take();
   // Would take() give a cell now?
-  bool ready() const;
+  bool ready() const {
+    if (first_ == kNoCell) return queue_->head.load(std::memory_order_relaxed) != kNoCell;
+    return table_->header(first_).next.load(std::memory_order_relaxed) != kNoCell ||
+           queue_->tail.load(std::memory_order_relaxed) == first_;
+  }
 
  private:
   CellQueueShared* queue_;

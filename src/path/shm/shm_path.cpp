@@ -137,6 +137,16 @@ std::optional<Arrival> ShmPath::take_cell() {
   return Arrival{surroundings_.local[owner], header.envelope, {table_.data(name), length}, true, name};
 }
 
+bool ShmPath::arrival_within(int looks) {
+  drop_held();
+  for (; looks > 0; --looks) {
+    if (arrivals_.ready()) return true;
+    for (const Source& source : sources_)
+      if (source.slots.ready()) return true;
+  }
+  return false;
+}
+
 void ShmPath::release(const Arrival& arrival) {
   if (!arrival.in_cell) return;
   // Guard RELEASE_LAST of models/cell_queue.pml: the releases in put_cell() keep our reads of the cell before its return.
