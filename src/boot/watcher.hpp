@@ -22,7 +22,7 @@ class Watcher {
     // The death that a rank that has left knew of, or kNobody. Its socket may be closed before that of the dead one is: a
     // process that ends closes its sockets one after the other, and does not hurry.
     std::function<Rank(Rank)> death_told_by;
-    std::function<void()> wake;          // something was marked: wake whoever sleeps
+    std::function<void()> wake;  // something was marked: wake whoever sleeps
   };
   static Result<std::unique_ptr<Watcher>> start(const Peers& peers, AbortBoard& board, Hooks hooks);
   ~Watcher();

@@ -30,6 +30,7 @@ void ring(Plan& plan, const Piece& own, const Piece& recv, const Layout& layout)
 }  // namespace
 
 void plan_allgather(Plan& plan, const Piece& send, const Piece& recv, const Layout& layout, bool in_place) {
+  plan.walk(layout.largest());
   const Piece place = layout.of(recv, plan.rank());
   const Piece own = in_place ? place : send;
   if (!in_place) plan.copy(place, send, {});

@@ -25,6 +25,8 @@ void exchange_in_place(Plan& plan, const Piece& buffer, const Layout& layout, in
 
 void plan_alltoall(Plan& plan, const Piece& send, const Layout& sent, const Piece& recv, const Layout& received,
                    bool in_place) {
+  // In place, each pair's two messages lie in two rounds, and a rank must not wait in one for what comes in another.
+  if (!in_place) plan.walk(std::max(sent.largest(), received.largest()));
   const int size = plan.size();
   for (int distance = 1; distance < size; ++distance) {
     const int from = (plan.rank() - distance + size) % size;

@@ -9,6 +9,7 @@ namespace {
 
 // In round k, the 2^k ranks that have it tell as many others; ranks are counted from the root.
 void binomial(Plan& plan, const Piece& buffer, int root) {
+  plan.walk(buffer.size);
   const int size = plan.size();
   const int place = (plan.rank() - root + size) % size;
   Plan::Step heard = Plan::kNone;

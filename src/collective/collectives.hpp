@@ -23,6 +23,7 @@ struct Layout {
   static Layout even(const Elements& each, int ranks);
   // `all`, in parts as equal as possible.
   static Layout split(const Elements& all, int ranks);
+  Bytes largest() const;
   Piece of(const Piece& whole, int rank) const {
     const auto r = static_cast<std::size_t>(rank);
     return whole.part(Offset{places[r].value}, parts[r].bytes());
@@ -37,7 +38,7 @@ struct ReductionData {
   bool in_place = false;
 };
 
-// barrier_steps.cpp
+// barrier.cpp
 void plan_barrier(Plan& plan);
 // bcast.cpp
 void plan_bcast(Plan& plan, const Piece& buffer, const Elements& elements, int root);

@@ -1,5 +1,7 @@
 // Gather and scatter: the root exchanges with all others at once; on a node that is as fast as any tree, and copies nothing
 // twice.
+#include <algorithm>
+
 #include "collective/collectives.hpp"
 
 namespace ist {
@@ -25,7 +27,14 @@ Layout Layout::split(const Elements& all, int ranks) {
   return layout;
 }
 
+Bytes Layout::largest() const {
+  Bytes most;
+  for (const Elements& part : parts) most = std::max(most, part.bytes());
+  return most;
+}
+
 void plan_gather(Plan& plan, const Piece& send, const Piece& recv, const Layout& layout, int root, bool in_place) {
+  plan.walk(plan.rank() == root ? layout.largest() : send.size);
   if (plan.rank() != root) {
     plan.send(send, root, 0, {});
     return;
@@ -36,6 +45,7 @@ void plan_gather(Plan& plan, const Piece& send, const Piece& recv, const Layout&
 }
 
 void plan_scatter(Plan& plan, const Piece& send, const Layout& layout, const Piece& recv, int root, bool in_place) {
+  plan.walk(plan.rank() == root ? layout.largest() : recv.size);
   if (plan.rank() != root) {
     plan.receive(recv, root, 0, {});
     return;

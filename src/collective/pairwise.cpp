@@ -44,7 +44,7 @@ class OwnPart {
         input_(input),
         result_(result),
         chunks_(Parts::chunks(elements, Plan::kChunk)),
-        ordered_(!plan.schedule().combiner().commutative) {
+        ordered_(!plan.combiner().commutative) {
     const bool beside = plan.combines_on(near, elements.bytes());
     in_result_ = beside && result.size > Bytes{} && !ordered_;
     const Bytes most = chunks_.elements(0).bytes();
@@ -146,6 +146,7 @@ void plan_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, const
 
 void plan_pairwise_reduce(Plan& plan, const ReductionData& data, int root) {
   const int rank = plan.rank();
+  plan.walk(Bytes{data.elements.bytes().value / static_cast<std::uint64_t>(plan.size())});
   const bool wants = root == kEverybody || root == rank;
   const Layout layout = Layout::split(data.elements, plan.size());
   const auto sent = send_parts(plan, data.send, layout);

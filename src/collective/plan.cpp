@@ -13,8 +13,8 @@ constexpr Bytes kDeviceWorthIt = kibibytes(128);
 // Host scratch up to this size is page-locked and comes from the pool.
 constexpr Bytes kMostPooled = mebibytes(16);
 
-// The numbers of calls wrap; so many are never under way at once. Negative, so that they are nobody else's tags.
-std::int32_t first_tag(std::uint32_t call) { return static_cast<std::int32_t>(0x80000000U | (call & 0xfffffU) << 11U); }
+// What a call may do step by step: sends that find room go without their receives, and so long a vector holds up nobody.
+constexpr Bytes kMostWalked = kibibytes(64);
 
 bool is_aligned(const Piece& piece, ist_type type) {
   const auto element = element_of(type);
@@ -25,49 +25,66 @@ bool is_aligned(const Piece& piece, ist_type type) {
 
 }  // namespace
 
-Plan::Plan(const Communicator& comm, const std::string& call)
-    : comm_(comm),
-      rank_(comm.rank()),
-      size_(comm.size()),
-      schedule_(std::make_unique<Schedule>(call, comm.internal(), first_tag(comm.count_call()))) {}
+// The numbers of calls wrap; so many are never under way at once. Negative, so that they are nobody else's tags.
+std::int32_t Plan::first_tag(std::uint32_t call) {
+  return static_cast<std::int32_t>(0x80000000U | (call & 0xfffffU) << 11U);
+}
+
+void Plan::walk(Bytes bytes) {
+  if (may_walk_ && !schedule_ && smaller(kMostWalked, comm_.engine().parts().settings.eager_limit) >= bytes)
+    walk_.emplace(comm_, combiner_);
+}
+
+void Plan::fail(const Status& why) {
+  if (walk_) return walk_->fail(why);
+  schedule().fail(why);
+}
 
 Result<OperationId> Plan::start() {
+  schedule().set_combiner(combiner_);
   const std::lock_guard lock(comm_.engine().lock());
   return comm_.engine().start_schedule(std::move(schedule_));
 }
 
 void Plan::use(const Piece& piece) {
+  if (piece.kind == KindId::host) return;
+  may_walk_ = false;
   const std::lock_guard lock(comm_.engine().lock());
   auto ready = comm_.engine().pending_work(piece);
   if (ready.ok()) {
-    schedule_->wait_for(std::move(*ready));
+    schedule().wait_for(std::move(*ready));
   } else {
-    schedule_->fail(ready.status());
+    schedule().fail(ready.status());
   }
 }
 
 bool Plan::combines_on(const Piece& piece, Bytes bytes) const {
   if (piece.kind == KindId::host) return true;
-  const Combiner& combiner = schedule_->combiner();
   Arithmetic* arithmetic = comm_.engine().parts().kinds.find(piece.kind)->arithmetic();
-  return bytes > kDeviceWorthIt && combiner.function == nullptr && arithmetic != nullptr &&
-         is_aligned(piece, combiner.type) && arithmetic->can(combiner.reduction, combiner.type, piece.device).ok();
+  return bytes > kDeviceWorthIt && combiner_.function == nullptr && arithmetic != nullptr &&
+         is_aligned(piece, combiner_.type) && arithmetic->can(combiner_.reduction, combiner_.type, piece.device).ok();
 }
 
 Piece Plan::host_scratch(Bytes bytes) {
   if (bytes == Bytes{}) return host_piece(nullptr, bytes);
+  if (std::byte* room = walk_ ? walk_->room(bytes) : nullptr; room != nullptr) return host_piece(room, bytes);
   if (bytes > kMostPooled) return scratch_for(host_piece(nullptr, bytes), true, bytes);
   auto block = comm_.engine().parts().pool.take(bytes);
-  if (block.ok()) return schedule_->keep(std::move(*block)).part(Offset{}, bytes);
-  schedule_->fail(block.status());
-  return host_piece(nullptr, bytes);
+  if (!block.ok()) {
+    fail(block.status());
+    return host_piece(nullptr, bytes);
+  }
+  if (!walk_) return schedule().keep(std::move(*block)).part(Offset{}, bytes);
+  const Piece piece = host_piece(block->data(), bytes);
+  walk_->keep(std::move(*block));
+  return piece;
 }
 
 Piece Plan::scratch_for(const Piece& piece, bool beside, Bytes bytes) {
   if (!beside || (piece.kind == KindId::host && bytes <= kMostPooled)) return host_scratch(bytes);
   auto block = comm_.engine().scratch().take(piece, bytes);
-  if (block.ok()) return schedule_->keep(std::move(*block)).part(Offset{}, bytes);
-  schedule_->fail(block.status());
+  if (block.ok()) return schedule().keep(std::move(*block)).part(Offset{}, bytes);
+  fail(block.status());
   return host_piece(nullptr, bytes);
 }
 

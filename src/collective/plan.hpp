@@ -3,15 +3,19 @@
 // Who calls this : the algorithms beside it; face/ makes one per call and starts what it holds.
 // Threads        : one.
 // Ownership      : owns the schedule until start().
-// Errors         : kept in the schedule; the algorithm goes on, with pieces that nothing will be written to.
+// Errors         : kept until the call runs; the algorithm goes on, with pieces that nothing will be written to.
+//
+// Two ways lead from what is written down to what is done: a schedule that the engine runs, and for small blocking calls on
+// host memory a walk, which does each step at once.
 #pragma once
 
 #include <initializer_list>
 #include <memory>
-#include <string>
+#include <optional>
 #include <vector>
 
 #include "collective/communicator.hpp"
+#include "collective/walk.hpp"
 #include "request/schedule.hpp"
 
 namespace ist {
@@ -28,31 +32,53 @@ class Plan {
   using Step = Schedule::StepId;
   static constexpr Step kNone = Schedule::kNone;
 
-  Plan(const Communicator& comm, const std::string& call);
+  // `waits`: the call is a blocking one.
+  Plan(const Communicator& comm, const char* call, bool waits)
+      : comm_(comm),
+        call_(call),
+        rank_(comm.rank()),
+        size_(comm.size()),
+        first_tag_(first_tag(comm.count_call())),
+        may_walk_(waits) {}
   int rank() const { return rank_; }
   int size() const { return size_; }
-  Schedule& schedule() { return *schedule_; }
+  void set_combiner(const Combiner& combiner) { combiner_ = combiner; }
+  const Combiner& combiner() const { return combiner_; }
+  // The first failure is this rank's result, whatever the steps do.
+  void fail(const Status& why);
+  // Each step may be done as it is written down, if `bytes`, all that a message has at most, are few: no step gets a need
+  // after it was written, but joins. To be said before the first step; nothing, if the call is none of those that may.
+  void walk(Bytes bytes);
+  bool walks() const { return walk_.has_value(); }
+  // Of a plan that walks: does what is left, and returns at the end.
+  Status end_walk() { return walk_->end(); }
+  // Of any other.
   Result<OperationId> start();
 
   // The call begins after what the piece's queue holds now.
   void use(const Piece& piece);
   Step send(const Piece& from, int to, int number, std::initializer_list<Step> needs) {
-    return schedule_->send(from, comm_.to_world(to), number, needs);
+    if (walk_) return walk_->send(from, comm_.to_world(to), Schedule::tag(first_tag_, number), needs);
+    return schedule().send(from, comm_.to_world(to), number, needs);
   }
   Step receive(const Piece& to, int from, int number, std::initializer_list<Step> needs) {
-    return schedule_->receive(to, comm_.to_world(from), number, needs);
+    if (walk_) return walk_->receive(to, comm_.to_world(from), Schedule::tag(first_tag_, number), needs);
+    return schedule().receive(to, comm_.to_world(from), number, needs);
   }
   // Nothing to do, kNone, where both are the same place: then what it needs must be ordered by the caller.
   Step copy(const Piece& to, const Piece& from, std::initializer_list<Step> needs) {
-    return schedule_->copy(to, from, needs);
+    return walk_ ? walk_->copy(to, from, needs) : schedule().copy(to, from, needs);
   }
   // to = from (op) to
   Step combine(const Piece& to, const Piece& from, std::initializer_list<Step> needs) {
-    return schedule_->combine(to, from, needs);
+    return walk_ ? walk_->combine(to, from, needs) : schedule().combine(to, from, needs);
   }
   // Does nothing: others may need it, and it whatever need() says.
-  Step join() { return schedule_->copy({}, {}, {}); }
-  void need(Step step, Step needed) { schedule_->need(step, needed); }
+  Step join() { return walk_ ? kNone : schedule().copy({}, {}, {}); }
+  void need(Step step, Step needed) {
+    if (walk_) return walk_->fulfil(needed);
+    schedule().need(step, needed);
+  }
 
   // Can partial results be combined where this piece lives? On the host always; on a device above a size from which its
   // kernels are worth their start, if it knows the operation.
@@ -65,10 +91,20 @@ class Plan {
   static constexpr Bytes kChunk = kibibytes(512);
 
  private:
+  static std::int32_t first_tag(std::uint32_t call);
+  Schedule& schedule() {
+    if (!schedule_) schedule_ = std::make_unique<Schedule>(call_, comm_.internal(), first_tag_);
+    return *schedule_;
+  }
   const Communicator& comm_;
+  const char* call_;
   int rank_;
   int size_;
-  std::unique_ptr<Schedule> schedule_;
+  std::int32_t first_tag_;
+  bool may_walk_;
+  Combiner combiner_;
+  std::optional<Walk> walk_;
+  std::unique_ptr<Schedule> schedule_;  // made when something is put into it
 };
 
 // Are these the same bytes?

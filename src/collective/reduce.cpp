@@ -41,6 +41,7 @@ void doubling(Plan& plan, const ReductionData& data) {
   const int power = static_cast<int>(std::bit_floor(static_cast<unsigned>(size)));
   const int extra = size - power;
   const Bytes bytes = data.elements.bytes();
+  plan.walk(bytes);
   const bool beside = plan.combines_on(data.recv, bytes);
   if (rank < 2 * extra && rank % 2 == 0) {
     const Plan::Step told = plan.send(data.send, rank + 1, 0, {});
@@ -69,8 +70,9 @@ void doubling(Plan& plan, const ReductionData& data) {
 // A binomial tree to the rank at place 0, which is `root` for commutative operations and otherwise rank 0, so that places
 // are in the order of ranks; rank 0 then hands the result on.
 void binomial(Plan& plan, const ReductionData& data, int root) {
+  plan.walk(data.elements.bytes());
   const int size = plan.size();
-  const int first = plan.schedule().combiner().commutative ? root : 0;
+  const int first = plan.combiner().commutative ? root : 0;
   const int place = (plan.rank() - first + size) % size;
   const bool beside = plan.combines_on(data.send, data.elements.bytes());
   const ReductionData near{data.send, data.send, data.elements, false};
@@ -109,7 +111,7 @@ void plan_allreduce(Plan& plan, const ReductionData& data) {
     if (!data.in_place) plan.copy(data.recv, data.send, {});
     return;
   }
-  switch (choose_allreduce({plan.size(), data.elements.bytes()}, plan.schedule().combiner().commutative, {})) {
+  switch (choose_allreduce({plan.size(), data.elements.bytes()}, plan.combiner().commutative, {})) {
     case Algorithm::ring:
       return plan_ring_allreduce(plan, data);
     case Algorithm::direct:

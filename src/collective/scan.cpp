@@ -91,6 +91,7 @@ class Scan {
 }  // namespace
 
 void plan_scan(Plan& plan, const ReductionData& data, bool exclusive) {
+  plan.walk(data.elements.bytes());
   Scan scan{plan, data, exclusive};
   const int chunks = Parts::chunks(data.elements, Plan::kChunk).size();
   for (int c = 0; c < chunks; ++c) scan.plan_chunk(c);

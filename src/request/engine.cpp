@@ -50,7 +50,7 @@ Status Engine::explain(Rank rank, const Status& status) const {
     if (status.code() != IST_ERR_PEER_DEAD || !path->has_left(rank)) continue;
     if (const Rank dead = path->death_told_by(rank); dead != kNobody && dead != parts_.rank) return died(dead);
     return {IST_ERR_PEER_LEFT,
-              parts_.names[static_cast<std::size_t>(rank.value)] + " left the world before this operation could complete"};
+            parts_.names[static_cast<std::size_t>(rank.value)] + " left the world before this operation could complete"};
   }
   return status;
 }

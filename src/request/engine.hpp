@@ -138,6 +138,15 @@ class Engine {
   // Runs it as far as it goes now; the operation is complete when every step is, and tells the first failure.
   Result<OperationId> start_schedule(std::unique_ptr<Schedule> schedule);
   ScratchPool& scratch() { return scratch_; }
+  // Why a rank goes on with a collective call that has failed.
+  struct GivenUp {
+    Code code = IST_OK;
+    Rank about;
+  };
+  // A message without bytes that says so; as start_send().
+  Result<OperationId> start_giving_up(Rank dest, std::int32_t tag, const Scope& scope, const GivenUp& why, bool* done);
+  // What is wrong where ranks gave different counts.
+  Status uneven(Rank from, Bytes came, Bytes expected) const;
 
   // An operation that is complete from the start, for calls that have nothing to do but an outcome to tell; `message`: one
   // that a matched probe found, and receive_claimed() receives.
@@ -191,11 +200,6 @@ class Engine {
     std::unique_ptr<RingSender> sender;
     std::unique_ptr<RingReceiver> receiver;
     bool receiver_open = false;
-  };
-  // Why a rank goes on with a collective call that has failed.
-  struct GivenUp {
-    Code code = IST_OK;
-    Rank about;
   };
   struct Destination {
     Rank rank;
@@ -286,7 +290,7 @@ class Engine {
   bool streams_busy_ = false;
   // One bit per KindId that the paths were asked to page-lock their memory for.
   std::uint32_t locked_kinds_ = 0;
-  Status world_failed_;  // a rank died
+  Status world_failed_;                // a rank died
   AwaitedReceive* awaited_ = nullptr;  // during look_for()
   Path* sleeping_path_ = nullptr;
   std::atomic<bool> sleeper_{false};

@@ -118,9 +118,8 @@ Outcome Engine::outcome_of(Rank source, const Envelope& envelope, ist_carrier ca
   const std::string& name = parts_.names[static_cast<std::size_t>(source.value)];
   if (envelope.bytes > room.value) {
     outcome.status = {IST_ERR_TRUNCATE, "a message of " + std::to_string(envelope.bytes) + " bytes from " + name +
-                                                      " with tag " + std::to_string(envelope.tag) + " met a receive of " +
-                                                      std::to_string(room.value) +
-                                                      " bytes; the first ones were delivered"};
+                                            " with tag " + std::to_string(envelope.tag) + " met a receive of " +
+                                            std::to_string(room.value) + " bytes; the first ones were delivered"};
   }
   if (envelope.flags & kEnvelopeGaveUp) {
     const Rank about{static_cast<std::int32_t>(envelope.sender_op)};

@@ -11,15 +11,6 @@ namespace {
 // Bytes that the processor copies or combines at once, so that one long vector does not keep the engine from everybody else.
 constexpr std::uint64_t kAtOnce = 1 << 20;  // a whole number of elements of any type
 
-void combine(const Combiner& combiner, std::byte* into, const std::byte* with, std::uint64_t bytes) {
-  const auto count = static_cast<std::int64_t>(bytes / size_of(combiner.type).value);
-  if (combiner.function != nullptr) {
-    combiner.function(with, into, count, combiner.type, combiner.user);
-  } else {
-    combine_on_host(combiner.reduction, combiner.type, into, with, count);
-  }
-}
-
 bool on_host(const Schedule::Step& step) { return step.to.kind == KindId::host && step.from.kind == KindId::host; }
 
 }  // namespace
@@ -111,13 +102,21 @@ void Engine::end_step(ScheduleRun& run, const ScheduleRun::Ended& ended) {
     const bool left = ended.status.code() == IST_ERR_PEER_LEFT;
     give_up(run, ended.status, ended.about.value_or(left ? step.peer : parts_.rank));
   } else if (run.status.ok() && step.verb == Schedule::Verb::receive && ended.bytes != step.to.size) {
-    give_up(run,
-            {IST_ERR_TRUNCATE, parts_.names[static_cast<std::size_t>(step.peer.value)] + " gave " +
-                                   std::to_string(ended.bytes.value) + " bytes where this rank expects " +
-                                   std::to_string(step.to.size.value) + "; all ranks must give the same counts and types"},
-            parts_.rank);
+    give_up(run, uneven(step.peer, ended.bytes, step.to.size), parts_.rank);
   }
   complete_step(run, ended.step);
+}
+
+Status Engine::uneven(Rank from, Bytes came, Bytes expected) const {
+  return {IST_ERR_TRUNCATE, parts_.names[static_cast<std::size_t>(from.value)] + " gave " + std::to_string(came.value) +
+                                " bytes where this rank expects " + std::to_string(expected.value) +
+                                "; all ranks must give the same counts and types"};
+}
+
+Result<OperationId> Engine::start_giving_up(Rank dest, std::int32_t tag, const Scope& scope, const GivenUp& why,
+                                            bool* done) {
+  IST_TRY(check_peer(dest));
+  return send_ready(host_piece(nullptr, Bytes{}), Ticket{}, {dest, tag, scope, false, &why}, done);
 }
 
 // What has failed still tells and hears everybody, so that nobody waits for this rank: its messages say that it gave up, and
@@ -143,12 +142,12 @@ void Engine::start_message(ScheduleRun& run, Schedule::StepId id, std::uint32_t 
   Result<OperationId> started = OperationId{};
   if (step.verb == Schedule::Verb::receive) {
     started = receive_ready(gave_up ? host_piece(nullptr, Bytes{}) : step.to, Ticket{}, step.peer.value, step.tag, scope);
+  } else if (gave_up) {
+    started = start_giving_up(step.peer, step.tag, scope, {run.status.code(), run.about}, &done);
   } else if (const Status reachable = check_peer(step.peer); !reachable.ok()) {
     started = reachable;
   } else {
-    const GivenUp reason{run.status.code(), run.about};
-    started = send_ready(gave_up ? host_piece(nullptr, Bytes{}) : step.from, Ticket{},
-                         {step.peer, step.tag, scope, false, gave_up ? &reason : nullptr}, &done);
+    started = send_ready(step.from, Ticket{}, {step.peer, step.tag, scope, false, nullptr}, &done);
   }
   if (!started.ok() || done) return end_step(run, {id, started.status(), step.to.size, std::nullopt});
   Operation& operation = operations_.at(started->index());
@@ -202,7 +201,7 @@ bool Engine::step_on_host(ScheduleRun& run, ScheduleRun::Local& local) {
   if (step.verb == Schedule::Verb::copy) {
     std::memcpy(to, from, bytes);
   } else {
-    combine(run.schedule->combiner(), to, from, bytes);
+    combine_on_host(run.schedule->combiner(), to, from, Bytes{bytes});
   }
   local.done += bytes;
   if (local.done < step.to.size.value) return false;

@@ -2,6 +2,15 @@
 
 namespace ist {
 
+void combine_on_host(const Combiner& combiner, std::byte* into, const std::byte* with, Bytes bytes) {
+  const auto count = static_cast<std::int64_t>(bytes.value / size_of(combiner.type).value);
+  if (combiner.function != nullptr) {
+    combiner.function(with, into, count, combiner.type, combiner.user);
+  } else {
+    combine_on_host(combiner.reduction, combiner.type, into, with, count);
+  }
+}
+
 Schedule::StepId Schedule::add(const Step& step, std::initializer_list<StepId> needs) {
   const StepId id = size();
   steps_.push_back(step);

@@ -32,6 +32,9 @@ struct Combiner {
   bool commutative = true;
 };
 
+// into = with (op) into, on the processor
+void combine_on_host(const Combiner& combiner, std::byte* into, const std::byte* with, Bytes bytes);
+
 class Schedule {
  public:
   using StepId = std::uint32_t;
@@ -51,8 +54,9 @@ class Schedule {
   Schedule(std::string call, Scope scope, std::int32_t first_tag)
       : call_(std::move(call)), scope_(std::move(scope)), first_tag_(first_tag) {}
 
-  // Numbers that keep the messages between two ranks apart within one schedule.
+  // Numbers that keep the messages between two ranks apart within one call.
   static constexpr std::int32_t kTags = 2047;
+  static std::int32_t tag(std::int32_t first_tag, std::int32_t number) { return first_tag + number % kTags; }
   StepId send(const Piece& from, Rank to, std::int32_t number, std::initializer_list<StepId> needs) {
     return add({Verb::send, {}, from, to, tag(number), 0}, needs);
   }
@@ -105,7 +109,7 @@ class Schedule {
   void sort_needs();
 
  private:
-  std::int32_t tag(std::int32_t number) const { return first_tag_ + number % kTags; }
+  std::int32_t tag(std::int32_t number) const { return tag(first_tag_, number); }
   StepId add(const Step& step, std::initializer_list<StepId> needs);
 
   std::string call_;

@@ -108,7 +108,8 @@ Status receive_and_wait(Engine& engine, AwaitedReceive& receive, const Scope& sc
   if (spin_for(engine, receive)) return {};
   const auto id = [&] {
     const std::lock_guard lock(engine.lock());
-    return engine.start_receive(host_piece(receive.buffer, receive.room), receive.pattern.source, receive.pattern.tag, scope);
+    return engine.start_receive(host_piece(receive.buffer, receive.room), receive.pattern.source, receive.pattern.tag,
+                                scope);
   }();
   if (!id.ok()) return id.status();
   receive.outcome = wait_for(engine, *id);

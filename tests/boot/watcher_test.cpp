@@ -67,8 +67,8 @@ TEST(Watcher, a_killed_rank_is_marked_dead_within_a_second_by_all_others) {
 TEST(Watcher, a_rank_that_left_because_of_a_death_makes_it_known_before_it_counts_as_left) {
   const auto ends = run_launched(3, [](int rank) {
     // Rank 1 says that rank 2 died; rank 2 still lives, as far as its socket tells.
-    auto world = make_world([](Rank who) { return who == Rank{1}; },
-                            [](Rank who) { return who == Rank{1} ? Rank{2} : kNobody; });
+    auto world =
+        make_world([](Rank who) { return who == Rank{1}; }, [](Rank who) { return who == Rank{1} ? Rank{2} : kNobody; });
     if (rank == 1) {
       world.watcher.reset();
       world.peers.reset();

@@ -1,11 +1,15 @@
 // C calls: barrier, broadcast, and the operations of reductions.
-#include "collective/barrier.hpp"
 #include "face/message/collective_calls.hpp"
 #include "face/message/errors.hpp"
 #include "face/message/operators.hpp"
 
 namespace ist {
 namespace {
+
+int barrier(const Asked& asked) {
+  return run_collective(
+      asked, [](const Communicator&) { return Status{}; }, [](CollectiveCall& call) { plan_barrier(call.plan()); });
+}
 
 int bcast(const Asked& asked, const Data& data, int root) {
   Elements elements;
@@ -27,19 +31,12 @@ int bcast(const Asked& asked, const Data& data, int root) {
 
 extern "C" {
 
-int ist_barrier(ist_comm comm) try {
-  const auto found = ist::look_up(comm);
-  if (!found.ok()) return ist::report(ist::in_call("ist_barrier", found.status()));
-  const ist::Status status = ist::barrier(*found->comm);
-  return status.ok() ? IST_OK : ist::report(ist::in_call("ist_barrier", status));
-} catch (...) {
+int ist_barrier(ist_comm comm) try { return ist::barrier(ist::blocking("ist_barrier", comm)); } catch (...) {
   return ist::report_exception("ist_barrier");
 }
 
 int ist_ibarrier(ist_comm comm, ist_request* request) try {
-  return ist::run_collective(
-      ist::nonblocking("ist_ibarrier", comm, request), [](const ist::Communicator&) { return ist::Status{}; },
-      [](ist::CollectiveCall& call) { ist::plan_barrier(call.plan()); });
+  return ist::barrier(ist::nonblocking("ist_ibarrier", comm, request));
 } catch (...) {
   return ist::report_exception("ist_ibarrier");
 }

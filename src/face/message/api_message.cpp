@@ -82,7 +82,8 @@ int replace(const SendArguments& given, int source, int recv_tag, ist_status* st
   const auto piece = to_piece(world, given.data);
   if (!piece.ok()) return report(in_call(kCall, piece.status()));
   if (piece->size == Bytes{} || given.dest == IST_PROC_NULL)
-    return send_and_receive({"ist_sendrecv_replace (send)", "ist_sendrecv_replace (receive)"}, given, given.data, source, recv_tag, status);
+    return send_and_receive({"ist_sendrecv_replace (send)", "ist_sendrecv_replace (receive)"}, given, given.data, source,
+                            recv_tag, status);
   MemoryKind& kind = *world.kinds().find(piece->kind);
   const auto made = kind.allocate(std::max(piece->device, 0), piece->size);
   if (!made.ok()) return report(in_call(kCall, made.status()));
@@ -135,7 +136,8 @@ int ist_recv(ist_buffer buffer, int64_t count, ist_type type, int source, int ta
 int ist_sendrecv(ist_buffer send_buffer, int64_t send_count, ist_type send_type, int dest, int send_tag,
                  ist_buffer recv_buffer, int64_t recv_count, ist_type recv_type, int source, int recv_tag, ist_comm comm,
                  ist_status* status) try {
-  return ist::send_and_receive({"ist_sendrecv (send)", "ist_sendrecv (receive)"}, {{send_buffer, send_count, send_type}, dest, send_tag, comm},
+  return ist::send_and_receive({"ist_sendrecv (send)", "ist_sendrecv (receive)"},
+                               {{send_buffer, send_count, send_type}, dest, send_tag, comm},
                                {recv_buffer, recv_count, recv_type}, source, recv_tag, status);
 } catch (...) {
   return ist::report_exception("ist_sendrecv");

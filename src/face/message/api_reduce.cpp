@@ -48,7 +48,7 @@ int reduce(const Asked& asked, const ReduceArguments& given, int root) {
         return alike.set(given.count, given.type, given.op);
       },
       [&](CollectiveCall& call) {
-        call.plan().schedule().set_combiner(alike.combiner);
+        call.plan().set_combiner(alike.combiner);
         plan_reduce(call.plan(), data_of(call, given, alike.elements, call.is(root)), root);
       });
 }
@@ -58,7 +58,7 @@ int allreduce(const Asked& asked, const ReduceArguments& given) {
   return run_collective(
       asked, [&](const Communicator&) { return alike.set(given.count, given.type, given.op); },
       [&](CollectiveCall& call) {
-        call.plan().schedule().set_combiner(alike.combiner);
+        call.plan().set_combiner(alike.combiner);
         plan_allreduce(call.plan(), data_of(call, given, alike.elements, true));
       });
 }
@@ -68,7 +68,7 @@ int scan(const Asked& asked, const ReduceArguments& given, bool exclusive) {
   return run_collective(
       asked, [&](const Communicator&) { return alike.set(given.count, given.type, given.op); },
       [&](CollectiveCall& call) {
-        call.plan().schedule().set_combiner(alike.combiner);
+        call.plan().set_combiner(alike.combiner);
         const bool wants = !exclusive || !call.is(0) || is_in_place(given.send);
         plan_scan(call.plan(), data_of(call, given, alike.elements, wants), exclusive);
       });
@@ -100,7 +100,7 @@ int reduce_scatter(const Asked& asked, const ReduceArguments& given, const PartC
         return alike.set(all, given.type, given.op);
       },
       [&](CollectiveCall& call) {
-        call.plan().schedule().set_combiner(alike.combiner);
+        call.plan().set_combiner(alike.combiner);
         const Layout layout = call.layout("recv_counts", counts.data(), given.type);
         const auto mine = layout.parts[static_cast<std::size_t>(call.plan().rank())];
         const bool in_place = is_in_place(given.send);

@@ -58,9 +58,7 @@ bool may_come(const Communicator& comm, int source, int tag) {
   return tag >= IST_ANY_TAG && source >= IST_ANY_SOURCE && source < comm.size();
 }
 
-std::int32_t world_source(const Communicator& comm, int source) {
-  return source < 0 ? source : comm.to_world(source).value;
-}
+std::int32_t world_source(const Communicator& comm, int source) { return source < 0 ? source : comm.to_world(source).value; }
 
 }  // namespace
 
@@ -136,7 +134,8 @@ int receive_and_finish(const char* call, const Receiving& what, ist_status* stat
     return started.ok() ? finish_blocking(call, *started, status) : report(in_call(call, started.status()));
   }
   const Scope& scope = what.from.comm->scope();
-  AwaitedReceive receive{what.piece.address(), what.piece.size, {scope.context, what.from.rank, what.tag}, scope.group.get()};
+  AwaitedReceive receive{
+      what.piece.address(), what.piece.size, {scope.context, what.from.rank, what.tag}, scope.group.get()};
   const Status waited = receive_and_wait(what.from.world->engine(), receive, scope);
   return waited.ok() ? finish(call, receive.outcome, scope.group.get(), status) : report(in_call(call, waited));
 }

@@ -70,21 +70,28 @@ Bytes CollectiveCall::span(const Layout& layout) {
   return end;
 }
 
-int run_collective(const Asked& asked, const std::function<Status(const Communicator&)>& check,
-                   const std::function<void(CollectiveCall&)>& fill) {
+Entered enter(const Asked& asked) {
   if (!asked.waits) {
-    if (asked.request == nullptr) return report(IST_ERR_ARGUMENT, std::string{asked.call} + ": request is null");
+    if (asked.request == nullptr)
+      return {nullptr, nullptr, report(IST_ERR_ARGUMENT, std::string{asked.call} + ": request is null")};
     *asked.request = IST_REQUEST_NULL;
   }
   const auto found = look_up(asked.comm);
-  if (!found.ok()) return report(in_call(asked.call, found.status()));
-  if (const Status alike = check(*found->comm); !alike.ok()) return report(in_call(asked.call, alike));
-  Plan plan{*found->comm, asked.call};
-  CollectiveCall call{*found->world, plan};
-  fill(call);
+  if (!found.ok()) return {nullptr, nullptr, refuse(asked, found.status())};
+  return {found->world, found->comm, IST_OK};
+}
+
+int refuse(const Asked& asked, const Status& why) { return report(in_call(asked.call, why)); }
+
+int leave(const Asked& asked, const Entered& in, Plan& plan) {
+  if (plan.walks()) {
+    Outcome outcome;
+    outcome.status = plan.end_walk();
+    return finish(asked.call, outcome, in.comm->scope().group.get(), nullptr);
+  }
   const auto id = plan.start();
-  if (!id.ok()) return report(in_call(asked.call, id.status()));
-  if (asked.waits) return finish(asked.call, wait_for(found->world->engine(), *id), nullptr);
+  if (!id.ok()) return refuse(asked, id.status());
+  if (asked.waits) return finish(asked.call, wait_for(in.world->engine(), *id), nullptr);
   *asked.request = request_handle(asked.comm, *id);
   return IST_OK;
 }

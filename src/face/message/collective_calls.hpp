@@ -9,8 +9,6 @@
 
 #include <isthmus/collective.h>
 
-#include <functional>
-
 #include "collective/collectives.hpp"
 #include "face/message/calls.hpp"
 
@@ -41,16 +39,35 @@ class CollectiveCall {
   Layout layout(const char* name, const std::int64_t* counts, ist_type type);
   // The bytes that all parts reach.
   static Bytes span(const Layout& layout);
-  void fail(const Status& why) { plan_.schedule().fail(why); }
+  void fail(const Status& why) { plan_.fail(why); }
 
  private:
   World& world_;
   Plan& plan_;
 };
 
-// `check`: of what all ranks give alike; nothing is sent if it fails. `fill`: this rank's part.
-int run_collective(const Asked& asked, const std::function<Status(const Communicator&)>& check,
-                   const std::function<void(CollectiveCall&)>& fill);
+// The communicator's world, or none and the code that the call returns.
+struct Entered {
+  World* world = nullptr;
+  const Communicator* comm = nullptr;
+  int code = IST_OK;
+};
+Entered enter(const Asked& asked);
+int leave(const Asked& asked, const Entered& in, Plan& plan);
+int refuse(const Asked& asked, const Status& why);
+
+// `check`, Status(const Communicator&): of what all ranks give alike; nothing is sent if it fails. `fill`,
+// void(CollectiveCall&): this rank's part.
+template <class Check, class Fill>
+int run_collective(const Asked& asked, const Check& check, const Fill& fill) {
+  const Entered in = enter(asked);
+  if (in.comm == nullptr) return in.code;
+  if (const Status alike = check(*in.comm); !alike.ok()) return refuse(asked, alike);
+  Plan plan{*in.comm, asked.call, asked.waits};
+  CollectiveCall call{*in.world, plan};
+  fill(call);
+  return leave(asked, in, plan);
+}
 
 bool is_in_place(const ist_buffer& buffer);
 Result<Elements> elements_of(std::int64_t count, ist_type type);

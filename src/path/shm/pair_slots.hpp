@@ -88,9 +88,7 @@ class PairSlotReader {
     return slot.turn.load(std::memory_order_acquire) >> 8 == position_ + 1 ? &slot : nullptr;
   }
   // Would front() find one? Relaxed: nothing of the slot is read on its word.
-  bool ready() const {
-    return slots_[position_ % kPairSlots].turn.load(std::memory_order_relaxed) >> 8 == position_ + 1;
-  }
+  bool ready() const { return slots_[position_ % kPairSlots].turn.load(std::memory_order_relaxed) >> 8 == position_ + 1; }
   static std::span<const std::byte> payload(const PairSlot& slot) {
     // A length beyond the slot is never written; the limit keeps a scribbled segment from leading us out of it.
     const std::uint64_t length = slot.turn.load(std::memory_order_relaxed) & 255;

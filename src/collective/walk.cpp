@@ -1,0 +1,97 @@
+#include "collective/walk.hpp"
+
+#include <cstring>
+#include <mutex>
+
+#include "request/wait.hpp"
+
+namespace ist {
+
+void Walk::give_up(const Status& why, Rank about) {
+  if (!status_.ok()) return;
+  status_ = why;
+  about_ = about;
+}
+
+Walk::Step Walk::send(const Piece& from, Rank to, std::int32_t tag, std::initializer_list<Step> needs) {
+  fulfil(needs);
+  Engine& engine = comm_.engine();
+  const Scope& scope = comm_.internal();
+  bool done = false;
+  const auto sent = [&]() -> Result<OperationId> {
+    const std::lock_guard lock(engine.lock());
+    if (!status_.ok()) return engine.start_giving_up(to, tag, scope, {status_.code(), about_}, &done);
+    done = engine.send_at_once(from.address(), from.size, to, tag, scope.context);
+    return done ? OperationId{} : engine.start_send(from, to, tag, scope, &done);
+  }();
+  if (!sent.ok()) give_up(sent.status(), sent.status().code() == IST_ERR_PEER_LEFT ? to : engine.rank());
+  if (!sent.ok() || done) return Schedule::kNone;
+  messages_.push_back({from, to, tag, *sent});
+  return static_cast<Step>(messages_.size() - 1);
+}
+
+Walk::Step Walk::receive(const Piece& to, Rank from, std::int32_t tag, std::initializer_list<Step> needs) {
+  fulfil(needs);
+  messages_.push_back({to, from, tag, {}});
+  return static_cast<Step>(messages_.size() - 1);
+}
+
+Walk::Step Walk::copy(const Piece& to, const Piece& from, std::initializer_list<Step> needs) {
+  fulfil(needs);
+  if (status_.ok() && to.size > Bytes{}) std::memcpy(to.address(), from.address(), to.size.value);
+  return Schedule::kNone;
+}
+
+Walk::Step Walk::combine(const Piece& to, const Piece& from, std::initializer_list<Step> needs) {
+  fulfil(needs);
+  if (status_.ok() && to.size > Bytes{}) combine_on_host(combiner_, to.address(), from.address(), to.size);
+  return Schedule::kNone;
+}
+
+void Walk::fulfil(Step step) {
+  if (step == Schedule::kNone || messages_[step].over) return;
+  Message& message = messages_[step];
+  message.over = true;
+  if (message.sent.value != 0) {
+    wait_for_send(message);
+  } else {
+    receive_now(message);
+  }
+}
+
+void Walk::wait_for_send(const Message& message) {
+  const Outcome outcome = wait_for(comm_.engine(), message.sent);
+  if (outcome.status.ok()) return;
+  give_up(outcome.status, outcome.status.code() == IST_ERR_PEER_LEFT ? message.peer : comm_.engine().rank());
+}
+
+void Walk::receive_now(const Message& message) {
+  Engine& engine = comm_.engine();
+  const Scope& scope = comm_.internal();
+  AwaitedReceive receive{message.piece.address(),
+                         status_.ok() ? message.piece.size : Bytes{},
+                         {scope.context, message.peer.value, message.tag},
+                         scope.group.get()};
+  Status status = receive_and_wait(engine, receive, scope);
+  if (status.ok()) status = receive.outcome.status;
+  if (status.ok() && receive.outcome.bytes == message.piece.size) return;
+  if (status.ok()) return give_up(engine.uneven(message.peer, receive.outcome.bytes, message.piece.size), engine.rank());
+  const Rank cause = status.code() == IST_ERR_PEER_LEFT ? message.peer : engine.rank();
+  give_up(status, receive.outcome.about.value_or(cause));
+}
+
+std::byte* Walk::room(Bytes bytes) {
+  constexpr std::size_t kAligned = 64;
+  const std::size_t wanted = (bytes.value + kAligned - 1) / kAligned * kAligned;
+  if (wanted > room_.size() - used_) return nullptr;
+  std::byte* found = room_.data() + used_;
+  used_ += wanted;
+  return found;
+}
+
+Status Walk::end() {
+  for (Step step = 0; step < messages_.size(); ++step) fulfil(step);
+  return status_;
+}
+
+}  // namespace ist

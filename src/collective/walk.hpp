@@ -1,0 +1,68 @@
+// The steps of a small blocking call on host memory, run as an algorithm writes them down: nothing is kept of most of them.
+//
+// Who calls this : Plan, in the place of a schedule. The messages are the same: other ranks may run the same call either way.
+// Threads        : one; takes the engine's lock for each message.
+// Ownership      : owns the sends that have not gone yet.
+// Errors         : as of a schedule: the first failure is the result; the messages that follow say so, and what comes is
+//                  forgotten, so that nobody waits for this rank.
+//
+// A receive waits until a step needs it, or until the end. That never closes a circle: sends that small go without their
+// receives, and an algorithm that walks writes nothing down that the others need before it can go on after what itself needs
+// of them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <initializer_list>
+#include <vector>
+
+#include "collective/communicator.hpp"
+#include "request/schedule.hpp"
+
+namespace ist {
+
+class Walk {
+ public:
+  using Step = Schedule::StepId;
+  Walk(const Communicator& comm, const Combiner& combiner) : comm_(comm), combiner_(combiner) {}
+
+  Step send(const Piece& from, Rank to, std::int32_t tag, std::initializer_list<Step> needs);
+  Step receive(const Piece& to, Rank from, std::int32_t tag, std::initializer_list<Step> needs);
+  Step copy(const Piece& to, const Piece& from, std::initializer_list<Step> needs);
+  // to = from (op) to
+  Step combine(const Piece& to, const Piece& from, std::initializer_list<Step> needs);
+  // Returns when the step is over.
+  void fulfil(Step step);
+  // Room for partial results, until the end; null: there is none left here.
+  std::byte* room(Bytes bytes);
+  void keep(PinnedPool::Block block) { blocks_.push_back(std::move(block)); }
+  void fail(const Status& why) { give_up(why, comm_.engine().rank()); }
+  // Ends what is left, and tells how the call ended.
+  Status end();
+
+ private:
+  struct Message {
+    Piece piece;
+    Rank peer;
+    std::int32_t tag = 0;
+    OperationId sent;  // null: a receive
+    bool over = false;
+  };
+  void fulfil(std::initializer_list<Step> needs) {
+    for (const Step step : needs) fulfil(step);
+  }
+  void give_up(const Status& why, Rank about);
+  void receive_now(const Message& message);
+  void wait_for_send(const Message& message);
+
+  const Communicator& comm_;
+  const Combiner& combiner_;
+  Status status_;
+  Rank about_;
+  std::vector<Message> messages_;  // a step's number is its place here; what is over at once has none
+  std::vector<PinnedPool::Block> blocks_;
+  std::size_t used_ = 0;
+  alignas(64) std::array<std::byte, 4096> room_;
+};
+
+}  // namespace ist
