@@ -28,14 +28,14 @@ void expect_members(ist_comm comm, const std::vector<int>& members) {
   std::vector<ist_request> requests(members.size() * 2);
   const int mine = rank();
   for (int other = 0; other < here.size; ++other) {
-    IST_OK_OR_FAIL(ist_irecv(ist_host(&heard[other]), 1, IST_INT, other, 3, comm, &requests[other * 2]));
-    IST_OK_OR_FAIL(ist_isend(ist_host(&mine), 1, IST_INT, other, 3, comm, &requests[other * 2 + 1]));
+    IST_OK_OR_FAIL(ist_irecv(ist_host(&heard[at(other)]), 1, IST_INT, other, 3, comm, &requests[at(other * 2)]));
+    IST_OK_OR_FAIL(ist_isend(ist_host(&mine), 1, IST_INT, other, 3, comm, &requests[at(other * 2 + 1)]));
   }
   std::vector<ist_status> statuses(requests.size());
   IST_OK_OR_FAIL(ist_waitall(static_cast<int>(requests.size()), requests.data(), statuses.data()));
   EXPECT_EQ(members, heard);
   for (int other = 0; other < here.size; ++other) {
-    EXPECT_EQ(other, statuses[other * 2].source);
+    EXPECT_EQ(other, statuses[at(other * 2)].source);
     int world_rank = -1;
     IST_OK_OR_FAIL(ist_comm_world_rank(comm, other, &world_rank));
     EXPECT_EQ(members[static_cast<std::size_t>(other)], world_rank);

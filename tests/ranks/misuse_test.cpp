@@ -95,7 +95,7 @@ TEST(Misuse, OnlyWhatWasAllocatedIsFreedAndOnlyOnce) {
     for (const KindName& other : usable_kinds()) {
       if (other.kind == kind.kind) continue;
       ist_buffer disguised = memory;
-      disguised.kind = other.kind;
+      disguised.kind = static_cast<std::uint32_t>(other.kind);
       EXPECT_TRUE(fails(ist_memory_free(world(), disguised), IST_ERR_ARGUMENT, "allocated here")) << other.name;
     }
     std::vector<unsigned char> back(100, 0xa5);

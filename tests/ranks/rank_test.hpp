@@ -27,6 +27,9 @@ int size();
   } while (0)
 
 // Bytes that depend on a seed: two different seeds agree nowhere for long.
+// Where element `i` of a vector is.
+inline std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
 inline std::vector<unsigned char> random_bytes(std::size_t count, std::uint64_t seed) {
   std::vector<unsigned char> bytes(count);
   std::mt19937_64 generator(seed * 0x9e3779b97f4a7c15ULL + 1);

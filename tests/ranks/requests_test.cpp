@@ -28,7 +28,7 @@ std::vector<ist_request> handles(std::vector<Incoming>& all) {
 
 TEST(Requests, WaitanyCompletesThemOneByOneAndThenSaysThereIsNone) {
   std::vector<Incoming> all(5);
-  for (int i = 0; i < 5; ++i) IST_OK_OR_FAIL(all[i].post(100 + i));
+  for (int i = 0; i < 5; ++i) IST_OK_OR_FAIL(all[at(i)].post(100 + i));
   auto requests = handles(all);
   std::vector<bool> seen(5);
   for (int i = 4; i >= 0; --i) {
@@ -36,12 +36,12 @@ TEST(Requests, WaitanyCompletesThemOneByOneAndThenSaysThereIsNone) {
     int index = -7;
     ist_status status{};
     IST_OK_OR_FAIL(ist_waitany(5, requests.data(), &index, &status));
-    ASSERT_TRUE(index >= 0 && index < 5 && !seen[index]) << index;
-    seen[index] = true;
-    EXPECT_EQ(1000 + index, all[index].value);
+    ASSERT_TRUE(index >= 0 && index < 5 && !seen[at(index)]) << index;
+    seen[at(index)] = true;
+    EXPECT_EQ(1000 + index, all[at(index)].value);
     EXPECT_EQ(100 + index, status.tag);
     EXPECT_EQ(left(), status.source);
-    EXPECT_EQ(IST_REQUEST_NULL, requests[index]);
+    EXPECT_EQ(IST_REQUEST_NULL, requests[at(index)]);
   }
   int index = 3;
   ist_status status{};
@@ -55,7 +55,7 @@ TEST(Requests, WaitanyCompletesThemOneByOneAndThenSaysThereIsNone) {
 
 TEST(Requests, WaitsomeAndTestsomeFillInWhatIsCompleteAndNothingElse) {
   std::vector<Incoming> all(6);
-  for (int i = 0; i < 6; ++i) IST_OK_OR_FAIL(all[i].post(200 + i));
+  for (int i = 0; i < 6; ++i) IST_OK_OR_FAIL(all[at(i)].post(200 + i));
   auto requests = handles(all);
   int done = -1;
   std::vector<int> indices(6, -1);
@@ -69,8 +69,8 @@ TEST(Requests, WaitsomeAndTestsomeFillInWhatIsCompleteAndNothingElse) {
     IST_OK_OR_FAIL(ist_waitsome(6, requests.data(), &done, indices.data(), statuses.data()));
     ASSERT_GE(done, 1);
     for (int i = 0; i < done; ++i) {
-      EXPECT_EQ(200 + indices[i], statuses[i].tag);
-      got.push_back(indices[i]);
+      EXPECT_EQ(200 + indices[at(i)], statuses[at(i)].tag);
+      got.push_back(indices[at(i)]);
     }
   }
   std::sort(got.begin(), got.end());
@@ -82,7 +82,7 @@ TEST(Requests, WaitsomeAndTestsomeFillInWhatIsCompleteAndNothingElse) {
     IST_OK_OR_FAIL(ist_testsome(6, requests.data(), &done, indices.data(), statuses.data()));
     left_over -= done;
   }
-  for (int i = 0; i < 6; ++i) EXPECT_EQ(i, all[i].value);
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(i, all[at(i)].value);
   IST_OK_OR_FAIL(ist_testsome(6, requests.data(), &done, indices.data(), statuses.data()));
   EXPECT_EQ(IST_UNDEFINED, done);
   IST_OK_OR_FAIL(ist_barrier(comm()));
@@ -90,7 +90,7 @@ TEST(Requests, WaitsomeAndTestsomeFillInWhatIsCompleteAndNothingElse) {
 
 TEST(Requests, TestallReleasesNothingBeforeAllAreComplete) {
   std::vector<Incoming> all(2);
-  for (int i = 0; i < 2; ++i) IST_OK_OR_FAIL(all[i].post(300 + i));
+  for (int i = 0; i < 2; ++i) IST_OK_OR_FAIL(all[at(i)].post(300 + i));
   auto requests = handles(all);
   IST_OK_OR_FAIL(ist_barrier(comm()));
   IST_OK_OR_FAIL(send_int(0, 300));
@@ -115,7 +115,7 @@ TEST(Requests, TestallReleasesNothingBeforeAllAreComplete) {
 
 TEST(Requests, TestanyFindsTheCompleteOneAndOnlyThat) {
   std::vector<Incoming> all(3);
-  for (int i = 0; i < 3; ++i) IST_OK_OR_FAIL(all[i].post(400 + i));
+  for (int i = 0; i < 3; ++i) IST_OK_OR_FAIL(all[at(i)].post(400 + i));
   auto requests = handles(all);
   int index = 0;
   int completed = 1;
