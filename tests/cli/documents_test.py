@@ -1,4 +1,6 @@
-"""Proves that README shows the programs that are built, and that no link of a document leads nowhere. Argument: the sources."""
+"""Proves that README shows the programs that are built, that no link of a document leads nowhere, and that the instructions in
+docs/messages.md are the recorded ones. Argument: the sources."""
+import json
 import pathlib
 import re
 import sys
@@ -19,6 +21,11 @@ for document in documents:
     for link in re.findall(r"\]\(([^)#]+)", text):
         if not link.startswith("http") and not (document.parent / link).exists():
             faults.append(f"{document.relative_to(SOURCES)}: {link} is not there")
+
+recorded = json.loads((SOURCES / "tests" / "stress" / "instructions.json").read_text())["instructions"]
+told = dict(re.findall(r"^\| `(ist_\w+)`[^|]*\| (\d+) \|$", (SOURCES / "docs" / "messages.md").read_text(), flags=re.MULTILINE))
+if {call: str(count) for call, count in recorded.items()} != told:
+    faults.append(f"docs/messages.md tells of {told} instructions; tests/stress/instructions.json has {recorded}")
 
 print("\n".join(faults) or f"{len(documents)} documents in order")
 sys.exit(1 if faults else 0)
