@@ -101,7 +101,13 @@ void check(Session& session, const std::vector<std::uint64_t>& sizes) {
 
 Row measure_size(Session& session, std::uint64_t bytes) {
   if (session.options().overlap()) return measure_overlap(session, bytes);
-  return session.options().timed_call() ? measure_call(session, bytes) : measure(session, bytes);
+  if (session.options().timed_call()) return measure_call(session, bytes);
+  Row row = measure(session, bytes);
+  if (!session.options().limited_by_memcpy()) return row;
+  // Beside the row, on the processor of its rank, while the other rank sleeps.
+  if (session.rank() == 0) row.added = {warm_memcpy_gbps(static_cast<std::size_t>(bytes))};
+  session.meet_asleep();
+  return row;
 }
 
 BenchReport describe_run(const Session& session, const Settings& settings) {

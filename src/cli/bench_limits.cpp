@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -99,10 +101,48 @@ double memcpy_gbps(std::size_t bytes) {
   return static_cast<double>(bytes) / median(times) / 1e9;
 }
 
+// Page-aligned, as the buffers of the benchmark.
+struct FreePages {
+  void operator()(std::byte* pages) const { std::free(pages); }
+};
+std::unique_ptr<std::byte, FreePages> take_pages(std::size_t bytes) {
+  constexpr std::size_t kPage = 4096;
+  const std::size_t whole = (bytes / kPage + 1) * kPage;
+  std::unique_ptr<std::byte, FreePages> pages{static_cast<std::byte*>(std::aligned_alloc(kPage, whole))};
+  if (pages) std::memset(pages.get(), 1, whole);
+  return pages;
+}
+
 }  // namespace
+
+double warm_memcpy_gbps(std::size_t bytes) {
+  // A batch is long beside the clock; all of them are short beside the row.
+  constexpr std::size_t kBatchBytes = 1 << 20;
+  constexpr std::size_t kFewest = 8;
+  constexpr std::size_t kMost = 2000;
+  constexpr std::size_t kBatches = 101;
+  constexpr double kShort = 0.02;
+  const auto from = take_pages(bytes);
+  const auto to = take_pages(bytes);
+  if (bytes == 0 || !from || !to) return 0;
+  // Through a pointer that may change at any time, no copy is left out or done at once with the one before.
+  void* (*volatile copy)(void*, const void*, std::size_t) = std::memcpy;
+  const std::size_t each = std::clamp(kBatchBytes / bytes, kFewest, kMost);
+  for (std::size_t n = 0; n < each; ++n) copy(to.get(), from.get(), bytes);
+  std::vector<double> times;
+  const auto begin = Clock::now();
+  while (times.empty() || (times.size() < kBatches && seconds_since(begin) < kShort)) {
+    const auto start = Clock::now();
+    for (std::size_t n = 0; n < each; ++n) copy(to.get(), from.get(), bytes);
+    times.push_back(seconds_since(start) / static_cast<double>(each));
+  }
+  return static_cast<double>(bytes) / median(times) / 1e9;
+}
 
 Limits measure_limits(int other_processor) {
   Limits limits;
+  limits.processor = sched_getcpu();
+  limits.other_processor = other_processor;
   limits.cache_line_us = cache_line_us(other_processor);
   limits.memcpy_bytes = 64 << 20;
   limits.memcpy_gbps = memcpy_gbps(limits.memcpy_bytes);

@@ -6,6 +6,7 @@
 // Errors         : none; what cannot be measured is 0.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace ist::cli {
@@ -14,9 +15,15 @@ struct Limits {
   double cache_line_us = 0;  // half a round trip of one cache line between two processors; 0: they are one
   double memcpy_gbps = 0;    // one thread, memory to memory
   std::uint64_t memcpy_bytes = 0;
+  int processor = -1;        // where rank 0 ran, and
+  int other_processor = -1;  // where rank 1 did; -1: not known
 };
 
 // `other_processor`: the one rank 1 ran on.
 Limits measure_limits(int other_processor);
+
+// GB/s of memcpy between two buffers of `bytes`, copied again and again by this thread as the timed loops do: in cache where they
+// fit. What a message of that size can reach at most if its bytes are copied once.
+double warm_memcpy_gbps(std::size_t bytes);
 
 }  // namespace ist::cli

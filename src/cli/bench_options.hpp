@@ -52,6 +52,8 @@ struct BenchOptions {
   bool latency() const { return benchmark == "latency"; }
   bool rate() const { return benchmark == "rate"; }
   bool overlap() const { return benchmark == "overlap"; }
+  // Whether a memcpy of the message's own size is a limit of it.
+  bool limited_by_memcpy() const { return (latency() || benchmark == "bandwidth") && !from.on_device() && !to.on_device(); }
   // Null for what is between two ranks.
   const CollectiveCall* timed_call() const { return call.empty() ? nullptr : find_call(call); }
   // What the report calls it: "latency", "allreduce", "overlap-allreduce".

@@ -2,6 +2,7 @@
 
 #include <isthmus/isthmus.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
@@ -25,8 +26,10 @@ bool windowed(const std::string& benchmark) { return benchmark == "bandwidth" ||
 
 // What a time of the table is.
 std::string meaning(const BenchReport& report) {
-  if (report.benchmark == "latency") return "times are half a round trip";
-  if (windowed(report.benchmark)) return "times are those of a window divided by its 64 messages";
+  const bool limited = std::find(report.added.begin(), report.added.end(), "limit_gbs") != report.added.end();
+  const std::string limit = limited ? "; limit_gbs is memcpy of that size, again and again, one thread" : "";
+  if (report.benchmark == "latency") return "times are half a round trip" + limit;
+  if (windowed(report.benchmark)) return "times are those of a window divided by its 64 messages" + limit;
   if (report.benchmark.starts_with("overlap"))
     return std::string{"times are from start to end with the computation between; "} +
            (report.progress_thread ? "with" : "without") + " progress thread";
@@ -56,6 +59,9 @@ nlohmann::ordered_json to_json(const BenchReport& report) {
   }
   nlohmann::ordered_json cache_line;  // null: not measured
   if (report.limits.cache_line_us > 0) cache_line = rounded(report.limits.cache_line_us, kMicroseconds);
+  auto processors = nlohmann::ordered_json::array();  // empty: not known
+  if (report.limits.processor >= 0 && report.limits.other_processor >= 0)
+    processors = {report.limits.processor, report.limits.other_processor};
   return {{"machine", report.machine},
           {"commit", report.commit},
           {"date", report.date},
@@ -74,7 +80,8 @@ nlohmann::ordered_json to_json(const BenchReport& report) {
           {"limits",
            {{"cache_line_us", cache_line},
             {"memcpy_gbps", rounded(report.limits.memcpy_gbps, kGigabytes)},
-            {"memcpy_bytes", report.limits.memcpy_bytes}}}};
+            {"memcpy_bytes", report.limits.memcpy_bytes},
+            {"processors", std::move(processors)}}}};
 }
 
 std::string table_header(const BenchReport& report) {

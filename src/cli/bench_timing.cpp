@@ -19,6 +19,7 @@ std::vector<std::string> added_names(const BenchOptions& options) {
   if (options.rate()) return {"messages_per_s"};
   if (options.overlap()) return {"alone_us", "compute_us", "overlap_percent"};
   if (options.timed_call()) return {"average_us", "min_us", "max_us"};
+  if (options.limited_by_memcpy()) return {"limit_gbs"};
   return {};
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "cli/bench_check.hpp"
+#include "cli/bench_limits.hpp"
 #include "cli/bench_options.hpp"
 #include "cli/bench_report.hpp"
 #include "cli/failure.hpp"
@@ -46,6 +47,30 @@ TEST(BenchReport, WhatABenchmarkHasBesidesStandsInEveryRowByItsName) {
   for (const auto& [name, value] : {std::pair{"average_us", 1.75}, {"min_us", 1.5}, {"max_us", 2.0}})
     EXPECT_DOUBLE_EQ(json["rows"][0][name].get<double>(), value) << name;
   EXPECT_NE(table_header(report).find("max_us"), std::string::npos);
+}
+
+TEST(BenchReport, OnlyMessagesBetweenHostBuffersAreMeasuredAgainstACopyOfTheirSize) {
+  const auto names_of = [](const std::string& benchmark, const std::string& from, const std::string& call = "") {
+    BenchOptions options;
+    options.benchmark = benchmark;
+    options.call = call;
+    options.from = Place::read(from);
+    options.to = Place::read("host");
+    return added_names(options);
+  };
+  for (const char* benchmark : {"latency", "bandwidth"}) {
+    EXPECT_EQ(names_of(benchmark, "host"), std::vector<std::string>{"limit_gbs"}) << benchmark;
+    EXPECT_TRUE(names_of(benchmark, "cuda").empty()) << benchmark;
+  }
+  EXPECT_EQ(names_of("rate", "host"), std::vector<std::string>{"messages_per_s"});
+  EXPECT_EQ(names_of("collective", "host", "bcast").size(), 3U);
+}
+
+TEST(BenchLimits, ACopyOfAnySizeHasARateAndNothingHasNone) {
+  EXPECT_EQ(warm_memcpy_gbps(0), 0);
+  for (const std::size_t bytes :
+       {std::size_t{1}, std::size_t{8}, std::size_t{4095}, std::size_t{4096}, std::size_t{4} << 20U})
+    EXPECT_GT(warm_memcpy_gbps(bytes), 0) << bytes;
 }
 
 TEST(BenchReport, TheDateIsUtcInIsoForm) {

@@ -33,6 +33,9 @@ TEST_F(Bench, LatencyBetweenHostBuffersStartsItsOwnRanksChecksTheBytesAndWritesA
   EXPECT_EQ(found["from"], "host");
   EXPECT_EQ(found["to"], "host");
   EXPECT_GT(found["limits"]["memcpy_gbps"].get<double>(), 0);
+  EXPECT_EQ(found["limits"]["processors"].size(), 2U);
+  for (const auto& row : found["rows"]) EXPECT_GT(row["limit_gbs"].get<double>(), 0) << row;
+  EXPECT_TRUE(says(ran, "limit_gbs is memcpy of that size")) << ran.output;
 }
 
 TEST_F(Bench, BandwidthBetweenHostBuffersMovesAWindowOfEverySize) {
@@ -42,6 +45,7 @@ TEST_F(Bench, BandwidthBetweenHostBuffersMovesAWindowOfEverySize) {
   expect_sound(found, "bandwidth");
   EXPECT_EQ(found["window"], 64);
   EXPECT_EQ(found["rows"].size(), 8U);
+  for (const auto& row : found["rows"]) EXPECT_GT(row["limit_gbs"].get<double>(), 0) << row;
 }
 
 // Small thresholds let short messages take every way: slot, cell, ring with many turns.
@@ -59,7 +63,12 @@ class BenchBetweenKinds : public Bench, public ::testing::WithParamInterface<con
     expect_sound(found, options.substr(0, options.find(' ')));
     const bool staged = options.find("--staged") != std::string::npos;
     EXPECT_EQ(found["staged"], staged);
-    for (const auto& row : found["rows"]) EXPECT_EQ(row["path"].get<std::string>().starts_with("staged+"), staged) << row;
+    // A memcpy is a limit of what lies in the memory of the host alone.
+    const bool host = options.find("opencl") == std::string::npos && options.find("cuda") == std::string::npos;
+    for (const auto& row : found["rows"]) {
+      EXPECT_EQ(row["path"].get<std::string>().starts_with("staged+"), staged) << row;
+      EXPECT_EQ(row.contains("limit_gbs"), host) << row;
+    }
   }
 };
 
