@@ -1,14 +1,19 @@
 // What `isthmus bench` measures between host buffers, through whatever MPI compiled this: the same loops, the same sizes, the same
-// numbers of repetitions. Rank 0 prints one JSON object; tools/compare_mpi.sh reads it.
+// numbers of repetitions. Rank 0 prints one JSON object; tools/peers/compare.py reads it.
 //
 //   mpicc -O2 mpi_bench.c -o mpi_bench && mpirun -n 2 ./mpi_bench
+//
+// PEER_PROCESSORS=A,B binds rank 0 to processor A and rank 1 to B, whatever the launcher thinks of it, so that every MPI is measured
+// on the same two. Where the ranks really ran is part of what is printed.
+#define _GNU_SOURCE
 #include <mpi.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW = 64, BATCHES = 100, WINDOWS = 1000, SMALL = 8192, MOST = 1 << 20, SIZES = 4 };
-static const int sizes[SIZES] = {8, 1024, 65536, MOST};
+enum { WINDOW = 64, BATCHES = 100, WINDOWS = 1000, SMALL = 8192, MOST = 4 << 20, PAGE = 4096, SIZES = 4 };
+static const int sizes[SIZES] = {8, 1024, 65536, 1 << 20};
 static int rank, ranks;
 static char *input, *output;
 static MPI_Request requests[WINDOW];
@@ -49,10 +54,10 @@ static void ping_pong(int bytes) {
   print_row("latency", bytes, times, BATCHES);
 }
 
-static void windows(int bytes) {
+static void windows(const char* benchmark, int bytes, int count) {
   double times[WINDOWS];
   int answer = 0;
-  for (int batch = -100; batch < WINDOWS; ++batch) {
+  for (int batch = -count / 10; batch < count; ++batch) {
     const double start = MPI_Wtime();
     for (int n = 0; n < WINDOW; ++n) {
       if (rank == 0)
@@ -67,7 +72,7 @@ static void windows(int bytes) {
       MPI_Send(&answer, 1, MPI_INT, 0, 2, MPI_COMM_WORLD);
     if (batch >= 0) times[batch] = (MPI_Wtime() - start) / WINDOW;
   }
-  print_row("rate", bytes, times, WINDOWS);
+  print_row(benchmark, bytes, times, count);
 }
 
 static void allreduce(int bytes) { MPI_Allreduce(input, output, bytes / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
@@ -93,25 +98,48 @@ static void collective(const char* name, void (*call)(int), int bytes) {
   print_row(name, bytes, times, BATCHES);
 }
 
+// Before MPI looks at the machine; launchers tell the rank by a variable of their own.
+static void bind_rank(void) {
+  const char *wanted = getenv("PEER_PROCESSORS"), *number = getenv("OMPI_COMM_WORLD_RANK");
+  int processors[2];
+  if (!number) number = getenv("PMI_RANK");
+  if (!wanted || !number || sscanf(wanted, "%d,%d", &processors[0], &processors[1]) != 2) return;
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  CPU_SET(processors[atoi(number) != 0], &mask);
+  if (sched_setaffinity(0, sizeof mask, &mask) != 0) perror("mpi_bench: cannot run on a processor of PEER_PROCESSORS");
+}
+
+// The same bytes again and again, as in the messages of the other side; page-aligned.
+static void take_buffers(void) {
+  input = aligned_alloc(PAGE, (size_t)MOST * 2);
+  output = aligned_alloc(PAGE, (size_t)MOST * 2);
+  if (ranks != 2 || !input || !output) {
+    fprintf(stderr, "mpi_bench: takes 2 ranks and found %d, or there is no memory\n", ranks);
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  for (int n = 0; n < MOST / 2; ++n) ((float*)input)[n] = (float)(n % 65536);
+  memset(output, 1, (size_t)MOST * 2);
+}
+
 int main(int argc, char** argv) {
   char version[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length;
+  int length, processors[2], mine;
+  bind_rank();
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   MPI_Get_library_version(version, &length);
   version[strcspn(version, ",\n\"\\")] = '\0';
-  input = malloc((size_t)MOST * ranks);
-  output = malloc((size_t)MOST * ranks);
-  if (ranks != 2 || !input || !output) {
-    fprintf(stderr, "mpi_bench: takes 2 ranks and found %d, or there is no memory\n", ranks);
-    MPI_Abort(MPI_COMM_WORLD, 2);
+  take_buffers();
+  mine = sched_getcpu();
+  MPI_Gather(&mine, 1, MPI_INT, processors, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  if (rank == 0) {
+    printf("{\"peer_name\": \"%s\", \"processors\": [%d, %d], \"rows\": [", version, processors[0], processors[1]);
   }
-  for (int n = 0; n < MOST * ranks / 4; ++n) ((float*)input)[n] = (float)(n % 65536);
-  memset(output, 1, (size_t)MOST * ranks);
-  if (rank == 0) printf("{\"peer_name\": \"%s\", \"rows\": [", version);
   for (int n = 0; n < SIZES; ++n) ping_pong(sizes[n]);
-  windows(8);
+  windows("rate", 8, WINDOWS);
+  for (int bytes = PAGE; bytes <= MOST; bytes *= 2) windows("bandwidth", bytes, bytes <= SMALL ? 100 : 20);
   for (int n = 0; n < SIZES; ++n) {
     collective("allreduce", allreduce, sizes[n]);
     collective("bcast", bcast, sizes[n]);

