@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 """Turns what tools/gpu_run.sh left into the project's record.
 
-    tools/record_measurements.py IN_DIR [--measured DIR]
+    tools/record_measurements.py [IN_DIR] [--measured DIR]
 
-Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json and draws up
-docs/measured/targets.json from the newest benchmarks recorded for each machine; of a `check`, copies check.json; of build/,
-what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what tools/compare_mpi.sh
-left in mpi.json. Rewrites the tables of
-docs/measured/README.md. Figures are never typed in.
+Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json; of a `check`, copies check.json;
+of build/, what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what
+tools/compare_mpi.sh left in mpi.json. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
+for each machine, and rewrites the tables of docs/measured/README.md; without IN_DIR that alone, from what is recorded. Figures are
+never typed in.
 """
 import argparse
 import json
 import pathlib
 import re
 import sys
+
+from host_targets import entry, from_benchmarks, from_comparison, mpi_table, newest_comparisons
 
 KIB, MIB = 1 << 10, 1 << 20
 BEGIN, END = "<!-- tables: generated -->", "<!-- end of tables -->"
@@ -47,30 +49,6 @@ class Figures:
                 if bool(bench.get("staged")) == staged:
                     return bench
         return None
-
-
-def entry(row, measure, bench, ours, unit, target, *, peer=None, peer_name=None, limit=None, passed=None):
-    return {
-        "row": row, "measure": measure, "ours": round(ours, 4),
-        "peer": None if peer is None else round(peer, 4), "peer_name": peer_name,
-        "limit": None if limit is None else round(limit, 4), "unit": unit, "target": target, "pass": passed,
-        "machine": bench["machine"], "commit": bench["commit"], "date": bench["date"],
-    }
-
-
-def host_entries(figures):
-    """Row 10: host to host against the cache line and against memcpy, both measured in the same run."""
-    latency = figures.find("latency", "host", "host")
-    if latency and at(latency, 8) and latency.get("limits", {}).get("cache_line_us"):
-        ours, limit = at(latency, 8)["median_us"], latency["limits"]["cache_line_us"]
-        yield entry("10", "host to host, 8 B, one way", latency, ours, "us", "<= 1.3 x the cache line", limit=limit,
-                    passed=ours <= 1.3 * limit)
-    bandwidth = figures.find("bandwidth", "host", "host")
-    if bandwidth and bandwidth.get("limits", {}).get("memcpy_gbps") and bandwidth["rows"]:
-        large = max(bandwidth["rows"], key=lambda row: row["bytes"])
-        limit = bandwidth["limits"]["memcpy_gbps"]
-        yield entry("10", f"host to host, {large['bytes']} B, bandwidth", bandwidth, large["gbps"], "GB/s",
-                    ">= 0.9 x what memcpy allows", limit=limit, passed=large["gbps"] >= 0.9 * limit)
 
 
 def staged_entries(figures):
@@ -117,12 +95,14 @@ def newest_by_machine(measured):
 
 
 def targets(measured):
-    entries = []
-    for benches in newest_by_machine(measured).values():
+    entries, comparisons = [], newest_comparisons(measured)
+    for compared in comparisons.values():
+        entries.extend(from_comparison(compared))
+    for machine, benches in newest_by_machine(measured).items():
         figures = Figures(benches)
-        for found in (host_entries, staged_entries, plain_entries):
+        for found in (staged_entries, plain_entries) if machine in comparisons else (from_benchmarks, staged_entries, plain_entries):
             entries.extend(found(figures))
-    return sorted(entries, key=lambda one: (int(re.match(r"\d+", one["row"])[0]), one["measure"], one["machine"]))
+    return sorted(entries, key=lambda one: (int(re.match(r"\d+", one["row"])[0]), one["row"], one["measure"], one["machine"]))
 
 
 def is_collective(bench):
@@ -146,19 +126,6 @@ def collective_table(file, benches):
                  f"{middle['median_us']:.1f}" if middle else "", f"{large['median_us']:.1f}" if large else "",
                  f"{large['min_us']:.1f}, {large['max_us']:.1f}" if large else ""]
         lines.append("| " + " | ".join(cells) + " |")
-    return lines + [""]
-
-
-def mpi_table(files):
-    if not files:
-        return []
-    lines = ["### Beside an MPI", "", "Two ranks, host memory, the same loops, one after the other; of several rounds the best "
-             "median of each.", "", "| record | call | bytes | ours us | peer us | peer / ours | peer | machine | commit |",
-             "|---|---|---|---|---|---|---|---|---|"]
-    for file in files:
-        for one in json.loads(file.read_text()):
-            lines.append(f"| [{file.name}]({file.name}) | {one['measure']} | {one['bytes']} | {one['ours']:.3f} | {one['peer']:.3f} | "
-                         f"{one['peer'] / one['ours']:.2f} | {one['peer_name']} | {one['machine']} | {one['commit']} |")
     return lines + [""]
 
 
@@ -308,25 +275,22 @@ def find_source(folder):
     return max(tests, key=lambda file: file.stat().st_mtime) if tests else folder / "bench.json"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path, help="what tools/gpu_run.sh wrote, build/ after make test or test-long, or build/mpi/")
-    parser.add_argument("--measured", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent / "docs" / "measured")
-    options = parser.parse_args()
-    source = find_source(options.folder)
+def file_record(folder, measured):
+    """Checks what the folder holds and copies it to its name in `measured`."""
+    source = find_source(folder)
     if not source.exists():
         sys.exit(f"{source} is not there: give the folder that tools/gpu_run.sh check or bench wrote, or build/ after make test")
     found = json.loads(source.read_text())
     objects = found if isinstance(found, list) else [found]
     if not objects:
         sys.exit(f"{source} holds no benchmark")
-    stencil = options.folder / "stencil.json"
+    stencil = folder / "stencil.json"
     if source.name == "bench.json" and stencil.exists():
         # One run, so one record.
         attributed(stencil, json.loads(stencil.read_text()))
         one_commit(f"{source} with {stencil.name}", objects + json.loads(stencil.read_text()))
     one_commit(source, objects)
-    options.measured.mkdir(parents=True, exist_ok=True)
+    measured.mkdir(parents=True, exist_ok=True)
     stem = f"{objects[0]['date'][:10]}-{slug(objects[0]['machine'])}"
     names = {"check.json": {"check.json": "check"}, "mpi.json": {"mpi.json": "mpi"}, "tests-long.json": {"tests-long.json": "test-long"},
              "tests-quick.json": {"tests-quick.json": "test"},
@@ -334,9 +298,19 @@ def main():
              "bench.json": {"bench.json": "messages", "stencil.json": "stencil2d"}}[source.name]
     written = []
     for raw, name in names.items():
-        if (options.folder / raw).exists():
-            written.append(options.measured / f"{stem}-{name}.json")
-            written[-1].write_text(json.dumps(json.loads((options.folder / raw).read_text()), indent=1) + "\n")
+        if (folder / raw).exists():
+            written.append(measured / f"{stem}-{name}.json")
+            written[-1].write_text(json.dumps(json.loads((folder / raw).read_text()), indent=1) + "\n")
+    return written
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path, nargs="?",
+                        help="what tools/gpu_run.sh wrote, build/ after make test or test-long, or build/mpi/")
+    parser.add_argument("--measured", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent / "docs" / "measured")
+    options = parser.parse_args()
+    written = file_record(options.folder, options.measured) if options.folder else []
     entries = targets(options.measured)
     (options.measured / "targets.json").write_text(json.dumps(entries, indent=1) + "\n")
     rewrite_readme(options.measured, entries)

