@@ -59,7 +59,8 @@ TEST(BenchReport, OnlyMessagesBetweenHostBuffersAreMeasuredAgainstACopyOfTheirSi
     return added_names(options);
   };
   for (const char* benchmark : {"latency", "bandwidth"}) {
-    EXPECT_EQ(names_of(benchmark, "host"), std::vector<std::string>{"limit_gbs"}) << benchmark;
+    for (const char* from : {"host", "pinned"})
+      EXPECT_EQ(names_of(benchmark, from), std::vector<std::string>{"limit_gbs"}) << benchmark << from;
     EXPECT_TRUE(names_of(benchmark, "cuda").empty()) << benchmark;
   }
   EXPECT_EQ(names_of("rate", "host"), std::vector<std::string>{"messages_per_s"});
