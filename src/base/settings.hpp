@@ -36,6 +36,7 @@ struct Settings {
   Bytes pinned_pool_limit = mebibytes(256);
   double boot_timeout = 60.0;
   std::string wait = "auto";
+  std::string single_copy = "auto";
   bool progress_thread = false;
   std::string threads = "multiple";
   bool single_threaded() const { return threads == "single"; }

@@ -15,7 +15,8 @@ enum class EnvelopeType : std::uint8_t {
   eager = 1,     // the bytes come with the envelope
   announce = 2,  // a message waits at the sender; the bytes follow once the receiver has cleared it
   clear = 3,     // receiver to sender: send `bytes` bytes of operation `sender_op` to operation `receiver_op`
-  refuse = 4     // sender to receiver: nothing will come for operation `receiver_op`
+  refuse = 4,    // sender to receiver: nothing will come for operation `receiver_op`
+  taken = 5      // receiver to sender: operation `sender_op` is complete, its bytes were read where they lie
 };
 
 inline constexpr std::uint16_t kEnvelopeFailed = 1;  // the sender could not read its buffer; no bytes follow
@@ -24,8 +25,8 @@ inline constexpr std::uint16_t kEnvelopeFailed = 1;  // the sender could not rea
 // No bytes follow.
 inline constexpr std::uint16_t kEnvelopeGaveUp = 2;
 
-// One per message in the pair's ordered queue, whatever carries the bytes; and one per clearance or refusal, outside that
-// order.
+// One per message in the pair's ordered queue, whatever carries the bytes; and one per answer, outside that order. An
+// announcement's payload is the address of its bytes in the sender's host memory, or 0.
 struct Envelope {
   std::uint32_t sequence = 0;  // position among the pair's messages; unused in clear
   std::uint32_t context = 0;   // communicator
@@ -34,7 +35,7 @@ struct Envelope {
   std::uint8_t kind = 0;          // KindId of the writer's buffer
   std::uint16_t flags = 0;        // kEnvelopeFailed, kEnvelopeGaveUp
   std::uint64_t bytes = 0;        // length of the message
-  std::uint32_t sender_op = 0;    // announce and clear
+  std::uint32_t sender_op = 0;    // announce, clear, taken
   std::uint32_t receiver_op = 0;  // clear
 };
 static_assert(sizeof(Envelope) == 32 && std::is_trivially_copyable_v<Envelope>);

@@ -44,6 +44,8 @@ class Peers {
   // The next descriptor of that purpose from that rank: waits at most `seconds`, none if it did not come. Descriptors of
   // other purposes that come first are kept.
   Result<std::optional<FileDescriptor>> take_descriptor(Rank from, std::uint32_t purpose, double seconds);
+  // The id of a local peer's process as this process sees it; 0: in another namespace.
+  int process(Rank rank) const;
   // Connected socket to a local peer, -1 for this rank and for other hosts.
   int socket(Rank rank) const { return sockets_[static_cast<std::size_t>(rank.value)].get(); }
 

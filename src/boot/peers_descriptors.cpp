@@ -76,6 +76,12 @@ Result<std::optional<FileDescriptor>> receive(const Peer& peer, int socket, std:
 
 }  // namespace
 
+int Peers::process(Rank rank) const {
+  ucred other{};
+  socklen_t length = sizeof other;
+  return ::getsockopt(socket(rank), SOL_SOCKET, SO_PEERCRED, &other, &length) == 0 ? other.pid : 0;
+}
+
 Status Peers::send_descriptor(Rank to, std::uint32_t purpose, int descriptor) {
   const int link = socket(to);
   if (link < 0) return no_socket(at(to));

@@ -21,6 +21,7 @@ Surroundings surroundings_of(PathContext& context) {
   around.take_descriptor = [&peers](Rank from, std::uint32_t purpose, double seconds) {
     return peers.take_descriptor(from, purpose, seconds);
   };
+  around.process_of = [&peers](Rank peer) { return peers.process(peer); };
   around.lock = [&pool](void* address, Bytes size) { return pool.lock(address, size); };
   around.unlock = [&pool](void* address) { pool.unlock(address); };
   return around;

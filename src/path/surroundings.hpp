@@ -23,6 +23,8 @@ struct Surroundings {
   Settings settings;
   std::function<Status(Rank to, std::uint32_t purpose, int descriptor)> send_descriptor;
   std::function<Result<std::optional<FileDescriptor>>(Rank from, std::uint32_t purpose, double seconds)> take_descriptor;
+  // The process id of a rank of this host as this process sees it; 0: it does not. Null where nobody knows.
+  std::function<int(Rank peer)> process_of = nullptr;
   // Page-locks for the kinds in use; again adds those that came into use since. Unlock follows also where it failed.
   std::function<Status(void* address, Bytes size)> lock;
   std::function<void(void* address)> unlock;

@@ -218,7 +218,7 @@ bool Engine::step_active() {
     }
     const bool still = operation.in<state::FillingCell>() || operation.in<state::Cleared>() ||
                        operation.in<state::EmptyingCell>() || operation.in<state::Delivering>() ||
-                       operation.in<state::Readying>() || polls(operation);
+                       operation.in<state::Readying>() || operation.in<state::Reading>() || polls(operation);
     if (still) {
       ++i;
       continue;
@@ -257,7 +257,10 @@ bool Engine::step_receiver(PeerState& other) {
 
 void Engine::finish_ended() {
   for (const Finished& end : ended_) {
-    if (Operation* operation = operations_.find_wire(end.operation)) finish(*operation, end.operation & 0xfffff, end.status);
+    Operation* operation = operations_.find_wire(end.operation);
+    if (operation == nullptr) continue;
+    if (operation->timed && end.status.ok()) note_time(*operation, CopyChoice::Way::ring);
+    finish(*operation, end.operation & 0xfffff, end.status);
   }
   ended_.clear();
 }

@@ -21,6 +21,7 @@
 #include "match/arrival_order.hpp"
 #include "path/path.hpp"
 #include "protocol/choose.hpp"
+#include "protocol/copy_choice.hpp"
 #include "protocol/pipelined.hpp"
 #include "request/operation.hpp"
 
@@ -230,11 +231,17 @@ class Engine {
                                     const Scope& scope);
   void on_arrival(Path& path, const Arrival& arrival);
   void on_refuse(const Arrival& arrival);
+  void on_taken(const Arrival& arrival);
   void deliver(Path& path, const Arrival& arrival);
   void receive_eager(Operation& operation, std::uint32_t index, Path& path, const Arrival& arrival);
   void deliver_kept(Operation& operation, std::uint32_t index, std::vector<std::byte> bytes);
-  void receive_announced(Operation& operation, std::uint32_t index, Rank source, const Envelope& envelope);
-  void clear_or_copy(Operation& operation, std::uint32_t index, Rank source, const Envelope& announced);
+  void receive_announced(Operation& operation, std::uint32_t index, const state::Readying& announcement);
+  void clear_or_copy(Operation& operation, std::uint32_t index, const state::Readying& announcement);
+  void clear(Operation& operation, std::uint32_t index, const Envelope& announced);
+  bool has_left(Rank rank) const;
+  bool reads(Operation& operation, const state::Readying& announcement);
+  bool step_reading(Operation& operation, std::uint32_t index);
+  void note_time(Operation& operation, CopyChoice::Way way);
   Status gave_up(Rank about, Code code) const;
   Outcome outcome_of(Rank source, const Envelope& envelope, ist_carrier carrier, Bytes room) const;
   void receive_awaited(Path& path, const Arrival& arrival);
@@ -276,6 +283,7 @@ class Engine {
 
   Parts parts_;
   MachineProfile profile_;
+  CopyChoice copies_;
   EngineLock lock_;
   ScratchPool scratch_;
   OperationTable operations_;

@@ -5,6 +5,16 @@
 #include "request/engine.hpp"
 
 namespace ist {
+namespace {
+
+// What came with an announcement.
+std::uint64_t address_in(std::span<const std::byte> payload) {
+  std::uint64_t address = 0;
+  if (payload.size() == sizeof address) std::memcpy(&address, payload.data(), sizeof address);
+  return address;
+}
+
+}  // namespace
 
 Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, const Scope& scope) {
   if (piece.kind == KindId::host) return receive_ready(piece, Ticket{}, source, tag, scope);
@@ -47,7 +57,7 @@ Result<OperationId> Engine::receive_ready(const Piece& piece, Ticket ready, std:
 void Engine::take_kept(Operation& operation, std::uint32_t index, Unexpected message) {
   if (message.envelope.type == EnvelopeType::announce) {
     set_outcome(operation, message.source, message.envelope, IST_CARRIER_RING);
-    receive_announced(operation, index, message.source, message.envelope);
+    receive_announced(operation, index, {message.source, message.envelope, address_in(message.bytes)});
     return;
   }
   set_outcome(operation, message.source, message.envelope, message.in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
@@ -57,6 +67,7 @@ void Engine::take_kept(Operation& operation, std::uint32_t index, Unexpected mes
 void Engine::on_arrival(Path& path, const Arrival& arrival) {
   if (arrival.envelope.type == EnvelopeType::clear) return on_clear(arrival);
   if (arrival.envelope.type == EnvelopeType::refuse) return on_refuse(arrival);
+  if (arrival.envelope.type == EnvelopeType::taken) return on_taken(arrival);
   if (!order_.take_turn(arrival)) {
     order_.put_aside(path, arrival);
     return;
@@ -98,7 +109,7 @@ void Engine::deliver(Path& path, const Arrival& arrival) {
   Operation& operation = operations_.at(index);
   if (announced) {
     set_outcome(operation, arrival.source, arrival.envelope, IST_CARRIER_RING);
-    receive_announced(operation, index, arrival.source, arrival.envelope);
+    receive_announced(operation, index, {arrival.source, arrival.envelope, address_in(arrival.payload)});
   } else {
     set_outcome(operation, arrival.source, arrival.envelope, arrival.in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
     receive_eager(operation, index, path, arrival);
@@ -175,13 +186,15 @@ void Engine::deliver_kept(Operation& operation, std::uint32_t index, std::vector
   if (!step_receive(operation, index)) activate(operation, index);
 }
 
-void Engine::receive_announced(Operation& operation, std::uint32_t index, Rank source, const Envelope& envelope) {
-  operation.state = state::Readying{source, envelope};
-  if (!step_receive(operation, index) || operation.in<state::Delivering>()) activate(operation, index);
+void Engine::receive_announced(Operation& operation, std::uint32_t index, const state::Readying& announcement) {
+  operation.state = announcement;
+  if (!step_receive(operation, index) || operation.in<state::Delivering>() || operation.in<state::Reading>())
+    activate(operation, index);
 }
 
-void Engine::clear_or_copy(Operation& operation, std::uint32_t index, Rank source, const Envelope& announced) {
-  PeerState& from = peer(source);
+void Engine::clear_or_copy(Operation& operation, std::uint32_t index, const state::Readying& announcement) {
+  const Envelope& announced = announcement.announced;
+  PeerState& from = peer(announcement.source);
   const Piece to = operation.piece.part(Offset{}, smaller(Bytes{announced.bytes}, operation.piece.size));
   if (from.link->same_process()) {
     Operation* sender = operations_.find_wire(announced.sender_op);
@@ -194,9 +207,19 @@ void Engine::clear_or_copy(Operation& operation, std::uint32_t index, Rank sourc
                                         true};
     return;
   }
+  if (reads(operation, announcement)) {
+    operation.state = state::Reading{announcement.address, announced, 0};
+  } else {
+    clear(operation, index, announced);
+  }
+}
+
+void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& announced) {
+  PeerState& from = peer(operation.peer);
+  const Piece to = operation.piece.part(Offset{}, smaller(Bytes{announced.bytes}, operation.piece.size));
   if (!from.receiver) {
     from.receiver = std::make_unique<RingReceiver>(parts_.kinds, parts_.settings.ring_in_flight,
-                                                   parts_.names[static_cast<std::size_t>(source.value)]);
+                                                   parts_.names[static_cast<std::size_t>(operation.peer.value)]);
   }
   Envelope clear;
   clear.type = EnvelopeType::clear;
@@ -235,10 +258,10 @@ bool Engine::step_receive(Operation& operation, std::uint32_t index) {
     const auto ready = is_finished(operation.ready);
     if (ready.ok() && !*ready) return false;
     // A failed queue counts as ready here too: the copy into the buffer reports it, and the sender is not left waiting.
-    clear_or_copy(operation, index, readying->source, Envelope{readying->announced});
+    clear_or_copy(operation, index, state::Readying{*readying});
     return true;
   }
-  return false;
+  return operation.in<state::Reading>() && step_reading(operation, index);
 }
 
 }  // namespace ist

@@ -72,6 +72,12 @@ struct Delivering {              // receive: kept or same-process bytes on their
 struct Readying {  // receive: matched an announced message, but the buffer has pending work
   Rank source;
   Envelope announced;
+  std::uint64_t address;  // of the bytes in the sender's host memory; 0: nobody may read them there
+};
+struct Reading {  // receive: copies from the sender's memory
+  std::uint64_t address;
+  Envelope announced;
+  std::uint64_t done;
 };
 struct Claimed {  // a message that a matched probe took, and nobody has received yet
   Unexpected message;
@@ -91,7 +97,7 @@ struct Done {};  // the outcome is there
 
 struct Operation {
   using State = std::variant<state::Queued, state::FillingCell, state::Announced, state::Cleared, state::Streaming,
-                             state::Posted, state::EmptyingCell, state::Delivering, state::Readying, state::Claimed,
+                             state::Posted, state::EmptyingCell, state::Delivering, state::Readying, state::Reading, state::Claimed,
                              state::Persistent, state::Running, state::Done>;
   std::uint64_t generation = 0;
   std::uint32_t wire = 0;  // its id, as it travels
@@ -102,6 +108,8 @@ struct Operation {
   bool message = false;      // claimed by a matched probe, not yet received
   std::uint32_t parent = 0;  // 1 + the index of the collective operation that started this one as its `step`
   std::uint32_t step = 0;
+  bool timed = false;  // how long the copying takes is worth knowing; since:
+  std::chrono::steady_clock::time_point since;
   Rank peer;  // destination, or the source asked for (any: -1), or the source matched
   Piece piece;
   Ticket ready;       // of the work that was pending on the piece when the operation was started
@@ -117,7 +125,7 @@ struct Operation {
   void clear(std::uint64_t next_generation) {
     generation = next_generation;
     wire = parent = step = 0;
-    used = sends = active = released = message = false;
+    used = sends = active = released = message = timed = false;
     peer = {};
     piece = {};
     if (!ready.empty()) ready = {};

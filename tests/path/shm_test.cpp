@@ -183,6 +183,64 @@ TEST(ShmPath, ManyRanksReachEachOther) {
   }
 }
 
+TEST(ShmPath, APeersMemoryIsReadWhereItLies) {
+  TestWorld world(2);
+  Link& link = world.link(0, 1);
+  if (!link.reads_peer()) GTEST_SKIP() << "this system does not let a process read another one's memory";
+  for (const std::size_t size : {1UL, 4095UL, 4097UL, 3UL << 20}) {
+    const auto wanted = random_bytes(size);
+    std::vector<std::byte> found(size + 1, std::byte{0x5a});
+    const Status read = link.read_peer(found.data(), reinterpret_cast<std::uint64_t>(wanted.data()), Bytes{size});
+    ASSERT_TRUE(read.ok()) << read.text();
+    EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), found.begin())) << size;
+    EXPECT_EQ(found.back(), std::byte{0x5a});
+  }
+}
+
+TEST(ShmPath, AfterMemoryThatCannotBeReadNoneIsReadAnyMore) {
+  TestWorld world(2);
+  Link& link = world.link(0, 1);
+  if (!link.reads_peer()) GTEST_SKIP() << "this system does not let a process read another one's memory";
+  std::vector<std::byte> found(100);
+  const Status read = link.read_peer(found.data(), 4096, Bytes{100});
+  EXPECT_EQ(read.code(), IST_ERR_SYSTEM);
+  EXPECT_NE(read.text().find("process_vm_readv"), std::string::npos) << read.text();
+  EXPECT_FALSE(link.reads_peer());
+}
+
+TEST(ShmPath, NoMemoryIsReadWhereTheUserSaysNever) {
+  Settings settings;
+  settings.single_copy = "never";
+  TestWorld world(2, settings);
+  EXPECT_FALSE(world.link(0, 1).reads_peer());
+}
+
+TEST(PeerMemory, OnlyTheProcessThatShowsTheProofIsRead) {
+  std::uint64_t word = 4711;
+  const PeerMemory::Proof right{reinterpret_cast<std::uint64_t>(&word), 4711};
+  const auto peer = PeerMemory::open(::getpid(), right);
+  if (!peer.ok()) GTEST_SKIP() << peer.status().text();
+  EXPECT_FALSE(PeerMemory::open(::getpid(), {right.address, 4712}).ok());
+  EXPECT_FALSE(PeerMemory::open(0, right).ok());
+  // Another process, with another word there or none.
+  int pipe[2];
+  ASSERT_EQ(0, ::pipe(pipe));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    word = 1;
+    ::write(pipe[1], "x", 1);
+    ::pause();
+  }
+  char ready = 0;
+  EXPECT_EQ(1, ::read(pipe[0], &ready, 1));
+  const auto other = PeerMemory::open(child, right);
+  EXPECT_FALSE(other.ok());
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_FALSE(PeerMemory::open(child, right).ok()) << "it has ended";
+  for (const int end : pipe) ::close(end);
+}
+
 TEST(ShmPath, WhoLeavesTellsOfTheDeathItKnewOf) {
   TestWorld world(4);
   EXPECT_EQ(kNobody, world.path(0).death_told_by(Rank{1}));

@@ -77,6 +77,7 @@ inline Surroundings surroundings_of(int rank, int ranks, const Settings& setting
   around.take_descriptor = [=](Rank from, std::uint32_t purpose, double seconds) {
     return mailbox->take(from, Rank{rank}, purpose, seconds);
   };
+  around.process_of = [](Rank) { return static_cast<int>(::getpid()); };
   around.lock = [=](void* address, Bytes size) -> Status {
     const std::lock_guard lock(locks->mutex);
     Locks::Held& held = locks->held.try_emplace(address, Locks::Held{size, 0}).first->second;

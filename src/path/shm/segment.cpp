@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <new>
+#include <random>
 
 namespace ist {
 namespace {
@@ -32,6 +33,8 @@ Result<Segment> Segment::create(const SegmentShape& shape, std::size_t place, bo
   shared->shape = shape;
   shared->place = static_cast<std::uint32_t>(place);
   shared->may_sleep = may_sleep ? 1 : 0;
+  shared->proof_address = reinterpret_cast<std::uint64_t>(&shared->proof);
+  shared->proof = shared->proof_address ^ (std::random_device{}() * std::uint64_t{0x9e3779b97f4a7c15});
   Segment segment{std::make_shared<SharedMemory>(std::move(memory).value()), shape};
   std::vector<CellTable::Cells> only_mine(place + 1);
   only_mine[place] = segment.cells();

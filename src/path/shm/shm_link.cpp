@@ -121,6 +121,28 @@ Result<SlotRingReader*> ShmLink::incoming() {
   return &*incoming_;
 }
 
+bool ShmLink::reads_peer() {
+  if (memory_tried_) return memory_.has_value();
+  memory_tried_ = true;
+  const Surroundings& around = *ends_.surroundings;
+  if (around.settings.single_copy == "never" || !around.process_of) return false;
+  const Segment::Shared& peer = ends_.peer->shared();
+  auto opened = PeerMemory::open(around.process_of(peer_rank()), {peer.proof_address, peer.proof});
+  if (opened.ok()) {
+    memory_ = *opened;
+  } else {
+    log::once(log::Level::info, "long messages between hosts take two copies: the memory of rank " +
+                                    std::to_string(peer_rank().value) + " cannot be read: " + opened.status().text());
+  }
+  return memory_.has_value();
+}
+
+Status ShmLink::read_peer(std::byte* into, std::uint64_t address, Bytes size) {
+  Status done = memory_->read(into, address, size);
+  if (!done.ok()) memory_.reset();
+  return done;
+}
+
 // Also where it fails: the memory may be locked for some of the kinds, and is unlocked in the end all the same.
 Status ShmLink::lock(SharedMemory& ring, bool& locked) const {
   locked = true;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "path/path.hpp"
+#include "path/shm/peer_memory.hpp"
 #include "path/shm/segment.hpp"
 #include "path/surroundings.hpp"
 
@@ -87,6 +88,9 @@ class ShmLink final : public Link {
   Result<SlotRingWriter*> outgoing() override;
   Result<SlotRingReader*> incoming() override;
 
+  bool reads_peer() override;
+  Status read_peer(std::byte* into, std::uint64_t address, Bytes size) override;
+
   // After something was published for the peer: rings its doorbell, if it is one that may sleep.
   void ring() const {
     if (bell_) bell_->ring();
@@ -111,6 +115,8 @@ class ShmLink final : public Link {
   bool outgoing_locked_ = false;
   bool incoming_locked_ = false;
   bool incoming_refused_ = false;
+  bool memory_tried_ = false;
+  std::optional<PeerMemory> memory_;
 };
 
 }  // namespace ist

@@ -1,0 +1,33 @@
+// A peer's own memory, read by the system call that copies from one process to another: one copy instead of two.
+//
+// Who calls this : shm_link.
+// Threads        : the path's one thread.
+// Ownership      : none; whoever gives an address promises that it stays until the read is over.
+// Errors         : why the system does not let us, or could not; nothing of it is fatal: rings carry everything.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/status.hpp"
+#include "base/units.hpp"
+
+namespace ist {
+
+class PeerMemory {
+ public:
+  // A word in the peer's memory whose value is known here: only a process that shows it is the right one.
+  struct Proof {
+    std::uint64_t address = 0;
+    std::uint64_t value = 0;
+  };
+  // `process`: the peer's id as this process sees it; 0 or less: it sees none.
+  static Result<PeerMemory> open(int process, const Proof& proof);
+  Status read(std::byte* into, std::uint64_t address, Bytes size) const;
+
+ private:
+  explicit PeerMemory(int process) : process_(process) {}
+  int process_;
+};
+
+}  // namespace ist

@@ -1,0 +1,69 @@
+// Long messages between host buffers: in one copy, where that is possible and quicker.
+#include <algorithm>
+#include <chrono>
+
+#include "base/log.hpp"
+#include "request/engine.hpp"
+
+namespace ist {
+namespace {
+
+// Read at once, so that a long message does not keep the engine from everybody else.
+constexpr std::uint64_t kAtOnce = 512 << 10;
+
+}  // namespace
+
+// Does this receiver read the announced bytes where they lie? Otherwise they come through the ring.
+bool Engine::reads(Operation& operation, const state::Readying& announcement) {
+  const Bytes size = smaller(Bytes{announcement.announced.bytes}, operation.piece.size);
+  if (operation.piece.kind != KindId::host || announcement.address == 0 || size == Bytes{}) return false;
+  if (!peer(announcement.source).link->reads_peer()) return false;
+  operation.timed = copies_.learns(size);
+  if (operation.timed) operation.since = std::chrono::steady_clock::now();
+  return parts_.settings.single_copy == "always" || copies_.next(size) == CopyChoice::Way::single;
+}
+
+void Engine::note_time(Operation& operation, CopyChoice::Way way) {
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - operation.since;
+  copies_.took(way, operation.outcome.bytes, took.count());
+}
+
+// True if the operation moved on.
+bool Engine::step_reading(Operation& operation, std::uint32_t index) {
+  auto& reading = std::get<state::Reading>(operation.state);
+  PeerState& from = peer(operation.peer);
+  const std::uint64_t size = operation.outcome.bytes.value;
+  const Bytes part{std::min(kAtOnce, size - reading.done)};
+  const Status read = from.link->reads_peer()
+                          ? from.link->read_peer(operation.piece.address() + reading.done, reading.address + reading.done, part)
+                          : Status{IST_ERR_SYSTEM, "it could not be read before"};
+  if (!read.ok()) {
+    // Whatever the reason, a death or a permission taken back: the ring carries the message, or says why it does not.
+    log::once(log::Level::info, "the memory of another rank cannot be read any more: " + read.text());
+    operation.timed = false;
+    clear(operation, index, Envelope{reading.announced});
+    return true;
+  }
+  reading.done += part.value;
+  if (reading.done < size) return true;
+  // A sender that has left may have given its buffer back before it was read; one that leaves from here on has not.
+  if (parts_.board.fate(operation.peer) != AbortBoard::Fate::present || has_left(operation.peer)) {
+    finish(operation, index, {IST_ERR_PEER_LEFT, parts_.names[static_cast<std::size_t>(operation.peer.value)] +
+                                                     " left the world before this operation could complete"});
+    return true;
+  }
+  if (operation.timed) note_time(operation, CopyChoice::Way::single);
+  Envelope taken;
+  taken.type = EnvelopeType::taken;
+  taken.sender_op = reading.announced.sender_op;
+  operation.outcome.carrier = IST_CARRIER_DIRECT;
+  post_or_queue(from, taken);
+  finish(operation, index, {});
+  return true;
+}
+
+bool Engine::has_left(Rank rank) const {
+  return std::any_of(parts_.paths.begin(), parts_.paths.end(), [rank](const auto& path) { return path->has_left(rank); });
+}
+
+}  // namespace ist
