@@ -121,17 +121,20 @@ struct Operation {
   bool in() const {
     return std::holds_alternative<S>(state);
   }
-  // As a new one, but of the next generation. Member by member: nearly all of them are empty already.
+  // As a new one, but of the next generation. Member by member: nearly all are empty already, and whoever starts an operation
+  // that moves bytes sets its piece, and a send its envelope.
   void clear(std::uint64_t next_generation) {
     generation = next_generation;
     wire = parent = step = 0;
     used = sends = active = released = message = timed = false;
     peer = {};
-    piece = {};
     if (!ready.empty()) ready = {};
-    envelope = {};
     if (group) group.reset();
-    outcome = {};
+    if (!outcome.status.ok() || outcome.group || outcome.about || outcome.cancelled) outcome = {};
+    outcome.source = {};
+    outcome.tag = 0;
+    outcome.carrier = IST_CARRIER_NONE;
+    outcome.bytes = {};
     state = state::Queued{};
   }
 };

@@ -1,5 +1,6 @@
 // C calls that wait for requests, test them, and let go of them.
 #include <mutex>
+#include <optional>
 
 #include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
@@ -14,7 +15,7 @@ namespace {
 bool finish_if_complete(const char* call, ist_request* request, ist_status* status, int& code) {
   const auto [world, id] = operation_named(*request);
   if (world == nullptr) return false;
-  Outcome failed;
+  std::optional<Outcome> failed;
   {
     Engine& engine = world->engine();
     const std::lock_guard lock(engine.lock());
@@ -32,7 +33,7 @@ bool finish_if_complete(const char* call, ist_request* request, ist_status* stat
     }
     failed = engine.take(id);
   }
-  code = finish(call, failed, status);
+  code = finish(call, *failed, status);
   return true;
 }
 
