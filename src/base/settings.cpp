@@ -167,9 +167,10 @@ const std::vector<Row>& table() {
        }},
       word_row("wait", "ISTHMUS_WAIT", &Settings::wait, {"auto", "spin", "sleep"},
                "what a wait does: spin, sleep soon, or choose by whether ranks outnumber processors"),
-      word_row("single_copy", "ISTHMUS_SINGLE_COPY", &Settings::single_copy, {"auto", "always", "never"},
-               "long messages between host buffers: read from the sender's memory in one copy where that is quicker, wherever "
-               "the system lets us, or never"),
+      word_row(
+          "single_copy", "ISTHMUS_SINGLE_COPY", &Settings::single_copy, {"auto", "always", "never"},
+          "long messages between host buffers: read from the sender's memory in one copy where that is quicker, wherever "
+          "the system lets us, or never"),
       switch_row("progress_thread", "ISTHMUS_PROGRESS_THREAD", &Settings::progress_thread,
                  "1: a thread of each world moves messages on while the program makes no call"),
       word_row(

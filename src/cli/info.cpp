@@ -12,6 +12,7 @@
 #include "cli/manual.hpp"
 #include "cli/settings_page.hpp"
 #include "memory/kinds.hpp"
+#include "path/shm/peer_memory.hpp"
 
 namespace ist::cli {
 namespace {
@@ -72,6 +73,12 @@ Json off_json(const Kinds& kinds, const std::vector<WayToStart>& ways) {
     list.push_back({{"what", "kind " + missing.name}, {"why", missing.reason}});
   for (const WayToStart& way : ways)
     if (!way.off.empty()) list.push_back({{"what", "starting by " + way.name}, {"why", way.off + " (" + way.by + ")"}});
+  const char* single = "long host messages in one copy";
+  if (read_settings().single_copy == "never") {
+    list.push_back({{"what", single}, {"why", "ISTHMUS_SINGLE_COPY is never"}});
+  } else if (const Status possible = PeerMemory::possible(); !possible.ok()) {
+    list.push_back({{"what", single}, {"why", possible.text()}});
+  }
   list.push_back(
       {{"what", "path between hosts"}, {"why", "this version connects ranks of one host only; start all on one"}});
   list.push_back(

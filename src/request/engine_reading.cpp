@@ -34,9 +34,9 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
   PeerState& from = peer(operation.peer);
   const std::uint64_t size = operation.outcome.bytes.value;
   const Bytes part{std::min(kAtOnce, size - reading.done)};
-  const Status read = from.link->reads_peer()
-                          ? from.link->read_peer(operation.piece.address() + reading.done, reading.address + reading.done, part)
-                          : Status{IST_ERR_SYSTEM, "it could not be read before"};
+  const Status read = from.link->reads_peer() ? from.link->read_peer(operation.piece.address() + reading.done,
+                                                                     reading.address + reading.done, part)
+                                              : Status{IST_ERR_SYSTEM, "it could not be read before"};
   if (!read.ok()) {
     // Whatever the reason, a death or a permission taken back: the ring carries the message, or says why it does not.
     log::once(log::Level::info, "the memory of another rank cannot be read any more: " + read.text());
@@ -48,8 +48,9 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
   if (reading.done < size) return true;
   // A sender that has left may have given its buffer back before it was read; one that leaves from here on has not.
   if (parts_.board.fate(operation.peer) != AbortBoard::Fate::present || has_left(operation.peer)) {
-    finish(operation, index, {IST_ERR_PEER_LEFT, parts_.names[static_cast<std::size_t>(operation.peer.value)] +
-                                                     " left the world before this operation could complete"});
+    finish(operation, index,
+           {IST_ERR_PEER_LEFT, parts_.names[static_cast<std::size_t>(operation.peer.value)] +
+                                   " left the world before this operation could complete"});
     return true;
   }
   if (operation.timed) note_time(operation, CopyChoice::Way::single);

@@ -92,7 +92,8 @@ bool Engine::try_send(Operation& operation, std::uint32_t index) {
   Link& link = *peer(operation.peer).link;
   if (operation.envelope.type == EnvelopeType::announce) {
     // Where the bytes lie: the receiver may read them there.
-    const auto address = reinterpret_cast<std::uint64_t>(operation.piece.kind == KindId::host ? operation.piece.address() : nullptr);
+    const auto address =
+        reinterpret_cast<std::uint64_t>(operation.piece.kind == KindId::host ? operation.piece.address() : nullptr);
     if (!link.post(operation.envelope, std::as_bytes(std::span{&address, 1}))) return false;
     operation.state = state::Announced{};
     return true;
@@ -165,7 +166,8 @@ void Engine::on_clear(const Arrival& arrival) {
 
 void Engine::on_taken(const Arrival& arrival) {
   Operation* operation = operations_.find_wire(arrival.envelope.sender_op);
-  if (operation != nullptr && operation->in<state::Announced>()) finish(*operation, arrival.envelope.sender_op & 0xfffff, {});
+  if (operation != nullptr && operation->in<state::Announced>())
+    finish(*operation, arrival.envelope.sender_op & 0xfffff, {});
 }
 
 void Engine::start_stream(Operation& operation, std::uint32_t index) {

@@ -97,8 +97,8 @@ struct Done {};  // the outcome is there
 
 struct Operation {
   using State = std::variant<state::Queued, state::FillingCell, state::Announced, state::Cleared, state::Streaming,
-                             state::Posted, state::EmptyingCell, state::Delivering, state::Readying, state::Reading, state::Claimed,
-                             state::Persistent, state::Running, state::Done>;
+                             state::Posted, state::EmptyingCell, state::Delivering, state::Readying, state::Reading,
+                             state::Claimed, state::Persistent, state::Running, state::Done>;
   std::uint64_t generation = 0;
   std::uint32_t wire = 0;  // its id, as it travels
   bool used = false;

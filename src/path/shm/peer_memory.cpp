@@ -1,20 +1,58 @@
 #include "path/shm/peer_memory.hpp"
 
+#include <signal.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 
 namespace ist {
+namespace {
+
+constexpr const char* kRemedy =
+    "kernel.yama.ptrace_scope=0, or the container's permission for process_vm_readv, would allow it";
+
+// Ends with 0 if `process` shows `value` at the address, otherwise with an errno. Allocates nothing: other threads of the
+// parent may have held the allocator's lock as this process was forked.
+[[noreturn]] void try_to_read(pid_t process, std::uint64_t* address, std::uint64_t value) {
+  std::uint64_t found = 0;
+  *address = 0;  // in this process alone
+  const iovec here{&found, sizeof found};
+  const iovec there{address, sizeof found};
+  const ssize_t moved = ::process_vm_readv(process, &here, 1, &there, 1, 0);
+  ::_exit(moved == sizeof found && found == value ? 0 : errno);
+}
+
+}  // namespace
+
+Status PeerMemory::possible() {
+  constexpr std::uint64_t kValue = 0x1571234567;
+  std::uint64_t word = kValue;
+  const pid_t read = ::fork();
+  if (read == 0)
+    for (;;) ::pause();
+  const pid_t reader = read < 0 ? -1 : ::fork();
+  if (reader == 0) try_to_read(read, &word, kValue);
+  int status = 0;
+  if (reader > 0) ::waitpid(reader, &status, 0);
+  if (read > 0) {
+    ::kill(read, SIGKILL);
+    ::waitpid(read, nullptr, 0);
+  }
+  if (reader < 0) return system_error("fork");
+  errno = WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
+  if (errno == 0) return {};
+  const Status failed = system_error("process_vm_readv");
+  return {failed.code(), failed.text() + "; " + kRemedy};
+}
 
 Result<PeerMemory> PeerMemory::open(int process, const Proof& proof) {
   if (process <= 0) return Status{IST_ERR_SYSTEM, "it runs in another process namespace"};
   const PeerMemory peer{process};
   std::uint64_t found = 0;
   if (Status seen = peer.read(reinterpret_cast<std::byte*>(&found), proof.address, Bytes{sizeof found}); !seen.ok())
-    return seen.code() == IST_ERR_SYSTEM && errno == EPERM
-               ? Status{IST_ERR_SYSTEM, seen.text() + "; kernel.yama.ptrace_scope=0, or the container's permission for "
-                                                      "process_vm_readv, would allow it"}
-               : seen;
+    return seen.code() == IST_ERR_SYSTEM && errno == EPERM ? Status{IST_ERR_SYSTEM, seen.text() + "; " + kRemedy} : seen;
   if (found != proof.value) return Status{IST_ERR_SYSTEM, "process " + std::to_string(process) + " is another one"};
   return peer;
 }

@@ -1,6 +1,6 @@
 // A peer's own memory, read by the system call that copies from one process to another: one copy instead of two.
 //
-// Who calls this : shm_link.
+// Who calls this : shm_link; `isthmus info`.
 // Threads        : the path's one thread.
 // Ownership      : none; whoever gives an address promises that it stays until the read is over.
 // Errors         : why the system does not let us, or could not; nothing of it is fatal: rings carry everything.
@@ -23,6 +23,9 @@ class PeerMemory {
   };
   // `process`: the peer's id as this process sees it; 0 or less: it sees none.
   static Result<PeerMemory> open(int process, const Proof& proof);
+  // Does this system let a process read the memory of another one of the same user that is not its child? Tried with two
+  // processes that are started for it.
+  static Status possible();
   Status read(std::byte* into, std::uint64_t address, Bytes size) const;
 
  private:

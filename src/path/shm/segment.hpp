@@ -44,9 +44,9 @@ class Segment {
     alignas(128) std::uint32_t magic;
     std::uint32_t version;
     SegmentShape shape;
-    std::uint32_t place;                           // of the owner among the ranks of this host
-    std::uint32_t may_sleep;                       // must the owner's doorbell be rung?
-    std::uint64_t proof;          // a word to be read in the owner's own memory, and where it lies there
+    std::uint32_t place;      // of the owner among the ranks of this host
+    std::uint32_t may_sleep;  // must the owner's doorbell be rung?
+    std::uint64_t proof;      // a word to be read in the owner's own memory, and where it lies there
     std::uint64_t proof_address;
     alignas(128) std::atomic<std::uint32_t> left;  // 0: here; 1: left; more: left, and knew of the death of rank word - 2
     alignas(128) Doorbell bell;
