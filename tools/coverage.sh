@@ -22,8 +22,9 @@ gcovr --root . --filter 'src/' --gcov-executable "$gcov" --object-directory "$bu
       --fail-under-line $least --txt "$build/coverage.txt" --print-summary --exclude-unreachable-branches "$build" |
   sed -n 's/^lines: /coverage of src: lines /p' || status=$?
 echo "coverage: the least covered files (all of them in $build/coverage.txt):"
-sed -n 's/^\(src[^ ]*\) \+\([0-9]\+\) \+\([0-9]\+\) \+\([0-9]\+\)%.*/\4 \3 \2 \1/p' "$build/coverage.txt" | sort -n | head -8 |
-  awk '{printf "  %3d %%  %4d of %4d lines  %s\n", $1, $2, $3, $4}'
+# awk reads to the end: a `head` that stops early would end `sort` by SIGPIPE, now and then, and with it this script.
+sed -n 's/^\(src[^ ]*\) \+\([0-9]\+\) \+\([0-9]\+\) \+\([0-9]\+\)%.*/\4 \3 \2 \1/p' "$build/coverage.txt" | sort -n |
+  awk 'NR <= 8 {printf "  %3d %%  %4d of %4d lines  %s\n", $1, $2, $3, $4}'
 if [ "${status:-0}" != 0 ]; then
   echo "coverage: below $least % of lines"
   exit 1
