@@ -18,9 +18,16 @@ bool Engine::reads(Operation& operation, const state::Readying& announcement) {
   const Bytes size = smaller(Bytes{announcement.announced.bytes}, operation.piece.size);
   if (operation.piece.kind != KindId::host || announcement.address == 0 || size == Bytes{}) return false;
   if (!peer(announcement.source).link->reads_peer()) return false;
-  operation.timed = copies_.learns(size);
-  if (operation.timed) operation.since = std::chrono::steady_clock::now();
-  return parts_.settings.single_copy == "always" || copies_.next(size) == CopyChoice::Way::single;
+  if (parts_.settings.single_copy == "always") return true;
+  if (!copies_.learns(size)) return copies_.next(size) == CopyChoice::Way::single;
+  // Beside others a message takes longer, and says nothing about its way. Until more is known it goes through the ring.
+  const bool alone = !streams_busy_ && std::none_of(active_.begin(), active_.end(), [this](std::uint32_t index) {
+    return operations_.at(index).in<state::Reading>();
+  });
+  if (!alone) return false;
+  operation.timed = true;
+  operation.since = std::chrono::steady_clock::now();
+  return copies_.next(size) == CopyChoice::Way::single;
 }
 
 void Engine::note_time(Operation& operation, CopyChoice::Way way) {
