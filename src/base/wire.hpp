@@ -25,8 +25,7 @@ inline constexpr std::uint16_t kEnvelopeFailed = 1;  // the sender could not rea
 // No bytes follow.
 inline constexpr std::uint16_t kEnvelopeGaveUp = 2;
 
-// One per message in the pair's ordered queue, whatever carries the bytes; and one per answer, outside that order. An
-// announcement's payload is the address of its bytes in the sender's host memory, or 0.
+// One per message in the pair's ordered queue, whatever carries the bytes; and one per answer, outside that order.
 struct Envelope {
   std::uint32_t sequence = 0;  // position among the pair's messages; unused in clear
   std::uint32_t context = 0;   // communicator
@@ -39,6 +38,16 @@ struct Envelope {
   std::uint32_t receiver_op = 0;  // clear
 };
 static_assert(sizeof(Envelope) == 32 && std::is_trivially_copyable_v<Envelope>);
+
+// The payload of an announcement whose bytes lie in host memory: the receiver may read them there, as long as `value` stands
+// at `word`. Both are addresses in the sender's process. A send that ends, however it does, clears the word before the buffer
+// is given back, so that whoever finds the value after reading has read the message and nothing else.
+struct Offer {
+  std::uint64_t address = 0;
+  std::uint64_t word = 0;
+  std::uint64_t value = 0;  // 0: nothing is offered
+};
+static_assert(sizeof(Offer) == 24 && std::is_trivially_copyable_v<Offer>);
 
 // Says where the bytes of one ring slot belong.
 struct SlotHeader {

@@ -52,7 +52,7 @@ class Matcher {
   std::optional<Unexpected> match_or_post(const Pattern& pattern, std::uint32_t operation) {
     if (!unexpected_.empty())
       if (auto found = claim(pattern)) return found;
-    if (posted_.size() == posted_.capacity()) close_gaps();
+    if (posted_.size() - first_ > 2 * count_ + kFewGaps || posted_.size() == posted_.capacity()) close_gaps();
     posted_.push_back({pattern, operation, true});
     ++count_;
     return std::nullopt;
@@ -77,8 +77,10 @@ class Matcher {
   };
   void leave_gap(std::size_t at);
   void close_gaps();
-  // In the order in which they were posted, from first_ on; gaps are closed when the array is full, so that a steady exchange
-  // allocates nothing and moves nothing.
+  // In the order in which they were posted, from first_ on. Gaps are closed when the array is full, so that a steady exchange
+  // allocates nothing, and when they are more than the receives, so that looking past them costs little: a receive that waits
+  // for long keeps first_ where it is.
+  static constexpr std::size_t kFewGaps = 64;
   std::vector<Posted> posted_;
   std::size_t first_ = 0;  // everything before is a gap
   std::size_t count_ = 0;  // without the gaps

@@ -117,10 +117,6 @@ Result<Piece> Kinds::resolve(const ist_buffer& buffer, Bytes size) const {
                                         (buffer.kind == IST_KIND_AUTO ? std::string{} : name_of_kind(buffer.kind)) +
                                         " was given for " + std::to_string(size.value) + " bytes"};
   if (buffer.kind == IST_KIND_AUTO) return resolve_auto(buffer, size);
-  // The short way of what nearly every small message is: no kind is asked where no sum can run past the address space.
-  const bool small = ((buffer.object | buffer.offset | size.value) >> 61U) == 0;
-  if (buffer.kind == IST_KIND_HOST && small && size.value != 0 && find(KindId::host) != nullptr)
-    return Piece{KindId::host, 0, buffer.object, Offset{buffer.offset}, size, buffer.queue};
   const auto kind = usable(buffer.kind);
   if (!kind.ok()) return kind.status();
   const KindId id = (*kind)->id();

@@ -54,14 +54,15 @@ class Link {
   virtual Result<SlotRingReader*> incoming() = 0;
   // Can read_peer() copy from the peer's own memory? Asked for the first time, it tries.
   virtual bool reads_peer() { return false; }
-  // One copy out of the peer's host memory, which stays as it is until then. After an error reads_peer() is false.
-  virtual Status read_peer(std::byte* into, std::uint64_t address, Bytes size);
+  // One copy of so many bytes, from `from` on, of what the peer offers. False: it was offered no more, and what was read may be
+  // anything. After an error reads_peer() is false.
+  virtual Result<bool> read_peer(std::byte* into, const Offer& offer, Offset from, Bytes size);
   // True if the peer is this very process, so that pieces of both sides can be copied directly.
   virtual bool same_process() const { return false; }
 };
 
-inline Status Link::read_peer(std::byte*, std::uint64_t, Bytes) {
-  return {IST_ERR_INTERNAL, "this path does not read peers' memory"};
+inline Result<bool> Link::read_peer(std::byte*, const Offer&, Offset, Bytes) {
+  return Status{IST_ERR_INTERNAL, "this path does not read peers' memory"};
 }
 
 class Path {

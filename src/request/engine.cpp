@@ -48,7 +48,8 @@ Engine::Engine(Parts parts)
 Status Engine::explain(Rank rank, const Status& status) const {
   for (const auto& path : parts_.paths) {
     if (status.code() != IST_ERR_PEER_DEAD || !path->has_left(rank)) continue;
-    if (const Rank dead = path->death_told_by(rank); dead != kNobody && dead != parts_.rank) return died(dead);
+    if (const Rank dead = path->death_told_by(rank); dead > kNobody && dead != parts_.rank && dead.value < size())
+      return died(dead);
     return {IST_ERR_PEER_LEFT,
             parts_.names[static_cast<std::size_t>(rank.value)] + " left the world before this operation could complete"};
   }
@@ -101,6 +102,7 @@ void Engine::finish(Operation& operation, std::uint32_t index, const Status& sta
   if (!status.ok()) operation.outcome.status = status;
   if (!status.ok()) operation.outcome.bytes = Bytes{};
   operation.state = state::Done{};
+  if (operation.offered != 0) end_offer(operation);
   wake_sleeper();
   if (operation.parent != 0) tell_parent(operation);
   // The callers still look at the operation: step_active releases it.
@@ -173,6 +175,8 @@ bool Engine::progress() {
 }
 
 bool Engine::linger() {
+  // Where ranks share processors, the peer may need this very one.
+  if (sleeping_path_ != nullptr) return false;
   for (int batch = 0; batch < kLingers && !must_poll() && !lock_.contended(); ++batch)
     for (const auto& path : parts_.paths)
       if (!path->idle && path->arrival_within(kLooksAtOnce)) return true;
@@ -321,8 +325,10 @@ void Engine::abandon_all(const Status& why) {
     if (peers_[r].receiver) peers_[r].receiver->abandon(why, ended_);
   }
   ended_.clear();
-  for (std::uint32_t index = 0; index < operations_.size(); ++index)
+  for (std::uint32_t index = 0; index < operations_.size(); ++index) {
+    end_offer(operations_.at(index));
     if (auto* running = std::get_if<state::Running>(&operations_.at(index).state)) running->run->abandoned = true;
+  }
   // Device copies already running touch buffers that are about to be given back: let them end.
   const auto copying = [this] {
     return std::any_of(active_.begin(), active_.end(), [this](std::uint32_t index) {

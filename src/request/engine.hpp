@@ -218,6 +218,7 @@ class Engine {
   // As start_send(), when `ready` has finished, to a peer that check_peer() finds.
   Result<OperationId> send_ready(const Piece& piece, Ticket ready, const Destination& to, bool* done);
   bool try_send(Operation& operation, std::uint32_t index);
+  bool announce(Operation& operation, std::uint32_t index);
   void fail_send(Operation& operation, std::uint32_t index, const Status& why);
   bool drain_outbox(PeerState& to);
   void post_or_queue(PeerState& to, const Envelope& envelope);
@@ -238,7 +239,7 @@ class Engine {
   void receive_announced(Operation& operation, std::uint32_t index, const state::Readying& announcement);
   void clear_or_copy(Operation& operation, std::uint32_t index, const state::Readying& announcement);
   void clear(Operation& operation, std::uint32_t index, const Envelope& announced);
-  bool has_left(Rank rank) const;
+  static void end_offer(Operation& operation);
   bool reads(Operation& operation, const state::Readying& announcement);
   bool step_reading(Operation& operation, std::uint32_t index);
   void note_time(Operation& operation, CopyChoice::Way way);

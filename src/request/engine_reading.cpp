@@ -1,5 +1,6 @@
 // Long messages between host buffers: in one copy, where that is possible and quicker.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 
 #include "base/log.hpp"
@@ -16,7 +17,7 @@ constexpr std::uint64_t kAtOnce = 512 << 10;
 // Does this receiver read the announced bytes where they lie? Otherwise they come through the ring.
 bool Engine::reads(Operation& operation, const state::Readying& announcement) {
   const Bytes size = smaller(Bytes{announcement.announced.bytes}, operation.piece.size);
-  if (operation.piece.kind != KindId::host || announcement.address == 0 || size == Bytes{}) return false;
+  if (operation.piece.kind != KindId::host || announcement.offer.value == 0 || size == Bytes{}) return false;
   if (!peer(announcement.source).link->reads_peer()) return false;
   if (parts_.settings.single_copy == "always") return true;
   if (!copies_.learns(size)) return copies_.next(size) == CopyChoice::Way::single;
@@ -41,25 +42,19 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
   PeerState& from = peer(operation.peer);
   const std::uint64_t size = operation.outcome.bytes.value;
   const Bytes part{std::min(kAtOnce, size - reading.done)};
-  const Status read = from.link->reads_peer() ? from.link->read_peer(operation.piece.address() + reading.done,
-                                                                     reading.address + reading.done, part)
-                                              : Status{IST_ERR_SYSTEM, "it could not be read before"};
-  if (!read.ok()) {
-    // Whatever the reason, a death or a permission taken back: the ring carries the message, or says why it does not.
-    log::once(log::Level::info, "the memory of another rank cannot be read any more: " + read.text());
+  const auto read = from.link->reads_peer() ? from.link->read_peer(operation.piece.address() + reading.done, reading.offer,
+                                                                   Offset{reading.done}, part)
+                                            : Result<bool>{false};
+  if (!read.ok() || !*read) {
+    // A death, a permission taken back, a send that has ended: the ring carries the message, or the sender says why not.
+    if (!read.ok())
+      log::once(log::Level::info, "the memory of another rank cannot be read any more: " + read.status().text());
     operation.timed = false;
     clear(operation, index, Envelope{reading.announced});
     return true;
   }
   reading.done += part.value;
   if (reading.done < size) return true;
-  // A sender that has left may have given its buffer back before it was read; one that leaves from here on has not.
-  if (parts_.board.fate(operation.peer) != AbortBoard::Fate::present || has_left(operation.peer)) {
-    finish(operation, index,
-           {IST_ERR_PEER_LEFT, parts_.names[static_cast<std::size_t>(operation.peer.value)] +
-                                   " left the world before this operation could complete"});
-    return true;
-  }
   if (operation.timed) note_time(operation, CopyChoice::Way::single);
   Envelope taken;
   taken.type = EnvelopeType::taken;
@@ -70,8 +65,8 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
   return true;
 }
 
-bool Engine::has_left(Rank rank) const {
-  return std::any_of(parts_.paths.begin(), parts_.paths.end(), [rank](const auto& path) { return path->has_left(rank); });
-}
+// Before the caller may use the buffer again. An exchange, not a store: what the caller writes next must not be seen before
+// it, and a store alone would let it on processors that reorder stores.
+void Engine::end_offer(Operation& operation) { std::atomic_ref(operation.offered).exchange(0); }
 
 }  // namespace ist

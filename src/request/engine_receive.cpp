@@ -8,10 +8,10 @@ namespace ist {
 namespace {
 
 // What came with an announcement.
-std::uint64_t address_in(std::span<const std::byte> payload) {
-  std::uint64_t address = 0;
-  if (payload.size() == sizeof address) std::memcpy(&address, payload.data(), sizeof address);
-  return address;
+Offer offer_in(std::span<const std::byte> payload) {
+  Offer offer;
+  if (payload.size() == sizeof offer) std::memcpy(&offer, payload.data(), sizeof offer);
+  return offer;
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ Result<OperationId> Engine::receive_ready(const Piece& piece, Ticket ready, std:
 void Engine::take_kept(Operation& operation, std::uint32_t index, Unexpected message) {
   if (message.envelope.type == EnvelopeType::announce) {
     set_outcome(operation, message.source, message.envelope, IST_CARRIER_RING);
-    receive_announced(operation, index, {message.source, message.envelope, address_in(message.bytes)});
+    receive_announced(operation, index, {message.source, message.envelope, offer_in(message.bytes)});
     return;
   }
   set_outcome(operation, message.source, message.envelope, message.in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
@@ -109,7 +109,7 @@ void Engine::deliver(Path& path, const Arrival& arrival) {
   Operation& operation = operations_.at(index);
   if (announced) {
     set_outcome(operation, arrival.source, arrival.envelope, IST_CARRIER_RING);
-    receive_announced(operation, index, {arrival.source, arrival.envelope, address_in(arrival.payload)});
+    receive_announced(operation, index, {arrival.source, arrival.envelope, offer_in(arrival.payload)});
   } else {
     set_outcome(operation, arrival.source, arrival.envelope, arrival.in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
     receive_eager(operation, index, path, arrival);
@@ -208,7 +208,7 @@ void Engine::clear_or_copy(Operation& operation, std::uint32_t index, const stat
     return;
   }
   if (reads(operation, announcement)) {
-    operation.state = state::Reading{announcement.address, announced, 0};
+    operation.state = state::Reading{announcement.offer, announced, 0};
   } else {
     clear(operation, index, announced);
   }

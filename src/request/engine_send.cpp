@@ -91,10 +91,7 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
 bool Engine::try_send(Operation& operation, std::uint32_t index) {
   Link& link = *peer(operation.peer).link;
   if (operation.envelope.type == EnvelopeType::announce) {
-    // Where the bytes lie: the receiver may read them there.
-    const auto address =
-        reinterpret_cast<std::uint64_t>(operation.piece.kind == KindId::host ? operation.piece.address() : nullptr);
-    if (!link.post(operation.envelope, std::as_bytes(std::span{&address, 1}))) return false;
+    if (!announce(operation, index)) return false;
     operation.state = state::Announced{};
     return true;
   }
@@ -114,6 +111,15 @@ bool Engine::try_send(Operation& operation, std::uint32_t index) {
   operation.state = std::move(filling);
   if (!step_send(operation, index) || !complete(operation)) activate(operation, index);
   return true;
+}
+
+bool Engine::announce(Operation& operation, std::uint32_t index) {
+  Link& link = *peer(operation.peer).link;
+  if (operation.piece.kind != KindId::host || link.same_process()) return link.post(operation.envelope, {});
+  operation.offered = operations_.id_of(operation, index).value;
+  const Offer offer{reinterpret_cast<std::uint64_t>(operation.piece.address()),
+                    reinterpret_cast<std::uint64_t>(&operation.offered), operation.offered};
+  return link.post(operation.envelope, std::as_bytes(std::span{&offer, 1}));
 }
 
 // The message's place in the order must be filled all the same: an empty envelope that says so.

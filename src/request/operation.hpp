@@ -72,10 +72,10 @@ struct Delivering {              // receive: kept or same-process bytes on their
 struct Readying {  // receive: matched an announced message, but the buffer has pending work
   Rank source;
   Envelope announced;
-  std::uint64_t address;  // of the bytes in the sender's host memory; 0: nobody may read them there
+  Offer offer;
 };
 struct Reading {  // receive: copies from the sender's memory
-  std::uint64_t address;
+  Offer offer;
   Envelope announced;
   std::uint64_t done;
 };
@@ -108,7 +108,8 @@ struct Operation {
   bool message = false;      // claimed by a matched probe, not yet received
   std::uint32_t parent = 0;  // 1 + the index of the collective operation that started this one as its `step`
   std::uint32_t step = 0;
-  bool timed = false;  // how long the copying takes is worth knowing; since:
+  std::uint64_t offered = 0;  // of a send: the id, while the receiver may read the bytes; read by other processes
+  bool timed = false;         // how long the copying takes is worth knowing; since:
   std::chrono::steady_clock::time_point since;
   Rank peer;  // destination, or the source asked for (any: -1), or the source matched
   Piece piece;

@@ -183,28 +183,60 @@ TEST(ShmPath, ManyRanksReachEachOther) {
   }
 }
 
+// Says what a test leaves out where this process may not read even its own memory by the call that reads another's.
+std::string not_read() { return "not covered here: reading a peer's memory; " + PeerMemory::possible().text(); }
+
+// What a sender offers, and the word that it clears.
+struct Offered {
+  std::vector<std::byte> bytes;
+  std::uint64_t word = 4711;
+  Offer offer() const {
+    return {reinterpret_cast<std::uint64_t>(bytes.data()), reinterpret_cast<std::uint64_t>(&word), 4711};
+  }
+};
+
 TEST(ShmPath, APeersMemoryIsReadWhereItLies) {
   TestWorld world(2);
   Link& link = world.link(0, 1);
-  if (!link.reads_peer()) GTEST_SKIP() << "this system does not let a process read another one's memory";
+  if (!link.reads_peer()) GTEST_SKIP() << not_read();
   for (const std::size_t size : {1UL, 4095UL, 4097UL, 3UL << 20}) {
-    const auto wanted = random_bytes(size);
+    const Offered wanted{random_bytes(size)};
     std::vector<std::byte> found(size + 1, std::byte{0x5a});
-    const Status read = link.read_peer(found.data(), reinterpret_cast<std::uint64_t>(wanted.data()), Bytes{size});
-    ASSERT_TRUE(read.ok()) << read.text();
-    EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), found.begin())) << size;
-    EXPECT_EQ(found.back(), std::byte{0x5a});
+    for (const std::size_t from : {std::size_t{0}, size / 3, size}) {
+      const auto read = link.read_peer(found.data() + from, wanted.offer(), Offset{from}, Bytes{size - from});
+      ASSERT_TRUE(read.ok()) << read.status().text();
+      EXPECT_TRUE(*read);
+      EXPECT_TRUE(std::equal(wanted.bytes.begin(), wanted.bytes.end(), found.begin())) << size << " from " << from;
+      EXPECT_EQ(found.back(), std::byte{0x5a});
+    }
   }
+}
+
+TEST(ShmPath, WhatIsOfferedNoMoreIsNotTakenForTheMessage) {
+  TestWorld world(2);
+  Link& link = world.link(0, 1);
+  if (!link.reads_peer()) GTEST_SKIP() << not_read();
+  Offered ended{random_bytes(10000)};
+  ended.word = 0;
+  std::vector<std::byte> found(10000);
+  const auto read = link.read_peer(found.data(), ended.offer(), Offset{}, Bytes{10000});
+  ASSERT_TRUE(read.ok()) << read.status().text();
+  EXPECT_FALSE(*read);
+  ended.word = 4712;  // a later send, in the same place
+  EXPECT_FALSE(link.read_peer(found.data(), ended.offer(), Offset{}, Bytes{10000}).value());
+  EXPECT_TRUE(link.reads_peer()) << "nothing is wrong with the way";
 }
 
 TEST(ShmPath, AfterMemoryThatCannotBeReadNoneIsReadAnyMore) {
   TestWorld world(2);
   Link& link = world.link(0, 1);
-  if (!link.reads_peer()) GTEST_SKIP() << "this system does not let a process read another one's memory";
+  if (!link.reads_peer()) GTEST_SKIP() << not_read();
   std::vector<std::byte> found(100);
-  const Status read = link.read_peer(found.data(), 4096, Bytes{100});
-  EXPECT_EQ(read.code(), IST_ERR_SYSTEM);
-  EXPECT_NE(read.text().find("process_vm_readv"), std::string::npos) << read.text();
+  Offer offer = Offered{found}.offer();
+  offer.address = 4096;
+  const auto read = link.read_peer(found.data(), offer, Offset{}, Bytes{100});
+  EXPECT_EQ(read.status().code(), IST_ERR_SYSTEM);
+  EXPECT_NE(read.status().text().find("process_vm_readv"), std::string::npos) << read.status().text();
   EXPECT_FALSE(link.reads_peer());
 }
 
@@ -230,7 +262,7 @@ TEST(PeerMemory, OnlyTheProcessThatShowsTheProofIsRead) {
   std::uint64_t word = 4711;
   const PeerMemory::Proof right{reinterpret_cast<std::uint64_t>(&word), 4711};
   const auto peer = PeerMemory::open(::getpid(), right);
-  if (!peer.ok()) GTEST_SKIP() << peer.status().text();
+  if (!peer.ok()) GTEST_SKIP() << not_read();
   EXPECT_FALSE(PeerMemory::open(::getpid(), {right.address, 4712}).ok());
   EXPECT_FALSE(PeerMemory::open(0, right).ok());
   // Another process, with another word there or none.

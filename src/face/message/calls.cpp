@@ -60,6 +60,21 @@ bool may_come(const Communicator& comm, int source, int tag) {
 
 std::int32_t world_source(const Communicator& comm, int source) { return source < 0 ? source : comm.to_world(source).value; }
 
+struct HostReceive {
+  const char* call;
+  const Communicator& comm;
+  std::byte* buffer;
+  Bytes room;
+};
+
+// source: a rank of the world, or any.
+int receive_into(const HostReceive& what, std::int32_t source, int tag, ist_status* status) {
+  const Scope& scope = what.comm.scope();
+  AwaitedReceive receive{what.buffer, what.room, {scope.context, source, tag}, scope.group.get()};
+  const Status waited = receive_and_wait(what.comm.engine(), receive, scope);
+  return waited.ok() ? finish(what.call, receive.outcome, scope.group.get(), status) : report(in_call(what.call, waited));
+}
+
 }  // namespace
 
 Status in_call(const char* call, const Status& status) { return {status.code(), std::string{call} + ": " + status.text()}; }
@@ -133,11 +148,7 @@ int receive_and_finish(const char* call, const Receiving& what, ist_status* stat
     const auto started = start_receive(what);
     return started.ok() ? finish_blocking(call, *started, status) : report(in_call(call, started.status()));
   }
-  const Scope& scope = what.from.comm->scope();
-  AwaitedReceive receive{
-      what.piece.address(), what.piece.size, {scope.context, what.from.rank, what.tag}, scope.group.get()};
-  const Status waited = receive_and_wait(what.from.world->engine(), receive, scope);
-  return waited.ok() ? finish(call, receive.outcome, scope.group.get(), status) : report(in_call(call, waited));
+  return receive_into({call, *what.from.comm, what.piece.address(), what.piece.size}, what.from.rank, what.tag, status);
 }
 
 bool send_at_once(const Data& data, int dest, int tag, ist_comm comm) {
@@ -162,11 +173,7 @@ bool start_receive_at_once(const Data& data, int source, int tag, ist_comm comm,
 bool receive_at_once(const char* call, const Data& data, int source, int tag, ist_comm comm, ist_status* status, int& code) {
   const Ordinary found = ordinary(data, comm);
   if (found.comm == nullptr || !may_come(*found.comm, source, tag)) return false;
-  const Scope& scope = found.comm->scope();
-  const std::int32_t from = world_source(*found.comm, source);
-  AwaitedReceive receive{found.address, found.size, {scope.context, from, tag}, scope.group.get()};
-  const Status waited = receive_and_wait(found.comm->engine(), receive, scope);
-  code = waited.ok() ? finish(call, receive.outcome, scope.group.get(), status) : report(in_call(call, waited));
+  code = receive_into({call, *found.comm, found.address, found.size}, world_source(*found.comm, source), tag, status);
   return true;
 }
 

@@ -54,7 +54,7 @@ Status World::connect() {
   };
   hooks.death_told_by = [this](Rank rank) {
     for (const auto& path : paths_)
-      if (const Rank dead = path->death_told_by(rank); dead != kNobody) return dead;
+      if (const Rank dead = path->death_told_by(rank); dead > kNobody && dead.value < peers_->size()) return dead;
     return kNobody;
   };
   hooks.wake = [this] {

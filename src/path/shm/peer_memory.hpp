@@ -2,15 +2,15 @@
 //
 // Who calls this : shm_link; `isthmus info`.
 // Threads        : the path's one thread.
-// Ownership      : none; whoever gives an address promises that it stays until the read is over.
+// Ownership      : none; the peer may give its memory back at any time, and the word that is read last tells.
 // Errors         : why the system does not let us, or could not; nothing of it is fatal: rings carry everything.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <string>
+#include <span>
 
 #include "base/status.hpp"
-#include "base/units.hpp"
 
 namespace ist {
 
@@ -26,7 +26,8 @@ class PeerMemory {
   // Does this system let a process read the memory of another one of the same user that is not its child? Tried with two
   // processes that are started for it.
   static Status possible();
-  Status read(std::byte* into, std::uint64_t address, Bytes size) const;
+  // Fills `into`, and then `word`: the word is no older than any byte of the rest.
+  Status read(std::span<std::byte> into, std::uint64_t address, std::uint64_t& word, std::uint64_t word_address) const;
 
  private:
   explicit PeerMemory(int process) : process_(process) {}

@@ -137,10 +137,12 @@ bool ShmLink::reads_peer() {
   return memory_.has_value();
 }
 
-Status ShmLink::read_peer(std::byte* into, std::uint64_t address, Bytes size) {
-  Status done = memory_->read(into, address, size);
-  if (!done.ok()) memory_.reset();
-  return done;
+Result<bool> ShmLink::read_peer(std::byte* into, const Offer& offer, Offset from, Bytes size) {
+  std::uint64_t found = 0;
+  const Status read = memory_->read({into, size.value}, offer.address + from.value, found, offer.word);
+  if (read.ok()) return found == offer.value;
+  memory_.reset();
+  return read;
 }
 
 // Also where it fails: the memory may be locked for some of the kinds, and is unlocked in the end all the same.
