@@ -14,7 +14,7 @@ constexpr int kMostAtOnce = 64;
 constexpr int kLingers = 8;
 constexpr int kLooksAtOnce = 8;
 // At most this many slots has a pair in any path.
-constexpr std::uint64_t kSlotsPerPair = 64;
+constexpr std::uint64_t kSlotsPerPair = 128;
 
 // To this process itself a send also wakes threads: never the short way.
 Bytes most_at_once(const Link& link, const MachineProfile& profile) {
