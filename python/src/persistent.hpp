@@ -44,6 +44,7 @@ class PersistentRequest final : public Pending {
 
  protected:
   void told() override { active_ = false; }
+  void forget() override { object_.reset(); }
 
  private:
   nb::object object_;

@@ -1,5 +1,6 @@
 #include "reducer.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "barrier.hpp"
@@ -130,7 +131,10 @@ class Folded final : public Operation {
   void say(const std::string& what) {
     Word& word = rounds_.word();
     word.from = rank_;
-    what.copy(word.text.data(), word.text.size() - 1);
+    std::size_t length = std::min(what.size(), word.text.size() - 1);
+    // Not in the middle of a letter of UTF-8.
+    while (length < what.size() && (static_cast<unsigned char>(what[length]) & 0xc0U) == 0x80U) --length;
+    what.copy(word.text.data(), length);
   }
 
   std::array<Region, 2> regions_;

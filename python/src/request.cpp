@@ -75,6 +75,7 @@ void Pending::cancel() const {
 void Pending::free() {
   if (!operation_) return;
   let_go();
+  forget();
   if (inside_function == 0) session_->sweep();
 }
 

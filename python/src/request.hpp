@@ -66,6 +66,8 @@ class Pending {
  protected:
   // The user has been told of the completion.
   virtual void told() {}
+  // The request was freed: lets go of what it holds besides the operation.
+  virtual void forget() {}
 
  private:
   friend struct RequestSet;
