@@ -12,6 +12,7 @@
 # Environment:
 #   OUT                 where the results go (gpu-out): at most 8 files, no folders
 #   ISTHMUS_DEPS_DIR    folder with the dependencies (./deps if it is there); tools/fetch_deps.sh prepares it
+#   ISTHMUS_PYTHON      the Python whose arrays are checked (python3); it needs NumPy and its headers, the rest is in the folder
 #   ISTHMUS_COMMIT      commit to name where the sources come without their repository
 #   ISTHMUS_STEP_LIMIT  seconds that one step may take (120); the build has 400
 #   ISTHMUS_BENCH_OPTIONS  more options for every isthmus bench, such as --quick
@@ -21,7 +22,7 @@ cd "$(dirname "$0")/.." || exit 1
 mode=${1:-}
 case $mode in
   check | bench | soak) ;;
-  *) sed -n '2,18p' "$0"; exit 2 ;;
+  *) sed -n '2,19p' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
 mkdir -p "$out" && out=$(cd "$out" && pwd)
@@ -67,6 +68,24 @@ finish() {
   exit 0
 }
 
+# Adds to the options of build_all what builds the Python package, or says why it is left out.
+python_options() {
+  local python reason
+  python=$(command -v "${ISTHMUS_PYTHON:-python3}") || { note "Python package: left out, there is no python3"; return; }
+  reason=$(PYTHONPATH=${1:+$(cd "$1" && pwd)/python:}${PYTHONPATH:-} "$python" - 2>&1 <<'PYTHON'
+import pathlib, sys, sysconfig
+try:
+    import nanobind, numpy, pytest
+except ImportError as error:
+    sys.exit(str(error))
+if not (pathlib.Path(sysconfig.get_path("include")) / "Python.h").exists():
+    sys.exit("its headers (Python.h) are not there")
+PYTHON
+  ) || { note "Python package: left out, $python: $reason"; return; }
+  options+=(-DISTHMUS_PYTHON=ON "-DPython_EXECUTABLE=$python")
+  note "Python package: built with $("$python" --version)"
+}
+
 build_all() {
   command -v nvcc >/dev/null || export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
   local deps=${ISTHMUS_DEPS_DIR:-}
@@ -75,6 +94,7 @@ build_all() {
   [[ -n $deps ]] && options+=("-DISTHMUS_DEPS_DIR=$(cd "$deps" && pwd)")
   [[ -n ${ISTHMUS_COMMIT:-} ]] && options+=("-DISTHMUS_COMMIT=$ISTHMUS_COMMIT")
   [[ $mode == bench ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
+  [[ $mode == check ]] && python_options "$deps"
   step 120 "configure" cmake "${options[@]}" || finish
   step 400 "build with $(nproc) processors" cmake --build "$build" || finish
 }
@@ -181,6 +201,10 @@ run_check() {
   describe_machine
   step 420 "every test" ctest --test-dir "$build" --output-on-failure --timeout 90 -j "$(($(nproc) > 8 ? 8 : $(nproc)))" \
     --output-junit "$PWD/$raw/tests.xml"
+  if grep -q 'ISTHMUS_PYTHON:BOOL=ON' "$build/CMakeCache.txt"; then
+    step 200 "arrays of CuPy, PyTorch and Numba" ctest --test-dir "$build" --verbose --no-tests=error -R 'python\.on_a_gpu'
+    grep -E '^[0-9]+: \[[0-9]+\] ([0-9]+ (passed|skipped|failed)|SKIPPED)' "$log" | sed 's/^[0-9]*: //' | sort -u >>"$summary"
+  fi
   step 150 "demo" env DEMO_OUTPUT="$raw/demo" examples/stencil2d/demo.sh "$build"
   local second
   second=$(second_gpu)

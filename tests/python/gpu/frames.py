@@ -3,8 +3,12 @@
 Each one is made once per rank, and raises Missing with the reason where it cannot be used here.
 """
 import contextlib
+import ctypes
+import time
 
 import numpy as np
+
+import devices
 
 CYCLES = 150_000_000  # about 0.1 s of a GPU
 
@@ -21,6 +25,39 @@ def imported(name):
     except Exception as error:  # a library that finds no driver may raise anything
         raise Missing(f"{name} cannot be used here ({type(error).__name__}: {error})") from error
     return module
+
+
+class Driver:
+    """No library at all: the CUDA driver, a GPU's or tests/fake_cuda, and the array interface."""
+
+    def __init__(self, local_rank):
+        self.driver = devices.Driver()
+        self.stream, self.other = self.driver.stream(), self.driver.stream()
+        self.kept = []
+
+    def current(self):
+        return contextlib.nullcontext()
+
+    def new(self, data):
+        return devices.InterfaceArray(self.driver, data, self.stream)
+
+    def busy(self, times=1, other=False):
+        for _ in range(times):
+            self.driver.late(self.other if other else self.stream, 100000)
+
+    def assign(self, array, source):
+        self.driver.copy(array.address, source.address, array.size, self.stream)
+        self.kept.append(source)  # freeing it would wait for the stream
+
+    def pending(self, other=False):
+        stream = ctypes.c_void_p(self.other if other else self.stream)
+        return self.driver.library.cuStreamQuery(stream) == 600
+
+    def finish(self, other=False):
+        self.driver.wait(self.other if other else self.stream)
+
+    def get(self, array):
+        return array.get()
 
 
 class Torch:
@@ -105,7 +142,7 @@ class Cupy:
 
 class Numba:
     def __init__(self, local_rank):
-        self.cuda = imported("numba.cuda")
+        cuda = self.cuda = imported("numba.cuda")
         try:
             self.cuda.select_device(local_rank % len(self.cuda.gpus))
 
@@ -116,16 +153,21 @@ class Numba:
 
             @self.cuda.jit
             def copy(to, source):
-                at = self_grid(1)
+                at = cuda.grid(1)
                 if at < to.size:
                     to[at] = source[at]
 
-            self_grid = self.cuda.grid
             self.spin, self.copy = spin, copy
             self.stream, self.other = self.cuda.stream(), self.cuda.stream()
             self.turns = [self.cuda.to_device(np.zeros(1, "i8")) for _ in range(2)]
-            self.busy()
-            self.finish()
+            self.length = 1000
+            for _ in range(2):  # the first time is that of compiling and loading
+                began = time.monotonic()
+                self.busy()
+                self.finish()
+            self.length = int(self.length * 0.1 / (time.monotonic() - began)) + 1
+            if self.length < 200_000:  # what was measured was mostly the start of a kernel
+                self.length = 200_000
         except Exception as error:
             raise Missing(f"Numba cannot use the GPU here ({type(error).__name__}: {error})") from error
 
@@ -139,7 +181,7 @@ class Numba:
 
     def busy(self, times=1, other=False):
         for _ in range(times):
-            self.spin[1, 1, self.other if other else self.stream](self.turns[other], 1_000_000)
+            self.spin[1, 1, self.other if other else self.stream](self.turns[other], self.length)
 
     def assign(self, array, source):
         self.copy[(array.size + 255) // 256 or 1, 256, self.stream](array, source)
@@ -156,4 +198,4 @@ class Numba:
         return array.copy_to_host(stream=self.cuda.stream()) if array.size else np.empty(0, array.dtype)
 
 
-FRAMES = {"torch": Torch, "cupy": Cupy, "numba": Numba}
+FRAMES = {"driver": Driver, "torch": Torch, "cupy": Cupy, "numba": Numba}

@@ -144,6 +144,8 @@ def test_work_of_other_streams_delays_nothing(frame, comm, ring, make_noise):
 
 def test_gaps_and_read_only(frame, comm, ring):
     array = frame.new(np.zeros((8, 8), "f4"))
+    if not hasattr(array, "__getitem__"):
+        pytest.skip("for libraries with views")
     with pytest.raises(BufferError, match="contiguous"):
         comm.isend(array[:, :3], ring[0])
 
