@@ -66,7 +66,8 @@ class Cart final : public Comm {
   }
 };
 
-nb::object cart_create(const Comm& comm, const Numbers& dims, const std::optional<std::vector<bool>>& periods, bool reorder) {
+nb::object cart_create(const Comm& comm, const Numbers& dims, const std::optional<std::vector<bool>>& periods,
+                       bool reorder) {
   Numbers turns(dims.size());
   if (periods && periods->size() != dims.size())
     raise(IST_ERR_ARGUMENT, "cart_create: there are " + std::to_string(dims.size()) + " dims and " +
@@ -88,11 +89,12 @@ Numbers dims_create(int ranks, Numbers dims) {
 }  // namespace
 
 void bind_carts(nb::module_& module, nb::class_<Comm>& comm) {
-  comm.def("cart_create", &cart_create, "dims"_a, "periods"_a = nb::none(), "reorder"_a = false,
-           nb::sig("def cart_create(self, dims: collections.abc.Sequence[int], periods: collections.abc.Sequence[bool] | None "
-                   "= None, reorder: bool = False) -> Cart | None"),
-           "A grid over the first ranks, the last dimension running fastest; None to the rest. periods: which dimensions "
-           "close to a ring. Collective.");
+  comm.def(
+      "cart_create", &cart_create, "dims"_a, "periods"_a = nb::none(), "reorder"_a = false,
+      nb::sig("def cart_create(self, dims: collections.abc.Sequence[int], periods: collections.abc.Sequence[bool] | None "
+              "= None, reorder: bool = False) -> Cart | None"),
+      "A grid over the first ranks, the last dimension running fastest; None to the rest. periods: which dimensions "
+      "close to a ring. Collective.");
   nb::class_<Cart, Comm>(module, "Cart", "A communicator with a grid over its ranks.")
       .def_prop_ro("ndims", &Cart::ndims)
       .def_prop_ro("dims", &Cart::dims, "Extent of each dimension.")

@@ -47,9 +47,10 @@ StatusView Comm::sendrecv_replace(nb::handle buffer, int dest, int source, int s
   const auto& on = open();
   const Region into = to_region(buffer, Access::write, count);
   const bool device = into.place.kind == IST_KIND_CUDA || into.place.kind == IST_KIND_OPENCL;
-  const nb::object copy = nb::cast(new Memory(on->session, device ? name_of(into.place.kind) : "host",
-                                              static_cast<std::size_t>(std::max<std::int64_t>(into.bytes(), 1)), IST_OWN_DEVICE),
-                                   nb::rv_policy::take_ownership);
+  const nb::object copy =
+      nb::cast(new Memory(on->session, device ? name_of(into.place.kind) : "host",
+                          static_cast<std::size_t>(std::max<std::int64_t>(into.bytes(), 1)), IST_OWN_DEVICE),
+               nb::rv_policy::take_ownership);
   Region out = into;
   out.place = to_region(copy, Access::read).place;
   out.owner = copy;
@@ -124,8 +125,7 @@ void bind_more(nb::class_<Comm>& comm) {
       .def("create_group", &Comm::create_group, "ranks"_a, "tag"_a = 0,
            nb::sig("def create_group(self, ranks: collections.abc.Iterable[int], tag: int = 0) -> Comm"),
            "Of the listed ranks, in that order. Collective over them alone.")
-      .def("free", &Comm::free,
-           "Lets go of it now, as dropping does; operations that were started on it go on. Local.")
+      .def("free", &Comm::free, "Lets go of it now, as dropping does; operations that were started on it go on. Local.")
       .def("world_rank", &Comm::world_rank, "rank"_a, "The rank in the world's communicator of a rank of this one.")
       .def_prop_ro("name", &Comm::name, "What errors call it.");
 }

@@ -59,8 +59,7 @@ void error_text(void* context, int, char* text, std::size_t room) {
 
 std::shared_ptr<Session> session_with(int rank, int size, nb::handle function) {
   Exchange exchange{function, size, {}, {}};
-  const ist_boot_functions functions{sizeof(ist_boot_functions), &exchange,   rank,   size, &all_gather,
-                                     &error_text,                nullptr};
+  const ist_boot_functions functions{sizeof(ist_boot_functions), &exchange, rank, size, &all_gather, &error_text, nullptr};
   try {
     return Session::create([&](ist_world* world) { return ist_world_create_with(&functions, world); });
   } catch (nb::python_error&) {

@@ -112,7 +112,9 @@ nb::object iprobe(const Comm& comm, int source, int tag) {
   return look_at(*comm.open()->session, looking) ? nb::cast(answer(looking)) : nb::none();
 }
 
-nb::object mprobe(const Comm& comm, int source, int tag) { return matched(comm, *wait_for_message(comm, source, tag, true)); }
+nb::object mprobe(const Comm& comm, int source, int tag) {
+  return matched(comm, *wait_for_message(comm, source, tag, true));
+}
 
 nb::object improbe(const Comm& comm, int source, int tag) {
   Probe looking{comm.open(), source, tag, true};

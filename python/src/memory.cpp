@@ -9,9 +9,10 @@ namespace {
 constexpr const char* kKinds[] = {"auto", "host", "cuda", "opencl"};
 
 std::string without_order(const std::string& typestr) {
-  return !typestr.empty() && std::string_view("<>|=").find(typestr[0]) != std::string_view::npos ? typestr.substr(1) : typestr;
+  return !typestr.empty() && std::string_view("<>|=").find(typestr[0]) != std::string_view::npos ? typestr.substr(1)
+                                                                                                 : typestr;
 }
-}
+}  // namespace
 
 ist_kind kind_named(const std::string& name) {
   for (int kind = 0; kind < 4; ++kind)

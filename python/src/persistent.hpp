@@ -37,7 +37,8 @@ class Persistent final : public Operation {
 class PersistentRequest final : public Pending {
  public:
   // `object`: the buffer as the user named it, which is looked at again when device memory is started.
-  PersistentRequest(std::shared_ptr<Session> session, std::shared_ptr<Persistent> operation, nb::handle object, Access access);
+  PersistentRequest(std::shared_ptr<Session> session, std::shared_ptr<Persistent> operation, nb::handle object,
+                    Access access);
   void start();
   bool is_there() const override { return active_; }
   nb::object result() override { return status(); }

@@ -15,27 +15,48 @@ using namespace nb::literals;
 // As isthmus._reduction reads it: kind and bytes of an element, or of value and place.
 const char* typestr_of(const Region& like) {
   switch (like.type) {
-    case IST_INT8: return "i1";
-    case IST_UINT8: return "u1";
-    case IST_INT16: return "i2";
-    case IST_UINT16: return "u2";
-    case IST_INT32: return "i4";
-    case IST_UINT32: return "u4";
-    case IST_INT64: return "i8";
-    case IST_UINT64: return "u8";
-    case IST_HALF: return "f2";
-    case IST_BFLOAT16: return "bfloat16";
-    case IST_FLOAT: return "f4";
-    case IST_DOUBLE: return "f8";
-    case IST_COMPLEX_FLOAT: return "c8";
-    case IST_COMPLEX_DOUBLE: return "c16";
-    case IST_FLOAT_INT: return "f4,i4";
-    case IST_DOUBLE_INT: return "f8,i4";
-    case IST_LONG_INT: return "i8,i4";
-    case IST_INT_INT: return "i4,i4";
-    case IST_SHORT_INT: return "i2,i4";
-    case IST_INT64_INT64: return "i8,i8";
-    default: return like.item_size == 1 ? "u1" : nullptr;
+    case IST_INT8:
+      return "i1";
+    case IST_UINT8:
+      return "u1";
+    case IST_INT16:
+      return "i2";
+    case IST_UINT16:
+      return "u2";
+    case IST_INT32:
+      return "i4";
+    case IST_UINT32:
+      return "u4";
+    case IST_INT64:
+      return "i8";
+    case IST_UINT64:
+      return "u8";
+    case IST_HALF:
+      return "f2";
+    case IST_BFLOAT16:
+      return "bfloat16";
+    case IST_FLOAT:
+      return "f4";
+    case IST_DOUBLE:
+      return "f8";
+    case IST_COMPLEX_FLOAT:
+      return "c8";
+    case IST_COMPLEX_DOUBLE:
+      return "c16";
+    case IST_FLOAT_INT:
+      return "f4,i4";
+    case IST_DOUBLE_INT:
+      return "f8,i4";
+    case IST_LONG_INT:
+      return "i8,i4";
+    case IST_INT_INT:
+      return "i4,i4";
+    case IST_SHORT_INT:
+      return "i2,i4";
+    case IST_INT64_INT64:
+      return "i8,i8";
+    default:
+      return like.item_size == 1 ? "u1" : nullptr;
   }
 }
 
@@ -148,9 +169,9 @@ class Folded final : public Operation {
 
 void make_operation(Reducer* made, nb::handle function, bool commutative) {
   if (PyCallable_Check(function.ptr()) == 0)
-    throw nb::type_error(("Operation: a " + class_name(function) +
-                          " cannot be called; give a function of two arrays, such as numpy.hypot")
-                             .c_str());
+    throw nb::type_error(
+        ("Operation: a " + class_name(function) + " cannot be called; give a function of two arrays, such as numpy.hypot")
+            .c_str());
   new (made) Reducer{IST_OP_NULL, "", nb::borrow(function), commutative};
 }
 
@@ -184,17 +205,19 @@ std::shared_ptr<Operation> start_with_function(const std::shared_ptr<Channels>& 
 
 void bind_reducers(nb::module_& module) {
   nb::class_<Reducer>(module, "Operation", "What a reduction combines with: SUM, MIN and so on, or a function.")
-      .def("__init__", &make_operation, "function"_a, "commutative"_a = true,
-           nb::sig("def __init__(self, function: collections.abc.Callable[[typing.Any, typing.Any], typing.Any], "
-                   "commutative: bool = True) -> None"),
-           "function(lower, higher): two arrays of the buffers' type, those of lower ranks first; gives their combination, or "
-           "writes it into the second and gives None. Must be associative, and must not call the library. commutative=False: "
-           "combined in the order of the ranks.")
+      .def(
+          "__init__", &make_operation, "function"_a, "commutative"_a = true,
+          nb::sig("def __init__(self, function: collections.abc.Callable[[typing.Any, typing.Any], typing.Any], "
+                  "commutative: bool = True) -> None"),
+          "function(lower, higher): two arrays of the buffers' type, those of lower ranks first; gives their combination, "
+          "or "
+          "writes it into the second and gives None. Must be associative, and must not call the library. commutative=False: "
+          "combined in the order of the ranks.")
       .def("__repr__", &text_of);
-  const std::pair<ist_op, const char*> all[] = {{IST_SUM, "SUM"},       {IST_PROD, "PROD"},     {IST_MIN, "MIN"},
-                                                {IST_MAX, "MAX"},       {IST_MINLOC, "MINLOC"}, {IST_MAXLOC, "MAXLOC"},
-                                                {IST_LAND, "LAND"},     {IST_LOR, "LOR"},       {IST_LXOR, "LXOR"},
-                                                {IST_BAND, "BAND"},     {IST_BOR, "BOR"},       {IST_BXOR, "BXOR"}};
+  const std::pair<ist_op, const char*> all[] = {{IST_SUM, "SUM"},   {IST_PROD, "PROD"},     {IST_MIN, "MIN"},
+                                                {IST_MAX, "MAX"},   {IST_MINLOC, "MINLOC"}, {IST_MAXLOC, "MAXLOC"},
+                                                {IST_LAND, "LAND"}, {IST_LOR, "LOR"},       {IST_LXOR, "LXOR"},
+                                                {IST_BAND, "BAND"}, {IST_BOR, "BOR"},       {IST_BXOR, "BXOR"}};
   for (const auto& [op, name] : all) module.attr(name) = nb::cast(Reducer{op, name});
 }
 

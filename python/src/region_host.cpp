@@ -24,8 +24,10 @@ ist_type pair_of(const char* format, std::int64_t item_size) {
   std::string letters;
   bool in_name = false;
   for (const char* at = format + 2; *at != '\0' && *at != '}'; ++at) {
-    if (*at == ':') in_name = !in_name;
-    else if (!in_name && std::strchr("@=<^x0123456789", *at) == nullptr) letters += *at == 'q' ? 'l' : *at;
+    if (*at == ':')
+      in_name = !in_name;
+    else if (!in_name && std::strchr("@=<^x0123456789", *at) == nullptr)
+      letters += *at == 'q' ? 'l' : *at;
   }
   struct Pair {
     const char* letters;

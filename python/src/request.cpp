@@ -117,8 +117,9 @@ void bind_requests(nb::module_& module) {
       .def("test", &Pending::test, "True when complete; raises if it failed. Moves every operation of the world on.")
       .def("cancel", &Pending::cancel,
            "Gives up a receive that no message has matched; wait() then returns, and its status says so. Sends go on.")
-      .def("free", &Pending::free,
-           "Lets go of it, as dropping does: what is under way goes on and keeps its buffer, and nobody is told how it ends.")
+      .def(
+          "free", &Pending::free,
+          "Lets go of it, as dropping does: what is under way goes on and keeps its buffer, and nobody is told how it ends.")
       .def_prop_ro("status", &Pending::status, nb::sig("def status(self) -> Status | None"), "None before completion.")
       .def("__repr__", &Pending::text);
   nb::class_<Request, Pending>(

@@ -71,7 +71,8 @@ void bind_world(nb::module_& module) {
       "All processes of the job: those of `isthmus run`, or of the variables that name one, or this one alone.")
       .def(nb::init<>())
       .def_prop_ro("comm", &World::comm, nb::sig("def comm(self) -> Comm"), "The communicator of all ranks.")
-      .def_prop_ro("comm_self", &World::comm_self, nb::sig("def comm_self(self) -> Comm"), "The communicator of this rank alone.")
+      .def_prop_ro("comm_self", &World::comm_self, nb::sig("def comm_self(self) -> Comm"),
+                   "The communicator of this rank alone.")
       .def_static(
           "create_with",
           [](int rank, int size, nb::handle all_gather) {
