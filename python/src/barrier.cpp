@@ -4,6 +4,15 @@ namespace isthmus_python {
 namespace {
 // Long objects use the tags below this one; 24 bits for the call's number and 5 for its round are above.
 constexpr int kFirstTag = 1 << 30;
+
+// The first error counts.
+void look_at(Flight& flight, bool& over, Outcome& outcome) {
+  if (over) return;
+  Outcome own;
+  over = flight.look(own);
+  if (over && own.code != IST_OK && outcome.code == IST_OK) outcome = own;
+}
+
 }  // namespace
 
 Rounds::Rounds(std::shared_ptr<Channels> channels, bool talks)
@@ -31,11 +40,9 @@ void Rounds::start_round(Outcome& outcome) {
 
 // Where one of the two has failed, the other may never come: it is given up, and then waited for, since it holds a word.
 bool Rounds::end_round(Outcome& outcome) {
-  Outcome heard;
-  Outcome told;
   const bool failed_before = outcome.code != IST_OK;
-  if (!heard_ && (heard_ = in_.look(heard)) && outcome.code == IST_OK && heard.code != IST_OK) outcome = heard;
-  if (!told_ && (told_ = out_.look(told)) && outcome.code == IST_OK && told.code != IST_OK) outcome = told;
+  look_at(in_, heard_, outcome);
+  look_at(out_, told_, outcome);
   if (!failed_before && outcome.code != IST_OK && !heard_) in_.cancel();
   return heard_ && told_;
 }

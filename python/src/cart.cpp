@@ -45,7 +45,7 @@ class Cart final : public Comm {
     check(ist_cart_shift(open()->user, dimension, displacement, &found.first, &found.second));
     return found;
   }
-  std::string text() const {
+  std::string grid_text() const {
     std::string shape;
     for (const int extent : dims()) {
       if (!shape.empty()) shape += 'x';
@@ -104,7 +104,7 @@ void bind_carts(nb::module_& module, nb::class_<Comm>& comm) {
       .def("cart_rank", &Cart::cart_rank, "coords"_a, "Who is there; periodic dimensions are taken modulo their extent.")
       .def("cart_shift", &Cart::cart_shift, "dimension"_a, "displacement"_a,
            "Whom this rank receives from and sends to; PROC_NULL past an edge.")
-      .def("__repr__", &Cart::text);
+      .def("__repr__", &Cart::grid_text);
   module.def("dims_create", &dims_create, "ranks"_a, "dims"_a,
              "Balanced extents of a grid; entries that are not 0 are kept: dims_create(12, [0, 0]) gives [4, 3].");
 }

@@ -92,6 +92,7 @@ void Session::raise_closed() {
 }
 
 void Session::close() {
+  if (inside_function > 0) require_open();
   if (closing_.exchange(true)) return;
   int code = IST_OK;
   {
