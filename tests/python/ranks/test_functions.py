@@ -258,16 +258,16 @@ def test_arrays_may_be_kept_and_the_function_goes_with_the_operation(comm):
 def test_threads_run_python_while_functions_do(comm):
     """Every thread takes library and interpreter in its own order; nothing may wait for the one with the other."""
     before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
+    sys.setswitchinterval(1e-4)
     stop, errors = threading.Event(), []
-    others = [comm.dup() for _ in range(3)]
+    others = [comm.dup() for _ in range(2)]
 
     def slowly(lower, higher):
         return [sum(pair) for pair in zip(lower.tolist(), higher.tolist())]
 
     def reduce(on, salt):
         try:
-            for turn in range(15):
+            for turn in range(6):
                 got = np.zeros(500)
                 on.allreduce(numbers(500, comm.rank, salt + turn), got, isthmus.Operation(slowly))
                 assert np.array_equal(got, np.add.reduce(everybody(comm, 500, salt + turn)))
@@ -283,12 +283,12 @@ def test_threads_run_python_while_functions_do(comm):
                 del request
                 world_rank = comm.world_rank(0)
                 assert world_rank == 0 and comm.local_size > 0
-                gc.collect()
+                time.sleep(0.001)
         except BaseException as error:
             errors.append(error)
 
     threads = [threading.Thread(target=reduce, args=(on, 100 * number)) for number, on in enumerate(others)]
-    chats = [threading.Thread(target=chat) for _ in range(2)]
+    chats = [threading.Thread(target=chat)]
     for thread in threads + chats:
         thread.start()
     for thread in threads:
