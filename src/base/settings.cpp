@@ -177,6 +177,15 @@ const std::vector<Row>& table() {
           "threads", "ISTHMUS_THREADS", &Settings::threads, {"multiple", "single"},
           "threads of the program that may be inside calls at once; single: the program promises one at a time, and nothing "
           "is locked"),
+      {"profile", "ISTHMUS_PROFILE", "word", "auto, builtin, or the path of a file that isthmus model fit wrote",
+       "the costs by which carriers and algorithms are chosen: what isthmus model fit measured on this machine, if it ever "
+       "did, "
+       "the library's own, or those of a file; for collective calls all ranks use rank 0's",
+       [](Settings& s, std::string_view text) {
+         s.profile = text;
+         return !text.empty();
+       },
+       [](const Settings& s) { return s.profile; }},
   };
   return rows;
 }

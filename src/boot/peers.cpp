@@ -29,6 +29,7 @@ struct Card {
   std::uint64_t quota_millis = 0;  // thousandths of a processor; 0 if unlimited
   std::vector<int> processors;
   PairAddress address;
+  std::string said;  // by rank 0, for all
 };
 
 std::string first_line(const char* file) {
@@ -44,7 +45,7 @@ std::string link_text(const char* link) {
   return length > 0 ? std::string{text.data(), static_cast<std::size_t>(length)} : std::string{};
 }
 
-Card own_card(const PairAddress& address) {
+Card own_card(const PairAddress& address, const std::string& said) {
   Card card;
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
@@ -56,13 +57,14 @@ Card own_card(const PairAddress& address) {
   card.quota_millis = static_cast<std::uint64_t>(processor_quota() * 1000.0);
   card.processors = own_processors();
   card.address = address;
+  card.said = said;
   return card;
 }
 
 std::string write_card(const Card& card) {
   BlobWriter blob;
   blob.text(card.host).text(card.boot_id).text(card.network).number(card.pid).number(card.uid).number(card.quota_millis);
-  blob.text(card.address.name).number(card.address.token).number(card.processors.size());
+  blob.text(card.address.name).number(card.address.token).text(card.said).number(card.processors.size());
   for (const int processor : card.processors) blob.number(static_cast<std::uint64_t>(processor));
   return blob.take();
 }
@@ -78,6 +80,7 @@ Result<Card> read_card(const std::string& text, std::size_t rank) {
   card.quota_millis = blob.number();
   card.address.name = blob.text();
   card.address.token = blob.number();
+  card.said = blob.text();
   const std::uint64_t count = blob.number();
   for (std::uint64_t i = 0; i < count && !blob.bad(); ++i) card.processors.push_back(static_cast<int>(blob.number()));
   if (blob.bad() || !blob.at_end())
@@ -149,10 +152,11 @@ Status agree(Boot& boot, const Status& mine) {
 
 }  // namespace
 
-Result<std::unique_ptr<Peers>> Peers::connect(Boot& boot, const Settings& settings) {
+Result<std::unique_ptr<Peers>> Peers::connect(Boot& boot, const Settings& settings, const std::string& said) {
   auto listener = PairListener::open();
   if (!listener.ok()) return listener.status();
-  const auto blobs = boot.all_gather(write_card(own_card(listener->address())));
+  const auto blobs =
+      boot.all_gather(write_card(own_card(listener->address(), boot.rank() == Rank{0} ? said : std::string{})));
   if (!blobs.ok()) return blobs.status();
   std::vector<Card> cards;
   for (std::size_t rank = 0; rank < blobs->size(); ++rank) {
@@ -164,6 +168,7 @@ Result<std::unique_ptr<Peers>> Peers::connect(Boot& boot, const Settings& settin
 
   std::unique_ptr<Peers> peers{new Peers};
   peers->rank_ = boot.rank();
+  peers->heard_ = cards.front().said;
   const Card& own = cards[static_cast<std::size_t>(boot.rank().value)];
   for (std::size_t i = 0; i < cards.size(); ++i) {
     const Card& card = cards[i];

@@ -28,14 +28,16 @@ struct Peer {
 
 class Peers {
  public:
-  // Collective. Abstract Unix addresses: nothing appears in the file system.
-  static Result<std::unique_ptr<Peers>> connect(Boot& boot, const Settings& settings);
+  // Collective. Abstract Unix addresses: nothing appears in the file system. What rank 0 is given to say, all ranks hear.
+  static Result<std::unique_ptr<Peers>> connect(Boot& boot, const Settings& settings, const std::string& said = {});
 
   Rank rank() const { return rank_; }
   int size() const { return static_cast<int>(peers_.size()); }
   const Peer& at(Rank rank) const { return peers_[static_cast<std::size_t>(rank.value)]; }
   // Ranks on this host, this one included, ascending.
   const std::vector<Rank>& local() const { return local_; }
+  // What rank 0 said.
+  const std::string& heard() const { return heard_; }
   // More local ranks than processors: waits must give way.
   bool oversubscribed() const { return oversubscribed_; }
 
@@ -58,6 +60,7 @@ class Peers {
   Rank rank_;
   std::vector<Peer> peers_;
   std::vector<Rank> local_;
+  std::string heard_;
   bool oversubscribed_ = false;
   std::vector<FileDescriptor> sockets_;
   std::vector<std::vector<Waiting>> waiting_;  // by rank, arrived ahead of their taker

@@ -34,9 +34,8 @@ void plan_allgather(Plan& plan, const Piece& send, const Piece& recv, const Layo
   const Piece place = layout.of(recv, plan.rank());
   const Piece own = in_place ? place : send;
   if (!in_place) plan.copy(place, send, {});
-  Bytes all;
-  for (const Elements& part : layout.parts) all += part.bytes();
-  if (choose_allgather({plan.size(), all}, {}) == Algorithm::ring) return ring(plan, own, recv, layout);
+  if (choose_allgather({plan.size(), layout.total()}, plan.machine()) == Algorithm::ring)
+    return ring(plan, own, recv, layout);
   direct(plan, own, recv, layout);
 }
 

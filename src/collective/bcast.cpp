@@ -1,4 +1,4 @@
-// Broadcast: a binomial tree for what is small, a chain of chunks for what is large.
+// Broadcast: to all at once for what is small, a binomial tree where they are many, a chain of chunks for what is large.
 #include <algorithm>
 
 #include "collective/choose.hpp"
@@ -6,6 +6,16 @@
 
 namespace ist {
 namespace {
+
+// The root tells everybody.
+void flat(Plan& plan, const Piece& buffer, int root) {
+  plan.walk(buffer.size);
+  if (plan.rank() != root) {
+    plan.receive(buffer, root, 0, {});
+    return;
+  }
+  for (int distance = 1; distance < plan.size(); ++distance) plan.send(buffer, (root + distance) % plan.size(), 0, {});
+}
 
 // In round k, the 2^k ranks that have it tell as many others; ranks are counted from the root.
 void binomial(Plan& plan, const Piece& buffer, int root) {
@@ -37,7 +47,9 @@ void chain(Plan& plan, const Piece& buffer, const Elements& elements, int root) 
 
 void plan_bcast(Plan& plan, const Piece& buffer, const Elements& elements, int root) {
   if (plan.size() == 1) return;
-  switch (choose_bcast({plan.size(), elements.bytes()}, {})) {
+  switch (choose_bcast({plan.size(), elements.bytes()}, plan.machine())) {
+    case Algorithm::flat:
+      return flat(plan, buffer, root);
     case Algorithm::chain:
       return chain(plan, buffer, elements, root);
     default:

@@ -73,7 +73,7 @@ Result<std::unique_ptr<Communicator>> unpack(const Communicator& parent, const s
   std::vector<Rank> members(static_cast<std::size_t>(answer.count));
   std::memcpy(members.data(), bytes.data() + sizeof answer, members.size() * sizeof(Rank));
   auto group = std::make_shared<const Group>(std::move(members), parent.engine().size(), name);
-  return std::make_unique<Communicator>(parent.engine(), Scope{answer.context, std::move(group)}, name);
+  return std::make_unique<Communicator>(parent.engine(), Scope{answer.context, std::move(group)}, name, parent.machine());
 }
 
 std::vector<std::byte> receive_answer(const Communicator& parent, int from, std::int32_t tag, Status& status) {

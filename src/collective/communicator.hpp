@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "collective/choose.hpp"
 #include "request/engine.hpp"
 
 namespace ist {
@@ -32,11 +33,13 @@ struct Grid {
 
 class Communicator {
  public:
-  Communicator(Engine& engine, Scope scope, std::string name)
+  // `machine`: what algorithms are chosen by, the same on every rank.
+  Communicator(Engine& engine, Scope scope, std::string name, const CollectiveProfile& machine)
       : engine_(&engine),
         scope_(std::move(scope)),
         internal_{scope_.context | kInternalContext, scope_.group},
-        name_(std::move(name)) {}
+        name_(std::move(name)),
+        machine_(machine) {}
   Engine& engine() const { return *engine_; }
   int size() const { return scope_.group ? scope_.group->size() : engine_->size(); }
   int rank() const { return from_world(engine_->rank()); }
@@ -46,6 +49,7 @@ class Communicator {
   const Scope& internal() const { return internal_; }
   // "world", "split of world, colour 2"
   const std::string& name() const { return name_; }
+  const CollectiveProfile& machine() const { return machine_; }
   // How many collective calls were made before this one: the same on every rank.
   std::uint32_t count_call() const { return calls_.fetch_add(1, std::memory_order_relaxed); }
   const std::optional<Grid>& grid() const { return grid_; }
@@ -56,6 +60,7 @@ class Communicator {
   Scope scope_;
   Scope internal_;
   std::string name_;
+  CollectiveProfile machine_;
   std::optional<Grid> grid_;
   mutable std::atomic<std::uint32_t> calls_{0};
 };

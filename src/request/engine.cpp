@@ -38,7 +38,7 @@ Engine::Engine(Parts parts)
     for (const auto& path : parts_.paths) {
       if (peers_[r].link == nullptr) peers_[r].link = path->link(Rank{static_cast<std::int32_t>(r)});
     }
-    if (peers_[r].link != nullptr) peers_[r].at_once = most_at_once(*peers_[r].link, profile_);
+    if (peers_[r].link != nullptr) peers_[r].at_once = most_at_once(*peers_[r].link, parts_.machine);
   }
   for (const auto& path : parts_.paths)
     if (path->can_sleep()) sleeping_path_ = path.get();

@@ -45,7 +45,7 @@ bool Engine::send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::in
 Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const Destination& order, bool* done) {
   PeerState& to = peer(order.rank);
   ist_carrier carrier =
-      choose({piece.size, piece.kind, to.link->same_process(), to.link->slot_limit, to.link->cell_limit}, profile_);
+      choose({piece.size, piece.kind, to.link->same_process(), to.link->slot_limit, to.link->cell_limit}, parts_.machine);
   // Only an announced message hears of its receive.
   if (order.synchronous) carrier = to.link->same_process() ? IST_CARRIER_DIRECT : IST_CARRIER_RING;
   Envelope envelope;

@@ -1,0 +1,32 @@
+// The numbers of a machine's profile, from times of messages between two ranks and of arithmetic.
+//
+// Who calls this : model, on both ranks.
+// Threads        : one.
+// Ownership      : none.
+// Errors         : a Failure on rank 0 if the times make no sense; the other rank gives back what is built in.
+#pragma once
+
+#include <vector>
+
+#include "cli/bench_session.hpp"
+#include "collective/profile.hpp"
+
+namespace ist::cli {
+
+// Of a straight line through times: what is paid in any case, and what each byte, or each further message, adds.
+struct Line {
+  double start = 0;
+  double slope = 0;
+};
+struct Point {
+  double x = 0;
+  double seconds = 0;
+};
+// By least squares of the errors relative to each time, so that long times do not drown the short ones.
+Line fit_line(const std::vector<Point>& points);
+double median_of(std::vector<double> values);
+
+// Messages between host buffers and combining there; what has to do with devices stays as it is built in.
+Profile measure_profile(Session& session, const Settings& settings, int rounds);
+
+}  // namespace ist::cli
