@@ -3,7 +3,7 @@
 // Who calls this : model, on both ranks.
 // Threads        : one.
 // Ownership      : none.
-// Errors         : a Failure on rank 0 if the times make no sense; the other rank gives back what is built in.
+// Errors         : a Failure if the times make no sense, time after time; rank 0 tells.
 #pragma once
 
 #include <vector>
@@ -26,7 +26,11 @@ struct Point {
 Line fit_line(const std::vector<Point>& points);
 double median_of(std::vector<double> values);
 
+struct Measured {
+  Profile profile;
+  double unrest = 1;  // how much longer than the quickest round the usual one took: 1 where nothing else runs
+};
 // Messages between host buffers and combining there; what has to do with devices stays as it is built in.
-Profile measure_profile(Session& session, const Settings& settings, int rounds);
+Measured measure_profile(Session& session, const Settings& settings, int rounds);
 
 }  // namespace ist::cli

@@ -34,8 +34,7 @@ void plan_allgather(Plan& plan, const Piece& send, const Piece& recv, const Layo
   const Piece place = layout.of(recv, plan.rank());
   const Piece own = in_place ? place : send;
   if (!in_place) plan.copy(place, send, {});
-  if (choose_allgather({plan.size(), layout.total()}, plan.machine()) == Algorithm::ring)
-    return ring(plan, own, recv, layout);
+  if (plan.choose(ChosenCall::allgather, layout.total()) == Algorithm::ring) return ring(plan, own, recv, layout);
   direct(plan, own, recv, layout);
 }
 

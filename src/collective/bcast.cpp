@@ -47,7 +47,7 @@ void chain(Plan& plan, const Piece& buffer, const Elements& elements, int root) 
 
 void plan_bcast(Plan& plan, const Piece& buffer, const Elements& elements, int root) {
   if (plan.size() == 1) return;
-  switch (choose_bcast({plan.size(), elements.bytes()}, plan.machine())) {
+  switch (plan.choose(ChosenCall::bcast, elements.bytes())) {
     case Algorithm::flat:
       return flat(plan, buffer, root);
     case Algorithm::chain:

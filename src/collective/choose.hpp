@@ -40,6 +40,7 @@ struct CollectiveShape {
 
 // Calls that more than one algorithm can carry.
 enum class ChosenCall { bcast, reduce, allreduce, allgather };
+inline constexpr std::size_t kChosenCalls = 4;
 
 Algorithm choose_bcast(const CollectiveShape& shape, const CollectiveProfile& machine);
 // ring: only where the operation is commutative.

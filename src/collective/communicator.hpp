@@ -1,11 +1,13 @@
 // Who talks with whom: some ranks of a world in an order of their own, and a context that keeps their messages apart.
 //
 // Who calls this : face/, which owns one per handle; the files beside it.
-// Threads        : the object never changes; the calls are collective, one at a time per communicator.
+// Threads        : the object never changes, but for what it keeps in atomics; the calls are collective, one at a time per
+//                  communicator.
 // Ownership      : looks at the engine, which outlives it; shares its group with the operations started on it.
 // Errors         : of the first message that failed. Every member of the parent hears of a rank that was lost on the way.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -50,6 +52,18 @@ class Communicator {
   // "world", "split of world, colour 2"
   const std::string& name() const { return name_; }
   const CollectiveProfile& machine() const { return machine_; }
+  // Which algorithm carries a call. The last answer for each call is kept, since most calls are like the one before.
+  Algorithm algorithm(ChosenCall call, Bytes bytes, bool commutative) const {
+    constexpr std::uint64_t kAnswer = 0x7f;
+    if (bytes.value >> 56U != 0) return choose(call, {size(), bytes}, commutative, machine_);
+    const std::uint64_t asked = bytes.value << 8U | (commutative ? kAnswer + 1 : 0);
+    std::atomic<std::uint64_t>& last = answers_[static_cast<std::size_t>(call)];
+    const std::uint64_t known = last.load(std::memory_order_relaxed);
+    if ((known & ~kAnswer) == asked && (known & kAnswer) != 0) return static_cast<Algorithm>((known & kAnswer) - 1);
+    const Algorithm chosen = choose(call, {size(), bytes}, commutative, machine_);
+    last.store(asked | (static_cast<std::uint64_t>(chosen) + 1), std::memory_order_relaxed);
+    return chosen;
+  }
   // How many collective calls were made before this one: the same on every rank.
   std::uint32_t count_call() const { return calls_.fetch_add(1, std::memory_order_relaxed); }
   const std::optional<Grid>& grid() const { return grid_; }
@@ -63,6 +77,8 @@ class Communicator {
   CollectiveProfile machine_;
   std::optional<Grid> grid_;
   mutable std::atomic<std::uint32_t> calls_{0};
+  // By call, in one word each: bytes, whether the order is free, and the algorithm's number plus one; 0: nothing yet.
+  mutable std::array<std::atomic<std::uint64_t>, kChosenCalls> answers_{};
 };
 
 // Numbers contexts. Ids are never used twice: they are those of the rank that gave them out, and its count of them.

@@ -42,8 +42,7 @@ class Plan {
         may_walk_(waits) {}
   int rank() const { return rank_; }
   int size() const { return size_; }
-  // What algorithms are chosen by.
-  const CollectiveProfile& machine() const { return comm_.machine(); }
+  Algorithm choose(ChosenCall call, Bytes bytes) const { return comm_.algorithm(call, bytes, combiner_.commutative); }
   void set_combiner(const Combiner& combiner) { combiner_ = combiner; }
   const Combiner& combiner() const { return combiner_; }
   // The first failure is this rank's result, whatever the steps do.

@@ -153,7 +153,7 @@ void plan_reduce(Plan& plan, const ReductionData& data, int root) {
     if (!data.in_place) plan.copy(data.recv, data.send, {});
     return;
   }
-  switch (choose_reduce({plan.size(), data.elements.bytes()}, plan.machine())) {
+  switch (plan.choose(ChosenCall::reduce, data.elements.bytes())) {
     case Algorithm::flat:
       return flat(plan, data, root);
     case Algorithm::binomial:
@@ -168,7 +168,7 @@ void plan_allreduce(Plan& plan, const ReductionData& data) {
     if (!data.in_place) plan.copy(data.recv, data.send, {});
     return;
   }
-  switch (choose_allreduce({plan.size(), data.elements.bytes()}, plan.combiner().commutative, plan.machine())) {
+  switch (plan.choose(ChosenCall::allreduce, data.elements.bytes())) {
     case Algorithm::flat:
       return flat(plan, data, kEverybody);
     case Algorithm::ring:
