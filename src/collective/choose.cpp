@@ -20,7 +20,7 @@ class Count {
       : machine_(machine),
         price_(price),
         ranks_(shape.ranks),
-        doublings_(std::bit_width(static_cast<unsigned>(shape.ranks - 1))),
+        doublings_(static_cast<int>(std::bit_width(static_cast<unsigned>(shape.ranks - 1)))),
         bytes_(static_cast<double>(shape.bytes.value)) {}
   double ranks() const { return ranks_; }
   // ceil(log2 ranks)

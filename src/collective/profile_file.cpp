@@ -61,10 +61,10 @@ std::string read_value(const Json& group, const ProfileValue& value, Profile& pr
 std::string read_values(const Json& all, Profile& profile) {
   std::uint32_t bit = 1;
   for (const ProfileValue& value : profile_values()) {
-    const std::string group{value.group};
+    std::string group{value.group};
     if (!all.contains(group) || !all[group].is_object()) return "it has no group \"" + group + "\"";
     if (all[group].contains(std::string{value.name})) {
-      if (const std::string why = read_value(all[group], value, profile); !why.empty()) return group + "." + why;
+      if (const std::string why = read_value(all[group], value, profile); !why.empty()) return group.append(".").append(why);
       profile.measured |= bit;
     }
     bit <<= 1U;

@@ -193,6 +193,21 @@ TEST(Peers, no_descriptor_goes_to_oneself) {
   EXPECT_EQ(failures(ends), 0);
 }
 
+TEST(Peers, everybody_hears_what_rank_0_says_and_nothing_of_what_the_others_would_say) {
+  // Any bytes, and more than fit a line.
+  const auto words_of = [](int rank) { return std::string("\0\n\"", 3) + std::string(5000, static_cast<char>('a' + rank)); };
+  for (const int size : {1, 3}) {
+    const auto ends = run_launched(size, [&](int rank) {
+      auto boot = join_job(Settings{});
+      ASSERT_TRUE(boot.ok());
+      const auto peers = Peers::connect(**boot, Settings{}, words_of(rank));
+      ASSERT_TRUE(peers.ok()) << peers.status().text();
+      EXPECT_EQ((*peers)->heard(), words_of(0));
+    });
+    EXPECT_EQ(failures(ends), 0);
+  }
+}
+
 TEST(Peers, ranks_of_two_users_are_refused_by_all_naming_both) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const auto ends = run_launched(3, [](int rank) {
