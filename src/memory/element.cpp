@@ -77,7 +77,14 @@ constexpr std::array<TypeRow, 30> kTypeRows{{
 }};
 static_assert(kTypeRows.size() == IST_INT64_INT64 + 1 && sizeof(int) == 4 && sizeof(short) == 2);
 
-const ElementRow& row_of(Element element) { return kElementRows[static_cast<std::size_t>(element)]; }
+constexpr const ElementRow& row_of(Element element) { return kElementRows[static_cast<std::size_t>(element)]; }
+
+// By ist_type; of every call.
+constexpr auto kSizes = [] {
+  std::array<std::uint8_t, kTypeRows.size()> sizes{};
+  for (std::size_t type = 0; type < sizes.size(); ++type) sizes[type] = row_of(kTypeRows[type].element).size;
+  return sizes;
+}();
 
 }  // namespace
 
@@ -88,8 +95,8 @@ std::optional<Element> element_of(ist_type type) {
 }
 
 Bytes size_of(ist_type type) {
-  const auto element = element_of(type);
-  return element ? Bytes{row_of(*element).size} : Bytes{};
+  const auto index = static_cast<std::size_t>(type);
+  return Bytes{index < kSizes.size() ? kSizes[index] : std::uint64_t{0}};
 }
 
 Bytes alignment_of(Element element) { return Bytes{row_of(element).alignment}; }

@@ -25,11 +25,15 @@ struct Registry {
   std::array<Place, kMostWorlds> places;
 };
 
-// Never destroyed: a world that was not destroyed ends with the process, and its peers are told by its hang-up.
-Registry& registry() {
-  static auto* made = new Registry;
-  return *made;
-}
+// Never destroyed: a world that was not destroyed ends with the process, and its peers are told by its hang-up. There from the
+// start, so that no call asks whether it is.
+union Forever {
+  constexpr Forever() : registry{} {}
+  ~Forever() {}  // NOLINT(modernize-use-equals-default): the member's is not called
+  Registry registry;
+};
+constinit Forever forever;  // NOLINT(bugprone-throwing-static-initialization): nothing runs
+Registry& registry() { return forever.registry; }
 
 std::uint64_t pack(HandleType type, std::size_t slot, std::uint64_t generation) {
   return kNotRequest | static_cast<std::uint64_t>(type) << 59 | static_cast<std::uint64_t>(slot + 1) << 51 | generation;

@@ -76,7 +76,8 @@ class PairSlotWriter {
     slot.envelope = envelope;
     if (!payload.empty())
       std::memcpy(reinterpret_cast<std::byte*>(&slot) + offsetof(PairSlot, payload), payload.data(), payload.size());
-    for (std::uint64_t later = first + 1; later < std::min(first + slots, kPairSlots); ++later) covered_[later] = true;
+    if (slots > 1)
+      for (std::uint64_t later = first + 1; later < std::min(first + slots, kPairSlots); ++later) covered_[later] = true;
     if (covered_[next % kPairSlots]) {
       // Guards CLEAR_NEXT, CLEAR_FIRST: before the reader can come there, which the release below keeps in this order. The
       // slot is free: in a full ring the next one is the first of a message, whose word was cleared or never covered.

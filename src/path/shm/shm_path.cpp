@@ -113,9 +113,10 @@ std::optional<Arrival> ShmPath::next() {
   drop_held();
   const std::size_t queue = sources_.size();
   for (std::size_t looked = 0; looked <= queue; ++looked) {
-    const std::size_t source = turn_;
+    auto arrival = turn_ == queue ? take_cell() : take_slot(turn_);
+    if (arrival && ++in_a_row_ < kInARow) return arrival;
     turn_ = turn_ == queue ? 0 : turn_ + 1;
-    auto arrival = source == queue ? take_cell() : take_slot(source);
+    in_a_row_ = 0;
     if (arrival) return arrival;
   }
   return std::nullopt;

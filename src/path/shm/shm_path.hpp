@@ -71,9 +71,12 @@ class ShmPath final : public Path {
   CellQueueReader arrivals_;
   std::vector<Source> sources_;
   std::vector<std::unique_ptr<ShmLink>> links_;  // by place; none for this rank
-  std::size_t turn_ = 0;                         // source to look at first; sources_.size() is the queue
-  std::size_t held_ = kNone;                     // source whose front slot the last arrival shows
-  bool locked_ = false;                          // lock_memory() was called
+  // Where something was, more is likely: so many in a row, and then the others have their turn.
+  static constexpr int kInARow = 16;
+  std::size_t turn_ = 0;  // source to look at first; sources_.size() is the queue
+  int in_a_row_ = 0;
+  std::size_t held_ = kNone;  // source whose front slot the last arrival shows
+  bool locked_ = false;       // lock_memory() was called
   std::atomic<bool> woken_{false};
 };
 
