@@ -24,12 +24,14 @@ struct Peer {
   int pid = 0;
   bool local = false;  // shares this host's kernel and may exchange descriptors
   int cores = 0;       // processors this rank may run on
+  std::string about;   // what it gave to connect()
 };
 
 class Peers {
  public:
-  // Collective. Abstract Unix addresses: nothing appears in the file system.
-  static Result<std::unique_ptr<Peers>> connect(Boot& boot, const Settings& settings);
+  // Collective. Abstract Unix addresses: nothing appears in the file system. `about`: more that this rank says of itself, and
+  // every rank hears; what it means is its readers' affair.
+  static Result<std::unique_ptr<Peers>> connect(Boot& boot, const Settings& settings, const std::string& about = {});
 
   Rank rank() const { return rank_; }
   int size() const { return static_cast<int>(peers_.size()); }

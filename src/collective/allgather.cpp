@@ -1,6 +1,7 @@
 // Everybody's part to everybody: all at once, or round a ring where many ranks have much to say.
 #include "collective/choose.hpp"
 #include "collective/collectives.hpp"
+#include "collective/nccl_call.hpp"
 
 namespace ist {
 namespace {
@@ -30,13 +31,18 @@ void ring(Plan& plan, const Piece& own, const Piece& recv, const Layout& layout)
 }  // namespace
 
 void plan_allgather(Plan& plan, const Piece& send, const Piece& recv, const Layout& layout, bool in_place) {
-  plan.walk(layout.largest());
   const Piece place = layout.of(recv, plan.rank());
   const Piece own = in_place ? place : send;
-  if (!in_place) plan.copy(place, send, {});
   Bytes all;
   for (const Elements& part : layout.parts) all += part.bytes();
-  if (choose_allgather({plan.size(), all}, {}) == Algorithm::ring) return ring(plan, own, recv, layout);
+  if (layout.alike && plan.suits_nccl(Collective::allgather, all)) {
+    plan.take(Algorithm::nccl);
+    return offer_bytes(plan, {.what = Collective::allgather, .send = own, .recv = recv}, layout.largest(),
+                       [=](Plan& late) { plan_allgather(late, send, recv, layout, in_place); });
+  }
+  plan.walk(layout.largest());
+  if (!in_place) plan.copy(place, send, {});
+  if (plan.take(choose_allgather({plan.size(), all}, {})) == Algorithm::ring) return ring(plan, own, recv, layout);
   direct(plan, own, recv, layout);
 }
 

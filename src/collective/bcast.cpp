@@ -3,6 +3,7 @@
 
 #include "collective/choose.hpp"
 #include "collective/collectives.hpp"
+#include "collective/nccl_call.hpp"
 
 namespace ist {
 namespace {
@@ -37,7 +38,12 @@ void chain(Plan& plan, const Piece& buffer, const Elements& elements, int root) 
 
 void plan_bcast(Plan& plan, const Piece& buffer, const Elements& elements, int root) {
   if (plan.size() == 1) return;
-  switch (choose_bcast({plan.size(), elements.bytes()}, {})) {
+  if (plan.suits_nccl(Collective::bcast, elements.bytes())) {
+    plan.take(Algorithm::nccl);
+    return offer_bytes(plan, {.what = Collective::bcast, .send = buffer, .recv = buffer, .root = root}, elements.bytes(),
+                       [=](Plan& late) { plan_bcast(late, buffer, elements, root); });
+  }
+  switch (plan.take(choose_bcast({plan.size(), elements.bytes()}, {}))) {
     case Algorithm::chain:
       return chain(plan, buffer, elements, root);
     default:

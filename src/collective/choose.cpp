@@ -68,7 +68,58 @@ double ring_allgather(const CollectiveShape& shape, const CollectiveProfile& mac
   return (shape.ranks - 1) * message(bytes_of(shape) / shape.ranks, machine);
 }
 
+double nccl(Collective what, const CollectiveShape& shape, const NcclProfile& machine) {
+  const double others = static_cast<double>(shape.ranks - 1) / shape.ranks;
+  const double share = what == Collective::allreduce ? 2 * others
+                       : what == Collective::bcast || what == Collective::reduce ? 1.0
+                                                                                 : others;
+  return machine.alpha + share * bytes_of(shape) * machine.beta;
+}
+
+double messages(Collective what, const CollectiveShape& shape, const CollectiveProfile& machine) {
+  const double combining = bytes_of(shape) * machine.gamma;
+  switch (what) {
+    case Collective::bcast:
+      return std::min(binomial_bcast(shape, machine), chain_bcast(shape, machine));
+    case Collective::reduce:
+      return std::min(binomial_reduce(shape, machine), direct_allreduce(shape, machine));
+    case Collective::allreduce:
+      return std::min({recursive_doubling(shape, machine), direct_allreduce(shape, machine), ring_allreduce(shape, machine)});
+    case Collective::reduce_scatter:
+      return direct_allgather(shape, machine) + combining;
+    case Collective::allgather:
+      return std::min(direct_allgather(shape, machine), ring_allgather(shape, machine));
+    case Collective::alltoall:
+      break;
+  }
+  return direct_allgather(shape, machine);
+}
+
 }  // namespace price
+
+std::string_view name_of(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::none:
+      return "none";
+    case Algorithm::binomial:
+      return "binomial";
+    case Algorithm::chain:
+      return "chain";
+    case Algorithm::recursive_doubling:
+      return "doubling";
+    case Algorithm::direct:
+      return "direct";
+    case Algorithm::ring:
+      return "ring";
+    case Algorithm::nccl:
+      return "nccl";
+  }
+  return "none";
+}
+
+bool nccl_pays(Collective what, const CollectiveShape& shape) {
+  return price::nccl(what, shape, {}) < price::messages(what, shape, {});
+}
 
 Algorithm choose_bcast(const CollectiveShape& shape, const CollectiveProfile& machine) {
   return price::binomial_bcast(shape, machine) <= price::chain_bcast(shape, machine) ? Algorithm::binomial

@@ -19,6 +19,7 @@ namespace ist {
 struct Layout {
   std::vector<Elements> parts;
   std::vector<Bytes> places;  // from the beginning of the buffer
+  bool alike = false;         // every rank knows that all parts are the same, one after the other
   // `each` for every rank.
   static Layout even(const Elements& each, int ranks);
   // `all`, in parts as equal as possible.

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "collective/choose.hpp"
 #include "request/engine.hpp"
 
 namespace ist {
@@ -30,13 +31,13 @@ struct Grid {
   std::optional<int> rank_of(const std::vector<int>& coords) const;
 };
 
+class Nccl;
+class NcclTeam;
+
 class Communicator {
  public:
-  Communicator(Engine& engine, Scope scope, std::string name)
-      : engine_(&engine),
-        scope_(std::move(scope)),
-        internal_{scope_.context | kInternalContext, scope_.group},
-        name_(std::move(name)) {}
+  // `nccl`: of the world, if it is to be used; it outlives the communicator.
+  Communicator(Engine& engine, Scope scope, std::string name, Nccl* nccl = nullptr);
   Engine& engine() const { return *engine_; }
   int size() const { return scope_.group ? scope_.group->size() : engine_->size(); }
   int rank() const { return from_world(engine_->rank()); }
@@ -48,6 +49,12 @@ class Communicator {
   const std::string& name() const { return name_; }
   // How many collective calls were made before this one: the same on every rank.
   std::uint32_t count_call() const { return calls_.fetch_add(1, std::memory_order_relaxed); }
+  Nccl* nccl() const { return nccl_; }
+  // Null where NCCL cannot serve these ranks, by what all of them know.
+  const std::shared_ptr<NcclTeam>& nccl_team() const { return nccl_team_; }
+  // What carried the last call for which there was a choice, here on this rank.
+  void note(Algorithm algorithm) const { last_.store(algorithm, std::memory_order_relaxed); }
+  Algorithm last_algorithm() const;
   const std::optional<Grid>& grid() const { return grid_; }
   void set_grid(Grid grid) { grid_ = std::move(grid); }
 
@@ -57,7 +64,10 @@ class Communicator {
   Scope internal_;
   std::string name_;
   std::optional<Grid> grid_;
+  Nccl* nccl_;
+  std::shared_ptr<NcclTeam> nccl_team_;
   mutable std::atomic<std::uint32_t> calls_{0};
+  mutable std::atomic<Algorithm> last_{Algorithm::none};
 };
 
 // Numbers contexts. Ids are never used twice: they are those of the rank that gave them out, and its count of them.

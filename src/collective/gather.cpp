@@ -12,6 +12,7 @@ Layout Layout::even(const Elements& each, int ranks) {
     layout.parts.push_back(each);
     layout.places.emplace_back(static_cast<std::uint64_t>(rank) * each.bytes().value);
   }
+  layout.alike = true;
   return layout;
 }
 

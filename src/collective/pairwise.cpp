@@ -1,5 +1,7 @@
 #include "collective/pairwise.hpp"
 
+#include "collective/nccl_call.hpp"
+
 #include <algorithm>
 
 namespace ist {
@@ -120,9 +122,23 @@ std::vector<std::vector<Plan::Step>> send_parts(Plan& plan, const Piece& input, 
   return sent;
 }
 
+// The same part for every rank: the counts are, by the call's rule, the same on all of them.
+bool all_alike(const Layout& layout) {
+  return std::all_of(layout.parts.begin(), layout.parts.end(),
+                     [&](const Elements& part) { return part.count == layout.parts.front().count; });
+}
+
 }  // namespace
 
 void plan_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, const Layout& layout, bool in_place) {
+  const Bytes all{layout.parts.front().bytes().value * layout.parts.size()};
+  if (plan.suits_nccl(Collective::reduce_scatter, all) && all_alike(layout) && nccl_knows(plan.combiner())) {
+    plan.take(Algorithm::nccl);
+    const NcclWork work{.what = Collective::reduce_scatter, .send = send, .recv = recv, .usable = !in_place};
+    return offer_elements(plan, work, layout.parts.front(),
+                          [=](Plan& late) { plan_reduce_scatter(late, send, recv, layout, in_place); });
+  }
+  plan.take(Algorithm::direct);
   const int rank = plan.rank();
   const Elements mine = layout.parts[static_cast<std::size_t>(rank)];
   const auto sent = send_parts(plan, send, layout);

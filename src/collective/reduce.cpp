@@ -6,6 +6,7 @@
 
 #include "collective/choose.hpp"
 #include "collective/collectives.hpp"
+#include "collective/nccl_call.hpp"
 #include "collective/pairwise.hpp"
 
 namespace ist {
@@ -95,6 +96,11 @@ void binomial(Plan& plan, const ReductionData& data, int root) {
   if (first != root && plan.rank() == root) plan.receive(data.recv, first, 1, {});
 }
 
+// Of a reduction's vector, all parts together.
+bool suits_nccl(const Plan& plan, Collective what, const Elements& elements) {
+  return plan.suits_nccl(what, elements.bytes()) && nccl_knows(plan.combiner());
+}
+
 }  // namespace
 
 void plan_reduce(Plan& plan, const ReductionData& data, int root) {
@@ -102,7 +108,13 @@ void plan_reduce(Plan& plan, const ReductionData& data, int root) {
     if (!data.in_place) plan.copy(data.recv, data.send, {});
     return;
   }
-  if (choose_reduce({plan.size(), data.elements.bytes()}, {}) == Algorithm::binomial) return binomial(plan, data, root);
+  if (suits_nccl(plan, Collective::reduce, data.elements)) {
+    plan.take(Algorithm::nccl);
+    return offer_elements(plan, {.what = Collective::reduce, .send = data.send, .recv = data.recv, .root = root},
+                          data.elements, [=](Plan& late) { plan_reduce(late, data, root); });
+  }
+  const Algorithm algorithm = plan.take(choose_reduce({plan.size(), data.elements.bytes()}, {}));
+  if (algorithm == Algorithm::binomial) return binomial(plan, data, root);
   plan_pairwise_reduce(plan, data, root);
 }
 
@@ -111,7 +123,12 @@ void plan_allreduce(Plan& plan, const ReductionData& data) {
     if (!data.in_place) plan.copy(data.recv, data.send, {});
     return;
   }
-  switch (choose_allreduce({plan.size(), data.elements.bytes()}, plan.combiner().commutative, {})) {
+  if (suits_nccl(plan, Collective::allreduce, data.elements)) {
+    plan.take(Algorithm::nccl);
+    return offer_elements(plan, {.what = Collective::allreduce, .send = data.send, .recv = data.recv}, data.elements,
+                          [=](Plan& late) { plan_allreduce(late, data); });
+  }
+  switch (plan.take(choose_allreduce({plan.size(), data.elements.bytes()}, plan.combiner().commutative, {}))) {
     case Algorithm::ring:
       return plan_ring_allreduce(plan, data);
     case Algorithm::direct:

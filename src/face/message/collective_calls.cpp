@@ -37,6 +37,7 @@ Piece CollectiveCall::piece(const char* name, const ist_buffer& buffer, Bytes si
 
 Layout CollectiveCall::layout(const char* name, const std::int64_t* counts, const std::int64_t* displs, ist_type type) {
   Layout made = Layout::even({0, size_of(type)}, size());
+  made.alike = false;
   if (counts == nullptr || displs == nullptr) {
     fail({IST_ERR_ARGUMENT, std::string{name} + ": the counts or the displacements are null"});
     return made;

@@ -30,7 +30,8 @@ Status World::connect() {
     boot_ = std::move(*boot);
   }
   log::set_rank(boot_->rank().value);
-  auto peers = Peers::connect(*boot_, settings_);
+  nccl_ = std::make_unique<Nccl>(settings_, *kinds_, boot_->size());
+  auto peers = Peers::connect(*boot_, settings_, nccl_->card());
   if (!peers.ok()) return peers.status();
   peers_ = std::move(*peers);
   board_ = std::make_unique<AbortBoard>(peers_->size());
@@ -40,10 +41,13 @@ Status World::connect() {
   paths_ = std::move(*paths);
 
   std::vector<std::string> names;
+  std::vector<std::string> cards;
   for (std::int32_t r = 0; r < peers_->size(); ++r) {
     const Peer& peer = peers_->at(Rank{r});
     names.push_back("rank " + std::to_string(r) + " (process " + std::to_string(peer.pid) + " on " + peer.host + ")");
+    cards.push_back(peer.about);
   }
+  nccl_->learn(cards);
   engine_ =
       std::make_unique<Engine>(Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_, std::move(names)});
   Watcher::Hooks hooks;
@@ -74,7 +78,7 @@ Status World::connect() {
 void World::make_communicators() {
   const int size = engine_->size();
   contexts_ = std::make_unique<ContextSource>(engine_->rank(), size);
-  whole_ = *comms_.add(std::make_unique<Communicator>(*engine_, Scope{kWorldContext, nullptr}, "world"));
+  whole_ = *comms_.add(std::make_unique<Communicator>(*engine_, Scope{kWorldContext, nullptr}, "world", nccl_.get()));
   auto alone = std::make_shared<const Group>(std::vector<Rank>{engine_->rank()}, size, "self");
   self_ = *comms_.add(std::make_unique<Communicator>(*engine_, Scope{kSelfContext, std::move(alone)}, "self"));
 }
@@ -96,6 +100,10 @@ void World::hand_over_sends() {
 World::~World() {
   progress_thread_.reset();
   if (engine_) {
+    if (nccl_) {
+      const std::lock_guard lock(engine_->lock());
+      nccl_->farewell();
+    }
     hand_over_sends();
     const std::lock_guard lock(engine_->lock());
     engine_->abandon_all({IST_ERR_PEER_LEFT, "this rank destroyed its world"});
