@@ -123,6 +123,25 @@ Row word_row(std::string_view name, std::string_view variable, std::string Setti
           [member](const Settings& s) { return s.*member; }};
 }
 
+Row nccl_row() {
+  return word_row("nccl", "ISTHMUS_NCCL", &Settings::nccl, {"auto", "never"},
+                  "long collective calls whose buffers are CUDA memory on every rank: by NCCL where it is there and quicker, or "
+                  "never");
+}
+
+Row nccl_library_row() {
+  return {"nccl_library",
+          "ISTHMUS_NCCL_LIBRARY",
+          "file",
+          "a file, or a name that the loader finds",
+          "NCCL; of the package nvidia-nccl it is nvidia/nccl/lib/libnccl.so.2",
+          [](Settings& s, std::string_view text) {
+            s.nccl_library = text;
+            return !text.empty();
+          },
+          [](const Settings& s) { return s.nccl_library; }};
+}
+
 const std::vector<Row>& table() {
   static const std::vector<Row> rows{
       word_row("log", "ISTHMUS_LOG", &Settings::log, {"trace", "debug", "info", "warning", "error", "off"},
@@ -177,16 +196,8 @@ const std::vector<Row>& table() {
           "threads", "ISTHMUS_THREADS", &Settings::threads, {"multiple", "single"},
           "threads of the program that may be inside calls at once; single: the program promises one at a time, and nothing "
           "is locked"),
-      word_row("nccl", "ISTHMUS_NCCL", &Settings::nccl, {"auto", "never"},
-               "long collective calls whose buffers are CUDA memory on every rank: by NCCL where it is there and quicker, or "
-               "never"),
-      {"nccl_library", "ISTHMUS_NCCL_LIBRARY", "file", "a file, or a name that the loader finds",
-       "NCCL; of the package nvidia-nccl it is nvidia/nccl/lib/libnccl.so.2",
-       [](Settings& s, std::string_view text) {
-         s.nccl_library = text;
-         return !text.empty();
-       },
-       [](const Settings& s) { return s.nccl_library; }},
+      nccl_row(),
+      nccl_library_row(),
   };
   return rows;
 }
