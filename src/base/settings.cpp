@@ -124,9 +124,10 @@ Row word_row(std::string_view name, std::string_view variable, std::string Setti
 }
 
 Row nccl_row() {
-  return word_row("nccl", "ISTHMUS_NCCL", &Settings::nccl, {"auto", "never"},
-                  "long collective calls whose buffers are CUDA memory on every rank: by NCCL where it is there and quicker, or "
-                  "never");
+  return word_row(
+      "nccl", "ISTHMUS_NCCL", &Settings::nccl, {"auto", "never"},
+      "long collective calls whose buffers are CUDA memory on every rank: by NCCL where it is there and quicker, or "
+      "never");
 }
 
 Row nccl_library_row() {

@@ -172,8 +172,8 @@ Result<std::unique_ptr<Peers>> Peers::connect(Boot& boot, const Settings& settin
     const Card& card = cards[i];
     const Rank rank{static_cast<std::int32_t>(i)};
     const bool local = rank == peers->rank_ || shares_host(own, card);
-    peers->peers_.push_back(
-        {rank, card.host, card.boot_id, static_cast<int>(card.pid), local, static_cast<int>(card.processors.size()), card.about});
+    peers->peers_.push_back({rank, card.host, card.boot_id, static_cast<int>(card.pid), local,
+                             static_cast<int>(card.processors.size()), card.about});
     if (local) peers->local_.push_back(rank);
   }
   peers->oversubscribed_ = crowded(cards, peers->local_);

@@ -30,8 +30,7 @@ void plan_alltoall(Plan& plan, const Piece& send, const Layout& sent, const Piec
   if (sent.alike && received.alike && plan.suits_nccl(Collective::alltoall, all)) {
     plan.take(Algorithm::nccl);
     return offer_bytes(plan, {.what = Collective::alltoall, .send = send, .recv = recv, .usable = !in_place},
-                       received.largest(),
-                       [=](Plan& late) { plan_alltoall(late, send, sent, recv, received, in_place); });
+                       received.largest(), [=](Plan& late) { plan_alltoall(late, send, sent, recv, received, in_place); });
   }
   plan.take(Algorithm::direct);
   // In place, each pair's two messages lie in two rounds, and a rank must not wait in one for what comes in another.

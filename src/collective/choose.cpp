@@ -70,7 +70,7 @@ double ring_allgather(const CollectiveShape& shape, const CollectiveProfile& mac
 
 double nccl(Collective what, const CollectiveShape& shape, const NcclProfile& machine) {
   const double others = static_cast<double>(shape.ranks - 1) / shape.ranks;
-  const double share = what == Collective::allreduce ? 2 * others
+  const double share = what == Collective::allreduce                             ? 2 * others
                        : what == Collective::bcast || what == Collective::reduce ? 1.0
                                                                                  : others;
   return machine.alpha + share * bytes_of(shape) * machine.beta;
@@ -84,7 +84,8 @@ double messages(Collective what, const CollectiveShape& shape, const CollectiveP
     case Collective::reduce:
       return std::min(binomial_reduce(shape, machine), direct_allreduce(shape, machine));
     case Collective::allreduce:
-      return std::min({recursive_doubling(shape, machine), direct_allreduce(shape, machine), ring_allreduce(shape, machine)});
+      return std::min(
+          {recursive_doubling(shape, machine), direct_allreduce(shape, machine), ring_allreduce(shape, machine)});
     case Collective::reduce_scatter:
       return direct_allgather(shape, machine) + combining;
     case Collective::allgather:

@@ -154,6 +154,12 @@ Communicator::Communicator(Engine& engine, Scope scope, std::string name, Nccl* 
     nccl_team_ = std::make_shared<NcclTeam>(*nccl_, engine, scope_, name_);
 }
 
+Communicator::~Communicator() {
+  if (!nccl_team_) return;
+  const std::lock_guard lock(engine_->lock());
+  nccl_team_->retire();
+}
+
 // A call that was offered to NCCL says at its twin how it went.
 Algorithm Communicator::last_algorithm() const {
   const Algorithm last = last_.load(std::memory_order_relaxed);

@@ -38,6 +38,9 @@ class Communicator {
  public:
   // `nccl`: of the world, if it is to be used; it outlives the communicator.
   Communicator(Engine& engine, Scope scope, std::string name, Nccl* nccl = nullptr);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
   Engine& engine() const { return *engine_; }
   int size() const { return scope_.group ? scope_.group->size() : engine_->size(); }
   int rank() const { return from_world(engine_->rank()); }

@@ -39,7 +39,8 @@ std::string in_us(double seconds) {
 
 Result<nccl::Api> find_nccl(const Settings& settings, const Kinds& kinds) {
   if (settings.nccl == "never") return Status{IST_ERR_KIND, "ISTHMUS_NCCL is never"};
-  if (cuda_of(kinds) == nullptr) return Status{IST_ERR_KIND, "the kind cuda has no device here, and NCCL carries nothing else"};
+  if (cuda_of(kinds) == nullptr)
+    return Status{IST_ERR_KIND, "the kind cuda has no device here, and NCCL carries nothing else"};
   return nccl::load_api(settings.nccl_library);
 }
 
@@ -51,8 +52,7 @@ Nccl::Nccl(const Settings& settings, const Kinds& kinds, int ranks) : kinds_(kin
   auto found = find_nccl(settings, kinds);
   if (!found.ok()) {
     off_ = found.status();
-    if (settings.nccl != "never" && cuda_of(kinds) != nullptr)
-      log::once(log::Level::info, "NCCL is off: " + off_.text());
+    if (settings.nccl != "never" && cuda_of(kinds) != nullptr) log::once(log::Level::info, "NCCL is off: " + off_.text());
     return;
   }
   api_ = std::move(*found);
@@ -107,8 +107,8 @@ Status Nccl::serves(const Group* group) const {
     devices.insert(facts.devices.begin(), facts.devices.end());
   }
   if (devices.size() < static_cast<std::size_t>(size))
-    return {IST_ERR_KIND, std::to_string(size) + " ranks see " + std::to_string(devices.size()) +
-                              " GPU(s), and NCCL wants one for each"};
+    return {IST_ERR_KIND,
+            std::to_string(size) + " ranks see " + std::to_string(devices.size()) + " GPU(s), and NCCL wants one for each"};
   return {};
 }
 
@@ -131,9 +131,21 @@ void Nccl::in_background(std::function<void()> body) {
   }
 }
 
-void Nccl::farewell() {
+std::vector<NcclTeam*> Nccl::teams() {
   const std::lock_guard lock(mutex_);
-  for (NcclTeam* team : teams_) team->farewell();
+  return teams_;
+}
+
+void Nccl::farewell() {
+  for (NcclTeam* team : teams()) {
+    team->farewell();
+    team->retire();
+  }
+}
+
+bool Nccl::parted() {
+  const auto all = teams();
+  return std::all_of(all.begin(), all.end(), [](const NcclTeam* team) { return team->parted(); });
 }
 
 void Nccl::add(NcclTeam* team) {
@@ -149,8 +161,7 @@ void Nccl::remove(NcclTeam* team) {
 NcclAnswer explain_nccl(const Communicator& comm, Collective what, const Combiner* combiner, Bytes bytes) {
   const Nccl* nccl = comm.nccl();
   if (nccl == nullptr) return {false, "NCCL is not used by this communicator"};
-  if (const Status able = nccl->serves(comm.scope().group.get()); !able.ok())
-    return {false, "NCCL is off: " + able.text()};
+  if (const Status able = nccl->serves(comm.scope().group.get()); !able.ok()) return {false, "NCCL is off: " + able.text()};
   if (combiner != nullptr && !nccl_knows(*combiner)) return {false, "NCCL has no such operation on that type"};
   const CollectiveShape shape{comm.size(), bytes};
   const std::string prices = "NCCL would take " + in_us(price::nccl(what, shape, {})) + ", messages " +

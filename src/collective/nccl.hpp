@@ -50,12 +50,15 @@ class Nccl {
 
   // Runs it in a thread of its own; in this one if there is none to be had.
   void in_background(std::function<void()> body);
-  // Under the engine's lock. The world ends: every call under way is told to the other ranks as given up.
+  // Both under the engine's lock. The world ends: every call under way is told to the other ranks as given up, and the others
+  // are told that this rank has done with NCCL. parted(): all of them have said so too.
   void farewell();
+  bool parted();
   void add(NcclTeam* team);
   void remove(NcclTeam* team);
 
  private:
+  std::vector<NcclTeam*> teams();
   struct Facts {
     std::uint64_t version = 0;  // 0: it is off there
     std::vector<std::uint64_t> devices;

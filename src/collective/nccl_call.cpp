@@ -278,7 +278,8 @@ Result<bool> NcclCall::begin(Action::Moment& now) {
     act(now.schedule, &NcclCall::run, {});
     return true;
   }
-  const Status why = failure_.ok() ? Status{IST_ERR_DEVICE, "another rank could not make its communicator of NCCL's"} : failure_;
+  const Status why =
+      failure_.ok() ? Status{IST_ERR_DEVICE, "another rank could not make its communicator of NCCL's"} : failure_;
   team_->break_off(why);
   log::once(log::Level::warning, why.text() + "; collective calls on \"" + team_->twin().name() + "\" go by messages");
   return go_by_messages(now);

@@ -6,6 +6,25 @@
 #include "collective/nccl_call.hpp"
 
 namespace ist {
+namespace {
+
+// In the internal context of the communicator, where calls have negative tags and those that make communicators lower ones.
+constexpr std::int32_t kPartingTag = (1 << 16) + 8;
+
+}  // namespace
+
+// When every rank has done with the communicator, or is gone.
+class NcclTeam::Closer : public Action {
+ public:
+  explicit Closer(std::shared_ptr<NcclTeam> team) : team_(std::move(team)) {}
+  Result<bool> step(Moment&) override {
+    team_->close();
+    return team_->closed();
+  }
+
+ private:
+  std::shared_ptr<NcclTeam> team_;
+};
 
 NcclTeam::NcclTeam(Nccl& nccl, Engine& engine, const Scope& scope, const std::string& name)
     : nccl_(nccl), twin_(engine, scope, name) {
@@ -39,32 +58,58 @@ void NcclTeam::enter(NcclCall* call) {
 void NcclTeam::forget(NcclCall* call) {
   end_turn(call);
   std::erase(calls_, call);
+  if (retired_ && calls_.empty()) part();
 }
 
 void NcclTeam::farewell() {
-  for (NcclCall* call : calls_) call->tell_others({IST_ERR_PEER_LEFT, "this rank destroyed its world"});
+  const Status why{IST_ERR_PEER_LEFT, "this rank destroyed its world"};
+  for (NcclCall* call : calls_) call->tell_others(why);
+  // Its calls will not end well, so there is no parting from the others either.
+  if (!calls_.empty() && broken_.ok()) broken_ = why;
+}
+
+void NcclTeam::retire() {
+  if (std::exchange(retired_, true)) return;
+  if (calls_.empty()) part();
+}
+
+// Everybody tells everybody; the closer comes after that, also where some messages found nobody.
+void NcclTeam::part() {
+  if (state_ != State::open || !broken_.ok() || parting_ || closing_) return;
+  auto schedule = std::make_unique<Schedule>("ist_comm_free", twin_.internal(), kPartingTag);
+  const auto over = schedule->act(std::make_unique<Closer>(shared_from_this()), {});
+  for (int rank = 0; rank < twin_.size(); ++rank) {
+    if (rank == twin_.rank()) continue;
+    const Piece nothing = host_piece(nullptr, Bytes{});
+    schedule->need(over, schedule->receive(nothing, twin_.to_world(rank), 0, {}));
+    schedule->need(over, schedule->send(nothing, twin_.to_world(rank), 0, {}));
+  }
+  parting_ = true;
+  Engine& engine = twin_.engine();
+  const auto started = engine.start_schedule(std::move(schedule));
+  if (started.ok()) engine.forget(*started);
 }
 
 Status NcclTeam::begin_opening(int device, const nccl::UniqueId& id, std::vector<std::uint64_t> identities) {
   state_ = State::opening;
   identities_ = std::move(identities);
-  deadline_ = std::chrono::steady_clock::now() +
-              std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(nccl_.patience()));
+  deadline_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                     std::chrono::duration<double>(nccl_.patience()));
   auto stream = nccl_.kinds().find(KindId::cuda)->guests()->open_stream(device);
   if (!stream.ok()) return stream.status();
   stream_ = std::move(*stream);
   opening_ = std::make_shared<Opening>();
-  nccl_.in_background([opening = opening_, stream = stream_, &api = nccl_.api(), id, ranks = twin_.size(),
-                       rank = twin_.rank()] {
-    const Status current = stream->within([&] {
-      nccl::Config config;
-      opening->result = api.ncclCommInitRankConfig(&opening->comm, ranks, id, rank, &config);
-      if (opening->result != nccl::Code::success && opening->result != nccl::Code::in_progress)
-        opening->words = api.words(opening->result, nullptr);
-    });
-    if (!current.ok()) opening->words = current.text();
-    opening->called.store(true, std::memory_order_release);
-  });
+  nccl_.in_background(
+      [opening = opening_, stream = stream_, &api = nccl_.api(), id, ranks = twin_.size(), rank = twin_.rank()] {
+        const Status current = stream->within([&] {
+          nccl::Config config;
+          opening->result = api.ncclCommInitRankConfig(&opening->comm, ranks, id, rank, &config);
+          if (opening->result != nccl::Code::success && opening->result != nccl::Code::in_progress)
+            opening->words = api.words(opening->result, nullptr);
+        });
+        if (!current.ok()) opening->words = current.text();
+        opening->called.store(true, std::memory_order_release);
+      });
   return {};
 }
 

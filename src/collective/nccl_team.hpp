@@ -40,7 +40,7 @@ struct NcclWork {
   bool usable = true;  // false: the buffers lie as NCCL cannot take them
 };
 
-class NcclTeam {
+class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
  public:
   // fresh: nothing was made. opening: one is being made. open: all ranks have it. off: making it failed, on all ranks.
   enum class State : std::uint8_t { fresh, opening, open, off };
@@ -65,7 +65,13 @@ class NcclTeam {
   bool is_turn(const NcclCall* call) const { return !waiting_.empty() && waiting_.front() == call; }
   void end_turn(const NcclCall* call) { std::erase(waiting_, call); }
   void forget(NcclCall* call);
+  // The world ends: the other ranks hear that no call under way will end here.
   void farewell();
+
+  // No call comes any more. NCCL's communicator ends on this rank when it has done with it on every rank: until then the
+  // others' kernels may reach into this one's memory. parted(): that is over, or needs no waiting for.
+  void retire();
+  bool parted() const { return !parting_ || (closing_ && closed()); }
 
   // Begins to make NCCL's communicator: on `device`; the GPUs of all ranks are `identities`.
   Status begin_opening(int device, const nccl::UniqueId& id, std::vector<std::uint64_t> identities);
@@ -92,6 +98,8 @@ class NcclTeam {
     std::string words;
     std::atomic<bool> called{false};
   };
+  class Closer;
+  void part();
   void close();
   Status failed(const char* call, nccl::Code code) const;
   nccl::Code hand_over(const NcclWork& work) const;
@@ -109,6 +117,8 @@ class NcclTeam {
   std::chrono::steady_clock::time_point deadline_;
   std::shared_ptr<GuestStream> stream_;
   nccl::Comm comm_ = nullptr;
+  bool retired_ = false;
+  bool parting_ = false;
   std::shared_ptr<std::atomic<bool>> closing_;
 };
 

@@ -123,8 +123,8 @@ bool Wire::run(const Call& call) {
   mine.given.store(round_, std::memory_order_release);
   for (int rank = 0; rank < ranks_; ++rank) {
     if (!wait_for(shared_->ranks[rank].given, round_)) return false;
-    const std::string path = "/proc/" + std::to_string(shared_->ranks[rank].process) + "/fd/" +
-                             std::to_string(shared_->ranks[rank].descriptor);
+    const std::string path =
+        "/proc/" + std::to_string(shared_->ranks[rank].process) + "/fd/" + std::to_string(shared_->ranks[rank].descriptor);
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     void* mapped = fd < 0 ? MAP_FAILED : ::mmap(nullptr, given, PROT_READ, MAP_SHARED, fd, 0);
     if (fd >= 0) ::close(fd);

@@ -41,5 +41,20 @@ TEST(CollectiveChoose, a_longer_call_never_goes_back_to_the_algorithm_of_shorter
   }
 }
 
+TEST(CollectiveChoose, nccl_is_asked_about_from_a_size_on_and_never_for_short_calls) {
+  for (const Collective what : {Collective::bcast, Collective::reduce, Collective::allreduce, Collective::reduce_scatter,
+                                Collective::allgather, Collective::alltoall})
+    for (const int ranks : {2, 3, 4, 5, 8}) {
+      bool paid = false;
+      for (std::uint64_t bytes = 1; bytes <= std::uint64_t{1} << 28; bytes *= 2) {
+        const bool pays = nccl_pays(what, {ranks, Bytes{bytes}});
+        EXPECT_FALSE(paid && !pays) << ranks << " ranks, " << bytes << " bytes";
+        EXPECT_FALSE(pays && bytes <= 32768) << ranks << " ranks, " << bytes << " bytes";
+        paid |= pays;
+      }
+      EXPECT_TRUE(paid) << ranks << " ranks";
+    }
+}
+
 }  // namespace
 }  // namespace ist

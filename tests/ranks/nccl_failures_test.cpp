@@ -46,7 +46,8 @@ struct Sum {
   Buffer send;
   Buffer recv;
   ist_status status{};
-  explicit Sum(const Here& here) : send(here, kBytes, IST_KIND_CUDA, here.rank), recv(here, kBytes, IST_KIND_CUDA, here.rank) {
+  explicit Sum(const Here& here)
+      : send(here, kBytes, IST_KIND_CUDA, here.rank), recv(here, kBytes, IST_KIND_CUDA, here.rank) {
     send.fill(ones(static_cast<float>(here.rank + 1)));
   }
   ist_request start(const Here& here, Checks& check) {
@@ -197,9 +198,8 @@ TEST(NcclFailures, ARankThatDiesInTheMiddleIsAnErrorThatNamesIt) {
                                  die_soon();
                                }
                                const auto killed = Clock::now() + kBefore;
-                               return check.wrong() + expect_death("allreduce", here, victim, killed, [&] {
-                                        return second.call(here, check);
-                                      });
+                               return check.wrong() + expect_death("allreduce", here, victim, killed,
+                                                                   [&] { return second.call(here, check); });
                              }),
                    victim);
 }

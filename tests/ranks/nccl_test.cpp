@@ -38,8 +38,8 @@ std::int64_t number(std::size_t count) { return static_cast<std::int64_t>(count)
 
 bool known_to_nccl(const OperationCase& operation, const TypeCase& type) {
   const std::string name = operation.name;
-  const bool numbers = name == "sum" || name == "product" || name == "minimum" || name == "maximum" || name == "min" ||
-                       name == "max";
+  const bool numbers =
+      name == "sum" || name == "product" || name == "minimum" || name == "maximum" || name == "min" || name == "max";
   if (type.family == TypeCase::complex) return name == "sum";
   return numbers && type.family != TypeCase::located && (type.family == TypeCase::floating || type.size != 2);
 }
@@ -103,10 +103,10 @@ void check_reductions(const Member& here, std::size_t count) {
   const std::size_t each = count / static_cast<std::size_t>(here.size);
   const std::size_t all = each * static_cast<std::size_t>(here.size);
   const Numbers mine{IST_KIND_CUDA, each};
-  IST_OK_OR_FAIL(
-      ist_ireduce_scatter_block(send.get(), mine.get(), number(each), IST_UINT64, IST_SUM, here.comm, &request));
+  IST_OK_OR_FAIL(ist_ireduce_scatter_block(send.get(), mine.get(), number(each), IST_UINT64, IST_SUM, here.comm, &request));
   wait_for(request, here.size > 1 && count >= kLong, "reduce_scatter_block");
-  mine.expect(part(sum_of(0, here.size, count, 31), each * static_cast<std::size_t>(here.rank), each), "reduce_scatter_block");
+  mine.expect(part(sum_of(0, here.size, count, 31), each * static_cast<std::size_t>(here.rank), each),
+              "reduce_scatter_block");
   const Numbers whole{IST_KIND_CUDA, part(input_of(here.rank, count, 31), 0, all)};
   IST_OK_OR_FAIL(
       ist_ireduce_scatter_block(IST_IN_PLACE, whole.get(), number(each), IST_UINT64, IST_SUM, here.comm, &request));
@@ -169,8 +169,8 @@ TEST(Nccl, SeveralCallsUnderWayEndRightInWhateverOrderTheyAreWaitedFor) {
     const ist_kind kind = call % 3 == 2 && rank() == 0 ? IST_KIND_HOST : IST_KIND_CUDA;
     send.push_back(std::make_unique<Numbers>(kind, input_of(rank(), kLong + at(call), seed)));
     recv.push_back(std::make_unique<Numbers>(kind, kLong + at(call)));
-    IST_OK_OR_FAIL(ist_iallreduce(send.back()->get(), recv.back()->get(), number(kLong + at(call)), IST_UINT64, IST_SUM, comm(),
-                                  &requests[at(call)]));
+    IST_OK_OR_FAIL(ist_iallreduce(send.back()->get(), recv.back()->get(), number(kLong + at(call)), IST_UINT64, IST_SUM,
+                                  comm(), &requests[at(call)]));
   }
   for (int call = kCalls - 1; call >= 0; --call) {
     wait_for(requests[at(call)], size() > 1 && call % 3 != 2, "call " + std::to_string(call));
@@ -187,8 +187,7 @@ TEST(Nccl, AnyBufferThatIsNotCudaMemoryMakesAllRanksUseMessages) {
       const Numbers send{odd ? IST_KIND_HOST : IST_KIND_CUDA, input_of(rank(), kLong, 61)};
       const Numbers recv{odd && recv_too ? IST_KIND_HOST : IST_KIND_CUDA, kLong};
       ist_request request = IST_REQUEST_NULL;
-      IST_OK_OR_FAIL(
-          ist_iallreduce(send.get(), recv.get(), number(kLong), IST_UINT64, IST_SUM, comm(), &request));
+      IST_OK_OR_FAIL(ist_iallreduce(send.get(), recv.get(), number(kLong), IST_UINT64, IST_SUM, comm(), &request));
       wait_for(request, false, "one rank's buffer is on the host");
       recv.expect(sum_of(0, size(), kLong, 61), "one rank's buffer is on the host");
     }

@@ -68,7 +68,9 @@ struct Rank {
 ncclResult_t allreduce(Rank& r, std::size_t bytes) {
   return ncclAllReduce(r.send, r.recv, bytes / 4, ncclFloat, ncclSum, r.comm, r.stream);
 }
-ncclResult_t bcast(Rank& r, std::size_t bytes) { return ncclBroadcast(r.send, r.recv, bytes, ncclChar, 0, r.comm, r.stream); }
+ncclResult_t bcast(Rank& r, std::size_t bytes) {
+  return ncclBroadcast(r.send, r.recv, bytes, ncclChar, 0, r.comm, r.stream);
+}
 ncclResult_t allgather(Rank& r, std::size_t bytes) {
   return ncclAllGather(r.send, r.recv, bytes, ncclChar, r.comm, r.stream);
 }
@@ -95,7 +97,9 @@ struct Call {
   float (*expected)(int rank, int part, int ranks);
 };
 
-float sum_of(int part, int ranks) { return 8.0F * static_cast<float>(ranks * (ranks - 1)) + static_cast<float>(ranks * part); }
+float sum_of(int part, int ranks) {
+  return 8.0F * static_cast<float>(ranks * (ranks - 1)) + static_cast<float>(ranks * part);
+}
 
 const Call kCalls[] = {
     {"allreduce", allreduce, 1, 1, [](int, int, int ranks) { return sum_of(0, ranks); }},
@@ -146,11 +150,12 @@ void print_row(const Board& board, int ranks, int calls, std::size_t bytes, bool
   double average = 0;
   for (const double mean : means) average += mean / ranks;
   const double median = percentile(averages, 0.5);
-  std::printf("%s{\"bytes\": %zu, \"median_us\": %.4f, \"p10_us\": %.4f, \"p90_us\": %.4f, \"gbps\": %.6f, \"path\": \"nccl\", "
-              "\"iterations\": %d, \"average_us\": %.4f, \"min_us\": %.4f, \"max_us\": %.4f}",
-              first ? "" : ", ", bytes, median, percentile(averages, 0.1), percentile(averages, 0.9),
-              static_cast<double>(bytes) / (median * 1e3), calls, average, *std::min_element(means.begin(), means.end()),
-              *std::max_element(means.begin(), means.end()));
+  std::printf(
+      "%s{\"bytes\": %zu, \"median_us\": %.4f, \"p10_us\": %.4f, \"p90_us\": %.4f, \"gbps\": %.6f, \"path\": \"nccl\", "
+      "\"iterations\": %d, \"average_us\": %.4f, \"min_us\": %.4f, \"max_us\": %.4f}",
+      first ? "" : ", ", bytes, median, percentile(averages, 0.1), percentile(averages, 0.9),
+      static_cast<double>(bytes) / (median * 1e3), calls, average, *std::min_element(means.begin(), means.end()),
+      *std::max_element(means.begin(), means.end()));
 }
 
 void time_call(Rank& r, const Call& one, std::size_t most) {
@@ -186,7 +191,8 @@ int be_rank(Board& board, int rank, int ranks, std::size_t most) {
   must(cudaMalloc(reinterpret_cast<void**>(&r.recv), room), "cudaMalloc");
   int version = 0;
   ncclGetVersion(&version);
-  if (rank == 0) std::fprintf(stderr, "NCCL %d.%d.%d on %d GPUs\n", version / 10000, version / 100 % 100, version % 100, ranks);
+  if (rank == 0)
+    std::fprintf(stderr, "NCCL %d.%d.%d on %d GPUs\n", version / 10000, version / 100 % 100, version % 100, ranks);
   if (rank == 0) std::printf("[");
   for (const Call& one : kCalls) {
     if (rank == 0 && &one != kCalls) std::printf(",\n ");

@@ -1,5 +1,6 @@
 #include "face/message/world.hpp"
 
+#include <chrono>
 #include <mutex>
 #include <utility>
 
@@ -97,13 +98,30 @@ void World::hand_over_sends() {
   }
 }
 
+// What NCCL still runs on other ranks may reach into memory of this one: they have a moment to end it.
+void World::part() {
+  constexpr std::chrono::seconds kMoment{1};
+  const auto limit = std::chrono::steady_clock::now() + kMoment;
+  {
+    const std::lock_guard lock(engine_->lock());
+    nccl_->farewell();
+  }
+  Patience patience{*engine_, [] { return false; }};
+  for (;;) {
+    bool moved = false;
+    {
+      const std::lock_guard lock(engine_->lock());
+      if (nccl_->parted() || std::chrono::steady_clock::now() > limit) return;
+      moved = engine_->progress();
+    }
+    patience.after_look(moved, true);
+  }
+}
+
 World::~World() {
   progress_thread_.reset();
   if (engine_) {
-    if (nccl_) {
-      const std::lock_guard lock(engine_->lock());
-      nccl_->farewell();
-    }
+    part();
     hand_over_sends();
     const std::lock_guard lock(engine_->lock());
     engine_->abandon_all({IST_ERR_PEER_LEFT, "this rank destroyed its world"});

@@ -49,6 +49,7 @@ class World {
   Status connect();
   void make_communicators();
   void hand_over_sends();
+  void part();
 
   Settings settings_;
   std::unique_ptr<Kinds> kinds_;

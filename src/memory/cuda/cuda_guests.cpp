@@ -6,8 +6,7 @@ namespace ist {
 
 class CudaGuestStream : public GuestStream {
  public:
-  CudaGuestStream(CudaKind& kind, CudaContext& context, CUstream stream)
-      : kind_(kind), context_(context), stream_(stream) {}
+  CudaGuestStream(CudaKind& kind, CudaContext& context, CUstream stream) : kind_(kind), context_(context), stream_(stream) {}
   // The driver keeps what work still needs.
   ~CudaGuestStream() override {
     const DriverScope scope(kind_.api_, context_.handle);
@@ -61,9 +60,9 @@ class CudaGuestStream : public GuestStream {
 
  private:
   Status failed(CUresult result, const char* call) const {
-    return cuda_error(kind_.api_, result,
-                      std::string(call) + " in the stream of another library on cuda device " +
-                          std::to_string(context_.device));
+    return cuda_error(
+        kind_.api_, result,
+        std::string(call) + " in the stream of another library on cuda device " + std::to_string(context_.device));
   }
   CudaKind& kind_;
   CudaContext& context_;
@@ -92,8 +91,7 @@ Result<std::unique_ptr<GuestStream>> CudaKind::open_stream(int device) {
   IST_TRY(scope.status());
   CUstream stream = nullptr;
   const CUresult result = api_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
-  if (result != CUDA_SUCCESS)
-    return cuda_error(api_, result, "cuStreamCreate on cuda device " + std::to_string(device));
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuStreamCreate on cuda device " + std::to_string(device));
   return std::unique_ptr<GuestStream>{std::make_unique<CudaGuestStream>(*this, **context, stream)};
 }
 
