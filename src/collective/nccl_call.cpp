@@ -233,7 +233,7 @@ void NcclCall::open(Action::Moment& now) {
   for (const Vote& vote : votes_) identities.push_back(vote.identity);
   int device = -1;
   buffers_fit(device);
-  failure_ = now.status.ok() ? team_->begin_opening(device, votes_[0].id, std::move(identities)) : now.status;
+  failure_ = now.status.ok() ? team_->begin_opening(device, votes_[0].id, identities) : now.status;
   Plan late{team_->twin(), now.schedule, combiner_};
   const auto begun = act(now.schedule, &NcclCall::begin, {});
   const auto mine = act(now.schedule, &NcclCall::wait_for_opening, {});
@@ -338,7 +338,7 @@ Result<bool> NcclCall::move_on(Action::Moment& now) {
     IST_TRY(team_->start(work_, after_));
     stage_ = Stage::starting;
   }
-  const auto started = team_->started();
+  auto started = team_->started();
   if (!started.ok()) return started;
   if (stage_ == Stage::starting) {
     if (!*started) return false;
@@ -351,7 +351,7 @@ Result<bool> NcclCall::move_on(Action::Moment& now) {
     team_->twin().note(Algorithm::nccl);
     now.schedule.set_carrier(IST_CARRIER_NCCL);
   }
-  const auto finished = ticket_.kind()->finished(ticket_);
+  auto finished = ticket_.kind()->finished(ticket_);
   if (!finished.ok() || !*finished) return finished;
   leave();
   return true;
