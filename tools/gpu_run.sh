@@ -270,7 +270,7 @@ print(f"\n{'call':15} {'by':8} {'8 B us':>9} {'64 KiB us':>10} {'1 MiB us':>10} 
 for one in sorted(found, key=lambda one: one["benchmark"]):
     rows = {row["bytes"]: row for row in one["rows"]}
     at = lambda size: f"{rows[size]['median_us']:.2f}" if size in rows else "-"
-    print(f"{one['benchmark']:15} {one['by'][:7].strip(','):8} {at(8):>9} {at(65536):>10} {at(1 << 20):>10} {at(1 << 24):>10} "
+    print(f"{one['benchmark']:15} {one['by'].split(',')[0]:8} {at(8):>9} {at(65536):>10} {at(1 << 20):>10} {at(1 << 24):>10} "
           f"{at(1 << 26):>10}  {rows.get(1 << 20, {}).get('path', '-')}")
 PYTHON
 }

@@ -26,6 +26,13 @@ class Communicator;
 class NcclTeam;
 struct Combiner;
 
+// Would a call be offered to NCCL, and why or why not, in words. Offered is not yet carried: the buffers of all ranks must be
+// CUDA memory that NCCL can use, which they tell each other when the call is made.
+struct NcclAnswer {
+  bool offered = false;
+  std::string why;
+};
+
 class Nccl {
  public:
   // Loads the library where it could be of use: not if the setting says never, or without CUDA devices or other ranks.
@@ -39,6 +46,8 @@ class Nccl {
   void learn(const std::vector<std::string>& cards);
   // Why it cannot serve these ranks, null: all; the same answer on each of them.
   Status serves(const Group* group) const;
+  // `combiner`: of a reduction, else null. bytes: of the vector, or of all parts that a rank has.
+  NcclAnswer explain(const Group* group, Collective what, const Combiner* combiner, Bytes bytes) const;
   // Why it is off on this rank; ok if it is not.
   const Status& off() const { return off_; }
 
@@ -83,12 +92,7 @@ Result<nccl::Api> find_nccl(const Settings& settings, const Kinds& kinds);
 // Is this operation on this type one of NCCL's?
 bool nccl_knows(const Combiner& combiner);
 
-// Would this call be offered to NCCL, and why or why not, in words. `combiner`: of a reduction, else null. Offered is not yet
-// carried: the buffers of all ranks must be CUDA memory that NCCL can use, which they tell each other when the call is made.
-struct NcclAnswer {
-  bool offered = false;
-  std::string why;
-};
+// The same of a communicator.
 NcclAnswer explain_nccl(const Communicator& comm, Collective what, const Combiner* combiner, Bytes bytes);
 
 }  // namespace ist
