@@ -21,7 +21,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 VARIANTS = {"cell_queue": ["KILL"]}  # further definitions under which the model must be clean
 LARGER = {  # the same, for long runs
-    "slots": ["SLOTS=8 MESSAGES=120"],
+    "slots": ["SLOTS=6 TOTAL=20"],
     "slot_ring": ["SLOTS=8 MESSAGES=24"],
     "cell_queue": ["MESSAGES=9", "MESSAGES=9 KILL"],
     "doorbell": ["MESSAGES=4"],

@@ -4,10 +4,13 @@
 #   tools/fetch_deps.sh deps            here, where Debian packages can be had; the folder can be carried anywhere
 #   make demo ISTHMUS_DEPS_DIR=deps     there, where only compilers, CMake, Ninja and Python are
 #
-# Packages are unpacked, not installed, so that nothing on this machine changes. Below 40 MiB, checked at the end.
+# Packages are unpacked, not installed, so that nothing on this machine changes. Below 40 MiB, checked at the end. What the
+# Python package is built and tested with (tools/setup.sh names the versions) is unpacked into FOLDER/python: wheels without
+# compiled parts, which serve every Python from 3.11 on; where they cannot be fetched, the folder is without them.
 set -euo pipefail
 
-folder=${1:?usage: fetch_deps.sh FOLDER}
+folder=$(realpath -m "${1:?usage: fetch_deps.sh FOLDER}")
+cd "$(dirname "$0")/.."
 packages=(libhwloc-dev libhwloc15 libudev1 libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev libpng-dev zlib1g-dev
           libgtest-dev libgmock-dev opencl-c-headers ocl-icd-libopencl1)
 
@@ -16,9 +19,10 @@ if ! command -v apt-get >/dev/null || ! command -v dpkg >/dev/null; then
   exit 1
 fi
 mkdir -p "$folder"
-folder=$(cd "$folder" && pwd)
 list=$folder/PACKAGES
-wanted=$(apt-cache policy "${packages[@]}" | awk '/^[a-z]/ {name = $1} /Candidate:/ {print name $2}')
+mapfile -t wheels < <(sed -n 's/^python_parts=(\(.*\))$/\1/p' tools/setup.sh | tr ' ' '\n' |
+                        grep -E '^(nanobind|scikit-build-core|pytest)==')
+wanted=$(apt-cache policy "${packages[@]}" | awk '/^[a-z]/ {name = $1} /Candidate:/ {print name $2}'; printf '%s\n' "${wheels[@]}")
 if [ -f "$list" ] && [ "$wanted" = "$(cat "$list")" ]; then
   echo "fetch_deps: $folder holds these versions already"
   exit 0
@@ -31,6 +35,19 @@ chmod 755 "$work"
   echo "fetch_deps: a package could not be downloaded; if the lists are old, run apt-get update and try again"
   exit 1
 }
+python=.venv/bin/python
+[ -x "$python" ] || python=python3
+if "$python" -m pip download --quiet --disable-pip-version-check --retries 1 --only-binary=:all: --platform any \
+  --implementation py --python-version 3.10 --dest "$work/wheels" "${wheels[@]}"; then
+  rm -rf "${folder:?}/python"
+  mkdir -p "$folder/python"
+  for wheel in "$work"/wheels/*.whl; do
+    "$python" -m zipfile -e "$wheel" "$folder/python"
+  done
+else
+  echo "fetch_deps: ${wheels[*]} could not be fetched; $folder has no Python parts"
+  wanted=${wanted//==/==not-fetched-}  # so that another run tries again
+fi
 rm -rf "${folder:?}/usr" "$list"
 for package in "$work"/*.deb; do
   dpkg -x "$package" "$work/tree"

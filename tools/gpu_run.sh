@@ -14,6 +14,7 @@
 # Environment:
 #   OUT                 where the results go (gpu-out): at most 8 files, no folders
 #   ISTHMUS_DEPS_DIR    folder with the dependencies (./deps if it is there); tools/fetch_deps.sh prepares it
+#   ISTHMUS_PYTHON      the Python whose arrays are checked (python3); it needs NumPy and its headers, the rest is in the folder
 #   ISTHMUS_COMMIT      commit to name where the sources come without their repository
 #   ISTHMUS_STEP_LIMIT  seconds that one step may take (120); the build has 400
 #   NCCL_HOME           folder of NCCL with include/ and lib/; otherwise that of Python's package is looked for
@@ -24,7 +25,7 @@ cd "$(dirname "$0")/.." || exit 1
 mode=${1:-}
 case $mode in
   check | bench | collectives | soak) ;;
-  *) sed -n '2,20p' "$0"; exit 2 ;;
+  *) sed -n '2,21p' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
 mkdir -p "$out" && out=$(cd "$out" && pwd)
@@ -70,6 +71,24 @@ finish() {
   exit 0
 }
 
+# Adds to the options of build_all what builds the Python package, or says why it is left out.
+python_options() {
+  local python reason
+  python=$(command -v "${ISTHMUS_PYTHON:-python3}") || { note "Python package: left out, there is no python3"; return; }
+  reason=$(PYTHONPATH=${1:+$(cd "$1" && pwd)/python:}${PYTHONPATH:-} "$python" - 2>&1 <<'PYTHON'
+import pathlib, sys, sysconfig
+try:
+    import nanobind, numpy, pytest
+except ImportError as error:
+    sys.exit(str(error))
+if not (pathlib.Path(sysconfig.get_path("include")) / "Python.h").exists():
+    sys.exit("its headers (Python.h) are not there")
+PYTHON
+  ) || { note "Python package: left out, $python: $reason"; return; }
+  options+=(-DISTHMUS_PYTHON=ON "-DPython_EXECUTABLE=$python")
+  note "Python package: built with $("$python" --version)"
+}
+
 build_all() {
   command -v nvcc >/dev/null || export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
   local deps=${ISTHMUS_DEPS_DIR:-}
@@ -78,6 +97,7 @@ build_all() {
   [[ -n $deps ]] && options+=("-DISTHMUS_DEPS_DIR=$(cd "$deps" && pwd)")
   [[ -n ${ISTHMUS_COMMIT:-} ]] && options+=("-DISTHMUS_COMMIT=$ISTHMUS_COMMIT")
   [[ $mode == bench ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
+  [[ $mode == check ]] && python_options "$deps"
   step 120 "configure" cmake "${options[@]}" || finish
   local targets=()
   [[ $mode == collectives ]] && targets=(--target isthmus_program ranks_nccl)
@@ -184,8 +204,13 @@ PYTHON
 run_check() {
   build_all
   describe_machine
-  step 420 "every test" ctest --test-dir "$build" --output-on-failure --timeout 90 -j "$(($(nproc) > 8 ? 8 : $(nproc)))" \
+  # But for the wheel, which compiles everything once more and asks nothing of a GPU.
+  step 420 "every test" ctest --test-dir "$build" --output-on-failure --timeout 90 -E '^python\.wheel$' -j "$(($(nproc) > 8 ? 8 : $(nproc)))" \
     --output-junit "$PWD/$raw/tests.xml"
+  if grep -q 'ISTHMUS_PYTHON:BOOL=ON' "$build/CMakeCache.txt"; then
+    step 200 "arrays of CuPy, PyTorch and Numba" ctest --test-dir "$build" --verbose --no-tests=error -R 'python\.on_a_gpu'
+    grep -E '^[0-9]+: \[[0-9]+\] ([0-9]+ (passed|skipped|failed)|SKIPPED)' "$log" | sed 's/^[0-9]*: //' | sort -u >>"$summary"
+  fi
   step 150 "demo" env DEMO_OUTPUT="$raw/demo" examples/stencil2d/demo.sh "$build"
   local second
   second=$(second_gpu)

@@ -91,6 +91,8 @@ sanitized() {  # sanitized PRESET
   # Without TLS: its walk crashes now and then where threads still run at the end, as those of a driver do.
   export LSAN_OPTIONS=suppressions=$PWD/tools/suppressions/leaks.txt:print_suppressions=0:use_tls=0
   export TSAN_OPTIONS=suppressions=$PWD/tools/suppressions/threads.txt
+  # One worker of PoCL (both names of that), because two race with each other where no stack names PoCL.
+  export POCL_MAX_PTHREAD_COUNT=1 POCL_CPU_MAX_CU_COUNT=1
   # It expects memory in certain places; where addresses are random, a process fails now and then as it starts.
   if [ "$1" = tsan ] && setarch -R true 2>/dev/null; then unshuffled=(setarch -R); fi
   run "build-$1"

@@ -1,6 +1,6 @@
 """Isthmus: messages between ranks, whatever memory they use."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 
@@ -32,6 +32,11 @@ class Status:
     def count(self) -> int:
         """Whole elements of the receive's buffer delivered."""
 
+    def get_count(self, typestr: str) -> int | None:
+        """
+        Whole elements of a type such as 'f8' delivered or announced; None if the bytes are no whole number of them.
+        """
+
     @property
     def carrier(self) -> str:
         """How the bytes travelled: slot, cell, ring, direct, nccl or none."""
@@ -46,7 +51,7 @@ class Status:
     def __repr__(self) -> str: ...
 
 class PendingOperation:
-    """What Request and ObjectRequest have in common."""
+    """What all requests have in common."""
 
     def test(self) -> bool:
         """
@@ -56,6 +61,11 @@ class PendingOperation:
     def cancel(self) -> None:
         """
         Gives up a receive that no message has matched; wait() then returns, and its status says so. Sends go on.
+        """
+
+    def free(self) -> None:
+        """
+        Lets go of it, as dropping does: what is under way goes on and keeps its buffer, and nobody is told how it ends.
         """
 
     @property
@@ -84,11 +94,59 @@ def waitall(requests: Iterable[PendingOperation]) -> list:
     Waits for all, also when some fail, and gives what each wait() would; failures raise WaitallError.
     """
 
+def waitsome(requests: Iterable[PendingOperation]) -> list[tuple[int, Any]]:
+    """
+    Waits for at least one: index and result of each that is complete. Leave them out of the next call.
+    """
+
+def testany(requests: Iterable[PendingOperation]) -> tuple[int, Any] | None:
+    """As waitany; None if none is complete now."""
+
+def testall(requests: Iterable[PendingOperation]) -> list | None:
+    """As waitall; None if not all are complete now."""
+
+def testsome(requests: Iterable[PendingOperation]) -> list[tuple[int, Any]]:
+    """As waitsome, of those that are complete now."""
+
 class ObjectRequest(PendingOperation):
     """A receive of an object under way."""
 
     def wait(self) -> Any:
         """The object; every call gives the same one."""
+
+class PersistentRequest(PendingOperation):
+    """
+    A send or receive that is started as often as wanted, one start at a time. It keeps its buffer; where several requests are given to a call, one that is not started is passed over.
+    """
+
+    def start(self) -> None:
+        """
+        Begins it again, with what the buffer then holds. The stream of device memory is the one that is current now.
+        """
+
+    def wait(self) -> Status:
+        """
+        Waits for the last start without the GIL; of one that is not started, what the last one came to.
+        """
+
+def startall(requests: Iterable[PersistentRequest]) -> None:
+    """Starts all, in their order."""
+
+class Message:
+    """
+    A message that mprobe or improbe has set aside: only this object receives it.
+    """
+
+    def recv(self, buffer: object | None, *, count: int | None = None) -> Status:
+        """Receives it into the buffer, once."""
+
+    def irecv(self, buffer: object, *, count: int | None = None) -> Request: ...
+
+    @property
+    def status(self) -> Status:
+        """Source, tag and bytes of the message."""
+
+    def __repr__(self) -> str: ...
 
 class Buffer:
     """A place named by hand, for memory that no protocol describes."""
@@ -126,12 +184,17 @@ class InPlace:
 
     def __repr__(self) -> str: ...
 
+IN_PLACE: InPlace = ...
+
 class Operation:
-    """What a reduction combines with: SUM, MIN and so on."""
+    """What a reduction combines with: SUM, MIN and so on, or a function."""
+
+    def __init__(self, function: Callable[[Any, Any], Any], commutative: bool = True) -> None:
+        """
+        function(lower, higher): two arrays of the buffers' type, those of lower ranks first; gives their combination, or writes it into the second and gives None. Must be associative, and must not call the library. commutative=False: combined in the order of the ranks.
+        """
 
     def __repr__(self) -> str: ...
-
-IN_PLACE: InPlace = ...
 
 SUM: Operation = ...
 
@@ -140,6 +203,10 @@ PROD: Operation = ...
 MIN: Operation = ...
 
 MAX: Operation = ...
+
+MINLOC: Operation = ...
+
+MAXLOC: Operation = ...
 
 LAND: Operation = ...
 
@@ -212,13 +279,8 @@ class Comm:
 
     def issend(self, buffer: object, dest: int, tag: int = 0, *, count: int | None = None) -> Request: ...
 
-    def probe(self, source: int = -1, tag: int = -1) -> Status:
-        """
-        Waits for a message of buffers that a receive would take, and leaves it there.
-        """
-
-    def iprobe(self, source: int = -1, tag: int = -1) -> Status | None:
-        """None if there is no such message now."""
+    def sendrecv_replace(self, buffer: object | None, dest: int, source: int = -1, *, send_tag: int = 0, recv_tag: int = -1, count: int | None = None) -> Status:
+        """Sends the buffer's contents and receives into their place."""
 
     def dup(self) -> Comm:
         """
@@ -236,12 +298,42 @@ class Comm:
     def create_group(self, ranks: Iterable[int], tag: int = 0) -> Comm:
         """Of the listed ranks, in that order. Collective over them alone."""
 
+    def free(self) -> None:
+        """
+        Lets go of it now, as dropping does; operations that were started on it go on. Local.
+        """
+
     def world_rank(self, rank: int) -> int:
         """The rank in the world's communicator of a rank of this one."""
 
     @property
     def name(self) -> str:
         """What errors call it."""
+
+    def probe(self, source: int = -1, tag: int = -1) -> Status:
+        """
+        Waits for a message of buffers that a receive would take, and leaves it there.
+        """
+
+    def iprobe(self, source: int = -1, tag: int = -1) -> Status | None:
+        """None if there is no such message now."""
+
+    def mprobe(self, source: int = -1, tag: int = -1) -> Message:
+        """
+        As probe, and sets the message aside: no other receive takes it, in whatever thread.
+        """
+
+    def improbe(self, source: int = -1, tag: int = -1) -> Message | None:
+        """As mprobe; None if there is no such message now."""
+
+    def send_init(self, buffer: object, dest: int, tag: int = 0, *, count: int | None = None) -> PersistentRequest:
+        """Prepares a send; start() begins it."""
+
+    def ssend_init(self, buffer: object, dest: int, tag: int = 0, *, count: int | None = None) -> PersistentRequest:
+        """Prepares a synchronous send."""
+
+    def recv_init(self, buffer: object, source: int = -1, tag: int = -1, *, count: int | None = None) -> PersistentRequest:
+        """Prepares a receive."""
 
     def ibarrier(self) -> Request: ...
 
@@ -321,6 +413,45 @@ class Comm:
         This rank's of the root's objects; what the others give is not looked at.
         """
 
+    def cart_create(self, dims: Sequence[int], periods: Sequence[bool] | None = None, reorder: bool = False) -> Cart | None:
+        """
+        A grid over the first ranks, the last dimension running fastest; None to the rest. periods: which dimensions close to a ring. Collective.
+        """
+
+class Cart(Comm):
+    """A communicator with a grid over its ranks."""
+
+    @property
+    def ndims(self) -> int: ...
+
+    @property
+    def dims(self) -> list[int]:
+        """Extent of each dimension."""
+
+    @property
+    def periods(self) -> list[bool]:
+        """Whether each dimension closes to a ring."""
+
+    @property
+    def coords(self) -> list[int]:
+        """Where this rank is."""
+
+    def cart_coords(self, rank: int) -> list[int]:
+        """Where a rank is."""
+
+    def cart_rank(self, coords: Sequence[int]) -> int:
+        """Who is there; periodic dimensions are taken modulo their extent."""
+
+    def cart_shift(self, dimension: int, displacement: int) -> tuple[int, int]:
+        """Whom this rank receives from and sends to; PROC_NULL past an edge."""
+
+    def __repr__(self) -> str: ...
+
+def dims_create(ranks: int, dims: Sequence[int]) -> list[int]:
+    """
+    Balanced extents of a grid; entries that are not 0 are kept: dims_create(12, [0, 0]) gives [4, 3].
+    """
+
 class World:
     """
     All processes of the job: those of `isthmus run`, or of the variables that name one, or this one alone.
@@ -331,6 +462,16 @@ class World:
     @property
     def comm(self) -> Comm:
         """The communicator of all ranks."""
+
+    @property
+    def comm_self(self) -> Comm:
+        """The communicator of this rank alone."""
+
+    @staticmethod
+    def create_with(rank: int, size: int, all_gather: Callable[[bytes], Iterable[bytes]]) -> World:
+        """
+        A world of processes that something else has started and connects: all_gather gives the bytes of all ranks, as mpi4py's comm.allgather does. Collective.
+        """
 
     @property
     def rank(self) -> int: ...

@@ -85,11 +85,11 @@ class BootError(Error):
 
 
 class WaitallError(Error):
-    """Some of the requests failed. `errors` has one entry for each request, None where it succeeded."""
+    """Some of the requests failed. `errors` has one entry for each request, None where it succeeded or is not complete."""
 
     __module__ = "isthmus"
-    statuses: list[Status]
-    errors: list[Error | None]
+    statuses: list[Status | None]
+    errors: list[BaseException | None]
 
 
 _CLASSES = {Code.TRUNCATE: TruncateError, Code.DEVICE: DeviceError, Code.PEER_DEAD: PeerDeadError, Code.PEER_LEFT: PeerLeftError,
@@ -101,11 +101,11 @@ def make_error(code: int, name: str, text: str, status: Status | None) -> Error:
     return _CLASSES.get(code, Error)(text, code, name, status)  # type: ignore[call-overload]
 
 
-def make_waitall_error(name: str, statuses: list[Status], errors: list[Error | None]) -> WaitallError:
-    """The exception of waitall; called by the extension."""
+def make_waitall_error(call: str, name: str, statuses: list[Status | None], errors: list[BaseException | None]) -> WaitallError:
+    """The exception of waitall and its like; called by the extension."""
     failed = [(at, each) for at, each in enumerate(errors) if each is not None]
     at, first = failed[0]
-    error = WaitallError(f"waitall: {len(failed)} of {len(errors)} requests failed; the first is number {at}: {first}",
-                         Code.IN_STATUS, name, first.status)
+    error = WaitallError(f"{call}: {len(failed)} of {len(errors)} requests failed; the first is number {at}: {first}",
+                         Code.IN_STATUS, name, statuses[at])
     error.statuses, error.errors, error.__cause__ = statuses, errors, first
     return error

@@ -15,6 +15,7 @@ namespace {
 using namespace nb::literals;
 using Started = std::shared_ptr<Operation>;
 using Counts = std::vector<std::int64_t>;
+using Ranks = const std::shared_ptr<Channels>&;
 
 class Collective final : public Operation {
  public:
@@ -76,16 +77,25 @@ Sides sides(nb::handle send, nb::handle recv) {
 
 // `call`: of the library, on a communicator.
 template <class Call>
-Started begin(const Channels& on, Sides both, const Call& call) {
-  on.session->sweep();  // for programs that drop their requests and never wait
+Started begin(Ranks on, Sides both, const Call& call) {
+  on->session->sweep();  // for programs that drop their requests and never wait
   auto made = std::make_shared<Collective>(std::array<Region, 2>{std::move(both.send.region), std::move(both.recv.region)});
   int code = IST_OK;
   {
-    const LetGo without_gil{on.session->inside()};
-    code = call(on.user, made->out());
+    const LetGo without_gil{on->session->inside()};
+    code = call(on->user, made->out());
   }
   check(code);
   return made;
+}
+
+// `call`: of the library, with an operation.
+template <class Call>
+Started begin(Ranks on, Sides both, const Reducer& op, const Call& call) {
+  if (!op.function.is_valid())
+    return begin(on, std::move(both), [&](ist_comm comm, ist_request* request) { return call(op.op, comm, request); });
+  const Region like = both.typed().region;
+  return start_with_function(on, {std::move(both.send.region), std::move(both.recv.region)}, like, op, call);
 }
 
 // How many elements each of the parts has; `send` and `recv` parts, 0: not looked at here.
@@ -130,123 +140,123 @@ Parts parts_of(const Side& whole, nb::handle counts, nb::handle displs, int size
   return made;
 }
 
-Started barrier(const Channels& on) { return begin(on, {}, ist_ibarrier); }
+Started barrier(Ranks on) { return begin(on, {}, ist_ibarrier); }
 
-Started bcast(const Channels& on, nb::handle buffer, int root) {
-  Sides both = sides(on.rank == root ? buffer : nb::none(), on.rank == root ? nb::none() : buffer);
+Started bcast(Ranks on, nb::handle buffer, int root) {
+  Sides both = sides(on->rank == root ? buffer : nb::none(), on->rank == root ? nb::none() : buffer);
   const Region region = both.typed().region;
   return begin(on, std::move(both), [&](ist_comm comm, ist_request* request) {
     return ist_ibcast(region.place, region.units(), region.type, root, comm, request);
   });
 }
 
-Started reduce(const Channels& on, nb::handle send, nb::handle recv, const Reducer& op, int root) {
+Started reduce(Ranks on, nb::handle send, nb::handle recv, const Reducer& op, int root) {
   const Sides both = sides(send, recv);
-  const std::int64_t count = each_of(both, 1, on.rank == root ? 1 : 0);
-  return begin(on, both, [&](ist_comm comm, ist_request* request) {
-    return ist_ireduce(both.send.region.place, both.recv.region.place, count, both.type(), op.op, root, comm, request);
+  const std::int64_t count = each_of(both, 1, on->rank == root ? 1 : 0);
+  return begin(on, both, op, [&](ist_op with, ist_comm comm, ist_request* request) {
+    return ist_ireduce(both.send.region.place, both.recv.region.place, count, both.type(), with, root, comm, request);
   });
 }
 
 using Folding = int (*)(ist_buffer, ist_buffer, std::int64_t, ist_type, ist_op, ist_comm, ist_request*);
 template <Folding kCall>
-Started fold(const Channels& on, nb::handle send, nb::handle recv, const Reducer& op) {
+Started fold(Ranks on, nb::handle send, nb::handle recv, const Reducer& op) {
   const Sides both = sides(send, recv);
   const std::int64_t count = each_of(both, 1, 1);
-  return begin(on, both, [&](ist_comm comm, ist_request* request) {
-    return kCall(both.send.region.place, both.recv.region.place, count, both.type(), op.op, comm, request);
+  return begin(on, both, op, [&](ist_op with, ist_comm comm, ist_request* request) {
+    return kCall(both.send.region.place, both.recv.region.place, count, both.type(), with, comm, request);
   });
 }
 
-Started reduce_scatter(const Channels& on, nb::handle send, nb::handle recv, const Reducer& op, nb::handle counts) {
+Started reduce_scatter(Ranks on, nb::handle send, nb::handle recv, const Reducer& op, nb::handle counts) {
   const Sides both = sides(send, recv);
   const Side& input = both.send.in_place ? both.recv : both.send;
-  Counts parts(static_cast<std::size_t>(on.size));
+  Counts parts(static_cast<std::size_t>(on->size));
   if (counts.is_none()) {
-    std::fill(parts.begin(), parts.end(), each_of(both, on.size, both.send.in_place ? on.size : 1));
+    std::fill(parts.begin(), parts.end(), each_of(both, on->size, both.send.in_place ? on->size : 1));
   } else {
-    parts = parts_of(input, counts, nb::none(), on.size).counts;
+    parts = parts_of(input, counts, nb::none(), on->size).counts;
     const std::int64_t all = std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
-    const std::int64_t mine = parts[static_cast<std::size_t>(on.rank)];
+    const std::int64_t mine = parts[static_cast<std::size_t>(on->rank)];
     if (all != input.region.units() || (!both.send.in_place && both.recv.region.units() != mine))
       refuse("the buffers do not fit the counts: there are " + std::to_string(input.region.count) +
              " elements to combine, and room for " + std::to_string(both.recv.region.count));
   }
-  return begin(on, both, [&](ist_comm comm, ist_request* request) {
-    return ist_ireduce_scatter(both.send.region.place, both.recv.region.place, parts.data(), both.type(), op.op, comm,
+  return begin(on, both, op, [&](ist_op with, ist_comm comm, ist_request* request) {
+    return ist_ireduce_scatter(both.send.region.place, both.recv.region.place, parts.data(), both.type(), with, comm,
                                request);
   });
 }
 
-Started gather(const Channels& on, nb::handle send, nb::handle recv, int root, nb::handle counts, nb::handle displs) {
-  const bool whole = on.rank == root;
+Started gather(Ranks on, nb::handle send, nb::handle recv, int root, nb::handle counts, nb::handle displs) {
+  const bool whole = on->rank == root;
   const Sides both = sides(send, whole ? recv : nb::none());
   const ist_buffer out = both.send.region.place;
   const ist_buffer in = both.recv.region.place;
   if (counts.is_none()) {
-    const std::int64_t each = each_of(both, 1, whole ? on.size : 0);
+    const std::int64_t each = each_of(both, 1, whole ? on->size : 0);
     return begin(on, both, [&](ist_comm comm, ist_request* request) {
       return ist_igather(out, each, in, each, both.type(), root, comm, request);
     });
   }
-  const Parts parts = whole ? parts_of(both.recv, counts, displs, on.size) : Parts{};
+  const Parts parts = whole ? parts_of(both.recv, counts, displs, on->size) : Parts{};
   return begin(on, both, [&](ist_comm comm, ist_request* request) {
     return ist_igatherv(out, both.send.region.units(), in, parts.counts.data(), parts.displs.data(), both.type(), root, comm,
                         request);
   });
 }
 
-Started scatter(const Channels& on, nb::handle send, nb::handle recv, int root, nb::handle counts, nb::handle displs) {
-  const bool whole = on.rank == root;
+Started scatter(Ranks on, nb::handle send, nb::handle recv, int root, nb::handle counts, nb::handle displs) {
+  const bool whole = on->rank == root;
   const Sides both = sides(whole ? send : nb::none(), recv);
   const ist_buffer out = both.send.region.place;
   const ist_buffer in = both.recv.region.place;
   if (counts.is_none()) {
-    const std::int64_t each = each_of(both, whole ? on.size : 0, 1);
+    const std::int64_t each = each_of(both, whole ? on->size : 0, 1);
     return begin(on, both, [&](ist_comm comm, ist_request* request) {
       return ist_iscatter(out, each, in, each, both.type(), root, comm, request);
     });
   }
-  const Parts parts = whole ? parts_of(both.send, counts, displs, on.size) : Parts{};
+  const Parts parts = whole ? parts_of(both.send, counts, displs, on->size) : Parts{};
   return begin(on, both, [&](ist_comm comm, ist_request* request) {
     return ist_iscatterv(out, parts.counts.data(), parts.displs.data(), in, both.recv.region.units(), both.type(), root,
                          comm, request);
   });
 }
 
-Started allgather(const Channels& on, nb::handle send, nb::handle recv, nb::handle counts, nb::handle displs) {
+Started allgather(Ranks on, nb::handle send, nb::handle recv, nb::handle counts, nb::handle displs) {
   const Sides both = sides(send, recv);
   const ist_buffer out = both.send.region.place;
   const ist_buffer in = both.recv.region.place;
   if (counts.is_none()) {
-    const std::int64_t each = each_of(both, 1, on.size);
+    const std::int64_t each = each_of(both, 1, on->size);
     return begin(on, both, [&](ist_comm comm, ist_request* request) {
       return ist_iallgather(out, each, in, each, both.type(), comm, request);
     });
   }
-  const Parts parts = parts_of(both.recv, counts, displs, on.size);
+  const Parts parts = parts_of(both.recv, counts, displs, on->size);
   return begin(on, both, [&](ist_comm comm, ist_request* request) {
     return ist_iallgatherv(out, both.send.region.units(), in, parts.counts.data(), parts.displs.data(), both.type(), comm,
                            request);
   });
 }
 
-Started alltoall(const Channels& on, nb::handle send, nb::handle recv, nb::handle send_counts, nb::handle send_displs,
+Started alltoall(Ranks on, nb::handle send, nb::handle recv, nb::handle send_counts, nb::handle send_displs,
                  nb::handle recv_counts, nb::handle recv_displs) {
   const Sides both = sides(send, recv);
   const ist_buffer out = both.send.region.place;
   const ist_buffer in = both.recv.region.place;
   if (recv_counts.is_none()) {
     if (!send_counts.is_none()) refuse("alltoall has send_counts and no recv_counts: give both, or neither");
-    const std::int64_t each = each_of(both, on.size, on.size);
+    const std::int64_t each = each_of(both, on->size, on->size);
     return begin(on, both, [&](ist_comm comm, ist_request* request) {
       return ist_ialltoall(out, in, each, both.type(), comm, request);
     });
   }
-  const Parts to = parts_of(both.recv, recv_counts, recv_displs, on.size);
+  const Parts to = parts_of(both.recv, recv_counts, recv_displs, on->size);
   if (!both.send.in_place && send_counts.is_none())
     refuse("alltoall has recv_counts and no send_counts: give both, or neither");
-  const Parts from = both.send.in_place ? to : parts_of(both.send, send_counts, send_displs, on.size);
+  const Parts from = both.send.in_place ? to : parts_of(both.send, send_counts, send_displs, on->size);
   return begin(on, both, [&](ist_comm comm, ist_request* request) {
     return ist_ialltoallv(out, from.counts.data(), from.displs.data(), in, to.counts.data(), to.displs.data(), both.type(),
                           comm, request);
@@ -260,7 +270,7 @@ const char* kept(std::string text) {
 }
 
 template <class... Arguments>
-using Start = Started (*)(const Channels&, Arguments...);
+using Start = Started (*)(Ranks, Arguments...);
 
 // The call that starts, and gives a request.
 template <class... Arguments, class... Extra>
@@ -270,7 +280,7 @@ void bind_start(nb::class_<Comm>& comm, const std::string& name, Start<Arguments
       kept("i" + name),
       [start](const Comm& self, Arguments... arguments) {
         const auto& on = self.open();
-        return nb::cast(new Request(on->session, start(*on, arguments...)), nb::rv_policy::take_ownership);
+        return nb::cast(new Request(on->session, start(on, arguments...)), nb::rv_policy::take_ownership);
       },
       extra..., nb::sig(kept("def i" + name + "(self" + parameters + ") -> Request")));
 }
@@ -283,7 +293,7 @@ void bind_both(nb::class_<Comm>& comm, const std::string& name, Start<Arguments.
       kept(name),
       [start](const Comm& self, Arguments... arguments) {
         const auto& on = self.open();
-        finish(on->session, start(*on, arguments...));
+        finish(on->session, start(on, arguments...));
       },
       extra..., nb::sig(kept("def " + name + "(self" + parameters + ") -> None")), text);
   bind_start(comm, name, start, parameters, extra...);
@@ -308,18 +318,11 @@ void bind_reductions(nb::class_<Comm>& comm) {
 
 }  // namespace
 
-void bind_operations(nb::module_& module) {
+void bind_in_place(nb::module_& module) {
   nb::class_<InPlace>(module, "InPlace", "The class of IN_PLACE.").def("__repr__", [](const InPlace&) {
     return "isthmus.IN_PLACE";
   });
-  nb::class_<Reducer>(module, "Operation", "What a reduction combines with: SUM, MIN and so on.")
-      .def("__repr__", [](const Reducer& self) { return std::string{"isthmus."} + self.name; });
   module.attr("IN_PLACE") = nb::cast(InPlace{});
-  for (const Reducer& each :
-       {Reducer{IST_SUM, "SUM"}, Reducer{IST_PROD, "PROD"}, Reducer{IST_MIN, "MIN"}, Reducer{IST_MAX, "MAX"},
-        Reducer{IST_LAND, "LAND"}, Reducer{IST_LOR, "LOR"}, Reducer{IST_LXOR, "LXOR"}, Reducer{IST_BAND, "BAND"},
-        Reducer{IST_BOR, "BOR"}, Reducer{IST_BXOR, "BXOR"}})
-    module.attr(each.name) = nb::cast(each);
 }
 
 void bind_collectives(nb::class_<Comm>& comm) {

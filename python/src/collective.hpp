@@ -6,22 +6,14 @@
 // Errors         : TypeError and ValueError before anything is sent; the library's in the outcome.
 #pragma once
 
-#include <isthmus/collective.h>
-
-#include "comm.hpp"
+#include "reducer.hpp"
 
 namespace isthmus_python {
 
 // isthmus.IN_PLACE
 struct InPlace {};
 
-// One of the library's operations.
-struct Reducer {
-  ist_op op = IST_OP_NULL;
-  const char* name = "";
-};
-
-void bind_operations(nb::module_& module);
+void bind_in_place(nb::module_& module);
 void bind_collectives(nb::class_<Comm>& comm);
 void bind_object_collectives(nb::class_<Comm>& comm);
 

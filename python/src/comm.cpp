@@ -8,6 +8,7 @@
 #include "collective.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "persistent.hpp"
 #include "wait.hpp"
 
 namespace isthmus_python {
@@ -39,14 +40,33 @@ StatusView finish(const std::shared_ptr<Session>& session, const std::shared_ptr
   return StatusView(operation->outcome());
 }
 
+StatusView exchange(const Channels& on, Half out, Half in) {
+  Request received{on.session, start(ist_irecv, std::move(in.region), in.peer, in.tag, on)};
+  std::shared_ptr<Operation> sending;
+  try {
+    sending = start(ist_isend, std::move(out.region), out.peer, out.tag, on);
+  } catch (nb::python_error&) {
+    received.cancel();  // or it would take a message that is meant for another one
+    throw;
+  }
+  Request sent{on.session, std::move(sending)};
+  wait_for(*on.session, std::array{received.operation(), sent.operation()});
+  received.wait();
+  sent.wait();
+  return StatusView(received.operation()->outcome());
+}
+
 Channels::~Channels() {
   if (session->closed()) return;
-  ist_comm_free(&bodies);
-  ist_comm_free(&heads);
-  if (owns_user) ist_comm_free(&user);
+  for (ist_comm each : {bodies, heads, owns_user ? user : IST_COMM_NULL})
+    if (each != IST_COMM_NULL) session->free_later(each);
 }
 
 nb::object Comm::make(const std::shared_ptr<Session>& session, ist_comm handle, bool owned) {
+  return nb::cast(Comm(channels_of(session, handle, owned)));
+}
+
+std::shared_ptr<Channels> Comm::channels_of(const std::shared_ptr<Session>& session, ist_comm handle, bool owned) {
   auto made = std::make_shared<Channels>(session);
   made->user = handle;
   made->owns_user = owned;
@@ -59,11 +79,16 @@ nb::object Comm::make(const std::shared_ptr<Session>& session, ist_comm handle, 
     if (code == IST_OK) code = ist_comm_dup(handle, &made->bodies);
   }
   check(code);
-  return nb::cast(Comm(std::move(made)));
+  return made;
+}
+
+const Channels& Comm::known() const {
+  if (!channels_) raise(IST_ERR_HANDLE, "the communicator was freed; make another one");
+  return *channels_;
 }
 
 const std::shared_ptr<Channels>& Comm::open() const {
-  channels_->session->world();
+  known().session->world();
   return channels_;
 }
 
@@ -72,6 +97,7 @@ int Comm::local_rank() const { return asked(ist_comm_local_rank, open()->user); 
 int Comm::local_size() const { return asked(ist_comm_local_size, open()->user); }
 
 std::string Comm::text() const {
+  if (!channels_) return "<isthmus.Comm, freed>";
   return "<isthmus.Comm, rank " + std::to_string(rank()) + " of " + std::to_string(size()) + ">";
 }
 
@@ -105,12 +131,7 @@ StatusView Comm::sendrecv(nb::handle send_buffer, int dest, nb::handle recv_buff
   // Both are looked at before either starts, so that a wrong one leaves nothing behind.
   Region out = to_region(send_buffer, Access::read, send_count);
   Region in = to_region(recv_buffer, Access::write, recv_count);
-  Request received{on->session, start(ist_irecv, std::move(in), source, recv_tag, *on)};
-  Request sent{on->session, start(ist_isend, std::move(out), dest, send_tag, *on)};
-  wait_for(*on->session, std::array{received.operation(), sent.operation()});
-  received.wait();
-  sent.wait();
-  return StatusView(received.operation()->outcome());
+  return exchange(*on, {std::move(out), dest, send_tag}, {std::move(in), source, recv_tag});
 }
 
 void Comm::barrier() const {
@@ -157,8 +178,11 @@ void bind_comm(nb::module_& module) {
                    "recv_tag: int = -1, status: Status | None = None) -> typing.Any"))
       .def("__repr__", &Comm::text);
   bind_more(comm);
+  bind_probes(comm);
+  bind_persistent_calls(comm);
   bind_collectives(comm);
   bind_object_collectives(comm);
+  bind_carts(module, comm);
 }
 
 }  // namespace isthmus_python

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,10 +41,11 @@ class Comm {
  public:
   // Collective over `handle`.
   static nb::object make(const std::shared_ptr<Session>& session, ist_comm handle, bool owned);
+  static std::shared_ptr<Channels> channels_of(const std::shared_ptr<Session>& session, ist_comm handle, bool owned);
   explicit Comm(std::shared_ptr<Channels> channels) : channels_(std::move(channels)) {}
 
-  int rank() const { return channels_->rank; }
-  int size() const { return channels_->size; }
+  int rank() const { return known().rank; }
+  int size() const { return known().size; }
   int local_rank() const;
   int local_size() const;
   std::string text() const;
@@ -59,13 +61,13 @@ class Comm {
 
   void ssend(nb::handle buffer, int dest, int tag, Count count) const;
   nb::object issend(nb::handle buffer, int dest, int tag, Count count) const;
-  StatusView probe(int source, int tag) const;
-  nb::object iprobe(int source, int tag) const;  // None where no message is there
+  StatusView sendrecv_replace(nb::handle buffer, int dest, int source, int send_tag, int recv_tag, Count count) const;
 
   nb::object dup() const;
   nb::object split(std::optional<int> color, int key) const;
   nb::object split_local(int key) const;
   nb::object create_group(const nb::iterable& ranks, int tag) const;
+  void free();
   int world_rank(int rank) const;
   std::string name() const;
 
@@ -79,8 +81,23 @@ class Comm {
   const std::shared_ptr<Channels>& open() const;
 
  private:
-  std::shared_ptr<Channels> channels_;
+  const Channels& known() const;  // also of a world that is closed
+
+  std::shared_ptr<Channels> channels_;  // null: freed
 };
+
+// Collective: the handle of a communicator that `create` makes of another, or null to ranks outside it.
+using Creation = std::function<int(ist_comm, ist_comm*)>;
+ist_comm create_from(const std::shared_ptr<Channels>& from, const Creation& create);
+
+// One half of an exchange.
+struct Half {
+  Region region;
+  int peer;
+  int tag;
+};
+// Sends one and receives the other, both at once; the status of what was received.
+StatusView exchange(const Channels& on, Half out, Half in);
 
 using Call = int (*)(ist_buffer, std::int64_t, ist_type, int, int, ist_comm, ist_request*);
 std::shared_ptr<Operation> start(Call call, Region region, int peer, int tag, const Channels& on);
@@ -89,6 +106,9 @@ StatusView finish(const std::shared_ptr<Session>& session, const std::shared_ptr
 
 void bind_comm(nb::module_& module);
 void bind_more(nb::class_<Comm>& comm);
+void bind_probes(nb::class_<Comm>& comm);
+void bind_matched(nb::module_& module);
+void bind_carts(nb::module_& module, nb::class_<Comm>& comm);
 void bind_world(nb::module_& module);
 void bind_objects(nb::module_& module);
 

@@ -1,39 +1,26 @@
-// The rest of Comm: synchronous sends, probes, and communicators made of others.
+// The rest of Comm: synchronous sends, an exchange in place, and communicators made of others.
 #include <nanobind/stl/optional.h>
 
+#include <algorithm>
 #include <array>
 
 #include "comm.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
-#include "wait.hpp"
+#include "memory.hpp"
 
 namespace isthmus_python {
 namespace {
 
-// A probe as something to wait for.
-class Probe final : public Operation {
- public:
-  Probe(std::shared_ptr<Channels> channels, int source, int tag)
-      : channels_(std::move(channels)), source_(source), tag_(tag) {}
+nb::object created(const std::shared_ptr<Channels>& from, const Creation& create) {
+  const ist_comm made = create_from(from, create);
+  return made == IST_COMM_NULL ? nb::none() : Comm::make(from->session, made, true);
+}
 
- protected:
-  bool step(Outcome& outcome) override {
-    int found = 0;
-    outcome.code = ist_iprobe(source_, tag_, channels_->user, &found, &outcome.status);
-    if (outcome.code != IST_OK) outcome.text = ist_error_text();
-    return found != 0 || outcome.code != IST_OK;
-  }
+}  // namespace
 
- private:
-  std::shared_ptr<Channels> channels_;
-  int source_;
-  int tag_;
-};
-
-// A communicator made by a collective call; None to ranks outside it.
-template <class Create>
-nb::object created(const std::shared_ptr<Channels>& from, Create create) {
+ist_comm create_from(const std::shared_ptr<Channels>& from, const Creation& create) {
+  from->session->sweep();  // frees those that were dropped
   ist_comm made = IST_COMM_NULL;
   int code = IST_OK;
   {
@@ -41,10 +28,8 @@ nb::object created(const std::shared_ptr<Channels>& from, Create create) {
     code = create(from->user, &made);
   }
   check(code);
-  return made == IST_COMM_NULL ? nb::none() : Comm::make(from->session, made, true);
+  return made;
 }
-
-}  // namespace
 
 void Comm::ssend(nb::handle buffer, int dest, int tag, Count count) const {
   const auto& on = open();
@@ -57,22 +42,25 @@ nb::object Comm::issend(nb::handle buffer, int dest, int tag, Count count) const
   return nb::cast(new Request(on->session, std::move(started)), nb::rv_policy::take_ownership);
 }
 
-StatusView Comm::probe(int source, int tag) const {
+// The contents go out of a copy, in memory of the same kind.
+StatusView Comm::sendrecv_replace(nb::handle buffer, int dest, int source, int send_tag, int recv_tag, Count count) const {
   const auto& on = open();
-  const std::shared_ptr<Operation> looking = std::make_shared<Probe>(on, source, tag);
-  wait_for(*on->session, {&looking, 1});
-  const Outcome& outcome = looking->outcome();
-  if (outcome.code != IST_OK) raise(outcome.code, outcome.text);
-  return StatusView(outcome);
-}
-
-nb::object Comm::iprobe(int source, int tag) const {
-  const auto& on = open();
-  Probe looking{on, source, tag};
-  if (!look_at(*on->session, looking)) return nb::none();
-  const Outcome& outcome = looking.outcome();
-  if (outcome.code != IST_OK) raise(outcome.code, outcome.text);
-  return nb::cast(StatusView(outcome));
+  const Region into = to_region(buffer, Access::write, count);
+  const bool device = into.place.kind == IST_KIND_CUDA || into.place.kind == IST_KIND_OPENCL;
+  const nb::object copy =
+      nb::cast(new Memory(on->session, device ? name_of(into.place.kind) : "host",
+                          static_cast<std::size_t>(std::max<std::int64_t>(into.bytes(), 1)), IST_OWN_DEVICE),
+               nb::rv_policy::take_ownership);
+  Region out = into;
+  out.place = to_region(copy, Access::read).place;
+  out.owner = copy;
+  int code = IST_OK;
+  {
+    const LetGo without_gil{on->session->inside()};
+    code = ist_memory_copy(on->session->handle(), out.place, into.place, static_cast<std::size_t>(into.bytes()));
+  }
+  check(code);
+  return exchange(*on, {std::move(out), dest, send_tag}, {into, source, recv_tag});
 }
 
 nb::object Comm::dup() const { return created(open(), ist_comm_dup); }
@@ -96,6 +84,15 @@ nb::object Comm::create_group(const nb::iterable& ranks, int tag) const {
   });
 }
 
+void Comm::free() {
+  if (!channels_) return;
+  open();
+  if (!channels_->owns_user) raise(IST_ERR_HANDLE, "free: the world's own communicators cannot be freed");
+  const auto session = channels_->session;
+  channels_.reset();
+  session->sweep();
+}
+
 int Comm::world_rank(int rank) const {
   int answer = 0;
   check(ist_comm_world_rank(open()->user, rank, &answer));
@@ -114,11 +111,9 @@ void bind_more(nb::class_<Comm>& comm) {
            "As send, and returns only when the matching receive has begun.")
       .def("issend", &Comm::issend, "buffer"_a.none(), "dest"_a, "tag"_a = 0, nb::kw_only(), "count"_a = nb::none(),
            nb::sig("def issend(self, buffer: object, dest: int, tag: int = 0, *, count: int | None = None) -> Request"))
-      .def("probe", &Comm::probe, "source"_a = IST_ANY_SOURCE, "tag"_a = IST_ANY_TAG,
-           "Waits for a message of buffers that a receive would take, and leaves it there.")
-      .def("iprobe", &Comm::iprobe, "source"_a = IST_ANY_SOURCE, "tag"_a = IST_ANY_TAG,
-           nb::sig("def iprobe(self, source: int = -1, tag: int = -1) -> Status | None"),
-           "None if there is no such message now.")
+      .def("sendrecv_replace", &Comm::sendrecv_replace, "buffer"_a.none(), "dest"_a, "source"_a = IST_ANY_SOURCE,
+           nb::kw_only(), "send_tag"_a = 0, "recv_tag"_a = IST_ANY_TAG, "count"_a = nb::none(),
+           "Sends the buffer's contents and receives into their place.")
       .def("dup", &Comm::dup, nb::sig("def dup(self) -> Comm"),
            "The same ranks, whose messages never meet those of this one. Collective; freed when it is dropped, as all that "
            "follow.")
@@ -130,6 +125,7 @@ void bind_more(nb::class_<Comm>& comm) {
       .def("create_group", &Comm::create_group, "ranks"_a, "tag"_a = 0,
            nb::sig("def create_group(self, ranks: collections.abc.Iterable[int], tag: int = 0) -> Comm"),
            "Of the listed ranks, in that order. Collective over them alone.")
+      .def("free", &Comm::free, "Lets go of it now, as dropping does; operations that were started on it go on. Local.")
       .def("world_rank", &Comm::world_rank, "rank"_a, "The rank in the world's communicator of a rank of this one.")
       .def_prop_ro("name", &Comm::name, "What errors call it.");
 }

@@ -16,6 +16,9 @@ namespace isthmus_python {
 // Python on the spot, in the middle of our frames, which ends the process by abort().
 inline std::atomic<int> threads_without_gil{0};
 
+// Whether this thread runs the function of a reduction, and so is inside the library already: it may not go in again.
+inline thread_local int inside_function = 0;
+
 class LetGo {
  public:
   // `inside`: counts the threads inside the library for one world, which may not be left under them.

@@ -7,7 +7,12 @@
 namespace isthmus_python {
 namespace {
 constexpr const char* kKinds[] = {"auto", "host", "cuda", "opencl"};
+
+std::string without_order(const std::string& typestr) {
+  return !typestr.empty() && std::string_view("<>|=").find(typestr[0]) != std::string_view::npos ? typestr.substr(1)
+                                                                                                 : typestr;
 }
+}  // namespace
 
 ist_kind kind_named(const std::string& name) {
   for (int kind = 0; kind < 4; ++kind)
@@ -17,20 +22,25 @@ ist_kind kind_named(const std::string& name) {
 
 const char* name_of(std::uint32_t kind) { return kind < 4 ? kKinds[kind] : "unknown"; }
 
-Buffer::Buffer(const std::string& kind, std::uint64_t object, std::int64_t count, const std::string& typestr,
-               std::uint64_t offset, std::uint64_t queue, bool read_only, nb::object owner) {
-  const std::string letters =
-      !typestr.empty() && std::string_view("<>|=").find(typestr[0]) != std::string_view::npos ? typestr.substr(1) : typestr;
+std::int64_t item_size_of(const std::string& typestr) {
+  const std::string letters = without_order(typestr);
   const std::int64_t size = letters.size() > 1 ? std::atoll(letters.c_str() + 1) : 0;
   if (size < 1)
     throw nb::value_error(
         ("typestr is '" + typestr + "'; give a kind and the bytes of one element, such as 'f8' or 'u1'").c_str());
+  return size;
+}
+
+Buffer::Buffer(const std::string& kind, std::uint64_t object, std::int64_t count, const std::string& typestr,
+               std::uint64_t offset, std::uint64_t queue, bool read_only, nb::object owner) {
+  const std::int64_t size = item_size_of(typestr);
+  const char letter = without_order(typestr)[0];
   if (count < 0)
     throw nb::value_error(("count is " + std::to_string(count) + "; give the number of elements, 0 or more").c_str());
   region_.place = ist_make_buffer(static_cast<std::uint32_t>(kind_named(kind)), object, offset, queue);
   region_.count = count;
   region_.item_size = size;
-  region_.type = type_of(letters[0], size);
+  region_.type = type_of(letter, size);
   region_.read_only = read_only;
   region_.owner = std::move(owner);
 }
@@ -53,7 +63,7 @@ Memory::Memory(std::shared_ptr<Session> session, const std::string& kind, std::s
 
 Memory::~Memory() {
   // With its world gone, the memory is gone.
-  if (!session_->closed()) ist_memory_free(session_->world(), place_);
+  if (!session_->closed()) ist_memory_free(session_->handle(), place_);
 }
 
 Region Memory::region(nb::handle self) const {

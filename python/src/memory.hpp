@@ -18,6 +18,8 @@ namespace isthmus_python {
 // "host", "cuda", "opencl" or "auto".
 ist_kind kind_named(const std::string& name);
 const char* name_of(std::uint32_t kind);
+// Bytes of one element of "f8", "<i4" and the like.
+std::int64_t item_size_of(const std::string& typestr);
 
 class Buffer {
  public:

@@ -1,6 +1,7 @@
 // The extension isthmus._core.
 #include "collective.hpp"
 #include "memory.hpp"
+#include "persistent.hpp"
 
 NB_MODULE(_core, module) {
   using namespace isthmus_python;
@@ -13,9 +14,13 @@ NB_MODULE(_core, module) {
   module.attr("PROC_NULL") = IST_PROC_NULL;
   module.attr("TAG_MAX") = IST_TAG_MAX;
   bind_requests(module);
+  bind_request_sets(module);
   bind_objects(module);
+  bind_persistent(module);
+  bind_matched(module);
   bind_memory(module);
-  bind_operations(module);
+  bind_in_place(module);
+  bind_reducers(module);
   bind_comm(module);
   bind_world(module);
   module.def("version", &ist_version, "Version of the library.");

@@ -1,7 +1,8 @@
 // A message under way: what is asked again and again until it is complete.
 //
 // Who calls this : comm.cpp and objects.cpp make them; wait.cpp and session.cpp ask them.
-// Threads        : advance() from any thread at once, without the GIL. Destroyed with the GIL, since buffers are Python's.
+// Threads        : advance() from any thread at once, without the GIL: the library may have to run a function of Python's, in
+//                  whatever thread is inside it. Destroyed with the GIL, since buffers are Python's.
 // Ownership      : an operation keeps its buffer alive; a Request, or the Session once that is dropped, keeps the operation.
 // Errors         : kept in the outcome, and raised where the user waits.
 #pragma once
@@ -24,7 +25,8 @@ struct Outcome {
 
 class Operation {
  public:
-  Operation() = default;
+  // A persistent one is complete until it is started.
+  explicit Operation(bool complete = false) : complete_(complete) {}
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
   virtual ~Operation() = default;
@@ -38,15 +40,27 @@ class Operation {
   void cancel();
   // Has it steps of its own, which somebody must make also while nobody waits for it?
   virtual bool staged() const { return false; }
+  // What Python raised inside of it and is raised in place of the outcome's error; empty if nothing was. With the GIL.
+  virtual nb::object exception() const { return {}; }
 
  protected:
   // One look, by one thread at a time; true when complete. Touches nothing of Python's.
   virtual bool step(Outcome& outcome) = 0;
   virtual void give_up() {}
+  // Under way again, if `start` gives IST_OK. Without the GIL, as advance().
+  template <class Start>
+  int again(const Start& start) {
+    const std::lock_guard lock(mutex_);
+    const int code = start();
+    if (code != IST_OK) return code;
+    outcome_ = Outcome{};
+    complete_.store(false, std::memory_order_release);
+    return code;
+  }
 
  private:
   std::mutex mutex_;
-  std::atomic<bool> complete_{false};
+  std::atomic<bool> complete_;
   Outcome outcome_;
 };
 
@@ -54,6 +68,7 @@ class Operation {
 class Flight {
  public:
   ist_request* out() { return &request_; }
+  bool pending() const { return request_ != IST_REQUEST_NULL; }
   // True when complete; `outcome` then says how it ended.
   bool look(Outcome& outcome);
   void cancel() const { static_cast<void>(ist_cancel(request_)); }

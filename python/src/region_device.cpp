@@ -39,7 +39,8 @@ std::optional<Region> from_cuda_array(nb::handle object) {
 }
 
 std::optional<Region> from_opencl_array(nb::handle object) {
-  const nb::object memory = attribute(object, "base_data");
+  nb::object memory = attribute(object, "base_data");
+  if (!memory.is_valid()) memory = attribute(object, "data");
   const nb::object queue = attribute(object, "queue");
   const nb::object dtype = attribute(object, "dtype");
   const nb::object offset = attribute(object, "offset");

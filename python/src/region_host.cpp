@@ -18,6 +18,28 @@ char kind_of_format(const char* format) {
   return std::strchr("efd", *format) ? 'f' : 'V';
 }
 
+// A value and its place, for MINLOC and MAXLOC: a record of two numbers, as NumPy (align=True) and ctypes lay out C's struct.
+ist_type pair_of(const char* format, std::int64_t item_size) {
+  if (format == nullptr || std::strncmp(format, "T{", 2) != 0) return IST_BYTE;
+  std::string letters;
+  bool in_name = false;
+  for (const char* at = format + 2; *at != '\0' && *at != '}'; ++at) {
+    if (*at == ':')
+      in_name = !in_name;
+    else if (!in_name && std::strchr("@=<^x0123456789", *at) == nullptr)
+      letters += *at == 'q' ? 'l' : *at;
+  }
+  struct Pair {
+    const char* letters;
+    std::int64_t size;
+    ist_type type;
+  };
+  for (const Pair& each : {Pair{"fi", 8, IST_FLOAT_INT}, Pair{"di", 16, IST_DOUBLE_INT}, Pair{"li", 16, IST_LONG_INT},
+                           Pair{"ii", 8, IST_INT_INT}, Pair{"hi", 8, IST_SHORT_INT}, Pair{"ll", 16, IST_INT64_INT64}})
+    if (letters == each.letters && item_size == each.size) return each.type;
+  return IST_BYTE;
+}
+
 }  // namespace
 
 std::optional<Region> from_host_buffer(nb::handle object) {
@@ -46,6 +68,7 @@ std::optional<Region> from_host_buffer(nb::handle object) {
   region.item_size = buffer.itemsize > 0 ? buffer.itemsize : 1;
   region.count = buffer.len / region.item_size;
   region.type = type_of(kind_of_format(buffer.format), region.item_size);
+  if (region.type == IST_BYTE) region.type = pair_of(buffer.format, region.item_size);
   region.read_only = buffer.readonly != 0;
   region.owner = std::move(view);
   return region;

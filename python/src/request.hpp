@@ -1,4 +1,4 @@
-// Python's Request, ObjectRequest and Status.
+// Python's Request, ObjectRequest and Status, and the calls on several requests (request_set.cpp).
 //
 // Who calls this : comm.cpp makes requests; module.cpp binds the classes.
 // Threads        : the caller holds the GIL; two threads may wait for one request.
@@ -7,6 +7,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "session.hpp"
@@ -23,6 +25,8 @@ class StatusView {
   bool cancelled() const { return status_.code == IST_CANCELLED; }
   std::int64_t bytes() const { return status_.bytes; }
   std::int64_t count() const { return status_.bytes / item_size_; }
+  // Whole elements of a type such as "f8"; nothing if the bytes are no whole number of them.
+  std::optional<std::int64_t> count_of(const std::string& typestr) const;
   const char* carrier() const { return ist_carrier_name(status_.carrier); }
   std::string text() const;
 
@@ -31,7 +35,7 @@ class StatusView {
   std::int64_t item_size_ = 1;
 };
 
-// Base of both requests: knows whether, not what.
+// Base of all requests: knows whether, not what.
 class Pending {
  public:
   Pending(std::shared_ptr<Session> session, std::shared_ptr<Operation> operation);
@@ -44,18 +48,30 @@ class Pending {
   nb::object wait();
   bool test();
   void cancel() const;
+  // Lets go: the operation goes on with its buffer, and the request can be used no more.
+  void free();
   nb::object status() const;  // None before completion
   std::string text() const;
+  // False where several are looked at and this one has nothing under way.
+  virtual bool is_there() const { return true; }
 
   const std::shared_ptr<Session>& session() const { return session_; }
-  const std::shared_ptr<Operation>& operation() const { return operation_; }
+  // Raises if the request was freed.
+  const std::shared_ptr<Operation>& operation() const;
   // The error the operation ended with, or an empty object.
   nb::object error() const;
+  // Once complete: raises its error, or gives its result.
+  nb::object collect();
 
  protected:
-  void raise_if_failed() const;
+  // The user has been told of the completion.
+  virtual void told() {}
+  // The request was freed: lets go of what it holds besides the operation.
+  virtual void forget() {}
 
  private:
+  friend struct RequestSet;
+  void let_go();
   std::shared_ptr<Session> session_;
   std::shared_ptr<Operation> operation_;
 };
@@ -66,12 +82,7 @@ class Request final : public Pending {
   nb::object result() override;
 };
 
-// The results of all, in their order; every one is waited for, also when some fail.
-nb::list waitall(const nb::iterable& requests);
-
-// Index and result of the first that is complete.
-nb::tuple waitany(const nb::iterable& requests);
-
 void bind_requests(nb::module_& module);
+void bind_request_sets(nb::module_& module);
 
 }  // namespace isthmus_python

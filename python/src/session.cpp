@@ -33,12 +33,12 @@ bool must_give_way(ist_comm comm) {
 
 }  // namespace
 
-std::shared_ptr<Session> Session::create() {
+std::shared_ptr<Session> Session::create(const Make& make) {
   std::shared_ptr<Session> made{new Session};
   int code = IST_OK;
   {
     const LetGo without_gil{made->inside_};
-    code = ist_world_create(&made->world_);
+    code = make(&made->world_);
   }
   check(code);
   ist_comm comm = IST_COMM_NULL;
@@ -75,7 +75,14 @@ Session::~Session() {
   }
 }
 
+void Session::require_open() const {
+  if (inside_function > 0)
+    raise(IST_ERR_ARGUMENT, "the function of a reduction must not call the library; combine the two arrays, and no more");
+  if (closed()) raise_closed();
+}
+
 ist_world Session::world() const {
+  if (inside_function > 0) require_open();
   if (closed()) raise(IST_ERR_HANDLE, "the world was closed; make another isthmus.World");
   return world_;
 }
@@ -85,6 +92,7 @@ void Session::raise_closed() {
 }
 
 void Session::close() {
+  if (inside_function > 0) require_open();
   if (closing_.exchange(true)) return;
   int code = IST_OK;
   {
@@ -104,6 +112,8 @@ void Session::close() {
     const std::lock_guard lock(mutex_);
     dropped.swap(kept_);
     staged_ = 0;
+    dead_comms_.clear();
+    dead_requests_.clear();
   }
   dropped.clear();
   check(code);
@@ -118,27 +128,58 @@ void Session::keep(const std::shared_ptr<Operation>& operation) {
   if (operation->staged()) ++staged_;
 }
 
+void Session::free_later(ist_comm comm) {
+  const std::lock_guard lock(mutex_);
+  if (!closed()) dead_comms_.push_back(comm);
+}
+
+void Session::free_later(ist_request request) {
+  const std::lock_guard lock(mutex_);
+  if (!closed()) dead_requests_.push_back(request);
+}
+
 void Session::progress() {
   if (staged_.load(std::memory_order_relaxed) == 0) return;
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return;
-  for (const auto& each : kept_)
-    if (each->staged()) each->advance();
+  {
+    const std::unique_lock lock(mutex_, std::try_to_lock);
+    if (!lock.owns_lock() || stepping_) return;
+    stepping_ = true;
+    steps_.clear();
+    for (const auto& each : kept_)
+      if (each->staged()) steps_.push_back(each.get());
+  }
+  for (Operation* each : steps_) each->advance();
+  const std::lock_guard lock(mutex_);
+  stepping_ = false;
 }
 
 void Session::sweep() {
+  std::vector<std::shared_ptr<Operation>> looked_at;
   std::vector<std::shared_ptr<Operation>> done;
+  std::vector<ist_comm> comms;
+  std::vector<ist_request> requests;
   if (closed()) return;
   {
     const std::lock_guard lock(mutex_);
-    if (kept_.empty() || (kept_.size() > kSweepAtLeast && kept_.size() < sweep_at_)) return;
-    const auto end = std::partition(kept_.begin(), kept_.end(), [](const auto& each) { return !each->advance(); });
-    done.assign(std::make_move_iterator(end), std::make_move_iterator(kept_.end()));
-    kept_.erase(end, kept_.end());
-    sweep_at_ = 2 * kept_.size();
-    for (const auto& each : done)
-      if (each->staged()) --staged_;
+    comms.swap(dead_comms_);
+    requests.swap(dead_requests_);
+    if (kept_.size() <= kSweepAtLeast || kept_.size() >= sweep_at_) looked_at = kept_;
   }
+  if (looked_at.empty() && comms.empty() && requests.empty()) return;
+  {
+    const LetGo without_gil{inside_};
+    for (const auto& each : looked_at) each->advance();
+    for (ist_comm& each : comms) ist_comm_free(&each);
+    for (ist_request& each : requests) ist_request_free(&each);
+  }
+  const std::lock_guard lock(mutex_);
+  if (stepping_) return;
+  const auto end = std::partition(kept_.begin(), kept_.end(), [](const auto& each) { return !each->complete(); });
+  done.assign(std::make_move_iterator(end), std::make_move_iterator(kept_.end()));
+  kept_.erase(end, kept_.end());
+  sweep_at_ = 2 * kept_.size();
+  for (const auto& each : done)
+    if (each->staged()) --staged_;
 }
 
 }  // namespace isthmus_python

@@ -1,12 +1,14 @@
 // A world of the library, and the operations that nobody holds any more.
 //
 // Who calls this : world.cpp makes it; whatever came from a World holds it.
-// Threads        : progress() without the GIL, from any thread; the rest with it.
+// Threads        : progress() without the GIL, from any thread; the rest with it. Nobody calls the library's progress with the
+//                  GIL, nor waits for the GIL with the mutex: a reduction's function takes the GIL inside the library.
 // Ownership      : owns the world. Operations handed to keep() live, with their buffers, until they are complete or the world
 //                  is left.
 // Errors         : raised; the destructor is silent.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -17,7 +19,9 @@ namespace isthmus_python {
 
 class Session {
  public:
-  static std::shared_ptr<Session> create();
+  // `make`: ist_world_create or its like.
+  using Make = std::function<int(ist_world*)>;
+  static std::shared_ptr<Session> create(const Make& make);
   // Those still open when the interpreter ends.
   static void close_all();
   Session(const Session&) = delete;
@@ -30,14 +34,21 @@ class Session {
   // For LetGo: threads inside the library for this world.
   std::atomic<int>& inside() { return inside_; }
   [[noreturn]] static void raise_closed();
+  // Raises if the world is closed, and in the function of a reduction.
+  void require_open() const;
   ist_world world() const;
+  // Without a look at whether it is open.
+  ist_world handle() const { return world_; }
   // Ranks of this host outnumber its processors: waiting must give way.
   bool crowded() const { return crowded_; }
 
   void keep(const std::shared_ptr<Operation>& operation);
+  // Frees them in the next sweep: destructors run anywhere, also inside a reduction's function.
+  void free_later(ist_comm comm);
+  void free_later(ist_request request);
   // Operations with steps of their own make them in every wait, whoever waits for what.
   void progress();
-  // Lets go of the kept operations that are complete; now and then, since many may be kept.
+  // Lets go of the kept operations that are complete, now and then, since many may be kept; and of what is to be freed.
   void sweep();
 
  private:
@@ -50,6 +61,10 @@ class Session {
   bool crowded_ = false;
   std::mutex mutex_;
   std::vector<std::shared_ptr<Operation>> kept_;
+  bool stepping_ = false;          // progress() looks at kept ones, which must stay
+  std::vector<Operation*> steps_;  // of progress()
+  std::vector<ist_comm> dead_comms_;
+  std::vector<ist_request> dead_requests_;
   std::atomic<std::size_t> staged_{0};
   std::size_t sweep_at_ = 16;
 };

@@ -80,7 +80,7 @@ bool all_complete(std::span<const std::shared_ptr<Operation>> operations, std::s
 template <class Ask>
 void wait_until(Session& session, Ask ask) {
   const bool signals = in_main_thread();
-  if (session.closed()) Session::raise_closed();
+  session.require_open();
   bool done = false;
   {
     const LetGo without_gil{session.inside()};
@@ -112,7 +112,7 @@ std::size_t wait_for_any(Session& session, std::span<const std::shared_ptr<Opera
 }
 
 bool look_at(Session& session, Operation& operation) {
-  if (session.closed()) Session::raise_closed();
+  session.require_open();
   bool done = false;
   {
     const LetGo without_gil{session.inside()};
@@ -121,6 +121,16 @@ bool look_at(Session& session, Operation& operation) {
   }
   session.sweep();
   return done;
+}
+
+void look_at_all(Session& session, std::span<const std::shared_ptr<Operation>> operations) {
+  session.require_open();
+  {
+    const LetGo without_gil{session.inside()};
+    for (const auto& each : operations) each->advance();
+    session.progress();
+  }
+  session.sweep();
 }
 
 }  // namespace isthmus_python

@@ -1,6 +1,6 @@
 // Waiting without the GIL, until the operations are complete or Python has a signal to handle.
 //
-// Who calls this : request.cpp, comm.cpp.
+// Who calls this : request.cpp, request_set.cpp, comm.cpp.
 // Threads        : the caller holds the GIL, which is let go of meanwhile.
 // Ownership      : none.
 // Errors         : whatever a signal handler raises (KeyboardInterrupt); the operations then go on.
@@ -18,5 +18,6 @@ void wait_for(Session& session, std::span<const std::shared_ptr<Operation>> oper
 std::size_t wait_for_any(Session& session, std::span<const std::shared_ptr<Operation>> operations);
 // One look at an operation, and at those with steps of their own.
 bool look_at(Session& session, Operation& operation);
+void look_at_all(Session& session, std::span<const std::shared_ptr<Operation>> operations);
 
 }  // namespace isthmus_python

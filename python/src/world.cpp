@@ -1,6 +1,7 @@
 
 #include "comm.hpp"
 #include "errors.hpp"
+#include "exchange.hpp"
 #include "gil.hpp"
 #include "memory.hpp"
 
@@ -9,12 +10,19 @@ namespace {
 
 class World {
  public:
-  World() : session_(Session::create()) {
+  World() : World(Session::create(ist_world_create)) {}
+  explicit World(std::shared_ptr<Session> session) : session_(std::move(session)) {
     ist_comm comm = IST_COMM_NULL;
     check(ist_world_comm(session_->world(), &comm));
     comm_ = Comm::make(session_, comm, false);
   }
   nb::object comm() const { return comm_; }
+  nb::object comm_self() {
+    if (comm_self_.is_valid()) return comm_self_;
+    ist_comm comm = IST_COMM_NULL;
+    check(ist_world_comm_self(session_->world(), &comm));
+    return comm_self_ = Comm::make(session_, comm, false);
+  }
   int rank() const { return nb::cast<const Comm&>(comm_).rank(); }
   int size() const { return nb::cast<const Comm&>(comm_).size(); }
   void close() const { session_->close(); }
@@ -51,6 +59,7 @@ class World {
  private:
   std::shared_ptr<Session> session_;
   nb::object comm_;
+  nb::object comm_self_;  // made when it is asked for
 };
 
 }  // namespace
@@ -62,6 +71,18 @@ void bind_world(nb::module_& module) {
       "All processes of the job: those of `isthmus run`, or of the variables that name one, or this one alone.")
       .def(nb::init<>())
       .def_prop_ro("comm", &World::comm, nb::sig("def comm(self) -> Comm"), "The communicator of all ranks.")
+      .def_prop_ro("comm_self", &World::comm_self, nb::sig("def comm_self(self) -> Comm"),
+                   "The communicator of this rank alone.")
+      .def_static(
+          "create_with",
+          [](int rank, int size, nb::handle all_gather) {
+            return nb::cast(new World(session_with(rank, size, all_gather)), nb::rv_policy::take_ownership);
+          },
+          "rank"_a, "size"_a, "all_gather"_a,
+          nb::sig("def create_with(rank: int, size: int, all_gather: collections.abc.Callable[[bytes], "
+                  "collections.abc.Iterable[bytes]]) -> World"),
+          "A world of processes that something else has started and connects: all_gather gives the bytes of all ranks, as "
+          "mpi4py's comm.allgather does. Collective.")
       .def_prop_ro("rank", &World::rank)
       .def_prop_ro("size", &World::size)
       .def_prop_ro("closed", &World::closed)

@@ -143,6 +143,37 @@ Row nccl_library_row() {
           [](const Settings& s) { return s.nccl_library; }};
 }
 
+Row boot_timeout_row() {
+  return {"boot_timeout",
+          "ISTHMUS_BOOT_TIMEOUT",
+          "seconds",
+          "a number of seconds above 0, at most 1000000",
+          "how long to wait for the other ranks at start",
+          [](Settings& s, std::string_view text) {
+            const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), s.boot_timeout);
+            return error == std::errc{} && end == text.data() + text.size() && s.boot_timeout > 0 && s.boot_timeout <= 1e6;
+          },
+          [](const Settings& s) {
+            std::array<char, 32> text{};
+            return std::string(text.data(), std::to_chars(text.data(), text.data() + text.size(), s.boot_timeout).ptr);
+          }};
+}
+
+Row profile_row() {
+  return {
+      "profile",
+      "ISTHMUS_PROFILE",
+      "word",
+      "auto, builtin, or the path of a file that isthmus model fit wrote",
+      "the costs by which carriers and algorithms are chosen: what isthmus model fit measured on this machine, if it ever "
+      "did, the library's own, or those of a file; for collective calls all ranks use rank 0's",
+      [](Settings& s, std::string_view text) {
+        s.profile = text;
+        return !text.empty();
+      },
+      [](const Settings& s) { return s.profile; }};
+}
+
 const std::vector<Row>& table() {
   static const std::vector<Row> rows{
       word_row("log", "ISTHMUS_LOG", &Settings::log, {"trace", "debug", "info", "warning", "error", "off"},
@@ -175,16 +206,7 @@ const std::vector<Row>& table() {
                 "device copies a rank keeps running in one ring"),
       bytes_row("pinned_pool_limit", "ISTHMUS_PINNED_POOL_LIMIT", &Settings::pinned_pool_limit, 1 << 20,
                 std::uint64_t{1} << 40, "most page-locked staging memory a world holds"),
-      {"boot_timeout", "ISTHMUS_BOOT_TIMEOUT", "seconds", "a number of seconds above 0, at most 1000000",
-       "how long to wait for the other ranks at start",
-       [](Settings& s, std::string_view text) {
-         const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), s.boot_timeout);
-         return error == std::errc{} && end == text.data() + text.size() && s.boot_timeout > 0 && s.boot_timeout <= 1e6;
-       },
-       [](const Settings& s) {
-         std::array<char, 32> text{};
-         return std::string(text.data(), std::to_chars(text.data(), text.data() + text.size(), s.boot_timeout).ptr);
-       }},
+      boot_timeout_row(),
       word_row("wait", "ISTHMUS_WAIT", &Settings::wait, {"auto", "spin", "sleep"},
                "what a wait does: spin, sleep soon, or choose by whether ranks outnumber processors"),
       word_row(
@@ -197,6 +219,7 @@ const std::vector<Row>& table() {
           "threads", "ISTHMUS_THREADS", &Settings::threads, {"multiple", "single"},
           "threads of the program that may be inside calls at once; single: the program promises one at a time, and nothing "
           "is locked"),
+      profile_row(),
       nccl_row(),
       nccl_library_row(),
   };

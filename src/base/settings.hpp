@@ -39,6 +39,7 @@ struct Settings {
   std::string single_copy = "auto";
   bool progress_thread = false;
   std::string threads = "multiple";
+  std::string profile = "auto";
   std::string nccl = "auto";
   std::string nccl_library = "libnccl.so.2";
   bool single_threaded() const { return threads == "single"; }

@@ -24,20 +24,26 @@ struct Peer {
   int pid = 0;
   bool local = false;  // shares this host's kernel and may exchange descriptors
   int cores = 0;       // processors this rank may run on
-  std::string about;   // what it gave to connect()
+  std::string about;   // what it said of itself
 };
 
 class Peers {
  public:
-  // Collective. Abstract Unix addresses: nothing appears in the file system. `about`: more that this rank says of itself, and
-  // every rank hears; what it means is its readers' affair.
-  static Result<std::unique_ptr<Peers>> connect(Boot& boot, const Settings& settings, const std::string& about = {});
+  // What a rank says beside who it is; what it means is its readers' affair.
+  struct Words {
+    std::string about;    // of itself, heard by every rank: Peer::about
+    std::string for_all;  // of all ranks, and only rank 0's are heard: heard()
+  };
+  // Collective. Abstract Unix addresses: nothing appears in the file system.
+  static Result<std::unique_ptr<Peers>> connect(Boot& boot, const Settings& settings, const Words& given = {});
 
   Rank rank() const { return rank_; }
   int size() const { return static_cast<int>(peers_.size()); }
   const Peer& at(Rank rank) const { return peers_[static_cast<std::size_t>(rank.value)]; }
   // Ranks on this host, this one included, ascending.
   const std::vector<Rank>& local() const { return local_; }
+  // What rank 0 said for all.
+  const std::string& heard() const { return heard_; }
   // More local ranks than processors: waits must give way.
   bool oversubscribed() const { return oversubscribed_; }
 
@@ -60,6 +66,7 @@ class Peers {
   Rank rank_;
   std::vector<Peer> peers_;
   std::vector<Rank> local_;
+  std::string heard_;
   bool oversubscribed_ = false;
   std::vector<FileDescriptor> sockets_;
   std::vector<std::vector<Waiting>> waiting_;  // by rank, arrived ahead of their taker

@@ -3,10 +3,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 
@@ -20,6 +17,8 @@
 #include "cli/failure.hpp"
 #include "cli/info.hpp"
 #include "cli/machine.hpp"
+#include "cli/own_ranks.hpp"
+#include "cli/settings_page.hpp"
 
 namespace ist::cli {
 namespace {
@@ -29,18 +28,6 @@ struct Words {
   std::string to = "host";
   std::string everywhere;
 };
-
-bool inside_a_world() {
-  for (const char* variable : {"ISTHMUS_BOOT_FD", "ISTHMUS_SIZE", "WORLD_SIZE"})
-    if (std::getenv(variable)) return true;
-  return false;
-}
-
-Settings read_settings() {
-  auto settings = Settings::read();
-  if (!settings.ok()) throw Failure(settings.status());
-  return std::move(settings).value();
-}
 
 // Told here, once, before ranks are started that would all find it out.
 void must_be_available(const Kinds& kinds, const Place& place) {
@@ -55,21 +42,6 @@ void must_be_available(const Kinds& kinds, const Place& place) {
   for (const Kinds::Missing& missing : kinds.missing())
     if (missing.name == place.word) reason = missing.reason;
   throw Failure(2, "memory of kind " + place.word + " cannot be used here: " + reason + " (isthmus info tells more)");
-}
-
-// Becomes `isthmus run -n N isthmus bench ...`; returns only by throwing.
-[[noreturn]] void become_ranks(int ranks, const std::vector<std::string>& arguments) {
-  std::error_code error;
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  if (error) throw Failure(1, "cannot find this program by /proc/self/exe: " + error.message());
-  std::vector<std::string> words{self, "run", "-n", std::to_string(ranks), self};
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  std::cout.flush();
-  execv(self.c_str(), pointers.data());
-  throw Failure(1, "cannot start " + self + ": " + std::strerror(errno));
 }
 
 // A line that renews itself on a terminal; elsewhere only its end is printed.

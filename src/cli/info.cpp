@@ -26,12 +26,6 @@ constexpr bool kCudaCompiled = true;
 constexpr bool kCudaCompiled = false;
 #endif
 
-Settings read_settings() {
-  auto settings = Settings::read();
-  if (!settings.ok()) throw Failure(settings.status());
-  return std::move(settings).value();
-}
-
 Json processors_json(const Processors& found) {
   return {{"model", found.model}, {"packages", found.packages}, {"numa_nodes", found.numa_nodes},
           {"cores", found.cores}, {"threads", found.threads},   {"usable", found.usable}};

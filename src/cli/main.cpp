@@ -2,8 +2,10 @@
 #include <iostream>
 
 #include "cli/bench.hpp"
+#include "cli/explain.hpp"
 #include "cli/failure.hpp"
 #include "cli/info.hpp"
+#include "cli/model.hpp"
 #include "cli/run.hpp"
 
 namespace {
@@ -38,6 +40,8 @@ int main(int argc, char** argv) {
     ist::cli::add_run_command(app, exit_status);
     ist::cli::add_info_command(app);
     ist::cli::add_bench_command(app);
+    ist::cli::add_explain_command(app);
+    ist::cli::add_model_command(app);
     if (argc == 1) throw ist::cli::Failure(kUsedWrongly, "tell what to do\n\n" + app.help());
     must_be_a_command(app, argv[1]);
     app.parse(argc, argv);

@@ -73,6 +73,8 @@ std::string manual_page(const CLI::App& app) {
       "isthmus info \\-\\-settings\n"
       "isthmus bench latency \\-\\-from host \\-\\-to opencl \\-\\-json latency.json\n"
       "isthmus bench collective allreduce \\-\\-ranks 4 \\-\\-kind cuda\n"
+      "isthmus explain allreduce \\-\\-ranks 4 \\-\\-type float \\-\\-count 1000\n"
+      "isthmus model fit \\-\\-quick\n"
       ".fi\n";
   return text;
 }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
+
+#include "cli/failure.hpp"
 
 namespace ist::cli {
 namespace {
@@ -12,6 +15,12 @@ std::string padded(std::string text, std::size_t width) {
 }
 
 }  // namespace
+
+Settings read_settings() {
+  auto settings = Settings::read();
+  if (!settings.ok()) throw Failure(settings.status());
+  return std::move(settings).value();
+}
 
 std::string settings_table(const Settings& settings) {
   std::vector<std::array<std::string, 6>> lines{{"name", "variable", "type", "default", "current", "meaning"}};

@@ -33,16 +33,12 @@ void ring(Plan& plan, const Piece& own, const Piece& recv, const Layout& layout)
 void plan_allgather(Plan& plan, const Piece& send, const Piece& recv, const Layout& layout, bool in_place) {
   const Piece place = layout.of(recv, plan.rank());
   const Piece own = in_place ? place : send;
-  Bytes all;
-  for (const Elements& part : layout.parts) all += part.bytes();
-  if (layout.alike && plan.suits_nccl(Collective::allgather, all)) {
-    plan.take(Algorithm::nccl);
-    return offer_bytes(plan, {.what = Collective::allgather, .send = own, .recv = recv}, layout.largest(),
+  if (layout.alike() && plan.suits_nccl(ChosenCall::allgather, layout.total()))
+    return offer_bytes(plan, {.what = ChosenCall::allgather, .send = own, .recv = recv}, layout.largest(),
                        [=](Plan& late) { plan_allgather(late, send, recv, layout, in_place); });
-  }
   plan.walk(layout.largest());
   if (!in_place) plan.copy(place, send, {});
-  if (plan.take(choose_allgather({plan.size(), all}, {})) == Algorithm::ring) return ring(plan, own, recv, layout);
+  if (plan.choose(ChosenCall::allgather, layout.total()) == Algorithm::ring) return ring(plan, own, recv, layout);
   direct(plan, own, recv, layout);
 }
 

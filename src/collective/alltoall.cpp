@@ -10,7 +10,7 @@ namespace {
 // What arrives waits beside the buffer until what lies in its place has gone, a chunk at a time.
 void exchange_in_place(Plan& plan, const Piece& buffer, const Layout& layout, int partner) {
   const Piece part = layout.of(buffer, partner);
-  const Parts chunks = Parts::chunks(layout.parts[static_cast<std::size_t>(partner)], Plan::kChunk);
+  const Parts chunks = Parts::chunks(layout.elements(partner), Plan::kChunk);
   const Piece aside = plan.scratch_for(buffer, false, chunks.elements(0).bytes());
   Plan::Step moved = Plan::kNone;
   for (int c = 0; c < chunks.size(); ++c) {
@@ -26,12 +26,9 @@ void exchange_in_place(Plan& plan, const Piece& buffer, const Layout& layout, in
 
 void plan_alltoall(Plan& plan, const Piece& send, const Layout& sent, const Piece& recv, const Layout& received,
                    bool in_place) {
-  const Bytes all{received.largest().value * static_cast<std::uint64_t>(plan.size())};
-  if (sent.alike && received.alike && plan.suits_nccl(Collective::alltoall, all)) {
-    plan.take(Algorithm::nccl);
-    return offer_bytes(plan, {.what = Collective::alltoall, .send = send, .recv = recv, .usable = !in_place},
+  if (sent.alike() && received.alike() && plan.suits_nccl(ChosenCall::alltoall, received.total()))
+    return offer_bytes(plan, {.what = ChosenCall::alltoall, .send = send, .recv = recv, .usable = !in_place},
                        received.largest(), [=](Plan& late) { plan_alltoall(late, send, sent, recv, received, in_place); });
-  }
   plan.take(Algorithm::direct);
   // In place, each pair's two messages lie in two rounds, and a rank must not wait in one for what comes in another.
   if (!in_place) plan.walk(std::max(sent.largest(), received.largest()));

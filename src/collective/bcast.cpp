@@ -1,4 +1,4 @@
-// Broadcast: a binomial tree for what is small, a chain of chunks for what is large.
+// Broadcast: to all at once for what is small, a binomial tree where they are many, a chain of chunks for what is large.
 #include <algorithm>
 
 #include "collective/choose.hpp"
@@ -7,6 +7,16 @@
 
 namespace ist {
 namespace {
+
+// The root tells everybody.
+void flat(Plan& plan, const Piece& buffer, int root) {
+  plan.walk(buffer.size);
+  if (plan.rank() != root) {
+    plan.receive(buffer, root, 0, {});
+    return;
+  }
+  for (int distance = 1; distance < plan.size(); ++distance) plan.send(buffer, (root + distance) % plan.size(), 0, {});
+}
 
 // In round k, the 2^k ranks that have it tell as many others; ranks are counted from the root.
 void binomial(Plan& plan, const Piece& buffer, int root) {
@@ -38,12 +48,12 @@ void chain(Plan& plan, const Piece& buffer, const Elements& elements, int root) 
 
 void plan_bcast(Plan& plan, const Piece& buffer, const Elements& elements, int root) {
   if (plan.size() == 1) return;
-  if (plan.suits_nccl(Collective::bcast, elements.bytes())) {
-    plan.take(Algorithm::nccl);
-    return offer_bytes(plan, {.what = Collective::bcast, .send = buffer, .recv = buffer, .root = root}, elements.bytes(),
+  if (plan.suits_nccl(ChosenCall::bcast, elements.bytes()))
+    return offer_bytes(plan, {.what = ChosenCall::bcast, .send = buffer, .recv = buffer, .root = root}, elements.bytes(),
                        [=](Plan& late) { plan_bcast(late, buffer, elements, root); });
-  }
-  switch (plan.take(choose_bcast({plan.size(), elements.bytes()}, {}))) {
+  switch (plan.choose(ChosenCall::bcast, elements.bytes())) {
+    case Algorithm::flat:
+      return flat(plan, buffer, root);
     case Algorithm::chain:
       return chain(plan, buffer, elements, root);
     default:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 namespace ist {
 namespace {
@@ -11,103 +12,240 @@ constexpr double kChunk = 512 << 10;
 // Messages above are announced before they are sent.
 constexpr double kAnnounced = 64 << 10;
 
-double rounds(const CollectiveShape& shape) { return std::bit_width(static_cast<unsigned>(shape.ranks - 1)); }
-double bytes_of(const CollectiveShape& shape) { return static_cast<double>(shape.bytes.value); }
+// What a price is made of: a call's numbers, and where its terms go, a Sum or a Bill.
+template <class Price>
+class Count {
+ public:
+  Count(const CollectiveShape& shape, const CollectiveProfile& machine, Price& price)
+      : machine_(machine),
+        price_(price),
+        ranks_(shape.ranks),
+        doublings_(static_cast<int>(std::bit_width(static_cast<unsigned>(shape.ranks - 1)))),
+        bytes_(static_cast<double>(shape.bytes.value)) {}
+  double ranks() const { return ranks_; }
+  // ceil(log2 ranks)
+  int doublings() const { return doublings_; }
+  bool power_of_two() const { return std::has_single_bit(static_cast<unsigned>(ranks_)); }
+  double bytes() const { return bytes_; }
+  double share() const { return bytes_ / ranks_; }
 
-double message(double bytes, const CollectiveProfile& machine) {
-  return (bytes > kAnnounced ? machine.alpha_large : machine.alpha) + bytes * machine.beta;
+  // `number` messages one after the other.
+  void messages(double number, double bytes) {
+    if (bytes > kAnnounced) {
+      price_.add("announced messages, one after the other", number * machine_.alpha_large);
+    } else {
+      price_.add("messages, one after the other", number * machine_.alpha);
+    }
+    price_.add("their bytes", number * bytes * machine_.beta);
+  }
+  // That many each to another rank, or from one, at the same time: the first is a message, the rest is under way beside it.
+  void at_once(double number, double bytes, double times = 1) {
+    messages(times, bytes);
+    price_.add("messages under way beside them", times * (number - 1) * machine_.post);
+    price_.add("the bytes of those", times * (number - 1) * bytes * machine_.beta);
+  }
+  // Everybody with everybody: beyond some peers, caches are too small for all of them.
+  void everybody(double bytes, double times = 1) {
+    const double peers = ranks_ - 1;
+    at_once(peers, bytes, times);
+    const double beyond = std::max(0.0, peers - machine_.crowd_from);
+    price_.add("crowded caches", times * beyond * machine_.crowd * machine_.beta * bytes);
+  }
+  void combining(double bytes) { price_.add("combining", bytes * machine_.gamma); }
+  void chunks(double number) { price_.add("more chunks to announce", number * machine_.alpha_large); }
+  void refuse(const char* why) { price_.refuse(why); }
+  // Whole vectors of all ranks in memory at once: only of what is short.
+  void keep_all() {
+    if (bytes_ > kAnnounced) refuse("every rank's vector would be in memory at once, and is longer than 64 KiB");
+  }
+
+ private:
+  const CollectiveProfile& machine_;
+  Price& price_;
+  int ranks_;
+  int doublings_;
+  double bytes_;
+};
+
+// The prices. Each is written down once, for a Sum and for a Bill.
+
+template <class Price>
+void flat_bcast(Count<Price> cost) {
+  cost.at_once(cost.ranks() - 1, cost.bytes());
 }
 
-// Everybody's part to everybody else at the same time, `share` bytes each.
-double everybody(const CollectiveShape& shape, double share, const CollectiveProfile& machine) {
-  const double peers = shape.ranks - 1;
-  const double crowd = std::max(0.0, peers - machine.crowd_from) * machine.crowd * machine.beta * share;
-  return message(share, machine) + (peers - 1) * (machine.post + share * machine.beta) + crowd;
+template <class Price>
+void binomial_bcast(Count<Price> cost) {
+  cost.messages(cost.doublings(), cost.bytes());
 }
+
+template <class Price>
+void chain_bcast(Count<Price> cost) {
+  cost.messages(1, cost.bytes());
+  cost.messages(cost.ranks() - 2, std::min(cost.bytes(), kChunk));
+  cost.chunks(cost.bytes() / kChunk);
+}
+
+template <class Price>
+void flat_reduce(Count<Price> cost) {
+  cost.at_once(cost.ranks() - 1, cost.bytes());
+  cost.combining((cost.ranks() - 1) * cost.bytes());
+  cost.keep_all();
+}
+
+template <class Price>
+void binomial_reduce(Count<Price> cost) {
+  cost.messages(cost.doublings(), cost.bytes());
+  cost.combining(cost.doublings() * cost.bytes());
+}
+
+template <class Price>
+void flat_allreduce(Count<Price> cost) {
+  cost.everybody(cost.bytes());
+  cost.combining((cost.ranks() - 1) * cost.bytes());
+  cost.keep_all();
+}
+
+template <class Price>
+void recursive_doubling(Count<Price> cost) {
+  // Those beyond a power of two take part through a neighbour: one message more before, and one after.
+  const double combined = cost.doublings();
+  cost.messages(cost.power_of_two() ? combined : combined + 1, cost.bytes());
+  cost.combining(combined * cost.bytes());
+}
+
+// To one rank or to all: the last messages go at the same time.
+template <class Price>
+void direct_reduction(Count<Price> cost) {
+  cost.everybody(cost.share(), 2);
+  cost.combining((cost.ranks() - 1) * cost.share());
+}
+
+template <class Price>
+void ring_allreduce(Count<Price> cost) {
+  cost.messages(2 * (cost.ranks() - 1), cost.share());
+  cost.combining((cost.ranks() - 1) * cost.share());
+}
+
+template <class Price>
+void direct_allgather(Count<Price> cost) {
+  cost.everybody(cost.share());
+}
+
+template <class Price>
+void ring_allgather(Count<Price> cost) {
+  cost.messages(cost.ranks() - 1, cost.share());
+}
+
+template <class Price>
+void direct_reduce_scatter(Count<Price> cost) {
+  cost.everybody(cost.share());
+  cost.combining((cost.ranks() - 1) * cost.share());
+}
+
+template <class Price>
+void direct_alltoall(Count<Price> cost) {
+  cost.everybody(cost.share());
+}
+
+// The algorithms of each call: `offer` is given one after the other, with a function that writes its price down.
+template <class Offer>
+void each_bcast(const Offer& offer) {
+  offer(Algorithm::flat, [](auto cost) { flat_bcast(cost); });
+  offer(Algorithm::binomial, [](auto cost) { binomial_bcast(cost); });
+  offer(Algorithm::chain, [](auto cost) { chain_bcast(cost); });
+}
+
+template <class Offer>
+void each_reduce(const Offer& offer) {
+  offer(Algorithm::flat, [](auto cost) { flat_reduce(cost); });
+  offer(Algorithm::binomial, [](auto cost) { binomial_reduce(cost); });
+  offer(Algorithm::direct, [](auto cost) { direct_reduction(cost); });
+}
+
+template <class Offer>
+void each_allreduce(bool commutative, const Offer& offer) {
+  offer(Algorithm::flat, [](auto cost) { flat_allreduce(cost); });
+  offer(Algorithm::recursive_doubling, [](auto cost) { recursive_doubling(cost); });
+  offer(Algorithm::direct, [](auto cost) { direct_reduction(cost); });
+  offer(Algorithm::ring, [commutative](auto cost) {
+    ring_allreduce(cost);
+    if (!commutative) cost.refuse("the operation does not commute, and a ring begins in another place for every part");
+  });
+}
+
+template <class Offer>
+void each_allgather(const Offer& offer) {
+  offer(Algorithm::direct, [](auto cost) { direct_allgather(cost); });
+  offer(Algorithm::ring, [](auto cost) { ring_allgather(cost); });
+}
+
+template <class Offer>
+void each_way(ChosenCall call, bool commutative, const Offer& offer) {
+  switch (call) {
+    case ChosenCall::bcast:
+      return each_bcast(offer);
+    case ChosenCall::reduce:
+      return each_reduce(offer);
+    case ChosenCall::allreduce:
+      return each_allreduce(commutative, offer);
+    case ChosenCall::allgather:
+      return each_allgather(offer);
+    case ChosenCall::reduce_scatter:
+      return offer(Algorithm::direct, [](auto cost) { direct_reduce_scatter(cost); });
+    case ChosenCall::alltoall:
+      return offer(Algorithm::direct, [](auto cost) { direct_alltoall(cost); });
+  }
+}
+
+// NCCL's, which needs no numbers of messages.
+template <class Price>
+void by_nccl(ChosenCall call, const CollectiveShape& shape, Price& price) {
+  constexpr NcclProfile kMachine;
+  const double others = static_cast<double>(shape.ranks - 1) / shape.ranks;
+  const double share = call == ChosenCall::allreduce                             ? 2 * others
+                       : call == ChosenCall::bcast || call == ChosenCall::reduce ? 1.0
+                                                                                 : others;
+  price.add("agreeing on it and starting a kernel", kMachine.alpha);
+  price.add("bytes between GPUs", share * static_cast<double>(shape.bytes.value) * kMachine.beta);
+}
+
+// The first of the cheapest.
+class Cheapest {
+ public:
+  Cheapest(const CollectiveShape& shape, const CollectiveProfile& machine) : shape_(shape), machine_(machine) {}
+  template <class Pricing>
+  void operator()(Algorithm algorithm, const Pricing& pricing) {
+    Sum price;
+    pricing(Count<Sum>{shape_, machine_, price});
+    if (price.seconds() >= least_) return;
+    least_ = price.seconds();
+    found_ = algorithm;
+  }
+  Algorithm found() const { return found_; }
+  double seconds() const { return least_; }
+
+ private:
+  const CollectiveShape& shape_;
+  const CollectiveProfile& machine_;
+  double least_ = std::numeric_limits<double>::infinity();
+  Algorithm found_ = Algorithm::direct;
+};
 
 }  // namespace
-
-namespace price {
-
-double binomial_bcast(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  return rounds(shape) * message(bytes_of(shape), machine);
-}
-
-double chain_bcast(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  const double chunk = std::min(bytes_of(shape), kChunk);
-  return message(bytes_of(shape), machine) + (shape.ranks - 2) * message(chunk, machine) +
-         bytes_of(shape) / kChunk * machine.alpha_large;
-}
-
-double recursive_doubling(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  const bool even = std::has_single_bit(static_cast<unsigned>(shape.ranks));
-  const double whole = message(bytes_of(shape), machine) + bytes_of(shape) * machine.gamma;
-  // Those beyond a power of two take part through a neighbour.
-  return (even ? rounds(shape) : rounds(shape) - 1) * whole + (even ? 0.0 : whole + message(bytes_of(shape), machine));
-}
-
-double direct_allreduce(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  const double share = bytes_of(shape) / shape.ranks;
-  return 2 * everybody(shape, share, machine) + (shape.ranks - 1) * share * machine.gamma;
-}
-
-double ring_allreduce(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  const double share = bytes_of(shape) / shape.ranks;
-  return 2 * (shape.ranks - 1) * message(share, machine) + (shape.ranks - 1) * share * machine.gamma;
-}
-
-double binomial_reduce(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  return rounds(shape) * (message(bytes_of(shape), machine) + bytes_of(shape) * machine.gamma);
-}
-
-double direct_allgather(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  return everybody(shape, bytes_of(shape) / shape.ranks, machine);
-}
-
-double ring_allgather(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  return (shape.ranks - 1) * message(bytes_of(shape) / shape.ranks, machine);
-}
-
-double nccl(Collective what, const CollectiveShape& shape, const NcclProfile& machine) {
-  const double others = static_cast<double>(shape.ranks - 1) / shape.ranks;
-  const double share = what == Collective::allreduce                             ? 2 * others
-                       : what == Collective::bcast || what == Collective::reduce ? 1.0
-                                                                                 : others;
-  return machine.alpha + share * bytes_of(shape) * machine.beta;
-}
-
-double messages(Collective what, const CollectiveShape& shape, const CollectiveProfile& machine) {
-  const double combining = bytes_of(shape) * machine.gamma;
-  switch (what) {
-    case Collective::bcast:
-      return std::min(binomial_bcast(shape, machine), chain_bcast(shape, machine));
-    case Collective::reduce:
-      return std::min(binomial_reduce(shape, machine), direct_allreduce(shape, machine));
-    case Collective::allreduce:
-      return std::min(
-          {recursive_doubling(shape, machine), direct_allreduce(shape, machine), ring_allreduce(shape, machine)});
-    case Collective::reduce_scatter:
-      return direct_allgather(shape, machine) + combining;
-    case Collective::allgather:
-      return std::min(direct_allgather(shape, machine), ring_allgather(shape, machine));
-    case Collective::alltoall:
-      break;
-  }
-  return direct_allgather(shape, machine);
-}
-
-}  // namespace price
 
 std::string_view name_of(Algorithm algorithm) {
   switch (algorithm) {
     case Algorithm::none:
       return "none";
+    case Algorithm::flat:
+      return "flat";
     case Algorithm::binomial:
       return "binomial";
     case Algorithm::chain:
       return "chain";
     case Algorithm::recursive_doubling:
-      return "doubling";
+      return "recursive doubling";
     case Algorithm::direct:
       return "direct";
     case Algorithm::ring:
@@ -115,34 +253,75 @@ std::string_view name_of(Algorithm algorithm) {
     case Algorithm::nccl:
       return "nccl";
   }
-  return "none";
+  return "unknown";
 }
 
-bool nccl_pays(Collective what, const CollectiveShape& shape) {
-  return price::nccl(what, shape, {}) < price::messages(what, shape, {});
+std::string_view meaning_of(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::none:
+      return "there was nothing to choose";
+    case Algorithm::flat:
+      return "whole buffers straight between those who have them and those who want them";
+    case Algorithm::binomial:
+      return "a tree, in as many rounds as the ranks can be halved";
+    case Algorithm::chain:
+      return "chunk after chunk from rank to rank";
+    case Algorithm::recursive_doubling:
+      return "in each round with a partner twice as far away";
+    case Algorithm::direct:
+      return "a part of each rank's straight to its owner";
+    case Algorithm::ring:
+      return "parts from neighbour to neighbour";
+    case Algorithm::nccl:
+      return "by NCCL between the GPUs, if the ranks agree on it";
+  }
+  return "";
 }
 
 Algorithm choose_bcast(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  return price::binomial_bcast(shape, machine) <= price::chain_bcast(shape, machine) ? Algorithm::binomial
-                                                                                     : Algorithm::chain;
+  return choose(ChosenCall::bcast, shape, true, machine);
 }
 
 Algorithm choose_allreduce(const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine) {
-  const double doubling = price::recursive_doubling(shape, machine);
-  const double direct = price::direct_allreduce(shape, machine);
-  const double ring = price::ring_allreduce(shape, machine);
-  if (doubling <= direct && (doubling <= ring || !commutative)) return Algorithm::recursive_doubling;
-  return direct <= ring || !commutative ? Algorithm::direct : Algorithm::ring;
+  return choose(ChosenCall::allreduce, shape, commutative, machine);
 }
 
 Algorithm choose_reduce(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  return price::binomial_reduce(shape, machine) <= price::direct_allreduce(shape, machine) ? Algorithm::binomial
-                                                                                           : Algorithm::direct;
+  return choose(ChosenCall::reduce, shape, true, machine);
 }
 
 Algorithm choose_allgather(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  return price::direct_allgather(shape, machine) <= price::ring_allgather(shape, machine) ? Algorithm::direct
-                                                                                          : Algorithm::ring;
+  return choose(ChosenCall::allgather, shape, true, machine);
+}
+
+Algorithm choose(ChosenCall call, const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine) {
+  Cheapest cheapest{shape, machine};
+  each_way(call, commutative, [&](auto... way) { cheapest(way...); });
+  return cheapest.found();
+}
+
+bool nccl_pays(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine) {
+  Sum price;
+  by_nccl(call, shape, price);
+  Cheapest messages{shape, machine};
+  each_way(call, true, [&](auto... way) { messages(way...); });
+  return price.seconds() < messages.seconds();
+}
+
+std::vector<Offered> offers(ChosenCall call, const CollectiveShape& shape, bool commutative,
+                            const CollectiveProfile& machine) {
+  std::vector<Offered> all;
+  each_way(call, commutative, [&](Algorithm algorithm, const auto& pricing) {
+    Offered& made = all.emplace_back(Offered{algorithm, {}});
+    pricing(Count<Bill>{shape, machine, made.price});
+  });
+  return all;
+}
+
+Offered nccl_offer(ChosenCall call, const CollectiveShape& shape) {
+  Offered made{Algorithm::nccl, {}};
+  by_nccl(call, shape, made.price);
+  return made;
 }
 
 }  // namespace ist

@@ -1,26 +1,30 @@
 // Which algorithm carries a collective call: the cheapest, by values that all ranks share.
 //
-// Who calls this : the algorithms.
+// Who calls this : the algorithms; cli/explain.
 // Threads        : pure functions.
 // Ownership      : none.
 // Errors         : none.
 //
 // Prices are those of the alpha-beta-gamma model (Thakur, Rabenseifner, Gropp 2005): a message of m bytes takes
-// alpha + m * beta, combining m bytes m * gamma. The numbers are the same on every rank, since the choice must be.
+// alpha + m * beta, combining m bytes m * gamma. The numbers are the same on every rank, since the choice must be: they are
+// those of rank 0, which are handed out when the world is made (profile.hpp).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
+#include "base/price.hpp"
 #include "base/units.hpp"
 
 namespace ist {
 
-enum class Algorithm { none, binomial, chain, recursive_doubling, direct, ring, nccl };
+enum class Algorithm : std::uint8_t { none, flat, binomial, chain, recursive_doubling, direct, ring, nccl };
 // "ring"; "none" where there was nothing to choose.
 std::string_view name_of(Algorithm algorithm);
-
-enum class Collective : std::uint8_t { bcast, reduce, allreduce, reduce_scatter, allgather, alltoall };
+// In a few words, what the algorithm does.
+std::string_view meaning_of(Algorithm algorithm);
 
 struct CollectiveProfile {
   double alpha = 0.5e-6;        // a small message between two ranks of a node
@@ -29,7 +33,7 @@ struct CollectiveProfile {
   double gamma = 0.10e-9;       // per byte combined
   double post = 0.10e-6;        // one more message under way at the same time
   double crowd = 1.0;           // what more than this many peers at once cost in caches, as a share of beta per peer
-  int crowd_from = 8;
+  double crowd_from = 8;
 };
 
 // NCCL between the GPUs of one host. A call is agreed on, handed to a thread of NCCL's, started as a kernel on every rank and
@@ -44,21 +48,9 @@ struct CollectiveShape {
   Bytes bytes;
 };
 
-namespace price {
-double binomial_bcast(const CollectiveShape& shape, const CollectiveProfile& machine);
-double chain_bcast(const CollectiveShape& shape, const CollectiveProfile& machine);
-double recursive_doubling(const CollectiveShape& shape, const CollectiveProfile& machine);
-// To one rank or to all: the last messages go at the same time.
-double direct_allreduce(const CollectiveShape& shape, const CollectiveProfile& machine);
-double ring_allreduce(const CollectiveShape& shape, const CollectiveProfile& machine);
-double binomial_reduce(const CollectiveShape& shape, const CollectiveProfile& machine);
-double direct_allgather(const CollectiveShape& shape, const CollectiveProfile& machine);
-double ring_allgather(const CollectiveShape& shape, const CollectiveProfile& machine);
-// By NCCL between GPUs, the agreement on it included. bytes: of the vector, or of all parts that one rank has.
-double nccl(Collective what, const CollectiveShape& shape, const NcclProfile& machine);
-// The cheapest way by messages, whichever it is.
-double messages(Collective what, const CollectiveShape& shape, const CollectiveProfile& machine);
-}  // namespace price
+// Calls that more than one algorithm can carry: the last two by messages or by NCCL.
+enum class ChosenCall : std::uint8_t { bcast, reduce, allreduce, allgather, reduce_scatter, alltoall };
+inline constexpr std::size_t kChosenCalls = 6;
 
 Algorithm choose_bcast(const CollectiveShape& shape, const CollectiveProfile& machine);
 // ring: only where the operation is commutative.
@@ -66,8 +58,22 @@ Algorithm choose_allreduce(const CollectiveShape& shape, bool commutative, const
 Algorithm choose_reduce(const CollectiveShape& shape, const CollectiveProfile& machine);
 // bytes: of all parts together.
 Algorithm choose_allgather(const CollectiveShape& shape, const CollectiveProfile& machine);
+// By messages; bytes: of the vector, or of all parts that one rank has.
+Algorithm choose(ChosenCall call, const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine);
+
 // Is the call worth an agreement on NCCL? By what all ranks know, so without their buffers: against messages between host
-// memories, which are the cheapest there are.
-bool nccl_pays(Collective what, const CollectiveShape& shape);
+// memories, which are the cheapest there are. Every operation of NCCL's commutes.
+bool nccl_pays(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine);
+
+// Every algorithm that could carry the call by messages, with its price. Of equal prices the first one counts: the choice is the first of
+// the cheapest.
+struct Offered {
+  Algorithm algorithm;
+  Bill price;
+};
+std::vector<Offered> offers(ChosenCall call, const CollectiveShape& shape, bool commutative,
+                            const CollectiveProfile& machine);
+// NCCL's, the agreement on it included.
+Offered nccl_offer(ChosenCall call, const CollectiveShape& shape);
 
 }  // namespace ist

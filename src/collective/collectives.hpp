@@ -9,26 +9,72 @@
 // partial results live is each rank's own affair, and changes neither messages nor order.
 #pragma once
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "collective/plan.hpp"
 
 namespace ist {
 
-// One part per rank of a buffer: elements, and where they begin.
-struct Layout {
-  std::vector<Elements> parts;
-  std::vector<Bytes> places;  // from the beginning of the buffer
-  bool alike = false;         // every rank knows that all parts are the same, one after the other
+// One part per rank of a buffer: elements, and where they begin. Parts that are as equal as possible are computed, and need no
+// memory; others are kept.
+class Layout {
+ public:
+  Layout() = default;
   // `each` for every rank.
-  static Layout even(const Elements& each, int ranks);
-  // `all`, in parts as equal as possible.
-  static Layout split(const Elements& all, int ranks);
-  Bytes largest() const;
-  Piece of(const Piece& whole, int rank) const {
-    const auto r = static_cast<std::size_t>(rank);
-    return whole.part(Offset{places[r].value}, parts[r].bytes());
+  static Layout even(const Elements& each, int ranks) {
+    Layout made;
+    made.ranks_ = ranks;
+    made.each_ = each.each;
+    made.least_ = each.count;
+    return made;
   }
+  // `all`, in parts as equal as possible.
+  static Layout split(const Elements& all, int ranks) {
+    Layout made;
+    made.ranks_ = ranks;
+    made.each_ = all.each;
+    made.least_ = all.count / static_cast<std::uint64_t>(ranks);
+    made.longer_ = all.count % static_cast<std::uint64_t>(ranks);
+    return made;
+  }
+  // Any part of the elements may be anywhere: a list by rank of what and where.
+  struct Part {
+    std::uint64_t count = 0;
+    Bytes place;  // from the beginning of the buffer
+  };
+  static Layout varied(std::vector<Part> parts, Bytes each) {
+    Layout made;
+    made.ranks_ = static_cast<int>(parts.size());
+    made.each_ = each;
+    made.parts_ = std::move(parts);
+    return made;
+  }
+  int ranks() const { return ranks_; }
+  // Are all parts the same, one after the other, by what every rank knows?
+  bool alike() const { return parts_.empty() && longer_ == 0; }
+  Elements elements(int rank) const {
+    const auto r = static_cast<std::uint64_t>(rank);
+    return {parts_.empty() ? least_ + (r < longer_ ? 1 : 0) : parts_[r].count, each_};
+  }
+  Bytes place(int rank) const {
+    const auto r = static_cast<std::uint64_t>(rank);
+    return parts_.empty() ? Bytes{(least_ * r + std::min(r, longer_)) * each_.value} : parts_[r].place;
+  }
+  Bytes largest() const;
+  // Of all parts.
+  Bytes total() const;
+  // The bytes that all parts reach.
+  Bytes span() const;
+  Piece of(const Piece& whole, int rank) const { return whole.part(Offset{place(rank).value}, elements(rank).bytes()); }
+
+ private:
+  int ranks_ = 0;
+  Bytes each_;
+  std::uint64_t least_ = 0;   // elements of every part
+  std::uint64_t longer_ = 0;  // so many of the first ones have one more
+  std::vector<Part> parts_;   // empty: as equal as possible
 };
 
 // Input and result of a reduction, each of elements.bytes(); in place: the input is in `recv`, and send is the same piece.

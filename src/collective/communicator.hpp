@@ -1,11 +1,13 @@
 // Who talks with whom: some ranks of a world in an order of their own, and a context that keeps their messages apart.
 //
 // Who calls this : face/, which owns one per handle; the files beside it.
-// Threads        : the object never changes; the calls are collective, one at a time per communicator.
+// Threads        : the object never changes, but for what it keeps in atomics; the calls are collective, one at a time per
+//                  communicator.
 // Ownership      : looks at the engine, which outlives it; shares its group with the operations started on it.
 // Errors         : of the first message that failed. Every member of the parent hears of a rank that was lost on the way.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -36,8 +38,9 @@ class NcclTeam;
 
 class Communicator {
  public:
-  // `nccl`: of the world, if it is to be used; it outlives the communicator.
-  Communicator(Engine& engine, Scope scope, std::string name, Nccl* nccl = nullptr);
+  // `machine`: what algorithms are chosen by, the same on every rank. `nccl`: of the world, if it is to be used; it outlives
+  // the communicator.
+  Communicator(Engine& engine, Scope scope, std::string name, const CollectiveProfile& machine, Nccl* nccl = nullptr);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -50,11 +53,27 @@ class Communicator {
   const Scope& internal() const { return internal_; }
   // "world", "split of world, colour 2"
   const std::string& name() const { return name_; }
+  const CollectiveProfile& machine() const { return machine_; }
+  // Which algorithm carries a call. The last answer for each call is kept, since most calls are like the one before.
+  Algorithm algorithm(ChosenCall call, Bytes bytes, bool commutative) const {
+    constexpr std::uint64_t kAnswer = 0x7f;
+    if (bytes.value >> 56U != 0) return choose(call, {size(), bytes}, commutative, machine_);
+    const std::uint64_t asked = bytes.value << 8U | (commutative ? kAnswer + 1 : 0);
+    std::atomic<std::uint64_t>& last = answers_[static_cast<std::size_t>(call)];
+    const std::uint64_t known = last.load(std::memory_order_relaxed);
+    if ((known & ~kAnswer) == asked && (known & kAnswer) != 0) return static_cast<Algorithm>((known & kAnswer) - 1);
+    const Algorithm chosen = choose(call, {size(), bytes}, commutative, machine_);
+    last.store(asked | (static_cast<std::uint64_t>(chosen) + 1), std::memory_order_relaxed);
+    return chosen;
+  }
   // How many collective calls were made before this one: the same on every rank.
   std::uint32_t count_call() const { return calls_.fetch_add(1, std::memory_order_relaxed); }
   Nccl* nccl() const { return nccl_; }
   // Null where NCCL cannot serve these ranks, by what all of them know.
   const std::shared_ptr<NcclTeam>& nccl_team() const { return nccl_team_; }
+  // Is a call worth asking all ranks whether NCCL may have it? What is ruled out when the communicator is made costs a look at
+  // one pointer; else the last answer for each call is kept.
+  bool may_go_by_nccl(ChosenCall call, Bytes bytes) const { return nccl_team_ != nullptr && nccl_pays_for(call, bytes); }
   // What carried the last call for which there was a choice, here on this rank.
   void note(Algorithm algorithm) const { last_.store(algorithm, std::memory_order_relaxed); }
   Algorithm last_algorithm() const;
@@ -62,15 +81,21 @@ class Communicator {
   void set_grid(Grid grid) { grid_ = std::move(grid); }
 
  private:
+  bool nccl_pays_for(ChosenCall call, Bytes bytes) const;
   Engine* engine_;
   Scope scope_;
   Scope internal_;
   std::string name_;
+  CollectiveProfile machine_;
   std::optional<Grid> grid_;
   Nccl* nccl_;
   std::shared_ptr<NcclTeam> nccl_team_;
   mutable std::atomic<std::uint32_t> calls_{0};
   mutable std::atomic<Algorithm> last_{Algorithm::none};
+  // By call, in one word each: bytes, whether the order is free, and the algorithm's number plus one; 0: nothing yet.
+  mutable std::array<std::atomic<std::uint64_t>, kChosenCalls> answers_{};
+  // By call: bytes, whether NCCL pays, and 1; 0: nothing yet. Unused without a team.
+  mutable std::array<std::atomic<std::uint64_t>, kChosenCalls> nccl_answers_{};
 };
 
 // Numbers contexts. Ids are never used twice: they are those of the rank that gave them out, and its count of them.

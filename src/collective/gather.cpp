@@ -6,32 +6,26 @@
 
 namespace ist {
 
-Layout Layout::even(const Elements& each, int ranks) {
-  Layout layout;
-  for (int rank = 0; rank < ranks; ++rank) {
-    layout.parts.push_back(each);
-    layout.places.emplace_back(static_cast<std::uint64_t>(rank) * each.bytes().value);
-  }
-  layout.alike = true;
-  return layout;
-}
-
-Layout Layout::split(const Elements& all, int ranks) {
-  const Parts parts = Parts::even(all, ranks);
-  Layout layout;
-  Bytes place;
-  for (int rank = 0; rank < ranks; ++rank) {
-    layout.parts.push_back(parts.elements(rank));
-    layout.places.push_back(place);
-    place += layout.parts.back().bytes();
-  }
-  return layout;
-}
-
 Bytes Layout::largest() const {
+  if (parts_.empty()) return Bytes{(least_ + (longer_ > 0 ? 1 : 0)) * each_.value};
   Bytes most;
-  for (const Elements& part : parts) most = std::max(most, part.bytes());
+  for (int rank = 0; rank < ranks_; ++rank) most = std::max(most, elements(rank).bytes());
   return most;
+}
+
+Bytes Layout::total() const {
+  if (parts_.empty()) return Bytes{(least_ * static_cast<std::uint64_t>(ranks_) + longer_) * each_.value};
+  Bytes all;
+  for (int rank = 0; rank < ranks_; ++rank) all += elements(rank).bytes();
+  return all;
+}
+
+Bytes Layout::span() const {
+  if (parts_.empty()) return total();
+  Bytes end;
+  for (int rank = 0; rank < ranks_; ++rank)
+    if (elements(rank).count > 0) end = std::max(end, place(rank) + elements(rank).bytes());
+  return end;
 }
 
 void plan_gather(Plan& plan, const Piece& send, const Piece& recv, const Layout& layout, int root, bool in_place) {

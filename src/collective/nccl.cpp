@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -158,20 +159,23 @@ void Nccl::remove(NcclTeam* team) {
   std::erase(teams_, team);
 }
 
-NcclAnswer Nccl::explain(const Group* group, Collective what, const Combiner* combiner, Bytes bytes) const {
+NcclAnswer Nccl::explain(const Group* group, ChosenCall what, const Combiner* combiner, Bytes bytes,
+                         const CollectiveProfile& machine) const {
   if (const Status able = serves(group); !able.ok()) return {false, "NCCL is off: " + able.text()};
   if (combiner != nullptr && !nccl_knows(*combiner)) return {false, "NCCL has no such operation on that type"};
   const CollectiveShape shape{group != nullptr ? group->size() : static_cast<int>(facts_.size()), bytes};
-  const std::string prices = "NCCL would take " + in_us(price::nccl(what, shape, {})) + ", messages " +
-                             in_us(price::messages(what, shape, {})) + " by the model of host memory";
-  if (!nccl_pays(what, shape)) return {false, prices};
+  double messages = std::numeric_limits<double>::infinity();
+  for (const Offered& offer : offers(what, shape, true, machine)) messages = std::min(messages, offer.price.seconds());
+  const std::string prices = "NCCL would take " + in_us(nccl_offer(what, shape).price.seconds()) + ", messages " +
+                             in_us(messages) + " by the model of host memory";
+  if (!nccl_pays(what, shape, machine)) return {false, prices};
   return {true, prices + "; it carries the call if all buffers are CUDA memory, on a GPU for each rank"};
 }
 
-NcclAnswer explain_nccl(const Communicator& comm, Collective what, const Combiner* combiner, Bytes bytes) {
+NcclAnswer explain_nccl(const Communicator& comm, ChosenCall what, const Combiner* combiner, Bytes bytes) {
   const Nccl* nccl = comm.nccl();
   if (nccl == nullptr) return {false, "NCCL is not used by this communicator"};
-  return nccl->explain(comm.scope().group.get(), what, combiner, bytes);
+  return nccl->explain(comm.scope().group.get(), what, combiner, bytes, comm.machine());
 }
 
 }  // namespace ist

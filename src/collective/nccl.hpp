@@ -46,8 +46,9 @@ class Nccl {
   void learn(const std::vector<std::string>& cards);
   // Why it cannot serve these ranks, null: all; the same answer on each of them.
   Status serves(const Group* group) const;
-  // `combiner`: of a reduction, else null. bytes: of the vector, or of all parts that a rank has.
-  NcclAnswer explain(const Group* group, Collective what, const Combiner* combiner, Bytes bytes) const;
+  // By the numbers that the ranks share. `combiner`: of a reduction, else null. bytes: of the vector, or of all parts that a rank has.
+  NcclAnswer explain(const Group* group, ChosenCall what, const Combiner* combiner, Bytes bytes,
+                     const CollectiveProfile& machine) const;
   // Why it is off on this rank; ok if it is not.
   const Status& off() const { return off_; }
 
@@ -93,6 +94,6 @@ Result<nccl::Api> find_nccl(const Settings& settings, const Kinds& kinds);
 bool nccl_knows(const Combiner& combiner);
 
 // The same of a communicator.
-NcclAnswer explain_nccl(const Communicator& comm, Collective what, const Combiner* combiner, Bytes bytes);
+NcclAnswer explain_nccl(const Communicator& comm, ChosenCall what, const Combiner* combiner, Bytes bytes);
 
 }  // namespace ist

@@ -26,8 +26,8 @@ class NcclTeam::Closer : public Action {
   std::shared_ptr<NcclTeam> team_;
 };
 
-NcclTeam::NcclTeam(Nccl& nccl, Engine& engine, const Scope& scope, const std::string& name)
-    : nccl_(nccl), twin_(engine, scope, name) {
+NcclTeam::NcclTeam(Nccl& nccl, Engine& engine, const Scope& scope, const std::string& name, const CollectiveProfile& machine)
+    : nccl_(nccl), twin_(engine, scope, name, machine) {
   nccl_.add(this);
 }
 
@@ -151,17 +151,17 @@ nccl::Code NcclTeam::hand_over(const NcclWork& work) const {
   const std::byte* send = work.send.address();
   std::byte* recv = work.recv.address();
   switch (work.what) {
-    case Collective::bcast:
+    case ChosenCall::bcast:
       return api.ncclBroadcast(send, recv, work.count, work.type, work.root, comm_, stream);
-    case Collective::reduce:
+    case ChosenCall::reduce:
       return api.ncclReduce(send, recv, work.count, work.type, work.operation, work.root, comm_, stream);
-    case Collective::allreduce:
+    case ChosenCall::allreduce:
       return api.ncclAllReduce(send, recv, work.count, work.type, work.operation, comm_, stream);
-    case Collective::reduce_scatter:
+    case ChosenCall::reduce_scatter:
       return api.ncclReduceScatter(send, recv, work.count, work.type, work.operation, comm_, stream);
-    case Collective::allgather:
+    case ChosenCall::allgather:
       return api.ncclAllGather(send, recv, work.count, work.type, comm_, stream);
-    case Collective::alltoall:
+    case ChosenCall::alltoall:
       break;
   }
   return exchange_parts(work);

@@ -30,7 +30,7 @@ class NcclCall;
 
 // One rank's part of a call, as NCCL is to be given it.
 struct NcclWork {
-  Collective what = Collective::allreduce;
+  ChosenCall what = ChosenCall::allreduce;
   Piece send;
   Piece recv;
   std::uint64_t count = 0;  // of `type`: of the vector, or of one part
@@ -45,7 +45,7 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
   // fresh: nothing was made. opening: one is being made. open: all ranks have it. off: making it failed, on all ranks.
   enum class State : std::uint8_t { fresh, opening, open, off };
 
-  NcclTeam(Nccl& nccl, Engine& engine, const Scope& scope, const std::string& name);
+  NcclTeam(Nccl& nccl, Engine& engine, const Scope& scope, const std::string& name, const CollectiveProfile& machine);
   ~NcclTeam();
   NcclTeam(const NcclTeam&) = delete;
   NcclTeam& operator=(const NcclTeam&) = delete;

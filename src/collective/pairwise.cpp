@@ -1,8 +1,8 @@
 #include "collective/pairwise.hpp"
 
-#include "collective/nccl_call.hpp"
-
 #include <algorithm>
+
+#include "collective/nccl_call.hpp"
 
 namespace ist {
 namespace {
@@ -115,7 +115,7 @@ std::vector<std::vector<Plan::Step>> send_parts(Plan& plan, const Piece& input, 
   for (int distance = 1; distance < plan.size(); ++distance) {
     const int to = (plan.rank() + distance) % plan.size();
     const Piece part = layout.of(input, to);
-    const Parts chunks = Parts::chunks(layout.parts[static_cast<std::size_t>(to)], Plan::kChunk);
+    const Parts chunks = Parts::chunks(layout.elements(to), Plan::kChunk);
     for (int c = 0; c < chunks.size(); ++c)
       sent[static_cast<std::size_t>(to)].push_back(plan.send(chunks.of(part, c), to, way_in(c), {}));
   }
@@ -124,23 +124,23 @@ std::vector<std::vector<Plan::Step>> send_parts(Plan& plan, const Piece& input, 
 
 // The same part for every rank: the counts are, by the call's rule, the same on all of them.
 bool all_alike(const Layout& layout) {
-  return std::all_of(layout.parts.begin(), layout.parts.end(),
-                     [&](const Elements& part) { return part.count == layout.parts.front().count; });
+  for (int rank = 1; rank < layout.ranks(); ++rank)
+    if (layout.elements(rank).count != layout.elements(0).count) return false;
+  return true;
 }
 
 }  // namespace
 
 void plan_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, const Layout& layout, bool in_place) {
-  const Bytes all{layout.parts.front().bytes().value * layout.parts.size()};
-  if (plan.suits_nccl(Collective::reduce_scatter, all) && all_alike(layout) && nccl_knows(plan.combiner())) {
-    plan.take(Algorithm::nccl);
-    const NcclWork work{.what = Collective::reduce_scatter, .send = send, .recv = recv, .usable = !in_place};
-    return offer_elements(plan, work, layout.parts.front(),
+  const Bytes all{layout.elements(0).bytes().value * static_cast<std::uint64_t>(layout.ranks())};
+  if (plan.suits_nccl(ChosenCall::reduce_scatter, all) && all_alike(layout) && nccl_knows(plan.combiner())) {
+    const NcclWork work{.what = ChosenCall::reduce_scatter, .send = send, .recv = recv, .usable = !in_place};
+    return offer_elements(plan, work, layout.elements(0),
                           [=](Plan& late) { plan_reduce_scatter(late, send, recv, layout, in_place); });
   }
   plan.take(Algorithm::direct);
   const int rank = plan.rank();
-  const Elements mine = layout.parts[static_cast<std::size_t>(rank)];
+  const Elements mine = layout.elements(rank);
   const auto sent = send_parts(plan, send, layout);
   // In place the result would lie on what is still to be sent and combined: it is moved there in the end.
   const Piece aside = in_place ? plan.scratch_for(recv, false, mine.bytes()) : Piece{};
@@ -167,8 +167,7 @@ void plan_pairwise_reduce(Plan& plan, const ReductionData& data, int root) {
   const Layout layout = Layout::split(data.elements, plan.size());
   const auto sent = send_parts(plan, data.send, layout);
   const Piece result = wants ? layout.of(data.recv, rank) : Piece{};
-  OwnPart own{plan, layout.of(data.send, rank), result, layout.parts[static_cast<std::size_t>(rank)],
-              wants ? data.recv : data.send};
+  OwnPart own{plan, layout.of(data.send, rank), result, layout.elements(rank), wants ? data.recv : data.send};
   for (int c = 0; c < own.chunks().size(); ++c) {
     const OwnPart::Chunk chunk = own.combine(c);
     const Plan::Step used = plan.join();
@@ -182,7 +181,7 @@ void plan_pairwise_reduce(Plan& plan, const ReductionData& data, int root) {
   for (int from = 0; wants && from < plan.size(); ++from) {
     if (from == rank) continue;
     const Piece part = layout.of(data.recv, from);
-    const Parts chunks = Parts::chunks(layout.parts[static_cast<std::size_t>(from)], Plan::kChunk);
+    const Parts chunks = Parts::chunks(layout.elements(from), Plan::kChunk);
     // In place, this rank's own input must have gone before.
     for (int c = 0; c < chunks.size(); ++c)
       plan.receive(chunks.of(part, c), from, way_out(c),
@@ -204,7 +203,7 @@ std::vector<RingPart> ring_parts(Plan& plan, const ReductionData& data, const Pi
   const Layout layout = Layout::split(data.elements, plan.size());
   std::vector<RingPart> parts;
   for (int p = 0; p < plan.size(); ++p) {
-    RingPart part{Parts::chunks(layout.parts[static_cast<std::size_t>(p)], Plan::kChunk), layout.of(work, p), {}, {}};
+    RingPart part{Parts::chunks(layout.elements(p), Plan::kChunk), layout.of(work, p), {}, {}};
     part.sent.resize(static_cast<std::size_t>(part.chunks.size()), Plan::kNone);
     const bool there = same_place(work, data.send);
     for (int c = 0; c < part.chunks.size(); ++c)

@@ -53,6 +53,8 @@ class Plan {
   const Communicator& comm() const { return comm_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
+  // What carries the call; noted as take() does.
+  Algorithm choose(ChosenCall call, Bytes bytes) const { return take(comm_.algorithm(call, bytes, combiner_.commutative)); }
   void set_combiner(const Combiner& combiner) { combiner_ = combiner; }
   const Combiner& combiner() const { return combiner_; }
   // The first failure is this rank's result, whatever the steps do.
@@ -67,7 +69,7 @@ class Plan {
   Result<OperationId> start();
 
   // Could it be worth while to have NCCL carry the call? By what all ranks know. bytes: of the vector, or of all parts.
-  bool suits_nccl(Collective what, Bytes bytes) const { return comm_.nccl_team() && nccl_pays(what, {size_, bytes}); }
+  bool suits_nccl(ChosenCall call, Bytes bytes) const { return comm_.may_go_by_nccl(call, bytes); }
   // What was chosen to carry the call; gives it back.
   Algorithm take(Algorithm algorithm) const {
     comm_.note(algorithm);

@@ -35,6 +35,57 @@ Partial own_input(Plan& plan, const ReductionData& data, bool beside) {
   return {where, plan.copy(where, data.send, {})};
 }
 
+// The inputs of all ranks, in their order, in memory that may be written: the last one where the result belongs, if partial
+// results may be combined there.
+class Inputs {
+ public:
+  Inputs(Plan& plan, const ReductionData& data, bool in_result) : plan_(plan), data_(data), in_result_(in_result) {
+    constexpr std::uint64_t kAligned = 64;
+    stride_ = (data.elements.bytes().value + kAligned - 1) / kAligned * kAligned;
+    const auto aside = static_cast<std::uint64_t>(plan.size() - (in_result_ ? 1 : 0));
+    room_ = plan.scratch_for(data.recv, in_result_, Bytes{aside * stride_});
+  }
+  // What the others send and `mine`, from left to right into the result.
+  void combine(const Partial& mine) {
+    const int last = plan_.size() - 1;
+    Plan::Step done = Plan::kNone;
+    for (int rank = 0; rank <= last; ++rank) {
+      const Piece here = of(rank);
+      const Plan::Step there =
+          rank == plan_.rank() ? plan_.copy(here, mine.piece, {mine.done}) : plan_.receive(here, rank, 0, {mine.done});
+      done = rank == 0 ? there : plan_.combine(here, of(rank - 1), {there, done});
+    }
+    if (!in_result_) plan_.copy(data_.recv, of(last), {done});
+  }
+
+ private:
+  Piece of(int rank) const {
+    if (in_result_ && rank == plan_.size() - 1) return data_.recv;
+    return room_.part(Offset{static_cast<std::uint64_t>(rank) * stride_}, data_.elements.bytes());
+  }
+  Plan& plan_;
+  const ReductionData& data_;
+  bool in_result_;
+  std::uint64_t stride_ = 0;
+  Piece room_;
+};
+
+// Everybody's whole vector to the root, or to everybody, and there combined from left to right: one message's time.
+void flat(Plan& plan, const ReductionData& data, int root) {
+  plan.walk(data.elements.bytes());
+  if (root != kEverybody && plan.rank() != root) {
+    plan.send(data.send, root, 0, {});
+    return;
+  }
+  const bool in_result = plan.combines_on(data.recv, data.elements.bytes());
+  Partial mine{data.send, Plan::kNone};
+  // Out of the result's way; and out of a device once, not once for every other rank.
+  if (data.in_place || (root == kEverybody && !in_result)) mine = own_input(plan, data, in_result);
+  for (int distance = 1; root == kEverybody && distance < plan.size(); ++distance)
+    plan.send(mine.piece, (plan.rank() + distance) % plan.size(), 0, {mine.done});
+  Inputs{plan, data, in_result}.combine(mine);
+}
+
 // Recursive doubling. Those beyond a power of two give their input to their right neighbour and get the result from it.
 void doubling(Plan& plan, const ReductionData& data) {
   const int size = plan.size();
@@ -97,7 +148,7 @@ void binomial(Plan& plan, const ReductionData& data, int root) {
 }
 
 // Of a reduction's vector, all parts together.
-bool suits_nccl(const Plan& plan, Collective what, const Elements& elements) {
+bool suits_nccl(const Plan& plan, ChosenCall what, const Elements& elements) {
   return plan.suits_nccl(what, elements.bytes()) && nccl_knows(plan.combiner());
 }
 
@@ -108,14 +159,17 @@ void plan_reduce(Plan& plan, const ReductionData& data, int root) {
     if (!data.in_place) plan.copy(data.recv, data.send, {});
     return;
   }
-  if (suits_nccl(plan, Collective::reduce, data.elements)) {
-    plan.take(Algorithm::nccl);
-    return offer_elements(plan, {.what = Collective::reduce, .send = data.send, .recv = data.recv, .root = root},
+  if (suits_nccl(plan, ChosenCall::reduce, data.elements))
+    return offer_elements(plan, {.what = ChosenCall::reduce, .send = data.send, .recv = data.recv, .root = root},
                           data.elements, [=](Plan& late) { plan_reduce(late, data, root); });
+  switch (plan.choose(ChosenCall::reduce, data.elements.bytes())) {
+    case Algorithm::flat:
+      return flat(plan, data, root);
+    case Algorithm::binomial:
+      return binomial(plan, data, root);
+    default:
+      return plan_pairwise_reduce(plan, data, root);
   }
-  const Algorithm algorithm = plan.take(choose_reduce({plan.size(), data.elements.bytes()}, {}));
-  if (algorithm == Algorithm::binomial) return binomial(plan, data, root);
-  plan_pairwise_reduce(plan, data, root);
 }
 
 void plan_allreduce(Plan& plan, const ReductionData& data) {
@@ -123,12 +177,12 @@ void plan_allreduce(Plan& plan, const ReductionData& data) {
     if (!data.in_place) plan.copy(data.recv, data.send, {});
     return;
   }
-  if (suits_nccl(plan, Collective::allreduce, data.elements)) {
-    plan.take(Algorithm::nccl);
-    return offer_elements(plan, {.what = Collective::allreduce, .send = data.send, .recv = data.recv}, data.elements,
+  if (suits_nccl(plan, ChosenCall::allreduce, data.elements))
+    return offer_elements(plan, {.what = ChosenCall::allreduce, .send = data.send, .recv = data.recv}, data.elements,
                           [=](Plan& late) { plan_allreduce(late, data); });
-  }
-  switch (plan.take(choose_allreduce({plan.size(), data.elements.bytes()}, plan.combiner().commutative, {}))) {
+  switch (plan.choose(ChosenCall::allreduce, data.elements.bytes())) {
+    case Algorithm::flat:
+      return flat(plan, data, kEverybody);
     case Algorithm::ring:
       return plan_ring_allreduce(plan, data);
     case Algorithm::direct:

@@ -24,7 +24,9 @@ namespace ist {
 class Walk {
  public:
   using Step = Schedule::StepId;
-  Walk(const Communicator& comm, const Combiner& combiner) : comm_(comm), combiner_(combiner) {}
+  Walk(const Communicator& comm, const Combiner& combiner) : comm_(comm), combiner_(combiner) {
+    messages_.reserve(kUsually);
+  }
 
   Step send(const Piece& from, Rank to, std::int32_t tag, std::initializer_list<Step> needs);
   Step receive(const Piece& to, Rank from, std::int32_t tag, std::initializer_list<Step> needs);
@@ -41,6 +43,8 @@ class Walk {
   Status end();
 
  private:
+  // Messages of a call on few ranks: memory is taken once.
+  static constexpr std::size_t kUsually = 8;
   struct Message {
     Piece piece;
     Rank peer;

@@ -5,12 +5,53 @@
 namespace ist {
 namespace {
 
-constexpr double kImpossible = std::numeric_limits<double>::infinity();
-
 double copy_once(const MessageShape& message, const MachineProfile& machine) {
   const auto bytes = static_cast<double>(message.bytes.value);
   return message.kind == KindId::host ? bytes * machine.host_copy_beta
                                       : machine.device_copy_alpha + bytes * machine.device_copy_beta;
+}
+
+// The prices. Each is written down once, for a Sum and for a Bill (base/price.hpp).
+
+template <class Price>
+void slot(const MessageShape& message, const MachineProfile& machine, Price& price) {
+  price.add("a slot", machine.slot_alpha);
+  price.add("copying in and out", 2 * copy_once(message, machine));
+  if (message.kind != KindId::host)
+    price.refuse("devices cannot reach a slot: it is not page-locked and must not wait for a copy");
+  if (message.bytes > message.slot_limit) price.refuse("the message is longer than a slot");
+}
+
+template <class Price>
+void cell(const MessageShape& message, const MachineProfile& machine, Price& price) {
+  price.add("a cell", machine.cell_alpha);
+  price.add("copying in and out", 2 * copy_once(message, machine));
+  if (message.bytes > message.cell_limit) price.refuse("the message is longer than the eager limit");
+}
+
+template <class Price>
+void ring(const MessageShape& message, const MachineProfile& machine, Price& price) {
+  // Both copies overlap: the bytes are paid once, the first slot's way in and the last one's way out besides.
+  price.add("telling of the message", machine.slot_alpha);
+  price.add("announcing and clearing", machine.handshake_alpha);
+  price.add("copying, in and out at the same time", copy_once(message, machine));
+  if (message.kind != KindId::host) price.add("the last slot's way out", machine.device_copy_alpha);
+  if (message.same_process) price.refuse("a process shares no ring with itself");
+}
+
+template <class Price>
+void direct(const MessageShape& message, const MachineProfile& machine, Price& price) {
+  price.add("telling of the message", machine.slot_alpha);
+  price.add("announcing and clearing", machine.handshake_alpha);
+  price.add("copying", copy_once(message, machine));
+  if (!message.same_process) price.refuse("sender and receiver are two processes");
+}
+
+template <class Pricing>
+double sum(const Pricing& pricing) {
+  Sum price;
+  pricing(price);
+  return price.seconds();
 }
 
 }  // namespace
@@ -18,29 +59,29 @@ double copy_once(const MessageShape& message, const MachineProfile& machine) {
 namespace price {
 
 double slot(const MessageShape& message, const MachineProfile& machine) {
-  // Devices cannot reach a slot: it is not page-locked and must not wait for a copy.
-  if (message.kind != KindId::host || message.bytes > message.slot_limit) return kImpossible;
-  return machine.slot_alpha + 2 * copy_once(message, machine);
+  return sum([&](Sum& price) { ist::slot(message, machine, price); });
 }
-
 double cell(const MessageShape& message, const MachineProfile& machine) {
-  if (message.bytes > message.cell_limit) return kImpossible;
-  return machine.cell_alpha + 2 * copy_once(message, machine);
+  return sum([&](Sum& price) { ist::cell(message, machine, price); });
 }
-
 double ring(const MessageShape& message, const MachineProfile& machine) {
-  if (message.same_process) return kImpossible;
-  // Both copies overlap: the bytes are paid once, the first slot's way in and the last one's way out besides.
-  return machine.slot_alpha + machine.handshake_alpha + copy_once(message, machine) +
-         (message.kind == KindId::host ? 0.0 : machine.device_copy_alpha);
+  return sum([&](Sum& price) { ist::ring(message, machine, price); });
 }
-
 double direct(const MessageShape& message, const MachineProfile& machine) {
-  if (!message.same_process) return kImpossible;
-  return machine.slot_alpha + machine.handshake_alpha + copy_once(message, machine);
+  return sum([&](Sum& price) { ist::direct(message, machine, price); });
 }
 
 }  // namespace price
+
+std::vector<OfferedCarrier> offers(const MessageShape& message, const MachineProfile& machine) {
+  std::vector<OfferedCarrier> all{
+      {IST_CARRIER_SLOT, {}}, {IST_CARRIER_CELL, {}}, {IST_CARRIER_RING, {}}, {IST_CARRIER_DIRECT, {}}};
+  slot(message, machine, all[0].price);
+  cell(message, machine, all[1].price);
+  ring(message, machine, all[2].price);
+  direct(message, machine, all[3].price);
+  return all;
+}
 
 ist_carrier choose(const MessageShape& message, const MachineProfile& machine) {
   // What fits is eager whatever the price of announcing it: a small message must not cost a handshake because the table is
@@ -48,6 +89,7 @@ ist_carrier choose(const MessageShape& message, const MachineProfile& machine) {
   // standard send wait for its receive.)
   const double by_slot = price::slot(message, machine);
   const double by_cell = price::cell(message, machine);
+  constexpr double kImpossible = std::numeric_limits<double>::infinity();
   if (by_slot < kImpossible || by_cell < kImpossible) return by_slot <= by_cell ? IST_CARRIER_SLOT : IST_CARRIER_CELL;
   return price::ring(message, machine) <= price::direct(message, machine) ? IST_CARRIER_RING : IST_CARRIER_DIRECT;
 }

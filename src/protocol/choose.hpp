@@ -1,6 +1,6 @@
 // How a message is carried: the cheapest of what is possible, from values alone.
 //
-// Who calls this : request/engine, once per send.
+// Who calls this : request/engine, once per send; cli/explain.
 // Threads        : pure functions.
 // Ownership      : none.
 // Errors         : none; announcing a message is always possible.
@@ -8,6 +8,9 @@
 
 #include <isthmus/isthmus.h>
 
+#include <vector>
+
+#include "base/price.hpp"
 #include "base/settings.hpp"
 #include "base/units.hpp"
 #include "memory/piece.hpp"
@@ -38,6 +41,13 @@ double cell(const MessageShape& message, const MachineProfile& machine);
 double ring(const MessageShape& message, const MachineProfile& machine);
 double direct(const MessageShape& message, const MachineProfile& machine);
 }  // namespace price
+
+// Every carrier with its price, or why it cannot carry the message.
+struct OfferedCarrier {
+  ist_carrier carrier;
+  Bill price;
+};
+std::vector<OfferedCarrier> offers(const MessageShape& message, const MachineProfile& machine);
 
 // IST_CARRIER_SLOT, _CELL, _RING or _DIRECT; the last two are announced first.
 ist_carrier choose(const MessageShape& message, const MachineProfile& machine);

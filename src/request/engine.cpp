@@ -14,7 +14,7 @@ constexpr int kMostAtOnce = 64;
 constexpr int kLingers = 8;
 constexpr int kLooksAtOnce = 8;
 // At most this many slots has a pair in any path.
-constexpr std::uint64_t kSlotsPerPair = 64;
+constexpr std::uint64_t kSlotsPerPair = 128;
 
 // To this process itself a send also wakes threads: never the short way.
 Bytes most_at_once(const Link& link, const MachineProfile& profile) {
@@ -38,7 +38,7 @@ Engine::Engine(Parts parts)
     for (const auto& path : parts_.paths) {
       if (peers_[r].link == nullptr) peers_[r].link = path->link(Rank{static_cast<std::int32_t>(r)});
     }
-    if (peers_[r].link != nullptr) peers_[r].at_once = most_at_once(*peers_[r].link, profile_);
+    if (peers_[r].link != nullptr) peers_[r].at_once = most_at_once(*peers_[r].link, parts_.machine);
   }
   for (const auto& path : parts_.paths)
     if (path->can_sleep()) sleeping_path_ = path.get();

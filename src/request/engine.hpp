@@ -85,6 +85,7 @@ class Engine {
     std::vector<std::unique_ptr<Path>>& paths;
     const AbortBoard& board;
     std::vector<std::string> names;  // of the ranks, for error texts: "rank 3 (process 4711 on host n1)"
+    MachineProfile machine = {};     // what carriers are chosen by: this rank's own affair
   };
   explicit Engine(Parts parts);
 
@@ -284,7 +285,6 @@ class Engine {
   void take_kept(Operation& operation, std::uint32_t index, Unexpected message);
 
   Parts parts_;
-  MachineProfile profile_;
   CopyChoice copies_;
   EngineLock lock_;
   ScratchPool scratch_;

@@ -13,6 +13,10 @@ namespace {
 // handshake, 2 to 5 us between GPUs and two changes of process where ranks share processors.
 constexpr std::chrono::microseconds kPatienceWithKernels{1000};
 
+// Few messages of kilobytes fill a pair's slots. Those above this size then take cells, so that as many can wait for their
+// receives as there are.
+constexpr Bytes kBrief{256};
+
 }  // namespace
 
 Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32_t tag, const Scope& scope, bool* done,
@@ -41,7 +45,7 @@ bool Engine::send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::in
 Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const Destination& order, bool* done) {
   PeerState& to = peer(order.rank);
   ist_carrier carrier =
-      choose({piece.size, piece.kind, to.link->same_process(), to.link->slot_limit, to.link->cell_limit}, profile_);
+      choose({piece.size, piece.kind, to.link->same_process(), to.link->slot_limit, to.link->cell_limit}, parts_.machine);
   // Only an announced message hears of its receive.
   if (order.synchronous) carrier = to.link->same_process() ? IST_CARRIER_DIRECT : IST_CARRIER_RING;
   Envelope envelope;
@@ -96,9 +100,11 @@ bool Engine::try_send(Operation& operation, std::uint32_t index) {
     return true;
   }
   if (operation.outcome.carrier == IST_CARRIER_SLOT) {
-    if (!link.post(operation.envelope, {operation.piece.address(), operation.piece.size.value})) return false;
-    finish(operation, index, {});
-    return true;
+    if (link.post(operation.envelope, {operation.piece.address(), operation.piece.size.value})) {
+      finish(operation, index, {});
+      return true;
+    }
+    if (operation.piece.size <= kBrief || operation.piece.size > link.cell_limit) return false;
   }
   auto cell = CellSend::start(parts_.kinds, link, operation.piece, operation.ready);
   if (!cell.ok()) {
@@ -106,6 +112,7 @@ bool Engine::try_send(Operation& operation, std::uint32_t index) {
     return true;
   }
   if (!cell->has_value()) return false;
+  operation.outcome.carrier = IST_CARRIER_CELL;
   state::FillingCell filling{std::move(**cell), {}};
   if (!operation.ready.empty()) filling.overdue = std::chrono::steady_clock::now() + kPatienceWithKernels;
   operation.state = std::move(filling);

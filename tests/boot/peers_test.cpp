@@ -193,6 +193,22 @@ TEST(Peers, no_descriptor_goes_to_oneself) {
   EXPECT_EQ(failures(ends), 0);
 }
 
+TEST(Peers, everybody_hears_what_each_says_of_itself_and_for_all_only_rank_0) {
+  // Any bytes, and more than fit a line.
+  const auto words_of = [](int rank) { return std::string("\0\n\"", 3) + std::string(5000, static_cast<char>('a' + rank)); };
+  for (const int size : {1, 3}) {
+    const auto ends = run_launched(size, [&](int rank) {
+      auto boot = join_job(Settings{});
+      ASSERT_TRUE(boot.ok());
+      const auto peers = Peers::connect(**boot, Settings{}, {.about = "of " + words_of(rank), .for_all = words_of(rank)});
+      ASSERT_TRUE(peers.ok()) << peers.status().text();
+      EXPECT_EQ((*peers)->heard(), words_of(0));
+      for (int other = 0; other < size; ++other) EXPECT_EQ((*peers)->at(Rank{other}).about, "of " + words_of(other));
+    });
+    EXPECT_EQ(failures(ends), 0);
+  }
+}
+
 TEST(Peers, ranks_of_two_users_are_refused_by_all_naming_both) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can become another user";
   const auto ends = run_launched(3, [](int rank) {

@@ -123,7 +123,8 @@ TEST(Settings, TheCommittedPageIsWhatTheCommandPrints) {
 TEST(Manual, TellsOfEveryCommandAndEverySetting) {
   const Ran ran = run_program("info --man");
   EXPECT_EQ(ran.status, 0);
-  for (const char* words : {".TH ISTHMUS 1", ".SS isthmus run", ".SS isthmus info", ".SS isthmus bench", ".SH EXIT STATUS"})
+  for (const char* words : {".TH ISTHMUS 1", ".SS isthmus run", ".SS isthmus info", ".SS isthmus bench",
+                            ".SS isthmus explain", ".SS isthmus model", ".SH EXIT STATUS"})
     EXPECT_TRUE(says(ran, words)) << words;
   for (const SettingRow& row : describe(Settings{})) EXPECT_TRUE(says(ran, std::string{row.variable})) << row.variable;
 }

@@ -61,19 +61,20 @@ TEST_F(NcclFacts, its_own_card_is_one_that_it_can_read) {
 TEST_F(NcclFacts, the_answer_tells_both_prices_or_what_is_in_the_way) {
   nccl.learn({nccl.card(), nccl.card()});
   const Combiner sum{Reduction::sum, IST_FLOAT};
-  const NcclAnswer large = nccl.explain(nullptr, Collective::allreduce, &sum, mebibytes(64));
+  const NcclAnswer large = nccl.explain(nullptr, ChosenCall::allreduce, &sum, mebibytes(64), {});
   EXPECT_TRUE(large.offered);
   EXPECT_NE(large.why.find("NCCL would take"), std::string::npos) << large.why;
-  const NcclAnswer small = nccl.explain(nullptr, Collective::bcast, nullptr, Bytes{8});
+  const NcclAnswer small = nccl.explain(nullptr, ChosenCall::bcast, nullptr, Bytes{8}, {});
   EXPECT_FALSE(small.offered);
   EXPECT_NE(small.why.find("messages"), std::string::npos) << small.why;
   const Combiner located{Reduction::minloc, IST_FLOAT_INT};
-  EXPECT_NE(nccl.explain(nullptr, Collective::allreduce, &located, mebibytes(64)).why.find("no such operation"),
+  EXPECT_NE(nccl.explain(nullptr, ChosenCall::allreduce, &located, mebibytes(64), {}).why.find("no such operation"),
             std::string::npos);
   const Combiner complex_product{Reduction::product, IST_COMPLEX_FLOAT};
-  EXPECT_FALSE(nccl.explain(nullptr, Collective::reduce, &complex_product, mebibytes(64)).offered);
+  EXPECT_FALSE(nccl.explain(nullptr, ChosenCall::reduce, &complex_product, mebibytes(64), {}).offered);
   nccl.learn({nccl.card(), card(0, {})});
-  EXPECT_NE(nccl.explain(nullptr, Collective::bcast, nullptr, mebibytes(64)).why.find("off on rank 1"), std::string::npos);
+  EXPECT_NE(nccl.explain(nullptr, ChosenCall::bcast, nullptr, mebibytes(64), {}).why.find("off on rank 1"),
+            std::string::npos);
 }
 
 }  // namespace

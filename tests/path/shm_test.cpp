@@ -271,8 +271,8 @@ TEST(PeerMemory, OnlyTheProcessThatShowsTheProofIsRead) {
   const pid_t child = ::fork();
   if (child == 0) {
     word = 1;
-    ::write(pipe[1], "x", 1);
-    ::pause();
+    if (::write(pipe[1], "x", 1) == 1) ::pause();
+    ::_exit(1);
   }
   char ready = 0;
   EXPECT_EQ(1, ::read(pipe[0], &ready, 1));

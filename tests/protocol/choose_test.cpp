@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -121,6 +122,28 @@ TEST(Price, OfTheImpossibleIsInfinite) {
   EXPECT_TRUE(std::isinf(price::cell(shape(65537), machine)));
   EXPECT_TRUE(std::isinf(price::ring(shape(65537, KindId::host, true), machine)));
   EXPECT_TRUE(std::isinf(price::direct(shape(65537), machine)));
+}
+
+// What people are shown is what was chosen by.
+TEST(Price, IsTheSumOfTheTermsThatAreShownAndWhatIsRefusedHasAReason) {
+  constexpr std::array kCarriers{IST_CARRIER_SLOT, IST_CARRIER_CELL, IST_CARRIER_RING, IST_CARRIER_DIRECT};
+  for (const MachineProfile& machine : {MachineProfile{}, cheap_cells(), free_handshake()})
+    for (const KindId kind : {KindId::host, KindId::cuda})
+      for (const bool same_process : {false, true})
+        for (const std::uint64_t bytes : {0ULL, 1ULL, 216ULL, 217ULL, 65536ULL, 65537ULL, 1ULL << 33}) {
+          const auto all = offers(shape(bytes, kind, same_process), machine);
+          ASSERT_EQ(all.size(), std::size(kPrices));
+          for (std::size_t i = 0; i < all.size(); ++i) {
+            EXPECT_EQ(all[i].carrier, kCarriers[i]);
+            EXPECT_EQ(all[i].price.seconds(), kPrices[i](shape(bytes, kind, same_process), machine));
+            EXPECT_EQ(all[i].price.refused() != nullptr, std::isinf(all[i].price.seconds()));
+            double sum = 0;
+            for (const Term& term : all[i].price.terms()) sum += term.seconds;
+            if (all[i].price.refused() == nullptr) {
+              EXPECT_EQ(sum, all[i].price.seconds());
+            }
+          }
+        }
 }
 
 TEST(RingFill, BetweenHostsIsTheSettingWhateverTheMessage) {

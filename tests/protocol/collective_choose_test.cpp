@@ -1,26 +1,42 @@
-// Which algorithm carries a collective call: what is small goes in few messages, what is large in few bytes.
+// Which algorithm carries a collective call: what is small goes in few messages, what is large in few bytes; and on invented
+// machines every algorithm wins somewhere.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <set>
+#include <string>
+
 #include "collective/choose.hpp"
+#include "collective/collectives.hpp"
 
 namespace ist {
 namespace {
 
-TEST(CollectiveChoose, small_calls_take_few_messages_and_large_ones_few_bytes) {
+constexpr std::array kCalls{ChosenCall::bcast,     ChosenCall::reduce,         ChosenCall::allreduce,
+                            ChosenCall::allgather, ChosenCall::reduce_scatter, ChosenCall::alltoall};
+static_assert(kCalls.size() == kChosenCalls);
+
+TEST(CollectiveChoose, small_calls_take_one_message_time_and_large_ones_few_bytes) {
   for (const int ranks : {2, 3, 4, 6, 8}) {
     const CollectiveShape small{ranks, Bytes{8}};
     const CollectiveShape large{ranks, mebibytes(64)};
-    // Beyond a power of two, doubling takes two messages more one after the other, and all at once is quicker.
-    const bool power = (ranks & (ranks - 1)) == 0;
-    EXPECT_EQ(choose_allreduce(small, true, {}), power ? Algorithm::recursive_doubling : Algorithm::direct) << ranks;
+    EXPECT_EQ(choose_allreduce(small, true, {}), Algorithm::flat) << ranks;
+    EXPECT_EQ(choose_allreduce(small, false, {}), Algorithm::flat) << ranks;
     EXPECT_EQ(choose_allreduce(large, true, {}), Algorithm::direct) << ranks;
-    EXPECT_EQ(choose_reduce(small, {}), Algorithm::binomial) << ranks;
-    EXPECT_EQ(choose_bcast(small, {}), Algorithm::binomial) << ranks;
+    EXPECT_EQ(choose_reduce(small, {}), Algorithm::flat) << ranks;
+    EXPECT_EQ(choose_bcast(small, {}), Algorithm::flat) << ranks;
     EXPECT_EQ(choose_allgather(small, {}), Algorithm::direct) << ranks;
     if (ranks == 2) continue;  // where a tree and a chain are the same
     EXPECT_EQ(choose_bcast(large, {}), Algorithm::chain) << ranks;
     EXPECT_EQ(choose_reduce(large, {}), Algorithm::direct) << ranks;
   }
+}
+
+TEST(CollectiveChoose, many_ranks_with_little_to_say_use_trees) {
+  const CollectiveShape small{64, Bytes{8}};
+  EXPECT_EQ(choose_bcast(small, {}), Algorithm::binomial);
+  EXPECT_EQ(choose_reduce(small, {}), Algorithm::binomial);
+  EXPECT_EQ(choose_allreduce(small, true, {}), Algorithm::recursive_doubling);
 }
 
 TEST(CollectiveChoose, many_ranks_with_much_to_say_go_round_a_ring_unless_the_order_of_operands_matters) {
@@ -30,30 +46,242 @@ TEST(CollectiveChoose, many_ranks_with_much_to_say_go_round_a_ring_unless_the_or
   EXPECT_EQ(choose_allgather(large, {}), Algorithm::ring);
 }
 
-TEST(CollectiveChoose, a_longer_call_never_goes_back_to_the_algorithm_of_shorter_ones) {
-  for (const int ranks : {2, 3, 5, 6, 7, 12}) {
-    bool left = false;
-    for (std::uint64_t bytes = 1; bytes <= std::uint64_t{1} << 28; bytes *= 2) {
-      const bool doubling = choose_allreduce({ranks, Bytes{bytes}}, true, {}) == Algorithm::recursive_doubling;
-      EXPECT_FALSE(left && doubling) << ranks << " ranks, " << bytes << " bytes";
-      left |= !doubling;
+// Another message beside one that is under way costs nothing here.
+CollectiveProfile free_posting() {
+  CollectiveProfile machine;
+  machine.post = 0;
+  machine.beta = machine.gamma = 1e-15;
+  return machine;
+}
+// Every message beside another one costs as much as a message and a half.
+CollectiveProfile dear_posting() {
+  CollectiveProfile machine;
+  machine.post = 1.5 * machine.alpha;
+  return machine;
+}
+// Bytes cost everything, and peers at once disturb each other from the first on.
+CollectiveProfile dear_bytes() {
+  CollectiveProfile machine;
+  machine.alpha = machine.alpha_large = machine.post = 1e-12;
+  machine.crowd_from = 0;
+  machine.crowd = 2;
+  return machine;
+}
+
+struct Case {
+  const char* why;
+  CollectiveProfile machine;
+  ChosenCall call;
+  CollectiveShape shape;
+  bool commutative;
+  Algorithm algorithm;
+};
+
+std::vector<Case> table() {
+  const CollectiveProfile usual;
+  return {
+      {"little for few", usual, ChosenCall::bcast, {6, Bytes{64}}, true, Algorithm::flat},
+      {"little for everybody, where posting is free",
+       free_posting(),
+       ChosenCall::bcast,
+       {512, Bytes{64}},
+       true,
+       Algorithm::flat},
+      {"little for few, where posting is dear",
+       dear_posting(),
+       ChosenCall::bcast,
+       {4, Bytes{64}},
+       true,
+       Algorithm::binomial},
+      {"little for three, where a tree posts as often",
+       dear_posting(),
+       ChosenCall::bcast,
+       {3, Bytes{64}},
+       true,
+       Algorithm::binomial},
+      {"much, where bytes are dear", dear_bytes(), ChosenCall::bcast, {4, mebibytes(8)}, true, Algorithm::chain},
+      {"nothing at all", usual, ChosenCall::reduce, {5, Bytes{0}}, true, Algorithm::flat},
+      {"little from few, where posting is dear",
+       dear_posting(),
+       ChosenCall::reduce,
+       {4, Bytes{8}},
+       false,
+       Algorithm::binomial},
+      {"much", usual, ChosenCall::reduce, {4, mebibytes(8)}, false, Algorithm::direct},
+      {"no vector longer than 64 KiB is flat, even where that is free",
+       free_posting(),
+       ChosenCall::reduce,
+       {6, Bytes{65537}},
+       true,
+       Algorithm::direct},
+      {"one of 64 KiB may be", free_posting(), ChosenCall::reduce, {6, Bytes{65536}}, true, Algorithm::flat},
+      {"nothing at all, for all", usual, ChosenCall::allreduce, {5, Bytes{0}}, true, Algorithm::flat},
+      {"little for all, in the order of ranks", usual, ChosenCall::allreduce, {5, Bytes{8}}, false, Algorithm::flat},
+      {"little for all, where posting is dear",
+       dear_posting(),
+       ChosenCall::allreduce,
+       {4, Bytes{8}},
+       true,
+       Algorithm::recursive_doubling},
+      {"much for all", usual, ChosenCall::allreduce, {4, mebibytes(8)}, true, Algorithm::direct},
+      {"much for all, where bytes are dear", dear_bytes(), ChosenCall::allreduce, {4, mebibytes(8)}, true, Algorithm::ring},
+      {"a ring would change the order",
+       dear_bytes(),
+       ChosenCall::allreduce,
+       {4, mebibytes(8)},
+       false,
+       Algorithm::recursive_doubling},
+      {"parts of few", usual, ChosenCall::allgather, {6, kibibytes(6)}, true, Algorithm::direct},
+      {"parts combined", usual, ChosenCall::reduce_scatter, {6, mebibytes(6)}, true, Algorithm::direct},
+      {"parts exchanged", usual, ChosenCall::alltoall, {6, mebibytes(6)}, true, Algorithm::direct},
+      {"parts, where bytes are dear", dear_bytes(), ChosenCall::allgather, {4, mebibytes(8)}, true, Algorithm::ring},
+  };
+}
+
+TEST(CollectiveChoose, on_invented_machines_the_cheapest_wins) {
+  for (const Case& one : table())
+    EXPECT_EQ(name_of(choose(one.call, one.shape, one.commutative, one.machine)), name_of(one.algorithm)) << one.why;
+}
+
+TEST(CollectiveChoose, every_algorithm_of_every_call_wins_somewhere) {
+  for (const ChosenCall call : kCalls) {
+    for (const Offered& offer : offers(call, {4, Bytes{8}}, true, {})) {
+      int wins = 0;
+      for (const Case& one : table())
+        if (one.call == call) wins += choose(call, one.shape, one.commutative, one.machine) == offer.algorithm ? 1 : 0;
+      EXPECT_GT(wins, 0) << name_of(offer.algorithm) << " of call " << static_cast<int>(call);
     }
   }
 }
 
 TEST(CollectiveChoose, nccl_is_asked_about_from_a_size_on_and_never_for_short_calls) {
-  for (const Collective what : {Collective::bcast, Collective::reduce, Collective::allreduce, Collective::reduce_scatter,
-                                Collective::allgather, Collective::alltoall})
+  for (const ChosenCall what : kCalls)
     for (const int ranks : {2, 3, 4, 5, 8}) {
       bool paid = false;
       for (std::uint64_t bytes = 1; bytes <= std::uint64_t{1} << 28; bytes *= 2) {
-        const bool pays = nccl_pays(what, {ranks, Bytes{bytes}});
+        const bool pays = nccl_pays(what, {ranks, Bytes{bytes}}, {});
         EXPECT_FALSE(paid && !pays) << ranks << " ranks, " << bytes << " bytes";
         EXPECT_FALSE(pays && bytes <= 32768) << ranks << " ranks, " << bytes << " bytes";
         paid |= pays;
       }
       EXPECT_TRUE(paid) << ranks << " ranks";
     }
+}
+
+TEST(CollectiveChoose, nccl_pays_where_its_price_is_below_the_cheapest_way_by_messages) {
+  for (const CollectiveProfile& machine : {CollectiveProfile{}, free_posting(), dear_posting(), dear_bytes()}) {
+    for (const ChosenCall call : kCalls) {
+      for (const std::uint64_t bytes : {8ULL, 65536ULL, 1ULL << 20, 1ULL << 26}) {
+        const CollectiveShape shape{4, Bytes{bytes}};
+        const Offered nccl = nccl_offer(call, shape);
+        EXPECT_EQ(nccl.algorithm, Algorithm::nccl);
+        double sum = 0;
+        for (const Term& term : nccl.price.terms()) sum += term.seconds;
+        EXPECT_EQ(sum, nccl.price.seconds());
+        bool below = true;
+        for (const Offered& offer : offers(call, shape, true, machine)) below &= sum < offer.price.seconds();
+        EXPECT_EQ(nccl_pays(call, shape, machine), below) << static_cast<int>(call) << ", " << bytes << " bytes";
+      }
+    }
+  }
+  // Where messages cost next to nothing, it never does.
+  EXPECT_TRUE(nccl_pays(ChosenCall::alltoall, {4, mebibytes(64)}, {}));
+  EXPECT_FALSE(nccl_pays(ChosenCall::alltoall, {4, mebibytes(64)}, free_posting()));
+}
+
+TEST(CollectiveChoose, a_longer_call_never_goes_back_to_the_algorithm_of_shorter_ones) {
+  for (const int ranks : {2, 3, 5, 6, 7, 12}) {
+    bool left = false;
+    for (std::uint64_t bytes = 1; bytes <= std::uint64_t{1} << 28; bytes *= 2) {
+      const bool flat = choose_allreduce({ranks, Bytes{bytes}}, true, {}) == Algorithm::flat;
+      EXPECT_FALSE(left && flat) << ranks << " ranks, " << bytes << " bytes";
+      left |= !flat;
+    }
+  }
+}
+
+// What people are shown is what was chosen by.
+TEST(CollectiveChoose, the_terms_add_up_to_the_price_and_the_choice_is_the_first_of_the_cheapest) {
+  for (const CollectiveProfile& machine : {CollectiveProfile{}, free_posting(), dear_posting(), dear_bytes()}) {
+    for (const ChosenCall call : kCalls) {
+      for (const int ranks : {2, 3, 4, 7, 12, 100}) {
+        for (const std::uint64_t bytes : {0ULL, 8ULL, 4096ULL, 65536ULL, 65537ULL, 1ULL << 22, 1ULL << 33}) {
+          for (const bool commutative : {true, false}) {
+            const auto all = offers(call, {ranks, Bytes{bytes}}, commutative, machine);
+            const Offered* best = nullptr;
+            for (const Offered& offer : all) {
+              double sum = 0;
+              for (const Term& term : offer.price.terms()) {
+                EXPECT_GE(term.seconds, 0) << term.name;
+                sum += term.seconds;
+              }
+              if (offer.price.refused() != nullptr) {
+                EXPECT_TRUE(std::isinf(offer.price.seconds())) << name_of(offer.algorithm);
+              } else {
+                EXPECT_EQ(sum, offer.price.seconds()) << name_of(offer.algorithm);
+              }
+              if (best == nullptr || offer.price.seconds() < best->price.seconds()) best = &offer;
+            }
+            ASSERT_NE(best, nullptr);
+            EXPECT_EQ(choose(call, {ranks, Bytes{bytes}}, commutative, machine), best->algorithm)
+                << ranks << " ranks, " << bytes << " bytes";
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Names, of_algorithms_differ_and_have_a_meaning) {
+  std::set<std::string> names;
+  for (const ChosenCall call : kCalls)
+    for (const Offered& offer : offers(call, {4, Bytes{8}}, true, {})) {
+      EXPECT_FALSE(meaning_of(offer.algorithm).empty()) << name_of(offer.algorithm);
+      names.insert(std::string{name_of(offer.algorithm)});
+    }
+  EXPECT_EQ(names.size(), 6U);
+  for (const Algorithm other : {Algorithm::none, Algorithm::nccl}) {
+    EXPECT_FALSE(meaning_of(other).empty()) << name_of(other);
+    EXPECT_TRUE(names.insert(std::string{name_of(other)}).second) << name_of(other);
+  }
+  EXPECT_FALSE(names.contains("unknown"));
+}
+
+TEST(Layouts, as_equal_as_possible_cover_the_whole_without_a_gap) {
+  for (const int ranks : {1, 2, 3, 5, 6}) {
+    for (const std::uint64_t count : {0ULL, 1ULL, 4ULL, 5ULL, 6ULL, 1000ULL, 1001ULL}) {
+      const Elements all{count, Bytes{8}};
+      const Layout layout = Layout::split(all, ranks);
+      const Parts parts = Parts::even(all, ranks);
+      std::uint64_t end = 0;
+      Bytes most;
+      for (int rank = 0; rank < ranks; ++rank) {
+        EXPECT_EQ(layout.place(rank), Bytes{end});
+        EXPECT_EQ(layout.elements(rank).count, parts.elements(rank).count);
+        end += layout.elements(rank).bytes().value;
+        most = std::max(most, layout.elements(rank).bytes());
+      }
+      EXPECT_EQ(end, all.bytes().value);
+      EXPECT_EQ(layout.total(), all.bytes());
+      EXPECT_EQ(layout.span(), all.bytes());
+      EXPECT_EQ(layout.largest(), most);
+      EXPECT_EQ(layout.ranks(), ranks);
+    }
+  }
+}
+
+TEST(Layouts, of_unequal_parts_reach_as_far_as_the_last_one_that_is_not_empty) {
+  const Layout layout = Layout::varied({{3, Bytes{80}}, {0, Bytes{800}}, {2, Bytes{0}}}, Bytes{8});
+  EXPECT_EQ(layout.ranks(), 3);
+  EXPECT_EQ(layout.elements(0).bytes(), Bytes{24});
+  EXPECT_EQ(layout.place(1), Bytes{800});
+  EXPECT_EQ(layout.largest(), Bytes{24});
+  EXPECT_EQ(layout.total(), Bytes{40});
+  EXPECT_EQ(layout.span(), Bytes{104});
+  const Layout even = Layout::even({5, Bytes{4}}, 3);
+  EXPECT_EQ(even.place(2), Bytes{40});
+  EXPECT_EQ(even.elements(2).count, 5U);
+  EXPECT_EQ(even.span(), Bytes{60});
 }
 
 }  // namespace

@@ -103,6 +103,69 @@ class InterfaceArray(DeviceArray):
         return answer
 
 
+class OldInterfaceArray(InterfaceArray):
+    """As Numba before version 3: nothing says which stream has its work."""
+    version = 2
+
+
+class Stream:
+    def __init__(self, handle):
+        self.cuda_stream = handle
+
+
+class TorchLike:
+    """A module as PyTorch is to isthmus: tensors that speak DLPack, and a stream that is current. Put it into sys.modules."""
+
+    def __init__(self, driver):
+        self.current = driver.stream()
+        self.cuda = self
+
+        class Tensor(DeviceArray):
+            requires_grad, is_cuda, device, asked = False, True, "cuda:0", ()
+
+            def __dlpack_device__(self):
+                return 2, 0
+
+            def __dlpack__(self, **options):
+                self.asked = (*self.asked, options.get("stream"))
+                self.exporter = Exporter(self.address, self.shape, self.dtype, 2)
+                return self.exporter.__dlpack__(**options)
+
+            def detach(self):
+                return View(self)
+
+            @property
+            def __cuda_array_interface__(self):
+                raise AssertionError("the array interface of a tensor does not name its stream")
+
+        class View(Tensor):
+            def __init__(self, tensor):
+                self.__dict__.update(tensor.__dict__, owner=tensor, requires_grad=False)
+
+            def __del__(self):
+                pass
+
+        self.Tensor = Tensor
+
+    def current_stream(self, device):
+        assert device == "cuda:0"
+        return Stream(self.current)
+
+
+class OpenclObject:
+    def __init__(self, int_ptr):
+        self.int_ptr = int_ptr
+
+
+class OpenclArray:
+    """As pyopencl's arrays, over memory of World.allocate."""
+
+    def __init__(self, memory, dtype, count, offset=0):
+        self.memory, self.dtype, self.offset = memory, np.dtype(dtype), offset
+        self.shape, self.strides = (count,), (self.dtype.itemsize,)
+        self.data, self.queue = OpenclObject(memory.address), OpenclObject(memory.queue)
+
+
 # ---- DLPack, made by hand ----
 
 class Tensor(ctypes.Structure):

@@ -1,8 +1,10 @@
 """Builds the wheel from the sources, installs it into an empty environment, and uses it there.
 
-Arguments: sources, work folder, and the compilers for C and C++ that the build beside it uses: with the same ones, ccache knows
-every object already.
+Arguments: sources, work folder, the compilers for C and C++ that the build beside it uses (with the same ones, ccache knows
+every object already), and perhaps a folder of dependencies, as tools/fetch_deps.sh prepares it. Ends with 77 where Python cannot
+make environments.
 """
+import importlib.util
 import os
 import pathlib
 import subprocess
@@ -32,15 +34,24 @@ def run(*command, **options):
     return done.stdout
 
 
+DEPENDENCIES = pathlib.Path(sys.argv[5]).resolve() if sys.argv[5:] else None
+missing = [name for name in ("pip", "venv", "ensurepip") if importlib.util.find_spec(name) is None]
+if missing:
+    print(f"SKIPPED: this Python has no {' and no '.join(missing)}")
+    sys.exit(77)
 WORK.mkdir(parents=True, exist_ok=True)
 for old in WORK.glob("*.whl"):
     old.unlink()
 # Only this environment counts, not what the tests beside it set.
 clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "LD_LIBRARY_PATH")}
 clean.update(zip(("CC", "CXX"), sys.argv[3:5]))
+building, more = clean, []
+if DEPENDENCIES is not None:
+    building = {**clean, "PYTHONPATH": str(DEPENDENCIES / "python")}
+    more = ["--config-settings", f"cmake.define.ISTHMUS_DEPS_DIR={DEPENDENCIES}"]
 run(sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--no-build-isolation", "--no-deps", "--no-index",
     "--wheel-dir", WORK, "--config-settings", f"build-dir={WORK / 'build'}",
-    "--config-settings", "cmake.define.ISTHMUS_WERROR=ON", SOURCES, env=clean)
+    "--config-settings", "cmake.define.ISTHMUS_WERROR=ON", *more, SOURCES, env=building)
 (wheel,) = WORK.glob("*.whl")
 names = zipfile.ZipFile(wheel).namelist()
 for wanted in ("isthmus/__init__.py", "isthmus/_core.pyi", "isthmus/py.typed", "isthmus/lib/libisthmus.so", "isthmus/bin/isthmus",

@@ -35,7 +35,9 @@ struct Message {
   Message(std::uint64_t seed, int sender, std::uint64_t number, std::size_t cell_limit)
       : random(mix(mix(seed + static_cast<std::uint64_t>(sender)) + number)) {
     in_cell = random % 4 == 0;
-    length = static_cast<std::size_t>((random >> 8) % ((in_cell ? cell_limit : PairSlot::kPayload) + 1));
+    // Few messages of several slots, or they would take all the time.
+    const std::size_t in_slots = random / 4 % 8 == 0 ? kPairPayload : PairSlot::kPayload;
+    length = static_cast<std::size_t>((random >> 8) % ((in_cell ? cell_limit : in_slots) + 1));
   }
   void fill(std::byte* to) const {
     for (std::size_t at = 0; at < length; at += 8) {
@@ -70,7 +72,7 @@ inline bool try_send(Link& link, const Message& message, std::uint32_t number) {
   envelope.sequence = number;
   envelope.bytes = message.length;
   if (!message.in_cell) {
-    std::array<std::byte, PairSlot::kPayload> payload;
+    std::array<std::byte, kPairPayload> payload;
     message.fill(payload.data());
     return link.post(envelope, {payload.data(), message.length});
   }

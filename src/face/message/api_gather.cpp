@@ -1,4 +1,6 @@
 // C calls that move parts between ranks without combining them.
+#include <limits>
+
 #include "face/message/collective_calls.hpp"
 #include "face/message/errors.hpp"
 
@@ -17,8 +19,13 @@ struct PartsArgument {
   Layout layout(CollectiveCall& call, ist_type type) const {
     if (varied) return call.layout(name, counts, displs, type);
     const auto each = elements_of(count, type);
-    if (each.ok()) return Layout::even(*each, call.size());
-    call.fail({each.status().code(), std::string{name} + ": " + each.status().text()});
+    std::int64_t all = count;
+    // So many that their product is no number are more than any buffer holds.
+    const bool counted = each.ok() && !__builtin_mul_overflow(count, std::int64_t{call.size()}, &all);
+    const auto whole = counted ? elements_of(all, type) : elements_of(std::numeric_limits<std::int64_t>::max(), IST_INT64);
+    if (each.ok() && whole.ok()) return Layout::even(*each, call.size());
+    const Status& why = each.ok() ? whole.status() : each.status();
+    call.fail({why.code(), std::string{name} + ": " + why.text()});
     return Layout::even({0, size_of(type)}, call.size());
   }
 };
@@ -47,7 +54,7 @@ Status check_type(ist_type type) { return elements_of(0, type).status(); }
 
 // Part and whole must agree where one rank has both.
 void check_own(CollectiveCall& call, const Piece& own, const Layout& layout) {
-  const Bytes place = layout.parts[static_cast<std::size_t>(call.plan().rank())].bytes();
+  const Bytes place = layout.elements(call.plan().rank()).bytes();
   if (own.size == place) return;
   call.fail({IST_ERR_TRUNCATE, "this rank's own part has " + std::to_string(own.size.value) + " bytes, and its place " +
                                    std::to_string(place.value)});
@@ -64,7 +71,7 @@ int gather(const Asked& asked, const PartArgument& send, const PartsArgument& re
         if (!call.is(root)) return plan_gather(call.plan(), send.piece(call, type), {}, {}, root, false);
         const bool in_place = is_in_place(send.buffer);
         const Layout layout = recv.layout(call, type);
-        const Piece whole = call.piece(recv.name, recv.buffer, CollectiveCall::span(layout));
+        const Piece whole = call.piece(recv.name, recv.buffer, layout.span());
         const Piece own = in_place ? layout.of(whole, root) : send.piece(call, type);
         check_own(call, own, layout);
         plan_gather(call.plan(), own, whole, layout, root, in_place);
@@ -82,7 +89,7 @@ int scatter(const Asked& asked, const PartsArgument& send, const PartArgument& r
         if (!call.is(root)) return plan_scatter(call.plan(), {}, {}, recv.piece(call, type), root, false);
         const bool in_place = is_in_place(recv.buffer);
         const Layout layout = send.layout(call, type);
-        const Piece whole = call.piece(send.name, send.buffer, CollectiveCall::span(layout));
+        const Piece whole = call.piece(send.name, send.buffer, layout.span());
         const Piece own = in_place ? layout.of(whole, root) : recv.piece(call, type);
         check_own(call, own, layout);
         plan_scatter(call.plan(), whole, layout, own, root, in_place);
@@ -95,7 +102,7 @@ int allgather(const Asked& asked, const PartArgument& send, const PartsArgument&
       [&](CollectiveCall& call) {
         const bool in_place = is_in_place(send.buffer);
         const Layout layout = recv.layout(call, type);
-        const Piece whole = call.piece(recv.name, recv.buffer, CollectiveCall::span(layout));
+        const Piece whole = call.piece(recv.name, recv.buffer, layout.span());
         const Piece own = in_place ? layout.of(whole, call.plan().rank()) : send.piece(call, type);
         check_own(call, own, layout);
         plan_allgather(call.plan(), own, whole, layout, in_place);
@@ -108,9 +115,9 @@ int alltoall(const Asked& asked, const PartsArgument& send, const PartsArgument&
       [&](CollectiveCall& call) {
         const bool in_place = is_in_place(send.buffer);
         const Layout received = recv.layout(call, type);
-        const Piece into = call.piece(recv.name, recv.buffer, CollectiveCall::span(received));
+        const Piece into = call.piece(recv.name, recv.buffer, received.span());
         const Layout sent = in_place ? received : send.layout(call, type);
-        const Piece from = in_place ? into : call.piece(send.name, send.buffer, CollectiveCall::span(sent));
+        const Piece from = in_place ? into : call.piece(send.name, send.buffer, sent.span());
         check_own(call, sent.of(from, call.plan().rank()), received);
         plan_alltoall(call.plan(), from, sent, into, received, in_place);
       });

@@ -36,13 +36,12 @@ Piece CollectiveCall::piece(const char* name, const ist_buffer& buffer, Bytes si
 }
 
 Layout CollectiveCall::layout(const char* name, const std::int64_t* counts, const std::int64_t* displs, ist_type type) {
-  Layout made = Layout::even({0, size_of(type)}, size());
-  made.alike = false;
+  std::vector<Layout::Part> parts(static_cast<std::size_t>(size()));
   if (counts == nullptr || displs == nullptr) {
     fail({IST_ERR_ARGUMENT, std::string{name} + ": the counts or the displacements are null"});
-    return made;
+    return Layout::varied(std::move(parts), size_of(type));
   }
-  for (std::size_t r = 0; r < made.parts.size(); ++r) {
+  for (std::size_t r = 0; r < parts.size(); ++r) {
     const auto part = elements_of(counts[r], type);
     const auto place = elements_of(displs[r], type);
     if (!part.ok() || !place.ok()) {
@@ -51,10 +50,9 @@ Layout CollectiveCall::layout(const char* name, const std::int64_t* counts, cons
                 (part.ok() ? place.status().text() : part.status().text())});
       continue;
     }
-    made.parts[r] = *part;
-    made.places[r] = place->bytes();
+    parts[r] = {part->count, place->bytes()};
   }
-  return made;
+  return Layout::varied(std::move(parts), size_of(type));
 }
 
 Layout CollectiveCall::layout(const char* name, const std::int64_t* counts, ist_type type) {
@@ -62,13 +60,6 @@ Layout CollectiveCall::layout(const char* name, const std::int64_t* counts, ist_
   for (std::size_t r = 1; counts != nullptr && r < displs.size(); ++r)
     displs[r] = displs[r - 1] + std::max<std::int64_t>(counts[r - 1], 0);
   return layout(name, counts, displs.data(), type);
-}
-
-Bytes CollectiveCall::span(const Layout& layout) {
-  Bytes end;
-  for (std::size_t r = 0; r < layout.parts.size(); ++r)
-    if (layout.parts[r].count > 0) end = std::max(end, layout.places[r] + layout.parts[r].bytes());
-  return end;
 }
 
 Entered enter(const Asked& asked) {

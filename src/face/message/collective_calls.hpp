@@ -37,8 +37,6 @@ class CollectiveCall {
   Layout layout(const char* name, const std::int64_t* counts, const std::int64_t* displs, ist_type type);
   // Parts one after the other.
   Layout layout(const char* name, const std::int64_t* counts, ist_type type);
-  // The bytes that all parts reach.
-  static Bytes span(const Layout& layout);
   void fail(const Status& why) { plan_.fail(why); }
 
  private:

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "collective/profile.hpp"
 #include "request/wait.hpp"
 
 namespace ist {
@@ -32,9 +33,14 @@ Status World::connect() {
   }
   log::set_rank(boot_->rank().value);
   nccl_ = std::make_unique<Nccl>(settings_, *kinds_, boot_->size());
-  auto peers = Peers::connect(*boot_, settings_, nccl_->card());
+  // Rank 0's file is the one that counts for all.
+  const Profile profile = load_profile(settings_, boot_->rank() == Rank{0} ? log::Level::warning : log::Level::info);
+  auto peers = Peers::connect(*boot_, settings_, {.about = nccl_->card(), .for_all = pack(profile.collective)});
   if (!peers.ok()) return peers.status();
   peers_ = std::move(*peers);
+  // Rank 0's numbers, whatever this rank's are: algorithms must be the same everywhere.
+  const auto machine = unpack_profile(peers_->heard());
+  if (!machine.ok()) return machine.status();
   board_ = std::make_unique<AbortBoard>(peers_->size());
   PathContext context{*boot_, *peers_, settings_, *pool_};
   auto paths = make_paths(context);
@@ -49,8 +55,8 @@ Status World::connect() {
     cards.push_back(peer.about);
   }
   nccl_->learn(cards);
-  engine_ =
-      std::make_unique<Engine>(Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_, std::move(names)});
+  engine_ = std::make_unique<Engine>(
+      Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_, std::move(names), profile.message});
   Watcher::Hooks hooks;
   hooks.has_left = [this](Rank rank) {
     for (const auto& path : paths_)
@@ -68,7 +74,7 @@ Status World::connect() {
   auto watcher = Watcher::start(*peers_, *board_, std::move(hooks));
   if (!watcher.ok()) return watcher.status();
   watcher_ = std::move(*watcher);
-  make_communicators();
+  make_communicators(*machine);
   if (!settings_.progress_thread) return {};
   auto thread = ProgressThread::start(*engine_);
   if (!thread.ok()) return thread.status();
@@ -76,12 +82,13 @@ Status World::connect() {
   return {};
 }
 
-void World::make_communicators() {
+void World::make_communicators(const CollectiveProfile& machine) {
   const int size = engine_->size();
   contexts_ = std::make_unique<ContextSource>(engine_->rank(), size);
-  whole_ = *comms_.add(std::make_unique<Communicator>(*engine_, Scope{kWorldContext, nullptr}, "world", nccl_.get()));
+  whole_ =
+      *comms_.add(std::make_unique<Communicator>(*engine_, Scope{kWorldContext, nullptr}, "world", machine, nccl_.get()));
   auto alone = std::make_shared<const Group>(std::vector<Rank>{engine_->rank()}, size, "self");
-  self_ = *comms_.add(std::make_unique<Communicator>(*engine_, Scope{kSelfContext, std::move(alone)}, "self"));
+  self_ = *comms_.add(std::make_unique<Communicator>(*engine_, Scope{kSelfContext, std::move(alone)}, "self", machine));
 }
 
 // Eager sends that found no room yet go out as the peers make some; peers that are gone free theirs.

@@ -47,7 +47,7 @@ class World {
  private:
   World() = default;
   Status connect();
-  void make_communicators();
+  void make_communicators(const CollectiveProfile& machine);
   void hand_over_sends();
   void part();
 

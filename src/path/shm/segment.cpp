@@ -11,14 +11,18 @@ namespace {
 
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t round_to_page(std::uint64_t n) { return (n + kPage - 1) / kPage * kPage; }
+// Of one pair.
+constexpr std::uint64_t kSlotBytes = round_to_page(sizeof(PairSlot) * kPairSlotsInMemory);
 
 }  // namespace
 
 std::uint64_t SegmentShape::cell_stride() const { return std::max(round_to_page(cell_bytes), kPage); }
 Offset SegmentShape::pairs() const { return Offset{round_to_page(sizeof(Segment::Shared))}; }
 Offset SegmentShape::cell_headers() const { return pairs() + Bytes{round_to_page(sizeof(PairShared) * ranks)}; }
-Offset SegmentShape::slots() const { return cell_headers() + Bytes{round_to_page(sizeof(CellHeader) * cells)}; }
-Offset SegmentShape::cell_data() const { return slots() + Bytes{sizeof(PairSlot) * kPairSlots * ranks}; }
+Offset SegmentShape::slots(std::size_t sender) const {
+  return cell_headers() + Bytes{round_to_page(sizeof(CellHeader) * cells)} + Bytes{kSlotBytes * sender};
+}
+Offset SegmentShape::cell_data() const { return slots(ranks); }
 Bytes SegmentShape::total() const { return Bytes{(cell_data() + Bytes{cell_stride() * cells}).value}; }
 
 Segment::Segment(std::shared_ptr<SharedMemory> memory, const SegmentShape& shape)

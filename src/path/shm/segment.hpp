@@ -25,8 +25,8 @@ struct SegmentShape {
   std::uint64_t cell_stride() const;  // whole pages
   Offset pairs() const;
   Offset cell_headers() const;
-  Offset slots() const;
-  Offset cell_data() const;  // page-aligned
+  Offset slots(std::size_t sender) const;  // page-aligned
+  Offset cell_data() const;                // page-aligned
   Bytes total() const;
 };
 
@@ -40,7 +40,7 @@ class Segment {
  public:
   struct Shared {
     static constexpr std::uint32_t kMagic = 0x49537367;
-    static constexpr std::uint32_t kVersion = 2;
+    static constexpr std::uint32_t kVersion = 3;
     alignas(128) std::uint32_t magic;
     std::uint32_t version;
     SegmentShape shape;
@@ -65,7 +65,7 @@ class Segment {
   const SegmentShape& shape() const { return shape_; }
   Shared& shared() const { return *shared_; }
   PairShared& pair(std::size_t sender) const { return at<PairShared>(shape_.pairs())[sender]; }
-  PairSlot* slots(std::size_t sender) const { return at<PairSlot>(shape_.slots()) + sender * kPairSlots; }
+  PairSlot* slots(std::size_t sender) const { return at<PairSlot>(shape_.slots(sender)); }
   CellTable::Cells cells() const;
   std::byte* cell_data() const { return memory_->data() + shape_.cell_data().value; }
   Bytes cell_data_size() const { return shape_.total() - Bytes{shape_.cell_data().value}; }

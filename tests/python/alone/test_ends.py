@@ -14,10 +14,16 @@ def test_ctrl_c_ends_a_wait_and_the_request_goes_on(scripts):
         comm = world.comm
         into = bytearray(4)
         request = comm.irecv(into, 0, 5)
+        persistent = comm.recv_init(bytearray(1), 0, 13)
         waits = {"wait": request.wait, "recv": lambda: comm.recv(bytearray(1), 0, 6),
                  "send": lambda: comm.send(bytes(8 << 20), 0, 7), "waitall": lambda: isthmus.waitall([request]),
                  "object": lambda: comm.recv_object(0, 8),
-                 "sendrecv": lambda: comm.sendrecv(b"", 0, bytearray(1), 0, send_tag=10, recv_tag=9)}
+                 "sendrecv": lambda: comm.sendrecv(b"", 0, bytearray(1), 0, send_tag=10, recv_tag=9),
+                 "replace": lambda: comm.sendrecv_replace(bytearray(1), 0, 0, send_tag=10, recv_tag=9),
+                 "ssend": lambda: comm.ssend(b"", 0, 11), "probe": lambda: comm.probe(0, 12),
+                 "mprobe": lambda: comm.mprobe(0, 12), "waitany": lambda: isthmus.waitany([request]),
+                 "waitsome": lambda: isthmus.waitsome([request]), "persistent": persistent.wait}
+        persistent.start()
         for name, wait in waits.items():
             sent = []
             def interrupt():
@@ -34,10 +40,13 @@ def test_ctrl_c_ends_a_wait_and_the_request_goes_on(scripts):
         assert not request.test()
         comm.send(b"here", 0, 5)
         print(request.wait().bytes, into.decode())
+        comm.send(b"", 0, 13)
+        print(persistent.wait().tag)
         world.close()
         """)
     assert out.split("\n")[:-1] == [f"{name} interrupted" for name in
-                                    ("wait", "recv", "send", "waitall", "object", "sendrecv")] + ["4 here"]
+                                    ("wait", "recv", "send", "waitall", "object", "sendrecv", "replace", "ssend", "probe",
+                                     "mprobe", "waitany", "waitsome", "persistent")] + ["4 here", "13"]
 
 
 def test_ctrl_c_ends_a_barrier_which_others_still_pass(scripts):
@@ -74,6 +83,44 @@ def test_other_signal_handlers_run_in_a_wait(scripts):
             print(request.wait().bytes)
         """)
     assert out == "2\n"
+
+
+def test_ctrl_c_ends_a_reduction_by_a_function_and_its_wait(scripts):
+    """In the wait it ends the wait; in the function it is what the function raised, and the other rank hears of it."""
+    out = scripts.run(2, """
+        import os, signal, threading, time
+        from array import array
+        import isthmus
+        with isthmus.World() as world:
+            comm, got = world.comm, array("d", [0.0] * 4)
+            add = isthmus.Operation(lambda lower, higher: [a + b for a, b in zip(lower, higher)])
+            if comm.rank == 0:
+                threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+                try:
+                    comm.allreduce(array("d", [1.0] * 4), got, add)
+                except KeyboardInterrupt:
+                    print("wait interrupted", flush=True)
+                comm.send(b"", 1)
+            else:
+                comm.recv(bytearray(), 0)
+                comm.allreduce(array("d", [2.0] * 4), got, add)
+                assert list(got) == [3.0] * 4
+            def slow(lower, higher):
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(1)
+            comm.barrier()
+            words = []
+            try:
+                comm.allreduce(array("d", [1.0] * 4), got, isthmus.Operation(slow))
+            except KeyboardInterrupt:
+                words.append("own")
+            except isthmus.Error as error:
+                words.append("told" if "KeyboardInterrupt" in str(error) else str(error))
+            words = comm.allgather_object(words)
+            if comm.rank == 0:
+                print(all(each in (["own"], ["told"]) for each in words) and ["own"] in words)
+        """)
+    assert out == "wait interrupted\nTrue\n"
 
 
 def test_a_peer_that_leaves(scripts):

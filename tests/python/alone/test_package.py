@@ -30,6 +30,44 @@ def test_a_world_of_one_without_numpy():
     assert (done.stdout, done.stderr) == ("abc [1, 2] <isthmus.World, rank 0 of 1>\n<isthmus.World, closed>\n", "")
 
 
+def test_functions_get_memoryviews_where_numpy_was_not_imported(scripts):
+    out = scripts.run(2, """
+        import sys
+        sys.modules["numpy"] = None
+        from array import array
+        import isthmus
+        seen = set()
+        def smaller(lower, higher):
+            seen.add((type(lower).__name__, lower.format, lower.readonly, higher.readonly))
+            return map(min, lower, higher)
+        def add(lower, higher):
+            for at, number in enumerate(lower):
+                higher[at] += number
+        with isthmus.World() as world:
+            comm = world.comm
+            for letter in "bBhHiIqQfd":
+                got = array(letter, [99] * 1000)
+                mine = array(letter, [(number * (3 + comm.rank)) % 50 for number in range(1000)])
+                comm.allreduce(mine, got, isthmus.Operation(smaller))
+                assert list(got) == [min((number * 3) % 50, (number * 4) % 50) for number in range(1000)], letter
+                comm.allreduce(mine, got, isthmus.Operation(add))
+                assert list(got) == [(number * 3) % 50 + (number * 4) % 50 for number in range(1000)], letter
+            every = set().union(*comm.allgather_object(seen))
+            assert {each[0] for each in every} == {"memoryview"} and {each[2:] for each in every} == {(True, False)}
+            assert {each[1] for each in every} == set("bBhHiIqQfd"), every
+            short = isthmus.Operation(lambda lower, higher: [1])
+            try:
+                comm.allreduce(mine, got, short)
+            except (ValueError, isthmus.Error) as error:
+                assert "gave 1 elements for two arrays of" in str(error), error
+            else:
+                assert False
+            if comm.rank == 0:
+                print("right")
+        """)
+    assert out == "right\n"
+
+
 def test_codes_are_those_of_the_library():
     for code in isthmus.Code:
         name = _core.code_name(code)
@@ -62,3 +100,34 @@ def test_everything_public_is_exported_and_documented():
         thing = getattr(isthmus, name)
         assert not inspect.isclass(thing) or thing.__doc__, name
     assert sorted(isthmus.__all__) == sorted(name for name in vars(isthmus) if not name.startswith("_"))
+
+
+def test_every_call_of_the_c_interface_has_its_counterpart():
+    """What has none is in the table at the end of docs/python.md, or is a name of this list."""
+    document = (SOURCES / "docs" / "python.md").read_text()
+    left_out = document.split("## Left out of the C interface")[1]
+    other_names = {"world_create": "World", "world_create_with": "World.create_with", "world_comm": "World.comm",
+                   "world_comm_self": "World.comm_self", "comm_dup": "Comm.dup", "comm_split": "Comm.split",
+                   "comm_split_local": "Comm.split_local", "comm_create_group": "Comm.create_group", "comm_free": "Comm.free",
+                   "cart_ndims": "Cart.ndims", "cart_get": "Cart.dims", "wait": "Request.wait", "test": "Request.test",
+                   "cancel": "Request.cancel", "request_free": "Request.free", "start": "PersistentRequest.start",
+                   "mrecv": "Message.recv", "imrecv": "Message.irecv", "get_count": "Status.get_count",
+                   "op_create": "Operation", "kind_devices": "World.devices", "memory_alloc": "World.allocate",
+                   "memory_copy": "World.copy", "carrier_name": "Status.carrier", "version": "_core.version"}
+    for header in ("isthmus.h", "collective.h", "boot.h"):
+        text = (SOURCES / "include" / "isthmus" / header).read_text()
+        for name in re.findall(r"^IST_API [\w\s*]+?\bist_(\w+)\(", text, flags=re.MULTILINE):
+            plain = re.sub(r"(gather|scatter|alltoall)v$", r"\1", name)
+            place = other_names.get(name)
+            if place is None:
+                candidates = [f"Comm.{plain}", f"Comm.{plain.removeprefix('comm_')}", f"Cart.{plain}", plain]
+            else:
+                candidates = [place]
+
+            def found(path):
+                thing = isthmus
+                for part in path.split("."):
+                    thing = getattr(thing, part, None)
+                return thing is not None
+
+            assert any(map(found, candidates)) or f"ist_{name}`" in left_out, name

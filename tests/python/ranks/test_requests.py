@@ -254,6 +254,7 @@ def test_probes_leave_the_message_there(comm, ring):
     into = bytearray(status.bytes)
     comm.recv(into, status.source, status.tag)
     assert into == b"12345" and comm.iprobe(ring[1], 80) is None
+    comm.barrier()  # nobody leaves before
     with pytest.raises(isthmus.Error) as caught:
         comm.iprobe(comm.size)
     assert caught.value.code == isthmus.Code.RANK

@@ -1,0 +1,139 @@
+// The file of a profile: JSON, so that people and scripts can read it.
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "collective/profile.hpp"
+
+namespace ist {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int kVersion = 1;
+// Of a file that someone wrote so that different machines choose alike.
+constexpr const char* kAnyMachine = "any";
+// Nothing that is measured here takes a second, and no count of peers is that large.
+constexpr double kMostSeconds = 1.0;
+constexpr double kMostNumber = 1e6;
+
+// FNV-1a (Fowler, Noll, Vo): names of files, nothing secret.
+std::string hash_of(const std::string& text) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  std::ostringstream digits;
+  digits << std::hex << hash;
+  return digits.str();
+}
+
+std::string processor_name() {
+  std::ifstream file{"/proc/cpuinfo"};
+  for (std::string line; std::getline(file, line) && !line.empty();) {
+    const auto colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown processor";
+}
+
+Status unusable(const std::string& file, const std::string& why) {
+  return {IST_ERR_SETTING, "the machine's profile " + file + " cannot be used: " + why};
+}
+
+// Why the number is none that the profile can have; empty if it is.
+std::string read_value(const Json& group, const ProfileValue& value, Profile& profile) {
+  const std::string name{value.name};
+  const double most = value.unit.empty() ? kMostNumber : kMostSeconds;
+  const std::string wanted = name + " must be a number from 0 to " + std::to_string(static_cast<long>(most));
+  if (!group[name].is_number()) return wanted + ", and is " + group[name].dump();
+  const double number = group[name].get<double>();
+  if (!std::isfinite(number) || number < 0 || number > most) return wanted + ", and is " + group[name].dump();
+  value.of(profile) = number;
+  return "";
+}
+
+std::string read_values(const Json& all, Profile& profile) {
+  std::uint32_t bit = 1;
+  for (const ProfileValue& value : profile_values()) {
+    std::string group{value.group};
+    if (!all.contains(group) || !all[group].is_object()) return "it has no group \"" + group + "\"";
+    if (all[group].contains(std::string{value.name})) {
+      if (const std::string why = read_value(all[group], value, profile); !why.empty()) return group.append(".").append(why);
+      profile.measured |= bit;
+    }
+    bit <<= 1U;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string machine_name() {
+  return processor_name() + ", " + std::to_string(::sysconf(_SC_NPROCESSORS_CONF)) + " processors";
+}
+
+std::string profile_path() {
+  const char* cache = std::getenv("XDG_CACHE_HOME");
+  const char* home = std::getenv("HOME");
+  std::filesystem::path folder;
+  // A relative path means nothing (XDG Base Directory Specification).
+  if (cache != nullptr && *cache == '/') {
+    folder = cache;
+  } else if (home != nullptr && *home == '/') {
+    folder = std::filesystem::path{home} / ".cache";
+  } else {
+    return "";
+  }
+  return (folder / "isthmus" / ("profile-" + hash_of(machine_name()) + ".json")).string();
+}
+
+Result<Profile> read_profile(const std::string& file) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return unusable(file, "there is no such file");
+  std::ifstream stream{file};
+  if (!stream) return unusable(file, "it cannot be opened");
+  const Json all = Json::parse(stream, nullptr, false);
+  if (!all.is_object()) return unusable(file, "it is no JSON object");
+  const auto version = all.value("isthmus_profile", Json{});
+  if (version != Json(kVersion))
+    return unusable(file, "it is of version " + version.dump() + ", and this library reads version " +
+                              std::to_string(kVersion) + "; measure again: isthmus model fit");
+  const auto machine = all.value("machine", Json{});
+  if (machine != Json(kAnyMachine) && machine != Json(machine_name()))
+    return unusable(file, "it is of another machine, " + machine.dump() + ", and this one is \"" + machine_name() + "\"");
+  Profile profile;
+  profile.source = file;
+  if (const std::string why = read_values(all, profile); !why.empty()) return unusable(file, why);
+  return profile;
+}
+
+Status write_profile(const std::string& file, const Profile& profile, const std::string& note) {
+  Json all{{"isthmus_profile", kVersion}, {"machine", machine_name()}, {"note", note}};
+  std::uint32_t bit = 1;
+  for (const ProfileValue& value : profile_values()) {
+    Json& group = all[std::string{value.group}];
+    if (group.is_null()) group = Json::object();
+    if ((profile.measured & bit) != 0) group[std::string{value.name}] = value.of(profile);
+    bit <<= 1U;
+  }
+  std::error_code error;
+  const std::filesystem::path target{file};
+  if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), error);
+  const std::string beside = file + "." + std::to_string(::getpid());
+  std::ofstream stream{beside, std::ios::trunc};
+  stream << all.dump(2) << '\n';
+  stream.close();
+  if (!stream || std::rename(beside.c_str(), file.c_str()) != 0) {
+    std::filesystem::remove(beside, error);
+    return {IST_ERR_SETTING, "the file " + file + " cannot be written; is its folder there, and yours?"};
+  }
+  return {};
+}
+
+}  // namespace ist

@@ -1,0 +1,177 @@
+// How a message or a collective call would be carried, as `isthmus explain` tells it.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "program.hpp"
+
+namespace ist::test {
+namespace {
+
+using Json = nlohmann::json;
+
+// With the numbers of the library, not those of whoever runs the test.
+Ran explain(const std::string& arguments, const std::string& environment = "") {
+  return run_program("explain " + arguments, "ISTHMUS_PROFILE=builtin ISTHMUS_KINDS=host " + environment);
+}
+
+Json answer(const std::string& arguments, const std::string& environment = "") {
+  const Ran ran = explain(arguments + " --json", environment);
+  EXPECT_EQ(ran.status, 0) << ran.output;
+  return Json::parse(ran.output, nullptr, false);
+}
+
+Json way(const Json& answer, const std::string& name) {
+  for (const Json& entry : answer["ways"])
+    if (entry["name"] == name) return entry;
+  ADD_FAILURE() << name << " is missing in " << answer.dump(2);
+  return {};
+}
+
+std::string chosen(const Json& answer) {
+  std::string names;
+  for (const Json& entry : answer["ways"])
+    if (entry["chosen"] == true) names += (names.empty() ? "" : ", ") + entry["name"].get<std::string>();
+  return names;
+}
+
+// Every way has its terms, which add up, or a reason.
+void expect_sound(const Json& answer) {
+  ASSERT_TRUE(answer.is_object());
+  EXPECT_FALSE(answer["ways"].empty());
+  for (const Json& entry : answer["ways"]) {
+    if (entry.contains("refused")) {
+      EXPECT_FALSE(entry["refused"].get<std::string>().empty()) << entry;
+      EXPECT_FALSE(entry.contains("seconds")) << entry;
+      EXPECT_EQ(entry["chosen"], false) << entry;
+    } else if (entry.contains("seconds")) {
+      double sum = 0;
+      for (const Json& term : entry["terms"]) sum += term["seconds"].get<double>();
+      EXPECT_DOUBLE_EQ(sum, entry["seconds"].get<double>()) << entry;
+    }
+  }
+}
+
+TEST(Explain, AMessageGoesBySlotCellOrRingAndTheRestIsRefusedWithAReason) {
+  for (const auto& [arguments, carrier] : {std::pair{"", "slot"},
+                                           {"--size 216", "slot"},
+                                           {"--size 217", "cell"},
+                                           {"--size 64KiB", "cell"},
+                                           {"--size 65537", "ring"},
+                                           {"--from cuda:0 --to host --size 8", "cell"},
+                                           {"--from opencl --to cuda:3 --size 1GiB", "ring"},
+                                           {"--self --size 1MiB", "direct"}}) {
+    const Json found = answer(arguments, "ISTHMUS_SINGLE_COPY=never");
+    expect_sound(found);
+    EXPECT_EQ(chosen(found), carrier) << arguments;
+    EXPECT_EQ(found["choice"], carrier) << arguments;
+    for (const char* name : {"slot", "cell", "ring", "direct", "single copy"})
+      EXPECT_EQ(way(found, name)["chosen"] == true, name == std::string{carrier}) << name << " of " << arguments;
+  }
+}
+
+TEST(Explain, TheLimitsOfTheSettingsAreObeyed) {
+  EXPECT_EQ(chosen(answer("--size 3KiB", "ISTHMUS_EAGER_LIMIT=2KiB ISTHMUS_SINGLE_COPY=never")), "ring");
+  EXPECT_EQ(chosen(answer("--size 1MiB", "ISTHMUS_SINGLE_COPY=never")), "ring");
+  const Json never = answer("--size 1MiB", "ISTHMUS_SINGLE_COPY=never");
+  EXPECT_NE(way(never, "single copy")["refused"].get<std::string>().find("ISTHMUS_SINGLE_COPY"), std::string::npos);
+  const Json off = way(answer("--from cuda --to host --size 1MiB"), "single copy");
+  EXPECT_EQ(off["refused"], "only between host buffers");
+  const Json always = answer("--size 1MiB", "ISTHMUS_SINGLE_COPY=always");
+  // Where the system does not let one process read another's memory, that is the reason.
+  EXPECT_EQ(chosen(always), way(always, "single copy").contains("refused") ? "ring" : "single copy");
+}
+
+TEST(Explain, ACallShowsEveryAlgorithmTermByTermAndTheCheapestIsChosen) {
+  for (const char* call : {"bcast", "reduce", "allreduce", "allgather", "reduce_scatter", "alltoall"}) {
+    for (const char* count : {"0", "1", "1000", "100000000"}) {
+      const Json found = answer(std::string{call} + " --ranks 6 --type double --count " + count);
+      expect_sound(found);
+      double least = INFINITY;
+      std::string best;
+      for (const Json& entry : found["ways"]) {
+        if (!entry.contains("seconds") || entry["seconds"].get<double>() >= least) continue;
+        least = entry["seconds"].get<double>();
+        best = entry["name"].get<std::string>();
+      }
+      EXPECT_EQ(chosen(found), best) << call << " of " << count;
+      EXPECT_EQ(found["choice"].get<std::string>().rfind(best + ", ", 0), 0U) << found["choice"];
+    }
+  }
+  EXPECT_EQ(chosen(answer("allreduce --ranks 4 --type float --count 2")), "flat");
+  EXPECT_EQ(chosen(answer("allreduce --ranks 12 --type float --count 16777216")), "ring");
+  const Json ordered = answer("allreduce --ranks 12 --type float --count 16777216 --ordered");
+  EXPECT_EQ(chosen(ordered), "direct");
+  EXPECT_NE(way(ordered, "ring")["refused"].get<std::string>().find("does not commute"), std::string::npos);
+  EXPECT_EQ(answer("bcast --ranks 1")["choice"], "nothing is sent");
+}
+
+TEST(Explain, TheTextNamesTheChoiceItsTermsAndWhereTheNumbersAreFrom) {
+  const Ran ran = explain("allreduce --ranks 4 --type float --count 1 --kind cuda:1");
+  EXPECT_EQ(ran.status, 0);
+  for (const char* words : {"allreduce of 1 x float (4 B) on 4 ranks, cuda:1 memory: flat", "numbers: built in", "\n* ",
+                            " messages, one after the other + ", "recursive doubling"})
+    EXPECT_TRUE(says(ran, words)) << words << " is missing in:\n" << ran.output;
+}
+
+// As NCCL answers on this machine: with the numbers of the library and the driver that the tests bring.
+TEST(Explain, OnCudaMemoryThePriceOfNcclIsShownAndWhetherTheRanksWouldAskEachOtherForIt) {
+  const std::string large = "allreduce --ranks 4 --type float --count 16777216";
+  for (const Json& entry : answer(large)["ways"]) EXPECT_NE(entry["name"], "nccl");
+  const Json off = answer(large + " --kind cuda");
+  expect_sound(off);
+  EXPECT_TRUE(way(off, "nccl").contains("seconds")) << off;
+  EXPECT_EQ(chosen(off), "direct");
+  EXPECT_NE(off["remark"].get<std::string>().find("NCCL is off: the kind cuda has no device"), std::string::npos) << off;
+  const auto refusal = [&](const std::string& arguments) {
+    return way(answer(arguments + " --kind cuda"), "nccl")["refused"].get<std::string>();
+  };
+  EXPECT_EQ(refusal(large + " --ordered"), "every operation that NCCL has commutes");
+  EXPECT_EQ(refusal("reduce --type byte --count 100000000"), "NCCL cannot add elements of this type");
+  if (!std::filesystem::exists(FAKE_CUDA "/libnccl.so.2")) GTEST_SKIP() << "without the NCCL of the tests";
+  const auto with = [&](const std::string& arguments, const std::string& environment) {
+    const Json found =
+        answer(arguments + " --kind cuda", "ISTHMUS_KINDS=host,cuda LD_LIBRARY_PATH=" FAKE_CUDA " " + environment);
+    expect_sound(found);
+    return found;
+  };
+  for (const char* call : {"allreduce", "bcast", "alltoall"}) {
+    const Json on = with(call + large.substr(9), "FAKE_CUDA_DEVICES=4");
+    EXPECT_EQ(chosen(on), "nccl") << on;
+    EXPECT_EQ(on["choice"].get<std::string>().rfind("nccl, ", 0), 0U) << on;
+    EXPECT_NE(on["choice"].get<std::string>().find("; else "), std::string::npos) << on;
+  }
+  EXPECT_EQ(chosen(with("allreduce --ranks 4 --type float --count 2", "FAKE_CUDA_DEVICES=4")), "flat");
+  const Json few = with(large, "FAKE_CUDA_DEVICES=2");
+  EXPECT_EQ(chosen(few), "direct");
+  EXPECT_NE(few["remark"].get<std::string>().find("4 ranks see 2 GPU(s)"), std::string::npos) << few;
+  const Json never = with(large, "FAKE_CUDA_DEVICES=4 ISTHMUS_NCCL=never");
+  EXPECT_NE(never["remark"].get<std::string>().find("ISTHMUS_NCCL is never"), std::string::npos) << never;
+}
+
+TEST(Explain, WhatDoesNotExistIsRefusedWithWhatDoes) {
+  for (const auto& [arguments, words] :
+       {std::pair{"dance",
+                  "unknown call \"dance\": expected one of allgather, allreduce, alltoall, bcast, reduce, reduce_scatter"},
+        {"gather", "gather has one algorithm"},
+        {"--from tape", "unknown kind of memory \"tape\""},
+        {"--to cuda:x", "names no device"},
+        {"allreduce --kind tape", "unknown kind of memory \"tape\""},
+        {"allreduce --type quaternion", "unknown type \"quaternion\": expected one of byte, char"},
+        {"allreduce --count 9223372036854775807 --type double", "more than"},
+        {"allgather --count 9223372036854775807 --ranks 3", "fit no buffer"},
+        {"allreduce --ranks 0", "--ranks"},
+        {"allreduce --count -1", "--count"},
+        {"allreduce --from host", "--from"},
+        {"--ranks 3", "CALL"},
+        {"--size lots", "--size"}}) {
+    const Ran ran = explain(arguments);
+    EXPECT_EQ(ran.status, 2) << arguments << '\n' << ran.output;
+    EXPECT_TRUE(says(ran, words)) << arguments << '\n' << ran.output;
+  }
+}
+
+}  // namespace
+}  // namespace ist::test

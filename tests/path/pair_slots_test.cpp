@@ -1,0 +1,140 @@
+// The slots of a pair alone: messages of one slot and of many, at every place of the ring, with the worst bytes there are.
+#include <random>
+#include <thread>
+
+#include "test_world.hpp"
+
+namespace ist::test {
+namespace {
+
+class PairSlots : public ::testing::Test {
+ protected:
+  std::vector<PairSlot> slots_ = std::vector<PairSlot>(kPairSlotsInMemory);
+  std::atomic<std::uint64_t> consumed_{0};
+  PairSlotWriter writer_{slots_.data(), &consumed_};
+  PairSlotReader reader_{slots_.data(), &consumed_};
+};
+
+// Bytes of a message at `position` that cover later slots' turn words with what the reader looks for there in the next lap;
+// the other words have its number.
+std::vector<std::byte> malicious(std::uint64_t position, std::size_t size, std::uint64_t number) {
+  std::vector<std::byte> bytes(size);
+  constexpr std::size_t kBefore = offsetof(PairSlot, payload);
+  for (std::size_t at = 0; at < size; at += 8) {
+    const std::size_t place = at + kBefore;
+    const std::uint64_t later = position + place / sizeof(PairSlot);
+    const std::uint64_t word =
+        place % sizeof(PairSlot) == 0 ? turn_at(later + kPairSlots, number % 217) : number * 8191 + at;
+    std::memcpy(bytes.data() + at, &word, std::min<std::size_t>(8, size - at));
+  }
+  return bytes;
+}
+
+bool holds(const PairSlot& slot, std::uint64_t number, const std::vector<std::byte>& bytes) {
+  const auto payload = PairSlotReader::payload(slot);
+  return slot.envelope.sequence == number && payload.size() == bytes.size() &&
+         std::equal(payload.begin(), payload.end(), bytes.begin());
+}
+
+Envelope numbered(std::uint64_t number) {
+  Envelope envelope;
+  envelope.sequence = static_cast<std::uint32_t>(number);
+  return envelope;
+}
+
+TEST_F(PairSlots, BytesThatLookLikeAMessageAreNone) {
+  std::mt19937_64 random{std::random_device{}()};
+  std::uint64_t position = 0;
+  for (std::uint64_t number = 0; number < 20000; ++number) {
+    const std::size_t size = random() % (random() % 2 == 0 ? kPairPayload : PairSlot::kPayload) + 1;
+    const auto bytes = malicious(position, size, number);
+    ASSERT_TRUE(writer_.post(numbered(number), bytes)) << number;
+    position += slots_for(size);
+    const PairSlot* slot = reader_.front();
+    ASSERT_NE(nullptr, slot) << number;
+    ASSERT_TRUE(holds(*slot, number, bytes)) << number << ", " << size << " bytes";
+    reader_.pop();
+    ASSERT_FALSE(reader_.ready()) << "after message " << number;
+    ASSERT_EQ(nullptr, reader_.front()) << "after message " << number;
+  }
+}
+
+TEST_F(PairSlots, TheLongestMessageGoesThroughFromEveryPlace) {
+  std::uint64_t number = 0;
+  for (std::uint64_t place = 0; place < kPairSlots; ++place) {
+    // The same message at this place, then small ones up to the next lap's next place.
+    for (std::uint64_t position = 0; position < kPairSlots + 1;) {
+      const std::size_t size = position == 0 ? kPairPayload : number % 25;
+      const auto bytes = malicious(place + position, size, number);
+      ASSERT_TRUE(writer_.post(numbered(number), bytes));
+      ASSERT_NE(nullptr, reader_.front());
+      ASSERT_TRUE(holds(*reader_.front(), number, bytes)) << place;
+      reader_.pop();
+      position += slots_for(size);
+      ++number;
+    }
+  }
+}
+
+TEST_F(PairSlots, RefusesWhatHasNoRoomAndTellsWhenItHas) {
+  const std::vector<std::byte> longest(kPairPayload);
+  EXPECT_FALSE(writer_.post({}, std::vector<std::byte>(kPairPayload + 1)));
+  EXPECT_FALSE(writer_.news());
+  std::uint64_t posted = 0;
+  while (writer_.post({}, longest)) ++posted;
+  EXPECT_EQ(kPairSlots / slots_for(kPairPayload), posted);
+  // A small one still fits, and then no more than that.
+  while (writer_.post({}, {})) ++posted;
+  EXPECT_FALSE(writer_.post({}, longest));
+  EXPECT_FALSE(writer_.news());
+  std::uint64_t read = 0;
+  while (reader_.front() != nullptr) {
+    reader_.pop();
+    ++read;
+    if (writer_.news()) break;
+  }
+  EXPECT_TRUE(writer_.post({}, longest)) << "after " << read;
+  while (reader_.front() != nullptr) {
+    reader_.pop();
+    ++read;
+  }
+  EXPECT_EQ(posted + 1, read);
+}
+
+TEST_F(PairSlots, BetweenThreadsEveryByteArrivesInOrder) {
+  constexpr std::uint64_t kMessages = 60000;
+  const std::uint64_t seed = std::random_device{}();
+  std::atomic<bool> wrong{false};
+  const auto sizes = [seed] {
+    return [random = std::mt19937_64{seed}]() mutable {
+      const std::uint64_t drawn = random();
+      return static_cast<std::size_t>(drawn / 8 % (drawn % 8 == 0 ? kPairPayload + 1 : PairSlot::kPayload + 1));
+    };
+  };
+  std::thread sender{[&] {
+    auto size = sizes();
+    std::uint64_t position = 0;
+    for (std::uint64_t number = 0; number < kMessages; ++number) {
+      const auto bytes = malicious(position, size(), number);
+      while (!wrong && !writer_.post(numbered(number), bytes)) std::this_thread::yield();
+      position += slots_for(bytes.size());
+    }
+  }};
+  auto size = sizes();
+  std::uint64_t position = 0;
+  std::uint64_t number = 0;
+  for (; number < kMessages && !wrong; ++number) {
+    const auto bytes = malicious(position, size(), number);
+    position += slots_for(bytes.size());
+    while (!reader_.ready()) std::this_thread::yield();
+    const PairSlot* slot = reader_.front();
+    wrong = slot == nullptr || !holds(*slot, number, bytes);
+    reader_.pop();
+  }
+  sender.join();
+  EXPECT_FALSE(wrong) << "message " << number;
+  EXPECT_EQ(nullptr, reader_.front());
+}
+
+}  // namespace
+}  // namespace ist::test

@@ -1,0 +1,176 @@
+"""Persistent requests: made once, started often, with the bytes of each start."""
+import gc
+import time
+import weakref
+
+import numpy as np
+import pytest
+
+import isthmus
+from devices import DeviceArray, Driver, Exporter, InterfaceArray
+
+
+@pytest.mark.parametrize("size", [0, 1, 4097, (1 << 20) + 1])
+def test_every_start_sends_what_the_buffer_then_holds(comm, ring, make_noise, size):
+    out, into = np.empty(size, "u1"), np.empty(size, "u1")
+    pair = [comm.send_init(out, ring[0], 30), comm.recv_init(into, ring[1], 30)]
+    assert "complete" in repr(pair[0]) and pair[0].test()
+    for turn in range(5):
+        out[:], expected = make_noise(size, comm.rank, ring[1])
+        into[:] = np.bitwise_not(expected)
+        if turn % 2 == 0:
+            isthmus.startall(pair)
+            sent, received = isthmus.waitall(pair)
+        else:
+            for request in reversed(pair):
+                request.start()
+            sent, received = (request.wait() for request in pair)
+        assert np.array_equal(into, expected)
+        assert (received.source, received.tag, received.bytes, received.count) == (ring[1], 30, size, size)
+        assert pair[1].status.bytes == size and pair[1].wait().tag == 30
+
+
+def test_a_synchronous_one_waits_for_its_receive(comm, ring):
+    request = comm.ssend_init(b"sync", ring[0], 31)
+    for _ in range(3):
+        request.start()
+        comm.barrier()
+        assert not request.test() and "under way" in repr(request)
+        comm.barrier()
+        into = bytearray(4)
+        comm.recv(into, ring[1], 31)
+        request.wait()
+        assert into == b"sync"
+
+
+def test_one_start_at_a_time_and_only_these_are_started(comm, ring):
+    into = bytearray(3)
+    request = comm.recv_init(into, ring[1], 32)
+    request.start()
+    with pytest.raises(isthmus.Error, match="still active; wait for it") as caught:
+        request.start()
+    assert caught.value.code == isthmus.Code.PENDING
+    comm.send(b"abc", ring[0], 32)
+    assert request.wait().bytes == 3 and into == b"abc"
+    with pytest.raises(TypeError, match="a Request, which cannot be started; give what send_init"):
+        isthmus.startall([request, comm.isend(b"", isthmus.PROC_NULL)])
+    assert request.test()  # nothing was started
+    with pytest.raises(BufferError, match="read-only"):
+        comm.recv_init(b"abc", ring[1])
+    with pytest.raises(isthmus.Error) as caught:
+        comm.send_init(b"abc", comm.size)
+    assert caught.value.code == isthmus.Code.RANK
+    nobody = comm.recv_init(into, isthmus.PROC_NULL)
+    nobody.start()
+    assert nobody.wait().source == isthmus.PROC_NULL
+
+
+def test_an_error_belongs_to_its_start(comm, ring):
+    into = bytearray(b"????")
+    request = comm.recv_init(into, ring[1], 33, count=2)
+    request.start()
+    comm.send(b"long", ring[0], 33)
+    with pytest.raises(isthmus.TruncateError, match="4.*2"):
+        request.wait()
+    assert into == b"lo??"
+    request.start()
+    comm.send(b"ok", ring[0], 33)
+    assert request.wait().bytes == 2 and into == b"ok??"
+
+
+def test_a_start_can_be_cancelled_and_started_again(comm, ring):
+    into = bytearray(b"kept")
+    request = comm.recv_init(into, ring[1], 34)
+    request.start()
+    request.cancel()
+    assert request.wait().cancelled and into == b"kept"
+    comm.barrier()
+    request.start()
+    comm.send(b"next", ring[0], 34)
+    assert not request.wait().cancelled and into == b"next"
+
+
+def test_the_buffer_lives_as_long_as_request_or_start(comm, ring):
+    class Tracked(bytearray):
+        pass
+
+    size = (2 << 20) + 5
+    into = Tracked(size)
+    seen = weakref.ref(into)
+    request = comm.recv_init(into, ring[1], 35)
+    del into
+    gc.collect()
+    assert seen() is not None
+    request.start()
+    del request  # while it is under way
+    gc.collect()
+    assert seen() is not None
+    comm.barrier()
+    comm.isend(bytes([7]) * size, ring[0], 35).wait()
+    comm.barrier()
+    deadline = time.monotonic() + 10
+    while seen() is not None and time.monotonic() < deadline:
+        comm.sendrecv(b"", comm.rank, bytearray(), comm.rank, send_tag=77, recv_tag=77)
+    assert seen() is None
+    again = Tracked(4)
+    seen = weakref.ref(again)
+    request = comm.send_init(again, ring[0])
+    del again
+    request.free()
+    assert seen() is None and "freed" in repr(request)
+    with pytest.raises(isthmus.Error, match="the request was freed") as caught:
+        request.start()
+    assert caught.value.code == isthmus.Code.HANDLE
+    comm.barrier()
+
+
+def test_dropped_ones_are_given_back(comm):
+    """More than the library has numbers for at a time, were they not freed."""
+    into = bytearray(1)
+    for _ in range(70000):
+        comm.recv_init(into, isthmus.PROC_NULL)
+
+
+# ---- device memory ----
+
+@pytest.fixture(scope="module")
+def driver(world):
+    if world.devices("cuda") == 0:
+        pytest.skip("not covered here: this machine has no CUDA device")
+    return Driver()
+
+
+@pytest.mark.parametrize("size", [1, 4096, (1 << 20) + 1])
+def test_every_start_waits_for_the_work_that_is_then_pending(driver, comm, ring, make_noise, size):
+    sent, expected = make_noise(size, comm.rank, ring[1])
+    out = InterfaceArray(driver, np.bitwise_not(sent))
+    into = InterfaceArray(driver, np.bitwise_not(expected))
+    pair = [comm.send_init(out, ring[0], 36), comm.recv_init(into, ring[1], 36)]
+    for turn in range(3):
+        if turn == 2:
+            out.stream = driver.stream()  # as if another stream were current: it counts from now on
+        sent, expected = make_noise(size, comm.rank, ring[1])
+        into.fill(np.bitwise_not(expected))
+        out.fill_late(sent)
+        isthmus.startall(pair)
+        isthmus.waitall(pair)
+        assert np.array_equal(into.get(), expected)
+
+
+def test_a_producer_is_asked_again_at_every_start(driver, comm, ring):
+    out = DeviceArray(driver, np.zeros(5000))
+    tensor = Exporter(out.address, out.shape, out.dtype, 2, owner=out, on_stream=lambda asked: driver.wait(out.stream))
+    request, into = comm.send_init(tensor, ring[0], 37), np.empty(5000)
+    for turn in range(3):
+        into[:] = -1
+        out.fill_late(np.full(5000, float(turn + comm.rank)))
+        request.start()
+        comm.recv(into, ring[1], 37)
+        request.wait()
+        assert np.array_equal(into, np.full(5000, float(turn + ring[1])))
+    assert [options["stream"] for options in tensor.asked] == [1] * 4
+    del request
+    gc.collect()
+    comm.barrier()
+    comm.sendrecv(b"", comm.rank, bytearray(), comm.rank)
+    assert tensor.alive == 0

@@ -1,0 +1,122 @@
+// Ranks whose machines have been measured to be different still choose the same algorithms: by the numbers of rank 0.
+#include <isthmus/collective.h>
+
+#include <array>
+#include <cmath>
+#include <cstdlib>
+
+#include "rank_test.hpp"
+
+namespace {
+
+using namespace rank_test;
+
+// A world in which this rank was given that profile; the variable is as before afterwards.
+class WorldWithProfile {
+ public:
+  explicit WorldWithProfile(const std::string& profile) {
+    const char* before = std::getenv("ISTHMUS_PROFILE");
+    const std::string kept = before != nullptr ? before : "";
+    ::setenv("ISTHMUS_PROFILE", profile.c_str(), 1);
+    EXPECT_EQ(IST_OK, ist_world_create(&world_)) << ist_error_text();
+    EXPECT_EQ(IST_OK, ist_world_comm(world_, &comm_)) << ist_error_text();
+    if (before != nullptr)
+      ::setenv("ISTHMUS_PROFILE", kept.c_str(), 1);
+    else
+      ::unsetenv("ISTHMUS_PROFILE");
+  }
+  ~WorldWithProfile() { EXPECT_EQ(IST_OK, ist_world_destroy(&world_)) << ist_error_text(); }
+  WorldWithProfile(const WorldWithProfile&) = delete;
+  WorldWithProfile& operator=(const WorldWithProfile&) = delete;
+  ist_comm comm() const { return comm_; }
+
+ private:
+  ist_world world_ = IST_WORLD_NULL;
+  ist_comm comm_ = IST_COMM_NULL;
+};
+
+std::string file(const char* name) { return std::string{PROFILES} + "/" + name + ".json"; }
+
+constexpr std::array kSizes{1, 5, 300, 5000, 100000};
+
+void every_chosen_call(ist_comm comm) {
+  int here = -1;
+  int all = -1;
+  IST_OK_OR_FAIL(ist_comm_rank(comm, &here));
+  IST_OK_OR_FAIL(ist_comm_size(comm, &all));
+  for (const int count : kSizes) {
+    const int root = count % all;
+    std::vector<std::int32_t> mine(at(count));
+    for (int i = 0; i < count; ++i) mine[at(i)] = (here + 1) * (i % 1000);
+    std::vector<std::int32_t> sum(at(count));
+    std::vector<std::int32_t> expected(at(count));
+    for (int i = 0; i < count; ++i) expected[at(i)] = all * (all + 1) / 2 * (i % 1000);
+    IST_OK_OR_FAIL(ist_allreduce(ist_host(mine.data()), ist_host(sum.data()), count, IST_INT32, IST_SUM, comm));
+    EXPECT_EQ(expected, sum) << count;
+    std::vector<std::int32_t> at_root(at(count), -1);
+    IST_OK_OR_FAIL(ist_reduce(ist_host(mine.data()), ist_host(at_root.data()), count, IST_INT32, IST_SUM, root, comm));
+    EXPECT_EQ(here == root ? expected : std::vector<std::int32_t>(at(count), -1), at_root) << count;
+    std::vector<std::int32_t> told = mine;
+    IST_OK_OR_FAIL(ist_bcast(ist_host(told.data()), count, IST_INT32, root, comm));
+    for (int i = 0; i < count; ++i) ASSERT_EQ((root + 1) * (i % 1000), told[at(i)]) << count;
+    std::vector<std::int32_t> gathered(at(count * all));
+    IST_OK_OR_FAIL(ist_allgather(ist_host(mine.data()), count, ist_host(gathered.data()), count, IST_INT32, comm));
+    for (int r = 0; r < all; ++r)
+      for (int i = 0; i < count; ++i) ASSERT_EQ((r + 1) * (i % 1000), gathered[at(r * count + i)]) << count;
+  }
+}
+
+// In the world and in what is derived from it: communicators inherit the numbers.
+void everywhere(const WorldWithProfile& there) {
+  every_chosen_call(there.comm());
+  int here = -1;
+  IST_OK_OR_FAIL(ist_comm_rank(there.comm(), &here));
+  ist_comm reversed = IST_COMM_NULL;
+  IST_OK_OR_FAIL(ist_comm_split(there.comm(), 0, -here, &reversed));
+  every_chosen_call(reversed);
+  ist_comm again = IST_COMM_NULL;
+  IST_OK_OR_FAIL(ist_comm_dup(reversed, &again));
+  every_chosen_call(again);
+  IST_OK_OR_FAIL(ist_comm_free(&again));
+  IST_OK_OR_FAIL(ist_comm_free(&reversed));
+}
+
+TEST(Profiles, RanksThatWereGivenDifferentOnesChooseAlikeAndFinish) {
+  const std::array names{"flat", "trees", "direct", "rings"};
+  for (int turn = 0; turn < static_cast<int>(names.size()); ++turn) {
+    const WorldWithProfile there{file(names[at((rank() + turn) % static_cast<int>(names.size()))])};
+    everywhere(there);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(Profiles, ARankWithoutOneOrWithABrokenOneDoesAsRank0Does) {
+  for (const bool first_is_broken : {false, true}) {
+    const bool broken = (rank() == 0) == first_is_broken;
+    const WorldWithProfile there{broken ? file("missing") : file("rings")};
+    everywhere(there);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// Floats, where every order gives other bits: the order may depend on the numbers, but never on the time or the rank.
+TEST(Profiles, TheSameNumbersGiveTheSameBitsInAnotherWorld) {
+  for (const char* name : {"flat", "trees", "direct", "rings"}) {
+    std::vector<std::vector<float>> results;
+    for (int time = 0; time < 2; ++time) {
+      const WorldWithProfile there{file(time == 0 || rank() == 0 ? name : "missing")};
+      std::vector<float> values(2000);
+      std::mt19937 generator(static_cast<unsigned>(rank()) + 1);
+      for (float& value : values)
+        value = std::ldexp(static_cast<float>(generator() % 1000), static_cast<int>(generator() % 20));
+      IST_OK_OR_FAIL(ist_allreduce(IST_IN_PLACE, ist_host(values.data()), 2000, IST_FLOAT, IST_SUM, there.comm()));
+      results.push_back(values);
+      std::vector<float> of_root = values;
+      IST_OK_OR_FAIL(ist_bcast(ist_host(of_root.data()), 2000, IST_FLOAT, 0, there.comm()));
+      EXPECT_EQ(0, std::memcmp(of_root.data(), values.data(), values.size() * sizeof(float))) << name;
+    }
+    EXPECT_EQ(0, std::memcmp(results[0].data(), results[1].data(), results[0].size() * sizeof(float))) << name;
+  }
+}
+
+}  // namespace
