@@ -5,6 +5,8 @@
 #   tools/gpu_run.sh bench          latency and bandwidth between CUDA, host and page-locked memory, those of CUDA also by hand
 #                                   through the host, collective calls on CUDA and host memory, and the stencil with both
 #                                   exchanges, compared with a serial run
+#   tools/gpu_run.sh collectives    a quick build, the tests of NCCL on a GPU for each rank, and collective calls on those GPUs,
+#                                   ours and NCCL's own, one after the other
 #   tools/gpu_run.sh soak [SECONDS] mixed traffic with every byte compared, 300 s unless told
 #
 # On one GPU two ranks share it; the record says so: cuda:0 to cuda:0, and 1x in its name.
@@ -15,14 +17,15 @@
 #   ISTHMUS_PYTHON      the Python whose arrays are checked (python3); it needs NumPy and its headers, the rest is in the folder
 #   ISTHMUS_COMMIT      commit to name where the sources come without their repository
 #   ISTHMUS_STEP_LIMIT  seconds that one step may take (120); the build has 400
+#   NCCL_HOME           folder of NCCL with include/ and lib/; otherwise that of Python's package is looked for
 #   ISTHMUS_BENCH_OPTIONS  more options for every isthmus bench, such as --quick
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 mode=${1:-}
 case $mode in
-  check | bench | soak) ;;
-  *) sed -n '2,19p' "$0"; exit 2 ;;
+  check | bench | collectives | soak) ;;
+  *) sed -n '2,21p' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
 mkdir -p "$out" && out=$(cd "$out" && pwd)
@@ -96,7 +99,9 @@ build_all() {
   [[ $mode == bench ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
   [[ $mode == check ]] && python_options "$deps"
   step 120 "configure" cmake "${options[@]}" || finish
-  step 400 "build with $(nproc) processors" cmake --build "$build" || finish
+  local targets=()
+  [[ $mode == collectives ]] && targets=(--target isthmus_program ranks_nccl)
+  step 400 "build with $(nproc) processors" cmake --build "$build" "${targets[@]}" || finish
 }
 
 gpus() { nvidia-smi --list-gpus 2>/dev/null | grep -c . || true; }
@@ -256,6 +261,79 @@ run_bench() {
   finish
 }
 
+# The folder of an NCCL that has its header, or nothing.
+find_nccl() {
+  local folder
+  for folder in "${NCCL_HOME:-}" \
+    "$(python3 -c 'import nvidia.nccl; print(list(nvidia.nccl.__path__)[0])' 2>/dev/null)" /usr; do
+    [[ -n $folder && -f $folder/include/nccl.h ]] && echo "$folder" && return
+  done
+}
+
+# One list of objects: ours, and NCCL's own with the library's name.
+bundle_collectives() {
+  python3 - "$raw" "$out" <<'PYTHON' | tee -a "$log" >>"$summary"
+import datetime, json, pathlib, sys
+raw, out = map(pathlib.Path, sys.argv[1:])
+info = json.loads((out / "info.json").read_text())
+library = next((one["detail"].split(",")[0] for one in info.get("collective", []) if one["name"] == "nccl"), "version unknown")
+about = {"machine": info["machine"], "commit": info["commit"]}
+found = []
+for file in sorted(raw.glob("collective*.json")) + sorted(raw.glob("nccl.json")):
+    when = datetime.datetime.fromtimestamp(file.stat().st_mtime, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    try:
+        read = json.loads(file.read_text())
+    except ValueError:
+        print(f"left out {file.name}: not complete")
+        continue
+    theirs = isinstance(read, list)
+    for one in read if theirs else [read]:
+        found.append({**about, "date": when, "by": f"NCCL, {library}" if theirs else "isthmus", **one})
+if found:
+    (out / "collectives.json").write_text(json.dumps(found, indent=1) + "\n")
+print(f"\n{'call':15} {'by':8} {'8 B us':>9} {'64 KiB us':>10} {'1 MiB us':>10} {'16 MiB us':>10} {'64 MiB us':>10}  path at 1 MiB")
+for one in sorted(found, key=lambda one: one["benchmark"]):
+    rows = {row["bytes"]: row for row in one["rows"]}
+    at = lambda size: f"{rows[size]['median_us']:.2f}" if size in rows else "-"
+    print(f"{one['benchmark']:15} {one['by'].split(',')[0]:8} {at(8):>9} {at(65536):>10} {at(1 << 20):>10} {at(1 << 24):>10} "
+          f"{at(1 << 26):>10}  {rows.get(1 << 20, {}).get('path', '-')}")
+PYTHON
+}
+
+run_collectives() {
+  local nccl ranks
+  nccl=$(find_nccl)
+  build_all
+  # No multicast between GPUs: not every machine that is lent allows it.
+  export NCCL_NVLS_ENABLE=0 ISTHMUS_NCCL_LIBRARY=${nccl:+$nccl/lib/libnccl.so.2}
+  [[ -n $nccl ]] || unset ISTHMUS_NCCL_LIBRARY
+  describe_machine
+  ranks=$(gpus)
+  ((ranks > 8)) && ranks=8
+  note "NCCL: ${nccl:-none found with its header}; $ranks rank(s)"
+  if ((ranks > 1)); then
+    step 60 "collective calls by NCCL, checked" env ISTHMUS_TEST_NCCL=nccl "$isthmus" run -n "$ranks" --prefix-output \
+      "$build/tests/ranks_nccl" --gtest_brief=1
+    step 60 "the same calls by messages" env ISTHMUS_NCCL=never ISTHMUS_TEST_NCCL=messages "$isthmus" run -n "$ranks" \
+      --prefix-output "$build/tests/ranks_nccl" --gtest_brief=1
+  fi
+  ((ranks > 1)) || ranks=2  # which share the GPU
+  for call in allreduce bcast reduce_scatter; do
+    limit=40 collective_step $call cuda --min 8 --max 64MiB --ranks "$ranks"
+  done
+  # Of these a rank has a part for each other one.
+  for call in allgather alltoall; do
+    limit=40 collective_step $call cuda --min 8 --max $((128 / ranks))MiB --ranks "$ranks"
+  done
+  if [[ -n $nccl ]] && step 60 "compile tools/peers/nccl_collectives.cu" nvcc -std=c++17 -O3 "-I$nccl/include" \
+    tools/peers/nccl_collectives.cu -o "$build/nccl_collectives" "-L$nccl/lib" -Xlinker -l:libnccl.so.2 -Xlinker \
+    "-rpath,$nccl/lib"; then
+    step 90 "NCCL's own collective calls, checked and timed" bash -c "'$build/nccl_collectives' $(gpus) >'$raw/nccl.json'"
+  fi
+  bundle_collectives
+  finish
+}
+
 run_soak() {
   local seconds=${1:-300} round=0
   build_all
@@ -280,5 +358,6 @@ run_soak() {
 case $mode in
   check) run_check ;;
   bench) run_bench ;;
+  collectives) run_collectives ;;
   soak) run_soak "${2:-}" ;;
 esac

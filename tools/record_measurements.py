@@ -4,6 +4,7 @@
     tools/record_measurements.py [IN_DIR] [--measured DIR]
 
 Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json; of a `check`, copies check.json;
+of `collectives`, collectives.json;
 of build/, what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what
 tools/compare_mpi.sh left in mpi.json. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
 for each machine, and rewrites the tables of docs/measured/README.md; without IN_DIR that alone, from what is recorded. Figures are
@@ -15,6 +16,7 @@ import pathlib
 import re
 import sys
 
+from device_collectives import device_table
 from host_targets import entry, from_benchmarks, from_comparison, mpi_table, newest_comparisons
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -246,6 +248,7 @@ def rewrite_readme(measured, entries):
         benches = json.loads(file.read_text()).get("benches", [])
         if benches and not list(measured.glob(f"*-{slug(benches[0]['machine'])}-messages.json")):
             lines += bench_table(file, benches)
+    lines += device_table(sorted(measured.glob("*-device-collectives.json"), reverse=True))
     lines += mpi_table(sorted(measured.glob("*-mpi.json"), reverse=True))
     lines += check_table(checks)
     lines += steps_table("make test", sorted(measured.glob("*-test.json"), reverse=True))
@@ -267,8 +270,8 @@ SETS = ("quick", "long", *PARTS)
 
 
 def find_source(folder):
-    """What the folder's record is of: a check, a comparison with an MPI, the tests that ran last, or benchmarks."""
-    for name in ("check.json", "mpi.json"):
+    """What the folder's record is of: a check, a comparison with an MPI or NCCL, the tests that ran last, or benchmarks."""
+    for name in ("check.json", "mpi.json", "collectives.json"):
         if (folder / name).exists():
             return folder / name
     tests = [file for file in (folder / f"tests-{name}.json" for name in SETS) if file.exists()]
@@ -292,7 +295,8 @@ def file_record(folder, measured):
     one_commit(source, objects)
     measured.mkdir(parents=True, exist_ok=True)
     stem = f"{objects[0]['date'][:10]}-{slug(objects[0]['machine'])}"
-    names = {"check.json": {"check.json": "check"}, "mpi.json": {"mpi.json": "mpi"}, "tests-long.json": {"tests-long.json": "test-long"},
+    names = {"check.json": {"check.json": "check"}, "mpi.json": {"mpi.json": "mpi"}, "collectives.json": {"collectives.json": "device-collectives"},
+             "tests-long.json": {"tests-long.json": "test-long"},
              "tests-quick.json": {"tests-quick.json": "test"},
              **{f"tests-{part}.json": {f"tests-{part}.json": f"test-{part}"} for part in PARTS},
              "bench.json": {"bench.json": "messages", "stencil.json": "stencil2d"}}[source.name]

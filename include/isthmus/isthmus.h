@@ -130,10 +130,11 @@ typedef struct ist_status {
 
 typedef enum ist_carrier IST_AS_INT {
   IST_CARRIER_NONE = 0,
-  IST_CARRIER_SLOT = 1,  /* inside the envelope's slot of the pair */
-  IST_CARRIER_CELL = 2,  /* one page-locked cell of the shared queue */
-  IST_CARRIER_RING = 3,  /* the pair's pipelined ring of page-locked slots */
-  IST_CARRIER_DIRECT = 4 /* one copy, source to destination */
+  IST_CARRIER_SLOT = 1,   /* inside the envelope's slot of the pair */
+  IST_CARRIER_CELL = 2,   /* one page-locked cell of the shared queue */
+  IST_CARRIER_RING = 3,   /* the pair's pipelined ring of page-locked slots */
+  IST_CARRIER_DIRECT = 4, /* one copy, source to destination */
+  IST_CARRIER_NCCL = 5    /* a collective call: by NCCL, between GPUs */
 } ist_carrier;
 
 typedef struct ist_world_handle* ist_world;

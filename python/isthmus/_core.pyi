@@ -39,7 +39,7 @@ class Status:
 
     @property
     def carrier(self) -> str:
-        """How the bytes travelled: slot, cell, ring, direct or none."""
+        """How the bytes travelled: slot, cell, ring, direct, nccl or none."""
 
     @property
     def code(self) -> int:

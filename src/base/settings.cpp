@@ -123,6 +123,26 @@ Row word_row(std::string_view name, std::string_view variable, std::string Setti
           [member](const Settings& s) { return s.*member; }};
 }
 
+Row nccl_row() {
+  return word_row(
+      "nccl", "ISTHMUS_NCCL", &Settings::nccl, {"auto", "never"},
+      "long collective calls whose buffers are CUDA memory on every rank: by NCCL where it is there and quicker, or "
+      "never");
+}
+
+Row nccl_library_row() {
+  return {"nccl_library",
+          "ISTHMUS_NCCL_LIBRARY",
+          "file",
+          "a file, or a name that the loader finds",
+          "NCCL; of the package nvidia-nccl it is nvidia/nccl/lib/libnccl.so.2",
+          [](Settings& s, std::string_view text) {
+            s.nccl_library = text;
+            return !text.empty();
+          },
+          [](const Settings& s) { return s.nccl_library; }};
+}
+
 Row boot_timeout_row() {
   return {"boot_timeout",
           "ISTHMUS_BOOT_TIMEOUT",
@@ -200,6 +220,8 @@ const std::vector<Row>& table() {
           "threads of the program that may be inside calls at once; single: the program promises one at a time, and nothing "
           "is locked"),
       profile_row(),
+      nccl_row(),
+      nccl_library_row(),
   };
   return rows;
 }

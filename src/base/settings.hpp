@@ -40,6 +40,8 @@ struct Settings {
   bool progress_thread = false;
   std::string threads = "multiple";
   std::string profile = "auto";
+  std::string nccl = "auto";
+  std::string nccl_library = "libnccl.so.2";
   bool single_threaded() const { return threads == "single"; }
 
   static Result<Settings> read();
@@ -54,7 +56,7 @@ struct Settings {
 struct SettingRow {
   std::string_view name;
   std::string_view variable;
-  std::string_view type;  // "bytes", "count", "number", "seconds", "word", "switch"
+  std::string_view type;  // "bytes", "count", "number", "seconds", "word", "switch", "file"
   std::string default_text;
   std::string current_text;
   std::string help;  // with the range, where there is one

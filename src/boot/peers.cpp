@@ -29,7 +29,7 @@ struct Card {
   std::uint64_t quota_millis = 0;  // thousandths of a processor; 0 if unlimited
   std::vector<int> processors;
   PairAddress address;
-  std::string said;  // by rank 0, for all
+  Peers::Words words;
 };
 
 std::string first_line(const char* file) {
@@ -45,7 +45,7 @@ std::string link_text(const char* link) {
   return length > 0 ? std::string{text.data(), static_cast<std::size_t>(length)} : std::string{};
 }
 
-Card own_card(const PairAddress& address, const std::string& said) {
+Card own_card(const PairAddress& address, const Peers::Words& words) {
   Card card;
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
@@ -57,14 +57,15 @@ Card own_card(const PairAddress& address, const std::string& said) {
   card.quota_millis = static_cast<std::uint64_t>(processor_quota() * 1000.0);
   card.processors = own_processors();
   card.address = address;
-  card.said = said;
+  card.words = words;
   return card;
 }
 
 std::string write_card(const Card& card) {
   BlobWriter blob;
   blob.text(card.host).text(card.boot_id).text(card.network).number(card.pid).number(card.uid).number(card.quota_millis);
-  blob.text(card.address.name).number(card.address.token).text(card.said).number(card.processors.size());
+  blob.text(card.address.name).number(card.address.token).text(card.words.about).text(card.words.for_all);
+  blob.number(card.processors.size());
   for (const int processor : card.processors) blob.number(static_cast<std::uint64_t>(processor));
   return blob.take();
 }
@@ -80,7 +81,8 @@ Result<Card> read_card(const std::string& text, std::size_t rank) {
   card.quota_millis = blob.number();
   card.address.name = blob.text();
   card.address.token = blob.number();
-  card.said = blob.text();
+  card.words.about = blob.text();
+  card.words.for_all = blob.text();
   const std::uint64_t count = blob.number();
   for (std::uint64_t i = 0; i < count && !blob.bad(); ++i) card.processors.push_back(static_cast<int>(blob.number()));
   if (blob.bad() || !blob.at_end())
@@ -152,11 +154,12 @@ Status agree(Boot& boot, const Status& mine) {
 
 }  // namespace
 
-Result<std::unique_ptr<Peers>> Peers::connect(Boot& boot, const Settings& settings, const std::string& said) {
+Result<std::unique_ptr<Peers>> Peers::connect(Boot& boot, const Settings& settings, const Words& given) {
   auto listener = PairListener::open();
   if (!listener.ok()) return listener.status();
-  const auto blobs =
-      boot.all_gather(write_card(own_card(listener->address(), boot.rank() == Rank{0} ? said : std::string{})));
+  Words words = given;
+  if (boot.rank() != Rank{0}) words.for_all.clear();
+  const auto blobs = boot.all_gather(write_card(own_card(listener->address(), words)));
   if (!blobs.ok()) return blobs.status();
   std::vector<Card> cards;
   for (std::size_t rank = 0; rank < blobs->size(); ++rank) {
@@ -168,14 +171,14 @@ Result<std::unique_ptr<Peers>> Peers::connect(Boot& boot, const Settings& settin
 
   std::unique_ptr<Peers> peers{new Peers};
   peers->rank_ = boot.rank();
-  peers->heard_ = cards.front().said;
+  peers->heard_ = cards.front().words.for_all;
   const Card& own = cards[static_cast<std::size_t>(boot.rank().value)];
   for (std::size_t i = 0; i < cards.size(); ++i) {
     const Card& card = cards[i];
     const Rank rank{static_cast<std::int32_t>(i)};
     const bool local = rank == peers->rank_ || shares_host(own, card);
-    peers->peers_.push_back(
-        {rank, card.host, card.boot_id, static_cast<int>(card.pid), local, static_cast<int>(card.processors.size())});
+    peers->peers_.push_back({rank, card.host, card.boot_id, static_cast<int>(card.pid), local,
+                             static_cast<int>(card.processors.size()), card.words.about});
     if (local) peers->local_.push_back(rank);
   }
   peers->oversubscribed_ = crowded(cards, peers->local_);

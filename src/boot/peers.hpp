@@ -24,19 +24,25 @@ struct Peer {
   int pid = 0;
   bool local = false;  // shares this host's kernel and may exchange descriptors
   int cores = 0;       // processors this rank may run on
+  std::string about;   // what it said of itself
 };
 
 class Peers {
  public:
-  // Collective. Abstract Unix addresses: nothing appears in the file system. What rank 0 is given to say, all ranks hear.
-  static Result<std::unique_ptr<Peers>> connect(Boot& boot, const Settings& settings, const std::string& said = {});
+  // What a rank says beside who it is; what it means is its readers' affair.
+  struct Words {
+    std::string about;    // of itself, heard by every rank: Peer::about
+    std::string for_all;  // of all ranks, and only rank 0's are heard: heard()
+  };
+  // Collective. Abstract Unix addresses: nothing appears in the file system.
+  static Result<std::unique_ptr<Peers>> connect(Boot& boot, const Settings& settings, const Words& given = {});
 
   Rank rank() const { return rank_; }
   int size() const { return static_cast<int>(peers_.size()); }
   const Peer& at(Rank rank) const { return peers_[static_cast<std::size_t>(rank.value)]; }
   // Ranks on this host, this one included, ascending.
   const std::vector<Rank>& local() const { return local_; }
-  // What rank 0 said.
+  // What rank 0 said for all.
   const std::string& heard() const { return heard_; }
   // More local ranks than processors: waits must give way.
   bool oversubscribed() const { return oversubscribed_; }

@@ -9,6 +9,7 @@
 
 #include "cli/bench_check.hpp"
 #include "cli/failure.hpp"
+#include "face/message/handles.hpp"
 
 namespace ist::cli {
 namespace {
@@ -83,6 +84,19 @@ double timed_call_us(Session& session, const CallArguments& with) {
   return took;
 }
 
+// What carried the last call that this rank made, as rows name it.
+std::string algorithm_of(ist_comm comm) {
+  const auto found = look_up(comm);
+  if (!found.ok()) throw Failure(found.status());
+  const Algorithm last = found->comm->last_algorithm();
+  return last == Algorithm::none ? "schedule" : std::string{name_of(last)};
+}
+
+// Of a call that has one way alone, nothing of those before is told.
+void forget_algorithm(ist_comm comm) {
+  if (const auto found = look_up(comm); found.ok()) found->comm->note(Algorithm::none);
+}
+
 }  // namespace
 
 void make_call(const BenchOptions& options, const CallArguments& with) {
@@ -136,17 +150,19 @@ Row measure_call(Session& session, std::uint64_t bytes) {
   std::vector<double> times;
   times.reserve(plan.batches);
   session.meet();
+  forget_algorithm(with.comm);
   for (std::uint64_t batch = 0; batch < plan.batches; ++batch) {
     double took = 0;
     for (std::uint64_t n = 0; n < plan.per_batch; ++n) took += timed_call_us(session, with);
     times.push_back(took / static_cast<double>(plan.per_batch));
   }
+  const std::string algorithm = algorithm_of(with.comm);
   const auto all = session.from_all(std::span<const double>{times});
   const auto ranks = static_cast<std::size_t>(session.size());
   std::vector<double> means;
   for (std::size_t r = 0; r < ranks; ++r) means.push_back(mean(std::span{all}.subspan(r * times.size(), times.size())));
   Row row = make_row(bytes, average_of_ranks(all, ranks), plan);
-  row.path = "schedule";
+  row.path = algorithm;
   row.added = {mean(means), *std::min_element(means.begin(), means.end()), *std::max_element(means.begin(), means.end())};
   return row;
 }

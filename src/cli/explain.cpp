@@ -13,10 +13,12 @@
 #include "cli/failure.hpp"
 #include "cli/machine.hpp"
 #include "cli/settings_page.hpp"
+#include "collective/nccl.hpp"
 #include "collective/profile.hpp"
 #include "layout/extent.hpp"
 #include "path/shm/pair_slots.hpp"
 #include "path/shm/peer_memory.hpp"
+#include "request/schedule.hpp"
 
 namespace ist::cli {
 namespace {
@@ -37,11 +39,14 @@ struct Options {
   bool json = false;
 };
 
-constexpr std::array<std::pair<const char*, ChosenCall>, 4> kCalls{{{"allgather", ChosenCall::allgather},
-                                                                    {"allreduce", ChosenCall::allreduce},
-                                                                    {"bcast", ChosenCall::bcast},
-                                                                    {"reduce", ChosenCall::reduce}}};
-constexpr std::array kOneWay{"alltoall", "barrier", "exscan", "gather", "reduce_scatter", "scan", "scatter"};
+constexpr std::array<std::pair<const char*, ChosenCall>, kChosenCalls> kCalls{
+    {{"allgather", ChosenCall::allgather},
+     {"allreduce", ChosenCall::allreduce},
+     {"alltoall", ChosenCall::alltoall},
+     {"bcast", ChosenCall::bcast},
+     {"reduce", ChosenCall::reduce},
+     {"reduce_scatter", ChosenCall::reduce_scatter}}};
+constexpr std::array kOneWay{"barrier", "exscan", "gather", "scan", "scatter"};
 
 std::string calls_with_a_choice() {
   std::string names;
@@ -189,18 +194,56 @@ Answer explain_message(const Options& options, const Settings& settings, const P
   return answer;
 }
 
-Answer explain_call(const Options& options, const Profile& profile) {
+bool combines(ChosenCall call) {
+  return call == ChosenCall::reduce || call == ChosenCall::allreduce || call == ChosenCall::reduce_scatter;
+}
+
+// Has each rank, or for each rank, so many elements? Else all have one vector.
+bool in_parts(ChosenCall call) {
+  return call == ChosenCall::allgather || call == ChosenCall::reduce_scatter || call == ChosenCall::alltoall;
+}
+
+// Beside the ways by messages: what a world would decide whose ranks all have this machine's GPUs and this NCCL.
+void add_nccl(Answer& answer, const Options& options, const Settings& settings, const CollectiveShape& shape,
+              const CollectiveProfile& machine) {
+  const ChosenCall call = call_named(options.call);
+  const Combiner sum{Reduction::sum, type_named(options.type)};
+  Way way{std::string{name_of(Algorithm::nccl)}, std::string{meaning_of(Algorithm::nccl)}, nccl_offer(call, shape).price, "",
+          false};
+  if (combines(call) && options.ordered) {
+    way.refused = "every operation that NCCL has commutes";
+  } else if (combines(call) && !nccl_knows(sum)) {
+    way.refused = "NCCL cannot add elements of this type";
+  } else {
+    const auto kinds = Kinds::load(settings.kinds);
+    if (!kinds.ok()) throw Failure(kinds.status());
+    Nccl nccl{settings, **kinds, shape.ranks};
+    nccl.learn(std::vector<std::string>(static_cast<std::size_t>(shape.ranks), nccl.card()));
+    const NcclAnswer said = nccl.explain(nullptr, call, combines(call) ? &sum : nullptr, shape.bytes, machine);
+    answer.remark += "\nOn this machine: " + said.why + ".";
+    way.chosen = said.offered;
+  }
+  if (way.chosen) {
+    for (Way& other : answer.ways) other.chosen = false;
+    answer.choice = way.name + ", " + way.meaning + "; else " + answer.choice;
+  }
+  answer.ways.push_back(std::move(way));
+}
+
+Answer explain_call(const Options& options, const Settings& settings, const Profile& profile) {
   const ChosenCall call = call_named(options.call);
   const ist_type type = type_named(options.type);
   const Place place = Place::read(options.kind);
   const auto size = extent(options.count, type);
   if (!size.ok()) throw Failure(2, size.status().text());
-  const bool gathers = call == ChosenCall::allgather;
-  const std::uint64_t parts = gathers ? static_cast<std::uint64_t>(options.ranks) : 1;
+  const std::uint64_t parts = in_parts(call) ? static_cast<std::uint64_t>(options.ranks) : 1;
   std::uint64_t bytes = 0;
   if (__builtin_mul_overflow(size->value, parts, &bytes)) throw Failure(2, "so many elements fit no buffer");
   const std::string of = std::to_string(options.count) + " x " + word_for(type);
-  Answer answer{options.call + " of " + of + " (" + in_words(*size) + (gathers ? " of each rank) on " : ") on ") +
+  Answer answer{options.call + " of " + of + " (" + in_words(*size) +
+                    (call == ChosenCall::allgather ? " of each rank) on "
+                     : in_parts(call)              ? " for each rank) on "
+                                                   : ") on ") +
                     std::to_string(options.ranks) + " ranks, " + place.text() + " memory",
                 "nothing is sent",
                 "",
@@ -216,14 +259,18 @@ Answer explain_call(const Options& options, const Profile& profile) {
   }
   answer.remark =
       "The choice follows from what all ranks share: call, type, count, ranks, whether the operation commutes, and the\n"
-      "numbers of rank 0, which all ranks are told when the world is made. The kind of memory changes nothing of it.";
+      "numbers of rank 0, which all ranks are told when the world is made. The kind of memory changes nothing of it, but "
+      "that\n"
+      "NCCL may have the call where the buffers of all ranks are CUDA memory, each on a GPU of its own.";
+  if (static_cast<KindId>(place.kind) == KindId::cuda) add_nccl(answer, options, settings, shape, profile.collective);
   return answer;
 }
 
 void run_explain(const Options& options) {
   const Settings settings = read_settings();
   const Profile profile = load_profile(settings, log::Level::warning);
-  const Answer answer = options.call.empty() ? explain_message(options, settings, profile) : explain_call(options, profile);
+  const Answer answer =
+      options.call.empty() ? explain_message(options, settings, profile) : explain_call(options, settings, profile);
   if (options.json)
     std::cout << json_of(answer, profile).dump(2) << '\n';
   else
@@ -252,7 +299,8 @@ void add_explain_command(CLI::App& app) {
       ->check(CLI::Range(1, 1 << 20).description(""));
   of_call(command->add_option("--type", options->type, "of a call: the elements, such as float; byte unless told"))
       ->type_name("TYPE");
-  of_call(command->add_option("--count", options->count, "of a call: how many elements each rank has; 1 unless told"))
+  of_call(command->add_option("--count", options->count,
+                              "of a call: how many elements each rank has, or each part; 1 unless told"))
       ->type_name("N")
       ->check(CLI::NonNegativeNumber.description(""));
   of_call(command->add_option("--kind", options->kind, "of a call: the memory of its buffers"))->type_name("KIND");

@@ -11,6 +11,7 @@
 #include "cli/machine.hpp"
 #include "cli/manual.hpp"
 #include "cli/settings_page.hpp"
+#include "collective/nccl.hpp"
 #include "memory/kinds.hpp"
 #include "path/shm/peer_memory.hpp"
 
@@ -61,10 +62,21 @@ Json starting_json(const std::vector<WayToStart>& ways) {
   return list;
 }
 
-Json off_json(const Kinds& kinds, const std::vector<WayToStart>& ways) {
+// What carries collective calls beside messages.
+Json collective_json(const Result<nccl::Api>& nccl) {
+  Json list = Json::array();
+  if (nccl.ok())
+    list.push_back({{"name", "nccl"},
+                    {"carries", "long collective calls on CUDA memory, of ranks that have a GPU each"},
+                    {"detail", "version " + nccl->version_text() + ", " + nccl->file}});
+  return list;
+}
+
+Json off_json(const Kinds& kinds, const std::vector<WayToStart>& ways, const Result<nccl::Api>& nccl) {
   Json list = Json::array();
   for (const Kinds::Missing& missing : kinds.missing())
     list.push_back({{"what", "kind " + missing.name}, {"why", missing.reason}});
+  if (!nccl.ok()) list.push_back({{"what", "NCCL for long collective calls"}, {"why", nccl.status().text()}});
   for (const WayToStart& way : ways)
     if (!way.off.empty()) list.push_back({{"what", "starting by " + way.name}, {"why", way.off + " (" + way.by + ")"}});
   const char* single = "long host messages in one copy";
@@ -93,6 +105,7 @@ Json collect_info() {
   if (!kinds.ok()) throw Failure(kinds.status());
   const Processors processors = find_processors();
   const auto ways = ways_to_start();
+  const auto nccl = find_nccl(settings, **kinds);
   return {{"version", ist_version()},
           {"commit", commit_of_sources()},
           {"machine", describe_machine(processors, **kinds)},
@@ -100,8 +113,9 @@ Json collect_info() {
           {"processors", processors_json(processors)},
           {"kinds", kinds_json(**kinds)},
           {"paths", paths_json()},
+          {"collective", collective_json(nccl)},
           {"starting", starting_json(ways)},
-          {"off", off_json(**kinds, ways)}};
+          {"off", off_json(**kinds, ways, nccl)}};
 }
 
 std::string info_text(const Json& facts) {
@@ -125,6 +139,8 @@ std::string info_text(const Json& facts) {
   text += "\npaths\n";
   for (const Json& path : facts.at("paths"))
     text += "  " + word(path, "name") + "  " + word(path, "connects") + "; " + word(path, "pairs") + "\n";
+  for (const Json& one : facts.at("collective"))
+    text += "  " + word(one, "name") + "  " + word(one, "carries") + "; " + word(one, "detail") + "\n";
   text += "\nstarting ranks\n";
   for (const Json& way : facts.at("starting"))
     text += "  " + word(way, "name") + "  " + word(way, "by") +

@@ -1,6 +1,7 @@
 // Everybody's part to everybody: all at once, or round a ring where many ranks have much to say.
 #include "collective/choose.hpp"
 #include "collective/collectives.hpp"
+#include "collective/nccl_call.hpp"
 
 namespace ist {
 namespace {
@@ -30,9 +31,12 @@ void ring(Plan& plan, const Piece& own, const Piece& recv, const Layout& layout)
 }  // namespace
 
 void plan_allgather(Plan& plan, const Piece& send, const Piece& recv, const Layout& layout, bool in_place) {
-  plan.walk(layout.largest());
   const Piece place = layout.of(recv, plan.rank());
   const Piece own = in_place ? place : send;
+  if (layout.alike() && plan.suits_nccl(ChosenCall::allgather, layout.total()))
+    return offer_bytes(plan, {.what = ChosenCall::allgather, .send = own, .recv = recv}, layout.largest(),
+                       [=](Plan& late) { plan_allgather(late, send, recv, layout, in_place); });
+  plan.walk(layout.largest());
   if (!in_place) plan.copy(place, send, {});
   if (plan.choose(ChosenCall::allgather, layout.total()) == Algorithm::ring) return ring(plan, own, recv, layout);
   direct(plan, own, recv, layout);

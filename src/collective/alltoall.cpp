@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "collective/collectives.hpp"
+#include "collective/nccl_call.hpp"
 
 namespace ist {
 namespace {
@@ -25,6 +26,10 @@ void exchange_in_place(Plan& plan, const Piece& buffer, const Layout& layout, in
 
 void plan_alltoall(Plan& plan, const Piece& send, const Layout& sent, const Piece& recv, const Layout& received,
                    bool in_place) {
+  if (sent.alike() && received.alike() && plan.suits_nccl(ChosenCall::alltoall, received.total()))
+    return offer_bytes(plan, {.what = ChosenCall::alltoall, .send = send, .recv = recv, .usable = !in_place},
+                       received.largest(), [=](Plan& late) { plan_alltoall(late, send, sent, recv, received, in_place); });
+  plan.take(Algorithm::direct);
   // In place, each pair's two messages lie in two rounds, and a rank must not wait in one for what comes in another.
   if (!in_place) plan.walk(std::max(sent.largest(), received.largest()));
   const int size = plan.size();

@@ -3,6 +3,7 @@
 
 #include "collective/choose.hpp"
 #include "collective/collectives.hpp"
+#include "collective/nccl_call.hpp"
 
 namespace ist {
 namespace {
@@ -47,6 +48,9 @@ void chain(Plan& plan, const Piece& buffer, const Elements& elements, int root) 
 
 void plan_bcast(Plan& plan, const Piece& buffer, const Elements& elements, int root) {
   if (plan.size() == 1) return;
+  if (plan.suits_nccl(ChosenCall::bcast, elements.bytes()))
+    return offer_bytes(plan, {.what = ChosenCall::bcast, .send = buffer, .recv = buffer, .root = root}, elements.bytes(),
+                       [=](Plan& late) { plan_bcast(late, buffer, elements, root); });
   switch (plan.choose(ChosenCall::bcast, elements.bytes())) {
     case Algorithm::flat:
       return flat(plan, buffer, root);

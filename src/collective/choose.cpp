@@ -137,6 +137,17 @@ void ring_allgather(Count<Price> cost) {
   cost.messages(cost.ranks() - 1, cost.share());
 }
 
+template <class Price>
+void direct_reduce_scatter(Count<Price> cost) {
+  cost.everybody(cost.share());
+  cost.combining((cost.ranks() - 1) * cost.share());
+}
+
+template <class Price>
+void direct_alltoall(Count<Price> cost) {
+  cost.everybody(cost.share());
+}
+
 // The algorithms of each call: `offer` is given one after the other, with a function that writes its price down.
 template <class Offer>
 void each_bcast(const Offer& offer) {
@@ -169,6 +180,36 @@ void each_allgather(const Offer& offer) {
   offer(Algorithm::ring, [](auto cost) { ring_allgather(cost); });
 }
 
+template <class Offer>
+void each_way(ChosenCall call, bool commutative, const Offer& offer) {
+  switch (call) {
+    case ChosenCall::bcast:
+      return each_bcast(offer);
+    case ChosenCall::reduce:
+      return each_reduce(offer);
+    case ChosenCall::allreduce:
+      return each_allreduce(commutative, offer);
+    case ChosenCall::allgather:
+      return each_allgather(offer);
+    case ChosenCall::reduce_scatter:
+      return offer(Algorithm::direct, [](auto cost) { direct_reduce_scatter(cost); });
+    case ChosenCall::alltoall:
+      return offer(Algorithm::direct, [](auto cost) { direct_alltoall(cost); });
+  }
+}
+
+// NCCL's, which needs no numbers of messages.
+template <class Price>
+void by_nccl(ChosenCall call, const CollectiveShape& shape, Price& price) {
+  constexpr NcclProfile kMachine;
+  const double others = static_cast<double>(shape.ranks - 1) / shape.ranks;
+  const double share = call == ChosenCall::allreduce                             ? 2 * others
+                       : call == ChosenCall::bcast || call == ChosenCall::reduce ? 1.0
+                                                                                 : others;
+  price.add("agreeing on it and starting a kernel", kMachine.alpha);
+  price.add("bytes between GPUs", share * static_cast<double>(shape.bytes.value) * kMachine.beta);
+}
+
 // The first of the cheapest.
 class Cheapest {
  public:
@@ -182,6 +223,7 @@ class Cheapest {
     found_ = algorithm;
   }
   Algorithm found() const { return found_; }
+  double seconds() const { return least_; }
 
  private:
   const CollectiveShape& shape_;
@@ -194,6 +236,8 @@ class Cheapest {
 
 std::string_view name_of(Algorithm algorithm) {
   switch (algorithm) {
+    case Algorithm::none:
+      return "none";
     case Algorithm::flat:
       return "flat";
     case Algorithm::binomial:
@@ -206,12 +250,16 @@ std::string_view name_of(Algorithm algorithm) {
       return "direct";
     case Algorithm::ring:
       return "ring";
+    case Algorithm::nccl:
+      return "nccl";
   }
   return "unknown";
 }
 
 std::string_view meaning_of(Algorithm algorithm) {
   switch (algorithm) {
+    case Algorithm::none:
+      return "there was nothing to choose";
     case Algorithm::flat:
       return "whole buffers straight between those who have them and those who want them";
     case Algorithm::binomial:
@@ -224,70 +272,56 @@ std::string_view meaning_of(Algorithm algorithm) {
       return "a part of each rank's straight to its owner";
     case Algorithm::ring:
       return "parts from neighbour to neighbour";
+    case Algorithm::nccl:
+      return "by NCCL between the GPUs, if the ranks agree on it";
   }
   return "";
 }
 
 Algorithm choose_bcast(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  Cheapest cheapest{shape, machine};
-  each_bcast([&](auto... way) { cheapest(way...); });
-  return cheapest.found();
+  return choose(ChosenCall::bcast, shape, true, machine);
 }
 
 Algorithm choose_allreduce(const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine) {
-  Cheapest cheapest{shape, machine};
-  each_allreduce(commutative, [&](auto... way) { cheapest(way...); });
-  return cheapest.found();
+  return choose(ChosenCall::allreduce, shape, commutative, machine);
 }
 
 Algorithm choose_reduce(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  Cheapest cheapest{shape, machine};
-  each_reduce([&](auto... way) { cheapest(way...); });
-  return cheapest.found();
+  return choose(ChosenCall::reduce, shape, true, machine);
 }
 
 Algorithm choose_allgather(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  Cheapest cheapest{shape, machine};
-  each_allgather([&](auto... way) { cheapest(way...); });
-  return cheapest.found();
+  return choose(ChosenCall::allgather, shape, true, machine);
 }
 
 Algorithm choose(ChosenCall call, const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine) {
-  switch (call) {
-    case ChosenCall::bcast:
-      return choose_bcast(shape, machine);
-    case ChosenCall::reduce:
-      return choose_reduce(shape, machine);
-    case ChosenCall::allreduce:
-      return choose_allreduce(shape, commutative, machine);
-    case ChosenCall::allgather:
-      break;
-  }
-  return choose_allgather(shape, machine);
+  Cheapest cheapest{shape, machine};
+  each_way(call, commutative, [&](auto... way) { cheapest(way...); });
+  return cheapest.found();
+}
+
+bool nccl_pays(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine) {
+  Sum price;
+  by_nccl(call, shape, price);
+  Cheapest messages{shape, machine};
+  each_way(call, true, [&](auto... way) { messages(way...); });
+  return price.seconds() < messages.seconds();
 }
 
 std::vector<Offered> offers(ChosenCall call, const CollectiveShape& shape, bool commutative,
                             const CollectiveProfile& machine) {
   std::vector<Offered> all;
-  const auto offer = [&](Algorithm algorithm, const auto& pricing) {
+  each_way(call, commutative, [&](Algorithm algorithm, const auto& pricing) {
     Offered& made = all.emplace_back(Offered{algorithm, {}});
     pricing(Count<Bill>{shape, machine, made.price});
-  };
-  switch (call) {
-    case ChosenCall::bcast:
-      each_bcast(offer);
-      break;
-    case ChosenCall::reduce:
-      each_reduce(offer);
-      break;
-    case ChosenCall::allreduce:
-      each_allreduce(commutative, offer);
-      break;
-    case ChosenCall::allgather:
-      each_allgather(offer);
-      break;
-  }
+  });
   return all;
+}
+
+Offered nccl_offer(ChosenCall call, const CollectiveShape& shape) {
+  Offered made{Algorithm::nccl, {}};
+  by_nccl(call, shape, made.price);
+  return made;
 }
 
 }  // namespace ist

@@ -10,6 +10,8 @@
 // those of rank 0, which are handed out when the world is made (profile.hpp).
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -18,7 +20,8 @@
 
 namespace ist {
 
-enum class Algorithm { flat, binomial, chain, recursive_doubling, direct, ring };
+enum class Algorithm : std::uint8_t { none, flat, binomial, chain, recursive_doubling, direct, ring, nccl };
+// "ring"; "none" where there was nothing to choose.
 std::string_view name_of(Algorithm algorithm);
 // In a few words, what the algorithm does.
 std::string_view meaning_of(Algorithm algorithm);
@@ -33,14 +36,21 @@ struct CollectiveProfile {
   double crowd_from = 8;
 };
 
+// NCCL between the GPUs of one host. A call is agreed on, handed to a thread of NCCL's, started as a kernel on every rank and
+// asked after: that is alpha, whatever its size. beta is a byte through NVLink.
+struct NcclProfile {
+  double alpha = 35e-6;
+  double beta = 0.007e-9;
+};
+
 struct CollectiveShape {
   int ranks = 1;
   Bytes bytes;
 };
 
-// Calls that more than one algorithm can carry.
-enum class ChosenCall { bcast, reduce, allreduce, allgather };
-inline constexpr std::size_t kChosenCalls = 4;
+// Calls that more than one algorithm can carry: the last two by messages or by NCCL.
+enum class ChosenCall : std::uint8_t { bcast, reduce, allreduce, allgather, reduce_scatter, alltoall };
+inline constexpr std::size_t kChosenCalls = 6;
 
 Algorithm choose_bcast(const CollectiveShape& shape, const CollectiveProfile& machine);
 // ring: only where the operation is commutative.
@@ -48,10 +58,14 @@ Algorithm choose_allreduce(const CollectiveShape& shape, bool commutative, const
 Algorithm choose_reduce(const CollectiveShape& shape, const CollectiveProfile& machine);
 // bytes: of all parts together.
 Algorithm choose_allgather(const CollectiveShape& shape, const CollectiveProfile& machine);
-
+// By messages; bytes: of the vector, or of all parts that one rank has.
 Algorithm choose(ChosenCall call, const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine);
 
-// Every algorithm that could carry the call, with its price. Of equal prices the first one counts: the choice is the first of
+// Is the call worth an agreement on NCCL? By what all ranks know, so without their buffers: against messages between host
+// memories, which are the cheapest there are. Every operation of NCCL's commutes.
+bool nccl_pays(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine);
+
+// Every algorithm that could carry the call by messages, with its price. Of equal prices the first one counts: the choice is the first of
 // the cheapest.
 struct Offered {
   Algorithm algorithm;
@@ -59,5 +73,7 @@ struct Offered {
 };
 std::vector<Offered> offers(ChosenCall call, const CollectiveShape& shape, bool commutative,
                             const CollectiveProfile& machine);
+// NCCL's, the agreement on it included.
+Offered nccl_offer(ChosenCall call, const CollectiveShape& shape);
 
 }  // namespace ist

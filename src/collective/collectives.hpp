@@ -52,6 +52,8 @@ class Layout {
     return made;
   }
   int ranks() const { return ranks_; }
+  // Are all parts the same, one after the other, by what every rank knows?
+  bool alike() const { return parts_.empty() && longer_ == 0; }
   Elements elements(int rank) const {
     const auto r = static_cast<std::uint64_t>(rank);
     return {parts_.empty() ? least_ + (r < longer_ ? 1 : 0) : parts_[r].count, each_};

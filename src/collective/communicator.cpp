@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "collective/nccl_team.hpp"
 #include "request/wait.hpp"
 
 namespace ist {
@@ -73,7 +74,8 @@ Result<std::unique_ptr<Communicator>> unpack(const Communicator& parent, const s
   std::vector<Rank> members(static_cast<std::size_t>(answer.count));
   std::memcpy(members.data(), bytes.data() + sizeof answer, members.size() * sizeof(Rank));
   auto group = std::make_shared<const Group>(std::move(members), parent.engine().size(), name);
-  return std::make_unique<Communicator>(parent.engine(), Scope{answer.context, std::move(group)}, name, parent.machine());
+  return std::make_unique<Communicator>(parent.engine(), Scope{answer.context, std::move(group)}, name, parent.machine(),
+                                        parent.nccl());
 }
 
 std::vector<std::byte> receive_answer(const Communicator& parent, int from, std::int32_t tag, Status& status) {
@@ -142,6 +144,41 @@ std::vector<std::byte> decide(const Communicator& parent, const Choice& mine, Co
 }
 
 }  // namespace
+
+Communicator::Communicator(Engine& engine, Scope scope, std::string name, const CollectiveProfile& machine, Nccl* nccl)
+    : engine_(&engine),
+      scope_(std::move(scope)),
+      internal_{scope_.context | kInternalContext, scope_.group},
+      name_(std::move(name)),
+      machine_(machine),
+      nccl_(nccl) {
+  if (nccl_ != nullptr && nccl_->serves(scope_.group.get()).ok())
+    nccl_team_ = std::make_shared<NcclTeam>(*nccl_, engine, scope_, name_, machine_);
+}
+
+Communicator::~Communicator() {
+  if (!nccl_team_) return;
+  const std::lock_guard lock(engine_->lock());
+  nccl_team_->retire();
+}
+
+bool Communicator::nccl_pays_for(ChosenCall call, Bytes bytes) const {
+  const CollectiveShape shape{size(), bytes};
+  if (bytes.value >> 62U != 0) return nccl_pays(call, shape, machine_);
+  std::atomic<std::uint64_t>& last = nccl_answers_[static_cast<std::size_t>(call)];
+  const std::uint64_t asked = bytes.value << 2U | 1U;
+  const std::uint64_t known = last.load(std::memory_order_relaxed);
+  if ((known & ~std::uint64_t{2}) == asked) return (known & 2U) != 0;
+  const bool pays = nccl_pays(call, shape, machine_);
+  last.store(asked | (pays ? 2U : 0U), std::memory_order_relaxed);
+  return pays;
+}
+
+// A call that was offered to NCCL says at its twin how it went.
+Algorithm Communicator::last_algorithm() const {
+  const Algorithm last = last_.load(std::memory_order_relaxed);
+  return last == Algorithm::nccl && nccl_team_ ? nccl_team_->twin().last_algorithm() : last;
+}
 
 std::vector<int> Grid::coords_of(int rank) const {
   std::vector<int> coords(dims.size());

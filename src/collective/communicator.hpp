@@ -33,15 +33,17 @@ struct Grid {
   std::optional<int> rank_of(const std::vector<int>& coords) const;
 };
 
+class Nccl;
+class NcclTeam;
+
 class Communicator {
  public:
-  // `machine`: what algorithms are chosen by, the same on every rank.
-  Communicator(Engine& engine, Scope scope, std::string name, const CollectiveProfile& machine)
-      : engine_(&engine),
-        scope_(std::move(scope)),
-        internal_{scope_.context | kInternalContext, scope_.group},
-        name_(std::move(name)),
-        machine_(machine) {}
+  // `machine`: what algorithms are chosen by, the same on every rank. `nccl`: of the world, if it is to be used; it outlives
+  // the communicator.
+  Communicator(Engine& engine, Scope scope, std::string name, const CollectiveProfile& machine, Nccl* nccl = nullptr);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
   Engine& engine() const { return *engine_; }
   int size() const { return scope_.group ? scope_.group->size() : engine_->size(); }
   int rank() const { return from_world(engine_->rank()); }
@@ -66,19 +68,34 @@ class Communicator {
   }
   // How many collective calls were made before this one: the same on every rank.
   std::uint32_t count_call() const { return calls_.fetch_add(1, std::memory_order_relaxed); }
+  Nccl* nccl() const { return nccl_; }
+  // Null where NCCL cannot serve these ranks, by what all of them know.
+  const std::shared_ptr<NcclTeam>& nccl_team() const { return nccl_team_; }
+  // Is a call worth asking all ranks whether NCCL may have it? What is ruled out when the communicator is made costs a look at
+  // one pointer; else the last answer for each call is kept.
+  bool may_go_by_nccl(ChosenCall call, Bytes bytes) const { return nccl_team_ != nullptr && nccl_pays_for(call, bytes); }
+  // What carried the last call for which there was a choice, here on this rank.
+  void note(Algorithm algorithm) const { last_.store(algorithm, std::memory_order_relaxed); }
+  Algorithm last_algorithm() const;
   const std::optional<Grid>& grid() const { return grid_; }
   void set_grid(Grid grid) { grid_ = std::move(grid); }
 
  private:
+  bool nccl_pays_for(ChosenCall call, Bytes bytes) const;
   Engine* engine_;
   Scope scope_;
   Scope internal_;
   std::string name_;
   CollectiveProfile machine_;
   std::optional<Grid> grid_;
+  Nccl* nccl_;
+  std::shared_ptr<NcclTeam> nccl_team_;
   mutable std::atomic<std::uint32_t> calls_{0};
+  mutable std::atomic<Algorithm> last_{Algorithm::none};
   // By call, in one word each: bytes, whether the order is free, and the algorithm's number plus one; 0: nothing yet.
   mutable std::array<std::atomic<std::uint64_t>, kChosenCalls> answers_{};
+  // By call: bytes, whether NCCL pays, and 1; 0: nothing yet. Unused without a team.
+  mutable std::array<std::atomic<std::uint64_t>, kChosenCalls> nccl_answers_{};
 };
 
 // Numbers contexts. Ids are never used twice: they are those of the rank that gave them out, and its count of them.

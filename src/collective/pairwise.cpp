@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "collective/nccl_call.hpp"
+
 namespace ist {
 namespace {
 
@@ -120,9 +122,23 @@ std::vector<std::vector<Plan::Step>> send_parts(Plan& plan, const Piece& input, 
   return sent;
 }
 
+// The same part for every rank: the counts are, by the call's rule, the same on all of them.
+bool all_alike(const Layout& layout) {
+  for (int rank = 1; rank < layout.ranks(); ++rank)
+    if (layout.elements(rank).count != layout.elements(0).count) return false;
+  return true;
+}
+
 }  // namespace
 
 void plan_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, const Layout& layout, bool in_place) {
+  const Bytes all{layout.elements(0).bytes().value * static_cast<std::uint64_t>(layout.ranks())};
+  if (plan.suits_nccl(ChosenCall::reduce_scatter, all) && all_alike(layout) && nccl_knows(plan.combiner())) {
+    const NcclWork work{.what = ChosenCall::reduce_scatter, .send = send, .recv = recv, .usable = !in_place};
+    return offer_elements(plan, work, layout.elements(0),
+                          [=](Plan& late) { plan_reduce_scatter(late, send, recv, layout, in_place); });
+  }
+  plan.take(Algorithm::direct);
   const int rank = plan.rank();
   const Elements mine = layout.elements(rank);
   const auto sent = send_parts(plan, send, layout);

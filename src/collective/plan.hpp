@@ -40,9 +40,21 @@ class Plan {
         size_(comm.size()),
         first_tag_(first_tag(comm.count_call())),
         may_walk_(waits) {}
+  // Writes on into a schedule that runs already: an action's, under the engine's lock.
+  Plan(const Communicator& comm, Schedule& into, const Combiner& combiner)
+      : comm_(comm),
+        call_(""),
+        rank_(comm.rank()),
+        size_(comm.size()),
+        first_tag_(0),
+        may_walk_(false),
+        combiner_(combiner),
+        into_(&into) {}
+  const Communicator& comm() const { return comm_; }
   int rank() const { return rank_; }
   int size() const { return size_; }
-  Algorithm choose(ChosenCall call, Bytes bytes) const { return comm_.algorithm(call, bytes, combiner_.commutative); }
+  // What carries the call; noted as take() does.
+  Algorithm choose(ChosenCall call, Bytes bytes) const { return take(comm_.algorithm(call, bytes, combiner_.commutative)); }
   void set_combiner(const Combiner& combiner) { combiner_ = combiner; }
   const Combiner& combiner() const { return combiner_; }
   // The first failure is this rank's result, whatever the steps do.
@@ -55,6 +67,14 @@ class Plan {
   Status end_walk() { return walk_->end(); }
   // Of any other.
   Result<OperationId> start();
+
+  // Could it be worth while to have NCCL carry the call? By what all ranks know. bytes: of the vector, or of all parts.
+  bool suits_nccl(ChosenCall call, Bytes bytes) const { return comm_.may_go_by_nccl(call, bytes); }
+  // What was chosen to carry the call; gives it back.
+  Algorithm take(Algorithm algorithm) const {
+    comm_.note(algorithm);
+    return algorithm;
+  }
 
   // The call begins after what the piece's queue holds now.
   void use(const Piece& piece);
@@ -90,13 +110,14 @@ class Plan {
   // How many bytes of a long vector are combined and passed on at once: scratch is bounded by it, and one chunk's arithmetic
   // overlaps with the next one's message. The same on every rank, whatever its buffers are.
   static constexpr Bytes kChunk = kibibytes(512);
-
- private:
-  static std::int32_t first_tag(std::uint32_t call);
   Schedule& schedule() {
+    if (into_ != nullptr) return *into_;
     if (!schedule_) schedule_ = std::make_unique<Schedule>(call_, comm_.internal(), first_tag_);
     return *schedule_;
   }
+
+ private:
+  static std::int32_t first_tag(std::uint32_t call);
   const Communicator& comm_;
   const char* call_;
   int rank_;
@@ -106,6 +127,7 @@ class Plan {
   Combiner combiner_;
   std::optional<Walk> walk_;
   std::unique_ptr<Schedule> schedule_;  // made when something is put into it
+  Schedule* into_ = nullptr;
 };
 
 // Are these the same bytes?

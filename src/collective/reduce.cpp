@@ -6,6 +6,7 @@
 
 #include "collective/choose.hpp"
 #include "collective/collectives.hpp"
+#include "collective/nccl_call.hpp"
 #include "collective/pairwise.hpp"
 
 namespace ist {
@@ -146,6 +147,11 @@ void binomial(Plan& plan, const ReductionData& data, int root) {
   if (first != root && plan.rank() == root) plan.receive(data.recv, first, 1, {});
 }
 
+// Of a reduction's vector, all parts together.
+bool suits_nccl(const Plan& plan, ChosenCall what, const Elements& elements) {
+  return plan.suits_nccl(what, elements.bytes()) && nccl_knows(plan.combiner());
+}
+
 }  // namespace
 
 void plan_reduce(Plan& plan, const ReductionData& data, int root) {
@@ -153,6 +159,9 @@ void plan_reduce(Plan& plan, const ReductionData& data, int root) {
     if (!data.in_place) plan.copy(data.recv, data.send, {});
     return;
   }
+  if (suits_nccl(plan, ChosenCall::reduce, data.elements))
+    return offer_elements(plan, {.what = ChosenCall::reduce, .send = data.send, .recv = data.recv, .root = root},
+                          data.elements, [=](Plan& late) { plan_reduce(late, data, root); });
   switch (plan.choose(ChosenCall::reduce, data.elements.bytes())) {
     case Algorithm::flat:
       return flat(plan, data, root);
@@ -168,6 +177,9 @@ void plan_allreduce(Plan& plan, const ReductionData& data) {
     if (!data.in_place) plan.copy(data.recv, data.send, {});
     return;
   }
+  if (suits_nccl(plan, ChosenCall::allreduce, data.elements))
+    return offer_elements(plan, {.what = ChosenCall::allreduce, .send = data.send, .recv = data.recv}, data.elements,
+                          [=](Plan& late) { plan_allreduce(late, data); });
   switch (plan.choose(ChosenCall::allreduce, data.elements.bytes())) {
     case Algorithm::flat:
       return flat(plan, data, kEverybody);

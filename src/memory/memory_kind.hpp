@@ -22,6 +22,7 @@
 namespace ist {
 
 class MemoryKind;
+class Guests;
 
 // The promise that a copy, or work in a user's queue, will have finished. Move-only; an empty ticket has finished already.
 // Dropping an unfinished one is allowed: the kind cleans up when the work is done.
@@ -141,6 +142,7 @@ class MemoryKind {
   virtual Pins* pins() { return nullptr; }
   virtual Streams* streams() { return nullptr; }
   virtual Arithmetic* arithmetic() { return nullptr; }
+  virtual Guests* guests() { return nullptr; }  // guests.hpp
 };
 
 }  // namespace ist

@@ -261,6 +261,7 @@ class Engine {
   bool step_local(ScheduleRun& run);
   bool step_on_host(ScheduleRun& run, ScheduleRun::Local& local);
   bool step_on_device(ScheduleRun& run, ScheduleRun::Local& local);
+  bool step_action(ScheduleRun& run, Schedule::StepId id);
   void end_step(ScheduleRun& run, const ScheduleRun::Ended& ended);
   void complete_step(ScheduleRun& run, Schedule::StepId step);
   static void give_up(ScheduleRun& run, const Status& why, Rank about);

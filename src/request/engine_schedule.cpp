@@ -53,21 +53,24 @@ bool Engine::step_schedule(Operation& operation, std::uint32_t index) {
   }
   if (run.remaining > 0) return moved;
   const Status status = std::move(run.status);
+  operation.outcome.carrier = run.schedule->carrier();
   finish(operation, index, status);  // the run is gone from here on
   return true;
 }
 
-// Starts what is ready, and what becomes so: a step may be complete at once.
+// Starts what is ready, and what becomes so: a step may be complete at once. An action may give back what the user's queues
+// held, for the steps that it wrote down: those wait for it.
 bool Engine::start_ready(ScheduleRun& run, std::uint32_t parent) {
   bool moved = false;
-  while (!run.ended.empty() || run.next_ready < run.ready.size()) {
+  const auto may_start = [&run] { return run.next_ready < run.ready.size() && run.schedule->before().empty(); };
+  while (!run.ended.empty() || may_start()) {
     moved = true;
     while (!run.ended.empty()) {
       const ScheduleRun::Ended ended = std::move(run.ended.back());
       run.ended.pop_back();
       end_step(run, ended);
     }
-    while (run.next_ready < run.ready.size()) start_step(run, run.ready[run.next_ready++], parent);
+    while (may_start()) start_step(run, run.ready[run.next_ready++], parent);
   }
   return moved;
 }
@@ -131,13 +134,15 @@ void Engine::start_step(ScheduleRun& run, Schedule::StepId id, std::uint32_t par
     case Schedule::Verb::copy:
       if (!run.status.ok() || step.to.size == Bytes{}) return complete_step(run, id);
       return start_local(run, id);
+    case Schedule::Verb::act:
+      if (!step_action(run, id)) run.local.push_back({id, 0, Ticket{}, std::nullopt});
   }
 }
 
 void Engine::start_message(ScheduleRun& run, Schedule::StepId id, std::uint32_t parent) {
   const Schedule::Step& step = run.schedule->at(id);
   const Scope& scope = run.schedule->scope();
-  const bool gave_up = !run.status.ok();
+  const bool gave_up = !run.status.ok() && !step.regardless;
   bool done = false;
   Result<OperationId> started = OperationId{};
   if (step.verb == Schedule::Verb::receive) {
@@ -218,13 +223,34 @@ bool Engine::step_on_device(ScheduleRun& run, ScheduleRun::Local& local) {
   return true;
 }
 
+// True if the step is complete; what it wrote down then belongs to the run.
+bool Engine::step_action(ScheduleRun& run, Schedule::StepId id) {
+  Schedule& schedule = *run.schedule;
+  const std::uint32_t known = schedule.size();
+  Action::Moment now{*this, schedule, run.status, run.abandoned};
+  const auto over = schedule.action(schedule.at(id)).step(now);
+  if (!schedule.failure().ok()) give_up(run, schedule.failure(), parts_.rank);
+  if (!over.ok()) give_up(run, over.status(), parts_.rank);
+  if (schedule.size() > known) {
+    run.remaining += schedule.size() - known;
+    schedule.sort_needs();
+    for (Schedule::StepId step = known; step < schedule.size(); ++step)
+      if (schedule.at(step).unmet == 0) run.ready.push_back(step);
+  }
+  if (over.ok() && !*over) return false;
+  complete_step(run, id);
+  return true;
+}
+
 bool Engine::step_local(ScheduleRun& run) {
   bool moved = false;
   for (std::size_t i = 0; i < run.local.size();) {
     ScheduleRun::Local& local = run.local[i];
-    const bool host = on_host(run.schedule->at(local.step));
+    const Schedule::Step& step = run.schedule->at(local.step);
+    const bool acts = step.verb == Schedule::Verb::act;
+    const bool host = !acts && on_host(step);
     moved |= host;
-    if (!(host ? step_on_host(run, local) : step_on_device(run, local))) {
+    if (!(acts ? step_action(run, local.step) : host ? step_on_host(run, local) : step_on_device(run, local))) {
       ++i;
       continue;
     }

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "memory/pinned_pool.hpp"
 #include "memory/reduction.hpp"
 #include "memory/scratch_pool.hpp"
+#include "request/action.hpp"
 #include "request/group.hpp"
 
 namespace ist {
@@ -40,14 +42,16 @@ class Schedule {
   using StepId = std::uint32_t;
   static constexpr StepId kNone = ~StepId{0};  // needs nothing; skipped in a list of needs
 
-  enum class Verb : std::uint8_t { send, receive, combine, copy };
+  enum class Verb : std::uint8_t { send, receive, combine, copy, act };
   struct Step {
     Verb verb = Verb::copy;
     Piece to;                 // received into, copied to, combined into
     Piece from;               // sent, copied, combined with: the left operand
     Rank peer;                // send, receive
-    std::int32_t tag = 0;     // the same on both sides
+    std::int32_t tag = 0;     // the same on both sides; act: which action
     std::uint32_t unmet = 0;  // needs that are not complete
+    // send, receive: also after a failure as it was written down, so that what ranks agree on reaches all of them
+    bool regardless = false;
   };
 
   // Messages travel in this scope; texts name `call`.
@@ -69,6 +73,16 @@ class Schedule {
   }
   StepId copy(const Piece& to, const Piece& from, std::initializer_list<StepId> needs) {
     return add({Verb::copy, to, from, {}, 0, 0}, needs);
+  }
+  // An action may write further steps down, which begin when it is over.
+  StepId act(std::unique_ptr<Action> action, std::initializer_list<StepId> needs) {
+    actions_.push_back(std::move(action));
+    return add({Verb::act, {}, {}, {}, static_cast<std::int32_t>(actions_.size() - 1), 0}, needs);
+  }
+  Action& action(const Step& step) { return *actions_[static_cast<std::size_t>(step.tag)]; }
+  StepId regardless(StepId message) {
+    steps_[message].regardless = true;
+    return message;
   }
   // One more need of a step that is there already.
   void need(StepId step, StepId needed) {
@@ -95,10 +109,15 @@ class Schedule {
     if (failure_.ok()) failure_ = why;
   }
 
+  // What the operation's status tells.
+  void set_carrier(ist_carrier carrier) { carrier_ = carrier; }
+  ist_carrier carrier() const { return carrier_; }
+
   const std::string& call() const { return call_; }
   const Scope& scope() const { return scope_; }
   const Combiner& combiner() const { return combiner_; }
   const Status& failure() const { return failure_; }
+  std::int32_t tag(std::int32_t number) const { return tag(first_tag_, number); }
   std::vector<Ticket>& before() { return before_; }
   Step& at(StepId step) { return steps_[step]; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(steps_.size()); }
@@ -109,7 +128,6 @@ class Schedule {
   void sort_needs();
 
  private:
-  std::int32_t tag(std::int32_t number) const { return tag(first_tag_, number); }
   StepId add(const Step& step, std::initializer_list<StepId> needs);
 
   std::string call_;
@@ -117,9 +135,11 @@ class Schedule {
   std::int32_t first_tag_;
   Combiner combiner_;
   Status failure_;
+  ist_carrier carrier_ = IST_CARRIER_NONE;
   std::vector<Ticket> before_;
   std::vector<Step> steps_;
   std::vector<std::pair<StepId, StepId>> needs_;  // the second needs the first
+  std::vector<std::unique_ptr<Action>> actions_;
   std::vector<StepId> followers_;
   std::vector<std::uint32_t> first_follower_;
   std::vector<PinnedPool::Block> blocks_;

@@ -193,16 +193,17 @@ TEST(Peers, no_descriptor_goes_to_oneself) {
   EXPECT_EQ(failures(ends), 0);
 }
 
-TEST(Peers, everybody_hears_what_rank_0_says_and_nothing_of_what_the_others_would_say) {
+TEST(Peers, everybody_hears_what_each_says_of_itself_and_for_all_only_rank_0) {
   // Any bytes, and more than fit a line.
   const auto words_of = [](int rank) { return std::string("\0\n\"", 3) + std::string(5000, static_cast<char>('a' + rank)); };
   for (const int size : {1, 3}) {
     const auto ends = run_launched(size, [&](int rank) {
       auto boot = join_job(Settings{});
       ASSERT_TRUE(boot.ok());
-      const auto peers = Peers::connect(**boot, Settings{}, words_of(rank));
+      const auto peers = Peers::connect(**boot, Settings{}, {.about = "of " + words_of(rank), .for_all = words_of(rank)});
       ASSERT_TRUE(peers.ok()) << peers.status().text();
       EXPECT_EQ((*peers)->heard(), words_of(0));
+      for (int other = 0; other < size; ++other) EXPECT_EQ((*peers)->at(Rank{other}).about, "of " + words_of(other));
     });
     EXPECT_EQ(failures(ends), 0);
   }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "program.hpp"
@@ -84,7 +85,7 @@ TEST(Explain, TheLimitsOfTheSettingsAreObeyed) {
 }
 
 TEST(Explain, ACallShowsEveryAlgorithmTermByTermAndTheCheapestIsChosen) {
-  for (const char* call : {"bcast", "reduce", "allreduce", "allgather"}) {
+  for (const char* call : {"bcast", "reduce", "allreduce", "allgather", "reduce_scatter", "alltoall"}) {
     for (const char* count : {"0", "1", "1000", "100000000"}) {
       const Json found = answer(std::string{call} + " --ranks 6 --type double --count " + count);
       expect_sound(found);
@@ -115,9 +116,45 @@ TEST(Explain, TheTextNamesTheChoiceItsTermsAndWhereTheNumbersAreFrom) {
     EXPECT_TRUE(says(ran, words)) << words << " is missing in:\n" << ran.output;
 }
 
+// As NCCL answers on this machine: with the numbers of the library and the driver that the tests bring.
+TEST(Explain, OnCudaMemoryThePriceOfNcclIsShownAndWhetherTheRanksWouldAskEachOtherForIt) {
+  const std::string large = "allreduce --ranks 4 --type float --count 16777216";
+  for (const Json& entry : answer(large)["ways"]) EXPECT_NE(entry["name"], "nccl");
+  const Json off = answer(large + " --kind cuda");
+  expect_sound(off);
+  EXPECT_TRUE(way(off, "nccl").contains("seconds")) << off;
+  EXPECT_EQ(chosen(off), "direct");
+  EXPECT_NE(off["remark"].get<std::string>().find("NCCL is off: the kind cuda has no device"), std::string::npos) << off;
+  const auto refusal = [&](const std::string& arguments) {
+    return way(answer(arguments + " --kind cuda"), "nccl")["refused"].get<std::string>();
+  };
+  EXPECT_EQ(refusal(large + " --ordered"), "every operation that NCCL has commutes");
+  EXPECT_EQ(refusal("reduce --type byte --count 100000000"), "NCCL cannot add elements of this type");
+  if (!std::filesystem::exists(FAKE_CUDA "/libnccl.so.2")) GTEST_SKIP() << "without the NCCL of the tests";
+  const auto with = [&](const std::string& arguments, const std::string& environment) {
+    const Json found =
+        answer(arguments + " --kind cuda", "ISTHMUS_KINDS=host,cuda LD_LIBRARY_PATH=" FAKE_CUDA " " + environment);
+    expect_sound(found);
+    return found;
+  };
+  for (const char* call : {"allreduce", "bcast", "alltoall"}) {
+    const Json on = with(call + large.substr(9), "FAKE_CUDA_DEVICES=4");
+    EXPECT_EQ(chosen(on), "nccl") << on;
+    EXPECT_EQ(on["choice"].get<std::string>().rfind("nccl, ", 0), 0U) << on;
+    EXPECT_NE(on["choice"].get<std::string>().find("; else "), std::string::npos) << on;
+  }
+  EXPECT_EQ(chosen(with("allreduce --ranks 4 --type float --count 2", "FAKE_CUDA_DEVICES=4")), "flat");
+  const Json few = with(large, "FAKE_CUDA_DEVICES=2");
+  EXPECT_EQ(chosen(few), "direct");
+  EXPECT_NE(few["remark"].get<std::string>().find("4 ranks see 2 GPU(s)"), std::string::npos) << few;
+  const Json never = with(large, "FAKE_CUDA_DEVICES=4 ISTHMUS_NCCL=never");
+  EXPECT_NE(never["remark"].get<std::string>().find("ISTHMUS_NCCL is never"), std::string::npos) << never;
+}
+
 TEST(Explain, WhatDoesNotExistIsRefusedWithWhatDoes) {
   for (const auto& [arguments, words] :
-       {std::pair{"dance", "unknown call \"dance\": expected one of allgather, allreduce, bcast, reduce"},
+       {std::pair{"dance",
+                  "unknown call \"dance\": expected one of allgather, allreduce, alltoall, bcast, reduce, reduce_scatter"},
         {"gather", "gather has one algorithm"},
         {"--from tape", "unknown kind of memory \"tape\""},
         {"--to cuda:x", "names no device"},

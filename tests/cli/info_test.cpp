@@ -38,7 +38,7 @@ TEST(Info, JsonHasTheSameFactsUnderNamesThatScriptsCanUse) {
   ASSERT_EQ(ran.status, 0) << ran.output;
   const auto facts = nlohmann::json::parse(ran.output);
   for (const char* name :
-       {"version", "commit", "machine", "cuda_compiled", "processors", "kinds", "paths", "starting", "off"})
+       {"version", "commit", "machine", "cuda_compiled", "processors", "kinds", "paths", "collective", "starting", "off"})
     EXPECT_TRUE(facts.contains(name)) << name;
   EXPECT_GE(facts["processors"]["usable"].get<int>(), 1);
   EXPECT_EQ(facts["kinds"][0]["name"], "host");

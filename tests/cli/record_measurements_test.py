@@ -206,6 +206,18 @@ with tempfile.TemporaryDirectory() as name:
     for name in ("tests-long.json", "tests-quick.json"):
         (folder / "out" / name).unlink()
 
+    # Calls between GPUs, ours above NCCL's.
+    sides = [{**bench("allreduce", "cuda:0", "cuda:1", [(8, us, 0.1), (MIB, 5 * us, 20.0)], ranks=2), "by": by}
+             for by, us in (("NCCL, version 2.27.3", 9.0), ("isthmus", 8.0))]
+    (folder / "out" / "collectives.json").write_text(json.dumps(sides))
+    done, measured = record(folder, [])
+    assert done.returncode == 0 and (measured / f"{stem}-device-collectives.json").exists(), done.stderr
+    text = (measured / "README.md").read_text()
+    ours = "| allreduce | 2 | isthmus | 8.0 (8.0 to 8.0), shm/ring |  | 40.0 (40.0 to 40.0), shm/ring |  |  |\n"
+    theirs = "| allreduce | 2 | NCCL, version 2.27.3 | 9.0 (9.0 to 9.0), shm/ring |  | 45.0 (45.0 to 45.0), shm/ring |  |  |"
+    assert ours + theirs in text, text
+    (folder / "out" / "collectives.json").unlink()
+
     (folder / "out" / "bench.json").unlink()
     done = subprocess.run([sys.executable, TOOLS / "record_measurements.py", folder / "out", "--measured", folder / "measured"],
                           capture_output=True, text=True)

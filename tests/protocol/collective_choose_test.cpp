@@ -12,7 +12,9 @@
 namespace ist {
 namespace {
 
-constexpr std::array kCalls{ChosenCall::bcast, ChosenCall::reduce, ChosenCall::allreduce, ChosenCall::allgather};
+constexpr std::array kCalls{ChosenCall::bcast,     ChosenCall::reduce,         ChosenCall::allreduce,
+                            ChosenCall::allgather, ChosenCall::reduce_scatter, ChosenCall::alltoall};
+static_assert(kCalls.size() == kChosenCalls);
 
 TEST(CollectiveChoose, small_calls_take_one_message_time_and_large_ones_few_bytes) {
   for (const int ranks : {2, 3, 4, 6, 8}) {
@@ -130,6 +132,8 @@ std::vector<Case> table() {
        false,
        Algorithm::recursive_doubling},
       {"parts of few", usual, ChosenCall::allgather, {6, kibibytes(6)}, true, Algorithm::direct},
+      {"parts combined", usual, ChosenCall::reduce_scatter, {6, mebibytes(6)}, true, Algorithm::direct},
+      {"parts exchanged", usual, ChosenCall::alltoall, {6, mebibytes(6)}, true, Algorithm::direct},
       {"parts, where bytes are dear", dear_bytes(), ChosenCall::allgather, {4, mebibytes(8)}, true, Algorithm::ring},
   };
 }
@@ -148,6 +152,41 @@ TEST(CollectiveChoose, every_algorithm_of_every_call_wins_somewhere) {
       EXPECT_GT(wins, 0) << name_of(offer.algorithm) << " of call " << static_cast<int>(call);
     }
   }
+}
+
+TEST(CollectiveChoose, nccl_is_asked_about_from_a_size_on_and_never_for_short_calls) {
+  for (const ChosenCall what : kCalls)
+    for (const int ranks : {2, 3, 4, 5, 8}) {
+      bool paid = false;
+      for (std::uint64_t bytes = 1; bytes <= std::uint64_t{1} << 28; bytes *= 2) {
+        const bool pays = nccl_pays(what, {ranks, Bytes{bytes}}, {});
+        EXPECT_FALSE(paid && !pays) << ranks << " ranks, " << bytes << " bytes";
+        EXPECT_FALSE(pays && bytes <= 32768) << ranks << " ranks, " << bytes << " bytes";
+        paid |= pays;
+      }
+      EXPECT_TRUE(paid) << ranks << " ranks";
+    }
+}
+
+TEST(CollectiveChoose, nccl_pays_where_its_price_is_below_the_cheapest_way_by_messages) {
+  for (const CollectiveProfile& machine : {CollectiveProfile{}, free_posting(), dear_posting(), dear_bytes()}) {
+    for (const ChosenCall call : kCalls) {
+      for (const std::uint64_t bytes : {8ULL, 65536ULL, 1ULL << 20, 1ULL << 26}) {
+        const CollectiveShape shape{4, Bytes{bytes}};
+        const Offered nccl = nccl_offer(call, shape);
+        EXPECT_EQ(nccl.algorithm, Algorithm::nccl);
+        double sum = 0;
+        for (const Term& term : nccl.price.terms()) sum += term.seconds;
+        EXPECT_EQ(sum, nccl.price.seconds());
+        bool below = true;
+        for (const Offered& offer : offers(call, shape, true, machine)) below &= sum < offer.price.seconds();
+        EXPECT_EQ(nccl_pays(call, shape, machine), below) << static_cast<int>(call) << ", " << bytes << " bytes";
+      }
+    }
+  }
+  // Where messages cost next to nothing, it never does.
+  EXPECT_TRUE(nccl_pays(ChosenCall::alltoall, {4, mebibytes(64)}, {}));
+  EXPECT_FALSE(nccl_pays(ChosenCall::alltoall, {4, mebibytes(64)}, free_posting()));
 }
 
 TEST(CollectiveChoose, a_longer_call_never_goes_back_to_the_algorithm_of_shorter_ones) {
@@ -201,6 +240,10 @@ TEST(Names, of_algorithms_differ_and_have_a_meaning) {
       names.insert(std::string{name_of(offer.algorithm)});
     }
   EXPECT_EQ(names.size(), 6U);
+  for (const Algorithm other : {Algorithm::none, Algorithm::nccl}) {
+    EXPECT_FALSE(meaning_of(other).empty()) << name_of(other);
+    EXPECT_TRUE(names.insert(std::string{name_of(other)}).second) << name_of(other);
+  }
   EXPECT_FALSE(names.contains("unknown"));
 }
 

@@ -157,7 +157,7 @@ TEST_F(SettingsTable, the_table_is_short_complete_and_without_doubles) {
   EXPECT_LE(rows.size(), 25U);
   std::set<std::string_view> names;
   std::set<std::string_view> variables;
-  const std::set<std::string_view> types{"bytes", "count", "number", "seconds", "word", "switch"};
+  const std::set<std::string_view> types{"bytes", "count", "number", "seconds", "word", "switch", "file"};
   for (const SettingRow& row : rows) {
     EXPECT_TRUE(names.insert(row.name).second) << row.name;
     EXPECT_TRUE(variables.insert(row.variable).second) << row.variable;

@@ -1,5 +1,6 @@
 #include "face/message/world.hpp"
 
+#include <chrono>
 #include <mutex>
 #include <utility>
 
@@ -31,9 +32,10 @@ Status World::connect() {
     boot_ = std::move(*boot);
   }
   log::set_rank(boot_->rank().value);
+  nccl_ = std::make_unique<Nccl>(settings_, *kinds_, boot_->size());
   // Rank 0's file is the one that counts for all.
   const Profile profile = load_profile(settings_, boot_->rank() == Rank{0} ? log::Level::warning : log::Level::info);
-  auto peers = Peers::connect(*boot_, settings_, pack(profile.collective));
+  auto peers = Peers::connect(*boot_, settings_, {.about = nccl_->card(), .for_all = pack(profile.collective)});
   if (!peers.ok()) return peers.status();
   peers_ = std::move(*peers);
   // Rank 0's numbers, whatever this rank's are: algorithms must be the same everywhere.
@@ -46,10 +48,13 @@ Status World::connect() {
   paths_ = std::move(*paths);
 
   std::vector<std::string> names;
+  std::vector<std::string> cards;
   for (std::int32_t r = 0; r < peers_->size(); ++r) {
     const Peer& peer = peers_->at(Rank{r});
     names.push_back("rank " + std::to_string(r) + " (process " + std::to_string(peer.pid) + " on " + peer.host + ")");
+    cards.push_back(peer.about);
   }
+  nccl_->learn(cards);
   engine_ = std::make_unique<Engine>(
       Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_, std::move(names), profile.message});
   Watcher::Hooks hooks;
@@ -80,7 +85,8 @@ Status World::connect() {
 void World::make_communicators(const CollectiveProfile& machine) {
   const int size = engine_->size();
   contexts_ = std::make_unique<ContextSource>(engine_->rank(), size);
-  whole_ = *comms_.add(std::make_unique<Communicator>(*engine_, Scope{kWorldContext, nullptr}, "world", machine));
+  whole_ =
+      *comms_.add(std::make_unique<Communicator>(*engine_, Scope{kWorldContext, nullptr}, "world", machine, nccl_.get()));
   auto alone = std::make_shared<const Group>(std::vector<Rank>{engine_->rank()}, size, "self");
   self_ = *comms_.add(std::make_unique<Communicator>(*engine_, Scope{kSelfContext, std::move(alone)}, "self", machine));
 }
@@ -99,9 +105,30 @@ void World::hand_over_sends() {
   }
 }
 
+// What NCCL still runs on other ranks may reach into memory of this one: they have a moment to end it.
+void World::part() {
+  constexpr std::chrono::seconds kMoment{1};
+  const auto limit = std::chrono::steady_clock::now() + kMoment;
+  {
+    const std::lock_guard lock(engine_->lock());
+    nccl_->farewell();
+  }
+  Patience patience{*engine_, [] { return false; }};
+  for (;;) {
+    bool moved = false;
+    {
+      const std::lock_guard lock(engine_->lock());
+      if (nccl_->parted() || std::chrono::steady_clock::now() > limit) return;
+      moved = engine_->progress();
+    }
+    patience.after_look(moved, true);
+  }
+}
+
 World::~World() {
   progress_thread_.reset();
   if (engine_) {
+    part();
     hand_over_sends();
     const std::lock_guard lock(engine_->lock());
     engine_->abandon_all({IST_ERR_PEER_LEFT, "this rank destroyed its world"});

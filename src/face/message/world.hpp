@@ -15,6 +15,7 @@
 #include "boot/boot.hpp"
 #include "boot/peers.hpp"
 #include "boot/watcher.hpp"
+#include "collective/nccl.hpp"
 #include "face/message/comm_table.hpp"
 #include "memory/kinds.hpp"
 #include "memory/pinned_pool.hpp"
@@ -48,12 +49,14 @@ class World {
   Status connect();
   void make_communicators(const CollectiveProfile& machine);
   void hand_over_sends();
+  void part();
 
   Settings settings_;
   std::unique_ptr<Kinds> kinds_;
   std::unique_ptr<PinnedPool> pool_;
   std::unique_ptr<Boot> boot_;
   std::unique_ptr<Peers> peers_;
+  std::unique_ptr<Nccl> nccl_;
   std::unique_ptr<AbortBoard> board_;
   std::vector<std::unique_ptr<Path>> paths_;
   std::unique_ptr<Engine> engine_;

@@ -299,8 +299,9 @@ Result<bool> CudaKind::finished(Ticket& ticket) {
   give_back(*found);
   if (result == CUDA_SUCCESS) return true;
   return cuda_error(api_, result,
-                    std::string("cuEventQuery after ") + (was_ours ? "a copy or reduction" : "work of the user's stream") +
-                        " on cuda device " + std::to_string(device));
+                    std::string("cuEventQuery after ") +
+                        (was_ours ? "a copy or reduction" : "work of a stream that is not ours") + " on cuda device " +
+                        std::to_string(device));
 }
 
 void CudaKind::drop(std::uint64_t id) {

@@ -13,6 +13,7 @@
 #include "memory/cuda/cuda_pins.hpp"
 #include "memory/cuda/cuda_pointer.hpp"
 #include "memory/cuda/cuda_tickets.hpp"
+#include "memory/guests.hpp"
 
 namespace ist {
 
@@ -21,7 +22,7 @@ namespace ist {
 // never wait, with one exception made by the driver: a copy to or from pageable host memory may hold the calling thread until
 // everything before it in its lane is done. So whoever copies pageable memory should first see `after` finish. (One more is
 // ours: a copy that the driver has taken, but whose event it refuses, is waited for before the error is returned.)
-class CudaKind : public MemoryKind, public Streams, public Arithmetic {
+class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Guests {
  public:
   CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vector<DeviceInfo> devices);
 
@@ -47,10 +48,16 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic {
   // CU_STREAM_PER_THREAD means the stream of the thread that calls this.
   Result<Ticket> ready(const Piece& piece) override;
 
+  Guests* guests() override { return this; }
+  // cuda_guests.cpp: device memory of a primary context, not managed.
+  Status admits(const Piece& piece) override;
+  Result<std::unique_ptr<GuestStream>> open_stream(int device) override;
+
   // Events ever made, for tests: it stops growing once enough are there.
   std::size_t events() const;
 
  private:
+  friend class CudaGuestStream;
   // Everything a copy needs to know before the driver is called.
   struct Route {
     CudaContext* context = nullptr;

@@ -1,0 +1,99 @@
+// Whether NCCL may carry collective calls in this world, and for which groups of ranks: by what every rank said at the start.
+//
+// Who calls this : face/ makes one per world, and communicators ask it; nccl_team.cpp, nccl_call.cpp.
+// Threads        : read-only after learn(), but for the threads it runs for teams and the list of teams.
+// Ownership      : owns those threads, and waits for them at its end; looks at the kinds. Outlives the engine.
+// Errors         : none stops a world: why NCCL is off is kept in words.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/settings.hpp"
+#include "collective/choose.hpp"
+#include "collective/nccl_api.hpp"
+#include "memory/kinds.hpp"
+#include "request/group.hpp"
+
+namespace ist {
+
+class Communicator;
+class NcclTeam;
+struct Combiner;
+
+// Would a call be offered to NCCL, and why or why not, in words. Offered is not yet carried: the buffers of all ranks must be
+// CUDA memory that NCCL can use, which they tell each other when the call is made.
+struct NcclAnswer {
+  bool offered = false;
+  std::string why;
+};
+
+class Nccl {
+ public:
+  // Loads the library where it could be of use: not if the setting says never, or without CUDA devices or other ranks.
+  Nccl(const Settings& settings, const Kinds& kinds, int ranks);
+  ~Nccl();
+  Nccl(const Nccl&) = delete;
+  Nccl& operator=(const Nccl&) = delete;
+
+  // What this rank tells the others of itself, and what all have told, by rank.
+  std::string card() const;
+  void learn(const std::vector<std::string>& cards);
+  // Why it cannot serve these ranks, null: all; the same answer on each of them.
+  Status serves(const Group* group) const;
+  // By the numbers that the ranks share. `combiner`: of a reduction, else null. bytes: of the vector, or of all parts that a rank has.
+  NcclAnswer explain(const Group* group, ChosenCall what, const Combiner* combiner, Bytes bytes,
+                     const CollectiveProfile& machine) const;
+  // Why it is off on this rank; ok if it is not.
+  const Status& off() const { return off_; }
+
+  const nccl::Api& api() const { return api_; }
+  const Kinds& kinds() const { return kinds_; }
+  double patience() const { return patience_; }  // seconds that making a communicator may take
+  // The same for a GPU in every process that sees it.
+  std::uint64_t identity(int device) const;
+
+  // Runs it in a thread of its own; in this one if there is none to be had.
+  void in_background(std::function<void()> body);
+  // Both under the engine's lock. The world ends: every call under way is told to the other ranks as given up, and the others
+  // are told that this rank has done with NCCL. parted(): all of them have said so too.
+  void farewell();
+  bool parted();
+  void add(NcclTeam* team);
+  void remove(NcclTeam* team);
+
+ private:
+  std::vector<NcclTeam*> teams();
+  struct Facts {
+    std::uint64_t version = 0;  // 0: it is off there
+    std::vector<std::uint64_t> devices;
+  };
+  struct Worker {
+    std::thread thread;
+    std::shared_ptr<std::atomic<bool>> over;
+  };
+  const Kinds& kinds_;
+  const double patience_;
+  Status off_;
+  nccl::Api api_;
+  std::vector<Facts> facts_;  // by rank
+  std::mutex mutex_;          // guards what follows
+  std::vector<Worker> workers_;
+  std::vector<NcclTeam*> teams_;
+};
+
+// The library as `isthmus info` shows it: of a world of several ranks.
+Result<nccl::Api> find_nccl(const Settings& settings, const Kinds& kinds);
+
+// Is this operation on this type one of NCCL's?
+bool nccl_knows(const Combiner& combiner);
+
+// The same of a communicator.
+NcclAnswer explain_nccl(const Communicator& comm, ChosenCall what, const Combiner* combiner, Bytes bytes);
+
+}  // namespace ist

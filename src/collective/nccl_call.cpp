@@ -1,0 +1,361 @@
+#include "collective/nccl_call.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "base/log.hpp"
+
+namespace ist {
+namespace {
+
+// Numbers of the messages, which go with the call's tag.
+constexpr int kVote = 0;
+constexpr int kMade = 1;
+constexpr int kTrouble = 2;
+
+struct Part {
+  nccl::Type type;
+  int parts;  // of an element
+};
+
+std::optional<Part> type_of(ist_type type) {
+  const auto element = element_of(type);
+  if (!element || family_of(type) == Family::bytes) return std::nullopt;
+  switch (*element) {
+    case Element::int8:
+      return Part{nccl::Type::int8, 1};
+    case Element::uint8:
+      return Part{nccl::Type::uint8, 1};
+    case Element::int32:
+      return Part{nccl::Type::int32, 1};
+    case Element::uint32:
+      return Part{nccl::Type::uint32, 1};
+    case Element::int64:
+      return Part{nccl::Type::int64, 1};
+    case Element::uint64:
+      return Part{nccl::Type::uint64, 1};
+    case Element::float16:
+      return Part{nccl::Type::float16, 1};
+    case Element::bfloat16:
+      return Part{nccl::Type::bfloat16, 1};
+    case Element::float32:
+      return Part{nccl::Type::float32, 1};
+    case Element::float64:
+      return Part{nccl::Type::float64, 1};
+    case Element::complex32:
+      return Part{nccl::Type::float32, 2};
+    case Element::complex64:
+      return Part{nccl::Type::float64, 2};
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<nccl::Operation> operation_of(const Combiner& combiner) {
+  if (combiner.function != nullptr) return std::nullopt;
+  switch (combiner.reduction) {
+    case Reduction::sum:
+      return nccl::Operation::sum;
+    case Reduction::product:
+      return nccl::Operation::product;
+    case Reduction::minimum:
+      return nccl::Operation::minimum;
+    case Reduction::maximum:
+      return nccl::Operation::maximum;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool aligned(const Piece& piece, ist_type type) {
+  return (piece.object + piece.offset.value) % alignment_of(*element_of(type)).value == 0;
+}
+
+void offer(Plan& plan, const NcclWork& work, ByMessages by_messages) {
+  plan.take(Algorithm::nccl);
+  std::make_shared<NcclCall>(plan.comm().nccl_team(), work, plan.combiner(), std::move(by_messages))->write(plan);
+}
+
+}  // namespace
+
+// A complex number is added part by part, and multiplied otherwise.
+bool nccl_knows(const Combiner& combiner) {
+  const auto type = type_of(combiner.type);
+  const auto operation = operation_of(combiner);
+  return type && operation && (type->parts == 1 || *operation == nccl::Operation::sum);
+}
+
+void offer_bytes(Plan& plan, NcclWork work, Bytes bytes, ByMessages by_messages) {
+  work.count = bytes.value;
+  offer(plan, work, std::move(by_messages));
+}
+
+void offer_elements(Plan& plan, NcclWork work, const Elements& elements, ByMessages by_messages) {
+  const Part part = *type_of(plan.combiner().type);
+  work.count = elements.count * static_cast<std::uint64_t>(part.parts);
+  work.type = part.type;
+  work.operation = *operation_of(plan.combiner());
+  work.usable &= aligned(work.send, plan.combiner().type) && aligned(work.recv, plan.combiner().type);
+  offer(plan, work, std::move(by_messages));
+}
+
+class NcclCall::Stepper : public Action {
+ public:
+  Stepper(std::shared_ptr<NcclCall> call, Step next) : call_(std::move(call)), step_(next) {}
+  Result<bool> step(Moment& now) override { return (*call_.*step_)(now); }
+
+ private:
+  std::shared_ptr<NcclCall> call_;
+  Step step_;
+};
+
+NcclCall::NcclCall(std::shared_ptr<NcclTeam> team, const NcclWork& work, const Combiner& combiner, ByMessages by_messages)
+    : team_(std::move(team)),
+      work_(work),
+      combiner_(combiner),
+      by_messages_(std::move(by_messages)),
+      votes_(static_cast<std::size_t>(team_->twin().size())),
+      made_(votes_.size()) {}
+
+Schedule::StepId NcclCall::act(Schedule& schedule, Step step, std::initializer_list<Schedule::StepId> needs) {
+  return schedule.act(std::make_unique<Stepper>(shared_from_this(), step), needs);
+}
+
+bool NcclCall::buffers_fit(int& device) const {
+  Guests* guests = team_->nccl().kinds().find(KindId::cuda)->guests();
+  for (const Piece* piece : {&work_.send, &work_.recv}) {
+    if (piece->size == Bytes{}) continue;  // a reduction's result, on a rank that gets none
+    if (piece->kind != KindId::cuda || (device >= 0 && piece->device != device)) return false;
+    device = piece->device;
+    if (guests == nullptr || !guests->admits(*piece).ok()) return false;
+  }
+  return device >= 0;
+}
+
+// No means no more than that: this call goes by messages.
+NcclCall::Vote NcclCall::cast(const Status& so_far) {
+  Vote vote;
+  int device = -1;
+  if (!so_far.ok() || !work_.usable || !buffers_fit(device)) return vote;
+  NcclTeam::State state{};
+  {
+    const std::lock_guard lock(team_->twin().engine().lock());
+    state = team_->state();
+    if (!team_->broken().ok()) return vote;
+  }
+  if (state == NcclTeam::State::fresh && team_->twin().rank() == 0) {
+    const auto id = team_->make_id();
+    if (!id.ok()) {
+      log::once(log::Level::warning, id.status().text() + "; collective calls go by messages");
+      return vote;
+    }
+    vote.id = *id;
+    vote.has_id = 1;
+  }
+  vote.identity = team_->nccl().identity(device);
+  vote.yes = 1;
+  return vote;
+}
+
+void NcclCall::write(Plan& plan) {
+  Schedule& schedule = plan.schedule();
+  after_ = std::move(schedule.before());
+  schedule.before().clear();
+  tag_ = schedule.tag(kTrouble);
+  votes_[static_cast<std::size_t>(plan.rank())] = cast(schedule.failure());
+  const auto entered = act(schedule, &NcclCall::enter, {});
+  const auto decided = act(schedule, &NcclCall::decide, {entered});
+  for (int distance = 1; distance < plan.size(); ++distance) {
+    const int from = (plan.rank() - distance + plan.size()) % plan.size();
+    const int to = (plan.rank() + distance) % plan.size();
+    const auto heard = plan.receive(place_of(votes_[static_cast<std::size_t>(from)]), from, kVote, {});
+    const auto told = plan.send(place_of(votes_[static_cast<std::size_t>(plan.rank())]), to, kVote, {entered});
+    schedule.need(decided, schedule.regardless(heard));
+    schedule.need(decided, schedule.regardless(told));
+  }
+}
+
+NcclCall::~NcclCall() { leave(); }
+
+Result<bool> NcclCall::enter(Action::Moment&) {
+  under_way_ = true;
+  team_->enter(this);
+  return true;
+}
+
+void NcclCall::leave() {
+  if (std::exchange(under_way_, false)) team_->forget(this);
+}
+
+bool NcclCall::agreed() const {
+  std::set<std::uint64_t> identities;
+  for (const Vote& vote : votes_) {
+    if (vote.yes == 0) return false;
+    identities.insert(vote.identity);
+  }
+  return identities.size() == votes_.size();
+}
+
+// By what every rank has heard alike, so that all decide alike.
+Result<bool> NcclCall::decide(Action::Moment& now) {
+  if (now.abandoned) {
+    leave();
+    return true;
+  }
+  if (!team_->is_turn(this)) return false;
+  std::vector<std::uint64_t> identities;
+  for (const Vote& vote : votes_) identities.push_back(vote.identity);
+  const NcclTeam::State state = team_->state();
+  const bool same = state != NcclTeam::State::open || identities == team_->identities();
+  if (!agreed() || state == NcclTeam::State::off || !same) return go_by_messages(now);
+  if (state == NcclTeam::State::fresh) {
+    open(now);
+  } else {
+    act(now.schedule, &NcclCall::run, {});
+  }
+  return true;
+}
+
+bool NcclCall::go_by_messages(Action::Moment& now) {
+  leave();
+  for (Ticket& ticket : after_) now.schedule.wait_for(std::move(ticket));
+  after_.clear();
+  Plan late{team_->twin(), now.schedule, combiner_};
+  by_messages_(late);
+  return true;
+}
+
+// The first time: every rank makes NCCL's communicator, and tells whether it could. One that could not would keep the others
+// waiting inside of NCCL, so who hears of that gives up too.
+void NcclCall::open(Action::Moment& now) {
+  std::vector<std::uint64_t> identities;
+  for (const Vote& vote : votes_) identities.push_back(vote.identity);
+  int device = -1;
+  buffers_fit(device);
+  failure_ = now.status.ok() ? team_->begin_opening(device, votes_[0].id, identities) : now.status;
+  Plan late{team_->twin(), now.schedule, combiner_};
+  const auto begun = act(now.schedule, &NcclCall::begin, {});
+  const auto mine = act(now.schedule, &NcclCall::wait_for_opening, {});
+  Made& said = made_[static_cast<std::size_t>(late.rank())];
+  for (int distance = 1; distance < late.size(); ++distance) {
+    const int from = (late.rank() - distance + late.size()) % late.size();
+    const int to = (late.rank() + distance) % late.size();
+    const Bytes size{sizeof said};
+    const auto heard = late.receive(host_piece(&made_[static_cast<std::size_t>(from)], size), from, kMade, {});
+    const auto told = late.send(host_piece(&said, size), to, kMade, {mine});
+    now.schedule.need(begun, now.schedule.regardless(heard));
+    now.schedule.need(begun, now.schedule.regardless(told));
+  }
+}
+
+Result<bool> NcclCall::wait_for_opening(Action::Moment& now) {
+  auto mine = failure_.ok() ? team_->opened() : Result<bool>{failure_};
+  if (mine.ok() && !*mine) {
+    const auto failed = std::find(made_.begin(), made_.end(), Made::no);
+    if (failed != made_.end())
+      mine = Status{IST_ERR_DEVICE, "rank " + std::to_string(failed - made_.begin()) + " of \"" + team_->twin().name() +
+                                        "\" could not make a communicator of NCCL's"};
+    else if (now.abandoned)
+      mine = Status{IST_ERR_PEER_LEFT, "this rank destroyed its world"};
+    else if (!now.status.ok())
+      mine = now.status;
+    else
+      return false;
+  }
+  made_[static_cast<std::size_t>(team_->twin().rank())] = mine.ok() ? Made::yes : Made::no;
+  if (!mine.ok()) {
+    failure_ = mine.status();
+    team_->break_off(failure_);
+  }
+  return !now.abandoned || team_->closed();
+}
+
+Result<bool> NcclCall::begin(Action::Moment& now) {
+  const bool everywhere = std::all_of(made_.begin(), made_.end(), [](Made made) { return made == Made::yes; });
+  team_->end_opening(everywhere);
+  if (everywhere) {
+    act(now.schedule, &NcclCall::run, {});
+    return true;
+  }
+  const Status why =
+      failure_.ok() ? Status{IST_ERR_DEVICE, "another rank could not make its communicator of NCCL's"} : failure_;
+  team_->break_off(why);
+  log::once(log::Level::warning, why.text() + "; collective calls on \"" + team_->twin().name() + "\" go by messages");
+  return go_by_messages(now);
+}
+
+void NcclCall::tell_others(const Status& why) {
+  const Communicator& comm = team_->twin();
+  Engine& engine = comm.engine();
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    if (rank == comm.rank()) continue;
+    bool done = false;
+    const auto told = engine.start_giving_up(comm.to_world(rank), tag_, comm.internal(), {why.code(), engine.rank()}, &done);
+    if (told.ok() && !done) engine.forget(*told);
+  }
+}
+
+// Why this call cannot end well any more.
+Status NcclCall::look_around(Action::Moment& now) const {
+  if (now.abandoned) return {IST_ERR_PEER_LEFT, "this rank destroyed its world"};
+  if (const Rank dead = now.engine.parts().board.first_dead(); dead > kNobody) return now.engine.gone(dead);
+  const Scope& scope = team_->twin().internal();
+  if (now.engine.probe(kAnySource, tag_, scope) == nullptr) return {};
+  const auto id = now.engine.start_receive(host_piece(nullptr, Bytes{}), kAnySource, tag_, scope);
+  return id.ok() ? now.engine.take(*id).status : id.status();
+}
+
+void NcclCall::fail(const Status& why) {
+  failure_ = why;
+  stage_ = Stage::ending;
+  team_->break_off(why);
+}
+
+Result<bool> NcclCall::run(Action::Moment& now) {
+  if (stage_ != Stage::ending) {
+    // Whoever told has told everybody; of a death all ranks know.
+    if (const Status heard = look_around(now); !heard.ok()) fail(heard);
+  }
+  if (stage_ != Stage::ending) {
+    const Status& known = now.status.ok() ? team_->broken() : now.status;
+    auto over = known.ok() ? move_on(now) : Result<bool>{known};
+    if (over.ok()) return over;
+    tell_others(over.status());
+    fail(over.status());
+  }
+  if (!team_->closed()) return false;
+  if (!ticket_.empty()) {
+    const auto finished = ticket_.kind()->finished(ticket_);
+    if (finished.ok() && !*finished) return false;
+  }
+  leave();
+  return failure_;
+}
+
+Result<bool> NcclCall::move_on(Action::Moment& now) {
+  if (stage_ == Stage::ready) {
+    IST_TRY(team_->start(work_, after_));
+    stage_ = Stage::starting;
+  }
+  auto started = team_->started();
+  if (!started.ok()) return started;
+  if (stage_ == Stage::starting) {
+    if (!*started) return false;
+    auto ticket = team_->mark();
+    if (!ticket.ok()) return ticket.status();
+    ticket_ = std::move(*ticket);
+    after_.clear();
+    stage_ = Stage::running;
+    team_->end_turn(this);
+    team_->twin().note(Algorithm::nccl);
+    now.schedule.set_carrier(IST_CARRIER_NCCL);
+  }
+  auto finished = ticket_.kind()->finished(ticket_);
+  if (!finished.ok() || !*finished) return finished;
+  leave();
+  return true;
+}
+
+}  // namespace ist

@@ -1,0 +1,96 @@
+// A collective call that may be NCCL's: the ranks agree on it by messages, and it is either handed over or goes by messages.
+//
+// Who calls this : the algorithms, with what both ways need.
+// Threads        : offering: the caller's; the rest under the engine's lock, as actions of the call's schedule.
+// Ownership      : the schedule's actions own it; it holds the team, and what the user's queues held.
+// Errors         : the call's own, on every rank. A rank that fails after the agreement tells the others, whose kernels would
+//                  wait for it for ever.
+//
+// What travels, beside NCCL's own: each rank tells each other one whether its buffers are CUDA memory, and of which GPU. All
+// said yes, of different GPUs: then, the first time, each tells whether it could make NCCL's communicator, and only where all
+// could is it used. Every rank hears the same, and decides the same.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "collective/collectives.hpp"
+#include "collective/nccl_team.hpp"
+#include "request/action.hpp"
+
+namespace ist {
+
+// Writes the call down as messages.
+using ByMessages = std::function<void(Plan&)>;
+
+// The plan then does all that is needed, one way or the other. bytes: moved as they are; elements: combined as the plan's
+// combiner says, of a type that nccl_knows().
+void offer_bytes(Plan& plan, NcclWork work, Bytes bytes, ByMessages by_messages);
+void offer_elements(Plan& plan, NcclWork work, const Elements& elements, ByMessages by_messages);
+
+class NcclCall : public std::enable_shared_from_this<NcclCall> {
+ public:
+  NcclCall(std::shared_ptr<NcclTeam> team, const NcclWork& work, const Combiner& combiner, ByMessages by_messages);
+  ~NcclCall();
+  NcclCall(const NcclCall&) = delete;
+  NcclCall& operator=(const NcclCall&) = delete;
+
+  // Writes the agreement and what follows it into the plan.
+  void write(Plan& plan);
+  // This rank cannot go on, and whoever waits for it in NCCL must not.
+  void tell_others(const Status& why);
+
+ private:
+  struct Vote {
+    std::uint32_t yes = 0;
+    std::uint32_t has_id = 0;
+    std::uint64_t identity = 0;  // of the GPU
+    nccl::UniqueId id{};         // of the first rank, while there is no communicator
+  };
+  // What a rank tells of its communicator.
+  enum class Made : std::uint32_t { unknown = 0, yes = 1, no = 2 };
+  // After the agreement, on this rank.
+  enum class Stage : std::uint8_t {
+    ready,     // to be handed over
+    starting,  // NCCL has not put it into the stream yet
+    running,   // the stream has it
+    ending     // failed: the kernel is being ended
+  };
+  using Step = Result<bool> (NcclCall::*)(Action::Moment& now);
+  class Stepper;
+
+  Vote cast(const Status& so_far);
+  bool buffers_fit(int& device) const;
+  Piece place_of(Vote& vote) { return host_piece(&vote, Bytes{sizeof vote}); }
+  Schedule::StepId act(Schedule& schedule, Step step, std::initializer_list<Schedule::StepId> needs);
+
+  Result<bool> enter(Action::Moment& now);
+  Result<bool> decide(Action::Moment& now);
+  Result<bool> wait_for_opening(Action::Moment& now);
+  Result<bool> begin(Action::Moment& now);
+  Result<bool> run(Action::Moment& now);
+
+  void leave();
+  bool agreed() const;
+  bool go_by_messages(Action::Moment& now);
+  void open(Action::Moment& now);
+  Status look_around(Action::Moment& now) const;
+  Result<bool> move_on(Action::Moment& now);
+  void fail(const Status& why);
+
+  std::shared_ptr<NcclTeam> team_;
+  NcclWork work_;
+  Combiner combiner_;
+  ByMessages by_messages_;
+  std::vector<Ticket> after_;  // what the user's queues held
+  std::int32_t tag_ = 0;       // by which a rank that fails tells the others
+  std::vector<Vote> votes_;    // by rank
+  std::vector<Made> made_;     // by rank
+  Stage stage_ = Stage::ready;
+  bool under_way_ = false;  // the team knows it
+  Ticket ticket_;
+  Status failure_;
+};
+
+}  // namespace ist

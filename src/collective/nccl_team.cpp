@@ -1,0 +1,203 @@
+#include "collective/nccl_team.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "collective/nccl_call.hpp"
+
+namespace ist {
+namespace {
+
+// In the internal context of the communicator, where calls have negative tags and those that make communicators lower ones.
+constexpr std::int32_t kPartingTag = (1 << 16) + 8;
+
+}  // namespace
+
+// When every rank has done with the communicator, or is gone.
+class NcclTeam::Closer : public Action {
+ public:
+  explicit Closer(std::shared_ptr<NcclTeam> team) : team_(std::move(team)) {}
+  Result<bool> step(Moment&) override {
+    team_->close();
+    return team_->closed();
+  }
+
+ private:
+  std::shared_ptr<NcclTeam> team_;
+};
+
+NcclTeam::NcclTeam(Nccl& nccl, Engine& engine, const Scope& scope, const std::string& name, const CollectiveProfile& machine)
+    : nccl_(nccl), twin_(engine, scope, name, machine) {
+  nccl_.add(this);
+}
+
+NcclTeam::~NcclTeam() {
+  nccl_.remove(this);
+  close();
+}
+
+Result<nccl::UniqueId> NcclTeam::make_id() {
+  if (id_) return *id_;
+  nccl::UniqueId made{};
+  const nccl::Code result = nccl_.api().ncclGetUniqueId(&made);
+  if (result != nccl::Code::success) return failed("ncclGetUniqueId", result);
+  id_ = made;
+  return made;
+}
+
+Status NcclTeam::failed(const char* call, nccl::Code code) const {
+  return {IST_ERR_DEVICE, std::string{call} + " for communicator \"" + twin_.name() + "\": NCCL " +
+                              nccl_.api().version_text() + " says \"" + nccl_.api().words(code, comm_) + "\""};
+}
+
+void NcclTeam::enter(NcclCall* call) {
+  waiting_.push_back(call);
+  calls_.push_back(call);
+}
+
+void NcclTeam::forget(NcclCall* call) {
+  end_turn(call);
+  std::erase(calls_, call);
+  if (retired_ && calls_.empty()) part();
+}
+
+void NcclTeam::farewell() {
+  const Status why{IST_ERR_PEER_LEFT, "this rank destroyed its world"};
+  for (NcclCall* call : calls_) call->tell_others(why);
+  // Its calls will not end well, so there is no parting from the others either.
+  if (!calls_.empty() && broken_.ok()) broken_ = why;
+}
+
+void NcclTeam::retire() {
+  if (std::exchange(retired_, true)) return;
+  if (calls_.empty()) part();
+}
+
+// Everybody tells everybody; the closer comes after that, also where some messages found nobody.
+void NcclTeam::part() {
+  if (state_ != State::open || !broken_.ok() || parting_ || closing_) return;
+  auto schedule = std::make_unique<Schedule>("ist_comm_free", twin_.internal(), kPartingTag);
+  const auto over = schedule->act(std::make_unique<Closer>(shared_from_this()), {});
+  for (int rank = 0; rank < twin_.size(); ++rank) {
+    if (rank == twin_.rank()) continue;
+    const Piece nothing = host_piece(nullptr, Bytes{});
+    schedule->need(over, schedule->receive(nothing, twin_.to_world(rank), 0, {}));
+    schedule->need(over, schedule->send(nothing, twin_.to_world(rank), 0, {}));
+  }
+  parting_ = true;
+  Engine& engine = twin_.engine();
+  const auto started = engine.start_schedule(std::move(schedule));
+  if (started.ok()) engine.forget(*started);
+}
+
+Status NcclTeam::begin_opening(int device, const nccl::UniqueId& id, std::vector<std::uint64_t> identities) {
+  state_ = State::opening;
+  identities_ = std::move(identities);
+  deadline_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                                     std::chrono::duration<double>(nccl_.patience()));
+  auto stream = nccl_.kinds().find(KindId::cuda)->guests()->open_stream(device);
+  if (!stream.ok()) return stream.status();
+  stream_ = std::move(*stream);
+  opening_ = std::make_shared<Opening>();
+  nccl_.in_background(
+      [opening = opening_, stream = stream_, &api = nccl_.api(), id, ranks = twin_.size(), rank = twin_.rank()] {
+        const Status current = stream->within([&] {
+          nccl::Config config;
+          opening->result = api.ncclCommInitRankConfig(&opening->comm, ranks, id, rank, &config);
+          if (opening->result != nccl::Code::success && opening->result != nccl::Code::in_progress)
+            opening->words = api.words(opening->result, nullptr);
+        });
+        if (!current.ok()) opening->words = current.text();
+        opening->called.store(true, std::memory_order_release);
+      });
+  return {};
+}
+
+Result<bool> NcclTeam::opened() {
+  const auto no = [this](const std::string& words) {
+    return Status{IST_ERR_DEVICE, "ncclCommInitRankConfig for communicator \"" + twin_.name() + "\": NCCL " +
+                                      nccl_.api().version_text() + " says \"" + words + "\""};
+  };
+  if (std::chrono::steady_clock::now() > deadline_) return no("nothing, for as long as ISTHMUS_BOOT_TIMEOUT");
+  if (!opening_->called.load(std::memory_order_acquire)) return false;
+  if (!opening_->words.empty()) return no(opening_->words);
+  comm_ = opening_->comm;
+  nccl::Code error = nccl::Code::success;
+  const nccl::Code asked = nccl_.api().ncclCommGetAsyncError(comm_, &error);
+  if (asked != nccl::Code::success) error = asked;
+  if (error == nccl::Code::in_progress) return false;
+  if (error != nccl::Code::success) return failed("ncclCommInitRankConfig", error);
+  return true;
+}
+
+nccl::Code NcclTeam::exchange_parts(const NcclWork& work) const {
+  const nccl::Api& api = nccl_.api();
+  auto* const stream = reinterpret_cast<nccl::Stream>(stream_->handle());
+  nccl::Code result = api.ncclGroupStart();
+  for (int peer = 0; peer < twin_.size(); ++peer) {
+    const std::size_t place = static_cast<std::size_t>(peer) * work.count;
+    if (result == nccl::Code::success)
+      result = api.ncclSend(work.send.address() + place, work.count, work.type, peer, comm_, stream);
+    if (result == nccl::Code::success)
+      result = api.ncclRecv(work.recv.address() + place, work.count, work.type, peer, comm_, stream);
+  }
+  const nccl::Code ended = api.ncclGroupEnd();
+  return result != nccl::Code::success ? result : ended;
+}
+
+nccl::Code NcclTeam::hand_over(const NcclWork& work) const {
+  const nccl::Api& api = nccl_.api();
+  auto* const stream = reinterpret_cast<nccl::Stream>(stream_->handle());
+  const std::byte* send = work.send.address();
+  std::byte* recv = work.recv.address();
+  switch (work.what) {
+    case ChosenCall::bcast:
+      return api.ncclBroadcast(send, recv, work.count, work.type, work.root, comm_, stream);
+    case ChosenCall::reduce:
+      return api.ncclReduce(send, recv, work.count, work.type, work.operation, work.root, comm_, stream);
+    case ChosenCall::allreduce:
+      return api.ncclAllReduce(send, recv, work.count, work.type, work.operation, comm_, stream);
+    case ChosenCall::reduce_scatter:
+      return api.ncclReduceScatter(send, recv, work.count, work.type, work.operation, comm_, stream);
+    case ChosenCall::allgather:
+      return api.ncclAllGather(send, recv, work.count, work.type, comm_, stream);
+    case ChosenCall::alltoall:
+      break;
+  }
+  return exchange_parts(work);
+}
+
+Status NcclTeam::start(const NcclWork& work, const std::vector<Ticket>& after) {
+  for (const Ticket& ticket : after) IST_TRY(stream_->follow(ticket));
+  nccl::Code result = nccl::Code::success;
+  IST_TRY(stream_->within([&] { result = hand_over(work); }));
+  if (result == nccl::Code::success || result == nccl::Code::in_progress) return {};
+  return failed("a collective call", result);
+}
+
+Result<bool> NcclTeam::started() const {
+  nccl::Code error = nccl::Code::success;
+  const nccl::Code asked = nccl_.api().ncclCommGetAsyncError(comm_, &error);
+  if (asked != nccl::Code::success) error = asked;
+  if (error == nccl::Code::in_progress) return false;
+  if (error != nccl::Code::success) return failed("a collective call", error);
+  return true;
+}
+
+void NcclTeam::break_off(const Status& why) {
+  if (broken_.ok()) broken_ = why;
+  close();
+}
+
+// A call that still waits for other ranks ends with an error in its thread when the communicator is aborted.
+void NcclTeam::close() {
+  if (closing_ || !opening_) return;
+  closing_ = std::make_shared<std::atomic<bool>>(false);
+  nccl_.in_background([opening = opening_, stream = std::move(stream_), &api = nccl_.api(), closing = closing_] {
+    while (!opening->called.load(std::memory_order_acquire)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (opening->comm != nullptr) static_cast<void>(stream->within([&] { api.ncclCommAbort(opening->comm); }));
+    closing->store(true, std::memory_order_release);
+  });
+}
+
+}  // namespace ist

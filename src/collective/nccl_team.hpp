@@ -1,0 +1,125 @@
+// The NCCL communicator of one communicator of ours: made at the first call that all ranks agree to hand over, and given up
+// for good where it fails.
+//
+// Who calls this : nccl_call.cpp; communicators hold it, and so do their calls under way.
+// Threads        : under the engine's lock, but for make_id() and twin(). Whatever of NCCL's may wait for other ranks is done
+//                  in threads of Nccl, and asked after.
+// Ownership      : owns NCCL's communicator and the stream in which its kernels run.
+// Errors         : returned, with NCCL's own words.
+//
+// Calls take their turn in the order in which they were started, which is the same on every rank: NCCL starts them in that
+// order, also where the agreement on a later one was reached first.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "collective/communicator.hpp"
+#include "collective/nccl.hpp"
+#include "memory/guests.hpp"
+
+namespace ist {
+
+class NcclCall;
+
+// One rank's part of a call, as NCCL is to be given it.
+struct NcclWork {
+  ChosenCall what = ChosenCall::allreduce;
+  Piece send;
+  Piece recv;
+  std::uint64_t count = 0;  // of `type`: of the vector, or of one part
+  nccl::Type type = nccl::Type::uint8;
+  nccl::Operation operation = nccl::Operation::sum;
+  int root = 0;
+  bool usable = true;  // false: the buffers lie as NCCL cannot take them
+};
+
+class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
+ public:
+  // fresh: nothing was made. opening: one is being made. open: all ranks have it. off: making it failed, on all ranks.
+  enum class State : std::uint8_t { fresh, opening, open, off };
+
+  NcclTeam(Nccl& nccl, Engine& engine, const Scope& scope, const std::string& name, const CollectiveProfile& machine);
+  ~NcclTeam();
+  NcclTeam(const NcclTeam&) = delete;
+  NcclTeam& operator=(const NcclTeam&) = delete;
+
+  Nccl& nccl() { return nccl_; }
+  // The same ranks without NCCL, for calls that go by messages after all; it outlives the user's own.
+  const Communicator& twin() const { return twin_; }
+  State state() const { return state_; }
+  // Why this rank can take part in no further call; the others may not know yet.
+  const Status& broken() const { return broken_; }
+
+  // Of the first rank, for all: once, outside the lock, since NCCL looks for its network.
+  Result<nccl::UniqueId> make_id();
+
+  // The calls under way, and whose turn it is.
+  void enter(NcclCall* call);
+  bool is_turn(const NcclCall* call) const { return !waiting_.empty() && waiting_.front() == call; }
+  void end_turn(const NcclCall* call) { std::erase(waiting_, call); }
+  void forget(NcclCall* call);
+  // The world ends: the other ranks hear that no call under way will end here.
+  void farewell();
+
+  // No call comes any more. NCCL's communicator ends on this rank when it has done with it on every rank: until then the
+  // others' kernels may reach into this one's memory. parted(): that is over, or needs no waiting for.
+  void retire();
+  bool parted() const { return !parting_ || (closing_ && closed()); }
+
+  // Begins to make NCCL's communicator: on `device`; the GPUs of all ranks are `identities`.
+  Status begin_opening(int device, const nccl::UniqueId& id, std::vector<std::uint64_t> identities);
+  // True when this rank has it.
+  Result<bool> opened();
+  // What all ranks have said of it.
+  void end_opening(bool everywhere) { state_ = everywhere ? State::open : State::off; }
+  const std::vector<std::uint64_t>& identities() const { return identities_; }
+
+  // Hands the work over, behind `after` on the device; NCCL is ready for the next when started() says so.
+  Status start(const NcclWork& work, const std::vector<Ticket>& after);
+  Result<bool> started() const;
+  Result<Ticket> mark() { return stream_->mark(); }
+
+  // Ends whatever kernels still run, on this rank, in the background; closed() when that is done.
+  void break_off(const Status& why);
+  bool closed() const { return !closing_ || closing_->load(std::memory_order_acquire); }
+
+ private:
+  // What the thread that makes the communicator tells.
+  struct Opening {
+    nccl::Comm comm = nullptr;
+    nccl::Code result = nccl::Code::in_progress;
+    std::string words;
+    std::atomic<bool> called{false};
+  };
+  class Closer;
+  void part();
+  void close();
+  Status failed(const char* call, nccl::Code code) const;
+  nccl::Code hand_over(const NcclWork& work) const;
+  nccl::Code exchange_parts(const NcclWork& work) const;
+
+  Nccl& nccl_;
+  Communicator twin_;
+  State state_ = State::fresh;
+  Status broken_;
+  std::optional<nccl::UniqueId> id_;
+  std::deque<const NcclCall*> waiting_;  // whose turn is still to come, in order
+  std::vector<NcclCall*> calls_;         // all that are not over
+  std::vector<std::uint64_t> identities_;
+  std::shared_ptr<Opening> opening_;
+  std::chrono::steady_clock::time_point deadline_;
+  std::shared_ptr<GuestStream> stream_;
+  nccl::Comm comm_ = nullptr;
+  bool retired_ = false;
+  bool parting_ = false;
+  std::shared_ptr<std::atomic<bool>> closing_;
+};
+
+}  // namespace ist

@@ -1,0 +1,98 @@
+// Streams for libraries that work on cuda memory beside this kind, in the primary context of a device.
+#include "memory/cuda/cuda_memory.hpp"
+#include "memory/guests.hpp"
+
+namespace ist {
+
+class CudaGuestStream : public GuestStream {
+ public:
+  CudaGuestStream(CudaKind& kind, CudaContext& context, CUstream stream) : kind_(kind), context_(context), stream_(stream) {}
+  // The driver keeps what work still needs.
+  ~CudaGuestStream() override {
+    const DriverScope scope(kind_.api_, context_.handle);
+    if (scope.status().ok()) kind_.api_.cuStreamDestroy_v2(stream_);
+  }
+  CudaGuestStream(const CudaGuestStream&) = delete;
+  CudaGuestStream& operator=(const CudaGuestStream&) = delete;
+
+  std::uint64_t handle() const override { return reinterpret_cast<std::uint64_t>(stream_); }
+  int device() const override { return context_.device; }
+
+  Status follow(const Ticket& work) override {
+    if (work.empty()) return {};
+    CUevent event = nullptr;
+    if (work.kind() == &kind_) {
+      const std::lock_guard lock(kind_.mutex_);
+      const CudaTicket* found = kind_.tickets_.find(work.id());
+      if (found != nullptr && lives(kind_.api_, *found->context)) event = found->event;
+    }
+    if (event == nullptr)
+      return {IST_ERR_DEVICE, "the work that another library's comes after is not known to the cuda kind any more"};
+    const DriverScope scope(kind_.api_, context_.handle);
+    IST_TRY(scope.status());
+    const CUresult result = kind_.api_.cuStreamWaitEvent(stream_, event, CU_EVENT_WAIT_DEFAULT);
+    return result == CUDA_SUCCESS ? Status{} : failed(result, "cuStreamWaitEvent");
+  }
+
+  Status within(const std::function<void()>& body) override {
+    const DriverScope scope(kind_.api_, context_.handle);
+    IST_TRY(scope.status());
+    body();
+    return {};
+  }
+
+  Result<Ticket> mark() override {
+    const DriverScope scope(kind_.api_, context_.handle);
+    IST_TRY(scope.status());
+    CudaTicket* ticket = nullptr;
+    {
+      const std::lock_guard lock(kind_.mutex_);
+      Result<CudaTicket*> taken = kind_.tickets_.take(context_, nullptr);
+      if (!taken.ok()) return taken.status();
+      ticket = *taken;
+    }
+    const std::uint64_t id = ticket->id();
+    const CUresult result = kind_.api_.cuEventRecord(ticket->event, stream_);
+    if (result == CUDA_SUCCESS) return Ticket{&kind_, id};
+    kind_.give_back(*ticket);
+    return failed(result, "cuEventRecord");
+  }
+
+ private:
+  Status failed(CUresult result, const char* call) const {
+    return cuda_error(
+        kind_.api_, result,
+        std::string(call) + " in the stream of another library on cuda device " + std::to_string(context_.device));
+  }
+  CudaKind& kind_;
+  CudaContext& context_;
+  CUstream stream_;
+};
+
+// The runtime API, which such libraries use, knows the primary context of each device and no other.
+Status CudaKind::admits(const Piece& piece) {
+  const PointerFacts facts = ask_driver(api_, piece.object + piece.offset.value);
+  if (facts.result != CUDA_SUCCESS)
+    return cuda_error(api_, facts.result, "cuPointerGetAttributes of " + describe_piece(piece));
+  if (!facts.known || facts.on_host) return {IST_ERR_KIND, describe_piece(piece) + ": not device memory"};
+  if (facts.memory_class == MemoryClass::managed)
+    return {IST_ERR_KIND, describe_piece(piece) + ": managed memory, which migrates"};
+  const Result<CudaContext*> context = contexts_.find(facts.context, facts.device);
+  if (!context.ok()) return context.status();
+  if (!(*context)->primary)
+    return {IST_ERR_KIND, describe_piece(piece) + ": memory of a context that is not its device's primary one"};
+  return {};
+}
+
+Result<std::unique_ptr<GuestStream>> CudaKind::open_stream(int device) {
+  const Result<CudaContext*> context = contexts_.primary(device);
+  if (!context.ok()) return context.status();
+  const DriverScope scope(api_, (*context)->handle);
+  IST_TRY(scope.status());
+  CUstream stream = nullptr;
+  const CUresult result = api_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuStreamCreate on cuda device " + std::to_string(device));
+  return std::unique_ptr<GuestStream>{std::make_unique<CudaGuestStream>(*this, **context, stream)};
+}
+
+}  // namespace ist

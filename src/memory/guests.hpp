@@ -1,0 +1,38 @@
+// Another library that works on this kind's memory in a stream of ours: ordered like our own copies, promised by tickets.
+//
+// Who calls this : collective/, for NCCL. Who implements it: cuda/.
+// Threads        : Guests from any thread; a GuestStream by one at a time, handle() and device() by any.
+// Ownership      : whoever opened a stream owns it, and destroys it before the kind; work still in it runs to its end.
+// Errors         : returned; they name the driver's call.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "memory/memory_kind.hpp"
+
+namespace ist {
+
+class GuestStream {
+ public:
+  virtual ~GuestStream() = default;
+  // The driver's own: a CUstream.
+  virtual std::uint64_t handle() const = 0;
+  virtual int device() const = 0;
+  // What is put in from now on begins, on the device, after `work` has finished (of this kind, or empty).
+  virtual Status follow(const Ticket& work) = 0;
+  // Calls `body` with the device's own context current in this thread.
+  virtual Status within(const std::function<void()>& body) = 0;
+  // Finished when what is in the stream now has.
+  virtual Result<Ticket> mark() = 0;
+};
+
+class Guests {
+ public:
+  virtual ~Guests() = default;
+  // Why such a library cannot use that memory; ok if it can.
+  virtual Status admits(const Piece& piece) = 0;
+  virtual Result<std::unique_ptr<GuestStream>> open_stream(int device) = 0;
+};
+
+}  // namespace ist

@@ -1,0 +1,268 @@
+// What goes wrong in or around NCCL is an error of the call on every rank, or a call by messages: nobody hangs, and what comes
+// afterwards works. Ranks are forked, each with the fake CUDA driver and the fake NCCL.
+#include <isthmus/collective.h>
+
+#include <cstring>
+
+#include "broken_driver.hpp"
+
+namespace {
+
+using namespace forked_ranks;
+
+constexpr std::int64_t kLong = 131072;  // floats
+constexpr std::size_t kBytes = kLong * sizeof(float);
+
+// Variables of the forked ranks, gone with the object.
+class Variables {
+ public:
+  Variables(std::initializer_list<std::pair<const char*, const char*>> all) {
+    for (const auto& [name, value] : all) {
+      ::setenv(name, value, 1);
+      names_.push_back(name);
+    }
+    ::setenv("FAKE_CUDA_DEVICES", "4", 1);
+    names_.push_back("FAKE_CUDA_DEVICES");
+  }
+  ~Variables() {
+    for (const char* name : names_) ::unsetenv(name);
+  }
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
+
+ private:
+  std::vector<const char*> names_;
+};
+
+Data ones(float value) {
+  std::vector<float> floats(kLong, value);
+  Data bytes(kBytes);
+  std::memcpy(bytes.data(), floats.data(), kBytes);
+  return bytes;
+}
+
+// A sum over all ranks, on each one's own GPU.
+struct Sum {
+  Buffer send;
+  Buffer recv;
+  ist_status status{};
+  explicit Sum(const Here& here)
+      : send(here, kBytes, IST_KIND_CUDA, here.rank), recv(here, kBytes, IST_KIND_CUDA, here.rank) {
+    send.fill(ones(static_cast<float>(here.rank + 1)));
+  }
+  ist_request start(const Here& here, Checks& check) {
+    ist_request request = IST_REQUEST_NULL;
+    check.ok(ist_iallreduce(send.get(), recv.get(), kLong, IST_FLOAT, IST_SUM, here.comm, &request), "iallreduce");
+    return request;
+  }
+  int call(const Here& here, Checks& check) {
+    ist_request request = start(here, check);
+    return ist_wait(&request, &status);
+  }
+  bool is_right(const Here& here) const { return recv.holds(ones(static_cast<float>(here.size * (here.size + 1) / 2))); }
+  void works(const Here& here, Checks& check, const std::string& carrier, const std::string& what) {
+    check.ok(call(here, check), what);
+    check.that(is_right(here), what + ": the sum");
+    check.that(ist_carrier_name(status.carrier) == carrier, what + " is carried by " + carrier);
+  }
+};
+
+int calls_by(const Here& here, const char* carrier, int count) {
+  Checks check(here);
+  for (int call = 0; call < count; ++call) Sum(here).works(here, check, carrier, "call " + std::to_string(call));
+  return check.wrong();
+}
+
+TEST(NcclFailures, WithoutAnyTheCallsAreNccls) {
+  NEEDS_FAKE_DRIVER();
+  const Variables with{{"ISTHMUS_NCCL", "auto"}};
+  expect_all(run_ranks(3, "host,cuda", [](const Here& here) { return calls_by(here, "nccl", 3); }));
+}
+
+TEST(NcclFailures, NeverOnOneRankAnOldVersionOrNoLibraryMeansMessagesOnAll) {
+  NEEDS_FAKE_DRIVER();
+  {
+    const Variables with{{"ISTHMUS_NCCL", "never"}};
+    expect_all(run_ranks(3, "host,cuda", [](const Here& here) { return calls_by(here, "none", 2); }));
+  }
+  {
+    const Variables with{{"FAKE_NCCL_VERSION", "21701"}};
+    expect_all(run_ranks(3, "host,cuda", [](const Here& here) { return calls_by(here, "none", 2); }));
+  }
+  const Variables with{{"ISTHMUS_NCCL_LIBRARY", "libnccl-that-is-not.so"}};
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) { return calls_by(here, "none", 2); }));
+}
+
+TEST(NcclFailures, ARankThatCannotMakeItsCommunicatorMakesAllUseMessages) {
+  NEEDS_FAKE_DRIVER();
+  for (const char* how : {"1:fail", "0:fail", "1:refuse", "fail", "0:refuse"}) {
+    const Variables with{{"FAKE_NCCL_INIT", how}};
+    SCOPED_TRACE(how);
+    expect_all(run_ranks(3, "host,cuda", [](const Here& here) { return calls_by(here, "none", 3); }));
+  }
+}
+
+TEST(NcclFailures, OneThatWaitsForEverIsGivenUpAfterTheTimeToStart) {
+  NEEDS_FAKE_DRIVER();
+  const Variables with{{"FAKE_NCCL_INIT", "1:hang"}, {"ISTHMUS_BOOT_TIMEOUT", "2"}};
+  expect_all(run_ranks(3, "host,cuda", [](const Here& here) { return calls_by(here, "none", 2); }));
+}
+
+// The call fails on all ranks, on the one with NCCL's own words; the next one goes by messages.
+int one_call_fails(const Here& here, int culprit) {
+  Checks check(here);
+  Sum(here).works(here, check, "nccl", "the first call");
+  Sum second(here);
+  const std::string words = here.rank == culprit ? "the fake's" : "rank " + std::to_string(culprit) + " ";
+  check.fails(second.call(here, check), IST_ERR_DEVICE, {words}, "the second call");
+  Sum(here).works(here, check, "none", "the third call");
+  Sum(here).works(here, check, "none", "the fourth call");
+  return check.wrong();
+}
+
+TEST(NcclFailures, ACallThatOneRankCannotStartFailsOnAll) {
+  NEEDS_FAKE_DRIVER();
+  for (const char* variable : {"FAKE_NCCL_LAUNCH", "FAKE_NCCL_LATE"})
+    for (const int culprit : {0, 2}) {
+      const std::string value = std::to_string(culprit) + ":2";
+      const Variables with{{variable, value.c_str()}};
+      SCOPED_TRACE(std::string{variable} + "=" + value);
+      expect_all(run_ranks(3, "host,cuda", [=](const Here& here) { return one_call_fails(here, culprit); }));
+    }
+}
+
+TEST(NcclFailures, CallsBehindTheOneThatFailsFailToo) {
+  NEEDS_FAKE_DRIVER();
+  const Variables with{{"FAKE_NCCL_LAUNCH", "1:2"}};
+  expect_all(run_ranks(3, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    Sum first(here);
+    Sum second(here);
+    Sum third(here);
+    ist_request one = first.start(here, check);
+    ist_request two = second.start(here, check);
+    ist_request three = third.start(here, check);
+    // The first may have ended, or been cut off on the way.
+    static_cast<void>(ist_wait(&one, IST_STATUS_IGNORE));
+    check.that(ist_wait(&two, IST_STATUS_IGNORE) == IST_ERR_DEVICE, "the second call fails");
+    check.that(ist_wait(&three, IST_STATUS_IGNORE) == IST_ERR_DEVICE, "the third call fails");
+    Sum(here).works(here, check, "none", "the next call");
+    return check.wrong();
+  }));
+}
+
+TEST(NcclFailures, WhatIsPendingInABuffersStreamComesFirst) {
+  NEEDS_FAKE_DRIVER();
+  const Variables with{{"ISTHMUS_NCCL", "auto"}};
+  for (const char* carrier : {"nccl", "none"})
+    expect_all(run_ranks(2, "host,cuda", [=](const Here& here) {
+      Checks check(here);
+      Buffer send(here, kBytes, IST_KIND_CUDA, here.rank);
+      Buffer recv(here, kBytes, std::string{carrier} == "none" && here.rank == 0 ? IST_KIND_HOST : IST_KIND_CUDA,
+                  std::string{carrier} == "none" && here.rank == 0 ? 0 : here.rank);
+      Gate gate;
+      if (here.rank == 1) fill_behind(gate, send, kBytes, 2);
+      if (here.rank == 0) send.fill(Data(kBytes, 1));
+      ist_request request = IST_REQUEST_NULL;
+      ist_status status{};
+      check.ok(ist_iallreduce(send.get(), recv.get(), kBytes, IST_UINT8, IST_SUM, here.comm, &request), "iallreduce");
+      // Other messages go on meanwhile.
+      for (int n = 0; n < 20; ++n) check.ok(ist_barrier(here.comm), "a barrier meanwhile");
+      int done = 0;
+      check.ok(ist_test(&request, &done, &status), "test");
+      check.that(done == 0, "the call waits for the kernel of rank 1");
+      check.ok(ist_barrier(here.comm), "seen by all");
+      gate.open();
+      check.ok(ist_wait(&request, &status), "wait");
+      check.that(recv.holds(Data(kBytes, 3)), "the sum has what the kernel wrote");
+      check.that(std::string{ist_carrier_name(status.carrier)} == carrier, std::string{"carried by "} + carrier);
+      check.that(!gate.opened_itself(), "nobody waited for the gate");
+      return check.wrong();
+    }));
+}
+
+TEST(NcclFailures, ARankThatDiesInTheMiddleIsAnErrorThatNamesIt) {
+  NEEDS_FAKE_DRIVER();
+  const Variables with{{"ISTHMUS_NCCL", "auto"}};
+  for (const int victim : {0, 1})
+    expect_all_but(run_ranks(3, "host,cuda",
+                             [=](const Here& here) {
+                               Checks check(here);
+                               Sum(here).works(here, check, "nccl", "the first call");
+                               Sum second(here);
+                               Gate gate;
+                               if (here.rank == victim) {
+                                 // It has agreed, and the others' kernels wait for its own.
+                                 gate.close(second.send.stream());
+                                 static_cast<void>(second.start(here, check));
+                                 die_soon();
+                               }
+                               const auto killed = Clock::now() + kBefore;
+                               return check.wrong() + expect_death("allreduce", here, victim, killed,
+                                                                   [&] { return second.call(here, check); });
+                             }),
+                   victim);
+}
+
+TEST(NcclFailures, ARankThatDiesWhileCommunicatorsAreMadeIsAnErrorThatNamesIt) {
+  NEEDS_FAKE_DRIVER();
+  const Variables with{{"FAKE_NCCL_INIT", "1:hang"}};
+  expect_all_but(run_ranks(3, "host,cuda",
+                           [](const Here& here) {
+                             Checks check(here);
+                             Sum first(here);
+                             if (here.rank == 2) {
+                               static_cast<void>(first.start(here, check));
+                               die_soon();
+                             }
+                             const auto killed = Clock::now() + kBefore;
+                             return expect_death("allreduce", here, 2, killed, [&] { return first.call(here, check); });
+                           }),
+                 2);
+}
+
+TEST(NcclFailures, ARankThatLeavesWithACallUnderWayIsAnErrorOfTheOthers) {
+  NEEDS_FAKE_DRIVER();
+  const Variables with{{"ISTHMUS_NCCL", "auto"}};
+  expect_all(run_ranks(3, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    Sum(here).works(here, check, "nccl", "the first call");
+    Sum second(here);
+    Gate gate;
+    if (here.rank == 1) {
+      gate.close(second.send.stream());
+      static_cast<void>(second.start(here, check));
+      std::thread opener([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        gate.open();
+      });
+      ist_world world = here.world;
+      check.ok(ist_world_destroy(&world), "destroy");
+      opener.join();
+      ::_exit(check.wrong());
+    }
+    check.fails(second.call(here, check), IST_ERR_PEER_LEFT, {"rank 1 "}, "the second call");
+    return check.wrong();
+  }));
+}
+
+TEST(NcclFailures, CommunicatorsAreFreedWhileTheirCallsAreUnderWay) {
+  NEEDS_FAKE_DRIVER();
+  const Variables with{{"ISTHMUS_NCCL", "auto"}};
+  expect_all(run_ranks(3, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    for (int round = 0; round < 3; ++round) {
+      Here there = here;
+      check.ok(ist_comm_dup(here.comm, &there.comm), "dup");
+      Sum sum(here);
+      ist_request request = sum.start(there, check);
+      check.ok(ist_comm_free(&there.comm), "free");
+      check.ok(ist_wait(&request, &sum.status), "wait");
+      check.that(sum.is_right(here), "the sum");
+      check.that(sum.status.carrier == IST_CARRIER_NCCL, "NCCL carried it");
+    }
+    return check.wrong();
+  }));
+}
+
+}  // namespace
