@@ -58,15 +58,16 @@ Algorithm choose_allreduce(const CollectiveShape& shape, bool commutative, const
 Algorithm choose_reduce(const CollectiveShape& shape, const CollectiveProfile& machine);
 // bytes: of all parts together.
 Algorithm choose_allgather(const CollectiveShape& shape, const CollectiveProfile& machine);
-// By messages; bytes: of the vector, or of all parts that one rank has.
+
+// The cheapest way by messages. bytes: of the vector, or of all parts that one rank has.
 Algorithm choose(ChosenCall call, const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine);
 
 // Is the call worth an agreement on NCCL? By what all ranks know, so without their buffers: against messages between host
 // memories, which are the cheapest there are. Every operation of NCCL's commutes.
 bool nccl_pays(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine);
 
-// Every algorithm that could carry the call by messages, with its price. Of equal prices the first one counts: the choice is the first of
-// the cheapest.
+// Every algorithm that could carry the call by messages, with its price. Of equal prices the first one counts: the choice is
+// the first of the cheapest.
 struct Offered {
   Algorithm algorithm;
   Bill price;
