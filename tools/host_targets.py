@@ -95,21 +95,21 @@ def from_comparison(entries):
                     passed=None if us is None else us >= 2 * rate["ours"])
 
 
-def newest_comparisons(measured):
-    """The last comparison of every machine."""
-    newest = {}
-    for file in sorted(measured.glob("*-mpi.json")):
+def newest(measured, kind):
+    """The last record of that kind ("mpi", "messages") of every machine."""
+    found = {}
+    for file in sorted(measured.glob(f"*-{kind}.json")):
         entries = json.loads(file.read_text())
         if entries:
-            newest[entries[0]["machine"]] = entries
-    return newest
+            found[entries[0]["machine"]] = entries
+    return found
 
 
 def mpi_table(files):
     if not files:
         return []
     lines = ["### Beside an MPI", "", "Two ranks on the same two processors, host memory, the same loops, one after the other; of "
-             "several rounds the best median of each, of each MPI its fastest configuration. The limit is a memcpy of that size by one "
+             "several rounds the median, of each MPI its fastest configuration. The limit is a memcpy of that size by one "
              "thread; of a latency, the cache line.", "",
              "| record | call | bytes | ours us | limit us | every peer us | best peer / ours | best peer | machine | commit |",
              "|---|---|---|---|---|---|---|---|---|---|"]

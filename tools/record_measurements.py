@@ -17,7 +17,7 @@ import re
 import sys
 
 from device_collectives import device_table
-from host_targets import entry, from_benchmarks, from_comparison, mpi_table, newest_comparisons
+from host_targets import entry, from_benchmarks, from_comparison, mpi_table, newest
 
 KIB, MIB = 1 << 10, 1 << 20
 BEGIN, END = "<!-- tables: generated -->", "<!-- end of tables -->"
@@ -86,21 +86,11 @@ def plain_entries(figures):
             yield entry(row, f"{bench['from']} to {bench['to']}, {size} B, {benchmark}", bench, at(bench, size)[name], unit, goal)
 
 
-def newest_by_machine(measured):
-    """The last bench record of every machine."""
-    newest = {}
-    for file in sorted(measured.glob("*-messages.json")):
-        benches = json.loads(file.read_text())
-        if benches:
-            newest[benches[0]["machine"]] = benches
-    return newest
-
-
 def targets(measured):
-    entries, comparisons = [], newest_comparisons(measured)
+    entries, comparisons = [], newest(measured, "mpi")
     for compared in comparisons.values():
         entries.extend(from_comparison(compared))
-    for machine, benches in newest_by_machine(measured).items():
+    for machine, benches in newest(measured, "messages").items():
         figures = Figures(benches)
         for found in (staged_entries, plain_entries) if machine in comparisons else (from_benchmarks, staged_entries, plain_entries):
             entries.extend(found(figures))

@@ -37,10 +37,11 @@ struct CollectiveProfile {
 };
 
 // NCCL between the GPUs of one host. A call is agreed on, handed to a thread of NCCL's, started as a kernel on every rank and
-// asked after: that is alpha, whatever its size. beta is a byte through NVLink.
+// asked after: that is alpha, whatever its size; beta is a byte through NVLink. (Two H200, NCCL 2.28, 2026-11-21: allreduce of 512 KiB
+// in 74 us, of 64 MiB in 320 us. Handed to it straight, NCCL alone takes 23 and 265 us.)
 struct NcclProfile {
-  double alpha = 35e-6;
-  double beta = 0.007e-9;
+  double alpha = 70e-6;
+  double beta = 0.004e-9;
 };
 
 struct CollectiveShape {

@@ -12,7 +12,7 @@ namespace {
 using namespace rank_test;
 using namespace collective_test;
 
-constexpr std::size_t kLong = 65536;  // numbers of 8 bytes: worth NCCL's while on any number of ranks
+constexpr std::size_t kLong = 131072;  // numbers of 8 bytes: worth NCCL's while on any number of ranks
 
 bool nccl_expected() {
   const char* text = std::getenv("ISTHMUS_TEST_NCCL");
@@ -153,7 +153,7 @@ TEST(Nccl, EveryCallOnEveryCommunicatorIsTheSerialResult) {
     check_moves(here, kLong);
     // Below the size where it pays, and odd ones above.
     check_reductions(here, 1023);
-    check_moves(here, 100003);
+    check_moves(here, kLong + 3);
   });
 }
 

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -103,7 +104,7 @@ class Peer:
             self.times.setdefault((row["benchmark"], row["bytes"]), {}).setdefault(way, []).append(row["median_us"])
 
     def best(self, key):
-        tried = {way: min(times) for way, times in self.times[key].items()}
+        tried = {way: statistics.median(times) for way, times in self.times[key].items()}
         way = min(tried, key=tried.get)
         return {"peer": self.name, "name": self.title, "configuration": way, "us": tried[way], "all": self.times[key][way],
                 "tried": tried}
@@ -129,14 +130,14 @@ class Ours:
             self.rows.setdefault((call, row["bytes"]), []).append(row)
 
     def entry(self, key):
-        """The best of the rounds, of the limits, too: what else runs here holds up both."""
+        """The median of the rounds, of the limits, too."""
         call, size = key
         times = [row["median_us"] for row in self.rows[key]]
-        found = {"measure": call, "bytes": size, "unit": "us", "ours": min(times), "ours_all": times}
+        found = {"measure": call, "bytes": size, "unit": "us", "ours": statistics.median(times), "ours_all": times}
         if "limit_gbs" in self.rows[key][0]:
-            found["limit_gbs"] = max(row["limit_gbs"] for row in self.rows[key])
+            found["limit_gbs"] = statistics.median(row["limit_gbs"] for row in self.rows[key])
         if call == "latency" and self.limits.get(call):
-            found["cache_line_us"] = min(self.limits[call])
+            found["cache_line_us"] = statistics.median(self.limits[call])
         return found
 
 
