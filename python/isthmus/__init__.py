@@ -8,7 +8,7 @@ Run it with `isthmus run -n 2 python script.py`.
 """
 import atexit as _atexit
 
-from . import _core
+from . import _core, _nccl
 from ._core import (ANY_SOURCE, ANY_TAG, BAND, BOR, BXOR, IN_PLACE, LAND, LOR, LXOR, MAX, MAXLOC, MIN, MINLOC, PROC_NULL,
                     PROD, SUM, TAG_MAX, Buffer, Cart, Comm, InPlace, Memory, Message, ObjectRequest, Operation,
                     PendingOperation, PersistentRequest, Request, Status, World, dims_create, startall, testall, testany,
@@ -23,5 +23,6 @@ __all__ = ["ANY_SOURCE", "ANY_TAG", "BAND", "BOR", "BXOR", "BootError", "Buffer"
            "PersistentRequest", "Request", "SUM", "Status", "TAG_MAX", "TruncateError", "UnreachableError", "WaitallError",
            "World", "dims_create", "startall", "testall", "testany", "testsome", "waitall", "waitany", "waitsome"]
 
+_nccl.prefer_the_packages_own()
 # A world that is left tells its peers so; one that only ends looks like a rank that died.
 _atexit.register(_core.close_all)

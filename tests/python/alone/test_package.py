@@ -131,3 +131,21 @@ def test_every_call_of_the_c_interface_has_its_counterpart():
                 return thing is not None
 
             assert any(map(found, candidates)) or f"ist_{name}`" in left_out, name
+
+
+def test_the_packages_nccl_comes_before_the_systems(tmp_path, monkeypatch):
+    from isthmus import _nccl
+    library = tmp_path / "nvidia" / "nccl" / "lib" / "libnccl.so.2"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    found = {}
+    _nccl.prefer_the_packages_own(found)
+    assert found == {"ISTHMUS_NCCL_LIBRARY": str(library.resolve())}
+    named = {"ISTHMUS_NCCL_LIBRARY": "another"}
+    _nccl.prefer_the_packages_own(named)
+    assert named == {"ISTHMUS_NCCL_LIBRARY": "another"}
+    library.unlink()
+    without = {}
+    _nccl.prefer_the_packages_own(without)
+    assert "ISTHMUS_NCCL_LIBRARY" not in without or str(tmp_path) not in without["ISTHMUS_NCCL_LIBRARY"]
