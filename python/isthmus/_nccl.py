@@ -4,7 +4,6 @@ A loader keeps one library of a name per process. Whatever loads NCCL first deci
 one than its own. So the package's NCCL comes before the system's, if there is one, wherever nobody said otherwise.
 """
 import os
-import pathlib
 import sys
 
 
@@ -13,7 +12,10 @@ def prefer_the_packages_own(environment=os.environ):
         return
     # By its place: to ask Python would import the package.
     for folder in sys.path:
-        library = pathlib.Path(folder) / "nvidia" / "nccl" / "lib" / "libnccl.so.2"
-        if library.is_file():
-            environment["ISTHMUS_NCCL_LIBRARY"] = str(library.resolve())
+        # Empty: the current folder, which is no place for packages of a system.
+        if not isinstance(folder, str) or not folder:
+            continue
+        library = os.path.join(folder, "nvidia", "nccl", "lib", "libnccl.so.2")
+        if os.path.isfile(library):
+            environment["ISTHMUS_NCCL_LIBRARY"] = os.path.realpath(library)
             return

@@ -171,7 +171,8 @@ Way single_copy(const Settings& settings, const Options& options, bool by_ring, 
 Answer explain_message(const Options& options, const Settings& settings, const Profile& profile) {
   const Place from = Place::read(options.from);
   const Place to = Place::read(options.to);
-  const MessageShape shape{Bytes{options.size}, static_cast<KindId>(from.kind), options.self, Bytes{PairSlot::kPayload},
+  const MessageShape shape{Bytes{options.size}, static_cast<KindId>(from.kind), options.self,
+                           options.self ? Bytes{PairSlot::kPayload} : pair_slot_limit(settings.eager_limit),
                            settings.eager_limit};
   const ist_carrier chosen = choose(shape, profile.message);
   const std::string between = options.self ? " of one rank" : " of another rank on this machine";

@@ -153,7 +153,8 @@ class Notes {
 // Both ranks measure; rank 0 makes notes.
 void measure(Session& session, const Settings& settings, int rounds, Notes& notes) {
   std::vector<std::size_t> cells;
-  for (std::size_t bytes = 512; bytes <= settings.eager_limit.value && bytes <= (64 << 10); bytes *= 4)
+  // Shorter ones go in slots.
+  for (std::size_t bytes = 2 * kPairPayload; bytes <= settings.eager_limit.value && bytes <= (64 << 10); bytes *= 4)
     cells.push_back(bytes);
   Trials in_slots = one_way(session, {8, 64, 128, PairSlot::kPayload});
   Trials in_cells = one_way(session, cells);

@@ -137,6 +137,7 @@ bool NcclCall::buffers_fit(int& device) const {
 // No means no more than that: this call goes by messages.
 NcclCall::Vote NcclCall::cast(const Status& so_far) {
   Vote vote;
+  vote.present = so_far.ok() ? 1 : 0;
   int device = -1;
   if (!so_far.ok() || !work_.usable || !buffers_fit(device)) return vote;
   NcclTeam::State state{};
@@ -205,6 +206,12 @@ Result<bool> NcclCall::decide(Action::Moment& now) {
     return true;
   }
   if (!team_->is_turn(this)) return false;
+  // Who did not vote has told everybody so in the place of its vote, and sends nothing else: the call has failed.
+  if (std::any_of(votes_.begin(), votes_.end(), [](const Vote& vote) { return vote.present == 0; })) {
+    leave();
+    return Status{IST_ERR_ARGUMENT,
+                  "another rank could not take part in the call: its arguments may be wrong, or its count another"};
+  }
   std::vector<std::uint64_t> identities;
   for (const Vote& vote : votes_) identities.push_back(vote.identity);
   const NcclTeam::State state = team_->state();

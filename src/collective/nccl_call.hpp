@@ -43,8 +43,10 @@ class NcclCall : public std::enable_shared_from_this<NcclCall> {
 
  private:
   struct Vote {
+    std::uint32_t present = 0;  // 0: no vote came, but word that the rank cannot take part in the call at all
     std::uint32_t yes = 0;
     std::uint32_t has_id = 0;
+    std::uint32_t reserved = 0;
     std::uint64_t identity = 0;  // of the GPU
     nccl::UniqueId id{};         // of the first rank, while there is no communicator
   };

@@ -118,14 +118,18 @@ Result<bool> NcclTeam::opened() {
     return Status{IST_ERR_DEVICE, "ncclCommInitRankConfig for communicator \"" + twin_.name() + "\": NCCL " +
                                       nccl_.api().version_text() + " says \"" + words + "\""};
   };
-  if (std::chrono::steady_clock::now() > deadline_) return no("nothing, for as long as ISTHMUS_BOOT_TIMEOUT");
-  if (!opening_->called.load(std::memory_order_acquire)) return false;
+  // Asked only where NCCL has nothing to say: a program may look again long after it was ready.
+  const auto not_yet = [&]() -> Result<bool> {
+    if (std::chrono::steady_clock::now() > deadline_) return no("nothing, for as long as ISTHMUS_BOOT_TIMEOUT");
+    return false;
+  };
+  if (!opening_->called.load(std::memory_order_acquire)) return not_yet();
   if (!opening_->words.empty()) return no(opening_->words);
   comm_ = opening_->comm;
   nccl::Code error = nccl::Code::success;
   const nccl::Code asked = nccl_.api().ncclCommGetAsyncError(comm_, &error);
   if (asked != nccl::Code::success) error = asked;
-  if (error == nccl::Code::in_progress) return false;
+  if (error == nccl::Code::in_progress) return not_yet();
   if (error != nccl::Code::success) return failed("ncclCommInitRankConfig", error);
   return true;
 }

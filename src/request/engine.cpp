@@ -16,13 +16,13 @@ constexpr int kLooksAtOnce = 8;
 // At most this many slots has a pair in any path.
 constexpr std::uint64_t kSlotsPerPair = 128;
 
-// To this process itself a send also wakes threads: never the short way.
-Bytes most_at_once(const Link& link, const MachineProfile& profile) {
+// Below this many bytes; none to this process itself, where a send also wakes threads.
+Bytes below_at_once(const Link& link, const MachineProfile& profile) {
   const auto carrier = [&](Bytes bytes) {
     return choose({bytes, KindId::host, link.same_process(), link.slot_limit, link.cell_limit}, profile);
   };
   const bool slots = carrier(Bytes{}) == IST_CARRIER_SLOT && carrier(link.slot_limit) == IST_CARRIER_SLOT;
-  return slots && !link.same_process() ? link.slot_limit : Bytes{};
+  return slots && !link.same_process() ? link.slot_limit + Bytes{1} : Bytes{};
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ Engine::Engine(Parts parts)
     for (const auto& path : parts_.paths) {
       if (peers_[r].link == nullptr) peers_[r].link = path->link(Rank{static_cast<std::int32_t>(r)});
     }
-    if (peers_[r].link != nullptr) peers_[r].at_once = most_at_once(*peers_[r].link, parts_.machine);
+    if (peers_[r].link != nullptr) peers_[r].at_once_below = below_at_once(*peers_[r].link, parts_.machine);
   }
   for (const auto& path : parts_.paths)
     if (path->can_sleep()) sleeping_path_ = path.get();
@@ -183,7 +183,7 @@ bool Engine::linger() {
   return false;
 }
 
-bool Engine::take_arrivals() {
+bool Engine::take_arrivals(bool all) {
   bool moved = false;
   for (const auto& path : parts_.paths) {
     if (path->idle) continue;
@@ -192,7 +192,7 @@ bool Engine::take_arrivals() {
       if (!arrival) break;
       on_arrival(*path, *arrival);
       moved = true;
-      if (awaited_ != nullptr && awaited_->received) return true;  // the rest can wait, its caller need not
+      if (!all && awaited_ != nullptr && awaited_->received) return true;  // the rest can wait, its caller need not
     }
   }
   return moved;
@@ -202,7 +202,7 @@ bool Engine::take_arrivals() {
 // publishing.
 void Engine::take_all_arrivals() {
   const std::uint64_t most = (kSlotsPerPair + parts_.settings.cells) * peers_.size() / kMostAtOnce + 1;
-  for (std::uint64_t i = 0; i < most && take_arrivals(); ++i) {
+  for (std::uint64_t i = 0; i < most && take_arrivals(true); ++i) {
   }
 }
 

@@ -196,7 +196,7 @@ class Engine {
   struct PeerState {
     Rank rank;
     Link* link = nullptr;
-    Bytes at_once;  // host messages up to this size always go in a slot
+    Bytes at_once_below;  // shorter host messages always go in a slot; none without a link
     std::uint32_t next_sequence = 0;
     std::deque<Posting> outbox;  // in order; only the first one tries
     std::unique_ptr<RingSender> sender;
@@ -272,7 +272,8 @@ class Engine {
   void use_devices(const Piece& piece);
   void activate(Operation& operation, std::uint32_t index);
   void finish(Operation& operation, std::uint32_t index, const Status& status);
-  bool take_arrivals();
+  // all: also what comes after a message that is waited for.
+  bool take_arrivals(bool all = false);
   void take_all_arrivals();
   void wake_sleeper();
   bool step_active();

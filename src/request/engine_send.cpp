@@ -30,7 +30,7 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
 bool Engine::send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context) {
   PeerState& to = peer(dest);
   // Where anybody is gone, check_peer() has more to say.
-  if (size > to.at_once || !to.outbox.empty() || parts_.board.changes() != 0) return false;
+  if (size >= to.at_once_below || !to.outbox.empty() || parts_.board.changes() != 0) return false;
   Envelope envelope;
   envelope.sequence = to.next_sequence;
   envelope.context = context;

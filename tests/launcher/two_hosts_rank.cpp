@@ -66,6 +66,7 @@ int main(int argc, char** argv) {
          "receive from the other host");
   expect(names_both(ist_isend(ist_host(&byte), 1, IST_BYTE, far, 1, comm, &request), own, other), "isend to the other host");
   expect(request == IST_REQUEST_NULL, "no request");
+  expect(names_both(ist_send(ist_host(&byte), 0, IST_BYTE, far, 1, comm), own, other), "send of nothing to the other host");
   // The refused calls have disturbed nothing.
   expect(ist_sendrecv(ist_host(&rank), 1, IST_INT, neighbour, 2, ist_host(&local_rank), 1, IST_INT, neighbour, 2, comm,
                       IST_STATUS_IGNORE) == IST_OK &&

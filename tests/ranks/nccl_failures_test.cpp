@@ -131,6 +131,22 @@ TEST(NcclFailures, ACallThatOneRankCannotStartFailsOnAll) {
     }
 }
 
+TEST(NcclFailures, ACountThatIsWrongOnOneRankFailsOnAll) {
+  NEEDS_FAKE_DRIVER();
+  const Variables with{{"ISTHMUS_NCCL", "auto"}};
+  expect_all(run_ranks(3, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    const Buffer send(here, 3 * kBytes, IST_KIND_CUDA, here.rank);
+    const Buffer recv(here, 3 * kBytes, IST_KIND_CUDA, here.rank);
+    const std::int64_t count = here.rank == 1 ? -1 : kLong;
+    check.that(ist_alltoall(send.get(), recv.get(), count, IST_FLOAT, here.comm) != IST_OK, "alltoall fails");
+    Sum sum(here);
+    check.ok(sum.call(here, check), "the next call");
+    check.that(sum.is_right(here), "its sum");
+    return check.wrong();
+  }));
+}
+
 TEST(NcclFailures, CallsBehindTheOneThatFailsFailToo) {
   NEEDS_FAKE_DRIVER();
   const Variables with{{"FAKE_NCCL_LAUNCH", "1:2"}};

@@ -22,10 +22,11 @@ struct PartsArgument {
     std::int64_t all = count;
     // So many that their product is no number are more than any buffer holds.
     const bool counted = each.ok() && !__builtin_mul_overflow(count, std::int64_t{call.size()}, &all);
-    const auto whole = counted ? elements_of(all, type) : elements_of(std::numeric_limits<std::int64_t>::max(), IST_INT64);
-    if (each.ok() && whole.ok()) return Layout::even(*each, call.size());
-    const Status& why = each.ok() ? whole.status() : each.status();
-    call.fail({why.code(), std::string{name} + ": " + why.text()});
+    if (counted && elements_of(all, type).ok()) return Layout::even(*each, call.size());
+    call.fail(each.ok() ? Status{IST_ERR_OVERFLOW, std::string{name} + ": " + std::to_string(count) + " elements of " +
+                                                       std::to_string(size_of(type).value) + " bytes for each of " +
+                                                       std::to_string(call.size()) + " ranks are more than any buffer holds"}
+                        : Status{each.status().code(), std::string{name} + ": " + each.status().text()});
     return Layout::even({0, size_of(type)}, call.size());
   }
 };

@@ -37,13 +37,14 @@ Piece CollectiveCall::piece(const char* name, const ist_buffer& buffer, Bytes si
 
 Layout CollectiveCall::layout(const char* name, const std::int64_t* counts, const std::int64_t* displs, ist_type type) {
   std::vector<Layout::Part> parts(static_cast<std::size_t>(size()));
-  if (counts == nullptr || displs == nullptr) {
+  if (counts == nullptr || displs == nullptr)
     fail({IST_ERR_ARGUMENT, std::string{name} + ": the counts or the displacements are null"});
-    return Layout::varied(std::move(parts), size_of(type));
-  }
+  if (counts == nullptr) return Layout::varied(std::move(parts), size_of(type));
   for (std::size_t r = 0; r < parts.size(); ++r) {
     const auto part = elements_of(counts[r], type);
-    const auto place = elements_of(displs[r], type);
+    const auto place = elements_of(displs == nullptr ? 0 : displs[r], type);
+    // The counts are everybody's, and the algorithm follows from them: they stay, also where this rank cannot take part.
+    if (part.ok()) parts[r].count = part->count;
     if (!part.ok() || !place.ok()) {
       fail({part.ok() ? place.status().code() : part.status().code(),
             std::string{name} + ": part " + std::to_string(r) + (part.ok() ? ", displacement: " : ": ") +

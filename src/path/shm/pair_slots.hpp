@@ -23,6 +23,7 @@
 #include <cstring>
 #include <span>
 
+#include "base/units.hpp"
 #include "base/wire.hpp"
 
 namespace ist {
@@ -41,6 +42,10 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 // Most bytes of a message in slots. A cell of the shared queue costs four more lines that change sides, and its price is
 // that of 2 to 4 KiB.
 constexpr std::size_t kPairPayload = 4096;
+// What is eager at all goes in slots while they are cheaper; what fits the first one always does.
+constexpr Bytes pair_slot_limit(Bytes eager_limit) {
+  return eager_limit < Bytes{PairSlot::kPayload} ? Bytes{PairSlot::kPayload} : smaller(eager_limit, Bytes{kPairPayload});
+}
 constexpr std::uint64_t slots_for(std::size_t payload) {
   return (offsetof(PairSlot, payload) + payload + sizeof(PairSlot) - 1) / sizeof(PairSlot);
 }

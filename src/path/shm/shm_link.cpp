@@ -63,8 +63,7 @@ ShmLink::ShmLink(const Ends& ends)
       bell_(ends.peer->shared().may_sleep != 0 ? &ends.peer->shared().bell : nullptr),
       slots_(ends.peer->slots(ends.my_place), &ends.peer->pair(ends.my_place).consumed) {
   cell_limit = Bytes{ends.mine->shape().cell_bytes};
-  // What is eager at all goes in slots while they are cheaper; what fits the first one always does.
-  slot_limit = std::clamp(cell_limit, Bytes{PairSlot::kPayload}, Bytes{kPairPayload});
+  slot_limit = pair_slot_limit(cell_limit);
 }
 
 ShmLink::~ShmLink() {

@@ -34,8 +34,8 @@ class ShmPath final : public Path {
 
   std::string_view name() const override { return "shm"; }
   Link* link(Rank peer) override;
-  // Looks at each pair's slots and at the queue of cells, in turns that begin after the last source that had something: no
-  // source waits for more than one message of each other. With nothing new it costs one load per peer and one for the
+  // Looks at each pair's slots and at the queue of cells, in turns that begin where something was last: no source waits for
+  // more than kInARow messages of each other. With nothing new it costs one load per peer and one for the
   // queue, all of lines that stay in this core's cache until somebody writes them.
   std::optional<Arrival> next() override;
   void release(const Arrival& arrival) override;
