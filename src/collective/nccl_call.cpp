@@ -137,7 +137,7 @@ bool NcclCall::buffers_fit(int& device) const {
 // No means no more than that: this call goes by messages.
 NcclCall::Vote NcclCall::cast(const Status& so_far) {
   Vote vote;
-  vote.present = so_far.ok() ? 1 : 0;
+  vote.present = 1;
   int device = -1;
   if (!so_far.ok() || !work_.usable || !buffers_fit(device)) return vote;
   NcclTeam::State state{};

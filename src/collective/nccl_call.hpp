@@ -43,7 +43,7 @@ class NcclCall : public std::enable_shared_from_this<NcclCall> {
 
  private:
   struct Vote {
-    std::uint32_t present = 0;  // 0: no vote came, but word that the rank cannot take part in the call at all
+    std::uint32_t present = 0;  // 1 in every vote; 0: none came, but word that the rank wrote down another call
     std::uint32_t yes = 0;
     std::uint32_t has_id = 0;
     std::uint32_t reserved = 0;
