@@ -68,7 +68,7 @@ run() {  # run FOLDER [ctest options...]
 
 coverage() {
   find build-coverage -name '*.gcda' -delete
-  run build-coverage -LE outside
+  run build-coverage -LE 'outside|once'
   local status=$?
   tools/coverage.sh build-coverage || status=1
   return $status
