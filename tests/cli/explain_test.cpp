@@ -56,8 +56,9 @@ void expect_sound(const Json& answer) {
 
 TEST(Explain, AMessageGoesBySlotCellOrRingAndTheRestIsRefusedWithAReason) {
   for (const auto& [arguments, carrier] : {std::pair{"", "slot"},
-                                           {"--size 216", "slot"},
-                                           {"--size 217", "cell"},
+                                           {"--size 4096", "slot"},
+                                           {"--size 4097", "cell"},
+                                           {"--size 217 --self", "cell"},
                                            {"--size 64KiB", "cell"},
                                            {"--size 65537", "ring"},
                                            {"--from cuda:0 --to host --size 8", "cell"},
@@ -73,6 +74,8 @@ TEST(Explain, AMessageGoesBySlotCellOrRingAndTheRestIsRefusedWithAReason) {
 }
 
 TEST(Explain, TheLimitsOfTheSettingsAreObeyed) {
+  EXPECT_EQ(chosen(answer("--size 1KiB", "ISTHMUS_EAGER_LIMIT=1KiB ISTHMUS_SINGLE_COPY=never")), "slot");
+  EXPECT_EQ(chosen(answer("--size 217", "ISTHMUS_EAGER_LIMIT=0 ISTHMUS_SINGLE_COPY=never")), "ring");
   EXPECT_EQ(chosen(answer("--size 3KiB", "ISTHMUS_EAGER_LIMIT=2KiB ISTHMUS_SINGLE_COPY=never")), "ring");
   EXPECT_EQ(chosen(answer("--size 1MiB", "ISTHMUS_SINGLE_COPY=never")), "ring");
   const Json never = answer("--size 1MiB", "ISTHMUS_SINGLE_COPY=never");
