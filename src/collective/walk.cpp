@@ -68,6 +68,15 @@ void Walk::wait_for_send(const Message& message) {
 void Walk::receive_now(const Message& message) {
   Engine& engine = comm_.engine();
   const Scope& scope = comm_.internal();
+  if (status_.ok()) {
+    BriefReceive brief{message.piece.address(), message.piece.size, scope.context, message.peer, message.tag};
+    const bool received = [&] {
+      const std::lock_guard lock(engine.lock());
+      return engine.receive_brief(brief);
+    }();
+    if (received && brief.bytes == message.piece.size) return;
+    if (received) return give_up(engine.uneven(message.peer, brief.bytes, message.piece.size), engine.rank());
+  }
   AwaitedReceive receive{message.piece.address(),
                          status_.ok() ? message.piece.size : Bytes{},
                          {scope.context, message.peer.value, message.tag},

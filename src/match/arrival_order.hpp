@@ -27,9 +27,10 @@ class ArrivalOrder {
   // Every peer's first envelope has the sequence `first`.
   explicit ArrivalOrder(int ranks, std::uint32_t first = 0) : peers_(static_cast<std::size_t>(ranks), Peer{first, {}}) {}
   // True: it is this arrival's turn, which is now over. False: too early; put_aside it.
-  bool take_turn(const Arrival& arrival) {
-    Peer& peer = peers_[static_cast<std::size_t>(arrival.source.value)];
-    if (arrival.envelope.sequence != peer.expected) return false;
+  bool take_turn(const Arrival& arrival) { return take_turn(arrival.source, arrival.envelope.sequence); }
+  bool take_turn(Rank source, std::uint32_t sequence) {
+    Peer& peer = peers_[static_cast<std::size_t>(source.value)];
+    if (sequence != peer.expected) return false;
     ++peer.expected;  // wraps, as the sender's does
     return true;
   }

@@ -35,6 +35,8 @@ struct Cell {
   std::uint64_t id = 0;
 };
 
+class PairSlotReader;
+
 // The way to one peer.
 class Link {
  public:
@@ -42,6 +44,11 @@ class Link {
   // Largest payload that post() takes, and that a cell holds. Ready at connect time, never changing.
   Bytes slot_limit;
   Bytes cell_limit;
+  // What comes from the peer in slots, for who looks there alone, while next() shows nothing of it; null if there are none.
+  // Whoever pops one calls rang() if pop() says so.
+  PairSlotReader* slots = nullptr;
+  // Wakes the peer, should it sleep.
+  virtual void ring() const {}
   // Copies envelope and payload into the pair's slots; false if there is no room now.
   virtual bool post(const Envelope& envelope, std::span<const std::byte> payload) = 0;
   // A free cell to fill, or none now. Exactly one of post_cell and return_cell follows.

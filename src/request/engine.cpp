@@ -187,12 +187,16 @@ bool Engine::take_arrivals(bool all) {
   bool moved = false;
   for (const auto& path : parts_.paths) {
     if (path->idle) continue;
-    for (int i = 0; i < kMostAtOnce; ++i) {
+    for (int i = 0;; ++i) {
       const auto arrival = path->next();
       if (!arrival) break;
       on_arrival(*path, *arrival);
       moved = true;
-      if (!all && awaited_ != nullptr && awaited_->received) return true;  // the rest can wait, its caller need not
+      const bool enough = !all && awaited_ != nullptr && awaited_->received;  // the rest can wait, its caller need not
+      if (!enough && i < kMostAtOnce - 1) continue;
+      path->arrival_within(0);  // it stays shown no longer
+      if (enough) return true;
+      break;
     }
   }
   return moved;

@@ -75,6 +75,18 @@ struct AwaitedReceive {
   }
 };
 
+// A blocking receive of few bytes from one rank into host memory, while nothing else is under way.
+struct BriefReceive {
+  std::byte* buffer = nullptr;
+  Bytes room;
+  std::uint32_t context = 0;
+  Rank source;
+  std::int32_t tag = kAnyTag;
+  // Of the message, when it was received:
+  std::int32_t received_tag = 0;
+  Bytes bytes = {};
+};
+
 class Engine {
  public:
   struct Parts {
@@ -105,6 +117,9 @@ class Engine {
   Result<OperationId> start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, const Scope& scope);
 
   // engine_awaited.cpp
+  // The short way: for about a microsecond looks in the slots of that rank alone. False if nothing came, or what came, or
+  // anything else, is out of the ordinary: look_for() then.
+  bool receive_brief(BriefReceive& receive);
   // Looks once, moving everything else on as progress() does. False: this way is closed, and start_receive() knows why: the
   // message is there already, is too large for a cell, or cannot come.
   bool look_for(AwaitedReceive& receive, bool& moved);
@@ -303,6 +318,7 @@ class Engine {
   std::uint32_t locked_kinds_ = 0;
   Status world_failed_;                // a rank died
   AwaitedReceive* awaited_ = nullptr;  // during look_for()
+  int brief_in_a_row_ = 0;             // receive_brief() since the others' arrivals were last looked for
   Path* sleeping_path_ = nullptr;
   std::atomic<bool> sleeper_{false};
 };

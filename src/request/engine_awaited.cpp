@@ -1,9 +1,52 @@
 // Receives whose callers look for them until they are there.
 #include <cstring>
 
+#include "path/shm/pair_slots.hpp"
 #include "request/engine.hpp"
 
 namespace ist {
+namespace {
+
+// How long receive_brief() looks: so many times so often, one look being a load from this processor's cache. Between the
+// batches it asks whether another thread wants the lock.
+constexpr int kBriefBatches = 64;
+constexpr int kLooksAtOnce = 8;
+// The others' arrivals are looked for at least after so many messages.
+constexpr int kMostInARow = 64;
+
+bool is_brief(const BriefReceive& receive, const Envelope& envelope, std::size_t length) {
+  return envelope.type == EnvelopeType::eager && envelope.flags == 0 && envelope.context == receive.context &&
+         (envelope.tag == receive.tag || receive.tag == kAnyTag) && envelope.bytes == length && length <= receive.room.value;
+}
+
+}  // namespace
+
+bool Engine::receive_brief(BriefReceive& receive) {
+  const PeerState& from = peer(receive.source);
+  PairSlotReader* const slots = from.link != nullptr ? from.link->slots : nullptr;
+  // Whatever else is under way has to be moved on, and a message that was kept comes first.
+  if (slots == nullptr || receive.room > from.link->slot_limit || !operations_.empty() || matcher_.unexpected() > 0 ||
+      order_.has_early(receive.source) || must_poll() || parts_.board.changes() != 0 || ++brief_in_a_row_ > kMostInARow) {
+    brief_in_a_row_ = 0;
+    return false;
+  }
+  const int batches = sleeping_path_ == nullptr ? kBriefBatches : 1;
+  for (int batch = 0; batch < batches && !lock_.contended(); ++batch) {
+    for (int look = 0; look < kLooksAtOnce; ++look) {
+      const PairSlot* slot = slots->front();
+      if (slot == nullptr) continue;
+      const std::span<const std::byte> payload = PairSlotReader::payload(*slot);
+      if (!is_brief(receive, slot->envelope, payload.size()) || !order_.take_turn(receive.source, slot->envelope.sequence))
+        return false;
+      receive.received_tag = slot->envelope.tag;
+      receive.bytes = Bytes{payload.size()};
+      if (!payload.empty()) std::memcpy(receive.buffer, payload.data(), payload.size());
+      if (slots->pop()) from.link->ring();
+      return true;
+    }
+  }
+  return false;
+}
 
 bool Engine::look_for(AwaitedReceive& receive, bool& moved) {
   if (parts_.board.changes() != receive.board_seen) {

@@ -177,6 +177,7 @@ class OperationTable {
     operation.clear(next == 0 ? 1 : next);
     free_.push_back(index);
   }
+  bool empty() const { return free_.size() == slots_.size(); }
   Operation& at(std::uint32_t index) { return slots_[index]; }
   std::uint32_t size() const { return static_cast<std::uint32_t>(slots_.size()); }
 

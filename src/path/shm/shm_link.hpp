@@ -92,7 +92,7 @@ class ShmLink final : public Link {
   Result<bool> read_peer(std::byte* into, const Offer& offer, Offset from, Bytes size) override;
 
   // After something was published for the peer: rings its doorbell, if it is one that may sleep.
-  void ring() const {
+  void ring() const override {
     if (bell_) bell_->ring();
   }
   // Page-locks the rings that exist for every kind in use; tells the first error, after trying all.

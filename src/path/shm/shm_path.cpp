@@ -83,6 +83,7 @@ ShmPath::ShmPath(Surroundings surroundings, std::vector<Segment> segments)
         ShmLink::Ends{&surroundings_, &mine, &segments_[peer], my_place_, peer, &pool_, &table_, &locked_});
     sources_.push_back({peer, PairSlotReader{mine.slots(peer), &mine.pair(peer).consumed}});
   }
+  for (Source& source : sources_) links_[source.place]->slots = &source.slots;
 }
 
 ShmPath::~ShmPath() {
