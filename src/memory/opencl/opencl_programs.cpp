@@ -10,9 +10,9 @@ namespace {
 
 // Enough to fill a device; each takes an element, and then the one that is as many further on.
 constexpr std::size_t kMostItems = std::size_t{1} << 17U;
-// Of a processor, where it is less, and below 65535: PoCL compiles wider ranges apart, and up to version 5 it mixes the two up
-// when both run at once (pocl_release_dlhandle_cache aborts).
-constexpr std::size_t kMostItemsOfProcessors = std::size_t{1} << 14U;
+// Of a processor, for every count: PoCL keeps a kernel once more for each wider range it meets, and up to version 5 it mixes
+// the two up when both run at once (pocl_release_dlhandle_cache aborts).
+constexpr std::size_t kItemsOfProcessors = std::size_t{1} << 12U;
 constexpr std::size_t kGroup = 64;
 
 std::string first_lines(std::string text) {
@@ -76,8 +76,7 @@ Status OpenclPrograms::launch(cl_command_queue queue, const Work& work, cl_event
   const std::size_t groups = static_cast<std::size_t>((work.count + kGroup - 1) / kGroup);
   cl_device_type type = CL_DEVICE_TYPE_DEFAULT;
   IST_TRY(opencl_status(api_.clGetDeviceInfo(work.device, CL_DEVICE_TYPE, sizeof type, &type, nullptr), "clGetDeviceInfo"));
-  const std::size_t items =
-      std::min(groups * kGroup, (type & CL_DEVICE_TYPE_CPU) != 0 ? kMostItemsOfProcessors : kMostItems);
+  const std::size_t items = (type & CL_DEVICE_TYPE_CPU) != 0 ? kItemsOfProcessors : std::min(groups * kGroup, kMostItems);
   const std::lock_guard lock(mutex_);
   for (cl_uint i = 0; i < arguments.size(); ++i)
     IST_TRY(opencl_status(api_.clSetKernelArg(work.kernel, i, arguments[i].first, arguments[i].second),
