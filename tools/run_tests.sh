@@ -79,7 +79,7 @@ quick() {
   if [ $python = ON ]; then python_targets=(isthmus_python); else echo "Python parts: left out (no nanobind in .venv)"; fi
   step "build, optimised" build release isthmus isthmus_program stencil2d isthmus_optimised_tests isthmus_commit \
     "${python_targets[@]}"
-  step "tests, optimised: stress, ranks, Python, and the library from outside" run build -L 'stress|ranks|outside|python'
+  step "tests, optimised: stress, ranks, Python, and the library from outside" run build -L 'stress|ranks|outside|python' -LE counted
   step "build, counting lines" build coverage
   step "tests, counting lines" coverage
   step "checks of the sources" tools/check_all.sh build
