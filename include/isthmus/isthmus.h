@@ -134,7 +134,8 @@ typedef enum ist_carrier IST_AS_INT {
   IST_CARRIER_CELL = 2,   /* one page-locked cell of the shared queue */
   IST_CARRIER_RING = 3,   /* the pair's pipelined ring of page-locked slots */
   IST_CARRIER_DIRECT = 4, /* one copy, source to destination */
-  IST_CARRIER_NCCL = 5    /* a collective call: by NCCL, between GPUs */
+  IST_CARRIER_NCCL = 5,   /* a collective call: by NCCL, between GPUs */
+  IST_CARRIER_DEVICE = 6  /* one copy from device to device, into the receiver's memory */
 } ist_carrier;
 
 typedef struct ist_world_handle* ist_world;

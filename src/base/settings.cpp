@@ -213,6 +213,11 @@ const std::vector<Row>& table() {
           "single_copy", "ISTHMUS_SINGLE_COPY", &Settings::single_copy, {"auto", "always", "never"},
           "long messages between host buffers: read from the sender's memory in one copy where that is quicker, wherever "
           "the system lets us, or never"),
+      word_row(
+          "device_ipc", "ISTHMUS_DEVICE_IPC", &Settings::device_ipc, {"auto", "never"},
+          "messages between devices of one host: in one copy out of the sender's memory where the driver can, or never"),
+      bytes_row("mapped_limit", "ISTHMUS_MAPPED_LIMIT", &Settings::mapped_limit, 1 << 20, std::uint64_t{1} << 50,
+                "most device memory of other ranks that a world keeps mapped for later messages"),
       switch_row("progress_thread", "ISTHMUS_PROGRESS_THREAD", &Settings::progress_thread,
                  "1: a thread of each world moves messages on while the program makes no call"),
       word_row(

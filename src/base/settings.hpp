@@ -27,7 +27,7 @@ struct Settings {
   std::string log = "warning";
   std::string kinds = "all";
   std::int64_t device = -1;  // -1: the ranks of a host take its devices in turn
-  Bytes eager_limit = kibibytes(64);
+  Bytes eager_limit = kibibytes(16);
   std::uint64_t cells = 64;
   std::uint64_t ring_slots = 8;
   Bytes ring_slot_device = mebibytes(1);
@@ -37,6 +37,8 @@ struct Settings {
   double boot_timeout = 60.0;
   std::string wait = "auto";
   std::string single_copy = "auto";
+  std::string device_ipc = "auto";
+  Bytes mapped_limit = mebibytes(32768);
   bool progress_thread = false;
   std::string threads = "multiple";
   std::string profile = "auto";

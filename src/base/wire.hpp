@@ -16,7 +16,8 @@ enum class EnvelopeType : std::uint8_t {
   announce = 2,  // a message waits at the sender; the bytes follow once the receiver has cleared it
   clear = 3,     // receiver to sender: send `bytes` bytes of operation `sender_op` to operation `receiver_op`
   refuse = 4,    // sender to receiver: nothing will come for operation `receiver_op`
-  taken = 5      // receiver to sender: operation `sender_op` is complete, its bytes were read where they lie
+  taken = 5,     // receiver to sender: operation `sender_op` is complete, its bytes were read where they lie
+  put = 6        // sender to receiver: the bytes of operation `receiver_op` lie in its buffer
 };
 
 inline constexpr std::uint16_t kEnvelopeFailed = 1;  // the sender could not read its buffer; no bytes follow

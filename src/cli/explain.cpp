@@ -168,12 +168,20 @@ Way single_copy(const Settings& settings, const Options& options, bool by_ring, 
   return way;
 }
 
+// As the engine decides it, where the driver lends the memory and the message is not the first: until its memory is open, the
+// others carry it.
+bool lent(const Options& options, const Settings& settings, const Place& from, const Place& to) {
+  return from.kind == IST_KIND_CUDA && to.kind == IST_KIND_CUDA && !options.self && options.size > 0 &&
+         settings.device_ipc != "never";
+}
+
 Answer explain_message(const Options& options, const Settings& settings, const Profile& profile) {
   const Place from = Place::read(options.from);
   const Place to = Place::read(options.to);
-  const MessageShape shape{Bytes{options.size}, static_cast<KindId>(from.kind), options.self,
-                           options.self ? Bytes{PairSlot::kPayload} : pair_slot_limit(settings.eager_limit),
-                           settings.eager_limit};
+  const MessageShape shape{
+      Bytes{options.size},  static_cast<KindId>(from.kind),
+      options.self,         options.self ? Bytes{PairSlot::kPayload} : pair_slot_limit(settings.eager_limit),
+      settings.eager_limit, lent(options, settings, from, to)};
   const ist_carrier chosen = choose(shape, profile.message);
   const std::string between = options.self ? " of one rank" : " of another rank on this machine";
   Answer answer{

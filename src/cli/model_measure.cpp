@@ -154,8 +154,9 @@ class Notes {
 void measure(Session& session, const Settings& settings, int rounds, Notes& notes) {
   std::vector<std::size_t> cells;
   // Shorter ones go in slots.
-  for (std::size_t bytes = 2 * kPairPayload; bytes <= settings.eager_limit.value && bytes <= (64 << 10); bytes *= 4)
-    cells.push_back(bytes);
+  constexpr std::size_t kShort = 2 * kPairPayload;
+  const std::size_t longest = std::min<std::size_t>(settings.eager_limit.value, 64 << 10);
+  if (longest > kShort) cells = {kShort, (kShort + longest) / 2, longest};
   Trials in_slots = one_way(session, {8, 64, 128, PairSlot::kPayload});
   Trials in_cells = one_way(session, cells);
   Trials announced = one_way(session, {256 << 10, 1 << 20, 4 << 20});

@@ -9,8 +9,10 @@ namespace {
 
 // Chunks of the chain (Plan::kChunk).
 constexpr double kChunk = 512 << 10;
-// Messages above are announced before they are sent.
-constexpr double kAnnounced = 64 << 10;
+// Messages above are announced before they are sent, unless a rank's setting says otherwise, which others do not know.
+constexpr double kAnnounced = 16 << 10;
+// Whole vectors of all ranks are kept in memory at once up to this size.
+constexpr double kMostKept = 64 << 10;
 
 // What a price is made of: a call's numbers, and where its terms go, a Sum or a Bill.
 template <class Price>
@@ -56,7 +58,7 @@ class Count {
   void refuse(const char* why) { price_.refuse(why); }
   // Whole vectors of all ranks in memory at once: only of what is short.
   void keep_all() {
-    if (bytes_ > kAnnounced) refuse("every rank's vector would be in memory at once, and is longer than 64 KiB");
+    if (bytes_ > kMostKept) refuse("every rank's vector would be in memory at once, and is longer than 64 KiB");
   }
 
  private:

@@ -23,6 +23,7 @@ namespace ist {
 
 class MemoryKind;
 class Guests;
+class Lending;
 
 // The promise that a copy, or work in a user's queue, will have finished. Move-only; an empty ticket has finished already.
 // Dropping an unfinished one is allowed: the kind cleans up when the work is done.
@@ -142,7 +143,8 @@ class MemoryKind {
   virtual Pins* pins() { return nullptr; }
   virtual Streams* streams() { return nullptr; }
   virtual Arithmetic* arithmetic() { return nullptr; }
-  virtual Guests* guests() { return nullptr; }  // guests.hpp
+  virtual Guests* guests() { return nullptr; }    // guests.hpp
+  virtual Lending* lending() { return nullptr; }  // lending.hpp
 };
 
 }  // namespace ist

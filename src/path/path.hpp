@@ -64,6 +64,8 @@ class Link {
   // One copy of so many bytes, from `from` on, of what the peer offers. False: it was offered no more, and what was read may be
   // anything. After an error reads_peer() is false.
   virtual Result<bool> read_peer(std::byte* into, const Offer& offer, Offset from, Bytes size);
+  // Can the peer open device memory of this process, as two processes of one host can?
+  virtual bool lends() const { return false; }
   // True if the peer is this very process, so that pieces of both sides can be copied directly.
   virtual bool same_process() const { return false; }
 };

@@ -47,6 +47,15 @@ void direct(const MessageShape& message, const MachineProfile& machine, Price& p
   if (!message.same_process) price.refuse("sender and receiver are two processes");
 }
 
+template <class Price>
+void device(const MessageShape& message, const MachineProfile& machine, Price& price) {
+  price.add("telling of the message", machine.slot_alpha);
+  price.add("announcing and clearing", machine.handshake_alpha);
+  price.add("one copy from device to device",
+            machine.device_copy_alpha + static_cast<double>(message.bytes.value) * machine.device_link_beta);
+  if (!message.lent) price.refuse("the sender cannot open the receiver's memory, or that is on no device");
+}
+
 template <class Pricing>
 double sum(const Pricing& pricing) {
   Sum price;
@@ -71,19 +80,30 @@ double direct(const MessageShape& message, const MachineProfile& machine) {
   return sum([&](Sum& price) { ist::direct(message, machine, price); });
 }
 
+double device(const MessageShape& message, const MachineProfile& machine) {
+  return sum([&](Sum& price) { ist::device(message, machine, price); });
+}
+
 }  // namespace price
 
 std::vector<OfferedCarrier> offers(const MessageShape& message, const MachineProfile& machine) {
-  std::vector<OfferedCarrier> all{
-      {IST_CARRIER_SLOT, {}}, {IST_CARRIER_CELL, {}}, {IST_CARRIER_RING, {}}, {IST_CARRIER_DIRECT, {}}};
+  std::vector<OfferedCarrier> all{{IST_CARRIER_SLOT, {}},
+                                  {IST_CARRIER_CELL, {}},
+                                  {IST_CARRIER_RING, {}},
+                                  {IST_CARRIER_DIRECT, {}},
+                                  {IST_CARRIER_DEVICE, {}}};
   slot(message, machine, all[0].price);
   cell(message, machine, all[1].price);
   ring(message, machine, all[2].price);
   direct(message, machine, all[3].price);
+  device(message, machine, all[4].price);
   return all;
 }
 
 ist_carrier choose(const MessageShape& message, const MachineProfile& machine) {
+  // Between devices every way costs microseconds, and one copy less is worth an announcement.
+  const double by_device = price::device(message, machine);
+  if (by_device < price::cell(message, machine) && by_device < price::ring(message, machine)) return IST_CARRIER_DEVICE;
   // What fits is eager whatever the price of announcing it: a small message must not cost a handshake because the table is
   // off by some. (A device buffer whose kernel takes longer than the engine's patience is announced after all; MPI lets a
   // standard send wait for its receive.)

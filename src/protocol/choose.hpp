@@ -19,12 +19,13 @@ namespace ist {
 
 // alpha in seconds, beta in seconds per byte, per step of a message's way.
 struct MachineProfile {
-  double slot_alpha = 0.10e-6;        // one slot: written and seen
-  double cell_alpha = 0.25e-6;        // one cell: taken, posted and returned
-  double handshake_alpha = 0.60e-6;   // announce and clear
-  double host_copy_beta = 0.10e-9;    // memcpy
-  double device_copy_alpha = 6.0e-6;  // driver call and completion
-  double device_copy_beta = 0.02e-9;  // over the bus
+  double slot_alpha = 0.10e-6;         // one slot: written and seen
+  double cell_alpha = 0.25e-6;         // one cell: taken, posted and returned
+  double handshake_alpha = 0.60e-6;    // announce and clear
+  double host_copy_beta = 0.10e-9;     // memcpy
+  double device_copy_alpha = 6.0e-6;   // driver call and completion
+  double device_copy_beta = 0.02e-9;   // over the bus
+  double device_link_beta = 0.003e-9;  // from one device to another
 };
 
 struct MessageShape {
@@ -33,6 +34,7 @@ struct MessageShape {
   bool same_process = false;
   Bytes slot_limit;
   Bytes cell_limit;
+  bool lent = false;  // does the receiver probably lend device memory to copy to?
 };
 
 namespace price {
@@ -40,6 +42,7 @@ double slot(const MessageShape& message, const MachineProfile& machine);
 double cell(const MessageShape& message, const MachineProfile& machine);
 double ring(const MessageShape& message, const MachineProfile& machine);
 double direct(const MessageShape& message, const MachineProfile& machine);
+double device(const MessageShape& message, const MachineProfile& machine);
 }  // namespace price
 
 // Every carrier with its price, or why it cannot carry the message.
@@ -49,7 +52,7 @@ struct OfferedCarrier {
 };
 std::vector<OfferedCarrier> offers(const MessageShape& message, const MachineProfile& machine);
 
-// IST_CARRIER_SLOT, _CELL, _RING or _DIRECT; the last two are announced first.
+// IST_CARRIER_SLOT, _CELL, _RING, _DIRECT or _DEVICE; the last three are announced first.
 ist_carrier choose(const MessageShape& message, const MachineProfile& machine);
 
 // How much of a ring's slot to fill: few bytes end the first copy early, so that both directions overlap; many pay for the

@@ -22,7 +22,8 @@ namespace ist {
 class CopyChoice {
  public:
   enum class Way : std::uint8_t { ring, single };
-  static constexpr int kTrials = 4;  // of each way
+  // Of each way; more than a ring has slots, whose pages are touched for the first time by the first trials.
+  static constexpr int kTrials = 10;
 
   // What the next message of that size should take; asked once per message.
   Way next(Bytes size) {

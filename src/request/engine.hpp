@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -205,6 +206,7 @@ class Engine {
  private:
   struct Posting {  // an envelope that found no room
     Envelope envelope;
+    std::vector<std::byte> payload;
     std::uint32_t operation = 0;  // index, if is_operation
     bool is_operation = false;
   };
@@ -217,6 +219,10 @@ class Engine {
     std::unique_ptr<RingSender> sender;
     std::unique_ptr<RingReceiver> receiver;
     bool receiver_open = false;
+    // Did the receiver of the last announced device message lend its buffer? If not, what is small goes in cells, and is
+    // announced only now and then, to hear whether that has changed.
+    bool lends = true;
+    std::uint32_t since_heard = 0;
   };
   struct Destination {
     Rank rank;
@@ -237,7 +243,7 @@ class Engine {
   bool announce(Operation& operation, std::uint32_t index);
   void fail_send(Operation& operation, std::uint32_t index, const Status& why);
   bool drain_outbox(PeerState& to);
-  void post_or_queue(PeerState& to, const Envelope& envelope);
+  void post_or_queue(PeerState& to, const Envelope& envelope, std::span<const std::byte> payload = {});
   void on_clear(const Arrival& arrival);
   void start_stream(Operation& operation, std::uint32_t index);
   bool step_send(Operation& operation, std::uint32_t index);
@@ -255,6 +261,13 @@ class Engine {
   void receive_announced(Operation& operation, std::uint32_t index, const state::Readying& announcement);
   void clear_or_copy(Operation& operation, std::uint32_t index, const state::Readying& announcement);
   void clear(Operation& operation, std::uint32_t index, const Envelope& announced);
+  // engine_putting.cpp
+  bool may_put(PeerState& to, const Piece& piece) const;
+  Loan lend(const PeerState& from, const Piece& piece, KindId sender) const;
+  bool put(Operation& operation, std::uint32_t index);
+  bool step_putting(Operation& operation, std::uint32_t index);
+  void on_put(const Arrival& arrival);
+
   static void end_offer(Operation& operation);
   bool reads(Operation& operation, const state::Readying& announcement);
   bool step_reading(Operation& operation, std::uint32_t index);

@@ -68,6 +68,7 @@ void Engine::on_arrival(Path& path, const Arrival& arrival) {
   if (arrival.envelope.type == EnvelopeType::clear) return on_clear(arrival);
   if (arrival.envelope.type == EnvelopeType::refuse) return on_refuse(arrival);
   if (arrival.envelope.type == EnvelopeType::taken) return on_taken(arrival);
+  if (arrival.envelope.type == EnvelopeType::put) return on_put(arrival);
   if (!order_.take_turn(arrival)) {
     order_.put_aside(path, arrival);
     return;
@@ -234,7 +235,9 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
   from.receiver->expect(clear.receiver_op, to);
   operation.state = state::Streaming{};
   streams_busy_ = true;
-  post_or_queue(from, clear);
+  const Loan loan = lend(from, to, static_cast<KindId>(announced.kind));
+  if (loan.allocation == 0) return post_or_queue(from, clear);
+  post_or_queue(from, clear, std::as_bytes(std::span{&loan, 1}));
 }
 
 // True if the operation moved on.

@@ -1,5 +1,6 @@
 // The sending half of the engine: choose a carrier, find room, answer clearances.
 #include <chrono>
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -44,10 +45,12 @@ bool Engine::send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::in
 
 Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const Destination& order, bool* done) {
   PeerState& to = peer(order.rank);
-  ist_carrier carrier =
-      choose({piece.size, piece.kind, to.link->same_process(), to.link->slot_limit, to.link->cell_limit}, parts_.machine);
-  // Only an announced message hears of its receive.
-  if (order.synchronous) carrier = to.link->same_process() ? IST_CARRIER_DIRECT : IST_CARRIER_RING;
+  ist_carrier carrier = choose({piece.size, piece.kind, to.link->same_process(), to.link->slot_limit, to.link->cell_limit,
+                                piece.kind != KindId::host && may_put(to, piece)},
+                               parts_.machine);
+  // Only an announced message hears of its receive. Whether its bytes go by the device or through the ring, the answer tells.
+  if (order.synchronous || carrier == IST_CARRIER_DEVICE)
+    carrier = to.link->same_process() ? IST_CARRIER_DIRECT : IST_CARRIER_RING;
   Envelope envelope;
   envelope.sequence = to.next_sequence++;
   envelope.context = order.scope.context;
@@ -85,7 +88,7 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
   operation.outcome = {Status{}, parts_.rank, order.tag, carrier, piece.size, nullptr, false};
   operation.state = state::Queued{};
   if (!to.outbox.empty() || !try_send(operation, id.index())) {
-    to.outbox.push_back({envelope, id.index(), true});
+    to.outbox.push_back({envelope, {}, id.index(), true});
     ++posting_;
   }
   return id;
@@ -137,19 +140,19 @@ void Engine::fail_send(Operation& operation, std::uint32_t index, const Status& 
   finish(operation, index, why);
 }
 
-void Engine::post_or_queue(PeerState& to, const Envelope& envelope) {
-  if (to.outbox.empty() && to.link->post(envelope, {})) return;
-  to.outbox.push_back({envelope, 0, false});
+void Engine::post_or_queue(PeerState& to, const Envelope& envelope, std::span<const std::byte> payload) {
+  if (to.outbox.empty() && to.link->post(envelope, payload)) return;
+  to.outbox.push_back({envelope, {payload.begin(), payload.end()}, 0, false});
   ++posting_;
 }
 
 bool Engine::drain_outbox(PeerState& to) {
   bool moved = false;
   while (!to.outbox.empty()) {
-    const Posting posting = to.outbox.front();
+    const Posting& posting = to.outbox.front();
     // A failing send queues its envelope at the end; the front stays the front until it is popped.
     const bool placed = posting.is_operation ? try_send(operations_.at(posting.operation), posting.operation)
-                                             : to.link->post(posting.envelope, {});
+                                             : to.link->post(posting.envelope, posting.payload);
     if (!placed) break;
     to.outbox.pop_front();
     --posting_;
@@ -160,6 +163,8 @@ bool Engine::drain_outbox(PeerState& to) {
 
 void Engine::on_clear(const Arrival& arrival) {
   const Envelope& clear = arrival.envelope;
+  Loan loan;
+  if (arrival.payload.size() == sizeof loan) std::memcpy(&loan, arrival.payload.data(), sizeof loan);
   Operation* operation = operations_.find_wire(clear.sender_op);
   if (operation == nullptr || !operation->in<state::Announced>()) {
     Envelope refusal;
@@ -168,12 +173,13 @@ void Engine::on_clear(const Arrival& arrival) {
     post_or_queue(peer(arrival.source), refusal);
     return;
   }
+  if (operation->piece.kind != KindId::host) peer(arrival.source).lends = loan.allocation != 0;
   const std::uint32_t index = clear.sender_op & 0xfffff;
   if (clear.bytes == 0) {
     finish(*operation, index, {});
     return;
   }
-  operation->state = state::Cleared{clear.receiver_op, Bytes{clear.bytes}, static_cast<KindId>(clear.kind)};
+  operation->state = state::Cleared{clear.receiver_op, Bytes{clear.bytes}, static_cast<KindId>(clear.kind), loan};
   if (!step_send(*operation, index)) activate(*operation, index);
 }
 
@@ -242,10 +248,10 @@ bool Engine::step_send(Operation& operation, std::uint32_t index) {
     // A queue that failed counts as ready: the copy fails in its turn, and the ring tells the receiver.
     const auto ready = is_finished(operation.ready);
     if (ready.ok() && !*ready) return false;
-    start_stream(operation, index);
+    if (!put(operation, index)) start_stream(operation, index);
     return true;
   }
-  return false;
+  return operation.in<state::Putting>() && step_putting(operation, index);
 }
 
 }  // namespace ist

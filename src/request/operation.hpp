@@ -17,6 +17,7 @@
 
 #include "base/status.hpp"
 #include "match/matcher.hpp"
+#include "memory/lending.hpp"
 #include "memory/transfer.hpp"
 #include "protocol/eager.hpp"
 #include "request/group.hpp"
@@ -57,6 +58,12 @@ struct Cleared {      // send: cleared, but the buffer has pending work
   std::uint32_t receiver_op;
   Bytes accepted;
   KindId receiver_kind;
+  Loan loan;  // of the receiver's buffer, if it lends it
+};
+struct Putting {  // send: copies into the receiver's device memory
+  std::shared_ptr<Borrowed> memory;
+  Ticket copy;
+  std::uint32_t receiver_op;
 };
 struct Streaming {};  // send, receive: in the pair's ring
 struct Posted {};     // receive: no message yet
@@ -96,9 +103,9 @@ struct Done {};  // the outcome is there
 }  // namespace state
 
 struct Operation {
-  using State = std::variant<state::Queued, state::FillingCell, state::Announced, state::Cleared, state::Streaming,
-                             state::Posted, state::EmptyingCell, state::Delivering, state::Readying, state::Reading,
-                             state::Claimed, state::Persistent, state::Running, state::Done>;
+  using State = std::variant<state::Queued, state::FillingCell, state::Announced, state::Cleared, state::Putting,
+                             state::Streaming, state::Posted, state::EmptyingCell, state::Delivering, state::Readying,
+                             state::Reading, state::Claimed, state::Persistent, state::Running, state::Done>;
   std::uint64_t generation = 0;
   std::uint32_t wire = 0;  // its id, as it travels
   bool used = false;

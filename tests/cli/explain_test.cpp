@@ -59,16 +59,18 @@ TEST(Explain, AMessageGoesBySlotCellOrRingAndTheRestIsRefusedWithAReason) {
                                            {"--size 4096", "slot"},
                                            {"--size 4097", "cell"},
                                            {"--size 217 --self", "cell"},
-                                           {"--size 64KiB", "cell"},
-                                           {"--size 65537", "ring"},
+                                           {"--size 16KiB", "cell"},
+                                           {"--size 16385", "ring"},
                                            {"--from cuda:0 --to host --size 8", "cell"},
+                                           {"--from cuda:0 --to cuda:1 --size 8", "device"},
+                                           {"--from cuda:0 --to cuda:1 --size 64MiB", "device"},
                                            {"--from opencl --to cuda:3 --size 1GiB", "ring"},
                                            {"--self --size 1MiB", "direct"}}) {
     const Json found = answer(arguments, "ISTHMUS_SINGLE_COPY=never");
     expect_sound(found);
     EXPECT_EQ(chosen(found), carrier) << arguments;
     EXPECT_EQ(found["choice"], carrier) << arguments;
-    for (const char* name : {"slot", "cell", "ring", "direct", "single copy"})
+    for (const char* name : {"slot", "cell", "ring", "direct", "device", "single copy"})
       EXPECT_EQ(way(found, name)["chosen"] == true, name == std::string{carrier}) << name << " of " << arguments;
   }
 }

@@ -17,6 +17,18 @@ MessageShape shape(std::uint64_t bytes, KindId kind = KindId::host, bool same_pr
   return {Bytes{bytes}, kind, same_process, kSlotLimit, kCellLimit};
 }
 
+MessageShape lent(std::uint64_t bytes) {
+  MessageShape made = shape(bytes, KindId::cuda);
+  made.lent = true;
+  return made;
+}
+
+MachineProfile slow_link() {
+  MachineProfile machine;
+  machine.device_link_beta = 1e-9;
+  return machine;
+}
+
 // Cells cost next to nothing here, slots a lot.
 MachineProfile cheap_cells() {
   MachineProfile machine;
@@ -61,6 +73,10 @@ const std::vector<Case>& table() {
       {"an eager message is not announced, however cheap that is", free_handshake(), shape(100), IST_CARRIER_SLOT},
       {"not even to itself", free_handshake(), shape(65536, KindId::host, true), IST_CARRIER_CELL},
       {"one past the cell's limit, to itself", usual, shape(65537, KindId::host, true), IST_CARRIER_DIRECT},
+      {"a device whose receiver lends", usual, lent(8), IST_CARRIER_DEVICE},
+      {"much of it", usual, lent(mebibytes(64).value), IST_CARRIER_DEVICE},
+      {"a device where copies between devices are dear", slow_link(), lent(mebibytes(1).value), IST_CARRIER_RING},
+      {"a small one there", slow_link(), lent(8), IST_CARRIER_DEVICE},
       {"a device to itself", usual, shape(mebibytes(8).value, KindId::cuda, true), IST_CARRIER_DIRECT},
   };
   return cases;
@@ -71,7 +87,8 @@ TEST(Choose, TheCheapestOfWhatIsPossible) {
 }
 
 TEST(Choose, EveryCarrierWinsSomewhere) {
-  for (const ist_carrier carrier : {IST_CARRIER_SLOT, IST_CARRIER_CELL, IST_CARRIER_RING, IST_CARRIER_DIRECT}) {
+  for (const ist_carrier carrier :
+       {IST_CARRIER_SLOT, IST_CARRIER_CELL, IST_CARRIER_RING, IST_CARRIER_DIRECT, IST_CARRIER_DEVICE}) {
     int wins = 0;
     for (const Case& one : table()) wins += choose(one.message, one.machine) == carrier;
     EXPECT_GT(wins, 0) << ist_carrier{carrier};
@@ -89,7 +106,7 @@ TEST(Choose, ALinkWithoutSlotsOrCellsAnnouncesEverythingItMust) {
 }
 
 using Price = double (*)(const MessageShape&, const MachineProfile&);
-constexpr Price kPrices[] = {price::slot, price::cell, price::ring, price::direct};
+constexpr Price kPrices[] = {price::slot, price::cell, price::ring, price::direct, price::device};
 
 TEST(Price, NeverFallsWithTheNumberOfBytes) {
   for (const Price price : kPrices)
@@ -122,11 +139,13 @@ TEST(Price, OfTheImpossibleIsInfinite) {
   EXPECT_TRUE(std::isinf(price::cell(shape(65537), machine)));
   EXPECT_TRUE(std::isinf(price::ring(shape(65537, KindId::host, true), machine)));
   EXPECT_TRUE(std::isinf(price::direct(shape(65537), machine)));
+  EXPECT_TRUE(std::isinf(price::device(shape(65537, KindId::cuda), machine)));
 }
 
 // What people are shown is what was chosen by.
 TEST(Price, IsTheSumOfTheTermsThatAreShownAndWhatIsRefusedHasAReason) {
-  constexpr std::array kCarriers{IST_CARRIER_SLOT, IST_CARRIER_CELL, IST_CARRIER_RING, IST_CARRIER_DIRECT};
+  constexpr std::array kCarriers{IST_CARRIER_SLOT, IST_CARRIER_CELL, IST_CARRIER_RING, IST_CARRIER_DIRECT,
+                                 IST_CARRIER_DEVICE};
   for (const MachineProfile& machine : {MachineProfile{}, cheap_cells(), free_handshake()})
     for (const KindId kind : {KindId::host, KindId::cuda})
       for (const bool same_process : {false, true})

@@ -114,7 +114,7 @@ std::vector<Case> table() {
        {6, Bytes{65537}},
        true,
        Algorithm::direct},
-      {"one of 64 KiB may be", free_posting(), ChosenCall::reduce, {6, Bytes{65536}}, true, Algorithm::flat},
+      {"one of 16 KiB may be", free_posting(), ChosenCall::reduce, {6, Bytes{16384}}, true, Algorithm::flat},
       {"nothing at all, for all", usual, ChosenCall::allreduce, {5, Bytes{0}}, true, Algorithm::flat},
       {"little for all, in the order of ranks", usual, ChosenCall::allreduce, {5, Bytes{8}}, false, Algorithm::flat},
       {"little for all, where posting is dear",

@@ -11,7 +11,7 @@ using ist::test::Place;
 using ist::test::SlowWork;
 
 // Carried by a cell, or by the ring; what is not ready is announced, whatever its size.
-constexpr std::size_t kSizes[] = {8, 5000, 65536, 300001};
+constexpr std::size_t kSizes[] = {8, 5000, 16384, 300001};
 
 ist_buffer to_buffer(const Piece& piece) {
   ist_buffer buffer = ist_make_buffer(static_cast<std::uint32_t>(piece.kind), piece.object, piece.offset.value, piece.queue);

@@ -62,7 +62,7 @@ TEST(Worlds, MessagesSentBeforeTheSenderLeftStillArrive) {
   const auto data = random_bytes(30000, 9);
   if (rank() == 0) {
     // Few enough to fit the slots and cells: rank 1 does not look at this world meanwhile.
-    for (int i = 0; i < 60; ++i) IST_OK_OR_FAIL(ist_send(ist_host(data.data()), 300 * i, IST_BYTE, 1, i, there));
+    for (int i = 0; i < 60; ++i) IST_OK_OR_FAIL(ist_send(ist_host(data.data()), 250 * i, IST_BYTE, 1, i, there));
     IST_OK_OR_FAIL(ist_world_destroy(&second));
   }
   IST_OK_OR_FAIL(ist_barrier(comm()));
@@ -70,7 +70,7 @@ TEST(Worlds, MessagesSentBeforeTheSenderLeftStillArrive) {
     std::vector<unsigned char> in(30000);
     for (int i = 0; i < 60; ++i) {
       IST_OK_OR_FAIL(ist_recv(ist_host(in.data()), 30000, IST_BYTE, 0, i, there, IST_STATUS_IGNORE));
-      EXPECT_TRUE(std::equal(data.begin(), data.begin() + 300 * i, in.begin())) << i;
+      EXPECT_TRUE(std::equal(data.begin(), data.begin() + 250 * i, in.begin())) << i;
     }
     EXPECT_EQ(IST_ERR_PEER_LEFT, ist_recv(ist_host(in.data()), 1, IST_BYTE, 0, 1, there, IST_STATUS_IGNORE));
     EXPECT_NE(std::string::npos, std::string(ist_error_text()).find("rank 0")) << ist_error_text();
@@ -85,21 +85,21 @@ TEST(Worlds, CellsThatARankNeverReadAreOfUseAgainWhenItHasLeft) {
   IST_OK_OR_FAIL(ist_world_create(&second));
   ist_comm there = IST_COMM_NULL;
   IST_OK_OR_FAIL(ist_world_comm(second, &there));
-  const auto data = random_bytes(60000, 11);
+  const auto data = random_bytes(16000, 11);
   constexpr int kCells = 64;  // all of them, as ISTHMUS_CELLS says unless told
   if (rank() == 0) {
-    for (int i = 0; i < kCells; ++i) IST_OK_OR_FAIL(ist_send(ist_host(data.data()), 60000, IST_BYTE, 1, i, there));
+    for (int i = 0; i < kCells; ++i) IST_OK_OR_FAIL(ist_send(ist_host(data.data()), 16000, IST_BYTE, 1, i, there));
   }
   IST_OK_OR_FAIL(ist_barrier(comm()));
   if (rank() == 1) IST_OK_OR_FAIL(ist_world_destroy(&second));
   IST_OK_OR_FAIL(ist_barrier(comm()));
   if (rank() == 0) {
-    for (int i = 0; i < 3 * kCells; ++i) IST_OK_OR_FAIL(ist_send(ist_host(data.data()), 60000, IST_BYTE, 2, i, there));
+    for (int i = 0; i < 3 * kCells; ++i) IST_OK_OR_FAIL(ist_send(ist_host(data.data()), 16000, IST_BYTE, 2, i, there));
   } else if (rank() == 2) {
-    std::vector<unsigned char> in(60000);
+    std::vector<unsigned char> in(16000);
     for (int i = 0; i < 3 * kCells; ++i) {
-      in.assign(60000, 0xa5);
-      IST_OK_OR_FAIL(ist_recv(ist_host(in.data()), 60000, IST_BYTE, 0, i, there, IST_STATUS_IGNORE));
+      in.assign(16000, 0xa5);
+      IST_OK_OR_FAIL(ist_recv(ist_host(in.data()), 16000, IST_BYTE, 0, i, there, IST_STATUS_IGNORE));
       EXPECT_EQ(-1, first_difference(data, in)) << i;
     }
   }

@@ -6,6 +6,6 @@ _Static_assert(sizeof(ist_buffer) == 64, "a buffer is 64 bytes");
 _Static_assert(sizeof(ist_status) == 24, "a status is 24 bytes");
 _Static_assert(offsetof(ist_buffer, queue) == 24 && offsetof(ist_buffer, rect) == 40, "members keep their places");
 _Static_assert(offsetof(ist_status, bytes) == 16, "members keep their places");
-_Static_assert(IST_ERR_INTERNAL == 17 && IST_INT64_INT64 == 29 && IST_CARRIER_NCCL == 5, "values never change");
+_Static_assert(IST_ERR_INTERNAL == 17 && IST_INT64_INT64 == 29 && IST_CARRIER_DEVICE == 6, "values never change");
 
 ist_buffer frozen_abi_buffer(void* address) { return ist_buffer_at(ist_host(address), 8); }

@@ -86,7 +86,7 @@ TEST_F(SettingsTable, numbers_one_past_either_end_of_their_range_are_refused) {
 TEST_F(SettingsTable, a_number_out_of_range_is_refused_with_the_range_and_a_value_inside_it) {
   const std::string limit = refusal("ISTHMUS_EAGER_LIMIT", "2MiB");
   EXPECT_NE(limit.find("ISTHMUS_EAGER_LIMIT=\"2MiB\""), std::string::npos) << limit;
-  EXPECT_NE(limit.find("expected a size from 0 to 1MiB, such as 64KiB ("), std::string::npos) << limit;
+  EXPECT_NE(limit.find("expected a size from 0 to 1MiB, such as 16KiB ("), std::string::npos) << limit;
   const std::string pool = refusal("ISTHMUS_PINNED_POOL_LIMIT", "1025GiB");
   EXPECT_NE(pool.find("expected a size from 1MiB to 1024GiB, such as 256MiB ("), std::string::npos) << pool;
   EXPECT_EQ(refusal("ISTHMUS_PINNED_POOL_LIMIT", "1024GiB"), "accepted");

@@ -15,7 +15,7 @@ constexpr std::array kNames{
     "IST_ERR_KIND", "IST_ERR_MEMORY",   "IST_ERR_DEVICE", "IST_ERR_PEER_DEAD", "IST_ERR_PEER_LEFT", "IST_ERR_UNREACHABLE",
     "IST_ERR_BOOT", "IST_ERR_SETTING",  "IST_ERR_SYSTEM", "IST_ERR_PENDING",   "IST_ERR_IN_STATUS", "IST_ERR_INTERNAL",
     "IST_CANCELLED"};
-constexpr std::array kCarriers{"none", "slot", "cell", "ring", "direct", "nccl"};
+constexpr std::array kCarriers{"none", "slot", "cell", "ring", "direct", "nccl", "device"};
 
 }  // namespace
 

@@ -10,7 +10,8 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
       contexts_(api_, std::move(handles), [this](CudaContext& context) { pins_.start(context); }),
       pins_(api_, contexts_),
       kernels_(api_),
-      tickets_(api_) {}
+      tickets_(api_),
+      lending_(api_, contexts_, [this](const Piece& piece) { return context_of(piece); }) {}
 
 bool CudaKind::copies(KindId to, KindId from) const {
   const auto mine_or_host = [](KindId kind) { return kind == KindId::cuda || kind == KindId::host; };
@@ -263,9 +264,23 @@ Result<Ticket> CudaKind::copy(const Piece& to, const Piece& from, const Ticket& 
     if (!found.ok()) return found.status();
     context = *found;
   }
-  const DriverScope scope(api_, context->handle);
+  return copy_in(*context, direction, to, from, after);
+}
+
+// In our context, whatever that of the memory is in its owner's process.
+Result<Ticket> CudaKind::copy_to(Borrowed& borrowed, const Loan& loan, const Piece& from, const Ticket& after) {
+  const auto& memory = static_cast<const CudaBorrowed&>(borrowed);
+  Piece to = from;
+  to.object = memory.address;
+  to.offset = Offset{loan.offset};
+  return copy_in(memory.context, CopyDirection::between_devices, to, from, after);
+}
+
+Result<Ticket> CudaKind::copy_in(CudaContext& context, CopyDirection direction, const Piece& to, const Piece& from,
+                                 const Ticket& after) {
+  const DriverScope scope(api_, context.handle);
   IST_TRY(scope.status());
-  Result<Route> route = plan(*context, direction, after);
+  Result<Route> route = plan(context, direction, after);
   if (!route.ok()) return route.status();
   const std::uint64_t id = route->ticket->id();
   const Status started = start(*route, to, from);

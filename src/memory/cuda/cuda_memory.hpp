@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "memory/cuda/cuda_kernels.hpp"
+#include "memory/cuda/cuda_lending.hpp"
 #include "memory/cuda/cuda_pins.hpp"
 #include "memory/cuda/cuda_pointer.hpp"
 #include "memory/cuda/cuda_tickets.hpp"
@@ -22,7 +23,7 @@ namespace ist {
 // never wait, with one exception made by the driver: a copy to or from pageable host memory may hold the calling thread until
 // everything before it in its lane is done. So whoever copies pageable memory should first see `after` finish. (One more is
 // ours: a copy that the driver has taken, but whose event it refuses, is waited for before the error is returned.)
-class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Guests {
+class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Guests, public Lending {
  public:
   CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vector<DeviceInfo> devices);
 
@@ -53,6 +54,14 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   Status admits(const Piece& piece) override;
   Result<std::unique_ptr<GuestStream>> open_stream(int device) override;
 
+  Lending* lending() override { return this; }
+  void set_limit(Bytes limit) override { lending_.set_limit(limit); }
+  std::optional<Loan> lend(const Piece& piece, Rank borrower) override { return lending_.lend(piece, borrower); }
+  std::shared_ptr<Borrowed> borrow(const Loan& loan, Rank lender, const Piece& from) override {
+    return lending_.borrow(loan, lender, from);
+  }
+  Result<Ticket> copy_to(Borrowed& borrowed, const Loan& loan, const Piece& from, const Ticket& after) override;
+
   // Events ever made, for tests: it stops growing once enough are there.
   std::size_t events() const;
 
@@ -74,6 +83,8 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   CUresult enter(const Route& route) const;
   CUresult leave(const Route& route, bool moved) const;
   Status start(const Route& route, const Piece& to, const Piece& from);
+  Result<Ticket> copy_in(CudaContext& context, CopyDirection direction, const Piece& to, const Piece& from,
+                         const Ticket& after);
   Result<CudaContext*> context_of_both(const Piece& into, const Piece& with);
   struct Launch;
   Status start(const Route& route, const Launch& launch);
@@ -90,6 +101,7 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   mutable std::mutex mutex_;  // guards what follows and what is inside the contexts
   CudaTickets tickets_;
   std::map<std::uint64_t, std::uint64_t> allocated_;  // address to the driver's id, since an address may be used again
+  CudaLending lending_;
 };
 
 }  // namespace ist

@@ -89,6 +89,7 @@ class ShmLink final : public Link {
   Result<SlotRingReader*> incoming() override;
 
   bool reads_peer() override;
+  bool lends() const override { return true; }
   Result<bool> read_peer(std::byte* into, const Offer& offer, Offset from, Bytes size) override;
 
   // After something was published for the peer: rings its doorbell, if it is one that may sleep.

@@ -1,0 +1,57 @@
+// Device memory that another process of this host opens and copies to, in one copy from device to device.
+//
+// Who calls this : request/: the receiver lends, the sender borrows. Who implements it: cuda/.
+// Threads        : any.
+// Ownership      : a loan is a value that travels; what was borrowed stays mapped as long as somebody holds it. Mappings are
+//                  kept for the next message, up to a number of bytes; the lender may free its memory at any time outside of
+//                  a message.
+// Errors         : memory that cannot be lent is no error: the message goes another way.
+//
+// The sender copies, not the receiver, because a write to another GPU is the quicker way: 8 bytes with the driver's call and
+// the wait for it took 7.3 to 7.6 us, a read 10.2 to 10.5, of which the call alone was 5.0 (two H200, 2026-11-22).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <type_traits>
+
+#include "memory/memory_kind.hpp"
+
+namespace ist {
+
+// Travels with the clearance of a message; both ranks run the same library.
+struct Loan {
+  static constexpr std::size_t kMostEnded = 4;
+  std::array<std::byte, 64> handle{};             // the driver's
+  std::uint64_t allocation = 0;                   // the lender's driver's number for it, never used again; 0: no loan
+  std::uint64_t start = 0;                        // in the lender's addresses
+  std::uint64_t size = 0;                         // of the allocation
+  std::uint64_t offset = 0;                       // of the message in it
+  std::array<std::uint64_t, kMostEnded> ended{};  // allocations that were lent before and are freed now; 0: none
+};
+static_assert(sizeof(Loan) == 128 && std::is_trivially_copyable_v<Loan>);
+
+// An allocation of another process, mapped. Dropping it unmaps once nobody else holds it; no copy may be under way then.
+class Borrowed {
+ public:
+  virtual ~Borrowed() = default;
+};
+
+class Lending {
+ public:
+  virtual ~Lending() = default;
+  // So many bytes stay mapped for later messages.
+  virtual void set_limit(Bytes limit) = 0;
+  // What rank `borrower` needs to reach the piece. None: such memory can be opened by no other process.
+  virtual std::optional<Loan> lend(const Piece& piece, Rank borrower) = 0;
+  // The loan of that rank, for copies from the device of `from`. Null: not mapped, and then it is being mapped by a thread of
+  // its own, since that takes milliseconds, or cannot be.
+  virtual std::shared_ptr<Borrowed> borrow(const Loan& loan, Rank lender, const Piece& from) = 0;
+  // Starts the copy of from.size bytes to the loan, after `after` has finished, as MemoryKind::copy().
+  virtual Result<Ticket> copy_to(Borrowed& borrowed, const Loan& loan, const Piece& from, const Ticket& after) = 0;
+};
+
+}  // namespace ist
