@@ -2,6 +2,8 @@
 
 `late(array, data)` enqueues a kernel of 0.1 s and then the new contents: whoever reads or writes too early gets other bytes.
 """
+import time
+
 import numpy as np
 import pytest
 
@@ -39,9 +41,12 @@ def frame(request, world, comm):
 
 def late(frame, array, data):
     source = frame.new(data)
+    began = time.monotonic()
     frame.busy()
+    launched = time.monotonic()
+    assert frame.pending(), f"0.1 s of work, of which nothing is pending {1e3 * (launched - began):.2f} ms after it was asked for"
     frame.assign(array, source)
-    assert frame.pending()
+    assert frame.pending(), f"0.1 s of work is over {1e3 * (time.monotonic() - launched):.2f} ms after its start"
 
 
 def wrong(data):
