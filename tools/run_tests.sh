@@ -77,9 +77,11 @@ coverage() {
 quick() {
   local python_targets=()
   if [ $python = ON ]; then python_targets=(isthmus_python); else echo "Python parts: left out (no nanobind in .venv)"; fi
+  local not_optimised='counted|long'
+  if [ -n "${ISTHMUS_TEST_LONG:-}" ]; then not_optimised=counted; fi
   step "build, optimised" build release isthmus isthmus_program stencil2d isthmus_optimised_tests isthmus_commit \
     "${python_targets[@]}"
-  step "tests, optimised: stress, ranks, Python, and the library from outside" run build -L 'stress|ranks|outside|python' -LE counted
+  step "tests, optimised: stress, ranks, Python, and the library from outside" run build -L 'stress|ranks|outside|python' -LE "$not_optimised"
   step "build, counting lines" build coverage
   step "tests, counting lines" coverage
   step "checks of the sources" tools/check_all.sh build

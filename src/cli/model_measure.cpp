@@ -174,7 +174,9 @@ void measure(Session& session, const Settings& settings, int rounds, Notes& note
   if (cells.size() > 1) {
     const Line cell = line_through(in_cells);
     notes.note(profile.message.cell_alpha, std::max(cell.start, slot.start));
-    notes.note(profile.message.host_copy_beta, cell.slope / 2);
+    // Two copies. Cells differ little in length: where nothing can be seen of that, the bytes of long messages tell, whose
+    // two copies are made at the same time.
+    notes.note(profile.message.host_copy_beta, cell.slope > 0 ? cell.slope / 2 : large.slope);
   }
   notes.note(profile.collective.alpha_large, std::max(large.start, slot.start));
   if (large.start > slot.start) notes.note(profile.message.handshake_alpha, large.start - slot.start);

@@ -53,7 +53,11 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsi
   const std::string path = "/proc/" + std::to_string(ticket.owner) + "/fd/" + std::to_string(ticket.descriptor);
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   struct stat facts {};
-  if (descriptor < 0 || ::fstat(descriptor, &facts) != 0) return CUDA_ERROR_INVALID_HANDLE;
+  // Its owner may have freed the memory meanwhile, and the descriptor's number may be something else's by now.
+  if (descriptor < 0 || ::fstat(descriptor, &facts) != 0 || facts.st_size < static_cast<off_t>(ticket.size)) {
+    if (descriptor >= 0) ::close(descriptor);
+    return CUDA_ERROR_INVALID_HANDLE;
+  }
   Allocation made;
   made.ipc = true;
   made.start = made.range_start = fake::reserve(ticket.size);

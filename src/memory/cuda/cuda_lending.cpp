@@ -212,7 +212,8 @@ void CudaLending::open(const Order& order) {
     log::once(log::Level::warning,
               "messages to rank " + std::to_string(order.key.lender.value) + " from cuda device " +
                   std::to_string(order.key.context->device) +
-                  " go through host memory, which is slower: " + cuda_error(api_, result, "cuIpcOpenMemHandle").text());
+                  " go through host memory, which is slower: " + cuda_error(api_, result, "cuIpcOpenMemHandle").text() +
+                  " (expected where that memory was freed right after its first message)");
   Dropped made = result == CUDA_SUCCESS ? hold(*order.key.context, address, order.size) : nullptr;
   std::vector<Dropped> dropped;
   const std::lock_guard lock(mutex_);
