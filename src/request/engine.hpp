@@ -219,8 +219,8 @@ class Engine {
     std::unique_ptr<RingSender> sender;
     std::unique_ptr<RingReceiver> receiver;
     bool receiver_open = false;
-    // Did the receiver of the last announced device message lend its buffer? If not, what is small goes in cells, and is
-    // announced only now and then, to hear whether that has changed.
+    // Could the last announced device message be put into a buffer that its receiver lent? If not, what is small goes in
+    // cells, and is announced only now and then, to hear whether that has changed.
     bool lends = true;
     std::uint32_t since_heard = 0;
   };
@@ -262,6 +262,7 @@ class Engine {
   void clear_or_copy(Operation& operation, std::uint32_t index, const state::Readying& announcement);
   void clear(Operation& operation, std::uint32_t index, const Envelope& announced);
   // engine_putting.cpp
+  Lending* lending(const Link& link, const Piece& piece) const;
   bool may_put(PeerState& to, const Piece& piece) const;
   Loan lend(const PeerState& from, const Piece& piece, KindId sender) const;
   bool put(Operation& operation, std::uint32_t index);

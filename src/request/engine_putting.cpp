@@ -12,30 +12,35 @@ constexpr std::uint32_t kAskAgain = 16;
 
 }  // namespace
 
+// Who lends and borrows memory of the piece's kind along that link; null if nobody does.
+Lending* Engine::lending(const Link& link, const Piece& piece) const {
+  if (piece.kind == KindId::host || piece.size == Bytes{} || !link.lends() || parts_.settings.device_ipc == "never")
+    return nullptr;
+  return parts_.kinds.find(piece.kind)->lending();
+}
+
 // Is a message worth announcing for it?
 bool Engine::may_put(PeerState& to, const Piece& piece) const {
-  return piece.size > Bytes{} && to.link->lends() && parts_.settings.device_ipc != "never" &&
-         parts_.kinds.find(piece.kind)->lending() != nullptr && (to.lends || ++to.since_heard % kAskAgain == 0);
+  return lending(*to.link, piece) != nullptr && (to.lends || ++to.since_heard % kAskAgain == 0);
 }
 
 // What goes with a clearance; no loan where that would not help.
 Loan Engine::lend(const PeerState& from, const Piece& piece, KindId sender) const {
-  if (piece.kind == KindId::host || sender != piece.kind || !from.link->lends() || parts_.settings.device_ipc == "never")
-    return {};
-  Lending* lending = parts_.kinds.find(piece.kind)->lending();
-  return lending == nullptr ? Loan{} : lending->lend(piece, from.rank).value_or(Loan{});
+  Lending* lender = sender == piece.kind ? lending(*from.link, piece) : nullptr;
+  return lender == nullptr ? Loan{} : lender->lend(piece, from.rank).value_or(Loan{});
 }
 
 // False: the receiver lends nothing, or its memory is not open (yet), and the bytes go through the ring.
 bool Engine::put(Operation& operation, std::uint32_t index) {
   const auto& cleared = std::get<state::Cleared>(operation.state);
-  if (cleared.loan.allocation == 0 || parts_.settings.device_ipc == "never") return false;
-  Lending* lending = parts_.kinds.find(operation.piece.kind)->lending();
-  if (lending == nullptr || cleared.receiver_kind != operation.piece.kind) return false;
+  PeerState& to = peer(operation.peer);
   const Piece from = operation.piece.part(Offset{}, cleared.accepted);
-  auto memory = lending->borrow(cleared.loan, operation.peer, from);
+  Lending* borrower = cleared.loan.allocation != 0 ? lending(*to.link, from) : nullptr;
+  if (borrower == nullptr) return false;
+  auto memory = borrower->borrow(cleared.loan, operation.peer, from);
+  to.lends = memory != nullptr;  // until it is open, and where it cannot be opened, cells are the quicker way for what fits
   if (memory == nullptr) return false;
-  auto copy = lending->copy_to(*memory, cleared.loan, from, Ticket{});
+  auto copy = borrower->copy_to(*memory, cleared.loan, from, Ticket{});
   if (!copy.ok()) {
     log::once(log::Level::warning, "nothing can be copied to the memory of another rank: " + copy.status().text());
     return false;

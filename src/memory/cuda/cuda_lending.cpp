@@ -9,8 +9,8 @@
 namespace ist {
 namespace {
 
-// Allocations that were lent are asked after, this many whenever a new one is lent: whether they are freed meanwhile.
-constexpr int kAskedAtOnce = 64;
+// Allocations that were lent are asked after, so many in turn whenever a new one is lent: whether they are freed meanwhile.
+constexpr std::size_t kAskedAtOnce = 64;
 
 bool overlap(const Loan& loan, std::uint64_t start, std::uint64_t size) {
   return loan.start < start + size && start < loan.start + loan.size;
@@ -40,17 +40,15 @@ void CudaLending::set_limit(Bytes limit) {
 // Those that are freed are told to each borrower with the next loan, so that their memory returns to the device.
 void CudaLending::look_for_ended() {
   auto at = lent_.upper_bound(last_looked_);
-  for (int asked = 0; asked < kAskedAtOnce && !lent_.empty(); ++asked) {
+  for (std::size_t left = std::min(kAskedAtOnce, lent_.size()); left > 0; --left) {
     if (at == lent_.end()) at = lent_.begin();
-    const std::uint64_t allocation = at->first;
-    if (asked > 0 && allocation == last_looked_) return;
-    if (asked == 0) last_looked_ = allocation;
+    last_looked_ = at->first;
     const PointerFacts facts = ask_driver(api_, at->second.start);
-    if (facts.known && facts.buffer_id == allocation) {
+    if (facts.known && facts.buffer_id == last_looked_) {
       ++at;
       continue;
     }
-    for (const Rank borrower : at->second.borrowers) ended_[borrower].push_back(allocation);
+    for (const Rank borrower : at->second.borrowers) ended_[borrower].push_back(last_looked_);
     at = lent_.erase(at);
   }
 }
