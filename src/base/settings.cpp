@@ -215,7 +215,7 @@ const std::vector<Row>& table() {
           "the system lets us, or never"),
       word_row(
           "device_ipc", "ISTHMUS_DEVICE_IPC", &Settings::device_ipc, {"auto", "never"},
-          "messages between devices of one host: in one copy out of the sender's memory where the driver can, or never"),
+          "messages between devices of one host: in one copy into the receiver's memory where the driver can, or never"),
       bytes_row("mapped_limit", "ISTHMUS_MAPPED_LIMIT", &Settings::mapped_limit, 1 << 20, std::uint64_t{1} << 50,
                 "most device memory of other ranks that a world keeps mapped for later messages"),
       switch_row("progress_thread", "ISTHMUS_PROGRESS_THREAD", &Settings::progress_thread,

@@ -188,6 +188,7 @@ Answer explain_message(const Options& options, const Settings& settings, const P
       in_words(shape.bytes) + " from " + from.text() + " to " + to.text() + between, ist_carrier_name(chosen), "", {}};
   for (const OfferedCarrier& offer : offers(shape, profile.message)) {
     const char* why = offer.price.refused();
+    if (why && offer.carrier == IST_CARRIER_DEVICE && settings.device_ipc == "never") why = "ISTHMUS_DEVICE_IPC is never";
     answer.ways.push_back({ist_carrier_name(offer.carrier), "", offer.price, why ? why : "", offer.carrier == chosen});
   }
   const Way single = single_copy(settings, options, chosen == IST_CARRIER_RING, !from.on_device() && !to.on_device());
@@ -199,7 +200,11 @@ Answer explain_message(const Options& options, const Settings& settings, const P
   }
   answer.ways.push_back(single);
   if (chosen == IST_CARRIER_SLOT || chosen == IST_CARRIER_CELL)
-    answer.remark = "What fits a slot or a cell is never announced, whatever that would cost.";
+    answer.remark = "What fits a slot or a cell is announced only where one copy between devices costs less.";
+  if (chosen == IST_CARRIER_DEVICE)
+    answer.remark =
+        "Of memory that cudaMalloc gave, once the sender has opened it, which it does beside the first messages; those, and "
+        "all of other memory, go as if there were no such way.";
   return answer;
 }
 

@@ -23,6 +23,7 @@ constexpr std::array kValues{
     of_message("host_copy_beta", "s/byte", &MachineProfile::host_copy_beta, "copying host memory"),
     of_message("device_copy_alpha", "s", &MachineProfile::device_copy_alpha, "a copy of a device: call and completion"),
     of_message("device_copy_beta", "s/byte", &MachineProfile::device_copy_beta, "copying over a device's bus"),
+    of_message("device_link_beta", "s/byte", &MachineProfile::device_link_beta, "copying from one device to another"),
     of_collective("alpha", "s", &CollectiveProfile::alpha, "a small message"),
     of_collective("alpha_large", "s", &CollectiveProfile::alpha_large, "a message that is announced first"),
     of_collective("beta", "s/byte", &CollectiveProfile::beta, "bytes of a message"),

@@ -45,7 +45,7 @@ class Link {
   Bytes slot_limit;
   Bytes cell_limit;
   // What comes from the peer in slots, for who looks there alone, while next() shows nothing of it; null if there are none.
-  // Whoever pops one calls rang() if pop() says so.
+  // Whoever pops one calls ring() if pop() says so.
   PairSlotReader* slots = nullptr;
   // Wakes the peer, should it sleep.
   virtual void ring() const {}

@@ -75,6 +75,13 @@ TEST(Explain, AMessageGoesBySlotCellOrRingAndTheRestIsRefusedWithAReason) {
   }
 }
 
+TEST(Explain, WithoutDeviceMemoryLentItSaysWhyAndChoosesAnother) {
+  const Json found = answer("--from cuda:0 --to cuda:1 --size 8", "ISTHMUS_DEVICE_IPC=never");
+  expect_sound(found);
+  EXPECT_EQ(chosen(found), "cell");
+  EXPECT_EQ(way(found, "device")["refused"], "ISTHMUS_DEVICE_IPC is never");
+}
+
 TEST(Explain, TheLimitsOfTheSettingsAreObeyed) {
   EXPECT_EQ(chosen(answer("--size 1KiB", "ISTHMUS_EAGER_LIMIT=1KiB ISTHMUS_SINGLE_COPY=never")), "slot");
   EXPECT_EQ(chosen(answer("--size 217", "ISTHMUS_EAGER_LIMIT=0 ISTHMUS_SINGLE_COPY=never")), "ring");
