@@ -52,10 +52,14 @@ class Matcher {
   std::optional<Unexpected> match_or_post(const Pattern& pattern, std::uint32_t operation) {
     if (!unexpected_.empty())
       if (auto found = claim(pattern)) return found;
+    post(pattern, operation);
+    return std::nullopt;
+  }
+  // Where no kept message can be one that it takes.
+  void post(const Pattern& pattern, std::uint32_t operation) {
     if (posted_.size() - first_ > 2 * count_ + kFewGaps || posted_.size() == posted_.capacity()) close_gaps();
     posted_.push_back({pattern, operation, true});
     ++count_;
-    return std::nullopt;
   }
   // The first kept message that the pattern takes, which stays; null if there is none.
   const Unexpected* peek(const Pattern& pattern) const;

@@ -36,7 +36,9 @@ Engine::Engine(Parts parts)
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     peers_[r].rank = Rank{static_cast<std::int32_t>(r)};
     for (const auto& path : parts_.paths) {
-      if (peers_[r].link == nullptr) peers_[r].link = path->link(Rank{static_cast<std::int32_t>(r)});
+      if (peers_[r].link != nullptr) break;
+      peers_[r].link = path->link(peers_[r].rank);
+      peers_[r].path = path.get();
     }
     if (peers_[r].link != nullptr) peers_[r].at_once_below = below_at_once(*peers_[r].link, parts_.machine);
   }
@@ -103,6 +105,10 @@ void Engine::finish(Operation& operation, std::uint32_t index, const Status& sta
   // A truncation found at the match stays, unless something worse happened since.
   if (!status.ok()) operation.outcome.status = status;
   if (!status.ok()) operation.outcome.bytes = Bytes{};
+  end(operation, index);
+}
+
+void Engine::end(Operation& operation, std::uint32_t index) {
   operation.state = state::Done{};
   if (operation.offered != 0) end_offer(operation);
   wake_sleeper();

@@ -117,10 +117,17 @@ class Engine {
   // source kAnySource or a rank; piece.size is the room there is.
   Result<OperationId> start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, const Scope& scope);
 
+  // The short way of a receive into host memory; null, and nothing was started, if anything is out of the ordinary, such as a
+  // message that came before its receive: start_receive() then.
+  OperationId receive_at_once(std::byte* buffer, Bytes room, std::int32_t source, std::int32_t tag, const Scope& scope);
+
   // engine_awaited.cpp
   // The short way: for about a microsecond looks in the slots of that rank alone. False if nothing came, or what came, or
   // anything else, is out of the ordinary: look_for() then.
   bool receive_brief(BriefReceive& receive);
+  // The same for a receive that was posted: what comes in those slots goes to the receives that it belongs to, until this one
+  // is complete. progress() then, if it is not.
+  void look_in_slots(const Operation& operation);
   // Looks once, moving everything else on as progress() does. False: this way is closed, and start_receive() knows why: the
   // message is there already, is too large for a cell, or cannot come.
   bool look_for(AwaitedReceive& receive, bool& moved);
@@ -213,6 +220,7 @@ class Engine {
   struct PeerState {
     Rank rank;
     Link* link = nullptr;
+    Path* path = nullptr;  // of the link
     Bytes at_once_below;  // shorter host messages always go in a slot; none without a link
     std::uint32_t next_sequence = 0;
     std::deque<Posting> outbox;  // in order; only the first one tries
@@ -236,6 +244,11 @@ class Engine {
   Status explain(Rank rank, const Status& status) const;
   bool anyone_present(const Group* group) const;
 
+  // engine_awaited.cpp
+  // The slots of that rank, if nothing else has to be looked at; asked for once too often, null, so that others get their turn.
+  PairSlotReader* slots_alone(const PeerState& from);
+  bool take_from_slot(const PeerState& from, PairSlotReader& slots);
+
   // engine_send.cpp
   // As start_send(), when `ready` has finished, to a peer that check_peer() finds.
   Result<OperationId> send_ready(const Piece& piece, Ticket ready, const Destination& to, bool* done);
@@ -250,6 +263,11 @@ class Engine {
   bool announce_instead(Operation& operation, state::FillingCell& filling);
 
   // engine_receive.cpp
+  // Nobody is gone, and a path leads to whom the receive names.
+  bool may_come(std::int32_t source) {
+    return parts_.board.changes() == 0 && (source == kAnySource || peer(Rank{source}).link != nullptr);
+  }
+  OperationId add_receive(const Piece& piece, std::int32_t source, const Scope& scope);
   Result<OperationId> receive_ready(const Piece& piece, Ticket ready, std::int32_t source, std::int32_t tag,
                                     const Scope& scope);
   void on_arrival(Path& path, const Arrival& arrival);
@@ -301,6 +319,7 @@ class Engine {
   void use_devices(const Piece& piece);
   void activate(Operation& operation, std::uint32_t index);
   void finish(Operation& operation, std::uint32_t index, const Status& status);
+  void end(Operation& operation, std::uint32_t index);
   // all: also what comes after a message that is waited for.
   bool take_arrivals(bool all = false);
   void take_all_arrivals();
@@ -332,7 +351,7 @@ class Engine {
   std::uint32_t locked_kinds_ = 0;
   Status world_failed_;                // a rank died
   AwaitedReceive* awaited_ = nullptr;  // during look_for()
-  int brief_in_a_row_ = 0;             // receive_brief() since the others' arrivals were last looked for
+  int brief_in_a_row_ = 0;             // slots_alone() since the others' arrivals were looked for
   Path* sleeping_path_ = nullptr;
   std::atomic<bool> sleeper_{false};
 };

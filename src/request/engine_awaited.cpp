@@ -7,8 +7,8 @@
 namespace ist {
 namespace {
 
-// How long receive_brief() looks: so many times so often, one look being a load from this processor's cache. Between the
-// batches it asks whether another thread wants the lock.
+// How long one rank's slots alone are looked at: so many times so often, one look being a load from this processor's cache.
+// Between the batches it asks whether another thread wants the lock.
 constexpr int kBriefBatches = 64;
 constexpr int kLooksAtOnce = 8;
 // The others' arrivals are looked for at least after so many messages.
@@ -21,15 +21,21 @@ bool is_brief(const BriefReceive& receive, const Envelope& envelope, std::size_t
 
 }  // namespace
 
+PairSlotReader* Engine::slots_alone(const PeerState& from) {
+  PairSlotReader* const slots = from.link != nullptr ? from.link->slots : nullptr;
+  if (slots != nullptr && !order_.has_early(from.rank) && !must_poll() && parts_.board.changes() == 0 &&
+      ++brief_in_a_row_ <= kMostInARow)
+    return slots;
+  brief_in_a_row_ = 0;
+  return nullptr;
+}
+
 bool Engine::receive_brief(BriefReceive& receive) {
   const PeerState& from = peer(receive.source);
-  PairSlotReader* const slots = from.link != nullptr ? from.link->slots : nullptr;
   // Whatever else is under way has to be moved on, and a message that was kept comes first.
-  if (slots == nullptr || receive.room > from.link->slot_limit || !operations_.empty() || matcher_.unexpected() > 0 ||
-      order_.has_early(receive.source) || must_poll() || parts_.board.changes() != 0 || ++brief_in_a_row_ > kMostInARow) {
-    brief_in_a_row_ = 0;
-    return false;
-  }
+  if (!operations_.empty() || matcher_.unexpected() > 0) return false;
+  PairSlotReader* const slots = slots_alone(from);
+  if (slots == nullptr || receive.room > from.link->slot_limit) return false;
   const int batches = sleeping_path_ == nullptr ? kBriefBatches : 1;
   for (int batch = 0; batch < batches && !lock_.contended(); ++batch) {
     for (int look = 0; look < kLooksAtOnce; ++look) {
@@ -46,6 +52,32 @@ bool Engine::receive_brief(BriefReceive& receive) {
     }
   }
   return false;
+}
+
+void Engine::look_in_slots(const Operation& operation) {
+  if (!operation.in<state::Posted>() || operation.peer.value == kAnySource) return;
+  const PeerState& from = peer(operation.peer);
+  PairSlotReader* const slots = slots_alone(from);
+  if (slots == nullptr) return;
+  const int batches = sleeping_path_ == nullptr ? kBriefBatches : 1;
+  for (int batch = 0; batch < batches && !lock_.contended(); ++batch) {
+    for (int look = 0; look < kLooksAtOnce; ++look) {
+      if (slots->front() == nullptr) continue;
+      // All that is there: the next line is on its way while one message is taken, and other waits find theirs done.
+      while (take_from_slot(from, *slots) && ++brief_in_a_row_ <= kMostInARow) {
+      }
+      return;
+    }
+  }
+}
+
+bool Engine::take_from_slot(const PeerState& from, PairSlotReader& slots) {
+  const PairSlot* slot = slots.front();
+  if (slot == nullptr || slot->envelope.type != EnvelopeType::eager) return false;
+  if (!order_.take_turn(from.rank, slot->envelope.sequence)) return false;
+  deliver(*from.path, {from.rank, slot->envelope, PairSlotReader::payload(*slot), false, 0});
+  if (slots.pop()) from.link->ring();
+  return true;
 }
 
 bool Engine::look_for(AwaitedReceive& receive, bool& moved) {

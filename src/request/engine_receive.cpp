@@ -14,6 +14,22 @@ Offer offer_in(std::span<const std::byte> payload) {
   return offer;
 }
 
+// What nearly all small messages are: their bytes lie in a slot or cell, and fit the receive's host memory.
+bool is_plain(const Operation& operation, const Arrival& arrival) {
+  const Envelope& envelope = arrival.envelope;
+  return envelope.type == EnvelopeType::eager && envelope.flags == 0 && operation.piece.kind == KindId::host &&
+         envelope.bytes == arrival.payload.size() && envelope.bytes <= operation.piece.size.value;
+}
+
+// Of an operation that has not ended, the outcome holds nothing else yet.
+void note(Operation& operation, Rank source, const Envelope& envelope, ist_carrier carrier) {
+  operation.peer = source;
+  operation.outcome.source = source;
+  operation.outcome.tag = envelope.tag;
+  operation.outcome.carrier = carrier;
+  operation.outcome.bytes = Bytes{envelope.bytes};
+}
+
 }  // namespace
 
 Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, const Scope& scope) {
@@ -23,22 +39,37 @@ Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t sourc
   return receive_ready(piece, std::move(*ready), source, tag, scope);
 }
 
-Result<OperationId> Engine::receive_ready(const Piece& piece, Ticket ready, std::int32_t source, std::int32_t tag,
-                                          const Scope& scope) {
+OperationId Engine::add_receive(const Piece& piece, std::int32_t source, const Scope& scope) {
   wake_sleeper();
   const OperationId id = operations_.add();
+  if (id.value == 0) return id;
+  Operation& operation = operations_.at(id.index());
+  operation.peer = Rank{source};
+  operation.piece = piece;
+  if (scope.group) operation.group = scope.group;
+  operation.state = state::Posted{};
+  return id;
+}
+
+OperationId Engine::receive_at_once(std::byte* buffer, Bytes room, std::int32_t source, std::int32_t tag,
+                                    const Scope& scope) {
+  if (matcher_.unexpected() > 0 || !may_come(source)) return {};
+  const OperationId id = add_receive(host_piece(buffer, room), source, scope);
+  if (id.value != 0) matcher_.post({scope.context, source, tag}, id.wire());
+  return id;
+}
+
+Result<OperationId> Engine::receive_ready(const Piece& piece, Ticket ready, std::int32_t source, std::int32_t tag,
+                                          const Scope& scope) {
+  const OperationId id = add_receive(piece, source, scope);
   if (id.value == 0) return too_many();
   const std::uint32_t index = id.index();
   Operation& operation = operations_.at(index);
-  operation.peer = Rank{source};
-  operation.piece = piece;
   if (!ready.empty()) operation.ready = std::move(ready);
-  if (scope.group) operation.group = scope.group;
-  operation.state = state::Posted{};
   auto kept = matcher_.match_or_post({scope.context, source, tag}, id.wire());
   if (!kept) {
     // The short way first, which nearly always is the whole.
-    if (parts_.board.changes() == 0 && (source == kAnySource || peer(Rank{source}).link != nullptr)) return id;
+    if (may_come(source)) return id;
     const Status reachable = check_source(source, scope.group.get());
     if (reachable.ok()) return id;
     // What was published before the peer went is delivered all the same; waiting for anything else would be for ever.
@@ -108,6 +139,12 @@ void Engine::deliver(Path& path, const Arrival& arrival) {
   }
   const std::uint32_t index = *wire & 0xfffff;
   Operation& operation = operations_.at(index);
+  if (is_plain(operation, arrival)) {
+    note(operation, arrival.source, arrival.envelope, arrival.in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
+    if (!arrival.payload.empty()) std::memcpy(operation.piece.address(), arrival.payload.data(), arrival.payload.size());
+    if (arrival.in_cell) path.release(arrival);
+    return end(operation, index);
+  }
   if (announced) {
     set_outcome(operation, arrival.source, arrival.envelope, IST_CARRIER_RING);
     receive_announced(operation, index, {arrival.source, arrival.envelope, offer_in(arrival.payload)});
@@ -120,7 +157,11 @@ void Engine::deliver(Path& path, const Arrival& arrival) {
 void Engine::set_outcome(Operation& operation, Rank source, const Envelope& envelope, ist_carrier carrier) {
   operation.peer = source;
   if (carrier == IST_CARRIER_RING && peer(source).link->same_process()) carrier = IST_CARRIER_DIRECT;
-  operation.outcome = outcome_of(source, envelope, carrier, operation.piece.size);
+  if (envelope.flags != 0 || envelope.bytes > operation.piece.size.value) {
+    operation.outcome = outcome_of(source, envelope, carrier, operation.piece.size);
+    return;
+  }
+  note(operation, source, envelope, carrier);
 }
 
 // Of a message that met a receive with that much room.

@@ -22,6 +22,7 @@ bool finish_if_complete(const char* call, ist_request* request, ist_status* stat
     const Operation* operation = engine.find(id);
     if (operation == nullptr || operation->released || operation->message || operation->in<state::Persistent>())
       return false;
+    if (!Engine::complete(*operation)) engine.look_in_slots(*operation);
     if (!Engine::complete(*operation)) engine.progress();
     if (!Engine::complete(*operation)) return false;
     *request = IST_REQUEST_NULL;

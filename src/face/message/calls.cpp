@@ -164,10 +164,10 @@ bool start_receive_at_once(const Data& data, int source, int tag, ist_comm comm,
   if (found.comm == nullptr || !may_come(*found.comm, source, tag)) return false;
   Engine& engine = found.comm->engine();
   const std::lock_guard lock(engine.lock());
-  const auto id = engine.start_receive(host_piece(found.address, found.size), world_source(*found.comm, source), tag,
-                                       found.comm->scope());
-  if (id.ok()) *request = request_handle(comm, *id);
-  return id.ok();
+  const OperationId id =
+      engine.receive_at_once(found.address, found.size, world_source(*found.comm, source), tag, found.comm->scope());
+  if (id.value != 0) *request = request_handle(comm, id);
+  return id.value != 0;
 }
 
 bool receive_at_once(const char* call, const Data& data, int source, int tag, ist_comm comm, ist_status* status, int& code) {
