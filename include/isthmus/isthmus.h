@@ -297,6 +297,15 @@ IST_API int ist_memory_alloc(ist_world world, ist_kind kind, int device, size_t 
 IST_API int ist_memory_free(ist_world world, ist_buffer buffer);
 /* Copies between two buffers of this process, any kinds, and returns when the bytes have arrived. */
 IST_API int ist_memory_copy(ist_world world, ist_buffer to, ist_buffer from, size_t bytes);
+/* Page-locks host memory of the caller's for the devices of this process, whose copies from and to it then need no processor:
+ * messages between it and a device take one copy. Without this call no memory of the caller's is ever locked. Takes as long as
+ * the system needs for so many pages; where no kind of device locks memory it does nothing. IST_ERR_ARGUMENT if it overlaps what
+ * is registered already, IST_ERR_DEVICE with the driver's words if the driver refuses, as it does for memory that is page-locked
+ * already: such memory needs no registering. */
+IST_API int ist_register(ist_world world, void* address, size_t bytes);
+/* Unlocks what ist_register was given at that address: before the memory is given back, and with nothing in flight on it. What is
+ * still registered when the world is destroyed is unlocked then. IST_ERR_ARGUMENT if nothing was registered there. */
+IST_API int ist_unregister(ist_world world, void* address);
 
 /* ---- buffers ---- */
 

@@ -56,6 +56,34 @@ class Memory {
   std::size_t bytes_ = 0;
 };
 
+// Host memory of the caller's that is page-locked for the devices of this process (ist_register) until this goes: before the memory
+// does, and with nothing in flight on it.
+class Registration {
+ public:
+  Registration() = default;
+  Registration(Registration&& other) noexcept
+      : world_(std::move(other.world_)), address_(std::exchange(other.address_, nullptr)) {}
+  Registration& operator=(Registration&& other) noexcept {
+    Registration taken(std::move(other));
+    std::swap(world_, taken.world_);
+    std::swap(address_, taken.address_);
+    return *this;
+  }
+  ~Registration() {
+    if (world_) ist_unregister(world_->get(), address_);
+  }
+
+ private:
+  friend class World;
+  Registration(detail::SharedWorld world, void* address, std::size_t bytes) : address_(address) {
+    detail::check(ist_register(world ? world->get() : IST_WORLD_NULL, address, bytes));
+    world_ = std::move(world);
+  }
+
+  detail::SharedWorld world_;
+  void* address_ = nullptr;
+};
+
 // All ranks of the job. Construction is collective.
 class World {
  public:
@@ -86,6 +114,11 @@ class World {
   // Between two places of this process; returns when the bytes have arrived.
   void copy(const Buffer& to, const Buffer& from, std::size_t bytes) const {
     detail::check(ist_memory_copy(c(), to.c(), from.c(), bytes));
+  }
+  // Messages between this memory and a device then take one copy, made by the device.
+  template <class T>
+  [[nodiscard]] Registration register_memory(std::span<T> memory) const {
+    return Registration(owner_, static_cast<void*>(memory.data()), memory.size_bytes());
   }
   // Null once this World has been moved from; every call then says so.
   ist_world c() const noexcept { return owner_ ? owner_->get() : IST_WORLD_NULL; }

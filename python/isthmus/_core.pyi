@@ -179,6 +179,19 @@ class Memory:
 
     def __repr__(self) -> str: ...
 
+class Registration:
+    """
+    Host memory that World.register has page-locked; unlocked by release(), at the end of a with block, or when the last reference is dropped. Keeps the memory alive; nothing may be in flight on it then.
+    """
+
+    def release(self) -> None: ...
+
+    def __enter__(self) -> Registration: ...
+
+    def __exit__(self, *args: object) -> None: ...
+
+    def __repr__(self) -> str: ...
+
 class InPlace:
     """The class of IN_PLACE."""
 
@@ -493,6 +506,11 @@ class World:
     def allocate(self, kind: str, nbytes: int, device: int = -1) -> Memory:
         """
         Memory of a kind, on this rank's own device of it unless another is named.
+        """
+
+    def register(self, memory: object) -> Registration:
+        """
+        Page-locks host memory, such as a NumPy array, for the devices of this process: messages between it and a device then take one copy, made by the device. Takes time for each page.
         """
 
     def copy(self, to: object | None, source: object | None) -> None:

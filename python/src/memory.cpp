@@ -56,6 +56,12 @@ std::string Buffer::text() const {
          " elements of " + std::to_string(region_.item_size) + " bytes>";
 }
 
+namespace {
+
+void* address_of(const Region& region) { return reinterpret_cast<void*>(region.place.object + region.place.offset); }
+
+}  // namespace
+
 Memory::Memory(std::shared_ptr<Session> session, const std::string& kind, std::size_t bytes, int device)
     : session_(std::move(session)), bytes_(bytes) {
   check(ist_memory_alloc(session_->world(), kind_named(kind), device, bytes, &place_));
@@ -79,6 +85,27 @@ std::string Memory::text() const {
   return std::string("<isthmus.Memory, ") + kind() + ", " + std::to_string(bytes_) + " bytes>";
 }
 
+Registration::Registration(std::shared_ptr<Session> session, nb::handle memory)
+    : session_(std::move(session)), region_(to_region(memory, Access::read)) {
+  if (region_.place.kind != IST_KIND_HOST)
+    throw nb::value_error(("register: host memory is page-locked, and this is " + std::string(name_of(region_.place.kind)) +
+                           " memory, which needs none")
+                              .c_str());
+  check(ist_register(session_->world(), address_of(region_), static_cast<std::size_t>(region_.bytes())));
+  held_ = true;
+}
+
+void Registration::release() {
+  if (held_ && !session_->closed()) ist_unregister(session_->handle(), address_of(region_));
+  held_ = false;
+  region_.owner.reset();
+}
+
+std::string Registration::text() const {
+  return held_ ? "<isthmus.Registration, " + std::to_string(region_.bytes()) + " bytes>"
+               : "<isthmus.Registration, released>";
+}
+
 void bind_memory(nb::module_& module) {
   using namespace nb::literals;
   nb::class_<Buffer>(module, "Buffer", "A place named by hand, for memory that no protocol describes.")
@@ -96,6 +123,17 @@ void bind_memory(nb::module_& module) {
       .def_prop_ro("address", &Memory::address, "Address, CUdeviceptr or cl_mem.")
       .def_prop_ro("queue", &Memory::queue, "The CUstream or cl_command_queue that the library uses for it.")
       .def("__repr__", &Memory::text);
+  nb::class_<Registration>(
+      module, "Registration",
+      "Host memory that World.register has page-locked; unlocked by release(), at the end of a with block, "
+      "or when the last reference is dropped. Keeps the memory alive; nothing may be in flight on it then.")
+      .def("release", &Registration::release)
+      .def(
+          "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Registration"))
+      .def(
+          "__exit__", [](Registration& self, nb::args) { self.release(); },
+          nb::sig("def __exit__(self, *args: object) -> None"))
+      .def("__repr__", &Registration::text);
 }
 
 }  // namespace isthmus_python

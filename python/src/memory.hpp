@@ -51,6 +51,23 @@ class Memory {
   std::size_t bytes_;
 };
 
+// Host memory of somebody's, page-locked as long as this is there.
+class Registration {
+ public:
+  Registration(std::shared_ptr<Session> session, nb::handle memory);
+  Registration(const Registration&) = delete;
+  Registration& operator=(const Registration&) = delete;
+  ~Registration() { release(); }
+  // Once; with its world gone, the lock is gone.
+  void release();
+  std::string text() const;
+
+ private:
+  std::shared_ptr<Session> session_;
+  Region region_;
+  bool held_ = false;
+};
+
 void bind_memory(nb::module_& module);
 
 }  // namespace isthmus_python

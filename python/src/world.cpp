@@ -36,6 +36,9 @@ class World {
   nb::object allocate(const std::string& kind, std::size_t bytes, int device) const {
     return nb::cast(new Memory(session_, kind, bytes, device), nb::rv_policy::take_ownership);
   }
+  nb::object register_memory(nb::handle memory) const {
+    return nb::cast(new Registration(session_, memory), nb::rv_policy::take_ownership);
+  }
   void copy(nb::handle to, nb::handle from) const {
     const Region target = to_region(to, Access::write);
     const Region source = to_region(from, Access::read);
@@ -92,6 +95,10 @@ void bind_world(nb::module_& module) {
       .def("allocate", &World::allocate, "kind"_a, "nbytes"_a, "device"_a = IST_OWN_DEVICE,
            nb::sig("def allocate(self, kind: str, nbytes: int, device: int = -1) -> Memory"),
            "Memory of a kind, on this rank's own device of it unless another is named.")
+      .def(
+          "register", &World::register_memory, "memory"_a, nb::sig("def register(self, memory: object) -> Registration"),
+          "Page-locks host memory, such as a NumPy array, for the devices of this process: messages between it and a device "
+          "then take one copy, made by the device. Takes time for each page.")
       .def("copy", &World::copy, "to"_a.none(), "source"_a.none(),
            "Copies between any two buffers of this process; returns when it is done.")
       .def(

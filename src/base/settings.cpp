@@ -123,6 +123,26 @@ Row word_row(std::string_view name, std::string_view variable, std::string Setti
           [member](const Settings& s) { return s.*member; }};
 }
 
+// 4 MiB from ordinary host memory to a GPU, windows: 13 GB/s with one thread, 18 with two, 23 with four, 39 with six, 31 with all
+// eight of the rank's processors (H200, 2026-11-22).
+constexpr int kCopyThreads = 6;
+constexpr std::uint64_t kMostCopyThreads = 64;
+
+Row copy_threads_row() {
+  return {"copy_threads",
+          "ISTHMUS_COPY_THREADS",
+          "word",
+          "auto, or a whole number from 1 to " + std::to_string(kMostCopyThreads),
+          "threads of a rank that copy long messages between ordinary host memory and devices, the calling one among them; "
+          "auto: 6, or as many as the rank has processors to itself; helpers sleep between messages",
+          [](Settings& s, std::string_view text) {
+            s.copy_threads = text;
+            const auto count = read_count(text);
+            return text == "auto" || (count && *count >= 1 && *count <= kMostCopyThreads);
+          },
+          [](const Settings& s) { return s.copy_threads; }};
+}
+
 Row nccl_row() {
   return word_row(
       "nccl", "ISTHMUS_NCCL", &Settings::nccl, {"auto", "never"},
@@ -218,6 +238,7 @@ const std::vector<Row>& table() {
           "messages between devices of one host: in one copy into the receiver's memory where the driver can, or never"),
       bytes_row("mapped_limit", "ISTHMUS_MAPPED_LIMIT", &Settings::mapped_limit, 1 << 20, std::uint64_t{1} << 50,
                 "most device memory of other ranks that a world keeps mapped for later messages"),
+      copy_threads_row(),
       switch_row("progress_thread", "ISTHMUS_PROGRESS_THREAD", &Settings::progress_thread,
                  "1: a thread of each world moves messages on while the program makes no call"),
       word_row(
@@ -253,6 +274,11 @@ bool lists_kinds(std::string_view text) {
     if (comma == std::string_view::npos) return true;
     text.remove_prefix(comma + 1);
   }
+}
+
+int Settings::copy_helpers(int processors) const {
+  const auto given = read_count(copy_threads);
+  return static_cast<int>(given.value_or(static_cast<std::uint64_t>(std::clamp(processors, 1, kCopyThreads)))) - 1;
 }
 
 Result<Settings> Settings::read() {

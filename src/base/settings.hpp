@@ -39,6 +39,7 @@ struct Settings {
   std::string single_copy = "auto";
   std::string device_ipc = "auto";
   Bytes mapped_limit = mebibytes(32768);
+  std::string copy_threads = "auto";
   bool progress_thread = false;
   std::string threads = "multiple";
   std::string profile = "auto";
@@ -47,6 +48,8 @@ struct Settings {
   bool single_threaded() const { return threads == "single"; }
 
   static Result<Settings> read();
+  // Threads beside the caller's that copy long host buffers, for a rank that has so many processors to itself.
+  int copy_helpers(int processors) const;
   // The rank's own device among so many of a kind. What `device` names may be beyond them: the kind refuses it then. Kinds
   // with a single device, such as the host, leave no choice.
   int own_device(int local_rank, int devices) const {

@@ -17,7 +17,8 @@ enum class EnvelopeType : std::uint8_t {
   clear = 3,     // receiver to sender: send `bytes` bytes of operation `sender_op` to operation `receiver_op`
   refuse = 4,    // sender to receiver: nothing will come for operation `receiver_op`
   taken = 5,     // receiver to sender: operation `sender_op` is complete, its bytes were read where they lie
-  put = 6        // sender to receiver: the bytes of operation `receiver_op` lie in its buffer
+  put = 6,       // sender to receiver: the bytes of operation `receiver_op` lie in its buffer
+  lend = 7       // sender to receiver: operation `receiver_op` may copy the bytes from where the loan in the payload says
 };
 
 inline constexpr std::uint16_t kEnvelopeFailed = 1;  // the sender could not read its buffer; no bytes follow
@@ -26,6 +27,9 @@ inline constexpr std::uint16_t kEnvelopeFailed = 1;  // the sender could not rea
 // No bytes follow.
 inline constexpr std::uint16_t kEnvelopeGaveUp = 2;
 
+// In a clearance: the receiver would rather copy the bytes itself, if the sender can lend its buffer.
+inline constexpr std::uint16_t kEnvelopeBorrows = 4;
+
 // One per message in the pair's ordered queue, whatever carries the bytes; and one per answer, outside that order.
 struct Envelope {
   std::uint32_t sequence = 0;  // position among the pair's messages; unused in clear
@@ -33,10 +37,10 @@ struct Envelope {
   std::int32_t tag = 0;
   EnvelopeType type = EnvelopeType::eager;
   std::uint8_t kind = 0;          // KindId of the writer's buffer
-  std::uint16_t flags = 0;        // kEnvelopeFailed, kEnvelopeGaveUp
+  std::uint16_t flags = 0;        // kEnvelopeFailed, kEnvelopeGaveUp; kEnvelopeBorrows
   std::uint64_t bytes = 0;        // length of the message
-  std::uint32_t sender_op = 0;    // announce, clear, taken
-  std::uint32_t receiver_op = 0;  // clear
+  std::uint32_t sender_op = 0;    // announce, clear, taken, lend
+  std::uint32_t receiver_op = 0;  // clear, refuse, put, lend
 };
 static_assert(sizeof(Envelope) == 32 && std::is_trivially_copyable_v<Envelope>);
 

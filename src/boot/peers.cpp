@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
@@ -111,16 +112,34 @@ Status check_users(const std::vector<Card>& cards) {
   return {};
 }
 
-bool crowded(const std::vector<Card>& cards, const std::vector<Rank>& local) {
-  std::vector<std::vector<int>> masks;
+// Processors' worth of time for all ranks of this host; 0 if unlimited.
+double quota_of(const std::vector<Card>& cards, const std::vector<Rank>& local) {
   double quota = 0;
-  for (const Rank rank : local) {
-    const Card& card = cards[static_cast<std::size_t>(rank.value)];
-    if (!card.processors.empty()) masks.push_back(card.processors);
-    quota = std::fmax(quota, static_cast<double>(card.quota_millis) / 1000.0);
-  }
+  for (const Rank rank : local)
+    quota = std::fmax(quota, static_cast<double>(cards[static_cast<std::size_t>(rank.value)].quota_millis) / 1000.0);
+  return quota;
+}
+
+std::vector<std::vector<int>> masks_of(const std::vector<Card>& cards, const std::vector<Rank>& local) {
+  std::vector<std::vector<int>> masks;
+  for (const Rank rank : local) masks.push_back(cards[static_cast<std::size_t>(rank.value)].processors);
+  return masks;
+}
+
+bool crowded(const std::vector<Card>& cards, const std::vector<Rank>& local) {
+  auto masks = masks_of(cards, local);
+  std::erase_if(masks, [](const std::vector<int>& mask) { return mask.empty(); });
+  const double quota = quota_of(cards, local);
   const bool beyond_quota = quota > 0 && static_cast<double>(local.size()) > std::ceil(quota);
   return beyond_quota || !each_has_a_processor(masks);
+}
+
+int share_of_processors(const std::vector<Card>& cards, const std::vector<Rank>& local, Rank mine) {
+  const auto place = static_cast<std::size_t>(std::find(local.begin(), local.end(), mine) - local.begin());
+  const int each = processors_each(masks_of(cards, local), place);
+  const double quota = quota_of(cards, local);
+  if (quota <= 0) return each;
+  return std::max(1, std::min(each, static_cast<int>(quota / static_cast<double>(local.size()))));
 }
 
 Status connect_all(std::vector<FileDescriptor>& sockets, const std::vector<Card>& cards, const std::vector<Rank>& local,
@@ -182,6 +201,7 @@ Result<std::unique_ptr<Peers>> Peers::connect(Boot& boot, const Settings& settin
     if (local) peers->local_.push_back(rank);
   }
   peers->oversubscribed_ = crowded(cards, peers->local_);
+  peers->processors_ = share_of_processors(cards, peers->local_, peers->rank_);
   peers->sockets_.resize(cards.size());
   peers->waiting_.resize(cards.size());
   IST_TRY(agree(boot, connect_all(peers->sockets_, cards, peers->local_, peers->rank_, *listener, settings.boot_timeout)));

@@ -46,6 +46,8 @@ class Peers {
   const std::string& heard() const { return heard_; }
   // More local ranks than processors: waits must give way.
   bool oversubscribed() const { return oversubscribed_; }
+  // This rank's share of the processors that it may run on, at least 1.
+  int processors() const { return processors_; }
 
   // `purpose` tells descriptors apart on the other side (a segment, a ring).
   Status send_descriptor(Rank to, std::uint32_t purpose, int descriptor);
@@ -68,6 +70,7 @@ class Peers {
   std::vector<Rank> local_;
   std::string heard_;
   bool oversubscribed_ = false;
+  int processors_ = 1;
   std::vector<FileDescriptor> sockets_;
   std::vector<std::vector<Waiting>> waiting_;  // by rank, arrived ahead of their taker
 };

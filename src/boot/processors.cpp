@@ -108,4 +108,13 @@ bool each_has_a_processor(const std::vector<std::vector<int>>& masks) {
   return true;
 }
 
+int processors_each(const std::vector<std::vector<int>>& masks, std::size_t mine) {
+  const std::vector<int>& own = masks[mine];
+  const auto sharing = std::count_if(masks.begin(), masks.end(), [&](const std::vector<int>& other) {
+    return std::any_of(own.begin(), own.end(),
+                       [&](int each) { return std::binary_search(other.begin(), other.end(), each); });
+  });
+  return std::max(1, static_cast<int>(own.size()) / std::max(1, static_cast<int>(sharing)));
+}
+
 }  // namespace ist

@@ -21,4 +21,8 @@ double processor_quota(const std::string& root = "/sys/fs/cgroup", const std::st
 // not suffice, as two ranks may be bound to the same one.
 bool each_has_a_processor(const std::vector<std::vector<int>>& masks);
 
+// How many processors each rank has to itself, where all share what they may run on evenly: of those in masks[mine], as many as
+// there are for each rank whose mask overlaps; at least 1.
+int processors_each(const std::vector<std::vector<int>>& masks, std::size_t mine);
+
 }  // namespace ist

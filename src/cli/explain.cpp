@@ -199,6 +199,14 @@ Answer explain_message(const Options& options, const Settings& settings, const P
     answer.choice += " or " + single.name;
   }
   answer.ways.push_back(single);
+  if (chosen == IST_CARRIER_RING && !options.self && settings.device_ipc != "never" && (from.pinned() || to.pinned()) &&
+      (from.kind == IST_KIND_CUDA || to.kind == IST_KIND_CUDA)) {
+    answer.choice = std::string{ist_carrier_name(IST_CARRIER_DEVICE)} + ", else " + answer.choice;
+    answer.remark =
+        "Between page-locked host memory and what cudaMalloc gave one copy, made by the device, once the side with the host "
+        "memory "
+        "has opened the other's, which it does beside the first messages.";
+  }
   if (chosen == IST_CARRIER_SLOT || chosen == IST_CARRIER_CELL)
     answer.remark = "What fits a slot or a cell is announced only where one copy between devices costs less.";
   if (chosen == IST_CARRIER_DEVICE)

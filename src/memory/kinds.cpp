@@ -140,11 +140,19 @@ MemoryKind* Kinds::copier(const Piece& to, const Piece& from) const {
   return nullptr;
 }
 
+Streams* Kinds::streams(const Piece& piece) const {
+  MemoryKind* kind = piece.size.value == 0 ? nullptr : find(piece.kind);
+  return kind ? kind->streams() : nullptr;
+}
+
 Result<Ticket> Kinds::ready(const Piece& piece) const {
-  MemoryKind* kind = find(piece.kind);
-  Streams* streams = kind ? kind->streams() : nullptr;
-  if (!streams || piece.size.value == 0) return Ticket{};
-  return streams->ready(piece);
+  Streams* found = streams(piece);
+  return found ? found->ready(piece) : Ticket{};
+}
+
+Result<Ticket> Kinds::in_order(const Piece& piece) const {
+  Streams* found = streams(piece);
+  return found ? found->in_order(piece) : Ticket{};
 }
 
 }  // namespace ist

@@ -44,6 +44,8 @@ class Kinds {
   MemoryKind* copier(const Piece& to, const Piece& from) const;
   // Empty if the piece has no pending work.
   Result<Ticket> ready(const Piece& piece) const;
+  // Streams::in_order() of its kind.
+  Result<Ticket> in_order(const Piece& piece) const;
 
   // A kind is in use once a piece of it was resolved or copied. Memory is page-locked for kinds in use only: locking makes a
   // driver context, which a program that never touches that kind must not pay for.
@@ -55,6 +57,8 @@ class Kinds {
 
  private:
   Status absent(std::uint32_t kind) const;
+  // Null if the piece can have no pending work.
+  Streams* streams(const Piece& piece) const;
   Result<Piece> resolve_auto(const ist_buffer& buffer, Bytes size) const;
 
   std::vector<std::unique_ptr<MemoryKind>> kinds_;

@@ -1,13 +1,14 @@
-// Device memory that another process of this host opens and copies to, in one copy from device to device.
+// Device memory that another process of this host opens, and copies to or from: in one copy between devices, or between a device
+// and page-locked host memory.
 //
-// Who calls this : request/: the receiver lends, the sender borrows. Who implements it: cuda/.
+// Who calls this : request/: whoever owns device memory lends, the other side borrows. Who implements it: cuda/.
 // Threads        : any.
 // Ownership      : a loan is a value that travels; what was borrowed stays mapped as long as somebody holds it. Mappings are
 //                  kept for the next message, up to a number of bytes; the lender may free its memory at any time outside of
 //                  a message.
 // Errors         : memory that cannot be lent is no error: the message goes another way.
 //
-// The sender copies, not the receiver, because a write to another GPU is the quicker way: 8 bytes with the driver's call and
+// Between devices the sender copies, not the receiver, because a write to another GPU is the quicker way: 8 bytes with the driver's call and
 // the wait for it took 7.3 to 7.6 us, a read 10.2 to 10.5, of which the call alone was 5.0 (two H200, 2026-11-22).
 #pragma once
 
@@ -47,11 +48,15 @@ class Lending {
   virtual void set_limit(Bytes limit) = 0;
   // What rank `borrower` needs to reach the piece. None: such memory can be opened by no other process.
   virtual std::optional<Loan> lend(const Piece& piece, Rank borrower) = 0;
-  // The loan of that rank, for copies from the device of `from`. Null: not mapped, and then it is being mapped by a thread of
+  // The loan of that rank, for copies to or from `own`, a piece of this process that serves() is true of. Null: not mapped, and then it is being mapped by a thread of
   // its own, since that takes milliseconds, or cannot be.
-  virtual std::shared_ptr<Borrowed> borrow(const Loan& loan, Rank lender, const Piece& from) = 0;
+  virtual std::shared_ptr<Borrowed> borrow(const Loan& loan, Rank lender, const Piece& own) = 0;
   // Starts the copy of from.size bytes to the loan, after `after` has finished, as MemoryKind::copy().
   virtual Result<Ticket> copy_to(Borrowed& borrowed, const Loan& loan, const Piece& from, const Ticket& after) = 0;
+  // The other way round: to.size bytes from the loan on.
+  virtual Result<Ticket> copy_from(Borrowed& borrowed, const Loan& loan, const Piece& to, const Ticket& after) = 0;
+  // Do such copies go by the device alone? Not with pageable host memory, whose bytes a processor moves for the driver.
+  virtual bool serves(const Piece& own) = 0;
 };
 
 }  // namespace ist

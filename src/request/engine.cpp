@@ -233,9 +233,9 @@ bool Engine::step_active() {
       moved |= operation.sends ? step_send(operation, index) : step_receive(operation, index);
     }
     const bool still = operation.in<state::FillingCell>() || operation.in<state::Cleared>() ||
-                       operation.in<state::Putting>() || operation.in<state::EmptyingCell>() ||
-                       operation.in<state::Delivering>() || operation.in<state::Readying>() ||
-                       operation.in<state::Reading>() || polls(operation);
+                       operation.in<state::Putting>() || operation.in<state::Fetching>() ||
+                       operation.in<state::EmptyingCell>() || operation.in<state::Delivering>() ||
+                       operation.in<state::Readying>() || operation.in<state::Reading>() || polls(operation);
     if (still) {
       ++i;
       continue;
@@ -321,7 +321,8 @@ void Engine::fail_for(Rank lost, bool everything) {
     const auto* claimed = std::get_if<state::Claimed>(&operation.state);
     const bool local = operation.in<state::Delivering>() || operation.in<state::EmptyingCell>() ||
                        operation.in<state::FillingCell>() || operation.in<state::Putting>() ||
-                       operation.in<state::Persistent>() || operation.in<state::Running>() ||
+                       operation.in<state::Fetching>() || operation.in<state::Persistent>() ||
+                       operation.in<state::Running>() ||
                        (claimed && claimed->message.envelope.type != EnvelopeType::announce);  // needs no peer any more
     const bool concerned = everything || operation.peer == lost ||
                            (operation.peer.value == kAnySource && !anyone_present(operation.group.get()));
@@ -347,8 +348,9 @@ void Engine::abandon_all(const Status& why) {
     return std::any_of(active_.begin(), active_.end(), [this](std::uint32_t index) {
       const Operation& operation = operations_.at(index);
       const auto* running = std::get_if<state::Running>(&operation.state);
-      return operation.in<state::FillingCell>() || operation.in<state::Putting>() || operation.in<state::EmptyingCell>() ||
-             operation.in<state::Delivering>() || (running != nullptr && !running->run->local.empty());
+      return operation.in<state::FillingCell>() || operation.in<state::Putting>() || operation.in<state::Fetching>() ||
+             operation.in<state::EmptyingCell>() || operation.in<state::Delivering>() ||
+             (running != nullptr && !running->run->local.empty());
     });
   };
   while (copying()) step_active();

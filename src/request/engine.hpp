@@ -107,10 +107,14 @@ class Engine {
   int size() const { return static_cast<int>(peers_.size()); }
   const Parts& parts() const { return parts_; }
 
+  struct SendMode {
+    bool synchronous = false;  // complete only when its receive has begun
+    bool blocking = false;     // until it is over, the caller puts nothing more into the buffer's queue
+  };
   // `piece` is checked and of the message's size. The small host message that fits at once costs no operation:
-  // then *done is set and no id is given. A synchronous send completes only when its receive has begun.
+  // then *done is set and no id is given.
   Result<OperationId> start_send(const Piece& piece, Rank dest, std::int32_t tag, const Scope& scope, bool* done,
-                                 bool synchronous = false);
+                                 SendMode mode = {false, false});
   // The short way of a small message from host memory to a peer that is there; false, and nothing was sent, if anything is
   // out of the ordinary: start_send() then.
   bool send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context);
@@ -152,11 +156,11 @@ class Engine {
   // That operation was waited for.
   void make_inactive(OperationId id);
 
-  // What the piece's queue holds now, and an operation on the piece must wait for.
-  Result<Ticket> pending_work(const Piece& piece) {
+  // What the piece's queue holds now, and an operation on the piece must wait for. `blocking`: as SendMode.
+  Result<Ticket> pending_work(const Piece& piece, bool blocking = false) {
     if (piece.kind == KindId::host) return Ticket{};
     use_devices(piece);
-    return parts_.kinds.ready(piece);
+    return blocking ? parts_.kinds.in_order(piece) : parts_.kinds.ready(piece);
   }
 
   // engine_schedule.cpp
@@ -221,7 +225,7 @@ class Engine {
     Rank rank;
     Link* link = nullptr;
     Path* path = nullptr;  // of the link
-    Bytes at_once_below;  // shorter host messages always go in a slot; none without a link
+    Bytes at_once_below;   // shorter host messages always go in a slot; none without a link
     std::uint32_t next_sequence = 0;
     std::deque<Posting> outbox;  // in order; only the first one tries
     std::unique_ptr<RingSender> sender;
@@ -231,12 +235,15 @@ class Engine {
     // cells, and is announced only now and then, to hear whether that has changed.
     bool lends = true;
     std::uint32_t since_heard = 0;
+    // Could this side copy the last message for page-locked memory itself? If not, it asks only now and then.
+    bool fetches = true;
+    std::uint32_t since_fetched = 0;
   };
   struct Destination {
     Rank rank;
     std::int32_t tag;
     const Scope& scope;
-    bool synchronous = false;
+    SendMode mode = {false, false};
     const GivenUp* given_up = nullptr;  // the message says so, and has no bytes
   };
   PeerState& peer(Rank rank) { return peers_[static_cast<std::size_t>(rank.value)]; }
@@ -280,12 +287,17 @@ class Engine {
   void clear_or_copy(Operation& operation, std::uint32_t index, const state::Readying& announcement);
   void clear(Operation& operation, std::uint32_t index, const Envelope& announced);
   // engine_putting.cpp
-  Lending* lending(const Link& link, const Piece& piece) const;
+  Lending* lending(const Link& link, KindId kind) const;
   bool may_put(PeerState& to, const Piece& piece) const;
   Loan lend(const PeerState& from, const Piece& piece, KindId sender) const;
   bool put(Operation& operation, std::uint32_t index);
   bool step_putting(Operation& operation, std::uint32_t index);
   void on_put(const Arrival& arrival);
+  bool would_fetch(PeerState& from, const Piece& to, KindId sender) const;
+  bool lend_to_receiver(Operation& operation);
+  void on_lend(const Arrival& arrival);
+  bool fetch(Operation& operation, std::uint32_t index, const Arrival& arrival);
+  bool step_fetching(Operation& operation, std::uint32_t index);
 
   static void end_offer(Operation& operation);
   bool reads(Operation& operation, const state::Readying& announcement);

@@ -27,7 +27,7 @@ Status Engine::start_again(OperationId id) {
   auto started = persistent.verb == Verb::receive
                      ? start_receive(operation.piece, operation.peer.value, persistent.tag, persistent.scope)
                      : start_send(operation.piece, operation.peer, persistent.tag, persistent.scope, &done,
-                                  persistent.verb == Verb::synchronous_send);
+                                  {persistent.verb == Verb::synchronous_send, false});
   if (!started.ok()) return started.status();
   persistent.running = *started;
   persistent.started = true;

@@ -1,4 +1,6 @@
-// Messages between devices of two processes: the sender copies into the receiver's memory, which its process has opened.
+// Messages in one copy between two processes: into the receiver's device memory, which the sender has opened, from its own or from
+// page-locked host memory; or out of the sender's, into page-locked memory of a receiver that has opened it.
+#include <cstring>
 #include <utility>
 
 #include "base/log.hpp"
@@ -12,21 +14,21 @@ constexpr std::uint32_t kAskAgain = 16;
 
 }  // namespace
 
-// Who lends and borrows memory of the piece's kind along that link; null if nobody does.
-Lending* Engine::lending(const Link& link, const Piece& piece) const {
-  if (piece.kind == KindId::host || piece.size == Bytes{} || !link.lends() || parts_.settings.device_ipc == "never")
-    return nullptr;
-  return parts_.kinds.find(piece.kind)->lending();
+// Who lends and borrows memory of that kind along that link; null if nobody does.
+Lending* Engine::lending(const Link& link, KindId kind) const {
+  if (kind == KindId::host || !link.lends() || parts_.settings.device_ipc == "never") return nullptr;
+  MemoryKind* found = parts_.kinds.find(kind);
+  return found != nullptr ? found->lending() : nullptr;
 }
 
 // Is a message worth announcing for it?
 bool Engine::may_put(PeerState& to, const Piece& piece) const {
-  return lending(*to.link, piece) != nullptr && (to.lends || ++to.since_heard % kAskAgain == 0);
+  return piece.size > Bytes{} && lending(*to.link, piece.kind) != nullptr && (to.lends || ++to.since_heard % kAskAgain == 0);
 }
 
 // What goes with a clearance; no loan where that would not help.
 Loan Engine::lend(const PeerState& from, const Piece& piece, KindId sender) const {
-  Lending* lender = sender == piece.kind ? lending(*from.link, piece) : nullptr;
+  Lending* lender = sender == piece.kind || sender == KindId::host ? lending(*from.link, piece.kind) : nullptr;
   return lender == nullptr ? Loan{} : lender->lend(piece, from.rank).value_or(Loan{});
 }
 
@@ -35,12 +37,13 @@ bool Engine::put(Operation& operation, std::uint32_t index) {
   const auto& cleared = std::get<state::Cleared>(operation.state);
   PeerState& to = peer(operation.peer);
   const Piece from = operation.piece.part(Offset{}, cleared.accepted);
-  Lending* borrower = cleared.loan.allocation != 0 ? lending(*to.link, from) : nullptr;
-  if (borrower == nullptr) return false;
+  Lending* borrower = cleared.loan.allocation != 0 ? lending(*to.link, cleared.receiver_kind) : nullptr;
+  if (borrower == nullptr || !borrower->serves(from)) return false;
   auto memory = borrower->borrow(cleared.loan, operation.peer, from);
-  to.lends = memory != nullptr;  // until it is open, and where it cannot be opened, cells are the quicker way for what fits
+  // Until it is open, and where it cannot be opened, cells are the quicker way for what fits.
+  if (from.kind != KindId::host) to.lends = memory != nullptr;
   if (memory == nullptr) return false;
-  auto copy = borrower->copy_to(*memory, cleared.loan, from, Ticket{});
+  auto copy = borrower->copy_to(*memory, cleared.loan, from, operation.ready);
   if (!copy.ok()) {
     log::once(log::Level::warning, "nothing can be copied to the memory of another rank: " + copy.status().text());
     return false;
@@ -69,6 +72,85 @@ void Engine::on_put(const Arrival& arrival) {
   if (peer(arrival.source).receiver) peer(arrival.source).receiver->forget(arrival.envelope.receiver_op);
   operation->outcome.carrier = IST_CARRIER_DEVICE;
   finish(*operation, arrival.envelope.receiver_op & 0xfffff, {});
+}
+
+// ---- out of the sender's device memory ----
+
+// Does the receiver ask for a loan of the sender's buffer?
+bool Engine::would_fetch(PeerState& from, const Piece& to, KindId sender) const {
+  if (to.kind != KindId::host) return false;
+  Lending* borrower = lending(*from.link, sender);
+  return borrower != nullptr && (from.fetches || ++from.since_fetched % kAskAgain == 0) && borrower->serves(to);
+}
+
+// The sender's answer; false: it lends nothing, and the bytes go through the ring.
+bool Engine::lend_to_receiver(Operation& operation) {
+  const auto& cleared = std::get<state::Cleared>(operation.state);
+  PeerState& to = peer(operation.peer);
+  Lending* lender = cleared.borrows ? lending(*to.link, operation.piece.kind) : nullptr;
+  if (lender == nullptr) return false;
+  const auto loan = lender->lend(operation.piece.part(Offset{}, cleared.accepted), operation.peer);
+  if (!loan) return false;
+  Envelope answer;
+  answer.type = EnvelopeType::lend;
+  answer.kind = static_cast<std::uint8_t>(operation.piece.kind);
+  answer.bytes = cleared.accepted.value;
+  answer.sender_op = operation.wire;
+  answer.receiver_op = cleared.receiver_op;
+  operation.state = state::Announced{};  // taken, or cleared once more
+  post_or_queue(to, answer, std::as_bytes(std::span{&*loan, 1}));
+  return true;
+}
+
+void Engine::on_lend(const Arrival& arrival) {
+  const std::uint32_t wire = arrival.envelope.receiver_op;
+  Operation* operation = operations_.find_wire(wire);
+  if (operation == nullptr || !operation->in<state::Streaming>()) return;
+  PeerState& from = peer(arrival.source);
+  from.fetches = fetch(*operation, wire & 0xfffff, arrival);
+  if (from.fetches) return;
+  Envelope clear;  // this time for the ring
+  clear.type = EnvelopeType::clear;
+  clear.kind = static_cast<std::uint8_t>(KindId::host);
+  clear.bytes = arrival.envelope.bytes;
+  clear.sender_op = arrival.envelope.sender_op;
+  clear.receiver_op = wire;
+  post_or_queue(from, clear);
+}
+
+// False: the sender's memory is not open (yet).
+bool Engine::fetch(Operation& operation, std::uint32_t index, const Arrival& arrival) {
+  Loan loan;
+  if (arrival.payload.size() != sizeof loan) return false;
+  std::memcpy(&loan, arrival.payload.data(), sizeof loan);
+  PeerState& from = peer(arrival.source);
+  Lending* borrower = lending(*from.link, static_cast<KindId>(arrival.envelope.kind));
+  if (borrower == nullptr) return false;
+  const Piece to = operation.piece.part(Offset{}, Bytes{arrival.envelope.bytes});
+  auto memory = borrower->borrow(loan, arrival.source, to);
+  if (memory == nullptr) return false;
+  auto copy = borrower->copy_from(*memory, loan, to, Ticket{});
+  if (!copy.ok()) {
+    log::once(log::Level::warning, "nothing can be copied from the memory of another rank: " + copy.status().text());
+    return false;
+  }
+  if (from.receiver) from.receiver->forget(arrival.envelope.receiver_op);
+  operation.state = state::Fetching{std::move(memory), std::move(*copy), arrival.envelope.sender_op};
+  operation.outcome.carrier = IST_CARRIER_DEVICE;
+  activate(operation, index);
+  return true;
+}
+
+bool Engine::step_fetching(Operation& operation, std::uint32_t index) {
+  auto& fetching = std::get<state::Fetching>(operation.state);
+  const auto done = is_finished(fetching.copy);
+  if (done.ok() && !*done) return false;
+  Envelope taken;  // also where the copy failed: that is this side's error
+  taken.type = EnvelopeType::taken;
+  taken.sender_op = fetching.sender_op;
+  post_or_queue(peer(operation.peer), taken);
+  finish(operation, index, done.status());
+  return true;
 }
 
 }  // namespace ist

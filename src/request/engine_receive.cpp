@@ -100,6 +100,7 @@ void Engine::on_arrival(Path& path, const Arrival& arrival) {
   if (arrival.envelope.type == EnvelopeType::refuse) return on_refuse(arrival);
   if (arrival.envelope.type == EnvelopeType::taken) return on_taken(arrival);
   if (arrival.envelope.type == EnvelopeType::put) return on_put(arrival);
+  if (arrival.envelope.type == EnvelopeType::lend) return on_lend(arrival);
   if (!order_.take_turn(arrival)) {
     order_.put_aside(path, arrival);
     return;
@@ -276,7 +277,9 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
   from.receiver->expect(clear.receiver_op, to);
   operation.state = state::Streaming{};
   streams_busy_ = true;
-  const Loan loan = lend(from, to, static_cast<KindId>(announced.kind));
+  const auto sender = static_cast<KindId>(announced.kind);
+  if (would_fetch(from, to, sender)) clear.flags = kEnvelopeBorrows;
+  const Loan loan = lend(from, to, sender);
   if (loan.allocation == 0) return post_or_queue(from, clear);
   post_or_queue(from, clear, std::as_bytes(std::span{&loan, 1}));
 }
@@ -305,6 +308,7 @@ bool Engine::step_receive(Operation& operation, std::uint32_t index) {
     clear_or_copy(operation, index, state::Readying{*readying});
     return true;
   }
+  if (operation.in<state::Fetching>()) return step_fetching(operation, index);
   return operation.in<state::Reading>() && step_reading(operation, index);
 }
 

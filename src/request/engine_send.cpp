@@ -21,11 +21,11 @@ constexpr Bytes kBrief{256};
 }  // namespace
 
 Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32_t tag, const Scope& scope, bool* done,
-                                       bool synchronous) {
+                                       SendMode mode) {
   IST_TRY(check_peer(dest));
-  auto ready = pending_work(piece);
+  auto ready = pending_work(piece, mode.blocking);
   if (!ready.ok()) return ready.status();
-  return send_ready(piece, std::move(*ready), {dest, tag, scope, synchronous, nullptr}, done);
+  return send_ready(piece, std::move(*ready), {dest, tag, scope, mode, nullptr}, done);
 }
 
 bool Engine::send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context) {
@@ -49,7 +49,7 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
                                 piece.kind != KindId::host && may_put(to, piece)},
                                parts_.machine);
   // Only an announced message hears of its receive. Whether its bytes go by the device or through the ring, the answer tells.
-  if (order.synchronous || carrier == IST_CARRIER_DEVICE)
+  if (order.mode.synchronous || carrier == IST_CARRIER_DEVICE)
     carrier = to.link->same_process() ? IST_CARRIER_DIRECT : IST_CARRIER_RING;
   Envelope envelope;
   envelope.sequence = to.next_sequence++;
@@ -79,6 +79,7 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
     envelope.sender_op = id.wire();
   }
   operation.sends = true;
+  operation.in_order = order.mode.blocking && !ready.empty();
   operation.wire = id.wire();
   operation.peer = order.rank;
   operation.piece = piece;
@@ -179,14 +180,16 @@ void Engine::on_clear(const Arrival& arrival) {
     finish(*operation, index, {});
     return;
   }
-  operation->state = state::Cleared{clear.receiver_op, Bytes{clear.bytes}, static_cast<KindId>(clear.kind), loan};
+  operation->state = state::Cleared{clear.receiver_op, Bytes{clear.bytes}, static_cast<KindId>(clear.kind), loan,
+                                    (clear.flags & kEnvelopeBorrows) != 0};
   if (!step_send(*operation, index)) activate(*operation, index);
 }
 
 void Engine::on_taken(const Arrival& arrival) {
   Operation* operation = operations_.find_wire(arrival.envelope.sender_op);
-  if (operation != nullptr && operation->in<state::Announced>())
-    finish(*operation, arrival.envelope.sender_op & 0xfffff, {});
+  if (operation == nullptr || !operation->in<state::Announced>()) return;
+  operation->outcome.carrier = operation->piece.kind == KindId::host ? IST_CARRIER_DIRECT : IST_CARRIER_DEVICE;
+  finish(*operation, arrival.envelope.sender_op & 0xfffff, {});
 }
 
 void Engine::start_stream(Operation& operation, std::uint32_t index) {
@@ -245,10 +248,12 @@ bool Engine::step_send(Operation& operation, std::uint32_t index) {
     return complete(operation);
   }
   if (operation.in<state::Cleared>()) {
+    // The copy then waits for the buffer's work by itself.
+    if (operation.in_order && put(operation, index)) return true;
     // A queue that failed counts as ready: the copy fails in its turn, and the ring tells the receiver.
     const auto ready = is_finished(operation.ready);
     if (ready.ok() && !*ready) return false;
-    if (!put(operation, index)) start_stream(operation, index);
+    if (!lend_to_receiver(operation) && !put(operation, index)) start_stream(operation, index);
     return true;
   }
   return operation.in<state::Putting>() && step_putting(operation, index);

@@ -58,12 +58,18 @@ struct Cleared {      // send: cleared, but the buffer has pending work
   std::uint32_t receiver_op;
   Bytes accepted;
   KindId receiver_kind;
-  Loan loan;  // of the receiver's buffer, if it lends it
+  Loan loan;     // of the receiver's buffer, if it lends it
+  bool borrows;  // the receiver asks for a loan of this side's
 };
 struct Putting {  // send: copies into the receiver's device memory
   std::shared_ptr<Borrowed> memory;
   Ticket copy;
   std::uint32_t receiver_op;
+};
+struct Fetching {  // receive: copies from the sender's device memory
+  std::shared_ptr<Borrowed> memory;
+  Ticket copy;
+  std::uint32_t sender_op;
 };
 struct Streaming {};  // send, receive: in the pair's ring
 struct Posted {};     // receive: no message yet
@@ -103,15 +109,17 @@ struct Done {};  // the outcome is there
 }  // namespace state
 
 struct Operation {
-  using State = std::variant<state::Queued, state::FillingCell, state::Announced, state::Cleared, state::Putting,
-                             state::Streaming, state::Posted, state::EmptyingCell, state::Delivering, state::Readying,
-                             state::Reading, state::Claimed, state::Persistent, state::Running, state::Done>;
+  using State =
+      std::variant<state::Queued, state::FillingCell, state::Announced, state::Cleared, state::Putting, state::Fetching,
+                   state::Streaming, state::Posted, state::EmptyingCell, state::Delivering, state::Readying, state::Reading,
+                   state::Claimed, state::Persistent, state::Running, state::Done>;
   std::uint64_t generation = 0;
   std::uint32_t wire = 0;  // its id, as it travels
   bool used = false;
   bool sends = false;
   bool active = false;       // in the engine's list of operations that are stepped
   bool released = false;     // nobody will ask for the outcome
+  bool in_order = false;     // `ready` is of Streams::in_order()
   bool message = false;      // claimed by a matched probe, not yet received
   std::uint32_t parent = 0;  // 1 + the index of the collective operation that started this one as its `step`
   std::uint32_t step = 0;
@@ -134,7 +142,7 @@ struct Operation {
   void clear(std::uint64_t next_generation) {
     generation = next_generation;
     wire = parent = step = 0;
-    used = sends = active = released = message = timed = false;
+    used = sends = active = released = in_order = message = timed = false;
     peer = {};
     if (!ready.empty()) ready = {};
     if (group) group.reset();

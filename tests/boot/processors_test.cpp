@@ -16,6 +16,17 @@ TEST(Processors, this_process_may_run_somewhere) {
   EXPECT_TRUE(std::is_sorted(own.begin(), own.end()));
 }
 
+TEST(Processors, are_shared_evenly_by_who_may_use_the_same) {
+  EXPECT_EQ(1, processors_each({{}}, 0));  // nobody knows
+  EXPECT_EQ(1, processors_each({{3}}, 0));
+  EXPECT_EQ(4, processors_each({{0, 1, 2, 3}}, 0));
+  EXPECT_EQ(2, processors_each({{0, 1, 2, 3}, {0, 1, 2, 3}}, 1));
+  EXPECT_EQ(4, processors_each({{0, 1, 2, 3}, {4, 5, 6, 7}}, 1));
+  EXPECT_EQ(1, processors_each({{0, 1, 2}, {0, 1, 2}}, 0));
+  EXPECT_EQ(1, processors_each({{0, 1}, {0, 1}, {0, 1}}, 2));
+  EXPECT_EQ(2, processors_each({{0, 1, 2, 3}, {3, 4}, {5}}, 0));  // beside one of the others
+}
+
 TEST(Processors, ranks_bound_alike_or_chained_each_need_one_of_their_own) {
   EXPECT_TRUE(each_has_a_processor({}));
   EXPECT_TRUE(each_has_a_processor({{0}}));

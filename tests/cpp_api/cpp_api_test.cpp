@@ -6,7 +6,10 @@
 #include <array>
 #include <numeric>
 #include <random>
+#include <span>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 namespace {
 
@@ -146,6 +149,27 @@ TEST(Memory, of_every_kind_sends_receives_and_copies) {
       EXPECT_THROW(static_cast<void>(to.as_span<char>()), isthmus::Error);
     }
   }
+}
+
+TEST(Memory, of_the_callers_is_registered_for_as_long_as_the_registration_is_there) {
+  World world;
+  std::vector<double> numbers(10000);
+  {
+    isthmus::Registration first = world.register_memory(std::span{numbers});
+    try {
+      static_cast<void>(world.register_memory(std::span{numbers}.subspan(5, 1)));
+      ADD_FAILURE() << "overlapping memory was registered";
+    } catch (const isthmus::Error& error) {
+      EXPECT_EQ(IST_ERR_ARGUMENT, error.code());
+      EXPECT_NE(std::string_view{error.what()}.find("overlap 80000 bytes"), std::string_view::npos) << error.what();
+    }
+    isthmus::Registration moved = std::move(first);
+    first = std::move(moved);
+    EXPECT_THROW(static_cast<void>(world.register_memory(std::span{numbers})), isthmus::Error);
+  }
+  isthmus::Registration again = world.register_memory(std::span{numbers});
+  again = {};
+  EXPECT_NO_THROW(static_cast<void>(world.register_memory(std::span{numbers})));
 }
 
 TEST(Requests, complete_by_test_and_by_wildcard) {

@@ -1,8 +1,9 @@
-// Messages from device to device in one copy: the receiver opens the sender's memory. Needs ranks with CUDA devices; the
-// environment says what limits there are.
+// Messages in one copy between devices, or between a device and page-locked host memory: one rank opens the other's device memory.
+// Needs ranks with CUDA devices; the environment says what limits there are.
 #include <isthmus/collective.h>
 
 #include <cstdlib>
+#include <optional>
 #include <thread>
 
 #include "rank_test.hpp"
@@ -155,6 +156,135 @@ TEST(Lending, AHostThatReceivesGetsCellsAndADeviceAfterItIsFoundAgain) {
   if (open) {
     EXPECT_GE(by_device, 20);
   }
+}
+
+// ---- page-locked host memory ----
+
+constexpr std::size_t kAboveEager = (16 << 10) + 1;
+
+// Of one rank, registered for as long as this lives.
+class Registered {
+ public:
+  explicit Registered(void* address, std::size_t bytes) : address_(address) {
+    EXPECT_EQ(IST_OK, ist_register(world(), address, bytes)) << ist_error_text();
+  }
+  ~Registered() { EXPECT_EQ(IST_OK, ist_unregister(world(), address_)) << ist_error_text(); }
+  Registered(const Registered&) = delete;
+  Registered& operator=(const Registered&) = delete;
+
+ private:
+  void* address_;
+};
+
+// Rank `host` has ordinary memory, page-locked if wanted, and the others have a device's.
+struct Sides {
+  Sides(int host, std::size_t bytes, bool locked) : buffer(rank() == host ? IST_KIND_HOST : IST_KIND_CUDA, bytes) {
+    if (rank() == host && locked) {
+      const ist_buffer place = buffer.get();
+      registered.emplace(reinterpret_cast<void*>(place.object + place.offset), bytes);
+    }
+  }
+  GuardedBuffer buffer;
+  std::optional<Registered> registered;
+};
+
+void every_size_by_the_device(int host) {
+  constexpr std::size_t kRoom = (5 << 20) + 77;
+  Sides sides(host, kRoom, true);
+  const bool open = !off() && opened(sides.buffer, kAboveEager);
+  EXPECT_EQ(!off(), open) << "the driver of this machine lends no memory?";
+  for (const std::size_t bytes : border_sizes()) {
+    if (bytes > kRoom) continue;
+    const int carrier = carry(sides.buffer, bytes, bytes + 3, std::to_string(bytes) + " bytes");
+    if (bytes >= kAboveEager || !open) {
+      EXPECT_EQ(open, carrier == IST_CARRIER_DEVICE) << bytes << " bytes by " << ist_carrier_name(carrier);
+    }
+  }
+}
+
+TEST(Lending, PageLockedHostMemoryIsCopiedIntoADeviceAtOnce) {
+  NEEDS_DEVICES();
+  every_size_by_the_device(0);
+}
+
+TEST(Lending, AndOutOfADevice) {
+  NEEDS_DEVICES();
+  every_size_by_the_device(1);
+}
+
+TEST(Lending, OrdinaryHostMemoryTakesTheRing) {
+  NEEDS_DEVICES();
+  constexpr std::size_t kBytes = 3000001;  // in several parts, each long enough for several threads
+  for (const int host : {0, 1}) {
+    Sides sides(host, kBytes, false);
+    for (std::uint64_t n = 0; n < 20; ++n)
+      EXPECT_EQ(IST_CARRIER_RING, carry(sides.buffer, kBytes, n, "message " + std::to_string(n)));
+  }
+}
+
+TEST(Lending, BothSidesReceiveAtOnceFromEachOther) {
+  NEEDS_DEVICES();
+  if (rank() > 1) return;
+  constexpr std::size_t kBytes = 700001;
+  Sides sides(0, kBytes, true);
+  GuardedBuffer in(rank() == 0 ? IST_KIND_CUDA : IST_KIND_HOST, kBytes);
+  for (std::uint64_t n = 0; n < 50; ++n) {
+    sides.buffer.fill(random_bytes(kBytes, 2 * n + static_cast<std::uint64_t>(rank())));
+    in.poison();
+    ist_status status{};
+    IST_OK_OR_FAIL(ist_sendrecv(sides.buffer.get(), kBytes, IST_BYTE, 1 - rank(), kTag, in.get(), kBytes, IST_BYTE,
+                                1 - rank(), kTag, comm(), &status));
+    in.expect(random_bytes(kBytes, 2 * n + static_cast<std::uint64_t>(1 - rank())), "message " + std::to_string(n));
+  }
+}
+
+TEST(Lending, ALongerMessageFromADeviceIsTruncatedInPageLockedMemory) {
+  NEEDS_DEVICES();
+  constexpr std::size_t kBytes = 100001;
+  Sides sides(1, kBytes, true);
+  const bool open = !off() && opened(sides.buffer, kBytes);
+  EXPECT_EQ(!off(), open);
+  const auto data = random_bytes(kBytes, 9);
+  for (const std::size_t room : {std::size_t{1}, std::size_t{50000}, kBytes - 1}) {
+    if (rank() == 0) {
+      send(sides.buffer, data);
+    } else if (rank() == 1) {
+      ist_status status{};
+      sides.buffer.poison();
+      EXPECT_EQ(IST_ERR_TRUNCATE,
+                ist_recv(sides.buffer.get(), static_cast<std::int64_t>(room), IST_BYTE, 0, kTag, comm(), &status));
+      EXPECT_EQ(static_cast<std::int64_t>(room), status.bytes);
+      sides.buffer.expect({data.begin(), data.begin() + static_cast<std::ptrdiff_t>(room)}, "the first bytes");
+    }
+    carry(sides.buffer, kBytes, room, "after one that was too long");
+  }
+}
+
+std::string refusal(void* address, std::size_t bytes) {
+  EXPECT_EQ(IST_ERR_ARGUMENT, ist_register(world(), address, bytes));
+  return ist_error_text();
+}
+
+TEST(Registering, WhatOverlapsOrIsNotThereIsRefusedAndTheRestStays) {
+  std::vector<unsigned char> bytes(100000);
+  unsigned char* const middle = bytes.data() + 40000;
+  {
+    const Registered whole(middle, 20000);
+    for (unsigned char* at : {middle, middle + 1, middle + 19999, middle - 1}) {
+      const std::string said = refusal(at, at < middle ? 2 : 1);
+      EXPECT_NE(std::string::npos, said.find("overlap 20000 bytes at address")) << said;
+    }
+    const Registered before(bytes.data(), 40000);
+    const Registered after(middle + 20000, 40000);
+    EXPECT_EQ(IST_ERR_ARGUMENT, ist_unregister(world(), middle + 1));
+    EXPECT_NE(std::string::npos, std::string{ist_error_text()}.find("no memory was registered at address"));
+  }
+  EXPECT_EQ(IST_ERR_ARGUMENT, ist_unregister(world(), middle));
+  EXPECT_NE(std::string::npos, refusal(nullptr, 1).find("expected host memory"));
+  EXPECT_NE(std::string::npos, refusal(middle, 0).find("at least one byte"));
+  EXPECT_EQ(IST_ERR_HANDLE, ist_register(IST_WORLD_NULL, middle, 1));
+  EXPECT_EQ(IST_ERR_HANDLE, ist_unregister(IST_WORLD_NULL, middle));
+  const Registered again(bytes.data(), bytes.size());
 }
 
 }  // namespace

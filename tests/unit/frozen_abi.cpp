@@ -104,3 +104,5 @@ static_assert(same<int(ist_world, ist_kind, int*)>(ist_kind_devices));
 static_assert(same<int(ist_world, ist_kind, int, size_t, ist_buffer*)>(ist_memory_alloc));
 static_assert(same<int(ist_world, ist_buffer)>(ist_memory_free));
 static_assert(same<int(ist_world, ist_buffer, ist_buffer, size_t)>(ist_memory_copy));
+static_assert(same<int(ist_world, void*, size_t)>(ist_register));
+static_assert(same<int(ist_world, void*)>(ist_unregister));

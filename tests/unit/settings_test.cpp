@@ -101,6 +101,8 @@ TEST_F(SettingsTable, a_number_out_of_range_is_refused_with_the_range_and_a_valu
 TEST_F(SettingsTable, words_outside_the_list_are_refused_and_the_list_is_told) {
   EXPECT_NE(refusal("ISTHMUS_LOG", "loud").find("warning"), std::string::npos);
   EXPECT_NE(refusal("ISTHMUS_WAIT", "nap").find("sleep"), std::string::npos);
+  for (const char* wrong : {"0", "65", "many", ""})
+    EXPECT_NE(refusal("ISTHMUS_COPY_THREADS", wrong).find("auto, or a whole number from 1 to 64"), std::string::npos);
   EXPECT_NE(refusal("ISTHMUS_THREADS", "many").find("multiple or single"), std::string::npos);
   EXPECT_NE(refusal("ISTHMUS_KINDS", "host,vulkan").find("opencl"), std::string::npos);
   EXPECT_NE(refusal("ISTHMUS_KINDS", ""), "accepted");
@@ -174,6 +176,17 @@ TEST_F(SettingsTable, what_the_table_prints_can_be_read_back) {
     ASSERT_TRUE(settings.ok()) << settings.status().text();
     for (const SettingRow& again : describe(*settings)) EXPECT_EQ(again.current_text, again.default_text) << again.name;
   }
+}
+
+TEST(CopyThreads, are_as_many_as_named_or_as_the_processors_allow) {
+  Settings settings;
+  EXPECT_EQ(0, settings.copy_helpers(1));
+  EXPECT_EQ(3, settings.copy_helpers(4));
+  EXPECT_EQ(5, settings.copy_helpers(64));
+  settings.copy_threads = "4";
+  EXPECT_EQ(3, settings.copy_helpers(1));
+  settings.copy_threads = "1";
+  EXPECT_EQ(0, settings.copy_helpers(64));
 }
 
 TEST_F(SettingsTable, a_changed_value_shows_beside_its_default) {

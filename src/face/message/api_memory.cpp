@@ -96,5 +96,24 @@ int ist_memory_copy(ist_world world, ist_buffer to, ist_buffer from, size_t byte
   return ist::report_exception("ist_memory_copy");
 }
 
+int ist_register(ist_world world, void* address, size_t bytes) try {
+  const auto found = ist::look_up(world);
+  if (!found.ok()) return ist::report(ist::in_call("ist_register", found.status()));
+  const auto own = [&](const ist::MemoryKind& kind) { return ist::own_device(*found->world, kind); };
+  const ist::Status added = found->world->registrations().add(address, ist::Bytes{bytes}, own);
+  return added.ok() ? IST_OK : ist::report(ist::in_call("ist_register", added));
+} catch (...) {
+  return ist::report_exception("ist_register");
+}
+
+int ist_unregister(ist_world world, void* address) try {
+  const auto found = ist::look_up(world);
+  if (!found.ok()) return ist::report(ist::in_call("ist_unregister", found.status()));
+  const ist::Status removed = found->world->registrations().remove(address);
+  return removed.ok() ? IST_OK : ist::report(ist::in_call("ist_unregister", removed));
+} catch (...) {
+  return ist::report_exception("ist_unregister");
+}
+
 size_t ist_type_size(ist_type type) { return ist::size_of(type).value; }
 }

@@ -24,7 +24,7 @@ struct SendArguments {
 
 int blocking_send(const char* call, const SendArguments& given, bool synchronous) {
   if (!synchronous && send_at_once(given.data, given.dest, given.tag, given.comm)) return IST_OK;
-  const auto started = start_send(given.data, given.dest, given.tag, given.comm, synchronous);
+  const auto started = start_send(given.data, given.dest, given.tag, given.comm, {synchronous, true});
   if (!started.ok()) return report(in_call(call, started.status()));
   return finish_blocking(call, *started, nullptr);
 }
@@ -33,7 +33,7 @@ int nonblocking_send(const char* call, const SendArguments& given, bool synchron
   if (request == nullptr) return report(IST_ERR_ARGUMENT, std::string{call} + ": request is null");
   *request = IST_REQUEST_NULL;
   if (!synchronous && send_at_once(given.data, given.dest, given.tag, given.comm)) return IST_OK;
-  const auto started = start_send(given.data, given.dest, given.tag, given.comm, synchronous);
+  const auto started = start_send(given.data, given.dest, given.tag, given.comm, {synchronous, false});
   if (!started.ok()) return report(in_call(call, started.status()));
   return hand_out(*started, given.comm, request);
 }
@@ -48,7 +48,7 @@ int send_and_receive(const Halves& call, const SendArguments& out, const Data& i
   const auto what = receiving(in, source, tag, out.comm);
   if (!what.ok()) return report(in_call(call.receive, what.status()));
   if (send_at_once(out.data, out.dest, out.tag, out.comm)) return receive_and_finish(call.receive, *what, status);
-  const auto send = start_send(out.data, out.dest, out.tag, out.comm);
+  const auto send = start_send(out.data, out.dest, out.tag, out.comm, {false, true});
   if (!send.ok()) return report(in_call(call.send, send.status()));
   // A small message has gone already: only the receive is left to wait for.
   if (send->done) return receive_and_finish(call.receive, *what, status);

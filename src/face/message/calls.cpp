@@ -105,7 +105,7 @@ Status copy_pieces(World& world, const Piece& to, const Piece& from) {
   }
 }
 
-Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, bool synchronous) {
+Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, Engine::SendMode mode) {
   const auto to = destination(comm, dest, tag);
   if (!to.ok()) return to.status();
   const auto piece = to_piece(*to->world, data);
@@ -114,7 +114,7 @@ Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, b
   Engine& engine = to->world->engine();
   const std::lock_guard lock(engine.lock());
   bool done = false;
-  const auto id = engine.start_send(*piece, Rank{to->rank}, tag, to->comm->scope(), &done, synchronous);
+  const auto id = engine.start_send(*piece, Rank{to->rank}, tag, to->comm->scope(), &done, mode);
   if (!id.ok()) return id.status();
   return Started{to->world, *id, done};
 }

@@ -49,7 +49,7 @@ Status copy_pieces(World& world, const Piece& to, const Piece& from);
 Result<Partner> destination(ist_comm comm, int dest, int tag);
 Result<Partner> origin(ist_comm comm, int source, int tag);
 
-Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, bool synchronous = false);
+Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, Engine::SendMode mode = {false, false});
 Result<Receiving> receiving(const Data& data, int source, int tag, ist_comm comm);
 Result<Started> start_receive(const Receiving& what);
 Result<Started> start_receive(const Data& data, int source, int tag, ist_comm comm);

@@ -26,6 +26,7 @@ Status World::connect() {
   if (!kinds.ok()) return kinds.status();
   kinds_ = std::move(*kinds);
   pool_ = std::make_unique<PinnedPool>(*kinds_, settings_.pinned_pool_limit);
+  registrations_ = std::make_unique<Registrations>(*kinds_, *pool_);
   if (!boot_) {
     auto boot = join_job(settings_);
     if (!boot.ok()) return boot.status();
@@ -38,6 +39,7 @@ Status World::connect() {
   auto peers = Peers::connect(*boot_, settings_, {.about = nccl_->card(), .for_all = pack(profile.collective)});
   if (!peers.ok()) return peers.status();
   peers_ = std::move(*peers);
+  kinds_->host().use_helpers(settings_.copy_helpers(peers_->processors()));
   // Rank 0's numbers, whatever this rank's are: algorithms must be the same everywhere.
   const auto machine = unpack_profile(peers_->heard());
   if (!machine.ok()) return machine.status();
@@ -57,6 +59,18 @@ Status World::connect() {
   nccl_->learn(cards);
   engine_ = std::make_unique<Engine>(
       Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_, std::move(names), profile.message});
+  auto watcher = Watcher::start(*peers_, *board_, watcher_hooks());
+  if (!watcher.ok()) return watcher.status();
+  watcher_ = std::move(*watcher);
+  make_communicators(*machine);
+  if (!settings_.progress_thread) return {};
+  auto thread = ProgressThread::start(*engine_);
+  if (!thread.ok()) return thread.status();
+  progress_thread_ = std::move(*thread);
+  return {};
+}
+
+Watcher::Hooks World::watcher_hooks() {
   Watcher::Hooks hooks;
   hooks.has_left = [this](Rank rank) {
     for (const auto& path : paths_)
@@ -71,15 +85,7 @@ Status World::connect() {
   hooks.wake = [this] {
     for (const auto& path : paths_) path->wake();
   };
-  auto watcher = Watcher::start(*peers_, *board_, std::move(hooks));
-  if (!watcher.ok()) return watcher.status();
-  watcher_ = std::move(*watcher);
-  make_communicators(*machine);
-  if (!settings_.progress_thread) return {};
-  auto thread = ProgressThread::start(*engine_);
-  if (!thread.ok()) return thread.status();
-  progress_thread_ = std::move(*thread);
-  return {};
+  return hooks;
 }
 
 void World::make_communicators(const CollectiveProfile& machine) {

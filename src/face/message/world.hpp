@@ -19,6 +19,7 @@
 #include "face/message/comm_table.hpp"
 #include "memory/kinds.hpp"
 #include "memory/pinned_pool.hpp"
+#include "memory/registrations.hpp"
 #include "path/paths.hpp"
 #include "request/engine.hpp"
 #include "request/progress_thread.hpp"
@@ -36,6 +37,7 @@ class World {
   Engine& engine() { return *engine_; }
   Kinds& kinds() { return *kinds_; }
   PinnedPool& pool() { return *pool_; }
+  Registrations& registrations() { return *registrations_; }
   const Peers& peers() const { return *peers_; }
   const Settings& settings() const { return settings_; }
   CommTable& comms() { return comms_; }
@@ -47,6 +49,7 @@ class World {
  private:
   World() = default;
   Status connect();
+  Watcher::Hooks watcher_hooks();
   void make_communicators(const CollectiveProfile& machine);
   void hand_over_sends();
   void part();
@@ -54,6 +57,7 @@ class World {
   Settings settings_;
   std::unique_ptr<Kinds> kinds_;
   std::unique_ptr<PinnedPool> pool_;
+  std::unique_ptr<Registrations> registrations_;
   std::unique_ptr<Boot> boot_;
   std::unique_ptr<Peers> peers_;
   std::unique_ptr<Nccl> nccl_;

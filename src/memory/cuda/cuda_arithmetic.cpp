@@ -41,9 +41,9 @@ Status CudaKind::start(const Route& route, const Launch& launch) {
   CUresult result = enter(route);
   if (result == CUDA_SUCCESS) {
     call = "cuLaunchKernel";
-    result = kernels_.launch(*route.context, launch.kernel, launch.into.object + launch.into.offset.value,
-                             launch.with.object + launch.with.offset.value, launch.operands.count, launch.size,
-                             route.lane->stream);
+    result =
+        kernels_.launch(*route.context, launch.kernel, launch.into.object + launch.into.offset.value,
+                        launch.with.object + launch.with.offset.value, launch.operands.count, launch.size, route.stream);
   }
   if (result == CUDA_SUCCESS) {
     call = "cuEventRecord";

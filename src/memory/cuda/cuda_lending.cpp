@@ -144,10 +144,10 @@ void CudaLending::forget_least_used(std::vector<Dropped>& dropped) {
   }
 }
 
-std::shared_ptr<Borrowed> CudaLending::borrow(const Loan& loan, Rank lender, const Piece& from) {
+std::shared_ptr<Borrowed> CudaLending::borrow(const Loan& loan, Rank lender, const Piece& own) {
   if (api_.cuIpcOpenMemHandle_v2 == nullptr || api_.cuIpcCloseMemHandle == nullptr) return nullptr;
-  if (loan.allocation == 0 || loan.offset > loan.size || from.size.value > loan.size - loan.offset) return nullptr;
-  const auto context = context_of_(from);
+  if (loan.allocation == 0 || loan.offset > loan.size || own.size.value > loan.size - loan.offset) return nullptr;
+  const auto context = context_of_(own);
   if (!context.ok()) return nullptr;
   std::vector<Dropped> dropped;  // outlives the lock: who drops the last one takes it, too
   const std::lock_guard lock(mutex_);
@@ -208,7 +208,7 @@ void CudaLending::open(const Order& order) {
   }
   if (result != CUDA_SUCCESS)
     log::once(log::Level::warning,
-              "messages to rank " + std::to_string(order.key.lender.value) + " from cuda device " +
+              "messages between rank " + std::to_string(order.key.lender.value) + " and cuda device " +
                   std::to_string(order.key.context->device) +
                   " go through host memory, which is slower: " + cuda_error(api_, result, "cuIpcOpenMemHandle").text() +
                   " (expected where that memory was freed right after its first message)");

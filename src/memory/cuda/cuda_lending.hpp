@@ -32,7 +32,7 @@ class CudaBorrowed : public Borrowed {
 
 class CudaLending {
  public:
-  // Finds the context of a piece of this process.
+  // Finds the context of a piece of this process, device memory or page-locked; an error for any other.
   using ContextOf = std::function<Result<CudaContext*>(const Piece&)>;
   CudaLending(const CudaApi& api, CudaContexts& contexts, ContextOf context_of)
       : api_(api), contexts_(contexts), context_of_(std::move(context_of)) {}
@@ -41,7 +41,7 @@ class CudaLending {
   CudaLending& operator=(const CudaLending&) = delete;
 
   std::optional<Loan> lend(const Piece& piece, Rank borrower);
-  std::shared_ptr<Borrowed> borrow(const Loan& loan, Rank lender, const Piece& from);
+  std::shared_ptr<Borrowed> borrow(const Loan& loan, Rank lender, const Piece& own);
   // So many bytes stay mapped for later messages.
   void set_limit(Bytes limit);
 

@@ -3,6 +3,18 @@
 #include <algorithm>
 
 namespace ist {
+namespace {
+
+Piece lent_piece(const CudaBorrowed& memory, const Loan& loan, Bytes size) {
+  Piece piece;
+  piece.kind = KindId::cuda;
+  piece.object = memory.address;
+  piece.offset = Offset{loan.offset};
+  piece.size = size;
+  return piece;
+}
+
+}  // namespace
 
 CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vector<DeviceInfo> devices)
     : api_(api),
@@ -11,7 +23,8 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
       pins_(api_, contexts_),
       kernels_(api_),
       tickets_(api_),
-      lending_(api_, contexts_, [this](const Piece& piece) { return context_of(piece); }) {}
+      lending_(api_, contexts_,
+               [this](const Piece& own) { return own.kind == KindId::cuda ? context_of(own) : context_of_locked(own); }) {}
 
 bool CudaKind::copies(KindId to, KindId from) const {
   const auto mine_or_host = [](KindId kind) { return kind == KindId::cuda || kind == KindId::host; };
@@ -132,58 +145,15 @@ Result<CudaContext*> CudaKind::context_of(const Piece& piece) {
   return contexts_.find(facts.context, facts.device);
 }
 
-// Special handles name a stream of whatever context is current, so theirs is the buffer's own. An event must come from the
-// context of the stream it is recorded in, which need not be the buffer's.
-Result<CudaContext*> CudaKind::context_of_stream(CUstream stream, CudaContext& fallback) {
-  if (stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) return &fallback;
-  CUcontext handle = nullptr;
-  if (api_.cuStreamGetCtx(stream, &handle) != CUDA_SUCCESS || handle == fallback.handle) return &fallback;
-  CUdevice device = -1;
-  const DriverScope scope(api_, handle);
-  IST_TRY(scope.status());
-  const CUresult result = api_.cuCtxGetDevice(&device);
-  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuCtxGetDevice of the context of a buffer's stream");
-  return contexts_.find(handle, contexts_.ordinal(device));
-}
-
-Result<Ticket> CudaKind::ready(const Piece& piece) {
-  if (piece.size.value == 0) return Ticket{};
-  Result<CudaContext*> own = context_of(piece);
-  if (!own.ok()) return own.status();
-  const auto stream = reinterpret_cast<CUstream>(piece.queue);
-  Result<CudaContext*> home = context_of_stream(stream, **own);
-  if (!home.ok()) return home.status();
-  CudaContext& context = **home;
-  const DriverScope scope(api_, context.handle);
-  IST_TRY(scope.status());
-  const auto failed = [&](CUresult result, const char* call) {
-    return cuda_error(api_, result,
-                      std::string(call) + " of stream " + hexadecimal(piece.queue) + " of " + describe_piece(piece));
-  };
-  // Asked first, because a query would make the capture invalid.
-  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-  CUresult result = api_.cuStreamIsCapturing(stream, &capture);
-  if (result != CUDA_SUCCESS) return failed(result, "cuStreamIsCapturing");
-  if (capture != CU_STREAM_CAPTURE_STATUS_NONE) {
-    return Status{IST_ERR_DEVICE,
-                  "stream " + hexadecimal(piece.queue) + " of " + describe_piece(piece) +
-                      " is being captured into a graph; a message cannot wait for it: end the capture first"};
-  }
-  result = api_.cuStreamQuery(stream);
-  if (result == CUDA_SUCCESS) return Ticket{};
-  if (result != CUDA_ERROR_NOT_READY) return failed(result, "cuStreamQuery");
-  CudaTicket* ticket = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    Result<CudaTicket*> taken = tickets_.take(context, nullptr);
-    if (!taken.ok()) return taken.status();
-    ticket = *taken;
-  }
-  const std::uint64_t id = ticket->id();
-  result = api_.cuEventRecord(ticket->event, stream);
-  if (result == CUDA_SUCCESS) return Ticket{this, id};
-  give_back(*ticket);
-  return failed(result, "cuEventRecord");
+Result<CudaContext*> CudaKind::context_of_locked(const Piece& piece) {
+  const std::uint64_t address = piece.object + piece.offset.value;
+  const PointerFacts facts = ask_driver(api_, address);
+  const bool whole = facts.known && facts.on_host && facts.start <= address && piece.size.value <= facts.size &&
+                     address - facts.start <= facts.size - piece.size.value;
+  if (!whole) return Status{IST_ERR_DEVICE, describe_piece(piece) + " is not page-locked for cuda devices"};
+  if (facts.context != nullptr) return contexts_.find(facts.context, facts.device);
+  if (CudaContext* some = contexts_.any(); some != nullptr) return some;
+  return Status{IST_ERR_DEVICE, "no cuda context is in use in this process"};
 }
 
 CudaContext* CudaKind::context_of_ticket(const Ticket& ticket) {
@@ -201,6 +171,13 @@ Result<CudaKind::Route> CudaKind::plan(CudaContext& context, CopyDirection direc
   if (before != nullptr && !lives(api_, *before->context)) {
     return cuda_error(api_, CUDA_ERROR_CONTEXT_IS_DESTROYED, "cuStreamWaitEvent for the work that a copy comes after");
   }
+  if (before != nullptr && before->unasked) {
+    route.stream = before->queue;
+    Result<CudaTicket*> ticket = tickets_.take(context, nullptr);
+    if (!ticket.ok()) return ticket.status();
+    route.ticket = *ticket;
+    return route;
+  }
   const auto& lanes = context.lanes[static_cast<std::size_t>(direction)];
   const auto is_its_lane = [&](const std::unique_ptr<CudaLane>& lane) { return lane.get() == before->lane; };
   if (before != nullptr && before->lane != nullptr && std::any_of(lanes.begin(), lanes.end(), is_its_lane)) {
@@ -214,18 +191,19 @@ Result<CudaKind::Route> CudaKind::plan(CudaContext& context, CopyDirection direc
   Result<CudaTicket*> ticket = tickets_.take(context, route.lane);
   if (!ticket.ok()) return ticket.status();
   route.ticket = *ticket;
+  route.stream = route.lane->stream;
   return route;
 }
 
 CUresult CudaKind::enter(const Route& route) const {
   if (route.wait_for == nullptr) return CUDA_SUCCESS;
-  return api_.cuStreamWaitEvent(route.lane->stream, route.wait_for, CU_EVENT_WAIT_DEFAULT);
+  return api_.cuStreamWaitEvent(route.stream, route.wait_for, CU_EVENT_WAIT_DEFAULT);
 }
 
 CUresult CudaKind::leave(const Route& route, bool moved) const {
-  const CUresult result = api_.cuEventRecord(route.ticket->event, route.lane->stream);
+  const CUresult result = api_.cuEventRecord(route.ticket->event, route.stream);
   // The work is under way, and after the error its owner may free the memory: no event tells when, so this once we wait.
-  if (result != CUDA_SUCCESS && moved) api_.cuStreamSynchronize(route.lane->stream);
+  if (result != CUDA_SUCCESS && moved) api_.cuStreamSynchronize(route.stream);
   return result;
 }
 
@@ -235,8 +213,7 @@ Status CudaKind::start(const Route& route, const Piece& to, const Piece& from) {
   CUresult result = enter(route);
   if (result == CUDA_SUCCESS && moves) {
     call = "cuMemcpyAsync";
-    result =
-        api_.cuMemcpyAsync(to.object + to.offset.value, from.object + from.offset.value, to.size.value, route.lane->stream);
+    result = api_.cuMemcpyAsync(to.object + to.offset.value, from.object + from.offset.value, to.size.value, route.stream);
   }
   if (result == CUDA_SUCCESS) {
     call = "cuEventRecord";
@@ -270,14 +247,19 @@ Result<Ticket> CudaKind::copy(const Piece& to, const Piece& from, const Ticket& 
 // In our context, whatever that of the memory is in its owner's process.
 Result<Ticket> CudaKind::copy_to(Borrowed& borrowed, const Loan& loan, const Piece& from, const Ticket& after) {
   const auto& memory = static_cast<const CudaBorrowed&>(borrowed);
-  Piece to = from;
-  to.object = memory.address;
-  to.offset = Offset{loan.offset};
-  return copy_in(memory.context, CopyDirection::between_devices, to, from, after);
+  const auto direction = from.kind == KindId::host ? CopyDirection::into_device : CopyDirection::between_devices;
+  return copy_in(memory.context, direction, lent_piece(memory, loan, from.size), from, after);
+}
+
+Result<Ticket> CudaKind::copy_from(Borrowed& borrowed, const Loan& loan, const Piece& to, const Ticket& after) {
+  const auto& memory = static_cast<const CudaBorrowed&>(borrowed);
+  const auto direction = to.kind == KindId::host ? CopyDirection::out_of_device : CopyDirection::between_devices;
+  return copy_in(memory.context, direction, to, lent_piece(memory, loan, to.size), after);
 }
 
 Result<Ticket> CudaKind::copy_in(CudaContext& context, CopyDirection direction, const Piece& to, const Piece& from,
                                  const Ticket& after) {
+  IST_TRY(order_across(context, after));
   const DriverScope scope(api_, context.handle);
   IST_TRY(scope.status());
   Result<Route> route = plan(context, direction, after);
@@ -294,6 +276,11 @@ void CudaKind::give_back(CudaTicket& ticket) {
   tickets_.recycle(ticket);
 }
 
+CUresult CudaKind::ask_event(const CudaTicket& ticket) const {
+  const DriverScope scope(api_, nullptr);
+  return tickets_.ask(ticket);
+}
+
 Result<bool> CudaKind::finished(Ticket& ticket) {
   if (ticket.empty()) return true;
   CudaTicket* found = nullptr;
@@ -302,11 +289,7 @@ Result<bool> CudaKind::finished(Ticket& ticket) {
     found = tickets_.find(ticket.id());
   }
   if (found == nullptr) return Status{IST_ERR_INTERNAL, "the cuda kind was asked about a ticket it never gave"};
-  CUresult result = CUDA_SUCCESS;
-  {
-    const DriverScope scope(api_, nullptr);
-    result = tickets_.ask(*found);
-  }
+  const CUresult result = found->unasked ? ask_queue(*found) : ask_event(*found);
   if (result == CUDA_ERROR_NOT_READY) return false;
   const bool was_ours = found->lane != nullptr;
   const int device = found->context->device;

@@ -48,6 +48,7 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
                          const Ticket& after) override;
   // CU_STREAM_PER_THREAD means the stream of the thread that calls this.
   Result<Ticket> ready(const Piece& piece) override;
+  Result<Ticket> in_order(const Piece& piece) override;
 
   Guests* guests() override { return this; }
   // cuda_guests.cpp: device memory of a primary context, not managed.
@@ -57,10 +58,12 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   Lending* lending() override { return this; }
   void set_limit(Bytes limit) override { lending_.set_limit(limit); }
   std::optional<Loan> lend(const Piece& piece, Rank borrower) override { return lending_.lend(piece, borrower); }
-  std::shared_ptr<Borrowed> borrow(const Loan& loan, Rank lender, const Piece& from) override {
-    return lending_.borrow(loan, lender, from);
+  std::shared_ptr<Borrowed> borrow(const Loan& loan, Rank lender, const Piece& own) override {
+    return lending_.borrow(loan, lender, own);
   }
   Result<Ticket> copy_to(Borrowed& borrowed, const Loan& loan, const Piece& from, const Ticket& after) override;
+  Result<Ticket> copy_from(Borrowed& borrowed, const Loan& loan, const Piece& to, const Ticket& after) override;
+  bool serves(const Piece& own) override { return own.kind == KindId::cuda || context_of_locked(own).ok(); }
 
   // Events ever made, for tests: it stops growing once enough are there.
   std::size_t events() const;
@@ -70,12 +73,24 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   // Everything a copy needs to know before the driver is called.
   struct Route {
     CudaContext* context = nullptr;
-    CudaLane* lane = nullptr;
+    CudaLane* lane = nullptr;  // null: the user's queue
+    CUstream stream = nullptr;
     CudaTicket* ticket = nullptr;
     CUevent wait_for = nullptr;
   };
   Result<Piece> allocate_in(CudaContext& context, Bytes size);
   Result<CudaContext*> context_of(const Piece& piece);
+  // The context in which host memory is page-locked; an error if it is not, or not as a whole.
+  Result<CudaContext*> context_of_locked(const Piece& piece);
+  // A piece's queue, and the context in which it is; an error if it is being captured.
+  struct Queue {
+    CudaContext* context = nullptr;
+    CUstream stream = nullptr;
+    bool own = false;  // the context is that of the piece's memory
+  };
+  Result<Queue> queue_of(const Piece& piece);
+  Result<Ticket> record(const Queue& queue, const Piece& piece);
+  Status record_unasked(CudaTicket& ticket);
   Result<CudaContext*> context_of_stream(CUstream stream, CudaContext& fallback);
   // The context must be current.
   Result<Route> plan(CudaContext& context, CopyDirection direction, const Ticket& after);
@@ -92,6 +107,9 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   Status free_allocated(std::uint64_t address, std::uint64_t buffer_id);
   CudaContext* context_of_ticket(const Ticket& ticket);
   void give_back(CudaTicket& ticket);
+  Status order_across(const CudaContext& context, const Ticket& after);
+  CUresult ask_event(const CudaTicket& ticket) const;
+  CUresult ask_queue(CudaTicket& ticket);
 
   const CudaApi api_;
   const std::vector<DeviceInfo> devices_;

@@ -33,6 +33,7 @@ Result<CudaTicket*> CudaTickets::take(CudaContext& context, CudaLane* lane) {
   }
   ticket->lane = lane;
   ticket->state = CudaTicket::State::live;
+  ticket->unasked = false;
   ++ticket->generation;
   if (lane != nullptr) ++lane->unfinished;
   return ticket;
@@ -58,6 +59,7 @@ void CudaTickets::recycle(CudaTicket& ticket) {
 }
 
 void CudaTickets::drop(CudaTicket& ticket) {
+  if (ticket.unasked) return recycle(ticket);
   ticket.state = CudaTicket::State::dropped;
   dropped_.push_back(&ticket);
 }

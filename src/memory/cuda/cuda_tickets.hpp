@@ -25,6 +25,9 @@ struct CudaTicket {
   std::uint32_t index = 0;
   std::uint32_t generation = 0;  // grows with each use, so that an old id finds nothing
   State state = State::spare;
+  // Of work in the user's queue that nobody has asked about, nor recorded the event for: that is yet to be done.
+  bool unasked = false;
+  CUstream queue = nullptr;
 
   std::uint64_t id() const { return (std::uint64_t{generation} << 32) | index; }
 };

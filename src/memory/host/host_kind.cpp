@@ -64,7 +64,11 @@ Status HostKind::release(const Piece& piece) {
 }
 
 // memmove, since a program that sends to itself may name overlapping bytes.
-Result<Ticket> HostKind::copy(const Piece& to, const Piece& from, const Ticket&) {
+Result<Ticket> HostKind::copy(const Piece& to, const Piece& from, const Ticket& after) {
+  if (after.kind() == this) crew_.wait(after.id());
+  const bool apart = to.address() + to.size.value <= from.address() || from.address() + to.size.value <= to.address();
+  if (apart && crew_.takes(to.size))
+    if (const std::uint64_t id = crew_.start(to.address(), from.address(), to.size); id != 0) return Ticket{this, id};
   if (to.size.value != 0) std::memmove(to.address(), from.address(), to.size.value);
   return Ticket{};
 }
@@ -84,10 +88,9 @@ Result<Ticket> HostKind::combine(Reduction reduction, ist_type type, const Piece
 }
 
 Result<bool> HostKind::finished(Ticket& ticket) {
+  if (!ticket.empty() && !crew_.finish(ticket.id())) return false;
   ticket.forget();
   return true;
 }
-
-void HostKind::drop(std::uint64_t) {}
 
 }  // namespace ist

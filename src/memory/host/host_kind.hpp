@@ -3,12 +3,14 @@
 // Who calls this : kinds.cpp makes it; used through MemoryKind.
 // Threads        : any.
 // Ownership      : remembers what allocate() gave, and frees only that.
-// Errors         : returned; copies never fail. They are done when copy() returns, so its tickets are always empty.
+// Errors         : returned; copies never fail. They are done when copy() returns, and its ticket is empty, but for long ones where
+//                  use_helpers() has named some: those begin together, and finished() helps.
 #pragma once
 
 #include <mutex>
 #include <set>
 
+#include "memory/host/copy_crew.hpp"
 #include "memory/memory_kind.hpp"
 
 namespace ist {
@@ -27,7 +29,8 @@ class HostKind final : public MemoryKind, public Arithmetic {
   Status release(const Piece& piece) override;
   Result<Ticket> copy(const Piece& to, const Piece& from, const Ticket& after) override;
   Result<bool> finished(Ticket& ticket) override;
-  void drop(std::uint64_t id) override;
+  void drop(std::uint64_t id) override { crew_.drop(id); }
+  void use_helpers(int helpers) override { crew_.set_helpers(helpers); }
   Arithmetic* arithmetic() override { return this; }
   Status can(Reduction reduction, ist_type type, int device) override;
   Result<Ticket> combine(Reduction reduction, ist_type type, const Piece& into, const Piece& with,
@@ -37,6 +40,7 @@ class HostKind final : public MemoryKind, public Arithmetic {
   std::vector<DeviceInfo> devices_;
   std::mutex mutex_;
   std::set<std::uint64_t> allocated_;
+  CopyCrew crew_;
 };
 
 }  // namespace ist

@@ -113,7 +113,8 @@ def test_every_call_of_the_c_interface_has_its_counterpart():
                    "cancel": "Request.cancel", "request_free": "Request.free", "start": "PersistentRequest.start",
                    "mrecv": "Message.recv", "imrecv": "Message.irecv", "get_count": "Status.get_count",
                    "op_create": "Operation", "kind_devices": "World.devices", "memory_alloc": "World.allocate",
-                   "memory_copy": "World.copy", "carrier_name": "Status.carrier", "version": "_core.version"}
+                   "memory_copy": "World.copy", "register": "World.register", "unregister": "Registration.release",
+                   "carrier_name": "Status.carrier", "version": "_core.version"}
     for header in ("isthmus.h", "collective.h", "boot.h"):
         text = (SOURCES / "include" / "isthmus" / header).read_text()
         for name in re.findall(r"^IST_API [\w\s*]+?\bist_(\w+)\(", text, flags=re.MULTILINE):

@@ -30,6 +30,21 @@ def test_between_host_and_device(driver, comm, ring, make_noise, size):
     assert np.array_equal(back, expected)
 
 
+def test_registered_host_memory_and_a_device(driver, world, comm, ring, make_noise):
+    sent, expected = make_noise(300001, comm.rank, ring[1])
+    back = np.bitwise_not(expected)
+    with world.register(sent), world.register(back):
+        for _ in range(5):
+            into = InterfaceArray(driver, np.bitwise_not(expected))
+            comm.sendrecv(sent, ring[0], into, ring[1])
+            assert np.array_equal(into.get(), expected)
+            back[:] = np.bitwise_not(expected)
+            comm.sendrecv(InterfaceArray(driver, sent), ring[0], back, ring[1])
+            assert np.array_equal(back, expected)
+    with pytest.raises(ValueError, match="needs none"):
+        world.register(into)
+
+
 @pytest.mark.parametrize("size", [1, 4096, (1 << 20) + 1])
 def test_pending_work_of_the_stream_is_waited_for(driver, comm, ring, make_noise, size):
     sent, expected = make_noise(size, comm.rank, ring[1])

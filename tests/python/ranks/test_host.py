@@ -1,6 +1,7 @@
 """Host memory by every protocol: what is sent arrives, in whatever the other side receives into."""
 import array
 import ctypes
+import sys
 
 import numpy as np
 import pytest
@@ -155,3 +156,25 @@ def test_ten_thousand_messages_keep_their_order(comm, ring):
             comm.recv(into, ring[1], tag)
             assert into[0] == number
     isthmus.waitall(sent)
+
+
+def test_registered_memory_is_refused_twice_and_kept_alive_until_it_is_released(world):
+    numbers = np.zeros(5000)
+    with world.register(numbers) as registration:
+        assert repr(registration) == "<isthmus.Registration, 40000 bytes>"
+        with pytest.raises(isthmus.Error, match="overlap 40000 bytes"):
+            world.register(numbers[10:20])
+        references = sys.getrefcount(numbers)
+    assert repr(registration) == "<isthmus.Registration, released>"
+    assert sys.getrefcount(numbers) == references - 1
+    registration.release()
+    dropped = world.register(numbers)
+    del dropped
+    world.register(numbers).release()
+
+
+def test_what_cannot_be_registered_says_why(world):
+    with pytest.raises(isthmus.Error, match="at least one byte"):
+        world.register(np.zeros(0))
+    with pytest.raises(TypeError):
+        world.register(object())

@@ -1,0 +1,123 @@
+// The user's streams: is their work over, and how does a copy come after it?
+#include "memory/cuda/cuda_memory.hpp"
+
+namespace ist {
+namespace {
+
+Status stream_error(const CudaApi& api, CUresult result, const char* call, const Piece& piece) {
+  return cuda_error(api, result,
+                    std::string(call) + " of stream " + hexadecimal(piece.queue) + " of " + describe_piece(piece));
+}
+
+}  // namespace
+
+// Special handles name a stream of whatever context is current, so theirs is the buffer's own. An event must come from the
+// context of the stream it is recorded in, which need not be the buffer's.
+Result<CudaContext*> CudaKind::context_of_stream(CUstream stream, CudaContext& fallback) {
+  if (stream == nullptr || stream == CU_STREAM_LEGACY || stream == CU_STREAM_PER_THREAD) return &fallback;
+  CUcontext handle = nullptr;
+  if (api_.cuStreamGetCtx(stream, &handle) != CUDA_SUCCESS || handle == fallback.handle) return &fallback;
+  CUdevice device = -1;
+  const DriverScope scope(api_, handle);
+  IST_TRY(scope.status());
+  const CUresult result = api_.cuCtxGetDevice(&device);
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuCtxGetDevice of the context of a buffer's stream");
+  return contexts_.find(handle, contexts_.ordinal(device));
+}
+
+Result<CudaKind::Queue> CudaKind::queue_of(const Piece& piece) {
+  Result<CudaContext*> own = context_of(piece);
+  if (!own.ok()) return own.status();
+  const auto stream = reinterpret_cast<CUstream>(piece.queue);
+  Result<CudaContext*> home = context_of_stream(stream, **own);
+  if (!home.ok()) return home.status();
+  const DriverScope scope(api_, (*home)->handle);
+  IST_TRY(scope.status());
+  // Asked first, because a query would make the capture invalid.
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult result = api_.cuStreamIsCapturing(stream, &capture);
+  if (result != CUDA_SUCCESS) return stream_error(api_, result, "cuStreamIsCapturing", piece);
+  if (capture != CU_STREAM_CAPTURE_STATUS_NONE) {
+    return Status{IST_ERR_DEVICE,
+                  "stream " + hexadecimal(piece.queue) + " of " + describe_piece(piece) +
+                      " is being captured into a graph; a message cannot wait for it: end the capture first"};
+  }
+  return Queue{*home, stream, *home == *own};
+}
+
+Result<Ticket> CudaKind::ready(const Piece& piece) {
+  if (piece.size.value == 0) return Ticket{};
+  const Result<Queue> queue = queue_of(piece);
+  if (!queue.ok()) return queue.status();
+  const DriverScope scope(api_, queue->context->handle);
+  IST_TRY(scope.status());
+  const CUresult result = api_.cuStreamQuery(queue->stream);
+  if (result == CUDA_SUCCESS) return Ticket{};
+  if (result != CUDA_ERROR_NOT_READY) return stream_error(api_, result, "cuStreamQuery", piece);
+  return record(*queue, piece);
+}
+
+// The context must be current.
+Result<Ticket> CudaKind::record(const Queue& queue, const Piece& piece) {
+  CudaTicket* ticket = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    Result<CudaTicket*> taken = tickets_.take(*queue.context, nullptr);
+    if (!taken.ok()) return taken.status();
+    ticket = *taken;
+  }
+  const std::uint64_t id = ticket->id();
+  const CUresult result = api_.cuEventRecord(ticket->event, queue.stream);
+  if (result == CUDA_SUCCESS) return Ticket{this, id};
+  give_back(*ticket);
+  return stream_error(api_, result, "cuEventRecord", piece);
+}
+
+// Not for CU_STREAM_PER_THREAD: another thread may start the copy.
+Result<Ticket> CudaKind::in_order(const Piece& piece) {
+  if (piece.size.value == 0) return Ticket{};
+  const Result<Queue> queue = queue_of(piece);
+  if (!queue.ok()) return queue.status();
+  if (!queue->own || queue->stream == CU_STREAM_PER_THREAD) return ready(piece);
+  const DriverScope scope(api_, queue->context->handle);
+  IST_TRY(scope.status());
+  const std::lock_guard lock(mutex_);
+  Result<CudaTicket*> taken = tickets_.take(*queue->context, nullptr);
+  if (!taken.ok()) return taken.status();
+  (*taken)->unasked = true;
+  (*taken)->queue = queue->stream;
+  return Ticket{this, (*taken)->id()};
+}
+
+// Somebody wants to know after all, or another context is to wait for it.
+Status CudaKind::record_unasked(CudaTicket& ticket) {
+  const DriverScope scope(api_, ticket.context->handle);
+  IST_TRY(scope.status());
+  const CUresult result = api_.cuEventRecord(ticket.event, ticket.queue);
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuEventRecord in the stream of a buffer that is sent");
+  ticket.unasked = false;
+  return {};
+}
+
+// A copy goes into the user's own queue only in the context of that.
+Status CudaKind::order_across(const CudaContext& context, const Ticket& after) {
+  CudaTicket* before = nullptr;
+  if (after.kind() == this) {
+    const std::lock_guard lock(mutex_);
+    before = tickets_.find(after.id());
+  }
+  return before != nullptr && before->unasked && before->context != &context ? record_unasked(*before) : Status{};
+}
+
+// Where it still works, its event will tell when this work is over: later work of the queue is nobody's concern.
+CUresult CudaKind::ask_queue(CudaTicket& ticket) {
+  CUresult result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  {
+    const DriverScope scope(api_, ticket.context->handle);
+    if (scope.status().ok() && lives(api_, *ticket.context)) result = api_.cuStreamQuery(ticket.queue);
+  }
+  if (result == CUDA_ERROR_NOT_READY && !record_unasked(ticket).ok()) return CUDA_ERROR_UNKNOWN;
+  return result;
+}
+
+}  // namespace ist
