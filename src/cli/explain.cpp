@@ -168,11 +168,17 @@ Way single_copy(const Settings& settings, const Options& options, bool by_ring, 
   return way;
 }
 
+// Both sides on one device, and too little to copy for it.
+bool takes_turns(const Options& options, const Place& from, const Place& to) {
+  return from.kind == IST_KIND_CUDA && to.kind == IST_KIND_CUDA && from.device != Place::kAnyDevice &&
+         from.device == to.device && Bytes{options.size} < kLeastWithinDevice;
+}
+
 // As the engine decides it, where the driver lends the memory and the message is not the first: until its memory is open, the
 // others carry it.
 bool lent(const Options& options, const Settings& settings, const Place& from, const Place& to) {
   return from.kind == IST_KIND_CUDA && to.kind == IST_KIND_CUDA && !options.self && options.size > 0 &&
-         settings.device_ipc != "never";
+         settings.device_ipc != "never" && !takes_turns(options, from, to);
 }
 
 Answer explain_message(const Options& options, const Settings& settings, const Profile& profile) {
@@ -189,6 +195,8 @@ Answer explain_message(const Options& options, const Settings& settings, const P
   for (const OfferedCarrier& offer : offers(shape, profile.message)) {
     const char* why = offer.price.refused();
     if (why && offer.carrier == IST_CARRIER_DEVICE && settings.device_ipc == "never") why = "ISTHMUS_DEVICE_IPC is never";
+    if (why && offer.carrier == IST_CARRIER_DEVICE && !options.self && takes_turns(options, from, to))
+      why = "two processes on one device take turns, which costs more than the ring below 2 MiB";
     answer.ways.push_back({ist_carrier_name(offer.carrier), "", offer.price, why ? why : "", offer.carrier == chosen});
   }
   const Way single = single_copy(settings, options, chosen == IST_CARRIER_RING, !from.on_device() && !to.on_device());

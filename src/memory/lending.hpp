@@ -27,13 +27,14 @@ namespace ist {
 struct Loan {
   static constexpr std::size_t kMostEnded = 4;
   std::array<std::byte, 64> handle{};             // the driver's
+  std::array<std::byte, 16> device{};             // its UUID
   std::uint64_t allocation = 0;                   // the lender's driver's number for it, never used again; 0: no loan
   std::uint64_t start = 0;                        // in the lender's addresses
   std::uint64_t size = 0;                         // of the allocation
   std::uint64_t offset = 0;                       // of the message in it
   std::array<std::uint64_t, kMostEnded> ended{};  // allocations that were lent before and are freed now; 0: none
 };
-static_assert(sizeof(Loan) == 128 && std::is_trivially_copyable_v<Loan>);
+static_assert(sizeof(Loan) == 144 && std::is_trivially_copyable_v<Loan>);
 
 // An allocation of another process, mapped. Dropping it unmaps once nobody else holds it; no copy may be under way then.
 class Borrowed {
@@ -57,6 +58,8 @@ class Lending {
   virtual Result<Ticket> copy_from(Borrowed& borrowed, const Loan& loan, const Piece& to, const Ticket& after) = 0;
   // Do such copies go by the device alone? Not with pageable host memory, whose bytes a processor moves for the driver.
   virtual bool serves(const Piece& own) = 0;
+  // Is what was lent on the very device of `own`, which is device memory?
+  virtual bool same_device(const Loan& loan, const Piece& own) = 0;
 };
 
 }  // namespace ist

@@ -39,9 +39,12 @@ bool Engine::put(Operation& operation, std::uint32_t index) {
   const Piece from = operation.piece.part(Offset{}, cleared.accepted);
   Lending* borrower = cleared.loan.allocation != 0 ? lending(*to.link, cleared.receiver_kind) : nullptr;
   if (borrower == nullptr || !borrower->serves(from)) return false;
+  const bool within = from.kind != KindId::host && borrower->same_device(cleared.loan, from);
+  if (within) to.lends = false;
+  if (within && from.size < kLeastWithinDevice) return false;
   auto memory = borrower->borrow(cleared.loan, operation.peer, from);
   // Until it is open, and where it cannot be opened, cells are the quicker way for what fits.
-  if (from.kind != KindId::host) to.lends = memory != nullptr;
+  if (from.kind != KindId::host && !within) to.lends = memory != nullptr;
   if (memory == nullptr) return false;
   auto copy = borrower->copy_to(*memory, cleared.loan, from, operation.ready);
   if (!copy.ok()) {

@@ -82,6 +82,23 @@ TEST(Explain, WithoutDeviceMemoryLentItSaysWhyAndChoosesAnother) {
   EXPECT_EQ(way(found, "device")["refused"], "ISTHMUS_DEVICE_IPC is never");
 }
 
+TEST(Explain, TwoRanksOnOneDeviceKeepToTheRingForWhatIsShort) {
+  const Json little = answer("--from cuda:0 --to cuda:0 --size 64KiB");
+  expect_sound(little);
+  EXPECT_EQ(chosen(little), "ring");
+  EXPECT_NE(way(little, "device")["refused"].get<std::string>().find("take turns"), std::string::npos);
+  EXPECT_EQ(chosen(answer("--from cuda:0 --to cuda:0 --size 4MiB")), "device");
+}
+
+TEST(Explain, PageLockedMemoryGoesInOneCopyWhereTheOtherSideIsADevice) {
+  for (const char* sides : {"--from pinned --to cuda:0", "--from cuda:0 --to pinned"}) {
+    EXPECT_EQ(answer(std::string{sides} + " --size 1MiB")["choice"], "device, else ring") << sides;
+    EXPECT_EQ(answer(std::string{sides} + " --size 8")["choice"].get<std::string>().find("device"), std::string::npos);
+    EXPECT_EQ(answer(std::string{sides} + " --size 1MiB", "ISTHMUS_DEVICE_IPC=never")["choice"], "ring") << sides;
+  }
+  EXPECT_EQ(answer("--from host --to cuda:0 --size 1MiB")["choice"], "ring");
+}
+
 TEST(Explain, TheLimitsOfTheSettingsAreObeyed) {
   EXPECT_EQ(chosen(answer("--size 1KiB", "ISTHMUS_EAGER_LIMIT=1KiB ISTHMUS_SINGLE_COPY=never")), "slot");
   EXPECT_EQ(chosen(answer("--size 217", "ISTHMUS_EAGER_LIMIT=0 ISTHMUS_SINGLE_COPY=never")), "ring");

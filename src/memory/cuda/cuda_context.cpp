@@ -1,6 +1,7 @@
 #include "memory/cuda/cuda_context.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 namespace ist {
 
@@ -11,7 +12,13 @@ bool lives(const CudaApi& api, const CudaContext& context) {
 }
 
 CudaContexts::CudaContexts(const CudaApi& api, std::vector<CUdevice> devices, std::function<void(CudaContext&)> greet)
-    : api_(api), devices_(std::move(devices)), greet_(std::move(greet)), primary_(devices_.size()) {}
+    : api_(api), devices_(std::move(devices)), uuids_(devices_.size()), greet_(std::move(greet)), primary_(devices_.size()) {
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    CUuuid found{};
+    if (api_.cuDeviceGetUuid_v2(&found, devices_[i]) == CUDA_SUCCESS)
+      std::memcpy(uuids_[i].data(), found.bytes, uuids_[i].size());
+  }
+}
 
 CudaContexts::~CudaContexts() {
   for (auto& record : records_) close(*record);
@@ -105,6 +112,11 @@ Result<CudaContext*> CudaContexts::find(CUcontext handle, int device) {
 
 int CudaContexts::ordinal(CUdevice device) const {
   return static_cast<int>(std::find(devices_.begin(), devices_.end(), device) - devices_.begin());
+}
+
+std::array<std::byte, 16> CudaContexts::uuid(int ordinal) const {
+  const auto at = static_cast<std::size_t>(ordinal);
+  return ordinal >= 0 && at < uuids_.size() ? uuids_[at] : std::array<std::byte, 16>{};
 }
 
 CudaContext* CudaContexts::any() {

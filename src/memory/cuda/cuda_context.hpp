@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -62,6 +63,8 @@ class CudaContexts {
   Result<CudaContext*> find(CUcontext handle, int device);
   // Position of a device in the list of all.
   int ordinal(CUdevice device) const;
+  // Of the device at that position; zeros if it has none.
+  std::array<std::byte, 16> uuid(int ordinal) const;
   // Some context already in use, or the caller's current one; null if there is neither. Never makes one.
   CudaContext* any();
 
@@ -71,7 +74,8 @@ class CudaContexts {
   void close(CudaContext& context);
 
   const CudaApi& api_;
-  const std::vector<CUdevice> devices_;  // by ordinal
+  const std::vector<CUdevice> devices_;           // by ordinal
+  std::vector<std::array<std::byte, 16>> uuids_;  // the same
   std::function<void(CudaContext&)> greet_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<CudaContext>> records_;

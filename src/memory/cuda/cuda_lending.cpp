@@ -82,6 +82,7 @@ std::optional<Loan> CudaLending::lend(const Piece& piece, Rank borrower) {
   Loan loan;
   static_assert(sizeof(loan.handle) == sizeof(found.handle));
   std::memcpy(loan.handle.data(), &found.handle, sizeof found.handle);
+  loan.device = contexts_.uuid(facts.device);
   loan.allocation = facts.buffer_id;
   loan.start = facts.start;
   loan.size = facts.size;
@@ -98,6 +99,11 @@ std::optional<Loan> CudaLending::lend(const Piece& piece, Rank borrower) {
 }
 
 // ---- borrowing ----
+
+bool CudaLending::same_device(const Loan& loan, const Piece& own) const {
+  const auto context = context_of_(own);
+  return context.ok() && contexts_.uuid((*context)->device) == loan.device;
+}
 
 // Unmapped by the thread, once nobody holds it any more.
 std::shared_ptr<CudaBorrowed> CudaLending::hold(CudaContext& context, CUdeviceptr address, Bytes size) {

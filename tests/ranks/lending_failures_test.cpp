@@ -1,0 +1,108 @@
+// One copy between page-locked memory and another rank's device that fails: at its start, and the message goes through the ring; or
+// later, and it is the error of whoever copied, and where that is the sender of both. The next message arrives.
+#include "broken_driver.hpp"
+
+namespace {
+
+using namespace forked_ranks;
+
+constexpr std::size_t kBytes = 300001;
+
+// Rank `host`, who copies, has page-locked memory, and the other one a device's.
+class Pair {
+ public:
+  Pair(const Here& here, Checks& check, int host)
+      : here_(here), check_(check), on_host_(here.rank == host), memory_(kBytes), buffer_(here, kBytes) {
+    if (on_host_) check_.ok(ist_register(here.world, memory_.data(), kBytes), "register");
+  }
+  ~Pair() {
+    if (on_host_) check_.ok(ist_unregister(here_.world, memory_.data()), "unregister");
+  }
+  Pair(const Pair&) = delete;
+  Pair& operator=(const Pair&) = delete;
+
+  struct Carried {
+    int code = IST_OK;  // of this side
+    int carrier = IST_CARRIER_NONE;
+  };
+  // From rank 0 to rank 1, which tells what carried it, and whether the bytes are right.
+  Carried carry(std::uint64_t seed) {
+    const Data data = random_bytes(kBytes, seed);
+    Carried carried;
+    std::int32_t told[2] = {IST_CARRIER_NONE, 1};
+    if (here_.rank == 0) {
+      set(data);
+      carried.code = ist_send(place(), count(kBytes), IST_BYTE, 1, 7, here_.comm);
+      check_.ok(ist_recv(ist_host(told), 2, IST_INT32, 1, 8, here_.comm, IST_STATUS_IGNORE), "what carried it");
+    } else {
+      set(Data(kBytes, 0xa5));
+      ist_status status{};
+      carried.code = ist_recv(place(), count(kBytes), IST_BYTE, 0, 7, here_.comm, &status);
+      told[0] = status.carrier;
+      told[1] = carried.code != IST_OK || holds(data) ? 1 : 0;
+      check_.ok(ist_send(ist_host(told), 2, IST_INT32, 0, 8, here_.comm), "what carried it");
+    }
+    check_.that(told[1] == 1, "the bytes of message " + std::to_string(seed));
+    carried.carrier = told[0];
+    return carried;
+  }
+  // Until the memory is open, others carry the messages.
+  bool open() {
+    for (std::uint64_t n = 0; n < 2000; ++n) {
+      if (carry(n).carrier == IST_CARRIER_DEVICE) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+    return false;
+  }
+
+ private:
+  ist_buffer place() { return on_host_ ? ist_host(memory_.data()) : buffer_.get(); }
+  void set(const Data& data) {
+    if (on_host_) {
+      memory_ = data;
+    } else {
+      buffer_.fill(data);
+    }
+  }
+  bool holds(const Data& data) { return on_host_ ? memory_ == data : buffer_.holds(data); }
+
+  const Here& here_;
+  Checks& check_;
+  const bool on_host_;
+  Data memory_;
+  Buffer buffer_;
+};
+
+int copies_that_fail(const Here& here, int host) {
+  Checks check(here);
+  Pair pair(here, check, host);
+  check.that(pair.open(), "the other rank's memory is opened");
+  const bool copies = here.rank == host;
+
+  if (copies) break_call("cuMemcpyAsync", 0);
+  const Pair::Carried other_way = pair.carry(5000);
+  heal();
+  check.that(other_way.code == IST_OK && other_way.carrier == IST_CARRIER_RING, "a copy that does not start");
+  check.that(pair.carry(5001).carrier == IST_CARRIER_DEVICE || pair.open(), "after a copy that did not start");
+
+  if (copies) break_call("cuEventQuery", 0);
+  const Pair::Carried failed = pair.carry(5002);
+  heal();
+  const bool hears = copies || host == 0;
+  check.that(failed.code == (hears ? IST_ERR_DEVICE : IST_OK), "a copy that fails");
+  const Pair::Carried next = pair.carry(5003);
+  check.that(next.code == IST_OK && next.carrier == IST_CARRIER_DEVICE, "after a copy that failed");
+  return check.wrong();
+}
+
+TEST(LendingFailures, OfACopyIntoTheReceiversDevice) {
+  NEEDS_FAKE_DRIVER();
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) { return copies_that_fail(here, 0); }));
+}
+
+TEST(LendingFailures, OfACopyOutOfTheSendersDevice) {
+  NEEDS_FAKE_DRIVER();
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) { return copies_that_fail(here, 1); }));
+}
+
+}  // namespace
