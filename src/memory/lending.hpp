@@ -52,6 +52,8 @@ class Lending {
   // The loan of that rank, for copies to or from `own`, a piece of this process that serves() is true of. Null: not mapped, and then it is being mapped by a thread of
   // its own, since that takes milliseconds, or cannot be.
   virtual std::shared_ptr<Borrowed> borrow(const Loan& loan, Rank lender, const Piece& own) = 0;
+  // Unmaps what that rank says it has freed; of every loan that comes, borrowed or not.
+  virtual void hear(const Loan& loan, Rank lender) = 0;
   // Starts the copy of from.size bytes to the loan, after `after` has finished, as MemoryKind::copy().
   virtual Result<Ticket> copy_to(Borrowed& borrowed, const Loan& loan, const Piece& from, const Ticket& after) = 0;
   // The other way round: to.size bytes from the loan on.

@@ -37,7 +37,10 @@ Status Registrations::add(void* address, Bytes size, const std::function<int(con
       return {IST_ERR_ARGUMENT, range(start_of, size) + " overlap " + range(at->first, at->second) +
                                     ", which are registered already; unregister those first, or register both at once"};
   for (const auto& kind : kinds_.all())
-    if (kind->pins() != nullptr && !kinds_.used(kind->id())) IST_TRY(start(kinds_, *kind, own_device(*kind)));
+    if (kind->pins() != nullptr && !started_.contains(kind->id())) {
+      IST_TRY(start(kinds_, *kind, own_device(*kind)));
+      started_.insert(kind->id());
+    }
   if (const Status locked = pool_.lock(address, size); !locked.ok()) {
     pool_.unlock(address);
     return locked;

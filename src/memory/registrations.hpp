@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "memory/pinned_pool.hpp"
 
@@ -33,6 +34,7 @@ class Registrations {
   PinnedPool& pool_;
   std::mutex mutex_;
   std::map<std::uint64_t, Bytes> registered_;  // by address
+  std::set<KindId> started_;                   // kinds that have used a device here
 };
 
 }  // namespace ist

@@ -319,10 +319,10 @@ void Engine::fail_for(Rank lost, bool everything) {
     Operation& operation = operations_.at(index);
     if (!operation.used || complete(operation)) continue;
     const auto* claimed = std::get_if<state::Claimed>(&operation.state);
-    const bool local = operation.in<state::Delivering>() || operation.in<state::EmptyingCell>() ||
-                       operation.in<state::FillingCell>() || operation.in<state::Putting>() ||
-                       operation.in<state::Fetching>() || operation.in<state::Persistent>() ||
-                       operation.in<state::Running>() ||
+    const bool local = operation.in<state::Delivering>() || operation.in<state::Taken>() ||
+                       operation.in<state::EmptyingCell>() || operation.in<state::FillingCell>() ||
+                       operation.in<state::Putting>() || operation.in<state::Fetching>() ||
+                       operation.in<state::Persistent>() || operation.in<state::Running>() ||
                        (claimed && claimed->message.envelope.type != EnvelopeType::announce);  // needs no peer any more
     const bool concerned = everything || operation.peer == lost ||
                            (operation.peer.value == kAnySource && !anyone_present(operation.group.get()));

@@ -109,7 +109,7 @@ class Engine {
 
   struct SendMode {
     bool synchronous = false;  // complete only when its receive has begun
-    bool blocking = false;     // until it is over, the caller puts nothing more into the buffer's queue
+    bool blocking = false;     // until it is over, the caller does nothing else
   };
   // `piece` is checked and of the message's size. The small host message that fits at once costs no operation:
   // then *done is set and no id is given.
@@ -243,8 +243,8 @@ class Engine {
     Rank rank;
     std::int32_t tag;
     const Scope& scope;
-    SendMode mode = {false, false};
-    const GivenUp* given_up = nullptr;  // the message says so, and has no bytes
+    ist_carrier carrier = IST_CARRIER_NONE;  // carrier_of()
+    const GivenUp* given_up = nullptr;       // the message says so, and has no bytes
   };
   PeerState& peer(Rank rank) { return peers_[static_cast<std::size_t>(rank.value)]; }
   Status check_peer(Rank rank) const;
@@ -257,6 +257,7 @@ class Engine {
   bool take_from_slot(const PeerState& from, PairSlotReader& slots);
 
   // engine_send.cpp
+  ist_carrier carrier_of(const Piece& piece, PeerState& to, bool synchronous = false) const;
   // As start_send(), when `ready` has finished, to a peer that check_peer() finds.
   Result<OperationId> send_ready(const Piece& piece, Ticket ready, const Destination& to, bool* done);
   bool try_send(Operation& operation, std::uint32_t index);
@@ -296,6 +297,7 @@ class Engine {
   bool would_fetch(PeerState& from, const Piece& to, KindId sender) const;
   bool lend_to_receiver(Operation& operation);
   void on_lend(const Arrival& arrival);
+  void hear(const Loan& loan, const Arrival& arrival) const;
   bool fetch(Operation& operation, std::uint32_t index, const Arrival& arrival);
   bool step_fetching(Operation& operation, std::uint32_t index);
 

@@ -46,7 +46,7 @@ bool Engine::put(Operation& operation, std::uint32_t index) {
   // Until it is open, and where it cannot be opened, cells are the quicker way for what fits.
   if (from.kind != KindId::host && !within) to.lends = memory != nullptr;
   if (memory == nullptr) return false;
-  auto copy = borrower->copy_to(*memory, cleared.loan, from, operation.ready);
+  auto copy = borrower->copy_to(*memory, cleared.loan, from, Ticket{});
   if (!copy.ok()) {
     log::once(log::Level::warning, "nothing can be copied to the memory of another rank: " + copy.status().text());
     return false;
@@ -105,8 +105,19 @@ bool Engine::lend_to_receiver(Operation& operation) {
   return true;
 }
 
+// What else came with a loan, whether it is used or not.
+void Engine::hear(const Loan& loan, const Arrival& arrival) const {
+  const PeerState& from = peers_[static_cast<std::size_t>(arrival.source.value)];
+  if (Lending* borrower = lending(*from.link, static_cast<KindId>(arrival.envelope.kind)))
+    borrower->hear(loan, arrival.source);
+}
+
 void Engine::on_lend(const Arrival& arrival) {
   const std::uint32_t wire = arrival.envelope.receiver_op;
+  if (Loan loan; arrival.payload.size() == sizeof loan) {
+    std::memcpy(&loan, arrival.payload.data(), sizeof loan);
+    hear(loan, arrival);
+  }
   Operation* operation = operations_.find_wire(wire);
   if (operation == nullptr || !operation->in<state::Streaming>()) return;
   PeerState& from = peer(arrival.source);
@@ -124,7 +135,8 @@ void Engine::on_lend(const Arrival& arrival) {
 // False: the sender's memory is not open (yet).
 bool Engine::fetch(Operation& operation, std::uint32_t index, const Arrival& arrival) {
   Loan loan;
-  if (arrival.payload.size() != sizeof loan) return false;
+  // Where a rank has died, the send may have been ended, and its buffer be somebody else's by now.
+  if (arrival.payload.size() != sizeof loan || parts_.board.first_dead().value >= 0) return false;
   std::memcpy(&loan, arrival.payload.data(), sizeof loan);
   PeerState& from = peer(arrival.source);
   Lending* borrower = lending(*from.link, static_cast<KindId>(arrival.envelope.kind));
@@ -152,7 +164,8 @@ bool Engine::step_fetching(Operation& operation, std::uint32_t index) {
   taken.type = EnvelopeType::taken;
   taken.sender_op = fetching.sender_op;
   post_or_queue(peer(operation.peer), taken);
-  finish(operation, index, done.status());
+  const Rank dead = parts_.board.first_dead();  // as in fetch()
+  finish(operation, index, done.ok() && dead.value >= 0 ? gone(dead) : done.status());
   return true;
 }
 

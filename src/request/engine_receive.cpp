@@ -248,6 +248,7 @@ void Engine::clear_or_copy(Operation& operation, std::uint32_t index, const stat
                                                  std::move(operation.ready), std::move(sender->ready)},
                                         announced.sender_op,
                                         true};
+    sender->state = state::Taken{};
     return;
   }
   if (reads(operation, announcement)) {

@@ -119,7 +119,8 @@ Status Engine::uneven(Rank from, Bytes came, Bytes expected) const {
 Result<OperationId> Engine::start_giving_up(Rank dest, std::int32_t tag, const Scope& scope, const GivenUp& why,
                                             bool* done) {
   IST_TRY(check_peer(dest));
-  return send_ready(host_piece(nullptr, Bytes{}), Ticket{}, {dest, tag, scope, {}, &why}, done);
+  const Piece nothing = host_piece(nullptr, Bytes{});
+  return send_ready(nothing, Ticket{}, {dest, tag, scope, carrier_of(nothing, peer(dest)), &why}, done);
 }
 
 // What has failed still tells and hears everybody, so that nobody waits for this rank: its messages say that it gave up, and
@@ -152,7 +153,8 @@ void Engine::start_message(ScheduleRun& run, Schedule::StepId id, std::uint32_t 
   } else if (const Status reachable = check_peer(step.peer); !reachable.ok()) {
     started = reachable;
   } else {
-    started = send_ready(step.from, Ticket{}, {step.peer, step.tag, scope, {}, nullptr}, &done);
+    started = send_ready(step.from, Ticket{}, {step.peer, step.tag, scope, carrier_of(step.from, peer(step.peer)), nullptr},
+                         &done);
   }
   if (!started.ok() || done) return end_step(run, {id, started.status(), step.to.size, std::nullopt});
   Operation& operation = operations_.at(started->index());

@@ -23,9 +23,11 @@ constexpr Bytes kBrief{256};
 Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32_t tag, const Scope& scope, bool* done,
                                        SendMode mode) {
   IST_TRY(check_peer(dest));
-  auto ready = pending_work(piece, mode.blocking);
+  const ist_carrier carrier = carrier_of(piece, peer(dest), mode.synchronous);
+  // Only where the copy begins at once: what is put into the queue meanwhile must not come before it.
+  auto ready = pending_work(piece, mode.blocking && carrier == IST_CARRIER_CELL && peer(dest).outbox.empty());
   if (!ready.ok()) return ready.status();
-  return send_ready(piece, std::move(*ready), {dest, tag, scope, mode, nullptr}, done);
+  return send_ready(piece, std::move(*ready), {dest, tag, scope, carrier, nullptr}, done);
 }
 
 bool Engine::send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context) {
@@ -43,14 +45,18 @@ bool Engine::send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::in
   return true;
 }
 
+ist_carrier Engine::carrier_of(const Piece& piece, PeerState& to, bool synchronous) const {
+  const ist_carrier carrier = choose({piece.size, piece.kind, to.link->same_process(), to.link->slot_limit,
+                                      to.link->cell_limit, piece.kind != KindId::host && may_put(to, piece)},
+                                     parts_.machine);
+  // Only an announced message hears of its receive. Whether its bytes go by the device or through the ring, the answer tells.
+  if (!synchronous && carrier != IST_CARRIER_DEVICE) return carrier;
+  return to.link->same_process() ? IST_CARRIER_DIRECT : IST_CARRIER_RING;
+}
+
 Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const Destination& order, bool* done) {
   PeerState& to = peer(order.rank);
-  ist_carrier carrier = choose({piece.size, piece.kind, to.link->same_process(), to.link->slot_limit, to.link->cell_limit,
-                                piece.kind != KindId::host && may_put(to, piece)},
-                               parts_.machine);
-  // Only an announced message hears of its receive. Whether its bytes go by the device or through the ring, the answer tells.
-  if (order.mode.synchronous || carrier == IST_CARRIER_DEVICE)
-    carrier = to.link->same_process() ? IST_CARRIER_DIRECT : IST_CARRIER_RING;
+  const ist_carrier carrier = order.carrier;
   Envelope envelope;
   envelope.sequence = to.next_sequence++;
   envelope.context = order.scope.context;
@@ -79,7 +85,6 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
     envelope.sender_op = id.wire();
   }
   operation.sends = true;
-  operation.in_order = order.mode.blocking && !ready.empty();
   operation.wire = id.wire();
   operation.peer = order.rank;
   operation.piece = piece;
@@ -89,6 +94,11 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
   operation.outcome = {Status{}, parts_.rank, order.tag, carrier, piece.size, nullptr, false};
   operation.state = state::Queued{};
   if (!to.outbox.empty() || !try_send(operation, id.index())) {
+    // From now on other work of the queue may come first: this is the moment to know of what is there.
+    if (const auto asked = is_finished(operation.ready); !asked.ok()) {
+      fail_send(operation, id.index(), asked.status());
+      return id;
+    }
     to.outbox.push_back({envelope, {}, id.index(), true});
     ++posting_;
   }
@@ -166,6 +176,7 @@ void Engine::on_clear(const Arrival& arrival) {
   const Envelope& clear = arrival.envelope;
   Loan loan;
   if (arrival.payload.size() == sizeof loan) std::memcpy(&loan, arrival.payload.data(), sizeof loan);
+  if (loan.allocation != 0) hear(loan, arrival);
   Operation* operation = operations_.find_wire(clear.sender_op);
   if (operation == nullptr || !operation->in<state::Announced>()) {
     Envelope refusal;
@@ -248,12 +259,10 @@ bool Engine::step_send(Operation& operation, std::uint32_t index) {
     return complete(operation);
   }
   if (operation.in<state::Cleared>()) {
-    // The copy then waits for the buffer's work by itself.
-    if (operation.in_order && put(operation, index)) return true;
     // A queue that failed counts as ready: the copy fails in its turn, and the ring tells the receiver.
     const auto ready = is_finished(operation.ready);
     if (ready.ok() && !*ready) return false;
-    if (!lend_to_receiver(operation) && !put(operation, index)) start_stream(operation, index);
+    if (!ready.ok() || (!lend_to_receiver(operation) && !put(operation, index))) start_stream(operation, index);
     return true;
   }
   return operation.in<state::Putting>() && step_putting(operation, index);

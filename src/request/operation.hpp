@@ -54,6 +54,7 @@ struct FillingCell {  // send: a device copies into the cell, once the buffer is
   std::optional<std::chrono::steady_clock::time_point> overdue;  // from then on it is announced instead
 };
 struct Announced {};  // send: the receiver has not cleared it yet
+struct Taken {};      // send: a receive of this same process copies out of its buffer, and ends it
 struct Cleared {      // send: cleared, but the buffer has pending work
   std::uint32_t receiver_op;
   Bytes accepted;
@@ -110,16 +111,15 @@ struct Done {};  // the outcome is there
 
 struct Operation {
   using State =
-      std::variant<state::Queued, state::FillingCell, state::Announced, state::Cleared, state::Putting, state::Fetching,
-                   state::Streaming, state::Posted, state::EmptyingCell, state::Delivering, state::Readying, state::Reading,
-                   state::Claimed, state::Persistent, state::Running, state::Done>;
+      std::variant<state::Queued, state::FillingCell, state::Announced, state::Taken, state::Cleared, state::Putting,
+                   state::Fetching, state::Streaming, state::Posted, state::EmptyingCell, state::Delivering, state::Readying,
+                   state::Reading, state::Claimed, state::Persistent, state::Running, state::Done>;
   std::uint64_t generation = 0;
   std::uint32_t wire = 0;  // its id, as it travels
   bool used = false;
   bool sends = false;
   bool active = false;       // in the engine's list of operations that are stepped
   bool released = false;     // nobody will ask for the outcome
-  bool in_order = false;     // `ready` is of Streams::in_order()
   bool message = false;      // claimed by a matched probe, not yet received
   std::uint32_t parent = 0;  // 1 + the index of the collective operation that started this one as its `step`
   std::uint32_t step = 0;
@@ -142,7 +142,7 @@ struct Operation {
   void clear(std::uint64_t next_generation) {
     generation = next_generation;
     wire = parent = step = 0;
-    used = sends = active = released = in_order = message = timed = false;
+    used = sends = active = released = message = timed = false;
     peer = {};
     if (!ready.empty()) ready = {};
     if (group) group.reset();

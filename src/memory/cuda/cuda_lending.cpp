@@ -139,6 +139,13 @@ void CudaLending::forget_ended(const Loan& loan, Rank lender, std::vector<Droppe
   }
 }
 
+void CudaLending::hear(const Loan& loan, Rank lender) {
+  if (loan.ended.front() == 0) return;
+  std::vector<Dropped> dropped;  // outlives the lock
+  const std::lock_guard lock(mutex_);
+  forget_ended(loan, lender, dropped);
+}
+
 void CudaLending::forget_least_used(std::vector<Dropped>& dropped) {
   while (mapped_ > limit_) {
     auto least = mappings_.end();
@@ -160,7 +167,7 @@ std::shared_ptr<Borrowed> CudaLending::borrow(const Loan& loan, Rank lender, con
   if (Bytes{loan.size} > limit_) return nullptr;
   const Key key{lender, loan.allocation, *context};
   const auto known = mappings_.find(key);
-  if (known == mappings_.end() || loan.ended.front() != 0) forget_ended(loan, lender, dropped);
+  if (known == mappings_.end()) forget_ended(loan, lender, dropped);
   if (known != mappings_.end()) {
     known->second.used = ++borrows_;
     return known->second.memory;

@@ -42,6 +42,7 @@ class CudaLending {
 
   std::optional<Loan> lend(const Piece& piece, Rank borrower);
   std::shared_ptr<Borrowed> borrow(const Loan& loan, Rank lender, const Piece& own);
+  void hear(const Loan& loan, Rank lender);
   bool same_device(const Loan& loan, const Piece& own) const;
   // So many bytes stay mapped for later messages.
   void set_limit(Bytes limit);

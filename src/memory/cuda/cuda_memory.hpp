@@ -63,6 +63,7 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   }
   Result<Ticket> copy_to(Borrowed& borrowed, const Loan& loan, const Piece& from, const Ticket& after) override;
   Result<Ticket> copy_from(Borrowed& borrowed, const Loan& loan, const Piece& to, const Ticket& after) override;
+  void hear(const Loan& loan, Rank lender) override { lending_.hear(loan, lender); }
   bool same_device(const Loan& loan, const Piece& own) override { return lending_.same_device(loan, own); }
   bool serves(const Piece& own) override { return own.kind == KindId::cuda || context_of_locked(own).ok(); }
 
