@@ -174,6 +174,12 @@ bool takes_turns(const Options& options, const Place& from, const Place& to) {
          from.device == to.device && Bytes{options.size} < kLeastWithinDevice;
 }
 
+// Page-locked host memory on one side, and CUDA memory of another process on the other.
+bool copied_by_device(const Options& options, const Settings& settings, const Place& from, const Place& to) {
+  return !options.self && settings.device_ipc != "never" && (from.pinned() || to.pinned()) &&
+         (from.kind == IST_KIND_CUDA || to.kind == IST_KIND_CUDA);
+}
+
 // As the engine decides it, where the driver lends the memory and the message is not the first: until its memory is open, the
 // others carry it.
 bool lent(const Options& options, const Settings& settings, const Place& from, const Place& to) {
@@ -192,11 +198,17 @@ Answer explain_message(const Options& options, const Settings& settings, const P
   const std::string between = options.self ? " of one rank" : " of another rank on this machine";
   Answer answer{
       in_words(shape.bytes) + " from " + from.text() + " to " + to.text() + between, ist_carrier_name(chosen), "", {}};
+  const bool by_lock = chosen == IST_CARRIER_RING && copied_by_device(options, settings, from, to);
   for (const OfferedCarrier& offer : offers(shape, profile.message)) {
     const char* why = offer.price.refused();
     if (why && offer.carrier == IST_CARRIER_DEVICE && settings.device_ipc == "never") why = "ISTHMUS_DEVICE_IPC is never";
     if (why && offer.carrier == IST_CARRIER_DEVICE && !options.self && takes_turns(options, from, to))
       why = "two processes on one device take turns, which costs more than the ring below 2 MiB";
+    if (by_lock && offer.carrier == IST_CARRIER_DEVICE) {
+      answer.ways.push_back(
+          {"device", "taken instead of the ring, whatever the price, once the memory is open", {}, "", false});
+      continue;
+    }
     answer.ways.push_back({ist_carrier_name(offer.carrier), "", offer.price, why ? why : "", offer.carrier == chosen});
   }
   const Way single = single_copy(settings, options, chosen == IST_CARRIER_RING, !from.on_device() && !to.on_device());
@@ -207,8 +219,7 @@ Answer explain_message(const Options& options, const Settings& settings, const P
     answer.choice += " or " + single.name;
   }
   answer.ways.push_back(single);
-  if (chosen == IST_CARRIER_RING && !options.self && settings.device_ipc != "never" && (from.pinned() || to.pinned()) &&
-      (from.kind == IST_KIND_CUDA || to.kind == IST_KIND_CUDA)) {
+  if (by_lock) {
     answer.choice = std::string{ist_carrier_name(IST_CARRIER_DEVICE)} + ", else " + answer.choice;
     answer.remark =
         "Between page-locked host memory and what cudaMalloc gave one copy, made by the device, once the side with the host "
