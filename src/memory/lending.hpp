@@ -15,8 +15,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
+#include <span>
 #include <type_traits>
 
 #include "memory/memory_kind.hpp"
@@ -35,6 +37,13 @@ struct Loan {
   std::array<std::uint64_t, kMostEnded> ended{};  // allocations that were lent before and are freed now; 0: none
 };
 static_assert(sizeof(Loan) == 144 && std::is_trivially_copyable_v<Loan>);
+
+// What came with an envelope; none if that is no loan.
+inline Loan loan_in(std::span<const std::byte> payload) {
+  Loan loan;
+  if (payload.size() == sizeof loan) std::memcpy(&loan, payload.data(), sizeof loan);
+  return loan;
+}
 
 // An allocation of another process, mapped. Dropping it unmaps once nobody else holds it; no copy may be under way then.
 class Borrowed {
@@ -60,7 +69,7 @@ class Lending {
   virtual Result<Ticket> copy_from(Borrowed& borrowed, const Loan& loan, const Piece& to, const Ticket& after) = 0;
   // Do such copies go by the device alone? Not with pageable host memory, whose bytes a processor moves for the driver.
   virtual bool serves(const Piece& own) = 0;
-  // Is what was lent on the very device of `own`, which is device memory?
+  // Is what was lent on the very device of `own`, a checked piece of device memory?
   virtual bool same_device(const Loan& loan, const Piece& own) = 0;
 };
 

@@ -298,7 +298,7 @@ class Engine {
   bool lend_to_receiver(Operation& operation);
   void on_lend(const Arrival& arrival);
   void hear(const Loan& loan, const Arrival& arrival) const;
-  bool fetch(Operation& operation, std::uint32_t index, const Arrival& arrival);
+  bool fetch(Operation& operation, std::uint32_t index, const Arrival& arrival, const Loan& loan);
   bool step_fetching(Operation& operation, std::uint32_t index);
 
   static void end_offer(Operation& operation);

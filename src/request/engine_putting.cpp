@@ -1,6 +1,5 @@
 // Messages in one copy between two processes: into the receiver's device memory, which the sender has opened, from its own or from
 // page-locked host memory; or out of the sender's, into page-locked memory of a receiver that has opened it.
-#include <cstring>
 #include <utility>
 
 #include "base/log.hpp"
@@ -107,6 +106,7 @@ bool Engine::lend_to_receiver(Operation& operation) {
 
 // What else came with a loan, whether it is used or not.
 void Engine::hear(const Loan& loan, const Arrival& arrival) const {
+  if (loan.allocation == 0) return;
   const PeerState& from = peers_[static_cast<std::size_t>(arrival.source.value)];
   if (Lending* borrower = lending(*from.link, static_cast<KindId>(arrival.envelope.kind)))
     borrower->hear(loan, arrival.source);
@@ -114,14 +114,12 @@ void Engine::hear(const Loan& loan, const Arrival& arrival) const {
 
 void Engine::on_lend(const Arrival& arrival) {
   const std::uint32_t wire = arrival.envelope.receiver_op;
-  if (Loan loan; arrival.payload.size() == sizeof loan) {
-    std::memcpy(&loan, arrival.payload.data(), sizeof loan);
-    hear(loan, arrival);
-  }
+  const Loan loan = loan_in(arrival.payload);
+  hear(loan, arrival);
   Operation* operation = operations_.find_wire(wire);
   if (operation == nullptr || !operation->in<state::Streaming>()) return;
   PeerState& from = peer(arrival.source);
-  from.fetches = fetch(*operation, wire & 0xfffff, arrival);
+  from.fetches = fetch(*operation, wire & 0xfffff, arrival, loan);
   if (from.fetches) return;
   Envelope clear;  // this time for the ring
   clear.type = EnvelopeType::clear;
@@ -133,11 +131,9 @@ void Engine::on_lend(const Arrival& arrival) {
 }
 
 // False: the sender's memory is not open (yet).
-bool Engine::fetch(Operation& operation, std::uint32_t index, const Arrival& arrival) {
-  Loan loan;
+bool Engine::fetch(Operation& operation, std::uint32_t index, const Arrival& arrival, const Loan& loan) {
   // Where a rank has died, the send may have been ended, and its buffer be somebody else's by now.
-  if (arrival.payload.size() != sizeof loan || parts_.board.first_dead().value >= 0) return false;
-  std::memcpy(&loan, arrival.payload.data(), sizeof loan);
+  if (loan.allocation == 0 || parts_.board.first_dead().value >= 0) return false;
   PeerState& from = peer(arrival.source);
   Lending* borrower = lending(*from.link, static_cast<KindId>(arrival.envelope.kind));
   if (borrower == nullptr) return false;

@@ -1,6 +1,5 @@
 // The sending half of the engine: choose a carrier, find room, answer clearances.
 #include <chrono>
-#include <cstring>
 #include <span>
 #include <utility>
 
@@ -174,9 +173,8 @@ bool Engine::drain_outbox(PeerState& to) {
 
 void Engine::on_clear(const Arrival& arrival) {
   const Envelope& clear = arrival.envelope;
-  Loan loan;
-  if (arrival.payload.size() == sizeof loan) std::memcpy(&loan, arrival.payload.data(), sizeof loan);
-  if (loan.allocation != 0) hear(loan, arrival);
+  const Loan loan = loan_in(arrival.payload);
+  hear(loan, arrival);
   Operation* operation = operations_.find_wire(clear.sender_op);
   if (operation == nullptr || !operation->in<state::Announced>()) {
     Envelope refusal;

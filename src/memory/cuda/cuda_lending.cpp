@@ -101,8 +101,7 @@ std::optional<Loan> CudaLending::lend(const Piece& piece, Rank borrower) {
 // ---- borrowing ----
 
 bool CudaLending::same_device(const Loan& loan, const Piece& own) const {
-  const auto context = context_of_(own);
-  return context.ok() && contexts_.uuid((*context)->device) == loan.device;
+  return own.device >= 0 && contexts_.uuid(own.device) == loan.device;
 }
 
 // Unmapped by the thread, once nobody holds it any more.
