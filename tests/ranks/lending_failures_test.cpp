@@ -105,4 +105,52 @@ TEST(LendingFailures, OfACopyOutOfTheSendersDevice) {
   expect_all(run_ranks(2, "host,cuda", [](const Here& here) { return copies_that_fail(here, 1); }));
 }
 
+// From rank 0 to rank 1; what carried it.
+int carry(const Here& here, Checks& check, const ist_buffer& place) {
+  std::int32_t carrier = IST_CARRIER_NONE;
+  if (here.rank == 0) {
+    check.ok(ist_send(place, count(kBytes), IST_BYTE, 1, 7, here.comm), "send");
+    check.ok(ist_recv(ist_host(&carrier), 1, IST_INT32, 1, 8, here.comm, IST_STATUS_IGNORE), "what carried it");
+  } else {
+    ist_status status{};
+    check.ok(ist_recv(place, count(kBytes), IST_BYTE, 0, 7, here.comm, &status), "receive");
+    carrier = status.carrier;
+    check.ok(ist_send(ist_host(&carrier), 1, IST_INT32, 0, 8, here.comm), "what carried it");
+  }
+  return carrier;
+}
+
+// Rank 0 holds rank 1's memory open. Once that is freed, loans that rank 0 has no use for tell it so all the same.
+TEST(LendingFailures, AreNoneWhereMemoryIsFreedAndOnlyOrdinaryHostMessagesFollow) {
+  NEEDS_FAKE_DRIVER();
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    const auto allocations = [] { return driver_call<decltype(&::fake_cuda_count)>("fake_cuda_count")("allocations"); };
+    Checks check(here);
+    Data ordinary(kBytes, 1);
+    Buffer kept(here, kBytes, IST_KIND_CUDA, here.rank);
+    auto freed = std::make_unique<Buffer>(here, kBytes, IST_KIND_CUDA, here.rank);
+    carry(here, check, here.rank == 0 ? ist_host(ordinary.data()) : kept.get());  // makes the ring
+    bool open = false;
+    for (int n = 0; n < 2000 && !open; ++n) {
+      open = carry(here, check, freed->get()) == IST_CARRIER_DEVICE;
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+    check.that(open, "the memory is opened");
+    const int before = allocations();
+    if (here.rank == 1) freed.reset();
+    std::int32_t closed = 0;
+    for (int n = 0; n < 1000 && closed == 0; ++n) {
+      const Buffer fresh(here, kBytes, IST_KIND_CUDA, here.rank);  // with a loan of new memory those that ended are told
+      carry(here, check, here.rank == 0 ? ist_host(ordinary.data()) : fresh.get());
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+      closed = here.rank == 0 && allocations() <= before ? 1 : 0;  // with `fresh`, and without the mapping
+      check.ok(here.rank == 0 ? ist_send(ist_host(&closed), 1, IST_INT32, 1, 9, here.comm)
+                              : ist_recv(ist_host(&closed), 1, IST_INT32, 0, 9, here.comm, IST_STATUS_IGNORE),
+               "whether it is closed");
+    }
+    check.that(closed == 1, "freed memory is let go of");
+    return check.wrong();
+  }));
+}
+
 }  // namespace
