@@ -117,6 +117,37 @@ TEST_F(CudaFault, a_copy_whose_event_is_refused_is_over_when_the_error_comes) {
   must(kind->release(to));
 }
 
+// The same of a copy that was refused nothing but the question whether it is over: in a stream of ours, and in the user's.
+TEST_F(CudaFault, a_copy_that_cannot_be_asked_after_is_over_when_the_error_comes) {
+  NEEDS_FAKE("refuse a question");
+  CUstream stream = make_stream(primary());
+  Piece from = must(kind->allocate(0, Bytes{5000}));
+  const Piece to = must(kind->allocate(0, Bytes{5000}));
+  from.queue = reinterpret_cast<std::uint64_t>(stream);
+  for (const bool in_order : {false, true}) {
+    const auto value = static_cast<unsigned char>(in_order ? 43 : 42);
+    Gate gate;
+    fill_behind(gate, stream, from.object, 5000, value);
+    Ticket before = must(in_order ? kind->streams()->in_order(from) : kind->streams()->ready(from));
+    Ticket copied = must(kind->copy(to, from, before));
+    std::atomic<bool> opened{false};
+    std::thread opener([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds{20});
+      opened = true;
+      gate.open();
+    });
+    fake_fail("cuEventQuery", 0, CUDA_ERROR_UNKNOWN);
+    const auto finished = kind->finished(copied);
+    EXPECT_TRUE(opened) << "the copy still waits for the work before it";
+    EXPECT_FALSE(finished.ok());
+    EXPECT_EQ(fake_bytes(to.object, 5000), Data(5000, value));
+    opener.join();
+    must(finish(before));
+  }
+  must(kind->release(from));
+  must(kind->release(to));
+}
+
 TEST_F(CudaFault, memory_of_the_users_own_is_not_freed) {
   const Current scope(api, primary());
   CUdeviceptr users = 0;

@@ -176,6 +176,8 @@ Result<CudaKind::Route> CudaKind::plan(CudaContext& context, CopyDirection direc
     Result<CudaTicket*> ticket = tickets_.take(context, nullptr);
     if (!ticket.ok()) return ticket.status();
     route.ticket = *ticket;
+    route.ticket->queue = route.stream;
+    route.ticket->queued = true;
     return route;
   }
   const auto& lanes = context.lanes[static_cast<std::size_t>(direction)];
@@ -281,6 +283,13 @@ CUresult CudaKind::ask_event(const CudaTicket& ticket) const {
   return tickets_.ask(ticket);
 }
 
+// After the error the owner of the copied memory takes it back, and the copy may still run: this once we wait.
+void CudaKind::settle(const CudaTicket& ticket) const {
+  if ((ticket.lane == nullptr && !ticket.queued) || !lives(api_, *ticket.context)) return;
+  const DriverScope scope(api_, ticket.context->handle);
+  if (scope.status().ok()) api_.cuStreamSynchronize(ticket.lane != nullptr ? ticket.lane->stream : ticket.queue);
+}
+
 Result<bool> CudaKind::finished(Ticket& ticket) {
   if (ticket.empty()) return true;
   CudaTicket* found = nullptr;
@@ -291,6 +300,7 @@ Result<bool> CudaKind::finished(Ticket& ticket) {
   if (found == nullptr) return Status{IST_ERR_INTERNAL, "the cuda kind was asked about a ticket it never gave"};
   const CUresult result = found->unasked ? ask_queue(*found) : ask_event(*found);
   if (result == CUDA_ERROR_NOT_READY) return false;
+  if (result != CUDA_SUCCESS) settle(*found);
   const bool was_ours = found->lane != nullptr;
   const int device = found->context->device;
   ticket.forget();

@@ -111,6 +111,8 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   void give_back(CudaTicket& ticket);
   Status order_across(const CudaContext& context, const Ticket& after);
   CUresult ask_event(const CudaTicket& ticket) const;
+  // Waits for the copy of a ticket whose query failed.
+  void settle(const CudaTicket& ticket) const;
   CUresult ask_queue(CudaTicket& ticket);
 
   const CudaApi api_;

@@ -34,6 +34,7 @@ Result<CudaTicket*> CudaTickets::take(CudaContext& context, CudaLane* lane) {
   ticket->lane = lane;
   ticket->state = CudaTicket::State::live;
   ticket->unasked = false;
+  ticket->queued = false;
   ++ticket->generation;
   if (lane != nullptr) ++lane->unfinished;
   return ticket;

@@ -27,7 +27,9 @@ struct CudaTicket {
   State state = State::spare;
   // Of work in the user's queue that nobody has asked about, nor recorded the event for: that is yet to be done.
   bool unasked = false;
-  CUstream queue = nullptr;
+  // A copy of ours that went into the user's queue.
+  bool queued = false;
+  CUstream queue = nullptr;  // of the last two
 
   std::uint64_t id() const { return (std::uint64_t{generation} << 32) | index; }
 };
