@@ -35,6 +35,9 @@ class Driver:
         self.stream, self.other = self.driver.stream(), self.driver.stream()
         self.kept = []
 
+    def use(self):
+        self.driver.use()
+
     def current(self):
         return contextlib.nullcontext()
 
@@ -65,8 +68,12 @@ class Torch:
         self.torch = imported("torch")
         if not self.torch.cuda.is_available():
             raise Missing("PyTorch finds no GPU")
-        self.torch.cuda.set_device(local_rank % self.torch.cuda.device_count())
+        self.device = local_rank % self.torch.cuda.device_count()
+        self.use()
         self.stream, self.other = self.torch.cuda.Stream(), self.torch.cuda.Stream()
+
+    def use(self):
+        self.torch.cuda.set_device(self.device)
 
     def current(self):
         return self.torch.cuda.stream(self.stream)
@@ -103,13 +110,16 @@ class Cupy:
         self.cupy = imported("cupy")
         try:
             self.device = self.cupy.cuda.Device(local_rank % self.cupy.cuda.runtime.getDeviceCount())
-            self.device.use()
+            self.use()
             self.spin = self.cupy.RawKernel(
                 "extern \"C\" __global__ void spin(long long n) { long long s = clock64(); while (clock64() - s < n) {} }", "spin")
             self.spin.compile()
         except Exception as error:
             raise Missing(f"CuPy cannot be used here ({type(error).__name__}: {error})") from error
         self.stream, self.other = (self.cupy.cuda.Stream(non_blocking=True) for _ in range(2))
+
+    def use(self):
+        self.device.use()
 
     def current(self):
         return self.stream
@@ -144,7 +154,8 @@ class Numba:
     def __init__(self, local_rank):
         cuda = self.cuda = imported("numba.cuda")
         try:
-            self.cuda.select_device(local_rank % len(self.cuda.gpus))
+            self.device = local_rank % len(self.cuda.gpus)
+            self.use()
 
             @self.cuda.jit("void(int64[:], int64)")
             def spin(turns, n):
@@ -170,6 +181,9 @@ class Numba:
                 self.length = 200_000
         except Exception as error:
             raise Missing(f"Numba cannot use the GPU here ({type(error).__name__}: {error})") from error
+
+    def use(self):
+        self.cuda.select_device(self.device)
 
     def current(self):
         return contextlib.nullcontext()  # its arrays carry their stream

@@ -35,6 +35,7 @@ def frame(request, world, comm):
     usable = all(comm.allgather_object(not isinstance(found, Missing)))
     if not usable:
         pytest.skip(f"not covered here: {found if isinstance(found, Missing) else 'another rank lacks it'}")
+    found.use()  # the frame before it may have made another device the current one
     with found.current():
         yield found
 
