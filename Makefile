@@ -9,10 +9,10 @@ PREFIX ?= /usr/local
 export CUDA
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long setup-demo setup-test setup-long check format install clean
+.PHONY: help demo test test-long setup-demo setup-test setup-long check check-targets format install clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
 deps_dir = $(if $(ISTHMUS_DEPS_DIR),$(abspath $(ISTHMUS_DEPS_DIR)))
 # $(call configured,OPTIONS) configures build/, unless it is and was asked for the same.
@@ -35,6 +35,9 @@ check: setup-test ## rooms and budgets, MAP.md, format, linter
 	@$(call configured)
 	@cmake --build build -j $(JOBS) --target isthmus_commit
 	@tools/check_all.sh build
+
+check-targets: ## whether docs/measured/targets.json says what the records beside it do
+	@python3 -B tools/record_measurements.py --check
 
 format: setup-test ## rewrite sources in the project's format
 	@tools/check_format.sh --fix

@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.." || exit
 
 build=${1:?usage: check_all.sh BUILD_DIR}
 failed=()
-for check in "python3 -B tools/check_rooms.py" "python3 -B tools/check_map.py" tools/check_format.sh \
+for check in "python3 -B tools/check_rooms.py" "python3 -B tools/check_map.py" "python3 -B tools/record_measurements.py --check" tools/check_format.sh \
              "python3 -B tools/check_tidy.py $build"; do
   $check || failed+=("${check##*/}")
 done

@@ -7,6 +7,8 @@
 #                                   exchanges, compared with a serial run
 #   tools/gpu_run.sh collectives    a quick build, the tests of NCCL on a GPU for each rank, and collective calls on those GPUs,
 #                                   ours and NCCL's own, one after the other
+#   tools/gpu_run.sh peers          messages between CUDA, host and page-locked memory beside Open MPI with UCX, NCCL, staging by
+#                                   hand, and what the driver does by itself, each in turn (tools/peers/compare_device.py)
 #   tools/gpu_run.sh soak [SECONDS] mixed traffic with every byte compared, 300 s unless told
 #
 # On one GPU two ranks share it; the record says so: cuda:0 to cuda:0, and 1x in its name.
@@ -18,14 +20,16 @@
 #   ISTHMUS_COMMIT      commit to name where the sources come without their repository
 #   ISTHMUS_STEP_LIMIT  seconds that one step may take (120); the build has 400
 #   NCCL_HOME           folder of NCCL with include/ and lib/; otherwise that of Python's package is looked for
+#   PEER_UCX            folder of a UCX that knows CUDA, with lib/ and lib/ucx/; otherwise that of Open MPI is taken
+#   ISTHMUS_ROUNDS      how often peers runs everything (2); the median counts
 #   ISTHMUS_BENCH_OPTIONS  more options for every isthmus bench, such as --quick
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 mode=${1:-}
 case $mode in
-  check | bench | collectives | soak) ;;
-  *) sed -n '2,21p' "$0"; exit 2 ;;
+  check | bench | collectives | peers | soak) ;;
+  *) sed -n '2,25p' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
 mkdir -p "$out" && out=$(cd "$out" && pwd)
@@ -96,7 +100,7 @@ build_all() {
   local options=(-S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DISTHMUS_CUDA=ON)
   [[ -n $deps ]] && options+=("-DISTHMUS_DEPS_DIR=$(cd "$deps" && pwd)")
   [[ -n ${ISTHMUS_COMMIT:-} ]] && options+=("-DISTHMUS_COMMIT=$ISTHMUS_COMMIT")
-  [[ $mode == bench ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
+  [[ $mode == bench || $mode == peers ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
   [[ $mode == check ]] && python_options "$deps"
   step 120 "configure" cmake "${options[@]}" || finish
   local targets=()
@@ -334,6 +338,19 @@ run_collectives() {
   finish
 }
 
+run_peers() {
+  local nccl
+  nccl=$(find_nccl)
+  build_all
+  describe_machine
+  note "peers: $(mpirun --version 2>/dev/null | head -n 1); UCX: ${PEER_UCX:-the one of that MPI}; NCCL: ${nccl:-none with its header}"
+  # What it prints is the table; no multicast between GPUs, as above.
+  step 560 "beside the peers" env NCCL_NVLS_ENABLE=0 ${nccl:+PEER_NCCL="$nccl"} bash -c \
+    "python3 -B tools/peers/compare_device.py '$isthmus' '$out/device.json' '$PWD/$build/peers' | tee '$out/device.txt'"
+  [[ -f $out/device.txt ]] && cat "$out/device.txt" >>"$summary"
+  finish
+}
+
 run_soak() {
   local seconds=${1:-300} round=0
   build_all
@@ -359,5 +376,6 @@ case $mode in
   check) run_check ;;
   bench) run_bench ;;
   collectives) run_collectives ;;
+  peers) run_peers ;;
   soak) run_soak "${2:-}" ;;
 esac

@@ -2,13 +2,14 @@
 """Turns what tools/gpu_run.sh left into the project's record.
 
     tools/record_measurements.py [IN_DIR] [--measured DIR]
+    tools/record_measurements.py --check [--measured DIR]
 
 Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json; of a `check`, copies check.json;
-of `collectives`, collectives.json;
+of `collectives`, collectives.json; of `peers`, device.json;
 of build/, what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what
 tools/compare_mpi.sh left in mpi.json. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
 for each machine, and rewrites the tables of docs/measured/README.md; without IN_DIR that alone, from what is recorded. Figures are
-never typed in.
+never typed in. With --check nothing is written: the status is 1 unless targets.json says what the records do.
 """
 import argparse
 import json
@@ -17,6 +18,7 @@ import re
 import sys
 
 from device_collectives import device_table
+from device_targets import device_peers_table, from_device_peers
 from host_targets import entry, from_benchmarks, from_comparison, mpi_table, newest
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -91,12 +93,16 @@ def plain_entries(figures):
 
 
 def targets(measured):
-    entries, comparisons = [], newest(measured, "mpi")
+    entries, comparisons, beside = [], newest(measured, "mpi"), newest(measured, "device-peers")
     for compared in comparisons.values():
         entries.extend(from_comparison(compared))
+    for compared in beside.values():
+        entries.extend(from_device_peers(compared))
     for machine, benches in newest(measured, "messages").items():
         figures = Figures(benches)
-        for found in (staged_entries, plain_entries) if machine in comparisons else (from_benchmarks, staged_entries, plain_entries):
+        parts = [] if machine in comparisons else [from_benchmarks]
+        parts += [] if machine in beside else [staged_entries, plain_entries]
+        for found in parts:
             entries.extend(found(figures))
     return sorted(entries, key=lambda one: (int(re.match(r"\d+", one["row"])[0]), one["row"], one["measure"], one["machine"]))
 
@@ -242,6 +248,7 @@ def rewrite_readme(measured, entries):
         benches = json.loads(file.read_text()).get("benches", [])
         if benches and not list(measured.glob(f"*-{slug(benches[0]['machine'])}-messages.json")):
             lines += bench_table(file, benches)
+    lines += device_peers_table(sorted(measured.glob("*-device-peers.json"), reverse=True))
     lines += device_table(sorted(measured.glob("*-device-collectives.json"), reverse=True))
     lines += mpi_table(sorted(measured.glob("*-mpi.json"), reverse=True))
     lines += check_table(checks)
@@ -265,7 +272,7 @@ SETS = ("quick", "long", *PARTS)
 
 def find_source(folder):
     """What the folder's record is of: a check, a comparison with an MPI or NCCL, the tests that ran last, or benchmarks."""
-    for name in ("check.json", "mpi.json", "collectives.json"):
+    for name in ("check.json", "mpi.json", "collectives.json", "device.json"):
         if (folder / name).exists():
             return folder / name
     tests = [file for file in (folder / f"tests-{name}.json" for name in SETS) if file.exists()]
@@ -290,6 +297,7 @@ def file_record(folder, measured):
     measured.mkdir(parents=True, exist_ok=True)
     stem = f"{objects[0]['date'][:10]}-{slug(objects[0]['machine'])}"
     names = {"check.json": {"check.json": "check"}, "mpi.json": {"mpi.json": "mpi"}, "collectives.json": {"collectives.json": "device-collectives"},
+             "device.json": {"device.json": "device-peers"},
              "tests-long.json": {"tests-long.json": "test-long"},
              "tests-quick.json": {"tests-quick.json": "test"},
              **{f"tests-{part}.json": {f"tests-{part}.json": f"test-{part}"} for part in PARTS},
@@ -302,12 +310,28 @@ def file_record(folder, measured):
     return written
 
 
+def check_targets(measured):
+    """Every verdict is computed again from the records."""
+    file, drawn = measured / "targets.json", targets(measured)
+    written = json.loads(file.read_text()) if file.exists() else []
+    wrong = [one for one in drawn if one not in written] + [one for one in written if one not in drawn]
+    for one in wrong:
+        print(f"row {one['row']}, {one['measure']}: {'not as recorded' if one in written else 'not in ' + file.name}")
+    if wrong:
+        sys.exit(f"{file} does not say what the records say: run tools/record_measurements.py")
+    print(f"{file.name}: {len(drawn)} entries, as the records have them")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path, nargs="?",
                         help="what tools/gpu_run.sh wrote, build/ after make test or test-long, or build/mpi/")
     parser.add_argument("--measured", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent / "docs" / "measured")
+    parser.add_argument("--check", action="store_true", help="compare targets.json with the records, and write nothing")
     options = parser.parse_args()
+    if options.check:
+        check_targets(options.measured)
+        return
     written = file_record(options.folder, options.measured) if options.folder else []
     entries = targets(options.measured)
     (options.measured / "targets.json").write_text(json.dumps(entries, indent=1) + "\n")

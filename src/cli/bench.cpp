@@ -3,6 +3,8 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -14,6 +16,7 @@
 #include "cli/bench_options.hpp"
 #include "cli/bench_overlap.hpp"
 #include "cli/bench_report.hpp"
+#include "cli/device_limits.hpp"
 #include "cli/failure.hpp"
 #include "cli/info.hpp"
 #include "cli/machine.hpp"
@@ -22,6 +25,8 @@
 
 namespace ist::cli {
 namespace {
+
+constexpr std::array<const char*, 3> kPlaces{"--from", "--to", "--kind"};
 
 struct Words {
   std::string from = "host";
@@ -161,10 +166,12 @@ void add_bench_command(CLI::App& app) {
   command
       ->add_option(
           "NAME", options->benchmark,
-          "latency (half a round trip), bandwidth (windows of 64 messages), rate (the same with messages of 8 bytes), "
-          "collective (a call of all ranks) or overlap (how much of a call is hidden behind computation)")
+          "latency (half a round trip), bandwidth (windows of 64 messages), bidirectional (the same both ways at once), "
+          "rate "
+          "(windows of messages of 8 bytes), collective (a call of all ranks), overlap (how much of a call is hidden behind "
+          "computation) or limits (what the driver and memcpy do by themselves)")
       ->required()
-      ->check(CLI::IsMember({"latency", "bandwidth", "rate", "collective", "overlap"}));
+      ->check(CLI::IsMember({"latency", "bandwidth", "bidirectional", "rate", "collective", "overlap", "limits"}));
   command->add_option("CALL", options->call, "of collective: " + call_names() + "; of overlap: " + call_names(true));
   command->add_option("--from", words->from, "memory of rank 0: host, pinned, cuda or opencl, and a device as in cuda:1")
       ->type_name("KIND");
@@ -175,12 +182,13 @@ void add_bench_command(CLI::App& app) {
       ->type_name("N")
       ->check(CLI::Range(1, 1024).description(""));
   command->add_option("--json", options->json_file, "write the result to this file, too")->type_name("FILE");
-  command->add_option("--min", options->least, "smallest size that is timed, such as 8; 1 unless told")
+  command->add_option("--min", options->least, "smallest size that is timed, such as 8; 1 unless told, 8 of limits")
       ->type_name("BYTES")
       ->transform(CLI::AsSizeValue(false).description(""));
   command
-      ->add_option("--max", options->most,
-                   "largest size that is timed, such as 64KiB; 4MiB unless told, 1MiB of collective and overlap")
+      ->add_option(
+          "--max", options->most,
+          "largest size that is timed, such as 64KiB; 4MiB unless told, 1MiB of collective and overlap, 64MiB of limits")
       ->type_name("BYTES")
       ->transform(CLI::AsSizeValue(false).description(""));
   command->add_option("--iterations", options->iterations, "repetitions of each size, instead of the method's number")
@@ -196,7 +204,10 @@ void add_bench_command(CLI::App& app) {
     if (timed_sizes(*options).empty())
       throw Failure(2, "no power of two lies between --min " + std::to_string(options->least) + " and --max " +
                            std::to_string(options->most));
-    if (inside_a_world())
+    if (options->limits())
+      run_limits(*options, std::any_of(kPlaces.begin(), kPlaces.end(),
+                                       [command](const char* name) { return command->count(name) > 0; }));
+    else if (inside_a_world())
       run_benchmark(*options);
     else
       start_benchmark(*options, *words);

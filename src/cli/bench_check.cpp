@@ -71,6 +71,50 @@ Difference receive_checked(Session& session, std::size_t bytes, int messages) {
   return compare(found, expected);
 }
 
+// Both at once: what each rank found.
+Difference exchange_checked(Session& session, std::size_t bytes, int messages) {
+  const std::uint64_t seed = (std::uint64_t{std::random_device{}()} << 32U) | std::random_device{}();
+  std::uint64_t theirs = seed;
+  if (session.rank() == 0) {
+    session.tell(seed);
+    theirs = session.hear<std::uint64_t>();
+  } else {
+    theirs = session.hear<std::uint64_t>();
+    session.tell(seed);
+  }
+  const std::size_t total = bytes * static_cast<std::size_t>(messages);
+  std::vector<std::byte> source(total);
+  fill_random(source, seed);
+  session.write(source);
+  std::vector<std::byte> expected(total + kGuard);
+  fill_random(std::span{expected}.first(total), theirs);
+  fill_random(std::span{expected}.last(kGuard), ~theirs);
+  std::vector<std::byte> found = expected;
+  for (std::size_t at = 0; at < total; ++at) found[at] = ~found[at];
+  session.write(found, session.recv_offset());
+  session.exchange_window(messages, bytes, bytes);
+  session.read(found, session.recv_offset());
+  return compare(found, expected);
+}
+
+Difference check_one(Session& session, std::size_t bytes, int messages, int sender) {
+  Difference difference;
+  if (session.options().bidirectional()) {
+    difference = exchange_checked(session, bytes, messages);
+    // What rank 1 - sender received.
+    if (session.rank() == sender) return session.hear<Difference>();
+    session.tell(difference);
+    return difference;
+  }
+  if (session.rank() == sender) {
+    send_checked(session, bytes, messages);
+    return session.hear<Difference>();
+  }
+  difference = receive_checked(session, bytes, messages);
+  session.tell(difference);
+  return difference;
+}
+
 }  // namespace
 
 void check_bytes(Session& session, const std::vector<std::uint64_t>& sizes,
@@ -79,14 +123,7 @@ void check_bytes(Session& session, const std::vector<std::uint64_t>& sizes,
     const auto bytes = static_cast<std::size_t>(sizes[done]);
     const int messages = messages_in_flight(session, bytes);
     for (int sender : {0, 1}) {
-      Difference difference;
-      if (session.rank() == sender) {
-        send_checked(session, bytes, messages);
-        difference = session.hear<Difference>();
-      } else {
-        difference = receive_checked(session, bytes, messages);
-        session.tell(difference);
-      }
+      const Difference difference = check_one(session, bytes, messages, sender);
       if (difference.wrong != 0)
         throw Failure(1, "wrong bytes: " + std::to_string(messages) + " message(s) of " + std::to_string(bytes) +
                              " bytes from " + session.place(sender).text() + " to " + session.place(1 - sender).text() +

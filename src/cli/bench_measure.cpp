@@ -16,6 +16,12 @@ void repeat_once(Session& session, std::size_t bytes) {
       session.receive(0, bytes);
       session.send(0, bytes);
     }
+  } else if (session.options().bidirectional()) {
+    session.exchange_window(Session::kWindow, 0, bytes);
+    if (session.rank() == 0)
+      session.hear<std::int32_t>();
+    else
+      session.tell(std::int32_t{0});
   } else if (session.rank() == 0) {
     session.send_window(Session::kWindow, 0, bytes);
     session.hear<std::int32_t>();
@@ -64,6 +70,7 @@ Row measure(Session& session, std::uint64_t bytes) {
     return {};
   }
   Row row = make_row(bytes, std::move(times), plan);
+  if (options.bidirectional()) row.gbps *= 2;
   if (options.rate()) row.added = {1e6 / row.median_us};
   row.path = path_name(session, session.hear<int>());
   return row;

@@ -35,7 +35,27 @@ Place Place::read(const std::string& text) {
 
 std::string Place::text() const { return on_device() && device != kAnyDevice ? word + ":" + std::to_string(device) : word; }
 
+namespace {
+
+// Sizes that a copy is long for, and what a limit is asked of.
+constexpr std::uint64_t kLeastLimit = 8;
+constexpr std::uint64_t kMostLimit = 64 << 20;
+
+void complete_limits(BenchOptions& options, bool least, bool most) {
+  if (!options.call.empty()) throw Failure(2, "limits takes no call, but was given \"" + options.call + "\"");
+  if (options.ranks != 0 || options.staged)
+    throw Failure(2, "limits are measured by one process: leave out --ranks and --staged");
+  if (!least) options.least = kLeastLimit;
+  if (!most) options.most = std::max(options.least, kMostLimit);
+}
+
+}  // namespace
+
 void complete(BenchOptions& options, bool least, bool most) {
+  if (options.limits()) {
+    complete_limits(options, least, most);
+    return;
+  }
   const bool between_two = !options.overlap() && options.benchmark != "collective";
   if (between_two && !options.call.empty())
     throw Failure(2, options.benchmark + " is between two ranks and takes no call, but was given \"" + options.call + "\"");
@@ -44,7 +64,7 @@ void complete(BenchOptions& options, bool least, bool most) {
   if (options.rate() && !least) options.least = BenchOptions::kRateBytes;
   if (options.rate() && !most) options.most = std::max(options.least, BenchOptions::kRateBytes);
   if (between_two) return;
-  if (options.staged) throw Failure(2, "--staged is for latency, bandwidth and rate");
+  if (options.staged) throw Failure(2, "--staged is for latency, bandwidth, bidirectional and rate");
   if (options.overlap() && options.call.empty()) options.call = "exchange";
   const CollectiveCall* const call = find_call(options.call);
   if (!call || (options.overlap() && !call->start))

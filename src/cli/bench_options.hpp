@@ -37,9 +37,10 @@ struct BenchOptions {
   static constexpr std::uint64_t kMostOfCalls = 1 << 20;  // as the OSU collectives
   static constexpr std::uint64_t kRateBytes = 8;
 
-  std::string benchmark;  // latency, bandwidth, rate: between two ranks; collective, overlap: of a call
-  std::string call;       // of the last two
-  int ranks = 0;          // 0: two, or as many as the world has
+  std::string
+      benchmark;     // latency, bandwidth, bidirectional, rate: between two ranks; collective, overlap: of a call; limits
+  std::string call;  // of the last two
+  int ranks = 0;     // 0: two, or as many as the world has
   Place from;
   Place to;
   std::uint64_t least = 1;
@@ -51,6 +52,8 @@ struct BenchOptions {
 
   bool latency() const { return benchmark == "latency"; }
   bool rate() const { return benchmark == "rate"; }
+  bool bidirectional() const { return benchmark == "bidirectional"; }
+  bool limits() const { return benchmark == "limits"; }
   bool overlap() const { return benchmark == "overlap"; }
   // Whether a memcpy of the message's own size is a limit of it.
   bool limited_by_memcpy() const { return (latency() || benchmark == "bandwidth") && !from.on_device() && !to.on_device(); }

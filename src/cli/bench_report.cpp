@@ -22,13 +22,26 @@ double rounded(double value, double parts) { return std::round(value * parts) / 
 constexpr double kMicroseconds = 1e4;
 constexpr double kGigabytes = 1e6;
 
-bool windowed(const std::string& benchmark) { return benchmark == "bandwidth" || benchmark == "rate"; }
+bool windowed(const std::string& benchmark) {
+  return benchmark == "bandwidth" || benchmark == "rate" || benchmark == "bidirectional" || benchmark == "limit-bandwidth" ||
+         benchmark == "limit-bidirectional";
+}
 
 // What a time of the table is.
 std::string meaning(const BenchReport& report) {
   const bool limited = std::find(report.added.begin(), report.added.end(), "limit_gbs") != report.added.end();
   const std::string limit = limited ? "; limit_gbs is memcpy of that size, again and again, one thread" : "";
   if (report.benchmark == "latency") return "times are half a round trip" + limit;
+  if (report.benchmark == "limit-latency") return "times are those of one copy by the driver, waited for";
+  if (report.benchmark == "limit-calls") return "times are those of the driver's call";
+  if (report.benchmark == "limit-bandwidth" && report.from == "host" && report.to == "host")
+    return "times are those of memcpy of that size, again and again, one thread";
+  if (report.benchmark.starts_with("limit-"))
+    return std::string{"times are those of 64 copies by the driver, "} +
+           (report.benchmark == "limit-bidirectional" ? "each way at once, divided by 64; GB/s counts both ways"
+                                                      : "in flight together, divided by 64");
+  if (report.benchmark == "bidirectional")
+    return "times are those of two windows at once, one each way, divided by their 64 messages; GB/s counts both ways";
   if (windowed(report.benchmark)) return "times are those of a window divided by its 64 messages" + limit;
   if (report.benchmark.starts_with("overlap"))
     return std::string{"times are from start to end with the computation between; "} +
@@ -87,7 +100,8 @@ nlohmann::ordered_json to_json(const BenchReport& report) {
 std::string table_header(const BenchReport& report) {
   std::string names;
   for (const std::string& name : report.added) names += formatted(" %16s", name.c_str());
-  return "isthmus bench " + report.benchmark + ", " + std::to_string(report.ranks) + " ranks, " + report.from + " to " +
+  return "isthmus bench " + report.benchmark + ", " +
+         (report.ranks == 1 ? "one process" : std::to_string(report.ranks) + " ranks") + ", " + report.from + " to " +
          report.to + (report.staged ? ", staged by hand through the host" : "") + "\n" + report.machine + "; commit " +
          report.commit + "\n" + meaning(report) + "\n" +
          formatted("%12s %12s %12s %12s %10s%s  %s\n", "bytes", "median us", "p10 us", "p90 us", "GB/s", names.c_str(),

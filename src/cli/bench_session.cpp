@@ -83,10 +83,13 @@ void Session::take_memory(const Settings& settings) {
   must(ist_comm_local_rank(comm_, &local_rank), "ist_comm_local_rank");
   if (place.device == Place::kAnyDevice) place.device = place.on_device() ? local_rank % std::max(devices, 1) : 0;
   const std::size_t longest = options_.most + kBeyondMost;
-  if (const CollectiveCall* const call = options_.timed_call()) recv_offset_ = call->input_bytes(longest, size());
-  capacity_ = recv_offset_ == 0 ? std::max(longest, kLeastCapacity)
-                                : recv_offset_ + options_.timed_call()->result_bytes(longest, size());
-  must(ist_memory_alloc(world_, place.kind, place.device, capacity_, &buffer_), "ist_memory_alloc");
+  const CollectiveCall* const call = options_.timed_call();
+  capacity_ = std::max(longest, kLeastCapacity);
+  if (call) recv_offset_ = call->input_bytes(longest, size());
+  if (options_.bidirectional()) recv_offset_ = capacity_;
+  std::size_t whole = recv_offset_ + capacity_;
+  if (recv_offset_ != 0 && call) capacity_ = whole = recv_offset_ + call->result_bytes(longest, size());
+  must(ist_memory_alloc(world_, place.kind, place.device, whole, &buffer_), "ist_memory_alloc");
   taken_ = true;
   pool_ = std::make_unique<PinnedPool>(*kinds_, settings.pinned_pool_limit);
   if (place.on_device()) start_device(*kinds_->find(static_cast<KindId>(place.kind)), place.device);
@@ -95,7 +98,7 @@ void Session::take_memory(const Settings& settings) {
     Pins* const pins = kind->pins();
     if (!pins || kind->devices().empty()) continue;
     start_device(*kind, local_rank % static_cast<int>(kind->devices().size()));
-    if (const Status status = pins->pin(reinterpret_cast<void*>(buffer_.object), Bytes{capacity_}); !status.ok())
+    if (const Status status = pins->pin(reinterpret_cast<void*>(buffer_.object), Bytes{whole}); !status.ok())
       throw Failure(status);
     pins_ = pins;
     return;
@@ -150,8 +153,7 @@ void Session::receive(std::size_t offset, std::size_t bytes) {
 }
 
 // By hand, each message has a place of its own in host memory, so that the copy of one may run beside the message before it.
-void Session::send_window(int count, std::size_t stride, std::size_t bytes) {
-  if (stages()) grow_staging(bytes * static_cast<std::size_t>(count));
+void Session::start_sends(int count, std::size_t stride, std::size_t bytes) {
   for (int n = 0; n < count; ++n) {
     const auto index = static_cast<std::size_t>(n);
     ist_buffer source = at(index * stride);
@@ -163,27 +165,54 @@ void Session::send_window(int count, std::size_t stride, std::size_t bytes) {
     must(ist_isend(source, static_cast<std::int64_t>(bytes), IST_BYTE, other(), kDataTag, comm_, &requests_[index]),
          "ist_isend");
   }
+}
+
+void Session::start_receives(int count, std::size_t stride, std::size_t bytes, const Into& into) {
+  for (int n = 0; n < count; ++n) {
+    const auto index = static_cast<std::size_t>(n);
+    const ist_buffer target =
+        stages() ? ist_host(staging_.data() + into.stage + index * bytes) : at(into.offset + index * stride);
+    must(ist_irecv(target, static_cast<std::int64_t>(bytes), IST_BYTE, other(), kDataTag, comm_,
+                   &requests_[into.request + index]),
+         "ist_irecv");
+  }
+}
+
+void Session::finish_receives(int count, std::size_t stride, std::size_t bytes, const Into& into) {
+  if (!stages()) {
+    must(ist_waitall(count, &requests_[into.request], statuses_.data()), "ist_waitall");
+  } else {
+    for (int n = 0; n < count; ++n) {
+      const auto index = static_cast<std::size_t>(n);
+      must(ist_wait(&requests_[into.request + index], &statuses_[index]), "ist_wait");
+      must(ist_memory_copy(world_, at(into.offset + index * stride), ist_host(staging_.data() + into.stage + index * bytes),
+                           bytes),
+           "ist_memory_copy");
+    }
+  }
+  carrier_ = statuses_[static_cast<std::size_t>(count) - 1].carrier;
+}
+
+void Session::send_window(int count, std::size_t stride, std::size_t bytes) {
+  if (stages()) grow_staging(bytes * static_cast<std::size_t>(count));
+  start_sends(count, stride, bytes);
   must(ist_waitall(count, requests_.data(), statuses_.data()), "ist_waitall");
 }
 
 void Session::receive_window(int count, std::size_t stride, std::size_t bytes) {
   if (stages()) grow_staging(bytes * static_cast<std::size_t>(count));
-  for (int n = 0; n < count; ++n) {
-    const auto index = static_cast<std::size_t>(n);
-    const ist_buffer target = stages() ? ist_host(staging_.data() + index * bytes) : at(index * stride);
-    must(ist_irecv(target, static_cast<std::int64_t>(bytes), IST_BYTE, other(), kDataTag, comm_, &requests_[index]),
-         "ist_irecv");
-  }
-  if (!stages()) {
-    must(ist_waitall(count, requests_.data(), statuses_.data()), "ist_waitall");
-  } else {
-    for (int n = 0; n < count; ++n) {
-      const auto index = static_cast<std::size_t>(n);
-      must(ist_wait(&requests_[index], &statuses_[index]), "ist_wait");
-      must(ist_memory_copy(world_, at(index * stride), ist_host(staging_.data() + index * bytes), bytes), "ist_memory_copy");
-    }
-  }
-  carrier_ = statuses_[static_cast<std::size_t>(count) - 1].carrier;
+  start_receives(count, stride, bytes, {});
+  finish_receives(count, stride, bytes, {});
+}
+
+void Session::exchange_window(int count, std::size_t stride, std::size_t bytes) {
+  const auto messages = static_cast<std::size_t>(count);
+  if (stages()) grow_staging(2 * bytes * messages);
+  const Into into{recv_offset_, bytes * messages, kWindow};
+  start_receives(count, stride, bytes, into);
+  start_sends(count, stride, bytes);
+  finish_receives(count, stride, bytes, into);
+  must(ist_waitall(count, requests_.data(), statuses_.data()), "ist_waitall");
 }
 
 void Session::tell_bytes(const void* data, std::size_t bytes) {

@@ -57,10 +57,12 @@ class Session {
   // `count` messages in flight at once. Message n lies at n * stride of the buffer.
   void send_window(int count, std::size_t stride, std::size_t bytes);
   void receive_window(int count, std::size_t stride, std::size_t bytes);
+  // Both at once, `count` messages each way; what comes lies from recv_offset() on.
+  void exchange_window(int count, std::size_t stride, std::size_t bytes);
   // How the bytes of the last message received here travelled.
   int carrier() const { return carrier_; }
 
-  // What this rank gives to a call of the table; the receive buffer is behind the send buffer.
+  // What this rank gives to a call of the table; the receive buffer is behind the send buffer, also of exchange_window().
   CallArguments arguments(std::size_t bytes) const { return {buffer_, at(recv_offset_), bytes, rank_, size(), comm_}; }
   std::size_t recv_offset() const { return recv_offset_; }
 
@@ -100,7 +102,17 @@ class Session {
   static constexpr int kDataTag = 1;
   static constexpr int kTalkTag = 2;
 
+  // Where received messages go: in the buffer, in the staging memory of those who stage by hand, and among the requests.
+  struct Into {
+    std::size_t offset = 0;
+    std::size_t stage = 0;
+    std::size_t request = 0;
+  };
+
   void take_memory(const Settings& settings);
+  void start_sends(int count, std::size_t stride, std::size_t bytes);
+  void start_receives(int count, std::size_t stride, std::size_t bytes, const Into& into);
+  void finish_receives(int count, std::size_t stride, std::size_t bytes, const Into& into);
   ist_buffer at(std::size_t offset) const { return ist_buffer_at(buffer_, offset); }
   bool stages() const;
   void grow_staging(std::size_t bytes);
@@ -121,7 +133,7 @@ class Session {
   Pins* pins_ = nullptr;  // whoever page-locked the buffer
   std::unique_ptr<PinnedPool> pool_;
   PinnedPool::Block staging_;
-  std::array<ist_request, kWindow> requests_{};
+  std::array<ist_request, std::size_t{2} * kWindow> requests_{};
   std::array<ist_status, kWindow> statuses_{};
   int carrier_ = IST_CARRIER_NONE;
 };

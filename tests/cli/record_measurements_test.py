@@ -218,6 +218,43 @@ with tempfile.TemporaryDirectory() as name:
     assert ours + theirs in text, text
     (folder / "out" / "collectives.json").unlink()
 
+    # Device memory beside the driver and the peers: the verdicts of one run, instead of figures without any.
+    def beside(measure, source, target, size, ours, limit, peer, **more):
+        peers = [{"name": "Open MPI v4", "configuration": "UCX", "us": peer, "all": [peer], "tried": {"UCX": peer}},
+                 {"name": "NCCL 2.28.3", "configuration": "send and receive", "us": 9.0, "all": [9.0], "tried": {}}]
+        return {**ABOUT, "measure": measure, "from": source, "to": target, "bytes": size, "unit": "us", "ours": ours, "ours_all": [ours],
+                "p10": ours, "p90": ours, "path": "shm/device", "limit": limit, "limit_name": "copy and wait", "peers": peers, **more}
+
+    call = {**ABOUT, "measure": "call", "from": "cuda:0", "to": "cuda:1", "bytes": 0, "unit": "us", "call": "cuStreamQuery, idle", "ours": 1.3}
+    entries = [beside("latency", "cuda:0", "cuda:1", 8, 6.0, 6.0, 14.0), beside("latency", "cuda:0", "cuda:1", 64 << 10, 7.2, 6.6, 8.0),
+               beside("latency", "cuda:0", "cuda:1", 4 * MIB, 19.0, 17.2, 19.4), beside("bandwidth", "cuda:0", "cuda:1", 16 * MIB, 45, 44.9, 60),
+               beside("bandwidth", "cuda:0", "cuda:1", 4 * MIB, 11, 10.9, 15, staged=78.0),
+               beside("bidirectional", "cuda:0", "cuda:1", 16 * MIB, 50, 48, 60), beside("bandwidth", "pinned", "cuda:1", 4 * MIB, 80, 79, 79),
+               beside("latency", "host", "cuda:1", 8, 7.0, 9.0, 7.3), beside("latency", "pinned", "cuda:1", 8, 7.0, 6.0, 7.3),
+               beside("latency", "host", "cuda:1", 4 * MIB, 200, 300, 2012), call]
+    (folder / "out" / "device.json").write_text(json.dumps(entries))
+    done, measured = record(folder, [])
+    assert done.returncode == 0 and (measured / f"{stem}-device-peers.json").exists(), done.stderr
+    found = verdicts(measured)
+    for row, measure, passed in (("3", "8 B, one way", True), ("4", "64 KiB, one way", True), ("4", "4 MiB, one way", False),
+                                 ("6", "16 MiB, bandwidth", True), ("6", "16 MiB, both ways at once", False), ("11", "4 MiB, bandwidth", True)):
+        assert found[row, f"cuda:0 to cuda:1, {measure}"]["pass"] is passed, (row, measure, found)
+    assert found["7", "pinned to cuda:1, 4 MiB, bandwidth"]["pass"] is False, "beside PCIe, but below the MPI"
+    assert found["8", "host to cuda:1, 4 MiB, one way"]["pass"] is True
+    small = found["9", "host to cuda:1, 8 B, one way"]
+    assert small["pass"] is False and small["limit"] == 6.0, "the bare copy is the page-locked one"
+    assert found["6", "cuda:0 to cuda:1, 16 MiB, both ways at once"]["ours"] == round(2 * 16 * MIB / 50 / 1e3, 4)
+    assert "### Device memory beside limits and peers in " in (measured / "README.md").read_text()
+
+    def checked():
+        return subprocess.run([sys.executable, TOOLS / "record_measurements.py", "--check", "--measured", measured], capture_output=True,
+                              text=True)
+
+    assert checked().returncode == 0, checked()
+    (measured / "targets.json").write_text((measured / "targets.json").read_text().replace('"pass": false', '"pass": true', 1))
+    assert checked().returncode != 0 and "does not say what the records say" in checked().stderr, checked()
+    (folder / "out" / "device.json").unlink()
+
     (folder / "out" / "bench.json").unlink()
     done = subprocess.run([sys.executable, TOOLS / "record_measurements.py", folder / "out", "--measured", folder / "measured"],
                           capture_output=True, text=True)

@@ -1,7 +1,10 @@
 // What `isthmus bench` measures between host buffers, through whatever MPI compiled this: the same loops, the same sizes, the same
 // numbers of repetitions. Rank 0 prints one JSON object; tools/peers/compare.py reads it.
 //
-//   mpicc -O2 mpi_bench.c -o mpi_bench && mpirun -n 2 ./mpi_bench
+//   mpicc -O2 mpi_bench.c -o mpi_bench -ldl && mpirun -n 2 ./mpi_bench [FROM TO [MOST]]
+//
+// With two kinds of memory (host, pinned or cuda; of rank 0 and of rank 1, each with a GPU of its own where there are two) it is
+// messages between those, up to MOST bytes, both ways at once, too; an MPI that cannot do that ends or crashes by itself.
 //
 // PEER_PROCESSORS=A,B binds rank 0 to processor A and rank 1 to B, whatever the launcher thinks of it, so that every MPI is measured
 // on the same two. Where the ranks really ran is part of what is printed.
@@ -12,11 +15,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WINDOW = 64, BATCHES = 100, WINDOWS = 1000, SMALL = 8192, MOST = 4 << 20, PAGE = 4096, SIZES = 4 };
+#include "device_memory.h"
+
+enum { WINDOW = 64, BATCHES = 100, WINDOWS = 1000, SMALL = 8192, MOST = 4 << 20, PAGE = 4096, SIZES = 4, DEVICE_SIZES = 5 };
+// A row of a slow pair is cut short here, as that of `isthmus bench` is, but never to fewer than FEWEST repetitions.
+static const double longest = 3;
+enum { FEWEST = 10 };
 static const int sizes[SIZES] = {8, 1024, 65536, 1 << 20};
+static const int device_sizes[DEVICE_SIZES] = {8, 8192, 65536, 1 << 20, 4 << 20};
 static int rank, ranks;
 static char *input, *output;
-static MPI_Request requests[WINDOW];
+static MPI_Request requests[2 * WINDOW];
 static int rows;
 
 static int ascending(const void* a, const void* b) {
@@ -35,10 +44,19 @@ static void print_row(const char* benchmark, int bytes, double* times, int batch
          rows++ ? "," : "", benchmark, bytes, sums[batches / 2], sums[batches / 10], sums[batches * 9 / 10]);
 }
 
+// How many of `batches` can be afforded, of which the one before took that many seconds: as rank 0 says.
+static int affordable(int batches, double took) {
+  int some = took * batches <= longest ? batches : (int)(longest / took);
+  if (some < FEWEST) some = FEWEST;
+  MPI_Bcast(&some, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  return some;
+}
+
 static void ping_pong(int bytes) {
   const int each = bytes <= SMALL ? 100 : 10;
   double times[BATCHES];
-  for (int batch = -1; batch < BATCHES; ++batch) {
+  int batches = BATCHES;
+  for (int batch = -2; batch < batches; ++batch) {
     const double start = MPI_Wtime();
     for (int n = 0; n < each; ++n) {
       if (rank == 0) {
@@ -50,27 +68,29 @@ static void ping_pong(int bytes) {
       }
     }
     if (batch >= 0) times[batch] = (MPI_Wtime() - start) / (2.0 * each);
+    if (batch == -1) batches = affordable(BATCHES, MPI_Wtime() - start);
   }
-  print_row("latency", bytes, times, BATCHES);
+  print_row("latency", bytes, times, batches);
 }
 
-static void windows(const char* benchmark, int bytes, int count) {
+// `both`: each rank sends a window and receives one.
+static void windows(const char* benchmark, int bytes, int count, int both) {
   double times[WINDOWS];
   int answer = 0;
-  for (int batch = -count / 10; batch < count; ++batch) {
+  for (int batch = -count / 10 - 1; batch < count; ++batch) {
     const double start = MPI_Wtime();
-    for (int n = 0; n < WINDOW; ++n) {
-      if (rank == 0)
-        MPI_Isend(input, bytes, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &requests[n]);
-      else
-        MPI_Irecv(input, bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &requests[n]);
-    }
-    MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
+    int used = 0;
+    for (int n = 0; n < WINDOW && (both || rank == 1); ++n)
+      MPI_Irecv(both ? output : input, bytes, MPI_BYTE, 1 - rank, 1, MPI_COMM_WORLD, &requests[used++]);
+    for (int n = 0; n < WINDOW && (both || rank == 0); ++n)
+      MPI_Isend(input, bytes, MPI_BYTE, 1 - rank, 1, MPI_COMM_WORLD, &requests[used++]);
+    MPI_Waitall(used, requests, MPI_STATUSES_IGNORE);
     if (rank == 0)
       MPI_Recv(&answer, 1, MPI_INT, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     else
       MPI_Send(&answer, 1, MPI_INT, 0, 2, MPI_COMM_WORLD);
     if (batch >= 0) times[batch] = (MPI_Wtime() - start) / WINDOW;
+    if (batch == -1) count = affordable(count, MPI_Wtime() - start);
   }
   print_row(benchmark, bytes, times, count);
 }
@@ -122,33 +142,69 @@ static void take_buffers(void) {
   memset(output, 1, (size_t)MOST * 2);
 }
 
-int main(int argc, char** argv) {
-  char version[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length, processors[2], mine;
-  bind_rank();
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-  MPI_Get_library_version(version, &length);
-  version[strcspn(version, ",\n\"\\")] = '\0';
-  take_buffers();
-  mine = sched_getcpu();
-  MPI_Gather(&mine, 1, MPI_INT, processors, 1, MPI_INT, 0, MPI_COMM_WORLD);
-  if (rank == 0) {
-    printf("{\"peer_name\": \"%s\", \"processors\": [%d, %d], \"rows\": [", version, processors[0], processors[1]);
+static int local_rank(void) {
+  const char* number = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+  if (!number) number = getenv("MPI_LOCALRANKID");
+  return number ? atoi(number) : 0;
+}
+
+// Messages between two kinds of memory: first that they arrive, then how long they take.
+static void between(const char* from, const char* to, int most) {
+  const char* kind = rank == 0 ? from : to;
+  input = take_memory(kind, (size_t)most, 1 + rank);
+  output = take_memory(kind, (size_t)most, 3);
+  if (ranks != 2 || !input || !output) {
+    fprintf(stderr, "mpi_bench: takes 2 ranks and found %d, or there is no memory\n", ranks);
+    MPI_Abort(MPI_COMM_WORLD, 2);
   }
+  MPI_Sendrecv(input, most, MPI_BYTE, 1 - rank, 3, output, most, MPI_BYTE, 1 - rank, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  if (wrong_bytes(kind, output, (size_t)most, 2 - rank) != 0) {
+    fprintf(stderr, "mpi_bench: %s to %s: wrong bytes arrived on rank %d\n", from, to, rank);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  for (int n = 0; n < DEVICE_SIZES; ++n)
+    if (device_sizes[n] <= most) ping_pong(device_sizes[n]);
+  for (int bytes = 65536; bytes <= most; bytes *= 4) {
+    windows("bandwidth", bytes, 20, 0);
+    windows("bidirectional", bytes, 20, 1);
+  }
+}
+
+static void host_only(void) {
+  take_buffers();
   for (int n = 0; n < SIZES; ++n) ping_pong(sizes[n]);
-  windows("rate", 8, WINDOWS);
-  for (int bytes = PAGE; bytes <= MOST; bytes *= 2) windows("bandwidth", bytes, bytes <= SMALL ? 100 : 20);
+  windows("rate", 8, WINDOWS, 0);
+  for (int bytes = PAGE; bytes <= MOST; bytes *= 2) windows("bandwidth", bytes, bytes <= SMALL ? 100 : 20, 0);
   for (int n = 0; n < SIZES; ++n) {
     collective("allreduce", allreduce, sizes[n]);
     collective("bcast", bcast, sizes[n]);
     collective("allgather", allgather, sizes[n]);
     collective("alltoall", alltoall, sizes[n]);
   }
-  if (rank == 0) printf("\n]}\n");
-  MPI_Finalize();
   free(input);
   free(output);
+}
+
+int main(int argc, char** argv) {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length, processors[2], mine;
+  bind_rank();
+  if (argc > 2) use_gpu(local_rank());
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  MPI_Get_library_version(version, &length);
+  version[strcspn(version, ",\n\"\\")] = '\0';
+  mine = sched_getcpu();
+  MPI_Gather(&mine, 1, MPI_INT, processors, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  if (rank == 0) {
+    printf("{\"peer_name\": \"%s\", \"processors\": [%d, %d], \"rows\": [", version, processors[0], processors[1]);
+  }
+  if (argc > 2)
+    between(argv[1], argv[2], argc > 3 ? atoi(argv[3]) : MOST);
+  else
+    host_only();
+  if (rank == 0) printf("\n]}\n");
+  MPI_Finalize();
   return 0;
 }

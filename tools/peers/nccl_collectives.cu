@@ -4,66 +4,11 @@
 //   nccl_collectives RANKS [MOST_BYTES]      prints one JSON list: an object for each call, rows from 8 B on
 //
 // Bytes are counted as there: what a rank has for one other or for all alike, and of reduce_scatter the whole input.
-#include <cuda_runtime.h>
-#include <nccl.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <new>
-#include <vector>
+#include "nccl_ranks.cuh"
 
 namespace {
 
-constexpr int kMostRanks = 16;
-constexpr int kMostCalls = 1000;
-
-// In memory that all ranks share.
-struct Board {
-  std::atomic<int> arrived{0};
-  std::atomic<int> round{0};
-  ncclUniqueId id;
-  double times[kMostRanks][kMostCalls];
-};
-
-void must(cudaError_t result, const char* what) {
-  if (result == cudaSuccess) return;
-  std::fprintf(stderr, "nccl_collectives: %s: %s\n", what, cudaGetErrorString(result));
-  std::exit(1);
-}
-void must(ncclResult_t result, const char* what) {
-  if (result == ncclSuccess) return;
-  std::fprintf(stderr, "nccl_collectives: %s: %s\n", what, ncclGetErrorString(result));
-  std::exit(1);
-}
-
-struct Rank {
-  Board& board;
-  int rank;
-  int ranks;
-  ncclComm_t comm = nullptr;
-  cudaStream_t stream = nullptr;
-  float* send = nullptr;
-  float* recv = nullptr;
-
-  void meet() {
-    const int round = board.round.load();
-    if (board.arrived.fetch_add(1) + 1 == ranks) {
-      board.arrived = 0;
-      board.round = round + 1;
-    } else {
-      while (board.round.load() == round) {
-      }
-    }
-  }
-};
+using namespace peers;
 
 ncclResult_t allreduce(Rank& r, std::size_t bytes) {
   return ncclAllReduce(r.send, r.recv, bytes / 4, ncclFloat, ncclSum, r.comm, r.stream);
@@ -131,13 +76,6 @@ void prove(Rank& r, const Call& one) {
     }
 }
 
-double percentile(const std::vector<double>& sorted, double fraction) {
-  const double position = fraction * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (sorted[above] - sorted[below]) * (position - std::floor(position));
-}
-
 void print_row(const Board& board, int ranks, int calls, std::size_t bytes, bool first) {
   std::vector<double> averages(static_cast<std::size_t>(calls), 0.0);
   std::vector<double> means(static_cast<std::size_t>(ranks), 0.0);
@@ -181,18 +119,7 @@ void time_call(Rank& r, const Call& one, std::size_t most) {
 
 int be_rank(Board& board, int rank, int ranks, std::size_t most) {
   Rank r{board, rank, ranks};
-  must(cudaSetDevice(rank), "cudaSetDevice");
-  must(cudaStreamCreateWithFlags(&r.stream, cudaStreamNonBlocking), "cudaStreamCreate");
-  if (rank == 0) must(ncclGetUniqueId(&board.id), "ncclGetUniqueId");
-  r.meet();
-  must(ncclCommInitRank(&r.comm, ranks, board.id, rank), "ncclCommInitRank");
-  const std::size_t room = std::max(most, std::size_t{1} << 20) * static_cast<std::size_t>(ranks);
-  must(cudaMalloc(reinterpret_cast<void**>(&r.send), room), "cudaMalloc");
-  must(cudaMalloc(reinterpret_cast<void**>(&r.recv), room), "cudaMalloc");
-  int version = 0;
-  ncclGetVersion(&version);
-  if (rank == 0)
-    std::fprintf(stderr, "NCCL %d.%d.%d on %d GPUs\n", version / 10000, version / 100 % 100, version % 100, ranks);
+  connect(r, std::max(most, std::size_t{1} << 20) * static_cast<std::size_t>(ranks));
   if (rank == 0) std::printf("[");
   for (const Call& one : kCalls) {
     if (rank == 0 && &one != kCalls) std::printf(",\n ");
@@ -214,23 +141,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: nccl_collectives RANKS [MOST_BYTES], with a GPU for each rank\n");
     return 2;
   }
-  void* shared = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) return 1;
-  Board& board = *new (shared) Board;
-  // No rank touches CUDA before it is a process of its own.
-  std::vector<pid_t> children;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const pid_t child = fork();
-    if (child == 0) return be_rank(board, rank, ranks, most);
-    children.push_back(child);
-  }
-  int failed = 0;
-  for (std::size_t ended = 0; ended < children.size(); ++ended) {
-    int status = 0;
-    wait(&status);
-    if (status == 0) continue;
-    failed = 1;
-    for (const pid_t child : children) kill(child, SIGTERM);  // they would wait for it
-  }
-  return failed;
+  return run_ranks(ranks, be_rank, most);
 }

@@ -1,0 +1,204 @@
+#include "cli/device_limits.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <utility>
+
+#include "cli/driver_copies.hpp"
+#include "cli/failure.hpp"
+#include "cli/info.hpp"
+#include "cli/machine.hpp"
+
+namespace ist::cli {
+namespace {
+
+constexpr int kWindow = 64;
+constexpr std::uint64_t kSmall = 8192;
+
+// `repetition` is timed each time; `share` of it is what a row is of.
+Row time_row(const BenchOptions& options, std::uint64_t bytes, std::uint64_t wanted, double share, std::string path,
+             const std::function<void()>& repetition) {
+  if (options.iterations != 0) wanted = options.iterations;
+  if (options.quick) wanted = std::max<std::uint64_t>(wanted / 20, 10);
+  const std::uint64_t warm_up = std::max<std::uint64_t>(wanted / 10, 2);
+  Clock::time_point start = Clock::now();
+  for (std::uint64_t n = 0; n < warm_up; ++n) {
+    if (n == warm_up / 2) start = Clock::now();
+    repetition();
+  }
+  const std::uint64_t timed = warm_up - warm_up / 2;
+  const double once = microseconds_since(start) / static_cast<double>(timed);
+  const Plan plan = make_plan(options, wanted, once, true);
+  std::vector<double> times;
+  times.reserve(plan.batches);
+  for (std::uint64_t n = 0; n < plan.batches; ++n) {
+    start = Clock::now();
+    repetition();
+    times.push_back(microseconds_since(start) / share);
+  }
+  Row row = make_row(bytes, std::move(times), plan);
+  row.path = std::move(path);
+  return row;
+}
+
+Row one_copy(const BenchOptions& options, DriverCopies& copies, std::uint64_t bytes) {
+  const auto size = static_cast<std::size_t>(bytes);
+  return time_row(options, bytes, bytes <= kSmall ? 1000 : 200, 1, "copy and wait", [&] {
+    copies.copy(size, 0, false);
+    copies.wait_first();
+  });
+}
+
+// The best of one stream and several: more than one keeps a copy engine busy while the next copy is being made ready.
+Row many_copies(const BenchOptions& options, DriverCopies& copies, std::uint64_t bytes, bool both_ways) {
+  const auto size = static_cast<std::size_t>(bytes);
+  Row best;
+  for (const int streams : {1, DriverCopies::kStreams}) {
+    const std::string path = streams == 1 ? "copies in 1 stream" : "copies in " + std::to_string(streams) + " streams";
+    Row row = time_row(options, bytes, bytes <= kSmall ? 100 : 20, kWindow, path, [&] {
+      for (int n = 0; n < kWindow; ++n) {
+        copies.copy(size, n % streams, false);
+        if (both_ways) copies.copy(size, n % streams, true);
+      }
+      copies.wait();
+    });
+    if (both_ways) row.gbps *= 2;
+    if (row.gbps > best.gbps) best = std::move(row);
+  }
+  return best;
+}
+
+class Reports {
+ public:
+  explicit Reports(const BenchOptions& options) : options_(options) {
+    auto kinds = Kinds::load("all");
+    if (!kinds.ok()) throw Failure(kinds.status());
+    about_.machine = describe_machine(find_processors(), **kinds);
+    about_.commit = commit_of_sources();
+    about_.quick = options.quick;
+    about_.ranks = 1;
+  }
+
+  void add(const std::string& benchmark, const Place& from, const Place& to, const std::vector<std::uint64_t>& sizes,
+           const std::function<Row(std::uint64_t)>& measured) {
+    BenchReport report = about_;
+    report.date = date_now();
+    report.benchmark = benchmark;
+    report.from = from.text();
+    report.to = to.text();
+    std::cout << (reports_.empty() ? "" : "\n") << table_header(report) << std::flush;
+    for (const std::uint64_t bytes : sizes) {
+      report.rows.push_back(measured(bytes));
+      std::cout << table_row(report.rows.back()) << std::flush;
+    }
+    reports_.push_back(std::move(report));
+  }
+
+  void add_host();
+  void add_pair(const Place& from, const Place& to);
+  std::vector<BenchReport> take() { return std::move(reports_); }
+
+ private:
+  const BenchOptions& options_;
+  BenchReport about_;
+  std::vector<BenchReport> reports_;
+};
+
+// A processor beside the one this thread is on, or -1.
+int another_processor() {
+  cpu_set_t mask;
+  if (sched_getaffinity(0, sizeof mask, &mask) != 0) return -1;
+  const int mine = sched_getcpu();
+  for (int n = 0; n < CPU_SETSIZE; ++n)
+    if (n != mine && CPU_ISSET(static_cast<std::size_t>(n), &mask)) return n;
+  return -1;
+}
+
+void Reports::add_host() {
+  add("limit-bandwidth", Place::read("host"), Place::read("host"), timed_sizes(options_), [](std::uint64_t bytes) {
+    Row row;
+    row.bytes = bytes;
+    row.gbps = warm_memcpy_gbps(static_cast<std::size_t>(bytes));
+    row.median_us = row.p10_us = row.p90_us = row.gbps > 0 ? static_cast<double>(bytes) / (row.gbps * 1e3) : 0;
+    row.path = "memcpy, one thread";
+    return row;
+  });
+  reports_.back().limits = measure_limits(another_processor());
+  std::cout << table_footer(reports_.back()) << std::flush;
+}
+
+void Reports::add_pair(const Place& from, const Place& to) {
+  const auto copies = DriverCopies::open(from, to, static_cast<std::size_t>(options_.most));
+  const auto sizes = timed_sizes(options_);
+  add("limit-latency", from, to, sizes, [&](std::uint64_t bytes) { return one_copy(options_, *copies, bytes); });
+  add("limit-bandwidth", from, to, sizes, [&](std::uint64_t bytes) { return many_copies(options_, *copies, bytes, false); });
+  add("limit-bidirectional", from, to, sizes,
+      [&](std::uint64_t bytes) { return many_copies(options_, *copies, bytes, true); });
+  const auto calls = copies->calls();
+  std::size_t next = 0;
+  add("limit-calls", from, to, std::vector<std::uint64_t>(calls.size(), 0), [&](std::uint64_t) {
+    const auto& [name, call] = calls[next++];
+    return time_row(options_, 0, 1000, 1, name, call);
+  });
+}
+
+Place place_of(const std::string& word, int device) {
+  Place place = Place::read(word);
+  if (place.on_device() && place.device == Place::kAnyDevice) place.device = device;
+  return place;
+}
+
+void must_be_cuda(const BenchOptions& options, int devices, const std::string& reason) {
+  for (const Place& place : {options.from, options.to}) {
+    if (place.kind == IST_KIND_OPENCL) throw Failure(2, "limits are of host, pinned and cuda memory, not of opencl");
+    if (place.on_device() && place.device >= std::max(devices, 1))
+      throw Failure(2,
+                    place.text() + " is not there: this machine has " + std::to_string(devices) + " device(s) of kind cuda");
+  }
+  if (devices == 0) throw Failure(2, "limits of device memory cannot be measured here: " + reason);
+}
+
+}  // namespace
+
+std::vector<BenchReport> measure_device_limits(const BenchOptions& options, bool pair) {
+  const auto [devices, reason] = driver_devices();
+  const bool host_only = pair && options.from.word == "host" && options.to.word == "host";
+  if (pair && !host_only) must_be_cuda(options, devices, reason);
+  if (pair && !host_only && !options.from.on_device() && !options.to.on_device())
+    throw Failure(2, "limits between host memory are those of host to host: page-locking it changes nothing there");
+  Reports reports(options);
+  if (!pair || host_only) reports.add_host();
+  if (host_only) return reports.take();
+  if (pair) {
+    reports.add_pair(place_of(options.from.text(), 0),
+                     place_of(options.to.text(), devices > 1 && options.from.on_device() ? 1 : 0));
+    return reports.take();
+  }
+  if (devices == 0) std::cout << "\nno limits of device memory: " << reason << '\n';
+  const std::string second = devices > 1 ? "cuda:1" : "cuda:0";
+  for (const auto& [from, to] : {std::pair{std::string{"cuda:0"}, second},
+                                 {"pinned", "cuda:0"},
+                                 {"cuda:0", "pinned"},
+                                 {"host", "cuda:0"},
+                                 {"cuda:0", "host"}})
+    if (devices > 0) reports.add_pair(Place::read(from), Place::read(to));
+  return reports.take();
+}
+
+void run_limits(const BenchOptions& options, bool pair) {
+  if (!options.json_file.empty()) must_be_writable(options.json_file);
+  const auto reports = measure_device_limits(options, pair);
+  if (options.json_file.empty()) return;
+  auto list = nlohmann::ordered_json::array();
+  for (const BenchReport& report : reports) list.push_back(to_json(report));
+  std::ofstream out(options.json_file);
+  out << list.dump(2) << '\n';
+  out.close();
+  if (!out) throw Failure(1, "cannot write the file " + options.json_file);
+}
+
+}  // namespace ist::cli

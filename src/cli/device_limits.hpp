@@ -1,0 +1,27 @@
+// `isthmus bench limits`: what the machine itself allows, measured as the benchmarks are and without the library in the way.
+//
+// Who calls this : bench.
+// Threads        : one, and one beside it for the cache line.
+// Ownership      : values.
+// Errors         : a Failure, also where a pair was asked for whose memory is not there.
+#pragma once
+
+#include <vector>
+
+#include "cli/bench_options.hpp"
+#include "cli/bench_report.hpp"
+
+namespace ist::cli {
+
+// Reports whose rows are copies by the CUDA driver alone, or by memcpy between host memory, and what the path says they are:
+//   limit-latency        one copy, and waiting for it
+//   limit-bandwidth      64 copies in flight, in as many streams as is best; gbps of one
+//   limit-bidirectional  the same both ways at once; gbps of both together
+//   limit-calls          calls of the driver without bytes
+// `pair`: those of options.from and options.to only; else of each pair of host, pinned and CUDA memory that has a device in it.
+std::vector<BenchReport> measure_device_limits(const BenchOptions& options, bool pair);
+
+// Measures, prints a table and writes the reports as one list.
+void run_limits(const BenchOptions& options, bool pair);
+
+}  // namespace ist::cli

@@ -1,0 +1,42 @@
+// The CUDA driver by itself: memory of two places, copies between them, and the few calls that every message makes.
+//
+// Who calls this : device_limits.
+// Threads        : one.
+// Ownership      : the memory and the streams, which go with the object.
+// Errors         : a Failure that names the driver's call; unavailable() says why there is nothing to measure.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/bench_options.hpp"
+
+namespace ist::cli {
+
+class DriverCopies {
+ public:
+  static constexpr int kStreams = 4;
+
+  // Memory of `most` bytes at each place, one of which is CUDA memory; written once. Between two devices each may reach the other.
+  static std::unique_ptr<DriverCopies> open(const Place& from, const Place& to, std::size_t most);
+  virtual ~DriverCopies() = default;
+
+  // One copy behind what the stream (0 to kStreams - 1) holds already. `back`: the other way, and in streams of the other device
+  // if there is one, between other bytes.
+  virtual void copy(std::size_t bytes, int stream, bool back) = 0;
+  // Until all of them are over.
+  virtual void wait() = 0;
+  // Until stream 0 is idle.
+  virtual void wait_first() = 0;
+  // Calls of the driver on idle things, and what they are.
+  virtual std::vector<std::pair<std::string, std::function<void()>>> calls() = 0;
+};
+
+// The devices there are; 0 and why, where the driver cannot be used.
+std::pair<int, std::string> driver_devices();
+
+}  // namespace ist::cli

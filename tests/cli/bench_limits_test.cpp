@@ -1,0 +1,114 @@
+// Messages both ways at once, and what the machine does without the library, as `isthmus bench` measures them.
+#include <set>
+
+#include "bench_program.hpp"
+
+namespace ist::test {
+namespace {
+
+// The invented driver, or the real one.
+bool there_is_cuda(std::string& variables) {
+  if (kind_is_here("cuda")) return true;
+  variables = "LD_LIBRARY_PATH=" FAKE_CUDA;
+  return std::filesystem::exists(FAKE_CUDA "/libcuda.so.1");
+}
+
+TEST_F(Bench, BothWaysAtOnceAreCheckedAndCountedTogether) {
+  for (const char* way : {"", " --staged"}) {
+    const Ran ran =
+        run_program("bench bidirectional" + std::string{way} + " --iterations 4 --min 1KiB --max 64KiB --json " + file(),
+                    "ISTHMUS_EAGER_LIMIT=4KiB");
+    ASSERT_EQ(ran.status, 0) << ran.output;
+    const auto found = result();
+    EXPECT_EQ(found["benchmark"], "bidirectional");
+    EXPECT_EQ(found["window"], 64);
+    EXPECT_GT(found["sizes_checked"].get<int>(), 7);
+    ASSERT_EQ(found["rows"].size(), 7U);
+    for (const auto& row : found["rows"])
+      EXPECT_NEAR(row["gbps"].get<double>() * row["median_us"].get<double>() * 1e3, 2 * row["bytes"].get<double>(),
+                  0.02 * row["bytes"].get<double>())
+          << row.dump();
+  }
+}
+
+TEST_F(Bench, BothWaysAtOnceAlsoBetweenDeviceMemoryAndByHand) {
+  std::string variables;
+  if (!there_is_cuda(variables)) GTEST_SKIP() << "neither a GPU nor the driver of the tests";
+  for (const char* way : {"", " --staged"}) {
+    const Ran ran = run_program("bench bidirectional --from cuda --to host" + std::string{way} +
+                                    " --iterations 2 --min 1KiB --max 32KiB --json " + file(),
+                                variables);
+    ASSERT_EQ(ran.status, 0) << ran.output;
+    EXPECT_EQ(result()["rows"].size(), 6U);
+  }
+}
+
+TEST_F(Bench, LimitsOfHostMemoryAreThoseOfMemcpyAndTheCacheLine) {
+  const Ran ran = run_program("bench limits --from host --to host --quick --max 64KiB --json " + file());
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  const auto found = result();
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0]["benchmark"], "limit-bandwidth");
+  EXPECT_EQ(found[0]["rows"].size(), 14U);
+  EXPECT_GT(found[0]["limits"]["memcpy_gbps"].get<double>(), 0);
+  for (const auto& row : found[0]["rows"]) EXPECT_GT(row["gbps"].get<double>(), 0) << row.dump();
+}
+
+TEST_F(Bench, LimitsOfDeviceMemoryAreTheDriversOwnCopiesAndCalls) {
+  std::string variables;
+  if (!there_is_cuda(variables)) GTEST_SKIP() << "neither a GPU nor the driver of the tests";
+  const Ran ran = run_program("bench limits --iterations 3 --min 4KiB --max 8KiB --json " + file(), variables);
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  const auto found = result();
+  // Host memory, and four tables of each of five pairs.
+  ASSERT_EQ(found.size(), 21U);
+  EXPECT_EQ(found[0]["from"], "host");
+  std::set<std::string> pairs;
+  for (std::size_t at = 1; at < found.size(); ++at) {
+    const auto& one = found[at];
+    const auto from = one["from"].get<std::string>();
+    const auto to = one["to"].get<std::string>();
+    pairs.insert(from.substr(0, from.find(':')) + " to " + to.substr(0, to.find(':')));
+    EXPECT_TRUE(one["machine"].is_string() && one["commit"].is_string() && one["date"].is_string());
+    for (const auto& row : one["rows"]) {
+      EXPECT_GT(row["median_us"].get<double>(), 0) << row.dump();
+      if (one["benchmark"] != "limit-calls") {
+        EXPECT_GT(row["gbps"].get<double>(), 0) << row.dump();
+      }
+    }
+  }
+  EXPECT_EQ(pairs,
+            (std::set<std::string>{"cuda to cuda", "pinned to cuda", "cuda to pinned", "host to cuda", "cuda to host"}));
+}
+
+TEST_F(Bench, LimitsOfOnePairAreOfItsDevices) {
+  std::string variables;
+  if (!there_is_cuda(variables)) GTEST_SKIP() << "neither a GPU nor the driver of the tests";
+  const Ran ran =
+      run_program("bench limits --from cuda:0 --to cuda:0 --iterations 3 --min 4KiB --max 4KiB --json " + file(), variables);
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  for (const auto& one : result()) EXPECT_EQ(one["to"], "cuda:0");
+}
+
+TEST_F(Bench, LimitsThatCannotBeMeasuredAreNamed) {
+  for (const auto& [arguments, words] :
+       {std::pair{"bench limits allreduce", "limits takes no call"},
+        {"bench limits --ranks 2", "limits are measured by one process"},
+        {"bench limits --staged", "limits are measured by one process"},
+        {"bench limits --from opencl --to host", "limits are of host, pinned and cuda memory"},
+        {"bench limits --from cuda:99 --to host", "cuda:99 is not there"}}) {
+    const Ran ran = run_program(arguments, "LD_LIBRARY_PATH=" FAKE_CUDA);
+    EXPECT_EQ(ran.status, 2) << arguments << ": " << ran.output;
+    EXPECT_TRUE(says(ran, words)) << arguments << ": " << ran.output;
+  }
+  if (kind_is_here("cuda")) return;
+  const Ran ran = run_program("bench limits --quick --max 4KiB");
+  EXPECT_EQ(ran.status, 0) << ran.output;
+  EXPECT_TRUE(says(ran, "no limits of device memory: ")) << ran.output;
+  const Ran refused = run_program("bench limits --from cuda --to cuda");
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_TRUE(says(refused, "limits of device memory cannot be measured here: ")) << refused.output;
+}
+
+}  // namespace
+}  // namespace ist::test

@@ -1,0 +1,144 @@
+"""Rows 3 to 9 and 11 of the targets: messages with device memory beside the machine's own limits and the peers, in one run.
+
+Called by tools/record_measurements.py with what `tools/gpu_run.sh peers` left (`*-device-peers.json`).
+"""
+import json
+
+from host_targets import entry, size_text
+
+KIB, MIB = 1 << 10, 1 << 20
+# What a copy may take longer than the bare one, for the two ranks to agree on it.
+HANDSHAKE_US = 0.3
+
+
+def word(place):
+    return place.split(":")[0]
+
+
+class Compared:
+    """The entries of one run by what they measure."""
+
+    def __init__(self, entries):
+        self.entries = [one for one in entries if "path" in one]
+
+    def find(self, measure, source, target, size):
+        return next((one for one in self.entries if (one["measure"], word(one["from"]), word(one["to"]), one["bytes"]) ==
+                     (measure, source, target, size)), None)
+
+
+def mpi_of(one):
+    """The time and name of Open MPI with UCX."""
+    return next(((peer["us"], f"{peer['name']}, {peer['configuration']}") for peer in one["peers"] if peer["name"].startswith("Open MPI")),
+                (None, None))
+
+
+def rate(one, us):
+    return one["bytes"] / us / 1e3 * (2 if one["measure"] == "bidirectional" else 1)
+
+
+def title(one, what):
+    return f"{one['from']} to {one['to']}, {size_text(one['bytes'])}, {what}"
+
+
+def faster(row, one, factor):
+    """One way, so many times faster than the MPI."""
+    us, name = mpi_of(one)
+    return entry(row, title(one, "one way"), one, one["ours"], "us", f">= {factor:g} x faster than Open MPI + UCX", peer=us, peer_name=name,
+                 limit=one.get("limit"), passed=None if us is None else us >= factor * one["ours"])
+
+
+def beside_limit(row, one, factor, target):
+    """Bandwidth of at least that share of what the driver reaches."""
+    limit = one.get("limit")
+    us, name = mpi_of(one)
+    return entry(row, title(one, "bandwidth" if one["measure"] == "bandwidth" else "both ways at once"), one, rate(one, one["ours"]), "GB/s",
+                 target, peer=None if us is None else rate(one, us), peer_name=name, limit=None if limit is None else rate(one, limit),
+                 passed=None if limit is None else rate(one, one["ours"]) >= factor * rate(one, limit))
+
+
+def between_devices(found):
+    small = found.find("latency", "cuda", "cuda", 8)
+    if small:
+        yield faster("3", small, 2.2)
+    for size in (8 * KIB, 64 * KIB, MIB, 4 * MIB):
+        one = found.find("latency", "cuda", "cuda", size)
+        if one and one.get("limit"):
+            us, name = mpi_of(one)
+            yield entry("4", title(one, "one way"), one, one["ours"], "us", "<= 1.05 x (copy to peer + sync + 0.3 us)", peer=us,
+                        peer_name=name, limit=one["limit"], passed=one["ours"] <= 1.05 * (one["limit"] + HANDSHAKE_US))
+    for measure, sizes, factor in (("bandwidth", (MIB,), 0.95), ("bandwidth", (16 * MIB, 64 * MIB), 0.99),
+                                   ("bidirectional", (16 * MIB, 64 * MIB), 0.97)):
+        for size in sizes:
+            one = found.find(measure, "cuda", "cuda", size)
+            if one:
+                yield beside_limit("6", one, factor, f">= {factor:g} x copy engine")
+    for size in (MIB, 4 * MIB):
+        one = found.find("bandwidth", "cuda", "cuda", size)
+        if one and one.get("staged"):
+            yield entry("11", title(one, "bandwidth"), one, rate(one, one["ours"]), "GB/s", ">= 7 x staging by hand",
+                        peer=rate(one, one["staged"]), peer_name="staged by hand", passed=one["staged"] >= 7 * one["ours"])
+
+
+def with_host(found):
+    for source, target in (("pinned", "cuda"), ("cuda", "pinned")):
+        for size in (4 * MIB, 16 * MIB, 64 * MIB):
+            one = found.find("bandwidth", source, target, size)
+            if not one:
+                continue
+            judged = beside_limit("7", one, 0.95, ">= 0.95 x PCIe, never below Open MPI + UCX")
+            us, _ = mpi_of(one)
+            if judged["pass"] and us is not None:
+                judged["pass"] = us >= one["ours"]
+            yield judged
+        one = found.find("latency", source, target, 4 * MIB)
+        if one:
+            yield faster("7", one, 15)
+        one = found.find("latency", source, target, 8)
+        if one and one.get("limit"):
+            us, name = mpi_of(one)
+            yield entry("9", title(one, "one way"), one, one["ours"], "us", "<= 1.1 x the bare copy", peer=us, peer_name=name,
+                        limit=one["limit"], passed=one["ours"] <= 1.1 * one["limit"])
+    for source, target in (("host", "cuda"), ("cuda", "host")):
+        one = found.find("bandwidth", source, target, 4 * MIB)
+        if one:
+            us, name = mpi_of(one)
+            yield entry("8", title(one, "bandwidth"), one, rate(one, one["ours"]), "GB/s", ">= 2 x Open MPI + UCX",
+                        peer=None if us is None else rate(one, us), peer_name=name, passed=None if us is None else us >= 2 * one["ours"])
+        one = found.find("latency", source, target, 4 * MIB)
+        if one:
+            yield faster("8", one, 10)
+        # The bare copy is the page-locked one, the faster of the two.
+        one = found.find("latency", source, target, 8)
+        bare = found.find("latency", source.replace("host", "pinned"), target.replace("host", "pinned"), 8)
+        if one and bare and bare.get("limit"):
+            us, name = mpi_of(one)
+            yield entry("9", title(one, "one way"), one, one["ours"], "us", "<= 1.1 x the bare copy", peer=us, peer_name=name,
+                        limit=bare["limit"], passed=one["ours"] <= 1.1 * bare["limit"])
+
+
+def from_device_peers(entries):
+    found = Compared(entries)
+    yield from between_devices(found)
+    yield from with_host(found)
+
+
+def device_peers_table(files):
+    lines = []
+    for file in files:
+        entries = Compared(json.loads(file.read_text())).entries
+        if not entries:
+            continue
+        first = entries[0]
+        lines += [f"### Device memory beside limits and peers in [{file.name}]({file.name})", "",
+                  f"{first['machine']}; commit {first['commit']}; {first['date'][:10]}. Microseconds: latency is half a round trip, the others "
+                  "a window divided by its 64 messages; the limit is the driver's own copies in the same shape.", "",
+                  "| measure | from | to | bytes | ours (p10 to p90) | limit | ours / limit | by hand | peers | path |", "|---|---|---|---|---|---|---|---|---|---|"]
+        for one in entries:
+            peers = ", ".join(f"{peer['name']} {peer['us']:.2f} ({peer['configuration']})" for peer in one["peers"])
+            limit, staged = one.get("limit"), one.get("staged")
+            cells = [one["measure"], one["from"], one["to"], str(one["bytes"]), f"{one['ours']:.2f} ({one['p10']:.2f} to {one['p90']:.2f})",
+                     f"{limit:.2f}" if limit else "", f"{one['ours'] / limit:.2f}" if limit else "", f"{staged:.2f}" if staged else "",
+                     peers, one["path"]]
+            lines.append("| " + " | ".join(cells) + " |")
+        lines.append("")
+    return lines

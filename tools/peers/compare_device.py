@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""Isthmus beside its peers and the machine's own limits where memory of GPUs is involved: rounds in which each runs in turn.
+
+    tools/peers/compare_device.py ISTHMUS OUT_FILE WORK_FOLDER
+
+Called by `tools/gpu_run.sh peers`, whose head says what is measured and how that is steered. For every pair of memories one round is:
+the limits (`isthmus bench limits`), Isthmus, Isthmus staged by hand, Open MPI with each way of its that works, and between GPUs NCCL.
+The median of the rounds counts, and of every peer its best way, whose name says which it was.
+"""
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import sys
+
+from compare import run
+
+TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+KIB, MIB = 1 << 10, 1 << 20
+LATENCY_SIZES = [8, 8 * KIB, 64 * KIB, MIB, 4 * MIB]
+WINDOW_SIZES = [64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB]
+
+# Open MPI takes UCX with whatever transports there are; a message of few bytes is faster there without an eager copy.
+UCX = ["--mca", "pml", "ucx", "--mca", "opal_common_ucx_tls", "any", "--mca", "opal_common_ucx_devices", "any"]
+WAYS = {
+    "UCX": (UCX, {}),
+    "UCX, UCX_RNDV_THRESH=0": (UCX, {"UCX_RNDV_THRESH": "0"}),
+    "UCX, UCX_TLS=cuda_ipc,cuda_copy,sm,self": (UCX, {"UCX_TLS": "cuda_ipc,cuda_copy,sm,self"}),
+}
+
+
+def word(place):
+    return place.split(":")[0]
+
+
+class OpenMpi:
+    """The MPI on PATH, with the UCX of PEER_UCX where that is given, since most are built with one that knows no GPU."""
+
+    def __init__(self, work):
+        self.times, self.title = {}, ""
+        self.program = str(work / "mpi_bench")
+        self.ways = dict(WAYS) if shutil.which("mpirun") and shutil.which("mpicc") else {}
+        if not self.ways:
+            print("compare_device: no mpicc and mpirun on PATH: no MPI is measured", file=sys.stderr)
+            return
+        said, why = run(["mpicc", "-O2", "-o", self.program, str(TOP / "tools/peers/mpi_bench.c"), "-ldl"], {}, 120)
+        if said is None:
+            sys.exit(f"compare_device: mpicc does not compile the peer's program: {why}")
+
+    def measure(self, source, target, most):
+        for way in list(self.ways):
+            options, variables = self.ways[way]
+            variables = {**variables, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+            ucx = os.environ.get("PEER_UCX")
+            if ucx:
+                variables["LD_LIBRARY_PATH"] = f"{ucx}/lib:{os.environ.get('LD_LIBRARY_PATH', '')}"
+                variables["UCX_MODULE_DIR"] = f"{ucx}/lib/ucx"
+            exported = [part for name in variables for part in ("-x", name)]
+            said, why = run(["mpirun", "-n", "2", "--bind-to", "core", *options, *exported, self.program, word(source), word(target),
+                             str(most)], variables, 90)
+            if said is None:
+                print(f"left out: Open MPI, {way}, {source} to {target}: {why}", file=sys.stderr)
+                continue
+            found = json.loads(said)
+            self.title = " ".join(found["peer_name"].replace("Version:", "").split())
+            for row in found["rows"]:
+                key = (row["benchmark"], source, target, row["bytes"])
+                self.times.setdefault(key, {}).setdefault(way, []).append(row["median_us"])
+
+    def best(self, key):
+        return [{"name": self.title, **best_way(self.times[key])}] if key in self.times else []
+
+
+class Nccl:
+    def __init__(self, work, gpus):
+        self.times, self.title, self.program = {}, "", work / "nccl_messages"
+        folder = os.environ.get("PEER_NCCL")
+        if not folder or gpus < 2:
+            print("compare_device: NCCL is left out: " + ("one GPU" if folder else "none found with its header"), file=sys.stderr)
+            self.program = None
+            return
+        said, why = run(["nvcc", "-std=c++17", "-O3", f"-I{folder}/include", str(TOP / "tools/peers/nccl_messages.cu"), "-o",
+                         str(self.program), f"-L{folder}/lib", "-Xlinker", "-l:libnccl.so.2", "-Xlinker", f"-rpath,{folder}/lib"], {}, 200)
+        if said is None:
+            sys.exit(f"compare_device: nvcc does not compile the peer's program: {why}")
+
+    def measure(self, source, target, most):
+        if not self.program or word(source) != "cuda" or word(target) != "cuda":
+            return
+        said, why = run([str(self.program), str(most)], {"NCCL_NVLS_ENABLE": "0"}, 90)
+        if said is None:
+            print(f"left out: NCCL: {why}", file=sys.stderr)
+            return
+        found = json.loads(said)
+        self.title = found["peer_name"]
+        for row in found["rows"]:
+            # Enqueued messages are of another kind than blocking ones: shown, and no peer of theirs.
+            key = (row["benchmark"], source, target, row["bytes"])
+            self.times.setdefault(key, {}).setdefault("send and receive", []).append(row["median_us"])
+
+    def best(self, key):
+        return [{"name": self.title, **best_way(self.times[key])}] if key in self.times else []
+
+
+def best_way(ways):
+    tried = {way: statistics.median(times) for way, times in ways.items()}
+    way = min(tried, key=tried.get)
+    return {"configuration": way, "us": tried[way], "all": ways[way], "tried": tried}
+
+
+class Ours:
+    """`isthmus bench` in every round: messages, messages staged by hand, and the limits."""
+
+    def __init__(self, isthmus, work):
+        self.isthmus, self.file, self.about, self.rows = isthmus, work / "ours.json", {}, {}
+        self.host_limits = {}
+
+    def bench(self, arguments, seconds=90):
+        said, why = run([self.isthmus, "bench", *arguments, "--json", str(self.file)], {}, seconds)
+        if said is None:
+            sys.exit(f"compare_device: isthmus bench {' '.join(arguments)}: {why}")
+        found = json.loads(self.file.read_text())
+        return found if isinstance(found, list) else [found]
+
+    def measure(self, source, target, most):
+        pair = ["--from", source, "--to", target]
+        wanted = [["limits", *pair, "--min", "8", "--max", str(most)]]
+        wanted += [[name, *pair, "--min", least, "--max", str(most)]
+                   for name, least in (("latency", "8"), ("bandwidth", "64KiB"), ("bidirectional", "64KiB"))]
+        if word(source) == word(target) == "cuda":
+            wanted.append(["bandwidth", *pair, "--staged", "--min", "1MiB", "--max", "4MiB"])
+        for arguments in wanted:
+            for bench in self.bench(arguments):
+                name = ("staged-" if bench.get("staged") else "") + bench["benchmark"]
+                self.about = {key: bench[key] for key in ("machine", "commit", "date")}
+                for row in bench["rows"]:
+                    key = (name, source, target, row["path"] if name == "limit-calls" else row["bytes"])
+                    self.rows.setdefault(key, []).append(row)
+
+    def median(self, key):
+        return statistics.median(row["median_us"] for row in self.rows[key]) if key in self.rows else None
+
+    def entry(self, benchmark, source, target, size, peers):
+        rows = self.rows[benchmark, source, target, size]
+        found = {"measure": benchmark, "from": source, "to": target, "bytes": size, "unit": "us",
+                 "ours": self.median((benchmark, source, target, size)), "ours_all": [row["median_us"] for row in rows],
+                 "p10": statistics.median(row["p10_us"] for row in rows), "p90": statistics.median(row["p90_us"] for row in rows),
+                 "path": rows[-1]["path"]}
+        limits = self.rows.get((f"limit-{benchmark}", source, target, size))
+        if limits:
+            found["limit"] = self.median((f"limit-{benchmark}", source, target, size))
+            found["limit_name"] = limits[-1]["path"]
+        staged = self.median(("staged-" + benchmark, source, target, size))
+        if staged is not None:
+            found["staged"] = staged
+        found["peers"] = sorted((one for peer in peers for one in peer.best((benchmark, source, target, size))), key=lambda one: one["us"])
+        return {**found, **self.about}
+
+    def calls(self):
+        """What single calls of the driver cost, whatever the pair."""
+        return [{"measure": "call", "from": source, "to": target, "bytes": 0, "unit": "us", "call": call,
+                 "ours": self.median((name, source, target, call)), **self.about}
+                for (name, source, target, call) in self.rows if name == "limit-calls"]
+
+
+def report(ours, peers, pairs, out):
+    entries = []
+    print(f"{'measure':13} {'from':7} {'to':7} {'bytes':>9} {'ours us':>10} {'limit us':>10} {'ours/limit':>10} {'by hand':>9}  peers us (best way)")
+    for source, target, _ in pairs:
+        for benchmark, sizes in (("latency", LATENCY_SIZES), ("bandwidth", WINDOW_SIZES), ("bidirectional", WINDOW_SIZES)):
+            for size in sizes:
+                if (benchmark, source, target, size) not in ours.rows:
+                    continue
+                one = ours.entry(benchmark, source, target, size, peers)
+                entries.append(one)
+                limit = one.get("limit")
+                told = "; ".join(f"{peer['name']} {peer['us']:.2f} ({peer['configuration']})" for peer in one["peers"])
+                print(f"{benchmark:13} {source:7} {target:7} {size:9} {one['ours']:10.2f} {limit or 0:10.2f} "
+                      f"{one['ours'] / limit if limit else 0:10.2f} {one.get('staged', 0):9.2f}  {told}")
+    nccl = [{"measure": "enqueued", "from": source, "to": target, "bytes": size, "unit": "us", "peers": peer.best((name, source, target, size)),
+             **ours.about} for peer in peers for (name, source, target, size) in peer.times if name == "enqueued"]
+    out.write_text(json.dumps(entries + nccl + ours.calls(), indent=1) + "\n")
+    print(f"wrote {out}")
+
+
+def main():
+    isthmus, out, work = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+    work.mkdir(parents=True, exist_ok=True)
+    said, _ = run(["nvidia-smi", "--list-gpus"], {}, 30)
+    gpus = len((said or "").splitlines())
+    if gpus == 0:
+        print("compare_device: no GPU is on this machine; nothing was measured")
+        sys.exit(77)
+    second = "cuda:1" if gpus > 1 else "cuda:0"
+    pairs = [("cuda:0", second, 64 * MIB), ("pinned", second, 64 * MIB), ("cuda:0", "pinned", 64 * MIB), ("host", second, 4 * MIB),
+             ("cuda:0", "host", 4 * MIB)]
+    ours, peers = Ours(isthmus, work), [OpenMpi(work), Nccl(work, gpus)]
+    for number in range(int(os.environ.get("ISTHMUS_ROUNDS", "2"))):
+        for source, target, most in pairs:
+            for one in (ours, *peers):
+                one.measure(source, target, most)
+        print(f"round {number + 1} is over", file=sys.stderr)
+    report(ours, peers, pairs, out)
+
+
+if __name__ == "__main__":
+    main()
