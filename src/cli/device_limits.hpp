@@ -15,7 +15,7 @@ namespace ist::cli {
 
 // Reports whose rows are copies by the CUDA driver alone, or by memcpy between host memory, and what the path says they are:
 //   limit-latency        one copy, and waiting for it
-//   limit-bandwidth      64 copies in flight, in as many streams as is best; gbps of one
+//   limit-bandwidth      64 copies in flight, in one stream and in several: two rows of each size; gbps of one
 //   limit-bidirectional  the same both ways at once; gbps of both together
 //   limit-calls          calls of the driver without bytes
 // `pair`: those of options.from and options.to only; else of each pair of host, pinned and CUDA memory that has a device in it.

@@ -230,8 +230,10 @@ Answer explain_message(const Options& options, const Settings& settings, const P
     answer.remark = "What fits a slot or a cell is announced only where one copy between devices costs less.";
   if (chosen == IST_CARRIER_DEVICE)
     answer.remark =
-        "Of memory that cudaMalloc gave, once the sender has opened it, which it does beside the first messages; those, and "
-        "all of other memory, go as if there were no such way.";
+        "Into memory that cudaMalloc gave, once the sender has opened it, which it does beside the first messages; those go "
+        "as if "
+        "there were no such way. Into managed memory, pools and mappings what is longer than a cell goes through a block of "
+        "ISTHMUS_BOUNCE_LIMIT, in two copies.";
   return answer;
 }
 

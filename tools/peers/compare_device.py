@@ -147,10 +147,12 @@ class Ours:
                  "ours": self.median((benchmark, source, target, size)), "ours_all": [row["median_us"] for row in rows],
                  "p10": statistics.median(row["p10_us"] for row in rows), "p90": statistics.median(row["p90_us"] for row in rows),
                  "path": rows[-1]["path"]}
-        limits = self.rows.get((f"limit-{benchmark}", source, target, size))
+        limits = {}
+        for row in self.rows.get((f"limit-{benchmark}", source, target, size), []):
+            limits.setdefault(row["path"], []).append(row["median_us"])
         if limits:
-            found["limit"] = self.median((f"limit-{benchmark}", source, target, size))
-            found["limit_name"] = limits[-1]["path"]
+            best = best_way(limits)
+            found["limit"], found["limit_name"], found["limits"] = best["us"], best["configuration"], best["tried"]
         staged = self.median(("staged-" + benchmark, source, target, size))
         if staged is not None:
             found["staged"] = staged
