@@ -39,6 +39,7 @@ struct Settings {
   std::string single_copy = "auto";
   std::string device_ipc = "auto";
   Bytes mapped_limit = mebibytes(32768);
+  Bytes bounce_limit = mebibytes(128);
   std::string copy_threads = "auto";
   bool progress_thread = false;
   std::string threads = "multiple";

@@ -34,9 +34,10 @@ struct Loan {
   std::uint64_t start = 0;                        // in the lender's addresses
   std::uint64_t size = 0;                         // of the allocation
   std::uint64_t offset = 0;                       // of the message in it
+  std::uint64_t part = 0;                         // so many bytes at a time, where it is not the buffer itself; 0: all
   std::array<std::uint64_t, kMostEnded> ended{};  // allocations that were lent before and are freed now; 0: none
 };
-static_assert(sizeof(Loan) == 144 && std::is_trivially_copyable_v<Loan>);
+static_assert(sizeof(Loan) == 152 && std::is_trivially_copyable_v<Loan>);
 
 // What came with an envelope; none if that is no loan.
 inline Loan loan_in(std::span<const std::byte> payload) {
@@ -58,6 +59,10 @@ class Lending {
   virtual void set_limit(Bytes limit) = 0;
   // What rank `borrower` needs to reach the piece. None: such memory can be opened by no other process.
   virtual std::optional<Loan> lend(const Piece& piece, Rank borrower) = 0;
+  // Memory of this library's own on the device of `own`, to be lent where lend() cannot lend that; it comes back when it is let go of.
+  // Null: all of it is in use, or there is to be none.
+  virtual std::shared_ptr<const Piece> bounce(const Piece& own) = 0;
+  virtual void set_bounce_limit(Bytes limit) = 0;
   // The loan of that rank, for copies to or from `own`, a piece of this process that serves() is true of. Null: not mapped, and then it is being mapped by a thread of
   // its own, since that takes milliseconds, or cannot be.
   virtual std::shared_ptr<Borrowed> borrow(const Loan& loan, Rank lender, const Piece& own) = 0;

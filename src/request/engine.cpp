@@ -44,8 +44,11 @@ Engine::Engine(Parts parts)
   }
   for (const auto& path : parts_.paths)
     if (path->can_sleep()) sleeping_path_ = path.get();
-  for (const auto& kind : parts_.kinds.all())
-    if (kind->lending() != nullptr) kind->lending()->set_limit(parts_.settings.mapped_limit);
+  for (const auto& kind : parts_.kinds.all()) {
+    if (kind->lending() == nullptr) continue;
+    kind->lending()->set_limit(parts_.settings.mapped_limit);
+    kind->lending()->set_bounce_limit(parts_.settings.bounce_limit);
+  }
 }
 
 // A broken socket looks like a death; a rank that had left before says otherwise, unless it left because of one.
@@ -235,7 +238,8 @@ bool Engine::step_active() {
     const bool still = operation.in<state::FillingCell>() || operation.in<state::Cleared>() ||
                        operation.in<state::Putting>() || operation.in<state::Fetching>() ||
                        operation.in<state::EmptyingCell>() || operation.in<state::Delivering>() ||
-                       operation.in<state::Readying>() || operation.in<state::Reading>() || polls(operation);
+                       operation.in<state::Bouncing>() || operation.in<state::Readying>() ||
+                       operation.in<state::Reading>() || polls(operation);
     if (still) {
       ++i;
       continue;
@@ -319,15 +323,18 @@ void Engine::fail_for(Rank lost, bool everything) {
     Operation& operation = operations_.at(index);
     if (!operation.used || complete(operation)) continue;
     const auto* claimed = std::get_if<state::Claimed>(&operation.state);
+    const auto* bouncing = std::get_if<state::Bouncing>(&operation.state);
     const bool local = operation.in<state::Delivering>() || operation.in<state::Taken>() ||
                        operation.in<state::EmptyingCell>() || operation.in<state::FillingCell>() ||
                        operation.in<state::Putting>() || operation.in<state::Fetching>() ||
                        operation.in<state::Persistent>() || operation.in<state::Running>() ||
+                       (bouncing && bouncing->arrived == bouncing->to.size) ||
                        (claimed && claimed->message.envelope.type != EnvelopeType::announce);  // needs no peer any more
     const bool concerned = everything || operation.peer == lost ||
                            (operation.peer.value == kAnySource && !anyone_present(operation.group.get()));
     if (local || !concerned) continue;
     if (operation.in<state::Posted>()) matcher_.withdraw(operations_.id_of(operation, index).wire());
+    settle(operation);
     finish(operation, index, why);
   }
   ended_.clear();  // their operations were finished just now
@@ -354,6 +361,7 @@ void Engine::abandon_all(const Status& why) {
     });
   };
   while (copying()) step_active();
+  for (std::uint32_t index = 0; index < operations_.size(); ++index) settle(operations_.at(index));
   while (!unused_cells_.empty()) std::erase_if(unused_cells_, [](CellSend& cell) { return cell.step_unused(); });
 }
 

@@ -186,6 +186,11 @@ class Engine {
 
   // Looks at every path and steps every active operation once; true if anything moved.
   bool progress();
+  // Takes what has come, and leaves what is under way: for calls that start something and may be long over before the next one
+  // that waits, such as the first of many nonblocking ones.
+  void look_around() {
+    if (parts_.board.changes() == board_seen_) take_arrivals();
+  }
   // After a progress() that moved nothing: looks for arrivals alone, for a fraction of a microsecond, so that they are seen as
   // soon as they come. True if there may be one.
   bool linger();
@@ -293,6 +298,9 @@ class Engine {
   Loan lend(const PeerState& from, const Piece& piece, KindId sender) const;
   bool put(Operation& operation, std::uint32_t index);
   bool step_putting(Operation& operation, std::uint32_t index);
+  bool must_wait_to_put(const state::Cleared& cleared) const;
+  bool begin_put(Operation& operation, std::uint32_t index, std::shared_ptr<Borrowed> memory, const Piece& part);
+  void refuse(Operation& operation, std::uint32_t index, std::uint32_t receiver_op, const Status& why);
   void on_put(const Arrival& arrival);
   bool would_fetch(PeerState& from, const Piece& to, KindId sender) const;
   bool lend_to_receiver(Operation& operation);
@@ -300,6 +308,13 @@ class Engine {
   void hear(const Loan& loan, const Arrival& arrival) const;
   bool fetch(Operation& operation, std::uint32_t index, const Arrival& arrival, const Loan& loan);
   bool step_fetching(Operation& operation, std::uint32_t index);
+
+  // engine_bouncing.cpp
+  Loan lend_bounce(Operation& operation, const PeerState& from, const Piece& to, const Envelope& announced);
+  void take_part(Operation& operation, std::uint32_t index);
+  static bool look_at_copy(state::Bouncing& bouncing, int half);
+  bool step_bouncing(Operation& operation, std::uint32_t index);
+  static void settle(Operation& operation);
 
   static void end_offer(Operation& operation);
   bool reads(Operation& operation, const state::Readying& announcement);
@@ -359,6 +374,7 @@ class Engine {
   std::vector<CellSend> unused_cells_;  // their copies still run
   std::vector<Finished> ended_;
   std::size_t posting_ = 0;  // envelopes in outboxes
+  int puts_ = 0;             // copies into other ranks' memory under way
   std::uint32_t board_seen_ = 0;
   bool streams_busy_ = false;
   // One bit per KindId that the paths were asked to page-lock their memory for.

@@ -11,6 +11,10 @@ namespace {
 // So often a message that fits a cell is announced all the same, to hear whether its receiver lends by now.
 constexpr std::uint32_t kAskAgain = 16;
 
+// More copies than this are not given to the driver at a time: they keep any link busy, and a driver whose queues are full holds the
+// thread, which has to answer others meanwhile.
+constexpr int kMostPuts = 16;
+
 }  // namespace
 
 // Who lends and borrows memory of that kind along that link; null if nobody does.
@@ -31,11 +35,18 @@ Loan Engine::lend(const PeerState& from, const Piece& piece, KindId sender) cons
   return lender == nullptr ? Loan{} : lender->lend(piece, from.rank).value_or(Loan{});
 }
 
+bool Engine::must_wait_to_put(const state::Cleared& cleared) const {
+  return cleared.loan.allocation != 0 && puts_ >= kMostPuts;
+}
+
 // False: the receiver lends nothing, or its memory is not open (yet), and the bytes go through the ring.
 bool Engine::put(Operation& operation, std::uint32_t index) {
   const auto& cleared = std::get<state::Cleared>(operation.state);
   PeerState& to = peer(operation.peer);
-  const Piece from = operation.piece.part(Offset{}, cleared.accepted);
+  const Bytes left{cleared.accepted.value - cleared.sent.value};
+  const Bytes length = cleared.loan.part == 0 ? left : smaller(left, Bytes{cleared.loan.part});
+  const Piece from = operation.piece.part(Offset{cleared.sent.value}, length);
+  if (cleared.memory != nullptr) return begin_put(operation, index, cleared.memory, from);
   Lending* borrower = cleared.loan.allocation != 0 ? lending(*to.link, cleared.receiver_kind) : nullptr;
   if (borrower == nullptr || !borrower->serves(from)) return false;
   const bool within = from.kind != KindId::host && borrower->same_device(cleared.loan, from);
@@ -43,35 +54,61 @@ bool Engine::put(Operation& operation, std::uint32_t index) {
   if (within && from.size < kLeastWithinDevice) return false;
   auto memory = borrower->borrow(cleared.loan, operation.peer, from);
   // Until it is open, and where it cannot be opened, cells are the quicker way for what fits.
-  if (from.kind != KindId::host && !within) to.lends = memory != nullptr;
-  if (memory == nullptr) return false;
-  auto copy = borrower->copy_to(*memory, cleared.loan, from, Ticket{});
+  if (from.kind != KindId::host && !within) to.lends = memory != nullptr && cleared.loan.part == 0;
+  return memory != nullptr && begin_put(operation, index, std::move(memory), from);
+}
+
+bool Engine::begin_put(Operation& operation, std::uint32_t index, std::shared_ptr<Borrowed> memory, const Piece& part) {
+  const auto cleared = std::get<state::Cleared>(operation.state);
+  Lending* borrower = lending(*peer(operation.peer).link, cleared.receiver_kind);
+  auto copy = borrower->copy_to(*memory, cleared.loan, part, Ticket{});
   if (!copy.ok()) {
     log::once(log::Level::warning, "nothing can be copied to the memory of another rank: " + copy.status().text());
-    return false;
+    if (cleared.sent == Bytes{}) return false;
+    refuse(operation, index, cleared.receiver_op, copy.status());
+    return true;
   }
-  operation.state = state::Putting{std::move(memory), std::move(*copy), cleared.receiver_op};
+  const Bytes sent{cleared.sent.value + part.size.value};
+  operation.state = state::Putting{std::move(memory), std::move(*copy), cleared.receiver_op, sent, sent < cleared.accepted};
   operation.outcome.carrier = IST_CARRIER_DEVICE;
+  ++puts_;
   activate(operation, index);
   return true;
+}
+
+// This side gives up a message that is cleared.
+void Engine::refuse(Operation& operation, std::uint32_t index, std::uint32_t receiver_op, const Status& why) {
+  Envelope refusal;
+  refusal.type = EnvelopeType::refuse;
+  refusal.receiver_op = receiver_op;
+  post_or_queue(peer(operation.peer), refusal);
+  finish(operation, index, why);
 }
 
 bool Engine::step_putting(Operation& operation, std::uint32_t index) {
   auto& putting = std::get<state::Putting>(operation.state);
   const auto done = is_finished(putting.copy);
   if (done.ok() && !*done) return false;
+  --puts_;
+  if (!done.ok()) {
+    refuse(operation, index, putting.receiver_op, done.status());
+    return true;
+  }
   Envelope answer;
-  answer.type = done.ok() ? EnvelopeType::put : EnvelopeType::refuse;
+  answer.type = EnvelopeType::put;
   answer.receiver_op = putting.receiver_op;
+  const bool more = putting.more;
+  if (more) operation.state = state::Parted{std::move(putting.memory), putting.sent};
   post_or_queue(peer(operation.peer), answer);
-  finish(operation, index, done.status());
+  if (!more) finish(operation, index, {});
   return true;
 }
 
 void Engine::on_put(const Arrival& arrival) {
   Operation* operation = operations_.find_wire(arrival.envelope.receiver_op);
-  if (operation == nullptr || !operation->in<state::Streaming>()) return;
+  if (operation == nullptr || (!operation->in<state::Streaming>() && !operation->in<state::Bouncing>())) return;
   if (peer(arrival.source).receiver) peer(arrival.source).receiver->forget(arrival.envelope.receiver_op);
+  if (operation->in<state::Bouncing>()) return take_part(*operation, arrival.envelope.receiver_op & 0xfffff);
   operation->outcome.carrier = IST_CARRIER_DEVICE;
   finish(*operation, arrival.envelope.receiver_op & 0xfffff, {});
 }

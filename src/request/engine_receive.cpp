@@ -115,8 +115,9 @@ void Engine::on_arrival(Path& path, const Arrival& arrival) {
 
 void Engine::on_refuse(const Arrival& arrival) {
   Operation* operation = operations_.find_wire(arrival.envelope.receiver_op);
-  if (operation == nullptr || !operation->in<state::Streaming>()) return;
+  if (operation == nullptr || (!operation->in<state::Streaming>() && !operation->in<state::Bouncing>())) return;
   if (peer(arrival.source).receiver) peer(arrival.source).receiver->forget(arrival.envelope.receiver_op);
+  settle(*operation);
   finish(*operation, arrival.envelope.receiver_op & 0xfffff,
          {IST_ERR_DEVICE, parts_.names[static_cast<std::size_t>(arrival.source.value)] +
                               " gave up its send after it was matched; its own error says why"});
@@ -280,7 +281,8 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
   streams_busy_ = true;
   const auto sender = static_cast<KindId>(announced.kind);
   if (would_fetch(from, to, sender)) clear.flags = kEnvelopeBorrows;
-  const Loan loan = lend(from, to, sender);
+  Loan loan = lend(from, to, sender);
+  if (loan.allocation == 0) loan = lend_bounce(operation, from, to, announced);
   if (loan.allocation == 0) return post_or_queue(from, clear);
   post_or_queue(from, clear, std::as_bytes(std::span{&loan, 1}));
 }
@@ -309,6 +311,7 @@ bool Engine::step_receive(Operation& operation, std::uint32_t index) {
     clear_or_copy(operation, index, state::Readying{*readying});
     return true;
   }
+  if (operation.in<state::Bouncing>()) return step_bouncing(operation, index);
   if (operation.in<state::Fetching>()) return step_fetching(operation, index);
   return operation.in<state::Reading>() && step_reading(operation, index);
 }

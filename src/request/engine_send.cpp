@@ -176,21 +176,33 @@ void Engine::on_clear(const Arrival& arrival) {
   const Loan loan = loan_in(arrival.payload);
   hear(loan, arrival);
   Operation* operation = operations_.find_wire(clear.sender_op);
-  if (operation == nullptr || !operation->in<state::Announced>()) {
+  auto* const parted = operation != nullptr ? std::get_if<state::Parted>(&operation->state) : nullptr;
+  if (operation == nullptr || (parted == nullptr && !operation->in<state::Announced>())) {
     Envelope refusal;
     refusal.type = EnvelopeType::refuse;
     refusal.receiver_op = clear.receiver_op;
     post_or_queue(peer(arrival.source), refusal);
     return;
   }
-  if (operation->piece.kind != KindId::host) peer(arrival.source).lends = loan.allocation != 0;
+  // What takes a block of the receiver's is not worth an announcement where a cell does.
+  if (operation->piece.kind != KindId::host) peer(arrival.source).lends = loan.allocation != 0 && loan.part == 0;
   const std::uint32_t index = clear.sender_op & 0xfffff;
   if (clear.bytes == 0) {
     finish(*operation, index, {});
     return;
   }
-  operation->state = state::Cleared{clear.receiver_op, Bytes{clear.bytes}, static_cast<KindId>(clear.kind), loan,
-                                    (clear.flags & kEnvelopeBorrows) != 0};
+  state::Cleared cleared{clear.receiver_op,
+                         Bytes{clear.bytes},
+                         static_cast<KindId>(clear.kind),
+                         loan,
+                         (clear.flags & kEnvelopeBorrows) != 0,
+                         nullptr,
+                         Bytes{}};
+  if (parted != nullptr) {
+    cleared.memory = std::move(parted->memory);
+    cleared.sent = parted->sent;
+  }
+  operation->state = std::move(cleared);
   if (!step_send(*operation, index)) activate(*operation, index);
 }
 
@@ -260,6 +272,7 @@ bool Engine::step_send(Operation& operation, std::uint32_t index) {
     // A queue that failed counts as ready: the copy fails in its turn, and the ring tells the receiver.
     const auto ready = is_finished(operation.ready);
     if (ready.ok() && !*ready) return false;
+    if (must_wait_to_put(std::get<state::Cleared>(operation.state))) return false;
     if (!ready.ok() || (!lend_to_receiver(operation) && !put(operation, index))) start_stream(operation, index);
     return true;
   }

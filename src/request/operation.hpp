@@ -6,6 +6,7 @@
 // Errors         : find() is null for an id that was released.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -59,18 +60,38 @@ struct Cleared {      // send: cleared, but the buffer has pending work
   std::uint32_t receiver_op;
   Bytes accepted;
   KindId receiver_kind;
-  Loan loan;     // of the receiver's buffer, if it lends it
-  bool borrows;  // the receiver asks for a loan of this side's
+  Loan loan;                         // of the receiver's buffer, if it lends it
+  bool borrows;                      // the receiver asks for a loan of this side's
+  std::shared_ptr<Borrowed> memory;  // where parts of the message went already, and how much of it
+  Bytes sent;
 };
 struct Putting {  // send: copies into the receiver's device memory
   std::shared_ptr<Borrowed> memory;
   Ticket copy;
   std::uint32_t receiver_op;
+  Bytes sent;  // when this copy is over
+  bool more;   // and the rest has to be cleared
+};
+struct Parted {  // send: part of it is there, and the next part not cleared yet
+  std::shared_ptr<Borrowed> memory;
+  Bytes sent;
 };
 struct Fetching {  // receive: copies from the sender's device memory
   std::shared_ptr<Borrowed> memory;
   Ticket copy;
   std::uint32_t sender_op;
+};
+struct
+    Bouncing {  // receive: comes in parts through memory of this library's own, from the second half of which every other one
+  std::shared_ptr<const Piece> block;
+  Loan loan;  // of the block
+  Piece to;
+  Bytes arrived;
+  std::uint32_t sender_op;
+  bool half;                     // the next part comes into the second half
+  std::array<Ticket, 2> copies;  // out of each half
+  Status failure;
+  bool asked = true;  // for the next part
 };
 struct Streaming {};  // send, receive: in the pair's ring
 struct Posted {};     // receive: no message yet
@@ -110,10 +131,10 @@ struct Done {};  // the outcome is there
 }  // namespace state
 
 struct Operation {
-  using State =
-      std::variant<state::Queued, state::FillingCell, state::Announced, state::Taken, state::Cleared, state::Putting,
-                   state::Fetching, state::Streaming, state::Posted, state::EmptyingCell, state::Delivering, state::Readying,
-                   state::Reading, state::Claimed, state::Persistent, state::Running, state::Done>;
+  using State = std::variant<state::Queued, state::FillingCell, state::Announced, state::Taken, state::Cleared,
+                             state::Putting, state::Parted, state::Fetching, state::Bouncing, state::Streaming,
+                             state::Posted, state::EmptyingCell, state::Delivering, state::Readying, state::Reading,
+                             state::Claimed, state::Persistent, state::Running, state::Done>;
   std::uint64_t generation = 0;
   std::uint32_t wire = 0;  // its id, as it travels
   bool used = false;

@@ -1,5 +1,7 @@
 // One copy between page-locked memory and another rank's device that fails: at its start, and the message goes through the ring; or
 // later, and it is the error of whoever copied, and where that is the sender of both. The next message arrives.
+#include <csignal>
+
 #include "broken_driver.hpp"
 
 namespace {
@@ -151,6 +153,110 @@ TEST(LendingFailures, AreNoneWhereMemoryIsFreedAndOnlyOrdinaryHostMessagesFollow
     check.that(closed == 1, "freed memory is let go of");
     return check.wrong();
   }));
+}
+
+// Managed memory on this rank's device, as a program gets it from the driver.
+class Managed {
+ public:
+  explicit Managed(int device) {
+    driver_call<decltype(&::cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain")(&context_, device);
+    inside([this] {
+      driver_call<decltype(&::cuMemAllocManaged)>("cuMemAllocManaged")(&address_, kBytes, CU_MEM_ATTACH_GLOBAL);
+    });
+  }
+  Managed(const Managed&) = delete;
+  Managed& operator=(const Managed&) = delete;
+  ~Managed() {
+    inside([this] { driver_call<CUresult (*)(CUdeviceptr)>("cuMemFree_v2")(address_); });
+  }
+  ist_buffer get() const { return ist_cuda(reinterpret_cast<void*>(address_), nullptr); }
+
+ private:
+  template <class Call>
+  void inside(Call call) {
+    CUcontext popped = nullptr;
+    driver_call<CUresult (*)(CUcontext)>("cuCtxPushCurrent_v2")(context_);
+    call();
+    driver_call<CUresult (*)(CUcontext*)>("cuCtxPopCurrent_v2")(&popped);
+  }
+  CUcontext context_ = nullptr;
+  CUdeviceptr address_ = 0;
+};
+
+// What comes in parts, and whose second part fails on the side of `who`: its error, and where that is the sender the receiver's, too.
+int parts_that_fail(const Here& here, int who, const char* call) {
+  Checks check(here);
+  const Managed memory(here.rank);
+  const auto carry_bytes = [&](std::uint64_t seed, bool fails) {
+    const Data data = random_bytes(kBytes, seed);
+    const Data before(kBytes, 0xa5);
+    const bool sends = here.rank == 0;
+    check.ok(ist_memory_copy(here.world, memory.get(), ist_host((sends ? data : before).data()), kBytes), "fill");
+    check.ok(ist_barrier(here.comm), "filled");
+    ist_status status{};
+    if (fails && here.rank == who) break_call(call, 1);
+    const int code = sends ? ist_send(memory.get(), count(kBytes), IST_BYTE, 1, 7, here.comm)
+                           : ist_recv(memory.get(), count(kBytes), IST_BYTE, 0, 7, here.comm, &status);
+    heal();
+    const bool hears = fails && (here.rank == who || who == 0);
+    check.that(code == (hears ? IST_ERR_DEVICE : IST_OK), std::string{call} + ": " + ist_code_name(code));
+    std::int32_t carrier = status.carrier;
+    if (sends)
+      check.ok(ist_recv(ist_host(&carrier), 1, IST_INT32, 1, 8, here.comm, IST_STATUS_IGNORE), "what carried it");
+    else
+      check.ok(ist_send(ist_host(&carrier), 1, IST_INT32, 0, 8, here.comm), "what carried it");
+    Data found(kBytes);
+    check.ok(ist_memory_copy(here.world, ist_host(found.data()), memory.get(), kBytes), "read");
+    if (!fails) check.that(found == data, "the bytes of message " + std::to_string(seed));
+    return carrier;
+  };
+  bool open = false;
+  for (std::uint64_t n = 0; n < 2000 && !open; ++n) {
+    open = carry_bytes(n, false) == IST_CARRIER_DEVICE;
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  check.that(open, "the block is opened");
+  carry_bytes(5000, true);
+  carry_bytes(5001, false);
+  check.that(carry_bytes(5002, false) == IST_CARRIER_DEVICE, "after what failed");
+  return check.wrong();
+}
+
+TEST(LendingFailures, OfAPartOfWhatComesThroughABlock) {
+  NEEDS_FAKE_DRIVER();
+  ::setenv("ISTHMUS_BOUNCE_LIMIT", "256KiB", 1);
+  for (const int who : {0, 1})
+    for (const char* call : {"cuMemcpyAsync", "cuEventRecord"})
+      expect_all(run_ranks(2, "host,cuda", [&](const Here& here) { return parts_that_fail(here, who, call); }));
+  ::unsetenv("ISTHMUS_BOUNCE_LIMIT");
+}
+
+// The receiver of the parts is killed in the middle, and so is their sender: whoever is left hears of it.
+TEST(LendingFailures, OfAPeerThatDiesBetweenTheParts) {
+  NEEDS_FAKE_DRIVER();
+  ::setenv("ISTHMUS_BOUNCE_LIMIT", "64KiB", 1);
+  for (const int victim : {0, 1}) {
+    const auto ended = run_ranks(2, "host,cuda", [&](const Here& here) {
+      Checks check(here);
+      const Managed memory(here.rank);
+      std::thread killer;
+      if (here.rank == victim) {
+        killer = std::thread([] {
+          std::this_thread::sleep_for(std::chrono::milliseconds{150});
+          ::kill(::getpid(), SIGKILL);
+        });
+      }
+      int code = IST_OK;
+      while (code == IST_OK)
+        code = here.rank == 0 ? ist_send(memory.get(), count(kBytes), IST_BYTE, 1, 7, here.comm)
+                              : ist_recv(memory.get(), count(kBytes), IST_BYTE, 0, 7, here.comm, IST_STATUS_IGNORE);
+      check.that(code == IST_ERR_PEER_DEAD, ist_code_name(code));
+      if (killer.joinable()) killer.join();
+      return check.wrong();
+    });
+    expect_all_but(ended, victim);
+  }
+  ::unsetenv("ISTHMUS_BOUNCE_LIMIT");
 }
 
 }  // namespace

@@ -116,6 +116,7 @@ Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, E
   bool done = false;
   const auto id = engine.start_send(*piece, Rank{to->rank}, tag, to->comm->scope(), &done, mode);
   if (!id.ok()) return id.status();
+  if (piece->kind != KindId::host) engine.look_around();
   return Started{to->world, *id, done};
 }
 
@@ -134,6 +135,7 @@ Result<Started> start_receive(const Receiving& what) {
   const std::lock_guard lock(engine.lock());
   const auto id = engine.start_receive(what.piece, what.from.rank, what.tag, what.from.comm->scope());
   if (!id.ok()) return id.status();
+  if (what.piece.kind != KindId::host) engine.look_around();
   return Started{world, *id, false};
 }
 

@@ -73,7 +73,7 @@ Result<Ticket> CudaKind::combine(Reduction reduction, ist_type type, const Piece
   if (!route.ok()) return route.status();
   const std::uint64_t id = route->ticket->id();
   const Status started = start(*route, Launch{*kernel, *operands, into, with, size_of(type)});
-  if (started.ok()) return Ticket{this, id};
+  if (started.ok()) return under_way(*route->ticket, id);
   give_back(*route->ticket);
   return started;
 }

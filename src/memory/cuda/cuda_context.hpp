@@ -8,6 +8,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -19,15 +20,23 @@
 
 namespace ist {
 
-// One internal stream. Copies in it run in order.
+struct CudaTicket;
+
+// One internal stream. Copies in it run in order, so that the answer for one of them is an answer for others (cuda_tickets.cpp).
 struct CudaLane {
+  using Clock = std::chrono::steady_clock;
+
   CUstream stream = nullptr;
   std::uint32_t unfinished = 0;  // tickets of this lane not yet seen to finish
+  std::uint64_t recorded = 0;    // copies whose event is recorded: their numbers count from 1
+  std::uint64_t passed = 0;      // all up to this one are over
+  std::uint64_t blocked = 0;     // this one was not over when it was asked after, at
+  Clock::time_point asked{};
+  Clock::time_point leapt{};   // when the last recorded one was asked after and was not over
+  CudaTicket* last = nullptr;  // the last recorded one
 };
 
 enum class CopyDirection : std::uint8_t { into_device = 0, out_of_device = 1, between_devices = 2 };
-
-struct CudaTicket;
 
 struct CudaContext {
   CUcontext handle = nullptr;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/log.hpp"
+
 namespace ist {
 namespace {
 
@@ -24,7 +26,9 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
       kernels_(api_),
       tickets_(api_),
       lending_(api_, contexts_,
-               [this](const Piece& own) { return own.kind == KindId::cuda ? context_of(own) : context_of_locked(own); }) {}
+               [this](const Piece& own) { return own.kind == KindId::cuda ? context_of(own) : context_of_locked(own); }),
+      bounces_([this](const Piece& neighbour, Bytes size) { return allocate_beside(neighbour, size); },
+               [this](const Piece& piece) { static_cast<void>(release(piece)); }) {}
 
 bool CudaKind::copies(KindId to, KindId from) const {
   const auto mine_or_host = [](KindId kind) { return kind == KindId::cuda || kind == KindId::host; };
@@ -246,6 +250,19 @@ Result<Ticket> CudaKind::copy(const Piece& to, const Piece& from, const Ticket& 
   return copy_in(*context, direction, to, from, after);
 }
 
+std::shared_ptr<const Piece> CudaKind::bounce(const Piece& own) {
+  const PointerFacts facts = ask_driver(api_, own.object + own.offset.value);
+  if (!facts.known || facts.memory_class == MemoryClass::device) return nullptr;
+  auto block = bounces_.take(own);
+  if (block != nullptr)
+    log::once(log::Level::warning, "messages into " + std::string{name_of(facts.memory_class)} + " memory, such as " +
+                                       describe_piece(own) +
+                                       ", take two copies through a block of ISTHMUS_BOUNCE_LIMIT, since no other process "
+                                       "can open it; into what cuMemAlloc "
+                                       "or cudaMalloc gave they take one");
+  return block;
+}
+
 // In our context, whatever that of the memory is in its owner's process.
 Result<Ticket> CudaKind::copy_to(Borrowed& borrowed, const Loan& loan, const Piece& from, const Ticket& after) {
   const auto& memory = static_cast<const CudaBorrowed&>(borrowed);
@@ -268,9 +285,15 @@ Result<Ticket> CudaKind::copy_in(CudaContext& context, CopyDirection direction, 
   if (!route.ok()) return route.status();
   const std::uint64_t id = route->ticket->id();
   const Status started = start(*route, to, from);
-  if (started.ok()) return Ticket{this, id};
+  if (started.ok()) return under_way(*route->ticket, id);
   give_back(*route->ticket);
   return started;
+}
+
+Ticket CudaKind::under_way(CudaTicket& ticket, std::uint64_t id) {
+  const std::lock_guard lock(mutex_);
+  CudaTickets::recorded(ticket);
+  return {this, id};
 }
 
 void CudaKind::give_back(CudaTicket& ticket) {
@@ -290,6 +313,31 @@ void CudaKind::settle(const CudaTicket& ticket) const {
   if (scope.status().ok()) api_.cuStreamSynchronize(ticket.lane != nullptr ? ticket.lane->stream : ticket.queue);
 }
 
+// Of a copy in a lane, what is known already may do; else of many in flight the last one may tell of all.
+CUresult CudaKind::ask(CudaTicket& ticket) {
+  std::optional<CudaTicket> last;
+  {
+    const std::lock_guard lock(mutex_);
+    const CudaTickets::Known known = CudaTickets::known(ticket);
+    if (known != CudaTickets::Known::nothing) return known == CudaTickets::Known::over ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    last = CudaTickets::last_behind(ticket);
+  }
+  if (last) {
+    const CUresult result = ask_event(*last);
+    const std::lock_guard lock(mutex_);
+    if (result == CUDA_SUCCESS) {
+      CudaTickets::is_over(*last);
+      return CUDA_SUCCESS;
+    }
+    if (result == CUDA_ERROR_NOT_READY) CudaTickets::is_not_over(*last);
+  }
+  const CUresult result = ticket.unasked ? ask_queue(ticket) : ask_event(ticket);
+  const std::lock_guard lock(mutex_);
+  if (result == CUDA_SUCCESS) CudaTickets::is_over(ticket);
+  if (result == CUDA_ERROR_NOT_READY) CudaTickets::is_not_over(ticket);
+  return result;
+}
+
 Result<bool> CudaKind::finished(Ticket& ticket) {
   if (ticket.empty()) return true;
   CudaTicket* found = nullptr;
@@ -298,7 +346,7 @@ Result<bool> CudaKind::finished(Ticket& ticket) {
     found = tickets_.find(ticket.id());
   }
   if (found == nullptr) return Status{IST_ERR_INTERNAL, "the cuda kind was asked about a ticket it never gave"};
-  const CUresult result = found->unasked ? ask_queue(*found) : ask_event(*found);
+  const CUresult result = ask(*found);
   if (result == CUDA_ERROR_NOT_READY) return false;
   if (result != CUDA_SUCCESS) settle(*found);
   const bool was_ours = found->lane != nullptr;

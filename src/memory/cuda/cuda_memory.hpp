@@ -9,6 +9,7 @@
 #include <map>
 #include <mutex>
 
+#include "memory/cuda/cuda_bounces.hpp"
 #include "memory/cuda/cuda_kernels.hpp"
 #include "memory/cuda/cuda_lending.hpp"
 #include "memory/cuda/cuda_pins.hpp"
@@ -57,6 +58,8 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
 
   Lending* lending() override { return this; }
   void set_limit(Bytes limit) override { lending_.set_limit(limit); }
+  void set_bounce_limit(Bytes limit) override { bounces_.set_limit(limit); }
+  std::shared_ptr<const Piece> bounce(const Piece& own) override;
   std::optional<Loan> lend(const Piece& piece, Rank borrower) override { return lending_.lend(piece, borrower); }
   std::shared_ptr<Borrowed> borrow(const Loan& loan, Rank lender, const Piece& own) override {
     return lending_.borrow(loan, lender, own);
@@ -110,6 +113,9 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   CudaContext* context_of_ticket(const Ticket& ticket);
   void give_back(CudaTicket& ticket);
   Status order_across(const CudaContext& context, const Ticket& after);
+  // What was planned is recorded now.
+  Ticket under_way(CudaTicket& ticket, std::uint64_t id);
+  CUresult ask(CudaTicket& ticket);
   CUresult ask_event(const CudaTicket& ticket) const;
   // Waits for the copy of a ticket whose query failed.
   void settle(const CudaTicket& ticket) const;
@@ -124,6 +130,7 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   CudaTickets tickets_;
   std::map<std::uint64_t, std::uint64_t> allocated_;  // address to the driver's id, since an address may be used again
   CudaLending lending_;
+  CudaBounces bounces_;
 };
 
 }  // namespace ist

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "memory/cuda/cuda_context.hpp"
@@ -27,6 +28,9 @@ struct CudaTicket {
   State state = State::spare;
   // Of work in the user's queue that nobody has asked about, nor recorded the event for: that is yet to be done.
   bool unasked = false;
+  // In its lane: how many copies were recorded when this one was begun, and its own number once it is recorded, else 0.
+  std::uint64_t begun_after = 0;
+  std::uint64_t number = 0;
   // A copy of ours that went into the user's queue.
   bool queued = false;
   CUstream queue = nullptr;  // of the last two
@@ -45,6 +49,18 @@ class CudaTickets {
   Result<CudaTicket*> take(CudaContext& context, CudaLane* lane);
   // The live ticket of this id, or null.
   CudaTicket* find(std::uint64_t id);
+  // Its event is recorded behind its work: from now on it is in the order of its lane.
+  static void recorded(CudaTicket& ticket);
+  // What is known of it without asking the driver, whose every answer takes more than a microsecond: copies in a lane are over one
+  // after the other, and what was not over a moment ago, nor what comes after it, need not be asked after again.
+  enum class Known : std::uint8_t { nothing, over, not_yet };
+  static Known known(const CudaTicket& ticket);
+  // A copy of the one that is worth asking after instead, if there is one: it was recorded last, so that with it nearly all others of
+  // the lane are over.
+  static std::optional<CudaTicket> last_behind(const CudaTicket& ticket);
+  // The driver's answers.
+  static void is_over(const CudaTicket& ticket);
+  static void is_not_over(const CudaTicket& ticket);
   // Has its work happened? May be asked of a live ticket without the lock.
   CUresult ask(const CudaTicket& ticket) const;
   // The work is known to have finished (or the event was never recorded): the event is free again.

@@ -1,0 +1,92 @@
+// Messages between devices into memory that no other process can open: the sender copies into device memory of this library's own,
+// and the receiver from there into the buffer, half by half, so that both are busy.
+#include <utility>
+
+#include "request/engine.hpp"
+
+namespace ist {
+namespace {
+
+Bytes next_part(const state::Bouncing& bouncing) {
+  return smaller(Bytes{bouncing.loan.part}, Bytes{bouncing.to.size.value - bouncing.arrived.value});
+}
+
+}  // namespace
+
+// In place of the receiver's buffer; no loan where the ring serves as well, or every block is in use.
+Loan Engine::lend_bounce(Operation& operation, const PeerState& from, const Piece& to, const Envelope& announced) {
+  Lending* lender = static_cast<KindId>(announced.kind) == to.kind ? lending(*from.link, to.kind) : nullptr;
+  if (lender == nullptr || to.size <= from.link->cell_limit) return {};
+  auto block = lender->bounce(to);
+  if (block == nullptr) return {};
+  auto loan = lender->lend(*block, from.rank);
+  if (!loan) return {};
+  loan->part = block->size.value / 2;
+  operation.state = state::Bouncing{std::move(block), *loan, to, Bytes{}, announced.sender_op, false, {}, {}};
+  return *loan;
+}
+
+// A part has come: it is copied on, and the next one may come into the other half.
+void Engine::take_part(Operation& operation, std::uint32_t index) {
+  auto& bouncing = std::get<state::Bouncing>(operation.state);
+  const Bytes length = next_part(bouncing);
+  const Piece from = bouncing.block->part(Offset{bouncing.half ? bouncing.loan.part : 0}, length);
+  const Piece to = bouncing.to.part(Offset{bouncing.arrived.value}, length);
+  auto copy = parts_.kinds.copier(to.kind, from.kind)->copy(to, from, Ticket{});
+  // After an error the rest still comes: the sender waits to be asked for it.
+  if (copy.ok())
+    bouncing.copies[bouncing.half ? 1 : 0] = std::move(*copy);
+  else if (bouncing.failure.ok())
+    bouncing.failure = copy.status();
+  bouncing.arrived = Bytes{bouncing.arrived.value + length.value};
+  bouncing.half = !bouncing.half;
+  bouncing.asked = false;
+  operation.outcome.carrier = IST_CARRIER_DEVICE;
+  if (!step_bouncing(operation, index)) activate(operation, index);
+}
+
+// The copies that are over are forgotten, and their error is kept.
+bool Engine::look_at_copy(state::Bouncing& bouncing, int half) {
+  Ticket& copy = bouncing.copies[static_cast<std::size_t>(half)];
+  const auto over = is_finished(copy);
+  if (over.ok()) return *over;
+  copy = Ticket{};
+  if (bouncing.failure.ok()) bouncing.failure = over.status();
+  return true;
+}
+
+// True if the operation is complete.
+bool Engine::step_bouncing(Operation& operation, std::uint32_t index) {
+  auto& bouncing = std::get<state::Bouncing>(operation.state);
+  if (bouncing.arrived == bouncing.to.size) {
+    const bool first = look_at_copy(bouncing, 0);
+    if (!look_at_copy(bouncing, 1) || !first) return false;
+    const Status status = bouncing.failure;
+    finish(operation, index, status);
+    return true;
+  }
+  if (bouncing.asked || !look_at_copy(bouncing, bouncing.half ? 1 : 0)) return false;
+  bouncing.asked = true;
+  Envelope clear;
+  clear.type = EnvelopeType::clear;
+  clear.kind = static_cast<std::uint8_t>(bouncing.to.kind);
+  clear.bytes = bouncing.to.size.value;
+  clear.sender_op = bouncing.sender_op;
+  clear.receiver_op = operations_.id_of(operation, index).wire();
+  Loan loan = bouncing.loan;
+  loan.ended = {};  // told with the first part
+  loan.offset += bouncing.half ? loan.part : 0;
+  post_or_queue(peer(operation.peer), clear, std::as_bytes(std::span{&loan, 1}));
+  return false;
+}
+
+// The buffer is about to be given back: what still copies into it is over within microseconds.
+void Engine::settle(Operation& operation) {
+  auto* bouncing = std::get_if<state::Bouncing>(&operation.state);
+  if (bouncing == nullptr) return;
+  for (const int half : {0, 1})
+    while (!look_at_copy(*bouncing, half)) {
+    }
+}
+
+}  // namespace ist

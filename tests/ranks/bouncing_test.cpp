@@ -1,0 +1,209 @@
+// Messages into device memory that no other process can open: managed, of a pool, mapped by the program. They come through memory of
+// the library's own, in parts where they are long. Needs ranks with CUDA devices; the environment says how long a part is.
+#include <cuda.h>
+#include <dlfcn.h>
+#include <isthmus/collective.h>
+
+#include <cstdlib>
+#include <functional>
+#include <optional>
+#include <thread>
+
+#include "rank_test.hpp"
+
+using namespace rank_test;
+
+namespace {
+
+constexpr int kTag = 6;
+
+template <class Function>
+Function* driver_call(const char* name) {
+  static void* const library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  return library == nullptr ? nullptr : reinterpret_cast<Function*>(::dlsym(library, name));
+}
+#define DRIVER(name) driver_call<decltype(::name)>(#name)
+
+// Memory of one class on this rank's device, as a program gets it from the driver.
+class Memory {
+ public:
+  Memory(const std::string& word, std::size_t bytes) : word_(word), bytes_(bytes) {
+    int devices = 0;
+    ist_kind_devices(world(), IST_KIND_CUDA, &devices);
+    device_ = rank() % devices;
+    CUcontext context = nullptr;
+    ok(DRIVER(cuDevicePrimaryCtxRetain)(&context, device_));
+    ok(driver_call<CUresult(CUcontext)>("cuCtxPushCurrent_v2")(context));
+    if (word == "managed") ok(DRIVER(cuMemAllocManaged)(&address_, bytes, CU_MEM_ATTACH_GLOBAL));
+    if (word == "pool") ok(DRIVER(cuMemAllocAsync)(&address_, bytes, nullptr));
+    if (word == "vmm") map();
+    ok(DRIVER(cuStreamSynchronize)(nullptr));
+    pop();
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() {
+    CUcontext context = nullptr;
+    ok(DRIVER(cuDevicePrimaryCtxRetain)(&context, device_));
+    ok(driver_call<CUresult(CUcontext)>("cuCtxPushCurrent_v2")(context));
+    if (word_ == "managed") ok(driver_call<CUresult(CUdeviceptr)>("cuMemFree_v2")(address_));
+    if (word_ == "pool") ok(DRIVER(cuMemFreeAsync)(address_, nullptr));
+    if (word_ == "vmm") {
+      ok(DRIVER(cuMemUnmap)(address_, mapped_));
+      ok(DRIVER(cuMemRelease)(handle_));
+      ok(DRIVER(cuMemAddressFree)(address_, mapped_));
+    }
+    ok(DRIVER(cuStreamSynchronize)(nullptr));
+    pop();
+  }
+  ist_buffer get() const {
+    ist_buffer buffer = ist_cuda(reinterpret_cast<void*>(address_), nullptr);
+    return buffer;
+  }
+  void fill(const std::vector<unsigned char>& bytes) const {
+    EXPECT_EQ(IST_OK, ist_memory_copy(world(), get(), ist_host(bytes.data()), bytes.size())) << ist_error_text();
+  }
+  std::vector<unsigned char> read(std::size_t bytes) const {
+    std::vector<unsigned char> found(bytes);
+    EXPECT_EQ(IST_OK, ist_memory_copy(world(), ist_host(found.data()), get(), bytes)) << ist_error_text();
+    return found;
+  }
+
+ private:
+  static void ok(CUresult result) { ASSERT_EQ(CUDA_SUCCESS, result); }
+  static void pop() {
+    CUcontext popped = nullptr;
+    ok(driver_call<CUresult(CUcontext*)>("cuCtxPopCurrent_v2")(&popped));
+  }
+  void map() {
+    CUmemAllocationProp properties{};
+    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device_}};
+    std::size_t grain = 0;
+    ok(DRIVER(cuMemGetAllocationGranularity)(&grain, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    mapped_ = (bytes_ + grain - 1) / grain * grain;
+    ok(DRIVER(cuMemCreate)(&handle_, mapped_, &properties, 0));
+    ok(DRIVER(cuMemAddressReserve)(&address_, mapped_, 0, 0, 0));
+    ok(DRIVER(cuMemMap)(address_, mapped_, 0, handle_, 0));
+    CUmemAccessDesc access{};
+    access.location = properties.location;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    ok(DRIVER(cuMemSetAccess)(address_, mapped_, &access, 1));
+  }
+
+  const std::string word_;
+  const std::size_t bytes_;
+  int device_ = 0;
+  CUdeviceptr address_ = 0;
+  CUmemGenericAllocationHandle handle_ = 0;
+  std::size_t mapped_ = 0;
+};
+
+std::size_t bounce_limit() {
+  const char* setting = std::getenv("ISTHMUS_BOUNCE_LIMIT");
+  return setting == nullptr ? std::size_t{128} << 20 : std::strtoull(setting, nullptr, 10) << 10;  // the tests say KiB
+}
+
+bool off() {
+  const char* setting = std::getenv("ISTHMUS_DEVICE_IPC");
+  return bounce_limit() == 0 || (setting != nullptr && std::string{setting} == "never");
+}
+
+// So much comes at a time.
+std::size_t part() { return std::min(bounce_limit(), std::size_t{64} << 20) / 2; }
+
+bool usable() {
+  int devices = 0;
+  return size() >= 2 && ist_kind_devices(world(), IST_KIND_CUDA, &devices) == IST_OK && devices > 0;
+}
+
+#define NEEDS_DEVICES() \
+  if (!usable()) GTEST_SKIP() << "not covered here: messages between device memory, which take two ranks and a CUDA device"
+
+// From rank 0 to rank 1, whose memory was poisoned, and beyond the end of it nothing is touched.
+int carry(const Memory& memory, std::size_t bytes, std::uint64_t seed) {
+  constexpr std::size_t kGuard = 64;
+  const auto wanted = random_bytes(bytes, seed);
+  ist_status status{};
+  if (rank() == 0) {
+    memory.fill(wanted);
+    EXPECT_EQ(IST_OK, ist_send(memory.get(), static_cast<std::int64_t>(bytes), IST_BYTE, 1, kTag, comm()))
+        << ist_error_text();
+  } else if (rank() == 1) {
+    std::vector<unsigned char> expected(bytes + kGuard, 0x5a);
+    memory.fill(expected);
+    EXPECT_EQ(IST_OK, ist_recv(memory.get(), static_cast<std::int64_t>(bytes), IST_BYTE, 0, kTag, comm(), &status))
+        << ist_error_text();
+    std::copy(wanted.begin(), wanted.end(), expected.begin());
+    EXPECT_EQ(-1, first_difference(expected, memory.read(bytes + kGuard))) << bytes << " bytes";
+    EXPECT_EQ(static_cast<std::int64_t>(bytes), status.bytes);
+  }
+  std::int32_t carrier = status.carrier;
+  EXPECT_EQ(IST_OK, ist_bcast(ist_host(&carrier), 1, IST_INT32, 1, comm())) << ist_error_text();
+  return carrier;
+}
+
+// The first messages find that the block is not open yet.
+bool opened(const Memory& memory, std::size_t bytes) {
+  for (std::uint64_t n = 0; n < 2000; ++n) {
+    if (carry(memory, bytes, n) == IST_CARRIER_DEVICE) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  return false;
+}
+
+class Bouncing : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Bouncing, MessagesOfEveryLengthComeWholeAndInParts) {
+  NEEDS_DEVICES();
+  const std::size_t most = std::getenv("ISTHMUS_BOUNCE_LIMIT") != nullptr ? 3 * part() + 4099 : std::size_t{5} << 20;
+  const Memory memory(GetParam(), most + 64);
+  // What two ranks of one device exchange goes by the device from 2 MiB on.
+  int devices = 0;
+  EXPECT_EQ(IST_OK, ist_kind_devices(world(), IST_KIND_CUDA, &devices));
+  if (!off() && (devices > 1 || most > std::size_t{2} << 20)) {
+    EXPECT_TRUE(opened(memory, most)) << "nothing goes through the block";
+  }
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{4097}, std::size_t{16385}, std::size_t{70001},
+                                  part() - 1, part(), part() + 1, 2 * part() - 1, 2 * part(), 2 * part() + 1, most})
+    if (bytes <= most) carry(memory, bytes, bytes + 3);
+  if (off()) {
+    EXPECT_NE(IST_CARRIER_DEVICE, carry(memory, most, 1));
+  }
+}
+
+// More at a time than there are blocks: the others take the ring, and each has its own bytes.
+TEST_P(Bouncing, ManyAtOnceBothWaysKeepApart) {
+  NEEDS_DEVICES();
+  constexpr std::size_t kMessages = 5;
+  const std::size_t bytes = std::min<std::size_t>(part() + 777, std::size_t{3} << 20);
+  std::vector<std::unique_ptr<Memory>> out;
+  std::vector<std::unique_ptr<Memory>> into;
+  for (std::size_t n = 0; n < kMessages; ++n) {
+    out.push_back(std::make_unique<Memory>(GetParam(), bytes));
+    into.push_back(std::make_unique<Memory>(GetParam(), bytes));
+  }
+  for (std::uint64_t round = 0; round < 6 && rank() < 2; ++round) {
+    std::vector<ist_request> requests(2 * kMessages);
+    const auto seed = [&](int of, std::size_t n) { return 100 * round + 10 * n + static_cast<std::uint64_t>(of); };
+    for (std::size_t n = 0; n < kMessages; ++n) {
+      out[n]->fill(random_bytes(bytes, seed(rank(), n)));
+      into[n]->fill(std::vector<unsigned char>(bytes, 0x5a));
+      EXPECT_EQ(IST_OK, ist_irecv(into[n]->get(), static_cast<std::int64_t>(bytes), IST_BYTE, 1 - rank(), kTag, comm(),
+                                  &requests[n]));
+    }
+    for (std::size_t n = 0; n < kMessages; ++n)
+      EXPECT_EQ(IST_OK, ist_isend(out[n]->get(), static_cast<std::int64_t>(bytes), IST_BYTE, 1 - rank(), kTag, comm(),
+                                  &requests[kMessages + n]));
+    EXPECT_EQ(IST_OK, ist_waitall(static_cast<int>(requests.size()), requests.data(), IST_STATUSES_IGNORE))
+        << ist_error_text();
+    for (std::size_t n = 0; n < kMessages; ++n)
+      EXPECT_EQ(-1, first_difference(random_bytes(bytes, seed(1 - rank(), n)), into[n]->read(bytes))) << "message " << n;
+  }
+  EXPECT_EQ(IST_OK, ist_barrier(comm()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Into, Bouncing, ::testing::Values("managed", "pool", "vmm"),
+                         [](const auto& each) { return each.param; });
+
+}  // namespace
