@@ -128,6 +128,13 @@ Row word_row(std::string_view name, std::string_view variable, std::string Setti
 constexpr int kCopyThreads = 6;
 constexpr std::uint64_t kMostCopyThreads = 64;
 
+Row bounce_row() {
+  return bytes_row(
+      "bounce_limit", "ISTHMUS_BOUNCE_LIMIT", &Settings::bounce_limit, 0, std::uint64_t{1} << 40,
+      "most memory of each device for messages into device memory that no other process can open: managed, of a pool, "
+      "or mapped by the program; 0: they go through host memory");
+}
+
 Row copy_threads_row() {
   return {"copy_threads",
           "ISTHMUS_COPY_THREADS",
@@ -238,10 +245,7 @@ const std::vector<Row>& table() {
           "messages between devices of one host: in one copy into the receiver's memory where the driver can, or never"),
       bytes_row("mapped_limit", "ISTHMUS_MAPPED_LIMIT", &Settings::mapped_limit, 1 << 20, std::uint64_t{1} << 50,
                 "most device memory of other ranks that a world keeps mapped for later messages"),
-      bytes_row(
-          "bounce_limit", "ISTHMUS_BOUNCE_LIMIT", &Settings::bounce_limit, 0, std::uint64_t{1} << 40,
-          "most memory of each device for messages into device memory that no other process can open: managed, of a pool, "
-          "or mapped by the program; 0: they go through host memory"),
+      bounce_row(),
       copy_threads_row(),
       switch_row("progress_thread", "ISTHMUS_PROGRESS_THREAD", &Settings::progress_thread,
                  "1: a thread of each world moves messages on while the program makes no call"),
