@@ -21,6 +21,8 @@ struct Report {
 constexpr std::size_t kBeyondMost = 4096;
 // Small messages of a checked window get places of their own in this much.
 constexpr std::size_t kLeastCapacity = 1 << 20;
+// What comes both ways at once lies as if it were allocated by itself.
+constexpr std::size_t kDevicePage = 2 << 20;
 
 }  // namespace
 
@@ -86,7 +88,7 @@ void Session::take_memory(const Settings& settings) {
   const CollectiveCall* const call = options_.timed_call();
   capacity_ = std::max(longest, kLeastCapacity);
   if (call) recv_offset_ = call->input_bytes(longest, size());
-  if (options_.bidirectional()) recv_offset_ = capacity_;
+  if (options_.bidirectional()) recv_offset_ = capacity_ = (capacity_ / kDevicePage + 1) * kDevicePage;
   std::size_t whole = recv_offset_ + capacity_;
   if (recv_offset_ != 0 && call) capacity_ = whole = recv_offset_ + call->result_bytes(longest, size());
   must(ist_memory_alloc(world_, place.kind, place.device, whole, &buffer_), "ist_memory_alloc");
