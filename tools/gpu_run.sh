@@ -345,7 +345,7 @@ run_peers() {
   describe_machine
   note "peers: $(mpirun --version 2>/dev/null | head -n 1); UCX: ${PEER_UCX:-the one of that MPI}; NCCL: ${nccl:-none with its header}"
   # What it prints is the table; no multicast between GPUs, as above.
-  step 560 "beside the peers" env NCCL_NVLS_ENABLE=0 ${nccl:+PEER_NCCL="$nccl"} bash -c \
+  step 560 "beside the peers" env NCCL_NVLS_ENABLE=0 ${nccl:+PEER_NCCL="$nccl"} bash -o pipefail -c \
     "python3 -B tools/peers/compare_device.py '$isthmus' '$out/device.json' '$PWD/$build/peers' | tee '$out/device.txt'"
   [[ -f $out/device.txt ]] && cat "$out/device.txt" >>"$summary"
   finish

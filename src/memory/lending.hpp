@@ -52,6 +52,12 @@ class Borrowed {
   virtual ~Borrowed() = default;
 };
 
+// A block that is lent in place of a buffer, loan.part bytes at a time: into its first half, then into its second, and so on.
+struct Bounce {
+  std::shared_ptr<const Piece> block;
+  Loan loan;
+};
+
 class Lending {
  public:
   virtual ~Lending() = default;
@@ -59,9 +65,9 @@ class Lending {
   virtual void set_limit(Bytes limit) = 0;
   // What rank `borrower` needs to reach the piece. None: such memory can be opened by no other process.
   virtual std::optional<Loan> lend(const Piece& piece, Rank borrower) = 0;
-  // Memory of this library's own on the device of `own`, to be lent where lend() cannot lend that; it comes back when it is let go of.
-  // Null: all of it is in use, or there is to be none.
-  virtual std::shared_ptr<const Piece> bounce(const Piece& own) = 0;
+  // Memory of this library's own on the device of `own`, lent where lend() cannot lend that; it comes back when it is let go of. None:
+  // all of it is in use, or there is to be none.
+  virtual std::optional<Bounce> bounce(const Piece& own, Rank borrower) = 0;
   virtual void set_bounce_limit(Bytes limit) = 0;
   // The loan of that rank, for copies to or from `own`, a piece of this process that serves() is true of. Null: not mapped, and then it is being mapped by a thread of
   // its own, since that takes milliseconds, or cannot be.

@@ -17,13 +17,11 @@ Bytes next_part(const state::Bouncing& bouncing) {
 Loan Engine::lend_bounce(Operation& operation, const PeerState& from, const Piece& to, const Envelope& announced) {
   Lending* lender = static_cast<KindId>(announced.kind) == to.kind ? lending(*from.link, to.kind) : nullptr;
   if (lender == nullptr || to.size <= from.link->cell_limit) return {};
-  auto block = lender->bounce(to);
-  if (block == nullptr) return {};
-  auto loan = lender->lend(*block, from.rank);
-  if (!loan) return {};
-  loan->part = block->size.value / 2;
-  operation.state = state::Bouncing{std::move(block), *loan, to, Bytes{}, announced.sender_op, false, {}, {}};
-  return *loan;
+  auto bounce = lender->bounce(to, from.rank);
+  if (!bounce) return {};
+  const Loan loan = bounce->loan;
+  operation.state = state::Bouncing{std::move(bounce->block), loan, to, Bytes{}, announced.sender_op, false, {}, {}};
+  return loan;
 }
 
 // A part has come: it is copied on, and the next one may come into the other half.

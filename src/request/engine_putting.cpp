@@ -98,6 +98,11 @@ bool Engine::step_putting(Operation& operation, std::uint32_t index) {
   answer.type = EnvelopeType::put;
   answer.receiver_op = putting.receiver_op;
   const bool more = putting.more;
+  // Whoever is gone clears nothing more.
+  if (const Status reachable = more ? check_peer(operation.peer) : Status{}; !reachable.ok()) {
+    finish(operation, index, reachable);
+    return true;
+  }
   if (more) operation.state = state::Parted{std::move(putting.memory), putting.sent};
   post_or_queue(peer(operation.peer), answer);
   if (!more) finish(operation, index, {});

@@ -48,10 +48,12 @@ class OpenMpi:
         if said is None:
             sys.exit(f"compare_device: mpicc does not compile the peer's program: {why}")
 
-    def measure(self, source, target, most):
+    def measure(self, source, target, most, where):
         for way in list(self.ways):
             options, variables = self.ways[way]
             variables = {**variables, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+            if len(where) == 2:  # those of our ranks
+                variables["PEER_PROCESSORS"] = ",".join(map(str, where))
             ucx = os.environ.get("PEER_UCX")
             if ucx:
                 variables["LD_LIBRARY_PATH"] = f"{ucx}/lib:{os.environ.get('LD_LIBRARY_PATH', '')}"
@@ -85,7 +87,7 @@ class Nccl:
         if said is None:
             sys.exit(f"compare_device: nvcc does not compile the peer's program: {why}")
 
-    def measure(self, source, target, most):
+    def measure(self, source, target, most, _where):
         if not self.program or word(source) != "cuda" or word(target) != "cuda":
             return
         said, why = run([str(self.program), str(most)], {"NCCL_NVLS_ENABLE": "0"}, 90)
@@ -97,7 +99,7 @@ class Nccl:
         for row in found["rows"]:
             # Enqueued messages are of another kind than blocking ones: shown, and no peer of theirs.
             key = (row["benchmark"], source, target, row["bytes"])
-            self.times.setdefault(key, {}).setdefault("send and receive", []).append(row["median_us"])
+            self.times.setdefault(key, {}).setdefault(row["way"], []).append(row["median_us"])
 
     def best(self, key):
         return [{"name": self.title, **best_way(self.times[key])}] if key in self.times else []
@@ -114,7 +116,7 @@ class Ours:
 
     def __init__(self, isthmus, work):
         self.isthmus, self.file, self.about, self.rows = isthmus, work / "ours.json", {}, {}
-        self.host_limits = {}
+        self.processors = []
 
     def bench(self, arguments, seconds=90):
         said, why = run([self.isthmus, "bench", *arguments, "--json", str(self.file)], {}, seconds)
@@ -123,7 +125,7 @@ class Ours:
         found = json.loads(self.file.read_text())
         return found if isinstance(found, list) else [found]
 
-    def measure(self, source, target, most):
+    def measure(self, source, target, most, _where):
         pair = ["--from", source, "--to", target]
         wanted = [["limits", *pair, "--min", "8", "--max", str(most)]]
         wanted += [[name, *pair, "--min", least, "--max", str(most)]
@@ -133,6 +135,8 @@ class Ours:
         for arguments in wanted:
             for bench in self.bench(arguments):
                 name = ("staged-" if bench.get("staged") else "") + bench["benchmark"]
+                if bench["ranks"] == 2:
+                    self.processors = bench["limits"]["processors"]
                 self.about = {key: bench[key] for key in ("machine", "commit", "date")}
                 for row in bench["rows"]:
                     key = (name, source, target, row["path"] if name == "limit-calls" else row["bytes"])
@@ -201,7 +205,7 @@ def main():
     for number in range(int(os.environ.get("ISTHMUS_ROUNDS", "2"))):
         for source, target, most in pairs:
             for one in (ours, *peers):
-                one.measure(source, target, most)
+                one.measure(source, target, most, ours.processors)
         print(f"round {number + 1} is over", file=sys.stderr)
     report(ours, peers, pairs, out)
 

@@ -13,6 +13,7 @@ using namespace peers;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kWindow = 64;
+constexpr const char* kEach = "send and receive";
 
 double since(Clock::time_point start) { return std::chrono::duration<double, std::micro>(Clock::now() - start).count(); }
 
@@ -32,13 +33,16 @@ void round_trip(Rank& r, std::size_t bytes, bool waited) {
   }
 }
 
-void window(Rank& r, std::size_t bytes, bool both_ways) {
+// `whole`: in one group, of which NCCL makes as few kernels as it can; else each by itself, both ways at once in groups of two.
+void window(Rank& r, std::size_t bytes, bool both_ways, bool whole) {
+  if (whole) must(ncclGroupStart(), "ncclGroupStart");
   for (int n = 0; n < kWindow; ++n) {
-    if (both_ways) must(ncclGroupStart(), "ncclGroupStart");
+    if (both_ways && !whole) must(ncclGroupStart(), "ncclGroupStart");
     if (both_ways || r.rank == 0) send(r, bytes);
     if (both_ways || r.rank == 1) receive(r, bytes);
-    if (both_ways) must(ncclGroupEnd(), "ncclGroupEnd");
+    if (both_ways && !whole) must(ncclGroupEnd(), "ncclGroupEnd");
   }
+  if (whole) must(ncclGroupEnd(), "ncclGroupEnd");
   finish(r);
 }
 
@@ -46,7 +50,7 @@ int rows = 0;
 
 // `once` is timed `count` times, after a tenth of that; a time of the row is `share` of it, averaged over the ranks.
 template <class Once>
-void time_row(Rank& r, const char* benchmark, std::size_t bytes, int count, double share, Once once) {
+void time_row(Rank& r, const char* benchmark, const char* way, std::size_t bytes, int count, double share, Once once) {
   r.meet();
   for (int n = -std::max(count / 10, 2); n < count; ++n) {
     const auto start = Clock::now();
@@ -59,9 +63,11 @@ void time_row(Rank& r, const char* benchmark, std::size_t bytes, int count, doub
     std::vector<double> times(static_cast<std::size_t>(count));
     for (int n = 0; n < count; ++n) times[static_cast<std::size_t>(n)] = (r.board.times[0][n] + r.board.times[1][n]) / 2;
     std::sort(times.begin(), times.end());
-    std::printf("%s\n {\"benchmark\": \"%s\", \"bytes\": %zu, \"median_us\": %.4f, \"p10_us\": %.4f, \"p90_us\": %.4f}",
-                rows++ > 0 ? "," : "", benchmark, bytes, percentile(times, 0.5), percentile(times, 0.1),
-                percentile(times, 0.9));
+    std::printf(
+        "%s\n {\"benchmark\": \"%s\", \"way\": \"%s\", \"bytes\": %zu, \"median_us\": %.4f, \"p10_us\": %.4f, \"p90_us\": "
+        "%.4f}",
+        rows++ > 0 ? "," : "", benchmark, way, bytes, percentile(times, 0.5), percentile(times, 0.1),
+        percentile(times, 0.9));
   }
   r.meet();
 }
@@ -89,15 +95,18 @@ int be_rank(Board& board, int rank, int ranks, std::size_t most) {
   for (const std::size_t bytes :
        {std::size_t{8}, std::size_t{8} << 10, std::size_t{64} << 10, std::size_t{1} << 20, std::size_t{4} << 20}) {
     if (bytes > most) continue;
-    time_row(r, "latency", bytes, bytes <= 8192 ? 1000 : 200, 2, [&] { round_trip(r, bytes, true); });
-    time_row(r, "enqueued", bytes, 100, 20, [&] {
+    time_row(r, "latency", kEach, bytes, bytes <= 8192 ? 1000 : 200, 2, [&] { round_trip(r, bytes, true); });
+    time_row(r, "enqueued", kEach, bytes, 100, 20, [&] {
       for (int n = 0; n < 10; ++n) round_trip(r, bytes, false);
       finish(r);
     });
   }
   for (std::size_t bytes = 64 << 10; bytes <= most; bytes *= 4) {
-    time_row(r, "bandwidth", bytes, 20, kWindow, [&] { window(r, bytes, false); });
-    time_row(r, "bidirectional", bytes, 20, kWindow, [&] { window(r, bytes, true); });
+    for (const bool whole : {false, true}) {
+      const char* const way = whole ? "a window in one group" : kEach;
+      time_row(r, "bandwidth", way, bytes, 20, kWindow, [&] { window(r, bytes, false, whole); });
+      time_row(r, "bidirectional", way, bytes, 20, kWindow, [&] { window(r, bytes, true, whole); });
+    }
   }
   if (rank == 0) std::printf("\n]}\n");
   std::fflush(stdout);

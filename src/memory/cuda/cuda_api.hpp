@@ -48,6 +48,7 @@
   CALL(cuEventCreate)                     \
   CALL(cuEventRecord)                     \
   CALL(cuEventQuery)                      \
+  CALL(cuEventSynchronize)                \
   CALL(cuEventDestroy_v2)
 
 // Memory of the other classes, what lends memory to other processes, and kernels. Null where a driver lacks one.

@@ -10,6 +10,8 @@ namespace {
 // One message takes a block, in two halves. A half of 32 MiB is on its way for 85 us between two GPUs with NVLink, beside which the
 // handshake for the next one, about 8 us, is little.
 constexpr Bytes kBlock = mebibytes(64);
+// Parts that are shorter than this half are not worth their handshakes.
+constexpr Bytes kLeast{64 << 10};
 
 }  // namespace
 
@@ -33,17 +35,17 @@ std::shared_ptr<const Piece> CudaBounces::hold(const Piece& piece) {
           }};
 }
 
-std::shared_ptr<const Piece> CudaBounces::take(const Piece& own) {
+std::shared_ptr<const Piece> CudaBounces::take(int number) {
   const std::lock_guard lock(mutex_);
-  Device& device = devices_[own.device];
+  Device& device = devices_[number];
   if (!device.spare.empty()) {
     const Piece piece = device.spare.back();
     device.spare.pop_back();
     return hold(piece);
   }
   const Bytes size = limit_ < kBlock ? limit_ : kBlock;
-  if (size == Bytes{} || Bytes{device.taken.value + size.value} > limit_) return nullptr;
-  const auto made = allocate_(own, size);
+  if (size < kLeast || Bytes{device.taken.value + size.value} > limit_) return nullptr;
+  const auto made = allocate_(number, size);
   if (!made.ok()) {
     log::once(log::Level::warning,
               "messages into device memory that no other process can open go through host memory: " + made.status().text());

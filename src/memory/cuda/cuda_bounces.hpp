@@ -7,6 +7,7 @@
 // Errors         : a block that cannot be had is none, and the message goes another way; said once.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -18,7 +19,7 @@ namespace ist {
 
 class CudaBounces {
  public:
-  using Allocate = std::function<Result<Piece>(const Piece& neighbour, Bytes size)>;
+  using Allocate = std::function<Result<Piece>(int device, Bytes size)>;
   using Release = std::function<void(const Piece& piece)>;
   CudaBounces(Allocate allocate, Release release) : allocate_(std::move(allocate)), release_(std::move(release)) {}
   ~CudaBounces();
@@ -27,8 +28,11 @@ class CudaBounces {
 
   // Of each device at most this much; nothing is taken before the first message that needs it.
   void set_limit(Bytes limit);
-  // A block on the device of `own`, or none: all are in use, or there is no memory.
-  std::shared_ptr<const Piece> take(const Piece& own);
+  // A block on that device, or none: all are in use, or there is no memory.
+  std::shared_ptr<const Piece> take(int device);
+  // The driver lends no memory at all: blocks are of no use.
+  void give_up() { useless_ = true; }
+  bool useless() const { return useless_; }
 
  private:
   // Blocks of one device, all of one size.
@@ -42,7 +46,8 @@ class CudaBounces {
   const Release release_;
   std::mutex mutex_;
   std::map<int, Device> devices_;
-  Bytes limit_ = mebibytes(64);
+  Bytes limit_ = mebibytes(128);
+  std::atomic<bool> useless_{false};
 };
 
 }  // namespace ist

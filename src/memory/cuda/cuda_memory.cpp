@@ -27,7 +27,7 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
       tickets_(api_),
       lending_(api_, contexts_,
                [this](const Piece& own) { return own.kind == KindId::cuda ? context_of(own) : context_of_locked(own); }),
-      bounces_([this](const Piece& neighbour, Bytes size) { return allocate_beside(neighbour, size); },
+      bounces_([this](int device, Bytes size) { return allocate(device, size); },
                [this](const Piece& piece) { static_cast<void>(release(piece)); }) {}
 
 bool CudaKind::copies(KindId to, KindId from) const {
@@ -250,17 +250,25 @@ Result<Ticket> CudaKind::copy(const Piece& to, const Piece& from, const Ticket& 
   return copy_in(*context, direction, to, from, after);
 }
 
-std::shared_ptr<const Piece> CudaKind::bounce(const Piece& own) {
+// In the primary context, which stays: a context of the user's goes with all that was allocated in it.
+std::optional<Bounce> CudaKind::bounce(const Piece& own, Rank borrower) {
   const PointerFacts facts = ask_driver(api_, own.object + own.offset.value);
-  if (!facts.known || facts.memory_class == MemoryClass::device) return nullptr;
-  auto block = bounces_.take(own);
-  if (block != nullptr)
-    log::once(log::Level::warning, "messages into " + std::string{name_of(facts.memory_class)} + " memory, such as " +
-                                       describe_piece(own) +
-                                       ", take two copies through a block of ISTHMUS_BOUNCE_LIMIT, since no other process "
-                                       "can open it; into what cuMemAlloc "
-                                       "or cudaMalloc gave they take one");
-  return block;
+  if (!facts.known || facts.memory_class == MemoryClass::device || facts.device < 0 || bounces_.useless())
+    return std::nullopt;
+  auto block = bounces_.take(facts.device);
+  if (block == nullptr) return std::nullopt;
+  auto loan = lend(*block, borrower);
+  if (!loan) {
+    bounces_.give_up();
+    return std::nullopt;
+  }
+  loan->part = block->size.value / 2;
+  log::once(
+      log::Level::warning,
+      "messages into " + std::string{name_of(facts.memory_class)} +
+          " memory of cuda devices take two copies through a block of ISTHMUS_BOUNCE_LIMIT, since no other process can "
+          "open it; into what cuMemAlloc or cudaMalloc gave they take one");
+  return Bounce{std::move(block), *loan};
 }
 
 // In our context, whatever that of the memory is in its owner's process.
@@ -310,7 +318,12 @@ CUresult CudaKind::ask_event(const CudaTicket& ticket) const {
 void CudaKind::settle(const CudaTicket& ticket) const {
   if ((ticket.lane == nullptr && !ticket.queued) || !lives(api_, *ticket.context)) return;
   const DriverScope scope(api_, ticket.context->handle);
-  if (scope.status().ok()) api_.cuStreamSynchronize(ticket.lane != nullptr ? ticket.lane->stream : ticket.queue);
+  // A stream of the user's may be gone by now; the event is ours.
+  if (!scope.status().ok()) return;
+  if (ticket.lane != nullptr)
+    api_.cuStreamSynchronize(ticket.lane->stream);
+  else
+    api_.cuEventSynchronize(ticket.event);
 }
 
 // Of a copy in a lane, what is known already may do; else of many in flight the last one may tell of all.

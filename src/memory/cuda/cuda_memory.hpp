@@ -59,7 +59,7 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   Lending* lending() override { return this; }
   void set_limit(Bytes limit) override { lending_.set_limit(limit); }
   void set_bounce_limit(Bytes limit) override { bounces_.set_limit(limit); }
-  std::shared_ptr<const Piece> bounce(const Piece& own) override;
+  std::optional<Bounce> bounce(const Piece& own, Rank borrower) override;
   std::optional<Loan> lend(const Piece& piece, Rank borrower) override { return lending_.lend(piece, borrower); }
   std::shared_ptr<Borrowed> borrow(const Loan& loan, Rank lender, const Piece& own) override {
     return lending_.borrow(loan, lender, own);
