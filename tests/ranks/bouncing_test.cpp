@@ -156,7 +156,7 @@ class Bouncing : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Bouncing, MessagesOfEveryLengthComeWholeAndInParts) {
   NEEDS_DEVICES();
-  const std::size_t most = std::getenv("ISTHMUS_BOUNCE_LIMIT") != nullptr ? 3 * part() + 4099 : std::size_t{5} << 20;
+  const std::size_t most = std::getenv("ISTHMUS_BOUNCE_LIMIT") != nullptr ? 3 * part() + 4099 : std::size_t{700} << 10;
   const Memory memory(GetParam(), most + 64);
   // What two ranks of one device exchange goes by the device from 2 MiB on.
   int devices = 0;
@@ -176,14 +176,14 @@ TEST_P(Bouncing, MessagesOfEveryLengthComeWholeAndInParts) {
 TEST_P(Bouncing, ManyAtOnceBothWaysKeepApart) {
   NEEDS_DEVICES();
   constexpr std::size_t kMessages = 5;
-  const std::size_t bytes = std::min<std::size_t>(part() + 777, std::size_t{3} << 20);
+  const std::size_t bytes = std::min<std::size_t>(part() + 777, std::size_t{700} << 10);
   std::vector<std::unique_ptr<Memory>> out;
   std::vector<std::unique_ptr<Memory>> into;
   for (std::size_t n = 0; n < kMessages; ++n) {
     out.push_back(std::make_unique<Memory>(GetParam(), bytes));
     into.push_back(std::make_unique<Memory>(GetParam(), bytes));
   }
-  for (std::uint64_t round = 0; round < 6 && rank() < 2; ++round) {
+  for (std::uint64_t round = 0; round < 4 && rank() < 2; ++round) {
     std::vector<ist_request> requests(2 * kMessages);
     const auto seed = [&](int of, std::size_t n) { return 100 * round + 10 * n + static_cast<std::uint64_t>(of); };
     for (std::size_t n = 0; n < kMessages; ++n) {
