@@ -270,7 +270,10 @@ class Engine {
   void fail_send(Operation& operation, std::uint32_t index, const Status& why);
   bool drain_outbox(PeerState& to);
   void post_or_queue(PeerState& to, const Envelope& envelope, std::span<const std::byte> payload = {});
+  static Envelope clearance(std::uint32_t sender_op, std::uint32_t receiver_op, KindId kind, Bytes bytes);
   void on_clear(const Arrival& arrival);
+  void post_refusal(PeerState& to, std::uint32_t receiver_op);
+  void refuse(Operation& operation, std::uint32_t index, std::uint32_t receiver_op, const Status& why);
   void start_stream(Operation& operation, std::uint32_t index);
   bool step_send(Operation& operation, std::uint32_t index);
   bool announce_instead(Operation& operation, state::FillingCell& filling);
@@ -300,7 +303,6 @@ class Engine {
   bool step_putting(Operation& operation, std::uint32_t index);
   bool must_wait_to_put(const state::Cleared& cleared) const;
   bool begin_put(Operation& operation, std::uint32_t index, std::shared_ptr<Borrowed> memory, const Piece& part);
-  void refuse(Operation& operation, std::uint32_t index, std::uint32_t receiver_op, const Status& why);
   void on_put(const Arrival& arrival);
   bool would_fetch(PeerState& from, const Piece& to, KindId sender) const;
   bool lend_to_receiver(Operation& operation);

@@ -65,12 +65,8 @@ bool Engine::step_bouncing(Operation& operation, std::uint32_t index) {
   }
   if (bouncing.asked || !look_at_copy(bouncing, bouncing.half ? 1 : 0)) return false;
   bouncing.asked = true;
-  Envelope clear;
-  clear.type = EnvelopeType::clear;
-  clear.kind = static_cast<std::uint8_t>(bouncing.to.kind);
-  clear.bytes = bouncing.to.size.value;
-  clear.sender_op = bouncing.sender_op;
-  clear.receiver_op = operations_.id_of(operation, index).wire();
+  const Envelope clear =
+      clearance(bouncing.sender_op, operations_.id_of(operation, index).wire(), bouncing.to.kind, bouncing.to.size);
   Loan loan = bouncing.loan;
   loan.ended = {};  // told with the first part
   loan.offset += bouncing.half ? loan.part : 0;

@@ -59,7 +59,7 @@ bool Engine::put(Operation& operation, std::uint32_t index) {
 }
 
 bool Engine::begin_put(Operation& operation, std::uint32_t index, std::shared_ptr<Borrowed> memory, const Piece& part) {
-  const auto cleared = std::get<state::Cleared>(operation.state);
+  const auto& cleared = std::get<state::Cleared>(operation.state);
   Lending* borrower = lending(*peer(operation.peer).link, cleared.receiver_kind);
   auto copy = borrower->copy_to(*memory, cleared.loan, part, Ticket{});
   if (!copy.ok()) {
@@ -74,15 +74,6 @@ bool Engine::begin_put(Operation& operation, std::uint32_t index, std::shared_pt
   ++puts_;
   activate(operation, index);
   return true;
-}
-
-// This side gives up a message that is cleared.
-void Engine::refuse(Operation& operation, std::uint32_t index, std::uint32_t receiver_op, const Status& why) {
-  Envelope refusal;
-  refusal.type = EnvelopeType::refuse;
-  refusal.receiver_op = receiver_op;
-  post_or_queue(peer(operation.peer), refusal);
-  finish(operation, index, why);
 }
 
 bool Engine::step_putting(Operation& operation, std::uint32_t index) {
@@ -163,13 +154,8 @@ void Engine::on_lend(const Arrival& arrival) {
   PeerState& from = peer(arrival.source);
   from.fetches = fetch(*operation, wire & 0xfffff, arrival, loan);
   if (from.fetches) return;
-  Envelope clear;  // this time for the ring
-  clear.type = EnvelopeType::clear;
-  clear.kind = static_cast<std::uint8_t>(KindId::host);
-  clear.bytes = arrival.envelope.bytes;
-  clear.sender_op = arrival.envelope.sender_op;
-  clear.receiver_op = wire;
-  post_or_queue(from, clear);
+  // This time for the ring.
+  post_or_queue(from, clearance(arrival.envelope.sender_op, wire, KindId::host, Bytes{arrival.envelope.bytes}));
 }
 
 // False: the sender's memory is not open (yet).

@@ -266,12 +266,7 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
     from.receiver = std::make_unique<RingReceiver>(parts_.kinds, parts_.settings.ring_in_flight,
                                                    parts_.names[static_cast<std::size_t>(operation.peer.value)]);
   }
-  Envelope clear;
-  clear.type = EnvelopeType::clear;
-  clear.kind = static_cast<std::uint8_t>(to.kind);
-  clear.bytes = to.size.value;
-  clear.sender_op = announced.sender_op;
-  clear.receiver_op = operations_.id_of(operation, index).wire();
+  Envelope clear = clearance(announced.sender_op, operations_.id_of(operation, index).wire(), to.kind, to.size);
   if (to.size == Bytes{}) {
     post_or_queue(from, clear);
     return finish(operation, index, {});

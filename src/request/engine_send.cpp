@@ -171,6 +171,29 @@ bool Engine::drain_outbox(PeerState& to) {
   return moved;
 }
 
+Envelope Engine::clearance(std::uint32_t sender_op, std::uint32_t receiver_op, KindId kind, Bytes bytes) {
+  Envelope clear;
+  clear.type = EnvelopeType::clear;
+  clear.kind = static_cast<std::uint8_t>(kind);
+  clear.bytes = bytes.value;
+  clear.sender_op = sender_op;
+  clear.receiver_op = receiver_op;
+  return clear;
+}
+
+void Engine::post_refusal(PeerState& to, std::uint32_t receiver_op) {
+  Envelope refusal;
+  refusal.type = EnvelopeType::refuse;
+  refusal.receiver_op = receiver_op;
+  post_or_queue(to, refusal);
+}
+
+// This side gives up a message that is cleared.
+void Engine::refuse(Operation& operation, std::uint32_t index, std::uint32_t receiver_op, const Status& why) {
+  post_refusal(peer(operation.peer), receiver_op);
+  finish(operation, index, why);
+}
+
 void Engine::on_clear(const Arrival& arrival) {
   const Envelope& clear = arrival.envelope;
   const Loan loan = loan_in(arrival.payload);
@@ -178,10 +201,7 @@ void Engine::on_clear(const Arrival& arrival) {
   Operation* operation = operations_.find_wire(clear.sender_op);
   auto* const parted = operation != nullptr ? std::get_if<state::Parted>(&operation->state) : nullptr;
   if (operation == nullptr || (parted == nullptr && !operation->in<state::Announced>())) {
-    Envelope refusal;
-    refusal.type = EnvelopeType::refuse;
-    refusal.receiver_op = clear.receiver_op;
-    post_or_queue(peer(arrival.source), refusal);
+    post_refusal(peer(arrival.source), clear.receiver_op);
     return;
   }
   // What takes a block of the receiver's is not worth an announcement where a cell does.
@@ -219,11 +239,7 @@ void Engine::start_stream(Operation& operation, std::uint32_t index) {
   if (!to.sender) {
     auto ring = to.link->outgoing();
     if (!ring.ok() || *ring == nullptr) {
-      Envelope refusal;
-      refusal.type = EnvelopeType::refuse;
-      refusal.receiver_op = cleared.receiver_op;
-      post_or_queue(to, refusal);
-      finish(operation, index,
+      refuse(operation, index, cleared.receiver_op,
              ring.ok() ? Status{IST_ERR_INTERNAL, "the path to the receiver has no ring"}
                        : explain(operation.peer, ring.status()));
       return;

@@ -116,7 +116,8 @@ Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, E
   bool done = false;
   const auto id = engine.start_send(*piece, Rank{to->rank}, tag, to->comm->scope(), &done, mode);
   if (!id.ok()) return id.status();
-  if (piece->kind != KindId::host) engine.look_around();
+  // A blocking call looks in its wait.
+  if (piece->kind != KindId::host && !mode.blocking) engine.look_around();
   return Started{to->world, *id, done};
 }
 

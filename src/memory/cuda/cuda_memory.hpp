@@ -6,6 +6,7 @@
 // Errors         : returned, naming the driver's call and the piece.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -131,6 +132,7 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   std::map<std::uint64_t, std::uint64_t> allocated_;  // address to the driver's id, since an address may be used again
   CudaLending lending_;
   CudaBounces bounces_;
+  std::atomic<unsigned> bounces_said_{0};  // of which classes of memory
 };
 
 }  // namespace ist
