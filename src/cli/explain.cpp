@@ -192,7 +192,7 @@ Answer explain_message(const Options& options, const Settings& settings, const P
   const Place to = Place::read(options.to);
   const MessageShape shape{
       Bytes{options.size},  static_cast<KindId>(from.kind),
-      options.self,         options.self ? Bytes{PairSlot::kPayload} : pair_slot_limit(settings.eager_limit),
+      options.self,         options.self ? Bytes{PairSlot::kPayload} : pair_slot_limit(settings.eager_limit, 2),
       settings.eager_limit, lent(options, settings, from, to)};
   const ist_carrier chosen = choose(shape, profile.message);
   const std::string between = options.self ? " of one rank" : " of another rank on this machine";

@@ -153,30 +153,33 @@ class Notes {
 // Both ranks measure; rank 0 makes notes.
 void measure(Session& session, const Settings& settings, int rounds, Notes& notes) {
   std::vector<std::size_t> cells;
+  std::vector<std::size_t> many_slots;
   // Shorter ones go in slots.
-  constexpr std::size_t kShort = 2 * kPairPayload;
+  const std::size_t slot_limit = pair_slot_limit(settings.eager_limit, 2).value;
   const std::size_t longest = std::min<std::size_t>(settings.eager_limit.value, 64 << 10);
-  if (longest > kShort) cells = {kShort, (kShort + longest) / 2, longest};
+  if (longest > 2 * slot_limit) cells = {2 * slot_limit, slot_limit + longest / 2, longest};
+  if (slot_limit >= 4096) many_slots = {slot_limit / 4, slot_limit / 2, slot_limit};
   Trials in_slots = one_way(session, {8, 64, 128, PairSlot::kPayload});
+  Trials in_many_slots = one_way(session, many_slots);
   Trials in_cells = one_way(session, cells);
   Trials announced = one_way(session, {256 << 10, 1 << 20, 4 << 20});
   Trials at_once = exchanges(session);
-  run(session, {&in_slots, &in_cells, &announced, &at_once}, rounds);
+  run(session, {&in_slots, &in_many_slots, &in_cells, &announced, &at_once}, rounds);
   const double gamma = seconds_per_byte_combined(session, rounds);
   if (session.rank() != 0) return;
-  notes.unrest = unrest({&in_slots, &in_cells, &announced, &at_once});
+  notes.unrest = unrest({&in_slots, &in_many_slots, &in_cells, &announced, &at_once});
   const Line slot = line_through(in_slots);
   const Line large = line_through(announced);
   Profile& profile = notes.profile();
   notes.note(profile.message.slot_alpha, slot.start);
   notes.note(profile.collective.alpha, slot.start);
   // A cell is told of in a slot, and an announcement is a message: neither is ever quicker than what it is made of.
-  if (cells.size() > 1) {
-    const Line cell = line_through(in_cells);
-    notes.note(profile.message.cell_alpha, std::max(cell.start, slot.start));
-    // Two copies. Cells differ little in length: where nothing can be seen of that, the bytes of long messages tell, whose
-    // two copies are made at the same time.
-    notes.note(profile.message.host_copy_beta, cell.slope > 0 ? cell.slope / 2 : large.slope);
+  if (!cells.empty()) notes.note(profile.message.cell_alpha, std::max(line_through(in_cells).start, slot.start));
+  // Two copies. Such messages differ little in length: where nothing can be seen of that, the bytes of long ones tell, whose two
+  // copies are made at the same time.
+  if (!many_slots.empty()) {
+    const double slope = line_through(in_many_slots).slope;
+    notes.note(profile.message.host_copy_beta, slope > 0 ? slope / 2 : large.slope);
   }
   notes.note(profile.collective.alpha_large, std::max(large.start, slot.start));
   if (large.start > slot.start) notes.note(profile.message.handshake_alpha, large.start - slot.start);

@@ -41,7 +41,7 @@ bool Engine::receive_brief(BriefReceive& receive) {
     for (int look = 0; look < kLooksAtOnce; ++look) {
       const PairSlot* slot = slots->front();
       if (slot == nullptr) continue;
-      const std::span<const std::byte> payload = PairSlotReader::payload(*slot);
+      const std::span<const std::byte> payload = slots->payload(*slot);
       if (!is_brief(receive, slot->envelope, payload.size()) || !order_.take_turn(receive.source, slot->envelope.sequence))
         return false;
       receive.received_tag = slot->envelope.tag;
@@ -75,7 +75,7 @@ bool Engine::take_from_slot(const PeerState& from, PairSlotReader& slots) {
   const PairSlot* slot = slots.front();
   if (slot == nullptr || slot->envelope.type != EnvelopeType::eager) return false;
   if (!order_.take_turn(from.rank, slot->envelope.sequence)) return false;
-  deliver(*from.path, {from.rank, slot->envelope, PairSlotReader::payload(*slot), false, 0});
+  deliver(*from.path, {from.rank, slot->envelope, slots.payload(*slot), false, 0});
   if (slots.pop()) from.link->ring();
   return true;
 }

@@ -7,31 +7,37 @@
 namespace ist::test {
 namespace {
 
-class PairSlots : public ::testing::Test {
+// Few slots for short messages, and many for long ones.
+class PairSlots : public ::testing::TestWithParam<std::uint32_t> {
  protected:
-  std::vector<PairSlot> slots_ = std::vector<PairSlot>(kPairSlotsInMemory);
+  const PairSlotShape shape_ = pair_slot_shape(GetParam());
+  std::vector<PairSlot> slots_ = std::vector<PairSlot>(shape_.in_memory());
   std::atomic<std::uint64_t> consumed_{0};
-  PairSlotWriter writer_{slots_.data(), &consumed_};
-  PairSlotReader reader_{slots_.data(), &consumed_};
-};
+  PairSlotWriter writer_{slots_.data(), &consumed_, shape_};
+  PairSlotReader reader_{slots_.data(), &consumed_, shape_};
 
-// Bytes of a message at `position` that cover later slots' turn words with what the reader looks for there in the next lap;
-// the other words have its number.
-std::vector<std::byte> malicious(std::uint64_t position, std::size_t size, std::uint64_t number) {
+  // Bytes of a message at `position` that cover later slots' turn words with what the reader looks for there in the next lap;
+  // the other words have its number.
+  std::vector<std::byte> malicious(std::uint64_t position, std::size_t size, std::uint64_t number) const;
+  bool holds(const PairSlot& slot, std::uint64_t number, const std::vector<std::byte>& bytes) const;
+};
+INSTANTIATE_TEST_SUITE_P(OfRanks, PairSlots, ::testing::Values(2U, 32U, 128U, 4096U));
+
+std::vector<std::byte> PairSlots::malicious(std::uint64_t position, std::size_t size, std::uint64_t number) const {
   std::vector<std::byte> bytes(size);
   constexpr std::size_t kBefore = offsetof(PairSlot, payload);
   for (std::size_t at = 0; at < size; at += 8) {
     const std::size_t place = at + kBefore;
     const std::uint64_t later = position + place / sizeof(PairSlot);
     const std::uint64_t word =
-        place % sizeof(PairSlot) == 0 ? turn_at(later + kPairSlots, number % 217) : number * 8191 + at;
+        place % sizeof(PairSlot) == 0 ? turn_at(later + shape_.slots, number % 217) : number * 8191 + at;
     std::memcpy(bytes.data() + at, &word, std::min<std::size_t>(8, size - at));
   }
   return bytes;
 }
 
-bool holds(const PairSlot& slot, std::uint64_t number, const std::vector<std::byte>& bytes) {
-  const auto payload = PairSlotReader::payload(slot);
+bool PairSlots::holds(const PairSlot& slot, std::uint64_t number, const std::vector<std::byte>& bytes) const {
+  const auto payload = reader_.payload(slot);
   return slot.envelope.sequence == number && payload.size() == bytes.size() &&
          std::equal(payload.begin(), payload.end(), bytes.begin());
 }
@@ -42,11 +48,25 @@ Envelope numbered(std::uint64_t number) {
   return envelope;
 }
 
-TEST_F(PairSlots, BytesThatLookLikeAMessageAreNone) {
+TEST(PairSlotShape, ManyRanksHaveFewerSlotsEach) {
+  EXPECT_EQ(1024U, pair_slot_shape(2).slots);
+  EXPECT_EQ(16384U, pair_slot_shape(16).longest);
+  EXPECT_EQ(512U, pair_slot_shape(17).slots);
+  EXPECT_EQ(8192U, pair_slot_shape(32).longest);
+  EXPECT_EQ(256U, pair_slot_shape(64).slots);
+  EXPECT_EQ(128U, pair_slot_shape(65).slots);
+  EXPECT_EQ(128U, pair_slot_shape(100000).slots);
+  EXPECT_EQ(4096U, pair_slot_shape(100000).longest);
+  // No rank needs more than about 4 MiB for them while it has at most 128 of its host beside it.
+  for (std::uint32_t ranks = 1; ranks <= 128; ++ranks)
+    EXPECT_LE(ranks * pair_slot_shape(ranks).in_memory() * sizeof(PairSlot), 5U << 20) << ranks;
+}
+
+TEST_P(PairSlots, BytesThatLookLikeAMessageAreNone) {
   std::mt19937_64 random{std::random_device{}()};
   std::uint64_t position = 0;
   for (std::uint64_t number = 0; number < 20000; ++number) {
-    const std::size_t size = random() % (random() % 2 == 0 ? kPairPayload : PairSlot::kPayload) + 1;
+    const std::size_t size = random() % (random() % 2 == 0 ? shape_.longest : PairSlot::kPayload) + 1;
     const auto bytes = malicious(position, size, number);
     ASSERT_TRUE(writer_.post(numbered(number), bytes)) << number;
     position += slots_for(size);
@@ -59,12 +79,12 @@ TEST_F(PairSlots, BytesThatLookLikeAMessageAreNone) {
   }
 }
 
-TEST_F(PairSlots, TheLongestMessageGoesThroughFromEveryPlace) {
+TEST_P(PairSlots, TheLongestMessageGoesThroughFromEveryPlace) {
   std::uint64_t number = 0;
-  for (std::uint64_t place = 0; place < kPairSlots; ++place) {
+  for (std::uint64_t place = 0; place < shape_.slots; ++place) {
     // The same message at this place, then small ones up to the next lap's next place.
-    for (std::uint64_t position = 0; position < kPairSlots + 1;) {
-      const std::size_t size = position == 0 ? kPairPayload : number % 25;
+    for (std::uint64_t position = 0; position < shape_.slots + 1;) {
+      const std::size_t size = position == 0 ? shape_.longest : number % 25;
       const auto bytes = malicious(place + position, size, number);
       ASSERT_TRUE(writer_.post(numbered(number), bytes));
       ASSERT_NE(nullptr, reader_.front());
@@ -76,13 +96,13 @@ TEST_F(PairSlots, TheLongestMessageGoesThroughFromEveryPlace) {
   }
 }
 
-TEST_F(PairSlots, RefusesWhatHasNoRoomAndTellsWhenItHas) {
-  const std::vector<std::byte> longest(kPairPayload);
-  EXPECT_FALSE(writer_.post({}, std::vector<std::byte>(kPairPayload + 1)));
+TEST_P(PairSlots, RefusesWhatHasNoRoomAndTellsWhenItHas) {
+  const std::vector<std::byte> longest(shape_.longest);
+  EXPECT_FALSE(writer_.post({}, std::vector<std::byte>(shape_.longest + 1)));
   EXPECT_FALSE(writer_.news());
   std::uint64_t posted = 0;
   while (writer_.post({}, longest)) ++posted;
-  EXPECT_EQ(kPairSlots / slots_for(kPairPayload), posted);
+  EXPECT_EQ(shape_.slots / slots_for(shape_.longest), posted);
   // A small one still fits, and then no more than that.
   while (writer_.post({}, {})) ++posted;
   EXPECT_FALSE(writer_.post({}, longest));
@@ -101,14 +121,14 @@ TEST_F(PairSlots, RefusesWhatHasNoRoomAndTellsWhenItHas) {
   EXPECT_EQ(posted + 1, read);
 }
 
-TEST_F(PairSlots, BetweenThreadsEveryByteArrivesInOrder) {
+TEST_P(PairSlots, BetweenThreadsEveryByteArrivesInOrder) {
   constexpr std::uint64_t kMessages = 60000;
   const std::uint64_t seed = std::random_device{}();
   std::atomic<bool> wrong{false};
-  const auto sizes = [seed] {
-    return [random = std::mt19937_64{seed}]() mutable {
+  const auto sizes = [seed, longest = shape_.longest] {
+    return [longest, random = std::mt19937_64{seed}]() mutable {
       const std::uint64_t drawn = random();
-      return static_cast<std::size_t>(drawn / 8 % (drawn % 8 == 0 ? kPairPayload + 1 : PairSlot::kPayload + 1));
+      return static_cast<std::size_t>(drawn / 8 % (drawn % 8 == 0 ? longest + 1 : PairSlot::kPayload + 1));
     };
   };
   std::thread sender{[&] {

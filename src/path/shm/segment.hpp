@@ -22,6 +22,7 @@ struct SegmentShape {
   std::uint64_t cell_bytes = 0;
   bool operator==(const SegmentShape&) const = default;
 
+  PairSlotShape pair_slots() const { return pair_slot_shape(ranks); }
   std::uint64_t cell_stride() const;  // whole pages
   Offset pairs() const;
   Offset cell_headers() const;
@@ -40,7 +41,7 @@ class Segment {
  public:
   struct Shared {
     static constexpr std::uint32_t kMagic = 0x49537367;
-    static constexpr std::uint32_t kVersion = 3;
+    static constexpr std::uint32_t kVersion = 4;
     alignas(128) std::uint32_t magic;
     std::uint32_t version;
     SegmentShape shape;

@@ -81,7 +81,7 @@ ShmPath::ShmPath(Surroundings surroundings, std::vector<Segment> segments)
     if (peer == my_place_) continue;
     links_.back() = std::make_unique<ShmLink>(
         ShmLink::Ends{&surroundings_, &mine, &segments_[peer], my_place_, peer, &pool_, &table_, &locked_});
-    sources_.push_back({peer, PairSlotReader{mine.slots(peer), &mine.pair(peer).consumed}});
+    sources_.push_back({peer, PairSlotReader{mine.slots(peer), &mine.pair(peer).consumed, mine.shape().pair_slots()}});
   }
   for (Source& source : sources_) links_[source.place]->slots = &source.slots;
 }
@@ -127,7 +127,7 @@ std::optional<Arrival> ShmPath::take_slot(std::size_t source) {
   const PairSlot* slot = sources_[source].slots.front();
   if (!slot) return std::nullopt;
   held_ = source;
-  return Arrival{surroundings_.local[sources_[source].place], slot->envelope, PairSlotReader::payload(*slot), false, 0};
+  return Arrival{surroundings_.local[sources_[source].place], slot->envelope, sources_[source].slots.payload(*slot), false, 0};
 }
 
 std::optional<Arrival> ShmPath::take_cell() {
