@@ -16,7 +16,7 @@
 #include "cli/bench_options.hpp"
 #include "cli/bench_overlap.hpp"
 #include "cli/bench_report.hpp"
-#include "cli/device_limits.hpp"
+#include "cli/bench_device_limits.hpp"
 #include "cli/failure.hpp"
 #include "cli/info.hpp"
 #include "cli/machine.hpp"

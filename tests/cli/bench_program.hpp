@@ -11,6 +11,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 
 #include "program.hpp"
@@ -39,6 +40,19 @@ inline bool kind_is_here(const std::string& kind) {
   for (const auto& entry : facts["kinds"])
     if (entry["name"] == kind) return true;
   return false;
+}
+
+// Arguments that are wrong, and what the command says of them.
+struct Refused {
+  const char* arguments;
+  const char* words;
+};
+inline void expect_refused(std::initializer_list<Refused> all, const std::string& environment = "") {
+  for (const auto& [arguments, words] : all) {
+    const Ran ran = run_program(arguments, environment);
+    EXPECT_EQ(ran.status, 2) << arguments << '\n' << ran.output;
+    EXPECT_TRUE(says(ran, words)) << arguments << '\n' << ran.output;
+  }
 }
 
 }  // namespace ist::test

@@ -1,5 +1,6 @@
 // Copies and fills, in stream order.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <memory>
 
@@ -41,6 +42,18 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream h
   fake::enqueue(stream, [=] { std::memmove(target, source, size); });
   if (pageable(to)) fake::wait_for(lock, stream);
   return stream->context->lost;
+}
+
+CUresult cuStreamWriteValue32_v2(CUstream handle, CUdeviceptr to, cuuint32_t value, unsigned flags) {
+  FAKE_ENTER(cuStreamWriteValue32_v2);
+  const Lock lock(world().lock);
+  CUstream stream = nullptr;
+  if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
+  std::byte* target = fake::place(to, sizeof value);
+  if (target == nullptr || pageable(to) || to % sizeof value != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  fake::enqueue(stream,
+                [=] { std::atomic_ref(*reinterpret_cast<cuuint32_t*>(target)).store(value, std::memory_order_release); });
+  return CUDA_SUCCESS;
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t size, CUstream handle) {

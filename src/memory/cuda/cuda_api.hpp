@@ -83,6 +83,7 @@
   CALL(cuLaunchKernel)                 \
   CALL(cuMemsetD8Async)                \
   CALL(cuLaunchHostFunc)               \
+  CALL(cuStreamWriteValue32_v2)        \
   CALL(cuStreamBeginCapture_v2)        \
   CALL(cuStreamEndCapture)
 

@@ -14,7 +14,8 @@
 namespace ist::cli {
 
 // Reports whose rows are copies by the CUDA driver alone, or by memcpy between host memory, and what the path says they are:
-//   limit-latency        one copy, and waiting for it
+//   limit-latency        one copy until the processor knows that it is over: by waiting for the stream, by asking after an event, or by a
+//                        word in page-locked memory that the stream writes; a row of each size for each
 //   limit-bandwidth      64 copies in flight, in one stream and in several: two rows of each size; gbps of one
 //   limit-bidirectional  the same both ways at once; gbps of both together
 //   limit-calls          calls of the driver without bytes

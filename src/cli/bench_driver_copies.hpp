@@ -1,6 +1,6 @@
 // The CUDA driver by itself: memory of two places, copies between them, and the few calls that every message makes.
 //
-// Who calls this : device_limits.
+// Who calls this : bench_device_limits.
 // Threads        : one.
 // Ownership      : the memory and the streams, which go with the object.
 // Errors         : a Failure that names the driver's call; unavailable() says why there is nothing to measure.
@@ -30,8 +30,8 @@ class DriverCopies {
   virtual void copy(std::size_t bytes, int stream, bool back) = 0;
   // Until all of them are over.
   virtual void wait() = 0;
-  // Until stream 0 is idle.
-  virtual void wait_first() = 0;
+  // One copy in stream 0, and until this processor knows that it is over, in each way that there is to know it.
+  virtual std::vector<std::pair<std::string, std::function<void(std::size_t)>>> ways() = 0;
   // Calls of the driver on idle things, and what they are.
   virtual std::vector<std::pair<std::string, std::function<void()>>> calls() = 0;
 };

@@ -1,4 +1,4 @@
-#include "cli/device_limits.hpp"
+#include "cli/bench_device_limits.hpp"
 
 #include <sched.h>
 
@@ -8,7 +8,8 @@
 #include <iostream>
 #include <utility>
 
-#include "cli/driver_copies.hpp"
+#include "cli/bench_driver_copies.hpp"
+#include "cli/bench_session.hpp"
 #include "cli/failure.hpp"
 #include "cli/info.hpp"
 #include "cli/machine.hpp"
@@ -16,14 +17,14 @@
 namespace ist::cli {
 namespace {
 
-constexpr int kWindow = 64;
-constexpr std::uint64_t kSmall = 8192;
+// Single copies and calls are repeated so much more often than windows.
+constexpr std::uint64_t kOftener = 10;
 
 // `repetition` is timed each time; `share` of it is what a row is of.
-Row time_row(const BenchOptions& options, std::uint64_t bytes, std::uint64_t wanted, double share, std::string path,
+Row time_row(const BenchOptions& options, std::uint64_t bytes, std::string path, double share,
              const std::function<void()>& repetition) {
-  if (options.iterations != 0) wanted = options.iterations;
-  if (options.quick) wanted = std::max<std::uint64_t>(wanted / 20, 10);
+  std::uint64_t wanted = wanted_iterations(options, bytes);
+  if (options.iterations == 0 && share == 1) wanted *= kOftener;
   const std::uint64_t warm_up = std::max<std::uint64_t>(wanted / 10, 2);
   Clock::time_point start = Clock::now();
   for (std::uint64_t n = 0; n < warm_up; ++n) {
@@ -45,20 +46,12 @@ Row time_row(const BenchOptions& options, std::uint64_t bytes, std::uint64_t wan
   return row;
 }
 
-Row one_copy(const BenchOptions& options, DriverCopies& copies, std::uint64_t bytes) {
-  const auto size = static_cast<std::size_t>(bytes);
-  return time_row(options, bytes, bytes <= kSmall ? 1000 : 200, 1, "copy and wait", [&] {
-    copies.copy(size, 0, false);
-    copies.wait_first();
-  });
-}
-
 // More than one stream may keep a copy engine busy while the next copy is being made ready, or be in each other's way.
 Row many_copies(const BenchOptions& options, DriverCopies& copies, std::uint64_t bytes, int streams, bool both_ways) {
   const auto size = static_cast<std::size_t>(bytes);
   const std::string path = "copies in " + std::to_string(streams) + (streams == 1 ? " stream" : " streams");
-  Row row = time_row(options, bytes, bytes <= kSmall ? 100 : 20, kWindow, path, [&] {
-    for (int n = 0; n < kWindow; ++n) {
+  Row row = time_row(options, bytes, path, Session::kWindow, [&] {
+    for (int n = 0; n < Session::kWindow; ++n) {
       copies.copy(size, n % streams, false);
       if (both_ways) copies.copy(size, n % streams, true);
     }
@@ -95,6 +88,7 @@ class Reports {
   }
 
   void add_host();
+  void add_single(const Place& from, const Place& to, DriverCopies& copies);
   void add_windows(const std::string& benchmark, const Place& from, const Place& to, DriverCopies& copies, bool both_ways);
   void add_pair(const Place& from, const Place& to);
   std::vector<BenchReport> take() { return std::move(reports_); }
@@ -128,6 +122,17 @@ void Reports::add_host() {
   std::cout << table_footer(reports_.back()) << std::flush;
 }
 
+void Reports::add_single(const Place& from, const Place& to, DriverCopies& copies) {
+  const auto ways = copies.ways();
+  std::vector<std::uint64_t> sizes;
+  for (const std::uint64_t bytes : timed_sizes(options_)) sizes.insert(sizes.end(), ways.size(), bytes);
+  std::size_t next = 0;
+  add("limit-latency", from, to, sizes, [&](std::uint64_t bytes) {
+    const auto& [name, way] = ways[next++ % ways.size()];
+    return time_row(options_, bytes, name, 1, [&, size = static_cast<std::size_t>(bytes)] { way(size); });
+  });
+}
+
 void Reports::add_windows(const std::string& benchmark, const Place& from, const Place& to, DriverCopies& copies,
                           bool both_ways) {
   std::vector<std::uint64_t> sizes;
@@ -141,20 +146,18 @@ void Reports::add_windows(const std::string& benchmark, const Place& from, const
 
 void Reports::add_pair(const Place& from, const Place& to) {
   const auto copies = DriverCopies::open(from, to, static_cast<std::size_t>(options_.most));
-  const auto sizes = timed_sizes(options_);
-  add("limit-latency", from, to, sizes, [&](std::uint64_t bytes) { return one_copy(options_, *copies, bytes); });
+  add_single(from, to, *copies);
   add_windows("limit-bandwidth", from, to, *copies, false);
   add_windows("limit-bidirectional", from, to, *copies, true);
   const auto calls = copies->calls();
   std::size_t next = 0;
   add("limit-calls", from, to, std::vector<std::uint64_t>(calls.size(), 0), [&](std::uint64_t) {
     const auto& [name, call] = calls[next++];
-    return time_row(options_, 0, 1000, 1, name, call);
+    return time_row(options_, 0, name, 1, call);
   });
 }
 
-Place place_of(const std::string& word, int device) {
-  Place place = Place::read(word);
+Place on(Place place, int device) {
   if (place.on_device() && place.device == Place::kAnyDevice) place.device = device;
   return place;
 }
@@ -174,15 +177,14 @@ void must_be_cuda(const BenchOptions& options, int devices, const std::string& r
 std::vector<BenchReport> measure_device_limits(const BenchOptions& options, bool pair) {
   const auto [devices, reason] = driver_devices();
   const bool host_only = pair && options.from.word == "host" && options.to.word == "host";
-  if (pair && !host_only) must_be_cuda(options, devices, reason);
   if (pair && !host_only && !options.from.on_device() && !options.to.on_device())
     throw Failure(2, "limits between host memory are those of host to host: page-locking it changes nothing there");
+  if (pair && !host_only) must_be_cuda(options, devices, reason);
   Reports reports(options);
   if (!pair || host_only) reports.add_host();
   if (host_only) return reports.take();
   if (pair) {
-    reports.add_pair(place_of(options.from.text(), 0),
-                     place_of(options.to.text(), devices > 1 && options.from.on_device() ? 1 : 0));
+    reports.add_pair(on(options.from, 0), on(options.to, devices > 1 && options.from.on_device() ? 1 : 0));
     return reports.take();
   }
   if (devices == 0) std::cout << "\nno limits of device memory: " << reason << '\n';

@@ -1,12 +1,15 @@
-#include "cli/driver_copies.hpp"
+#include "cli/bench_driver_copies.hpp"
 
 #include "cli/failure.hpp"
 
 #ifdef ISTHMUS_CUDA_COMPILED
 
 #include <array>
+#include <atomic>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "memory/cuda/cuda_api.hpp"
 
@@ -165,10 +168,13 @@ class CudaCopies final : public DriverCopies {
     here_.wait();
     there_.wait();
   }
-  void wait_first() override { driver_.must(driver_.api().cuStreamSynchronize(here_.stream(0)), "cuStreamSynchronize"); }
+  std::vector<std::pair<std::string, std::function<void(std::size_t)>>> ways() override;
   std::vector<std::pair<std::string, std::function<void()>>> calls() override;
 
  private:
+  std::shared_ptr<CUevent_st> passed_event() const;
+  std::shared_ptr<std::uint32_t> word() const;
+
   const Driver& driver_;
   Side here_;
   Side there_;
@@ -178,7 +184,8 @@ class CudaCopies final : public DriverCopies {
   Piece back_target_;
 };
 
-std::vector<std::pair<std::string, std::function<void()>>> CudaCopies::calls() {
+// Goes with the last that holds it.
+std::shared_ptr<CUevent_st> CudaCopies::passed_event() const {
   const CudaApi& api = driver_.api();
   here_.use();
   CUevent made = nullptr;
@@ -186,8 +193,59 @@ std::vector<std::pair<std::string, std::function<void()>>> CudaCopies::calls() {
   driver_.must(api.cuEventRecord(made, here_.stream(0)), "cuEventRecord");
   here_.leave();
   driver_.must(api.cuStreamSynchronize(here_.stream(0)), "cuStreamSynchronize");
-  // In the capture, so that it goes with the last of the calls.
-  const std::shared_ptr<CUevent_st> event(made, [&api](CUevent last) { api.cuEventDestroy_v2(last); });
+  return {made, [&api](CUevent last) { api.cuEventDestroy_v2(last); }};
+}
+
+// Page-locked, where every device reaches it by the processor's address.
+std::shared_ptr<std::uint32_t> CudaCopies::word() const {
+  const CudaApi& api = driver_.api();
+  here_.use();
+  void* made = nullptr;
+  const CUresult result =
+      api.cuMemHostAlloc(&made, sizeof(std::uint32_t), CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+  here_.leave();
+  driver_.must(result, "cuMemHostAlloc of a word");
+  return {new (made) std::uint32_t{0}, [&api](std::uint32_t* last) { api.cuMemFreeHost(last); }};
+}
+
+std::vector<std::pair<std::string, std::function<void(std::size_t)>>> CudaCopies::ways() {
+  const CudaApi& api = driver_.api();
+  const CUstream stream = here_.stream(0);
+  std::vector<std::pair<std::string, std::function<void(std::size_t)>>> all;
+  all.emplace_back("copy and wait", [this, &api, stream](std::size_t bytes) {
+    copy(bytes, 0, false);
+    driver_.must(api.cuStreamSynchronize(stream), "cuStreamSynchronize");
+  });
+  all.emplace_back("copy, and its event asked", [this, &api, stream, event = passed_event()](std::size_t bytes) {
+    copy(bytes, 0, false);
+    here_.use();
+    driver_.must(api.cuEventRecord(event.get(), stream), "cuEventRecord");
+    here_.leave();
+    CUresult result = CUDA_ERROR_NOT_READY;
+    while (result == CUDA_ERROR_NOT_READY) result = api.cuEventQuery(event.get());
+    driver_.must(result, "cuEventQuery");
+  });
+  if (api.cuStreamWriteValue32_v2 == nullptr) return all;
+  all.emplace_back(
+      "copy, and a word by the stream", [this, &api, stream, seen = word(), next = 0U](std::size_t bytes) mutable {
+        ++next;
+        copy(bytes, 0, false);
+        here_.use();
+        const CUresult result = api.cuStreamWriteValue32_v2(stream, reinterpret_cast<CUdeviceptr>(seen.get()), next, 0);
+        here_.leave();
+        driver_.must(result, "cuStreamWriteValue32");
+        const std::atomic_ref<std::uint32_t> now(*seen);
+        // Where the copy fails the word never comes; the stream says so.
+        for (std::uint64_t looks = 1; now.load(std::memory_order_acquire) != next; ++looks)
+          if (looks % 1000000 == 0 && api.cuStreamQuery(stream) != CUDA_ERROR_NOT_READY && now.load() != next)
+            throw Failure(1, "a stream is idle and has not written its word");
+      });
+  return all;
+}
+
+std::vector<std::pair<std::string, std::function<void()>>> CudaCopies::calls() {
+  const CudaApi& api = driver_.api();
+  const std::shared_ptr<CUevent_st> event = passed_event();
   const CUstream stream = here_.stream(0);
   const CUdeviceptr address = source_.address();
   const auto query = [&api, address] {
