@@ -89,6 +89,15 @@ TEST_F(CudaFault, any_call_may_fail_at_any_time_and_its_name_comes_out) {
   EXPECT_EQ(fake_count("streams"), 1) << "the user's own";
 }
 
+// Opens the gate in a while, and notes before that it does.
+std::thread open_later(Gate& gate, std::atomic<bool>& opened) {
+  return std::thread{[&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    opened = true;
+    gate.open();
+  }};
+}
+
 // Whoever hears the error may free both pieces.
 TEST_F(CudaFault, a_copy_whose_event_is_refused_is_over_when_the_error_comes) {
   NEEDS_FAKE("refuse an event");
@@ -100,11 +109,7 @@ TEST_F(CudaFault, a_copy_whose_event_is_refused_is_over_when_the_error_comes) {
   fill_behind(gate, stream, from.object, 5000, 42);
   Ticket ready = must(kind->streams()->ready(from));
   std::atomic<bool> opened{false};
-  std::thread opener([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds{20});
-    opened = true;
-    gate.open();
-  });
+  std::thread opener = open_later(gate, opened);
   fake_fail("cuEventRecord", 0, CUDA_ERROR_UNKNOWN);
   const auto copied = kind->copy(to, from, ready);
   EXPECT_TRUE(opened) << "the copy still waits for the work before it";
@@ -131,11 +136,7 @@ TEST_F(CudaFault, a_copy_that_cannot_be_asked_after_is_over_when_the_error_comes
     Ticket before = must(in_order ? kind->streams()->in_order(from) : kind->streams()->ready(from));
     Ticket copied = must(kind->copy(to, from, before));
     std::atomic<bool> opened{false};
-    std::thread opener([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds{20});
-      opened = true;
-      gate.open();
-    });
+    std::thread opener = open_later(gate, opened);
     fake_fail("cuEventQuery", 0, CUDA_ERROR_UNKNOWN);
     const auto finished = kind->finished(copied);
     EXPECT_TRUE(opened) << "the copy still waits for the work before it";

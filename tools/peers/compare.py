@@ -70,6 +70,13 @@ def run(command, env, seconds, where=None):
     return done.stdout, ""
 
 
+def best_way(ways):
+    """Of the times of each way in all rounds: the one with the least median, and the medians of all."""
+    tried = {way: statistics.median(times) for way, times in ways.items()}
+    way = min(tried, key=tried.get)
+    return {"configuration": way, "us": tried[way], "all": ways[way], "tried": tried}
+
+
 class Peer:
     """One MPI: its compiler, its launcher, and the ways to start it that work here."""
 
@@ -104,10 +111,7 @@ class Peer:
             self.times.setdefault((row["benchmark"], row["bytes"]), {}).setdefault(way, []).append(row["median_us"])
 
     def best(self, key):
-        tried = {way: statistics.median(times) for way, times in self.times[key].items()}
-        way = min(tried, key=tried.get)
-        return {"peer": self.name, "name": self.title, "configuration": way, "us": tried[way], "all": self.times[key][way],
-                "tried": tried}
+        return {"peer": self.name, "name": self.title, **best_way(self.times[key])}
 
 
 class Ours:

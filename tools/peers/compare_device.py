@@ -14,7 +14,7 @@ import shutil
 import statistics
 import sys
 
-from compare import run
+from compare import best_way, run
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 KIB, MIB = 1 << 10, 1 << 20
@@ -103,12 +103,6 @@ class Nccl:
 
     def best(self, key):
         return [{"name": self.title, **best_way(self.times[key])}] if key in self.times else []
-
-
-def best_way(ways):
-    tried = {way: statistics.median(times) for way, times in ways.items()}
-    way = min(tried, key=tried.get)
-    return {"configuration": way, "us": tried[way], "all": ways[way], "tried": tried}
 
 
 class Ours:

@@ -109,10 +109,7 @@ int be_rank(Board& board, int rank, int ranks, std::size_t most) {
     }
   }
   if (rank == 0) std::printf("\n]}\n");
-  std::fflush(stdout);
-  r.meet();
-  must(ncclCommDestroy(r.comm), "ncclCommDestroy");
-  return 0;
+  return disconnect(r);
 }
 
 }  // namespace

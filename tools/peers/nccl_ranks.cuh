@@ -84,6 +84,14 @@ inline void connect(Rank& r, std::size_t room) {
     std::fprintf(stderr, "NCCL %d.%d.%d on %d GPUs\n", version / 10000, version / 100 % 100, version % 100, r.ranks);
 }
 
+// Rank 0 has printed all that it has to say by then.
+inline int disconnect(Rank& r) {
+  std::fflush(stdout);
+  r.meet();
+  must(ncclCommDestroy(r.comm), "ncclCommDestroy");
+  return 0;
+}
+
 // Every rank as a process of its own: `be_rank` is called in each. The number of those that failed, as an exit status.
 inline int run_ranks(int ranks, int (*be_rank)(Board& board, int rank, int ranks, std::size_t most), std::size_t most) {
   void* shared = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
