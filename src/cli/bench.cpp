@@ -11,12 +11,12 @@
 
 #include "cli/bench_check.hpp"
 #include "cli/bench_collective.hpp"
+#include "cli/bench_device_limits.hpp"
 #include "cli/bench_limits.hpp"
 #include "cli/bench_measure.hpp"
 #include "cli/bench_options.hpp"
 #include "cli/bench_overlap.hpp"
 #include "cli/bench_report.hpp"
-#include "cli/bench_device_limits.hpp"
 #include "cli/failure.hpp"
 #include "cli/info.hpp"
 #include "cli/machine.hpp"
@@ -40,13 +40,13 @@ void must_be_available(const Kinds& kinds, const Place& place) {
   if (const MemoryKind* kind = kinds.find(id)) {
     const auto devices = static_cast<int>(kind->devices().size());
     if (place.device < devices) return;
-    throw Failure(
-        2, place.text() + " is not there: this machine has " + std::to_string(devices) + " device(s) of kind " + place.word);
+    throw Failure(2, place.text() + " is not there: this machine has " + std::to_string(devices) + " device(s) of kind " +
+                         place.kind_name());
   }
   std::string reason = "it was not loaded";
   for (const Kinds::Missing& missing : kinds.missing())
-    if (missing.name == place.word) reason = missing.reason;
-  throw Failure(2, "memory of kind " + place.word + " cannot be used here: " + reason + " (isthmus info tells more)");
+    if (missing.name == place.kind_name()) reason = missing.reason;
+  throw Failure(2, "memory of kind " + place.kind_name() + " cannot be used here: " + reason + " (isthmus info tells more)");
 }
 
 // A line that renews itself on a terminal; elsewhere only its end is printed.
@@ -173,7 +173,10 @@ void add_bench_command(CLI::App& app) {
       ->required()
       ->check(CLI::IsMember({"latency", "bandwidth", "bidirectional", "rate", "collective", "overlap", "limits"}));
   command->add_option("CALL", options->call, "of collective: " + call_names() + "; of overlap: " + call_names(true));
-  command->add_option("--from", words->from, "memory of rank 0: host, pinned, cuda or opencl, and a device as in cuda:1")
+  command
+      ->add_option("--from", words->from,
+                   "memory of rank 0: host, pinned, cuda or opencl, or of cuda memory managed, pool, shared-pool or vmm, "
+                   "and a device as in cuda:1")
       ->type_name("KIND");
   command->add_option("--to", words->to, "memory of the other ranks")->type_name("KIND");
   CLI::Option* const kind = command->add_option("--kind", words->everywhere, "memory of every rank")->type_name("KIND");
@@ -198,8 +201,8 @@ void add_bench_command(CLI::App& app) {
   command->add_flag("--staged", options->staged, "stage device memory by hand through the host, for comparison");
   command->callback([options, words, command] {
     if (!words->everywhere.empty()) words->from = words->to = words->everywhere;
-    options->from = Place::read(words->from);
-    options->to = Place::read(words->to);
+    options->from = Place::read(words->from, true);
+    options->to = Place::read(words->to, true);
     complete(*options, command->count("--min") > 0, command->count("--max") > 0);
     if (timed_sizes(*options).empty())
       throw Failure(2, "no power of two lies between --min " + std::to_string(options->least) + " and --max " +

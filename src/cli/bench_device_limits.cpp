@@ -164,7 +164,8 @@ Place on(Place place, int device) {
 
 void must_be_cuda(const BenchOptions& options, int devices, const std::string& reason) {
   for (const Place& place : {options.from, options.to}) {
-    if (place.kind == IST_KIND_OPENCL) throw Failure(2, "limits are of host, pinned and cuda memory, not of opencl");
+    if (place.kind == IST_KIND_OPENCL || place.classed())
+      throw Failure(2, "limits are of host, pinned and cuda memory, not of " + place.word);
     if (place.on_device() && place.device >= std::max(devices, 1))
       throw Failure(2,
                     place.text() + " is not there: this machine has " + std::to_string(devices) + " device(s) of kind cuda");

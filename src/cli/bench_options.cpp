@@ -10,18 +10,26 @@
 
 namespace ist::cli {
 
-Place Place::read(const std::string& text) {
-  static constexpr std::array<std::pair<const char*, ist_kind>, 4> kKinds{
-      {{"host", IST_KIND_HOST}, {"pinned", IST_KIND_HOST}, {"cuda", IST_KIND_CUDA}, {"opencl", IST_KIND_OPENCL}}};
+Place Place::read(const std::string& text, bool classes) {
+  static constexpr std::array<std::pair<const char*, ist_kind>, 8> kKinds{{{"host", IST_KIND_HOST},
+                                                                           {"pinned", IST_KIND_HOST},
+                                                                           {"cuda", IST_KIND_CUDA},
+                                                                           {"opencl", IST_KIND_OPENCL},
+                                                                           {"managed", IST_KIND_CUDA},
+                                                                           {"pool", IST_KIND_CUDA},
+                                                                           {"shared-pool", IST_KIND_CUDA},
+                                                                           {"vmm", IST_KIND_CUDA}}};
+  constexpr std::size_t kWithoutClasses = 4;
   Place place;
   const auto colon = text.find(':');
   place.word = text.substr(0, colon);
+  const auto* const end_of_known = classes ? kKinds.end() : kKinds.begin() + kWithoutClasses;
   const auto* known =
-      std::find_if(kKinds.begin(), kKinds.end(), [&](const auto& entry) { return place.word == entry.first; });
-  if (known == kKinds.end())
-    throw Failure(2, "unknown kind of memory \"" + place.word +
-                         "\": expected host, pinned, cuda or opencl, with a device if "
-                         "you like, as in cuda:1");
+      std::find_if(kKinds.begin(), end_of_known, [&](const auto& entry) { return place.word == entry.first; });
+  if (known == end_of_known)
+    throw Failure(2, "unknown kind of memory \"" + place.word + "\": expected host, pinned, cuda or opencl" +
+                         (classes ? ", or of cuda memory managed, pool, shared-pool or vmm" : "") +
+                         ", with a device if you like, as in cuda:1");
   place.kind = known->second;
   if (colon == std::string::npos) return place;
   const char* const end = text.data() + text.size();

@@ -21,11 +21,15 @@ namespace ist::cli {
 struct Place {
   static constexpr int kAnyDevice = -1;
 
-  std::string word;  // host, pinned, cuda, opencl
+  std::string word;  // host, pinned, cuda, opencl, or a class of cuda memory: managed, pool, shared-pool, vmm
   ist_kind kind = IST_KIND_HOST;
   int device = kAnyDevice;
 
-  static Place read(const std::string& text);
+  // `classes`: also those of cuda memory.
+  static Place read(const std::string& text, bool classes = false);
+  // Of a class that the library does not allocate itself?
+  bool classed() const { return kind == IST_KIND_CUDA && word != "cuda"; }
+  std::string kind_name() const { return classed() ? "cuda" : word; }
   bool pinned() const { return word == "pinned"; }
   bool on_device() const { return kind != IST_KIND_HOST; }
   // "host", "cuda:1"; without the device as long as none was chosen.

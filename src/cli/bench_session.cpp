@@ -79,8 +79,8 @@ void Session::take_memory(const Settings& settings) {
   int devices = 0;
   must(ist_kind_devices(world_, place.kind, &devices), place.word.c_str());
   if (place.device >= devices)
-    throw Failure(
-        2, place.text() + " is not there: this machine has " + std::to_string(devices) + " device(s) of kind " + place.word);
+    throw Failure(2, place.text() + " is not there: this machine has " + std::to_string(devices) + " device(s) of kind " +
+                         place.kind_name());
   int local_rank = 0;
   must(ist_comm_local_rank(comm_, &local_rank), "ist_comm_local_rank");
   if (place.device == Place::kAnyDevice) place.device = place.on_device() ? local_rank % std::max(devices, 1) : 0;
@@ -91,8 +91,13 @@ void Session::take_memory(const Settings& settings) {
   if (options_.bidirectional()) recv_offset_ = capacity_ = (capacity_ / kDevicePage + 1) * kDevicePage;
   std::size_t whole = recv_offset_ + capacity_;
   if (recv_offset_ != 0 && call) capacity_ = whole = recv_offset_ + call->result_bytes(longest, size());
-  must(ist_memory_alloc(world_, place.kind, place.device, whole, &buffer_), "ist_memory_alloc");
-  taken_ = true;
+  if (place.classed()) {
+    classed_ = ClassedMemory::take(place, whole);
+    buffer_ = classed_->buffer();
+  } else {
+    must(ist_memory_alloc(world_, place.kind, place.device, whole, &buffer_), "ist_memory_alloc");
+    taken_ = true;
+  }
   pool_ = std::make_unique<PinnedPool>(*kinds_, settings.pinned_pool_limit);
   if (place.on_device()) start_device(*kinds_->find(static_cast<KindId>(place.kind)), place.device);
   if (!place.pinned()) return;

@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "cli/bench_memory.hpp"
 #include "cli/bench_options.hpp"
 #include "memory/kinds.hpp"
 #include "memory/pinned_pool.hpp"
@@ -130,7 +131,8 @@ class Session {
   std::size_t recv_offset_ = 0;
   ist_buffer buffer_{};
   bool taken_ = false;
-  Pins* pins_ = nullptr;  // whoever page-locked the buffer
+  std::unique_ptr<ClassedMemory> classed_;  // whose the buffer is, where the library did not allocate it
+  Pins* pins_ = nullptr;                    // whoever page-locked the buffer
   std::unique_ptr<PinnedPool> pool_;
   PinnedPool::Block staging_;
   std::array<ist_request, std::size_t{2} * kWindow> requests_{};

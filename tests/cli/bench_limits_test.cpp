@@ -1,5 +1,7 @@
 // Messages both ways at once, and what the machine does without the library, as `isthmus bench` measures them.
 #include <set>
+#include <string>
+#include <vector>
 
 #include "bench_program.hpp"
 
@@ -43,6 +45,26 @@ TEST_F(Bench, BothWaysAtOnceAlsoBetweenDeviceMemoryAndByHand) {
     ASSERT_EQ(ran.status, 0) << ran.output;
     EXPECT_EQ(result()["rows"].size(), 6U);
   }
+}
+
+TEST_F(Bench, EveryClassOfCudaMemorySendsAndReceives) {
+  std::string variables;
+  if (!there_is_cuda(variables))
+    GTEST_SKIP() << "not covered here: the classes of CUDA memory; there is neither a GPU nor the driver of the tests";
+  for (const std::string& name : std::vector<std::string>{"managed", "pool", "shared-pool", "vmm"}) {
+    for (const std::string& pair : std::vector<std::string>{"--from cuda --to " + name, "--from " + name + " --to cuda",
+                                                            "--from " + name + " --to host"}) {
+      const Ran ran =
+          run_program("bench latency " + pair + " --iterations 2 --min 32KiB --max 128KiB --json " + file(), variables);
+      ASSERT_EQ(ran.status, 0) << pair << '\n' << ran.output;
+      EXPECT_GT(result()["sizes_checked"].get<int>(), 7) << pair;
+      EXPECT_EQ(result()["rows"].size(), 3U) << pair;
+    }
+  }
+  expect_refused({{"bench latency --from vmm:99 --to host", "vmm:99 is not there: this machine has"},
+                  {"bench limits --from vmm --to cuda", "limits are of host, pinned and cuda memory, not of vmm"},
+                  {"bench latency --from mapped --to host", "or of cuda memory managed, pool, shared-pool or vmm"}},
+                 variables);
 }
 
 TEST_F(Bench, LimitsOfHostMemoryAreThoseOfMemcpyAndTheCacheLine) {
