@@ -17,6 +17,7 @@
 #include "cli/bench_options.hpp"
 #include "cli/bench_overlap.hpp"
 #include "cli/bench_report.hpp"
+#include "cli/bench_sweep.hpp"
 #include "cli/failure.hpp"
 #include "cli/info.hpp"
 #include "cli/machine.hpp"
@@ -153,6 +154,7 @@ void start_benchmark(const BenchOptions& options, const Words& words) {
   if (!options.json_file.empty()) add("--json", options.json_file);
   if (options.quick) arguments.emplace_back("--quick");
   if (options.staged) arguments.emplace_back("--staged");
+  if (options.automatic) arguments.emplace_back("--auto");
   become_ranks(options.ranks == 0 ? 2 : options.ranks, arguments);
 }
 
@@ -169,10 +171,13 @@ void add_bench_command(CLI::App& app) {
           "latency (half a round trip), bandwidth (windows of 64 messages), bidirectional (the same both ways at once), "
           "rate "
           "(windows of messages of 8 bytes), collective (a call of all ranks), overlap (how much of a call is hidden behind "
-          "computation) or limits (what the driver and memcpy do by themselves)")
+          "computation), limits (what the driver and memcpy do by themselves) or sweep (latency and bandwidth under several "
+          "values of a setting)")
       ->required()
-      ->check(CLI::IsMember({"latency", "bandwidth", "bidirectional", "rate", "collective", "overlap", "limits"}));
-  command->add_option("CALL", options->call, "of collective: " + call_names() + "; of overlap: " + call_names(true));
+      ->check(CLI::IsMember({"latency", "bandwidth", "bidirectional", "rate", "collective", "overlap", "limits", "sweep"}));
+  command->add_option(
+      "CALL", options->call,
+      "of collective: " + call_names() + "; of overlap: " + call_names(true) + "; of sweep: " + sweep_names());
   command
       ->add_option("--from", words->from,
                    "memory of rank 0: host, pinned, cuda or opencl, or of cuda memory managed, pool, shared-pool or vmm, "
@@ -198,6 +203,7 @@ void add_bench_command(CLI::App& app) {
       ->type_name("N")
       ->check(CLI::PositiveNumber.description(""));
   command->add_flag("--quick", options->quick, "a twentieth of the repetitions");
+  command->add_flag("--auto", options->automatic, "name no kind of memory: the library asks whose each buffer is");
   command->add_flag("--staged", options->staged, "stage device memory by hand through the host, for comparison");
   command->callback([options, words, command] {
     if (!words->everywhere.empty()) words->from = words->to = words->everywhere;
@@ -210,6 +216,8 @@ void add_bench_command(CLI::App& app) {
     if (options->limits())
       run_limits(*options, std::any_of(kPlaces.begin(), kPlaces.end(),
                                        [command](const char* name) { return command->count(name) > 0; }));
+    else if (options->sweep())
+      run_sweep(*options);
     else if (inside_a_world())
       run_benchmark(*options);
     else

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <set>
 
+#include "cli/bench_sweep.hpp"
 #include "cli/failure.hpp"
 #include "path/shm/pair_slots.hpp"
 
@@ -48,11 +49,13 @@ namespace {
 // Sizes that a copy is long for, and what a limit is asked of.
 constexpr std::uint64_t kLeastLimit = 8;
 constexpr std::uint64_t kMostLimit = 64 << 20;
+// Below, no setting changes anything.
+constexpr std::uint64_t kLeastOfSweep = 1024;
 
 void complete_limits(BenchOptions& options, bool least, bool most) {
   if (!options.call.empty()) throw Failure(2, "limits takes no call, but was given \"" + options.call + "\"");
-  if (options.ranks != 0 || options.staged)
-    throw Failure(2, "limits are measured by one process: leave out --ranks and --staged");
+  if (options.ranks != 0 || options.staged || options.automatic)
+    throw Failure(2, "limits are measured by one process: leave out --ranks, --staged and --auto");
   if (!least) options.least = kLeastLimit;
   if (!most) options.most = std::max(options.least, kMostLimit);
 }
@@ -62,6 +65,11 @@ void complete_limits(BenchOptions& options, bool least, bool most) {
 void complete(BenchOptions& options, bool least, bool most) {
   if (options.limits()) {
     complete_limits(options, least, most);
+    return;
+  }
+  if (options.sweep()) {
+    must_be_sweep(options);
+    if (!least) options.least = kLeastOfSweep;
     return;
   }
   const bool between_two = !options.overlap() && options.benchmark != "collective";

@@ -43,7 +43,7 @@ struct BenchOptions {
 
   std::string
       benchmark;     // latency, bandwidth, bidirectional, rate: between two ranks; collective, overlap: of a call; limits
-  std::string call;  // of the last two
+  std::string call;  // of the last two; which one, of a sweep
   int ranks = 0;     // 0: two, or as many as the world has
   Place from;
   Place to;
@@ -52,17 +52,19 @@ struct BenchOptions {
   std::uint64_t iterations = 0;  // 0: as many as the method says
   bool quick = false;
   bool staged = false;
+  bool automatic = false;  // buffers do not say their kind
   std::string json_file;
 
   bool latency() const { return benchmark == "latency"; }
   bool rate() const { return benchmark == "rate"; }
   bool bidirectional() const { return benchmark == "bidirectional"; }
   bool limits() const { return benchmark == "limits"; }
+  bool sweep() const { return benchmark == "sweep"; }
   bool overlap() const { return benchmark == "overlap"; }
   // Whether a memcpy of the message's own size is a limit of it.
   bool limited_by_memcpy() const { return (latency() || benchmark == "bandwidth") && !from.on_device() && !to.on_device(); }
   // Null for what is between two ranks.
-  const CollectiveCall* timed_call() const { return call.empty() ? nullptr : find_call(call); }
+  const CollectiveCall* timed_call() const { return call.empty() || sweep() ? nullptr : find_call(call); }
   // What the report calls it: "latency", "allreduce", "overlap-allreduce".
   std::string name() const { return call.empty() ? benchmark : (overlap() ? "overlap-" : "") + call; }
 };

@@ -98,6 +98,8 @@ void Session::take_memory(const Settings& settings) {
     must(ist_memory_alloc(world_, place.kind, place.device, whole, &buffer_), "ist_memory_alloc");
     taken_ = true;
   }
+  named_ = buffer_;
+  if (options_.automatic) name_nothing(place);
   pool_ = std::make_unique<PinnedPool>(*kinds_, settings.pinned_pool_limit);
   if (place.on_device()) start_device(*kinds_->find(static_cast<KindId>(place.kind)), place.device);
   if (!place.pinned()) return;
@@ -112,6 +114,13 @@ void Session::take_memory(const Settings& settings) {
   }
   throw Failure(
       2, "pinned memory needs a device that host memory can be page-locked for, and none was found: see isthmus info");
+}
+
+void Session::name_nothing(const Place& place) {
+  if (place.kind == IST_KIND_OPENCL)
+    throw Failure(2, "--auto is for memory with addresses; a buffer of opencl is an object and must be named");
+  named_ = ist_auto(reinterpret_cast<const void*>(buffer_.object));  // NOLINT(performance-no-int-to-ptr)
+  named_.queue = buffer_.queue;
 }
 
 void Session::write(std::span<const std::byte> bytes, std::size_t offset) {

@@ -64,7 +64,7 @@ class Session {
   int carrier() const { return carrier_; }
 
   // What this rank gives to a call of the table; the receive buffer is behind the send buffer, also of exchange_window().
-  CallArguments arguments(std::size_t bytes) const { return {buffer_, at(recv_offset_), bytes, rank_, size(), comm_}; }
+  CallArguments arguments(std::size_t bytes) const { return {named_, at(recv_offset_), bytes, rank_, size(), comm_}; }
   std::size_t recv_offset() const { return recv_offset_; }
 
   // Something small for the other rank, and from it.
@@ -111,10 +111,11 @@ class Session {
   };
 
   void take_memory(const Settings& settings);
+  void name_nothing(const Place& place);
   void start_sends(int count, std::size_t stride, std::size_t bytes);
   void start_receives(int count, std::size_t stride, std::size_t bytes, const Into& into);
   void finish_receives(int count, std::size_t stride, std::size_t bytes, const Into& into);
-  ist_buffer at(std::size_t offset) const { return ist_buffer_at(buffer_, offset); }
+  ist_buffer at(std::size_t offset) const { return ist_buffer_at(named_, offset); }
   bool stages() const;
   void grow_staging(std::size_t bytes);
   void start_device(MemoryKind& kind, int device);
@@ -130,6 +131,7 @@ class Session {
   std::size_t capacity_ = 0;
   std::size_t recv_offset_ = 0;
   ist_buffer buffer_{};
+  ist_buffer named_{};  // the same as the calls are given it: perhaps without its kind
   bool taken_ = false;
   std::unique_ptr<ClassedMemory> classed_;  // whose the buffer is, where the library did not allocate it
   Pins* pins_ = nullptr;                    // whoever page-locked the buffer

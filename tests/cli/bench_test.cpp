@@ -1,3 +1,6 @@
+#include <set>
+#include <string>
+#include <tuple>
 #include "bench_program.hpp"
 
 namespace ist::test {
@@ -118,6 +121,45 @@ TEST_F(Bench, WhatCannotBeMeasuredIsToldBeforeAnyRankStarts) {
                   {"bench latency --min many", "--min"},
                   {"bench latency --iterations 0", "--iterations"},
                   {"bench latency --json /nowhere/at/all.json", "cannot write the file /nowhere/at/all.json"}});
+}
+
+TEST_F(Bench, ASweepHasEveryValueOfItsSettingSideBySide) {
+  for (const auto& [name, setting, values] : {std::tuple{"slots", "ISTHMUS_RING_SLOTS", 5U}, {"naming", "", 2U}}) {
+    const Ran ran = run_program(
+        "bench sweep " + std::string{name} + " --iterations 2 --min 32KiB --max 64KiB --json " + file(), "ISTHMUS_LOG=off");
+    ASSERT_EQ(ran.status, 0) << ran.output;
+    const auto found = result();
+    ASSERT_EQ(found.size(), 2 * values) << name;
+    std::set<std::string> seen;
+    for (const auto& one : found) {
+      EXPECT_EQ(one["sweep"], name);
+      EXPECT_EQ(one["setting"], setting);
+      EXPECT_EQ(one["rows"].size(), 2U);
+      seen.insert(one["value"].get<std::string>());
+    }
+    EXPECT_EQ(seen.size(), values);
+    EXPECT_TRUE(says(ran, "latency in us")) << ran.output;
+    EXPECT_TRUE(says(ran, "bandwidth in GB/s")) << ran.output;
+  }
+}
+
+TEST_F(Bench, ASweepThatCannotBeMadeIsNamed) {
+  expect_refused({{"bench sweep", "sweep needs the name of a setting: expected one of eager"},
+                  {"bench sweep tides", "sweep knows no setting \"tides\""},
+                  {"bench sweep slot --staged", "leave out --ranks, --staged and --auto"}});
+  const Ran inside = run_program("run -n 2 " PROGRAM " bench sweep slots");
+  EXPECT_EQ(inside.status, 2) << inside.output;
+  EXPECT_TRUE(says(inside, "starts ranks of its own")) << inside.output;
+  // What one value says is told, with the value.
+  const Ran failed = run_program("bench sweep cells --from cuda:99 --max 64KiB", "ISTHMUS_KINDS=host");
+  EXPECT_EQ(failed.status, 1) << failed.output;
+  EXPECT_TRUE(says(failed, "latency with ISTHMUS_CELLS=4 failed: ")) << failed.output;
+}
+
+TEST_F(Bench, BuffersThatDoNotNameTheirKindAreCheckedAlike) {
+  const Ran ran = run_program("bench latency --auto --quick --max 64KiB --json " + file());
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  EXPECT_GT(result()["sizes_checked"].get<int>(), 10);
 }
 
 TEST_F(Bench, AKindThatIsNotLoadedIsNamedWithTheReason) {

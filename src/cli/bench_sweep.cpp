@@ -1,0 +1,249 @@
+#include "cli/bench_sweep.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "cli/bench_report.hpp"
+#include "cli/failure.hpp"
+#include "cli/own_ranks.hpp"
+
+namespace ist::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Sweep {
+  const char* name;
+  const char* between_hosts;  // the variable
+  const char* with_devices;
+  std::vector<const char*> host_values;
+  std::vector<const char*> device_values;
+  const char* meaning;
+};
+
+// Cells, slots and copies in flight as in figures 6 and 7 of the paper on MPIGPU, the name of a buffer as in its figure 4.
+const std::array<Sweep, 6>& sweeps() {
+  static const std::array<Sweep, 6> all{
+      {{"eager",
+        "ISTHMUS_EAGER_LIMIT",
+        "ISTHMUS_EAGER_LIMIT",
+        {"4KiB", "16KiB", "64KiB", "256KiB"},
+        {"4KiB", "16KiB", "64KiB", "256KiB"},
+        "longest message that is sent at once"},
+       {"cells", "ISTHMUS_CELLS", "ISTHMUS_CELLS", {"4", "16", "64", "256"}, {"4", "16", "64", "256"}, "cells of a rank"},
+       {"slot",
+        "ISTHMUS_RING_SLOT_HOST",
+        "ISTHMUS_RING_SLOT_DEVICE",
+        {"16KiB", "32KiB", "64KiB", "128KiB", "256KiB"},
+        {"128KiB", "256KiB", "512KiB", "1MiB", "2MiB"},
+        "bytes of a slot of the ring"},
+       {"slots",
+        "ISTHMUS_RING_SLOTS",
+        "ISTHMUS_RING_SLOTS",
+        {"2", "4", "8", "16", "32"},
+        {"2", "4", "8", "16", "32"},
+        "slots of the ring"},
+       {"flight",
+        "ISTHMUS_RING_IN_FLIGHT",
+        "ISTHMUS_RING_IN_FLIGHT",
+        {"1", "2", "4", "8"},
+        {"1", "2", "4", "8"},
+        "device copies in flight in one ring"},
+       {"naming",
+        "",
+        "",
+        {"kind", "auto"},
+        {"kind", "auto"},
+        "buffers that name their kind, and such that the driver is asked about"}}};
+  return all;
+}
+
+const Sweep* find(const std::string& name) {
+  const auto& all = sweeps();
+  const auto* found = std::find_if(all.begin(), all.end(), [&](const Sweep& one) { return name == one.name; });
+  return found != all.end() ? found : nullptr;
+}
+
+// A file of our own, gone with the object.
+class Scratch {
+ public:
+  Scratch()
+      : name_((std::getenv("TMPDIR") ? std::string{std::getenv("TMPDIR")} : std::string{"/tmp"}) + "/isthmus-sweep-XXXXXX") {
+    const int file = mkstemp(name_.data());
+    if (file < 0) throw Failure(1, "cannot make a file in the folder for temporary files");
+    close(file);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() { unlink(name_.c_str()); }
+  const std::string& name() const { return name_; }
+  std::string text() const {
+    std::ifstream in(name_);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+
+ private:
+  std::string name_;
+};
+
+struct Task {
+  std::vector<std::string> arguments;
+  std::vector<std::pair<std::string, std::string>> variables;
+};
+
+// The benchmark's report; what it says else is told only where it fails.
+Json run(const Task& task, const std::string& title) {
+  const Scratch report;
+  const Scratch said;
+  std::cout.flush();
+  const pid_t child = fork();
+  if (child < 0) throw Failure(1, "cannot start a process for " + title);
+  if (child == 0) {
+    for (const auto& [name, value] : task.variables) setenv(name.c_str(), value.c_str(), 1);
+    if (std::freopen(said.name().c_str(), "w", stdout) == nullptr || dup2(fileno(stdout), STDERR_FILENO) < 0) _exit(1);
+    std::vector<std::string> arguments = task.arguments;
+    arguments.insert(arguments.end(), {"--json", report.name()});
+    try {
+      become_ranks(2, arguments);
+    } catch (const Failure& failure) {
+      std::fputs(failure.what(), stderr);
+    }
+    std::fflush(nullptr);
+    _exit(1);
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  Json found = Json::parse(report.text(), nullptr, false);
+  if (status != 0 || found.is_discarded()) throw Failure(1, title + " failed: " + said.text());
+  return found;
+}
+
+// On a terminal, a line that renews itself.
+void show(std::size_t done, std::size_t of, const std::string& title) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  constexpr std::size_t kWidth = 30;
+  const std::size_t filled = done * kWidth / of;
+  std::cerr << '\r' << '[' << std::string(filled, '#') << std::string(kWidth - filled, ' ') << "] " << done << " of " << of
+            << "  " << title << std::string(20, ' ') << (done == of ? "\r" + std::string(kWidth + 70, ' ') + "\r" : "")
+            << std::flush;
+}
+
+std::vector<Task> tasks_of(const BenchOptions& options, const Sweep& sweep, bool hosts, const std::string& value) {
+  std::vector<Task> tasks;
+  for (const char* benchmark : {"latency", "bandwidth"}) {
+    Task task{{"bench", benchmark, "--from", options.from.text(), "--to", options.to.text(), "--min",
+               std::to_string(options.least), "--max", std::to_string(options.most)},
+              {}};
+    if (options.iterations != 0)
+      task.arguments.insert(task.arguments.end(), {"--iterations", std::to_string(options.iterations)});
+    if (options.quick) task.arguments.emplace_back("--quick");
+    const std::string variable = hosts ? sweep.between_hosts : sweep.with_devices;
+    if (variable.empty()) {
+      if (value == "auto") task.arguments.emplace_back("--auto");
+    } else {
+      // What would carry the bytes past the cells and the ring is off, or the setting changed nothing.
+      task.variables = {{variable, value}, {"ISTHMUS_DEVICE_IPC", "never"}, {"ISTHMUS_SINGLE_COPY", "never"}};
+    }
+    tasks.push_back(std::move(task));
+  }
+  return tasks;
+}
+
+// One line for each size, one column for each value; the best of a line has a star.
+std::string table(const std::vector<Json>& reports, const std::string& benchmark) {
+  const bool latency = benchmark == "latency";
+  const char* const figure = latency ? "median_us" : "gbps";
+  std::string text =
+      benchmark + (latency ? " in us, half a round trip\n" : " in GB/s, windows of 64 messages\n") + "       bytes";
+  std::map<std::uint64_t, std::vector<double>> lines;
+  std::array<char, 64> cell{};
+  for (const Json& report : reports) {
+    if (report["benchmark"] != benchmark) continue;
+    std::snprintf(cell.data(), cell.size(), " %11s", report["value"].get<std::string>().c_str());
+    text += cell.data();
+    for (const Json& row : report["rows"]) lines[row["bytes"].get<std::uint64_t>()].push_back(row[figure].get<double>());
+  }
+  text += '\n';
+  for (const auto& [bytes, figures] : lines) {
+    const auto best =
+        latency ? std::min_element(figures.begin(), figures.end()) : std::max_element(figures.begin(), figures.end());
+    std::snprintf(cell.data(), cell.size(), "%12llu", static_cast<unsigned long long>(bytes));
+    text += cell.data();
+    for (const double& one : figures) {
+      std::snprintf(cell.data(), cell.size(), " %10.3f%c", one, &one == &*best ? '*' : ' ');
+      text += cell.data();
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string sweep_names() {
+  std::string names;
+  for (const Sweep& sweep : sweeps())
+    names += std::string{names.empty() ? "" : ", "} + sweep.name + " (" + sweep.meaning + ")";
+  return names;
+}
+
+void must_be_sweep(const BenchOptions& options) {
+  if (options.staged || options.ranks != 0 || options.automatic)
+    throw Failure(2, "sweep is of messages between two ranks: leave out --ranks, --staged and --auto");
+  if (find(options.call) == nullptr)
+    throw Failure(
+        2, (options.call.empty() ? "sweep needs the name of a setting" : "sweep knows no setting \"" + options.call + "\"") +
+               ": expected one of " + sweep_names());
+}
+
+void run_sweep(const BenchOptions& options) {
+  if (inside_a_world())
+    throw Failure(2, "bench sweep starts ranks of its own: run it outside of isthmus run and other launchers");
+  if (!options.json_file.empty()) must_be_writable(options.json_file);
+  const Sweep& sweep = *find(options.call);
+  const bool hosts = !options.from.on_device() && !options.to.on_device();
+  const std::string variable = hosts ? sweep.between_hosts : sweep.with_devices;
+  const auto& values = hosts ? sweep.host_values : sweep.device_values;
+  std::vector<Json> reports;
+  for (const char* const value : values) {
+    for (const Task& task : tasks_of(options, sweep, hosts, value)) {
+      std::string title = task.arguments[1] + " with ";
+      if (!variable.empty()) title.append(variable).append("=");
+      title += value;
+      show(reports.size(), 2 * values.size(), title);
+      Json report = run(task, title);
+      report["sweep"] = sweep.name;
+      report["setting"] = variable;
+      report["value"] = value;
+      reports.push_back(std::move(report));
+    }
+  }
+  show(reports.size(), 2 * values.size(), "");
+  std::cout << "isthmus bench sweep " << sweep.name << ", " << options.from.text() << " to " << options.to.text() << ": "
+            << sweep.meaning;
+  if (!variable.empty()) std::cout << " (" << variable << "), through cells and ring alone";
+  std::cout << "; * the best\n"
+            << reports.front()["machine"].get<std::string>() << "; commit " << reports.front()["commit"].get<std::string>()
+            << "\n\n"
+            << table(reports, "latency") << '\n'
+            << table(reports, "bandwidth");
+  if (options.json_file.empty()) return;
+  std::ofstream out(options.json_file);
+  out << Json(reports).dump(2) << '\n';
+  out.close();
+  if (!out) throw Failure(1, "cannot write the file " + options.json_file);
+}
+
+}  // namespace ist::cli
