@@ -151,5 +151,6 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned) {
   FAKE_ENTER(cuCtxEnablePeerAccess);
   const Lock lock(world().lock);
   if (peer == nullptr || current() == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-  return world().peer ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+  const bool refused = fake::link(current()->device, fake::physical(peer->device)) == fake::Link::refused;
+  return refused ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED : CUDA_SUCCESS;
 }

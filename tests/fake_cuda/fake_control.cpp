@@ -46,6 +46,7 @@ int fake_cuda_count(const char* what) {
   if (name == "contexts") return static_cast<int>(std::count_if(w.contexts.begin(), w.contexts.end(), alive));
   if (name == "events") return w.live_events;
   if (name == "allocations") return static_cast<int>(w.allocations.size());
+  if (name == "pools") return w.live_pools;
   if (name == "captures") return static_cast<int>(w.captures.size());
   int streams = 0;
   for (CUcontext context : w.contexts) {

@@ -1,8 +1,10 @@
 // Copies and fills, in stream order.
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "fake_world.hpp"
 
@@ -16,6 +18,14 @@ bool pageable(std::uint64_t address) { return fake::find(address) == nullptr; }
 
 constexpr std::size_t kTakenAtOnce = 65536;
 
+// Does what goes this way come wrong?
+bool spoiled(CUcontext context, std::uint64_t address) {
+  const fake::Allocation* found = fake::find(address);
+  if (found == nullptr || found->host() || found->physical < 0) return false;
+  const bool far = found->ipc || found->physical != fake::physical(context->device);
+  return far && fake::link(context->device, found->physical) == fake::Link::spoiled;
+}
+
 CUresult copy_pageable_in(Lock& lock, CUstream stream, std::byte* to, const std::byte* from, std::size_t size) {
   if (size <= kTakenAtOnce) {
     auto taken = std::make_shared<std::vector<std::byte>>(from, from + size);
@@ -27,6 +37,36 @@ CUresult copy_pageable_in(Lock& lock, CUstream stream, std::byte* to, const std:
   return stream->context->lost;
 }
 
+// So much from there on lies in one piece: mappings side by side are each their own.
+std::size_t in_one_piece(std::uint64_t address, std::size_t size) {
+  const fake::Allocation* found = fake::find(address);
+  if (found == nullptr || found->kind != fake::Class::vmm) return size;
+  return std::min<std::size_t>(size, found->start + found->size - address);
+}
+
+struct Part {
+  std::byte* to;
+  const std::byte* from;
+  std::size_t size;
+  bool wrong;
+};
+
+// None if a part of it is nowhere.
+std::vector<Part> parts_of(CUcontext context, CUdeviceptr to, CUdeviceptr from, std::size_t size) {
+  std::vector<Part> parts;
+  while (size > 0) {
+    const std::size_t length = std::min(in_one_piece(to, size), in_one_piece(from, size));
+    std::byte* target = fake::place(to, length);
+    const std::byte* source = fake::place(from, length);
+    if (target == nullptr || source == nullptr) return {};
+    parts.push_back({target, source, length, spoiled(context, to) || spoiled(context, from)});
+    to += length;
+    from += length;
+    size -= length;
+  }
+  return parts;
+}
+
 }  // namespace
 
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream handle) {
@@ -35,11 +75,19 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream h
   CUstream stream = nullptr;
   if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
   if (size == 0) return CUDA_SUCCESS;
-  std::byte* target = fake::place(to, size);
-  const std::byte* source = fake::place(from, size);
-  if (target == nullptr || source == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (pageable(from)) return copy_pageable_in(lock, stream, target, source, size);
-  fake::enqueue(stream, [=] { std::memmove(target, source, size); });
+  const std::vector<Part> parts = parts_of(stream->context, to, from, size);
+  if (parts.empty()) return CUDA_ERROR_INVALID_VALUE;
+  for (const Part& part : parts) {
+    if (pageable(from)) {
+      if (const CUresult result = copy_pageable_in(lock, stream, part.to, part.from, part.size); result != CUDA_SUCCESS)
+        return result;
+      continue;
+    }
+    fake::enqueue(stream, [part] {
+      std::memmove(part.to, part.from, part.size);
+      if (part.wrong) part.to[part.size / 2] = ~part.to[part.size / 2];
+    });
+  }
   if (pageable(to)) fake::wait_for(lock, stream);
   return stream->context->lost;
 }

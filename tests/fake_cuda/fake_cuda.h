@@ -8,7 +8,9 @@
  *
  * Variables, read by each cuInit after a reset: FAKE_CUDA_DEVICES (2), FAKE_CUDA_DELAY_US (50), FAKE_CUDA_MEMORY_MIB (1024
  * per device), FAKE_CUDA_INIT (a CUresult that cuInit returns), FAKE_CUDA_PEER (1), FAKE_CUDA_VISIBLE (0; 1:
- * CUDA_VISIBLE_DEVICES chooses, as with the driver; a machine's own list must not change the tests).
+ * CUDA_VISIBLE_DEVICES chooses, as with the driver; a machine's own list must not change the tests), FAKE_CUDA_LINKS
+ * ("0-1:spoiled,0-2:refused": what one of these devices copies to or from memory of the other comes wrong; the driver lets neither
+ * reach the other's memory. Numbers are those without CUDA_VISIBLE_DEVICES; "0-0" is between two processes on one device).
  */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H
@@ -31,7 +33,8 @@ FAKE_CUDA_EXPORT void fake_cuda_fail(const char* call, int skip, int result);
 FAKE_CUDA_EXPORT void fake_cuda_heal(void);
 /* How often a call was made. */
 FAKE_CUDA_EXPORT uint64_t fake_cuda_calls(const char* call);
-/* How many exist now: "contexts", "streams", "events", "allocations" (registered host memory is one), "captures". */
+/* How many exist now: "contexts", "streams", "events", "allocations" (registered host memory is one), "captures",
+ * "pools" (imported ones among them; default ones are not). */
 FAKE_CUDA_EXPORT int fake_cuda_count(const char* what);
 /* A kernel that writes where it must not: when it runs, its context is lost. */
 FAKE_CUDA_EXPORT void fake_cuda_bad_kernel(void* stream);

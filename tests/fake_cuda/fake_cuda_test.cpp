@@ -106,6 +106,7 @@ TEST_F(FakeCuda, exported_memory_is_the_same_memory_when_imported) {
   const Current scope(api, primary());
   CUmemAllocationProp properties{};
   properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   std::size_t size = 0;
   must(api, api.cuMemGetAllocationGranularity(&size, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM), "granularity");
   CUdeviceptr places = 0;
@@ -121,6 +122,10 @@ TEST_F(FakeCuda, exported_memory_is_the_same_memory_when_imported) {
        "import");
   must(api, api.cuMemMap(places, size, 0, original, 0), "cuMemMap");
   must(api, api.cuMemMap(places + size, size, 0, imported, 0), "cuMemMap");
+  CUmemAccessDesc access{};
+  access.location = properties.location;
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  must(api, api.cuMemSetAccess(places + size, size, &access, 1), "cuMemSetAccess");
   const Data bytes = random_bytes(1000);
   Data back(1000, 0xEE);
   Ticket in = must(kind->copy(device_piece(places, 1000), host_piece(bytes.data(), Bytes{1000}), {}));

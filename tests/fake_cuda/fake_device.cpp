@@ -1,7 +1,9 @@
 // cuInit and what can be asked of a device without a context.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "fake_world.hpp"
@@ -37,9 +39,23 @@ void choose_devices(int there) {
   }
 }
 
-int physical(CUdevice device) { return visible_devices()[static_cast<std::size_t>(device)]; }
-
 bool known(CUdevice device) { return device >= 0 && device < world().devices; }
+
+// "0-1:spoiled,0-2:refused"
+void read_links() {
+  auto& links = world().links;
+  links.clear();
+  const char* text = std::getenv("FAKE_CUDA_LINKS");
+  while (text != nullptr && *text != 0) {
+    int a = 0;
+    int b = 0;
+    char word[16] = {};
+    if (std::sscanf(text, "%d-%d:%15[a-z]", &a, &b, word) != 3) return;
+    links[std::minmax(a, b)] = std::string_view{word} == "spoiled" ? fake::Link::spoiled : fake::Link::refused;
+    text = std::strchr(text, ',');
+    if (text != nullptr) ++text;
+  }
+}
 
 struct Named {
   CUresult result;
@@ -59,6 +75,7 @@ constexpr Named kNames[] = {
     FAKE_NAMED(CUDA_ERROR_INVALID_CONTEXT, "invalid device context"),
     FAKE_NAMED(CUDA_ERROR_INVALID_HANDLE, "invalid resource handle"),
     FAKE_NAMED(CUDA_ERROR_NOT_READY, "device not ready"),
+    FAKE_NAMED(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, "peer access is not supported between these two devices"),
     FAKE_NAMED(CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered"),
     FAKE_NAMED(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "part or all of the requested memory range is already mapped"),
     FAKE_NAMED(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "pointer does not correspond to a registered memory region"),
@@ -75,6 +92,27 @@ constexpr Named kNames[] = {
 
 }  // namespace
 
+namespace fake {
+
+int physical(CUdevice device) { return visible_devices()[static_cast<std::size_t>(device)]; }
+
+CUdevice logical(int physical) {
+  const auto& visible = visible_devices();
+  const auto found = std::find(visible.begin(), visible.end(), physical);
+  return found == visible.end() ? -1 : static_cast<CUdevice>(found - visible.begin());
+}
+
+Link link(CUdevice from, int to) {
+  const int own = physical(from);
+  if (!world().peer && own != to) return Link::refused;
+  const auto found = world().links.find(std::minmax(own, to));
+  return found == world().links.end() ? Link::whole : found->second;
+}
+
+}  // namespace fake
+
+using fake::physical;
+
 CUresult cuInit(unsigned flags) {
   FAKE_ENTER(cuInit);
   auto& w = world();
@@ -87,6 +125,7 @@ CUresult cuInit(unsigned flags) {
   w.delay_us = static_cast<unsigned>(variable("FAKE_CUDA_DELAY_US", 50));
   w.memory = static_cast<std::uint64_t>(variable("FAKE_CUDA_MEMORY_MIB", 1024)) << 20;
   w.peer = variable("FAKE_CUDA_PEER", 1) != 0;
+  read_links();
   if (w.devices == 0) return CUDA_ERROR_NO_DEVICE;
   w.initialised = true;
   return CUDA_SUCCESS;
@@ -165,6 +204,6 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
   FAKE_ENTER(cuDeviceCanAccessPeer);
   if (!known(device) || !known(peer)) return CUDA_ERROR_INVALID_DEVICE;
-  *can = world().peer && device != peer ? 1 : 0;
+  *can = device != peer && fake::link(device, physical(peer)) != fake::Link::refused ? 1 : 0;
   return CUDA_SUCCESS;
 }

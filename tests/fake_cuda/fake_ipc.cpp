@@ -35,7 +35,7 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   ticket.owner = ::getpid();
   ticket.descriptor = found->storage->descriptor;
   ticket.size = found->size;
-  ticket.device = found->device;
+  ticket.device = found->physical;
   std::memset(handle, 0, sizeof(*handle));
   std::memcpy(handle, &ticket, sizeof(ticket));
   return CUDA_SUCCESS;
@@ -50,6 +50,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsi
   std::memcpy(&ticket, &handle, sizeof(ticket));
   if (ticket.magic != kMagic) return CUDA_ERROR_INVALID_VALUE;
   if (ticket.owner == ::getpid()) return CUDA_ERROR_INVALID_CONTEXT;
+  if (fake::link(current()->device, ticket.device) == fake::Link::refused) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
   const std::string path = "/proc/" + std::to_string(ticket.owner) + "/fd/" + std::to_string(ticket.descriptor);
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   struct stat facts {};
@@ -62,7 +63,8 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsi
   made.ipc = true;
   made.start = made.range_start = fake::reserve(ticket.size);
   made.size = made.range_size = ticket.size;
-  made.device = ticket.device;
+  made.device = fake::logical(ticket.device);
+  made.physical = ticket.device;
   made.context = current();
   made.id = w.next_id++;
   made.storage = std::make_shared<fake::Storage>(descriptor, static_cast<std::size_t>(facts.st_size));
@@ -77,7 +79,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
   Lock lock(w.lock);
   fake::wait_for_all(lock);
   const auto found = w.allocations.find(address);
-  if (found == w.allocations.end() || !found->second.ipc) return CUDA_ERROR_INVALID_VALUE;
+  if (found == w.allocations.end() || !found->second.ipc || found->second.kind != fake::Class::device) return CUDA_ERROR_INVALID_VALUE;
   fake::forget(address);
   return CUDA_SUCCESS;
 }

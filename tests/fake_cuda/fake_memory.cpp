@@ -1,4 +1,4 @@
-// Allocation of every class but VMM, and what can be asked of an address.
+// Allocation of every class but VMM and pools, and what can be asked of an address.
 #include <sys/mman.h>
 
 #include <iterator>
@@ -36,7 +36,11 @@ void forget(std::uint64_t start) {
   }
   if (gone.kind != Class::registered && gone.kind != Class::vmm) w.reservations.erase(start);
   if (!gone.host() && !gone.ipc) w.used[gone.device] -= gone.size;
+  if (gone.ipc) let_go_of_piece(gone);
+  if (!gone.ipc) check_pieces(gone);
+  CUmemoryPool pool = gone.pool;
   w.allocations.erase(found);
+  if (pool != nullptr) end_pool_if_unused(pool);
 }
 
 CUresult add_device_memory(CUdeviceptr* address, std::size_t size, Class kind, CUmemoryPool pool) {
@@ -55,7 +59,12 @@ CUresult add_device_memory(CUdeviceptr* address, std::size_t size, Class kind, C
   made.context = pool ? nullptr : current();
   made.pool = pool;
   made.id = w.next_id++;
-  made.storage = make_storage(round_up(size, kPage));
+  made.physical = physical(device);
+  made.storage = make_storage(round_up(size, kPage), made.physical);
+  if (pool != nullptr && pool->shared != nullptr) {
+    made.shared = pool->shared;
+    made.place = pool->given++ % SharedPool::kPieces;
+  }
   if (kind == Class::managed || kind == Class::pinned) open_to_host(made);
   if (kind != Class::pinned) w.used[device] += size;
   w.allocations[start] = std::move(made);
@@ -156,8 +165,10 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   Lock lock(w.lock);
   if (const CUresult result = fake::usable(current()); result != CUDA_SUCCESS) return result;
   if (address == 0) return CUDA_SUCCESS;
-  fake::wait_for_all(lock);
-  const auto found = w.allocations.find(address);
+  auto found = w.allocations.find(address);
+  // Of memory that a pool gave the driver believes that nobody uses it any more.
+  if (found == w.allocations.end() || found->second.kind != Class::pool) fake::wait_for_all(lock);
+  found = w.allocations.find(address);
   if (found == w.allocations.end() || found->second.host() || found->second.kind == Class::vmm)
     return CUDA_ERROR_INVALID_VALUE;
   fake::forget(address);
@@ -206,50 +217,5 @@ CUresult cuMemHostUnregister(void* address) {
   const auto found = w.allocations.find(reinterpret_cast<std::uint64_t>(address));
   if (found == w.allocations.end() || found->second.kind != Class::registered) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   fake::forget(found->first);
-  return CUDA_SUCCESS;
-}
-
-CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
-  FAKE_ENTER(cuMemPoolCreate);
-  *pool = new CUmemPoolHandle_st{properties->location.id};
-  return CUDA_SUCCESS;
-}
-
-CUresult cuMemPoolDestroy(CUmemoryPool pool) {
-  FAKE_ENTER(cuMemPoolDestroy);
-  const Lock lock(world().lock);
-  for (const auto& [start, allocation] : world().allocations) {
-    if (allocation.pool == pool) return CUDA_SUCCESS;  // goes with the last of its memory
-  }
-  delete pool;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuMemAllocFromPoolAsync(CUdeviceptr* address, size_t size, CUmemoryPool pool, CUstream) {
-  FAKE_ENTER(cuMemAllocFromPoolAsync);
-  const Lock lock(world().lock);
-  return fake::add_device_memory(address, size, Class::pool, pool);
-}
-
-CUresult cuMemAllocAsync(CUdeviceptr* address, size_t size, CUstream handle) {
-  FAKE_ENTER(cuMemAllocAsync);
-  const Lock lock(world().lock);
-  CUstream stream = nullptr;
-  if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
-  CUmemoryPool& pool = world().default_pools[stream->context->device];
-  if (pool == nullptr) pool = new CUmemPoolHandle_st{stream->context->device};
-  return fake::add_device_memory(address, size, Class::pool, pool);
-}
-
-CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
-  FAKE_ENTER(cuMemFreeAsync);
-  const Lock lock(world().lock);
-  CUstream stream = nullptr;
-  if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
-  if (!world().allocations.contains(address)) return CUDA_ERROR_INVALID_VALUE;
-  fake::enqueue(stream, [address] {
-    const Lock inner(world().lock);
-    fake::forget(address);
-  });
   return CUDA_SUCCESS;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace fake {
 
@@ -89,10 +90,18 @@ Storage::~Storage() {
   ::close(descriptor);
 }
 
-std::shared_ptr<Storage> make_storage(std::size_t size) {
-  const int fd = ::memfd_create("fake_cuda", MFD_CLOEXEC);
+std::shared_ptr<Storage> make_storage(std::size_t size, int physical) {
+  const int fd = ::memfd_create(("fake_cuda:" + std::to_string(physical)).c_str(), MFD_CLOEXEC);
   if (fd < 0 || ::ftruncate(fd, static_cast<off_t>(size)) != 0) std::abort();
   return std::make_shared<Storage>(fd, size);
+}
+
+int device_of(int descriptor) {
+  char text[64] = {};
+  const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
+  if (::readlink(link.c_str(), text, sizeof text - 1) <= 0) return -1;
+  const char* number = std::strstr(text, "fake_cuda:");
+  return number == nullptr ? -1 : std::atoi(number + std::strlen("fake_cuda:"));
 }
 
 bool in_arena(std::uint64_t address) { return address - world().arena < kArena; }
@@ -128,6 +137,7 @@ std::byte* place(std::uint64_t address, std::uint64_t size) {
   Allocation* found = find(address);
   if (found == nullptr) return in_arena(address) ? nullptr : reinterpret_cast<std::byte*>(address);
   const std::uint64_t offset = address - found->start;
+  if (!found->reachable) return nullptr;
   if (size > found->size - offset) return found->kind == Class::registered ? reinterpret_cast<std::byte*>(address) : nullptr;
   if (found->host()) return reinterpret_cast<std::byte*>(address);
   return found->storage->bytes + found->storage_offset + offset;

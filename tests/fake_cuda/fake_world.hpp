@@ -15,6 +15,8 @@
 extern "C" CUresult cuCtxCreate_v2(CUcontext* context, unsigned flags, CUdevice device);
 #pragma GCC visibility pop
 
+#include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -70,11 +72,35 @@ struct CUctx_st {
   std::vector<CUstream> streams;  // all of them
 };
 
+namespace fake {
+struct SharedPool;
+}
+
 struct CUmemPoolHandle_st {
   CUdevice device = 0;
+  int physical = 0;
+  bool exportable = false;
+  bool exported = false;
+  bool imported = false;
+  bool reachable = true;   // imported ones after cuMemPoolSetAccess
+  bool destroyed = false;  // goes with the last of its memory
+  fake::SharedPool* shared = nullptr;
+  int descriptor = -1;
+  unsigned given = 0;  // places in shared
 };
 
 namespace fake {
+
+// What the processes that share a pool see of it: who holds each of its pieces.
+struct SharedPool {
+  static constexpr std::size_t kPieces = 4096;
+  static constexpr std::size_t kHolders = 4;
+  std::uint64_t magic = 0;
+  std::int32_t owner = 0;
+  std::int32_t physical = 0;
+  std::uint64_t number = 0;
+  std::array<std::array<std::atomic<std::int32_t>, kHolders>, kPieces> holders;  // processes, 0: free
+};
 
 constexpr std::uint64_t kBlock = 2u << 20;
 
@@ -86,7 +112,9 @@ struct Storage {
   Storage(int fd, std::size_t length);
   ~Storage();
 };
-std::shared_ptr<Storage> make_storage(std::size_t size);
+// Of a device, by its number without CUDA_VISIBLE_DEVICES, which whoever is given the descriptor finds with device_of(); -1: none.
+std::shared_ptr<Storage> make_storage(std::size_t size, int physical = -1);
+int device_of(int descriptor);
 
 enum class Class { device, pool, managed, pinned, registered, vmm };
 
@@ -100,11 +128,29 @@ struct Allocation {
   CUcontext context = nullptr;
   CUmemoryPool pool = nullptr;
   unsigned long long id = 0;
-  bool ipc = false;  // opened from another process
+  bool ipc = false;       // of another process
+  int physical = -1;      // the device's number without CUDA_VISIBLE_DEVICES
+  bool reachable = true;  // for a copy
+  CUmemGenericAllocationHandle handle = 0;
+  bool exportable = false;
+  SharedPool* shared = nullptr;  // with its place there
+  std::size_t place = 0;
+  std::uint64_t origin = 0;  // of an imported piece: the owner's id
   std::shared_ptr<Storage> storage;
   std::uint64_t storage_offset = 0;
   bool host() const { return kind == Class::pinned || kind == Class::registered; }
 };
+
+struct Handle {
+  std::shared_ptr<Storage> storage;
+  CUdevice device = 0;
+  int physical = 0;
+  bool exportable = false;
+  bool imported = false;
+  int holds = 1;
+};
+
+enum class Link { whole, spoiled, refused };
 
 struct Failure {
   int skip = 0;
@@ -128,7 +174,9 @@ struct World {
   int live_events = 0;
   std::map<std::uint64_t, Allocation> allocations;
   std::map<std::uint64_t, std::uint64_t> reservations;  // start to size, all of the arena
-  std::map<CUmemGenericAllocationHandle, std::pair<std::shared_ptr<Storage>, CUdevice>> handles;
+  std::map<CUmemGenericAllocationHandle, Handle> handles;
+  std::map<std::pair<int, int>, Link> links;  // by physical numbers, the smaller one first; others are whole
+  int live_pools = 0;
   std::map<CUdevice, CUmemoryPool> default_pools;
   std::map<CUdevice, std::uint64_t> used;
   unsigned long long next_id = 1;
@@ -157,6 +205,13 @@ Allocation* find(std::uint64_t address);
 // The real place of `size` bytes at an address of any kind; null if they are not all in one allocation.
 std::byte* place(std::uint64_t address, std::uint64_t size);
 void forget(std::uint64_t start);  // an allocation
+// Between a device of this process and one that may be none of it.
+int physical(CUdevice device);
+CUdevice logical(int physical);  // -1: it cannot be seen here
+Link link(CUdevice from, int to);
+void check_pieces(const Allocation& freed);  // ends the process if another one still holds it
+void let_go_of_piece(const Allocation& imported);
+void end_pool_if_unused(CUmemoryPool pool);
 bool in_arena(std::uint64_t address);
 CUstream make_stream(CUcontext context, bool blocking);
 CUcontext make_context(CUdevice device, bool primary);
