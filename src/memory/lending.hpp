@@ -20,24 +20,34 @@
 #include <optional>
 #include <span>
 #include <type_traits>
+#include <vector>
 
+#include "memory/door.hpp"
 #include "memory/memory_kind.hpp"
 
 namespace ist {
 
 // Travels with the clearance of a message; both ranks run the same library.
 struct Loan {
+  // How the borrower comes to it: by the driver's handle; by a descriptor, which it asks for at the door; or by a pool, whose
+  // descriptor it asks for and keeps, and the driver's handle of a piece of it, which it must let go of before it says that the
+  // message is over.
+  enum class Way : std::uint32_t { handle = 0, descriptor = 1, pool = 2 };
   static constexpr std::size_t kMostEnded = 4;
   std::array<std::byte, 64> handle{};             // the driver's
   std::array<std::byte, 16> device{};             // its UUID
+  DoorAddress door;                               // of the lender
+  Way way = Way::handle;
+  std::int32_t borrower = -1;                     // whom it was made for
+  std::uint64_t pool = 0;                         // the lender's number for it, no allocation's and never used again
   std::uint64_t allocation = 0;                   // the lender's driver's number for it, never used again; 0: no loan
   std::uint64_t start = 0;                        // in the lender's addresses
-  std::uint64_t size = 0;                         // of the allocation
+  std::uint64_t size = 0;                         // of the allocation; of one mapping, where the program maps
   std::uint64_t offset = 0;                       // of the message in it
   std::uint64_t part = 0;                         // so many bytes at a time, where it is not the buffer itself; 0: all
-  std::array<std::uint64_t, kMostEnded> ended{};  // allocations that were lent before and are freed now; 0: none
+  std::array<std::uint64_t, kMostEnded> ended{};  // allocations and pools that were lent before and are freed now; 0: none
 };
-static_assert(sizeof(Loan) == 152 && std::is_trivially_copyable_v<Loan>);
+static_assert(sizeof(Loan) == 192 && std::is_trivially_copyable_v<Loan>);
 
 // What came with an envelope; none if that is no loan.
 inline Loan loan_in(std::span<const std::byte> payload) {
@@ -58,6 +68,14 @@ struct Bounce {
   Loan loan;
 };
 
+// What is known of the way from one device to the memory of another.
+struct LinkFacts {
+  int from = 0;  // ordinals
+  int to = 0;
+  bool access = false;  // the driver says that the one can reach the other
+  Status pattern;       // what was written and read back is what it should be; or what was not, and what to do
+};
+
 class Lending {
  public:
   virtual ~Lending() = default;
@@ -72,6 +90,8 @@ class Lending {
   // The loan of that rank, for copies to or from `own`, a piece of this process that serves() is true of. Null: not mapped, and then it is being mapped by a thread of
   // its own, since that takes milliseconds, or cannot be.
   virtual std::shared_ptr<Borrowed> borrow(const Loan& loan, Rank lender, const Piece& own) = 0;
+  // Is what borrow() gave nothing for still being mapped? If not, it never will be.
+  virtual bool opening(const Loan& loan, Rank lender, const Piece& own) = 0;
   // Unmaps what that rank says it has freed; of every loan that comes, borrowed or not.
   virtual void hear(const Loan& loan, Rank lender) = 0;
   // Starts the copy of from.size bytes to the loan, after `after` has finished, as MemoryKind::copy().
@@ -82,6 +102,8 @@ class Lending {
   virtual bool serves(const Piece& own) = 0;
   // Is what was lent on the very device of `own`, a checked piece of device memory?
   virtual bool same_device(const Loan& loan, const Piece& own) = 0;
+  // Tries the link between each two devices of this process, each way. Makes a context on each of them, and takes its time.
+  virtual std::vector<LinkFacts> try_links() = 0;
 };
 
 }  // namespace ist

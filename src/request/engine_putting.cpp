@@ -81,6 +81,8 @@ bool Engine::step_putting(Operation& operation, std::uint32_t index) {
   const auto done = is_finished(putting.copy);
   if (done.ok() && !*done) return false;
   --puts_;
+  // Let go of before the receiver hears: it may free its buffer then.
+  if (!putting.more) putting.memory.reset();
   if (!done.ok()) {
     refuse(operation, index, putting.receiver_op, done.status());
     return true;
@@ -184,6 +186,7 @@ bool Engine::step_fetching(Operation& operation, std::uint32_t index) {
   auto& fetching = std::get<state::Fetching>(operation.state);
   const auto done = is_finished(fetching.copy);
   if (done.ok() && !*done) return false;
+  fetching.memory.reset();  // before the sender hears, who may free its buffer then
   Envelope taken;  // also where the copy failed: that is this side's error
   taken.type = EnvelopeType::taken;
   taken.sender_op = fetching.sender_op;

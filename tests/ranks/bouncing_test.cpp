@@ -1,103 +1,17 @@
 // Messages into device memory that no other process can open: managed, of a pool, mapped by the program. They come through memory of
 // the library's own, in parts where they are long. Needs ranks with CUDA devices; the environment says how long a part is.
-#include <cuda.h>
-#include <dlfcn.h>
 #include <isthmus/collective.h>
 
 #include <cstdlib>
-#include <functional>
-#include <optional>
 #include <thread>
 
-#include "rank_test.hpp"
+#include "driver_memory.hpp"
 
 using namespace rank_test;
 
 namespace {
 
 constexpr int kTag = 6;
-
-template <class Function>
-Function* driver_call(const char* name) {
-  static void* const library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  return library == nullptr ? nullptr : reinterpret_cast<Function*>(::dlsym(library, name));
-}
-#define DRIVER(name) driver_call<decltype(::name)>(#name)
-
-// Memory of one class on this rank's device, as a program gets it from the driver.
-class Memory {
- public:
-  Memory(const std::string& word, std::size_t bytes) : word_(word), bytes_(bytes) {
-    int devices = 0;
-    ist_kind_devices(world(), IST_KIND_CUDA, &devices);
-    device_ = rank() % devices;
-    CUcontext context = nullptr;
-    ok(DRIVER(cuDevicePrimaryCtxRetain)(&context, device_));
-    ok(driver_call<CUresult(CUcontext)>("cuCtxPushCurrent_v2")(context));
-    if (word == "managed") ok(DRIVER(cuMemAllocManaged)(&address_, bytes, CU_MEM_ATTACH_GLOBAL));
-    if (word == "pool") ok(DRIVER(cuMemAllocAsync)(&address_, bytes, nullptr));
-    if (word == "vmm") map();
-    ok(DRIVER(cuStreamSynchronize)(nullptr));
-    pop();
-  }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
-  ~Memory() {
-    CUcontext context = nullptr;
-    ok(DRIVER(cuDevicePrimaryCtxRetain)(&context, device_));
-    ok(driver_call<CUresult(CUcontext)>("cuCtxPushCurrent_v2")(context));
-    if (word_ == "managed") ok(driver_call<CUresult(CUdeviceptr)>("cuMemFree_v2")(address_));
-    if (word_ == "pool") ok(DRIVER(cuMemFreeAsync)(address_, nullptr));
-    if (word_ == "vmm") {
-      ok(DRIVER(cuMemUnmap)(address_, mapped_));
-      ok(DRIVER(cuMemRelease)(handle_));
-      ok(DRIVER(cuMemAddressFree)(address_, mapped_));
-    }
-    ok(DRIVER(cuStreamSynchronize)(nullptr));
-    pop();
-  }
-  ist_buffer get() const {
-    ist_buffer buffer = ist_cuda(reinterpret_cast<void*>(address_), nullptr);
-    return buffer;
-  }
-  void fill(const std::vector<unsigned char>& bytes) const {
-    EXPECT_EQ(IST_OK, ist_memory_copy(world(), get(), ist_host(bytes.data()), bytes.size())) << ist_error_text();
-  }
-  std::vector<unsigned char> read(std::size_t bytes) const {
-    std::vector<unsigned char> found(bytes);
-    EXPECT_EQ(IST_OK, ist_memory_copy(world(), ist_host(found.data()), get(), bytes)) << ist_error_text();
-    return found;
-  }
-
- private:
-  static void ok(CUresult result) { ASSERT_EQ(CUDA_SUCCESS, result); }
-  static void pop() {
-    CUcontext popped = nullptr;
-    ok(driver_call<CUresult(CUcontext*)>("cuCtxPopCurrent_v2")(&popped));
-  }
-  void map() {
-    CUmemAllocationProp properties{};
-    properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device_}};
-    std::size_t grain = 0;
-    ok(DRIVER(cuMemGetAllocationGranularity)(&grain, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
-    mapped_ = (bytes_ + grain - 1) / grain * grain;
-    ok(DRIVER(cuMemCreate)(&handle_, mapped_, &properties, 0));
-    ok(DRIVER(cuMemAddressReserve)(&address_, mapped_, 0, 0, 0));
-    ok(DRIVER(cuMemMap)(address_, mapped_, 0, handle_, 0));
-    CUmemAccessDesc access{};
-    access.location = properties.location;
-    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    ok(DRIVER(cuMemSetAccess)(address_, mapped_, &access, 1));
-  }
-
-  const std::string word_;
-  const std::size_t bytes_;
-  int device_ = 0;
-  CUdeviceptr address_ = 0;
-  CUmemGenericAllocationHandle handle_ = 0;
-  std::size_t mapped_ = 0;
-};
 
 std::size_t bounce_limit() {
   const char* setting = std::getenv("ISTHMUS_BOUNCE_LIMIT");

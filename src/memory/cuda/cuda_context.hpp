@@ -72,6 +72,8 @@ class CudaContexts {
   Result<CudaContext*> find(CUcontext handle, int device);
   // Position of a device in the list of all.
   int ordinal(CUdevice device) const;
+  int count() const { return static_cast<int>(devices_.size()); }
+  CUdevice device(int ordinal) const { return devices_[static_cast<std::size_t>(ordinal)]; }
   // Of the device at that position; zeros if it has none.
   std::array<std::byte, 16> uuid(int ordinal) const;
   // Some context already in use, or the caller's current one; null if there is neither. Never makes one.

@@ -4,38 +4,42 @@
 #include <cstring>
 
 #include "base/log.hpp"
-#include "base/quiet_thread.hpp"
+#include "memory/cuda/cuda_door.hpp"
 
 namespace ist {
 namespace {
 
 // Allocations that were lent are asked after, so many in turn whenever a new one is lent: whether they are freed meanwhile.
 constexpr std::size_t kAskedAtOnce = 64;
+// So many pieces of a pool are asked whether it is still the same.
+constexpr int kWitnesses = 16;
+// Numbers of pools, which the driver gives none, are no numbers of allocations.
+constexpr std::uint64_t kPoolNumbers = std::uint64_t{1} << 63;
 
-bool overlap(const Loan& loan, std::uint64_t start, std::uint64_t size) {
-  return loan.start < start + size && start < loan.start + loan.size;
-}
+constexpr auto kDescriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
 }  // namespace
 
-CudaLending::~CudaLending() {
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-    orders_.clear();
-  }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
-  mappings_.clear();
-  for (const auto& memory : unused_) close(*memory);
+// The door first: its thread asks for what follows.
+CudaLending::~CudaLending() { door_.reset(); }
+
+bool CudaLending::open_door() {
+  if (door_tried_) return door_ != nullptr;
+  door_tried_ = true;
+  auto door = Door::open([this](const DoorNote& asked, std::shared_ptr<void>& kept) { return answer(asked, kept); });
+  if (door.ok())
+    door_ = std::move(*door);
+  else
+    log::once(log::Level::warning, "messages between devices go through host memory, which is slower: " + door.status().text());
+  return door_ != nullptr;
 }
 
-void CudaLending::set_limit(Bytes limit) {
-  const std::lock_guard lock(mutex_);
-  limit_ = limit;
-}
+// ---- what has ended ----
 
-// ---- lending ----
+bool CudaLending::is_alive(std::uint64_t allocation, const Lent& lent, CUmemoryPool pool) const {
+  const PointerFacts facts = ask_driver(api_, lent.start);
+  return facts.known && facts.buffer_id == allocation && (pool == nullptr || facts.pool == pool);
+}
 
 // Those that are freed are told to each borrower with the next loan, so that their memory returns to the device.
 void CudaLending::look_for_ended() {
@@ -43,199 +47,213 @@ void CudaLending::look_for_ended() {
   for (std::size_t left = std::min(kAskedAtOnce, lent_.size()); left > 0; --left) {
     if (at == lent_.end()) at = lent_.begin();
     last_looked_ = at->first;
-    const PointerFacts facts = ask_driver(api_, at->second.start);
-    if (facts.known && facts.buffer_id == last_looked_) {
+    if (is_alive(last_looked_, at->second, nullptr)) {
       ++at;
       continue;
     }
-    for (const Rank borrower : at->second.borrowers) ended_[borrower].push_back(last_looked_);
+    const std::uint64_t pool = at->second.pool;
+    // Nobody keeps a piece of a pool.
+    if (pool == 0)
+      for (const Rank borrower : at->second.borrowers) ended_[borrower].push_back(last_looked_);
     at = lent_.erase(at);
+    const auto of_it = [&](const auto& entry) { return entry.second.pool == pool; };
+    if (pool != 0 && std::none_of(lent_.begin(), lent_.end(), of_it)) end_pool(pool);
   }
 }
 
-CudaLending::Lent& CudaLending::lent(const PointerFacts& facts) {
-  if (const auto known = lent_.find(facts.buffer_id); known != lent_.end()) return known->second;
-  look_for_ended();
-  Lent& made = lent_[facts.buffer_id];
-  made.start = facts.start;
+void CudaLending::end_pool(std::uint64_t pool) {
+  const auto found = pools_.find(pool);
+  if (found == pools_.end()) return;
+  for (const Rank borrower : found->second.borrowers) ended_[borrower].push_back(pool);
+  pools_.erase(found);
+}
+
+void CudaLending::tell_ended(Loan& loan, Rank borrower) {
+  const auto news = ended_.find(borrower);
+  if (news == ended_.end()) return;
+  for (std::uint64_t& ended : loan.ended) {
+    if (news->second.empty()) break;
+    ended = news->second.front();
+    news->second.pop_front();
+  }
+  if (news->second.empty()) ended_.erase(news);
+}
+
+// ---- lending ----
+
+void CudaLending::share_handle(const PointerFacts& facts, Lent& made) const {
+  if (api_.cuIpcGetMemHandle == nullptr) return;
   const auto context = contexts_.find(facts.context, facts.device);
-  if (!context.ok()) return made;
+  if (!context.ok()) return;
+  CUipcMemHandle handle{};
+  static_assert(sizeof handle == sizeof made.handle);
   const DriverScope scope(api_, (*context)->handle);
-  const CUresult result =
-      scope.status().ok() ? api_.cuIpcGetMemHandle(&made.handle, facts.start) : CUDA_ERROR_INVALID_CONTEXT;
+  const CUresult result = scope.status().ok() ? api_.cuIpcGetMemHandle(&handle, facts.start) : CUDA_ERROR_INVALID_CONTEXT;
+  std::memcpy(made.handle.data(), &handle, sizeof handle);
   made.possible = result == CUDA_SUCCESS;
   if (!made.possible)
     log::once(log::Level::info,
               "messages between devices go through host memory: " + cuda_error(api_, result, "cuIpcGetMemHandle").text());
+}
+
+// Memory that was created for other processes, too, on a device. Nothing is exported before somebody asks for it at the door.
+void CudaLending::share_mapping(const PointerFacts& facts, Lent& made) const {
+  made.way = Loan::Way::descriptor;
+  if (api_.cuMemRetainAllocationHandle == nullptr || api_.cuMemGetAllocationPropertiesFromHandle == nullptr ||
+      api_.cuMemExportToShareableHandle == nullptr || api_.cuMemRelease == nullptr)
+    return;
+  const DriverScope scope(api_, nullptr);
+  CUmemGenericAllocationHandle memory = 0;
+  if (api_.cuMemRetainAllocationHandle(&memory, reinterpret_cast<void*>(made.start)) != CUDA_SUCCESS) return;
+  CUmemAllocationProp properties{};
+  const CUresult result = api_.cuMemGetAllocationPropertiesFromHandle(&properties, memory);
+  api_.cuMemRelease(memory);
+  made.possible = result == CUDA_SUCCESS && properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+                  (properties.requestedHandleTypes & kDescriptor) != 0 && facts.device >= 0;
+}
+
+// The driver has no number for a pool, and may give its handle to the next one. But as long as something that was lent of it is alive,
+// it is the same.
+bool CudaLending::has_witness(std::uint64_t pool) const {
+  int asked = 0;
+  for (const auto& [allocation, lent] : lent_) {
+    if (lent.pool != pool) continue;
+    if (is_alive(allocation, lent, pools_.at(pool).handle)) return true;
+    if (++asked == kWitnesses) return false;
+  }
+  return false;
+}
+
+// Of the pool that it comes from; 0: that cannot be exported.
+std::uint64_t CudaLending::number_of(const PointerFacts& facts) {
+  for (const auto& [number, pool] : pools_)
+    if (pool.handle == facts.pool && has_witness(number)) return number;
+  int descriptor = -1;
+  if (api_.cuMemPoolExportToShareableHandle(&descriptor, facts.pool, kDescriptor, 0) != CUDA_SUCCESS) return 0;
+  const FileDescriptor closes{descriptor};
+  const std::uint64_t number = kPoolNumbers | ++pools_numbered_;
+  pools_[number].handle = facts.pool;
+  return number;
+}
+
+void CudaLending::share_piece(const PointerFacts& facts, Lent& made) {
+  made.way = Loan::Way::pool;
+  if (api_.cuMemPoolExportToShareableHandle == nullptr || api_.cuMemPoolExportPointer == nullptr) return;
+  const DriverScope scope(api_, nullptr);
+  const std::uint64_t number = number_of(facts);
+  if (number == 0) return;
+  CUmemPoolPtrExportData data{};
+  static_assert(sizeof data == sizeof made.handle);
+  made.possible = api_.cuMemPoolExportPointer(&data, facts.start) == CUDA_SUCCESS;
+  made.pool = number;
+  std::memcpy(made.handle.data(), &data, sizeof data);
+}
+
+CudaLending::Lent& CudaLending::lent(const PointerFacts& facts) {
+  const bool mapped = facts.memory_class == MemoryClass::vmm;
+  const std::uint64_t start = mapped ? facts.mapping_start : facts.start;
+  const std::uint64_t size = mapped ? facts.mapping_size : facts.size;
+  if (const auto known = lent_.find(facts.buffer_id); known != lent_.end() && known->second.start == start) return known->second;
+  look_for_ended();
+  Lent& made = lent_[facts.buffer_id];
+  std::set<Rank> borrowers = std::move(made.borrowers);
+  made = {};
+  made.borrowers = std::move(borrowers);
+  made.start = start;
+  made.size = size;
+  if (facts.memory_class == MemoryClass::device) share_handle(facts, made);
+  if (mapped) share_mapping(facts, made);
+  if (facts.memory_class == MemoryClass::pool) share_piece(facts, made);
   return made;
 }
 
 std::optional<Loan> CudaLending::lend(const Piece& piece, Rank borrower) {
-  if (api_.cuIpcGetMemHandle == nullptr) return std::nullopt;
   const std::uint64_t address = piece.object + piece.offset.value;
   const PointerFacts facts = ask_driver(api_, address);
-  if (!facts.known || facts.memory_class != MemoryClass::device || facts.buffer_id == 0) return std::nullopt;
+  if (!facts.known || facts.on_host || facts.memory_class == MemoryClass::managed || facts.buffer_id == 0) return std::nullopt;
   const std::lock_guard lock(mutex_);
   Lent& found = lent(facts);
-  if (!found.possible) return std::nullopt;
-  found.borrowers.insert(borrower);
+  // What the program mapped piece by piece is lent piece by piece: a message that lies in several is not.
+  const bool inside = address - found.start <= found.size && piece.size.value <= found.size - (address - found.start);
+  if (!found.possible || !inside || found.unable.contains(borrower)) return std::nullopt;
+  if (found.pool != 0 && pools_.at(found.pool).unable.contains(borrower)) return std::nullopt;
+  if (!open_door()) return std::nullopt;
+  (found.pool == 0 ? found.borrowers : pools_.at(found.pool).borrowers).insert(borrower);
   Loan loan;
-  static_assert(sizeof(loan.handle) == sizeof(found.handle));
-  std::memcpy(loan.handle.data(), &found.handle, sizeof found.handle);
+  loan.handle = found.handle;
   loan.device = contexts_.uuid(facts.device);
+  loan.door = door_->address();
+  loan.way = found.way;
+  loan.borrower = borrower.value;
+  loan.pool = found.pool;
   loan.allocation = facts.buffer_id;
-  loan.start = facts.start;
-  loan.size = facts.size;
-  loan.offset = address - facts.start;
-  if (const auto news = ended_.find(borrower); news != ended_.end()) {
-    for (std::uint64_t& ended : loan.ended) {
-      if (news->second.empty()) break;
-      ended = news->second.front();
-      news->second.pop_front();
-    }
-    if (news->second.empty()) ended_.erase(news);
-  }
+  loan.start = found.start;
+  loan.size = found.size;
+  loan.offset = address - found.start;
+  tell_ended(loan, borrower);
   return loan;
 }
 
-// ---- borrowing ----
+// ---- at the door ----
 
-bool CudaLending::same_device(const Loan& loan, const Piece& own) const {
-  return own.device >= 0 && contexts_.uuid(own.device) == loan.device;
-}
-
-// Unmapped by the thread, once nobody holds it any more.
-std::shared_ptr<CudaBorrowed> CudaLending::hold(CudaContext& context, CUdeviceptr address, Bytes size) {
-  return {new CudaBorrowed{context, address, size}, [this](CudaBorrowed* memory) {
-            {
-              const std::lock_guard lock(mutex_);
-              unused_.emplace_back(memory);
-            }
-            wake_.notify_all();
-          }};
-}
-
-void CudaLending::close(const CudaBorrowed& memory) const {
-  const DriverScope scope(api_, memory.context.handle);
-  if (scope.status().ok() && lives(api_, memory.context)) api_.cuIpcCloseMemHandle(memory.address);
-}
-
-CudaLending::Dropped CudaLending::drop(std::map<Key, Mapping>::iterator mapping) {
-  if (mapping->second.state == Mapping::State::mapped) mapped_ = Bytes{mapped_.value - mapping->second.size};
-  Dropped memory = std::move(mapping->second.memory);
-  mappings_.erase(mapping);
-  return memory;
-}
-
-// What the lender has freed: what it says, and what lay where another allocation is now.
-void CudaLending::forget_ended(const Loan& loan, Rank lender, std::vector<Dropped>& dropped) {
-  for (auto at = mappings_.lower_bound({lender, 0, nullptr}); at != mappings_.end() && at->first.lender == lender;) {
-    const auto here = at++;
-    const std::uint64_t allocation = here->first.allocation;
-    const bool ended = std::find(loan.ended.begin(), loan.ended.end(), allocation) != loan.ended.end();
-    const bool replaced = allocation != loan.allocation && overlap(loan, here->second.start, here->second.size);
-    if (ended || replaced) dropped.push_back(drop(here));
+std::optional<Door::Answer> CudaLending::answer(const DoorNote& asked, std::shared_ptr<void>& kept) {
+  const auto subject = static_cast<DoorSubject>(asked.subject);
+  if (subject == DoorSubject::cannot) {
+    note_unable(asked);
+    return std::nullopt;
   }
+  if (subject != DoorSubject::memory && subject != DoorSubject::pool) return links_.answer(asked, kept);
+  auto found = subject == DoorSubject::memory ? memory_descriptor(asked.number) : pool_descriptor(asked.number);
+  if (!found.ok()) return Door::Answer{DoorNote::refusal(found.status()), {}};
+  return Door::Answer{DoorNote{}, std::move(*found)};
 }
 
-void CudaLending::hear(const Loan& loan, Rank lender) {
-  if (loan.ended.front() == 0) return;
-  std::vector<Dropped> dropped;  // outlives the lock
-  const std::lock_guard lock(mutex_);
-  forget_ended(loan, lender, dropped);
-}
-
-void CudaLending::forget_least_used(std::vector<Dropped>& dropped) {
-  while (mapped_ > limit_) {
-    auto least = mappings_.end();
-    for (auto at = mappings_.begin(); at != mappings_.end(); ++at)
-      if (at->second.state == Mapping::State::mapped && (least == mappings_.end() || at->second.used < least->second.used))
-        least = at;
-    if (least == mappings_.end()) return;
-    dropped.push_back(drop(least));
-  }
-}
-
-std::shared_ptr<Borrowed> CudaLending::borrow(const Loan& loan, Rank lender, const Piece& own) {
-  if (api_.cuIpcOpenMemHandle_v2 == nullptr || api_.cuIpcCloseMemHandle == nullptr) return nullptr;
-  if (loan.allocation == 0 || loan.offset > loan.size || own.size.value > loan.size - loan.offset) return nullptr;
-  const auto context = context_of_(own);
-  if (!context.ok()) return nullptr;
-  std::vector<Dropped> dropped;  // outlives the lock: who drops the last one takes it, too
-  const std::lock_guard lock(mutex_);
-  if (Bytes{loan.size} > limit_) return nullptr;
-  const Key key{lender, loan.allocation, *context};
-  const auto known = mappings_.find(key);
-  if (known == mappings_.end()) forget_ended(loan, lender, dropped);
-  if (known != mappings_.end()) {
-    known->second.used = ++borrows_;
-    return known->second.memory;
-  }
-  if (!thread_.joinable()) {
-    auto thread = quiet_thread("the mapping of other processes' device memory", [this] { work(); });
-    if (!thread.ok()) {
-      log::once(log::Level::warning, "messages between devices go through host memory: " + thread.status().text());
-      return nullptr;
-    }
-    thread_ = std::move(*thread);
-  }
-  Mapping& mapping = mappings_[key];
-  mapping.start = loan.start;
-  mapping.size = loan.size;
-  mapping.used = ++borrows_;
-  Order order{key, {}, Bytes{loan.size}};
-  std::memcpy(&order.handle, loan.handle.data(), sizeof order.handle);
-  orders_.push_back(order);
-  wake_.notify_all();
-  return nullptr;
-}
-
-void CudaLending::work() {
-  std::unique_lock lock(mutex_);
-  while (true) {
-    wake_.wait(lock, [this] { return ends_ || !orders_.empty() || !unused_.empty(); });
-    if (ends_) return;
-    if (!unused_.empty()) {
-      const auto closing = std::move(unused_);
-      unused_.clear();
-      lock.unlock();
-      for (const auto& memory : closing) close(*memory);
-      lock.lock();
-      continue;
-    }
-    const Order order = orders_.front();
-    orders_.pop_front();
-    lock.unlock();
-    open(order);
-    lock.lock();
-  }
-}
-
-void CudaLending::open(const Order& order) {
-  CUdeviceptr address = 0;
-  CUresult result = CUDA_ERROR_INVALID_CONTEXT;
+// The driver is asked after the allocation once more when its handle is held: then the handle is that of this allocation, and of no
+// other that came to lie there.
+Result<FileDescriptor> CudaLending::memory_descriptor(std::uint64_t allocation) {
+  const Status gone{IST_ERR_DEVICE, "its memory was freed meanwhile"};
+  Lent asked;
   {
-    const DriverScope scope(api_, order.key.context->handle);
-    if (scope.status().ok()) result = api_.cuIpcOpenMemHandle_v2(&address, order.handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+    const std::lock_guard lock(mutex_);
+    const auto found = lent_.find(allocation);
+    if (found == lent_.end() || found->second.way != Loan::Way::descriptor) return gone;
+    asked = found->second;
   }
-  if (result != CUDA_SUCCESS)
-    log::once(log::Level::warning,
-              "messages between rank " + std::to_string(order.key.lender.value) + " and cuda device " +
-                  std::to_string(order.key.context->device) +
-                  " go through host memory, which is slower: " + cuda_error(api_, result, "cuIpcOpenMemHandle").text() +
-                  " (expected where that memory was freed right after its first message)");
-  Dropped made = result == CUDA_SUCCESS ? hold(*order.key.context, address, order.size) : nullptr;
-  std::vector<Dropped> dropped;
+  const DriverScope scope(api_, nullptr);
+  CUmemGenericAllocationHandle memory = 0;
+  if (!is_alive(allocation, asked, nullptr) ||
+      api_.cuMemRetainAllocationHandle(&memory, reinterpret_cast<void*>(asked.start)) != CUDA_SUCCESS)
+    return gone;
+  int descriptor = -1;
+  const bool same = is_alive(allocation, asked, nullptr);
+  const CUresult result = same ? api_.cuMemExportToShareableHandle(&descriptor, memory, kDescriptor, 0) : CUDA_SUCCESS;
+  api_.cuMemRelease(memory);
+  if (!same) return gone;
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuMemExportToShareableHandle");
+  return FileDescriptor{descriptor};
+}
+
+// The same for a pool, by what was lent of it.
+Result<FileDescriptor> CudaLending::pool_descriptor(std::uint64_t pool) {
+  const Status gone{IST_ERR_DEVICE, "all of its memory in that pool was freed meanwhile"};
+  const DriverScope scope(api_, nullptr);
   const std::lock_guard lock(mutex_);
-  const auto mapping = mappings_.find(order.key);
-  if (mapping == mappings_.end()) {  // forgotten meanwhile
-    dropped.push_back(std::move(made));
-    return;
-  }
-  mapping->second.state = made ? Mapping::State::mapped : Mapping::State::refused;
-  if (made) mapped_ = Bytes{mapped_.value + order.size.value};
-  mapping->second.memory = std::move(made);
-  forget_least_used(dropped);
+  const auto found = pools_.find(pool);
+  if (found == pools_.end() || !has_witness(pool)) return gone;
+  int descriptor = -1;
+  const CUresult result = api_.cuMemPoolExportToShareableHandle(&descriptor, found->second.handle, kDescriptor, 0);
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuMemPoolExportToShareableHandle");
+  FileDescriptor exported{descriptor};
+  if (!has_witness(pool)) return gone;
+  return exported;
+}
+
+// Of one that cannot open it the messages come through a block from now on.
+void CudaLending::note_unable(const DoorNote& note) {
+  const Rank borrower{taken_from<std::int32_t>(note)};
+  const std::lock_guard lock(mutex_);
+  if (const auto found = lent_.find(note.number); found != lent_.end()) found->second.unable.insert(borrower);
+  if (const auto found = pools_.find(note.number); found != pools_.end()) found->second.unable.insert(borrower);
 }
 
 }  // namespace ist

@@ -2,21 +2,7 @@
 
 #include <algorithm>
 
-#include "base/log.hpp"
-
 namespace ist {
-namespace {
-
-Piece lent_piece(const CudaBorrowed& memory, const Loan& loan, Bytes size) {
-  Piece piece;
-  piece.kind = KindId::cuda;
-  piece.object = memory.address;
-  piece.offset = Offset{loan.offset};
-  piece.size = size;
-  return piece;
-}
-
-}  // namespace
 
 CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vector<DeviceInfo> devices)
     : api_(api),
@@ -25,8 +11,10 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
       pins_(api_, contexts_),
       kernels_(api_),
       tickets_(api_),
-      lending_(api_, contexts_,
-               [this](const Piece& own) { return own.kind == KindId::cuda ? context_of(own) : context_of_locked(own); }),
+      links_(api_, contexts_),
+      lending_(api_, contexts_, links_),
+      borrowing_(api_, contexts_, links_,
+                 [this](const Piece& own) { return own.kind == KindId::cuda ? context_of(own) : context_of_locked(own); }),
       bounces_([this](int device, Bytes size) { return allocate(device, size); },
                [this](const Piece& piece) { static_cast<void>(release(piece)); }) {}
 
@@ -248,41 +236,6 @@ Result<Ticket> CudaKind::copy(const Piece& to, const Piece& from, const Ticket& 
     context = *found;
   }
   return copy_in(*context, direction, to, from, after);
-}
-
-// In the primary context, which stays: a context of the user's goes with all that was allocated in it.
-std::optional<Bounce> CudaKind::bounce(const Piece& own, Rank borrower) {
-  const PointerFacts facts = ask_driver(api_, own.object + own.offset.value);
-  if (!facts.known || facts.memory_class == MemoryClass::device || facts.device < 0 || bounces_.useless())
-    return std::nullopt;
-  auto block = bounces_.take(facts.device);
-  if (block == nullptr) return std::nullopt;
-  auto loan = lend(*block, borrower);
-  if (!loan) {
-    bounces_.give_up();
-    return std::nullopt;
-  }
-  loan->part = block->size.value / 2;
-  const unsigned said = 1U << static_cast<unsigned>(facts.memory_class);
-  if ((bounces_said_.fetch_or(said, std::memory_order_relaxed) & said) == 0)
-    log::warning(
-        "messages into " + std::string{name_of(facts.memory_class)} +
-        " memory of cuda devices take two copies through a block of ISTHMUS_BOUNCE_LIMIT, since no other process can "
-        "open it; into what cuMemAlloc or cudaMalloc gave they take one");
-  return Bounce{std::move(block), *loan};
-}
-
-// In our context, whatever that of the memory is in its owner's process.
-Result<Ticket> CudaKind::copy_to(Borrowed& borrowed, const Loan& loan, const Piece& from, const Ticket& after) {
-  const auto& memory = static_cast<const CudaBorrowed&>(borrowed);
-  const auto direction = from.kind == KindId::host ? CopyDirection::into_device : CopyDirection::between_devices;
-  return copy_in(memory.context, direction, lent_piece(memory, loan, from.size), from, after);
-}
-
-Result<Ticket> CudaKind::copy_from(Borrowed& borrowed, const Loan& loan, const Piece& to, const Ticket& after) {
-  const auto& memory = static_cast<const CudaBorrowed&>(borrowed);
-  const auto direction = to.kind == KindId::host ? CopyDirection::out_of_device : CopyDirection::between_devices;
-  return copy_in(memory.context, direction, to, lent_piece(memory, loan, to.size), after);
 }
 
 Result<Ticket> CudaKind::copy_in(CudaContext& context, CopyDirection direction, const Piece& to, const Piece& from,

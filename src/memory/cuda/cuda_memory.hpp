@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 
+#include "memory/cuda/cuda_borrowing.hpp"
 #include "memory/cuda/cuda_bounces.hpp"
 #include "memory/cuda/cuda_kernels.hpp"
 #include "memory/cuda/cuda_lending.hpp"
@@ -58,17 +59,19 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   Result<std::unique_ptr<GuestStream>> open_stream(int device) override;
 
   Lending* lending() override { return this; }
-  void set_limit(Bytes limit) override { lending_.set_limit(limit); }
+  void set_limit(Bytes limit) override { borrowing_.set_limit(limit); }
   void set_bounce_limit(Bytes limit) override { bounces_.set_limit(limit); }
   std::optional<Bounce> bounce(const Piece& own, Rank borrower) override;
   std::optional<Loan> lend(const Piece& piece, Rank borrower) override { return lending_.lend(piece, borrower); }
   std::shared_ptr<Borrowed> borrow(const Loan& loan, Rank lender, const Piece& own) override {
-    return lending_.borrow(loan, lender, own);
+    return borrowing_.borrow(loan, lender, own);
   }
+  bool opening(const Loan& loan, Rank lender, const Piece& own) override { return borrowing_.opening(loan, lender, own); }
   Result<Ticket> copy_to(Borrowed& borrowed, const Loan& loan, const Piece& from, const Ticket& after) override;
   Result<Ticket> copy_from(Borrowed& borrowed, const Loan& loan, const Piece& to, const Ticket& after) override;
-  void hear(const Loan& loan, Rank lender) override { lending_.hear(loan, lender); }
-  bool same_device(const Loan& loan, const Piece& own) override { return lending_.same_device(loan, own); }
+  void hear(const Loan& loan, Rank lender) override { borrowing_.hear(loan, lender); }
+  bool same_device(const Loan& loan, const Piece& own) override { return borrowing_.same_device(loan, own); }
+  std::vector<LinkFacts> try_links() override { return links_.try_all(); }
   bool serves(const Piece& own) override { return own.kind == KindId::cuda || context_of_locked(own).ok(); }
 
   // Events ever made, for tests: it stops growing once enough are there.
@@ -130,7 +133,9 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   mutable std::mutex mutex_;  // guards what follows and what is inside the contexts
   CudaTickets tickets_;
   std::map<std::uint64_t, std::uint64_t> allocated_;  // address to the driver's id, since an address may be used again
+  CudaLinks links_;
   CudaLending lending_;
+  CudaBorrowing borrowing_;
   CudaBounces bounces_;
   std::atomic<unsigned> bounces_said_{0};  // of which classes of memory
 };

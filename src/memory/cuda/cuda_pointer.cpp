@@ -58,6 +58,9 @@ PointerFacts ask_driver(const CudaApi& api, std::uint64_t address) {
   facts.buffer_id = buffer_id;
   facts.start = start;
   facts.size = size;
+  facts.mapping_start = mapping_start;
+  facts.mapping_size = mapping_size;
+  facts.pool = pool;
   if (managed != 0) {
     facts.memory_class = MemoryClass::managed;
     if (device < 0) facts.device = 0;  // it lives on the host just now; any device reaches it

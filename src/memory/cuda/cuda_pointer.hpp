@@ -19,8 +19,11 @@ struct PointerFacts {
   int device = -1;              // ordinal
   CUcontext context = nullptr;  // none for VMM and pool memory
   std::uint64_t buffer_id = 0;  // of the allocation, never used again
-  std::uint64_t start = 0;      // of the allocation
+  std::uint64_t start = 0;      // of the allocation; of the reserved range, for VMM memory
   std::uint64_t size = 0;
+  std::uint64_t mapping_start = 0;  // of the one mapping in it
+  std::uint64_t mapping_size = 0;
+  CUmemoryPool pool = nullptr;  // that it comes from
   MemoryClass memory_class = MemoryClass::pageable;
 };
 

@@ -1,0 +1,236 @@
+#include "memory/cuda/cuda_borrowing.hpp"
+
+#include <algorithm>
+
+#include "base/log.hpp"
+#include "base/quiet_thread.hpp"
+
+namespace ist {
+namespace {
+
+bool overlap(const Loan& loan, std::uint64_t start, std::uint64_t size) {
+  return loan.start < start + size && start < loan.start + loan.size;
+}
+
+}  // namespace
+
+CudaBorrowing::~CudaBorrowing() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+    orders_.clear();
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  mappings_.clear();
+  for (const auto& memory : unused_) close_mapping(api_, *memory);
+}
+
+void CudaBorrowing::set_limit(Bytes limit) {
+  const std::lock_guard lock(mutex_);
+  limit_ = limit;
+}
+
+bool CudaBorrowing::same_device(const Loan& loan, const Piece& own) const {
+  return own.device >= 0 && contexts_.uuid(own.device) == loan.device;
+}
+
+CudaBorrowing::Key CudaBorrowing::key_of(const Loan& loan, Rank lender, CudaContext& context) {
+  return {lender, loan.way == Loan::Way::pool ? loan.pool : loan.allocation, &context};
+}
+
+// Closed by the thread, once nobody holds it any more.
+std::shared_ptr<CudaBorrowed> CudaBorrowing::hold(std::unique_ptr<CudaBorrowed> memory) {
+  return {memory.release(), [this](CudaBorrowed* last) {
+            {
+              const std::lock_guard lock(mutex_);
+              unused_.emplace_back(last);
+            }
+            wake_.notify_all();
+          }};
+}
+
+CudaBorrowing::Dropped CudaBorrowing::drop(std::map<Key, Mapping>::iterator mapping) {
+  Dropped memory = std::move(mapping->second.memory);
+  if (memory != nullptr) mapped_ = Bytes{mapped_.value - memory->size.value};
+  mappings_.erase(mapping);
+  return memory;
+}
+
+// What the lender has freed: what it says, and what lay where another allocation is now.
+void CudaBorrowing::forget_ended(const Loan& loan, Rank lender, std::vector<Dropped>& dropped) {
+  for (auto at = mappings_.lower_bound({lender, 0, nullptr}); at != mappings_.end() && at->first.lender == lender;) {
+    const auto here = at++;
+    const std::uint64_t number = here->first.number;
+    const bool ended = std::find(loan.ended.begin(), loan.ended.end(), number) != loan.ended.end();
+    const bool replaced = number != loan.allocation && overlap(loan, here->second.start, here->second.size);
+    if (ended || replaced) dropped.push_back(drop(here));
+  }
+}
+
+void CudaBorrowing::hear(const Loan& loan, Rank lender) {
+  if (loan.ended.front() == 0) return;
+  std::vector<Dropped> dropped;  // outlives the lock
+  const std::lock_guard lock(mutex_);
+  forget_ended(loan, lender, dropped);
+}
+
+void CudaBorrowing::forget_least_used(std::vector<Dropped>& dropped) {
+  while (mapped_ > limit_) {
+    auto least = mappings_.end();
+    for (auto at = mappings_.begin(); at != mappings_.end(); ++at)
+      if (at->second.memory != nullptr && at->second.memory->size > Bytes{} &&
+          (least == mappings_.end() || at->second.used < least->second.used))
+        least = at;
+    if (least == mappings_.end()) return;
+    dropped.push_back(drop(least));
+  }
+}
+
+// ---- pieces of pools ----
+
+// Under the lock, so that a piece is not imported again while it is being let go of.
+std::shared_ptr<CudaBorrowed> CudaBorrowing::piece_of(const std::shared_ptr<CudaBorrowed>& pool, const Loan& loan) {
+  OpenPiece& open = pieces_[{pool.get(), loan.allocation}];
+  if (open.users == 0) {
+    const auto address = import_piece(api_, *pool, loan);
+    if (!address.ok()) {
+      pieces_.erase({pool.get(), loan.allocation});
+      log::once(log::Level::warning, "messages into a pool of another rank go through host memory: " + address.status().text());
+      return nullptr;
+    }
+    open.address = *address;
+  }
+  ++open.users;
+  auto piece = std::make_unique<CudaBorrowed>(pool->context, Loan::Way::pool);
+  piece->address = open.address;
+  piece->within = pool;
+  piece->allocation = loan.allocation;
+  return {piece.release(), [this](CudaBorrowed* last) {
+            const std::unique_ptr<CudaBorrowed> owned{last};  // the pool is let go of without the lock
+            let_go(*last);
+          }};
+}
+
+// At once, not by the thread: the next thing its holder does is to tell the lender, who may free it.
+void CudaBorrowing::let_go(const CudaBorrowed& piece) {
+  const std::lock_guard lock(mutex_);
+  const auto open = pieces_.find({piece.within.get(), piece.allocation});
+  if (--open->second.users > 0) return;
+  close_piece(api_, piece.context, open->second.address);
+  pieces_.erase(open);
+}
+
+// ---- borrowing ----
+
+bool CudaBorrowing::start_thread() {
+  if (thread_.joinable()) return true;
+  auto thread = quiet_thread("the mapping of other processes' device memory", [this] { work(); });
+  if (!thread.ok()) {
+    log::once(log::Level::warning, "messages between devices go through host memory: " + thread.status().text());
+    return false;
+  }
+  thread_ = std::move(*thread);
+  return true;
+}
+
+void CudaBorrowing::order(const Key& key, const Loan& loan) {
+  Mapping& mapping = mappings_[key];
+  if (loan.way != Loan::Way::pool) {
+    mapping.start = loan.start;
+    mapping.size = loan.size;
+  }
+  mapping.used = mapping.ordered = ++borrows_;
+  orders_.push_back({key, loan, mapping.ordered});
+  wake_.notify_all();
+}
+
+std::shared_ptr<Borrowed> CudaBorrowing::borrow(const Loan& loan, Rank lender, const Piece& own) {
+  if (loan.allocation == 0 || loan.offset > loan.size || own.size.value > loan.size - loan.offset) return nullptr;
+  if (!opens(api_, loan.way)) return nullptr;
+  const auto context = context_of_(own);
+  if (!context.ok()) return nullptr;
+  std::vector<Dropped> dropped;  // outlives the lock: who drops the last one takes it, too
+  const std::lock_guard lock(mutex_);
+  if (Bytes{loan.size} > limit_) return nullptr;
+  const Key key = key_of(loan, lender, **context);
+  auto known = mappings_.find(key);
+  const bool pool = loan.way == Loan::Way::pool;
+  // Another mapping of the same memory, by a driver that counts it as the same.
+  if (known != mappings_.end() && !pool && (known->second.start != loan.start || known->second.size != loan.size)) {
+    dropped.push_back(drop(known));
+    known = mappings_.end();
+  }
+  if (known != mappings_.end()) {
+    known->second.used = ++borrows_;
+    const auto& memory = known->second.memory;
+    return pool && memory != nullptr ? piece_of(memory, loan) : memory;
+  }
+  forget_ended(loan, lender, dropped);
+  if (!links_.off(**context, loan) && start_thread()) order(key, loan);
+  return nullptr;
+}
+
+bool CudaBorrowing::opening(const Loan& loan, Rank lender, const Piece& own) {
+  const auto context = context_of_(own);
+  if (!context.ok()) return false;
+  const std::lock_guard lock(mutex_);
+  const auto known = mappings_.find(key_of(loan, lender, **context));
+  return known != mappings_.end() && known->second.state == Mapping::State::opening;
+}
+
+void CudaBorrowing::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [this] { return ends_ || !orders_.empty() || !unused_.empty(); });
+    if (ends_) return;
+    if (!unused_.empty()) {
+      const auto closing = std::move(unused_);
+      unused_.clear();
+      lock.unlock();
+      for (const auto& memory : closing) close_mapping(api_, *memory);
+      lock.lock();
+      continue;
+    }
+    const Order order = orders_.front();
+    orders_.pop_front();
+    lock.unlock();
+    open(order);
+    lock.lock();
+  }
+}
+
+void CudaBorrowing::say_refused(const Order& order, const Status& why) const {
+  if (ends_) return;
+  log::once(log::Level::warning, "messages between rank " + std::to_string(order.key.lender.value) + " and cuda device " +
+                                     std::to_string(order.key.context->device) +
+                                     " go through host memory, which is slower: " + why.text() +
+                                     " (expected where that memory was freed right after its first message)");
+}
+
+void CudaBorrowing::open(const Order& order) {
+  const Status believed = links_.believe(*order.key.context, order.loan, order.key.lender, ends_);
+  Dropped made;
+  if (believed.ok()) {
+    auto opened = open_mapping(api_, *order.key.context, order.loan, ends_);
+    if (opened.ok())
+      made = hold(std::move(*opened));
+    else
+      say_refused(order, opened.status());
+  } else if (!links_.off(*order.key.context, order.loan)) {
+    say_refused(order, believed);  // nothing is known of the link, which has not been said
+  }
+  std::vector<Dropped> dropped;
+  const std::lock_guard lock(mutex_);
+  const auto mapping = mappings_.find(order.key);
+  if (mapping == mappings_.end() || mapping->second.ordered != order.number) {  // forgotten meanwhile
+    dropped.push_back(std::move(made));
+    return;
+  }
+  mapping->second.state = made ? Mapping::State::mapped : Mapping::State::refused;
+  if (made) mapped_ = Bytes{mapped_.value + made->size.value};
+  mapping->second.memory = std::move(made);
+  forget_least_used(dropped);
+}
+
+}  // namespace ist

@@ -1,0 +1,222 @@
+// Messages in one copy into device memory that the program mapped, or that a pool gave, where it was made so that other processes can
+// open it. Needs ranks with CUDA devices; the environment says what limits there are, and whether each rank sees a device of its own
+// alone.
+#include <isthmus/collective.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include "driver_memory.hpp"
+
+using namespace rank_test;
+
+namespace {
+
+constexpr int kTag = 9;
+
+int own_devices() {
+  int devices = 0;
+  return ist_kind_devices(world(), IST_KIND_CUDA, &devices) == IST_OK ? devices : 0;
+}
+
+// On every rank alike.
+bool usable() {
+  std::int32_t devices = own_devices();
+  std::int32_t fewest = 0;
+  EXPECT_EQ(IST_OK, ist_allreduce(ist_host(&devices), ist_host(&fewest), 1, IST_INT32, IST_MIN, comm())) << ist_error_text();
+  return size() >= 2 && fewest > 0;
+}
+
+#define NEEDS_DEVICES() \
+  if (!usable()) GTEST_SKIP() << "not covered here: messages between device memory, which take two ranks with a CUDA device each"
+
+bool off() {
+  const char* setting = std::getenv("ISTHMUS_DEVICE_IPC");
+  return setting != nullptr && std::string{setting} == "never";
+}
+
+// All ranks on one device: less than this is not copied by it there.
+std::size_t enough(std::size_t bytes) {
+  const bool one = own_devices() == 1 && std::getenv("ISTHMUS_TEST_OWN_DEVICES") == nullptr;
+  return one ? std::max(bytes, std::size_t{2} << 20) : bytes;
+}
+
+struct Place {
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
+};
+
+// From rank 0 to rank 1, whose memory was poisoned around the place, too.
+int carry(const Memory& memory, Place place, std::uint64_t seed) {
+  constexpr std::size_t kGuard = 64;
+  const auto wanted = random_bytes(place.bytes, seed);
+  const auto count = static_cast<std::int64_t>(place.bytes);
+  ist_status status{};
+  if (rank() == 0) {
+    memory.fill(wanted, place.offset + kGuard);
+    EXPECT_EQ(IST_OK, ist_send(memory.get(place.offset + kGuard), count, IST_BYTE, 1, kTag, comm())) << ist_error_text();
+  } else if (rank() == 1) {
+    std::vector<unsigned char> expected(place.bytes + 2 * kGuard, 0x5a);
+    memory.fill(expected, place.offset);
+    EXPECT_EQ(IST_OK, ist_recv(memory.get(place.offset + kGuard), count, IST_BYTE, 0, kTag, comm(), &status))
+        << ist_error_text();
+    std::copy(wanted.begin(), wanted.end(), expected.begin() + kGuard);
+    EXPECT_EQ(-1, first_difference(expected, memory.read(place.bytes + 2 * kGuard, place.offset))) << place.bytes << " bytes";
+    EXPECT_EQ(count, status.bytes);
+  }
+  std::int32_t carrier = status.carrier;
+  EXPECT_EQ(IST_OK, ist_bcast(ist_host(&carrier), 1, IST_INT32, 1, comm())) << ist_error_text();
+  return carrier;
+}
+
+// The first messages find that the memory is not open yet.
+bool opened(const Memory& memory, Place place) {
+  for (std::uint64_t n = 0; n < 2000; ++n) {
+    if (carry(memory, place, n) == IST_CARRIER_DEVICE) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  return false;
+}
+
+std::size_t open_descriptors() {
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) static_cast<void>(entry), ++count;
+  return count;
+}
+
+class Sharing : public ::testing::TestWithParam<const char*> {};
+
+// Below the size of a cell nothing goes through a block: what the device carries there is one copy.
+TEST_P(Sharing, MessagesOfEverySizeTakeOneCopyOnceTheMemoryIsOpen) {
+  NEEDS_DEVICES();
+  constexpr std::size_t kRoom = 3 << 20;
+  const Memory memory(GetParam(), kRoom + 4096);
+  const bool open = !off() && opened(memory, {0, enough(1000)});
+  EXPECT_EQ(!off(), open) << "the driver of this machine lends no such memory?";
+  for (const std::size_t bytes : border_sizes()) {
+    if (bytes > kRoom) continue;
+    const int carrier = carry(memory, {0, bytes}, bytes + 3);
+    EXPECT_EQ(open && bytes >= enough(1), carrier == IST_CARRIER_DEVICE) << bytes << " bytes by " << ist_carrier_name(carrier);
+    const std::size_t at = 65536 - 64 - bytes % 4096;
+    if (bytes < kRoom / 2) carry(memory, {at, bytes}, bytes + 4);
+  }
+}
+
+// Nor does a descriptor stay, of the memory that is gone.
+TEST_P(Sharing, WhatIsFreedAndAllocatedAgainIsNeverTheOldPlaceAndLeavesNoDescriptor) {
+  NEEDS_DEVICES();
+  constexpr std::uint64_t kRounds = 60;
+  int by_device = 0;
+  std::size_t before = 0;
+  for (std::uint64_t round = 0; round < kRounds; ++round) {
+    const std::size_t bytes = enough(3000) + round % 3 * 40000;
+    const Memory memory(GetParam(), bytes + 128);
+    for (std::uint64_t n = 0; n < 4; ++n) {
+      by_device += carry(memory, {0, bytes}, 1000 * round + n) == IST_CARRIER_DEVICE ? 1 : 0;
+      if (n == 1) std::this_thread::sleep_for(std::chrono::milliseconds{3});
+    }
+    if (round == 10) before = open_descriptors();
+  }
+  EXPECT_EQ(off(), by_device == 0);
+  EXPECT_LE(open_descriptors(), before + 12) << "before " << kRounds - 11 << " of " << kRounds << " rounds there were " << before;
+}
+
+// With ISTHMUS_MAPPED_LIMIT=5MiB only two of them stay open.
+TEST_P(Sharing, ManyInTurnAllArriveWhateverStaysOpen) {
+  NEEDS_DEVICES();
+  const std::size_t bytes = enough(300000);
+  std::vector<std::unique_ptr<Memory>> memories;
+  for (int i = 0; i < 6; ++i) memories.push_back(std::make_unique<Memory>(GetParam(), bytes + 128));
+  int by_device = 0;
+  for (std::uint64_t n = 0; n < 90; ++n) {
+    by_device += carry(*memories[n / 5 % 6], {0, bytes}, n) == IST_CARRIER_DEVICE ? 1 : 0;
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  EXPECT_EQ(off(), by_device == 0);
+}
+
+// Several into one piece of memory at a time, both ways, and from a third rank, too.
+TEST_P(Sharing, ManyAtOnceFromEveryRankKeepApart) {
+  NEEDS_DEVICES();
+  constexpr std::size_t kMessages = 4;
+  const std::size_t bytes = enough(20000) + 13;
+  const std::size_t each = bytes + 64;
+  const auto others = static_cast<std::size_t>(size() - 1);
+  const Memory out(GetParam(), kMessages * each);
+  const Memory into(GetParam(), kMessages * others * each);
+  const auto seed = [&](std::uint64_t round, int from, int to, std::size_t n) {
+    return 1000 * round + 100 * static_cast<std::uint64_t>(from) + 10 * static_cast<std::uint64_t>(to) + n;
+  };
+  for (std::uint64_t round = 0; round < 12; ++round) {
+    std::vector<ist_request> requests;
+    into.fill(std::vector<unsigned char>(kMessages * others * each, 0x5a));
+    std::size_t place = 0;
+    for (int from = 0; from < size(); ++from) {
+      for (std::size_t n = 0; from != rank() && n < kMessages; ++n)
+        IST_OK_OR_FAIL(ist_irecv(into.get(place++ * each), static_cast<std::int64_t>(bytes), IST_BYTE, from,
+                                 static_cast<int>(n), comm(), &requests.emplace_back()));
+    }
+    for (std::size_t n = 0; n < kMessages; ++n) out.fill(random_bytes(bytes, seed(round, rank(), 0, n)), n * each);
+    for (int to = 0; to < size(); ++to) {
+      for (std::size_t n = 0; to != rank() && n < kMessages; ++n)
+        IST_OK_OR_FAIL(ist_isend(out.get(n * each), static_cast<std::int64_t>(bytes), IST_BYTE, to, static_cast<int>(n),
+                                 comm(), &requests.emplace_back()));
+    }
+    EXPECT_EQ(IST_OK, ist_waitall(static_cast<int>(requests.size()), requests.data(), IST_STATUSES_IGNORE))
+        << ist_error_text();
+    place = 0;
+    for (int from = 0; from < size(); ++from) {
+      for (std::size_t n = 0; from != rank() && n < kMessages; ++n)
+        EXPECT_EQ(-1, first_difference(random_bytes(bytes, seed(round, from, 0, n)), into.read(bytes, place++ * each)))
+            << "message " << n << " of rank " << from;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Into, Sharing, ::testing::Values("shared_vmm", "shared_pool", "own_pool"),
+                         [](const auto& each) { return each.param; });
+
+// As PyTorch's expandable segments are: what lies in one handle's mapping is lent, what spans two goes another way.
+TEST(SharingSideBySide, OneMappingIsLentAndWhatSpansSeveralArrives) {
+  NEEDS_DEVICES();
+  std::size_t granule = 0;
+  {
+    const Memory probe("side_by_side", 1);
+    granule = probe.granule();
+  }
+  const Memory memory("side_by_side", 6 * granule);
+  const bool whole = enough(1) < granule;  // else no message inside of one mapping is worth a copy by the device
+  const std::size_t bytes = whole ? granule - 128 : granule / 2;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Place inside{2 * i * granule, bytes};
+    if (whole && !off()) {
+      EXPECT_TRUE(opened(memory, inside));
+    }
+    const int carrier = carry(memory, inside, i);
+    EXPECT_EQ(whole && !off(), carrier == IST_CARRIER_DEVICE) << ist_carrier_name(carrier);
+    for (const std::size_t length : {std::size_t{1000}, granule, 3 * granule - 777}) {
+      const Place across{2 * i * granule + granule - 600, length};
+      if (across.offset + length + 128 < 6 * granule) carry(memory, across, i + length);
+    }
+  }
+}
+
+TEST(SharingMappedAgain, OtherMemoryAtTheSameAddressesIsNeverTheOldOne) {
+  NEEDS_DEVICES();
+  for (const char* word : {"shared_vmm", "side_by_side"}) {
+    const std::size_t bytes = enough(20000);  // announced, each of them
+    Memory memory(word, bytes + 128);
+    int by_device = 0;
+    for (std::uint64_t round = 0; round < 40; ++round) {
+      for (std::uint64_t n = 0; n < 4; ++n) {
+        by_device += carry(memory, {0, bytes}, 100 * round + n) == IST_CARRIER_DEVICE ? 1 : 0;
+        if (n == 1) std::this_thread::sleep_for(std::chrono::milliseconds{3});
+      }
+      memory.map_again();
+    }
+    EXPECT_EQ(off(), by_device == 0) << word;
+  }
+}
+
+}  // namespace
