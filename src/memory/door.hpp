@@ -42,12 +42,12 @@ struct DoorNote {
   std::uint64_t number = 0;
   std::uint64_t token = 0;  // filled in by the call
   std::array<std::byte, 64> bytes{};
-  std::array<char, 240> text{};
+  std::array<char, 480> text{};
 
   static DoorNote refusal(const Status& why);
   Status status() const;
 };
-static_assert(sizeof(DoorNote) == 328 && std::is_trivially_copyable_v<DoorNote>);
+static_assert(sizeof(DoorNote) == 568 && std::is_trivially_copyable_v<DoorNote>);
 
 class Door {
  public:

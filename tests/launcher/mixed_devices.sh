@@ -1,5 +1,5 @@
 #!/bin/sh
-# A rank's view of the devices: mixed_devices.sh number|visible PROGRAM...
+# A rank's view of the devices: mixed_devices.sh number|visible|own PROGRAM... (own: of a real driver, too, the one of its number)
 how=$1
 shift
 if [ "$how" = visible ]; then export FAKE_CUDA_VISIBLE=1; fi
@@ -11,6 +11,7 @@ case $how-$ISTHMUS_RANK in
   visible-0) export CUDA_VISIBLE_DEVICES=1 ;;
   visible-1) export CUDA_VISIBLE_DEVICES=0 ;;
   visible-2) export CUDA_VISIBLE_DEVICES=1,0 ;;
+  own-*) export CUDA_VISIBLE_DEVICES="$ISTHMUS_RANK" ISTHMUS_TEST_OWN_DEVICES=1 ;;
   visible-3) export CUDA_VISIBLE_DEVICES= ;;
 esac
 exec "$@"

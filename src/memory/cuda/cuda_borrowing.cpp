@@ -200,12 +200,11 @@ void CudaBorrowing::work() {
   }
 }
 
-void CudaBorrowing::say_refused(const Order& order, const Status& why) const {
+void CudaBorrowing::say_refused(const Order& order, const std::string& why) const {
   if (ends_) return;
   log::once(log::Level::warning, "messages between rank " + std::to_string(order.key.lender.value) + " and cuda device " +
                                      std::to_string(order.key.context->device) +
-                                     " go through host memory, which is slower: " + why.text() +
-                                     " (expected where that memory was freed right after its first message)");
+                                     " go through host memory, which is slower: " + why);
 }
 
 void CudaBorrowing::open(const Order& order) {
@@ -216,9 +215,9 @@ void CudaBorrowing::open(const Order& order) {
     if (opened.ok())
       made = hold(std::move(*opened));
     else
-      say_refused(order, opened.status());
+      say_refused(order, opened.status().text() + " (expected where that memory was freed right after its first message)");
   } else if (!links_.off(*order.key.context, order.loan)) {
-    say_refused(order, believed);  // nothing is known of the link, which has not been said
+    say_refused(order, "the link could not be tried: " + believed.text());
   }
   std::vector<Dropped> dropped;
   const std::lock_guard lock(mutex_);

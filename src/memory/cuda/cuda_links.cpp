@@ -35,12 +35,10 @@ Status compare(const Words& wanted, const Words& found, const char* what) {
   if (differs.first == a + kPattern) return {};
   return {IST_ERR_DEVICE, "of a pattern of " + std::to_string(kPattern) + " bytes that was " + what + ", byte " +
                               std::to_string(differs.first - a) + " came as " + std::to_string(*differs.second) +
-                              " instead of " + std::to_string(*differs.first)};
+                              " instead of " + std::to_string(*differs.first) +
+                              "; copies between devices go wrong where PCIe access control (ACS) or an IOMMU redirects them: "
+                              "turn both off for these devices, and see isthmus info --links"};
 }
-
-constexpr const char* kRemedy =
-    "; copies between such devices go wrong where PCIe access control (ACS) or an IOMMU redirects them: turn both off for these "
-    "devices, and see `isthmus info --links`";
 
 std::string name_of_device(const CudaLinks::Uuid& uuid) {
   std::string text = "the GPU whose UUID begins with ";
@@ -148,7 +146,6 @@ Status CudaLinks::believe(CudaContext& context, const Loan& loan, Rank lender, c
   bool tried = false;
   Status found = try_with_lender(context, loan, ends, tried);
   if (!tried) return found;
-  if (!found.ok()) found = {found.code(), found.text() + kRemedy};
   {
     const std::lock_guard lock(mutex_);
     known_.emplace(pair, found);
@@ -186,7 +183,7 @@ Status CudaLinks::try_with_lender(CudaContext& context, const Loan& loan, const 
   if (found.ok()) found = (*own)->fill(mine);
   if (found.ok()) found = (*own)->put(far);
   api_.cuIpcCloseMemHandle(far);
-  tried = true;
+  tried = true;  // also where a copy failed: nothing better is to be hoped for from the next one
   if (!found.ok()) return found;
   const auto verdict = call->ask(door_note(DoorSubject::written, mine));
   // Of a lender that ended meanwhile nothing was learnt.
@@ -274,11 +271,9 @@ std::vector<LinkFacts> CudaLinks::try_all() {
       else if (can == 0)
         facts.pattern = {IST_ERR_DEVICE,
                          "the driver lets neither reach the other's memory, as where they hang on different processors, or in a "
-                         "virtual machine; `nvidia-smi topo -p2p r` says why. Messages between them go through host memory"};
+                         "virtual machine; nvidia-smi topo -p2p r says why. Messages between them go through host memory"};
       else
         facts.pattern = try_within(from, to);
-      if (facts.access && !facts.pattern.ok())
-        facts.pattern = {facts.pattern.code(), facts.pattern.text() + kRemedy};
       found.push_back(std::move(facts));
     }
   return found;
