@@ -13,6 +13,7 @@
 #include "cli/settings_page.hpp"
 #include "collective/nccl.hpp"
 #include "memory/kinds.hpp"
+#include "memory/lending.hpp"
 #include "path/shm/peer_memory.hpp"
 
 namespace ist::cli {
@@ -46,13 +47,43 @@ Json kinds_json(const Kinds& kinds) {
   return list;
 }
 
-// One entry per path of src/path.
-Json paths_json() {
-  return Json::array(
+// Device memory of one rank that others open; null where no kind here lends any.
+Lending* lender(const Kinds& kinds) {
+  for (const auto& kind : kinds.all())
+    if (kind->lending() != nullptr) return kind->lending();
+  return nullptr;
+}
+
+// One entry per path of src/path, and what goes past them.
+Json paths_json(const Kinds& kinds, const Settings& settings) {
+  Json list = Json::array(
       {{{"name", "self"}, {"connects", "a rank with itself"}, {"pairs", "every kind with every kind"}},
        {{"name", "shm"},
         {"connects", "ranks of one user on one host"},
         {"pairs", "every kind with every kind: through shared memory, page-locked where a device takes part"}}});
+  if (lender(kinds) != nullptr && settings.device_ipc != "never")
+    list.push_back({{"name", "device_ipc"},
+                    {"connects", "devices of ranks of one host, where the link between them is whole"},
+                    {"pairs",
+                     "cuda with cuda and with page-locked host memory: in one copy where the memory can be opened by other "
+                     "processes, else in two"}});
+  return list;
+}
+
+// Empty where there are no two devices.
+Json links_json(const Kinds& kinds) {
+  Json list = Json::array();
+  for (const auto& kind : kinds.all()) {
+    if (kind->lending() == nullptr || kind->devices().size() < 2) continue;
+    const std::string name{kind->name()};
+    for (const LinkFacts& link : kind->lending()->try_links())
+      list.push_back({{"from", name + ":" + std::to_string(link.from)},
+                      {"to", name + ":" + std::to_string(link.to)},
+                      {"access", link.access},
+                      {"pattern", link.pattern.ok() ? "ok" : link.access ? "failed" : "not tried"},
+                      {"why", link.pattern.text()}});
+  }
+  return list;
 }
 
 Json starting_json(const std::vector<WayToStart>& ways) {
@@ -87,10 +118,22 @@ Json off_json(const Kinds& kinds, const std::vector<WayToStart>& ways, const Res
   }
   list.push_back(
       {{"what", "path between hosts"}, {"why", "this version connects ranks of one host only; start all on one"}});
-  list.push_back(
-      {{"what", "path device_ipc"},
-       {"why", "this version opens no other process's device memory; the path shm carries device buffers instead"}});
+  if (read_settings().device_ipc == "never")
+    list.push_back({{"what", "path device_ipc"}, {"why", "ISTHMUS_DEVICE_IPC is never; the path shm carries device buffers"}});
   return list;
+}
+
+// Every two devices, and what is wrong between them.
+std::string links_text(const Json& links) {
+  std::string text = "\nlinks\n";
+  if (links.empty()) text += "  none: this process sees no two devices\n";
+  for (const Json& link : links) {
+    text += "  " + link.at("from").get<std::string>() + " to " + link.at("to").get<std::string>() + "  peer access " +
+            (link.at("access").get<bool>() ? "yes" : "no") + ", pattern " + link.at("pattern").get<std::string>();
+    if (const auto why = link.at("why").get<std::string>(); !why.empty()) text += ": " + why;
+    text += "\n";
+  }
+  return text;
 }
 
 }  // namespace
@@ -99,23 +142,31 @@ std::string commit_of_sources() { return ISTHMUS_COMMIT; }
 
 std::string version_line() { return std::string{"isthmus "} + ist_version() + " (commit " + commit_of_sources() + ")"; }
 
-Json collect_info() {
+Json collect_info(bool links) {
   const Settings settings = read_settings();
   const auto kinds = Kinds::load(settings.kinds);
   if (!kinds.ok()) throw Failure(kinds.status());
   const Processors processors = find_processors();
   const auto ways = ways_to_start();
   const auto nccl = find_nccl(settings, **kinds);
-  return {{"version", ist_version()},
+  Json facts{{"version", ist_version()},
           {"commit", commit_of_sources()},
           {"machine", describe_machine(processors, **kinds)},
           {"cuda_compiled", kCudaCompiled},
           {"processors", processors_json(processors)},
           {"kinds", kinds_json(**kinds)},
-          {"paths", paths_json()},
+          {"paths", paths_json(**kinds, settings)},
           {"collective", collective_json(nccl)},
           {"starting", starting_json(ways)},
           {"off", off_json(**kinds, ways, nccl)}};
+  if (!links) return facts;
+  facts["links"] = links_json(**kinds);
+  for (const Json& link : facts["links"]) {
+    if (link.at("pattern") == "ok") continue;
+    const std::string what = "link from " + link.at("from").get<std::string>() + " to " + link.at("to").get<std::string>();
+    facts["off"].push_back({{"what", what}, {"why", link.at("why")}});
+  }
+  return facts;
 }
 
 std::string info_text(const Json& facts) {
@@ -141,6 +192,7 @@ std::string info_text(const Json& facts) {
     text += "  " + word(path, "name") + "  " + word(path, "connects") + "; " + word(path, "pairs") + "\n";
   for (const Json& one : facts.at("collective"))
     text += "  " + word(one, "name") + "  " + word(one, "carries") + "; " + word(one, "detail") + "\n";
+  if (facts.contains("links")) text += links_text(facts.at("links"));
   text += "\nstarting ranks\n";
   for (const Json& way : facts.at("starting"))
     text += "  " + word(way, "name") + "  " + word(way, "by") +
@@ -156,13 +208,17 @@ void add_info_command(CLI::App& app) {
     bool settings = false;
     bool markdown = false;
     bool man = false;
+    bool links = false;
   };
   const auto options = std::make_shared<Options>();
   CLI::App* info = app.add_subcommand("info", "Show kinds, devices and paths, and what is off and why");
   CLI::Option* json = info->add_flag("--json", options->json, "print one JSON object");
   CLI::Option* settings = info->add_flag("--settings", options->settings, "print the settings with the values in force");
+  CLI::Option* links = info->add_flag(
+      "--links", options->links, "write and read a pattern between each two devices, which makes a context on each of them");
+  links->excludes(settings);
   info->add_flag("--markdown", options->markdown, "with --settings: print the page docs/settings.md")->needs(settings);
-  info->add_flag("--man", options->man, "print the manual page")->excludes(json)->excludes(settings);
+  info->add_flag("--man", options->man, "print the manual page")->excludes(json)->excludes(settings)->excludes(links);
   json->excludes(settings);
   info->callback([options, &app] {
     if (options->man)
@@ -172,9 +228,9 @@ void add_info_command(CLI::App& app) {
     else if (options->settings)
       std::cout << settings_table(read_settings());
     else if (options->json)
-      std::cout << collect_info().dump(2) << '\n';
+      std::cout << collect_info(options->links).dump(2) << '\n';
     else
-      std::cout << info_text(collect_info());
+      std::cout << info_text(collect_info(options->links));
   });
 }
 

@@ -17,8 +17,8 @@ std::string version_line();
 std::string commit_of_sources();
 void add_info_command(CLI::App& app);
 
-// The facts that both the text and --json show.
-nlohmann::ordered_json collect_info();
+// The facts that both the text and --json show. `links`: those between devices are tried, too.
+nlohmann::ordered_json collect_info(bool links = false);
 std::string info_text(const nlohmann::ordered_json& facts);
 
 }  // namespace ist::cli

@@ -92,6 +92,49 @@ TEST(Info, EveryWayOfStartingRanksIsEitherThereOrOffWithWhatToInstall) {
   EXPECT_TRUE(says(ran, "install PMIx (Debian: libpmix2)")) << ran.output;
 }
 
+// With a driver that needs no GPU.
+const std::string kFake = "LD_LIBRARY_PATH=" FAKE_CUDA " FAKE_CUDA_DEVICES=3 ";
+
+TEST(Info, LinksAreTriedWhereThatIsAskedForAndWhatIsWrongIsOffWithAReason) {
+  if (!std::filesystem::exists(FAKE_CUDA "/libcuda.so.1")) GTEST_SKIP() << "this build has no CUDA parts";
+  EXPECT_FALSE(says(run_program("info", kFake), "\nlinks\n"));
+  const Ran whole = run_program("info --links", kFake);
+  EXPECT_EQ(whole.status, 0) << whole.output;
+  for (const std::string from : {"0", "1", "2"})
+    for (const std::string to : {"0", "1", "2"}) {
+      const std::string line = "  cuda:" + from + " to cuda:" + to + "  peer access yes, pattern ok\n";
+      EXPECT_EQ(from != to, says(whole, line)) << line << whole.output;
+    }
+  EXPECT_FALSE(says(whole, "link from"));
+
+  const Ran ran = run_program("info --links --json", kFake + "FAKE_CUDA_LINKS=0-1:spoiled,0-2:refused");
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  const auto facts = nlohmann::json::parse(ran.output);
+  ASSERT_EQ(facts["links"].size(), 6U);
+  for (const auto& link : facts["links"]) {
+    const bool with_0 = link["from"] == "cuda:0" || link["to"] == "cuda:0";
+    const bool with_2 = link["from"] == "cuda:2" || link["to"] == "cuda:2";
+    EXPECT_EQ(link["access"], !(with_0 && with_2)) << link;
+    EXPECT_EQ(link["pattern"], !with_0 ? "ok" : with_2 ? "not tried" : "failed") << link;
+    const std::string why = link["why"];
+    EXPECT_NE(why.find(!with_0 ? "" : with_2 ? "nvidia-smi topo -p2p r" : "turn both off"), std::string::npos) << link;
+    int off = 0;
+    for (const auto& entry : facts["off"])
+      off += entry["what"] == "link from " + link["from"].get<std::string>() + " to " + link["to"].get<std::string>() ? 1 : 0;
+    EXPECT_EQ(off, with_0 ? 1 : 0) << link;
+  }
+  const Ran alone = run_program("info --links", kFake + "FAKE_CUDA_DEVICES=1");
+  EXPECT_TRUE(says(alone, "\nlinks\n  none: this process sees no two devices\n")) << alone.output;
+}
+
+TEST(Info, OneCopyBetweenDevicesIsAPathUnlessItIsNotToBe) {
+  if (!std::filesystem::exists(FAKE_CUDA "/libcuda.so.1")) GTEST_SKIP() << "this build has no CUDA parts";
+  EXPECT_TRUE(says(run_program("info", kFake), "\n  device_ipc  devices of ranks of one host"));
+  const Ran never = run_program("info", kFake + "ISTHMUS_DEVICE_IPC=never");
+  EXPECT_TRUE(says(never, "\n  path device_ipc: ISTHMUS_DEVICE_IPC is never")) << never.output;
+  EXPECT_FALSE(says(never, "\n  device_ipc  ")) << never.output;
+}
+
 TEST(Settings, TheTableShowsEveryRowAndTheValueInForce) {
   const Ran ran = run_program("info --settings", "ISTHMUS_CELLS=321");
   EXPECT_EQ(ran.status, 0) << ran.output;
