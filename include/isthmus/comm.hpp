@@ -172,6 +172,16 @@ class Comm : public Gathers {
   PersistentRequest recv_init(const Buffer& buffer, std::int64_t count, Type type, int source, int tag = any_tag) const {
     return persistent(ist_recv_init, buffer, count, type, source, tag);
   }
+  // Both ranks open each other's device memory ahead of their first message (ist_prepare).
+  void prepare(const Buffer& buffer, std::int64_t count, Type type, int peer) const {
+    detail::check(ist_prepare(buffer.c(), count, type, peer, comm_));
+  }
+  Request iprepare(const Buffer& buffer, std::int64_t count, Type type, int peer) const {
+    Request request;
+    detail::check(ist_iprepare(buffer.c(), count, type, peer, comm_, &request.handle_));
+    request.world_ = world_;
+    return request;
+  }
   // What a receive would get; the message stays.
   Status probe(int source, int tag = any_tag) const {
     ist_status status{};

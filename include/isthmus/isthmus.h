@@ -252,6 +252,18 @@ IST_API int ist_testsome(int count, ist_request* requests, int* completed, int* 
 /* *completed: 1 if all are complete, which are then released; otherwise nothing changes. */
 IST_API int ist_testall(int count, ist_request* requests, int* completed, ist_status* statuses);
 
+/* Opens device memory ahead, which takes milliseconds and else goes on beside the first messages: those then travel through host
+ * memory. Collective over this rank and `peer`: both call it, in the same order where they do so several times, with the buffers that
+ * they will send from and receive into, of whatever count and type. Complete when each has opened what the other lends, from the
+ * device of its own buffer, so that the first message between the two takes the way of all later ones. Nothing of the buffers is read
+ * or written. Memory that cannot be opened by others is no error, nor is a buffer of the host: with a device buffer on the other side
+ * that does for page-locked memory, and for any other nothing is opened. With IST_PROC_NULL or this rank itself it does nothing.
+ * What is open stays so while ISTHMUS_MAPPED_LIMIT allows, until the memory is freed.
+ * IST_ERR_RANK, IST_ERR_ARGUMENT as of a message; IST_ERR_PEER_DEAD, IST_ERR_PEER_LEFT: the other rank will not come to the call. */
+IST_API int ist_prepare(ist_buffer buffer, int64_t count, ist_type type, int peer, ist_comm comm);
+/* The same as a request: for ranks that prepare with several others, in any order. The buffers stay valid until it is complete. */
+IST_API int ist_iprepare(ist_buffer buffer, int64_t count, ist_type type, int peer, ist_comm comm, ist_request* request);
+
 /* A receive that no message has matched is given up: it still has to be waited for, and its status says IST_CANCELLED. On
  * sends and on matched receives it does nothing. */
 IST_API int ist_cancel(ist_request request);

@@ -63,6 +63,9 @@ class Comm {
   nb::object issend(nb::handle buffer, int dest, int tag, Count count) const;
   StatusView sendrecv_replace(nb::handle buffer, int dest, int source, int send_tag, int recv_tag, Count count) const;
 
+  void prepare(nb::handle buffer, int peer, Count count) const;
+  nb::object iprepare(nb::handle buffer, int peer, Count count) const;
+
   nb::object dup() const;
   nb::object split(std::optional<int> color, int key) const;
   nb::object split_local(int key) const;

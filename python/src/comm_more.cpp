@@ -17,6 +17,10 @@ nb::object created(const std::shared_ptr<Channels>& from, const Creation& create
   return made == IST_COMM_NULL ? nb::none() : Comm::make(from->session, made, true);
 }
 
+int prepare_ahead(ist_buffer buffer, std::int64_t count, ist_type type, int peer, int, ist_comm comm, ist_request* request) {
+  return ist_iprepare(buffer, count, type, peer, comm, request);
+}
+
 }  // namespace
 
 ist_comm create_from(const std::shared_ptr<Channels>& from, const Creation& create) {
@@ -61,6 +65,17 @@ StatusView Comm::sendrecv_replace(nb::handle buffer, int dest, int source, int s
   }
   check(code);
   return exchange(*on, {std::move(out), dest, send_tag}, {into, source, recv_tag});
+}
+
+void Comm::prepare(nb::handle buffer, int peer, Count count) const {
+  const auto& on = open();
+  finish(on->session, start(prepare_ahead, to_region(buffer, Access::read, count), peer, 0, *on));
+}
+
+nb::object Comm::iprepare(nb::handle buffer, int peer, Count count) const {
+  const auto& on = open();
+  auto started = start(prepare_ahead, to_region(buffer, Access::read, count), peer, 0, *on);
+  return nb::cast(new Request(on->session, std::move(started)), nb::rv_policy::take_ownership);
 }
 
 nb::object Comm::dup() const { return created(open(), ist_comm_dup); }
@@ -114,6 +129,10 @@ void bind_more(nb::class_<Comm>& comm) {
       .def("sendrecv_replace", &Comm::sendrecv_replace, "buffer"_a.none(), "dest"_a, "source"_a = IST_ANY_SOURCE,
            nb::kw_only(), "send_tag"_a = 0, "recv_tag"_a = IST_ANY_TAG, "count"_a = nb::none(),
            "Sends the buffer's contents and receives into their place.")
+      .def("prepare", &Comm::prepare, "buffer"_a.none(), "peer"_a, nb::kw_only(), "count"_a = nb::none(),
+           "Opens device memory ahead of the first message; the peer calls it, too, with its own buffer.")
+      .def("iprepare", &Comm::iprepare, "buffer"_a.none(), "peer"_a, nb::kw_only(), "count"_a = nb::none(),
+           nb::sig("def iprepare(self, buffer: object, peer: int, *, count: int | None = None) -> Request"))
       .def("dup", &Comm::dup, nb::sig("def dup(self) -> Comm"),
            "The same ranks, whose messages never meet those of this one. Collective; freed when it is dropped, as all that "
            "follow.")

@@ -220,6 +220,7 @@ class Engine {
   void set_sleeper(bool sleeps) { sleeper_.store(sleeps, std::memory_order_relaxed); }
 
  private:
+  friend class Preparing;  // preparing.cpp
   struct Posting {  // an envelope that found no room
     Envelope envelope;
     std::vector<std::byte> payload;

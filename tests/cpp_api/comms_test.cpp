@@ -148,6 +148,11 @@ TEST(Requests, that_are_released_go_on) {
   EXPECT_EQ(got, std::vector<int>(100000, before(comm)));
   comm.barrier();
   std::vector<int> both(10, comm.rank());
+  // Host memory that is not page-locked: nothing to open, and nobody waits for another one.
+  Request ahead = comm.iprepare(Buffer::host(both.data()), 10, IST_INT, next_of(comm));
+  comm.iprepare(Buffer::host(both.data()), 10, IST_INT, before(comm)).wait();
+  ahead.wait();
+  comm.prepare(Buffer::host(both.data()), 10, IST_INT, comm.rank());
   comm.sendrecv_replace(Buffer::host(both.data()), 10, IST_INT, next_of(comm), 3, before(comm), 3);
   EXPECT_EQ(both, std::vector<int>(10, before(comm)));
 }

@@ -1,6 +1,6 @@
 // Device memory of every class as a program gets it from the driver, on this rank's device.
 //
-// Who calls this : bouncing_test.cpp, sharing_test.cpp.
+// Who calls this : bouncing_test.cpp, prepare_test.cpp, sharing_test.cpp.
 // Threads        : one.
 // Ownership      : a Memory frees what it is; a shared pool is made once and stays.
 // Errors         : fail the test.
@@ -42,7 +42,7 @@ class InContext {
   }
 };
 
-// managed; pool: the default one; vmm: mapped, and not to be exported. To be exported: shared_vmm, mapped from one handle;
+// cuda: as cudaMalloc gives it; managed; pool: the default one; vmm: mapped, and not to be exported. To be exported: shared_vmm, mapped from one handle;
 // side_by_side, from handles of one granule each, in one range; shared_pool, one for all; own_pool, one for each.
 class Memory {
  public:
@@ -51,6 +51,7 @@ class Memory {
     ist_kind_devices(world(), IST_KIND_CUDA, &devices);
     device_ = rank() % devices;
     const InContext scope(device_);
+    if (word == "cuda") driver_ok(driver_call<CUresult(CUdeviceptr*, std::size_t)>("cuMemAlloc_v2")(&address_, bytes));
     if (word == "managed") driver_ok(DRIVER(cuMemAllocManaged)(&address_, bytes, CU_MEM_ATTACH_GLOBAL));
     if (word == "pool") driver_ok(DRIVER(cuMemAllocAsync)(&address_, bytes, nullptr));
     if (word == "shared_pool" || word == "own_pool") {
@@ -68,7 +69,7 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
   ~Memory() {
     const InContext scope(device_);
-    if (word_ == "managed") driver_ok(driver_call<CUresult(CUdeviceptr)>("cuMemFree_v2")(address_));
+    if (word_ == "managed" || word_ == "cuda") driver_ok(driver_call<CUresult(CUdeviceptr)>("cuMemFree_v2")(address_));
     if (word_.ends_with("pool")) driver_ok(DRIVER(cuMemFreeAsync)(address_, nullptr));
     if (mapped_by_program()) {
       unmap();

@@ -93,6 +93,8 @@ static_assert(same<int(ist_request*)>(ist_request_free) && same<int(ist_request*
 static_assert(same<int(ist_buffer, int64_t, ist_type, int, int, ist_comm, ist_request*)>(ist_send_init));
 static_assert(same<int(ist_buffer, int64_t, ist_type, int, int, ist_comm, ist_request*)>(ist_ssend_init));
 static_assert(same<int(ist_buffer, int64_t, ist_type, int, int, ist_comm, ist_request*)>(ist_recv_init));
+static_assert(same<int(ist_buffer, int64_t, ist_type, int, ist_comm)>(ist_prepare));
+static_assert(same<int(ist_buffer, int64_t, ist_type, int, ist_comm, ist_request*)>(ist_iprepare));
 static_assert(same<int(int, int, ist_comm, ist_status*)>(ist_probe) &&
               same<int(int, int, ist_comm, int*, ist_status*)>(ist_iprobe));
 static_assert(same<int(int, int, ist_comm, ist_message*, ist_status*)>(ist_mprobe));

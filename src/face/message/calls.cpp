@@ -79,7 +79,9 @@ int receive_into(const HostReceive& what, std::int32_t source, int tag, ist_stat
 
 Status in_call(const char* call, const Status& status) { return {status.code(), std::string{call} + ": " + status.text()}; }
 
-Result<Partner> destination(ist_comm comm, int dest, int tag) { return partner(comm, "dest", dest, tag, false); }
+Result<Partner> destination(ist_comm comm, int dest, int tag, const char* name) {
+  return partner(comm, name, dest, tag, false);
+}
 
 Result<Partner> origin(ist_comm comm, int source, int tag) { return partner(comm, "source", source, tag, true); }
 

@@ -46,7 +46,8 @@ Status in_call(const char* call, const Status& status);
 Result<Piece> to_piece(World& world, const Data& data);
 // Returns when the bytes have arrived; moves the world's messages on meanwhile.
 Status copy_pieces(World& world, const Piece& to, const Piece& from);
-Result<Partner> destination(ist_comm comm, int dest, int tag);
+// `name`: what errors call the rank.
+Result<Partner> destination(ist_comm comm, int dest, int tag, const char* name = "dest");
 Result<Partner> origin(ist_comm comm, int source, int tag);
 
 Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, Engine::SendMode mode = {false, false});
