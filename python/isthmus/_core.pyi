@@ -295,6 +295,13 @@ class Comm:
     def sendrecv_replace(self, buffer: object | None, dest: int, source: int = -1, *, send_tag: int = 0, recv_tag: int = -1, count: int | None = None) -> Status:
         """Sends the buffer's contents and receives into their place."""
 
+    def prepare(self, buffer: object | None, peer: int, *, count: int | None = None) -> None:
+        """
+        Opens device memory ahead of the first message; the peer calls it, too, with its own buffer.
+        """
+
+    def iprepare(self, buffer: object, peer: int, *, count: int | None = None) -> Request: ...
+
     def dup(self) -> Comm:
         """
         The same ranks, whose messages never meet those of this one. Collective; freed when it is dropped, as all that follow.

@@ -227,6 +227,17 @@ def test_a_receive_that_nothing_matched_can_be_cancelled(comm, ring):
     assert not after.status.cancelled
 
 
+def test_memory_is_opened_ahead_with_any_ranks_in_any_order(comm, ring):
+    # Of the host there is nothing to open, and both come to the call all the same.
+    ahead = [comm.iprepare(bytearray(100), ring[0]), comm.iprepare(b"read only", ring[1], count=3), comm.iprepare(b"", comm.rank)]
+    for request in ahead:
+        request.wait()
+    comm.prepare(bytearray(1), comm.rank)
+    with pytest.raises(isthmus.Error, match="peer is") as caught:
+        comm.prepare(bytearray(1), comm.size)
+    assert caught.value.code == isthmus.Code.RANK
+
+
 def test_a_synchronous_send_waits_for_its_receive(comm, ring):
     sent = comm.issend(b"sync", ring[0], 71)
     comm.barrier()
