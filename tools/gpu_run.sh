@@ -215,6 +215,11 @@ run_check() {
     step 200 "arrays of CuPy, PyTorch and Numba" ctest --test-dir "$build" --verbose --no-tests=error -R 'python\.on_a_gpu'
     grep -E '^[0-9]+: \[[0-9]+\] ([0-9]+ (passed|skipped|failed)|SKIPPED)' "$log" | sed 's/^[0-9]*: //' | sort -u >>"$summary"
   fi
+  if (($(gpus) > 1)); then
+    step 60 "links between the devices" "$isthmus" info --links
+    step 120 "device memory lent between ranks that see one GPU each" "$isthmus" run -n 2 --prefix-output \
+      sh tests/launcher/mixed_devices.sh own "$build/tests/ranks_lending" --gtest_brief=1
+  fi
   step 150 "demo" env DEMO_OUTPUT="$raw/demo" examples/stencil2d/demo.sh "$build"
   local second
   second=$(second_gpu)

@@ -131,8 +131,8 @@ constexpr std::uint64_t kMostCopyThreads = 64;
 Row bounce_row() {
   return bytes_row(
       "bounce_limit", "ISTHMUS_BOUNCE_LIMIT", &Settings::bounce_limit, 0, std::uint64_t{1} << 40,
-      "most memory of each device for messages into device memory that no other process can open: managed, of a pool, "
-      "or mapped by the program; below 64 KiB: they go through host memory");
+      "most memory of each device for messages into device memory that no other process can open: managed, of the default "
+      "pool, or mapped without handles for others; below 64 KiB: they go through host memory");
 }
 
 Row copy_threads_row() {

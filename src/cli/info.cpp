@@ -56,11 +56,11 @@ Lending* lender(const Kinds& kinds) {
 
 // One entry per path of src/path, and what goes past them.
 Json paths_json(const Kinds& kinds, const Settings& settings) {
-  Json list = Json::array(
-      {{{"name", "self"}, {"connects", "a rank with itself"}, {"pairs", "every kind with every kind"}},
-       {{"name", "shm"},
-        {"connects", "ranks of one user on one host"},
-        {"pairs", "every kind with every kind: through shared memory, page-locked where a device takes part"}}});
+  Json list =
+      Json::array({{{"name", "self"}, {"connects", "a rank with itself"}, {"pairs", "every kind with every kind"}},
+                   {{"name", "shm"},
+                    {"connects", "ranks of one user on one host"},
+                    {"pairs", "every kind with every kind: through shared memory, page-locked where a device takes part"}}});
   if (lender(kinds) != nullptr && settings.device_ipc != "never")
     list.push_back({{"name", "device_ipc"},
                     {"connects", "devices of ranks of one host, where the link between them is whole"},
@@ -80,7 +80,9 @@ Json links_json(const Kinds& kinds) {
       list.push_back({{"from", name + ":" + std::to_string(link.from)},
                       {"to", name + ":" + std::to_string(link.to)},
                       {"access", link.access},
-                      {"pattern", link.pattern.ok() ? "ok" : link.access ? "failed" : "not tried"},
+                      {"pattern", link.pattern.ok() ? "ok"
+                                  : link.access     ? "failed"
+                                                    : "not tried"},
                       {"why", link.pattern.text()}});
   }
   return list;
@@ -119,7 +121,8 @@ Json off_json(const Kinds& kinds, const std::vector<WayToStart>& ways, const Res
   list.push_back(
       {{"what", "path between hosts"}, {"why", "this version connects ranks of one host only; start all on one"}});
   if (read_settings().device_ipc == "never")
-    list.push_back({{"what", "path device_ipc"}, {"why", "ISTHMUS_DEVICE_IPC is never; the path shm carries device buffers"}});
+    list.push_back(
+        {{"what", "path device_ipc"}, {"why", "ISTHMUS_DEVICE_IPC is never; the path shm carries device buffers"}});
   return list;
 }
 
@@ -150,15 +153,15 @@ Json collect_info(bool links) {
   const auto ways = ways_to_start();
   const auto nccl = find_nccl(settings, **kinds);
   Json facts{{"version", ist_version()},
-          {"commit", commit_of_sources()},
-          {"machine", describe_machine(processors, **kinds)},
-          {"cuda_compiled", kCudaCompiled},
-          {"processors", processors_json(processors)},
-          {"kinds", kinds_json(**kinds)},
-          {"paths", paths_json(**kinds, settings)},
-          {"collective", collective_json(nccl)},
-          {"starting", starting_json(ways)},
-          {"off", off_json(**kinds, ways, nccl)}};
+             {"commit", commit_of_sources()},
+             {"machine", describe_machine(processors, **kinds)},
+             {"cuda_compiled", kCudaCompiled},
+             {"processors", processors_json(processors)},
+             {"kinds", kinds_json(**kinds)},
+             {"paths", paths_json(**kinds, settings)},
+             {"collective", collective_json(nccl)},
+             {"starting", starting_json(ways)},
+             {"off", off_json(**kinds, ways, nccl)}};
   if (!links) return facts;
   facts["links"] = links_json(**kinds);
   for (const Json& link : facts["links"]) {

@@ -37,9 +37,9 @@ struct Address {
 Address abstract_address(const DoorAddress& door) {
   Address address;
   address.data.sun_family = AF_UNIX;
-  const int length = std::snprintf(address.data.sun_path + 1, sizeof address.data.sun_path - 1, "isthmus-door-%016llx%016llx",
-                                   static_cast<unsigned long long>(door.name[0]),
-                                   static_cast<unsigned long long>(door.name[1]));
+  const int length =
+      std::snprintf(address.data.sun_path + 1, sizeof address.data.sun_path - 1, "isthmus-door-%016llx%016llx",
+                    static_cast<unsigned long long>(door.name[0]), static_cast<unsigned long long>(door.name[1]));
   address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
   return address;
 }
@@ -154,8 +154,7 @@ bool Door::hear(Caller& caller) {
 void Door::run() {
   std::vector<Caller> callers;
   for (;;) {
-    std::vector<pollfd> entries{{stop_.get(), POLLIN, 0},
-                                {callers.size() < kMostCallers ? listener_.get() : -1, POLLIN, 0}};
+    std::vector<pollfd> entries{{stop_.get(), POLLIN, 0}, {callers.size() < kMostCallers ? listener_.get() : -1, POLLIN, 0}};
     for (const Caller& caller : callers) entries.push_back({caller.socket.get(), POLLIN, 0});
     const int ready = ::poll(entries.data(), entries.size(), -1);
     if (ready < 0 && errno != EINTR) {
@@ -205,7 +204,8 @@ Result<DoorNote> DoorCall::ask(const DoorNote& question, FileDescriptor* taken) 
     if (!nothing) break;
     if (*ends_) return Status{IST_ERR_SYSTEM, "this rank leaves"};
     if (Clock::now() > limit)
-      return Status{IST_ERR_SYSTEM, "the lender has not answered for " + std::to_string(kPatience.count()) + " s; is it stopped?"};
+      return Status{IST_ERR_SYSTEM,
+                    "the lender has not answered for " + std::to_string(kPatience.count()) + " s; is it stopped?"};
     pollfd entry{socket_.get(), POLLIN, 0};
     ::poll(&entry, 1, kLookMs);
   }

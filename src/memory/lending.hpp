@@ -34,9 +34,9 @@ struct Loan {
   // message is over.
   enum class Way : std::uint32_t { handle = 0, descriptor = 1, pool = 2 };
   static constexpr std::size_t kMostEnded = 4;
-  std::array<std::byte, 64> handle{};             // the driver's
-  std::array<std::byte, 16> device{};             // its UUID
-  DoorAddress door;                               // of the lender
+  std::array<std::byte, 64> handle{};  // the driver's
+  std::array<std::byte, 16> device{};  // its UUID
+  DoorAddress door;                    // of the lender
   Way way = Way::handle;
   std::int32_t borrower = -1;                     // whom it was made for
   std::uint64_t pool = 0;                         // the lender's number for it, no allocation's and never used again

@@ -221,7 +221,7 @@ class Engine {
 
  private:
   friend class Preparing;  // preparing.cpp
-  struct Posting {  // an envelope that found no room
+  struct Posting {         // an envelope that found no room
     Envelope envelope;
     std::vector<std::byte> payload;
     std::uint32_t operation = 0;  // index, if is_operation

@@ -187,7 +187,7 @@ bool Engine::step_fetching(Operation& operation, std::uint32_t index) {
   const auto done = is_finished(fetching.copy);
   if (done.ok() && !*done) return false;
   fetching.memory.reset();  // before the sender hears, who may free its buffer then
-  Envelope taken;  // also where the copy failed: that is this side's error
+  Envelope taken;           // also where the copy failed: that is this side's error
   taken.type = EnvelopeType::taken;
   taken.sender_op = fetching.sender_op;
   post_or_queue(peer(operation.peer), taken);

@@ -120,7 +120,8 @@ TEST(Info, LinksAreTriedWhereThatIsAskedForAndWhatIsWrongIsOffWithAReason) {
     EXPECT_NE(why.find(!with_0 ? "" : with_2 ? "nvidia-smi topo -p2p r" : "turn both off"), std::string::npos) << link;
     int off = 0;
     for (const auto& entry : facts["off"])
-      off += entry["what"] == "link from " + link["from"].get<std::string>() + " to " + link["to"].get<std::string>() ? 1 : 0;
+      off +=
+          entry["what"] == "link from " + link["from"].get<std::string>() + " to " + link["to"].get<std::string>() ? 1 : 0;
     EXPECT_EQ(off, with_0 ? 1 : 0) << link;
   }
   const Ran alone = run_program("info --links", kFake + "FAKE_CUDA_DEVICES=1");

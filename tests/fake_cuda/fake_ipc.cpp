@@ -79,7 +79,8 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
   Lock lock(w.lock);
   fake::wait_for_all(lock);
   const auto found = w.allocations.find(address);
-  if (found == w.allocations.end() || !found->second.ipc || found->second.kind != fake::Class::device) return CUDA_ERROR_INVALID_VALUE;
+  if (found == w.allocations.end() || !found->second.ipc || found->second.kind != fake::Class::device)
+    return CUDA_ERROR_INVALID_VALUE;
   fake::forget(address);
   return CUDA_SUCCESS;
 }

@@ -22,9 +22,8 @@ TEST(PreparingFailures, ARankThatDiesIsAnErrorThatNamesIt) {
       }
       const auto killed = Clock::now() + kBefore;
       const int partner = here.rank == 0 ? 1 : 0;  // rank 2 waits for one that does not come to the call
-      const int wrong = expect_death("ist_prepare", here, 1, killed, [&] {
-        return ist_prepare(memory.get(), count(kBytes), IST_BYTE, partner, here.comm);
-      });
+      const int wrong = expect_death("ist_prepare", here, 1, killed,
+                                     [&] { return ist_prepare(memory.get(), count(kBytes), IST_BYTE, partner, here.comm); });
       return wrong + check.wrong();
     });
     expect_all_but(ended, 1);
@@ -37,8 +36,8 @@ TEST(PreparingFailures, ARankThatLeavesIsAnErrorThatNamesIt) {
     Checks check(here);
     if (here.rank == 1) return 0;
     const Buffer memory(here, kBytes, IST_KIND_CUDA, 0);
-    check.fails(ist_prepare(memory.get(), count(kBytes), IST_BYTE, 1, here.comm), IST_ERR_PEER_LEFT, {"ist_prepare", "rank 1"},
-                "prepare with a rank that has left");
+    check.fails(ist_prepare(memory.get(), count(kBytes), IST_BYTE, 1, here.comm), IST_ERR_PEER_LEFT,
+                {"ist_prepare", "rank 1"}, "prepare with a rank that has left");
     return check.wrong();
   }));
 }

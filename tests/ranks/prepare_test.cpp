@@ -29,7 +29,8 @@ bool usable() {
 }
 
 #define NEEDS_DEVICES() \
-  if (!usable()) GTEST_SKIP() << "not covered here: messages between device memory, which take two ranks with a CUDA device each"
+  if (!usable())        \
+  GTEST_SKIP() << "not covered here: messages between device memory, which take two ranks with a CUDA device each"
 
 bool off() {
   const char* setting = std::getenv("ISTHMUS_DEVICE_IPC");
@@ -52,7 +53,8 @@ std::uint64_t openings() {
   auto* const calls = DRIVER(fake_cuda_calls);
   if (calls == nullptr) return 0;
   std::uint64_t sum = 0;
-  for (const char* call : {"cuIpcOpenMemHandle_v2", "cuMemImportFromShareableHandle", "cuMemMap", "cuMemPoolImportFromShareableHandle"})
+  for (const char* call :
+       {"cuIpcOpenMemHandle_v2", "cuMemImportFromShareableHandle", "cuMemMap", "cuMemPoolImportFromShareableHandle"})
     sum += calls(call);
   return sum;
 }
@@ -65,13 +67,15 @@ struct Place {
 };
 
 Place place_of(const Memory& memory) {
-  return {memory.get(), [&](const auto& bytes) { memory.fill(bytes); }, [&](std::size_t bytes) { return memory.read(bytes); }};
+  return {memory.get(), [&](const auto& bytes) { memory.fill(bytes); },
+          [&](std::size_t bytes) { return memory.read(bytes); }};
 }
 
 Place place_of(std::vector<unsigned char>& memory) {
-  return {ist_host(memory.data()),
-          [&](const auto& bytes) { std::copy(bytes.begin(), bytes.end(), memory.begin()); },
-          [&](std::size_t bytes) { return std::vector<unsigned char>(memory.begin(), memory.begin() + static_cast<std::ptrdiff_t>(bytes)); }};
+  return {ist_host(memory.data()), [&](const auto& bytes) { std::copy(bytes.begin(), bytes.end(), memory.begin()); },
+          [&](std::size_t bytes) {
+            return std::vector<unsigned char>(memory.begin(), memory.begin() + static_cast<std::ptrdiff_t>(bytes));
+          }};
 }
 
 // From rank 0 to rank 1; what carried it, on every rank.
@@ -167,7 +171,8 @@ TEST(Preparing, SeveralAtATimeInAnyOrder) {
     IST_OK_OR_FAIL(ist_iprepare(memories.back()->get(), static_cast<std::int64_t>(bytes), IST_BYTE, peer, comm(),
                                 &requests.emplace_back()));
   }
-  EXPECT_EQ(IST_OK, ist_waitall(static_cast<int>(requests.size()), requests.data(), IST_STATUSES_IGNORE)) << ist_error_text();
+  EXPECT_EQ(IST_OK, ist_waitall(static_cast<int>(requests.size()), requests.data(), IST_STATUSES_IGNORE))
+      << ist_error_text();
   // Those of rank 0 with rank 1, and the other way round: the first of each.
   const std::size_t with = rank() == 0 ? 0 : static_cast<std::size_t>(size() - 2);
   const int carrier = carry(place_of(*memories[rank() < 2 ? with : 0]), bytes, 7);

@@ -220,8 +220,7 @@ TEST(SharingFailures, OfARankThatDiesAmidMessages) {
           const Shared memory(what, here.rank % 2);
           for (int n = 0; n < 3 && code == IST_OK; ++n) {
             if (here.rank == 0) code = ist_send(memory.get(), count(kBytes), IST_BYTE, 1, 7, here.comm);
-            if (here.rank == 1)
-              code = ist_recv(memory.get(), count(kBytes), IST_BYTE, 0, 7, here.comm, IST_STATUS_IGNORE);
+            if (here.rank == 1) code = ist_recv(memory.get(), count(kBytes), IST_BYTE, 0, 7, here.comm, IST_STATUS_IGNORE);
             if (here.rank == 2)
               code = ist_recv(memory.get(), count(kBytes), IST_BYTE, victim, 7, here.comm, IST_STATUS_IGNORE);
           }
@@ -266,8 +265,8 @@ TEST(SharingFailures, OfALinkThatSpoilsWhatGoesOverItNothingGoesOverIt) {
   NEEDS_FAKE_DRIVER();
   const std::string said = said_where_a_link_is("0-1:spoiled");
   EXPECT_EQ(1U, times(said, "is off, and messages go through host memory")) << said;
-  for (const char* words : {"the link between cuda device 0 and the GPU whose UUID begins with fafafafa, of rank 1", "byte 131072 came as ",
-                            "turn both off for these devices"})
+  for (const char* words : {"the link between cuda device 0 and the GPU whose UUID begins with fafafafa, of rank 1",
+                            "byte 131072 came as ", "turn both off for these devices"})
     EXPECT_EQ(1U, times(said, words)) << words << " in:\n" << said;
 }
 

@@ -29,7 +29,8 @@ bool usable() {
 }
 
 #define NEEDS_DEVICES() \
-  if (!usable()) GTEST_SKIP() << "not covered here: messages between device memory, which take two ranks with a CUDA device each"
+  if (!usable())        \
+  GTEST_SKIP() << "not covered here: messages between device memory, which take two ranks with a CUDA device each"
 
 bool off() {
   const char* setting = std::getenv("ISTHMUS_DEVICE_IPC");
@@ -62,7 +63,8 @@ int carry(const Memory& memory, Place place, std::uint64_t seed) {
     EXPECT_EQ(IST_OK, ist_recv(memory.get(place.offset + kGuard), count, IST_BYTE, 0, kTag, comm(), &status))
         << ist_error_text();
     std::copy(wanted.begin(), wanted.end(), expected.begin() + kGuard);
-    EXPECT_EQ(-1, first_difference(expected, memory.read(place.bytes + 2 * kGuard, place.offset))) << place.bytes << " bytes";
+    EXPECT_EQ(-1, first_difference(expected, memory.read(place.bytes + 2 * kGuard, place.offset)))
+        << place.bytes << " bytes";
     EXPECT_EQ(count, status.bytes);
   }
   std::int32_t carrier = status.carrier;
@@ -97,7 +99,8 @@ TEST_P(Sharing, MessagesOfEverySizeTakeOneCopyOnceTheMemoryIsOpen) {
   for (const std::size_t bytes : border_sizes()) {
     if (bytes > kRoom) continue;
     const int carrier = carry(memory, {0, bytes}, bytes + 3);
-    EXPECT_EQ(open && bytes >= enough(1), carrier == IST_CARRIER_DEVICE) << bytes << " bytes by " << ist_carrier_name(carrier);
+    EXPECT_EQ(open && bytes >= enough(1), carrier == IST_CARRIER_DEVICE)
+        << bytes << " bytes by " << ist_carrier_name(carrier);
     const std::size_t at = 65536 - 64 - bytes % 4096;
     if (bytes < kRoom / 2) carry(memory, {at, bytes}, bytes + 4);
   }
@@ -120,7 +123,8 @@ TEST_P(Sharing, WhatIsFreedAndAllocatedAgainIsNeverTheOldPlaceAndLeavesNoDescrip
   }
   // Of the 40 rounds whose messages are all announced; a driver may be slow to open the memory.
   EXPECT_EQ(off(), by_device < 15) << by_device;
-  EXPECT_LE(open_descriptors(), before + 12) << "before " << kRounds - 11 << " of " << kRounds << " rounds there were " << before;
+  EXPECT_LE(open_descriptors(), before + 12)
+      << "before " << kRounds - 11 << " of " << kRounds << " rounds there were " << before;
 }
 
 // With ISTHMUS_MAPPED_LIMIT=5MiB only two of them stay open.

@@ -96,7 +96,8 @@ std::shared_ptr<CudaBorrowed> CudaBorrowing::piece_of(const std::shared_ptr<Cuda
     const auto address = import_piece(api_, *pool, loan);
     if (!address.ok()) {
       pieces_.erase({pool.get(), loan.allocation});
-      log::once(log::Level::warning, "messages into a pool of another rank go through host memory: " + address.status().text());
+      log::once(log::Level::warning,
+                "messages into a pool of another rank go through host memory: " + address.status().text());
       return nullptr;
     }
     open.address = *address;

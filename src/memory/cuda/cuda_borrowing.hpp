@@ -48,7 +48,7 @@ class CudaBorrowing {
     State state = State::opening;
     std::uint64_t start = 0;  // none of a pool
     std::uint64_t size = 0;
-    std::uint64_t used = 0;  // the count of borrow() when it was last asked for
+    std::uint64_t used = 0;     // the count of borrow() when it was last asked for
     std::uint64_t ordered = 0;  // and when it was first
     std::shared_ptr<CudaBorrowed> memory;
   };

@@ -30,7 +30,8 @@ bool CudaLending::open_door() {
   if (door.ok())
     door_ = std::move(*door);
   else
-    log::once(log::Level::warning, "messages between devices go through host memory, which is slower: " + door.status().text());
+    log::once(log::Level::warning,
+              "messages between devices go through host memory, which is slower: " + door.status().text());
   return door_ != nullptr;
 }
 
@@ -153,7 +154,8 @@ CudaLending::Lent& CudaLending::lent(const PointerFacts& facts) {
   const bool mapped = facts.memory_class == MemoryClass::vmm;
   const std::uint64_t start = mapped ? facts.mapping_start : facts.start;
   const std::uint64_t size = mapped ? facts.mapping_size : facts.size;
-  if (const auto known = lent_.find(facts.buffer_id); known != lent_.end() && known->second.start == start) return known->second;
+  if (const auto known = lent_.find(facts.buffer_id); known != lent_.end() && known->second.start == start)
+    return known->second;
   look_for_ended();
   Lent& made = lent_[facts.buffer_id];
   std::set<Rank> borrowers = std::move(made.borrowers);
@@ -170,7 +172,8 @@ CudaLending::Lent& CudaLending::lent(const PointerFacts& facts) {
 std::optional<Loan> CudaLending::lend(const Piece& piece, Rank borrower) {
   const std::uint64_t address = piece.object + piece.offset.value;
   const PointerFacts facts = ask_driver(api_, address);
-  if (!facts.known || facts.on_host || facts.memory_class == MemoryClass::managed || facts.buffer_id == 0) return std::nullopt;
+  if (!facts.known || facts.on_host || facts.memory_class == MemoryClass::managed || facts.buffer_id == 0)
+    return std::nullopt;
   const std::lock_guard lock(mutex_);
   Lent& found = lent(facts);
   // What the program mapped piece by piece is lent piece by piece: a message that lies in several is not.

@@ -65,9 +65,9 @@ class CudaLending {
   CudaContexts& contexts_;
   CudaLinks& links_;
   std::mutex mutex_;
-  std::map<std::uint64_t, Lent> lent_;               // by allocation
-  std::uint64_t last_looked_ = 0;                    // allocation at which look_for_ended() stopped
-  std::map<std::uint64_t, LentPool> pools_;          // by number
+  std::map<std::uint64_t, Lent> lent_;       // by allocation
+  std::uint64_t last_looked_ = 0;            // allocation at which look_for_ended() stopped
+  std::map<std::uint64_t, LentPool> pools_;  // by number
   std::uint64_t pools_numbered_ = 0;
   std::map<Rank, std::deque<std::uint64_t>> ended_;  // not yet told
   bool door_tried_ = false;

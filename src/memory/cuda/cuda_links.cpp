@@ -33,11 +33,12 @@ Status compare(const Words& wanted, const Words& found, const char* what) {
   const auto* b = reinterpret_cast<const unsigned char*>(found.data());
   const auto differs = std::mismatch(a, a + kPattern, b);
   if (differs.first == a + kPattern) return {};
-  return {IST_ERR_DEVICE, "of a pattern of " + std::to_string(kPattern) + " bytes that was " + what + ", byte " +
-                              std::to_string(differs.first - a) + " came as " + std::to_string(*differs.second) +
-                              " instead of " + std::to_string(*differs.first) +
-                              "; copies between devices go wrong where PCIe access control (ACS) or an IOMMU redirects them: "
-                              "turn both off for these devices, and see isthmus info --links"};
+  return {IST_ERR_DEVICE,
+          "of a pattern of " + std::to_string(kPattern) + " bytes that was " + what + ", byte " +
+              std::to_string(differs.first - a) + " came as " + std::to_string(*differs.second) + " instead of " +
+              std::to_string(*differs.first) +
+              "; copies between devices go wrong where PCIe access control (ACS) or an IOMMU redirects them: "
+              "turn both off for these devices, and see isthmus info --links"};
 }
 
 std::string name_of_device(const CudaLinks::Uuid& uuid) {
@@ -263,15 +264,16 @@ std::vector<LinkFacts> CudaLinks::try_all() {
       facts.to = to;
       int can = 0;
       const bool asks = api_.cuDeviceCanAccessPeer != nullptr && api_.cuCtxEnablePeerAccess != nullptr;
-      const CUresult result = asks ? api_.cuDeviceCanAccessPeer(&can, contexts_.device(from), contexts_.device(to))
-                                   : CUDA_ERROR_NOT_SUPPORTED;
+      const CUresult result =
+          asks ? api_.cuDeviceCanAccessPeer(&can, contexts_.device(from), contexts_.device(to)) : CUDA_ERROR_NOT_SUPPORTED;
       facts.access = result == CUDA_SUCCESS && can != 0;
       if (result != CUDA_SUCCESS)
         facts.pattern = cuda_error(api_, result, "cuDeviceCanAccessPeer");
       else if (can == 0)
-        facts.pattern = {IST_ERR_DEVICE,
-                         "the driver lets neither reach the other's memory, as where they hang on different processors, or in a "
-                         "virtual machine; nvidia-smi topo -p2p r says why. Messages between them go through host memory"};
+        facts.pattern = {
+            IST_ERR_DEVICE,
+            "the driver lets neither reach the other's memory, as where they hang on different processors, or in a "
+            "virtual machine; nvidia-smi topo -p2p r says why. Messages between them go through host memory"};
       else
         facts.pattern = try_within(from, to);
       found.push_back(std::move(facts));

@@ -40,9 +40,11 @@ std::optional<Bounce> CudaKind::bounce(const Piece& own, Rank borrower) {
   loan->part = block->size.value / 2;
   const unsigned said = 1U << static_cast<unsigned>(facts.memory_class);
   if ((bounces_said_.fetch_or(said, std::memory_order_relaxed) & said) == 0)
-    log::warning("messages into " + std::string{name_of(facts.memory_class)} +
-                 " memory of cuda devices take two copies through a block of ISTHMUS_BOUNCE_LIMIT, since no other process can "
-                 "open it" + how_to_lend(facts.memory_class) + "; into what cuMemAlloc or cudaMalloc gave they take one");
+    log::warning(
+        "messages into " + std::string{name_of(facts.memory_class)} +
+        " memory of cuda devices take two copies through a block of ISTHMUS_BOUNCE_LIMIT, since no other process can "
+        "open it" +
+        how_to_lend(facts.memory_class) + "; into what cuMemAlloc or cudaMalloc gave they take one");
   return Bounce{std::move(block), *loan};
 }
 

@@ -81,9 +81,9 @@ bool opens(const CudaApi& api, Loan::Way way) {
     case Loan::Way::handle:
       return api.cuIpcOpenMemHandle_v2 != nullptr && api.cuIpcCloseMemHandle != nullptr;
     case Loan::Way::descriptor:
-      return api.cuMemImportFromShareableHandle != nullptr && api.cuMemAddressReserve != nullptr && api.cuMemMap != nullptr &&
-             api.cuMemSetAccess != nullptr && api.cuMemUnmap != nullptr && api.cuMemAddressFree != nullptr &&
-             api.cuMemRelease != nullptr;
+      return api.cuMemImportFromShareableHandle != nullptr && api.cuMemAddressReserve != nullptr &&
+             api.cuMemMap != nullptr && api.cuMemSetAccess != nullptr && api.cuMemUnmap != nullptr &&
+             api.cuMemAddressFree != nullptr && api.cuMemRelease != nullptr;
     case Loan::Way::pool:
       return api.cuMemPoolImportFromShareableHandle != nullptr && api.cuMemPoolSetAccess != nullptr &&
              api.cuMemPoolDestroy != nullptr && api.cuMemPoolImportPointer != nullptr;
