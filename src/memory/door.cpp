@@ -94,7 +94,7 @@ bool send_note(int socket, DoorNote& note, int descriptor) {
 
 DoorNote DoorNote::refusal(const Status& why) {
   DoorNote note;
-  note.refused = 1;
+  note.refused = static_cast<std::uint32_t>(why.code());
   const std::size_t length = std::min(why.text().size(), note.text.size() - 1);
   std::memcpy(note.text.data(), why.text().data(), length);
   return note;
@@ -102,7 +102,7 @@ DoorNote DoorNote::refusal(const Status& why) {
 
 Status DoorNote::status() const {
   if (refused == 0) return {};
-  return {IST_ERR_DEVICE, std::string{text.data(), ::strnlen(text.data(), text.size())}};
+  return {static_cast<Code>(refused), std::string{text.data(), ::strnlen(text.data(), text.size())}};
 }
 
 Result<std::unique_ptr<Door>> Door::open(Keeper keeper) {
@@ -219,7 +219,7 @@ Result<DoorNote> DoorCall::ask(const DoorNote& question, FileDescriptor* taken) 
   if (!answer.status().ok()) return answer.status();
   if (taken == nullptr) return answer;
   if (!came.valid())
-    return Status{IST_ERR_SYSTEM, (message.header.msg_flags & MSG_CTRUNC) != 0
+    return Status{IST_ERR_DEVICE, (message.header.msg_flags & MSG_CTRUNC) != 0
                                       ? "this process has too many open files; raise ulimit -n"
                                       : "the lender sent no descriptor"};
   *taken = std::move(came);

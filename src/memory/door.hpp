@@ -3,7 +3,8 @@
 // Who calls this : memory/cuda: a lender keeps a door, a borrower's mapping thread calls there.
 // Threads        : the door's own thread asks its keeper; a call is one thread's.
 // Ownership      : a door closes, and hangs up on every caller, when it goes; its keeper outlives it. A descriptor belongs to who took it.
-// Errors         : returned by open() and to the caller; whoever is of another user or does not know the token is turned away.
+// Errors         : returned by open() and to the caller: IST_ERR_SYSTEM where the door cannot be reached or nobody answers, else what
+//                  the keeper says; whoever is of another user or does not know the token is turned away.
 //
 // The sockets that ranks are given at start (boot/peers.hpp) serve whoever holds the world's lock, and what nobody takes out of them
 // holds up the next one; here nothing is exported before a borrower wants it, no message waits, and nothing is in flight that nobody
@@ -38,7 +39,7 @@ static_assert(sizeof(DoorAddress) == 24 && std::is_trivially_copyable_v<DoorAddr
 // One record, either way; what it means is the keeper's and the caller's affair.
 struct DoorNote {
   std::uint32_t subject = 0;
-  std::uint32_t refused = 0;  // of an answer: 1, and the text says why
+  std::uint32_t refused = 0;  // of an answer: an ist_code, and the text says why
   std::uint64_t number = 0;
   std::uint64_t token = 0;  // filled in by the call
   std::array<std::byte, 64> bytes{};

@@ -21,7 +21,7 @@ using fake::world;
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x66616b65706f6f6c;
+constexpr std::uint64_t kPoolMagic = 0x66616b65706f6f6c;
 
 struct Exported {
   std::uint64_t magic;
@@ -40,12 +40,12 @@ SharedPool* map_shared(int descriptor) {
 }
 
 // One that has died, waited for or not, has no program any more.
-bool lives(int process) {
+bool still_runs(int process) {
   char text[8];
   return ::readlink(("/proc/" + std::to_string(process) + "/exe").c_str(), text, sizeof text) > 0;
 }
 
-void destroy(CUmemoryPool pool) {
+void give_up(CUmemoryPool pool) {
   if (pool->shared != nullptr) ::munmap(pool->shared, sizeof(SharedPool));
   if (pool->descriptor >= 0) ::close(pool->descriptor);
   --world().live_pools;
@@ -60,7 +60,7 @@ void check_pieces(const Allocation& freed) {
   if (freed.shared == nullptr) return;
   for (const auto& holder : freed.shared->holders[freed.place]) {
     const int process = holder.load();
-    if (process == 0 || !lives(process)) continue;
+    if (process == 0 || !still_runs(process)) continue;
     std::fprintf(stderr, "fake driver: a piece of a pool is freed while process %d still has it imported\n", process);
     std::abort();
   }
@@ -77,7 +77,7 @@ void let_go_of_piece(const Allocation& imported) {
 void end_pool_if_unused(CUmemoryPool pool) {
   const auto uses = [pool](const auto& entry) { return entry.second.pool == pool; };
   const auto& all = world().allocations;
-  if (pool->destroyed && std::none_of(all.begin(), all.end(), uses)) destroy(pool);
+  if (pool->destroyed && std::none_of(all.begin(), all.end(), uses)) give_up(pool);
 }
 
 }  // namespace fake
@@ -93,7 +93,7 @@ CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
     made->descriptor = ::memfd_create("fake_pool", MFD_CLOEXEC);
     if (made->descriptor < 0 || ::ftruncate(made->descriptor, sizeof(SharedPool)) != 0) std::abort();
     made->shared = map_shared(made->descriptor);
-    made->shared->magic = kMagic;
+    made->shared->magic = kPoolMagic;
     made->shared->owner = ::getpid();
     made->shared->physical = made->physical;
     made->shared->number = world().next_id++;
@@ -161,7 +161,7 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* data, CUdeviceptr addres
   const Allocation* found = fake::find(address);
   if (found == nullptr || found->kind != Class::pool || found->ipc || !found->pool->exported || found->start != address)
     return CUDA_ERROR_INVALID_VALUE;
-  const Exported exported{kMagic,       ::getpid(), found->storage->descriptor, found->pool->shared->number, found->size,
+  const Exported exported{kPoolMagic,       ::getpid(), found->storage->descriptor, found->pool->shared->number, found->size,
                           found->place, found->id};
   std::memset(data, 0, sizeof *data);
   std::memcpy(data, &exported, sizeof exported);
@@ -175,7 +175,7 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool* pool, void* shareable,
   if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return CUDA_ERROR_NOT_SUPPORTED;
   SharedPool* shared = map_shared(static_cast<int>(reinterpret_cast<std::intptr_t>(shareable)));
   if (shared == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  if (shared->magic != kMagic || shared->owner == ::getpid()) {
+  if (shared->magic != kPoolMagic || shared->owner == ::getpid()) {
     ::munmap(shared, sizeof(SharedPool));
     return CUDA_ERROR_INVALID_VALUE;
   }
@@ -209,7 +209,7 @@ CUresult cuMemPoolImportPointer(CUdeviceptr* address, CUmemoryPool pool, CUmemPo
   const Lock lock(w.lock);
   Exported exported{};
   std::memcpy(&exported, data, sizeof exported);
-  if (exported.magic != kMagic || !pool->imported || exported.owner != pool->shared->owner ||
+  if (exported.magic != kPoolMagic || !pool->imported || exported.owner != pool->shared->owner ||
       exported.pool != pool->shared->number)
     return CUDA_ERROR_INVALID_VALUE;
   const auto again = [&](const auto& entry) {

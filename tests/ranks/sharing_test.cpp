@@ -141,6 +141,47 @@ TEST_P(Sharing, ManyInTurnAllArriveWhateverStaysOpen) {
   EXPECT_EQ(off(), by_device == 0);
 }
 
+// Into it the sender copies, out of it the receiver.
+TEST_P(Sharing, PageLockedHostMemoryIsCopiedIntoItAndOutOfItAtOnce) {
+  NEEDS_DEVICES();
+  constexpr std::size_t kBytes = 300001;
+  for (const int host : {0, 1}) {
+    std::vector<unsigned char> bytes(kBytes);
+    const Memory memory(GetParam(), kBytes);
+    const bool on_host = rank() == host;
+    if (on_host) {
+      EXPECT_EQ(IST_OK, ist_register(world(), bytes.data(), kBytes)) << ist_error_text();
+    }
+    const ist_buffer place = on_host ? ist_host(bytes.data()) : memory.get();
+    int by_device = 0;
+    for (std::uint64_t n = 0; n < 60; ++n) {
+      const auto wanted = random_bytes(kBytes, n);
+      const auto set = rank() == 0 ? wanted : std::vector<unsigned char>(kBytes, 0x5a);
+      if (on_host) {
+        std::copy(set.begin(), set.end(), bytes.begin());  // which stays where it is
+      } else {
+        memory.fill(set);
+      }
+      ist_status status{};
+      if (rank() == 0) {
+        EXPECT_EQ(IST_OK, ist_send(place, kBytes, IST_BYTE, 1, kTag, comm())) << ist_error_text();
+      } else if (rank() == 1) {
+        EXPECT_EQ(IST_OK, ist_recv(place, kBytes, IST_BYTE, 0, kTag, comm(), &status)) << ist_error_text();
+        EXPECT_EQ(-1, first_difference(wanted, on_host ? bytes : memory.read(kBytes))) << "message " << n;
+        by_device += status.carrier == IST_CARRIER_DEVICE ? 1 : 0;
+      }
+      if (n < 10) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+    if (rank() == 1) {
+      EXPECT_EQ(off(), by_device == 0) << "rank " << host << " has the host memory";
+    }
+    if (on_host) {
+      EXPECT_EQ(IST_OK, ist_unregister(world(), bytes.data()));
+    }
+    EXPECT_EQ(IST_OK, ist_barrier(comm()));
+  }
+}
+
 // Several into one piece of memory at a time, both ways, and from a third rank, too.
 TEST_P(Sharing, ManyAtOnceFromEveryRankKeepApart) {
   NEEDS_DEVICES();

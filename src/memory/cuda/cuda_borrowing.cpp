@@ -201,11 +201,13 @@ void CudaBorrowing::work() {
   }
 }
 
-void CudaBorrowing::say_refused(const Order& order, const std::string& why) const {
+// Where the lender has ended, or has freed the memory right after its first message, nothing is wrong.
+void CudaBorrowing::say_refused(const Order& order, const Status& why) const {
   if (ends_) return;
-  log::once(log::Level::warning, "messages between rank " + std::to_string(order.key.lender.value) + " and cuda device " +
-                                     std::to_string(order.key.context->device) +
-                                     " go through host memory, which is slower: " + why);
+  const bool gone = why.code() == IST_ERR_SYSTEM || why.code() == IST_ERR_HANDLE;
+  log::once(gone ? log::Level::info : log::Level::warning,
+            "messages between rank " + std::to_string(order.key.lender.value) + " and cuda device " +
+                std::to_string(order.key.context->device) + " go through host memory, which is slower: " + why.text());
 }
 
 void CudaBorrowing::open(const Order& order) {
@@ -216,9 +218,9 @@ void CudaBorrowing::open(const Order& order) {
     if (opened.ok())
       made = hold(std::move(*opened));
     else
-      say_refused(order, opened.status().text() + " (expected where that memory was freed right after its first message)");
+      say_refused(order, opened.status());
   } else if (!links_.off(*order.key.context, order.loan)) {
-    say_refused(order, "the link could not be tried: " + believed.text());
+    say_refused(order, {believed.code(), "the link could not be tried: " + believed.text()});
   }
   std::vector<Dropped> dropped;
   const std::lock_guard lock(mutex_);

@@ -73,7 +73,7 @@ class CudaBorrowing {
   Dropped drop(std::map<Key, Mapping>::iterator mapping);
   void work();
   void open(const Order& order);
-  void say_refused(const Order& order, const std::string& why) const;
+  void say_refused(const Order& order, const Status& why) const;
   std::shared_ptr<CudaBorrowed> hold(std::unique_ptr<CudaBorrowed> memory);
   std::shared_ptr<CudaBorrowed> piece_of(const std::shared_ptr<CudaBorrowed>& pool, const Loan& loan);
   void let_go(const CudaBorrowed& piece);

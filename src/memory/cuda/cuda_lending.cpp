@@ -5,6 +5,7 @@
 
 #include "base/log.hpp"
 #include "memory/cuda/cuda_door.hpp"
+#include "memory/cuda/cuda_mapping.hpp"
 
 namespace ist {
 namespace {
@@ -15,8 +16,6 @@ constexpr std::size_t kAskedAtOnce = 64;
 constexpr int kWitnesses = 16;
 // Numbers of pools, which the driver gives none, are no numbers of allocations.
 constexpr std::uint64_t kPoolNumbers = std::uint64_t{1} << 63;
-
-constexpr auto kDescriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 
 }  // namespace
 
@@ -110,7 +109,7 @@ void CudaLending::share_mapping(const PointerFacts& facts, Lent& made) const {
   const CUresult result = api_.cuMemGetAllocationPropertiesFromHandle(&properties, memory);
   api_.cuMemRelease(memory);
   made.possible = result == CUDA_SUCCESS && properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
-                  (properties.requestedHandleTypes & kDescriptor) != 0 && facts.device >= 0;
+                  (properties.requestedHandleTypes & kPosixDescriptor) != 0 && facts.device >= 0;
 }
 
 // The driver has no number for a pool, and may give its handle to the next one. But as long as something that was lent of it is alive,
@@ -130,7 +129,7 @@ std::uint64_t CudaLending::number_of(const PointerFacts& facts) {
   for (const auto& [number, pool] : pools_)
     if (pool.handle == facts.pool && has_witness(number)) return number;
   int descriptor = -1;
-  if (api_.cuMemPoolExportToShareableHandle(&descriptor, facts.pool, kDescriptor, 0) != CUDA_SUCCESS) return 0;
+  if (api_.cuMemPoolExportToShareableHandle(&descriptor, facts.pool, kPosixDescriptor, 0) != CUDA_SUCCESS) return 0;
   const FileDescriptor closes{descriptor};
   const std::uint64_t number = kPoolNumbers | ++pools_numbered_;
   pools_[number].handle = facts.pool;
@@ -214,7 +213,7 @@ std::optional<Door::Answer> CudaLending::answer(const DoorNote& asked, std::shar
 // The driver is asked after the allocation once more when its handle is held: then the handle is that of this allocation, and of no
 // other that came to lie there.
 Result<FileDescriptor> CudaLending::memory_descriptor(std::uint64_t allocation) {
-  const Status gone{IST_ERR_DEVICE, "its memory was freed meanwhile"};
+  const Status gone{IST_ERR_HANDLE, "its memory was freed meanwhile"};
   Lent asked;
   {
     const std::lock_guard lock(mutex_);
@@ -229,7 +228,7 @@ Result<FileDescriptor> CudaLending::memory_descriptor(std::uint64_t allocation) 
     return gone;
   int descriptor = -1;
   const bool same = is_alive(allocation, asked, nullptr);
-  const CUresult result = same ? api_.cuMemExportToShareableHandle(&descriptor, memory, kDescriptor, 0) : CUDA_SUCCESS;
+  const CUresult result = same ? api_.cuMemExportToShareableHandle(&descriptor, memory, kPosixDescriptor, 0) : CUDA_SUCCESS;
   api_.cuMemRelease(memory);
   if (!same) return gone;
   if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuMemExportToShareableHandle");
@@ -238,13 +237,13 @@ Result<FileDescriptor> CudaLending::memory_descriptor(std::uint64_t allocation) 
 
 // The same for a pool, by what was lent of it.
 Result<FileDescriptor> CudaLending::pool_descriptor(std::uint64_t pool) {
-  const Status gone{IST_ERR_DEVICE, "all of its memory in that pool was freed meanwhile"};
+  const Status gone{IST_ERR_HANDLE, "all of its memory in that pool was freed meanwhile"};
   const DriverScope scope(api_, nullptr);
   const std::lock_guard lock(mutex_);
   const auto found = pools_.find(pool);
   if (found == pools_.end() || !has_witness(pool)) return gone;
   int descriptor = -1;
-  const CUresult result = api_.cuMemPoolExportToShareableHandle(&descriptor, found->second.handle, kDescriptor, 0);
+  const CUresult result = api_.cuMemPoolExportToShareableHandle(&descriptor, found->second.handle, kPosixDescriptor, 0);
   if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuMemPoolExportToShareableHandle");
   FileDescriptor exported{descriptor};
   if (!has_witness(pool)) return gone;

@@ -67,8 +67,9 @@ class CudaLinks::Bench {
     return made;
   }
   ~Bench() {
+    if (!lives(api_, context)) return;
     const DriverScope scope(api_, context.handle);
-    if (!scope.status().ok() || !lives(api_, context)) return;
+    if (!scope.status().ok()) return;
     if (block_ != 0) api_.cuMemFree_v2(block_);
     if (stream_ != nullptr) api_.cuStreamDestroy_v2(stream_);
   }
@@ -188,7 +189,7 @@ Status CudaLinks::try_with_lender(CudaContext& context, const Loan& loan, const 
   if (!found.ok()) return found;
   const auto verdict = call->ask(door_note(DoorSubject::written, mine));
   // Of a lender that ended meanwhile nothing was learnt.
-  tried = verdict.ok() || verdict.status().code() == IST_ERR_DEVICE;
+  tried = verdict.ok() || verdict.status().code() != IST_ERR_SYSTEM;
   return verdict.status();
 }
 

@@ -7,8 +7,6 @@
 namespace ist {
 namespace {
 
-constexpr auto kDescriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-
 // The driver takes a descriptor where it takes a handle, and does not keep it.
 void* as_handle(const FileDescriptor& descriptor) {
   return reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor.get()));
@@ -27,7 +25,8 @@ Status open_handle(const CudaApi& api, CudaBorrowed& made, const Loan& loan) {
   CUipcMemHandle handle{};
   std::memcpy(&handle, loan.handle.data(), sizeof handle);
   const CUresult result = api.cuIpcOpenMemHandle_v2(&made.address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
-  if (result != CUDA_SUCCESS) return cuda_error(api, result, "cuIpcOpenMemHandle");
+  if (result != CUDA_SUCCESS)
+    return cuda_error(api, result, "cuIpcOpenMemHandle (expected where that memory was freed right after its first message)");
   made.size = Bytes{loan.size};
   return {};
 }
@@ -54,7 +53,7 @@ Status open_descriptor(const CudaApi& api, CudaBorrowed& made, const Loan& loan,
   auto answer = call.ask(door_note(DoorSubject::memory, loan.allocation), &descriptor);
   if (!answer.ok()) return answer.status();
   CUmemGenericAllocationHandle memory = 0;
-  const CUresult result = api.cuMemImportFromShareableHandle(&memory, as_handle(descriptor), kDescriptor);
+  const CUresult result = api.cuMemImportFromShareableHandle(&memory, as_handle(descriptor), kPosixDescriptor);
   if (result != CUDA_SUCCESS) return cuda_error(api, result, "cuMemImportFromShareableHandle");
   const Status mapped = map(api, made, memory, loan.size);
   api.cuMemRelease(memory);  // the mapping holds it
@@ -65,7 +64,7 @@ Status open_pool(const CudaApi& api, CudaBorrowed& made, const Loan& loan, DoorC
   FileDescriptor descriptor;
   auto answer = call.ask(door_note(DoorSubject::pool, loan.pool), &descriptor);
   if (!answer.ok()) return answer.status();
-  CUresult result = api.cuMemPoolImportFromShareableHandle(&made.pool, as_handle(descriptor), kDescriptor, 0);
+  CUresult result = api.cuMemPoolImportFromShareableHandle(&made.pool, as_handle(descriptor), kPosixDescriptor, 0);
   if (result != CUDA_SUCCESS) return cuda_error(api, result, "cuMemPoolImportFromShareableHandle");
   const CUmemAccessDesc access = access_for(made.context);
   result = api.cuMemPoolSetAccess(made.pool, &access, 1);
@@ -125,20 +124,25 @@ Result<CUdeviceptr> import_piece(const CudaApi& api, const CudaBorrowed& pool, c
 
 // The driver takes back an imported pointer at once, without waiting for anything.
 void close_piece(const CudaApi& api, CudaContext& context, CUdeviceptr address) {
+  if (!lives(api, context)) return;
   const DriverScope scope(api, context.handle);
-  if (scope.status().ok() && lives(api, context)) api.cuMemFree_v2(address);
+  if (scope.status().ok()) api.cuMemFree_v2(address);
 }
 
 void close_mapping(const CudaApi& api, const CudaBorrowed& memory) {
-  const DriverScope scope(api, memory.context.handle);
   if (memory.way == Loan::Way::handle) {
-    if (scope.status().ok() && lives(api, memory.context)) api.cuIpcCloseMemHandle(memory.address);
-  } else if (memory.way == Loan::Way::descriptor) {
-    api.cuMemUnmap(memory.address, memory.size.value);
-    api.cuMemAddressFree(memory.address, memory.size.value);
-  } else {
-    api.cuMemPoolDestroy(memory.pool);
+    if (!lives(api, memory.context)) return;
+    const DriverScope scope(api, memory.context.handle);
+    if (scope.status().ok()) api.cuIpcCloseMemHandle(memory.address);
+    return;
   }
+  const DriverScope scope(api, nullptr);  // these belong to no context
+  if (memory.way == Loan::Way::pool) {
+    api.cuMemPoolDestroy(memory.pool);
+    return;
+  }
+  api.cuMemUnmap(memory.address, memory.size.value);
+  api.cuMemAddressFree(memory.address, memory.size.value);
 }
 
 }  // namespace ist

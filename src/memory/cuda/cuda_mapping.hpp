@@ -14,6 +14,9 @@
 
 namespace ist {
 
+// What handles of memory and of pools travel as.
+inline constexpr auto kPosixDescriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+
 class CudaBorrowed : public Borrowed {
  public:
   CudaBorrowed(CudaContext& in, Loan::Way by) : context(in), way(by) {}
