@@ -135,7 +135,10 @@ typedef enum ist_carrier IST_AS_INT {
   IST_CARRIER_RING = 3,   /* the pair's pipelined ring of page-locked slots */
   IST_CARRIER_DIRECT = 4, /* one copy, source to destination */
   IST_CARRIER_NCCL = 5,   /* a collective call: by NCCL, between GPUs */
-  IST_CARRIER_DEVICE = 6  /* one copy from device to device, into the receiver's memory */
+  IST_CARRIER_DEVICE = 6, /* one copy from device to device, into the receiver's memory */
+  /* Told apart by ist_world_traffic alone; a status says direct and device. */
+  IST_CARRIER_SINGLE_COPY = 16, /* one copy out of the host memory of another process */
+  IST_CARRIER_BLOCK = 17        /* from device to device in two copies, through a block of the receiver's */
 } ist_carrier;
 
 typedef struct ist_world_handle* ist_world;
@@ -154,7 +157,7 @@ typedef struct ist_message_handle* ist_message;
 IST_API const char* ist_error_text(void);
 /* "IST_ERR_TRUNCATE" and so on; "unknown code" for anything else. */
 IST_API const char* ist_code_name(int code);
-/* "slot", "cell", "ring", "direct" or "none". */
+/* "slot", "cell", "ring", "direct", "nccl", "device", "single copy", "block" or "none". */
 IST_API const char* ist_carrier_name(int carrier);
 /* "0.1.0" */
 IST_API const char* ist_version(void);
@@ -318,6 +321,21 @@ IST_API int ist_register(ist_world world, void* address, size_t bytes);
 /* Unlocks what ist_register was given at that address: before the memory is given back, and with nothing in flight on it. What is
  * still registered when the world is destroyed is unlocked then. IST_ERR_ARGUMENT if nothing was registered there. */
 IST_API int ist_unregister(ist_world world, void* address);
+
+/* ---- looking inside ---- */
+
+/* Set `size` to sizeof(ist_traffic) before the call: later versions add members at the end. */
+typedef struct ist_traffic {
+  uint64_t size;
+  uint64_t messages_sent, bytes_sent;
+  uint64_t messages_received, bytes_received;
+} ist_traffic;
+#define IST_ALL_PEERS (-1)
+/* What this rank has sent to, and received from, rank `peer` of the world's communicator (or IST_ALL_PEERS) by one carrier, or by
+ * all (IST_CARRIER_NONE), since the world was made: messages that are complete, those of collective calls and the library's own
+ * among them. A truncated one counts with the bytes that were delivered. IST_CARRIER_NCCL: the calls that NCCL carried, with the
+ * bytes of this rank's two buffers, and of IST_ALL_PEERS alone. Local; takes the world's lock. */
+IST_API int ist_world_traffic(ist_world world, int peer, ist_carrier carrier, ist_traffic* traffic);
 
 /* ---- buffers ---- */
 

@@ -120,6 +120,12 @@ class World {
   [[nodiscard]] Registration register_memory(std::span<T> memory) const {
     return Registration(owner_, static_cast<void*>(memory.data()), memory.size_bytes());
   }
+  // What this rank has sent to and received from a rank of comm() by one carrier, or by all of them, so far.
+  ist_traffic traffic(int peer = IST_ALL_PEERS, ist_carrier carrier = IST_CARRIER_NONE) const {
+    ist_traffic found{sizeof(ist_traffic), 0, 0, 0, 0};
+    detail::check(ist_world_traffic(c(), peer, carrier, &found));
+    return found;
+  }
   // Null once this World has been moved from; every call then says so.
   ist_world c() const noexcept { return owner_ ? owner_->get() : IST_WORLD_NULL; }
 

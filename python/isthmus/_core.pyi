@@ -39,7 +39,9 @@ class Status:
 
     @property
     def carrier(self) -> str:
-        """How the bytes travelled: slot, cell, ring, direct, nccl or none."""
+        """
+        How the bytes travelled: slot, cell, ring, direct, nccl, device or none.
+        """
 
     @property
     def code(self) -> int:
@@ -472,6 +474,23 @@ def dims_create(ranks: int, dims: Sequence[int]) -> list[int]:
     Balanced extents of a grid; entries that are not 0 are kept: dims_create(12, [0, 0]) gives [4, 3].
     """
 
+class Traffic:
+    """Messages and bytes that World.traffic counted."""
+
+    @property
+    def messages_sent(self) -> int: ...
+
+    @property
+    def bytes_sent(self) -> int: ...
+
+    @property
+    def messages_received(self) -> int: ...
+
+    @property
+    def bytes_received(self) -> int: ...
+
+    def __repr__(self) -> str: ...
+
 class World:
     """
     All processes of the job: those of `isthmus run`, or of the variables that name one, or this one alone.
@@ -523,6 +542,11 @@ class World:
     def copy(self, to: object | None, source: object | None) -> None:
         """
         Copies between any two buffers of this process; returns when it is done.
+        """
+
+    def traffic(self, peer: int | None = None, carrier: str | None = None) -> Traffic:
+        """
+        What this rank has sent to and received from a rank of comm, or all, by one carrier, or all: slot, cell, ring, direct, nccl, device, single copy, block.
         """
 
     def __enter__(self) -> World: ...

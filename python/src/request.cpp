@@ -109,7 +109,8 @@ void bind_requests(nb::module_& module) {
       .def_prop_ro("count", &StatusView::count, "Whole elements of the receive's buffer delivered.")
       .def("get_count", &StatusView::count_of, "typestr"_a,
            "Whole elements of a type such as 'f8' delivered or announced; None if the bytes are no whole number of them.")
-      .def_prop_ro("carrier", &StatusView::carrier, "How the bytes travelled: slot, cell, ring, direct, nccl or none.")
+      .def_prop_ro("carrier", &StatusView::carrier,
+                   "How the bytes travelled: slot, cell, ring, direct, nccl, device or none.")
       .def_prop_ro("code", &StatusView::code, "0, or the Code of the error.")
       .def_prop_ro("cancelled", &StatusView::cancelled)
       .def("__repr__", &StatusView::text);

@@ -1,9 +1,12 @@
 
+#include <nanobind/stl/optional.h>
+
 #include "comm.hpp"
 #include "errors.hpp"
 #include "exchange.hpp"
 #include "gil.hpp"
 #include "memory.hpp"
+#include "traffic.hpp"
 
 namespace isthmus_python {
 namespace {
@@ -54,6 +57,9 @@ class World {
     }
     check(code);
   }
+  Traffic traffic(std::optional<int> peer, const std::optional<std::string>& carrier) const {
+    return traffic_of(session_->world(), peer, carrier);
+  }
   std::string text() const {
     return closed() ? "<isthmus.World, closed>"
                     : "<isthmus.World, rank " + std::to_string(rank()) + " of " + std::to_string(size()) + ">";
@@ -69,6 +75,7 @@ class World {
 
 void bind_world(nb::module_& module) {
   using namespace nb::literals;
+  bind_traffic(module);
   nb::class_<World>(
       module, "World",
       "All processes of the job: those of `isthmus run`, or of the variables that name one, or this one alone.")
@@ -101,6 +108,9 @@ void bind_world(nb::module_& module) {
           "then take one copy, made by the device. Takes time for each page.")
       .def("copy", &World::copy, "to"_a.none(), "source"_a.none(),
            "Copies between any two buffers of this process; returns when it is done.")
+      .def("traffic", &World::traffic, "peer"_a = nb::none(), "carrier"_a = nb::none(),
+           "What this rank has sent to and received from a rank of comm, or all, by one carrier, or all: slot, cell, ring, "
+           "direct, nccl, device, single copy, block.")
       .def(
           "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> World"))
       .def(

@@ -361,6 +361,8 @@ Result<bool> NcclCall::move_on(Action::Moment& now) {
   }
   auto finished = ticket_.kind()->finished(ticket_);
   if (!finished.ok() || !*finished) return finished;
+  now.engine.nccl_traffic().sent_by(Way::nccl).add(work_.send.size);
+  now.engine.nccl_traffic().received_by(Way::nccl).add(work_.recv.size);
   leave();
   return true;
 }

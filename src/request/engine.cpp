@@ -108,7 +108,21 @@ void Engine::finish(Operation& operation, std::uint32_t index, const Status& sta
   // A truncation found at the match stays, unless something worse happened since.
   if (!status.ok()) operation.outcome.status = status;
   if (!status.ok()) operation.outcome.bytes = Bytes{};
+  if (status.ok()) count(operation);
   end(operation, index);
+}
+
+// A message that has not gone the short way, where it is counted at once.
+void Engine::count(const Operation& operation) {
+  const Outcome& outcome = operation.outcome;
+  auto way = way_of(outcome.carrier);
+  // A collective call as a whole; and what its sender gave up is no message.
+  if (!way || *way == Way::nccl || (!outcome.status.ok() && outcome.status.code() != IST_ERR_TRUNCATE)) return;
+  PeerState& with = peer(operation.peer);
+  if (*way == Way::direct && !with.link->same_process()) way = Way::single_copy;
+  const auto* putting = std::get_if<state::Putting>(&operation.state);
+  if (operation.in<state::Bouncing>() || (putting != nullptr && putting->by_block)) way = Way::block;
+  (operation.sends ? with.traffic.sent_by(*way) : with.traffic.received_by(*way)).add(outcome.bytes);
 }
 
 void Engine::end(Operation& operation, std::uint32_t index) {

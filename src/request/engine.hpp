@@ -14,7 +14,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/abort_board.hpp"
@@ -24,38 +23,11 @@
 #include "protocol/choose.hpp"
 #include "protocol/copy_choice.hpp"
 #include "protocol/pipelined.hpp"
+#include "request/engine_lock.hpp"
 #include "request/operation.hpp"
+#include "request/traffic.hpp"
 
 namespace ist {
-
-// Held for the length of one call; one uncontended exchange. Under contention it gives way, since ranks may outnumber cores.
-// Does nothing where the program promised one thread at a time.
-class EngineLock {
- public:
-  explicit EngineLock(bool single_threaded) : off_(single_threaded) {}
-  void lock() {
-    if (!off_ && taken_.exchange(true, std::memory_order_acquire)) wait();
-  }
-  void unlock() {
-    if (!off_) taken_.store(false, std::memory_order_release);
-  }
-  // Does another thread wait for it? Then a holder that only looks should let go.
-  bool contended() const { return waiting_.load(std::memory_order_relaxed) > 0; }
-
- private:
-  void wait() {
-    waiting_.fetch_add(1, std::memory_order_relaxed);
-    int tries = 0;
-    do {
-      while (taken_.load(std::memory_order_relaxed))
-        if (++tries % 64 == 0) std::this_thread::yield();
-    } while (taken_.exchange(true, std::memory_order_acquire));
-    waiting_.fetch_sub(1, std::memory_order_relaxed);
-  }
-  alignas(64) std::atomic<bool> taken_{false};
-  std::atomic<int> waiting_{0};
-  const bool off_;
-};
 
 // A blocking receive into host memory while its caller looks for it again and again: the bytes go straight from slot or cell
 // into the buffer, and no operation is made. While nobody looks, other receives may take the message.
@@ -208,6 +180,10 @@ class Engine {
   // Nobody will ask for the outcome: the id is released when the operation is complete.
   void forget(OperationId id);
 
+  // What went between this rank and that one; beside it, by NCCL, what its calls sent and received on this rank.
+  const PeerTraffic& traffic(Rank with) const { return peers_[static_cast<std::size_t>(with.value)].traffic; }
+  PeerTraffic& nccl_traffic() { return nccl_traffic_; }
+
   // Every send that fits the eager limit is handed over; the rest is given up. Used when the world is destroyed.
   bool sends_pending() const { return posting_ > 0; }
   void abandon_all(const Status& why);
@@ -233,6 +209,7 @@ class Engine {
     Path* path = nullptr;  // of the link
     Bytes at_once_below;   // shorter host messages always go in a slot; none without a link
     std::uint32_t next_sequence = 0;
+    PeerTraffic traffic;
     std::deque<Posting> outbox;  // in order; only the first one tries
     std::unique_ptr<RingSender> sender;
     std::unique_ptr<RingReceiver> receiver;
@@ -352,6 +329,7 @@ class Engine {
   void activate(Operation& operation, std::uint32_t index);
   void finish(Operation& operation, std::uint32_t index, const Status& status);
   void end(Operation& operation, std::uint32_t index);
+  void count(const Operation& operation);
   // all: also what comes after a message that is waited for.
   bool take_arrivals(bool all = false);
   void take_all_arrivals();
@@ -380,6 +358,7 @@ class Engine {
   int puts_ = 0;             // copies into other ranks' memory under way
   std::uint32_t board_seen_ = 0;
   bool streams_busy_ = false;
+  PeerTraffic nccl_traffic_;
   // One bit per KindId that the paths were asked to page-lock their memory for.
   std::uint32_t locked_kinds_ = 0;
   Status world_failed_;                // a rank died

@@ -31,7 +31,7 @@ PairSlotReader* Engine::slots_alone(const PeerState& from) {
 }
 
 bool Engine::receive_brief(BriefReceive& receive) {
-  const PeerState& from = peer(receive.source);
+  PeerState& from = peer(receive.source);
   // Whatever else is under way has to be moved on, and a message that was kept comes first.
   if (!operations_.empty() || matcher_.unexpected() > 0) return false;
   PairSlotReader* const slots = slots_alone(from);
@@ -46,6 +46,7 @@ bool Engine::receive_brief(BriefReceive& receive) {
         return false;
       receive.received_tag = slot->envelope.tag;
       receive.bytes = Bytes{payload.size()};
+      from.traffic.received_by(Way::slot).add(receive.bytes);
       if (!payload.empty()) std::memcpy(receive.buffer, payload.data(), payload.size());
       if (slots->pop()) from.link->ring();
       return true;
@@ -102,6 +103,8 @@ void Engine::receive_awaited(Path& path, const Arrival& arrival) {
   outcome.bytes = Bytes{arrival.envelope.bytes};
   if (arrival.envelope.flags != 0 || outcome.bytes > receive.room)
     outcome = outcome_of(arrival.source, arrival.envelope, outcome.carrier, receive.room);
+  if (arrival.envelope.flags == 0)
+    peer(arrival.source).traffic.received_by(arrival.in_cell ? Way::cell : Way::slot).add(outcome.bytes);
   if (outcome.bytes > Bytes{}) std::memcpy(receive.buffer, arrival.payload.data(), outcome.bytes.value);
   if (arrival.in_cell) path.release(arrival);
 }

@@ -69,7 +69,8 @@ bool Engine::begin_put(Operation& operation, std::uint32_t index, std::shared_pt
     return true;
   }
   const Bytes sent{cleared.sent.value + part.size.value};
-  operation.state = state::Putting{std::move(memory), std::move(*copy), cleared.receiver_op, sent, sent < cleared.accepted};
+  operation.state = state::Putting{std::move(memory),       std::move(*copy),      cleared.receiver_op, sent,
+                                   sent < cleared.accepted, cleared.loan.part != 0};
   operation.outcome.carrier = IST_CARRIER_DEVICE;
   ++puts_;
   activate(operation, index);

@@ -143,6 +143,7 @@ void Engine::deliver(Path& path, const Arrival& arrival) {
   Operation& operation = operations_.at(index);
   if (is_plain(operation, arrival)) {
     note(operation, arrival.source, arrival.envelope, arrival.in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
+    peer(arrival.source).traffic.received_by(arrival.in_cell ? Way::cell : Way::slot).add(Bytes{arrival.envelope.bytes});
     if (!arrival.payload.empty()) std::memcpy(operation.piece.address(), arrival.payload.data(), arrival.payload.size());
     if (arrival.in_cell) path.release(arrival);
     return end(operation, index);

@@ -41,6 +41,7 @@ bool Engine::send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::in
   envelope.bytes = size.value;
   if (!to.link->post(envelope, {bytes, size.value})) return false;
   ++to.next_sequence;
+  to.traffic.sent_by(Way::slot).add(size);
   return true;
 }
 
@@ -69,6 +70,7 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
   }
   if (carrier == IST_CARRIER_SLOT && to.outbox.empty() && to.link->post(envelope, {piece.address(), piece.size.value})) {
     *done = true;
+    to.traffic.sent_by(Way::slot).add(piece.size);
     if (to.link->same_process()) wake_sleeper();
     return OperationId{};
   }

@@ -71,6 +71,7 @@ struct Putting {  // send: copies into the receiver's device memory
   std::uint32_t receiver_op;
   Bytes sent;  // when this copy is over
   bool more;   // and the rest has to be cleared
+  bool by_block;
 };
 struct Parted {  // send: part of it is there, and the next part not cleared yet
   std::shared_ptr<Borrowed> memory;

@@ -257,4 +257,21 @@ TEST(Errors, of_one_request_leave_the_others_complete_and_the_queue_usable) {
   EXPECT_EQ(small[0], 6);
 }
 
+TEST(Traffic, counts_what_a_status_says) {
+  World world;
+  const Comm comm = world.comm();
+  const Ring ring(comm);
+  const ist_traffic before = world.traffic(ring.before, IST_CARRIER_SLOT);
+  std::array<int, 3> in{};
+  comm.sendrecv(std::array{1, 2, 3}, ring.next, 5, in, ring.before, 5);
+  const ist_traffic after = world.traffic(ring.before, IST_CARRIER_SLOT);
+  EXPECT_EQ(after.messages_received, before.messages_received + 1);
+  EXPECT_EQ(after.bytes_received, before.bytes_received + sizeof in);
+  EXPECT_GE(world.traffic().bytes_sent, sizeof in);
+  EXPECT_THROW(world.traffic(comm.size()), isthmus::Error);
+  World gone = std::move(world);
+  EXPECT_THROW(world.traffic(), isthmus::Error);
+  EXPECT_EQ(in, (std::array{1, 2, 3}));
+}
+
 }  // namespace

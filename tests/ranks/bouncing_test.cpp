@@ -117,6 +117,27 @@ TEST_P(Bouncing, ManyAtOnceBothWaysKeepApart) {
   EXPECT_EQ(IST_OK, ist_barrier(comm()));
 }
 
+// Apart from what takes one copy.
+TEST(BouncingTraffic, IsCountedByItselfOnBothSides) {
+  NEEDS_DEVICES();
+  constexpr std::size_t kBytes = (std::size_t{4} << 20) + 5;
+  const Memory memory("managed", kBytes + 64);
+  if (off() || !opened(memory, kBytes)) GTEST_SKIP() << "not covered here: nothing goes through the block";
+  const auto counted = [](int peer) {
+    ist_traffic found{};
+    found.size = sizeof found;
+    EXPECT_EQ(IST_OK, ist_world_traffic(world(), peer, IST_CARRIER_BLOCK, &found)) << ist_error_text();
+    return found;
+  };
+  const ist_traffic before = counted(IST_ALL_PEERS);
+  ASSERT_EQ(IST_CARRIER_DEVICE, carry(memory, kBytes, 9));
+  const ist_traffic after = counted(IST_ALL_PEERS);
+  EXPECT_EQ(rank() == 0 ? 1U : 0U, after.messages_sent - before.messages_sent);
+  EXPECT_EQ(rank() == 0 ? kBytes : 0U, after.bytes_sent - before.bytes_sent);
+  EXPECT_EQ(rank() == 1 ? 1U : 0U, after.messages_received - before.messages_received);
+  EXPECT_EQ(rank() == 1 ? kBytes : 0U, after.bytes_received - before.bytes_received);
+}
+
 INSTANTIATE_TEST_SUITE_P(Into, Bouncing, ::testing::Values("managed", "pool", "vmm"),
                          [](const auto& each) { return each.param; });
 

@@ -21,6 +21,11 @@ static_assert(offsetof(ist_boot_functions, rank) == 16 && offsetof(ist_boot_func
 static_assert(offsetof(ist_boot_functions, all_gather) == 24 && offsetof(ist_boot_functions, error_text) == 32);
 static_assert(offsetof(ist_boot_functions, refusal) == 40 && sizeof(ist_boot_functions) >= 48);
 
+// Grows at its end alone, and says its size.
+static_assert(offsetof(ist_traffic, size) == 0 && offsetof(ist_traffic, messages_sent) == 8);
+static_assert(offsetof(ist_traffic, bytes_sent) == 16 && offsetof(ist_traffic, messages_received) == 24);
+static_assert(offsetof(ist_traffic, bytes_received) == 32 && sizeof(ist_traffic) >= 40);
+
 // Handles are pointers to types that nobody outside can look into.
 static_assert(sizeof(ist_world) == sizeof(void*) && sizeof(ist_comm) == sizeof(void*) &&
               sizeof(ist_request) == sizeof(void*));
@@ -43,8 +48,9 @@ static_assert(IST_DOUBLE_INT == 25 && IST_LONG_INT == 26 && IST_INT_INT == 27 &&
 static_assert(IST_INT64_INT64 == 29);
 static_assert(IST_CARRIER_NONE == 0 && IST_CARRIER_SLOT == 1 && IST_CARRIER_CELL == 2 && IST_CARRIER_RING == 3);
 static_assert(IST_CARRIER_DIRECT == 4 && IST_CARRIER_NCCL == 5 && IST_CARRIER_DEVICE == 6);
+static_assert(IST_CARRIER_SINGLE_COPY == 16 && IST_CARRIER_BLOCK == 17);
 static_assert(IST_ANY_SOURCE == -1 && IST_ANY_TAG == -1 && IST_PROC_NULL == -2 && IST_UNDEFINED == -3);
-static_assert(IST_TAG_MAX == 2147483647);
+static_assert(IST_TAG_MAX == 2147483647 && IST_ALL_PEERS == -1);
 
 // Calls: counts are int64_t, buffers go by value.
 template <class Expected, class Found>
@@ -108,3 +114,4 @@ static_assert(same<int(ist_world, ist_buffer)>(ist_memory_free));
 static_assert(same<int(ist_world, ist_buffer, ist_buffer, size_t)>(ist_memory_copy));
 static_assert(same<int(ist_world, void*, size_t)>(ist_register));
 static_assert(same<int(ist_world, void*)>(ist_unregister));
+static_assert(same<int(ist_world, int, ist_carrier, ist_traffic*)>(ist_world_traffic));

@@ -16,6 +16,8 @@ constexpr std::array kNames{
     "IST_ERR_BOOT", "IST_ERR_SETTING",  "IST_ERR_SYSTEM", "IST_ERR_PENDING",   "IST_ERR_IN_STATUS", "IST_ERR_INTERNAL",
     "IST_CANCELLED"};
 constexpr std::array kCarriers{"none", "slot", "cell", "ring", "direct", "nccl", "device"};
+// From IST_CARRIER_SINGLE_COPY on.
+constexpr std::array kCountedCarriers{"single copy", "block"};
 
 }  // namespace
 
@@ -57,6 +59,9 @@ const char* ist_code_name(int code) {
 }
 
 const char* ist_carrier_name(int carrier) {
+  if (const int counted = carrier - IST_CARRIER_SINGLE_COPY;
+      counted >= 0 && static_cast<std::size_t>(counted) < ist::kCountedCarriers.size())
+    return ist::kCountedCarriers[static_cast<std::size_t>(counted)];
   return carrier > 0 && static_cast<std::size_t>(carrier) < ist::kCarriers.size()
              ? ist::kCarriers[static_cast<std::size_t>(carrier)]
              : ist::kCarriers[0];

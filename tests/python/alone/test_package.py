@@ -114,7 +114,7 @@ def test_every_call_of_the_c_interface_has_its_counterpart():
                    "mrecv": "Message.recv", "imrecv": "Message.irecv", "get_count": "Status.get_count",
                    "op_create": "Operation", "kind_devices": "World.devices", "memory_alloc": "World.allocate",
                    "memory_copy": "World.copy", "register": "World.register", "unregister": "Registration.release",
-                   "carrier_name": "Status.carrier", "version": "_core.version"}
+                   "carrier_name": "Status.carrier", "world_traffic": "World.traffic", "version": "_core.version"}
     for header in ("isthmus.h", "collective.h", "boot.h"):
         text = (SOURCES / "include" / "isthmus" / header).read_text()
         for name in re.findall(r"^IST_API [\w\s*]+?\bist_(\w+)\(", text, flags=re.MULTILINE):
