@@ -209,6 +209,23 @@ class Comm : public Gathers {
     if (found == 0) return std::nullopt;
     return Message(world_, message, status);
   }
+  // How such a message would be carried now, and why, in lines for people.
+  std::string explain(const Buffer& buffer, std::int64_t count, Type type, int dest) const {
+    std::size_t needed = 0;
+    detail::check(ist_explain(buffer.c(), count, type, dest, comm_, nullptr, 0, &needed));
+    for (std::string text;;) {
+      text.resize(needed);
+      detail::check(ist_explain(buffer.c(), count, type, dest, comm_, text.data(), text.size(), &needed));
+      if (needed > text.size()) continue;  // another thread has changed what there is to say
+      text.resize(needed - 1);
+      return text;
+    }
+  }
+  template <Sendable R>
+  std::string explain(const R& data, int dest) const {
+    const auto region = detail::region_of(data);
+    return explain(region.buffer, region.count, region.type, dest);
+  }
 
   template <Sendable R>
   void send(const R& data, int dest, int tag = 0) const {

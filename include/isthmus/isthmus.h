@@ -337,6 +337,12 @@ typedef struct ist_traffic {
  * bytes of this rank's two buffers, and of IST_ALL_PEERS alone. Local; takes the world's lock. */
 IST_API int ist_world_traffic(ist_world world, int peer, ist_carrier carrier, ist_traffic* traffic);
 
+/* How a message of these would go to rank `dest` of `comm` now, as `isthmus explain` tells it: the carrier, its price term by term,
+ * and why not otherwise. Of the receiver's buffer it says what it takes it to be. Nothing is sent. The text is cut to `size` bytes
+ * with its final zero, and *needed (may be null) becomes the bytes of the whole with it; size 0 only asks. Errors as of ist_send. */
+IST_API int ist_explain(ist_buffer buffer, int64_t count, ist_type type, int dest, ist_comm comm, char* text, size_t size,
+                        size_t* needed);
+
 /* ---- buffers ---- */
 
 static inline ist_buffer ist_make_buffer(uint32_t kind, uint64_t object, uint64_t offset, uint64_t queue) {

@@ -328,6 +328,11 @@ class Comm:
     def world_rank(self, rank: int) -> int:
         """The rank in the world's communicator of a rank of this one."""
 
+    def explain(self, buffer: object | None, dest: int, *, count: int | None = None) -> str:
+        """
+        How a message of this buffer would be carried now, and why, in lines for people. Nothing is sent.
+        """
+
     @property
     def name(self) -> str:
         """What errors call it."""

@@ -73,6 +73,7 @@ class Comm {
   void free();
   int world_rank(int rank) const;
   std::string name() const;
+  std::string explain(nb::handle buffer, int dest, Count count) const;
 
   void send_object(nb::handle object, int dest, int tag) const;
   nb::object recv_object(int source, int tag, StatusView* status) const;

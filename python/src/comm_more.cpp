@@ -120,6 +120,24 @@ std::string Comm::name() const {
   return text.data();
 }
 
+std::string Comm::explain(nb::handle buffer, int dest, Count count) const {
+  const auto& on = open();
+  const Region what = to_region(buffer, Access::read, count);
+  std::string text;
+  std::size_t needed = 0;
+  do {
+    text.resize(needed);
+    int code = IST_OK;
+    {
+      const LetGo without_gil{on->session->inside()};
+      code = ist_explain(what.place, what.units(), what.type, dest, on->user, text.data(), text.size(), &needed);
+    }
+    check(code);
+  } while (needed > text.size());
+  text.resize(needed - 1);
+  return text;
+}
+
 void bind_more(nb::class_<Comm>& comm) {
   using namespace nb::literals;
   comm.def("ssend", &Comm::ssend, "buffer"_a.none(), "dest"_a, "tag"_a = 0, nb::kw_only(), "count"_a = nb::none(),
@@ -146,6 +164,8 @@ void bind_more(nb::class_<Comm>& comm) {
            "Of the listed ranks, in that order. Collective over them alone.")
       .def("free", &Comm::free, "Lets go of it now, as dropping does; operations that were started on it go on. Local.")
       .def("world_rank", &Comm::world_rank, "rank"_a, "The rank in the world's communicator of a rank of this one.")
+      .def("explain", &Comm::explain, "buffer"_a.none(), "dest"_a, nb::kw_only(), "count"_a = nb::none(),
+           "How a message of this buffer would be carried now, and why, in lines for people. Nothing is sent.")
       .def_prop_ro("name", &Comm::name, "What errors call it.");
 }
 

@@ -49,12 +49,14 @@ void write(Level level, std::string_view text) {
   logger().log(native(level), spdlog::string_view_t(text.data(), text.size()));
 }
 
-void once(Level level, const std::string& text) {
+void once(Level level, const std::string& text) { once(level, text, text); }
+
+void once(Level level, const std::string& cause, const std::string& text) {
   static std::mutex mutex;
   static std::set<std::string> said;
   {
     const std::lock_guard lock(mutex);
-    if (!said.insert(text).second) return;
+    if (!said.insert(cause).second) return;
   }
   write(level, text);
 }

@@ -18,8 +18,9 @@ bool set_level(std::string_view word);
 void set_rank(int rank);
 bool enabled(Level level);
 void write(Level level, std::string_view text);
-// Says the same text at most once per process.
+// Says the same text at most once per process; or at most one text of that cause, where texts have numbers in them.
 void once(Level level, const std::string& text);
+void once(Level level, const std::string& cause, const std::string& text);
 
 inline void info(std::string_view text) { write(Level::info, text); }
 inline void warning(std::string_view text) { write(Level::warning, text); }

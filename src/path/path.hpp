@@ -61,6 +61,8 @@ class Link {
   virtual Result<SlotRingReader*> incoming() = 0;
   // Can read_peer() copy from the peer's own memory? Asked for the first time, it tries.
   virtual bool reads_peer() { return false; }
+  // Why not; ok: it can.
+  virtual Status why_not_read() { return {IST_ERR_SYSTEM, "this path does not read the peer's memory"}; }
   // One copy of so many bytes, from `from` on, of what the peer offers. False: it was offered no more, and what was read may be
   // anything. After an error reads_peer() is false.
   virtual Result<bool> read_peer(std::byte* into, const Offer& offer, Offset from, Bytes size);

@@ -22,6 +22,7 @@
 #include "path/path.hpp"
 #include "protocol/choose.hpp"
 #include "protocol/copy_choice.hpp"
+#include "protocol/explain.hpp"
 #include "protocol/pipelined.hpp"
 #include "request/engine_lock.hpp"
 #include "request/operation.hpp"
@@ -184,6 +185,11 @@ class Engine {
   const PeerTraffic& traffic(Rank with) const { return peers_[static_cast<std::size_t>(with.value)].traffic; }
   PeerTraffic& nccl_traffic() { return nccl_traffic_; }
 
+  // What decides how so many bytes would go to that rank now, all but the receiver's buffer; or why they cannot. To be explained
+  // under the lock, too.
+  std::string_view path_to(Rank dest) const { return peers_[static_cast<std::size_t>(dest.value)].path->name(); }
+  Result<ExplainedMessage> about(const ExplainedEnd& from, Bytes size, Rank dest);
+
   // Every send that fits the eager limit is handed over; the rest is given up. Used when the world is destroyed.
   bool sends_pending() const { return posting_ > 0; }
   void abandon_all(const Status& why);
@@ -253,6 +259,7 @@ class Engine {
   void post_refusal(PeerState& to, std::uint32_t receiver_op);
   void refuse(Operation& operation, std::uint32_t index, std::uint32_t receiver_op, const Status& why);
   void start_stream(Operation& operation, std::uint32_t index);
+  void warn_of_host_memory(const Operation& operation) const;
   bool step_send(Operation& operation, std::uint32_t index);
   bool announce_instead(Operation& operation, state::FillingCell& filling);
 

@@ -70,7 +70,7 @@ TEST(Explain, AMessageGoesBySlotCellOrRingAndTheRestIsRefusedWithAReason) {
     expect_sound(found);
     EXPECT_EQ(chosen(found), carrier) << arguments;
     EXPECT_EQ(found["choice"], carrier) << arguments;
-    for (const char* name : {"slot", "cell", "ring", "direct", "device", "single copy"})
+    for (const char* name : {"slot", "cell", "ring", "direct", "device", "block", "single copy"})
       EXPECT_EQ(way(found, name)["chosen"] == true, name == std::string{carrier}) << name << " of " << arguments;
   }
 }

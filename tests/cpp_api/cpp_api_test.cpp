@@ -257,6 +257,20 @@ TEST(Errors, of_one_request_leave_the_others_complete_and_the_queue_usable) {
   EXPECT_EQ(small[0], 6);
 }
 
+TEST(Explain, tells_the_carrier_that_the_message_then_takes) {
+  World world;
+  const Comm comm = world.comm();
+  const Ring ring(comm);
+  std::array<int, 3> in{};
+  const std::string text = comm.explain(std::array{1, 2, 3}, ring.next);
+  comm.sendrecv(std::array{1, 2, 3}, ring.next, 5, in, ring.before, 5);
+  EXPECT_TRUE(text.starts_with("3 x IST_INT32 (12 bytes) from pageable host memory to rank ")) << text;
+  EXPECT_NE(text.find(": slot\n"), std::string::npos) << text;
+  EXPECT_EQ(text.find('\0'), std::string::npos);
+  EXPECT_TRUE(text.ends_with(".\n")) << text;
+  EXPECT_THROW(static_cast<void>(comm.explain(in, comm.size())), isthmus::Error);
+}
+
 TEST(Traffic, counts_what_a_status_says) {
   World world;
   const Comm comm = world.comm();

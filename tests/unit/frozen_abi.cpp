@@ -115,3 +115,4 @@ static_assert(same<int(ist_world, ist_buffer, ist_buffer, size_t)>(ist_memory_co
 static_assert(same<int(ist_world, void*, size_t)>(ist_register));
 static_assert(same<int(ist_world, void*)>(ist_unregister));
 static_assert(same<int(ist_world, int, ist_carrier, ist_traffic*)>(ist_world_traffic));
+static_assert(same<int(ist_buffer, int64_t, ist_type, int, ist_comm, char*, size_t, size_t*)>(ist_explain));

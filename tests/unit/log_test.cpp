@@ -52,5 +52,16 @@ TEST_F(Log, once_says_each_text_once) {
   EXPECT_NE(text.find("another text"), std::string::npos);
 }
 
+TEST_F(Log, once_says_one_text_of_a_cause) {
+  testing::internal::CaptureStderr();
+  for (int rank = 0; rank < 3; ++rank)
+    log::once(log::Level::warning, "unreadable", "rank " + std::to_string(rank) + " is far");
+  log::once(log::Level::warning, "unlent", "rank 7 is far");
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("rank 0 is far"), std::string::npos);
+  EXPECT_EQ(text.find("rank 1 is far"), std::string::npos);
+  EXPECT_NE(text.find("rank 7 is far"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace ist

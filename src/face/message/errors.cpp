@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "protocol/explain.hpp"
+
 namespace ist {
 namespace {
 
@@ -15,9 +17,6 @@ constexpr std::array kNames{
     "IST_ERR_KIND", "IST_ERR_MEMORY",   "IST_ERR_DEVICE", "IST_ERR_PEER_DEAD", "IST_ERR_PEER_LEFT", "IST_ERR_UNREACHABLE",
     "IST_ERR_BOOT", "IST_ERR_SETTING",  "IST_ERR_SYSTEM", "IST_ERR_PENDING",   "IST_ERR_IN_STATUS", "IST_ERR_INTERNAL",
     "IST_CANCELLED"};
-constexpr std::array kCarriers{"none", "slot", "cell", "ring", "direct", "nccl", "device"};
-// From IST_CARRIER_SINGLE_COPY on.
-constexpr std::array kCountedCarriers{"single copy", "block"};
 
 }  // namespace
 
@@ -58,14 +57,7 @@ const char* ist_code_name(int code) {
                                                                           : "unknown code";
 }
 
-const char* ist_carrier_name(int carrier) {
-  if (const int counted = carrier - IST_CARRIER_SINGLE_COPY;
-      counted >= 0 && static_cast<std::size_t>(counted) < ist::kCountedCarriers.size())
-    return ist::kCountedCarriers[static_cast<std::size_t>(counted)];
-  return carrier > 0 && static_cast<std::size_t>(carrier) < ist::kCarriers.size()
-             ? ist::kCarriers[static_cast<std::size_t>(carrier)]
-             : ist::kCarriers[0];
-}
+const char* ist_carrier_name(int carrier) { return ist::carrier_name(carrier); }
 
 #define IST_TEXT(x) #x
 #define IST_DOTTED(a, b, c) IST_TEXT(a) "." IST_TEXT(b) "." IST_TEXT(c)

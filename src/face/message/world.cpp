@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "boot/blob.hpp"
 #include "collective/profile.hpp"
 #include "request/wait.hpp"
 
@@ -36,7 +37,10 @@ Status World::connect() {
   nccl_ = std::make_unique<Nccl>(settings_, *kinds_, boot_->size());
   // Rank 0's file is the one that counts for all.
   const Profile profile = load_profile(settings_, boot_->rank() == Rank{0} ? log::Level::warning : log::Level::info);
-  auto peers = Peers::connect(*boot_, settings_, {.about = nccl_->card(), .for_all = pack(profile.collective)});
+  if (profile.measured != 0) numbers_ = profile.source;
+  neighbours_ = std::make_unique<Neighbours>(settings_, *kinds_);
+  const std::string card = BlobWriter{}.text(nccl_->card()).text(neighbours_->card()).take();
+  auto peers = Peers::connect(*boot_, settings_, {.about = card, .for_all = pack(profile.collective)});
   if (!peers.ok()) return peers.status();
   peers_ = std::move(*peers);
   kinds_->host().use_helpers(settings_.copy_helpers(peers_->processors()));
@@ -50,19 +54,24 @@ Status World::connect() {
   paths_ = std::move(*paths);
 
   std::vector<std::string> names;
-  std::vector<std::string> cards;
+  std::vector<std::string> nccl_cards;
+  std::vector<std::string> device_cards;
   for (std::int32_t r = 0; r < peers_->size(); ++r) {
     const Peer& peer = peers_->at(Rank{r});
     names.push_back("rank " + std::to_string(r) + " (process " + std::to_string(peer.pid) + " on " + peer.host + ")");
-    cards.push_back(peer.about);
+    BlobReader said{peer.about};
+    nccl_cards.push_back(said.text());
+    device_cards.push_back(said.text());
   }
-  nccl_->learn(cards);
+  nccl_->learn(nccl_cards);
+  neighbours_->learn(*peers_, device_cards);
   engine_ = std::make_unique<Engine>(
       Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_, std::move(names), profile.message});
   auto watcher = Watcher::start(*peers_, *board_, watcher_hooks());
   if (!watcher.ok()) return watcher.status();
   watcher_ = std::move(*watcher);
   make_communicators(*machine);
+  log_pairs(*engine_, *peers_, *neighbours_);
   if (!settings_.progress_thread) return {};
   auto thread = ProgressThread::start(*engine_);
   if (!thread.ok()) return thread.status();

@@ -17,6 +17,7 @@
 #include "boot/watcher.hpp"
 #include "collective/nccl.hpp"
 #include "face/message/comm_table.hpp"
+#include "face/message/neighbours.hpp"
 #include "memory/kinds.hpp"
 #include "memory/pinned_pool.hpp"
 #include "memory/registrations.hpp"
@@ -40,6 +41,9 @@ class World {
   Registrations& registrations() { return *registrations_; }
   const Peers& peers() const { return *peers_; }
   const Settings& settings() const { return settings_; }
+  const Neighbours& neighbours() const { return *neighbours_; }
+  // The file of the numbers by which carriers are chosen; empty: they are built in.
+  const std::string& numbers() const { return numbers_; }
   CommTable& comms() { return comms_; }
   // Of all ranks, and of this one alone.
   const CommName& whole() const { return whole_; }
@@ -61,6 +65,8 @@ class World {
   std::unique_ptr<Boot> boot_;
   std::unique_ptr<Peers> peers_;
   std::unique_ptr<Nccl> nccl_;
+  std::unique_ptr<Neighbours> neighbours_;
+  std::string numbers_;
   std::unique_ptr<AbortBoard> board_;
   std::vector<std::unique_ptr<Path>> paths_;
   std::unique_ptr<Engine> engine_;

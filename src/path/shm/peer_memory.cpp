@@ -50,7 +50,10 @@ Status PeerMemory::possible() {
 }
 
 Result<PeerMemory> PeerMemory::open(int process, const Proof& proof) {
-  if (process <= 0) return Status{IST_ERR_SYSTEM, "it runs in another process namespace"};
+  if (process <= 0)
+    return Status{
+        IST_ERR_SYSTEM,
+        "it runs in another process namespace; start all ranks in one container, or with the same one (docker run --pid)"};
   const PeerMemory peer{process};
   std::uint64_t found = 0;
   if (const Status seen = peer.read({}, 0, found, proof.address); !seen.ok())

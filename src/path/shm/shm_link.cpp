@@ -126,16 +126,21 @@ bool ShmLink::reads_peer() {
   if (memory_tried_) return memory_.has_value();
   memory_tried_ = true;
   const Surroundings& around = *ends_.surroundings;
+  unreadable_ = {IST_ERR_SYSTEM, "ISTHMUS_SINGLE_COPY is never"};
   if (around.settings.single_copy == "never" || !around.process_of) return false;
   const Segment::Shared& peer = ends_.peer->shared();
   auto opened = PeerMemory::open(around.process_of(peer_rank()), {peer.proof_address, peer.proof});
   if (opened.ok()) {
     memory_ = *opened;
-  } else {
-    log::once(log::Level::info, "long messages between hosts take two copies: the memory of rank " +
-                                    std::to_string(peer_rank().value) + " cannot be read: " + opened.status().text());
+    return true;
   }
-  return memory_.has_value();
+  unreadable_ = {IST_ERR_SYSTEM,
+                 "the memory of rank " + std::to_string(peer_rank().value) + " cannot be read: " + opened.status().text()};
+  // Once for all ranks: the reason is nearly always the same.
+  log::once(log::Level::warning, "single copy",
+            "long messages between host buffers of two ranks take two copies instead of one: " + opened.status().text() +
+                "; ISTHMUS_SINGLE_COPY=never asks for no more");
+  return false;
 }
 
 Result<bool> ShmLink::read_peer(std::byte* into, const Offer& offer, Offset from, Bytes size) {
@@ -143,6 +148,7 @@ Result<bool> ShmLink::read_peer(std::byte* into, const Offer& offer, Offset from
   const Status read = memory_->read({into, size.value}, offer.address + from.value, found, offer.word);
   if (read.ok()) return found == offer.value;
   memory_.reset();
+  unreadable_ = read;
   return read;
 }
 

@@ -89,6 +89,7 @@ class ShmLink final : public Link {
   Result<SlotRingReader*> incoming() override;
 
   bool reads_peer() override;
+  Status why_not_read() override { return reads_peer() ? Status{} : unreadable_; }
   bool lends() const override { return true; }
   Result<bool> read_peer(std::byte* into, const Offer& offer, Offset from, Bytes size) override;
 
@@ -118,6 +119,7 @@ class ShmLink final : public Link {
   bool incoming_refused_ = false;
   bool memory_tried_ = false;
   std::optional<PeerMemory> memory_;
+  Status unreadable_;  // without memory_: why
 };
 
 }  // namespace ist

@@ -1,4 +1,4 @@
-"""The counters: what a status says is what is counted, by name and in sum."""
+"""The counters, and what a message would take: as a status says it."""
 import pytest
 
 import isthmus
@@ -43,3 +43,20 @@ def test_what_there_is_not_is_an_error(world, comm):
     for peer, words in ((comm.size, "the world has ranks 0 to"), (-1, "ranks begin at 0")):
         with pytest.raises(isthmus.Error, match=words):
             world.traffic(peer)
+
+
+@pytest.mark.parametrize("size", [0, 216, 16384])
+def test_what_is_explained_is_what_is_taken(comm, ring, make_noise, size):
+    sent, _ = make_noise(size, comm.rank, ring[1])
+    text = comm.explain(sent, ring[0])
+    status = comm.sendrecv(sent, ring[0], bytearray(size), ring[1])
+    assert text.splitlines()[0].endswith(f": {status.carrier}")
+    assert text.startswith(f"{size} x ") and f"to rank {ring[0]} " in text
+    assert comm.explain(b"abcd", ring[0], count=2).startswith("2 x ")
+
+
+def test_what_cannot_be_sent_is_an_error(comm):
+    with pytest.raises(isthmus.Error, match="dest is"):
+        comm.explain(b"x", comm.size)
+    with pytest.raises(TypeError):
+        comm.explain(3.5, 0)

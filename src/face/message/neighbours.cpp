@@ -1,0 +1,112 @@
+#include "face/message/neighbours.hpp"
+
+#include <mutex>
+
+#include "base/log.hpp"
+#include "boot/blob.hpp"
+
+namespace ist {
+namespace {
+
+constexpr Bytes kSmall{8};
+constexpr Bytes kLong = mebibytes(4);
+
+const MemoryKind* cuda_of(const Kinds& kinds) { return kinds.find(KindId::cuda); }
+
+// Do messages between the two ranks' own devices take one copy?
+std::string meeting(const std::string& mine, const std::string& theirs, bool same_process, const std::string& not_lent) {
+  if (mine.empty() && theirs.empty()) return "devices: none";
+  if (mine.empty()) return "devices: none here, " + theirs + " there";
+  if (theirs.empty()) return "devices: " + mine + " here, none there";
+  if (same_process || mine == theirs) return "devices: both on " + mine + (not_lent.empty() ? "" : ", apart: " + not_lent);
+  return "devices: " + mine + " here, " + theirs + " there, " +
+         (not_lent.empty() ? "each opens the other's memory by IPC" : "apart: " + not_lent);
+}
+
+std::string ways(Engine& engine, const Neighbours& neighbours, const ExplainedEnd& from, Rank to) {
+  const bool on_device = from.kind != KindId::host;
+  std::string text;
+  for (const Bytes size : {kSmall, kLong}) {
+    const std::string device = on_device ? neighbours.device(engine.rank()) : std::string{};
+    const auto found = explain(engine, neighbours, {from, device, size}, to);
+    if (!found.ok()) return found.status().text();
+    const ist_carrier wanted = on_device ? IST_CARRIER_DEVICE : size == kLong ? IST_CARRIER_SINGLE_COPY : IST_CARRIER_NONE;
+    text += (size == kSmall ? "8 B by " : ", 4 MiB by ") + in_brief(*found, wanted);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string Neighbours::card() const {
+  const MemoryKind* cuda = cuda_of(kinds_);
+  BlobWriter blob;
+  blob.number(static_cast<std::uint64_t>(settings_.device));
+  blob.number(cuda != nullptr ? cuda->devices().size() : 0);
+  if (cuda != nullptr)
+    for (const DeviceInfo& device : cuda->devices()) blob.text(device.uuid);
+  return blob.take();
+}
+
+void Neighbours::learn(const Peers& peers, const std::vector<std::string>& cards) {
+  devices_.assign(cards.size(), "");
+  for (std::size_t rank = 0; rank < cards.size(); ++rank) {
+    BlobReader blob{cards[rank]};
+    Settings theirs;
+    theirs.device = static_cast<std::int64_t>(blob.number());
+    const std::uint64_t count = blob.number();
+    std::vector<std::string> devices;
+    for (std::uint64_t i = 0; i < count && !blob.bad(); ++i) devices.push_back(blob.text());
+    if (blob.bad() || devices.empty()) continue;
+    const Rank other{static_cast<std::int32_t>(rank)};
+    int place = 0;  // among the ranks of its host
+    for (std::int32_t r = 0; r < other.value; ++r) place += peers.at(Rank{r}).boot_id == peers.at(other).boot_id ? 1 : 0;
+    const int own = theirs.own_device(place, static_cast<int>(devices.size()));
+    if (own >= 0 && static_cast<std::size_t>(own) < devices.size()) devices_[rank] = devices[static_cast<std::size_t>(own)];
+  }
+}
+
+std::string Neighbours::device(int ordinal) const {
+  const MemoryKind* cuda = cuda_of(kinds_);
+  if (cuda == nullptr) return "";
+  for (const DeviceInfo& device : cuda->devices())
+    if (device.ordinal == ordinal) return device.uuid;
+  return "";
+}
+
+Result<Explanation> explain(Engine& engine, const Neighbours& neighbours, const Sending& what, Rank to) {
+  const std::lock_guard lock(engine.lock());
+  auto message = engine.about(what.from, what.size, to);
+  if (!message.ok()) return message.status();
+  message->to = {what.from.kind, what.from.kind == KindId::host ? MemoryClass::pageable : MemoryClass::device};
+  message->same_device = !what.device.empty() && what.device == neighbours.device(to);
+  return explain(*message, engine.parts().machine);
+}
+
+void log_pairs(Engine& engine, const Peers& peers, const Neighbours& neighbours) {
+  if (!log::enabled(log::Level::info)) return;
+  const std::string& mine = neighbours.device(engine.rank());
+  for (std::int32_t r = 0; r < engine.size(); ++r) {
+    const Rank to{r};
+    if (to == engine.rank()) continue;
+    const std::string name = "rank " + std::to_string(r) + " (process " + std::to_string(peers.at(to).pid) + " on host " +
+                             peers.at(to).host + "): ";
+    const auto about = [&] {
+      const std::lock_guard lock(engine.lock());
+      return engine.about({KindId::cuda, MemoryClass::device}, kLong, to);
+    }();
+    if (!about.ok()) {
+      log::info(name + about.status().text());
+      continue;
+    }
+    std::string text = name + "path " + std::string{engine.path_to(to)} + "; ";
+    const std::string& theirs = neighbours.device(to);
+    text += meeting(mine, theirs, about->same_process, about->not_lent);
+    text += "; host memory: " + ways(engine, neighbours, {}, to);
+    if (!mine.empty() && !theirs.empty())
+      text += "; device memory: " + ways(engine, neighbours, {KindId::cuda, MemoryClass::device}, to);
+    log::info(text);
+  }
+}
+
+}  // namespace ist

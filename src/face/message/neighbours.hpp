@@ -1,0 +1,48 @@
+// Which device each rank has for its own, and how messages to each go: what is told of a pair of ranks at start, and on request.
+//
+// Who calls this : world.cpp makes it of what every rank said; api_explain.cpp asks.
+// Threads        : read-only after learn(); explain() takes the engine's lock.
+// Ownership      : values; looks at settings and kinds, which outlive it.
+// Errors         : a card that cannot be read is a rank without a device.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "boot/peers.hpp"
+#include "memory/kinds.hpp"
+#include "protocol/explain.hpp"
+#include "request/engine.hpp"
+
+namespace ist {
+
+class Neighbours {
+ public:
+  Neighbours(const Settings& settings, const Kinds& kinds) : settings_(settings), kinds_(kinds) {}
+  // What this rank tells the others of itself, and what all have told, by rank.
+  std::string card() const;
+  void learn(const Peers& peers, const std::vector<std::string>& cards);
+  // The UUID of the CUDA device that is a rank's own; empty: it has none.
+  const std::string& device(Rank rank) const { return devices_[static_cast<std::size_t>(rank.value)]; }
+  // Of one of this process's.
+  std::string device(int ordinal) const;
+
+ private:
+  const Settings& settings_;
+  const Kinds& kinds_;
+  std::vector<std::string> devices_;
+};
+
+// A message from a buffer of that class, on that device, to memory of the same kind, on the rank's own device.
+struct Sending {
+  ExplainedEnd from;
+  std::string device;  // UUID; empty: none
+  Bytes size;
+};
+Result<Explanation> explain(Engine& engine, const Neighbours& neighbours, const Sending& what, Rank to);
+
+// Under ISTHMUS_LOG=info, and else nothing: one line for each other rank, which tells host, path, whether devices meet, and how a
+// small and a long message go there and why.
+void log_pairs(Engine& engine, const Peers& peers, const Neighbours& neighbours);
+
+}  // namespace ist

@@ -1,0 +1,215 @@
+#include "protocol/explain.hpp"
+
+#include <array>
+#include <cstdio>
+
+namespace ist {
+namespace {
+
+constexpr std::array kCarriers{"none", "slot", "cell", "ring", "direct", "nccl", "device"};
+// From IST_CARRIER_SINGLE_COPY on.
+constexpr std::array kCountedCarriers{"single copy", "block"};
+
+bool on_host(const ExplainedMessage& message) {
+  return message.from.kind == KindId::host && message.to.kind == KindId::host;
+}
+
+bool between_devices(const ExplainedMessage& message) {
+  return message.from.kind == KindId::cuda && message.to.kind == KindId::cuda;
+}
+
+bool locked(const ExplainedEnd& end) {
+  return end.kind == KindId::host && (end.memory == MemoryClass::pinned || end.memory == MemoryClass::registered);
+}
+
+// Page-locked host memory on one side, and what another process can open on the other: the device of that makes the copy.
+bool from_or_to_locked(const ExplainedMessage& message) {
+  const auto opened = [](const ExplainedEnd& end) { return end.kind == KindId::cuda && opens_whole(end.memory); };
+  return (locked(message.from) && opened(message.to)) || (opened(message.from) && locked(message.to));
+}
+
+// What keeps two processes from copying into each other's device memory; empty: nothing.
+std::string against_devices(const ExplainedMessage& message) {
+  if (message.same_process) return "sender and receiver are one process";
+  if (!message.not_lent.empty()) return message.not_lent;
+  if (!between_devices(message) && !from_or_to_locked(message))
+    return "takes CUDA memory on both sides, or page-locked host memory and what cudaMalloc gave";
+  if (message.bytes == Bytes{}) return "there is nothing to copy";
+  if (between_devices(message) && message.same_device && message.bytes < kLeastWithinDevice)
+    return "two processes on one device take turns, which costs more than the ring below 2 MiB";
+  return "";
+}
+
+std::string against_device(const ExplainedMessage& message) {
+  if (std::string why = against_devices(message); !why.empty()) return why;
+  if (between_devices(message) && !opens_whole(message.to.memory))
+    return "no other process can open the receiver's memory (" + std::string{name_of(message.to.memory)} + ")";
+  if (between_devices(message) && !message.last_was_lent && message.bytes <= message.cell_limit)
+    return "the last message to this rank could not be copied straight; every sixteenth asks again";
+  return "";
+}
+
+std::string against_block(const ExplainedMessage& message) {
+  if (std::string why = against_devices(message); !why.empty()) return why;
+  if (!between_devices(message)) return "only between devices";
+  if (opens_whole(message.to.memory)) return "the receiver's memory can be opened itself";
+  if (message.bytes <= message.cell_limit) return "the message fits a cell";
+  return "";
+}
+
+std::string against_single_copy(const ExplainedMessage& message, bool announced) {
+  if (!on_host(message)) return "only between host buffers";
+  if (message.same_process) return "within a process one copy is what direct does";
+  if (!announced) return "the message needs no announcing";
+  if (message.single_copy == "never") return "ISTHMUS_SINGLE_COPY is never";
+  const Status possible = message.readable ? message.readable() : Status{};
+  return possible.ok() ? "" : possible.text();
+}
+
+ExplainedWay instead_of_ring(const char* name, const char* what, std::string refused) {
+  return {name,
+          std::string{what} + ", taken instead of the ring, whatever the price, once the memory is open",
+          {},
+          std::move(refused),
+          false};
+}
+
+const char* remark_on(const Explanation& answer, const ExplainedMessage& message) {
+  switch (answer.carrier) {
+    case IST_CARRIER_SLOT:
+    case IST_CARRIER_CELL:
+      return "What fits a slot or a cell is announced only where one copy between devices costs less.";
+    case IST_CARRIER_BLOCK:
+      return "The block is of ISTHMUS_BOUNCE_LIMIT; while all are in use, and until the sender has opened it, the ring "
+             "carries "
+             "messages.";
+    case IST_CARRIER_DEVICE:
+      return between_devices(message) ? "Into memory that cudaMalloc gave, once the sender has opened it, which it does "
+                                        "beside the first messages; "
+                                        "those go as if there were no such way. Into managed memory, pools and mappings "
+                                        "what is longer than a cell "
+                                        "goes through a block of ISTHMUS_BOUNCE_LIMIT, in two copies."
+                                      : "Between page-locked host memory and what cudaMalloc gave one copy, made by the "
+                                        "device, once the side with "
+                                        "the host memory has opened the other's, which it does beside the first messages.";
+    default:
+      return "";
+  }
+}
+
+std::string terms_of(const Bill& price) {
+  std::string text;
+  for (const Term& term : price.terms())
+    if (term.seconds != 0) text += (text.empty() ? "" : " + ") + microseconds(term.seconds) + " " + term.name;
+  return text;
+}
+
+// One of those that are not chosen by their price is taken before the ring.
+void take(Explanation& answer, ist_carrier carrier) {
+  answer.choice = std::string{carrier_name(carrier)} + ", else " + answer.choice;
+  answer.carrier = carrier;
+}
+
+}  // namespace
+
+const char* carrier_name(int carrier) {
+  const int counted = carrier - IST_CARRIER_SINGLE_COPY;
+  if (counted >= 0 && static_cast<std::size_t>(counted) < kCountedCarriers.size())
+    return kCountedCarriers[static_cast<std::size_t>(counted)];
+  return carrier > 0 && static_cast<std::size_t>(carrier) < kCarriers.size() ? kCarriers[static_cast<std::size_t>(carrier)]
+                                                                             : kCarriers[0];
+}
+
+std::string microseconds(double seconds) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.3f", seconds * 1e6);
+  return text.data();
+}
+
+std::string text_of(const Explanation& explanation, const std::string& source) {
+  std::string text = explanation.question + ": " + explanation.choice + "\n";
+  text += source.empty() ? "numbers: built in; isthmus model fit measures those of this machine\n"
+                         : "numbers: measured, " + source + "\n";
+  text += "\n    price us  way\n";
+  for (const ExplainedWay& way : explanation.ways) {
+    std::array<char, 64> line{};
+    const bool priced = way.refused.empty() && way.price;
+    std::snprintf(line.data(), line.size(), "%c%11s  %-18s  ", way.chosen ? '*' : ' ',
+                  priced ? microseconds(way.price->seconds()).c_str() : "-", way.name.c_str());
+    text += line.data() +
+            (priced                ? terms_of(*way.price)
+             : way.refused.empty() ? way.meaning
+                                   : "refused: " + way.refused) +
+            "\n";
+  }
+  if (!explanation.remark.empty()) text += "\n" + explanation.remark + "\n";
+  return text;
+}
+
+std::string in_brief(const Explanation& explanation, ist_carrier wanted) {
+  const ExplainedWay* chosen = nullptr;
+  const ExplainedWay* next = nullptr;
+  std::string against;
+  for (const ExplainedWay& way : explanation.ways) {
+    if (way.name == carrier_name(wanted) && !way.refused.empty()) against = "; not by " + way.name + ": " + way.refused;
+    if (way.chosen)
+      chosen = &way;
+    else if (way.refused.empty() && way.price && (next == nullptr || way.price->seconds() < next->price->seconds()))
+      next = &way;
+  }
+  std::string why;
+  if (chosen != nullptr && chosen->price) why = microseconds(chosen->price->seconds()) + " us";
+  if (chosen != nullptr && !chosen->price) why = chosen->meaning;
+  if (!why.empty() && next != nullptr) why += ", " + next->name + " " + microseconds(next->price->seconds());
+  why += against;
+  return explanation.choice + (why.empty() ? "" : " (" + why + ")");
+}
+
+bool opens_whole(MemoryClass memory) { return memory == MemoryClass::device; }
+
+Explanation explain(const ExplainedMessage& message, const MachineProfile& machine) {
+  const std::string no_device = against_device(message);
+  const bool lent = between_devices(message) && no_device.empty();
+  const MessageShape shape{message.bytes,      message.from.kind,  message.same_process,
+                           message.slot_limit, message.cell_limit, lent};
+  const ist_carrier chosen = choose(shape, machine);
+  Explanation answer;
+  answer.carrier = chosen;
+  answer.choice = carrier_name(chosen);
+  const bool by_ring = chosen == IST_CARRIER_RING;
+  const bool by_lock = by_ring && !between_devices(message) && no_device.empty();
+  for (const OfferedCarrier& offer : offers(shape, machine)) {
+    if (offer.carrier == IST_CARRIER_DEVICE && by_lock) {
+      answer.ways.push_back(instead_of_ring(carrier_name(offer.carrier), "one copy", ""));
+      continue;
+    }
+    std::string why = offer.price.refused() != nullptr ? offer.price.refused() : "";
+    if (!why.empty() && offer.carrier == IST_CARRIER_DEVICE)
+      why =
+          no_device.empty() ? "the message is not announced, and goes before it is known what the receiver has" : no_device;
+    answer.ways.push_back({carrier_name(offer.carrier), "", offer.price, why, offer.carrier == chosen});
+  }
+  const std::string no_block = against_block(message);
+  answer.ways.push_back(instead_of_ring(carrier_name(IST_CARRIER_BLOCK), "two copies", no_block));
+  ExplainedWay single{carrier_name(IST_CARRIER_SINGLE_COPY),
+                      "tried beside the ring, message by message, until one is known to be quicker for this size",
+                      {},
+                      against_single_copy(message, by_ring),
+                      false};
+  if (single.refused.empty() && message.single_copy == "always") {
+    for (ExplainedWay& way : answer.ways) way.chosen = false;
+    single.meaning = "ISTHMUS_SINGLE_COPY is always";
+    single.chosen = true;
+    answer.choice = single.name;
+    answer.carrier = IST_CARRIER_SINGLE_COPY;
+  } else if (single.refused.empty()) {
+    answer.choice += " or " + single.name;
+  }
+  answer.ways.push_back(std::move(single));
+  if (by_lock) take(answer, IST_CARRIER_DEVICE);
+  if (by_ring && no_block.empty()) take(answer, IST_CARRIER_BLOCK);
+  answer.remark = remark_on(answer, message);
+  return answer;
+}
+
+}  // namespace ist

@@ -1,0 +1,234 @@
+// What a message takes, by kind and class of memory on both sides, on one device or two, on invented machines: every way wins
+// somewhere, and what does not win says why.
+#include "protocol/explain.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+#include <vector>
+
+namespace ist {
+namespace {
+
+constexpr Bytes kSlotLimit{4096};
+constexpr Bytes kCellLimit = kibibytes(16);
+constexpr ExplainedEnd kPageable{};
+constexpr ExplainedEnd kPinned{KindId::host, MemoryClass::pinned};
+constexpr ExplainedEnd kRegistered{KindId::host, MemoryClass::registered};
+constexpr ExplainedEnd kDevice{KindId::cuda, MemoryClass::device};
+constexpr ExplainedEnd kManaged{KindId::cuda, MemoryClass::managed};
+constexpr ExplainedEnd kPool{KindId::cuda, MemoryClass::pool};
+constexpr ExplainedEnd kOpencl{KindId::opencl, MemoryClass::device};
+
+ExplainedMessage between(const ExplainedEnd& from, const ExplainedEnd& to, std::uint64_t bytes) {
+  ExplainedMessage message;
+  message.bytes = Bytes{bytes};
+  message.from = from;
+  message.to = to;
+  message.slot_limit = kSlotLimit;
+  message.cell_limit = kCellLimit;
+  return message;
+}
+
+ExplainedMessage to_itself(const ExplainedEnd& end, std::uint64_t bytes) {
+  ExplainedMessage message = between(end, end, bytes);
+  message.same_process = true;
+  message.slot_limit = Bytes{216};
+  return message;
+}
+
+ExplainedMessage on_one_device(const ExplainedEnd& to, std::uint64_t bytes) {
+  ExplainedMessage message = between(kDevice, to, bytes);
+  message.same_device = true;
+  return message;
+}
+
+ExplainedMessage single(ExplainedMessage message, const char* setting) {
+  message.single_copy = setting;
+  return message;
+}
+
+ExplainedMessage not_lent(ExplainedMessage message) {
+  message.not_lent = "the driver said no";
+  return message;
+}
+
+ExplainedMessage was_not_lent(ExplainedMessage message) {
+  message.last_was_lent = false;
+  return message;
+}
+
+ExplainedMessage unreadable(ExplainedMessage message) {
+  message.readable = [] { return Status{IST_ERR_SYSTEM, "the kernel said no"}; };
+  return message;
+}
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+struct Case {
+  const char* why;
+  ExplainedMessage message;
+  ist_carrier carrier;
+  const char* choice;
+};
+
+MachineProfile usual() { return {}; }
+
+const std::vector<Case>& table() {
+  static const std::vector<Case> cases{
+      {"nothing", between(kPageable, kPageable, 0), IST_CARRIER_SLOT, "slot"},
+      {"a slot's worth", between(kPageable, kPageable, 4096), IST_CARRIER_SLOT, "slot"},
+      {"one past a slot", between(kPageable, kPageable, 4097), IST_CARRIER_CELL, "cell"},
+      {"a cell's worth", between(kPageable, kPageable, 16384), IST_CARRIER_CELL, "cell"},
+      {"one past a cell", between(kPageable, kPageable, 16385), IST_CARRIER_RING, "ring or single copy"},
+      {"where it is always tried", single(between(kPageable, kPageable, 16385), "always"), IST_CARRIER_SINGLE_COPY,
+       "single copy"},
+      {"and what needs no announcing", single(between(kPageable, kPageable, 16384), "always"), IST_CARRIER_CELL, "cell"},
+      {"where it never is", single(between(kPageable, kPageable, kMiB), "never"), IST_CARRIER_RING, "ring"},
+      {"where the kernel refuses", unreadable(between(kPageable, kPageable, kMiB)), IST_CARRIER_RING, "ring"},
+      {"even if it is asked for", single(unreadable(between(kPageable, kPageable, kMiB)), "always"), IST_CARRIER_RING,
+       "ring"},
+      {"little to itself", to_itself(kPageable, 216), IST_CARRIER_SLOT, "slot"},
+      {"much to itself", to_itself(kPageable, kMiB), IST_CARRIER_DIRECT, "direct"},
+      {"much of a device to itself", to_itself(kDevice, kMiB), IST_CARRIER_DIRECT, "direct"},
+      {"two devices, a byte", between(kDevice, kDevice, 1), IST_CARRIER_DEVICE, "device"},
+      {"two devices, nothing", between(kDevice, kDevice, 0), IST_CARRIER_CELL, "cell"},
+      {"two devices, much", between(kDevice, kDevice, 64 * kMiB), IST_CARRIER_DEVICE, "device"},
+      {"from managed memory", between(kManaged, kDevice, kMiB), IST_CARRIER_DEVICE, "device"},
+      {"into managed memory", between(kDevice, kManaged, kMiB), IST_CARRIER_BLOCK, "block, else ring"},
+      {"into a pool", between(kManaged, kPool, kMiB), IST_CARRIER_BLOCK, "block, else ring"},
+      {"little into managed memory", between(kDevice, kManaged, 16384), IST_CARRIER_CELL, "cell"},
+      {"one past a cell into managed memory", between(kDevice, kManaged, 16385), IST_CARRIER_BLOCK, "block, else ring"},
+      {"within one device, below 2 MiB", on_one_device(kDevice, 2 * kMiB - 1), IST_CARRIER_RING, "ring"},
+      {"within one device, little", on_one_device(kDevice, 8), IST_CARRIER_CELL, "cell"},
+      {"within one device, from 2 MiB on", on_one_device(kDevice, 2 * kMiB), IST_CARRIER_DEVICE, "device"},
+      {"within one device, below 2 MiB, managed", on_one_device(kManaged, 2 * kMiB - 1), IST_CARRIER_RING, "ring"},
+      {"within one device, managed", on_one_device(kManaged, 2 * kMiB), IST_CARRIER_BLOCK, "block, else ring"},
+      {"devices whose driver refuses", not_lent(between(kDevice, kDevice, kMiB)), IST_CARRIER_RING, "ring"},
+      {"devices whose driver refuses, managed", not_lent(between(kDevice, kManaged, kMiB)), IST_CARRIER_RING, "ring"},
+      {"after a message that was not lent", was_not_lent(between(kDevice, kDevice, 8)), IST_CARRIER_CELL, "cell"},
+      {"a long one then", was_not_lent(between(kDevice, kDevice, kMiB)), IST_CARRIER_DEVICE, "device"},
+      {"page-locked into a device", between(kPinned, kDevice, kMiB), IST_CARRIER_DEVICE, "device, else ring"},
+      {"registered into a device", between(kRegistered, kDevice, kMiB), IST_CARRIER_DEVICE, "device, else ring"},
+      {"a device into page-locked", between(kDevice, kPinned, kMiB), IST_CARRIER_DEVICE, "device, else ring"},
+      {"little page-locked into a device", between(kPinned, kDevice, 8), IST_CARRIER_SLOT, "slot"},
+      {"a little of a device into page-locked", between(kDevice, kPinned, 8), IST_CARRIER_CELL, "cell"},
+      {"page-locked into managed memory", between(kPinned, kManaged, kMiB), IST_CARRIER_RING, "ring"},
+      {"page-locked where the driver refuses", not_lent(between(kPinned, kDevice, kMiB)), IST_CARRIER_RING, "ring"},
+      {"pageable into a device", between(kPageable, kDevice, kMiB), IST_CARRIER_RING, "ring"},
+      {"between two page-locked ones", between(kPinned, kPinned, kMiB), IST_CARRIER_RING, "ring or single copy"},
+      {"another kind of device", between(kOpencl, kOpencl, kMiB), IST_CARRIER_RING, "ring"},
+      {"one kind to another", between(kDevice, kOpencl, kMiB), IST_CARRIER_RING, "ring"},
+      {"little of it", between(kOpencl, kDevice, 8), IST_CARRIER_CELL, "cell"},
+  };
+  return cases;
+}
+
+TEST(ExplainMessage, WhatIsTakenForEveryClassOfMemoryOnOneDeviceOrTwo) {
+  for (const Case& one : table()) {
+    const Explanation found = explain(one.message, usual());
+    EXPECT_EQ(one.carrier, found.carrier) << one.why << ": " << found.choice;
+    EXPECT_EQ(one.choice, found.choice) << one.why;
+  }
+}
+
+TEST(ExplainMessage, EveryWayWinsSomewhere) {
+  std::set<ist_carrier> winners;
+  for (const Case& one : table()) winners.insert(explain(one.message, usual()).carrier);
+  for (const ist_carrier carrier : {IST_CARRIER_SLOT, IST_CARRIER_CELL, IST_CARRIER_RING, IST_CARRIER_DIRECT,
+                                    IST_CARRIER_DEVICE, IST_CARRIER_SINGLE_COPY, IST_CARRIER_BLOCK})
+    EXPECT_TRUE(winners.contains(carrier)) << carrier_name(carrier);
+}
+
+// A way is refused with a reason, or has a price that adds up, or tells when it is taken; at most one is marked.
+TEST(ExplainMessage, EveryWayHasAPriceOrAReason) {
+  for (const Case& one : table()) {
+    const Explanation found = explain(one.message, usual());
+    EXPECT_EQ(7U, found.ways.size()) << one.why;
+    int chosen = 0;
+    for (const ExplainedWay& way : found.ways) {
+      chosen += way.chosen ? 1 : 0;
+      EXPECT_FALSE(way.chosen && !way.refused.empty()) << one.why << ": " << way.name;
+      if (way.refused.empty() && way.price) {
+        double sum = 0;
+        for (const Term& term : way.price->terms()) sum += term.seconds;
+        EXPECT_EQ(sum, way.price->seconds()) << one.why << ": " << way.name;
+        EXPECT_TRUE(std::isfinite(sum)) << one.why << ": " << way.name;
+      } else {
+        EXPECT_FALSE(way.refused.empty() && way.meaning.empty()) << one.why << ": " << way.name;
+      }
+    }
+    EXPECT_EQ(1, chosen) << one.why;
+  }
+}
+
+// Whatever the machine costs, what no table refuses and takes is among what is shown as possible.
+TEST(ExplainMessage, OnAMachineWhereCopiesBetweenDevicesAreDearTheRingWins) {
+  MachineProfile machine;
+  machine.device_link_beta = 1e-9;
+  EXPECT_EQ(IST_CARRIER_RING, explain(between(kDevice, kDevice, kMiB), machine).carrier);
+  EXPECT_EQ(IST_CARRIER_DEVICE, explain(between(kDevice, kDevice, 8), machine).carrier);
+}
+
+std::string reason(const ExplainedMessage& message, const std::string& way) {
+  for (const ExplainedWay& one : explain(message, usual()).ways)
+    if (one.name == way) return one.refused;
+  return "there is no such way";
+}
+
+TEST(ExplainMessage, WhatStandsAgainstAWayIsSaid) {
+  EXPECT_EQ("the driver said no", reason(not_lent(between(kDevice, kDevice, kMiB)), "device"));
+  EXPECT_EQ("the driver said no", reason(not_lent(between(kDevice, kManaged, kMiB)), "block"));
+  EXPECT_EQ("the kernel said no", reason(unreadable(between(kPageable, kPageable, kMiB)), "single copy"));
+  EXPECT_NE(std::string::npos, reason(between(kDevice, kManaged, kMiB), "device").find("managed"));
+  EXPECT_NE(std::string::npos, reason(on_one_device(kDevice, 8), "device").find("take turns"));
+  EXPECT_NE(std::string::npos, reason(on_one_device(kManaged, 65536), "block").find("take turns"));
+  EXPECT_NE(std::string::npos, reason(was_not_lent(between(kDevice, kDevice, 8)), "device").find("sixteenth"));
+  EXPECT_NE(std::string::npos, reason(to_itself(kDevice, kMiB), "device").find("one process"));
+  EXPECT_NE(std::string::npos, reason(between(kPinned, kDevice, 8), "device").find("not announced"));
+  EXPECT_EQ("", reason(between(kDevice, kDevice, kMiB), "device"));
+  EXPECT_EQ("", reason(between(kDevice, kManaged, kMiB), "block"));
+}
+
+// It may start processes to find out.
+TEST(ExplainMessage, WhetherMemoryCanBeReadIsAskedOnlyWhereItDecides) {
+  int asked = 0;
+  for (ExplainedMessage message : {between(kPageable, kPageable, 8), between(kPageable, kDevice, kMiB),
+                                   single(between(kPageable, kPageable, kMiB), "never"), to_itself(kPageable, kMiB),
+                                   between(kPageable, kPageable, kMiB)}) {
+    message.readable = [&asked] {
+      ++asked;
+      return Status{};
+    };
+    explain(message, usual());
+  }
+  EXPECT_EQ(1, asked);
+}
+
+TEST(ExplainMessage, TheTableNamesEveryWayAndMarksTheChosenOne) {
+  Explanation found = explain(between(kPageable, kPageable, 8), usual());
+  found.question = "8 bytes";
+  const std::string text = text_of(found, "");
+  EXPECT_TRUE(text.starts_with("8 bytes: slot\nnumbers: built in")) << text;
+  EXPECT_NE(std::string::npos, text.find("\n*      0.102  slot ")) << text;
+  EXPECT_NE(std::string::npos,
+            text.find("\n           -  direct              refused: sender and receiver are two processes\n"))
+      << text;
+  EXPECT_NE(std::string::npos, text_of(found, "/a/file").find("numbers: measured, /a/file\n"));
+}
+
+TEST(CarrierName, IsKnownForEveryCarrierAndNoneForAnythingElse) {
+  for (const auto& [carrier, name] : {std::pair{0, "none"},
+                                      {1, "slot"},
+                                      {6, "device"},
+                                      {16, "single copy"},
+                                      {17, "block"},
+                                      {7, "none"},
+                                      {-1, "none"},
+                                      {18, "none"}})
+    EXPECT_STREQ(name, carrier_name(carrier)) << carrier;
+}
+
+}  // namespace
+}  // namespace ist
