@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "base/log.hpp"
 #include "collective/nccl_team.hpp"
 #include "request/wait.hpp"
 
@@ -172,6 +173,13 @@ bool Communicator::nccl_pays_for(ChosenCall call, Bytes bytes) const {
   const bool pays = nccl_pays(call, shape, machine_);
   last.store(asked | (pays ? 2U : 0U), std::memory_order_relaxed);
   return pays;
+}
+
+void Communicator::say_without_nccl(ChosenCall call, Bytes bytes) const {
+  const Status there = nccl_->installed(scope_.group.get());
+  if (!there.ok() && nccl_pays_for(call, bytes))
+    log::once(log::Level::warning, "nccl",
+              "long collective calls on CUDA memory go by messages, which takes longer: " + there.text());
 }
 
 // A call that was offered to NCCL says at its twin how it went.

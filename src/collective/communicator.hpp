@@ -74,6 +74,10 @@ class Communicator {
   // Is a call worth asking all ranks whether NCCL may have it? What is ruled out when the communicator is made costs a look at
   // one pointer; else the last answer for each call is kept.
   bool may_go_by_nccl(ChosenCall call, Bytes bytes) const { return nccl_team_ != nullptr && nccl_pays_for(call, bytes); }
+  // A call on CUDA memory that NCCL would carry better, were it there: said once.
+  void warn_without_nccl(ChosenCall call, Bytes bytes) const {
+    if (nccl_team_ == nullptr && nccl_ != nullptr && bytes >= kLong) say_without_nccl(call, bytes);
+  }
   // What carried the last call for which there was a choice, here on this rank.
   void note(Algorithm algorithm) const { last_.store(algorithm, std::memory_order_relaxed); }
   Algorithm last_algorithm() const;
@@ -81,7 +85,10 @@ class Communicator {
   void set_grid(Grid grid) { grid_ = std::move(grid); }
 
  private:
+  // Below this nobody misses NCCL by much.
+  static constexpr Bytes kLong = mebibytes(1);
   bool nccl_pays_for(ChosenCall call, Bytes bytes) const;
+  void say_without_nccl(ChosenCall call, Bytes bytes) const;
   Engine* engine_;
   Scope scope_;
   Scope internal_;

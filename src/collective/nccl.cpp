@@ -92,19 +92,29 @@ void Nccl::learn(const std::vector<std::string>& cards) {
   }
 }
 
-Status Nccl::serves(const Group* group) const {
+Status Nccl::installed(const Group* group) const {
   if (!off_.ok()) return off_;
   const int size = group != nullptr ? group->size() : static_cast<int>(facts_.size());
   if (size < 2) return {IST_ERR_KIND, "this communicator has one rank"};
   const auto world_rank = [&](int member) { return group != nullptr ? group->to_world(member).value : member; };
-  std::set<std::uint64_t> devices;
   for (int member = 0; member < size; ++member) {
     const Facts& facts = facts_[static_cast<std::size_t>(world_rank(member))];
     if (facts.version == 0)
       return {IST_ERR_KIND, "it is off on rank " + std::to_string(world_rank(member)) + "; isthmus info says why there"};
     if (facts.version != facts_[static_cast<std::size_t>(world_rank(0))].version)
       return {IST_ERR_KIND, "ranks " + std::to_string(world_rank(0)) + " and " + std::to_string(world_rank(member)) +
-                                " found different versions of it"};
+                                " found different versions of it; name one for all in ISTHMUS_NCCL_LIBRARY"};
+  }
+  return {};
+}
+
+Status Nccl::serves(const Group* group) const {
+  IST_TRY(installed(group));
+  const int size = group != nullptr ? group->size() : static_cast<int>(facts_.size());
+  std::set<std::uint64_t> devices;
+  for (int member = 0; member < size; ++member) {
+    const int rank = group != nullptr ? group->to_world(member).value : member;
+    const Facts& facts = facts_[static_cast<std::size_t>(rank)];
     devices.insert(facts.devices.begin(), facts.devices.end());
   }
   if (devices.size() < static_cast<std::size_t>(size))

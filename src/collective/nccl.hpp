@@ -46,6 +46,8 @@ class Nccl {
   void learn(const std::vector<std::string>& cards);
   // Why it cannot serve these ranks, null: all; the same answer on each of them.
   Status serves(const Group* group) const;
+  // The same, but for GPUs: whether each of them has found it, and one version of it.
+  Status installed(const Group* group) const;
   // By the numbers that the ranks share. `combiner`: of a reduction, else null. bytes: of the vector, or of all parts that a
   // rank has.
   NcclAnswer explain(const Group* group, ChosenCall what, const Combiner* combiner, Bytes bytes,

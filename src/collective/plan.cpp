@@ -4,6 +4,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/log.hpp"
+
 namespace ist {
 namespace {
 
@@ -49,6 +51,7 @@ Result<OperationId> Plan::start() {
 void Plan::use(const Piece& piece) {
   if (piece.kind == KindId::host) return;
   may_walk_ = false;
+  on_cuda_ |= piece.kind == KindId::cuda;
   const std::lock_guard lock(comm_.engine().lock());
   auto ready = comm_.engine().pending_work(piece);
   if (ready.ok()) {
@@ -61,8 +64,14 @@ void Plan::use(const Piece& piece) {
 bool Plan::combines_on(const Piece& piece, Bytes bytes) const {
   if (piece.kind == KindId::host) return true;
   Arithmetic* arithmetic = comm_.engine().parts().kinds.find(piece.kind)->arithmetic();
-  return bytes > kDeviceWorthIt && combiner_.function == nullptr && arithmetic != nullptr &&
-         is_aligned(piece, combiner_.type) && arithmetic->can(combiner_.reduction, combiner_.type, piece.device).ok();
+  if (bytes <= kDeviceWorthIt || combiner_.function != nullptr || arithmetic == nullptr ||
+      !is_aligned(piece, combiner_.type))
+    return false;
+  const Status can = arithmetic->can(combiner_.reduction, combiner_.type, piece.device);
+  if (!can.ok())
+    log::once(log::Level::warning,
+              "long reductions of device memory are computed on the host, which is slower: " + can.text());
+  return can.ok();
 }
 
 Piece Plan::host_scratch(Bytes bytes) {

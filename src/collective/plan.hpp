@@ -69,7 +69,10 @@ class Plan {
   Result<OperationId> start();
 
   // Could it be worth while to have NCCL carry the call? By what all ranks know. bytes: of the vector, or of all parts.
-  bool suits_nccl(ChosenCall call, Bytes bytes) const { return comm_.may_go_by_nccl(call, bytes); }
+  bool suits_nccl(ChosenCall call, Bytes bytes) const {
+    if (on_cuda_) comm_.warn_without_nccl(call, bytes);
+    return comm_.may_go_by_nccl(call, bytes);
+  }
   // What was chosen to carry the call; gives it back.
   Algorithm take(Algorithm algorithm) const {
     comm_.note(algorithm);
@@ -124,6 +127,7 @@ class Plan {
   int size_;
   std::int32_t first_tag_;
   bool may_walk_;
+  bool on_cuda_ = false;  // a buffer of this rank is
   Combiner combiner_;
   std::optional<Walk> walk_;
   std::unique_ptr<Schedule> schedule_;  // made when something is put into it

@@ -153,7 +153,13 @@ std::shared_ptr<Borrowed> CudaBorrowing::borrow(const Loan& loan, Rank lender, c
   if (!context.ok()) return nullptr;
   std::vector<Dropped> dropped;  // outlives the lock: who drops the last one takes it, too
   const std::lock_guard lock(mutex_);
-  if (Bytes{loan.size} > limit_) return nullptr;
+  if (Bytes{loan.size} > limit_) {
+    log::once(log::Level::warning, "ISTHMUS_MAPPED_LIMIT",
+              "messages into an allocation of " + std::to_string(loan.size) + " bytes of rank " +
+                  std::to_string(lender.value) + " go through host memory, which is slower: ISTHMUS_MAPPED_LIMIT is " +
+                  std::to_string(limit_.value) + "; raise it above the largest allocation");
+    return nullptr;
+  }
   const Key key = key_of(loan, lender, **context);
   auto known = mappings_.find(key);
   const bool pool = loan.way == Loan::Way::pool;
@@ -205,9 +211,10 @@ void CudaBorrowing::work() {
 void CudaBorrowing::say_refused(const Order& order, const Status& why) const {
   if (ends_) return;
   const bool gone = why.code() == IST_ERR_SYSTEM || why.code() == IST_ERR_HANDLE;
-  log::once(gone ? log::Level::info : log::Level::warning,
+  log::once(gone ? log::Level::info : log::Level::warning, gone ? "memory that has ended" : "memory that cannot be opened",
             "messages between rank " + std::to_string(order.key.lender.value) + " and cuda device " +
-                std::to_string(order.key.context->device) + " go through host memory, which is slower: " + why.text());
+                std::to_string(order.key.context->device) + " go through host memory, which is slower: " + why.text() +
+                kNamespaces);
 }
 
 void CudaBorrowing::open(const Order& order) {

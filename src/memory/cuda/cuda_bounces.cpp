@@ -44,6 +44,11 @@ std::shared_ptr<const Piece> CudaBounces::take(int number) {
     return hold(piece);
   }
   const Bytes size = limit_ < kBlock ? limit_ : kBlock;
+  if (size < kLeast)
+    log::once(log::Level::warning,
+              "messages into device memory that no other process can open go through host memory, which is slower, because "
+              "ISTHMUS_BOUNCE_LIMIT is " +
+                  std::to_string(limit_.value) + "; 64KiB or more makes a block for them");
   if (size < kLeast || Bytes{device.taken.value + size.value} > limit_) return nullptr;
   const auto made = allocate_(number, size);
   if (!made.ok()) {

@@ -92,8 +92,10 @@ void CudaLending::share_handle(const PointerFacts& facts, Lent& made) const {
   std::memcpy(made.handle.data(), &handle, sizeof handle);
   made.possible = result == CUDA_SUCCESS;
   if (!made.possible)
-    log::once(log::Level::info,
-              "messages between devices go through host memory: " + cuda_error(api_, result, "cuIpcGetMemHandle").text());
+    log::once(log::Level::warning, "cuIpcGetMemHandle",
+              "messages into memory of cuda device " + std::to_string(facts.device) +
+                  " go through host memory, which is slower: " + cuda_error(api_, result, "cuIpcGetMemHandle").text() +
+                  kNamespaces);
 }
 
 // Memory that was created for other processes, too, on a device. Nothing is exported before somebody asks for it at the door.

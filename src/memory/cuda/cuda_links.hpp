@@ -19,6 +19,9 @@
 
 namespace ist {
 
+// What helps where one process cannot open another's memory.
+inline constexpr const char* kNamespaces = "; where ranks are in containers, give them one IPC and one PID namespace";
+
 class CudaLinks {
  public:
   using Uuid = std::array<std::byte, 16>;
