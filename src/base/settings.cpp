@@ -170,6 +170,21 @@ Row nccl_library_row() {
           [](const Settings& s) { return s.nccl_library; }};
 }
 
+Row trace_row() {
+  return {"trace",
+          "ISTHMUS_TRACE",
+          "file",
+          "off, or a file",
+          "what each rank did and when, for the viewers of Chrome and Perfetto: %r in the name becomes the rank, which else "
+          "is put "
+          "before the name's last ending; or off",
+          [](Settings& s, std::string_view text) {
+            s.trace = text;
+            return !text.empty();
+          },
+          [](const Settings& s) { return s.trace; }};
+}
+
 Row boot_timeout_row() {
   return {"boot_timeout",
           "ISTHMUS_BOOT_TIMEOUT",
@@ -256,6 +271,7 @@ const std::vector<Row>& table() {
       profile_row(),
       nccl_row(),
       nccl_library_row(),
+      trace_row(),
   };
   return rows;
 }

@@ -46,6 +46,7 @@ struct Settings {
   std::string profile = "auto";
   std::string nccl = "auto";
   std::string nccl_library = "libnccl.so.2";
+  std::string trace = "off";
   bool single_threaded() const { return threads == "single"; }
 
   static Result<Settings> read();

@@ -74,27 +74,29 @@ ExplainedWay instead_of_ring(const char* name, const char* what, std::string ref
           false};
 }
 
+constexpr const char* kFits = "What fits a slot or a cell is announced only where one copy between devices costs less.";
+constexpr const char* kFitsOfDevice =
+    "What fits a cell is announced only where one copy between devices costs less, or where the buffer's queue takes longer "
+    "than a millisecond to be done with it.";
+constexpr const char* kBlock =
+    "The block is of ISTHMUS_BOUNCE_LIMIT. While all are in use, and until the sender has opened it, the ring carries "
+    "messages.";
+constexpr const char* kBetweenDevices =
+    "Into memory that cudaMalloc gave, once the sender has opened it, which it does beside the first messages; those go as "
+    "if "
+    "there were no such way. Into managed memory, pools and mappings what is longer than a cell goes through a block of "
+    "ISTHMUS_BOUNCE_LIMIT, in two copies.";
+constexpr const char* kByOneDevice =
+    "Between page-locked host memory and what cudaMalloc gave one copy, made by the device, once the side with the host "
+    "memory "
+    "has opened the other's, which it does beside the first messages.";
+
 const char* remark_on(const Explanation& answer, const ExplainedMessage& message) {
-  switch (answer.carrier) {
-    case IST_CARRIER_SLOT:
-    case IST_CARRIER_CELL:
-      return "What fits a slot or a cell is announced only where one copy between devices costs less.";
-    case IST_CARRIER_BLOCK:
-      return "The block is of ISTHMUS_BOUNCE_LIMIT; while all are in use, and until the sender has opened it, the ring "
-             "carries "
-             "messages.";
-    case IST_CARRIER_DEVICE:
-      return between_devices(message) ? "Into memory that cudaMalloc gave, once the sender has opened it, which it does "
-                                        "beside the first messages; "
-                                        "those go as if there were no such way. Into managed memory, pools and mappings "
-                                        "what is longer than a cell "
-                                        "goes through a block of ISTHMUS_BOUNCE_LIMIT, in two copies."
-                                      : "Between page-locked host memory and what cudaMalloc gave one copy, made by the "
-                                        "device, once the side with "
-                                        "the host memory has opened the other's, which it does beside the first messages.";
-    default:
-      return "";
-  }
+  if (answer.carrier == IST_CARRIER_SLOT) return kFits;
+  if (answer.carrier == IST_CARRIER_CELL) return message.from.kind == KindId::host ? kFits : kFitsOfDevice;
+  if (answer.carrier == IST_CARRIER_BLOCK) return kBlock;
+  if (answer.carrier == IST_CARRIER_DEVICE) return between_devices(message) ? kBetweenDevices : kByOneDevice;
+  return "";
 }
 
 std::string terms_of(const Bill& price) {

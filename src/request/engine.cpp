@@ -40,7 +40,8 @@ Engine::Engine(Parts parts)
       peers_[r].link = path->link(peers_[r].rank);
       peers_[r].path = path.get();
     }
-    if (peers_[r].link != nullptr) peers_[r].at_once_below = below_at_once(*peers_[r].link, parts_.machine);
+    if (peers_[r].link != nullptr && parts_.trace == nullptr)
+      peers_[r].at_once_below = below_at_once(*peers_[r].link, parts_.machine);
   }
   for (const auto& path : parts_.paths)
     if (path->can_sleep()) sleeping_path_ = path.get();
@@ -112,20 +113,30 @@ void Engine::finish(Operation& operation, std::uint32_t index, const Status& sta
   end(operation, index);
 }
 
+// Before the state says that it is over.
+std::optional<Way> Engine::way_taken(const Operation& operation) const {
+  const auto way = way_of(operation.outcome.carrier);
+  const auto* putting = std::get_if<state::Putting>(&operation.state);
+  // A block that was lent may not have been used: the ring carries what comes before it is open.
+  if (way == Way::device && (operation.in<state::Bouncing>() || (putting != nullptr && putting->by_block)))
+    return Way::block;
+  if (way == Way::direct && !peers_[static_cast<std::size_t>(operation.peer.value)].link->same_process())
+    return Way::single_copy;
+  return way;
+}
+
 // A message that has not gone the short way, where it is counted at once.
 void Engine::count(const Operation& operation) {
   const Outcome& outcome = operation.outcome;
-  auto way = way_of(outcome.carrier);
+  const auto way = way_taken(operation);
   // A collective call as a whole; and what its sender gave up is no message.
   if (!way || *way == Way::nccl || (!outcome.status.ok() && outcome.status.code() != IST_ERR_TRUNCATE)) return;
   PeerState& with = peer(operation.peer);
-  if (*way == Way::direct && !with.link->same_process()) way = Way::single_copy;
-  const auto* putting = std::get_if<state::Putting>(&operation.state);
-  if (operation.in<state::Bouncing>() || (putting != nullptr && putting->by_block)) way = Way::block;
   (operation.sends ? with.traffic.sent_by(*way) : with.traffic.received_by(*way)).add(outcome.bytes);
 }
 
 void Engine::end(Operation& operation, std::uint32_t index) {
+  if (parts_.trace != nullptr) trace_end(operation);
   operation.state = state::Done{};
   if (operation.offered != 0) end_offer(operation);
   wake_sleeper();
@@ -315,6 +326,7 @@ void Engine::look_at_board() {
   if (dead.value >= 0 && world_failed_.ok()) {
     world_failed_ = gone(dead);
     fail_for(dead, true);
+    if (parts_.trace != nullptr) parts_.trace->flush();
     return;
   }
   for (std::int32_t r = 0; r < size(); ++r)
@@ -355,6 +367,7 @@ void Engine::fail_for(Rank lost, bool everything) {
 }
 
 void Engine::abandon_all(const Status& why) {
+  if (parts_.trace != nullptr) trace_unfinished();
   for (std::uint32_t r = 0; r < peers_.size(); ++r) {
     if (peers_[r].sender) peers_[r].sender->abandon(why, ended_);
     if (peers_[r].receiver) peers_[r].receiver->abandon(why, ended_);

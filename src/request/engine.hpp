@@ -72,6 +72,7 @@ class Engine {
     const AbortBoard& board;
     std::vector<std::string> names;  // of the ranks, for error texts: "rank 3 (process 4711 on host n1)"
     MachineProfile machine = {};     // what carriers are chosen by: this rank's own affair
+    Trace* trace = nullptr;          // where there is one, small messages take no short ways
   };
   explicit Engine(Parts parts);
 
@@ -336,7 +337,20 @@ class Engine {
   void activate(Operation& operation, std::uint32_t index);
   void finish(Operation& operation, std::uint32_t index, const Status& status);
   void end(Operation& operation, std::uint32_t index);
+  std::optional<Way> way_taken(const Operation& operation) const;
   void count(const Operation& operation);
+  // engine_tracing.cpp
+  void trace_begin(Operation& operation);
+  void trace_at_once(const Destination& order, Bytes size, Trace::Clock::time_point begun);
+  void copying(Operation& operation) const {
+    if (parts_.trace != nullptr) operation.traced.copying = Trace::Clock::now();
+  }
+  void copied(const Operation& operation, const char* what, Bytes size) {
+    if (parts_.trace != nullptr) trace_copy(operation, what, size);
+  }
+  void trace_copy(const Operation& operation, const char* what, Bytes size);
+  void trace_end(Operation& operation, bool unfinished = false);
+  void trace_unfinished();
   // all: also what comes after a message that is waited for.
   bool take_arrivals(bool all = false);
   void take_all_arrivals();

@@ -32,8 +32,8 @@ PairSlotReader* Engine::slots_alone(const PeerState& from) {
 
 bool Engine::receive_brief(BriefReceive& receive) {
   PeerState& from = peer(receive.source);
-  // Whatever else is under way has to be moved on, and a message that was kept comes first.
-  if (!operations_.empty() || matcher_.unexpected() > 0) return false;
+  // Whatever else is under way has to be moved on, and a message that was kept comes first. A trace wants operations.
+  if (parts_.trace != nullptr || !operations_.empty() || matcher_.unexpected() > 0) return false;
   PairSlotReader* const slots = slots_alone(from);
   if (slots == nullptr || receive.room > from.link->slot_limit) return false;
   const int batches = sleeping_path_ == nullptr ? kBriefBatches : 1;
@@ -82,6 +82,7 @@ bool Engine::take_from_slot(const PeerState& from, PairSlotReader& slots) {
 }
 
 bool Engine::look_for(AwaitedReceive& receive, bool& moved) {
+  if (parts_.trace != nullptr) return false;
   if (parts_.board.changes() != receive.board_seen) {
     receive.board_seen = parts_.board.changes();
     if (!check_source(receive.pattern.source, receive.group).ok()) return false;

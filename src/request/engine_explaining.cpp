@@ -23,9 +23,11 @@ Result<ExplainedMessage> Engine::about(const ExplainedEnd& from, Bytes size, Ran
   return message;
 }
 
-// What goes from device to device through the ring, though the setting alone keeps it from one copy.
+// What goes from device to device through the ring, though the setting alone keeps it from one copy. Not what would fit a cell, and was
+// announced only because its buffer was not ready.
 void Engine::warn_of_host_memory(const Operation& operation) const {
-  if (parts_.settings.device_ipc != "never" || !peers_[static_cast<std::size_t>(operation.peer.value)].link->lends()) return;
+  const Link& link = *peers_[static_cast<std::size_t>(operation.peer.value)].link;
+  if (parts_.settings.device_ipc != "never" || !link.lends() || operation.piece.size <= link.cell_limit) return;
   MemoryKind* kind = parts_.kinds.find(operation.piece.kind);
   if (kind->lending() == nullptr) return;
   log::once(log::Level::warning, "messages between " + std::string{kind->name()} +

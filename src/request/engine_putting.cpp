@@ -69,9 +69,11 @@ bool Engine::begin_put(Operation& operation, std::uint32_t index, std::shared_pt
     return true;
   }
   const Bytes sent{cleared.sent.value + part.size.value};
-  operation.state = state::Putting{std::move(memory),       std::move(*copy),      cleared.receiver_op, sent,
-                                   sent < cleared.accepted, cleared.loan.part != 0};
+  operation.state =
+      state::Putting{std::move(memory),      std::move(*copy), cleared.receiver_op, sent, sent < cleared.accepted,
+                     cleared.loan.part != 0, part.size};
   operation.outcome.carrier = IST_CARRIER_DEVICE;
+  copying(operation);
   ++puts_;
   activate(operation, index);
   return true;
@@ -82,6 +84,7 @@ bool Engine::step_putting(Operation& operation, std::uint32_t index) {
   const auto done = is_finished(putting.copy);
   if (done.ok() && !*done) return false;
   --puts_;
+  copied(operation, "copy into the receiver's memory", putting.length);
   // Let go of before the receiver hears: it may free its buffer then.
   if (!putting.more) putting.memory.reset();
   if (!done.ok()) {
@@ -178,6 +181,7 @@ bool Engine::fetch(Operation& operation, std::uint32_t index, const Arrival& arr
   }
   if (from.receiver) from.receiver->forget(arrival.envelope.receiver_op);
   operation.state = state::Fetching{std::move(memory), std::move(*copy), arrival.envelope.sender_op};
+  copying(operation);
   operation.outcome.carrier = IST_CARRIER_DEVICE;
   activate(operation, index);
   return true;
@@ -187,6 +191,7 @@ bool Engine::step_fetching(Operation& operation, std::uint32_t index) {
   auto& fetching = std::get<state::Fetching>(operation.state);
   const auto done = is_finished(fetching.copy);
   if (done.ok() && !*done) return false;
+  copied(operation, "copy out of the sender's memory", operation.outcome.bytes);
   fetching.memory.reset();  // before the sender hears, who may free its buffer then
   Envelope taken;           // also where the copy failed: that is this side's error
   taken.type = EnvelopeType::taken;

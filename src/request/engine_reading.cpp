@@ -60,6 +60,7 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
   taken.type = EnvelopeType::taken;
   taken.sender_op = reading.announced.sender_op;
   operation.outcome.carrier = IST_CARRIER_DIRECT;
+  copied(operation, "copy out of the sender's memory", operation.outcome.bytes);
   post_or_queue(from, taken);
   finish(operation, index, {});
   return true;

@@ -48,6 +48,7 @@ OperationId Engine::add_receive(const Piece& piece, std::int32_t source, const S
   operation.piece = piece;
   if (scope.group) operation.group = scope.group;
   operation.state = state::Posted{};
+  if (parts_.trace != nullptr) trace_begin(operation);
   return id;
 }
 
@@ -204,6 +205,7 @@ void Engine::receive_eager(Operation& operation, std::uint32_t index, Path& path
       auto cell = CellReceive::start(parts_.kinds, path, arrival, to);
       if (!cell.ok()) return finish(operation, index, cell.status());
       operation.state = state::EmptyingCell{std::move(*cell)};
+      copying(operation);
       if (!step_receive(operation, index)) activate(operation, index);
       return;
     }
@@ -228,6 +230,7 @@ void Engine::deliver_kept(Operation& operation, std::uint32_t index, std::vector
   const Piece from = host_piece(bytes.data(), to.size);
   operation.state = state::Delivering{
       std::move(bytes), Transfer{parts_.kinds, parts_.pool, to, from, std::move(operation.ready), Ticket{}}, 0, false};
+  copying(operation);
   if (!step_receive(operation, index)) activate(operation, index);
 }
 
@@ -250,11 +253,13 @@ void Engine::clear_or_copy(Operation& operation, std::uint32_t index, const stat
                                                  std::move(operation.ready), std::move(sender->ready)},
                                         announced.sender_op,
                                         true};
+    copying(operation);
     sender->state = state::Taken{};
     return;
   }
   if (reads(operation, announcement)) {
     operation.state = state::Reading{announcement.offer, announced, 0};
+    copying(operation);
   } else {
     clear(operation, index, announced);
   }
@@ -287,12 +292,15 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
 bool Engine::step_receive(Operation& operation, std::uint32_t index) {
   if (auto* emptying = std::get_if<state::EmptyingCell>(&operation.state)) {
     const auto arrived = emptying->cell.step();
-    if (!arrived.ok() || *arrived) finish(operation, index, arrived.status());
-    return complete(operation);
+    if (arrived.ok() && !*arrived) return false;
+    copied(operation, "copy out of a cell", operation.outcome.bytes);
+    finish(operation, index, arrived.status());
+    return true;
   }
   if (auto* delivering = std::get_if<state::Delivering>(&operation.state)) {
     const auto arrived = delivering->transfer.step();
     if (arrived.ok() && !*arrived) return false;
+    copied(operation, "copy", operation.outcome.bytes);
     if (delivering->has_sender) {
       if (Operation* sender = operations_.find_wire(delivering->sender_op))
         finish(*sender, delivering->sender_op & 0xfffff, arrived.status());

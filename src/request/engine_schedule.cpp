@@ -30,6 +30,7 @@ Result<OperationId> Engine::start_schedule(std::unique_ptr<Schedule> schedule) {
   operation.group = run->schedule->scope().group;
   operation.outcome = {Status{}, Rank{kAnySource}, kAnyTag, IST_CARRIER_NONE, Bytes{}, nullptr, false};
   operation.state = state::Running{std::move(run)};
+  if (parts_.trace != nullptr) trace_begin(operation);
   step_schedule(operation, id.index());
   if (polls(operation)) activate(operation, id.index());
   return id;

@@ -57,6 +57,7 @@ ist_carrier Engine::carrier_of(const Piece& piece, PeerState& to, bool synchrono
 Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const Destination& order, bool* done) {
   PeerState& to = peer(order.rank);
   const ist_carrier carrier = order.carrier;
+  const auto begun = parts_.trace != nullptr ? Trace::Clock::now() : Trace::Clock::time_point{};
   Envelope envelope;
   envelope.sequence = to.next_sequence++;
   envelope.context = order.scope.context;
@@ -71,6 +72,7 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
   if (carrier == IST_CARRIER_SLOT && to.outbox.empty() && to.link->post(envelope, {piece.address(), piece.size.value})) {
     *done = true;
     to.traffic.sent_by(Way::slot).add(piece.size);
+    if (parts_.trace != nullptr) trace_at_once(order, piece.size, begun);
     if (to.link->same_process()) wake_sleeper();
     return OperationId{};
   }
@@ -94,6 +96,7 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
   operation.group = order.scope.group;
   operation.outcome = {Status{}, parts_.rank, order.tag, carrier, piece.size, nullptr, false};
   operation.state = state::Queued{};
+  if (parts_.trace != nullptr) trace_begin(operation);
   if (!to.outbox.empty() || !try_send(operation, id.index())) {
     // From now on other work of the queue may come first: this is the moment to know of what is there.
     if (const auto asked = is_finished(operation.ready); !asked.ok()) {
@@ -128,6 +131,7 @@ bool Engine::try_send(Operation& operation, std::uint32_t index) {
   }
   if (!cell->has_value()) return false;
   operation.outcome.carrier = IST_CARRIER_CELL;
+  copying(operation);
   state::FillingCell filling{std::move(**cell), {}};
   if (!operation.ready.empty()) filling.overdue = std::chrono::steady_clock::now() + kPatienceWithKernels;
   operation.state = std::move(filling);
@@ -277,6 +281,7 @@ bool Engine::step_send(Operation& operation, std::uint32_t index) {
     if (!posted.ok()) {
       fail_send(operation, index, posted.status());
     } else if (*posted) {
+      copied(operation, "copy into a cell", operation.piece.size);
       finish(operation, index, {});
     } else if (filling->overdue && std::chrono::steady_clock::now() > *filling->overdue) {
       const Status reachable = check_peer(operation.peer);

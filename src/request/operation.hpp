@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/status.hpp"
+#include "base/trace.hpp"
 #include "match/matcher.hpp"
 #include "memory/lending.hpp"
 #include "memory/transfer.hpp"
@@ -72,6 +73,7 @@ struct Putting {  // send: copies into the receiver's device memory
   Bytes sent;  // when this copy is over
   bool more;   // and the rest has to be cleared
   bool by_block;
+  Bytes length;  // of this copy
 };
 struct Parted {  // send: part of it is there, and the next part not cleared yet
   std::shared_ptr<Borrowed> memory;
@@ -131,6 +133,13 @@ struct Running {  // a collective operation
 struct Done {};  // the outcome is there
 }  // namespace state
 
+// Of an operation, where there is a trace.
+struct Traced {
+  std::uint64_t id = 0;
+  Trace::Clock::time_point begun;
+  Trace::Clock::time_point copying;  // since then
+};
+
 struct Operation {
   using State = std::variant<state::Queued, state::FillingCell, state::Announced, state::Taken, state::Cleared,
                              state::Putting, state::Parted, state::Fetching, state::Bouncing, state::Streaming,
@@ -148,6 +157,7 @@ struct Operation {
   std::uint64_t offered = 0;  // of a send: the id, while the receiver may read the bytes; read by other processes
   bool timed = false;         // how long the copying takes is worth knowing; since:
   std::chrono::steady_clock::time_point since;
+  Traced traced;
   Rank peer;  // destination, or the source asked for (any: -1), or the source matched
   Piece piece;
   Ticket ready;       // of the work that was pending on the piece when the operation was started

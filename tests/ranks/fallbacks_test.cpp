@@ -145,21 +145,43 @@ TEST(Fallbacks, ThatAnAllocationIsLongerThanTheLimitIsSaid) {
               "raise it");
 }
 
+// On the rank's own device, until the process ends.
+ist_buffer managed(const Here& here, std::size_t bytes) {
+  CUcontext context = nullptr;
+  CUcontext popped = nullptr;
+  CUdeviceptr address = 0;
+  driver_call<CUresult (*)(CUcontext*, CUdevice)>("cuDevicePrimaryCtxRetain")(&context, here.rank);
+  driver_call<CUresult (*)(CUcontext)>("cuCtxPushCurrent_v2")(context);
+  driver_call<CUresult (*)(CUdeviceptr*, std::size_t, unsigned)>("cuMemAllocManaged")(&address, bytes, CU_MEM_ATTACH_GLOBAL);
+  driver_call<CUresult (*)(CUcontext*)>("cuCtxPopCurrent_v2")(&popped);
+  return ist_cuda(reinterpret_cast<void*>(address), nullptr);
+}
+
 TEST(Fallbacks, ThatThereIsNoBlockIsSaid) {
   NEEDS_FAKE_DRIVER();
   const Variables none{{"ISTHMUS_BOUNCE_LIMIT", "0"}};
-  const std::string said = said_by("host,cuda", [](const Here& here) {
-    CUcontext context = nullptr;
-    CUcontext popped = nullptr;
-    CUdeviceptr address = 0;
-    driver_call<CUresult (*)(CUcontext*, CUdevice)>("cuDevicePrimaryCtxRetain")(&context, here.rank);
-    driver_call<CUresult (*)(CUcontext)>("cuCtxPushCurrent_v2")(context);
-    driver_call<CUresult (*)(CUdeviceptr*, std::size_t, unsigned)>("cuMemAllocManaged")(&address, kBytes,
-                                                                                        CU_MEM_ATTACH_GLOBAL);
-    driver_call<CUresult (*)(CUcontext*)>("cuCtxPopCurrent_v2")(&popped);
-    return carry(here, ist_cuda(reinterpret_cast<void*>(address), nullptr), kBytes);
-  });
+  const std::string said = said_by("host,cuda", [](const Here& here) { return carry(here, managed(here, kBytes), kBytes); });
   expect_once(said, 1, "ISTHMUS_BOUNCE_LIMIT is 0", "64KiB or more");
+}
+
+// A block that was lent and never opened carries nothing, and is not counted.
+TEST(Fallbacks, OfABlockThatIsNotOpenedTheRingCountsTheMessages) {
+  NEEDS_FAKE_DRIVER();
+  const std::string said = said_by("host,cuda", [](const Here& here) {
+    for (int n = 0; n < 20; ++n) break_call("cuIpcOpenMemHandle_v2", 0);
+    Checks check(here);
+    const int found = carry(here, managed(here, kBytes), kBytes);
+    const auto counted = [&](ist_carrier carrier) {
+      ist_traffic traffic{};
+      traffic.size = sizeof traffic;
+      check.ok(ist_world_traffic(here.world, 1 - here.rank, carrier, &traffic), "traffic");
+      return here.rank == 0 ? traffic.messages_sent : traffic.messages_received;
+    };
+    check.that(counted(IST_CARRIER_RING) == kMessages, "the ring's");
+    check.that(counted(IST_CARRIER_BLOCK) == 0 && counted(IST_CARRIER_DEVICE) == 0, "the block's");
+    return found + check.wrong();
+  });
+  EXPECT_EQ(1U, lines(said, 0, "cuIpcOpenMemHandle").size()) << said;
 }
 
 // As a container's filter, or kernel.yama.ptrace_scope for who is not root.

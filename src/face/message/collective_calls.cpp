@@ -8,6 +8,23 @@
 
 namespace ist {
 
+namespace {
+
+// One that was walked; of any other the engine knows.
+void add_to_trace(Trace& trace, const char* call, const Entered& in, int code) {
+  Trace::Span span;
+  span.category = "call";
+  span.name = call;
+  span.id = trace.next_id();
+  span.begin = in.begun;
+  span.end = Trace::Clock::now();
+  span.comm = trace.keep(in.comm->name());
+  span.code = code;
+  trace.add(span);
+}
+
+}  // namespace
+
 bool is_in_place(const ist_buffer& buffer) { return buffer.kind == ist_in_place().kind; }
 
 Result<Elements> elements_of(std::int64_t count, ist_type type) {
@@ -71,7 +88,9 @@ Entered enter(const Asked& asked) {
   }
   const auto found = look_up(asked.comm);
   if (!found.ok()) return {nullptr, nullptr, refuse(asked, found.status())};
-  return {found->world, found->comm, IST_OK};
+  Entered in{found->world, found->comm, IST_OK};
+  if (in.world->trace() != nullptr) in.begun = Trace::Clock::now();
+  return in;
 }
 
 int refuse(const Asked& asked, const Status& why) { return report(in_call(asked.call, why)); }
@@ -80,6 +99,7 @@ int leave(const Asked& asked, const Entered& in, Plan& plan) {
   if (plan.walks()) {
     Outcome outcome;
     outcome.status = plan.end_walk();
+    if (in.world->trace() != nullptr) add_to_trace(*in.world->trace(), asked.call, in, outcome.status.code());
     return finish(asked.call, outcome, in.comm->scope().group.get(), nullptr);
   }
   const auto id = plan.start();

@@ -49,6 +49,7 @@ struct Entered {
   World* world = nullptr;
   const Communicator* comm = nullptr;
   int code = IST_OK;
+  Trace::Clock::time_point begun = {};  // where there is a trace
 };
 Entered enter(const Asked& asked);
 int leave(const Asked& asked, const Entered& in, Plan& plan);

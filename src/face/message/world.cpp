@@ -34,6 +34,11 @@ Status World::connect() {
     boot_ = std::move(*boot);
   }
   log::set_rank(boot_->rank().value);
+  if (settings_.trace != "off") {
+    auto trace = Trace::open(settings_.trace, boot_->rank());
+    if (!trace.ok()) return trace.status();
+    trace_ = std::move(*trace);
+  }
   nccl_ = std::make_unique<Nccl>(settings_, *kinds_, boot_->size());
   // Rank 0's file is the one that counts for all.
   const Profile profile = load_profile(settings_, boot_->rank() == Rank{0} ? log::Level::warning : log::Level::info);
@@ -65,8 +70,8 @@ Status World::connect() {
   }
   nccl_->learn(nccl_cards);
   neighbours_->learn(*peers_, device_cards);
-  engine_ = std::make_unique<Engine>(
-      Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_, std::move(names), profile.message});
+  engine_ = std::make_unique<Engine>(Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_,
+                                                   std::move(names), profile.message, trace_.get()});
   auto watcher = Watcher::start(*peers_, *board_, watcher_hooks());
   if (!watcher.ok()) return watcher.status();
   watcher_ = std::move(*watcher);

@@ -12,6 +12,7 @@
 
 #include "base/abort_board.hpp"
 #include "base/settings.hpp"
+#include "base/trace.hpp"
 #include "boot/boot.hpp"
 #include "boot/peers.hpp"
 #include "boot/watcher.hpp"
@@ -45,6 +46,7 @@ class World {
   // The file of the numbers by which carriers are chosen; empty: they are built in.
   const std::string& numbers() const { return numbers_; }
   CommTable& comms() { return comms_; }
+  Trace* trace() { return trace_.get(); }
   // Of all ranks, and of this one alone.
   const CommName& whole() const { return whole_; }
   const CommName& self() const { return self_; }
@@ -63,6 +65,7 @@ class World {
   std::unique_ptr<PinnedPool> pool_;
   std::unique_ptr<Registrations> registrations_;
   std::unique_ptr<Boot> boot_;
+  std::unique_ptr<Trace> trace_;  // null: off
   std::unique_ptr<Peers> peers_;
   std::unique_ptr<Nccl> nccl_;
   std::unique_ptr<Neighbours> neighbours_;
