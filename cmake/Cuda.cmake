@@ -3,6 +3,7 @@
 #   ISTHMUS_CUDA               AUTO (default), ON: it is an error if no compiler is found, OFF
 #   ISTHMUS_NVCC               a compiler to use instead of the first one found
 #   ISTHMUS_HAVE_CUDA          result: TRUE or FALSE
+#   ISTHMUS_HAVE_NVTX          result: TRUE where nvtx3/nvToolsExt.h lies beside cuda.h
 #   isthmus_cuda_headers       target: cuda.h, and the definition ISTHMUS_HAVE_CUDA=1; empty without CUDA
 #   isthmus_cuda_objects(TARGET sources.cu... [CUDART])
 #                              compiles with nvcc and adds the objects to TARGET, which gives include folders and
@@ -18,6 +19,7 @@ set(ISTHMUS_CUDA AUTO CACHE STRING "CUDA parts: AUTO, ON or OFF")
 set_property(CACHE ISTHMUS_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(ISTHMUS_NVCC "" CACHE FILEPATH "nvcc to use instead of the first one found")
 set(ISTHMUS_HAVE_CUDA FALSE)
+set(ISTHMUS_HAVE_NVTX FALSE)
 add_library(isthmus_cuda_headers INTERFACE)
 
 # Machine code for Hopper; every other GPU from Turing on compiles the PTX at load time.
@@ -85,6 +87,9 @@ if(ISTHMUS_CUDA)
     target_include_directories(isthmus_cuda_headers SYSTEM INTERFACE ${ISTHMUS_CUDA_INCLUDE})
     target_compile_definitions(isthmus_cuda_headers INTERFACE ISTHMUS_HAVE_CUDA=1)
     message(STATUS "CUDA parts: compiled by ${ISTHMUS_NVCC_FOUND}")
+    if(EXISTS ${ISTHMUS_CUDA_INCLUDE}/nvtx3/nvToolsExt.h)
+      set(ISTHMUS_HAVE_NVTX TRUE)
+    endif()
   elseif(ISTHMUS_CUDA STREQUAL "AUTO")
     message(STATUS "CUDA parts: left out (${ISTHMUS_NVCC_REASON})")
   else()

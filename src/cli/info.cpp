@@ -5,6 +5,7 @@
 #include <iostream>
 #include <memory>
 
+#include "base/ranges.hpp"
 #include "boot/ways_to_start.hpp"
 #include "cli/commit.hpp"
 #include "cli/failure.hpp"
@@ -156,6 +157,7 @@ Json collect_info(bool links) {
              {"commit", commit_of_sources()},
              {"machine", describe_machine(processors, **kinds)},
              {"cuda_compiled", kCudaCompiled},
+             {"nvtx_compiled", ranges::compiled()},
              {"processors", processors_json(processors)},
              {"kinds", kinds_json(**kinds)},
              {"paths", paths_json(**kinds, settings)},
@@ -178,6 +180,10 @@ std::string info_text(const Json& facts) {
   const Json& processors = facts.at("processors");
   std::string text = "isthmus " + word(facts, "version") + " (commit " + word(facts, "commit") + ")\n";
   text += "CUDA support: " + std::string{facts.at("cuda_compiled").get<bool>() ? "compiled in" : "not compiled in"} + "\n";
+  text += "NVTX ranges: " +
+          std::string{facts.at("nvtx_compiled").get<bool>() ? "compiled in, for nsys and other tools"
+                                                            : "not compiled in: nvtx3/nvToolsExt.h was not beside cuda.h"} +
+          "\n";
   text += "processors: " + word(processors, "model") + "; packages " + number(processors, "packages") + ", NUMA nodes " +
           number(processors, "numa_nodes") + ", cores " + number(processors, "cores") + ", threads " +
           number(processors, "threads") + ", usable by this process " + number(processors, "usable") + "\n";

@@ -37,8 +37,8 @@ TEST(Info, JsonHasTheSameFactsUnderNamesThatScriptsCanUse) {
   const Ran ran = run_program("info --json");
   ASSERT_EQ(ran.status, 0) << ran.output;
   const auto facts = nlohmann::json::parse(ran.output);
-  for (const char* name :
-       {"version", "commit", "machine", "cuda_compiled", "processors", "kinds", "paths", "collective", "starting", "off"})
+  for (const char* name : {"version", "commit", "machine", "cuda_compiled", "nvtx_compiled", "processors", "kinds", "paths",
+                           "collective", "starting", "off"})
     EXPECT_TRUE(facts.contains(name)) << name;
   EXPECT_GE(facts["processors"]["usable"].get<int>(), 1);
   EXPECT_EQ(facts["kinds"][0]["name"], "host");

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <set>
 
+#include "base/ranges.hpp"
 #include "face/message/calls.hpp"
 #include "face/message/created.hpp"
 #include "face/message/errors.hpp"
@@ -141,6 +142,7 @@ int ist_comm_name(ist_comm comm, char* name, size_t size) try {
 }
 
 int ist_comm_dup(ist_comm comm, ist_comm* created) try {
+  const ist::Range range("ist_comm_dup");
   return ist::create("ist_comm_dup", comm, created,
                      [](const ist::InWorld& parent) { return ist::split_by(parent, 0, 0, "duplicate"); });
 } catch (...) {
@@ -148,6 +150,7 @@ int ist_comm_dup(ist_comm comm, ist_comm* created) try {
 }
 
 int ist_comm_split(ist_comm comm, int color, int key, ist_comm* created) try {
+  const ist::Range range("ist_comm_split");
   return ist::create("ist_comm_split", comm, created, [&](const ist::InWorld& parent) {
     return ist::split_by(parent, color, key, "colour " + std::to_string(color));
   });
@@ -156,6 +159,7 @@ int ist_comm_split(ist_comm comm, int color, int key, ist_comm* created) try {
 }
 
 int ist_comm_split_local(ist_comm comm, int key, ist_comm* created) try {
+  const ist::Range range("ist_comm_split_local");
   return ist::create("ist_comm_split_local", comm, created, [&](const ist::InWorld& parent) {
     const auto& local = parent.world->peers().local();
     const auto first = std::min_element(local.begin(), local.end());
@@ -166,6 +170,7 @@ int ist_comm_split_local(ist_comm comm, int key, ist_comm* created) try {
 }
 
 int ist_comm_create_group(ist_comm comm, int count, const int* ranks, int tag, ist_comm* created) try {
+  const ist::Range range("ist_comm_create_group");
   return ist::create("ist_comm_create_group", comm, created,
                      [&](const ist::InWorld& parent) -> ist::Result<std::unique_ptr<ist::Communicator>> {
                        IST_TRY(ist::check_members(*parent.comm, count, ranks));

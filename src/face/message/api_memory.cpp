@@ -1,4 +1,5 @@
 // C calls about memory of any kind.
+#include "base/ranges.hpp"
 #include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
 #include "layout/extent.hpp"
@@ -57,6 +58,7 @@ int ist_kind_devices(ist_world world, ist_kind kind, int* count) try {
 }
 
 int ist_memory_alloc(ist_world world, ist_kind kind, int device, size_t bytes, ist_buffer* buffer) try {
+  const ist::Range range("ist_memory_alloc");
   if (buffer == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_memory_alloc: buffer is null");
   *buffer = ist_host(nullptr);
   const auto found = ist::look_up(world);
@@ -73,6 +75,7 @@ int ist_memory_alloc(ist_world world, ist_kind kind, int device, size_t bytes, i
 }
 
 int ist_memory_free(ist_world world, ist_buffer buffer) try {
+  const ist::Range range("ist_memory_free");
   const auto found = ist::look_up(world);
   if (!found.ok()) return ist::report(ist::in_call("ist_memory_free", found.status()));
   if (buffer.object == 0) return IST_OK;
@@ -88,6 +91,7 @@ int ist_memory_free(ist_world world, ist_buffer buffer) try {
 }
 
 int ist_memory_copy(ist_world world, ist_buffer to, ist_buffer from, size_t bytes) try {
+  const ist::Range range("ist_memory_copy");
   const auto found = ist::look_up(world);
   if (!found.ok()) return ist::report(ist::in_call("ist_memory_copy", found.status()));
   const ist::Status copied = ist::copy_between(*found->world, to, from, ist::Bytes{bytes});
@@ -97,6 +101,7 @@ int ist_memory_copy(ist_world world, ist_buffer to, ist_buffer from, size_t byte
 }
 
 int ist_register(ist_world world, void* address, size_t bytes) try {
+  const ist::Range range("ist_register");
   const auto found = ist::look_up(world);
   if (!found.ok()) return ist::report(ist::in_call("ist_register", found.status()));
   const auto own = [&](const ist::MemoryKind& kind) { return ist::own_device(*found->world, kind); };
@@ -107,6 +112,7 @@ int ist_register(ist_world world, void* address, size_t bytes) try {
 }
 
 int ist_unregister(ist_world world, void* address) try {
+  const ist::Range range("ist_unregister");
   const auto found = ist::look_up(world);
   if (!found.ok()) return ist::report(ist::in_call("ist_unregister", found.status()));
   const ist::Status removed = found->world->registrations().remove(address);

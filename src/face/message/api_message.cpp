@@ -3,6 +3,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/ranges.hpp"
 #include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
 
@@ -22,20 +23,35 @@ struct SendArguments {
   ist_comm comm;
 };
 
-int blocking_send(const char* call, const SendArguments& given, bool synchronous) {
-  if (!synchronous && send_at_once(given.data, given.dest, given.tag, given.comm)) return IST_OK;
+// Not on the short way, whose instructions are counted.
+[[gnu::noinline]] int send_and_wait(const char* call, const SendArguments& given, bool synchronous) {
+  const Range range(call);
   const auto started = start_send(given.data, given.dest, given.tag, given.comm, {synchronous, true});
   if (!started.ok()) return report(in_call(call, started.status()));
   return finish_blocking(call, *started, nullptr);
 }
 
+int blocking_send(const char* call, const SendArguments& given, bool synchronous) {
+  if (!synchronous && !Range::told() && send_at_once(given.data, given.dest, given.tag, given.comm)) return IST_OK;
+  return send_and_wait(call, given, synchronous);
+}
+
 int nonblocking_send(const char* call, const SendArguments& given, bool synchronous, ist_request* request) {
   if (request == nullptr) return report(IST_ERR_ARGUMENT, std::string{call} + ": request is null");
   *request = IST_REQUEST_NULL;
-  if (!synchronous && send_at_once(given.data, given.dest, given.tag, given.comm)) return IST_OK;
+  if (!synchronous && !Range::told() && send_at_once(given.data, given.dest, given.tag, given.comm)) return IST_OK;
+  const Range range(call);
   const auto started = start_send(given.data, given.dest, given.tag, given.comm, {synchronous, false});
   if (!started.ok()) return report(in_call(call, started.status()));
   return hand_out(*started, given.comm, request);
+}
+
+// As send_and_wait().
+[[gnu::noinline]] int receive_and_wait(const Data& data, int source, int tag, ist_comm comm, ist_status* status) {
+  const Range range("ist_recv");
+  const auto what = receiving(data, source, tag, comm);
+  if (!what.ok()) return report(in_call("ist_recv", what.status()));
+  return receive_and_finish("ist_recv", *what, status);
 }
 
 // What the two halves of a call are called in errors.
@@ -125,10 +141,9 @@ int ist_ssend(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag
 
 int ist_recv(ist_buffer buffer, int64_t count, ist_type type, int source, int tag, ist_comm comm, ist_status* status) try {
   int code = IST_OK;
-  if (ist::receive_at_once("ist_recv", {buffer, count, type}, source, tag, comm, status, code)) return code;
-  const auto what = ist::receiving({buffer, count, type}, source, tag, comm);
-  if (!what.ok()) return ist::report(ist::in_call("ist_recv", what.status()));
-  return ist::receive_and_finish("ist_recv", *what, status);
+  if (!ist::Range::told() && ist::receive_at_once("ist_recv", {buffer, count, type}, source, tag, comm, status, code))
+    return code;
+  return ist::receive_and_wait({buffer, count, type}, source, tag, comm, status);
 } catch (...) {
   return ist::report_exception("ist_recv");
 }
@@ -136,6 +151,7 @@ int ist_recv(ist_buffer buffer, int64_t count, ist_type type, int source, int ta
 int ist_sendrecv(ist_buffer send_buffer, int64_t send_count, ist_type send_type, int dest, int send_tag,
                  ist_buffer recv_buffer, int64_t recv_count, ist_type recv_type, int source, int recv_tag, ist_comm comm,
                  ist_status* status) try {
+  const ist::Range range("ist_sendrecv");
   return ist::send_and_receive({"ist_sendrecv (send)", "ist_sendrecv (receive)"},
                                {{send_buffer, send_count, send_type}, dest, send_tag, comm},
                                {recv_buffer, recv_count, recv_type}, source, recv_tag, status);
@@ -145,6 +161,7 @@ int ist_sendrecv(ist_buffer send_buffer, int64_t send_count, ist_type send_type,
 
 int ist_sendrecv_replace(ist_buffer buffer, int64_t count, ist_type type, int dest, int send_tag, int source, int recv_tag,
                          ist_comm comm, ist_status* status) try {
+  const ist::Range range("ist_sendrecv_replace");
   return ist::replace({{buffer, count, type}, dest, send_tag, comm}, source, recv_tag, status);
 } catch (...) {
   return ist::report_exception("ist_sendrecv_replace");
@@ -166,7 +183,8 @@ int ist_irecv(ist_buffer buffer, int64_t count, ist_type type, int source, int t
               ist_request* request) try {
   if (request == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_irecv: request is null");
   *request = IST_REQUEST_NULL;
-  if (ist::start_receive_at_once({buffer, count, type}, source, tag, comm, request)) return IST_OK;
+  if (!ist::Range::told() && ist::start_receive_at_once({buffer, count, type}, source, tag, comm, request)) return IST_OK;
+  const ist::Range range("ist_irecv");
   auto started = ist::start_receive({buffer, count, type}, source, tag, comm);
   if (!started.ok()) return ist::report(ist::in_call("ist_irecv", started.status()));
   if (started->done) {

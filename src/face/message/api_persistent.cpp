@@ -1,6 +1,7 @@
 // C calls for persistent requests.
 #include <mutex>
 
+#include "base/ranges.hpp"
 #include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
 
@@ -61,6 +62,7 @@ int ist_recv_init(ist_buffer buffer, int64_t count, ist_type type, int source, i
 }
 
 int ist_start(ist_request* request) try {
+  const ist::Range range("ist_start");
   if (request == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_start: request is null");
   return ist::start("ist_start", *request);
 } catch (...) {
@@ -68,6 +70,7 @@ int ist_start(ist_request* request) try {
 }
 
 int ist_startall(int count, ist_request* requests) try {
+  const ist::Range range("ist_startall");
   if (count < 0 || (count > 0 && requests == nullptr))
     return ist::report(IST_ERR_ARGUMENT, "ist_startall: count is " + std::to_string(count) + " and requests is " +
                                              (requests == nullptr ? "null" : "not null"));

@@ -1,6 +1,7 @@
 // C calls that look at messages before they are received.
 #include <mutex>
 
+#include "base/ranges.hpp"
 #include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
 #include "request/wait.hpp"
@@ -99,6 +100,7 @@ Result<InWorld> receive(const Data& data, ist_message* message) {
 extern "C" {
 
 int ist_probe(int source, int tag, ist_comm comm, ist_status* status) try {
+  const ist::Range range("ist_probe");
   return ist::answer({"ist_probe", source, tag, comm}, true, nullptr, status);
 } catch (...) {
   return ist::report_exception("ist_probe");
@@ -112,6 +114,7 @@ int ist_iprobe(int source, int tag, ist_comm comm, int* found, ist_status* statu
 }
 
 int ist_mprobe(int source, int tag, ist_comm comm, ist_message* message, ist_status* status) try {
+  const ist::Range range("ist_mprobe");
   if (message == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_mprobe: message is null");
   return ist::answer({"ist_mprobe", source, tag, comm, message}, true, nullptr, status);
 } catch (...) {
@@ -127,6 +130,7 @@ int ist_improbe(int source, int tag, ist_comm comm, int* found, ist_message* mes
 }
 
 int ist_mrecv(ist_buffer buffer, int64_t count, ist_type type, ist_message* message, ist_status* status) try {
+  const ist::Range range("ist_mrecv");
   const auto started = ist::receive({buffer, count, type}, message);
   if (!started.ok()) return ist::report(ist::in_call("ist_mrecv", started.status()));
   *message = IST_MESSAGE_NULL;
@@ -136,6 +140,7 @@ int ist_mrecv(ist_buffer buffer, int64_t count, ist_type type, ist_message* mess
 }
 
 int ist_imrecv(ist_buffer buffer, int64_t count, ist_type type, ist_message* message, ist_request* request) try {
+  const ist::Range range("ist_imrecv");
   if (request == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_imrecv: request is null");
   *request = IST_REQUEST_NULL;
   const auto started = ist::receive({buffer, count, type}, message);

@@ -2,6 +2,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/ranges.hpp"
 #include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
 #include "face/message/request_set.hpp"
@@ -124,12 +125,15 @@ int ist_test(ist_request* request, int* completed, ist_status* status) try {
 
 int ist_wait(ist_request* request, ist_status* status) try {
   if (request == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_wait: request is null");
+  if (!ist::Range::told()) return ist::wait_one("ist_wait", request, status);
+  const ist::Range range("ist_wait");
   return ist::wait_one("ist_wait", request, status);
 } catch (...) {
   return ist::report_exception("ist_wait");
 }
 
 int ist_waitall(int count, ist_request* requests, ist_status* statuses) try {
+  const ist::Range range("ist_waitall");
   if (count < 0) return ist::report(IST_ERR_ARGUMENT, "ist_waitall: count is " + std::to_string(count));
   if (count > 0 && requests == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_waitall: requests is null");
   std::string first;
@@ -166,6 +170,7 @@ int ist_testall(int count, ist_request* requests, int* completed, ist_status* st
 }
 
 int ist_waitany(int count, ist_request* requests, int* index, ist_status* status) try {
+  const ist::Range range("ist_waitany");
   if (index == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_waitany: index is null");
   *index = IST_UNDEFINED;
   auto set = ist::RequestSet::of(count, requests);
@@ -190,6 +195,7 @@ int ist_testany(int count, ist_request* requests, int* index, int* completed, is
 }
 
 int ist_waitsome(int count, ist_request* requests, int* completed, int* indices, ist_status* statuses) try {
+  const ist::Range range("ist_waitsome");
   if (completed == nullptr || (count > 0 && indices == nullptr))
     return ist::report(IST_ERR_ARGUMENT, "ist_waitsome: completed and indices must not be null");
   *completed = 0;

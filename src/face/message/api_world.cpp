@@ -1,4 +1,5 @@
 // C calls about worlds.
+#include "base/ranges.hpp"
 #include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
 
@@ -28,6 +29,7 @@ int ist_world_create(ist_world* world) try {
 }
 
 int ist_world_destroy(ist_world* world) try {
+  const ist::Range range("ist_world_destroy");
   if (world == nullptr) return ist::null_result("ist_world_destroy", "world");
   const auto found = ist::look_up(*world);
   if (!found.ok()) return ist::report(ist::in_call("ist_world_destroy", found.status()));

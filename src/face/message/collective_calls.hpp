@@ -9,6 +9,7 @@
 
 #include <isthmus/collective.h>
 
+#include "base/ranges.hpp"
 #include "collective/collectives.hpp"
 #include "face/message/calls.hpp"
 
@@ -59,6 +60,7 @@ int refuse(const Asked& asked, const Status& why);
 // void(CollectiveCall&): this rank's part.
 template <class Check, class Fill>
 int run_collective(const Asked& asked, const Check& check, const Fill& fill) {
+  const Range range(asked.call);
   const Entered in = enter(asked);
   if (in.comm == nullptr) return in.code;
   if (const Status alike = check(*in.comm); !alike.ok()) return refuse(asked, alike);

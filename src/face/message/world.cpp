@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/ranges.hpp"
 #include "boot/blob.hpp"
 #include "collective/profile.hpp"
 #include "request/wait.hpp"
@@ -17,6 +18,8 @@ Result<std::unique_ptr<World>> World::create(std::unique_ptr<Boot> given) {
   if (!settings.ok()) return settings.status();
   world->settings_ = std::move(*settings);
   log::set_level(world->settings_.log);
+  ranges::look_for_tool();
+  const Range range("ist_world_create");
   world->boot_ = std::move(given);
   IST_TRY(world->connect());
   return world;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ranges.hpp"
 namespace ist {
 
 CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vector<DeviceInfo> devices)
@@ -202,6 +203,7 @@ CUresult CudaKind::leave(const Route& route, bool moved) const {
 }
 
 Status CudaKind::start(const Route& route, const Piece& to, const Piece& from) {
+  const Range range("isthmus: cuda copy");
   const bool moves = to.size.value > 0;
   const char* call = "cuStreamWaitEvent";
   CUresult result = enter(route);

@@ -1,4 +1,5 @@
 // Copies, and the promises that they will have finished.
+#include "base/ranges.hpp"
 #include "memory/opencl/opencl_kind.hpp"
 
 namespace ist {
@@ -54,6 +55,7 @@ Result<Ticket> OpenclKind::copy(const Piece& to, const Piece& from, const Ticket
   if (!queue.ok()) return queue.status();
   auto before = wait_for(after, *context);
   if (!before.ok()) return before.status();
+  const Range range("isthmus: opencl copy");
   auto ticket = enqueue(*queue, to, from, *before);
   if (*before) api_.clReleaseEvent(*before);
   return ticket;
