@@ -177,7 +177,7 @@ bool Communicator::nccl_pays_for(ChosenCall call, Bytes bytes) const {
 
 void Communicator::say_without_nccl(ChosenCall call, Bytes bytes) const {
   const Status there = nccl_->installed(scope_.group.get());
-  if (!there.ok() && nccl_pays_for(call, bytes))
+  if (!there.ok() && nccl_->devices(scope_.group.get()) >= size() && nccl_pays_for(call, bytes))
     log::once(log::Level::warning, "nccl",
               "long collective calls on CUDA memory go by messages, which takes longer: " + there.text());
 }

@@ -71,8 +71,8 @@ std::uint64_t Nccl::identity(int device) const {
 
 std::string Nccl::card() const {
   BlobWriter blob;
-  const MemoryKind* cuda = off_.ok() ? cuda_of(kinds_) : nullptr;
-  blob.number(static_cast<std::uint64_t>(cuda != nullptr ? api_.version : 0));
+  const MemoryKind* cuda = cuda_of(kinds_);
+  blob.number(static_cast<std::uint64_t>(cuda != nullptr && off_.ok() ? api_.version : 0));
   blob.number(cuda != nullptr ? cuda->devices().size() : 0);
   if (cuda != nullptr)
     for (const DeviceInfo& device : cuda->devices()) blob.number(hash_of(device.uuid));
@@ -108,8 +108,7 @@ Status Nccl::installed(const Group* group) const {
   return {};
 }
 
-Status Nccl::serves(const Group* group) const {
-  IST_TRY(installed(group));
+int Nccl::devices(const Group* group) const {
   const int size = group != nullptr ? group->size() : static_cast<int>(facts_.size());
   std::set<std::uint64_t> devices;
   for (int member = 0; member < size; ++member) {
@@ -117,9 +116,16 @@ Status Nccl::serves(const Group* group) const {
     const Facts& facts = facts_[static_cast<std::size_t>(rank)];
     devices.insert(facts.devices.begin(), facts.devices.end());
   }
-  if (devices.size() < static_cast<std::size_t>(size))
+  return static_cast<int>(devices.size());
+}
+
+Status Nccl::serves(const Group* group) const {
+  IST_TRY(installed(group));
+  const int size = group != nullptr ? group->size() : static_cast<int>(facts_.size());
+  const int seen = devices(group);
+  if (seen < size)
     return {IST_ERR_KIND,
-            std::to_string(size) + " ranks see " + std::to_string(devices.size()) + " GPU(s), and NCCL wants one for each"};
+            std::to_string(size) + " ranks see " + std::to_string(seen) + " GPU(s), and NCCL wants one for each"};
   return {};
 }
 

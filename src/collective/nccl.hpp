@@ -48,6 +48,8 @@ class Nccl {
   Status serves(const Group* group) const;
   // The same, but for GPUs: whether each of them has found it, and one version of it.
   Status installed(const Group* group) const;
+  // How many GPUs they see together, also where it is off.
+  int devices(const Group* group) const;
   // By the numbers that the ranks share. `combiner`: of a reduction, else null. bytes: of the vector, or of all parts that a
   // rank has.
   NcclAnswer explain(const Group* group, ChosenCall what, const Combiner* combiner, Bytes bytes,

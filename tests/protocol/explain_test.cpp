@@ -141,29 +141,48 @@ TEST(ExplainMessage, EveryWayWinsSomewhere) {
     EXPECT_TRUE(winners.contains(carrier)) << carrier_name(carrier);
 }
 
-// A way is refused with a reason, or has a price that adds up, or tells when it is taken; at most one is marked.
-TEST(ExplainMessage, EveryWayHasAPriceOrAReason) {
-  for (const Case& one : table()) {
-    const Explanation found = explain(one.message, usual());
-    EXPECT_EQ(7U, found.ways.size()) << one.why;
-    int chosen = 0;
-    for (const ExplainedWay& way : found.ways) {
-      chosen += way.chosen ? 1 : 0;
-      EXPECT_FALSE(way.chosen && !way.refused.empty()) << one.why << ": " << way.name;
-      if (way.refused.empty() && way.price) {
-        double sum = 0;
-        for (const Term& term : way.price->terms()) sum += term.seconds;
-        EXPECT_EQ(sum, way.price->seconds()) << one.why << ": " << way.name;
-        EXPECT_TRUE(std::isfinite(sum)) << one.why << ": " << way.name;
-      } else {
-        EXPECT_FALSE(way.refused.empty() && way.meaning.empty()) << one.why << ": " << way.name;
-      }
-    }
-    EXPECT_EQ(1, chosen) << one.why;
-  }
+// Slots dear and cells cheap; announcing for nothing; devices that copy at once, and those that copy slowly.
+std::vector<MachineProfile> machines() {
+  std::vector<MachineProfile> invented(4);
+  invented[0].slot_alpha = 5e-6;
+  invented[0].cell_alpha = 0.01e-6;
+  invented[1].handshake_alpha = 0;
+  invented[2].device_copy_alpha = 0;
+  invented[3].device_link_beta = 1e-9;
+  invented.push_back(usual());
+  return invented;
 }
 
-// Whatever the machine costs, what no table refuses and takes is among what is shown as possible.
+// A way is refused with a reason, or has a price that adds up, or tells when it is taken; one is marked.
+void expect_sound(const Case& one, const MachineProfile& machine) {
+  const Explanation found = explain(one.message, machine);
+  EXPECT_EQ(7U, found.ways.size()) << one.why;
+  int chosen = 0;
+  for (const ExplainedWay& way : found.ways) {
+    chosen += way.chosen ? 1 : 0;
+    EXPECT_FALSE(way.chosen && !way.refused.empty()) << one.why << ": " << way.name;
+    if (way.refused.empty() && way.price) {
+      double sum = 0;
+      for (const Term& term : way.price->terms()) sum += term.seconds;
+      EXPECT_EQ(sum, way.price->seconds()) << one.why << ": " << way.name;
+      EXPECT_TRUE(std::isfinite(sum)) << one.why << ": " << way.name;
+    } else {
+      EXPECT_FALSE(way.refused.empty() && way.meaning.empty()) << one.why << ": " << way.name;
+    }
+  }
+  EXPECT_EQ(1, chosen) << one.why;
+}
+
+TEST(ExplainMessage, OnEveryMachineEveryWayHasAPriceOrAReason) {
+  for (const MachineProfile& machine : machines())
+    for (const Case& one : table()) expect_sound(one, machine);
+}
+
+TEST(ExplainMessage, OnAMachineWhereSlotsAreDearCellsWin) {
+  EXPECT_EQ(IST_CARRIER_CELL, explain(between(kPageable, kPageable, 8), machines()[0]).carrier);
+  EXPECT_EQ(IST_CARRIER_SLOT, explain(between(kPageable, kPageable, 8), machines()[1]).carrier);
+}
+
 TEST(ExplainMessage, OnAMachineWhereCopiesBetweenDevicesAreDearTheRingWins) {
   MachineProfile machine;
   machine.device_link_beta = 1e-9;

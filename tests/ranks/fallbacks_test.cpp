@@ -252,6 +252,20 @@ TEST(Fallbacks, ThatNcclIsNotThereIsSaidOfLongCallsOnDevices) {
   }
 }
 
+// It would want a GPU for each.
+TEST(Fallbacks, ThatNcclIsNotThereIsNotSaidOfRanksThatShareAGpu) {
+  NEEDS_FAKE_DRIVER();
+  const Variables off{{"ISTHMUS_NCCL", "never"}, {"FAKE_CUDA_DEVICES", "1"}};
+  EXPECT_EQ("", said_by("host,cuda", [](const Here& here) {
+              Checks check(here);
+              constexpr std::int64_t kFloats = 1 << 20;
+              const Buffer send(here, kFloats * sizeof(float));
+              const Buffer recv(here, kFloats * sizeof(float));
+              check.ok(ist_allreduce(send.get(), recv.get(), kFloats, IST_FLOAT, IST_MAX, here.comm), "allreduce");
+              return check.wrong();
+            }));
+}
+
 // The driver says that its GPU is too old for the kernels.
 TEST(Fallbacks, ThatReductionsAreComputedOnTheHostIsSaid) {
   NEEDS_FAKE_DRIVER();

@@ -25,6 +25,14 @@ Result<std::unique_ptr<World>> World::create(std::unique_ptr<Boot> given) {
   return world;
 }
 
+Status World::open_trace() {
+  if (settings_.trace == "off") return {};
+  auto trace = Trace::open(settings_.trace, boot_->rank());
+  if (!trace.ok()) return trace.status();
+  trace_ = std::move(*trace);
+  return {};
+}
+
 Status World::connect() {
   auto kinds = Kinds::load(settings_.kinds);
   if (!kinds.ok()) return kinds.status();
@@ -37,11 +45,7 @@ Status World::connect() {
     boot_ = std::move(*boot);
   }
   log::set_rank(boot_->rank().value);
-  if (settings_.trace != "off") {
-    auto trace = Trace::open(settings_.trace, boot_->rank());
-    if (!trace.ok()) return trace.status();
-    trace_ = std::move(*trace);
-  }
+  IST_TRY(open_trace());
   nccl_ = std::make_unique<Nccl>(settings_, *kinds_, boot_->size());
   // Rank 0's file is the one that counts for all.
   const Profile profile = load_profile(settings_, boot_->rank() == Rank{0} ? log::Level::warning : log::Level::info);

@@ -55,6 +55,7 @@ class World {
  private:
   World() = default;
   Status connect();
+  Status open_trace();
   Watcher::Hooks watcher_hooks();
   void make_communicators(const CollectiveProfile& machine);
   void hand_over_sends();
