@@ -161,7 +161,7 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData* data, CUdeviceptr addres
   const Allocation* found = fake::find(address);
   if (found == nullptr || found->kind != Class::pool || found->ipc || !found->pool->exported || found->start != address)
     return CUDA_ERROR_INVALID_VALUE;
-  const Exported exported{kPoolMagic,       ::getpid(), found->storage->descriptor, found->pool->shared->number, found->size,
+  const Exported exported{kPoolMagic,   ::getpid(), found->storage->descriptor, found->pool->shared->number, found->size,
                           found->place, found->id};
   std::memset(data, 0, sizeof *data);
   std::memcpy(data, &exported, sizeof exported);

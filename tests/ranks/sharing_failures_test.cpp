@@ -322,7 +322,8 @@ TEST(SharingFailures, OfTheTrialItself) {
           for (std::uint64_t n = 0; n < 12; ++n) {
             const Data data = random_bytes(kBytes, n);
             // Until it is healed, it may be this call that fails.
-            const int filled = here.rank == 0 ? ist_memory_copy(here.world, memory.get(), ist_host(data.data()), kBytes) : IST_OK;
+            const int filled =
+                here.rank == 0 ? ist_memory_copy(here.world, memory.get(), ist_host(data.data()), kBytes) : IST_OK;
             if (n == 0 || n > 5) check.ok(filled, "fill");
             check.ok(ist_barrier(here.comm), "barrier");
             // From here on only the trial, and the messages, which may fail by it.

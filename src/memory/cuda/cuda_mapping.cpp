@@ -26,7 +26,8 @@ Status open_handle(const CudaApi& api, CudaBorrowed& made, const Loan& loan) {
   std::memcpy(&handle, loan.handle.data(), sizeof handle);
   const CUresult result = api.cuIpcOpenMemHandle_v2(&made.address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
   if (result != CUDA_SUCCESS)
-    return cuda_error(api, result, "cuIpcOpenMemHandle (expected where that memory was freed right after its first message)");
+    return cuda_error(api, result,
+                      "cuIpcOpenMemHandle (expected where that memory was freed right after its first message)");
   made.size = Bytes{loan.size};
   return {};
 }

@@ -61,8 +61,7 @@ bool CellPool::news() {
 ShmLink::ShmLink(const Ends& ends)
     : ends_(ends),
       bell_(ends.peer->shared().may_sleep != 0 ? &ends.peer->shared().bell : nullptr),
-      slots_(ends.peer->slots(ends.my_place), &ends.peer->pair(ends.my_place).consumed,
-             ends.peer->shape().pair_slots()) {
+      slots_(ends.peer->slots(ends.my_place), &ends.peer->pair(ends.my_place).consumed, ends.peer->shape().pair_slots()) {
   cell_limit = Bytes{ends.mine->shape().cell_bytes};
   slot_limit = pair_slot_limit(cell_limit, ends.peer->shape().ranks);
 }
