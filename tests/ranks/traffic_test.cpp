@@ -99,8 +99,8 @@ void expect_counted(const Tally& tally, const Table& received) {
       bytes += received[i].bytes_received;
     }
     if (in_status(carrier) != carrier) continue;
-    EXPECT_EQ(tally.messages[carrier], messages) << ist_carrier_name(carrier);
-    EXPECT_EQ(tally.bytes[carrier], bytes) << ist_carrier_name(carrier);
+    EXPECT_EQ(tally.messages[static_cast<std::size_t>(carrier)], messages) << ist_carrier_name(carrier);
+    EXPECT_EQ(tally.bytes[static_cast<std::size_t>(carrier)], bytes) << ist_carrier_name(carrier);
   }
 }
 

@@ -8,7 +8,7 @@
 namespace ist {
 namespace {
 
-constexpr const char* kCall = "ist_explain";
+constexpr const char* kExplainCall = "ist_explain";
 
 Status check(const char* text, std::size_t size) {
   if (text == nullptr && size > 0)
@@ -49,7 +49,7 @@ Result<std::string> text_for(const Data& data, int dest, ist_comm comm) {
   const Sending what = sending(world, *piece);
   auto found = explain(world.engine(), world.neighbours(), what, Rank{to->rank});
   if (!found.ok()) return found.status();
-  found->question = std::to_string(data.count) + " x " + name_of(data.type) + " (" + std::to_string(piece->size.value) +
+  found->question = std::to_string(data.count) + " x " + ist::name_of(data.type) + " (" + std::to_string(piece->size.value) +
                     " bytes) from " + memory_in_words(*piece, what) + " to " +
                     world.engine().parts().names[static_cast<std::size_t>(to->rank)];
   if (!found->remark.empty()) found->remark += '\n';
@@ -64,13 +64,14 @@ extern "C" {
 
 int ist_explain(ist_buffer buffer, int64_t count, ist_type type, int dest, ist_comm comm, char* text, size_t size,
                 size_t* needed) try {
-  if (const ist::Status wrong = ist::check(text, size); !wrong.ok()) return ist::report(ist::in_call(ist::kCall, wrong));
+  if (const ist::Status wrong = ist::check(text, size); !wrong.ok())
+    return ist::report(ist::in_call(ist::kExplainCall, wrong));
   const auto found = ist::text_for({buffer, count, type}, dest, comm);
-  if (!found.ok()) return ist::report(ist::in_call(ist::kCall, found.status()));
+  if (!found.ok()) return ist::report(ist::in_call(ist::kExplainCall, found.status()));
   if (size > 0) text[found->copy(text, size - 1)] = '\0';
   if (needed != nullptr) *needed = found->size() + 1;
   return IST_OK;
 } catch (...) {
-  return ist::report_exception(ist::kCall);
+  return ist::report_exception(ist::kExplainCall);
 }
 }

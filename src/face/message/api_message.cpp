@@ -24,7 +24,7 @@ struct SendArguments {
 };
 
 // Not on the short way, whose instructions are counted.
-[[gnu::noinline]] int send_and_wait(const char* call, const SendArguments& given, bool synchronous) {
+[[gnu::noinline]] int send_the_long_way(const char* call, const SendArguments& given, bool synchronous) {
   const Range range(call);
   const auto started = start_send(given.data, given.dest, given.tag, given.comm, {synchronous, true});
   if (!started.ok()) return report(in_call(call, started.status()));
@@ -33,7 +33,7 @@ struct SendArguments {
 
 int blocking_send(const char* call, const SendArguments& given, bool synchronous) {
   if (!synchronous && !Range::told() && send_at_once(given.data, given.dest, given.tag, given.comm)) return IST_OK;
-  return send_and_wait(call, given, synchronous);
+  return send_the_long_way(call, given, synchronous);
 }
 
 int nonblocking_send(const char* call, const SendArguments& given, bool synchronous, ist_request* request) {
@@ -46,8 +46,8 @@ int nonblocking_send(const char* call, const SendArguments& given, bool synchron
   return hand_out(*started, given.comm, request);
 }
 
-// As send_and_wait().
-[[gnu::noinline]] int receive_and_wait(const Data& data, int source, int tag, ist_comm comm, ist_status* status) {
+// As send_the_long_way().
+[[gnu::noinline]] int receive_the_long_way(const Data& data, int source, int tag, ist_comm comm, ist_status* status) {
   const Range range("ist_recv");
   const auto what = receiving(data, source, tag, comm);
   if (!what.ok()) return report(in_call("ist_recv", what.status()));
@@ -143,7 +143,7 @@ int ist_recv(ist_buffer buffer, int64_t count, ist_type type, int source, int ta
   int code = IST_OK;
   if (!ist::Range::told() && ist::receive_at_once("ist_recv", {buffer, count, type}, source, tag, comm, status, code))
     return code;
-  return ist::receive_and_wait({buffer, count, type}, source, tag, comm, status);
+  return ist::receive_the_long_way({buffer, count, type}, source, tag, comm, status);
 } catch (...) {
   return ist::report_exception("ist_recv");
 }

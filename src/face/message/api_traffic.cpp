@@ -10,7 +10,7 @@
 namespace ist {
 namespace {
 
-constexpr const char* kCall = "ist_world_traffic";
+constexpr const char* kTrafficCall = "ist_world_traffic";
 
 Status check(const Engine& engine, int peer, int carrier, const ist_traffic* traffic) {
   constexpr std::size_t kLeast = offsetof(ist_traffic, messages_sent);
@@ -55,13 +55,13 @@ extern "C" {
 
 int ist_world_traffic(ist_world world, int peer, ist_carrier carrier, ist_traffic* traffic) try {
   const auto found = ist::look_up(world);
-  if (!found.ok()) return ist::report(ist::in_call(ist::kCall, found.status()));
+  if (!found.ok()) return ist::report(ist::in_call(ist::kTrafficCall, found.status()));
   ist::Engine& engine = found->world->engine();
   if (const ist::Status wrong = ist::check(engine, peer, carrier, traffic); !wrong.ok())
-    return ist::report(ist::in_call(ist::kCall, wrong));
+    return ist::report(ist::in_call(ist::kTrafficCall, wrong));
   ist::fill(*traffic, ist::between(engine, peer), carrier);
   return IST_OK;
 } catch (...) {
-  return ist::report_exception(ist::kCall);
+  return ist::report_exception(ist::kTrafficCall);
 }
 }
