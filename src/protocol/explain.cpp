@@ -43,7 +43,10 @@ std::string against_devices(const ExplainedMessage& message) {
 std::string against_device(const ExplainedMessage& message) {
   if (std::string why = against_devices(message); !why.empty()) return why;
   if (between_devices(message) && !opens_whole(message.to.memory))
-    return "no other process can open the receiver's memory (" + std::string{name_of(message.to.memory)} + ")";
+    return "no other process can open the receiver's memory (" + std::string{name_of(message.to.memory)} + ")" +
+           (message.to.memory == MemoryClass::managed
+                ? ""
+                : ", unless it was made with a handle for others: then as cudaMalloc's");
   if (between_devices(message) && !message.last_was_lent && message.bytes <= message.cell_limit)
     return "the last message to this rank could not be copied straight; every sixteenth asks again";
   return "";
