@@ -18,7 +18,8 @@ enum class EnvelopeType : std::uint8_t {
   refuse = 4,    // sender to receiver: nothing will come for operation `receiver_op`
   taken = 5,     // receiver to sender: operation `sender_op` is complete, its bytes were read where they lie
   put = 6,       // sender to receiver: the bytes of operation `receiver_op` lie in its buffer
-  lend = 7       // sender to receiver: operation `receiver_op` may copy the bytes from where the loan in the payload says
+  lend = 7,      // sender to receiver: operation `receiver_op` may copy the bytes from where the loan in the payload says
+  notice = 8     // between the libraries themselves, beside all messages: to whoever listens there (Engine::listen)
 };
 
 inline constexpr std::uint16_t kEnvelopeFailed = 1;  // the sender could not read its buffer; no bytes follow

@@ -22,6 +22,7 @@
 namespace ist {
 
 class MemoryKind;
+class Channels;
 class Guests;
 class Lending;
 
@@ -151,6 +152,7 @@ class MemoryKind {
   virtual Arithmetic* arithmetic() { return nullptr; }
   virtual Guests* guests() { return nullptr; }    // guests.hpp
   virtual Lending* lending() { return nullptr; }  // lending.hpp
+  virtual Channels* channels() { return nullptr; }  // channels.hpp
 };
 
 }  // namespace ist

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -150,6 +151,13 @@ class Engine {
   Result<OperationId> start_giving_up(Rank dest, std::int32_t tag, const Scope& scope, const GivenUp& why, bool* done);
   // What is wrong where ranks gave different counts.
   Status uneven(Rank from, Bytes came, Bytes expected) const;
+
+  // What the libraries of two ranks tell each other beside messages, in the order of each: `heard` is called for what comes, by
+  // whoever moves things on, under the lock.
+  using Heard = std::function<void(Rank from, const Envelope& envelope, std::span<const std::byte> payload)>;
+  void listen(Heard heard) { heard_ = std::move(heard); }
+  // At most as many bytes as fit a slot. An error: that rank is gone, or out of reach.
+  Status tell(Rank to, std::uint32_t context, std::int32_t tag, std::span<const std::byte> payload);
 
   // An operation that is complete from the start, for calls that have nothing to do but an outcome to tell; `message`: one
   // that a matched probe found, and receive_claimed() receives.
@@ -385,6 +393,7 @@ class Engine {
   Status world_failed_;                // a rank died
   AwaitedReceive* awaited_ = nullptr;  // during look_for()
   int brief_in_a_row_ = 0;             // slots_alone() since the others' arrivals were looked for
+  Heard heard_;
   Path* sleeping_path_ = nullptr;
   std::atomic<bool> sleeper_{false};
 };

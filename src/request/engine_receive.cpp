@@ -102,6 +102,10 @@ void Engine::on_arrival(Path& path, const Arrival& arrival) {
   if (arrival.envelope.type == EnvelopeType::taken) return on_taken(arrival);
   if (arrival.envelope.type == EnvelopeType::put) return on_put(arrival);
   if (arrival.envelope.type == EnvelopeType::lend) return on_lend(arrival);
+  if (arrival.envelope.type == EnvelopeType::notice) {
+    if (heard_) heard_(arrival.source, arrival.envelope, arrival.payload);
+    return wake_sleeper();
+  }
   if (!order_.take_turn(arrival)) {
     order_.put_aside(path, arrival);
     return;

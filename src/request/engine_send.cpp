@@ -162,6 +162,17 @@ void Engine::post_or_queue(PeerState& to, const Envelope& envelope, std::span<co
   ++posting_;
 }
 
+Status Engine::tell(Rank to, std::uint32_t context, std::int32_t tag, std::span<const std::byte> payload) {
+  IST_TRY(check_peer(to));
+  Envelope envelope;
+  envelope.type = EnvelopeType::notice;
+  envelope.context = context;
+  envelope.tag = tag;
+  envelope.bytes = payload.size();
+  post_or_queue(peer(to), envelope, payload);
+  return {};
+}
+
 bool Engine::drain_outbox(PeerState& to) {
   bool moved = false;
   while (!to.outbox.empty()) {

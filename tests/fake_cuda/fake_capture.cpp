@@ -1,4 +1,4 @@
-// Stream capture, as far as others must keep out of its way: what is captured is dropped.
+// Stream capture of one stream at a time, and graphs of what was captured.
 #include <algorithm>
 
 #include "fake_world.hpp"
@@ -21,6 +21,7 @@ CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode) {
   stream->capture = CU_STREAM_CAPTURE_STATUS_ACTIVE;
   stream->capture_mode = mode;
   stream->capture_owner = std::this_thread::get_id();
+  stream->captured.clear();
   world().captures.push_back(stream);
   return CUDA_SUCCESS;
 }
@@ -35,7 +36,43 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
   stream->capture = CU_STREAM_CAPTURE_STATUS_NONE;
   std::erase(world().captures, stream);
   *graph = nullptr;
-  return valid ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (!valid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  world().graphs.push_back(std::make_unique<CUgraph_st>());
+  *graph = world().graphs.back().get();
+  (*graph)->work = std::move(stream->captured);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph, unsigned long long) {
+  FAKE_ENTER_UNSAFE(cuGraphInstantiateWithFlags);
+  const Lock lock(world().lock);
+  world().executables.push_back(std::make_unique<CUgraphExec_st>());
+  *executable = world().executables.back().get();
+  (*executable)->work = graph->work;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphLaunch(CUgraphExec executable, CUstream handle) {
+  FAKE_ENTER(cuGraphLaunch);
+  const Lock lock(world().lock);
+  CUstream stream = nullptr;
+  if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
+  for (const auto& work : executable->work) fake::enqueue(stream, work);
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec executable) {
+  FAKE_ENTER(cuGraphExecDestroy);
+  const Lock lock(world().lock);
+  executable->work.clear();
+  return CUDA_SUCCESS;
+}
+
+CUresult cuGraphDestroy(CUgraph graph) {
+  FAKE_ENTER(cuGraphDestroy);
+  const Lock lock(world().lock);
+  graph->work.clear();
+  return CUDA_SUCCESS;
 }
 
 CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus* status) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "fake_channel.hpp"
 #include "fake_world.hpp"
 #include "memory/reduction.hpp"
 
@@ -20,12 +21,14 @@ struct CUfunc_st {
   CUmodule module = nullptr;
   ist::Reduction reduction = ist::Reduction::sum;
   ist_type type = IST_BYTE;
+  std::optional<int> channel = std::nullopt;  // one of the kernels of channels
 };
 
 namespace {
 
 // Some type of the kernel's element; any will do.
 bool find_kernel(const char* name, CUfunc_st& found) {
+  if (found.channel = fake::channel_kernel(name); found.channel) return true;
   for (std::size_t reduction = 1; reduction <= ist::kReductions; ++reduction) {
     for (int type = 0; ist::element_of(static_cast<ist_type>(type)); ++type) {
       found.reduction = static_cast<ist::Reduction>(reduction);
@@ -91,6 +94,15 @@ CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned blocks_y,
   if (function->module->context != context || function->module->unloaded) return CUDA_ERROR_INVALID_HANDLE;
   const unsigned sizes[] = {blocks, blocks_y, blocks_z, threads, threads_y, threads_z};
   if (std::count(std::begin(sizes), std::end(sizes), 0U) != 0 || threads > 1024) return CUDA_ERROR_INVALID_VALUE;
+  if (function->channel) {
+    auto work = fake::channel_work(*function->channel, context, blocks, arguments[0]);
+    if (!work) work = [context] {
+        const Lock inner(world().lock);
+        context->lost = CUDA_ERROR_ILLEGAL_ADDRESS;
+      };
+    fake::enqueue(stream, std::move(*work));
+    return CUDA_SUCCESS;
+  }
   std::uint64_t numbers[3];
   for (int i = 0; i < 3; ++i) std::memcpy(&numbers[i], arguments[i], sizeof numbers[i]);
   const auto [into, with, count] = numbers;

@@ -69,7 +69,10 @@ CUresult resolve(CUstream handle, CUstream& stream) {
 }
 
 void enqueue(CUstream stream, std::function<void()> work, std::vector<FakePoint> after) {
-  if (stream->capture != CU_STREAM_CAPTURE_STATUS_NONE) return;  // recorded, not run; graphs are never launched here
+  if (stream->capture != CU_STREAM_CAPTURE_STATUS_NONE) {
+    if (work) stream->captured.push_back(std::move(work));
+    return;
+  }
   if (stream->legacy) {
     for (CUstream other : stream->context->streams) {
       if (other->blocking) after.push_back({other, other->last});
@@ -169,6 +172,19 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned) {
   if (event->context->destroyed) fake::misused("cuStreamWaitEvent");
   if (event->destroyed) return CUDA_ERROR_INVALID_HANDLE;
   fake::enqueue(stream, {}, {event->point});
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamWaitValue32_v2(CUstream handle, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+  FAKE_ENTER(cuStreamWaitValue32_v2);
+  const Lock lock(world().lock);
+  CUstream stream = nullptr;
+  if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
+  const auto* const word = reinterpret_cast<const std::uint32_t*>(fake::place(address, sizeof(std::uint32_t)));
+  if (word == nullptr || address % sizeof *word != 0 || flags != CU_STREAM_WAIT_VALUE_GEQ) return CUDA_ERROR_INVALID_VALUE;
+  fake::enqueue(stream, [word, value] {
+    while (static_cast<std::int32_t>(__atomic_load_n(word, __ATOMIC_ACQUIRE) - value) < 0) ::usleep(20);
+  });
   return CUDA_SUCCESS;
 }
 

@@ -53,6 +53,15 @@ struct CUstream_st {
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
   CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
   std::thread::id capture_owner;
+  std::vector<std::function<void()>> captured;
+};
+
+// What was captured in one stream, in its order.
+struct CUgraph_st {
+  std::vector<std::function<void()>> work;
+};
+struct CUgraphExec_st {
+  std::vector<std::function<void()>> work;
 };
 
 struct CUevent_st {
@@ -182,6 +191,8 @@ struct World {
   unsigned long long next_id = 1;
   std::uint64_t arena = 0;
   std::vector<CUstream> captures;
+  std::vector<std::unique_ptr<CUgraph_st>> graphs;  // never destroyed
+  std::vector<std::unique_ptr<CUgraphExec_st>> executables;
 };
 
 World& world();

@@ -33,12 +33,6 @@ Status copy_between(World& world, const ist_buffer& to, const ist_buffer& from, 
   return copy_pieces(world, *target, *source);
 }
 
-int own_device(const World& world, const MemoryKind& kind) {
-  int before = 0;
-  for (const Rank other : world.peers().local()) before += other < world.peers().rank() ? 1 : 0;
-  return world.settings().own_device(before, static_cast<int>(kind.devices().size()));
-}
-
 }  // namespace
 }  // namespace ist
 
@@ -65,7 +59,7 @@ int ist_memory_alloc(ist_world world, ist_kind kind, int device, size_t bytes, i
   if (!found.ok()) return ist::report(ist::in_call("ist_memory_alloc", found.status()));
   const auto known = found->world->kinds().usable(static_cast<std::uint32_t>(kind));
   if (!known.ok()) return ist::report(ist::in_call("ist_memory_alloc", known.status()));
-  if (device == IST_OWN_DEVICE) device = ist::own_device(*found->world, **known);
+  if (device == IST_OWN_DEVICE) device = found->world->own_device(**known);
   auto piece = (*known)->allocate(device, ist::Bytes{bytes});
   if (!piece.ok()) return ist::report(ist::in_call("ist_memory_alloc", piece.status()));
   *buffer = ist::to_buffer(*piece);
@@ -104,7 +98,7 @@ int ist_register(ist_world world, void* address, size_t bytes) try {
   const ist::Range range("ist_register");
   const auto found = ist::look_up(world);
   if (!found.ok()) return ist::report(ist::in_call("ist_register", found.status()));
-  const auto own = [&](const ist::MemoryKind& kind) { return ist::own_device(*found->world, kind); };
+  const auto own = [&](const ist::MemoryKind& kind) { return found->world->own_device(kind); };
   const ist::Status added = found->world->registrations().add(address, ist::Bytes{bytes}, own);
   return added.ok() ? IST_OK : ist::report(ist::in_call("ist_register", added));
 } catch (...) {

@@ -85,6 +85,8 @@ Result<Partner> destination(ist_comm comm, int dest, int tag, const char* name) 
 
 Result<Partner> origin(ist_comm comm, int source, int tag) { return partner(comm, "source", source, tag, true); }
 
+Result<Partner> exact_origin(ist_comm comm, int source, int tag) { return partner(comm, "source", source, tag, false); }
+
 Result<Piece> to_piece(World& world, const Data& data) {
   const auto size = extent(data.count, data.type);
   if (!size.ok()) return size.status();

@@ -49,6 +49,8 @@ Status copy_pieces(World& world, const Piece& to, const Piece& from);
 // `name`: what errors call the rank.
 Result<Partner> destination(ist_comm comm, int dest, int tag, const char* name = "dest");
 Result<Partner> origin(ist_comm comm, int source, int tag);
+// The same without wildcards.
+Result<Partner> exact_origin(ist_comm comm, int source, int tag);
 
 Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, Engine::SendMode mode = {false, false});
 Result<Receiving> receiving(const Data& data, int source, int tag, ist_comm comm);

@@ -79,6 +79,8 @@ Status World::connect() {
   neighbours_->learn(*peers_, device_cards);
   engine_ = std::make_unique<Engine>(Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_,
                                                    std::move(names), profile.message, trace_.get()});
+  const MemoryKind* const cuda = kinds_->find(KindId::cuda);
+  stream_channels_ = std::make_unique<StreamChannels>(*engine_, cuda != nullptr ? own_device(*cuda) : -1);
   auto watcher = Watcher::start(*peers_, *board_, watcher_hooks());
   if (!watcher.ok()) return watcher.status();
   watcher_ = std::move(*watcher);
@@ -104,6 +106,7 @@ Watcher::Hooks World::watcher_hooks() {
     return kNobody;
   };
   hooks.wake = [this] {
+    stream_channels_->look_at_board();
     for (const auto& path : paths_) path->wake();
   };
   return hooks;
@@ -152,14 +155,28 @@ void World::part() {
   }
 }
 
-World::~World() {
+int World::own_device(const MemoryKind& kind) const {
+  int before = 0;
+  for (const Rank other : peers_->local()) before += other < peers_->rank() ? 1 : 0;
+  return settings_.own_device(before, static_cast<int>(kind.devices().size()));
+}
+
+Status World::end() {
+  if (std::exchange(ended_, true)) return {};
   progress_thread_.reset();
-  if (engine_) {
-    part();
-    hand_over_sends();
+  if (!engine_) return {};
+  part();
+  hand_over_sends();
+  {
     const std::lock_guard lock(engine_->lock());
     engine_->abandon_all({IST_ERR_PEER_LEFT, "this rank destroyed its world"});
   }
+  // Before the others see this rank leave: then they know that nothing more comes of it.
+  return stream_channels_ ? stream_channels_->close() : Status{};
+}
+
+World::~World() {
+  static_cast<void>(end());
   for (const auto& path : paths_) path->leave(board_->first_dead());
   watcher_.reset();
 }

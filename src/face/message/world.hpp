@@ -19,6 +19,7 @@
 #include "collective/nccl.hpp"
 #include "face/message/comm_table.hpp"
 #include "face/message/neighbours.hpp"
+#include "face/message/stream_channels.hpp"
 #include "memory/kinds.hpp"
 #include "memory/pinned_pool.hpp"
 #include "memory/registrations.hpp"
@@ -33,6 +34,8 @@ class World {
   // By the exchange given, or else by what the environment holds.
   static Result<std::unique_ptr<World>> create(std::unique_ptr<Boot> given = nullptr);
   ~World();
+  // What comes first when the world is destroyed, and may still find something wrong: in work that waits in streams.
+  Status end();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
@@ -47,6 +50,9 @@ class World {
   const std::string& numbers() const { return numbers_; }
   CommTable& comms() { return comms_; }
   Trace* trace() { return trace_.get(); }
+  StreamChannels& stream_channels() { return *stream_channels_; }
+  // This rank's own device of a kind.
+  int own_device(const MemoryKind& kind) const;
   // Of all ranks, and of this one alone.
   const CommName& whole() const { return whole_; }
   const CommName& self() const { return self_; }
@@ -74,12 +80,14 @@ class World {
   std::unique_ptr<AbortBoard> board_;
   std::vector<std::unique_ptr<Path>> paths_;
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<StreamChannels> stream_channels_;
   std::unique_ptr<Watcher> watcher_;
   std::unique_ptr<ProgressThread> progress_thread_;
   std::unique_ptr<ContextSource> contexts_;
   CommTable comms_;
   CommName whole_;
   CommName self_;
+  bool ended_ = false;
 };
 
 }  // namespace ist

@@ -57,6 +57,7 @@
   CALL(cuDeviceCanAccessPeer)                  \
   CALL(cuCtxEnablePeerAccess)                  \
   CALL(cuMemHostAlloc)                         \
+  CALL(cuMemHostGetDevicePointer_v2)           \
   CALL(cuMemFreeHost)                          \
   CALL(cuMemAllocManaged)                      \
   CALL(cuMemAllocAsync)                        \
@@ -74,13 +75,6 @@
   CALL(cuMemSetAccess)                         \
   CALL(cuMemExportToShareableHandle)           \
   CALL(cuMemImportFromShareableHandle)         \
-  CALL(cuMemRetainAllocationHandle)            \
-  CALL(cuMemGetAllocationPropertiesFromHandle) \
-  CALL(cuMemPoolExportToShareableHandle)       \
-  CALL(cuMemPoolImportFromShareableHandle)     \
-  CALL(cuMemPoolExportPointer)                 \
-  CALL(cuMemPoolImportPointer)                 \
-  CALL(cuMemPoolSetAccess)                     \
   CALL(cuIpcGetMemHandle)                      \
   CALL(cuIpcOpenMemHandle_v2)                  \
   CALL(cuIpcCloseMemHandle)                    \
@@ -90,7 +84,16 @@
   CALL(cuLaunchKernel)                         \
   CALL(cuMemsetD8Async)                        \
   CALL(cuLaunchHostFunc)                       \
+  CALL(cuCtxSynchronize)                       \
+  CALL(cuStreamWaitValue32_v2)                 \
   CALL(cuStreamBeginCapture_v2)                \
+  CALL(cuMemRetainAllocationHandle)            \
+  CALL(cuMemGetAllocationPropertiesFromHandle) \
+  CALL(cuMemPoolExportToShareableHandle)       \
+  CALL(cuMemPoolImportFromShareableHandle)     \
+  CALL(cuMemPoolExportPointer)                 \
+  CALL(cuMemPoolImportPointer)                 \
+  CALL(cuMemPoolSetAccess)                     \
   CALL(cuStreamWriteValue32_v2)                \
   CALL(cuStreamEndCapture)
 

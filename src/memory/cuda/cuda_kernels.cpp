@@ -12,11 +12,11 @@ constexpr int kUsualMultiprocessors = 64;  // where the driver does not tell
 
 }  // namespace
 
-Status CudaKernels::runs_on(int device) const {
+Status CudaKernels::runs_on(int device, const std::string& whose) const {
   const std::string place = "cuda device " + std::to_string(device);
   CUdevice handle = 0;
   CUresult result = api_.cuDeviceGet(&handle, device);
-  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuDeviceGet of " + place + " for a reduction");
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuDeviceGet of " + place + " for the kernels of " + whose);
   if (api_.cuDeviceGetAttribute == nullptr) return {};
   int major = 0;
   int minor = 0;
@@ -24,17 +24,17 @@ Status CudaKernels::runs_on(int device) const {
   result = api_.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, handle);
   if (result == CUDA_SUCCESS)
     result = api_.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, handle);
-  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuDeviceGetAttribute of " + place + " for a reduction");
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuDeviceGetAttribute of " + place + " for the kernels of " + whose);
   if (result = api_.cuDriverGetVersion(&version); result != CUDA_SUCCESS)
-    return cuda_error(api_, result, "cuDriverGetVersion for a reduction");
+    return cuda_error(api_, result, "cuDriverGetVersion for the kernels of " + whose);
   // As ISTHMUS_CUDA_CODE says: machine code for 9.0, which every driver of its generation takes, and for all others text that
   // only a driver as new as the compiler can translate.
   const std::string found = std::to_string(major) + "." + std::to_string(minor);
   if (major * 10 + minor < 75)
-    return {IST_ERR_KIND, place + " has compute capability " + found + "; the kernels of reductions need 7.5"};
+    return {IST_ERR_KIND, place + " has compute capability " + found + "; the kernels of " + whose + " need 7.5"};
   const bool machine_code = major == 9 && minor == 0;
   if (machine_code ? version / 1000 < CUDA_VERSION / 1000 : version / 10 < CUDA_VERSION / 10)
-    return {IST_ERR_KIND, "the kernels of reductions were made by CUDA " + std::to_string(CUDA_VERSION / 1000) + "." +
+    return {IST_ERR_KIND, "the kernels of " + whose + " were made by CUDA " + std::to_string(CUDA_VERSION / 1000) + "." +
                               std::to_string(CUDA_VERSION % 1000 / 10) + " and the driver is for " +
                               std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10) +
                               "; install a newer driver"};

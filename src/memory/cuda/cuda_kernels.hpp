@@ -7,6 +7,7 @@
 #pragma once
 
 #include <mutex>
+#include <string>
 
 #include "memory/cuda/cuda_context.hpp"
 #include "memory/reduction.hpp"
@@ -23,8 +24,8 @@ class CudaKernels {
   bool present() const {
     return api_.cuModuleLoadData && api_.cuModuleGetFunction && api_.cuModuleUnload && api_.cuLaunchKernel;
   }
-  // Why the machine code does not run on that device, or with this driver.
-  Status runs_on(int device) const;
+  // Why the machine code does not run on that device, or with this driver; `whose` kernels, in words.
+  Status runs_on(int device, const std::string& whose = "reductions") const;
   // The function, loaded if it is the first time. The context must be current.
   Result<CUfunction> find(CudaContext& context, Reduction reduction, Element element);
   // `count` elements of `size` bytes in the stream.

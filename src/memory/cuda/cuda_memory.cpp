@@ -17,7 +17,8 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
       borrowing_(api_, contexts_, links_,
                  [this](const Piece& own) { return own.kind == KindId::cuda ? context_of(own) : context_of_locked(own); }),
       bounces_([this](int device, Bytes size) { return allocate(device, size); },
-               [this](const Piece& piece) { static_cast<void>(release(piece)); }) {}
+               [this](const Piece& piece) { static_cast<void>(release(piece)); }),
+      channels_(api_, contexts_, kernels_) {}
 
 bool CudaKind::copies(KindId to, KindId from) const {
   const auto mine_or_host = [](KindId kind) { return kind == KindId::cuda || kind == KindId::host; };

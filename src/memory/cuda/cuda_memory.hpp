@@ -12,6 +12,7 @@
 
 #include "memory/cuda/cuda_borrowing.hpp"
 #include "memory/cuda/cuda_bounces.hpp"
+#include "memory/cuda/cuda_channels.hpp"
 #include "memory/cuda/cuda_kernels.hpp"
 #include "memory/cuda/cuda_lending.hpp"
 #include "memory/cuda/cuda_pins.hpp"
@@ -58,6 +59,7 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   Status admits(const Piece& piece) override;
   Result<std::unique_ptr<GuestStream>> open_stream(int device) override;
 
+  Channels* channels() override { return channels_.present() ? &channels_ : nullptr; }
   Lending* lending() override { return this; }
   void set_limit(Bytes limit) override { borrowing_.set_limit(limit); }
   void set_bounce_limit(Bytes limit) override { bounces_.set_limit(limit); }
@@ -138,6 +140,7 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   CudaBorrowing borrowing_;
   CudaBounces bounces_;
   std::atomic<unsigned> bounces_said_{0};  // of which classes of memory
+  CudaChannels channels_;
 };
 
 }  // namespace ist

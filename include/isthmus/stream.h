@@ -1,0 +1,64 @@
+/* Isthmus, C interface: messages that are sent and received by what is put into CUDA streams, and by graphs captured from them.
+ *
+ * Who calls this : applications, from C or C++, beside isthmus.h.
+ * Threads        : as in isthmus.h; of each end of a channel one thread, and one stream, at a time.
+ * Ownership      : a buffer belongs to the stream from the call until the work that the call put there is over.
+ * Streams        : every call but a channel's first returns at once, and what it puts into the stream runs in the stream's order,
+ *                  behind what is there and ahead of what comes. Nothing else is waited for: a buffer's own stream plays no part.
+ * Errors         : as in isthmus.h. What goes wrong in the stream is returned by the next call on the same end of the channel, and
+ *                  by ist_world_destroy.
+ *
+ * A channel is what one rank sends to one other with one tag of one communicator. Its n-th send that is executed meets its n-th
+ * receive that is executed, be they plain calls or replays of a graph; nothing else meets them: ist_send and ist_recv are apart.
+ * Sixteen messages, or 2 MiB, may be under way before a send waits for its receive, in the stream and never on the processor.
+ *
+ * Buffers are device memory of the stream's device, managed memory, or page-locked host memory (ist_register, or allocated so by
+ * the driver). A stream is a CUstream or cudaStream_t of a device's primary context, as cudaSetDevice gives it.
+ *
+ * A channel has to be prepared at both ends, once: the first call on it does so, or ist_prepare_on. This waits until the other
+ * rank has made any call of this library's that moves messages, or the like call; so do it before work that waits is in a stream,
+ * and before a capture. It takes some milliseconds. The first of the two ranks to call chooses for the other: its end is then on the
+ * device that ist_memory_alloc calls IST_OWN_DEVICE.
+ *
+ * Between two devices a kernel waits for the other rank's. What else is to run meanwhile needs room on the device, a stream that
+ * shares no hardware queue with this one (CUDA_DEVICE_MAX_CONNECTIONS, 8 unless set), and code that is there: by itself the
+ * driver brings a kernel's code to the device at its first launch, and waits for running kernels before that, so that programs
+ * which launch new kernels behind a waiting receive should set CUDA_MODULE_LOADING=EAGER before they touch CUDA. Memory is not freed
+ * while such a kernel waits, as with any kernel. On one device no kernel waits: streams do.
+ *
+ * Graphs that hold such work may not be launched any more once the world is destroyed. */
+#ifndef ISTHMUS_STREAM_H
+#define ISTHMUS_STREAM_H
+
+#include "isthmus/isthmus.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Sends count elements when the stream comes to it; the buffer may be written to again by later work of the stream. Neither wildcards
+ * nor other kinds of memory: IST_ERR_RANK, IST_ERR_ARGUMENT or IST_ERR_KIND. IST_ERR_NOT_CAPTURABLE: the stream is being captured
+ * and the channel is not prepared. IST_ERR_PEER_DEAD, IST_ERR_PEER_LEFT: nobody will receive it. After an error nothing was put into
+ * the stream, but for IST_ERR_DEVICE in the middle of a long message. To IST_PROC_NULL nothing is sent. */
+IST_API int ist_send_on(void* stream, ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm);
+/* Receives at most count elements when the stream comes to it; later work of the stream finds them. Of a shorter message it takes
+ * what came and leaves the rest of the buffer as it was. A longer one fills the buffer and loses its rest: the next call at this end
+ * returns IST_ERR_TRUNCATE and does nothing else, and the channel goes on with the next message. Other errors as ist_send_on's. */
+IST_API int ist_recv_on(void* stream, ist_buffer buffer, int64_t count, ist_type type, int source, int tag, ist_comm comm);
+/* Both at once, so that ranks that exchange long messages do not wait for each other; one launch between two devices. */
+IST_API int ist_sendrecv_on(void* stream, ist_buffer send_buffer, int64_t send_count, ist_type send_type, int dest, int send_tag,
+                            ist_buffer recv_buffer, int64_t recv_count, ist_type recv_type, int source, int recv_tag,
+                            ist_comm comm);
+
+/* For ist_prepare_on: this rank will send to the partner, receive from it, or both. */
+#define IST_SENDS 1
+#define IST_RECEIVES 2
+/* Prepares the channels between this rank and the partner with that tag, for streams of this stream's device. The partner need not
+ * call it, too. IST_ERR_NOT_CAPTURABLE while the stream is being captured; IST_ERR_DEVICE if the two devices have no direct way to
+ * each other. */
+IST_API int ist_prepare_on(void* stream, int partner, int tag, int sides, ist_comm comm);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,215 @@
+#include "face/message/stream_channels.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "memory/memory_kind.hpp"
+#include "request/wait.hpp"
+
+namespace ist {
+namespace {
+
+ChannelSide other(ChannelSide side) { return side == ChannelSide::sends ? ChannelSide::receives : ChannelSide::sends; }
+
+std::string words_for(const ChannelName& name) {
+  return std::string{name.side == ChannelSide::sends ? "the channel to rank " : "the channel from rank "} +
+         std::to_string(name.comm->from_world(name.peer)) + " with tag " + std::to_string(name.tag) + " of communicator \"" +
+         name.comm->name() + "\"";
+}
+
+}  // namespace
+
+std::size_t StreamChannels::Hash::operator()(const Key& key) const {
+  const std::uint64_t who = std::uint64_t{key.context} << 32 | static_cast<std::uint32_t>(key.peer);
+  const std::uint64_t what = std::uint64_t{static_cast<std::uint32_t>(key.tag)} << 1 | static_cast<std::uint64_t>(key.side);
+  return static_cast<std::size_t>((who * 0x9e3779b97f4a7c15ULL ^ what) * 0xff51afd7ed558ccdULL >> 7);
+}
+
+StreamChannels::StreamChannels(Engine& engine, int device) : engine_(engine), device_(device) {
+  MemoryKind* const cuda = engine.parts().kinds.find(KindId::cuda);
+  if (cuda != nullptr) channels_ = cuda->channels();
+  engine_.listen([this](Rank from, const Envelope& envelope, std::span<const std::byte> payload) { hear(from, envelope, payload); });
+}
+
+StreamChannels::~StreamChannels() {
+  const std::lock_guard lock(engine_.lock());
+  engine_.listen({});
+}
+
+Result<Channels*> StreamChannels::kind() const {
+  if (channels_ != nullptr) return channels_;
+  const auto cuda = engine_.parts().kinds.usable(IST_KIND_CUDA);
+  if (!cuda.ok()) return cuda.status();
+  return Status{IST_ERR_KIND, "this CUDA driver lacks a call that messages in streams need; install a newer one"};
+}
+
+// ---- how the two ends find each other ----
+
+StreamChannels::Entry& StreamChannels::entry(const Key& key) {
+  auto& found = entries_[key];
+  if (!found) found = std::make_unique<Entry>();
+  return *found;
+}
+
+Status StreamChannels::tell(const Key& key, const ChannelCard& card) {
+  if (Rank{key.peer} != engine_.rank())
+    return engine_.tell(Rank{key.peer}, key.context, key.tag, {reinterpret_cast<const std::byte*>(&card), sizeof card});
+  // The other end is this rank's, too.
+  const Key theirs{key.context, key.peer, key.tag, other(key.side)};
+  Entry& peers = entry(theirs);
+  peers.theirs = card;
+  return peers.end || card.refused != 0 ? Status{} : open(peers, theirs, entry(key).end->device());
+}
+
+// Opens this rank's end and tells the other one of it.
+Status StreamChannels::open(Entry& entry, const Key& key, int device) {
+  Status status{IST_ERR_KIND, "rank " + std::to_string(engine_.rank().value) + " has no device for it"};
+  if (channels_ != nullptr && device >= 0) {
+    auto end = channels_->open(key.side, device, engine_.rank(), Rank{key.peer});
+    status = end.ok() ? Status{} : end.status();
+    if (end.ok()) entry.end = std::move(*end);
+  }
+  if (status.ok()) return tell(key, entry.end->card());
+  ChannelCard refusal;
+  refusal.side = key.side;
+  refusal.refused = static_cast<std::uint8_t>(status.code());
+  if (Rank{key.peer} != engine_.rank()) static_cast<void>(tell(key, refusal));
+  return status;
+}
+
+// The other end's card. This rank's own end is opened without its program's help, on its own device.
+void StreamChannels::hear(Rank from, const Envelope& envelope, std::span<const std::byte> payload) {
+  ChannelCard card;
+  if (payload.size() != sizeof card) return;
+  std::memcpy(&card, payload.data(), sizeof card);
+  const Key key{envelope.context, from.value, envelope.tag, other(card.side)};
+  Entry& mine = entry(key);
+  mine.theirs = card;
+  if (!mine.end && card.refused == 0) static_cast<void>(open(mine, key, device_));
+}
+
+Status StreamChannels::wait_for_card(const Entry& entry, const ChannelName& name) {
+  const auto here = [&entry] { return entry.theirs.has_value(); };
+  Patience patience{engine_, here};
+  while (true) {
+    bool moved = false;
+    bool polls = false;
+    {
+      const std::lock_guard lock(engine_.lock());
+      moved = engine_.progress();
+      if (here()) return {};
+      IST_TRY(peer_is_there(name));
+      polls = engine_.must_poll();
+    }
+    patience.after_look(moved, polls);
+  }
+}
+
+Status StreamChannels::prepare(Entry& entry, const Key& key, const ChannelName& name, int device) {
+  const std::lock_guard one(entry.connecting);
+  if (entry.ready.load()) return {};
+  {
+    const std::lock_guard lock(engine_.lock());
+    IST_TRY(peer_is_there(name));
+    entry.words = words_for(name);
+    if (!entry.end) IST_TRY(open(entry, key, device));
+  }
+  IST_TRY(wait_for_card(entry, name));
+  if (const auto code = static_cast<ist_code>(entry.theirs->refused); code != IST_OK)
+    return {code, entry.words + " cannot be made: the other rank has no end for it (" +
+                      (code == IST_ERR_KIND ? "CUDA is not available there" : "its device has no memory, or refused") +
+                      "); use ist_send and ist_recv"};
+  IST_TRY(entry.end->connect(*entry.theirs));
+  // Whoever is gone by now may have gone before there was a word to tell it to.
+  look_at_board();
+  entry.ready.store(true);
+  return {};
+}
+
+Result<ChannelEnd*> StreamChannels::ready(const ChannelName& name, std::uint64_t stream, const Piece* beside) {
+  const auto channels = kind();
+  if (!channels.ok()) return channels.status();
+  const Key key{name.comm->scope().context, name.peer.value, name.tag, name.side};
+  Entry* found = nullptr;
+  {
+    const std::lock_guard lock(engine_.lock());
+    found = &entry(key);
+  }
+  const bool is_ready = found->ready.load();
+  auto place = (*channels)->find_stream(stream, beside, !is_ready);
+  if (!place.ok()) return place.status();
+  if (place->device < 0) place->device = device_;
+  if (!is_ready) {
+    if (place->capturing)
+      return Status{IST_ERR_NOT_CAPTURABLE, words_for(name) +
+                                                " is not prepared, and nothing can be prepared while its stream is captured; call "
+                                                "ist_prepare_on before the capture begins"};
+    IST_TRY(prepare(*found, key, name, place->device));
+  }
+  if (place->device == found->end->device()) return found->end.get();
+  return Status{IST_ERR_ARGUMENT,
+                words_for(name) + " is on cuda device " + std::to_string(found->end->device()) + " and the stream on device " +
+                    std::to_string(place->device) +
+                    "; the first call on it, or ist_prepare_on, chooses the device, and this rank's own one (ISTHMUS_DEVICE) "
+                    "where the other rank was first"};
+}
+
+// ---- what has gone wrong ----
+
+Status StreamChannels::peer_is_there(const ChannelName& name) const {
+  const AbortBoard& board = engine_.parts().board;
+  if (const Rank dead = board.first_dead(); dead != kNobody) return engine_.died(dead);
+  return board.fate(name.peer) == AbortBoard::Fate::present ? Status{} : engine_.gone(name.peer);
+}
+
+Status StreamChannels::ended(const std::string& words, Rank peer) const {
+  const AbortBoard& board = engine_.parts().board;
+  const Rank dead = board.first_dead();
+  if (dead == kNobody && board.fate(peer) == AbortBoard::Fate::present)
+    return {IST_ERR_PENDING, "work in a stream still waited at " + words +
+                                 " when the world was destroyed, and was given up; wait for the stream before"};
+  const Status why = dead != kNobody ? engine_.died(dead) : engine_.gone(peer);
+  return {why.code(), why.text() + "; work in a stream that waited at " + words + " was given up"};
+}
+
+Status StreamChannels::trouble(const ChannelName& name, ChannelEnd& end) const {
+  const AbortBoard& board = engine_.parts().board;
+  if (const auto found = end.trouble()) {
+    if (found->failed) return ended(words_for(name), name.peer);
+    return {IST_ERR_TRUNCATE, words_for(name) + ": its message " + std::to_string(found->message) + ", counted from 0, had " +
+                                  std::to_string(found->bytes.value) + " bytes and found room for " +
+                                  std::to_string(found->room.value) +
+                                  ", which it filled; this call has put nothing into the stream, and the next one will"};
+  }
+  if (board.changes() == 0) return {};
+  if (const Rank dead = board.first_dead(); dead != kNobody) return engine_.died(dead);
+  // What a rank had sent when it left is still there to be received.
+  return name.side == ChannelSide::sends ? peer_is_there(name) : Status{};
+}
+
+void StreamChannels::look_at_board() {
+  if (channels_ == nullptr) return;
+  const AbortBoard& board = engine_.parts().board;
+  const bool all = board.first_dead() != kNobody;
+  for (std::int32_t rank = 0; rank < engine_.size(); ++rank)
+    if (all || board.fate(Rank{rank}) != AbortBoard::Fate::present) channels_->interrupt(Rank{rank});
+}
+
+Status StreamChannels::close() {
+  bool any = false;
+  for (const auto& [key, entry] : entries_) any = any || entry->end;
+  if (!any) return {};
+  Status status = channels_->close_all();
+  for (const auto& [key, entry] : entries_) {
+    const auto found = entry->ready.load() ? entry->end->trouble() : std::nullopt;
+    if (!found || !status.ok()) continue;
+    if (found->failed)
+      status = ended(entry->words, Rank{key.peer});
+    else
+      status = {IST_ERR_TRUNCATE, entry->words + ": a message of " + std::to_string(found->bytes.value) +
+                                      " bytes found room for " + std::to_string(found->room.value)};
+  }
+  return status;
+}
+
+}  // namespace ist

@@ -1,0 +1,87 @@
+// The channels of one world: which ends there are, how the two ranks of one find each other, and what has gone wrong at them.
+//
+// Who calls this : api_stream.cpp; the world owns one.
+// Threads        : any; what the peers tell comes under the engine's lock. look_at_board() is the watcher's: it makes no driver call.
+// Ownership      : owns the ends, until the world ends; looks at engine and kinds, which outlive it.
+// Errors         : returned, naming channel and peer.
+//
+// Each end tells the other one where its half is, once: at its first use, or when the other one's card comes, whichever is first. So
+// whoever uses a channel first waits only until the other rank makes some call, whatever that is.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "collective/communicator.hpp"
+#include "memory/channels.hpp"
+
+namespace ist {
+
+// One direction between two ranks of a communicator.
+struct ChannelName {
+  const Communicator* comm = nullptr;
+  Rank peer;  // of the world
+  std::int32_t tag = 0;
+  ChannelSide side = ChannelSide::sends;
+};
+
+class StreamChannels {
+ public:
+  // `device`: this rank's own one of the CUDA kind.
+  StreamChannels(Engine& engine, int device);
+  ~StreamChannels();
+  StreamChannels(const StreamChannels&) = delete;
+  StreamChannels& operator=(const StreamChannels&) = delete;
+
+  // Why there are none, or what makes them.
+  Result<Channels*> kind() const;
+  // This rank's end, ready for a stream on that device; made ready, where it is not, unless that stream is being captured. `beside`:
+  // as Channels::find_stream().
+  Result<ChannelEnd*> ready(const ChannelName& name, std::uint64_t stream, const Piece* beside);
+  // What is to be told by a call on a ready end before it does anything.
+  Status trouble(const ChannelName& name, ChannelEnd& end) const;
+
+  void look_at_board();
+  // Ends whatever still waits, and tells of it.
+  Status close();
+
+ private:
+  struct Key {
+    std::uint32_t context;
+    std::int32_t peer;
+    std::int32_t tag;
+    ChannelSide side;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const;
+  };
+  struct Entry {
+    std::unique_ptr<ChannelEnd> end;
+    std::optional<ChannelCard> theirs;
+    std::string words;  // what errors call it
+    std::mutex connecting;
+    std::atomic<bool> ready{false};
+  };
+  // Under the engine's lock.
+  Entry& entry(const Key& key);
+  Status open(Entry& entry, const Key& key, int device);
+  void hear(Rank from, const Envelope& envelope, std::span<const std::byte> payload);
+  Status tell(const Key& key, const ChannelCard& card);
+
+  Status prepare(Entry& entry, const Key& key, const ChannelName& name, int device);
+  Status wait_for_card(const Entry& entry, const ChannelName& name);
+  Status peer_is_there(const ChannelName& name) const;
+  Status ended(const std::string& words, Rank peer) const;
+
+  Engine& engine_;
+  const int device_;
+  Channels* channels_ = nullptr;
+  std::unordered_map<Key, std::unique_ptr<Entry>, Hash> entries_;
+};
+
+}  // namespace ist

@@ -1,0 +1,89 @@
+// Channels: messages from one rank to one other, sent and received by what is put into users' streams, without a processor's help.
+//
+// Who calls this : face/message/stream_channels. Who implements it: cuda/.
+// Threads        : any, but for one call at a time on an end; interrupt() also from the watcher, and it makes no driver call.
+// Ownership      : whoever opened an end owns it, and closes it before the kind goes; close_all() comes first. What an end gives to
+//                  its peer is device memory that the peer opens.
+// Errors         : returned; they name the driver's call. What kernels found wrong is told by trouble().
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <type_traits>
+
+#include "base/status.hpp"
+#include "base/units.hpp"
+#include "memory/piece.hpp"
+
+namespace ist {
+
+enum class ChannelSide : std::uint8_t { sends = 0, receives = 1 };
+
+// What one end tells the other of itself: where its half of the channel is. Both ranks run the same library.
+struct ChannelCard {
+  std::array<std::byte, 64> handle{};  // the driver's, of the allocation
+  std::array<std::byte, 16> device{};  // its UUID
+  std::uint64_t allocation = 0;        // the owner's driver's number for it
+  std::uint64_t offset = 0;            // of the half in it
+  std::uint64_t address = 0;           // of the half, in the owner's process
+  ChannelSide side = ChannelSide::sends;
+  std::uint8_t refused = 0;  // an ist_code: the rank has no end, and will have none; nothing else is told
+  std::array<std::uint8_t, 6> unused{};
+};
+static_assert(sizeof(ChannelCard) == 112 && std::is_trivially_copyable_v<ChannelCard>);
+
+// A user's stream, looked up.
+struct StreamPlace {
+  std::uint64_t stream = 0;
+  int device = -1;
+  bool capturing = false;
+};
+
+// What the kernels of an end have met with.
+struct ChannelTrouble {
+  bool failed = false;  // they waited for a rank that is gone, or for a world that ends; the channel is of no more use
+  bool truncated = false;
+  std::uint64_t message = 0;  // of the truncation: its number from 0 on, and
+  Bytes bytes;                // its length
+  Bytes room;
+};
+
+class ChannelEnd {
+ public:
+  virtual ~ChannelEnd() = default;
+  virtual const ChannelCard& card() const = 0;
+  virtual int device() const = 0;
+  // Opens the other half; takes milliseconds, and is not for a time when a kernel waits.
+  virtual Status connect(const ChannelCard& peers) = 0;
+  virtual bool connected() const = 0;
+  // What has gone wrong since it was asked last.
+  virtual std::optional<ChannelTrouble> trouble() = 0;
+};
+
+class Channels {
+ public:
+  virtual ~Channels() = default;
+  // `beside`: a piece whose device the special streams are taken to be of. `look`: asks whether it is being captured.
+  virtual Result<StreamPlace> find_stream(std::uint64_t stream, const Piece* beside, bool look) = 0;
+  // The device address of a checked piece for kernels on that device; why they cannot use it, else.
+  virtual Result<std::uint64_t> admit(const Piece& piece, int device) = 0;
+  virtual Result<std::unique_ptr<ChannelEnd>> open(ChannelSide side, int device, Rank own, Rank peer) = 0;
+  // Put into the stream, of connected ends on its device; `address` as admit() gave it. They come back at once.
+  virtual Status send(ChannelEnd& end, std::uint64_t stream, std::uint64_t address, Bytes size) = 0;
+  virtual Status receive(ChannelEnd& end, std::uint64_t stream, std::uint64_t address, Bytes room) = 0;
+  struct Message {
+    ChannelEnd& end;
+    std::uint64_t address;
+    Bytes size;
+  };
+  virtual Status send_and_receive(std::uint64_t stream, const Message& out, const Message& in) = 0;
+  // What waits for that rank gives up.
+  virtual void interrupt(Rank peer) = 0;
+  // The same for all; waits until nothing of any end runs any more.
+  virtual Status close_all() = 0;
+};
+
+}  // namespace ist

@@ -1,0 +1,149 @@
+// Loads and stores of channels with the order they need, for kernels and, with the same meaning, for a processor that plays one:
+// the only file with PTX.
+//
+// Who calls this : channel_protocol.hpp.
+// Threads        : each thread for itself.
+// Ownership      : none.
+// Errors         : none.
+//
+// `relaxed` is volatile in PTX: a whole word at a time, seen by other devices, in no order with other words. `acquire` and `release`
+// are of the whole system. A packet needs no order: it says itself whether it is there.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__CUDACC__)
+#define IST_KERNEL_CODE __device__ __forceinline__
+#define IST_KERNEL_NUMBER __host__ __device__ constexpr
+#else
+#include <sched.h>
+#define IST_KERNEL_CODE inline
+#define IST_KERNEL_NUMBER constexpr
+#endif
+
+namespace ist::channel {
+
+// 16 bytes, as a thread moves them at once.
+struct alignas(16) Quad {
+  std::uint64_t low;
+  std::uint64_t high;
+};
+
+// Two words of eight bytes, each by itself whole.
+IST_KERNEL_CODE Quad load_relaxed(const Quad* from) {
+  Quad value;
+#if defined(__CUDA_ARCH__)
+  asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(value.low), "=l"(value.high) : "l"(from) : "memory");
+#else
+  value.low = __atomic_load_n(&from->low, __ATOMIC_RELAXED);
+  value.high = __atomic_load_n(&from->high, __ATOMIC_RELAXED);
+#endif
+  return value;
+}
+
+IST_KERNEL_CODE void store_relaxed(Quad* to, const Quad& value) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(value.low), "l"(value.high) : "memory");
+#else
+  __atomic_store_n(&to->low, value.low, __ATOMIC_RELAXED);
+  __atomic_store_n(&to->high, value.high, __ATOMIC_RELAXED);
+#endif
+}
+
+IST_KERNEL_CODE std::uint64_t load_relaxed(const std::uint64_t* from) {
+#if defined(__CUDA_ARCH__)
+  std::uint64_t value;
+  asm volatile("ld.volatile.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
+  return value;
+#else
+  return __atomic_load_n(from, __ATOMIC_RELAXED);
+#endif
+}
+
+IST_KERNEL_CODE void store_relaxed(std::uint64_t* to, std::uint64_t value) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("st.volatile.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+#else
+  __atomic_store_n(to, value, __ATOMIC_RELAXED);
+#endif
+}
+
+IST_KERNEL_CODE std::uint32_t load_relaxed(const std::uint32_t* from) {
+#if defined(__CUDA_ARCH__)
+  std::uint32_t value;
+  asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+  return value;
+#else
+  return __atomic_load_n(from, __ATOMIC_RELAXED);
+#endif
+}
+
+IST_KERNEL_CODE void store_relaxed(std::uint32_t* to, std::uint32_t value) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("st.volatile.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
+#else
+  __atomic_store_n(to, value, __ATOMIC_RELAXED);
+#endif
+}
+
+IST_KERNEL_CODE std::uint64_t load_acquire(const std::uint64_t* from) {
+#if defined(__CUDA_ARCH__)
+  std::uint64_t value;
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(from) : "memory");
+  return value;
+#else
+  return __atomic_load_n(from, __ATOMIC_ACQUIRE);
+#endif
+}
+
+IST_KERNEL_CODE void store_release(std::uint64_t* to, std::uint64_t value) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(to), "l"(value) : "memory");
+#else
+  __atomic_store_n(to, value, __ATOMIC_RELEASE);
+#endif
+}
+
+IST_KERNEL_CODE void store_release(std::uint32_t* to, std::uint32_t value) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(to), "r"(value) : "memory");
+#else
+  __atomic_store_n(to, value, __ATOMIC_RELEASE);
+#endif
+}
+
+// Both ways in order; gives what was there before.
+IST_KERNEL_CODE std::uint32_t add(std::uint32_t* to, std::uint32_t value) {
+#if defined(__CUDA_ARCH__)
+  std::uint32_t before;
+  asm volatile("atom.acq_rel.sys.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(to), "r"(value) : "memory");
+  return before;
+#else
+  return __atomic_fetch_add(to, value, __ATOMIC_ACQ_REL);
+#endif
+}
+
+IST_KERNEL_CODE bool exchange_if(std::uint64_t* at, std::uint64_t& expected, std::uint64_t wanted) {
+#if defined(__CUDA_ARCH__)
+  std::uint64_t before;
+  asm volatile("atom.acq_rel.sys.global.cas.b64 %0, [%1], %2, %3;"
+               : "=l"(before)
+               : "l"(at), "l"(expected), "l"(wanted)
+               : "memory");
+  const bool done = before == expected;
+  expected = before;
+  return done;
+#else
+  return __atomic_compare_exchange_n(at, &expected, wanted, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+#endif
+}
+
+// Between two looks that found nothing. A processor that plays a kernel may be the one that the other side needs.
+IST_KERNEL_CODE void between_looks() {
+#if !defined(__CUDA_ARCH__)
+  ::sched_yield();
+#endif
+}
+
+}  // namespace ist::channel

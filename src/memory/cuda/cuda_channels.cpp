@@ -1,0 +1,363 @@
+#include "memory/cuda/cuda_channels.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "base/log.hpp"
+#include "base/quiet_thread.hpp"
+#include "memory/cuda/cuda_pointer.hpp"
+
+namespace ist {
+namespace {
+
+// Of device memory taken at a time, for several channels: what is lent to other processes is mapped as a whole.
+constexpr std::uint64_t kSlab = std::uint64_t{8} << 20;
+constexpr std::uint64_t kLine = 256;
+
+std::uint64_t round_up(std::uint64_t size, std::uint64_t unit) { return (size + unit - 1) / unit * unit; }
+
+std::uint64_t half_size(ChannelSide side) {
+  return round_up(side == ChannelSide::sends ? sizeof(channel::Outbox) : sizeof(channel::Inbox), kLine);
+}
+
+std::string on(int device) { return " on cuda device " + std::to_string(device); }
+
+}  // namespace
+
+// ---- an end ----
+
+CudaChannelEnd::~CudaChannelEnd() {
+  const std::lock_guard lock(channels_.mutex_);
+  std::erase(channels_.ends_, this);
+  if (report_ != nullptr && !channels_.unfinished_) channels_.reports_.push_back(report_);
+}
+
+CUdeviceptr CudaChannelEnd::waits_for() const {
+  return own_ + (side_ == ChannelSide::sends ? offsetof(channel::Outbox, room) : offsetof(channel::Inbox, ready));
+}
+
+channel::SendWork CudaChannelEnd::send_work(std::uint64_t address, Bytes size) const {
+  return {reinterpret_cast<channel::Outbox*>(own_),
+          reinterpret_cast<channel::Inbox*>(peer_),
+          reinterpret_cast<const std::byte*>(address),
+          size.value,
+          gone_,
+          report_};
+}
+
+channel::ReceiveWork CudaChannelEnd::receive_work(std::uint64_t address, Bytes room) const {
+  return {reinterpret_cast<channel::Inbox*>(own_),
+          reinterpret_cast<channel::Outbox*>(peer_),
+          reinterpret_cast<std::byte*>(address),
+          room.value,
+          gone_,
+          report_};
+}
+
+Status CudaChannelEnd::connect(const ChannelCard& peers) {
+  const std::lock_guard lock(channels_.mutex_);
+  const auto mapped = channels_.map(*this, peers);
+  if (!mapped.ok()) return mapped.status();
+  one_device_ = peers.device == card_.device;
+  peer_ = *mapped;
+  if (one_device_) channels_.start_letting_go();
+  return {};
+}
+
+// The report is written by kernels: what it says of a truncation comes before the count, in the order of release and acquire.
+std::optional<ChannelTrouble> CudaChannelEnd::trouble() {
+  ChannelTrouble found;
+  found.failed = __atomic_load_n(&report_->failed, __ATOMIC_ACQUIRE) != 0;
+  const std::uint32_t truncations = __atomic_load_n(&report_->truncations, __ATOMIC_ACQUIRE);
+  if (truncations != truncations_) {
+    found.truncated = true;
+    found.message = channel::load_relaxed(&report_->message);
+    found.bytes = Bytes{channel::load_relaxed(&report_->bytes)};
+    found.room = Bytes{channel::load_relaxed(&report_->room)};
+    truncations_ = truncations;
+  }
+  if (!found.failed && !found.truncated) return std::nullopt;
+  return found;
+}
+
+// ---- all of them ----
+
+bool CudaChannels::present() const {
+  return kernels_.present() && api_.cuMemHostAlloc && api_.cuMemFreeHost && api_.cuMemsetD8Async && api_.cuIpcGetMemHandle &&
+         api_.cuIpcOpenMemHandle_v2 && api_.cuIpcCloseMemHandle && api_.cuStreamWaitValue32_v2 && api_.cuCtxSynchronize;
+}
+
+CudaChannels::~CudaChannels() {
+  ends_letting_go_.store(true);
+  interrupts_.fetch_add(1);
+  interrupts_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  // Kernels that may still run keep what they reach: it goes with the process.
+  if (unfinished_) return;
+  for (auto& [device, home] : homes_) {
+    const DriverScope scope(api_, home.context->handle);
+    if (!scope.status().ok()) continue;
+    for (const auto& [key, address] : mapped_)
+      if (std::get<2>(key) == device) api_.cuIpcCloseMemHandle(address);
+    for (const auto& slab : home.slabs) api_.cuMemFree_v2(slab.address);
+    if (home.stream != nullptr) api_.cuStreamDestroy_v2(home.stream);
+    if (home.module != nullptr) api_.cuModuleUnload(home.module);
+  }
+  if (locked_.empty()) return;
+  const DriverScope scope(api_, homes_.begin()->second.context->handle);
+  for (void* block : locked_) api_.cuMemFreeHost(block);
+}
+
+Status CudaChannels::load(CudaChannelHome& home) const {
+  const int device = home.context->device;
+  CUresult result = api_.cuStreamCreate(&home.stream, CU_STREAM_NON_BLOCKING);
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuStreamCreate for channels" + on(device));
+  result = api_.cuModuleLoadData(&home.module, isthmus_cuda_channel_kernels);
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuModuleLoadData of the kernels of channels" + on(device));
+  for (std::size_t i = 0; i < home.kernels.size(); ++i) {
+    const std::string name = std::string{"isthmus_channel_"} + CudaChannelHome::kNames[i];
+    result = api_.cuModuleGetFunction(&home.kernels[i], home.module, name.c_str());
+    if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuModuleGetFunction of " + name + on(device));
+  }
+  return warm_up(home);
+}
+
+// Without work each of them ends at once.
+Status CudaChannels::warm_up(CudaChannelHome& home) const {
+  alignas(16) std::byte nothing[sizeof(channel::SendReceiveWork)]{};
+  static_assert(sizeof(channel::PutWork) <= sizeof nothing && sizeof(channel::TakeWork) <= sizeof nothing);
+  for (std::size_t i = 0; i < home.kernels.size(); ++i)
+    IST_TRY(launch(home, reinterpret_cast<std::uint64_t>(home.stream), {static_cast<Kernel>(i), 1, 32, nothing}));
+  const CUresult result = api_.cuStreamSynchronize(home.stream);
+  return result == CUDA_SUCCESS ? Status{} : cuda_error(api_, result, "cuStreamSynchronize for channels" + on(home.context->device));
+}
+
+Result<CudaChannelHome*> CudaChannels::home(int device) {
+  if (const auto known = homes_.find(device); known != homes_.end()) return &known->second;
+  IST_TRY(kernels_.runs_on(device, "channels"));
+  const auto context = contexts_.primary(device);
+  if (!context.ok()) return context.status();
+  const DriverScope scope(api_, (*context)->handle);
+  IST_TRY(scope.status());
+  CudaChannelHome made;
+  made.context = *context;
+  if (const Status loaded = load(made); !loaded.ok()) {
+    if (made.module != nullptr) api_.cuModuleUnload(made.module);
+    if (made.stream != nullptr) api_.cuStreamDestroy_v2(made.stream);
+    return loaded;
+  }
+  return &homes_.emplace(device, std::move(made)).first->second;
+}
+
+// The home's context must be current.
+Result<CudaChannelHome::Slab*> CudaChannels::slab(CudaChannelHome& home, std::uint64_t size) {
+  for (auto& slab : home.slabs)
+    if (slab.size - slab.used >= size) return &slab;
+  const std::string place = on(home.context->device);
+  CudaChannelHome::Slab made;
+  made.size = std::max(kSlab, size);
+  const char* call = "cuMemAlloc";
+  CUresult result = api_.cuMemAlloc_v2(&made.address, made.size);
+  if (result != CUDA_SUCCESS)
+    return cuda_error(api_, result, "cuMemAlloc of " + std::to_string(made.size) + " bytes for channels" + place);
+  if (call = "cuIpcGetMemHandle"; result == CUDA_SUCCESS) result = api_.cuIpcGetMemHandle(&made.handle, made.address);
+  // Over before anybody hears of the slab.
+  if (result == CUDA_SUCCESS) {
+    call = "cuMemsetD8Async";
+    result = api_.cuMemsetD8Async(made.address, 0, made.size, home.stream);
+  }
+  if (result == CUDA_SUCCESS) {
+    call = "cuStreamSynchronize";
+    result = api_.cuStreamSynchronize(home.stream);
+  }
+  if (result == CUDA_SUCCESS) {
+    made.allocation = ask_driver(api_, made.address).buffer_id;
+    home.slabs.push_back(made);
+    return &home.slabs.back();
+  }
+  api_.cuMemFree_v2(made.address);
+  return cuda_error(api_, result, std::string{call} + " for channels" + place);
+}
+
+// Some context must be current. Portable: for every context of the process.
+Result<void*> CudaChannels::locked_block(std::size_t size) {
+  void* made = nullptr;
+  const CUresult result = api_.cuMemHostAlloc(&made, size, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+  if (result != CUDA_SUCCESS)
+    return cuda_error(api_, result, "cuMemHostAlloc of " + std::to_string(size) + " bytes for channels");
+  std::memset(made, 0, size);
+  locked_.push_back(made);
+  return made;
+}
+
+Result<std::uint32_t*> CudaChannels::gone_word(Rank peer) {
+  const auto number = static_cast<std::size_t>(peer.value);
+  if (number / kGoneWords >= kGoneBlocks)
+    return Status{IST_ERR_MEMORY, "channels reach ranks 0 to " + std::to_string(kGoneWords * kGoneBlocks - 1)};
+  auto& block = gone_[number / kGoneWords];
+  if (block.load() == nullptr) {
+    const auto made = locked_block(kGoneWords * sizeof(std::uint32_t));
+    if (!made.ok()) return made.status();
+    block.store(static_cast<std::uint32_t*>(*made));
+  }
+  return block.load() + number % kGoneWords;
+}
+
+Result<channel::Report*> CudaChannels::report() {
+  constexpr std::size_t kAtOnce = 64;
+  if (reports_.empty()) {
+    const auto made = locked_block(kAtOnce * sizeof(channel::Report));
+    if (!made.ok()) return made.status();
+    for (std::size_t i = 0; i < kAtOnce; ++i) reports_.push_back(static_cast<channel::Report*>(*made) + i);
+  }
+  channel::Report* const found = reports_.back();
+  reports_.pop_back();
+  *found = {};
+  return found;
+}
+
+Status CudaChannels::open_half(CudaChannelEnd& end, CudaChannelHome& home) {
+  const DriverScope scope(api_, home.context->handle);
+  IST_TRY(scope.status());
+  const auto gone = gone_word(end.peer_rank_);
+  if (!gone.ok()) return gone.status();
+  end.gone_ = *gone;
+  const auto room = slab(home, half_size(end.side_));
+  if (!room.ok()) return room.status();
+  const auto words = report();
+  if (!words.ok()) return words.status();
+  end.report_ = *words;
+  end.own_ = (*room)->address + (*room)->used;
+  ChannelCard& card = end.card_;
+  static_assert(sizeof card.handle == sizeof(*room)->handle);
+  std::memcpy(card.handle.data(), &(*room)->handle, sizeof card.handle);
+  card.device = contexts_.uuid(home.context->device);
+  card.allocation = (*room)->allocation;
+  card.offset = (*room)->used;
+  card.address = end.own_;
+  card.side = end.side_;
+  (*room)->used += half_size(end.side_);
+  return {};
+}
+
+Result<std::unique_ptr<ChannelEnd>> CudaChannels::open(ChannelSide side, int device, Rank own, Rank peer) {
+  std::unique_ptr<CudaChannelEnd> made;  // outlives the lock, which its end takes
+  const std::lock_guard lock(mutex_);
+  const auto at = home(device);
+  if (!at.ok()) return at.status();
+  made = std::make_unique<CudaChannelEnd>(*this, **at, side, peer, own == peer);
+  if (Status opened = open_half(*made, **at); !opened.ok()) return opened;
+  ends_.push_back(made.get());
+  return std::unique_ptr<ChannelEnd>(std::move(made));
+}
+
+// ---- the other half ----
+
+// Of another device of this process, for a rank that sends to itself.
+Status CudaChannels::reach(const CudaChannelHome& home, const ChannelCard& peers) {
+  if (peers.device == contexts_.uuid(home.context->device)) return {};
+  for (const auto& [device, other] : homes_) {
+    if (contexts_.uuid(device) != peers.device) continue;
+    const DriverScope scope(api_, home.context->handle);
+    IST_TRY(scope.status());
+    const CUresult result =
+        api_.cuCtxEnablePeerAccess != nullptr ? api_.cuCtxEnablePeerAccess(other.context->handle, 0) : CUDA_ERROR_NOT_SUPPORTED;
+    if (result == CUDA_SUCCESS || result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) return {};
+    return cuda_error(api_, result, "cuCtxEnablePeerAccess of device " + std::to_string(device) + on(home.context->device));
+  }
+  return {IST_ERR_INTERNAL, "the other half of a channel of this rank with itself is on no device of its"};
+}
+
+Result<CUdeviceptr> CudaChannels::map(CudaChannelEnd& end, const ChannelCard& peers) {
+  if (end.same_process_) {
+    IST_TRY(reach(end.home_, peers));
+    return CUdeviceptr{peers.address};
+  }
+  const int device = end.device();
+  const std::tuple key{end.peer_rank_, peers.allocation, device};
+  if (const auto known = mapped_.find(key); known != mapped_.end()) return known->second + peers.offset;
+  const DriverScope scope(api_, end.home_.context->handle);
+  IST_TRY(scope.status());
+  CUipcMemHandle handle;
+  std::memcpy(&handle, peers.handle.data(), sizeof handle);
+  CUdeviceptr address = 0;
+  const CUresult result = api_.cuIpcOpenMemHandle_v2(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
+  if (result != CUDA_SUCCESS) {
+    const Status why = cuda_error(api_, result, "cuIpcOpenMemHandle of the other end's memory" + on(device));
+    return Status{why.code(), why.text() + "; without a direct way between the two devices use ist_send and ist_recv"};
+  }
+  mapped_.emplace(key, address);
+  return address + peers.offset;
+}
+
+// ---- the end of waiting ----
+
+// No lock and no driver call: the words are there from the first end on. A word that comes into being at the same time is found set
+// by its first kernel's caller, who looks at the board after it.
+void CudaChannels::interrupt(Rank peer) {
+  const auto number = static_cast<std::size_t>(peer.value);
+  if (number / kGoneWords >= kGoneBlocks) return;
+  std::uint32_t* const block = gone_[number / kGoneWords].load();
+  if (block == nullptr) return;
+  __atomic_store_n(block + number % kGoneWords, 1U, __ATOMIC_RELEASE);
+  interrupts_.fetch_add(1);
+  interrupts_.notify_all();
+}
+
+// The stream of an end on one device goes on; its kernels find nothing there, and say so.
+Status CudaChannels::let_go(CudaChannelEnd& end) const {
+  if (!end.one_device_ || end.let_go_) return {};
+  end.let_go_ = true;
+  const DriverScope scope(api_, end.home_.context->handle);
+  IST_TRY(scope.status());
+  channel::LetGoWork work{reinterpret_cast<std::uint32_t*>(end.waits_for())};
+  return launch(end.home_, reinterpret_cast<std::uint64_t>(end.home_.stream), {Kernel::let_go, 1, 32, &work});
+}
+
+void CudaChannels::let_go_of_gone() {
+  const std::lock_guard lock(mutex_);
+  for (CudaChannelEnd* end : ends_) {
+    if (__atomic_load_n(end->gone_, __ATOMIC_ACQUIRE) == 0) continue;
+    if (const Status status = let_go(*end); !status.ok())
+      log::once(log::Level::warning, "a stream that waits for a rank that is gone cannot be let go on: " + status.text());
+  }
+}
+
+void CudaChannels::start_letting_go() {
+  if (thread_.joinable()) return;
+  auto thread = quiet_thread("streams that wait for other ranks", [this] {
+    for (std::uint32_t seen = 0; !ends_letting_go_.load();) {
+      interrupts_.wait(seen);
+      seen = interrupts_.load();
+      if (!ends_letting_go_.load()) let_go_of_gone();
+    }
+  });
+  if (thread.ok())
+    thread_ = std::move(*thread);
+  else
+    log::once(log::Level::warning, "streams that wait for other ranks are not let go on if those die: " + thread.status().text());
+}
+
+Status CudaChannels::close_all() {
+  for (auto& block : gone_)
+    for (std::size_t i = 0; block.load() != nullptr && i < kGoneWords; ++i)
+      __atomic_store_n(block.load() + i, 1U, __ATOMIC_RELEASE);
+  const std::lock_guard lock(mutex_);
+  Status status;
+  const auto note = [&](const Status& found) {
+    if (status.ok()) status = found;
+  };
+  for (CudaChannelEnd* end : ends_) note(let_go(*end));
+  for (const auto& [device, home] : homes_) {
+    const DriverScope scope(api_, home.context->handle);
+    note(scope.status());
+    if (!scope.status().ok()) continue;
+    const CUresult result = api_.cuCtxSynchronize();
+    if (result != CUDA_SUCCESS) note(cuda_error(api_, result, "cuCtxSynchronize at the end of the channels" + on(device)));
+  }
+  unfinished_ = !status.ok();
+  return status;
+}
+
+}  // namespace ist

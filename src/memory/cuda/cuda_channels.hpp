@@ -1,0 +1,157 @@
+// Channels between CUDA streams (channels.hpp): their halves in device memory, and the kernels that run at their ends.
+//
+// Who calls this : CudaKind owns one; face/message through Channels.
+// Threads        : any; a thread of its own lets go of streams whose peer is gone, since that takes a driver call.
+// Ownership      : owns slabs of device memory, what it has opened of other processes, page-locked words, modules; ends are owned by
+//                  whoever opened them, and go first. Contexts and driver outlive it.
+// Errors         : returned, naming the driver's call.
+//
+// Between two devices a kernel waits for the other's. The driver may bring a kernel's code to the device when it is first launched, and
+// that waits for kernels that run: so each of ours is launched once, without work, before any of them waits for anything.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "memory/channels.hpp"
+#include "memory/cuda/channel_layout.hpp"
+#include "memory/cuda/cuda_context.hpp"
+#include "memory/cuda/cuda_kernels.hpp"
+
+namespace ist {
+
+// Of cuda_channel_kernels.cu, made by the build.
+extern "C" const unsigned char isthmus_cuda_channel_kernels[];
+
+class CudaChannels;
+
+// What one device has for channels.
+struct CudaChannelHome {
+  enum Kernel : std::uint8_t { send = 0, receive, send_receive, put, take, let_go };
+  static constexpr std::array<const char*, 6> kNames{"send", "receive", "send_receive", "put", "take", "let_go"};
+  struct Slab {
+    CUdeviceptr address = 0;
+    std::uint64_t size = 0;
+    std::uint64_t used = 0;
+    std::uint64_t allocation = 0;
+    CUipcMemHandle handle{};
+  };
+  CudaContext* context = nullptr;
+  CUmodule module = nullptr;
+  std::array<CUfunction, kNames.size()> kernels{};
+  CUstream stream = nullptr;  // of the library's own
+  std::vector<Slab> slabs;
+};
+
+class CudaChannelEnd : public ChannelEnd {
+ public:
+  CudaChannelEnd(CudaChannels& channels, CudaChannelHome& home, ChannelSide side, Rank peer, bool same_process)
+      : channels_(channels), home_(home), side_(side), peer_rank_(peer), same_process_(same_process) {}
+  ~CudaChannelEnd() override;
+  CudaChannelEnd(const CudaChannelEnd&) = delete;
+  CudaChannelEnd& operator=(const CudaChannelEnd&) = delete;
+  const ChannelCard& card() const override { return card_; }
+  int device() const override { return home_.context->device; }
+  Status connect(const ChannelCard& peers) override;
+  bool connected() const override { return peer_ != 0; }
+  std::optional<ChannelTrouble> trouble() override;
+
+ private:
+  friend class CudaChannels;
+  // The word that a stream of this end waits for, on one device.
+  CUdeviceptr waits_for() const;
+  channel::SendWork send_work(std::uint64_t address, Bytes size) const;
+  channel::ReceiveWork receive_work(std::uint64_t address, Bytes room) const;
+
+  CudaChannels& channels_;
+  CudaChannelHome& home_;
+  const ChannelSide side_;
+  const Rank peer_rank_;
+  const bool same_process_;  // the peer is this rank
+  ChannelCard card_;
+  std::uint64_t own_ = 0;   // device addresses of the halves
+  std::uint64_t peer_ = 0;  // 0: not connected
+  bool one_device_ = false;
+  bool let_go_ = false;
+  const std::uint32_t* gone_ = nullptr;
+  channel::Report* report_ = nullptr;
+  std::uint32_t truncations_ = 0;  // that were told
+};
+
+class CudaChannels : public Channels {
+ public:
+  CudaChannels(const CudaApi& api, CudaContexts& contexts, const CudaKernels& kernels)
+      : api_(api), contexts_(contexts), kernels_(kernels) {}
+  ~CudaChannels() override;
+  CudaChannels(const CudaChannels&) = delete;
+  CudaChannels& operator=(const CudaChannels&) = delete;
+
+  // Does the driver have what they need?
+  bool present() const;
+
+  Result<StreamPlace> find_stream(std::uint64_t stream, const Piece* beside, bool look) override;
+  Result<std::uint64_t> admit(const Piece& piece, int device) override;
+  Result<std::unique_ptr<ChannelEnd>> open(ChannelSide side, int device, Rank own, Rank peer) override;
+  Status send(ChannelEnd& end, std::uint64_t stream, std::uint64_t address, Bytes size) override;
+  Status receive(ChannelEnd& end, std::uint64_t stream, std::uint64_t address, Bytes room) override;
+  Status send_and_receive(std::uint64_t stream, const Message& out, const Message& in) override;
+  void interrupt(Rank peer) override;
+  Status close_all() override;
+
+ private:
+  friend class CudaChannelEnd;
+  using Kernel = CudaChannelHome::Kernel;
+  static constexpr std::size_t kGoneWords = 1024;  // in a block
+  static constexpr std::size_t kGoneBlocks = 64;
+  // With the lock held.
+  Result<CudaChannelHome*> home(int device);
+  Status load(CudaChannelHome& home) const;
+  Status warm_up(CudaChannelHome& home) const;
+  Result<CudaChannelHome::Slab*> slab(CudaChannelHome& home, std::uint64_t size);
+  Result<std::uint32_t*> gone_word(Rank peer);
+  Result<channel::Report*> report();
+  Result<void*> locked_block(std::size_t size);
+  Status open_half(CudaChannelEnd& end, CudaChannelHome& home);
+  Status reach(const CudaChannelHome& home, const ChannelCard& peers);
+  Result<CUdeviceptr> map(CudaChannelEnd& end, const ChannelCard& peers);
+  Status let_go(CudaChannelEnd& end) const;
+  void let_go_of_gone();
+  void start_letting_go();
+
+  // cuda_channel_launch.cpp
+  struct Launch {
+    Kernel kernel;
+    unsigned blocks;
+    unsigned threads;
+    void* work;
+  };
+  Status launch(const CudaChannelHome& home, std::uint64_t stream, const Launch& what) const;
+  Status wait(const CudaChannelEnd& end, std::uint64_t stream, std::uint32_t value) const;
+  Status put_part(const CudaChannelEnd& end, std::uint64_t stream, channel::PutWork& work) const;
+  Status take_part(const CudaChannelEnd& end, std::uint64_t stream, channel::TakeWork& work) const;
+  Status through_parts(const CudaChannelEnd* sends, const channel::SendWork* out, const CudaChannelEnd* receives,
+                       const channel::ReceiveWork* in, std::uint64_t stream) const;
+  Status not_put(CUresult result, const std::string& call, std::uint64_t stream) const;
+
+  const CudaApi& api_;
+  CudaContexts& contexts_;
+  const CudaKernels& kernels_;
+  std::mutex mutex_;
+  std::map<int, CudaChannelHome> homes_;  // by device; addresses stay
+  std::vector<CudaChannelEnd*> ends_;
+  std::map<std::tuple<Rank, std::uint64_t, int>, CUdeviceptr> mapped_;  // by peer, its allocation, own device
+  std::vector<void*> locked_;                                          // page-locked blocks
+  std::vector<channel::Report*> reports_;                              // not in use
+  std::array<std::atomic<std::uint32_t*>, kGoneBlocks> gone_{};
+  std::atomic<std::uint32_t> interrupts_{0};
+  std::atomic<bool> ends_letting_go_{false};
+  std::thread thread_;
+  bool unfinished_ = false;  // kernels may still run: their memory stays
+};
+
+}  // namespace ist

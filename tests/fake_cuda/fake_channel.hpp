@@ -1,0 +1,22 @@
+// The kernels of channels on the fake memory: the very code that a device runs, one thread to a block and block after block.
+//
+// Who calls this : fake_kernel.cpp.
+// Threads        : prepare() under the lock; what it gives is run by a stream, without the lock.
+// Ownership      : none.
+// Errors         : no work: the kernel would touch what it cannot reach.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string_view>
+
+#include "fake_world.hpp"
+
+namespace fake {
+
+// Its place in the list of such kernels; none: another kernel.
+std::optional<int> channel_kernel(std::string_view name);
+// What that kernel does in that context, given its argument.
+std::optional<std::function<void()>> channel_work(int kernel, CUcontext context, unsigned blocks, const void* argument);
+
+}  // namespace fake
