@@ -40,6 +40,7 @@ struct StreamPlace {
   std::uint64_t stream = 0;
   int device = -1;
   bool capturing = false;
+  bool own = false;  // a stream of the program's own, not one of those that each context has
 };
 
 // What the kernels of an end have met with.
@@ -59,6 +60,8 @@ class ChannelEnd {
   // Opens the other half; takes milliseconds, and is not for a time when a kernel waits.
   virtual Status connect(const ChannelCard& peers) = 0;
   virtual bool connected() const = 0;
+  // The last stream that was used here, which need not be looked up again; 0: none.
+  std::uint64_t last_stream = 0;
   // What has gone wrong since it was asked last.
   virtual std::optional<ChannelTrouble> trouble() = 0;
 };

@@ -46,6 +46,7 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph, unsigned long long) {
   FAKE_ENTER_UNSAFE(cuGraphInstantiateWithFlags);
   const Lock lock(world().lock);
+  if (const CUresult result = fake::usable(fake::current()); result != CUDA_SUCCESS) return result;
   world().executables.push_back(std::make_unique<CUgraphExec_st>());
   *executable = world().executables.back().get();
   (*executable)->work = graph->work;

@@ -20,7 +20,8 @@ struct Crew {
   std::uint64_t first(std::uint64_t value) const { return value; }
 };
 
-constexpr std::string_view kNames[] = {"send", "receive", "send_receive", "put", "take", "let_go"};
+constexpr std::string_view kNames[] = {"send_small",   "receive_small", "send", "receive",
+                                       "send_receive", "put",           "take", "let_go"};
 
 // Puts the place where the bytes are in place of a device address; clears `reached` where a kernel of that context has none.
 class Places {
@@ -116,14 +117,17 @@ std::optional<std::function<void()>> channel_work(int kernel, CUcontext context,
   };
   switch (kernel) {
     case 0:
+      return made<SendWork>(context, argument, blockwise([](const Crew& c, const SendWork& w) { send_packets(c, w); }));
+    case 2:
       return made<SendWork>(context, argument, blockwise([](const Crew& c, const SendWork& w) { send(c, w); }));
     case 1:
-      return made<ReceiveWork>(context, argument, blockwise([](const Crew& c, const ReceiveWork& w) { receive(c, w); }));
-    case 2:
-      return made<SendReceiveWork>(context, argument, [blocks](const SendReceiveWork& w) { run_both(w, blocks); });
     case 3:
-      return made<PutWork>(context, argument, blockwise([](const Crew& c, const PutWork& w) { put(c, w); }));
+      return made<ReceiveWork>(context, argument, blockwise([](const Crew& c, const ReceiveWork& w) { receive(c, w); }));
     case 4:
+      return made<SendReceiveWork>(context, argument, [blocks](const SendReceiveWork& w) { run_both(w, blocks); });
+    case 5:
+      return made<PutWork>(context, argument, blockwise([](const Crew& c, const PutWork& w) { put(c, w); }));
+    case 6:
       return made<TakeWork>(context, argument, blockwise([](const Crew& c, const TakeWork& w) { take(c, w); }));
     default:
       return made<LetGoWork>(context, argument, [](const LetGoWork& w) { let_go(w); });

@@ -56,10 +56,15 @@ class Stream {
   }
   void* get() const { return stream_; }
   CUstream driver() const { return stream_; }
-  void wait() const {
+  // With its context current.
+  template <class Body>
+  void within(const Body& body) const {
     ok(DRIVER(cuCtxPushCurrent_v2)(context_));
-    ok(DRIVER(cuStreamSynchronize)(stream_));
+    body();
     pop();
+  }
+  void wait() const {
+    within([&] { ok(DRIVER(cuStreamSynchronize)(stream_)); });
   }
 
  private:
@@ -77,17 +82,21 @@ class Graph {
  public:
   template <class Body>
   Graph(const Stream& stream, const Body& body) : stream_(stream) {
-    CUgraph graph = nullptr;
-    ok(DRIVER(cuStreamBeginCapture_v2)(stream.driver(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-    body();
-    ok(DRIVER(cuStreamEndCapture)(stream.driver(), &graph));
-    ok(DRIVER(cuGraphInstantiateWithFlags)(&executable_, graph, 0));
-    ok(DRIVER(cuGraphDestroy)(graph));
+    stream.within([&] {
+      CUgraph graph = nullptr;
+      ok(DRIVER(cuStreamBeginCapture_v2)(stream.driver(), CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+      body();
+      ok(DRIVER(cuStreamEndCapture)(stream.driver(), &graph));
+      ok(DRIVER(cuGraphInstantiateWithFlags)(&executable_, graph, 0));
+      ok(DRIVER(cuGraphDestroy)(graph));
+    });
   }
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
   ~Graph() { ok(DRIVER(cuGraphExecDestroy)(executable_)); }
-  void launch() const { ok(DRIVER(cuGraphLaunch)(executable_, stream_.driver())); }
+  void launch() const {
+    stream_.within([&] { ok(DRIVER(cuGraphLaunch)(executable_, stream_.driver())); });
+  }
 
  private:
   const Stream& stream_;

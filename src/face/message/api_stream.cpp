@@ -3,6 +3,7 @@
 
 #include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
+#include "layout/extent.hpp"
 
 namespace ist {
 namespace {
@@ -29,11 +30,22 @@ Result<Partner> partner_of(const Half& half, ist_comm comm) {
                                          : exact_origin(comm, half.partner, half.tag);
 }
 
+// Of the kinds that channels know admit() asks everything, and to ask the driver once is enough.
+Result<Piece> piece_of(World& world, const Data& data, bool nobody) {
+  const ist_buffer& buffer = data.buffer;
+  const bool admitted = (buffer.kind == IST_KIND_CUDA || buffer.kind == IST_KIND_HOST) && buffer.flags == 0 && buffer.object != 0;
+  if (nobody || !admitted || !world.stream_channels().kind().ok()) return to_piece(world, data);
+  const auto size = extent(data.count, data.type);
+  if (!size.ok()) return size.status();
+  if (*size == Bytes{}) return host_piece(nullptr, Bytes{});
+  return Piece{static_cast<KindId>(buffer.kind), buffer.device, buffer.object, Offset{buffer.offset}, *size, buffer.queue};
+}
+
 Result<Ready> make_ready(const Half& half, std::uint64_t stream, ist_comm comm) {
   const auto with = partner_of(half, comm);
   if (!with.ok()) return with.status();
   Ready ready{with->world, nullptr, 0, {}};
-  const auto piece = to_piece(*with->world, half.data);
+  const auto piece = piece_of(*with->world, half.data, with->rank == IST_PROC_NULL);
   if (!piece.ok()) return piece.status();
   if (with->rank == IST_PROC_NULL) return ready;
   if (piece->kind == KindId::opencl)

@@ -136,6 +136,8 @@ Result<ChannelEnd*> StreamChannels::ready(const ChannelName& name, std::uint64_t
     found = &entry(key);
   }
   const bool is_ready = found->ready.load();
+  // A handle that the driver has given to another stream since, on another device, is refused by the driver.
+  if (is_ready && stream != 0 && found->end->last_stream == stream) return found->end.get();
   auto place = (*channels)->find_stream(stream, beside, !is_ready);
   if (!place.ok()) return place.status();
   if (place->device < 0) place->device = device_;
@@ -146,7 +148,10 @@ Result<ChannelEnd*> StreamChannels::ready(const ChannelName& name, std::uint64_t
                                                 "ist_prepare_on before the capture begins"};
     IST_TRY(prepare(*found, key, name, place->device));
   }
-  if (place->device == found->end->device()) return found->end.get();
+  if (place->device == found->end->device()) {
+    if (place->own) found->end->last_stream = stream;
+    return found->end.get();
+  }
   return Status{IST_ERR_ARGUMENT,
                 words_for(name) + " is on cuda device " + std::to_string(found->end->device()) + " and the stream on device " +
                     std::to_string(place->device) +

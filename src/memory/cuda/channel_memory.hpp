@@ -15,10 +15,12 @@
 
 #if defined(__CUDACC__)
 #define IST_KERNEL_CODE __device__ __forceinline__
+#define IST_KERNEL_RARE __device__ __noinline__  // out of the way of the code that runs always
 #define IST_KERNEL_NUMBER __host__ __device__ constexpr
 #else
 #include <sched.h>
 #define IST_KERNEL_CODE inline
+#define IST_KERNEL_RARE inline
 #define IST_KERNEL_NUMBER constexpr
 #endif
 

@@ -94,12 +94,23 @@ IST_KERNEL_CODE bool send_small(const Crew& crew, const SendWork& work, const Qu
   if (!wait_for_slot(work, known)) return false;
   Slot& slot = work.peer->slots[known.low % kSlots];
   const std::uint32_t number = number_of(known.low);
-  if (crew.thread == 0) store_relaxed(&slot.header, packed(number, work.bytes));
   for (std::uint64_t i = crew.thread; i < vectors; i += crew.threads) {
     if (i != crew.thread) next = bytes_at(work.from + i * 8, work.bytes - i * 8);
     store_relaxed(&slot.packets[i], packed(number, next));
   }
+  // Last, so that whoever finds the header mostly finds the packets, too, and need not look again.
+  if (crew.thread == 0) store_relaxed(&slot.header, packed(number, work.bytes));
   return true;
+}
+
+// A message of at most kSmall bytes, by one block.
+template <class Crew>
+IST_KERNEL_CODE void send_packets(const Crew& crew, const SendWork& work) {
+  const Quad known = load_relaxed(&work.own->sent_and_credit);
+  const bool failed = crew.any(!send_small(crew, work, known));
+  if (crew.thread != 0) return;
+  if (failed) return report_failure(work.report);
+  store_relaxed(&work.own->sent_and_credit.low, known.low + 1);
 }
 
 // One block's lane. The chunk's bytes come before its flag: the barrier orders the other threads' stores before the first one's
@@ -133,18 +144,14 @@ IST_KERNEL_CODE bool send_lane(const Crew& crew, const SendWork& work) {
 // As many blocks as blocks_for() says.
 template <class Crew>
 IST_KERNEL_CODE void send(const Crew& crew, const SendWork& work) {
+  if (work.bytes <= kSmall) return send_packets(crew, work);
   const Quad known = load_relaxed(&work.own->sent_and_credit);
   bool failed = false;
-  if (work.bytes <= kSmall) {
-    failed = !send_small(crew, work, known);
-  } else {
-    if (crew.block == 0 && crew.thread == 0) {
-      failed = !wait_for_slot(work, known);
-      if (!failed)
-        store_relaxed(&work.peer->slots[known.low % kSlots].header, packed(number_of(known.low), work.bytes));
-    }
-    failed = crew.any(failed) || !send_lane(crew, work);
+  if (crew.block == 0 && crew.thread == 0) {
+    failed = !wait_for_slot(work, known);
+    if (!failed) store_relaxed(&work.peer->slots[known.low % kSlots].header, packed(number_of(known.low), work.bytes));
   }
+  failed = crew.any(failed) || !send_lane(crew, work);
   if (!last_to_leave(crew, work.own->leaving, failed) || crew.thread != 0) return;
   if (failed) return report_failure(work.report);
   store_relaxed(&work.own->sent_and_credit.low, known.low + 1);
@@ -241,6 +248,11 @@ IST_KERNEL_CODE bool take_several_lanes(const Crew& crew, const ReceiveWork& wor
   return true;
 }
 
+template <class Crew>
+IST_KERNEL_RARE bool take_long(const Crew& crew, const ReceiveWork& work, std::uint64_t bytes) {
+  return crew.blocks >= lanes_of(bytes) ? take_lane(crew, work, bytes) : take_several_lanes(crew, work, bytes);
+}
+
 // The packets of a slot become zeros twice before their numbers come again.
 template <class Crew>
 IST_KERNEL_CODE void end_message(const Crew& crew, const ReceiveWork& work, std::uint64_t message, std::uint64_t bytes) {
@@ -283,7 +295,7 @@ IST_KERNEL_CODE void receive(const Crew& crew, const ReceiveWork& work) {
   if (!failed && bytes <= kSmall) {
     failed = crew.block == 0 && !take_small(crew, work, slot, number, next, bytes);
   } else if (!failed) {
-    failed = !(crew.blocks >= lanes_of(bytes) ? take_lane(crew, work, bytes) : take_several_lanes(crew, work, bytes));
+    failed = !take_long(crew, work, bytes);
   }
   if (!last_to_leave(crew, work.own->leaving, failed)) return;
   if (!failed) return end_message(crew, work, message, bytes);

@@ -55,16 +55,18 @@ Status CudaChannels::not_put(CUresult result, const std::string& call, std::uint
 }
 
 Result<StreamPlace> CudaChannels::find_stream(std::uint64_t stream, const Piece* beside, bool look) {
-  StreamPlace place{stream, -1, false};
+  StreamPlace place{stream, -1, false, !special(stream)};
   const auto handle = reinterpret_cast<CUstream>(stream);
   CUcontext context = nullptr;
   CUresult result = CUDA_SUCCESS;
   const char* call = "cuStreamGetCtx";
   if (!special(stream)) {
     result = api_.cuStreamGetCtx(handle, &context);
-  } else if (beside != nullptr && beside->kind == KindId::cuda && beside->device >= 0) {
-    place.device = beside->device;
-  } else {
+  } else if (beside != nullptr && beside->kind == KindId::cuda) {
+    const PointerFacts facts = ask_driver(api_, beside->object + beside->offset.value);
+    place.device = facts.known && !facts.on_host ? facts.device : beside->device;
+  }
+  if (special(stream) && place.device < 0) {
     call = "cuCtxGetCurrent";
     result = api_.cuCtxGetCurrent(&context);
     if (context == nullptr) return place;
@@ -98,6 +100,9 @@ Result<std::uint64_t> CudaChannels::admit(const Piece& piece, int device) {
   const PointerFacts facts = ask_driver(api_, address);
   if (facts.result != CUDA_SUCCESS)
     return cuda_error(api_, facts.result, "cuPointerGetAttributes of " + describe_piece(piece));
+  if (!facts.known && piece.kind == KindId::cuda)
+    return Status{IST_ERR_ARGUMENT, describe_piece(piece) + " is not known to the CUDA driver (host memory? then name it with "
+                                                            "ist_host; or released already)"};
   if (!facts.known)
     return Status{IST_ERR_ARGUMENT, describe_piece(piece) +
                                         " is not page-locked: kernels read and write device memory and page-locked host memory; "
@@ -105,6 +110,12 @@ Result<std::uint64_t> CudaChannels::admit(const Piece& piece, int device) {
   if (piece.size.value > facts.size || address - facts.start > facts.size - piece.size.value)
     return Status{IST_ERR_ARGUMENT, describe_piece(piece) + " reaches past the end of its allocation of " +
                                         std::to_string(facts.size) + " bytes at " + hexadecimal(facts.start)};
+  if (facts.on_host != (piece.kind == KindId::host))
+    return Status{IST_ERR_ARGUMENT, describe_piece(piece) + (facts.on_host ? " is page-locked host memory; name it with ist_host"
+                                                                           : " is memory of a device; name it with ist_cuda")};
+  if (piece.device >= 0 && piece.kind == KindId::cuda && facts.memory_class != MemoryClass::managed && facts.device != piece.device)
+    return Status{IST_ERR_ARGUMENT, describe_piece(piece) + " is said to be on device " + std::to_string(piece.device) +
+                                        " but is on device " + std::to_string(facts.device)};
   if (facts.on_host && facts.memory_class == MemoryClass::registered) {
     CUdeviceptr seen = 0;
     CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_DEVICE_POINTER;
@@ -178,8 +189,9 @@ Status CudaChannels::send(ChannelEnd& given, std::uint64_t stream, std::uint64_t
   if (current.result() != CUDA_SUCCESS) return not_put(current.result(), "cuCtxPushCurrent", stream);
   channel::SendWork work = end.send_work(address, size);
   if (end.one_device_) return through_parts(&end, &work, nullptr, nullptr, stream);
-  const unsigned threads = size.value <= channel::kSmall ? channel::threads_for(size.value) : channel::kThreads;
-  return launch(end.home_, stream, {Kernel::send, channel::blocks_for(size.value), threads, &work});
+  if (size.value <= channel::kSmall)
+    return launch(end.home_, stream, {Kernel::send_small, 1, channel::threads_for(size.value), &work});
+  return launch(end.home_, stream, {Kernel::send, channel::blocks_for(size.value), channel::kThreads, &work});
 }
 
 Status CudaChannels::receive(ChannelEnd& given, std::uint64_t stream, std::uint64_t address, Bytes room) {
@@ -188,8 +200,9 @@ Status CudaChannels::receive(ChannelEnd& given, std::uint64_t stream, std::uint6
   if (current.result() != CUDA_SUCCESS) return not_put(current.result(), "cuCtxPushCurrent", stream);
   channel::ReceiveWork work = end.receive_work(address, room);
   if (end.one_device_) return through_parts(nullptr, nullptr, &end, &work, stream);
-  const unsigned threads = room.value <= channel::kSmall ? channel::threads_for(room.value) : channel::kThreads;
-  return launch(end.home_, stream, {Kernel::receive, channel::blocks_for(room.value), threads, &work});
+  if (room.value <= channel::kSmall)
+    return launch(end.home_, stream, {Kernel::receive_small, 1, channel::threads_for(room.value), &work});
+  return launch(end.home_, stream, {Kernel::receive, channel::blocks_for(room.value), channel::kThreads, &work});
 }
 
 Status CudaChannels::send_and_receive(std::uint64_t stream, const Message& out, const Message& in) {

@@ -32,8 +32,9 @@ class CudaChannels;
 
 // What one device has for channels.
 struct CudaChannelHome {
-  enum Kernel : std::uint8_t { send = 0, receive, send_receive, put, take, let_go };
-  static constexpr std::array<const char*, 6> kNames{"send", "receive", "send_receive", "put", "take", "let_go"};
+  enum Kernel : std::uint8_t { send_small = 0, receive_small, send, receive, send_receive, put, take, let_go };
+  static constexpr std::array<const char*, 8> kNames{"send_small",   "receive_small", "send", "receive",
+                                                     "send_receive", "put",           "take", "let_go"};
   struct Slab {
     CUdeviceptr address = 0;
     std::uint64_t size = 0;
