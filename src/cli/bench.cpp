@@ -17,6 +17,7 @@
 #include "cli/bench_options.hpp"
 #include "cli/bench_overlap.hpp"
 #include "cli/bench_report.hpp"
+#include "cli/bench_stream.hpp"
 #include "cli/bench_sweep.hpp"
 #include "cli/failure.hpp"
 #include "cli/info.hpp"
@@ -78,6 +79,7 @@ void check(Session& session, const std::vector<std::uint64_t>& sizes) {
 }
 
 Row measure_size(Session& session, std::uint64_t bytes) {
+  if (session.options().stream()) return measure_stream(session, bytes);
   if (session.options().overlap()) return measure_overlap(session, bytes);
   if (session.options().timed_call()) return measure_call(session, bytes);
   Row row = measure(session, bytes);
@@ -170,11 +172,12 @@ void add_bench_command(CLI::App& app) {
           "NAME", options->benchmark,
           "latency (half a round trip), bandwidth (windows of 64 messages), bidirectional (the same both ways at once), "
           "rate "
-          "(windows of messages of 8 bytes), collective (a call of all ranks), overlap (how much of a call is hidden behind "
-          "computation), limits (what the driver and memcpy do by themselves) or sweep (latency and bandwidth under several "
-          "values of a setting)")
+          "(windows of messages of 8 bytes), stream-latency (half a round trip of messages in CUDA streams), collective (a call of "
+          "all ranks), overlap (how much of a call is hidden behind computation), limits (what the driver and memcpy do by "
+          "themselves) or sweep (latency and bandwidth under several values of a setting)")
       ->required()
-      ->check(CLI::IsMember({"latency", "bandwidth", "bidirectional", "rate", "collective", "overlap", "limits", "sweep"}));
+      ->check(CLI::IsMember({"latency", "bandwidth", "bidirectional", "rate", "stream-latency", "collective", "overlap",
+                             "limits", "sweep"}));
   command->add_option(
       "CALL", options->call,
       "of collective: " + call_names() + "; of overlap: " + call_names(true) + "; of sweep: " + sweep_names());
@@ -206,6 +209,10 @@ void add_bench_command(CLI::App& app) {
   command->add_flag("--auto", options->automatic, "name no kind of memory: the library asks whose each buffer is");
   command->add_flag("--staged", options->staged, "stage device memory by hand through the host, for comparison");
   command->callback([options, words, command] {
+    // Streams are CUDA's: no other memory can be meant.
+    if (options->benchmark == "stream-latency" && words->everywhere.empty() && command->count("--from") == 0 &&
+        command->count("--to") == 0)
+      words->everywhere = "cuda";
     if (!words->everywhere.empty()) words->from = words->to = words->everywhere;
     options->from = Place::read(words->from, true);
     options->to = Place::read(words->to, true);

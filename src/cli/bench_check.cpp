@@ -37,7 +37,7 @@ constexpr std::size_t kGuard = 64;
 
 // Latency sends one message at a time; bandwidth as many of its window as have a place of their own in the buffer.
 int messages_in_flight(const Session& session, std::size_t bytes) {
-  if (session.options().latency()) return 1;
+  if (session.options().one_at_a_time()) return 1;
   const std::size_t places = (session.capacity() - kGuard) / std::max<std::size_t>(bytes, 1);
   return static_cast<int>(std::clamp<std::size_t>(places, 1, Session::kWindow));
 }
@@ -48,7 +48,7 @@ void send_checked(Session& session, std::size_t bytes, int messages) {
   std::vector<std::byte> source(bytes * static_cast<std::size_t>(messages));
   fill_random(source, seed);
   session.write(source);
-  if (session.options().latency())
+  if (session.options().one_at_a_time())
     session.send(0, bytes);
   else
     session.send_window(messages, bytes, bytes);
@@ -63,7 +63,7 @@ Difference receive_checked(Session& session, std::size_t bytes, int messages) {
   std::vector<std::byte> found = expected;
   for (std::size_t at = 0; at < total; ++at) found[at] = ~found[at];
   session.write(found);
-  if (session.options().latency())
+  if (session.options().one_at_a_time())
     session.receive(0, bytes);
   else
     session.receive_window(messages, bytes, bytes);

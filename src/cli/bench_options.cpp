@@ -51,6 +51,8 @@ constexpr std::uint64_t kLeastLimit = 8;
 constexpr std::uint64_t kMostLimit = 64 << 20;
 // Below, no setting changes anything.
 constexpr std::uint64_t kLeastOfSweep = 1024;
+// The longest message in a stream that there is a bare pair of kernels for.
+constexpr std::uint64_t kMostOfStreams = 8192;
 
 void complete_limits(BenchOptions& options, bool least, bool most) {
   if (!options.call.empty()) throw Failure(2, "limits takes no call, but was given \"" + options.call + "\"");
@@ -77,6 +79,9 @@ void complete(BenchOptions& options, bool least, bool most) {
     throw Failure(2, options.benchmark + " is between two ranks and takes no call, but was given \"" + options.call + "\"");
   if (between_two && options.ranks != 0 && options.ranks != 2)
     throw Failure(2, options.benchmark + " is between 2 ranks: leave out --ranks " + std::to_string(options.ranks));
+  if (options.stream() && (options.from.kind != IST_KIND_CUDA || options.to.kind != IST_KIND_CUDA || options.staged))
+    throw Failure(2, "stream-latency is between CUDA memory, and never staged: leave out --staged, and --from and --to or say cuda");
+  if (options.stream() && !most) options.most = std::max(options.least, kMostOfStreams);
   if (options.rate() && !least) options.least = BenchOptions::kRateBytes;
   if (options.rate() && !most) options.most = std::max(options.least, BenchOptions::kRateBytes);
   if (between_two) return;

@@ -42,8 +42,9 @@ struct BenchOptions {
   static constexpr std::uint64_t kRateBytes = 8;
 
   std::string
-      benchmark;     // latency, bandwidth, bidirectional, rate: between two ranks; collective, overlap: of a call; limits
-  std::string call;  // of the last two; which one, of a sweep
+      benchmark;     // latency, bandwidth, bidirectional, rate, stream-latency, sweep: between two ranks; collective, overlap: of a
+                     // call; limits
+  std::string call;  // of collective and overlap; which one, of a sweep
   int ranks = 0;     // 0: two, or as many as the world has
   Place from;
   Place to;
@@ -56,6 +57,9 @@ struct BenchOptions {
   std::string json_file;
 
   bool latency() const { return benchmark == "latency"; }
+  bool stream() const { return benchmark == "stream-latency"; }
+  // Messages one at a time, and not in windows.
+  bool one_at_a_time() const { return latency() || stream(); }
   bool rate() const { return benchmark == "rate"; }
   bool bidirectional() const { return benchmark == "bidirectional"; }
   bool limits() const { return benchmark == "limits"; }

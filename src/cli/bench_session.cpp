@@ -1,5 +1,7 @@
 #include "cli/bench_session.hpp"
 
+#include <isthmus/stream.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -88,7 +90,7 @@ void Session::take_memory(const Settings& settings) {
   const CollectiveCall* const call = options_.timed_call();
   capacity_ = std::max(longest, kLeastCapacity);
   if (call) recv_offset_ = call->input_bytes(longest, size());
-  if (options_.bidirectional()) recv_offset_ = capacity_ = (capacity_ / kDevicePage + 1) * kDevicePage;
+  if (options_.bidirectional() || options_.stream()) recv_offset_ = capacity_ = (capacity_ / kDevicePage + 1) * kDevicePage;
   std::size_t whole = recv_offset_ + capacity_;
   if (recv_offset_ != 0 && call) capacity_ = whole = recv_offset_ + call->result_bytes(longest, size());
   if (place.classed()) {
@@ -150,7 +152,9 @@ void Session::grow_staging(std::size_t bytes) {
   staging_ = std::move(*block);
 }
 
+// Of messages in streams the check is the same; they go by the stream that the buffer came with.
 void Session::send(std::size_t offset, std::size_t bytes) {
+  if (options_.stream()) return send_on(reinterpret_cast<void*>(buffer_.queue), offset, bytes, kDataTag);
   ist_buffer source = at(offset);
   if (stages()) {
     grow_staging(bytes);
@@ -160,7 +164,20 @@ void Session::send(std::size_t offset, std::size_t bytes) {
   must(ist_send(source, static_cast<std::int64_t>(bytes), IST_BYTE, other(), kDataTag, comm_), "ist_send");
 }
 
+void Session::prepare_on(void* stream, int tag) {
+  must(ist_prepare_on(stream, other(), tag, IST_SENDS + IST_RECEIVES, comm_), "ist_prepare_on");
+}
+
+void Session::send_on(void* stream, std::size_t offset, std::size_t bytes, int tag) {
+  must(ist_send_on(stream, at(offset), static_cast<std::int64_t>(bytes), IST_BYTE, other(), tag, comm_), "ist_send_on");
+}
+
+void Session::receive_on(void* stream, std::size_t offset, std::size_t bytes, int tag) {
+  must(ist_recv_on(stream, at(offset), static_cast<std::int64_t>(bytes), IST_BYTE, other(), tag, comm_), "ist_recv_on");
+}
+
 void Session::receive(std::size_t offset, std::size_t bytes) {
+  if (options_.stream()) return receive_on(reinterpret_cast<void*>(buffer_.queue), offset, bytes, kDataTag);
   if (stages()) grow_staging(bytes);
   const ist_buffer target = stages() ? ist_host(staging_.data()) : at(offset);
   must(ist_recv(target, static_cast<std::int64_t>(bytes), IST_BYTE, other(), kDataTag, comm_, statuses_.data()), "ist_recv");

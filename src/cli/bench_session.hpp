@@ -55,6 +55,10 @@ class Session {
   // One message of the benchmark, blocking, from or into the buffer at `offset`; by hand through the host where asked for.
   void send(std::size_t offset, std::size_t bytes);
   void receive(std::size_t offset, std::size_t bytes);
+  // The same put into a stream of this rank's device (a CUstream), and what comes before the first of them.
+  void prepare_on(void* stream, int tag);
+  void send_on(void* stream, std::size_t offset, std::size_t bytes, int tag);
+  void receive_on(void* stream, std::size_t offset, std::size_t bytes, int tag);
   // `count` messages in flight at once. Message n lies at n * stride of the buffer.
   void send_window(int count, std::size_t stride, std::size_t bytes);
   void receive_window(int count, std::size_t stride, std::size_t bytes);

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "cli/bench_stream_bare.hpp"
 #include "memory/cuda/channel_parts.hpp"
 
 namespace fake {
@@ -22,6 +23,10 @@ struct Crew {
 
 constexpr std::string_view kNames[] = {"send_small",   "receive_small", "send", "receive",
                                        "send_receive", "put",           "take", "let_go"};
+
+// Those of the benchmark.
+constexpr int kBareSend = 100;
+constexpr int kBareReceive = 101;
 
 // Puts the place where the bytes are in place of a device address; clears `reached` where a kernel of that context has none.
 class Places {
@@ -63,6 +68,11 @@ class Places {
   void find(PutWork& work) { find(work.send); }
   void find(TakeWork& work) { find(work.receive); }
   void find(LetGoWork& work) { find(work.word); }
+  void find(ist::cli::BareWork& work) {
+    find(work.packets, work.vectors * sizeof(Quad));
+    find(work.bytes, work.vectors * 8);
+    find(work.sequence);
+  }
   bool reached() const { return reached_; }
 
  private:
@@ -103,6 +113,8 @@ bool without_work(const void* argument) {
 }  // namespace
 
 std::optional<int> channel_kernel(std::string_view name) {
+  if (name == "isthmus_bare_send") return kBareSend;
+  if (name == "isthmus_bare_receive") return kBareReceive;
   constexpr std::string_view kPrefix = "isthmus_channel_";
   if (!name.starts_with(kPrefix)) return std::nullopt;
   for (int i = 0; i < static_cast<int>(std::size(kNames)); ++i)
@@ -129,6 +141,10 @@ std::optional<std::function<void()>> channel_work(int kernel, CUcontext context,
       return made<PutWork>(context, argument, blockwise([](const Crew& c, const PutWork& w) { put(c, w); }));
     case 6:
       return made<TakeWork>(context, argument, blockwise([](const Crew& c, const TakeWork& w) { take(c, w); }));
+    case kBareSend:
+      return made<ist::cli::BareWork>(context, argument, [](const auto& w) { ist::cli::send_bare(w, 0, 1, [] {}); });
+    case kBareReceive:
+      return made<ist::cli::BareWork>(context, argument, [](const auto& w) { ist::cli::receive_bare(w, 0, 1, [] {}); });
     default:
       return made<LetGoWork>(context, argument, [](const LetGoWork& w) { let_go(w); });
   }

@@ -86,6 +86,10 @@
   CALL(cuLaunchHostFunc)                       \
   CALL(cuCtxSynchronize)                       \
   CALL(cuStreamWaitValue32_v2)                 \
+  CALL(cuGraphInstantiateWithFlags)            \
+  CALL(cuGraphLaunch)                          \
+  CALL(cuGraphExecDestroy)                     \
+  CALL(cuGraphDestroy)                         \
   CALL(cuStreamBeginCapture_v2)                \
   CALL(cuMemRetainAllocationHandle)            \
   CALL(cuMemGetAllocationPropertiesFromHandle) \

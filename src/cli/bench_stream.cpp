@@ -1,0 +1,238 @@
+#include "cli/bench_stream.hpp"
+
+#include "cli/failure.hpp"
+
+#ifdef ISTHMUS_CUDA_COMPILED
+
+#include <isthmus/stream.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "cli/bench_stream_bare.hpp"
+#include "memory/cuda/cuda_api.hpp"
+
+namespace ist::cli {
+
+// Of bench_stream_kernels.cu, made by the build.
+extern "C" const unsigned char isthmus_bench_stream_kernels[];
+
+namespace {
+
+constexpr int kTag = 3;
+constexpr std::uint64_t kRoundTrips = 200;  // in one batch, and in one graph
+constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+
+// This rank's device, its context current, with a stream of its own.
+class Device {
+ public:
+  explicit Device(int number) {
+    auto loaded = load_cuda_api();
+    if (!loaded.ok()) throw Failure(loaded.status());
+    api = *loaded;
+    must(api.cuInit(0), "cuInit");
+    must(api.cuDeviceGet(&device_, number), "cuDeviceGet");
+    must(api.cuDeviceGetUuid_v2(&uuid, device_), "cuDeviceGetUuid");
+    must(api.cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
+    must(api.cuCtxPushCurrent_v2(context_), "cuCtxPushCurrent");
+    must(api.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+    if (!api.cuGraphInstantiateWithFlags || !api.cuGraphLaunch || !api.cuGraphExecDestroy || !api.cuGraphDestroy)
+      throw Failure(1, "this CUDA driver has no graphs; install a newer one");
+  }
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+  ~Device() {
+    api.cuStreamDestroy_v2(stream);
+    CUcontext popped = nullptr;
+    api.cuCtxPopCurrent_v2(&popped);
+    api.cuDevicePrimaryCtxRelease_v2(device_);
+  }
+  void must(CUresult result, const char* what) const {
+    if (result != CUDA_SUCCESS) throw Failure(cuda_error(api, result, what));
+  }
+  void wait() const { must(api.cuStreamSynchronize(stream), "cuStreamSynchronize"); }
+
+  CudaApi api{};
+  CUuuid uuid{};
+  CUstream stream = nullptr;
+
+ private:
+  CUdevice device_ = 0;
+  CUcontext context_ = nullptr;
+};
+
+// What a body puts into the stream, as a graph.
+class Graph {
+ public:
+  Graph(const Device& device, const std::function<void()>& body) : device_(device) {
+    device.must(device.api.cuStreamBeginCapture_v2(device.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
+    body();
+    CUgraph graph = nullptr;
+    device.must(device.api.cuStreamEndCapture(device.stream, &graph), "cuStreamEndCapture");
+    device.must(device.api.cuGraphInstantiateWithFlags(&executable_, graph, 0), "cuGraphInstantiate");
+    device.api.cuGraphDestroy(graph);
+  }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  ~Graph() { device_.api.cuGraphExecDestroy(executable_); }
+  void launch() const { device_.must(device_.api.cuGraphLaunch(executable_, device_.stream), "cuGraphLaunch"); }
+
+ private:
+  const Device& device_;
+  CUgraphExec executable_ = nullptr;
+};
+
+// The bare pair: packets in this rank's memory, which the other one has opened.
+class BarePair {
+ public:
+  BarePair(Session& session, const Device& device) : device_(device) {
+    const auto& api = device.api;
+    device.must(api.cuModuleLoadData(&module_, isthmus_bench_stream_kernels), "cuModuleLoadData");
+    device.must(api.cuModuleGetFunction(&send_, module_, "isthmus_bare_send"), "cuModuleGetFunction");
+    device.must(api.cuModuleGetFunction(&receive_, module_, "isthmus_bare_receive"), "cuModuleGetFunction");
+    device.must(api.cuMemAlloc_v2(&own_, kWhole), "cuMemAlloc");
+    device.must(api.cuMemsetD8Async(own_, 0, kWhole, device.stream), "cuMemsetD8Async");
+    // Their code is there before one of them waits.
+    BareWork nothing{};
+    launch(send_, nothing, 32);
+    launch(receive_, nothing, 32);
+    device.wait();
+    CUipcMemHandle handle{};
+    device.must(api.cuIpcGetMemHandle(&handle, own_), "cuIpcGetMemHandle");
+    if (session.rank() == 0) session.tell(handle);
+    const auto theirs = session.hear<CUipcMemHandle>();
+    if (session.rank() != 0) session.tell(handle);
+    device.must(api.cuIpcOpenMemHandle_v2(&other_, theirs, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS), "cuIpcOpenMemHandle");
+  }
+  BarePair(const BarePair&) = delete;
+  BarePair& operator=(const BarePair&) = delete;
+  // Both ranks have met since the last message.
+  ~BarePair() {
+    device_.api.cuIpcCloseMemHandle(other_);
+    device_.api.cuMemFree_v2(own_);
+    device_.api.cuModuleUnload(module_);
+  }
+  void send(std::uint64_t bytes) const { put(send_, other_, kFrom, kSent, bytes); }
+  void receive(std::uint64_t bytes) const { put(receive_, own_, kTo, kTaken, bytes); }
+
+ private:
+  // In the memory of each: packets, what is sent, what is received, two numbers.
+  static constexpr std::uint64_t kFrom = 2 * channel::kSmall;
+  static constexpr std::uint64_t kTo = kFrom + channel::kSmall;
+  static constexpr std::uint64_t kSent = kTo + channel::kSmall;
+  static constexpr std::uint64_t kTaken = kSent + 128;
+  static constexpr std::uint64_t kWhole = kTaken + 128;
+
+  void launch(CUfunction kernel, BareWork& work, unsigned threads) const {
+    void* arguments[] = {&work};
+    device_.must(device_.api.cuLaunchKernel(kernel, 1, 1, 1, threads, 1, 1, 0, device_.stream, arguments, nullptr),
+                 "cuLaunchKernel");
+  }
+  void put(CUfunction kernel, CUdeviceptr packets, std::uint64_t bytes_at, std::uint64_t sequence, std::uint64_t bytes) const {
+    BareWork work{reinterpret_cast<channel::Quad*>(packets), reinterpret_cast<std::uint64_t*>(own_ + bytes_at),
+                  reinterpret_cast<std::uint64_t*>(own_ + sequence), (bytes + 7) / 8};
+    launch(kernel, work, channel::threads_for(bytes));
+  }
+
+  const Device& device_;
+  CUmodule module_ = nullptr;
+  CUfunction send_ = nullptr;
+  CUfunction receive_ = nullptr;
+  CUdeviceptr own_ = 0;
+  CUdeviceptr other_ = 0;
+};
+
+using Puts = std::function<void()>;
+
+// As many round trips as a batch has, put into the stream.
+Puts round_trips(const Session& session, Puts send, Puts receive) {
+  if (session.rank() != 0) std::swap(send, receive);
+  return [send = std::move(send), receive = std::move(receive)] {
+    for (std::uint64_t n = 0; n < kRoundTrips; ++n) {
+      send();
+      receive();
+    }
+  };
+}
+
+// Half a round trip, in us, batch by batch.
+double batch(Session& session, const Device& device, const Puts& put) {
+  session.meet();
+  const auto start = Clock::now();
+  put();
+  device.wait();
+  return microseconds_since(start) / (2.0 * static_cast<double>(kRoundTrips));
+}
+
+double median(std::vector<double> times) {
+  if (times.empty()) return kNone;
+  std::sort(times.begin(), times.end());
+  return percentile(times, 0.5);
+}
+
+bool one_device(Session& session, const Device& device) {
+  if (session.rank() == 0) session.tell(device.uuid);
+  const auto theirs = session.hear<CUuuid>();
+  if (session.rank() != 0) session.tell(device.uuid);
+  return std::memcmp(&theirs, &device.uuid, sizeof theirs) == 0;
+}
+
+}  // namespace
+
+Row measure_stream(Session& session, std::uint64_t bytes) {
+  const Device device(session.place(session.rank()).device);
+  const auto size = static_cast<std::size_t>(bytes);
+  session.prepare_on(device.stream, kTag);
+  const Puts plain = round_trips(
+      session, [&] { session.send_on(device.stream, 0, size, kTag); },
+      [&] { session.receive_on(device.stream, session.recv_offset(), size, kTag); });
+  const Graph graph(device, plain);
+  std::optional<BarePair> bare;
+  std::optional<Graph> bare_graph;
+  Puts bare_plain;
+  if (bytes <= channel::kSmall && !one_device(session, device)) {
+    bare.emplace(session, device);
+    bare_plain = round_trips(
+        session, [&] { bare->send(bytes); }, [&] { bare->receive(bytes); });
+    bare_graph.emplace(device, bare_plain);
+  }
+  const std::uint64_t batches = session.options().quick ? 5 : std::max<std::uint64_t>(session.options().iterations / kRoundTrips, 25);
+  // In turn, so that whatever else changes meanwhile changes for all.
+  std::array<std::vector<double>, 4> times;
+  for (std::uint64_t n = 0; n <= batches; ++n) {
+    const std::array<double, 4> took{
+        batch(session, device, plain), batch(session, device, [&] { graph.launch(); }),
+        bare ? batch(session, device, bare_plain) : kNone,
+        bare ? batch(session, device, [&] { bare_graph->launch(); }) : kNone};
+    for (std::size_t i = 0; n > 0 && i < took.size(); ++i)
+      if (!std::isnan(took[i])) times[i].push_back(took[i]);
+  }
+  session.meet();
+  Plan plan;
+  plan.batches = batches;
+  plan.per_batch = kRoundTrips;
+  Row row = make_row(bytes, times[0], plan);
+  row.added = {median(times[1]), median(times[2]), median(times[3])};
+  row.path = "stream";
+  return row;
+}
+
+}  // namespace ist::cli
+
+#else
+
+namespace ist::cli {
+
+Row measure_stream(Session&, std::uint64_t) {
+  throw Failure(2, "messages in streams need CUDA, whose parts were left out of this build; build where nvcc is, with make CUDA=ON");
+}
+
+}  // namespace ist::cli
+
+#endif
