@@ -114,6 +114,9 @@ void answer(CUpointer_attribute attribute, void* to, const Allocation* found, st
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
       *static_cast<CUmemoryPool*>(to) = found ? found->pool : nullptr;
       break;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:  // for the current context; zero where there is none
+      *static_cast<CUdeviceptr*>(to) = found != nullptr && current() != nullptr ? address : 0;
+      break;
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
       *static_cast<std::size_t*>(to) = mapped_size;
       break;

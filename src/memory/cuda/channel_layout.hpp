@@ -18,7 +18,7 @@ namespace ist::channel {
 // Messages of at most so many bytes go as packets: four bytes and the number of their message in each store of eight.
 inline constexpr std::uint32_t kSmall = 8192;
 // So many messages may be under way; the receiver reports every so many that it has taken them.
-inline constexpr std::uint64_t kSlots = 16;
+inline constexpr std::uint64_t kSlots = 32;
 inline constexpr std::uint64_t kReport = kSlots / 2;
 // Longer ones go through rings of chunks, one ring for each lane: a block that sends and a block that receives.
 inline constexpr std::uint32_t kLanes = 64;

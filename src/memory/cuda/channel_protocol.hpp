@@ -25,12 +25,14 @@ class Looker {
   IST_KERNEL_CODE explicit Looker(const std::uint32_t* gone) : gone_(gone) {}
   IST_KERNEL_CODE bool gives_up() {
     between_looks();
-    return ++looks_ % kLooks == 0 && load_relaxed(gone_) != 0;
+    if (--left_ != 0) return false;
+    left_ = kLooks;
+    return load_relaxed(gone_) != 0;
   }
 
  private:
   const std::uint32_t* gone_;
-  unsigned looks_ = 0;
+  unsigned left_ = kLooks;
 };
 
 IST_KERNEL_CODE std::uint32_t number_of(std::uint64_t message) { return static_cast<std::uint32_t>(message) | kNumbered; }
@@ -63,9 +65,9 @@ IST_KERNEL_CODE bool last_to_leave(const Crew& crew, std::uint32_t& leaving, boo
   return true;
 }
 
-IST_KERNEL_CODE void report_failure(Report* report) { store_release(&report->failed, 1U); }
+IST_KERNEL_RARE void report_failure(Report* report) { store_release(&report->failed, 1U); }
 
-IST_KERNEL_CODE void report_truncation(Report* report, std::uint64_t message, std::uint64_t bytes, std::uint64_t room) {
+IST_KERNEL_RARE void report_truncation(Report* report, std::uint64_t message, std::uint64_t bytes, std::uint64_t room) {
   store_relaxed(&report->message, message);
   store_relaxed(&report->bytes, bytes);
   store_relaxed(&report->room, room);
@@ -249,20 +251,22 @@ IST_KERNEL_CODE bool take_several_lanes(const Crew& crew, const ReceiveWork& wor
 }
 
 template <class Crew>
-IST_KERNEL_RARE bool take_long(const Crew& crew, const ReceiveWork& work, std::uint64_t bytes) {
+IST_KERNEL_RARE bool take_long(const Crew crew, const ReceiveWork work, std::uint64_t bytes) {
   return crew.blocks >= lanes_of(bytes) ? take_lane(crew, work, bytes) : take_several_lanes(crew, work, bytes);
 }
 
 // The packets of a slot become zeros twice before their numbers come again.
 template <class Crew>
+IST_KERNEL_RARE void clean(const Crew crew, Slot* slot) {
+  if (crew.thread == 0) store_relaxed(&slot->header, Quad{0, 0});
+  for (std::uint32_t i = crew.thread; i < kSmall / 8; i += crew.threads) store_relaxed(&slot->packets[i], Quad{0, 0});
+  crew.barrier();
+}
+
+template <class Crew>
 IST_KERNEL_CODE void end_message(const Crew& crew, const ReceiveWork& work, std::uint64_t message, std::uint64_t bytes) {
   const bool cleans = (message & kCleaning) < kSlots;
-  if (cleans) {
-    Slot& slot = work.own->slots[message % kSlots];
-    if (crew.thread == 0) store_relaxed(&slot.header, Quad{0, 0});
-    for (std::uint32_t i = crew.thread; i < kSmall / 8; i += crew.threads) store_relaxed(&slot.packets[i], Quad{0, 0});
-    crew.barrier();
-  }
+  if (cleans) clean(crew, &work.own->slots[message % kSlots]);
   if (crew.thread != 0) return;
   store_relaxed(&work.own->taken, message + 1);
   // Release: the zeros come before the packets of whoever has seen the report.

@@ -117,6 +117,10 @@ Result<std::uint64_t> CudaChannels::admit(const Piece& piece, int device) {
     return Status{IST_ERR_ARGUMENT, describe_piece(piece) + " is said to be on device " + std::to_string(piece.device) +
                                         " but is on device " + std::to_string(facts.device)};
   if (facts.on_host && facts.memory_class == MemoryClass::registered) {
+    // The driver answers for the context that is current.
+    const auto own = contexts_.primary(device);
+    if (!own.ok()) return own.status();
+    const Current current(api_, (*own)->handle);
     CUdeviceptr seen = 0;
     CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_DEVICE_POINTER;
     void* answer = &seen;
