@@ -10,7 +10,7 @@
  *
  * A channel is what one rank sends to one other with one tag of one communicator. Its n-th send that is executed meets its n-th
  * receive that is executed, be they plain calls or replays of a graph; nothing else meets them: ist_send and ist_recv are apart.
- * 32 messages, or about 4 MiB, may be under way before a send waits for its receive, in the stream and never on the processor.
+ * 32 messages, or about 8 MiB, may be under way before a send waits for its receive, in the stream and never on the processor.
  *
  * Buffers are device memory of the stream's device, managed memory, or page-locked host memory (ist_register, or allocated so by
  * the driver). A stream is a CUstream or cudaStream_t of a device's primary context, as cudaSetDevice gives it.

@@ -20,7 +20,7 @@ namespace rank_test {
 
 constexpr int kTag = 5;
 constexpr std::size_t kSmall = 8192;     // the longest message of packets
-constexpr std::size_t kInFlight = 2 << 20;  // so much of a message fits a channel
+constexpr std::size_t kInFlight = 8 << 20;  // so much of a message fits a channel
 
 template <class Function>
 Function* driver_call(const char* name) {

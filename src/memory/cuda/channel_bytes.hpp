@@ -16,7 +16,8 @@ IST_KERNEL_CODE bool lies_as(const void* address) {
 }
 
 // At most eight bytes from there on; zeros after them.
-IST_KERNEL_RARE std::uint64_t odd_bytes_at(const std::byte* from, std::uint64_t count) {
+IST_KERNEL_CODE std::uint64_t bytes_at(const std::byte* from, std::uint64_t count) {
+  if (count >= 8 && lies_as<std::uint64_t>(from)) return *reinterpret_cast<const std::uint64_t*>(from);
   if (count >= 8 && lies_as<std::uint32_t>(from)) {
     const auto* const words = reinterpret_cast<const std::uint32_t*>(from);
     return words[0] | static_cast<std::uint64_t>(words[1]) << 32;
@@ -26,12 +27,11 @@ IST_KERNEL_RARE std::uint64_t odd_bytes_at(const std::byte* from, std::uint64_t 
   return value;
 }
 
-IST_KERNEL_CODE std::uint64_t bytes_at(const std::byte* from, std::uint64_t count) {
-  const bool even = count >= 8 && lies_as<std::uint64_t>(from);
-  return even ? *reinterpret_cast<const std::uint64_t*>(from) : odd_bytes_at(from, count);
-}
-
-IST_KERNEL_RARE void put_odd_bytes(std::byte* to, std::uint64_t value, std::uint64_t count) {
+IST_KERNEL_CODE void put_bytes(std::byte* to, std::uint64_t value, std::uint64_t count) {
+  if (count >= 8 && lies_as<std::uint64_t>(to)) {
+    *reinterpret_cast<std::uint64_t*>(to) = value;
+    return;
+  }
   if (count >= 8 && lies_as<std::uint32_t>(to)) {
     auto* const words = reinterpret_cast<std::uint32_t*>(to);
     words[0] = static_cast<std::uint32_t>(value);
@@ -39,13 +39,6 @@ IST_KERNEL_RARE void put_odd_bytes(std::byte* to, std::uint64_t value, std::uint
     return;
   }
   for (unsigned i = 0; i < 8 && i < count; ++i) to[i] = static_cast<std::byte>(value >> 8 * i);
-}
-
-IST_KERNEL_CODE void put_bytes(std::byte* to, std::uint64_t value, std::uint64_t count) {
-  if (count >= 8 && lies_as<std::uint64_t>(to))
-    *reinterpret_cast<std::uint64_t*>(to) = value;
-  else
-    put_odd_bytes(to, value, count);
 }
 
 template <class Word>

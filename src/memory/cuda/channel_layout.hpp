@@ -23,7 +23,7 @@ inline constexpr std::uint64_t kReport = kSlots / 2;
 // Longer ones go through rings of chunks, one ring for each lane: a block that sends and a block that receives.
 inline constexpr std::uint32_t kLanes = 64;
 inline constexpr std::uint32_t kRing = 2;
-inline constexpr std::uint32_t kChunk = 32768;
+inline constexpr std::uint32_t kChunk = 65536;
 inline constexpr std::uint32_t kLeastChunk = 4096;
 inline constexpr std::uint32_t kThreads = 512;
 

@@ -88,18 +88,28 @@ IST_KERNEL_CODE bool wait_for_slot(const SendWork& work, const Quad& known) {
   return true;
 }
 
+// Bytes that are no whole words of eight, or do not lie as such.
+template <class Crew>
+IST_KERNEL_RARE void send_odd(const Crew crew, const SendWork work, Quad* packets, std::uint32_t number) {
+  for (std::uint64_t i = crew.thread; i * 8 < work.bytes; i += crew.threads)
+    store_relaxed(&packets[i], packed(number, bytes_at(work.from + i * 8, work.bytes - i * 8)));
+}
+
 template <class Crew>
 IST_KERNEL_CODE bool send_small(const Crew& crew, const SendWork& work, const Quad& known) {
-  const std::uint64_t vectors = (work.bytes + 7) / 8;
+  const auto* const words = reinterpret_cast<const std::uint64_t*>(work.from);
+  const bool even = work.bytes % 8 == 0 && lies_as<std::uint64_t>(words);
+  const std::uint32_t vectors = even ? static_cast<std::uint32_t>(work.bytes) / 8 : 0;
   // Read before it is known where to: the two loads are on their way together.
-  std::uint64_t next = crew.thread < vectors ? bytes_at(work.from + crew.thread * 8ULL, work.bytes - crew.thread * 8ULL) : 0;
+  std::uint64_t next = 0;
+  if (crew.thread < vectors) next = words[crew.thread];
   if (!wait_for_slot(work, known)) return false;
   Slot& slot = work.peer->slots[known.low % kSlots];
   const std::uint32_t number = number_of(known.low);
-  for (std::uint64_t i = crew.thread; i < vectors; i += crew.threads) {
-    if (i != crew.thread) next = bytes_at(work.from + i * 8, work.bytes - i * 8);
-    store_relaxed(&slot.packets[i], packed(number, next));
-  }
+  if (crew.thread < vectors) store_relaxed(&slot.packets[crew.thread], packed(number, next));
+  for (std::uint32_t i = crew.thread + crew.threads; i < vectors; i += crew.threads)
+    store_relaxed(&slot.packets[i], packed(number, words[i]));
+  if (!even) send_odd(crew, work, slot.packets, number);
   // Last, so that whoever finds the header mostly finds the packets, too, and need not look again.
   if (crew.thread == 0) store_relaxed(&slot.header, packed(number, work.bytes));
   return true;
@@ -161,19 +171,42 @@ IST_KERNEL_CODE void send(const Crew& crew, const SendWork& work) {
 
 // ---- receiving from another device ----
 
+// All packets are waited for, also those that find no room: what comes later must not fall into the next message's.
+IST_KERNEL_CODE bool await(const Quad* packets, Quad& found, std::uint32_t number, Looker& looker) {
+  while (!has_come(found, number)) {
+    if (looker.gives_up()) return false;
+    found = load_relaxed(packets);
+  }
+  return true;
+}
+
+// Bytes that are no whole words of eight, do not lie as such, or find no room.
+template <class Crew>
+IST_KERNEL_RARE bool take_odd(const Crew crew, const ReceiveWork work, const Quad* packets, std::uint32_t number,
+                              std::uint64_t bytes) {
+  const std::uint64_t wanted = least(bytes, work.room);
+  Looker looker{work.gone};
+  for (std::uint64_t i = crew.thread; i * 8 < bytes; i += crew.threads) {
+    Quad found = load_relaxed(&packets[i]);
+    if (!await(&packets[i], found, number, looker)) return false;
+    if (i * 8 < wanted) put_bytes(work.to + i * 8, bytes_in(found), wanted - i * 8);
+  }
+  return true;
+}
+
+// `next`: what was seen at the thread's first packets.
 template <class Crew>
 IST_KERNEL_CODE bool take_small(const Crew& crew, const ReceiveWork& work, const Slot& slot, std::uint32_t number, Quad next,
                                 std::uint64_t bytes) {
-  const std::uint64_t wanted = least(bytes, work.room);
+  auto* const words = reinterpret_cast<std::uint64_t*>(work.to);
+  if (bytes % 8 != 0 || bytes > work.room || !lies_as<std::uint64_t>(words))
+    return take_odd(crew, work, slot.packets, number, bytes);
+  const std::uint32_t vectors = static_cast<std::uint32_t>(bytes) / 8;
   Looker looker{work.gone};
-  // All packets are waited for, also those that find no room: what comes later must not fall into the next message's.
-  for (std::uint64_t i = crew.thread; i < (bytes + 7) / 8; i += crew.threads) {
+  for (std::uint32_t i = crew.thread; i < vectors; i += crew.threads) {
     if (i != crew.thread) next = load_relaxed(&slot.packets[i]);
-    while (!has_come(next, number)) {
-      if (looker.gives_up()) return false;
-      next = load_relaxed(&slot.packets[i]);
-    }
-    if (i * 8 < wanted) put_bytes(work.to + i * 8, bytes_in(next), wanted - i * 8);
+    if (!await(&slot.packets[i], next, number, looker)) return false;
+    words[i] = bytes_in(next);
   }
   return true;
 }

@@ -12,7 +12,7 @@ namespace ist {
 namespace {
 
 // Of device memory taken at a time, for several channels: what is lent to other processes is mapped as a whole.
-constexpr std::uint64_t kSlab = std::uint64_t{14} << 20;
+constexpr std::uint64_t kSlab = std::uint64_t{18} << 20;
 constexpr std::uint64_t kLine = 256;
 
 std::uint64_t round_up(std::uint64_t size, std::uint64_t unit) { return (size + unit - 1) / unit * unit; }
