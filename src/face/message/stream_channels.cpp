@@ -69,12 +69,7 @@ Status StreamChannels::open(Entry& entry, const Key& key, int device) {
     status = end.ok() ? Status{} : end.status();
     if (end.ok()) entry.end = std::move(*end);
   }
-  if (status.ok()) return tell(key, entry.end->card());
-  ChannelCard refusal;
-  refusal.side = key.side;
-  refusal.refused = static_cast<std::uint8_t>(status.code());
-  if (Rank{key.peer} != engine_.rank()) static_cast<void>(tell(key, refusal));
-  return status;
+  return status.ok() ? tell(key, entry.end->card()) : status;
 }
 
 // The other end's card. This rank's own end is opened without its program's help, on its own device.
@@ -85,7 +80,13 @@ void StreamChannels::hear(Rank from, const Envelope& envelope, std::span<const s
   const Key key{envelope.context, from.value, envelope.tag, other(card.side)};
   Entry& mine = entry(key);
   mine.theirs = card;
-  if (!mine.end && card.refused == 0) static_cast<void>(open(mine, key, device_));
+  if (mine.end || card.refused != 0) return;
+  const Status opened = open(mine, key, device_);
+  if (mine.end) return;
+  ChannelCard refusal;
+  refusal.side = key.side;
+  refusal.refused = static_cast<std::uint8_t>(opened.code());
+  static_cast<void>(tell(key, refusal));
 }
 
 Status StreamChannels::wait_for_card(const Entry& entry, const ChannelName& name) {
@@ -112,13 +113,20 @@ Status StreamChannels::prepare(Entry& entry, const Key& key, const ChannelName& 
     const std::lock_guard lock(engine_.lock());
     IST_TRY(peer_is_there(name));
     entry.words = words_for(name);
-    if (!entry.end) IST_TRY(open(entry, key, device));
+    if (!entry.end)
+      IST_TRY(open(entry, key, device));
+    else if (std::exchange(entry.refused, false))
+      IST_TRY(tell(key, entry.end->card()));
   }
   IST_TRY(wait_for_card(entry, name));
-  if (const auto code = static_cast<ist_code>(entry.theirs->refused); code != IST_OK)
+  if (const auto code = static_cast<ist_code>(entry.theirs->refused); code != IST_OK) {
+    const std::lock_guard lock(engine_.lock());
+    entry.theirs.reset();
+    entry.refused = true;
     return {code, entry.words + " cannot be made: the other rank has no end for it (" +
                       (code == IST_ERR_KIND ? "CUDA is not available there" : "its device has no memory, or refused") +
                       "); use ist_send and ist_recv"};
+  }
   IST_TRY(entry.end->connect(*entry.theirs));
   // Whoever is gone by now may have gone before there was a word to tell it to.
   look_at_board();

@@ -47,6 +47,7 @@ inline constexpr std::uint32_t kPart = kLanes * kRing * kChunk / kParts;
 struct alignas(128) Inbox {
   std::uint64_t taken;                // R: messages taken
   std::uint32_t leaving;              // R: blocks of a kernel that are through
+  std::uint32_t broken;               // R: 1 when a kernel has given up
   std::uint32_t taking;               // R: the part that is taken next, on one device
   std::uint64_t coming;               // R: bytes of the message that is being taken, on one device
   std::uint64_t lane_taken[kLanes];   // R: chunks taken
@@ -63,6 +64,7 @@ struct alignas(128) Inbox {
 struct alignas(128) Outbox {
   Quad sent_and_credit;               // S: messages sent; R: messages taken, as last reported. One load for both
   std::uint32_t leaving;              // S: blocks of a kernel that are through
+  std::uint32_t broken;               // S: 1 when a kernel has given up
   std::uint32_t putting;              // S: the part that is put next, on one device
   std::uint64_t lane_sent[kLanes];    // S: chunks sent
   alignas(128) std::uint64_t lane_credit[kLanes];  // R: chunks taken

@@ -73,7 +73,7 @@ IST_KERNEL_CODE void put(const Crew& crew, const PutWork& work) {
   if (!failed && work.part == 0 && crew.block == 0 && crew.thread == 0)
     store_relaxed(&what.peer->part_bytes[at % kParts], what.bytes);
   if (!last_to_leave(crew, what.own->leaving, failed) || crew.thread != 0) return;
-  if (failed) return report_failure(what.report);
+  if (failed) return report_failure(what.report, &what.own->broken);
   if (!post(*what.peer)) return;
   store_relaxed(&what.own->putting, at + 1);
   add(&what.own->room, ~0U);
@@ -124,7 +124,7 @@ IST_KERNEL_CODE void take(const Crew& crew, const TakeWork& work) {
   if (!failed && real && offset < wanted)
     copy_share(crew, what.to + offset, place_of(*what.own, at), least(kPart, wanted - offset));
   if (!last_to_leave(crew, what.own->leaving, failed) || crew.thread != 0) return;
-  if (failed) return report_failure(what.report);
+  if (failed) return report_failure(what.report, &what.own->broken);
   end_part(work, at, bytes, there_are);
 }
 

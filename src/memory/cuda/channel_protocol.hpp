@@ -20,19 +20,23 @@ namespace ist::channel {
 // So many vain looks lie between two at the word `gone`, which is across the bus.
 inline constexpr unsigned kLooks = 1000;
 
+// The first vain look is followed by one at `broken`, which is near: behind a kernel that gave up many may come that will.
 class Looker {
  public:
-  IST_KERNEL_CODE explicit Looker(const std::uint32_t* gone) : gone_(gone) {}
+  IST_KERNEL_CODE Looker(const std::uint32_t* gone, const std::uint32_t* broken) : gone_(gone), broken_(broken) {}
   IST_KERNEL_CODE bool gives_up() {
     between_looks();
     if (--left_ != 0) return false;
     left_ = kLooks;
-    return load_relaxed(gone_) != 0;
+    const std::uint32_t* const word = broken_ != nullptr ? broken_ : gone_;
+    broken_ = nullptr;
+    return load_relaxed(word) != 0;
   }
 
  private:
   const std::uint32_t* gone_;
-  unsigned left_ = kLooks;
+  const std::uint32_t* broken_;  // not looked at yet
+  unsigned left_ = 1;
 };
 
 IST_KERNEL_CODE std::uint32_t number_of(std::uint64_t message) { return static_cast<std::uint32_t>(message) | kNumbered; }
@@ -65,7 +69,10 @@ IST_KERNEL_CODE bool last_to_leave(const Crew& crew, std::uint32_t& leaving, boo
   return true;
 }
 
-IST_KERNEL_RARE void report_failure(Report* report) { store_release(&report->failed, 1U); }
+IST_KERNEL_RARE void report_failure(Report* report, std::uint32_t* broken) {
+  store_relaxed(broken, 1U);
+  store_release(&report->failed, 1U);
+}
 
 IST_KERNEL_RARE void report_truncation(Report* report, std::uint64_t message, std::uint64_t bytes, std::uint64_t room) {
   store_relaxed(&report->message, message);
@@ -80,7 +87,7 @@ IST_KERNEL_RARE void report_truncation(Report* report, std::uint64_t message, st
 // reported, and these stores are not begun before the report was seen.
 IST_KERNEL_CODE bool wait_for_slot(const SendWork& work, const Quad& known) {
   std::uint64_t credit = known.high;
-  Looker looker{work.gone};
+  Looker looker{work.gone, &work.own->broken};
   while (known.low - credit >= kSlots) {
     if (looker.gives_up()) return false;
     credit = load_relaxed(&work.own->sent_and_credit.high);
@@ -121,7 +128,7 @@ IST_KERNEL_CODE void send_packets(const Crew& crew, const SendWork& work) {
   const Quad known = load_relaxed(&work.own->sent_and_credit);
   const bool failed = crew.any(!send_small(crew, work, known));
   if (crew.thread != 0) return;
-  if (failed) return report_failure(work.report);
+  if (failed) return report_failure(work.report, &work.own->broken);
   store_relaxed(&work.own->sent_and_credit.low, known.low + 1);
 }
 
@@ -137,7 +144,7 @@ IST_KERNEL_CODE bool send_lane(const Crew& crew, const SendWork& work) {
   for (std::uint64_t k = lane; k < chunks; k += crew.blocks, ++at) {
     bool failed = false;
     if (crew.thread == 0) {
-      Looker looker{work.gone};
+      Looker looker{work.gone, &work.own->broken};
       while (!failed && at - credit >= kRing) {
         credit = load_acquire(&work.own->lane_credit[lane]);
         if (at - credit >= kRing) failed = looker.gives_up();
@@ -165,7 +172,7 @@ IST_KERNEL_CODE void send(const Crew& crew, const SendWork& work) {
   }
   failed = crew.any(failed) || !send_lane(crew, work);
   if (!last_to_leave(crew, work.own->leaving, failed) || crew.thread != 0) return;
-  if (failed) return report_failure(work.report);
+  if (failed) return report_failure(work.report, &work.own->broken);
   store_relaxed(&work.own->sent_and_credit.low, known.low + 1);
 }
 
@@ -185,7 +192,7 @@ template <class Crew>
 IST_KERNEL_RARE bool take_odd(const Crew crew, const ReceiveWork work, const Quad* packets, std::uint32_t number,
                               std::uint64_t bytes) {
   const std::uint64_t wanted = least(bytes, work.room);
-  Looker looker{work.gone};
+  Looker looker{work.gone, &work.own->broken};
   for (std::uint64_t i = crew.thread; i * 8 < bytes; i += crew.threads) {
     Quad found = load_relaxed(&packets[i]);
     if (!await(&packets[i], found, number, looker)) return false;
@@ -202,7 +209,7 @@ IST_KERNEL_CODE bool take_small(const Crew& crew, const ReceiveWork& work, const
   if (bytes % 8 != 0 || bytes > work.room || !lies_as<std::uint64_t>(words))
     return take_odd(crew, work, slot.packets, number, bytes);
   const std::uint32_t vectors = static_cast<std::uint32_t>(bytes) / 8;
-  Looker looker{work.gone};
+  Looker looker{work.gone, &work.own->broken};
   for (std::uint32_t i = crew.thread; i < vectors; i += crew.threads) {
     if (i != crew.thread) next = load_relaxed(&slot.packets[i]);
     if (!await(&slot.packets[i], next, number, looker)) return false;
@@ -236,7 +243,7 @@ IST_KERNEL_CODE bool take_lane(const Crew& crew, const ReceiveWork& work, std::u
   for (std::uint64_t k = lane; k < chunks_of(bytes); k += lanes, ++at) {
     bool failed = false;
     if (crew.thread == 0) {
-      Looker looker{work.gone};
+      Looker looker{work.gone, &work.own->broken};
       while (!failed && !is_there(*work.own, lane, at)) failed = looker.gives_up();
     }
     if (crew.any(failed)) return false;
@@ -258,7 +265,7 @@ IST_KERNEL_CODE bool take_several_lanes(const Crew& crew, const ReceiveWork& wor
     if (crew.thread == 0) store_relaxed(&work.own->lane_begin[lane], load_relaxed(&work.own->lane_taken[lane]));
     left += (chunks - lane + lanes - 1) / lanes;
   }
-  Looker looker{work.gone};
+  Looker looker{work.gone, &work.own->broken};
   for (std::uint32_t lane = crew.block; left > 0; --left) {
     constexpr std::uint64_t kNone = ~std::uint64_t{0};
     std::uint64_t found = kNone;
@@ -319,7 +326,7 @@ IST_KERNEL_CODE void receive(const Crew& crew, const ReceiveWork& work) {
   Quad header = load_relaxed(&slot.header);
   const Quad* const own = crew.block == 0 ? &slot.packets[crew.thread] : &slot.header;
   Quad next = load_relaxed(own);
-  Looker looker{work.gone};
+  Looker looker{work.gone, &work.own->broken};
   bool failed = false;
   while (!failed && !has_come(header, number)) {
     failed = looker.gives_up();
@@ -336,7 +343,7 @@ IST_KERNEL_CODE void receive(const Crew& crew, const ReceiveWork& work) {
   }
   if (!last_to_leave(crew, work.own->leaving, failed)) return;
   if (!failed) return end_message(crew, work, message, bytes);
-  if (crew.thread == 0) report_failure(work.report);
+  if (crew.thread == 0) report_failure(work.report, &work.own->broken);
 }
 
 }  // namespace ist::channel

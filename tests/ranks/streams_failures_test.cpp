@@ -1,0 +1,184 @@
+// Ranks that die, leave, or whose driver fails, while streams wait for messages: nothing hangs, and the next call tells why. Once with
+// two devices, where kernels wait, and once with one, where streams do.
+#include <isthmus/stream.h>
+
+#include "broken_driver.hpp"
+
+namespace {
+
+using namespace forked_ranks;
+
+constexpr std::size_t kBytes = 3000;
+constexpr int kTag = 4;
+
+class StreamFailures : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    NEEDS_FAKE_DRIVER();
+    ::setenv("FAKE_CUDA_DEVICES", std::to_string(GetParam()).c_str(), 1);
+  }
+  void TearDown() override { ::unsetenv("FAKE_CUDA_DEVICES"); }
+};
+
+// A buffer on the rank's own device, and the stream that came with it.
+class Own : public Buffer {
+ public:
+  Own(const Here& here, int devices, std::size_t bytes = kBytes)
+      : Buffer(here, bytes, IST_KIND_CUDA, here.rank % devices), here_(here) {}
+  int send(int to, std::size_t bytes = kBytes) const {
+    return ist_send_on(stream(), get(), count(bytes), IST_BYTE, to, kTag, here_.comm);
+  }
+  int receive(int from, std::size_t bytes = kBytes) const {
+    return ist_recv_on(stream(), get(), count(bytes), IST_BYTE, from, kTag, here_.comm);
+  }
+  int prepare(int partner) const { return ist_prepare_on(stream(), partner, kTag, IST_SENDS + IST_RECEIVES, here_.comm); }
+  // Until all that is in the stream is over.
+  void wait() const { driver_call<CUresult (*)(CUstream)>("cuStreamSynchronize")(static_cast<CUstream>(stream())); }
+
+ private:
+  const Here& here_;
+};
+
+bool soon(Clock::time_point since) { return Clock::now() - since < std::chrono::seconds(2); }
+
+TEST_P(StreamFailures, AReceiveThatWaitsForARankThatDiesEndsAndTheNextCallNamesIt) {
+  const int devices = GetParam();
+  expect_all_but(run_ranks(3, "host,cuda",
+                           [=](const Here& here) {
+                             Checks check(here);
+                             const Own buffer(here, devices);
+                             if (here.rank < 2) check.ok(buffer.prepare(1 - here.rank), "prepare");
+                             if (here.rank == 1) die_soon();
+                             if (here.rank == 0) check.ok(buffer.receive(1), "a receive");
+                             const auto start = Clock::now();
+                             buffer.wait();
+                             check.that(soon(start), "the stream went on");
+                             if (here.rank == 2) std::this_thread::sleep_for(3 * kBefore);
+                             check.fails(buffer.receive(1), IST_ERR_PEER_DEAD, {"rank 1 "}, "the next receive");
+                             check.fails(buffer.send(1), IST_ERR_PEER_DEAD, {"rank 1 "}, "a send");
+                             ist_world world = here.world;
+                             const int ended = ist_world_destroy(&world);
+                             if (here.rank == 0)
+                               check.fails(ended, IST_ERR_PEER_DEAD, {"ist_world_destroy", "rank 1 ", "tag 4"}, "the end");
+                             return check.wrong();
+                           }),
+                 1);
+}
+
+TEST_P(StreamFailures, ASendThatFindsAFullChannelToARankThatDiesEnds) {
+  const int devices = GetParam();
+  for (const std::size_t bytes : {kBytes, std::size_t{300000}})
+    expect_all_but(run_ranks(2, "host,cuda",
+                             [=](const Here& here) {
+                               Checks check(here);
+                               const Own buffer(here, devices, bytes);
+                               check.ok(buffer.prepare(1 - here.rank), "prepare");
+                               if (here.rank == 1) die_soon();
+                               for (int n = 0; n < 100; ++n) check.ok(buffer.send(1, bytes), "send " + std::to_string(n));
+                               const auto start = Clock::now();
+                               buffer.wait();
+                               check.that(soon(start), "the stream went on");
+                               check.fails(buffer.send(1), IST_ERR_PEER_DEAD, {"ist_send_on", "rank 1 "}, "the next send");
+                               return check.wrong();
+                             }),
+                   1);
+}
+
+TEST_P(StreamFailures, WhatARankHadSentWhenItLeftIsReceivedAndNoMore) {
+  const int devices = GetParam();
+  expect_all(run_ranks(2, "host,cuda", [=](const Here& here) {
+    Checks check(here);
+    Own buffer(here, devices);
+    check.ok(buffer.prepare(1 - here.rank), "prepare");
+    if (here.rank == 1) {
+      for (unsigned char n = 0; n < 3; ++n) {
+        buffer.fill(Data(kBytes, n));
+        check.ok(buffer.send(0), "a send");
+      }
+      buffer.wait();
+      return check.wrong();
+    }
+    std::this_thread::sleep_for(3 * kBefore);
+    for (unsigned char n = 0; n < 3; ++n) {
+      check.ok(buffer.receive(1), "receive " + std::to_string(n));
+      check.that(buffer.holds(Data(kBytes, n)), "message " + std::to_string(n) + " is whole");
+    }
+    check.ok(buffer.receive(1), "a receive too many");
+    const auto start = Clock::now();
+    buffer.wait();
+    check.that(soon(start), "the stream went on");
+    check.fails(buffer.receive(1), IST_ERR_PEER_LEFT, {"rank 1 ", "left", "tag 4"}, "the next receive");
+    check.fails(buffer.send(1), IST_ERR_PEER_LEFT, {"rank 1 "}, "a send");
+    return check.wrong();
+  }));
+}
+
+TEST_P(StreamFailures, AWorldThatIsDestroyedUnderWaitingWorkEndsItAndSaysSo) {
+  const int devices = GetParam();
+  expect_all(run_ranks(2, "host,cuda", [=](const Here& here) {
+    Checks check(here);
+    const Own buffer(here, devices);
+    check.ok(buffer.prepare(1 - here.rank), "prepare");
+    check.ok(buffer.receive(1 - here.rank), "a receive");
+    if (here.rank == 0) {
+      std::this_thread::sleep_for(kBefore);
+      ist_world world = here.world;
+      const auto start = Clock::now();
+      check.fails(ist_world_destroy(&world), IST_ERR_PENDING, {"ist_world_destroy", "from rank 1", "tag 4", "\"world\""},
+                  "the end of the world");
+      check.that(soon(start), "the world ended");
+      check.that(world == IST_WORLD_NULL, "it is gone");
+      return check.wrong();
+    }
+    const auto start = Clock::now();
+    buffer.wait();
+    check.that(soon(start), "the stream went on");
+    check.fails(buffer.receive(0), IST_ERR_PEER_LEFT, {"rank 0 "}, "the next receive");
+    return check.wrong();
+  }));
+}
+
+TEST_P(StreamFailures, WhatTheDriverRefusesIsToldOnBothSidesAndLaterWorks) {
+  const int devices = GetParam();
+  const auto own = [devices](const Here& here) { return std::make_unique<Own>(here, devices); };
+  // What the other rank needs for its end, here, the mapping, and a launch.
+  expect_all(run_ranks(2, "host,cuda", [=](const Here& here) {
+    Checks check(here);
+    const auto buffer = own(here);
+    if (here.rank == 1) break_call("cuIpcGetMemHandle", 0);
+    check.ok(ist_barrier(here.comm), "barrier");
+    if (here.rank == 0)
+      check.fails(buffer->send(1), IST_ERR_DEVICE, {"ist_send_on", "to rank 1", "tag 4", "the other rank", "ist_send"}, "a send");
+    check.ok(ist_barrier(here.comm), "barrier");
+    return check.wrong();
+  }));
+  expect_all(run_ranks(2, "host,cuda", [=](const Here& here) {
+    Checks check(here);
+    const auto buffer = own(here);
+    if (here.rank == 0) {
+      for (const char* call : {"cuModuleLoadData", "cuMemHostAlloc", "cuMemAlloc_v2", "cuMemsetD8Async", "cuIpcOpenMemHandle_v2"}) {
+        break_call(call, 0);
+        check.fails(buffer->send(1), IST_ERR_DEVICE, {"ist_send_on", std::string{call}.substr(0, 9)}, call);
+        heal();
+      }
+      check.ok(buffer->prepare(1), "prepare");
+      for (const char* call : {"cuLaunchKernel", "cuPointerGetAttributes"}) {
+        break_call(call, 0);
+        check.fails(buffer->send(1), IST_ERR_DEVICE, {"ist_send_on", call}, call);
+        heal();
+      }
+      check.ok(buffer->send(1), "a send after all that");
+      check.ok(ist_barrier(here.comm), "barrier");
+    } else {
+      check.ok(ist_barrier(here.comm), "barrier");
+      check.ok(buffer->receive(0), "its receive");
+    }
+    buffer->wait();
+    check.ok(ist_barrier(here.comm), "barrier");
+    return check.wrong();
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, StreamFailures, testing::Values(2, 1));
+
+}  // namespace
