@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "isthmus/gather.hpp"
+#include "isthmus/stream.h"
 
 namespace isthmus {
 
@@ -225,6 +226,23 @@ class Comm : public Gathers {
   std::string explain(const R& data, int dest) const {
     const auto region = detail::region_of(data);
     return explain(region.buffer, region.count, region.type, dest);
+  }
+
+  // Put into a CUDA stream (a CUstream or cudaStream_t), and sent and received when it comes to them: isthmus/stream.h.
+  void send_on(void* stream, const Buffer& buffer, std::int64_t count, Type type, int dest, int tag = 0) const {
+    detail::check(ist_send_on(stream, buffer.c(), count, type, dest, tag, comm_));
+  }
+  void recv_on(void* stream, const Buffer& buffer, std::int64_t count, Type type, int source, int tag = 0) const {
+    detail::check(ist_recv_on(stream, buffer.c(), count, type, source, tag, comm_));
+  }
+  void sendrecv_on(void* stream, const Buffer& out, std::int64_t out_count, Type out_type, int dest, int out_tag,
+                   const Buffer& in, std::int64_t in_count, Type in_type, int source, int in_tag = 0) const {
+    detail::check(ist_sendrecv_on(stream, out.c(), out_count, out_type, dest, out_tag, in.c(), in_count, in_type, source,
+                                  in_tag, comm_));
+  }
+  // sides: IST_SENDS, IST_RECEIVES, or both added.
+  void prepare_on(void* stream, int partner, int tag = 0, int sides = IST_SENDS + IST_RECEIVES) const {
+    detail::check(ist_prepare_on(stream, partner, tag, sides, comm_));
   }
 
   template <Sendable R>

@@ -30,6 +30,7 @@ class Code(enum.IntEnum):
     IN_STATUS = 16
     INTERNAL = 17
     CANCELLED = 18
+    NOT_CAPTURABLE = 19
 
 
 class Error(Exception):

@@ -179,6 +179,7 @@ void bind_comm(nb::module_& module) {
       .def("__repr__", &Comm::text);
   bind_more(comm);
   bind_probes(comm);
+  bind_streams(comm);
   bind_persistent_calls(comm);
   bind_collectives(comm);
   bind_object_collectives(comm);

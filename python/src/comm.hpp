@@ -111,6 +111,7 @@ StatusView finish(const std::shared_ptr<Session>& session, const std::shared_ptr
 void bind_comm(nb::module_& module);
 void bind_more(nb::class_<Comm>& comm);
 void bind_probes(nb::class_<Comm>& comm);
+void bind_streams(nb::class_<Comm>& comm);
 void bind_matched(nb::module_& module);
 void bind_carts(nb::module_& module, nb::class_<Comm>& comm);
 void bind_world(nb::module_& module);

@@ -1,6 +1,7 @@
 // What a program compiled against version 0.1 relies on. A line that fails here is a broken promise, not a test to adapt.
 #include <isthmus/boot.h>
 #include <isthmus/isthmus.h>
+#include <isthmus/stream.h>
 
 #include <type_traits>
 
@@ -37,7 +38,7 @@ static_assert(IST_OK == 0 && IST_ERR_ARGUMENT == 1 && IST_ERR_RANK == 2 && IST_E
 static_assert(IST_ERR_OVERFLOW == 5 && IST_ERR_KIND == 6 && IST_ERR_MEMORY == 7 && IST_ERR_DEVICE == 8);
 static_assert(IST_ERR_PEER_DEAD == 9 && IST_ERR_PEER_LEFT == 10 && IST_ERR_UNREACHABLE == 11 && IST_ERR_BOOT == 12);
 static_assert(IST_ERR_SETTING == 13 && IST_ERR_SYSTEM == 14 && IST_ERR_PENDING == 15 && IST_ERR_IN_STATUS == 16);
-static_assert(IST_ERR_INTERNAL == 17 && IST_CANCELLED == 18);
+static_assert(IST_ERR_INTERNAL == 17 && IST_CANCELLED == 18 && IST_ERR_NOT_CAPTURABLE == 19);
 static_assert(IST_KIND_AUTO == 0 && IST_KIND_HOST == 1 && IST_KIND_CUDA == 2 && IST_KIND_OPENCL == 3 && IST_KIND_GL == 4);
 static_assert(IST_BYTE == 0 && IST_CHAR == 1 && IST_INT8 == 2 && IST_UINT8 == 3 && IST_INT16 == 4 && IST_UINT16 == 5);
 static_assert(IST_INT32 == 6 && IST_UINT32 == 7 && IST_INT64 == 8 && IST_UINT64 == 9 && IST_FLOAT == 10 && IST_DOUBLE == 11);
@@ -116,3 +117,9 @@ static_assert(same<int(ist_world, void*, size_t)>(ist_register));
 static_assert(same<int(ist_world, void*)>(ist_unregister));
 static_assert(same<int(ist_world, int, ist_carrier, ist_traffic*)>(ist_world_traffic));
 static_assert(same<int(ist_buffer, int64_t, ist_type, int, ist_comm, char*, size_t, size_t*)>(ist_explain));
+static_assert(IST_SENDS == 1 && IST_RECEIVES == 2);
+static_assert(same<int(void*, ist_buffer, int64_t, ist_type, int, int, ist_comm)>(ist_send_on) &&
+              same<int(void*, ist_buffer, int64_t, ist_type, int, int, ist_comm)>(ist_recv_on));
+static_assert(same<int(void*, ist_buffer, int64_t, ist_type, int, int, ist_buffer, int64_t, ist_type, int, int, ist_comm)>(
+    ist_sendrecv_on));
+static_assert(same<int(void*, int, int, int, ist_comm)>(ist_prepare_on));
