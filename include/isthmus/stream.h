@@ -46,9 +46,9 @@ IST_API int ist_send_on(void* stream, ist_buffer buffer, int64_t count, ist_type
  * returns IST_ERR_TRUNCATE and does nothing else, and the channel goes on with the next message. Other errors as ist_send_on's. */
 IST_API int ist_recv_on(void* stream, ist_buffer buffer, int64_t count, ist_type type, int source, int tag, ist_comm comm);
 /* Both at once, so that ranks that exchange long messages do not wait for each other; one launch between two devices. */
-IST_API int ist_sendrecv_on(void* stream, ist_buffer send_buffer, int64_t send_count, ist_type send_type, int dest, int send_tag,
-                            ist_buffer recv_buffer, int64_t recv_count, ist_type recv_type, int source, int recv_tag,
-                            ist_comm comm);
+IST_API int ist_sendrecv_on(void* stream, ist_buffer send_buffer, int64_t send_count, ist_type send_type, int dest,
+                            int send_tag, ist_buffer recv_buffer, int64_t recv_count, ist_type recv_type, int source,
+                            int recv_tag, ist_comm comm);
 
 /* For ist_prepare_on: this rank will send to the partner, receive from it, or both. */
 #define IST_SENDS 1

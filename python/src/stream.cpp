@@ -74,7 +74,8 @@ void bind_streams(nb::class_<Comm>& comm) {
   using namespace nb::literals;
   comm.def("send_on", &send_on, "stream"_a.none(), "buffer"_a.none(), "dest"_a, "tag"_a = 0, nb::kw_only(),
            "count"_a = nb::none(),
-           "Sends when the CUDA stream comes to it, and returns at once; keep the buffer until then. recv_on alone receives it.")
+           "Sends when the CUDA stream comes to it, and returns at once; keep the buffer until then. recv_on alone receives "
+           "it.")
       .def("recv_on", &recv_on, "stream"_a.none(), "buffer"_a.none(), "source"_a, "tag"_a = 0, nb::kw_only(),
            "count"_a = nb::none(), "Receives when the stream comes to it what send_on sends, and returns at once.")
       .def(
@@ -87,7 +88,8 @@ void bind_streams(nb::class_<Comm>& comm) {
           "send_tag"_a = 0, "recv_tag"_a = 0, "send_count"_a = nb::none(), "recv_count"_a = nb::none(), "Both at once.")
       .def("prepare_on", &prepare_on, "stream"_a.none(), "partner"_a, "tag"_a = 0, nb::kw_only(), "sends"_a = true,
            "receives"_a = true,
-           "Prepares the channels to and from a rank, as the first call of each does by itself: before a capture, or to choose "
+           "Prepares the channels to and from a rank, as the first call of each does by itself: before a capture, or to "
+           "choose "
            "when it is waited for.");
 }
 

@@ -172,12 +172,13 @@ void add_bench_command(CLI::App& app) {
           "NAME", options->benchmark,
           "latency (half a round trip), bandwidth (windows of 64 messages), bidirectional (the same both ways at once), "
           "rate "
-          "(windows of messages of 8 bytes), stream-latency (half a round trip of messages in CUDA streams), collective (a call of "
+          "(windows of messages of 8 bytes), stream-latency (half a round trip of messages in CUDA streams), collective (a "
+          "call of "
           "all ranks), overlap (how much of a call is hidden behind computation), limits (what the driver and memcpy do by "
           "themselves) or sweep (latency and bandwidth under several values of a setting)")
       ->required()
-      ->check(CLI::IsMember({"latency", "bandwidth", "bidirectional", "rate", "stream-latency", "collective", "overlap",
-                             "limits", "sweep"}));
+      ->check(CLI::IsMember(
+          {"latency", "bandwidth", "bidirectional", "rate", "stream-latency", "collective", "overlap", "limits", "sweep"}));
   command->add_option(
       "CALL", options->call,
       "of collective: " + call_names() + "; of overlap: " + call_names(true) + "; of sweep: " + sweep_names());

@@ -80,7 +80,8 @@ void complete(BenchOptions& options, bool least, bool most) {
   if (between_two && options.ranks != 0 && options.ranks != 2)
     throw Failure(2, options.benchmark + " is between 2 ranks: leave out --ranks " + std::to_string(options.ranks));
   if (options.stream() && (options.from.kind != IST_KIND_CUDA || options.to.kind != IST_KIND_CUDA || options.staged))
-    throw Failure(2, "stream-latency is between CUDA memory, and never staged: leave out --staged, and --from and --to or say cuda");
+    throw Failure(
+        2, "stream-latency is between CUDA memory, and never staged: leave out --staged, and --from and --to or say cuda");
   if (options.stream() && !most) options.most = std::max(options.least, kMostOfStreams);
   if (options.rate() && !least) options.least = BenchOptions::kRateBytes;
   if (options.rate() && !most) options.most = std::max(options.least, BenchOptions::kRateBytes);

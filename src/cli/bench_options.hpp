@@ -42,8 +42,8 @@ struct BenchOptions {
   static constexpr std::uint64_t kRateBytes = 8;
 
   std::string
-      benchmark;     // latency, bandwidth, bidirectional, rate, stream-latency, sweep: between two ranks; collective, overlap: of a
-                     // call; limits
+      benchmark;  // latency, bandwidth, bidirectional, rate, stream-latency, sweep: between two ranks; collective, overlap: of a
+                  // call; limits
   std::string call;  // of collective and overlap; which one, of a sweep
   int ranks = 0;     // 0: two, or as many as the world has
   Place from;

@@ -33,7 +33,8 @@ std::string meaning(const BenchReport& report) {
   const std::string limit = limited ? "; limit_gbs is memcpy of that size, again and again, one thread" : "";
   if (report.benchmark == "latency") return "times are half a round trip" + limit;
   if (report.benchmark == "stream-latency")
-    return "times are half a round trip of what streams do by themselves, calls and graph; the limits are those of a bare pair of "
+    return "times are half a round trip of what streams do by themselves, calls and graph; the limits are those of a bare "
+           "pair of "
            "kernels";
   if (report.benchmark == "limit-latency") return "times are those of one copy by the driver, waited for";
   if (report.benchmark == "limit-calls") return "times are those of the driver's call";

@@ -71,7 +71,8 @@ class Device {
 class Graph {
  public:
   Graph(const Device& device, const std::function<void()>& body) : device_(device) {
-    device.must(device.api.cuStreamBeginCapture_v2(device.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
+    device.must(device.api.cuStreamBeginCapture_v2(device.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                "cuStreamBeginCapture");
     body();
     CUgraph graph = nullptr;
     device.must(device.api.cuStreamEndCapture(device.stream, &graph), "cuStreamEndCapture");
@@ -134,7 +135,8 @@ class BarePair {
     device_.must(device_.api.cuLaunchKernel(kernel, 1, 1, 1, threads, 1, 1, 0, device_.stream, arguments, nullptr),
                  "cuLaunchKernel");
   }
-  void put(CUfunction kernel, CUdeviceptr packets, std::uint64_t bytes_at, std::uint64_t sequence, std::uint64_t bytes) const {
+  void put(CUfunction kernel, CUdeviceptr packets, std::uint64_t bytes_at, std::uint64_t sequence,
+           std::uint64_t bytes) const {
     BareWork work{reinterpret_cast<channel::Quad*>(packets), reinterpret_cast<std::uint64_t*>(own_ + bytes_at),
                   reinterpret_cast<std::uint64_t*>(own_ + sequence), (bytes + 7) / 8};
     launch(kernel, work, channel::threads_for(bytes));
@@ -202,14 +204,14 @@ Row measure_stream(Session& session, std::uint64_t bytes) {
         session, [&] { bare->send(bytes); }, [&] { bare->receive(bytes); });
     bare_graph.emplace(device, bare_plain);
   }
-  const std::uint64_t batches = session.options().quick ? 5 : std::max<std::uint64_t>(session.options().iterations / kRoundTrips, 25);
+  const std::uint64_t batches =
+      session.options().quick ? 5 : std::max<std::uint64_t>(session.options().iterations / kRoundTrips, 25);
   // In turn, so that whatever else changes meanwhile changes for all.
   std::array<std::vector<double>, 4> times;
   for (std::uint64_t n = 0; n <= batches; ++n) {
-    const std::array<double, 4> took{
-        batch(session, device, plain), batch(session, device, [&] { graph.launch(); }),
-        bare ? batch(session, device, bare_plain) : kNone,
-        bare ? batch(session, device, [&] { bare_graph->launch(); }) : kNone};
+    const std::array<double, 4> took{batch(session, device, plain), batch(session, device, [&] { graph.launch(); }),
+                                     bare ? batch(session, device, bare_plain) : kNone,
+                                     bare ? batch(session, device, [&] { bare_graph->launch(); }) : kNone};
     for (std::size_t i = 0; n > 0 && i < took.size(); ++i)
       if (!std::isnan(took[i])) times[i].push_back(took[i]);
   }
@@ -230,7 +232,8 @@ Row measure_stream(Session& session, std::uint64_t bytes) {
 namespace ist::cli {
 
 Row measure_stream(Session&, std::uint64_t) {
-  throw Failure(2, "messages in streams need CUDA, whose parts were left out of this build; build where nvcc is, with make CUDA=ON");
+  throw Failure(
+      2, "messages in streams need CUDA, whose parts were left out of this build; build where nvcc is, with make CUDA=ON");
 }
 
 }  // namespace ist::cli

@@ -150,8 +150,8 @@ class MemoryKind {
   virtual Pins* pins() { return nullptr; }
   virtual Streams* streams() { return nullptr; }
   virtual Arithmetic* arithmetic() { return nullptr; }
-  virtual Guests* guests() { return nullptr; }    // guests.hpp
-  virtual Lending* lending() { return nullptr; }  // lending.hpp
+  virtual Guests* guests() { return nullptr; }      // guests.hpp
+  virtual Lending* lending() { return nullptr; }    // lending.hpp
   virtual Channels* channels() { return nullptr; }  // channels.hpp
 };
 

@@ -96,7 +96,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned blocks_y,
   if (std::count(std::begin(sizes), std::end(sizes), 0U) != 0 || threads > 1024) return CUDA_ERROR_INVALID_VALUE;
   if (function->channel) {
     auto work = fake::channel_work(*function->channel, context, blocks, arguments[0]);
-    if (!work) work = [context] {
+    if (!work)
+      work = [context] {
         const Lock inner(world().lock);
         context->lost = CUDA_ERROR_ILLEGAL_ADDRESS;
       };

@@ -148,7 +148,8 @@ TEST_P(StreamFailures, WhatTheDriverRefusesIsToldOnBothSidesAndLaterWorks) {
     if (here.rank == 1) break_call("cuIpcGetMemHandle", 0);
     check.ok(ist_barrier(here.comm), "barrier");
     if (here.rank == 0)
-      check.fails(buffer->send(1), IST_ERR_DEVICE, {"ist_send_on", "to rank 1", "tag 4", "the other rank", "ist_send"}, "a send");
+      check.fails(buffer->send(1), IST_ERR_DEVICE, {"ist_send_on", "to rank 1", "tag 4", "the other rank", "ist_send"},
+                  "a send");
     check.ok(ist_barrier(here.comm), "barrier");
     return check.wrong();
   }));
@@ -156,7 +157,8 @@ TEST_P(StreamFailures, WhatTheDriverRefusesIsToldOnBothSidesAndLaterWorks) {
     Checks check(here);
     const auto buffer = own(here);
     if (here.rank == 0) {
-      for (const char* call : {"cuModuleLoadData", "cuMemHostAlloc", "cuMemAlloc_v2", "cuMemsetD8Async", "cuIpcOpenMemHandle_v2"}) {
+      for (const char* call :
+           {"cuModuleLoadData", "cuMemHostAlloc", "cuMemAlloc_v2", "cuMemsetD8Async", "cuIpcOpenMemHandle_v2"}) {
         break_call(call, 0);
         check.fails(buffer->send(1), IST_ERR_DEVICE, {"ist_send_on", std::string{call}.substr(0, 9)}, call);
         heal();

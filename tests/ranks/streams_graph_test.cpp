@@ -67,7 +67,8 @@ void replay(bool captured, std::size_t bytes, int tag) {
 
 TEST(StreamGraphs, ReplaysAtBothEndsWithChangingBytes) {
   NEEDS_DEVICES();
-  for (const std::size_t bytes : {std::size_t{8}, std::size_t{3000}, kSmall + 5, std::size_t{400001}}) replay(true, bytes, 72);
+  for (const std::size_t bytes : {std::size_t{8}, std::size_t{3000}, kSmall + 5, std::size_t{400001}})
+    replay(true, bytes, 72);
 }
 
 TEST(StreamGraphs, ReplaysAtOneEndMeetPlainCallsAtTheOther) {

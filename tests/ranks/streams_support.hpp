@@ -19,7 +19,7 @@
 namespace rank_test {
 
 constexpr int kTag = 5;
-constexpr std::size_t kSmall = 8192;     // the longest message of packets
+constexpr std::size_t kSmall = 8192;        // the longest message of packets
 constexpr std::size_t kInFlight = 8 << 20;  // so much of a message fits a channel
 
 template <class Function>
@@ -35,7 +35,7 @@ inline int devices() {
   int count = 0;
   return ist_kind_devices(world(), IST_KIND_CUDA, &count) == IST_OK ? count : 0;
 }
-#define NEEDS_DEVICES()                                   \
+#define NEEDS_DEVICES()                                       \
   if (::rank_test::size() < 2 || ::rank_test::devices() == 0) \
   GTEST_SKIP() << "not covered here: messages in streams, which take two ranks and a CUDA device"
 

@@ -7,10 +7,36 @@ namespace {
 
 // Around packets, vectors, the longest message of packets, chunks, lanes, parts, and all that a channel holds.
 const std::vector<std::size_t>& sizes() {
-  static const std::vector<std::size_t> all{0,      1,      3,      4,          5,     7,     8,          9,
-                                            15,     16,     17,     255,        4095,  4096,  4097,       kSmall - 1,
-                                            kSmall, kSmall + 1, 16385, 131071, 131072, 131073, 262143, 262144,
-                                            262145, 524288 + 5, kInFlight - 1, kInFlight, kInFlight + 1, 5242883};
+  static const std::vector<std::size_t> all{0,
+                                            1,
+                                            3,
+                                            4,
+                                            5,
+                                            7,
+                                            8,
+                                            9,
+                                            15,
+                                            16,
+                                            17,
+                                            255,
+                                            4095,
+                                            4096,
+                                            4097,
+                                            kSmall - 1,
+                                            kSmall,
+                                            kSmall + 1,
+                                            16385,
+                                            131071,
+                                            131072,
+                                            131073,
+                                            262143,
+                                            262144,
+                                            262145,
+                                            524288 + 5,
+                                            kInFlight - 1,
+                                            kInFlight,
+                                            kInFlight + 1,
+                                            5242883};
   return all;
 }
 
@@ -31,7 +57,8 @@ void carry(const Stream& stream, std::size_t bytes, std::size_t room, int shift,
   if (rank() != 1) return;
   wanted.resize(std::min(bytes, room));
   wanted.insert(wanted.begin(), static_cast<std::size_t>(shift), 0xa5);
-  buffer.expect(wanted, std::to_string(bytes) + " bytes into " + std::to_string(room) + ", shifted by " + std::to_string(shift));
+  buffer.expect(wanted,
+                std::to_string(bytes) + " bytes into " + std::to_string(room) + ", shifted by " + std::to_string(shift));
 }
 
 TEST(Streams, MessagesOfEverySizeArriveWhereverTheyLie) {
@@ -55,7 +82,8 @@ TEST(Streams, AMessageThatIsTooLongIsToldOfByTheNextCallAndTheChannelGoesOn) {
   NEEDS_DEVICES();
   const Stream stream;
   for (const std::size_t bytes : {std::size_t{2}, std::size_t{5001}, kSmall + 1, std::size_t{300001}, kInFlight + 3}) {
-    for (const std::size_t room : {std::size_t{0}, std::size_t{1}, std::size_t{4097}, std::size_t{262144}, std::size_t{270000}}) {
+    for (const std::size_t room :
+         {std::size_t{0}, std::size_t{1}, std::size_t{4097}, std::size_t{262144}, std::size_t{270000}}) {
       if (room >= bytes) continue;
       carry(stream, bytes, room, 0, bytes * 3 + room);
       if (rank() == 1) {
@@ -115,7 +143,8 @@ TEST(Streams, BothWaysInOneCall) {
   const Stream stream;
   const int right = (rank() + 1) % size();
   const int left = (rank() + size() - 1) % size();
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{8}, std::size_t{5003}, kSmall + 1, kInFlight, kInFlight * 2 + 1}) {
+  for (const std::size_t bytes :
+       {std::size_t{0}, std::size_t{8}, std::size_t{5003}, kSmall + 1, kInFlight, kInFlight * 2 + 1}) {
     // With three ranks on two devices some partners share one, and then only so much goes in one stream.
     if (size() > devices() && devices() > 1 && bytes > kInFlight) continue;
     GuardedBuffer out(IST_KIND_CUDA, bytes);
@@ -123,8 +152,8 @@ TEST(Streams, BothWaysInOneCall) {
     out.fill(random_bytes(bytes, bytes + at(rank())));
     for (int round = 0; round < 3; ++round) {
       in.poison();
-      EXPECT_EQ(IST_OK, ist_sendrecv_on(stream.get(), out.get(), count(bytes), IST_BYTE, right, 9, in.get(), count(bytes) + 9,
-                                        IST_BYTE, left, 9, comm()))
+      EXPECT_EQ(IST_OK, ist_sendrecv_on(stream.get(), out.get(), count(bytes), IST_BYTE, right, 9, in.get(),
+                                        count(bytes) + 9, IST_BYTE, left, 9, comm()))
           << ist_error_text();
       stream.wait();
       in.expect(random_bytes(bytes, bytes + at(left)), std::to_string(bytes) + " bytes from the left");

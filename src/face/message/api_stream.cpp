@@ -33,7 +33,8 @@ Result<Partner> partner_of(const Half& half, ist_comm comm) {
 // Of the kinds that channels know admit() asks everything, and to ask the driver once is enough.
 Result<Piece> piece_of(World& world, const Data& data, bool nobody) {
   const ist_buffer& buffer = data.buffer;
-  const bool admitted = (buffer.kind == IST_KIND_CUDA || buffer.kind == IST_KIND_HOST) && buffer.flags == 0 && buffer.object != 0;
+  const bool admitted =
+      (buffer.kind == IST_KIND_CUDA || buffer.kind == IST_KIND_HOST) && buffer.flags == 0 && buffer.object != 0;
   if (nobody || !admitted || !world.stream_channels().kind().ok()) return to_piece(world, data);
   const auto size = extent(data.count, data.type);
   if (!size.ok()) return size.status();
@@ -49,8 +50,9 @@ Result<Ready> make_ready(const Half& half, std::uint64_t stream, ist_comm comm) 
   if (!piece.ok()) return piece.status();
   if (with->rank == IST_PROC_NULL) return ready;
   if (piece->kind == KindId::opencl)
-    return Status{IST_ERR_KIND, "an OpenCL buffer was given; messages in streams are between CUDA memory and page-locked host "
-                                "memory, use ist_send and ist_recv"};
+    return Status{IST_ERR_KIND,
+                  "an OpenCL buffer was given; messages in streams are between CUDA memory and page-locked host "
+                  "memory, use ist_send and ist_recv"};
   StreamChannels& channels = with->world->stream_channels();
   const ChannelName name{with->comm, Rank{with->rank}, half.tag, half.side};
   const auto end = channels.ready(name, stream, &*piece);

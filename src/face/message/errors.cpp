@@ -12,11 +12,26 @@ namespace {
 
 thread_local std::string last_text;
 
-constexpr std::array kNames{
-    "IST_OK",       "IST_ERR_ARGUMENT", "IST_ERR_RANK",   "IST_ERR_HANDLE",    "IST_ERR_TRUNCATE",  "IST_ERR_OVERFLOW",
-    "IST_ERR_KIND", "IST_ERR_MEMORY",   "IST_ERR_DEVICE", "IST_ERR_PEER_DEAD", "IST_ERR_PEER_LEFT", "IST_ERR_UNREACHABLE",
-    "IST_ERR_BOOT", "IST_ERR_SETTING",  "IST_ERR_SYSTEM", "IST_ERR_PENDING",   "IST_ERR_IN_STATUS", "IST_ERR_INTERNAL",
-    "IST_CANCELLED", "IST_ERR_NOT_CAPTURABLE"};
+constexpr std::array kNames{"IST_OK",
+                            "IST_ERR_ARGUMENT",
+                            "IST_ERR_RANK",
+                            "IST_ERR_HANDLE",
+                            "IST_ERR_TRUNCATE",
+                            "IST_ERR_OVERFLOW",
+                            "IST_ERR_KIND",
+                            "IST_ERR_MEMORY",
+                            "IST_ERR_DEVICE",
+                            "IST_ERR_PEER_DEAD",
+                            "IST_ERR_PEER_LEFT",
+                            "IST_ERR_UNREACHABLE",
+                            "IST_ERR_BOOT",
+                            "IST_ERR_SETTING",
+                            "IST_ERR_SYSTEM",
+                            "IST_ERR_PENDING",
+                            "IST_ERR_IN_STATUS",
+                            "IST_ERR_INTERNAL",
+                            "IST_CANCELLED",
+                            "IST_ERR_NOT_CAPTURABLE"};
 
 }  // namespace
 

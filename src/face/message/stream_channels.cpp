@@ -28,7 +28,8 @@ std::size_t StreamChannels::Hash::operator()(const Key& key) const {
 StreamChannels::StreamChannels(Engine& engine, int device) : engine_(engine), device_(device) {
   MemoryKind* const cuda = engine.parts().kinds.find(KindId::cuda);
   if (cuda != nullptr) channels_ = cuda->channels();
-  engine_.listen([this](Rank from, const Envelope& envelope, std::span<const std::byte> payload) { hear(from, envelope, payload); });
+  engine_.listen(
+      [this](Rank from, const Envelope& envelope, std::span<const std::byte> payload) { hear(from, envelope, payload); });
 }
 
 StreamChannels::~StreamChannels() {
@@ -151,20 +152,22 @@ Result<ChannelEnd*> StreamChannels::ready(const ChannelName& name, std::uint64_t
   if (place->device < 0) place->device = device_;
   if (!is_ready) {
     if (place->capturing)
-      return Status{IST_ERR_NOT_CAPTURABLE, words_for(name) +
-                                                " is not prepared, and nothing can be prepared while its stream is captured; call "
-                                                "ist_prepare_on before the capture begins"};
+      return Status{IST_ERR_NOT_CAPTURABLE,
+                    words_for(name) +
+                        " is not prepared, and nothing can be prepared while its stream is captured; call "
+                        "ist_prepare_on before the capture begins"};
     IST_TRY(prepare(*found, key, name, place->device));
   }
   if (place->device == found->end->device()) {
     if (place->own) found->end->last_stream = stream;
     return found->end.get();
   }
-  return Status{IST_ERR_ARGUMENT,
-                words_for(name) + " is on cuda device " + std::to_string(found->end->device()) + " and the stream on device " +
-                    std::to_string(place->device) +
-                    "; the first call on it, or ist_prepare_on, chooses the device, and this rank's own one (ISTHMUS_DEVICE) "
-                    "where the other rank was first"};
+  return Status{
+      IST_ERR_ARGUMENT,
+      words_for(name) + " is on cuda device " + std::to_string(found->end->device()) + " and the stream on device " +
+          std::to_string(place->device) +
+          "; the first call on it, or ist_prepare_on, chooses the device, and this rank's own one (ISTHMUS_DEVICE) "
+          "where the other rank was first"};
 }
 
 // ---- what has gone wrong ----
@@ -189,9 +192,9 @@ Status StreamChannels::trouble(const ChannelName& name, ChannelEnd& end) const {
   const AbortBoard& board = engine_.parts().board;
   if (const auto found = end.trouble()) {
     if (found->failed) return ended(words_for(name), name.peer);
-    return {IST_ERR_TRUNCATE, words_for(name) + ": its message " + std::to_string(found->message) + ", counted from 0, had " +
-                                  std::to_string(found->bytes.value) + " bytes and found room for " +
-                                  std::to_string(found->room.value) +
+    return {IST_ERR_TRUNCATE, words_for(name) + ": its message " + std::to_string(found->message) +
+                                  ", counted from 0, had " + std::to_string(found->bytes.value) +
+                                  " bytes and found room for " + std::to_string(found->room.value) +
                                   ", which it filled; this call has put nothing into the stream, and the next one will"};
   }
   if (board.changes() == 0) return {};

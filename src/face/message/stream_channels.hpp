@@ -64,7 +64,7 @@ class StreamChannels {
     std::unique_ptr<ChannelEnd> end;
     std::optional<ChannelCard> theirs;
     bool refused = false;  // the other rank had no end when it was asked; it will be asked again
-    std::string words;  // what errors call it
+    std::string words;     // what errors call it
     std::mutex connecting;
     std::atomic<bool> ready{false};
   };

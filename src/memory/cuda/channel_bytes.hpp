@@ -42,7 +42,8 @@ IST_KERNEL_CODE void put_bytes(std::byte* to, std::uint64_t value, std::uint64_t
 }
 
 template <class Word>
-IST_KERNEL_CODE void copy_words(std::byte* to, const std::byte* from, std::uint64_t count, unsigned thread, unsigned threads) {
+IST_KERNEL_CODE void copy_words(std::byte* to, const std::byte* from, std::uint64_t count, unsigned thread,
+                                unsigned threads) {
   auto* __restrict__ const target = reinterpret_cast<Word*>(to);
   const auto* __restrict__ const source = reinterpret_cast<const Word*>(from);
   const std::uint64_t words = count / sizeof(Word);
@@ -54,8 +55,10 @@ IST_KERNEL_CODE void copy_words(std::byte* to, const std::byte* from, std::uint6
 }
 
 // One of the two lies as a vector does.
-IST_KERNEL_CODE void copy_bytes(std::byte* to, const std::byte* from, std::uint64_t count, unsigned thread, unsigned threads) {
-  const void* const both = reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from));
+IST_KERNEL_CODE void copy_bytes(std::byte* to, const std::byte* from, std::uint64_t count, unsigned thread,
+                                unsigned threads) {
+  const void* const both =
+      reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from));
   if (lies_as<Quad>(both)) return copy_words<Quad>(to, from, count, thread, threads);
   if (lies_as<std::uint64_t>(both)) return copy_words<std::uint64_t>(to, from, count, thread, threads);
   if (lies_as<std::uint32_t>(both)) return copy_words<std::uint32_t>(to, from, count, thread, threads);

@@ -45,30 +45,31 @@ inline constexpr std::uint32_t kPart = kLanes * kRing * kChunk / kParts;
 
 // In the receiver's memory. Who writes: R the receiver, S the sender.
 struct alignas(128) Inbox {
-  std::uint64_t taken;                // R: messages taken
-  std::uint32_t leaving;              // R: blocks of a kernel that are through
-  std::uint32_t broken;               // R: 1 when a kernel has given up
-  std::uint32_t taking;               // R: the part that is taken next, on one device
-  std::uint64_t coming;               // R: bytes of the message that is being taken, on one device
-  std::uint64_t lane_taken[kLanes];   // R: chunks taken
-  std::uint64_t lane_begin[kLanes];   // R: lane_taken when the message began, for blocks that serve several lanes
-  alignas(128) std::uint32_t ready;   // S adds, R takes away: the receiving stream waits until it is at least one
-  alignas(8) std::uint64_t posted;    // both: parts that are there, and those that are to be dropped (channel_protocol.hpp)
-  std::uint64_t part_bytes[kParts];   // S: length of the message, with its first part
-  alignas(128) Slot slots[kSlots];    // S
+  std::uint64_t taken;               // R: messages taken
+  std::uint32_t leaving;             // R: blocks of a kernel that are through
+  std::uint32_t broken;              // R: 1 when a kernel has given up
+  std::uint32_t taking;              // R: the part that is taken next, on one device
+  std::uint64_t coming;              // R: bytes of the message that is being taken, on one device
+  std::uint64_t lane_taken[kLanes];  // R: chunks taken
+  std::uint64_t lane_begin[kLanes];  // R: lane_taken when the message began, for blocks that serve several lanes
+  alignas(128) std::uint32_t ready;  // S adds, R takes away: the receiving stream waits until it is at least one
+  alignas(8) std::uint64_t posted;   // both: parts that are there, and those that are to be dropped (channel_protocol.hpp)
+  std::uint64_t part_bytes[kParts];  // S: length of the message, with its first part
+  alignas(128) Slot slots[kSlots];   // S
   std::uint64_t flags[kLanes][kRing * 16];  // S: 1 + the chunk's number in its lane, each on a line of its own
   std::byte rings[kLanes][kRing][kChunk];   // S
 };
 
 // In the sender's memory.
 struct alignas(128) Outbox {
-  Quad sent_and_credit;               // S: messages sent; R: messages taken, as last reported. One load for both
-  std::uint32_t leaving;              // S: blocks of a kernel that are through
-  std::uint32_t broken;               // S: 1 when a kernel has given up
-  std::uint32_t putting;              // S: the part that is put next, on one device
-  std::uint64_t lane_sent[kLanes];    // S: chunks sent
+  Quad sent_and_credit;             // S: messages sent; R: messages taken, as last reported. One load for both
+  std::uint32_t leaving;            // S: blocks of a kernel that are through
+  std::uint32_t broken;             // S: 1 when a kernel has given up
+  std::uint32_t putting;            // S: the part that is put next, on one device
+  std::uint64_t lane_sent[kLanes];  // S: chunks sent
   alignas(128) std::uint64_t lane_credit[kLanes];  // R: chunks taken
-  alignas(128) std::uint32_t room;    // S takes away, R adds: free parts, less kParts; the sending stream waits until there is one
+  alignas(
+      128) std::uint32_t room;  // S takes away, R adds: free parts, less kParts; the sending stream waits until there is one
 };
 inline constexpr std::uint32_t kRoom = 1U - kParts;  // what a stream waits for
 

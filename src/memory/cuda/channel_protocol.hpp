@@ -312,7 +312,8 @@ IST_KERNEL_CODE void end_message(const Crew& crew, const ReceiveWork& work, std:
   // Release: the zeros come before the packets of whoever has seen the report.
   if (cleans) store_release(&work.peer->sent_and_credit.high, message + 1);
   // As for chunks; reported now and then only, because the kernel's end waits until this store is over.
-  else if ((message + 1) % kReport == 0) store_relaxed(&work.peer->sent_and_credit.high, message + 1);
+  else if ((message + 1) % kReport == 0)
+    store_relaxed(&work.peer->sent_and_credit.high, message + 1);
   if (bytes > work.room) report_truncation(work.report, message, bytes, work.room);
 }
 

@@ -51,7 +51,8 @@ class Current {
 Status CudaChannels::not_put(CUresult result, const std::string& call, std::uint64_t stream) const {
   const Status why = cuda_error(api_, result, call + " in stream " + hexadecimal(stream));
   if (!of_a_capture(result)) return why;
-  return {IST_ERR_NOT_CAPTURABLE, why.text() + "; end or give up that capture, or use a stream that is not the legacy default one"};
+  return {IST_ERR_NOT_CAPTURABLE,
+          why.text() + "; end or give up that capture, or use a stream that is not the legacy default one"};
 }
 
 Result<StreamPlace> CudaChannels::find_stream(std::uint64_t stream, const Piece* beside, bool look) {
@@ -82,9 +83,10 @@ Result<StreamPlace> CudaChannels::find_stream(std::uint64_t stream, const Piece*
   const auto home = contexts_.primary(place.device);
   if (!home.ok()) return home.status();
   if (context != nullptr && (*home)->handle != context)
-    return Status{IST_ERR_ARGUMENT, "stream " + hexadecimal(stream) +
-                                        " belongs to a context made by cuCtxCreate; channels work in the primary context of a "
-                                        "device, which cudaSetDevice and cuDevicePrimaryCtxRetain give"};
+    return Status{IST_ERR_ARGUMENT,
+                  "stream " + hexadecimal(stream) +
+                      " belongs to a context made by cuCtxCreate; channels work in the primary context of a "
+                      "device, which cudaSetDevice and cuDevicePrimaryCtxRetain give"};
   if (!look) return place;
   const Current current(api_, (*home)->handle);
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -101,19 +103,23 @@ Result<std::uint64_t> CudaChannels::admit(const Piece& piece, int device) {
   if (facts.result != CUDA_SUCCESS)
     return cuda_error(api_, facts.result, "cuPointerGetAttributes of " + describe_piece(piece));
   if (!facts.known && piece.kind == KindId::cuda)
-    return Status{IST_ERR_ARGUMENT, describe_piece(piece) + " is not known to the CUDA driver (host memory? then name it with "
-                                                            "ist_host; or released already)"};
-  if (!facts.known)
     return Status{IST_ERR_ARGUMENT, describe_piece(piece) +
-                                        " is not page-locked: kernels read and write device memory and page-locked host memory; "
-                                        "page-lock it with ist_register, or allocate it so"};
+                                        " is not known to the CUDA driver (host memory? then name it with "
+                                        "ist_host; or released already)"};
+  if (!facts.known)
+    return Status{IST_ERR_ARGUMENT,
+                  describe_piece(piece) +
+                      " is not page-locked: kernels read and write device memory and page-locked host memory; "
+                      "page-lock it with ist_register, or allocate it so"};
   if (piece.size.value > facts.size || address - facts.start > facts.size - piece.size.value)
     return Status{IST_ERR_ARGUMENT, describe_piece(piece) + " reaches past the end of its allocation of " +
                                         std::to_string(facts.size) + " bytes at " + hexadecimal(facts.start)};
   if (facts.on_host != (piece.kind == KindId::host))
-    return Status{IST_ERR_ARGUMENT, describe_piece(piece) + (facts.on_host ? " is page-locked host memory; name it with ist_host"
-                                                                           : " is memory of a device; name it with ist_cuda")};
-  if (piece.device >= 0 && piece.kind == KindId::cuda && facts.memory_class != MemoryClass::managed && facts.device != piece.device)
+    return Status{IST_ERR_ARGUMENT,
+                  describe_piece(piece) + (facts.on_host ? " is page-locked host memory; name it with ist_host"
+                                                         : " is memory of a device; name it with ist_cuda")};
+  if (piece.device >= 0 && piece.kind == KindId::cuda && facts.memory_class != MemoryClass::managed &&
+      facts.device != piece.device)
     return Status{IST_ERR_ARGUMENT, describe_piece(piece) + " is said to be on device " + std::to_string(piece.device) +
                                         " but is on device " + std::to_string(facts.device)};
   if (facts.on_host && facts.memory_class == MemoryClass::registered) {
@@ -135,7 +141,8 @@ Result<std::uint64_t> CudaChannels::admit(const Piece& piece, int device) {
   if (facts.device == device && (facts.context == nullptr || facts.context == (*home)->handle)) return address;
   return Status{IST_ERR_ARGUMENT, describe_piece(piece) + " is on cuda device " + std::to_string(facts.device) +
                                       (facts.device == device ? ", in a context made by cuCtxCreate," : "") +
-                                      " and the stream on device " + std::to_string(device) + "; give a stream of its own device"};
+                                      " and the stream on device " + std::to_string(device) +
+                                      "; give a stream of its own device"};
 }
 
 Status CudaChannels::launch(const CudaChannelHome& home, std::uint64_t stream, const Launch& what) const {
@@ -148,8 +155,8 @@ Status CudaChannels::launch(const CudaChannelHome& home, std::uint64_t stream, c
 // ---- on one device ----
 
 Status CudaChannels::wait(const CudaChannelEnd& end, std::uint64_t stream, std::uint32_t value) const {
-  const CUresult result = api_.cuStreamWaitValue32_v2(reinterpret_cast<CUstream>(stream), end.waits_for(), value,
-                                                      CU_STREAM_WAIT_VALUE_GEQ);
+  const CUresult result =
+      api_.cuStreamWaitValue32_v2(reinterpret_cast<CUstream>(stream), end.waits_for(), value, CU_STREAM_WAIT_VALUE_GEQ);
   return result == CUDA_SUCCESS ? Status{} : not_put(result, "cuStreamWaitValue32", stream);
 }
 
@@ -221,9 +228,10 @@ Status CudaChannels::send_and_receive(std::uint64_t stream, const Message& out, 
   if (sends.one_device_ || receives.one_device_) {
     constexpr std::uint64_t kRoomForAll = std::uint64_t{channel::kParts} * channel::kPart;
     if (out.size.value > kRoomForAll)
-      return {IST_ERR_ARGUMENT, "of two partners one is on this rank's device and one is not: " + std::to_string(out.size.value) +
-                                    " bytes cannot be sent and received in one stream, only up to " +
-                                    std::to_string(kRoomForAll) + "; send and receive in two streams"};
+      return {IST_ERR_ARGUMENT,
+              "of two partners one is on this rank's device and one is not: " + std::to_string(out.size.value) +
+                  " bytes cannot be sent and received in one stream, only up to " + std::to_string(kRoomForAll) +
+                  "; send and receive in two streams"};
     IST_TRY(send(out.end, stream, out.address, out.size));
     return receive(in.end, stream, in.address, in.size);
   }

@@ -130,7 +130,8 @@ Status CudaChannels::warm_up(CudaChannelHome& home) const {
   for (std::size_t i = 0; i < home.kernels.size(); ++i)
     IST_TRY(launch(home, reinterpret_cast<std::uint64_t>(home.stream), {static_cast<Kernel>(i), 1, 32, nothing}));
   const CUresult result = api_.cuStreamSynchronize(home.stream);
-  return result == CUDA_SUCCESS ? Status{} : cuda_error(api_, result, "cuStreamSynchronize for channels" + on(home.context->device));
+  return result == CUDA_SUCCESS ? Status{}
+                                : cuda_error(api_, result, "cuStreamSynchronize for channels" + on(home.context->device));
 }
 
 Result<CudaChannelHome*> CudaChannels::home(int device) {
@@ -261,8 +262,8 @@ Status CudaChannels::reach(const CudaChannelHome& home, const ChannelCard& peers
     if (contexts_.uuid(device) != peers.device) continue;
     const DriverScope scope(api_, home.context->handle);
     IST_TRY(scope.status());
-    const CUresult result =
-        api_.cuCtxEnablePeerAccess != nullptr ? api_.cuCtxEnablePeerAccess(other.context->handle, 0) : CUDA_ERROR_NOT_SUPPORTED;
+    const CUresult result = api_.cuCtxEnablePeerAccess != nullptr ? api_.cuCtxEnablePeerAccess(other.context->handle, 0)
+                                                                  : CUDA_ERROR_NOT_SUPPORTED;
     if (result == CUDA_SUCCESS || result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) return {};
     return cuda_error(api_, result, "cuCtxEnablePeerAccess of device " + std::to_string(device) + on(home.context->device));
   }
@@ -336,7 +337,8 @@ void CudaChannels::start_letting_go() {
   if (thread.ok())
     thread_ = std::move(*thread);
   else
-    log::once(log::Level::warning, "streams that wait for other ranks are not let go on if those die: " + thread.status().text());
+    log::once(log::Level::warning,
+              "streams that wait for other ranks are not let go on if those die: " + thread.status().text());
 }
 
 Status CudaChannels::close_all() {

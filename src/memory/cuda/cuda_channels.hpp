@@ -146,8 +146,8 @@ class CudaChannels : public Channels {
   std::map<int, CudaChannelHome> homes_;  // by device; addresses stay
   std::vector<CudaChannelEnd*> ends_;
   std::map<std::tuple<Rank, std::uint64_t, int>, CUdeviceptr> mapped_;  // by peer, its allocation, own device
-  std::vector<void*> locked_;                                          // page-locked blocks
-  std::vector<channel::Report*> reports_;                              // not in use
+  std::vector<void*> locked_;                                           // page-locked blocks
+  std::vector<channel::Report*> reports_;                               // not in use
   std::array<std::atomic<std::uint32_t*>, kGoneBlocks> gone_{};
   std::atomic<std::uint32_t> interrupts_{0};
   std::atomic<bool> ends_letting_go_{false};

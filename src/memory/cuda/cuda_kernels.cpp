@@ -24,7 +24,8 @@ Status CudaKernels::runs_on(int device, const std::string& whose) const {
   result = api_.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, handle);
   if (result == CUDA_SUCCESS)
     result = api_.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, handle);
-  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuDeviceGetAttribute of " + place + " for the kernels of " + whose);
+  if (result != CUDA_SUCCESS)
+    return cuda_error(api_, result, "cuDeviceGetAttribute of " + place + " for the kernels of " + whose);
   if (result = api_.cuDriverGetVersion(&version); result != CUDA_SUCCESS)
     return cuda_error(api_, result, "cuDriverGetVersion for the kernels of " + whose);
   // As ISTHMUS_CUDA_CODE says: machine code for 9.0, which every driver of its generation takes, and for all others text that

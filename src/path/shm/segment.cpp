@@ -18,7 +18,8 @@ std::uint64_t SegmentShape::cell_stride() const { return std::max(round_to_page(
 Offset SegmentShape::pairs() const { return Offset{round_to_page(sizeof(Segment::Shared))}; }
 Offset SegmentShape::cell_headers() const { return pairs() + Bytes{round_to_page(sizeof(PairShared) * ranks)}; }
 Offset SegmentShape::slots(std::size_t sender) const {
-  return cell_headers() + Bytes{round_to_page(sizeof(CellHeader) * cells)} + Bytes{round_to_page(sizeof(PairSlot) * pair_slots().in_memory()) * sender};
+  return cell_headers() + Bytes{round_to_page(sizeof(CellHeader) * cells)} +
+         Bytes{round_to_page(sizeof(PairSlot) * pair_slots().in_memory()) * sender};
 }
 Offset SegmentShape::cell_data() const { return slots(ranks); }
 Bytes SegmentShape::total() const { return Bytes{(cell_data() + Bytes{cell_stride() * cells}).value}; }

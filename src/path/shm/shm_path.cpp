@@ -127,7 +127,8 @@ std::optional<Arrival> ShmPath::take_slot(std::size_t source) {
   const PairSlot* slot = sources_[source].slots.front();
   if (!slot) return std::nullopt;
   held_ = source;
-  return Arrival{surroundings_.local[sources_[source].place], slot->envelope, sources_[source].slots.payload(*slot), false, 0};
+  return Arrival{surroundings_.local[sources_[source].place], slot->envelope, sources_[source].slots.payload(*slot), false,
+                 0};
 }
 
 std::optional<Arrival> ShmPath::take_cell() {
