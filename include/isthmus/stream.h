@@ -17,8 +17,9 @@
  *
  * A channel has to be prepared at both ends, once: the first call on it does so, or ist_prepare_on. This waits until the other
  * rank has made any call of this library's that moves messages, or the like call; so do it before work that waits is in a stream,
- * and before a capture. It takes some milliseconds. The first of the two ranks to call chooses for the other: its end is then on the
- * device that ist_memory_alloc calls IST_OWN_DEVICE.
+ * and before a capture. It takes some milliseconds. Where the other rank is first, this one's end is on the device that is current
+ * in the thread whose call hears of it, or else on the one that ist_memory_alloc calls IST_OWN_DEVICE; streams of another device of
+ * this rank then get an error.
  *
  * Between two devices a kernel waits for the other rank's. What else is to run meanwhile needs room on the device, a stream that
  * shares no hardware queue with this one (CUDA_DEVICE_MAX_CONNECTIONS, 8 unless set), and code that is there: by itself the

@@ -353,6 +353,24 @@ class Comm:
     def improbe(self, source: int = -1, tag: int = -1) -> Message | None:
         """As mprobe; None if there is no such message now."""
 
+    def send_on(self, stream: object | None, buffer: object | None, dest: int, tag: int = 0, *, count: int | None = None) -> None:
+        """
+        Sends when the CUDA stream comes to it, and returns at once; keep the buffer until then. recv_on alone receives it.
+        """
+
+    def recv_on(self, stream: object | None, buffer: object | None, source: int, tag: int = 0, *, count: int | None = None) -> None:
+        """
+        Receives when the stream comes to it what send_on sends, and returns at once.
+        """
+
+    def sendrecv_on(self, stream: object | None, send_buffer: object | None, dest: int, recv_buffer: object | None, source: int, *, send_tag: int = 0, recv_tag: int = 0, send_count: int | None = None, recv_count: int | None = None) -> None:
+        """Both at once."""
+
+    def prepare_on(self, stream: object | None, partner: int, tag: int = 0, *, sends: bool = True, receives: bool = True) -> None:
+        """
+        Prepares the channels to and from a rank, as the first call of each does by itself: before a capture, or to choose when it is waited for.
+        """
+
     def send_init(self, buffer: object, dest: int, tag: int = 0, *, count: int | None = None) -> PersistentRequest:
         """Prepares a send; start() begins it."""
 

@@ -55,10 +55,16 @@ Result<Ready> make_ready(const Half& half, std::uint64_t stream, ist_comm comm) 
                   "memory, use ist_send and ist_recv"};
   StreamChannels& channels = with->world->stream_channels();
   const ChannelName name{with->comm, Rank{with->rank}, half.tag, half.side};
+  const auto kind = channels.kind();
+  if (!kind.ok()) return kind.status();
+  // Host memory is looked at before anybody waits for the other rank, which may never hear of a call that is wrong.
+  const bool on_host = piece->kind == KindId::host;
+  auto address = on_host ? (*kind)->admit(*piece, channels.device()) : Result<std::uint64_t>{0};
+  if (!address.ok()) return address.status();
   const auto end = channels.ready(name, stream, &*piece);
   if (!end.ok()) return end.status();
   IST_TRY(channels.trouble(name, **end));
-  const auto address = (*channels.kind())->admit(*piece, (*end)->device());
+  if (!on_host) address = (*kind)->admit(*piece, (*end)->device());
   if (!address.ok()) return address.status();
   ready.end = *end;
   ready.address = *address;

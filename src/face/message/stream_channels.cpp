@@ -73,7 +73,14 @@ Status StreamChannels::open(Entry& entry, const Key& key, int device) {
   return status.ok() ? tell(key, entry.end->card()) : status;
 }
 
-// The other end's card. This rank's own end is opened without its program's help, on its own device.
+// Where an end is opened without the program's help: on the device that is current in the thread that looks just now, if one is.
+int StreamChannels::likely_device() const {
+  const Result<StreamPlace> current = channels_ != nullptr ? channels_->find_stream(0, nullptr, false)
+                                                           : Result<StreamPlace>{Status{IST_ERR_KIND, "no CUDA"}};
+  return current.ok() && current->device >= 0 ? current->device : device_;
+}
+
+// The other end's card.
 void StreamChannels::hear(Rank from, const Envelope& envelope, std::span<const std::byte> payload) {
   ChannelCard card;
   if (payload.size() != sizeof card) return;
@@ -82,7 +89,7 @@ void StreamChannels::hear(Rank from, const Envelope& envelope, std::span<const s
   Entry& mine = entry(key);
   mine.theirs = card;
   if (mine.end || card.refused != 0) return;
-  const Status opened = open(mine, key, device_);
+  const Status opened = open(mine, key, likely_device());
   if (mine.end) return;
   ChannelCard refusal;
   refusal.side = key.side;

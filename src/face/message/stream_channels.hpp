@@ -37,6 +37,8 @@ class StreamChannels {
   StreamChannels(const StreamChannels&) = delete;
   StreamChannels& operator=(const StreamChannels&) = delete;
 
+  // This rank's own one.
+  int device() const { return device_; }
   // Why there are none, or what makes them.
   Result<Channels*> kind() const;
   // This rank's end, ready for a stream on that device; made ready, where it is not, unless that stream is being captured. `beside`:
@@ -72,6 +74,7 @@ class StreamChannels {
   Entry& entry(const Key& key);
   Status open(Entry& entry, const Key& key, int device);
   void hear(Rank from, const Envelope& envelope, std::span<const std::byte> payload);
+  int likely_device() const;
   Status tell(const Key& key, const ChannelCard& card);
 
   Status prepare(Entry& entry, const Key& key, const ChannelName& name, int device);

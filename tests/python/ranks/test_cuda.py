@@ -141,3 +141,26 @@ def test_the_library_never_waits_for_the_whole_device(driver, comm, ring):
     into = InterfaceArray(driver, np.ones(100000))
     comm.sendrecv(out, ring[0], into, ring[1])
     assert calls(b"cuCtxSynchronize") == before
+
+
+def test_messages_that_streams_carry(driver, comm, ring, make_noise):
+    sent, expected = make_noise(30001, comm.rank, ring[1])
+    out, into = InterfaceArray(driver, sent), InterfaceArray(driver, np.bitwise_not(expected))
+    stream = int(out.__cuda_array_interface__["stream"])
+    comm.prepare_on(stream, ring[0], 41, receives=False)
+    comm.prepare_on(stream, ring[1], 41, sends=False)
+    comm.send_on(stream, out, ring[0], 41)
+    comm.recv_on(stream, into, ring[1], 41)
+    driver.wait(stream)
+    assert np.array_equal(into.get(), expected)
+    again = InterfaceArray(driver, np.bitwise_not(expected))
+    comm.sendrecv_on(stream, out, ring[0], again, ring[1], send_tag=41, recv_tag=41, send_count=100)
+    driver.wait(stream)
+    assert np.array_equal(again.get()[:100], expected[:100])
+    assert np.array_equal(again.get()[100:], np.bitwise_not(expected)[100:])
+    with pytest.raises(isthmus.Error, match="source is -1"):
+        comm.recv_on(stream, into, isthmus.ANY_SOURCE)
+    with pytest.raises(TypeError, match="a CUDA stream is wanted"):
+        comm.send_on("stream", out, ring[0])
+    with pytest.raises(isthmus.Error, match="not page-locked"):
+        comm.send_on(stream, sent, ring[0], 42)
