@@ -160,6 +160,13 @@ void start_benchmark(const BenchOptions& options, const Words& words) {
   become_ranks(options.ranks == 0 ? 2 : options.ranks, arguments);
 }
 
+void choose_memory(Words& words, bool stream, const CLI::App& command) {
+  // Streams are CUDA's: no other memory can be meant.
+  const bool told = std::any_of(kPlaces.begin(), kPlaces.end(), [&](const char* name) { return command.count(name) > 0; });
+  if (stream && !told) words.everywhere = "cuda";
+  if (!words.everywhere.empty()) words.from = words.to = words.everywhere;
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app) {
@@ -210,11 +217,7 @@ void add_bench_command(CLI::App& app) {
   command->add_flag("--auto", options->automatic, "name no kind of memory: the library asks whose each buffer is");
   command->add_flag("--staged", options->staged, "stage device memory by hand through the host, for comparison");
   command->callback([options, words, command] {
-    // Streams are CUDA's: no other memory can be meant.
-    if (options->benchmark == "stream-latency" && words->everywhere.empty() && command->count("--from") == 0 &&
-        command->count("--to") == 0)
-      words->everywhere = "cuda";
-    if (!words->everywhere.empty()) words->from = words->to = words->everywhere;
+    choose_memory(*words, options->stream(), *command);
     options->from = Place::read(words->from, true);
     options->to = Place::read(words->to, true);
     complete(*options, command->count("--min") > 0, command->count("--max") > 0);

@@ -67,6 +67,31 @@ TEST_F(Bench, EveryClassOfCudaMemorySendsAndReceives) {
                  variables);
 }
 
+TEST_F(Bench, MessagesInStreamsAreCheckedAndTimedBesideABarePairOfKernels) {
+  std::string variables;
+  if (!there_is_cuda(variables)) GTEST_SKIP() << "not covered here: messages in streams; there is neither a GPU nor the driver of the tests";
+  const Ran ran = run_program("bench stream-latency --quick --min 8 --max 16KiB --json " + file(), variables);
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  const auto found = result();
+  EXPECT_EQ(found["benchmark"], "stream-latency");
+  EXPECT_GT(found["sizes_checked"].get<int>(), 20);
+  ASSERT_EQ(found["rows"].size(), 12U);
+  for (const auto& row : found["rows"]) {
+    EXPECT_GT(row["median_us"].get<double>(), 0) << row.dump();
+    EXPECT_GT(row["graph_us"].get<double>(), 0) << row.dump();
+    // Two ranks on one device, and what is longer than packets, have no such limit.
+    const bool none = found["from"] == found["to"] || row["bytes"].get<int>() > 8192;
+    EXPECT_EQ(none, row["limit_us"].is_null()) << row.dump();
+    EXPECT_EQ(none, row["limit_graph_us"].is_null()) << row.dump();
+  }
+}
+TEST_F(Bench, MessagesInStreamsAreBetweenCudaMemory) {
+  for (const char* wrong : {" --kind host", " --from cuda --to pinned", " --staged"}) {
+    const Ran ran = run_program("bench stream-latency" + std::string{wrong});
+    EXPECT_EQ(ran.status, 2) << ran.output;
+    EXPECT_NE(ran.output.find("stream-latency is between CUDA memory"), std::string::npos) << ran.output;
+  }
+}
 TEST_F(Bench, LimitsOfHostMemoryAreThoseOfMemcpyAndTheCacheLine) {
   const Ran ran = run_program("bench limits --from host --to host --quick --max 64KiB --json " + file());
   ASSERT_EQ(ran.status, 0) << ran.output;
