@@ -124,7 +124,7 @@ class BarePair {
 
  private:
   // In the memory of each: packets, what is sent, what is received, two numbers.
-  static constexpr std::uint64_t kFrom = 2 * channel::kSmall;
+  static constexpr std::uint64_t kFrom = std::uint64_t{2} * channel::kSmall;
   static constexpr std::uint64_t kTo = kFrom + channel::kSmall;
   static constexpr std::uint64_t kSent = kTo + channel::kSmall;
   static constexpr std::uint64_t kTaken = kSent + 128;

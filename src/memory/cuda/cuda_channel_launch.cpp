@@ -49,7 +49,7 @@ class Current {
 }  // namespace
 
 Status CudaChannels::not_put(CUresult result, const std::string& call, std::uint64_t stream) const {
-  const Status why = cuda_error(api_, result, call + " in stream " + hexadecimal(stream));
+  Status why = cuda_error(api_, result, call + " in stream " + hexadecimal(stream));
   if (!of_a_capture(result)) return why;
   return {IST_ERR_NOT_CAPTURABLE,
           why.text() + "; end or give up that capture, or use a stream that is not the legacy default one"};
