@@ -147,6 +147,15 @@ CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t size) {
   return fake::add_device_memory(address, size, Class::device, nullptr);
 }
 
+CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
+  FAKE_ENTER(cuMemGetInfo_v2);
+  const Lock lock(world().lock);
+  if (const CUresult result = fake::usable(current()); result != CUDA_SUCCESS) return result;
+  *total = world().memory;
+  *free = world().memory - world().used[current()->device];
+  return CUDA_SUCCESS;
+}
+
 CUresult cuMemAllocManaged(CUdeviceptr* address, size_t size, unsigned) {
   FAKE_ENTER_UNSAFE(cuMemAllocManaged);
   const Lock lock(world().lock);

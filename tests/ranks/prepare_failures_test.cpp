@@ -64,6 +64,31 @@ TEST(PreparingFailures, WhatCannotBeOpenedIsNoErrorAndTheMessageArrives) {
     }));
 }
 
+// Neither what the other rank's device memory needs, nor a message from it.
+TEST(PreparingFailures, ARankThatHasHostMemoryAloneMakesNoContext) {
+  NEEDS_FAKE_DRIVER();
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    const Data data = random_bytes(kBytes, 3);
+    Data bytes(kBytes);
+    std::unique_ptr<Buffer> memory;
+    if (here.rank == 0) {
+      memory = std::make_unique<Buffer>(here, kBytes);
+      memory->fill(data);
+    }
+    const ist_buffer place = memory ? memory->get() : ist_host(bytes.data());
+    check.ok(ist_prepare(place, count(kBytes), IST_BYTE, 1 - here.rank, here.comm), "prepare");
+    for (int n = 0; n < 3; ++n)
+      check.ok(here.rank == 0 ? ist_send(place, count(kBytes), IST_BYTE, 1, 7, here.comm)
+                              : ist_recv(place, count(kBytes), IST_BYTE, 0, 7, here.comm, IST_STATUS_IGNORE),
+               "message");
+    if (here.rank == 0) return check.wrong();
+    check.that(bytes == data, "the bytes");
+    check.that(driver_call<decltype(&::fake_cuda_count)>("fake_cuda_count")("contexts") == 0, "no context");
+    return check.wrong();
+  }));
+}
+
 // The world goes while the other rank's memory is still being opened.
 TEST(PreparingFailures, AWorldThatIsDestroyedMeanwhileWaitsForNobody) {
   NEEDS_FAKE_DRIVER();

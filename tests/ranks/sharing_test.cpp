@@ -223,6 +223,48 @@ TEST_P(Sharing, ManyAtOnceFromEveryRankKeepApart) {
 INSTANTIATE_TEST_SUITE_P(Into, Sharing, ::testing::Values("shared_vmm", "shared_pool", "own_pool"),
                          [](const auto& each) { return each.param; });
 
+std::size_t free_memory() {
+  const InContext scope(rank() % own_devices());
+  std::size_t free = 0;
+  std::size_t total = 0;
+  driver_ok(driver_call<CUresult(std::size_t*, std::size_t*)>("cuMemGetInfo_v2")(&free, &total));
+  return free;
+}
+
+// A rank that has opened it lets go of it once its owner's next loan says that it is freed.
+TEST(SharingReturned, WhatIsFreedIsFreeMemoryOfTheDeviceAgain) {
+  NEEDS_DEVICES();
+  if (std::getenv("ISTHMUS_MAPPED_LIMIT") != nullptr) GTEST_SKIP() << "not covered here: so much is never open";
+  constexpr std::size_t kBytes = 40 << 20;
+  constexpr std::size_t kRounds = 4;
+  const Place message{0, enough(20000)};
+  for (const char* word : {"cuda", "shared_vmm"}) {
+    {
+      const Memory first(word, kBytes);
+      if (!off()) {
+        EXPECT_TRUE(opened(first, message));
+      }
+    }
+    const std::size_t before = free_memory();
+    for (std::size_t round = 0; round < kRounds; ++round) {
+      const Memory memory(word, kBytes);
+      if (!off()) {
+        EXPECT_TRUE(opened(memory, message));
+      }
+    }
+    std::int32_t returned = 0;
+    for (std::uint64_t n = 0; n < 1000 && returned == 0; ++n) {
+      const Memory fresh(word, enough(20000) + 128);
+      carry(fresh, message, n);
+      returned = free_memory() + kBytes / 2 >= before ? 1 : 0;
+      IST_OK_OR_FAIL(ist_bcast(ist_host(&returned), 1, IST_INT32, 1, comm()));
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+    EXPECT_EQ(1, returned) << word << ": " << before << " bytes were free before " << kRounds << " times " << kBytes
+                           << ", and are " << free_memory() << " now";
+  }
+}
+
 // As PyTorch's expandable segments are: what lies in one handle's mapping is lent, what spans two goes another way.
 TEST(SharingSideBySide, OneMappingIsLentAndWhatSpansSeveralArrives) {
   NEEDS_DEVICES();
