@@ -69,7 +69,8 @@ TEST_F(Bench, EveryClassOfCudaMemorySendsAndReceives) {
 
 TEST_F(Bench, MessagesInStreamsAreCheckedAndTimedBesideABarePairOfKernels) {
   std::string variables;
-  if (!there_is_cuda(variables)) GTEST_SKIP() << "not covered here: messages in streams; there is neither a GPU nor the driver of the tests";
+  if (!there_is_cuda(variables))
+    GTEST_SKIP() << "not covered here: messages in streams; there is neither a GPU nor the driver of the tests";
   const Ran ran = run_program("bench stream-latency --quick --min 8 --max 16KiB --json " + file(), variables);
   ASSERT_EQ(ran.status, 0) << ran.output;
   const auto found = result();
