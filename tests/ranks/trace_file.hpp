@@ -93,7 +93,7 @@ inline File read(const std::string& name, int rank, bool whole = true) {
       begun[key] = {event.at("cat"), event.at("name"), event.at("id"), event.at("ts"), 0, event.at("args")};
       continue;
     }
-    EXPECT_EQ("e", event.at("ph"));
+    EXPECT_EQ("e", event.at("ph").get<std::string>());
     const auto found = begun.find(key);
     if (found == begun.end()) {
       ADD_FAILURE() << "ends, and never began: " << event;
@@ -101,7 +101,7 @@ inline File read(const std::string& name, int rank, bool whole = true) {
     }
     found->second.end = event.at("ts");
     EXPECT_GE(found->second.end, found->second.begin) << event;
-    EXPECT_EQ(found->second.category, event.at("cat"));
+    EXPECT_EQ(found->second.category, event.at("cat").get<std::string>());
     file.spans.push_back(found->second);
     begun.erase(found);
   }
