@@ -56,10 +56,8 @@ void expect_sound(const Json& answer) {
 
 TEST(Explain, AMessageGoesBySlotCellOrRingAndTheRestIsRefusedWithAReason) {
   for (const auto& [arguments, carrier] : {std::pair{"", "slot"},
-                                           {"--size 4096", "slot"},
-                                           {"--size 4097", "cell"},
+                                           {"--size 16KiB", "slot"},
                                            {"--size 217 --self", "cell"},
-                                           {"--size 16KiB", "cell"},
                                            {"--size 16385", "ring"},
                                            {"--from cuda:0 --to host --size 8", "cell"},
                                            {"--from cuda:0 --to cuda:1 --size 8", "device"},

@@ -70,7 +70,8 @@ TEST_F(Model, FitKeepsWhatItMeasuredAndEverybodyFindsIt) {
     const bool measured = (found->measured & bit) != 0;
     bit <<= 1U;
     const bool of_host = value.name.rfind("device", 0) != 0 && value.name.rfind("crowd", 0) != 0;
-    EXPECT_EQ(measured || value.name == "handshake_alpha", of_host) << value.name;
+    // No message between hosts goes in a cell unless the eager limit is raised.
+    EXPECT_EQ(measured || value.name == "handshake_alpha" || value.name == "cell_alpha", of_host) << value.name;
     EXPECT_GT(value.of(*found), 0) << value.name;
   }
   EXPECT_GE(found->collective.alpha_large, found->collective.alpha);

@@ -11,7 +11,7 @@ class PathContract : public ::testing::TestWithParam<const char*> {
  protected:
   PathContract() {
     settings_.cells = 7;
-    settings_.eager_limit = Bytes{10000};
+    settings_.eager_limit = Bytes{20000};
     if (GetParam() == std::string{"self"}) {
       auto made = SelfPath::create(surroundings_of(0, 1, settings_, &mailbox_, &locks_));
       EXPECT_TRUE(made.ok());
@@ -68,7 +68,7 @@ TEST_P(PathContract, CellsCarryEveryThresholdSizeUnchanged) {
   std::uint32_t sequence = 0;
   const std::size_t slot = link_->slot_limit.value;
   const std::size_t most = link_->cell_limit.value;
-  EXPECT_EQ(most, 10000U);
+  EXPECT_EQ(most, 20000U);
   for (std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{23}, std::size_t{24}, std::size_t{25}, slot, slot + 1,
                            std::size_t{4095}, std::size_t{4096}, std::size_t{4097}, most - 1, most}) {
     const auto payload = random_bytes(size);
@@ -100,7 +100,7 @@ TEST_P(PathContract, FullSlotsRefuseAndRecover) {
   std::uint32_t read = 0;
   for (int round = 0; round < 5; ++round) {
     while (link_->post(numbered(posted), payload)) ++posted;
-    EXPECT_LE(posted - read, 128U);
+    EXPECT_LE(posted - read, kMostPairSlots);
     EXPECT_GE(posted - read, 48U);
     while (read < posted) {
       expect_arrival(numbered(read), payload, false);
@@ -112,7 +112,7 @@ TEST_P(PathContract, FullSlotsRefuseAndRecover) {
 
 TEST_P(PathContract, CellsRunOutAndComeBackWithRelease) {
   std::vector<Arrival> held;
-  for (std::uint32_t i = 0; i < 7; ++i) ASSERT_TRUE(post_in_cell(*link_, numbered(i), random_bytes(10000)));
+  for (std::uint32_t i = 0; i < 7; ++i) ASSERT_TRUE(post_in_cell(*link_, numbered(i), random_bytes(20000)));
   EXPECT_FALSE(link_->take_cell());
   while (auto arrival = receiver_->next()) held.push_back(*arrival);
   ASSERT_EQ(held.size(), 7U);

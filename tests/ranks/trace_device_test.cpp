@@ -71,7 +71,7 @@ TEST(TraceOfDevices, HasTheCopiesInsideOfTheirMessages) {
     received += span.args.value("tag", 0) == 7 && span.args.value("carrier", "") == "device" ? 1 : 0;
   EXPECT_EQ(1, received);
   const Span little = receiver.one("receive", 9);
-  EXPECT_EQ("cell", little.args.value("carrier", ""));
+  EXPECT_EQ("slot", little.args.value("carrier", ""));
   const auto copies = copies_of(receiver, little, "copy out of a cell");
   ASSERT_EQ(1U, copies.size() + copies_of(receiver, little, "copy").size());
 }

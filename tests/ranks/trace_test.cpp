@@ -25,7 +25,7 @@ struct Message {
   std::int64_t bytes;
   const char* carrier;
 };
-constexpr std::array kMessages{Message{1, 0, "slot"}, Message{2, 8, "slot"}, Message{3, 10000, "cell"},
+constexpr std::array kMessages{Message{1, 0, "slot"}, Message{2, 8, "slot"}, Message{3, 10000, "slot"},
                                Message{4, static_cast<std::int64_t>(kLong), "ring"}};
 
 class Variable {

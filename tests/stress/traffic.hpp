@@ -6,6 +6,7 @@
 // Errors         : a text that says what was wrong; empty if nothing was.
 #pragma once
 
+#include <algorithm>
 #include <sched.h>
 
 #include <array>
@@ -36,7 +37,7 @@ struct Message {
       : random(mix(mix(seed + static_cast<std::uint64_t>(sender)) + number)) {
     in_cell = random % 4 == 0;
     // Few messages of several slots, or they would take all the time.
-    const std::size_t in_slots = random / 4 % 32 == 0 ? kPairPayload : PairSlot::kPayload;
+    const std::size_t in_slots = random / 4 % 32 == 0 ? std::min(kPairPayload, cell_limit) : PairSlot::kPayload;
     length = static_cast<std::size_t>((random >> 8) % ((in_cell ? cell_limit : in_slots) + 1));
   }
   void fill(std::byte* to) const {
