@@ -93,7 +93,10 @@ int carry(const Here& here, const ist_buffer& place, std::size_t bytes, int mess
 Body between_devices(std::size_t bytes) {
   return [bytes](const Here& here) {
     const Buffer buffer(here, bytes, IST_KIND_CUDA, here.rank);
-    return carry(here, buffer.get(), bytes);
+    const int wrong = carry(here, buffer.get(), bytes);
+    // Or it would be gone while the other rank's thread opens it, which is said, too.
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});
+    return wrong;
   };
 }
 
