@@ -1,6 +1,7 @@
 """Rows 3 to 9 and 11 of the targets: messages with device memory beside the machine's own limits and the peers, in one run.
 
-Called by tools/record_measurements.py with what `tools/gpu_run.sh peers` left (`*-device-peers.json`).
+Called by tools/record_measurements.py with what `tools/gpu_run.sh peers` left (`*-device-peers.json`), and for row 5 with what
+`isthmus bench stream-latency --json stream.json` did (`*-streams.json`).
 """
 import json
 
@@ -120,6 +121,37 @@ def from_device_peers(entries):
     found = Compared(entries)
     yield from between_devices(found)
     yield from with_host(found)
+
+
+# Of a bare pair of kernels that loads its sequence number from device memory, in the same run.
+STREAM_SHARE = 1.15
+
+
+def from_streams(reports):
+    """Row 5: messages in streams, as plain calls and inside a graph."""
+    for report in reports:
+        row = next((row for row in report["rows"] if row["bytes"] == 8), None)
+        for figure, limit, how in (("median_us", "limit_us", "in a stream"), ("graph_us", "limit_graph_us", "in a graph")):
+            if row and row.get(limit):
+                yield entry("5", f"{report['from']} to {report['to']}, 8 B, one way {how}", report, row[figure], "us",
+                            f"<= {STREAM_SHARE} x a bare pair of kernels", limit=row[limit],
+                            passed=row[figure] <= STREAM_SHARE * row[limit])
+
+
+def stream_table(files):
+    lines = []
+    for file in files:
+        for report in json.loads(file.read_text()):
+            lines += [f"### Messages in streams in [{file.name}]({file.name})", "",
+                      f"{report['from']} to {report['to']}; {report['machine']}; commit {report['commit']}; {report['date'][:10]}. "
+                      "Microseconds, half a round trip; the limit is a bare pair of kernels.", "",
+                      "| bytes | plain calls (p10 to p90) | limit | in a graph | limit |", "|---|---|---|---|---|"]
+            for row in report["rows"]:
+                limits = [f"{row[name]:.2f}" if row.get(name) else "" for name in ("limit_us", "limit_graph_us")]
+                lines.append(f"| {row['bytes']} | {row['median_us']:.2f} ({row['p10_us']:.2f} to {row['p90_us']:.2f}) | {limits[0]} | "
+                             f"{row['graph_us']:.2f} | {limits[1]} |")
+            lines.append("")
+    return lines
 
 
 def device_peers_table(files):

@@ -18,7 +18,7 @@ import re
 import sys
 
 from device_collectives import device_table
-from device_targets import device_peers_table, from_device_peers
+from device_targets import device_peers_table, from_device_peers, from_streams, stream_table, word
 from host_targets import entry, from_benchmarks, from_comparison, mpi_table, newest
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -37,10 +37,6 @@ def at(bench, size):
     return next((row for row in bench["rows"] if row["bytes"] == size), None)
 
 
-def kind(place):
-    return place.split(":")[0]
-
-
 class Figures:
     """The benchmarks of one machine and commit."""
 
@@ -49,7 +45,7 @@ class Figures:
 
     def find(self, benchmark, source, target, staged=False):
         for bench in self.benches:
-            if (bench["benchmark"], kind(bench["from"]), kind(bench["to"])) == (benchmark, source, target):
+            if (bench["benchmark"], word(bench["from"]), word(bench["to"])) == (benchmark, source, target):
                 if bool(bench.get("staged")) == staged:
                     return bench
         return None
@@ -98,6 +94,8 @@ def targets(measured):
         entries.extend(from_comparison(compared))
     for compared in beside.values():
         entries.extend(from_device_peers(compared))
+    for reports in newest(measured, "streams").values():
+        entries.extend(from_streams(reports))
     for machine, benches in newest(measured, "messages").items():
         figures = Figures(benches)
         parts = [] if machine in comparisons else [from_benchmarks]
@@ -249,6 +247,7 @@ def rewrite_readme(measured, entries):
         if benches and not list(measured.glob(f"*-{slug(benches[0]['machine'])}-messages.json")):
             lines += bench_table(file, benches)
     lines += device_peers_table(sorted(measured.glob("*-device-peers.json"), reverse=True))
+    lines += stream_table(sorted(measured.glob("*-streams.json"), reverse=True))
     lines += device_table(sorted(measured.glob("*-device-collectives.json"), reverse=True))
     lines += mpi_table(sorted(measured.glob("*-mpi.json"), reverse=True))
     lines += check_table(checks)
@@ -272,7 +271,7 @@ SETS = ("quick", "long", *PARTS)
 
 def find_source(folder):
     """What the folder's record is of: a check, a comparison with an MPI or NCCL, the tests that ran last, or benchmarks."""
-    for name in ("check.json", "mpi.json", "collectives.json", "device.json"):
+    for name in ("check.json", "mpi.json", "collectives.json", "device.json", "stream.json"):
         if (folder / name).exists():
             return folder / name
     tests = [file for file in (folder / f"tests-{name}.json" for name in SETS) if file.exists()]
@@ -297,7 +296,7 @@ def file_record(folder, measured):
     measured.mkdir(parents=True, exist_ok=True)
     stem = f"{objects[0]['date'][:10]}-{slug(objects[0]['machine'])}"
     names = {"check.json": {"check.json": "check"}, "mpi.json": {"mpi.json": "mpi"}, "collectives.json": {"collectives.json": "device-collectives"},
-             "device.json": {"device.json": "device-peers"},
+             "device.json": {"device.json": "device-peers"}, "stream.json": {"stream.json": "streams"},
              "tests-long.json": {"tests-long.json": "test-long"},
              "tests-quick.json": {"tests-quick.json": "test"},
              **{f"tests-{part}.json": {f"tests-{part}.json": f"test-{part}"} for part in PARTS},
@@ -306,7 +305,9 @@ def file_record(folder, measured):
     for raw, name in names.items():
         if (folder / raw).exists():
             written.append(measured / f"{stem}-{name}.json")
-            written[-1].write_text(json.dumps(json.loads((folder / raw).read_text()), indent=1) + "\n")
+            # Some write one report by itself, but a record of benchmarks is a list.
+            report = objects if raw == "stream.json" else json.loads((folder / raw).read_text())
+            written[-1].write_text(json.dumps(report, indent=1) + "\n")
     return written
 
 
