@@ -167,16 +167,29 @@ void choose_memory(Words& words, bool stream, const CLI::App& command) {
   if (!words.everywhere.empty()) words.from = words.to = words.everywhere;
 }
 
-}  // namespace
+void run(BenchOptions& options, Words& words, const CLI::App& command) {
+  choose_memory(words, options.stream(), command);
+  options.from = Place::read(words.from, true);
+  options.to = Place::read(words.to, true);
+  complete(options, command.count("--min") > 0, command.count("--max") > 0);
+  if (timed_sizes(options).empty())
+    throw Failure(2, "no power of two lies between --min " + std::to_string(options.least) + " and --max " +
+                         std::to_string(options.most));
+  if (options.limits())
+    run_limits(options, std::any_of(kPlaces.begin(), kPlaces.end(),
+                                    [&command](const char* name) { return command.count(name) > 0; }));
+  else if (options.sweep())
+    run_sweep(options);
+  else if (inside_a_world())
+    run_benchmark(options);
+  else
+    start_benchmark(options, words);
+}
 
-void add_bench_command(CLI::App& app) {
-  const auto options = std::make_shared<BenchOptions>();
-  const auto words = std::make_shared<Words>();
-  CLI::App* command = app.add_subcommand(
-      "bench", "Check every byte, then measure messages between two ranks, or calls of several, by the OSU method");
+void add_name(CLI::App& command, BenchOptions& options) {
   command
-      ->add_option(
-          "NAME", options->benchmark,
+      .add_option(
+          "NAME", options.benchmark,
           "latency (half a round trip), bandwidth (windows of 64 messages), bidirectional (the same both ways at once), "
           "rate "
           "(windows of messages of 8 bytes), stream-latency (half a round trip of messages in CUDA streams), collective (a "
@@ -186,9 +199,19 @@ void add_bench_command(CLI::App& app) {
       ->required()
       ->check(CLI::IsMember(
           {"latency", "bandwidth", "bidirectional", "rate", "stream-latency", "collective", "overlap", "limits", "sweep"}));
-  command->add_option(
-      "CALL", options->call,
+  command.add_option(
+      "CALL", options.call,
       "of collective: " + call_names() + "; of overlap: " + call_names(true) + "; of sweep: " + sweep_names());
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app) {
+  const auto options = std::make_shared<BenchOptions>();
+  const auto words = std::make_shared<Words>();
+  CLI::App* command = app.add_subcommand(
+      "bench", "Check every byte, then measure messages between two ranks, or calls of several, by the OSU method");
+  add_name(*command, *options);
   command
       ->add_option("--from", words->from,
                    "memory of rank 0: host, pinned, cuda or opencl, or of cuda memory managed, pool, shared-pool or vmm, "
@@ -216,24 +239,7 @@ void add_bench_command(CLI::App& app) {
   command->add_flag("--quick", options->quick, "a twentieth of the repetitions");
   command->add_flag("--auto", options->automatic, "name no kind of memory: the library asks whose each buffer is");
   command->add_flag("--staged", options->staged, "stage device memory by hand through the host, for comparison");
-  command->callback([options, words, command] {
-    choose_memory(*words, options->stream(), *command);
-    options->from = Place::read(words->from, true);
-    options->to = Place::read(words->to, true);
-    complete(*options, command->count("--min") > 0, command->count("--max") > 0);
-    if (timed_sizes(*options).empty())
-      throw Failure(2, "no power of two lies between --min " + std::to_string(options->least) + " and --max " +
-                           std::to_string(options->most));
-    if (options->limits())
-      run_limits(*options, std::any_of(kPlaces.begin(), kPlaces.end(),
-                                       [command](const char* name) { return command->count(name) > 0; }));
-    else if (options->sweep())
-      run_sweep(*options);
-    else if (inside_a_world())
-      run_benchmark(*options);
-    else
-      start_benchmark(*options, *words);
-  });
+  command->callback([options, words, command] { run(*options, *words, *command); });
 }
 
 }  // namespace ist::cli

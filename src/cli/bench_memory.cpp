@@ -69,7 +69,8 @@ class CudaMemory final : public ClassedMemory {
     CUmemAllocationProp properties{};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device_}};
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = device_;
     return properties;
   }
   void map() {
@@ -82,9 +83,12 @@ class CudaMemory final : public ClassedMemory {
     CUmemGenericAllocationHandle handle = 0;
     must(api_.cuMemCreate(&handle, mapped_, &properties, 0), "cuMemCreate");
     CUresult result = api_.cuMemAddressReserve(&address_, mapped_, 0, 0, 0);
-    if (result == CUDA_SUCCESS && (result = api_.cuMemMap(address_, mapped_, 0, handle, 0)) != CUDA_SUCCESS) {
-      api_.cuMemAddressFree(address_, mapped_);
-      address_ = 0;
+    if (result == CUDA_SUCCESS) {
+      result = api_.cuMemMap(address_, mapped_, 0, handle, 0);
+      if (result != CUDA_SUCCESS) {
+        api_.cuMemAddressFree(address_, mapped_);
+        address_ = 0;
+      }
     }
     api_.cuMemRelease(handle);  // the mapping keeps it
     must(result, "cuMemMap");
@@ -98,7 +102,7 @@ class CudaMemory final : public ClassedMemory {
       CUmemPoolProps properties{};
       properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
       properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-      properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device_}};
+      properties.location = sharable().location;
       must(api_.cuMemPoolCreate(&pool_, &properties), "cuMemPoolCreate");
       must(api_.cuMemAllocFromPoolAsync(&address_, bytes_, pool_, stream_), "cuMemAllocFromPoolAsync");
     } else {

@@ -194,8 +194,7 @@ class Engine {
   const PeerTraffic& traffic(Rank with) const { return peers_[static_cast<std::size_t>(with.value)].traffic; }
   PeerTraffic& nccl_traffic() { return nccl_traffic_; }
 
-  // What decides how so many bytes would go to that rank now, all but the receiver's buffer; or why they cannot. To be explained
-  // under the lock, too.
+  // What decides how so many bytes would go to that rank now, all but the receiver's buffer; or why they cannot.
   std::string_view path_to(Rank dest) const { return peers_[static_cast<std::size_t>(dest.value)].path->name(); }
   Result<ExplainedMessage> about(const ExplainedEnd& from, Bytes size, Rank dest);
 

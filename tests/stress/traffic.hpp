@@ -6,8 +6,8 @@
 // Errors         : a text that says what was wrong; empty if nothing was.
 #pragma once
 
-#include <algorithm>
 #include <sched.h>
+#include <algorithm>
 
 #include <array>
 #include <cstdlib>
