@@ -174,10 +174,7 @@ void measure(Session& session, const Settings& settings, int rounds, Notes& note
   notes.note(profile.message.slot_alpha, slot.start);
   notes.note(profile.collective.alpha, slot.start);
   // A cell is told of in a slot, and an announcement is a message: neither is ever quicker than what it is made of.
-  if (!cells.empty())
-    notes.note(profile.message.cell_alpha, std::max(line_through(in_cells).start, slot.start));
-  else
-    profile.message.cell_alpha = std::max(profile.message.cell_alpha, slot.start);
+  if (!cells.empty()) notes.note(profile.message.cell_alpha, std::max(line_through(in_cells).start, slot.start));
   // Two copies. Such messages differ little in length: where nothing can be seen of that, the bytes of long ones tell, whose two
   // copies are made at the same time.
   if (!many_slots.empty()) {

@@ -1,5 +1,6 @@
 // The file of a profile: JSON, so that people and scripts can read it.
 #include <unistd.h>
+#include <algorithm>
 
 #include <cmath>
 #include <cstdint>
@@ -110,6 +111,10 @@ Result<Profile> read_profile(const std::string& file) {
   Profile profile;
   profile.source = file;
   if (const std::string why = read_values(all, profile); !why.empty()) return unusable(file, why);
+  // A cell is told of in a slot, and where none was measured it is no quicker than what was.
+  const auto message = all.value("message", Json::object());
+  if (!message.contains("cell_alpha"))
+    profile.message.cell_alpha = std::max(profile.message.cell_alpha, profile.message.slot_alpha);
   return profile;
 }
 
