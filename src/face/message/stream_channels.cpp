@@ -97,7 +97,8 @@ void StreamChannels::hear(Rank from, const Envelope& envelope, std::span<const s
   static_cast<void>(tell(key, refusal));
 }
 
-Status StreamChannels::wait_for_card(const Entry& entry, const ChannelName& name) {
+// A refusal is taken out: the other rank may have an end by the next time, and is asked again.
+Status StreamChannels::wait_for_card(Entry& entry, const ChannelName& name, ChannelCard& card) {
   const auto here = [&entry] { return entry.theirs.has_value(); };
   Patience patience{engine_, here};
   while (true) {
@@ -106,7 +107,12 @@ Status StreamChannels::wait_for_card(const Entry& entry, const ChannelName& name
     {
       const std::lock_guard lock(engine_.lock());
       moved = engine_.progress();
-      if (here()) return {};
+      if (here()) {
+        card = *entry.theirs;
+        entry.refused = card.refused != 0;
+        if (entry.refused) entry.theirs.reset();
+        return {};
+      }
       IST_TRY(peer_is_there(name));
       polls = engine_.must_poll();
     }
@@ -126,16 +132,14 @@ Status StreamChannels::prepare(Entry& entry, const Key& key, const ChannelName& 
     else if (std::exchange(entry.refused, false))
       IST_TRY(tell(key, entry.end->card()));
   }
-  IST_TRY(wait_for_card(entry, name));
-  if (const auto code = static_cast<ist_code>(entry.theirs->refused); code != IST_OK) {
-    const std::lock_guard lock(engine_.lock());
-    entry.theirs.reset();
-    entry.refused = true;
+  ChannelCard theirs;
+  IST_TRY(wait_for_card(entry, name, theirs));
+  if (const auto code = static_cast<ist_code>(theirs.refused); code != IST_OK) {
     return {code, entry.words + " cannot be made: the other rank has no end for it (" +
                       (code == IST_ERR_KIND ? "CUDA is not available there" : "its device has no memory, or refused") +
                       "); use ist_send and ist_recv"};
   }
-  IST_TRY(entry.end->connect(*entry.theirs));
+  IST_TRY(entry.end->connect(theirs));
   // Whoever is gone by now may have gone before there was a word to tell it to.
   look_at_board();
   entry.ready.store(true);

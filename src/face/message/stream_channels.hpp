@@ -78,7 +78,7 @@ class StreamChannels {
   Status tell(const Key& key, const ChannelCard& card);
 
   Status prepare(Entry& entry, const Key& key, const ChannelName& name, int device);
-  Status wait_for_card(const Entry& entry, const ChannelName& name);
+  Status wait_for_card(Entry& entry, const ChannelName& name, ChannelCard& card);
   Status peer_is_there(const ChannelName& name) const;
   Status ended(const std::string& words, Rank peer) const;
 
