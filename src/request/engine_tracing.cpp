@@ -4,8 +4,6 @@
 namespace ist {
 namespace {
 
-constexpr const char* kCarriedBy[kWays] = {"slot", "cell", "ring", "direct", "nccl", "device", "single copy", "block"};
-
 // Messages inside collective calls have tags that users cannot give.
 const char* category(const Operation& operation, std::int32_t tag) {
   if (operation.in<state::Running>()) return "call";
@@ -29,7 +27,7 @@ void Engine::trace_at_once(const Destination& order, Bytes size, Trace::Clock::t
   span.peer = order.rank.value;
   span.tag = order.tag;
   span.bytes = static_cast<std::int64_t>(size.value);
-  span.carrier = kCarriedBy[static_cast<std::size_t>(Way::slot)];
+  span.carrier = carrier_name(IST_CARRIER_SLOT);
   span.comm = parts_.trace->keep(order.scope.group ? order.scope.group->name() : "world");
   parts_.trace->add(span);
 }
@@ -59,7 +57,7 @@ void Engine::trace_end(Operation& operation, bool unfinished) {
   span.tag = outcome.tag;
   if (running == nullptr)
     span.bytes = static_cast<std::int64_t>(unfinished ? operation.piece.size.value : outcome.bytes.value);
-  if (const auto way = way_taken(operation); way && !unfinished) span.carrier = kCarriedBy[static_cast<std::size_t>(*way)];
+  if (const auto way = way_taken(operation); way && !unfinished) span.carrier = carrier_name(ist::carrier_of(*way));
   span.comm = parts_.trace->keep(operation.group ? operation.group->name() : "world");
   span.code = outcome.cancelled ? IST_CANCELLED : outcome.status.code();
   span.unfinished = unfinished;

@@ -30,6 +30,11 @@ constexpr std::optional<Way> way_of(int carrier) {
   return std::nullopt;
 }
 
+constexpr int carrier_of(Way way) {
+  if (way == Way::single_copy) return IST_CARRIER_SINGLE_COPY;
+  return way == Way::block ? int{IST_CARRIER_BLOCK} : IST_CARRIER_SLOT + static_cast<int>(way);
+}
+
 struct Counted {
   std::uint64_t messages = 0;
   std::uint64_t bytes = 0;
