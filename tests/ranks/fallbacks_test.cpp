@@ -19,25 +19,6 @@ using namespace forked_ranks;
 constexpr std::size_t kBytes = 300001;
 constexpr int kMessages = 3;
 
-// Of the forked ranks, gone with the object.
-class Variables {
- public:
-  Variables(std::initializer_list<std::pair<const char*, const char*>> all) {
-    for (const auto& [name, value] : all) {
-      ::setenv(name, value, 1);
-      names_.push_back(name);
-    }
-  }
-  ~Variables() {
-    for (const char* name : names_) ::unsetenv(name);
-  }
-  Variables(const Variables&) = delete;
-  Variables& operator=(const Variables&) = delete;
-
- private:
-  std::vector<const char*> names_;
-};
-
 // All lines that two ranks write.
 std::string said_by(const char* kinds, const Body& body) {
   testing::internal::CaptureStderr();
@@ -123,7 +104,7 @@ TEST(Fallbacks, ThatTheDriverLendsNoMemoryIsSaid) {
     break_call("cuIpcGetMemHandle", 0);
     return between_devices(kBytes)(here);
   });
-  expect_once(said, 1, "cuIpcGetMemHandle", "one IPC and one PID namespace");
+  expect_once(said, 1, "cuIpcGetMemHandle", "one IPC, one PID and one network namespace");
 }
 
 TEST(Fallbacks, ThatTheDriverOpensNoMemoryIsSaidOnceForAllAllocations) {
@@ -138,7 +119,7 @@ TEST(Fallbacks, ThatTheDriverOpensNoMemoryIsSaidOnceForAllAllocations) {
     }
     return wrong;
   });
-  expect_once(said, 0, "cuIpcOpenMemHandle", "one IPC and one PID namespace");
+  expect_once(said, 0, "cuIpcOpenMemHandle", "one IPC, one PID and one network namespace");
 }
 
 TEST(Fallbacks, ThatAnAllocationIsLongerThanTheLimitIsSaid) {

@@ -20,8 +20,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace forked_ranks {
@@ -39,6 +41,29 @@ inline int free_port() {
   ::close(fd);
   return ntohs(address.sin_port);
 }
+
+// Variables of the forked ranks, gone with the object.
+class Variables {
+ public:
+  using Pair = std::pair<const char*, const char*>;
+  Variables(std::initializer_list<Pair> all) {
+    for (const auto& [name, value] : all) set(name, value);
+  }
+  ~Variables() {
+    for (const char* name : names_) ::unsetenv(name);
+  }
+  Variables(const Variables&) = delete;
+  Variables& operator=(const Variables&) = delete;
+
+ protected:
+  void set(const char* name, const char* value) {
+    ::setenv(name, value, 1);
+    names_.push_back(name);
+  }
+
+ private:
+  std::vector<const char*> names_;
+};
 
 struct Here {
   int rank;

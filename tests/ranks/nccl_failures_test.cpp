@@ -13,25 +13,10 @@ using namespace forked_ranks;
 constexpr std::int64_t kLong = 131072;  // floats
 constexpr std::size_t kBytes = kLong * sizeof(float);
 
-// Variables of the forked ranks, gone with the object.
-class Variables {
+// With a device for each rank.
+class DeviceVariables : public Variables {
  public:
-  Variables(std::initializer_list<std::pair<const char*, const char*>> all) {
-    for (const auto& [name, value] : all) {
-      ::setenv(name, value, 1);
-      names_.push_back(name);
-    }
-    ::setenv("FAKE_CUDA_DEVICES", "4", 1);
-    names_.push_back("FAKE_CUDA_DEVICES");
-  }
-  ~Variables() {
-    for (const char* name : names_) ::unsetenv(name);
-  }
-  Variables(const Variables&) = delete;
-  Variables& operator=(const Variables&) = delete;
-
- private:
-  std::vector<const char*> names_;
+  DeviceVariables(std::initializer_list<Pair> all) : Variables(all) { set("FAKE_CUDA_DEVICES", "4"); }
 };
 
 Data ones(float value) {
@@ -75,28 +60,28 @@ int calls_by(const Here& here, const char* carrier, int count) {
 
 TEST(NcclFailures, WithoutAnyTheCallsAreNccls) {
   NEEDS_FAKE_DRIVER();
-  const Variables with{{"ISTHMUS_NCCL", "auto"}};
+  const DeviceVariables with{{"ISTHMUS_NCCL", "auto"}};
   expect_all(run_ranks(3, "host,cuda", [](const Here& here) { return calls_by(here, "nccl", 3); }));
 }
 
 TEST(NcclFailures, NeverOnOneRankAnOldVersionOrNoLibraryMeansMessagesOnAll) {
   NEEDS_FAKE_DRIVER();
   {
-    const Variables with{{"ISTHMUS_NCCL", "never"}};
+    const DeviceVariables with{{"ISTHMUS_NCCL", "never"}};
     expect_all(run_ranks(3, "host,cuda", [](const Here& here) { return calls_by(here, "none", 2); }));
   }
   {
-    const Variables with{{"FAKE_NCCL_VERSION", "21701"}};
+    const DeviceVariables with{{"FAKE_NCCL_VERSION", "21701"}};
     expect_all(run_ranks(3, "host,cuda", [](const Here& here) { return calls_by(here, "none", 2); }));
   }
-  const Variables with{{"ISTHMUS_NCCL_LIBRARY", "libnccl-that-is-not.so"}};
+  const DeviceVariables with{{"ISTHMUS_NCCL_LIBRARY", "libnccl-that-is-not.so"}};
   expect_all(run_ranks(2, "host,cuda", [](const Here& here) { return calls_by(here, "none", 2); }));
 }
 
 TEST(NcclFailures, ARankThatCannotMakeItsCommunicatorMakesAllUseMessages) {
   NEEDS_FAKE_DRIVER();
   for (const char* how : {"1:fail", "0:fail", "1:refuse", "fail", "0:refuse"}) {
-    const Variables with{{"FAKE_NCCL_INIT", how}};
+    const DeviceVariables with{{"FAKE_NCCL_INIT", how}};
     SCOPED_TRACE(how);
     expect_all(run_ranks(3, "host,cuda", [](const Here& here) { return calls_by(here, "none", 3); }));
   }
@@ -104,7 +89,7 @@ TEST(NcclFailures, ARankThatCannotMakeItsCommunicatorMakesAllUseMessages) {
 
 TEST(NcclFailures, OneThatWaitsForEverIsGivenUpAfterTheTimeToStart) {
   NEEDS_FAKE_DRIVER();
-  const Variables with{{"FAKE_NCCL_INIT", "1:hang"}, {"ISTHMUS_BOOT_TIMEOUT", "2"}};
+  const DeviceVariables with{{"FAKE_NCCL_INIT", "1:hang"}, {"ISTHMUS_BOOT_TIMEOUT", "2"}};
   expect_all(run_ranks(3, "host,cuda", [](const Here& here) { return calls_by(here, "none", 2); }));
 }
 
@@ -125,7 +110,7 @@ TEST(NcclFailures, ACallThatOneRankCannotStartFailsOnAll) {
   for (const char* variable : {"FAKE_NCCL_LAUNCH", "FAKE_NCCL_LATE"})
     for (const int culprit : {0, 2}) {
       const std::string value = std::to_string(culprit) + ":2";
-      const Variables with{{variable, value.c_str()}};
+      const DeviceVariables with{{variable, value.c_str()}};
       SCOPED_TRACE(std::string{variable} + "=" + value);
       expect_all(run_ranks(3, "host,cuda", [=](const Here& here) { return one_call_fails(here, culprit); }));
     }
@@ -133,7 +118,7 @@ TEST(NcclFailures, ACallThatOneRankCannotStartFailsOnAll) {
 
 TEST(NcclFailures, ACountThatIsWrongOnOneRankFailsOnAll) {
   NEEDS_FAKE_DRIVER();
-  const Variables with{{"ISTHMUS_NCCL", "auto"}};
+  const DeviceVariables with{{"ISTHMUS_NCCL", "auto"}};
   expect_all(run_ranks(3, "host,cuda", [](const Here& here) {
     Checks check(here);
     const Buffer send(here, 3 * kBytes, IST_KIND_CUDA, here.rank);
@@ -149,7 +134,7 @@ TEST(NcclFailures, ACountThatIsWrongOnOneRankFailsOnAll) {
 
 TEST(NcclFailures, CallsBehindTheOneThatFailsFailToo) {
   NEEDS_FAKE_DRIVER();
-  const Variables with{{"FAKE_NCCL_LAUNCH", "1:2"}};
+  const DeviceVariables with{{"FAKE_NCCL_LAUNCH", "1:2"}};
   expect_all(run_ranks(3, "host,cuda", [](const Here& here) {
     Checks check(here);
     Sum first(here);
@@ -169,7 +154,7 @@ TEST(NcclFailures, CallsBehindTheOneThatFailsFailToo) {
 
 TEST(NcclFailures, WhatIsPendingInABuffersStreamComesFirst) {
   NEEDS_FAKE_DRIVER();
-  const Variables with{{"ISTHMUS_NCCL", "auto"}};
+  const DeviceVariables with{{"ISTHMUS_NCCL", "auto"}};
   for (const char* carrier : {"nccl", "none"})
     expect_all(run_ranks(2, "host,cuda", [=](const Here& here) {
       Checks check(here);
@@ -199,7 +184,7 @@ TEST(NcclFailures, WhatIsPendingInABuffersStreamComesFirst) {
 
 TEST(NcclFailures, ARankThatDiesInTheMiddleIsAnErrorThatNamesIt) {
   NEEDS_FAKE_DRIVER();
-  const Variables with{{"ISTHMUS_NCCL", "auto"}};
+  const DeviceVariables with{{"ISTHMUS_NCCL", "auto"}};
   for (const int victim : {0, 1})
     expect_all_but(run_ranks(3, "host,cuda",
                              [=](const Here& here) {
@@ -222,7 +207,7 @@ TEST(NcclFailures, ARankThatDiesInTheMiddleIsAnErrorThatNamesIt) {
 
 TEST(NcclFailures, ARankThatDiesWhileCommunicatorsAreMadeIsAnErrorThatNamesIt) {
   NEEDS_FAKE_DRIVER();
-  const Variables with{{"FAKE_NCCL_INIT", "1:hang"}};
+  const DeviceVariables with{{"FAKE_NCCL_INIT", "1:hang"}};
   expect_all_but(run_ranks(3, "host,cuda",
                            [](const Here& here) {
                              Checks check(here);
@@ -239,7 +224,7 @@ TEST(NcclFailures, ARankThatDiesWhileCommunicatorsAreMadeIsAnErrorThatNamesIt) {
 
 TEST(NcclFailures, ARankThatLeavesWithACallUnderWayIsAnErrorOfTheOthers) {
   NEEDS_FAKE_DRIVER();
-  const Variables with{{"ISTHMUS_NCCL", "auto"}};
+  const DeviceVariables with{{"ISTHMUS_NCCL", "auto"}};
   expect_all(run_ranks(3, "host,cuda", [](const Here& here) {
     Checks check(here);
     Sum(here).works(here, check, "nccl", "the first call");
@@ -264,7 +249,7 @@ TEST(NcclFailures, ARankThatLeavesWithACallUnderWayIsAnErrorOfTheOthers) {
 
 TEST(NcclFailures, CommunicatorsAreFreedWhileTheirCallsAreUnderWay) {
   NEEDS_FAKE_DRIVER();
-  const Variables with{{"ISTHMUS_NCCL", "auto"}};
+  const DeviceVariables with{{"ISTHMUS_NCCL", "auto"}};
   expect_all(run_ranks(3, "host,cuda", [](const Here& here) {
     Checks check(here);
     for (int round = 0; round < 3; ++round) {

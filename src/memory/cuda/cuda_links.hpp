@@ -20,7 +20,8 @@
 namespace ist {
 
 // What helps where one process cannot open another's memory.
-inline constexpr const char* kNamespaces = "; where ranks are in containers, give them one IPC and one PID namespace";
+inline constexpr const char* kNamespaces =
+    "; where ranks are in containers, give them one IPC, one PID and one network namespace";
 
 class CudaLinks {
  public:
