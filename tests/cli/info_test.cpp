@@ -96,7 +96,9 @@ TEST(Info, EveryWayOfStartingRanksIsEitherThereOrOffWithWhatToInstall) {
 const std::string kFake = "LD_LIBRARY_PATH=" FAKE_CUDA " FAKE_CUDA_DEVICES=3 ";
 
 TEST(Info, LinksAreTriedWhereThatIsAskedForAndWhatIsWrongIsOffWithAReason) {
-  if (!std::filesystem::exists(FAKE_CUDA "/libcuda.so.1")) GTEST_SKIP() << "this build has no CUDA parts";
+  if (!std::filesystem::exists(FAKE_CUDA "/libcuda.so.1"))
+    GTEST_SKIP()
+        << "not covered here: the links between devices; this build has no CUDA parts, and so no driver of the tests";
   EXPECT_FALSE(says(run_program("info", kFake), "\nlinks\n"));
   const Ran whole = run_program("info --links", kFake);
   EXPECT_EQ(whole.status, 0) << whole.output;
@@ -129,7 +131,9 @@ TEST(Info, LinksAreTriedWhereThatIsAskedForAndWhatIsWrongIsOffWithAReason) {
 }
 
 TEST(Info, OneCopyBetweenDevicesIsAPathUnlessItIsNotToBe) {
-  if (!std::filesystem::exists(FAKE_CUDA "/libcuda.so.1")) GTEST_SKIP() << "this build has no CUDA parts";
+  if (!std::filesystem::exists(FAKE_CUDA "/libcuda.so.1"))
+    GTEST_SKIP()
+        << "not covered here: the path between devices; this build has no CUDA parts, and so no driver of the tests";
   EXPECT_TRUE(says(run_program("info", kFake), "\n  device_ipc  devices of ranks of one host"));
   const Ran never = run_program("info", kFake + "ISTHMUS_DEVICE_IPC=never");
   EXPECT_TRUE(says(never, "\n  path device_ipc: ISTHMUS_DEVICE_IPC is never")) << never.output;

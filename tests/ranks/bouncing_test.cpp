@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "device_ranks.hpp"
 #include "driver_memory.hpp"
 
 using namespace rank_test;
@@ -18,21 +19,10 @@ std::size_t bounce_limit() {
   return setting == nullptr ? std::size_t{128} << 20 : std::strtoull(setting, nullptr, 10) << 10;  // the tests say KiB
 }
 
-bool off() {
-  const char* setting = std::getenv("ISTHMUS_DEVICE_IPC");
-  return bounce_limit() == 0 || (setting != nullptr && std::string{setting} == "never");
-}
+bool off() { return bounce_limit() == 0 || ipc_is_off(); }
 
 // So much comes at a time.
 std::size_t part() { return std::min(bounce_limit(), std::size_t{64} << 20) / 2; }
-
-bool usable() {
-  int devices = 0;
-  return size() >= 2 && ist_kind_devices(world(), IST_KIND_CUDA, &devices) == IST_OK && devices > 0;
-}
-
-#define NEEDS_DEVICES() \
-  if (!usable()) GTEST_SKIP() << "not covered here: messages between device memory, which take two ranks and a CUDA device"
 
 // From rank 0 to rank 1, whose memory was poisoned, and beyond the end of it nothing is touched.
 int carry(const Memory& memory, std::size_t bytes, std::uint64_t seed) {
@@ -122,7 +112,9 @@ TEST(BouncingTraffic, IsCountedByItselfOnBothSides) {
   NEEDS_DEVICES();
   constexpr std::size_t kBytes = (std::size_t{4} << 20) + 5;
   const Memory memory("managed", kBytes + 64);
-  if (off() || !opened(memory, kBytes)) GTEST_SKIP() << "not covered here: nothing goes through the block";
+  if (off() || !opened(memory, kBytes))
+    GTEST_SKIP()
+        << "not covered here: counting what goes through a block; ISTHMUS_DEVICE_IPC or ISTHMUS_BOUNCE_LIMIT allows none";
   const auto counted = [](int peer) {
     ist_traffic found{};
     found.size = sizeof found;

@@ -7,7 +7,7 @@
 #include <optional>
 #include <thread>
 
-#include "rank_test.hpp"
+#include "device_ranks.hpp"
 
 using namespace rank_test;
 
@@ -15,19 +15,7 @@ namespace {
 
 constexpr int kTag = 5;
 
-bool off() {
-  const char* setting = std::getenv("ISTHMUS_DEVICE_IPC");
-  return setting != nullptr && std::string{setting} == "never";
-}
-
-bool usable() {
-  int devices = 0;
-  return size() >= 2 && ist_kind_devices(world(), IST_KIND_CUDA, &devices) == IST_OK && devices > 0;
-}
-
-#define NEEDS_DEVICES() \
-  if (!usable())        \
-  GTEST_SKIP() << "not covered here: messages in one copy between devices, which take two ranks and a CUDA device"
+bool off() { return ipc_is_off(); }
 
 void send(GuardedBuffer& buffer, const std::vector<unsigned char>& bytes) {
   buffer.fill(bytes);

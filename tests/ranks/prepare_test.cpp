@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "../fake_cuda/fake_cuda.h"
+#include "device_ranks.hpp"
 #include "driver_memory.hpp"
 
 using namespace rank_test;
@@ -15,27 +16,7 @@ namespace {
 
 constexpr int kTag = 3;
 
-int own_devices() {
-  int devices = 0;
-  return ist_kind_devices(world(), IST_KIND_CUDA, &devices) == IST_OK ? devices : 0;
-}
-
-// On every rank alike.
-bool usable() {
-  std::int32_t devices = own_devices();
-  std::int32_t fewest = 0;
-  EXPECT_EQ(IST_OK, ist_allreduce(ist_host(&devices), ist_host(&fewest), 1, IST_INT32, IST_MIN, comm())) << ist_error_text();
-  return size() >= 2 && fewest > 0;
-}
-
-#define NEEDS_DEVICES() \
-  if (!usable())        \
-  GTEST_SKIP() << "not covered here: messages between device memory, which take two ranks with a CUDA device each"
-
-bool off() {
-  const char* setting = std::getenv("ISTHMUS_DEVICE_IPC");
-  return setting != nullptr && std::string{setting} == "never";
-}
+bool off() { return ipc_is_off(); }
 
 bool has_blocks() {
   const char* setting = std::getenv("ISTHMUS_BOUNCE_LIMIT");
@@ -153,7 +134,7 @@ TEST(Preparing, OrdinaryMemoryOfTheHostAndNothingAtAllArePreparedInVain) {
   prepare(ist_host(nullptr), 0);
   carry(place_of(bytes), kBytes, 4);
   std::optional<Memory> memory;
-  if (usable() && rank() == 1) memory.emplace("cuda", kBytes);
+  if (devices_everywhere() && rank() == 1) memory.emplace("cuda", kBytes);
   const Place place = memory ? place_of(*memory) : place_of(bytes);
   prepare(place.buffer, kBytes);
   carry(place, kBytes, 5);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "device_ranks.hpp"
 #include "driver_memory.hpp"
 
 using namespace rank_test;
@@ -15,27 +16,7 @@ namespace {
 
 constexpr int kTag = 9;
 
-int own_devices() {
-  int devices = 0;
-  return ist_kind_devices(world(), IST_KIND_CUDA, &devices) == IST_OK ? devices : 0;
-}
-
-// On every rank alike.
-bool usable() {
-  std::int32_t devices = own_devices();
-  std::int32_t fewest = 0;
-  EXPECT_EQ(IST_OK, ist_allreduce(ist_host(&devices), ist_host(&fewest), 1, IST_INT32, IST_MIN, comm())) << ist_error_text();
-  return size() >= 2 && fewest > 0;
-}
-
-#define NEEDS_DEVICES() \
-  if (!usable())        \
-  GTEST_SKIP() << "not covered here: messages between device memory, which take two ranks with a CUDA device each"
-
-bool off() {
-  const char* setting = std::getenv("ISTHMUS_DEVICE_IPC");
-  return setting != nullptr && std::string{setting} == "never";
-}
+bool off() { return ipc_is_off(); }
 
 // All ranks on one device: less than this is not copied by it there.
 std::size_t enough(std::size_t bytes) {
