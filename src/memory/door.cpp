@@ -23,6 +23,8 @@ using Clock = std::chrono::steady_clock;
 
 // A lender that is stopped, or busy with as many others, answers in this time or is not waited for.
 constexpr std::chrono::seconds kPatience{10};
+// So often the keeper's things are tidied, while there are any.
+constexpr int kTidyMs = 1000;
 // So often a caller looks whether it is to give up.
 constexpr int kLookMs = 50;
 // Two for each other rank of a host; the others wait in the listener's queue.
@@ -105,8 +107,8 @@ Status DoorNote::status() const {
   return {static_cast<Code>(refused), std::string{text.data(), ::strnlen(text.data(), text.size())}};
 }
 
-Result<std::unique_ptr<Door>> Door::open(Keeper keeper) {
-  std::unique_ptr<Door> door{new Door{std::move(keeper)}};
+Result<std::unique_ptr<Door>> Door::open(Keeper keeper, Tidier tidier) {
+  std::unique_ptr<Door> door{new Door{std::move(keeper), std::move(tidier)}};
   door->listener_ = record_socket();
   if (!door->listener_.valid()) return system_error("socket(AF_UNIX)");
   door->address_ = {{random_number(), random_number()}, random_number()};
@@ -114,8 +116,8 @@ Result<std::unique_ptr<Door>> Door::open(Keeper keeper) {
   if (::bind(door->listener_.get(), reinterpret_cast<const sockaddr*>(&address.data), address.length) != 0)
     return system_error("bind of an abstract Unix socket");
   if (::listen(door->listener_.get(), 1024) != 0) return system_error("listen on a Unix socket");
-  door->stop_ = FileDescriptor{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-  if (!door->stop_.valid()) return system_error("eventfd");
+  door->wake_ = FileDescriptor{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  if (!door->wake_.valid()) return system_error("eventfd");
   auto thread = quiet_thread("handing out device memory", [self = door.get()] { self->run(); });
   if (!thread.ok()) return thread.status();
   door->thread_ = std::move(*thread);
@@ -123,12 +125,19 @@ Result<std::unique_ptr<Door>> Door::open(Keeper keeper) {
 }
 
 Door::~Door() {
+  ends_ = true;
+  wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Door::wake() const {
   const std::uint64_t one = 1;
-  if (thread_.joinable()) {
-    while (::write(stop_.get(), &one, sizeof one) < 0 && errno == EINTR) {
-    }
-    thread_.join();
+  while (::write(wake_.get(), &one, sizeof one) < 0 && errno == EINTR) {
   }
+}
+
+void Door::will_tidy() {
+  if (!tidies_.exchange(true)) wake();
 }
 
 void Door::let_in(std::vector<Caller>& callers) {
@@ -153,16 +162,27 @@ bool Door::hear(Caller& caller) {
 
 void Door::run() {
   std::vector<Caller> callers;
+  auto next_tidy = Clock::now();
   for (;;) {
-    std::vector<pollfd> entries{{stop_.get(), POLLIN, 0}, {callers.size() < kMostCallers ? listener_.get() : -1, POLLIN, 0}};
+    std::vector<pollfd> entries{{wake_.get(), POLLIN, 0}, {callers.size() < kMostCallers ? listener_.get() : -1, POLLIN, 0}};
     for (const Caller& caller : callers) entries.push_back({caller.socket.get(), POLLIN, 0});
-    const int ready = ::poll(entries.data(), entries.size(), -1);
+    const int ready = ::poll(entries.data(), entries.size(), tidies_ ? kTidyMs : -1);
+    if (ends_) return;
     if (ready < 0 && errno != EINTR) {
       log::warning(system_error("poll on who borrows device memory").text() + "; none is lent from here on");
       return;
     }
+    if (entries[0].revents != 0) {
+      std::uint64_t times = 0;
+      static_cast<void>(::read(wake_.get(), &times, sizeof times));
+    }
+    // Asked before it tidies: what comes meanwhile is for the next time.
+    if (tidies_ && Clock::now() >= next_tidy) {
+      next_tidy = Clock::now() + std::chrono::milliseconds{kTidyMs};
+      tidies_ = false;
+      if (tidier_ && tidier_()) tidies_ = true;
+    }
     if (ready <= 0) continue;
-    if (entries[0].revents != 0) return;
     for (std::size_t i = 0; i < callers.size(); ++i)
       if (entries[i + 2].revents != 0 && !hear(callers[i])) callers[i].socket = FileDescriptor{};
     std::erase_if(callers, [](const Caller& caller) { return !caller.socket.valid(); });

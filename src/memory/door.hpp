@@ -7,7 +7,7 @@
 //                  the keeper says; whoever is of another user or does not know the token is turned away.
 //
 // The sockets that ranks are given at start (boot/peers.hpp) serve whoever holds the world's lock, and what nobody takes out of them
-// holds up the next one; here nothing is exported before a borrower wants it, no message waits, and nothing is in flight that nobody
+// holds up the next one; here no message waits, and nothing is in flight that nobody
 // reads. pidfd_getfd(2) would need no socket, but the right to trace the lender, which containers and Yama refuse.
 #pragma once
 
@@ -58,27 +58,35 @@ class Door {
   };
   // In the door's thread; none: nothing is answered. `kept` is the caller's until it hangs up.
   using Keeper = std::function<std::optional<Answer>(const DoorNote& asked, std::shared_ptr<void>& kept)>;
-  static Result<std::unique_ptr<Door>> open(Keeper keeper);
+  // In the door's thread, about once a second after a call of will_tidy() and as long as it answers that something is left.
+  using Tidier = std::function<bool()>;
+  static Result<std::unique_ptr<Door>> open(Keeper keeper, Tidier tidier = {});
   ~Door();
   Door(const Door&) = delete;
   Door& operator=(const Door&) = delete;
   const DoorAddress& address() const { return address_; }
+  // There is something to tidy.
+  void will_tidy();
 
  private:
   struct Caller {
     FileDescriptor socket;
     std::shared_ptr<void> kept;
   };
-  explicit Door(Keeper keeper) : keeper_(std::move(keeper)) {}
+  Door(Keeper keeper, Tidier tidier) : keeper_(std::move(keeper)), tidier_(std::move(tidier)) {}
   void run();
+  void wake() const;
   void let_in(std::vector<Caller>& callers);
   // False: it is to be hung up on.
   bool hear(Caller& caller);
 
   const Keeper keeper_;
+  const Tidier tidier_;
   DoorAddress address_;
   FileDescriptor listener_;
-  FileDescriptor stop_;  // eventfd
+  FileDescriptor wake_;  // eventfd
+  std::atomic<bool> ends_{false};
+  std::atomic<bool> tidies_{false};
   std::thread thread_;
 };
 

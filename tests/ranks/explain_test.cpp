@@ -52,16 +52,21 @@ TEST(Explain, TellsTheCarrierThatTheMessageThenTakes) {
         IST_OK_OR_FAIL(ist_sendrecv(out.get(), count, IST_BYTE, next(), kTag, in.get(), count, IST_BYTE, before(), kTag,
                                     comm(), &status));
         in.expect(wanted, std::to_string(bytes) + " bytes");
-        carrier = ist_carrier_name(status.carrier);
+        // What carried the message that was explained, its receiver knows.
+        std::int32_t mine = status.carrier;
+        std::int32_t theirs = IST_CARRIER_NONE;
+        IST_OK_OR_FAIL(ist_sendrecv(ist_host(&mine), 1, IST_INT32, before(), kTag, ist_host(&theirs), 1, IST_INT32, next(),
+                                    kTag, comm(), IST_STATUS_IGNORE));
+        carrier = ist_carrier_name(theirs);
         // All ranks stop at once.
         std::int32_t met = choice == carrier ? 1 : 0;
         std::int32_t all = 1;
         for (int r = 0; r < size(); ++r) {
-          std::int32_t theirs = met;
-          IST_OK_OR_FAIL(ist_sendrecv(ist_host(&met), 1, IST_INT32, next(), kTag, ist_host(&theirs), 1, IST_INT32, before(),
+          std::int32_t passed = met;
+          IST_OK_OR_FAIL(ist_sendrecv(ist_host(&met), 1, IST_INT32, next(), kTag, ist_host(&passed), 1, IST_INT32, before(),
                                       kTag, comm(), IST_STATUS_IGNORE));
-          all = std::min(all, theirs);
-          met = theirs;
+          all = std::min(all, passed);
+          met = passed;
         }
         if (all == 1) break;
         std::this_thread::sleep_for(std::chrono::milliseconds{1});

@@ -220,12 +220,14 @@ void CudaBorrowing::say_refused(const Order& order, const Status& why) const {
 void CudaBorrowing::open(const Order& order) {
   const Status believed = links_.believe(*order.key.context, order.loan, order.key.lender, ends_);
   Dropped made;
+  bool not_at_hand = false;
   if (believed.ok()) {
     auto opened = open_mapping(api_, *order.key.context, order.loan, ends_);
     if (opened.ok())
       made = hold(std::move(*opened));
     else
       say_refused(order, opened.status());
+    not_at_hand = !opened.ok() && opened.status().code() == IST_ERR_HANDLE;
   } else if (!links_.off(*order.key.context, order.loan)) {
     say_refused(order, {believed.code(), "the link could not be tried: " + believed.text()});
   }
@@ -234,6 +236,10 @@ void CudaBorrowing::open(const Order& order) {
   const auto mapping = mappings_.find(order.key);
   if (mapping == mappings_.end() || mapping->second.ordered != order.number) {  // forgotten meanwhile
     dropped.push_back(std::move(made));
+    return;
+  }
+  if (not_at_hand) {  // the next loan orders it once more
+    mappings_.erase(mapping);
     return;
   }
   mapping->second.state = made ? Mapping::State::mapped : Mapping::State::refused;

@@ -14,8 +14,9 @@
 namespace ist {
 
 enum class DoorSubject : std::uint32_t {
-  memory = 1,  // number: an allocation; its descriptor, please
-  pool = 2,    // number: a pool; the same
+  memory =
+      1,     // number: an allocation; its descriptor for rank `bytes`, please. IST_ERR_HANDLE: with a later loan, if at all
+  pool = 2,  // number: a pool; the same
   cannot = 3,  // number: an allocation or a pool that rank `bytes` cannot open; nothing is answered
   proof = 4,   // bytes: a device. Answered with the handle of a block there, filled with the pattern of `number`
   written = 5  // the pattern of `number` was written into it. Is it there?

@@ -14,6 +14,8 @@ namespace {
 constexpr std::size_t kAskedAtOnce = 64;
 // So many pieces of a pool are asked whether it is still the same.
 constexpr int kWitnesses = 16;
+// A borrower asks for its descriptor right after the loan; else that is closed.
+constexpr std::chrono::seconds kPatience{10};
 // Numbers of pools, which the driver gives none, are no numbers of allocations.
 constexpr std::uint64_t kPoolNumbers = std::uint64_t{1} << 63;
 
@@ -25,7 +27,8 @@ CudaLending::~CudaLending() { door_.reset(); }
 bool CudaLending::open_door() {
   if (door_tried_) return door_ != nullptr;
   door_tried_ = true;
-  auto door = Door::open([this](const DoorNote& asked, std::shared_ptr<void>& kept) { return answer(asked, kept); });
+  auto door = Door::open([this](const DoorNote& asked, std::shared_ptr<void>& kept) { return answer(asked, kept); },
+                         [this] { return close_old_exports(); });
   if (door.ok())
     door_ = std::move(*door);
   else
@@ -98,7 +101,7 @@ void CudaLending::share_handle(const PointerFacts& facts, Lent& made) const {
                   kNamespaces);
 }
 
-// Memory that was created for other processes, too, on a device. Nothing is exported before somebody asks for it at the door.
+// Memory that was created for other processes, too, on a device.
 void CudaLending::share_mapping(const PointerFacts& facts, Lent& made) const {
   made.way = Loan::Way::descriptor;
   if (api_.cuMemRetainAllocationHandle == nullptr || api_.cuMemGetAllocationPropertiesFromHandle == nullptr ||
@@ -130,9 +133,7 @@ bool CudaLending::has_witness(std::uint64_t pool) const {
 std::uint64_t CudaLending::number_of(const PointerFacts& facts) {
   for (const auto& [number, pool] : pools_)
     if (pool.handle == facts.pool && has_witness(number)) return number;
-  int descriptor = -1;
-  if (api_.cuMemPoolExportToShareableHandle(&descriptor, facts.pool, kPosixDescriptor, 0) != CUDA_SUCCESS) return 0;
-  const FileDescriptor closes{descriptor};
+  if (!export_pool(facts.pool).ok()) return 0;
   const std::uint64_t number = kPoolNumbers | ++pools_numbered_;
   pools_[number].handle = facts.pool;
   return number;
@@ -149,6 +150,35 @@ void CudaLending::share_piece(const PointerFacts& facts, Lent& made) {
   made.possible = api_.cuMemPoolExportPointer(&data, facts.start) == CUDA_SUCCESS;
   made.pool = number;
   std::memcpy(made.handle.data(), &data, sizeof data);
+}
+
+// While a message of this loan keeps both alive.
+Result<FileDescriptor> CudaLending::export_mapping(std::uint64_t start) const {
+  const DriverScope scope(api_, nullptr);
+  CUmemGenericAllocationHandle memory = 0;
+  CUresult result = api_.cuMemRetainAllocationHandle(&memory, reinterpret_cast<void*>(start));
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuMemRetainAllocationHandle");
+  int descriptor = -1;
+  result = api_.cuMemExportToShareableHandle(&descriptor, memory, kPosixDescriptor, 0);
+  api_.cuMemRelease(memory);
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuMemExportToShareableHandle");
+  return FileDescriptor{descriptor};
+}
+
+Result<FileDescriptor> CudaLending::export_pool(CUmemoryPool pool) const {
+  int descriptor = -1;
+  const CUresult result = api_.cuMemPoolExportToShareableHandle(&descriptor, pool, kPosixDescriptor, 0);
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuMemPoolExportToShareableHandle");
+  return FileDescriptor{descriptor};
+}
+
+void CudaLending::export_for(Lent& lent, Rank borrower) {
+  LentPool* const pool = lent.way == Loan::Way::pool ? &pools_.at(lent.pool) : nullptr;
+  Exports& exports = pool == nullptr ? lent.exports : pool->exports;
+  if (!exports.made_for.insert(borrower).second) return;
+  auto descriptor = pool == nullptr ? export_mapping(lent.start) : export_pool(pool->handle);
+  exports.waiting.insert_or_assign(borrower, Export{std::move(descriptor), std::chrono::steady_clock::now()});
+  door_->will_tidy();
 }
 
 CudaLending::Lent& CudaLending::lent(const PointerFacts& facts) {
@@ -182,6 +212,7 @@ std::optional<Loan> CudaLending::lend(const Piece& piece, Rank borrower) {
   if (!found.possible || !inside || found.unable.contains(borrower)) return std::nullopt;
   if (found.pool != 0 && pools_.at(found.pool).unable.contains(borrower)) return std::nullopt;
   if (!open_door()) return std::nullopt;
+  if (found.way != Loan::Way::handle) export_for(found, borrower);
   (found.pool == 0 ? found.borrowers : pools_.at(found.pool).borrowers).insert(borrower);
   Loan loan;
   loan.handle = found.handle;
@@ -207,49 +238,42 @@ std::optional<Door::Answer> CudaLending::answer(const DoorNote& asked, std::shar
     return std::nullopt;
   }
   if (subject != DoorSubject::memory && subject != DoorSubject::pool) return links_.answer(asked, kept);
-  auto found = subject == DoorSubject::memory ? memory_descriptor(asked.number) : pool_descriptor(asked.number);
+  auto found = take_export(asked);
   if (!found.ok()) return Door::Answer{DoorNote::refusal(found.status()), {}};
   return Door::Answer{DoorNote{}, std::move(*found)};
 }
 
-// The driver is asked after the allocation once more when its handle is held: then the handle is that of this allocation, and of no
-// other that came to lie there.
-Result<FileDescriptor> CudaLending::memory_descriptor(std::uint64_t allocation) {
-  const Status gone{IST_ERR_HANDLE, "its memory was freed meanwhile"};
-  Lent asked;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = lent_.find(allocation);
-    if (found == lent_.end() || found->second.way != Loan::Way::descriptor) return gone;
-    asked = found->second;
-  }
-  const DriverScope scope(api_, nullptr);
-  CUmemGenericAllocationHandle memory = 0;
-  if (!is_alive(allocation, asked, nullptr) ||
-      api_.cuMemRetainAllocationHandle(&memory, reinterpret_cast<void*>(asked.start)) != CUDA_SUCCESS)
-    return gone;
-  int descriptor = -1;
-  const bool same = is_alive(allocation, asked, nullptr);
-  const CUresult result = same ? api_.cuMemExportToShareableHandle(&descriptor, memory, kPosixDescriptor, 0) : CUDA_SUCCESS;
-  api_.cuMemRelease(memory);
-  if (!same) return gone;
-  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuMemExportToShareableHandle");
-  return FileDescriptor{descriptor};
+// What was exported with a loan, once.
+Result<FileDescriptor> CudaLending::take_export(const DoorNote& asked) {
+  const Rank borrower{taken_from<std::int32_t>(asked)};
+  const std::lock_guard lock(mutex_);
+  Exports* exports = nullptr;
+  if (const auto found = lent_.find(asked.number); found != lent_.end()) exports = &found->second.exports;
+  if (const auto found = pools_.find(asked.number); found != pools_.end()) exports = &found->second.exports;
+  if (exports == nullptr) return Status{IST_ERR_HANDLE, "its memory was freed meanwhile"};
+  exports->made_for.erase(borrower);
+  auto waiting = exports->waiting.extract(borrower);
+  if (waiting.empty()) return Status{IST_ERR_HANDLE, "its descriptor comes with the next message"};
+  if (waiting.mapped().descriptor.ok()) exports->made_for.insert(borrower);
+  return std::move(waiting.mapped().descriptor);
 }
 
-// The same for a pool, by what was lent of it.
-Result<FileDescriptor> CudaLending::pool_descriptor(std::uint64_t pool) {
-  const Status gone{IST_ERR_HANDLE, "all of its memory in that pool was freed meanwhile"};
-  const DriverScope scope(api_, nullptr);
+// They hold the memory, whether or not the program has freed it.
+bool CudaLending::close_old_exports() {
+  const auto limit = std::chrono::steady_clock::now() - kPatience;
   const std::lock_guard lock(mutex_);
-  const auto found = pools_.find(pool);
-  if (found == pools_.end() || !has_witness(pool)) return gone;
-  int descriptor = -1;
-  const CUresult result = api_.cuMemPoolExportToShareableHandle(&descriptor, found->second.handle, kPosixDescriptor, 0);
-  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuMemPoolExportToShareableHandle");
-  FileDescriptor exported{descriptor};
-  if (!has_witness(pool)) return gone;
-  return exported;
+  bool left = false;
+  const auto close_old = [&](Exports& exports) {
+    std::erase_if(exports.waiting, [&](const auto& entry) {
+      const bool old = entry.second.made < limit;
+      if (old) exports.made_for.erase(entry.first);
+      return old;
+    });
+    left = left || !exports.waiting.empty();
+  };
+  for (auto& entry : lent_) close_old(entry.second.exports);
+  for (auto& entry : pools_) close_old(entry.second.exports);
+  return left;
 }
 
 // Of one that cannot open it the messages come through a block from now on.

@@ -7,6 +7,7 @@
 // Errors         : what cannot be lent is none, and logged once with the driver's reason where that is unexpected.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -28,6 +29,16 @@ class CudaLending {
   std::optional<Loan> lend(const Piece& piece, Rank borrower);
 
  private:
+  // Made while a message keeps the memory alive, and handed over at the door: there the program may be freeing it, which the driver does
+  // not bear. Who does not come for its own in time gets another with a later loan.
+  struct Export {
+    Result<FileDescriptor> descriptor;
+    std::chrono::steady_clock::time_point made;
+  };
+  struct Exports {
+    std::map<Rank, Export> waiting;
+    std::set<Rank> made_for;
+  };
   struct Lent {
     bool possible = false;
     Loan::Way way = Loan::Way::handle;
@@ -37,12 +48,14 @@ class CudaLending {
     std::uint64_t pool = 0;
     std::set<Rank> borrowers;
     std::set<Rank> unable;  // have said that they cannot open it
+    Exports exports;
   };
   // Of one pool, as long as something lent of it is alive: the driver may give its handle to the next pool.
   struct LentPool {
     CUmemoryPool handle = nullptr;
     std::set<Rank> borrowers;
     std::set<Rank> unable;
+    Exports exports;
   };
   bool open_door();
   Lent& lent(const PointerFacts& facts);
@@ -55,10 +68,13 @@ class CudaLending {
   void look_for_ended();
   void end_pool(std::uint64_t pool);
   void tell_ended(Loan& loan, Rank borrower);
+  void export_for(Lent& lent, Rank borrower);
+  Result<FileDescriptor> export_mapping(std::uint64_t start) const;
+  Result<FileDescriptor> export_pool(CUmemoryPool pool) const;
   // In the door's thread.
   std::optional<Door::Answer> answer(const DoorNote& asked, std::shared_ptr<void>& kept);
-  Result<FileDescriptor> memory_descriptor(std::uint64_t allocation);
-  Result<FileDescriptor> pool_descriptor(std::uint64_t pool);
+  Result<FileDescriptor> take_export(const DoorNote& asked);
+  bool close_old_exports();
   void note_unable(const DoorNote& note);
 
   const CudaApi& api_;

@@ -49,9 +49,15 @@ Status map(const CudaApi& api, CudaBorrowed& made, CUmemGenericAllocationHandle 
   return cuda_error(api, result, "cuMemMap of another process's memory");
 }
 
+DoorNote asking_for(DoorSubject subject, std::uint64_t number, const Loan& loan) {
+  DoorNote note = door_note(subject, number);
+  put_into(note, loan.borrower);
+  return note;
+}
+
 Status open_descriptor(const CudaApi& api, CudaBorrowed& made, const Loan& loan, DoorCall& call) {
   FileDescriptor descriptor;
-  auto answer = call.ask(door_note(DoorSubject::memory, loan.allocation), &descriptor);
+  auto answer = call.ask(asking_for(DoorSubject::memory, loan.allocation, loan), &descriptor);
   if (!answer.ok()) return answer.status();
   CUmemGenericAllocationHandle memory = 0;
   const CUresult result = api.cuMemImportFromShareableHandle(&memory, as_handle(descriptor), kPosixDescriptor);
@@ -63,7 +69,7 @@ Status open_descriptor(const CudaApi& api, CudaBorrowed& made, const Loan& loan,
 
 Status open_pool(const CudaApi& api, CudaBorrowed& made, const Loan& loan, DoorCall& call) {
   FileDescriptor descriptor;
-  auto answer = call.ask(door_note(DoorSubject::pool, loan.pool), &descriptor);
+  auto answer = call.ask(asking_for(DoorSubject::pool, loan.pool, loan), &descriptor);
   if (!answer.ok()) return answer.status();
   CUresult result = api.cuMemPoolImportFromShareableHandle(&made.pool, as_handle(descriptor), kPosixDescriptor, 0);
   if (result != CUDA_SUCCESS) return cuda_error(api, result, "cuMemPoolImportFromShareableHandle");
@@ -105,9 +111,8 @@ Result<std::unique_ptr<CudaBorrowed>> open_mapping(const CudaApi& api, CudaConte
   const bool pool = loan.way == Loan::Way::pool;
   const Status opened = pool ? open_pool(api, *made, loan, *call) : open_descriptor(api, *made, loan, *call);
   if (opened.ok()) return made;
-  DoorNote note = door_note(DoorSubject::cannot, pool ? loan.pool : loan.allocation);
-  put_into(note, loan.borrower);
-  call->tell(note);
+  // Not at hand any more: that is no inability.
+  if (opened.code() != IST_ERR_HANDLE) call->tell(asking_for(DoorSubject::cannot, pool ? loan.pool : loan.allocation, loan));
   return opened;
 }
 
