@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -49,6 +50,12 @@ Address abstract_address(const DoorAddress& door) {
 std::uint64_t random_number() {
   std::random_device device;
   return std::uint64_t{device()} << 32 | device();
+}
+
+// Of the calling thread. Abstract sockets are seen within one network namespace only. 0: not known.
+std::uint64_t own_network() {
+  struct stat found {};
+  return ::stat("/proc/thread-self/ns/net", &found) == 0 ? found.st_ino : 0;
 }
 
 // Records stay whole, and come whole or not at all.
@@ -111,7 +118,7 @@ Result<std::unique_ptr<Door>> Door::open(Keeper keeper, Tidier tidier) {
   std::unique_ptr<Door> door{new Door{std::move(keeper), std::move(tidier)}};
   door->listener_ = record_socket();
   if (!door->listener_.valid()) return system_error("socket(AF_UNIX)");
-  door->address_ = {{random_number(), random_number()}, random_number()};
+  door->address_ = {{own_network(), random_number()}, random_number()};
   const Address address = abstract_address(door->address_);
   if (::bind(door->listener_.get(), reinterpret_cast<const sockaddr*>(&address.data), address.length) != 0)
     return system_error("bind of an abstract Unix socket");
@@ -193,6 +200,9 @@ void Door::run() {
 Result<DoorCall> DoorCall::connect(const DoorAddress& address, const std::atomic<bool>& ends) {
   FileDescriptor socket = record_socket();
   if (!socket.valid()) return system_error("socket(AF_UNIX)");
+  const std::uint64_t network = own_network();
+  if (network != 0 && address.name[0] != 0 && network != address.name[0])
+    return Status{IST_ERR_UNREACHABLE, "the lender is in another network namespace, where its socket cannot be seen"};
   const Address where = abstract_address(address);
   const auto limit = Clock::now() + kPatience;
   while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&where.data), where.length) != 0) {

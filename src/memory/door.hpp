@@ -3,12 +3,13 @@
 // Who calls this : memory/cuda: a lender keeps a door, a borrower's mapping thread calls there.
 // Threads        : the door's own thread asks its keeper; a call is one thread's.
 // Ownership      : a door closes, and hangs up on every caller, when it goes; its keeper outlives it. A descriptor belongs to who took it.
-// Errors         : returned by open() and to the caller: IST_ERR_SYSTEM where the door cannot be reached or nobody answers, else what
-//                  the keeper says; whoever is of another user or does not know the token is turned away.
+// Errors         : returned by open() and to the caller: IST_ERR_SYSTEM where the door cannot be reached or nobody answers,
+//                  IST_ERR_UNREACHABLE where it is in another network namespace, else what the keeper says; whoever is of
+//                  another user or does not know the token is turned away.
 //
 // The sockets that ranks are given at start (boot/peers.hpp) serve whoever holds the world's lock, and what nobody takes out of them
-// holds up the next one; here no message waits, and nothing is in flight that nobody
-// reads. pidfd_getfd(2) would need no socket, but the right to trace the lender, which containers and Yama refuse.
+// holds up the next one; here no message waits, and nothing is in flight that nobody reads. pidfd_getfd(2) would need no socket, but
+// the right to trace the lender, which containers and Yama refuse.
 #pragma once
 
 #include <array>
@@ -31,7 +32,7 @@ namespace ist {
 
 // The name is that of an abstract socket, which every local user sees; the token is not.
 struct DoorAddress {
-  std::array<std::uint64_t, 2> name{};
+  std::array<std::uint64_t, 2> name{};  // the number of its network namespace, and a random one
   std::uint64_t token = 0;
 };
 static_assert(sizeof(DoorAddress) == 24 && std::is_trivially_copyable_v<DoorAddress>);

@@ -2,6 +2,7 @@
 #include "memory/door.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -62,6 +63,21 @@ TEST(DoorCalls, WhoDoesNotKnowTheTokenIsHungUpOn) {
   const auto asked = call->ask(note_of(kKnown), &taken);
   EXPECT_EQ(IST_ERR_SYSTEM, asked.status().code());
   EXPECT_FALSE(taken.valid());
+}
+
+// Where the system refuses a thread a network of its own, an address that names another one stands for it.
+TEST(DoorCalls, FromAnotherNetworkNamespaceTheReasonIsSaid) {
+  auto door = Door::open(answer);
+  ASSERT_TRUE(door.ok()) << door.status().text();
+  Status refused;
+  std::thread{[&] {
+    DoorAddress address = (*door)->address();
+    if (::unshare(CLONE_NEWNET) != 0) ++address.name[0];
+    refused = DoorCall::connect(address, kGoesOn).status();
+  }}.join();
+  EXPECT_EQ(IST_ERR_UNREACHABLE, refused.code());
+  EXPECT_NE(std::string::npos, refused.text().find("network namespace")) << refused.text();
+  EXPECT_TRUE(DoorCall::connect((*door)->address(), kGoesOn).ok());
 }
 
 TEST(DoorTidying, GoesOnAsLongAsThereIsSomethingLeft) {
