@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # The one entry point for a machine with GPUs, also one without network: builds from scratch, then checks or measures.
 #
-#   tools/gpu_run.sh check          every test, the demo, and short benches of CUDA and host memory, bytes compared
+#   tools/gpu_run.sh check          every test, the demo, and short benches of CUDA and host memory, bytes compared; where a call
+#                                   may not take so long, in several, on one machine: check tests 1/2, check tests 2/2, check rest.
+#                                   The last check.json has all of them, and each says what has not been run
 #   tools/gpu_run.sh bench          latency and bandwidth between CUDA, host and page-locked memory, those of CUDA also by hand
 #                                   through the host, collective calls on CUDA and host memory, and the stencil with both
 #                                   exchanges, compared with a serial run
@@ -21,6 +23,8 @@
 #   ISTHMUS_STEP_LIMIT  seconds that one step may take (120); the build has 400
 #   NCCL_HOME           folder of NCCL with include/ and lib/; otherwise that of Python's package is looked for
 #   PEER_UCX            folder of a UCX that knows CUDA, with lib/ and lib/ucx/; otherwise that of Open MPI is taken
+#   ISTHMUS_CALL_LIMIT  seconds that one call of check may take (580): tests that have not begun by then are left out, and told
+#   ISTHMUS_TEST_JOBS   tests at a time (half the processors, 16 at most)
 #   ISTHMUS_ROUNDS      how often peers runs everything (2); the median counts
 #   ISTHMUS_BENCH_OPTIONS  more options for every isthmus bench, such as --quick
 set -uo pipefail
@@ -29,7 +33,7 @@ cd "$(dirname "$0")/.." || exit 1
 mode=${1:-}
 case $mode in
   check | bench | collectives | peers | soak) ;;
-  *) sed -n '2,25p' "$0"; exit 2 ;;
+  *) sed -n '2,/^set /{/^#/p}' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
 mkdir -p "$out" && out=$(cd "$out" && pwd)
@@ -181,66 +185,6 @@ for one in stencils:
 PYTHON
 }
 
-# What was checked, with the machine, the commit and the date: check.json.
-bundle_check() {
-  python3 - "$raw" "$out" "$summary" <<'PYTHON' | tee -a "$log" >>"$summary"
-import datetime, json, pathlib, re, sys, xml.etree.ElementTree as tree
-raw, out, summary = map(pathlib.Path, sys.argv[1:])
-info = json.loads((out / "info.json").read_text())
-check = {"machine": info["machine"], "commit": info["commit"],
-         "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")}
-benches = json.loads((out / "bench.json").read_text()) if (out / "bench.json").exists() else []
-tests = {"passed": 0, "failed": [], "skipped": []}
-for case in tree.parse(raw / "tests.xml").getroot().iter("testcase"):
-    status = case.get("status")
-    if status == "run":
-        tests["passed"] += 1
-    else:
-        tests["failed" if status == "fail" else "skipped"].append(case.get("name"))
-demo = json.loads((raw / "demo" / "stencil2d.json").read_text()) if (raw / "demo" / "stencil2d.json").exists() else None
-steps = [{"step": name, "passed": word == "ok", "seconds": int(seconds)} for word, name, seconds in
-         re.findall(r"^(ok|FAILED) +(.*) \((\d+) s\)$", summary.read_text(), re.MULTILINE)]
-(out / "check.json").write_text(json.dumps({**check, "tests": tests, "demo": demo, "benches": benches, "steps": steps}, indent=1) + "\n")
-print(f"tests: {tests['passed']} passed, {len(tests['failed'])} failed, {len(tests['skipped'])} skipped")
-PYTHON
-}
-
-run_check() {
-  build_all
-  describe_machine
-  # But for the wheel, which compiles everything once more and asks nothing of a GPU.
-  step 420 "every test" ctest --test-dir "$build" --output-on-failure --timeout 90 -E '^python\.wheel$' -j "$(($(nproc) > 8 ? 8 : $(nproc)))" \
-    --output-junit "$PWD/$raw/tests.xml"
-  if grep -q 'ISTHMUS_PYTHON:BOOL=ON' "$build/CMakeCache.txt"; then
-    step 200 "arrays of CuPy, PyTorch and Numba" ctest --test-dir "$build" --verbose --no-tests=error -R 'python\.on_a_gpu'
-    grep -E '^[0-9]+: \[[0-9]+\] ([0-9]+ (passed|skipped|failed)|SKIPPED)' "$log" | sed 's/^[0-9]*: //' | sort -u >>"$summary"
-  fi
-  if (($(gpus) > 1)); then
-    step 60 "links between the devices" "$isthmus" info --links
-    step 120 "device memory lent between ranks that see one GPU each" "$isthmus" run -n 2 --prefix-output \
-      sh tests/launcher/mixed_devices.sh own "$build/tests/ranks_lending" --gtest_brief=1
-  fi
-  step 150 "demo" env DEMO_OUTPUT="$raw/demo" examples/stencil2d/demo.sh "$build"
-  local second
-  second=$(second_gpu)
-  for pair in "cuda:0 $second" "cuda:0 host" "host cuda:0" "host host"; do
-    # shellcheck disable=SC2086
-    bench_step latency $pair --quick --max 4MiB
-    # shellcheck disable=SC2086
-    bench_step bandwidth $pair --quick --max 4MiB
-    [[ $pair == *cuda* ]] || continue
-    # shellcheck disable=SC2086
-    bench_step bandwidth $pair --quick --staged
-  done
-  for kind in cuda host; do
-    collective_step allreduce $kind --quick
-    collective_step alltoall $kind --quick
-  done
-  bundle
-  bundle_check
-  finish
-}
-
 run_bench() {
   build_all
   describe_machine
@@ -377,8 +321,10 @@ run_soak() {
   finish
 }
 
+# shellcheck source-path=SCRIPTDIR
+source tools/gpu_run/check.sh
 case $mode in
-  check) run_check ;;
+  check) run_check "${@:2}" ;;
   bench) run_bench ;;
   collectives) run_collectives ;;
   peers) run_peers ;;

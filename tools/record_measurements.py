@@ -172,16 +172,18 @@ def verdict(row):
 def check_table(files):
     if not files:
         return []
-    lines = ["### Checks", "", "| record | machine | commit | tests passed | failed | skipped | demo | steps failed |",
-             "|---|---|---|---|---|---|---|---|"]
+    lines = ["### Checks", "", "| record | machine | commit | tests passed | failed | skipped | not run | demo | steps failed |",
+             "|---|---|---|---|---|---|---|---|---|"]
     for file in files:
         check = json.loads(file.read_text())
         tests, demo = check["tests"], check["demo"]
         verified = "did not run" if not demo else ", ".join(
             f"{row['exchange']} on {demo['kind']} {verdict(row)}" for row in demo["rows"])
         failed = [step["step"] for step in check["steps"] if not step["passed"]]
+        # A record of before a check had parts has neither word.
+        not_run = [*check.get("parts_not_run", []), *([f"{len(tests['not_run'])} tests"] if tests.get("not_run") else [])]
         lines.append(f"| [{file.name}]({file.name}) | {check['machine']} | {check['commit']} | {tests['passed']} | "
-                     f"{', '.join(tests['failed']) or 0} | {len(tests['skipped'])} | {verified} | {', '.join(failed) or 0} |")
+                     f"{', '.join(tests['failed']) or 0} | {len(tests['skipped'])} | {', '.join(not_run) or 0} | {verified} | {', '.join(failed) or 0} |")
     return lines + [""]
 
 

@@ -174,8 +174,16 @@ with tempfile.TemporaryDirectory() as name:
     assert done.returncode == 0, done.stderr
     text = (measured / "README.md").read_text()
     assert json.loads((measured / f"{stem}-check.json").read_text()) == check
-    assert "| 700 | Ring.breaks | 1 | isthmus on cuda verified (error 1.0e-06, tolerance 1.0e-05) | every test |" in text, text
+    assert "| 700 | Ring.breaks | 1 | 0 | isthmus on cuda verified (error 1.0e-06, tolerance 1.0e-05) | every test |" in text, text
     assert (measured / "targets.json").read_text() == targets
+
+    # Of one in parts the table says what is missing.
+    lacking = {**check, "tests": {**check["tests"], "not_run": ["Slow", "Slower"]}, "parts_not_run": ["tests 2/2"]}
+    (folder / "out" / "check.json").write_text(json.dumps(lacking))
+    done, measured = record(folder, [])
+    assert done.returncode == 0 and "| Ring.breaks | 1 | tests 2/2, 2 tests | isthmus" in (measured / "README.md").read_text(), done
+    (folder / "out" / "check.json").write_text(json.dumps(check))
+    record(folder, [])
 
     # Its short benches are shown where that machine has no longer ones.
     alone = {**check, "machine": "Processor X, 16 processors, 1 x NVIDIA H200"}

@@ -1,0 +1,124 @@
+"""Proves that the parts of tools/gpu_run.sh check are the whole, each test once, and that the record says what was not run.
+
+Argument: the folder tools/.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TOOLS = pathlib.Path(sys.argv[1])
+RECORD = [sys.executable, "-B", TOOLS / "gpu_run" / "check_record.py"]
+NAMES = ["Fast.one", "ranks_traffic.on_3_ranks", "python.wheel", "two_opencl_devices.kind_contract", "Fast.with space", "python.on_a_gpu",
+         "Fast.three", "Fast.four", "ranks_lending.on_2_ranks"]
+
+
+def run(*command, **more):
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, **more)
+
+
+def share(folder, which):
+    """The numbers that ctest is given, and the names that are promised."""
+    listing = folder / "ctest"
+    listing.write_text("#!/bin/sh\necho 'a line of ctest itself'\ncat <<'END'\n" +
+                       json.dumps({"tests": [{"name": name} for name in NAMES]}) + "\nEND\n")
+    listing.chmod(0o755)
+    done = run(sys.executable, "-B", TOOLS / "gpu_run" / "shares.py", folder, which, folder / "names",
+               env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
+    assert done.returncode == 0, done
+    return [int(word) for word in done.stdout.split(",")], (folder / "names").read_text().splitlines()
+
+
+def every_test_once(folder):
+    costs = folder / "Testing" / "Temporary" / "CTestCostData.txt"
+    for shares in (1, 2, 3):
+        dealt = []
+        for which in range(1, shares + 1):
+            numbers, names = share(folder, f"{which}/{shares}")
+            assert numbers[:3] == [0, 0, 0] and [NAMES[number - 1] for number in numbers[3:]] == names, (numbers, names)
+            dealt += names
+            # What ctest wrote down in the meantime changes its order, and never the shares.
+            costs.write_text(costs.read_text().replace("Fast.one 0 0.3", "Fast.one 2 99"))
+        assert sorted(dealt) == sorted(name for name in NAMES if name not in ("python.wheel", "python.on_a_gpu")), dealt
+    text = costs.read_text()
+    assert "Fast.one 2 99.0\n" in text and "ranks_traffic.on_3_ranks 0 113.0\n" in text and text.endswith("---\n"), text
+    first, second = share(folder, "1/2")[1], share(folder, "2/2")[1]
+    assert ("ranks_traffic.on_3_ranks" in first) != ("two_opencl_devices.kind_contract" in first), (first, second)
+    for wrong in ("0/2", "3/2", "2", "1/0"):
+        assert run(sys.executable, "-B", TOOLS / "gpu_run" / "shares.py", folder, wrong, folder / "names").returncode not in (0, 2), wrong
+
+
+def part(folder, name, cases, names, steps, commit="0123456789ab", machine="Processor X, 2 x NVIDIA H200"):
+    raw, out, kept = folder / "raw", folder / "out", folder / "kept"
+    for each in (raw, out, kept):
+        each.mkdir(exist_ok=True)
+    (out / "info.json").write_text(json.dumps({"machine": machine, "commit": commit}))
+    (raw / "names.txt").write_text("".join(one + "\n" for one in names))
+    (raw / "tests.xml").write_text("<testsuite>" + "".join(f'<testcase name="{one}" status="{status}" time="{time}"/>' for one, status, time
+                                                           in cases) + "</testsuite>")
+    if cases is LOST:
+        (raw / "tests.xml").unlink()
+    (raw / "steps.txt").write_text(steps)
+    done = run(*RECORD, "part", name, raw, out, kept)
+    assert done.returncode == 0, done
+    return kept
+
+
+LOST = []
+
+
+def parts_make_the_whole(folder):
+    whole = folder / "check.json"
+    kept = part(folder, "tests 1/2", [("A", "run", "0.1"), ("B", "fail", "40.04"), ("C", "notrun", "0")], ["A", "B", "C"],
+                "ok     build (39 s)\nFAILED tests 1/2: status 8 (77 s)\n")
+    done = run(*RECORD, "merge", whole, *kept.glob("*.json"))
+    found = json.loads(whole.read_text())
+    assert done.returncode == 0 and "NOT RUN yet: tests 2/2, rest" in done.stdout, done
+    assert found["parts_not_run"] == ["tests 2/2", "rest"] and found["benches"] == [] and found["demo"] is None, found
+    assert found["tests"] == {"passed": 1, "failed": ["B"], "skipped": ["C"], "not_run": []}, found
+    assert found["parts"][0]["slowest"] == [{"test": "B", "seconds": 40.0}], found
+    first = json.loads(whole.read_text())
+
+    # The time was over before E, and of what was lost altogether nothing is claimed.
+    part(folder, "tests 2/2", [("D", "run", "1")], ["D", "E with space"], "FAILED tests 2/2: status 8 (500 s)\n")
+    (folder / "out" / "bench.json").write_text('[{"benchmark": "latency"}]')
+    (folder / "raw" / "demo").mkdir()
+    (folder / "raw" / "demo" / "stencil2d.json").write_text('{"kind": "cuda", "rows": []}')
+    part(folder, "rest", LOST, ["python.on_a_gpu"], "ok     demo (2 s)\n")
+    done = run(*RECORD, "merge", whole, *kept.glob("*.json"))
+    found = json.loads(whole.read_text())
+    assert done.returncode == 0 and "NOT RUN" not in done.stdout and "2 passed, 1 failed, 1 skipped, 2 not run" in done.stdout, done
+    assert sorted(found["tests"]["not_run"]) == ["E with space", "python.on_a_gpu"] and found["parts_not_run"] == [], found
+    assert found["demo"]["kind"] == "cuda" and found["benches"] == [{"benchmark": "latency"}], found
+    assert {step["step"]: step["passed"] for step in found["steps"]} == {
+        "build": True, "tests 1/2: status 8": False, "tests 2/2: status 8": False, "demo": True}, found
+
+    # Wholes go together like parts, and of a part that is there twice the later one counts.
+    (folder / "first.json").write_text(json.dumps({**first, "date": "2020-01-01T00:00:00Z"}))
+    done = run(*RECORD, "merge", folder / "again.json", whole, folder / "first.json")
+    assert done.returncode == 0 and json.loads((folder / "again.json").read_text())["tests"]["failed"] == ["B"], done
+
+    # What was built of something else, or dealt out otherwise, is left out, by name.
+    for name, more in (("tests 1/2", {"commit": "ffffffffffff"}), ("tests 1/2", {"machine": "Other"}), ("tests 1/3", {})):
+        for file in kept.glob("*.json"):
+            file.unlink()
+        part(folder, name, [("F", "run", "1")], ["F"], "", **more)
+        done = run(*RECORD, "merge", folder / "other.json", folder / "first.json", *kept.glob("*.json"))
+        assert done.returncode == 1 and "left out: tests 1/2 of 0123456789ab" in done.stdout, done
+        assert json.loads((folder / "other.json").read_text())["tests"]["passed"] == 1
+
+
+def bad_words_are_told():
+    for words in (["test"], ["tests"], ["tests", "3/2"], ["tests", "0/1"], ["rest", "1/2"]):
+        with tempfile.TemporaryDirectory() as name:
+            done = run(TOOLS / "gpu_run.sh", "check", *words, env={**os.environ, "OUT": name})
+        assert done.returncode == 2 and "tests K/N" in done.stdout, done
+
+
+for proof in (every_test_once, parts_make_the_whole):
+    with tempfile.TemporaryDirectory() as name:
+        proof(pathlib.Path(name))
+bad_words_are_told()
+print("the parts are the whole")
