@@ -11,7 +11,9 @@
 #                                   ours and NCCL's own, one after the other
 #   tools/gpu_run.sh peers          messages between CUDA, host and page-locked memory beside Open MPI with UCX, NCCL, staging by
 #                                   hand, and what the driver does by itself, each in turn (tools/peers/compare_device.py)
-#   tools/gpu_run.sh soak [SECONDS] mixed traffic with every byte compared, 300 s unless told
+#   tools/gpu_run.sh soak [SECONDS [one-gpu]]
+#                                   mixed traffic with every byte compared, and nothing may grow: 300 s unless told, on all GPUs, or two
+#                                   ranks on one. Each call adds to soak.json what it found
 #
 # On one GPU two ranks share it; the record says so: cuda:0 to cuda:0, and 1x in its name.
 #
@@ -109,6 +111,7 @@ build_all() {
   step 120 "configure" cmake "${options[@]}" || finish
   local targets=()
   [[ $mode == collectives ]] && targets=(--target isthmus_program ranks_nccl)
+  [[ $mode == soak ]] && targets=(--target isthmus_program traffic_soak)
   step 400 "build with $(nproc) processors" cmake --build "$build" "${targets[@]}" || finish
 }
 
@@ -300,33 +303,13 @@ run_peers() {
   finish
 }
 
-run_soak() {
-  local seconds=${1:-300} round=0
-  build_all
-  describe_machine
-  local deadline=$((SECONDS + seconds)) second
-  second=$(second_gpu)
-  while ((SECONDS < deadline)); do
-    round=$((round + 1))
-    step "$limit" "round $round: mixed traffic of 8 ranks" bash -c "
-      '$isthmus' bench bandwidth --from cuda:0 --to $second --quick --max 16MiB & first=\$!
-      '$isthmus' bench latency --from host --to cuda:0 --quick & second=\$!
-      '$isthmus' bench bandwidth --from $second --to host --quick & third=\$!
-      '$isthmus' bench latency --from host --to host --quick & fourth=\$!
-      wait \$first && wait \$second && wait \$third && wait \$fourth"
-    step "$limit" "round $round: stencil2d on 4 ranks, checked" "$isthmus" run -n 4 "$build/bin/stencil2d" --device cuda \
-      --exchange both --size 1021x1531 --halo 2 --iterations 60 --output "$raw"
-  done
-  note "soak: $round round(s) in $seconds s"
-  finish
-}
-
 # shellcheck source-path=SCRIPTDIR
 source tools/gpu_run/check.sh
+source tools/gpu_run/soak.sh
 case $mode in
   check) run_check "${@:2}" ;;
   bench) run_bench ;;
   collectives) run_collectives ;;
   peers) run_peers ;;
-  soak) run_soak "${2:-}" ;;
+  soak) run_soak "${@:2}" ;;
 esac

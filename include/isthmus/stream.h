@@ -10,7 +10,10 @@
  *
  * A channel is what one rank sends to one other with one tag of one communicator. Its n-th send that is executed meets its n-th
  * receive that is executed, be they plain calls or replays of a graph; nothing else meets them: ist_send and ist_recv are apart.
- * 32 messages, or about 8 MiB, may be under way before a send waits for its receive, in the stream and never on the processor.
+ * So much may be under way before a send waits for its receive, in the stream and never on the processor: between two devices 32
+ * messages, two of them longer than 8 KiB, and of those 8 MiB; on one device eight, of which one that is longer than 1 MiB counts
+ * for each MiB that it has begun. Ranks that send each other more than that before they receive wait for ever: there is
+ * ist_sendrecv_on for that.
  *
  * Buffers are device memory of the stream's device, managed memory, or page-locked host memory (ist_register, or allocated so by
  * the driver). A stream is a CUstream or cudaStream_t of a device's primary context, as cudaSetDevice gives it.

@@ -226,6 +226,25 @@ with tempfile.TemporaryDirectory() as name:
     assert ours + theirs in text, text
     (folder / "out" / "collectives.json").unlink()
 
+    # A soak in two calls, of which the second was ended.
+    held = {"first": 1, "last": 2, "tolerance": 4, "flat": True, "grown": 1 << 20}
+    rank = {"mismatches": 0, "descriptors": {**held, "grown": 2}, "host_bytes": held, "device_bytes": {"flat": None},
+            "received": {"host to cuda": {"messages": 5, "bytes": 2 * 10 ** 9}, "by waitall": {"messages": 5, "bytes": 2 * 10 ** 9}}}
+    (folder / "info.json").write_text(json.dumps(ABOUT))
+    (folder / "soak.json").write_text(json.dumps({"benchmark": "soak", "passed": True, "seconds": 61.2, "size": 2, "ranks": [rank, rank]}))
+    for to, status, source in (("first", 0, "soak.json"), ("second", 3, "nothing")):
+        done = subprocess.run([TOOLS / "gpu_run" / "soak_record.py", "add", folder / "info.json", folder / source, folder / f"{to}.json",
+                               "one-gpu", str(status), f"soak, {to}"], capture_output=True, text=True)
+        assert done.returncode == 0, done
+    done = subprocess.run([TOOLS / "gpu_run" / "soak_record.py", "merge", folder / "out" / "soak.json", folder / "first.json",
+                           folder / "second.json", folder / "first.json"], capture_output=True, text=True)
+    assert "soak, one-gpu: 2 run(s), 61 s, 10 messages, 4.0 GB, 1 not passed" in done.stdout, done
+    done, measured = record(folder, [])
+    assert done.returncode == 0 and len(list(measured.glob("*-soak.json"))) == 1, done.stderr
+    text = (measured / "README.md").read_text()
+    assert "| one-gpu | 2 | 61 | 10 | 4.0 | 0 | 2 | 1.0 |  | yes |" in text and "| one-gpu |  | 0 | 0 | 0.0 | 0 |  |  |  | NO |" in text, text
+    (folder / "out" / "soak.json").unlink()
+
     # Device memory beside the driver and the peers: the verdicts of one run, instead of figures without any.
     def beside(measure, source, target, size, ours, limit, peer, **more):
         peers = [{"name": "Open MPI v4", "configuration": "UCX", "us": peer, "all": [peer], "tried": {"UCX": peer}},
