@@ -14,6 +14,10 @@
 #   tools/gpu_run.sh soak [SECONDS [one-gpu]]
 #                                   mixed traffic with every byte compared, and nothing may grow: 300 s unless told, on all GPUs, or two
 #                                   ranks on one. Each call adds to soak.json what it found
+#   tools/gpu_run.sh replays [COUNT [one-gpu]]
+#                                   graphs with messages between two ranks, replayed a million times unless told, with other bytes each
+#                                   time, by graphs at both ends and at one; adds to soak.json too
+#   tools/gpu_run.sh sanitize       the library's kernels under compute-sanitizer
 #
 # On one GPU two ranks share it; the record says so: cuda:0 to cuda:0, and 1x in its name.
 #
@@ -34,7 +38,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 mode=${1:-}
 case $mode in
-  check | bench | collectives | peers | soak) ;;
+  check | bench | collectives | peers | soak | replays | sanitize) ;;
   *) sed -n '2,/^set /{/^#/p}' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
@@ -112,6 +116,8 @@ build_all() {
   local targets=()
   [[ $mode == collectives ]] && targets=(--target isthmus_program ranks_nccl)
   [[ $mode == soak ]] && targets=(--target isthmus_program traffic_soak)
+  [[ $mode == replays ]] && targets=(--target isthmus_program graph_replays)
+  [[ $mode == sanitize ]] && targets=(--target isthmus_program arithmetic_test ranks_streams graph_replays)
   step 400 "build with $(nproc) processors" cmake --build "$build" "${targets[@]}" || finish
 }
 
@@ -306,10 +312,13 @@ run_peers() {
 # shellcheck source-path=SCRIPTDIR
 source tools/gpu_run/check.sh
 source tools/gpu_run/soak.sh
+source tools/gpu_run/sanitize.sh
 case $mode in
   check) run_check "${@:2}" ;;
   bench) run_bench ;;
   collectives) run_collectives ;;
   peers) run_peers ;;
   soak) run_soak "${@:2}" ;;
+  replays) run_replays "${@:2}" ;;
+  sanitize) run_sanitize ;;
 esac

@@ -5,7 +5,7 @@
     tools/record_measurements.py --check [--measured DIR]
 
 Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json; of a `check`, copies check.json;
-of `collectives`, collectives.json; of `peers`, device.json; of `soak`, soak.json;
+of `collectives`, collectives.json; of `peers`, device.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
 of build/, what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what
 tools/compare_mpi.sh left in mpi.json. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
 for each machine, and rewrites the tables of docs/measured/README.md; without IN_DIR that alone, from what is recorded. Figures are
@@ -19,6 +19,7 @@ import sys
 
 from device_collectives import device_table
 from device_targets import device_peers_table, from_device_peers, from_streams, stream_table, word
+from gpu_run.sanitize_record import sanitize_table
 from gpu_run.soak_record import soak_table
 from host_targets import entry, from_benchmarks, from_comparison, mpi_table, newest
 
@@ -254,6 +255,7 @@ def rewrite_readme(measured, entries):
     lines += device_table(sorted(measured.glob("*-device-collectives.json"), reverse=True))
     lines += mpi_table(sorted(measured.glob("*-mpi.json"), reverse=True))
     lines += check_table(checks)
+    lines += sanitize_table(sorted(measured.glob("*-sanitize.json"), reverse=True))
     lines += soak_table(sorted(measured.glob("*-soak.json"), reverse=True))
     lines += steps_table("make test", sorted(measured.glob("*-test.json"), reverse=True))
     parts = [file for part in PARTS for file in sorted(measured.glob(f"*-test-{part}.json"), reverse=True)]
@@ -275,7 +277,7 @@ SETS = ("quick", "long", *PARTS)
 
 def find_source(folder):
     """What the folder's record is of: a check, a comparison with an MPI or NCCL, the tests that ran last, or benchmarks."""
-    for name in ("check.json", "mpi.json", "collectives.json", "device.json", "stream.json", "soak.json"):
+    for name in ("check.json", "mpi.json", "collectives.json", "device.json", "stream.json", "soak.json", "sanitize.json"):
         if (folder / name).exists():
             return folder / name
     tests = [file for file in (folder / f"tests-{name}.json" for name in SETS) if file.exists()]
@@ -301,6 +303,7 @@ def file_record(folder, measured):
     stem = f"{objects[0]['date'][:10]}-{slug(objects[0]['machine'])}"
     names = {"check.json": {"check.json": "check"}, "mpi.json": {"mpi.json": "mpi"}, "collectives.json": {"collectives.json": "device-collectives"},
              "device.json": {"device.json": "device-peers"}, "stream.json": {"stream.json": "streams"}, "soak.json": {"soak.json": "soak"},
+             "sanitize.json": {"sanitize.json": "sanitize"},
              "tests-long.json": {"tests-long.json": "test-long"},
              "tests-quick.json": {"tests-quick.json": "test"},
              **{f"tests-{part}.json": {f"tests-{part}.json": f"test-{part}"} for part in PARTS},

@@ -231,19 +231,32 @@ with tempfile.TemporaryDirectory() as name:
     rank = {"mismatches": 0, "descriptors": {**held, "grown": 2}, "host_bytes": held, "device_bytes": {"flat": None},
             "received": {"host to cuda": {"messages": 5, "bytes": 2 * 10 ** 9}, "by waitall": {"messages": 5, "bytes": 2 * 10 ** 9}}}
     (folder / "info.json").write_text(json.dumps(ABOUT))
+    rows = [{"captured": "both ends", "bytes": 8, "replays": 10 ** 6, "mismatches": 0, "seconds": 7.5}]
+    (folder / "replays.json").write_text(json.dumps({"benchmark": "graph replays", "passed": True, "size": 2, "rows": rows}))
     (folder / "soak.json").write_text(json.dumps({"benchmark": "soak", "passed": True, "seconds": 61.2, "size": 2, "ranks": [rank, rank]}))
-    for to, status, source in (("first", 0, "soak.json"), ("second", 3, "nothing")):
+    for to, status, source in (("first", 0, "soak.json"), ("second", 3, "nothing"), ("third", 0, "replays.json")):
         done = subprocess.run([TOOLS / "gpu_run" / "soak_record.py", "add", folder / "info.json", folder / source, folder / f"{to}.json",
                                "one-gpu", str(status), f"soak, {to}"], capture_output=True, text=True)
         assert done.returncode == 0, done
     done = subprocess.run([TOOLS / "gpu_run" / "soak_record.py", "merge", folder / "out" / "soak.json", folder / "first.json",
-                           folder / "second.json", folder / "first.json"], capture_output=True, text=True)
+                           folder / "second.json", folder / "third.json", folder / "first.json"], capture_output=True, text=True)
     assert "soak, one-gpu: 2 run(s), 61 s, 10 messages, 4.0 GB, 1 not passed" in done.stdout, done
     done, measured = record(folder, [])
     assert done.returncode == 0 and len(list(measured.glob("*-soak.json"))) == 1, done.stderr
     text = (measured / "README.md").read_text()
+    assert "| one-gpu | both ends | 8 | 1000000 | 0 | 7.50 |" in text, text
     assert "| one-gpu | 2 | 61 | 10 | 4.0 | 0 | 2 | 1.0 |  | yes |" in text and "| one-gpu |  | 0 | 0 | 0.0 | 0 |  |  |  | NO |" in text, text
     (folder / "out" / "soak.json").unlink()
+
+    # Kernels under a sanitizer: what it found is no record of a fault that nobody sees.
+    (folder / "lines").write_text("memcheck\tarithmetic\t1\t0\t12\nracecheck\tmessages in streams\t2\t86\t3\n")
+    done = subprocess.run([TOOLS / "gpu_run" / "sanitize_record.py", folder / "info.json", folder / "lines", folder / "out" / "sanitize.json"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done
+    done, measured = record(folder, [])
+    text = (measured / "README.md").read_text()
+    assert "| memcheck | arithmetic | 1 | 12 | yes |" in text and "| racecheck | messages in streams | 2 | 3 | NO |" in text, (done, text)
+    (folder / "out" / "sanitize.json").unlink()
 
     # Device memory beside the driver and the peers: the verdicts of one run, instead of figures without any.
     def beside(measure, source, target, size, ours, limit, peer, **more):

@@ -35,3 +35,16 @@ run_soak() {
     "$build/tests/traffic_soak" --seconds "$seconds" --seed "$(date +%s)" --json "$raw/soak.json"
   finish
 }
+
+run_replays() {
+  local replays=${1:-1000000} where=${2:-all}
+  if ! [[ $replays =~ ^[1-9][0-9]*$ && $where =~ ^(all|one-gpu)$ && $# -le 2 ]]; then
+    echo "gpu_run: replays takes how many, and then 'one-gpu' or 'all'; it was given '$*'"
+    exit 2
+  fi
+  build_all
+  describe_machine
+  soak_step "$replays replays of graphs on 2 ranks, $where" "$raw/replays.json" 470 "$where" "$isthmus" run -n 2 "$build/tests/graph_replays" \
+    --replays "$replays" --seed "$(date +%s)" --json "$raw/replays.json"
+  finish
+}

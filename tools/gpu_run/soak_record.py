@@ -41,6 +41,9 @@ def merge(to, *files):
     pathlib.Path(to).write_text(json.dumps(ordered, indent=1) + "\n")
     for where in sorted({record["where"] for record in ordered}):
         mine = [record for record in ordered if record["where"] == where and record["benchmark"] == "soak"]
+        for record in (one for one in ordered if one["where"] == where and one["benchmark"] == "graph replays"):
+            print(f"graph replays, {where}: {sum(row['replays'] for row in record['rows'])} in {len(record['rows'])} rows, "
+                  f"{sum(row['mismatches'] for row in record['rows'])} mismatches")
         if mine:
             messages, size = (sum(numbers) for numbers in zip(*map(total, mine)))
             print(f"soak, {where}: {len(mine)} run(s), {sum(record.get('seconds', 0) for record in mine):.0f} s, {messages} messages, "
@@ -71,7 +74,13 @@ def soak_table(files):
                          f"{one.get('seconds', 0):.0f} | {messages} | {size / 1e9:.1f} | "
                          f"{sum(rank['mismatches'] for rank in one.get('ranks', []))} | {grown(one, 'descriptors')} | "
                          f"{grown(one, 'host_bytes')} | {grown(one, 'device_bytes')} | {'yes' if one['passed'] else 'NO'} |")
-    return lines + [""]
+    lines += ["", "Graphs that hold messages, replayed with other bytes each time.", "",
+              "| record | machine | commit | where | captured | bytes | replays | mismatches | us each |", "|---|---|---|---|---|---|---|---|---|"]
+    replays = [(file, one, row) for file in files for one in json.loads(file.read_text()) for row in one.get("rows", [])]
+    for file, one, row in replays:
+        lines.append(f"| [{file.name}]({file.name}) | {one['machine']} | {one['commit']} | {one['where']} | {row['captured']} | {row['bytes']} | "
+                     f"{row['replays']} | {row['mismatches']} | {1e6 * row['seconds'] / row['replays']:.2f} |")
+    return (lines if replays else lines[:-4]) + [""]
 
 
 def main():
