@@ -34,6 +34,7 @@
 #ifndef ISTHMUS_STREAM_H
 #define ISTHMUS_STREAM_H
 
+#include "isthmus/collective.h"
 #include "isthmus/isthmus.h"
 
 #ifdef __cplusplus
@@ -61,6 +62,39 @@ IST_API int ist_sendrecv_on(void* stream, ist_buffer send_buffer, int64_t send_c
  * call it, too. IST_ERR_NOT_CAPTURABLE while the stream is being captured; IST_ERR_DEVICE if the two devices have no direct way to
  * each other. */
 IST_API int ist_prepare_on(void* stream, int partner, int tag, int sides, ist_comm comm);
+
+/* ---- what all ranks of a communicator do together ----
+ *
+ * The n-th such call that is executed on one rank meets the n-th on every other, be they plain calls or replays of a graph. All give the
+ * same call, count, type, operation and root; on each rank one thread at a time, and one stream at a time for each communicator. The ist_barrier,
+ * ist_bcast and so on of isthmus.h and collective.h are apart.
+ *
+ * They have to be prepared, once for each communicator: by ist_prepare_collectives_on, or by the first of them. Preparing is a collective
+ * call like those of collective.h: it returns when every rank has made it, and chooses the device, the stream's. Everything later returns
+ * at once, and can be captured.
+ *
+ * Where every rank has a device of its own (up to 16 ranks, with direct ways between all of them) a call of at most 64 KiB is one launch, and a
+ * longer one several. Otherwise all goes through the communicator's rank 0, by messages in its stream. Either way a reduction combines from left to
+ * right in the order of ranks, so that all ranks, and every replay, get the same bits: those of ist_allreduce where that takes "flat".
+ *
+ * Buffers, streams and errors are as above. What went wrong in the stream is returned by the next call on the communicator and by
+ * ist_world_destroy: IST_ERR_PEER_DEAD, IST_ERR_PEER_LEFT, or IST_ERR_ARGUMENT where a rank waited for what another one, which made another
+ * call, never sends. After any of these the communicator's calls in streams are over. */
+
+/* Prepares the communicator's calls for streams of this stream's device; nothing, if they are. Collective, but returns at once with
+ * IST_ERR_NOT_CAPTURABLE while the stream is being captured; where one rank cannot, IST_ERR_KIND or IST_ERR_DEVICE on all of them. */
+IST_API int ist_prepare_collectives_on(void* stream, ist_comm comm);
+/* Later work of the stream begins when every rank's stream has come here, and finds what was done before it anywhere. */
+IST_API int ist_barrier_on(void* stream, ist_comm comm);
+/* The root's buffer to everybody's. The root's stream goes on as soon as it has told the others; it may be three calls ahead. */
+IST_API int ist_bcast_on(void* stream, ist_buffer buffer, int64_t count, ist_type type, int root, ist_comm comm);
+/* As ist_reduce and ist_allreduce: IST_IN_PLACE for `send` where recv has the input. With the library's own operations, on the types that each
+ * applies to; IST_ERR_ARGUMENT with those of ist_op_create, whose functions run on the processor. `send` and `recv` are the same or
+ * do not overlap. */
+IST_API int ist_reduce_on(void* stream, ist_buffer send, ist_buffer recv, int64_t count, ist_type type, ist_op op, int root,
+                          ist_comm comm);
+IST_API int ist_allreduce_on(void* stream, ist_buffer send, ist_buffer recv, int64_t count, ist_type type, ist_op op,
+                             ist_comm comm);
 
 #ifdef __cplusplus
 }

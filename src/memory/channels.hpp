@@ -66,6 +66,8 @@ class ChannelEnd {
   virtual std::optional<ChannelTrouble> trouble() = 0;
 };
 
+class Meetings;
+
 class Channels {
  public:
   virtual ~Channels() = default;
@@ -83,6 +85,8 @@ class Channels {
     Bytes size;
   };
   virtual Status send_and_receive(std::uint64_t stream, const Message& out, const Message& in) = 0;
+  // What the ranks of a communicator do together, over the same memory (meetings.hpp).
+  virtual Meetings& meetings() = 0;
   // What waits for that rank gives up.
   virtual void interrupt(Rank peer) = 0;
   // The same for all; waits until nothing of any end runs any more.

@@ -1,25 +1,14 @@
 #include "fake_channel.hpp"
 
 #include <cstring>
-#include <type_traits>
 
-#include "cli/bench_stream_bare.hpp"
+#include "fake_places.hpp"
 #include "memory/cuda/channel_parts.hpp"
 
 namespace fake {
 namespace {
 
 using namespace ist::channel;
-
-struct Crew {
-  unsigned thread = 0;
-  unsigned threads = 1;
-  unsigned block = 0;
-  unsigned blocks = 1;
-  void barrier() const {}
-  bool any(bool mine) const { return mine; }
-  std::uint64_t first(std::uint64_t value) const { return value; }
-};
 
 constexpr std::string_view kNames[] = {"send_small",   "receive_small", "send", "receive",
                                        "send_receive", "put",           "take", "let_go"};
@@ -28,78 +17,11 @@ constexpr std::string_view kNames[] = {"send_small",   "receive_small", "send", 
 constexpr int kBareSend = 100;
 constexpr int kBareReceive = 101;
 
-// Puts the place where the bytes are in place of a device address; clears `reached` where a kernel of that context has none.
-class Places {
- public:
-  explicit Places(CUcontext context) : context_(context) {}
-  template <class T>
-  void find(T*& address, std::uint64_t size) {
-    if (address == nullptr || size == 0) return;
-    const auto wanted = reinterpret_cast<std::uint64_t>(address);
-    const Allocation* found = fake::find(wanted);
-    const bool foreign = found != nullptr && !found->host() && found->context != nullptr && found->context != context_ &&
-                         found->kind != Class::managed && found->context->device == context_->device;
-    std::byte* const there = found == nullptr || foreign ? nullptr : place(wanted, size);
-    if (there == nullptr) reached_ = false;
-    address = reinterpret_cast<T*>(there);
-  }
-  template <class T>
-  void find(T*& address) {
-    find(address, sizeof(T));
-  }
-  void find(SendWork& work) {
-    find(work.own);
-    find(work.peer);
-    find(work.from, work.bytes);
-    find(work.gone);
-    find(work.report);
-  }
-  void find(ReceiveWork& work) {
-    find(work.own);
-    find(work.peer);
-    find(work.to, work.room);
-    find(work.gone);
-    find(work.report);
-  }
-  void find(SendReceiveWork& work) {
-    find(work.send);
-    find(work.receive);
-  }
-  void find(PutWork& work) { find(work.send); }
-  void find(TakeWork& work) { find(work.receive); }
-  void find(LetGoWork& work) { find(work.word); }
-  void find(ist::cli::BareWork& work) {
-    find(work.packets, work.vectors * sizeof(Quad));
-    find(work.bytes, work.vectors * 8);
-    find(work.sequence);
-  }
-  bool reached() const { return reached_; }
-
- private:
-  CUcontext context_;
-  bool reached_ = true;
-};
-
-template <class Body>
-void each_block(unsigned blocks, const Body& body) {
-  for (unsigned block = 0; block < blocks; ++block) body(Crew{0, 1, block, blocks});
-}
-
 // Both halves run at once on a device.
 void run_both(const SendReceiveWork& work, unsigned blocks) {
   std::thread sends([&] { each_block(work.send_blocks, [&](const Crew& crew) { send(crew, work.send); }); });
   each_block(blocks - work.send_blocks, [&](const Crew& crew) { receive(crew, work.receive); });
   sends.join();
-}
-
-template <class Work, class Run>
-std::optional<std::function<void()>> made(CUcontext context, const void* argument, const Run& run) {
-  Work work;
-  std::memcpy(&work, argument, sizeof work);
-  Places places(context);
-  places.find(work);
-  if (!places.reached()) return std::nullopt;
-  return [work, run] { run(work); };
 }
 
 template <class Work>

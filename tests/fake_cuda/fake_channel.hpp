@@ -1,4 +1,4 @@
-// The kernels of channels on the fake memory: the very code that a device runs, one thread to a block and block after block.
+// The kernels of channels and of meetings on the fake memory: the very code that a device runs, one thread to a block and block after block.
 //
 // Who calls this : fake_kernel.cpp.
 // Threads        : prepare() under the lock; what it gives is run by a stream, without the lock.
@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "fake_world.hpp"
+#include "memory/reduction.hpp"
 
 namespace fake {
 
@@ -18,5 +19,15 @@ namespace fake {
 std::optional<int> channel_kernel(std::string_view name);
 // What that kernel does in that context, given its argument.
 std::optional<std::function<void()>> channel_work(int kernel, CUcontext context, unsigned blocks, const void* argument);
+
+// A kernel of meetings, and what it does.
+struct MeetingKernel {
+  enum class What : std::uint8_t { barrier, bcast, reduce };
+  What what = What::barrier;
+  ist::Reduction reduction = ist::Reduction::sum;
+  ist_type type = IST_BYTE;
+};
+std::optional<std::function<void()>> meeting_work(const MeetingKernel& kernel, CUcontext context, unsigned blocks,
+                                                  const void* argument);
 
 }  // namespace fake

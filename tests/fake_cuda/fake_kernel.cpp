@@ -22,13 +22,15 @@ struct CUfunc_st {
   ist::Reduction reduction = ist::Reduction::sum;
   ist_type type = IST_BYTE;
   std::optional<int> channel = std::nullopt;  // one of the kernels of channels
+  std::optional<fake::MeetingKernel> meeting = std::nullopt;
 };
 
 namespace {
 
+constexpr std::string_view kMeeting = "isthmus_meet_";
+
 // Some type of the kernel's element; any will do.
-bool find_kernel(const char* name, CUfunc_st& found) {
-  if (found.channel = fake::channel_kernel(name); found.channel) return true;
+bool find_reduction(std::string_view name, CUfunc_st& found) {
   for (std::size_t reduction = 1; reduction <= ist::kReductions; ++reduction) {
     for (int type = 0; ist::element_of(static_cast<ist_type>(type)); ++type) {
       found.reduction = static_cast<ist::Reduction>(reduction);
@@ -38,6 +40,17 @@ bool find_kernel(const char* name, CUfunc_st& found) {
     }
   }
   return false;
+}
+
+bool find_kernel(std::string_view name, CUfunc_st& found) {
+  using What = fake::MeetingKernel::What;
+  if (found.channel = fake::channel_kernel(name); found.channel) return true;
+  if (!name.starts_with(kMeeting)) return find_reduction(name, found);
+  const std::string_view which = name.substr(kMeeting.size());
+  const What what = which == "barrier" ? What::barrier : which == "bcast" ? What::bcast : What::reduce;
+  if (what == What::reduce && !find_reduction("isthmus_" + std::string{which}, found)) return false;
+  found.meeting = fake::MeetingKernel{what, found.reduction, found.type};
+  return true;
 }
 
 // What a kernel of that context can reach.
@@ -94,8 +107,9 @@ CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned blocks_y,
   if (function->module->context != context || function->module->unloaded) return CUDA_ERROR_INVALID_HANDLE;
   const unsigned sizes[] = {blocks, blocks_y, blocks_z, threads, threads_y, threads_z};
   if (std::count(std::begin(sizes), std::end(sizes), 0U) != 0 || threads > 1024) return CUDA_ERROR_INVALID_VALUE;
-  if (function->channel) {
-    auto work = fake::channel_work(*function->channel, context, blocks, arguments[0]);
+  if (function->channel || function->meeting) {
+    auto work = function->channel ? fake::channel_work(*function->channel, context, blocks, arguments[0])
+                                  : fake::meeting_work(*function->meeting, context, blocks, arguments[0]);
     if (!work)
       work = [context] {
         const Lock inner(world().lock);

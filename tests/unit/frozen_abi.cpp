@@ -123,3 +123,7 @@ static_assert(same<int(void*, ist_buffer, int64_t, ist_type, int, int, ist_comm)
 static_assert(same<int(void*, ist_buffer, int64_t, ist_type, int, int, ist_buffer, int64_t, ist_type, int, int, ist_comm)>(
     ist_sendrecv_on));
 static_assert(same<int(void*, int, int, int, ist_comm)>(ist_prepare_on));
+static_assert(same<int(void*, ist_comm)>(ist_prepare_collectives_on) && same<int(void*, ist_comm)>(ist_barrier_on));
+static_assert(same<int(void*, ist_buffer, int64_t, ist_type, int, ist_comm)>(ist_bcast_on));
+static_assert(same<int(void*, ist_buffer, ist_buffer, int64_t, ist_type, ist_op, int, ist_comm)>(ist_reduce_on));
+static_assert(same<int(void*, ist_buffer, ist_buffer, int64_t, ist_type, ist_op, ist_comm)>(ist_allreduce_on));

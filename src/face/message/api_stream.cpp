@@ -1,9 +1,8 @@
 // C calls that put messages into streams.
 #include <isthmus/stream.h>
 
-#include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
-#include "layout/extent.hpp"
+#include "face/message/stream_calls.hpp"
 
 namespace ist {
 namespace {
@@ -30,29 +29,13 @@ Result<Partner> partner_of(const Half& half, ist_comm comm) {
                                          : exact_origin(comm, half.partner, half.tag);
 }
 
-// Of the kinds that channels know admit() asks everything, and to ask the driver once is enough.
-Result<Piece> piece_of(World& world, const Data& data, bool nobody) {
-  const ist_buffer& buffer = data.buffer;
-  const bool admitted =
-      (buffer.kind == IST_KIND_CUDA || buffer.kind == IST_KIND_HOST) && buffer.flags == 0 && buffer.object != 0;
-  if (nobody || !admitted || !world.stream_channels().kind().ok()) return to_piece(world, data);
-  const auto size = extent(data.count, data.type);
-  if (!size.ok()) return size.status();
-  if (*size == Bytes{}) return host_piece(nullptr, Bytes{});
-  return Piece{static_cast<KindId>(buffer.kind), buffer.device, buffer.object, Offset{buffer.offset}, *size, buffer.queue};
-}
-
 Result<Ready> make_ready(const Half& half, std::uint64_t stream, ist_comm comm) {
   const auto with = partner_of(half, comm);
   if (!with.ok()) return with.status();
   Ready ready{with->world, nullptr, 0, {}};
-  const auto piece = piece_of(*with->world, half.data, with->rank == IST_PROC_NULL);
+  const auto piece = stream_piece(*with->world, half.data, with->rank == IST_PROC_NULL);
   if (!piece.ok()) return piece.status();
   if (with->rank == IST_PROC_NULL) return ready;
-  if (piece->kind == KindId::opencl)
-    return Status{IST_ERR_KIND,
-                  "an OpenCL buffer was given; messages in streams are between CUDA memory and page-locked host "
-                  "memory, use ist_send and ist_recv"};
   StreamChannels& channels = with->world->stream_channels();
   const ChannelName name{with->comm, Rank{with->rank}, half.tag, half.side};
   const auto kind = channels.kind();
@@ -108,10 +91,6 @@ Status prepare(std::uint64_t stream, int partner, int tag, int sides, ist_comm c
   }
   return {};
 }
-
-std::uint64_t number_of(void* stream) { return reinterpret_cast<std::uint64_t>(stream); }
-
-int told(const char* call, const Status& status) { return status.ok() ? IST_OK : report(in_call(call, status)); }
 
 }  // namespace
 }  // namespace ist

@@ -14,7 +14,7 @@ ChannelSide other(ChannelSide side) { return side == ChannelSide::sends ? Channe
 std::string words_for(const ChannelName& name) {
   return std::string{name.side == ChannelSide::sends ? "the channel to rank " : "the channel from rank "} +
          std::to_string(name.comm->from_world(name.peer)) + " with tag " + std::to_string(name.tag) + " of communicator \"" +
-         name.comm->name() + "\"";
+         name.comm->name() + "\"" + (name.internal ? ", for collective calls" : "");
 }
 
 }  // namespace
@@ -149,7 +149,7 @@ Status StreamChannels::prepare(Entry& entry, const Key& key, const ChannelName& 
 Result<ChannelEnd*> StreamChannels::ready(const ChannelName& name, std::uint64_t stream, const Piece* beside) {
   const auto channels = kind();
   if (!channels.ok()) return channels.status();
-  const Key key{name.comm->scope().context, name.peer.value, name.tag, name.side};
+  const Key key{(name.internal ? name.comm->internal() : name.comm->scope()).context, name.peer.value, name.tag, name.side};
   Entry* found = nullptr;
   {
     const std::lock_guard lock(engine_.lock());

@@ -27,6 +27,7 @@ struct ChannelName {
   Rank peer;  // of the world
   std::int32_t tag = 0;
   ChannelSide side = ChannelSide::sends;
+  bool internal = false;  // of the library itself, for collective calls
 };
 
 class StreamChannels {

@@ -81,6 +81,7 @@ Status World::connect() {
                                                    std::move(names), profile.message, trace_.get()});
   const MemoryKind* const cuda = kinds_->find(KindId::cuda);
   stream_channels_ = std::make_unique<StreamChannels>(*engine_, cuda != nullptr ? own_device(*cuda) : -1);
+  stream_meetings_ = std::make_unique<StreamMeetings>(*engine_, *stream_channels_);
   auto watcher = Watcher::start(*peers_, *board_, watcher_hooks());
   if (!watcher.ok()) return watcher.status();
   watcher_ = std::move(*watcher);
@@ -172,7 +173,9 @@ Status World::end() {
     engine_->abandon_all({IST_ERR_PEER_LEFT, "this rank destroyed its world"});
   }
   // Before the others see this rank leave: then they know that nothing more comes of it.
-  return stream_channels_ ? stream_channels_->close() : Status{};
+  const Status met = stream_meetings_ ? stream_meetings_->close() : Status{};
+  const Status sent = stream_channels_ ? stream_channels_->close() : Status{};
+  return met.ok() ? sent : met;
 }
 
 World::~World() {

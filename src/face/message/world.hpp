@@ -20,6 +20,7 @@
 #include "face/message/comm_table.hpp"
 #include "face/message/neighbours.hpp"
 #include "face/message/stream_channels.hpp"
+#include "face/message/stream_meetings.hpp"
 #include "memory/kinds.hpp"
 #include "memory/pinned_pool.hpp"
 #include "memory/registrations.hpp"
@@ -51,6 +52,7 @@ class World {
   CommTable& comms() { return comms_; }
   Trace* trace() { return trace_.get(); }
   StreamChannels& stream_channels() { return *stream_channels_; }
+  StreamMeetings& stream_meetings() { return *stream_meetings_; }
   // This rank's own device of a kind.
   int own_device(const MemoryKind& kind) const;
   // Of all ranks, and of this one alone.
@@ -81,6 +83,7 @@ class World {
   std::vector<std::unique_ptr<Path>> paths_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<StreamChannels> stream_channels_;
+  std::unique_ptr<StreamMeetings> stream_meetings_;
   std::unique_ptr<Watcher> watcher_;
   std::unique_ptr<ProgressThread> progress_thread_;
   std::unique_ptr<ContextSource> contexts_;

@@ -20,6 +20,7 @@
 #define IST_KERNEL_NUMBER __host__ __device__ constexpr
 #else
 #include <sched.h>
+#include <unistd.h>
 #define IST_KERNEL_CODE inline
 #define IST_KERNEL_RARE inline
 #define IST_KERNEL_NUMBER constexpr
@@ -142,10 +143,15 @@ IST_KERNEL_CODE bool exchange_if(std::uint64_t* at, std::uint64_t& expected, std
 #endif
 }
 
-// Between two looks that found nothing. A processor that plays a kernel may be the one that the other side needs.
+// Between two looks that found nothing. A processor that plays a kernel may be the one that the other side needs, which gets it for sure
+// only when this one sleeps.
 IST_KERNEL_CODE void between_looks() {
 #if !defined(__CUDA_ARCH__)
-  ::sched_yield();
+  static thread_local unsigned looks = 0;
+  if (++looks % 64 == 0)
+    ::usleep(20);
+  else
+    ::sched_yield();
 #endif
 }
 

@@ -23,30 +23,19 @@ unsigned blocks_of_part(std::uint64_t bytes) {
   return static_cast<unsigned>(std::clamp<std::uint64_t>((bytes + kShare - 1) / kShare, 1, kMostBlocks));
 }
 
-// The context of the thread's calls, without the cost of changing it where it is the right one already.
-class Current {
- public:
-  Current(const CudaApi& api, CUcontext context) : api_(api) {
-    CUcontext found = nullptr;
-    if (api_.cuCtxGetCurrent(&found) == CUDA_SUCCESS && found == context) return;
-    result_ = api_.cuCtxPushCurrent_v2(context);
-    pushed_ = result_ == CUDA_SUCCESS;
-  }
-  ~Current() {
-    CUcontext popped = nullptr;
-    if (pushed_) api_.cuCtxPopCurrent_v2(&popped);
-  }
-  Current(const Current&) = delete;
-  Current& operator=(const Current&) = delete;
-  CUresult result() const { return result_; }
-
- private:
-  const CudaApi& api_;
-  CUresult result_ = CUDA_SUCCESS;
-  bool pushed_ = false;
-};
-
 }  // namespace
+
+CudaChannels::Current::Current(const CudaApi& api, CUcontext context) : api_(api) {
+  CUcontext found = nullptr;
+  if (api_.cuCtxGetCurrent(&found) == CUDA_SUCCESS && found == context) return;
+  result_ = api_.cuCtxPushCurrent_v2(context);
+  pushed_ = result_ == CUDA_SUCCESS;
+}
+
+CudaChannels::Current::~Current() {
+  CUcontext popped = nullptr;
+  if (pushed_) api_.cuCtxPopCurrent_v2(&popped);
+}
 
 Status CudaChannels::not_put(CUresult result, const std::string& call, std::uint64_t stream) const {
   Status why = cuda_error(api_, result, call + " in stream " + hexadecimal(stream));
@@ -146,9 +135,13 @@ Result<std::uint64_t> CudaChannels::admit(const Piece& piece, int device) {
 }
 
 Status CudaChannels::launch(const CudaChannelHome& home, std::uint64_t stream, const Launch& what) const {
-  void* arguments[] = {what.work};
-  const CUresult result = api_.cuLaunchKernel(home.kernels[what.kernel], what.blocks, 1, 1, what.threads, 1, 1, 0,
-                                              reinterpret_cast<CUstream>(stream), arguments, nullptr);
+  return launch(home.kernels[what.kernel], stream, what.blocks, what.threads, what.work);
+}
+
+Status CudaChannels::launch(CUfunction kernel, std::uint64_t stream, unsigned blocks, unsigned threads, void* work) const {
+  void* arguments[] = {work};
+  const CUresult result =
+      api_.cuLaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, reinterpret_cast<CUstream>(stream), arguments, nullptr);
   return result == CUDA_SUCCESS ? Status{} : not_put(result, "cuLaunchKernel", stream);
 }
 

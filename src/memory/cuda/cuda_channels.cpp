@@ -6,6 +6,7 @@
 
 #include "base/log.hpp"
 #include "base/quiet_thread.hpp"
+#include "memory/cuda/cuda_meetings.hpp"
 #include "memory/cuda/cuda_pointer.hpp"
 
 namespace ist {
@@ -18,7 +19,7 @@ constexpr std::uint64_t kLine = 256;
 std::uint64_t round_up(std::uint64_t size, std::uint64_t unit) { return (size + unit - 1) / unit * unit; }
 
 std::uint64_t half_size(ChannelSide side) {
-  return round_up(side == ChannelSide::sends ? sizeof(channel::Outbox) : sizeof(channel::Inbox), kLine);
+  return side == ChannelSide::sends ? sizeof(channel::Outbox) : sizeof(channel::Inbox);
 }
 
 std::string on(int device) { return " on cuda device " + std::to_string(device); }
@@ -57,7 +58,7 @@ channel::ReceiveWork CudaChannelEnd::receive_work(std::uint64_t address, Bytes r
 
 Status CudaChannelEnd::connect(const ChannelCard& peers) {
   const std::lock_guard lock(channels_.mutex_);
-  const auto mapped = channels_.map(*this, peers);
+  const auto mapped = channels_.map(peer_rank_, home_, peers, same_process_);
   if (!mapped.ok()) return mapped.status();
   one_device_ = peers.device == card_.device;
   peer_ = *mapped;
@@ -83,6 +84,11 @@ std::optional<ChannelTrouble> CudaChannelEnd::trouble() {
 
 // ---- all of them ----
 
+CudaChannels::CudaChannels(const CudaApi& api, CudaContexts& contexts, const CudaKernels& kernels)
+    : api_(api), contexts_(contexts), kernels_(kernels), meetings_(std::make_unique<CudaMeetings>(*this)) {}
+
+Meetings& CudaChannels::meetings() { return *meetings_; }
+
 bool CudaChannels::present() const {
   return kernels_.present() && api_.cuMemHostAlloc && api_.cuMemFreeHost && api_.cuMemsetD8Async && api_.cuIpcGetMemHandle &&
          api_.cuIpcOpenMemHandle_v2 && api_.cuIpcCloseMemHandle && api_.cuStreamWaitValue32_v2 && api_.cuCtxSynchronize;
@@ -103,6 +109,7 @@ CudaChannels::~CudaChannels() {
     for (const auto& slab : home.slabs) api_.cuMemFree_v2(slab.address);
     if (home.stream != nullptr) api_.cuStreamDestroy_v2(home.stream);
     if (home.module != nullptr) api_.cuModuleUnload(home.module);
+    if (home.meetings != nullptr) api_.cuModuleUnload(home.meetings);
   }
   if (locked_.empty()) return;
   const DriverScope scope(api_, homes_.begin()->second.context->handle);
@@ -218,27 +225,48 @@ Result<channel::Report*> CudaChannels::report() {
   return found;
 }
 
+Result<std::uint32_t*> CudaChannels::gone_of_seat() {
+  constexpr std::size_t kAtOnce = 64;
+  if (gone_of_seats_.empty()) {
+    const auto made = locked_block(kAtOnce * sizeof(std::uint32_t));
+    if (!made.ok()) return made.status();
+    for (std::size_t i = 0; i < kAtOnce; ++i) gone_of_seats_.push_back(static_cast<std::uint32_t*>(*made) + i);
+  }
+  std::uint32_t* const found = gone_of_seats_.back();
+  gone_of_seats_.pop_back();
+  __atomic_store_n(found, 0U, __ATOMIC_RELEASE);
+  return found;
+}
+
+// The home's context must be current.
+Result<ChannelCard> CudaChannels::take_half(CudaChannelHome& home, std::uint64_t size) {
+  const auto room = slab(home, round_up(size, kLine));
+  if (!room.ok()) return room.status();
+  ChannelCard card;
+  static_assert(sizeof card.handle == sizeof(*room)->handle);
+  std::memcpy(card.handle.data(), &(*room)->handle, sizeof card.handle);
+  card.device = contexts_.uuid(home.context->device);
+  card.allocation = (*room)->allocation;
+  card.offset = (*room)->used;
+  card.address = (*room)->address + (*room)->used;
+  (*room)->used += round_up(size, kLine);
+  return card;
+}
+
 Status CudaChannels::open_half(CudaChannelEnd& end, CudaChannelHome& home) {
   const DriverScope scope(api_, home.context->handle);
   IST_TRY(scope.status());
   const auto gone = gone_word(end.peer_rank_);
   if (!gone.ok()) return gone.status();
   end.gone_ = *gone;
-  const auto room = slab(home, half_size(end.side_));
-  if (!room.ok()) return room.status();
   const auto words = report();
   if (!words.ok()) return words.status();
   end.report_ = *words;
-  end.own_ = (*room)->address + (*room)->used;
-  ChannelCard& card = end.card_;
-  static_assert(sizeof card.handle == sizeof(*room)->handle);
-  std::memcpy(card.handle.data(), &(*room)->handle, sizeof card.handle);
-  card.device = contexts_.uuid(home.context->device);
-  card.allocation = (*room)->allocation;
-  card.offset = (*room)->used;
-  card.address = end.own_;
-  card.side = end.side_;
-  (*room)->used += half_size(end.side_);
+  const auto half = take_half(home, half_size(end.side_));
+  if (!half.ok()) return half.status();
+  end.card_ = *half;
+  end.card_.side = end.side_;
+  end.own_ = half->address;
   return {};
 }
 
@@ -270,15 +298,15 @@ Status CudaChannels::reach(const CudaChannelHome& home, const ChannelCard& peers
   return {IST_ERR_INTERNAL, "the other half of a channel of this rank with itself is on no device of its"};
 }
 
-Result<CUdeviceptr> CudaChannels::map(CudaChannelEnd& end, const ChannelCard& peers) {
-  if (end.same_process_) {
-    IST_TRY(reach(end.home_, peers));
+Result<CUdeviceptr> CudaChannels::map(Rank peer, const CudaChannelHome& home, const ChannelCard& peers, bool same_process) {
+  if (same_process) {
+    IST_TRY(reach(home, peers));
     return CUdeviceptr{peers.address};
   }
-  const int device = end.device();
-  const std::tuple key{end.peer_rank_, peers.allocation, device};
+  const int device = home.context->device;
+  const std::tuple key{peer, peers.allocation, device};
   if (const auto known = mapped_.find(key); known != mapped_.end()) return known->second + peers.offset;
-  const DriverScope scope(api_, end.home_.context->handle);
+  const DriverScope scope(api_, home.context->handle);
   IST_TRY(scope.status());
   CUipcMemHandle handle;
   std::memcpy(&handle, peers.handle.data(), sizeof handle);
@@ -297,6 +325,7 @@ Result<CUdeviceptr> CudaChannels::map(CudaChannelEnd& end, const ChannelCard& pe
 // No lock and no driver call: the words are there from the first end on. A word that comes into being at the same time is found set
 // by its first kernel's caller, who looks at the board after it.
 void CudaChannels::interrupt(Rank peer) {
+  meetings_->interrupt(peer);
   const auto number = static_cast<std::size_t>(peer.value);
   if (number / kGoneWords >= kGoneBlocks) return;
   std::uint32_t* const block = gone_[number / kGoneWords].load();
@@ -342,6 +371,7 @@ void CudaChannels::start_letting_go() {
 }
 
 Status CudaChannels::close_all() {
+  meetings_->interrupt_all();
   for (auto& block : gone_)
     for (std::size_t i = 0; block.load() != nullptr && i < kGoneWords; ++i)
       __atomic_store_n(block.load() + i, 1U, __ATOMIC_RELEASE);

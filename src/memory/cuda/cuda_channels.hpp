@@ -29,8 +29,9 @@ namespace ist {
 extern "C" const unsigned char isthmus_cuda_channel_kernels[];
 
 class CudaChannels;
+class CudaMeetings;
 
-// What one device has for channels.
+// What one device has for channels, and for meetings.
 struct CudaChannelHome {
   enum Kernel : std::uint8_t { send_small = 0, receive_small, send, receive, send_receive, put, take, let_go };
   static constexpr std::array<const char*, 8> kNames{"send_small",   "receive_small", "send", "receive",
@@ -45,6 +46,10 @@ struct CudaChannelHome {
   CudaContext* context = nullptr;
   CUmodule module = nullptr;
   std::array<CUfunction, kNames.size()> kernels{};
+  // Of meetings, from the first one on (cuda_meetings.cpp).
+  static constexpr std::size_t kMeetingKernels = kReductions * kElements + 2;
+  CUmodule meetings = nullptr;
+  std::array<CUfunction, kMeetingKernels> meeting_kernels{};
   CUstream stream = nullptr;  // of the library's own
   std::vector<Slab> slabs;
 };
@@ -86,8 +91,7 @@ class CudaChannelEnd : public ChannelEnd {
 
 class CudaChannels : public Channels {
  public:
-  CudaChannels(const CudaApi& api, CudaContexts& contexts, const CudaKernels& kernels)
-      : api_(api), contexts_(contexts), kernels_(kernels) {}
+  CudaChannels(const CudaApi& api, CudaContexts& contexts, const CudaKernels& kernels);
   ~CudaChannels() override;
   CudaChannels(const CudaChannels&) = delete;
   CudaChannels& operator=(const CudaChannels&) = delete;
@@ -101,11 +105,14 @@ class CudaChannels : public Channels {
   Status send(ChannelEnd& end, std::uint64_t stream, std::uint64_t address, Bytes size) override;
   Status receive(ChannelEnd& end, std::uint64_t stream, std::uint64_t address, Bytes room) override;
   Status send_and_receive(std::uint64_t stream, const Message& out, const Message& in) override;
+  Meetings& meetings() override;
   void interrupt(Rank peer) override;
   Status close_all() override;
 
  private:
   friend class CudaChannelEnd;
+  friend class CudaMeetings;
+  friend class CudaSeat;
   using Kernel = CudaChannelHome::Kernel;
   static constexpr std::size_t kGoneWords = 1024;  // in a block
   static constexpr std::size_t kGoneBlocks = 64;
@@ -117,14 +124,32 @@ class CudaChannels : public Channels {
   Result<std::uint32_t*> gone_word(Rank peer);
   Result<channel::Report*> report();
   Result<void*> locked_block(std::size_t size);
+  Result<std::uint32_t*> gone_of_seat();
+  // Device memory that others may open, and where it is; its side and its rank are the caller's.
+  Result<ChannelCard> take_half(CudaChannelHome& home, std::uint64_t size);
   Status open_half(CudaChannelEnd& end, CudaChannelHome& home);
   Status reach(const CudaChannelHome& home, const ChannelCard& peers);
-  Result<CUdeviceptr> map(CudaChannelEnd& end, const ChannelCard& peers);
+  // What another rank, or this one where `same_process`, says of its half.
+  Result<CUdeviceptr> map(Rank peer, const CudaChannelHome& home, const ChannelCard& peers, bool same_process = false);
   Status let_go(CudaChannelEnd& end) const;
   void let_go_of_gone();
   void start_letting_go();
 
   // cuda_channel_launch.cpp
+  // The context of the thread's calls, without the cost of changing it where it is the right one already.
+  class Current {
+   public:
+    Current(const CudaApi& api, CUcontext context);
+    ~Current();
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+    CUresult result() const { return result_; }
+
+   private:
+    const CudaApi& api_;
+    CUresult result_ = CUDA_SUCCESS;
+    bool pushed_ = false;
+  };
   struct Launch {
     Kernel kernel;
     unsigned blocks;
@@ -132,6 +157,7 @@ class CudaChannels : public Channels {
     void* work;
   };
   Status launch(const CudaChannelHome& home, std::uint64_t stream, const Launch& what) const;
+  Status launch(CUfunction kernel, std::uint64_t stream, unsigned blocks, unsigned threads, void* work) const;
   Status wait(const CudaChannelEnd& end, std::uint64_t stream, std::uint32_t value) const;
   Status put_part(const CudaChannelEnd& end, std::uint64_t stream, channel::PutWork& work) const;
   Status take_part(const CudaChannelEnd& end, std::uint64_t stream, channel::TakeWork& work) const;
@@ -148,6 +174,8 @@ class CudaChannels : public Channels {
   std::map<std::tuple<Rank, std::uint64_t, int>, CUdeviceptr> mapped_;  // by peer, its allocation, own device
   std::vector<void*> locked_;                                           // page-locked blocks
   std::vector<channel::Report*> reports_;                               // not in use
+  std::vector<std::uint32_t*> gone_of_seats_;                           // the same
+  std::unique_ptr<CudaMeetings> meetings_;
   std::array<std::atomic<std::uint32_t*>, kGoneBlocks> gone_{};
   std::atomic<std::uint32_t> interrupts_{0};
   std::atomic<bool> ends_letting_go_{false};

@@ -1,0 +1,80 @@
+// What meetings are made of: the mailbox that each rank of a communicator keeps in device memory, and what a kernel is told.
+//
+// Who calls this : meeting_protocol.hpp, the kernels, cuda_meetings.cpp, the fake driver.
+// Threads        : see meeting_protocol.hpp for who writes what.
+// Ownership      : none; plain data. Zeros are a new mailbox.
+// Errors         : none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "memory/cuda/channel_layout.hpp"
+
+namespace ist::meeting {
+
+using channel::Quad;
+using channel::Report;
+
+// So many ranks may meet, each on a device of its own.
+inline constexpr std::uint32_t kMost = 16;
+// So many meetings may lie in a mailbox at once: who is not waited for may be behind by one less.
+inline constexpr std::uint32_t kSlots = 4;
+// A kernel carries so much of a vector; a longer one takes several, one after the other.
+inline constexpr std::uint64_t kPiece = 65536;
+// What a thread combines at once: two packets, which lie in two planes, so that the stores of a warp lie side by side.
+inline constexpr std::uint32_t kUnit = 16;
+inline constexpr std::uint64_t kPlane = kPiece / kUnit;
+inline constexpr std::uint32_t kThreads = 512;
+
+// Packets are numbered and cleaned as those of channels (channel_layout.hpp).
+using channel::kCleaning;
+
+// Of a call that every rank hears the result of, in place of the root.
+inline constexpr std::uint32_t kEverybody = ~0U;
+// In place of what a call is: the rank has given up, for good.
+inline constexpr std::uint32_t kGaveUp = ~0U;
+
+// Who writes: O the owner, and every other rank its own word of `begun`.
+struct alignas(128) Mailbox {
+  std::uint64_t met;      // O: meetings that are over
+  std::uint32_t leaving;  // O: blocks of a kernel that are through
+  std::uint32_t broken;   // O: 1 when a kernel has given up; `met` and these are one load
+  alignas(128)
+      std::uint64_t begun[kMost];  // by rank: how many meetings it has begun, in the lower half, and what the last one is
+};
+static_assert(offsetof(Mailbox, broken) == 12);
+
+// Behind the mailbox: for each slot and each rank two planes of packets.
+IST_KERNEL_NUMBER std::uint64_t room_for(std::uint32_t ranks) { return kSlots * ranks * 2 * kPlane * sizeof(Quad); }
+IST_KERNEL_NUMBER std::uint64_t size_for(std::uint32_t ranks) { return sizeof(Mailbox) + room_for(ranks); }
+
+// What a kernel is told; no number of a meeting is among it, so that it can be launched again as it is.
+struct MeetWork {
+  Mailbox* own;
+  const std::byte* from;
+  std::byte* to;
+  std::uint64_t bytes;  // at most kPiece
+  std::uint32_t ranks;
+  std::uint32_t rank;
+  std::uint32_t root;         // who gets the result, or has what all are to have; kEverybody
+  std::uint32_t what;         // a number for the call and its arguments: the same on every rank, or something is wrong
+  const std::uint32_t* gone;  // page-locked: not 0 when there is nobody to wait for any more
+  Report* report;             // `message`: 1 + the rank that has made another call
+  // Not null: nobody is waited for; the vectors of the others lie there by rank, each `stride` after the one before.
+  const std::byte* parts;
+  std::uint64_t stride;
+  Mailbox* members[kMost];  // by rank
+};
+
+// Blocks and threads of a kernel that moves so many bytes.
+IST_KERNEL_NUMBER std::uint32_t blocks_for(std::uint64_t bytes) {
+  const std::uint64_t units = (bytes + kUnit - 1) / kUnit;
+  return units <= kThreads ? 1 : static_cast<std::uint32_t>((units + kThreads - 1) / kThreads);
+}
+IST_KERNEL_NUMBER std::uint32_t threads_for(std::uint64_t bytes) {
+  const std::uint64_t wanted = ((bytes + kUnit - 1) / kUnit + 31) / 32 * 32;
+  return static_cast<std::uint32_t>(wanted == 0 ? 32 : wanted > kThreads ? kThreads : wanted);
+}
+
+}  // namespace ist::meeting

@@ -1,0 +1,169 @@
+// Ranks that die, leave, make another call, or whose driver fails, while streams wait for all of a communicator: nothing hangs, and the next
+// call tells why. Once with a device for each rank, where kernels meet, and once with one, where all goes through rank 0.
+#include <isthmus/stream.h>
+
+#include "broken_driver.hpp"
+
+namespace {
+
+using namespace forked_ranks;
+
+constexpr std::size_t kBytes = 4000;
+
+class MeetingFailures : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    NEEDS_FAKE_DRIVER();
+    ::setenv("FAKE_CUDA_DEVICES", std::to_string(GetParam()).c_str(), 1);
+  }
+  void TearDown() override { ::unsetenv("FAKE_CUDA_DEVICES"); }
+};
+
+class Own : public Buffer {
+ public:
+  Own(const Here& here, int devices) : Buffer(here, kBytes, IST_KIND_CUDA, here.rank % devices), here_(here) {}
+  int sum(std::size_t bytes = kBytes) const {
+    return ist_allreduce_on(stream(), IST_IN_PLACE, get(), count(bytes), IST_BYTE, IST_BXOR, here_.comm);
+  }
+  int hear(int root) const { return ist_bcast_on(stream(), get(), count(kBytes), IST_BYTE, root, here_.comm); }
+  int meet() const { return ist_barrier_on(stream(), here_.comm); }
+  int prepare() const { return ist_prepare_collectives_on(stream(), here_.comm); }
+  // Until all that is in the stream is over.
+  void wait() const { driver_call<CUresult (*)(CUstream)>("cuStreamSynchronize")(static_cast<CUstream>(stream())); }
+
+ private:
+  const Here& here_;
+};
+
+bool soon(Clock::time_point since) { return Clock::now() - since < std::chrono::seconds(2); }
+
+TEST_P(MeetingFailures, StreamsThatWaitForARankThatDiesGoOnAndTheNextCallNamesIt) {
+  const int devices = GetParam();
+  for (int which = 0; which < 3; ++which)
+    expect_all_but(
+        run_ranks(3, "host,cuda",
+                  [=](const Here& here) {
+                    Checks check(here);
+                    const Own buffer(here, devices);
+                    check.ok(buffer.sum(), "the first call");
+                    buffer.wait();
+                    check.ok(ist_barrier(here.comm), "barrier");
+                    if (here.rank == 1) die_soon();
+                    // Several, so that some come after the one that gives up.
+                    for (int n = 0; n < 7; ++n)
+                      check.ok(which == 0 ? buffer.sum() : which == 1 ? buffer.hear(1) : buffer.meet(), "a call");
+                    const auto start = Clock::now();
+                    buffer.wait();
+                    check.that(soon(start), "the stream went on");
+                    std::this_thread::sleep_for(3 * kBefore);
+                    check.fails(buffer.sum(), IST_ERR_PEER_DEAD, {"ist_allreduce_on", "rank 1 "}, "the next call");
+                    check.fails(buffer.meet(), IST_ERR_PEER_DEAD, {"ist_barrier_on", "rank 1 "}, "a barrier");
+                    ist_world world = here.world;
+                    check.fails(ist_world_destroy(&world), IST_ERR_PEER_DEAD, {"ist_world_destroy", "rank 1 "}, "the end");
+                    return check.wrong();
+                  }),
+        1);
+}
+
+TEST_P(MeetingFailures, ARankThatLeftIsNamedAndWhatItHadTakenPartInIsWhole) {
+  const int devices = GetParam();
+  expect_all(run_ranks(3, "host,cuda", [=](const Here& here) {
+    Checks check(here);
+    Own buffer(here, devices);
+    buffer.fill(Data(kBytes, static_cast<unsigned char>(here.rank + 1)));
+    check.ok(buffer.sum(), "a call");
+    buffer.wait();
+    check.that(buffer.holds(Data(kBytes, 1 ^ 2 ^ 3)), "its result");
+    if (here.rank == 1) return check.wrong();
+    check.ok(buffer.sum(), "a call too many");
+    std::this_thread::sleep_for(3 * kBefore);
+    const auto start = Clock::now();
+    buffer.wait();
+    check.that(soon(start), "the stream went on");
+    check.fails(buffer.sum(), IST_ERR_PEER_LEFT, {"rank 1 ", "left"}, "the next call");
+    ist_world world = here.world;
+    static_cast<void>(ist_world_destroy(&world));
+    return check.wrong();
+  }));
+}
+
+TEST_P(MeetingFailures, AWorldThatIsDestroyedUnderWaitingWorkEndsItAndSaysSo) {
+  const int devices = GetParam();
+  expect_all(run_ranks(2, "host,cuda", [=](const Here& here) {
+    Checks check(here);
+    const Own buffer(here, devices);
+    check.ok(buffer.prepare(), "prepare");
+    if (here.rank == 0) {
+      check.ok(buffer.meet(), "a barrier that nobody comes to");
+      std::this_thread::sleep_for(kBefore);
+      ist_world world = here.world;
+      const auto start = Clock::now();
+      check.fails(ist_world_destroy(&world), IST_ERR_PENDING, {"ist_world_destroy", "\"world\""}, "the end of the world");
+      check.that(soon(start), "the world ended");
+      return check.wrong();
+    }
+    std::this_thread::sleep_for(4 * kBefore);
+    check.fails(buffer.meet(), IST_ERR_PEER_LEFT, {"rank 0 "}, "a call");
+    return check.wrong();
+  }));
+}
+
+TEST_P(MeetingFailures, WhatTheDriverRefusesIsToldOnAllRanksAndLaterWorks) {
+  const int devices = GetParam();
+  expect_all(run_ranks(2, "host,cuda", [=](const Here& here) {
+    Checks check(here);
+    const Own buffer(here, devices);
+    for (const char* call : {"cuModuleLoadData", "cuMemHostAlloc", "cuMemAlloc_v2", "cuIpcGetMemHandle"}) {
+      if (here.rank == 0) break_call(call, 0);
+      if (here.rank == 0)
+        check.fails(buffer.prepare(), IST_ERR_DEVICE, {"ist_prepare_collectives_on", std::string{call}.substr(0, 9)}, call);
+      else
+        check.fails(buffer.prepare(), IST_ERR_DEVICE, {"ist_prepare_collectives_on", "rank 0 ", "_on"}, call);
+      heal();
+      check.ok(ist_barrier(here.comm), "barrier");
+    }
+    check.ok(buffer.prepare(), "prepare");
+    if (here.rank == 0) {
+      break_call("cuLaunchKernel", 0);
+      check.fails(buffer.meet(), IST_ERR_DEVICE, {"ist_barrier_on", "cuLaunchKernel"}, "a launch");
+      heal();
+    }
+    check.ok(buffer.sum(), "a call after all that");
+    buffer.wait();
+    check.ok(ist_barrier(here.comm), "barrier");
+    return check.wrong();
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, MeetingFailures, testing::Values(3, 1));
+
+// Of kernels that meet: the one that waits for more than comes notices, and the others hear of it.
+TEST(MeetingFailures, RanksThatMakeDifferentCallsAreTold) {
+  NEEDS_FAKE_DRIVER();
+  ::setenv("FAKE_CUDA_DEVICES", "3", 1);
+  for (int which = 0; which < 3; ++which)
+    expect_all(run_ranks(3, "host,cuda", [=](const Here& here) {
+      Checks check(here);
+      const Own buffer(here, 3);
+      check.ok(buffer.sum(), "the first call");
+      if (here.rank != 2)
+        check.ok(buffer.sum(), "a call");
+      else
+        check.ok(which == 0 ? buffer.sum(kBytes - 100) : which == 1 ? buffer.meet() : buffer.hear(0), "another call");
+      buffer.wait();
+      check.ok(ist_barrier(here.comm), "barrier");
+      if (here.rank != 2)
+        check.fails(buffer.sum(), IST_ERR_ARGUMENT, {"ist_allreduce_on", "rank 2 ", "another call"}, "the next call");
+      else
+        check.ok(buffer.sum(), "what nobody comes to");
+      buffer.wait();
+      check.ok(ist_barrier(here.comm), "barrier");
+      if (here.rank == 2) check.that(buffer.sum() != IST_OK, "given up here, too");
+      ist_world world = here.world;
+      check.that(ist_world_destroy(&world) != IST_OK, "the end of the world tells, too");
+      return check.wrong();
+    }));
+  ::unsetenv("FAKE_CUDA_DEVICES");
+}
+
+}  // namespace
