@@ -244,6 +244,20 @@ class Comm : public Gathers {
   void prepare_on(void* stream, int partner, int tag = 0, int sides = IST_SENDS + IST_RECEIVES) const {
     detail::check(ist_prepare_on(stream, partner, tag, sides, comm_));
   }
+  // The same for what all ranks do together; in_place may be given for `send`.
+  void prepare_collectives_on(void* stream) const { detail::check(ist_prepare_collectives_on(stream, comm_)); }
+  void barrier_on(void* stream) const { detail::check(ist_barrier_on(stream, comm_)); }
+  void bcast_on(void* stream, const Buffer& buffer, std::int64_t count, Type type, int root) const {
+    detail::check(ist_bcast_on(stream, buffer.c(), count, type, root, comm_));
+  }
+  void reduce_on(void* stream, const Buffer& send, const Buffer& recv, std::int64_t count, Type type, const Operation& op,
+                 int root) const {
+    detail::check(ist_reduce_on(stream, send.c(), recv.c(), count, type, op.c(type), root, comm_));
+  }
+  void allreduce_on(void* stream, const Buffer& send, const Buffer& recv, std::int64_t count, Type type,
+                    const Operation& op) const {
+    detail::check(ist_allreduce_on(stream, send.c(), recv.c(), count, type, op.c(type), comm_));
+  }
 
   template <Sendable R>
   void send(const R& data, int dest, int tag = 0) const {

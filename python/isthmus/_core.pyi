@@ -442,6 +442,29 @@ class Comm:
 
     def ialltoall(self, send: object, recv: object, *, send_counts: Iterable[int] | None = None, send_displs: Iterable[int] | None = None, recv_counts: Iterable[int] | None = None, recv_displs: Iterable[int] | None = None) -> Request: ...
 
+    def prepare_collectives_on(self, stream: object | None) -> None:
+        """
+        Prepares barrier_on, bcast_on, reduce_on and allreduce_on, as the first of them does by itself; every rank calls it.
+        """
+
+    def barrier_on(self, stream: object | None) -> None:
+        """
+        Later work of the CUDA stream begins when every rank's stream has come here; returns at once.
+        """
+
+    def bcast_on(self, stream: object | None, buffer: object | None, root: int = 0) -> None:
+        """
+        The root's buffer to everybody's, when the streams come to it; returns at once.
+        """
+
+    def reduce_on(self, stream: object | None, send: object, recv: object | None, op: Operation = ..., root: int = 0) -> None:
+        """
+        As reduce, when the streams come to it, with an operation of the library's; returns at once.
+        """
+
+    def allreduce_on(self, stream: object | None, send: object, recv: object, op: Operation = ...) -> None:
+        """The same result on every rank."""
+
     def bcast_object(self, object: object, root: int = 0) -> Any:
         """The root's object; what the others give is not looked at."""
 

@@ -182,6 +182,7 @@ void bind_comm(nb::module_& module) {
   bind_streams(comm);
   bind_persistent_calls(comm);
   bind_collectives(comm);
+  bind_stream_collectives(comm);
   bind_object_collectives(comm);
   bind_carts(module, comm);
 }

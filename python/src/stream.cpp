@@ -2,14 +2,10 @@
 #include <isthmus/stream.h>
 #include <nanobind/stl/optional.h>
 
-#include "comm.hpp"
-#include "errors.hpp"
-#include "gil.hpp"
+#include "stream.hpp"
 
 namespace isthmus_python {
-namespace {
 
-// A number, or what CuPy, PyTorch and cuda.core call a stream; None is the legacy default one.
 void* to_stream(nb::handle stream) {
   if (stream.is_none()) return nullptr;
   if (const nb::object protocol = attribute(stream, "__cuda_stream__"); protocol.is_valid())
@@ -24,26 +20,18 @@ void* to_stream(nb::handle stream) {
                            .c_str());
 }
 
-template <class Body>
-void call(const Channels& on, const Body& body) {
-  int code = IST_OK;
-  {
-    const LetGo without_gil{on.session->inside()};
-    code = body(on.user);
-  }
-  check(code);
-}
+namespace {
 
 void send_on(const Comm& comm, nb::handle stream, nb::handle buffer, int dest, int tag, Comm::Count count) {
   const Region from = to_region(buffer, Access::read, count);
   void* const where = to_stream(stream);
-  call(*comm.open(), [&](ist_comm on) { return ist_send_on(where, from.place, from.units(), from.type, dest, tag, on); });
+  call_on(*comm.open(), [&](ist_comm on) { return ist_send_on(where, from.place, from.units(), from.type, dest, tag, on); });
 }
 
 void recv_on(const Comm& comm, nb::handle stream, nb::handle buffer, int source, int tag, Comm::Count count) {
   const Region into = to_region(buffer, Access::write, count);
   void* const where = to_stream(stream);
-  call(*comm.open(), [&](ist_comm on) { return ist_recv_on(where, into.place, into.units(), into.type, source, tag, on); });
+  call_on(*comm.open(), [&](ist_comm on) { return ist_recv_on(where, into.place, into.units(), into.type, source, tag, on); });
 }
 
 struct Tags {
@@ -56,7 +44,7 @@ void sendrecv_on(const Comm& comm, nb::handle stream, nb::handle send_buffer, in
   const Region out = to_region(send_buffer, Access::read, send_count);
   const Region in = to_region(recv_buffer, Access::write, recv_count);
   void* const where = to_stream(stream);
-  call(*comm.open(), [&](ist_comm on) {
+  call_on(*comm.open(), [&](ist_comm on) {
     return ist_sendrecv_on(where, out.place, out.units(), out.type, dest, tags.send, in.place, in.units(), in.type, source,
                            tags.recv, on);
   });
@@ -65,7 +53,7 @@ void sendrecv_on(const Comm& comm, nb::handle stream, nb::handle send_buffer, in
 void prepare_on(const Comm& comm, nb::handle stream, int partner, int tag, bool sends, bool receives) {
   void* const where = to_stream(stream);
   const int sides = (sends ? IST_SENDS : 0) + (receives ? IST_RECEIVES : 0);
-  call(*comm.open(), [&](ist_comm on) { return ist_prepare_on(where, partner, tag, sides, on); });
+  call_on(*comm.open(), [&](ist_comm on) { return ist_prepare_on(where, partner, tag, sides, on); });
 }
 
 }  // namespace

@@ -164,3 +164,27 @@ def test_messages_that_streams_carry(driver, comm, ring, make_noise):
         comm.send_on("stream", out, ring[0])
     with pytest.raises(isthmus.Error, match="not page-locked"):
         comm.send_on(stream, sent, ring[0], 42)
+
+
+def test_what_streams_of_all_ranks_do_together(driver, comm):
+    mine = np.arange(1001, dtype=np.float64) + comm.rank
+    total = sum(np.arange(1001, dtype=np.float64) + rank for rank in range(comm.size))
+    send, recv = InterfaceArray(driver, mine), InterfaceArray(driver, -mine)
+    stream = int(send.__cuda_array_interface__["stream"])
+    comm.prepare_collectives_on(stream)
+    comm.allreduce_on(stream, send, recv)
+    driver.wait(stream)
+    assert np.array_equal(recv.get(), total)
+    last = comm.size - 1
+    comm.reduce_on(stream, send, recv if comm.rank == last else None, isthmus.MAX, last)
+    comm.barrier_on(stream)
+    driver.wait(stream)
+    assert np.array_equal(recv.get(), np.arange(1001) + last if comm.rank == last else total)
+    comm.allreduce_on(stream, isthmus.IN_PLACE, send, isthmus.MIN)
+    comm.bcast_on(stream, recv, last)
+    driver.wait(stream)
+    assert np.array_equal(send.get(), np.arange(1001)) and np.array_equal(recv.get(), np.arange(1001) + last)
+    with pytest.raises(ValueError, match="differ"):
+        comm.allreduce_on(stream, send, InterfaceArray(driver, np.zeros(3)))
+    with pytest.raises(ValueError, match="on the processor"):
+        comm.allreduce_on(stream, send, recv, isthmus.Operation(lambda a, b: None))
