@@ -114,7 +114,7 @@ build_all() {
   [[ $mode == check ]] && python_options "$deps"
   step 120 "configure" cmake "${options[@]}" || finish
   local targets=()
-  [[ $mode == collectives ]] && targets=(--target isthmus_program ranks_nccl)
+  [[ $mode == collectives ]] && targets=(--target isthmus_program ranks_nccl ranks_meetings)
   [[ $mode == soak ]] && targets=(--target isthmus_program traffic_soak)
   [[ $mode == replays ]] && targets=(--target isthmus_program graph_replays)
   [[ $mode == sanitize ]] && targets=(--target isthmus_program arithmetic_test ranks_streams graph_replays)
@@ -181,7 +181,8 @@ if benches:
 print(f"\n{'benchmark':10} {'from':8} {'to':8} {'staged':6} {'8 B us':>9} {'64 KiB us':>10} {'4 MiB us':>10} {'best GB/s':>10}  path at 4 MiB")
 for one in benches:
     rows = {row["bytes"]: row for row in one["rows"]}
-    at = lambda size: f"{rows[size]['median_us']:.2f}" if size in rows else "-"
+    rows.setdefault(8, rows.get(0))  # a barrier has no bytes
+    at = lambda size: f"{rows[size]['median_us']:.2f}" if rows.get(size) else "-"
     best = max((row["gbps"] for row in one["rows"]), default=0)
     path = rows.get(4 << 20, one["rows"][-1] if one["rows"] else {}).get("path", "-")
     print(f"{one['benchmark']:10} {one['from']:8} {one['to']:8} {'yes' if one.get('staged') else 'no':6} "
@@ -280,6 +281,13 @@ run_collectives() {
       --prefix-output "$build/tests/ranks_nccl" --gtest_brief=1
   fi
   ((ranks > 1)) || ranks=2  # which share the GPU
+  step 60 "collective calls in streams, checked" "$isthmus" run -n "$ranks" --prefix-output "$build/tests/ranks_meetings" \
+    --gtest_brief=1
+  # Timed until the stream is idle, as NCCL's own below.
+  for call in allreduce_on bcast_on reduce_on; do
+    limit=40 collective_step $call cuda --min 8 --max 1MiB --ranks "$ranks"
+  done
+  limit=40 collective_step barrier_on cuda --ranks "$ranks"
   for call in allreduce bcast reduce_scatter; do
     limit=40 collective_step $call cuda --min 8 --max 64MiB --ranks "$ranks"
   done

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cli/bench_stream_calls.hpp"
+
 namespace ist::cli {
 namespace {
 
@@ -131,6 +133,10 @@ const std::vector<CollectiveCall>& collective_calls() {
       {"scatter", false, true, false, false, scatter, nullptr, expect_scatter},
       {"scan", true, false, false, false, scan, nullptr, expect_scan},
       {"exchange", false, false, false, false, exchange, start_exchange, expect_exchange},
+      {"barrier_on", false, false, false, false, barrier_on, nullptr, nullptr, true},
+      {"bcast_on", false, false, false, true, bcast_on, nullptr, expect_bcast, true},
+      {"reduce_on", true, false, false, false, reduce_on, nullptr, expect_reduce, true},
+      {"allreduce_on", true, false, false, false, allreduce_on, nullptr, expect_allreduce, true},
   };
   return calls;
 }

@@ -40,6 +40,8 @@ struct CollectiveCall {
   // What `result`, the rank's receive buffer, holds afterwards; what the call must not touch stays as it is.
   void (*expect)(const Inputs& inputs, int rank, std::size_t bytes, std::vector<std::byte>& result);
 
+  bool in_stream = false;  // put into the buffer's CUDA stream, and the stream waited for
+
   std::size_t element() const { return reduces ? sizeof(float) : 1; }
   bool moves_bytes() const { return expect != nullptr; }
   std::size_t input_bytes(std::size_t bytes, int ranks) const {

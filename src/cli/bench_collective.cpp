@@ -156,7 +156,7 @@ Row measure_call(Session& session, std::uint64_t bytes) {
     for (std::uint64_t n = 0; n < plan.per_batch; ++n) took += timed_call_us(session, with);
     times.push_back(took / static_cast<double>(plan.per_batch));
   }
-  const std::string algorithm = algorithm_of(with.comm);
+  const std::string algorithm = options.timed_call()->in_stream ? "stream" : algorithm_of(with.comm);
   const auto all = session.from_all(std::span<const double>{times});
   const auto ranks = static_cast<std::size_t>(session.size());
   std::vector<double> means;

@@ -86,6 +86,25 @@ TEST_F(Bench, MessagesInStreamsAreCheckedAndTimedBesideABarePairOfKernels) {
     EXPECT_EQ(none, row["limit_graph_us"].is_null()) << row.dump();
   }
 }
+TEST_F(Bench, CallsInStreamsAreCheckedAndTimed) {
+  std::string variables;
+  if (!there_is_cuda(variables))
+    GTEST_SKIP() << "not covered here: calls in streams; there is neither a GPU nor the driver of the tests";
+  for (const std::string call : {"barrier_on", "bcast_on", "reduce_on", "allreduce_on"}) {
+    const Ran ran =
+        run_program("bench collective " + call + " --kind cuda --quick --min 8 --max 128KiB --json " + file(), variables);
+    ASSERT_EQ(ran.status, 0) << ran.output;
+    const auto found = result();
+    EXPECT_EQ(found["benchmark"], call);
+    ASSERT_EQ(found["rows"].size(), call == "barrier_on" ? 1U : 15U);
+    for (const auto& row : found["rows"]) {
+      EXPECT_GT(row["median_us"].get<double>(), 0) << row.dump();
+      EXPECT_EQ(row["path"], "stream") << row.dump();
+    }
+  }
+  expect_refused({{"bench collective allreduce_on --kind host", "allreduce_on is put into the stream of CUDA memory"},
+                  {"bench collective bcast_on --kind cuda --auto", "leave out --auto"}});
+}
 TEST_F(Bench, MessagesInStreamsAreBetweenCudaMemory) {
   for (const char* wrong : {" --kind host", " --from cuda --to pinned", " --staged"}) {
     const Ran ran = run_program("bench stream-latency" + std::string{wrong});
