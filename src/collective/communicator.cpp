@@ -205,9 +205,9 @@ std::optional<int> Grid::rank_of(const std::vector<int>& coords) const {
   return rank;
 }
 
-// 31 bits: the rank in the upper ones, as many as the world needs; the first two numbers of rank 0 are the world's and self's.
+// 30 bits: the rank in the upper ones, as many as the world needs; the first two numbers of rank 0 are the world's and self's.
 ContextSource::ContextSource(Rank rank, int size) {
-  const int bits = 31 - static_cast<int>(std::bit_width(static_cast<unsigned>(std::max(size - 1, 0))));
+  const int bits = 30 - static_cast<int>(std::bit_width(static_cast<unsigned>(std::max(size - 1, 0))));
   first_ = static_cast<std::uint32_t>(rank.value) << bits;
   end_ = first_ + ((std::uint32_t{1} << bits) - 1);
   next_ = first_ + 2;

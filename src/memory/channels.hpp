@@ -21,6 +21,8 @@
 namespace ist {
 
 enum class ChannelSide : std::uint8_t { sends = 0, receives = 1 };
+// What a channel is used in; the two do not meet.
+enum class ChannelUse : std::uint8_t { streams = 0, queues = 1 };
 
 // What one end tells the other of itself: where its half of the channel is. Both ranks run the same library.
 struct ChannelCard {
@@ -30,8 +32,9 @@ struct ChannelCard {
   std::uint64_t offset = 0;            // of the half in it
   std::uint64_t address = 0;           // of the half, in the owner's process
   ChannelSide side = ChannelSide::sends;
-  std::uint8_t refused = 0;  // an ist_code: the rank has no end, and will have none; nothing else is told
-  std::array<std::uint8_t, 6> unused{};
+  std::uint8_t refused = 0;              // an ist_code: the rank has no end, and will have none; nothing else is told
+  ChannelUse use = ChannelUse::streams;  // by queues: there is no half of it
+  std::array<std::uint8_t, 5> unused{};
 };
 static_assert(sizeof(ChannelCard) == 112 && std::is_trivially_copyable_v<ChannelCard>);
 

@@ -25,6 +25,7 @@ class MemoryKind;
 class Channels;
 class Guests;
 class Lending;
+class Queues;
 
 // The promise that a copy, or work in a user's queue, will have finished. Move-only; an empty ticket has finished already.
 // Dropping an unfinished one is allowed: the kind cleans up when the work is done.
@@ -153,6 +154,7 @@ class MemoryKind {
   virtual Guests* guests() { return nullptr; }      // guests.hpp
   virtual Lending* lending() { return nullptr; }    // lending.hpp
   virtual Channels* channels() { return nullptr; }  // channels.hpp
+  virtual Queues* queues() { return nullptr; }      // queues.hpp
 };
 
 }  // namespace ist

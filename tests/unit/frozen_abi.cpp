@@ -1,6 +1,7 @@
 // What a program compiled against version 0.1 relies on. A line that fails here is a broken promise, not a test to adapt.
 #include <isthmus/boot.h>
 #include <isthmus/isthmus.h>
+#include <isthmus/queue.h>
 #include <isthmus/stream.h>
 
 #include <type_traits>
@@ -127,3 +128,9 @@ static_assert(same<int(void*, ist_comm)>(ist_prepare_collectives_on) && same<int
 static_assert(same<int(void*, ist_buffer, int64_t, ist_type, int, ist_comm)>(ist_bcast_on));
 static_assert(same<int(void*, ist_buffer, ist_buffer, int64_t, ist_type, ist_op, int, ist_comm)>(ist_reduce_on));
 static_assert(same<int(void*, ist_buffer, ist_buffer, int64_t, ist_type, ist_op, ist_comm)>(ist_allreduce_on));
+static_assert(
+    same<int(void*, ist_buffer, int64_t, ist_type, int, int, ist_comm, uint32_t, const void*, void*)>(ist_send_on_queue) &&
+    same<int(void*, ist_buffer, int64_t, ist_type, int, int, ist_comm, uint32_t, const void*, void*)>(ist_recv_on_queue));
+static_assert(same<int(void*, ist_buffer, int64_t, ist_type, int, int, ist_buffer, int64_t, ist_type, int, int, ist_comm,
+                       uint32_t, const void*, void*)>(ist_sendrecv_on_queue));
+static_assert(same<int(void*, int, int, int, ist_comm)>(ist_prepare_on_queue));

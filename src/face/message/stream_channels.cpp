@@ -11,13 +11,39 @@ namespace {
 
 ChannelSide other(ChannelSide side) { return side == ChannelSide::sends ? ChannelSide::receives : ChannelSide::sends; }
 
+Status mixed(const std::string& words) {
+  return {IST_ERR_KIND,
+          words +
+              " is used in CUDA streams at one end and in OpenCL queues at the other, and these do not meet; use "
+              "one of them at both ends, or ist_send and ist_recv"};
+}
+
+ChannelCard card_of_queues(ChannelSide side, ist_code refused = IST_OK) {
+  ChannelCard card;
+  card.side = side;
+  card.use = ChannelUse::queues;
+  card.refused = static_cast<std::uint8_t>(refused);
+  return card;
+}
+
+ChannelCard refusal_of(ChannelSide side, ist_code why) {
+  ChannelCard card;
+  card.side = side;
+  card.refused = static_cast<std::uint8_t>(why);
+  return card;
+}
+
+}  // namespace
+
 std::string words_for(const ChannelName& name) {
   return std::string{name.side == ChannelSide::sends ? "the channel to rank " : "the channel from rank "} +
          std::to_string(name.comm->from_world(name.peer)) + " with tag " + std::to_string(name.tag) + " of communicator \"" +
          name.comm->name() + "\"" + (name.internal ? ", for collective calls" : "");
 }
 
-}  // namespace
+StreamChannels::Key StreamChannels::key_of(const ChannelName& name) {
+  return {(name.internal ? name.comm->internal() : name.comm->scope()).context, name.peer.value, name.tag, name.side};
+}
 
 std::size_t StreamChannels::Hash::operator()(const Key& key) const {
   const std::uint64_t who = std::uint64_t{key.context} << 32 | static_cast<std::uint32_t>(key.peer);
@@ -58,6 +84,10 @@ Status StreamChannels::tell(const Key& key, const ChannelCard& card) {
   // The other end is this rank's, too.
   const Key theirs{key.context, key.peer, key.tag, other(key.side)};
   Entry& peers = entry(theirs);
+  if (card.use == ChannelUse::queues || peers.by_queues) {
+    hear_of_queues(peers, theirs, card);
+    return {};
+  }
   peers.theirs = card;
   return peers.end || card.refused != 0 ? Status{} : open(peers, theirs, entry(key).end->device());
 }
@@ -87,14 +117,55 @@ void StreamChannels::hear(Rank from, const Envelope& envelope, std::span<const s
   std::memcpy(&card, payload.data(), sizeof card);
   const Key key{envelope.context, from.value, envelope.tag, other(card.side)};
   Entry& mine = entry(key);
+  if (card.use == ChannelUse::queues || mine.by_queues) return hear_of_queues(mine, key, card);
   mine.theirs = card;
   if (mine.end || card.refused != 0) return;
   const Status opened = open(mine, key, likely_device());
   if (mine.end) return;
-  ChannelCard refusal;
-  refusal.side = key.side;
-  refusal.refused = static_cast<std::uint8_t>(opened.code());
-  static_cast<void>(tell(key, refusal));
+  static_cast<void>(tell(key, refusal_of(key.side, opened.code())));
+}
+
+// ---- what OpenCL queues use ----
+
+// From a rank that uses queues, or to one. A refusal says that the other rank has found the clash.
+void StreamChannels::hear_of_queues(Entry& mine, const Key& key, const ChannelCard& card) {
+  mine.theirs = card;
+  if (mine.end || card.use == ChannelUse::streams || card.refused != 0) {
+    mine.clash = true;
+    ++clashes_;
+  } else if (!std::exchange(mine.by_queues, true)) {
+    static_cast<void>(tell(key, card_of_queues(key.side)));
+  }
+}
+
+Status StreamChannels::use_in_queues(const ChannelName& name) {
+  const Key key = key_of(name);
+  Entry& mine = entry(key);
+  // An end that is there was opened for this rank's streams, or for the other one's.
+  const bool in_streams = mine.end || (mine.theirs && mine.theirs->use == ChannelUse::streams && mine.theirs->refused == 0);
+  if (!mine.clash && !in_streams) {
+    // Whoever is gone needs not be told, and may have sent before.
+    if (!std::exchange(mine.by_queues, true)) static_cast<void>(tell(key, card_of_queues(key.side)));
+    return {};
+  }
+  if (!std::exchange(mine.clash, true)) ++clashes_;
+  static_cast<void>(tell(key, card_of_queues(key.side, IST_ERR_KIND)));
+  return mixed(words_for(name));
+}
+
+Status StreamChannels::clash_at(const Key& key) { return entry(key).clash ? mixed("it") : Status{}; }
+
+bool StreamChannels::both_use_queues(const ChannelName& name) {
+  const Entry& mine = entry(key_of(name));
+  return mine.clash || (mine.theirs && mine.theirs->use == ChannelUse::queues);
+}
+
+// The same from the other side.
+Status StreamChannels::use_in_streams(Entry& entry, const Key& key, const ChannelName& name) {
+  if (!entry.clash && !entry.by_queues) return {};
+  if (!std::exchange(entry.clash, true)) ++clashes_;
+  static_cast<void>(tell(key, refusal_of(key.side, IST_ERR_KIND)));
+  return mixed(words_for(name));
 }
 
 // A refusal is taken out: the other rank may have an end by the next time, and is asked again.
@@ -126,6 +197,7 @@ Status StreamChannels::prepare(Entry& entry, const Key& key, const ChannelName& 
   {
     const std::lock_guard lock(engine_.lock());
     IST_TRY(peer_is_there(name));
+    IST_TRY(use_in_streams(entry, key, name));
     entry.words = words_for(name);
     if (!entry.end)
       IST_TRY(open(entry, key, device));
@@ -134,6 +206,7 @@ Status StreamChannels::prepare(Entry& entry, const Key& key, const ChannelName& 
   }
   ChannelCard theirs;
   IST_TRY(wait_for_card(entry, name, theirs));
+  if (theirs.use == ChannelUse::queues) return mixed(entry.words);
   if (const auto code = static_cast<ist_code>(theirs.refused); code != IST_OK) {
     return {code, entry.words + " cannot be made: the other rank has no end for it (" +
                       (code == IST_ERR_KIND ? "CUDA is not available there" : "its device has no memory, or refused") +
@@ -149,11 +222,12 @@ Status StreamChannels::prepare(Entry& entry, const Key& key, const ChannelName& 
 Result<ChannelEnd*> StreamChannels::ready(const ChannelName& name, std::uint64_t stream, const Piece* beside) {
   const auto channels = kind();
   if (!channels.ok()) return channels.status();
-  const Key key{(name.internal ? name.comm->internal() : name.comm->scope()).context, name.peer.value, name.tag, name.side};
+  const Key key = key_of(name);
   Entry* found = nullptr;
   {
     const std::lock_guard lock(engine_.lock());
     found = &entry(key);
+    IST_TRY(use_in_streams(*found, key, name));
   }
   const bool is_ready = found->ready.load();
   // A handle that the driver has given to another stream since, on another device, is refused by the driver.

@@ -1,6 +1,6 @@
 // The channels of one world: which ends there are, how the two ranks of one find each other, and what has gone wrong at them.
 //
-// Who calls this : api_stream.cpp; the world owns one.
+// Who calls this : api_stream.cpp, and queue_channels.cpp for channels of OpenCL queues, which have no ends; the world owns one.
 // Threads        : any; what the peers tell comes under the engine's lock. look_at_board() is the watcher's: it makes no driver call.
 // Ownership      : owns the ends, until the world ends; looks at engine and kinds, which outlive it.
 // Errors         : returned, naming channel and peer.
@@ -30,8 +30,23 @@ struct ChannelName {
   bool internal = false;  // of the library itself, for collective calls
 };
 
+// "the channel to rank 1 with tag 5 of communicator ..."
+std::string words_for(const ChannelName& name);
+
 class StreamChannels {
  public:
+  struct Key {
+    std::uint32_t context;
+    std::int32_t peer;
+    std::int32_t tag;
+    ChannelSide side;
+    bool operator==(const Key&) const = default;
+  };
+  static Key key_of(const ChannelName& name);
+  struct Hash {
+    std::size_t operator()(const Key& key) const;
+  };
+
   // `device`: this rank's own one of the CUDA kind.
   StreamChannels(Engine& engine, int device);
   ~StreamChannels();
@@ -47,46 +62,51 @@ class StreamChannels {
   Result<ChannelEnd*> ready(const ChannelName& name, std::uint64_t stream, const Piece* beside);
   // What is to be told by a call on a ready end before it does anything.
   Status trouble(const ChannelName& name, ChannelEnd& end) const;
+  // Can that rank still take something?
+  Status peer_is_there(const ChannelName& name) const;
+
+  // The next four under the engine's lock. This rank uses the channel in OpenCL queues, of which the other one is told, once. An
+  // error, then and ever after: one of the two uses it in streams.
+  Status use_in_queues(const ChannelName& name);
+  // Has the other rank said so, too?
+  bool both_use_queues(const ChannelName& name);
+  // How often an error of that sort has been found, which only grows, and where.
+  std::uint64_t clashes() const { return clashes_; }
+  Status clash_at(const Key& key);
 
   void look_at_board();
   // Ends whatever still waits, and tells of it.
   Status close();
 
  private:
-  struct Key {
-    std::uint32_t context;
-    std::int32_t peer;
-    std::int32_t tag;
-    ChannelSide side;
-    bool operator==(const Key&) const = default;
-  };
-  struct Hash {
-    std::size_t operator()(const Key& key) const;
-  };
   struct Entry {
     std::unique_ptr<ChannelEnd> end;
     std::optional<ChannelCard> theirs;
-    bool refused = false;  // the other rank had no end when it was asked; it will be asked again
-    std::string words;     // what errors call it
+    bool refused = false;    // the other rank had no end when it was asked; it will be asked again
+    bool by_queues = false;  // there will be no end
+    bool clash = false;      // streams at one end, queues at the other
+    std::string words;       // what errors call it
     std::mutex connecting;
     std::atomic<bool> ready{false};
   };
   // Under the engine's lock.
   Entry& entry(const Key& key);
   Status open(Entry& entry, const Key& key, int device);
+  Status use_in_streams(Entry& entry, const Key& key, const ChannelName& name);
+  void hear_of_queues(Entry& mine, const Key& key, const ChannelCard& card);
   void hear(Rank from, const Envelope& envelope, std::span<const std::byte> payload);
   int likely_device() const;
   Status tell(const Key& key, const ChannelCard& card);
 
   Status prepare(Entry& entry, const Key& key, const ChannelName& name, int device);
   Status wait_for_card(Entry& entry, const ChannelName& name, ChannelCard& card);
-  Status peer_is_there(const ChannelName& name) const;
   Status ended(const std::string& words, Rank peer) const;
 
   Engine& engine_;
   const int device_;
   Channels* channels_ = nullptr;
   std::unordered_map<Key, std::unique_ptr<Entry>, Hash> entries_;
+  std::uint64_t clashes_ = 0;
 };
 
 }  // namespace ist

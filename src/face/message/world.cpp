@@ -82,6 +82,7 @@ Status World::connect() {
   const MemoryKind* const cuda = kinds_->find(KindId::cuda);
   stream_channels_ = std::make_unique<StreamChannels>(*engine_, cuda != nullptr ? own_device(*cuda) : -1);
   stream_meetings_ = std::make_unique<StreamMeetings>(*engine_, *stream_channels_);
+  queue_channels_ = std::make_unique<QueueChannels>(*engine_, *stream_channels_);
   auto watcher = Watcher::start(*peers_, *board_, watcher_hooks());
   if (!watcher.ok()) return watcher.status();
   watcher_ = std::move(*watcher);
@@ -166,6 +167,7 @@ Status World::end() {
   if (std::exchange(ended_, true)) return {};
   progress_thread_.reset();
   if (!engine_) return {};
+  if (queue_channels_) queue_channels_->stop();
   part();
   hand_over_sends();
   {
@@ -174,8 +176,10 @@ Status World::end() {
   }
   // Before the others see this rank leave: then they know that nothing more comes of it.
   const Status met = stream_meetings_ ? stream_meetings_->close() : Status{};
-  const Status sent = stream_channels_ ? stream_channels_->close() : Status{};
-  return met.ok() ? sent : met;
+  const Status queued = queue_channels_ ? queue_channels_->close() : Status{};
+  const Status streamed = stream_channels_ ? stream_channels_->close() : Status{};
+  if (!met.ok()) return met;
+  return queued.ok() ? streamed : queued;
 }
 
 World::~World() {

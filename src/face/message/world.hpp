@@ -19,6 +19,7 @@
 #include "collective/nccl.hpp"
 #include "face/message/comm_table.hpp"
 #include "face/message/neighbours.hpp"
+#include "face/message/queue_channels.hpp"
 #include "face/message/stream_channels.hpp"
 #include "face/message/stream_meetings.hpp"
 #include "memory/kinds.hpp"
@@ -53,6 +54,7 @@ class World {
   Trace* trace() { return trace_.get(); }
   StreamChannels& stream_channels() { return *stream_channels_; }
   StreamMeetings& stream_meetings() { return *stream_meetings_; }
+  QueueChannels& queue_channels() { return *queue_channels_; }
   // This rank's own device of a kind.
   int own_device(const MemoryKind& kind) const;
   // Of all ranks, and of this one alone.
@@ -84,6 +86,7 @@ class World {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<StreamChannels> stream_channels_;
   std::unique_ptr<StreamMeetings> stream_meetings_;
+  std::unique_ptr<QueueChannels> queue_channels_;
   std::unique_ptr<Watcher> watcher_;
   std::unique_ptr<ProgressThread> progress_thread_;
   std::unique_ptr<ContextSource> contexts_;

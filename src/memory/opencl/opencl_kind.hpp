@@ -18,6 +18,7 @@
 #include "memory/memory_kind.hpp"
 #include "memory/opencl/opencl_contexts.hpp"
 #include "memory/opencl/opencl_programs.hpp"
+#include "memory/opencl/opencl_queues.hpp"
 
 namespace ist {
 
@@ -25,7 +26,7 @@ Result<std::unique_ptr<MemoryKind>> make_opencl_kind();
 
 class OpenclKind final : public MemoryKind, public Streams, public Arithmetic {
  public:
-  explicit OpenclKind(const OpenclApi& api) : api_(api), contexts_(api), programs_(api) {}
+  explicit OpenclKind(const OpenclApi& api) : api_(api), contexts_(api), programs_(api), queues_(api) {}
   ~OpenclKind() override;
   Status list_devices() { return contexts_.list_devices(); }
 
@@ -45,6 +46,7 @@ class OpenclKind final : public MemoryKind, public Streams, public Arithmetic {
   Streams* streams() override { return this; }
   Result<Ticket> ready(const Piece& piece) override;
   Arithmetic* arithmetic() override { return this; }
+  Queues* queues() override { return &queues_; }
   Status can(Reduction reduction, ist_type type, int device) override;
   Result<Ticket> combine(Reduction reduction, ist_type type, const Piece& into, const Piece& with,
                          const Ticket& after) override;
@@ -71,6 +73,7 @@ class OpenclKind final : public MemoryKind, public Streams, public Arithmetic {
   const OpenclApi& api_;
   OpenclContexts contexts_;
   OpenclPrograms programs_;
+  OpenclQueues queues_;
   std::mutex mutex_;
   std::vector<Promise> promises_;
   std::vector<std::uint32_t> free_places_;
