@@ -31,7 +31,8 @@ void send_on(const Comm& comm, nb::handle stream, nb::handle buffer, int dest, i
 void recv_on(const Comm& comm, nb::handle stream, nb::handle buffer, int source, int tag, Comm::Count count) {
   const Region into = to_region(buffer, Access::write, count);
   void* const where = to_stream(stream);
-  call_on(*comm.open(), [&](ist_comm on) { return ist_recv_on(where, into.place, into.units(), into.type, source, tag, on); });
+  call_on(*comm.open(),
+          [&](ist_comm on) { return ist_recv_on(where, into.place, into.units(), into.type, source, tag, on); });
 }
 
 struct Tags {

@@ -33,7 +33,8 @@ Two two_of(nb::handle send, nb::handle recv) {
 
 ist_op of_library(const Reducer& op) {
   if (op.function.is_valid())
-    throw nb::value_error("a function of Python's runs on the processor, and no stream can; give one of the library's operations");
+    throw nb::value_error(
+        "a function of Python's runs on the processor, and no stream can; give one of the library's operations");
   return op.op;
 }
 
@@ -67,8 +68,9 @@ void allreduce_on(const Comm& comm, nb::handle stream, nb::handle send, nb::hand
   const Two both = two_of(send, recv);
   const ist_op with = of_library(op);
   void* const where = to_stream(stream);
-  call_on(*comm.open(),
-          [&](ist_comm on) { return ist_allreduce_on(where, both.send.place, both.recv.place, both.units, both.type, with, on); });
+  call_on(*comm.open(), [&](ist_comm on) {
+    return ist_allreduce_on(where, both.send.place, both.recv.place, both.units, both.type, with, on);
+  });
 }
 
 }  // namespace
@@ -78,13 +80,15 @@ void bind_stream_collectives(nb::class_<Comm>& comm) {
   const auto stream = "stream"_a.none();
   const auto op = "op"_a = Reducer{IST_SUM, "SUM"};
   comm.def("prepare_collectives_on", &prepare_collectives_on, stream,
-           "Prepares barrier_on, bcast_on, reduce_on and allreduce_on, as the first of them does by itself; every rank calls it.")
+           "Prepares barrier_on, bcast_on, reduce_on and allreduce_on, as the first of them does by itself; every rank "
+           "calls it.")
       .def("barrier_on", &barrier_on, stream,
            "Later work of the CUDA stream begins when every rank's stream has come here; returns at once.")
       .def("bcast_on", &bcast_on, stream, "buffer"_a.none(), "root"_a = 0,
            "The root's buffer to everybody's, when the streams come to it; returns at once.")
       .def("reduce_on", &reduce_on, stream, "send"_a.none(), "recv"_a.none(), op, "root"_a = 0,
-           nb::sig("def reduce_on(self, stream: object | None, send: object, recv: object | None, op: Operation = ..., root: int = 0) "
+           nb::sig("def reduce_on(self, stream: object | None, send: object, recv: object | None, op: Operation = ..., "
+                   "root: int = 0) "
                    "-> None"),
            "As reduce, when the streams come to it, with an operation of the library's; returns at once.")
       .def("allreduce_on", &allreduce_on, stream, "send"_a.none(), "recv"_a.none(), op,

@@ -13,14 +13,16 @@ using namespace rank_test;
 using namespace collective_test;
 using Clock = std::chrono::steady_clock;
 
-#define NEEDS_A_DEVICE()                                                                                               \
-  if (::rank_test::devices() == 0) GTEST_SKIP() << "not covered here: collective calls in streams, which take a CUDA " \
-                                                   "device"
+#define NEEDS_A_DEVICE()                                                              \
+  if (::rank_test::devices() == 0)                                                    \
+  GTEST_SKIP() << "not covered here: collective calls in streams, which take a CUDA " \
+                  "device"
 
 // Bytes: none, one, odd, around a unit, what one block carries, one kernel, and what goes through rank 0 at once.
 const std::vector<std::size_t>& lengths() {
-  static const std::vector<std::size_t> all{0,    1,    7,    8,     15,    16,    17,    511,    512,    513,    4093,
-                                            8191, 8192, 8193, 16385, 65535, 65536, 65537, 131071, 262147, 524288, 524289};
+  static const std::vector<std::size_t> all{0,     1,     7,      8,      15,     16,     17,     511,
+                                            512,   513,   4093,   8191,   8192,   8193,   16385,  65535,
+                                            65536, 65537, 131071, 262144, 262145, 524288, 2097153};
   return all;
 }
 

@@ -45,10 +45,12 @@ class Meeting : public testing::Test {
     for (Rank& rank : ranks_) {
       rank.memory.assign(size_for(ranks) / sizeof(Line) + 1, Line{});
       rank.mailbox()->met = before;
-      for (std::uint32_t other = 0; other < ranks && before > 0; ++other) rank.mailbox()->begun[other] = begun_as(before - 1, 7);
+      for (std::uint32_t other = 0; other < ranks && before > 0; ++other)
+        rank.mailbox()->begun[other] = begun_as(before - 1, 7);
     }
   }
-  MeetWork work(std::uint32_t rank, const void* from, void* to, std::uint64_t bytes, std::uint32_t root, std::uint32_t what) {
+  MeetWork work(std::uint32_t rank, const void* from, void* to, std::uint64_t bytes, std::uint32_t root,
+                std::uint32_t what) {
     MeetWork made{};
     made.own = ranks_[rank].mailbox();
     made.from = static_cast<const std::byte*>(from);
@@ -76,8 +78,8 @@ class Meeting : public testing::Test {
 // Sums, broadcasts and barriers of lengths that change, so that packets lie about from long before.
 TEST_F(Meeting, GoesOnWhereNumbersAndCountsComeAgain) {
   constexpr std::uint32_t kRanks = 3;
-  for (const std::uint64_t before : {std::uint64_t{0}, (std::uint64_t{1} << 30) - 5, (std::uint64_t{1} << 31) - 5,
-                                     (std::uint64_t{1} << 32) - 5}) {
+  for (const std::uint64_t before :
+       {std::uint64_t{0}, (std::uint64_t{1} << 30) - 5, (std::uint64_t{1} << 31) - 5, (std::uint64_t{1} << 32) - 5}) {
     make(kRanks, before);
     on_all([&](std::uint32_t rank) {
       for (std::uint64_t n = 0; n < 40; ++n) {
@@ -147,7 +149,8 @@ TEST_F(Meeting, WhoWaitsForWhatAnotherCallNeverTellsGivesUpAndSoDoTheOthers) {
   on_all([&](std::uint32_t rank) {
     const std::uint64_t bytes = rank == 1 ? 64 : 512;
     const std::uint32_t what = rank == 1 ? 8 : 7;
-    for (int n = 0; n < 3; ++n) reduce(Crew{}, work(rank, data[rank].data(), data[rank].data(), bytes, kEverybody, what), Sum{});
+    for (int n = 0; n < 3; ++n)
+      reduce(Crew{}, work(rank, data[rank].data(), data[rank].data(), bytes, kEverybody, what), Sum{});
   });
   for (const std::uint32_t rank : {0U, 2U}) {
     EXPECT_EQ(1U, ranks_[rank].report.failed) << rank;

@@ -177,7 +177,7 @@ Status CudaMeetings::meet(MeetingSeat& given, std::uint64_t stream, const Meetin
   meeting::MeetWork work = seat.work(call);
   std::uint64_t done = 0;
   do {
-    work.bytes = std::min(meeting::kPiece, call.size.value - done);
+    work.bytes = std::min(meeting::piece_for(seat.ranks()), call.size.value - done);
     const unsigned blocks = call.what == MeetingCall::What::barrier ? 1 : meeting::blocks_for(work.bytes);
     IST_TRY(channels_.launch(kernel, stream, blocks, meeting::threads_for(work.bytes), &work));
     done += work.bytes;

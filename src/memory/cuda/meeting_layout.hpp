@@ -20,11 +20,8 @@ using channel::Report;
 inline constexpr std::uint32_t kMost = 16;
 // So many meetings may lie in a mailbox at once: who is not waited for may be behind by one less.
 inline constexpr std::uint32_t kSlots = 4;
-// A kernel carries so much of a vector; a longer one takes several, one after the other.
-inline constexpr std::uint64_t kPiece = 65536;
 // What a thread combines at once: two packets, which lie in two planes, so that the stores of a warp lie side by side.
 inline constexpr std::uint32_t kUnit = 16;
-inline constexpr std::uint64_t kPlane = kPiece / kUnit;
 inline constexpr std::uint32_t kThreads = 512;
 
 // Packets are numbered and cleaned as those of channels (channel_layout.hpp).
@@ -45,8 +42,14 @@ struct alignas(128) Mailbox {
 };
 static_assert(offsetof(Mailbox, broken) == 12);
 
+// A kernel carries so much of a vector; a longer one takes several, one after the other. With more ranks less, so that a mailbox stays
+// below 9 MiB.
+IST_KERNEL_NUMBER std::uint64_t piece_for(std::uint32_t ranks) { return ranks <= 4 ? 262144 : 65536; }
+IST_KERNEL_NUMBER std::uint64_t plane_for(std::uint32_t ranks) { return piece_for(ranks) / kUnit; }
 // Behind the mailbox: for each slot and each rank two planes of packets.
-IST_KERNEL_NUMBER std::uint64_t room_for(std::uint32_t ranks) { return kSlots * ranks * 2 * kPlane * sizeof(Quad); }
+IST_KERNEL_NUMBER std::uint64_t room_for(std::uint32_t ranks) {
+  return kSlots * ranks * 2 * plane_for(ranks) * sizeof(Quad);
+}
 IST_KERNEL_NUMBER std::uint64_t size_for(std::uint32_t ranks) { return sizeof(Mailbox) + room_for(ranks); }
 
 // What a kernel is told; no number of a meeting is among it, so that it can be launched again as it is.
@@ -54,7 +57,7 @@ struct MeetWork {
   Mailbox* own;
   const std::byte* from;
   std::byte* to;
-  std::uint64_t bytes;  // at most kPiece
+  std::uint64_t bytes;  // at most piece_for() the ranks
   std::uint32_t ranks;
   std::uint32_t rank;
   std::uint32_t root;         // who gets the result, or has what all are to have; kEverybody

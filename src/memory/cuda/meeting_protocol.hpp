@@ -43,16 +43,31 @@ IST_KERNEL_CODE bool has_begun(std::uint64_t begun, std::uint64_t meeting) {
 
 // The packets of one rank in a mailbox, of a unit's first half; the second half is a plane behind.
 IST_KERNEL_CODE Quad* packets_of(Mailbox* mailbox, std::uint32_t ranks, std::uint64_t meeting, std::uint32_t rank) {
-  return reinterpret_cast<Quad*>(mailbox + 1) + (meeting % kSlots * ranks + rank) * 2 * kPlane;
+  return reinterpret_cast<Quad*>(mailbox + 1) + (meeting % kSlots * ranks + rank) * 2 * plane_for(ranks);
 }
 
-// Eight bytes each, as far as there are any; zeros after them.
-IST_KERNEL_CODE Quad unit_at(const std::byte* from, std::uint64_t left) {
+// Bytes that are no whole words of eight, or do not lie as such; zeros after them.
+IST_KERNEL_RARE Quad odd_unit_at(const std::byte* from, std::uint64_t left) {
   return {channel::bytes_at(from, left), left > 8 ? channel::bytes_at(from + 8, left - 8) : 0};
 }
-IST_KERNEL_CODE void put_unit(std::byte* to, const Quad& unit, std::uint64_t left) {
+IST_KERNEL_RARE void put_odd_unit(std::byte* to, const Quad unit, std::uint64_t left) {
   channel::put_bytes(to, unit.low, left);
   if (left > 8) channel::put_bytes(to + 8, unit.high, left - 8);
+}
+
+IST_KERNEL_CODE bool is_even(const std::byte* at, std::uint64_t left) {
+  return channel::lies_as<std::uint64_t>(at) && (left >= kUnit || left == 8);
+}
+IST_KERNEL_CODE Quad unit_at(const std::byte* from, std::uint64_t left) {
+  if (!is_even(from, left)) return odd_unit_at(from, left);
+  const auto* const words = reinterpret_cast<const std::uint64_t*>(from);
+  return {words[0], left > 8 ? words[1] : 0};
+}
+IST_KERNEL_CODE void put_unit(std::byte* to, const Quad& unit, std::uint64_t left) {
+  if (!is_even(to, left)) return put_odd_unit(to, unit, left);
+  auto* const words = reinterpret_cast<std::uint64_t*>(to);
+  words[0] = unit.low;
+  if (left > 8) words[1] = unit.high;
 }
 
 // Goes round a vain look at that rank's packets; gives what is to be remembered until the next: nothing, 1 + the rank, which was seen to be
@@ -149,66 +164,70 @@ IST_KERNEL_CODE void tell(const MeetWork& work, std::uint64_t meeting, std::uint
     if (!tells(work, rank, broadcast)) continue;
     Quad* const packets = packets_of(work.members[rank], work.ranks, meeting, work.rank);
     store_relaxed(&packets[unit], packed(number, value.low));
-    if (two) store_relaxed(&packets[kPlane + unit], packed(number, value.high));
+    if (two) store_relaxed(&packets[plane_for(work.ranks) + unit], packed(number, value.high));
   }
 }
 
-// `found`: what was seen there first.
-IST_KERNEL_CODE bool await(const Quad* packet, Quad& found, std::uint32_t number, std::uint32_t rank, Waiter& waiter) {
-  while (!has_come(found, number)) {
-    if (waiter.gives_up(rank)) return false;
-    found = load_relaxed(packet);
-  }
-  return true;
-}
-
+// What the rank tells of that unit.
 IST_KERNEL_CODE bool hear(const MeetWork& work, std::uint64_t meeting, std::uint32_t rank, std::uint64_t unit, bool two,
                           Waiter& waiter, Quad& value) {
   const std::uint32_t number = channel::number_of(meeting);
   const Quad* const packets = packets_of(work.own, work.ranks, meeting, rank) + unit;
-  Quad low = load_relaxed(packets);
-  Quad high = two ? load_relaxed(packets + kPlane) : Quad{0, 0};
-  if (!await(packets, low, number, rank, waiter)) return false;
-  if (two && !await(packets + kPlane, high, number, rank, waiter)) return false;
-  value = {bytes_in(low), two ? bytes_in(high) : 0};
-  return true;
+  while (true) {
+    const Quad low = load_relaxed(packets);
+    const Quad high = two ? load_relaxed(packets + plane_for(work.ranks)) : packed(number, 0);
+    value = {bytes_in(low), bytes_in(high)};
+    if (has_come(low, number) && has_come(high, number)) return true;
+    if (waiter.gives_up(rank)) return false;
+  }
 }
 
-// From left to right, in the order of ranks: all who do this get the same bits. Of a few ranks at a time the packets are looked for
-// together, since they come together.
-template <class Combine>
-IST_KERNEL_CODE bool hear_all(const MeetWork& work, std::uint64_t meeting, std::uint64_t unit, bool two, Waiter& waiter,
-                              const Combine& combine, Quad& value) {
+// The same of up to kBatch ranks from `first` on, of this one `mine`. They are looked for together, since they come together.
+IST_KERNEL_CODE bool hear_some(const MeetWork& work, std::uint64_t meeting, std::uint32_t first, std::uint64_t unit,
+                               bool two, Waiter& waiter, Quad (&found)[kBatch]) {
   const std::uint32_t number = channel::number_of(meeting);
-  const Quad mine = value;
-  for (std::uint32_t first = 0; first < work.ranks; first += kBatch) {
-    Quad low[kBatch]{};
-    Quad high[kBatch]{};
+  const Quad mine = found[0];
+  while (true) {
+    Quad low[kBatch];
+    Quad high[kBatch];
 #if defined(__CUDACC__)
 #pragma unroll
 #endif
     for (unsigned i = 0; i < kBatch; ++i) {
       const std::uint32_t rank = first + i;
+      low[i] = high[i] = packed(number, 0);
       if (rank >= work.ranks || rank == work.rank) continue;
       const Quad* const packets = packets_of(work.own, work.ranks, meeting, rank) + unit;
       low[i] = load_relaxed(packets);
-      if (two) high[i] = load_relaxed(packets + kPlane);
+      if (two) high[i] = load_relaxed(packets + plane_for(work.ranks));
     }
+    std::uint32_t missing = work.ranks;
 #if defined(__CUDACC__)
 #pragma unroll
 #endif
     for (unsigned i = 0; i < kBatch; ++i) {
-      const std::uint32_t rank = first + i;
-      if (rank >= work.ranks) continue;
-      Quad theirs = mine;
-      if (rank != work.rank) {
-        const Quad* const packets = packets_of(work.own, work.ranks, meeting, rank) + unit;
-        if (!await(packets, low[i], number, rank, waiter)) return false;
-        if (two && !await(packets + kPlane, high[i], number, rank, waiter)) return false;
-        theirs = {bytes_in(low[i]), two ? bytes_in(high[i]) : 0};
-      }
-      value = rank == 0 ? theirs : combine(value, theirs);
+      if (!has_come(low[i], number) || !has_come(high[i], number)) missing = first + i;
+      found[i] = first + i == work.rank ? mine : Quad{bytes_in(low[i]), bytes_in(high[i])};
     }
+    if (missing == work.ranks) return true;
+    if (waiter.gives_up(missing)) return false;
+  }
+}
+
+// From left to right, in the order of ranks: all who do this get the same bits. `value`: this rank's, then the result.
+template <class Combine>
+IST_KERNEL_CODE bool hear_all(const MeetWork& work, std::uint64_t meeting, std::uint64_t unit, bool two, Waiter& waiter,
+                              const Combine& combine, Quad& value) {
+  const Quad mine = value;
+  for (std::uint32_t first = 0; first < work.ranks; first += kBatch) {
+    Quad found[kBatch];
+    found[0] = mine;
+    if (!hear_some(work, meeting, first, unit, two, waiter, found)) return false;
+#if defined(__CUDACC__)
+#pragma unroll
+#endif
+    for (unsigned i = 0; i < kBatch; ++i)
+      if (first + i < work.ranks) value = first + i == 0 ? found[i] : combine(value, found[i]);
   }
   return true;
 }
@@ -230,7 +249,7 @@ template <class Crew>
 IST_KERNEL_CODE void end(const Crew& crew, const MeetWork& work, std::uint64_t meeting, bool failed) {
   if (!channel::last_to_leave(crew, work.own->leaving, failed)) return;
   if (!failed && (meeting & kCleaning) < kSlots)
-    clean(crew, packets_of(work.own, work.ranks, meeting, 0), work.ranks * 2 * kPlane);
+    clean(crew, packets_of(work.own, work.ranks, meeting, 0), work.ranks * 2 * plane_for(work.ranks));
   if (crew.thread != 0) return;
   if (failed) return give_up(work, meeting);
   store_relaxed(&work.own->met, meeting + 1);
