@@ -83,8 +83,8 @@ class Lending {
   virtual void set_limit(Bytes limit) = 0;
   // What rank `borrower` needs to reach the piece. None: such memory can be opened by no other process.
   virtual std::optional<Loan> lend(const Piece& piece, Rank borrower) = 0;
-  // Memory of this library's own on the device of `own`, lent where lend() cannot lend that; it comes back when it is let go of. None:
-  // all of it is in use, or there is to be none.
+  // Memory of this library's own on the device of `own`, lent where lend() cannot lend that; it comes back when it is let go of. Without
+  // a block: all of it is in use. None: there is to be none.
   virtual std::optional<Bounce> bounce(const Piece& own, Rank borrower) = 0;
   virtual void set_bounce_limit(Bytes limit) = 0;
   // The loan of that rank, for copies to or from `own`, a piece of this process that serves() is true of. Null: not mapped, and then it is being mapped by a thread of

@@ -110,6 +110,7 @@ void Engine::finish(Operation& operation, std::uint32_t index, const Status& sta
   if (!status.ok()) operation.outcome.status = status;
   if (!status.ok()) operation.outcome.bytes = Bytes{};
   if (status.ok()) count(operation);
+  leave_blocks(operation);
   end(operation, index);
 }
 

@@ -306,11 +306,12 @@ class Engine {
 
   // engine_bouncing.cpp
   Loan lend_bounce(Operation& operation, const PeerState& from, const Piece& to, const Envelope& announced);
+  static bool waits_for_block(const Operation& operation);
+  void leave_blocks(const Operation& operation);
   void take_part(Operation& operation, std::uint32_t index);
   static bool look_at_copy(state::Bouncing& bouncing, int half);
   bool step_bouncing(Operation& operation, std::uint32_t index);
   static void settle(Operation& operation);
-
   static void end_offer(Operation& operation);
   bool reads(Operation& operation, const state::Readying& announcement);
   bool step_reading(Operation& operation, std::uint32_t index);
@@ -358,8 +359,7 @@ class Engine {
   void trace_copy(const Operation& operation, const char* what, Bytes size);
   void trace_end(Operation& operation, bool unfinished = false);
   void trace_unfinished();
-  // all: also what comes after a message that is waited for.
-  bool take_arrivals(bool all = false);
+  bool take_arrivals(bool all = false);  // all: also what comes after a message that is waited for
   void take_all_arrivals();
   void wake_sleeper();
   bool step_active();
@@ -387,8 +387,8 @@ class Engine {
   std::uint32_t board_seen_ = 0;
   bool streams_busy_ = false;
   PeerTraffic nccl_traffic_;
-  // One bit per KindId that the paths were asked to page-lock their memory for.
-  std::uint32_t locked_kinds_ = 0;
+  std::uint32_t locked_kinds_ = 0;  // one bit per KindId that the paths were asked to page-lock their memory for
+  BlockQueue blocks_;
   Status world_failed_;                // a rank died
   AwaitedReceive* awaited_ = nullptr;  // during look_for()
   int brief_in_a_row_ = 0;             // slots_alone() since the others' arrivals were looked for

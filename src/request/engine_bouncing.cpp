@@ -13,15 +13,37 @@ Bytes next_part(const state::Bouncing& bouncing) {
 
 }  // namespace
 
-// In place of the receiver's buffer; no loan where the ring serves as well, or every block is in use.
+// In place of the receiver's buffer; no loan where the ring serves as well. While every block is in use and what is in them moves, the
+// operation stays as it is, and waits for one.
 Loan Engine::lend_bounce(Operation& operation, const PeerState& from, const Piece& to, const Envelope& announced) {
   Lending* lender = static_cast<KindId>(announced.kind) == to.kind ? lending(*from.link, to.kind) : nullptr;
   if (lender == nullptr || to.size <= from.link->cell_limit) return {};
+  auto* readying = std::get_if<state::Readying>(&operation.state);
+  const std::uint64_t place = readying == nullptr ? 0 : readying->place;
   auto bounce = lender->bounce(to, from.rank);
-  if (!bounce) return {};
+  const bool moving = blocks_.moving();
+  if (bounce && readying != nullptr && moving && (bounce->block == nullptr || !blocks_.turn_of(place))) {
+    readying->place = blocks_.wait(place);
+    return {};
+  }
+  blocks_.leave(place);
+  if (readying != nullptr) readying->place = 0;
+  if (!bounce || bounce->block == nullptr) return {};
+  blocks_.moved();
   const Loan loan = bounce->loan;
   operation.state = state::Bouncing{std::move(bounce->block), loan, to, Bytes{}, announced.sender_op, false, {}, {}};
   return loan;
+}
+
+bool Engine::waits_for_block(const Operation& operation) {
+  const auto* readying = std::get_if<state::Readying>(&operation.state);
+  return readying != nullptr && readying->place != 0;
+}
+
+// Before the state says that it is over.
+void Engine::leave_blocks(const Operation& operation) {
+  if (operation.in<state::Bouncing>()) blocks_.freed();
+  if (waits_for_block(operation)) blocks_.leave(std::get<state::Readying>(operation.state).place);
 }
 
 // A part has come: it is copied on, and the next one may come into the other half.
@@ -39,6 +61,7 @@ void Engine::take_part(Operation& operation, std::uint32_t index) {
   bouncing.arrived = Bytes{bouncing.arrived.value + length.value};
   bouncing.half = !bouncing.half;
   bouncing.asked = false;
+  blocks_.moved();
   operation.outcome.carrier = IST_CARRIER_DEVICE;
   if (!step_bouncing(operation, index)) activate(operation, index);
 }

@@ -281,13 +281,14 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
     post_or_queue(from, clear);
     return finish(operation, index, {});
   }
-  from.receiver->expect(clear.receiver_op, to);
-  operation.state = state::Streaming{};
-  streams_busy_ = true;
   const auto sender = static_cast<KindId>(announced.kind);
-  if (would_fetch(from, to, sender)) clear.flags = kEnvelopeBorrows;
   Loan loan = lend(from, to, sender);
   if (loan.allocation == 0) loan = lend_bounce(operation, from, to, announced);
+  if (waits_for_block(operation)) return;
+  if (would_fetch(from, to, sender)) clear.flags = kEnvelopeBorrows;
+  from.receiver->expect(clear.receiver_op, to);
+  if (!operation.in<state::Bouncing>()) operation.state = state::Streaming{};
+  streams_busy_ = true;
   if (loan.allocation == 0) return post_or_queue(from, clear);
   post_or_queue(from, clear, std::as_bytes(std::span{&loan, 1}));
 }
@@ -313,11 +314,12 @@ bool Engine::step_receive(Operation& operation, std::uint32_t index) {
     return true;
   }
   if (auto* readying = std::get_if<state::Readying>(&operation.state)) {
+    if (readying->place != 0 && !blocks_.worth_asking(readying->place)) return false;
     const auto ready = is_finished(operation.ready);
     if (ready.ok() && !*ready) return false;
     // A failed queue counts as ready here too: the copy into the buffer reports it, and the sender is not left waiting.
     clear_or_copy(operation, index, state::Readying{*readying});
-    return true;
+    return !waits_for_block(operation);
   }
   if (operation.in<state::Bouncing>()) return step_bouncing(operation, index);
   if (operation.in<state::Fetching>()) return step_fetching(operation, index);

@@ -22,6 +22,7 @@
 #include "memory/lending.hpp"
 #include "memory/transfer.hpp"
 #include "protocol/eager.hpp"
+#include "request/block_queue.hpp"
 #include "request/group.hpp"
 #include "request/schedule_run.hpp"
 
@@ -107,10 +108,11 @@ struct Delivering {              // receive: kept or same-process bytes on their
   std::uint32_t sender_op;  // same process: completes with it
   bool has_sender;
 };
-struct Readying {  // receive: matched an announced message, but the buffer has pending work
+struct Readying {  // receive: matched an announced message, but the buffer has pending work, or it waits for a block
   Rank source;
   Envelope announced;
   Offer offer;
+  std::uint64_t place = 0;  // among those that wait for a block (BlockQueue); 0: it does not
 };
 struct Reading {  // receive: copies from the sender's memory
   Offer offer;

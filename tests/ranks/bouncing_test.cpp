@@ -76,7 +76,58 @@ TEST_P(Bouncing, MessagesOfEveryLengthComeWholeAndInParts) {
   }
 }
 
-// More at a time than there are blocks: the others take the ring, and each has its own bytes.
+ist_traffic by_blocks(int peer) {
+  ist_traffic found{};
+  found.size = sizeof found;
+  EXPECT_EQ(IST_OK, ist_world_traffic(world(), peer, IST_CARRIER_BLOCK, &found)) << ist_error_text();
+  return found;
+}
+
+// Many messages are announced before any is received. How many of them came to rank 1 through blocks.
+std::size_t window(const std::vector<std::unique_ptr<Memory>>& memory, std::size_t bytes, std::uint64_t round) {
+  std::vector<ist_request> requests(memory.size());
+  const auto count = static_cast<std::int64_t>(bytes);
+  const auto seed = [&](std::size_t n) { return 100 * round + n; };
+  const std::uint64_t before = by_blocks(IST_ALL_PEERS).messages_received;
+  for (std::size_t n = 0; n < memory.size() && rank() == 0; ++n) {
+    memory[n]->fill(random_bytes(bytes, seed(n)));
+    EXPECT_EQ(IST_OK, ist_isend(memory[n]->get(), count, IST_BYTE, 1, kTag, comm(), &requests[n])) << ist_error_text();
+  }
+  if (rank() == 1)
+    for (const auto& one : memory) one->fill(std::vector<unsigned char>(bytes, 0x5a));
+  EXPECT_EQ(IST_OK, ist_barrier(comm())) << ist_error_text();
+  for (std::size_t n = 0; n < memory.size() && rank() == 1; ++n)
+    EXPECT_EQ(IST_OK, ist_irecv(memory[n]->get(), count, IST_BYTE, 0, kTag, comm(), &requests[n])) << ist_error_text();
+  EXPECT_EQ(IST_OK, ist_waitall(static_cast<int>(requests.size()), requests.data(), IST_STATUSES_IGNORE))
+      << ist_error_text();
+  for (std::size_t n = 0; n < memory.size() && rank() == 1; ++n)
+    EXPECT_EQ(-1, first_difference(random_bytes(bytes, seed(n)), memory[n]->read(bytes))) << "message " << n;
+  auto came = static_cast<std::int64_t>(by_blocks(IST_ALL_PEERS).messages_received - before);
+  EXPECT_EQ(IST_OK, ist_bcast(ist_host(&came), 1, IST_INT64, 1, comm())) << ist_error_text();
+  return static_cast<std::size_t>(came);
+}
+
+// They wait for a block rather than take the ring, which is several times slower. A rank that the machine lets rest for milliseconds is
+// not waited for, so not every window may have all.
+TEST_P(Bouncing, SixtyFourAtOnceAllWaitForABlock) {
+  NEEDS_DEVICES();
+  const std::size_t bytes = std::min<std::size_t>(part() + 777, std::size_t{700} << 10);
+  std::vector<std::unique_ptr<Memory>> memory;
+  for (int n = 0; n < 64; ++n) memory.push_back(std::make_unique<Memory>(GetParam(), bytes + 64));
+  int devices = 0;
+  EXPECT_EQ(IST_OK, ist_kind_devices(world(), IST_KIND_CUDA, &devices));
+  if (off() || (devices < 2 && std::getenv("ISTHMUS_TEST_OWN_DEVICES") == nullptr)) {
+    EXPECT_EQ(0U, window(memory, bytes, 0));
+    GTEST_SKIP() << "not covered here: waiting for a block; messages of this length go another way";
+  }
+  EXPECT_TRUE(opened(*memory[0], bytes)) << "nothing goes through the block";
+  std::size_t most = 0;
+  for (std::uint64_t round = 1; round <= 30 && most < memory.size(); ++round)
+    most = std::max(most, window(memory, bytes, round));
+  EXPECT_EQ(memory.size(), most);
+}
+
+// More at a time than there are blocks, both ways: each has its own bytes.
 TEST_P(Bouncing, ManyAtOnceBothWaysKeepApart) {
   NEEDS_DEVICES();
   constexpr std::size_t kMessages = 5;
@@ -115,15 +166,9 @@ TEST(BouncingTraffic, IsCountedByItselfOnBothSides) {
   if (off() || !opened(memory, kBytes))
     GTEST_SKIP()
         << "not covered here: counting what goes through a block; ISTHMUS_DEVICE_IPC or ISTHMUS_BOUNCE_LIMIT allows none";
-  const auto counted = [](int peer) {
-    ist_traffic found{};
-    found.size = sizeof found;
-    EXPECT_EQ(IST_OK, ist_world_traffic(world(), peer, IST_CARRIER_BLOCK, &found)) << ist_error_text();
-    return found;
-  };
-  const ist_traffic before = counted(IST_ALL_PEERS);
+  const ist_traffic before = by_blocks(IST_ALL_PEERS);
   ASSERT_EQ(IST_CARRIER_DEVICE, carry(memory, kBytes, 9));
-  const ist_traffic after = counted(IST_ALL_PEERS);
+  const ist_traffic after = by_blocks(IST_ALL_PEERS);
   EXPECT_EQ(rank() == 0 ? 1U : 0U, after.messages_sent - before.messages_sent);
   EXPECT_EQ(rank() == 0 ? kBytes : 0U, after.bytes_sent - before.bytes_sent);
   EXPECT_EQ(rank() == 1 ? 1U : 0U, after.messages_received - before.messages_received);

@@ -60,4 +60,10 @@ std::shared_ptr<const Piece> CudaBounces::take(int number) {
   return hold(*made);
 }
 
+bool CudaBounces::all_in_use(int number) {
+  const std::lock_guard lock(mutex_);
+  const Device& device = devices_[number];
+  return device.taken > Bytes{} && device.spare.empty();
+}
+
 }  // namespace ist

@@ -30,6 +30,8 @@ class CudaBounces {
   void set_limit(Bytes limit);
   // A block on that device, or none: all are in use, or there is no memory.
   std::shared_ptr<const Piece> take(int device);
+  // There are blocks on that device, and messages have them all.
+  bool all_in_use(int device);
   // The driver lends no memory at all: blocks are of no use.
   void give_up() { useless_ = true; }
   bool useless() const { return useless_; }

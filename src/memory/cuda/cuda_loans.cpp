@@ -31,7 +31,7 @@ std::optional<Bounce> CudaKind::bounce(const Piece& own, Rank borrower) {
   if (!facts.known || facts.memory_class == MemoryClass::device || facts.device < 0 || bounces_.useless())
     return std::nullopt;
   auto block = bounces_.take(facts.device);
-  if (block == nullptr) return std::nullopt;
+  if (block == nullptr) return bounces_.all_in_use(facts.device) ? std::optional{Bounce{}} : std::nullopt;
   auto loan = lend(*block, borrower);
   if (!loan) {
     bounces_.give_up();
