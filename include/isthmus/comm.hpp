@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "isthmus/gather.hpp"
-#include "isthmus/stream.h"
+#include "isthmus/queue.h"
 
 namespace isthmus {
 
@@ -55,6 +55,13 @@ class [[nodiscard]] Message {
   detail::SharedWorld world_;
   ist_message handle_;
   Status status_;
+};
+
+// What a call on an OpenCL queue waits for, and where its event goes: so many cl_events, and null or the place of one.
+struct QueueEvents {
+  std::uint32_t waits = 0;
+  const void* wait_list = nullptr;
+  void* event = nullptr;
 };
 
 namespace detail {
@@ -257,6 +264,27 @@ class Comm : public Gathers {
   void allreduce_on(void* stream, const Buffer& send, const Buffer& recv, std::int64_t count, Type type,
                     const Operation& op) const {
     detail::check(ist_allreduce_on(stream, send.c(), recv.c(), count, type, op.c(type), comm_));
+  }
+
+  // Put into an OpenCL queue (a cl_command_queue), and sent and received when it comes to them: isthmus/queue.h.
+  void send_on_queue(void* queue, const Buffer& buffer, std::int64_t count, Type type, int dest, int tag = 0,
+                     const QueueEvents& events = {}) const {
+    detail::check(
+        ist_send_on_queue(queue, buffer.c(), count, type, dest, tag, comm_, events.waits, events.wait_list, events.event));
+  }
+  void recv_on_queue(void* queue, const Buffer& buffer, std::int64_t count, Type type, int source, int tag = 0,
+                     const QueueEvents& events = {}) const {
+    detail::check(
+        ist_recv_on_queue(queue, buffer.c(), count, type, source, tag, comm_, events.waits, events.wait_list, events.event));
+  }
+  void sendrecv_on_queue(void* queue, const Buffer& out, std::int64_t out_count, Type out_type, int dest, int out_tag,
+                         const Buffer& in, std::int64_t in_count, Type in_type, int source, int in_tag = 0,
+                         const QueueEvents& events = {}) const {
+    detail::check(ist_sendrecv_on_queue(queue, out.c(), out_count, out_type, dest, out_tag, in.c(), in_count, in_type,
+                                        source, in_tag, comm_, events.waits, events.wait_list, events.event));
+  }
+  void prepare_on_queue(void* queue, int partner, int tag = 0, int sides = IST_SENDS + IST_RECEIVES) const {
+    detail::check(ist_prepare_on_queue(queue, partner, tag, sides, comm_));
   }
 
   template <Sendable R>

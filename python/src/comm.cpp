@@ -180,6 +180,7 @@ void bind_comm(nb::module_& module) {
   bind_more(comm);
   bind_probes(comm);
   bind_streams(comm);
+  bind_queues(comm);
   bind_persistent_calls(comm);
   bind_collectives(comm);
   bind_stream_collectives(comm);

@@ -113,6 +113,7 @@ void bind_more(nb::class_<Comm>& comm);
 void bind_probes(nb::class_<Comm>& comm);
 void bind_streams(nb::class_<Comm>& comm);
 void bind_stream_collectives(nb::class_<Comm>& comm);
+void bind_queues(nb::class_<Comm>& comm);
 void bind_matched(nb::module_& module);
 void bind_carts(nb::module_& module, nb::class_<Comm>& comm);
 void bind_world(nb::module_& module);

@@ -59,6 +59,35 @@ def test_pyopencl_work_of_another_queue(queue, comm, ring):
     assert np.array_equal(into, np.full(1000, 20.0))
 
 
+def test_messages_that_queues_carry(queue, comm, ring, make_noise):
+    import pyopencl as cl
+    import pyopencl.array as cla
+    sent, expected = make_noise(30001, comm.rank, ring[1])
+    out, into = cla.to_device(queue, sent), cla.to_device(queue, np.bitwise_not(expected))
+    comm.prepare_on_queue(queue, ring[0], 41, receives=False)
+    comm.prepare_on_queue(queue, ring[1], 41, sends=False)
+    gate = cl.UserEvent(queue.context)
+    other = cl.CommandQueue(queue.context)
+    went = comm.send_on_queue(other, out, ring[0], 41, wait_for=[gate])
+    came = comm.recv_on_queue(queue, into, ring[1], 41)
+    assert isinstance(went, cl.Event) and went.command_execution_status != cl.command_execution_status.COMPLETE
+    gate.set_status(cl.command_execution_status.COMPLETE)
+    came.wait()
+    went.wait()
+    assert np.array_equal(into.get(), expected)
+    again = cla.to_device(queue, np.bitwise_not(expected))
+    both = comm.sendrecv_on_queue(queue.int_ptr, out[:100], ring[0], again, ring[1], send_tag=41, recv_tag=41)
+    both.wait()
+    assert np.array_equal(again.get()[:100], expected[:100])
+    assert np.array_equal(again.get()[100:], np.bitwise_not(expected)[100:])
+    with pytest.raises(isthmus.Error, match="source is -1"):
+        comm.recv_on_queue(queue, into, isthmus.ANY_SOURCE)
+    with pytest.raises(TypeError, match="an OpenCL queue is wanted"):
+        comm.send_on_queue("queue", out, ring[0])
+    with pytest.raises(TypeError, match="an OpenCL event is wanted"):
+        comm.send_on_queue(queue, out, ring[0], wait_for=["event"])
+
+
 def test_pyopencl_arrays_that_are_refused(queue, comm, ring):
     import pyopencl.array as cla
     array = cla.zeros(queue, (8, 8), np.float32)
