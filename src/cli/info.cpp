@@ -106,10 +106,21 @@ Json collective_json(const Result<nccl::Api>& nccl) {
   return list;
 }
 
+Json additions_json(const Kinds& kinds) {
+  Json list = Json::array();
+  for (const auto& kind : kinds.all())
+    for (const Addition& each : kind->additions())
+      if (each.off.empty()) list.push_back({{"name", each.name}, {"does", each.does}, {"detail", each.detail}});
+  return list;
+}
+
 Json off_json(const Kinds& kinds, const std::vector<WayToStart>& ways, const Result<nccl::Api>& nccl) {
   Json list = Json::array();
   for (const Kinds::Missing& missing : kinds.missing())
     list.push_back({{"what", "kind " + missing.name}, {"why", missing.reason}});
+  for (const auto& kind : kinds.all())
+    for (const Addition& each : kind->additions())
+      if (!each.off.empty()) list.push_back({{"what", each.name + " for " + each.does}, {"why", each.off}});
   if (!nccl.ok()) list.push_back({{"what", "NCCL for long collective calls"}, {"why", nccl.status().text()}});
   for (const WayToStart& way : ways)
     if (!way.off.empty()) list.push_back({{"what", "starting by " + way.name}, {"why", way.off + " (" + way.by + ")"}});
@@ -162,6 +173,7 @@ Json collect_info(bool links) {
              {"kinds", kinds_json(**kinds)},
              {"paths", paths_json(**kinds, settings)},
              {"collective", collective_json(nccl)},
+             {"additions", additions_json(**kinds)},
              {"starting", starting_json(ways)},
              {"off", off_json(**kinds, ways, nccl)}};
   if (!links) return facts;
@@ -201,6 +213,8 @@ std::string info_text(const Json& facts) {
     text += "  " + word(path, "name") + "  " + word(path, "connects") + "; " + word(path, "pairs") + "\n";
   for (const Json& one : facts.at("collective"))
     text += "  " + word(one, "name") + "  " + word(one, "carries") + "; " + word(one, "detail") + "\n";
+  for (const Json& one : facts.at("additions"))
+    text += "  " + word(one, "name") + "  " + word(one, "does") + "; " + word(one, "detail") + "\n";
   if (facts.contains("links")) text += links_text(facts.at("links"));
   text += "\nstarting ranks\n";
   for (const Json& way : facts.at("starting"))

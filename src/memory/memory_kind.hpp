@@ -77,6 +77,14 @@ struct DeviceInfo {
   std::string detail;  // driver or platform version
 };
 
+// What helps a kind where it is installed beside its driver; for people.
+struct Addition {
+  std::string name;
+  std::string does;
+  std::string detail;  // which version
+  std::string off;     // why it is not there; empty: it is
+};
+
 // Page-locks host memory for this kind's devices. Used for the library's own memory only, never for a user's.
 class Pins {
  public:
@@ -147,6 +155,8 @@ class MemoryKind {
 
   // So many threads beside the caller's may take part in a long copy, where a processor makes it.
   virtual void use_helpers(int) {}
+
+  virtual std::vector<Addition> additions() { return {}; }
 
   virtual Pins* pins() { return nullptr; }
   virtual Streams* streams() { return nullptr; }

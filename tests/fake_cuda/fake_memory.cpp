@@ -133,6 +133,14 @@ void answer(CUpointer_attribute attribute, void* to, const Allocation* found, st
 
 }  // namespace fake
 
+CUresult cuPointerSetAttribute(const void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+  FAKE_ENTER(cuPointerSetAttribute);
+  const Lock lock(world().lock);
+  const Allocation* found = fake::find(address);
+  const bool known = found != nullptr && !found->host() && value != nullptr;
+  return known && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr address) {
   FAKE_ENTER(cuPointerGetAttributes);
   const Lock lock(world().lock);

@@ -99,6 +99,7 @@
   CALL(cuMemPoolImportPointer)                 \
   CALL(cuMemPoolSetAccess)                     \
   CALL(cuStreamWriteValue32_v2)                \
+  CALL(cuPointerSetAttribute)                  \
   CALL(cuStreamEndCapture)
 
 namespace ist {

@@ -18,7 +18,8 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
                  [this](const Piece& own) { return own.kind == KindId::cuda ? context_of(own) : context_of_locked(own); }),
       bounces_([this](int device, Bytes size) { return allocate(device, size); },
                [this](const Piece& piece) { static_cast<void>(release(piece)); }),
-      channels_(api_, contexts_, kernels_) {}
+      channels_(api_, contexts_, kernels_),
+      windows_(api_) {}
 
 bool CudaKind::copies(KindId to, KindId from) const {
   const auto mine_or_host = [](KindId kind) { return kind == KindId::cuda || kind == KindId::host; };
@@ -127,8 +128,9 @@ Status CudaKind::release(const Piece& piece) {
   return freed;
 }
 
-Result<CudaContext*> CudaKind::context_of(const Piece& piece) {
+Result<CudaContext*> CudaKind::context_of(const Piece& piece, PointerFacts* known) {
   const PointerFacts facts = ask_driver(api_, piece.object + piece.offset.value);
+  if (known != nullptr) *known = facts;
   if (facts.result != CUDA_SUCCESS) {
     return cuda_error(api_, facts.result, "cuPointerGetAttributes of " + describe_piece(piece));
   }
@@ -229,16 +231,43 @@ Result<Ticket> CudaKind::copy(const Piece& to, const Piece& from, const Ticket& 
   if (to.kind == KindId::host) direction = CopyDirection::out_of_device;
   if (from.kind == KindId::host) direction = CopyDirection::into_device;
   CudaContext* context = nullptr;
+  PointerFacts memory;
   if (to.size.value == 0) {
     // Nothing moves, but whoever comes after this ticket still comes after `after`.
     context = context_of_ticket(after);
     if (context == nullptr) return Ticket{};
   } else {
-    Result<CudaContext*> found = context_of(from.kind == KindId::cuda ? from : to);
+    Result<CudaContext*> found = context_of(from.kind == KindId::cuda ? from : to, &memory);
     if (!found.ok()) return found.status();
     context = *found;
   }
+  if (copy_by_window(*context, memory, direction, to, from, after)) return Ticket{};
   return copy_in(*context, direction, to, from, after);
+}
+
+bool CudaKind::copy_by_window(CudaContext& context, const PointerFacts& memory, CopyDirection direction, const Piece& to,
+                              const Piece& from, const Ticket& after) {
+  if (!windows_.serves(direction, to.size)) return false;
+  if (after.kind() == this) {
+    CudaTicket* before = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      before = tickets_.find(after.id());
+    }
+    if (before == nullptr || ask(*before) != CUDA_SUCCESS) return false;
+  }
+  const Range range("isthmus: cuda window");
+  return direction == CopyDirection::into_device
+             ? windows_.copy_into(context, memory, to.object + to.offset.value, from.address(), to.size)
+             : windows_.copy_out(context, memory, from.object + from.offset.value, to.address(), to.size);
+}
+
+std::vector<Addition> CudaKind::additions() {
+  const auto versions = windows_.versions();
+  return {{"gdrcopy",
+           "copies by the processor, of up to " + std::to_string(CudaWindows::kMostInto.value) + " bytes into devices and " +
+               std::to_string(CudaWindows::kMostOut.value) + " out of them",
+           versions.ok() ? *versions : std::string{}, versions.ok() ? std::string{} : versions.status().text()}};
 }
 
 Result<Ticket> CudaKind::copy_in(CudaContext& context, CopyDirection direction, const Piece& to, const Piece& from,

@@ -18,6 +18,7 @@
 #include "memory/cuda/cuda_pins.hpp"
 #include "memory/cuda/cuda_pointer.hpp"
 #include "memory/cuda/cuda_tickets.hpp"
+#include "memory/cuda/cuda_windows.hpp"
 #include "memory/guests.hpp"
 
 namespace ist {
@@ -59,6 +60,10 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   Status admits(const Piece& piece) override;
   Result<std::unique_ptr<GuestStream>> open_stream(int device) override;
 
+  std::vector<Addition> additions() override;
+  // How many windows onto device memory are open, for tests.
+  std::size_t open_windows() { return windows_.open_windows(); }
+
   Channels* channels() override { return channels_.present() ? &channels_ : nullptr; }
   Lending* lending() override { return this; }
   void set_limit(Bytes limit) override { borrowing_.set_limit(limit); }
@@ -90,7 +95,8 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
     CUevent wait_for = nullptr;
   };
   Result<Piece> allocate_in(CudaContext& context, Bytes size);
-  Result<CudaContext*> context_of(const Piece& piece);
+  // `known`: where what the driver said of it goes, too.
+  Result<CudaContext*> context_of(const Piece& piece, PointerFacts* known = nullptr);
   // The context in which host memory is page-locked; an error if it is not, or not as a whole.
   Result<CudaContext*> context_of_locked(const Piece& piece);
   // A piece's queue, and the context in which it is; an error if it is being captured.
@@ -109,6 +115,9 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   CUresult enter(const Route& route) const;
   CUresult leave(const Route& route, bool moved) const;
   Status start(const Route& route, const Piece& to, const Piece& from);
+  // By the processor itself, where that is possible and quicker, and nothing has to be waited for.
+  bool copy_by_window(CudaContext& context, const PointerFacts& memory, CopyDirection direction, const Piece& to,
+                      const Piece& from, const Ticket& after);
   Result<Ticket> copy_in(CudaContext& context, CopyDirection direction, const Piece& to, const Piece& from,
                          const Ticket& after);
   Result<CudaContext*> context_of_both(const Piece& into, const Piece& with);
@@ -141,6 +150,7 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   CudaBounces bounces_;
   std::atomic<unsigned> bounces_said_{0};  // of which classes of memory
   CudaChannels channels_;
+  CudaWindows windows_;
 };
 
 }  // namespace ist
