@@ -27,6 +27,7 @@ LARGER = {  # the same, for long runs
     "doorbell": ["MESSAGES=4"],
     "channel": ["TOTAL=14"],
     "stream_meeting": ["TOTAL=10"],
+    "worker": ["TOTAL=13"],
 }
 SKIPPED = 77
 

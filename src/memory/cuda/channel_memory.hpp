@@ -1,7 +1,7 @@
 // Loads and stores of channels with the order they need, for kernels and, with the same meaning, for a processor that plays one:
 // the only file with PTX.
 //
-// Who calls this : channel_protocol.hpp.
+// Who calls this : channel_protocol.hpp, worker_protocol.hpp.
 // Threads        : each thread for itself.
 // Ownership      : none.
 // Errors         : none.
@@ -10,6 +10,7 @@
 // are of the whole system. A packet needs no order: it says itself whether it is there.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -21,6 +22,7 @@
 #else
 #include <sched.h>
 #include <unistd.h>
+#include <time.h>
 #define IST_KERNEL_CODE inline
 #define IST_KERNEL_RARE inline
 #define IST_KERNEL_NUMBER constexpr
@@ -91,6 +93,28 @@ IST_KERNEL_CODE void store_relaxed(std::uint32_t* to, std::uint32_t value) {
 #endif
 }
 
+// A single byte, past whatever the multiprocessor remembers of its neighbourhood.
+IST_KERNEL_CODE std::uint32_t load_relaxed(const std::byte* from) {
+#if defined(__CUDA_ARCH__)
+  std::uint32_t value;
+  asm volatile("ld.volatile.global.u8 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+  return value;
+#else
+  return __atomic_load_n(reinterpret_cast<const unsigned char*>(from), __ATOMIC_RELAXED);
+#endif
+}
+
+// A value that was loaded elsewhere: whoever finds it here may write there. A device has the value before it stores it; a processor
+// that plays one must be told so.
+IST_KERNEL_CODE void store_taken(Quad* to, const Quad& value) {
+#if defined(__CUDA_ARCH__)
+  store_relaxed(to, value);
+#else
+  __atomic_store_n(&to->low, value.low, __ATOMIC_RELEASE);
+  __atomic_store_n(&to->high, value.high, __ATOMIC_RELEASE);
+#endif
+}
+
 IST_KERNEL_CODE std::uint64_t load_acquire(const std::uint64_t* from) {
 #if defined(__CUDA_ARCH__)
   std::uint64_t value;
@@ -140,6 +164,19 @@ IST_KERNEL_CODE bool exchange_if(std::uint64_t* at, std::uint64_t& expected, std
   return done;
 #else
   return __atomic_compare_exchange_n(at, &expected, wanted, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+#endif
+}
+
+// Nanoseconds of a clock that all threads of a device share; it may move in steps of a microsecond.
+IST_KERNEL_CODE std::uint64_t nanoseconds() {
+#if defined(__CUDA_ARCH__)
+  std::uint64_t value;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(value));
+  return value;
+#else
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000000000U + static_cast<std::uint64_t>(now.tv_nsec);
 #endif
 }
 

@@ -1,0 +1,60 @@
+// What a device's worker and its process tell each other: orders and answers in page-locked host memory, and nothing else.
+//
+// Who calls this : worker_protocol.hpp, the kernel, worker_orders.cpp, cuda_workers.cpp, the fake driver.
+// Threads        : see worker_protocol.hpp and worker_orders.hpp for who writes what.
+// Ownership      : none; plain data. Zeros are a new board.
+// Errors         : none.
+//
+// Bytes travel in packets, four and a number in each store of eight (channel_layout.hpp), so that neither side needs a fence between
+// bytes and a flag, and the bus is crossed once: what a device reads with an order is the order itself.
+#pragma once
+
+#include "memory/cuda/channel_layout.hpp"
+
+namespace ist::worker {
+
+using channel::Quad;
+
+// Most bytes of an order.
+inline constexpr std::uint32_t kMost = 8192;
+// So many orders may be under way.
+inline constexpr std::uint64_t kSlots = 16;
+// Of the worker's only block. Few: it must fit beside whatever the user runs.
+inline constexpr std::uint32_t kThreads = 256;
+// So many of them look at an order's first packets while they look for the order: half a kilobyte comes with it.
+inline constexpr std::uint32_t kLookers = 64;
+
+// In the lower half of an order's first word, beside how many bytes.
+inline constexpr std::uint32_t kIntoDevice = 0x80000000U;
+
+// H: the process writes.
+struct alignas(128) Order {
+  std::uint64_t head;  // H, last: number above, direction and length below
+  Quad where;          // H: packets with the device's address
+  Quad packets[kMost / 8];
+};
+
+// W: the worker writes.
+struct alignas(128) Answer {
+  std::uint64_t done;       // W: the number of an order into the device whose bytes are there
+  Quad packets[kMost / 8];  // W: what an order out of the device asked for
+};
+
+struct Board {
+  alignas(128) std::uint64_t begun;  // W: the launch that takes orders
+  std::uint64_t left;                // W, last of all: the launch that takes no more orders
+  std::uint64_t next;                // W, before it: the first order that it did not take
+  Order orders[kSlots];
+  Answer answers[kSlots];
+};
+
+// What the kernel is told.
+struct Work {
+  Board* board;
+  std::uint64_t next;    // the order to begin with
+  std::uint64_t launch;  // from 1 on
+  std::uint64_t idle;    // nanoseconds without an order after which it leaves
+  std::uint64_t most;    // and in any case
+};
+
+}  // namespace ist::worker

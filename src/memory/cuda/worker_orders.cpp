@@ -1,0 +1,96 @@
+#include "memory/cuda/worker_orders.hpp"
+
+#include "memory/cuda/channel_protocol.hpp"
+
+namespace ist {
+
+using channel::Quad;
+using worker::Answer;
+using worker::kSlots;
+using worker::Order;
+
+std::optional<WorkerOrders::Name> WorkerOrders::bring(std::uint64_t address, std::byte* to, std::uint32_t bytes) {
+  return give({Place::State::asked, false, false, 0, bytes, 0, to}, address, nullptr);
+}
+
+std::optional<WorkerOrders::Name> WorkerOrders::put(std::uint64_t address, const std::byte* from, std::uint32_t bytes) {
+  return give({Place::State::asked, true, false, 0, bytes, 0, nullptr}, address, from);
+}
+
+// Guard SLOT_FREE of models/worker.pml: the order that was here before is done, so that the worker neither reads it nor stores its
+// answer any more. The first word goes last, not for the order, since packets say whether they are there, but so that the worker waits
+// for nothing but the bus.
+std::optional<WorkerOrders::Name> WorkerOrders::give(Place place, std::uint64_t address, const std::byte* from) {
+  const auto slot = static_cast<std::uint32_t>(next_ % kSlots);
+  if (places_[slot].state == Place::State::dropped && look(slot)) places_[slot].state = Place::State::free;
+  if (places_[slot].state != Place::State::free) return std::nullopt;
+  place.number = channel::number_of(next_);
+  if ((next_ & channel::kCleaning) < kSlots) clean(slot);
+  Order& order = board_.orders[slot];
+  if (place.into)
+    for (std::uint32_t at = 0; at < place.bytes; at += 8)
+      channel::store_relaxed(&order.packets[at / 8],
+                             channel::packed(place.number, channel::bytes_at(from + at, place.bytes - at)));
+  channel::store_relaxed(&order.where, channel::packed(place.number, address));
+  const std::uint64_t what = place.bytes | (place.into ? worker::kIntoDevice : 0U);
+  channel::store_release(&order.head, static_cast<std::uint64_t>(place.number) << 32 | what);
+  places_[slot] = place;
+  ++next_;
+  return Name{slot, place.number};
+}
+
+// Guard CLEAN. Before numbers come again after 2^31 orders, what is left of them is cleared twice (channel_layout.hpp).
+void WorkerOrders::clean(std::uint32_t slot) {
+  Order& order = board_.orders[slot];
+  Answer& answer = board_.answers[slot];
+  channel::store_relaxed(&order.head, std::uint64_t{0});
+  channel::store_relaxed(&order.where, Quad{0, 0});
+  channel::store_relaxed(&answer.done, std::uint64_t{0});
+  for (Quad& packets : order.packets) channel::store_relaxed(&packets, Quad{0, 0});
+  for (Quad& packets : answer.packets) channel::store_relaxed(&packets, Quad{0, 0});
+}
+
+bool WorkerOrders::knows(Name name) const {
+  return name.slot < kSlots && places_[name.slot].state == Place::State::asked && places_[name.slot].number == name.number;
+}
+
+bool WorkerOrders::over(Name name) { return knows(name) && look(name.slot); }
+
+bool WorkerOrders::done(Name name) {
+  if (!over(name)) return false;
+  places_[name.slot].state = Place::State::free;
+  return true;
+}
+
+void WorkerOrders::drop(Name name) {
+  if (!knows(name)) return;
+  Place& place = places_[name.slot];
+  place.to = nullptr;
+  place.state = look(name.slot) ? Place::State::free : Place::State::dropped;
+}
+
+// Acquire, of each packet: the worker's loads of the device's memory are over, which somebody may write now. Guard ANSWER.
+bool WorkerOrders::look(std::uint32_t slot) {
+  Place& place = places_[slot];
+  if (place.over) return true;
+  const Answer& answer = board_.answers[slot];
+  if (place.into) return place.over = channel::load_acquire(&answer.done) == place.number;
+  for (; place.taken * 8 < place.bytes; ++place.taken) {
+    const Quad* const at = &answer.packets[place.taken];
+    const Quad found{channel::load_acquire(&at->low), channel::load_acquire(&at->high)};
+    if (!channel::has_come(found, place.number)) return false;
+    const std::uint32_t from = place.taken * 8;
+    if (place.to != nullptr) channel::put_bytes(place.to + from, channel::bytes_in(found), place.bytes - from);
+  }
+  return place.over = true;
+}
+
+bool WorkerOrders::begun(std::uint64_t launch) const { return channel::load_relaxed(&board_.begun) == launch; }
+
+// Acquire: `next` was stored before. Guard NEXT_FIRST.
+std::optional<std::uint64_t> WorkerOrders::ended(std::uint64_t launch) const {
+  if (channel::load_acquire(&board_.left) != launch) return std::nullopt;
+  return channel::load_relaxed(&board_.next);
+}
+
+}  // namespace ist

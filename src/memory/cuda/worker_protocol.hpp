@@ -1,0 +1,152 @@
+// What the resident worker of a device does, thread by thread: it takes its process's orders one after the other until none has come
+// for a while. models/worker.pml has it without its bytes.
+//
+// Who calls this : cuda_worker_kernels.cu on devices; the fake driver and tests on processors.
+// Threads        : all threads of one block, `crew` saying which this is: a Crew has thread, threads, barrier(), first(value), which
+//                  gives the first thread's value, and reach(address), a device's address as a pointer.
+// Ownership      : none.
+// Errors         : none. An order's bytes are all written before its first word, so that nothing here waits for another process.
+//
+// It never waits without end: it leaves by itself, whatever its process does, so that nobody who waits for the whole device waits for
+// longer than Work::most.
+#pragma once
+
+#include "memory/cuda/channel_protocol.hpp"
+#include "memory/cuda/worker_board.hpp"
+
+namespace ist::worker {
+
+// A thread's loads that are on their way together.
+inline constexpr unsigned kTogether = 4;
+
+// An order's number has its top bit set: none is one of these.
+inline constexpr std::uint64_t kNone = 0;
+inline constexpr std::uint64_t kLeaves = 1;
+
+struct Taken {
+  std::uint64_t head;
+  std::uint64_t address;
+};
+
+// At most eight bytes of a user's memory, zeros after them: past what the multiprocessor remembers, since this kernel may have read the
+// same place before somebody wrote there.
+IST_KERNEL_CODE std::uint64_t bytes_now(const std::byte* from, std::uint64_t count) {
+  if (count >= 8 && channel::lies_as<std::uint64_t>(from))
+    return channel::load_relaxed(reinterpret_cast<const std::uint64_t*>(from));
+  if (count >= 8 && channel::lies_as<std::uint32_t>(from)) {
+    const auto* const words = reinterpret_cast<const std::uint32_t*>(from);
+    return channel::load_relaxed(words) | static_cast<std::uint64_t>(channel::load_relaxed(words + 1)) << 32;
+  }
+  std::uint64_t value = 0;
+  for (unsigned i = 0; i < 8 && i < count; ++i)
+    value |= static_cast<std::uint64_t>(channel::load_relaxed(from + i)) << 8 * i;
+  return value;
+}
+
+// Packets that are known to be there, or on their way across the bus. Guard PACKET.
+IST_KERNEL_CODE std::uint64_t await(const Quad* packets, Quad found, std::uint32_t number) {
+  while (!channel::has_come(found, number)) {
+    channel::between_looks();
+    found = channel::load_relaxed(packets);
+  }
+  return channel::bytes_in(found);
+}
+
+// The first thread looks once. Acquire: what the process had seen done on the device before it gave the order is seen by all threads
+// after the barrier.
+class Watch {
+ public:
+  IST_KERNEL_CODE explicit Watch(const Work& work) : work_(work), begun_(channel::nanoseconds()), last_(begun_) {}
+  IST_KERNEL_CODE Taken look(const Order& order, std::uint32_t number) {
+    const std::uint64_t now = channel::nanoseconds();
+    if (now - begun_ > work_.most) return {kLeaves, 0};
+    const std::uint64_t head = channel::load_acquire(&order.head);
+    const Quad where = channel::load_relaxed(&order.where);
+    if (head >> 32 == number) {
+      last_ = now;
+      return {head, await(&order.where, where, number)};
+    }
+    return {now - last_ > work_.idle ? kLeaves : kNone, 0};
+  }
+
+ private:
+  const Work& work_;
+  std::uint64_t begun_;
+  std::uint64_t last_;  // when an order was found
+};
+
+// The packets are their own flags.
+template <class Crew>
+IST_KERNEL_CODE void bring(const Crew& crew, Answer& answer, std::uint32_t number, const std::byte* from,
+                           std::uint32_t bytes) {
+  const std::uint32_t count = (bytes + 7) / 8;
+  for (std::uint32_t i = crew.thread; i < count; i += kTogether * crew.threads) {
+    std::uint64_t words[kTogether] = {};
+    for (unsigned k = 0; k < kTogether; ++k)
+      if (const std::uint32_t at = i + k * crew.threads; at < count) words[k] = bytes_now(from + at * 8U, bytes - at * 8U);
+    for (unsigned k = 0; k < kTogether; ++k)
+      if (const std::uint32_t at = i + k * crew.threads; at < count)
+        channel::store_taken(&answer.packets[at], channel::packed(number, words[k]));
+  }
+}
+
+// `first`: what was seen at the thread's first packets when the order was looked for. Release: the barrier orders the other threads'
+// stores before the first one's word, which is cumulative; whoever has seen it may have any device read the bytes. Guard DONE_LAST.
+template <class Crew>
+IST_KERNEL_CODE void put(const Crew& crew, const Order& order, Answer& answer, std::uint32_t number, Quad first,
+                         std::byte* to, std::uint32_t bytes) {
+  const std::uint32_t count = (bytes + 7) / 8;
+  for (std::uint32_t i = crew.thread; i < count; i += kTogether * crew.threads) {
+    Quad found[kTogether] = {};
+    for (unsigned k = 0; k < kTogether; ++k)
+      if (const std::uint32_t at = i + k * crew.threads; at < count)
+        found[k] = at < kLookers && at == crew.thread ? first : channel::load_relaxed(&order.packets[at]);
+    for (unsigned k = 0; k < kTogether; ++k)
+      if (const std::uint32_t at = i + k * crew.threads; at < count)
+        channel::put_bytes(to + at * 8U, await(&order.packets[at], found[k], number), bytes - at * 8U);
+  }
+  crew.barrier();
+  if (crew.thread == 0) channel::store_release(&answer.done, static_cast<std::uint64_t>(number));
+}
+
+template <class Crew>
+IST_KERNEL_CODE void run(const Crew& crew, const Work& work) {
+  Board& board = *work.board;
+  std::uint64_t next = work.next;
+  Watch watch(work);
+  if (crew.thread == 0) channel::store_relaxed(&board.begun, work.launch);
+  for (;;) {
+    const Order& order = board.orders[next % kSlots];
+    const std::uint32_t number = channel::number_of(next);
+    // Looked for together with the order, since they mostly come together.
+    Quad first{};
+    if (crew.thread < kLookers) first = channel::load_relaxed(&order.packets[crew.thread]);
+    Taken taken{kNone, 0};
+    if (crew.thread == 0) taken = watch.look(order, number);
+    taken = crew.first(taken);
+    if (taken.head == kLeaves) break;
+    if (taken.head == kNone) {
+      channel::between_looks();
+      continue;
+    }
+    const auto what = static_cast<std::uint32_t>(taken.head);
+    const std::uint32_t bytes = what & ~kIntoDevice;
+    if (bytes == 0) {  // dismissed
+      ++next;
+      break;
+    }
+    std::byte* const place = crew.reach(taken.address, bytes);
+    Answer& answer = board.answers[next % kSlots];
+    if ((what & kIntoDevice) != 0)
+      put(crew, order, answer, number, first, place, bytes);
+    else
+      bring(crew, answer, number, place, bytes);
+    ++next;
+  }
+  if (crew.thread != 0) return;
+  // Guard LOOKS_NO_MORE, NEXT_FIRST: an order that comes now is the next launch's.
+  channel::store_relaxed(&board.next, next);
+  channel::store_release(&board.left, work.launch);
+}
+
+}  // namespace ist::worker
