@@ -264,6 +264,9 @@ const std::vector<Row>& table() {
       copy_threads_row(),
       switch_row("progress_thread", "ISTHMUS_PROGRESS_THREAD", &Settings::progress_thread,
                  "1: a thread of each world moves messages on while the program makes no call"),
+      switch_row("worker", "ISTHMUS_WORKER", &Settings::worker,
+                 "1: a resident kernel on the rank's own CUDA device copies small messages, which it does in less time than "
+                 "the driver; what that asks of a program is in docs/worker.md"),
       word_row(
           "threads", "ISTHMUS_THREADS", &Settings::threads, {"multiple", "single"},
           "threads of the program that may be inside calls at once; single: the program promises one at a time, and nothing "

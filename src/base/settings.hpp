@@ -42,6 +42,7 @@ struct Settings {
   Bytes bounce_limit = mebibytes(128);
   std::string copy_threads = "auto";
   bool progress_thread = false;
+  bool worker = false;
   std::string threads = "multiple";
   std::string profile = "auto";
   std::string nccl = "auto";

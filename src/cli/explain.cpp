@@ -16,6 +16,7 @@
 #include "collective/nccl.hpp"
 #include "collective/profile.hpp"
 #include "layout/extent.hpp"
+#include "memory/workers.hpp"
 #include "path/shm/pair_slots.hpp"
 #include "path/shm/peer_memory.hpp"
 #include "protocol/explain.hpp"
@@ -117,6 +118,8 @@ Explanation explain_message(const Options& options, const Settings& settings, co
   if (settings.device_ipc == "never") message.not_lent = "ISTHMUS_DEVICE_IPC is never";
   message.readable = PeerMemory::possible;
   message.single_copy = settings.single_copy;
+  if (settings.worker && message.from.kind == KindId::cuda && Workers::copies(message.from.memory) && !message.same_device)
+    message.worker_limit = kWorkerLimit;
   Explanation answer = explain(message, profile.message);
   answer.question = in_words(message.bytes) + " from " + from.text() + " to " + to.text() +
                     (options.self ? " of one rank" : " of another rank on this machine");

@@ -15,6 +15,7 @@
 #include "collective/nccl.hpp"
 #include "memory/kinds.hpp"
 #include "memory/lending.hpp"
+#include "memory/workers.hpp"
 #include "path/shm/peer_memory.hpp"
 
 namespace ist::cli {
@@ -55,6 +56,18 @@ Lending* lender(const Kinds& kinds) {
   return nullptr;
 }
 
+// Why no worker copies small messages of the devices; empty: it does, as far as one process can tell.
+std::string against_workers(const Kinds& kinds, const Settings& settings) {
+  if (!settings.worker) return "ISTHMUS_WORKER is 0; 1 turns them on, and docs/worker.md says what that asks of a program";
+  for (const auto& kind : kinds.all()) {
+    if (kind->workers() == nullptr) continue;
+    for (const DeviceInfo& device : kind->devices())
+      if (const Status against = kind->workers()->against(device.ordinal); !against.ok()) return against.text();
+    return "";
+  }
+  return "no kind here has devices that run one";
+}
+
 // One entry per path of src/path, and what goes past them.
 Json paths_json(const Kinds& kinds, const Settings& settings) {
   Json list =
@@ -68,6 +81,11 @@ Json paths_json(const Kinds& kinds, const Settings& settings) {
                     {"pairs",
                      "cuda with cuda and with page-locked host memory: in one copy where the memory can be opened by other "
                      "processes, else in two"}});
+  if (against_workers(kinds, settings).empty())
+    list.push_back(
+        {{"name", "workers"},
+         {"connects", "the own device of a rank with its host memory, where no other rank has that device"},
+         {"pairs", "up to " + in_words(kWorkerLimit) + ", by a resident kernel in place of the driver's copies"}});
   return list;
 }
 
@@ -114,7 +132,8 @@ Json additions_json(const Kinds& kinds) {
   return list;
 }
 
-Json off_json(const Kinds& kinds, const std::vector<WayToStart>& ways, const Result<nccl::Api>& nccl) {
+Json off_json(const Kinds& kinds, const Settings& settings, const std::vector<WayToStart>& ways,
+              const Result<nccl::Api>& nccl) {
   Json list = Json::array();
   for (const Kinds::Missing& missing : kinds.missing())
     list.push_back({{"what", "kind " + missing.name}, {"why", missing.reason}});
@@ -125,14 +144,16 @@ Json off_json(const Kinds& kinds, const std::vector<WayToStart>& ways, const Res
   for (const WayToStart& way : ways)
     if (!way.off.empty()) list.push_back({{"what", "starting by " + way.name}, {"why", way.off + " (" + way.by + ")"}});
   const char* single = "long host messages in one copy";
-  if (read_settings().single_copy == "never") {
+  if (settings.single_copy == "never") {
     list.push_back({{"what", single}, {"why", "ISTHMUS_SINGLE_COPY is never"}});
   } else if (const Status possible = PeerMemory::possible(); !possible.ok()) {
     list.push_back({{"what", single}, {"why", possible.text()}});
   }
+  if (const std::string against = against_workers(kinds, settings); !against.empty())
+    list.push_back({{"what", "workers for small messages"}, {"why", against}});
   list.push_back(
       {{"what", "path between hosts"}, {"why", "this version connects ranks of one host only; start all on one"}});
-  if (read_settings().device_ipc == "never")
+  if (settings.device_ipc == "never")
     list.push_back(
         {{"what", "path device_ipc"}, {"why", "ISTHMUS_DEVICE_IPC is never; the path shm carries device buffers"}});
   return list;
@@ -159,7 +180,7 @@ std::string version_line() { return std::string{"isthmus "} + ist_version() + " 
 
 Json collect_info(bool links) {
   const Settings settings = read_settings();
-  const auto kinds = Kinds::load(settings.kinds);
+  const auto kinds = Kinds::load(settings.kinds, settings.worker);
   if (!kinds.ok()) throw Failure(kinds.status());
   const Processors processors = find_processors();
   const auto ways = ways_to_start();
@@ -175,7 +196,7 @@ Json collect_info(bool links) {
              {"collective", collective_json(nccl)},
              {"additions", additions_json(**kinds)},
              {"starting", starting_json(ways)},
-             {"off", off_json(**kinds, ways, nccl)}};
+             {"off", off_json(**kinds, settings, ways, nccl)}};
   if (!links) return facts;
   facts["links"] = links_json(**kinds);
   for (const Json& link : facts["links"]) {

@@ -2,6 +2,7 @@
 
 #include "memory/host/host_kind.hpp"
 #include "memory/opencl/opencl_kind.hpp"
+#include "memory/workers.hpp"
 #ifdef ISTHMUS_HAVE_CUDA
 #include "memory/cuda/cuda_kind.hpp"
 #endif
@@ -9,18 +10,22 @@
 namespace ist {
 namespace {
 
-using MakeKind = Result<std::unique_ptr<MemoryKind>> (*)();
+using MakeKind = Result<std::unique_ptr<MemoryKind>> (*)(bool worker);
 
-Result<std::unique_ptr<MemoryKind>> make_host_kind() { return std::unique_ptr<MemoryKind>{std::make_unique<HostKind>()}; }
+Result<std::unique_ptr<MemoryKind>> make_host_kind(bool) {
+  return std::unique_ptr<MemoryKind>{std::make_unique<HostKind>()};
+}
 
 #ifndef ISTHMUS_HAVE_CUDA
-Result<std::unique_ptr<MemoryKind>> make_cuda_kind() {
+Result<std::unique_ptr<MemoryKind>> make_cuda_kind(bool) {
   return Status{IST_ERR_KIND, "the CUDA parts were left out of this build; build where nvcc is, with make CUDA=ON"};
 }
 #endif
 
+Result<std::unique_ptr<MemoryKind>> make_opencl(bool) { return make_opencl_kind(); }
+
 // In the order of kKindNames. Host comes first, and is always loaded.
-constexpr std::array<MakeKind, kKindNames.size()> kMakeKind{make_host_kind, make_cuda_kind, make_opencl_kind};
+constexpr std::array<MakeKind, kKindNames.size()> kMakeKind{make_host_kind, make_cuda_kind, make_opencl};
 
 bool listed(std::string_view list, std::string_view name) {
   while (!list.empty()) {
@@ -39,7 +44,7 @@ std::string name_of_kind(std::uint32_t kind) {
 
 }  // namespace
 
-Result<std::unique_ptr<Kinds>> Kinds::load(const std::string& kinds) {
+Result<std::unique_ptr<Kinds>> Kinds::load(const std::string& kinds, bool worker) {
   if (!lists_kinds(kinds))
     return Status{IST_ERR_SETTING, "the list of memory kinds \"" + kinds +
                                        "\" cannot be used: expected all, or a comma-separated list of " + kind_names()};
@@ -47,7 +52,7 @@ Result<std::unique_ptr<Kinds>> Kinds::load(const std::string& kinds) {
   for (std::size_t i = 0; i < kKindNames.size(); ++i) {
     const std::string name{kKindNames[i]};
     if (i == 0 || listed(kinds, name))
-      loaded->add(name, kMakeKind[i]());
+      loaded->add(name, kMakeKind[i](worker));
     else
       loaded->missing_.push_back(
           {name, "left out by the list of kinds \"" + kinds + "\"; add it to ISTHMUS_KINDS, or set that to all"});
@@ -148,6 +153,21 @@ Streams* Kinds::streams(const Piece& piece) const {
 Result<Ticket> Kinds::ready(const Piece& piece) const {
   Streams* found = streams(piece);
   return found ? found->ready(piece) : Ticket{};
+}
+
+Workers* Kinds::workers(KindId kind) const {
+  MemoryKind* const found = kind == KindId::host ? nullptr : find(kind);
+  return found != nullptr ? found->workers() : nullptr;
+}
+
+Bytes Kinds::worker_limit(const Piece& piece) const {
+  const Workers* const found = workers(piece.kind);
+  return found != nullptr && found->copies(piece) ? found->limit(piece.device) : Bytes{};
+}
+
+Bytes Kinds::worker_limit(KindId kind, MemoryClass memory) const {
+  const Workers* const found = workers(kind);
+  return found != nullptr && Workers::copies(memory) ? found->limit(-1) : Bytes{};
 }
 
 Result<Ticket> Kinds::in_order(const Piece& piece) const {

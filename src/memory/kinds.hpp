@@ -24,8 +24,9 @@ class Kinds {
     std::string reason;
   };
 
-  // Loads what `kinds` names ("all", or a comma-separated list such as "host,opencl"; host is always there).
-  static Result<std::unique_ptr<Kinds>> load(const std::string& kinds);
+  // Loads what `kinds` names ("all", or a comma-separated list such as "host,opencl"; host is always there). `worker`: workers
+  // may be wanted (workers.hpp), which drivers have to be told before they start.
+  static Result<std::unique_ptr<Kinds>> load(const std::string& kinds, bool worker = false);
 
   MemoryKind* find(KindId id) const;  // null if it did not load
   // By a number that a user gave, which may be any; or why there is none.
@@ -47,6 +48,11 @@ class Kinds {
   // Streams::in_order() of its kind.
   Result<Ticket> in_order(const Piece& piece) const;
 
+  // The most bytes that a worker copies of such a piece (workers.hpp); 0: none does. Of memory of that class on the device that was
+  // allowed one.
+  Bytes worker_limit(const Piece& piece) const;
+  Bytes worker_limit(KindId kind, MemoryClass memory) const;
+
   // A kind is in use once a piece of it was resolved or copied. Memory is page-locked for kinds in use only: locking makes a
   // driver context, which a program that never touches that kind must not pay for.
   void mark_used(KindId id) const { used_.fetch_or(1U << static_cast<unsigned>(id), std::memory_order_relaxed); }
@@ -56,6 +62,7 @@ class Kinds {
   void add(std::string_view name, Result<std::unique_ptr<MemoryKind>> made);
 
  private:
+  Workers* workers(KindId kind) const;
   Status absent(std::uint32_t kind) const;
   // Null if the piece can have no pending work.
   Streams* streams(const Piece& piece) const;

@@ -26,6 +26,7 @@ class Channels;
 class Guests;
 class Lending;
 class Queues;
+class Workers;
 
 // The promise that a copy, or work in a user's queue, will have finished. Move-only; an empty ticket has finished already.
 // Dropping an unfinished one is allowed: the kind cleans up when the work is done.
@@ -165,6 +166,7 @@ class MemoryKind {
   virtual Lending* lending() { return nullptr; }    // lending.hpp
   virtual Channels* channels() { return nullptr; }  // channels.hpp
   virtual Queues* queues() { return nullptr; }      // queues.hpp
+  virtual Workers* workers() { return nullptr; }    // workers.hpp
 };
 
 }  // namespace ist

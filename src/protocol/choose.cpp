@@ -11,6 +11,10 @@ double copy_once(const MessageShape& message, const MachineProfile& machine) {
                                       : machine.device_copy_alpha + bytes * machine.device_copy_beta;
 }
 
+bool by_worker(const MessageShape& message) {
+  return message.worker_limit > Bytes{} && message.bytes <= message.worker_limit;
+}
+
 // The prices. Each is written down once, for a Sum and for a Bill (base/price.hpp).
 
 template <class Price>
@@ -25,7 +29,11 @@ void slot(const MessageShape& message, const MachineProfile& machine, Price& pri
 template <class Price>
 void cell(const MessageShape& message, const MachineProfile& machine, Price& price) {
   price.add("a cell", machine.cell_alpha);
-  price.add("copying in and out", 2 * copy_once(message, machine));
+  if (by_worker(message))
+    price.add("copying in and out by workers",
+              2 * (machine.worker_alpha + static_cast<double>(message.bytes.value) * machine.worker_beta));
+  else
+    price.add("copying in and out", 2 * copy_once(message, machine));
   if (message.bytes > message.cell_limit) price.refuse("the message is longer than the eager limit");
 }
 

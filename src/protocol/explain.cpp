@@ -175,8 +175,8 @@ bool opens_whole(MemoryClass memory) { return memory == MemoryClass::device; }
 Explanation explain(const ExplainedMessage& message, const MachineProfile& machine) {
   const std::string no_device = against_device(message);
   const bool lent = between_devices(message) && no_device.empty();
-  const MessageShape shape{message.bytes,      message.from.kind,  message.same_process,
-                           message.slot_limit, message.cell_limit, lent};
+  const MessageShape shape{message.bytes, message.from.kind,   message.same_process, message.slot_limit, message.cell_limit,
+                           lent,          message.worker_limit};
   const ist_carrier chosen = choose(shape, machine);
   Explanation answer;
   answer.carrier = chosen;

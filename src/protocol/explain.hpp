@@ -70,6 +70,7 @@ struct ExplainedMessage {
   // Can one process read the other's host memory? Asked where nothing else stands against it; null: it can.
   std::function<Status()> readable = nullptr;
   std::string single_copy = "auto";  // ISTHMUS_SINGLE_COPY
+  Bytes worker_limit = {};           // as MessageShape
 };
 
 // Can another process open memory of that class as it is? Else it comes through a block.

@@ -16,6 +16,7 @@ Result<ExplainedMessage> Engine::about(const ExplainedEnd& from, Bytes size, Ran
   message.single_copy = parts_.settings.single_copy;
   message.readable = [link = to.link] { return link->why_not_read(); };
   message.last_was_lent = to.lends;
+  message.worker_limit = parts_.kinds.worker_limit(from.kind, from.memory);
   if (parts_.settings.device_ipc == "never")
     message.not_lent = "ISTHMUS_DEVICE_IPC is never; leave it out";
   else if (from.kind != KindId::host && lending(*to.link, from.kind) == nullptr)

@@ -1,4 +1,5 @@
-// The kernels of channels and of meetings on the fake memory: the very code that a device runs, one thread to a block and block after block.
+// The kernels of channels, of meetings and the worker's on the fake memory: the very code that a device runs, one thread to a block and
+// block after block.
 //
 // Who calls this : fake_kernel.cpp.
 // Threads        : prepare() under the lock; what it gives is run by a stream, without the lock.
@@ -29,5 +30,9 @@ struct MeetingKernel {
 };
 std::optional<std::function<void()>> meeting_work(const MeetingKernel& kernel, CUcontext context, unsigned blocks,
                                                   const void* argument);
+
+// The worker's kernel (fake_worker.cpp), which finds out only while it runs what it is to touch: what it cannot reach costs the context.
+bool worker_kernel(std::string_view name);
+std::function<void()> worker_work(CUcontext context, const void* argument);
 
 }  // namespace fake

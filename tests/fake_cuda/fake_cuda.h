@@ -8,7 +8,8 @@
  *
  * Variables, read by each cuInit after a reset: FAKE_CUDA_DEVICES (2), FAKE_CUDA_DELAY_US (50), FAKE_CUDA_MEMORY_MIB (1024
  * per device), FAKE_CUDA_INIT (a CUresult that cuInit returns), FAKE_CUDA_PEER (1), FAKE_CUDA_VISIBLE (0; 1:
- * CUDA_VISIBLE_DEVICES chooses, as with the driver; a machine's own list must not change the tests), FAKE_CUDA_LINKS
+ * CUDA_VISIBLE_DEVICES chooses, as with the driver; a machine's own list must not change the tests), FAKE_CUDA_LAZY (0; 1: kernels
+ * come with their first launch, which then waits for all that runs in the context, unless CUDA_MODULE_LOADING is EAGER), FAKE_CUDA_LINKS
  * ("0-1:spoiled,0-2:refused": what one of these devices copies to or from memory of the other comes wrong; the driver lets neither
  * reach the other's memory. Numbers are those without CUDA_VISIBLE_DEVICES; "0-0" is between two processes on one device).
  */

@@ -125,6 +125,8 @@ CUresult cuInit(unsigned flags) {
   w.delay_us = static_cast<unsigned>(variable("FAKE_CUDA_DELAY_US", 50));
   w.memory = static_cast<std::uint64_t>(variable("FAKE_CUDA_MEMORY_MIB", 1024)) << 20;
   w.peer = variable("FAKE_CUDA_PEER", 1) != 0;
+  const char* loading = std::getenv("CUDA_MODULE_LOADING");
+  w.lazy = variable("FAKE_CUDA_LAZY", 0) != 0 && (loading == nullptr || std::string_view{loading} != "EAGER");
   read_links();
   if (w.devices == 0) return CUDA_ERROR_NO_DEVICE;
   w.initialised = true;
@@ -191,11 +193,11 @@ CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   FAKE_ENTER(cuDeviceGetAttribute);
   if (!known(device)) return CUDA_ERROR_INVALID_DEVICE;
-  const bool offered = attribute == CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING ||
-                       attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY ||
-                       attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ||
-                       attribute == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED ||
-                       attribute == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
+  const bool offered =
+      attribute == CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING || attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY ||
+      attribute == CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED ||
+      attribute == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED ||
+      attribute == CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY || attribute == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
   *value = offered ? 1 : 0;
   if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) *value = 9;
   return CUDA_SUCCESS;

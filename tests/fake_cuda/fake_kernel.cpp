@@ -23,6 +23,8 @@ struct CUfunc_st {
   ist_type type = IST_BYTE;
   std::optional<int> channel = std::nullopt;  // one of the kernels of channels
   std::optional<fake::MeetingKernel> meeting = std::nullopt;
+  bool worker = false;
+  bool there = false;  // its code is on the device
 };
 
 namespace {
@@ -44,6 +46,7 @@ bool find_reduction(std::string_view name, CUfunc_st& found) {
 
 bool find_kernel(std::string_view name, CUfunc_st& found) {
   using What = fake::MeetingKernel::What;
+  if (found.worker = fake::worker_kernel(name); found.worker) return true;
   if (found.channel = fake::channel_kernel(name); found.channel) return true;
   if (!name.starts_with(kMeeting)) return find_reduction(name, found);
   const std::string_view which = name.substr(kMeeting.size());
@@ -100,13 +103,21 @@ CUresult cuModuleUnload(CUmodule module) {
 CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned blocks_y, unsigned blocks_z, unsigned threads,
                         unsigned threads_y, unsigned threads_z, unsigned, CUstream handle, void** arguments, void**) {
   FAKE_ENTER(cuLaunchKernel);
-  const Lock lock(world().lock);
+  Lock lock(world().lock);
   CUstream stream = nullptr;
   if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
   CUcontext context = stream->context;
   if (function->module->context != context || function->module->unloaded) return CUDA_ERROR_INVALID_HANDLE;
   const unsigned sizes[] = {blocks, blocks_y, blocks_z, threads, threads_y, threads_z};
   if (std::count(std::begin(sizes), std::end(sizes), 0U) != 0 || threads > 1024) return CUDA_ERROR_INVALID_VALUE;
+  // Loaded lazily, the code comes with the first launch, and not before all that runs in the context is over.
+  if (world().lazy && !function->there)
+    for (CUstream each : std::vector<CUstream>(context->streams)) fake::wait_for(lock, each);
+  function->there = true;
+  if (function->worker) {
+    fake::enqueue(stream, fake::worker_work(context, arguments[0]));
+    return CUDA_SUCCESS;
+  }
   if (function->channel || function->meeting) {
     auto work = function->channel ? fake::channel_work(*function->channel, context, blocks, arguments[0])
                                   : fake::meeting_work(*function->meeting, context, blocks, arguments[0]);
@@ -132,5 +143,12 @@ CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned blocks_y,
     const Lock inner(world().lock);
     context->lost = fault;
   });
+  return CUDA_SUCCESS;
+}
+
+CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
+  FAKE_ENTER(cuModuleGetLoadingMode);
+  const Lock lock(world().lock);
+  *mode = world().lazy ? CU_MODULE_LAZY_LOADING : CU_MODULE_EAGER_LOADING;
   return CUDA_SUCCESS;
 }

@@ -118,6 +118,21 @@ CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+  FAKE_ENTER(cuCtxGetStreamPriorityRange);
+  *least = 0;
+  *greatest = -5;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int) {
+  FAKE_ENTER_UNSAFE(cuStreamCreateWithPriority);
+  const Lock lock(world().lock);
+  if (const CUresult result = fake::usable(current()); result != CUDA_SUCCESS) return result;
+  *stream = fake::make_stream(current(), (flags & CU_STREAM_NON_BLOCKING) == 0);
+  return CUDA_SUCCESS;
+}
+
 CUresult cuStreamDestroy_v2(CUstream stream) {
   FAKE_ENTER(cuStreamDestroy_v2);
   const Lock lock(world().lock);

@@ -174,6 +174,7 @@ struct World {
   unsigned delay_us = 50;
   std::uint64_t memory = 1u << 30;
   bool peer = true;
+  bool lazy = false;  // kernels come with their first launch
   std::map<std::string, std::uint64_t, std::less<>> calls;
   std::multimap<std::string, Failure, std::less<>> failures;
   std::map<CUdevice, std::pair<CUcontext, int>> primary;  // with the number of owners

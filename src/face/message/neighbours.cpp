@@ -66,6 +66,14 @@ void Neighbours::learn(const Peers& peers, const std::vector<std::string>& cards
   }
 }
 
+Rank Neighbours::sharer(Rank rank) const {
+  const std::string& own = device(rank);
+  for (std::size_t other = 0; !own.empty() && other < devices_.size(); ++other)
+    if (other != static_cast<std::size_t>(rank.value) && devices_[other] == own)
+      return Rank{static_cast<std::int32_t>(other)};
+  return Rank{-1};
+}
+
 std::string Neighbours::device(int ordinal) const {
   const MemoryKind* cuda = cuda_of(kinds_);
   if (cuda == nullptr) return "";

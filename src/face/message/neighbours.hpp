@@ -24,6 +24,8 @@ class Neighbours {
   void learn(const Peers& peers, const std::vector<std::string>& cards);
   // The UUID of the CUDA device that is a rank's own; empty: it has none.
   const std::string& device(Rank rank) const { return devices_[static_cast<std::size_t>(rank.value)]; }
+  // Another rank whose own device is the same one; rank -1: there is none.
+  Rank sharer(Rank rank) const;
   // Of one of this process's.
   std::string device(int ordinal) const;
 

@@ -8,6 +8,7 @@
 #include "base/ranges.hpp"
 #include "boot/blob.hpp"
 #include "collective/profile.hpp"
+#include "memory/workers.hpp"
 #include "request/wait.hpp"
 
 namespace ist {
@@ -34,7 +35,7 @@ Status World::open_trace() {
 }
 
 Status World::connect() {
-  auto kinds = Kinds::load(settings_.kinds);
+  auto kinds = Kinds::load(settings_.kinds, settings_.worker);
   if (!kinds.ok()) return kinds.status();
   kinds_ = std::move(*kinds);
   pool_ = std::make_unique<PinnedPool>(*kinds_, settings_.pinned_pool_limit);
@@ -77,6 +78,7 @@ Status World::connect() {
   }
   nccl_->learn(nccl_cards);
   neighbours_->learn(*peers_, device_cards);
+  allow_worker();
   engine_ = std::make_unique<Engine>(Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_,
                                                    std::move(names), profile.message, trace_.get()});
   const MemoryKind* const cuda = kinds_->find(KindId::cuda);
@@ -93,6 +95,22 @@ Status World::connect() {
   if (!thread.ok()) return thread.status();
   progress_thread_ = std::move(*thread);
   return {};
+}
+
+// Two processes take turns on a device: while the one's worker waits for orders, the other's would wait for its turn.
+void World::allow_worker() {
+  MemoryKind* const cuda = settings_.worker ? kinds_->find(KindId::cuda) : nullptr;
+  if (cuda == nullptr || cuda->workers() == nullptr) return;
+  const Rank sharer = neighbours_->sharer(peers_->rank());
+  const Status known =
+      sharer.value < 0
+          ? Status{}
+          : Status{IST_ERR_KIND, "rank " + std::to_string(sharer.value) + " has the same GPU, " +
+                                     neighbours_->device(peers_->rank()) + "; start no more ranks than there are GPUs"};
+  const Status against = cuda->workers()->allow(own_device(*cuda), known);
+  if (!against.ok())
+    log::once(log::Level::warning,
+              "ISTHMUS_WORKER is 1, but the driver copies small messages, not a worker: " + against.text());
 }
 
 Watcher::Hooks World::watcher_hooks() {

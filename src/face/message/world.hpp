@@ -66,6 +66,7 @@ class World {
   World() = default;
   Status connect();
   Status open_trace();
+  void allow_worker();
   Watcher::Hooks watcher_hooks();
   void make_communicators(const CollectiveProfile& machine);
   void hand_over_sends();

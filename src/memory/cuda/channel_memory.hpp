@@ -21,8 +21,8 @@
 #define IST_KERNEL_NUMBER __host__ __device__ constexpr
 #else
 #include <sched.h>
-#include <unistd.h>
 #include <time.h>
+#include <unistd.h>
 #define IST_KERNEL_CODE inline
 #define IST_KERNEL_RARE inline
 #define IST_KERNEL_NUMBER constexpr

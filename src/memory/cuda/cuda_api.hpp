@@ -100,6 +100,9 @@
   CALL(cuMemPoolSetAccess)                     \
   CALL(cuStreamWriteValue32_v2)                \
   CALL(cuPointerSetAttribute)                  \
+  CALL(cuModuleGetLoadingMode)                 \
+  CALL(cuCtxGetStreamPriorityRange)            \
+  CALL(cuStreamCreateWithPriority)             \
   CALL(cuStreamEndCapture)
 
 namespace ist {

@@ -63,6 +63,7 @@ Result<Ticket> CudaKind::combine(Reduction reduction, ist_type type, const Piece
   const Result<Operands> operands = operands_of(reduction, type, into, with, true);
   if (!operands.ok()) return operands.status();
   if (operands->count == 0) return copy(into, with, after);
+  IST_TRY(settle_order(after));
   Result<CudaContext*> context = context_of_both(into, with);
   if (!context.ok()) return context.status();
   const DriverScope scope(api_, (*context)->handle);

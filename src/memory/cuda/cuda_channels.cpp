@@ -84,8 +84,12 @@ std::optional<ChannelTrouble> CudaChannelEnd::trouble() {
 
 // ---- all of them ----
 
-CudaChannels::CudaChannels(const CudaApi& api, CudaContexts& contexts, const CudaKernels& kernels)
-    : api_(api), contexts_(contexts), kernels_(kernels), meetings_(std::make_unique<CudaMeetings>(*this)) {}
+CudaChannels::CudaChannels(const CudaApi& api, CudaContexts& contexts, const CudaKernels& kernels, CudaWorkers& workers)
+    : api_(api),
+      contexts_(contexts),
+      kernels_(kernels),
+      workers_(workers),
+      meetings_(std::make_unique<CudaMeetings>(*this)) {}
 
 Meetings& CudaChannels::meetings() { return *meetings_; }
 
@@ -144,6 +148,7 @@ Status CudaChannels::warm_up(CudaChannelHome& home) const {
 Result<CudaChannelHome*> CudaChannels::home(int device) {
   if (const auto known = homes_.find(device); known != homes_.end()) return &known->second;
   IST_TRY(kernels_.runs_on(device, "channels"));
+  workers_.prepare(device);
   const auto context = contexts_.primary(device);
   if (!context.ok()) return context.status();
   const DriverScope scope(api_, (*context)->handle);

@@ -22,6 +22,7 @@
 #include "memory/cuda/channel_layout.hpp"
 #include "memory/cuda/cuda_context.hpp"
 #include "memory/cuda/cuda_kernels.hpp"
+#include "memory/cuda/cuda_workers.hpp"
 
 namespace ist {
 
@@ -91,7 +92,7 @@ class CudaChannelEnd : public ChannelEnd {
 
 class CudaChannels : public Channels {
  public:
-  CudaChannels(const CudaApi& api, CudaContexts& contexts, const CudaKernels& kernels);
+  CudaChannels(const CudaApi& api, CudaContexts& contexts, const CudaKernels& kernels, CudaWorkers& workers);
   ~CudaChannels() override;
   CudaChannels(const CudaChannels&) = delete;
   CudaChannels& operator=(const CudaChannels&) = delete;
@@ -168,6 +169,7 @@ class CudaChannels : public Channels {
   const CudaApi& api_;
   CudaContexts& contexts_;
   const CudaKernels& kernels_;
+  CudaWorkers& workers_;  // its kernel is there before one of ours waits
   std::mutex mutex_;
   std::map<int, CudaChannelHome> homes_;  // by device; addresses stay
   std::vector<CudaChannelEnd*> ends_;

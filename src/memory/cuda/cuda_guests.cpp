@@ -20,6 +20,8 @@ class CudaGuestStream : public GuestStream {
 
   Status follow(const Ticket& work) override {
     if (work.empty()) return {};
+    IST_TRY(kind_.settle_order(work));
+    if (work.kind() == &kind_ && CudaWorkers::owns(work.id())) return {};
     CUevent event = nullptr;
     if (work.kind() == &kind_) {
       const std::lock_guard lock(kind_.mutex_);

@@ -46,7 +46,8 @@ Status unusable(Status status) { return {IST_ERR_KIND, status.text()}; }
 
 }  // namespace
 
-Result<std::unique_ptr<MemoryKind>> make_cuda_kind(const CudaApi& api) {
+Result<std::unique_ptr<MemoryKind>> make_cuda_kind(const CudaApi& api, bool worker) {
+  if (worker) CudaWorkers::before_start(api);
   int version = 0;
   int count = 0;
   CUresult result = api.cuInit(0);
@@ -71,10 +72,10 @@ Result<std::unique_ptr<MemoryKind>> make_cuda_kind(const CudaApi& api) {
   return std::unique_ptr<MemoryKind>(std::make_unique<CudaKind>(api, std::move(handles), std::move(devices)));
 }
 
-Result<std::unique_ptr<MemoryKind>> make_cuda_kind() {
+Result<std::unique_ptr<MemoryKind>> make_cuda_kind(bool worker) {
   Result<CudaApi> api = load_cuda_api();
   if (!api.ok()) return api.status();
-  return make_cuda_kind(*api);
+  return make_cuda_kind(*api, worker);
 }
 
 }  // namespace ist

@@ -14,8 +14,10 @@ namespace ist {
 
 struct CudaApi;
 
-Result<std::unique_ptr<MemoryKind>> make_cuda_kind();
+// `worker`: a worker may be wanted (memory/workers.hpp). Where CUDA is started only now, it is told so by the environment:
+// CUDA_MODULE_LOADING and CUDA_DEVICE_MAX_CONNECTIONS, unless they are set.
+Result<std::unique_ptr<MemoryKind>> make_cuda_kind(bool worker = false);
 // With a table of the caller's, which is copied.
-Result<std::unique_ptr<MemoryKind>> make_cuda_kind(const CudaApi& api);
+Result<std::unique_ptr<MemoryKind>> make_cuda_kind(const CudaApi& api, bool worker = false);
 
 }  // namespace ist

@@ -11,6 +11,7 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
       contexts_(api_, std::move(handles), [this](CudaContext& context) { pins_.start(context); }),
       pins_(api_, contexts_),
       kernels_(api_),
+      workers_(api_, contexts_, kernels_),
       tickets_(api_),
       links_(api_, contexts_),
       lending_(api_, contexts_, links_),
@@ -18,7 +19,7 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
                  [this](const Piece& own) { return own.kind == KindId::cuda ? context_of(own) : context_of_locked(own); }),
       bounces_([this](int device, Bytes size) { return allocate(device, size); },
                [this](const Piece& piece) { static_cast<void>(release(piece)); }),
-      channels_(api_, contexts_, kernels_),
+      channels_(api_, contexts_, kernels_, workers_),
       windows_(api_) {}
 
 bool CudaKind::copies(KindId to, KindId from) const {
@@ -227,6 +228,10 @@ Result<Ticket> CudaKind::copy(const Piece& to, const Piece& from, const Ticket& 
   if (to.size != from.size || !copies(to.kind, from.kind)) {
     return Status{IST_ERR_ARGUMENT, "the cuda kind cannot copy " + describe_piece(from) + " to " + describe_piece(to)};
   }
+  IST_TRY(settle_order(after));
+  // What a stream still has to do the driver orders better.
+  if (after.empty() || CudaWorkers::owns(after.id()))
+    if (const auto order = workers_.copy(to, from)) return Ticket{this, *order};
   CopyDirection direction = CopyDirection::between_devices;
   if (to.kind == KindId::host) direction = CopyDirection::out_of_device;
   if (from.kind == KindId::host) direction = CopyDirection::into_device;
@@ -272,6 +277,7 @@ std::vector<Addition> CudaKind::additions() {
 
 Result<Ticket> CudaKind::copy_in(CudaContext& context, CopyDirection direction, const Piece& to, const Piece& from,
                                  const Ticket& after) {
+  IST_TRY(settle_order(after));
   IST_TRY(order_across(context, after));
   const DriverScope scope(api_, context.handle);
   IST_TRY(scope.status());
@@ -279,7 +285,10 @@ Result<Ticket> CudaKind::copy_in(CudaContext& context, CopyDirection direction, 
   if (!route.ok()) return route.status();
   const std::uint64_t id = route->ticket->id();
   const Status started = start(*route, to, from);
-  if (started.ok()) return under_way(*route->ticket, id);
+  if (started.ok()) {
+    workers_.wake(context, to.size);
+    return under_way(*route->ticket, id);
+  }
   give_back(*route->ticket);
   return started;
 }
@@ -339,6 +348,11 @@ CUresult CudaKind::ask(CudaTicket& ticket) {
 
 Result<bool> CudaKind::finished(Ticket& ticket) {
   if (ticket.empty()) return true;
+  if (ticket.kind() == this && CudaWorkers::owns(ticket.id())) {
+    auto over = workers_.finished(ticket.id());
+    if (!over.ok() || *over) ticket.forget();
+    return over;
+  }
   CudaTicket* found = nullptr;
   if (ticket.kind() == this) {
     const std::lock_guard lock(mutex_);
@@ -360,6 +374,7 @@ Result<bool> CudaKind::finished(Ticket& ticket) {
 }
 
 void CudaKind::drop(std::uint64_t id) {
+  if (CudaWorkers::owns(id)) return workers_.drop(id);
   const std::lock_guard lock(mutex_);
   if (CudaTicket* ticket = tickets_.find(id)) tickets_.drop(*ticket);
 }

@@ -19,6 +19,7 @@
 #include "memory/cuda/cuda_pointer.hpp"
 #include "memory/cuda/cuda_tickets.hpp"
 #include "memory/cuda/cuda_windows.hpp"
+#include "memory/cuda/cuda_workers.hpp"
 #include "memory/guests.hpp"
 
 namespace ist {
@@ -65,6 +66,7 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   std::size_t open_windows() { return windows_.open_windows(); }
 
   Channels* channels() override { return channels_.present() ? &channels_ : nullptr; }
+  Workers* workers() override { return &workers_; }
   Lending* lending() override { return this; }
   void set_limit(Bytes limit) override { borrowing_.set_limit(limit); }
   void set_bounce_limit(Bytes limit) override { bounces_.set_limit(limit); }
@@ -81,6 +83,8 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   std::vector<LinkFacts> try_links() override { return links_.try_all(); }
   bool serves(const Piece& own) override { return own.kind == KindId::cuda || context_of_locked(own).ok(); }
 
+  // Its own workers, for tests.
+  CudaWorkers& cuda_workers() { return workers_; }
   // Events ever made, for tests: it stops growing once enough are there.
   std::size_t events() const;
 
@@ -127,6 +131,10 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   Status free_allocated(std::uint64_t address, std::uint64_t buffer_id);
   CudaContext* context_of_ticket(const Ticket& ticket);
   void give_back(CudaTicket& ticket);
+  // An order to a worker is nothing that a stream can wait for: this thread does, for the microseconds that it takes.
+  Status settle_order(const Ticket& after) {
+    return after.kind() == this && CudaWorkers::owns(after.id()) ? workers_.wait(after.id()) : Status{};
+  }
   Status order_across(const CudaContext& context, const Ticket& after);
   // What was planned is recorded now.
   Ticket under_way(CudaTicket& ticket, std::uint64_t id);
@@ -141,6 +149,7 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   CudaContexts contexts_;
   CudaPins pins_;
   CudaKernels kernels_;
+  CudaWorkers workers_;
   mutable std::mutex mutex_;  // guards what follows and what is inside the contexts
   CudaTickets tickets_;
   std::map<std::uint64_t, std::uint64_t> allocated_;  // address to the driver's id, since an address may be used again

@@ -76,6 +76,8 @@ Result<Ticket> CudaKind::record(const Queue& queue, const Piece& piece) {
 // Not for CU_STREAM_PER_THREAD: another thread may start the copy.
 Result<Ticket> CudaKind::in_order(const Piece& piece) {
   if (piece.size.value == 0) return Ticket{};
+  // A worker is in no queue: it needs to know that this one is idle, which takes less time than a copy in it.
+  if (workers_.takes(piece) && workers_.runs(piece.device)) return ready(piece);
   const Result<Queue> queue = queue_of(piece);
   if (!queue.ok()) return queue.status();
   if (!queue->own || queue->stream == CU_STREAM_PER_THREAD) return ready(piece);
