@@ -181,7 +181,8 @@ void Door::run() {
     }
     if (entries[0].revents != 0) {
       std::uint64_t times = 0;
-      static_cast<void>(::read(wake_.get(), &times, sizeof times));
+      while (::read(wake_.get(), &times, sizeof times) < 0 && errno == EINTR) {
+      }
     }
     // Asked before it tidies: what comes meanwhile is for the next time.
     if (tidies_ && Clock::now() >= next_tidy) {
