@@ -371,6 +371,22 @@ class Comm:
         Prepares the channels to and from a rank, as the first call of each does by itself: before a capture, or to choose when it is waited for.
         """
 
+    def send_on_queue(self, queue: object, buffer: object, dest: int, tag: int = 0, *, count: int | None = None, wait_for: object | None = None) -> object:
+        """
+        Sends when the OpenCL queue comes to it, and returns at once; keep the buffer until then. recv_on_queue alone receives it. wait_for: events of pyopencl's. Gives such an event, where the program has imported pyopencl.
+        """
+
+    def recv_on_queue(self, queue: object, buffer: object, source: int, tag: int = 0, *, count: int | None = None, wait_for: object | None = None) -> object:
+        """
+        Receives when the OpenCL queue comes to it what send_on_queue sends, and returns at once, with an event.
+        """
+
+    def sendrecv_on_queue(self, queue: object, send_buffer: object, dest: int, recv_buffer: object, source: int, *, send_tag: int = 0, recv_tag: int = 0, wait_for: object | None = None) -> object:
+        """Both at once, with one event."""
+
+    def prepare_on_queue(self, queue: object, partner: int, tag: int = 0, *, sends: bool = True, receives: bool = True) -> None:
+        """Waits until that rank uses the channels to and from it in queues, too."""
+
     def send_init(self, buffer: object, dest: int, tag: int = 0, *, count: int | None = None) -> PersistentRequest:
         """Prepares a send; start() begins it."""
 

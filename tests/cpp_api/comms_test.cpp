@@ -157,4 +157,29 @@ TEST(Requests, that_are_released_go_on) {
   EXPECT_EQ(both, std::vector<int>(10, before(comm)));
 }
 
+// In the library's own queue, which comes with its memory.
+TEST(Queues, carry_messages_around_a_ring) {
+  World world;
+  if (world.devices(isthmus::Kind::opencl) == 0) GTEST_SKIP() << "not covered here: messages in OpenCL queues";
+  const Comm comm = world.comm();
+  const auto out = world.allocate(isthmus::Kind::opencl, 1000);
+  const auto in = world.allocate(isthmus::Kind::opencl, 1000);
+  void* const queue = reinterpret_cast<void*>(out.buffer().c().queue);
+  std::vector<unsigned char> sent(1000, static_cast<unsigned char>(comm.rank() + 1));
+  std::vector<unsigned char> seen(1000, 0xee);
+  world.copy(out.buffer(), Buffer::host(sent.data()), 1000);
+  comm.prepare_on_queue(queue, before(comm), 6, IST_RECEIVES);
+  comm.send_on_queue(queue, out.buffer(), 1000, IST_BYTE, next_of(comm), 6);
+  comm.recv_on_queue(queue, in.buffer(), 1000, IST_BYTE, before(comm), 6);
+  comm.sendrecv_on_queue(queue, in.buffer(), 500, IST_BYTE, next_of(comm), 6, in.at(500), 500, IST_BYTE, before(comm), 6);
+  comm.sendrecv_on_queue(queue, out.buffer(), 0, IST_BYTE, IST_PROC_NULL, 6, in.buffer(), 0, IST_BYTE, IST_PROC_NULL, 6);
+  comm.barrier();
+  // What the queue holds is waited for as any buffer's.
+  world.copy(Buffer::host(seen.data()), in.buffer(), 1000);
+  std::vector<unsigned char> wanted(500, static_cast<unsigned char>(before(comm) + 1));
+  wanted.resize(1000, static_cast<unsigned char>((before(comm) + comm.size() - 1) % comm.size() + 1));
+  EXPECT_EQ(wanted, seen);
+  EXPECT_THROW(comm.recv_on_queue(nullptr, in.buffer(), 1, IST_BYTE, before(comm), 6), isthmus::Error);
+}
+
 }  // namespace

@@ -4,6 +4,7 @@ import os
 import numpy as np
 import pytest
 
+import isthmus
 from devices import opencl
 
 pytestmark = pytest.mark.skipif("ISTHMUS_TEST_FAKE_CUDA" in os.environ,
