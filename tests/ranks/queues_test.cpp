@@ -144,6 +144,7 @@ TEST(Queues, TheWaitListHoldsUpTheMessageAndNotTheCaller) {
   if (rank() < 2) {
     EXPECT_GT(late.status(), CL_COMPLETE);
   }
+  together();
   queues::ok(queues::api().clSetUserEventStatus(gate.get(), CL_COMPLETE));
   if (rank() < 2) {
     EXPECT_EQ(CL_SUCCESS, late.wait());
