@@ -12,10 +12,12 @@
 #include "cli/bench_check.hpp"
 #include "cli/bench_collective.hpp"
 #include "cli/bench_device_limits.hpp"
+#include "cli/bench_every_pair.hpp"
 #include "cli/bench_limits.hpp"
 #include "cli/bench_measure.hpp"
 #include "cli/bench_options.hpp"
 #include "cli/bench_overlap.hpp"
+#include "cli/bench_pairs.hpp"
 #include "cli/bench_report.hpp"
 #include "cli/bench_stream.hpp"
 #include "cli/bench_sweep.hpp"
@@ -62,7 +64,8 @@ void show_progress(std::size_t done, std::size_t of) {
 // Rank 1 says where it ran, and all but rank 0 keep off the processors meanwhile.
 Limits limits_together(Session& session) {
   Limits limits;
-  if (session.rank() == 1) session.tell(sched_getcpu());
+  if (session.other() == 0 && session.rank() == (session.options().pairs() ? session.size() / 2 : 1))
+    session.tell(sched_getcpu());
   if (session.rank() == 0) limits = measure_limits(session.size() > 1 ? session.hear<int>() : -1);
   session.meet_asleep();
   return limits;
@@ -82,6 +85,7 @@ Row measure_size(Session& session, std::uint64_t bytes) {
   if (session.options().stream()) return measure_stream(session, bytes);
   if (session.options().overlap()) return measure_overlap(session, bytes);
   if (session.options().timed_call()) return measure_call(session, bytes);
+  if (session.options().pairs()) return measure_pairs(session, bytes);
   Row row = measure(session, bytes);
   if (!session.options().limited_by_memcpy()) return row;
   // Beside the row, on the processor of its rank, while the other rank sleeps.
@@ -157,7 +161,7 @@ void start_benchmark(const BenchOptions& options, const Words& words) {
   if (options.quick) arguments.emplace_back("--quick");
   if (options.staged) arguments.emplace_back("--staged");
   if (options.automatic) arguments.emplace_back("--auto");
-  become_ranks(options.ranks == 0 ? 2 : options.ranks, arguments);
+  become_ranks(options.ranks == 0 ? (options.pairs() ? 4 : 2) : options.ranks, arguments);
 }
 
 void choose_memory(Words& words, bool stream, const CLI::App& command) {
@@ -169,6 +173,8 @@ void choose_memory(Words& words, bool stream, const CLI::App& command) {
 
 void run(BenchOptions& options, Words& words, const CLI::App& command) {
   choose_memory(words, options.stream(), command);
+  must_go_together(options, std::any_of(kPlaces.begin(), kPlaces.end(),
+                                        [&command](const char* name) { return command.count(name) > 0; }));
   options.from = Place::read(words.from, true);
   options.to = Place::read(words.to, true);
   complete(options, command.count("--min") > 0, command.count("--max") > 0);
@@ -180,6 +186,8 @@ void run(BenchOptions& options, Words& words, const CLI::App& command) {
                                     [&command](const char* name) { return command.count(name) > 0; }));
   else if (options.sweep())
     run_sweep(options);
+  else if (options.every_pair)
+    run_every_pair(options);
   else if (inside_a_world())
     run_benchmark(options);
   else
@@ -191,14 +199,14 @@ void add_name(CLI::App& command, BenchOptions& options) {
       .add_option(
           "NAME", options.benchmark,
           "latency (half a round trip), bandwidth (windows of 64 messages), bidirectional (the same both ways at once), "
-          "rate "
-          "(windows of messages of 8 bytes), stream-latency (half a round trip of messages in CUDA streams), collective (a "
+          "rate (windows of messages of 8 bytes), multi-pair (windows of several pairs of ranks at once), stream-latency "
+          "(half a round trip of messages in CUDA streams), collective (a "
           "call of "
           "all ranks), overlap (how much of a call is hidden behind computation), limits (what the driver and memcpy do by "
           "themselves) or sweep (latency and bandwidth under several values of a setting)")
       ->required()
-      ->check(CLI::IsMember(
-          {"latency", "bandwidth", "bidirectional", "rate", "stream-latency", "collective", "overlap", "limits", "sweep"}));
+      ->check(CLI::IsMember({"latency", "bandwidth", "bidirectional", "rate", "multi-pair", "stream-latency", "collective",
+                             "overlap", "limits", "sweep"}));
   command.add_option(
       "CALL", options.call,
       "of collective: " + call_names() + "; of overlap: " + call_names(true) + "; of sweep: " + sweep_names());
@@ -220,7 +228,9 @@ void add_bench_command(CLI::App& app) {
   command->add_option("--to", words->to, "memory of the other ranks")->type_name("KIND");
   CLI::Option* const kind = command->add_option("--kind", words->everywhere, "memory of every rank")->type_name("KIND");
   for (const char* single : {"--from", "--to"}) kind->excludes(command->get_option(single));
-  command->add_option("--ranks", options->ranks, "of collective and overlap: how many are started; 2 unless told")
+  command
+      ->add_option("--ranks", options->ranks,
+                   "of collective, overlap and multi-pair: how many are started; 2 unless told, of multi-pair 4")
       ->type_name("N")
       ->check(CLI::Range(1, 1024).description(""));
   command->add_option("--json", options->json_file, "write the result to this file, too")->type_name("FILE");
@@ -237,6 +247,8 @@ void add_bench_command(CLI::App& app) {
       ->type_name("N")
       ->check(CLI::PositiveNumber.description(""));
   command->add_flag("--quick", options->quick, "a twentieth of the repetitions");
+  command->add_flag("--every-pair", options->every_pair,
+                    "measure between every two classes of memory that this machine has, each in ranks of its own");
   command->add_flag("--auto", options->automatic, "name no kind of memory: the library asks whose each buffer is");
   command->add_flag("--staged", options->staged, "stage device memory by hand through the host, for comparison");
   command->callback([options, words, command] { run(*options, *words, *command); });

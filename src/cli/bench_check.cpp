@@ -75,7 +75,7 @@ Difference receive_checked(Session& session, std::size_t bytes, int messages) {
 Difference exchange_checked(Session& session, std::size_t bytes, int messages) {
   const std::uint64_t seed = (std::uint64_t{std::random_device{}()} << 32U) | std::random_device{}();
   std::uint64_t theirs = seed;
-  if (session.rank() == 0) {
+  if (session.side() == 0) {
     session.tell(seed);
     theirs = session.hear<std::uint64_t>();
   } else {
@@ -101,12 +101,12 @@ Difference check_one(Session& session, std::size_t bytes, int messages, int send
   Difference difference;
   if (session.options().bidirectional()) {
     difference = exchange_checked(session, bytes, messages);
-    // What rank 1 - sender received.
-    if (session.rank() == sender) return session.hear<Difference>();
+    // What side 1 - sender received.
+    if (session.side() == sender) return session.hear<Difference>();
     session.tell(difference);
     return difference;
   }
-  if (session.rank() == sender) {
+  if (session.side() == sender) {
     send_checked(session, bytes, messages);
     return session.hear<Difference>();
   }
@@ -124,9 +124,11 @@ void check_bytes(Session& session, const std::vector<std::uint64_t>& sizes,
     const int messages = messages_in_flight(session, bytes);
     for (int sender : {0, 1}) {
       const Difference difference = check_one(session, bytes, messages, sender);
+      const int from = session.side() == sender ? session.rank() : session.other();
+      const int into = session.side() == sender ? session.other() : session.rank();
       if (difference.wrong != 0)
         throw Failure(1, "wrong bytes: " + std::to_string(messages) + " message(s) of " + std::to_string(bytes) +
-                             " bytes from " + session.place(sender).text() + " to " + session.place(1 - sender).text() +
+                             " bytes from " + session.place(from).text() + " to " + session.place(into).text() +
                              " arrived with " + std::to_string(difference.wrong) + " byte(s) wrong, the first at " +
                              std::to_string(difference.first) + "; nothing was timed");
     }

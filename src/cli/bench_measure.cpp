@@ -31,11 +31,6 @@ void repeat_once(Session& session, std::size_t bytes) {
   }
 }
 
-std::string path_name(const Session& session, int carrier) {
-  const bool by_hand = session.options().staged && (session.place(0).on_device() || session.place(1).on_device());
-  return std::string{by_hand ? "staged+" : ""} + "shm/" + ist_carrier_name(carrier);
-}
-
 }  // namespace
 
 Row measure(Session& session, std::uint64_t bytes) {
@@ -72,7 +67,7 @@ Row measure(Session& session, std::uint64_t bytes) {
   Row row = make_row(bytes, std::move(times), plan);
   if (options.bidirectional()) row.gbps *= 2;
   if (options.rate()) row.added = {1e6 / row.median_us};
-  row.path = path_name(session, session.hear<int>());
+  row.path = session.path_name(session.hear<int>());
   return row;
 }
 

@@ -77,7 +77,10 @@ void complete(BenchOptions& options, bool least, bool most) {
   const bool between_two = !options.overlap() && options.benchmark != "collective";
   if (between_two && !options.call.empty())
     throw Failure(2, options.benchmark + " is between two ranks and takes no call, but was given \"" + options.call + "\"");
-  if (between_two && options.ranks != 0 && options.ranks != 2)
+  if (options.pairs() && options.ranks % 2 != 0)
+    throw Failure(2, "multi-pair takes an even number of ranks, not " + std::to_string(options.ranks) +
+                         ": the first half sends to the second");
+  if (between_two && !options.pairs() && options.ranks != 0 && options.ranks != 2)
     throw Failure(2, options.benchmark + " is between 2 ranks: leave out --ranks " + std::to_string(options.ranks));
   if (options.stream() && (options.from.kind != IST_KIND_CUDA || options.to.kind != IST_KIND_CUDA || options.staged))
     throw Failure(
@@ -86,7 +89,7 @@ void complete(BenchOptions& options, bool least, bool most) {
   if (options.rate() && !least) options.least = BenchOptions::kRateBytes;
   if (options.rate() && !most) options.most = std::max(options.least, BenchOptions::kRateBytes);
   if (between_two) return;
-  if (options.staged) throw Failure(2, "--staged is for latency, bandwidth, bidirectional and rate");
+  if (options.staged) throw Failure(2, "--staged is for latency, bandwidth, bidirectional, rate and multi-pair");
   if (options.overlap() && options.call.empty()) options.call = "exchange";
   const CollectiveCall* const call = find_call(options.call);
   if (!call || (options.overlap() && !call->start))

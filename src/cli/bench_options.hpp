@@ -42,10 +42,10 @@ struct BenchOptions {
   static constexpr std::uint64_t kRateBytes = 8;
 
   std::string
-      benchmark;  // latency, bandwidth, bidirectional, rate, stream-latency, sweep: between two ranks; collective, overlap: of a
-                  // call; limits
+      benchmark;  // latency, bandwidth, bidirectional, rate, stream-latency, sweep: between two ranks; multi-pair: between several
+                  // pairs; collective, overlap: of a call; limits
   std::string call;  // of collective and overlap; which one, of a sweep
-  int ranks = 0;     // 0: two, or as many as the world has
+  int ranks = 0;     // 0: two, of several pairs four, or as many as the world has
   Place from;
   Place to;
   std::uint64_t least = 1;
@@ -53,7 +53,8 @@ struct BenchOptions {
   std::uint64_t iterations = 0;  // 0: as many as the method says
   bool quick = false;
   bool staged = false;
-  bool automatic = false;  // buffers do not say their kind
+  bool every_pair = false;  // of the memory that there is, one after the other
+  bool automatic = false;   // buffers do not say their kind
   std::string json_file;
 
   bool latency() const { return benchmark == "latency"; }
@@ -62,6 +63,7 @@ struct BenchOptions {
   bool one_at_a_time() const { return latency() || stream(); }
   bool rate() const { return benchmark == "rate"; }
   bool bidirectional() const { return benchmark == "bidirectional"; }
+  bool pairs() const { return benchmark == "multi-pair"; }
   bool limits() const { return benchmark == "limits"; }
   bool sweep() const { return benchmark == "sweep"; }
   bool overlap() const { return benchmark == "overlap"; }

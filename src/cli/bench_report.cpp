@@ -23,8 +23,8 @@ constexpr double kMicroseconds = 1e4;
 constexpr double kGigabytes = 1e6;
 
 bool windowed(const std::string& benchmark) {
-  return benchmark == "bandwidth" || benchmark == "rate" || benchmark == "bidirectional" || benchmark == "limit-bandwidth" ||
-         benchmark == "limit-bidirectional";
+  return benchmark == "bandwidth" || benchmark == "multi-pair" || benchmark == "rate" || benchmark == "bidirectional" ||
+         benchmark == "limit-bandwidth" || benchmark == "limit-bidirectional";
 }
 
 // What a time of the table is.
@@ -46,6 +46,8 @@ std::string meaning(const BenchReport& report) {
                                                       : "in flight together, divided by 64");
   if (report.benchmark == "bidirectional")
     return "times are those of two windows at once, one each way, divided by their 64 messages; GB/s counts both ways";
+  if (report.benchmark == "multi-pair")
+    return "times are those of a message of all pairs together, by the slowest pair; GB/s counts all pairs";
   if (windowed(report.benchmark)) return "times are those of a window divided by its 64 messages" + limit;
   if (report.benchmark.starts_with("overlap"))
     return std::string{"times are from start to end with the computation between; "} +

@@ -38,7 +38,7 @@ Session::Session(const BenchOptions& options) : options_(options) {
   int size = 0;
   must(ist_comm_rank(comm_, &rank_), "ist_comm_rank");
   must(ist_comm_size(comm_, &size), "ist_comm_size");
-  const int wanted = options.timed_call() ? options.ranks : 2;
+  const int wanted = options.timed_call() ? options.ranks : options.pairs() ? size / 2 * 2 : 2;
   if (wanted != 0 && size != wanted) {
     const std::string ranks = std::to_string(wanted);
     const Failure failure(2, rank_ != 0
@@ -50,6 +50,7 @@ Session::Session(const BenchOptions& options) : options_(options) {
   }
   places_.assign(static_cast<std::size_t>(size), options.to);
   places_[0] = options.from;
+  if (options.pairs()) std::fill_n(places_.begin(), size / 2, options.from);
 }
 
 Session::~Session() {
@@ -131,6 +132,11 @@ void Session::write(std::span<const std::byte> bytes, std::size_t offset) {
 
 void Session::read(std::span<std::byte> bytes, std::size_t offset) {
   must(ist_memory_copy(world_, ist_host(bytes.data()), at(offset), bytes.size()), "ist_memory_copy");
+}
+
+std::string Session::path_name(int carrier) const {
+  const bool by_hand = options_.staged && (places_.front().on_device() || places_.back().on_device());
+  return std::string{by_hand ? "staged+" : ""} + "shm/" + ist_carrier_name(carrier);
 }
 
 bool Session::stages() const { return options_.staged && places_[static_cast<std::size_t>(rank_)].on_device(); }

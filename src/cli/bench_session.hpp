@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -29,7 +30,7 @@ class Session {
  public:
   static constexpr int kWindow = 64;
 
-  // Joins the world. `options.from` belongs to rank 0, `options.to` to the others.
+  // Joins the world. `options.from` belongs to rank 0, `options.to` to the others; of several pairs, to the first half and the second.
   explicit Session(const BenchOptions& options);
   ~Session();
   Session(const Session&) = delete;
@@ -40,8 +41,15 @@ class Session {
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(places_.size()); }
-  // Whom rank 0 talks to, and rank 0 for the rest.
-  int other() const { return rank_ == 0 ? 1 : 0; }
+  // Whom rank 0 talks to, and rank 0 for the rest; of several pairs, rank by rank, the first half and the second.
+  int other() const {
+    if (options_.pairs()) return rank_ < size() / 2 ? rank_ + size() / 2 : rank_ - size() / 2;
+    return rank_ == 0 ? 1 : 0;
+  }
+  // 0: this rank is the one that sends first; 1: it is the other one.
+  int side() const { return options_.pairs() ? static_cast<int>(rank_ >= size() / 2) : static_cast<int>(rank_ != 0); }
+  // "shm/ring", of what the receiver's carrier() is; by hand, that too.
+  std::string path_name(int carrier) const;
   const BenchOptions& options() const { return options_; }
   const Kinds& kinds() const { return *kinds_; }
   std::size_t capacity() const { return capacity_; }

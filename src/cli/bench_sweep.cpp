@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cli/bench_report.hpp"
+#include "cli/bench_tasks.hpp"
 #include "cli/failure.hpp"
 #include "cli/own_ranks.hpp"
 
@@ -75,77 +76,12 @@ const Sweep* find(const std::string& name) {
   return found != all.end() ? found : nullptr;
 }
 
-// A file of our own, gone with the object.
-class Scratch {
- public:
-  Scratch()
-      : name_((std::getenv("TMPDIR") ? std::string{std::getenv("TMPDIR")} : std::string{"/tmp"}) + "/isthmus-sweep-XXXXXX") {
-    const int file = mkstemp(name_.data());
-    if (file < 0) throw Failure(1, "cannot make a file in the folder for temporary files");
-    close(file);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { unlink(name_.c_str()); }
-  const std::string& name() const { return name_; }
-  std::string text() const {
-    std::ifstream in(name_);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-
- private:
-  std::string name_;
-};
-
-struct Task {
-  std::vector<std::string> arguments;
-  std::vector<std::pair<std::string, std::string>> variables;
-};
-
-// The benchmark's report; what it says else is told only where it fails.
-Json run(const Task& task, const std::string& title) {
-  const Scratch report;
-  const Scratch said;
-  std::cout.flush();
-  const pid_t child = fork();
-  if (child < 0) throw Failure(1, "cannot start a process for " + title);
-  if (child == 0) {
-    for (const auto& [name, value] : task.variables) setenv(name.c_str(), value.c_str(), 1);
-    if (std::freopen(said.name().c_str(), "w", stdout) == nullptr || dup2(fileno(stdout), STDERR_FILENO) < 0) _exit(1);
-    std::vector<std::string> arguments = task.arguments;
-    arguments.insert(arguments.end(), {"--json", report.name()});
-    try {
-      become_ranks(2, arguments);
-    } catch (const Failure& failure) {
-      std::fputs(failure.what(), stderr);
-    }
-    std::fflush(nullptr);
-    _exit(1);
-  }
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  Json found = Json::parse(report.text(), nullptr, false);
-  if (status != 0 || found.is_discarded()) throw Failure(1, title + " failed: " + said.text());
-  return found;
-}
-
-// On a terminal, a line that renews itself.
-void show(std::size_t done, std::size_t of, const std::string& title) {
-  if (isatty(STDERR_FILENO) == 0) return;
-  constexpr std::size_t kWidth = 30;
-  const std::size_t filled = done * kWidth / of;
-  std::cerr << '\r' << '[' << std::string(filled, '#') << std::string(kWidth - filled, ' ') << "] " << done << " of " << of
-            << "  " << title << std::string(20, ' ') << (done == of ? "\r" + std::string(kWidth + 70, ' ') + "\r" : "")
-            << std::flush;
-}
-
-std::vector<Task> tasks_of(const BenchOptions& options, const Sweep& sweep, bool hosts, const std::string& value) {
-  std::vector<Task> tasks;
+std::vector<BenchTask> tasks_of(const BenchOptions& options, const Sweep& sweep, bool hosts, const std::string& value) {
+  std::vector<BenchTask> tasks;
   for (const char* benchmark : {"latency", "bandwidth"}) {
-    Task task{{"bench", benchmark, "--from", options.from.text(), "--to", options.to.text(), "--min",
-               std::to_string(options.least), "--max", std::to_string(options.most)},
-              {}};
+    BenchTask task{{"bench", benchmark, "--from", options.from.text(), "--to", options.to.text(), "--min",
+                    std::to_string(options.least), "--max", std::to_string(options.most)},
+                   {}};
     if (options.iterations != 0)
       task.arguments.insert(task.arguments.end(), {"--iterations", std::to_string(options.iterations)});
     if (options.quick) task.arguments.emplace_back("--quick");
@@ -218,19 +154,19 @@ void run_sweep(const BenchOptions& options) {
   const auto& values = hosts ? sweep.host_values : sweep.device_values;
   std::vector<Json> reports;
   for (const char* const value : values) {
-    for (const Task& task : tasks_of(options, sweep, hosts, value)) {
+    for (const BenchTask& task : tasks_of(options, sweep, hosts, value)) {
       std::string title = task.arguments[1] + " with ";
       if (!variable.empty()) title.append(variable).append("=");
       title += value;
-      show(reports.size(), 2 * values.size(), title);
-      Json report = run(task, title);
+      show_tasks(reports.size(), 2 * values.size(), title);
+      Json report = run_task(task, title);
       report["sweep"] = sweep.name;
       report["setting"] = variable;
       report["value"] = value;
       reports.push_back(std::move(report));
     }
   }
-  show(reports.size(), 2 * values.size(), "");
+  show_tasks(reports.size(), 2 * values.size(), "");
   std::cout << "isthmus bench sweep " << sweep.name << ", " << options.from.text() << " to " << options.to.text() << ": "
             << sweep.meaning;
   if (!variable.empty()) std::cout << " (" << variable << "), through cells and ring alone";

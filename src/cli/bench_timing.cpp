@@ -18,6 +18,7 @@ constexpr std::uint64_t kFewestBatches = 10;
 std::vector<std::string> added_names(const BenchOptions& options) {
   if (options.stream()) return {"graph_us", "limit_us", "limit_graph_us"};
   if (options.rate()) return {"messages_per_s"};
+  if (options.pairs()) return {"messages_per_s", "pairs"};
   if (options.overlap()) return {"alone_us", "compute_us", "overlap_percent"};
   if (options.timed_call()) return {"average_us", "min_us", "max_us"};
   if (options.limited_by_memcpy()) return {"limit_gbs"};

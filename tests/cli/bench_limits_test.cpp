@@ -47,6 +47,51 @@ TEST_F(Bench, BothWaysAtOnceAlsoBetweenDeviceMemoryAndByHand) {
   }
 }
 
+TEST_F(Bench, SeveralPairsAtOnceAreCheckedAndCountedTogether) {
+  for (const int ranks : {2, 4}) {
+    const Ran ran = run_program("bench multi-pair --ranks " + std::to_string(ranks) +
+                                " --iterations 4 --min 8 --max 64KiB --json " + file());
+    ASSERT_EQ(ran.status, 0) << ran.output;
+    EXPECT_TRUE(says(ran, "multi-pair, " + std::to_string(ranks) + " ranks, host to host")) << ran.output;
+    const auto found = result();
+    EXPECT_EQ(found["window"], 64);
+    EXPECT_EQ(found["ranks"], ranks);
+    ASSERT_EQ(found["rows"].size(), 14U);
+    for (const auto& row : found["rows"]) {
+      EXPECT_EQ(row["pairs"].get<double>(), ranks / 2) << row.dump();
+      EXPECT_NEAR(row["messages_per_s"].get<double>() * row["median_us"].get<double>(), 1e6, 2e4) << row.dump();
+      EXPECT_TRUE(row["path"].get<std::string>().starts_with("shm/")) << row.dump();
+    }
+  }
+  const Ran few = run_program("run -n 3 " PROGRAM " bench multi-pair --quick");
+  EXPECT_EQ(few.status, 2) << few.output;
+  EXPECT_TRUE(says(few, "takes 2 ranks and found 3")) << few.output;
+  expect_refused(
+      {{"bench multi-pair --ranks 3", "an even number of ranks, not 3"}, {"bench multi-pair allreduce", "takes no call"}});
+}
+
+TEST_F(Bench, EveryPairOfMemoryIsMeasuredInRanksOfItsOwn) {
+  std::string variables;
+  const bool cuda = there_is_cuda(variables);
+  const Ran ran = run_program("bench latency --every-pair --iterations 2 --min 64KiB --max 64KiB --json " + file(),
+                              variables + (variables.empty() ? "" : " ") + "ISTHMUS_KINDS=" + (cuda ? "cuda" : "host"));
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  const auto found = result();
+  ASSERT_EQ(found.size(), cuda ? 49U : 1U);
+  std::set<std::string> pairs;
+  for (const auto& report : found) {
+    EXPECT_TRUE(report["from"].get<std::string>().starts_with(report["pair"][0].get<std::string>())) << report.dump();
+    EXPECT_TRUE(report["to"].get<std::string>().starts_with(report["pair"][1].get<std::string>())) << report.dump();
+    EXPECT_EQ(report["rows"].size(), 1U);
+    pairs.insert(report["pair"].dump());
+  }
+  EXPECT_EQ(pairs.size(), found.size());
+  EXPECT_TRUE(says(ran, "65536 bytes, us")) << ran.output;
+  expect_refused({{"bench latency --every-pair --from cuda", "leave out --from, --to and --kind"},
+                  {"bench collective barrier --every-pair", "not for collective"},
+                  {"bench latency --every-pair --auto", "leave out --auto"}});
+}
+
 TEST_F(Bench, EveryClassOfCudaMemorySendsAndReceives) {
   std::string variables;
   if (!there_is_cuda(variables))

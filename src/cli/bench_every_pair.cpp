@@ -1,0 +1,140 @@
+#include "cli/bench_every_pair.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+
+#include "cli/bench_report.hpp"
+#include "cli/bench_tasks.hpp"
+#include "cli/failure.hpp"
+#include "cli/own_ranks.hpp"
+#include "cli/settings_page.hpp"
+#include "memory/kinds.hpp"
+
+namespace ist::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What a rank can have here, as --from and --to call it.
+std::vector<std::string> words_here() {
+  const auto kinds = Kinds::load(read_settings().kinds);
+  if (!kinds.ok()) throw Failure(kinds.status());
+  const auto has = [&](KindId id) {
+    const MemoryKind* const kind = (*kinds)->find(id);
+    return kind != nullptr && !kind->devices().empty();
+  };
+  std::vector<std::string> words{"host"};
+  const auto& all = (*kinds)->all();
+  if (std::any_of(all.begin(), all.end(), [](const auto& kind) { return kind->pins() && !kind->devices().empty(); }))
+    words.emplace_back("pinned");
+  if (has(KindId::cuda)) words.insert(words.end(), {"cuda", "vmm", "pool", "shared-pool", "managed"});
+  if (has(KindId::opencl)) words.emplace_back("opencl");
+  return words;
+}
+
+BenchTask task_of(const BenchOptions& options, const std::string& from, const std::string& to) {
+  BenchTask task;
+  task.arguments = {"bench", options.benchmark,           "--from", from, "--to", to, "--min", std::to_string(options.least),
+                    "--max", std::to_string(options.most)};
+  if (options.iterations != 0)
+    task.arguments.insert(task.arguments.end(), {"--iterations", std::to_string(options.iterations)});
+  if (options.quick) task.arguments.emplace_back("--quick");
+  if (options.staged) task.arguments.emplace_back("--staged");
+  task.ranks = options.pairs() ? std::max(options.ranks, 4) : 2;
+  return task;
+}
+
+// Who sends is on the left, who receives above.
+std::string table(const std::vector<Json>& reports, const std::vector<std::string>& words, bool times, std::uint64_t bytes) {
+  std::array<char, 64> cell{};
+  const auto add = [&](std::string& text, const char* format, auto value) {
+    std::snprintf(cell.data(), cell.size(), format, value);
+    text += cell.data();
+  };
+  std::string text = std::to_string(bytes) + " bytes, " + (times ? "us" : "GB/s") + "\n            ";
+  for (const std::string& to : words) add(text, " %11s", to.c_str());
+  text += '\n';
+  for (const std::string& from : words) {
+    add(text, "%12s", from.c_str());
+    for (const std::string& to : words) {
+      const auto found = std::find_if(reports.begin(), reports.end(),
+                                      [&](const Json& one) { return one["pair"][0] == from && one["pair"][1] == to; });
+      const Json* row = nullptr;
+      if (found != reports.end())
+        for (const Json& one : (*found)["rows"])
+          if (one["bytes"] == bytes) row = &one;
+      if (row == nullptr)
+        add(text, " %11s", "-");
+      else
+        add(text, times ? " %11.2f" : " %11.3f", (*row)[times ? "median_us" : "gbps"].get<double>());
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+// The smallest, the largest, and what most tables have.
+std::vector<std::uint64_t> shown_sizes(const BenchOptions& options) {
+  const auto all = timed_sizes(options);
+  std::vector<std::uint64_t> shown;
+  for (const std::uint64_t size : all)
+    if (size == all.front() || size == all.back() || size == 8 || size == 64 << 10 || size == 4 << 20) shown.push_back(size);
+  return shown;
+}
+
+}  // namespace
+
+void must_go_together(const BenchOptions& options, bool told) {
+  if (!options.every_pair) return;
+  if (told) throw Failure(2, "--every-pair is between all memory that there is: leave out --from, --to and --kind");
+  const std::array<const char*, 5> possible{"latency", "bandwidth", "bidirectional", "rate", "multi-pair"};
+  if (std::find(possible.begin(), possible.end(), options.benchmark) == possible.end())
+    throw Failure(
+        2, "--every-pair is for latency, bandwidth, bidirectional, rate and multi-pair, not for " + options.benchmark);
+  if (options.automatic) throw Failure(2, "--every-pair names the memory that it measures: leave out --auto");
+}
+
+void run_every_pair(const BenchOptions& options) {
+  if (inside_a_world())
+    throw Failure(2, "--every-pair starts ranks of its own: run it outside of isthmus run and other launchers");
+  if (!options.json_file.empty()) must_be_writable(options.json_file);
+  const auto words = words_here();
+  const std::size_t pairs = words.size() * words.size();
+  std::vector<Json> reports;
+  std::string failed;
+  std::size_t done = 0;
+  for (const std::string& from : words) {
+    for (const std::string& to : words) {
+      std::string title = options.benchmark;
+      title.append(" from ").append(from).append(" to ").append(to);
+      show_tasks(done++, pairs, title);
+      try {
+        Json report = run_task(task_of(options, from, to), title);
+        report["pair"] = {from, to};
+        reports.push_back(std::move(report));
+      } catch (const Failure& failure) {
+        failed.append(failure.what()).append("\n");
+      }
+    }
+  }
+  show_tasks(pairs, pairs, "");
+  if (reports.empty()) throw Failure(1, failed);
+  const bool times = options.latency();
+  std::cout << "isthmus bench " << options.benchmark << " between every two classes of memory: who sends on the left\n"
+            << reports.front()["machine"].get<std::string>() << "; commit " << reports.front()["commit"].get<std::string>()
+            << '\n';
+  for (const std::uint64_t size : shown_sizes(options)) std::cout << '\n' << table(reports, words, times, size);
+  std::cout << std::flush;
+  if (!options.json_file.empty()) {
+    std::ofstream out(options.json_file);
+    out << Json(reports).dump(2) << '\n';
+    out.close();
+    if (!out) throw Failure(1, "cannot write the file " + options.json_file);
+  }
+  if (!failed.empty()) throw Failure(1, failed);
+}
+
+}  // namespace ist::cli
