@@ -28,6 +28,7 @@
 #   ISTHMUS_COMMIT      commit to name where the sources come without their repository
 #   ISTHMUS_STEP_LIMIT  seconds that one step may take (120); the build has 400
 #   NCCL_HOME           folder of NCCL with include/ and lib/; otherwise that of Python's package is looked for
+#   NVSHMEM_HOME        the same of NVSHMEM
 #   PEER_UCX            folder of a UCX that knows CUDA, with lib/ and lib/ucx/; otherwise that of Open MPI is taken
 #   ISTHMUS_CALL_LIMIT  seconds that one call of check may take (580): tests that have not begun by then are left out, and told
 #   ISTHMUS_TEST_JOBS   tests at a time (half the processors, 16 at most)
@@ -233,6 +234,15 @@ find_nccl() {
   done
 }
 
+# The same of NVSHMEM.
+find_nvshmem() {
+  local folder
+  for folder in "${NVSHMEM_HOME:-}" \
+    "$(python3 -c 'import nvidia.nvshmem; print(list(nvidia.nvshmem.__path__)[0])' 2>/dev/null)"; do
+    [[ -n $folder && -f $folder/include/nvshmem.h ]] && echo "$folder" && return
+  done
+}
+
 # One list of objects: ours, and NCCL's own with the library's name.
 bundle_collectives() {
   python3 - "$raw" "$out" <<'PYTHON' | tee -a "$log" >>"$summary"
@@ -305,13 +315,14 @@ run_collectives() {
 }
 
 run_peers() {
-  local nccl
+  local nccl nvshmem
   nccl=$(find_nccl)
+  nvshmem=$(find_nvshmem)
   build_all
   describe_machine
-  note "peers: $(mpirun --version 2>/dev/null | head -n 1); UCX: ${PEER_UCX:-the one of that MPI}; NCCL: ${nccl:-none with its header}"
+  note "peers: $(mpirun --version 2>/dev/null | head -n 1); UCX: ${PEER_UCX:-the one of that MPI}; NCCL: ${nccl:-none with its header}; NVSHMEM: ${nvshmem:-none with its header}"
   # What it prints is the table; no multicast between GPUs, as above.
-  step 560 "beside the peers" env NCCL_NVLS_ENABLE=0 ${nccl:+PEER_NCCL="$nccl"} bash -o pipefail -c \
+  step 560 "beside the peers" env NCCL_NVLS_ENABLE=0 ${nccl:+PEER_NCCL="$nccl"} ${nvshmem:+PEER_NVSHMEM="$nvshmem"} bash -o pipefail -c \
     "python3 -B tools/peers/compare_device.py '$isthmus' '$out/device.json' '$PWD/$build/peers' | tee '$out/device.txt'"
   [[ -f $out/device.txt ]] && cat "$out/device.txt" >>"$summary"
   finish

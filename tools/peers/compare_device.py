@@ -4,7 +4,7 @@
     tools/peers/compare_device.py ISTHMUS OUT_FILE WORK_FOLDER
 
 Called by `tools/gpu_run.sh peers`, whose head says what is measured and how that is steered. For every pair of memories one round is:
-the limits (`isthmus bench limits`), Isthmus, Isthmus staged by hand, Open MPI with each way of its that works, and between GPUs NCCL.
+the limits (`isthmus bench limits`), Isthmus, Isthmus staged by hand, Open MPI with each way of its that works, and between GPUs NCCL and NVSHMEM.
 The median of the rounds counts, and of every peer its best way, whose name says which it was.
 """
 import json
@@ -74,35 +74,49 @@ class OpenMpi:
         return [{"name": self.title, **best_way(self.times[key])}] if key in self.times else []
 
 
-class Nccl:
-    def __init__(self, work, gpus):
-        self.times, self.title, self.program = {}, "", work / "nccl_messages"
-        folder = os.environ.get("PEER_NCCL")
+class BetweenGpus:
+    """A library whose program of ours starts its own two processes, with a GPU each: NCCL, NVSHMEM."""
+
+    def __init__(self, name, program, compile_with, folder, gpus, variables):
+        self.times, self.title, self.name, self.program, self.variables = {}, "", name, program, variables
         if not folder or gpus < 2:
-            print("compare_device: NCCL is left out: " + ("one GPU" if folder else "none found with its header"), file=sys.stderr)
+            print(f"compare_device: {name} is left out: " + ("one GPU" if folder else "none found with its header"), file=sys.stderr)
             self.program = None
             return
-        said, why = run(["nvcc", "-std=c++17", "-O3", f"-I{folder}/include", str(TOP / "tools/peers/nccl_messages.cu"), "-o",
-                         str(self.program), f"-L{folder}/lib", "-Xlinker", "-l:libnccl.so.2", "-Xlinker", f"-rpath,{folder}/lib"], {}, 200)
+        said, why = run(["nvcc", "-std=c++17", "-O3", f"-I{folder}/include", str(TOP / f"tools/peers/{program.name}.cu"), "-o", str(program),
+                         *compile_with(folder), "-Xlinker", f"-rpath,{folder}/lib"], {}, 200)
         if said is None:
             sys.exit(f"compare_device: nvcc does not compile the peer's program: {why}")
 
     def measure(self, source, target, most, _where):
         if not self.program or word(source) != "cuda" or word(target) != "cuda":
             return
-        said, why = run([str(self.program), str(most)], {"NCCL_NVLS_ENABLE": "0"}, 90)
+        said, why = run([str(self.program), str(most)], self.variables, 90)
         if said is None:
-            print(f"left out: NCCL: {why}", file=sys.stderr)
+            print(f"left out: {self.name}: {why}", file=sys.stderr)
             return
-        found = json.loads(said)
+        # Some libraries say something of their own first.
+        found = json.loads(said[said.index('{"peer_name"'):])
         self.title = found["peer_name"]
         for row in found["rows"]:
-            # Enqueued messages are of another kind than blocking ones: shown, and no peer of theirs.
+            # What is enqueued, and what the other side takes no part in, is of another kind than blocking messages: shown, and no peer of theirs.
             key = (row["benchmark"], source, target, row["bytes"])
             self.times.setdefault(key, {}).setdefault(row["way"], []).append(row["median_us"])
 
     def best(self, key):
         return [{"name": self.title, **best_way(self.times[key])}] if key in self.times else []
+
+
+def nccl(work, gpus):
+    return BetweenGpus("NCCL", work / "nccl_messages", lambda folder: [f"-L{folder}/lib", "-Xlinker", "-l:libnccl.so.2"],
+                       os.environ.get("PEER_NCCL"), gpus, {"NCCL_NVLS_ENABLE": "0"})
+
+
+def nvshmem(work, gpus):
+    return BetweenGpus("NVSHMEM", work / "nvshmem_messages",
+                       lambda folder: ["-arch=native", "-rdc=true", f"{folder}/lib/libnvshmem_device.a", "-Xlinker",
+                                       f"{folder}/lib/libnvshmem_host.so.3", "-lcuda"],
+                       os.environ.get("PEER_NVSHMEM"), gpus, {"NVSHMEM_DISABLE_NVLS": "1"})
 
 
 class Ours:
@@ -178,9 +192,9 @@ def report(ours, peers, pairs, out):
                 told = "; ".join(f"{peer['name']} {peer['us']:.2f} ({peer['configuration']})" for peer in one["peers"])
                 print(f"{benchmark:13} {source:7} {target:7} {size:9} {one['ours']:10.2f} {limit or 0:10.2f} "
                       f"{one['ours'] / limit if limit else 0:10.2f} {one.get('staged', 0):9.2f}  {told}")
-    nccl = [{"measure": "enqueued", "from": source, "to": target, "bytes": size, "unit": "us", "peers": peer.best((name, source, target, size)),
-             **ours.about} for peer in peers for (name, source, target, size) in peer.times if name == "enqueued"]
-    out.write_text(json.dumps(entries + nccl + ours.calls(), indent=1) + "\n")
+    others = [{"measure": name, "from": source, "to": target, "bytes": size, "unit": "us", "peers": peer.best((name, source, target, size)),
+             **ours.about} for peer in peers for (name, source, target, size) in peer.times if name in ("enqueued", "put")]
+    out.write_text(json.dumps(entries + others + ours.calls(), indent=1) + "\n")
     print(f"wrote {out}")
 
 
@@ -195,7 +209,7 @@ def main():
     second = "cuda:1" if gpus > 1 else "cuda:0"
     pairs = [("cuda:0", second, 64 * MIB), ("pinned", second, 64 * MIB), ("cuda:0", "pinned", 64 * MIB), ("host", second, 4 * MIB),
              ("cuda:0", "host", 4 * MIB)]
-    ours, peers = Ours(isthmus, work), [OpenMpi(work), Nccl(work, gpus)]
+    ours, peers = Ours(isthmus, work), [OpenMpi(work), nccl(work, gpus), nvshmem(work, gpus)]
     for number in range(int(os.environ.get("ISTHMUS_ROUNDS", "2"))):
         for source, target, most in pairs:
             for one in (ours, *peers):
