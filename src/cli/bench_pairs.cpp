@@ -30,8 +30,9 @@ Row measure_pairs(Session& session, std::uint64_t bytes) {
   const auto size = static_cast<std::size_t>(bytes);
   const std::uint64_t wanted = wanted_iterations(options, bytes);
   const std::uint64_t warm_up = std::max<std::uint64_t>(wanted / 10, 2);
-  batch_us(session, size, warm_up - warm_up / 2);
-  const double repetition_us = batch_us(session, size, warm_up / 2) / static_cast<double>(warm_up / 2);
+  const std::uint64_t half = warm_up / 2;
+  batch_us(session, size, warm_up - half);
+  const double repetition_us = batch_us(session, size, half) / static_cast<double>(half);
   const Plan plan = session.from_first(make_plan(options, wanted, repetition_us, false));
   std::vector<double> mine;
   mine.reserve(plan.batches);

@@ -57,7 +57,7 @@ class MessageLane final : public Lane {
   Manner manner_ = Manner::exchange;
   std::uint64_t messages_ = 0;
   std::vector<ist_request> requests_;
-  Dice dice_{{0}};  // of this rank's own choices: where memory comes from
+  Dice dice_{std::initializer_list<std::uint64_t>{0}};  // of this rank's own choices: where memory comes from
 };
 
 Message MessageLane::message(int sender, std::uint64_t number) const {

@@ -119,6 +119,8 @@ Sample Watch::look() const {
 
 void Watch::quiet() {
   ::malloc_trim(0);  // so that what the allocator keeps is not taken for a leak
+  // A pool gives back what was freed when its stream has come to that.
+  if (rank_.place.device >= 0) SOAK_CUDA(cuStreamSynchronize, nullptr);
   const Sample found = look();
   const std::lock_guard lock(mutex_);
   quiet_.push_back(found);

@@ -9,7 +9,8 @@ kept_soaks=$build/soak
 soak_step() {
   local name=$1 file=$2 seconds=$3 where=$4 status
   shift 4
-  local environment=(env)
+  # Kernels wait for other ranks' here: what else is launched must find its code on the device, and a queue of its own.
+  local environment=(env CUDA_MODULE_LOADING=EAGER CUDA_DEVICE_MAX_CONNECTIONS=32)
   [[ $where == one-gpu ]] && environment+=(CUDA_VISIBLE_DEVICES=0)
   rm -f "$file"
   # A round that has begun is finished, and memory is released at the end.
