@@ -1,4 +1,5 @@
 // Messages both ways at once, and what the machine does without the library, as `isthmus bench` measures them.
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <vector>
@@ -71,13 +72,17 @@ TEST_F(Bench, SeveralPairsAtOnceAreCheckedAndCountedTogether) {
 }
 
 TEST_F(Bench, EveryPairOfMemoryIsMeasuredInRanksOfItsOwn) {
+  // With CUDA there are 49 pairs, which take a minute where other tests run beside.
   std::string variables;
-  const bool cuda = there_is_cuda(variables);
+  const bool cuda = std::getenv("ISTHMUS_TEST_LONG") != nullptr && there_is_cuda(variables);
+  const bool opencl = !cuda && kind_is_here("opencl");
+  const std::string kinds = cuda ? "cuda" : opencl ? "opencl" : "host";
   const Ran ran = run_program("bench latency --every-pair --iterations 2 --min 64KiB --max 64KiB --json " + file(),
-                              variables + (variables.empty() ? "" : " ") + "ISTHMUS_KINDS=" + (cuda ? "cuda" : "host"));
+                              variables + (variables.empty() ? "" : " ") + "ISTHMUS_KINDS=" + kinds);
   ASSERT_EQ(ran.status, 0) << ran.output;
   const auto found = result();
-  ASSERT_EQ(found.size(), cuda ? 49U : 1U);
+  // Of OpenCL host memory and its own, and page-locked memory where the driver has any.
+  ASSERT_TRUE(cuda ? found.size() == 49 : opencl ? found.size() == 4 || found.size() == 9 : found.size() == 1) << ran.output;
   std::set<std::string> pairs;
   for (const auto& report : found) {
     EXPECT_TRUE(report["from"].get<std::string>().starts_with(report["pair"][0].get<std::string>())) << report.dump();
