@@ -72,9 +72,14 @@ TEST_F(Bench, SeveralPairsAtOnceAreCheckedAndCountedTogether) {
 }
 
 TEST_F(Bench, EveryPairOfMemoryIsMeasuredInRanksOfItsOwn) {
-  // With CUDA there are 49 pairs, which take a minute where other tests run beside.
+  // With CUDA there are 49 pairs, which take a minute where other tests run beside, and more with a sanitizer.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  constexpr bool patient = false;
+#else
+  const bool patient = std::getenv("ISTHMUS_TEST_LONG") != nullptr;
+#endif
   std::string variables;
-  const bool cuda = std::getenv("ISTHMUS_TEST_LONG") != nullptr && there_is_cuda(variables);
+  const bool cuda = patient && there_is_cuda(variables);
   const bool opencl = !cuda && kind_is_here("opencl");
   const std::string kinds = cuda ? "cuda" : opencl ? "opencl" : "host";
   const Ran ran = run_program("bench latency --every-pair --iterations 2 --min 64KiB --max 64KiB --json " + file(),
