@@ -150,6 +150,13 @@ Row copy_threads_row() {
           [](const Settings& s) { return s.copy_threads; }};
 }
 
+Row worker_row() {
+  return switch_row(
+      "worker", "ISTHMUS_WORKER", &Settings::worker,
+      "1: a resident kernel on the rank's own CUDA device copies small messages, which it does in less time than "
+      "the driver; what that asks of a program is in docs/worker.md");
+}
+
 Row nccl_row() {
   return word_row(
       "nccl", "ISTHMUS_NCCL", &Settings::nccl, {"auto", "never"},
@@ -264,9 +271,7 @@ const std::vector<Row>& table() {
       copy_threads_row(),
       switch_row("progress_thread", "ISTHMUS_PROGRESS_THREAD", &Settings::progress_thread,
                  "1: a thread of each world moves messages on while the program makes no call"),
-      switch_row("worker", "ISTHMUS_WORKER", &Settings::worker,
-                 "1: a resident kernel on the rank's own CUDA device copies small messages, which it does in less time than "
-                 "the driver; what that asks of a program is in docs/worker.md"),
+      worker_row(),
       word_row(
           "threads", "ISTHMUS_THREADS", &Settings::threads, {"multiple", "single"},
           "threads of the program that may be inside calls at once; single: the program promises one at a time, and nothing "

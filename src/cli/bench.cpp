@@ -141,7 +141,7 @@ void run_benchmark(const BenchOptions& options) {
 void start_benchmark(const BenchOptions& options, const Words& words) {
   const Settings settings = read_settings();
   if (options.from.word != "host" || options.to.word != "host") {
-    const auto kinds = Kinds::load(settings.kinds);
+    const auto kinds = Kinds::load(settings.kinds, settings.worker);
     if (!kinds.ok()) throw Failure(kinds.status());
     for (const Place& place : {options.from, options.to}) must_be_available(**kinds, place);
   }

@@ -75,7 +75,7 @@ void Session::prepare(const Settings& settings) {
 }
 
 void Session::take_memory(const Settings& settings) {
-  auto kinds = Kinds::load(settings.kinds);
+  auto kinds = Kinds::load(settings.kinds, settings.worker);
   if (!kinds.ok()) throw Failure(kinds.status());
   kinds_ = std::move(kinds).value();
   Place& place = places_[static_cast<std::size_t>(rank_)];

@@ -147,7 +147,7 @@ void add_nccl(Explanation& answer, const Options& options, const Settings& setti
   } else if (combines(call) && !nccl_knows(sum)) {
     way.refused = "NCCL cannot add elements of this type";
   } else {
-    const auto kinds = Kinds::load(settings.kinds);
+    const auto kinds = Kinds::load(settings.kinds, settings.worker);
     if (!kinds.ok()) throw Failure(kinds.status());
     Nccl nccl{settings, **kinds, shape.ranks};
     nccl.learn(std::vector<std::string>(static_cast<std::size_t>(shape.ranks), nccl.card()));

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "base/log.hpp"
 #include "memory/cuda/cuda_pointer.hpp"
@@ -79,6 +80,9 @@ Status CudaWorkers::against(int device) {
     return {IST_ERR_KIND,
             "kernels are loaded lazily, when they are first launched, which waits for kernels that run: CUDA was started "
             "before this world, or CUDA_MODULE_LOADING says so; set CUDA_MODULE_LOADING=EAGER in the environment"};
+  const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  if (blocking != nullptr && std::strcmp(blocking, "0") != 0)
+    return {IST_ERR_KIND, "CUDA_LAUNCH_BLOCKING is set, and a launch waits until its kernel is over; unset it"};
   int maps = 0;
   CUdevice handle = contexts_.device(device);
   if (api_.cuDeviceGetAttribute != nullptr &&
@@ -126,10 +130,10 @@ std::optional<std::uint64_t> CudaWorkers::copy(const Piece& to, const Piece& fro
   const bool into = from.kind == KindId::host;
   const Piece& own = into ? to : from;
   const std::uint64_t address = own.object + own.offset.value;
-  if (into == (to.kind == KindId::host) || !copies(own)) return std::nullopt;
+  if (into == (to.kind == KindId::host) || !takes(own)) return std::nullopt;
   Worker& worker = *workers_[static_cast<std::size_t>(own.device)];
   const std::lock_guard lock(worker.mutex);
-  if (!worker.allowed.load() || !stays(worker)) return std::nullopt;
+  if (!worker.allowed.load() || !stays(worker) || !reaches(own).ok()) return std::nullopt;
   const auto bytes = static_cast<std::uint32_t>(own.size.value);
   const auto name =
       into ? worker.orders->put(address, from.address(), bytes) : worker.orders->bring(address, to.address(), bytes);
@@ -154,6 +158,9 @@ void CudaWorkers::wake(const CudaContext& context, Bytes size) {
   if (!context.primary || size == Bytes{} || size > limit(context.device)) return;
   Worker& worker = *workers_[static_cast<std::size_t>(context.device)];
   const std::lock_guard lock(worker.mutex);
+  // Where small messages are rare, a worker would be gone before the next one, and others would wait for it in vain.
+  const auto before = std::max(worker.given, std::exchange(worker.by_driver, Clock::now()));
+  if (worker.by_driver - before > times_.most) return;
   if (start(worker, context.device).ok() && has_left(worker)) begin(worker);
 }
 

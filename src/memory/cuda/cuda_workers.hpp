@@ -9,7 +9,7 @@
 // A worker runs for at most `most`, and for `idle` without an order, whatever this process does. So whoever waits for all of the device
 // (cuCtxSynchronize, cuMemFree, the first launch of a kernel that is loaded lazily) waits for it no longer than that.
 // Orders go only to a worker that is known to be on the device and to stay there for as long as an order takes. Else the driver copies,
-// and behind that a worker is launched for the next ones: so no message waits until a user's kernel leaves room for a worker.
+// and behind the second copy in a while a worker is launched for the next ones: so no message waits until a user's kernel leaves room for a worker.
 #pragma once
 
 #include <atomic>
@@ -57,7 +57,8 @@ class CudaWorkers : public Workers {
   bool takes(const Piece& piece) const;
   // Gives the order for a copy between host memory and such a piece, in the context of its memory. None: the driver is to copy it.
   std::optional<std::uint64_t> copy(const Piece& to, const Piece& from);
-  // The driver has begun to copy so much in that device's context: where a worker could have, there is to be one for the next.
+  // The driver has begun to copy so much in that device's context: where a worker could have, and not for the first time in
+  // Times::most, there is to be one for the next.
   void wake(const CudaContext& context, Bytes size);
   // Loads its kernel, if it is to have one: before kernels wait that the loading would wait for.
   void prepare(int device);
@@ -87,9 +88,10 @@ class CudaWorkers : public Workers {
     std::uint64_t launches = 0;
     bool running = false;  // the last launch has not said that it left
     Clock::time_point launched{};
-    Clock::time_point given{};  // the last order, or the launch
-    std::uint64_t begin = 0;    // the next launch's first order
-    unsigned looks = 0;         // in vain, since the driver was asked
+    Clock::time_point given{};      // the last order, or the launch
+    Clock::time_point by_driver{};  // the last copy that could have been an order
+    std::uint64_t begin = 0;        // the next launch's first order
+    unsigned looks = 0;             // in vain, since the driver was asked
     Status broken;
   };
   Worker* find(std::uint64_t ticket) const;

@@ -60,8 +60,9 @@ class Watch {
   IST_KERNEL_CODE Taken look(const Order& order, std::uint32_t number) {
     const std::uint64_t now = channel::nanoseconds();
     if (now - begun_ > work_.most) return {kLeaves, 0};
-    const std::uint64_t head = channel::load_acquire(&order.head);
+    // In this order, or the second load would not begin before the first one is over.
     const Quad where = channel::load_relaxed(&order.where);
+    const std::uint64_t head = channel::load_acquire(&order.head);
     if (head >> 32 == number) {
       last_ = now;
       return {head, await(&order.where, where, number)};
