@@ -92,11 +92,15 @@ void offer_bytes(Plan& plan, NcclWork work, Bytes bytes, ByMessages by_messages)
   offer(plan, work, std::move(by_messages));
 }
 
-void offer_elements(Plan& plan, NcclWork work, const Elements& elements, ByMessages by_messages) {
-  const Part part = *type_of(plan.combiner().type);
-  work.count = elements.count * static_cast<std::uint64_t>(part.parts);
+void set_elements(NcclWork& work, const Combiner& combiner, std::uint64_t count) {
+  const Part part = *type_of(combiner.type);
+  work.count = count * static_cast<std::uint64_t>(part.parts);
   work.type = part.type;
-  work.operation = *operation_of(plan.combiner());
+  work.operation = *operation_of(combiner);
+}
+
+void offer_elements(Plan& plan, NcclWork work, const Elements& elements, ByMessages by_messages) {
+  set_elements(work, plan.combiner(), elements.count);
   work.usable &= aligned(work.send, plan.combiner().type) && aligned(work.recv, plan.combiner().type);
   offer(plan, work, std::move(by_messages));
 }

@@ -27,6 +27,8 @@ using ByMessages = std::function<void(Plan&)>;
 // The plan then does all that is needed, one way or the other. bytes: moved as they are; elements: combined as the plan's
 // combiner says, of a type that nccl_knows().
 void offer_bytes(Plan& plan, NcclWork work, Bytes bytes, ByMessages by_messages);
+// Fills in so many elements of the combiner's type, and its operation; nccl_knows() it.
+void set_elements(NcclWork& work, const Combiner& combiner, std::uint64_t count);
 void offer_elements(Plan& plan, NcclWork work, const Elements& elements, ByMessages by_messages);
 
 class NcclCall : public std::enable_shared_from_this<NcclCall> {

@@ -134,9 +134,8 @@ Result<bool> NcclTeam::opened() {
   return true;
 }
 
-nccl::Code NcclTeam::exchange_parts(const NcclWork& work) const {
+nccl::Code NcclTeam::exchange_parts(const NcclWork& work, nccl::Stream stream) const {
   const nccl::Api& api = nccl_.api();
-  auto* const stream = reinterpret_cast<nccl::Stream>(stream_->handle());
   nccl::Code result = api.ncclGroupStart();
   for (int peer = 0; peer < twin_.size(); ++peer) {
     const std::size_t place = static_cast<std::size_t>(peer) * work.count;
@@ -149,9 +148,8 @@ nccl::Code NcclTeam::exchange_parts(const NcclWork& work) const {
   return result != nccl::Code::success ? result : ended;
 }
 
-nccl::Code NcclTeam::hand_over(const NcclWork& work) const {
+nccl::Code NcclTeam::hand_over(const NcclWork& work, nccl::Stream stream) const {
   const nccl::Api& api = nccl_.api();
-  auto* const stream = reinterpret_cast<nccl::Stream>(stream_->handle());
   const std::byte* send = work.send.address();
   std::byte* recv = work.recv.address();
   switch (work.what) {
@@ -168,13 +166,17 @@ nccl::Code NcclTeam::hand_over(const NcclWork& work) const {
     case ChosenCall::alltoall:
       break;
   }
-  return exchange_parts(work);
+  return exchange_parts(work, stream);
 }
 
 Status NcclTeam::start(const NcclWork& work, const std::vector<Ticket>& after) {
   for (const Ticket& ticket : after) IST_TRY(stream_->follow(ticket));
+  return put(work, stream_->handle());
+}
+
+Status NcclTeam::put(const NcclWork& work, std::uint64_t stream) const {
   nccl::Code result = nccl::Code::success;
-  IST_TRY(stream_->within([&] { result = hand_over(work); }));
+  IST_TRY(stream_->within([&] { result = hand_over(work, reinterpret_cast<nccl::Stream>(stream)); }));
   if (result == nccl::Code::success || result == nccl::Code::in_progress) return {};
   return failed("a collective call", result);
 }

@@ -83,6 +83,8 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
 
   // Hands the work over, behind `after` on the device; NCCL is ready for the next when started() says so.
   Status start(const NcclWork& work, const std::vector<Ticket>& after);
+  // The same in a stream of the user's, of the device; calls of one team all go one way or all the other.
+  Status put(const NcclWork& work, std::uint64_t stream) const;
   Result<bool> started() const;
   Result<Ticket> mark() { return stream_->mark(); }
 
@@ -102,8 +104,8 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
   void part();
   void close();
   Status failed(const char* call, nccl::Code code) const;
-  nccl::Code hand_over(const NcclWork& work) const;
-  nccl::Code exchange_parts(const NcclWork& work) const;
+  nccl::Code hand_over(const NcclWork& work, nccl::Stream stream) const;
+  nccl::Code exchange_parts(const NcclWork& work, nccl::Stream stream) const;
 
   Nccl& nccl_;
   Communicator twin_;

@@ -35,6 +35,7 @@ struct MeetingCall {
   int root = -1;  // -1: everybody
   Reduction reduction = Reduction::sum;
   Element element = Element::uint8;
+  ist_type type = IST_BYTE;  // which has that element
 };
 
 struct MeetingTrouble {

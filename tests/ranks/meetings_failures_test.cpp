@@ -74,6 +74,7 @@ TEST_P(MeetingFailures, ARankThatLeftIsNamedAndWhatItHadTakenPartInIsWhole) {
     check.ok(buffer.sum(), "a call");
     buffer.wait();
     check.that(buffer.holds(Data(kBytes, 1 ^ 2 ^ 3)), "its result");
+    if (here.rank == 1) std::this_thread::sleep_for(kBefore);
     if (here.rank == 1) return check.wrong();
     check.ok(buffer.sum(), "a call too many");
     std::this_thread::sleep_for(3 * kBefore);
@@ -164,6 +165,66 @@ TEST(MeetingFailures, RanksThatMakeDifferentCallsAreTold) {
       return check.wrong();
     }));
   ::unsetenv("FAKE_CUDA_DEVICES");
+}
+
+// NCCL's kernel in a stream waits for a rank that is dead, until its communicator is aborted.
+TEST(MeetingFailures, ALongCallThatNcclCarriesEndsWhenARankDies) {
+  NEEDS_FAKE_DRIVER();
+  ::setenv("FAKE_CUDA_DEVICES", "3", 1);
+  expect_all_but(
+      run_ranks(3, "host,cuda",
+                [=](const Here& here) {
+                  Checks check(here);
+                  constexpr std::int64_t kLong = 1 << 20;
+                  const Buffer buffer(here, kLong * 4, IST_KIND_CUDA, here.rank);
+                  const auto sum = [&] {
+                    return ist_allreduce_on(buffer.stream(), IST_IN_PLACE, buffer.get(), kLong, IST_FLOAT, IST_SUM,
+                                            here.comm);
+                  };
+                  const auto wait = [&] {
+                    driver_call<CUresult (*)(CUstream)>("cuStreamSynchronize")(static_cast<CUstream>(buffer.stream()));
+                  };
+                  check.ok(sum(), "a call");
+                  wait();
+                  ist_traffic traffic{};
+                  traffic.size = sizeof traffic;
+                  check.ok(ist_world_traffic(here.world, IST_ALL_PEERS, IST_CARRIER_NCCL, &traffic), "traffic");
+                  check.that(traffic.messages_sent == 1, "NCCL carried it");
+                  check.ok(ist_barrier(here.comm), "barrier");
+                  if (here.rank == 1) die_soon();
+                  check.ok(sum(), "a call that one does not come to");
+                  const auto start = Clock::now();
+                  wait();
+                  check.that(soon(start), "the stream went on");
+                  std::this_thread::sleep_for(3 * kBefore);
+                  check.fails(sum(), IST_ERR_PEER_DEAD, {"ist_allreduce_on", "rank 1 "}, "the next call");
+                  ist_world world = here.world;
+                  static_cast<void>(ist_world_destroy(&world));
+                  return check.wrong();
+                }),
+      1);
+  ::unsetenv("FAKE_CUDA_DEVICES");
+}
+
+// One rank cannot make NCCL's communicator: all go by kernels.
+TEST(MeetingFailures, WhereNcclCannotBeOnOneRankKernelsCarryLongCallsOnAll) {
+  NEEDS_FAKE_DRIVER();
+  for (const char* how : {"1:refuse", "2:fail"}) {
+    const Variables variables{{"FAKE_CUDA_DEVICES", "3"}, {"FAKE_NCCL_INIT", how}, {"ISTHMUS_BOOT_TIMEOUT", "2"}};
+    expect_all(run_ranks(3, "host,cuda", [=](const Here& here) {
+      Checks check(here);
+      constexpr std::size_t kLong = 4 << 20;
+      Buffer buffer(here, kLong, IST_KIND_CUDA, here.rank);
+      for (int n = 0; n < 2; ++n) {
+        buffer.fill(Data(kLong, static_cast<unsigned char>(here.rank + 1)));
+        check.ok(ist_allreduce_on(buffer.stream(), IST_IN_PLACE, buffer.get(), kLong, IST_UINT8, IST_SUM, here.comm),
+                 "a call");
+        driver_call<CUresult (*)(CUstream)>("cuStreamSynchronize")(static_cast<CUstream>(buffer.stream()));
+        check.that(buffer.holds(Data(kLong, 6)), "its result");
+      }
+      return check.wrong();
+    }));
+  }
 }
 
 }  // namespace

@@ -57,6 +57,7 @@ Status check(const OnStream& given, const Communicator& comm, MeetingCall& call)
         "ist_reduce or ist_allreduce once the stream has finished"};
   call.reduction = combiner->reduction;
   call.element = *element_of(given.type);
+  call.type = given.type;
   return {};
 }
 

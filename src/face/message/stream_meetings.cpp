@@ -4,8 +4,8 @@
 #include <set>
 
 #include "base/log.hpp"
-#include "collective/collectives.hpp"
-#include "request/wait.hpp"
+#include "base/quiet_thread.hpp"
+#include "collective/exchange.hpp"
 
 namespace ist {
 namespace {
@@ -13,19 +13,6 @@ namespace {
 constexpr const char* kPreparing = "ist_prepare_collectives_on";
 // Of the channels, which are in the communicator's internal context.
 constexpr std::int32_t kSpokeTag = 0;
-
-// What each rank has, for all of them; collective, by ordinary messages.
-template <class T>
-Status exchange(const Communicator& comm, const T& mine, std::vector<T>& all) {
-  all.resize(static_cast<std::size_t>(comm.size()));
-  const Bytes size{sizeof(T)};
-  Plan plan{comm, kPreparing, true};
-  plan_allgather(plan, host_piece(&mine, size), host_piece(all.data(), Bytes{size.value * all.size()}),
-                 Layout::even({1, size}, comm.size()), false);
-  if (plan.walks()) return plan.end_walk();
-  const auto id = plan.start();
-  return id.ok() ? wait_for(comm.engine(), *id).status : id.status();
-}
 
 bool on_devices_of_their_own(const std::vector<ChannelCard>& cards) {
   std::set<std::array<std::byte, 16>> devices;
@@ -53,6 +40,7 @@ StreamTable& StreamMeetings::table(const Communicator& comm) {
   if (!found) {
     found = std::make_unique<StreamTable>();
     found->name_ = comm.name();
+    for (int member = 0; member < comm.size(); ++member) found->members_.push_back(comm.to_world(member));
   }
   return *found;
 }
@@ -65,10 +53,7 @@ Result<ChannelCard> StreamMeetings::take_seat(const Communicator& comm, StreamTa
   if (table.seat_ && table.seat_->device() == place->device) return table.seat_->card();
   if (place->device < 0)
     return Status{IST_ERR_KIND, "rank " + std::to_string(comm.rank()) + " has no device for " + of(comm.name())};
-  Circle circle;
-  for (int member = 0; member < comm.size(); ++member) circle.members.push_back(comm.to_world(member));
-  circle.own = comm.rank();
-  auto seat = (*channels_.kind())->meetings().take_seat(place->device, circle);
+  auto seat = (*channels_.kind())->meetings().take_seat(place->device, {table.members_, comm.rank()});
   if (!seat.ok()) return seat.status();
   table.seat_ = std::move(*seat);
   return table.seat_->card();
@@ -101,7 +86,7 @@ Status StreamMeetings::prepare(const Communicator& comm, StreamTable& table, con
   else
     card.refused = static_cast<std::uint8_t>(mine.status().code());
   std::vector<ChannelCard> cards;
-  IST_TRY(exchange(comm, card, cards));
+  IST_TRY(exchange(comm, kPreparing, card, cards));
   if (!mine.ok()) return mine.status();
   for (std::size_t member = 0; member < cards.size(); ++member)
     if (const auto code = static_cast<ist_code>(cards[member].refused); code != IST_OK)
@@ -110,7 +95,7 @@ Status StreamMeetings::prepare(const Communicator& comm, StreamTable& table, con
   table.by_channels_ = comm.size() > kMostAtMeeting || !on_devices_of_their_own(cards);
   const Status opened = table.by_channels_ ? open_spokes(comm, table, stream) : table.seat_->connect(cards);
   std::vector<std::uint32_t> codes;
-  IST_TRY(exchange(comm, static_cast<std::uint32_t>(opened.code()), codes));
+  IST_TRY(exchange(comm, kPreparing, static_cast<std::uint32_t>(opened.code()), codes));
   IST_TRY(opened);
   for (std::size_t member = 0; member < codes.size(); ++member)
     if (const auto code = static_cast<ist_code>(codes[member]); code != IST_OK)
@@ -151,13 +136,46 @@ Result<StreamTable*> StreamMeetings::ready(const Communicator& comm, std::uint64
 
 // ---- what has gone wrong ----
 
-Status StreamMeetings::everyone_is_there(const Communicator& comm) const {
+Status StreamMeetings::everyone_is_there(const std::vector<Rank>& members) const {
   const AbortBoard& board = engine_.parts().board;
   if (board.changes() == 0) return {};
   if (const Rank dead = board.first_dead(); dead != kNobody) return engine_.died(dead);
-  for (int member = 0; member < comm.size(); ++member)
-    if (board.fate(comm.to_world(member)) != AbortBoard::Fate::present) return engine_.gone(comm.to_world(member));
+  for (const Rank member : members)
+    if (board.fate(member) != AbortBoard::Fate::present) return engine_.gone(member);
   return {};
+}
+
+StreamMeetings::~StreamMeetings() {
+  ends_.store(true);
+  look_at_board();
+  if (breaking_off_.joinable()) breaking_off_.join();
+}
+
+void StreamMeetings::look_at_board() {
+  changes_.fetch_add(1);
+  changes_.notify_all();
+}
+
+void StreamMeetings::break_off() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [context, each] : tables_)
+    if (const Status there = everyone_is_there(each->members_); !there.ok()) each->nccl_.break_off(there);
+}
+
+void StreamMeetings::start_breaking_off() {
+  const std::lock_guard lock(mutex_);
+  if (breaking_off_.joinable()) return;
+  auto thread = quiet_thread("NCCL's calls in streams", [this] {
+    for (std::uint32_t seen = 0; !ends_.load();) {
+      changes_.wait(seen);
+      seen = changes_.load();
+      if (!ends_.load()) break_off();
+    }
+  });
+  if (thread.ok())
+    breaking_off_ = std::move(*thread);
+  else
+    log::once(log::Level::warning, "NCCL's calls in streams are not ended if a rank dies: " + thread.status().text());
 }
 
 Status StreamMeetings::trouble(const Communicator& comm, StreamTable& table) const {
@@ -166,14 +184,14 @@ Status StreamMeetings::trouble(const Communicator& comm, StreamTable& table) con
       IST_TRY(channels_.trouble(spoke(comm, each.member, ChannelSide::sends), *each.sends));
       IST_TRY(channels_.trouble(spoke(comm, each.member, ChannelSide::receives), *each.receives));
     }
-    return everyone_is_there(comm);
+    return everyone_is_there(table.members_);
   }
   const auto found = table.seat_->trouble();
   if (found && found->other_call >= 0)
     return {IST_ERR_ARGUMENT, of(comm.name()) + ": rank " + std::to_string(found->other_call) +
                                   " made another call than this rank, or with another count, type, operation or root; they "
                                   "must be alike, and none can be made any more"};
-  IST_TRY(everyone_is_there(comm));
+  IST_TRY(everyone_is_there(table.members_));
   if (found)
     return {IST_ERR_PENDING,
             of(comm.name()) + " were given up, since another rank could not go on; none can be made any more"};
@@ -186,20 +204,21 @@ Status StreamMeetings::close() {
   for (const auto& [context, each] : tables_) any = any || each->seat_;
   if (!any) return {};
   Status status = (*channels_.kind())->close_all();
+  const Rank dead = engine_.parts().board.first_dead();
   for (const auto& [context, each] : tables_) {
-    if (!status.ok() || !each->ready_.load() || each->by_channels_) continue;
-    const auto found = each->seat_->trouble();
-    if (!found) continue;
-    const AbortBoard& board = engine_.parts().board;
-    const Rank dead = board.first_dead();
+    if (!status.ok() || !each->ready_.load()) continue;
     const std::string lost = "; work in a stream that waited in " + of(each->name_) + " was given up";
-    if (dead != kNobody)
+    const auto found = each->by_channels_ ? std::nullopt : each->seat_->trouble();
+    // What comes through rank 0 is not known to be whole by who waited for rank 0 alone.
+    if (dead != kNobody && (found || (each->by_channels_ && each->used_))) {
       status = {engine_.died(dead).code(), engine_.died(dead).text() + lost};
-    else
-      status = {found->other_call >= 0 ? IST_ERR_ARGUMENT : IST_ERR_PENDING,
-                (found->other_call >= 0 ? "rank " + std::to_string(found->other_call) + " made another call"
-                                        : std::string{"another rank had left, or this one's stream was not waited for"}) +
+    } else if (found) {
+      const bool another = found->other_call >= 0;
+      status = {another ? IST_ERR_ARGUMENT : IST_ERR_PENDING,
+                (another ? "rank " + std::to_string(found->other_call) + " made another call"
+                         : std::string{"another rank had left, or this one's stream was not waited for"}) +
                     lost};
+    }
   }
   return status;
 }
@@ -237,8 +256,56 @@ Status StreamMeetings::through_rank_0(const Communicator& comm, StreamTable& tab
   return {};
 }
 
+// True: the call is in the stream. Which calls these are follows from what all ranks give alike.
+Result<bool> StreamMeetings::by_nccl(const Communicator& comm, StreamTable& table, std::uint64_t stream,
+                                     const MeetingCall& call) {
+  Combiner combiner;
+  combiner.reduction = call.reduction;
+  combiner.type = call.type;
+  const bool reduces = call.what == MeetingCall::What::reduce;
+  if (table.nccl_.off() || !NcclStream::suits(comm, reduces ? &combiner : nullptr, call.size)) return false;
+  const auto place = (*channels_.kind())->find_stream(stream, nullptr, true);
+  if (!place.ok()) return place.status();
+  if (place->capturing)
+    return Status{
+        IST_ERR_NOT_CAPTURABLE,
+        "a call of " + std::to_string(call.size.value) +
+            " bytes goes by NCCL, whose captured calls do not meet plain ones; set ISTHMUS_NCCL=never on every rank, "
+            "and kernels carry it, in graphs too"};
+  const std::uint64_t alignment = reduces ? alignment_of(call.element).value : 1;
+  if (call.from % alignment != 0 || call.to % alignment != 0)
+    return Status{IST_ERR_ARGUMENT, "the buffers of a call of " + std::to_string(call.size.value) +
+                                        " bytes, which goes by NCCL, must begin at multiples of " +
+                                        std::to_string(alignment) + " bytes"};
+  if (table.nccl_.fresh()) {
+    IST_TRY(table.nccl_.open(comm, table.device()));
+    start_breaking_off();
+    look_at_board();
+    if (table.nccl_.off()) return false;
+  }
+  const auto piece = [&](std::uint64_t address) {
+    return Piece{KindId::cuda, table.device(), address, Offset{}, address != 0 ? call.size : Bytes{}, 0};
+  };
+  NcclWork work{.what = !reduces        ? ChosenCall::bcast
+                        : call.root < 0 ? ChosenCall::allreduce
+                                        : ChosenCall::reduce,
+                .send = piece(call.from),
+                .recv = piece(call.to),
+                .count = call.size.value,
+                .root = std::max(call.root, 0)};
+  if (reduces) set_elements(work, combiner, call.size.value / size_of(call.type).value);
+  IST_TRY(table.nccl_.put(work, stream));
+  comm.note(Algorithm::nccl);
+  return true;
+}
+
 Status StreamMeetings::put(const Communicator& comm, StreamTable& table, std::uint64_t stream, const MeetingCall& call) {
-  if (!table.by_channels_) return (*channels_.kind())->meetings().meet(*table.seat_, stream, call);
+  if (!table.by_channels_) {
+    const auto carried = by_nccl(comm, table, stream, call);
+    if (!carried.ok()) return carried.status();
+    return *carried ? Status{} : (*channels_.kind())->meetings().meet(*table.seat_, stream, call);
+  }
+  table.used_ = true;
   MeetingCall piece = call;
   std::uint64_t done = 0;
   do {

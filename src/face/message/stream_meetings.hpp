@@ -15,10 +15,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <unordered_map>
 #include <vector>
 
-#include "collective/communicator.hpp"
+#include "collective/nccl_stream.hpp"
 #include "face/message/stream_channels.hpp"
 #include "memory/meetings.hpp"
 
@@ -38,8 +39,11 @@ class StreamTable {
   };
   std::unique_ptr<MeetingSeat> seat_;
   bool by_channels_ = false;
+  bool used_ = false;
   std::vector<Spoke> spokes_;
-  std::string name_;  // of the communicator
+  std::string name_;           // of the communicator
+  std::vector<Rank> members_;  // the world's
+  NcclStream nccl_;            // of long calls, where kernels meet
   std::mutex preparing_;
   std::atomic<bool> ready_{false};
 };
@@ -47,6 +51,7 @@ class StreamTable {
 class StreamMeetings {
  public:
   StreamMeetings(Engine& engine, StreamChannels& channels) : engine_(engine), channels_(channels) {}
+  ~StreamMeetings();
   StreamMeetings(const StreamMeetings&) = delete;
   StreamMeetings& operator=(const StreamMeetings&) = delete;
 
@@ -57,6 +62,8 @@ class StreamMeetings {
   Status trouble(const Communicator& comm, StreamTable& table) const;
   // Puts the call into the stream.
   Status put(const Communicator& comm, StreamTable& table, std::uint64_t stream, const MeetingCall& call);
+  // From the watcher: no lock, no driver call.
+  void look_at_board();
   // Ends whatever still waits, and tells of it.
   Status close();
 
@@ -68,12 +75,19 @@ class StreamMeetings {
   Status through_rank_0(const Communicator& comm, StreamTable& table, std::uint64_t stream, const MeetingCall& call);
   Status send(const StreamTable::Spoke& spoke, std::uint64_t stream, std::uint64_t address, Bytes size);
   Status receive(const StreamTable::Spoke& spoke, std::uint64_t stream, std::uint64_t address, Bytes size);
-  Status everyone_is_there(const Communicator& comm) const;
+  Result<bool> by_nccl(const Communicator& comm, StreamTable& table, std::uint64_t stream, const MeetingCall& call);
+  void start_breaking_off();
+  void break_off();
+  Status everyone_is_there(const std::vector<Rank>& members) const;
 
   Engine& engine_;
   StreamChannels& channels_;
   std::mutex mutex_;                                                        // guards the list
   std::unordered_map<std::uint32_t, std::unique_ptr<StreamTable>> tables_;  // by context
+  // NCCL's kernels that wait for a rank that is gone are ended by a thread, since that takes the engine's lock and a driver's calls.
+  std::thread breaking_off_;
+  std::atomic<std::uint32_t> changes_{0};
+  std::atomic<bool> ends_{false};
 };
 
 }  // namespace ist
