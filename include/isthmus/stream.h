@@ -73,9 +73,12 @@ IST_API int ist_prepare_on(void* stream, int partner, int tag, int sides, ist_co
  * call like those of collective.h: it returns when every rank has made it, and chooses the device, the stream's. Everything later returns
  * at once, and can be captured.
  *
- * Where every rank has a device of its own (up to 16 ranks, with direct ways between all of them) a call of at most 256 KiB, with more than
- * four ranks 64 KiB, is one launch, and a longer one several. Otherwise all goes through the communicator's rank 0, by messages in its stream. Either way a reduction combines from left to
- * right in the order of ranks, so that all ranks, and every replay, get the same bits: those of ist_allreduce where that takes "flat".
+ * Where every rank has a device of its own (up to 16 ranks, with direct ways between all of them) a call of at most 256 KiB, with more
+ * than four ranks 64 KiB, is one launch, and a longer one several; or it is NCCL's, from 4 MiB on, with more than four ranks from 1 MiB,
+ * where NCCL is loaded and knows operation and type. In a capture a call that is NCCL's is IST_ERR_NOT_CAPTURABLE, since NCCL's replays
+ * do not meet plain calls; ISTHMUS_NCCL=never, on any rank, keeps NCCL out. Where ranks share a device all goes through the
+ * communicator's rank 0, by messages in its stream. NCCL apart, a reduction combines from left to right in the order of ranks, so that
+ * all ranks, and every replay, get the same bits: those of ist_allreduce where that takes "flat".
  *
  * Buffers, streams and errors are as above. What went wrong in the stream is returned by the next call on the communicator and by
  * ist_world_destroy: IST_ERR_PEER_DEAD, IST_ERR_PEER_LEFT, or IST_ERR_ARGUMENT where a rank waited for what another one, which made another

@@ -48,7 +48,7 @@ IST_KERNEL_NUMBER std::uint64_t piece_for(std::uint32_t ranks) { return ranks <=
 IST_KERNEL_NUMBER std::uint64_t plane_for(std::uint32_t ranks) { return piece_for(ranks) / kUnit; }
 // Behind the mailbox: for each slot and each rank two planes of packets.
 IST_KERNEL_NUMBER std::uint64_t room_for(std::uint32_t ranks) {
-  return kSlots * ranks * 2 * plane_for(ranks) * sizeof(Quad);
+  return plane_for(ranks) * 2 * kSlots * ranks * sizeof(Quad);
 }
 IST_KERNEL_NUMBER std::uint64_t size_for(std::uint32_t ranks) { return sizeof(Mailbox) + room_for(ranks); }
 
