@@ -10,9 +10,10 @@ namespace {
 using namespace rank_test;
 using namespace collective_test;
 
-#define NEEDS_A_DEVICE()                                                                                               \
-  if (::rank_test::devices() == 0) GTEST_SKIP() << "not covered here: collective calls in streams, which take a CUDA " \
-                                                   "device"
+#define NEEDS_A_DEVICE()                                                              \
+  if (::rank_test::devices() == 0)                                                    \
+  GTEST_SKIP() << "not covered here: collective calls in streams, which take a CUDA " \
+                  "device"
 
 std::uint64_t calls_by_nccl() {
   ist_traffic traffic{};
