@@ -295,7 +295,7 @@ run_collectives() {
     --gtest_brief=1
   # Timed until the stream is idle, as NCCL's own below.
   for call in allreduce_on bcast_on reduce_on; do
-    limit=40 collective_step $call cuda --min 8 --max 1MiB --ranks "$ranks"
+    limit=40 collective_step $call cuda --min 8 --max 64MiB --ranks "$ranks"
   done
   limit=40 collective_step barrier_on cuda --ranks "$ranks"
   for call in allreduce bcast reduce_scatter; do
