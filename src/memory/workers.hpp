@@ -13,7 +13,7 @@
 namespace ist {
 
 // The most bytes that a worker copies.
-inline constexpr Bytes kWorkerLimit = kibibytes(8);
+inline constexpr Bytes kWorkerLimit = kibibytes(2);
 
 class Workers {
  public:

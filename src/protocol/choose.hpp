@@ -26,8 +26,8 @@ struct MachineProfile {
   double device_copy_alpha = 6.0e-6;   // driver call and completion
   double device_copy_beta = 0.02e-9;   // over the bus
   double device_link_beta = 0.003e-9;  // from one device to another
-  double worker_alpha = 2.5e-6;        // an order to a device's resident worker, until it is done
-  double worker_beta = 0.4e-9;         // in packets
+  double worker_alpha = 4.7e-6;        // an order to a device's resident worker, until it is done: the mean of out and into
+  double worker_beta = 0.6e-9;         // in packets
 };
 
 // Two processes on one device take turns on it: a message that one of them copies within the device takes 150 us whatever its size

@@ -38,6 +38,7 @@ TEST_F(CudaWorker, does_not_come_for_copies_that_are_rare) {
 }
 
 TEST_F(CudaWorker, copies_nothing_where_no_worker_was_allowed) {
+  if (kind->devices().size() < 2) GTEST_SKIP() << "SKIPPED: takes two devices";
   const Piece other = must(kind->allocate(1, Bytes{8}));
   const Data data = fresh(8);
   for (int i = 0; i < 10; ++i) {
@@ -187,6 +188,7 @@ TEST_F(CudaWorker, whose_device_is_lost_fails_its_orders_and_nobody_hangs) {
 // ---- what stands against it ----
 
 TEST_F(CudaWorker, is_refused_with_the_reason_and_the_remedy) {
+  if (kind->devices().size() < 2) GTEST_SKIP() << "SKIPPED: takes two devices";
   EXPECT_EQ(Bytes{}, kind->workers()->limit(1));
   const Status shared = kind->workers()->allow(1, {IST_ERR_KIND, "somebody else is here"});
   EXPECT_EQ("somebody else is here", shared.text());

@@ -15,7 +15,7 @@
 
 namespace ist::test {
 
-inline constexpr std::uint64_t kWorkerRoom = 3 * worker::kMost;
+inline constexpr std::uint64_t kWorkerRoom = 24576;  // more than three times what it copies
 
 class CudaWorker : public CudaTest {
  protected:

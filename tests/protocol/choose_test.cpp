@@ -23,7 +23,7 @@ MessageShape lent(std::uint64_t bytes) {
   return made;
 }
 
-MessageShape with_worker(std::uint64_t bytes, std::uint64_t limit = 8192) {
+MessageShape with_worker(std::uint64_t bytes, std::uint64_t limit = 2048) {
   MessageShape made = lent(bytes);
   made.worker_limit = Bytes{limit};
   return made;
@@ -89,11 +89,12 @@ const std::vector<Case>& table() {
       {"much of it", usual, lent(mebibytes(64).value), IST_CARRIER_DEVICE},
       {"a device where copies between devices are dear", slow_link(), lent(mebibytes(1).value), IST_CARRIER_RING},
       {"a small one there", slow_link(), lent(8), IST_CARRIER_DEVICE},
-      {"a small one with a worker", usual, with_worker(8), IST_CARRIER_CELL},
-      {"nothing, with a worker", usual, with_worker(0), IST_CARRIER_CELL},
-      {"as much as it copies, where copies between devices are dear", dear_copies(), with_worker(8192), IST_CARRIER_CELL},
-      {"one past what it copies", dear_copies(), with_worker(8193), IST_CARRIER_DEVICE},
-      {"as much as it copies, where one copy costs less", usual, with_worker(8192), IST_CARRIER_DEVICE},
+      {"a small one with a worker", usual, with_worker(8), IST_CARRIER_DEVICE},
+      {"a small one with a worker, where copies between devices are dear", dear_copies(), with_worker(8), IST_CARRIER_CELL},
+      {"nothing, with a worker", usual, with_worker(0), IST_CARRIER_DEVICE},
+      {"as much as it copies, where copies between devices are dear", dear_copies(), with_worker(2048), IST_CARRIER_CELL},
+      {"one past what it copies", dear_copies(), with_worker(2049), IST_CARRIER_DEVICE},
+      {"as much as it copies, where one copy costs less", usual, with_worker(2048), IST_CARRIER_DEVICE},
       {"a worker that copies nothing", usual, with_worker(8, 0), IST_CARRIER_DEVICE},
       {"a device to itself", usual, shape(mebibytes(8).value, KindId::cuda, true), IST_CARRIER_DIRECT},
   };

@@ -50,7 +50,7 @@ std::string said_by(int ranks, const Body& body) {
 
 TEST(WorkersRefused, WhereTwoRanksHaveOneDeviceAndNotTheThirdWhoHasItsOwn) {
   NEEDS_FAKE_DRIVER();
-  const Variables set{{"ISTHMUS_WORKER", "1"}, {"FAKE_CUDA_DEVICES", "2"}};
+  const Variables set{{"ISTHMUS_WORKER", "1"}, {"ISTHMUS_DEVICE_IPC", "never"}, {"FAKE_CUDA_DEVICES", "2"}};
   const std::string said = said_by(3, [](const Here& here) { return exchange(here, 20); });
   EXPECT_EQ(2, count_in(said, "ISTHMUS_WORKER is 1, but the driver copies small messages")) << said;
   EXPECT_EQ(1, count_in(said, "rank 2 has the same GPU, GPU-fa")) << said;
@@ -60,20 +60,21 @@ TEST(WorkersRefused, WhereTwoRanksHaveOneDeviceAndNotTheThirdWhoHasItsOwn) {
 
 TEST(WorkersRefused, WhereKernelsAreLoadedLazily) {
   NEEDS_FAKE_DRIVER();
-  const Variables set{{"ISTHMUS_WORKER", "1"}, {"FAKE_CUDA_LAZY", "1"}, {"CUDA_MODULE_LOADING", "LAZY"}};
+  const Variables set{
+      {"ISTHMUS_WORKER", "1"}, {"ISTHMUS_DEVICE_IPC", "never"}, {"FAKE_CUDA_LAZY", "1"}, {"CUDA_MODULE_LOADING", "LAZY"}};
   const std::string said = said_by(2, [](const Here& here) { return exchange(here, 20); });
   EXPECT_EQ(2, count_in(said, "set CUDA_MODULE_LOADING=EAGER in the environment")) << said;
 }
 
 TEST(WorkersRefused, NowhereElseAndNothingIsSaid) {
   NEEDS_FAKE_DRIVER();
-  const Variables set{{"ISTHMUS_WORKER", "1"}, {"FAKE_CUDA_LAZY", "1"}};
+  const Variables set{{"ISTHMUS_WORKER", "1"}, {"ISTHMUS_DEVICE_IPC", "never"}, {"FAKE_CUDA_LAZY", "1"}};
   EXPECT_EQ("", said_by(2, [](const Here& here) { return exchange(here, 50); }));
 }
 
 TEST(WorkersDeaths, OfAPeerInTheMiddleOfSmallMessages) {
   NEEDS_FAKE_DRIVER();
-  const Variables set{{"ISTHMUS_WORKER", "1"}};
+  const Variables set{{"ISTHMUS_WORKER", "1"}, {"ISTHMUS_DEVICE_IPC", "never"}};
   for (const int victim : {0, 1})
     expect_all_but(run_ranks(2, "host,cuda",
                              [victim](const Here& here) {
@@ -101,7 +102,7 @@ TEST(WorkersDeaths, OfAPeerInTheMiddleOfSmallMessages) {
 
 TEST(WorkersFailures, ADeviceThatIsLostIsAnErrorAndNobodyHangs) {
   NEEDS_FAKE_DRIVER();
-  const Variables set{{"ISTHMUS_WORKER", "1"}};
+  const Variables set{{"ISTHMUS_WORKER", "1"}, {"ISTHMUS_DEVICE_IPC", "never"}};
   expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
     Checks check(here);
     check.that(exchange(here, 30) == 0, "before");
@@ -120,7 +121,7 @@ TEST(WorkersFailures, ADeviceThatIsLostIsAnErrorAndNobodyHangs) {
 
 TEST(WorkersFailures, AWorldThatIsDestroyedInTheMiddleLeavesNothingBehind) {
   NEEDS_FAKE_DRIVER();
-  const Variables set{{"ISTHMUS_WORKER", "1"}};
+  const Variables set{{"ISTHMUS_WORKER", "1"}, {"ISTHMUS_DEVICE_IPC", "never"}};
   expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
     Checks check(here);
     check.that(exchange(here, 30) == 0, "before");
@@ -136,6 +137,8 @@ TEST(WorkersFailures, AWorldThatIsDestroyedInTheMiddleLeavesNothingBehind) {
       else
         check.ok(ist_irecv(place, kBytes, IST_BYTE, 1 - here.rank, 200 + i, here.comm, &request), "irecv");
     }
+    // Not before both have asked for all that.
+    check.ok(ist_barrier(here.comm), "barrier");
     return check.wrong();
   }));
 }

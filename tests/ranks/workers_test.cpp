@@ -12,7 +12,7 @@ using namespace rank_test;
 
 namespace {
 
-constexpr std::size_t kLimit = 8192;
+constexpr std::size_t kLimit = 2048;
 
 const std::vector<std::size_t>& sizes() {
   static const std::vector<std::size_t> all{0,   1,   2,    3,    7,    8,    9,    16,   31,     240,        511,   512,

@@ -141,6 +141,26 @@ IST_KERNEL_CODE void store_release(std::uint32_t* to, std::uint32_t value) {
 #endif
 }
 
+// A word after which this device's own memory is read, past what a multiprocessor keeps, so that a device needs no order; a processor that
+// plays one does.
+IST_KERNEL_CODE std::uint64_t load_word(const std::uint64_t* from) {
+#if defined(__CUDA_ARCH__)
+  return load_relaxed(from);
+#else
+  return __atomic_load_n(from, __ATOMIC_ACQUIRE);
+#endif
+}
+
+// A word by which the processor learns that what was stored before is done for all of this device.
+IST_KERNEL_CODE void store_word(std::uint64_t* to, std::uint64_t value) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+  store_relaxed(to, value);
+#else
+  __atomic_store_n(to, value, __ATOMIC_RELEASE);
+#endif
+}
+
 // Both ways in order; gives what was there before.
 IST_KERNEL_CODE std::uint32_t add(std::uint32_t* to, std::uint32_t value) {
 #if defined(__CUDA_ARCH__)

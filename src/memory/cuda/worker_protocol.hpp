@@ -52,8 +52,9 @@ IST_KERNEL_CODE std::uint64_t await(const Quad* packets, Quad found, std::uint32
   return channel::bytes_in(found);
 }
 
-// The first thread looks once. Acquire: what the process had seen done on the device before it gave the order is seen by all threads
-// after the barrier.
+// The first thread looks once. Both words are on their way together. Relaxed: what the process had seen done on the device before it gave
+// the order lies where all of the device's loads that are not kept by a multiprocessor find it, and bytes_now() is such a load; it is
+// begun when the order is there.
 class Watch {
  public:
   IST_KERNEL_CODE explicit Watch(const Work& work) : work_(work), begun_(channel::nanoseconds()), last_(begun_) {}
@@ -62,7 +63,7 @@ class Watch {
     if (now - begun_ > work_.most) return {kLeaves, 0};
     // In this order, or the second load would not begin before the first one is over.
     const Quad where = channel::load_relaxed(&order.where);
-    const std::uint64_t head = channel::load_acquire(&order.head);
+    const std::uint64_t head = channel::load_word(&order.head);
     if (head >> 32 == number) {
       last_ = now;
       return {head, await(&order.where, where, number)};
@@ -91,8 +92,10 @@ IST_KERNEL_CODE void bring(const Crew& crew, Answer& answer, std::uint32_t numbe
   }
 }
 
-// `first`: what was seen at the thread's first packets when the order was looked for. Release: the barrier orders the other threads'
-// stores before the first one's word, which is cumulative; whoever has seen it may have any device read the bytes. Guard DONE_LAST.
+// `first`: what was seen at the thread's first packets when the order was looked for. The barrier orders the other threads' stores before
+// the first one's fence, which is cumulative: then they are done for the device, in the cache that its kernels, its copies and other
+// devices alike go through. So nobody who is told by the word, and reads after that, comes too early. A fence of the whole system would
+// also wait for the bus, which takes a microsecond more and which nobody needs: no byte went there.
 template <class Crew>
 IST_KERNEL_CODE void put(const Crew& crew, const Order& order, Answer& answer, std::uint32_t number, Quad first,
                          std::byte* to, std::uint32_t bytes) {
@@ -107,7 +110,7 @@ IST_KERNEL_CODE void put(const Crew& crew, const Order& order, Answer& answer, s
         channel::put_bytes(to + at * 8U, await(&order.packets[at], found[k], number), bytes - at * 8U);
   }
   crew.barrier();
-  if (crew.thread == 0) channel::store_release(&answer.done, static_cast<std::uint64_t>(number));
+  if (crew.thread == 0) channel::store_word(&answer.done, static_cast<std::uint64_t>(number));
 }
 
 template <class Crew>
