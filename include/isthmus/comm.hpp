@@ -2,7 +2,7 @@
 //
 // Who calls this : isthmus.hpp includes it.
 // Threads        : as in C: every call from any thread; one request is used by one thread at a time.
-// Ownership      : Comm and Cart are shared views, freed with their last copy; Message owns and moves.
+// Ownership      : Comm is a shared view, freed with its last copy; Message owns and moves.
 // Errors         : Error, with the code and the library's text. Destructors never throw.
 #ifndef ISTHMUS_COMM_HPP
 #define ISTHMUS_COMM_HPP
@@ -343,63 +343,6 @@ class Comm : public Gathers {
 
   std::shared_ptr<const detail::CommOwner> owner_;
 };
-
-// A communicator with a grid over its ranks, the last dimension running fastest.
-class Cart : public Comm {
- public:
-  std::vector<int> dims() const { return get().dims; }
-  std::vector<int> periods() const { return get().periods; }
-  std::vector<int> coords() const { return get().coords; }
-  std::vector<int> coords(int rank) const {
-    std::vector<int> found(static_cast<std::size_t>(dimensions()));
-    detail::check(ist_cart_coords(comm_, rank, dimensions(), found.data()));
-    return found;
-  }
-  int rank_at(std::span<const int> coords) const {
-    if (static_cast<int>(coords.size()) != dimensions())
-      throw Error(IST_ERR_ARGUMENT, "rank_at() needs one coordinate per dimension");
-    int found = 0;
-    detail::check(ist_cart_rank(comm_, coords.data(), &found));
-    return found;
-  }
-  // Whom this rank receives from and sends to; proc_null past an edge.
-  struct Shift {
-    int source;
-    int dest;
-  };
-  Shift shift(int dimension, int displacement) const {
-    Shift found{};
-    detail::check(ist_cart_shift(comm_, dimension, displacement, &found.source, &found.dest));
-    return found;
-  }
-
- private:
-  friend class Comm;
-  struct Extents {
-    std::vector<int> dims, periods, coords;
-  };
-  explicit Cart(Comm comm) : Comm(std::move(comm)) {}
-  int dimensions() const { return ask(ist_cart_ndims); }
-  Extents get() const {
-    const std::vector<int> empty(static_cast<std::size_t>(dimensions()));
-    Extents found{empty, empty, empty};
-    detail::check(ist_cart_get(comm_, dimensions(), found.dims.data(), found.periods.data(), found.coords.data()));
-    return found;
-  }
-};
-
-inline Cart Comm::cart(std::span<const int> dims, std::span<const int> periods) const {
-  if (dims.size() != periods.size()) throw Error(IST_ERR_ARGUMENT, "cart() needs as many periods as dims");
-  return Cart(made([&](ist_comm* out) {
-    return ist_cart_create(comm_, static_cast<int>(dims.size()), dims.data(), periods.data(), 0, out);
-  }));
-}
-
-// Balanced extents; entries that are not 0 are kept.
-inline std::vector<int> balanced_dims(int ranks, std::vector<int> dims) {
-  detail::check(ist_dims_create(ranks, static_cast<int>(dims.size()), dims.data()));
-  return dims;
-}
 
 }  // namespace isthmus
 #endif

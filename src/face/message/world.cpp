@@ -81,10 +81,7 @@ Status World::connect() {
   allow_worker();
   engine_ = std::make_unique<Engine>(Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_,
                                                    std::move(names), profile.message, trace_.get()});
-  const MemoryKind* const cuda = kinds_->find(KindId::cuda);
-  stream_channels_ = std::make_unique<StreamChannels>(*engine_, cuda != nullptr ? own_device(*cuda) : -1);
-  stream_meetings_ = std::make_unique<StreamMeetings>(*engine_, *stream_channels_);
-  queue_channels_ = std::make_unique<QueueChannels>(*engine_, *stream_channels_);
+  make_channels();
   auto watcher = Watcher::start(*peers_, *board_, watcher_hooks());
   if (!watcher.ok()) return watcher.status();
   watcher_ = std::move(*watcher);
@@ -95,6 +92,13 @@ Status World::connect() {
   if (!thread.ok()) return thread.status();
   progress_thread_ = std::move(*thread);
   return {};
+}
+
+void World::make_channels() {
+  const MemoryKind* const cuda = kinds_->find(KindId::cuda);
+  stream_channels_ = std::make_unique<StreamChannels>(*engine_, cuda != nullptr ? own_device(*cuda) : -1);
+  stream_meetings_ = std::make_unique<StreamMeetings>(*engine_, *stream_channels_);
+  queue_channels_ = std::make_unique<QueueChannels>(*engine_, *stream_channels_);
 }
 
 // Two processes take turns on a device: while the one's worker waits for orders, the other's would wait for its turn.
@@ -194,7 +198,7 @@ Status World::end() {
     engine_->abandon_all({IST_ERR_PEER_LEFT, "this rank destroyed its world"});
   }
   // Before the others see this rank leave: then they know that nothing more comes of it.
-  const Status met = stream_meetings_ ? stream_meetings_->close() : Status{};
+  Status met = stream_meetings_ ? stream_meetings_->close() : Status{};
   const Status queued = queue_channels_ ? queue_channels_->close() : Status{};
   const Status streamed = stream_channels_ ? stream_channels_->close() : Status{};
   if (!met.ok()) return met;

@@ -67,6 +67,7 @@ class World {
   Status connect();
   Status open_trace();
   void allow_worker();
+  void make_channels();
   Watcher::Hooks watcher_hooks();
   void make_communicators(const CollectiveProfile& machine);
   void hand_over_sends();
