@@ -286,7 +286,7 @@ Result<Ticket> CudaKind::copy_in(CudaContext& context, CopyDirection direction, 
   const std::uint64_t id = route->ticket->id();
   const Status started = start(*route, to, from);
   if (started.ok()) {
-    workers_.wake(context, to.size);
+    if (direction != CopyDirection::between_devices) workers_.wake(context, to.size);
     return under_way(*route->ticket, id);
   }
   give_back(*route->ticket);
