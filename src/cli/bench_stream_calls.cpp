@@ -16,9 +16,9 @@ namespace {
 constexpr int kRoot = 0;
 
 // The driver, with the device's context current in this thread from then on.
-class Driver {
+class StreamDriver {
  public:
-  explicit Driver(int device) {
+  explicit StreamDriver(int device) {
     auto loaded = load_cuda_api();
     if (!loaded.ok()) throw Failure(loaded.status());
     api_ = *loaded;
@@ -40,7 +40,7 @@ class Driver {
 
 template <class Put>
 int put_and_wait(const CallArguments& with, const Put& put) {
-  static const Driver driver{with.recv.device};
+  static const StreamDriver driver{with.recv.device};
   auto* const stream = reinterpret_cast<void*>(with.recv.queue);
   const int code = put(stream);
   if (code == IST_OK) driver.wait(stream);
