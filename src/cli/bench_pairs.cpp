@@ -6,7 +6,7 @@ namespace ist::cli {
 namespace {
 
 // A window of one pair, and its answer.
-void repeat_once(Session& session, std::size_t bytes) {
+void window_once(Session& session, std::size_t bytes) {
   if (session.side() == 0) {
     session.send_window(Session::kWindow, 0, bytes);
     session.hear<std::int32_t>();
@@ -19,7 +19,7 @@ void repeat_once(Session& session, std::size_t bytes) {
 double batch_us(Session& session, std::size_t bytes, std::uint64_t windows) {
   session.meet();
   const auto start = Clock::now();
-  for (std::uint64_t n = 0; n < windows; ++n) repeat_once(session, bytes);
+  for (std::uint64_t n = 0; n < windows; ++n) window_once(session, bytes);
   return microseconds_since(start);
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 struct Unreachable {};
 
-struct Crew {
+struct WorkerCrew {
   CUcontext context;
   unsigned thread = 0;
   unsigned threads = 1;
@@ -39,7 +39,7 @@ std::function<void()> worker_work(CUcontext context, const void* argument) {
   if (work.board == nullptr) return [] {};
   return [context, work] {
     try {
-      ist::worker::run(Crew{context}, work);
+      ist::worker::run(WorkerCrew{context}, work);
     } catch (const Unreachable&) {
       const Lock lock(world().lock);
       if (context->lost == CUDA_SUCCESS) context->lost = CUDA_ERROR_ILLEGAL_ADDRESS;
