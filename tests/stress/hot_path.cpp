@@ -91,7 +91,8 @@ bool alone() {
     return std::distance(std::filesystem::directory_iterator{"/proc/self/task"}, std::filesystem::directory_iterator{});
   };
   auto threads = count();
-  for (int n = 0; n < 1000 && threads != 3; ++n, threads = count()) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  for (int n = 0; n < 1000 && threads != 3; ++n, threads = count())
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
   if (threads != 3) std::fprintf(stderr, "%td threads; expected this one and the watchers of two worlds\n", threads);
   return threads == 3;
 }
