@@ -38,7 +38,8 @@ TEST_F(CudaWorker, does_not_come_for_copies_that_are_rare) {
 }
 
 TEST_F(CudaWorker, copies_nothing_where_no_worker_was_allowed) {
-  if (kind->devices().size() < 2) GTEST_SKIP() << "SKIPPED: takes two devices";
+  if (kind->devices().size() < 2)
+    GTEST_SKIP() << "SKIPPED: not covered here: a device that has no worker; there is only one";
   const Piece other = must(kind->allocate(1, Bytes{8}));
   const Data data = fresh(8);
   for (int i = 0; i < 10; ++i) {
@@ -52,14 +53,8 @@ TEST_F(CudaWorker, copies_nothing_where_no_worker_was_allowed) {
 
 // As if it had left in the moment in which it is given an order.
 TEST_F(CudaWorker, that_has_left_after_all_is_launched_again_for_an_order_that_waits) {
-  go_soon();
   const Data sent = fresh(100);
-  while (launches() == 0) {
-    Ticket first = into(0, sent);
-    must(finish(first));
-  }
-  std::this_thread::sleep_for(std::chrono::milliseconds{20});
-  stay();
+  leave_unnoticed(sent);
   ASSERT_TRUE(cuda().cuda_workers().runs(0)) << "it is not known yet to have left";
   EXPECT_EQ(1U, launches());
   Data back(100, 0xEE);
@@ -72,14 +67,8 @@ TEST_F(CudaWorker, that_has_left_after_all_is_launched_again_for_an_order_that_w
 
 TEST_F(CudaWorker, that_cannot_be_launched_for_an_order_that_waits_fails_it) {
   NEEDS_FAKE("refuse a launch");
-  go_soon();
   const Data sent = fresh(100);
-  while (launches() == 0) {
-    Ticket first = into(0, sent);
-    must(finish(first));
-  }
-  std::this_thread::sleep_for(std::chrono::milliseconds{20});
-  stay();
+  leave_unnoticed(sent);
   fake_fail("cuLaunchKernel", 0, CUDA_ERROR_LAUNCH_FAILED);
   Data back(100, 0xEE);
   std::vector<Ticket> tickets;
@@ -188,7 +177,8 @@ TEST_F(CudaWorker, whose_device_is_lost_fails_its_orders_and_nobody_hangs) {
 // ---- what stands against it ----
 
 TEST_F(CudaWorker, is_refused_with_the_reason_and_the_remedy) {
-  if (kind->devices().size() < 2) GTEST_SKIP() << "SKIPPED: takes two devices";
+  if (kind->devices().size() < 2)
+    GTEST_SKIP() << "SKIPPED: not covered here: a device that has no worker; there is only one";
   EXPECT_EQ(Bytes{}, kind->workers()->limit(1));
   const Status shared = kind->workers()->allow(1, {IST_ERR_KIND, "somebody else is here"});
   EXPECT_EQ("somebody else is here", shared.text());

@@ -54,7 +54,8 @@ cl_int CL_API_CALL describe(cl_command_queue queue, cl_command_queue_info what, 
 class Turns : public testing::TestWithParam<bool> {
  protected:
   void SetUp() override {
-    if (!kinds().find(KindId::opencl)) GTEST_SKIP() << "SKIPPED: opencl is not loaded here";
+    if (!kinds().find(KindId::opencl))
+      GTEST_SKIP() << "SKIPPED: not covered here: turns in OpenCL queues; opencl is not loaded";
     api_ = real();
     api_.clEnqueueMarkerWithWaitList = marker;
     api_.clEnqueueCopyBuffer = copy;

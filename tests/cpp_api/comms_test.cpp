@@ -160,7 +160,8 @@ TEST(Requests, that_are_released_go_on) {
 // In the library's own queue, which comes with its memory.
 TEST(Queues, carry_messages_around_a_ring) {
   World world;
-  if (world.devices(isthmus::Kind::opencl) == 0) GTEST_SKIP() << "not covered here: messages in OpenCL queues";
+  if (world.devices(isthmus::Kind::opencl) == 0)
+    GTEST_SKIP() << "not covered here: messages in OpenCL queues; there is no OpenCL device";
   const Comm comm = world.comm();
   const auto out = world.allocate(isthmus::Kind::opencl, 1000);
   const auto in = world.allocate(isthmus::Kind::opencl, 1000);

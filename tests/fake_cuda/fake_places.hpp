@@ -13,22 +13,13 @@
 
 #include "cli/bench_stream_bare.hpp"
 #include "fake_world.hpp"
+#include "lone_crew.hpp"
 #include "memory/cuda/channel_layout.hpp"
 #include "memory/cuda/meeting_layout.hpp"
 
 namespace fake {
 
 using namespace ist::channel;
-
-struct Crew {
-  unsigned thread = 0;
-  unsigned threads = 1;
-  unsigned block = 0;
-  unsigned blocks = 1;
-  void barrier() const {}
-  bool any(bool mine) const { return mine; }
-  std::uint64_t first(std::uint64_t value) const { return value; }
-};
 
 // Puts the place where the bytes are in place of a device address; clears `reached` where a kernel of that context has none.
 class Places {

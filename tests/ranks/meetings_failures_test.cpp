@@ -3,6 +3,7 @@
 #include <isthmus/stream.h>
 
 #include "broken_driver.hpp"
+#include "waiting_streams.hpp"
 
 namespace {
 
@@ -10,14 +11,7 @@ using namespace forked_ranks;
 
 constexpr std::size_t kBytes = 4000;
 
-class MeetingFailures : public testing::TestWithParam<int> {
- protected:
-  void SetUp() override {
-    NEEDS_FAKE_DRIVER();
-    ::setenv("FAKE_CUDA_DEVICES", std::to_string(GetParam()).c_str(), 1);
-  }
-  void TearDown() override { ::unsetenv("FAKE_CUDA_DEVICES"); }
-};
+class MeetingFailures : public WithSoManyDevices {};
 
 class Own : public Buffer {
  public:
@@ -34,8 +28,6 @@ class Own : public Buffer {
  private:
   const Here& here_;
 };
-
-bool soon(Clock::time_point since) { return Clock::now() - since < std::chrono::seconds(2); }
 
 TEST_P(MeetingFailures, StreamsThatWaitForARankThatDiesGoOnAndTheNextCallNamesIt) {
   const int devices = GetParam();

@@ -129,7 +129,7 @@ void check_operation(const Stream& stream, const OperationCase& operation, const
 
 TEST(Meetings, EveryOperationOnEveryTypeIsTheSerialResultOrAnErrorThatNamesBoth) {
   NEEDS_A_DEVICE();
-  if (size() == 1) GTEST_SKIP() << "not covered here: reductions of several ranks";
+  if (size() == 1) GTEST_SKIP() << "not covered here: reductions of several ranks; there is one";
   const Stream stream;
   int turn = 0;
   for (const OperationCase& operation : operations()) {

@@ -3,6 +3,7 @@
 #include <isthmus/stream.h>
 
 #include "broken_driver.hpp"
+#include "waiting_streams.hpp"
 
 namespace {
 
@@ -11,14 +12,7 @@ using namespace forked_ranks;
 constexpr std::size_t kBytes = 3000;
 constexpr int kTag = 4;
 
-class StreamFailures : public testing::TestWithParam<int> {
- protected:
-  void SetUp() override {
-    NEEDS_FAKE_DRIVER();
-    ::setenv("FAKE_CUDA_DEVICES", std::to_string(GetParam()).c_str(), 1);
-  }
-  void TearDown() override { ::unsetenv("FAKE_CUDA_DEVICES"); }
-};
+class StreamFailures : public WithSoManyDevices {};
 
 // A buffer on the rank's own device, and the stream that came with it.
 class Own : public Buffer {
@@ -38,8 +32,6 @@ class Own : public Buffer {
  private:
   const Here& here_;
 };
-
-bool soon(Clock::time_point since) { return Clock::now() - since < std::chrono::seconds(2); }
 
 TEST_P(StreamFailures, AReceiveThatWaitsForARankThatDiesEndsAndTheNextCallNamesIt) {
   const int devices = GetParam();

@@ -6,21 +6,14 @@
 #include <thread>
 #include <vector>
 
+#include "../fake_cuda/lone_crew.hpp"
 #include "memory/cuda/meeting_protocol.hpp"
 
 namespace {
 
 using namespace ist::meeting;
 
-struct Crew {
-  unsigned thread = 0;
-  unsigned threads = 1;
-  unsigned block = 0;
-  unsigned blocks = 1;
-  void barrier() const {}
-  bool any(bool mine) const { return mine; }
-  std::uint64_t first(std::uint64_t value) const { return value; }
-};
+using fake::Crew;
 
 // Sums of 64-bit numbers, which wrap.
 struct Sum {
