@@ -5,6 +5,8 @@
 // latency: half a round trip in which every call is waited for, as a blocking message is. enqueued: the same with nothing waited for
 // between. bandwidth: windows of 64 sends, both streams idle before the next window begins. bidirectional: each rank sends and
 // receives at once, in groups, as NCCL wants it.
+#include <utility>
+
 #include "nccl_ranks.cuh"
 
 namespace {
@@ -62,12 +64,7 @@ void time_row(Rank& r, const char* benchmark, const char* way, std::size_t bytes
   if (r.rank == 0) {
     std::vector<double> times(static_cast<std::size_t>(count));
     for (int n = 0; n < count; ++n) times[static_cast<std::size_t>(n)] = (r.board.times[0][n] + r.board.times[1][n]) / 2;
-    std::sort(times.begin(), times.end());
-    std::printf(
-        "%s\n {\"benchmark\": \"%s\", \"way\": \"%s\", \"bytes\": %zu, \"median_us\": %.4f, \"p10_us\": %.4f, \"p90_us\": "
-        "%.4f}",
-        rows++ > 0 ? "," : "", benchmark, way, bytes, percentile(times, 0.5), percentile(times, 0.1),
-        percentile(times, 0.9));
+    print_row(rows++ == 0, benchmark, way, bytes, std::move(times));
   }
   r.meet();
 }

@@ -9,30 +9,25 @@
 #include <cuda_runtime.h>
 #include <nvshmem.h>
 #include <nvshmemx.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <new>
+#include <utility>
 #include <vector>
+
+#include "forked_ranks.cuh"
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kWindow = 64;
-constexpr int kMostCalls = 1000;
+using peers::kMostCalls;
 
 struct Board {
-  std::atomic<int> arrived{0};
-  std::atomic<int> round{0};
+  peers::MeetingPlace place;
   nvshmemx_uniqueid_t id;
   double times[2][kMostCalls];
 };
@@ -58,16 +53,7 @@ struct Rank {
   std::uint64_t sent = 0;
   std::uint64_t received = 0;
 
-  void meet() {
-    const int round = board.round.load();
-    if (board.arrived.fetch_add(1) == 1) {
-      board.arrived = 0;
-      board.round = round + 1;
-    } else {
-      while (board.round.load() == round) {
-      }
-    }
-  }
+  void meet() { board.place.meet(2); }
   void put(std::size_t bytes) {
     nvshmemx_putmem_signal_on_stream(in, out, bytes, signal, ++sent, NVSHMEM_SIGNAL_SET, 1 - rank, stream);
   }
@@ -96,13 +82,6 @@ void window(Rank& r, std::size_t bytes, bool both_ways) {
   r.finish();
 }
 
-double percentile(const std::vector<double>& sorted, double fraction) {
-  const double position = fraction * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(position);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (sorted[above] - sorted[below]) * (position - std::floor(position));
-}
-
 int rows = 0;
 
 // `once` is timed `count` times, after a tenth of that; a time of the row is `share` of it, averaged over the ranks that measure.
@@ -121,12 +100,7 @@ void time_row(Rank& r, const char* benchmark, const char* way, std::size_t bytes
     std::vector<double> times(static_cast<std::size_t>(count));
     for (int n = 0; n < count; ++n)
       times[static_cast<std::size_t>(n)] = alone ? r.board.times[0][n] : (r.board.times[0][n] + r.board.times[1][n]) / 2;
-    std::sort(times.begin(), times.end());
-    std::printf(
-        "%s\n {\"benchmark\": \"%s\", \"way\": \"%s\", \"bytes\": %zu, \"median_us\": %.4f, \"p10_us\": %.4f, \"p90_us\": "
-        "%.4f}",
-        rows++ > 0 ? "," : "", benchmark, way, bytes, percentile(times, 0.5), percentile(times, 0.1),
-        percentile(times, 0.9));
+    peers::print_row(rows++ == 0, benchmark, way, bytes, std::move(times));
   }
   r.meet();
 }
@@ -204,30 +178,10 @@ int be_rank(Board& board, int rank, std::size_t most) {
 
 int main(int argc, char** argv) {
   const std::size_t most = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : std::size_t{64} << 20;
-  void* shared = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (most < 8 || shared == MAP_FAILED) {
+  Board* const board = most < 8 ? nullptr : peers::shared_board<Board>();
+  if (board == nullptr) {
     std::fprintf(stderr, "usage: nvshmem_messages [MOST_BYTES], with two GPUs\n");
     return 2;
   }
-  Board& board = *new (shared) Board;
-  // No rank touches CUDA before it is a process of its own.
-  std::vector<pid_t> children;
-  for (int rank = 0; rank < 2; ++rank) {
-    const pid_t child = fork();
-    if (child == 0) {
-      const int status = be_rank(board, rank, most);
-      std::fflush(stdout);
-      _exit(status);
-    }
-    children.push_back(child);
-  }
-  int failed = 0;
-  for (std::size_t ended = 0; ended < children.size(); ++ended) {
-    int status = 0;
-    wait(&status);
-    if (status == 0) continue;
-    failed = 1;
-    for (const pid_t child : children) kill(child, SIGTERM);  // they would wait for it
-  }
-  return failed;
+  return peers::fork_ranks(2, [=](int rank) { return be_rank(*board, rank, most); });
 }
