@@ -10,7 +10,8 @@
 #   tools/gpu_run.sh collectives    a quick build, the tests of NCCL on a GPU for each rank, and collective calls on those GPUs,
 #                                   ours and NCCL's own, one after the other
 #   tools/gpu_run.sh peers          messages between CUDA, host and page-locked memory beside Open MPI with UCX, NCCL, staging by
-#                                   hand, and what the driver does by itself, each in turn (tools/peers/compare_device.py)
+#                                   hand, and what the driver does by itself, each in turn (tools/peers/compare_device.py); each call adds
+#                                   its rounds to those of the calls before it, of which the median counts
 #   tools/gpu_run.sh soak [SECONDS [one-gpu]]
 #                                   mixed traffic with every byte compared, and nothing may grow: 300 s unless told, on all GPUs, or two
 #                                   ranks on one. Each call adds to soak.json what it found
@@ -32,7 +33,7 @@
 #   PEER_UCX            folder of a UCX that knows CUDA, with lib/ and lib/ucx/; otherwise that of Open MPI is taken
 #   ISTHMUS_CALL_LIMIT  seconds that one call of check may take (580): tests that have not begun by then are left out, and told
 #   ISTHMUS_TEST_JOBS   tests at a time (half the processors, 16 at most)
-#   ISTHMUS_ROUNDS      how often peers runs everything (2); the median counts
+#   ISTHMUS_ROUNDS      how often a call of peers runs everything (2)
 #   ISTHMUS_BENCH_OPTIONS  more options for every isthmus bench, such as --quick
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1

@@ -154,8 +154,7 @@ void start_benchmark(const BenchOptions& options, const Words& words) {
   };
   add("--from", words.from);
   add("--to", words.to);
-  add("--min", std::to_string(options.least));
-  add("--max", std::to_string(options.most));
+  for (std::string& word : size_arguments(options)) arguments.push_back(std::move(word));
   if (options.iterations != 0) add("--iterations", std::to_string(options.iterations));
   if (!options.json_file.empty()) add("--json", options.json_file);
   if (options.quick) arguments.emplace_back("--quick");
@@ -212,6 +211,16 @@ void add_name(CLI::App& command, BenchOptions& options) {
       "of collective: " + call_names() + "; of overlap: " + call_names(true) + "; of sweep: " + sweep_names());
 }
 
+void add_sizes(CLI::App& command, BenchOptions& options) {
+  CLI::Option* const sizes =
+      command
+          .add_option("--sizes", options.sizes, "sizes that are timed, such as 8,64KiB,1MiB, instead of all powers of two")
+          ->type_name("BYTES,...")
+          ->delimiter(',')
+          ->transform(CLI::AsSizeValue(false).description(""));
+  for (const char* bound : {"--min", "--max"}) sizes->excludes(command.get_option(bound));
+}
+
 }  // namespace
 
 void add_bench_command(CLI::App& app) {
@@ -243,6 +252,7 @@ void add_bench_command(CLI::App& app) {
           "largest size that is timed, such as 64KiB; 4MiB unless told, 1MiB of collective and overlap, 64MiB of limits")
       ->type_name("BYTES")
       ->transform(CLI::AsSizeValue(false).description(""));
+  add_sizes(*command, *options);
   command->add_option("--iterations", options->iterations, "repetitions of each size, instead of the method's number")
       ->type_name("N")
       ->check(CLI::PositiveNumber.description(""));

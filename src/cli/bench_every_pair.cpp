@@ -37,8 +37,8 @@ std::vector<std::string> words_here() {
 
 BenchTask task_of(const BenchOptions& options, const std::string& from, const std::string& to) {
   BenchTask task;
-  task.arguments = {"bench", options.benchmark,           "--from", from, "--to", to, "--min", std::to_string(options.least),
-                    "--max", std::to_string(options.most)};
+  task.arguments = {"bench", options.benchmark, "--from", from, "--to", to};
+  for (std::string& word : size_arguments(options)) task.arguments.push_back(std::move(word));
   if (options.iterations != 0)
     task.arguments.insert(task.arguments.end(), {"--iterations", std::to_string(options.iterations)});
   if (options.quick) task.arguments.emplace_back("--quick");

@@ -62,9 +62,22 @@ void complete_limits(BenchOptions& options, bool least, bool most) {
   if (!most) options.most = std::max(options.least, kMostLimit);
 }
 
+void take_named_sizes(BenchOptions& options) {
+  std::vector<std::uint64_t>& sizes = options.sizes;
+  std::sort(sizes.begin(), sizes.end());
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  if (sizes.front() == 0) throw Failure(2, "--sizes names a message of 0 bytes; the least that is timed is 1");
+  options.least = sizes.front();
+  options.most = sizes.back();
+}
+
 }  // namespace
 
 void complete(BenchOptions& options, bool least, bool most) {
+  if (!options.sizes.empty()) {
+    take_named_sizes(options);
+    least = most = true;
+  }
   if (options.limits()) {
     complete_limits(options, least, most);
     return;
@@ -102,11 +115,28 @@ void complete(BenchOptions& options, bool least, bool most) {
   if (!most) options.most = std::max(options.least, BenchOptions::kMostOfCalls);
 }
 
+std::vector<std::string> size_arguments(const BenchOptions& options) {
+  if (options.sizes.empty()) return {"--min", std::to_string(options.least), "--max", std::to_string(options.most)};
+  std::string list;
+  for (const std::uint64_t size : options.sizes) {
+    if (!list.empty()) list += ',';
+    list += std::to_string(size);
+  }
+  return {"--sizes", list};
+}
+
 std::vector<std::uint64_t> timed_sizes(const BenchOptions& options) {
   const CollectiveCall* const call = options.timed_call();
   if (call && !call->moves_bytes()) return {0};
   const std::uint64_t element = call ? call->element() : 1;
   std::vector<std::uint64_t> sizes;
+  for (const std::uint64_t size : options.sizes) {
+    if (size % element != 0)
+      throw Failure(2, "--sizes names " + std::to_string(size) + " bytes, which are no whole elements of " +
+                           std::to_string(element) + " bytes, as " + options.call + " has");
+    sizes.push_back(size);
+  }
+  if (!sizes.empty()) return sizes;
   for (std::uint64_t size = 1; size != 0 && size <= options.most; size <<= 1)
     if (size >= options.least && size % element == 0) sizes.push_back(size);
   return sizes;

@@ -50,7 +50,8 @@ struct BenchOptions {
   Place to;
   std::uint64_t least = 1;
   std::uint64_t most = kMost;
-  std::uint64_t iterations = 0;  // 0: as many as the method says
+  std::vector<std::uint64_t> sizes;  // these alone are timed; empty: powers of two between
+  std::uint64_t iterations = 0;      // 0: as many as the method says
   bool quick = false;
   bool staged = false;
   bool every_pair = false;  // of the memory that there is, one after the other
@@ -77,7 +78,10 @@ struct BenchOptions {
 
 // Fills in what was not asked for, and refuses what does not go together; `least` and `most`: whether those were told.
 void complete(BenchOptions& options, bool least, bool most);
-// Powers of two from `least` to `most`; of a reduction, only whole elements; a call without bytes has the one size 0.
+// The words that ask another `isthmus bench` for the same sizes.
+std::vector<std::string> size_arguments(const BenchOptions& options);
+// Those that were named, or powers of two from `least` to `most`; of a reduction, only whole elements; a call without bytes has the
+// one size 0.
 std::vector<std::uint64_t> timed_sizes(const BenchOptions& options);
 // Those, and 0, odd sizes, sizes beside a page, and the sizes on each side of every threshold of the settings.
 std::vector<std::uint64_t> checked_sizes(const BenchOptions& options, const Settings& settings);

@@ -79,9 +79,8 @@ const Sweep* find(const std::string& name) {
 std::vector<BenchTask> tasks_of(const BenchOptions& options, const Sweep& sweep, bool hosts, const std::string& value) {
   std::vector<BenchTask> tasks;
   for (const char* benchmark : {"latency", "bandwidth"}) {
-    BenchTask task{{"bench", benchmark, "--from", options.from.text(), "--to", options.to.text(), "--min",
-                    std::to_string(options.least), "--max", std::to_string(options.most)},
-                   {}};
+    BenchTask task{{"bench", benchmark, "--from", options.from.text(), "--to", options.to.text()}, {}};
+    for (std::string& word : size_arguments(options)) task.arguments.push_back(std::move(word));
     if (options.iterations != 0)
       task.arguments.insert(task.arguments.end(), {"--iterations", std::to_string(options.iterations)});
     if (options.quick) task.arguments.emplace_back("--quick");

@@ -124,6 +124,17 @@ TEST(BenchSizes, TimedSizesArePowersOfTwoWithinTheBounds) {
   EXPECT_EQ(timed_sizes(options), (std::vector<std::uint64_t>{4, 8, 16, 32}));
 }
 
+TEST(BenchSizes, NamedSizesAloneAreTimedInTheirOrderAndOnce) {
+  BenchOptions options;
+  options.benchmark = "latency";
+  options.sizes = {4096, 7, 1 << 20, 7};
+  complete(options, false, false);
+  EXPECT_EQ(timed_sizes(options), (std::vector<std::uint64_t>{7, 4096, 1 << 20}));
+  EXPECT_EQ(checked_sizes(options, Settings{}).back(), (1U << 20U) + 1);
+  EXPECT_EQ(size_arguments(options), (std::vector<std::string>{"--sizes", "7,4096,1048576"}));
+  EXPECT_EQ(size_arguments(BenchOptions{}), (std::vector<std::string>{"--min", "1", "--max", "4194304"}));
+}
+
 TEST(BenchSizes, CheckedSizesHoldZeroOddPagesAndBothSidesOfEveryThreshold) {
   const BenchOptions options;
   const Settings settings;

@@ -102,6 +102,17 @@ TEST_F(Bench, InsideAWorldOfTwoItUsesThoseRanks) {
   expect_sound(result(), "latency");
 }
 
+TEST_F(Bench, OfNamedSizesThoseAloneAreInTheTable) {
+  for (const char* what : {"latency", "bandwidth", "collective allreduce"}) {
+    const Ran ran = run_program("bench " + std::string{what} + " --iterations 3 --sizes 12KiB,8,1000 --json " + file());
+    ASSERT_EQ(ran.status, 0) << ran.output;
+    const auto found = result();
+    std::vector<std::uint64_t> sizes;
+    for (const auto& row : found["rows"]) sizes.push_back(row["bytes"]);
+    EXPECT_EQ(sizes, (std::vector<std::uint64_t>{8, 1000, 12288})) << what;
+  }
+}
+
 TEST_F(Bench, AnotherNumberOfRanksThanTwoIsRefusedOnce) {
   for (const char* ranks : {"1", "3"}) {
     const Ran ran = run_program("run -n " + std::string{ranks} + " " PROGRAM " bench latency --quick");
@@ -119,6 +130,10 @@ TEST_F(Bench, WhatCannotBeMeasuredIsToldBeforeAnyRankStarts) {
                   {"bench latency --to opencl:777", "opencl"},
                   {"bench latency --min 5 --max 7", "no power of two lies between"},
                   {"bench latency --min many", "--min"},
+                  {"bench latency --sizes 8,0", "a message of 0 bytes"},
+                  {"bench latency --sizes 8,many", "--sizes"},
+                  {"bench latency --sizes 8 --max 64", "--max excludes --sizes"},
+                  {"bench collective allreduce --sizes 8,10", "10 bytes, which are no whole elements of 4 bytes"},
                   {"bench latency --iterations 0", "--iterations"},
                   {"bench latency --json /nowhere/at/all.json", "cannot write the file /nowhere/at/all.json"}});
 }

@@ -3,7 +3,8 @@
 
     tools/peers/compare_device.py ISTHMUS OUT_FILE WORK_FOLDER
 
-Called by `tools/gpu_run.sh peers`, whose head says what is measured and how that is steered. For every pair of memories one round is:
+Called by `tools/gpu_run.sh peers`, whose head says what is measured and how that is steered. A call may be too short for all rounds:
+each leaves what it measured in WORK_FOLDER (rounds.json), and a later one of the same machine and commit adds its rounds to those. For every pair of memories one round is:
 the limits (`isthmus bench limits`), Isthmus, Isthmus staged by hand, Open MPI with each way of its that works, and between GPUs NCCL and NVSHMEM.
 The median of the rounds counts, and of every peer its best way, whose name says which it was.
 """
@@ -20,6 +21,8 @@ TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 KIB, MIB = 1 << 10, 1 << 20
 LATENCY_SIZES = [8, 8 * KIB, 64 * KIB, MIB, 4 * MIB]
 WINDOW_SIZES = [64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB]
+SIZES = {"latency": LATENCY_SIZES, "bandwidth": WINDOW_SIZES, "bidirectional": WINDOW_SIZES,
+         "limits": sorted({*LATENCY_SIZES, *WINDOW_SIZES})}
 
 # Open MPI takes UCX with whatever transports there are; a message of few bytes is faster there without an eager copy.
 UCX = ["--mca", "pml", "ucx", "--mca", "opal_common_ucx_tls", "any", "--mca", "opal_common_ucx_devices", "any"]
@@ -34,11 +37,36 @@ def word(place):
     return place.split(":")[0]
 
 
-class OpenMpi:
+def listed(table):
+    """A table whose keys are tuples, as JSON can hold it."""
+    return [[list(key), value] for key, value in table.items()]
+
+
+def keyed(pairs):
+    return {tuple(key): value for key, value in pairs}
+
+
+class Peer:
+    """What was measured of one, in all its ways: (benchmark, source, target, bytes) -> way -> us of each round."""
+
+    def __init__(self):
+        self.times, self.title = {}, ""
+
+    def best(self, key):
+        return [{"name": self.title, **best_way(self.times[key])}] if key in self.times else []
+
+    def state(self):
+        return {"title": self.title, "times": listed(self.times)}
+
+    def take_up(self, state):
+        self.title, self.times = state["title"], keyed(state["times"])
+
+
+class OpenMpi(Peer):
     """The MPI on PATH, with the UCX of PEER_UCX where that is given, since most are built with one that knows no GPU."""
 
     def __init__(self, work):
-        self.times, self.title = {}, ""
+        super().__init__()
         self.program = str(work / "mpi_bench")
         self.ways = dict(WAYS) if shutil.which("mpirun") and shutil.which("mpicc") else {}
         if not self.ways:
@@ -70,15 +98,13 @@ class OpenMpi:
                 key = (row["benchmark"], source, target, row["bytes"])
                 self.times.setdefault(key, {}).setdefault(way, []).append(row["median_us"])
 
-    def best(self, key):
-        return [{"name": self.title, **best_way(self.times[key])}] if key in self.times else []
 
-
-class BetweenGpus:
+class BetweenGpus(Peer):
     """A library whose program of ours starts its own two processes, with a GPU each: NCCL, NVSHMEM."""
 
     def __init__(self, name, program, compile_with, folder, gpus, variables):
-        self.times, self.title, self.name, self.program, self.variables = {}, "", name, program, variables
+        super().__init__()
+        self.name, self.program, self.variables = name, program, variables
         if not folder or gpus < 2:
             print(f"compare_device: {name} is left out: " + ("one GPU" if folder else "none found with its header"), file=sys.stderr)
             self.program = None
@@ -102,9 +128,6 @@ class BetweenGpus:
             # What is enqueued, and what the other side takes no part in, is of another kind than blocking messages: shown, and no peer of theirs.
             key = (row["benchmark"], source, target, row["bytes"])
             self.times.setdefault(key, {}).setdefault(row["way"], []).append(row["median_us"])
-
-    def best(self, key):
-        return [{"name": self.title, **best_way(self.times[key])}] if key in self.times else []
 
 
 def nccl(work, gpus):
@@ -135,11 +158,11 @@ class Ours:
 
     def measure(self, source, target, most, _where):
         pair = ["--from", source, "--to", target]
-        wanted = [["limits", *pair, "--min", "8", "--max", str(most)]]
-        wanted += [[name, *pair, "--min", least, "--max", str(most)]
-                   for name, least in (("latency", "8"), ("bandwidth", "64KiB"), ("bidirectional", "64KiB"))]
+        sizes = {name: ",".join(str(size) for size in all_sizes if size <= most) for name, all_sizes in SIZES.items()}
+        wanted = [["limits", *pair, "--sizes", sizes["limits"]]]
+        wanted += [[name, *pair, "--sizes", sizes[name]] for name in ("latency", "bandwidth", "bidirectional")]
         if word(source) == word(target) == "cuda":
-            wanted.append(["bandwidth", *pair, "--staged", "--min", "1MiB", "--max", "4MiB"])
+            wanted.append(["bandwidth", *pair, "--staged", "--sizes", "1MiB,4MiB"])
         for arguments in wanted:
             for bench in self.bench(arguments):
                 name = ("staged-" if bench.get("staged") else "") + bench["benchmark"]
@@ -171,6 +194,12 @@ class Ours:
         found["peers"] = sorted((one for peer in peers for one in peer.best((benchmark, source, target, size))), key=lambda one: one["us"])
         return {**found, **self.about}
 
+    def state(self):
+        return {"rows": listed(self.rows), "processors": self.processors, "about": self.about}
+
+    def take_up(self, state):
+        self.rows, self.processors, self.about = keyed(state["rows"]), state["processors"], state["about"]
+
     def calls(self):
         """What single calls of the driver cost, whatever the pair."""
         return [{"measure": "call", "from": source, "to": target, "bytes": 0, "unit": "us", "call": call,
@@ -178,9 +207,9 @@ class Ours:
                 for (name, source, target, call) in self.rows if name == "limit-calls"]
 
 
-def report(ours, peers, pairs, out):
+def report(ours, peers, pairs, out, show):
     entries = []
-    print(f"{'measure':13} {'from':7} {'to':7} {'bytes':>9} {'ours us':>10} {'limit us':>10} {'ours/limit':>10} {'by hand':>9}  peers us (best way)")
+    table = [f"{'measure':13} {'from':7} {'to':7} {'bytes':>9} {'ours us':>10} {'limit us':>10} {'ours/limit':>10} {'by hand':>9}  peers us (best way)"]
     for source, target, _ in pairs:
         for benchmark, sizes in (("latency", LATENCY_SIZES), ("bandwidth", WINDOW_SIZES), ("bidirectional", WINDOW_SIZES)):
             for size in sizes:
@@ -190,12 +219,35 @@ def report(ours, peers, pairs, out):
                 entries.append(one)
                 limit = one.get("limit")
                 told = "; ".join(f"{peer['name']} {peer['us']:.2f} ({peer['configuration']})" for peer in one["peers"])
-                print(f"{benchmark:13} {source:7} {target:7} {size:9} {one['ours']:10.2f} {limit or 0:10.2f} "
+                table.append(f"{benchmark:13} {source:7} {target:7} {size:9} {one['ours']:10.2f} {limit or 0:10.2f} "
                       f"{one['ours'] / limit if limit else 0:10.2f} {one.get('staged', 0):9.2f}  {told}")
     others = [{"measure": name, "from": source, "to": target, "bytes": size, "unit": "us", "peers": peer.best((name, source, target, size)),
              **ours.about} for peer in peers for (name, source, target, size) in peer.times if name in ("enqueued", "put")]
     out.write_text(json.dumps(entries + others + ours.calls(), indent=1) + "\n")
-    print(f"wrote {out}")
+    if show:
+        print(*table, f"wrote {out}", sep="\n")
+
+
+def about(isthmus):
+    """Whose rounds go together."""
+    said, why = run([isthmus, "info", "--json"], {}, 60)
+    if said is None:
+        sys.exit(f"compare_device: isthmus info: {why}")
+    info = json.loads(said)
+    return {"machine": info["machine"], "commit": info["commit"]}
+
+
+def take_up(kept, now, programs):
+    """Goes on from the rounds of earlier calls, whose number is given."""
+    if not kept.exists():
+        return 0
+    state = json.loads(kept.read_text())
+    if state["about"] != now:
+        print(f"compare_device: the rounds in {kept} are of {state['about']}, not of {now}: begun anew", file=sys.stderr)
+        return 0
+    for program, its in zip(programs, state["states"]):
+        program.take_up(its)
+    return state["rounds"]
 
 
 def main():
@@ -210,12 +262,18 @@ def main():
     pairs = [("cuda:0", second, 64 * MIB), ("pinned", second, 64 * MIB), ("cuda:0", "pinned", 64 * MIB), ("host", second, 4 * MIB),
              ("cuda:0", "host", 4 * MIB)]
     ours, peers = Ours(isthmus, work), [OpenMpi(work), nccl(work, gpus), nvshmem(work, gpus)]
-    for number in range(int(os.environ.get("ISTHMUS_ROUNDS", "2"))):
+    kept = work / "rounds.json"
+    rounds = take_up(kept, about(isthmus), [ours, *peers])
+    wanted = int(os.environ.get("ISTHMUS_ROUNDS", "2"))
+    for number in range(wanted):
         for source, target, most in pairs:
             for one in (ours, *peers):
                 one.measure(source, target, most, ours.processors)
-        print(f"round {number + 1} is over", file=sys.stderr)
-    report(ours, peers, pairs, out)
+        rounds += 1
+        # Whole rounds alone count, also where the next one is cut off.
+        kept.write_text(json.dumps({"rounds": rounds, "about": about(isthmus), "states": [one.state() for one in (ours, *peers)]}))
+        print(f"round {rounds} is over", file=sys.stderr)
+        report(ours, peers, pairs, out, show=number + 1 == wanted)
 
 
 if __name__ == "__main__":
