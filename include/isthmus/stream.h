@@ -24,6 +24,9 @@
  * in the thread whose call hears of it, or else on the one that ist_memory_alloc calls IST_OWN_DEVICE; streams of another device of
  * this rank then get an error.
  *
+ * Between two devices a pattern is sent over their link before the first channel is made. Where it comes wrong, or the driver opens no
+ * way, there is none: every call on it returns IST_ERR_DEVICE, whose text names the two, the reason and what to do.
+ *
  * Between two devices a kernel waits for the other rank's. What else is to run meanwhile needs room on the device, a stream that
  * shares no hardware queue with this one (CUDA_DEVICE_MAX_CONNECTIONS, 8 unless set), and code that is there: by itself the
  * driver brings a kernel's code to the device at its first launch, and waits for running kernels before that, so that programs

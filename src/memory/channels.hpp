@@ -16,6 +16,7 @@
 
 #include "base/status.hpp"
 #include "base/units.hpp"
+#include "memory/door.hpp"
 #include "memory/piece.hpp"
 
 namespace ist {
@@ -31,12 +32,13 @@ struct ChannelCard {
   std::uint64_t allocation = 0;        // the owner's driver's number for it
   std::uint64_t offset = 0;            // of the half in it
   std::uint64_t address = 0;           // of the half, in the owner's process
+  DoorAddress door;                    // where the owner helps to try the link between the two devices
   ChannelSide side = ChannelSide::sends;
   std::uint8_t refused = 0;              // an ist_code: the rank has no end, and will have none; nothing else is told
   ChannelUse use = ChannelUse::streams;  // by queues: there is no half of it
   std::array<std::uint8_t, 5> unused{};
 };
-static_assert(sizeof(ChannelCard) == 112 && std::is_trivially_copyable_v<ChannelCard>);
+static_assert(sizeof(ChannelCard) == 136 && std::is_trivially_copyable_v<ChannelCard>);
 
 // A user's stream, looked up.
 struct StreamPlace {
@@ -60,7 +62,8 @@ class ChannelEnd {
   virtual ~ChannelEnd() = default;
   virtual const ChannelCard& card() const = 0;
   virtual int device() const = 0;
-  // Opens the other half; takes milliseconds, and is not for a time when a kernel waits.
+  // Opens the other half; takes milliseconds, and is not for a time when a kernel waits. Between two devices the link is tried before,
+  // once: IST_ERR_UNREACHABLE where it cannot be believed, and then there is no channel between the two, now or later.
   virtual Status connect(const ChannelCard& peers) = 0;
   virtual bool connected() const = 0;
   // The last stream that was used here, which need not be looked up again; 0: none.

@@ -48,7 +48,7 @@ class MeetingSeat {
   virtual ~MeetingSeat() = default;
   virtual const ChannelCard& card() const = 0;
   virtual int device() const = 0;
-  // Opens the others' mailboxes: cards by rank, all on devices of their own. As ChannelEnd::connect().
+  // Opens the others' mailboxes: cards by rank, all on devices of their own. As ChannelEnd::connect(), of every link.
   virtual Status connect(const std::vector<ChannelCard>& cards) = 0;
   // As ChannelEnd's.
   std::uint64_t last_stream = 0;

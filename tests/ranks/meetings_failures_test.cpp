@@ -128,6 +128,42 @@ TEST_P(MeetingFailures, WhatTheDriverRefusesIsToldOnAllRanksAndLaterWorks) {
   }));
 }
 
+// Ranks 0 and 1 cannot believe the link between their devices, which no kernel then stores over: all ranks are told, at every call, and
+// the calls that are not in streams work. A communicator without one of the two works in streams.
+TEST(MeetingLinks, OverALinkThatIsOffNobodyMeets) {
+  NEEDS_FAKE_DRIVER();
+  for (const char* how : {"0-1:spoiled", "0-1:refused"}) {
+    const Variables links{{"FAKE_CUDA_LINKS", how}, {"FAKE_CUDA_DEVICES", "3"}};
+    expect_all(run_ranks(3, "host,cuda", [](const Here& here) {
+      Checks check(here);
+      Own buffer(here, 3);
+      std::vector<std::string> words{"cannot be prepared", "\"world\"", "use the calls without _on"};
+      if (here.rank < 2) words.push_back("the link between cuda device " + std::to_string(here.rank));
+      if (here.rank < 2) words.push_back("of rank " + std::to_string(1 - here.rank) + ", is off");
+      if (here.rank == 2) words.push_back("rank 0 could not open");
+      for (int round = 0; round < 2; ++round) {
+        check.fails(buffer.sum(), IST_ERR_DEVICE, words, "a call");
+        check.fails(buffer.meet(), IST_ERR_DEVICE, words, "a barrier");
+        check.fails(buffer.prepare(), IST_ERR_DEVICE, words, "preparing");
+      }
+      buffer.fill(Data(kBytes, static_cast<unsigned char>(1 << here.rank)));
+      check.ok(ist_allreduce(IST_IN_PLACE, buffer.get(), count(kBytes), IST_BYTE, IST_BXOR, here.comm), "ist_allreduce");
+      check.that(buffer.holds(Data(kBytes, 7)), "its result");
+      ist_comm two = IST_COMM_NULL;
+      check.ok(ist_comm_split(here.comm, here.rank == 1 ? 1 : 0, here.rank, &two), "a communicator of 0 and 2");
+      buffer.fill(Data(kBytes, static_cast<unsigned char>(1 << here.rank)));
+      if (here.rank != 1)
+        check.ok(ist_allreduce_on(buffer.stream(), IST_IN_PLACE, buffer.get(), count(kBytes), IST_BYTE, IST_BXOR, two),
+                 "theirs");
+      buffer.wait();
+      check.that(buffer.holds(Data(kBytes, here.rank == 1 ? 2 : 5)), "its result");
+      check.ok(ist_barrier(here.comm), "barrier");
+      check.ok(ist_comm_free(&two), "freeing it");
+      return check.wrong();
+    }));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, MeetingFailures, testing::Values(3, 1));
 
 // Of kernels that meet: the one that waits for more than comes notices, and the others hear of it.

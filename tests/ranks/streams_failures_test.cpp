@@ -173,6 +173,50 @@ TEST_P(StreamFailures, WhatTheDriverRefusesIsToldOnBothSidesAndLaterWorks) {
   }));
 }
 
+// Between devices 0 and 1 nothing can be believed, or opened. No kernel stores over that link: both ranks are told, at every call, and
+// messages that are not in streams arrive. Rank 2, on a device of its own, is as well reached as ever.
+TEST(StreamLinks, OverALinkThatIsOffNothingIsSentInStreams) {
+  NEEDS_FAKE_DRIVER();
+  for (const char* how : {"0-1:spoiled", "0-1:refused"}) {
+    const Variables links{{"FAKE_CUDA_LINKS", how}, {"FAKE_CUDA_DEVICES", "3"}};
+    testing::internal::CaptureStderr();
+    const auto ended = run_ranks(3, "host,cuda", [](const Here& here) {
+      Checks check(here);
+      Own buffer(here, 3);
+      const int other = 1 - here.rank;
+      const auto launches = [] { return driver_call<decltype(&::fake_cuda_calls)>("fake_cuda_calls")("cuLaunchKernel"); };
+      std::uint64_t before = 0;
+      for (int round = 0; here.rank < 2 && round < 3; ++round) {
+        const std::vector<std::string> words{"rank " + std::to_string(other), "tag 4", "the link between", "is off",
+                                             "use ist_send and ist_recv"};
+        check.fails(here.rank == 0 ? buffer.send(1) : buffer.receive(0), IST_ERR_DEVICE, words, "a call");
+        check.fails(buffer.prepare(other), IST_ERR_DEVICE, words, "preparing");
+        if (round == 0) before = launches();
+      }
+      if (here.rank < 2) check.that(launches() == before, "no kernel is launched");
+      check.ok(ist_barrier(here.comm), "barrier");
+      const Data data = random_bytes(kBytes, 1);
+      if (here.rank == 0) buffer.fill(data);
+      if (here.rank == 0) check.ok(ist_send(buffer.get(), count(kBytes), IST_BYTE, 1, kTag, here.comm), "ist_send");
+      if (here.rank == 1)
+        check.ok(ist_recv(buffer.get(), count(kBytes), IST_BYTE, 0, kTag, here.comm, IST_STATUS_IGNORE), "ist_recv");
+      if (here.rank == 0) check.ok(buffer.send(2), "a send to rank 2");
+      if (here.rank == 2) check.ok(buffer.receive(0), "its receive");
+      buffer.wait();
+      check.that(buffer.holds(data), "the bytes");
+      check.ok(ist_barrier(here.comm), "barrier");
+      return check.wrong();
+    });
+    const std::string said = testing::internal::GetCapturedStderr();
+    expect_all(ended);
+    for (const char* words :
+         {"the link between cuda device 0 and the GPU whose UUID begins with fafafafa, of rank 1, is off",
+          "the link between cuda device 1 and the GPU whose UUID begins with fafafafa, of rank 0, is off"})
+      EXPECT_EQ(said.find(words), said.rfind(words)) << words << " is said once at most:\n" << said;
+    EXPECT_NE(std::string::npos, said.find("is off, and messages go through host memory")) << said;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, StreamFailures, testing::Values(2, 1));
 
 }  // namespace

@@ -33,6 +33,15 @@ ChannelCard refusal_of(ChannelSide side, ist_code why) {
   return card;
 }
 
+// `where`: the link as this rank knows it, and why nothing goes over it; none: the other rank has found it so.
+Status no_way(const std::string& words, const std::string& where) {
+  return {
+      IST_ERR_DEVICE,
+      words + " cannot be made: " +
+          (where.empty() ? "the other rank has found that the link between the two devices is off, and says why" : where) +
+          "; use ist_send and ist_recv, whose messages go through host memory then"};
+}
+
 }  // namespace
 
 std::string words_for(const ChannelName& name) {
@@ -168,6 +177,11 @@ Status StreamChannels::use_in_streams(Entry& entry, const Key& key, const Channe
   return mixed(words_for(name));
 }
 
+// The other rank will not store over the link, whatever this one has found.
+bool StreamChannels::off_there(const Entry& entry) {
+  return entry.theirs && entry.theirs->refused == static_cast<std::uint8_t>(IST_ERR_UNREACHABLE);
+}
+
 // A refusal is taken out: the other rank may have an end by the next time, and is asked again.
 Status StreamChannels::wait_for_card(Entry& entry, const ChannelName& name, ChannelCard& card) {
   const auto here = [&entry] { return entry.theirs.has_value(); };
@@ -181,7 +195,7 @@ Status StreamChannels::wait_for_card(Entry& entry, const ChannelName& name, Chan
       if (here()) {
         card = *entry.theirs;
         entry.refused = card.refused != 0;
-        if (entry.refused) entry.theirs.reset();
+        if (entry.refused && !off_there(entry)) entry.theirs.reset();
         return {};
       }
       IST_TRY(peer_is_there(name));
@@ -208,11 +222,18 @@ Status StreamChannels::prepare(Entry& entry, const Key& key, const ChannelName& 
   IST_TRY(wait_for_card(entry, name, theirs));
   if (theirs.use == ChannelUse::queues) return mixed(entry.words);
   if (const auto code = static_cast<ist_code>(theirs.refused); code != IST_OK) {
+    if (code == IST_ERR_UNREACHABLE) return no_way(entry.words, "");
     return {code, entry.words + " cannot be made: the other rank has no end for it (" +
                       (code == IST_ERR_KIND ? "CUDA is not available there" : "its device has no memory, or refused") +
                       "); use ist_send and ist_recv"};
   }
-  IST_TRY(entry.end->connect(theirs));
+  if (const Status connected = entry.end->connect(theirs); connected.code() == IST_ERR_UNREACHABLE) {
+    const std::lock_guard lock(engine_.lock());
+    static_cast<void>(tell(key, refusal_of(key.side, IST_ERR_UNREACHABLE)));
+    return no_way(entry.words, connected.text());
+  } else if (!connected.ok()) {
+    return connected;
+  }
   // Whoever is gone by now may have gone before there was a word to tell it to.
   look_at_board();
   entry.ready.store(true);
@@ -228,6 +249,7 @@ Result<ChannelEnd*> StreamChannels::ready(const ChannelName& name, std::uint64_t
     const std::lock_guard lock(engine_.lock());
     found = &entry(key);
     IST_TRY(use_in_streams(*found, key, name));
+    if (off_there(*found)) return no_way(words_for(name), "");
   }
   const bool is_ready = found->ready.load();
   // A handle that the driver has given to another stream since, on another device, is refused by the driver.

@@ -92,6 +92,7 @@ class StreamChannels {
   // Under the engine's lock.
   Entry& entry(const Key& key);
   Status open(Entry& entry, const Key& key, int device);
+  static bool off_there(const Entry& entry);
   Status use_in_streams(Entry& entry, const Key& key, const ChannelName& name);
   void hear_of_queues(Entry& mine, const Key& key, const ChannelCard& card);
   void hear(Rank from, const Envelope& envelope, std::span<const std::byte> payload);

@@ -93,7 +93,10 @@ Status StreamMeetings::prepare(const Communicator& comm, StreamTable& table, con
       return {code, of(comm.name()) + " cannot be prepared: rank " + std::to_string(member) + " has no place for them (" +
                         remedy(code) + ")"};
   table.by_channels_ = comm.size() > kMostAtMeeting || !on_devices_of_their_own(cards);
-  const Status opened = table.by_channels_ ? open_spokes(comm, table, stream) : table.seat_->connect(cards);
+  Status opened = table.by_channels_ ? open_spokes(comm, table, stream) : table.seat_->connect(cards);
+  if (opened.code() == IST_ERR_UNREACHABLE)
+    opened = {IST_ERR_DEVICE, of(comm.name()) + " cannot be prepared: " + opened.text() +
+                                  "; use the calls without _on, which go through host memory then"};
   std::vector<std::uint32_t> codes;
   IST_TRY(exchange(comm, kPreparing, static_cast<std::uint32_t>(opened.code()), codes));
   IST_TRY(opened);

@@ -174,7 +174,7 @@ std::shared_ptr<Borrowed> CudaBorrowing::borrow(const Loan& loan, Rank lender, c
     return pool && memory != nullptr ? piece_of(memory, loan) : memory;
   }
   forget_ended(loan, lender, dropped);
-  if (!links_.off(**context, loan) && start_thread()) order(key, loan);
+  if (!links_.off(**context, loan.device) && start_thread()) order(key, loan);
   return nullptr;
 }
 
@@ -228,7 +228,7 @@ void CudaBorrowing::open(const Order& order) {
     else
       say_refused(order, opened.status());
     not_at_hand = !opened.ok() && opened.status().code() == IST_ERR_HANDLE;
-  } else if (!links_.off(*order.key.context, order.loan)) {
+  } else if (!links_.off(*order.key.context, order.loan.device)) {
     say_refused(order, {believed.code(), "the link could not be tried: " + believed.text()});
   }
   std::vector<Dropped> dropped;

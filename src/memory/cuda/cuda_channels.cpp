@@ -56,16 +56,6 @@ channel::ReceiveWork CudaChannelEnd::receive_work(std::uint64_t address, Bytes r
           report_};
 }
 
-Status CudaChannelEnd::connect(const ChannelCard& peers) {
-  const std::lock_guard lock(channels_.mutex_);
-  const auto mapped = channels_.map(peer_rank_, home_, peers, same_process_);
-  if (!mapped.ok()) return mapped.status();
-  one_device_ = peers.device == card_.device;
-  peer_ = *mapped;
-  if (one_device_) channels_.start_letting_go();
-  return {};
-}
-
 // The report is written by kernels: what it says of a truncation comes before the count, in the order of release and acquire.
 std::optional<ChannelTrouble> CudaChannelEnd::trouble() {
   ChannelTrouble found;
@@ -84,11 +74,14 @@ std::optional<ChannelTrouble> CudaChannelEnd::trouble() {
 
 // ---- all of them ----
 
-CudaChannels::CudaChannels(const CudaApi& api, CudaContexts& contexts, const CudaKernels& kernels, CudaWorkers& workers)
+CudaChannels::CudaChannels(const CudaApi& api, CudaContexts& contexts, const CudaKernels& kernels, CudaWorkers& workers,
+                           CudaLinks& links, CudaLending& lending)
     : api_(api),
       contexts_(contexts),
       kernels_(kernels),
       workers_(workers),
+      links_(links),
+      lending_(lending),
       meetings_(std::make_unique<CudaMeetings>(*this)) {}
 
 Meetings& CudaChannels::meetings() { return *meetings_; }
@@ -254,6 +247,7 @@ Result<ChannelCard> CudaChannels::take_half(CudaChannelHome& home, std::uint64_t
   card.allocation = (*room)->allocation;
   card.offset = (*room)->used;
   card.address = (*room)->address + (*room)->used;
+  card.door = lending_.door();
   (*room)->used += round_up(size, kLine);
   return card;
 }
@@ -284,45 +278,6 @@ Result<std::unique_ptr<ChannelEnd>> CudaChannels::open(ChannelSide side, int dev
   if (Status opened = open_half(*made, **at); !opened.ok()) return opened;
   ends_.push_back(made.get());
   return std::unique_ptr<ChannelEnd>(std::move(made));
-}
-
-// ---- the other half ----
-
-// Of another device of this process, for a rank that sends to itself.
-Status CudaChannels::reach(const CudaChannelHome& home, const ChannelCard& peers) {
-  if (peers.device == contexts_.uuid(home.context->device)) return {};
-  for (const auto& [device, other] : homes_) {
-    if (contexts_.uuid(device) != peers.device) continue;
-    const DriverScope scope(api_, home.context->handle);
-    IST_TRY(scope.status());
-    const CUresult result = api_.cuCtxEnablePeerAccess != nullptr ? api_.cuCtxEnablePeerAccess(other.context->handle, 0)
-                                                                  : CUDA_ERROR_NOT_SUPPORTED;
-    if (result == CUDA_SUCCESS || result == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) return {};
-    return cuda_error(api_, result, "cuCtxEnablePeerAccess of device " + std::to_string(device) + on(home.context->device));
-  }
-  return {IST_ERR_INTERNAL, "the other half of a channel of this rank with itself is on no device of its"};
-}
-
-Result<CUdeviceptr> CudaChannels::map(Rank peer, const CudaChannelHome& home, const ChannelCard& peers, bool same_process) {
-  if (same_process) {
-    IST_TRY(reach(home, peers));
-    return CUdeviceptr{peers.address};
-  }
-  const int device = home.context->device;
-  const std::tuple key{peer, peers.allocation, device};
-  if (const auto known = mapped_.find(key); known != mapped_.end()) return known->second + peers.offset;
-  const DriverScope scope(api_, home.context->handle);
-  IST_TRY(scope.status());
-  CUipcMemHandle handle;
-  std::memcpy(&handle, peers.handle.data(), sizeof handle);
-  CUdeviceptr address = 0;
-  const CUresult result = api_.cuIpcOpenMemHandle_v2(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
-  if (result != CUDA_SUCCESS) {
-    const Status why = cuda_error(api_, result, "cuIpcOpenMemHandle of the other end's memory" + on(device));
-    return Status{why.code(), why.text() + "; without a direct way between the two devices use ist_send and ist_recv"};
-  }
-  mapped_.emplace(key, address);
-  return address + peers.offset;
 }
 
 // ---- the end of waiting ----

@@ -22,6 +22,8 @@
 #include "memory/cuda/channel_layout.hpp"
 #include "memory/cuda/cuda_context.hpp"
 #include "memory/cuda/cuda_kernels.hpp"
+#include "memory/cuda/cuda_lending.hpp"
+#include "memory/cuda/cuda_links.hpp"
 #include "memory/cuda/cuda_workers.hpp"
 
 namespace ist {
@@ -92,7 +94,8 @@ class CudaChannelEnd : public ChannelEnd {
 
 class CudaChannels : public Channels {
  public:
-  CudaChannels(const CudaApi& api, CudaContexts& contexts, const CudaKernels& kernels, CudaWorkers& workers);
+  CudaChannels(const CudaApi& api, CudaContexts& contexts, const CudaKernels& kernels, CudaWorkers& workers,
+               CudaLinks& links, CudaLending& lending);
   ~CudaChannels() override;
   CudaChannels(const CudaChannels&) = delete;
   CudaChannels& operator=(const CudaChannels&) = delete;
@@ -128,6 +131,8 @@ class CudaChannels : public Channels {
   Result<std::uint32_t*> gone_of_seat();
   // Device memory that others may open, and where it is; its side and its rank are the caller's.
   Result<ChannelCard> take_half(CudaChannelHome& home, std::uint64_t size);
+  // Without the lock: may what is on that card's device be stored to from this one?
+  Status believe(Rank peer, const CudaChannelHome& home, const ChannelCard& peers, bool same_process = false);
   Status open_half(CudaChannelEnd& end, CudaChannelHome& home);
   Status reach(const CudaChannelHome& home, const ChannelCard& peers);
   // What another rank, or this one where `same_process`, says of its half.
@@ -170,6 +175,8 @@ class CudaChannels : public Channels {
   CudaContexts& contexts_;
   const CudaKernels& kernels_;
   CudaWorkers& workers_;  // its kernel is there before one of ours waits
+  CudaLinks& links_;
+  CudaLending& lending_;
   std::mutex mutex_;
   std::map<int, CudaChannelHome> homes_;  // by device; addresses stay
   std::vector<CudaChannelEnd*> ends_;

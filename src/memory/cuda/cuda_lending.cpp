@@ -37,6 +37,11 @@ bool CudaLending::open_door() {
   return door_ != nullptr;
 }
 
+DoorAddress CudaLending::door() {
+  const std::lock_guard lock(mutex_);
+  return open_door() ? door_->address() : DoorAddress{};
+}
+
 // ---- what has ended ----
 
 bool CudaLending::is_alive(std::uint64_t allocation, const Lent& lent, CUmemoryPool pool) const {

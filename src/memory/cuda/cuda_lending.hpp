@@ -27,6 +27,8 @@ class CudaLending {
   CudaLending& operator=(const CudaLending&) = delete;
 
   std::optional<Loan> lend(const Piece& piece, Rank borrower);
+  // Where this process answers what CudaLinks asks of it; zeros: nowhere.
+  DoorAddress door();
 
  private:
   // Made while a message keeps the memory alive, and handed over at the door: there the program may be freeing it, which the driver does

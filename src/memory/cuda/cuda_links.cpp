@@ -108,7 +108,13 @@ class CudaLinks::Bench {
 };
 
 CudaLinks::CudaLinks(const CudaApi& api, CudaContexts& contexts) : api_(api), contexts_(contexts) {}
-CudaLinks::~CudaLinks() = default;
+CudaLinks::~CudaLinks() {
+  for (const auto& [context, address] : opened_) {
+    if (!lives(api_, *context)) continue;
+    const DriverScope scope(api_, context->handle);
+    if (scope.status().ok()) api_.cuIpcCloseMemHandle(address);
+  }
+}
 
 Result<std::shared_ptr<CudaLinks::Bench>> CudaLinks::bench(CudaContext& context) {
   std::unique_ptr<Bench> found;
@@ -133,30 +139,36 @@ Result<std::shared_ptr<CudaLinks::Bench>> CudaLinks::bench(CudaContext& context)
 
 // ---- with the lender ----
 
-bool CudaLinks::off(const CudaContext& context, const Loan& loan) {
+bool CudaLinks::off(const CudaContext& context, const Uuid& other) {
   const std::lock_guard lock(mutex_);
-  const auto known = known_.find({context.device, loan.device});
+  const auto known = known_.find({context.device, other});
   return known != known_.end() && !known->second.ok();
 }
 
-Status CudaLinks::believe(CudaContext& context, const Loan& loan, Rank lender, const std::atomic<bool>& ends) {
-  const Pair pair{context.device, loan.device};
+std::string CudaLinks::words_for(const CudaContext& context, const Uuid& other, Rank lender) {
+  return "the link between cuda device " + std::to_string(context.device) + " and " + name_of_device(other) +
+         (lender == kNobody ? "" : ", of rank " + std::to_string(lender.value));
+}
+
+Status CudaLinks::note(const CudaContext& context, const Uuid& other, Rank lender, const Status& found) {
   {
     const std::lock_guard lock(mutex_);
-    if (const auto known = known_.find(pair); known != known_.end()) return known->second;
-  }
-  bool tried = false;
-  Status found = try_with_lender(context, loan, ends, tried);
-  if (!tried) return found;
-  {
-    const std::lock_guard lock(mutex_);
-    known_.emplace(pair, found);
+    known_.emplace(Pair{context.device, other}, found);
   }
   if (!found.ok())
-    log::once(log::Level::warning, "the link between cuda device " + std::to_string(context.device) + " and " +
-                                       name_of_device(loan.device) + ", of rank " + std::to_string(lender.value) +
+    log::once(log::Level::warning, words_for(context, other, lender) +
                                        ", is off, and messages go through host memory, which is slower: " + found.text());
   return found;
+}
+
+Status CudaLinks::believe(CudaContext& context, const Loan& loan, Rank lender, const std::atomic<bool>& ends) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = known_.find({context.device, loan.device}); known != known_.end()) return known->second;
+  }
+  bool tried = false;
+  const Status found = try_with_lender(context, loan, ends, tried);
+  return tried ? note(context, loan.device, lender, found) : found;
 }
 
 // `tried`: what is returned is about the link.
@@ -184,7 +196,11 @@ Status CudaLinks::try_with_lender(CudaContext& context, const Loan& loan, const 
   if (found.ok()) found = (*own)->holds(theirs, "read over it");
   if (found.ok()) found = (*own)->fill(mine);
   if (found.ok()) found = (*own)->put(far);
-  api_.cuIpcCloseMemHandle(far);
+  {
+    // Closed at the end: that waits for the device, where a kernel may wait for other ranks.
+    const std::lock_guard lock(mutex_);
+    opened_.push_back({&context, far});
+  }
   tried = true;  // also where a copy failed: nothing better is to be hoped for from the next one
   if (!found.ok()) return found;
   const auto verdict = call->ask(door_note(DoorSubject::written, mine));
@@ -228,6 +244,16 @@ std::optional<Door::Answer> CudaLinks::answer(const DoorNote& asked, std::shared
 }
 
 // ---- within this process ----
+
+Status CudaLinks::believe_within(CudaContext& context, const Uuid& other) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = known_.find({context.device, other}); known != known_.end()) return known->second;
+  }
+  for (int ordinal = 0; ordinal < contexts_.count(); ++ordinal)
+    if (contexts_.uuid(ordinal) == other) return note(context, other, kNobody, try_within(context.device, ordinal));
+  return {IST_ERR_INTERNAL, "no device of this process is the other end of the link"};
+}
 
 Status CudaLinks::try_within(int from, int to) {
   const auto near = contexts_.primary(from);

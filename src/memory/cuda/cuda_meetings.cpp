@@ -49,6 +49,8 @@ CudaSeat::~CudaSeat() {
 
 Status CudaSeat::connect(const std::vector<ChannelCard>& cards) {
   CudaChannels& channels = meetings_.channels_;
+  for (std::size_t member = 0; member < cards.size(); ++member)
+    if (static_cast<int>(member) != circle_.own) IST_TRY(channels.believe(circle_.members[member], home_, cards[member]));
   const std::lock_guard lock(channels.mutex_);
   std::vector<std::uint64_t> found;
   for (std::size_t member = 0; member < cards.size(); ++member) {

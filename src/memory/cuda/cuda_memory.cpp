@@ -19,7 +19,7 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
                  [this](const Piece& own) { return own.kind == KindId::cuda ? context_of(own) : context_of_locked(own); }),
       bounces_([this](int device, Bytes size) { return allocate(device, size); },
                [this](const Piece& piece) { static_cast<void>(release(piece)); }),
-      channels_(api_, contexts_, kernels_, workers_),
+      channels_(api_, contexts_, kernels_, workers_, links_, lending_),
       windows_(api_) {}
 
 bool CudaKind::copies(KindId to, KindId from) const {
