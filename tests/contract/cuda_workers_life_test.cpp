@@ -241,6 +241,27 @@ TEST_F(CudaWorkerLoading, keeps_what_the_program_said_and_says_nothing_for_progr
   EXPECT_NE(std::string::npos, refused.text().find("set CUDA_MODULE_LOADING=EAGER")) << refused.text();
 }
 
+TEST_F(CudaWorkerLoading, is_refused_where_streams_would_share_its_connection) {
+  ::setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+  for (const char* few : {"1", "31", "many"}) {
+    fake_reset();
+    ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", few, 1);
+    const auto kind = must(make_cuda_kind(api, true));
+    EXPECT_STREQ(few, std::getenv("CUDA_DEVICE_MAX_CONNECTIONS"));
+    const Status refused = kind->workers()->allow(0, {});
+    EXPECT_EQ(IST_ERR_KIND, refused.code());
+    EXPECT_NE(std::string::npos, refused.text().find("CUDA_DEVICE_MAX_CONNECTIONS says so; set it to 32")) << refused.text();
+    EXPECT_EQ(Bytes{}, kind->workers()->limit(0));
+  }
+  // CUDA was started with as many as it takes by itself.
+  fake_reset();
+  ::unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  must(api, api.cuInit(0), "cuInit");
+  const auto kind = must(make_cuda_kind(api, true));
+  const Status late = kind->workers()->allow(0, {});
+  EXPECT_NE(std::string::npos, late.text().find("share 8 connections")) << late.text();
+}
+
 TEST_F(CudaWorkerLoading, came_too_late_where_the_program_started_cuda) {
   must(api, api.cuInit(0), "cuInit");
   const auto kind = must(make_cuda_kind(api, true));

@@ -21,6 +21,9 @@ inline constexpr std::uint64_t kWorkerRoom = 24576;  // more than three times wh
 class CudaWorker : public CudaTest {
  protected:
   void SetUp() override {
+    // As the library says where it is the first to start CUDA.
+    ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
     CudaTest::SetUp();
     if (kind == nullptr) return;
     if (const Status against = kind->workers()->allow(0, {}); !against.ok())

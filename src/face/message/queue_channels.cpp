@@ -94,14 +94,17 @@ Status QueueChannels::put(const Call& call) {
     return last_turn_;
   }();
   auto place = (*queues)->enter(call.queue, call.events, pieces, [this, number] { has_come(number); });
-  const std::lock_guard lock(mutex_);
-  if (place.ok()) {
-    in_queues_.at(number).place = std::move(*place);
-    news_.notify_one();
-  } else {
-    in_queues_.erase(number);
-    come_.erase(number);
+  {
+    const std::lock_guard lock(mutex_);
+    if (place.ok()) {
+      in_queues_.at(number).place = std::move(*place);
+    } else {
+      in_queues_.erase(number);
+      come_.erase(number);
+    }
   }
+  // Also where it came before this call had its place, and the thread, told too early, sleeps again.
+  if (place.ok()) wake_thread();
   return place.status();
 }
 
@@ -131,6 +134,11 @@ void QueueChannels::has_come(std::uint64_t number) {
     if (!in_queues_.contains(number)) return;  // it was seen to have come
     come_.insert(number);
   }
+  wake_thread();
+}
+
+// It sleeps here, or where messages are waited for.
+void QueueChannels::wake_thread() {
   news_.notify_one();
   if (engine_.sleeping_path() != nullptr) engine_.sleeping_path()->wake();
 }

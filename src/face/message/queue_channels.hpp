@@ -79,6 +79,7 @@ class QueueChannels {
   // This rank's end, on which nothing has gone wrong that was not told.
   Result<Channel*> channel(const ChannelName& name);
   void has_come(std::uint64_t number);
+  void wake_thread();
 
   // Under the lock: a turn has come, or the thread must end.
   bool news() const;

@@ -30,6 +30,15 @@ WorkerOrders::Name name_of(std::uint64_t ticket) {
   return {static_cast<std::uint32_t>(ticket & 0xff), static_cast<std::uint32_t>(ticket >> 32)};
 }
 
+// As many as a device has. With more streams than connections one that shares the worker's waits for it.
+constexpr long kConnections = 32;
+constexpr long kConnectionsByItself = 8;
+
+long connections() {
+  const char* const said = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  return said == nullptr ? kConnectionsByItself : std::strtol(said, nullptr, 10);
+}
+
 }  // namespace
 
 static_assert(worker::kSlots <= 256 && worker::kMost == kWorkerLimit.value);
@@ -58,12 +67,12 @@ void CudaWorkers::close(Worker& worker) const {
   worker.board = nullptr;
 }
 
-// The program's own words stay. With more streams than connections one that is behind the worker's would wait for it.
+// The program's own words stay.
 void CudaWorkers::before_start(const CudaApi& api) {
   CUcontext current = nullptr;
   if (api.cuCtxGetCurrent(&current) != CUDA_ERROR_NOT_INITIALIZED) return;
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", std::to_string(kConnections).c_str(), 0);
 }
 
 Status CudaWorkers::against(int device) {
@@ -80,6 +89,12 @@ Status CudaWorkers::against(int device) {
     return {IST_ERR_KIND,
             "kernels are loaded lazily, when they are first launched, which waits for kernels that run: CUDA was started "
             "before this world, or CUDA_MODULE_LOADING says so; set CUDA_MODULE_LOADING=EAGER in the environment"};
+  if (const long found = connections(); found < kConnections)
+    return {IST_ERR_KIND,
+            "streams share " + std::to_string(found) +
+                " connections to the device, so that some would wait for the worker: CUDA was started before this "
+                "world, or CUDA_DEVICE_MAX_CONNECTIONS says so; set it to " +
+                std::to_string(kConnections) + " in the environment"};
   const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
   if (blocking != nullptr && std::strcmp(blocking, "0") != 0)
     return {IST_ERR_KIND, "CUDA_LAUNCH_BLOCKING is set, and a launch waits until its kernel is over; unset it"};
