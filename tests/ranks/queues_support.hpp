@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/thread_sanitizer.hpp"
 #include "memory/opencl/opencl_api.hpp"
 
 namespace queues {
@@ -20,6 +21,8 @@ namespace queues {
 inline const ist::OpenclApi& api() { return **ist::OpenclApi::get(); }
 inline void ok(cl_int error) { EXPECT_EQ(CL_SUCCESS, error) << ist::opencl_error_name(error); }
 inline std::int64_t count(std::size_t bytes) { return static_cast<std::int64_t>(bytes); }
+// What the library's thread did in the turns that are over comes before what follows here.
+inline void turns_are_over() { ist::follows(reinterpret_cast<void*>(api().clSetUserEventStatus)); }
 
 class Event {
  public:
@@ -35,7 +38,11 @@ class Event {
   }
   cl_event* place() { return &event_; }
   cl_event get() const { return event_; }
-  cl_int wait() const { return api().clWaitForEvents(1, &event_); }
+  cl_int wait() const {
+    const cl_int waited = api().clWaitForEvents(1, &event_);
+    turns_are_over();
+    return waited;
+  }
   cl_int status() const {
     cl_int status = CL_QUEUED;
     ok(api().clGetEventInfo(event_, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr));
@@ -67,7 +74,10 @@ class Queue {
   void* get() const { return queue_; }
   cl_context context() const { return context_; }
   bool ordered() const { return ordered_; }
-  void wait() const { ok(api().clFinish(queue_)); }
+  void wait() const {
+    ok(api().clFinish(queue_));
+    turns_are_over();
+  }
   Event user_event() const {
     cl_int error = CL_SUCCESS;
     Event made{api().clCreateUserEvent(context_, &error)};

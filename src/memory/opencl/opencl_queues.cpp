@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/thread_sanitizer.hpp"
+
 namespace ist {
 namespace {
 
@@ -91,7 +93,9 @@ class OpenclTurn final : public QueueTurn {
   // Never to an error: what waits for it would be terminated, after which OpenCL promises nothing of the queue, nor of any other of
   // its context; and PoCL 3.1 ends the process, unless somebody holds the event of each command that is terminated.
   void end() override {
-    if (waited_.get() != nullptr && !std::exchange(ended_, true)) api_.clSetUserEventStatus(waited_.get(), CL_COMPLETE);
+    if (waited_.get() == nullptr || std::exchange(ended_, true)) return;
+    precedes(reinterpret_cast<void*>(api_.clSetUserEventStatus));  // whoever waits for the queue or an event behind it
+    api_.clSetUserEventStatus(waited_.get(), CL_COMPLETE);
   }
 
   // The command that is over when the turn comes, the user event that is waited for from then on, and the command that waits for both:
