@@ -339,7 +339,8 @@ typedef struct ist_traffic {
 IST_API int ist_world_traffic(ist_world world, int peer, ist_carrier carrier, ist_traffic* traffic);
 
 /* How a message of these would go to rank `dest` of `comm` now, as `isthmus explain` tells it: the carrier, its price term by term,
- * and why not otherwise. Of the receiver's buffer it says what it takes it to be. Nothing is sent. The text is cut to `size` bytes
+ * and why not otherwise. Of the receiver's buffer it says what it takes it to be. Of memory that kernels in streams read it says the same
+ * of ist_send_on, and of ist_allreduce_on or ist_bcast_on on all ranks of comm. Nothing is sent. The text is cut to `size` bytes
  * with its final zero, and *needed (may be null) becomes the bytes of the whole with it; size 0 only asks. Errors as of ist_send. */
 IST_API int ist_explain(ist_buffer buffer, int64_t count, ist_type type, int dest, ist_comm comm, char* text, size_t size,
                         size_t* needed);

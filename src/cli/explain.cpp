@@ -15,11 +15,12 @@
 #include "cli/settings_page.hpp"
 #include "collective/nccl.hpp"
 #include "collective/profile.hpp"
+#include "collective/stream_choice.hpp"
 #include "layout/extent.hpp"
 #include "memory/workers.hpp"
 #include "path/shm/pair_slots.hpp"
 #include "path/shm/peer_memory.hpp"
-#include "protocol/explain.hpp"
+#include "protocol/explain_stream.hpp"
 #include "request/schedule.hpp"
 
 namespace ist::cli {
@@ -38,6 +39,7 @@ struct Options {
   int ranks = 2;
   bool ordered = false;
   bool self = false;
+  bool stream = false;
   bool json = false;
 };
 
@@ -49,6 +51,23 @@ constexpr std::array<std::pair<const char*, ChosenCall>, kChosenCalls> kCalls{
      {"reduce", ChosenCall::reduce},
      {"reduce_scatter", ChosenCall::reduce_scatter}}};
 constexpr std::array kOneWay{"barrier", "exscan", "gather", "scan", "scatter"};
+
+// Those that are put into streams; a barrier, a broadcast, and reductions to one rank and to all.
+struct StreamedName {
+  const char* name;
+  bool barrier;
+  bool reduces;
+  bool to_all;
+};
+constexpr std::array<StreamedName, 4> kStreamed{{{"allreduce_on", false, true, true},
+                                                 {"barrier_on", true, false, true},
+                                                 {"bcast_on", false, false, false},
+                                                 {"reduce_on", false, true, false}}};
+
+const StreamedName* streamed(const std::string& word) {
+  const auto found = std::find_if(kStreamed.begin(), kStreamed.end(), [&](const auto& one) { return word == one.name; });
+  return found == kStreamed.end() ? nullptr : found;
+}
 
 std::string calls_with_a_choice() {
   std::string names;
@@ -93,14 +112,24 @@ Json json_of(const Explanation& answer, const Profile& profile) {
     if (!way.refused.empty()) entry["refused"] = way.refused;
     ways.push_back(std::move(entry));
   }
-  return {{"question", answer.question},       {"choice", answer.choice},   {"remark", answer.remark},
-          {"measured", profile.measured != 0}, {"numbers", profile.source}, {"ways", std::move(ways)}};
+  return {{"question", answer.question},
+          {"choice", answer.choice},
+          {"remark", answer.remark},
+          {"measured", profile.measured != 0 && answer.numbers.empty()},
+          {"numbers", answer.numbers.empty() ? profile.source : answer.numbers},
+          {"ways", std::move(ways)}};
 }
 
 ExplainedEnd end_of(const Place& place) {
   return {static_cast<KindId>(place.kind), place.pinned()      ? MemoryClass::pinned
                                            : place.on_device() ? MemoryClass::device
                                                                : MemoryClass::pageable};
+}
+
+// Of a machine in words they can always be, but for one that was told to leave CUDA out.
+std::string no_streams(const Settings& settings) {
+  const auto& kinds = settings.kinds;
+  return kinds == "all" || kinds.find("cuda") != std::string::npos ? "" : "ISTHMUS_KINDS leaves CUDA out";
 }
 
 Explanation explain_message(const Options& options, const Settings& settings, const Profile& profile) {
@@ -120,9 +149,10 @@ Explanation explain_message(const Options& options, const Settings& settings, co
   message.single_copy = settings.single_copy;
   if (settings.worker && message.from.kind == KindId::cuda && Workers::copies(message.from.memory) && !message.same_device)
     message.worker_limit = kWorkerLimit;
-  Explanation answer = explain(message, profile.message);
-  answer.question = in_words(message.bytes) + " from " + from.text() + " to " + to.text() +
-                    (options.self ? " of one rank" : " of another rank on this machine");
+  Explanation answer =
+      options.stream ? explain_in_stream(message, no_streams(settings), profile.message) : explain(message, profile.message);
+  answer.question = in_words(message.bytes) + (options.stream ? " in a stream, from " : " from ") + from.text() + " to " +
+                    to.text() + (options.self ? " of one rank" : " of another rank on this machine");
   return answer;
 }
 
@@ -198,11 +228,46 @@ Explanation explain_call(const Options& options, const Settings& settings, const
   return answer;
 }
 
+// Why NCCL has no such call, among ranks that each have this machine's GPUs and this NCCL; and whether there is a GPU for each.
+std::string no_nccl(const Options& options, const StreamedName& call, const Settings& settings, bool& own_devices) {
+  const auto kinds = Kinds::load(settings.kinds, settings.worker);
+  if (!kinds.ok()) throw Failure(kinds.status());
+  const MemoryKind* const cuda = (*kinds)->find(KindId::cuda);
+  own_devices = cuda == nullptr || cuda->devices().size() >= static_cast<std::size_t>(options.ranks);
+  if (call.barrier) return "NCCL has no barrier";
+  if (call.reduces && !nccl_knows({Reduction::sum, type_named(options.type)}))
+    return "NCCL cannot add elements of this type";
+  Nccl nccl{settings, **kinds, options.ranks};
+  nccl.learn(std::vector<std::string>(static_cast<std::size_t>(options.ranks), nccl.card()));
+  return nccl.serves(nullptr).text();
+}
+
+Explanation explain_streamed(const Options& options, const StreamedName& call, const Settings& settings) {
+  const auto size = extent(call.barrier ? 0 : options.count, type_named(options.type));
+  if (!size.ok()) throw Failure(2, size.status().text());
+  StreamedCall asked{call.name, {options.ranks, *size, true, false}};
+  asked.no_nccl = no_nccl(options, call, settings, asked.shape.own_devices);
+  asked.shape.nccl = asked.no_nccl.empty();
+  if (call.reduces && call.to_all) asked.share = 2.0 * (options.ranks - 1) / options.ranks;
+  Explanation answer = explain_in_stream(asked);
+  answer.question = std::string{call.name} +
+                    (call.barrier ? ""
+                                  : " of " + std::to_string(options.count) + " x " + word_for(type_named(options.type)) +
+                                        " (" + in_words(*size) + ")") +
+                    " on " + std::to_string(options.ranks) + " ranks, cuda memory";
+  return answer;
+}
+
+Explanation explained(const Options& options, const Settings& settings, const Profile& profile) {
+  if (options.call.empty()) return explain_message(options, settings, profile);
+  if (const StreamedName* const call = streamed(options.call)) return explain_streamed(options, *call, settings);
+  return explain_call(options, settings, profile);
+}
+
 void run_explain(const Options& options) {
   const Settings settings = read_settings();
   const Profile profile = load_profile(settings, log::Level::warning);
-  const Explanation answer =
-      options.call.empty() ? explain_message(options, settings, profile) : explain_call(options, settings, profile);
+  const Explanation answer = explained(options, settings, profile);
   if (options.json)
     std::cout << json_of(answer, profile).dump(2) << '\n';
   else
@@ -216,7 +281,9 @@ void add_explain_command(CLI::App& app) {
   CLI::App* command =
       app.add_subcommand("explain", "Tell how a message or a collective call is carried, its price term by term, and why");
   CLI::Option* call = command->add_option(
-      "CALL", options->call, "a call of all ranks: " + calls_with_a_choice() + "; without one, a message between two ranks");
+      "CALL", options->call,
+      "a call of all ranks: " + calls_with_a_choice() +
+          "; in streams: allreduce_on, barrier_on, bcast_on, reduce_on; without one, a message between two ranks");
   CLI::Option* from = command->add_option("--from", options->from, "of a message: the sender's memory, as in cuda:1");
   CLI::Option* to = command->add_option("--to", options->to, "of a message: the receiver's memory");
   for (CLI::Option* place : {from, to}) place->type_name("KIND")->excludes(call);
@@ -225,6 +292,7 @@ void add_explain_command(CLI::App& app) {
       ->transform(CLI::AsSizeValue(false).description(""))
       ->excludes(call);
   command->add_flag("--self", options->self, "of a message: from a rank to itself")->excludes(call);
+  command->add_flag("--stream", options->stream, "of a message: put into a CUDA stream, as by ist_send_on")->excludes(call);
   const auto of_call = [call](CLI::Option* option) { return option->needs(call); };
   of_call(command->add_option("--ranks", options->ranks, "of a call: how many take part; 2 unless told"))
       ->type_name("N")

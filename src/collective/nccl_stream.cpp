@@ -6,6 +6,7 @@
 
 #include "base/log.hpp"
 #include "collective/exchange.hpp"
+#include "collective/stream_choice.hpp"
 
 namespace ist {
 namespace {
@@ -19,13 +20,11 @@ struct Hello {
   nccl::UniqueId id{};         // of rank 0
 };
 
-// From here on NCCL's rings are ahead of kernels that tell everybody everything, a launch for each piece (meeting_layout.hpp).
-Bytes long_from(int ranks) { return mebibytes(ranks <= 4 ? 4 : 1); }
-
 }  // namespace
 
 bool NcclStream::suits(const Communicator& comm, const Combiner* combiner, Bytes bytes) {
-  return comm.nccl_team() != nullptr && bytes >= long_from(comm.size()) && (combiner == nullptr || nccl_knows(*combiner));
+  const bool has = comm.nccl_team() != nullptr && (combiner == nullptr || nccl_knows(*combiner));
+  return choose_in_stream({comm.size(), bytes, true, has}) == StreamWay::nccl;
 }
 
 Status NcclStream::lost() const {
@@ -93,7 +92,7 @@ Status NcclStream::open(const Communicator& comm, int device) {
   }
   const std::string which = "collective calls in streams of communicator \"" + comm.name() + "\"";
   if (everywhere)
-    log::write(log::Level::info, which + " from " + std::to_string(long_from(comm.size()).value >> 20U) +
+    log::write(log::Level::info, which + " from " + std::to_string(nccl_in_stream_from(comm.size()).value >> 20U) +
                                      " MiB on go by NCCL " + nccl.api().version_text());
   else
     log::once(log::Level::warning, wrong.text() + "; long " + which + " go by kernels, in pieces");

@@ -25,6 +25,9 @@ enum class ChannelSide : std::uint8_t { sends = 0, receives = 1 };
 // What a channel is used in; the two do not meet.
 enum class ChannelUse : std::uint8_t { streams = 0, queues = 1 };
 
+// Between two devices messages of at most so many bytes are packets, each of which says itself that it is there.
+inline constexpr Bytes kMostInPackets{8192};
+
 // What one end tells the other of itself: where its half of the channel is. Both ranks run the same library.
 struct ChannelCard {
   std::array<std::byte, 64> handle{};  // the driver's, of the allocation

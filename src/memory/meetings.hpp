@@ -19,6 +19,9 @@ namespace ist {
 // So many ranks may meet by kernels that wait for each other.
 inline constexpr int kMostAtMeeting = 16;
 
+// A kernel carries so much of a call among that many ranks; a longer one takes several, one after the other.
+constexpr Bytes meeting_piece(int ranks) { return Bytes{ranks <= 4 ? 262144U : 65536U}; }
+
 // The members of a communicator, by rank: the world's ranks; and which of them this one is.
 struct Circle {
   std::vector<Rank> members;

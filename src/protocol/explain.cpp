@@ -133,8 +133,11 @@ std::string microseconds(double seconds) {
 
 std::string text_of(const Explanation& explanation, const std::string& source) {
   std::string text = explanation.question + ": " + explanation.choice + "\n";
-  text += source.empty() ? "numbers: built in; isthmus model fit measures those of this machine\n"
-                         : "numbers: measured, " + source + "\n";
+  if (!explanation.numbers.empty())
+    text += "numbers: " + explanation.numbers + "\n";
+  else
+    text += source.empty() ? "numbers: built in; isthmus model fit measures those of this machine\n"
+                           : "numbers: measured, " + source + "\n";
   text += "\n    price us  way\n";
   for (const ExplainedWay& way : explanation.ways) {
     std::array<char, 64> line{};

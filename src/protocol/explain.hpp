@@ -38,6 +38,7 @@ struct Explanation {
   std::string choice;
   std::string remark;
   std::vector<ExplainedWay> ways;
+  std::string numbers = {};  // where the prices are from, where that is not the profile; empty: it is
   // Of a message, as the counters tell it; ring where single copy is still tried beside it.
   ist_carrier carrier = IST_CARRIER_NONE;
 };

@@ -179,6 +179,54 @@ TEST(Explain, OnCudaMemoryThePriceOfNcclIsShownAndWhetherTheRanksWouldAskEachOth
   EXPECT_NE(never["remark"].get<std::string>().find("ISTHMUS_NCCL is never"), std::string::npos) << never;
 }
 
+TEST(Explain, InAStreamAMessageGoesByPacketsChunksOrWaits) {
+  for (const auto& [arguments, carrier] : {std::pair{"--from cuda:0 --to cuda:1 --size 8192", "packets"},
+                                           {"--from cuda:0 --to cuda:1 --size 8193", "chunks"},
+                                           {"--from pinned --to cuda:1 --size 1", "packets"},
+                                           {"--from cuda:0 --to cuda:0 --size 1MiB", "stream waits"}}) {
+    const Json found = answer(std::string{"--stream "} + arguments, "ISTHMUS_KINDS=host,cuda");
+    expect_sound(found);
+    EXPECT_EQ(chosen(found), carrier) << arguments;
+    EXPECT_EQ(found["choice"], carrier) << arguments;
+    EXPECT_NE(found["numbers"].get<std::string>().find("two H200"), std::string::npos) << found;
+    EXPECT_TRUE(way(found, "ist_send").contains("seconds")) << found;
+  }
+  const Json off = answer("--stream --from cuda:0 --to cuda:1");
+  EXPECT_EQ(way(off, "packets")["refused"], "ISTHMUS_KINDS leaves CUDA out");
+  EXPECT_NE(way(answer("--stream --from host --to cuda:1", "ISTHMUS_KINDS=host,cuda"), "packets")["refused"]
+                .get<std::string>()
+                .find("the sender's buffer is neither"),
+            std::string::npos);
+}
+
+TEST(Explain, InStreamsACallGoesByKernelsByRank0OrByNccl) {
+  for (const char* call : {"barrier_on", "bcast_on", "reduce_on", "allreduce_on"}) {
+    const Json found = answer(std::string{call} + " --type float --count 2");
+    expect_sound(found);
+    EXPECT_EQ(chosen(found), "kernels") << found;
+  }
+  EXPECT_EQ(chosen(answer("allreduce_on --ranks 17")), "rank 0");
+  const Json large = answer("allreduce_on --type float --count 4194304 --ranks 2");
+  EXPECT_EQ(chosen(large), "kernels");
+  EXPECT_NE(way(large, "nccl")["refused"].get<std::string>().find("the kind cuda has no device"), std::string::npos)
+      << large;
+  EXPECT_EQ(way(answer("reduce_on --type byte --count 100000000"), "nccl")["refused"],
+            "NCCL cannot add elements of this type");
+  EXPECT_EQ(way(answer("barrier_on"), "nccl")["refused"], "NCCL has no barrier");
+  if (!std::filesystem::exists(FAKE_CUDA "/libnccl.so.2"))
+    GTEST_SKIP() << "not covered here: what explain says with an NCCL; this build has none of the tests' own";
+  const auto with = [](const std::string& arguments, const std::string& environment) {
+    return answer(arguments, "ISTHMUS_KINDS=host,cuda LD_LIBRARY_PATH=" FAKE_CUDA " FAKE_CUDA_DEVICES=2 " + environment);
+  };
+  const Json nccl = with("allreduce_on --type float --count 4194304 --ranks 2", "");
+  expect_sound(nccl);
+  EXPECT_EQ(chosen(nccl), "nccl") << nccl;
+  EXPECT_NE(nccl["remark"].get<std::string>().find("IST_ERR_NOT_CAPTURABLE"), std::string::npos);
+  EXPECT_EQ(chosen(with("allreduce_on --type float --count 2 --ranks 2", "")), "kernels");
+  EXPECT_EQ(chosen(with("bcast_on --count 4194304 --ranks 2", "ISTHMUS_NCCL=never")), "kernels");
+  EXPECT_EQ(chosen(with("bcast_on --count 4194304 --ranks 4", "")), "rank 0");
+}
+
 TEST(Explain, WhatDoesNotExistIsRefusedWithWhatDoes) {
   for (const auto& [arguments, words] :
        {std::pair{"dance",

@@ -8,6 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "protocol/explain_stream.hpp"
+
 namespace ist {
 namespace {
 
@@ -235,6 +237,68 @@ TEST(ExplainMessage, TheTableNamesEveryWayAndMarksTheChosenOne) {
             text.find("\n           -  direct              refused: sender and receiver are two processes\n"))
       << text;
   EXPECT_NE(std::string::npos, text_of(found, "/a/file").find("numbers: measured, /a/file\n"));
+}
+
+// ---- in streams ----
+
+TEST(ExplainInStream, PacketsChunksAndWaitsHaveTheirLengthsAndTheirDevices) {
+  const auto choice = [](const ExplainedMessage& message) { return explain_in_stream(message, "", {}).choice; };
+  for (const std::uint64_t bytes : {0, 1, 8, 4097, 8192}) EXPECT_EQ("packets", choice(between(kDevice, kDevice, bytes)));
+  for (const std::uint64_t bytes : {8193, 65536, 1 << 30}) EXPECT_EQ("chunks", choice(between(kDevice, kPinned, bytes)));
+  for (const std::uint64_t bytes : {0, 8, 8193, 1 << 30}) EXPECT_EQ("stream waits", choice(on_one_device(kManaged, bytes)));
+  for (const std::uint64_t bytes : {0, 8192, 8193, 1 << 20}) {
+    for (const bool same : {false, true}) {
+      const ExplainedMessage message = same ? on_one_device(kDevice, bytes) : between(kDevice, kDevice, bytes);
+      const Explanation found = explain_in_stream(message, "", {});
+      const char* const names[] = {"packets", "chunks", "stream waits"};
+      EXPECT_EQ(names[static_cast<int>(choose_in_stream(message.bytes, same))], found.choice);
+      ASSERT_EQ(4U, found.ways.size());
+      int chosen = 0;
+      for (const ExplainedWay& way : found.ways) {
+        chosen += way.chosen ? 1 : 0;
+        EXPECT_EQ(way.chosen || way.name == "ist_send", way.refused.empty()) << way.name;
+        EXPECT_EQ(way.chosen, way.name == found.choice);
+      }
+      EXPECT_EQ(1, chosen);
+    }
+  }
+}
+
+TEST(ExplainInStream, PricesGrowWithTheBytesAndFollowTheMachine) {
+  const auto seconds = [](std::uint64_t bytes, const StreamProfile& machine) {
+    for (const ExplainedWay& way : explain_in_stream(between(kDevice, kDevice, bytes), "", {}, machine).ways)
+      if (way.chosen) return way.price->seconds();
+    return 0.0;
+  };
+  EXPECT_LT(seconds(8, {}), seconds(8192, {}));
+  EXPECT_LT(seconds(16384, {}), seconds(1 << 20, {}));
+  StreamProfile slow;
+  slow.kernels_alpha = 1;
+  EXPECT_NEAR(1, seconds(8, slow), 1e-3);
+  // The other call waits for the stream, and then costs what the message costs.
+  const Explanation found = explain_in_stream(between(kDevice, kDevice, 8), "", {});
+  double message = 0;
+  for (const ExplainedWay& way : explain(between(kDevice, kDevice, 8), {}).ways)
+    if (way.chosen) message = way.price->seconds();
+  EXPECT_NEAR(StreamProfile{}.wait_alpha + message, found.ways.back().price->seconds(), 1e-12);
+}
+
+TEST(ExplainInStream, WhatIsNotForKernelsOrIsOffIsAnErrorWithItsReason) {
+  for (const auto& [from, to, whose] : {std::tuple{kPageable, kDevice, "the sender's"},
+                                        {kDevice, kPageable, "the receiver's"},
+                                        {kOpencl, kDevice, "the sender's"}}) {
+    const Explanation found = explain_in_stream(between(from, to, 8), "", {});
+    EXPECT_TRUE(found.choice.starts_with("an error; there is ist_send")) << found.choice;
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_NE(std::string::npos, found.ways[i].refused.find(whose)) << found.ways[i].refused;
+      EXPECT_FALSE(found.ways[i].chosen);
+    }
+  }
+  const Explanation off = explain_in_stream(between(kRegistered, kDevice, 8), "the link is off", {});
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ("the link is off", off.ways[i].refused);
+  const std::string text = text_of(off, "/a/file");
+  EXPECT_EQ(std::string::npos, text.find("/a/file")) << text;
+  EXPECT_NE(std::string::npos, text.find("numbers: built in, of two H200")) << text;
 }
 
 TEST(CarrierName, IsKnownForEveryCarrierAndNoneForAnythingElse) {

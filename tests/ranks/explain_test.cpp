@@ -102,6 +102,28 @@ TEST(Explain, AShortBufferGetsTheFirstBytesAndAZeroAndTheLengthOfAll) {
   IST_OK_OR_FAIL(ist_barrier(comm()));  // nobody leaves before all have asked
 }
 
+// What kernels read has two tables more: of the message in a stream, and of a call of all ranks there.
+TEST(Explain, OfMemoryForStreamsItTellsWhatCallsInStreamsTake) {
+  const auto tells = [](const std::string& text, const char* words) { return text.find(words) != std::string::npos; };
+  for (const KindName kind : usable_kinds()) {
+    if (kind.kind != IST_KIND_CUDA) continue;
+    const GuardedBuffer buffer(kind.kind, 16384);
+    for (const int elements : {2, 4000}) {
+      const std::string text = explained(buffer.get(), elements, IST_FLOAT, next());
+      EXPECT_TRUE(tells(text, "\nist_send_on of it, in a stream: ")) << text;
+      const bool waits = tells(text, "in a stream: stream waits\n");
+      EXPECT_EQ(!waits, tells(text, elements == 2 ? "in a stream: packets\n" : "in a stream: chunks\n")) << text;
+      EXPECT_EQ(size() > 1, tells(text, "\nist_allreduce_on of ")) << text;
+      EXPECT_EQ(size() > 1, tells(text, "\"world\": kernels\n") || tells(text, "\"world\": rank 0\n")) << text;
+    }
+    EXPECT_EQ(size() > 1, tells(explained(buffer.get(), 3, IST_BYTE, next()), "\nist_bcast_on of 3 x IST_BYTE"))
+        << kind.name;
+  }
+  const int data = 0;
+  EXPECT_FALSE(tells(explained(ist_host(&data), 1, IST_INT, next()), "ist_send_on"));
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+}
+
 TEST(Explain, NothingIsSent) {
   int data = 7;
   ist_traffic sent{};

@@ -1,6 +1,9 @@
 // C call that tells how a message would be carried.
 #include <cstring>
+#include <set>
 
+#include "collective/nccl.hpp"
+#include "collective/stream_choice.hpp"
 #include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
 #include "layout/extent.hpp"
@@ -39,6 +42,53 @@ const char* assumed(KindId kind) {
   return "The receiver's buffer is taken to be what cudaMalloc gave, on the device that is its rank's own.";
 }
 
+// Memory that kernels in streams read and write?
+bool for_streams(const Sending& what) {
+  return what.from.kind == KindId::cuda || (what.from.kind == KindId::host && (what.from.memory == MemoryClass::pinned ||
+                                                                               what.from.memory == MemoryClass::registered));
+}
+
+// Why NCCL has no such call on this communicator; empty: it has.
+std::string no_nccl_for(const Communicator& comm, const Combiner* combiner) {
+  if (combiner != nullptr && !nccl_knows(*combiner)) return "NCCL cannot add elements of this type";
+  if (comm.nccl_team() != nullptr) return "";
+  const Status why = comm.nccl() != nullptr ? comm.nccl()->serves(comm.scope().group.get()) : Status{};
+  return why.ok() ? "NCCL does not serve these ranks" : why.text();
+}
+
+// A call of all ranks on such elements: their sum for everybody or, where they have none, a broadcast.
+Explanation call_in_stream(World& world, const Communicator& comm, const Data& data, Bytes bytes) {
+  const bool sums = applicable(Reduction::sum, data.type).ok();
+  StreamedCall call{sums ? "ist_allreduce_on" : "ist_bcast_on", {comm.size(), bytes, true, false}};
+  Combiner combiner;
+  combiner.reduction = Reduction::sum;
+  combiner.type = data.type;
+  std::set<std::string> devices;
+  for (int member = 0; member < comm.size(); ++member) devices.insert(world.neighbours().device(comm.to_world(member)));
+  call.shape.own_devices = devices.size() == static_cast<std::size_t>(comm.size()) && !devices.contains("");
+  call.no_nccl = no_nccl_for(comm, sums ? &combiner : nullptr);
+  call.shape.nccl = call.no_nccl.empty();
+  if (sums) call.share = 2.0 * (comm.size() - 1) / comm.size();
+  Explanation found = explain_in_stream(call);
+  found.question = std::string{call.call} + " of " + std::to_string(data.count) + " x " + ist::name_of(data.type) +
+                   " on the " + std::to_string(comm.size()) + " ranks of \"" + comm.name() + "\"";
+  return found;
+}
+
+// What the calls that put it into a stream would do, below the message's own table.
+Result<std::string> in_streams(World& world, const Communicator& comm, const Data& data, const Sending& what, Rank to) {
+  const auto kind = world.stream_channels().kind();
+  auto message = explain_in_stream(world.engine(), world.neighbours(), what, to, kind.ok() ? "" : kind.status().text());
+  if (!message.ok()) return message.status();
+  message->question = "ist_send_on of it, in a stream";
+  std::string text{"\n"};
+  text += text_of(*message, "");
+  if (!kind.ok() || comm.size() == 1) return text;
+  text += '\n';
+  text += text_of(call_in_stream(world, comm, data, what.size), "");
+  return text;
+}
+
 Result<std::string> text_for(const Data& data, int dest, ist_comm comm) {
   const auto to = destination(comm, dest, 0);
   if (!to.ok()) return to.status();
@@ -54,7 +104,10 @@ Result<std::string> text_for(const Data& data, int dest, ist_comm comm) {
                     world.engine().parts().names[static_cast<std::size_t>(to->rank)];
   if (!found->remark.empty()) found->remark += '\n';
   found->remark += assumed(piece->kind);
-  return text_of(*found, world.numbers());
+  std::string text = text_of(*found, world.numbers());
+  if (!for_streams(what)) return text;
+  const auto more = in_streams(world, *to->comm, data, what, Rank{to->rank});
+  return more.ok() ? text + *more : Result<std::string>{more.status()};
 }
 
 }  // namespace

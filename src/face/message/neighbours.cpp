@@ -4,6 +4,7 @@
 
 #include "base/log.hpp"
 #include "boot/blob.hpp"
+#include "protocol/explain_stream.hpp"
 
 namespace ist {
 namespace {
@@ -34,6 +35,16 @@ std::string ways(Engine& engine, const Neighbours& neighbours, const ExplainedEn
     text += (size == kSmall ? "8 B by " : ", 4 MiB by ") + in_brief(*found, wanted);
   }
   return text;
+}
+
+// Asked under the lock, priced without it.
+Result<ExplainedMessage> about(Engine& engine, const Neighbours& neighbours, const Sending& what, Rank to) {
+  const std::lock_guard lock(engine.lock());
+  auto message = engine.about(what.from, what.size, to);
+  if (!message.ok()) return message.status();
+  message->to = {what.from.kind, what.from.kind == KindId::host ? MemoryClass::pageable : MemoryClass::device};
+  message->same_device = !what.device.empty() && what.device == neighbours.device(to);
+  return message;
 }
 
 }  // namespace
@@ -83,12 +94,18 @@ std::string Neighbours::device(int ordinal) const {
 }
 
 Result<Explanation> explain(Engine& engine, const Neighbours& neighbours, const Sending& what, Rank to) {
-  const std::lock_guard lock(engine.lock());
-  auto message = engine.about(what.from, what.size, to);
+  const auto message = about(engine, neighbours, what, to);
   if (!message.ok()) return message.status();
-  message->to = {what.from.kind, what.from.kind == KindId::host ? MemoryClass::pageable : MemoryClass::device};
-  message->same_device = !what.device.empty() && what.device == neighbours.device(to);
   return explain(*message, engine.parts().machine);
+}
+
+Result<Explanation> explain_in_stream(Engine& engine, const Neighbours& neighbours, const Sending& what, Rank to,
+                                      const std::string& off) {
+  auto message = about(engine, neighbours, what, to);
+  if (!message.ok()) return message.status();
+  // Page-locked memory here is taken to meet the like there.
+  if (what.from.kind == KindId::host) message->to = what.from;
+  return explain_in_stream(*message, off, engine.parts().machine);
 }
 
 void log_pairs(Engine& engine, const Peers& peers, const Neighbours& neighbours) {

@@ -42,6 +42,9 @@ struct Sending {
   Bytes size;
 };
 Result<Explanation> explain(Engine& engine, const Neighbours& neighbours, const Sending& what, Rank to);
+// The same in a stream; `off`: why there are none, or empty.
+Result<Explanation> explain_in_stream(Engine& engine, const Neighbours& neighbours, const Sending& what, Rank to,
+                                      const std::string& off);
 
 // Under ISTHMUS_LOG=info, and else nothing: one line for each other rank, which tells host, path, whether devices meet, and how a
 // small and a long message go there and why.

@@ -298,6 +298,8 @@ Result<bool> StreamMeetings::by_nccl(const Communicator& comm, StreamTable& tabl
                 .root = std::max(call.root, 0)};
   if (reduces) set_elements(work, combiner, call.size.value / size_of(call.type).value);
   IST_TRY(table.nccl_.put(work, stream));
+  // The communicator's own team is asked how a call went that was offered to NCCL; this one was not offered, but carried.
+  comm.nccl_team()->twin().note(Algorithm::nccl);
   comm.note(Algorithm::nccl);
   return true;
 }

@@ -12,6 +12,8 @@ namespace {
 constexpr std::uint64_t kShare = 16 << 10;
 constexpr unsigned kMostBlocks = 16;
 
+static_assert(kMostInPackets.value == channel::kSmall);
+
 bool special(std::uint64_t stream) { return stream <= reinterpret_cast<std::uint64_t>(CU_STREAM_PER_THREAD); }
 
 // While a stream is being captured, the driver has a range of errors for what cannot be.

@@ -12,6 +12,7 @@ constexpr std::size_t kBarrier = kReductions * kElements;
 constexpr std::size_t kBcast = kBarrier + 1;
 static_assert(kBcast < CudaChannelHome::kMeetingKernels);
 static_assert(kMostAtMeeting == meeting::kMost);
+static_assert(meeting_piece(4).value == meeting::piece_for(4) && meeting_piece(5).value == meeting::piece_for(5));
 
 std::size_t place_of(Reduction reduction, Element element) {
   return (static_cast<std::size_t>(reduction) - 1) * kElements + static_cast<std::size_t>(element);
