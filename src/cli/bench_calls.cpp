@@ -133,10 +133,10 @@ const std::vector<CollectiveCall>& collective_calls() {
       {"scatter", false, true, false, false, scatter, nullptr, expect_scatter},
       {"scan", true, false, false, false, scan, nullptr, expect_scan},
       {"exchange", false, false, false, false, exchange, start_exchange, expect_exchange},
-      {"barrier_on", false, false, false, false, barrier_on, nullptr, nullptr, true},
-      {"bcast_on", false, false, false, true, bcast_on, nullptr, expect_bcast, true},
-      {"reduce_on", true, false, false, false, reduce_on, nullptr, expect_reduce, true},
-      {"allreduce_on", true, false, false, false, allreduce_on, nullptr, expect_allreduce, true},
+      {"barrier_on", false, false, false, false, barrier_on, nullptr, nullptr, put_barrier_on},
+      {"bcast_on", false, false, false, true, bcast_on, nullptr, expect_bcast, put_bcast_on},
+      {"reduce_on", true, false, false, false, reduce_on, nullptr, expect_reduce, put_reduce_on},
+      {"allreduce_on", true, false, false, false, allreduce_on, nullptr, expect_allreduce, put_allreduce_on},
   };
   return calls;
 }

@@ -40,7 +40,10 @@ struct CollectiveCall {
   // What `result`, the rank's receive buffer, holds afterwards; what the call must not touch stays as it is.
   void (*expect)(const Inputs& inputs, int rank, std::size_t bytes, std::vector<std::byte>& result);
 
-  bool in_stream = false;  // put into the buffer's CUDA stream, and the stream waited for
+  // Null, or: puts it into the buffer's CUDA stream, for which `call` waits.
+  int (*put)(const CallArguments& with) = nullptr;
+
+  bool in_stream() const { return put != nullptr; }
 
   std::size_t element() const { return reduces ? sizeof(float) : 1; }
   bool moves_bytes() const { return expect != nullptr; }

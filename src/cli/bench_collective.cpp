@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cli/bench_check.hpp"
+#include "cli/bench_stream_calls.hpp"
 #include "cli/failure.hpp"
 #include "face/message/handles.hpp"
 
@@ -156,7 +157,8 @@ Row measure_call(Session& session, std::uint64_t bytes) {
     for (std::uint64_t n = 0; n < plan.per_batch; ++n) took += timed_call_us(session, with);
     times.push_back(took / static_cast<double>(plan.per_batch));
   }
-  const std::string algorithm = options.timed_call()->in_stream ? "stream" : algorithm_of(with.comm);
+  std::string algorithm = algorithm_of(with.comm);
+  if (options.timed_call()->in_stream() && algorithm != name_of(Algorithm::nccl)) algorithm = "stream";
   const auto all = session.from_all(std::span<const double>{times});
   const auto ranks = static_cast<std::size_t>(session.size());
   std::vector<double> means;
@@ -164,6 +166,8 @@ Row measure_call(Session& session, std::uint64_t bytes) {
   Row row = make_row(bytes, average_of_ranks(all, ranks), plan);
   row.path = algorithm;
   row.added = {mean(means), *std::min_element(means.begin(), means.end()), *std::max_element(means.begin(), means.end())};
+  if (options.timed_call()->in_stream())
+    for (const double form : measure_forms(session, with)) row.added.push_back(form);
   return row;
 }
 

@@ -110,7 +110,7 @@ void complete(BenchOptions& options, bool least, bool most) {
                          (options.call.empty() ? " needs the name of a call" : " has no call \"" + options.call + "\"") +
                          ": expected one of " + call_names(options.overlap()));
   const bool on_cuda = options.from.kind == IST_KIND_CUDA && options.to.kind == IST_KIND_CUDA;
-  if (call->in_stream && (!on_cuda || options.automatic))
+  if (call->in_stream() && (!on_cuda || options.automatic))
     throw Failure(2, options.call + " is put into the stream of CUDA memory: say --kind cuda, and leave out --auto");
   if (!most) options.most = std::max(options.least, BenchOptions::kMostOfCalls);
 }

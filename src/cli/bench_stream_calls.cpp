@@ -7,7 +7,12 @@
 #include <isthmus/stream.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <optional>
 
+#include "cli/bench_collective.hpp"
 #include "memory/cuda/cuda_api.hpp"
 
 namespace ist::cli {
@@ -21,53 +26,127 @@ class StreamDriver {
   explicit StreamDriver(int device) {
     auto loaded = load_cuda_api();
     if (!loaded.ok()) throw Failure(loaded.status());
-    api_ = *loaded;
+    api = *loaded;
     CUdevice found = 0;
     CUcontext context = nullptr;
-    must(api_.cuInit(0), "cuInit");
-    must(api_.cuDeviceGet(&found, std::max(device, 0)), "cuDeviceGet");
-    must(api_.cuDevicePrimaryCtxRetain(&context, found), "cuDevicePrimaryCtxRetain");
-    must(api_.cuCtxPushCurrent_v2(context), "cuCtxPushCurrent");
+    must(api.cuInit(0), "cuInit");
+    must(api.cuDeviceGet(&found, std::max(device, 0)), "cuDeviceGet");
+    must(api.cuDevicePrimaryCtxRetain(&context, found), "cuDevicePrimaryCtxRetain");
+    must(api.cuCtxPushCurrent_v2(context), "cuCtxPushCurrent");
   }
-  void wait(void* stream) const { must(api_.cuStreamSynchronize(static_cast<CUstream>(stream)), "cuStreamSynchronize"); }
-
- private:
+  void wait(CUstream stream) const { must(api.cuStreamSynchronize(stream), "cuStreamSynchronize"); }
   void must(CUresult result, const char* what) const {
-    if (result != CUDA_SUCCESS) throw Failure(cuda_error(api_, result, what));
+    if (result != CUDA_SUCCESS) throw Failure(cuda_error(api, result, what));
   }
-  CudaApi api_{};
+  CudaApi api{};
 };
 
-template <class Put>
-int put_and_wait(const CallArguments& with, const Put& put) {
+const StreamDriver& driver_of(const CallArguments& with) {
   static const StreamDriver driver{with.recv.device};
-  auto* const stream = reinterpret_cast<void*>(with.recv.queue);
-  const int code = put(stream);
-  if (code == IST_OK) driver.wait(stream);
+  return driver;
+}
+
+CUstream stream_of(const CallArguments& with) { return reinterpret_cast<CUstream>(with.recv.queue); }
+
+int wait_after(const CallArguments& with, int code) {
+  if (code == IST_OK) driver_of(with).wait(stream_of(with));
   return code;
 }
 
 std::int64_t floats(const CallArguments& with) { return static_cast<std::int64_t>(with.bytes / sizeof(float)); }
 
+// A graph of so many calls; none where they cannot be captured, which is so on every rank alike.
+class CapturedCalls {
+ public:
+  CapturedCalls(const StreamDriver& driver, CUstream stream, const std::function<int()>& put)
+      : driver_(driver), stream_(stream) {
+    const CudaApi& api = driver.api;
+    if (!api.cuGraphInstantiateWithFlags || !api.cuGraphLaunch || !api.cuGraphExecDestroy || !api.cuGraphDestroy) return;
+    driver.must(api.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
+    const int code = put();
+    CUgraph graph = nullptr;
+    driver.must(api.cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
+    if (code == IST_OK) driver.must(api.cuGraphInstantiateWithFlags(&calls_, graph, 0), "cuGraphInstantiate");
+    api.cuGraphDestroy(graph);
+    if (code != IST_OK && code != IST_ERR_NOT_CAPTURABLE) cli::must(code, "a captured call");
+  }
+  CapturedCalls(const CapturedCalls&) = delete;
+  CapturedCalls& operator=(const CapturedCalls&) = delete;
+  ~CapturedCalls() {
+    if (calls_ != nullptr) driver_.api.cuGraphExecDestroy(calls_);
+  }
+  bool there() const { return calls_ != nullptr; }
+  void launch() const { driver_.must(driver_.api.cuGraphLaunch(calls_, stream_), "cuGraphLaunch"); }
+
+ private:
+  const StreamDriver& driver_;
+  CUstream stream_;
+  CUgraphExec calls_ = nullptr;
+};
+
+// So many in one batch, and in one graph: fewer of long ones.
+std::uint64_t calls_in_batch(std::size_t bytes) {
+  constexpr std::uint64_t kMostCalls = 200;
+  constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20;
+  return std::clamp<std::uint64_t>(bytes == 0 ? kMostCalls : kMostBytes / bytes, 4, kMostCalls);
+}
+
 }  // namespace
 
-int barrier_on(const CallArguments& with) {
-  return put_and_wait(with, [&](void* stream) { return ist_barrier_on(stream, with.comm); });
+int put_barrier_on(const CallArguments& with) { return ist_barrier_on(stream_of(with), with.comm); }
+int put_bcast_on(const CallArguments& with) {
+  return ist_bcast_on(stream_of(with), with.recv, static_cast<std::int64_t>(with.bytes), IST_BYTE, kRoot, with.comm);
 }
-int bcast_on(const CallArguments& with) {
-  return put_and_wait(with, [&](void* stream) {
-    return ist_bcast_on(stream, with.recv, static_cast<std::int64_t>(with.bytes), IST_BYTE, kRoot, with.comm);
-  });
+int put_reduce_on(const CallArguments& with) {
+  return ist_reduce_on(stream_of(with), with.send, with.recv, floats(with), IST_FLOAT, IST_SUM, kRoot, with.comm);
 }
-int reduce_on(const CallArguments& with) {
-  return put_and_wait(with, [&](void* stream) {
-    return ist_reduce_on(stream, with.send, with.recv, floats(with), IST_FLOAT, IST_SUM, kRoot, with.comm);
-  });
+int put_allreduce_on(const CallArguments& with) {
+  return ist_allreduce_on(stream_of(with), with.send, with.recv, floats(with), IST_FLOAT, IST_SUM, with.comm);
 }
-int allreduce_on(const CallArguments& with) {
-  return put_and_wait(with, [&](void* stream) {
-    return ist_allreduce_on(stream, with.send, with.recv, floats(with), IST_FLOAT, IST_SUM, with.comm);
-  });
+
+int barrier_on(const CallArguments& with) { return wait_after(with, put_barrier_on(with)); }
+int bcast_on(const CallArguments& with) { return wait_after(with, put_bcast_on(with)); }
+int reduce_on(const CallArguments& with) { return wait_after(with, put_reduce_on(with)); }
+int allreduce_on(const CallArguments& with) { return wait_after(with, put_allreduce_on(with)); }
+
+std::array<double, 2> measure_forms(Session& session, const CallArguments& with) {
+  const CollectiveCall& call = *session.options().timed_call();
+  const StreamDriver& driver = driver_of(with);
+  CUstream const stream = stream_of(with);
+  const std::uint64_t calls = calls_in_batch(with.bytes);
+  const auto put = [&] {
+    int code = IST_OK;
+    for (std::uint64_t n = 0; n < calls && code == IST_OK; ++n) code = call.put(with);
+    return code;
+  };
+  const CapturedCalls graph(driver, stream, put);
+  const auto timed = [&](const std::function<void()>& body) {
+    session.meet();
+    const auto start = Clock::now();
+    body();
+    driver.wait(stream);
+    return microseconds_since(start) / static_cast<double>(calls);
+  };
+  const std::size_t batches = session.options().quick ? 3 : 25;
+  std::array<std::vector<double>, 2> times;
+  for (std::size_t n = 0; n <= batches; ++n) {
+    const double ahead = timed([&] { must(put(), call.name); });
+    const double replayed = graph.there() ? timed([&] { graph.launch(); }) : 0;
+    if (n == 0) continue;  // the first ones warm up
+    times[0].push_back(ahead);
+    if (graph.there()) times[1].push_back(replayed);
+  }
+  std::array<double, 2> medians{};
+  for (std::size_t form = 0; form < medians.size(); ++form) {
+    medians[form] = std::numeric_limits<double>::quiet_NaN();
+    if (times[form].empty()) continue;
+    const auto all = session.from_all(std::span<const double>{times[form]});
+    std::vector<double> averages = average_of_ranks(all, static_cast<std::size_t>(session.size()));
+    std::sort(averages.begin(), averages.end());
+    medians[form] = percentile(averages, 0.5);
+  }
+  session.meet();
+  return medians;
 }
 
 }  // namespace ist::cli
@@ -88,6 +167,14 @@ int barrier_on(const CallArguments&) { return left_out(); }
 int bcast_on(const CallArguments&) { return left_out(); }
 int reduce_on(const CallArguments&) { return left_out(); }
 int allreduce_on(const CallArguments&) { return left_out(); }
+int put_barrier_on(const CallArguments&) { return left_out(); }
+int put_bcast_on(const CallArguments&) { return left_out(); }
+int put_reduce_on(const CallArguments&) { return left_out(); }
+int put_allreduce_on(const CallArguments&) { return left_out(); }
+std::array<double, 2> measure_forms(Session&, const CallArguments&) {
+  left_out();
+  return {};
+}
 
 }  // namespace ist::cli
 

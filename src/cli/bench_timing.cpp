@@ -20,6 +20,8 @@ std::vector<std::string> added_names(const BenchOptions& options) {
   if (options.rate()) return {"messages_per_s"};
   if (options.pairs()) return {"messages_per_s", "pairs"};
   if (options.overlap()) return {"alone_us", "compute_us", "overlap_percent"};
+  if (options.timed_call() && options.timed_call()->in_stream())
+    return {"average_us", "min_us", "max_us", "ahead_us", "graph_us"};
   if (options.timed_call()) return {"average_us", "min_us", "max_us"};
   if (options.limited_by_memcpy()) return {"limit_gbs"};
   return {};
