@@ -55,6 +55,8 @@ std::optional<std::function<void()>> channel_work(int kernel, CUcontext context,
     case 2:
       return made<SendWork>(context, argument, blockwise([](const Crew& c, const SendWork& w) { send(c, w); }));
     case 1:
+      return made<ReceiveWork>(context, argument,
+                               blockwise([](const Crew& c, const ReceiveWork& w) { receive_packets(c, w); }));
     case 3:
       return made<ReceiveWork>(context, argument, blockwise([](const Crew& c, const ReceiveWork& w) { receive(c, w); }));
     case 4:

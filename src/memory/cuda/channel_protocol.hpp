@@ -45,7 +45,7 @@ IST_KERNEL_CODE Quad packed(std::uint32_t number, std::uint64_t bytes) {
   return {upper | static_cast<std::uint32_t>(bytes), upper | bytes >> 32};
 }
 IST_KERNEL_CODE bool has_come(const Quad& packets, std::uint32_t number) {
-  return packets.low >> 32 == number && packets.high >> 32 == number;
+  return static_cast<std::uint32_t>(packets.low >> 32) == number && static_cast<std::uint32_t>(packets.high >> 32) == number;
 }
 IST_KERNEL_CODE std::uint64_t bytes_in(const Quad& packets) {
   return static_cast<std::uint32_t>(packets.low) | packets.high << 32;
@@ -85,40 +85,50 @@ IST_KERNEL_RARE void report_truncation(Report* report, std::uint64_t message, st
 
 // A slot is free when the message that was in it is reported as taken. Relaxed: the receiver's loads had returned before it
 // reported, and these stores are not begun before the report was seen.
-IST_KERNEL_CODE bool wait_for_slot(const SendWork& work, const Quad& known) {
-  std::uint64_t credit = known.high;
-  Looker looker{work.gone, &work.own->broken};
-  while (known.low - credit >= kSlots) {
+IST_KERNEL_RARE bool wait_for_report(Outbox* own, const std::uint32_t* gone, std::uint64_t sent) {
+  Looker looker{gone, &own->broken};
+  while (sent - load_relaxed(&own->sent_and_credit.high) >= kSlots)
     if (looker.gives_up()) return false;
-    credit = load_relaxed(&work.own->sent_and_credit.high);
-  }
   return true;
 }
-
-// Bytes that are no whole words of eight, or do not lie as such.
-template <class Crew>
-IST_KERNEL_RARE void send_odd(const Crew crew, const SendWork work, Quad* packets, std::uint32_t number) {
-  for (std::uint64_t i = crew.thread; i * 8 < work.bytes; i += crew.threads)
-    store_relaxed(&packets[i], packed(number, bytes_at(work.from + i * 8, work.bytes - i * 8)));
+IST_KERNEL_CODE bool wait_for_slot(const SendWork& work, const Quad& known) {
+  return known.low - known.high < kSlots || wait_for_report(work.own, work.gone, known.low);
 }
 
+// Bytes that are no whole word of eight, or do not lie as one.
+IST_KERNEL_RARE std::uint64_t odd_bytes_at(const std::byte* from, std::uint64_t count) { return bytes_at(from, count); }
+IST_KERNEL_RARE void put_odd_bytes(std::byte* to, std::uint64_t value, std::uint64_t count) { put_bytes(to, value, count); }
+
+IST_KERNEL_CODE std::uint64_t word_at(const std::byte* from, std::uint64_t left) {
+  if (left >= 8 && lies_as<std::uint64_t>(from)) return *reinterpret_cast<const std::uint64_t*>(from);
+  return odd_bytes_at(from, left);
+}
+IST_KERNEL_CODE void put_word(std::byte* to, std::uint64_t value, std::uint64_t left) {
+  if (left >= 8 && lies_as<std::uint64_t>(to))
+    *reinterpret_cast<std::uint64_t*>(to) = value;
+  else
+    put_odd_bytes(to, value, left);
+}
+
+// A slot's header and its packets behind that are one row: a warp stores the header and 31 packets at once, which cross the link
+// together, so that whoever finds the header mostly finds the packets, too.
 template <class Crew>
 IST_KERNEL_CODE bool send_small(const Crew& crew, const SendWork& work, const Quad& known) {
-  const auto* const words = reinterpret_cast<const std::uint64_t*>(work.from);
-  const bool even = work.bytes % 8 == 0 && lies_as<std::uint64_t>(words);
-  const std::uint32_t vectors = even ? static_cast<std::uint32_t>(work.bytes) / 8 : 0;
+  static_assert(offsetof(Slot, packets) == sizeof(Quad));
+  const std::uint32_t quads = static_cast<std::uint32_t>(work.bytes + 7) / 8 + 1;
+  const auto word = [&](std::uint32_t quad) {
+    const std::uint64_t offset = std::uint64_t{quad - 1} * 8;
+    return word_at(work.from + offset, work.bytes - offset);
+  };
   // Read before it is known where to: the two loads are on their way together.
-  std::uint64_t next = 0;
-  if (crew.thread < vectors) next = words[crew.thread];
+  std::uint64_t next = work.bytes;
+  if (crew.thread != 0 && crew.thread < quads) next = word(crew.thread);
   if (!wait_for_slot(work, known)) return false;
-  Slot& slot = work.peer->slots[known.low % kSlots];
+  Quad* const row = &work.peer->slots[known.low % kSlots].header;
   const std::uint32_t number = number_of(known.low);
-  if (crew.thread < vectors) store_relaxed(&slot.packets[crew.thread], packed(number, next));
-  for (std::uint32_t i = crew.thread + crew.threads; i < vectors; i += crew.threads)
-    store_relaxed(&slot.packets[i], packed(number, words[i]));
-  if (!even) send_odd(crew, work, slot.packets, number);
-  // Last, so that whoever finds the header mostly finds the packets, too, and need not look again.
-  if (crew.thread == 0) store_relaxed(&slot.header, packed(number, work.bytes));
+  if (crew.thread < quads) store_relaxed(&row[crew.thread], packed(number, next));
+  for (std::uint32_t i = crew.thread + crew.threads; i < quads; i += crew.threads)
+    store_relaxed(&row[i], packed(number, word(i)));
   return true;
 }
 
@@ -345,6 +355,45 @@ IST_KERNEL_CODE void receive(const Crew& crew, const ReceiveWork& work) {
   if (!last_to_leave(crew, work.own->leaving, failed)) return;
   if (!failed) return end_message(crew, work, message, bytes);
   if (crew.thread == 0) report_failure(work.report, &work.own->broken);
+}
+
+// From the beginning, for what is not as most small messages are: nothing was told of what the threads have seen.
+template <class Crew>
+IST_KERNEL_RARE void receive_once_more(const Crew crew, const ReceiveWork& work) {
+  receive(crew, work);
+}
+
+// Into room of at most kSmall bytes, by one block: of most messages each thread takes at most one word, in as few instructions as
+// there can be, because the stream's next kernel begins when the last one is over.
+template <class Crew>
+IST_KERNEL_CODE void receive_packets(const Crew& crew, const ReceiveWork& work) {
+  static_assert(offsetof(Inbox, taken) == 0 && offsetof(Inbox, broken) == 12);
+  const Quad state = load_relaxed(reinterpret_cast<const Quad*>(work.own));
+  const std::uint32_t number = number_of(state.low);
+  const Slot& slot = work.own->slots[state.low % kSlots];
+  const std::uint32_t offset = crew.thread * 8;
+  const auto most = static_cast<std::uint32_t>(least(work.room, std::uint64_t{crew.threads} * 8));
+  Quad header{0, 0};
+  Quad mine{0, 0};
+  bool come = false;
+  // Header and own packet are looked for together, since they come together. Behind a kernel that gave up nothing is waited for.
+  for (unsigned left = kLooks; state.high >> 32 == 0;) {
+    header = load_relaxed(&slot.header);
+    mine = load_relaxed(&slot.packets[crew.thread]);
+    come = has_come(header, number) && (bytes_in(header) <= offset || bytes_in(header) > most || has_come(mine, number));
+    if (come) break;
+    between_looks();
+    if (--left != 0) continue;
+    if (load_relaxed(work.gone) != 0) break;
+    left = kLooks;
+  }
+  const std::uint64_t bytes = bytes_in(header);
+  const bool usual = come && bytes <= most && (state.low & kCleaning) >= kSlots;
+  if (usual && offset < bytes) put_word(work.to + offset, bytes_in(mine), bytes - offset);
+  if (crew.any(!usual)) return receive_once_more(crew, work);
+  if (crew.thread != 0) return;
+  store_relaxed(&work.own->taken, state.low + 1);
+  if ((state.low + 1) % kReport == 0) store_relaxed(&work.peer->sent_and_credit.high, state.low + 1);
 }
 
 }  // namespace ist::channel

@@ -5,31 +5,31 @@
 // A kernel without work only has to be there: it is run once so that its code is on the device before any kernel waits.
 #define KERNEL(name) extern "C" __global__ void __launch_bounds__(512) isthmus_channel_##name
 
-KERNEL(send_small)(ist::channel::SendWork work) {
+KERNEL(send_small)(const __grid_constant__ ist::channel::SendWork work) {
   if (work.own != nullptr) ist::channel::send_packets(ist::channel::OneBlock{}, work);
 }
-KERNEL(receive_small)(ist::channel::ReceiveWork work) {
-  if (work.own != nullptr) ist::channel::receive(ist::channel::OneBlock{}, work);
+KERNEL(receive_small)(const __grid_constant__ ist::channel::ReceiveWork work) {
+  if (work.own != nullptr) ist::channel::receive_packets(ist::channel::OneBlock{}, work);
 }
-KERNEL(send)(ist::channel::SendWork work) {
+KERNEL(send)(const __grid_constant__ ist::channel::SendWork work) {
   if (work.own != nullptr) ist::channel::send(ist::channel::DeviceCrew{0, gridDim.x}, work);
 }
-KERNEL(receive)(ist::channel::ReceiveWork work) {
+KERNEL(receive)(const __grid_constant__ ist::channel::ReceiveWork work) {
   if (work.own != nullptr) ist::channel::receive(ist::channel::DeviceCrew{0, gridDim.x}, work);
 }
-KERNEL(send_receive)(ist::channel::SendReceiveWork work) {
+KERNEL(send_receive)(const __grid_constant__ ist::channel::SendReceiveWork work) {
   if (work.send.own == nullptr) return;
   if (blockIdx.x < work.send_blocks)
     ist::channel::send(ist::channel::DeviceCrew{0, work.send_blocks}, work.send);
   else
     ist::channel::receive(ist::channel::DeviceCrew{work.send_blocks, gridDim.x - work.send_blocks}, work.receive);
 }
-KERNEL(put)(ist::channel::PutWork work) {
+KERNEL(put)(const __grid_constant__ ist::channel::PutWork work) {
   if (work.send.own != nullptr) ist::channel::put(ist::channel::DeviceCrew{0, gridDim.x}, work);
 }
-KERNEL(take)(ist::channel::TakeWork work) {
+KERNEL(take)(const __grid_constant__ ist::channel::TakeWork work) {
   if (work.receive.own != nullptr) ist::channel::take(ist::channel::DeviceCrew{0, gridDim.x}, work);
 }
-KERNEL(let_go)(ist::channel::LetGoWork work) {
+KERNEL(let_go)(const __grid_constant__ ist::channel::LetGoWork work) {
   if (work.word != nullptr) ist::channel::let_go(work);
 }
