@@ -3,6 +3,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "request/engine_at_once.hpp"
 #include "request/wait.hpp"
 
 namespace ist {

@@ -6,7 +6,7 @@
 namespace ist {
 
 std::optional<std::uint32_t> Matcher::match_posted(Rank source, const Envelope& envelope) {
-  for (std::size_t at = first_; at < posted_.size(); ++at) {
+  for (std::size_t at = first_; at < end_; ++at) {
     const Posted& receive = posted_[at];
     if (!receive.waits || !receive.pattern.takes(source, envelope)) continue;
     const std::uint32_t operation = receive.operation;
@@ -16,22 +16,14 @@ std::optional<std::uint32_t> Matcher::match_posted(Rank source, const Envelope& 
   return std::nullopt;
 }
 
-void Matcher::leave_gap(std::size_t at) {
-  posted_[at].waits = false;
-  if (--count_ == 0) {
-    posted_.clear();
-    first_ = 0;
-  } else {
-    while (!posted_[first_].waits) ++first_;
-  }
-}
-
 // The array doubles unless half of it was gaps, so that each receive is moved a bounded number of times.
 void Matcher::close_gaps() {
-  const std::size_t wanted = std::max<std::size_t>(2 * count_, 64);
-  std::erase_if(posted_, [](const Posted& receive) { return !receive.waits; });
+  const auto from = posted_.begin();
+  const auto kept =
+      std::remove_if(from, from + static_cast<std::ptrdiff_t>(end_), [](const Posted& receive) { return !receive.waits; });
   first_ = 0;
-  posted_.reserve(wanted);
+  end_ = static_cast<std::size_t>(kept - from);
+  posted_.resize(std::max({posted_.size(), 2 * count_, std::size_t{64}}));
 }
 
 void Matcher::keep(Unexpected message) { unexpected_.push_back(std::move(message)); }
@@ -53,7 +45,7 @@ std::optional<Unexpected> Matcher::claim(const Pattern& pattern) {
 }
 
 bool Matcher::withdraw(std::uint32_t operation) {
-  for (std::size_t at = first_; at < posted_.size(); ++at) {
+  for (std::size_t at = first_; at < end_; ++at) {
     if (!posted_[at].waits || posted_[at].operation != operation) continue;
     leave_gap(at);
     return true;

@@ -45,7 +45,13 @@ class Matcher {
  public:
   // The receive (an operation's id) that takes this envelope, removed from the list; none if no receive does.
   std::optional<std::uint32_t> match(Rank source, const Envelope& envelope) {
-    return count_ == 0 ? std::nullopt : match_posted(source, envelope);
+    if (count_ == 0) return std::nullopt;
+    // The one posted first, which nearly always is the one; where there is any, first_ is no gap.
+    if (const Posted first = posted_[first_]; first.pattern.takes(source, envelope)) [[likely]] {
+      leave_gap(first_);
+      return first.operation;
+    }
+    return match_posted(source, envelope);
   }
   void keep(Unexpected message);
   // The first kept message that the pattern takes, removed from the list; otherwise the receive is posted.
@@ -57,8 +63,9 @@ class Matcher {
   }
   // Where no kept message can be one that it takes.
   void post(const Pattern& pattern, std::uint32_t operation) {
-    if (posted_.size() - first_ > 2 * count_ + kFewGaps || posted_.size() == posted_.capacity()) close_gaps();
-    posted_.push_back({pattern, operation, true});
+    if (end_ - first_ > 2 * count_ + kFewGaps || end_ == posted_.size()) [[unlikely]]
+      close_gaps();
+    posted_[end_++] = {pattern, operation, true};
     ++count_;
   }
   // The first kept message that the pattern takes, which stays; null if there is none.
@@ -76,17 +83,25 @@ class Matcher {
   std::optional<std::uint32_t> match_posted(Rank source, const Envelope& envelope);
   struct Posted {
     Pattern pattern;
-    std::uint32_t operation;
-    bool waits;  // false: matched or withdrawn, a gap
+    std::uint32_t operation = 0;
+    bool waits = false;  // false: matched or withdrawn, a gap
   };
-  void leave_gap(std::size_t at);
-  void close_gaps();
-  // In the order in which they were posted, from first_ on. Gaps are closed when the array is full, so that a steady exchange
+  void leave_gap(std::size_t at) {
+    posted_[at].waits = false;
+    if (--count_ == 0) {
+      first_ = end_ = 0;
+    } else {
+      while (!posted_[first_].waits) ++first_;
+    }
+  }
+  [[gnu::noinline]] void close_gaps();
+  // In the order in which they were posted, from first_ on and before end_. Gaps are closed when the array is full, so that a steady exchange
   // allocates nothing, and when they are more than the receives, so that looking past them costs little: a receive that waits
   // for long keeps first_ where it is.
   static constexpr std::size_t kFewGaps = 64;
   std::vector<Posted> posted_;
   std::size_t first_ = 0;  // everything before is a gap
+  std::size_t end_ = 0;
   std::size_t count_ = 0;  // without the gaps
   std::list<Unexpected> unexpected_;
 };

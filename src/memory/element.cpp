@@ -43,7 +43,7 @@ struct TypeRow {
 };
 
 // By ist_type; frozen with the enum (tests/unit/frozen_abi.cpp).
-constexpr std::array<TypeRow, 30> kTypeRows{{
+constexpr std::array<TypeRow, kTypes> kTypeRows{{
     {"IST_BYTE", Element::uint8},
     {"IST_CHAR", integer<char>()},
     {"IST_INT8", Element::int8},
@@ -75,28 +75,22 @@ constexpr std::array<TypeRow, 30> kTypeRows{{
     {"IST_SHORT_INT", Element::int16_int32},
     {"IST_INT64_INT64", Element::int64_int64},
 }};
-static_assert(kTypeRows.size() == IST_INT64_INT64 + 1 && sizeof(int) == 4 && sizeof(short) == 2);
+static_assert(sizeof(int) == 4 && sizeof(short) == 2);
 
 constexpr const ElementRow& row_of(Element element) { return kElementRows[static_cast<std::size_t>(element)]; }
 
-// By ist_type; of every call.
-constexpr auto kSizes = [] {
-  std::array<std::uint8_t, kTypeRows.size()> sizes{};
+}  // namespace
+
+constinit const std::array<std::uint8_t, kTypes> kTypeSizes = [] {
+  std::array<std::uint8_t, kTypes> sizes{};
   for (std::size_t type = 0; type < sizes.size(); ++type) sizes[type] = row_of(kTypeRows[type].element).size;
   return sizes;
 }();
-
-}  // namespace
 
 std::optional<Element> element_of(ist_type type) {
   const auto index = static_cast<std::size_t>(type);
   if (index >= kTypeRows.size()) return std::nullopt;
   return kTypeRows[index].element;
-}
-
-Bytes size_of(ist_type type) {
-  const auto index = static_cast<std::size_t>(type);
-  return Bytes{index < kSizes.size() ? kSizes[index] : std::uint64_t{0}};
 }
 
 Bytes alignment_of(Element element) { return Bytes{row_of(element).alignment}; }

@@ -8,6 +8,7 @@
 
 #include <isthmus/isthmus.h>
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,8 +45,14 @@ inline constexpr std::size_t kElements = 20;
 // What can be done with an element depends on its family alone.
 enum class Family : std::uint8_t { bytes, integer, floating, complex, located };
 
-// 0 for a type that does not exist.
-Bytes size_of(ist_type type);
+// By ist_type.
+inline constexpr std::size_t kTypes = IST_INT64_INT64 + 1;
+extern const std::array<std::uint8_t, kTypes> kTypeSizes;
+// 0 for a type that does not exist. Asked by every call.
+inline Bytes size_of(ist_type type) {
+  const auto index = static_cast<std::size_t>(type);
+  return Bytes{index < kTypes ? kTypeSizes[index] : std::uint64_t{0}};
+}
 // What an address must be a multiple of.
 Bytes alignment_of(Element element);
 // Of IST_BYTE it is uint8, and the family says that there is more to it.

@@ -36,6 +36,7 @@ struct Cell {
 };
 
 class PairSlotReader;
+class PairSlotWriter;
 
 // The way to one peer.
 class Link {
@@ -47,6 +48,10 @@ class Link {
   // What comes from the peer in slots, for who looks there alone, while next() shows nothing of it; null if there are none.
   // Whoever pops one calls ring() if pop() says so.
   PairSlotReader* slots = nullptr;
+  // Where post() puts what is short, for who writes there without it; null if there are none. Whoever does calls ring() if may_sleep
+  // says so.
+  PairSlotWriter* outgoing_slots = nullptr;
+  bool may_sleep = false;  // the peer
   // Wakes the peer, should it sleep.
   virtual void ring() const {}
   // Copies envelope and payload into the pair's slots; false if there is no room now.

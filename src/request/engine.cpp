@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "request/engine_at_once.hpp"
 
 namespace ist {
 namespace {
@@ -18,6 +19,7 @@ constexpr std::uint64_t kSlotsPerPair = 128;
 
 // Below this many bytes; none to this process itself, where a send also wakes threads.
 Bytes below_at_once(const Link& link, const MachineProfile& profile) {
+  if (link.outgoing_slots == nullptr) return {};
   const auto carrier = [&](Bytes bytes) {
     return choose({bytes, KindId::host, link.same_process(), link.slot_limit, link.cell_limit}, profile);
   };
@@ -162,14 +164,6 @@ Outcome Engine::take(OperationId id) {
   outcome.group = std::move(operation.group);
   let_go(id);
   return outcome;
-}
-
-void Engine::let_go(OperationId id) {
-  if (Operation& operation = operations_.at(id.index()); operation.active) {
-    operation.released = true;  // step_active takes it off its list and releases it
-  } else {
-    operations_.release(id.index());
-  }
 }
 
 void Engine::forget(OperationId id) {

@@ -92,21 +92,22 @@ class Engine {
                                  SendMode mode = {false, false});
   // The short way of a small message from host memory to a peer that is there; false, and nothing was sent, if anything is
   // out of the ordinary: start_send() then.
-  bool send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context);
+  bool send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag,
+                    std::uint32_t context);  // engine_at_once.hpp
   // source kAnySource or a rank; piece.size is the room there is.
   Result<OperationId> start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, const Scope& scope);
 
-  // The short way of a receive into host memory; null, and nothing was started, if anything is out of the ordinary, such as a
-  // message that came before its receive: start_receive() then.
+  // engine_at_once.hpp: the short way of a receive into host memory; null, and nothing was started, if anything is out of the
+  // ordinary, such as a message that came before its receive: start_receive() then.
   OperationId receive_at_once(std::byte* buffer, Bytes room, std::int32_t source, std::int32_t tag, const Scope& scope);
 
   // engine_awaited.cpp
   // The short way: for about a microsecond looks in the slots of that rank alone. False if nothing came, or what came, or
   // anything else, is out of the ordinary: look_for() then.
   bool receive_brief(BriefReceive& receive);
-  // The same for a receive that was posted: what comes in those slots goes to the receives that it belongs to, until this one
-  // is complete. progress() then, if it is not.
-  void look_in_slots(const Operation& operation);
+  // What a request names, if it is complete and nothing went wrong; if it is not yet, after a look for it: first in those slots,
+  // where what comes goes to the receives that it belongs to. Null: more has to be done, or said.
+  Operation* find_complete(OperationId id);
   // Looks once, moving everything else on as progress() does. False: this way is closed, and start_receive() knows why: the
   // message is there already, is too large for a cell, or cannot come.
   bool look_for(AwaitedReceive& receive, bool& moved);
@@ -249,9 +250,15 @@ class Engine {
   bool anyone_present(const Group* group) const;
 
   // engine_awaited.cpp
+  void look_in_slots(const Operation& operation);
   // The slots of that rank, if nothing else has to be looked at; asked for once too often, null, so that others get their turn.
   PairSlotReader* slots_alone(const PeerState& from);
-  bool take_from_slot(const PeerState& from, PairSlotReader& slots);
+  bool take_from_slot(PeerState& from, PairSlotReader& slots);
+  bool look_once(const Operation& operation);
+  // Has end() nothing to do for that receive but to say that it is over?
+  bool ends_quietly(const Operation& operation) const {
+    return parts_.trace == nullptr && !has_sleeper() && operation.parent == 0 && !operation.released;
+  }
 
   // engine_send.cpp
   ist_carrier carrier_of(const Piece& piece, PeerState& to, bool synchronous = false) const;
@@ -283,6 +290,7 @@ class Engine {
   void on_refuse(const Arrival& arrival);
   void on_taken(const Arrival& arrival);
   void deliver(Path& path, const Arrival& arrival);
+  void deliver_to(std::uint32_t index, Path& path, const Arrival& arrival);
   void receive_eager(Operation& operation, std::uint32_t index, Path& path, const Arrival& arrival);
   void deliver_kept(Operation& operation, std::uint32_t index, std::vector<std::byte> bytes);
   void receive_announced(Operation& operation, std::uint32_t index, const state::Readying& announcement);

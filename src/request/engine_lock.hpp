@@ -17,7 +17,8 @@ class EngineLock {
  public:
   explicit EngineLock(bool single_threaded) : off_(single_threaded) {}
   void lock() {
-    if (!off_ && taken_.exchange(true, std::memory_order_acquire)) wait();
+    if (!off_ && taken_.exchange(true, std::memory_order_acquire)) [[unlikely]]
+      wait();
   }
   void unlock() {
     if (!off_) taken_.store(false, std::memory_order_release);
@@ -26,7 +27,8 @@ class EngineLock {
   bool contended() const { return waiting_.load(std::memory_order_relaxed) > 0; }
 
  private:
-  void wait() {
+  // Out of the way of the calls that need not wait.
+  [[gnu::noinline, gnu::cold]] void wait() {
     waiting_.fetch_add(1, std::memory_order_relaxed);
     int tries = 0;
     do {

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <utility>
 
-#include "request/engine.hpp"
+#include "request/engine_at_once.hpp"
 
 namespace ist {
 namespace {
@@ -12,22 +12,6 @@ Offer offer_in(std::span<const std::byte> payload) {
   Offer offer;
   if (payload.size() == sizeof offer) std::memcpy(&offer, payload.data(), sizeof offer);
   return offer;
-}
-
-// What nearly all small messages are: their bytes lie in a slot or cell, and fit the receive's host memory.
-bool is_plain(const Operation& operation, const Arrival& arrival) {
-  const Envelope& envelope = arrival.envelope;
-  return envelope.type == EnvelopeType::eager && envelope.flags == 0 && operation.piece.kind == KindId::host &&
-         envelope.bytes == arrival.payload.size() && envelope.bytes <= operation.piece.size.value;
-}
-
-// Of an operation that has not ended, the outcome holds nothing else yet.
-void note(Operation& operation, Rank source, const Envelope& envelope, ist_carrier carrier) {
-  operation.peer = source;
-  operation.outcome.source = source;
-  operation.outcome.tag = envelope.tag;
-  operation.outcome.carrier = carrier;
-  operation.outcome.bytes = Bytes{envelope.bytes};
 }
 
 }  // namespace
@@ -49,14 +33,6 @@ OperationId Engine::add_receive(const Piece& piece, std::int32_t source, const S
   if (scope.group) operation.group = scope.group;
   operation.state = state::Posted{};
   if (parts_.trace != nullptr) trace_begin(operation);
-  return id;
-}
-
-OperationId Engine::receive_at_once(std::byte* buffer, Bytes room, std::int32_t source, std::int32_t tag,
-                                    const Scope& scope) {
-  if (matcher_.unexpected() > 0 || !may_come(source)) return {};
-  const OperationId id = add_receive(host_piece(buffer, room), source, scope);
-  if (id.value != 0) matcher_.post({scope.context, source, tag}, id.wire());
   return id;
 }
 
@@ -135,7 +111,6 @@ void Engine::deliver(Path& path, const Arrival& arrival) {
       (!world_failed_.ok() || parts_.board.fate(arrival.source) != AbortBoard::Fate::present))
     return;
   const auto wire = matcher_.match(arrival.source, arrival.envelope);
-  const bool announced = arrival.envelope.type == EnvelopeType::announce;
   if (!wire) {
     if (awaited_ != nullptr && awaited_->takes(arrival)) return receive_awaited(path, arrival);
     // Kept bytes leave their cell, or one slow receiver would stop its senders from sending to anybody else.
@@ -144,16 +119,20 @@ void Engine::deliver(Path& path, const Arrival& arrival) {
     wake_sleeper();  // who may probe for it
     return;
   }
-  const std::uint32_t index = *wire & 0xfffff;
+  deliver_to(*wire & 0xfffff, path, arrival);
+}
+
+// To the receive that it belongs to.
+void Engine::deliver_to(std::uint32_t index, Path& path, const Arrival& arrival) {
   Operation& operation = operations_.at(index);
-  if (is_plain(operation, arrival)) {
+  if (is_plain(operation, arrival.envelope, arrival.payload.size())) {
     note(operation, arrival.source, arrival.envelope, arrival.in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
     peer(arrival.source).traffic.received_by(arrival.in_cell ? Way::cell : Way::slot).add(Bytes{arrival.envelope.bytes});
     if (!arrival.payload.empty()) std::memcpy(operation.piece.address(), arrival.payload.data(), arrival.payload.size());
     if (arrival.in_cell) path.release(arrival);
     return end(operation, index);
   }
-  if (announced) {
+  if (arrival.envelope.type == EnvelopeType::announce) {
     set_outcome(operation, arrival.source, arrival.envelope, IST_CARRIER_RING);
     receive_announced(operation, index, {arrival.source, arrival.envelope, offer_in(arrival.payload)});
   } else {

@@ -29,22 +29,6 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
   return send_ready(piece, std::move(*ready), {dest, tag, scope, carrier, nullptr}, done);
 }
 
-bool Engine::send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context) {
-  PeerState& to = peer(dest);
-  // Where anybody is gone, check_peer() has more to say.
-  if (size >= to.at_once_below || !to.outbox.empty() || parts_.board.changes() != 0) return false;
-  Envelope envelope;
-  envelope.sequence = to.next_sequence;
-  envelope.context = context;
-  envelope.tag = tag;
-  envelope.kind = static_cast<std::uint8_t>(KindId::host);
-  envelope.bytes = size.value;
-  if (!to.link->post(envelope, {bytes, size.value})) return false;
-  ++to.next_sequence;
-  to.traffic.sent_by(Way::slot).add(size);
-  return true;
-}
-
 ist_carrier Engine::carrier_of(const Piece& piece, PeerState& to, bool synchronous) const {
   const ist_carrier carrier =
       choose({piece.size, piece.kind, to.link->same_process(), to.link->slot_limit, to.link->cell_limit,

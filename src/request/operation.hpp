@@ -10,9 +10,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -142,11 +143,17 @@ struct Traced {
   Trace::Clock::time_point copying;  // since then
 };
 
+// What is touched of a small message's receive stands together, behind the state, whose own mark is its last word.
 struct Operation {
   using State = std::variant<state::Queued, state::FillingCell, state::Announced, state::Taken, state::Cleared,
                              state::Putting, state::Parted, state::Fetching, state::Bouncing, state::Streaming,
                              state::Posted, state::EmptyingCell, state::Delivering, state::Readying, state::Reading,
                              state::Claimed, state::Persistent, state::Running, state::Done>;
+  Envelope envelope;          // of the send
+  std::uint64_t offered = 0;  // of a send: the id, while the receiver may read the bytes; read by other processes
+  std::chrono::steady_clock::time_point since;  // if timed
+  Traced traced;
+  State state;
   std::uint64_t generation = 0;
   std::uint32_t wire = 0;  // its id, as it travels
   bool used = false;
@@ -154,22 +161,26 @@ struct Operation {
   bool active = false;       // in the engine's list of operations that are stepped
   bool released = false;     // nobody will ask for the outcome
   bool message = false;      // claimed by a matched probe, not yet received
+  bool timed = false;        // how long the copying takes is worth knowing
   std::uint32_t parent = 0;  // 1 + the index of the collective operation that started this one as its `step`
   std::uint32_t step = 0;
-  std::uint64_t offered = 0;  // of a send: the id, while the receiver may read the bytes; read by other processes
-  bool timed = false;         // how long the copying takes is worth knowing; since:
-  std::chrono::steady_clock::time_point since;
-  Traced traced;
   Rank peer;  // destination, or the source asked for (any: -1), or the source matched
   Piece piece;
-  Ticket ready;       // of the work that was pending on the piece when the operation was started
-  Envelope envelope;  // of the send
+  Ticket ready;  // of the work that was pending on the piece when the operation was started
   std::shared_ptr<const Group> group;
   Outcome outcome;
-  State state;
   template <class S>
   bool in() const {
     return std::holds_alternative<S>(state);
+  }
+  // As assigning a state without data, and cheap where the one before has nothing to destroy, which is nearly always so.
+  template <class S>
+  void become() {
+    static_assert(std::is_empty_v<S>);
+    if (kNothingToDestroy >> state.index() & 1U) [[likely]]
+      std::construct_at(&state, std::in_place_type<S>);
+    else
+      state.emplace<S>();
   }
   // As a new one, but of the next generation. Member by member: nearly all are empty already, and whoever starts an operation
   // that moves bytes sets its piece, and a send its envelope.
@@ -178,16 +189,30 @@ struct Operation {
     wire = parent = step = 0;
     used = sends = active = released = message = timed = false;
     peer = {};
-    if (!ready.empty()) ready = {};
-    if (group) group.reset();
-    if (!outcome.status.ok() || outcome.group || outcome.about || outcome.cancelled) outcome = {};
     outcome.source = {};
     outcome.tag = 0;
     outcome.carrier = IST_CARRIER_NONE;
     outcome.bytes = {};
-    state = state::Queued{};
+    if (!ready.empty() || group || !outcome.status.ok() || outcome.group || outcome.about || outcome.cancelled)
+      clear_what_is_rare();
+    become<state::Queued>();
   }
+
+ private:
+  [[gnu::noinline, gnu::cold]] void clear_what_is_rare() {
+    ready = {};
+    group.reset();
+    outcome = {};
+  }
+  template <std::size_t... I>
+  static constexpr std::uint32_t nothing_to_destroy(std::index_sequence<I...>) {
+    return ((std::uint32_t{std::is_trivially_destructible_v<std::variant_alternative_t<I, State>>} << I) | ...);
+  }
+  // One bit per state.
+  static const std::uint32_t kNothingToDestroy;
 };
+inline constexpr std::uint32_t Operation::kNothingToDestroy =
+    Operation::nothing_to_destroy(std::make_index_sequence<std::variant_size_v<Operation::State>>{});
 
 class OperationTable {
  public:
@@ -196,43 +221,46 @@ class OperationTable {
       : first_generation_(static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) >> 10 &
                           ((std::uint64_t{1} << 35) - 1)) {}
   OperationId add() {
-    if (free_.empty()) {
-      if (slots_.size() > 0xfffff) return {};
-      free_.push_back(static_cast<std::uint32_t>(slots_.size()));
-      slots_.emplace_back();
-      slots_.back().generation = first_generation_ + 1;
-    }
+    if (free_.empty() && !grow()) return {};
     const std::uint32_t index = free_.back();
     free_.pop_back();
-    slots_[index].used = true;
-    return {slots_[index].generation << 20 | index};
+    Operation& operation = at(index);
+    operation.used = true;
+    return {operation.generation << 20 | index};
   }
   Operation* find(OperationId id) {
-    if (id.index() >= slots_.size()) return nullptr;
-    Operation& operation = slots_[id.index()];
+    if (id.index() >= places_.size()) return nullptr;
+    Operation& operation = at(id.index());
     return operation.used && operation.generation == id.value >> 20 ? &operation : nullptr;
   }
   // By the 32 bits that travelled; null if that operation is over.
   Operation* find_wire(std::uint32_t wire) {
     const std::uint32_t index = wire & 0xfffff;
-    if (index >= slots_.size()) return nullptr;
-    Operation& operation = slots_[index];
+    if (index >= places_.size()) return nullptr;
+    Operation& operation = at(index);
     return operation.used && (operation.generation & 0xfff) == wire >> 20 ? &operation : nullptr;
   }
   OperationId id_of(const Operation& operation, std::uint32_t index) const { return {operation.generation << 20 | index}; }
   void release(std::uint32_t index) {
-    Operation& operation = slots_[index];
+    Operation& operation = at(index);
     const std::uint64_t next = (operation.generation + 1) & ((std::uint64_t{1} << 36) - 1);
     operation.clear(next == 0 ? 1 : next);
     free_.push_back(index);
   }
-  bool empty() const { return free_.size() == slots_.size(); }
-  Operation& at(std::uint32_t index) { return slots_[index]; }
-  std::uint32_t size() const { return static_cast<std::uint32_t>(slots_.size()); }
+  bool empty() const { return free_.size() == places_.size(); }
+  Operation& at(std::uint32_t index) { return *places_[index]; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(places_.size()); }
 
  private:
+  [[gnu::noinline, gnu::cold]] bool grow() {
+    if (places_.size() > 0xfffff) return false;
+    free_.push_back(static_cast<std::uint32_t>(places_.size()));
+    places_.push_back(std::make_unique<Operation>());
+    places_.back()->generation = first_generation_ + 1;
+    return true;
+  }
   std::uint64_t first_generation_;
-  std::deque<Operation> slots_;  // addresses stay
+  std::vector<std::unique_ptr<Operation>> places_;  // addresses stay
   std::vector<std::uint32_t> free_;
 };
 

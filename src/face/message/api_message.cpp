@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/ranges.hpp"
-#include "face/message/calls.hpp"
+#include "face/message/at_once.hpp"
 #include "face/message/errors.hpp"
 
 namespace ist {
@@ -31,15 +31,11 @@ struct SendArguments {
   return finish_blocking(call, *started, nullptr);
 }
 
-int blocking_send(const char* call, const SendArguments& given, bool synchronous) {
-  if (!synchronous && !Range::told() && send_at_once(given.data, given.dest, given.tag, given.comm)) return IST_OK;
-  return send_the_long_way(call, given, synchronous);
-}
-
-int nonblocking_send(const char* call, const SendArguments& given, bool synchronous, ist_request* request) {
+// As send_the_long_way().
+[[gnu::noinline]] int start_send_the_long_way(const char* call, const SendArguments& given, bool synchronous,
+                                              ist_request* request) {
   if (request == nullptr) return report(IST_ERR_ARGUMENT, std::string{call} + ": request is null");
   *request = IST_REQUEST_NULL;
-  if (!synchronous && !Range::told() && send_at_once(given.data, given.dest, given.tag, given.comm)) return IST_OK;
   const Range range(call);
   const auto started = start_send(given.data, given.dest, given.tag, given.comm, {synchronous, false});
   if (!started.ok()) return report(in_call(call, started.status()));
@@ -52,6 +48,24 @@ int nonblocking_send(const char* call, const SendArguments& given, bool synchron
   const auto what = receiving(data, source, tag, comm);
   if (!what.ok()) return report(in_call("ist_recv", what.status()));
   return receive_and_finish("ist_recv", *what, status);
+}
+
+// As send_the_long_way().
+[[gnu::noinline]] int start_receive_the_long_way(const Data& data, int source, int tag, ist_comm comm,
+                                                 ist_request* request) {
+  if (request == nullptr) return report(IST_ERR_ARGUMENT, "ist_irecv: request is null");
+  *request = IST_REQUEST_NULL;
+  const Range range("ist_irecv");
+  auto started = start_receive(data, source, tag, comm);
+  if (!started.ok()) return report(in_call("ist_irecv", started.status()));
+  if (started->done) {
+    // From nobody: the status has to say so when the request is waited for.
+    const std::lock_guard lock(started->world->engine().lock());
+    const auto id = started->world->engine().start_complete(from_nobody());
+    if (!id.ok()) return report(in_call("ist_irecv", id.status()));
+    *started = {started->world, *id, false};
+  }
+  return hand_out(*started, comm, request);
 }
 
 // What the two halves of a call are called in errors.
@@ -128,13 +142,15 @@ int replace(const SendArguments& given, int source, int recv_tag, ist_status* st
 extern "C" {
 
 int ist_send(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm) try {
-  return ist::blocking_send("ist_send", {{buffer, count, type}, dest, tag, comm}, false);
+  if (!ist::Range::told() && ist::send_at_once({buffer, count, type}, dest, tag, comm)) [[likely]]
+    return IST_OK;
+  return ist::send_the_long_way("ist_send", {{buffer, count, type}, dest, tag, comm}, false);
 } catch (...) {
   return ist::report_exception("ist_send");
 }
 
 int ist_ssend(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm) try {
-  return ist::blocking_send("ist_ssend", {{buffer, count, type}, dest, tag, comm}, true);
+  return ist::send_the_long_way("ist_ssend", {{buffer, count, type}, dest, tag, comm}, true);
 } catch (...) {
   return ist::report_exception("ist_ssend");
 }
@@ -168,33 +184,27 @@ int ist_sendrecv_replace(ist_buffer buffer, int64_t count, ist_type type, int de
 }
 
 int ist_isend(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm, ist_request* request) try {
-  return ist::nonblocking_send("ist_isend", {{buffer, count, type}, dest, tag, comm}, false, request);
+  if (request != nullptr && !ist::Range::told() && ist::send_at_once({buffer, count, type}, dest, tag, comm)) [[likely]] {
+    *request = IST_REQUEST_NULL;
+    return IST_OK;
+  }
+  return ist::start_send_the_long_way("ist_isend", {{buffer, count, type}, dest, tag, comm}, false, request);
 } catch (...) {
   return ist::report_exception("ist_isend");
 }
 
 int ist_issend(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm, ist_request* request) try {
-  return ist::nonblocking_send("ist_issend", {{buffer, count, type}, dest, tag, comm}, true, request);
+  return ist::start_send_the_long_way("ist_issend", {{buffer, count, type}, dest, tag, comm}, true, request);
 } catch (...) {
   return ist::report_exception("ist_issend");
 }
 
 int ist_irecv(ist_buffer buffer, int64_t count, ist_type type, int source, int tag, ist_comm comm,
               ist_request* request) try {
-  if (request == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_irecv: request is null");
-  *request = IST_REQUEST_NULL;
-  if (!ist::Range::told() && ist::start_receive_at_once({buffer, count, type}, source, tag, comm, request)) return IST_OK;
-  const ist::Range range("ist_irecv");
-  auto started = ist::start_receive({buffer, count, type}, source, tag, comm);
-  if (!started.ok()) return ist::report(ist::in_call("ist_irecv", started.status()));
-  if (started->done) {
-    // From nobody: the status has to say so when the request is waited for.
-    const std::lock_guard lock(started->world->engine().lock());
-    const auto id = started->world->engine().start_complete(ist::from_nobody());
-    if (!id.ok()) return ist::report(ist::in_call("ist_irecv", id.status()));
-    *started = {started->world, *id, false};
-  }
-  return ist::hand_out(*started, comm, request);
+  if (request != nullptr && !ist::Range::told() &&
+      ist::start_receive_at_once({buffer, count, type}, source, tag, comm, request)) [[likely]]
+    return IST_OK;
+  return ist::start_receive_the_long_way({buffer, count, type}, source, tag, comm, request);
 } catch (...) {
   return ist::report_exception("ist_irecv");
 }

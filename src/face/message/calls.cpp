@@ -3,6 +3,7 @@
 #include <mutex>
 #include <thread>
 
+#include "face/message/at_once.hpp"
 #include "face/message/errors.hpp"
 #include "layout/extent.hpp"
 #include "memory/transfer.hpp"
@@ -32,33 +33,6 @@ Result<Partner> partner(ist_comm comm, const char* name, int rank, int tag, bool
   IST_TRY(check_tag(tag, wildcards));
   return Partner{found->world, found->comm, rank < 0 ? rank : members.to_world(rank).value};
 }
-
-// The usual arguments of a call: host memory, and nothing wrong with buffer, count, type and communicator.
-struct Ordinary {
-  const Communicator* comm = nullptr;  // null: they are not that
-  std::byte* address = nullptr;
-  Bytes size;
-};
-
-Ordinary ordinary(const Data& data, ist_comm comm) {
-  const ist_buffer& buffer = data.buffer;
-  const std::uint64_t each = size_of(data.type).value;
-  // No product and no sum of such numbers overflows.
-  constexpr std::int64_t kMostElements = std::int64_t{1} << 40U;
-  if (buffer.kind != IST_KIND_HOST || buffer.flags != 0 || buffer.object == 0 || each == 0 || data.count < 0 ||
-      data.count > kMostElements || ((buffer.object | buffer.offset) >> 61U) != 0)
-    return {};
-  World* world = nullptr;
-  const Communicator* found = find(comm, world);
-  return {found, reinterpret_cast<std::byte*>(buffer.object + buffer.offset),
-          Bytes{static_cast<std::uint64_t>(data.count) * each}};
-}
-
-bool may_come(const Communicator& comm, int source, int tag) {
-  return tag >= IST_ANY_TAG && source >= IST_ANY_SOURCE && source < comm.size();
-}
-
-std::int32_t world_source(const Communicator& comm, int source) { return source < 0 ? source : comm.to_world(source).value; }
 
 struct HostReceive {
   const char* call;
@@ -158,25 +132,6 @@ int receive_and_finish(const char* call, const Receiving& what, ist_status* stat
   return receive_into({call, *what.from.comm, what.piece.address(), what.piece.size}, what.from.rank, what.tag, status);
 }
 
-bool send_at_once(const Data& data, int dest, int tag, ist_comm comm) {
-  const Ordinary found = ordinary(data, comm);
-  if (found.comm == nullptr || tag < 0 || dest < 0 || dest >= found.comm->size()) return false;
-  Engine& engine = found.comm->engine();
-  const std::lock_guard lock(engine.lock());
-  return engine.send_at_once(found.address, found.size, found.comm->to_world(dest), tag, found.comm->scope().context);
-}
-
-bool start_receive_at_once(const Data& data, int source, int tag, ist_comm comm, ist_request* request) {
-  const Ordinary found = ordinary(data, comm);
-  if (found.comm == nullptr || !may_come(*found.comm, source, tag)) return false;
-  Engine& engine = found.comm->engine();
-  const std::lock_guard lock(engine.lock());
-  const OperationId id =
-      engine.receive_at_once(found.address, found.size, world_source(*found.comm, source), tag, found.comm->scope());
-  if (id.value != 0) *request = request_handle(comm, id);
-  return id.value != 0;
-}
-
 bool receive_at_once(const char* call, const Data& data, int source, int tag, ist_comm comm, ist_status* status, int& code) {
   const Ordinary found = ordinary(data, comm);
   if (found.comm == nullptr || !may_come(*found.comm, source, tag)) return false;
@@ -207,18 +162,6 @@ void withdraw(const Started& receive) {
 }
 
 Outcome from_nobody() { return {Status{}, Rank{IST_PROC_NULL}, IST_ANY_TAG, IST_CARRIER_NONE, Bytes{}, nullptr, false}; }
-
-void set_empty(ist_status* status, int source) {
-  if (status != nullptr) *status = {source, IST_ANY_TAG, IST_OK, IST_CARRIER_NONE, 0};
-}
-
-void set_status(ist_status* status, const Outcome& outcome, const Group* group) {
-  if (status == nullptr) return;
-  const bool ranks_of_group = group != nullptr && outcome.source.value >= 0;
-  *status = {ranks_of_group ? group->from_world(outcome.source) : outcome.source.value, outcome.tag,
-             outcome.cancelled ? IST_CANCELLED : outcome.status.code(), outcome.carrier,
-             static_cast<std::int64_t>(outcome.bytes.value)};
-}
 
 int finish(const char* call, const Outcome& outcome, ist_status* status) {
   return finish(call, outcome, outcome.group.get(), status);

@@ -58,10 +58,8 @@ Result<Started> start_receive(const Receiving& what);
 Result<Started> start_receive(const Data& data, int source, int tag, ist_comm comm);
 // Receives, waits, and reports as finish() does.
 int receive_and_finish(const char* call, const Receiving& what, ist_status* status);
-// The short ways of small messages in host memory; false, and nothing was done, if anything is out of the ordinary, errors
-// among it. The long way then. `code`: what the call returns.
-bool send_at_once(const Data& data, int dest, int tag, ist_comm comm);
-bool start_receive_at_once(const Data& data, int source, int tag, ist_comm comm, ist_request* request);
+// The short way of a small message into host memory; false, and nothing was done, if anything is out of the ordinary, errors
+// among it. The long way then. `code`: what the call returns. Those of other calls: at_once.hpp.
 bool receive_at_once(const char* call, const Data& data, int source, int tag, ist_comm comm, ist_status* status, int& code);
 // The send of a pair could not be started: the receive must not write into the buffer later.
 void withdraw(const Started& receive);
@@ -69,8 +67,16 @@ void withdraw(const Started& receive);
 // What comes from IST_PROC_NULL.
 Outcome from_nobody();
 // What MPI says of a null request and of IST_PROC_NULL.
-void set_empty(ist_status* status, int source);
-void set_status(ist_status* status, const Outcome& outcome, const Group* group);
+inline void set_empty(ist_status* status, int source) {
+  if (status != nullptr) *status = {source, IST_ANY_TAG, IST_OK, IST_CARRIER_NONE, 0};
+}
+inline void set_status(ist_status* status, const Outcome& outcome, const Group* group) {
+  if (status == nullptr) return;
+  const bool ranks_of_group = group != nullptr && outcome.source.value >= 0;
+  *status = {ranks_of_group ? group->from_world(outcome.source) : outcome.source.value, outcome.tag,
+             outcome.cancelled ? IST_CANCELLED : outcome.status.code(), outcome.carrier,
+             static_cast<std::int64_t>(outcome.bytes.value)};
+}
 // Fills in the status, and reports an error.
 int finish(const char* call, const Outcome& outcome, ist_status* status);
 // `group`: of the communicator, whether or not the outcome has it.

@@ -1,22 +1,13 @@
 #include "face/message/handles.hpp"
 
-#include <array>
-#include <atomic>
 #include <cstdio>
 #include <mutex>
 
 namespace ist {
 namespace {
 
-// A world: type, 4 bits; slot, 8; generation, 51. A communicator: type, slot, its index, 16; its serial, 35. A request or
-// message has no type bits of its own to spare: slot of the world, 8; its operation's generation, 36; its index, 20. The slot
-// is counted from 1, so that no handle is null, and requests use slots 1 to 63, worlds and communicators have the top bit set.
-constexpr std::uint64_t kNotRequest = std::uint64_t{1} << 63;
-constexpr std::size_t kMostWorlds = 63;
-
 struct Place {
   std::unique_ptr<World> owner;
-  std::atomic<World*> world{nullptr};
   std::atomic<std::uint64_t> generation{1};
 };
 
@@ -58,22 +49,11 @@ Found find_place(HandleType type, std::uint64_t value) {
   if ((value & kNotRequest) == 0 || ((value >> 59) & 0xf) != static_cast<std::uint64_t>(type) || slot >= kMostWorlds)
     return {};
   Place& place = registry().places[slot];
-  return {&place, place.world.load(std::memory_order_acquire), value & ((std::uint64_t{1} << 51) - 1)};
-}
-
-CommName name_of(std::uint64_t value) {
-  return {static_cast<std::uint32_t>(value >> 35 & 0xffff), value & ((std::uint64_t{1} << 35) - 1)};
-}
-
-OperationName operation_named(std::uint64_t value) {
-  const std::size_t slot = (value >> 56) - 1;
-  if (value == 0 || (value & kNotRequest) != 0 || slot >= kMostWorlds) return {};
-  return {registry().places[slot].world.load(std::memory_order_acquire),
-          OperationId{value & ((std::uint64_t{1} << 56) - 1)}};
+  return {&place, worlds_by_slot[slot].load(std::memory_order_acquire), value & ((std::uint64_t{1} << 51) - 1)};
 }
 
 Result<InWorld> find_operation(const char* expected, bool message, std::uint64_t value) {
-  const auto [world, id] = operation_named(value);
+  const auto [world, id] = operation_named(reinterpret_cast<ist_request>(value));
   if (world == nullptr) return bad_handle(expected, value);
   const std::lock_guard lock(world->engine().lock());
   const Operation* operation = world->engine().find(id);
@@ -88,6 +68,9 @@ std::uint64_t value_of(Handle handle) {
 
 }  // namespace
 
+// Not destroyed either: there is nothing to do.
+constinit std::array<std::atomic<World*>, kMostWorlds> worlds_by_slot{};
+
 Result<ist_world> add_world(std::unique_ptr<World> world) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
@@ -95,7 +78,7 @@ Result<ist_world> add_world(std::unique_ptr<World> world) {
     Place& place = all.places[slot];
     if (place.owner) continue;
     place.owner = std::move(world);
-    place.world.store(place.owner.get(), std::memory_order_release);
+    worlds_by_slot[slot].store(place.owner.get(), std::memory_order_release);
     return reinterpret_cast<ist_world>(pack(HandleType::world, slot, place.generation.load()));
   }
   return Status{IST_ERR_MEMORY, "this process already has " + std::to_string(kMostWorlds) + " worlds; destroy one first"};
@@ -105,8 +88,9 @@ std::unique_ptr<World> remove_world(ist_world handle) {
   if (!look_up(handle).ok()) return nullptr;
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
-  Place& place = all.places[((value_of(handle) >> 51) & 0xff) - 1];
-  place.world.store(nullptr, std::memory_order_release);
+  const std::size_t slot = ((value_of(handle) >> 51) & 0xff) - 1;
+  Place& place = all.places[slot];
+  worlds_by_slot[slot].store(nullptr, std::memory_order_release);
   place.generation.fetch_add(1);
   return std::move(place.owner);
 }
@@ -116,12 +100,6 @@ Result<InWorld> look_up(ist_world handle) {
   if (found.world == nullptr || found.place->generation.load(std::memory_order_relaxed) != found.rest)
     return bad_handle("world", value_of(handle));
   return InWorld{found.world, nullptr, {}, false};
-}
-
-Communicator* find(ist_comm handle, World*& world) {
-  const Found found = find_place(HandleType::comm, value_of(handle));
-  world = found.world;
-  return world != nullptr ? world->comms().find(name_of(found.rest)) : nullptr;
 }
 
 Result<InWorld> look_up(ist_comm handle) {
@@ -135,9 +113,7 @@ Result<InWorld> look_up(ist_request handle) { return find_operation("request", f
 
 Result<InWorld> look_up(ist_message handle) { return find_operation("message", true, value_of(handle)); }
 
-OperationName operation_named(ist_request handle) { return operation_named(value_of(handle)); }
-
-CommName name_in(ist_comm handle) { return name_of(value_of(handle)); }
+CommName name_in(ist_comm handle) { return comm_name_of(value_of(handle)); }
 
 ist_comm comm_handle(ist_world of, const CommName& name) {
   const std::size_t slot = ((value_of(of) >> 51) & 0xff) - 1;
@@ -146,10 +122,6 @@ ist_comm comm_handle(ist_world of, const CommName& name) {
 
 ist_comm comm_handle(ist_comm of, const CommName& name) {
   return comm_handle(reinterpret_cast<ist_world>(value_of(of)), name);
-}
-
-ist_request request_handle(ist_comm of, OperationId id) {
-  return reinterpret_cast<ist_request>(((value_of(of) >> 51) & 0xff) << 56 | id.value);
 }
 
 ist_request request_handle(ist_message of, OperationId id) {

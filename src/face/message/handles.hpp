@@ -8,6 +8,9 @@
 
 #include <isthmus/isthmus.h>
 
+#include <array>
+#include <atomic>
+
 #include "face/message/world.hpp"
 
 namespace ist {
@@ -26,8 +29,28 @@ Result<ist_world> add_world(std::unique_ptr<World> world);
 // Takes the world out of the registry; null if the handle is none.
 std::unique_ptr<World> remove_world(ist_world handle);
 
+// A world: type, 4 bits; slot, 8; generation, 51. A communicator: type, slot, its index, 16; its serial, 35. A request or
+// message has no type bits of its own to spare: slot of the world, 8; its operation's generation, 36; its index, 20. The slot
+// is counted from 1, so that no handle is null, and requests use slots 1 to 63, worlds and communicators have the top bit set.
+inline constexpr std::uint64_t kNotRequest = std::uint64_t{1} << 63;
+inline constexpr std::size_t kMostWorlds = 63;
+// By slot; null: none. Handles are found by every call.
+extern std::array<std::atomic<World*>, kMostWorlds> worlds_by_slot;
+
+// What stands in a communicator's handle before its name, of the first slot.
+inline constexpr std::uint64_t kFirstComm = (kNotRequest >> 51) | static_cast<std::uint64_t>(HandleType::comm) << 8 | 1;
+
+inline CommName comm_name_of(std::uint64_t value) {
+  return {static_cast<std::uint32_t>(value >> 35 & 0xffff), value & ((std::uint64_t{1} << 35) - 1)};
+}
+
 // Null: no communicator of this process. `world`: its world.
-Communicator* find(ist_comm handle, World*& world);
+inline Communicator* find(ist_comm handle, World*& world) {
+  const auto value = reinterpret_cast<std::uint64_t>(handle);
+  const std::uint64_t slot = (value >> 51) - kFirstComm;
+  world = slot < kMostWorlds ? worlds_by_slot[slot].load(std::memory_order_acquire) : nullptr;
+  return world != nullptr ? world->comms().find(comm_name_of(value)) : nullptr;
+}
 
 Result<InWorld> look_up(ist_world handle);
 Result<InWorld> look_up(ist_comm handle);
@@ -39,13 +62,20 @@ struct OperationName {
   World* world = nullptr;  // null: of no world that is there
   OperationId id;
 };
-OperationName operation_named(ist_request handle);
+inline OperationName operation_named(ist_request handle) {
+  const auto value = reinterpret_cast<std::uint64_t>(handle);
+  const std::uint64_t slot = (value >> 56) - 1;  // of the null handle, and of what is no request, too large
+  if (slot >= kMostWorlds) return {};
+  return {worlds_by_slot[slot].load(std::memory_order_acquire), OperationId{value & ((std::uint64_t{1} << 56) - 1)}};
+}
 
 // `of`: any handle of the same world.
 ist_comm comm_handle(ist_world of, const CommName& name);
 ist_comm comm_handle(ist_comm of, const CommName& name);
 CommName name_in(ist_comm handle);
-ist_request request_handle(ist_comm of, OperationId id);
+inline ist_request request_handle(ist_comm of, OperationId id) {
+  return reinterpret_cast<ist_request>(((reinterpret_cast<std::uint64_t>(of) >> 51) & 0xff) << 56 | id.value);
+}
 ist_request request_handle(ist_message of, OperationId id);
 ist_message message_handle(ist_comm of, OperationId id);
 

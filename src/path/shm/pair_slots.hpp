@@ -84,6 +84,29 @@ constexpr bool is_turn(std::uint64_t word, std::uint64_t position) {
   return (word & ~(kTurnBit - 1)) == turn_at(position, 0);
 }
 
+// As memcpy, and without a call for 8 to 16 bytes.
+inline void copy_few(std::byte* to, const std::byte* from, std::size_t size) {
+  if (size - 8 <= 8) [[likely]] {
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
+    std::memcpy(&first, from, 8);
+    std::memcpy(&last, from + size - 8, 8);
+    std::memcpy(to, &first, 8);
+    std::memcpy(to + size - 8, &last, 8);
+  } else if (size != 0) {
+    std::memcpy(to, from, size);
+  }
+}
+
+// Asks for the slot's first line, to write there soon.
+inline void fetch_for_writing(const PairSlot& slot) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0" : : "m"(slot));  // the builtin asks for reading where the compiler may not assume this one
+#else
+  __builtin_prefetch(&slot, 1);
+#endif
+}
+
 class PairSlotWriter {
  public:
   // `consumed` is the reader's line.
@@ -92,18 +115,18 @@ class PairSlotWriter {
 
   // False if there are not enough free slots, or if the payload is longer than the shape says.
   bool post(const Envelope& envelope, std::span<const std::byte> payload) {
-    if (payload.size() > longest_) return false;
+    if (payload.size() > longest_) [[unlikely]]
+      return false;
     const std::uint64_t slots = slots_for(payload.size());
     const std::uint64_t next = position_ + slots;
-    if (!has_room(slots)) return false;
+    if (!has_room(slots)) [[unlikely]]
+      return false;
     const std::uint64_t first = place_of(position_);
     PairSlot& slot = slots_[first];
     slot.envelope = envelope;
-    if (!payload.empty())
-      std::memcpy(reinterpret_cast<std::byte*>(&slot) + offsetof(PairSlot, payload), payload.data(), payload.size());
-    if (slots > 1)
-      std::fill(covered_.begin() + static_cast<std::ptrdiff_t>(first + 1),
-                covered_.begin() + static_cast<std::ptrdiff_t>(std::min(first + slots, count_)), char{1});
+    copy_few(reinterpret_cast<std::byte*>(&slot) + offsetof(PairSlot, payload), payload.data(), payload.size());
+    if (slots > 1) [[unlikely]]
+      cover(first + 1, first + slots);
     if (covered_[place_of(next)] != 0) {
       // Guards CLEAR_NEXT, CLEAR_FIRST: before the reader can come there, which the release below keeps in this order. The
       // slot is free: in a full ring the next one is the first of a message, whose word was cleared or never covered.
@@ -113,6 +136,7 @@ class PairSlotWriter {
     // Guard TURN_LAST: release keeps envelope, payload and the cleared word before the word that shows them.
     slot.turn.store(turn_at(position_, payload.size()), std::memory_order_release);
     position_ = next;
+    fetch_for_writing(slots_[place_of(next + kFetchAhead)]);
     return true;
   }
 
@@ -124,11 +148,26 @@ class PairSlotWriter {
   }
 
  private:
+  // The reader has the line of every slot that it has read, and whoever writes there has to wait for it. A lock taken after the
+  // store waits for that store, so that a burst of small messages would pay the whole way of a line for each: 64 outstanding sends
+  // of 8 bytes 0.107 us each, and 0.078 with their lines asked for ahead (AMD EPYC, 2 processors, 2026-11-22). Not the next slot,
+  // where the reader looks while it waits.
+  static constexpr std::uint64_t kFetchAhead = 16;
+
   std::uint64_t place_of(std::uint64_t position) const { return position & (count_ - 1); }
+  [[gnu::noinline]] void cover(std::uint64_t from, std::uint64_t to) {
+    if (const std::uint64_t end = std::min(to, count_); from < end) std::fill_n(&covered_[from], end - from, char{1});
+  }
   // Guard ROOM: no slot is written over that the reader has not counted as consumed.
   bool has_room(std::uint64_t slots) {
+    if (position_ + slots - consumed_seen_ <= count_) [[likely]] {
+      refused_ = 0;
+      return true;
+    }
+    return has_room_now(slots);
+  }
+  [[gnu::noinline]] bool has_room_now(std::uint64_t slots) {
     refused_ = 0;
-    if (position_ + slots - consumed_seen_ <= count_) return true;
     // Acquire pairs with the release in PairSlotReader::pop(): its last look at the slots comes before our first write.
     consumed_seen_ = consumed_->load(std::memory_order_acquire);
     if (position_ + slots - consumed_seen_ <= count_) return true;
@@ -163,10 +202,13 @@ class PairSlotReader {
     return {reinterpret_cast<const std::byte*>(&slot) + offsetof(PairSlot, payload), length(slot)};
   }
   // Done with front(). True if the writer was told, and may have to be woken.
-  bool pop() {
+  bool pop() { return pop(length(slots_[position_ & mask_])); }
+  // The same where the payload's length is known.
+  bool pop(std::size_t length_of_front) {
     const std::uint64_t reported = position_ / kReportEvery;
-    position_ += slots_for(length(slots_[position_ & mask_]));
-    if (position_ / kReportEvery == reported) return false;
+    position_ += slots_for(length_of_front);
+    if (position_ / kReportEvery == reported) [[likely]]
+      return false;
     // Guard REPORT_LAST: release keeps our reads of the slots before the count that lets the writer fill them again.
     consumed_->store(position_, std::memory_order_release);
     return true;

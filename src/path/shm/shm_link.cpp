@@ -64,6 +64,8 @@ ShmLink::ShmLink(const Ends& ends)
       slots_(ends.peer->slots(ends.my_place), &ends.peer->pair(ends.my_place).consumed, ends.peer->shape().pair_slots()) {
   cell_limit = Bytes{ends.mine->shape().cell_bytes};
   slot_limit = pair_slot_limit(cell_limit, ends.peer->shape().ranks);
+  outgoing_slots = &slots_;
+  may_sleep = bell_ != nullptr;
 }
 
 ShmLink::~ShmLink() {

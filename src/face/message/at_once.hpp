@@ -1,0 +1,104 @@
+// The short ways of the calls that send, receive and wait: small messages in host memory, and requests that are complete.
+//
+// Who calls this : api_message.cpp, api_requests.cpp and calls.cpp.
+// Threads        : any; each takes the engine's lock itself.
+// Ownership      : none.
+// Errors         : none. Whatever is out of the ordinary, a wrong argument among it, takes the long way, which says what is wrong.
+//
+// Inline, because these calls are short and their instructions counted (tests/stress/instructions.json).
+#pragma once
+
+#include <mutex>
+
+#include "base/ranges.hpp"
+#include "face/message/calls.hpp"
+#include "request/engine_at_once.hpp"
+
+namespace ist {
+
+// The usual arguments of a call: host memory, and nothing wrong with buffer, count, type and communicator.
+struct Ordinary {
+  const Communicator* comm = nullptr;  // null: they are not that
+  std::byte* address = nullptr;
+  Bytes size;
+};
+
+inline Ordinary ordinary(const Data& data, ist_comm comm) {
+  const ist_buffer& buffer = data.buffer;
+  const std::uint64_t each = size_of(data.type).value;
+  // No product and no sum of such numbers overflows.
+  constexpr std::uint64_t kMostElements = std::uint64_t{1} << 40U;
+  if (buffer.kind != IST_KIND_HOST || buffer.flags != 0 || buffer.object == 0 || each == 0 ||
+      static_cast<std::uint64_t>(data.count) > kMostElements || ((buffer.object | buffer.offset) >> 61U) != 0) [[unlikely]]
+    return {};
+  World* world = nullptr;
+  const Communicator* found = find(comm, world);
+  return {found, reinterpret_cast<std::byte*>(buffer.object + buffer.offset),
+          Bytes{static_cast<std::uint64_t>(data.count) * each}};
+}
+
+// False: nothing was sent.
+inline bool send_at_once(const Data& data, int dest, int tag, ist_comm comm) {
+  const Ordinary found = ordinary(data, comm);
+  if (found.comm == nullptr || tag < 0 || dest < 0 || dest >= found.comm->size()) [[unlikely]]
+    return false;
+  Engine& engine = found.comm->engine();
+  const std::lock_guard lock(engine.lock());
+  return engine.send_at_once(found.address, found.size, found.comm->to_world(dest), tag, found.comm->scope().context);
+}
+
+inline bool may_come(const Communicator& comm, int source, int tag) {
+  return tag >= IST_ANY_TAG && source >= IST_ANY_SOURCE && source < comm.size();
+}
+
+inline std::int32_t world_source(const Communicator& comm, int source) {
+  return source < 0 ? source : comm.to_world(source).value;
+}
+
+// False: nothing was started.
+inline bool start_receive_at_once(const Data& data, int source, int tag, ist_comm comm, ist_request* request) {
+  const Ordinary found = ordinary(data, comm);
+  if (found.comm == nullptr || !may_come(*found.comm, source, tag)) [[unlikely]]
+    return false;
+  Engine& engine = found.comm->engine();
+  const std::lock_guard lock(engine.lock());
+  const OperationId id =
+      engine.receive_at_once(found.address, found.size, world_source(*found.comm, source), tag, found.comm->scope());
+  if (id.value == 0) [[unlikely]]
+    return false;
+  *request = request_handle(comm, id);
+  return true;
+}
+
+// Ends requests from the first one on that are complete, or become so with one look for each; how many. It stops at whatever needs
+// more: patience, the text of a failure, another world, a persistent request. One lock for all, until another thread wants it.
+inline int finish_in_a_row(int count, ist_request* requests, ist_status* statuses) {
+  int at = 0;
+  const auto finish_null = [&] {
+    set_empty(statuses != nullptr ? &statuses[at] : nullptr, IST_ANY_SOURCE);
+    ++at;
+  };
+  while (at < count && requests[at] == IST_REQUEST_NULL) finish_null();
+  if (at == count) return at;
+  World* const world = operation_named(requests[at]).world;
+  if (world == nullptr) return at;
+  Engine& engine = world->engine();
+  const std::lock_guard lock(engine.lock());
+  while (at < count) {
+    if (requests[at] == IST_REQUEST_NULL) [[unlikely]] {
+      finish_null();
+      continue;
+    }
+    const OperationName named = operation_named(requests[at]);
+    const Operation* operation = named.world == world ? engine.find_complete(named.id) : nullptr;
+    if (operation == nullptr) return at;
+    requests[at] = IST_REQUEST_NULL;
+    set_status(statuses != nullptr ? &statuses[at] : nullptr, operation->outcome, operation->group.get());
+    engine.let_go(named.id);
+    ++at;
+    if (engine.lock().contended()) return at;
+  }
+  return at;
+}
+
+}  // namespace ist

@@ -1,0 +1,85 @@
+// The short ways of small messages between host buffers, for calls that take them without calling anything.
+//
+// Who calls this : face/ and collective/walk, as Engine says.
+// Threads        : under lock().
+// Ownership      : as Engine.
+// Errors         : none; whatever is out of the ordinary takes the long way, which finds its error.
+//
+// What is done here for each message is counted (tests/stress/instructions.json). What is rare is elsewhere, and not inline.
+#pragma once
+
+#include "path/shm/pair_slots.hpp"
+#include "request/engine.hpp"
+
+namespace ist {
+
+inline bool Engine::send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context) {
+  PeerState& to = peer(dest);
+  // Where anybody is gone, check_peer() has more to say.
+  if (size >= to.at_once_below || !to.outbox.empty() || parts_.board.changes() != 0) [[unlikely]]
+    return false;
+  Envelope envelope;
+  envelope.sequence = to.next_sequence;
+  envelope.context = context;
+  envelope.tag = tag;
+  envelope.kind = static_cast<std::uint8_t>(KindId::host);
+  envelope.bytes = size.value;
+  // at_once_below says that there are such slots.
+  if (!to.link->outgoing_slots->post(envelope, {bytes, size.value})) [[unlikely]]
+    return false;
+  if (to.link->may_sleep) [[unlikely]]
+    to.link->ring();
+  ++to.next_sequence;
+  to.traffic.sent_by(Way::slot).add(size);
+  return true;
+}
+
+inline OperationId Engine::receive_at_once(std::byte* buffer, Bytes room, std::int32_t source, std::int32_t tag,
+                                           const Scope& scope) {
+  if (matcher_.unexpected() > 0 || !may_come(source) || has_sleeper() || parts_.trace != nullptr) [[unlikely]]
+    return {};
+  const OperationId id = operations_.add();
+  if (id.value == 0) [[unlikely]]
+    return {};
+  Operation& operation = operations_.at(id.index());
+  operation.peer = Rank{source};
+  operation.piece = host_piece(buffer, room);
+  if (scope.group) [[unlikely]]
+    operation.group = scope.group;
+  operation.become<state::Posted>();
+  matcher_.post({scope.context, source, tag}, id.wire());
+  return id;
+}
+
+// What nearly all small messages are: their bytes lie in a slot or cell, and fit the receive's host memory.
+inline bool is_plain(const Operation& operation, const Envelope& envelope, std::size_t payload) {
+  return envelope.type == EnvelopeType::eager && envelope.flags == 0 && operation.piece.kind == KindId::host &&
+         envelope.bytes == payload && payload <= operation.piece.size.value;
+}
+
+// Of an operation that has not ended, the outcome holds nothing else yet.
+inline void note(Operation& operation, Rank source, const Envelope& envelope, ist_carrier carrier) {
+  operation.peer = source;
+  operation.outcome.source = source;
+  operation.outcome.tag = envelope.tag;
+  operation.outcome.carrier = carrier;
+  operation.outcome.bytes = Bytes{envelope.bytes};
+}
+
+inline Operation* Engine::find_complete(OperationId id) {
+  Operation* operation = operations_.find(id);
+  if (operation == nullptr || operation->released || operation->message) [[unlikely]]
+    return nullptr;
+  if (!complete(*operation) && !look_once(*operation)) return nullptr;
+  return operation->outcome.status.ok() ? operation : nullptr;
+}
+
+inline void Engine::let_go(OperationId id) {
+  if (Operation& operation = operations_.at(id.index()); operation.active) [[unlikely]] {
+    operation.released = true;  // step_active takes it off its list and releases it
+  } else {
+    operations_.release(id.index());
+  }
+}
+
+}  // namespace ist
