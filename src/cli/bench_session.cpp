@@ -28,8 +28,8 @@ constexpr std::size_t kDevicePage = 2 << 20;
 
 }  // namespace
 
-void must(int code, const char* call) {
-  if (code != IST_OK) throw Failure(1, std::string{call} + ": " + ist_code_name(code) + ": " + ist_error_text());
+void fail(int code, const char* call) {
+  throw Failure(1, std::string{call} + ": " + ist_code_name(code) + ": " + ist_error_text());
 }
 
 Session::Session(const BenchOptions& options) : options_(options) {
@@ -193,25 +193,28 @@ void Session::receive(std::size_t offset, std::size_t bytes) {
 
 // By hand, each message has a place of its own in host memory, so that the copy of one may run beside the message before it.
 void Session::start_sends(int count, std::size_t stride, std::size_t bytes) {
+  const bool staged = stages();
+  const int to = other();
   for (int n = 0; n < count; ++n) {
     const auto index = static_cast<std::size_t>(n);
     ist_buffer source = at(index * stride);
-    if (stages()) {
+    if (staged) {
       const ist_buffer stage = ist_host(staging_.data() + index * bytes);
       must(ist_memory_copy(world_, stage, source, bytes), "ist_memory_copy");
       source = stage;
     }
-    must(ist_isend(source, static_cast<std::int64_t>(bytes), IST_BYTE, other(), kDataTag, comm_, &requests_[index]),
-         "ist_isend");
+    must(ist_isend(source, static_cast<std::int64_t>(bytes), IST_BYTE, to, kDataTag, comm_, &requests_[index]), "ist_isend");
   }
 }
 
 void Session::start_receives(int count, std::size_t stride, std::size_t bytes, const Into& into) {
+  const bool staged = stages();
+  const int from = other();
   for (int n = 0; n < count; ++n) {
     const auto index = static_cast<std::size_t>(n);
     const ist_buffer target =
-        stages() ? ist_host(staging_.data() + into.stage + index * bytes) : at(into.offset + index * stride);
-    must(ist_irecv(target, static_cast<std::int64_t>(bytes), IST_BYTE, other(), kDataTag, comm_,
+        staged ? ist_host(staging_.data() + into.stage + index * bytes) : at(into.offset + index * stride);
+    must(ist_irecv(target, static_cast<std::int64_t>(bytes), IST_BYTE, from, kDataTag, comm_,
                    &requests_[into.request + index]),
          "ist_irecv");
   }

@@ -24,7 +24,11 @@
 namespace ist::cli {
 
 // Throws what the library said unless `code` is IST_OK.
-void must(int code, const char* call);
+[[noreturn]] void fail(int code, const char* call);
+inline void must(int code, const char* call) {
+  if (code != IST_OK) [[unlikely]]
+    fail(code, call);
+}
 
 class Session {
  public:

@@ -149,6 +149,7 @@ std::vector<std::byte> decide(const Communicator& parent, const Choice& mine, Co
 Communicator::Communicator(Engine& engine, Scope scope, std::string name, const CollectiveProfile& machine, Nccl* nccl)
     : engine_(&engine),
       scope_(std::move(scope)),
+      size_(scope_.group ? scope_.group->size() : engine_->size()),
       internal_{scope_.context | kInternalContext, scope_.group},
       name_(std::move(name)),
       machine_(machine),

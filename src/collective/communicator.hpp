@@ -47,7 +47,7 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
   Engine& engine() const { return *engine_; }
-  int size() const { return scope_.group ? scope_.group->size() : engine_->size(); }
+  int size() const { return size_; }
   int rank() const { return from_world(engine_->rank()); }
   Rank to_world(int rank) const { return scope_.group ? scope_.group->to_world(rank) : Rank{rank}; }
   int from_world(Rank rank) const { return scope_.group ? scope_.group->from_world(rank) : rank.value; }
@@ -93,6 +93,7 @@ class Communicator {
   void say_without_nccl(ChosenCall call, Bytes bytes) const;
   Engine* engine_;
   Scope scope_;
+  int size_;
   Scope internal_;
   std::string name_;
   CollectiveProfile machine_;

@@ -10,10 +10,16 @@ std::optional<std::uint32_t> Matcher::match_posted(Rank source, const Envelope& 
     const Posted& receive = posted_[at];
     if (!receive.waits || !receive.pattern.takes(source, envelope)) continue;
     const std::uint32_t operation = receive.operation;
-    leave_gap(at);
+    leave_gap_behind(at);
     return operation;
   }
   return std::nullopt;
+}
+
+// Perhaps behind a receive that waits for long.
+void Matcher::leave_gap_behind(std::size_t at) {
+  leave_gap(at);
+  if (end_ - first_ > 2 * count_ + kFewGaps) close_gaps();
 }
 
 // The array doubles unless half of it was gaps, so that each receive is moved a bounded number of times.
@@ -23,7 +29,8 @@ void Matcher::close_gaps() {
       std::remove_if(from, from + static_cast<std::ptrdiff_t>(end_), [](const Posted& receive) { return !receive.waits; });
   first_ = 0;
   end_ = static_cast<std::size_t>(kept - from);
-  posted_.resize(std::max({posted_.size(), 2 * count_, std::size_t{64}}));
+  room_ = std::max({room_, 2 * count_, std::size_t{64}});
+  posted_.resize(room_);
 }
 
 void Matcher::keep(Unexpected message) { unexpected_.push_back(std::move(message)); }
@@ -47,7 +54,7 @@ std::optional<Unexpected> Matcher::claim(const Pattern& pattern) {
 bool Matcher::withdraw(std::uint32_t operation) {
   for (std::size_t at = first_; at < end_; ++at) {
     if (!posted_[at].waits || posted_[at].operation != operation) continue;
-    leave_gap(at);
+    leave_gap_behind(at);
     return true;
   }
   return false;

@@ -45,13 +45,16 @@ class Matcher {
  public:
   // The receive (an operation's id) that takes this envelope, removed from the list; none if no receive does.
   std::optional<std::uint32_t> match(Rank source, const Envelope& envelope) {
-    if (count_ == 0) return std::nullopt;
-    // The one posted first, which nearly always is the one; where there is any, first_ is no gap.
-    if (const Posted first = posted_[first_]; first.pattern.takes(source, envelope)) [[likely]] {
-      leave_gap(first_);
-      return first.operation;
-    }
-    return match_posted(source, envelope);
+    return count_ == 0 ? std::nullopt : match_posted(source, envelope);
+  }
+  // The same if the receive that was posted first takes it, which nearly always is the one; else nothing has happened.
+  bool match_first(Rank source, const Envelope& envelope, std::uint32_t& operation) {
+    if (count_ == 0) return false;
+    const Posted& first = posted_[first_];  // where there is any, this is no gap
+    if (!first.pattern.takes(source, envelope)) return false;
+    operation = first.operation;
+    leave_gap(first_);
+    return true;
   }
   void keep(Unexpected message);
   // The first kept message that the pattern takes, removed from the list; otherwise the receive is posted.
@@ -63,7 +66,7 @@ class Matcher {
   }
   // Where no kept message can be one that it takes.
   void post(const Pattern& pattern, std::uint32_t operation) {
-    if (end_ - first_ > 2 * count_ + kFewGaps || end_ == posted_.size()) [[unlikely]]
+    if (end_ == room_) [[unlikely]]
       close_gaps();
     posted_[end_++] = {pattern, operation, true};
     ++count_;
@@ -94,6 +97,7 @@ class Matcher {
       while (!posted_[first_].waits) ++first_;
     }
   }
+  void leave_gap_behind(std::size_t at);
   [[gnu::noinline]] void close_gaps();
   // In the order in which they were posted, from first_ on and before end_. Gaps are closed when the array is full, so that a steady exchange
   // allocates nothing, and when they are more than the receives, so that looking past them costs little: a receive that waits
@@ -102,6 +106,7 @@ class Matcher {
   std::vector<Posted> posted_;
   std::size_t first_ = 0;  // everything before is a gap
   std::size_t end_ = 0;
+  std::size_t room_ = 0;   // of the array
   std::size_t count_ = 0;  // without the gaps
   std::list<Unexpected> unexpected_;
 };

@@ -25,42 +25,12 @@
 #include "protocol/copy_choice.hpp"
 #include "protocol/explain.hpp"
 #include "protocol/pipelined.hpp"
+#include "request/awaited.hpp"
 #include "request/engine_lock.hpp"
 #include "request/operation.hpp"
 #include "request/traffic.hpp"
 
 namespace ist {
-
-// A blocking receive into host memory while its caller looks for it again and again: the bytes go straight from slot or cell
-// into the buffer, and no operation is made. While nobody looks, other receives may take the message.
-struct AwaitedReceive {
-  std::byte* buffer = nullptr;
-  Bytes room;
-  Pattern pattern;
-  const Group* group = nullptr;  // of the communicator
-  bool received = false;         // then the outcome is there, without the group
-  Outcome outcome = {};
-  std::uint32_t board_seen = 0;
-  bool closed = false;  // a message that it would take was announced, and comes before all later ones
-  // Asked of each message that no posted receive takes, in their order.
-  bool takes(const Arrival& arrival) {
-    if (received || closed || !pattern.takes(arrival.source, arrival.envelope)) return false;
-    closed = arrival.envelope.type != EnvelopeType::eager;
-    return !closed;
-  }
-};
-
-// A blocking receive of few bytes from one rank into host memory, while nothing else is under way.
-struct BriefReceive {
-  std::byte* buffer = nullptr;
-  Bytes room;
-  std::uint32_t context = 0;
-  Rank source;
-  std::int32_t tag = kAnyTag;
-  // Of the message, when it was received:
-  std::int32_t received_tag = 0;
-  Bytes bytes = {};
-};
 
 class Engine {
  public:
@@ -90,14 +60,14 @@ class Engine {
   // then *done is set and no id is given.
   Result<OperationId> start_send(const Piece& piece, Rank dest, std::int32_t tag, const Scope& scope, bool* done,
                                  SendMode mode = {false, false});
+  // engine_at_once.hpp
   // The short way of a small message from host memory to a peer that is there; false, and nothing was sent, if anything is
   // out of the ordinary: start_send() then.
-  bool send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag,
-                    std::uint32_t context);  // engine_at_once.hpp
+  bool send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context);
   // source kAnySource or a rank; piece.size is the room there is.
   Result<OperationId> start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, const Scope& scope);
 
-  // engine_at_once.hpp: the short way of a receive into host memory; null, and nothing was started, if anything is out of the
+  // The short way of a receive into host memory; null, and nothing was started, if anything is out of the
   // ordinary, such as a message that came before its receive: start_receive() then.
   OperationId receive_at_once(std::byte* buffer, Bytes room, std::int32_t source, std::int32_t tag, const Scope& scope);
 

@@ -13,22 +13,31 @@
 
 namespace ist {
 
-inline bool Engine::send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context) {
+[[gnu::always_inline]] inline bool Engine::send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag,
+                                                        std::uint32_t context) {
   PeerState& to = peer(dest);
   // Where anybody is gone, check_peer() has more to say.
   if (size >= to.at_once_below || !to.outbox.empty() || parts_.board.changes() != 0) [[unlikely]]
     return false;
-  Envelope envelope;
+  const Link& link = *to.link;
+  PairSlotWriter& slots = *link.outgoing_slots;  // at_once_below says that there are such
+  PairSlot* const slot = slots.begin(size.value);
+  if (slot == nullptr) [[unlikely]]
+    return false;
+  // Written where it is to be: an envelope put together elsewhere and copied has to wait until its parts have been written.
+  Envelope& envelope = slot->envelope;
   envelope.sequence = to.next_sequence;
   envelope.context = context;
   envelope.tag = tag;
+  envelope.type = EnvelopeType::eager;
   envelope.kind = static_cast<std::uint8_t>(KindId::host);
+  envelope.flags = 0;
   envelope.bytes = size.value;
-  // at_once_below says that there are such slots.
-  if (!to.link->outgoing_slots->post(envelope, {bytes, size.value})) [[unlikely]]
-    return false;
-  if (to.link->may_sleep) [[unlikely]]
-    to.link->ring();
+  envelope.sender_op = 0;
+  envelope.receiver_op = 0;
+  slots.finish(*slot, bytes, size.value);
+  if (link.may_sleep) [[unlikely]]
+    link.ring();
   ++to.next_sequence;
   to.traffic.sent_by(Way::slot).add(size);
   return true;
@@ -38,10 +47,11 @@ inline OperationId Engine::receive_at_once(std::byte* buffer, Bytes room, std::i
                                            const Scope& scope) {
   if (matcher_.unexpected() > 0 || !may_come(source) || has_sleeper() || parts_.trace != nullptr) [[unlikely]]
     return {};
-  const OperationId id = operations_.add();
-  if (id.value == 0) [[unlikely]]
+  OperationId id;
+  Operation* const added = operations_.add(id);
+  if (added == nullptr) [[unlikely]]
     return {};
-  Operation& operation = operations_.at(id.index());
+  Operation& operation = *added;
   operation.peer = Rank{source};
   operation.piece = host_piece(buffer, room);
   if (scope.group) [[unlikely]]

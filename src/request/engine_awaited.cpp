@@ -10,8 +10,10 @@ namespace {
 // Between the batches it asks whether another thread wants the lock.
 constexpr int kBriefBatches = 64;
 constexpr int kLooksAtOnce = 8;
-// The others' arrivals are looked for at least after so many messages.
-constexpr int kMostInARow = 64;
+// The others' arrivals are looked for at least after so many messages. That takes messages of this rank along, at two or three times
+// the cost of one here: after 64, windows of 64 receives of 8 bytes took 0.058 us a message, and 0.029 after 512 (AMD EPYC, 2
+// processors, 2026-11-22).
+constexpr int kMostInARow = 512;
 
 bool is_brief(const BriefReceive& receive, const Envelope& envelope, std::size_t length) {
   return envelope.type == EnvelopeType::eager && envelope.flags == 0 && envelope.context == receive.context &&
@@ -83,17 +85,17 @@ bool Engine::take_from_slot(PeerState& from, PairSlotReader& slots) {
   const Envelope& envelope = slot->envelope;
   if (!order_.take_turn(from.rank, envelope.sequence)) return false;
   const std::span<const std::byte> payload = slots.payload(*slot);
-  const auto wire = matcher_.match(from.rank, envelope);
-  if (!wire) [[unlikely]] {
+  std::uint32_t wire = 0;
+  if (!matcher_.match_first(from.rank, envelope, wire)) [[unlikely]] {
     deliver(*from.path, {from.rank, envelope, payload, false, 0});
-  } else if (Operation& operation = operations_.at(*wire & 0xfffff);
+  } else if (Operation& operation = operations_.at(wire & 0xfffff);
              is_plain(operation, envelope, payload.size()) && ends_quietly(operation)) [[likely]] {
     note(operation, from.rank, envelope, IST_CARRIER_SLOT);
     from.traffic.received_by(Way::slot).add(Bytes{payload.size()});
     copy_few(operation.piece.address(), payload.data(), payload.size());
     operation.become<state::Done>();
   } else {
-    deliver_to(*wire & 0xfffff, *from.path, {from.rank, envelope, payload, false, 0});
+    deliver_to(wire & 0xfffff, *from.path, {from.rank, envelope, payload, false, 0});
   }
   if (slots.pop(payload.size())) from.link->ring();
   return true;

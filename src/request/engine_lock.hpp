@@ -11,6 +11,15 @@
 
 namespace ist {
 
+// Between two looks at a word that another processor will write.
+inline void pause_briefly() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#else
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+}
+
 // Held for the length of one call; one uncontended exchange. Under contention it gives way, since ranks may outnumber cores.
 // Does nothing where the program promised one thread at a time.
 class EngineLock {

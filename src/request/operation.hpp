@@ -193,7 +193,10 @@ struct Operation {
     outcome.tag = 0;
     outcome.carrier = IST_CARRIER_NONE;
     outcome.bytes = {};
-    if (!ready.empty() || group || !outcome.status.ok() || outcome.group || outcome.about || outcome.cancelled)
+    const bool rare = static_cast<int>(!ready.empty()) | static_cast<int>(group != nullptr) |
+                      static_cast<int>(!outcome.status.ok()) | static_cast<int>(outcome.group != nullptr) |
+                      static_cast<int>(outcome.about.has_value()) | static_cast<int>(outcome.cancelled);
+    if (rare) [[unlikely]]
       clear_what_is_rare();
     become<state::Queued>();
   }
@@ -221,12 +224,20 @@ class OperationTable {
       : first_generation_(static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) >> 10 &
                           ((std::uint64_t{1} << 35) - 1)) {}
   OperationId add() {
-    if (free_.empty() && !grow()) return {};
+    OperationId id;
+    add(id);
+    return id;
+  }
+  // The same; null where the id is.
+  Operation* add(OperationId& id) {
+    if (free_.empty() && !grow()) [[unlikely]]
+      return nullptr;
     const std::uint32_t index = free_.back();
     free_.pop_back();
     Operation& operation = at(index);
     operation.used = true;
-    return {operation.generation << 20 | index};
+    id = {operation.generation << 20 | index};
+    return &operation;
   }
   Operation* find(OperationId id) {
     if (id.index() >= places_.size()) return nullptr;

@@ -23,11 +23,7 @@ constexpr std::chrono::microseconds kLongestNap{50};
 
 void relax(Engine& engine) {
   if (engine.lock().contended()) return std::this_thread::yield();
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-#endif
+  pause_briefly();
 }
 
 }  // namespace

@@ -156,9 +156,8 @@ int ist_ssend(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag
 }
 
 int ist_recv(ist_buffer buffer, int64_t count, ist_type type, int source, int tag, ist_comm comm, ist_status* status) try {
-  int code = IST_OK;
-  if (!ist::Range::told() && ist::receive_at_once("ist_recv", {buffer, count, type}, source, tag, comm, status, code))
-    return code;
+  if (!ist::Range::told() && ist::receive_at_once({buffer, count, type}, source, tag, comm, status)) [[likely]]
+    return IST_OK;
   return ist::receive_the_long_way({buffer, count, type}, source, tag, comm, status);
 } catch (...) {
   return ist::report_exception("ist_recv");

@@ -23,7 +23,7 @@ struct Ordinary {
   Bytes size;
 };
 
-inline Ordinary ordinary(const Data& data, ist_comm comm) {
+[[gnu::always_inline]] inline Ordinary ordinary(const Data& data, ist_comm comm) {
   const ist_buffer& buffer = data.buffer;
   const std::uint64_t each = size_of(data.type).value;
   // No product and no sum of such numbers overflows.
@@ -38,7 +38,7 @@ inline Ordinary ordinary(const Data& data, ist_comm comm) {
 }
 
 // False: nothing was sent.
-inline bool send_at_once(const Data& data, int dest, int tag, ist_comm comm) {
+[[gnu::always_inline]] inline bool send_at_once(const Data& data, int dest, int tag, ist_comm comm) {
   const Ordinary found = ordinary(data, comm);
   if (found.comm == nullptr || tag < 0 || dest < 0 || dest >= found.comm->size()) [[unlikely]]
     return false;
@@ -56,7 +56,8 @@ inline std::int32_t world_source(const Communicator& comm, int source) {
 }
 
 // False: nothing was started.
-inline bool start_receive_at_once(const Data& data, int source, int tag, ist_comm comm, ist_request* request) {
+[[gnu::always_inline]] inline bool start_receive_at_once(const Data& data, int source, int tag, ist_comm comm,
+                                                         ist_request* request) {
   const Ordinary found = ordinary(data, comm);
   if (found.comm == nullptr || !may_come(*found.comm, source, tag)) [[unlikely]]
     return false;
@@ -67,6 +68,22 @@ inline bool start_receive_at_once(const Data& data, int source, int tag, ist_com
   if (id.value == 0) [[unlikely]]
     return false;
   *request = request_handle(comm, id);
+  return true;
+}
+
+// False: nothing was received.
+[[gnu::always_inline]] inline bool receive_at_once(const Data& data, int source, int tag, ist_comm comm,
+                                                   ist_status* status) {
+  const Ordinary found = ordinary(data, comm);
+  if (found.comm == nullptr || source < 0 || !may_come(*found.comm, source, tag)) [[unlikely]]
+    return false;
+  BriefReceive brief{found.address, found.size, found.comm->scope().context, found.comm->to_world(source), tag};
+  Engine& engine = found.comm->engine();
+  const std::lock_guard lock(engine.lock());
+  if (!engine.receive_brief(brief)) [[unlikely]]
+    return false;
+  if (status != nullptr)
+    *status = {source, brief.received_tag, IST_OK, IST_CARRIER_SLOT, static_cast<std::int64_t>(brief.bytes.value)};
   return true;
 }
 

@@ -132,25 +132,6 @@ int receive_and_finish(const char* call, const Receiving& what, ist_status* stat
   return receive_into({call, *what.from.comm, what.piece.address(), what.piece.size}, what.from.rank, what.tag, status);
 }
 
-bool receive_at_once(const char* call, const Data& data, int source, int tag, ist_comm comm, ist_status* status, int& code) {
-  const Ordinary found = ordinary(data, comm);
-  if (found.comm == nullptr || !may_come(*found.comm, source, tag)) return false;
-  const std::int32_t from = world_source(*found.comm, source);
-  if (from != kAnySource) {
-    BriefReceive brief{found.address, found.size, found.comm->scope().context, Rank{from}, tag};
-    Engine& engine = found.comm->engine();
-    const std::lock_guard lock(engine.lock());
-    if (engine.receive_brief(brief)) {
-      if (status != nullptr)
-        *status = {source, brief.received_tag, IST_OK, IST_CARRIER_SLOT, static_cast<std::int64_t>(brief.bytes.value)};
-      code = IST_OK;
-      return true;
-    }
-  }
-  code = receive_into({call, *found.comm, found.address, found.size}, from, tag, status);
-  return true;
-}
-
 void withdraw(const Started& receive) {
   if (receive.done) return;
   Engine& engine = receive.world->engine();

@@ -58,9 +58,6 @@ Result<Started> start_receive(const Receiving& what);
 Result<Started> start_receive(const Data& data, int source, int tag, ist_comm comm);
 // Receives, waits, and reports as finish() does.
 int receive_and_finish(const char* call, const Receiving& what, ist_status* status);
-// The short way of a small message into host memory; false, and nothing was done, if anything is out of the ordinary, errors
-// among it. The long way then. `code`: what the call returns. Those of other calls: at_once.hpp.
-bool receive_at_once(const char* call, const Data& data, int source, int tag, ist_comm comm, ist_status* status, int& code);
 // The send of a pair could not be started: the receive must not write into the buffer later.
 void withdraw(const Started& receive);
 

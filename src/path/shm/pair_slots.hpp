@@ -115,29 +115,35 @@ class PairSlotWriter {
 
   // False if there are not enough free slots, or if the payload is longer than the shape says.
   bool post(const Envelope& envelope, std::span<const std::byte> payload) {
-    if (payload.size() > longest_) [[unlikely]]
-      return false;
-    const std::uint64_t slots = slots_for(payload.size());
-    const std::uint64_t next = position_ + slots;
-    if (!has_room(slots)) [[unlikely]]
-      return false;
-    const std::uint64_t first = place_of(position_);
-    PairSlot& slot = slots_[first];
-    slot.envelope = envelope;
-    copy_few(reinterpret_cast<std::byte*>(&slot) + offsetof(PairSlot, payload), payload.data(), payload.size());
+    PairSlot* const slot = begin(payload.size());
+    if (slot == nullptr) return false;
+    slot->envelope = envelope;
+    finish(*slot, payload.data(), payload.size());
+    return true;
+  }
+  // The two halves of post(), between which the caller writes the envelope into the slot. Null: as false.
+  PairSlot* begin(std::size_t size) {
+    if (size > longest_ || !has_room(slots_for(size))) [[unlikely]]
+      return nullptr;
+    return &slots_[place_of(position_)];
+  }
+  void finish(PairSlot& slot, const std::byte* payload, std::size_t size) {
+    const std::uint64_t position = position_;
+    const std::uint64_t slots = slots_for(size);
+    const std::uint64_t next = position + slots;
+    copy_few(reinterpret_cast<std::byte*>(&slot) + offsetof(PairSlot, payload), payload, size);
     if (slots > 1) [[unlikely]]
-      cover(first + 1, first + slots);
-    if (covered_[place_of(next)] != 0) {
+      cover(place_of(position) + 1, place_of(position) + slots);
+    if (covered_[place_of(next)] != 0) [[unlikely]] {
       // Guards CLEAR_NEXT, CLEAR_FIRST: before the reader can come there, which the release below keeps in this order. The
       // slot is free: in a full ring the next one is the first of a message, whose word was cleared or never covered.
       slots_[place_of(next)].turn.store(0, std::memory_order_relaxed);
       covered_[place_of(next)] = 0;
     }
     // Guard TURN_LAST: release keeps envelope, payload and the cleared word before the word that shows them.
-    slot.turn.store(turn_at(position_, payload.size()), std::memory_order_release);
+    slot.turn.store(turn_at(position, size), std::memory_order_release);
     position_ = next;
     fetch_for_writing(slots_[place_of(next + kFetchAhead)]);
-    return true;
   }
 
   // Was the last post() refused, and would it find room now? Then the refusal is forgotten.
