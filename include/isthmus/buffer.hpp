@@ -159,6 +159,8 @@ class Buffer {
   static Buffer opencl(void* mem, std::size_t offset, void* queue) { return ist_opencl(mem, offset, queue); }
   static Buffer automatic(const void* address) { return ist_auto(address); }
   Buffer at(std::size_t bytes) const { return ist_buffer_at(buffer_, bytes); }
+  // With the promise that nothing is pending on it, in any stream or queue: IST_BUFFER_READY.
+  Buffer ready() const { return ist_buffer_ready(buffer_); }
   Kind kind() const noexcept { return static_cast<Kind>(buffer_.kind); }
   const ist_buffer& c() const noexcept { return buffer_; }
 

@@ -153,12 +153,17 @@ class Message:
 class Buffer:
     """A place named by hand, for memory that no protocol describes."""
 
-    def __init__(self, kind: str, object: int, count: int, typestr: str = 'u1', *, offset: int = 0, queue: int = 0, read_only: bool = False, owner: object | None = None) -> None:
+    def __init__(self, kind: str, object: int, count: int, typestr: str = 'u1', *, offset: int = 0, queue: int = 0, read_only: bool = False, owner: object | None = None, ready: bool = False) -> None:
         """
-        kind: host, cuda, opencl or auto. object: an address, a CUdeviceptr or a cl_mem. offset: bytes from its start. queue: CUstream or cl_command_queue with its pending work. owner: kept alive with the buffer.
+        kind: host, cuda, opencl or auto. object: an address, a CUdeviceptr or a cl_mem. offset: bytes from its start. queue: CUstream or cl_command_queue with its pending work. owner: kept alive with the buffer. ready: the promise of isthmus.ready().
         """
 
     def __repr__(self) -> str: ...
+
+def ready(memory: object) -> Buffer:
+    """
+    The same memory as a Buffer, with the promise that nothing is pending on it: no stream or queue still holds work that writes it, nor work that reads it where it is being received into. Its stream is then not asked, which saves up to 1.5 us of each message. memory: whatever can be sent; it is kept alive with the buffer.
+    """
 
 class Memory:
     """

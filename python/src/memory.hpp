@@ -24,7 +24,8 @@ std::int64_t item_size_of(const std::string& typestr);
 class Buffer {
  public:
   Buffer(const std::string& kind, std::uint64_t object, std::int64_t count, const std::string& typestr, std::uint64_t offset,
-         std::uint64_t queue, bool read_only, nb::object owner);
+         std::uint64_t queue, bool read_only, nb::object owner, bool ready);
+  explicit Buffer(Region region) : region_(std::move(region)) {}
   Region region(nb::handle self) const;
   std::string text() const;
 

@@ -104,6 +104,7 @@ BenchReport describe_run(const Session& session, const Settings& settings) {
   report.from = session.place(0).text();
   report.to = session.place(session.size() - 1).text();
   report.staged = options.staged;
+  report.ready = options.ready;
   report.quick = options.quick;
   report.added = added_names(options);
   report.ranks = session.size();
@@ -160,6 +161,7 @@ void start_benchmark(const BenchOptions& options, const Words& words) {
   if (options.quick) arguments.emplace_back("--quick");
   if (options.staged) arguments.emplace_back("--staged");
   if (options.automatic) arguments.emplace_back("--auto");
+  if (options.ready) arguments.emplace_back("--ready");
   become_ranks(options.ranks == 0 ? (options.pairs() ? 4 : 2) : options.ranks, arguments);
 }
 
@@ -260,6 +262,8 @@ void add_bench_command(CLI::App& app) {
   command->add_flag("--every-pair", options->every_pair,
                     "measure between every two classes of memory that this machine has, each in ranks of its own");
   command->add_flag("--auto", options->automatic, "name no kind of memory: the library asks whose each buffer is");
+  command->add_flag("--ready", options->ready,
+                    "buffers promise that nothing is pending on them, and their streams and queues are not asked");
   command->add_flag("--staged", options->staged, "stage device memory by hand through the host, for comparison");
   command->callback([options, words, command] { run(*options, *words, *command); });
 }

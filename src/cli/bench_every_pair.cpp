@@ -43,6 +43,7 @@ BenchTask task_of(const BenchOptions& options, const std::string& from, const st
     task.arguments.insert(task.arguments.end(), {"--iterations", std::to_string(options.iterations)});
   if (options.quick) task.arguments.emplace_back("--quick");
   if (options.staged) task.arguments.emplace_back("--staged");
+  if (options.ready) task.arguments.emplace_back("--ready");
   task.ranks = options.pairs() ? std::max(options.ranks, 4) : 2;
   return task;
 }

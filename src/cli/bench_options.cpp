@@ -58,6 +58,7 @@ void complete_limits(BenchOptions& options, bool least, bool most) {
   if (!options.call.empty()) throw Failure(2, "limits takes no call, but was given \"" + options.call + "\"");
   if (options.ranks != 0 || options.staged || options.automatic)
     throw Failure(2, "limits are measured by one process: leave out --ranks, --staged and --auto");
+  if (options.ready) throw Failure(2, "limits are no messages, and their buffers promise nothing: leave out --ready");
   if (!least) options.least = kLeastLimit;
   if (!most) options.most = std::max(options.least, kMostLimit);
 }
@@ -101,6 +102,8 @@ void complete(BenchOptions& options, bool least, bool most) {
   if (options.stream() && !most) options.most = std::max(options.least, kMostOfStreams);
   if (options.rate() && !least) options.least = BenchOptions::kRateBytes;
   if (options.rate() && !most) options.most = std::max(options.least, BenchOptions::kRateBytes);
+  if (options.ready && options.stream())
+    throw Failure(2, "what is put into a stream is in its order, and its buffer promises nothing: leave out --ready");
   if (between_two) return;
   if (options.staged) throw Failure(2, "--staged is for latency, bandwidth, bidirectional, rate and multi-pair");
   if (options.overlap() && options.call.empty()) options.call = "exchange";

@@ -56,6 +56,7 @@ struct BenchOptions {
   bool staged = false;
   bool every_pair = false;  // of the memory that there is, one after the other
   bool automatic = false;   // buffers do not say their kind
+  bool ready = false;       // buffers say that nothing is pending on them
   std::string json_file;
 
   bool latency() const { return benchmark == "latency"; }

@@ -94,6 +94,7 @@ nlohmann::ordered_json to_json(const BenchReport& report) {
           {"rows", std::move(rows)},
           {"version", ist_version()},
           {"staged", report.staged},
+          {"ready", report.ready},
           {"quick", report.quick},
           {"window", windowed(report.benchmark) ? Session::kWindow : 1},
           {"ranks", report.ranks},
@@ -112,8 +113,8 @@ std::string table_header(const BenchReport& report) {
   for (const std::string& name : report.added) names += formatted(" %16s", name.c_str());
   return "isthmus bench " + report.benchmark + ", " +
          (report.ranks == 1 ? "one process" : std::to_string(report.ranks) + " ranks") + ", " + report.from + " to " +
-         report.to + (report.staged ? ", staged by hand through the host" : "") + "\n" + report.machine + "; commit " +
-         report.commit + "\n" + meaning(report) + "\n" +
+         report.to + (report.staged ? ", staged by hand through the host" : "") + (report.ready ? ", ready" : "") + "\n" +
+         report.machine + "; commit " + report.commit + "\n" + meaning(report) + "\n" +
          formatted("%12s %12s %12s %12s %10s%s  %s\n", "bytes", "median us", "p10 us", "p90 us", "GB/s", names.c_str(),
                    "path");
 }

@@ -103,6 +103,7 @@ void Session::take_memory(const Settings& settings) {
   }
   named_ = buffer_;
   if (options_.automatic) name_nothing(place);
+  if (options_.ready) named_ = ist_buffer_ready(named_);
   pool_ = std::make_unique<PinnedPool>(*kinds_, settings.pinned_pool_limit);
   if (place.on_device()) start_device(*kinds_->find(static_cast<KindId>(place.kind)), place.device);
   if (!place.pinned()) return;

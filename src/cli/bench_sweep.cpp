@@ -137,6 +137,7 @@ std::string sweep_names() {
 void must_be_sweep(const BenchOptions& options) {
   if (options.staged || options.ranks != 0 || options.automatic)
     throw Failure(2, "sweep is of messages between two ranks: leave out --ranks, --staged and --auto");
+  if (options.ready) throw Failure(2, "sweep measures what programs do that promise nothing: leave out --ready");
   if (find(options.call) == nullptr)
     throw Failure(
         2, (options.call.empty() ? "sweep needs the name of a setting" : "sweep knows no setting \"" + options.call + "\"") +

@@ -36,6 +36,8 @@ bool listed(std::string_view list, std::string_view name) {
   return false;
 }
 
+bool is_ready(const ist_buffer& buffer) { return (buffer.flags & IST_BUFFER_READY) != 0; }
+
 std::string name_of_kind(std::uint32_t kind) {
   if (kind == IST_KIND_GL) return "gl";
   if (kind >= 1 && kind <= kKindNames.size()) return std::string{kKindNames[kind - 1]};
@@ -98,7 +100,7 @@ Result<MemoryKind*> Kinds::usable(std::uint32_t kind) const {
 }
 
 Result<Piece> Kinds::resolve_auto(const ist_buffer& buffer, Bytes size) const {
-  Piece piece{KindId::host, buffer.device, buffer.object, Offset{buffer.offset}, size, buffer.queue};
+  Piece piece{KindId::host, buffer.device, buffer.object, Offset{buffer.offset}, size, buffer.queue, is_ready(buffer)};
   if (size.value == 0) return piece;
   const Recognised found = recognise(piece.address());
   // Page-locked host memory is a processor's to copy; the driver recognises the lock when a device copies it.
@@ -114,9 +116,10 @@ Result<Piece> Kinds::resolve_auto(const ist_buffer& buffer, Bytes size) const {
 }
 
 Result<Piece> Kinds::resolve(const ist_buffer& buffer, Bytes size) const {
-  if (buffer.flags != 0)
-    return Status{IST_ERR_ARGUMENT, "a buffer has flags " + std::to_string(buffer.flags) +
-                                        " where only 0 is known; make buffers with ist_host and its siblings"};
+  if ((buffer.flags & ~IST_BUFFER_READY) != 0)
+    return Status{IST_ERR_ARGUMENT,
+                  "a buffer has flags " + std::to_string(buffer.flags) +
+                      " where only IST_BUFFER_READY, 1, is known; make buffers with ist_host and its siblings"};
   if (size.value != 0 && buffer.object == 0)
     return Status{IST_ERR_ARGUMENT, "a null buffer of kind " + std::string{buffer.kind == IST_KIND_AUTO ? "auto" : ""} +
                                         (buffer.kind == IST_KIND_AUTO ? std::string{} : name_of_kind(buffer.kind)) +
@@ -125,7 +128,7 @@ Result<Piece> Kinds::resolve(const ist_buffer& buffer, Bytes size) const {
   const auto kind = usable(buffer.kind);
   if (!kind.ok()) return kind.status();
   const KindId id = (*kind)->id();
-  Piece piece{id, buffer.device, buffer.object, Offset{buffer.offset}, size, buffer.queue};
+  Piece piece{id, buffer.device, buffer.object, Offset{buffer.offset}, size, buffer.queue, is_ready(buffer)};
   // Nothing is touched of an empty buffer, so that it may be null, or anything.
   if (size.value == 0) return piece;
   if (id != KindId::host) mark_used(id);
@@ -146,7 +149,7 @@ MemoryKind* Kinds::copier(const Piece& to, const Piece& from) const {
 }
 
 Streams* Kinds::streams(const Piece& piece) const {
-  MemoryKind* kind = piece.size.value == 0 ? nullptr : find(piece.kind);
+  MemoryKind* kind = piece.size.value == 0 || piece.ready ? nullptr : find(piece.kind);
   return kind ? kind->streams() : nullptr;
 }
 

@@ -23,6 +23,7 @@ struct Piece {
   Offset offset;             // from the start of the object
   Bytes size;
   std::uint64_t queue = 0;  // the user's CUstream or cl_command_queue
+  bool ready = false;       // the user's word that no queue holds work on it
 
   // The same memory from `from` on, `length` bytes of it.
   Piece part(Offset from, Bytes length) const {

@@ -113,7 +113,7 @@ Status Transfer::ask_readiness() {
   if (!from_ready.ok()) return from_ready.status();
   from_ready_ = std::move(from_ready).value();
   // One queue holds the work of both sides: its marker is enough.
-  if (from_.kind == to_.kind && from_.queue == to_.queue && from_.device == to_.device) return {};
+  if (!from_.ready && from_.kind == to_.kind && from_.queue == to_.queue && from_.device == to_.device) return {};
   auto to_ready = kinds_->ready(to_);
   if (!to_ready.ok()) return to_ready.status();
   to_ready_ = std::move(to_ready).value();

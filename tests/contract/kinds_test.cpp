@@ -99,7 +99,7 @@ TEST(Resolve, unknown_kinds_and_flags_are_errors_and_not_crashes) {
     expect_error(kinds().resolve(buffer_of(kind, this), Bytes{4}), IST_ERR_KIND, {std::to_string(kind)});
   ist_buffer flagged = ist_host(this);
   flagged.flags = 3;
-  expect_error(kinds().resolve(flagged, Bytes{4}), IST_ERR_ARGUMENT, {"flags 3"});
+  expect_error(kinds().resolve(flagged, Bytes{4}), IST_ERR_ARGUMENT, {"flags 3", "IST_BUFFER_READY"});
 }
 
 TEST(Resolve, host_memory_past_the_end_of_the_address_space_is_an_error) {

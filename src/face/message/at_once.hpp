@@ -28,7 +28,7 @@ struct Ordinary {
   const std::uint64_t each = size_of(data.type).value;
   // No product and no sum of such numbers overflows.
   constexpr std::uint64_t kMostElements = std::uint64_t{1} << 40U;
-  if (buffer.kind != IST_KIND_HOST || buffer.flags != 0 || buffer.object == 0 || each == 0 ||
+  if (buffer.kind != IST_KIND_HOST || (buffer.flags & ~IST_BUFFER_READY) != 0 || buffer.object == 0 || each == 0 ||
       static_cast<std::uint64_t>(data.count) > kMostElements || ((buffer.object | buffer.offset) >> 61U) != 0) [[unlikely]]
     return {};
   World* world = nullptr;

@@ -10,8 +10,8 @@ int told(const char* call, const Status& status) { return status.ok() ? IST_OK :
 // Of the kinds that channels know admit() asks everything, and to ask the driver once is enough.
 Result<Piece> stream_piece(World& world, const Data& data, bool nobody) {
   const ist_buffer& buffer = data.buffer;
-  const bool admitted =
-      (buffer.kind == IST_KIND_CUDA || buffer.kind == IST_KIND_HOST) && buffer.flags == 0 && buffer.object != 0;
+  const bool admitted = (buffer.kind == IST_KIND_CUDA || buffer.kind == IST_KIND_HOST) &&
+                        (buffer.flags & ~IST_BUFFER_READY) == 0 && buffer.object != 0;
   if (nobody || !admitted || !world.stream_channels().kind().ok()) {
     auto piece = to_piece(world, data);
     if (piece.ok() && !nobody && piece->kind == KindId::opencl)

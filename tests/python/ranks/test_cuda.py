@@ -46,6 +46,20 @@ def test_registered_host_memory_and_a_device(driver, world, comm, ring, make_noi
 
 
 @pytest.mark.parametrize("size", [1, 4096, (1 << 20) + 1])
+def test_ready_memory_arrives_whole_and_its_stream_is_not_waited_for(driver, comm, ring, make_noise, size):
+    sent, expected = make_noise(size, comm.rank, ring[1])
+    out, into = InterfaceArray(driver, sent), InterfaceArray(driver, np.bitwise_not(expected))
+    assert isinstance(isthmus.ready(out), isthmus.Buffer)
+    comm.sendrecv(isthmus.ready(out), ring[0], isthmus.ready(into), ring[1])
+    assert np.array_equal(into.get(), expected)
+    back = np.bitwise_not(expected)
+    comm.sendrecv(isthmus.ready(sent), ring[0], isthmus.ready(back), ring[1])  # of host memory it changes nothing
+    assert np.array_equal(back, expected)
+    with pytest.raises(BufferError, match="read-only"):
+        comm.recv(isthmus.ready(b"abc"), ring[1])
+
+
+@pytest.mark.parametrize("size", [1, 4096, (1 << 20) + 1])
 def test_pending_work_of_the_stream_is_waited_for(driver, comm, ring, make_noise, size):
     sent, expected = make_noise(size, comm.rank, ring[1])
     out = InterfaceArray(driver, np.bitwise_not(sent))
