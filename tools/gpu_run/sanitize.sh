@@ -39,11 +39,19 @@ run_sanitize() {
   local streams="--gtest_filter=Streams.BothWays*:Streams.AReceiveOfMore*:Streams.PageLocked*:Streams.RanksThatAllSendFirst*"
   sanitize memcheck 90 1 "arithmetic" "$tests/arithmetic_test" $brief "$sums"
   sanitize memcheck 90 2 "messages in streams" "$tests/ranks_streams" $brief "$streams"
+  local calls="--gtest_filter=*.FloatsAre*:*.Nobodys*:*.ARootThatIs*:*.PageLocked*"
+  local workers="--gtest_filter=*.*EverySmallSize*:*.MemoryOfEveryClass*:*.SeveralMessages*"
+  sanitize memcheck 90 2 "collective calls in streams" "$tests/ranks_meetings" $brief "$calls"
+  ISTHMUS_WORKER=1 sanitize memcheck 90 2 "workers" "$tests/ranks_workers" $brief "$workers"
   sanitize memcheck 90 2 "messages in graphs" "$tests/graph_replays" --replays 160
   sanitize initcheck 60 1 "arithmetic" "$tests/arithmetic_test" $brief "$sums"
   sanitize racecheck 60 1 "arithmetic" "$tests/arithmetic_test" $brief "$sums"
   sanitize racecheck 90 2 "messages in streams" "$tests/ranks_streams" $brief "$streams"
+  sanitize racecheck 90 2 "collective calls in streams" "$tests/ranks_meetings" $brief "$calls"
+  ISTHMUS_WORKER=1 sanitize racecheck 90 2 "workers" "$tests/ranks_workers" $brief "$workers"
   sanitize synccheck 60 2 "messages in streams" "$tests/ranks_streams" $brief "$streams"
+  sanitize synccheck 90 2 "collective calls in streams" "$tests/ranks_meetings" $brief "$calls"
+  ISTHMUS_WORKER=1 sanitize synccheck 90 2 "workers" "$tests/ranks_workers" $brief "$workers"
   python3 -B tools/gpu_run/sanitize_record.py "$out/info.json" "$raw/sanitized.txt" "$out/sanitize.json" || failures=$((failures + 1))
   finish
 }
