@@ -157,15 +157,18 @@ IST_KERNEL_CODE bool wait_for_room(const Crew& crew, const MeetWork& work, const
   return !crew.any(failed);
 }
 
+IST_KERNEL_CODE void tell_one(const MeetWork& work, std::uint64_t meeting, std::uint32_t rank, std::uint64_t unit,
+                              const Quad& value, bool two) {
+  const std::uint32_t number = channel::number_of(meeting);
+  Quad* const packets = packets_of(work.members[rank], work.ranks, meeting, work.rank);
+  store_relaxed(&packets[unit], packed(number, value.low));
+  if (two) store_relaxed(&packets[plane_for(work.ranks) + unit], packed(number, value.high));
+}
+
 IST_KERNEL_CODE void tell(const MeetWork& work, std::uint64_t meeting, std::uint64_t unit, const Quad& value, bool two,
                           bool broadcast) {
-  const std::uint32_t number = channel::number_of(meeting);
-  for (std::uint32_t rank = 0; rank < work.ranks; ++rank) {
-    if (!tells(work, rank, broadcast)) continue;
-    Quad* const packets = packets_of(work.members[rank], work.ranks, meeting, work.rank);
-    store_relaxed(&packets[unit], packed(number, value.low));
-    if (two) store_relaxed(&packets[plane_for(work.ranks) + unit], packed(number, value.high));
-  }
+  for (std::uint32_t rank = 0; rank < work.ranks; ++rank)
+    if (tells(work, rank, broadcast)) tell_one(work, meeting, rank, unit, value, two);
 }
 
 // What the rank tells of that unit.
@@ -315,10 +318,58 @@ IST_KERNEL_RARE void reduce_parts(const Crew crew, const MeetWork& work, const C
   }
 }
 
+// The packets of a unit that the first looks did not find.
+IST_KERNEL_RARE bool comes_late(const MeetWork& work, std::uint64_t meeting, std::uint32_t rank, std::uint64_t unit,
+                                bool two) {
+  Waiter waiter{work, meeting};
+  Quad value;
+  return hear(work, meeting, rank, unit, two, waiter, value);
+}
+
+// Of two ranks, to both, a unit for each thread: as reduce(), but straight on, since a small call is over before loops are gone
+// through. False: nothing was told, there may be no room.
+template <class Crew, class Combine>
+IST_KERNEL_CODE bool reduce_of_two(const Crew& crew, const MeetWork& work, const Combine& combine) {
+  const std::uint32_t other = 1 - work.rank;
+  const Quad state = load_relaxed(reinterpret_cast<const Quad*>(work.own));
+  const std::uint64_t known = load_relaxed(&work.own->begun[other]);
+  const std::uint32_t unit = crew.block * crew.threads + crew.thread;
+  const std::uint32_t offset = unit * kUnit;
+  const bool has = offset < work.bytes;
+  const std::uint64_t left = has ? work.bytes - offset : 0;
+  const bool two = left > 8;
+  Quad value{0, 0};
+  if (has) value = unit_at(work.from + offset, left);
+  if (state.high >> 32 != 0) return true;
+  const std::uint64_t meeting = state.low;
+  const bool room = has_begun(known, meeting + 1 - kSlots) && what_in(known) != kGaveUp;
+  if (crew.any(!room)) return false;
+  if (unit == 0) store_relaxed(&work.members[other]->begun[work.rank], begun_as(meeting, work.what));
+  if (has) tell_one(work, meeting, other, unit, value, two);
+  const std::uint32_t number = channel::number_of(meeting);
+  const Quad* const packets = packets_of(work.own, 2, meeting, other) + unit;
+  Quad low{0, 0};
+  Quad high{0, 0};
+  bool failed = false;
+  for (unsigned looks = 0; has && !failed; ++looks) {
+    low = load_relaxed(packets);
+    high = two ? load_relaxed(packets + plane_for(2)) : packed(number, 0);
+    if (has_come(low, number) && has_come(high, number)) break;
+    channel::between_looks();
+    if (looks == kLooks) failed = !comes_late(work, meeting, other, unit, two);
+  }
+  const Quad theirs{bytes_in(low), bytes_in(high)};
+  if (has && !failed) put_unit(work.to + offset, work.rank == 0 ? combine(value, theirs) : combine(theirs, value), left);
+  end(crew, work, meeting, failed);
+  return true;
+}
+
 // combine(a, b), of the bits of whole elements: a (op) b. To the root, or to everybody.
 template <class Crew, class Combine>
 IST_KERNEL_CODE void reduce(const Crew& crew, const MeetWork& work, const Combine& combine) {
   if (work.parts != nullptr) return reduce_parts(crew, work, combine);
+  const bool alike = work.ranks == 2 && work.root == kEverybody && crew.blocks * crew.threads * kUnit >= work.bytes;
+  if (alike && reduce_of_two(crew, work, combine)) return;
   const Begin now = begin(crew, work);
   const bool hears = work.root == kEverybody || work.root == work.rank;
   const std::uint64_t units = (work.bytes + kUnit - 1) / kUnit;
