@@ -52,7 +52,7 @@ std::string meaning(const BenchReport& report) {
   if (report.benchmark.starts_with("overlap"))
     return std::string{"times are from start to end with the computation between; "} +
            (report.progress_thread ? "with" : "without") + " progress thread";
-  const std::string of_call = "times are those of a call, averaged over ranks";
+  std::string of_call = "times are those of a call, averaged over ranks";
   if (std::find(report.added.begin(), report.added.end(), "ahead_us") == report.added.end()) return of_call;
   return of_call +
          ", each waited for; ahead_us: of many that are put there, and then waited for; graph_us: of those as a graph, "

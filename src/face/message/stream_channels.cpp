@@ -227,7 +227,7 @@ Status StreamChannels::prepare(Entry& entry, const Key& key, const ChannelName& 
                       (code == IST_ERR_KIND ? "CUDA is not available there" : "its device has no memory, or refused") +
                       "); use ist_send and ist_recv"};
   }
-  if (const Status connected = entry.end->connect(theirs); connected.code() == IST_ERR_UNREACHABLE) {
+  if (Status connected = entry.end->connect(theirs); connected.code() == IST_ERR_UNREACHABLE) {
     const std::lock_guard lock(engine_.lock());
     static_cast<void>(tell(key, refusal_of(key.side, IST_ERR_UNREACHABLE)));
     return no_way(entry.words, connected.text());
