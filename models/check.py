@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-VARIANTS = {"cell_queue": ["KILL"]}  # further definitions under which the model must be clean
+VARIANTS = {"cell_queue": ["KILL"], "mailbox": ["FAILS TOTAL=4", "DIES TOTAL=4", "GIVES_UP TOTAL=4"]}  # further definitions under which the model must be clean
 LARGER = {  # the same, for long runs
     "slots": ["SLOTS=6 TOTAL=20"],
     "slot_ring": ["SLOTS=8 MESSAGES=24"],
@@ -28,6 +28,7 @@ LARGER = {  # the same, for long runs
     "channel": ["TOTAL=14"],
     "stream_meeting": ["TOTAL=10"],
     "worker": ["TOTAL=13"],
+    "mailbox": ["TOTAL=10", "FAILS TOTAL=5"],
 }
 SKIPPED = 77
 

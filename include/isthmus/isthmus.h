@@ -137,12 +137,13 @@ typedef struct ist_status {
 
 typedef enum ist_carrier IST_AS_INT {
   IST_CARRIER_NONE = 0,
-  IST_CARRIER_SLOT = 1,   /* inside the envelope's slot of the pair */
-  IST_CARRIER_CELL = 2,   /* one page-locked cell of the shared queue */
-  IST_CARRIER_RING = 3,   /* the pair's pipelined ring of page-locked slots */
-  IST_CARRIER_DIRECT = 4, /* one copy, source to destination */
-  IST_CARRIER_NCCL = 5,   /* a collective call: by NCCL, between GPUs */
-  IST_CARRIER_DEVICE = 6, /* one copy from device to device, into the receiver's memory */
+  IST_CARRIER_SLOT = 1,    /* inside the envelope's slot of the pair */
+  IST_CARRIER_CELL = 2,    /* one page-locked cell of the shared queue */
+  IST_CARRIER_RING = 3,    /* the pair's pipelined ring of page-locked slots */
+  IST_CARRIER_DIRECT = 4,  /* one copy, source to destination */
+  IST_CARRIER_NCCL = 5,    /* a collective call: by NCCL, between GPUs */
+  IST_CARRIER_DEVICE = 6,  /* one copy from device to device, into the receiver's memory */
+  IST_CARRIER_MAILBOX = 7, /* from device to device by the resident workers of both (ISTHMUS_WORKER) */
   /* Told apart by ist_world_traffic alone; a status says direct and device. */
   IST_CARRIER_SINGLE_COPY = 16, /* one copy out of the host memory of another process */
   IST_CARRIER_BLOCK = 17        /* from device to device in two copies, through a block of the receiver's */
@@ -164,7 +165,7 @@ typedef struct ist_message_handle* ist_message;
 IST_API const char* ist_error_text(void);
 /* "IST_ERR_TRUNCATE" and so on; "unknown code" for anything else. */
 IST_API const char* ist_code_name(int code);
-/* "slot", "cell", "ring", "direct", "nccl", "device", "single copy", "block" or "none". */
+/* "slot", "cell", "ring", "direct", "nccl", "device", "mailbox", "single copy", "block" or "none". */
 IST_API const char* ist_carrier_name(int carrier);
 /* "0.1.0" */
 IST_API const char* ist_version(void);

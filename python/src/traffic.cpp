@@ -9,8 +9,9 @@
 namespace isthmus_python {
 namespace {
 
-constexpr std::array kCarriers{IST_CARRIER_SLOT, IST_CARRIER_CELL,   IST_CARRIER_RING,        IST_CARRIER_DIRECT,
-                               IST_CARRIER_NCCL, IST_CARRIER_DEVICE, IST_CARRIER_SINGLE_COPY, IST_CARRIER_BLOCK};
+constexpr std::array kCarriers{IST_CARRIER_SLOT,    IST_CARRIER_CELL,        IST_CARRIER_RING,
+                               IST_CARRIER_DIRECT,  IST_CARRIER_NCCL,        IST_CARRIER_DEVICE,
+                               IST_CARRIER_MAILBOX, IST_CARRIER_SINGLE_COPY, IST_CARRIER_BLOCK};
 
 ist_carrier carrier_named(const std::string& name) {
   std::string known;

@@ -19,7 +19,11 @@ enum class EnvelopeType : std::uint8_t {
   taken = 5,     // receiver to sender: operation `sender_op` is complete, its bytes were read where they lie
   put = 6,       // sender to receiver: the bytes of operation `receiver_op` lie in its buffer
   lend = 7,      // sender to receiver: operation `receiver_op` may copy the bytes from where the loan in the payload says
-  notice = 8     // between the libraries themselves, beside all messages: to whoever listens there (Engine::listen)
+  notice = 8,    // between the libraries themselves, beside all messages: to whoever listens there (Engine::listen)
+  mailed =
+      9,  // the bytes are, or soon will be, in the receiver's mailbox: sender_op is their number, receiver_op their place and news
+  mailbox =
+      10  // beside all messages: a loan of a mailbox, or news of one (request/mail.cpp), or that a number will not come (failed)
 };
 
 inline constexpr std::uint16_t kEnvelopeFailed = 1;  // the sender could not read its buffer; no bytes follow
@@ -40,8 +44,8 @@ struct Envelope {
   std::uint8_t kind = 0;          // KindId of the writer's buffer
   std::uint16_t flags = 0;        // kEnvelopeFailed, kEnvelopeGaveUp; kEnvelopeBorrows
   std::uint64_t bytes = 0;        // length of the message
-  std::uint32_t sender_op = 0;    // announce, clear, taken, lend
-  std::uint32_t receiver_op = 0;  // clear, refuse, put, lend
+  std::uint32_t sender_op = 0;    // announce, clear, taken, lend; mailed, mailbox
+  std::uint32_t receiver_op = 0;  // clear, refuse, put, lend; mailed, mailbox
 };
 static_assert(sizeof(Envelope) == 32 && std::is_trivially_copyable_v<Envelope>);
 

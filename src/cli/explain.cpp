@@ -148,7 +148,7 @@ Explanation explain_message(const Options& options, const Settings& settings, co
   message.readable = PeerMemory::possible;
   message.single_copy = settings.single_copy;
   if (settings.worker && message.from.kind == KindId::cuda && Workers::copies(message.from.memory) && !message.same_device)
-    message.worker_limit = kWorkerLimit;
+    message.worker_limit = message.mailbox_limit = kWorkerLimit;
   Explanation answer =
       options.stream ? explain_in_stream(message, no_streams(settings), profile.message) : explain(message, profile.message);
   answer.question = in_words(message.bytes) + (options.stream ? " in a stream, from " : " from ") + from.text() + " to " +

@@ -25,6 +25,7 @@ class MemoryKind;
 class Channels;
 class Guests;
 class Lending;
+class Mailing;
 class Queues;
 class Workers;
 
@@ -167,6 +168,7 @@ class MemoryKind {
   virtual Channels* channels() { return nullptr; }  // channels.hpp
   virtual Queues* queues() { return nullptr; }      // queues.hpp
   virtual Workers* workers() { return nullptr; }    // workers.hpp
+  virtual Mailing* mailing() { return nullptr; }    // mailing.hpp
 };
 
 }  // namespace ist

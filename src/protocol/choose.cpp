@@ -64,6 +64,16 @@ void device(const MessageShape& message, const MachineProfile& machine, Price& p
   if (!message.lent) price.refuse("the sender cannot open the receiver's memory, or that is on no device");
 }
 
+template <class Price>
+void mailbox(const MessageShape& message, const MachineProfile& machine, Price& price) {
+  price.add("telling of the message", machine.slot_alpha);
+  price.add("storing and taking by workers",
+            machine.mailbox_alpha + static_cast<double>(message.bytes.value) * machine.mailbox_beta);
+  if (message.mailbox_limit == Bytes{}) price.refuse("there is no open mailbox of the receiver's device, or no worker");
+  if (message.bytes == Bytes{}) price.refuse("there is nothing to carry");
+  if (message.bytes > message.mailbox_limit) price.refuse("the message is longer than a place of the mailbox");
+}
+
 template <class Pricing>
 double sum(const Pricing& pricing) {
   Sum price;
@@ -92,25 +102,30 @@ double device(const MessageShape& message, const MachineProfile& machine) {
   return sum([&](Sum& price) { ist::device(message, machine, price); });
 }
 
+double mailbox(const MessageShape& message, const MachineProfile& machine) {
+  return sum([&](Sum& price) { ist::mailbox(message, machine, price); });
+}
+
 }  // namespace price
 
 std::vector<OfferedCarrier> offers(const MessageShape& message, const MachineProfile& machine) {
-  std::vector<OfferedCarrier> all{{IST_CARRIER_SLOT, {}},
-                                  {IST_CARRIER_CELL, {}},
-                                  {IST_CARRIER_RING, {}},
-                                  {IST_CARRIER_DIRECT, {}},
-                                  {IST_CARRIER_DEVICE, {}}};
+  std::vector<OfferedCarrier> all{{IST_CARRIER_SLOT, {}},   {IST_CARRIER_CELL, {}},   {IST_CARRIER_RING, {}},
+                                  {IST_CARRIER_DIRECT, {}}, {IST_CARRIER_DEVICE, {}}, {IST_CARRIER_MAILBOX, {}}};
   slot(message, machine, all[0].price);
   cell(message, machine, all[1].price);
   ring(message, machine, all[2].price);
   direct(message, machine, all[3].price);
   device(message, machine, all[4].price);
+  mailbox(message, machine, all[5].price);
   return all;
 }
 
 ist_carrier choose(const MessageShape& message, const MachineProfile& machine) {
   // Between devices every way costs microseconds, and one copy less is worth an announcement.
+  const double by_mailbox = price::mailbox(message, machine);
   const double by_device = price::device(message, machine);
+  if (by_mailbox < by_device && by_mailbox < price::cell(message, machine) && by_mailbox < price::ring(message, machine))
+    return IST_CARRIER_MAILBOX;
   if (by_device < price::cell(message, machine) && by_device < price::ring(message, machine)) return IST_CARRIER_DEVICE;
   // What fits is eager whatever the price of announcing it: a small message must not cost a handshake because the table is
   // off by some. (A device buffer whose kernel takes longer than the engine's patience is announced after all; MPI lets a

@@ -28,6 +28,8 @@ struct MachineProfile {
   double device_link_beta = 0.003e-9;  // from one device to another
   double worker_alpha = 4.7e-6;        // an order to a device's resident worker, until it is done: the mean of out and into
   double worker_beta = 0.6e-9;         // in packets
+  double mailbox_alpha = 6.0e-6;       // an order to the sender's worker, and one to the receiver's, which overlap
+  double mailbox_beta = 0.3e-9;        // in packets, over the link
 };
 
 // Two processes on one device take turns on it: a message that one of them copies within the device takes 150 us whatever its size
@@ -41,8 +43,9 @@ struct MessageShape {
   bool same_process = false;
   Bytes slot_limit;
   Bytes cell_limit;
-  bool lent = false;        // does the receiver probably lend device memory to copy to?
-  Bytes worker_limit = {};  // a worker of the sender's device copies as much; 0: it has none
+  bool lent = false;         // does the receiver probably lend device memory to copy to?
+  Bytes worker_limit = {};   // a worker of the sender's device copies as much; 0: it has none
+  Bytes mailbox_limit = {};  // and stores as much into an open mailbox of the receiver's; 0: there is none
 };
 
 namespace price {
@@ -51,6 +54,7 @@ double cell(const MessageShape& message, const MachineProfile& machine);
 double ring(const MessageShape& message, const MachineProfile& machine);
 double direct(const MessageShape& message, const MachineProfile& machine);
 double device(const MessageShape& message, const MachineProfile& machine);
+double mailbox(const MessageShape& message, const MachineProfile& machine);
 }  // namespace price
 
 // Every carrier with its price, or why it cannot carry the message.
@@ -60,7 +64,7 @@ struct OfferedCarrier {
 };
 std::vector<OfferedCarrier> offers(const MessageShape& message, const MachineProfile& machine);
 
-// IST_CARRIER_SLOT, _CELL, _RING, _DIRECT or _DEVICE; the last three are announced first.
+// IST_CARRIER_SLOT, _CELL, _RING, _DIRECT, _DEVICE or _MAILBOX; ring, direct and device are announced first.
 ist_carrier choose(const MessageShape& message, const MachineProfile& machine);
 
 // How much of a ring's slot to fill: few bytes end the first copy early, so that both directions overlap; many pay for the

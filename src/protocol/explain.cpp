@@ -6,7 +6,7 @@
 namespace ist {
 namespace {
 
-constexpr std::array kCarriers{"none", "slot", "cell", "ring", "direct", "nccl", "device"};
+constexpr std::array kCarriers{"none", "slot", "cell", "ring", "direct", "nccl", "device", "mailbox"};
 // From IST_CARRIER_SINGLE_COPY on.
 constexpr std::array kCountedCarriers{"single copy", "block"};
 
@@ -52,6 +52,20 @@ std::string against_device(const ExplainedMessage& message) {
   return "";
 }
 
+// What keeps the workers of two devices from it; empty: nothing.
+std::string against_mailbox(const ExplainedMessage& message) {
+  if (message.worker_limit == Bytes{})
+    return "no worker runs on the sender's device, or not now: ISTHMUS_WORKER starts them";
+  if (std::string why = against_devices(message); !why.empty()) return why;
+  const auto carried = [](const ExplainedEnd& end) {
+    return end.kind == KindId::cuda && (end.memory == MemoryClass::device || end.memory == MemoryClass::pool);
+  };
+  if (!carried(message.from) || !carried(message.to)) return "workers carry what cudaMalloc and pools gave, on both sides";
+  if (message.mailbox_limit == Bytes{}) return "the receiver's mailbox is not open (yet)";
+  if (message.bytes > message.mailbox_limit) return "the message is longer than a place of the mailbox";
+  return "";
+}
+
 std::string against_block(const ExplainedMessage& message) {
   if (std::string why = against_devices(message); !why.empty()) return why;
   if (!between_devices(message)) return "only between devices";
@@ -89,6 +103,8 @@ constexpr const char* kBetweenDevices =
     "if "
     "there were no such way. Into managed memory, pools and mappings what is longer than a cell goes through a block of "
     "ISTHMUS_BOUNCE_LIMIT, in two copies.";
+constexpr const char* kByWorkers =
+    "While both workers run, which they do where small messages are frequent; else as if there were no such way.";
 constexpr const char* kByOneDevice =
     "Between page-locked host memory and what cudaMalloc gave one copy, made by the device, once the side with the host "
     "memory "
@@ -98,6 +114,7 @@ const char* remark_on(const Explanation& answer, const ExplainedMessage& message
   if (answer.carrier == IST_CARRIER_SLOT) return kFits;
   if (answer.carrier == IST_CARRIER_CELL) return message.from.kind == KindId::host ? kFits : kFitsOfDevice;
   if (answer.carrier == IST_CARRIER_BLOCK) return kBlock;
+  if (answer.carrier == IST_CARRIER_MAILBOX) return kByWorkers;
   if (answer.carrier == IST_CARRIER_DEVICE) return between_devices(message) ? kBetweenDevices : kByOneDevice;
   return "";
 }
@@ -178,8 +195,11 @@ bool opens_whole(MemoryClass memory) { return memory == MemoryClass::device; }
 Explanation explain(const ExplainedMessage& message, const MachineProfile& machine) {
   const std::string no_device = against_device(message);
   const bool lent = between_devices(message) && no_device.empty();
-  const MessageShape shape{message.bytes, message.from.kind,   message.same_process, message.slot_limit, message.cell_limit,
-                           lent,          message.worker_limit};
+  const std::string no_mailbox = against_mailbox(message);
+  const MessageShape shape{message.bytes,        message.from.kind,
+                           message.same_process, message.slot_limit,
+                           message.cell_limit,   lent,
+                           message.worker_limit, no_mailbox.empty() ? message.mailbox_limit : Bytes{}};
   const ist_carrier chosen = choose(shape, machine);
   Explanation answer;
   answer.carrier = chosen;
@@ -195,6 +215,7 @@ Explanation explain(const ExplainedMessage& message, const MachineProfile& machi
     if (!why.empty() && offer.carrier == IST_CARRIER_DEVICE)
       why =
           no_device.empty() ? "the message is not announced, and goes before it is known what the receiver has" : no_device;
+    if (!why.empty() && offer.carrier == IST_CARRIER_MAILBOX) why = no_mailbox;
     answer.ways.push_back({carrier_name(offer.carrier), "", offer.price, why, offer.carrier == chosen});
   }
   const std::string no_block = against_block(message);

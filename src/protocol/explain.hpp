@@ -72,6 +72,7 @@ struct ExplainedMessage {
   std::function<Status()> readable = nullptr;
   std::string single_copy = "auto";  // ISTHMUS_SINGLE_COPY
   Bytes worker_limit = {};           // as MessageShape
+  Bytes mailbox_limit = {};
 };
 
 // Can another process open memory of that class as it is? Else it comes through a block.

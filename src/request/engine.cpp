@@ -5,6 +5,7 @@
 
 #include "base/log.hpp"
 #include "request/engine_at_once.hpp"
+#include "request/mail.hpp"
 
 namespace ist {
 namespace {
@@ -52,7 +53,9 @@ Engine::Engine(Parts parts)
     kind->lending()->set_limit(parts_.settings.mapped_limit);
     kind->lending()->set_bounce_limit(parts_.settings.bounce_limit);
   }
+  mail_ = Mail::make(*this);
 }
+Engine::~Engine() = default;
 
 // A broken socket looks like a death; a rank that had left before says otherwise, unless it left because of one.
 Status Engine::explain(Rank rank, const Status& status) const {
@@ -97,6 +100,7 @@ void Engine::use_devices(const Piece& piece) {
     if (const Status locked = path->lock_memory(); !locked.ok())
       log::warning("shared cells stay pageable, device copies will be slower: " + locked.text());
   }
+  if (mail_ && piece.kind == KindId::cuda) mail_->offer();
 }
 
 Status Engine::too_many() { return {IST_ERR_MEMORY, "more than 1048576 operations are outstanding; wait for some of them"}; }
@@ -259,7 +263,7 @@ bool Engine::step_active() {
                        operation.in<state::Putting>() || operation.in<state::Fetching>() ||
                        operation.in<state::EmptyingCell>() || operation.in<state::Delivering>() ||
                        operation.in<state::Bouncing>() || operation.in<state::Readying>() ||
-                       operation.in<state::Reading>() || polls(operation);
+                       operation.in<state::Reading>() || operation.in_mail() || polls(operation);
     if (still) {
       ++i;
       continue;
@@ -348,7 +352,7 @@ void Engine::fail_for(Rank lost, bool everything) {
     const bool local = operation.in<state::Delivering>() || operation.in<state::Taken>() ||
                        operation.in<state::EmptyingCell>() || operation.in<state::FillingCell>() ||
                        operation.in<state::Putting>() || operation.in<state::Fetching>() ||
-                       operation.in<state::Persistent>() || operation.in<state::Running>() ||
+                       operation.in<state::Persistent>() || operation.in<state::Running>() || operation.in_mail() ||
                        (bouncing && bouncing->arrived == bouncing->to.size) ||
                        (claimed && claimed->message.envelope.type != EnvelopeType::announce);  // needs no peer any more
     const bool concerned = everything || operation.peer == lost ||
@@ -379,7 +383,7 @@ void Engine::abandon_all(const Status& why) {
       const auto* running = std::get_if<state::Running>(&operation.state);
       return operation.in<state::FillingCell>() || operation.in<state::Putting>() || operation.in<state::Fetching>() ||
              operation.in<state::EmptyingCell>() || operation.in<state::Delivering>() ||
-             (running != nullptr && !running->run->local.empty());
+             operation.in<state::SendingMail>() || (running != nullptr && !running->run->local.empty());
     });
   };
   while (copying()) step_active();

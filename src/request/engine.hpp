@@ -46,7 +46,7 @@ class Engine {
     Trace* trace = nullptr;          // where there is one, small messages take no short ways
   };
   explicit Engine(Parts parts);
-
+  ~Engine();
   EngineLock& lock() { return lock_; }
   Rank rank() const { return parts_.rank; }
   int size() const { return static_cast<int>(peers_.size()); }
@@ -181,8 +181,9 @@ class Engine {
   void set_sleeper(bool sleeps) { sleeper_.store(sleeps, std::memory_order_relaxed); }
 
  private:
-  friend class Preparing;  // preparing.cpp
-  struct Posting {         // an envelope that found no room
+  friend class Preparing;
+  friend class Mail;
+  struct Posting {  // an envelope that found no room
     Envelope envelope;
     std::vector<std::byte> payload;
     std::uint32_t operation = 0;  // index, if is_operation
@@ -346,9 +347,7 @@ class Engine {
   void finish_ended();
   void look_at_board();
   void fail_for(Rank lost, bool everything);
-
   void take_kept(Operation& operation, std::uint32_t index, Unexpected message);
-
   Parts parts_;
   CopyChoice copies_;
   EngineLock lock_;
@@ -371,6 +370,7 @@ class Engine {
   AwaitedReceive* awaited_ = nullptr;  // during look_for()
   int brief_in_a_row_ = 0;             // slots_alone() since the others' arrivals were looked for
   Heard heard_;
+  std::unique_ptr<class Mail> mail_;  // where a worker was asked for
   Path* sleeping_path_ = nullptr;
   std::atomic<bool> sleeper_{false};
 };

@@ -2,7 +2,7 @@
 // and the receiver from there into the buffer, half by half, so that both are busy.
 #include <utility>
 
-#include "request/engine.hpp"
+#include "request/mail.hpp"
 
 namespace ist {
 namespace {
@@ -99,6 +99,7 @@ bool Engine::step_bouncing(Operation& operation, std::uint32_t index) {
 
 // The buffer is about to be given back: what still copies into it is over within microseconds.
 void Engine::settle(Operation& operation) {
+  if (auto* const taking = std::get_if<state::TakingMail>(&operation.state)) return Mail::settle(*taking);
   auto* bouncing = std::get_if<state::Bouncing>(&operation.state);
   if (bouncing == nullptr) return;
   for (const int half : {0, 1})

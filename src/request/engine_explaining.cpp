@@ -1,6 +1,6 @@
 // What is known of a message before it is sent, for those who ask how it would be carried.
 #include "base/log.hpp"
-#include "request/engine.hpp"
+#include "request/mail.hpp"
 
 namespace ist {
 
@@ -17,6 +17,7 @@ Result<ExplainedMessage> Engine::about(const ExplainedEnd& from, Bytes size, Ran
   message.readable = [link = to.link] { return link->why_not_read(); };
   message.last_was_lent = to.lends;
   message.worker_limit = parts_.kinds.worker_limit(from.kind, from.memory);
+  if (mail_) message.mailbox_limit = mail_->limit(dest);
   if (parts_.settings.device_ipc == "never")
     message.not_lent = "ISTHMUS_DEVICE_IPC is never; leave it out";
   else if (from.kind != KindId::host && lending(*to.link, from.kind) == nullptr)

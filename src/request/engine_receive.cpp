@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "request/engine_at_once.hpp"
+#include "request/mail.hpp"
 
 namespace ist {
 namespace {
@@ -68,6 +69,10 @@ void Engine::take_kept(Operation& operation, std::uint32_t index, Unexpected mes
     receive_announced(operation, index, {message.source, message.envelope, offer_in(message.bytes)});
     return;
   }
+  if (message.envelope.type == EnvelopeType::mailed) {
+    set_outcome(operation, message.source, message.envelope, IST_CARRIER_MAILBOX);
+    return mail_->receive(operation, index, message.envelope);
+  }
   set_outcome(operation, message.source, message.envelope, message.in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
   deliver_kept(operation, index, std::move(message.bytes));
 }
@@ -78,6 +83,8 @@ void Engine::on_arrival(Path& path, const Arrival& arrival) {
   if (arrival.envelope.type == EnvelopeType::taken) return on_taken(arrival);
   if (arrival.envelope.type == EnvelopeType::put) return on_put(arrival);
   if (arrival.envelope.type == EnvelopeType::lend) return on_lend(arrival);
+  if (arrival.envelope.type == EnvelopeType::mailbox)
+    return mail_ ? mail_->hear(arrival) : hear(loan_in(arrival.payload), arrival);
   if (arrival.envelope.type == EnvelopeType::notice) {
     if (heard_) heard_(arrival.source, arrival.envelope, arrival.payload);
     return wake_sleeper();
@@ -110,6 +117,8 @@ void Engine::deliver(Path& path, const Arrival& arrival) {
   if (arrival.envelope.type == EnvelopeType::announce &&
       (!world_failed_.ok() || parts_.board.fate(arrival.source) != AbortBoard::Fate::present))
     return;
+  const bool mailed = arrival.envelope.type == EnvelopeType::mailed;
+  if (mailed) mail_->came(arrival.source, arrival.envelope);
   const auto wire = matcher_.match(arrival.source, arrival.envelope);
   if (!wire) {
     if (awaited_ != nullptr && awaited_->takes(arrival)) return receive_awaited(path, arrival);
@@ -132,7 +141,10 @@ void Engine::deliver_to(std::uint32_t index, Path& path, const Arrival& arrival)
     if (arrival.in_cell) path.release(arrival);
     return end(operation, index);
   }
-  if (arrival.envelope.type == EnvelopeType::announce) {
+  if (arrival.envelope.type == EnvelopeType::mailed) {
+    set_outcome(operation, arrival.source, arrival.envelope, IST_CARRIER_MAILBOX);
+    mail_->receive(operation, index, arrival.envelope);
+  } else if (arrival.envelope.type == EnvelopeType::announce) {
     set_outcome(operation, arrival.source, arrival.envelope, IST_CARRIER_RING);
     receive_announced(operation, index, {arrival.source, arrival.envelope, offer_in(arrival.payload)});
   } else {
@@ -302,6 +314,7 @@ bool Engine::step_receive(Operation& operation, std::uint32_t index) {
   }
   if (operation.in<state::Bouncing>()) return step_bouncing(operation, index);
   if (operation.in<state::Fetching>()) return step_fetching(operation, index);
+  if (operation.in<state::TakingMail>()) return mail_->step_taking(operation, index);
   return operation.in<state::Reading>() && step_reading(operation, index);
 }
 

@@ -3,7 +3,7 @@
 #include <span>
 #include <utility>
 
-#include "request/engine.hpp"
+#include "request/mail.hpp"
 
 namespace ist {
 namespace {
@@ -22,6 +22,8 @@ constexpr Bytes kBrief{256};
 Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32_t tag, const Scope& scope, bool* done,
                                        SendMode mode) {
   IST_TRY(check_peer(dest));
+  if (mail_ && !mode.synchronous)
+    if (auto sent = mail_->send(piece, dest, tag, scope)) return std::move(*sent);
   const ist_carrier carrier = carrier_of(piece, peer(dest), mode.synchronous);
   // Only where the copy begins at once: what is put into the queue meanwhile must not come before it.
   auto ready = pending_work(piece, mode.blocking && carrier == IST_CARRIER_CELL && peer(dest).outbox.empty());
@@ -296,6 +298,7 @@ bool Engine::step_send(Operation& operation, std::uint32_t index) {
     if (!ready.ok() || (!lend_to_receiver(operation) && !put(operation, index))) start_stream(operation, index);
     return true;
   }
+  if (operation.in<state::SendingMail>()) return mail_->step_sending(operation, index);
   return operation.in<state::Putting>() && step_putting(operation, index);
 }
 

@@ -20,7 +20,7 @@
 #include "base/status.hpp"
 #include "base/trace.hpp"
 #include "match/matcher.hpp"
-#include "memory/lending.hpp"
+#include "memory/mailing.hpp"
 #include "memory/transfer.hpp"
 #include "protocol/eager.hpp"
 #include "request/block_queue.hpp"
@@ -98,6 +98,25 @@ struct
   Status failure;
   bool asked = true;  // for the next part
 };
+struct SendingMail {  // send: its worker stores it into the receiver's mailbox, or, where that failed, the driver does
+  Letter letter;
+  std::shared_ptr<Borrowed> box;
+  Ticket order;
+  std::vector<std::byte> bytes;   // by the driver: of the message, then its packets
+  std::optional<Transfer> bring;  // of those
+  bool by_driver = false;
+};
+struct TakingMail {  // receive: matched a message that lies in the mailbox, or is on its way there
+  Letter letter;
+  Bytes bytes;  // of the message
+  Ticket copy;  // the worker's order, or the driver's copy of the packets
+  std::vector<std::byte> packets;
+  std::chrono::nanoseconds pause{};  // before it is looked for again
+  std::optional<std::chrono::steady_clock::time_point> again,
+      last_moment;  // when; and when no more, since its sender is gone
+  bool by_driver = false;
+  bool cleans = false;
+};
 struct Streaming {};  // send, receive: in the pair's ring
 struct Posted {};     // receive: no message yet
 struct EmptyingCell {
@@ -145,10 +164,11 @@ struct Traced {
 
 // What is touched of a small message's receive stands together, behind the state, whose own mark is its last word.
 struct Operation {
-  using State = std::variant<state::Queued, state::FillingCell, state::Announced, state::Taken, state::Cleared,
-                             state::Putting, state::Parted, state::Fetching, state::Bouncing, state::Streaming,
-                             state::Posted, state::EmptyingCell, state::Delivering, state::Readying, state::Reading,
-                             state::Claimed, state::Persistent, state::Running, state::Done>;
+  using State =
+      std::variant<state::Queued, state::FillingCell, state::Announced, state::Taken, state::Cleared, state::Putting,
+                   state::Parted, state::Fetching, state::Bouncing, state::SendingMail, state::TakingMail, state::Streaming,
+                   state::Posted, state::EmptyingCell, state::Delivering, state::Readying, state::Reading, state::Claimed,
+                   state::Persistent, state::Running, state::Done>;
   Envelope envelope;          // of the send
   std::uint64_t offered = 0;  // of a send: the id, while the receiver may read the bytes; read by other processes
   std::chrono::steady_clock::time_point since;  // if timed
@@ -182,6 +202,7 @@ struct Operation {
     else
       state.emplace<S>();
   }
+  bool in_mail() const { return in<state::SendingMail>() || in<state::TakingMail>(); }
   // As a new one, but of the next generation. Member by member: nearly all are empty already, and whoever starts an operation
   // that moves bytes sets its piece, and a send its envelope.
   void clear(std::uint64_t next_generation) {

@@ -19,12 +19,12 @@ namespace ist {
 
 // What the counters tell apart: the carriers of a status, in their order, and two that it does not know. `single_copy` is a part of
 // direct, read from another process's host memory; `block` is a part of device, through a block of the receiver's.
-enum class Way : std::uint8_t { slot, cell, ring, direct, nccl, device, single_copy, block };
-inline constexpr std::size_t kWays = 8;
+enum class Way : std::uint8_t { slot, cell, ring, direct, nccl, device, mailbox, single_copy, block };
+inline constexpr std::size_t kWays = 9;
 
 // None: the number is no carrier, or says that there is none.
 constexpr std::optional<Way> way_of(int carrier) {
-  if (carrier >= IST_CARRIER_SLOT && carrier <= IST_CARRIER_DEVICE) return static_cast<Way>(carrier - IST_CARRIER_SLOT);
+  if (carrier >= IST_CARRIER_SLOT && carrier <= IST_CARRIER_MAILBOX) return static_cast<Way>(carrier - IST_CARRIER_SLOT);
   if (carrier == IST_CARRIER_SINGLE_COPY) return Way::single_copy;
   if (carrier == IST_CARRIER_BLOCK) return Way::block;
   return std::nullopt;

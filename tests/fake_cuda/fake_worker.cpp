@@ -14,6 +14,7 @@ struct WorkerCrew {
   unsigned thread = 0;
   unsigned threads = 1;
   void barrier() const {}
+  bool any(bool value) const { return value; }
   template <class T>
   T first(const T& value) const {
     return value;

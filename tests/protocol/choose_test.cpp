@@ -29,6 +29,18 @@ MessageShape with_worker(std::uint64_t bytes, std::uint64_t limit = 2048) {
   return made;
 }
 
+MessageShape with_mailbox(std::uint64_t bytes, std::uint64_t limit = 2048) {
+  MessageShape made = with_worker(bytes);
+  made.mailbox_limit = Bytes{limit};
+  return made;
+}
+
+MachineProfile dear_mail() {
+  MachineProfile machine;
+  machine.mailbox_alpha = 12e-6;
+  return machine;
+}
+
 MachineProfile slow_link() {
   MachineProfile machine;
   machine.device_link_beta = 1e-9;
@@ -96,6 +108,13 @@ const std::vector<Case>& table() {
       {"one past what it copies", dear_copies(), with_worker(2049), IST_CARRIER_DEVICE},
       {"as much as it copies, where one copy costs less", usual, with_worker(2048), IST_CARRIER_DEVICE},
       {"a worker that copies nothing", usual, with_worker(8, 0), IST_CARRIER_DEVICE},
+      {"a byte where there is a mailbox", usual, with_mailbox(1), IST_CARRIER_MAILBOX},
+      {"a small one there", usual, with_mailbox(512), IST_CARRIER_MAILBOX},
+      {"as much as it holds", dear_copies(), with_mailbox(2048), IST_CARRIER_MAILBOX},
+      {"one past that", dear_copies(), with_mailbox(2049), IST_CARRIER_DEVICE},
+      {"nothing, where there is a mailbox", usual, with_mailbox(0), IST_CARRIER_DEVICE},
+      {"where it costs more than one copy", dear_mail(), with_mailbox(8), IST_CARRIER_DEVICE},
+      {"a mailbox that holds nothing", usual, with_mailbox(8, 0), IST_CARRIER_DEVICE},
       {"a device to itself", usual, shape(mebibytes(8).value, KindId::cuda, true), IST_CARRIER_DIRECT},
   };
   return cases;
@@ -107,7 +126,7 @@ TEST(Choose, TheCheapestOfWhatIsPossible) {
 
 TEST(Choose, EveryCarrierWinsSomewhere) {
   for (const ist_carrier carrier :
-       {IST_CARRIER_SLOT, IST_CARRIER_CELL, IST_CARRIER_RING, IST_CARRIER_DIRECT, IST_CARRIER_DEVICE}) {
+       {IST_CARRIER_SLOT, IST_CARRIER_CELL, IST_CARRIER_RING, IST_CARRIER_DIRECT, IST_CARRIER_DEVICE, IST_CARRIER_MAILBOX}) {
     int wins = 0;
     for (const Case& one : table()) wins += choose(one.message, one.machine) == carrier;
     EXPECT_GT(wins, 0) << ist_carrier{carrier};
@@ -125,7 +144,7 @@ TEST(Choose, ALinkWithoutSlotsOrCellsAnnouncesEverythingItMust) {
 }
 
 using Price = double (*)(const MessageShape&, const MachineProfile&);
-constexpr Price kPrices[] = {price::slot, price::cell, price::ring, price::direct, price::device};
+constexpr Price kPrices[] = {price::slot, price::cell, price::ring, price::direct, price::device, price::mailbox};
 
 TEST(Price, NeverFallsWithTheNumberOfBytes) {
   for (const Price price : kPrices)
@@ -159,12 +178,15 @@ TEST(Price, OfTheImpossibleIsInfinite) {
   EXPECT_TRUE(std::isinf(price::ring(shape(65537, KindId::host, true), machine)));
   EXPECT_TRUE(std::isinf(price::direct(shape(65537), machine)));
   EXPECT_TRUE(std::isinf(price::device(shape(65537, KindId::cuda), machine)));
+  EXPECT_TRUE(std::isinf(price::mailbox(with_mailbox(2049), machine)));
+  EXPECT_TRUE(std::isinf(price::mailbox(with_mailbox(0), machine)));
+  EXPECT_TRUE(std::isinf(price::mailbox(with_worker(8), machine)));
 }
 
 // What people are shown is what was chosen by.
 TEST(Price, IsTheSumOfTheTermsThatAreShownAndWhatIsRefusedHasAReason) {
-  constexpr std::array kCarriers{IST_CARRIER_SLOT, IST_CARRIER_CELL, IST_CARRIER_RING, IST_CARRIER_DIRECT,
-                                 IST_CARRIER_DEVICE};
+  constexpr std::array kCarriers{IST_CARRIER_SLOT,   IST_CARRIER_CELL,   IST_CARRIER_RING,
+                                 IST_CARRIER_DIRECT, IST_CARRIER_DEVICE, IST_CARRIER_MAILBOX};
   for (const MachineProfile& machine : {MachineProfile{}, cheap_cells(), free_handshake()})
     for (const KindId kind : {KindId::host, KindId::cuda})
       for (const bool same_process : {false, true})

@@ -46,6 +46,12 @@ ExplainedMessage on_one_device(const ExplainedEnd& to, std::uint64_t bytes) {
   return message;
 }
 
+ExplainedMessage with_workers(ExplainedMessage message, std::uint64_t mailbox = 2048) {
+  message.worker_limit = kibibytes(2);
+  message.mailbox_limit = Bytes{mailbox};
+  return message;
+}
+
 ExplainedMessage single(ExplainedMessage message, const char* setting) {
   message.single_copy = setting;
   return message;
@@ -96,6 +102,9 @@ const std::vector<Case>& table() {
       {"much of a device to itself", to_itself(kDevice, kMiB), IST_CARRIER_DIRECT, "direct"},
       {"two devices, a byte", between(kDevice, kDevice, 1), IST_CARRIER_DEVICE, "device"},
       {"two devices, nothing", between(kDevice, kDevice, 0), IST_CARRIER_CELL, "cell"},
+      {"two devices, a byte, workers on both", with_workers(between(kDevice, kDevice, 1)), IST_CARRIER_MAILBOX, "mailbox"},
+      {"from a pool", with_workers(between(kPool, kDevice, 100)), IST_CARRIER_MAILBOX, "mailbox"},
+      {"more than a place holds", with_workers(between(kDevice, kDevice, 2049)), IST_CARRIER_DEVICE, "device"},
       {"two devices, much", between(kDevice, kDevice, 64 * kMiB), IST_CARRIER_DEVICE, "device"},
       {"from managed memory", between(kManaged, kDevice, kMiB), IST_CARRIER_DEVICE, "device"},
       {"into managed memory", between(kDevice, kManaged, kMiB), IST_CARRIER_BLOCK, "block, else ring"},
@@ -139,7 +148,7 @@ TEST(ExplainMessage, EveryWayWinsSomewhere) {
   std::set<ist_carrier> winners;
   for (const Case& one : table()) winners.insert(explain(one.message, usual()).carrier);
   for (const ist_carrier carrier : {IST_CARRIER_SLOT, IST_CARRIER_CELL, IST_CARRIER_RING, IST_CARRIER_DIRECT,
-                                    IST_CARRIER_DEVICE, IST_CARRIER_SINGLE_COPY, IST_CARRIER_BLOCK})
+                                    IST_CARRIER_DEVICE, IST_CARRIER_MAILBOX, IST_CARRIER_SINGLE_COPY, IST_CARRIER_BLOCK})
     EXPECT_TRUE(winners.contains(carrier)) << carrier_name(carrier);
 }
 
@@ -158,7 +167,7 @@ std::vector<MachineProfile> machines() {
 // A way is refused with a reason, or has a price that adds up, or tells when it is taken; one is marked.
 void expect_sound(const Case& one, const MachineProfile& machine) {
   const Explanation found = explain(one.message, machine);
-  EXPECT_EQ(7U, found.ways.size()) << one.why;
+  EXPECT_EQ(8U, found.ways.size()) << one.why;
   int chosen = 0;
   for (const ExplainedWay& way : found.ways) {
     chosen += way.chosen ? 1 : 0;
@@ -200,6 +209,14 @@ std::string reason(const ExplainedMessage& message, const std::string& way) {
 
 TEST(ExplainMessage, WhatStandsAgainstAWayIsSaid) {
   EXPECT_EQ("the driver said no", reason(not_lent(between(kDevice, kDevice, kMiB)), "device"));
+  EXPECT_EQ("no worker runs on the sender's device, or not now: ISTHMUS_WORKER starts them",
+            reason(between(kDevice, kDevice, 8), "mailbox"));
+  EXPECT_EQ("the driver said no", reason(not_lent(with_workers(between(kDevice, kDevice, 8))), "mailbox"));
+  EXPECT_EQ("workers carry what cudaMalloc and pools gave, on both sides",
+            reason(with_workers(between(kManaged, kDevice, 8)), "mailbox"));
+  EXPECT_EQ("the receiver's mailbox is not open (yet)", reason(with_workers(between(kDevice, kDevice, 8), 0), "mailbox"));
+  EXPECT_EQ("the message is longer than a place of the mailbox",
+            reason(with_workers(between(kDevice, kDevice, 2049)), "mailbox"));
   EXPECT_EQ("the driver said no", reason(not_lent(between(kDevice, kManaged, kMiB)), "block"));
   EXPECT_EQ("the kernel said no", reason(unreadable(between(kPageable, kPageable, kMiB)), "single copy"));
   EXPECT_NE(std::string::npos, reason(between(kDevice, kManaged, kMiB), "device").find("managed"));
@@ -307,7 +324,8 @@ TEST(CarrierName, IsKnownForEveryCarrierAndNoneForAnythingElse) {
                                       {6, "device"},
                                       {16, "single copy"},
                                       {17, "block"},
-                                      {7, "none"},
+                                      {7, "mailbox"},
+                                      {8, "none"},
                                       {-1, "none"},
                                       {18, "none"}})
     EXPECT_STREQ(name, carrier_name(carrier)) << carrier;

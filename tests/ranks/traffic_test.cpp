@@ -11,8 +11,9 @@ using namespace rank_test;
 namespace {
 
 constexpr int kTag = 11;
-constexpr std::array kCarriers{IST_CARRIER_SLOT, IST_CARRIER_CELL,   IST_CARRIER_RING,        IST_CARRIER_DIRECT,
-                               IST_CARRIER_NCCL, IST_CARRIER_DEVICE, IST_CARRIER_SINGLE_COPY, IST_CARRIER_BLOCK};
+constexpr std::array kCarriers{IST_CARRIER_SLOT,    IST_CARRIER_CELL,        IST_CARRIER_RING,
+                               IST_CARRIER_DIRECT,  IST_CARRIER_NCCL,        IST_CARRIER_DEVICE,
+                               IST_CARRIER_MAILBOX, IST_CARRIER_SINGLE_COPY, IST_CARRIER_BLOCK};
 
 ist_traffic traffic(int peer, ist_carrier carrier) {
   ist_traffic found{};

@@ -86,8 +86,9 @@ std::vector<std::unique_ptr<Lane>> make_lanes(Rank& rank, Tally& tally) {
 // By every carrier, what this rank has received.
 nlohmann::json carriers(const Rank& rank) {
   nlohmann::json found = nlohmann::json::object();
-  for (const ist_carrier one : {IST_CARRIER_SLOT, IST_CARRIER_CELL, IST_CARRIER_RING, IST_CARRIER_DIRECT,
-                                IST_CARRIER_SINGLE_COPY, IST_CARRIER_DEVICE, IST_CARRIER_BLOCK, IST_CARRIER_NCCL}) {
+  for (const ist_carrier one :
+       {IST_CARRIER_SLOT, IST_CARRIER_CELL, IST_CARRIER_RING, IST_CARRIER_DIRECT, IST_CARRIER_SINGLE_COPY,
+        IST_CARRIER_DEVICE, IST_CARRIER_MAILBOX, IST_CARRIER_BLOCK, IST_CARRIER_NCCL}) {
     ist_traffic traffic{};
     traffic.size = sizeof traffic;
     SOAK_IST(ist_world_traffic, rank.place.world, IST_ALL_PEERS, one, &traffic);

@@ -20,6 +20,7 @@ struct Crew {
   unsigned thread = 0;
   unsigned threads = 1;
   void barrier() const {}
+  bool any(bool value) const { return value; }
   template <class T>
   T first(const T& value) const {
     return value;
@@ -57,7 +58,7 @@ class Stream {
       served = asked_.load();
       if (served == ~std::uint64_t{0}) return;
       // Short lives, so that many end while orders are on their way.
-      worker::run(Crew{}, worker::Work{&board_, begin_, served, served % 3 * 20000, served % 5 * 50000});
+      worker::run(Crew{}, worker::Work{&board_, begin_, served, served % 3 * 20000, served % 5 * 50000, served % 4 * 10000});
     }
   }
   worker::Board& board_;

@@ -50,7 +50,7 @@ static_assert(IST_DOUBLE_INT == 25 && IST_LONG_INT == 26 && IST_INT_INT == 27 &&
 static_assert(IST_INT64_INT64 == 29);
 static_assert(IST_CARRIER_NONE == 0 && IST_CARRIER_SLOT == 1 && IST_CARRIER_CELL == 2 && IST_CARRIER_RING == 3);
 static_assert(IST_BUFFER_READY == 1);
-static_assert(IST_CARRIER_DIRECT == 4 && IST_CARRIER_NCCL == 5 && IST_CARRIER_DEVICE == 6);
+static_assert(IST_CARRIER_DIRECT == 4 && IST_CARRIER_NCCL == 5 && IST_CARRIER_DEVICE == 6 && IST_CARRIER_MAILBOX == 7);
 static_assert(IST_CARRIER_SINGLE_COPY == 16 && IST_CARRIER_BLOCK == 17);
 static_assert(IST_ANY_SOURCE == -1 && IST_ANY_TAG == -1 && IST_PROC_NULL == -2 && IST_UNDEFINED == -3);
 static_assert(IST_TAG_MAX == 2147483647 && IST_ALL_PEERS == -1);

@@ -115,6 +115,25 @@ IST_KERNEL_CODE void store_taken(Quad* to, const Quad& value) {
 #endif
 }
 
+// A packet of a mailbox, whose place is told to be free afterwards: on a processor that plays a device, the loads must be known to be
+// over by then, and the bytes' writer be known to whoever gets them.
+IST_KERNEL_CODE Quad load_mail(const Quad* from) {
+#if defined(__CUDA_ARCH__)
+  return load_relaxed(from);
+#else
+  return {__atomic_load_n(&from->low, __ATOMIC_ACQUIRE), __atomic_load_n(&from->high, __ATOMIC_ACQUIRE)};
+#endif
+}
+
+// A word that says that something was loaded, and nothing of what was stored.
+IST_KERNEL_CODE void store_taken(std::uint64_t* to, std::uint64_t value) {
+#if defined(__CUDA_ARCH__)
+  store_relaxed(to, value);
+#else
+  __atomic_store_n(to, value, __ATOMIC_RELEASE);
+#endif
+}
+
 IST_KERNEL_CODE std::uint64_t load_acquire(const std::uint64_t* from) {
 #if defined(__CUDA_ARCH__)
   std::uint64_t value;

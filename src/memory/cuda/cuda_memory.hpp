@@ -21,6 +21,7 @@
 #include "memory/cuda/cuda_windows.hpp"
 #include "memory/cuda/cuda_workers.hpp"
 #include "memory/guests.hpp"
+#include "memory/mailing.hpp"
 
 namespace ist {
 
@@ -29,7 +30,7 @@ namespace ist {
 // never wait, with one exception made by the driver: a copy to or from pageable host memory may hold the calling thread until
 // everything before it in its lane is done. So whoever copies pageable memory should first see `after` finish. (One more is
 // ours: a copy that the driver has taken, but whose event it refuses, is waited for before the error is returned.)
-class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Guests, public Lending {
+class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Guests, public Lending, public Mailing {
  public:
   CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vector<DeviceInfo> devices);
 
@@ -82,6 +83,20 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   bool same_device(const Loan& loan, const Piece& own) override { return borrowing_.same_device(loan, own); }
   std::vector<LinkFacts> try_links() override { return links_.try_all(); }
   bool serves(const Piece& own) override { return own.kind == KindId::cuda || context_of_locked(own).ok(); }
+
+  // cuda_mailing.cpp
+  Mailing* mailing() override { return this; }
+  std::shared_ptr<const Piece> make_box() override;
+  std::uint32_t number_of(std::uint64_t message) const override;
+  Piece packets(const Piece& box, std::uint32_t place, Bytes size) const override;
+  Bytes offset_of(std::uint32_t place) const override;
+  bool awake(const Piece& piece) override;
+  bool fits(const Piece& piece) const override { return piece.kind == KindId::cuda && workers_.fits(piece); }
+  std::optional<Ticket> post(const Piece& from, Borrowed& box, const Loan& loan, const Letter& letter) override;
+  std::optional<Ticket> take(const Piece& to, const Piece& box, const Letter& letter, bool cleans) override;
+  Result<std::optional<bool>> taken(Ticket& ticket) override;
+  void pack(std::span<const std::byte> bytes, std::uint32_t number, std::span<std::byte> packets) const override;
+  bool unpack(std::span<const std::byte> packets, std::uint32_t number, std::span<std::byte> bytes) const override;
 
   // Its own workers, for tests.
   CudaWorkers& cuda_workers() { return workers_; }

@@ -8,6 +8,7 @@ struct DeviceCrew {
   unsigned thread = threadIdx.x;
   unsigned threads = blockDim.x;
   __device__ __forceinline__ void barrier() const { __syncthreads(); }
+  __device__ __forceinline__ bool any(bool value) const { return __syncthreads_or(value ? 1 : 0) != 0; }
   template <class T>
   __device__ __forceinline__ T first(const T& value) const {
     __shared__ T shared;

@@ -157,6 +157,42 @@ std::optional<std::uint64_t> CudaWorkers::copy(const Piece& to, const Piece& fro
   return ticket_of(kOwn, own.device, *name);
 }
 
+std::optional<std::uint64_t> CudaWorkers::give(const Piece& own, const Mail& mail, Give order) {
+  if (!takes(own)) return std::nullopt;
+  Worker& worker = *workers_[static_cast<std::size_t>(own.device)];
+  const std::lock_guard lock(worker.mutex);
+  if (!worker.allowed.load() || !stays(worker) || !reaches(own).ok()) return std::nullopt;
+  const auto name = order(*worker.orders, own.object + own.offset.value, static_cast<std::uint32_t>(own.size.value), mail);
+  if (!name) return std::nullopt;
+  worker.given = Clock::now();
+  return ticket_of(kOwn, own.device, *name);
+}
+
+std::optional<std::uint64_t> CudaWorkers::post(const Piece& from, const Mail& mail) {
+  return give(from, mail, [](WorkerOrders& orders, std::uint64_t address, std::uint32_t bytes, const Mail& to) {
+    return orders.post(address, to.place, to.number, bytes);
+  });
+}
+
+std::optional<std::uint64_t> CudaWorkers::take(const Piece& to, const Mail& mail) {
+  return give(to, mail, [](WorkerOrders& orders, std::uint64_t address, std::uint32_t bytes, const Mail& from) {
+    return orders.take(address, from.place, from.number, bytes, from.cleans);
+  });
+}
+
+Result<std::optional<bool>> CudaWorkers::taken(std::uint64_t ticket) {
+  Worker* const worker = find(ticket);
+  if (worker == nullptr)
+    return Status{IST_ERR_INTERNAL, "a device was asked about an order to its worker that it never had"};
+  const std::lock_guard lock(worker->mutex);
+  const auto over = look(*worker, name_of(ticket));
+  if (over.ok() && !*over) return std::optional<bool>{};
+  const bool missing = over.ok() && worker->orders->missing(name_of(ticket));
+  if (worker->orders != nullptr) worker->orders->drop(name_of(ticket));
+  if (!over.ok()) return over.status();
+  return std::optional<bool>{!missing};
+}
+
 // Whatever it did began on the device after this process had asked for it: so it stays for longer than this process's clock says.
 bool CudaWorkers::stays(const Worker& worker) const {
   if (!worker.running || !worker.orders->begun(worker.launches)) return false;
@@ -232,7 +268,8 @@ Status CudaWorkers::load(Worker& worker, int device) const {
 
 // Its context must be current.
 Status CudaWorkers::launch(Worker& worker, worker::Board* board) const {
-  worker::Work work{board, worker.begin, worker.launches, nanoseconds(times_.idle), nanoseconds(times_.most)};
+  worker::Work work{
+      board, worker.begin, worker.launches, nanoseconds(times_.idle), nanoseconds(times_.most), nanoseconds(times_.wait)};
   void* arguments[] = {&work};
   const CUresult result =
       api_.cuLaunchKernel(worker.kernel, 1, 1, 1, worker::kThreads, 1, 1, 0, worker.stream, arguments, nullptr);

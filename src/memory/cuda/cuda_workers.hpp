@@ -36,6 +36,7 @@ class CudaWorkers : public Workers {
   struct Times {
     std::chrono::nanoseconds idle = std::chrono::microseconds{100};
     std::chrono::nanoseconds most = std::chrono::microseconds{1000};
+    std::chrono::nanoseconds wait = std::chrono::microseconds{50};  // for what is on its way into a mailbox
   };
 
   CudaWorkers(const CudaApi& api, CudaContexts& contexts, const CudaKernels& kernels);
@@ -57,6 +58,21 @@ class CudaWorkers : public Workers {
   bool takes(const Piece& piece) const;
   // Gives the order for a copy between host memory and such a piece, in the context of its memory. None: the driver is to copy it.
   std::optional<std::uint64_t> copy(const Piece& to, const Piece& from);
+  // Would it take such a piece, if it ran?
+  bool fits(const Piece& piece) const { return takes(piece) && reaches(piece).ok(); }
+  // Gives the order to store such a piece into a place of another device's mailbox, at that address here, or what comes into one of its own
+  // into such a piece (worker_protocol.hpp). None: it is asleep, has enough to do, or is not to touch the piece.
+  struct Mail {
+    std::uint64_t place;
+    std::uint32_t number;
+    bool cleans;
+  };
+  std::optional<std::uint64_t> post(const Piece& from, const Mail& mail);
+  std::optional<std::uint64_t> take(const Piece& to, const Mail& mail);
+  // As finished(), of an order to take: none while it is not over, then whether it was there.
+  Result<std::optional<bool>> taken(std::uint64_t ticket);
+  // That which was allowed one; -1: none.
+  int allowed_device() const { return allowed_.load(std::memory_order_relaxed); }
   // The driver has begun to copy so much in that device's context: where a worker could have, and not for the first time in
   // Times::most, there is to be one for the next.
   void wake(const CudaContext& context, Bytes size);
@@ -94,6 +110,9 @@ class CudaWorkers : public Workers {
     unsigned looks = 0;             // in vain, since the driver was asked
     Status broken;
   };
+  using Give = std::optional<WorkerOrders::Name> (*)(WorkerOrders& orders, std::uint64_t address, std::uint32_t bytes,
+                                                     const Mail& mail);
+  std::optional<std::uint64_t> give(const Piece& own, const Mail& mail, Give order);
   Worker* find(std::uint64_t ticket) const;
   Status reaches(const Piece& piece) const;
   // With the worker's lock held.

@@ -10,29 +10,44 @@ using worker::kSlots;
 using worker::Order;
 
 std::optional<WorkerOrders::Name> WorkerOrders::bring(std::uint64_t address, std::byte* to, std::uint32_t bytes) {
-  return give({Place::State::asked, false, false, 0, bytes, 0, to}, address, nullptr);
+  return give({Place::State::asked, 0, false, false, 0, bytes, 0, to}, {address});
 }
 
 std::optional<WorkerOrders::Name> WorkerOrders::put(std::uint64_t address, const std::byte* from, std::uint32_t bytes) {
-  return give({Place::State::asked, true, false, 0, bytes, 0, nullptr}, address, from);
+  return give({Place::State::asked, worker::kIntoDevice, false, false, 0, bytes, 0, nullptr}, {address, from});
+}
+
+std::optional<WorkerOrders::Name> WorkerOrders::post(std::uint64_t address, std::uint64_t place, std::uint32_t letter,
+                                                     std::uint32_t bytes) {
+  return give({Place::State::asked, worker::kPosts, false, false, 0, bytes, 0, nullptr}, {address, nullptr, place, letter});
+}
+
+std::optional<WorkerOrders::Name> WorkerOrders::take(std::uint64_t address, std::uint64_t place, std::uint32_t letter,
+                                                     std::uint32_t bytes, bool cleans) {
+  const std::uint32_t what = worker::kTakes | (cleans ? worker::kCleans : 0U);
+  return give({Place::State::asked, what, false, false, 0, bytes, 0, nullptr}, {address, nullptr, place, letter});
 }
 
 // Guard SLOT_FREE of models/worker.pml: the order that was here before is done, so that the worker neither reads it nor stores its
 // answer any more. The first word goes last, not for the order, since packets say whether they are there, but so that the worker waits
 // for nothing but the bus.
-std::optional<WorkerOrders::Name> WorkerOrders::give(Place place, std::uint64_t address, const std::byte* from) {
+std::optional<WorkerOrders::Name> WorkerOrders::give(Place place, const Where& where) {
   const auto slot = static_cast<std::uint32_t>(next_ % kSlots);
   if (places_[slot].state == Place::State::dropped && look(slot)) places_[slot].state = Place::State::free;
   if (places_[slot].state != Place::State::free) return std::nullopt;
   place.number = channel::number_of(next_);
   if ((next_ & channel::kCleaning) < kSlots) clean(slot);
   Order& order = board_.orders[slot];
-  if (place.into)
+  if (where.from != nullptr)
     for (std::uint32_t at = 0; at < place.bytes; at += 8)
       channel::store_relaxed(&order.packets[at / 8],
-                             channel::packed(place.number, channel::bytes_at(from + at, place.bytes - at)));
-  channel::store_relaxed(&order.where, channel::packed(place.number, address));
-  const std::uint64_t what = place.bytes | (place.into ? worker::kIntoDevice : 0U);
+                             channel::packed(place.number, channel::bytes_at(where.from + at, place.bytes - at)));
+  channel::store_relaxed(&order.where, channel::packed(place.number, where.address));
+  if ((place.what & (worker::kPosts | worker::kTakes)) != 0) {
+    channel::store_relaxed(&order.place, channel::packed(place.number, where.place));
+    channel::store_relaxed(&order.letter, channel::packed(place.number, where.letter));
+  }
+  const std::uint64_t what = place.bytes | place.what;
   channel::store_release(&order.head, static_cast<std::uint64_t>(place.number) << 32 | what);
   places_[slot] = place;
   ++next_;
@@ -44,7 +59,7 @@ void WorkerOrders::clean(std::uint32_t slot) {
   Order& order = board_.orders[slot];
   Answer& answer = board_.answers[slot];
   channel::store_relaxed(&order.head, std::uint64_t{0});
-  channel::store_relaxed(&order.where, Quad{0, 0});
+  for (Quad* const words : {&order.where, &order.place, &order.letter}) channel::store_relaxed(words, Quad{0, 0});
   channel::store_relaxed(&answer.done, std::uint64_t{0});
   for (Quad& packets : order.packets) channel::store_relaxed(&packets, Quad{0, 0});
   for (Quad& packets : answer.packets) channel::store_relaxed(&packets, Quad{0, 0});
@@ -74,7 +89,11 @@ bool WorkerOrders::look(std::uint32_t slot) {
   Place& place = places_[slot];
   if (place.over) return true;
   const Answer& answer = board_.answers[slot];
-  if (place.into) return place.over = channel::load_acquire(&answer.done) == place.number;
+  if (place.what != 0) {
+    const std::uint64_t done = channel::load_acquire(&answer.done);
+    place.missing = done == (place.number | worker::kNotThere);
+    return place.over = place.missing || done == place.number;
+  }
   for (; place.taken * 8 < place.bytes; ++place.taken) {
     const Quad* const at = &answer.packets[place.taken];
     const Quad found{channel::load_acquire(&at->low), channel::load_acquire(&at->high)};

@@ -29,13 +29,21 @@ class WorkerOrders {
   std::optional<Name> bring(std::uint64_t address, std::byte* to, std::uint32_t bytes);
   // Bytes of the host into the device.
   std::optional<Name> put(std::uint64_t address, const std::byte* from, std::uint32_t bytes);
+  // Bytes of the device into a place of another device's mailbox, or out of one here; `letter`: the number that is in its packets.
+  std::optional<Name> post(std::uint64_t address, std::uint64_t place, std::uint32_t letter, std::uint32_t bytes);
+  std::optional<Name> take(std::uint64_t address, std::uint64_t place, std::uint32_t letter, std::uint32_t bytes,
+                           bool cleans);
   // To leave at once, after all orders so far; nobody hears of it.
-  void dismiss() { static_cast<void>(give({Place::State::dropped, true, false, 0, 0, 0, nullptr}, 0, nullptr)); }
+  void dismiss() {
+    static_cast<void>(give({Place::State::dropped, worker::kIntoDevice, false, false, 0, 0, 0, nullptr}, {}));
+  }
   // Is it under way, and is that the one?
   bool knows(Name name) const;
   // True once all is where it should be.
   bool over(Name name);
-  // The same, and the place is free then.
+  // Of one that is over: was what it should take not there?
+  bool missing(Name name) const { return knows(name) && places_[name.slot].missing; }
+  // True once all is where it should be, and the place is free then.
   bool done(Name name);
   // Nobody asks any more: its bytes go nowhere, and the place is free once the worker is through with it.
   void drop(Name name);
@@ -48,14 +56,22 @@ class WorkerOrders {
  private:
   struct Place {
     enum class State : std::uint8_t { free, asked, dropped } state = State::free;
-    bool into = false;
+    std::uint32_t what = 0;  // worker::kIntoDevice and so on
     bool over = false;
+    bool missing = false;
     std::uint32_t number = 0;
     std::uint32_t bytes = 0;
     std::uint32_t taken = 0;  // packets that have come and are where they should be
     std::byte* to = nullptr;
   };
-  std::optional<Name> give(Place place, std::uint64_t address, const std::byte* from);
+  // Where it is to read and write.
+  struct Where {
+    std::uint64_t address = 0;
+    const std::byte* from = nullptr;  // of bytes that go with the order
+    std::uint64_t place = 0;
+    std::uint32_t letter = 0;
+  };
+  std::optional<Name> give(Place place, const Where& where);
   bool look(std::uint32_t slot);
   void clean(std::uint32_t slot);
 

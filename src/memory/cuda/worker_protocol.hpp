@@ -2,10 +2,13 @@
 // for a while. models/worker.pml has it without its bytes.
 //
 // Who calls this : cuda_worker_kernels.cu on devices; the fake driver and tests on processors.
-// Threads        : all threads of one block, `crew` saying which this is: a Crew has thread, threads, barrier(), first(value), which
-//                  gives the first thread's value, and reach(address), a device's address as a pointer.
+// Threads        : all threads of one block, `crew` saying which this is: a Crew has thread, threads, barrier(), any(bool),
+//                  first(value), which gives the first thread's value, and reach(address, bytes), a device's address as a pointer.
 // Ownership      : none.
 // Errors         : none. An order's bytes are all written before its first word, so that nothing here waits for another process.
+//
+// What comes through a mailbox is stored by another device's worker, over the link; its packets are their own flags, too. This process hears
+// of it from the other one, not from the packets, so that the worker looks at a place only when it was told to.
 //
 // It never waits without end: it leaves by itself, whatever its process does, so that nobody who waits for the whole device waits for
 // longer than Work::most.
@@ -26,6 +29,8 @@ inline constexpr std::uint64_t kLeaves = 1;
 struct Taken {
   std::uint64_t head;
   std::uint64_t address;
+  std::uint64_t place;
+  std::uint32_t letter;
 };
 
 // At most eight bytes of a user's memory, zeros after them: past what the multiprocessor remembers, since this kernel may have read the
@@ -60,15 +65,20 @@ class Watch {
   IST_KERNEL_CODE explicit Watch(const Work& work) : work_(work), begun_(channel::nanoseconds()), last_(begun_) {}
   IST_KERNEL_CODE Taken look(const Order& order, std::uint32_t number) {
     const std::uint64_t now = channel::nanoseconds();
-    if (now - begun_ > work_.most) return {kLeaves, 0};
-    // In this order, or the second load would not begin before the first one is over.
+    if (now - begun_ > work_.most) return {kLeaves, 0, 0, 0};
+    // In this order, or the last load would not begin before the others are over.
     const Quad where = channel::load_relaxed(&order.where);
+    const Quad place = channel::load_relaxed(&order.place);
+    const Quad letter = channel::load_relaxed(&order.letter);
     const std::uint64_t head = channel::load_word(&order.head);
-    if (head >> 32 == number) {
-      last_ = now;
-      return {head, await(&order.where, where, number)};
+    if (head >> 32 != number) return {now - last_ > work_.idle ? kLeaves : kNone, 0, 0, 0};
+    last_ = now;
+    Taken taken{head, await(&order.where, where, number), 0, 0};
+    if ((head & (kPosts | kTakes)) != 0) {
+      taken.place = await(&order.place, place, number);
+      taken.letter = static_cast<std::uint32_t>(await(&order.letter, letter, number));
     }
-    return {now - last_ > work_.idle ? kLeaves : kNone, 0};
+    return taken;
   }
 
  private:
@@ -113,6 +123,48 @@ IST_KERNEL_CODE void put(const Crew& crew, const Order& order, Answer& answer, s
   if (crew.thread == 0) channel::store_word(&answer.done, static_cast<std::uint64_t>(number));
 }
 
+// Into a place of another device's mailbox. That place is free (guard PLACE_FREE of models/mailbox.pml): its worker's loads had returned
+// before its process heard that they were over, and told this one's, which gave the order. The packets need no order among each other,
+// nor with the answer, which only says that the bytes have been read here: each was loaded when its store began.
+template <class Crew>
+IST_KERNEL_CODE void post(const Crew& crew, Place& place, Answer& answer, std::uint32_t number, std::uint32_t letter,
+                          const std::byte* from, std::uint32_t bytes) {
+  const std::uint32_t count = (bytes + 7) / 8;
+  for (std::uint32_t i = crew.thread; i < count; i += crew.threads)
+    channel::store_taken(&place.packets[i], channel::packed(letter, bytes_now(from + i * 8U, bytes - i * 8U)));
+  crew.barrier();
+  if (crew.thread == 0) channel::store_taken(&answer.done, static_cast<std::uint64_t>(number));
+}
+
+// What is in this device's mailbox, or is on its way there, since the other worker has its order (guard ORDER_FIRST); if it stays away
+// longer than others should wait for this worker, that is said, and the order comes again. As put() otherwise: whoever is told by the word
+// finds the bytes, and the place's packets are not looked at any more (guard DONE_LAST).
+template <class Crew>
+IST_KERNEL_CODE void take(const Crew& crew, Place& place, Answer& answer, std::uint32_t number, const Taken& taken,
+                          std::byte* to, std::uint64_t wait) {
+  const auto what = static_cast<std::uint32_t>(taken.head);
+  const std::uint32_t bytes = what & kBytes;
+  const std::uint32_t count = (bytes + 7) / 8;
+  const std::uint64_t begun = channel::nanoseconds();
+  bool missing = false;
+  for (std::uint32_t i = crew.thread; i < count && !missing; i += crew.threads) {
+    Quad found = channel::load_mail(&place.packets[i]);
+    while (!channel::has_come(found, taken.letter) && !missing) {
+      channel::between_looks();
+      found = channel::load_mail(&place.packets[i]);
+      missing = !channel::has_come(found, taken.letter) && channel::nanoseconds() - begun > wait;
+    }
+    if (!missing) channel::put_bytes(to + i * 8U, channel::bytes_in(found), bytes - i * 8U);
+  }
+  missing = crew.any(missing);
+  // Before the place is told to be free: guard CLEAN.
+  if (!missing && (what & kCleans) != 0)
+    for (std::uint32_t i = crew.thread; i < kMost / 8; i += crew.threads)
+      channel::store_relaxed(&place.packets[i], Quad{0, 0});
+  crew.barrier();
+  if (crew.thread == 0) channel::store_word(&answer.done, number | (missing ? kNotThere : 0));
+}
+
 template <class Crew>
 IST_KERNEL_CODE void run(const Crew& crew, const Work& work) {
   Board& board = *work.board;
@@ -125,7 +177,7 @@ IST_KERNEL_CODE void run(const Crew& crew, const Work& work) {
     // Looked for together with the order, since they mostly come together.
     Quad first{};
     if (crew.thread < kLookers) first = channel::load_relaxed(&order.packets[crew.thread]);
-    Taken taken{kNone, 0};
+    Taken taken{kNone, 0, 0, 0};
     if (crew.thread == 0) taken = watch.look(order, number);
     taken = crew.first(taken);
     if (taken.head == kLeaves) break;
@@ -134,14 +186,20 @@ IST_KERNEL_CODE void run(const Crew& crew, const Work& work) {
       continue;
     }
     const auto what = static_cast<std::uint32_t>(taken.head);
-    const std::uint32_t bytes = what & ~kIntoDevice;
+    const std::uint32_t bytes = what & kBytes;
     if (bytes == 0) {  // dismissed
       ++next;
       break;
     }
     std::byte* const place = crew.reach(taken.address, bytes);
     Answer& answer = board.answers[next % kSlots];
-    if ((what & kIntoDevice) != 0)
+    if ((what & (kPosts | kTakes)) != 0) {
+      auto& mail = *reinterpret_cast<Place*>(crew.reach(taken.place, sizeof(Place)));
+      if ((what & kPosts) != 0)
+        post(crew, mail, answer, number, taken.letter, place, bytes);
+      else
+        take(crew, mail, answer, number, taken, place, work.wait);
+    } else if ((what & kIntoDevice) != 0)
       put(crew, order, answer, number, first, place, bytes);
     else
       bring(crew, answer, number, place, bytes);
