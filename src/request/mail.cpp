@@ -12,7 +12,7 @@ namespace {
 
 // So often a message goes to a mailbox all the same whose last one no worker could put where it belonged.
 constexpr std::uint32_t kAskUnfitAgain = 16;
-// The receiver tells of so many free places, if no message of its own does.
+// The receiver tells of so many free places, or when the sender knows of none, if no message of its own does.
 constexpr int kTellOf = Mailing::kPlaces / 2;
 
 // In Envelope::receiver_op of both types: the place below; whether the last message met memory that is no worker's; and which
@@ -93,13 +93,15 @@ void Mail::hear(const Arrival& arrival) {
 
 void Mail::came(Rank source, const Envelope& envelope) {
   ++in(source).messages;
+  --in(source).open;
   Out& to = out(source);
   to.told |= static_cast<std::uint16_t>(envelope.receiver_op >> kFreeShift);
   to.unfit = (envelope.receiver_op & kUnfit) != 0;
 }
 
 // What the sender of that box is told with the next envelope.
-std::uint32_t Mail::news(In& from) const {
+std::uint32_t Mail::news(In& from) {
+  from.open += static_cast<std::uint32_t>(std::popcount(from.free));
   return static_cast<std::uint32_t>(std::exchange(from.free, 0)) << kFreeShift | (from.unfit ? kUnfit : 0U);
 }
 
@@ -115,7 +117,7 @@ void Mail::free_again(Rank source, std::uint32_t place, bool cleaned) {
   In& from = in(source);
   if (cleaned) from.clean[place] = from.messages / Mailing::kEpoch;
   from.free |= static_cast<std::uint16_t>(1U << place);
-  if (std::popcount(from.free) >= kTellOf) tell(source, from);
+  if (std::popcount(from.free) >= kTellOf || from.open == 0) tell(source, from);
 }
 
 void Mail::note_fit(Rank source, bool unfit) {

@@ -70,6 +70,7 @@ class Mail {
     std::uint64_t messages = 0;                           // that have come
     std::array<std::uint64_t, Mailing::kPlaces> clean{};  // the epoch in which each place was last cleaned
     std::uint16_t free = 0;                               // places that the sender is to be told of
+    std::uint32_t open = Mailing::kPlaces;                // places that the sender takes to be free
     bool unfit = false;
     std::set<std::uint32_t> failed;  // numbers whose packets will not come
   };
@@ -81,7 +82,7 @@ class Mail {
   static std::optional<std::uint32_t> free_place(const Out& to);
   bool chosen(const Engine::PeerState& to, const Piece& piece) const;
   Result<OperationId> begin(Operation& operation, OperationId id);
-  std::uint32_t news(In& from) const;
+  static std::uint32_t news(In& from);
   void tell(Rank rank, In& from);
   bool post_by_driver(Operation& operation, std::uint32_t index);
   void give_up(Operation& operation, std::uint32_t index, const Status& why);

@@ -177,6 +177,16 @@ TEST_F(Bench, BuffersThatDoNotNameTheirKindAreCheckedAlike) {
   EXPECT_GT(result()["sizes_checked"].get<int>(), 10);
 }
 
+TEST_F(Bench, BuffersThatPromiseToBeReadyAreCheckedAlikeAndTheReportSaysSo) {
+  const Ran ran = run_program("bench bandwidth --ready --quick --max 64KiB --json " + file());
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  EXPECT_TRUE(says(ran, ", ready")) << ran.output;
+  EXPECT_EQ(result()["ready"], true);
+  expect_refused({{"bench sweep slots --ready", "leave out --ready"},
+                  {"bench limits --ready", "leave out --ready"},
+                  {"bench stream-latency --ready", "leave out --ready"}});
+}
+
 TEST_F(Bench, AKindThatIsNotLoadedIsNamedWithTheReason) {
   for (const char* kind : {"cuda", "opencl"}) {
     const Ran ran = run_program("bench latency --from " + std::string{kind}, "ISTHMUS_KINDS=host");

@@ -68,9 +68,18 @@ TEST(Explain, AMessageGoesBySlotCellOrRingAndTheRestIsRefusedWithAReason) {
     expect_sound(found);
     EXPECT_EQ(chosen(found), carrier) << arguments;
     EXPECT_EQ(found["choice"], carrier) << arguments;
-    for (const char* name : {"slot", "cell", "ring", "direct", "device", "block", "single copy"})
+    for (const char* name : {"slot", "cell", "ring", "direct", "device", "mailbox", "block", "single copy"})
       EXPECT_EQ(way(found, name)["chosen"] == true, name == std::string{carrier}) << name << " of " << arguments;
   }
+}
+
+TEST(Explain, WithWorkersSmallMessagesBetweenDevicesGoByMailbox) {
+  const Json found = answer("--from cuda:0 --to cuda:1 --size 8", "ISTHMUS_WORKER=1");
+  expect_sound(found);
+  EXPECT_EQ(chosen(found), "mailbox");
+  EXPECT_EQ(chosen(answer("--from cuda:0 --to cuda:1 --size 2049", "ISTHMUS_WORKER=1")), "device");
+  const Json without = answer("--from cuda:0 --to cuda:1 --size 8", "ISTHMUS_WORKER=0");
+  EXPECT_NE(way(without, "mailbox")["refused"].get<std::string>().find("ISTHMUS_WORKER"), std::string::npos);
 }
 
 TEST(Explain, WithoutDeviceMemoryLentItSaysWhyAndChoosesAnother) {

@@ -126,6 +126,11 @@ TEST(Buffers, name_memory_with_an_offset) {
   comm.send(Buffer::automatic(data.data()), 3, IST_INT32, ring.next);
   EXPECT_EQ(receive.wait().bytes(), 12);
   EXPECT_EQ(data, (std::array{1, 2, 3, 1, 2, 3}));
+  EXPECT_EQ(std::uint32_t{IST_BUFFER_READY}, Buffer::host(data.data()).ready().at(4).c().flags);
+  data.fill(7);
+  receive = comm.irecv(Buffer::host(data.data()).ready(), 3, IST_INT32, ring.before);
+  comm.send(Buffer::automatic(data.data() + 3).ready(), 3, IST_INT32, ring.next);
+  EXPECT_EQ(receive.wait().bytes(), 12);
 }
 
 TEST(Memory, of_every_kind_sends_receives_and_copies) {

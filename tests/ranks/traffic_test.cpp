@@ -215,14 +215,15 @@ TEST(Traffic, OfWhatThereIsNotIsAnErrorThatSaysWhat) {
   fails(IST_ERR_ARGUMENT, "traffic is null", 0, IST_CARRIER_NONE, nullptr);
   fails(IST_ERR_RANK, "IST_ALL_PEERS", size(), IST_CARRIER_NONE, &found);
   fails(IST_ERR_RANK, "peer is -2", -2, IST_CARRIER_NONE, &found);
-  for (const int carrier : {-1, 7, 15, 18}) fails(IST_ERR_ARGUMENT, "which is none", 0, carrier, &found);
+  for (const int carrier : {-1, 8, 15, 18}) fails(IST_ERR_ARGUMENT, "which is none", 0, carrier, &found);
   EXPECT_EQ(IST_ERR_HANDLE, ist_world_traffic(IST_WORLD_NULL, 0, IST_CARRIER_NONE, &found));
 }
 
 TEST(Traffic, CarriersThatOnlyTheCountersKnowHaveNames) {
   EXPECT_STREQ("single copy", ist_carrier_name(IST_CARRIER_SINGLE_COPY));
   EXPECT_STREQ("block", ist_carrier_name(IST_CARRIER_BLOCK));
-  for (const int carrier : {-1, 7, 15, 18, 1 << 30}) EXPECT_STREQ("none", ist_carrier_name(carrier)) << carrier;
+  EXPECT_STREQ("mailbox", ist_carrier_name(IST_CARRIER_MAILBOX));
+  for (const int carrier : {-1, 8, 15, 18, 1 << 30}) EXPECT_STREQ("none", ist_carrier_name(carrier)) << carrier;
 }
 
 }  // namespace

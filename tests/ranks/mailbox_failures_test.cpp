@@ -1,0 +1,173 @@
+// Mailboxes where something is missing or breaks: a worker that is refused at one end, one that fails in the middle of messages, a rank that
+// dies, a device that is lost, a world destroyed with messages in places. Ranks are forked, each with the fake CUDA driver.
+#include "broken_driver.hpp"
+
+namespace {
+
+using namespace forked_ranks;
+
+constexpr std::size_t kBytes = 150;
+
+std::uint64_t carried(const Here& here) {
+  ist_traffic found{};
+  found.size = sizeof found;
+  ist_world_traffic(here.world, IST_ALL_PEERS, IST_CARRIER_MAILBOX, &found);
+  return found.messages_sent + found.messages_received;
+}
+
+// Between two ranks, there and back, every byte checked; from half the rounds on the streams are not asked.
+int exchange(const Here& here, int first, int second, int rounds, const std::function<void(int)>& between = nullptr) {
+  Checks check(here);
+  if (here.rank != first && here.rank != second) return 0;
+  const int peer = first + second - here.rank;
+  int devices = 1;
+  check.ok(ist_kind_devices(here.world, IST_KIND_CUDA, &devices), "devices");
+  Buffer buffer(here, kBytes, IST_KIND_CUDA, here.rank % devices);
+  for (int n = 0; n < rounds && check.wrong() == 0; ++n) {
+    if (between) between(n);
+    for (const int sender : {first, second}) {
+      const Data data = random_bytes(kBytes, static_cast<std::uint64_t>(2 * n + (sender == first)));
+      const ist_buffer place = n > rounds / 2 ? ist_buffer_ready(buffer.get()) : buffer.get();
+      if (here.rank == sender) {
+        buffer.fill(data);
+        check.ok(ist_send(place, kBytes, IST_BYTE, peer, 7, here.comm), "send " + std::to_string(n));
+      } else {
+        buffer.fill(Data(kBytes, 0xa5));
+        check.ok(ist_recv(place, kBytes, IST_BYTE, peer, 7, here.comm, IST_STATUS_IGNORE), "receive " + std::to_string(n));
+        check.that(buffer.holds(data), "the bytes of message " + std::to_string(n));
+      }
+    }
+  }
+  return check.wrong();
+}
+
+const std::initializer_list<Variables::Pair> kWorkers{{"ISTHMUS_WORKER", "1"}};
+
+TEST(MailboxFailures, WhereOneEndHasNoWorkerMessagesGoAsWithout) {
+  NEEDS_FAKE_DRIVER();
+  const Variables set{{"ISTHMUS_WORKER", "1"}, {"FAKE_CUDA_DEVICES", "2"}};
+  // Ranks 0 and 2 have one device between them.
+  testing::internal::CaptureStderr();
+  const auto ended = run_ranks(3, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    check.that(exchange(here, 0, 1, 200) == 0, "0 and 1");
+    check.that(exchange(here, 1, 2, 200) == 0, "1 and 2");
+    check.that(carried(here) == 0, "nothing came by a mailbox");
+    return check.wrong();
+  });
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(std::string::npos, said.find("ISTHMUS_WORKER is 1, but the driver copies small messages")) << said;
+  expect_all(ended);
+}
+
+// A launch fails, sooner or later, on one rank or on both: what was given to that worker goes by the driver.
+TEST(MailboxFailures, AWorkerThatFailsInTheMiddleLosesNoMessage) {
+  NEEDS_FAKE_DRIVER();
+  const Variables set(kWorkers);
+  std::uint64_t seed = 0;
+  for (const int broken : {0, 1, 2})
+    for (const int after : {60, 150, 301}) {
+      ++seed;
+      testing::internal::CaptureStderr();
+      const auto ended = run_ranks(2, "host,cuda", [broken, after](const Here& here) {
+        return exchange(here, 0, 1, 500, [&](int n) {
+          if (n == after && (here.rank == broken || broken == 2)) break_call("cuLaunchKernel", 0);
+        });
+      });
+      const std::string said = testing::internal::GetCapturedStderr();
+      expect_all(ended);
+    }
+}
+
+// No memory for a box, memory that is not lent, or not opened: messages go as without mailboxes.
+TEST(MailboxFailures, ABoxThatCannotBeMadeLentOrOpenedIsNone) {
+  NEEDS_FAKE_DRIVER();
+  const Variables set(kWorkers);
+  for (const char* call : {"cuMemAlloc_v2", "cuIpcGetMemHandle", "cuIpcOpenMemHandle_v2"}) {
+    testing::internal::CaptureStderr();
+    const auto ended = run_ranks(2, "host,cuda", [call](const Here& here) {
+      // The buffer's own allocation comes first.
+      break_call(call, std::string_view{call} == "cuMemAlloc_v2" ? 1 : 0);
+      return exchange(here, 0, 1, 100);
+    });
+    static_cast<void>(testing::internal::GetCapturedStderr());
+    expect_all(ended);
+  }
+}
+
+TEST(MailboxFailures, APeerThatDiesInTheMiddleIsAnErrorAndNobodyHangs) {
+  NEEDS_FAKE_DRIVER();
+  const Variables set(kWorkers);
+  for (const int victim : {0, 1})
+    expect_all_but(run_ranks(2, "host,cuda",
+                             [victim](const Here& here) {
+                               static Buffer& buffer = *new Buffer(here, kBytes, IST_KIND_CUDA, here.rank);
+                               const int peer = 1 - here.rank;
+                               int n = 0;
+                               // Both directions, so that posts and takes are under way on either side.
+                               const auto go_on = [&] {
+                                 int code = IST_OK;
+                                 while (code == IST_OK) {
+                                   const bool sends = (++n % 2 == 0) == (here.rank == 0);
+                                   code = sends ? ist_send(buffer.get(), kBytes, IST_BYTE, peer, 7, here.comm)
+                                                : ist_recv(buffer.get(), kBytes, IST_BYTE, peer, 7, here.comm,
+                                                           IST_STATUS_IGNORE);
+                                 }
+                                 return code;
+                               };
+                               if (here.rank == victim) {
+                                 std::thread killer([] { die_soon(); });
+                                 go_on();
+                                 for (;;) ::pause();
+                               }
+                               const auto killed = Clock::now() + kBefore + std::chrono::milliseconds(200);
+                               return expect_death("messages by mailboxes", here, victim, killed, go_on);
+                             }),
+                   victim);
+}
+
+TEST(MailboxFailures, ADeviceThatIsLostIsAnErrorAtBothEndsOrNoneAndNobodyHangs) {
+  NEEDS_FAKE_DRIVER();
+  const Variables set(kWorkers);
+  testing::internal::CaptureStderr();
+  const auto ended = run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    check.that(exchange(here, 0, 1, 100) == 0, "before");
+    static Buffer& buffer = *new Buffer(here, kBytes, IST_KIND_CUDA, here.rank);
+    int code = IST_OK;
+    for (int n = 0; n < 200 && code == IST_OK; ++n) {
+      if (here.rank == 0 && n == 50) driver_call<decltype(&::fake_cuda_bad_kernel)>("fake_cuda_bad_kernel")(buffer.stream());
+      code = here.rank == 0 ? ist_send(buffer.get(), kBytes, IST_BYTE, 1, 7, here.comm)
+                            : ist_recv(buffer.get(), kBytes, IST_BYTE, 0, 7, here.comm, IST_STATUS_IGNORE);
+    }
+    check.that(code == IST_ERR_DEVICE || code == IST_ERR_PEER_LEFT, std::string{"the end: "} + ist_code_name(code));
+    return check.wrong();
+  });
+  const std::string said = testing::internal::GetCapturedStderr();
+  expect_all(ended);
+  if (testing::Test::HasFailure()) std::fprintf(stderr, "%s", said.c_str());
+}
+
+// Messages lie in places, with and without a receive that would take them, when both destroy their worlds.
+TEST(MailboxFailures, AWorldThatIsDestroyedInTheMiddleLeavesNothingBehind) {
+  NEEDS_FAKE_DRIVER();
+  const Variables set(kWorkers);
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    check.that(exchange(here, 0, 1, 60) == 0, "before");
+    static Buffer& buffer = *new Buffer(here, kBytes * 40, IST_KIND_CUDA, here.rank);
+    static std::vector<ist_request> requests(40);
+    for (int i = 0; i < 40; ++i) {
+      const ist_buffer place = ist_buffer_at(buffer.get(), static_cast<std::size_t>(i) * kBytes);
+      auto& request = requests[static_cast<std::size_t>(i)];
+      if (i < 20)
+        check.ok(ist_isend(place, kBytes, IST_BYTE, 1 - here.rank, 100 + i, here.comm, &request), "isend");
+      else
+        check.ok(ist_irecv(place, kBytes, IST_BYTE, 1 - here.rank, 75 + i, here.comm, &request), "irecv");
+    }
+    if (here.rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    return check.wrong();
+  }));
+}
+
+}  // namespace
