@@ -15,9 +15,8 @@ constexpr std::uint32_t kAskUnfitAgain = 16;
 // The receiver tells of so many free places, or when the sender knows of none, if no message of its own does.
 constexpr int kTellOf = Mailing::kPlaces / 2;
 
-// In Envelope::receiver_op of both types: the place below; whether the last message met memory that is no worker's; and which
+// In Envelope::receiver_op of both types: the place below (mail_taking.cpp); whether the last message met memory that is no worker's; and which
 // places of the box of whoever writes it are free again.
-constexpr std::uint32_t kPlaceMask = 0xff;
 constexpr std::uint32_t kUnfit = 0x100;
 constexpr unsigned kFreeShift = 16;
 

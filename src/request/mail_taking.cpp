@@ -8,6 +8,9 @@
 namespace ist {
 namespace {
 
+// In Envelope::receiver_op: the place.
+constexpr std::uint32_t kPlaceMask = 0xff;
+
 // What is on its way comes within microseconds. What does not, because the sender was held up, is asked for less and less often: a
 // worker that waits serves nobody else.
 constexpr std::chrono::microseconds kFirstPause{5};
@@ -19,7 +22,7 @@ constexpr std::chrono::milliseconds kLastMoment{100};
 
 void Mail::receive(Operation& operation, std::uint32_t index, const Envelope& envelope) {
   state::TakingMail taking;
-  taking.letter = {envelope.receiver_op & 0xff, envelope.sender_op};
+  taking.letter = {envelope.receiver_op & kPlaceMask, envelope.sender_op};
   taking.bytes = Bytes{envelope.bytes};
   taking.pause = kFirstPause;
   // Of a truncated message all packets are waited for before the place is free.
