@@ -117,6 +117,7 @@ bool Mail::take_by_driver(Operation& operation, std::uint32_t index) {
   if (here.ok() && !*here) return false;
   if (!here.ok()) {
     taking.copy = Ticket{};
+    if (!std::exchange(taking.failed, true)) return false;
     engine_.finish(operation, index, here.status());
     return true;
   }

@@ -116,6 +116,7 @@ struct TakingMail {  // receive: matched a message that lies in the mailbox, or 
       last_moment;  // when; and when no more, since its sender is gone
   bool by_driver = false;
   bool cleans = false;
+  bool failed = false;  // once: a worker made that copy, and the driver makes the next one
 };
 struct Streaming {};  // send, receive: in the pair's ring
 struct Posted {};     // receive: no message yet

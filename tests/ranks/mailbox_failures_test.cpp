@@ -63,11 +63,11 @@ TEST(MailboxFailures, WhereOneEndHasNoWorkerMessagesGoAsWithout) {
 // A launch fails, sooner or later, on one rank or on both: what was given to that worker goes by the driver.
 TEST(MailboxFailures, AWorkerThatFailsInTheMiddleLosesNoMessage) {
   NEEDS_FAKE_DRIVER();
-  const Variables set(kWorkers);
-  std::uint64_t seed = 0;
+  const Variables set{{"ISTHMUS_WORKER", "1"}, {"ISTHMUS_LOG", "info"}};
+  int failed = 0;
+  int by_driver = 0;
   for (const int broken : {0, 1, 2})
     for (const int after : {60, 150, 301}) {
-      ++seed;
       testing::internal::CaptureStderr();
       const auto ended = run_ranks(2, "host,cuda", [broken, after](const Here& here) {
         return exchange(here, 0, 1, 500, [&](int n) {
@@ -75,8 +75,59 @@ TEST(MailboxFailures, AWorkerThatFailsInTheMiddleLosesNoMessage) {
         });
       });
       const std::string said = testing::internal::GetCapturedStderr();
+      failed += said.find("the worker for small messages is off from now on") != std::string::npos ? 1 : 0;
+      by_driver += said.find("a message that was given to a worker goes by the driver") != std::string::npos ? 1 : 0;
       expect_all(ended);
     }
+  EXPECT_GT(failed, 0);
+  // Where one was under way just then, which not every run sees.
+  RecordProperty("by_driver", by_driver);
+}
+
+// Streams are asked about nothing but whether the worker lives, since all buffers are ready: who asks is told that it does not, while its
+// order is under way, and it may carry that out all the same.
+int exchange_with_doubts(const Here& here) {
+  Checks check(here);
+  constexpr std::size_t kRoom = 4096;  // more than a worker fills or reads: what is given to one that fails is lost
+  static Buffer& buffer = *new Buffer(here, kRoom, IST_KIND_CUDA, here.rank);
+  const ist_buffer place = ist_buffer_ready(buffer.get());
+  for (int n = 0; n < 1000 && check.wrong() == 0; ++n) {
+    if (n == 200) break_call("cuStreamQuery", 0);
+    for (const int sender : {0, 1}) {
+      Data data = random_bytes(kBytes, static_cast<std::uint64_t>(2 * n + sender));
+      data.resize(kRoom, 0xa5);
+      Data found = here.rank == sender ? data : Data(kRoom, 0xa5);
+      check.ok(ist_memory_copy(here.world, place, ist_host(found.data()), kRoom), "fill");
+      const int code = here.rank == sender
+                           ? ist_send(place, kBytes, IST_BYTE, 1 - here.rank, 7, here.comm)
+                           : ist_recv(place, kBytes, IST_BYTE, 1 - here.rank, 7, here.comm, IST_STATUS_IGNORE);
+      // Bytes that were given to the worker to put into the buffer after all are its receive's error, as those of any message.
+      if (code == IST_ERR_DEVICE || code == IST_ERR_PEER_LEFT) return check.wrong();
+      check.ok(code, "message " + std::to_string(n));
+      if (here.rank == sender) continue;
+      check.ok(ist_memory_copy(here.world, ist_host(found.data()), place, kRoom), "read");
+      check.that(found == data, "the bytes of message " + std::to_string(n));
+    }
+  }
+  return check.wrong();
+}
+
+TEST(MailboxFailures, AWorkerThatIsTakenForDeadInTheMiddleCostsAnErrorAtMostAndNoByte) {
+  NEEDS_FAKE_DRIVER();
+  const Variables set{{"ISTHMUS_WORKER", "1"}, {"ISTHMUS_LOG", "info"}};
+  int failed = 0;
+  int by_driver = 0;
+  for (int run = 0; run < 2; ++run) {
+    testing::internal::CaptureStderr();
+    const auto ended = run_ranks(2, "host,cuda", exchange_with_doubts);
+    const std::string said = testing::internal::GetCapturedStderr();
+    failed += said.find("the worker for small messages is off from now on") != std::string::npos ? 1 : 0;
+    by_driver += said.find("a message that was given to a worker goes by the driver") != std::string::npos ? 1 : 0;
+    expect_all(ended);
+    if (testing::Test::HasFailure()) std::fprintf(stderr, "%s", said.c_str());
+  }
+  RecordProperty("failed", failed);
+  RecordProperty("by_driver", by_driver);
 }
 
 // No memory for a box, memory that is not lent, or not opened: messages go as without mailboxes.
