@@ -81,7 +81,7 @@ constexpr const ElementRow& row_of(Element element) { return kElementRows[static
 
 }  // namespace
 
-constinit const std::array<std::uint8_t, kTypes> kTypeSizes = [] {
+constexpr std::array<std::uint8_t, kTypes> kTypeSizes = [] {
   std::array<std::uint8_t, kTypes> sizes{};
   for (std::size_t type = 0; type < sizes.size(); ++type) sizes[type] = row_of(kTypeRows[type].element).size;
   return sizes;
