@@ -26,8 +26,10 @@ bool is_brief(const BriefReceive& receive, const Envelope& envelope, std::size_t
 PairSlotReader* Engine::slots_alone(const PeerState& from) {
   PairSlotReader* const slots = from.link != nullptr ? from.link->slots : nullptr;
   if (slots != nullptr && !order_.has_early(from.rank) && !must_poll() && parts_.board.changes() == 0 &&
-      (brief_in_a_row_ += kLook) <= kMostInARow)
+      brief_in_a_row_ < kMostInARow) {
+    brief_in_a_row_ += kLook;
     return slots;
+  }
   brief_in_a_row_ = 0;
   return nullptr;
 }
