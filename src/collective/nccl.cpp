@@ -161,8 +161,10 @@ void Nccl::farewell() {
 }
 
 bool Nccl::parted() {
-  const auto all = teams();
-  return std::all_of(all.begin(), all.end(), [](const NcclTeam* team) { return team->parted(); });
+  bool all = true;
+  // Each is asked, since it begins to part when its work is over.
+  for (NcclTeam* team : teams()) all = team->parted() && all;
+  return all;
 }
 
 void Nccl::add(NcclTeam* team) {

@@ -57,7 +57,11 @@ Status NcclStream::wait_for_opening(const Communicator& comm) {
 Status NcclStream::open(const Communicator& comm, int device) {
   off_ = true;  // until it is there on all ranks
   Nccl& nccl = *comm.nccl();
-  team_ = std::make_shared<NcclTeam>(nccl, comm.engine(), comm.scope(), comm.name(), comm.machine());
+  {
+    auto made = std::make_shared<NcclTeam>(nccl, comm.engine(), comm.scope(), comm.name(), comm.machine());
+    const std::lock_guard lock(comm.engine().lock());
+    team_ = std::move(made);
+  }
   Hello mine;
   mine.identity = nccl.identity(device);
   Status wrong;
@@ -114,6 +118,7 @@ Status NcclStream::put(const NcclWork& work, std::uint64_t stream) {
       const auto started = team_->started();
       if (!started.ok()) return started.status();
       if (*started) {
+        IST_TRY(team_->remember(stream));
         engine.nccl_traffic().sent_by(Way::nccl).add(work.send.size);
         engine.nccl_traffic().received_by(Way::nccl).add(work.recv.size);
         return {};
@@ -123,10 +128,17 @@ Status NcclStream::put(const NcclWork& work, std::uint64_t stream) {
   }
 }
 
-void NcclStream::break_off(const Status& why) {
-  if (!team_) return;
-  const std::lock_guard lock(team_->twin().engine().lock());
-  team_->break_off(why);
+void NcclStream::break_off(Engine& engine, const Status& why) {
+  const std::lock_guard lock(engine.lock());
+  if (team_) team_->break_off(why);
+}
+
+Status NcclStream::end(Engine& engine) {
+  const std::lock_guard lock(engine.lock());
+  if (!team_) return {};
+  if (team_->busy())
+    team_->break_off({IST_ERR_PENDING, "another rank did not come, or this one's stream was not waited for"});
+  return team_->given_up();
 }
 
 }  // namespace ist

@@ -25,14 +25,16 @@ class NcclStream {
   Status open(const Communicator& comm, int device);
   // Puts the call into the stream, and comes back when NCCL has done so.
   Status put(const NcclWork& work, std::uint64_t stream);
-  // Ends what still waits in streams. Takes the engine's lock.
-  void break_off(const Status& why);
+  // The next two take the engine's lock. Ends what still waits in streams.
+  void break_off(Engine& engine, const Status& why);
+  // No call comes any more, and what is not over is ended. Tells why anything was ended, now or before.
+  Status end(Engine& engine);
 
  private:
   Status wait_for_opening(const Communicator& comm);
   Status lost() const;
 
-  std::shared_ptr<NcclTeam> team_;
+  std::shared_ptr<NcclTeam> team_;  // comes under the engine's lock, since break_off() may be called at any time
   bool off_ = false;
 };
 

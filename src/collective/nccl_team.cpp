@@ -75,7 +75,7 @@ void NcclTeam::retire() {
 
 // Everybody tells everybody; the closer comes after that, also where some messages found nobody.
 void NcclTeam::part() {
-  if (state_ != State::open || !broken_.ok() || parting_ || closing_) return;
+  if (state_ != State::open || !broken_.ok() || parting_ || closing_ || busy()) return;
   auto schedule = std::make_unique<Schedule>("ist_comm_free", twin_.internal(), kPartingTag);
   const auto over = schedule->act(std::make_unique<Closer>(shared_from_this()), {});
   for (int rank = 0; rank < twin_.size(); ++rank) {
@@ -88,6 +88,13 @@ void NcclTeam::part() {
   Engine& engine = twin_.engine();
   const auto started = engine.start_schedule(std::move(schedule));
   if (started.ok()) engine.forget(*started);
+}
+
+// The driver tells nobody when a user's stream is through, so whoever waits for the parting looks again.
+bool NcclTeam::parted() {
+  if (retired_ && calls_.empty()) part();
+  if (retired_ && !parting_ && !closing_ && broken_.ok() && busy()) return false;
+  return !parting_ || (closing_ && closed());
 }
 
 Status NcclTeam::begin_opening(int device, const nccl::UniqueId& id, std::vector<std::uint64_t> identities) {
@@ -190,7 +197,23 @@ Result<bool> NcclTeam::started() const {
   return true;
 }
 
+Status NcclTeam::remember(std::uint64_t stream) {
+  auto marked = stream_->mark(stream);
+  if (!marked.ok()) return marked.status();
+  last_ = std::move(*marked);
+  return {};
+}
+
+bool NcclTeam::busy() {
+  if (last_.empty()) return false;
+  const auto over = last_.kind()->finished(last_);
+  if (over.ok() && !*over) return true;
+  last_ = {};
+  return false;
+}
+
 void NcclTeam::break_off(const Status& why) {
+  if (!closing_ && given_up_.ok() && busy()) given_up_ = why;
   if (broken_.ok()) broken_ = why;
   close();
 }

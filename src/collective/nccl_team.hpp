@@ -71,7 +71,7 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
   // No call comes any more. NCCL's communicator ends on this rank when it has done with it on every rank: until then the
   // others' kernels may reach into this one's memory. parted(): that is over, or needs no waiting for.
   void retire();
-  bool parted() const { return !parting_ || (closing_ && closed()); }
+  bool parted();
 
   // Begins to make NCCL's communicator: on `device`; the GPUs of all ranks are `identities`.
   Status begin_opening(int device, const nccl::UniqueId& id, std::vector<std::uint64_t> identities);
@@ -86,6 +86,12 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
   // The same in a stream of the user's, of the device; calls of one team all go one way or all the other.
   Status put(const NcclWork& work, std::uint64_t stream) const;
   Result<bool> started() const;
+  // What is in the user's stream by now is remembered until it is over; what comes later ends later.
+  Status remember(std::uint64_t stream);
+  // Is something in users' streams not over yet? They may hold work of the user's that comes first and takes its time.
+  bool busy();
+  // Why such work was ended before it was over; ok: none was.
+  const Status& given_up() const { return given_up_; }
   Result<Ticket> mark() { return stream_->mark(); }
 
   // Ends whatever kernels still run, on this rank, in the background; closed() when that is done.
@@ -119,6 +125,8 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
   std::chrono::steady_clock::time_point deadline_;
   std::shared_ptr<GuestStream> stream_;
   nccl::Comm comm_ = nullptr;
+  Ticket last_;  // of what was put into users' streams
+  Status given_up_;
   bool retired_ = false;
   bool parting_ = false;
   std::shared_ptr<std::atomic<bool>> closing_;

@@ -25,6 +25,8 @@ class GuestStream {
   virtual Status within(const std::function<void()>& body) = 0;
   // Finished when what is in the stream now has.
   virtual Result<Ticket> mark() = 0;
+  // The same of a stream of the user's, of the same device and context.
+  virtual Result<Ticket> mark(std::uint64_t stream) = 0;
 };
 
 class Guests {

@@ -2,6 +2,8 @@
 // call tells why. Once with a device for each rank, where kernels meet, and once with one, where all goes through rank 0.
 #include <isthmus/stream.h>
 
+#include <cstring>
+
 #include "broken_driver.hpp"
 #include "waiting_streams.hpp"
 
@@ -232,6 +234,105 @@ TEST(MeetingFailures, ALongCallThatNcclCarriesEndsWhenARankDies) {
                 }),
       1);
   ::unsetenv("FAKE_CUDA_DEVICES");
+}
+
+// What NCCL carries, of 4 MiB.
+class Long : public Buffer {
+ public:
+  static constexpr std::size_t kSize = std::size_t{4} << 20;
+  explicit Long(const Here& here) : Buffer(here, kSize, IST_KIND_CUDA, here.rank), here_(here) {}
+  int sum() const { return ist_allreduce_on(stream(), IST_IN_PLACE, get(), count(kSize), IST_UINT8, IST_SUM, here_.comm); }
+  void wait() const { driver_call<CUresult (*)(CUstream)>("cuStreamSynchronize")(static_cast<CUstream>(stream())); }
+
+ private:
+  const Here& here_;
+};
+
+// The grace that NCCL's work has, and what a busy machine adds.
+bool after_the_grace(Clock::time_point since) { return Clock::now() - since < std::chrono::seconds(5); }
+
+// Nobody comes to the call: the world ends nevertheless, and says so; also where the other rank dies meanwhile.
+TEST(MeetingFailures, AWorldThatIsDestroyedUnderALongCallEndsItAndSaysSo) {
+  NEEDS_FAKE_DRIVER();
+  const Variables devices{{"FAKE_CUDA_DEVICES", "2"}};
+  for (const bool dies : {false, true}) {
+    const auto statuses = run_ranks(2, "host,cuda", [=](const Here& here) {
+      Checks check(here);
+      const Long buffer(here);
+      check.ok(buffer.sum(), "a call");
+      buffer.wait();
+      check.ok(ist_barrier(here.comm), "barrier");
+      if (here.rank == 0) {
+        // Behind a kernel that waits as well: neither may keep the other's end from coming.
+        if (dies) check.ok(ist_barrier_on(buffer.stream(), here.comm), "a barrier that nobody comes to");
+        check.ok(buffer.sum(), "a call that nobody comes to");
+        std::this_thread::sleep_for(kBefore);
+        ist_world world = here.world;
+        const auto start = Clock::now();
+        if (dies)
+          check.fails(ist_world_destroy(&world), IST_ERR_PEER_DEAD, {"ist_world_destroy", "rank 1 "},
+                      "the end of the world");
+        else
+          check.fails(ist_world_destroy(&world), IST_ERR_PENDING, {"ist_world_destroy", "\"world\""},
+                      "the end of the world");
+        check.that(after_the_grace(start), "the world ended");
+        return check.wrong();
+      }
+      if (dies) {
+        std::this_thread::sleep_for(4 * kBefore);
+        die_soon();
+      }
+      char nothing = 0;
+      check.fails(ist_recv(ist_host(&nothing), 1, IST_BYTE, 0, 7, here.comm, nullptr), IST_ERR_PEER_LEFT, {"rank 0 "},
+                  "a message of who left");
+      check.fails(buffer.sum(), IST_ERR_PEER_LEFT, {"rank 0 "}, "a call");
+      return check.wrong();
+    });
+    expect_all_but(statuses, dies ? 1 : -1);
+  }
+}
+
+// What is still to come in a stream when its world is destroyed is carried out, if it comes soon, or is told of; never dropped in silence.
+TEST(MeetingFailures, ALongCallThatIsNotOverWhenTheWorldIsDestroyedIsFinishedOrToldOf) {
+  NEEDS_FAKE_DRIVER();
+  const Variables devices{{"FAKE_CUDA_DEVICES", "2"}};
+  for (const unsigned before_us : {400000U, 3000000U})
+    expect_all(run_ranks(2, "host,cuda", [=](const Here& here) {
+      Checks check(here);
+      Long buffer(here);
+      check.ok(buffer.sum(), "a call");
+      buffer.wait();
+      buffer.fill(Data(Long::kSize, static_cast<unsigned char>(here.rank + 1)));
+      check.ok(ist_barrier(here.comm), "barrier");
+      static unsigned pause = 0;
+      pause = before_us;
+      const auto in_stream = [&](CUhostFn function) {
+        driver_call<CUresult (*)(CUstream, CUhostFn, void*)>("cuLaunchHostFunc")(static_cast<CUstream>(buffer.stream()),
+                                                                                 function, nullptr);
+      };
+      if (here.rank == 1) in_stream([](void*) { ::usleep(pause); });
+      check.ok(buffer.sum(), "a call");
+      // What later work of the stream finds.
+      static Data result;
+      static std::uint64_t address = 0;
+      result.resize(Long::kSize);
+      address = buffer.get().object + buffer.get().offset;
+      in_stream([](void*) {
+        const auto bytes_at = driver_call<void* (*)(std::uint64_t)>("fake_cuda_bytes");
+        std::memcpy(result.data(), bytes_at(address), Long::kSize);
+      });
+      ist_world world = here.world;
+      const int code = ist_world_destroy(&world);
+      if (before_us < 1000000U) {
+        check.ok(code, "the end of the world");
+        check.that(result == Data(Long::kSize, 3), "the sum");
+      } else if (here.rank == 0) {
+        check.fails(code, IST_ERR_PENDING, {"ist_world_destroy", "\"world\""}, "the end of the world");
+      } else {
+        check.that(code == IST_ERR_PENDING || code == IST_ERR_PEER_LEFT, "the end of the world tells");
+      }
+      return check.wrong();
+    }));
 }
 
 // One rank cannot make NCCL's communicator: all go by kernels.

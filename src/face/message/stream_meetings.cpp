@@ -162,7 +162,7 @@ void StreamMeetings::look_at_board() {
 void StreamMeetings::break_off() {
   const std::lock_guard lock(mutex_);
   for (const auto& [context, each] : tables_)
-    if (const Status there = everyone_is_there(each->members_); !there.ok()) each->nccl_.break_off(there);
+    if (const Status there = everyone_is_there(each->members_); !there.ok()) each->nccl_.break_off(engine_, there);
 }
 
 void StreamMeetings::start_breaking_off() {
@@ -202,13 +202,23 @@ Status StreamMeetings::trouble(const Communicator& comm, StreamTable& table) con
 }
 
 Status StreamMeetings::close() {
-  const std::lock_guard lock(mutex_);
-  bool any = false;
-  for (const auto& [context, each] : tables_) any = any || each->seat_;
-  if (!any) return {};
+  // Without the lock, which whoever ends NCCL's kernels takes, while the driver is waited for.
+  std::vector<StreamTable*> all;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [context, each] : tables_)
+      if (each->seat_) all.push_back(each.get());
+  }
+  if (all.empty()) return {};
+  // The driver waits for NCCL's kernels, too, which know nothing of our words.
+  Status ended;
+  for (StreamTable* each : all)
+    if (const Status given_up = each->nccl_.end(engine_); !given_up.ok() && ended.ok())
+      ended = {given_up.code(), given_up.text() + "; work in a stream that waited in " + of(each->name_) + " was given up"};
   Status status = (*channels_.kind())->close_all();
+  if (status.ok()) status = ended;
   const Rank dead = engine_.parts().board.first_dead();
-  for (const auto& [context, each] : tables_) {
+  for (StreamTable* each : all) {
     if (!status.ok() || !each->ready_.load()) continue;
     const std::string lost = "; work in a stream that waited in " + of(each->name_) + " was given up";
     const auto found = each->by_channels_ ? std::nullopt : each->seat_->trouble();

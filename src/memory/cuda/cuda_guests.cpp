@@ -43,7 +43,9 @@ class CudaGuestStream : public GuestStream {
     return {};
   }
 
-  Result<Ticket> mark() override {
+  Result<Ticket> mark() override { return mark(handle()); }
+
+  Result<Ticket> mark(std::uint64_t stream) override {
     const DriverScope scope(kind_.api_, context_.handle);
     IST_TRY(scope.status());
     CudaTicket* ticket = nullptr;
@@ -54,7 +56,7 @@ class CudaGuestStream : public GuestStream {
       ticket = *taken;
     }
     const std::uint64_t id = ticket->id();
-    const CUresult result = kind_.api_.cuEventRecord(ticket->event, stream_);
+    const CUresult result = kind_.api_.cuEventRecord(ticket->event, reinterpret_cast<CUstream>(stream));
     if (result == CUDA_SUCCESS) return Ticket{&kind_, id};
     kind_.give_back(*ticket);
     return failed(result, "cuEventRecord");
