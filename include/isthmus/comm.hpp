@@ -251,7 +251,7 @@ class Comm : public Gathers {
   void prepare_on(void* stream, int partner, int tag = 0, int sides = IST_SENDS + IST_RECEIVES) const {
     detail::check(ist_prepare_on(stream, partner, tag, sides, comm_));
   }
-  // The same for what all ranks do together; in_place may be given for `send`.
+  // The same for what all ranks do together, long calls as well; in_place may be given for `send`.
   void prepare_collectives_on(void* stream) const { detail::check(ist_prepare_collectives_on(stream, comm_)); }
   void barrier_on(void* stream) const { detail::check(ist_barrier_on(stream, comm_)); }
   void bcast_on(void* stream, const Buffer& buffer, std::int64_t count, Type type, int root) const {

@@ -74,7 +74,11 @@ IST_API int ist_prepare_on(void* stream, int partner, int tag, int sides, ist_co
  *
  * They have to be prepared, once for each communicator: by ist_prepare_collectives_on, or by the first of them. Preparing is a collective
  * call like those of collective.h: it returns when every rank has made it, and chooses the device, the stream's. Everything later returns
- * at once, and can be captured.
+ * at once, and can be captured. ist_prepare_collectives_on prepares for long calls, too: where these may be NCCL's (below), it makes NCCL's
+ * communicator, which takes a good part of a second, and device memory. A first call does so only if it is such a call itself; after a
+ * short one, ist_prepare_collectives_on or the first long call is once more a collective call that returns when every rank has made it.
+ * (NCCL 2.22 and newer may by itself wait for the other ranks again at the first call of a sort; with NCCL_RUNTIME_CONNECT=0 in the
+ * environment it connects them while it is prepared.)
  *
  * Where every rank has a device of its own (up to 16 ranks, with direct ways between all of them) a call of at most 256 KiB, with more
  * than four ranks 64 KiB, is one launch, and a longer one several; or it is NCCL's, from 4 MiB on, with more than four ranks from 1 MiB,
@@ -85,9 +89,15 @@ IST_API int ist_prepare_on(void* stream, int partner, int tag, int sides, ist_co
  *
  * Buffers, streams and errors are as above. What went wrong in the stream is returned by the next call on the communicator and by
  * ist_world_destroy: IST_ERR_PEER_DEAD, IST_ERR_PEER_LEFT, or IST_ERR_ARGUMENT where a rank waited for what another one, which made another
- * call, never sends. After any of these the communicator's calls in streams are over. */
+ * call, never sends. After any of these the communicator's calls in streams are over. IST_ERR_PENDING from ist_world_destroy: work was still
+ * waiting in a stream, and was given up; what NCCL carries has a second to end before.
+ *
+ * What one rank alone finds wrong when it makes a call (a buffer of another device, host memory that is not page-locked, one that NCCL
+ * cannot take, a launch that the driver refuses) is an error on that rank, which has put nothing into its stream, and the others do not
+ * hear of it: their streams wait until it makes the call after all, rightly, or leaves. For NCCL the buffers of a reduction begin at
+ * multiples of their elements' size, on every rank. */
 
-/* Prepares the communicator's calls for streams of this stream's device; nothing, if they are. Collective, but returns at once with
+/* Prepares the communicator's calls, long ones as well, for streams of this stream's device; nothing, if all are. Collective, but returns at once with
  * IST_ERR_NOT_CAPTURABLE while the stream is being captured; where one rank cannot, IST_ERR_KIND or IST_ERR_DEVICE on all of them. */
 IST_API int ist_prepare_collectives_on(void* stream, ist_comm comm);
 /* Later work of the stream begins when every rank's stream has come here, and finds what was done before it anywhere. */

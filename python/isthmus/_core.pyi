@@ -465,7 +465,7 @@ class Comm:
 
     def prepare_collectives_on(self, stream: object | None) -> None:
         """
-        Prepares barrier_on, bcast_on, reduce_on and allreduce_on, as the first of them does by itself; every rank calls it.
+        Prepares barrier_on, bcast_on, reduce_on and allreduce_on, long ones by NCCL as well, so that all of them return at once; every rank calls it. Otherwise the first of them, and the first long one, wait for all ranks.
         """
 
     def barrier_on(self, stream: object | None) -> None:

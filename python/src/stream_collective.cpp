@@ -79,9 +79,10 @@ void bind_stream_collectives(nb::class_<Comm>& comm) {
   using namespace nb::literals;
   const auto stream = "stream"_a.none();
   const auto op = "op"_a = Reducer{IST_SUM, "SUM"};
-  comm.def("prepare_collectives_on", &prepare_collectives_on, stream,
-           "Prepares barrier_on, bcast_on, reduce_on and allreduce_on, as the first of them does by itself; every rank "
-           "calls it.")
+  comm.def(
+          "prepare_collectives_on", &prepare_collectives_on, stream,
+          "Prepares barrier_on, bcast_on, reduce_on and allreduce_on, long ones by NCCL as well, so that all of them return "
+          "at once; every rank calls it. Otherwise the first of them, and the first long one, wait for all ranks.")
       .def("barrier_on", &barrier_on, stream,
            "Later work of the CUDA stream begins when every rank's stream has come here; returns at once.")
       .def("bcast_on", &bcast_on, stream, "buffer"_a.none(), "root"_a = 0,

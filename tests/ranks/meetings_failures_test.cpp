@@ -97,7 +97,10 @@ TEST_P(MeetingFailures, AWorldThatIsDestroyedUnderWaitingWorkEndsItAndSaysSo) {
       check.that(soon(start), "the world ended");
       return check.wrong();
     }
-    std::this_thread::sleep_for(4 * kBefore);
+    // The other one's world, where it has NCCL, waits a moment for this one's.
+    char nothing = 0;
+    check.fails(ist_recv(ist_host(&nothing), 1, IST_BYTE, 0, 7, here.comm, nullptr), IST_ERR_PEER_LEFT, {"rank 0 "},
+                "a message of who left");
     check.fails(buffer.meet(), IST_ERR_PEER_LEFT, {"rank 0 "}, "a call");
     return check.wrong();
   }));
@@ -331,6 +334,48 @@ TEST(MeetingFailures, ALongCallThatIsNotOverWhenTheWorldIsDestroyedIsFinishedOrT
       } else {
         check.that(code == IST_ERR_PENDING || code == IST_ERR_PEER_LEFT, "the end of the world tells");
       }
+      return check.wrong();
+    }));
+}
+
+// Once prepared, a long call waits for nobody: what a rank does after it may be what the others wait for. Prepared by all with that call;
+// by some with it, and by others with the first short call; or by short calls first.
+TEST(MeetingFailures, ALongCallReturnsAtOnceWhereItWasPrepared) {
+  NEEDS_FAKE_DRIVER();
+  const Variables devices{{"FAKE_CUDA_DEVICES", "2"}};
+  for (int which = 0; which < 3; ++which)
+    expect_all(run_ranks(2, "host,cuda", [=](const Here& here) {
+      Checks check(here);
+      Long buffer(here);
+      buffer.fill(Data(Long::kSize, static_cast<unsigned char>(here.rank + 1)));
+      const auto meet = [&] { check.ok(ist_barrier_on(buffer.stream(), here.comm), "a short call"); };
+      const auto prepare = [&] { check.ok(ist_prepare_collectives_on(buffer.stream(), here.comm), "prepare"); };
+      if (which == 1 && here.rank == 0) prepare();
+      if (which > 0) meet();
+      if (which != 1) prepare();
+      check.ok(ist_barrier(here.comm), "barrier");
+      char word = 0;
+      if (here.rank == 0) {
+        const auto start = Clock::now();
+        check.ok(buffer.sum(), "a call");
+        check.that(soon(start), "it returned at once");
+        check.ok(ist_send(ist_host(&word), 1, IST_BYTE, 1, 7, here.comm), "a word that the other rank waits for");
+      } else {
+        ist_request request = IST_REQUEST_NULL;
+        check.ok(ist_irecv(ist_host(&word), 1, IST_BYTE, 0, 7, here.comm, &request), "waiting for a word");
+        int came = 0;
+        for (const auto start = Clock::now(); came == 0 && after_the_grace(start);)
+          check.ok(ist_test(&request, &came, nullptr), "looking for it");
+        check.that(came != 0, "it came");
+        check.ok(buffer.sum(), "a call");
+      }
+      buffer.wait();
+      check.that(buffer.holds(Data(Long::kSize, 3)), "the sum");
+      ist_traffic traffic{};
+      traffic.size = sizeof traffic;
+      check.ok(ist_world_traffic(here.world, IST_ALL_PEERS, IST_CARRIER_NCCL, &traffic), "traffic");
+      check.that(traffic.messages_sent == 1, "NCCL carried it");
+      check.ok(ist_barrier(here.comm), "barrier");
       return check.wrong();
     }));
 }

@@ -32,10 +32,11 @@ struct AtTable {
   StreamTable* table = nullptr;
 };
 
-Result<AtTable> sit_down(std::uint64_t stream, ist_comm comm, const Piece* beside) {
+// `long_calls`: as StreamMeetings::ready().
+Result<AtTable> sit_down(std::uint64_t stream, ist_comm comm, const Piece* beside, bool long_calls) {
   const auto found = look_up(comm);
   if (!found.ok()) return found.status();
-  const auto table = found->world->stream_meetings().ready(*found->comm, stream, beside);
+  const auto table = found->world->stream_meetings().ready(*found->comm, stream, beside, long_calls);
   if (!table.ok()) return table.status();
   return AtTable{found->world, found->comm, *table};
 }
@@ -105,7 +106,8 @@ Status put(const OnStream& given) {
                                                          Offset{buffer->offset},
                                                          call.size,
                                                          buffer->queue};
-  const auto at = sit_down(given.stream, given.comm, buffer == nullptr ? nullptr : &near);
+  const auto at =
+      sit_down(given.stream, given.comm, buffer == nullptr ? nullptr : &near, StreamMeetings::is_long(*found->comm, call));
   if (!at.ok()) return at.status();
   IST_TRY(find_buffers(*at, given, call));
   StreamMeetings& meetings = at->world->stream_meetings();
@@ -119,7 +121,7 @@ Status put(const OnStream& given) {
 extern "C" {
 
 int ist_prepare_collectives_on(void* stream, ist_comm comm) try {
-  const auto at = ist::sit_down(ist::number_of(stream), comm, nullptr);
+  const auto at = ist::sit_down(ist::number_of(stream), comm, nullptr, true);
   return ist::told("ist_prepare_collectives_on", at.ok() ? ist::Status{} : at.status());
 } catch (...) {
   return ist::report_exception("ist_prepare_collectives_on");

@@ -74,11 +74,40 @@ Status StreamMeetings::open_spokes(const Communicator& comm, StreamTable& table,
   return {};
 }
 
+// Could all open what they need, and does any of them want NCCL?
+Status StreamMeetings::agree(const Communicator& comm, const StreamTable& table, const Status& opened,
+                             bool& long_calls) const {
+  struct Word {
+    std::uint32_t code = 0;
+    std::uint32_t long_calls = 0;
+  };
+  const Word mine{static_cast<std::uint32_t>(opened.code()), long_calls ? 1U : 0U};
+  std::vector<Word> words;
+  IST_TRY(exchange(comm, kPreparing, mine, words));
+  IST_TRY(opened);
+  for (std::size_t member = 0; member < words.size(); ++member) {
+    long_calls = long_calls || words[member].long_calls != 0;
+    if (const auto code = static_cast<ist_code>(words[member].code); code != IST_OK)
+      return {code, of(table.name_) + " cannot be prepared: rank " + std::to_string(member) +
+                        " could not open the others' memory (" + remedy(code) + ")"};
+  }
+  return {};
+}
+
+// Where NCCL cannot be opened kernels carry long calls, too. What is known of it, all ranks know.
+Status StreamMeetings::open_nccl(const Communicator& comm, StreamTable& table) {
+  if (table.by_channels_ || comm.nccl_team() == nullptr || !table.nccl_.fresh()) return {};
+  IST_TRY(table.nccl_.open(comm, table.device()));
+  start_breaking_off();
+  look_at_board();
+  return {};
+}
+
 // Whatever goes wrong here is told to the others, who would wait for ever.
 Status StreamMeetings::prepare(const Communicator& comm, StreamTable& table, const Result<StreamPlace>& place,
-                               std::uint64_t stream) {
+                               std::uint64_t stream, bool long_calls) {
   const std::lock_guard one(table.preparing_);
-  if (table.ready_.load()) return {};
+  if (table.ready_.load()) return long_calls ? open_nccl(comm, table) : Status{};
   const auto mine = take_seat(comm, table, place);
   ChannelCard card;
   if (mine.ok())
@@ -97,36 +126,39 @@ Status StreamMeetings::prepare(const Communicator& comm, StreamTable& table, con
   if (opened.code() == IST_ERR_UNREACHABLE)
     opened = {IST_ERR_DEVICE, of(comm.name()) + " cannot be prepared: " + opened.text() +
                                   "; use the calls without _on, which go through host memory then"};
-  std::vector<std::uint32_t> codes;
-  IST_TRY(exchange(comm, kPreparing, static_cast<std::uint32_t>(opened.code()), codes));
-  IST_TRY(opened);
-  for (std::size_t member = 0; member < codes.size(); ++member)
-    if (const auto code = static_cast<ist_code>(codes[member]); code != IST_OK)
-      return {code, of(comm.name()) + " cannot be prepared: rank " + std::to_string(member) +
-                        " could not open the others' memory (" + remedy(code) + ")"};
+  IST_TRY(agree(comm, table, opened, long_calls));
   log::write(log::Level::info,
              of(comm.name()) + (table.by_channels_ ? " go through rank 0, since ranks share a device or are many"
                                                    : " meet in kernels, one on each rank's device"));
   // Whoever is gone by now may have gone before there was a word to tell it to.
   channels_.look_at_board();
+  if (long_calls) IST_TRY(open_nccl(comm, table));
   table.ready_.store(true);
   return {};
 }
 
-Result<StreamTable*> StreamMeetings::ready(const Communicator& comm, std::uint64_t stream, const Piece* beside) {
+Result<StreamTable*> StreamMeetings::ready(const Communicator& comm, std::uint64_t stream, const Piece* beside,
+                                           bool long_calls) {
   StreamTable& found = table(comm);
-  const bool is_ready = found.ready_.load();
+  const bool first = !found.ready_.load();
+  const bool is_ready = !first && !(long_calls && !found.by_channels_ && comm.nccl_team() != nullptr && found.nccl_.fresh());
   if (is_ready && stream != 0 && found.seat_->last_stream == stream) return &found;
   const auto kind = channels_.kind();
   auto place = kind.ok() ? (*kind)->find_stream(stream, beside, !is_ready) : Result<StreamPlace>{kind.status()};
   if (place.ok() && place->device < 0) place->device = channels_.device();
   if (!is_ready) {
+    if (place.ok() && place->capturing && !first)
+      return Status{
+          IST_ERR_NOT_CAPTURABLE,
+          of(comm.name()) +
+              " are not prepared for NCCL, which carries long ones, and whose captured calls do not meet plain ones; "
+              "set ISTHMUS_NCCL=never on every rank, and kernels carry them, in graphs too"};
     if (place.ok() && place->capturing)
       return Status{IST_ERR_NOT_CAPTURABLE,
                     of(comm.name()) +
                         " are not prepared, and nothing can be prepared while a stream is captured; call "
                         "ist_prepare_collectives_on, on every rank, before the capture begins"};
-    IST_TRY(prepare(comm, found, place, stream));
+    IST_TRY(prepare(comm, found, place, stream, long_calls));
   }
   if (!place.ok()) return place.status();
   if (place->device != found.device())
@@ -269,6 +301,13 @@ Status StreamMeetings::through_rank_0(const Communicator& comm, StreamTable& tab
   return {};
 }
 
+bool StreamMeetings::is_long(const Communicator& comm, const MeetingCall& call) {
+  Combiner combiner;
+  combiner.reduction = call.reduction;
+  combiner.type = call.type;
+  return NcclStream::suits(comm, call.what == MeetingCall::What::reduce ? &combiner : nullptr, call.size);
+}
+
 // True: the call is in the stream. Which calls these are follows from what all ranks give alike.
 Result<bool> StreamMeetings::by_nccl(const Communicator& comm, StreamTable& table, std::uint64_t stream,
                                      const MeetingCall& call) {
@@ -276,7 +315,7 @@ Result<bool> StreamMeetings::by_nccl(const Communicator& comm, StreamTable& tabl
   combiner.reduction = call.reduction;
   combiner.type = call.type;
   const bool reduces = call.what == MeetingCall::What::reduce;
-  if (table.nccl_.off() || !NcclStream::suits(comm, reduces ? &combiner : nullptr, call.size)) return false;
+  if (table.nccl_.off() || !is_long(comm, call)) return false;
   const auto place = (*channels_.kind())->find_stream(stream, nullptr, true);
   if (!place.ok()) return place.status();
   if (place->capturing)
@@ -290,12 +329,6 @@ Result<bool> StreamMeetings::by_nccl(const Communicator& comm, StreamTable& tabl
     return Status{IST_ERR_ARGUMENT, "the buffers of a call of " + std::to_string(call.size.value) +
                                         " bytes, which goes by NCCL, must begin at multiples of " +
                                         std::to_string(alignment) + " bytes"};
-  if (table.nccl_.fresh()) {
-    IST_TRY(table.nccl_.open(comm, table.device()));
-    start_breaking_off();
-    look_at_board();
-    if (table.nccl_.off()) return false;
-  }
   const auto piece = [&](std::uint64_t address) {
     return Piece{KindId::cuda, table.device(), address, Offset{}, address != 0 ? call.size : Bytes{}, 0};
   };

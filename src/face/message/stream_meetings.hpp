@@ -56,8 +56,10 @@ class StreamMeetings {
   StreamMeetings& operator=(const StreamMeetings&) = delete;
 
   // Ready for a stream on its device; made ready, with all other ranks, where it is not, unless the stream is being captured. `beside`:
-  // as Channels::find_stream().
-  Result<StreamTable*> ready(const Communicator& comm, std::uint64_t stream, const Piece* beside);
+  // as Channels::find_stream(). `long_calls`: with NCCL's communicator, where NCCL carries such calls; if any rank says so, all make it.
+  Result<StreamTable*> ready(const Communicator& comm, std::uint64_t stream, const Piece* beside, bool long_calls);
+  // Is a call of that length one that NCCL carries, by what all ranks know?
+  static bool is_long(const Communicator& comm, const MeetingCall& call);
   // What is to be told by a call before it does anything.
   Status trouble(const Communicator& comm, StreamTable& table) const;
   // Puts the call into the stream.
@@ -69,7 +71,10 @@ class StreamMeetings {
 
  private:
   StreamTable& table(const Communicator& comm);
-  Status prepare(const Communicator& comm, StreamTable& table, const Result<StreamPlace>& place, std::uint64_t stream);
+  Status prepare(const Communicator& comm, StreamTable& table, const Result<StreamPlace>& place, std::uint64_t stream,
+                 bool long_calls);
+  Status agree(const Communicator& comm, const StreamTable& table, const Status& opened, bool& long_calls) const;
+  Status open_nccl(const Communicator& comm, StreamTable& table);
   Result<ChannelCard> take_seat(const Communicator& comm, StreamTable& table, const Result<StreamPlace>& place);
   Status open_spokes(const Communicator& comm, StreamTable& table, std::uint64_t stream);
   Status through_rank_0(const Communicator& comm, StreamTable& table, std::uint64_t stream, const MeetingCall& call);
