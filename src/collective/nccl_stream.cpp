@@ -133,6 +133,13 @@ void NcclStream::break_off(Engine& engine, const Status& why) {
   if (team_) team_->break_off(why);
 }
 
+void NcclStream::retire(Engine& engine) {
+  const std::lock_guard lock(engine.lock());
+  if (!team_) return;
+  team_->retire();
+  static_cast<void>(team_->parted());
+}
+
 Status NcclStream::end(Engine& engine) {
   const std::lock_guard lock(engine.lock());
   if (!team_) return {};

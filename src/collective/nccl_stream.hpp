@@ -25,8 +25,11 @@ class NcclStream {
   Status open(const Communicator& comm, int device);
   // Puts the call into the stream, and comes back when NCCL has done so.
   Status put(const NcclWork& work, std::uint64_t stream);
-  // The next two take the engine's lock. Ends what still waits in streams.
+  // The next three take the engine's lock. Ends what still waits in streams.
   void break_off(Engine& engine, const Status& why);
+  // No call comes any more: NCCL's communicator ends when every rank has said so and what is in streams is over. May be asked again,
+  // since nobody tells when that is.
+  void retire(Engine& engine);
   // No call comes any more, and what is not over is ended. Tells why anything was ended, now or before.
   Status end(Engine& engine);
 

@@ -28,6 +28,7 @@ constexpr Code kInvalidArgument{4};
 constexpr Code kInvalidUsage{5};
 
 std::atomic<std::uint64_t> launches{0};
+std::atomic<std::uint64_t> living{0};
 
 // The value that is meant for this rank; -1 without one: of calls that know no rank.
 std::string variable(const char* name, int rank) {
@@ -199,6 +200,8 @@ void make(Comm comm, Ticket ticket) {
 
 FAKE_NCCL std::uint64_t fake_nccl_launches() { return launches.load(); }
 
+FAKE_NCCL std::uint64_t fake_nccl_living() { return living.load(); }
+
 FAKE_NCCL Code ncclGetVersion(int* version) {
   *version = static_cast<int>(number("FAKE_NCCL_VERSION", -1, 22703));
   return Code::success;
@@ -236,6 +239,7 @@ FAKE_NCCL Code ncclCommInitRankConfig(Comm* made, int ranks, UniqueId id, int ra
   comm->context = current_context();
   comm->begin();
   *made = comm;
+  living.fetch_add(1);
   std::thread(make, comm, ticket).detach();
   return Code::in_progress;
 }
@@ -252,6 +256,7 @@ FAKE_NCCL Code ncclCommAbort(Comm comm) {
   std::unique_lock lock(comm->mutex);
   comm->idle.wait(lock, [comm] { return comm->busy == 0; });
   comm->dead = true;
+  living.fetch_sub(1);
   return Code::success;
 }
 

@@ -1,7 +1,8 @@
 // A libnccl.so.2 without a GPU, over the fake CUDA driver: its kernels are host functions in the fake's streams, and its network
 // is memory that the ranks' processes share. As in the real one, who waits for a rank that does not come waits until abort.
 //
-// Who calls this : the library, which finds it by LD_LIBRARY_PATH; tests count its calls by fake_nccl_launches().
+// Who calls this : the library, which finds it by LD_LIBRARY_PATH; tests count its calls by fake_nccl_launches(), and its
+//                  communicators that are not aborted by fake_nccl_living().
 // Threads        : as the real one: one at a time per communicator, beside its own.
 // Ownership      : communicators are kept after their end and know it, so that using a dead one ends the process.
 // Errors         : those of the real library, as its codes.

@@ -190,6 +190,7 @@ int ist_comm_free(ist_comm* comm) try {
   if (name.serial == found->world->whole().serial || name.serial == found->world->self().serial)
     return ist::report(IST_ERR_ARGUMENT, "ist_comm_free: communicator \"" + found->comm->name() +
                                              "\" belongs to its world; ist_world_destroy releases it");
+  found->world->stream_meetings().forget(*found->comm);
   found->world->comms().remove(name);
   *comm = IST_COMM_NULL;
   return IST_OK;

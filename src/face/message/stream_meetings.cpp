@@ -233,6 +233,18 @@ Status StreamMeetings::trouble(const Communicator& comm, StreamTable& table) con
   return {};
 }
 
+// The mailbox stays until the world ends, since others may still store to it.
+void StreamMeetings::forget(const Communicator& comm) {
+  std::vector<StreamTable*> freed;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = tables_.find(comm.scope().context); found != tables_.end()) found->second->freed_ = true;
+    for (const auto& [context, each] : tables_)
+      if (each->freed_) freed.push_back(each.get());
+  }
+  for (StreamTable* each : freed) each->nccl_.retire(engine_);
+}
+
 Status StreamMeetings::close() {
   // Without the lock, which whoever ends NCCL's kernels takes, while the driver is waited for.
   std::vector<StreamTable*> all;

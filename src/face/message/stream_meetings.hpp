@@ -40,6 +40,7 @@ class StreamTable {
   std::unique_ptr<MeetingSeat> seat_;
   bool by_channels_ = false;
   bool used_ = false;
+  bool freed_ = false;
   std::vector<Spoke> spokes_;
   std::string name_;           // of the communicator
   std::vector<Rank> members_;  // the world's
@@ -64,6 +65,8 @@ class StreamMeetings {
   Status trouble(const Communicator& comm, StreamTable& table) const;
   // Puts the call into the stream.
   Status put(const Communicator& comm, StreamTable& table, std::uint64_t stream, const MeetingCall& call);
+  // The communicator is freed: no call comes any more.
+  void forget(const Communicator& comm);
   // From the watcher: no lock, no driver call.
   void look_at_board();
   // Ends whatever still waits, and tells of it.

@@ -145,7 +145,9 @@ Status CudaMeetings::open(CudaSeat& seat) {
   const auto words = channels_.report();
   if (!words.ok()) return words.status();
   seat.report_ = *words;
-  const auto half = channels_.take_half(home, meeting::size_for(seat.ranks()));
+  // So many do not meet, and of what goes by channels only rank 0 has parts.
+  const bool apart = seat.ranks() > meeting::kMost && seat.circle_.own != 0;
+  const auto half = channels_.take_half(home, apart ? sizeof(meeting::Mailbox) : meeting::size_for(seat.ranks()));
   if (!half.ok()) return half.status();
   seat.card_ = *half;
   seat.own_ = half->address;
