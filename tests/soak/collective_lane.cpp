@@ -22,7 +22,9 @@ class CollectiveLane final : public Lane {
   void start(ist_buffer in, ist_buffer out, ist_request* request);
   std::vector<unsigned char> bytes_of(int rank) const;
   std::vector<unsigned char> wanted() const;
-  std::vector<unsigned char> sum() const;
+  std::vector<unsigned char> sum() const {
+    return sum_of(rank_.size, [this](int rank) { return bytes_of(rank); });
+  }
   std::size_t whole() const { return each_ * at(rank_.size); }
   static std::size_t at(int rank) { return static_cast<std::size_t>(rank); }
   bool here() const { return rank_.rank == root_; }
@@ -73,22 +75,6 @@ std::vector<unsigned char> CollectiveLane::bytes_of(int rank) const {
   std::vector<unsigned char> made(whole());
   make_bytes(made.data(), made.size(), seed_of(step_, rank, 7));
   return made;
-}
-
-// Of all ranks' numbers, which wrap.
-std::vector<unsigned char> CollectiveLane::sum() const {
-  std::vector<std::uint64_t> total(whole() / 8);
-  for (int rank = 0; rank < rank_.size; ++rank) {
-    const auto bytes = bytes_of(rank);
-    for (std::size_t i = 0; i < total.size(); ++i) {
-      std::uint64_t value = 0;
-      std::memcpy(&value, &bytes[8 * i], 8);
-      total[i] += value;
-    }
-  }
-  std::vector<unsigned char> bytes(whole());
-  if (!bytes.empty()) std::memcpy(bytes.data(), total.data(), bytes.size());
-  return bytes;
 }
 
 std::vector<unsigned char> CollectiveLane::wanted() const {

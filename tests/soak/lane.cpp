@@ -34,6 +34,22 @@ std::size_t some_size(Dice& dice, std::size_t most) {
   return std::min(size, most);
 }
 
+std::vector<unsigned char> sum_of(int ranks, const std::function<std::vector<unsigned char>(int rank)>& numbers_of) {
+  std::vector<unsigned char> sum = numbers_of(0);
+  for (int rank = 1; rank < ranks; ++rank) {
+    const std::vector<unsigned char> more = numbers_of(rank);
+    for (std::size_t at = 0; at + 8 <= sum.size(); at += 8) {
+      std::uint64_t total = 0;
+      std::uint64_t value = 0;
+      std::memcpy(&total, &sum[at], 8);
+      std::memcpy(&value, &more[at], 8);
+      total += value;
+      std::memcpy(&sum[at], &total, 8);
+    }
+  }
+  return sum;
+}
+
 Lane::Lane(Rank& rank, Tally& tally, int number, const char* kind)
     : rank_(rank), tally_(tally), number_(number), kind_(kind), shelf_(rank.place) {}
 

@@ -105,6 +105,8 @@ class Lane {
   virtual ~Lane() = default;
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
+  // Do its kernels wait for other ranks'?
+  virtual bool in_streams() const { return false; }
   // Before and after run(), in the main thread: communicators are made of one another by one call at a time.
   virtual void open() {}
   virtual void close() {}
@@ -158,6 +160,10 @@ class Lane {
 std::unique_ptr<Lane> make_message_lane(Rank& rank, Tally& tally, int number);
 std::unique_ptr<Lane> make_collective_lane(Rank& rank, Tally& tally, int number);
 std::unique_ptr<Lane> make_stream_lane(Rank& rank, Tally& tally, int number);
+std::unique_ptr<Lane> make_meeting_lane(Rank& rank, Tally& tally, int number);
+
+// The sum of all ranks' numbers of 8 bytes, which wrap.
+std::vector<unsigned char> sum_of(int ranks, const std::function<std::vector<unsigned char>(int rank)>& numbers_of);
 
 // One of the borders of the library, or anything below `most`: mostly small.
 std::size_t some_size(Dice& dice, std::size_t most);

@@ -3,7 +3,8 @@
 //   isthmus run -n 2 build/tests/traffic_soak --seconds 1200 --json soak.json
 //
 // In rounds: every rank has some threads ("lanes") that send and receive by every call there is, out of and into memory of every class,
-// one with collective calls, and where there is CUDA one with messages in streams. What is sent follows from seed, round, lane and step,
+// one with collective calls, and where there is CUDA two with messages and with collective calls in streams. Queues of OpenCL have tests
+// of their own, and a worker runs where ISTHMUS_WORKER says so. What is sent follows from seed, round, lane and step,
 // so that both ends know it, and a round that went wrong can be run again by itself. Between the rounds nothing is under way, and what
 // the processes hold is looked at. Status: 0, all right; 1, a mismatch, an error or a leak; 2, wrong options; 3, nothing moved any more.
 #include <fcntl.h>
@@ -28,7 +29,7 @@ std::optional<int> read_options(int argc, char** argv, Options& options) {
   app.add_option("--seed", options.seed, "what everything follows from")->capture_default_str();
   app.add_option("--first-round", options.first_round, "begin with this round")->capture_default_str();
   app.add_option("--rounds", options.rounds, "end after so many rounds");
-  app.add_option("--lanes", options.lanes, "threads with messages, beside that with collective calls and that with streams")
+  app.add_option("--lanes", options.lanes, "threads with messages, beside that with collective calls and those with streams")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
   app.add_option("--steps", options.steps, "steps of a thread in a round")
@@ -70,16 +71,19 @@ void agree_on_classes(Rank& rank) {
   }
 }
 
+// Those with calls in streams are the last ones.
 std::vector<std::unique_ptr<Lane>> make_lanes(Rank& rank, Tally& tally) {
   std::vector<std::unique_ptr<Lane>> lanes;
   int number = 0;
   while (number < rank.options.lanes) lanes.push_back(make_message_lane(rank, tally, number++));
   lanes.push_back(make_collective_lane(rank, tally, number++));
   const bool devices = std::find(rank.classes.begin(), rank.classes.end(), Class::cuda) != rank.classes.end();
-  if (rank.size > 1 && devices)
+  if (rank.size > 1 && devices) {
     lanes.push_back(make_stream_lane(rank, tally, number++));
-  else if (rank.rank == 0)
-    std::fprintf(stderr, "not covered here: messages in streams, which take two ranks with a CUDA device each\n");
+    lanes.push_back(make_meeting_lane(rank, tally, number++));
+  } else if (rank.rank == 0) {
+    std::fprintf(stderr, "not covered here: what runs in streams, which takes two ranks with a CUDA device each\n");
+  }
   return lanes;
 }
 
@@ -154,20 +158,27 @@ class Soak {
   void run_round(std::uint64_t round) {
     std::vector<std::thread> threads;
     for (const auto& lane : lanes_) lane->open();
-    for (const auto& lane : lanes_)
-      threads.emplace_back([this, round, one = lane.get()] {
-        try {
-          one->run(round);
-        } catch (const std::exception& error) {
-          // The other ranks wait for what this lane would have done: there is no going on.
-          std::fprintf(stderr, "ERROR on rank %d in %s:\n  %s\n", rank_.rank, one->progress().look().text.c_str(),
-                       error.what());
-          std::fflush(nullptr);
-          ::_exit(1);
-        }
+    // Those in streams come one after the other: while kernels of one wait for another rank nothing is freed on this one, and that rank
+    // must not wait in turn for the other lane's memory.
+    for (auto from = lanes_.begin(); from != lanes_.end();) {
+      const auto to = (*from)->in_streams() ? lanes_.end() : from + 1;
+      threads.emplace_back([this, round, from, to] {
+        for (auto lane = from; lane != to; ++lane) run_lane(**lane, round);
       });
+      from = to;
+    }
     for (std::thread& thread : threads) thread.join();
     for (const auto& lane : lanes_) lane->close();
+  }
+  void run_lane(Lane& one, std::uint64_t round) const {
+    try {
+      one.run(round);
+    } catch (const std::exception& error) {
+      // The other ranks wait for what this lane would have done: there is no going on.
+      std::fprintf(stderr, "ERROR on rank %d in %s:\n  %s\n", rank_.rank, one.progress().look().text.c_str(), error.what());
+      std::fflush(nullptr);
+      ::_exit(1);
+    }
   }
   void leak() {
     (void)::open("/dev/null", O_RDONLY | O_CLOEXEC);

@@ -26,6 +26,7 @@ class StreamLane final : public Lane {
   };
   // Two channels, used in turn, and each by one thread.
   int tag() const { return kFirstTag + static_cast<int>(step_ % 2); }
+  bool in_streams() const override { return true; }
   void begin() override {
     for (int tag = kFirstTag; tag < kFirstTag + 2; ++tag) {
       SOAK_IST(ist_prepare_on, stream(), rank_.right(), tag, IST_SENDS, rank_.comm);
