@@ -277,6 +277,7 @@ TEST_F(CudaWorkerLoading, lets_a_kernel_be_launched_for_the_first_time_while_it_
   for (const bool lazy : {false, true}) {
     clear();
     ::setenv("FAKE_CUDA_LAZY", "1", 1);
+    ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
     fake_reset();
     if (lazy)
       api.cuModuleGetLoadingMode = [](CUmoduleLoadingMode* mode) {
