@@ -5,7 +5,7 @@
     tools/record_measurements.py --check [--measured DIR]
 
 Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json; of a `check`, copies check.json;
-of `collectives`, collectives.json; of `peers`, device.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
+of `collectives`, collectives.json; of `peers`, device.json; of `workers`, workers.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
 of build/, what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what
 tools/compare_mpi.sh left in mpi.json. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
 for each machine, and rewrites the tables of docs/measured/README.md; without IN_DIR that alone, from what is recorded. Figures are
@@ -21,6 +21,7 @@ from device_collectives import device_table
 from device_targets import device_peers_table, from_device_peers, from_streams, stream_table, word
 from gpu_run.sanitize_record import sanitize_table
 from gpu_run.soak_record import soak_table
+from gpu_run.workers_record import workers_table
 from host_targets import entry, from_benchmarks, from_comparison, mpi_table, newest
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -252,6 +253,7 @@ def rewrite_readme(measured, entries):
             lines += bench_table(file, benches)
     lines += device_peers_table(sorted(measured.glob("*-device-peers.json"), reverse=True))
     lines += stream_table(sorted(measured.glob("*-streams.json"), reverse=True))
+    lines += workers_table(sorted(measured.glob("*-workers.json"), reverse=True))
     lines += device_table(sorted(measured.glob("*-device-collectives.json"), reverse=True))
     lines += mpi_table(sorted(measured.glob("*-mpi.json"), reverse=True))
     lines += check_table(checks)
@@ -277,7 +279,8 @@ SETS = ("quick", "long", *PARTS)
 
 def find_source(folder):
     """What the folder's record is of: a check, a comparison with an MPI or NCCL, the tests that ran last, or benchmarks."""
-    for name in ("check.json", "mpi.json", "collectives.json", "device.json", "stream.json", "soak.json", "sanitize.json"):
+    for name in ("check.json", "mpi.json", "collectives.json", "device.json", "stream.json", "workers.json", "soak.json",
+                 "sanitize.json"):
         if (folder / name).exists():
             return folder / name
     tests = [file for file in (folder / f"tests-{name}.json" for name in SETS) if file.exists()]
@@ -303,7 +306,7 @@ def file_record(folder, measured):
     stem = f"{objects[0]['date'][:10]}-{slug(objects[0]['machine'])}"
     names = {"check.json": {"check.json": "check"}, "mpi.json": {"mpi.json": "mpi"}, "collectives.json": {"collectives.json": "device-collectives"},
              "device.json": {"device.json": "device-peers"}, "stream.json": {"stream.json": "streams"}, "soak.json": {"soak.json": "soak"},
-             "sanitize.json": {"sanitize.json": "sanitize"},
+             "sanitize.json": {"sanitize.json": "sanitize"}, "workers.json": {"workers.json": "workers"},
              "tests-long.json": {"tests-long.json": "test-long"},
              "tests-quick.json": {"tests-quick.json": "test"},
              **{f"tests-{part}.json": {f"tests-{part}.json": f"test-{part}"} for part in PARTS},
