@@ -210,11 +210,11 @@ TEST(MailboxFailures, AWorldThatIsDestroyedInTheMiddleLeavesNothingBehind) {
     static std::vector<ist_request> requests(40);
     for (int i = 0; i < 40; ++i) {
       const ist_buffer place = ist_buffer_at(buffer.get(), static_cast<std::size_t>(i) * kBytes);
-      auto& request = requests[static_cast<std::size_t>(i)];
-      if (i < 20)
-        check.ok(ist_isend(place, kBytes, IST_BYTE, 1 - here.rank, 100 + i, here.comm, &request), "isend");
-      else
-        check.ok(ist_irecv(place, kBytes, IST_BYTE, 1 - here.rank, 75 + i, here.comm, &request), "irecv");
+      ist_request* const request = &requests[static_cast<std::size_t>(i)];
+      const int code = i < 20 ? ist_isend(place, kBytes, IST_BYTE, 1 - here.rank, 100 + i, here.comm, request)
+                              : ist_irecv(place, kBytes, IST_BYTE, 1 - here.rank, 75 + i, here.comm, request);
+      // The other rank may be through before this one has started all of its own.
+      check.that(code == IST_OK || code == IST_ERR_PEER_LEFT, i < 20 ? "isend" : "irecv");
     }
     if (here.rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     return check.wrong();
