@@ -205,7 +205,8 @@ int Soak::report(const Watch& watch, std::uint64_t rounds) {
     if (!mine.contains(what) || mine[what]["flat"] != false) continue;
     flat = false;
     std::fprintf(stderr, "LEAK on rank %d: %s grew by %lld, of which %lld are allowed\n", rank_.rank, what,
-                 mine[what]["grown"].get<long long>(), mine[what]["tolerance"].get<long long>());
+                 mine[what]["grown"].get<long long>(),
+                 mine[what]["tolerance"].get<long long>() + mine[what]["by_chance"].get<long long>());
   }
   const bool right = combined<std::int32_t>(rank_, flat && tally_.mismatches() == 0 ? 1 : 0, IST_INT32, IST_MIN) != 0;
   const std::vector<std::string> texts = gathered(rank_, mine.dump());

@@ -51,7 +51,7 @@ class Watch {
 };
 
 // Of values at times: does the last third of them, but for the first fifth of the time and `warm_up` seconds, stay within `tolerance`
-// of the first third?
+// of the first third, and what chance does to their medians?
 nlohmann::json judge(const std::vector<std::pair<double, std::int64_t>>& values, std::int64_t tolerance, double warm_up);
 
 }  // namespace soak
