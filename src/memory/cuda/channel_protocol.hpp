@@ -17,13 +17,8 @@
 
 namespace ist::channel {
 
-// So many vain looks lie between two at the word `gone`, which is across the bus. On a processor it is as near as everything, and where
-// others want that processor a look takes milliseconds.
-#if defined(__CUDA_ARCH__)
+// So many vain looks lie between two at the word `gone`, which is across the bus.
 inline constexpr unsigned kLooks = 1000;
-#else
-inline constexpr unsigned kLooks = 20;
-#endif
 
 // The first vain look is followed by one at `broken`, which is near: behind a kernel that gave up many may come that will.
 class Looker {

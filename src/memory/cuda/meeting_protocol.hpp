@@ -19,7 +19,6 @@ namespace ist::meeting {
 
 using channel::bytes_in;
 using channel::has_come;
-using channel::kLooks;
 using channel::least;
 using channel::load_acquire;
 using channel::load_relaxed;
@@ -27,6 +26,8 @@ using channel::packed;
 using channel::store_relaxed;
 using channel::store_release;
 
+// So many vain looks lie between two at the word `gone`, which is across the bus.
+inline constexpr unsigned kLooks = 1000;
 // Packets of so many ranks are looked for together.
 inline constexpr unsigned kBatch = 4;
 
