@@ -28,8 +28,9 @@ struct MachineProfile {
   double device_link_beta = 0.003e-9;  // from one device to another
   double worker_alpha = 4.7e-6;        // an order to a device's resident worker, until it is done: the mean of out and into
   double worker_beta = 0.6e-9;         // in packets
-  double mailbox_alpha = 5.0e-6;       // orders to both workers, which overlap: 1.5 to 2.4 us less than a copy from device to device
-  double mailbox_beta = 0.3e-9;        // in packets, over the link
+  double mailbox_alpha =
+      5.0e-6;  // orders to both workers, which overlap: 1.5 to 2.4 us less than a copy from device to device
+  double mailbox_beta = 0.3e-9;  // in packets, over the link
 };
 
 // Two processes on one device take turns on it: a message that one of them copies within the device takes 150 us whatever its size
