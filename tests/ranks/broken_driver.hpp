@@ -133,4 +133,26 @@ inline void crash_behind(Gate& gate, const Buffer& buffer) {
 
 inline std::int64_t count(std::size_t bytes) { return static_cast<std::int64_t>(bytes); }
 
+// Messages between the devices of two ranks until the victim, which is killed meanwhile, is found dead; `both_ways`: in turn, so that
+// whatever carries them is under way on either side, or else from rank 0 alone. As expect_death().
+inline int messages_until_death(const char* what, const Here& here, int victim, std::size_t bytes, bool both_ways) {
+  static Buffer& buffer = *new Buffer(here, bytes, IST_KIND_CUDA, here.rank);
+  const auto go_on = [&] {
+    int code = IST_OK;
+    for (int n = 1; code == IST_OK; ++n) {
+      const bool sends = (here.rank == 0) != (both_ways && n % 2 != 0);
+      code = sends ? ist_send(buffer.get(), count(bytes), IST_BYTE, 1 - here.rank, 7, here.comm)
+                   : ist_recv(buffer.get(), count(bytes), IST_BYTE, 1 - here.rank, 7, here.comm, IST_STATUS_IGNORE);
+    }
+    return code;
+  };
+  if (here.rank == victim) {
+    std::thread killer([] { die_soon(); });
+    go_on();
+    for (;;) ::pause();
+  }
+  const auto killed = Clock::now() + kBefore + std::chrono::milliseconds(200);
+  return expect_death(what, here, victim, killed, go_on);
+}
+
 }  // namespace forked_ranks

@@ -1,6 +1,6 @@
 // Device memory of every class as a program gets it from the driver, on this rank's device.
 //
-// Who calls this : bouncing_test.cpp, prepare_test.cpp, sharing_test.cpp.
+// Who calls this : tests of what is between devices, such as bouncing_test.cpp and workers_test.cpp.
 // Threads        : one.
 // Ownership      : a Memory frees what it is; a shared pool is made once and stays.
 // Errors         : fail the test.
@@ -89,6 +89,11 @@ class Memory {
   ist_buffer get(std::size_t offset = 0) const { return ist_cuda(reinterpret_cast<void*>(address_ + offset), nullptr); }
   void fill(const std::vector<unsigned char>& bytes, std::size_t offset = 0) const {
     EXPECT_EQ(IST_OK, ist_memory_copy(world(), get(offset), ist_host(bytes.data()), bytes.size())) << ist_error_text();
+  }
+  // In the device's legacy stream, behind what that holds; returns at once.
+  void set_later(unsigned char value, std::size_t bytes) const {
+    const InContext scope(device_);
+    driver_ok(DRIVER(cuMemsetD8Async)(address_, value, bytes, nullptr));
   }
   std::vector<unsigned char> read(std::size_t bytes, std::size_t offset = 0) const {
     std::vector<unsigned char> found(bytes);

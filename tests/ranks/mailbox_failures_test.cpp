@@ -152,27 +152,7 @@ TEST(MailboxFailures, APeerThatDiesInTheMiddleIsAnErrorAndNobodyHangs) {
   for (const int victim : {0, 1})
     expect_all_but(run_ranks(2, "host,cuda",
                              [victim](const Here& here) {
-                               static Buffer& buffer = *new Buffer(here, kBytes, IST_KIND_CUDA, here.rank);
-                               const int peer = 1 - here.rank;
-                               int n = 0;
-                               // Both directions, so that posts and takes are under way on either side.
-                               const auto go_on = [&] {
-                                 int code = IST_OK;
-                                 while (code == IST_OK) {
-                                   const bool sends = (++n % 2 == 0) == (here.rank == 0);
-                                   code = sends ? ist_send(buffer.get(), kBytes, IST_BYTE, peer, 7, here.comm)
-                                                : ist_recv(buffer.get(), kBytes, IST_BYTE, peer, 7, here.comm,
-                                                           IST_STATUS_IGNORE);
-                                 }
-                                 return code;
-                               };
-                               if (here.rank == victim) {
-                                 std::thread killer([] { die_soon(); });
-                                 go_on();
-                                 for (;;) ::pause();
-                               }
-                               const auto killed = Clock::now() + kBefore + std::chrono::milliseconds(200);
-                               return expect_death("messages by mailboxes", here, victim, killed, go_on);
+                               return messages_until_death("messages by mailboxes", here, victim, kBytes, true);
                              }),
                    victim);
 }

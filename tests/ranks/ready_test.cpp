@@ -89,15 +89,21 @@ TEST(Ready, AMessageDoesNotWaitForWhatItsStreamHolds) {
   }));
 }
 
+// From one buffer to another of the same rank.
+struct OneCopy {
+  explicit OneCopy(const Here& here) : check(here), from(here, 1000), to(here, 1000) { from.fill(data); }
+  Checks check;
+  Buffer from;
+  Buffer to;
+  const Data data = random_bytes(1000, 3);
+  Gate gate;
+};
+
 TEST(Ready, CopiesWithinAProcessDoNotAskEither) {
   NEEDS_FAKE_DRIVER();
   expect_all(run_ranks(1, "host,cuda", [](const Here& here) {
-    Checks check(here);
-    Buffer from(here, 1000);
-    Buffer to(here, 1000);
-    const Data data = random_bytes(1000, 3);
-    from.fill(data);
-    Gate gate;
+    OneCopy copy(here);
+    auto& [check, from, to, data, gate] = copy;
     gate.close(from.stream());
     const std::uint64_t before = questions();
     check.ok(ist_memory_copy(here.world, ist_buffer_ready(to.get()), ist_buffer_ready(from.get()), 1000), "copy");
@@ -112,12 +118,8 @@ TEST(Ready, CopiesWithinAProcessDoNotAskEither) {
 TEST(Ready, ThePromiseIsOfOneBufferAlone) {
   NEEDS_FAKE_DRIVER();
   expect_all(run_ranks(1, "host,cuda", [](const Here& here) {
-    Checks check(here);
-    Buffer from(here, 1000);
-    Buffer to(here, 1000);
-    const Data data = random_bytes(1000, 3);
-    from.fill(data);
-    Gate gate;
+    OneCopy copy(here);
+    auto& [check, from, to, data, gate] = copy;
     fill_behind(gate, to, 1000, 0x42);
     ist_buffer source = ist_buffer_ready(from.get());
     source.queue = to.get().queue;

@@ -78,24 +78,7 @@ TEST(WorkersDeaths, OfAPeerInTheMiddleOfSmallMessages) {
   for (const int victim : {0, 1})
     expect_all_but(run_ranks(2, "host,cuda",
                              [victim](const Here& here) {
-                               Buffer buffer(here, kBytes, IST_KIND_CUDA, here.rank);
-                               const int peer = 1 - here.rank;
-                               const auto go_on = [&] {
-                                 int code = IST_OK;
-                                 while (code == IST_OK) {
-                                   code = here.rank == 0 ? ist_send(buffer.get(), kBytes, IST_BYTE, peer, 7, here.comm)
-                                                         : ist_recv(buffer.get(), kBytes, IST_BYTE, peer, 7, here.comm,
-                                                                    IST_STATUS_IGNORE);
-                                 }
-                                 return code;
-                               };
-                               if (here.rank == victim) {
-                                 std::thread killer([] { die_soon(); });
-                                 go_on();
-                                 for (;;) ::pause();
-                               }
-                               const auto killed = Clock::now() + kBefore + std::chrono::milliseconds(200);
-                               return expect_death("small messages", here, victim, killed, go_on);
+                               return messages_until_death("small messages", here, victim, kBytes, false);
                              }),
                    victim);
 }

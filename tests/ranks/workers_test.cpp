@@ -132,11 +132,7 @@ TEST(Workers, AMessageIsSentAfterWhatItsStreamHoldsAndNotBefore) {
   for (int n = 0; n < 200; ++n) {
     const auto value = static_cast<unsigned char>(n + 1);
     if (rank() == 0) {
-      {
-        const InContext scope(rank() % own_devices());
-        driver_ok(DRIVER(cuMemsetD8Async)(reinterpret_cast<CUdeviceptr>(reinterpret_cast<void*>(memory.get().object)), value,
-                                          64, nullptr));
-      }
+      memory.set_later(value, 64);
       IST_OK_OR_FAIL(ist_send(memory.get(), 64, IST_BYTE, 1, 3, comm()));
     } else {
       std::vector<unsigned char> found(64);
