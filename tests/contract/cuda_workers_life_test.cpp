@@ -65,25 +65,53 @@ TEST_F(CudaWorker, that_has_left_after_all_is_launched_again_for_an_order_that_w
   EXPECT_EQ(2U, launches());
 }
 
-TEST_F(CudaWorker, that_cannot_be_launched_for_an_order_that_waits_fails_it) {
+TEST_F(CudaWorker, that_cannot_be_launched_for_orders_that_wait_leaves_them_to_the_driver) {
   NEEDS_FAKE("refuse a launch");
   const Data sent = fresh(100);
+  const Data more = fresh(101);
   leave_unnoticed(sent);
   fake_fail("cuLaunchKernel", 0, CUDA_ERROR_LAUNCH_FAILED);
   Data back(100, 0xEE);
+  Data other(100, 0xEE);
   std::vector<Ticket> tickets;
-  for (int i = 0; i < 3; ++i) tickets.push_back(out(back, 0));
+  tickets.push_back(out(back, 0));
+  tickets.push_back(into(1000, more));
+  tickets.push_back(out(other, 0));
   for (Ticket& ticket : tickets) {
     EXPECT_TRUE(by_worker(ticket));
-    const Status failed = finish(ticket);
-    EXPECT_EQ(IST_ERR_DEVICE, failed.code());
-    EXPECT_NE(std::string::npos, failed.text().find("cuLaunchKernel of the worker on cuda device 0")) << failed.text();
+    must(finish(ticket));
   }
-  EXPECT_EQ(Data(100, 0xEE), back);
-  Ticket later = out(back, 0);
-  EXPECT_FALSE(by_worker(later));
-  must(finish(later));
   EXPECT_EQ(sent, back);
+  EXPECT_EQ(sent, other);
+  Data later(101, 0xEE);
+  Ticket last = out(later, 1000);
+  EXPECT_FALSE(by_worker(last));
+  must(finish(last));
+  EXPECT_EQ(more, later);
+}
+
+TEST_F(CudaWorker, that_cannot_be_launched_and_whose_copies_the_driver_refuses_fails_them) {
+  NEEDS_FAKE("refuse a launch and a copy");
+  const Data sent = fresh(100);
+  for (const char* call : {"cuMemcpyAsync", "cuStreamSynchronize"}) {
+    if (call != std::string{"cuMemcpyAsync"}) {
+      TearDown();
+      SetUp();
+    }
+    leave_unnoticed(sent);
+    Data back(100, 0xEE);
+    std::vector<Ticket> tickets;
+    for (int i = 0; i < 3; ++i) tickets.push_back(out(back, 0));
+    fake_fail("cuLaunchKernel", 0, CUDA_ERROR_LAUNCH_FAILED);
+    fake_fail(call, 0, CUDA_ERROR_LAUNCH_FAILED);
+    for (Ticket& ticket : tickets) {
+      EXPECT_TRUE(by_worker(ticket));
+      const Status failed = finish(ticket);
+      EXPECT_EQ(IST_ERR_DEVICE, failed.code());
+      EXPECT_NE(std::string::npos, failed.text().find("cuLaunchKernel of the worker on cuda device 0")) << failed.text();
+    }
+    EXPECT_EQ(Data(100, 0xEE), back);
+  }
 }
 
 TEST_F(CudaWorker, whoever_waits_for_the_device_goes_on_while_orders_keep_coming) {

@@ -81,7 +81,10 @@ class Buffer {
 
   ist_buffer get() const { return buffer_; }
   void* stream() const { return reinterpret_cast<void*>(buffer_.queue); }
-  void fill(const Data& bytes) { ist_memory_copy(world_, buffer_, ist_host(bytes.data()), bytes.size()); }
+  void fill(const Data& bytes) {
+    if (ist_memory_copy(world_, buffer_, ist_host(bytes.data()), bytes.size()) == IST_OK) return;
+    std::fprintf(stderr, "a buffer is not filled: %s\n", ist_error_text());
+  }
   Data read() const {
     Data bytes(bytes_);
     ist_memory_copy(world_, ist_host(bytes.data()), buffer_, bytes_);

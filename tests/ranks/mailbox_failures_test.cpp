@@ -78,6 +78,7 @@ TEST(MailboxFailures, AWorkerThatFailsInTheMiddleLosesNoMessage) {
       failed += said.find("the worker for small messages is off from now on") != std::string::npos ? 1 : 0;
       by_driver += said.find("a message that was given to a worker goes by the driver") != std::string::npos ? 1 : 0;
       expect_all(ended);
+      if (testing::Test::HasFailure()) std::fprintf(stderr, "rank %d, after %d:\n%s", broken, after, said.c_str());
     }
   EXPECT_GT(failed, 0);
   // Where one was under way just then, which not every run sees.

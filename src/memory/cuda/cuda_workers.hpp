@@ -3,8 +3,8 @@
 // Who calls this : CudaKind owns one; face/ and cli/ through Workers.
 // Threads        : any; one lock per worker.
 // Ownership      : owns boards, streams and modules; the contexts outlive it.
-// Errors         : a worker that cannot be started is off from then on, says why once, and its copies go by the driver. Of one that
-//                  died the orders under way fail with the driver's words.
+// Errors         : a worker that cannot be started is off from then on, says why once, and its copies go by the driver, those that
+//                  it had orders for, too. Of one that died the orders under way fail with the driver's words.
 //
 // A worker runs for at most `most`, and for `idle` without an order, whatever this process does. So whoever waits for all of the device
 // (cuCtxSynchronize, cuMemFree, the first launch of a kernel that is loaded lazily) waits for it no longer than that.
@@ -126,6 +126,7 @@ class CudaWorkers : public Workers {
   bool keeps_running(Worker& worker) const;
   void look_at_stream(Worker& worker) const;
   void fail(Worker& worker, const Status& why) const;
+  void copy_by_driver(Worker& worker) const;
   Result<bool> look(Worker& worker, WorkerOrders::Name name);
 
   const CudaApi& api_;

@@ -104,6 +104,23 @@ bool WorkerOrders::look(std::uint32_t slot) {
   return place.over = true;
 }
 
+// Those about mailboxes are their owners' to give up.
+std::optional<WorkerOrders::Untaken> WorkerOrders::untaken() {
+  for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
+    const Place& place = places_[slot];
+    const bool copies = place.what == 0 || place.what == worker::kIntoDevice;
+    if (place.state != Place::State::asked || !copies || look(slot)) continue;
+    const Order& order = board_.orders[slot];
+    Untaken found{{slot, place.number}, channel::bytes_in(order.where), place.to, std::vector<std::byte>(place.bytes)};
+    for (std::uint32_t at = 0; place.what != 0 && at < place.bytes; at += 8)
+      channel::put_bytes(found.bytes.data() + at, channel::bytes_in(order.packets[at / 8]), place.bytes - at);
+    return found;
+  }
+  return std::nullopt;
+}
+
+void WorkerOrders::made(Name name) { places_[name.slot].over = true; }
+
 bool WorkerOrders::begun(std::uint64_t launch) const { return channel::load_relaxed(&board_.begun) == launch; }
 
 // Acquire: `next` was stored before. Guard NEXT_FIRST.

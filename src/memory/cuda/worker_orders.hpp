@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "memory/cuda/worker_board.hpp"
 
@@ -47,6 +48,16 @@ class WorkerOrders {
   bool done(Name name);
   // Nobody asks any more: its bytes go nowhere, and the place is free once the worker is through with it.
   void drop(Name name);
+
+  // Of a worker that has left, and will not come again: a copy that it did not make, for somebody else to make; none: there is no other.
+  struct Untaken {
+    Name name;
+    std::uint64_t address;
+    std::byte* to;                 // of bytes out of the device
+    std::vector<std::byte> bytes;  // into it, or as many as come out of it
+  };
+  std::optional<Untaken> untaken();
+  void made(Name name);
 
   // Is that launch on the device? It may have left since.
   bool begun(std::uint64_t launch) const;
