@@ -68,6 +68,8 @@ class ChannelEnd {
   // Opens the other half; takes milliseconds, and is not for a time when a kernel waits. Between two devices the link is tried before,
   // once: IST_ERR_UNREACHABLE where it cannot be believed, and then there is no channel between the two, now or later.
   virtual Status connect(const ChannelCard& peers) = 0;
+  // Instead, where that rank has left: what it had sent is here, and what it would be told goes nowhere.
+  virtual Status connect_to_nobody(const ChannelCard& peers) = 0;
   virtual bool connected() const = 0;
   // The last stream that was used here, which need not be looked up again; 0: none.
   std::uint64_t last_stream = 0;

@@ -76,33 +76,57 @@ TEST_P(StreamFailures, ASendThatFindsAFullChannelToARankThatDiesEnds) {
                    1);
 }
 
+// What rank 1 sends before it leaves.
+int send_three(const Here& here, Own& buffer) {
+  Checks check(here);
+  for (unsigned char n = 0; n < 3; ++n) {
+    buffer.fill(Data(kBytes, n));
+    check.ok(buffer.send(0), "a send");
+  }
+  buffer.wait();
+  return check.wrong();
+}
+
+int receive_three_and_no_more(const Here& here, const Own& buffer) {
+  Checks check(here);
+  for (unsigned char n = 0; n < 3; ++n) {
+    check.ok(buffer.receive(1), "receive " + std::to_string(n));
+    check.that(buffer.holds(Data(kBytes, n)), "message " + std::to_string(n) + " is whole");
+  }
+  check.ok(buffer.receive(1), "a receive too many");
+  const auto start = Clock::now();
+  buffer.wait();
+  check.that(soon(start), "the stream went on");
+  check.fails(buffer.receive(1), IST_ERR_PEER_LEFT, {"rank 1 ", "left", "tag 4"}, "the next receive");
+  check.fails(buffer.send(1), IST_ERR_PEER_LEFT, {"rank 1 "}, "a send");
+  return check.wrong();
+}
+
 TEST_P(StreamFailures, WhatARankHadSentWhenItLeftIsReceivedAndNoMore) {
   const int devices = GetParam();
   expect_all(run_ranks(2, "host,cuda", [=](const Here& here) {
     Checks check(here);
     Own buffer(here, devices);
     check.ok(buffer.prepare(1 - here.rank), "prepare");
-    if (here.rank == 1) {
-      for (unsigned char n = 0; n < 3; ++n) {
-        buffer.fill(Data(kBytes, n));
-        check.ok(buffer.send(0), "a send");
-      }
-      buffer.wait();
-      return check.wrong();
-    }
+    if (here.rank == 1) return check.wrong() + send_three(here, buffer);
     std::this_thread::sleep_for(3 * kBefore);
-    for (unsigned char n = 0; n < 3; ++n) {
-      check.ok(buffer.receive(1), "receive " + std::to_string(n));
-      check.that(buffer.holds(Data(kBytes, n)), "message " + std::to_string(n) + " is whole");
-    }
-    check.ok(buffer.receive(1), "a receive too many");
-    const auto start = Clock::now();
-    buffer.wait();
-    check.that(soon(start), "the stream went on");
-    check.fails(buffer.receive(1), IST_ERR_PEER_LEFT, {"rank 1 ", "left", "tag 4"}, "the next receive");
-    check.fails(buffer.send(1), IST_ERR_PEER_LEFT, {"rank 1 "}, "a send");
-    return check.wrong();
+    return check.wrong() + receive_three_and_no_more(here, buffer);
   }));
+}
+
+// The receiver's end was made when the sender asked for it, and the receiver itself comes to it when the sender is gone, or while it goes.
+TEST_P(StreamFailures, WhatARankHadSentIsReceivedByOneThatHadNotPrepared) {
+  const int devices = GetParam();
+  for (const int looks : {300, 20, 5})
+    expect_all(run_ranks(2, "host,cuda", [=](const Here& here) {
+      Checks check(here);
+      Own buffer(here, devices);
+      if (here.rank == 1) return check.wrong() + send_three(here, buffer);
+      const auto end = Clock::now() + std::chrono::milliseconds(looks);
+      // Whether it is still there makes no difference.
+      for (int found = 0; Clock::now() < end;) ist_iprobe(1, kTag, here.comm, &found, IST_STATUS_IGNORE);
+      return check.wrong() + receive_three_and_no_more(here, buffer);
+    }));
 }
 
 TEST_P(StreamFailures, AWorldThatIsDestroyedUnderWaitingWorkEndsItAndSaysSo) {

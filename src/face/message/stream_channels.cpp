@@ -1,6 +1,8 @@
 #include "face/message/stream_channels.hpp"
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "memory/memory_kind.hpp"
@@ -205,12 +207,41 @@ Status StreamChannels::wait_for_card(Entry& entry, const ChannelName& name, Chan
   }
 }
 
+// The word of a rank that was ready may be all that is left of it: its messages are here, too. What is sent to it is another error.
+Status StreamChannels::may_connect(const Entry& entry, const ChannelName& name) const {
+  const bool came = entry.end && entry.theirs && entry.theirs->refused == 0;
+  const AbortBoard& board = engine_.parts().board;
+  return came && board.first_dead() == kNobody ? Status{} : peer_is_there(name);
+}
+
+// What a rank had is gone a moment after its word that it leaves, and that word needs a moment.
+bool StreamChannels::has_left(Rank peer) const {
+  const AbortBoard& board = engine_.parts().board;
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (board.first_dead() == kNobody && std::chrono::steady_clock::now() < until) {
+    if (board.fate(peer) == AbortBoard::Fate::left) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
+Status StreamChannels::connect(Entry& entry, const Key& key, const ChannelCard& theirs) {
+  const Status connected = entry.end->connect(theirs);
+  if (connected.code() == IST_ERR_UNREACHABLE) {
+    const std::lock_guard lock(engine_.lock());
+    static_cast<void>(tell(key, refusal_of(key.side, IST_ERR_UNREACHABLE)));
+    return no_way(entry.words, connected.text());
+  }
+  if (connected.ok() || !has_left(Rank{key.peer})) return connected;
+  return entry.end->connect_to_nobody(theirs);
+}
+
 Status StreamChannels::prepare(Entry& entry, const Key& key, const ChannelName& name, int device) {
   const std::lock_guard one(entry.connecting);
   if (entry.ready.load()) return {};
   {
     const std::lock_guard lock(engine_.lock());
-    IST_TRY(peer_is_there(name));
+    IST_TRY(may_connect(entry, name));
     IST_TRY(use_in_streams(entry, key, name));
     entry.words = words_for(name);
     if (!entry.end)
@@ -227,13 +258,7 @@ Status StreamChannels::prepare(Entry& entry, const Key& key, const ChannelName& 
                       (code == IST_ERR_KIND ? "CUDA is not available there" : "its device has no memory, or refused") +
                       "); use ist_send and ist_recv"};
   }
-  if (Status connected = entry.end->connect(theirs); connected.code() == IST_ERR_UNREACHABLE) {
-    const std::lock_guard lock(engine_.lock());
-    static_cast<void>(tell(key, refusal_of(key.side, IST_ERR_UNREACHABLE)));
-    return no_way(entry.words, connected.text());
-  } else if (!connected.ok()) {
-    return connected;
-  }
+  IST_TRY(connect(entry, key, theirs));
   // Whoever is gone by now may have gone before there was a word to tell it to.
   look_at_board();
   entry.ready.store(true);

@@ -100,6 +100,9 @@ class StreamChannels {
   Status tell(const Key& key, const ChannelCard& card);
 
   Status prepare(Entry& entry, const Key& key, const ChannelName& name, int device);
+  Status may_connect(const Entry& entry, const ChannelName& name) const;
+  bool has_left(Rank peer) const;
+  Status connect(Entry& entry, const Key& key, const ChannelCard& theirs);
   Status wait_for_card(Entry& entry, const ChannelName& name, ChannelCard& card);
   Status ended(const std::string& words, Rank peer) const;
 

@@ -21,6 +21,19 @@ Status CudaChannelEnd::connect(const ChannelCard& peers) {
   return {};
 }
 
+// A half of its own stands for the one that is gone with its rank.
+Status CudaChannelEnd::connect_to_nobody(const ChannelCard& peers) {
+  const std::lock_guard lock(channels_.mutex_);
+  const DriverScope scope(channels_.api_, home_.context->handle);
+  IST_TRY(scope.status());
+  const auto half = channels_.take_half(home_, peers.side);
+  if (!half.ok()) return half.status();
+  one_device_ = peers.device == card_.device;
+  peer_ = half->address;
+  if (one_device_) channels_.start_letting_go();
+  return {};
+}
+
 // Of another device of this process, for a rank that sends to itself.
 Status CudaChannels::reach(const CudaChannelHome& home, const ChannelCard& peers) {
   if (peers.device == contexts_.uuid(home.context->device)) return {};

@@ -18,10 +18,6 @@ constexpr std::uint64_t kLine = 256;
 
 std::uint64_t round_up(std::uint64_t size, std::uint64_t unit) { return (size + unit - 1) / unit * unit; }
 
-std::uint64_t half_size(ChannelSide side) {
-  return side == ChannelSide::sends ? sizeof(channel::Outbox) : sizeof(channel::Inbox);
-}
-
 std::string on(int device) { return " on cuda device " + std::to_string(device); }
 
 }  // namespace
@@ -252,6 +248,10 @@ Result<ChannelCard> CudaChannels::take_half(CudaChannelHome& home, std::uint64_t
   return card;
 }
 
+Result<ChannelCard> CudaChannels::take_half(CudaChannelHome& home, ChannelSide side) {
+  return take_half(home, side == ChannelSide::sends ? sizeof(channel::Outbox) : sizeof(channel::Inbox));
+}
+
 Status CudaChannels::open_half(CudaChannelEnd& end, CudaChannelHome& home) {
   const DriverScope scope(api_, home.context->handle);
   IST_TRY(scope.status());
@@ -261,7 +261,7 @@ Status CudaChannels::open_half(CudaChannelEnd& end, CudaChannelHome& home) {
   const auto words = report();
   if (!words.ok()) return words.status();
   end.report_ = *words;
-  const auto half = take_half(home, half_size(end.side_));
+  const auto half = take_half(home, end.side_);
   if (!half.ok()) return half.status();
   end.card_ = *half;
   end.card_.side = end.side_;

@@ -67,6 +67,7 @@ class CudaChannelEnd : public ChannelEnd {
   const ChannelCard& card() const override { return card_; }
   int device() const override { return home_.context->device; }
   Status connect(const ChannelCard& peers) override;
+  Status connect_to_nobody(const ChannelCard& peers) override;
   bool connected() const override { return peer_ != 0; }
   std::optional<ChannelTrouble> trouble() override;
 
@@ -131,6 +132,7 @@ class CudaChannels : public Channels {
   Result<std::uint32_t*> gone_of_seat();
   // Device memory that others may open, and where it is; its side and its rank are the caller's.
   Result<ChannelCard> take_half(CudaChannelHome& home, std::uint64_t size);
+  Result<ChannelCard> take_half(CudaChannelHome& home, ChannelSide side);
   // Without the lock: may what is on that card's device be stored to from this one?
   Status believe(Rank peer, const CudaChannelHome& home, const ChannelCard& peers, bool same_process = false);
   Status open_half(CudaChannelEnd& end, CudaChannelHome& home);
