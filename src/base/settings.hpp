@@ -23,6 +23,8 @@ inline constexpr std::array<std::string_view, 3> kKindNames{"host", "cuda", "ope
 std::string kind_names();                 // "host, cuda, opencl"
 bool lists_kinds(std::string_view text);  // "all", or such names between commas
 
+constexpr std::uint64_t kMostCells = 4096;
+
 struct Settings {
   std::string log = "warning";
   std::string kinds = "all";

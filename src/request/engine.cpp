@@ -15,8 +15,8 @@ constexpr int kMostAtOnce = 64;
 // How long linger() looks: so many times so often. Between the batches it asks whether another thread wants the lock.
 constexpr int kLingers = 8;
 constexpr int kLooksAtOnce = 8;
-// At most this many slots has a pair in any path.
-constexpr std::uint64_t kSlotsPerPair = 128;
+// At most as many messages of one rank may lie there: what a pair has slots, and that rank may have cells.
+constexpr std::uint64_t kMostOfOneRank = kMostPairSlots + kMostCells;
 
 // Below this many bytes; none to this process itself, where a send also wakes threads.
 Bytes below_at_once(const Link& link, const MachineProfile& profile) {
@@ -135,6 +135,7 @@ std::optional<Way> Engine::way_taken(const Operation& operation) const {
 // A message that has not gone the short way, where it is counted at once.
 void Engine::count(const Operation& operation) {
   const Outcome& outcome = operation.outcome;
+  if (operation.sends && (operation.envelope.flags & kEnvelopeGaveUp) != 0) return;
   const auto way = way_taken(operation);
   // A collective call as a whole; and what its sender gave up is no message.
   if (!way || *way == Way::nccl || (!outcome.status.ok() && outcome.status.code() != IST_ERR_TRUNCATE)) return;
@@ -170,8 +171,11 @@ Outcome Engine::take(OperationId id) {
   return outcome;
 }
 
+// Another thread may have taken what is named here since it was looked up: then there is nothing left to do.
 void Engine::forget(OperationId id) {
-  Operation& operation = *operations_.find(id);
+  Operation* const found = operations_.find(id);
+  if (found == nullptr) return;
+  Operation& operation = *found;
   if (auto* persistent = std::get_if<state::Persistent>(&operation.state)) {
     if (persistent->running.value != 0) forget(persistent->running);
     operations_.release(id.index());
@@ -183,8 +187,9 @@ void Engine::forget(OperationId id) {
 }
 
 void Engine::cancel(OperationId id) {
-  Operation& operation = *operations_.find(id);
-  if (!operation.in<state::Posted>()) return;
+  Operation* const found = operations_.find(id);
+  if (found == nullptr || !found->in<state::Posted>()) return;
+  Operation& operation = *found;
   matcher_.withdraw(id.wire());
   operation.outcome = {Status{}, Rank{kAnySource}, kAnyTag, IST_CARRIER_NONE, Bytes{}, nullptr, true};
   finish(operation, id.index(), {});
@@ -240,7 +245,7 @@ bool Engine::take_arrivals(bool all) {
 // As many as the peers' slots and cells can hold: whatever was published before now is among them, also while others go on
 // publishing.
 void Engine::take_all_arrivals() {
-  const std::uint64_t most = (kSlotsPerPair + parts_.settings.cells) * peers_.size() / kMostAtOnce + 1;
+  const std::uint64_t most = kMostOfOneRank * peers_.size() / kMostAtOnce + 1;
   for (std::uint64_t i = 0; i < most && take_arrivals(true); ++i) {
   }
 }

@@ -111,9 +111,13 @@ bool Engine::look_for(AwaitedReceive& receive, bool& moved) {
     if (!check_source(receive.pattern.source, receive.group).ok()) return false;
   }
   if (matcher_.unexpected() > 0 && matcher_.peek(receive.pattern) != nullptr) return false;
+  // Also where memory runs out in between: the receive is its caller's.
+  const struct Forgets {
+    AwaitedReceive*& awaited;
+    ~Forgets() { awaited = nullptr; }
+  } forgets{awaited_};
   awaited_ = &receive;
   moved = progress() || (linger() && progress());
-  awaited_ = nullptr;
   return !receive.closed;
 }
 

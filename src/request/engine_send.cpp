@@ -58,7 +58,7 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
   }
   if (carrier == IST_CARRIER_SLOT && to.outbox.empty() && to.link->post(envelope, {piece.address(), piece.size.value})) {
     *done = true;
-    to.traffic.sent_by(Way::slot).add(piece.size);
+    if (order.given_up == nullptr) to.traffic.sent_by(Way::slot).add(piece.size);
     if (parts_.trace != nullptr) trace_at_once(order, piece.size, begun);
     if (to.link->same_process()) wake_sleeper();
     return OperationId{};

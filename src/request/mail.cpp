@@ -65,7 +65,8 @@ bool Mail::open(Out& to, Rank dest, const Piece& piece) const {
   if (to.box != nullptr) return true;
   if (to.loan.allocation == 0 || to.off || !mailing_.fits(piece)) return false;
   Lending* const borrower = engine_.lending(*engine_.peer(dest).link, KindId::cuda);
-  if (borrower->same_device(to.loan, piece)) {
+  // This rank may be set to open nothing, whatever the other one is.
+  if (borrower == nullptr || borrower->same_device(to.loan, piece)) {
     to.off = true;
     return false;
   }

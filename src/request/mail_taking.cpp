@@ -36,9 +36,11 @@ void Mail::receive(Operation& operation, std::uint32_t index, const Envelope& en
 
 bool Mail::cleans(const In& from, std::uint32_t place) const { return from.messages / Mailing::kEpoch != from.clean[place]; }
 
-// The packets will not come: the sender says so, or is gone.
+// The packets will not come: the sender says so, or is gone. Not while somebody looks for them: they may be found, and the buffer is not
+// the program's before that is over.
 bool Mail::lost(Operation& operation, std::uint32_t index) {
   auto& taking = std::get<state::TakingMail>(operation.state);
+  if (!taking.copy.empty()) return false;
   const Rank source = operation.peer;
   const auto& name = engine_.parts_.names[static_cast<std::size_t>(source.value)];
   if (in(source).failed.erase(taking.letter.number) != 0) {

@@ -60,6 +60,23 @@ TEST(MailboxFailures, WhereOneEndHasNoWorkerMessagesGoAsWithout) {
   expect_all(ended);
 }
 
+// One rank offers its box to another that is set to open nothing.
+TEST(MailboxFailures, WhereOneRankOpensNothingMessagesGoAsWithout) {
+  NEEDS_FAKE_DRIVER();
+  const Variables set{{"ISTHMUS_WORKER", "1"}};
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    if (here.rank == 1) ::setenv("ISTHMUS_DEVICE_IPC", "never", 1);
+    Here second = here;
+    check.ok(ist_world_create(&second.world), "a world with other settings");
+    check.ok(ist_world_comm(second.world, &second.comm), "its communicator");
+    check.that(exchange(second, 0, 1, 200) == 0, "the messages");
+    check.that(carried(second) == 0, "nothing came by a mailbox");
+    check.ok(ist_world_destroy(&second.world), "its end");
+    return check.wrong();
+  }));
+}
+
 // A launch fails, sooner or later, on one rank or on both: what was given to that worker goes by the driver.
 TEST(MailboxFailures, AWorkerThatFailsInTheMiddleLosesNoMessage) {
   NEEDS_FAKE_DRIVER();

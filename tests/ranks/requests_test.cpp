@@ -8,6 +8,8 @@ namespace {
 
 using namespace rank_test;
 
+constexpr int kValue = 12345;
+
 int right() { return (rank() + 1) % size(); }
 int left() { return (rank() + size() - 1) % size(); }
 
@@ -86,6 +88,25 @@ TEST(Requests, WaitsomeAndTestsomeFillInWhatIsCompleteAndNothingElse) {
   IST_OK_OR_FAIL(ist_testsome(6, requests.data(), &done, indices.data(), statuses.data()));
   EXPECT_EQ(IST_UNDEFINED, done);
   IST_OK_OR_FAIL(ist_barrier(comm()));
+}
+
+TEST(Requests, NamedTwiceInOneCallIsAnErrorOfTheSecond) {
+  int found = 0;
+  for (const bool tests : {true, false}) {
+    ist_request request = IST_REQUEST_NULL;
+    IST_OK_OR_FAIL(ist_irecv(ist_host(&found), 1, IST_INT, rank(), 350, comm(), &request));
+    IST_OK_OR_FAIL(ist_send(ist_host(&kValue), 1, IST_INT, rank(), 350, comm()));
+    ist_request twice[2] = {request, request};
+    ist_status statuses[2] = {};
+    int completed = 0;
+    int code = IST_OK;
+    while (code == IST_OK && completed == 0)
+      code = tests ? ist_testall(2, twice, &completed, statuses) : (completed = 1, ist_waitall(2, twice, statuses));
+    EXPECT_EQ(IST_ERR_IN_STATUS, code);
+    EXPECT_EQ(IST_ERR_HANDLE, statuses[1].code);
+    EXPECT_NE(std::string::npos, std::string{ist_error_text()}.find("request 1")) << ist_error_text();
+    EXPECT_EQ(kValue, found);
+  }
 }
 
 TEST(Requests, TestallReleasesNothingBeforeAllAreComplete) {

@@ -67,6 +67,32 @@ TEST(Threads, EightOfThemShareOneCommunicatorByTheirTags) {
   IST_OK_OR_FAIL(ist_barrier(comm()));
 }
 
+// Whatever comes first: the message, or the word that nobody wants it.
+TEST(Threads, OneCancelsWhatAnotherWaitsFor) {
+  int received = 0;
+  for (int round = 0; round < 300; ++round) {
+    int found = -1;
+    ist_request request = IST_REQUEST_NULL;
+    IST_OK_OR_FAIL(ist_irecv(ist_host(&found), 1, IST_INT, rank(), 77, comm(), &request));
+    std::thread canceller([request] {
+      const int code = ist_cancel(request);
+      EXPECT_TRUE(code == IST_OK || code == IST_ERR_HANDLE) << ist_error_text();
+    });
+    std::thread sender([&] { EXPECT_EQ(IST_OK, ist_send(ist_host(&round), 1, IST_INT, rank(), 77, comm())); });
+    EXPECT_EQ(IST_OK, ist_wait(&request, IST_STATUS_IGNORE)) << ist_error_text();
+    canceller.join();
+    sender.join();
+    if (found == round) {
+      ++received;
+      continue;
+    }
+    EXPECT_EQ(-1, found);
+    IST_OK_OR_FAIL(ist_recv(ist_host(&found), 1, IST_INT, rank(), 77, comm(), IST_STATUS_IGNORE));
+    EXPECT_EQ(round, found);
+  }
+  RecordProperty("received", received);
+}
+
 TEST(Threads, CommunicatorsAreMadeAndFreedAtTheSameTime) {
   std::vector<ist_comm> parents(kThreads);
   for (ist_comm& one : parents) IST_OK_OR_FAIL(ist_comm_dup(comm(), &one));

@@ -79,6 +79,36 @@ TEST(Worlds, MessagesSentBeforeTheSenderLeftStillArrive) {
   IST_OK_OR_FAIL(ist_barrier(comm()));
 }
 
+// More than one look takes, and all of them in the slots: rank 1 does not look at this world meanwhile.
+TEST(Worlds, ManyReceivesThatArePostedEndThoughTheirSenderHasLeft) {
+  if (size() < 2) GTEST_SKIP() << "needs two ranks";
+  constexpr int kMessages = 1000;
+  ist_world second = IST_WORLD_NULL;
+  IST_OK_OR_FAIL(ist_world_create(&second));
+  ist_comm there = IST_COMM_NULL;
+  IST_OK_OR_FAIL(ist_world_comm(second, &there));
+  std::vector<int> in(kMessages, -1);
+  std::vector<ist_request> requests(kMessages - 1);
+  if (rank() == 1)
+    for (int i = 0; i < kMessages - 1; ++i)
+      IST_OK_OR_FAIL(ist_irecv(ist_host(&in[i]), 1, IST_INT32, 0, 0, there, &requests[i]));
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+  if (rank() == 0) {
+    for (int i = 0; i < kMessages; ++i)
+      IST_OK_OR_FAIL(ist_send(ist_host(&i), 1, IST_INT32, 1, i == kMessages - 1 ? 1 : 0, there));
+    IST_OK_OR_FAIL(ist_world_destroy(&second));
+  }
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+  if (rank() == 1) {
+    // The last of them, before anybody has asked for the others.
+    IST_OK_OR_FAIL(ist_recv(ist_host(&in[kMessages - 1]), 1, IST_INT32, 0, 1, there, IST_STATUS_IGNORE));
+    IST_OK_OR_FAIL(ist_waitall(kMessages - 1, requests.data(), IST_STATUSES_IGNORE));
+    for (int i = 0; i < kMessages; ++i) EXPECT_EQ(i, in[i]);
+  }
+  if (rank() != 0) IST_OK_OR_FAIL(ist_world_destroy(&second));
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+}
+
 TEST(Worlds, CellsThatARankNeverReadAreOfUseAgainWhenItHasLeft) {
   if (size() < 3) GTEST_SKIP() << "needs three ranks";
   ist_world second = IST_WORLD_NULL;

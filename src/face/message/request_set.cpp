@@ -47,7 +47,9 @@ Result<RequestSet> RequestSet::of(int count, ist_request* requests) {
 
 // Under the lock of its engine.
 bool RequestSet::is_complete(const Awaited& one) const {
-  return one.operation.value == 0 || Engine::complete(*one.world->engine().find(one.operation));
+  if (one.operation.value == 0) return true;
+  const Operation* const found = one.world->engine().find(one.operation);
+  return found == nullptr || Engine::complete(*found);
 }
 
 RequestSet::Look RequestSet::look_at_all(int most) const {
@@ -87,6 +89,10 @@ Outcome RequestSet::take(int position) {
   Outcome outcome = from_nobody();
   if (done.operation.value != 0) {
     const std::lock_guard lock(done.world->engine().lock());
+    if (done.world->engine().find(done.operation) == nullptr) {
+      outcome.status = {IST_ERR_HANDLE, "this request is named twice, or was completed by another thread meanwhile"};
+      return outcome;
+    }
     outcome = done.world->engine().take(done.operation);
   }
   settle(done, &handles_[position]);

@@ -226,7 +226,7 @@ bool StreamChannels::has_left(Rank peer) const {
 }
 
 Status StreamChannels::connect(Entry& entry, const Key& key, const ChannelCard& theirs) {
-  const Status connected = entry.end->connect(theirs);
+  Status connected = entry.end->connect(theirs);
   if (connected.code() == IST_ERR_UNREACHABLE) {
     const std::lock_guard lock(engine_.lock());
     static_cast<void>(tell(key, refusal_of(key.side, IST_ERR_UNREACHABLE)));

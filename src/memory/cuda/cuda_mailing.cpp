@@ -10,6 +10,10 @@ namespace ist {
 namespace {
 
 constexpr Bytes kBox{Mailing::kPlaces * sizeof(worker::Place)};
+// Of memory that no other allocation shares: drivers cut what is smaller out of such blocks. A rank that has opened a box may still store
+// there when its owner has freed it, and must not meet what comes to lie there next.
+constexpr Bytes kBoxes = mebibytes(2);
+static_assert(kBoxes.value % kBox.value == 0);
 // Cleaned twice before numbers come again.
 static_assert(2 * Mailing::kEpoch == channel::kNumbered);
 
@@ -17,24 +21,38 @@ std::uint64_t packets_of(Bytes size) { return (size.value + 7) / 8; }
 
 }  // namespace
 
-// What lay in that memory before must not be taken for packets.
+// Empty boxes in one allocation, of which each is given away once. What lay in that memory before must not be taken for packets.
+Result<std::shared_ptr<CudaKind::Boxes>> CudaKind::make_boxes(int device) {
+  auto memory = allocate(device, kBoxes);
+  if (!memory.ok()) return memory.status();
+  const std::vector<std::byte> zeros(kBoxes.value);
+  auto ticket = copy(*memory, host_piece(zeros.data(), kBoxes), Ticket{});
+  Status empty = ticket.status();
+  for (Result<bool> over = false; empty.ok() && !*over; empty = over.status()) over = finished(*ticket);
+  if (empty.ok())
+    return std::shared_ptr<Boxes>{new Boxes{*memory}, [this](const Boxes* last) {
+                                    static_cast<void>(release(last->memory));
+                                    delete last;
+                                  }};
+  static_cast<void>(release(*memory));
+  return empty;
+}
+
 std::shared_ptr<const Piece> CudaKind::make_box() {
   const int device = workers_.allowed_device();
   if (device < 0 || workers_.limit(device) == Bytes{}) return nullptr;
-  auto box = allocate(device, kBox);
-  const std::vector<std::byte> zeros(kBox.value);
-  Status empty = box.status();
-  if (box.ok()) {
-    auto ticket = copy(*box, host_piece(zeros.data(), kBox), Ticket{});
-    empty = ticket.status();
-    for (Result<bool> over = false; empty.ok() && !*over; empty = over.status()) over = finished(*ticket);
+  const std::lock_guard lock(boxes_mutex_);
+  auto boxes = boxes_.lock();
+  Status empty;
+  if (boxes == nullptr || boxes->memory.device != device || boxes->given == kBoxes.value / kBox.value) {
+    auto made = make_boxes(device);
+    empty = made.status();
+    if (made.ok()) boxes_ = boxes = std::move(*made);
   }
-  if (empty.ok())
-    return {new Piece{*box}, [this](const Piece* last) {
-              static_cast<void>(release(*last));
-              delete last;
-            }};
-  if (box.ok()) static_cast<void>(release(*box));
+  if (empty.ok()) {
+    const Offset place{kBox.value * boxes->given++};
+    return {new Piece{boxes->memory.part(place, kBox)}, [boxes](const Piece* last) { delete last; }};
+  }
   log::once(log::Level::warning, "the mailbox of a worker",
             "small messages into cuda device " + std::to_string(device) +
                 " go by the driver, which is slower: there is no memory for a mailbox: " + empty.text());

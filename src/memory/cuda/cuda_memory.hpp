@@ -175,6 +175,13 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   std::atomic<unsigned> bounces_said_{0};  // of which classes of memory
   CudaChannels channels_;
   CudaWindows windows_;
+  struct Boxes {
+    Piece memory;
+    std::uint64_t given = 0;
+  };
+  Result<std::shared_ptr<Boxes>> make_boxes(int device);
+  std::mutex boxes_mutex_;
+  std::weak_ptr<Boxes> boxes_;  // those of which some may still be given away
 };
 
 }  // namespace ist

@@ -143,7 +143,7 @@ std::optional<std::uint64_t> CudaWorkers::copy(const Piece& to, const Piece& fro
   if (into == (to.kind == KindId::host) || !takes(own)) return std::nullopt;
   Worker& worker = *workers_[static_cast<std::size_t>(own.device)];
   const std::lock_guard lock(worker.mutex);
-  if (!worker.allowed.load() || !stays(worker) || !reaches(own).ok()) return std::nullopt;
+  if (!may_have(worker, own)) return std::nullopt;
   const auto bytes = static_cast<std::uint32_t>(own.size.value);
   const auto name =
       into ? worker.orders->put(address, from.address(), bytes) : worker.orders->bring(address, to.address(), bytes);
@@ -156,7 +156,7 @@ std::optional<std::uint64_t> CudaWorkers::give(const Piece& own, const Mail& mai
   if (!takes(own)) return std::nullopt;
   Worker& worker = *workers_[static_cast<std::size_t>(own.device)];
   const std::lock_guard lock(worker.mutex);
-  if (!worker.allowed.load() || !stays(worker) || !reaches(own).ok()) return std::nullopt;
+  if (!may_have(worker, own)) return std::nullopt;
   const auto name = order(*worker.orders, own.object + own.offset.value, static_cast<std::uint32_t>(own.size.value), mail);
   if (!name) return std::nullopt;
   worker.given = Clock::now();
@@ -188,10 +188,17 @@ Result<std::optional<bool>> CudaWorkers::taken(std::uint64_t ticket) {
   return std::optional<bool>{!missing};
 }
 
+// The time is looked at last: the driver may take some.
+bool CudaWorkers::may_have(const Worker& worker, const Piece& own) const {
+  return worker.allowed.load() && stays(worker) && reaches(own).ok() && stays(worker);
+}
+
 // Whatever it did began on the device after this process had asked for it: so it stays for longer than this process's clock says.
 bool CudaWorkers::stays(const Worker& worker) const {
   if (!worker.running || !worker.orders->begun(worker.launches)) return false;
-  return Clock::now() + kMargin < std::min(worker.launched + times_.most, worker.given + times_.idle);
+  const auto soon = Clock::now() + kMargin;
+  // What it was told to take before may let it wait, each time.
+  return soon < worker.given + times_.idle && soon + worker.orders->waits() * times_.wait < worker.launched + times_.most;
 }
 
 bool CudaWorkers::runs(int device) const {
@@ -205,8 +212,10 @@ void CudaWorkers::wake(const CudaContext& context, Bytes size) {
   Worker& worker = *workers_[static_cast<std::size_t>(context.device)];
   const std::lock_guard lock(worker.mutex);
   // Where small messages are rare, a worker would be gone before the next one, and others would wait for it in vain.
-  const auto before = std::max(worker.given, std::exchange(worker.by_driver, Clock::now()));
-  if (worker.by_driver - before > times_.most) return;
+  const auto now = Clock::now();
+  const auto before = std::max(worker.given, worker.by_driver[1]);
+  worker.by_driver = {now, worker.by_driver[0]};
+  if (now - before > times_.most) return;
   if (start(worker, context.device).ok() && has_left(worker)) begin(worker);
 }
 

@@ -9,9 +9,10 @@
 // A worker runs for at most `most`, and for `idle` without an order, whatever this process does. So whoever waits for all of the device
 // (cuCtxSynchronize, cuMemFree, the first launch of a kernel that is loaded lazily) waits for it no longer than that.
 // Orders go only to a worker that is known to be on the device and to stay there for as long as an order takes. Else the driver copies,
-// and behind the second copy in a while a worker is launched for the next ones: so no message waits until a user's kernel leaves room for a worker.
+// and behind the third copy in a while a worker is launched for the next ones: so no message waits until a user's kernel leaves room for a worker.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -73,8 +74,8 @@ class CudaWorkers : public Workers {
   Result<std::optional<bool>> taken(std::uint64_t ticket);
   // That which was allowed one; -1: none.
   int allowed_device() const { return allowed_.load(std::memory_order_relaxed); }
-  // The driver has begun to copy so much in that device's context: where a worker could have, and not for the first time in
-  // Times::most, there is to be one for the next.
+  // The driver has begun to copy so much in that device's context: where a worker could have, and for the third time in Times::most,
+  // there is to be one for the next. One message may be two such copies.
   void wake(const CudaContext& context, Bytes size);
   // Loads its kernel, if it is to have one: before kernels wait that the loading would wait for.
   void prepare(int device);
@@ -104,10 +105,10 @@ class CudaWorkers : public Workers {
     std::uint64_t launches = 0;
     bool running = false;  // the last launch has not said that it left
     Clock::time_point launched{};
-    Clock::time_point given{};      // the last order, or the launch
-    Clock::time_point by_driver{};  // the last copy that could have been an order
-    std::uint64_t begin = 0;        // the next launch's first order
-    unsigned looks = 0;             // in vain, since the driver was asked
+    Clock::time_point given{};                     // the last order, or the launch
+    std::array<Clock::time_point, 2> by_driver{};  // the last copies that could have been orders, the latest first
+    std::uint64_t begin = 0;                       // the next launch's first order
+    unsigned looks = 0;                            // in vain, since the driver was asked
     Status broken;
   };
   using Give = std::optional<WorkerOrders::Name> (*)(WorkerOrders& orders, std::uint64_t address, std::uint32_t bytes,
@@ -115,7 +116,8 @@ class CudaWorkers : public Workers {
   std::optional<std::uint64_t> give(const Piece& own, const Mail& mail, Give order);
   Worker* find(std::uint64_t ticket) const;
   Status reaches(const Piece& piece) const;
-  // With the worker's lock held.
+  // With the worker's lock held. May it have an order about that piece of its device?
+  bool may_have(const Worker& worker, const Piece& own) const;
   bool stays(const Worker& worker) const;
   bool has_left(Worker& worker) const;
   Status start(Worker& worker, int device) const;

@@ -54,6 +54,13 @@ std::optional<WorkerOrders::Name> WorkerOrders::give(Place place, const Where& w
   return Name{slot, place.number};
 }
 
+unsigned WorkerOrders::waits() const {
+  unsigned found = 0;
+  for (const Place& place : places_)
+    found += place.state != Place::State::free && (place.what & worker::kTakes) != 0 && !place.over ? 1 : 0;
+  return found;
+}
+
 // Guard CLEAN. Before numbers come again after 2^31 orders, what is left of them is cleared twice (channel_layout.hpp).
 void WorkerOrders::clean(std::uint32_t slot) {
   Order& order = board_.orders[slot];

@@ -34,6 +34,8 @@ class WorkerOrders {
   std::optional<Name> post(std::uint64_t address, std::uint64_t place, std::uint32_t letter, std::uint32_t bytes);
   std::optional<Name> take(std::uint64_t address, std::uint64_t place, std::uint32_t letter, std::uint32_t bytes,
                            bool cleans);
+  // How many orders to take may still keep the worker waiting.
+  unsigned waits() const;
   // To leave at once, after all orders so far; nobody hears of it.
   void dismiss() {
     static_cast<void>(give({Place::State::dropped, worker::kIntoDevice, false, false, 0, 0, 0, nullptr}, {}));
