@@ -179,8 +179,8 @@ IST_API const char* ist_version(void);
 IST_API int ist_world_create(ist_world* world);
 /* Leaves the world and releases it, its communicators and its requests, while no other thread is inside a call on it; sets
  * *world to IST_WORLD_NULL. Not collective. Eager sends that were started (ist_send's, and those of at most
- * ISTHMUS_EAGER_LIMIT bytes) are handed over first; a longer one needs both sides and must be waited for before. Peers that
- * still wait for something of this rank get IST_ERR_PEER_LEFT. */
+ * ISTHMUS_EAGER_LIMIT bytes, of host memory four times as many) are handed over first; a longer one needs both sides and
+ * must be waited for before. Peers that still wait for something of this rank get IST_ERR_PEER_LEFT. */
 IST_API int ist_world_destroy(ist_world* world);
 /* The communicator of all ranks; owned by the world. */
 IST_API int ist_world_comm(ist_world world, ist_comm* comm);

@@ -156,7 +156,7 @@ void measure(Session& session, const Settings& settings, int rounds, Notes& note
   std::vector<std::size_t> many_slots;
   // Shorter ones go in slots.
   const std::size_t slot_limit = pair_slot_limit(settings.eager_limit, 2).value;
-  const std::size_t longest = std::min<std::size_t>(settings.eager_limit.value, 64 << 10);
+  const std::size_t longest = std::min<std::size_t>(settings.eager_limit.value, 256 << 10);
   if (longest > 2 * slot_limit) cells = {2 * slot_limit, slot_limit + longest / 2, longest};
   if (slot_limit >= 4096) many_slots = {slot_limit / 4, slot_limit / 2, slot_limit};
   Trials in_slots = one_way(session, {8, 64, 128, PairSlot::kPayload});

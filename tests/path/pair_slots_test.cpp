@@ -50,13 +50,13 @@ Envelope numbered(std::uint64_t number) {
 
 TEST(PairSlotShape, ManyRanksHaveFewerSlotsEach) {
   EXPECT_EQ(1024U, pair_slot_shape(2).slots);
-  EXPECT_EQ(16384U, pair_slot_shape(16).longest);
+  EXPECT_EQ(65536U, pair_slot_shape(16).longest);
   EXPECT_EQ(512U, pair_slot_shape(17).slots);
-  EXPECT_EQ(8192U, pair_slot_shape(32).longest);
+  EXPECT_EQ(32768U, pair_slot_shape(32).longest);
   EXPECT_EQ(256U, pair_slot_shape(64).slots);
   EXPECT_EQ(128U, pair_slot_shape(65).slots);
   EXPECT_EQ(128U, pair_slot_shape(100000).slots);
-  EXPECT_EQ(4096U, pair_slot_shape(100000).longest);
+  EXPECT_EQ(8192U, pair_slot_shape(100000).longest);
   // No rank needs more than about 4 MiB for them while it has at most 128 of its host beside it.
   for (std::uint32_t ranks = 1; ranks <= 128; ++ranks)
     EXPECT_LE(ranks * pair_slot_shape(ranks).in_memory() * sizeof(PairSlot), 5U << 20) << ranks;

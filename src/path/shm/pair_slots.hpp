@@ -45,15 +45,16 @@ constexpr std::uint64_t slots_for(std::size_t payload) {
 }
 
 // Most bytes of any message in slots, and how many slots a pair has, at most and at least.
-constexpr std::size_t kPairPayload = 16384;
+constexpr std::size_t kPairPayload = 65536;
 constexpr std::uint64_t kMostPairSlots = 1024;
 constexpr std::uint64_t kFewestPairSlots = 128;
 constexpr std::uint64_t kReportEvery = 16;
 
 // The slots of each pair of a host: the more, the further a sender runs ahead of its receiver. Windows of 64 messages, with 128 and
 // with 1024 slots (AMD EPYC, 2 processors, 2026-11-22): of 1 KiB 0.121 and 0.099 us each, of 4 KiB 0.21 and 0.15; of 8 KiB in cells
-// 0.295, in slots 0.206. Many ranks have fewer, since every pair that ever spoke has all of its slots in memory: 256 KiB up to 16
-// ranks, 32 KiB from 128 on.
+// 0.295, in slots 0.206. A message may fill a quarter of them, since that is ahead of announcing it first (same machine, slots and ring): of
+// 32 KiB 0.97 and 1.44 us one way, 0.60 and 0.81 in windows; of 64 KiB 1.76 and 2.15, 1.21 and 1.32. Many ranks have fewer slots, since
+// every pair that ever spoke has all of its slots in memory: 256 KiB up to 16 ranks, 32 KiB from 128 on.
 struct PairSlotShape {
   std::uint64_t slots;  // a power of two
   std::size_t longest;  // bytes of a message
@@ -63,23 +64,26 @@ struct PairSlotShape {
 constexpr PairSlotShape pair_slot_shape(std::uint32_t ranks) {
   std::uint64_t slots = kMostPairSlots;
   while (slots > kFewestPairSlots && slots * ranks > 16 * kMostPairSlots) slots /= 2;
-  return {slots, std::max<std::size_t>(4096, std::min<std::size_t>(kPairPayload, slots * 16))};
+  return {slots, std::min<std::size_t>(kPairPayload, slots * 64)};
 }
 // Guard REPORT_OFTEN: or the reader could have emptied all slots without having told so, and the writer would wait for ever.
 static_assert(kReportEvery - 1 + slots_for(pair_slot_shape(1 << 20).longest) <= kFewestPairSlots);
 static_assert(pair_slot_shape(16).slots == kMostPairSlots && pair_slot_shape(16).longest == kPairPayload);
 static_assert(kReportEvery - 1 + slots_for(kPairPayload) <= kMostPairSlots);
 
-// What is eager at all goes in slots where they take it; what fits the first one always does.
+// What is eager at all goes in slots where they take it; what fits the first one always does. Between hosts that is more than a cell
+// takes: neither driver nor page-locked memory is part of it.
+constexpr std::uint64_t kSlotsBeyondCells = 4;
 constexpr Bytes pair_slot_limit(Bytes eager_limit, std::uint32_t ranks) {
-  return eager_limit < Bytes{PairSlot::kPayload} ? Bytes{PairSlot::kPayload}
-                                                 : smaller(eager_limit, Bytes{pair_slot_shape(ranks).longest});
+  return eager_limit < Bytes{PairSlot::kPayload}
+             ? Bytes{PairSlot::kPayload}
+             : smaller(Bytes{kSlotsBeyondCells * eager_limit.value}, Bytes{pair_slot_shape(ranks).longest});
 }
 
-// The position in 48 bits, a bit that is always set, and the payload's length in 15.
-constexpr std::uint64_t kTurnBit = std::uint64_t{1} << 15;
+// The position in 46 bits, a bit that is always set, and the payload's length in 17.
+constexpr std::uint64_t kTurnBit = std::uint64_t{1} << 17;
 static_assert(kPairPayload < kTurnBit);
-constexpr std::uint64_t turn_at(std::uint64_t position, std::size_t payload) { return position << 16 | kTurnBit | payload; }
+constexpr std::uint64_t turn_at(std::uint64_t position, std::size_t payload) { return position << 18 | kTurnBit | payload; }
 constexpr bool is_turn(std::uint64_t word, std::uint64_t position) {
   return (word & ~(kTurnBit - 1)) == turn_at(position, 0);
 }
