@@ -23,7 +23,9 @@ enum class EnvelopeType : std::uint8_t {
   mailed =
       9,  // the bytes are, or soon will be, in the receiver's mailbox: sender_op is their number, receiver_op their place and news
   mailbox =
-      10  // beside all messages: a loan of a mailbox, or news of one (request/mail.cpp), or that a number will not come (failed)
+      10,  // beside all messages: a loan of a mailbox, or news of one (request/mail.cpp), or that a number will not come (failed)
+  announce_more =
+      11  // receiver to sender: what is longer than a cell goes into devices here, and is to be announced, from host memory, too
 };
 
 inline constexpr std::uint16_t kEnvelopeFailed = 1;  // the sender could not read its buffer; no bytes follow

@@ -196,10 +196,13 @@ Explanation explain(const ExplainedMessage& message, const MachineProfile& machi
   const std::string no_device = against_device(message);
   const bool lent = between_devices(message) && no_device.empty();
   const std::string no_mailbox = against_mailbox(message);
-  const MessageShape shape{message.bytes,        message.from.kind,
-                           message.same_process, message.slot_limit,
-                           message.cell_limit,   lent,
-                           message.worker_limit, no_mailbox.empty() ? message.mailbox_limit : Bytes{}};
+  // After the first such message into a device.
+  const bool short_slots = message.to.kind != KindId::host;
+  const MessageShape shape{
+      message.bytes,        message.from.kind,
+      message.same_process, short_slots ? smaller(message.slot_limit, message.cell_limit) : message.slot_limit,
+      message.cell_limit,   lent,
+      message.worker_limit, no_mailbox.empty() ? message.mailbox_limit : Bytes{}};
   const ist_carrier chosen = choose(shape, machine);
   Explanation answer;
   answer.carrier = chosen;

@@ -43,6 +43,7 @@ Engine::Engine(Parts parts)
       peers_[r].link = path->link(peers_[r].rank);
       peers_[r].path = path.get();
     }
+    if (peers_[r].link != nullptr) peers_[r].slot_limit = peers_[r].link->slot_limit;
     if (peers_[r].link != nullptr && parts_.trace == nullptr)
       peers_[r].at_once_below = below_at_once(*peers_[r].link, parts_.machine);
   }

@@ -192,8 +192,10 @@ class Engine {
   struct PeerState {
     Rank rank;
     Link* link = nullptr;
-    Path* path = nullptr;  // of the link
-    Bytes at_once_below;   // shorter host messages always go in a slot; none without a link
+    Path* path = nullptr;            // of the link
+    Bytes at_once_below;             // shorter host messages always go in a slot; none without a link
+    Bytes slot_limit;                // the link's, or a cell's, once the peer has asked for that
+    bool asked_to_announce = false;  // it was asked for that
     std::uint32_t next_sequence = 0;
     PeerTraffic traffic;
     std::deque<Posting> outbox;  // in order; only the first one tries
@@ -264,6 +266,8 @@ class Engine {
   void deliver_to(std::uint32_t index, Path& path, const Arrival& arrival);
   void receive_eager(Operation& operation, std::uint32_t index, Path& path, const Arrival& arrival);
   void deliver_kept(Operation& operation, std::uint32_t index, std::vector<std::byte> bytes);
+  void ask_to_announce(PeerState& from, Bytes size);
+  static void announce_more(PeerState& to);
   void receive_announced(Operation& operation, std::uint32_t index, const state::Readying& announcement);
   void clear_or_copy(Operation& operation, std::uint32_t index, const state::Readying& announcement);
   void clear(Operation& operation, std::uint32_t index, const Envelope& announced);

@@ -11,7 +11,7 @@ Result<ExplainedMessage> Engine::about(const ExplainedEnd& from, Bytes size, Ran
   message.bytes = size;
   message.from = from;
   message.same_process = to.link->same_process();
-  message.slot_limit = to.link->slot_limit;
+  message.slot_limit = to.slot_limit;
   message.cell_limit = to.link->cell_limit;
   message.single_copy = parts_.settings.single_copy;
   message.readable = [link = to.link] { return link->why_not_read(); };

@@ -83,6 +83,7 @@ void Engine::on_arrival(Path& path, const Arrival& arrival) {
   if (arrival.envelope.type == EnvelopeType::taken) return on_taken(arrival);
   if (arrival.envelope.type == EnvelopeType::put) return on_put(arrival);
   if (arrival.envelope.type == EnvelopeType::lend) return on_lend(arrival);
+  if (arrival.envelope.type == EnvelopeType::announce_more) return announce_more(peer(arrival.source));
   if (arrival.envelope.type == EnvelopeType::mailbox)
     return mail_ ? mail_->hear(arrival) : hear(loan_in(arrival.payload), arrival);
   if (arrival.envelope.type == EnvelopeType::notice) {
@@ -222,11 +223,26 @@ void Engine::deliver_kept(Operation& operation, std::uint32_t index, std::vector
     if (to.size > Bytes{}) std::memcpy(to.address(), bytes.data(), to.size.value);
     return finish(operation, index, {});
   }
+  if (operation.outcome.carrier == IST_CARRIER_SLOT) ask_to_announce(peer(operation.peer), to.size);
   const Piece from = host_piece(bytes.data(), to.size);
   operation.state = state::Delivering{
       std::move(bytes), Transfer{parts_.kinds, parts_.pool, to, from, std::move(operation.ready), Ticket{}}, 0, false};
   copying(operation);
   if (!step_receive(operation, index)) activate(operation, index);
+}
+
+// A slot is no place for a device to copy from: the bytes were copied once more. Announced they go there straight from page-locked memory,
+// and through the ring while they still come.
+void Engine::ask_to_announce(PeerState& from, Bytes size) {
+  if (size <= from.link->cell_limit || std::exchange(from.asked_to_announce, true)) return;
+  Envelope asks;
+  asks.type = EnvelopeType::announce_more;
+  post_or_queue(from, asks);
+}
+
+void Engine::announce_more(PeerState& to) {
+  to.slot_limit = smaller(to.link->slot_limit, to.link->cell_limit);
+  to.at_once_below = smaller(to.at_once_below, to.slot_limit + Bytes{1});
 }
 
 void Engine::receive_announced(Operation& operation, std::uint32_t index, const state::Readying& announcement) {

@@ -32,10 +32,9 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
 }
 
 ist_carrier Engine::carrier_of(const Piece& piece, PeerState& to, bool synchronous) const {
-  const ist_carrier carrier =
-      choose({piece.size, piece.kind, to.link->same_process(), to.link->slot_limit, to.link->cell_limit,
-              piece.kind != KindId::host && may_put(to, piece), parts_.kinds.worker_limit(piece)},
-             parts_.machine);
+  const ist_carrier carrier = choose({piece.size, piece.kind, to.link->same_process(), to.slot_limit, to.link->cell_limit,
+                                      piece.kind != KindId::host && may_put(to, piece), parts_.kinds.worker_limit(piece)},
+                                     parts_.machine);
   // Only an announced message hears of its receive. Whether its bytes go by the device or through the ring, the answer tells.
   if (!synchronous && carrier != IST_CARRIER_DEVICE) return carrier;
   return to.link->same_process() ? IST_CARRIER_DIRECT : IST_CARRIER_RING;
