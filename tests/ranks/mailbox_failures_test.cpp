@@ -70,7 +70,7 @@ TEST(MailboxFailures, WhereOneRankOpensNothingMessagesGoAsWithout) {
     Here second = here;
     check.ok(ist_world_create(&second.world), "a world with other settings");
     check.ok(ist_world_comm(second.world, &second.comm), "its communicator");
-    check.that(exchange(second, 0, 1, 200) == 0, "the messages");
+    check.that(exchange(second, 0, 1, 60) == 0, "the messages");
     check.that(carried(second) == 0, "nothing came by a mailbox");
     check.ok(ist_world_destroy(&second.world), "its end");
     return check.wrong();
@@ -87,7 +87,7 @@ TEST(MailboxFailures, AWorkerThatFailsInTheMiddleLosesNoMessage) {
     for (const int after : {60, 150, 301}) {
       testing::internal::CaptureStderr();
       const auto ended = run_ranks(2, "host,cuda", [broken, after](const Here& here) {
-        return exchange(here, 0, 1, 500, [&](int n) {
+        return exchange(here, 0, 1, 340, [&](int n) {
           if (n == after && (here.rank == broken || broken == 2)) break_call("cuLaunchKernel", 0);
         });
       });
