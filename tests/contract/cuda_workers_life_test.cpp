@@ -83,11 +83,7 @@ TEST_F(CudaWorker, that_cannot_be_launched_for_orders_that_wait_leaves_them_to_t
   }
   EXPECT_EQ(sent, back);
   EXPECT_EQ(sent, other);
-  Data later(101, 0xEE);
-  Ticket last = out(later, 1000);
-  EXPECT_FALSE(by_worker(last));
-  must(finish(last));
-  EXPECT_EQ(more, later);
+  expect_by_driver(1000, more);
 }
 
 TEST_F(CudaWorker, that_cannot_be_launched_and_whose_copies_the_driver_refuses_fails_them) {
@@ -176,11 +172,7 @@ TEST_F(CudaWorker, that_cannot_be_launched_again_is_off) {
     EXPECT_TRUE(ticket.empty());
   }
   EXPECT_EQ(Bytes{}, kind->workers()->limit(0));
-  Data back(100, 0xEE);
-  Ticket later = out(back, 0);
-  EXPECT_FALSE(by_worker(later));
-  must(finish(later));
-  EXPECT_EQ(sent, back);
+  expect_by_driver(0, sent);
 }
 
 TEST_F(CudaWorker, whose_device_is_lost_fails_its_orders_and_nobody_hangs) {

@@ -46,6 +46,14 @@ class CudaWorker : public CudaTest {
     return must(kind->copy(host_piece(to.data(), Bytes{to.size()}), at(offset, to.size()), {}));
   }
   static bool by_worker(const Ticket& ticket) { return CudaWorkers::owns(ticket.id()); }
+  // The driver brings what lies there.
+  void expect_by_driver(std::uint64_t offset, const Data& wanted) {
+    Data back(wanted.size(), 0xEE);
+    Ticket ticket = out(back, offset);
+    EXPECT_FALSE(by_worker(ticket));
+    must(finish(ticket));
+    EXPECT_EQ(wanted, back);
+  }
   std::uint64_t launches() { return cuda().cuda_workers().launches(0); }
   // However slow the machine is.
   void stay() { cuda().cuda_workers().set_times({std::chrono::milliseconds{200}, std::chrono::seconds{20}}); }
