@@ -2,8 +2,10 @@
 // a device of its own. Whatever way a message takes, all of it arrives; and where both workers are awake, it is the mailbox.
 #include <isthmus/collective.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <random>
 #include <thread>
 
@@ -92,26 +94,48 @@ TEST(Mailbox, MessagesOfEverySizeArriveWholeWhereverTheyLie) {
       }
 }
 
-TEST(Mailbox, CarriesMostOfManyInARow) {
+// A worker is launched behind the third copy within a millisecond and leaves after 100 us without an order. Where others have the processors
+// it may take many messages until those of both ranks are awake at once: until then, or for twenty seconds, more are sent.
+TEST(Mailbox, CarriesSomeOfManyInARow) {
   NEEDS_A_PAIR();
+  using Clock = std::chrono::steady_clock;
+  const bool expected = alone() && !ipc_is_off();
   Halves halves;
   const std::uint64_t before = carried(other());
   constexpr int kMessages = 4000;
-  for (int n = 0; n < kMessages; ++n) {
-    const std::size_t bytes = 1 + static_cast<std::size_t>(n) % 300;
-    const std::size_t at = static_cast<std::size_t>(n) * 13 % (Halves::kHalf - 300);
-    if ((n % 2 == 0) == (rank() == 0)) {
-      IST_OK_OR_FAIL(ist_send(ist_buffer_ready(halves.out(at)), count(bytes), IST_BYTE, other(), 3, comm()));
-    } else {
-      IST_OK_OR_FAIL(
-          ist_recv(ist_buffer_ready(halves.in(at)), count(bytes), IST_BYTE, other(), 3, comm(), IST_STATUS_IGNORE));
-      halves.came(at, at, bytes);
+  const auto begun = Clock::now();
+  auto least = Clock::duration::
+      max();  // what the shortest four messages took, which is more than a millisecond on a machine too slow
+  int again = 1;
+  while (again != 0) {
+    std::array<Clock::time_point, 4> last{};
+    for (std::size_t n = 0; n < kMessages; ++n) {
+      const std::size_t bytes = 1 + n % 300;
+      const std::size_t at = n * 13 % (Halves::kHalf - 300);
+      if ((n % 2 == 0) == (rank() == 0)) {
+        IST_OK_OR_FAIL(ist_send(ist_buffer_ready(halves.out(at)), count(bytes), IST_BYTE, other(), 3, comm()));
+      } else {
+        IST_OK_OR_FAIL(
+            ist_recv(ist_buffer_ready(halves.in(at)), count(bytes), IST_BYTE, other(), 3, comm(), IST_STATUS_IGNORE));
+        halves.came(at, at, bytes);
+      }
+      const auto now = Clock::now();
+      if (n >= last.size()) least = std::min(least, now - last[n % last.size()]);
+      last[n % last.size()] = now;
     }
+    again = expected && carried(other()) == before && Clock::now() - begun < std::chrono::seconds{20} ? 1 : 0;
+    const ist_buffer word = ist_host(&again);  // rank 0's
+    if (rank() == 0)
+      IST_OK_OR_FAIL(ist_send(word, 1, IST_INT32, 1, 4, comm()));
+    else
+      IST_OK_OR_FAIL(ist_recv(word, 1, IST_INT32, 0, 4, comm(), IST_STATUS_IGNORE));
   }
   halves.check("many in a row");
   const std::uint64_t by_mailbox = carried(other()) - before;
   RecordProperty("by_mailbox", static_cast<int>(by_mailbox));
-  EXPECT_EQ(alone() && !ipc_is_off(), by_mailbox > 0) << by_mailbox;
+  if (expected && by_mailbox == 0 && least > std::chrono::milliseconds{1})
+    GTEST_SKIP() << "four messages never took less than a millisecond: too busy a machine for workers";
+  EXPECT_EQ(expected, by_mailbox > 0) << by_mailbox;
 }
 
 // More at once than a mailbox has places, both ways, received in another order than they were sent.
