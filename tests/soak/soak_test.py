@@ -53,7 +53,7 @@ else:
     status, text, record = soak("--rounds", "2", "--spoil", "20", "--lanes", "1")
     assert status == 1 and text.count("MISMATCH") == 2 and "1 wrong, the first is byte" in text, text
     assert "that round again: --seed 1 --first-round 0 --rounds 1 --lanes 1" in text and record["passed"] is False, text
-    status, text, record = soak("--rounds", "16", "--seconds", "100", "--leak", "--lanes", "1", "--steps", "4", "--warm-up", "0")
+    status, text, record = soak("--rounds", "24", "--seconds", "100", "--leak", "--lanes", "1", "--steps", "4", "--warm-up", "0")
     assert status == 1 and "LEAK on rank 0: descriptors grew by " in text and "LEAK on rank 1: host_bytes grew by" in text, text
     assert [rank["descriptors"]["flat"] for rank in record["ranks"]] == [False, False], record
     for wrong in (["--lanes", "0"], ["--what"]):
