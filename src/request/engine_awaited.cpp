@@ -21,6 +21,11 @@ bool is_brief(const BriefReceive& receive, const Envelope& envelope, std::size_t
          (envelope.tag == receive.tag || receive.tag == kAnyTag) && envelope.bytes == length && length <= receive.room.value;
 }
 
+// Who has received a message often answers it.
+void prepare_answer(const Link& link) {
+  if (link.outgoing_slots != nullptr) link.outgoing_slots->fetch_next();
+}
+
 }  // namespace
 
 PairSlotReader* Engine::slots_alone(const PeerState& from) {
@@ -45,6 +50,7 @@ bool Engine::receive_brief(BriefReceive& receive) {
     for (int look = 0; look < kLooksAtOnce; ++look) {
       const PairSlot* slot = slots->front();
       if (slot == nullptr) continue;
+      prepare_answer(*from.link);
       const std::span<const std::byte> payload = slots->payload(*slot);
       if (!is_brief(receive, slot->envelope, payload.size()) || !order_.take_turn(receive.source, slot->envelope.sequence))
         return false;
@@ -68,6 +74,7 @@ void Engine::look_in_slots(const Operation& operation) {
   for (int batch = 0; batch < batches && !lock_.contended(); ++batch) {
     for (int look = 0; look < kLooksAtOnce; ++look) {
       if (slots->front() == nullptr) continue;
+      prepare_answer(*from.link);
       // All that is there: the next line is on its way while one message is taken, and other waits find theirs done.
       while (take_from_slot(from, *slots) && ++brief_in_a_row_ <= kMostInARow) {
       }
