@@ -50,7 +50,7 @@ inline void make_bytes(unsigned char* to, std::size_t bytes, std::uint64_t seed)
     std::memcpy(to + at, &value, 8);
   }
   const std::uint64_t last = mix(~seed);
-  std::memcpy(to + at, &last, bytes - at);
+  if (at < bytes) std::memcpy(to + at, &last, bytes - at);
 }
 
 }  // namespace soak
