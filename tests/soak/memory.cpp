@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 
 namespace soak {
 namespace {
@@ -67,6 +68,10 @@ unsigned usable(Place& place) {
       std::fprintf(stderr, "not covered here: memory of class %s: %s\n", name_of(one), error.what());
     }
   return found;
+}
+
+void give_back(Place& place) {
+  if (place.shared_pool != nullptr) SOAK_CUDA(cuMemPoolDestroy, std::exchange(place.shared_pool, nullptr));
 }
 
 Memory::Memory(Place& place, Class of, std::size_t bytes) : place_(place), class_(of), bytes_(bytes) {

@@ -43,6 +43,8 @@ struct Place {
 };
 // Classes that this process has, as bits.
 unsigned usable(Place& place);
+// What usable() made, when the world is over.
+void give_back(Place& place);
 
 class Memory {
  public:

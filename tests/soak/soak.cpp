@@ -146,7 +146,10 @@ class Soak {
     }
     return report(watch, round - rank_.options.first_round);
   }
-  void leave() { SOAK_IST(ist_world_destroy, &rank_.place.world); }
+  void leave() {
+    SOAK_IST(ist_world_destroy, &rank_.place.world);
+    give_back(rank_.place);
+  }
 
  private:
   // Rank 0's clock counts for all.

@@ -1,5 +1,6 @@
 """Runs the soak and looks at what it says of itself. Arguments: isthmus, the soak, and short, long or faults."""
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -9,6 +10,9 @@ ISTHMUS, SOAK, WHICH = sys.argv[1:]
 CLASSES = {"host", "registered", "pinned", "cuda", "vmm", "shared_vmm", "pool", "shared_pool", "managed"}  # and OpenCL where it is there
 MANNERS = {"by sendrecv", "by waitall", "by waitany", "by testsome", "by ssend", "by persistent", "by mprobe", "by unexpected"}
 CALLS = {f"collective {call}" for call in ("barrier", "bcast", "allreduce", "allgather", "alltoall", "reduce_scatter", "scatter")}
+# What the address sanitizer keeps of freed memory would count as grown.
+if "ASAN_OPTIONS" in os.environ:
+    os.environ["ASAN_OPTIONS"] += ":quarantine_size_mb=4"
 
 
 def soak(*options, ranks=2):

@@ -61,10 +61,11 @@ nlohmann::json drawn(const std::vector<Sample>& samples) {
 
 // How far apart the medians of two such sets may lie by chance alone: three standard errors, the spread being that of the quarter and three
 // quarters of them, as if they were normally distributed (of a median, 1.253 times that of a mean). What grows steadily from one to the
-// next is no chance, and is taken off first.
+// next is no chance, and is taken off first where there are enough to tell the two apart.
 std::int64_t by_chance(Values values) {
+  constexpr std::size_t kEnough = 5;
   for (std::size_t n = 0; n < values.size(); ++n) values[n].first = static_cast<double>(n);
-  const double each = per_second(values);
+  const double each = values.size() < kEnough ? 0 : per_second(values);
   for (auto& [number, value] : values) value -= static_cast<std::int64_t>(each * number);
   std::sort(values.begin(), values.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   const auto count = values.size();
