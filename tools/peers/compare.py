@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 OURS = {"latency": ["latency", "--min", "8", "--max", "1MiB"], "bandwidth": ["bandwidth", "--min", "4KiB", "--max", "4MiB"],
@@ -77,6 +78,50 @@ def best_way(ways):
     return {"configuration": way, "us": tried[way], "all": ways[way], "tried": tried}
 
 
+class Distance:
+    """How far apart the two processors are, as the way of a cache line between them tells: in a virtual machine that changes within
+    minutes, tenfold (the same core, the same cache, or neither), and with it every figure. All that is compared is measured while they are as far
+    apart as at the start."""
+
+    PATIENCE = 300  # seconds of waiting, in all
+
+    def __init__(self, isthmus, where, file):
+        self.command = [isthmus, "bench", "limits", "--kind", "host", "--sizes", "8", "--json", str(file)]
+        self.where, self.file, self.waited, self.lines = where, file, 0, []
+        self.wanted = statistics.median(self.line() for _ in range(3))
+
+    def line(self):
+        said, why = run(self.command, {}, 60, set(self.where))
+        if said is None:
+            sys.exit(f"compare_mpi: {' '.join(self.command)}: {why}")
+        return json.loads(self.file.read_text())[0]["limits"]["cache_line_us"]
+
+    def as_wanted(self):
+        if self.waited >= self.PATIENCE:
+            return True
+        self.lines.append(self.line())
+        return self.wanted / 1.4 < self.lines[-1] < self.wanted * 1.4
+
+    def measured(self, measure, keep):
+        """Keeps what was measured while they were as at the start, before and behind it; once patience is over, whatever it was."""
+        while True:
+            if self.as_wanted():
+                found = measure()
+                if found is None:
+                    return
+                if self.as_wanted():
+                    keep(found)
+                    return
+            self.waited += 3
+            time.sleep(3)
+
+    def told(self):
+        text = f"a cache line took {self.wanted:.3f} us from one processor to the other at the start"
+        if self.waited >= self.PATIENCE:
+            return text + f", and {min(self.lines):.3f} to {max(self.lines):.3f} later, too long for patience: what is compared may be of several"
+        return text + f"; {self.waited} s were waited until it did again" if self.waited else text
+
+
 class Peer:
     """One MPI: its compiler, its launcher, and the ways to start it that work here."""
 
@@ -102,11 +147,14 @@ class Peer:
         if said is None:
             print(f"left out: {self.name}, {way}: {why}", file=sys.stderr)
             del self.ways[way]
-            return
+            return None
         found = json.loads(said)
         if found["processors"] != where:
             sys.exit(f"compare_mpi: the ranks of {self.name} ran on processors {found['processors']}, not on {where}")
         self.title = " ".join(found["peer_name"].replace("Version:", "").split())
+        return found
+
+    def keep(self, way, found):
         for row in found["rows"]:
             self.times.setdefault((row["benchmark"], row["bytes"]), {}).setdefault(way, []).append(row["median_us"])
 
@@ -127,6 +175,9 @@ class Ours:
         bench = json.loads(file.read_text())
         if sorted(bench["limits"]["processors"]) != sorted(where):
             sys.exit(f"compare_mpi: the ranks of isthmus ran on processors {bench['limits']['processors']}, not on {where}")
+        return bench
+
+    def keep(self, call, bench):
         self.about = {name: bench[name] for name in ("machine", "commit", "date", "ranks")}
         if bench["limits"].get("cache_line_us"):
             self.limits.setdefault(call, []).append(bench["limits"]["cache_line_us"])
@@ -179,6 +230,19 @@ def report(ours, peers, out):
     print(f"wrote {out}")
 
 
+def all_rounds(ours, peers, where, distance, file):
+    for number in range(int(os.environ.get("ISTHMUS_ROUNDS", "3"))):
+        for call in OURS:
+            distance.measured(lambda call=call: ours.measure(call, where, file), lambda found, call=call: ours.keep(call, found))
+        for peer in peers:
+            for way in list(peer.ways):
+                distance.measured(lambda peer=peer, way=way: peer.measure(way, where),
+                                  lambda found, peer=peer, way=way: peer.keep(way, found))
+        print(f"round {number + 1}: processors {where[0]} and {where[1]}, " +
+              ", ".join(f"{peer.name} in {len(peer.ways)} ways" for peer in peers), file=sys.stderr)
+    print(f"compare_mpi: {distance.told()}", file=sys.stderr)
+
+
 def main():
     isthmus, out, wheels = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
     where, ours = processors(), Ours(isthmus)
@@ -188,14 +252,7 @@ def main():
         if not peers:
             print("compare_mpi: no MPI is on this machine; nothing was measured")
             sys.exit(77)
-        for number in range(int(os.environ.get("ISTHMUS_ROUNDS", "3"))):
-            for call in OURS:
-                ours.measure(call, where, work / "ours.json")
-            for peer in peers:
-                for way in list(peer.ways):
-                    peer.measure(way, where)
-            print(f"round {number + 1}: processors {where[0]} and {where[1]}, " +
-                  ", ".join(f"{peer.name} in {len(peer.ways)} ways" for peer in peers), file=sys.stderr)
+        all_rounds(ours, peers, where, Distance(isthmus, where, work / "limits.json"), work / "ours.json")
         peers = [peer for peer in peers if peer.times]
         if not peers:
             sys.exit("compare_mpi: no MPI could be started; nothing was compared")
