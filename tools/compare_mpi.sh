@@ -6,7 +6,8 @@
 # The peers are the MPI on PATH, if there is one, and Open MPI and MPICH as PyPI has them, which tools/peers/get_mpi_wheels.sh puts
 # into BUILD/peers. Each is measured in several configurations (tools/peers/compare.py lists them); the fastest counts. Writes
 # mpi.json, which tools/record_measurements.py files, and prints the same as a table. Where there is no MPI at all it says so and ends
-# with status 77.
+# with status 77. All of it is measured while a cache line takes as long between the two processors as at the start, which is waited for
+# where they are virtual ones that move (tools/peers/compare.py, Distance); mpi.json says whether it always did ("alike").
 #
 # Environment:
 #   OUT                 where mpi.json goes (BUILD/mpi)

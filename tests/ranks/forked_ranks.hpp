@@ -26,6 +26,8 @@
 #include <utility>
 #include <vector>
 
+#include "sanitized.hpp"
+
 namespace forked_ranks {
 
 using Clock = std::chrono::steady_clock;
@@ -82,11 +84,8 @@ inline int be_rank(int rank, int size, int port, const char* kinds, const Body& 
   ::setenv("MASTER_ADDR", "127.0.0.1", 1);
   ::setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
   ::setenv("ISTHMUS_KINDS", kinds, 1);
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  ::alarm(200);  // sanitized, a million operations take a minute
-#else
-  ::alarm(30);  // a hang is a failure, not a stuck test
-#endif
+  // A hang is a failure, not a stuck test; sanitized, a million operations take a minute.
+  ::alarm(kSanitized ? 200 : 30);
   Here here{rank, size, IST_WORLD_NULL, IST_COMM_NULL};
   if (ist_world_create(&here.world) != IST_OK || ist_world_comm(here.world, &here.comm) != IST_OK ||
       ist_barrier(here.comm) != IST_OK) {

@@ -23,7 +23,6 @@ class WithSoManyDevices : public testing::TestWithParam<int> {
   void TearDown() override { ::unsetenv("FAKE_CUDA_DEVICES"); }
 };
 
-// And not never: with a sanitizer, beside other tests, streams take seconds.
-inline bool soon(Clock::time_point since) { return Clock::now() - since < std::chrono::seconds(10); }
+inline bool soon(Clock::time_point since) { return Clock::now() - since < std::chrono::seconds(kSanitized ? 10 : 2); }
 
 }  // namespace forked_ranks

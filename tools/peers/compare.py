@@ -94,13 +94,20 @@ class Distance:
         said, why = run(self.command, {}, 60, set(self.where))
         if said is None:
             sys.exit(f"compare_mpi: {' '.join(self.command)}: {why}")
-        return json.loads(self.file.read_text())[0]["limits"]["cache_line_us"]
+        line = json.loads(self.file.read_text())[0]["limits"]["cache_line_us"]
+        if not line:
+            sys.exit(f"compare_mpi: no cache line could be sent between processors {self.where}; may this process use both?")
+        return line
 
     def as_wanted(self):
-        if self.waited >= self.PATIENCE:
+        if not self.alike():
             return True
         self.lines.append(self.line())
         return self.wanted / 1.4 < self.lines[-1] < self.wanted * 1.4
+
+    def alike(self):
+        """Was, and is, all that is kept measured as at the start?"""
+        return self.waited < self.PATIENCE
 
     def measured(self, measure, keep):
         """Keeps what was measured while they were as at the start, before and behind it; once patience is over, whatever it was."""
@@ -117,7 +124,7 @@ class Distance:
 
     def told(self):
         text = f"a cache line took {self.wanted:.3f} us from one processor to the other at the start"
-        if self.waited >= self.PATIENCE:
+        if not self.alike():
             return text + f", and {min(self.lines):.3f} to {max(self.lines):.3f} later, too long for patience: what is compared may be of several"
         return text + f"; {self.waited} s were waited until it did again" if self.waited else text
 
@@ -213,7 +220,7 @@ def find_peers(wheels, work):
     return [Peer(name, folders[name], work) for name in wanted]
 
 
-def report(ours, peers, out):
+def report(ours, peers, alike, out):
     keys = sorted(set.intersection(*(set(peer.times) for peer in peers)) & set(ours.rows))
     entries = []
     print(f"{'call':10} {'bytes':>8} {'ours us':>10}" + "".join(f" {peer.name + ' us':>16}" for peer in peers) +
@@ -222,7 +229,7 @@ def report(ours, peers, out):
         found = sorted((peer.best(key) for peer in peers), key=lambda one: one["us"])
         name = f"{found[0]['name']} ({found[0]['peer']}, {found[0]['configuration']})"
         entry = ours.entry(key)
-        entries.append({**entry, "peer": found[0]["us"], "peer_all": found[0]["all"], "peer_name": name, "peers": found, **ours.about})
+        entries.append({**entry, "peer": found[0]["us"], "peer_all": found[0]["all"], "peer_name": name, "peers": found, "alike": alike, **ours.about})
         us = {one["peer"]: one["us"] for one in found}
         print(f"{key[0]:10} {key[1]:8} {entry['ours']:10.3f}" + "".join(f" {us[peer.name]:16.3f}" for peer in peers) +
               f" {found[0]['us'] / entry['ours']:9.2f}  {name}")
@@ -252,11 +259,12 @@ def main():
         if not peers:
             print("compare_mpi: no MPI is on this machine; nothing was measured")
             sys.exit(77)
-        all_rounds(ours, peers, where, Distance(isthmus, where, work / "limits.json"), work / "ours.json")
+        distance = Distance(isthmus, where, work / "limits.json")
+        all_rounds(ours, peers, where, distance, work / "ours.json")
         peers = [peer for peer in peers if peer.times]
         if not peers:
             sys.exit("compare_mpi: no MPI could be started; nothing was compared")
-        report(ours, peers, out)
+        report(ours, peers, distance.alike(), out)
 
 
 if __name__ == "__main__":

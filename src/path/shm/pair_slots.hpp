@@ -166,7 +166,7 @@ class PairSlotWriter {
   // The reader has the line of every slot that it has read, and whoever writes there has to wait for it. A lock taken after the
   // store waits for that store, so that a burst of small messages would pay the whole way of a line for each: 64 outstanding sends
   // of 8 bytes 0.107 us each, and 0.078 with their lines asked for ahead (AMD EPYC, 2 processors, 2026-11-22). Not the next slot,
-  // where the reader looks while it waits.
+  // where the reader looks while it waits: it would take the line back before it is written, but where fetch_next() is called.
   static constexpr std::uint64_t kFetchAhead = 16;
 
   std::uint64_t place_of(std::uint64_t position) const { return position & (count_ - 1); }
