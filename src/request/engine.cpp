@@ -114,11 +114,9 @@ void Engine::activate(Operation& operation, std::uint32_t index) {
 
 void Engine::finish(Operation& operation, std::uint32_t index, const Status& status) {
   // A truncation found at the match stays, unless something worse happened since.
-  if (!status.ok()) operation.outcome.status = status;
-  if (!status.ok()) operation.outcome.bytes = Bytes{};
-  if (status.ok()) count(operation);
+  status.ok() ? count(operation) : operation.outcome.fail(status);
   leave_blocks(operation);
-  end(operation, index);
+  if (!operation.still_read || !must_stay(operation, status)) end(operation, index);
 }
 
 // Before the state says that it is over.
@@ -210,7 +208,7 @@ bool Engine::progress() {
     for (PeerState& to : peers_) moved |= drain_outbox(to);
   }
   if (!active_.empty()) moved |= step_active();
-  if (!unused_cells_.empty()) std::erase_if(unused_cells_, [](CellSend& cell) { return cell.step_unused(); });
+  if (!unused_cells_.empty()) moved |= step_unused_cells();
   if (streams_busy_) moved |= step_streams();
   return moved;
 }
@@ -357,7 +355,7 @@ void Engine::fail_for(Rank lost, bool everything) {
     const auto* bouncing = std::get_if<state::Bouncing>(&operation.state);
     const bool local = operation.in<state::Delivering>() || operation.in<state::Taken>() ||
                        operation.in<state::EmptyingCell>() || operation.in<state::FillingCell>() ||
-                       operation.in<state::Putting>() || operation.in<state::Fetching>() ||
+                       operation.in<state::Leaving>() || operation.in<state::Putting>() || operation.in<state::Fetching>() ||
                        operation.in<state::Persistent>() || operation.in<state::Running>() || operation.in_mail() ||
                        (bouncing && bouncing->arrived == bouncing->to.size) ||
                        (claimed && claimed->message.envelope.type != EnvelopeType::announce);  // needs no peer any more
@@ -394,7 +392,7 @@ void Engine::abandon_all(const Status& why) {
   };
   while (copying()) step_active();
   for (std::uint32_t index = 0; index < operations_.size(); ++index) settle(operations_.at(index));
-  while (!unused_cells_.empty()) std::erase_if(unused_cells_, [](CellSend& cell) { return cell.step_unused(); });
+  while (!unused_cells_.empty()) std::erase_if(unused_cells_, [](UnusedCell& each) { return each.cell.step_unused(); });
 }
 
 }  // namespace ist

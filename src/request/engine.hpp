@@ -189,6 +189,10 @@ class Engine {
     std::uint32_t operation = 0;  // index, if is_operation
     bool is_operation = false;
   };
+  struct UnusedCell {  // its copy still runs
+    CellSend cell;
+    std::uint32_t sender = 0;  // the operation that stays until then; 0: none does
+  };
   struct PeerState {
     Rank rank;
     Link* link = nullptr;
@@ -239,6 +243,8 @@ class Engine {
   Result<OperationId> send_ready(const Piece& piece, Ticket ready, const Destination& to, bool* done);
   bool try_send(Operation& operation, std::uint32_t index);
   bool announce(Operation& operation, std::uint32_t index);
+  bool must_stay(Operation& operation, const Status& status);
+  bool step_unused_cells();
   void fail_send(Operation& operation, std::uint32_t index, const Status& why);
   bool drain_outbox(PeerState& to);
   void post_or_queue(PeerState& to, const Envelope& envelope, std::span<const std::byte> payload = {});
@@ -361,7 +367,7 @@ class Engine {
   ArrivalOrder order_;
   std::vector<PeerState> peers_;
   std::vector<std::uint32_t> active_;
-  std::vector<CellSend> unused_cells_;  // their copies still run
+  std::vector<UnusedCell> unused_cells_;
   std::vector<Finished> ended_;
   std::size_t posting_ = 0;  // envelopes in outboxes
   int puts_ = 0;             // copies into other ranks' memory under way

@@ -258,7 +258,8 @@ void Engine::start_stream(Operation& operation, std::uint32_t index) {
 }
 
 // The user's kernel takes its time: the envelope takes its place in the order without the bytes, so that no later message of
-// the pair waits for the kernel. The cell is given back when the copy that waits in the device's queue is over.
+// the pair waits for the kernel. The cell is given back when the copy that waits in the device's queue is over, and so long the
+// send is not.
 bool Engine::announce_instead(Operation& operation, state::FillingCell& filling) {
   Envelope announcement = operation.envelope;
   announcement.type = EnvelopeType::announce;
@@ -266,9 +267,40 @@ bool Engine::announce_instead(Operation& operation, state::FillingCell& filling)
   if (!peer(operation.peer).link->post(announcement, {})) return false;
   operation.envelope = announcement;
   operation.outcome.carrier = peer(operation.peer).link->same_process() ? IST_CARRIER_DIRECT : IST_CARRIER_RING;
-  unused_cells_.push_back(std::move(filling.cell));
+  unused_cells_.push_back({std::move(filling.cell), operation.wire});
+  operation.still_read = true;
   operation.state = state::Announced{};
   return true;
+}
+
+// Whoever sends may free the buffer when he hears that it is over. Of a rank that is gone he hears at once: his kernel may wait for
+// that rank for ever, and the copy for his kernel; then he has to wait for his stream before he frees what it works on anyway.
+bool Engine::must_stay(Operation& operation, const Status& status) {
+  if (status.ok()) {
+    operation.state = state::Leaving{};
+    return true;
+  }
+  for (UnusedCell& each : unused_cells_)
+    if (each.sender == operation.wire) each.sender = 0;
+  return false;
+}
+
+bool Engine::step_unused_cells() {
+  bool moved = false;
+  for (std::size_t i = 0; i < unused_cells_.size();) {
+    if (!unused_cells_[i].cell.step_unused()) {
+      ++i;
+      continue;
+    }
+    moved = true;
+    const std::uint32_t sender = unused_cells_[i].sender;
+    unused_cells_.erase(unused_cells_.begin() + static_cast<std::ptrdiff_t>(i));
+    Operation* const operation = sender == 0 ? nullptr : operations_.find_wire(sender);
+    if (operation == nullptr) continue;
+    operation->still_read = false;
+    if (operation->in<state::Leaving>()) end(*operation, sender & 0xfffff);
+  }
+  return moved;
 }
 
 // True if the operation moved on.
@@ -284,7 +316,7 @@ bool Engine::step_send(Operation& operation, std::uint32_t index) {
       const Status reachable = check_peer(operation.peer);
       if (reachable.ok()) return announce_instead(operation, *filling);
       // Whoever is gone clears nothing, and this send must not wait for the user's kernel to hear of it.
-      unused_cells_.push_back(std::move(filling->cell));
+      unused_cells_.push_back({std::move(filling->cell), 0});
       finish(operation, index, reachable);
     }
     return complete(operation);

@@ -46,6 +46,10 @@ struct Outcome {
   std::shared_ptr<const Group> group;  // of the communicator, whose ranks the user counts in; null: the world's
   bool cancelled = false;
   std::optional<Rank> about = std::nullopt;  // of a collective call: the sender gave up, because of that rank
+  void fail(const Status& why) {
+    status = why;
+    bytes = Bytes{};
+  }
 };
 
 // What a persistent request starts, again and again.
@@ -153,7 +157,8 @@ struct Persistent {  // a request that can be started many times
 struct Running {  // a collective operation
   std::unique_ptr<ScheduleRun> run;
 };
-struct Done {};  // the outcome is there
+struct Leaving {};  // send: over, but a copy that is not used any more still reads the buffer
+struct Done {};     // the outcome is there
 }  // namespace state
 
 // Of an operation, where there is a trace.
@@ -169,7 +174,7 @@ struct Operation {
       std::variant<state::Queued, state::FillingCell, state::Announced, state::Taken, state::Cleared, state::Putting,
                    state::Parted, state::Fetching, state::Bouncing, state::SendingMail, state::TakingMail, state::Streaming,
                    state::Posted, state::EmptyingCell, state::Delivering, state::Readying, state::Reading, state::Claimed,
-                   state::Persistent, state::Running, state::Done>;
+                   state::Persistent, state::Running, state::Leaving, state::Done>;
   Envelope envelope;          // of the send
   std::uint64_t offered = 0;  // of a send: the id, while the receiver may read the bytes; read by other processes
   std::chrono::steady_clock::time_point since;  // if timed
@@ -183,6 +188,7 @@ struct Operation {
   bool released = false;     // nobody will ask for the outcome
   bool message = false;      // claimed by a matched probe, not yet received
   bool timed = false;        // how long the copying takes is worth knowing
+  bool still_read = false;   // of a send: a copy into a cell that is not used is under way
   std::uint32_t parent = 0;  // 1 + the index of the collective operation that started this one as its `step`
   std::uint32_t step = 0;
   Rank peer;  // destination, or the source asked for (any: -1), or the source matched
@@ -209,7 +215,7 @@ struct Operation {
   void clear(std::uint64_t next_generation) {
     generation = next_generation;
     wire = parent = step = 0;
-    used = sends = active = released = message = timed = false;
+    used = sends = active = released = message = timed = still_read = false;
     peer = {};
     outcome.source = {};
     outcome.tag = 0;

@@ -1,4 +1,6 @@
 // Copies and fills, in stream order.
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -49,7 +51,29 @@ struct Part {
   const std::byte* from;
   std::size_t size;
   bool wrong;
+  CUdeviceptr to_address;
+  CUdeviceptr from_address;
+  unsigned slower_us = 0;
+  bool watched = false;
 };
+
+// What a copy touches is in flight until it has happened; copies of a graph are put in flight by nobody.
+void begin(CUstream stream, Part& part) {
+  part.watched = world().strict && stream->capture == CU_STREAM_CAPTURE_STATUS_NONE;
+  if (!part.watched) return;
+  world().in_flight.emplace(part.to_address, part.size);
+  world().in_flight.emplace(part.from_address, part.size);
+}
+
+void end(const Part& part) {
+  if (!part.watched) return;
+  const Lock lock(world().lock);
+  auto& all = world().in_flight;
+  for (const CUdeviceptr start : {part.to_address, part.from_address}) {
+    const auto [first, last] = all.equal_range(start);
+    all.erase(std::find_if(first, last, [&](const auto& entry) { return entry.second == part.size; }));
+  }
+}
 
 // None if a part of it is nowhere.
 std::vector<Part> parts_of(CUcontext context, CUdeviceptr to, CUdeviceptr from, std::size_t size) {
@@ -59,7 +83,7 @@ std::vector<Part> parts_of(CUcontext context, CUdeviceptr to, CUdeviceptr from, 
     std::byte* target = fake::place(to, length);
     const std::byte* source = fake::place(from, length);
     if (target == nullptr || source == nullptr) return {};
-    parts.push_back({target, source, length, spoiled(context, to) || spoiled(context, from)});
+    parts.push_back({target, source, length, spoiled(context, to) || spoiled(context, from), to, from});
     to += length;
     from += length;
     size -= length;
@@ -75,17 +99,22 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream h
   CUstream stream = nullptr;
   if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
   if (size == 0) return CUDA_SUCCESS;
-  const std::vector<Part> parts = parts_of(stream->context, to, from, size);
+  std::vector<Part> parts = parts_of(stream->context, to, from, size);
   if (parts.empty()) return CUDA_ERROR_INVALID_VALUE;
-  for (const Part& part : parts) {
+  for (Part& part : parts) {
     if (pageable(from)) {
       if (const CUresult result = copy_pageable_in(lock, stream, part.to, part.from, part.size); result != CUDA_SUCCESS)
         return result;
       continue;
     }
+    begin(stream, part);
+    const fake::Allocation* const into = fake::find(to);
+    if (into != nullptr && into->host()) part.slower_us = world().out_us;
     fake::enqueue(stream, [part] {
+      if (part.slower_us > 0) ::usleep(part.slower_us);
       std::memmove(part.to, part.from, part.size);
       if (part.wrong) part.to[part.size / 2] = ~part.to[part.size / 2];
+      end(part);
     });
   }
   if (pageable(to)) fake::wait_for(lock, stream);

@@ -11,7 +11,8 @@
  * CUDA_VISIBLE_DEVICES chooses, as with the driver; a machine's own list must not change the tests), FAKE_CUDA_LAZY (0; 1: kernels
  * come with their first launch, which then waits for all that runs in the context, unless CUDA_MODULE_LOADING is EAGER), FAKE_CUDA_LINKS
  * ("0-1:spoiled,0-2:refused": what one of these devices copies to or from memory of the other comes wrong; the driver lets neither
- * reach the other's memory. Numbers are those without CUDA_VISIBLE_DEVICES; "0-0" is between two processes on one device).
+ * reach the other's memory. Numbers are those without CUDA_VISIBLE_DEVICES; "0-0" is between two processes on one device),
+ * FAKE_CUDA_OUT_US (0: so much longer takes a copy from a device into page-locked memory), FAKE_CUDA_STRICT (1: whoever frees, unmaps, unlocks or closes memory of which a copy has not happened yet is ended).
  */
 #ifndef FAKE_CUDA_H
 #define FAKE_CUDA_H

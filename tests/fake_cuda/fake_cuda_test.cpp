@@ -57,6 +57,24 @@ TEST_F(FakeCuda, a_copy_that_does_not_wait_for_a_stream_gets_the_old_bytes) {
   must(kind->release(piece));
 }
 
+TEST_F(FakeCuda, whoever_frees_what_is_being_copied_is_ended) {
+  CUstream stream = make_stream(primary());
+  const Piece from = must(kind->allocate(0, Bytes{64}));
+  const Piece to = must(kind->allocate(0, Bytes{64}));
+  Gate gate;
+  fill_behind(gate, stream, from.object, 64, 2);
+  const Current scope(api, primary());
+  must(api, api.cuMemcpyAsync(to.object, from.object, 64, stream), "cuMemcpyAsync");
+  for (const Piece& piece : {from, to}) {
+    const int status = in_child([&] { return static_cast<int>(api.cuMemFree_v2(piece.object)); });
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) << status;
+  }
+  gate.open();
+  synchronise(stream);
+  must(kind->release(from));
+  must(kind->release(to));
+}
+
 TEST_F(FakeCuda, another_process_can_open_memory_by_its_handle) {
   const Piece piece = must(kind->allocate(1, Bytes{5000}));
   CUipcMemHandle handle{};

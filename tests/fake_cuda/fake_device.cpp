@@ -125,6 +125,8 @@ CUresult cuInit(unsigned flags) {
   w.delay_us = static_cast<unsigned>(variable("FAKE_CUDA_DELAY_US", 50));
   w.memory = static_cast<std::uint64_t>(variable("FAKE_CUDA_MEMORY_MIB", 1024)) << 20;
   w.peer = variable("FAKE_CUDA_PEER", 1) != 0;
+  w.out_us = static_cast<unsigned>(variable("FAKE_CUDA_OUT_US", 0));
+  w.strict = variable("FAKE_CUDA_STRICT", 1) != 0;
   const char* loading = std::getenv("CUDA_MODULE_LOADING");
   w.lazy = variable("FAKE_CUDA_LAZY", 0) != 0 && (loading == nullptr || std::string_view{loading} != "EAGER");
   read_links();

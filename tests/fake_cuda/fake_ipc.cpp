@@ -77,6 +77,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
   FAKE_ENTER(cuIpcCloseMemHandle);
   auto& w = world();
   Lock lock(w.lock);
+  fake::check_at_rest(address, "cuIpcCloseMemHandle");
   fake::wait_for_all(lock);
   const auto found = w.allocations.find(address);
   if (found == w.allocations.end() || !found->second.ipc || found->second.kind != fake::Class::device)

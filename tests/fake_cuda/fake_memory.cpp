@@ -25,6 +25,19 @@ void open_to_host(const Allocation& allocation) {
 }
 }  // namespace
 
+void check_at_rest(std::uint64_t start, const char* call) {
+  const auto& all = world().allocations;
+  const auto found = all.find(start);
+  if (found == all.end()) return;
+  for (const auto& [from, size] : world().in_flight) {
+    if (from >= start + found->second.size || from + size <= start) continue;
+    std::fprintf(stderr, "fake driver: %s of %llu bytes at 0x%llx, of class %d%s, of which a copy is in flight\n", call,
+                 static_cast<unsigned long long>(found->second.size), static_cast<unsigned long long>(start),
+                 static_cast<int>(found->second.kind), found->second.ipc ? ", of another process" : "");
+    std::abort();
+  }
+}
+
 void forget(std::uint64_t start) {
   World& w = world();
   const auto found = w.allocations.find(start);
@@ -185,6 +198,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   Lock lock(w.lock);
   if (const CUresult result = fake::usable(current()); result != CUDA_SUCCESS) return result;
   if (address == 0) return CUDA_SUCCESS;
+  fake::check_at_rest(address, "cuMemFree");
   auto found = w.allocations.find(address);
   // Of memory that a pool gave the driver believes that nobody uses it any more.
   if (found == w.allocations.end() || found->second.kind != Class::pool) fake::wait_for_all(lock);
@@ -199,6 +213,7 @@ CUresult cuMemFreeHost(void* address) {
   FAKE_ENTER_UNSAFE(cuMemFreeHost);
   auto& w = world();
   Lock lock(w.lock);
+  fake::check_at_rest(reinterpret_cast<std::uint64_t>(address), "cuMemFreeHost");
   fake::wait_for_all(lock);
   const auto found = w.allocations.find(reinterpret_cast<std::uint64_t>(address));
   if (found == w.allocations.end() || found->second.kind != Class::pinned) return CUDA_ERROR_INVALID_VALUE;
@@ -232,6 +247,7 @@ CUresult cuMemHostUnregister(void* address) {
   FAKE_ENTER_UNSAFE(cuMemHostUnregister);
   auto& w = world();
   Lock lock(w.lock);
+  fake::check_at_rest(reinterpret_cast<std::uint64_t>(address), "cuMemHostUnregister");
   if (const CUresult result = fake::usable(current()); result != CUDA_SUCCESS) return result;
   fake::wait_for_all(lock);
   const auto found = w.allocations.find(reinterpret_cast<std::uint64_t>(address));

@@ -137,6 +137,7 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream handle) {
   CUstream stream = nullptr;
   if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
   if (!world().allocations.contains(address)) return CUDA_ERROR_INVALID_VALUE;
+  fake::check_at_rest(address, "cuMemFreeAsync");
   fake::enqueue(stream, [address] {
     const Lock inner(world().lock);
     fake::forget(address);

@@ -172,9 +172,12 @@ struct World {
   bool initialised = false;
   int devices = 2;
   unsigned delay_us = 50;
+  unsigned out_us = 0;  // that a copy into host memory takes more
   std::uint64_t memory = 1u << 30;
   bool peer = true;
   bool lazy = false;  // kernels come with their first launch
+  bool strict = false;
+  std::multimap<std::uint64_t, std::uint64_t> in_flight;  // start to size of what copies still read and write, if strict
   std::map<std::string, std::uint64_t, std::less<>> calls;
   std::multimap<std::string, Failure, std::less<>> failures;
   std::map<CUdevice, std::pair<CUcontext, int>> primary;  // with the number of owners
@@ -197,6 +200,8 @@ struct World {
 };
 
 World& world();
+// With the lock. Where it is strict: ends the process if a copy of that memory has not happened yet, whoever waits for it then.
+void check_at_rest(std::uint64_t start, const char* call);
 std::vector<CUcontext>& context_stack();     // of this thread
 CUstreamCaptureMode& thread_capture_mode();  // of this thread
 
