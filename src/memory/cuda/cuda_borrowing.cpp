@@ -151,31 +151,40 @@ std::shared_ptr<Borrowed> CudaBorrowing::borrow(const Loan& loan, Rank lender, c
   if (!opens(api_, loan.way)) return nullptr;
   const auto context = context_of_(own);
   if (!context.ok()) return nullptr;
-  std::vector<Dropped> dropped;  // outlives the lock: who drops the last one takes it, too
+  const Key key = key_of(loan, lender, **context);
+  {
+    std::vector<Dropped> dropped;  // outlives the lock: who drops the last one takes it, too
+    const std::lock_guard lock(mutex_);
+    if (const auto known = look_up(key, loan, dropped)) return *known;
+    forget_ended(loan, lender, dropped);
+  }
+  // Only now: what is not used any more is closed before another one is opened, which may be the same to the driver.
   const std::lock_guard lock(mutex_);
+  if (!mappings_.contains(key) && !links_.off(**context, loan.device) && start_thread()) order(key, loan);
+  return nullptr;
+}
+
+// Null for what is not open (yet) and is not to be ordered either; none for what is not known.
+std::optional<std::shared_ptr<CudaBorrowed>> CudaBorrowing::look_up(const Key& key, const Loan& loan,
+                                                                    std::vector<Dropped>& dropped) {
   if (Bytes{loan.size} > limit_) {
     log::once(log::Level::warning, "ISTHMUS_MAPPED_LIMIT",
               "messages into an allocation of " + std::to_string(loan.size) + " bytes of rank " +
-                  std::to_string(lender.value) + " go through host memory, which is slower: ISTHMUS_MAPPED_LIMIT is " +
+                  std::to_string(key.lender.value) + " go through host memory, which is slower: ISTHMUS_MAPPED_LIMIT is " +
                   std::to_string(limit_.value) + "; raise it above the largest allocation");
     return nullptr;
   }
-  const Key key = key_of(loan, lender, **context);
-  auto known = mappings_.find(key);
+  const auto known = mappings_.find(key);
+  if (known == mappings_.end()) return std::nullopt;
   const bool pool = loan.way == Loan::Way::pool;
   // Another mapping of the same memory, by a driver that counts it as the same.
-  if (known != mappings_.end() && !pool && (known->second.start != loan.start || known->second.size != loan.size)) {
+  if (!pool && (known->second.start != loan.start || known->second.size != loan.size)) {
     dropped.push_back(drop(known));
-    known = mappings_.end();
+    return std::nullopt;
   }
-  if (known != mappings_.end()) {
-    known->second.used = ++borrows_;
-    const auto& memory = known->second.memory;
-    return pool && memory != nullptr ? piece_of(memory, loan) : memory;
-  }
-  forget_ended(loan, lender, dropped);
-  if (!links_.off(**context, loan.device) && start_thread()) order(key, loan);
-  return nullptr;
+  known->second.used = ++borrows_;
+  const auto& memory = known->second.memory;
+  return pool && memory != nullptr ? piece_of(memory, loan) : memory;
 }
 
 bool CudaBorrowing::opening(const Loan& loan, Rank lender, const Piece& own) {

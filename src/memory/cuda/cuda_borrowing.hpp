@@ -11,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -66,6 +67,7 @@ class CudaBorrowing {
   // To be let go without the lock, which whoever lets go of the last one takes.
   using Dropped = std::shared_ptr<CudaBorrowed>;
   static Key key_of(const Loan& loan, Rank lender, CudaContext& context);
+  std::optional<std::shared_ptr<CudaBorrowed>> look_up(const Key& key, const Loan& loan, std::vector<Dropped>& dropped);
   bool start_thread();
   void order(const Key& key, const Loan& loan);
   void forget_ended(const Loan& loan, Rank lender, std::vector<Dropped>& dropped);

@@ -12,8 +12,8 @@ namespace {
 
 // Allocations that were lent are asked after, so many in turn whenever a new one is lent: whether they are freed meanwhile.
 constexpr std::size_t kAskedAtOnce = 64;
-// So many pieces of a pool are asked whether it is still the same.
-constexpr int kWitnesses = 16;
+// So many pieces of a pool are asked whether it is still the same, of those that were lent last.
+constexpr int kWitnesses = 64;
 // A borrower asks for its descriptor right after the loan; else that is closed.
 constexpr std::chrono::seconds kPatience{10};
 // Numbers of pools, which the driver gives none, are no numbers of allocations.
@@ -126,9 +126,9 @@ void CudaLending::share_mapping(const PointerFacts& facts, Lent& made) const {
 // it is the same.
 bool CudaLending::has_witness(std::uint64_t pool) const {
   int asked = 0;
-  for (const auto& [allocation, lent] : lent_) {
-    if (lent.pool != pool) continue;
-    if (is_alive(allocation, lent, pools_.at(pool).handle)) return true;
+  for (auto at = lent_.rbegin(); at != lent_.rend(); ++at) {
+    if (at->second.pool != pool) continue;
+    if (is_alive(at->first, at->second, pools_.at(pool).handle)) return true;
     if (++asked == kWitnesses) return false;
   }
   return false;

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "base/log.hpp"
 #include "memory/cuda/cuda_door.hpp"
 
 namespace ist {
@@ -47,6 +48,13 @@ Status map(const CudaApi& api, CudaBorrowed& made, CUmemGenericAllocationHandle 
   }
   api.cuMemAddressFree(made.address, size);
   return cuda_error(api, result, "cuMemMap of another process's memory");
+}
+
+// For whoever looks for the reason of an access that a device reports as illegal.
+void tell(const char* what, CUdeviceptr address, Bytes size, const CudaContext& context, std::uint64_t allocation) {
+  if (log::enabled(log::Level::debug))
+    log::debug(std::string{what} + " for cuda device " + std::to_string(context.device) + " at " + hexadecimal(address) +
+               ", " + std::to_string(size.value) + " bytes, allocation " + std::to_string(allocation));
 }
 
 DoorNote asking_for(DoorSubject subject, std::uint64_t number, const Loan& loan) {
@@ -102,15 +110,20 @@ Result<std::unique_ptr<CudaBorrowed>> open_mapping(const CudaApi& api, CudaConte
   auto made = std::make_unique<CudaBorrowed>(context, loan.way);
   const DriverScope scope(api, context.handle);
   IST_TRY(scope.status());
+  made->allocation = loan.way == Loan::Way::pool ? loan.pool : loan.allocation;
   if (loan.way == Loan::Way::handle) {
     IST_TRY(open_handle(api, *made, loan));
+    tell("opened by its handle", made->address, made->size, context, made->allocation);
     return made;
   }
   auto call = DoorCall::connect(loan.door, ends);
   if (!call.ok()) return call.status();
   const bool pool = loan.way == Loan::Way::pool;
   const Status opened = pool ? open_pool(api, *made, loan, *call) : open_descriptor(api, *made, loan, *call);
-  if (opened.ok()) return made;
+  if (opened.ok()) {
+    tell(pool ? "opened a pool" : "mapped by its descriptor", made->address, made->size, context, made->allocation);
+    return made;
+  }
   // Not at hand any more: that is no inability.
   if (opened.code() != IST_ERR_HANDLE) call->tell(asking_for(DoorSubject::cannot, pool ? loan.pool : loan.allocation, loan));
   return opened;
@@ -125,17 +138,20 @@ Result<CUdeviceptr> import_piece(const CudaApi& api, const CudaBorrowed& pool, c
   CUdeviceptr address = 0;
   const CUresult result = api.cuMemPoolImportPointer(&address, pool.pool, &data);
   if (result != CUDA_SUCCESS) return cuda_error(api, result, "cuMemPoolImportPointer");
+  tell("imported a piece of a pool", address, Bytes{loan.size}, pool.context, loan.allocation);
   return address;
 }
 
 // The driver takes back an imported pointer at once, without waiting for anything.
 void close_piece(const CudaApi& api, CudaContext& context, CUdeviceptr address) {
   if (!lives(api, context)) return;
+  tell("lets go of a piece of a pool", address, Bytes{}, context, 0);
   const DriverScope scope(api, context.handle);
   if (scope.status().ok()) api.cuMemFree_v2(address);
 }
 
 void close_mapping(const CudaApi& api, const CudaBorrowed& memory) {
+  tell("closes", memory.address, memory.size, memory.context, memory.allocation);
   if (memory.way == Loan::Way::handle) {
     if (!lives(api, memory.context)) return;
     const DriverScope scope(api, memory.context.handle);

@@ -26,7 +26,7 @@ class CudaBorrowed : public Borrowed {
   Bytes size;               // mapped, and kept so
   CUmemoryPool pool = nullptr;
   std::shared_ptr<CudaBorrowed> within;  // of a piece: the pool
-  std::uint64_t allocation = 0;          // of a piece: the lender's number
+  std::uint64_t allocation = 0;          // the lender's number for it
 };
 
 // Can this driver open what is lent that way?
