@@ -8,6 +8,7 @@
 
 #include <isthmus/collective.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -34,6 +35,12 @@ struct Options {
   std::uint64_t spoil = 0;  // the so many-th message that is compared has a wrong byte: to see that it is found
   bool leak = false;        // a descriptor and some memory each round: to see that it is found
   std::string json;
+  std::vector<std::string> only;     // kinds of lanes; empty: all
+  std::vector<std::string> classes;  // of memory; empty: all
+  bool has_lanes(const std::string& kind) const { return only.empty() || std::ranges::find(only, kind) != only.end(); }
+  bool has_class(const std::string& name) const {
+    return classes.empty() || std::ranges::find(classes, name) != classes.end();
+  }
 };
 
 // What all lanes of a process share.

@@ -1,6 +1,7 @@
 #include "memory.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <utility>
@@ -10,6 +11,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kMostSpare = 8;
+constexpr std::size_t kMostEvents = 300;
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
@@ -37,6 +39,26 @@ const char* name_of(Class one) {
   constexpr const char* kNames[kClasses] = {"host",       "registered", "pinned",      "cuda",    "vmm",
                                             "shared_vmm", "pool",       "shared_pool", "managed", "opencl"};
   return kNames[static_cast<int>(one)];
+}
+
+void History::add(const char* what, Class of, CUdeviceptr address, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  events_.push_back({std::chrono::steady_clock::now(), what, of, address, bytes});
+  if (events_.size() > kMostEvents) events_.pop_front();
+}
+
+std::string History::text() const {
+  const auto now = std::chrono::steady_clock::now();
+  const std::lock_guard lock(mutex_);
+  std::string found;
+  for (const Event& event : events_) {
+    char line[160];
+    std::snprintf(line, sizeof line, "  %9.3f ms ago: %s %s, %zu bytes at 0x%llx\n",
+                  std::chrono::duration<double, std::milli>(now - event.when).count(), event.what, name_of(event.of),
+                  event.bytes, static_cast<unsigned long long>(event.address));
+    found += line;
+  }
+  return found;
 }
 
 void ok(int code, const char* call) {
@@ -110,6 +132,7 @@ Memory::Memory(Place& place, Class of, std::size_t bytes) : place_(place), class
   if (host != nullptr) address_ = reinterpret_cast<CUdeviceptr>(host);
   // Of a pool: the memory is there when the stream has come to it.
   if (of == Class::pool || of == Class::shared_pool) SOAK_CUDA(cuStreamSynchronize, nullptr);
+  place.history.add("allocated", of, address_, bytes);
 }
 
 void Memory::map() {
@@ -160,6 +183,7 @@ void Memory::release() {
 
 Memory::~Memory() {
   const std::unique_lock lock(place_.frees);
+  place_.history.add("freed", class_, address_, bytes_);
   try {
     release();
   } catch (const std::exception& error) {

@@ -8,8 +8,10 @@
 
 #include <isthmus/isthmus.h>
 
+#include <chrono>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <vector>
@@ -31,6 +33,25 @@ inline bool fits_streams(Class one) { return one != Class::host && one != Class:
 void ok(int code, const char* call);
 #define SOAK_IST(name, ...) ::soak::ok(name(__VA_ARGS__), #name)
 
+// What was allocated and freed last, of all lanes: a device that reports an illegal access may be told which memory that was.
+class History {
+ public:
+  void add(const char* what, Class of, CUdeviceptr address, std::size_t bytes);
+  // The newest last, with how long ago.
+  std::string text() const;
+
+ private:
+  struct Event {
+    std::chrono::steady_clock::time_point when;
+    const char* what;
+    Class of;
+    CUdeviceptr address;
+    std::size_t bytes;
+  };
+  mutable std::mutex mutex_;
+  std::deque<Event> events_;
+};
+
 // This process, for all of its lanes.
 struct Place {
   ist_world world = IST_WORLD_NULL;
@@ -40,6 +61,7 @@ struct Place {
   // Memory is not freed while a kernel waits for another rank: the driver would wait for the kernel, and hold up the thread that is
   // to start what the other rank's kernel waits for. Work in streams holds it shared, whoever allocates or frees alone.
   std::shared_mutex frees;
+  History history;
 };
 // Classes that this process has, as bits.
 unsigned usable(Place& place);

@@ -29,6 +29,10 @@ std::optional<int> read_options(int argc, char** argv, Options& options) {
   app.add_option("--seed", options.seed, "what everything follows from")->capture_default_str();
   app.add_option("--first-round", options.first_round, "begin with this round")->capture_default_str();
   app.add_option("--rounds", options.rounds, "end after so many rounds");
+  app.add_option("--only", options.only, "lanes of these kinds alone: message, collective, stream")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"message", "collective", "stream"}));
+  app.add_option("--classes", options.classes, "memory of these classes alone, of those that are there")->delimiter(',');
   app.add_option("--lanes", options.lanes, "threads with messages, beside that with collective calls and those with streams")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
@@ -63,20 +67,26 @@ T combined(const Rank& rank, T value, ist_type type, ist_op op) {
 void agree_on_classes(Rank& rank) {
   const auto everywhere = combined<std::uint32_t>(rank, usable(rank.place), IST_UINT32, IST_BAND);
   for (int one = 0; one < kClasses; ++one) {
+    if (!rank.options.has_class(name_of(static_cast<Class>(one)))) continue;
     if ((everywhere >> one & 1U) != 0)
       rank.classes.push_back(static_cast<Class>(one));
     else if (rank.rank == 0)
       std::fprintf(stderr, "not covered here: memory of class %s, which not every rank has\n",
                    name_of(static_cast<Class>(one)));
   }
+  if (rank.classes.empty()) throw std::runtime_error("none of the classes that --classes names is there on every rank");
 }
 
 // Those with calls in streams are the last ones.
 std::vector<std::unique_ptr<Lane>> make_lanes(Rank& rank, Tally& tally) {
   std::vector<std::unique_ptr<Lane>> lanes;
   int number = 0;
-  while (number < rank.options.lanes) lanes.push_back(make_message_lane(rank, tally, number++));
-  lanes.push_back(make_collective_lane(rank, tally, number++));
+  // Each has the number that it has among all of them.
+  for (; number < rank.options.lanes; ++number)
+    if (rank.options.has_lanes("message")) lanes.push_back(make_message_lane(rank, tally, number));
+  if (rank.options.has_lanes("collective")) lanes.push_back(make_collective_lane(rank, tally, number));
+  ++number;
+  if (!rank.options.has_lanes("stream")) return lanes;
   const bool devices = std::find(rank.classes.begin(), rank.classes.end(), Class::cuda) != rank.classes.end();
   if (rank.size > 1 && devices) {
     lanes.push_back(make_stream_lane(rank, tally, number++));
@@ -178,7 +188,17 @@ class Soak {
       one.run(round);
     } catch (const std::exception& error) {
       // The other ranks wait for what this lane would have done: there is no going on.
-      std::fprintf(stderr, "ERROR on rank %d in %s:\n  %s\n", rank_.rank, one.progress().look().text.c_str(), error.what());
+      std::string text = "ERROR on rank " + std::to_string(rank_.rank) + " in " + one.progress().look().text + ":\n  " +
+                         error.what() + "\n  those rounds again: --seed " + std::to_string(rank_.options.seed) +
+                         " --first-round " + std::to_string(round) + "\n";
+      // What broke a device is seldom what hears of it first.
+      for (const auto& lane : lanes_) {
+        const Progress::Found found = lane->progress().look();
+        if (lane.get() != &one && !found.text.empty())
+          text += "  meanwhile, since " + std::to_string(found.seconds * 1e3) + " ms: " + found.text + "\n";
+      }
+      if (rank_.place.device >= 0) text += rank_.place.history.text();
+      std::fputs(text.c_str(), stderr);
       std::fflush(nullptr);
       ::_exit(1);
     }

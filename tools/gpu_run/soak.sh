@@ -16,6 +16,8 @@ soak_step() {
   # A round that has begun is finished, and memory is released at the end.
   step $((seconds + 45)) "$name" "${environment[@]}" "$@"
   status=$?
+  # Where the driver tells the kernel's log which access was illegal.
+  ((status == 0)) || dmesg 2>/dev/null | grep -i 'nvrm: xid' | tail -n 5 | tee -a "$log" >>"$summary"
   mkdir -p "$kept_soaks"
   python3 -B tools/gpu_run/soak_record.py add "$out/info.json" "$file" "$kept_soaks/$(date +%s).json" "$where" "$status" "$name" 2>&1 |
     tee -a "$log" >>"$summary"
