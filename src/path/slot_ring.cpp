@@ -10,6 +10,7 @@ namespace {
 constexpr std::uint64_t kPage = 4096;
 // One line per header: the writer fills header n + 1 while the reader looks at header n.
 constexpr std::uint64_t kHeaderStride = 64;
+constexpr std::size_t kLinesAhead = 16;
 
 constexpr std::uint64_t round_to_page(std::uint64_t n) { return (n + kPage - 1) / kPage * kPage; }
 
@@ -84,7 +85,17 @@ std::optional<FullSlot> SlotRingReader::take_next() {
   full.data = memory_ + layout_.slot(taken_).value;
   std::memcpy(&full.header, memory_ + layout_.header(taken_).value, sizeof(full.header));
   ++taken_;
+  fetch_next();
   return full;
+}
+
+// Where the next slot is published already, its header and first bytes travel while this one is copied.
+void SlotRingReader::fetch_next() {
+  if (taken_ == published_seen_) published_seen_ = shared_->published.load(std::memory_order_acquire);
+  if (taken_ == published_seen_) return;
+  __builtin_prefetch(memory_ + layout_.header(taken_).value);
+  for (std::size_t line = 0; line < kLinesAhead; ++line)
+    __builtin_prefetch(memory_ + layout_.slot(taken_).value + 64 * line);
 }
 
 void SlotRingReader::release_oldest() {

@@ -86,6 +86,7 @@ class SlotRingReader {
   bool news();
 
  private:
+  void fetch_next();
   std::byte* memory_;
   SlotRingLayout layout_;
   SlotRingShared* shared_;

@@ -9,6 +9,7 @@
 // Errors         : a failed copy ends its message on both sides (kSlotFailed) and never the ring.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -26,6 +27,7 @@ struct Finished {
   std::uint32_t operation = 0;
   Status status;
   Bytes bytes;
+  double seconds = 0;  // of a receive that was to be timed: what its copies took
 };
 
 class RingSender {
@@ -70,9 +72,13 @@ class RingReceiver {
   RingReceiver(const Kinds& kinds, std::uint64_t most_in_flight, std::string sender)
       : kinds_(&kinds), most_in_flight_(most_in_flight), sender_(std::move(sender)) {}
   // Slots for `operation` will come; piece.size bytes of them, above 0. Called before the clearance is posted.
-  void expect(std::uint32_t operation, const Piece& piece);
+  // `timed`: how long their copies take is worth knowing.
+  void expect(std::uint32_t operation, const Piece& piece, bool timed);
   // The sender refused: nothing will come.
-  void forget(std::uint32_t operation) { messages_.erase(operation); }
+  void forget(std::uint32_t operation) {
+    messages_.erase(operation);
+    last_ = nullptr;
+  }
   void connect(SlotRingReader& ring) { ring_ = &ring; }
   bool connected() const { return ring_ != nullptr; }
   bool step(std::vector<Finished>& ended);
@@ -82,15 +88,24 @@ class RingReceiver {
   bool copying() const { return !flights_.empty(); }
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Message {
     Piece piece;
     Bytes arrived;
     Status failed;  // its remaining slots are dropped
+    bool timed = false;
+    Bytes first;              // slot, if timed
+    Clock::duration copying;  // of all slots so far, if timed
   };
   struct Flight {
     Ticket ticket;
     SlotHeader header;
+    Clock::time_point begun;  // of the copy
   };
+  Message* message_of(std::uint32_t operation);
+  static double time_of(const Message& message);
+  static void note_copy(Message& message, Bytes slot, Clock::time_point begun);
+  bool take_at_once(const FullSlot& slot, std::vector<Finished>& ended);
   void start(const FullSlot& slot);
   void account(const SlotHeader& header, const Status& copied, std::vector<Finished>& ended);
   const Kinds* kinds_;
@@ -98,6 +113,8 @@ class RingReceiver {
   std::string sender_;
   SlotRingReader* ring_ = nullptr;
   std::unordered_map<std::uint32_t, Message> messages_;
+  std::uint32_t last_operation_ = 0;  // that a slot was for, and its message while it is there
+  Message* last_ = nullptr;
   std::deque<Flight> flights_;
 };
 

@@ -308,7 +308,7 @@ void Engine::finish_ended() {
   for (const Finished& end : ended_) {
     Operation* operation = operations_.find_wire(end.operation);
     if (operation == nullptr) continue;
-    if (operation->timed && end.status.ok()) note_time(*operation, CopyChoice::Way::ring);
+    if (operation->timed && end.status.ok()) copies_.took(CopyChoice::Way::ring, operation->outcome.bytes, end.seconds);
     finish(*operation, end.operation & 0xfffff, end.status);
   }
   ended_.clear();

@@ -304,7 +304,6 @@ class Engine {
   static void end_offer(Operation& operation);
   bool reads(Operation& operation, const state::Readying& announcement);
   bool step_reading(Operation& operation, std::uint32_t index);
-  void note_time(Operation& operation, CopyChoice::Way way);
   Status gave_up(Rank about, Code code) const;
   Outcome outcome_of(Rank source, const Envelope& envelope, ist_carrier carrier, Bytes room) const;
   void receive_awaited(Path& path, const Arrival& arrival);

@@ -20,20 +20,10 @@ bool Engine::reads(Operation& operation, const state::Readying& announcement) {
   if (operation.piece.kind != KindId::host || announcement.offer.value == 0 || size == Bytes{}) return false;
   if (!peer(announcement.source).link->reads_peer()) return false;
   if (parts_.settings.single_copy == "always") return true;
-  if (!copies_.learns(size)) return copies_.next(size) == CopyChoice::Way::single;
-  // Beside others a message takes longer, and says nothing about its way. Until more is known it goes through the ring.
-  const bool alone = !streams_busy_ && std::none_of(active_.begin(), active_.end(), [this](std::uint32_t index) {
-    return operations_.at(index).in<state::Reading>();
-  });
-  if (!alone) return false;
+  if (!copies_.learns(size)) return copies_.chosen(size) == CopyChoice::Way::single;
   operation.timed = true;
-  operation.since = std::chrono::steady_clock::now();
+  operation.copying = {};
   return copies_.next(size) == CopyChoice::Way::single;
-}
-
-void Engine::note_time(Operation& operation, CopyChoice::Way way) {
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - operation.since;
-  copies_.took(way, operation.outcome.bytes, took.count());
 }
 
 // True if the operation moved on.
@@ -42,6 +32,7 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
   PeerState& from = peer(operation.peer);
   const std::uint64_t size = operation.outcome.bytes.value;
   const Bytes part{std::min(kAtOnce, size - reading.done)};
+  const auto begun = operation.timed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
   const auto read = from.link->reads_peer() ? from.link->read_peer(operation.piece.address() + reading.done, reading.offer,
                                                                    Offset{reading.done}, part)
                                             : Result<bool>{false};
@@ -54,8 +45,10 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
     return true;
   }
   reading.done += part.value;
+  if (operation.timed) operation.copying += std::chrono::steady_clock::now() - begun;
   if (reading.done < size) return true;
-  if (operation.timed) note_time(operation, CopyChoice::Way::single);
+  if (operation.timed)
+    copies_.took(CopyChoice::Way::single, operation.outcome.bytes, std::chrono::duration<double>(operation.copying).count());
   Envelope taken;
   taken.type = EnvelopeType::taken;
   taken.sender_op = reading.announced.sender_op;

@@ -293,7 +293,7 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
   if (loan.allocation == 0) loan = lend_bounce(operation, from, to, announced);
   if (waits_for_block(operation)) return;
   if (would_fetch(from, to, sender)) clear.flags = kEnvelopeBorrows;
-  from.receiver->expect(clear.receiver_op, to);
+  from.receiver->expect(clear.receiver_op, to, operation.timed);
   if (!operation.in<state::Bouncing>()) operation.state = state::Streaming{};
   streams_busy_ = true;
   if (loan.allocation == 0) return post_or_queue(from, clear);

@@ -177,7 +177,7 @@ struct Operation {
                    state::Persistent, state::Running, state::Leaving, state::Done>;
   Envelope envelope;          // of the send
   std::uint64_t offered = 0;  // of a send: the id, while the receiver may read the bytes; read by other processes
-  std::chrono::steady_clock::time_point since;  // if timed
+  std::chrono::steady_clock::duration copying{};  // if timed
   Traced traced;
   State state;
   std::uint64_t generation = 0;

@@ -35,6 +35,43 @@ TEST(CopyChoice, the_quicker_way_stays) {
   }
 }
 
+// One more round of trials, of which there are fewer; how many messages went before it.
+int teach_again(CopyChoice& choice, Bytes size, double ring, double single) {
+  int carried = 1;
+  while (!choice.learns(size)) ++carried;
+  for (int i = 0; i < 2 * CopyChoice::kTrialsAgain; ++i) {
+    const Way way = choice.next(size);
+    choice.took(way, size, way == Way::ring ? ring : single);
+  }
+  return carried;
+}
+
+TEST(CopyChoice, a_bad_moment_of_the_quicker_way_is_not_believed_for_ever) {
+  CopyChoice choice;
+  const Bytes size = kibibytes(128);
+  teach(choice, size, 20e-6, 13e-6);
+  EXPECT_EQ(choice.chosen(size), Way::single);
+  // The first call of learns() after teaching is in teach().
+  EXPECT_EQ(teach_again(choice, size, 2.4e-6, 13e-6), CopyChoice::kFirstPause);
+  EXPECT_EQ(choice.chosen(size), Way::ring);
+  // One bad round does not turn it back, a second one does.
+  EXPECT_EQ(teach_again(choice, size, 20e-6, 13e-6), 4 * CopyChoice::kFirstPause + 1);
+  EXPECT_EQ(choice.chosen(size), Way::ring);
+  EXPECT_EQ(teach_again(choice, size, 20e-6, 13e-6), 16 * CopyChoice::kFirstPause + 1);
+  EXPECT_EQ(choice.chosen(size), Way::single);
+  for (int round = 0; round < 6; ++round) EXPECT_LE(teach_again(choice, size, 20e-6, 13e-6), CopyChoice::kLongestPause + 1);
+}
+
+TEST(CopyChoice, what_is_not_tried_meanwhile_goes_the_way_known_so_far) {
+  CopyChoice choice;
+  const Bytes size = mebibytes(1);
+  EXPECT_EQ(choice.chosen(size), Way::ring);
+  teach(choice, size, 100e-6, 60e-6);
+  while (!choice.learns(size)) {
+  }
+  EXPECT_EQ(choice.chosen(size), Way::single);
+}
+
 TEST(CopyChoice, octaves_are_learned_apart_and_sizes_within_one_together) {
   CopyChoice choice;
   teach(choice, kibibytes(128), 10e-6, 5e-6);

@@ -64,7 +64,7 @@ class RingPair {
     message.from = from_device ? late_piece(message.out.data(), Bytes{bytes}) : host_piece(message.out.data(), Bytes{bytes});
     const std::byte* target = message.in.data() + 1;
     message.to = to_device ? late_piece(target, Bytes{bytes}) : host_piece(target, Bytes{bytes});
-    receiver_.expect(receiver_op(messages_.size() - 1), message.to);
+    receiver_.expect(receiver_op(messages_.size() - 1), message.to, false);
     return messages_.size() - 1;
   }
   void send(std::size_t number) {
