@@ -84,8 +84,9 @@ inline int be_rank(int rank, int size, int port, const char* kinds, const Body& 
   ::setenv("MASTER_ADDR", "127.0.0.1", 1);
   ::setenv("MASTER_PORT", std::to_string(port).c_str(), 1);
   ::setenv("ISTHMUS_KINDS", kinds, 1);
-  // A hang is a failure, not a stuck test; sanitized, a million operations take a minute.
-  ::alarm(kSanitized ? 200 : 30);
+  // A hang is a failure, not a stuck test; sanitized, a million operations take a minute, and workers that share two processors with
+  // something else take as long.
+  ::alarm(kSanitized ? 200 : 100);
   Here here{rank, size, IST_WORLD_NULL, IST_COMM_NULL};
   if (ist_world_create(&here.world) != IST_OK || ist_world_comm(here.world, &here.comm) != IST_OK ||
       ist_barrier(here.comm) != IST_OK) {

@@ -83,20 +83,19 @@ TEST(MailboxFailures, AWorkerThatFailsInTheMiddleLosesNoMessage) {
   const Variables set{{"ISTHMUS_WORKER", "1"}, {"ISTHMUS_LOG", "info"}};
   int failed = 0;
   int by_driver = 0;
-  for (const int broken : {0, 1, 2})
-    for (const int after : {60, 150, 301}) {
-      testing::internal::CaptureStderr();
-      const auto ended = run_ranks(2, "host,cuda", [broken, after](const Here& here) {
-        return exchange(here, 0, 1, 340, [&](int n) {
-          if (n == after && (here.rank == broken || broken == 2)) break_call("cuLaunchKernel", 0);
-        });
+  for (const auto& [broken, after] : {std::pair{0, 60}, {1, 60}, {2, 60}, {0, 150}, {1, 301}, {2, 301}}) {
+    testing::internal::CaptureStderr();
+    const auto ended = run_ranks(2, "host,cuda", [broken = broken, after = after](const Here& here) {
+      return exchange(here, 0, 1, 340, [&](int n) {
+        if (n == after && (here.rank == broken || broken == 2)) break_call("cuLaunchKernel", 0);
       });
-      const std::string said = testing::internal::GetCapturedStderr();
-      failed += said.find("the worker for small messages is off from now on") != std::string::npos ? 1 : 0;
-      by_driver += said.find("a message that was given to a worker goes by the driver") != std::string::npos ? 1 : 0;
-      expect_all(ended);
-      if (testing::Test::HasFailure()) std::fprintf(stderr, "rank %d, after %d:\n%s", broken, after, said.c_str());
-    }
+    });
+    const std::string said = testing::internal::GetCapturedStderr();
+    failed += said.find("the worker for small messages is off from now on") != std::string::npos ? 1 : 0;
+    by_driver += said.find("a message that was given to a worker goes by the driver") != std::string::npos ? 1 : 0;
+    expect_all(ended);
+    if (testing::Test::HasFailure()) std::fprintf(stderr, "rank %d, after %d:\n%s", broken, after, said.c_str());
+  }
   EXPECT_GT(failed, 0);
   // Where one was under way just then, which not every run sees.
   RecordProperty("by_driver", by_driver);
