@@ -150,6 +150,8 @@ NcclCall::Vote NcclCall::cast(const Status& so_far) {
     state = team_->state();
     if (!team_->broken().ok()) return vote;
   }
+  // NCCL sets itself up by driver calls that wait for whatever runs on the device, and hold up all that this rank would put there.
+  if (state == NcclTeam::State::fresh && !team_->nccl().kinds().find(KindId::cuda)->guests()->quiet()) return vote;
   if (state == NcclTeam::State::fresh && team_->twin().rank() == 0) {
     const auto id = team_->make_id();
     if (!id.ok()) {

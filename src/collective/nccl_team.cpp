@@ -183,7 +183,7 @@ Status NcclTeam::start(const NcclWork& work, const std::vector<Ticket>& after) {
 
 Status NcclTeam::put(const NcclWork& work, std::uint64_t stream) const {
   nccl::Code result = nccl::Code::success;
-  IST_TRY(stream_->within([&] { result = hand_over(work, reinterpret_cast<nccl::Stream>(stream)); }));
+  IST_TRY(stream_->launch(stream, [&] { result = hand_over(work, reinterpret_cast<nccl::Stream>(stream)); }));
   if (result == nccl::Code::success || result == nccl::Code::in_progress) return {};
   return failed("a collective call", result);
 }

@@ -23,6 +23,8 @@ class GuestStream {
   virtual Status follow(const Ticket& work) = 0;
   // Calls `body` with the device's own context current in this thread.
   virtual Status within(const std::function<void()>& body) = 0;
+  // The same; what `body` puts into that stream, this one or one of the user's, waits for other ranks. mark() comes after it.
+  virtual Status launch(std::uint64_t stream, const std::function<void()>& body) = 0;
   // Finished when what is in the stream now has.
   virtual Result<Ticket> mark() = 0;
   // The same of a stream of the user's, of the same device and context.
@@ -35,6 +37,8 @@ class Guests {
   // Why such a library cannot use that memory; ok if it can.
   virtual Status admits(const Piece& piece) = 0;
   virtual Result<std::unique_ptr<GuestStream>> open_stream(int device) = 0;
+  // Does nothing in any stream wait for other ranks, as far as is known? A library that sets itself up may wait for the devices.
+  virtual bool quiet() = 0;
 };
 
 }  // namespace ist

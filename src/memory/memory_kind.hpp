@@ -145,6 +145,8 @@ class MemoryKind {
   }
   // Takes back what allocate() gave. IST_ERR_ARGUMENT, and nothing happens, if the object is no such, or its middle.
   virtual Status release(const Piece& piece) = 0;
+  // The same of memory of the library's own, when it is no burden to others: release() may wait for whatever runs on the device.
+  virtual void release_later(const Piece& piece) { static_cast<void>(release(piece)); }
   // Starts a copy of to.size == from.size bytes that begins, on the device, after `after` has finished; `after` may be of
   // this kind or empty (any other kind's must have finished). It does not wait for the pieces' queues: that is what
   // ready() is for. Copies that are given the ticket of the one before run in order, also when one of them has size 0.

@@ -44,7 +44,7 @@ void ScratchPool::give_back(const Piece& piece) {
   free_bytes_ += piece.size;
   while (free_bytes_ > kMostFree) {
     free_bytes_ = free_bytes_ - free_.front().size;
-    static_cast<void>(kinds_.find(free_.front().kind)->release(free_.front()));
+    kinds_.find(free_.front().kind)->release_later(free_.front());
     free_.erase(free_.begin());
   }
 }

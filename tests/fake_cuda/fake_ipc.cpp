@@ -78,7 +78,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
   auto& w = world();
   Lock lock(w.lock);
   fake::check_at_rest(address, "cuIpcCloseMemHandle");
-  fake::wait_for_all(lock);
+  fake::wait_for_device(lock);
   const auto found = w.allocations.find(address);
   if (found == w.allocations.end() || !found->second.ipc || found->second.kind != fake::Class::device)
     return CUDA_ERROR_INVALID_VALUE;

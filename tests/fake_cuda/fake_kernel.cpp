@@ -68,8 +68,9 @@ std::byte* reached_by(CUcontext context, std::uint64_t address, std::uint64_t si
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   FAKE_ENTER(cuModuleLoadData);
-  const Lock lock(world().lock);
+  Lock lock(world().lock);
   if (const CUresult result = fake::usable(current()); result != CUDA_SUCCESS) return result;
+  fake::wait_for_device(lock);
   constexpr std::uint32_t kFatbin = 0xba55ed50;
   if (std::memcmp(image, &kFatbin, sizeof kFatbin) != 0) return CUDA_ERROR_INVALID_IMAGE;
   world().modules.push_back(new CUmod_st);

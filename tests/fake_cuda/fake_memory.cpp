@@ -201,7 +201,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
   fake::check_at_rest(address, "cuMemFree");
   auto found = w.allocations.find(address);
   // Of memory that a pool gave the driver believes that nobody uses it any more.
-  if (found == w.allocations.end() || found->second.kind != Class::pool) fake::wait_for_all(lock);
+  if (found == w.allocations.end() || found->second.kind != Class::pool) fake::wait_for_device(lock);
   found = w.allocations.find(address);
   if (found == w.allocations.end() || found->second.host() || found->second.kind == Class::vmm)
     return CUDA_ERROR_INVALID_VALUE;
@@ -214,7 +214,7 @@ CUresult cuMemFreeHost(void* address) {
   auto& w = world();
   Lock lock(w.lock);
   fake::check_at_rest(reinterpret_cast<std::uint64_t>(address), "cuMemFreeHost");
-  fake::wait_for_all(lock);
+  fake::wait_for_device(lock);
   const auto found = w.allocations.find(reinterpret_cast<std::uint64_t>(address));
   if (found == w.allocations.end() || found->second.kind != Class::pinned) return CUDA_ERROR_INVALID_VALUE;
   fake::forget(found->first);
@@ -249,7 +249,7 @@ CUresult cuMemHostUnregister(void* address) {
   Lock lock(w.lock);
   fake::check_at_rest(reinterpret_cast<std::uint64_t>(address), "cuMemHostUnregister");
   if (const CUresult result = fake::usable(current()); result != CUDA_SUCCESS) return result;
-  fake::wait_for_all(lock);
+  fake::wait_for_device(lock);
   const auto found = w.allocations.find(reinterpret_cast<std::uint64_t>(address));
   if (found == w.allocations.end() || found->second.kind != Class::registered) return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   fake::forget(found->first);

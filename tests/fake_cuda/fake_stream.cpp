@@ -108,6 +108,13 @@ void wait_for_all(Lock& lock) {
   for (CUstream stream : all) wait_for(lock, stream);
 }
 
+void wait_for_device(Lock& lock) {
+  ++world().held_up;
+  wait_for_all(lock);
+  --world().held_up;
+  world().changed.notify_all();
+}
+
 }  // namespace fake
 
 CUresult cuStreamCreate(CUstream* stream, unsigned flags) {

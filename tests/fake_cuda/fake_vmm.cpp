@@ -124,9 +124,8 @@ CUresult cuMemMap(CUdeviceptr address, size_t size, size_t offset, CUmemGenericA
 CUresult cuMemUnmap(CUdeviceptr address, size_t size) {
   FAKE_ENTER_UNSAFE(cuMemUnmap);
   auto& w = world();
-  Lock lock(w.lock);
+  const Lock lock(w.lock);
   fake::check_at_rest(address, "cuMemUnmap");
-  fake::wait_for_all(lock);
   const auto found = w.allocations.find(address);
   if (found == w.allocations.end() || found->second.kind != fake::Class::vmm || found->second.size != size) {
     return CUDA_ERROR_INVALID_VALUE;

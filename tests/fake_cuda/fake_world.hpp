@@ -169,6 +169,7 @@ struct Failure {
 struct World {
   std::mutex lock;
   std::condition_variable changed;  // some operation is done
+  int held_up = 0;                  // calls that wait for the device
   bool initialised = false;
   int devices = 2;
   unsigned delay_us = 50;
@@ -238,6 +239,8 @@ void enqueue(CUstream stream, std::function<void()> work, std::vector<FakePoint>
 bool idle(CUstream stream);
 void wait_for(Lock& lock, CUstream stream);
 void wait_for_all(Lock& lock);
+// As a call that takes memory back: nothing gets into any stream meanwhile, whoever would put it there.
+void wait_for_device(Lock& lock);
 CUresult add_device_memory(CUdeviceptr* address, std::size_t size, Class kind, CUmemoryPool pool);
 
 }  // namespace fake

@@ -96,8 +96,9 @@ void give_back(Place& place) {
   if (place.shared_pool != nullptr) SOAK_CUDA(cuMemPoolDestroy, std::exchange(place.shared_pool, nullptr));
 }
 
-Memory::Memory(Place& place, Class of, std::size_t bytes) : place_(place), class_(of), bytes_(bytes) {
-  const std::unique_lock lock(place.frees);
+Memory::Memory(Place& place, Class of, std::size_t bytes) : place_(place) {
+  block_.of = of;
+  block_.bytes = bytes;
   void* host = nullptr;
   switch (of) {
     case Class::host:
@@ -110,91 +111,123 @@ Memory::Memory(Place& place, Class of, std::size_t bytes) : place_(place), class
       SOAK_CUDA(cuMemHostAlloc, &host, bytes, 0);
       break;
     case Class::cuda:
-      SOAK_CUDA(cuMemAlloc_v2, &address_, bytes);
+      SOAK_CUDA(cuMemAlloc_v2, &block_.address, bytes);
       break;
     case Class::managed:
-      SOAK_CUDA(cuMemAllocManaged, &address_, bytes, CU_MEM_ATTACH_GLOBAL);
+      SOAK_CUDA(cuMemAllocManaged, &block_.address, bytes, CU_MEM_ATTACH_GLOBAL);
       break;
     case Class::pool:
-      SOAK_CUDA(cuMemAllocAsync, &address_, bytes, nullptr);
+      SOAK_CUDA(cuMemAllocAsync, &block_.address, bytes, nullptr);
       break;
     case Class::shared_pool:
-      SOAK_CUDA(cuMemAllocFromPoolAsync, &address_, bytes, place.shared_pool, nullptr);
+      SOAK_CUDA(cuMemAllocFromPoolAsync, &block_.address, bytes, place.shared_pool, nullptr);
       break;
     case Class::vmm:
     case Class::shared_vmm:
       map();
       break;
     case Class::opencl:
-      SOAK_IST(ist_memory_alloc, place.world, IST_KIND_OPENCL, IST_OWN_DEVICE, bytes, &whole_);
+      SOAK_IST(ist_memory_alloc, place.world, IST_KIND_OPENCL, IST_OWN_DEVICE, bytes, &block_.whole);
       break;
   }
-  if (host != nullptr) address_ = reinterpret_cast<CUdeviceptr>(host);
+  if (host != nullptr) block_.address = reinterpret_cast<CUdeviceptr>(host);
   // Of a pool: the memory is there when the stream has come to it.
   if (of == Class::pool || of == Class::shared_pool) SOAK_CUDA(cuStreamSynchronize, nullptr);
-  place.history.add("allocated", of, address_, bytes);
+  place.history.add("allocated", of, block_.address, bytes);
 }
 
 void Memory::map() {
-  const CUmemAllocationProp wanted = properties(place_.device, class_ == Class::shared_vmm);
+  const CUmemAllocationProp wanted = properties(place_.device, block_.of == Class::shared_vmm);
   std::size_t granule = 0;
   SOAK_CUDA(cuMemGetAllocationGranularity, &granule, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
-  reserved_ = (bytes_ + granule - 1) / granule * granule;
-  SOAK_CUDA(cuMemAddressReserve, &address_, reserved_, 0, 0, 0);
+  block_.reserved = (block_.bytes + granule - 1) / granule * granule;
+  SOAK_CUDA(cuMemAddressReserve, &block_.address, block_.reserved, 0, 0, 0);
   CUmemGenericAllocationHandle handle = 0;
-  SOAK_CUDA(cuMemCreate, &handle, reserved_, &wanted, 0);
-  SOAK_CUDA(cuMemMap, address_, reserved_, 0, handle, 0);
+  SOAK_CUDA(cuMemCreate, &handle, block_.reserved, &wanted, 0);
+  SOAK_CUDA(cuMemMap, block_.address, block_.reserved, 0, handle, 0);
   SOAK_CUDA(cuMemRelease, handle);  // the mapping holds it
   CUmemAccessDesc access{};
   access.location = wanted.location;
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  SOAK_CUDA(cuMemSetAccess, address_, reserved_, &access, 1);
+  SOAK_CUDA(cuMemSetAccess, block_.address, block_.reserved, &access, 1);
 }
 
-void Memory::release() {
-  switch (class_) {
+namespace {
+
+void release(Place& place, const Block& block) {
+  place.history.add("freed", block.of, block.address, block.bytes);
+  void* const host = reinterpret_cast<void*>(block.address);
+  switch (block.of) {
     case Class::registered:
-      SOAK_IST(ist_unregister, place_.world, address());
+      SOAK_IST(ist_unregister, place.world, host);
       [[fallthrough]];
     case Class::host:
-      std::free(address());
+      std::free(host);
       break;
     case Class::pinned:
-      SOAK_CUDA(cuMemFreeHost, address());
+      SOAK_CUDA(cuMemFreeHost, host);
       break;
     case Class::cuda:
     case Class::managed:
-      SOAK_CUDA(cuMemFree_v2, address_);
+      SOAK_CUDA(cuMemFree_v2, block.address);
       break;
     case Class::pool:
     case Class::shared_pool:
-      SOAK_CUDA(cuMemFreeAsync, address_, nullptr);
+      SOAK_CUDA(cuMemFreeAsync, block.address, nullptr);
       break;
     case Class::vmm:
     case Class::shared_vmm:
-      SOAK_CUDA(cuMemUnmap, address_, reserved_);
-      SOAK_CUDA(cuMemAddressFree, address_, reserved_);
+      SOAK_CUDA(cuMemUnmap, block.address, block.reserved);
+      SOAK_CUDA(cuMemAddressFree, block.address, block.reserved);
       break;
     case Class::opencl:
-      SOAK_IST(ist_memory_free, place_.world, whole_);
+      SOAK_IST(ist_memory_free, place.world, block.whole);
       break;
   }
+}
+
+// Not freed is a leak, which the samples show; but it is told here, where the reason is known.
+void release_or_tell(Place& place, const Block& block) {
+  try {
+    release(place, block);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "memory of class %s is not freed: %s\n", name_of(block.of), error.what());
+  }
+}
+
+bool waits_for_device(Class one) {
+  return one == Class::cuda || one == Class::managed || one == Class::pinned || one == Class::registered;
+}
+
+}  // namespace
+
+void free_rest(Place& place) {
+  std::vector<Block> unfreed;
+  {
+    const std::lock_guard lock(place.unfreed_mutex);
+    unfreed.swap(place.unfreed);
+  }
+  for (const Block& block : unfreed) release_or_tell(place, block);
 }
 
 Memory::~Memory() {
-  const std::unique_lock lock(place_.frees);
-  place_.history.add("freed", class_, address_, bytes_);
-  try {
-    release();
-  } catch (const std::exception& error) {
-    // Not freed is a leak, which the samples show; but it is told here, where the reason is known.
-    std::fprintf(stderr, "memory of class %s is not freed: %s\n", name_of(class_), error.what());
+  if (!waits_for_device(block_.of)) {
+    release_or_tell(place_, block_);
+    return;
   }
+  const std::unique_lock lock(place_.frees, std::try_to_lock);
+  if (!lock.owns_lock()) {
+    const std::lock_guard unfreed(place_.unfreed_mutex);
+    place_.unfreed.push_back(block_);
+    return;
+  }
+  release_or_tell(place_, block_);
+  free_rest(place_);
 }
 
 ist_buffer Memory::at(std::size_t offset, CUstream stream) const {
-  if (class_ == Class::opencl) return ist_buffer_at(whole_, offset);
-  if (on_device(class_)) return ist_cuda(address() + offset, stream);
+  if (block_.of == Class::opencl) return ist_buffer_at(block_.whole, offset);
+  if (on_device(block_.of)) return ist_cuda(address() + offset, stream);
   return ist_host(address() + offset);
 }
 

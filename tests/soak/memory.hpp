@@ -52,19 +52,33 @@ class History {
   std::deque<Event> events_;
 };
 
+// What one allocation is.
+struct Block {
+  Class of = Class::host;
+  std::size_t bytes = 0;
+  CUdeviceptr address = 0;
+  std::size_t reserved = 0;
+  ist_buffer whole{};  // of OpenCL
+};
+
 // This process, for all of its lanes.
 struct Place {
   ist_world world = IST_WORLD_NULL;
   int device = -1;  // of CUDA; -1: none
   CUcontext context = nullptr;
   CUmemoryPool shared_pool = nullptr;
-  // Memory is not freed while a kernel waits for another rank: the driver would wait for the kernel, and hold up the thread that is
-  // to start what the other rank's kernel waits for. Work in streams holds it shared, whoever allocates or frees alone.
+  // What the driver takes back only when all work on the device is over is not freed while a kernel of ours waits for another rank: it would
+  // hold up whoever is to start what the other rank's kernel waits for. Work in streams holds this shared, whoever frees alone. Nobody
+  // waits for it to free, since a kernel of NCCL's may wait for that thread: what cannot be freed now is freed with the next one.
   std::shared_mutex frees;
+  std::mutex unfreed_mutex;
+  std::vector<Block> unfreed;
   History history;
 };
 // Classes that this process has, as bits.
 unsigned usable(Place& place);
+// Frees what could not be freed when it was to be; nothing runs any more.
+void free_rest(Place& place);
 // What usable() made, when the world is over.
 void give_back(Place& place);
 
@@ -75,22 +89,17 @@ class Memory {
   Memory& operator=(const Memory&) = delete;
   ~Memory();
 
-  Class of() const { return class_; }
-  std::size_t bytes() const { return bytes_; }
+  Class of() const { return block_.of; }
+  std::size_t bytes() const { return block_.bytes; }
   // `stream`: the one that holds work on it, of device memory.
   ist_buffer at(std::size_t offset, CUstream stream) const;
   // Of memory that the processor can write to.
-  unsigned char* address() const { return reinterpret_cast<unsigned char*>(address_); }
+  unsigned char* address() const { return reinterpret_cast<unsigned char*>(block_.address); }
 
  private:
   void map();
-  void release();
   Place& place_;
-  const Class class_;
-  const std::size_t bytes_;
-  CUdeviceptr address_ = 0;
-  std::size_t reserved_ = 0;
-  ist_buffer whole_{};  // of OpenCL
+  Block block_;
 };
 
 // What a lane has in its hands: now and then new memory, now and then what another message had.

@@ -181,6 +181,8 @@ class Soak {
       from = to;
     }
     for (std::thread& thread : threads) thread.join();
+    if (rank_.place.device >= 0) SOAK_CUDA(cuCtxSetCurrent, rank_.place.context);
+    free_rest(rank_.place);
     for (const auto& lane : lanes_) lane->close();
   }
   void run_lane(Lane& one, std::uint64_t round) const {

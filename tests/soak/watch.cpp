@@ -10,6 +10,8 @@
 #include <fstream>
 #include <optional>
 
+#include "stacks.hpp"
+
 namespace soak {
 namespace {
 
@@ -169,6 +171,8 @@ void Watch::bark(double seconds) const {
   for (const Lane* lane : lanes_)
     if (const auto found = lane->progress().look(); !found.text.empty())
       std::fprintf(stderr, "  rank %d, since %.1f s: %s\n", rank_.rank, found.seconds, found.text.c_str());
+  print_stacks();
+  std::this_thread::sleep_for(std::chrono::seconds{3});  // the other ranks have as much to say, and end with this one
   std::fflush(nullptr);
   ::_exit(3);
 }

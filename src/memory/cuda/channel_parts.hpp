@@ -74,6 +74,8 @@ IST_KERNEL_CODE void put(const Crew& crew, const PutWork& work) {
     store_relaxed(&what.peer->part_bytes[at % kParts], what.bytes);
   if (!last_to_leave(crew, what.own->leaving, failed) || crew.thread != 0) return;
   if (failed) return report_failure(what.report, &what.own->broken);
+  if (work.part + 1 == parts_of(what.bytes))
+    store_relaxed(&what.own->sent_and_credit.low, load_relaxed(&what.own->sent_and_credit.low) + 1);
   if (!post(*what.peer)) return;
   store_relaxed(&what.own->putting, at + 1);
   add(&what.own->room, ~0U);

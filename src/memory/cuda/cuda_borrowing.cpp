@@ -160,6 +160,7 @@ std::shared_ptr<Borrowed> CudaBorrowing::borrow(const Loan& loan, Rank lender, c
   }
   // Only now: what is not used any more is closed before another one is opened, which may be the same to the driver.
   const std::lock_guard lock(mutex_);
+  if (closing_bytes_.value + loan.size > limit_.value) return nullptr;
   if (!mappings_.contains(key) && !links_.off(**context, loan.device) && start_thread()) order(key, loan);
   return nullptr;
 }
@@ -192,24 +193,55 @@ bool CudaBorrowing::opening(const Loan& loan, Rank lender, const Piece& own) {
   if (!context.ok()) return false;
   const std::lock_guard lock(mutex_);
   const auto known = mappings_.find(key_of(loan, lender, **context));
-  return known != mappings_.end() && known->second.state == Mapping::State::opening;
+  // What waits until it is quiet may wait for whoever asks.
+  return known != mappings_.end() && known->second.state == Mapping::State::opening && !closing(loan, lender);
+}
+
+// Is what lies where the loan does, or lay there before the lender freed it, still open?
+bool CudaBorrowing::closing(const Loan& loan, Rank lender) const {
+  return loan.way != Loan::Way::pool && std::any_of(closing_.begin(), closing_.end(), [&](const CudaBorrowed* one) {
+           return one->lender == lender && overlap(loan, one->start, one->size.value);
+         });
+}
+
+std::deque<CudaBorrowing::Order>::iterator CudaBorrowing::next_order() {
+  return std::find_if(orders_.begin(), orders_.end(),
+                      [this](const Order& one) { return !closing(one.loan, one.key.lender); });
+}
+
+// What was opened by a handle the driver closes only after waiting for the device.
+void CudaBorrowing::close(std::unique_ptr<CudaBorrowed> memory) {
+  if (memory->way != Loan::Way::handle) return close_mapping(api_, *memory);
+  if (quiet_.now([&] { close_mapping(api_, *memory); })) return;
+  {
+    const std::lock_guard lock(mutex_);
+    closing_.push_back(memory.get());
+    closing_bytes_ += memory->size;
+  }
+  quiet_.later([this, closed = std::shared_ptr<CudaBorrowed>(std::move(memory))] {
+    close_mapping(api_, *closed);
+    const std::lock_guard lock(mutex_);
+    std::erase(closing_, closed.get());
+    closing_bytes_ = closing_bytes_ - closed->size;
+    wake_.notify_all();
+  });
 }
 
 void CudaBorrowing::work() {
   std::unique_lock lock(mutex_);
   while (true) {
-    wake_.wait(lock, [this] { return ends_ || !orders_.empty() || !unused_.empty(); });
+    wake_.wait(lock, [this] { return ends_ || next_order() != orders_.end() || !unused_.empty(); });
     if (ends_) return;
     if (!unused_.empty()) {
-      const auto closing = std::move(unused_);
-      unused_.clear();
+      auto unused = std::exchange(unused_, {});
       lock.unlock();
-      for (const auto& memory : closing) close_mapping(api_, *memory);
+      for (auto& memory : unused) close(std::move(memory));
       lock.lock();
       continue;
     }
-    const Order order = orders_.front();
-    orders_.pop_front();
+    const auto next = next_order();
+    const Order order = *next;
+    orders_.erase(next);
     lock.unlock();
     open(order);
     lock.lock();
@@ -232,10 +264,13 @@ void CudaBorrowing::open(const Order& order) {
   bool not_at_hand = false;
   if (believed.ok()) {
     auto opened = open_mapping(api_, *order.key.context, order.loan, ends_);
-    if (opened.ok())
+    if (opened.ok()) {
+      (*opened)->lender = order.key.lender;
+      (*opened)->start = order.loan.start;
       made = hold(std::move(*opened));
-    else
+    } else {
       say_refused(order, opened.status());
+    }
     not_at_hand = !opened.ok() && opened.status().code() == IST_ERR_HANDLE;
   } else if (!links_.off(*order.key.context, order.loan.device)) {
     say_refused(order, {believed.code(), "the link could not be tried: " + believed.text()});

@@ -17,6 +17,7 @@
 
 #include "memory/cuda/cuda_links.hpp"
 #include "memory/cuda/cuda_mapping.hpp"
+#include "memory/cuda/cuda_quiet.hpp"
 
 namespace ist {
 
@@ -24,8 +25,8 @@ class CudaBorrowing {
  public:
   // Finds the context of a piece of this process, device memory or page-locked; an error for any other.
   using ContextOf = std::function<Result<CudaContext*>(const Piece&)>;
-  CudaBorrowing(const CudaApi& api, CudaContexts& contexts, CudaLinks& links, ContextOf context_of)
-      : api_(api), contexts_(contexts), links_(links), context_of_(std::move(context_of)) {}
+  CudaBorrowing(const CudaApi& api, CudaContexts& contexts, CudaLinks& links, CudaQuiet& quiet, ContextOf context_of)
+      : api_(api), contexts_(contexts), links_(links), quiet_(quiet), context_of_(std::move(context_of)) {}
   ~CudaBorrowing();
   CudaBorrowing(const CudaBorrowing&) = delete;
   CudaBorrowing& operator=(const CudaBorrowing&) = delete;
@@ -73,6 +74,9 @@ class CudaBorrowing {
   void forget_ended(const Loan& loan, Rank lender, std::vector<Dropped>& dropped);
   void forget_least_used(std::vector<Dropped>& dropped);
   Dropped drop(std::map<Key, Mapping>::iterator mapping);
+  void close(std::unique_ptr<CudaBorrowed> memory);
+  bool closing(const Loan& loan, Rank lender) const;
+  std::deque<Order>::iterator next_order();
   void work();
   void open(const Order& order);
   void say_refused(const Order& order, const Status& why) const;
@@ -83,6 +87,7 @@ class CudaBorrowing {
   const CudaApi& api_;
   CudaContexts& contexts_;
   CudaLinks& links_;
+  CudaQuiet& quiet_;
   const ContextOf context_of_;
   std::mutex mutex_;
   std::map<Key, Mapping> mappings_;
@@ -93,6 +98,8 @@ class CudaBorrowing {
   std::condition_variable wake_;
   std::deque<Order> orders_;
   std::vector<std::unique_ptr<CudaBorrowed>> unused_;  // to be unmapped
+  std::vector<const CudaBorrowed*> closing_;           // what waits until the driver may be asked to close it
+  Bytes closing_bytes_;
   std::atomic<bool> ends_{false};
   std::thread thread_;
 };

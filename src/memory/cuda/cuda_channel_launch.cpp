@@ -194,10 +194,15 @@ Status CudaChannels::send(ChannelEnd& given, std::uint64_t stream, std::uint64_t
   const Current current(api_, end.home_.context->handle);
   if (current.result() != CUDA_SUCCESS) return not_put(current.result(), "cuCtxPushCurrent", stream);
   channel::SendWork work = end.send_work(address, size);
-  if (end.one_device_) return through_parts(&end, &work, nullptr, nullptr, stream);
-  if (size.value <= channel::kSmall)
-    return launch(end.home_, stream, {Kernel::send_small, 1, channel::threads_for(size.value), &work});
-  return launch(end.home_, stream, {Kernel::send, channel::blocks_for(size.value), channel::kThreads, &work});
+  const auto held = putting(stream);
+  if (end.one_device_)
+    IST_TRY(through_parts(&end, &work, nullptr, nullptr, stream));
+  else if (size.value <= channel::kSmall)
+    IST_TRY(launch(end.home_, stream, {Kernel::send_small, 1, channel::threads_for(size.value), &work}));
+  else
+    IST_TRY(launch(end.home_, stream, {Kernel::send, channel::blocks_for(size.value), channel::kThreads, &work}));
+  ++end.put_;
+  return {};
 }
 
 Status CudaChannels::receive(ChannelEnd& given, std::uint64_t stream, std::uint64_t address, Bytes room) {
@@ -205,10 +210,15 @@ Status CudaChannels::receive(ChannelEnd& given, std::uint64_t stream, std::uint6
   const Current current(api_, end.home_.context->handle);
   if (current.result() != CUDA_SUCCESS) return not_put(current.result(), "cuCtxPushCurrent", stream);
   channel::ReceiveWork work = end.receive_work(address, room);
-  if (end.one_device_) return through_parts(nullptr, nullptr, &end, &work, stream);
-  if (room.value <= channel::kSmall)
-    return launch(end.home_, stream, {Kernel::receive_small, 1, channel::threads_for(room.value), &work});
-  return launch(end.home_, stream, {Kernel::receive, channel::blocks_for(room.value), channel::kThreads, &work});
+  const auto held = putting(stream);
+  if (end.one_device_)
+    IST_TRY(through_parts(nullptr, nullptr, &end, &work, stream));
+  else if (room.value <= channel::kSmall)
+    IST_TRY(launch(end.home_, stream, {Kernel::receive_small, 1, channel::threads_for(room.value), &work}));
+  else
+    IST_TRY(launch(end.home_, stream, {Kernel::receive, channel::blocks_for(room.value), channel::kThreads, &work}));
+  ++end.put_;
+  return {};
 }
 
 Status CudaChannels::send_and_receive(std::uint64_t stream, const Message& out, const Message& in) {
@@ -218,7 +228,14 @@ Status CudaChannels::send_and_receive(std::uint64_t stream, const Message& out, 
   if (current.result() != CUDA_SUCCESS) return not_put(current.result(), "cuCtxPushCurrent", stream);
   channel::SendReceiveWork work{sends.send_work(out.address, out.size), receives.receive_work(in.address, in.size),
                                 channel::blocks_for(out.size.value)};
-  if (sends.one_device_ && receives.one_device_) return through_parts(&sends, &work.send, &receives, &work.receive, stream);
+  const auto put_both = [&](const Status& put) {
+    if (put.ok()) ++sends.put_, ++receives.put_;
+    return put;
+  };
+  if (sends.one_device_ && receives.one_device_) {
+    const auto held = putting(stream);
+    return put_both(through_parts(&sends, &work.send, &receives, &work.receive, stream));
+  }
   // One after the other, which no two ranks that do the same may wait for: so what is sent has to find room before it is taken.
   if (sends.one_device_ || receives.one_device_) {
     constexpr std::uint64_t kRoomForAll = std::uint64_t{channel::kParts} * channel::kPart;
@@ -233,8 +250,9 @@ Status CudaChannels::send_and_receive(std::uint64_t stream, const Message& out, 
   const bool small = out.size.value <= channel::kSmall && in.size.value <= channel::kSmall;
   const unsigned threads =
       small ? std::max(channel::threads_for(out.size.value), channel::threads_for(in.size.value)) : channel::kThreads;
-  return launch(sends.home_, stream,
-                {Kernel::send_receive, work.send_blocks + channel::blocks_for(in.size.value), threads, &work});
+  const auto held = putting(stream);
+  return put_both(launch(sends.home_, stream,
+                         {Kernel::send_receive, work.send_blocks + channel::blocks_for(in.size.value), threads, &work}));
 }
 
 }  // namespace ist

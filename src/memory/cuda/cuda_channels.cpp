@@ -70,14 +70,15 @@ std::optional<ChannelTrouble> CudaChannelEnd::trouble() {
 
 // ---- all of them ----
 
-CudaChannels::CudaChannels(const CudaApi& api, CudaContexts& contexts, const CudaKernels& kernels, CudaWorkers& workers,
-                           CudaLinks& links, CudaLending& lending)
+CudaChannels::CudaChannels(const CudaApi& api, CudaContexts& contexts, CudaKernels& kernels, CudaWorkers& workers,
+                           CudaLinks& links, CudaLending& lending, CudaQuiet& quiet)
     : api_(api),
       contexts_(contexts),
       kernels_(kernels),
       workers_(workers),
       links_(links),
       lending_(lending),
+      quiet_(quiet),
       meetings_(std::make_unique<CudaMeetings>(*this)) {}
 
 Meetings& CudaChannels::meetings() { return *meetings_; }
@@ -88,6 +89,7 @@ bool CudaChannels::present() const {
 }
 
 CudaChannels::~CudaChannels() {
+  quiet_.forget(*this);
   ends_letting_go_.store(true);
   interrupts_.fetch_add(1);
   interrupts_.notify_all();
@@ -142,6 +144,7 @@ Result<CudaChannelHome*> CudaChannels::home(int device) {
   if (!context.ok()) return context.status();
   const DriverScope scope(api_, (*context)->handle);
   IST_TRY(scope.status());
+  kernels_.prepare(**context);
   CudaChannelHome made;
   made.context = *context;
   if (const Status loaded = load(made); !loaded.ok()) {

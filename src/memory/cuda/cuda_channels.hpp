@@ -24,6 +24,7 @@
 #include "memory/cuda/cuda_kernels.hpp"
 #include "memory/cuda/cuda_lending.hpp"
 #include "memory/cuda/cuda_links.hpp"
+#include "memory/cuda/cuda_quiet.hpp"
 #include "memory/cuda/cuda_workers.hpp"
 
 namespace ist {
@@ -90,13 +91,23 @@ class CudaChannelEnd : public ChannelEnd {
   bool let_go_ = false;
   const std::uint32_t* gone_ = nullptr;
   channel::Report* report_ = nullptr;
-  std::uint32_t truncations_ = 0;  // that were told
+  std::uint32_t truncations_ = 0;      // that were told
+  std::atomic<std::uint64_t> put_{0};  // messages put into streams
+  std::uint64_t over_ = 0;             // that are known to have happened; under the channels' lock
 };
 
-class CudaChannels : public Channels {
+// Where the device counts what has happened of what was put into streams.
+struct CudaLook {
+  CUdeviceptr state;  // the count; `broken` lies so many bytes behind it: then nothing is waited for any more
+  std::size_t broken;
+  std::uint64_t put;
+  std::uint64_t* over;
+};
+
+class CudaChannels : public Channels, public CudaQuiet::Source {
  public:
-  CudaChannels(const CudaApi& api, CudaContexts& contexts, const CudaKernels& kernels, CudaWorkers& workers,
-               CudaLinks& links, CudaLending& lending);
+  CudaChannels(const CudaApi& api, CudaContexts& contexts, CudaKernels& kernels, CudaWorkers& workers, CudaLinks& links,
+               CudaLending& lending, CudaQuiet& quiet);
   ~CudaChannels() override;
   CudaChannels(const CudaChannels&) = delete;
   CudaChannels& operator=(const CudaChannels&) = delete;
@@ -113,6 +124,8 @@ class CudaChannels : public Channels {
   Meetings& meetings() override;
   void interrupt(Rank peer) override;
   Status close_all() override;
+  // cuda_channel_quiet.cpp: has all happened that was put into streams, but for graphs?
+  bool over() override;
 
  private:
   friend class CudaChannelEnd;
@@ -139,6 +152,9 @@ class CudaChannels : public Channels {
   Status reach(const CudaChannelHome& home, const ChannelCard& peers);
   // What another rank, or this one where `same_process`, says of its half.
   Result<CUdeviceptr> map(Rank peer, const CudaChannelHome& home, const ChannelCard& peers, bool same_process = false);
+  bool over_on(CudaChannelHome& home);
+  // Held while what waits for other ranks is put into that stream.
+  CudaQuiet::Putting putting(std::uint64_t stream) const;
   Status let_go(CudaChannelEnd& end) const;
   void let_go_of_gone();
   void start_letting_go();
@@ -175,10 +191,11 @@ class CudaChannels : public Channels {
 
   const CudaApi& api_;
   CudaContexts& contexts_;
-  const CudaKernels& kernels_;
+  CudaKernels& kernels_;
   CudaWorkers& workers_;  // its kernel is there before one of ours waits
   CudaLinks& links_;
   CudaLending& lending_;
+  CudaQuiet& quiet_;
   std::mutex mutex_;
   std::map<int, CudaChannelHome> homes_;  // by device; addresses stay
   std::vector<CudaChannelEnd*> ends_;
@@ -186,6 +203,7 @@ class CudaChannels : public Channels {
   std::vector<void*> locked_;                                           // page-locked blocks
   std::vector<channel::Report*> reports_;                               // not in use
   std::vector<std::uint32_t*> gone_of_seats_;                           // the same
+  std::byte* looked_ = nullptr;                                         // page-locked: what over_on() reads
   std::unique_ptr<CudaMeetings> meetings_;
   std::array<std::atomic<std::uint32_t*>, kGoneBlocks> gone_{};
   std::atomic<std::uint32_t> interrupts_{0};

@@ -1,4 +1,6 @@
 // Streams for libraries that work on cuda memory beside this kind, in the primary context of a device.
+#include <algorithm>
+
 #include "memory/cuda/cuda_memory.hpp"
 #include "memory/guests.hpp"
 
@@ -6,9 +8,16 @@ namespace ist {
 
 class CudaGuestStream : public GuestStream {
  public:
-  CudaGuestStream(CudaKind& kind, CudaContext& context, CUstream stream) : kind_(kind), context_(context), stream_(stream) {}
+  CudaGuestStream(CudaKind& kind, CudaContext& context, CUstream stream) : kind_(kind), context_(context), stream_(stream) {
+    const std::lock_guard lock(kind_.guests_mutex_);
+    kind_.guests_.push_back(this);
+  }
   // The driver keeps what work still needs.
   ~CudaGuestStream() override {
+    {
+      const std::lock_guard lock(kind_.guests_mutex_);
+      std::erase(kind_.guests_, this);
+    }
     const DriverScope scope(kind_.api_, context_.handle);
     if (scope.status().ok()) kind_.api_.cuStreamDestroy_v2(stream_);
   }
@@ -43,6 +52,17 @@ class CudaGuestStream : public GuestStream {
     return {};
   }
 
+  Status launch(std::uint64_t stream, const std::function<void()>& body) override {
+    const auto putting = kind_.quiet_.putting();
+    unmarked_.store(true);
+    return within([&] {
+      CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+      const CUresult asked = kind_.api_.cuStreamIsCapturing(reinterpret_cast<CUstream>(stream), &capture);
+      if (asked == CUDA_SUCCESS && capture != CU_STREAM_CAPTURE_STATUS_NONE) kind_.quiet_.captured();
+      body();
+    });
+  }
+
   Result<Ticket> mark() override { return mark(handle()); }
 
   Result<Ticket> mark(std::uint64_t stream) override {
@@ -57,9 +77,29 @@ class CudaGuestStream : public GuestStream {
     }
     const std::uint64_t id = ticket->id();
     const CUresult result = kind_.api_.cuEventRecord(ticket->event, reinterpret_cast<CUstream>(stream));
-    if (result == CUDA_SUCCESS) return Ticket{&kind_, id};
-    kind_.give_back(*ticket);
-    return failed(result, "cuEventRecord");
+    if (result != CUDA_SUCCESS) {
+      kind_.give_back(*ticket);
+      return failed(result, "cuEventRecord");
+    }
+    if (stream != handle()) {
+      const std::lock_guard lock(kind_.mutex_);
+      marks_.push_back(id);
+    }
+    unmarked_.store(false);
+    return Ticket{&kind_, id};
+  }
+
+  // Is all over that was launched? Tickets that nobody has any more were seen to be.
+  bool over() {
+    if (unmarked_.load()) return false;
+    const DriverScope scope(kind_.api_, context_.handle);
+    if (!scope.status().ok() || kind_.api_.cuStreamQuery(stream_) == CUDA_ERROR_NOT_READY) return false;
+    const std::lock_guard lock(kind_.mutex_);
+    std::erase_if(marks_, [this](std::uint64_t id) {
+      const CudaTicket* found = kind_.tickets_.find(id);
+      return found == nullptr || kind_.tickets_.ask(*found) != CUDA_ERROR_NOT_READY;
+    });
+    return marks_.empty();
   }
 
  private:
@@ -71,7 +111,14 @@ class CudaGuestStream : public GuestStream {
   CudaKind& kind_;
   CudaContext& context_;
   CUstream stream_;
+  std::atomic<bool> unmarked_{false};  // something was launched that no mark is behind
+  std::vector<std::uint64_t> marks_;   // in users' streams; under the kind's lock
 };
+
+bool CudaKind::over() {
+  const std::lock_guard lock(guests_mutex_);
+  return std::all_of(guests_.begin(), guests_.end(), [](CudaGuestStream* one) { return one->over(); });
+}
 
 // The runtime API, which such libraries use, knows the primary context of each device and no other.
 Status CudaKind::admits(const Piece& piece) {

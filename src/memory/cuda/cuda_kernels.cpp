@@ -71,6 +71,14 @@ Result<CUfunction> CudaKernels::find(CudaContext& context, Reduction reduction, 
   return cuda_error(api_, result, "cuModuleGetFunction of " + name + " on cuda device " + std::to_string(context.device));
 }
 
+// One that cannot be loaded is told by whoever needs it.
+void CudaKernels::prepare(CudaContext& context) {
+  for (std::size_t reduction = 1; reduction <= kReductions; ++reduction)
+    for (int type = 0; element_of(static_cast<ist_type>(type)); ++type)
+      if (applicable(static_cast<Reduction>(reduction), static_cast<ist_type>(type)).ok())
+        static_cast<void>(find(context, static_cast<Reduction>(reduction), *element_of(static_cast<ist_type>(type))));
+}
+
 CUresult CudaKernels::launch(const CudaContext& context, CUfunction kernel, CUdeviceptr into, CUdeviceptr with,
                              std::uint64_t count, Bytes size, CUstream stream) const {
   const bool vectors = (into | with) % kVector == 0;

@@ -28,6 +28,8 @@ class CudaKernels {
   Status runs_on(int device, const std::string& whose = "reductions") const;
   // The function, loaded if it is the first time. The context must be current.
   Result<CUfunction> find(CudaContext& context, Reduction reduction, Element element);
+  // Loads all of them, which waits for whatever runs on the device: before something waits there. The context must be current.
+  void prepare(CudaContext& context);
   // `count` elements of `size` bytes in the stream.
   CUresult launch(const CudaContext& context, CUfunction kernel, CUdeviceptr into, CUdeviceptr with, std::uint64_t count,
                   Bytes size, CUstream stream) const;

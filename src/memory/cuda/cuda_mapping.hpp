@@ -27,6 +27,8 @@ class CudaBorrowed : public Borrowed {
   CUmemoryPool pool = nullptr;
   std::shared_ptr<CudaBorrowed> within;  // of a piece: the pool
   std::uint64_t allocation = 0;          // the lender's number for it
+  Rank lender = kNobody;
+  std::uint64_t start = 0;  // in the lender's process; none of a pool
 };
 
 // Can this driver open what is lent that way?

@@ -180,11 +180,13 @@ Status CudaMeetings::meet(MeetingSeat& given, std::uint64_t stream, const Meetin
   if (current.result() != CUDA_SUCCESS) return channels_.not_put(current.result(), "cuCtxPushCurrent", stream);
   const CUfunction kernel = kernel_for(seat.home_, call);
   meeting::MeetWork work = seat.work(call);
+  const auto held = channels_.putting(stream);
   std::uint64_t done = 0;
   do {
     work.bytes = std::min(meeting::piece_for(seat.ranks()), call.size.value - done);
     const unsigned blocks = call.what == MeetingCall::What::barrier ? 1 : meeting::blocks_for(work.bytes);
     IST_TRY(channels_.launch(kernel, stream, blocks, meeting::threads_for(work.bytes), &work));
+    ++seat.put_;
     done += work.bytes;
     if (call.from != 0) work.from += work.bytes;
     if (call.to != 0) work.to += work.bytes;
@@ -201,6 +203,13 @@ Status CudaMeetings::combine_parts(MeetingSeat& given, std::uint64_t stream, con
   work.stride = seat.part_size().value;
   return channels_.launch(kernel_for(seat.home_, call), stream, meeting::blocks_for(work.bytes),
                           meeting::threads_for(work.bytes), &work);
+}
+
+void CudaMeetings::add_looks(const CudaChannelHome& home, std::vector<CudaLook>& looks) {
+  const std::lock_guard lock(mutex_);
+  for (CudaSeat* seat : seats_)
+    if (const std::uint64_t put = seat->put_.load(); &seat->home_ == &home && put != seat->over_)
+      looks.push_back({seat->own_ + offsetof(meeting::Mailbox, met), offsetof(meeting::Mailbox, broken), put, &seat->over_});
 }
 
 void CudaMeetings::interrupt(Rank member) {

@@ -47,6 +47,8 @@ class CudaSeat : public MeetingSeat {
   std::vector<std::uint64_t> mailboxes_;  // by member; empty: not connected
   std::uint32_t* gone_ = nullptr;
   channel::Report* report_ = nullptr;
+  std::atomic<std::uint64_t> put_{0};  // kernels put into streams
+  std::uint64_t over_ = 0;             // under the channels' lock
 };
 
 class CudaMeetings : public Meetings {
@@ -58,6 +60,8 @@ class CudaMeetings : public Meetings {
   // No driver call: whoever waits for that rank gives up, or all do.
   void interrupt(Rank member);
   void interrupt_all();
+  // What is not known to be over on that device. With the channels' lock.
+  void add_looks(const CudaChannelHome& home, std::vector<CudaLook>& looks);
 
  private:
   friend class CudaSeat;

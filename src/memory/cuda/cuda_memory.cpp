@@ -15,12 +15,18 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
       tickets_(api_),
       links_(api_, contexts_),
       lending_(api_, contexts_, links_),
-      borrowing_(api_, contexts_, links_,
+      borrowing_(api_, contexts_, links_, quiet_,
                  [this](const Piece& own) { return own.kind == KindId::cuda ? context_of(own) : context_of_locked(own); }),
       bounces_([this](int device, Bytes size) { return allocate(device, size); },
                [this](const Piece& piece) { static_cast<void>(release(piece)); }),
-      channels_(api_, contexts_, kernels_, workers_, links_, lending_),
-      windows_(api_) {}
+      channels_(api_, contexts_, kernels_, workers_, links_, lending_, quiet_),
+      windows_(api_) {
+  quiet_.watch(*this);
+  quiet_.watch(channels_);
+}
+
+// Channels ended with the world.
+CudaKind::~CudaKind() { quiet_.finish(); }
 
 bool CudaKind::copies(KindId to, KindId from) const {
   const auto mine_or_host = [](KindId kind) { return kind == KindId::cuda || kind == KindId::host; };
@@ -109,6 +115,10 @@ Status CudaKind::free_allocated(std::uint64_t address, std::uint64_t buffer_id) 
   const CUresult result = api_.cuMemFree_v2(address);
   if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuMemFree of memory at " + hexadecimal(address));
   return {};
+}
+
+void CudaKind::release_later(const Piece& piece) {
+  quiet_.later([this, piece] { static_cast<void>(release(piece)); });
 }
 
 Status CudaKind::release(const Piece& piece) {

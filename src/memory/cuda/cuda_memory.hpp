@@ -17,6 +17,7 @@
 #include "memory/cuda/cuda_lending.hpp"
 #include "memory/cuda/cuda_pins.hpp"
 #include "memory/cuda/cuda_pointer.hpp"
+#include "memory/cuda/cuda_quiet.hpp"
 #include "memory/cuda/cuda_tickets.hpp"
 #include "memory/cuda/cuda_windows.hpp"
 #include "memory/cuda/cuda_workers.hpp"
@@ -25,14 +26,25 @@
 
 namespace ist {
 
+class CudaGuestStream;
+
 // How a copy is ordered, and a reduction like one within a device: an unfinished copy in the same direction is followed in
 // its own lane, where order is free; any other work of this kind is waited for by its event, on the device. Host threads
 // never wait, with one exception made by the driver: a copy to or from pageable host memory may hold the calling thread until
 // everything before it in its lane is done. So whoever copies pageable memory should first see `after` finish. (One more is
 // ours: a copy that the driver has taken, but whose event it refuses, is waited for before the error is returned.)
-class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Guests, public Lending, public Mailing {
+class CudaKind : public MemoryKind,
+                 public Streams,
+                 public Arithmetic,
+                 public Guests,
+                 public Lending,
+                 public Mailing,
+                 public CudaQuiet::Source {
  public:
   CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vector<DeviceInfo> devices);
+  ~CudaKind() override;
+  CudaKind(const CudaKind&) = delete;
+  CudaKind& operator=(const CudaKind&) = delete;
 
   KindId id() const override { return KindId::cuda; }
   std::string_view name() const override { return "cuda"; }
@@ -44,6 +56,7 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   Result<Piece> allocate_beside(const Piece& neighbour, Bytes size) override;
   bool together(const Piece& one, const Piece& other) override;
   Status release(const Piece& piece) override;
+  void release_later(const Piece& piece) override;
   Result<Ticket> copy(const Piece& to, const Piece& from, const Ticket& after) override;
   Result<bool> finished(Ticket& ticket) override;
   void drop(std::uint64_t id) override;
@@ -61,6 +74,9 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   // cuda_guests.cpp: device memory of a primary context, not managed.
   Status admits(const Piece& piece) override;
   Result<std::unique_ptr<GuestStream>> open_stream(int device) override;
+  bool quiet() override { return quiet_.over(); }
+  // Is all over that guests have put into streams?
+  bool over() override;
 
   std::vector<Addition> additions() override;
   // How many windows onto device memory are open, for tests.
@@ -168,6 +184,9 @@ class CudaKind : public MemoryKind, public Streams, public Arithmetic, public Gu
   mutable std::mutex mutex_;  // guards what follows and what is inside the contexts
   CudaTickets tickets_;
   std::map<std::uint64_t, std::uint64_t> allocated_;  // address to the driver's id, since an address may be used again
+  CudaQuiet quiet_;
+  std::mutex guests_mutex_;
+  std::vector<CudaGuestStream*> guests_;
   CudaLinks links_;
   CudaLending lending_;
   CudaBorrowing borrowing_;

@@ -1,0 +1,110 @@
+// While a stream waits for another rank, messages go on, though the driver would wait for that stream before it closes what they opened.
+// Needs ranks with CUDA devices; the fake driver holds up whatever is put into streams meanwhile, as real ones do.
+#include <chrono>
+#include <thread>
+
+#include "../fake_cuda/fake_cuda.h"
+#include "streams_support.hpp"
+
+using namespace rank_test;
+
+namespace {
+
+constexpr std::size_t kBytes = 2 << 20;  // so many are copied by the device wherever the other rank's memory is
+constexpr int kMessages = 12;
+constexpr std::size_t kWord = 1000;
+
+// Where the driver counts its calls.
+bool counts() { return DRIVER(fake_cuda_calls) != nullptr; }
+std::uint64_t closings() { return counts() ? DRIVER(fake_cuda_calls)("cuIpcCloseMemHandle") : 0; }
+
+// From rank 1 into memory of rank 0's that is new each time, and is freed: rank 1 opens it, and hears with the next message that it has
+// no more use for it.
+void into_new_memory(GuardedBuffer& source) {
+  for (int n = 0; n < kMessages; ++n) {
+    const auto wanted = random_bytes(kBytes, static_cast<std::uint64_t>(n));
+    if (rank() == 1) {
+      source.fill(wanted);
+      EXPECT_EQ(IST_OK, ist_send(source.get(), count(kBytes), IST_BYTE, 0, kTag, comm())) << ist_error_text();
+    } else if (rank() == 0) {
+      GuardedBuffer fresh(IST_KIND_CUDA, kBytes);
+      EXPECT_EQ(IST_OK, ist_recv(fresh.get(), count(kBytes), IST_BYTE, 1, kTag, comm(), IST_STATUS_IGNORE))
+          << ist_error_text();
+      fresh.expect(wanted, "a message");
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds{3});  // for the thread that opens
+  }
+}
+
+void add_up(GuardedBuffer& numbers) {
+  numbers.fill(std::vector<unsigned char>(kBytes, static_cast<unsigned char>(1 << rank())));
+  EXPECT_EQ(IST_OK, ist_allreduce(IST_IN_PLACE, numbers.get(), count(kBytes), IST_UINT8, IST_SUM, comm()))
+      << ist_error_text();
+  numbers.expect(std::vector<unsigned char>(kBytes, static_cast<unsigned char>((1 << size()) - 1)), "the sum");
+}
+
+// The word that rank 1's stream waits for.
+void send_word(const Stream& stream, const GuardedBuffer& word, std::uint64_t seed) {
+  if (rank() == 0) send_on(stream, word.get(), kWord, 1);
+  stream.wait();
+  if (rank() == 1) word.expect(random_bytes(kWord, seed), "what the stream waited for");
+}
+
+TEST(WaitingStreams, MessagesGoOnThoughWhatTheyOpenedIsFreed) {
+  NEEDS_DEVICES();
+  const Stream stream;
+  // Freed when no stream waits any more: that is for the program to see to.
+  GuardedBuffer word(IST_KIND_CUDA, kWord);
+  GuardedBuffer source(IST_KIND_CUDA, kBytes);
+  GuardedBuffer numbers(IST_KIND_CUDA, kBytes);
+  for (std::uint64_t n = 0; n < 3; ++n) {
+    if (rank() == 0) word.fill(random_bytes(kWord, n));
+    together();
+    if (rank() == 1) receive_on(stream, word.get(), kWord, 0);
+    if (n == 0) {  // prepares the channel, too
+      send_word(stream, word, n);
+      continue;
+    }
+    const std::uint64_t before = closings();
+    into_new_memory(source);
+    add_up(numbers);
+    together();
+    if (rank() == 1) {
+      EXPECT_EQ(before, closings()) << "closed while a stream waited";
+    }
+    send_word(stream, word, n);
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{10};
+    while (rank() == 1 && counts() && closings() == before && std::chrono::steady_clock::now() < patience)
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    if (rank() == 1 && counts()) {
+      EXPECT_LT(before, closings()) << "nothing was closed once the stream had gone on";
+    }
+    together();
+  }
+}
+
+// Nobody tells when a graph is launched.
+TEST(WaitingStreams, NothingIsClosedOnceACallIsPartOfAGraph) {
+  NEEDS_DEVICES();
+  const Stream stream;
+  GuardedBuffer word(IST_KIND_CUDA, kWord);
+  GuardedBuffer source(IST_KIND_CUDA, kBytes);
+  if (rank() == 0) word.fill(random_bytes(kWord, 7));
+  together();
+  if (rank() == 1) {
+    EXPECT_EQ(IST_OK, ist_prepare_on(stream.get(), 0, kTag, IST_RECEIVES, comm())) << ist_error_text();
+  }
+  std::unique_ptr<Graph> graph;
+  if (rank() == 1) graph = std::make_unique<Graph>(stream, [&] { receive_on(stream, word.get(), kWord, 0); });
+  const std::uint64_t before = closings();
+  into_new_memory(source);
+  if (graph) graph->launch();
+  into_new_memory(source);
+  if (rank() == 1) {
+    EXPECT_EQ(before, closings());
+  }
+  send_word(stream, word, 7);
+  together();
+}
+
+}  // namespace
