@@ -150,8 +150,8 @@ NcclCall::Vote NcclCall::cast(const Status& so_far) {
     state = team_->state();
     if (!team_->broken().ok()) return vote;
   }
-  // NCCL sets itself up by driver calls that wait for whatever runs on the device, and hold up all that this rank would put there.
-  if (state == NcclTeam::State::fresh && !team_->nccl().kinds().find(KindId::cuda)->guests()->quiet()) return vote;
+  Guests& guests = *team_->nccl().kinds().find(KindId::cuda)->guests();
+  if (!guests.may_launch() || (state == NcclTeam::State::fresh && guests.begin_setup() == nullptr)) return vote;
   if (state == NcclTeam::State::fresh && team_->twin().rank() == 0) {
     const auto id = team_->make_id();
     if (!id.ok()) {
@@ -247,7 +247,14 @@ void NcclCall::open(Action::Moment& now) {
   for (const Vote& vote : votes_) identities.push_back(vote.identity);
   int device = -1;
   buffers_fit(device);
-  failure_ = now.status.ok() ? team_->begin_opening(device, votes_[0].id, identities) : now.status;
+  setup_ = team_->nccl().kinds().find(KindId::cuda)->guests()->begin_setup();
+  if (!now.status.ok())
+    failure_ = now.status;
+  else if (setup_ == nullptr)
+    failure_ = {IST_ERR_PENDING, "NCCL waits for devices when it sets itself up, and streams of rank " +
+                                     std::to_string(team_->twin().rank()) + " may wait for other ranks by now"};
+  else
+    failure_ = team_->begin_opening(device, votes_[0].id, identities, setup_);
   Plan late{team_->twin(), now.schedule, combiner_};
   const auto begun = act(now.schedule, &NcclCall::begin, {});
   const auto mine = act(now.schedule, &NcclCall::wait_for_opening, {});
@@ -277,6 +284,7 @@ Result<bool> NcclCall::wait_for_opening(Action::Moment& now) {
     else
       return false;
   }
+  setup_.reset();
   made_[static_cast<std::size_t>(team_->twin().rank())] = mine.ok() ? Made::yes : Made::no;
   if (!mine.ok()) {
     failure_ = mine.status();

@@ -92,7 +92,8 @@ class NcclCall : public std::enable_shared_from_this<NcclCall> {
   std::vector<Vote> votes_;    // by rank
   std::vector<Made> made_;     // by rank
   Stage stage_ = Stage::ready;
-  bool under_way_ = false;  // the team knows it
+  std::shared_ptr<void> setup_;  // while NCCL sets itself up
+  bool under_way_ = false;       // the team knows it
   Ticket ticket_;
   Status failure_;
 };

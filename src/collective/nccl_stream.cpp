@@ -78,7 +78,7 @@ Status NcclStream::open(const Communicator& comm, int device) {
     for (const Hello& one : all) identities.push_back(one.identity);
     {
       const std::lock_guard lock(comm.engine().lock());
-      wrong = team_->begin_opening(device, all[0].id, std::move(identities));
+      wrong = team_->begin_opening(device, all[0].id, std::move(identities), nullptr);
     }
     if (wrong.ok()) wrong = wait_for_opening(comm);
   } else if (wrong.ok()) {

@@ -97,7 +97,8 @@ bool NcclTeam::parted() {
   return !parting_ || (closing_ && closed());
 }
 
-Status NcclTeam::begin_opening(int device, const nccl::UniqueId& id, std::vector<std::uint64_t> identities) {
+Status NcclTeam::begin_opening(int device, const nccl::UniqueId& id, std::vector<std::uint64_t> identities,
+                               std::shared_ptr<void> setup) {
   state_ = State::opening;
   identities_ = std::move(identities);
   deadline_ = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
@@ -106,17 +107,17 @@ Status NcclTeam::begin_opening(int device, const nccl::UniqueId& id, std::vector
   if (!stream.ok()) return stream.status();
   stream_ = std::move(*stream);
   opening_ = std::make_shared<Opening>();
-  nccl_.in_background(
-      [opening = opening_, stream = stream_, &api = nccl_.api(), id, ranks = twin_.size(), rank = twin_.rank()] {
-        const Status current = stream->within([&] {
-          nccl::Config config;
-          opening->result = api.ncclCommInitRankConfig(&opening->comm, ranks, id, rank, &config);
-          if (opening->result != nccl::Code::success && opening->result != nccl::Code::in_progress)
-            opening->words = api.words(opening->result, nullptr);
-        });
-        if (!current.ok()) opening->words = current.text();
-        opening->called.store(true, std::memory_order_release);
-      });
+  nccl_.in_background([opening = opening_, stream = stream_, &api = nccl_.api(), id, ranks = twin_.size(),
+                       rank = twin_.rank(), setup = std::move(setup)] {
+    const Status current = stream->within([&] {
+      nccl::Config config;
+      opening->result = api.ncclCommInitRankConfig(&opening->comm, ranks, id, rank, &config);
+      if (opening->result != nccl::Code::success && opening->result != nccl::Code::in_progress)
+        opening->words = api.words(opening->result, nullptr);
+    });
+    if (!current.ok()) opening->words = current.text();
+    opening->called.store(true, std::memory_order_release);
+  });
   return {};
 }
 

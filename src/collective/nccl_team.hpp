@@ -73,8 +73,10 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
   void retire();
   bool parted();
 
-  // Begins to make NCCL's communicator: on `device`; the GPUs of all ranks are `identities`.
-  Status begin_opening(int device, const nccl::UniqueId& id, std::vector<std::uint64_t> identities);
+  // Begins to make NCCL's communicator: on `device`; the GPUs of all ranks are `identities`. `setup`: Guests::begin_setup(), which is held
+  // as long as the call is; null where the program has been told that streams must not wait meanwhile.
+  Status begin_opening(int device, const nccl::UniqueId& id, std::vector<std::uint64_t> identities,
+                       std::shared_ptr<void> setup);
   // True when this rank has it.
   Result<bool> opened();
   // What all ranks have said of it.

@@ -86,6 +86,8 @@ class Channels {
   virtual Result<StreamPlace> find_stream(std::uint64_t stream, const Piece* beside, bool look) = 0;
   // The device address of a checked piece for kernels on that device; why they cannot use it, else.
   virtual Result<std::uint64_t> admit(const Piece& piece, int device) = 0;
+  // Once an end was opened: is nobody setting himself up who might wait for what is put into streams (guests.hpp)? Before that nothing is put.
+  virtual bool settled() = 0;
   virtual Result<std::unique_ptr<ChannelEnd>> open(ChannelSide side, int device, Rank own, Rank peer) = 0;
   // Put into the stream, of connected ends on its device; `address` as admit() gave it. They come back at once.
   virtual Status send(ChannelEnd& end, std::uint64_t stream, std::uint64_t address, Bytes size) = 0;

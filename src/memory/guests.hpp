@@ -37,8 +37,11 @@ class Guests {
   // Why such a library cannot use that memory; ok if it can.
   virtual Status admits(const Piece& piece) = 0;
   virtual Result<std::unique_ptr<GuestStream>> open_stream(int device) = 0;
-  // Does nothing in any stream wait for other ranks, as far as is known? A library that sets itself up may wait for the devices.
-  virtual bool quiet() = 0;
+  // A library that sets itself up waits for whatever runs on the devices, and holds up whatever is to run there: held meanwhile. Null: it must
+  // not, since streams of this process may wait for other ranks. In any thread, and let go of in any.
+  virtual std::shared_ptr<void> begin_setup() = 0;
+  // Is it no risk to launch a kernel for the first time now? That waits for those that run, where kernels are loaded lazily.
+  virtual bool may_launch() = 0;
 };
 
 }  // namespace ist

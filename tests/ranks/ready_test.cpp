@@ -68,9 +68,10 @@ TEST(Ready, AMessageDoesNotWaitForWhatItsStreamHolds) {
   NEEDS_FAKE_DRIVER();
   expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
     Checks check(here);
+    // Freed at the end: whoever had opened it would close it, and the driver would wait for the kernel.
+    Buffer memory(here, kMost, IST_KIND_CUDA, here.rank);
     for (const std::size_t bytes : {std::size_t{1}, std::size_t{5000}, kMost}) {
       Gate gate;
-      Buffer memory(here, kMost, IST_KIND_CUDA, here.rank);
       const Data data = random_bytes(bytes, 7 + bytes);
       if (here.rank == 0) memory.fill(data);
       gate.close(memory.stream());

@@ -236,6 +236,19 @@ Status StreamChannels::connect(Entry& entry, const Key& key, const ChannelCard& 
   return entry.end->connect_to_nobody(theirs);
 }
 
+// Another library's setting up ends with the help of all ranks, and of this one's progress.
+void StreamChannels::settle() {
+  Patience patience{engine_, [] { return false; }};
+  while (!channels_->settled()) {
+    bool moved = false;
+    {
+      const std::lock_guard lock(engine_.lock());
+      moved = engine_.progress();
+    }
+    patience.after_look(moved, true);
+  }
+}
+
 Status StreamChannels::prepare(Entry& entry, const Key& key, const ChannelName& name, int device) {
   const std::lock_guard one(entry.connecting);
   if (entry.ready.load()) return {};
@@ -261,6 +274,7 @@ Status StreamChannels::prepare(Entry& entry, const Key& key, const ChannelName& 
   IST_TRY(connect(entry, key, theirs));
   // Whoever is gone by now may have gone before there was a word to tell it to.
   look_at_board();
+  settle();
   entry.ready.store(true);
   return {};
 }

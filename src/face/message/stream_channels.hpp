@@ -75,6 +75,8 @@ class StreamChannels {
   Status clash_at(const Key& key);
 
   void look_at_board();
+  // Comes back when nothing that another library still does before it is ready could wait for what is put into streams.
+  void settle();
   // Ends whatever still waits, and tells of it.
   Status close();
 

@@ -132,6 +132,7 @@ Status StreamMeetings::prepare(const Communicator& comm, StreamTable& table, con
                                                    : " meet in kernels, one on each rank's device"));
   // Whoever is gone by now may have gone before there was a word to tell it to.
   channels_.look_at_board();
+  channels_.settle();
   if (long_calls) IST_TRY(open_nccl(comm, table));
   table.ready_.store(true);
   return {};

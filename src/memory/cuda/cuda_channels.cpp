@@ -144,7 +144,7 @@ Result<CudaChannelHome*> CudaChannels::home(int device) {
   if (!context.ok()) return context.status();
   const DriverScope scope(api_, (*context)->handle);
   IST_TRY(scope.status());
-  kernels_.prepare(**context);
+  quiet_.use_streams();
   CudaChannelHome made;
   made.context = *context;
   if (const Status loaded = load(made); !loaded.ok()) {
@@ -152,6 +152,7 @@ Result<CudaChannelHome*> CudaChannels::home(int device) {
     if (made.stream != nullptr) api_.cuStreamDestroy_v2(made.stream);
     return loaded;
   }
+  kernels_.prepare(**context);
   return &homes_.emplace(device, std::move(made)).first->second;
 }
 

@@ -57,8 +57,10 @@ class CudaGuestStream : public GuestStream {
     unmarked_.store(true);
     return within([&] {
       CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-      const CUresult asked = kind_.api_.cuStreamIsCapturing(reinterpret_cast<CUstream>(stream), &capture);
-      if (asked == CUDA_SUCCESS && capture != CU_STREAM_CAPTURE_STATUS_NONE) kind_.quiet_.captured();
+      if (stream != handle() &&
+          kind_.api_.cuStreamIsCapturing(reinterpret_cast<CUstream>(stream), &capture) == CUDA_SUCCESS &&
+          capture != CU_STREAM_CAPTURE_STATUS_NONE)
+        kind_.quiet_.captured();
       body();
     });
   }
@@ -118,6 +120,14 @@ class CudaGuestStream : public GuestStream {
 bool CudaKind::over() {
   const std::lock_guard lock(guests_mutex_);
   return std::all_of(guests_.begin(), guests_.end(), [](CudaGuestStream* one) { return one->over(); });
+}
+
+bool CudaKind::may_launch() {
+  CUmoduleLoadingMode mode = CU_MODULE_LAZY_LOADING;
+  if (api_.cuModuleGetLoadingMode != nullptr && api_.cuModuleGetLoadingMode(&mode) == CUDA_SUCCESS &&
+      mode == CU_MODULE_EAGER_LOADING)
+    return true;
+  return quiet_.over();
 }
 
 // The runtime API, which such libraries use, knows the primary context of each device and no other.

@@ -74,7 +74,8 @@ class CudaKind : public MemoryKind,
   // cuda_guests.cpp: device memory of a primary context, not managed.
   Status admits(const Piece& piece) override;
   Result<std::unique_ptr<GuestStream>> open_stream(int device) override;
-  bool quiet() override { return quiet_.over(); }
+  std::shared_ptr<void> begin_setup() override { return quiet_.begin_setup(); }
+  bool may_launch() override;
   // Is all over that guests have put into streams?
   bool over() override;
 

@@ -26,6 +26,26 @@ void CudaQuiet::forget(Source& source) {
   std::erase(sources_, &source);
 }
 
+std::shared_ptr<void> CudaQuiet::begin_setup() {
+  const std::lock_guard lock(mutex_);
+  if (streams_used_) return nullptr;
+  ++setups_;
+  return {static_cast<void*>(this), [this](void*) {
+            const std::lock_guard end(mutex_);
+            --setups_;
+          }};
+}
+
+void CudaQuiet::use_streams() {
+  const std::lock_guard lock(mutex_);
+  streams_used_ = true;
+}
+
+bool CudaQuiet::settled() {
+  const std::lock_guard lock(mutex_);
+  return setups_ == 0;
+}
+
 bool CudaQuiet::over() {
   if (put_.load() == 0) return true;
   const std::lock_guard lock(sources_mutex_);

@@ -15,6 +15,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <span>
@@ -48,6 +49,12 @@ class CudaQuiet {
   }
   // It becomes part of a graph, which nobody tells when it is launched: nothing is let go of any more until finish().
   void captured() { captured_.store(true); }
+  // Another library sets itself up while somebody holds this: that waits for devices, too, as long as it likes. Null: streams of this process
+  // may wait for other ranks, now or at any time.
+  std::shared_ptr<void> begin_setup();
+  // From now on they may; first of all once settled(): nobody sets himself up any more.
+  void use_streams();
+  bool settled();
   // Is all over that was put into streams as it is? Another thread may put in more at once.
   bool over();
   // Calls it if it is quiet; false: it is not, and nothing was done.
@@ -70,6 +77,8 @@ class CudaQuiet {
   std::condition_variable wake_;
   std::vector<std::function<void()>> waiting_;
   bool ends_ = false;
+  int setups_ = 0;
+  bool streams_used_ = false;
   std::thread thread_;
 };
 
