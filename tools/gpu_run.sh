@@ -14,7 +14,7 @@
 #                                   its rounds to those of the calls before it, of which the median counts
 #   tools/gpu_run.sh workers        few bytes with and without workers (docs/worker.md), and with and without the promise that nothing
 #                                   is pending on a buffer
-#   tools/gpu_run.sh soak [SECONDS [one-gpu]]
+#   tools/gpu_run.sh soak [SECONDS [one-gpu|all [CLASSES]]]
 #                                   mixed traffic with every byte compared, and nothing may grow: 300 s unless told, on all GPUs, or two
 #                                   ranks on one. Each call adds to soak.json what it found
 #   tools/gpu_run.sh replays [COUNT [one-gpu]]

@@ -25,9 +25,9 @@ soak_step() {
 }
 
 run_soak() {
-  local seconds=${1:-300} where=${2:-all} ranks
-  if ! [[ $seconds =~ ^[1-9][0-9]*$ && $where =~ ^(all|one-gpu)$ && $# -le 2 ]]; then
-    echo "gpu_run: soak takes seconds, and then 'one-gpu' or 'all'; it was given '$*'"
+  local seconds=${1:-300} where=${2:-all} classes=${3:-} ranks
+  if ! [[ $seconds =~ ^[1-9][0-9]*$ && $where =~ ^(all|one-gpu)$ && $# -le 3 ]]; then
+    echo "gpu_run: soak takes seconds, then 'one-gpu' or 'all', then classes of memory as cuda,pool; it was given '$*'"
     exit 2
   fi
   build_all
@@ -35,7 +35,7 @@ run_soak() {
   ranks=$(gpus)
   [[ $where == one-gpu || $ranks -lt 2 ]] && ranks=2
   soak_step "soak of $seconds s, $ranks ranks, $where" "$raw/soak.json" "$seconds" "$where" "$isthmus" run -n "$ranks" --prefix-output \
-    "$build/tests/traffic_soak" --seconds "$seconds" --seed "$(date +%s)" --json "$raw/soak.json"
+    "$build/tests/traffic_soak" --seconds "$seconds" --seed "$(date +%s)" --json "$raw/soak.json" ${classes:+--classes "$classes"}
   finish
 }
 
