@@ -46,7 +46,7 @@ std::string name_of(void* address) {
   const std::unique_ptr<FILE, int (*)(FILE*)> pipe(::popen(command.c_str(), "r"), ::pclose);
   char line[400] = "";
   if (!pipe || std::fgets(line, sizeof line, pipe.get()) == nullptr || line[0] == '?') return plain;
-  std::string text{line};
+  std::string text = std::string{"+"} + offset + " " + line;
   if (text.ends_with('\n')) text.pop_back();
   return text;
 }
