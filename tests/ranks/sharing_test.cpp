@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "../fake_cuda/fake_cuda.h"
 #include "device_ranks.hpp"
 #include "driver_memory.hpp"
 
@@ -244,6 +245,50 @@ TEST(SharingReturned, WhatIsFreedIsFreeMemoryOfTheDeviceAgain) {
     EXPECT_EQ(1, returned) << word << ": " << before << " bytes were free before " << kRounds << " times " << kBytes
                            << ", and are " << free_memory() << " now";
   }
+}
+
+// Opening a pool takes a borrower milliseconds, in the driver's locks.
+TEST(SharingPools, OneOfWhichAllIsFreedBetweenMessagesStaysOpen) {
+  NEEDS_DEVICES();
+  if (off()) GTEST_SKIP() << "not covered here: memory of pools is opened; ISTHMUS_DEVICE_IPC is never";
+  if (std::getenv("ISTHMUS_MAPPED_LIMIT") != nullptr)
+    GTEST_SKIP() << "not covered here: a pool stays open; the limit is low";
+  const std::size_t bytes = enough(20000);
+  const auto once = [&] {
+    const Memory memory("shared_pool", bytes + 128);
+    return opened(memory, {0, bytes});
+  };
+  EXPECT_TRUE(once());
+  auto* const calls = DRIVER(fake_cuda_calls);
+  const auto openings = [&] { return calls == nullptr ? 0 : calls("cuMemPoolImportFromShareableHandle"); };
+  const std::uint64_t before = openings();
+  for (int round = 0; round < 20; ++round) EXPECT_TRUE(once());
+  EXPECT_EQ(before, openings());
+}
+
+// But a pool that the program destroys does not live much longer.
+TEST(SharingPools, OneThatIsDestroyedIsGone) {
+  NEEDS_DEVICES();
+  auto* const count = DRIVER(fake_cuda_count);
+  if (count == nullptr) GTEST_SKIP() << "SKIPPED: only the fake driver counts pools";
+  const std::size_t bytes = enough(20000);
+  { const Memory first("own_pool", bytes); }  // and the one pool for all is made
+  const int before = count("pools");
+  for (int round = 0; round < 3; ++round) {
+    const Memory memory("own_pool", bytes + 128);
+    if (!off()) {
+      EXPECT_TRUE(opened(memory, {0, bytes}));
+    }
+  }
+  std::int32_t gone = 0;
+  for (std::uint64_t n = 0; n < 2000 && gone != size(); ++n) {
+    const Memory other("cuda", bytes + 128);  // with whose loan its borrower hears of it
+    carry(other, {0, bytes}, n);
+    const std::int32_t here = count("pools") <= before ? 1 : 0;
+    IST_OK_OR_FAIL(ist_allreduce(ist_host(&here), ist_host(&gone), 1, IST_INT32, IST_SUM, comm()));
+    std::this_thread::sleep_for(std::chrono::milliseconds{5});
+  }
+  EXPECT_EQ(size(), gone) << count("pools") << " pools, " << before << " before";
 }
 
 // As PyTorch's expandable segments are: what lies in one handle's mapping is lent, what spans two goes another way.
