@@ -11,13 +11,18 @@ constexpr std::size_t kLarge = (2 << 20) + 1;
 // Longer than a send waits for a kernel before it announces itself instead.
 constexpr auto kLongerThanPatience = std::chrono::milliseconds(20);
 
+// The same ones in every round: whoever closes what it had open of an old one waits for the kernel.
+struct Mixed {
+  Buffer late, ready, late_in;
+
+  explicit Mixed(const Here& here) : late(here, kSmall), ready(here, kLarge, IST_KIND_CUDA, 1), late_in(here, kSmall) {}
+};
+
 // Rank 0 sends what a kernel still writes, and around it what is ready; its kernel ends only after rank 1 has the rest.
-int mixed_sender(const Here& here) {
+int mixed_sender(const Here& here, Mixed& mixed) {
   Checks check(here);
   Gate gate;
-  Buffer late(here, kSmall);
-  Buffer ready(here, kLarge, IST_KIND_CUDA, 1);
-  Buffer late_in(here, kSmall);
+  auto& [late, ready, late_in] = mixed;
   const Data data = random_bytes(kLarge, 3);
   ready.fill(data);
   fill_behind(gate, late, kSmall, 0x42);
@@ -38,10 +43,10 @@ int mixed_sender(const Here& here) {
   return check.wrong();
 }
 
-int mixed_receiver(const Here& here) {
+int mixed_receiver(const Here& here, Buffer& large) {
   Checks check(here);
   Data data = random_bytes(kLarge, 3);
-  Buffer large(here, kLarge);
+  large.fill(Data(kLarge, 0xa5));
   Data in(kSmall, 0xa5);
   ist_status status{};
   const Data back = random_bytes(kSmall, 7);
@@ -70,7 +75,9 @@ TEST(PendingFailures, AKernelLongerThanPatienceHoldsUpItsOwnMessagesOnly) {
     ::setenv("ISTHMUS_DEVICE_IPC", setting, 1);
     expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
       int wrong = 0;
-      for (int round = 0; round < 5; ++round) wrong += here.rank == 0 ? mixed_sender(here) : mixed_receiver(here);
+      Mixed mixed(here);
+      for (int round = 0; round < 5; ++round)
+        wrong += here.rank == 0 ? mixed_sender(here, mixed) : mixed_receiver(here, mixed.ready);
       return wrong;
     }));
   }
