@@ -20,6 +20,8 @@
 #   tools/gpu_run.sh replays [COUNT [one-gpu]]
 #                                   graphs with messages between two ranks, replayed a million times unless told, with other bytes each
 #                                   time, by graphs at both ends and at one; adds to soak.json too
+#   tools/gpu_run.sh waits          which calls of the driver wait for a kernel that runs, and hold up others (tools/peers/driver_waits.cu);
+#                                   needs nvcc alone
 #   tools/gpu_run.sh sanitize       the library's kernels under compute-sanitizer
 #
 # On one GPU two ranks share it; the record says so: cuda:0 to cuda:0, and 1x in its name.
@@ -42,7 +44,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 mode=${1:-}
 case $mode in
-  check | bench | collectives | peers | workers | soak | replays | sanitize) ;;
+  check | bench | collectives | peers | workers | soak | replays | waits | sanitize) ;;
   *) sed -n '2,/^set /{/^#/p}' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
@@ -334,6 +336,15 @@ run_peers() {
   finish
 }
 
+run_waits() {
+  command -v nvcc >/dev/null || export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
+  mkdir -p "$build"
+  step 120 "compile tools/peers/driver_waits.cu" nvcc -std=c++17 -O2 tools/peers/driver_waits.cu -o "$build/driver_waits" -lcuda || finish
+  step 60 "the driver's calls beside a kernel that waits" bash -c "'$build/driver_waits' >'$out/driver_waits.json'" || finish
+  tee -a "$summary" <"$out/driver_waits.json"
+  finish
+}
+
 # shellcheck source-path=SCRIPTDIR
 source tools/gpu_run/check.sh
 source tools/gpu_run/soak.sh
@@ -347,5 +358,6 @@ case $mode in
   workers) run_workers ;;
   soak) run_soak "${@:2}" ;;
   replays) run_replays "${@:2}" ;;
+  waits) run_waits ;;
   sanitize) run_sanitize ;;
 esac

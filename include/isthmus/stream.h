@@ -30,8 +30,10 @@
  * Between two devices a kernel waits for the other rank's. What else is to run meanwhile needs room on the device, a stream that
  * shares no hardware queue with this one (CUDA_DEVICE_MAX_CONNECTIONS, 8 unless set), and code that is there: by itself the
  * driver brings a kernel's code to the device at its first launch, and waits for running kernels before that, so that programs
- * which launch new kernels behind a waiting receive should set CUDA_MODULE_LOADING=EAGER before they touch CUDA. Memory is not freed
- * while such a kernel waits, as with any kernel. On one device no kernel waits: streams do.
+ * which launch new kernels behind a waiting receive should set CUDA_MODULE_LOADING=EAGER before they touch CUDA. On one device no
+ * kernel waits: streams do. Either way cudaFree, cudaFreeHost, cudaHostUnregister and what frees by them (ist_memory_free, ist_unregister)
+ * return when the stream has gone on, and until then no thread of this process gets anything onto the device; do not call them while
+ * the other rank may wait for one of those. cudaFreeAsync and cuMemUnmap wait for nothing.
  *
  * Graphs that hold such work may not be launched any more once the world is destroyed. */
 #ifndef ISTHMUS_STREAM_H
@@ -89,7 +91,7 @@ IST_API int ist_prepare_on(void* stream, int partner, int tag, int sides, ist_co
  *
  * Buffers, streams and errors are as above. What went wrong in the stream is returned by the next call on the communicator and by
  * ist_world_destroy: IST_ERR_PEER_DEAD, IST_ERR_PEER_LEFT, or IST_ERR_ARGUMENT where a rank waited for what another one, which made another
- * call, never sends. After any of these the communicator's calls in streams are over. IST_ERR_PENDING from ist_world_destroy: work was still
+ * call, never sends (IST_ERR_PENDING on a rank that only hears that the first one has given up). After any of these the communicator's calls in streams are over. IST_ERR_PENDING from ist_world_destroy: work was still
  * waiting in a stream, and was given up; what NCCL carries has a second to end before.
  *
  * What one rank alone finds wrong when it makes a call (a buffer of another device, host memory that is not page-locked, one that NCCL
