@@ -43,6 +43,17 @@ void add_up(GuardedBuffer& numbers) {
   numbers.expect(std::vector<unsigned char>(kBytes, static_cast<unsigned char>((1 << size()) - 1)), "the sum");
 }
 
+// Calls that need device memory of the library's own for a while.
+void replace_and_register(std::vector<unsigned char>& locked, GuardedBuffer& numbers) {
+  EXPECT_EQ(IST_OK, ist_register(world(), locked.data(), locked.size())) << ist_error_text();
+  if (rank() > 1) return;
+  numbers.fill(random_bytes(kWord, 40 + static_cast<std::uint64_t>(rank())));
+  EXPECT_EQ(IST_OK, ist_sendrecv_replace(numbers.get(), kWord, IST_BYTE, 1 - rank(), kTag, 1 - rank(), kTag, comm(),
+                                         IST_STATUS_IGNORE))
+      << ist_error_text();
+  numbers.expect(random_bytes(kWord, 41 - static_cast<std::uint64_t>(rank())), "what was replaced");
+}
+
 // The word that rank 1's stream waits for.
 void send_word(const Stream& stream, const GuardedBuffer& word, std::uint64_t seed) {
   if (rank() == 0) send_on(stream, word.get(), kWord, 1);
@@ -57,6 +68,8 @@ TEST(WaitingStreams, MessagesGoOnThoughWhatTheyOpenedIsFreed) {
   GuardedBuffer word(IST_KIND_CUDA, kWord);
   GuardedBuffer source(IST_KIND_CUDA, kBytes);
   GuardedBuffer numbers(IST_KIND_CUDA, kBytes);
+  GuardedBuffer replaced(IST_KIND_CUDA, kWord);
+  std::vector<unsigned char> locked(5000);
   for (std::uint64_t n = 0; n < 3; ++n) {
     if (rank() == 0) word.fill(random_bytes(kWord, n));
     together();
@@ -68,6 +81,7 @@ TEST(WaitingStreams, MessagesGoOnThoughWhatTheyOpenedIsFreed) {
     const std::uint64_t before = closings();
     into_new_memory(source);
     add_up(numbers);
+    if (n == 1) replace_and_register(locked, replaced);
     together();
     if (rank() == 1) {
       EXPECT_EQ(before, closings()) << "closed while a stream waited";
@@ -81,6 +95,7 @@ TEST(WaitingStreams, MessagesGoOnThoughWhatTheyOpenedIsFreed) {
     }
     together();
   }
+  EXPECT_EQ(IST_OK, ist_unregister(world(), locked.data())) << ist_error_text();
 }
 
 // Nobody tells when a graph is launched.
