@@ -12,8 +12,10 @@ void FileDescriptor::close() {
 
 namespace {
 
-Result<std::byte*> map_shared(int fd, Bytes size) {
-  void* address = ::mmap(nullptr, size.value, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+constexpr int kReadAndWrite = PROT_READ | PROT_WRITE;
+
+Result<std::byte*> map_shared(int fd, Bytes size, int access) {
+  void* address = ::mmap(nullptr, size.value, access, MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (address == MAP_FAILED) return system_error("mmap of " + std::to_string(size.value) + " shared bytes");
   return static_cast<std::byte*>(address);
 }
@@ -25,18 +27,26 @@ Result<SharedMemory> SharedMemory::create(const std::string& label, Bytes size) 
   if (!descriptor.valid()) return system_error("memfd_create(" + label + ")");
   if (::ftruncate(descriptor.get(), static_cast<off_t>(size.value)) != 0)
     return system_error("ftruncate of " + label + " to " + std::to_string(size.value) + " bytes");
-  auto address = map_shared(descriptor.get(), size);
+  auto address = map_shared(descriptor.get(), size, kReadAndWrite);
   if (!address.ok()) return address.status();
   return SharedMemory{std::move(descriptor), *address, size};
 }
 
 Result<SharedMemory> SharedMemory::open(FileDescriptor descriptor, Bytes size) {
+  return open(std::move(descriptor), size, kReadAndWrite);
+}
+
+Result<SharedMemory> SharedMemory::look_at(FileDescriptor descriptor, Bytes size) {
+  return open(std::move(descriptor), size, PROT_READ);
+}
+
+Result<SharedMemory> SharedMemory::open(FileDescriptor descriptor, Bytes size, int access) {
   struct stat info {};
   if (::fstat(descriptor.get(), &info) != 0) return system_error("fstat of a peer's shared memory");
   if (static_cast<std::uint64_t>(info.st_size) < size.value)
     return Status{IST_ERR_SYSTEM, "a peer's shared memory has " + std::to_string(info.st_size) + " bytes where " +
                                       std::to_string(size.value) + " were expected; do all ranks run the same version?"};
-  auto address = map_shared(descriptor.get(), size);
+  auto address = map_shared(descriptor.get(), size, access);
   if (!address.ok()) return address.status();
   return SharedMemory{std::move(descriptor), *address, size};
 }

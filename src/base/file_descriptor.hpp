@@ -45,6 +45,8 @@ class SharedMemory {
   static Result<SharedMemory> create(const std::string& label, Bytes size);
   // Maps what a peer created; fails if the object is smaller than `size`.
   static Result<SharedMemory> open(FileDescriptor descriptor, Bytes size);
+  // The same for reading alone.
+  static Result<SharedMemory> look_at(FileDescriptor descriptor, Bytes size);
   SharedMemory(SharedMemory&& other) noexcept;
   SharedMemory& operator=(SharedMemory&& other) noexcept;
   ~SharedMemory();
@@ -54,6 +56,7 @@ class SharedMemory {
   int descriptor() const { return descriptor_.get(); }
 
  private:
+  static Result<SharedMemory> open(FileDescriptor descriptor, Bytes size, int access);
   SharedMemory(FileDescriptor descriptor, std::byte* data, Bytes size)
       : descriptor_(std::move(descriptor)), data_(data), size_(size) {}
   FileDescriptor descriptor_;

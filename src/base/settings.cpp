@@ -123,6 +123,18 @@ Row word_row(std::string_view name, std::string_view variable, std::string Setti
           [member](const Settings& s) { return s.*member; }};
 }
 
+Row single_copy_row() {
+  return word_row(
+      "single_copy", "ISTHMUS_SINGLE_COPY", &Settings::single_copy, {"auto", "always", "never"},
+      "long messages between host buffers: read from the sender's memory in one copy where that is quicker, wherever "
+      "the system lets us, or never");
+}
+
+Row shared_heap_row() {
+  return bytes_row("shared_heap", "ISTHMUS_SHARED_HEAP", &Settings::shared_heap, 0, std::uint64_t{1} << 46,
+                   "most host memory of ist_memory_alloc that other ranks of this host copy from; 0: none of it");
+}
+
 // 4 MiB from ordinary host memory to a GPU, windows: 13 GB/s with one thread, 18 with two, 23 with four, 39 with six, 31 with all
 // eight of the rank's processors (H200, 2026-11-22).
 constexpr int kCopyThreads = 6;
@@ -258,10 +270,8 @@ const std::vector<Row>& table() {
       boot_timeout_row(),
       word_row("wait", "ISTHMUS_WAIT", &Settings::wait, {"auto", "spin", "sleep"},
                "what a wait does: spin, sleep soon, or choose by whether ranks outnumber processors"),
-      word_row(
-          "single_copy", "ISTHMUS_SINGLE_COPY", &Settings::single_copy, {"auto", "always", "never"},
-          "long messages between host buffers: read from the sender's memory in one copy where that is quicker, wherever "
-          "the system lets us, or never"),
+      single_copy_row(),
+      shared_heap_row(),
       word_row(
           "device_ipc", "ISTHMUS_DEVICE_IPC", &Settings::device_ipc, {"auto", "never"},
           "messages between devices of one host: in one copy into the receiver's memory where the driver can, or never"),

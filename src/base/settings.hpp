@@ -39,6 +39,7 @@ struct Settings {
   double boot_timeout = 60.0;
   std::string wait = "auto";
   std::string single_copy = "auto";
+  Bytes shared_heap = mebibytes(65536);
   std::string device_ipc = "auto";
   Bytes mapped_limit = mebibytes(32768);
   Bytes bounce_limit = mebibytes(128);

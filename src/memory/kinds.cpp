@@ -10,10 +10,10 @@
 namespace ist {
 namespace {
 
-using MakeKind = Result<std::unique_ptr<MemoryKind>> (*)(bool worker);
+using MakeKind = Result<std::unique_ptr<MemoryKind>> (*)(bool worker, Bytes shared);
 
-Result<std::unique_ptr<MemoryKind>> make_host_kind(bool) {
-  return std::unique_ptr<MemoryKind>{std::make_unique<HostKind>()};
+Result<std::unique_ptr<MemoryKind>> make_host_kind(bool, Bytes shared) {
+  return std::unique_ptr<MemoryKind>{std::make_unique<HostKind>(shared)};
 }
 
 #ifndef ISTHMUS_HAVE_CUDA
@@ -22,10 +22,11 @@ Result<std::unique_ptr<MemoryKind>> make_cuda_kind(bool) {
 }
 #endif
 
-Result<std::unique_ptr<MemoryKind>> make_opencl(bool) { return make_opencl_kind(); }
+Result<std::unique_ptr<MemoryKind>> make_cuda(bool worker, Bytes) { return make_cuda_kind(worker); }
+Result<std::unique_ptr<MemoryKind>> make_opencl(bool, Bytes) { return make_opencl_kind(); }
 
 // In the order of kKindNames. Host comes first, and is always loaded.
-constexpr std::array<MakeKind, kKindNames.size()> kMakeKind{make_host_kind, make_cuda_kind, make_opencl};
+constexpr std::array<MakeKind, kKindNames.size()> kMakeKind{make_host_kind, make_cuda, make_opencl};
 
 bool listed(std::string_view list, std::string_view name) {
   while (!list.empty()) {
@@ -46,7 +47,7 @@ std::string name_of_kind(std::uint32_t kind) {
 
 }  // namespace
 
-Result<std::unique_ptr<Kinds>> Kinds::load(const std::string& kinds, bool worker) {
+Result<std::unique_ptr<Kinds>> Kinds::load(const std::string& kinds, bool worker, Bytes shared) {
   if (!lists_kinds(kinds))
     return Status{IST_ERR_SETTING, "the list of memory kinds \"" + kinds +
                                        "\" cannot be used: expected all, or a comma-separated list of " + kind_names()};
@@ -54,7 +55,7 @@ Result<std::unique_ptr<Kinds>> Kinds::load(const std::string& kinds, bool worker
   for (std::size_t i = 0; i < kKindNames.size(); ++i) {
     const std::string name{kKindNames[i]};
     if (i == 0 || listed(kinds, name))
-      loaded->add(name, kMakeKind[i](worker));
+      loaded->add(name, kMakeKind[i](worker, shared));
     else
       loaded->missing_.push_back(
           {name, "left out by the list of kinds \"" + kinds + "\"; add it to ISTHMUS_KINDS, or set that to all"});

@@ -25,8 +25,9 @@ class Kinds {
   };
 
   // Loads what `kinds` names ("all", or a comma-separated list such as "host,opencl"; host is always there). `worker`: workers
-  // may be wanted (workers.hpp), which drivers have to be told before they start.
-  static Result<std::unique_ptr<Kinds>> load(const std::string& kinds, bool worker = false);
+  // may be wanted (workers.hpp), which drivers have to be told before they start. `shared`: so much host memory may be allocated where
+  // other ranks copy from.
+  static Result<std::unique_ptr<Kinds>> load(const std::string& kinds, bool worker = false, Bytes shared = Bytes{});
 
   MemoryKind* find(KindId id) const;  // null if it did not load
   // By a number that a user gave, which may be any; or why there is none.

@@ -27,6 +27,7 @@ class Guests;
 class Lending;
 class Mailing;
 class Queues;
+class SharedHeap;
 class Workers;
 
 // The promise that a copy, or work in a user's queue, will have finished. Move-only; an empty ticket has finished already.
@@ -165,12 +166,13 @@ class MemoryKind {
   virtual Pins* pins() { return nullptr; }
   virtual Streams* streams() { return nullptr; }
   virtual Arithmetic* arithmetic() { return nullptr; }
-  virtual Guests* guests() { return nullptr; }      // guests.hpp
-  virtual Lending* lending() { return nullptr; }    // lending.hpp
-  virtual Channels* channels() { return nullptr; }  // channels.hpp
-  virtual Queues* queues() { return nullptr; }      // queues.hpp
-  virtual Workers* workers() { return nullptr; }    // workers.hpp
-  virtual Mailing* mailing() { return nullptr; }    // mailing.hpp
+  virtual Guests* guests() { return nullptr; }           // guests.hpp
+  virtual Lending* lending() { return nullptr; }         // lending.hpp
+  virtual Channels* channels() { return nullptr; }       // channels.hpp
+  virtual Queues* queues() { return nullptr; }           // queues.hpp
+  virtual Workers* workers() { return nullptr; }         // workers.hpp
+  virtual Mailing* mailing() { return nullptr; }         // mailing.hpp
+  virtual SharedHeap* shared_heap() { return nullptr; }  // host/shared_heap.hpp
 };
 
 }  // namespace ist

@@ -64,12 +64,16 @@ class Link {
   virtual Result<SlotRingWriter*> outgoing() = 0;
   // The ring from the peer; null until the peer has made it.
   virtual Result<SlotRingReader*> incoming() = 0;
-  // Can read_peer() copy from the peer's own memory? Asked for the first time, it tries.
+  // From now on the peer can copy what lies in this process's SharedHeap, if it wants to; false: it cannot.
+  virtual bool show_heap() { return false; }
+  // Does the peer's heap, which can be seen, hold so many bytes from where the offer says?
+  virtual bool sees(const Offer&, Bytes) { return false; }
+  // Can read_peer() copy from the peer's own memory by a call of the system? Asked for the first time, it tries.
   virtual bool reads_peer() { return false; }
   // Why not; ok: it can.
   virtual Status why_not_read() { return {IST_ERR_SYSTEM, "this path does not read the peer's memory"}; }
-  // One copy of so many bytes, from `from` on, of what the peer offers. False: it was offered no more, and what was read may be
-  // anything. After an error reads_peer() is false.
+  // One copy of so many bytes, from `from` on, of what the peer offers. False: it was offered no more, or cannot be read, and what was
+  // read may be anything. After an error reads_peer() is false.
   virtual Result<bool> read_peer(std::byte* into, const Offer& offer, Offset from, Bytes size);
   // Can the peer open device memory of this process, as two processes of one host can?
   virtual bool lends() const { return false; }

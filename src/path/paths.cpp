@@ -22,6 +22,7 @@ Surroundings surroundings_of(PathContext& context) {
     return peers.take_descriptor(from, purpose, seconds);
   };
   around.process_of = [&peers](Rank peer) { return peers.process(peer); };
+  around.heap = context.heap;
   around.lock = [&pool](void* address, Bytes size) { return pool.lock(address, size); };
   around.unlock = [&pool](void* address) { pool.unlock(address); };
   return around;

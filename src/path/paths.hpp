@@ -21,6 +21,7 @@ struct PathContext {
   Peers& peers;
   const Settings& settings;
   PinnedPool& pool;
+  SharedHeap* heap = nullptr;
 };
 
 // Collective. The first path whose link() reaches a peer is the one to use.

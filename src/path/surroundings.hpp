@@ -16,6 +16,8 @@
 
 namespace ist {
 
+class SharedHeap;
+
 struct Surroundings {
   Rank rank;
   std::vector<Rank> local;  // ranks of this host, this one included, ascending: equal on all of them
@@ -25,6 +27,7 @@ struct Surroundings {
   std::function<Result<std::optional<FileDescriptor>>(Rank from, std::uint32_t purpose, double seconds)> take_descriptor;
   // The process id of a rank of this host as this process sees it; 0: it does not. Null where nobody knows.
   std::function<int(Rank peer)> process_of = nullptr;
+  SharedHeap* heap = nullptr;  // from which peers may copy; null: there is none
   // Page-locks for the kinds in use; again adds those that came into use since. Unlock follows also where it failed.
   std::function<Status(void* address, Bytes size)> lock;
   std::function<void(void* address)> unlock;
@@ -33,5 +36,6 @@ struct Surroundings {
 // What descriptors are for.
 constexpr std::uint32_t kSegmentPurpose = 0x73656731;
 constexpr std::uint32_t kRingPurpose = 0x72696e67;
+constexpr std::uint32_t kHeapPurpose = 0x68656170;
 
 }  // namespace ist

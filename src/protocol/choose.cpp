@@ -52,7 +52,7 @@ void direct(const MessageShape& message, const MachineProfile& machine, Price& p
   price.add("telling of the message", machine.slot_alpha);
   price.add("announcing and clearing", machine.handshake_alpha);
   price.add("copying", copy_once(message, machine));
-  if (!message.same_process) price.refuse("sender and receiver are two processes");
+  if (!message.same_process && !message.shown) price.refuse("sender and receiver are two processes");
 }
 
 template <class Price>
@@ -132,6 +132,9 @@ ist_carrier choose(const MessageShape& message, const MachineProfile& machine) {
   // standard send wait for its receive.)
   const double by_slot = price::slot(message, machine);
   const double by_cell = price::cell(message, machine);
+  // But where one copy does instead of two, an announcement is soon paid for.
+  if (message.shown && price::direct(message, machine) < by_slot && price::direct(message, machine) < by_cell)
+    return IST_CARRIER_DIRECT;
   constexpr double kImpossible = std::numeric_limits<double>::infinity();
   if (by_slot < kImpossible || by_cell < kImpossible) return by_slot <= by_cell ? IST_CARRIER_SLOT : IST_CARRIER_CELL;
   return price::ring(message, machine) <= price::direct(message, machine) ? IST_CARRIER_RING : IST_CARRIER_DIRECT;

@@ -47,6 +47,7 @@ struct MessageShape {
   bool lent = false;         // does the receiver probably lend device memory to copy to?
   Bytes worker_limit = {};   // a worker of the sender's device copies as much; 0: it has none
   Bytes mailbox_limit = {};  // and stores as much into an open mailbox of the receiver's; 0: there is none
+  bool shown = false;        // does the receiver copy the bytes from where they lie, in memory that the two share?
 };
 
 namespace price {

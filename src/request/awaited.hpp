@@ -44,6 +44,7 @@ struct BriefReceive {
   // Of the message, when it was received:
   std::int32_t received_tag = 0;
   Bytes bytes = {};
+  ist_carrier carrier = IST_CARRIER_SLOT;
 };
 
 }  // namespace ist

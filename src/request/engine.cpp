@@ -32,6 +32,7 @@ Bytes below_at_once(const Link& link, const MachineProfile& profile) {
 
 Engine::Engine(Parts parts)
     : parts_(std::move(parts)),
+      heap_(parts_.kinds.host().shared_heap()),
       lock_(parts_.settings.single_threaded()),
       scratch_(parts_.kinds),
       order_(static_cast<int>(parts_.names.size())),
@@ -54,6 +55,7 @@ Engine::Engine(Parts parts)
     kind->lending()->set_limit(parts_.settings.mapped_limit);
     kind->lending()->set_bounce_limit(parts_.settings.bounce_limit);
   }
+  if (parts_.settings.single_copy != "never") shown_above_ = parts_.settings.eager_limit;
   mail_ = Mail::make(*this);
 }
 Engine::~Engine() = default;

@@ -20,6 +20,7 @@
 #include "base/abort_board.hpp"
 #include "base/settings.hpp"
 #include "match/arrival_order.hpp"
+#include "memory/host/shared_heap.hpp"
 #include "path/path.hpp"
 #include "protocol/choose.hpp"
 #include "protocol/copy_choice.hpp"
@@ -63,7 +64,7 @@ class Engine {
   // engine_at_once.hpp
   // The short way of a small message from host memory to a peer that is there; false, and nothing was sent, if anything is
   // out of the ordinary: start_send() then.
-  bool send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context);
+  bool send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context, bool blocking);
   // source kAnySource or a rank; piece.size is the room there is.
   Result<OperationId> start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, const Scope& scope);
 
@@ -165,6 +166,8 @@ class Engine {
   const PeerTraffic& traffic(Rank with) const { return peers_[static_cast<std::size_t>(with.value)].traffic; }
   PeerTraffic& nccl_traffic() { return nccl_traffic_; }
 
+  // Would a send of it that does not block be copied from where it lies, by another rank of this host?
+  bool lies_in_heap(const Piece& piece) const;
   // What decides how so many bytes would go to that rank now, all but the receiver's buffer; or why they cannot.
   std::string_view path_to(Rank dest) const { return peers_[static_cast<std::size_t>(dest.value)].path->name(); }
   Result<ExplainedMessage> about(const ExplainedEnd& from, Bytes size, Rank dest);
@@ -213,12 +216,15 @@ class Engine {
     // Could this side copy the last message for page-locked memory itself? If not, it asks only now and then.
     bool fetches = true;
     std::uint32_t since_fetched = 0;
+    bool takes_shown = true;  // did it copy the last message that lay in this side's heap from there?
+    bool shows = false;       // has this side copied one from that one's?
   };
   struct Destination {
     Rank rank;
     std::int32_t tag;
     const Scope& scope;
     ist_carrier carrier = IST_CARRIER_NONE;  // carrier_of()
+    bool shown = false;                      // is_shown()
     const GivenUp* given_up = nullptr;       // the message says so, and has no bytes
   };
   PeerState& peer(Rank rank) { return peers_[static_cast<std::size_t>(rank.value)]; }
@@ -231,6 +237,8 @@ class Engine {
   // The slots of that rank, if nothing else has to be looked at; asked for once too often, null, so that others get their turn.
   PairSlotReader* slots_alone(const PeerState& from);
   bool take_from_slot(PeerState& from, PairSlotReader& slots);
+  bool take_shown_brief(BriefReceive& receive, PeerState& from, PairSlotReader& slots);
+  bool take_shown_from_slot(PeerState& from, PairSlotReader& slots);
   bool look_once(const Operation& operation);
   // Has end() nothing to do for that receive but to say that it is over?
   bool ends_quietly(const Operation& operation) const {
@@ -238,7 +246,8 @@ class Engine {
   }
 
   // engine_send.cpp
-  ist_carrier carrier_of(const Piece& piece, PeerState& to, bool synchronous = false) const;
+  ist_carrier carrier_of(const Piece& piece, PeerState& to, bool shown, bool synchronous = false) const;
+  bool is_shown(const Piece& piece, const PeerState& to) const;
   // As start_send(), when `ready` has finished, to a peer that check_peer() finds.
   Result<OperationId> send_ready(const Piece& piece, Ticket ready, const Destination& to, bool* done);
   bool try_send(Operation& operation, std::uint32_t index);
@@ -301,7 +310,9 @@ class Engine {
   static bool look_at_copy(state::Bouncing& bouncing, int half);
   bool step_bouncing(Operation& operation, std::uint32_t index);
   static void settle(Operation& operation);
-  static void end_offer(Operation& operation);
+  void end_offer(Operation& operation) const;
+  bool is_shown(const PeerState& from, const Envelope& envelope, std::span<const std::byte> payload, Bytes room);
+  bool copy_shown(PeerState& from, const Envelope& envelope, std::span<const std::byte> payload, std::byte* to);
   bool reads(Operation& operation, const state::Readying& announcement);
   bool step_reading(Operation& operation, std::uint32_t index);
   Status gave_up(Rank about, Code code) const;
@@ -358,6 +369,8 @@ class Engine {
   void fail_for(Rank lost, bool everything);
   void take_kept(Operation& operation, std::uint32_t index, Unexpected message);
   Parts parts_;
+  SharedHeap* heap_;                      // whose bytes peers copy from where they lie
+  Bytes shown_above_{~std::uint64_t{0}};  // what is shorter is eager all the same
   CopyChoice copies_;
   EngineLock lock_;
   ScratchPool scratch_;

@@ -14,10 +14,12 @@
 namespace ist {
 
 [[gnu::always_inline]] inline bool Engine::send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag,
-                                                        std::uint32_t context) {
+                                                        std::uint32_t context, bool blocking) {
   PeerState& to = peer(dest);
   // Where anybody is gone, check_peer() has more to say.
   if (size >= to.at_once_below || !to.outbox.empty() || parts_.board.changes() != 0) [[unlikely]]
+    return false;
+  if (!blocking && size > shown_above_ && heap_->holds(bytes, size)) [[unlikely]]
     return false;
   const Link& link = *to.link;
   PairSlotWriter& slots = *link.outgoing_slots;  // at_once_below says that there are such
@@ -65,6 +67,13 @@ inline OperationId Engine::receive_at_once(std::byte* buffer, Bytes room, std::i
 inline bool is_plain(const Operation& operation, const Envelope& envelope, std::size_t payload) {
   return envelope.type == EnvelopeType::eager && envelope.flags == 0 && operation.piece.kind == KindId::host &&
          envelope.bytes == payload && payload <= operation.piece.size.value;
+}
+
+// What came with an announcement.
+inline Offer offer_in(std::span<const std::byte> payload) {
+  Offer offer;
+  if (payload.size() == sizeof offer) std::memcpy(&offer, payload.data(), sizeof offer);
+  return offer;
 }
 
 // Of an operation that has not ended, the outcome holds nothing else yet.

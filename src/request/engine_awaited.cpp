@@ -44,7 +44,7 @@ bool Engine::receive_brief(BriefReceive& receive) {
   // Whatever else is under way has to be moved on, and a message that was kept comes first. A trace wants operations.
   if (parts_.trace != nullptr || !operations_.empty() || matcher_.unexpected() > 0) return false;
   PairSlotReader* const slots = slots_alone(from);
-  if (slots == nullptr || receive.room > from.link->slot_limit) return false;
+  if (slots == nullptr || (receive.room > from.link->slot_limit && !from.shows)) return false;
   const int batches = sleeping_path_ == nullptr ? kBriefBatches : 1;
   for (int batch = 0; batch < batches && !lock_.contended(); ++batch) {
     for (int look = 0; look < kLooksAtOnce; ++look) {
@@ -52,6 +52,8 @@ bool Engine::receive_brief(BriefReceive& receive) {
       if (slot == nullptr) continue;
       prepare_answer(*from.link);
       const std::span<const std::byte> payload = slots->payload(*slot);
+      if (slot->envelope.type == EnvelopeType::announce) [[unlikely]]
+        return take_shown_brief(receive, from, *slots);
       if (!is_brief(receive, slot->envelope, payload.size()) || !order_.take_turn(receive.source, slot->envelope.sequence))
         return false;
       receive.received_tag = slot->envelope.tag;
@@ -63,6 +65,24 @@ bool Engine::receive_brief(BriefReceive& receive) {
     }
   }
   return false;
+}
+
+// Of the message in front.
+bool Engine::take_shown_brief(BriefReceive& receive, PeerState& from, PairSlotReader& slots) {
+  const PairSlot& slot = *slots.front();
+  const Envelope& envelope = slot.envelope;
+  const std::span<const std::byte> payload = slots.payload(slot);
+  if (envelope.context != receive.context || (envelope.tag != receive.tag && receive.tag != kAnyTag) ||
+      !is_shown(from, envelope, payload, receive.room) || !order_.take_turn(from.rank, envelope.sequence))
+    return false;
+  const bool copied = copy_shown(from, envelope, payload, receive.buffer);
+  receive.received_tag = envelope.tag;
+  receive.bytes = Bytes{envelope.bytes};
+  receive.carrier = IST_CARRIER_DIRECT;
+  // It has had its turn: the receive that follows finds it kept, and it comes another way.
+  if (!copied) deliver(*from.path, {from.rank, envelope, payload, false, 0});
+  if (slots.pop(payload.size())) from.link->ring();
+  return copied;
 }
 
 void Engine::look_in_slots(const Operation& operation) {
@@ -91,7 +111,9 @@ bool Engine::look_once(const Operation& operation) {
 
 bool Engine::take_from_slot(PeerState& from, PairSlotReader& slots) {
   const PairSlot* slot = slots.front();
-  if (slot == nullptr || slot->envelope.type != EnvelopeType::eager) return false;
+  if (slot == nullptr) return false;
+  if (slot->envelope.type != EnvelopeType::eager) [[unlikely]]
+    return take_shown_from_slot(from, slots);
   const Envelope& envelope = slot->envelope;
   if (!order_.take_turn(from.rank, envelope.sequence)) return false;
   const std::span<const std::byte> payload = slots.payload(*slot);
@@ -106,6 +128,34 @@ bool Engine::take_from_slot(PeerState& from, PairSlotReader& slots) {
     operation.become<state::Done>();
   } else {
     deliver_to(wire & 0xfffff, *from.path, {from.rank, envelope, payload, false, 0});
+  }
+  if (slots.pop(payload.size())) from.link->ring();
+  return true;
+}
+
+// Of the message in front, and what the peer says of this side's. False: all else, which progress() takes.
+bool Engine::take_shown_from_slot(PeerState& from, PairSlotReader& slots) {
+  const PairSlot& slot = *slots.front();
+  const Envelope& envelope = slot.envelope;
+  const std::span<const std::byte> payload = slots.payload(slot);
+  const Arrival arrival{from.rank, envelope, payload, false, 0};
+  if (envelope.type == EnvelopeType::taken) {
+    on_taken(arrival);
+  } else {
+    if (!is_shown(from, envelope, payload, Bytes{envelope.bytes}) || !order_.take_turn(from.rank, envelope.sequence))
+      return false;
+    std::uint32_t wire = 0;
+    Operation* operation = nullptr;
+    if (matcher_.match_first(from.rank, envelope, wire)) operation = &operations_.at(wire & 0xfffff);
+    if (operation == nullptr) {
+      deliver(*from.path, arrival);
+    } else if (operation->piece.kind == KindId::host && envelope.bytes <= operation->piece.size.value &&
+               ends_quietly(*operation) && copy_shown(from, envelope, payload, operation->piece.address())) {
+      note(*operation, from.rank, envelope, IST_CARRIER_DIRECT);
+      operation->become<state::Done>();
+    } else {
+      deliver_to(wire & 0xfffff, *from.path, arrival);
+    }
   }
   if (slots.pop(payload.size())) from.link->ring();
   return true;

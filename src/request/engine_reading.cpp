@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "base/log.hpp"
-#include "request/engine.hpp"
+#include "request/engine_at_once.hpp"
 
 namespace ist {
 namespace {
@@ -14,11 +14,34 @@ constexpr std::uint64_t kAtOnce = 512 << 10;
 
 }  // namespace
 
+// Can this receiver copy the announced bytes at once, all of them, from memory that it shares with the sender?
+bool Engine::is_shown(const PeerState& from, const Envelope& envelope, std::span<const std::byte> payload, Bytes room) {
+  return envelope.type == EnvelopeType::announce && envelope.flags == 0 && envelope.bytes <= std::min(room.value, kAtOnce) &&
+         from.link->sees(offer_in(payload), Bytes{envelope.bytes});
+}
+
+// False: it is shown no more, and what was copied may be anything.
+bool Engine::copy_shown(PeerState& from, const Envelope& envelope, std::span<const std::byte> payload, std::byte* to) {
+  const Bytes bytes{envelope.bytes};
+  const auto copied = from.link->read_peer(to, offer_in(payload), Offset{}, bytes);
+  if (!copied.ok() || !*copied) return false;
+  from.shows = true;
+  from.traffic.received_by(Way::single_copy).add(bytes);
+  Envelope taken;
+  taken.type = EnvelopeType::taken;
+  taken.sender_op = envelope.sender_op;
+  post_or_queue(from, taken);
+  return true;
+}
+
 // Does this receiver read the announced bytes where they lie? Otherwise they come through the ring.
 bool Engine::reads(Operation& operation, const state::Readying& announcement) {
   const Bytes size = smaller(Bytes{announcement.announced.bytes}, operation.piece.size);
   if (operation.piece.kind != KindId::host || announcement.offer.value == 0 || size == Bytes{}) return false;
-  if (!peer(announcement.source).link->reads_peer()) return false;
+  Link& link = *peer(announcement.source).link;
+  operation.shown = link.sees(announcement.offer, size);
+  if (operation.shown) return true;
+  if (!link.reads_peer()) return false;
   if (parts_.settings.single_copy == "always") return true;
   if (!copies_.learns(size)) return copies_.chosen(size) == CopyChoice::Way::single;
   operation.timed = true;
@@ -33,9 +56,8 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
   const std::uint64_t size = operation.outcome.bytes.value;
   const Bytes part{std::min(kAtOnce, size - reading.done)};
   const auto begun = operation.timed ? std::chrono::steady_clock::now() : std::chrono::steady_clock::time_point{};
-  const auto read = from.link->reads_peer() ? from.link->read_peer(operation.piece.address() + reading.done, reading.offer,
-                                                                   Offset{reading.done}, part)
-                                            : Result<bool>{false};
+  const auto read =
+      from.link->read_peer(operation.piece.address() + reading.done, reading.offer, Offset{reading.done}, part);
   if (!read.ok() || !*read) {
     // A death, a permission taken back, a send that has ended: the ring carries the message, or the sender says why not.
     if (!read.ok())
@@ -53,6 +75,7 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
   taken.type = EnvelopeType::taken;
   taken.sender_op = reading.announced.sender_op;
   operation.outcome.carrier = IST_CARRIER_DIRECT;
+  from.shows = operation.shown;
   copied(operation, "copy out of the sender's memory", operation.outcome.bytes);
   post_or_queue(from, taken);
   finish(operation, index, {});
@@ -61,6 +84,9 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
 
 // Before the caller may use the buffer again. An exchange, not a store: what the caller writes next must not be seen before
 // it, and a store alone would let it on processors that reorder stores.
-void Engine::end_offer(Operation& operation) { std::atomic_ref(operation.offered).exchange(0); }
+void Engine::end_offer(Operation& operation) const {
+  const std::uint64_t id = std::atomic_ref(operation.offered).exchange(0);
+  if (id != 0) heap_->hide(id);
+}
 
 }  // namespace ist

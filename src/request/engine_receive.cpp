@@ -6,17 +6,6 @@
 #include "request/mail.hpp"
 
 namespace ist {
-namespace {
-
-// What came with an announcement.
-Offer offer_in(std::span<const std::byte> payload) {
-  Offer offer;
-  if (payload.size() == sizeof offer) std::memcpy(&offer, payload.data(), sizeof offer);
-  return offer;
-}
-
-}  // namespace
-
 Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, const Scope& scope) {
   if (piece.kind == KindId::host) return receive_ready(piece, Ticket{}, source, tag, scope);
   auto ready = pending_work(piece);

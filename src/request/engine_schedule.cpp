@@ -121,7 +121,7 @@ Result<OperationId> Engine::start_giving_up(Rank dest, std::int32_t tag, const S
                                             bool* done) {
   IST_TRY(check_peer(dest));
   const Piece nothing = host_piece(nullptr, Bytes{});
-  return send_ready(nothing, Ticket{}, {dest, tag, scope, carrier_of(nothing, peer(dest)), &why}, done);
+  return send_ready(nothing, Ticket{}, {dest, tag, scope, carrier_of(nothing, peer(dest), false), false, &why}, done);
 }
 
 // What has failed still tells and hears everybody, so that nobody waits for this rank: its messages say that it gave up, and
@@ -154,8 +154,9 @@ void Engine::start_message(ScheduleRun& run, Schedule::StepId id, std::uint32_t 
   } else if (const Status reachable = check_peer(step.peer); !reachable.ok()) {
     started = reachable;
   } else {
-    started = send_ready(step.from, Ticket{}, {step.peer, step.tag, scope, carrier_of(step.from, peer(step.peer)), nullptr},
-                         &done);
+    const bool shown = is_shown(step.from, peer(step.peer));
+    started = send_ready(step.from, Ticket{},
+                         {step.peer, step.tag, scope, carrier_of(step.from, peer(step.peer), shown), shown}, &done);
   }
   if (!started.ok() || done) return end_step(run, {id, started.status(), step.to.size, std::nullopt});
   Operation& operation = operations_.at(started->index());

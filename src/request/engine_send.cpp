@@ -24,21 +24,33 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
   IST_TRY(check_peer(dest));
   if (mail_ && !mode.synchronous)
     if (auto sent = mail_->send(piece, dest, tag, scope)) return std::move(*sent);
-  const ist_carrier carrier = carrier_of(piece, peer(dest), mode.synchronous);
+  // Who blocks goes on once his bytes are in a slot, and need not wait until the receiver has copied them; and of longer ones both sides
+  // copy at the same time. Who does not has his processor for something else.
+  const bool shown = !mode.blocking && is_shown(piece, peer(dest));
+  const ist_carrier carrier = carrier_of(piece, peer(dest), shown, mode.synchronous);
   // Only where the copy begins at once: what is put into the queue meanwhile must not come before it.
   auto ready = pending_work(piece, mode.blocking && carrier == IST_CARRIER_CELL && peer(dest).outbox.empty());
   if (!ready.ok()) return ready.status();
-  return send_ready(piece, std::move(*ready), {dest, tag, scope, carrier, nullptr}, done);
+  return send_ready(piece, std::move(*ready), {dest, tag, scope, carrier, shown}, done);
 }
 
-ist_carrier Engine::carrier_of(const Piece& piece, PeerState& to, bool synchronous) const {
-  const ist_carrier carrier = choose({piece.size, piece.kind, to.link->same_process(), to.slot_limit, to.link->cell_limit,
-                                      piece.kind != KindId::host && may_put(to, piece), parts_.kinds.worker_limit(piece)},
-                                     parts_.machine);
-  // Only an announced message hears of its receive. Whether its bytes go by the device or through the ring, the answer tells.
-  if (!synchronous && carrier != IST_CARRIER_DEVICE) return carrier;
+ist_carrier Engine::carrier_of(const Piece& piece, PeerState& to, bool shown, bool synchronous) const {
+  const ist_carrier carrier = choose(
+      {piece.size, piece.kind, to.link->same_process(), to.slot_limit, to.link->cell_limit,
+       piece.kind != KindId::host && may_put(to, piece), parts_.kinds.worker_limit(piece), Bytes{}, shown && to.takes_shown},
+      parts_.machine);
+  // Only an announced message hears of its receive. Whether its bytes are copied from where they lie, go by the device or through the
+  // ring, the answer tells.
+  if (!synchronous && carrier != IST_CARRIER_DEVICE && carrier != IST_CARRIER_DIRECT) return carrier;
   return to.link->same_process() ? IST_CARRIER_DIRECT : IST_CARRIER_RING;
 }
+
+bool Engine::lies_in_heap(const Piece& piece) const {
+  return piece.size > shown_above_ && piece.kind == KindId::host && heap_->holds(piece.address(), piece.size);
+}
+
+// Can that peer copy it from where it lies, without asking the system?
+bool Engine::is_shown(const Piece& piece, const PeerState& to) const { return lies_in_heap(piece) && to.link->show_heap(); }
 
 Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const Destination& order, bool* done) {
   PeerState& to = peer(order.rank);
@@ -78,6 +90,7 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
   operation.peer = order.rank;
   operation.piece = piece;
   operation.ready = std::move(ready);
+  operation.shown = order.shown;
   operation.envelope = envelope;
   operation.group = order.scope.group;
   operation.outcome = {Status{}, parts_.rank, order.tag, carrier, piece.size, nullptr, false};
@@ -129,8 +142,9 @@ bool Engine::announce(Operation& operation, std::uint32_t index) {
   Link& link = *peer(operation.peer).link;
   if (operation.piece.kind != KindId::host || link.same_process()) return link.post(operation.envelope, {});
   operation.offered = operations_.id_of(operation, index).value;
-  const Offer offer{reinterpret_cast<std::uint64_t>(operation.piece.address()),
-                    reinterpret_cast<std::uint64_t>(&operation.offered), operation.offered};
+  const std::uint64_t word =
+      operation.shown ? heap_->show(operation.offered) : reinterpret_cast<std::uint64_t>(&operation.offered);
+  const Offer offer{reinterpret_cast<std::uint64_t>(operation.piece.address()), word, operation.offered};
   return link.post(operation.envelope, std::as_bytes(std::span{&offer, 1}));
 }
 
@@ -209,6 +223,7 @@ void Engine::on_clear(const Arrival& arrival) {
   }
   // What takes a block of the receiver's is not worth an announcement where a cell does.
   if (operation->piece.kind != KindId::host) peer(arrival.source).lends = loan.allocation != 0 && loan.part == 0;
+  if (operation->shown) peer(arrival.source).takes_shown = false;
   const std::uint32_t index = clear.sender_op & 0xfffff;
   if (clear.bytes == 0) {
     finish(*operation, index, {});
@@ -233,6 +248,7 @@ void Engine::on_taken(const Arrival& arrival) {
   Operation* operation = operations_.find_wire(arrival.envelope.sender_op);
   if (operation == nullptr || !operation->in<state::Announced>()) return;
   operation->outcome.carrier = operation->piece.kind == KindId::host ? IST_CARRIER_DIRECT : IST_CARRIER_DEVICE;
+  peer(arrival.source).takes_shown = true;
   finish(*operation, arrival.envelope.sender_op & 0xfffff, {});
 }
 

@@ -188,6 +188,7 @@ struct Operation {
   bool released = false;     // nobody will ask for the outcome
   bool message = false;      // claimed by a matched probe, not yet received
   bool timed = false;        // how long the copying takes is worth knowing
+  bool shown = false;        // the bytes lie in memory that sender and receiver share, for the receiver to copy them
   bool still_read = false;   // of a send: a copy into a cell that is not used is under way
   std::uint32_t parent = 0;  // 1 + the index of the collective operation that started this one as its `step`
   std::uint32_t step = 0;
@@ -215,7 +216,7 @@ struct Operation {
   void clear(std::uint64_t next_generation) {
     generation = next_generation;
     wire = parent = step = 0;
-    used = sends = active = released = message = timed = still_read = false;
+    used = sends = active = released = message = timed = shown = still_read = false;
     peer = {};
     outcome.source = {};
     outcome.tag = 0;

@@ -20,6 +20,7 @@
 #include <tuple>
 #include <vector>
 
+#include "memory/host/shared_heap.hpp"
 #include "path/shm/shm_path.hpp"
 #include "path/surroundings.hpp"
 
@@ -116,10 +117,13 @@ class TestWorld {
  public:
   explicit TestWorld(int ranks, const Settings& settings = {}) {
     paths_.resize(static_cast<std::size_t>(ranks));
+    for (int rank = 0; rank < ranks; ++rank) heaps_.push_back(std::make_unique<SharedHeap>(mebibytes(64)));
     std::vector<std::thread> threads;
     for (int rank = 0; rank < ranks; ++rank)
       threads.emplace_back([this, rank, ranks, &settings] {
-        auto path = ShmPath::connect(surroundings_of(rank, ranks, settings, &mailbox_, &locks_));
+        Surroundings around = surroundings_of(rank, ranks, settings, &mailbox_, &locks_);
+        around.heap = heaps_[static_cast<std::size_t>(rank)].get();
+        auto path = ShmPath::connect(std::move(around));
         ASSERT_TRUE(path.ok()) << path.status().text();
         paths_[static_cast<std::size_t>(rank)] = std::move(path).value();
       });
@@ -132,12 +136,14 @@ class TestWorld {
   ShmPath& path(int rank) { return *paths_[static_cast<std::size_t>(rank)]; }
   Link& link(int from, int to) { return *path(from).link(Rank{to}); }
   void destroy(int rank) { paths_[static_cast<std::size_t>(rank)].reset(); }
+  SharedHeap& heap(int rank) { return *heaps_[static_cast<std::size_t>(rank)]; }
   Locks& locks() { return locks_; }
   Mailbox& mailbox() { return mailbox_; }
 
  private:
   Mailbox mailbox_;
   Locks locks_;
+  std::vector<std::unique_ptr<SharedHeap>> heaps_;
   std::vector<std::unique_ptr<ShmPath>> paths_;
 };
 

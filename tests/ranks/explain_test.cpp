@@ -2,6 +2,7 @@
 #include <isthmus/collective.h>
 
 #include <array>
+#include <cstdlib>
 #include <thread>
 
 #include "rank_test.hpp"
@@ -155,6 +156,22 @@ TEST(Explain, WhatCannotBeSentIsTheErrorThatItsSendWouldBe) {
   EXPECT_STREQ("as was", text);
   EXPECT_EQ(99U, needed);
   IST_OK_OR_FAIL(ist_barrier(comm()));
+}
+
+// Which that call cannot tell from one that blocks.
+TEST(Explain, SaysWhatTakesOneCopyWhereTheSendDoesNotBlock) {
+  const char* const words = "A send that does not block";
+  const auto says = [&](const GuardedBuffer& buffer, std::int64_t bytes, int dest) {
+    return explained(buffer.get(), bytes, IST_BYTE, dest).find(words) != std::string::npos;
+  };
+  const GuardedBuffer buffer(IST_KIND_HOST, 100000);
+  const char* const setting = std::getenv("ISTHMUS_SINGLE_COPY");
+  const bool shared = size() > 1 && (setting == nullptr || std::string{setting} != "never");
+  EXPECT_EQ(shared, says(buffer, 16385, next()));
+  EXPECT_FALSE(says(buffer, 16384, next()));
+  EXPECT_FALSE(says(buffer, 100000, rank()));
+  std::vector<unsigned char> own(100000);
+  EXPECT_EQ(std::string::npos, explained(ist_host(own.data()), 100000, IST_BYTE, next()).find(words));
 }
 
 }  // namespace

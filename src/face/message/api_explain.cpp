@@ -104,6 +104,10 @@ Result<std::string> text_for(const Data& data, int dest, ist_comm comm) {
                     world.engine().parts().names[static_cast<std::size_t>(to->rank)];
   if (!found->remark.empty()) found->remark += '\n';
   found->remark += assumed(piece->kind);
+  if (world.engine().lies_in_heap(*piece) && Rank{to->rank} != world.engine().rank())
+    found->remark +=
+        " A send that does not block (ist_isend) is copied once, from where it lies, since ranks share memory of "
+        "ist_memory_alloc.";
   std::string text = text_of(*found, world.numbers());
   if (!for_streams(what)) return text;
   const auto more = in_streams(world, *to->comm, data, what, Rank{to->rank});

@@ -77,7 +77,7 @@ struct Halves {
 int send_and_receive(const Halves& call, const SendArguments& out, const Data& in, int source, int tag, ist_status* status) {
   const auto what = receiving(in, source, tag, out.comm);
   if (!what.ok()) return report(in_call(call.receive, what.status()));
-  if (send_at_once(out.data, out.dest, out.tag, out.comm)) return receive_and_finish(call.receive, *what, status);
+  if (send_at_once(out.data, out.dest, out.tag, out.comm, true)) return receive_and_finish(call.receive, *what, status);
   const auto send = start_send(out.data, out.dest, out.tag, out.comm, {false, true});
   if (!send.ok()) return report(in_call(call.send, send.status()));
   // A small message has gone already: only the receive is left to wait for.
@@ -95,7 +95,7 @@ class Scratch {
   Scratch(MemoryKind& kind, const Piece& piece) : kind_(kind), piece_(piece) {}
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { static_cast<void>(kind_.release(piece_)); }
+  ~Scratch() { kind_.release_later(piece_); }
   const Piece& piece() const { return piece_; }
 
  private:
@@ -142,7 +142,7 @@ int replace(const SendArguments& given, int source, int recv_tag, ist_status* st
 extern "C" {
 
 int ist_send(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm) try {
-  if (!ist::Range::told() && ist::send_at_once({buffer, count, type}, dest, tag, comm)) [[likely]]
+  if (!ist::Range::told() && ist::send_at_once({buffer, count, type}, dest, tag, comm, true)) [[likely]]
     return IST_OK;
   return ist::send_the_long_way("ist_send", {{buffer, count, type}, dest, tag, comm}, false);
 } catch (...) {
@@ -183,7 +183,8 @@ int ist_sendrecv_replace(ist_buffer buffer, int64_t count, ist_type type, int de
 }
 
 int ist_isend(ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm, ist_request* request) try {
-  if (request != nullptr && !ist::Range::told() && ist::send_at_once({buffer, count, type}, dest, tag, comm)) [[likely]] {
+  if (request != nullptr && !ist::Range::told() && ist::send_at_once({buffer, count, type}, dest, tag, comm, false))
+      [[likely]] {
     *request = IST_REQUEST_NULL;
     return IST_OK;
   }

@@ -38,13 +38,14 @@ struct Ordinary {
 }
 
 // False: nothing was sent.
-[[gnu::always_inline]] inline bool send_at_once(const Data& data, int dest, int tag, ist_comm comm) {
+[[gnu::always_inline]] inline bool send_at_once(const Data& data, int dest, int tag, ist_comm comm, bool blocking) {
   const Ordinary found = ordinary(data, comm);
   if (found.comm == nullptr || tag < 0 || dest < 0 || dest >= found.comm->size()) [[unlikely]]
     return false;
   Engine& engine = found.comm->engine();
   const std::lock_guard lock(engine.lock());
-  return engine.send_at_once(found.address, found.size, found.comm->to_world(dest), tag, found.comm->scope().context);
+  return engine.send_at_once(found.address, found.size, found.comm->to_world(dest), tag, found.comm->scope().context,
+                             blocking);
 }
 
 inline bool may_come(const Communicator& comm, int source, int tag) {
@@ -83,7 +84,7 @@ inline std::int32_t world_source(const Communicator& comm, int source) {
   if (!engine.receive_brief(brief)) [[unlikely]]
     return false;
   if (status != nullptr)
-    *status = {source, brief.received_tag, IST_OK, IST_CARRIER_SLOT, static_cast<std::int64_t>(brief.bytes.value)};
+    *status = {source, brief.received_tag, IST_OK, brief.carrier, static_cast<std::int64_t>(brief.bytes.value)};
   return true;
 }
 

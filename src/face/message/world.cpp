@@ -35,7 +35,7 @@ Status World::open_trace() {
 }
 
 Status World::connect() {
-  auto kinds = Kinds::load(settings_.kinds, settings_.worker);
+  auto kinds = Kinds::load(settings_.kinds, settings_.worker, settings_.shared_heap);
   if (!kinds.ok()) return kinds.status();
   kinds_ = std::move(*kinds);
   pool_ = std::make_unique<PinnedPool>(*kinds_, settings_.pinned_pool_limit);
@@ -61,7 +61,7 @@ Status World::connect() {
   const auto machine = unpack_profile(peers_->heard());
   if (!machine.ok()) return machine.status();
   board_ = std::make_unique<AbortBoard>(peers_->size());
-  PathContext context{*boot_, *peers_, settings_, *pool_};
+  PathContext context{*boot_, *peers_, settings_, *pool_, kinds_->host().shared_heap()};
   auto paths = make_paths(context);
   if (!paths.ok()) return paths.status();
   paths_ = std::move(*paths);

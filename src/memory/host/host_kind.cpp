@@ -7,8 +7,14 @@
 #include <cstring>
 
 namespace ist {
+namespace {
 
-HostKind::HostKind() {
+// Shorter messages are eager whatever their memory is.
+constexpr Bytes kLeastShared = kibibytes(16);
+
+}  // namespace
+
+HostKind::HostKind(Bytes shared) : heap_(shared) {
   DeviceInfo info;
   info.name = "processor";
   const long pages = ::sysconf(_SC_PHYS_PAGES);
@@ -39,6 +45,12 @@ Result<Piece> HostKind::allocate(int device, Bytes size) {
   if (device != 0)
     return Status{IST_ERR_ARGUMENT,
                   "host memory was asked for on device " + std::to_string(device) + "; host has device 0 only"};
+  if (size >= kLeastShared)
+    if (void* const shared = heap_.allocate(size); shared != nullptr) {
+      Piece piece = host_piece(shared, size);
+      piece.device = 0;
+      return piece;
+    }
   constexpr std::uint64_t kPage = 4096;
   const std::uint64_t rounded = size.value == 0 ? kPage : (size.value + kPage - 1) / kPage * kPage;
   // More than a processor addresses is not worth a question to the system, which would take it for a defect.
@@ -53,6 +65,7 @@ Result<Piece> HostKind::allocate(int device, Bytes size) {
 }
 
 Status HostKind::release(const Piece& piece) {
+  if (heap_.release(reinterpret_cast<const void*>(piece.object))) return {};
   {
     const std::lock_guard lock(mutex_);
     if (allocated_.erase(piece.object) == 0)

@@ -11,13 +11,15 @@
 #include <set>
 
 #include "memory/host/copy_crew.hpp"
+#include "memory/host/shared_heap.hpp"
 #include "memory/memory_kind.hpp"
 
 namespace ist {
 
 class HostKind final : public MemoryKind, public Arithmetic {
  public:
-  HostKind();
+  // So much of what is allocated may lie where other ranks of the host copy it from; what is short does not.
+  explicit HostKind(Bytes shared = Bytes{});
   ~HostKind() override;
   KindId id() const override { return KindId::host; }
   std::string_view name() const override { return "host"; }
@@ -32,6 +34,7 @@ class HostKind final : public MemoryKind, public Arithmetic {
   void drop(std::uint64_t id) override { crew_.drop(id); }
   void use_helpers(int helpers) override { crew_.set_helpers(helpers); }
   Arithmetic* arithmetic() override { return this; }
+  SharedHeap* shared_heap() override { return &heap_; }
   Status can(Reduction reduction, ist_type type, int device) override;
   Result<Ticket> combine(Reduction reduction, ist_type type, const Piece& into, const Piece& with,
                          const Ticket& after) override;
@@ -39,7 +42,8 @@ class HostKind final : public MemoryKind, public Arithmetic {
  private:
   std::vector<DeviceInfo> devices_;
   std::mutex mutex_;
-  std::set<std::uint64_t> allocated_;
+  std::set<std::uint64_t> allocated_;  // not in the heap
+  SharedHeap heap_;
   CopyCrew crew_;
 };
 

@@ -35,13 +35,14 @@ struct SegmentShape {
 struct PairShared {
   alignas(128) std::atomic<std::uint64_t> consumed;   // slots read; written by the owner
   alignas(128) std::atomic<std::uint32_t> ring_made;  // written by the sender once it has sent the ring's descriptor
+  std::atomic<std::uint32_t> heap_shown;              // and once it has sent that of its heap
 };
 
 class Segment {
  public:
   struct Shared {
     static constexpr std::uint32_t kMagic = 0x49537367;
-    static constexpr std::uint32_t kVersion = 4;
+    static constexpr std::uint32_t kVersion = 5;
     alignas(128) std::uint32_t magic;
     std::uint32_t version;
     SegmentShape shape;
@@ -49,6 +50,8 @@ class Segment {
     std::uint32_t may_sleep;  // must the owner's doorbell be rung?
     std::uint64_t proof;      // a word to be read in the owner's own memory, and where it lies there
     std::uint64_t proof_address;
+    std::atomic<std::uint64_t> heap_start;  // of the owner's heap in its own memory; written before it is shown to anybody
+    std::atomic<std::uint64_t> heap_length;
     alignas(128) std::atomic<std::uint32_t> left;  // 0: here; 1: left; more: left, and knew of the death of rank word - 2
     alignas(128) Doorbell bell;
     CellQueueShared arrivals;

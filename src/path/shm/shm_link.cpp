@@ -3,9 +3,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "base/log.hpp"
+#include "memory/host/shared_heap.hpp"
 
 namespace ist {
 namespace {
@@ -123,6 +125,55 @@ Result<SlotRingReader*> ShmLink::incoming() {
   return &*incoming_;
 }
 
+bool ShmLink::show_heap() {
+  if (std::exchange(heap_tried_, true)) return heap_shown_;
+  const Surroundings& around = *ends_.surroundings;
+  if (around.heap == nullptr || around.settings.single_copy == "never") return false;
+  const SharedHeap& heap = *around.heap;
+  if (const Status sent = around.send_descriptor(peer_rank(), kHeapPurpose, heap.descriptor()); !sent.ok()) {
+    log::write(log::Level::info,
+               "host memory is not shared with rank " + std::to_string(peer_rank().value) + ": " + sent.text());
+    return false;
+  }
+  ends_.mine->shared().heap_start.store(heap.start(), std::memory_order_relaxed);
+  ends_.mine->shared().heap_length.store(heap.length().value, std::memory_order_relaxed);
+  // Release: a peer that sees this finds the descriptor in its socket, and start and length.
+  ends_.peer->pair(ends_.my_place).heap_shown.store(1, std::memory_order_release);
+  return heap_shown_ = true;
+}
+
+bool ShmLink::open_heap() {
+  if (peers_heap_ || heap_failed_) return peers_heap_.has_value();
+  if (ends_.surroundings->settings.single_copy == "never" ||
+      ends_.mine->pair(ends_.peer_place).heap_shown.load(std::memory_order_acquire) == 0)
+    return false;
+  auto descriptor = ends_.surroundings->take_descriptor(peer_rank(), kHeapPurpose, 0.0);
+  if (descriptor.ok() && !descriptor.value()) return false;
+  Status failed = descriptor.status();
+  if (failed.ok()) {
+    auto memory = SharedMemory::look_at(std::move(*descriptor.value()), Bytes{ends_.peer->shared().heap_length.load()});
+    if (memory.ok()) peers_heap_ = std::move(*memory);
+    failed = memory.status();
+  }
+  heap_failed_ = !failed.ok();
+  if (heap_failed_)
+    log::write(log::Level::info,
+               "host memory that rank " + std::to_string(peer_rank().value) + " shares cannot be mapped: " + failed.text());
+  return !heap_failed_;
+}
+
+// By the peer's own addresses.
+bool ShmLink::in_heap(std::uint64_t address, std::uint64_t size) const {
+  const std::uint64_t offset = address - ends_.peer->shared().heap_start.load(std::memory_order_relaxed);
+  const std::uint64_t length = peers_heap_->size().value;
+  return offset < length && size <= length - offset;
+}
+
+bool ShmLink::sees(const Offer& offer, Bytes size) {
+  return open_heap() && in_heap(offer.address, size.value) && in_heap(offer.word, sizeof offer.value) &&
+         offer.word % sizeof offer.value == 0;
+}
+
 bool ShmLink::reads_peer() {
   if (memory_tried_) return memory_.has_value();
   memory_tried_ = true;
@@ -146,6 +197,16 @@ bool ShmLink::reads_peer() {
 
 Result<bool> ShmLink::read_peer(std::byte* into, const Offer& offer, Offset from, Bytes size) {
   std::uint64_t found = 0;
+  if (sees(offer, Bytes{from.value + size.value})) {
+    const std::uint64_t start = ends_.peer->shared().heap_start.load(std::memory_order_relaxed);
+    const std::byte* const heap = peers_heap_->data();
+    std::memcpy(into, heap + (offer.address + from.value - start), size.value);
+    // Guards LOOK, LOOK_LAST: the fence keeps the look at the word behind the copy, so that the word is no older than any byte.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    found = __atomic_load_n(reinterpret_cast<const std::uint64_t*>(heap + (offer.word - start)), __ATOMIC_RELAXED);
+    return found == offer.value;  // guard OWN_NUMBER: a later send from the same place is another message
+  }
+  if (!memory_) return false;
   const Status read = memory_->read({into, size.value}, offer.address + from.value, found, offer.word);
   if (read.ok()) return found == offer.value;
   memory_.reset();

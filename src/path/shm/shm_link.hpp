@@ -88,6 +88,8 @@ class ShmLink final : public Link {
   Result<SlotRingWriter*> outgoing() override;
   Result<SlotRingReader*> incoming() override;
 
+  bool show_heap() override;
+  bool sees(const Offer& offer, Bytes size) override;
   bool reads_peer() override;
   Status why_not_read() override { return reads_peer() ? Status{} : unreadable_; }
   bool lends() const override { return true; }
@@ -105,6 +107,8 @@ class ShmLink final : public Link {
  private:
   Status lock(SharedMemory& ring, bool& locked) const;
   void lock_or_warn(SharedMemory& ring, bool& locked) const;
+  bool in_heap(std::uint64_t address, std::uint64_t size) const;
+  bool open_heap();
   Rank peer_rank() const { return ends_.surroundings->local[ends_.peer_place]; }
 
   Ends ends_;
@@ -117,6 +121,10 @@ class ShmLink final : public Link {
   bool outgoing_locked_ = false;
   bool incoming_locked_ = false;
   bool incoming_refused_ = false;
+  bool heap_tried_ = false;  // to show ours
+  bool heap_shown_ = false;
+  bool heap_failed_ = false;                // to see the peer's
+  std::optional<SharedMemory> peers_heap_;  // for reading
   bool memory_tried_ = false;
   std::optional<PeerMemory> memory_;
   Status unreadable_;  // without memory_: why

@@ -1,0 +1,182 @@
+// Messages out of host memory of the library's own, which the receiver copies from where it lies. Run as messages_test.cpp is.
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "rank_test.hpp"
+
+namespace {
+
+using namespace rank_test;
+
+constexpr int kTag = 31;
+constexpr std::size_t kEager = 16384;
+
+bool off() {
+  const char* heap = std::getenv("ISTHMUS_SHARED_HEAP");
+  const char* copies = std::getenv("ISTHMUS_SINGLE_COPY");
+  return (heap != nullptr && std::string{heap} == "0") || (copies != nullptr && std::string{copies} == "never");
+}
+
+class Owned {
+ public:
+  explicit Owned(std::size_t bytes) : bytes_(bytes) {
+    EXPECT_EQ(IST_OK, ist_memory_alloc(world(), IST_KIND_HOST, 0, bytes, &buffer_)) << ist_error_text();
+  }
+  ~Owned() { EXPECT_EQ(IST_OK, ist_memory_free(world(), buffer_)) << ist_error_text(); }
+  Owned(const Owned&) = delete;
+  Owned& operator=(const Owned&) = delete;
+  unsigned char* data() const { return reinterpret_cast<unsigned char*>(buffer_.object); }
+  void fill(const std::vector<unsigned char>& bytes, std::size_t at = 0) const {
+    ASSERT_LE(at + bytes.size(), bytes_);
+    std::copy(bytes.begin(), bytes.end(), data() + at);
+  }
+
+ private:
+  std::size_t bytes_;
+  ist_buffer buffer_{};
+};
+
+// Who blocks copies into a slot, or as the receiver does.
+void send(const unsigned char* data, std::size_t bytes) {
+  ist_request request = IST_REQUEST_NULL;
+  IST_OK_OR_FAIL(ist_isend(ist_host(data), static_cast<std::int64_t>(bytes), IST_BYTE, 1, kTag, comm(), &request));
+  IST_OK_OR_FAIL(ist_wait(&request, IST_STATUS_IGNORE));
+}
+
+bool by_single_copy(int carrier) { return carrier == IST_CARRIER_DIRECT; }
+
+TEST(Heap, WhatLiesThereTakesOneCopyFromAnyPlaceOfIt) {
+  if (size() < 2) GTEST_SKIP() << "not covered here: takes two ranks";
+  constexpr std::size_t kRoom = 6 << 20;
+  const Owned memory(kRoom + 100);
+  std::vector<unsigned char> in(kRoom + 100);
+  for (const std::size_t bytes : border_sizes())
+    for (const std::size_t at : {std::size_t{0}, std::size_t{61}}) {
+      const auto wanted = random_bytes(bytes, bytes + at);
+      const auto count = static_cast<std::int64_t>(bytes);
+      if (rank() == 0) {
+        memory.fill(wanted, at);
+        send(memory.data() + at, bytes);
+      } else if (rank() == 1) {
+        std::fill(in.begin(), in.end(), static_cast<unsigned char>(0xa5));
+        ist_status status{};
+        IST_OK_OR_FAIL(ist_recv(ist_host(in.data() + at), count, IST_BYTE, 0, kTag, comm(), &status));
+        EXPECT_EQ(count, status.bytes);
+        std::vector<unsigned char> expected(in.size(), 0xa5);
+        std::copy(wanted.begin(), wanted.end(), expected.begin() + static_cast<std::ptrdiff_t>(at));
+        EXPECT_EQ(-1, first_difference(expected, in)) << bytes << " bytes at " << at;
+        if (!off()) {
+          EXPECT_EQ(bytes > kEager, by_single_copy(status.carrier))
+              << bytes << " bytes by " << ist_carrier_name(status.carrier);
+        }
+      }
+    }
+}
+
+// More of them than there are words that say which still are.
+TEST(Heap, ManyThatWaitForTheirReceivesAllArrive) {
+  if (size() < 2) GTEST_SKIP() << "not covered here: takes two ranks";
+  constexpr int kMessages = 1300;
+  constexpr std::size_t kBytes = 17000;
+  const Owned memory(kMessages * kBytes);
+  std::vector<ist_request> requests;
+  if (rank() == 0) {
+    for (int i = 0; i < kMessages; ++i) {
+      memory.fill(random_bytes(kBytes, static_cast<std::uint64_t>(i)), at(i) * kBytes);
+      IST_OK_OR_FAIL(
+          ist_isend(ist_host(memory.data() + at(i) * kBytes), kBytes, IST_BYTE, 1, i % 3, comm(), &requests.emplace_back()));
+    }
+    IST_OK_OR_FAIL(ist_waitall(kMessages, requests.data(), IST_STATUSES_IGNORE));
+  } else if (rank() == 1) {
+    std::vector<unsigned char> in(kBytes);
+    for (int tag = 2; tag >= 0; --tag)
+      for (int i = tag; i < kMessages; i += 3) {
+        std::fill(in.begin(), in.end(), static_cast<unsigned char>(0xa5));
+        IST_OK_OR_FAIL(ist_recv(ist_host(in.data()), kBytes, IST_BYTE, 0, tag, comm(), IST_STATUS_IGNORE));
+        EXPECT_EQ(-1, first_difference(random_bytes(kBytes, static_cast<std::uint64_t>(i)), in)) << "message " << i;
+      }
+  }
+}
+
+TEST(Heap, MemoryThatIsFreedRightAfterItsMessageIsNeverReadLater) {
+  if (size() < 2) GTEST_SKIP() << "not covered here: takes two ranks";
+  for (std::uint64_t round = 0; round < 300; ++round) {
+    const std::size_t bytes = 17000 + round % 5 * 100000;
+    const auto wanted = random_bytes(bytes, round);
+    if (rank() == 0) {
+      const Owned memory(bytes);
+      memory.fill(wanted);
+      if (round % 3 == 0)
+        IST_OK_OR_FAIL(ist_send(ist_host(memory.data()), static_cast<std::int64_t>(bytes), IST_BYTE, 1, kTag, comm()));
+      else
+        send(memory.data(), bytes);
+      std::fill(memory.data(), memory.data() + bytes, static_cast<unsigned char>(0xee));
+    } else if (rank() == 1) {
+      const Owned in(bytes);
+      IST_OK_OR_FAIL(
+          ist_recv(ist_host(in.data()), static_cast<std::int64_t>(bytes), IST_BYTE, 0, kTag, comm(), IST_STATUS_IGNORE));
+      EXPECT_EQ(-1, first_difference(wanted, {in.data(), in.data() + bytes})) << "round " << round;
+    }
+  }
+}
+
+// Every rank to every other one, from several threads where the library was told of them.
+TEST(Heap, AllRanksAndSeveralThreadsAtOnceKeepApart) {
+  if (size() < 2) GTEST_SKIP() << "not covered here: takes two ranks";
+  const char* threads_setting = std::getenv("ISTHMUS_THREADS");
+  const int kThreads = threads_setting != nullptr && std::string{threads_setting} == "single" ? 1 : 3;
+  constexpr std::size_t kBytes = 40001;
+  const auto seed = [&](int from, int to, int thread, int round) {
+    return static_cast<std::uint64_t>(((from * size() + to) * kThreads + thread) * 1000 + round);
+  };
+  const auto one = [&](int thread) {
+    for (int round = 0; round < 20; ++round) {
+      const Owned out(kBytes * at(size()));
+      const Owned in(kBytes * at(size()));
+      std::vector<ist_request> requests;
+      for (int other = 0; other < size(); ++other)
+        ASSERT_EQ(IST_OK, ist_irecv(ist_host(in.data() + at(other) * kBytes), kBytes, IST_BYTE, other, thread, comm(),
+                                    &requests.emplace_back()));
+      for (int other = 0; other < size(); ++other) {
+        out.fill(random_bytes(kBytes, seed(rank(), other, thread, round)), at(other) * kBytes);
+        ASSERT_EQ(IST_OK, ist_isend(ist_host(out.data() + at(other) * kBytes), kBytes, IST_BYTE, other, thread, comm(),
+                                    &requests.emplace_back()));
+      }
+      ASSERT_EQ(IST_OK, ist_waitall(static_cast<int>(requests.size()), requests.data(), IST_STATUSES_IGNORE));
+      for (int other = 0; other < size(); ++other) {
+        const unsigned char* const from = in.data() + at(other) * kBytes;
+        EXPECT_EQ(-1, first_difference(random_bytes(kBytes, seed(other, rank(), thread, round)), {from, from + kBytes}))
+            << "from rank " << other << ", thread " << thread << ", round " << round;
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int thread = 1; thread < kThreads; ++thread) threads.emplace_back(one, thread);
+  one(0);
+  for (auto& thread : threads) thread.join();
+}
+
+TEST(Heap, AMessageLongerThanItsReceiveIsTruncated) {
+  if (size() < 2) GTEST_SKIP() << "not covered here: takes two ranks";
+  constexpr std::size_t kBytes = 100001;
+  const Owned memory(kBytes);
+  const auto data = random_bytes(kBytes, 4);
+  for (const std::size_t room : {std::size_t{0}, std::size_t{1}, std::size_t{20000}, kBytes - 1}) {
+    if (rank() == 0) {
+      memory.fill(data);
+      send(memory.data(), kBytes);
+    } else if (rank() == 1) {
+      std::vector<unsigned char> in(kBytes, 0xa5);
+      ist_status status{};
+      EXPECT_EQ(IST_ERR_TRUNCATE,
+                ist_recv(ist_host(in.data()), static_cast<std::int64_t>(room), IST_BYTE, 0, kTag, comm(), &status));
+      EXPECT_EQ(static_cast<std::int64_t>(room), status.bytes);
+      std::vector<unsigned char> expected(kBytes, 0xa5);
+      std::copy_n(data.begin(), room, expected.begin());
+      EXPECT_EQ(-1, first_difference(expected, in)) << room;
+    }
+  }
+}
+
+}  // namespace
