@@ -43,10 +43,15 @@ class FileDescriptor {
 class SharedMemory {
  public:
   static Result<SharedMemory> create(const std::string& label, Bytes size);
+  // Addresses alone: of its first bytes grant() makes memory. The rest costs nothing, also where a program locks all of its memory or
+  // a core file is written.
+  static Result<SharedMemory> reserve(const std::string& label, Bytes size);
+  Status grant(Bytes first);
   // Maps what a peer created; fails if the object is smaller than `size`.
   static Result<SharedMemory> open(FileDescriptor descriptor, Bytes size);
-  // The same for reading alone.
+  // The same for reading alone, and never part of a core file; look_further() maps more of it, perhaps elsewhere.
   static Result<SharedMemory> look_at(FileDescriptor descriptor, Bytes size);
+  Status look_further(Bytes size);
   SharedMemory(SharedMemory&& other) noexcept;
   SharedMemory& operator=(SharedMemory&& other) noexcept;
   ~SharedMemory();
@@ -56,6 +61,7 @@ class SharedMemory {
   int descriptor() const { return descriptor_.get(); }
 
  private:
+  static Result<SharedMemory> create(const std::string& label, Bytes size, int access);
   static Result<SharedMemory> open(FileDescriptor descriptor, Bytes size, int access);
   SharedMemory(FileDescriptor descriptor, std::byte* data, Bytes size)
       : descriptor_(std::move(descriptor)), data_(data), size_(size) {}

@@ -37,6 +37,9 @@ inline constexpr std::uint16_t kEnvelopeGaveUp = 2;
 // In a clearance: the receiver would rather copy the bytes itself, if the sender can lend its buffer.
 inline constexpr std::uint16_t kEnvelopeBorrows = 4;
 
+// In a `taken`: the bytes were copied out of the sender's SharedHeap.
+inline constexpr std::uint16_t kEnvelopeSeen = 8;
+
 // One per message in the pair's ordered queue, whatever carries the bytes; and one per answer, outside that order.
 struct Envelope {
   std::uint32_t sequence = 0;  // position among the pair's messages; unused in clear
@@ -44,7 +47,7 @@ struct Envelope {
   std::int32_t tag = 0;
   EnvelopeType type = EnvelopeType::eager;
   std::uint8_t kind = 0;          // KindId of the writer's buffer
-  std::uint16_t flags = 0;        // kEnvelopeFailed, kEnvelopeGaveUp; kEnvelopeBorrows
+  std::uint16_t flags = 0;        // kEnvelopeFailed, kEnvelopeGaveUp; kEnvelopeBorrows; kEnvelopeSeen
   std::uint64_t bytes = 0;        // length of the message
   std::uint32_t sender_op = 0;    // announce, clear, taken, lend; mailed, mailbox
   std::uint32_t receiver_op = 0;  // clear, refuse, put, lend; mailed, mailbox

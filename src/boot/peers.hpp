@@ -51,6 +51,8 @@ class Peers {
 
   // `purpose` tells descriptors apart on the other side (a segment, a ring).
   Status send_descriptor(Rank to, std::uint32_t purpose, int descriptor);
+  // The same without waiting; false: there is no room for it now.
+  Result<bool> try_send_descriptor(Rank to, std::uint32_t purpose, int descriptor);
   // The next descriptor of that purpose from that rank: waits at most `seconds`, none if it did not come. Descriptors of
   // other purposes that come first are kept.
   Result<std::optional<FileDescriptor>> take_descriptor(Rank from, std::uint32_t purpose, double seconds);
@@ -62,7 +64,7 @@ class Peers {
  private:
   struct Waiting {
     std::uint32_t purpose;
-    FileDescriptor descriptor;
+    FileDescriptor descriptor;  // none: it was lost
   };
   Peers() = default;
   Rank rank_;

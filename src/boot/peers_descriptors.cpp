@@ -51,7 +51,12 @@ Status hung_up(const Peer& peer, const char* doing) {
   return {IST_ERR_PEER_DEAD, peer_text(peer) + " closed its connection while " + doing};
 }
 
-// The next parcel, none if there is none now; the purpose is set where there is one.
+Status lost(const Peer& peer) {
+  return {IST_ERR_SYSTEM, "a descriptor from " + peer_text(peer) +
+                              " was lost because this process has too many open files; raise ulimit -n"};
+}
+
+// The next parcel, none if there is none now; the purpose is set where there is one. An invalid descriptor was lost().
 Result<std::optional<FileDescriptor>> receive(const Peer& peer, int socket, std::uint32_t& purpose) {
   Message message;
   const ssize_t got = ::recvmsg(socket, &message.header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
@@ -65,13 +70,11 @@ Result<std::optional<FileDescriptor>> receive(const Peer& peer, int socket, std:
     std::memcpy(&descriptor, CMSG_DATA(control), sizeof descriptor);
     taken = FileDescriptor{descriptor};
   }
-  if ((message.header.msg_flags & MSG_CTRUNC) != 0)
-    return Status{IST_ERR_SYSTEM, "a descriptor from " + peer_text(peer) +
-                                      " was lost because this process has too many open files; raise ulimit -n"};
-  if (got != sizeof(Parcel) || message.parcel.magic != Parcel{}.magic || !taken.valid())
+  const bool complete = (message.header.msg_flags & MSG_CTRUNC) == 0;
+  if (got != sizeof(Parcel) || message.parcel.magic != Parcel{}.magic || (complete && !taken.valid()))
     return Status{IST_ERR_INTERNAL, peer_text(peer) + " sent something that is no descriptor"};
   purpose = message.parcel.purpose;
-  return std::optional<FileDescriptor>{std::move(taken)};
+  return std::optional<FileDescriptor>{complete ? std::move(taken) : FileDescriptor{}};
 }
 
 }  // namespace
@@ -82,7 +85,7 @@ int Peers::process(Rank rank) const {
   return ::getsockopt(socket(rank), SOL_SOCKET, SO_PEERCRED, &other, &length) == 0 ? other.pid : 0;
 }
 
-Status Peers::send_descriptor(Rank to, std::uint32_t purpose, int descriptor) {
+Result<bool> Peers::try_send_descriptor(Rank to, std::uint32_t purpose, int descriptor) {
   const int link = socket(to);
   if (link < 0) return no_socket(at(to));
   Message message;
@@ -92,19 +95,26 @@ Status Peers::send_descriptor(Rank to, std::uint32_t purpose, int descriptor) {
   control->cmsg_type = SCM_RIGHTS;
   control->cmsg_len = CMSG_LEN(sizeof descriptor);
   std::memcpy(CMSG_DATA(control), &descriptor, sizeof descriptor);
-  const Deadline deadline = Deadline::after(kSendPatience);
   // Eight bytes go whole or not at all. ETOOMANYREFS: descriptors of this user that nobody has taken yet reached the limit.
-  while (::sendmsg(link, &message.header, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-    if (errno == EPIPE || errno == ECONNRESET) return hung_up(at(to), "this rank sent it a descriptor");
-    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR && errno != ETOOMANYREFS)
-      return system_error("sendmsg of a descriptor to " + peer_text(at(to)));
+  if (::sendmsg(link, &message.header, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return true;
+  if (errno == EPIPE || errno == ECONNRESET) return hung_up(at(to), "this rank sent it a descriptor");
+  if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR && errno != ETOOMANYREFS)
+    return system_error("sendmsg of a descriptor to " + peer_text(at(to)));
+  return false;
+}
+
+Status Peers::send_descriptor(Rank to, std::uint32_t purpose, int descriptor) {
+  const Deadline deadline = Deadline::after(kSendPatience);
+  for (;;) {
+    const auto sent = try_send_descriptor(to, purpose, descriptor);
+    if (!sent.ok()) return sent.status();
+    if (*sent) return {};
     if (deadline.over())
       return {IST_ERR_SYSTEM, peer_text(at(to)) + " has not taken the descriptors sent to it for " +
                                   seconds_text(kSendPatience) + "; is it stopped?"};
-    pollfd entry{link, POLLOUT, 0};
+    pollfd entry{socket(to), POLLOUT, 0};
     if (::poll(&entry, 1, 10) > 0) ::poll(nullptr, 0, 1);
   }
-  return {};
 }
 
 Result<std::optional<FileDescriptor>> Peers::take_descriptor(Rank from, std::uint32_t purpose, double seconds) {
@@ -113,6 +123,7 @@ Result<std::optional<FileDescriptor>> Peers::take_descriptor(Rank from, std::uin
   if (early != kept.end()) {
     std::optional<FileDescriptor> taken{std::move(early->descriptor)};
     kept.erase(early);
+    if (!taken->valid()) return lost(at(from));
     return taken;
   }
   const int link = socket(from);
@@ -122,6 +133,7 @@ Result<std::optional<FileDescriptor>> Peers::take_descriptor(Rank from, std::uin
     std::uint32_t arrived = 0;
     auto taken = receive(at(from), link, arrived);
     if (!taken.ok()) return taken;
+    if (*taken && arrived == purpose && !(*taken)->valid()) return lost(at(from));
     if (*taken && arrived == purpose) return taken;
     if (*taken) {
       kept.push_back({arrived, std::move(**taken)});

@@ -50,6 +50,17 @@ Status Registrations::add(void* address, Bytes size, const std::function<int(con
   return {};
 }
 
+Status Registrations::may_free(const void* address) {
+  const auto start_of = reinterpret_cast<std::uint64_t>(address);
+  const std::lock_guard lock(mutex_);
+  const auto next = registered_.upper_bound(start_of);
+  if (next == registered_.begin() || start_of - std::prev(next)->first >= std::prev(next)->second.value) return {};
+  const auto& [first, size] = *std::prev(next);
+  return {IST_ERR_ARGUMENT, "the memory at address " + std::to_string(start_of) + " is to be freed, and " +
+                                range(first, size) +
+                                " are registered; call ist_unregister first, or a device goes on with the old memory"};
+}
+
 Status Registrations::remove(void* address) {
   const std::lock_guard lock(mutex_);
   if (registered_.erase(reinterpret_cast<std::uint64_t>(address)) == 0)

@@ -26,6 +26,8 @@ class Registrations {
 
   // For the devices of every kind that can lock; a kind that is not in use yet is, on that device, from now on.
   Status add(void* address, Bytes size, const std::function<int(const MemoryKind&)>& own_device);
+  // IST_ERR_ARGUMENT where memory that begins there is registered, and must not be given back yet.
+  Status may_free(const void* address);
   // All that add() was given at this address.
   Status remove(void* address);
 

@@ -18,6 +18,9 @@ Surroundings surroundings_of(PathContext& context) {
   around.send_descriptor = [&peers](Rank to, std::uint32_t purpose, int descriptor) {
     return peers.send_descriptor(to, purpose, descriptor);
   };
+  around.try_send_descriptor = [&peers](Rank to, std::uint32_t purpose, int descriptor) {
+    return peers.try_send_descriptor(to, purpose, descriptor);
+  };
   around.take_descriptor = [&peers](Rank from, std::uint32_t purpose, double seconds) {
     return peers.take_descriptor(from, purpose, seconds);
   };

@@ -24,6 +24,8 @@ struct Surroundings {
   bool oversubscribed = false;
   Settings settings;
   std::function<Status(Rank to, std::uint32_t purpose, int descriptor)> send_descriptor;
+  // Without waiting; false: there is no room for it now.
+  std::function<Result<bool>(Rank to, std::uint32_t purpose, int descriptor)> try_send_descriptor;
   std::function<Result<std::optional<FileDescriptor>>(Rank from, std::uint32_t purpose, double seconds)> take_descriptor;
   // The process id of a rank of this host as this process sees it; 0: it does not. Null where nobody knows.
   std::function<int(Rank peer)> process_of = nullptr;

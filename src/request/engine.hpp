@@ -213,11 +213,11 @@ class Engine {
     // cells, and is announced only now and then, to hear whether that has changed.
     bool lends = true;
     std::uint32_t since_heard = 0;
-    // Could this side copy the last message for page-locked memory itself? If not, it asks only now and then.
-    bool fetches = true;
-    std::uint32_t since_fetched = 0;
-    bool takes_shown = true;  // did it copy the last message that lay in this side's heap from there?
-    bool shows = false;       // has this side copied one from that one's?
+    // Could this side copy the last message for page-locked memory itself? Did the peer copy the last one that lay in this side's heap
+    // from there? If not, it is asked only now and then.
+    bool fetches = true, takes_shown = true;
+    std::uint32_t since_fetched = 0, since_shown = 0;
+    bool shows = false;  // has this side copied one from the peer's heap?
   };
   struct Destination {
     Rank rank;

@@ -29,6 +29,7 @@ bool Engine::copy_shown(PeerState& from, const Envelope& envelope, std::span<con
   from.traffic.received_by(Way::single_copy).add(bytes);
   Envelope taken;
   taken.type = EnvelopeType::taken;
+  taken.flags = kEnvelopeSeen;
   taken.sender_op = envelope.sender_op;
   post_or_queue(from, taken);
   return true;
@@ -73,6 +74,7 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
     copies_.took(CopyChoice::Way::single, operation.outcome.bytes, std::chrono::duration<double>(operation.copying).count());
   Envelope taken;
   taken.type = EnvelopeType::taken;
+  taken.flags = operation.shown ? kEnvelopeSeen : 0;
   taken.sender_op = reading.announced.sender_op;
   operation.outcome.carrier = IST_CARRIER_DIRECT;
   from.shows = operation.shown;

@@ -107,6 +107,9 @@ void Engine::deliver(Path& path, const Arrival& arrival) {
   if (arrival.envelope.type == EnvelopeType::announce &&
       (!world_failed_.ok() || parts_.board.fate(arrival.source) != AbortBoard::Fate::present))
     return;
+  // Its descriptor is taken now, whenever the message is: of those under way a system has only so many for a user.
+  if (arrival.envelope.type == EnvelopeType::announce)
+    peer(arrival.source).link->sees(offer_in(arrival.payload), Bytes{arrival.envelope.bytes});
   const bool mailed = arrival.envelope.type == EnvelopeType::mailed;
   if (mailed) mail_->came(arrival.source, arrival.envelope);
   const auto wire = matcher_.match(arrival.source, arrival.envelope);

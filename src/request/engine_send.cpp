@@ -17,6 +17,10 @@ constexpr std::chrono::microseconds kPatienceWithKernels{1000};
 // receives as there are.
 constexpr Bytes kBrief{256};
 
+// So often a message that fits a slot or cell and lies in the shared heap is announced all the same, to hear whether its receiver takes
+// it from there by now.
+constexpr std::uint32_t kShowAgain = 16;
+
 }  // namespace
 
 Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32_t tag, const Scope& scope, bool* done,
@@ -35,10 +39,11 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
 }
 
 ist_carrier Engine::carrier_of(const Piece& piece, PeerState& to, bool shown, bool synchronous) const {
-  const ist_carrier carrier = choose(
-      {piece.size, piece.kind, to.link->same_process(), to.slot_limit, to.link->cell_limit,
-       piece.kind != KindId::host && may_put(to, piece), parts_.kinds.worker_limit(piece), Bytes{}, shown && to.takes_shown},
-      parts_.machine);
+  const bool worth_showing = shown && (to.takes_shown || ++to.since_shown % kShowAgain == 0);
+  const ist_carrier carrier =
+      choose({piece.size, piece.kind, to.link->same_process(), to.slot_limit, to.link->cell_limit,
+              piece.kind != KindId::host && may_put(to, piece), parts_.kinds.worker_limit(piece), Bytes{}, worth_showing},
+             parts_.machine);
   // Only an announced message hears of its receive. Whether its bytes are copied from where they lie, go by the device or through the
   // ring, the answer tells.
   if (!synchronous && carrier != IST_CARRIER_DEVICE && carrier != IST_CARRIER_DIRECT) return carrier;
@@ -248,7 +253,7 @@ void Engine::on_taken(const Arrival& arrival) {
   Operation* operation = operations_.find_wire(arrival.envelope.sender_op);
   if (operation == nullptr || !operation->in<state::Announced>()) return;
   operation->outcome.carrier = operation->piece.kind == KindId::host ? IST_CARRIER_DIRECT : IST_CARRIER_DEVICE;
-  peer(arrival.source).takes_shown = true;
+  if (operation->shown) peer(arrival.source).takes_shown = (arrival.envelope.flags & kEnvelopeSeen) != 0;
   finish(*operation, arrival.envelope.sender_op & 0xfffff, {});
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -139,6 +140,63 @@ TEST(Peers, descriptors_are_taken_by_purpose_in_any_order) {
       }
     }
     job.boot->all_gather("done").status();
+  });
+  EXPECT_EQ(failures(ends), 0);
+}
+
+TEST(Peers, who_does_not_wait_is_told_that_nobody_takes_what_he_sent) {
+  const auto ends = run_launched(2, [](int rank) {
+    auto job = connect_or_fail();
+    int sent = 0;
+    if (rank == 0) {
+      const double start = now();
+      auto more = job.peers->try_send_descriptor(Rank{1}, 3, 0);
+      for (; more.ok() && *more && sent < 100000; ++sent) more = job.peers->try_send_descriptor(Rank{1}, 3, 0);
+      EXPECT_TRUE(more.ok() && !*more);
+      EXPECT_LT(now() - start, 5.0);
+    }
+    EXPECT_TRUE(job.boot->all_gather("full").ok());
+    if (rank == 1) {
+      auto taken = job.peers->take_descriptor(Rank{0}, 3, 0.0);
+      for (; taken.ok() && taken->has_value(); ++sent) taken = job.peers->take_descriptor(Rank{0}, 3, 0.0);
+      EXPECT_GT(sent, 10);
+    }
+    EXPECT_TRUE(job.boot->all_gather("taken").ok());
+    if (rank == 0) {
+      EXPECT_TRUE(*job.peers->try_send_descriptor(Rank{1}, 3, 0));
+    }
+    EXPECT_TRUE(job.boot->all_gather("done").ok());
+  });
+  EXPECT_EQ(failures(ends), 0);
+}
+
+// One purpose finds that its descriptor is gone, and no other one is served wrongly or waits for ever.
+TEST(Peers, a_descriptor_for_which_there_is_no_place_is_an_error_of_its_purpose) {
+  const auto ends = run_launched(2, [](int rank) {
+    auto job = connect_or_fail();
+    if (rank == 0) {
+      for (const std::uint32_t purpose : {5U, 6U, 7U}) ASSERT_TRUE(job.peers->send_descriptor(Rank{1}, purpose, 0).ok());
+    }
+    EXPECT_TRUE(job.boot->all_gather("sent").ok());
+    if (rank == 1) {
+      rlimit few{};
+      ASSERT_EQ(0, ::getrlimit(RLIMIT_NOFILE, &few));
+      few.rlim_cur = 200;
+      ASSERT_EQ(0, ::setrlimit(RLIMIT_NOFILE, &few));
+      std::vector<FileDescriptor> all;
+      for (int fd = ::dup(0); fd >= 0; fd = ::dup(0)) all.emplace_back(fd);
+      auto taken = job.peers->take_descriptor(Rank{0}, 6, 10.0);
+      all.clear();
+      EXPECT_EQ(taken.status().code(), IST_ERR_SYSTEM);
+      EXPECT_NE(taken.status().text().find("ulimit -n"), std::string::npos) << taken.status().text();
+      taken = job.peers->take_descriptor(Rank{0}, 7, 10.0);
+      EXPECT_TRUE(taken.ok() && taken->has_value());
+      taken = job.peers->take_descriptor(Rank{0}, 5, 10.0);
+      EXPECT_EQ(taken.status().code(), IST_ERR_SYSTEM);
+      taken = job.peers->take_descriptor(Rank{0}, 5, 0.0);
+      EXPECT_TRUE(taken.ok() && !taken->has_value());
+    }
+    EXPECT_TRUE(job.boot->all_gather("done").ok());
   });
   EXPECT_EQ(failures(ends), 0);
 }

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <random>
 #include <string>
 #include <thread>
@@ -139,6 +140,22 @@ TEST_F(MemoryApi, the_second_kind_of_device_that_messages_use_has_the_paths_page
     send_to_myself(cuda[0], cuda[1], 1000, requests);
     MUST(ist_waitall(2, requests, IST_STATUSES_IGNORE));
     EXPECT_EQ(allocations(), before + 2);
+  }
+}
+
+// Devices would go on with the old pages, and whoever gets the address next would send those.
+TEST_F(MemoryApi, host_memory_that_is_registered_is_freed_only_after_it_was_unregistered) {
+  for (const std::size_t size : {std::size_t{4096}, std::size_t{1} << 20}) {
+    ist_buffer buffer{};
+    MUST(ist_memory_alloc(world_, IST_KIND_HOST, 0, size, &buffer));
+    auto* const bytes = reinterpret_cast<unsigned char*>(buffer.object);
+    bytes[0] = 0x37;
+    MUST(ist_register(world_, bytes, size));
+    EXPECT_EQ(IST_ERR_ARGUMENT, ist_memory_free(world_, buffer));
+    EXPECT_NE(nullptr, std::strstr(ist_error_text(), "ist_unregister")) << ist_error_text();
+    EXPECT_EQ(0x37, bytes[0]);
+    MUST(ist_unregister(world_, bytes));
+    MUST(ist_memory_free(world_, buffer));
   }
 }
 

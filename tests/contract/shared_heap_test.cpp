@@ -5,8 +5,11 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <random>
 #include <thread>
@@ -16,10 +19,38 @@ namespace {
 
 constexpr std::uint64_t kPage = SharedHeap::kPage;
 
-std::uint64_t bytes_in_memory(const SharedHeap& heap) {
+std::uint64_t bytes_in_memory(int descriptor) {
   struct stat info {};
-  EXPECT_EQ(0, ::fstat(heap.descriptor(), &info));
+  EXPECT_EQ(0, ::fstat(descriptor, &info));
   return static_cast<std::uint64_t>(info.st_blocks) * 512;
+}
+std::uint64_t bytes_in_memory(const SharedHeap& heap) { return bytes_in_memory(heap.descriptor()); }
+
+// Of the heap's file as /proc/self/smaps shows it: lengths of what is memory, and of what nobody may touch.
+struct Mapped {
+  std::uint64_t open = 0;
+  std::uint64_t closed = 0;
+  bool closed_in_core_files = false;
+};
+
+Mapped mapped() {
+  std::ifstream smaps("/proc/self/smaps");
+  Mapped found;
+  bool of_heap = false;
+  bool closed = false;
+  for (std::string line; std::getline(smaps, line);) {
+    const auto dash = line.find('-');
+    const auto space = line.find(' ');
+    if (dash != std::string::npos && dash < space && line.find(':') > space) {
+      of_heap = line.find("isthmus-heap") != std::string::npos;
+      closed = line.compare(space + 1, 4, "---s") == 0;
+      const std::uint64_t length = std::stoull(line.substr(dash + 1), nullptr, 16) - std::stoull(line, nullptr, 16);
+      if (of_heap) (closed ? found.closed : found.open) += length;
+    } else if (of_heap && closed && line.rfind("VmFlags:", 0) == 0 && line.find(" dd") == std::string::npos) {
+      found.closed_in_core_files = true;
+    }
+  }
+  return found;
 }
 
 TEST(SharedHeap, GivesWholePagesThatOverlapNoOtherAndTakesThemBack) {
@@ -98,6 +129,74 @@ TEST(SharedHeap, IsNoLongerThanFilesOfTheProcessMayBe) {
   EXPECT_NE(nullptr, heap.allocate(kibibytes(200)));
   EXPECT_EQ(kibibytes(300), heap.length());
   ASSERT_EQ(0, ::setrlimit(RLIMIT_FSIZE, &before));
+}
+
+TEST(SharedHeap, IsNoneWhereTheProcessMayHaveOnlySoManyAddresses) {
+  rlimit before{};
+  ASSERT_EQ(0, ::getrlimit(RLIMIT_AS, &before));
+  if (before.rlim_cur != RLIM_INFINITY) GTEST_SKIP() << "not covered here: this process may not have as many as it likes";
+  rlimit low = before;
+  low.rlim_cur = std::uint64_t{1} << 46;
+  ASSERT_EQ(0, ::setrlimit(RLIMIT_AS, &low));
+  SharedHeap heap(mebibytes(64));
+  EXPECT_EQ(nullptr, heap.allocate(mebibytes(1)));
+  ASSERT_EQ(0, ::setrlimit(RLIMIT_AS, &before));
+}
+
+// What the program does not use is no memory of it, though it locks all that it has or ends with a core file.
+TEST(SharedHeap, BecomesMemoryAsItIsUsed) {
+  SharedHeap heap(mebibytes(1024));
+  auto* const small = static_cast<std::byte*>(heap.allocate(mebibytes(1)));
+  ASSERT_NE(nullptr, small);
+  Mapped now = mapped();
+  EXPECT_EQ(mebibytes(64).value, now.open);
+  EXPECT_EQ(mebibytes(960).value, now.closed);
+  EXPECT_FALSE(now.closed_in_core_files);
+  auto* const large = static_cast<std::byte*>(heap.allocate(mebibytes(300)));
+  ASSERT_NE(nullptr, large);
+  large[mebibytes(300).value - 1] = std::byte{7};
+  small[0] = std::byte{8};
+  now = mapped();
+  EXPECT_EQ(mebibytes(320).value, now.open);
+  EXPECT_EQ(mebibytes(704).value, now.closed);
+  EXPECT_FALSE(now.closed_in_core_files);
+  auto* const rest = static_cast<std::byte*>(heap.allocate(mebibytes(722)));
+  ASSERT_NE(nullptr, rest);
+  rest[mebibytes(722).value - 1] = std::byte{9};
+  EXPECT_EQ(0U, mapped().closed);
+  EXPECT_EQ(std::byte{7}, large[mebibytes(300).value - 1]);
+}
+
+TEST(SharedHeap, WithItGoesAllThatWasNotFreed) {
+  std::optional<SharedHeap> heap(mebibytes(64));
+  void* const address = heap->allocate(mebibytes(3));
+  ASSERT_NE(nullptr, address);
+  std::memset(address, 1, 3 << 20);
+  const FileDescriptor other{::dup(heap->descriptor())};
+  EXPECT_LE(std::uint64_t{3} << 20, bytes_in_memory(other.get()));
+  heap.reset();
+  EXPECT_EQ(0U, bytes_in_memory(other.get()));
+}
+
+// Both have the same file: what the child frees its parent still reads.
+TEST(SharedHeap, AForkedChildFreesAndTakesNothingOfItsParent) {
+  std::optional<SharedHeap> heap(mebibytes(64));
+  auto* const address = static_cast<std::byte*>(heap->allocate(mebibytes(1)));
+  ASSERT_NE(nullptr, address);
+  std::memset(address, 0x37, 1 << 20);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const bool freed = heap->release(address) && !heap->release(address);
+    const bool refused = heap->allocate(kibibytes(64)) == nullptr;
+    heap.reset();
+    ::_exit(freed && refused ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(child, ::waitpid(child, &status, 0));
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  for (std::size_t i = 0; i < 1 << 20; i += 4095) ASSERT_EQ(std::byte{0x37}, address[i]);
+  EXPECT_TRUE(heap->release(address));
 }
 
 TEST(SharedHeap, OfSendsThatShareAWordTheLaterOneIsBelieved) {

@@ -58,6 +58,36 @@ TEST(ShmHeap, OutsideOfAHeapNothingIsSeen) {
   EXPECT_FALSE(sees(shown.offer.address, 1, shown.offer.word + 1));
 }
 
+// More and more of it is mapped.
+TEST(ShmHeap, WhatLiesFarBehindIsSeenToo) {
+  TestWorld world(2);
+  Link& link = world.link(0, 1);
+  const Shown near(world, 70000);
+  ASSERT_NE(nullptr, world.heap(1).allocate(mebibytes(63)));
+  const Shown border(world, 3 << 20);
+  ASSERT_NE(nullptr, world.heap(1).allocate(mebibytes(300)));
+  const Shown far(world, 70001);
+  EXPECT_TRUE(world.link(1, 0).show_heap());
+  for (const Shown* const each : {&near, &border, &near, &far, &border, &near}) {
+    std::vector<std::byte> found(each->bytes.size());
+    ASSERT_TRUE(link.sees(each->offer, Bytes{found.size()}));
+    ASSERT_TRUE(link.read_peer(found.data(), each->offer, Offset{}, Bytes{found.size()}).value());
+    EXPECT_EQ(each->bytes, found);
+  }
+}
+
+// Whoever sends must not wait for a rank that takes no descriptors.
+TEST(ShmHeap, WhatCannotBeShownNowIsShownLater) {
+  TestWorld world(2);
+  const Shown shown(world, 100000);
+  world.mailbox().full = true;
+  EXPECT_FALSE(world.link(1, 0).show_heap());
+  EXPECT_FALSE(world.link(0, 1).sees(shown.offer, Bytes{1}));
+  world.mailbox().full = false;
+  EXPECT_TRUE(world.link(1, 0).show_heap());
+  EXPECT_TRUE(world.link(0, 1).sees(shown.offer, Bytes{1}));
+}
+
 // A descriptor that is no heap, or one that does not come: the ring has every message all the same.
 TEST(ShmHeap, AHeapThatCannotBeMappedIsNotSeen) {
   TestWorld world(2);
@@ -76,6 +106,20 @@ TEST(ShmHeap, NoHeapIsShownOrSeenWhereTheUserSaysNever) {
   TestWorld world(2, settings);
   ASSERT_NE(nullptr, world.heap(1).allocate(kibibytes(64)));
   EXPECT_FALSE(world.link(1, 0).show_heap());
+  EXPECT_EQ(0U, world.mailbox().waiting(Rank{1}, Rank{0}, kHeapPurpose));
+}
+
+// The other rank says so: it leaves no descriptor lying about, of which a user may have only so many.
+TEST(ShmHeap, WhoDoesNotWantAHeapTakesItsDescriptorNevertheless) {
+  Settings never;
+  never.single_copy = "never";
+  TestWorld world(std::vector<Settings>{never, {}});
+  const Shown shown(world, 100000);
+  EXPECT_TRUE(world.link(1, 0).show_heap());
+  EXPECT_EQ(1U, world.mailbox().waiting(Rank{1}, Rank{0}, kHeapPurpose));
+  EXPECT_FALSE(world.link(0, 1).sees(shown.offer, Bytes{1}));
+  EXPECT_EQ(0U, world.mailbox().waiting(Rank{1}, Rank{0}, kHeapPurpose));
+  EXPECT_FALSE(world.link(0, 1).sees(shown.offer, Bytes{1}));
 }
 
 }  // namespace

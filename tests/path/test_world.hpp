@@ -29,11 +29,17 @@ namespace ist::test {
 // Takes the place of the ranks' sockets.
 class Mailbox {
  public:
+  bool full = false;  // for who does not wait
   Status send(Rank from, Rank to, std::uint32_t purpose, int descriptor) {
     const std::lock_guard lock(mutex_);
     boxes_[{from, to, purpose}].emplace_back(::dup(descriptor));
     arrived_.notify_all();
     return {};
+  }
+  // Sent and not taken yet.
+  std::size_t waiting(Rank from, Rank to, std::uint32_t purpose) {
+    const std::lock_guard lock(mutex_);
+    return boxes_[{from, to, purpose}].size();
   }
   Result<std::optional<FileDescriptor>> take(Rank from, Rank to, std::uint32_t purpose, double seconds) {
     std::unique_lock lock(mutex_);
@@ -75,6 +81,12 @@ inline Surroundings surroundings_of(int rank, int ranks, const Settings& setting
   around.send_descriptor = [=](Rank to, std::uint32_t purpose, int descriptor) {
     return mailbox->send(Rank{rank}, to, purpose, descriptor);
   };
+  around.try_send_descriptor = [=](Rank to, std::uint32_t purpose, int descriptor) -> Result<bool> {
+    if (mailbox->full) return false;
+    const Status sent = mailbox->send(Rank{rank}, to, purpose, descriptor);
+    if (!sent.ok()) return sent;
+    return true;
+  };
   around.take_descriptor = [=](Rank from, std::uint32_t purpose, double seconds) {
     return mailbox->take(from, Rank{rank}, purpose, seconds);
   };
@@ -115,13 +127,17 @@ inline std::unique_ptr<ShmPath> path_over(const std::vector<Segment>& segments, 
 // Every rank connected as in a job, each with its own mappings.
 class TestWorld {
  public:
-  explicit TestWorld(int ranks, const Settings& settings = {}) {
-    paths_.resize(static_cast<std::size_t>(ranks));
-    for (int rank = 0; rank < ranks; ++rank) heaps_.push_back(std::make_unique<SharedHeap>(mebibytes(64)));
+  explicit TestWorld(int ranks, const Settings& settings = {})
+      : TestWorld(std::vector<Settings>(static_cast<std::size_t>(ranks), settings)) {}
+  // Of each rank its own.
+  explicit TestWorld(const std::vector<Settings>& settings) {
+    const int ranks = static_cast<int>(settings.size());
+    paths_.resize(settings.size());
+    for (int rank = 0; rank < ranks; ++rank) heaps_.push_back(std::make_unique<SharedHeap>(mebibytes(512)));
     std::vector<std::thread> threads;
     for (int rank = 0; rank < ranks; ++rank)
       threads.emplace_back([this, rank, ranks, &settings] {
-        Surroundings around = surroundings_of(rank, ranks, settings, &mailbox_, &locks_);
+        Surroundings around = surroundings_of(rank, ranks, settings[static_cast<std::size_t>(rank)], &mailbox_, &locks_);
         around.heap = heaps_[static_cast<std::size_t>(rank)].get();
         auto path = ShmPath::connect(std::move(around));
         ASSERT_TRUE(path.ok()) << path.status().text();

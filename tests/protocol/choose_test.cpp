@@ -23,6 +23,14 @@ MessageShape lent(std::uint64_t bytes) {
   return made;
 }
 
+// In memory from which the receiver copies.
+MessageShape shown(std::uint64_t bytes) {
+  MessageShape made = shape(bytes);
+  made.slot_limit = kCellLimit;
+  made.shown = true;
+  return made;
+}
+
 MessageShape with_worker(std::uint64_t bytes, std::uint64_t limit = 2048) {
   MessageShape made = lent(bytes);
   made.worker_limit = Bytes{limit};
@@ -88,6 +96,10 @@ const std::vector<Case>& table() {
       {"one below the cell's limit", usual, shape(65535), IST_CARRIER_CELL},
       {"the cell's limit", usual, shape(65536), IST_CARRIER_CELL},
       {"one past the cell's limit", usual, shape(65537), IST_CARRIER_RING},
+      {"few bytes where the receiver could copy them from their place", usual, shown(8), IST_CARRIER_SLOT},
+      {"where one copy costs as much as the announcement", usual, shown(16384), IST_CARRIER_DIRECT},
+      {"as much as fits a slot, from there", usual, shown(65536), IST_CARRIER_DIRECT},
+      {"one past it", usual, shown(65537), IST_CARRIER_DIRECT},
       {"beyond 4 GiB", usual, shape((std::uint64_t{1} << 32) + 1), IST_CARRIER_RING},
       {"a cheap cell beats a dear slot", cheap_cells(), shape(8), IST_CARRIER_CELL},
       {"a device never writes into a slot", usual, shape(1, KindId::cuda), IST_CARRIER_CELL},

@@ -12,7 +12,9 @@ using namespace rank_test;
 constexpr int kTag = 31;
 constexpr std::size_t kEager = 16384;
 
+// Also where another rank shares none or wants none.
 bool off() {
+  if (std::getenv("ISTHMUS_TEST_NO_HEAP") != nullptr) return true;
   const char* heap = std::getenv("ISTHMUS_SHARED_HEAP");
   const char* copies = std::getenv("ISTHMUS_SINGLE_COPY");
   return (heap != nullptr && std::string{heap} == "0") || (copies != nullptr && std::string{copies} == "never");
@@ -155,6 +157,54 @@ TEST(Heap, AllRanksAndSeveralThreadsAtOnceKeepApart) {
   for (int thread = 1; thread < kThreads; ++thread) threads.emplace_back(one, thread);
   one(0);
   for (auto& thread : threads) thread.join();
+}
+
+// The same bytes from the same place by each call that sends and receives them, into each kind.
+TEST(Heap, EveryCallThatSendsAndEveryKindThatReceivesGetsTheBytes) {
+  if (size() < 2) GTEST_SKIP() << "not covered here: takes two ranks";
+  using Send = int (*)(ist_buffer, std::int64_t, ist_type, int, int, ist_comm, ist_request*);
+  const Owned memory(600001);
+  for (const KindName& kind : usable_kinds())
+    for (const std::int64_t bytes : {17001, 600001}) {
+      const auto count = static_cast<std::size_t>(bytes);
+      GuardedBuffer in(kind.kind, count);
+      std::uint64_t seed = count;
+      // Each start is another message.
+      for (const Send make : {Send{ist_send_init}, Send{ist_ssend_init}}) {
+        ist_request request = IST_REQUEST_NULL;
+        if (rank() == 0) IST_OK_OR_FAIL(make(ist_host(memory.data()), bytes, IST_BYTE, 1, kTag, comm(), &request));
+        if (rank() == 1) IST_OK_OR_FAIL(ist_recv_init(in.get(), bytes, IST_BYTE, 0, kTag, comm(), &request));
+        for (int start = 0; start < 5 && rank() < 2; ++start) {
+          const auto wanted = random_bytes(count, ++seed);
+          if (rank() == 0) memory.fill(wanted);
+          if (rank() == 1) in.poison();
+          IST_OK_OR_FAIL(ist_start(&request));
+          IST_OK_OR_FAIL(ist_wait(&request, IST_STATUS_IGNORE));
+          if (rank() == 1) in.expect(wanted, std::string{"a persistent send into "} + kind.name);
+        }
+        if (rank() < 2) IST_OK_OR_FAIL(ist_request_free(&request));
+      }
+      const auto wanted = random_bytes(count, 4);
+      if (rank() == 0) {
+        memory.fill(wanted);
+        ist_request requests[2];
+        IST_OK_OR_FAIL(ist_issend(ist_host(memory.data()), bytes, IST_BYTE, 1, kTag, comm(), &requests[0]));
+        IST_OK_OR_FAIL(ist_isend(ist_host(memory.data()), bytes, IST_BYTE, 1, kTag + 1, comm(), &requests[1]));
+        IST_OK_OR_FAIL(ist_waitall(2, requests, IST_STATUSES_IGNORE));
+      } else if (rank() == 1) {
+        // The second first, which is kept until it is asked for, and set aside.
+        ist_message message = IST_MESSAGE_NULL;
+        ist_status status{};
+        IST_OK_OR_FAIL(ist_mprobe(0, kTag + 1, comm(), &message, &status));
+        EXPECT_EQ(bytes, status.bytes);
+        for (const bool first : {false, true}) {
+          in.poison();
+          IST_OK_OR_FAIL(first ? ist_recv(in.get(), bytes, IST_BYTE, 0, kTag, comm(), &status)
+                               : ist_mrecv(in.get(), bytes, IST_BYTE, &message, &status));
+          in.expect(wanted, std::string{"a probed message into "} + kind.name);
+        }
+      }
+    }
 }
 
 TEST(Heap, AMessageLongerThanItsReceiveIsTruncated) {

@@ -78,6 +78,10 @@ int ist_memory_free(ist_world world, ist_buffer buffer) try {
   if (buffer.offset != 0)
     return ist::report(IST_ERR_ARGUMENT, "ist_memory_free: the buffer begins " + std::to_string(buffer.offset) +
                                              " bytes inside its memory; pass the one that ist_memory_alloc gave");
+  if (buffer.kind == IST_KIND_HOST) {
+    const ist::Status free = found->world->registrations().may_free(reinterpret_cast<const void*>(buffer.object));
+    if (!free.ok()) return ist::report(ist::in_call("ist_memory_free", free));
+  }
   const ist::Status released = (*known)->release(ist::piece_of(buffer));
   return released.ok() ? IST_OK : ist::report(ist::in_call("ist_memory_free", released));
 } catch (...) {

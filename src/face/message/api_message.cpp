@@ -1,5 +1,6 @@
 // C calls that send and receive.
 #include <algorithm>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -89,17 +90,30 @@ int send_and_receive(const Halves& call, const SendArguments& out, const Data& i
   return received != IST_OK ? received : sent;
 }
 
-// Memory of some kind for the length of a call.
+// Memory for the length of a call, of the kind and on the device of a piece, and as long.
 class Scratch {
  public:
-  Scratch(MemoryKind& kind, const Piece& piece) : kind_(kind), piece_(piece) {}
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  ~Scratch() { kind_.release_later(piece_); }
+  static Result<Scratch> like(const Piece& piece, World& world) {
+    if (piece.kind == KindId::host)
+      return Scratch{std::make_unique_for_overwrite<std::byte[]>(piece.size.value), piece.size};
+    MemoryKind& kind = *world.kinds().find(piece.kind);
+    const auto made = kind.allocate(std::max(piece.device, 0), piece.size);
+    if (!made.ok()) return made.status();
+    return Scratch{kind, *made};
+  }
+  Scratch(Scratch&& other) noexcept
+      : host_(std::move(other.host_)), kind_(std::exchange(other.kind_, nullptr)), piece_(other.piece_) {}
+  ~Scratch() {
+    if (kind_ != nullptr) kind_->release_later(piece_);
+  }
   const Piece& piece() const { return piece_; }
 
  private:
-  MemoryKind& kind_;
+  Scratch(std::unique_ptr<std::byte[]> memory, Bytes size)
+      : host_(std::move(memory)), piece_(host_piece(host_.get(), size)) {}
+  Scratch(MemoryKind& kind, const Piece& piece) : kind_(&kind), piece_(piece) {}
+  std::unique_ptr<std::byte[]> host_;
+  MemoryKind* kind_ = nullptr;
   Piece piece_;
 };
 
@@ -114,18 +128,16 @@ int replace(const SendArguments& given, int source, int recv_tag, ist_status* st
   if (piece->size == Bytes{} || given.dest == IST_PROC_NULL)
     return send_and_receive({"ist_sendrecv_replace (send)", "ist_sendrecv_replace (receive)"}, given, given.data, source,
                             recv_tag, status);
-  MemoryKind& kind = *world.kinds().find(piece->kind);
-  const auto made = kind.allocate(std::max(piece->device, 0), piece->size);
-  if (!made.ok()) return report(in_call(kCall, made.status()));
-  const Scratch copy{kind, *made};
-  if (const Status copied = copy_pieces(world, copy.piece(), *piece); !copied.ok()) return report(in_call(kCall, copied));
+  const auto copy = Scratch::like(*piece, world);
+  if (!copy.ok()) return report(in_call(kCall, copy.status()));
+  if (const Status copied = copy_pieces(world, copy->piece(), *piece); !copied.ok()) return report(in_call(kCall, copied));
   const auto receive = start_receive(given.data, source, recv_tag, given.comm);
   if (!receive.ok()) return report(in_call(kCall, receive.status()));
   Engine& engine = world.engine();
   bool done = false;
   const auto id = [&] {
     const std::lock_guard lock(engine.lock());
-    return engine.start_send(copy.piece(), Rank{to->rank}, given.tag, to->comm->scope(), &done);
+    return engine.start_send(copy->piece(), Rank{to->rank}, given.tag, to->comm->scope(), &done, {false, true});
   }();
   if (!id.ok()) {
     withdraw(*receive);

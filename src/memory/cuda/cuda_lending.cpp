@@ -15,7 +15,7 @@ constexpr std::size_t kAskedAtOnce = 64;
 // So many pieces of a pool are asked whether it is still the same, of those that were lent last.
 constexpr int kWitnesses = 64;
 // A borrower asks for its descriptor right after the loan; else that is closed.
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kExportPatience{10};
 // So long after its last loan a pool that its program destroys keeps its memory, and so many of them do.
 constexpr std::chrono::seconds kWitnessTime{1};
 constexpr std::ptrdiff_t kPoolsKept = 4;
@@ -143,9 +143,10 @@ bool CudaLending::has_witness(std::uint64_t pool) const {
   return false;
 }
 
-// Where the pool gives none, its own pieces have to do.
+// Where the pool gives none, or nobody is there who frees it later, its own pieces have to do.
 void CudaLending::take_witness(LentPool& pool, const PointerFacts& facts) {
   free_witness_of_oldest();
+  if (!open_door()) return;
   if (api_.cuMemAllocFromPoolAsync == nullptr || api_.cuMemFreeAsync == nullptr) return;
   if (stream_ == nullptr) {
     const auto context = contexts_.primary(facts.device);
@@ -157,6 +158,13 @@ void CudaLending::take_witness(LentPool& pool, const PointerFacts& facts) {
   const DriverScope scope(api_, stream_context_->handle);
   if (!scope.status().ok() || api_.cuMemAllocFromPoolAsync(&pool.witness, 1, pool.handle, stream_) != CUDA_SUCCESS)
     pool.witness = 0;
+  keep_open(pool);
+}
+
+// From now on for a while.
+void CudaLending::keep_open(LentPool& pool) const {
+  pool.lent = std::chrono::steady_clock::now();
+  door_->will_tidy();
 }
 
 void CudaLending::free_witness(LentPool& pool) const {
@@ -287,10 +295,7 @@ std::optional<Loan> CudaLending::lend(const Piece& piece, Rank borrower) {
   if (!open_door()) return std::nullopt;
   if (found.way != Loan::Way::handle) export_for(found, borrower);
   (found.pool == 0 ? found.borrowers : pools_.at(found.pool).borrowers).insert(borrower);
-  if (found.pool != 0) {
-    pools_.at(found.pool).lent = std::chrono::steady_clock::now();
-    door_->will_tidy();
-  }
+  if (found.pool != 0) keep_open(pools_.at(found.pool));
   Loan loan;
   loan.handle = found.handle;
   loan.device = contexts_.uuid(facts.device);
@@ -338,7 +343,7 @@ Result<FileDescriptor> CudaLending::take_export(const DoorNote& asked) {
 // They hold the memory, whether or not the program has freed it.
 bool CudaLending::close_old_exports() {
   const auto now = std::chrono::steady_clock::now();
-  const auto limit = now - kPatience;
+  const auto limit = now - kExportPatience;
   const std::lock_guard lock(mutex_);
   bool left = free_old_witnesses(now);
   const auto close_old = [&](Exports& exports) {

@@ -72,6 +72,7 @@ class CudaLending {
   bool is_alive(std::uint64_t allocation, const Lent& lent, CUmemoryPool pool) const;
   bool has_witness(std::uint64_t pool) const;
   void take_witness(LentPool& pool, const PointerFacts& facts);
+  void keep_open(LentPool& pool) const;
   void free_witness(LentPool& pool) const;
   void free_witness_of_oldest();
   bool is_unused(std::uint64_t pool) const;  // neither lent nor kept

@@ -9,7 +9,7 @@
 namespace ist {
 namespace {
 
-// Shorter messages are eager whatever their memory is.
+// Of shorter pieces nobody would be shown anything, unless ISTHMUS_EAGER_LIMIT is lower than it is by default.
 constexpr Bytes kLeastShared = kibibytes(16);
 
 }  // namespace

@@ -2,10 +2,11 @@
 //
 // Who calls this : host_kind allocates from it; request/engine shows what lies in it, path/shm hands its descriptor to the peers.
 // Threads        : allocate() and release() from any; show() and hide() under the world's lock.
-// Ownership      : owns the file and its mapping; what was allocated goes with it.
+// Ownership      : owns the file and its mapping; what was allocated goes with it, also where others map it still.
 // Errors         : none: where there is no room, or the system gives no such memory, allocate() returns null.
 //
-// The file is as long as the heap may become, and takes memory only where somebody has written. What is freed goes back to the system.
+// The file is as long as the heap may become, and takes memory only where somebody has written. What is freed goes back to the system;
+// in a process that its owner has forked nothing is, since both have the same file.
 // Its first page has words that say which sends still show their bytes: a reader that finds the number of a send there after copying has
 // copied that message and nothing else. Sends share words; of two that do so the later one is believed, and the other goes another way.
 // Model: models/shown.pml.
@@ -28,6 +29,9 @@ class SharedHeap {
 
   // As long as the system allows, where that is less; 0: none.
   explicit SharedHeap(Bytes most) : most_(most) {}
+  ~SharedHeap();
+  SharedHeap(const SharedHeap&) = delete;
+  SharedHeap& operator=(const SharedHeap&) = delete;
 
   // Whole pages.
   void* allocate(Bytes size);
@@ -35,8 +39,8 @@ class SharedHeap {
   bool release(const void* address);
 
   bool holds(const void* address, Bytes size) const {
+    const std::uint64_t length = length_.load(std::memory_order_acquire);  // first: then start_ is there, too
     const std::uint64_t offset = reinterpret_cast<std::uint64_t>(address) - start_.load(std::memory_order_relaxed);
-    const std::uint64_t length = length_.load(std::memory_order_relaxed);
     return offset < length && size.value <= length - offset;
   }
   // Of the mapping in this process, once something was allocated.
@@ -50,6 +54,8 @@ class SharedHeap {
 
  private:
   bool make();
+  bool grant(std::uint64_t end);
+  void empty(std::uint64_t offset, std::uint64_t length) const;
   std::atomic_ref<std::uint64_t> word(std::uint64_t id) const {
     return std::atomic_ref(reinterpret_cast<std::uint64_t*>(memory_->data())[id % kWords]);
   }
@@ -57,6 +63,8 @@ class SharedHeap {
   const Bytes most_;
   std::mutex mutex_;
   bool tried_ = false;
+  int owner_ = 0;              // the process that made it
+  std::uint64_t granted_ = 0;  // so far it is memory
   std::optional<SharedMemory> memory_;
   std::atomic<std::uint64_t> start_{0};
   std::atomic<std::uint64_t> length_{0};         // 0: nothing was allocated yet

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
 
@@ -125,14 +126,19 @@ Result<SlotRingReader*> ShmLink::incoming() {
   return &*incoming_;
 }
 
+// Never waits for the peer, which may not look at its socket for long: a later send tries again.
 bool ShmLink::show_heap() {
-  if (std::exchange(heap_tried_, true)) return heap_shown_;
+  if (heap_shown_ || heap_hidden_) return heap_shown_;
   const Surroundings& around = *ends_.surroundings;
-  if (around.heap == nullptr || around.settings.single_copy == "never") return false;
+  heap_hidden_ = around.heap == nullptr || around.settings.single_copy == "never";
+  if (heap_hidden_) return false;
   const SharedHeap& heap = *around.heap;
-  if (const Status sent = around.send_descriptor(peer_rank(), kHeapPurpose, heap.descriptor()); !sent.ok()) {
+  const auto sent = around.try_send_descriptor(peer_rank(), kHeapPurpose, heap.descriptor());
+  if (sent.ok() && !*sent) return false;
+  heap_hidden_ = !sent.ok();
+  if (heap_hidden_) {
     log::write(log::Level::info,
-               "host memory is not shared with rank " + std::to_string(peer_rank().value) + ": " + sent.text());
+               "host memory is not shared with rank " + std::to_string(peer_rank().value) + ": " + sent.status().text());
     return false;
   }
   ends_.mine->shared().heap_start.store(heap.start(), std::memory_order_relaxed);
@@ -142,36 +148,47 @@ bool ShmLink::show_heap() {
   return heap_shown_ = true;
 }
 
-bool ShmLink::open_heap() {
-  if (peers_heap_ || heap_failed_) return peers_heap_.has_value();
-  if (ends_.surroundings->settings.single_copy == "never" ||
-      ends_.mine->pair(ends_.peer_place).heap_shown.load(std::memory_order_acquire) == 0)
-    return false;
+// Of the peer's heap, up to that place. By doubling, since what is mapped is memory where a program locks all of its own.
+Status ShmLink::map_heap(std::uint64_t end) {
+  constexpr std::uint64_t kLeastMapped = std::uint64_t{64} << 20;
+  const Bytes wanted{std::min(ends_.peer->shared().heap_length.load(std::memory_order_relaxed),
+                              std::max(std::bit_ceil(end), kLeastMapped))};
+  if (peers_heap_) return peers_heap_->look_further(wanted);
   auto descriptor = ends_.surroundings->take_descriptor(peer_rank(), kHeapPurpose, 0.0);
-  if (descriptor.ok() && !descriptor.value()) return false;
-  Status failed = descriptor.status();
-  if (failed.ok()) {
-    auto memory = SharedMemory::look_at(std::move(*descriptor.value()), Bytes{ends_.peer->shared().heap_length.load()});
-    if (memory.ok()) peers_heap_ = std::move(*memory);
-    failed = memory.status();
-  }
-  heap_failed_ = !failed.ok();
-  if (heap_failed_)
+  // One that is not wanted is taken nevertheless: a system has only so many under way for a user.
+  if (!descriptor.ok() || !*descriptor || ends_.surroundings->settings.single_copy == "never")
+    return descriptor.ok() ? Status{IST_ERR_SYSTEM, "it is not wanted, or did not come"} : descriptor.status();
+  auto memory = SharedMemory::look_at(std::move(**descriptor), wanted);
+  if (memory.ok()) peers_heap_ = std::move(*memory);
+  return memory.status();
+}
+
+bool ShmLink::open_heap(std::uint64_t end) {
+  if (peers_heap_ && end <= peers_heap_->size().value) return true;
+  if (heap_failed_ || ends_.mine->pair(ends_.peer_place).heap_shown.load(std::memory_order_acquire) == 0) return false;
+  const Status mapped = map_heap(end);
+  heap_failed_ = !mapped.ok();
+  if (heap_failed_) {
+    peers_heap_.reset();
     log::write(log::Level::info,
-               "host memory that rank " + std::to_string(peer_rank().value) + " shares cannot be mapped: " + failed.text());
+               "host memory that rank " + std::to_string(peer_rank().value) + " shares is not mapped: " + mapped.text());
+  }
   return !heap_failed_;
 }
 
 // By the peer's own addresses.
 bool ShmLink::in_heap(std::uint64_t address, std::uint64_t size) const {
   const std::uint64_t offset = address - ends_.peer->shared().heap_start.load(std::memory_order_relaxed);
-  const std::uint64_t length = peers_heap_->size().value;
+  const std::uint64_t length = ends_.peer->shared().heap_length.load(std::memory_order_relaxed);
   return offset < length && size <= length - offset;
 }
 
 bool ShmLink::sees(const Offer& offer, Bytes size) {
-  return open_heap() && in_heap(offer.address, size.value) && in_heap(offer.word, sizeof offer.value) &&
-         offer.word % sizeof offer.value == 0;
+  if (heap_failed_ || !in_heap(offer.address, size.value) || !in_heap(offer.word, sizeof offer.value) ||
+      offer.word % sizeof offer.value != 0)
+    return false;
+  const std::uint64_t start = ends_.peer->shared().heap_start.load(std::memory_order_relaxed);
+  return open_heap(std::max(offer.address + size.value, offer.word + sizeof offer.value) - start);
 }
 
 bool ShmLink::reads_peer() {

@@ -108,7 +108,8 @@ class ShmLink final : public Link {
   Status lock(SharedMemory& ring, bool& locked) const;
   void lock_or_warn(SharedMemory& ring, bool& locked) const;
   bool in_heap(std::uint64_t address, std::uint64_t size) const;
-  bool open_heap();
+  bool open_heap(std::uint64_t end);
+  Status map_heap(std::uint64_t end);
   Rank peer_rank() const { return ends_.surroundings->local[ends_.peer_place]; }
 
   Ends ends_;
@@ -121,8 +122,8 @@ class ShmLink final : public Link {
   bool outgoing_locked_ = false;
   bool incoming_locked_ = false;
   bool incoming_refused_ = false;
-  bool heap_tried_ = false;  // to show ours
-  bool heap_shown_ = false;
+  bool heap_shown_ = false;                 // ours
+  bool heap_hidden_ = false;                // and will be
   bool heap_failed_ = false;                // to see the peer's
   std::optional<SharedMemory> peers_heap_;  // for reading
   bool memory_tried_ = false;
