@@ -17,7 +17,7 @@
 namespace ist {
 namespace {
 
-constexpr std::uint64_t kHelloLimit = 4096;
+constexpr std::uint64_t kLongestHello = 4096;
 constexpr std::size_t kMostUnknown = 512;  // connections that have not said who they are
 constexpr double kUnknownPatience = 10.0;
 
@@ -99,7 +99,7 @@ void Reception::accept_from(const FileDescriptor& listener) {
     ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     if (unknown_.size() >= kMostUnknown) unknown_.erase(unknown_.begin());
     std::string from = other_end(socket.get());
-    unknown_.push_back({FrameSocket{std::move(socket), kHelloLimit}, std::move(from), Deadline::after(kUnknownPatience)});
+    unknown_.push_back({FrameSocket{std::move(socket), kLongestHello}, std::move(from), Deadline::after(kUnknownPatience)});
   }
 }
 
@@ -167,7 +167,7 @@ Result<std::optional<Admission>> knock_once(const Meeting& meeting, Deadline dea
     reason = connection.status().text();
     return std::optional<Admission>{};
   }
-  FrameSocket socket{std::move(*connection), kHelloLimit};
+  FrameSocket socket{std::move(*connection), kLongestHello};
   socket.queue(hello_of(meeting));
   socket.flush(deadline);
   const auto answer = socket.receive(deadline);

@@ -25,7 +25,7 @@ extern "C" const unsigned char isthmus_bench_stream_kernels[];
 
 namespace {
 
-constexpr int kTag = 3;
+constexpr int kStreamTag = 3;
 constexpr std::uint64_t kRoundTrips = 200;  // in one batch, and in one graph
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
@@ -172,7 +172,7 @@ double batch(Session& session, const Device& device, const Puts& put) {
   return microseconds_since(start) / (2.0 * static_cast<double>(kRoundTrips));
 }
 
-double median(std::vector<double> times) {
+double median_time(std::vector<double> times) {
   if (times.empty()) return kNone;
   std::sort(times.begin(), times.end());
   return percentile(times, 0.5);
@@ -190,10 +190,10 @@ bool one_device(Session& session, const Device& device) {
 Row measure_stream(Session& session, std::uint64_t bytes) {
   const Device device(session.place(session.rank()).device);
   const auto size = static_cast<std::size_t>(bytes);
-  session.prepare_on(device.stream, kTag);
+  session.prepare_on(device.stream, kStreamTag);
   const Puts plain = round_trips(
-      session, [&] { session.send_on(device.stream, 0, size, kTag); },
-      [&] { session.receive_on(device.stream, session.recv_offset(), size, kTag); });
+      session, [&] { session.send_on(device.stream, 0, size, kStreamTag); },
+      [&] { session.receive_on(device.stream, session.recv_offset(), size, kStreamTag); });
   const Graph graph(device, plain);
   std::optional<BarePair> bare;
   std::optional<Graph> bare_graph;
@@ -220,7 +220,7 @@ Row measure_stream(Session& session, std::uint64_t bytes) {
   plan.batches = batches;
   plan.per_batch = kRoundTrips;
   Row row = make_row(bytes, times[0], plan);
-  row.added = {median(times[1]), median(times[2]), median(times[3])};
+  row.added = {median_time(times[1]), median_time(times[2]), median_time(times[3])};
   row.path = "stream";
   return row;
 }

@@ -18,7 +18,7 @@
 namespace ist::cli {
 namespace {
 
-constexpr int kRoot = 0;
+constexpr int kStreamRoot = 0;
 
 // The driver, with the device's context current in this thread from then on.
 class StreamDriver {
@@ -53,7 +53,7 @@ int wait_after(const CallArguments& with, int code) {
   return code;
 }
 
-std::int64_t floats(const CallArguments& with) { return static_cast<std::int64_t>(with.bytes / sizeof(float)); }
+std::int64_t floats_of(const CallArguments& with) { return static_cast<std::int64_t>(with.bytes / sizeof(float)); }
 
 // A graph of so many calls; none where they cannot be captured, which is so on every rank alike.
 class CapturedCalls {
@@ -95,13 +95,13 @@ std::uint64_t calls_in_batch(std::size_t bytes) {
 
 int put_barrier_on(const CallArguments& with) { return ist_barrier_on(stream_of(with), with.comm); }
 int put_bcast_on(const CallArguments& with) {
-  return ist_bcast_on(stream_of(with), with.recv, static_cast<std::int64_t>(with.bytes), IST_BYTE, kRoot, with.comm);
+  return ist_bcast_on(stream_of(with), with.recv, static_cast<std::int64_t>(with.bytes), IST_BYTE, kStreamRoot, with.comm);
 }
 int put_reduce_on(const CallArguments& with) {
-  return ist_reduce_on(stream_of(with), with.send, with.recv, floats(with), IST_FLOAT, IST_SUM, kRoot, with.comm);
+  return ist_reduce_on(stream_of(with), with.send, with.recv, floats_of(with), IST_FLOAT, IST_SUM, kStreamRoot, with.comm);
 }
 int put_allreduce_on(const CallArguments& with) {
-  return ist_allreduce_on(stream_of(with), with.send, with.recv, floats(with), IST_FLOAT, IST_SUM, with.comm);
+  return ist_allreduce_on(stream_of(with), with.send, with.recv, floats_of(with), IST_FLOAT, IST_SUM, with.comm);
 }
 
 int barrier_on(const CallArguments& with) { return wait_after(with, put_barrier_on(with)); }

@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // A lender that is stopped, or busy with as many others, answers in this time or is not waited for.
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kDoorPatience{10};
 // So often the keeper's things are tidied, while there are any.
 constexpr int kTidyMs = 1000;
 // So often a caller looks whether it is to give up.
@@ -205,7 +205,7 @@ Result<DoorCall> DoorCall::connect(const DoorAddress& address, const std::atomic
   if (network != 0 && address.name[0] != 0 && network != address.name[0])
     return Status{IST_ERR_UNREACHABLE, "the lender is in another network namespace, where its socket cannot be seen"};
   const Address where = abstract_address(address);
-  const auto limit = Clock::now() + kPatience;
+  const auto limit = Clock::now() + kDoorPatience;
   while (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&where.data), where.length) != 0) {
     // EAGAIN: the queue is full for the moment.
     if ((errno != EAGAIN && errno != EINTR) || ends || Clock::now() > limit)
@@ -223,7 +223,7 @@ void DoorCall::tell(DoorNote note) {
 
 Result<DoorNote> DoorCall::ask(const DoorNote& question, FileDescriptor* taken) {
   tell(question);
-  const auto limit = Clock::now() + kPatience;
+  const auto limit = Clock::now() + kDoorPatience;
   DoorNote answer;
   Message message{answer};
   for (;;) {
@@ -236,7 +236,7 @@ Result<DoorNote> DoorCall::ask(const DoorNote& question, FileDescriptor* taken) 
     if (*ends_) return Status{IST_ERR_SYSTEM, "this rank leaves"};
     if (Clock::now() > limit)
       return Status{IST_ERR_SYSTEM,
-                    "the lender has not answered for " + std::to_string(kPatience.count()) + " s; is it stopped?"};
+                    "the lender has not answered for " + std::to_string(kDoorPatience.count()) + " s; is it stopped?"};
     pollfd entry{socket_.get(), POLLIN, 0};
     ::poll(&entry, 1, kLookMs);
   }

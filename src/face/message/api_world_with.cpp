@@ -25,7 +25,7 @@ Status check(const ist_boot_functions* functions) {
 }
 
 // Either all ranks have a world in the end or none: the others are told of a failure here, whenever it happens.
-Status create(const ist_boot_functions& functions, ist_world* world) {
+Status create_with(const ist_boot_functions& functions, ist_world* world) {
   const auto exchange = std::make_shared<GivenExchange>(functions);
   auto made = World::create(make_given_boot(exchange));
   const Status status = exchange->agree(made.status());
@@ -46,7 +46,7 @@ extern "C" int ist_world_create_with(const ist_boot_functions* functions, ist_wo
   *world = IST_WORLD_NULL;
   const ist::Status usable = ist::check(functions);
   if (!usable.ok()) return ist::report(usable);
-  const ist::Status made = ist::create(*functions, world);
+  const ist::Status made = ist::create_with(*functions, world);
   return made.ok() ? IST_OK : ist::report(made);
 } catch (...) {
   return ist::report_exception("ist_world_create_with");

@@ -13,9 +13,9 @@ struct Mapping {
 // mappings of 2 MiB, while what it locked is mapped page by page, exactly as long as what was registered. A registered range
 // that happens to be made of whole 2 MiB blocks is taken for allocated; both are used in the same way.
 MemoryClass class_of_host_memory(const PointerFacts& facts, const Mapping& mapping) {
-  constexpr std::uint64_t kBlock = 2u << 20;
+  constexpr std::uint64_t kHostMapping = 2u << 20;
   constexpr std::uint64_t kPage = 4096;
-  const bool in_blocks = mapping.start % kBlock == 0 && mapping.size % kBlock == 0;
+  const bool in_blocks = mapping.start % kHostMapping == 0 && mapping.size % kHostMapping == 0;
   const bool exact = mapping.start + kPage > facts.start && mapping.start + mapping.size < facts.start + facts.size + kPage;
   return exact && !in_blocks ? MemoryClass::registered : MemoryClass::pinned;
 }

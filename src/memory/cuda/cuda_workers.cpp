@@ -12,7 +12,7 @@
 namespace ist {
 namespace {
 
-std::string on(int device) { return " on cuda device " + std::to_string(device); }
+std::string on_cuda(int device) { return " on cuda device " + std::to_string(device); }
 
 // An order takes a few microseconds; a worker that leaves sooner than this gets no more.
 constexpr std::chrono::microseconds kMargin{25};
@@ -239,7 +239,7 @@ Result<bool> CudaWorkers::look(Worker& worker, WorkerOrders::Name name) {
   if (worker.orders->over(name)) return true;
   if (keeps_running(worker)) return false;
   if (worker.orders->over(name)) return true;  // by the driver
-  return Status{IST_ERR_DEVICE, "few bytes given to the worker" + on(worker.context->device) +
+  return Status{IST_ERR_DEVICE, "few bytes given to the worker" + on_cuda(worker.context->device) +
                                     " to copy have not arrived: " + worker.broken.text()};
 }
 

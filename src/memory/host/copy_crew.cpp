@@ -11,9 +11,9 @@ namespace ist {
 namespace {
 
 // Below, waking others costs more than they save.
-constexpr std::size_t kLeast = 256 << 10;
+constexpr std::size_t kLeastForCrew = 256 << 10;
 // Taken at once: some 10 us of copying, so that the lock is no matter and all end at nearly the same time.
-constexpr std::size_t kShare = 64 << 10;
+constexpr std::size_t kLeastShare = 64 << 10;
 // A helper looks for more so long before it sleeps: the parts of a long message follow each other within this time.
 constexpr std::chrono::microseconds kStaysAwake{200};
 
@@ -30,7 +30,7 @@ CopyCrew::~CopyCrew() {
 
 void CopyCrew::set_helpers(int helpers) { wanted_.store(helpers, std::memory_order_relaxed); }
 
-bool CopyCrew::takes(Bytes size) const { return size.value >= kLeast && wanted_.load(std::memory_order_relaxed) > 0; }
+bool CopyCrew::takes(Bytes size) const { return size.value >= kLeastForCrew && wanted_.load(std::memory_order_relaxed) > 0; }
 
 void CopyCrew::hire() {
   for (int wanted = wanted_.load(std::memory_order_relaxed); static_cast<int>(helpers_.size()) < wanted;) {
@@ -72,7 +72,7 @@ bool CopyCrew::take_share(Share& share) {
   for (; oldest_ < next_id_; ++oldest_) {
     Job& found = job(oldest_);
     if (found.id != oldest_ || found.taken == found.size) continue;
-    share = {&found, found.taken, std::min(kShare, found.size - found.taken)};
+    share = {&found, found.taken, std::min(kLeastShare, found.size - found.taken)};
     found.taken += share.size;
     open_.fetch_sub(share.size, std::memory_order_relaxed);
     return true;
