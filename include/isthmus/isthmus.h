@@ -193,7 +193,8 @@ IST_API int ist_comm_local_size(ist_comm comm, int* size);
 /* ---- communicators: ranks in an order of their own; messages never cross from one to another ---- */
 
 /* Those that create are collective over the communicator they start from, one at a time on it, and sources of errors are told
- * to all its members. A communicator is released by ist_comm_free, or with its world; operations started on it go on. */
+ * to all its members; IST_ERR_UNREACHABLE where ranks of the new one, or those that decide on it, are on several hosts. A communicator
+ * is released by ist_comm_free, or with its world; operations started on it go on. */
 
 /* This rank alone; owned by the world. */
 IST_API int ist_world_comm_self(ist_world world, ist_comm* comm);
@@ -201,7 +202,7 @@ IST_API int ist_comm_dup(ist_comm comm, ist_comm* created);
 /* One communicator per colour (0 or more), ranks in the order of key, then of their rank in `comm`. IST_COMM_NULL to ranks
  * whose colour is IST_UNDEFINED. */
 IST_API int ist_comm_split(ist_comm comm, int color, int key, ist_comm* created);
-/* One communicator per host. */
+/* One communicator per host, whose ranks alone meet for it; order as above. */
 IST_API int ist_comm_split_local(ist_comm comm, int key, ist_comm* created);
 /* Collective over the listed ranks of `comm` alone, which all pass the same list, this rank in it; the order of the list is
  * that of the new ranks. `tag` keeps calls of overlapping lists apart that are under way at once. */

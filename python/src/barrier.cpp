@@ -16,7 +16,7 @@ void look_at(Flight& flight, bool& over, Outcome& outcome) {
 }  // namespace
 
 Rounds::Rounds(std::shared_ptr<Channels> channels, bool talks)
-    : channels_(std::move(channels)),
+    : channels_(whole(std::move(channels))),
       bytes_(talks ? sizeof(Word) : 0),
       tag_(kFirstTag | static_cast<int>((channels_->barriers++ & 0xffffffU) << 5)) {}
 

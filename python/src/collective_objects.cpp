@@ -19,7 +19,7 @@ class ObjectExchange final : public Operation {
  public:
   using Step = std::function<int(ObjectExchange&, ist_request*)>;
   ObjectExchange(std::shared_ptr<Channels> channels, std::vector<nb::bytes> pickled)
-      : channels_(std::move(channels)), pickled_(std::move(pickled)) {}
+      : channels_(whole(std::move(channels))), pickled_(std::move(pickled)) {}
   int start(const Step& first, Step second) {
     second_ = std::move(second);
     return first(*this, flight_.out());

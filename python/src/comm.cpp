@@ -78,8 +78,16 @@ std::shared_ptr<Channels> Comm::channels_of(const std::shared_ptr<Session>& sess
     code = ist_comm_dup(handle, &made->heads);
     if (code == IST_OK) code = ist_comm_dup(handle, &made->bodies);
   }
-  check(code);
+  if (code == IST_ERR_UNREACHABLE)
+    made->apart = ist_error_text();
+  else
+    check(code);
   return made;
+}
+
+std::shared_ptr<Channels> whole(std::shared_ptr<Channels> channels) {
+  if (!channels->apart.empty()) raise(IST_ERR_UNREACHABLE, channels->apart);
+  return channels;
 }
 
 const Channels& Comm::known() const {

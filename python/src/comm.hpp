@@ -30,12 +30,17 @@ struct Channels {
   ist_comm user = IST_COMM_NULL;
   ist_comm heads = IST_COMM_NULL;
   ist_comm bodies = IST_COMM_NULL;
+  // Why the two are not there: some of its ranks are on another host. Messages of buffers between those of one go all the same.
+  std::string apart;
   bool owns_user = false;
   int rank = 0;
   int size = 1;
   std::atomic<std::uint32_t> objects_sent{0};
   std::atomic<std::uint32_t> barriers{0};
 };
+
+// Those with communicators of their own; the others raise IST_ERR_UNREACHABLE.
+std::shared_ptr<Channels> whole(std::shared_ptr<Channels> channels);
 
 class Comm {
  public:

@@ -35,7 +35,7 @@ void fill(StatusView* status, const Pending& pending) {
 }  // namespace
 
 ObjectSend::ObjectSend(std::shared_ptr<Channels> channels, nb::bytes pickled)
-    : channels_(std::move(channels)), pickled_(std::move(pickled)) {
+    : channels_(whole(std::move(channels))), pickled_(std::move(pickled)) {
   const Head head{pickled_.size(), channels_->objects_sent++ & ((1U << 30) - 1), pickled_.size() <= kInside};
   std::memcpy(head_.data(), &head, sizeof head);
   if (head.inside) std::memcpy(head_.data() + sizeof head, pickled_.data(), pickled_.size());

@@ -44,7 +44,7 @@ class ObjectSend final : public Operation {
 
 class ObjectReceive final : public Operation {
  public:
-  explicit ObjectReceive(std::shared_ptr<Channels> channels) : channels_(std::move(channels)) {}
+  explicit ObjectReceive(std::shared_ptr<Channels> channels) : channels_(whole(std::move(channels))) {}
   int start(int source, int tag);
   bool staged() const override { return true; }
   // Once complete without error: what was sent; None from PROC_NULL, and if it was cancelled.

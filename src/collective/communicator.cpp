@@ -5,6 +5,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <numeric>
 
 #include "base/log.hpp"
 #include "collective/nccl_team.hpp"
@@ -18,9 +19,10 @@ constexpr std::int32_t kChoiceTag = 1 << 16;
 constexpr std::int32_t kAnswerTag = kChoiceTag + 1;
 constexpr std::int32_t kGroupTag = 1 << 17;
 
-// What rank 0 tells a member: the ranks of the world follow. lost >= 0: that rank of the parent never came.
+// What the first rank tells a member: the ranks of the world follow. lost >= 0: that rank of the parent did not take part, and why.
 struct Answer {
   std::int32_t lost = -1;
+  std::int32_t code = IST_OK;
   std::uint32_t context = 0;  // 0: in no new communicator
   std::int32_t count = 0;
 };
@@ -61,13 +63,24 @@ std::vector<std::byte> pack(const Answer& answer, const std::vector<Rank>& membe
   return bytes;
 }
 
-Result<std::unique_ptr<Communicator>> unpack(const Communicator& parent, const std::vector<std::byte>& bytes,
+Status took_no_part(const Communicator& parent, int first, const Answer& answer) {
+  const auto code = static_cast<Code>(answer.code);
+  const std::string who = "rank " + std::to_string(answer.lost) + " of " + parent.name();
+  const auto& names = parent.engine().parts().names;
+  const auto name = [&](int rank) { return names[static_cast<std::size_t>(parent.to_world(rank).value)]; };
+  if (code == IST_ERR_UNREACHABLE)
+    return {code, "no path connects " + name(first) + " and " + name(answer.lost) + ", which is " + who +
+                      "; ranks on different hosts cannot exchange messages in this version, and ist_comm_split_local gives "
+                      "those of one"};
+  if (code == IST_ERR_PEER_LEFT) return {code, who + " left the world before it came to the call"};
+  return {code, who + " could not take part in the call; its own error says why"};
+}
+
+Result<std::unique_ptr<Communicator>> unpack(const Communicator& parent, int first, const std::vector<std::byte>& bytes,
                                              const std::string& name) {
   Answer answer;
   std::memcpy(&answer, bytes.data(), sizeof answer);
-  if (answer.lost >= 0)
-    return Status{IST_ERR_PEER_LEFT, "rank " + std::to_string(answer.lost) + " of " + parent.name() +
-                                         " left the world before it came to the call"};
+  if (answer.lost >= 0) return took_no_part(parent, first, answer);
   if (answer.count < 0)
     return Status{IST_ERR_MEMORY, "no number is left for another communicator of " + parent.name() +
                                       "; destroy the world and create it again"};
@@ -86,16 +99,22 @@ std::vector<std::byte> receive_answer(const Communicator& parent, int from, std:
   return bytes;
 }
 
-// All choices, by rank of the parent; lost: the first that never came.
-std::vector<Choice> gather_choices(const Communicator& parent, const Choice& mine, int& lost, Status& status) {
-  std::vector<Choice> all(static_cast<std::size_t>(parent.size()));
+bool reaches(const Communicator& parent, int rank) {
+  const auto& paths = parent.engine().parts().paths;
+  return std::any_of(paths.begin(), paths.end(),
+                     [&](const auto& path) { return path->link(parent.to_world(rank)) != nullptr; });
+}
+
+// All choices, in the order of those who take part; lost: the first that never came.
+std::vector<Choice> gather_choices(const Communicator& parent, const std::vector<int>& ranks, const Choice& mine, int& lost,
+                                   Status& status) {
+  std::vector<Choice> all(ranks.size());
   all[0] = mine;
-  for (int from = 1; from < parent.size(); ++from) {
-    Choice& theirs = all[static_cast<std::size_t>(from)];
-    const auto received = receive_host(parent, from, kChoiceTag, &theirs, sizeof theirs);
+  for (std::size_t i = 1; i < ranks.size(); ++i) {
+    const auto received = receive_host(parent, ranks[i], kChoiceTag, &all[i], sizeof all[i]);
     if (received.ok() || !status.ok()) continue;
     status = received.status();
-    lost = from;
+    lost = ranks[i];
   }
   return all;
 }
@@ -106,17 +125,15 @@ struct Plan {
 };
 
 // One plan per colour.
-std::map<std::int32_t, Plan> sort_choices(const Communicator& parent, const std::vector<Choice>& all,
-                                          ContextSource& contexts) {
-  std::vector<int> order;
-  for (int rank = 0; rank < parent.size(); ++rank) order.push_back(rank);
-  const auto place = [&](int rank) { return std::pair{all[static_cast<std::size_t>(rank)].key, rank}; };
-  std::sort(order.begin(), order.end(), [&](int one, int other) { return place(one) < place(other); });
+std::map<std::int32_t, Plan> sort_choices(const Communicator& parent, const std::vector<int>& ranks,
+                                          const std::vector<Choice>& all, ContextSource& contexts) {
+  std::vector<std::size_t> order(all.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t one, std::size_t other) { return all[one].key < all[other].key; });
   std::map<std::int32_t, Plan> plans;
-  for (const int rank : order) {
-    const std::int32_t colour = all[static_cast<std::size_t>(rank)].colour;
-    if (colour != kNoColour) plans[colour].members.push_back(parent.to_world(rank));
-  }
+  for (const std::size_t i : order)
+    if (all[i].colour != kNoColour) plans[all[i].colour].members.push_back(parent.to_world(ranks[i]));
   for (auto& [colour, plan] : plans) {
     plan.answer.context = contexts.next();
     plan.answer.count = plan.answer.context == 0 ? -1 : static_cast<std::int32_t>(plan.members.size());
@@ -124,20 +141,21 @@ std::map<std::int32_t, Plan> sort_choices(const Communicator& parent, const std:
   return plans;
 }
 
-// Rank 0 of the parent: hears all, tells all. Its own answer is returned.
-std::vector<std::byte> decide(const Communicator& parent, const Choice& mine, ContextSource& contexts, Status& status) {
+// The first rank: hears all, tells all. Its own answer is returned.
+std::vector<std::byte> decide(const Communicator& parent, const std::vector<int>& ranks, const Choice& mine,
+                              ContextSource& contexts, Status& status) {
   int lost = -1;
-  const std::vector<Choice> all = gather_choices(parent, mine, lost, status);
-  const auto plans = lost < 0 ? sort_choices(parent, all, contexts) : std::map<std::int32_t, Plan>{};
+  const std::vector<Choice> all = gather_choices(parent, ranks, mine, lost, status);
+  const auto plans = lost < 0 ? sort_choices(parent, ranks, all, contexts) : std::map<std::int32_t, Plan>{};
   std::vector<std::byte> own;
-  for (int to = 0; to < parent.size(); ++to) {
-    const auto found = plans.find(all[static_cast<std::size_t>(to)].colour);
-    const Plan plan = found == plans.end() ? Plan{Answer{lost, 0, 0}, {}} : found->second;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const auto found = plans.find(all[i].colour);
+    const Plan plan = found == plans.end() ? Plan{Answer{lost, status.code(), 0, 0}, {}} : found->second;
     auto bytes = pack(plan.answer, plan.members);
-    if (to == 0) {
+    if (i == 0) {
       own = std::move(bytes);
-    } else if (to != lost) {
-      const Status told = send_host(parent, to, kAnswerTag, bytes.data(), bytes.size());
+    } else if (ranks[i] != lost) {
+      const Status told = send_host(parent, ranks[i], kAnswerTag, bytes.data(), bytes.size());
       if (status.ok() && !told.ok()) status = told;
     }
   }
@@ -223,16 +241,24 @@ std::uint32_t ContextSource::next() {
 
 Result<std::unique_ptr<Communicator>> split(const Communicator& parent, const Choice& choice, ContextSource& contexts,
                                             const std::string& what) {
+  std::vector<int> everybody(static_cast<std::size_t>(parent.size()));
+  std::iota(everybody.begin(), everybody.end(), 0);
+  return split_among(parent, everybody, choice, contexts, what);
+}
+
+Result<std::unique_ptr<Communicator>> split_among(const Communicator& parent, const std::vector<int>& ranks,
+                                                  const Choice& choice, ContextSource& contexts, const std::string& what) {
   Status status;
   std::vector<std::byte> answer;
-  if (parent.rank() == 0) {
-    answer = decide(parent, choice, contexts, status);
+  const int first = ranks.front();
+  if (parent.rank() == first) {
+    answer = decide(parent, ranks, choice, contexts, status);
   } else {
-    status = send_host(parent, 0, kChoiceTag, &choice, sizeof choice);
-    if (status.ok()) answer = receive_answer(parent, 0, kAnswerTag, status);
+    status = send_host(parent, first, kChoiceTag, &choice, sizeof choice);
+    if (status.ok()) answer = receive_answer(parent, first, kAnswerTag, status);
   }
   if (!status.ok()) return status;
-  return unpack(parent, answer, what + " of " + parent.name());
+  return unpack(parent, first, answer, what + " of " + parent.name());
 }
 
 Result<std::unique_ptr<Communicator>> create_group(const Communicator& parent, const std::vector<int>& members,
@@ -243,10 +269,14 @@ Result<std::unique_ptr<Communicator>> create_group(const Communicator& parent, c
   if (members.front() == parent.rank()) {
     std::vector<Rank> ranks;
     for (const int member : members) ranks.push_back(parent.to_world(member));
-    Answer mine{-1, contexts.next(), static_cast<std::int32_t>(members.size())};
+    Answer mine{-1, IST_OK, contexts.next(), static_cast<std::int32_t>(members.size())};
     if (mine.context == 0) mine.count = -1;
+    const auto beyond =
+        std::find_if_not(members.begin(), members.end(), [&](int member) { return reaches(parent, member); });
+    if (beyond != members.end()) mine = {*beyond, IST_ERR_UNREACHABLE, 0, 0};
     answer = pack(mine, ranks);
     for (std::size_t i = 1; i < members.size(); ++i) {
+      if (!reaches(parent, members[i])) continue;
       const Status told = send_host(parent, members[i], where, answer.data(), answer.size());
       if (status.ok() && !told.ok()) status = told;
     }
@@ -254,7 +284,8 @@ Result<std::unique_ptr<Communicator>> create_group(const Communicator& parent, c
     answer = receive_answer(parent, members.front(), where, status);
   }
   if (!status.ok()) return status;
-  return unpack(parent, answer, "group of " + std::to_string(members.size()) + " ranks of " + parent.name());
+  return unpack(parent, members.front(), answer,
+                "group of " + std::to_string(members.size()) + " ranks of " + parent.name());
 }
 
 }  // namespace ist

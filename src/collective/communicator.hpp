@@ -125,7 +125,7 @@ inline constexpr std::uint32_t kSelfContext = 1;  // of every rank with itself
 
 inline constexpr std::int32_t kNoColour = -1;
 
-// What split() is given; a parent's rank 0 sorts for all.
+// What split() is given; the first rank sorts for all.
 struct Choice {
   std::int32_t colour = kNoColour;  // kNoColour: in no new communicator
   std::int32_t key = 0;
@@ -134,6 +134,9 @@ struct Choice {
 // One new communicator per colour, ranks in the order of key, then of rank in the parent. Null for kNoColour.
 Result<std::unique_ptr<Communicator>> split(const Communicator& parent, const Choice& choice, ContextSource& contexts,
                                             const std::string& what);
+// The same among some ranks of the parent alone, ascending and the same list at each: no other one calls.
+Result<std::unique_ptr<Communicator>> split_among(const Communicator& parent, const std::vector<int>& ranks,
+                                                  const Choice& choice, ContextSource& contexts, const std::string& what);
 // Collective over `members` alone, ranks of the parent, this one among them; `tag` keeps simultaneous calls apart.
 Result<std::unique_ptr<Communicator>> create_group(const Communicator& parent, const std::vector<int>& members,
                                                    std::int32_t tag, ContextSource& contexts);

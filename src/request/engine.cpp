@@ -44,9 +44,10 @@ Engine::Engine(Parts parts)
       peers_[r].link = path->link(peers_[r].rank);
       peers_[r].path = path.get();
     }
-    if (peers_[r].link != nullptr) peers_[r].slot_limit = peers_[r].link->slot_limit;
-    if (peers_[r].link != nullptr && parts_.trace == nullptr)
-      peers_[r].at_once_below = below_at_once(*peers_[r].link, parts_.machine);
+    const Link* const link = peers_[r].link;
+    if (link != nullptr) peers_[r].slot_limit = link->slot_limit;
+    if (link != nullptr && parts_.trace == nullptr) peers_[r].at_once_below = below_at_once(*link, parts_.machine);
+    reaches_all_ &= link != nullptr;
   }
   for (const auto& path : parts_.paths)
     if (path->can_sleep()) sleeping_path_ = path.get();
@@ -206,9 +207,8 @@ bool Engine::cancel_receive(OperationId id) {
 bool Engine::progress() {
   if (parts_.board.changes() != board_seen_) look_at_board();
   bool moved = take_arrivals();
-  if (posting_ > 0) {
+  if (posting_ > 0)
     for (PeerState& to : peers_) moved |= drain_outbox(to);
-  }
   if (!active_.empty()) moved |= step_active();
   if (!unused_cells_.empty()) moved |= step_unused_cells();
   if (streams_busy_) moved |= step_streams();

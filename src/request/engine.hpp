@@ -269,7 +269,7 @@ class Engine {
   // engine_receive.cpp
   // Nobody is gone, and a path leads to whom the receive names.
   bool may_come(std::int32_t source) {
-    return parts_.board.changes() == 0 && (source == kAnySource || peer(Rank{source}).link != nullptr);
+    return parts_.board.changes() == 0 && (source == kAnySource ? reaches_all_ : peer(Rank{source}).link != nullptr);
   }
   OperationId add_receive(const Piece& piece, std::int32_t source, const Scope& scope);
   Result<OperationId> receive_ready(const Piece& piece, Ticket ready, std::int32_t source, std::int32_t tag,
@@ -384,7 +384,7 @@ class Engine {
   std::size_t posting_ = 0;  // envelopes in outboxes
   int puts_ = 0;             // copies into other ranks' memory under way
   std::uint32_t board_seen_ = 0;
-  bool streams_busy_ = false;
+  bool streams_busy_ = false, reaches_all_ = true;  // paths lead to all ranks
   PeerTraffic nccl_traffic_;
   std::uint32_t locked_kinds_ = 0;  // one bit per KindId that the paths were asked to page-lock their memory for
   BlockQueue blocks_;

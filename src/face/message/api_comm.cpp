@@ -161,9 +161,11 @@ int ist_comm_split(ist_comm comm, int color, int key, ist_comm* created) try {
 int ist_comm_split_local(ist_comm comm, int key, ist_comm* created) try {
   const ist::Range range("ist_comm_split_local");
   return ist::create("ist_comm_split_local", comm, created, [&](const ist::InWorld& parent) {
-    const auto& local = parent.world->peers().local();
-    const auto first = std::min_element(local.begin(), local.end());
-    return ist::split_by(parent, first->value, key, "one host");
+    std::vector<int> ranks;
+    for (const ist::Rank rank : parent.world->peers().local())
+      if (const int member = parent.comm->from_world(rank); member >= 0) ranks.push_back(member);
+    std::sort(ranks.begin(), ranks.end());
+    return ist::split_among(*parent.comm, ranks, {0, key}, parent.world->contexts(), "one host");
   });
 } catch (...) {
   return ist::report_exception("ist_comm_split_local");
