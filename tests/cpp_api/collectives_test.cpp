@@ -28,8 +28,8 @@ std::size_t number_of(int rank) { return static_cast<std::size_t>(rank); }
 constexpr std::array<std::size_t, 6> kCounts{0, 1, 7, 4097, 16385, 70001};
 
 // A rank's numbers; every rank knows those of all.
-Numbers numbers_of(int rank, std::size_t count, unsigned salt = 0) {
-  std::mt19937_64 generator(count * 64 + std::size_t{salt} * 8 + number_of(rank));
+Numbers numbers_of(int rank, std::size_t count) {
+  std::mt19937_64 generator(count * 64 + number_of(rank));
   Numbers made(count);
   for (auto& each : made) each = static_cast<std::int64_t>(generator() >> 8U);
   return made;
@@ -49,15 +49,24 @@ Numbers part_of(const Numbers& all, std::size_t first, std::size_t count) {
   return {all.begin() + static_cast<std::ptrdiff_t>(first), all.begin() + static_cast<std::ptrdiff_t>(first + count)};
 }
 
-Numbers joined(const std::vector<Numbers>& parts) {
+// Of the `length` numbers that every rank has, those from `first` on, one rank's behind the other's.
+Numbers of_all(int ranks, std::size_t length, std::size_t first, std::size_t count) {
   Numbers all;
-  for (const Numbers& each : parts) all.insert(all.end(), each.begin(), each.end());
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Numbers theirs = part_of(numbers_of(rank, length), first, count);
+    all.insert(all.end(), theirs.begin(), theirs.end());
+  }
   return all;
 }
 
-TEST(Collectives, broadcast_gives_the_roots_numbers) {
+class Collectives : public testing::Test {
+ protected:
   World world;
   const Comm comm = world.comm();
+  const std::size_t ranks = number_of(comm.size());
+};
+
+TEST_F(Collectives, broadcast_gives_the_roots_numbers) {
   for (const std::size_t count : kCounts) {
     const int root = static_cast<int>(count) % comm.size();
     Numbers data = comm.rank() == root ? numbers_of(root, count) : Numbers(count, -1);
@@ -76,9 +85,7 @@ TEST(Collectives, broadcast_gives_the_roots_numbers) {
   for (const Point& point : points) EXPECT_EQ(point.x, 1.5F);
 }
 
-TEST(Collectives, reductions_give_the_sum_in_and_out_of_place) {
-  World world;
-  const Comm comm = world.comm();
+TEST_F(Collectives, reductions_give_the_sum_in_and_out_of_place) {
   const int me = comm.rank();
   for (const std::size_t count : kCounts) {
     const Numbers mine = numbers_of(me, count);
@@ -99,13 +106,21 @@ TEST(Collectives, reductions_give_the_sum_in_and_out_of_place) {
     got.assign(count, -1);
     comm.exscan(mine, got, op::sum);
     EXPECT_EQ(got, me == 0 ? Numbers(count, -1) : sum_before(me, count));
+    Numbers later(at_root.size(), -1), place = mine, both = mine, up_to_here(count, -1), before(count, -1);
+    std::array requests{comm.ireduce(mine, later, op::sum, root),
+                        me == root ? comm.ireduce(in_place, place, op::sum, root) : comm.ireduce(mine, place, op::sum, root),
+                        comm.iallreduce(in_place, both, op::sum), comm.iscan(mine, up_to_here, op::sum),
+                        comm.iexscan(mine, before, op::sum)};
+    isthmus::wait_all(requests);
+    EXPECT_EQ(later, at_root);
+    EXPECT_EQ(place, me == root ? sum : mine);
+    EXPECT_EQ(both, sum);
+    EXPECT_EQ(up_to_here, sum_before(me + 1, count));
+    EXPECT_EQ(before, got);
   }
 }
 
-TEST(Collectives, reduce_scatter_gives_every_rank_its_part) {
-  World world;
-  const Comm comm = world.comm();
-  const auto ranks = number_of(comm.size());
+TEST_F(Collectives, reduce_scatter_gives_every_rank_its_part) {
   const auto me = number_of(comm.rank());
   for (const std::size_t count : kCounts) {
     const Numbers mine = numbers_of(comm.rank(), count * ranks);
@@ -122,20 +137,23 @@ TEST(Collectives, reduce_scatter_gives_every_rank_its_part) {
     Numbers whole(static_cast<std::size_t>(counts[me]), -1);
     comm.reduce_scatter(mine, whole, counts, op::sum);
     EXPECT_EQ(whole, me + 1 == ranks ? sum : Numbers{});
+    Numbers later(count, -1), later_whole(whole.size(), -1), place = mine;
+    std::array requests{comm.ireduce_scatter_block(mine, later, op::sum),
+                        comm.ireduce_scatter(mine, later_whole, counts, op::sum),
+                        comm.ireduce_scatter(in_place, place, counts, op::sum)};
+    isthmus::wait_all(requests);
+    EXPECT_EQ(later, got);
+    EXPECT_EQ(later_whole, whole);
+    EXPECT_EQ(place, me + 1 == ranks ? sum : mine);
   }
 }
 
-TEST(Collectives, parts_of_one_length_are_gathered_scattered_and_exchanged) {
-  World world;
-  const Comm comm = world.comm();
-  const auto ranks = number_of(comm.size());
+TEST_F(Collectives, parts_of_one_length_are_gathered_scattered_and_exchanged) {
   const int root = comm.size() / 2;
   const bool is_root = comm.rank() == root;
   for (const std::size_t count : kCounts) {
-    std::vector<Numbers> parts;
-    for (int rank = 0; rank < comm.size(); ++rank) parts.push_back(numbers_of(rank, count));
-    const Numbers& mine = parts[number_of(comm.rank())];
-    const Numbers all = joined(parts);
+    const Numbers mine = numbers_of(comm.rank(), count);
+    const Numbers all = of_all(comm.size(), count, 0, count);
     Numbers gathered(is_root ? count * ranks : 0, -1);
     comm.gather(mine, gathered, root);
     EXPECT_EQ(gathered, is_root ? all : Numbers{});
@@ -155,24 +173,27 @@ TEST(Collectives, parts_of_one_length_are_gathered_scattered_and_exchanged) {
     comm.allgather(in_place, everywhere);
     EXPECT_EQ(everywhere, all);
     // Part r of what rank s sends becomes part s of what rank r receives.
-    Numbers expected;
-    for (int rank = 0; rank < comm.size(); ++rank) {
-      const Numbers theirs = part_of(numbers_of(rank, count * ranks, 1), number_of(comm.rank()) * count, count);
-      expected.insert(expected.end(), theirs.begin(), theirs.end());
-    }
+    const Numbers expected = of_all(comm.size(), count * ranks, number_of(comm.rank()) * count, count);
     Numbers exchanged(count * ranks, -1);
-    comm.alltoall(numbers_of(comm.rank(), count * ranks, 1), exchanged);
+    comm.alltoall(numbers_of(comm.rank(), count * ranks), exchanged);
     EXPECT_EQ(exchanged, expected);
-    exchanged = numbers_of(comm.rank(), count * ranks, 1);
-    comm.ialltoall(in_place, exchanged).wait();
+    exchanged = numbers_of(comm.rank(), count * ranks);
+    const Numbers unchanged(count, -1);
+    Numbers later(gathered.size(), -1), own = unchanged, same = unchanged, together(count * ranks, -1);
+    std::array requests{comm.ialltoall(in_place, exchanged), comm.igather(mine, later, root),
+                        comm.iscatter(gathered, own, root),
+                        is_root ? comm.iscatter(gathered, in_place, root) : comm.iscatter(gathered, same, root),
+                        comm.iallgather(mine, together)};
+    isthmus::wait_all(requests);
     EXPECT_EQ(exchanged, expected);
+    EXPECT_EQ(later, gathered);
+    EXPECT_EQ(own, mine);
+    EXPECT_EQ(same, is_root ? unchanged : mine);
+    EXPECT_EQ(together, all);
   }
 }
 
-TEST(Collectives, parts_of_different_lengths_lie_where_they_are_told_to) {
-  World world;
-  const Comm comm = world.comm();
-  const auto ranks = number_of(comm.size());
+TEST_F(Collectives, parts_of_different_lengths_lie_where_they_are_told_to) {
   const auto me = number_of(comm.rank());
   for (const std::size_t base : kCounts) {
     // The first part is empty where `base` is 0; a hole of two lies before each.
@@ -191,7 +212,7 @@ TEST(Collectives, parts_of_different_lengths_lie_where_they_are_told_to) {
     comm.allgatherv(mine, got, parts);
     EXPECT_EQ(got, expected);
     got.assign(expected.size(), -7);
-    comm.igatherv(mine, got, parts, 0).wait();
+    comm.gatherv(mine, got, parts, 0);
     EXPECT_EQ(got, me == 0 ? expected : Numbers(expected.size(), -7));
     Numbers own(mine.size(), -1);
     comm.scatterv(got, parts, own, 0);
@@ -201,19 +222,25 @@ TEST(Collectives, parts_of_different_lengths_lie_where_they_are_told_to) {
     const Numbers places = isthmus::packed(same);
     Numbers exchanged(mine.size() * ranks, -1);
     comm.alltoallv(expected, parts, exchanged, Parts{same, places});
-    EXPECT_EQ(exchanged, joined(std::vector<Numbers>(ranks, mine)));
+    for (std::size_t r = 0; r < ranks; ++r) EXPECT_EQ(part_of(exchanged, r * mine.size(), mine.size()), mine);
+    Numbers later(expected.size(), -7), back(mine.size(), -1), together = later, swapped(exchanged.size(), -1);
+    std::array requests{comm.igatherv(mine, later, parts, 0), comm.iscatterv(expected, parts, back, 0),
+                        comm.iallgatherv(mine, together, parts),
+                        comm.ialltoallv(expected, parts, swapped, Parts{same, places})};
+    isthmus::wait_all(requests);
+    EXPECT_EQ(later, got);
+    EXPECT_EQ(back, mine);
+    EXPECT_EQ(together, expected);
+    EXPECT_EQ(swapped, exchanged);
   }
 }
 
-TEST(Collectives, structs_move_whole) {
+TEST_F(Collectives, structs_move_whole) {
   struct Point {
     double x;
     char name;
     bool operator==(const Point&) const = default;
   };
-  World world;
-  const Comm comm = world.comm();
-  const auto ranks = number_of(comm.size());
   const std::vector<Point> mine(3, Point{comm.rank() + 0.5, 'a'});
   std::vector<Point> all(3 * ranks, Point{-1, 'z'});
   comm.allgather(mine, all);
@@ -228,9 +255,7 @@ TEST(Collectives, structs_move_whole) {
   EXPECT_EQ(own, mine);
 }
 
-TEST(Collectives, under_way_keep_the_users_operation) {
-  World world;
-  const Comm comm = world.comm();
+TEST_F(Collectives, under_way_keep_the_users_operation) {
   for (const std::size_t count : kCounts) {
     // x -> a x + b, one after the other: associative, and not commutative.
     struct Map {
@@ -258,24 +283,70 @@ TEST(Collectives, under_way_keep_the_users_operation) {
   }
 }
 
-TEST(Collectives, take_buffers_of_any_kind) {
-  World world;
-  const Comm comm = world.comm();
-  const Kind kind = world.devices(Kind::opencl) > 0 && comm.rank() % 2 == 0 ? Kind::opencl : Kind::host;
+// Numbers in memory of a kind that every rank chooses for itself.
+class Placed {
+ public:
+  Placed(const World& world, const Numbers& values)
+      : world_(world),
+        size_(values.size()),
+        memory_(world.allocate(
+            world.devices(Kind::opencl) > 0 && (world.rank() + chosen_++) % 2 == 0 ? Kind::opencl : Kind::host,
+            std::max<std::size_t>(size_, 1) * 8)) {
+    world.copy(memory_.buffer(), Buffer::host(values.data()), size_ * 8);
+  }
+  operator Buffer() const { return memory_.buffer(); }  // NOLINT(google-explicit-constructor): stands where a buffer does
+  Numbers numbers() const {
+    Numbers found(size_, -3);
+    world_.copy(Buffer::host(found.data()), memory_.buffer(), size_ * 8);
+    return found;
+  }
+
+ private:
+  inline static int chosen_ = 0;
+  const World& world_;
+  std::size_t size_;
+  isthmus::Memory memory_;
+};
+
+TEST_F(Collectives, take_buffers_of_any_kind) {
+  const int me = comm.rank();
   for (const std::size_t count : kCounts) {
-    const Numbers mine = numbers_of(comm.rank(), count);
-    Numbers got(count, -1);
-    const auto memory = world.allocate(kind, std::max<std::size_t>(count, 1) * 8);
-    world.copy(memory.buffer(), Buffer::host(mine.data()), count * 8);
-    comm.iallreduce(in_place, memory.buffer(), static_cast<std::int64_t>(count), IST_INT64, op::sum).wait();
-    world.copy(Buffer::host(got.data()), memory.buffer(), count * 8);
-    EXPECT_EQ(got, sum_before(comm.size(), count));
+    const auto number = static_cast<std::int64_t>(count);
+    const std::size_t all = count * ranks;
+    const Numbers counts(ranks, number);
+    const Numbers displs = isthmus::packed(counts);
+    const Parts parts{counts, displs};
+    const Numbers one(count, -1), room(all, -1);
+    const Placed mine(world, numbers_of(me, count)), wide(world, numbers_of(me, all)), from(world, numbers_of(0, all));
+    const Placed sum(world, numbers_of(me, count)), at_root(world, one), before(world, one), part(world, one);
+    const Placed block(world, one), own(world, one), same(world, one);
+    const Placed gathered(world, room), everywhere(world, room), exchanged(world, room);
+    std::array requests{comm.iallreduce(in_place, sum, number, IST_INT64, op::sum),
+                        comm.ireduce(mine, at_root, number, IST_INT64, op::sum, 0),
+                        comm.iexscan(mine, before, number, IST_INT64, op::sum),
+                        comm.ireduce_scatter(wide, part, counts, IST_INT64, op::sum),
+                        comm.ireduce_scatter_block(wide, block, number, IST_INT64, op::sum),
+                        comm.igather(mine, number, gathered, number, IST_INT64, 0),
+                        comm.iscatter(from, number, own, number, IST_INT64, 0),
+                        comm.iscatterv(from, parts, same, number, IST_INT64, 0),
+                        comm.iallgatherv(mine, number, everywhere, parts, IST_INT64),
+                        comm.ialltoallv(wide, parts, exchanged, parts, IST_INT64)};
+    isthmus::wait_all(requests);
+    const Numbers total = sum_before(comm.size(), count);
+    EXPECT_EQ(sum.numbers(), total);
+    EXPECT_EQ(at_root.numbers(), me == 0 ? total : one);
+    EXPECT_EQ(before.numbers(), me == 0 ? one : sum_before(me, count));
+    EXPECT_EQ(part.numbers(), part_of(sum_before(comm.size(), all), number_of(me) * count, count));
+    EXPECT_EQ(block.numbers(), part.numbers());
+    EXPECT_EQ(gathered.numbers(), me == 0 ? of_all(comm.size(), count, 0, count) : room);
+    EXPECT_EQ(own.numbers(), part_of(numbers_of(0, all), number_of(me) * count, count));
+    EXPECT_EQ(same.numbers(), own.numbers());
+    EXPECT_EQ(everywhere.numbers(), of_all(comm.size(), count, 0, count));
+    EXPECT_EQ(exchanged.numbers(), of_all(comm.size(), all, number_of(me) * count, count));
   }
 }
 
-TEST(Collectives, under_way_together_complete_in_any_order) {
-  World world;
-  const Comm comm = world.comm();
+TEST_F(Collectives, under_way_together_complete_in_any_order) {
   Numbers first = numbers_of(comm.rank(), 5000);
   Numbers second = numbers_of(comm.rank(), 11);
   std::vector<Request> requests;
@@ -292,14 +363,11 @@ TEST(Collectives, under_way_together_complete_in_any_order) {
   EXPECT_EQ(first, greatest);
 }
 
-TEST(Collectives, that_do_not_fit_on_one_rank_fail_on_those_that_need_it) {
-  World world;
-  const Comm comm = world.comm();
+TEST_F(Collectives, that_do_not_fit_on_one_rank_fail_on_those_that_need_it) {
   const Numbers mine(100, 1);
   Numbers got(comm.rank() == 0 ? 99 : 100, -1);
   EXPECT_THROW(comm.allreduce(mine, got, op::sum), isthmus::Error);
   EXPECT_THROW(comm.iallgather(mine, got).wait(), isthmus::Error);
-  const auto ranks = number_of(comm.size());
   const Numbers counts(comm.rank() == 0 ? ranks + 1 : ranks, 1);
   const Numbers displs = isthmus::packed(counts);
   EXPECT_THROW(comm.allgatherv(std::span(mine).first(1), got, Parts{counts, displs}), isthmus::Error);

@@ -56,11 +56,47 @@ inline Bytes joined(const std::vector<Bytes>& parts) {
   return all;
 }
 
+// Whether a call returns when it is complete, or is under way with others of the test.
+enum class Form { blocking, nonblocking };
+inline std::string name_of(const testing::TestParamInfo<Form>& info) {
+  return info.param == Form::blocking ? "blocking" : "nonblocking";
+}
+
+// Makes calls in one of the forms. Between a call and finish() its buffers, counts and displacements belong to it.
+class Calls {
+ public:
+  explicit Calls(Form form) : form_(form) {}
+  // `now` is ist_X, `later` ist_iX, which takes a request behind the same arguments.
+  template <class Now, class Later, class... Given>
+  int operator()(Now now, Later later, Given... given) {
+    if (form_ == Form::blocking) return now(given...);
+    return later(given..., &requests_.emplace_back(IST_REQUEST_NULL));
+  }
+  // Waits for all that is under way: every second time for each by itself, the last one first.
+  int finish() {
+    int code = IST_OK;
+    if (backwards_)
+      for (auto last = requests_.rbegin(); last != requests_.rend() && code == IST_OK; ++last)
+        code = ist_wait(&*last, IST_STATUS_IGNORE);
+    else
+      code = ist_waitall(static_cast<int>(requests_.size()), requests_.data(), IST_STATUSES_IGNORE);
+    requests_.clear();
+    backwards_ = !backwards_;
+    return code;
+  }
+
+ private:
+  Form form_;
+  bool backwards_ = false;
+  std::vector<ist_request> requests_;
+};
+
 // The kinds that this rank's buffers live in; every rank draws its own, so that kinds are mixed within a call.
 class KindDraw {
  public:
-  explicit KindDraw(std::uint64_t seed)
-      : kinds_(rank_test::usable_kinds()), generator_(seed * 977 + static_cast<std::uint64_t>(rank_test::rank())) {}
+  explicit KindDraw(std::uint64_t seed, Form form = Form::blocking)
+      : kinds_(rank_test::usable_kinds()),
+        generator_((seed + 100 * static_cast<std::uint64_t>(form)) * 977 + static_cast<std::uint64_t>(rank_test::rank())) {}
   ist_kind next() { return kinds_[generator_() % kinds_.size()].kind; }
 
  private:
@@ -78,7 +114,7 @@ class Numbers {
     EXPECT_EQ(IST_OK, ist_memory_alloc(rank_test::world(), kind, device, bytes_ + 2 * kGuard, &whole_)) << ist_error_text();
     store(Bytes(bytes_ + 2 * kGuard, 0xa5), 0);
   }
-  Numbers(ist_kind kind, const Bytes& values) : Numbers(kind, values.size() / 8) { store(values, kGuard); }
+  Numbers(ist_kind kind, const Bytes& values) : Numbers(kind, (values.size() + 7) / 8) { store(values, kGuard); }
   ~Numbers() { EXPECT_EQ(IST_OK, ist_memory_free(rank_test::world(), whole_)) << ist_error_text(); }
   Numbers(const Numbers&) = delete;
   Numbers& operator=(const Numbers&) = delete;
@@ -105,10 +141,11 @@ class Numbers {
   ist_buffer whole_{};
 };
 
-// Numbers of 8 bytes: none, one, odd, and around what travels in a slot, what is announced, where arithmetic stays on the
-// device, and chunks, of whole vectors and of a rank's part.
+// Numbers of 8 bytes: none, one, odd, and around what travels in a slot, 2 KiB, what is announced (16 KiB), where arithmetic
+// stays on the device, and chunks, of whole vectors and of a rank's part.
 inline const std::vector<std::size_t>& counts() {
-  static const std::vector<std::size_t> all{0, 1, 7, 27, 28, 1023, 8192, 8193, 16384, 16385, 65536, 65537, 131073, 200003};
+  static const std::vector<std::size_t> all{0,    1,    7,    27,    28,    256,   257,   1023,   2048,
+                                            2049, 8192, 8193, 16384, 16385, 65536, 65537, 131073, 200003};
   return all;
 }
 

@@ -1,4 +1,5 @@
-// Collective calls on every pair of kinds, in and out of place, against a serial result. Run on 1 to 6 ranks.
+// Collective calls on every pair of kinds, in and out of place, blocking and under way together, against a serial result. Run
+// on 1 to 6 ranks.
 #include "collective_support.hpp"
 
 namespace {
@@ -11,21 +12,32 @@ std::string text(const char* call, const Member& here, std::size_t count) {
          std::to_string(here.size);
 }
 
-TEST(Collectives, BroadcastGivesTheRootsBytesToEverybody) {
-  on_communicators([](const Member& here) {
-    KindDraw kinds{1};
+class Collectives : public testing::TestWithParam<Form> {};
+INSTANTIATE_TEST_SUITE_P(Each, Collectives, testing::Values(Form::blocking, Form::nonblocking), name_of);
+
+TEST_P(Collectives, BroadcastGivesTheRootsBytesToEverybody) {
+  on_communicators([form = GetParam()](const Member& here) {
+    KindDraw kinds{1, form};
+    Calls calls{form};
     for (const std::size_t count : counts()) {
+      const auto number = static_cast<std::int64_t>(count);
       const int root = static_cast<int>(count) % here.size;
-      Numbers buffer{kinds.next(), here.rank == root ? input_of(root, count, count) : Bytes(count * 8, 0x33)};
-      IST_OK_OR_FAIL(ist_bcast(buffer.get(), static_cast<std::int64_t>(count), IST_INT64, root, here.comm));
+      const int next = (root + 1) % here.size;
+      const Numbers buffer{kinds.next(), here.rank == root ? input_of(root, count, count) : Bytes(count * 8, 0x33)};
+      const Numbers other{kinds.next(), here.rank == next ? input_of(next, count, count) : Bytes(count * 8, 0x44)};
+      IST_OK_OR_FAIL(calls(ist_bcast, ist_ibcast, buffer.get(), number, IST_INT64, root, here.comm));
+      IST_OK_OR_FAIL(calls(ist_bcast, ist_ibcast, other.get(), number, IST_INT64, next, here.comm));
+      IST_OK_OR_FAIL(calls.finish());
       buffer.expect(input_of(root, count, count), text("bcast", here, count));
+      other.expect(input_of(next, count, count), text("bcast of the next root", here, count));
     }
   });
 }
 
-TEST(Collectives, ReduceAndAllreduceGiveTheSumOfAll) {
-  on_communicators([](const Member& here) {
-    KindDraw kinds{2};
+TEST_P(Collectives, ReduceAndAllreduceGiveTheSumOfAll) {
+  on_communicators([form = GetParam()](const Member& here) {
+    KindDraw kinds{2, form};
+    Calls calls{form};
     for (const std::size_t count : counts()) {
       const auto number = static_cast<std::int64_t>(count);
       const Bytes sum = sum_of(0, here.size, count, count);
@@ -33,26 +45,28 @@ TEST(Collectives, ReduceAndAllreduceGiveTheSumOfAll) {
       const int root = static_cast<int>(count % 5) % here.size;
       const Numbers send{kinds.next(), mine};
       const Numbers recv{kinds.next(), count};
-      IST_OK_OR_FAIL(ist_reduce(send.get(), recv.get(), number, IST_INT64, IST_SUM, root, here.comm));
-      recv.expect(here.rank == root ? sum : Bytes{}, text("reduce", here, count));
       const Numbers all{kinds.next(), count};
-      IST_OK_OR_FAIL(ist_allreduce(send.get(), all.get(), number, IST_UINT64, IST_SUM, here.comm));
+      const Numbers both{kinds.next(), mine};
+      const Numbers at_root{kinds.next(), mine};
+      IST_OK_OR_FAIL(calls(ist_reduce, ist_ireduce, send.get(), recv.get(), number, IST_INT64, IST_SUM, root, here.comm));
+      IST_OK_OR_FAIL(calls(ist_allreduce, ist_iallreduce, send.get(), all.get(), number, IST_UINT64, IST_SUM, here.comm));
+      IST_OK_OR_FAIL(calls(ist_allreduce, ist_iallreduce, IST_IN_PLACE, both.get(), number, IST_INT64, IST_SUM, here.comm));
+      IST_OK_OR_FAIL(calls(ist_reduce, ist_ireduce, here.rank == root ? IST_IN_PLACE : at_root.get(), at_root.get(), number,
+                           IST_INT64, IST_SUM, root, here.comm));
+      IST_OK_OR_FAIL(calls.finish());
+      recv.expect(here.rank == root ? sum : Bytes{}, text("reduce", here, count));
       all.expect(sum, text("allreduce", here, count));
       send.expect(mine, text("the input of allreduce", here, count));
-      const Numbers both{kinds.next(), mine};
-      IST_OK_OR_FAIL(ist_allreduce(IST_IN_PLACE, both.get(), number, IST_INT64, IST_SUM, here.comm));
       both.expect(sum, text("allreduce in place", here, count));
-      const Numbers at_root{kinds.next(), mine};
-      IST_OK_OR_FAIL(ist_reduce(here.rank == root ? IST_IN_PLACE : at_root.get(), at_root.get(), number, IST_INT64, IST_SUM,
-                                root, here.comm));
       at_root.expect(here.rank == root ? sum : mine, text("reduce in place", here, count));
     }
   });
 }
 
-TEST(Collectives, ReduceScatterGivesEveryRankItsPartOfTheSum) {
-  on_communicators([](const Member& here) {
-    KindDraw kinds{3};
+TEST_P(Collectives, ReduceScatterGivesEveryRankItsPartOfTheSum) {
+  on_communicators([form = GetParam()](const Member& here) {
+    KindDraw kinds{3, form};
+    Calls calls{form};
     const auto ranks = static_cast<std::size_t>(here.size);
     for (const std::size_t count : counts()) {
       // Unequal parts: the first rank's is empty, the others' grow.
@@ -65,55 +79,62 @@ TEST(Collectives, ReduceScatterGivesEveryRankItsPartOfTheSum) {
         all += static_cast<std::size_t>(parts[static_cast<std::size_t>(r)]);
       }
       const auto own = static_cast<std::size_t>(parts[static_cast<std::size_t>(here.rank)]);
-      const Bytes sum = sum_of(0, here.size, all, count);
       const Bytes mine = input_of(here.rank, all, count);
+      const Bytes block = input_of(here.rank, count * ranks, count);
       const Numbers send{kinds.next(), mine};
       const Numbers recv{kinds.next(), own};
-      IST_OK_OR_FAIL(ist_reduce_scatter(send.get(), recv.get(), parts.data(), IST_INT64, IST_SUM, here.comm));
-      recv.expect(part(sum, before, own), text("reduce_scatter", here, all));
-      Numbers both{kinds.next(), mine};
-      IST_OK_OR_FAIL(ist_reduce_scatter(IST_IN_PLACE, both.get(), parts.data(), IST_INT64, IST_SUM, here.comm));
-      Bytes expected = mine;
-      const Bytes result = part(sum, before, own);
-      std::copy(result.begin(), result.end(), expected.begin());
-      both.expect(expected, text("reduce_scatter in place", here, all));
-      const Bytes block = input_of(here.rank, count * ranks, count);
+      const Numbers both{kinds.next(), mine};
       const Numbers blocks{kinds.next(), block};
       const Numbers one{kinds.next(), count};
-      IST_OK_OR_FAIL(ist_reduce_scatter_block(blocks.get(), one.get(), static_cast<std::int64_t>(count), IST_INT64, IST_SUM,
-                                              here.comm));
+      IST_OK_OR_FAIL(calls(ist_reduce_scatter, ist_ireduce_scatter, send.get(), recv.get(), parts.data(), IST_INT64, IST_SUM,
+                           here.comm));
+      IST_OK_OR_FAIL(calls(ist_reduce_scatter, ist_ireduce_scatter, IST_IN_PLACE, both.get(), parts.data(), IST_INT64,
+                           IST_SUM, here.comm));
+      IST_OK_OR_FAIL(calls(ist_reduce_scatter_block, ist_ireduce_scatter_block, blocks.get(), one.get(),
+                           static_cast<std::int64_t>(count), IST_INT64, IST_SUM, here.comm));
+      IST_OK_OR_FAIL(calls.finish());
+      const Bytes result = part(sum_of(0, here.size, all, count), before, own);
+      recv.expect(result, text("reduce_scatter", here, all));
+      Bytes expected = mine;
+      std::copy(result.begin(), result.end(), expected.begin());
+      both.expect(expected, text("reduce_scatter in place", here, all));
       one.expect(part(sum_of(0, here.size, count * ranks, count), static_cast<std::size_t>(here.rank) * count, count),
                  text("reduce_scatter_block", here, count));
     }
   });
 }
 
-TEST(Collectives, ScanAndExscanGiveTheSumsUpToThisRank) {
-  on_communicators([](const Member& here) {
-    KindDraw kinds{4};
+TEST_P(Collectives, ScanAndExscanGiveTheSumsUpToThisRank) {
+  on_communicators([form = GetParam()](const Member& here) {
+    KindDraw kinds{4, form};
+    Calls calls{form};
     for (const std::size_t count : counts()) {
       const auto number = static_cast<std::int64_t>(count);
       const Bytes mine = input_of(here.rank, count, count);
       const Numbers send{kinds.next(), mine};
       const Numbers recv{kinds.next(), count};
-      IST_OK_OR_FAIL(ist_scan(send.get(), recv.get(), number, IST_INT64, IST_SUM, here.comm));
-      recv.expect(sum_of(0, here.rank + 1, count, count), text("scan", here, count));
       const Numbers before{kinds.next(), count};
-      IST_OK_OR_FAIL(ist_exscan(send.get(), before.get(), number, IST_INT64, IST_SUM, here.comm));
-      before.expect(here.rank > 0 ? sum_of(0, here.rank, count, count) : Bytes{}, text("exscan", here, count));
       const Numbers both{kinds.next(), mine};
-      IST_OK_OR_FAIL(ist_scan(IST_IN_PLACE, both.get(), number, IST_INT64, IST_SUM, here.comm));
-      both.expect(sum_of(0, here.rank + 1, count, count), text("scan in place", here, count));
       const Numbers place{kinds.next(), mine};
-      IST_OK_OR_FAIL(ist_exscan(IST_IN_PLACE, place.get(), number, IST_INT64, IST_SUM, here.comm));
-      place.expect(here.rank > 0 ? sum_of(0, here.rank, count, count) : mine, text("exscan in place", here, count));
+      IST_OK_OR_FAIL(calls(ist_scan, ist_iscan, send.get(), recv.get(), number, IST_INT64, IST_SUM, here.comm));
+      IST_OK_OR_FAIL(calls(ist_exscan, ist_iexscan, send.get(), before.get(), number, IST_INT64, IST_SUM, here.comm));
+      IST_OK_OR_FAIL(calls(ist_scan, ist_iscan, IST_IN_PLACE, both.get(), number, IST_INT64, IST_SUM, here.comm));
+      IST_OK_OR_FAIL(calls(ist_exscan, ist_iexscan, IST_IN_PLACE, place.get(), number, IST_INT64, IST_SUM, here.comm));
+      IST_OK_OR_FAIL(calls.finish());
+      const Bytes up_to_here = sum_of(0, here.rank + 1, count, count);
+      const Bytes below = sum_of(0, here.rank, count, count);
+      recv.expect(up_to_here, text("scan", here, count));
+      before.expect(here.rank > 0 ? below : Bytes{}, text("exscan", here, count));
+      both.expect(up_to_here, text("scan in place", here, count));
+      place.expect(here.rank > 0 ? below : mine, text("exscan in place", here, count));
     }
   });
 }
 
-TEST(Collectives, GatherAndScatterMoveEqualParts) {
-  on_communicators([](const Member& here) {
-    KindDraw kinds{5};
+TEST_P(Collectives, GatherAndScatterMoveEqualParts) {
+  on_communicators([form = GetParam()](const Member& here) {
+    KindDraw kinds{5, form};
+    Calls calls{form};
     const auto ranks = static_cast<std::size_t>(here.size);
     for (const std::size_t count : counts()) {
       const auto number = static_cast<std::int64_t>(count);
@@ -124,36 +145,39 @@ TEST(Collectives, GatherAndScatterMoveEqualParts) {
       const Bytes& mine = parts[static_cast<std::size_t>(here.rank)];
       const Bytes all = joined(parts);
       const Numbers own{kinds.next(), mine};
-      const Numbers whole{kinds.next(), count * ranks};
-      IST_OK_OR_FAIL(ist_gather(own.get(), number, whole.get(), number, IST_INT64, root, here.comm));
-      whole.expect(is_root ? all : Bytes{}, text("gather", here, count));
       const Numbers from{kinds.next(), all};
+      const Numbers whole{kinds.next(), count * ranks};
       const Numbers back{kinds.next(), count};
-      IST_OK_OR_FAIL(ist_scatter(from.get(), number, back.get(), number, IST_INT64, root, here.comm));
-      back.expect(mine, text("scatter", here, count));
       Numbers place{kinds.next(), count * ranks};
       if (is_root) place.fill(mine, static_cast<std::size_t>(root) * count * 8);
-      IST_OK_OR_FAIL(
-          ist_gather(is_root ? IST_IN_PLACE : own.get(), number, place.get(), number, IST_INT64, root, here.comm));
-      place.expect(is_root ? all : Bytes{}, text("gather in place", here, count));
       const Numbers other{kinds.next(), count};
-      IST_OK_OR_FAIL(
-          ist_scatter(place.get(), number, is_root ? IST_IN_PLACE : other.get(), number, IST_INT64, root, here.comm));
-      other.expect(is_root ? Bytes{} : mine, text("scatter in place", here, count));
       const Numbers everything{kinds.next(), count * ranks};
-      IST_OK_OR_FAIL(ist_allgather(own.get(), number, everything.get(), number, IST_INT64, here.comm));
-      everything.expect(all, text("allgather", here, count));
       Numbers in_place{kinds.next(), count * ranks};
       in_place.fill(mine, static_cast<std::size_t>(here.rank) * count * 8);
-      IST_OK_OR_FAIL(ist_allgather(IST_IN_PLACE, 0, in_place.get(), number, IST_INT64, here.comm));
+      IST_OK_OR_FAIL(calls(ist_gather, ist_igather, own.get(), number, whole.get(), number, IST_INT64, root, here.comm));
+      IST_OK_OR_FAIL(calls(ist_scatter, ist_iscatter, from.get(), number, back.get(), number, IST_INT64, root, here.comm));
+      IST_OK_OR_FAIL(calls(ist_gather, ist_igather, is_root ? IST_IN_PLACE : own.get(), number, place.get(), number,
+                           IST_INT64, root, here.comm));
+      IST_OK_OR_FAIL(calls(ist_scatter, ist_iscatter, from.get(), number, is_root ? IST_IN_PLACE : other.get(), number,
+                           IST_INT64, root, here.comm));
+      IST_OK_OR_FAIL(
+          calls(ist_allgather, ist_iallgather, own.get(), number, everything.get(), number, IST_INT64, here.comm));
+      IST_OK_OR_FAIL(calls(ist_allgather, ist_iallgather, IST_IN_PLACE, 0, in_place.get(), number, IST_INT64, here.comm));
+      IST_OK_OR_FAIL(calls.finish());
+      whole.expect(is_root ? all : Bytes{}, text("gather", here, count));
+      back.expect(mine, text("scatter", here, count));
+      place.expect(is_root ? all : Bytes{}, text("gather in place", here, count));
+      other.expect(is_root ? Bytes{} : mine, text("scatter in place", here, count));
+      everything.expect(all, text("allgather", here, count));
       in_place.expect(all, text("allgather in place", here, count));
     }
   });
 }
 
-TEST(Collectives, GathervScattervAndAllgathervMoveUnequalPartsWithGapsBetween) {
-  on_communicators([](const Member& here) {
-    KindDraw kinds{6};
+TEST_P(Collectives, GathervScattervAndAllgathervMoveUnequalPartsWithGapsBetween) {
+  on_communicators([form = GetParam()](const Member& here) {
+    KindDraw kinds{6, form};
+    Calls calls{form};
     for (const std::size_t count : counts()) {
       const int root = static_cast<int>(count % 4) % here.size;
       std::vector<std::int64_t> parts;
@@ -177,19 +201,25 @@ TEST(Collectives, GathervScattervAndAllgathervMoveUnequalPartsWithGapsBetween) {
       const auto own_count = parts[static_cast<std::size_t>(here.rank)];
       const Bytes mine = input_of(here.rank, static_cast<std::size_t>(own_count), count);
       const Numbers own{kinds.next(), mine};
-      const Numbers whole{kinds.next(), end};
-      IST_OK_OR_FAIL(
-          ist_gatherv(own.get(), own_count, whole.get(), parts.data(), places.data(), IST_INT64, root, here.comm));
-      whole.expect(here.rank == root ? all : Bytes{}, text("gatherv", here, count));
       const Numbers from{kinds.next(), all};
+      const Numbers whole{kinds.next(), end};
       const Numbers back{kinds.next(), static_cast<std::size_t>(own_count)};
-      IST_OK_OR_FAIL(
-          ist_scatterv(from.get(), parts.data(), places.data(), back.get(), own_count, IST_INT64, root, here.comm));
-      back.expect(mine, text("scatterv", here, count));
       const Numbers everything{kinds.next(), end};
-      IST_OK_OR_FAIL(
-          ist_allgatherv(own.get(), own_count, everything.get(), parts.data(), places.data(), IST_INT64, here.comm));
+      Numbers in_place{kinds.next(), end};
+      in_place.fill(mine, static_cast<std::size_t>(places[static_cast<std::size_t>(here.rank)]) * 8);
+      IST_OK_OR_FAIL(calls(ist_gatherv, ist_igatherv, own.get(), own_count, whole.get(), parts.data(), places.data(),
+                           IST_INT64, root, here.comm));
+      IST_OK_OR_FAIL(calls(ist_scatterv, ist_iscatterv, from.get(), parts.data(), places.data(), back.get(), own_count,
+                           IST_INT64, root, here.comm));
+      IST_OK_OR_FAIL(calls(ist_allgatherv, ist_iallgatherv, own.get(), own_count, everything.get(), parts.data(),
+                           places.data(), IST_INT64, here.comm));
+      IST_OK_OR_FAIL(calls(ist_allgatherv, ist_iallgatherv, IST_IN_PLACE, 0, in_place.get(), parts.data(), places.data(),
+                           IST_INT64, here.comm));
+      IST_OK_OR_FAIL(calls.finish());
+      whole.expect(here.rank == root ? all : Bytes{}, text("gatherv", here, count));
+      back.expect(mine, text("scatterv", here, count));
       everything.expect(all, text("allgatherv", here, count));
+      in_place.expect(all, text("allgatherv in place", here, count));
     }
   });
 }
@@ -199,9 +229,10 @@ Bytes message(int from, int to, std::size_t count, std::uint64_t seed) {
   return input_of(from, count, seed * 31 + static_cast<std::uint64_t>(to));
 }
 
-TEST(Collectives, AlltoallAndAlltoallvGiveEverybodyItsPartOfEverybody) {
-  on_communicators([](const Member& here) {
-    KindDraw kinds{7};
+TEST_P(Collectives, AlltoallAndAlltoallvGiveEverybodyItsPartOfEverybody) {
+  on_communicators([form = GetParam()](const Member& here) {
+    KindDraw kinds{7, form};
+    Calls calls{form};
     const auto ranks = static_cast<std::size_t>(here.size);
     for (const std::size_t count : counts()) {
       std::vector<Bytes> out;
@@ -223,93 +254,27 @@ TEST(Collectives, AlltoallAndAlltoallvGiveEverybodyItsPartOfEverybody) {
         out_end += out_counts.back();
         in_end += in_counts.back();
       }
-      const Numbers send{kinds.next(), joined(out)};
-      const Numbers recv{kinds.next(), count * ranks};
-      IST_OK_OR_FAIL(ist_alltoall(send.get(), recv.get(), static_cast<std::int64_t>(count), IST_INT64, here.comm));
-      recv.expect(joined(in), text("alltoall", here, count));
-      const Numbers both{kinds.next(), joined(out)};
-      IST_OK_OR_FAIL(ist_alltoall(IST_IN_PLACE, both.get(), static_cast<std::int64_t>(count), IST_INT64, here.comm));
-      both.expect(joined(in), text("alltoall in place", here, count));
       std::vector<Bytes> out_parts, in_parts;
       for (int r = 0; r < here.size; ++r) {
         out_parts.push_back(message(here.rank, r, static_cast<std::size_t>(out_counts[static_cast<std::size_t>(r)]), count));
         in_parts.push_back(message(r, here.rank, static_cast<std::size_t>(in_counts[static_cast<std::size_t>(r)]), count));
       }
+      const Numbers send{kinds.next(), joined(out)};
+      const Numbers recv{kinds.next(), count * ranks};
+      const Numbers both{kinds.next(), joined(out)};
       const Numbers send_v{kinds.next(), joined(out_parts)};
       const Numbers recv_v{kinds.next(), static_cast<std::size_t>(in_end)};
-      IST_OK_OR_FAIL(ist_alltoallv(send_v.get(), out_counts.data(), out_places.data(), recv_v.get(), in_counts.data(),
-                                   in_places.data(), IST_INT64, here.comm));
+      const auto number = static_cast<std::int64_t>(count);
+      IST_OK_OR_FAIL(calls(ist_alltoall, ist_ialltoall, send.get(), recv.get(), number, IST_INT64, here.comm));
+      IST_OK_OR_FAIL(calls(ist_alltoall, ist_ialltoall, IST_IN_PLACE, both.get(), number, IST_INT64, here.comm));
+      IST_OK_OR_FAIL(calls(ist_alltoallv, ist_ialltoallv, send_v.get(), out_counts.data(), out_places.data(), recv_v.get(),
+                           in_counts.data(), in_places.data(), IST_INT64, here.comm));
+      IST_OK_OR_FAIL(calls.finish());
+      recv.expect(joined(in), text("alltoall", here, count));
+      both.expect(joined(in), text("alltoall in place", here, count));
       recv_v.expect(joined(in_parts), text("alltoallv", here, count));
     }
   });
-}
-
-TEST(Collectives, ManyNonblockingOnesRunAtOnceOnSeveralCommunicators) {
-  ist_comm twin = IST_COMM_NULL;
-  IST_OK_OR_FAIL(ist_comm_dup(comm(), &twin));
-  KindDraw kinds{8};
-  std::vector<std::unique_ptr<Numbers>> inputs;
-  std::vector<std::unique_ptr<Numbers>> results;
-  std::vector<ist_request> requests;
-  std::vector<Bytes> expected;
-  for (std::uint64_t seed = 0; seed < 24; ++seed) {
-    const std::size_t count = counts()[seed % counts().size()];
-    const Member here{seed % 2 == 0 ? comm() : twin};
-    inputs.push_back(std::make_unique<Numbers>(kinds.next(), input_of(here.rank, count, seed)));
-    results.push_back(std::make_unique<Numbers>(kinds.next(), count));
-    requests.emplace_back();
-    const auto number = static_cast<std::int64_t>(count);
-    const ist_buffer in = inputs.back()->get();
-    const ist_buffer out = results.back()->get();
-    if (seed % 3 == 0) {
-      IST_OK_OR_FAIL(ist_iallreduce(in, out, number, IST_INT64, IST_SUM, here.comm, &requests.back()));
-      expected.push_back(sum_of(0, here.size, count, seed));
-    } else if (seed % 3 == 1) {
-      IST_OK_OR_FAIL(ist_iscan(in, out, number, IST_INT64, IST_SUM, here.comm, &requests.back()));
-      expected.push_back(sum_of(0, here.rank + 1, count, seed));
-    } else {
-      IST_OK_OR_FAIL(
-          ist_iscatter(in, number / here.size, out, number / here.size, IST_INT64, 0, here.comm, &requests.back()));
-      const auto each = static_cast<std::size_t>(number / here.size);
-      expected.push_back(part(input_of(0, count, seed), static_cast<std::size_t>(here.rank) * each, each));
-    }
-    // Messages of the user's go on between them.
-    int token = static_cast<int>(seed);
-    IST_OK_OR_FAIL(ist_sendrecv_replace(ist_host(&token), 1, IST_INT, (here.rank + 1) % here.size, 3,
-                                        (here.rank + here.size - 1) % here.size, 3, here.comm, IST_STATUS_IGNORE));
-    EXPECT_EQ(static_cast<int>(seed), token);
-  }
-  requests.emplace_back();
-  IST_OK_OR_FAIL(ist_ibarrier(comm(), &requests.back()));
-  IST_OK_OR_FAIL(ist_waitall(static_cast<int>(requests.size()), requests.data(), IST_STATUSES_IGNORE));
-  for (std::size_t i = 0; i < expected.size(); ++i) results[i]->expect(expected[i], "call " + std::to_string(i));
-  IST_OK_OR_FAIL(ist_comm_free(&twin));
-}
-
-TEST(Collectives, NobodyPassesANonblockingBarrierBeforeEverybodyHasCome) {
-  for (int late = 0; late < size(); ++late) {
-    ist_request request = IST_REQUEST_NULL;
-    if (rank() == late) {
-      // Everybody else waits for this message's answer in vain until the late one has come.
-      for (int other = 0; other < size(); ++other)
-        if (other != late) IST_OK_OR_FAIL(ist_send(ist_host(&late), 1, IST_INT, other, 9, comm()));
-      for (int other = 0; other < size(); ++other) {
-        int done = -1;
-        if (other != late) IST_OK_OR_FAIL(ist_recv(ist_host(&done), 1, IST_INT, other, 9, comm(), IST_STATUS_IGNORE));
-        EXPECT_EQ(other == late ? -1 : 0, done) << "rank " << other << " passed before rank " << late << " came";
-      }
-      IST_OK_OR_FAIL(ist_ibarrier(comm(), &request));
-      IST_OK_OR_FAIL(ist_wait(&request, IST_STATUS_IGNORE));
-      continue;
-    }
-    IST_OK_OR_FAIL(ist_ibarrier(comm(), &request));
-    int from = -1;
-    IST_OK_OR_FAIL(ist_recv(ist_host(&from), 1, IST_INT, late, 9, comm(), IST_STATUS_IGNORE));
-    int done = 0;
-    for (int i = 0; i < 20; ++i) IST_OK_OR_FAIL(ist_test(&request, &done, IST_STATUS_IGNORE));
-    IST_OK_OR_FAIL(ist_send(ist_host(&done), 1, IST_INT, late, 9, comm()));
-    IST_OK_OR_FAIL(ist_wait(&request, IST_STATUS_IGNORE));
-  }
 }
 
 }  // namespace

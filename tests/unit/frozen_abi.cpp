@@ -1,5 +1,6 @@
 // What a program compiled against version 0.1 relies on. A line that fails here is a broken promise, not a test to adapt.
 #include <isthmus/boot.h>
+#include <isthmus/collective.h>
 #include <isthmus/isthmus.h>
 #include <isthmus/queue.h>
 #include <isthmus/stream.h>
@@ -119,6 +120,57 @@ static_assert(same<int(ist_world, void*, size_t)>(ist_register));
 static_assert(same<int(ist_world, void*)>(ist_unregister));
 static_assert(same<int(ist_world, int, ist_carrier, ist_traffic*)>(ist_world_traffic));
 static_assert(same<int(ist_buffer, int64_t, ist_type, int, ist_comm, char*, size_t, size_t*)>(ist_explain));
+
+// Operations are small numbers in the place of handles. A cast to a pointer is no constant expression, one to a number is.
+static_assert(sizeof(ist_op) == sizeof(void*) && !std::is_same_v<ist_op, ist_request>);
+#define ist_op intptr_t
+static_assert(IST_OP_NULL == 0 && IST_SUM == 1 && IST_PROD == 2 && IST_MIN == 3 && IST_MAX == 4 && IST_MINLOC == 5);
+static_assert(IST_MAXLOC == 6 && IST_LAND == 7 && IST_LOR == 8 && IST_LXOR == 9 && IST_BAND == 10 && IST_BOR == 11);
+static_assert(IST_BXOR == 12);
+#undef ist_op
+// What the buffer holds, tests/ranks/icollectives_test.cpp says: a program has the function inside of itself.
+static_assert(same<ist_buffer()>(ist_in_place) && std::is_same_v<decltype(IST_IN_PLACE), ist_buffer>);
+static_assert(std::is_same_v<ist_op_function, void (*)(const void*, void*, int64_t, ist_type, void*)>);
+static_assert(same<int(ist_op_function, void*, int, ist_op*)>(ist_op_create) && same<int(ist_op*)>(ist_op_free));
+static_assert(same<int(ist_comm, ist_request*)>(ist_ibarrier));
+static_assert(same<int(ist_buffer, int64_t, ist_type, int, ist_comm)>(ist_bcast) &&
+              same<int(ist_buffer, int64_t, ist_type, int, ist_comm, ist_request*)>(ist_ibcast));
+static_assert(same<int(ist_buffer, ist_buffer, int64_t, ist_type, ist_op, int, ist_comm)>(ist_reduce) &&
+              same<int(ist_buffer, ist_buffer, int64_t, ist_type, ist_op, int, ist_comm, ist_request*)>(ist_ireduce));
+using Reduction = int(ist_buffer, ist_buffer, int64_t, ist_type, ist_op, ist_comm);
+using LaterReduction = int(ist_buffer, ist_buffer, int64_t, ist_type, ist_op, ist_comm, ist_request*);
+static_assert(same<Reduction>(ist_allreduce) && same<LaterReduction>(ist_iallreduce));
+static_assert(same<Reduction>(ist_reduce_scatter_block) && same<LaterReduction>(ist_ireduce_scatter_block));
+static_assert(same<Reduction>(ist_scan) && same<LaterReduction>(ist_iscan));
+static_assert(same<Reduction>(ist_exscan) && same<LaterReduction>(ist_iexscan));
+static_assert(
+    same<int(ist_buffer, ist_buffer, const int64_t*, ist_type, ist_op, ist_comm)>(ist_reduce_scatter) &&
+    same<int(ist_buffer, ist_buffer, const int64_t*, ist_type, ist_op, ist_comm, ist_request*)>(ist_ireduce_scatter));
+using Rooted = int(ist_buffer, int64_t, ist_buffer, int64_t, ist_type, int, ist_comm);
+using LaterRooted = int(ist_buffer, int64_t, ist_buffer, int64_t, ist_type, int, ist_comm, ist_request*);
+static_assert(same<Rooted>(ist_gather) && same<LaterRooted>(ist_igather));
+static_assert(same<Rooted>(ist_scatter) && same<LaterRooted>(ist_iscatter));
+static_assert(same<int(ist_buffer, int64_t, ist_buffer, int64_t, ist_type, ist_comm)>(ist_allgather) &&
+              same<int(ist_buffer, int64_t, ist_buffer, int64_t, ist_type, ist_comm, ist_request*)>(ist_iallgather));
+static_assert(same<int(ist_buffer, ist_buffer, int64_t, ist_type, ist_comm)>(ist_alltoall) &&
+              same<int(ist_buffer, ist_buffer, int64_t, ist_type, ist_comm, ist_request*)>(ist_ialltoall));
+static_assert(
+    same<int(ist_buffer, int64_t, ist_buffer, const int64_t*, const int64_t*, ist_type, int, ist_comm)>(ist_gatherv) &&
+    same<int(ist_buffer, int64_t, ist_buffer, const int64_t*, const int64_t*, ist_type, int, ist_comm, ist_request*)>(
+        ist_igatherv));
+static_assert(
+    same<int(ist_buffer, const int64_t*, const int64_t*, ist_buffer, int64_t, ist_type, int, ist_comm)>(ist_scatterv) &&
+    same<int(ist_buffer, const int64_t*, const int64_t*, ist_buffer, int64_t, ist_type, int, ist_comm, ist_request*)>(
+        ist_iscatterv));
+static_assert(
+    same<int(ist_buffer, int64_t, ist_buffer, const int64_t*, const int64_t*, ist_type, ist_comm)>(ist_allgatherv) &&
+    same<int(ist_buffer, int64_t, ist_buffer, const int64_t*, const int64_t*, ist_type, ist_comm, ist_request*)>(
+        ist_iallgatherv));
+static_assert(same<int(ist_buffer, const int64_t*, const int64_t*, ist_buffer, const int64_t*, const int64_t*, ist_type,
+                       ist_comm)>(ist_alltoallv) &&
+              same<int(ist_buffer, const int64_t*, const int64_t*, ist_buffer, const int64_t*, const int64_t*, ist_type,
+                       ist_comm, ist_request*)>(ist_ialltoallv));
+
 static_assert(IST_SENDS == 1 && IST_RECEIVES == 2);
 static_assert(same<int(void*, ist_buffer, int64_t, ist_type, int, int, ist_comm)>(ist_send_on) &&
               same<int(void*, ist_buffer, int64_t, ist_type, int, int, ist_comm)>(ist_recv_on));
