@@ -7,7 +7,7 @@
 Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json; of a `check`, copies check.json;
 of `collectives`, collectives.json; of `peers`, device.json; of `workers`, workers.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
 of build/, what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what
-tools/compare_mpi.sh left in mpi.json. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
+tools/compare_mpi.sh left in mpi.json; of build/overlap/, what tools/measure_overlap.py left in overlap.json. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
 for each machine, and rewrites the tables of docs/measured/README.md; without IN_DIR that alone, from what is recorded. Figures are
 never typed in. With --check nothing is written: the status is 1 unless targets.json says what the records do.
 """
@@ -23,6 +23,7 @@ from gpu_run.sanitize_record import sanitize_table
 from gpu_run.soak_record import soak_table
 from gpu_run.workers_record import workers_table
 from host_targets import entry, from_benchmarks, from_comparison, mpi_table, newest
+from measure_overlap import overlap_table
 
 KIB, MIB = 1 << 10, 1 << 20
 BEGIN, END = "<!-- tables: generated -->", "<!-- end of tables -->"
@@ -256,6 +257,7 @@ def rewrite_readme(measured, entries):
     lines += workers_table(sorted(measured.glob("*-workers.json"), reverse=True))
     lines += device_table(sorted(measured.glob("*-device-collectives.json"), reverse=True))
     lines += mpi_table(sorted(measured.glob("*-mpi.json"), reverse=True))
+    lines += overlap_table(sorted(measured.glob("*-overlap.json"), reverse=True))
     lines += check_table(checks)
     lines += sanitize_table(sorted(measured.glob("*-sanitize.json"), reverse=True))
     lines += soak_table(sorted(measured.glob("*-soak.json"), reverse=True))
@@ -280,7 +282,7 @@ SETS = ("quick", "long", *PARTS)
 def find_source(folder):
     """What the folder's record is of: a check, a comparison with an MPI or NCCL, the tests that ran last, or benchmarks."""
     for name in ("check.json", "mpi.json", "collectives.json", "device.json", "stream.json", "workers.json", "soak.json",
-                 "sanitize.json"):
+                 "sanitize.json", "overlap.json"):
         if (folder / name).exists():
             return folder / name
     tests = [file for file in (folder / f"tests-{name}.json" for name in SETS) if file.exists()]
@@ -306,7 +308,7 @@ def file_record(folder, measured):
     stem = f"{objects[0]['date'][:10]}-{slug(objects[0]['machine'])}"
     names = {"check.json": {"check.json": "check"}, "mpi.json": {"mpi.json": "mpi"}, "collectives.json": {"collectives.json": "device-collectives"},
              "device.json": {"device.json": "device-peers"}, "stream.json": {"stream.json": "streams"}, "soak.json": {"soak.json": "soak"},
-             "sanitize.json": {"sanitize.json": "sanitize"}, "workers.json": {"workers.json": "workers"},
+             "sanitize.json": {"sanitize.json": "sanitize"}, "workers.json": {"workers.json": "workers"}, "overlap.json": {"overlap.json": "overlap"},
              "tests-long.json": {"tests-long.json": "test-long"},
              "tests-quick.json": {"tests-quick.json": "test"},
              **{f"tests-{part}.json": {f"tests-{part}.json": f"test-{part}"} for part in PARTS},

@@ -304,6 +304,16 @@ with tempfile.TemporaryDirectory() as name:
     assert checked().returncode != 0 and "does not say what the records say" in checked().stderr, checked()
     (folder / "out" / "device.json").unlink()
 
+    overlapping = [bench("overlap exchange", "host", "host", [(8, 1, 1), (MIB, 90, 1)], progress_thread=progress) for progress in (False, True)]
+    for share, report in zip((20, 95), overlapping):
+        report["rows"] = [{**row, "overlap_percent": share, "alone_us": 40.5} for row in report["rows"]]
+    (folder / "out" / "overlap.json").write_text(json.dumps(overlapping))
+    done, measured = record(folder, [])
+    assert done.returncode == 0 and (measured / f"{stem}-overlap.json").exists(), done.stderr
+    for progress, share in (("no", 20), ("yes", 95)):
+        assert f"| overlap exchange | host | {progress} | {share} |  | {share} | 40.5 |" in (measured / "README.md").read_text(), share
+    (folder / "out" / "overlap.json").unlink()
+
     (folder / "out" / "bench.json").unlink()
     done = subprocess.run([sys.executable, TOOLS / "record_measurements.py", folder / "out", "--measured", folder / "measured"],
                           capture_output=True, text=True)

@@ -19,17 +19,20 @@ import time
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 OURS = {"latency": ["latency", "--min", "8", "--max", "1MiB"], "bandwidth": ["bandwidth", "--min", "4KiB", "--max", "4MiB"],
         "bandwidth shared": ["bandwidth", "--min", "32KiB", "--max", "4MiB"],
-        "rate": ["rate"], **{call: ["collective", call, "--min", "8"] for call in ("allreduce", "bcast", "allgather", "alltoall")}}
-# All but those use memory as malloc gives it, which is what the MPIs have; those what ist_memory_alloc shares with the other rank.
+        "rate": ["rate"], "latency single": ["latency", "--min", "8", "--max", "8"], "rate single": ["rate"], **{call: ["collective", call, "--min", "8"] for call in ("allreduce", "bcast", "allgather", "alltoall")}}
+# Memory as malloc gives it is what the MPIs have. By the last word of a call: that which ist_memory_alloc shares with the other rank; and
+# a program that has promised to call from one thread at a time.
 ORDINARY = {"ISTHMUS_SHARED_HEAP": "0"}
+VARIANTS = {"shared": {}, "single": {**ORDINARY, "ISTHMUS_THREADS": "single"}}
 
 
-def is_shared(call):
-    return call.endswith(" shared")
+def variables_of(call):
+    return VARIANTS.get(call.split()[-1], ORDINARY)
 
 
 def call_of_peers(call):
-    return call.removesuffix(" shared")
+    return " ".join(word for word in call.split() if word not in VARIANTS)
+
 
 # Read here, and no settings of the library.
 STEERING = ("ISTHMUS_PEERS", "ISTHMUS_PROCESSORS", "ISTHMUS_ROUNDS")
@@ -187,8 +190,7 @@ class Ours:
         self.isthmus, self.about, self.rows, self.limits = isthmus, {}, {}, {}
 
     def measure(self, call, where, file):
-        variables = {} if is_shared(call) else ORDINARY
-        said, why = run([self.isthmus, "bench", *OURS[call], "--json", str(file)], variables, 240, set(where))
+        said, why = run([self.isthmus, "bench", *OURS[call], "--json", str(file)], variables_of(call), 240, set(where))
         if said is None:
             sys.exit(f"compare_mpi: isthmus bench {' '.join(OURS[call])}: {why}")
         bench = json.loads(file.read_text())
