@@ -129,8 +129,9 @@ std::map<std::int32_t, Plan> sort_choices(const Communicator& parent, const std:
                                           const std::vector<Choice>& all, ContextSource& contexts) {
   std::vector<std::size_t> order(all.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t one, std::size_t other) { return all[one].key < all[other].key; });
+  std::sort(order.begin(), order.end(), [&](std::size_t one, std::size_t other) {
+    return std::pair{all[one].key, one} < std::pair{all[other].key, other};
+  });
   std::map<std::int32_t, Plan> plans;
   for (const std::size_t i : order)
     if (all[i].colour != kNoColour) plans[all[i].colour].members.push_back(parent.to_world(ranks[i]));
