@@ -2,6 +2,7 @@
 #
 #   ISTHMUS_CUDA               AUTO (default), ON: it is an error if no compiler is found, OFF
 #   ISTHMUS_NVCC               a compiler to use instead of the first one found
+#   ISTHMUS_CUDA_IMAGES        a build folder of the same sources, whose device code is taken instead of compiled again
 #   ISTHMUS_HAVE_CUDA          result: TRUE or FALSE
 #   ISTHMUS_HAVE_NVTX          result: TRUE where nvtx3/nvToolsExt.h lies beside cuda.h
 #   isthmus_cuda_headers       target: cuda.h, and the definition ISTHMUS_HAVE_CUDA=1; empty without CUDA
@@ -18,6 +19,7 @@
 set(ISTHMUS_CUDA AUTO CACHE STRING "CUDA parts: AUTO, ON or OFF")
 set_property(CACHE ISTHMUS_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(ISTHMUS_NVCC "" CACHE FILEPATH "nvcc to use instead of the first one found")
+set(ISTHMUS_CUDA_IMAGES "" CACHE PATH "build folder of the same sources to take device code from")
 set(ISTHMUS_HAVE_CUDA FALSE)
 set(ISTHMUS_HAVE_NVTX FALSE)
 add_library(isthmus_cuda_headers INTERFACE)
@@ -137,12 +139,19 @@ function(isthmus_cuda_image target source symbol)
   if(ISTHMUS_WERROR)
     list(APPEND flags -Werror all-warnings -Xcompiler=-Werror)
   endif()
-  add_custom_command(
-    OUTPUT ${image}
-    COMMAND ${ISTHMUS_NVCC_FOUND} ${flags} -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include
-            -MD -MT ${image} -MF ${image}.d -fatbin ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${image}
-    DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source} DEPFILE ${image}.d
-    COMMENT "nvcc ${source}, device code" VERBATIM)
+  file(RELATIVE_PATH place ${CMAKE_BINARY_DIR} ${image})
+  if(ISTHMUS_CUDA_IMAGES AND EXISTS ${ISTHMUS_CUDA_IMAGES}/${place})
+    set(known ${ISTHMUS_CUDA_IMAGES}/${place})
+    add_custom_command(OUTPUT ${image} COMMAND ${CMAKE_COMMAND} -E copy ${known} ${image} DEPENDS ${known}
+                       COMMENT "${name}, device code: taken from ${known}" VERBATIM)
+  else()
+    add_custom_command(
+      OUTPUT ${image}
+      COMMAND ${ISTHMUS_NVCC_FOUND} ${flags} -I${PROJECT_SOURCE_DIR}/src -I${PROJECT_SOURCE_DIR}/include
+              -MD -MT ${image} -MF ${image}.d -fatbin ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${image}
+      DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source} DEPFILE ${image}.d
+      COMMENT "nvcc ${source}, device code" VERBATIM)
+  endif()
   # The assembler takes the bytes in as they are; written out as numbers they would be a source of megabytes.
   set(bytes ${CMAKE_CURRENT_BINARY_DIR}/${name}_image.cpp)
   file(CONFIGURE OUTPUT ${bytes} @ONLY CONTENT [[

@@ -16,6 +16,8 @@ python=OFF
 if .venv/bin/python -c 'import nanobind, numpy, pytest, scikit_build_core' 2>/dev/null; then python=ON; fi
 # Prefix of a test run whose processes must not have their memory placed at random.
 unshuffled=(env)
+# The build whose device code, the same in every build and minutes to compile, the builds after it take.
+images=
 failed=()
 times=()
 steps=()
@@ -50,7 +52,8 @@ build() {  # build PRESET [TARGETS...]
   shift
   local with_python=OFF
   if [ "$preset" = release ]; then with_python=$python; fi
-  cmake --preset "$preset" "${options[@]}" "-DISTHMUS_PYTHON=$with_python" | grep -E 'CUDA parts|Error|missing' || true
+  cmake --preset "$preset" "${options[@]}" "-DISTHMUS_PYTHON=$with_python" "-DISTHMUS_CUDA_IMAGES=$images" |
+    grep -E 'CUDA parts|Error|missing' || true
   if [ "${PIPESTATUS[0]}" != 0 ]; then return 1; fi
   local folder=build-$preset
   if [ "$preset" = release ]; then folder=build; fi
@@ -81,6 +84,7 @@ quick() {
   if [ -n "${ISTHMUS_TEST_LONG:-}" ]; then not_optimised=counted; fi
   step "build, optimised" build release isthmus isthmus_program stencil2d isthmus_optimised_tests isthmus_commit \
     "${python_targets[@]}"
+  images=$PWD/build
   step "tests, optimised: stress, ranks, Python, and the library from outside" run build -L 'stress|ranks|outside|python' -LE "$not_optimised"
   step "build, counting lines" build coverage
   step "tests, counting lines" coverage

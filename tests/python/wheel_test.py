@@ -1,8 +1,8 @@
 """Builds the wheel from the sources, installs it into an empty environment, and uses it there.
 
-Arguments: sources, work folder, the compilers for C and C++ that the build beside it uses (with the same ones, ccache knows
-every object already), and perhaps a folder of dependencies, as tools/fetch_deps.sh prepares it. Ends with 77 where Python cannot
-make environments.
+Arguments: sources, work folder, the build beside it, whose device code is taken, the compilers for C and C++ that it uses (with
+the same ones, ccache knows every object already), and perhaps a folder of dependencies, as tools/fetch_deps.sh prepares it. Ends
+with 77 where Python cannot make environments.
 """
 import importlib.util
 import os
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import zipfile
 
-SOURCES, WORK = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
+SOURCES, WORK, BESIDE = (pathlib.Path(argument).resolve() for argument in sys.argv[1:4])
 PROGRAM = """
 import sys
 import isthmus
@@ -34,7 +34,7 @@ def run(*command, **options):
     return done.stdout
 
 
-DEPENDENCIES = pathlib.Path(sys.argv[5]).resolve() if sys.argv[5:] else None
+DEPENDENCIES = pathlib.Path(sys.argv[6]).resolve() if sys.argv[6:] else None
 missing = [name for name in ("pip", "venv", "ensurepip") if importlib.util.find_spec(name) is None]
 if missing:
     print(f"SKIPPED: this Python has no {' and no '.join(missing)}")
@@ -51,7 +51,8 @@ if DEPENDENCIES is not None:
     more = ["--config-settings", f"cmake.define.ISTHMUS_DEPS_DIR={DEPENDENCIES}"]
 run(sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--no-build-isolation", "--no-deps", "--no-index",
     "--wheel-dir", WORK, "--config-settings", f"build-dir={WORK / 'build'}",
-    "--config-settings", "cmake.define.ISTHMUS_WERROR=ON", *more, SOURCES, env=building)
+    "--config-settings", "cmake.define.ISTHMUS_WERROR=ON",
+    "--config-settings", f"cmake.define.ISTHMUS_CUDA_IMAGES={BESIDE}", *more, SOURCES, env=building)
 (wheel,) = WORK.glob("*.whl")
 names = zipfile.ZipFile(wheel).namelist()
 for wanted in ("isthmus/__init__.py", "isthmus/_core.pyi", "isthmus/py.typed", "isthmus/lib/libisthmus.so", "isthmus/bin/isthmus",

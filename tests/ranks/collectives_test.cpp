@@ -16,7 +16,7 @@ class Collectives : public testing::TestWithParam<Form> {};
 INSTANTIATE_TEST_SUITE_P(Each, Collectives, testing::Values(Form::blocking, Form::nonblocking), name_of);
 
 TEST_P(Collectives, BroadcastGivesTheRootsBytesToEverybody) {
-  on_communicators([form = GetParam()](const Member& here) {
+  on_communicators(GetParam(), [form = GetParam()](const Member& here) {
     KindDraw kinds{1, form};
     Calls calls{form};
     for (const std::size_t count : counts()) {
@@ -35,7 +35,7 @@ TEST_P(Collectives, BroadcastGivesTheRootsBytesToEverybody) {
 }
 
 TEST_P(Collectives, ReduceAndAllreduceGiveTheSumOfAll) {
-  on_communicators([form = GetParam()](const Member& here) {
+  on_communicators(GetParam(), [form = GetParam()](const Member& here) {
     KindDraw kinds{2, form};
     Calls calls{form};
     for (const std::size_t count : counts()) {
@@ -64,7 +64,7 @@ TEST_P(Collectives, ReduceAndAllreduceGiveTheSumOfAll) {
 }
 
 TEST_P(Collectives, ReduceScatterGivesEveryRankItsPartOfTheSum) {
-  on_communicators([form = GetParam()](const Member& here) {
+  on_communicators(GetParam(), [form = GetParam()](const Member& here) {
     KindDraw kinds{3, form};
     Calls calls{form};
     const auto ranks = static_cast<std::size_t>(here.size);
@@ -105,7 +105,7 @@ TEST_P(Collectives, ReduceScatterGivesEveryRankItsPartOfTheSum) {
 }
 
 TEST_P(Collectives, ScanAndExscanGiveTheSumsUpToThisRank) {
-  on_communicators([form = GetParam()](const Member& here) {
+  on_communicators(GetParam(), [form = GetParam()](const Member& here) {
     KindDraw kinds{4, form};
     Calls calls{form};
     for (const std::size_t count : counts()) {
@@ -132,7 +132,7 @@ TEST_P(Collectives, ScanAndExscanGiveTheSumsUpToThisRank) {
 }
 
 TEST_P(Collectives, GatherAndScatterMoveEqualParts) {
-  on_communicators([form = GetParam()](const Member& here) {
+  on_communicators(GetParam(), [form = GetParam()](const Member& here) {
     KindDraw kinds{5, form};
     Calls calls{form};
     const auto ranks = static_cast<std::size_t>(here.size);
@@ -175,7 +175,7 @@ TEST_P(Collectives, GatherAndScatterMoveEqualParts) {
 }
 
 TEST_P(Collectives, GathervScattervAndAllgathervMoveUnequalPartsWithGapsBetween) {
-  on_communicators([form = GetParam()](const Member& here) {
+  on_communicators(GetParam(), [form = GetParam()](const Member& here) {
     KindDraw kinds{6, form};
     Calls calls{form};
     for (const std::size_t count : counts()) {
@@ -230,7 +230,7 @@ Bytes message(int from, int to, std::size_t count, std::uint64_t seed) {
 }
 
 TEST_P(Collectives, AlltoallAndAlltoallvGiveEverybodyItsPartOfEverybody) {
-  on_communicators([form = GetParam()](const Member& here) {
+  on_communicators(GetParam(), [form = GetParam()](const Member& here) {
     KindDraw kinds{7, form};
     Calls calls{form};
     const auto ranks = static_cast<std::size_t>(here.size);

@@ -172,6 +172,7 @@ TEST(Explain, SaysWhatTakesOneCopyWhereTheSendDoesNotBlock) {
   EXPECT_FALSE(says(buffer, 100000, rank()));
   std::vector<unsigned char> own(100000);
   EXPECT_EQ(std::string::npos, explained(ist_host(own.data()), 100000, IST_BYTE, next()).find(words));
+  IST_OK_OR_FAIL(ist_barrier(comm()));
 }
 
 }  // namespace

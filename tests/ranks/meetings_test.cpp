@@ -72,7 +72,7 @@ void check_reduce(const Stream& stream, const Member& here, std::size_t bytes, i
 TEST(Meetings, EverySizeIsTheSerialResultOnEveryCommunicatorAndRoot) {
   NEEDS_A_DEVICE();
   const Stream stream;
-  on_communicators([&](const Member& here) {
+  on_communicators(Form::blocking, [&](const Member& here) {
     int turn = 0;
     for (const std::size_t bytes : lengths()) {
       const int root = turn % here.size;
@@ -152,7 +152,7 @@ TEST(Meetings, EveryOperationOnEveryTypeIsTheSerialResultOrAnErrorThatNamesBoth)
 TEST(Meetings, FloatsAreAddedFromLeftToRight) {
   NEEDS_A_DEVICE();
   const Stream stream;
-  on_communicators([&](const Member& here) {
+  on_communicators(Form::blocking, [&](const Member& here) {
     for (const std::size_t elements : {std::size_t{1}, std::size_t{1003}, std::size_t{40001}}) {
       std::vector<float> sum;
       Bytes mine(elements * 4);

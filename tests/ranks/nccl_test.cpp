@@ -148,7 +148,7 @@ void check_moves(const Member& here, std::size_t count) {
 
 TEST(Nccl, EveryCallOnEveryCommunicatorIsTheSerialResult) {
   NEEDS_CUDA();
-  on_communicators([](const Member& here) {
+  on_communicators(Form::blocking, [](const Member& here) {
     check_reductions(here, kLong);
     check_moves(here, kLong);
     // Below the size where it pays, and odd ones above.

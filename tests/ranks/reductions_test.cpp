@@ -124,7 +124,7 @@ void compose(const void* with, void* into, std::int64_t count, ist_type type, vo
 }
 
 TEST(Reductions, AnOperationOfTheUsersThatDoesNotCommuteIsAppliedInTheOrderOfRanks) {
-  on_communicators([](const Member& here) {
+  on_communicators(Form::blocking, [](const Member& here) {
     KindDraw kinds{14};
     int calls = 0;
     ist_op op = IST_OP_NULL;
