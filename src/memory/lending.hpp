@@ -49,6 +49,9 @@ struct Loan {
 };
 static_assert(sizeof(Loan) == 192 && std::is_trivially_copyable_v<Loan>);
 
+// A message may also go another way; who prepares wants the memory open, whatever that costs.
+enum class LoanFor { message, preparation };
+
 // What came with an envelope; none if that is no loan.
 inline Loan loan_in(std::span<const std::byte> payload) {
   Loan loan;
@@ -81,8 +84,8 @@ class Lending {
   virtual ~Lending() = default;
   // So many bytes stay mapped for later messages.
   virtual void set_limit(Bytes limit) = 0;
-  // What rank `borrower` needs to reach the piece. None: such memory can be opened by no other process.
-  virtual std::optional<Loan> lend(const Piece& piece, Rank borrower) = 0;
+  // What rank `borrower` needs to reach the piece. None: no other process can open such memory, or it would not be worth what opening it takes.
+  virtual std::optional<Loan> lend(const Piece& piece, Rank borrower, LoanFor use = LoanFor::message) = 0;
   // Memory of this library's own on the device of `own`, lent where lend() cannot lend that; it comes back when it is let go of. Without
   // a block: all of it is in use. None: there is to be none.
   virtual std::optional<Bounce> bounce(const Piece& own, Rank borrower) = 0;

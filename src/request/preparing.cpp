@@ -20,7 +20,7 @@ Loan Preparing::loan_of(Engine& engine, const Piece& own, Rank peer) {
   Lending* lender = own.size == Bytes{} ? nullptr : engine.lending(*to.link, own.kind);
   if (lender == nullptr) return {};
   engine.use_devices(own);
-  if (const auto loan = lender->lend(own, peer)) return *loan;
+  if (const auto loan = lender->lend(own, peer, LoanFor::preparation)) return *loan;
   const auto bounce = lender->bounce(own, peer);
   return bounce ? bounce->loan : Loan{};
 }

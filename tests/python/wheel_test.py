@@ -44,7 +44,7 @@ for old in WORK.glob("*.whl"):
     old.unlink()
 # Only this environment counts, not what the tests beside it set.
 clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "LD_LIBRARY_PATH")}
-clean.update(zip(("CC", "CXX"), sys.argv[3:5]))
+clean.update(zip(("CC", "CXX"), sys.argv[4:6]))
 building, more = clean, []
 if DEPENDENCIES is not None:
     building = {**clean, "PYTHONPATH": str(DEPENDENCIES / "python")}

@@ -103,8 +103,14 @@ TEST_P(Sharing, WhatIsFreedAndAllocatedAgainIsNeverTheOldPlaceAndLeavesNoDescrip
     }
     if (round == 10) before = open_descriptors();
   }
-  // Of the 40 rounds whose messages are all announced; a driver may be slow to open the memory.
-  EXPECT_EQ(off(), by_device < 15) << by_device;
+  // Of the 40 rounds whose messages are all announced; a driver may be slow to open the memory, and pools that live so short are not
+  // opened for long.
+  if (std::string{GetParam()} == "shared_vmm") {
+    EXPECT_EQ(off(), by_device < 15) << by_device;
+  }
+  if (off()) {
+    EXPECT_EQ(0, by_device);
+  }
   EXPECT_LE(open_descriptors(), before + 12)
       << "before " << kRounds - 11 << " of " << kRounds << " rounds there were " << before;
 }
@@ -247,26 +253,25 @@ TEST(SharingReturned, WhatIsFreedIsFreeMemoryOfTheDeviceAgain) {
   }
 }
 
-// Opening a pool takes a borrower milliseconds, in the driver's locks.
-TEST(SharingPools, OneOfWhichAllIsFreedBetweenMessagesStaysOpen) {
+// Opening a pool takes a borrower milliseconds, in the driver's locks: of which all is freed between messages is not opened each time,
+// and is once something of it stays.
+TEST(SharingPools, OneOfWhichAllIsFreedAgainAndAgainIsOpenedWhenItLivesLonger) {
   NEEDS_DEVICES();
   if (off()) GTEST_SKIP() << "not covered here: memory of pools is opened; ISTHMUS_DEVICE_IPC is never";
-  if (std::getenv("ISTHMUS_MAPPED_LIMIT") != nullptr)
-    GTEST_SKIP() << "not covered here: a pool stays open; the limit is low";
   const std::size_t bytes = enough(20000);
-  const auto once = [&] {
-    const Memory memory("shared_pool", bytes + 128);
-    return opened(memory, {0, bytes});
-  };
-  EXPECT_TRUE(once());
   auto* const calls = DRIVER(fake_cuda_calls);
   const auto openings = [&] { return calls == nullptr ? 0 : calls("cuMemPoolImportFromShareableHandle"); };
   const std::uint64_t before = openings();
-  for (int round = 0; round < 20; ++round) EXPECT_TRUE(once());
-  EXPECT_EQ(before, openings());
+  for (std::uint64_t round = 0; round < 40; ++round) {
+    const Memory memory("shared_pool", bytes + 128);
+    for (std::uint64_t n = 0; n < 3; ++n) carry(memory, {0, bytes}, 10 * round + n);
+  }
+  EXPECT_LE(openings(), before + 8);
+  const Memory stays("shared_pool", bytes + 128);
+  EXPECT_TRUE(opened(stays, {0, bytes}));
 }
 
-// But a pool that the program destroys does not live much longer.
+// Nor does a pool live any longer than its program says.
 TEST(SharingPools, OneThatIsDestroyedIsGone) {
   NEEDS_DEVICES();
   auto* const count = DRIVER(fake_cuda_count);

@@ -16,22 +16,18 @@ constexpr std::size_t kAskedAtOnce = 64;
 constexpr int kWitnesses = 64;
 // A borrower asks for its descriptor right after the loan; else that is closed.
 constexpr std::chrono::seconds kExportPatience{10};
-// So long after its last loan a pool that its program destroys keeps its memory, and so many of them do.
-constexpr std::chrono::seconds kWitnessTime{1};
-constexpr std::ptrdiff_t kPoolsKept = 4;
+// To open a pool takes a borrower milliseconds in the driver's locks. One of which all was freed again, so many times in turn after fewer
+// loans than these, is opened only when it has lived that long.
+constexpr int kShortLives = 4;
+constexpr std::uint64_t kLoansOfALife = 32;
+constexpr std::size_t kHandlesKnown = 256;
 // Numbers of pools, which the driver gives none, are no numbers of allocations.
 constexpr std::uint64_t kPoolNumbers = std::uint64_t{1} << 63;
 
 }  // namespace
 
 // The door first: its thread asks for what follows.
-CudaLending::~CudaLending() {
-  door_.reset();
-  for (auto& entry : pools_) free_witness(entry.second);
-  if (stream_ == nullptr || !lives(api_, *stream_context_)) return;
-  const DriverScope scope(api_, stream_context_->handle);
-  if (scope.status().ok()) api_.cuStreamDestroy_v2(stream_);
-}
+CudaLending::~CudaLending() { door_.reset(); }
 
 bool CudaLending::open_door() {
   if (door_tried_) return door_ != nullptr;
@@ -73,7 +69,8 @@ void CudaLending::look_for_ended() {
     if (pool == 0)
       for (const Rank borrower : at->second.borrowers) ended_[borrower].push_back(last_looked_);
     at = lent_.erase(at);
-    if (pools_.contains(pool) && is_unused(pool)) end_pool(pool);
+    const auto of_it = [&](const auto& entry) { return entry.second.pool == pool; };
+    if (pool != 0 && std::none_of(lent_.begin(), lent_.end(), of_it)) end_pool(pool);
   }
 }
 
@@ -81,7 +78,17 @@ void CudaLending::end_pool(std::uint64_t pool) {
   const auto found = pools_.find(pool);
   if (found == pools_.end()) return;
   for (const Rank borrower : found->second.borrowers) ended_[borrower].push_back(pool);
+  if (short_lives_.size() > kHandlesKnown) short_lives_.clear();
+  if (found->second.asked < kLoansOfALife)
+    ++short_lives_[found->second.handle];
+  else
+    short_lives_.erase(found->second.handle);
   pools_.erase(found);
+}
+
+bool CudaLending::is_worth_opening(const LentPool& pool) const {
+  const auto found = short_lives_.find(pool.handle);
+  return found == short_lives_.end() || found->second < kShortLives || pool.asked > kLoansOfALife;
 }
 
 void CudaLending::tell_ended(Loan& loan, Rank borrower) {
@@ -131,9 +138,10 @@ void CudaLending::share_mapping(const PointerFacts& facts, Lent& made) const {
 }
 
 // The driver has no number for a pool, and may give its handle to the next one. But as long as something that was lent of it is alive,
-// it is the same.
+// it is the same. (Something of our own in it would be a surer witness, but the driver does not bear it: a pool that its program destroys
+// before the witness is freed keeps its memory and a descriptor, and later crashes cuStreamSynchronize, of any stream; seen with
+// 580.159.04.)
 bool CudaLending::has_witness(std::uint64_t pool) const {
-  if (pools_.at(pool).witness != 0) return true;
   int asked = 0;
   for (auto at = lent_.rbegin(); at != lent_.rend(); ++at) {
     if (at->second.pool != pool) continue;
@@ -143,80 +151,13 @@ bool CudaLending::has_witness(std::uint64_t pool) const {
   return false;
 }
 
-// Where the pool gives none, or nobody is there who frees it later, its own pieces have to do.
-void CudaLending::take_witness(LentPool& pool, const PointerFacts& facts) {
-  free_witness_of_oldest();
-  if (!open_door()) return;
-  if (api_.cuMemAllocFromPoolAsync == nullptr || api_.cuMemFreeAsync == nullptr) return;
-  if (stream_ == nullptr) {
-    const auto context = contexts_.primary(facts.device);
-    if (!context.ok()) return;
-    const DriverScope scope(api_, (*context)->handle);
-    if (!scope.status().ok() || api_.cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING) != CUDA_SUCCESS) return;
-    stream_context_ = *context;
-  }
-  const DriverScope scope(api_, stream_context_->handle);
-  if (!scope.status().ok() || api_.cuMemAllocFromPoolAsync(&pool.witness, 1, pool.handle, stream_) != CUDA_SUCCESS)
-    pool.witness = 0;
-  keep_open(pool);
-}
-
-// From now on for a while.
-void CudaLending::keep_open(LentPool& pool) const {
-  pool.lent = std::chrono::steady_clock::now();
-  door_->will_tidy();
-}
-
-void CudaLending::free_witness(LentPool& pool) const {
-  const CUdeviceptr witness = std::exchange(pool.witness, 0);
-  if (witness == 0 || !lives(api_, *stream_context_)) return;
-  const DriverScope scope(api_, stream_context_->handle);
-  if (scope.status().ok()) api_.cuMemFreeAsync(witness, stream_);
-}
-
-void CudaLending::free_witness_of_oldest() {
-  const auto kept = [](const auto& entry) { return entry.second.witness != 0; };
-  if (std::count_if(pools_.begin(), pools_.end(), kept) < kPoolsKept) return;
-  const auto older = [&](const auto& left, const auto& right) {
-    return kept(left) != kept(right) ? kept(left) : left.second.lent < right.second.lent;
-  };
-  const auto oldest = std::min_element(pools_.begin(), pools_.end(), older);
-  free_witness(oldest->second);
-  if (is_unused(oldest->first)) end_pool(oldest->first);
-}
-
-bool CudaLending::is_unused(std::uint64_t pool) const {
-  return pools_.at(pool).witness == 0 &&
-         std::none_of(lent_.begin(), lent_.end(), [&](const auto& entry) { return entry.second.pool == pool; });
-}
-
-bool CudaLending::free_old_witnesses(std::chrono::steady_clock::time_point now) {
-  bool left = false;
-  std::vector<std::uint64_t> unused;
-  for (auto& [number, pool] : pools_) {
-    if (pool.witness == 0) continue;
-    if (now - pool.lent < kWitnessTime) {
-      left = true;
-      continue;
-    }
-    free_witness(pool);
-    if (is_unused(number)) unused.push_back(number);
-  }
-  for (const std::uint64_t number : unused) end_pool(number);
-  return left;
-}
-
 // Of the pool that it comes from; 0: that cannot be exported.
 std::uint64_t CudaLending::number_of(const PointerFacts& facts) {
-  for (auto& [number, pool] : pools_) {
-    if (pool.handle != facts.pool || !has_witness(number)) continue;
-    if (pool.witness == 0) take_witness(pool, facts);
-    return number;
-  }
+  for (const auto& [number, pool] : pools_)
+    if (pool.handle == facts.pool && has_witness(number)) return number;
   if (!export_pool(facts.pool).ok()) return 0;
   const std::uint64_t number = kPoolNumbers | ++pools_numbered_;
   pools_[number].handle = facts.pool;
-  take_witness(pools_[number], facts);
   return number;
 }
 
@@ -281,7 +222,7 @@ CudaLending::Lent& CudaLending::lent(const PointerFacts& facts) {
   return made;
 }
 
-std::optional<Loan> CudaLending::lend(const Piece& piece, Rank borrower) {
+std::optional<Loan> CudaLending::lend(const Piece& piece, Rank borrower, LoanFor use) {
   const std::uint64_t address = piece.object + piece.offset.value;
   const PointerFacts facts = ask_driver(api_, address);
   if (!facts.known || facts.on_host || facts.memory_class == MemoryClass::managed || facts.buffer_id == 0)
@@ -291,11 +232,14 @@ std::optional<Loan> CudaLending::lend(const Piece& piece, Rank borrower) {
   // What the program mapped piece by piece is lent piece by piece: a message that lies in several is not.
   const bool inside = address - found.start <= found.size && piece.size.value <= found.size - (address - found.start);
   if (!found.possible || !inside || found.unable.contains(borrower)) return std::nullopt;
-  if (found.pool != 0 && pools_.at(found.pool).unable.contains(borrower)) return std::nullopt;
+  if (found.pool != 0) {
+    LentPool& pool = pools_.at(found.pool);
+    pool.asked += use == LoanFor::preparation ? kLoansOfALife + 1 : 1;
+    if (pool.unable.contains(borrower) || !is_worth_opening(pool)) return std::nullopt;
+  }
   if (!open_door()) return std::nullopt;
   if (found.way != Loan::Way::handle) export_for(found, borrower);
   (found.pool == 0 ? found.borrowers : pools_.at(found.pool).borrowers).insert(borrower);
-  if (found.pool != 0) keep_open(pools_.at(found.pool));
   Loan loan;
   loan.handle = found.handle;
   loan.device = contexts_.uuid(facts.device);
@@ -345,7 +289,7 @@ bool CudaLending::close_old_exports() {
   const auto now = std::chrono::steady_clock::now();
   const auto limit = now - kExportPatience;
   const std::lock_guard lock(mutex_);
-  bool left = free_old_witnesses(now);
+  bool left = false;
   const auto close_old = [&](Exports& exports) {
     std::erase_if(exports.waiting, [&](const auto& entry) {
       const bool old = entry.second.made < limit;

@@ -3,8 +3,7 @@
 //
 // Who calls this : CudaKind owns one; request/ through Lending.
 // Threads        : any; the door's own thread answers borrowers.
-// Ownership      : looks at the user's memory, and holds none of it, but for a byte of each pool that was lent from in the last second; contexts,
-//                  links and driver outlive it.
+// Ownership      : looks at the user's memory, and holds none of it; contexts, links and driver outlive it.
 // Errors         : what cannot be lent is none, and logged once with the driver's reason where that is unexpected.
 #pragma once
 
@@ -27,7 +26,7 @@ class CudaLending {
   CudaLending(const CudaLending&) = delete;
   CudaLending& operator=(const CudaLending&) = delete;
 
-  std::optional<Loan> lend(const Piece& piece, Rank borrower);
+  std::optional<Loan> lend(const Piece& piece, Rank borrower, LoanFor use);
   // Where this process answers what CudaLinks asks of it; zeros: nowhere.
   DoorAddress door();
 
@@ -53,12 +52,10 @@ class CudaLending {
     std::set<Rank> unable;  // have said that they cannot open it
     Exports exports;
   };
-  // Of one pool, as long as something of it is alive, lent or the witness: the driver may give its handle to the next pool. Opening a pool
-  // takes borrowers milliseconds, and programs that free all of a pool between two messages would have it opened for each.
+  // Of one pool, as long as something lent of it is alive: the driver may give its handle to the next pool.
   struct LentPool {
     CUmemoryPool handle = nullptr;
-    CUdeviceptr witness = 0;  // of our own
-    std::chrono::steady_clock::time_point lent{};
+    std::uint64_t asked = 0;  // loans of its memory
     std::set<Rank> borrowers;
     std::set<Rank> unable;
     Exports exports;
@@ -71,13 +68,7 @@ class CudaLending {
   std::uint64_t number_of(const PointerFacts& facts);
   bool is_alive(std::uint64_t allocation, const Lent& lent, CUmemoryPool pool) const;
   bool has_witness(std::uint64_t pool) const;
-  void take_witness(LentPool& pool, const PointerFacts& facts);
-  void keep_open(LentPool& pool) const;
-  void free_witness(LentPool& pool) const;
-  void free_witness_of_oldest();
-  bool is_unused(std::uint64_t pool) const;  // neither lent nor kept
-  // Of pools that were not lent from for a while; true: some are left.
-  bool free_old_witnesses(std::chrono::steady_clock::time_point now);
+  bool is_worth_opening(const LentPool& pool) const;
   void look_for_ended();
   void end_pool(std::uint64_t pool);
   void tell_ended(Loan& loan, Rank borrower);
@@ -98,8 +89,7 @@ class CudaLending {
   std::uint64_t last_looked_ = 0;            // allocation at which look_for_ended() stopped
   std::map<std::uint64_t, LentPool> pools_;  // by number
   std::uint64_t pools_numbered_ = 0;
-  CUstream stream_ = nullptr;  // in which witnesses are taken and freed
-  CudaContext* stream_context_ = nullptr;
+  std::map<CUmemoryPool, int> short_lives_;          // in turn, of pools with this handle
   std::map<Rank, std::deque<std::uint64_t>> ended_;  // not yet told
   bool door_tried_ = false;
   std::unique_ptr<Door> door_;

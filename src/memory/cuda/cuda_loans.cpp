@@ -17,7 +17,9 @@ Piece lent_piece(const CudaBorrowed& memory, const Loan& loan, Bytes size) {
 // What its owner can do, so that others can open it.
 std::string how_to_lend(MemoryClass memory_class) {
   if (memory_class == MemoryClass::pool)
-    return " (make the pool with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR; the default pool has no such handles)";
+    return " (make the pool with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, since the default one has no such handles, and "
+           "keep a piece of it "
+           "allocated: one of which all is freed again and again is not opened anew each time)";
   if (memory_class == MemoryClass::vmm)
     return " (create it with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, and keep each message inside of one mapping)";
   return {};
@@ -32,7 +34,7 @@ std::optional<Bounce> CudaKind::bounce(const Piece& own, Rank borrower) {
     return std::nullopt;
   auto block = bounces_.take(facts.device);
   if (block == nullptr) return bounces_.all_in_use(facts.device) ? std::optional{Bounce{}} : std::nullopt;
-  auto loan = lend(*block, borrower);
+  auto loan = lend(*block, borrower, LoanFor::message);
   if (!loan) {
     bounces_.give_up();
     return std::nullopt;

@@ -89,7 +89,9 @@ class CudaKind : public MemoryKind,
   void set_limit(Bytes limit) override { borrowing_.set_limit(limit); }
   void set_bounce_limit(Bytes limit) override { bounces_.set_limit(limit); }
   std::optional<Bounce> bounce(const Piece& own, Rank borrower) override;
-  std::optional<Loan> lend(const Piece& piece, Rank borrower) override { return lending_.lend(piece, borrower); }
+  std::optional<Loan> lend(const Piece& piece, Rank borrower, LoanFor use) override {
+    return lending_.lend(piece, borrower, use);
+  }
   std::shared_ptr<Borrowed> borrow(const Loan& loan, Rank lender, const Piece& own) override {
     return borrowing_.borrow(loan, lender, own);
   }
