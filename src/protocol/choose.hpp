@@ -31,6 +31,7 @@ struct MachineProfile {
   double mailbox_alpha =
       5.0e-6;  // orders to both workers, which overlap: 1.5 to 2.4 us less than a copy from device to device
   double mailbox_beta = 0.3e-9;  // in packets, over the link
+  bool shares_device = false;    // another rank has the CUDA device that is this one's own
 };
 
 // Two processes on one device take turns on it: a message that one of them copies within the device takes 150 us whatever its size

@@ -118,12 +118,15 @@ TEST(Threads, OneThatWaitsDoesNotStarveAnother) {
   std::thread waits([&] {
     EXPECT_EQ(IST_OK, ist_recv(ist_host(&late), 1, IST_INT, left(), 90, comm(), IST_STATUS_IGNORE)) << ist_error_text();
   });
+  const auto begin = Clock::now();
   for (int round = 0; round < 2000; ++round) {
     int got = -1;
     IST_OK_OR_FAIL(ist_sendrecv(ist_host(&round), 1, IST_INT, right(), 91, ist_host(&got), 1, IST_INT, left(), 91, comm(),
                                 IST_STATUS_IGNORE));
     ASSERT_EQ(round, got);
   }
+  // 30 ms for each, which is several turns at a processor that all threads share.
+  EXPECT_LT(std::chrono::duration<double>(Clock::now() - begin).count(), 60);
   EXPECT_EQ(0, late);
   IST_OK_OR_FAIL(ist_barrier(comm()));
   const int value = 17;

@@ -79,8 +79,10 @@ Status World::connect() {
   nccl_->learn(nccl_cards);
   neighbours_->learn(*peers_, device_cards);
   allow_worker();
-  engine_ = std::make_unique<Engine>(Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_,
-                                                   std::move(names), profile.message, trace_.get()});
+  MachineProfile own = profile.message;
+  own.shares_device = neighbours_->sharer(peers_->rank()).value >= 0;
+  engine_ = std::make_unique<Engine>(
+      Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_, std::move(names), own, trace_.get()});
   make_channels();
   auto watcher = Watcher::start(*peers_, *board_, watcher_hooks());
   if (!watcher.ok()) return watcher.status();
