@@ -14,6 +14,8 @@
 #include <array>
 #include <cstddef>
 #include <initializer_list>
+#include <new>
+#include <type_traits>
 #include <vector>
 
 #include "collective/communicator.hpp"
@@ -24,9 +26,7 @@ namespace ist {
 class Walk {
  public:
   using Step = Schedule::StepId;
-  Walk(const Communicator& comm, const Combiner& combiner) : comm_(comm), combiner_(combiner) {
-    messages_.reserve(kUsually);
-  }
+  Walk(const Communicator& comm, const Combiner& combiner) : comm_(comm), combiner_(combiner) {}
 
   Step send(const Piece& from, Rank to, std::int32_t tag, std::initializer_list<Step> needs);
   Step receive(const Piece& to, Rank from, std::int32_t tag, std::initializer_list<Step> needs);
@@ -43,14 +43,32 @@ class Walk {
   Status end();
 
  private:
-  // Messages of a call on few ranks: memory is taken once.
-  static constexpr std::size_t kUsually = 8;
   struct Message {
     Piece piece;
     Rank peer;
     std::int32_t tag = 0;
     OperationId sent;  // null: a receive
     bool over = false;
+  };
+  // In the order in which they were put in. Those of a call on few ranks take no memory from the heap.
+  class Messages {
+   public:
+    std::size_t size() const { return few_ + rest_.size(); }
+    Message& operator[](std::size_t at) {
+      return at < kFew ? std::launder(reinterpret_cast<Message*>(room_.data()))[at] : rest_[at - kFew];
+    }
+    void push_back(const Message& message) {
+      if (few_ == kFew) return rest_.push_back(message);
+      ::new (room_.data() + few_ * sizeof(Message)) Message(message);
+      ++few_;
+    }
+
+   private:
+    static constexpr std::size_t kFew = 8;
+    static_assert(std::is_trivially_destructible_v<Message>);
+    std::size_t few_ = 0;
+    std::vector<Message> rest_;
+    alignas(Message) std::array<std::byte, kFew * sizeof(Message)> room_;
   };
   void fulfil(std::initializer_list<Step> needs) {
     for (const Step step : needs) fulfil(step);
@@ -63,7 +81,7 @@ class Walk {
   const Combiner& combiner_;
   Status status_;
   Rank about_;
-  std::vector<Message> messages_;  // a step's number is its place here; what is over at once has none
+  Messages messages_;  // a step's number is its place here; what is over at once has none
   std::vector<PinnedPool::Block> blocks_;
   std::size_t used_ = 0;
   alignas(64) std::array<std::byte, 4096> room_;

@@ -117,6 +117,10 @@ Result<Piece> Kinds::resolve_auto(const ist_buffer& buffer, Bytes size) const {
 }
 
 Result<Piece> Kinds::resolve(const ist_buffer& buffer, Bytes size) const {
+  // The usual one: no sum of such numbers overflows, and HostKind::check() would find nothing.
+  if (buffer.kind == IST_KIND_HOST && (buffer.flags & ~IST_BUFFER_READY) == 0 && buffer.object != 0 &&
+      ((buffer.object | buffer.offset | size.value) >> 61U) == 0) [[likely]]
+    return Piece{KindId::host, 0, buffer.object, Offset{buffer.offset}, size, buffer.queue, is_ready(buffer)};
   if ((buffer.flags & ~IST_BUFFER_READY) != 0)
     return Status{IST_ERR_ARGUMENT,
                   "a buffer has flags " + std::to_string(buffer.flags) +
