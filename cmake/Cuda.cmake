@@ -2,7 +2,8 @@
 #
 #   ISTHMUS_CUDA               AUTO (default), ON: it is an error if no compiler is found, OFF
 #   ISTHMUS_NVCC               a compiler to use instead of the first one found
-#   ISTHMUS_CUDA_IMAGES        a build folder of the same sources, whose device code is taken instead of compiled again
+#   ISTHMUS_CUDA_IMAGES        a build folder of the same sources, whose device code is taken instead of compiled again; not kept
+#                              for the next time CMake runs here, since the other folder may be older by then
 #   ISTHMUS_HAVE_CUDA          result: TRUE or FALSE
 #   ISTHMUS_HAVE_NVTX          result: TRUE where nvtx3/nvToolsExt.h lies beside cuda.h
 #   isthmus_cuda_headers       target: cuda.h, and the definition ISTHMUS_HAVE_CUDA=1; empty without CUDA
@@ -19,7 +20,9 @@
 set(ISTHMUS_CUDA AUTO CACHE STRING "CUDA parts: AUTO, ON or OFF")
 set_property(CACHE ISTHMUS_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(ISTHMUS_NVCC "" CACHE FILEPATH "nvcc to use instead of the first one found")
-set(ISTHMUS_CUDA_IMAGES "" CACHE PATH "build folder of the same sources to take device code from")
+set(images "${ISTHMUS_CUDA_IMAGES}")
+unset(ISTHMUS_CUDA_IMAGES CACHE)
+set(ISTHMUS_CUDA_IMAGES "${images}")
 set(ISTHMUS_HAVE_CUDA FALSE)
 set(ISTHMUS_HAVE_NVTX FALSE)
 add_library(isthmus_cuda_headers INTERFACE)
@@ -168,6 +171,7 @@ __asm__(".pushsection .rodata\n"
   # The target may be another folder's, where this folder's commands and properties are not seen by themselves.
   add_custom_target(${target}_${name} DEPENDS ${image})
   add_dependencies(${target} ${target}_${name})
-  set_source_files_properties(${bytes} TARGET_DIRECTORY ${target} PROPERTIES OBJECT_DEPENDS ${image})
+  # By itself: a file of several would not depend on the image.
+  set_source_files_properties(${bytes} TARGET_DIRECTORY ${target} PROPERTIES OBJECT_DEPENDS ${image} SKIP_UNITY_BUILD_INCLUSION ON)
   target_sources(${target} PRIVATE ${bytes})
 endfunction()

@@ -84,7 +84,7 @@ quick() {
   if [ -n "${ISTHMUS_TEST_LONG:-}" ]; then not_optimised=counted; fi
   step "build, optimised" build release isthmus isthmus_program stencil2d isthmus_optimised_tests isthmus_commit \
     "${python_targets[@]}"
-  images=$PWD/build
+  if [ ${#failed[@]} = 0 ]; then images=$PWD/build; fi
   step "tests, optimised: stress, ranks, Python, and the library from outside" run build -L 'stress|ranks|outside|python' -LE "$not_optimised"
   step "build, counting lines" build coverage
   step "tests, counting lines" coverage

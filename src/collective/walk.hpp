@@ -27,6 +27,8 @@ class Walk {
  public:
   using Step = Schedule::StepId;
   Walk(const Communicator& comm, const Combiner& combiner) : comm_(comm), combiner_(combiner) {}
+  Walk(const Walk&) = delete;
+  Walk& operator=(const Walk&) = delete;
 
   Step send(const Piece& from, Rank to, std::int32_t tag, std::initializer_list<Step> needs);
   Step receive(const Piece& to, Rank from, std::int32_t tag, std::initializer_list<Step> needs);
@@ -65,7 +67,7 @@ class Walk {
 
    private:
     static constexpr std::size_t kFew = 8;
-    static_assert(std::is_trivially_destructible_v<Message>);
+    static_assert(std::is_trivially_copyable_v<Message>);
     std::size_t few_ = 0;
     std::vector<Message> rest_;
     alignas(Message) std::array<std::byte, kFew * sizeof(Message)> room_;

@@ -43,7 +43,7 @@ class Engine {
     std::vector<std::unique_ptr<Path>>& paths;
     const AbortBoard& board;
     std::vector<std::string> names;  // of the ranks, for error texts: "rank 3 (process 4711 on host n1)"
-    MachineProfile machine = {};     // what carriers are chosen by: this rank's own affair
+    MachineProfile machine = {};     // what carriers and the place of arithmetic are chosen by
     Trace* trace = nullptr;          // where there is one, small messages take no short ways
   };
   explicit Engine(Parts parts);

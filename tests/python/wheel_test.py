@@ -1,7 +1,6 @@
 """Builds the wheel from the sources, installs it into an empty environment, and uses it there.
 
-Arguments: sources, work folder, the build beside it, whose device code is taken, the compilers for C and C++ that it uses (with
-the same ones, ccache knows every object already), and perhaps a folder of dependencies, as tools/fetch_deps.sh prepares it. Ends
+Arguments: sources, work folder, the build beside it, whose device code is taken, the compilers for C and C++ that it uses, and perhaps a folder of dependencies, as tools/fetch_deps.sh prepares it. Ends
 with 77 where Python cannot make environments.
 """
 import importlib.util

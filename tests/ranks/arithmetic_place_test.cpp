@@ -2,6 +2,8 @@
 // driver, which counts kernels.
 #include <isthmus/collective.h>
 
+#include <cstdlib>
+
 #include "../fake_cuda/fake_cuda.h"
 #include "collective_support.hpp"
 #include "device_ranks.hpp"

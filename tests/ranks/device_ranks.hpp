@@ -1,6 +1,6 @@
 // Tests of messages between the device memory of several ranks: can they run here, and is the way switched off?
 //
-// Who calls this : bouncing_test.cpp, lending_test.cpp, prepare_test.cpp, sharing_test.cpp.
+// Who calls this : arithmetic_place_test.cpp, bouncing_test.cpp, lending_test.cpp, prepare_test.cpp, sharing_test.cpp.
 // Threads        : one.
 // Ownership      : none.
 // Errors         : fail the test.

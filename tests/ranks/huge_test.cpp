@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "rank_test.hpp"
+#include "sanitized.hpp"
 
 namespace {
 
@@ -70,6 +71,7 @@ TEST(Huge, ABroadcastBeyond4GiBArrivesByteForByte) {
 
 // The greater of two numbers stays what it is, however often pages that come again are combined.
 TEST(Huge, AnAllreduceOfMoreThan4GiElementsCombinesEachOfThem) {
+  if (kSanitized) GTEST_SKIP() << "SKIPPED: with a sanitizer so many take minutes";
   const auto mine = random_bytes(kPeriod, 200 + static_cast<std::uint64_t>(rank()));
   const auto theirs = random_bytes(kPeriod, 200 + static_cast<std::uint64_t>(1 - rank()));
   std::vector<unsigned char> greater(kPeriod);

@@ -16,8 +16,8 @@ constexpr std::size_t kAskedAtOnce = 64;
 constexpr int kWitnesses = 64;
 // A borrower asks for its descriptor right after the loan; else that is closed.
 constexpr std::chrono::seconds kExportPatience{10};
-// To open a pool takes a borrower milliseconds in the driver's locks. One of which all was freed again, so many times in turn after fewer
-// loans than these, is opened only when it has lived that long.
+// To open a pool takes a borrower milliseconds in the driver's locks. One of which all was freed again, so many times in turn after no
+// more loans to anybody than these, is opened by a borrower only after so many.
 constexpr int kShortLives = 4;
 constexpr std::uint64_t kLoansOfALife = 32;
 constexpr std::size_t kHandlesKnown = 256;
@@ -79,16 +79,17 @@ void CudaLending::end_pool(std::uint64_t pool) {
   if (found == pools_.end()) return;
   for (const Rank borrower : found->second.borrowers) ended_[borrower].push_back(pool);
   if (short_lives_.size() > kHandlesKnown) short_lives_.clear();
-  if (found->second.asked < kLoansOfALife)
+  const auto& asked = found->second.asked;
+  if (std::all_of(asked.begin(), asked.end(), [](const auto& entry) { return entry.second <= kLoansOfALife; }))
     ++short_lives_[found->second.handle];
   else
     short_lives_.erase(found->second.handle);
   pools_.erase(found);
 }
 
-bool CudaLending::is_worth_opening(const LentPool& pool) const {
+bool CudaLending::is_worth_opening(const LentPool& pool, Rank borrower) const {
   const auto found = short_lives_.find(pool.handle);
-  return found == short_lives_.end() || found->second < kShortLives || pool.asked > kLoansOfALife;
+  return found == short_lives_.end() || found->second < kShortLives || pool.asked.at(borrower) > kLoansOfALife;
 }
 
 void CudaLending::tell_ended(Loan& loan, Rank borrower) {
@@ -137,10 +138,10 @@ void CudaLending::share_mapping(const PointerFacts& facts, Lent& made) const {
                   (properties.requestedHandleTypes & kPosixDescriptor) != 0 && facts.device >= 0;
 }
 
-// The driver has no number for a pool, and may give its handle to the next one. But as long as something that was lent of it is alive,
-// it is the same. (Something of our own in it would be a surer witness, but the driver does not bear it: a pool that its program destroys
-// before the witness is freed keeps its memory and a descriptor, and later crashes cuStreamSynchronize, of any stream; seen with
-// 580.159.04.)
+// The driver has no number for a pool, and may give its handle to the next one. But as long as something that was lent of it is
+// alive, it is the same. (Something of our own in it would be a surer witness, but the driver does not bear it: a pool that its
+// program destroys before that is freed keeps its memory and a descriptor, and later crashes cuStreamSynchronize, of any stream;
+// seen with 580.159.04.)
 bool CudaLending::has_witness(std::uint64_t pool) const {
   int asked = 0;
   for (auto at = lent_.rbegin(); at != lent_.rend(); ++at) {
@@ -234,8 +235,8 @@ std::optional<Loan> CudaLending::lend(const Piece& piece, Rank borrower, LoanFor
   if (!found.possible || !inside || found.unable.contains(borrower)) return std::nullopt;
   if (found.pool != 0) {
     LentPool& pool = pools_.at(found.pool);
-    pool.asked += use == LoanFor::preparation ? kLoansOfALife + 1 : 1;
-    if (pool.unable.contains(borrower) || !is_worth_opening(pool)) return std::nullopt;
+    pool.asked[borrower] += use == LoanFor::preparation ? kLoansOfALife + 1 : 1;
+    if (pool.unable.contains(borrower) || !is_worth_opening(pool, borrower)) return std::nullopt;
   }
   if (!open_door()) return std::nullopt;
   if (found.way != Loan::Way::handle) export_for(found, borrower);

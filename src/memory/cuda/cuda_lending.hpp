@@ -55,7 +55,7 @@ class CudaLending {
   // Of one pool, as long as something lent of it is alive: the driver may give its handle to the next pool.
   struct LentPool {
     CUmemoryPool handle = nullptr;
-    std::uint64_t asked = 0;  // loans of its memory
+    std::map<Rank, std::uint64_t> asked;  // loans of its memory, to whom
     std::set<Rank> borrowers;
     std::set<Rank> unable;
     Exports exports;
@@ -68,7 +68,7 @@ class CudaLending {
   std::uint64_t number_of(const PointerFacts& facts);
   bool is_alive(std::uint64_t allocation, const Lent& lent, CUmemoryPool pool) const;
   bool has_witness(std::uint64_t pool) const;
-  bool is_worth_opening(const LentPool& pool) const;
+  bool is_worth_opening(const LentPool& pool, Rank borrower) const;
   void look_for_ended();
   void end_pool(std::uint64_t pool);
   void tell_ended(Loan& loan, Rank borrower);

@@ -18,8 +18,8 @@ Piece lent_piece(const CudaBorrowed& memory, const Loan& loan, Bytes size) {
 std::string how_to_lend(MemoryClass memory_class) {
   if (memory_class == MemoryClass::pool)
     return " (make the pool with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, since the default one has no such handles, and "
-           "keep a piece of it "
-           "allocated: one of which all is freed again and again is not opened anew each time)";
+           "keep allocated a piece that a message went into or out of, since one of which all is freed again and again is "
+           "not opened anew each time)";
   if (memory_class == MemoryClass::vmm)
     return " (create it with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, and keep each message inside of one mapping)";
   return {};
@@ -42,11 +42,10 @@ std::optional<Bounce> CudaKind::bounce(const Piece& own, Rank borrower) {
   loan->part = block->size.value / 2;
   const unsigned said = 1U << static_cast<unsigned>(facts.memory_class);
   if ((bounces_said_.fetch_or(said, std::memory_order_relaxed) & said) == 0)
-    log::warning(
-        "messages into " + std::string{name_of(facts.memory_class)} +
-        " memory of cuda devices take two copies through a block of ISTHMUS_BOUNCE_LIMIT, since no other process can "
-        "open it" +
-        how_to_lend(facts.memory_class) + "; into what cuMemAlloc or cudaMalloc gave they take one");
+    log::warning("messages into " + std::string{name_of(facts.memory_class)} +
+                 " memory of cuda devices take two copies through a block of ISTHMUS_BOUNCE_LIMIT, since other processes do "
+                 "not open it" +
+                 how_to_lend(facts.memory_class) + "; into what cuMemAlloc or cudaMalloc gave they take one");
   return Bounce{std::move(block), *loan};
 }
 
