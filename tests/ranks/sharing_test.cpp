@@ -262,14 +262,11 @@ TEST(SharingPools, OneOfWhichAllIsFreedAgainAndAgainIsOpenedWhenItLivesLonger) {
   auto* const calls = DRIVER(fake_cuda_calls);
   const auto openings = [&] { return calls == nullptr ? 0 : calls("cuMemPoolImportFromShareableHandle"); };
   const std::uint64_t before = openings();
-  int by_device = 0;
   for (std::uint64_t round = 0; round < 40; ++round) {
     const Memory memory("shared_pool", bytes + 128);
-    for (std::uint64_t n = 0; n < 3; ++n)
-      by_device += carry(memory, {0, bytes}, 10 * round + n) == IST_CARRIER_DEVICE ? 1 : 0;
+    for (std::uint64_t n = 0; n < 3; ++n) carry(memory, {0, bytes}, 10 * round + n);
   }
   EXPECT_LE(openings(), before + 8);
-  EXPECT_LE(by_device, 8 * 3) << "of the first lives at most";
   const Memory stays("shared_pool", bytes + 128);
   EXPECT_TRUE(opened(stays, {0, bytes}));
   if (calls != nullptr && rank() == 0) {
