@@ -10,7 +10,7 @@ namespace {
 // What arrives waits beside the buffer until what lies in its place has gone, a chunk at a time.
 void exchange_in_place(Plan& plan, const Piece& buffer, const Layout& layout, int partner) {
   const Piece part = layout.of(buffer, partner);
-  const Parts chunks = Parts::chunks(layout.elements(partner), Plan::kChunk);
+  const Parts chunks = Parts::chunks(layout.elements(partner), Plan::chunk_of(layout.elements(partner).bytes()));
   const Piece aside = plan.scratch_for(buffer, false, chunks.elements(0).bytes());
   Plan::Step moved = Plan::kNone;
   for (int c = 0; c < chunks.size(); ++c) {

@@ -36,7 +36,7 @@ void binomial(Plan& plan, const Piece& buffer, int root) {
 void chain(Plan& plan, const Piece& buffer, const Elements& elements, int root) {
   const int size = plan.size();
   const int place = (plan.rank() - root + size) % size;
-  const Parts chunks = Parts::chunks(elements, size == 2 ? elements.bytes() : Plan::kChunk);
+  const Parts chunks = Parts::chunks(elements, size == 2 ? elements.bytes() : Plan::chunk_of(elements.bytes()));
   for (int c = 0; c < chunks.size(); ++c) {
     Plan::Step heard = Plan::kNone;
     if (place > 0) heard = plan.receive(chunks.of(buffer, c), (plan.rank() - 1 + size) % size, c, {});

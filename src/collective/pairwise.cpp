@@ -45,7 +45,7 @@ class OwnPart {
       : plan_(plan),
         input_(input),
         result_(result),
-        chunks_(Parts::chunks(elements, Plan::kChunk)),
+        chunks_(Parts::chunks(elements, Plan::chunk_of(elements.bytes()))),
         ordered_(!plan.combiner().commutative) {
     const bool beside = plan.combines_on(near, elements.bytes());
     in_result_ = beside && result.size > Bytes{} && !ordered_;
@@ -115,7 +115,7 @@ std::vector<std::vector<Plan::Step>> send_parts(Plan& plan, const Piece& input, 
   for (int distance = 1; distance < plan.size(); ++distance) {
     const int to = (plan.rank() + distance) % plan.size();
     const Piece part = layout.of(input, to);
-    const Parts chunks = Parts::chunks(layout.elements(to), Plan::kChunk);
+    const Parts chunks = Parts::chunks(layout.elements(to), Plan::chunk_of(layout.elements(to).bytes()));
     for (int c = 0; c < chunks.size(); ++c)
       sent[static_cast<std::size_t>(to)].push_back(plan.send(chunks.of(part, c), to, way_in(c), {}));
   }
@@ -181,7 +181,7 @@ void plan_pairwise_reduce(Plan& plan, const ReductionData& data, int root) {
   for (int from = 0; wants && from < plan.size(); ++from) {
     if (from == rank) continue;
     const Piece part = layout.of(data.recv, from);
-    const Parts chunks = Parts::chunks(layout.elements(from), Plan::kChunk);
+    const Parts chunks = Parts::chunks(layout.elements(from), Plan::chunk_of(layout.elements(from).bytes()));
     // In place, this rank's own input must have gone before.
     for (int c = 0; c < chunks.size(); ++c)
       plan.receive(chunks.of(part, c), from, way_out(c),
@@ -203,7 +203,7 @@ std::vector<RingPart> ring_parts(Plan& plan, const ReductionData& data, const Pi
   const Layout layout = Layout::split(data.elements, plan.size());
   std::vector<RingPart> parts;
   for (int p = 0; p < plan.size(); ++p) {
-    RingPart part{Parts::chunks(layout.elements(p), Plan::kChunk), layout.of(work, p), {}, {}};
+    RingPart part{Parts::chunks(layout.elements(p), Plan::chunk_of(data.elements.bytes())), layout.of(work, p), {}, {}};
     part.sent.resize(static_cast<std::size_t>(part.chunks.size()), Plan::kNone);
     const bool there = same_place(work, data.send);
     for (int c = 0; c < part.chunks.size(); ++c)

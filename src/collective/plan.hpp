@@ -9,6 +9,7 @@
 // host memory a walk, which does each step at once.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -113,6 +114,12 @@ class Plan {
   // How many bytes of a long vector are combined and passed on at once: scratch is bounded by it, and one chunk's arithmetic
   // overlaps with the next one's message. The same on every rank, whatever its buffers are.
   static constexpr Bytes kChunk = kibibytes(512);
+  // Longer ones of a very long vector, so that each message between two ranks keeps a number of its own in this call
+  // (Schedule::kTags), a half of them each way.
+  static Bytes chunk_of(Bytes whole) {
+    constexpr std::uint64_t kMostChunks = 500;
+    return Bytes{std::max(kChunk.value, whole.value / kMostChunks + 1)};
+  }
   Schedule& schedule() {
     if (into_ != nullptr) return *into_;
     if (!schedule_) schedule_ = std::make_unique<Schedule>(call_, comm_.internal(), first_tag_);
