@@ -49,7 +49,7 @@ Status World::connect() {
   IST_TRY(open_trace());
   nccl_ = std::make_unique<Nccl>(settings_, *kinds_, boot_->size());
   // Rank 0's file is the one that counts for all.
-  const Profile profile = load_profile(settings_, boot_->rank() == Rank{0} ? log::Level::warning : log::Level::info);
+  Profile profile = load_profile(settings_, boot_->rank() == Rank{0} ? log::Level::warning : log::Level::info);
   if (profile.measured != 0) numbers_ = profile.source;
   neighbours_ = std::make_unique<Neighbours>(settings_, *kinds_);
   const std::string card = BlobWriter{}.text(nccl_->card()).text(neighbours_->card()).take();
@@ -79,10 +79,9 @@ Status World::connect() {
   nccl_->learn(nccl_cards);
   neighbours_->learn(*peers_, device_cards);
   allow_worker();
-  MachineProfile own = profile.message;
-  own.shares_device = neighbours_->sharer(peers_->rank()).value >= 0;
-  engine_ = std::make_unique<Engine>(
-      Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_, std::move(names), own, trace_.get()});
+  profile.message.shares_device = neighbours_->sharer(peers_->rank()).value >= 0;
+  engine_ = std::make_unique<Engine>(Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_,
+                                                   std::move(names), profile.message, trace_.get()});
   make_channels();
   auto watcher = Watcher::start(*peers_, *board_, watcher_hooks());
   if (!watcher.ok()) return watcher.status();
