@@ -12,9 +12,9 @@ namespace {
 // Below this a device's data is brought to the host, combined there and taken back: a copy each way costs less than a
 // message between devices per round.
 constexpr Bytes kDeviceWorthIt = kibibytes(128);
-// The same where another rank has this one's own device for its own, too: a kernel then waits for its turn (without MPS). Two ranks on one H200 took for an allreduce of
-// 1 MiB 570 us with arithmetic on the device and 190 with it on the host, of 8 MiB 2300 and 1100; for a reduce_scatter 505 and 160, 1370
-// and 925 (docs/measured/README.md).
+// The same where another rank has this one's own device for its own, too: a kernel then waits for its turn (without MPS). Two
+// ranks on one H200 took for an allreduce of 1 MiB 570 us with arithmetic on the device and 190 with it on the host, of 8 MiB
+// 2300 and 1100; for a reduce_scatter 505 and 160, 1370 and 925 (docs/measured/README.md).
 constexpr Bytes kSharedDeviceWorthIt = mebibytes(8);
 // Host scratch up to this size is page-locked and comes from the pool.
 constexpr Bytes kMostPooled = mebibytes(16);

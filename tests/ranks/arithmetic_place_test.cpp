@@ -17,7 +17,9 @@ namespace {
 TEST(ArithmeticPlace, DependsOnTheSizeAndOnWhoHasTheDevice) {
   NEEDS_DEVICES();
   auto* const calls = DRIVER(fake_cuda_calls);
-  if (calls == nullptr) GTEST_SKIP() << "SKIPPED: only the fake driver counts kernels";
+  if (calls == nullptr)
+    GTEST_SKIP()
+        << "SKIPPED: where reductions of CUDA memory are computed; this driver does not count kernels, the tests' own does";
   // Each rank's own device is the one of its number, in turn, or another one than the others see.
   bool shared = false;
   for (int other = 0; other < size() && std::getenv("ISTHMUS_TEST_OWN_DEVICES") == nullptr; ++other)

@@ -71,7 +71,8 @@ TEST(Huge, ABroadcastBeyond4GiBArrivesByteForByte) {
 
 // The greater of two numbers stays what it is, however often pages that come again are combined.
 TEST(Huge, AnAllreduceOfMoreThan4GiElementsCombinesEachOfThem) {
-  if (kSanitized) GTEST_SKIP() << "SKIPPED: with a sanitizer so many take minutes";
+  if (kSanitized)
+    GTEST_SKIP() << "SKIPPED: an allreduce of more than 4 Gi elements, which takes minutes with a sanitizer; run it without";
   const auto mine = random_bytes(kPeriod, 200 + static_cast<std::uint64_t>(rank()));
   const auto theirs = random_bytes(kPeriod, 200 + static_cast<std::uint64_t>(1 - rank()));
   std::vector<unsigned char> greater(kPeriod);
