@@ -194,7 +194,7 @@ class Engine {
   };
   struct UnusedCell {  // its copy still runs
     CellSend cell;
-    std::uint32_t sender = 0;  // the operation that stays until then; 0: none does
+    std::optional<std::uint32_t> sender;  // the operation that stays until then; zero is one's number like any other
   };
   struct PeerState {
     Rank rank;

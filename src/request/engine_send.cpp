@@ -302,7 +302,7 @@ bool Engine::must_stay(Operation& operation, const Status& status) {
     return true;
   }
   for (UnusedCell& each : unused_cells_)
-    if (each.sender == operation.wire) each.sender = 0;
+    if (each.sender == operation.wire) each.sender.reset();
   return false;
 }
 
@@ -314,12 +314,12 @@ bool Engine::step_unused_cells() {
       continue;
     }
     moved = true;
-    const std::uint32_t sender = unused_cells_[i].sender;
+    const std::optional<std::uint32_t> sender = unused_cells_[i].sender;
     unused_cells_.erase(unused_cells_.begin() + static_cast<std::ptrdiff_t>(i));
-    Operation* const operation = sender == 0 ? nullptr : operations_.find_wire(sender);
+    Operation* const operation = sender ? operations_.find_wire(*sender) : nullptr;
     if (operation == nullptr) continue;
     operation->still_read = false;
-    if (operation->in<state::Leaving>()) end(*operation, sender & 0xfffff);
+    if (operation->in<state::Leaving>()) end(*operation, *sender & 0xfffff);
   }
   return moved;
 }
@@ -337,7 +337,7 @@ bool Engine::step_send(Operation& operation, std::uint32_t index) {
       const Status reachable = check_peer(operation.peer);
       if (reachable.ok()) return announce_instead(operation, *filling);
       // Whoever is gone clears nothing, and this send must not wait for the user's kernel to hear of it.
-      unused_cells_.push_back({std::move(filling->cell), 0});
+      unused_cells_.push_back({std::move(filling->cell), std::nullopt});
       finish(operation, index, reachable);
     }
     return complete(operation);

@@ -84,6 +84,36 @@ TEST(PendingFailures, AKernelLongerThanPatienceHoldsUpItsOwnMessagesOnly) {
   ::unsetenv("ISTHMUS_DEVICE_IPC");
 }
 
+void sleep_for_long(void*) { std::this_thread::sleep_for(std::chrono::microseconds{1200}); }
+
+// Of the numbers that operations have in envelopes, 4096 follow each other in one place, and one of them is zero.
+TEST(PendingFailures, ASendBehindAKernelEndsWhateverNumberItHas) {
+  NEEDS_FAKE_DRIVER();
+  constexpr int kNumbers = 4096;
+  ::setenv("ISTHMUS_DEVICE_IPC", "never", 1);
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    const Buffer late(here, kSmall);
+    const auto launch = driver_call<CUresult (*)(CUstream, CUhostFn, void*)>("cuLaunchHostFunc");
+    int announced = 0;
+    for (int n = 0; n < kNumbers && check.wrong() == 0; ++n) {
+      Data in(8, 0xa5);
+      ist_status status{};
+      if (here.rank == 0) {
+        launch(static_cast<CUstream>(late.stream()), sleep_for_long, nullptr);
+        check.ok(ist_send(late.get(), 8, IST_BYTE, 1, 1, here.comm), "send number " + std::to_string(n));
+      } else {
+        check.ok(ist_recv(ist_host(in.data()), 8, IST_BYTE, 0, 1, here.comm, &status),
+                 "receive number " + std::to_string(n));
+        announced += status.carrier == IST_CARRIER_RING ? 1 : 0;
+      }
+    }
+    check.that(here.rank == 0 || announced > kNumbers * 3 / 4, "announced: " + std::to_string(announced));
+    return check.wrong();
+  }));
+  ::unsetenv("ISTHMUS_DEVICE_IPC");
+}
+
 TEST(PendingFailures, ACopyThatFailsBehindAnAnnouncedKernelIsTheSendsErrorOnly) {
   NEEDS_FAKE_DRIVER();
   expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
