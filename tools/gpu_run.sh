@@ -22,6 +22,7 @@
 #                                   time, by graphs at both ends and at one; adds to soak.json too
 #   tools/gpu_run.sh waits          which calls of the driver wait for a kernel that runs, and hold up others (tools/peers/driver_waits.cu);
 #                                   needs nvcc alone
+#   tools/gpu_run.sh turns          which copies wait for another process's turn on the GPU (tools/peers/device_turns.cpp); needs nvcc alone
 #   tools/gpu_run.sh sanitize       the library's kernels under compute-sanitizer
 #
 # On one GPU two ranks share it; the record says so: cuda:0 to cuda:0, and 1x in its name.
@@ -44,7 +45,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 mode=${1:-}
 case $mode in
-  check | bench | collectives | peers | workers | soak | replays | waits | sanitize) ;;
+  check | bench | collectives | peers | workers | soak | replays | waits | turns | sanitize) ;;
   *) sed -n '2,/^set /{/^#/p}' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
@@ -336,12 +337,15 @@ run_peers() {
   finish
 }
 
-run_waits() {
+# driver_program FILE NAME: one that needs the driver alone, and prints one JSON object.
+driver_program() {
+  local file=$1 name=$2 program
+  program=$(basename "${file%.*}")
   command -v nvcc >/dev/null || export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
   mkdir -p "$build"
-  step 120 "compile tools/peers/driver_waits.cu" nvcc -std=c++17 -O2 tools/peers/driver_waits.cu -o "$build/driver_waits" -lcuda || finish
-  step 60 "the driver's calls beside a kernel that waits" bash -c "'$build/driver_waits' >'$out/driver_waits.json'" || finish
-  tee -a "$summary" <"$out/driver_waits.json"
+  step 120 "compile $file" nvcc -std=c++17 -O2 "$file" -o "$build/$program" -lcuda || finish
+  step 60 "$name" bash -c "'$build/$program' >'$out/$program.json'" || finish
+  tee -a "$summary" <"$out/$program.json"
   finish
 }
 
@@ -358,6 +362,7 @@ case $mode in
   workers) run_workers ;;
   soak) run_soak "${@:2}" ;;
   replays) run_replays "${@:2}" ;;
-  waits) run_waits ;;
+  waits) driver_program tools/peers/driver_waits.cu "the driver's calls beside a kernel that waits" ;;
+  turns) driver_program tools/peers/device_turns.cpp "the driver's copies beside another process's" ;;
   sanitize) run_sanitize ;;
 esac

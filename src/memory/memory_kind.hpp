@@ -132,6 +132,8 @@ class MemoryKind {
   virtual bool copies(KindId to, KindId from) const = 0;
   // The same for two pieces: a kind that cannot always copy within itself (OpenCL: between two contexts) says so here.
   virtual bool reaches(const Piece& to, const Piece& from) const { return copies(to.kind, from.kind); }
+  // Another rank's process has that device, too. Before the first copy.
+  virtual void share(int) {}
   // Whose address this is, if this kind's. Kinds without addresses always answer no.
   virtual std::optional<Recognised> recognise(const void* address) = 0;
   // Checks that the object is of this kind, fills in device, and refuses what it cannot use (released cl_mem,

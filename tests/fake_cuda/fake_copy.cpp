@@ -91,13 +91,7 @@ std::vector<Part> parts_of(CUcontext context, CUdeviceptr to, CUdeviceptr from, 
   return parts;
 }
 
-}  // namespace
-
-CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream handle) {
-  FAKE_ENTER(cuMemcpyAsync);
-  Lock lock(world().lock);
-  CUstream stream = nullptr;
-  if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
+CUresult copy(Lock& lock, CUdeviceptr to, CUdeviceptr from, std::size_t size, CUstream stream) {
   if (size == 0) return CUDA_SUCCESS;
   std::vector<Part> parts = parts_of(stream->context, to, from, size);
   if (parts.empty()) return CUDA_ERROR_INVALID_VALUE;
@@ -119,6 +113,34 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream h
   }
   if (pageable(to)) fake::wait_for(lock, stream);
   return stream->context->lost;
+}
+
+}  // namespace
+
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream handle) {
+  FAKE_ENTER(cuMemcpyAsync);
+  Lock lock(world().lock);
+  CUstream stream = nullptr;
+  if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
+  return copy(lock, to, from, size, stream);
+}
+
+// Rows of host memory into a device.
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* rows, CUstream handle) {
+  FAKE_ENTER(cuMemcpy3DAsync_v2);
+  Lock lock(world().lock);
+  CUstream stream = nullptr;
+  if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
+  if (rows->srcMemoryType != CU_MEMORYTYPE_HOST || rows->dstMemoryType != CU_MEMORYTYPE_DEVICE || rows->Depth != 1 ||
+      rows->WidthInBytes > rows->srcPitch || rows->WidthInBytes > rows->dstPitch)
+    return CUDA_ERROR_INVALID_VALUE;
+  const auto from = reinterpret_cast<CUdeviceptr>(rows->srcHost);
+  for (std::size_t row = 0; row < rows->Height; ++row)
+    if (const CUresult result =
+            copy(lock, rows->dstDevice + row * rows->dstPitch, from + row * rows->srcPitch, rows->WidthInBytes, stream);
+        result != CUDA_SUCCESS)
+      return result;
+  return CUDA_SUCCESS;
 }
 
 CUresult cuStreamWriteValue32_v2(CUstream handle, CUdeviceptr to, cuuint32_t value, unsigned flags) {

@@ -77,10 +77,9 @@ void Neighbours::learn(const Peers& peers, const std::vector<std::string>& cards
   }
 }
 
-Rank Neighbours::sharer(Rank rank) const {
-  const std::string& own = device(rank);
-  for (std::size_t other = 0; !own.empty() && other < devices_.size(); ++other)
-    if (other != static_cast<std::size_t>(rank.value) && devices_[other] == own)
+Rank Neighbours::other_with(const std::string& uuid, Rank rank) const {
+  for (std::size_t other = 0; !uuid.empty() && other < devices_.size(); ++other)
+    if (other != static_cast<std::size_t>(rank.value) && devices_[other] == uuid)
       return Rank{static_cast<std::int32_t>(other)};
   return Rank{-1};
 }

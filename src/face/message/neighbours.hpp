@@ -25,7 +25,9 @@ class Neighbours {
   // The UUID of the CUDA device that is a rank's own; empty: it has none.
   const std::string& device(Rank rank) const { return devices_[static_cast<std::size_t>(rank.value)]; }
   // Another rank whose own device is the same one; rank -1: there is none.
-  Rank sharer(Rank rank) const;
+  Rank sharer(Rank rank) const { return other_with(device(rank), rank); }
+  // One whose own is the device with that UUID.
+  Rank other_with(const std::string& uuid, Rank rank) const;
   // Of one of this process's.
   std::string device(int ordinal) const;
 

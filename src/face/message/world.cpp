@@ -78,7 +78,7 @@ Status World::connect() {
   }
   nccl_->learn(nccl_cards);
   neighbours_->learn(*peers_, device_cards);
-  allow_worker();
+  tell_cuda_of_sharers();
   profile.message.shares_device = neighbours_->sharer(peers_->rank()).value >= 0;
   engine_ = std::make_unique<Engine>(Engine::Parts{peers_->rank(), settings_, *kinds_, *pool_, paths_, *board_,
                                                    std::move(names), profile.message, trace_.get()});
@@ -102,10 +102,14 @@ void World::make_channels() {
   queue_channels_ = std::make_unique<QueueChannels>(*engine_, *stream_channels_);
 }
 
-// Two processes take turns on a device: while the one's worker waits for orders, the other's would wait for its turn.
-void World::allow_worker() {
-  MemoryKind* const cuda = settings_.worker ? kinds_->find(KindId::cuda) : nullptr;
-  if (cuda == nullptr || cuda->workers() == nullptr) return;
+// Two processes take turns on a device: some copies go another way then, and while the one's worker waits for orders, the other's would
+// wait for its turn.
+void World::tell_cuda_of_sharers() {
+  MemoryKind* const cuda = kinds_->find(KindId::cuda);
+  if (cuda == nullptr) return;
+  for (const DeviceInfo& device : cuda->devices())
+    if (neighbours_->other_with(device.uuid, peers_->rank()).value >= 0) cuda->share(device.ordinal);
+  if (!settings_.worker || cuda->workers() == nullptr) return;
   const Rank sharer = neighbours_->sharer(peers_->rank());
   const Status known =
       sharer.value < 0

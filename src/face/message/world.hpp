@@ -66,7 +66,7 @@ class World {
   World() = default;
   Status connect();
   Status open_trace();
-  void allow_worker();
+  void tell_cuda_of_sharers();
   void make_channels();
   Watcher::Hooks watcher_hooks();
   void make_communicators(const CollectiveProfile& machine);

@@ -83,6 +83,7 @@
   CALL(cuModuleUnload)                         \
   CALL(cuLaunchKernel)                         \
   CALL(cuMemsetD8Async)                        \
+  CALL(cuMemcpy3DAsync_v2)                     \
   CALL(cuLaunchHostFunc)                       \
   CALL(cuCtxSynchronize)                       \
   CALL(cuStreamWaitValue32_v2)                 \

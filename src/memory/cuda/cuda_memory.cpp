@@ -20,7 +20,8 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
       bounces_([this](int device, Bytes size) { return allocate(device, size); },
                [this](const Piece& piece) { static_cast<void>(release(piece)); }),
       channels_(api_, contexts_, kernels_, workers_, links_, lending_, quiet_),
-      windows_(api_) {
+      windows_(api_),
+      turns_(api_) {
   quiet_.watch(*this);
   quiet_.watch(channels_);
 }
@@ -222,8 +223,8 @@ Status CudaKind::start(const Route& route, const Piece& to, const Piece& from) {
   const char* call = "cuStreamWaitEvent";
   CUresult result = enter(route);
   if (result == CUDA_SUCCESS && moves) {
-    call = "cuMemcpyAsync";
-    result = api_.cuMemcpyAsync(to.object + to.offset.value, from.object + from.offset.value, to.size.value, route.stream);
+    call = turns_.in_rows(route.context->device, to, from) ? "cuMemcpy3DAsync" : "cuMemcpyAsync";
+    result = turns_.copy(route.context->device, to, from, route.stream);
   }
   if (result == CUDA_SUCCESS) {
     call = "cuEventRecord";

@@ -19,6 +19,7 @@
 #include "memory/cuda/cuda_pointer.hpp"
 #include "memory/cuda/cuda_quiet.hpp"
 #include "memory/cuda/cuda_tickets.hpp"
+#include "memory/cuda/cuda_turns.hpp"
 #include "memory/cuda/cuda_windows.hpp"
 #include "memory/cuda/cuda_workers.hpp"
 #include "memory/guests.hpp"
@@ -50,6 +51,12 @@ class CudaKind : public MemoryKind,
   std::string_view name() const override { return "cuda"; }
   const std::vector<DeviceInfo>& devices() const override { return devices_; }
   bool copies(KindId to, KindId from) const override;
+  void share(int device) override { turns_.share(device); }
+  // Not what goes through the host in less time, since processes take turns within the device.
+  bool reaches(const Piece& to, const Piece& from) const override {
+    const bool within = to.kind == KindId::cuda && from.kind == KindId::cuda && to.device == from.device;
+    return copies(to.kind, from.kind) && !(within && to.size < CudaTurns::kByHost && turns_.takes(to.device));
+  }
   std::optional<Recognised> recognise(const void* address) override;
   Status check(Piece& piece) override;
   Result<Piece> allocate(int device, Bytes size) override;
@@ -197,6 +204,7 @@ class CudaKind : public MemoryKind,
   std::atomic<unsigned> bounces_said_{0};  // of which classes of memory
   CudaChannels channels_;
   CudaWindows windows_;
+  CudaTurns turns_;
   struct Boxes {
     Piece memory;
     std::uint64_t given = 0;
