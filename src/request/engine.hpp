@@ -305,7 +305,7 @@ class Engine {
   // engine_bouncing.cpp
   Loan lend_bounce(Operation& operation, const PeerState& from, const Piece& to, const Envelope& announced);
   static bool waits_for_block(const Operation& operation);
-  void leave_blocks(const Operation& operation);
+  void leave_blocks(Operation& operation);
   void take_part(Operation& operation, std::uint32_t index);
   static bool look_at_copy(state::Bouncing& bouncing, int half);
   bool step_bouncing(Operation& operation, std::uint32_t index);

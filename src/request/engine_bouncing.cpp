@@ -17,17 +17,15 @@ Bytes next_part(const state::Bouncing& bouncing) {
 // operation stays as it is, and waits for one.
 Loan Engine::lend_bounce(Operation& operation, const PeerState& from, const Piece& to, const Envelope& announced) {
   Lending* lender = static_cast<KindId>(announced.kind) == to.kind ? lending(*from.link, to.kind) : nullptr;
-  if (lender == nullptr || to.size <= from.link->cell_limit) return {};
+  const bool fits = lender != nullptr && to.size > from.link->cell_limit;
   auto* readying = std::get_if<state::Readying>(&operation.state);
   const std::uint64_t place = readying == nullptr ? 0 : readying->place;
-  auto bounce = lender->bounce(to, from.rank);
-  const bool moving = blocks_.moving();
-  if (bounce && readying != nullptr && moving && (bounce->block == nullptr || !blocks_.turn_of(place))) {
+  auto bounce = fits ? lender->bounce(to, from.rank) : std::nullopt;
+  if (bounce && readying != nullptr && blocks_.moving() && (bounce->block == nullptr || !blocks_.turn_of(place))) {
     readying->place = blocks_.wait(place);
     return {};
   }
-  blocks_.leave(place);
-  if (readying != nullptr) readying->place = 0;
+  leave_blocks(operation);
   if (!bounce || bounce->block == nullptr) return {};
   blocks_.moved();
   const Loan loan = bounce->loan;
@@ -40,10 +38,10 @@ bool Engine::waits_for_block(const Operation& operation) {
   return readying != nullptr && readying->place != 0;
 }
 
-// Before the state says that it is over.
-void Engine::leave_blocks(const Operation& operation) {
+// Before the state says that it is over, or when it goes another way than by a block.
+void Engine::leave_blocks(Operation& operation) {
   if (operation.in<state::Bouncing>()) blocks_.freed();
-  if (waits_for_block(operation)) blocks_.leave(std::get<state::Readying>(operation.state).place);
+  if (auto* readying = std::get_if<state::Readying>(&operation.state)) blocks_.leave(std::exchange(readying->place, 0));
 }
 
 // A part has come: it is copied on, and the next one may come into the other half.

@@ -282,7 +282,11 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
   }
   const auto sender = static_cast<KindId>(announced.kind);
   Loan loan = lend(from, to, sender);
-  if (loan.allocation == 0) loan = lend_bounce(operation, from, to, announced);
+  // It may have waited for a block until its memory could be lent.
+  if (loan.allocation != 0)
+    leave_blocks(operation);
+  else
+    loan = lend_bounce(operation, from, to, announced);
   if (waits_for_block(operation)) return;
   if (would_fetch(from, to, sender)) clear.flags = kEnvelopeBorrows;
   from.receiver->expect(clear.receiver_op, to, operation.timed);

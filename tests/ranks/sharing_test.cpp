@@ -274,6 +274,34 @@ TEST(SharingPools, OneOfWhichAllIsFreedAgainAndAgainIsOpenedWhenItLivesLonger) {
   }
 }
 
+// What waits for a block while its pool comes to be worth opening takes that way, and lets those behind it have the block.
+TEST(SharingPools, OneThatIsOpenedWhileMessagesWaitForABlockKeepsNoneOfThemWaiting) {
+  NEEDS_DEVICES();
+  constexpr std::size_t kMessages = 64;
+  const std::size_t each = 20000 + 77;
+  for (std::uint64_t round = 0; round < 6; ++round) {
+    const Memory memory("shared_pool", kMessages * each);
+    carry(memory, {0, each}, round);
+  }
+  const Memory stays("shared_pool", kMessages * each);
+  std::vector<unsigned char> all;
+  for (std::size_t n = 0; n < kMessages; ++n) {
+    const auto bytes = random_bytes(each, 100 + n);
+    all.insert(all.end(), bytes.begin(), bytes.end());
+  }
+  stays.fill(rank() == 0 ? all : std::vector<unsigned char>(all.size(), 0x5a));
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+  std::vector<ist_request> requests(rank() < 2 ? kMessages : 0);
+  for (std::size_t n = 0; n < requests.size(); ++n)
+    IST_OK_OR_FAIL(
+        rank() == 0 ? ist_isend(stays.get(n * each), static_cast<std::int64_t>(each), IST_BYTE, 1, 5, comm(), &requests[n])
+                    : ist_irecv(stays.get(n * each), static_cast<std::int64_t>(each), IST_BYTE, 0, 5, comm(), &requests[n]));
+  IST_OK_OR_FAIL(ist_waitall(static_cast<int>(requests.size()), requests.data(), IST_STATUSES_IGNORE));
+  if (rank() < 2) {
+    EXPECT_EQ(-1, first_difference(all, stays.read(all.size())));
+  }
+}
+
 // Nor does a pool live any longer than its program says.
 TEST(SharingPools, OneThatIsDestroyedIsGone) {
   NEEDS_DEVICES();
