@@ -102,13 +102,14 @@ int receiver_fails(const Here& here, const Case& one) {
     // Into a device that another rank has, too, short copies go by another call: the buffer is rank 0's device's.
     const bool in_rows = one.bytes < 32768 && std::string{one.broken.call} == "cuMemcpyAsync";
     const char* const call = in_rows ? "cuMemcpy3DAsync_v2" : one.broken.call;
+    const char* const name = in_rows ? "cuMemcpy3DAsync" : one.broken.name;
     if (one.posted) break_call(call, one.broken.skip);
     check.ok(ist_barrier(here.comm), "posted");
     check.ok(ist_barrier(here.comm), "sent");
     if (!one.posted) break_call(call, one.broken.skip);
     const int code = one.posted ? ist_wait(&request, &status)
                                 : ist_recv(buffer.get(), count(one.bytes), IST_BYTE, 0, 4, here.comm, &status);
-    check.fails(code, IST_ERR_DEVICE, {one.broken.name, "CUDA_ERROR_UNKNOWN"}, what + ", the receive");
+    check.fails(code, IST_ERR_DEVICE, {name, "CUDA_ERROR_UNKNOWN"}, what + ", the receive");
     check.that(status.code == IST_ERR_DEVICE && status.bytes == 0, what + ": nothing is said to be delivered");
     heal();
   }
