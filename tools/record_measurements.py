@@ -7,7 +7,8 @@
 Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json; of a `check`, copies check.json;
 of `collectives`, collectives.json; of `peers`, device.json; of `workers`, workers.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
 of build/, what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what
-tools/compare_mpi.sh left in mpi.json; of build/overlap/, what tools/measure_overlap.py left in overlap.json. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
+tools/compare_mpi.sh left in mpi.json; of build/overlap/, what tools/measure_overlap.py left in overlap.json; of shared.json, a list of
+reports of benches by ranks that share a GPU, which are no figures of any target. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
 for each machine, and rewrites the tables of docs/measured/README.md; without IN_DIR that alone, from what is recorded. Figures are
 never typed in. With --check nothing is written: the status is 1 unless targets.json says what the records do.
 """
@@ -231,9 +232,13 @@ def attributed(source, objects):
                      "tools/gpu_run.sh of this version wrote")
 
 
+def commits_of(record):
+    return {str(each["commit"]) for each in (record if isinstance(record, list) else [record])}
+
+
 def one_commit(source, objects):
     attributed(source, objects)
-    commits = {str(each["commit"]) for each in objects}
+    commits = commits_of(objects)
     if len(commits) != 1 or any(commit in ("unknown", "None") or commit.endswith("-changed") for commit in commits):
         sys.exit(f"{source} is of commit {', '.join(sorted(commits))}: a record needs one commit, without changes on top")
 
@@ -252,6 +257,8 @@ def rewrite_readme(measured, entries):
         benches = json.loads(file.read_text()).get("benches", [])
         if benches and not list(measured.glob(f"*-{slug(benches[0]['machine'])}-messages.json")):
             lines += bench_table(file, benches)
+    for file in sorted(measured.glob("*-shared.json"), reverse=True):
+        lines += bench_table(file, json.loads(file.read_text()))
     lines += device_peers_table(sorted(measured.glob("*-device-peers.json"), reverse=True))
     lines += stream_table(sorted(measured.glob("*-streams.json"), reverse=True))
     lines += workers_table(sorted(measured.glob("*-workers.json"), reverse=True))
@@ -282,7 +289,7 @@ SETS = ("quick", "long", *PARTS)
 def find_source(folder):
     """What the folder's record is of: a check, a comparison with an MPI or NCCL, the tests that ran last, or benchmarks."""
     for name in ("check.json", "mpi.json", "collectives.json", "device.json", "stream.json", "workers.json", "soak.json",
-                 "sanitize.json", "overlap.json"):
+                 "sanitize.json", "overlap.json", "shared.json"):
         if (folder / name).exists():
             return folder / name
     tests = [file for file in (folder / f"tests-{name}.json" for name in SETS) if file.exists()]
@@ -309,6 +316,7 @@ def file_record(folder, measured):
     names = {"check.json": {"check.json": "check"}, "mpi.json": {"mpi.json": "mpi"}, "collectives.json": {"collectives.json": "device-collectives"},
              "device.json": {"device.json": "device-peers"}, "stream.json": {"stream.json": "streams"}, "soak.json": {"soak.json": "soak"},
              "sanitize.json": {"sanitize.json": "sanitize"}, "workers.json": {"workers.json": "workers"}, "overlap.json": {"overlap.json": "overlap"},
+             "shared.json": {"shared.json": "shared"},
              "tests-long.json": {"tests-long.json": "test-long"},
              "tests-quick.json": {"tests-quick.json": "test"},
              **{f"tests-{part}.json": {f"tests-{part}.json": f"test-{part}"} for part in PARTS},
@@ -316,7 +324,11 @@ def file_record(folder, measured):
     written = []
     for raw, name in names.items():
         if (folder / raw).exists():
-            written.append(measured / f"{stem}-{name}.json")
+            file = measured / f"{stem}-{name}.json"
+            if file.exists() and commits_of(json.loads(file.read_text())) != commits_of(objects):
+                # That of another commit on the same day stays.
+                file = measured / f"{stem}-{objects[0]['commit'][:7]}-{name}.json"
+            written.append(file)
             # Some write one report by itself, but a record of benchmarks is a list.
             report = objects if raw == "stream.json" else json.loads((folder / raw).read_text())
             written[-1].write_text(json.dumps(report, indent=1) + "\n")
