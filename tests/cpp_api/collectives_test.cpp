@@ -8,9 +8,11 @@
 #include <random>
 
 #include "isthmus/isthmus.hpp"
+#include "numbers.hpp"
 
 namespace {
 
+using namespace numbers;
 using isthmus::Buffer;
 using isthmus::Comm;
 using isthmus::in_place;
@@ -20,51 +22,8 @@ using isthmus::Operation;
 using isthmus::Parts;
 using isthmus::Request;
 using isthmus::World;
-using Numbers = std::vector<std::int64_t>;
 
-std::size_t number_of(int rank) { return static_cast<std::size_t>(rank); }
-
-// Around the eager limits and the chunks of the algorithms; one more and one less than a power of two.
-constexpr std::array<std::size_t, 6> kCounts{0, 1, 7, 4097, 16385, 70001};
-
-// A rank's numbers; every rank knows those of all.
-Numbers numbers_of(int rank, std::size_t count) {
-  std::mt19937_64 generator(count * 64 + number_of(rank));
-  Numbers made(count);
-  for (auto& each : made) each = static_cast<std::int64_t>(generator() >> 8U);
-  return made;
-}
-
-// Of the ranks up to `last`, and without it.
-Numbers sum_before(int last, std::size_t count) {
-  Numbers sum(count, 0);
-  for (int rank = 0; rank < last; ++rank) {
-    const Numbers theirs = numbers_of(rank, count);
-    std::transform(sum.begin(), sum.end(), theirs.begin(), sum.begin(), std::plus<>{});
-  }
-  return sum;
-}
-
-Numbers part_of(const Numbers& all, std::size_t first, std::size_t count) {
-  return {all.begin() + static_cast<std::ptrdiff_t>(first), all.begin() + static_cast<std::ptrdiff_t>(first + count)};
-}
-
-// Of the `length` numbers that every rank has, those from `first` on, one rank's behind the other's.
-Numbers of_all(int ranks, std::size_t length, std::size_t first, std::size_t count) {
-  Numbers all;
-  for (int rank = 0; rank < ranks; ++rank) {
-    const Numbers theirs = part_of(numbers_of(rank, length), first, count);
-    all.insert(all.end(), theirs.begin(), theirs.end());
-  }
-  return all;
-}
-
-class Collectives : public testing::Test {
- protected:
-  World world;
-  const Comm comm = world.comm();
-  const std::size_t ranks = number_of(comm.size());
-};
+class Collectives : public numbers::OfAllRanks {};
 
 TEST_F(Collectives, broadcast_gives_the_roots_numbers) {
   for (const std::size_t count : kCounts) {
@@ -280,69 +239,6 @@ TEST_F(Collectives, under_way_keep_the_users_operation) {
     for (int rank = 0; rank < comm.size(); ++rank)
       expected = {expected.a * 2.0F, 2.0F * expected.b + static_cast<float>(rank + 1)};
     EXPECT_EQ(got, std::vector<std::complex<float>>(count, {expected.a, expected.b}));
-  }
-}
-
-// Numbers in memory of a kind that every rank chooses for itself.
-class Placed {
- public:
-  Placed(const World& world, const Numbers& values)
-      : world_(world),
-        size_(values.size()),
-        memory_(world.allocate(
-            world.devices(Kind::opencl) > 0 && (world.rank() + chosen_++) % 2 == 0 ? Kind::opencl : Kind::host,
-            std::max<std::size_t>(size_, 1) * 8)) {
-    world.copy(memory_.buffer(), Buffer::host(values.data()), size_ * 8);
-  }
-  operator Buffer() const { return memory_.buffer(); }  // NOLINT(google-explicit-constructor): stands where a buffer does
-  Numbers numbers() const {
-    Numbers found(size_, -3);
-    world_.copy(Buffer::host(found.data()), memory_.buffer(), size_ * 8);
-    return found;
-  }
-
- private:
-  inline static int chosen_ = 0;
-  const World& world_;
-  std::size_t size_;
-  isthmus::Memory memory_;
-};
-
-TEST_F(Collectives, take_buffers_of_any_kind) {
-  const int me = comm.rank();
-  for (const std::size_t count : kCounts) {
-    const auto number = static_cast<std::int64_t>(count);
-    const std::size_t all = count * ranks;
-    const Numbers counts(ranks, number);
-    const Numbers displs = isthmus::packed(counts);
-    const Parts parts{counts, displs};
-    const Numbers one(count, -1), room(all, -1);
-    const Placed mine(world, numbers_of(me, count)), wide(world, numbers_of(me, all)), from(world, numbers_of(0, all));
-    const Placed sum(world, numbers_of(me, count)), at_root(world, one), before(world, one), part(world, one);
-    const Placed block(world, one), own(world, one), same(world, one);
-    const Placed gathered(world, room), everywhere(world, room), exchanged(world, room);
-    std::array requests{comm.iallreduce(in_place, sum, number, IST_INT64, op::sum),
-                        comm.ireduce(mine, at_root, number, IST_INT64, op::sum, 0),
-                        comm.iexscan(mine, before, number, IST_INT64, op::sum),
-                        comm.ireduce_scatter(wide, part, counts, IST_INT64, op::sum),
-                        comm.ireduce_scatter_block(wide, block, number, IST_INT64, op::sum),
-                        comm.igather(mine, number, gathered, number, IST_INT64, 0),
-                        comm.iscatter(from, number, own, number, IST_INT64, 0),
-                        comm.iscatterv(from, parts, same, number, IST_INT64, 0),
-                        comm.iallgatherv(mine, number, everywhere, parts, IST_INT64),
-                        comm.ialltoallv(wide, parts, exchanged, parts, IST_INT64)};
-    isthmus::wait_all(requests);
-    const Numbers total = sum_before(comm.size(), count);
-    EXPECT_EQ(sum.numbers(), total);
-    EXPECT_EQ(at_root.numbers(), me == 0 ? total : one);
-    EXPECT_EQ(before.numbers(), me == 0 ? one : sum_before(me, count));
-    EXPECT_EQ(part.numbers(), part_of(sum_before(comm.size(), all), number_of(me) * count, count));
-    EXPECT_EQ(block.numbers(), part.numbers());
-    EXPECT_EQ(gathered.numbers(), me == 0 ? of_all(comm.size(), count, 0, count) : room);
-    EXPECT_EQ(own.numbers(), part_of(numbers_of(0, all), number_of(me) * count, count));
-    EXPECT_EQ(same.numbers(), own.numbers());
-    EXPECT_EQ(everywhere.numbers(), of_all(comm.size(), count, 0, count));
-    EXPECT_EQ(exchanged.numbers(), of_all(comm.size(), all, number_of(me) * count, count));
   }
 }
 
