@@ -115,10 +115,9 @@ class Plan {
   // overlaps with the next one's message. The same on every rank, whatever its buffers are.
   static constexpr Bytes kChunk = kibibytes(512);
   // Longer ones of a very long vector, so that each message between two ranks keeps a number of its own in this call
-  // (Schedule::kTags), a half of them each way.
-  static Bytes chunk_of(Bytes whole) {
-    constexpr std::uint64_t kMostChunks = 500;
-    return Bytes{std::max(kChunk.value, whole.value / kMostChunks + 1)};
+  // (Schedule::kTags): by default a half of them each way, and as many again for parts that are not even.
+  static Bytes chunk_of(Bytes whole, int most_chunks = 500) {
+    return Bytes{std::max(kChunk.value, whole.value / static_cast<std::uint64_t>(most_chunks) + 1)};
   }
   Schedule& schedule() {
     if (into_ != nullptr) return *into_;

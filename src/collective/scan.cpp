@@ -1,6 +1,7 @@
 // Prefix reductions (Hillis, Steele 1986): after round k each rank has combined the inputs of itself and of up to 2^k - 1
 // ranks before it; ceil(log2 n) rounds, always with the left operand from the left.
 #include <array>
+#include <bit>
 
 #include "collective/collectives.hpp"
 
@@ -22,7 +23,9 @@ class Scan {
         data_(data),
         first_(exclusive ? 1 : 0),
         exclusive_(exclusive),
-        chunks_(Parts::chunks(data.elements, Plan::kChunk)) {
+        rounds_(1 + std::bit_width(static_cast<unsigned>(plan.size() - 1))),
+        // With one to spare, since chunks end between elements.
+        chunks_(Parts::chunks(data.elements, Plan::chunk_of(data.elements.bytes(), Schedule::kTags / rounds_ - 1))) {
     beside_ = plan.combines_on(data.recv, data.elements.bytes());
     const Bytes most = chunks_.elements(0).bytes();
     for (Lane& lane : lanes_) {
@@ -33,6 +36,13 @@ class Scan {
       if (chunks_.size() == 1) break;
     }
   }
+
+  void plan_chunks() {
+    for (int c = 0; c < chunks_.size(); ++c) plan_chunk(c);
+  }
+
+ private:
+  int tag(int chunk, int round) const { return chunk * rounds_ + round; }
 
   void plan_chunk(int number) {
     Lane& lane = lanes_[static_cast<std::size_t>(number % 2)];
@@ -45,10 +55,6 @@ class Scan {
     const Plan::Step begun = begin(partial, input, lane, sent, number);
     finish(partial, result, lane, begun, number);
   }
-
- private:
-  static constexpr int kRounds = 32;
-  static int tag(int chunk, int round) { return chunk % (Schedule::kTags / kRounds) * kRounds + round; }
 
   // What this rank begins with: its own input, or that of the rank before.
   Plan::Step begin(const Piece& partial, const Piece& input, const Lane& lane, Plan::Step sent, int number) {
@@ -83,6 +89,7 @@ class Scan {
   const ReductionData& data_;
   int first_;
   bool exclusive_;
+  int rounds_;  // and the one in which an exclusive one begins
   Parts chunks_;
   bool beside_ = false;
   std::array<Lane, 2> lanes_;
@@ -92,9 +99,7 @@ class Scan {
 
 void plan_scan(Plan& plan, const ReductionData& data, bool exclusive) {
   plan.walk(data.elements.bytes());
-  Scan scan{plan, data, exclusive};
-  const int chunks = Parts::chunks(data.elements, Plan::kChunk).size();
-  for (int c = 0; c < chunks; ++c) scan.plan_chunk(c);
+  Scan{plan, data, exclusive}.plan_chunks();
 }
 
 }  // namespace ist

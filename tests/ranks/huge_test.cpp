@@ -1,4 +1,4 @@
-// Messages and collective calls beyond 4 GiB, where counts, sizes and offsets no longer fit 32 bits. Run on 2 ranks.
+// Messages and collective calls beyond 4 GiB, where counts, sizes and offsets no longer fit 32 bits. Run on 2 and 3 ranks.
 #include <isthmus/collective.h>
 
 #include <sys/mman.h>
@@ -17,7 +17,7 @@ using namespace rank_test;
 // that has lost its upper bits lands on other bytes, and the message's end, which is written last, would show it.
 constexpr std::uint64_t kPeriod = 16411 * std::uint64_t{4096};
 constexpr std::uint64_t kBytes = (std::uint64_t{1} << 32) + 4097;
-constexpr std::uint64_t kRounds = kBytes / kPeriod + 1;
+constexpr std::uint64_t kRounds = kBytes / kPeriod + 2;  // and a part for each rank may be longer by one
 
 class RepeatedPages {
  public:
@@ -69,37 +69,89 @@ TEST(Huge, ABroadcastBeyond4GiBArrivesByteForByte) {
   pages.expect(pattern);
 }
 
-// The greater of two numbers stays what it is, however often pages that come again are combined.
-TEST(Huge, AnAllreduceOfMoreThan4GiElementsCombinesEachOfThem) {
-  if (kSanitized)
-    GTEST_SKIP() << "SKIPPED: an allreduce of more than 4 Gi elements, which takes minutes with a sanitizer; run it without";
-  const auto mine = random_bytes(kPeriod, 200 + static_cast<std::uint64_t>(rank()));
-  const auto theirs = random_bytes(kPeriod, 200 + static_cast<std::uint64_t>(1 - rank()));
-  std::vector<unsigned char> greater(kPeriod);
-  std::transform(mine.begin(), mine.end(), theirs.begin(), greater.begin(),
-                 [](unsigned char one, unsigned char other) { return std::max(one, other); });
-  const RepeatedPages pages;
-  pages.fill(mine);
-  IST_OK_OR_FAIL(ist_allreduce(IST_IN_PLACE, pages.get(), static_cast<std::int64_t>(kBytes), IST_UINT8, IST_MAX, comm()));
-  pages.expect(greater);
+// A pattern whose first byte is the one that stands `places` behind the first of `pattern`.
+std::vector<unsigned char> shifted(const std::vector<unsigned char>& pattern, std::uint64_t places) {
+  auto moved = pattern;
+  std::rotate(moved.begin(), moved.begin() + static_cast<std::ptrdiff_t>(places % kPeriod), moved.end());
+  return moved;
 }
 
-// Each part is over 2 GiB, and begins somewhere else among the pages that come again.
+std::vector<unsigned char> numbers_of(int rank) { return random_bytes(kPeriod, 200 + static_cast<std::uint64_t>(rank)); }
+
+// Of the ranks before `last`. The greatest of some numbers stays what it is, however often pages that come again are combined.
+std::vector<unsigned char> greatest_before(int last) {
+  std::vector<unsigned char> greatest(kPeriod);
+  for (int rank = 0; rank < last; ++rank) {
+    const auto theirs = numbers_of(rank);
+    std::transform(theirs.begin(), theirs.end(), greatest.begin(), greatest.begin(),
+                   [](unsigned char one, unsigned char other) { return std::max(one, other); });
+  }
+  return greatest;
+}
+
+#define NEEDS_SPEED()                                                                                                  \
+  if (kSanitized) GTEST_SKIP() << "SKIPPED: combining more than 4 Gi elements takes minutes with a sanitizer; run it " \
+                                  "without"
+
+TEST(Huge, AnAllreduceOfMoreThan4GiElementsCombinesEachOfThem) {
+  NEEDS_SPEED();
+  const RepeatedPages pages;
+  pages.fill(numbers_of(rank()));
+  IST_OK_OR_FAIL(ist_allreduce(IST_IN_PLACE, pages.get(), static_cast<std::int64_t>(kBytes), IST_UINT8, IST_MAX, comm()));
+  pages.expect(greatest_before(size()));
+}
+
+TEST(Huge, AScanOfMoreThan4GiElementsCombinesThoseOfTheRanksBefore) {
+  NEEDS_SPEED();
+  const RepeatedPages pages;
+  pages.fill(numbers_of(rank()));
+  IST_OK_OR_FAIL(ist_scan(IST_IN_PLACE, pages.get(), static_cast<std::int64_t>(kBytes), IST_UINT8, IST_MAX, comm()));
+  pages.expect(greatest_before(rank() + 1));
+}
+
+// Parts, which together are over 4 GiB, and each begins somewhere else among the pages that come again.
+struct Shared {
+  const std::uint64_t part = kBytes / static_cast<std::uint64_t>(size()) + 1;
+  const std::int64_t count = static_cast<std::int64_t>(part);
+  const std::uint64_t begin = part * static_cast<std::uint64_t>(rank());
+};
+
+TEST(Huge, AReduceScatterOfMoreThan4GiElementsGivesEachRankItsPart) {
+  NEEDS_SPEED();
+  const Shared all;
+  const RepeatedPages whole;
+  const RepeatedPages part;
+  whole.fill(numbers_of(rank()));
+  part.fill(std::vector<unsigned char>(kPeriod, 0xa5));
+  IST_OK_OR_FAIL(ist_reduce_scatter_block(whole.get(), part.get(), all.count, IST_UINT8, IST_MAX, comm()));
+  part.expect(shifted(greatest_before(size()), all.begin));
+  whole.expect(numbers_of(rank()));
+}
+
 TEST(Huge, AnAllgatherBeyond4GiBPutsEveryPartInItsPlace) {
-  constexpr std::uint64_t kPart = (std::uint64_t{1} << 31) + 4099;
-  static_assert(2 * kPart <= kRounds * kPeriod);
-  constexpr auto count = static_cast<std::int64_t>(kPart);
+  const Shared all;
   const auto pattern = random_bytes(kPeriod, 97);
-  auto mine = pattern;
-  std::rotate(mine.begin(), mine.begin() + static_cast<std::ptrdiff_t>(static_cast<std::uint64_t>(rank()) * kPart % kPeriod),
-              mine.end());
+  const auto mine = shifted(pattern, all.begin);
   const RepeatedPages part;
   const RepeatedPages whole;
   part.fill(mine);
   whole.fill(std::vector<unsigned char>(kPeriod, 0xa5));
-  IST_OK_OR_FAIL(ist_allgather(part.get(), count, whole.get(), count, IST_BYTE, comm()));
+  IST_OK_OR_FAIL(ist_allgather(part.get(), all.count, whole.get(), all.count, IST_BYTE, comm()));
   whole.expect(pattern);
   part.expect(mine);
+}
+
+// What a rank sends is the pattern from where its own part begins, so that what a rank receives from one and from the next one joins.
+TEST(Huge, AnAlltoallBeyond4GiBPutsEveryPartInItsPlace) {
+  const Shared all;
+  const auto mine = shifted(random_bytes(kPeriod, 96), all.begin);
+  const RepeatedPages out;
+  const RepeatedPages in;
+  out.fill(mine);
+  in.fill(std::vector<unsigned char>(kPeriod, 0xa5));
+  IST_OK_OR_FAIL(ist_alltoall(out.get(), in.get(), all.count, IST_BYTE, comm()));
+  in.expect(mine);
+  out.expect(mine);
 }
 
 }  // namespace
