@@ -113,10 +113,18 @@ def from_comparison(entries):
                     passed=None if us is None else us >= 2 * rate["ours"])
 
 
+def records(measured, kind):
+    """The files of that kind ("mpi", "messages"), the newest first, by what they say themselves: two of a day differ by their commit."""
+    def date_of(file):
+        found = json.loads(file.read_text())
+        return found.get("date", "") if isinstance(found, dict) else max((one["date"] for one in found), default="")
+    return sorted(measured.glob(f"*-{kind}.json"), key=lambda file: (date_of(file), file.name), reverse=True)
+
+
 def newest(measured, kind):
-    """The last record of that kind ("mpi", "messages") of every machine."""
+    """The last record of that kind of every machine."""
     found = {}
-    for file in sorted(measured.glob(f"*-{kind}.json")):
+    for file in reversed(records(measured, kind)):
         entries = json.loads(file.read_text())
         if entries:
             found[entries[0]["machine"]] = entries

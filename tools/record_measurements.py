@@ -23,7 +23,7 @@ from device_targets import device_peers_table, from_device_peers, from_streams, 
 from gpu_run.sanitize_record import sanitize_table
 from gpu_run.soak_record import soak_table
 from gpu_run.workers_record import workers_table
-from host_targets import entry, from_benchmarks, from_comparison, mpi_table, newest
+from host_targets import entry, from_benchmarks, from_comparison, mpi_table, newest, records
 from measure_overlap import overlap_table
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -249,30 +249,30 @@ def rewrite_readme(measured, entries):
     if BEGIN not in text or END not in text:
         sys.exit(f"{readme} has no lines '{BEGIN}' and '{END}' between which the tables go")
     lines = target_table(entries) if entries else []
-    for file in sorted(measured.glob("*-messages.json"), reverse=True):
+    for file in records(measured, "messages"):
         lines += bench_table(file, json.loads(file.read_text()))
-    checks = sorted(measured.glob("*-check.json"), reverse=True)
+    checks = records(measured, "check")
     for file in checks:
         # The short benches of a check, where the machine has no record of its own.
         benches = json.loads(file.read_text()).get("benches", [])
         if benches and not list(measured.glob(f"*-{slug(benches[0]['machine'])}-messages.json")):
             lines += bench_table(file, benches)
-    for file in sorted(measured.glob("*-shared.json"), reverse=True):
+    for file in records(measured, "shared"):
         lines += bench_table(file, json.loads(file.read_text()))
-    lines += device_peers_table(sorted(measured.glob("*-device-peers.json"), reverse=True))
-    lines += stream_table(sorted(measured.glob("*-streams.json"), reverse=True))
-    lines += workers_table(sorted(measured.glob("*-workers.json"), reverse=True))
-    lines += device_table(sorted(measured.glob("*-device-collectives.json"), reverse=True))
-    lines += mpi_table(sorted(measured.glob("*-mpi.json"), reverse=True))
-    lines += overlap_table(sorted(measured.glob("*-overlap.json"), reverse=True))
+    lines += device_peers_table(records(measured, "device-peers"))
+    lines += stream_table(records(measured, "streams"))
+    lines += workers_table(records(measured, "workers"))
+    lines += device_table(records(measured, "device-collectives"))
+    lines += mpi_table(records(measured, "mpi"))
+    lines += overlap_table(records(measured, "overlap"))
     lines += check_table(checks)
-    lines += sanitize_table(sorted(measured.glob("*-sanitize.json"), reverse=True))
-    lines += soak_table(sorted(measured.glob("*-soak.json"), reverse=True))
-    lines += steps_table("make test", sorted(measured.glob("*-test.json"), reverse=True))
-    parts = [file for part in PARTS for file in sorted(measured.glob(f"*-test-{part}.json"), reverse=True)]
+    lines += sanitize_table(records(measured, "sanitize"))
+    lines += soak_table(records(measured, "soak"))
+    lines += steps_table("make test", records(measured, "test"))
+    parts = [file for part in PARTS for file in records(measured, f"test-{part}")]
     lines += steps_table("What make test-long has besides make test", parts)
-    lines += steps_table("make test-long", sorted(measured.glob("*-test-long.json"), reverse=True))
-    lines += stencil_table(sorted(measured.glob("*-stencil2d.json"), reverse=True))
+    lines += steps_table("make test-long", records(measured, "test-long"))
+    lines += stencil_table(records(measured, "stencil2d"))
     sweeps = sorted(measured.glob("*-ring-sweep*.json"), reverse=True)
     if sweeps:
         lines += ["### The ring over slot size, slots and copies in flight", ""]

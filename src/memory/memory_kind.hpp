@@ -130,7 +130,8 @@ class MemoryKind {
   virtual const std::vector<DeviceInfo>& devices() const = 0;
   // True if copy() takes this pair directly; one side is this kind. Host is direct with everything.
   virtual bool copies(KindId to, KindId from) const = 0;
-  // The same for two pieces: a kind that cannot always copy within itself (OpenCL: between two contexts) says so here.
+  // The same for two pieces: a kind that cannot always copy within itself (OpenCL: between two contexts), or would
+  // not (CUDA: where processes take turns, and through the host takes less time), says so here.
   virtual bool reaches(const Piece& to, const Piece& from) const { return copies(to.kind, from.kind); }
   // Another rank's process has that device, too. Before the first copy.
   virtual void share(int) {}

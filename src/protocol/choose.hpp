@@ -34,7 +34,7 @@ struct MachineProfile {
   bool shares_device = false;    // another rank has the CUDA device that is this one's own
 };
 
-// Two processes on one device take turns on it (cuda_turns.hpp): a message that one of them copies within the device takes 150 us whatever its
+// Two processes on one device take turns on it (cuda_turns.hpp, kByHost): a message that one of them copies within the device takes 150 us whatever its
 // size up to 16 MiB, through the ring 20 us for 64 KiB, 52 for 1 MiB and 169 for 4 MiB, because the copy engines, which need no turn, do
 // that. In windows the ring takes 5, 32 and 101 us, and one copy 8 (H200, 2026-11-22).
 inline constexpr Bytes kLeastWithinDevice = mebibytes(2);

@@ -103,10 +103,12 @@ int receiver_fails(const Here& here, const Case& one) {
     const bool in_rows = one.bytes < 32768 && std::string{one.broken.call} == "cuMemcpyAsync";
     const char* const call = in_rows ? "cuMemcpy3DAsync_v2" : one.broken.call;
     const char* const name = in_rows ? "cuMemcpy3DAsync" : one.broken.name;
-    if (one.posted) break_call(call, one.broken.skip);
+    // Odd ones in two calls, of which the second fails.
+    const int skip = one.broken.skip + (in_rows && one.bytes % 2 == 1 ? 1 : 0);
+    if (one.posted) break_call(call, skip);
     check.ok(ist_barrier(here.comm), "posted");
     check.ok(ist_barrier(here.comm), "sent");
-    if (!one.posted) break_call(call, one.broken.skip);
+    if (!one.posted) break_call(call, skip);
     const int code = one.posted ? ist_wait(&request, &status)
                                 : ist_recv(buffer.get(), count(one.bytes), IST_BYTE, 0, 4, here.comm, &status);
     check.fails(code, IST_ERR_DEVICE, {name, "CUDA_ERROR_UNKNOWN"}, what + ", the receive");

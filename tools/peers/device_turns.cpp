@@ -3,22 +3,16 @@
 //
 //   device_turns      prints one JSON object: rows of {copy, bytes, alone_us, in_turn_us}, medians of 100
 //
-// An error of a call ends the program.
+// An error of a call ends the program, and the other process with it.
 #include <cuda.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <atomic>
+#include <array>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <functional>
-#include <map>
 #include <string>
 #include <utility>
-#include <vector>
+
+#include "forked_ranks.cuh"
 
 namespace {
 
@@ -26,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMost = 4 << 20;
 constexpr int kWarmUp = 20;
 constexpr int kCopies = 100;
+constexpr std::array<std::size_t, 11> kBytes{8, 256, 4096, 16384, 24576, 32766, 32768, 65536, 1 << 20, 2 << 20, 4 << 20};
 
 void must(CUresult result, const char* call) {
   if (result == CUDA_SUCCESS) return;
@@ -34,25 +29,13 @@ void must(CUresult result, const char* call) {
 }
 #define MUST(call) must(call, #call)
 
-// What the two processes share.
-struct Shared {
-  std::atomic<int> turn;
-  std::atomic<int> met;
-};
-
-template <class T>
-T* shared_memory(std::size_t bytes) {
-  void* const found = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (found == MAP_FAILED) std::_Exit(1);
-  return static_cast<T*>(found);
-}
-
-// One process's device memory, page-locked memory and stream.
+// One process's device memory, host memory and stream.
 struct Side {
   CUcontext context = nullptr;
   CUdeviceptr one = 0;
   CUdeviceptr other = 0;
-  CUdeviceptr host = 0;
+  CUdeviceptr locked = 0;
+  std::vector<unsigned char> ordinary = std::vector<unsigned char>(kMost, 1);
   CUstream stream = nullptr;
   CUevent event = nullptr;
 
@@ -60,123 +43,153 @@ struct Side {
     MUST(cuInit(0));
     MUST(cuDevicePrimaryCtxRetain(&context, 0));
     MUST(cuCtxSetCurrent(context));
-    MUST(cuMemAlloc(&one, kMost));
+    MUST(cuMemAlloc(&one, 2 * kMost));
     MUST(cuMemAlloc(&other, kMost));
-    void* locked = nullptr;
-    MUST(cuMemHostAlloc(&locked, kMost, CU_MEMHOSTALLOC_PORTABLE));
-    host = reinterpret_cast<CUdeviceptr>(locked);
+    void* host = nullptr;
+    MUST(cuMemHostAlloc(&host, kMost, CU_MEMHOSTALLOC_PORTABLE));
+    locked = reinterpret_cast<CUdeviceptr>(host);
     MUST(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
     MUST(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
   }
+  CUdeviceptr pageable() const { return reinterpret_cast<CUdeviceptr>(ordinary.data()); }
 };
 
-void in_batch(const Side& side, std::size_t bytes) {
-  CUdeviceptr to = side.one;
-  CUdeviceptr from = side.host;
-  CUmemcpyAttributes wanted{};
-  wanted.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-  wanted.flags = CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE;
-  std::size_t first = 0;
-  MUST(cuMemcpyBatchAsync(&to, &from, &bytes, 1, &wanted, &first, 1, side.stream));
+// Rows from host memory into the device, `pitch` bytes from one to the next there.
+CUDA_MEMCPY3D rows_of(const Side& side, CUdeviceptr from, std::size_t bytes, std::size_t rows, std::size_t pitch) {
+  CUDA_MEMCPY3D copy{};
+  copy.srcMemoryType = CU_MEMORYTYPE_HOST;
+  copy.srcHost = reinterpret_cast<const void*>(from);
+  copy.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+  copy.dstDevice = side.one;
+  copy.WidthInBytes = copy.srcPitch = bytes / rows;
+  copy.dstPitch = pitch;
+  copy.Height = copy.srcHeight = copy.dstHeight = rows;
+  copy.Depth = 1;
+  return copy;
 }
 
-void in_two_rows(const Side& side, std::size_t bytes) {
-  CUDA_MEMCPY3D rows{};
-  rows.srcMemoryType = CU_MEMORYTYPE_HOST;
-  rows.srcHost = reinterpret_cast<const void*>(side.host);
-  rows.dstMemoryType = CU_MEMORYTYPE_DEVICE;
-  rows.dstDevice = side.one;
-  rows.WidthInBytes = rows.srcPitch = rows.dstPitch = bytes / 2;
-  rows.Height = rows.srcHeight = rows.dstHeight = 2;
-  rows.Depth = 1;
-  MUST(cuMemcpy3DAsync(&rows, side.stream));
+// What one copy does, made ready.
+using Copy = std::function<void()>;
+using Way = std::function<Copy(const Side&, std::size_t)>;
+
+Copy plain(const Side& s, CUdeviceptr to, CUdeviceptr from, std::size_t bytes) {
+  return [=, &s] { MUST(cuMemcpyAsync(to, from, bytes, s.stream)); };
 }
 
-using Copy = std::function<void(const Side&, std::size_t)>;
-const std::vector<std::pair<const char*, Copy>>& copies() {
-  static const std::vector<std::pair<const char*, Copy>> all{
-      {"out of the device", [](const Side& s, std::size_t n) { MUST(cuMemcpyAsync(s.host, s.one, n, s.stream)); }},
-      {"into it", [](const Side& s, std::size_t n) { MUST(cuMemcpyAsync(s.one, s.host, n, s.stream)); }},
-      {"into it, in a batch that asks for overlap", in_batch},
-      {"into it, in two rows", in_two_rows},
-      {"within it", [](const Side& s, std::size_t n) { MUST(cuMemcpyAsync(s.one, s.other, n, s.stream)); }}};
+Copy in_rows(const Side& s, CUdeviceptr from, std::size_t bytes, std::size_t apart) {
+  return [=, &s, copy = rows_of(s, from, bytes, 2, bytes / 2 + apart)] { MUST(cuMemcpy3DAsync(&copy, s.stream)); };
+}
+
+Copy in_batch(const Side& s, std::size_t bytes) {
+  return [=, &s] {
+    CUdeviceptr to = s.one;
+    CUdeviceptr from = s.locked;
+    std::size_t size = bytes;
+    CUmemcpyAttributes wanted{};
+    wanted.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+    wanted.flags = CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE;
+    std::size_t first = 0;
+#if CUDA_VERSION >= 13000
+    MUST(cuMemcpyBatchAsync(&to, &from, &size, 1, &wanted, &first, 1, s.stream));
+#else
+    std::size_t failed = 0;
+    MUST(cuMemcpyBatchAsync(&to, &from, &size, 1, &wanted, &first, 1, &failed, s.stream));
+#endif
+  };
+}
+
+Copy in_graph(const Side& s, std::size_t bytes) {
+  CUgraph graph = nullptr;
+  CUgraphNode node = nullptr;
+  CUgraphExec ready = nullptr;
+  const CUDA_MEMCPY3D copy = rows_of(s, s.locked, bytes, 1, bytes);
+  MUST(cuGraphCreate(&graph, 0));
+  MUST(cuGraphAddMemcpyNode(&node, graph, nullptr, 0, &copy, s.context));
+  MUST(cuGraphInstantiate(&ready, graph, 0));
+  return [=, &s] { MUST(cuGraphLaunch(ready, s.stream)); };
+}
+
+const std::vector<std::pair<std::string, Way>>& ways() {
+  static const std::vector<std::pair<std::string, Way>> all{
+      {"out of the device", [](const Side& s, std::size_t n) { return plain(s, s.locked, s.one, n); }},
+      {"into it", [](const Side& s, std::size_t n) { return plain(s, s.one, s.locked, n); }},
+      {"into it, in a batch that asks for overlap", [](const Side& s, std::size_t n) { return in_batch(s, n); }},
+      {"into it, in a graph", [](const Side& s, std::size_t n) { return in_graph(s, n); }},
+      {"into it, in two rows", [](const Side& s, std::size_t n) { return in_rows(s, s.locked, n, 0); }},
+      {"into it, in two rows apart", [](const Side& s, std::size_t n) { return in_rows(s, s.locked, n, 64); }},
+      {"into it, from pageable memory", [](const Side& s, std::size_t n) { return plain(s, s.one, s.pageable(), n); }},
+      {"into it, from pageable memory in two rows",
+       [](const Side& s, std::size_t n) { return in_rows(s, s.pageable(), n, 0); }},
+      {"within it", [](const Side& s, std::size_t n) { return plain(s, s.one, s.other, n); }}};
   return all;
 }
 
-// Microseconds, the median; `shared`: null of one that is alone.
-double time_of(const Side& side, const Copy& copy, std::size_t bytes, Shared* shared, int me) {
+// What the processes share.
+constexpr std::size_t kMostRows = 256;
+struct Board {
+  peers::MeetingPlace place;
+  std::atomic<int> turn{0};
+  std::array<double, kMostRows> alone{};
+  std::array<double, kMostRows> in_turn{};
+};
+
+// Microseconds, the median.
+double time_of(const Side& side, const Copy& copy, std::atomic<int>& turn, int me, int ranks) {
   std::vector<double> took;
   for (int k = 0; k < kWarmUp + kCopies; ++k) {
-    while (shared != nullptr && shared->turn.load() != 2 * k + me) {
+    while (turn.load() != ranks * k + me) {
     }
     const auto begin = Clock::now();
-    copy(side, bytes);
+    copy();
     MUST(cuEventRecord(side.event, side.stream));
     CUresult found = CUDA_ERROR_NOT_READY;
     while ((found = cuEventQuery(side.event)) == CUDA_ERROR_NOT_READY) {
     }
     MUST(found);
     if (k >= kWarmUp) took.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
-    if (shared != nullptr) shared->turn.store(2 * k + me + 1);
+    turn.store(ranks * k + me + 1);
   }
-  std::nth_element(took.begin(), took.begin() + kCopies / 2, took.end());
-  return took[kCopies / 2];
+  std::sort(took.begin(), took.end());
+  return peers::percentile(took, 0.5);
 }
 
-// Both come here before either goes on; `count`: how often so far.
-void meet(Shared& shared, int& count) {
-  ++count;
-  shared.met.fetch_add(1);
-  while (shared.met.load() < 2 * count) {
-  }
-}
-
-std::map<std::pair<std::string, std::size_t>, double> time_all(Shared* shared, int me) {
+int time_all(Board& board, int me, int ranks) {
   const Side side;
-  int met = 0;
-  std::map<std::pair<std::string, std::size_t>, double> found;
-  for (const auto& [name, copy] : copies())
-    for (const std::size_t bytes : {8, 256, 4096, 16384, 24576, 32766, 32768, 65536, 1 << 20, 2 << 20, 4 << 20}) {
-      if (shared != nullptr) {
-        meet(*shared, met);
-        if (me == 0) shared->turn.store(0);
-        meet(*shared, met);
-      }
-      found[{name, bytes}] = time_of(side, copy, bytes, shared, me);
+  auto& found = ranks == 1 ? board.alone : board.in_turn;
+  std::size_t row = 0;
+  for (const auto& [name, way] : ways())
+    for (const std::size_t bytes : kBytes) {
+      const Copy copy = way(side, bytes);
+      board.place.meet(ranks);
+      if (me == 0) board.turn.store(0);
+      board.place.meet(ranks);
+      const double median = time_of(side, copy, board.turn, me, ranks);
+      if (me == 0) found.at(row) = median;
+      ++row;
     }
-  return found;
+  return 0;
 }
 
 }  // namespace
 
 int main() {
-  auto* const shared = shared_memory<Shared>(sizeof(Shared));
-  auto* const alone = shared_memory<double>(1 << 16);
-  // A driver that was started does not survive a fork: each part has a process of its own.
-  if (const pid_t one = ::fork(); one == 0) {
-    std::size_t at = 0;
-    for (const auto& [what, us] : time_all(nullptr, 0)) alone[at++] = us;
-    std::_Exit(0);
-  } else {
-    ::waitpid(one, nullptr, 0);
-  }
-  const pid_t other = ::fork();
-  if (other == 0) {
-    time_all(shared, 1);
-    std::_Exit(0);
-  }
-  const auto in_turn = time_all(shared, 0);
-  ::waitpid(other, nullptr, 0);
+  auto* const board = peers::shared_board<Board>();
+  if (board == nullptr) return 1;
+  // A driver that was started does not survive a fork: each part has processes of its own.
+  for (const int ranks : {1, 2})
+    if (peers::fork_ranks(ranks, [&](int me) { return time_all(*board, me, ranks); }) != 0) return 1;
+  MUST(cuInit(0));
   char device[256] = {};
   MUST(cuDeviceGetName(device, sizeof device - 1, 0));
   int version = 0;
   MUST(cuDriverGetVersion(&version));
   std::printf("{\"benchmark\": \"device turns\", \"device\": \"%s\", \"cuda\": %d, \"rows\": [", device, version);
-  std::size_t at = 0;
-  for (const auto& [what, us] : in_turn) {
-    std::printf("%s\n {\"copy\": \"%s\", \"bytes\": %zu, \"alone_us\": %.2f, \"in_turn_us\": %.2f}", at == 0 ? "" : ",",
-                what.first.c_str(), what.second, alone[at], us);
-    ++at;
-  }
+  std::size_t row = 0;
+  for (const auto& [name, way] : ways())
+    for (const std::size_t bytes : kBytes) {
+      std::printf("%s\n {\"copy\": \"%s\", \"bytes\": %zu, \"alone_us\": %.2f, \"in_turn_us\": %.2f}", row == 0 ? "" : ",",
+                  name.c_str(), bytes, board->alone.at(row), board->in_turn.at(row));
+      ++row;
+    }
   std::printf("\n]}\n");
 }
