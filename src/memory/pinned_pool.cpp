@@ -11,20 +11,24 @@
 namespace ist {
 
 PinnedPool::Block::Block(Block&& other) noexcept
-    : pool_(std::exchange(other.pool_, nullptr)), data_(std::exchange(other.data_, nullptr)), size_(other.size_) {}
+    : pool_(std::exchange(other.pool_, nullptr)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(other.size_),
+      pageable_(other.pageable_) {}
 
 PinnedPool::Block& PinnedPool::Block::operator=(Block&& other) noexcept {
   if (this != &other) {
-    if (data_) pool_->give_back(data_, size_);
+    if (data_) pool_->give_back(data_, size_, pageable_);
     pool_ = std::exchange(other.pool_, nullptr);
     data_ = std::exchange(other.data_, nullptr);
     size_ = other.size_;
+    pageable_ = other.pageable_;
   }
   return *this;
 }
 
 PinnedPool::Block::~Block() {
-  if (data_) pool_->give_back(data_, size_);
+  if (data_) pool_->give_back(data_, size_, pageable_);
 }
 
 Bytes PinnedPool::rounded(Bytes size) {
@@ -61,7 +65,15 @@ Result<PinnedPool::Block> PinnedPool::take(Bytes size) {
   }
   if (const Status locked = lock_for_used(data, blocks_[data]); !locked.ok())
     log::once(log::Level::warning, "staging memory stays pageable, and copies through it are slower: " + locked.text());
-  return Block{this, data, block_size};
+  return Block{this, data, block_size, false};
+}
+
+Result<PinnedPool::Block> PinnedPool::take_pageable(Bytes size) {
+  const Bytes block_size = rounded(size);
+  void* address = ::mmap(nullptr, block_size.value, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED)
+    return Status{IST_ERR_MEMORY, "the system has no " + std::to_string(block_size.value) + " bytes for a staging block"};
+  return Block{this, static_cast<std::byte*>(address), block_size, true};
 }
 
 std::byte* PinnedPool::take_free(Bytes size) {
@@ -115,7 +127,11 @@ void PinnedPool::unmap(std::byte* data) {
   blocks_.erase(data);
 }
 
-void PinnedPool::give_back(std::byte* data, Bytes size) {
+void PinnedPool::give_back(std::byte* data, Bytes size, bool pageable) {
+  if (pageable) {
+    ::munmap(data, size.value);
+    return;
+  }
   const std::lock_guard lock(mutex_);
   free_[size.value].push_back(data);
   free_bytes_ += size;

@@ -31,16 +31,20 @@ class PinnedPool {
 
    private:
     friend class PinnedPool;
-    Block(PinnedPool* pool, std::byte* data, Bytes size) : pool_(pool), data_(data), size_(size) {}
+    Block(PinnedPool* pool, std::byte* data, Bytes size, bool pageable)
+        : pool_(pool), data_(data), size_(size), pageable_(pageable) {}
     PinnedPool* pool_ = nullptr;
     std::byte* data_ = nullptr;
     Bytes size_;
+    bool pageable_ = false;
   };
 
   PinnedPool(const Kinds& kinds, Bytes limit) : kinds_(kinds), limit_(limit) {}
   ~PinnedPool();
   // At least `size` bytes, page-aligned, locked for every kind in use that can lock. Sizes are rounded up to a power of two.
   Result<Block> take(Bytes size);
+  // One that is not locked and counts against no limit, for what would otherwise wait for whoever holds the others.
+  Result<Block> take_pageable(Bytes size);
   // Takes a block back that a copy may still touch: it is free once the ticket has finished. Does not wait.
   void retire(Block block, Ticket ticket);
   // Locks memory the library already has (shared cells, rings) for every kind in use that can; unlock before unmapping.
@@ -62,7 +66,7 @@ class PinnedPool {
     Block block;
     Ticket ticket;
   };
-  void give_back(std::byte* data, Bytes size);
+  void give_back(std::byte* data, Bytes size, bool pageable);
   void collect();
   Status lock_for_used(std::byte* address, Locked& locked);
   void unlock_all(std::byte* address, const Locked& locked);

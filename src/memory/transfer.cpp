@@ -1,10 +1,17 @@
 #include "memory/transfer.hpp"
 
+#include <array>
+#include <chrono>
+#include <optional>
+
 namespace ist {
 namespace {
 
 constexpr int kStages = 2;
 constexpr Bytes kChunk = mebibytes(1);
+// Other transfers give their blocks back within this time, or wait for something themselves. Then pageable memory has to do.
+constexpr std::chrono::milliseconds kPatienceWithOthers{1};
+constexpr Bytes kPageableChunk = kibibytes(64);
 
 // True if the ticket has finished, or was empty from the start.
 Result<bool> over(Ticket& ticket) {
@@ -30,8 +37,9 @@ struct Transfer::Staging {
   PinnedPool* pool;
   std::array<Stage, kStages> stages;
   Bytes chunk;
-  Offset next;      // first byte not yet asked of the source
-  Bytes delivered;  // bytes that have arrived
+  Offset next;                                                       // first byte not yet asked of the source
+  Bytes delivered;                                                   // bytes that have arrived
+  std::optional<std::chrono::steady_clock::time_point> waits_since;  // for the pool
 
   ~Staging() {
     for (Stage& stage : stages) pool->retire(std::move(stage.block), std::move(stage.ticket));
@@ -103,7 +111,7 @@ Status Transfer::start() {
   if (!kinds_->find(to_.kind) || !kinds_->find(from_.kind))
     return {IST_ERR_KIND, "a copy from kind " + std::to_string(static_cast<int>(from_.kind)) + " to kind " +
                               std::to_string(static_cast<int>(to_.kind)) + " was asked for, and one of them is not loaded"};
-  staging_.reset(new Staging{pool_, {}, smaller(smaller(kChunk, to_.size), pool_->limit()), Offset{}, Bytes{}});
+  staging_.reset(new Staging{pool_, {}, smaller(smaller(kChunk, to_.size), pool_->limit()), Offset{}, Bytes{}, {}});
   state_ = State::staged;
   return {};
 }
@@ -163,8 +171,27 @@ Result<bool> Transfer::step_staged() {
   return state_ == State::done;
 }
 
-// Starts to fill an idle stage; false if nothing is left, or no block can be had now. The pool being full is no error as
-// long as its limit allows a block at all: other transfers give theirs back.
+// Gives the stage a block, if one can be had now. The pool being full is no error as long as its limit allows a block at all: other
+// transfers give theirs back. But whoever holds them may wait for another rank, which may wait for this copy.
+Result<bool> Transfer::take_block(int index) {
+  Staging& staging = *staging_;
+  auto block = pool_->take(staging.chunk);
+  if (!block.ok() && PinnedPool::rounded(staging.chunk) > pool_->limit()) return block.status();
+  if (!block.ok()) {
+    for (const Staging::Stage& each : staging.stages)
+      if (!each.block.empty()) return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (!staging.waits_since) staging.waits_since = now;
+    if (now - *staging.waits_since < kPatienceWithOthers) return false;
+    block = pool_->take_pageable(smaller(staging.chunk, kPageableChunk));
+    if (!block.ok()) return block.status();
+  }
+  staging.waits_since.reset();
+  staging.stages[static_cast<std::size_t>(index)].block = std::move(block).value();
+  return true;
+}
+
+// Starts to fill an idle stage; false if nothing is left, or no block can be had now.
 Result<bool> Transfer::fill(int index) {
   Staging& staging = *staging_;
   Staging::Stage& stage = staging.stages[static_cast<std::size_t>(index)];
@@ -174,13 +201,11 @@ Result<bool> Transfer::fill(int index) {
   for (const Staging::Stage& each : staging.stages)
     if (each.state == Staging::Stage::State::filling) return false;
   if (stage.block.empty()) {
-    auto block = pool_->take(staging.chunk);
-    if (!block.ok() && PinnedPool::rounded(staging.chunk) > pool_->limit()) return block.status();
-    if (!block.ok()) return false;
-    stage.block = std::move(block).value();
+    auto taken = take_block(index);
+    if (!taken.ok() || !*taken) return taken;
   }
   stage.at = staging.next;
-  stage.length = smaller(left, staging.chunk);
+  stage.length = smaller(left, smaller(staging.chunk, stage.block.size()));
   const Piece block = host_piece(stage.block.data(), stage.length);
   auto ticket = kinds_->find(from_.kind)->copy(block, from_.part(stage.at, stage.length), from_ready_);
   if (!ticket.ok()) return ticket.status();

@@ -47,6 +47,7 @@ class Transfer {
   Result<bool> step_direct();
   Result<bool> step_staged();
   bool over_everywhere();
+  Result<bool> take_block(int stage);
   Result<bool> fill(int stage);
   Result<bool> advance(int stage);
 

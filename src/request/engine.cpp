@@ -346,8 +346,9 @@ void Engine::fail_for(Rank lost, bool everything) {
     PeerState& to = peer(Rank{r});
     if (to.sender) to.sender->abandon(why, ended_);
     if (to.receiver) to.receiver->abandon(why, ended_);
-    posting_ -= to.outbox.size();
+    posting_ -= to.outbox.size() + to.places.size();
     to.outbox.clear();
+    to.places.clear();
     matcher_.forget_announced(Rank{r});
   }
   for (std::uint32_t index = 0; index < operations_.size(); ++index) {

@@ -205,7 +205,7 @@ class Engine {
     bool asked_to_announce = false;  // it was asked for that
     std::uint32_t next_sequence = 0;
     PeerTraffic traffic;
-    std::deque<Posting> outbox;  // in order; only the first one tries
+    std::deque<Posting> outbox, places;  // in order, only the first one tries; places of sends that failed go before all that
     std::unique_ptr<RingSender> sender;
     std::unique_ptr<RingReceiver> receiver;
     bool receiver_open = false;

@@ -153,16 +153,23 @@ bool Engine::announce(Operation& operation, std::uint32_t index) {
   return link.post(operation.envelope, std::as_bytes(std::span{&offer, 1}));
 }
 
-// The message's place in the order must be filled all the same: an empty envelope that says so.
+// The message's place in the order must be filled all the same: an empty envelope that says so. It goes before what is queued, which may
+// wait for a cell, while the receiver keeps those of later messages until this place is filled.
 void Engine::fail_send(Operation& operation, std::uint32_t index, const Status& why) {
+  PeerState& to = peer(operation.peer);
   Envelope envelope = operation.envelope;
   envelope.flags = kEnvelopeFailed;
-  post_or_queue(peer(operation.peer), envelope);
+  if (!to.link->post(envelope, {}) && check_peer(to.rank).ok()) {
+    to.places.push_back({envelope, {}, 0, false});
+    ++posting_;
+  }
   finish(operation, index, why);
 }
 
 void Engine::post_or_queue(PeerState& to, const Envelope& envelope, std::span<const std::byte> payload) {
   if (to.outbox.empty() && to.link->post(envelope, payload)) return;
+  // Whoever is gone makes no room any more, and fail_for has been here.
+  if (!check_peer(to.rank).ok()) return;
   to.outbox.push_back({envelope, {payload.begin(), payload.end()}, 0, false});
   ++posting_;
 }
@@ -180,9 +187,10 @@ Status Engine::tell(Rank to, std::uint32_t context, std::int32_t tag, std::span<
 
 bool Engine::drain_outbox(PeerState& to) {
   bool moved = false;
+  for (; !to.places.empty() && to.link->post(to.places.front().envelope, {}); --posting_, moved = true)
+    to.places.pop_front();
   while (!to.outbox.empty()) {
     const Posting& posting = to.outbox.front();
-    // A failing send queues its envelope at the end; the front stays the front until it is popped.
     const bool placed = posting.is_operation ? try_send(operations_.at(posting.operation), posting.operation)
                                              : to.link->post(posting.envelope, posting.payload);
     if (!placed) break;

@@ -176,6 +176,36 @@ TEST_F(StagedTransfer, can_be_moved_while_it_runs) {
   EXPECT_EQ(to, from);
 }
 
+// Those who have the blocks may wait for another rank, which waits for this copy.
+TEST_F(StagedTransfer, goes_on_through_pageable_memory_where_others_keep_every_block) {
+  const std::vector<std::size_t> sizes{1, (64 << 10) - 1, 64 << 10, (64 << 10) + 1, (1 << 20) + 7};
+  std::vector<PinnedPool::Block> others;
+  for (int i = 0; i < 4; ++i) others.push_back(must(pool_.take(mebibytes(1))));
+  for (const std::size_t size : sizes) {
+    const Data from = random_bytes(size);
+    Data to(from.size(), 0xEE);
+    Transfer transfer = start(to, from);
+    must(finish(transfer));
+    EXPECT_EQ(to, from) << size << " bytes";
+    EXPECT_EQ(pool_.held(), mebibytes(4));
+  }
+  // Also dropped in the middle, and with a block again as soon as one is free.
+  source_kind().questions_per_copy = 1000;
+  const Data from = random_bytes(3 << 20);
+  Data to(from.size(), 0xEE);
+  {
+    Transfer transfer = start(to, from);
+    while (source_kind().in_flight() == 0) must(transfer.step());
+  }
+  EXPECT_EQ(source_kind().in_flight(), 1);
+  source_kind().questions_per_copy = 1;
+  others.pop_back();
+  Transfer transfer = start(to, from);
+  must(finish(transfer));
+  EXPECT_EQ(to, from);
+  EXPECT_EQ(source_kind().in_flight(), 0);
+}
+
 TEST_F(StagedTransfer, a_pool_that_can_never_hold_a_block_is_an_error_and_not_a_wait) {
   PinnedPool tiny{far_, Bytes{3000}};
   const Data from = random_bytes(10000);

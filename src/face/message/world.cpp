@@ -198,14 +198,15 @@ Status World::end() {
   if (queue_channels_) queue_channels_->stop();
   part();
   hand_over_sends();
+  // All before the others see this rank leave: then they know that nothing more comes of it. Streams go on before copies of messages are
+  // waited for, which may stand behind what waits in them.
+  Status met = stream_meetings_ ? stream_meetings_->close() : Status{};
+  const Status streamed = stream_channels_ ? stream_channels_->close() : Status{};
   {
     const std::lock_guard lock(engine_->lock());
     engine_->abandon_all({IST_ERR_PEER_LEFT, "this rank destroyed its world"});
   }
-  // Before the others see this rank leave: then they know that nothing more comes of it.
-  Status met = stream_meetings_ ? stream_meetings_->close() : Status{};
   const Status queued = queue_channels_ ? queue_channels_->close() : Status{};
-  const Status streamed = stream_channels_ ? stream_channels_->close() : Status{};
   if (!met.ok()) return met;
   return queued.ok() ? streamed : queued;
 }
