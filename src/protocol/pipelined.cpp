@@ -113,6 +113,12 @@ void RingReceiver::expect(std::uint32_t operation, const Piece& piece, bool time
   last_ = nullptr;
 }
 
+std::vector<std::uint32_t> RingReceiver::expected() const {
+  std::vector<std::uint32_t> all;
+  for (const auto& [operation, message] : messages_) all.push_back(operation);
+  return all;
+}
+
 bool RingReceiver::step(std::vector<Finished>& ended) {
   bool moved = false;
   for (int i = 0; i < kMostPerStep; ++i) {
