@@ -25,10 +25,14 @@ enum class EnvelopeType : std::uint8_t {
   mailbox =
       10,  // beside all messages: a loan of a mailbox, or news of one (request/mail.cpp), or that a number will not come (failed)
   announce_more =
-      11  // receiver to sender: what is longer than a cell goes into devices here, and is to be announced, from host memory, too
+      11,  // receiver to sender: what is longer than a cell goes into devices here, and is to be announced, from host memory, too
+  // receiver to sender: the pair's ring could not be opened; was `sender_op`, which operation `receiver_op` waits for, to go through it?
+  // Then it is refused. `bytes` more of these questions follow, and no new ring is made before the last one
+  ring_lost = 12
 };
 
-inline constexpr std::uint16_t kEnvelopeFailed = 1;  // the sender could not read its buffer; no bytes follow
+// The sender could not read its buffer; no bytes follow. In a refusal: the receiver could not open the ring.
+inline constexpr std::uint16_t kEnvelopeFailed = 1;
 
 // The sender could not go on with a collective call; receiver_op says why, an ist_code, and sender_op because of which rank.
 // No bytes follow.
@@ -49,8 +53,8 @@ struct Envelope {
   std::uint8_t kind = 0;          // KindId of the writer's buffer
   std::uint16_t flags = 0;        // kEnvelopeFailed, kEnvelopeGaveUp; kEnvelopeBorrows; kEnvelopeSeen
   std::uint64_t bytes = 0;        // length of the message
-  std::uint32_t sender_op = 0;    // announce, clear, taken, lend; mailed, mailbox
-  std::uint32_t receiver_op = 0;  // clear, refuse, put, lend; mailed, mailbox
+  std::uint32_t sender_op = 0;    // announce, clear, taken, lend, ring_lost; mailed, mailbox
+  std::uint32_t receiver_op = 0;  // clear, refuse, put, lend, ring_lost; mailed, mailbox
 };
 static_assert(sizeof(Envelope) == 32 && std::is_trivially_copyable_v<Envelope>);
 
@@ -68,9 +72,11 @@ static_assert(sizeof(Offer) == 24 && std::is_trivially_copyable_v<Offer>);
 struct SlotHeader {
   std::uint32_t receiver_op = 0;
   std::uint32_t bytes = 0;
-  std::uint64_t offset = 0;  // from the start of the message; kSlotFailed: the sender gave up
+  std::uint64_t offset = 0;  // from the start of the message; kSlotFailed: the sender gave up; kSlotVoid
 };
 inline constexpr std::uint64_t kSlotFailed = ~std::uint64_t{0};
+// Nothing is in it, and it is for nobody, whatever has the number meanwhile: it was filled for a message that failed.
+inline constexpr std::uint64_t kSlotVoid = kSlotFailed - 1;
 static_assert(sizeof(SlotHeader) == 16 && std::is_trivially_copyable_v<SlotHeader>);
 
 }  // namespace ist

@@ -62,7 +62,10 @@ class Link {
   virtual void return_cell(const Cell& cell) = 0;
   // The ring to the peer, made on first use; null for a path without rings (the peer is this process).
   virtual Result<SlotRingWriter*> outgoing() = 0;
-  // The ring from the peer; null until the peer has made it.
+  // The peer could not open it, and nobody holds it any more: the next outgoing() makes another one.
+  virtual void drop_outgoing() {}
+  // The ring from the peer; null until the peer has made it. An error is told once: that ring is lost, and it is null again until the
+  // peer, who is to be told, has made another one.
   virtual Result<SlotRingReader*> incoming() = 0;
   // From now on the peer can copy what lies in this process's SharedHeap, if it wants to; false: it cannot.
   virtual bool show_heap() { return false; }

@@ -84,13 +84,13 @@ bool RingSender::publish(std::vector<Finished>& ended) {
 }
 
 // The front message failed: what is not started never will be, and what is running ends before its buffer is given back.
-// The reader has been told and drops the slots that still come.
+// Their slots still come, and say that nothing is in them: the reader has been told and forgets the message, whose number another one
+// may have by the time it sees them.
 void RingSender::give_up(std::uint32_t sender_op) {
   for (Flight& flight : flights_) {
     if (flight.sender_op != sender_op) continue;
     wait_for(flight.ticket);
-    flight.last = false;
-    flight.failed = Status{};  // told once is enough
+    flight = Flight{Ticket{}, {flight.header.receiver_op, 0, kSlotVoid}, sender_op, false, {}};  // told once is enough
   }
   if (messages_.empty() || messages_.front().sender_op != sender_op) return;
   messages_.pop_front();
@@ -111,6 +111,12 @@ void RingSender::abandon(const Status& why, std::vector<Finished>& ended) {
 void RingReceiver::expect(std::uint32_t operation, const Piece& piece, bool timed) {
   messages_[operation] = {piece, Bytes{}, {}, timed, Bytes{}, Clock::duration{}};
   last_ = nullptr;
+}
+
+std::vector<std::uint32_t> RingReceiver::expected() const {
+  std::vector<std::uint32_t> all;
+  for (const auto& [operation, message] : messages_) all.push_back(operation);
+  return all;
 }
 
 bool RingReceiver::step(std::vector<Finished>& ended) {
@@ -170,7 +176,7 @@ void RingReceiver::note_copy(Message& message, Bytes slot, Clock::time_point beg
 bool RingReceiver::take_at_once(const FullSlot& slot, std::vector<Finished>& ended) {
   Message* const message = message_of(slot.header.receiver_op);
   if (message == nullptr || message->piece.kind != KindId::host || slot.header.bytes > kMostAtOnce) return false;
-  if (slot.header.offset == kSlotFailed || !message->failed.ok()) return false;
+  if (slot.header.offset >= kSlotVoid || !message->failed.ok()) return false;
   const auto begun = message->timed ? Clock::now() : Clock::time_point{};
   std::memcpy(message->piece.address() + slot.header.offset, slot.data, slot.header.bytes);
   if (message->timed) note_copy(*message, Bytes{slot.header.bytes}, begun);
@@ -181,7 +187,7 @@ bool RingReceiver::take_at_once(const FullSlot& slot, std::vector<Finished>& end
 
 void RingReceiver::start(const FullSlot& slot) {
   Flight flight{Ticket{}, slot.header, {}};
-  Message* const found = message_of(slot.header.receiver_op);
+  Message* const found = slot.header.offset == kSlotVoid ? nullptr : message_of(slot.header.receiver_op);
   const bool wanted = found != nullptr && found->failed.ok();
   if (wanted && slot.header.offset == kSlotFailed) {
     // Known from here on, and not only in its turn: the slots behind it are dropped, or a copy would outlive the operation.
@@ -201,7 +207,7 @@ void RingReceiver::start(const FullSlot& slot) {
 }
 
 void RingReceiver::account(const SlotHeader& header, const Status& copied, std::vector<Finished>& ended) {
-  Message* const found = message_of(header.receiver_op);
+  Message* const found = header.offset == kSlotVoid ? nullptr : message_of(header.receiver_op);
   if (found == nullptr) return;
   Message& message = *found;
   if (!copied.ok() && message.failed.ok()) message.failed = copied;

@@ -79,6 +79,8 @@ class RingReceiver {
     messages_.erase(operation);
     last_ = nullptr;
   }
+  // Whose slots have not all come.
+  std::vector<std::uint32_t> expected() const;
   void connect(SlotRingReader& ring) { ring_ = &ring; }
   bool connected() const { return ring_ != nullptr; }
   bool step(std::vector<Finished>& ended);

@@ -294,18 +294,6 @@ bool Engine::step_streams() {
   return moved;
 }
 
-bool Engine::step_receiver(PeerState& other) {
-  if (!other.receiver->connected()) {
-    auto ring = other.link->incoming();
-    if (!ring.ok()) {
-      other.receiver->abandon(explain(other.rank, ring.status()), ended_);
-    } else if (*ring != nullptr) {
-      other.receiver->connect(**ring);
-    }
-  }
-  return other.receiver->connected() && other.receiver->step(ended_);
-}
-
 void Engine::finish_ended() {
   for (const Finished& end : ended_) {
     Operation* operation = operations_.find_wire(end.operation);

@@ -205,18 +205,18 @@ class Engine {
     bool asked_to_announce = false;  // it was asked for that
     std::uint32_t next_sequence = 0;
     PeerTraffic traffic;
-    std::deque<Posting> outbox, places;  // in order, only the first one tries; places of sends that failed go before all that
+    std::deque<Posting> outbox, places;  // in order, only the first one tries; places of failed sends go before
     std::unique_ptr<RingSender> sender;
     std::unique_ptr<RingReceiver> receiver;
-    bool receiver_open = false;
+    Status ring_lost;     // why this side could not open the peer's
+    Status ring_refused;  // this side's, while the peer, who could not open it, asks what was in it
     // Could the last announced device message be put into a buffer that its receiver lent? If not, what is small goes in
     // cells, and is announced only now and then, to hear whether that has changed.
     bool lends = true;
-    std::uint32_t since_heard = 0;
     // Could this side copy the last message for page-locked memory itself? Did the peer copy the last one that lay in this side's heap
     // from there? If not, it is asked only now and then.
     bool fetches = true, takes_shown = true;
-    std::uint32_t since_fetched = 0, since_shown = 0;
+    std::uint32_t since_heard = 0, since_fetched = 0, since_shown = 0;
     bool shows = false;  // has this side copied one from the peer's heap?
   };
   struct Destination {
@@ -259,7 +259,7 @@ class Engine {
   void post_or_queue(PeerState& to, const Envelope& envelope, std::span<const std::byte> payload = {});
   static Envelope clearance(std::uint32_t sender_op, std::uint32_t receiver_op, KindId kind, Bytes bytes);
   void on_clear(const Arrival& arrival);
-  void post_refusal(PeerState& to, std::uint32_t receiver_op);
+  void post_refusal(PeerState& to, std::uint32_t receiver_op, std::uint16_t flags = 0);
   void refuse(Operation& operation, std::uint32_t index, std::uint32_t receiver_op, const Status& why);
   void start_stream(Operation& operation, std::uint32_t index);
   void warn_of_host_memory(const Operation& operation) const;
@@ -301,7 +301,9 @@ class Engine {
   void hear(const Loan& loan, const Arrival& arrival) const;
   bool fetch(Operation& operation, std::uint32_t index, const Arrival& arrival, const Loan& loan);
   bool step_fetching(Operation& operation, std::uint32_t index);
-
+  // engine_rings.cpp
+  bool step_receiver(PeerState& other);
+  void on_ring_lost(const Arrival& arrival);
   // engine_bouncing.cpp
   Loan lend_bounce(Operation& operation, const PeerState& from, const Piece& to, const Envelope& announced);
   static bool waits_for_block(const Operation& operation);
@@ -363,7 +365,6 @@ class Engine {
   void wake_sleeper();
   bool step_active();
   bool step_streams();
-  bool step_receiver(PeerState& other);
   void finish_ended();
   void look_at_board();
   void fail_for(Rank lost, bool everything);
@@ -381,12 +382,11 @@ class Engine {
   std::vector<std::uint32_t> active_;
   std::vector<UnusedCell> unused_cells_;
   std::vector<Finished> ended_;
-  std::size_t posting_ = 0;  // envelopes in outboxes
-  int puts_ = 0;             // copies into other ranks' memory under way
-  std::uint32_t board_seen_ = 0;
+  std::size_t posting_ = 0;                         // envelopes in outboxes
+  int puts_ = 0;                                    // copies into other ranks' memory under way
   bool streams_busy_ = false, reaches_all_ = true;  // paths lead to all ranks
   PeerTraffic nccl_traffic_;
-  std::uint32_t locked_kinds_ = 0;  // one bit per KindId that the paths were asked to page-lock their memory for
+  std::uint32_t board_seen_ = 0, locked_kinds_ = 0;  // one bit per KindId that the paths page-lock their memory for
   BlockQueue blocks_;
   Status world_failed_;                // a rank died
   AwaitedReceive* awaited_ = nullptr;  // during look_for()

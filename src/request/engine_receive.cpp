@@ -73,6 +73,7 @@ void Engine::on_arrival(Path& path, const Arrival& arrival) {
   if (arrival.envelope.type == EnvelopeType::put) return on_put(arrival);
   if (arrival.envelope.type == EnvelopeType::lend) return on_lend(arrival);
   if (arrival.envelope.type == EnvelopeType::announce_more) return announce_more(peer(arrival.source));
+  if (arrival.envelope.type == EnvelopeType::ring_lost) return on_ring_lost(arrival);
   if (arrival.envelope.type == EnvelopeType::mailbox)
     return mail_ ? mail_->hear(arrival) : hear(loan_in(arrival.payload), arrival);
   if (arrival.envelope.type == EnvelopeType::notice) {
@@ -96,6 +97,8 @@ void Engine::on_refuse(const Arrival& arrival) {
   if (operation == nullptr || (!operation->in<state::Streaming>() && !operation->in<state::Bouncing>())) return;
   if (peer(arrival.source).receiver) peer(arrival.source).receiver->forget(arrival.envelope.receiver_op);
   settle(*operation);
+  if ((arrival.envelope.flags & kEnvelopeFailed) != 0)
+    return finish(*operation, arrival.envelope.receiver_op & 0xfffff, peer(arrival.source).ring_lost);
   finish(*operation, arrival.envelope.receiver_op & 0xfffff,
          {IST_ERR_DEVICE, parts_.names[static_cast<std::size_t>(arrival.source.value)] +
                               " gave up its send after it was matched; its own error says why"});
@@ -290,7 +293,7 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
   if (waits_for_block(operation)) return;
   if (would_fetch(from, to, sender)) clear.flags = kEnvelopeBorrows;
   from.receiver->expect(clear.receiver_op, to, operation.timed);
-  if (!operation.in<state::Bouncing>()) operation.state = state::Streaming{};
+  if (!operation.in<state::Bouncing>()) operation.state = state::Streaming{announced.sender_op};
   streams_busy_ = true;
   if (loan.allocation == 0) return post_or_queue(from, clear);
   post_or_queue(from, clear, std::as_bytes(std::span{&loan, 1}));

@@ -211,9 +211,10 @@ Envelope Engine::clearance(std::uint32_t sender_op, std::uint32_t receiver_op, K
   return clear;
 }
 
-void Engine::post_refusal(PeerState& to, std::uint32_t receiver_op) {
+void Engine::post_refusal(PeerState& to, std::uint32_t receiver_op, std::uint16_t flags) {
   Envelope refusal;
   refusal.type = EnvelopeType::refuse;
+  refusal.flags = flags;
   refusal.receiver_op = receiver_op;
   post_or_queue(to, refusal);
 }
@@ -268,6 +269,10 @@ void Engine::on_taken(const Arrival& arrival) {
 void Engine::start_stream(Operation& operation, std::uint32_t index) {
   const auto cleared = std::get<state::Cleared>(operation.state);
   PeerState& to = peer(operation.peer);
+  if (!to.ring_refused.ok()) {
+    post_refusal(to, cleared.receiver_op, kEnvelopeFailed);
+    return finish(operation, index, to.ring_refused);
+  }
   if (!to.sender) {
     auto ring = to.link->outgoing();
     if (!ring.ok() || *ring == nullptr) {

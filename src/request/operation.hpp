@@ -122,8 +122,10 @@ struct TakingMail {  // receive: matched a message that lies in the mailbox, or 
   bool cleans = false;
   bool failed = false;  // once: a worker made that copy, and the driver makes the next one
 };
-struct Streaming {};  // send, receive: in the pair's ring
-struct Posted {};     // receive: no message yet
+struct Streaming {              // send, receive: in the pair's ring
+  std::uint32_t sender_op = 0;  // of a receive
+};
+struct Posted {};  // receive: no message yet
 struct EmptyingCell {
   CellReceive cell;
 };                               // receive: a device copies out of the cell

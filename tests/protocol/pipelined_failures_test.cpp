@@ -1,6 +1,8 @@
 // Copies that fail in the middle of a large message: told once on each side, no copy runs on afterwards, and the ring goes on.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ring_pair.hpp"
 
 namespace ist::test {
@@ -114,6 +116,52 @@ TEST(PipelinedFailures, AtRandomOnBothSidesHurtOnlyTheMessagesTheyHit) {
       pair.expect_guards(i);
     }
     ASSERT_FALSE(HasFailure()) << "seed " << seed + round;
+  }
+}
+
+// What was under way when a copy failed is published behind the news of it. Its receiver has forgotten the message by then, and looks
+// again only when another one comes, which may have the same number.
+TEST(PipelinedFailures, SlotsOfAMessageThatFailedNeverReachTheNextOneOfItsNumber) {
+  for (const bool to_device : {false, true}) {
+    RingShape shape;
+    shape.slots = 16;
+    shape.in_flight = 4;
+    RingPair pair{1, shape};
+    // As many slots as one step of the receiver takes, with the failed one as the last: those behind it stay in the ring.
+    pair.prepare_and_send(6 * 1000, 1000, false, false);
+    pair.prepare_and_send(8 * 1000, 1000, true, to_device);
+    pair.sending_device().fails_at_end = only(1);
+    while (!pair.sender().idle()) pair.step_sender();
+    while (!pair[1].received) pair.step_receiver();
+    pair.expect_whole(0);
+    EXPECT_TRUE(invented(pair[1].sender.status));
+    EXPECT_TRUE(named(pair[1].receiver.status));
+    if (!to_device) {
+      EXPECT_TRUE(pair.receiver().idle()) << "the receiver has seen more than the failure, and the test shows nothing";
+    }
+
+    // Where the old message's slots would go, too.
+    constexpr std::byte kUntouched{0x5a};
+    std::vector<std::byte> in(16 * 1000, kUntouched);
+    const Bytes size{1500};
+    pair.receiver().expect(RingPair::receiver_op(1), host_piece(in.data(), size), false);
+    std::vector<Finished> ended;
+    for (int i = 0; i < 100; ++i) pair.receiver().step(ended);
+    EXPECT_TRUE(ended.empty()) << "ended by what was there before it";
+    EXPECT_EQ(std::count(in.begin(), in.end(), kUntouched), 16 * 1000) << "bytes of the message before";
+    EXPECT_EQ(pair.reader().pending(), 0U);
+    EXPECT_FALSE(pair.reader().take_next()) << "slots of the message before are still there";
+
+    const std::vector<std::byte> out(1500, std::byte{0x33});
+    pair.sender().add({4711, RingPair::receiver_op(1), host_piece(out.data(), size), Bytes{1000}});
+    std::vector<Finished> sent;
+    for (int i = 0; i < 4; ++i) pair.sender().step(sent), pair.receiver().step(ended);
+    ASSERT_EQ(sent.size(), 1U);
+    ASSERT_EQ(ended.size(), 1U);
+    EXPECT_TRUE(ended[0].status.ok()) << ended[0].status.text();
+    EXPECT_EQ(ended[0].bytes, size);
+    EXPECT_TRUE(std::equal(out.begin(), out.end(), in.begin()));
+    EXPECT_EQ(std::count(in.begin(), in.end(), kUntouched), 16 * 1000 - 1500);
   }
 }
 

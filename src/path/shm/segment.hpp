@@ -33,16 +33,16 @@ struct SegmentShape {
 
 // Between the owner, who receives, and one sender.
 struct PairShared {
-  alignas(128) std::atomic<std::uint64_t> consumed;   // slots read; written by the owner
-  alignas(128) std::atomic<std::uint32_t> ring_made;  // written by the sender once it has sent the ring's descriptor
-  std::atomic<std::uint32_t> heap_shown;              // and once it has sent that of its heap
+  alignas(128) std::atomic<std::uint64_t> consumed;    // slots read; written by the owner
+  alignas(128) std::atomic<std::uint32_t> rings_made;  // counted by the sender once it has sent the ring's descriptor
+  std::atomic<std::uint32_t> heap_shown;               // written once it has sent that of its heap
 };
 
 class Segment {
  public:
   struct Shared {
     static constexpr std::uint32_t kMagic = 0x49537367;
-    static constexpr std::uint32_t kVersion = 5;
+    static constexpr std::uint32_t kVersion = 6;
     alignas(128) std::uint32_t magic;
     std::uint32_t version;
     SegmentShape shape;

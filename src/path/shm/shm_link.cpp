@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/log.hpp"
 #include "memory/host/shared_heap.hpp"
@@ -104,16 +105,30 @@ Result<SlotRingWriter*> ShmLink::outgoing() {
   outgoing_memory_ = std::move(memory).value();
   outgoing_ = std::move(writer);
   // Release: a peer that sees this finds the descriptor in its socket, so that it need not ask the kernel before.
-  ends_.peer->pair(ends_.my_place).ring_made.store(1, std::memory_order_release);
+  ends_.peer->pair(ends_.my_place).rings_made.store(++rings_made_, std::memory_order_release);
   ring();
   if (*ends_.lock_rings) lock_or_warn(*outgoing_memory_, outgoing_locked_);
   return &*outgoing_;
 }
 
+void ShmLink::drop_outgoing() {
+  outgoing_.reset();
+  if (std::exchange(outgoing_locked_, false)) ends_.surroundings->unlock(outgoing_memory_->data());
+  outgoing_memory_.reset();
+}
+
 Result<SlotRingReader*> ShmLink::incoming() {
   if (incoming_) return &*incoming_;
-  incoming_refused_ = ends_.mine->pair(ends_.peer_place).ring_made.load(std::memory_order_acquire) == 0;
+  const std::uint32_t made = ends_.mine->pair(ends_.peer_place).rings_made.load(std::memory_order_acquire);
+  incoming_refused_ = made == rings_lost_;
   if (incoming_refused_) return static_cast<SlotRingReader*>(nullptr);
+  auto ring = take_ring();
+  // Its descriptor has been taken, and does not come again.
+  if (!ring.ok() && ring.status().code() != IST_ERR_PEER_DEAD) rings_lost_ = made;
+  return ring;
+}
+
+Result<SlotRingReader*> ShmLink::take_ring() {
   auto descriptor = ends_.surroundings->take_descriptor(peer_rank(), kRingPurpose, 0.0);
   if (!descriptor.ok()) return descriptor.status();
   if (!descriptor.value()) return static_cast<SlotRingReader*>(nullptr);
@@ -254,7 +269,7 @@ Status ShmLink::lock_rings() {
 
 bool ShmLink::news() {
   // A ring announced, but its descriptor still in flight: incoming() found nothing yet and must be called again.
-  if (incoming_refused_ && ends_.mine->pair(ends_.peer_place).ring_made.load(std::memory_order_relaxed) != 0) {
+  if (incoming_refused_ && ends_.mine->pair(ends_.peer_place).rings_made.load(std::memory_order_relaxed) != rings_lost_) {
     incoming_refused_ = false;
     return true;
   }

@@ -86,6 +86,7 @@ class ShmLink final : public Link {
   void post_cell(const Cell& cell, const Envelope& envelope, Bytes length) override;
   void return_cell(const Cell& cell) override { ends_.pool->give_back(cell); }
   Result<SlotRingWriter*> outgoing() override;
+  void drop_outgoing() override;
   Result<SlotRingReader*> incoming() override;
 
   bool show_heap() override;
@@ -110,6 +111,7 @@ class ShmLink final : public Link {
   bool in_heap(std::uint64_t address, std::uint64_t size) const;
   bool open_heap(std::uint64_t end);
   Status map_heap(std::uint64_t end);
+  Result<SlotRingReader*> take_ring();
   Rank peer_rank() const { return ends_.surroundings->local[ends_.peer_place]; }
 
   Ends ends_;
@@ -122,6 +124,8 @@ class ShmLink final : public Link {
   bool outgoing_locked_ = false;
   bool incoming_locked_ = false;
   bool incoming_refused_ = false;
+  std::uint32_t rings_made_ = 0;            // by this side
+  std::uint32_t rings_lost_ = 0;            // of the peer's, the last one included; all of them until it has made one more
   bool heap_shown_ = false;                 // ours
   bool heap_hidden_ = false;                // and will be
   bool heap_failed_ = false;                // to see the peer's
