@@ -110,6 +110,9 @@ constexpr const char* kByOneDevice =
     "memory "
     "has opened the other's, which it does beside the first messages.";
 
+constexpr const char* kTurns =
+    "Both ranks have this device, and processes take turns on it: what it copies takes longer than the profile says.";
+
 const char* remark_on(const Explanation& answer, const ExplainedMessage& message) {
   if (answer.carrier == IST_CARRIER_SLOT) return kFits;
   if (answer.carrier == IST_CARRIER_CELL) return message.from.kind == KindId::host ? kFits : kFitsOfDevice;
@@ -241,6 +244,8 @@ Explanation explain(const ExplainedMessage& message, const MachineProfile& machi
   if (by_lock) take(answer, IST_CARRIER_DEVICE);
   if (by_ring && no_block.empty()) take(answer, IST_CARRIER_BLOCK);
   answer.remark = remark_on(answer, message);
+  if (between_devices(message) && message.same_device)
+    answer.remark += (answer.remark.empty() ? "" : " ") + std::string{kTurns};
   return answer;
 }
 
