@@ -111,6 +111,38 @@ TEST(WaitingStreams, MessagesGoOnThoughWhatTheyOpenedIsFreed) {
   EXPECT_EQ(IST_OK, ist_unregister(world(), locked.data())) << ist_error_text();
 }
 
+// Whose kernels the driver brings to the device when nothing runs there; the others wait for this rank meanwhile.
+TEST(WaitingStreams, TheFirstCollectiveCallIsPreparedWhileAnotherStreamWaits) {
+  NEEDS_DEVICES();
+  const Soon soon;
+  const Stream waits;
+  const Stream meets;
+  GuardedBuffer word(IST_KIND_CUDA, kWord);
+  GuardedBuffer numbers(IST_KIND_CUDA, kWord);
+  for (std::uint64_t n = 10; n < 12; ++n) {
+    if (rank() == 0) word.fill(random_bytes(kWord, n));
+    numbers.fill(std::vector<unsigned char>(kWord, static_cast<unsigned char>(1 << rank())));
+    together();
+    if (rank() == 1) receive_on(waits, word.get(), kWord, 0);
+    // The first message prepares the channel, and is over before anybody meets.
+    if (n == 10) {
+      send_word(waits, word, n);
+      continue;
+    }
+    const std::uint64_t before = calls("cuModuleLoadData");
+    EXPECT_EQ(IST_OK, ist_barrier_on(meets.get(), comm())) << ist_error_text();
+    EXPECT_EQ(IST_OK, ist_allreduce_on(meets.get(), IST_IN_PLACE, numbers.get(), kWord, IST_UINT8, IST_SUM, comm()))
+        << ist_error_text();
+    if (rank() < 2) {
+      EXPECT_EQ(before, calls("cuModuleLoadData")) << "loaded while a stream waited";
+    }
+    meets.wait();
+    numbers.expect(std::vector<unsigned char>(kWord, static_cast<unsigned char>((1 << size()) - 1)), "the sum");
+    send_word(waits, word, n);
+  }
+  together();
+}
+
 // Two buffers on the device of so many bytes each.
 struct Pair {
   explicit Pair(std::size_t bytes) : size(bytes), from(IST_KIND_CUDA, bytes), to(IST_KIND_CUDA, bytes) {}
