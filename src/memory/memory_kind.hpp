@@ -94,6 +94,11 @@ class Pins {
   virtual ~Pins() = default;
   virtual Status pin(void* address, Bytes size) = 0;
   virtual void unpin(void* address) = 0;
+  // The same where it does not wait for work that waits for other ranks: there false, and it stays locked.
+  virtual bool unpin_now(void* address) {
+    unpin(address);
+    return true;
+  }
 };
 
 // Knows the user's streams or queues.

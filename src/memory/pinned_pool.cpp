@@ -9,6 +9,12 @@
 #include "base/log.hpp"
 
 namespace ist {
+namespace {
+
+// Between two questions whether what had to stay may go: each may ask the devices.
+constexpr std::chrono::milliseconds kPause{64};
+
+}  // namespace
 
 PinnedPool::Block::Block(Block&& other) noexcept
     : pool_(std::exchange(other.pool_, nullptr)),
@@ -50,7 +56,11 @@ PinnedPool::~PinnedPool() {
     blocks_.erase(std::exchange(each.block.data_, nullptr));
   }
   while (!foreign_.empty()) unlock(foreign_.begin()->first);
-  drop_free(Bytes{0});
+  for (const auto& [size, blocks] : free_)
+    for (std::byte* data : blocks) {
+      unlock_all(data, blocks_[data]);
+      unmap(data);
+    }
 }
 
 Result<PinnedPool::Block> PinnedPool::take(Bytes size) {
@@ -58,7 +68,9 @@ Result<PinnedPool::Block> PinnedPool::take(Bytes size) {
   const Bytes block_size = rounded(size);
   const std::lock_guard lock(mutex_);
   std::byte* data = take_free(block_size);
-  if (!data) {
+  if (data) {
+    drop_free(limit_);
+  } else {
     auto made = make_block(size, block_size);
     if (!made.ok()) return made.status();
     data = *made;
@@ -104,8 +116,10 @@ Result<std::byte*> PinnedPool::make_block(Bytes wanted, Bytes size) {
   return data;
 }
 
-// Unmaps free blocks, largest first, until the pool holds no more than `goal`, or none is free.
+// Unmaps free blocks, largest first, until the pool holds no more than `goal`, or none is free. Not while a stream waits for another rank:
+// the driver unlocks when nothing runs any more, and would hold up the message of this rank that the other one may need first.
 void PinnedPool::drop_free(Bytes goal) {
+  if (held_ <= goal || std::chrono::steady_clock::now() < next_try_) return;
   while (held_ > goal && !free_.empty()) {
     const auto largest = std::prev(free_.end());
     if (largest->second.empty()) {
@@ -113,17 +127,21 @@ void PinnedPool::drop_free(Bytes goal) {
       continue;
     }
     std::byte* data = largest->second.back();
+    if (!unlock_now(data, blocks_[data])) {
+      next_try_ = std::chrono::steady_clock::now() + kPause;
+      return;
+    }
     largest->second.pop_back();
     free_bytes_ = free_bytes_ - Bytes{largest->first};
     unmap(data);
   }
 }
 
+// What is not locked any more.
 void PinnedPool::unmap(std::byte* data) {
-  const Locked locked = blocks_[data];
-  unlock_all(data, locked);
-  ::munmap(data, locked.size.value);
-  held_ = held_ - locked.size;
+  const Bytes size = blocks_[data].size;
+  ::munmap(data, size.value);
+  held_ = held_ - size;
   blocks_.erase(data);
 }
 
@@ -166,7 +184,7 @@ void PinnedPool::collect() {
 Status PinnedPool::lock_for_used(std::byte* address, Locked& locked) {
   Status first;
   for (const auto& kind : kinds_.all()) {
-    const std::uint32_t bit = 1U << static_cast<unsigned>(kind->id());
+    const std::uint32_t bit = bit_of(*kind);
     if ((locked.kinds & bit) != 0 || !kinds_.used(kind->id())) continue;
     Pins* pins = kind->pins();
     if (!pins) continue;
@@ -181,7 +199,17 @@ Status PinnedPool::lock_for_used(std::byte* address, Locked& locked) {
 
 void PinnedPool::unlock_all(std::byte* address, const Locked& locked) {
   for (const auto& kind : kinds_.all())
-    if ((locked.kinds >> static_cast<unsigned>(kind->id()) & 1U) != 0) kind->pins()->unpin(address);
+    if ((locked.kinds & bit_of(*kind)) != 0) kind->pins()->unpin(address);
+}
+
+// Where one kind has to keep its lock, the others' come back when the block is next taken.
+bool PinnedPool::unlock_now(std::byte* address, Locked& locked) {
+  for (const auto& kind : kinds_.all()) {
+    if ((locked.kinds & bit_of(*kind)) == 0) continue;
+    if (!kind->pins()->unpin_now(address)) return false;
+    locked.kinds &= ~bit_of(*kind);
+  }
+  return true;
 }
 
 Status PinnedPool::lock(void* address, Bytes size) {

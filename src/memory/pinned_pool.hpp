@@ -7,8 +7,12 @@
 //
 // Memory is locked for the kinds in use (Kinds::used) that can lock. A kind that comes into use later finds free blocks
 // locked for it when they are next taken; until then its copies of them are correct, only slower.
+//
+// A free block that would have to go, since others need the room, stays while a stream waits for another rank (Pins::unpin_now). What is
+// free then lies beyond the limit, no more than the limit for each size, until a take() finds that it may go.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -70,6 +74,8 @@ class PinnedPool {
   void collect();
   Status lock_for_used(std::byte* address, Locked& locked);
   void unlock_all(std::byte* address, const Locked& locked);
+  static std::uint32_t bit_of(const MemoryKind& kind) { return 1U << static_cast<unsigned>(kind.id()); }
+  bool unlock_now(std::byte* address, Locked& locked);
   std::byte* take_free(Bytes size);
   Result<std::byte*> make_block(Bytes wanted, Bytes size);
   void drop_free(Bytes goal);
@@ -84,6 +90,7 @@ class PinnedPool {
   std::vector<Retired> retired_;
   Bytes held_;
   Bytes free_bytes_;
+  std::chrono::steady_clock::time_point next_try_;  // to let go of what had to stay
 };
 
 }  // namespace ist

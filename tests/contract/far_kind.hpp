@@ -4,7 +4,7 @@
 // Who calls this : tests of transfers and of the pinned pool.
 // Threads        : locks from any; the rest from one.
 // Ownership      : nothing; pieces are views of the test's data.
-// Errors         : as the test sets fail_at_start, fail_at_end and refuse_locks.
+// Errors         : as the test sets fail_at_start, fail_at_end, refuse_locks and keep_locks.
 #pragma once
 
 #include <cstring>
@@ -80,6 +80,11 @@ class FarKind final : public MemoryKind, public Pins, public Streams {
     EXPECT_EQ(locked.erase(address), 1U) << "unlocked without being locked";
   }
 
+  bool unpin_now(void* address) override {
+    if (!keep_locks) unpin(address);
+    return !keep_locks;
+  }
+
   // Copies started and not asked to the end.
   int in_flight() const { return static_cast<int>(flights_.size()); }
 
@@ -92,6 +97,7 @@ class FarKind final : public MemoryKind, public Pins, public Streams {
   int late_copies = 0;        // begun after the pending work was over
   int early_copies = 0;       // begun before, and not ordered behind it
   bool refuse_locks = false;
+  bool keep_locks = false;  // to unlock would wait for other ranks
   std::map<void*, std::uint64_t> locked;
 
  private:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 #include "far_kind.hpp"
@@ -71,6 +72,38 @@ TEST_F(Pool, drops_free_blocks_of_other_sizes_before_it_refuses) {
     EXPECT_EQ(pool.held(), mebibytes(1));
     EXPECT_EQ(far().locked.size(), 1U);
   }
+}
+
+TEST_F(Pool, keeps_free_blocks_beyond_its_limit_while_they_cannot_be_unlocked) {
+  machine_.mark_used(KindId::cuda);
+  PinnedPool pool{machine_, mebibytes(1)};
+  { const auto whole = must(pool.take(mebibytes(1))); }
+  far().keep_locks = true;
+  for (int i = 0; i < 3; ++i) {
+    { const auto part = must(pool.take(kibibytes(64))); }
+    { const auto whole = must(pool.take(mebibytes(1))); }
+  }
+  EXPECT_EQ(pool.held(), mebibytes(1) + kibibytes(64));
+  EXPECT_EQ(far().locked.size(), 2U);
+  far().keep_locks = false;
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{10};
+  while (pool.held() > mebibytes(1) && std::chrono::steady_clock::now() < patience) {
+    const auto part = must(pool.take(kibibytes(64)));
+  }
+  EXPECT_EQ(pool.held(), kibibytes(64));
+  EXPECT_EQ(far().locked.size(), 1U);
+}
+
+TEST_F(Pool, unlocks_what_had_to_stay_when_it_ends) {
+  machine_.mark_used(KindId::cuda);
+  {
+    PinnedPool pool{machine_, mebibytes(1)};
+    { const auto whole = must(pool.take(mebibytes(1))); }
+    far().keep_locks = true;
+    { const auto part = must(pool.take(kibibytes(64))); }
+    EXPECT_EQ(far().locked.size(), 2U);
+  }
+  EXPECT_TRUE(far().locked.empty());
 }
 
 TEST_F(Pool, moving_a_block_moves_who_gives_it_back) {

@@ -286,36 +286,6 @@ TEST(PeerMemory, OnlyTheProcessThatShowsTheProofIsRead) {
   for (const int end : pipe) ::close(end);
 }
 
-TEST(ShmPath, WhoLeavesTellsOfTheDeathItKnewOf) {
-  TestWorld world(4);
-  EXPECT_EQ(kNobody, world.path(0).death_told_by(Rank{1}));
-  world.path(1).leave(Rank{0});
-  world.path(2).leave(Rank{3});
-  world.path(3).leave(kNobody);
-  EXPECT_EQ(Rank{0}, world.path(0).death_told_by(Rank{1}));
-  EXPECT_EQ(Rank{3}, world.path(0).death_told_by(Rank{2}));
-  EXPECT_EQ(kNobody, world.path(0).death_told_by(Rank{3}));
-  EXPECT_EQ(kNobody, world.path(0).death_told_by(Rank{4}));
-  for (const int rank : {1, 2, 3}) EXPECT_TRUE(world.path(0).has_left(Rank{rank})) << rank;
-}
-
-TEST(ShmPath, PostingToARankThatIsGoneHarmsNobody) {
-  TestWorld world(2);
-  const auto payload = random_bytes(1000);
-  ASSERT_TRUE(post_in_cell(world.link(1, 0), numbered(0), payload));
-  world.path(1).leave(kNobody);
-  world.destroy(1);
-  while (world.link(0, 1).post(numbered(0), {})) {
-  }
-  // Cells that nobody will read come back, so that this could go on for ever.
-  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(post_in_cell(world.link(0, 1), numbered(0), payload)) << i;
-  ASSERT_TRUE(world.path(0).has_left(Rank{1}));
-  const auto arrival = world.path(0).next();
-  ASSERT_TRUE(arrival);
-  EXPECT_TRUE(same(arrival->payload, payload));
-  world.path(0).release(*arrival);
-}
-
 TEST(ShmPath, AloneItReachesNobodyAndIsEmpty) {
   Settings settings;
   settings.wait = "sleep";

@@ -1,9 +1,12 @@
 // While a stream waits for another rank, messages go on, though the driver would wait for that stream before it closes what they opened.
 // Needs ranks with CUDA devices; the fake driver holds up whatever is put into streams meanwhile, as real ones do.
+#include <unistd.h>
+
 #include <chrono>
 #include <thread>
 
 #include "../fake_cuda/fake_cuda.h"
+#include "sanitized.hpp"
 #include "streams_support.hpp"
 
 using namespace rank_test;
@@ -16,7 +19,17 @@ constexpr std::size_t kWord = 1000;
 
 // Where the driver counts its calls.
 bool counts() { return DRIVER(fake_cuda_calls) != nullptr; }
-std::uint64_t closings() { return counts() ? DRIVER(fake_cuda_calls)("cuIpcCloseMemHandle") : 0; }
+std::uint64_t calls(const char* name) { return counts() ? DRIVER(fake_cuda_calls)(name) : 0; }
+std::uint64_t closings() { return calls("cuIpcCloseMemHandle"); }
+
+// Ranks that wait for each other for ever end, and the test fails.
+class Soon {
+ public:
+  Soon() { ::alarm(kSanitized ? 90 : 30); }
+  Soon(const Soon&) = delete;
+  Soon& operator=(const Soon&) = delete;
+  ~Soon() { ::alarm(0); }
+};
 
 // From rank 1 into memory of rank 0's that is new each time, and is freed: rank 1 opens it, and hears with the next message that it has
 // no more use for it.
@@ -96,6 +109,88 @@ TEST(WaitingStreams, MessagesGoOnThoughWhatTheyOpenedIsFreed) {
     together();
   }
   EXPECT_EQ(IST_OK, ist_unregister(world(), locked.data())) << ist_error_text();
+}
+
+// Whose kernels the driver brings to the device when nothing runs there; the others wait for this rank meanwhile.
+TEST(WaitingStreams, TheFirstCollectiveCallIsPreparedWhileAnotherStreamWaits) {
+  NEEDS_DEVICES();
+  const Soon soon;
+  const Stream waits;
+  const Stream meets;
+  GuardedBuffer word(IST_KIND_CUDA, kWord);
+  GuardedBuffer numbers(IST_KIND_CUDA, kWord);
+  for (std::uint64_t n = 10; n < 12; ++n) {
+    if (rank() == 0) word.fill(random_bytes(kWord, n));
+    numbers.fill(std::vector<unsigned char>(kWord, static_cast<unsigned char>(1 << rank())));
+    together();
+    if (rank() == 1) receive_on(waits, word.get(), kWord, 0);
+    // The first message prepares the channel, and is over before anybody meets.
+    if (n == 10) {
+      send_word(waits, word, n);
+      continue;
+    }
+    const std::uint64_t before = calls("cuModuleLoadData");
+    EXPECT_EQ(IST_OK, ist_barrier_on(meets.get(), comm())) << ist_error_text();
+    EXPECT_EQ(IST_OK, ist_allreduce_on(meets.get(), IST_IN_PLACE, numbers.get(), kWord, IST_UINT8, IST_SUM, comm()))
+        << ist_error_text();
+    if (rank() < 2) {
+      EXPECT_EQ(before, calls("cuModuleLoadData")) << "loaded while a stream waited";
+    }
+    meets.wait();
+    numbers.expect(std::vector<unsigned char>(kWord, static_cast<unsigned char>((1 << size()) - 1)), "the sum");
+    send_word(waits, word, n);
+  }
+  together();
+}
+
+// Two buffers on the device of so many bytes each.
+struct Pair {
+  explicit Pair(std::size_t bytes) : size(bytes), from(IST_KIND_CUDA, bytes), to(IST_KIND_CUDA, bytes) {}
+  std::size_t size;
+  GuardedBuffer from;
+  GuardedBuffer to;
+};
+
+// Within a device that ranks share this goes through a block of staging memory of that size.
+void copy_within(Pair& pair, std::uint64_t seed) {
+  const auto wanted = random_bytes(pair.size, seed);
+  pair.from.fill(wanted);
+  EXPECT_EQ(IST_OK, ist_memory_copy(world(), pair.to.get(), pair.from.get(), pair.size)) << ist_error_text();
+  pair.to.expect(wanted, "a copy");
+}
+
+// With ISTHMUS_PINNED_POOL_LIMIT=1MiB there is room for a block of either size, not for both.
+TEST(WaitingStreams, StagingMemoryIsNotUnlockedWhileAStreamWaits) {
+  NEEDS_DEVICES();
+  const Soon soon;
+  const Stream stream;
+  GuardedBuffer word(IST_KIND_CUDA, kWord);
+  Pair large(1 << 20);
+  Pair small(64 << 10);
+  if (rank() == 0) word.fill(random_bytes(kWord, 20));
+  together();
+  if (rank() == 1) receive_on(stream, word.get(), kWord, 0);  // prepares the channel, too
+  send_word(stream, word, 20);
+  if (rank() == 1) copy_within(large, 21);
+  if (rank() == 0) word.fill(random_bytes(kWord, 22));
+  together();
+  if (rank() == 1) receive_on(stream, word.get(), kWord, 0);
+  const std::uint64_t before = calls("cuMemHostUnregister");
+  for (std::uint64_t n = 0; rank() == 1 && n < 3; ++n) {
+    copy_within(small, 23 + n);
+    copy_within(large, 26 + n);
+  }
+  EXPECT_EQ(before, calls("cuMemHostUnregister")) << "unlocked while a stream waited";
+  together();
+  send_word(stream, word, 22);
+  const char* const limit = std::getenv("ISTHMUS_PINNED_POOL_LIMIT");
+  const bool lacks_room = limit != nullptr && std::string{limit} == "1MiB" && devices() < size();
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{10};
+  if (rank() == 1 && counts() && lacks_room) {
+    while (calls("cuMemHostUnregister") == before && std::chrono::steady_clock::now() < patience) copy_within(small, 30);
+    EXPECT_LT(before, calls("cuMemHostUnregister")) << "nothing was unlocked once the stream had gone on";
+  }
+  together();
 }
 
 // Nobody tells when a graph is launched.

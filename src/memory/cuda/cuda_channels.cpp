@@ -122,7 +122,9 @@ Status CudaChannels::load(CudaChannelHome& home) const {
     result = api_.cuModuleGetFunction(&home.kernels[i], home.module, name.c_str());
     if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuModuleGetFunction of " + name + on(device));
   }
-  return warm_up(home);
+  IST_TRY(warm_up(home));
+  // Now, though no collective call may come: later a stream may wait, and the driver with it.
+  return meetings_->load(home);
 }
 
 // Without work each of them ends at once.
@@ -149,6 +151,7 @@ Result<CudaChannelHome*> CudaChannels::home(int device) {
   made.context = *context;
   if (const Status loaded = load(made); !loaded.ok()) {
     if (made.module != nullptr) api_.cuModuleUnload(made.module);
+    if (made.meetings != nullptr) api_.cuModuleUnload(made.meetings);
     if (made.stream != nullptr) api_.cuStreamDestroy_v2(made.stream);
     return loaded;
   }

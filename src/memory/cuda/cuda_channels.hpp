@@ -6,8 +6,9 @@
 //                  whoever opened them, and go first. Contexts and driver outlive it.
 // Errors         : returned, naming the driver's call.
 //
-// Between two devices a kernel waits for the other's. The driver may bring a kernel's code to the device when it is first launched, and
-// that waits for kernels that run: so each of ours is launched once, without work, before any of them waits for anything.
+// Between two devices a kernel waits for the other's. The driver loads modules, and may bring a kernel's code to the device when it is first
+// launched, and both wait for kernels that run: so all of ours, those of meetings, too, are loaded and launched once, without work, before
+// any of them waits for anything.
 #pragma once
 
 #include <array>
@@ -50,7 +51,7 @@ struct CudaChannelHome {
   CudaContext* context = nullptr;
   CUmodule module = nullptr;
   std::array<CUfunction, kNames.size()> kernels{};
-  // Of meetings, from the first one on (cuda_meetings.cpp).
+  // Of meetings (cuda_meetings.cpp).
   static constexpr std::size_t kMeetingKernels = kReductions * kElements + 2;
   CUmodule meetings = nullptr;
   std::array<CUfunction, kMeetingKernels> meeting_kernels{};

@@ -31,10 +31,10 @@ Result<std::shared_ptr<CudaKind::Boxes>> CudaKind::make_boxes(int device) {
   for (Result<bool> over = false; empty.ok() && !*over; empty = over.status()) over = finished(*ticket);
   if (empty.ok())
     return std::shared_ptr<Boxes>{new Boxes{*memory}, [this](const Boxes* last) {
-                                    static_cast<void>(release(last->memory));
+                                    release_later(last->memory);
                                     delete last;
                                   }};
-  static_cast<void>(release(*memory));
+  release_later(*memory);
   return empty;
 }
 

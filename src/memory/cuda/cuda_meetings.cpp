@@ -97,12 +97,13 @@ meeting::MeetWork CudaSeat::work(const MeetingCall& call) const {
 
 // ---- all of them ----
 
+// Where it fails the home's maker unloads them.
 Status CudaMeetings::load(CudaChannelHome& home) const {
   const CudaApi& api = channels_.api_;
   const std::string place = " on cuda device " + std::to_string(home.context->device);
   CUresult result = api.cuModuleLoadData(&home.meetings, isthmus_cuda_meeting_kernels);
   if (result != CUDA_SUCCESS) {
-    home.meetings = nullptr;
+    home.meetings = nullptr;  // whatever the driver left there
     return cuda_error(api, result, "cuModuleLoadData of the kernels of meetings" + place);
   }
   const auto find = [&](std::size_t kernel, const std::string& name) -> Status {
@@ -131,14 +132,6 @@ Status CudaMeetings::open(CudaSeat& seat) {
   CudaChannelHome& home = seat.home_;
   const DriverScope scope(channels_.api_, home.context->handle);
   IST_TRY(scope.status());
-  if (home.meetings == nullptr) {
-    if (Status loaded = load(home); !loaded.ok()) {
-      if (home.meetings != nullptr) channels_.api_.cuModuleUnload(home.meetings);
-      home.meetings = nullptr;
-      home.meeting_kernels = {};
-      return loaded;
-    }
-  }
   const auto gone = channels_.gone_of_seat();
   if (!gone.ok()) return gone.status();
   seat.gone_ = *gone;

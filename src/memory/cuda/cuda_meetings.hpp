@@ -62,11 +62,12 @@ class CudaMeetings : public Meetings {
   void interrupt_all();
   // What is not known to be over on that device. With the channels' lock.
   void add_looks(const CudaChannelHome& home, std::vector<CudaLook>& looks);
+  // Their kernels, as part of making a home. With the channels' lock, and the home's context current.
+  Status load(CudaChannelHome& home) const;
 
  private:
   friend class CudaSeat;
   Status open(CudaSeat& seat);
-  Status load(CudaChannelHome& home) const;
   CUfunction kernel_for(const CudaChannelHome& home, const MeetingCall& call) const;
 
   CudaChannels& channels_;

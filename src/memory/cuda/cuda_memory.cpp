@@ -9,7 +9,7 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
     : api_(api),
       devices_(std::move(devices)),
       contexts_(api_, std::move(handles), [this](CudaContext& context) { pins_.start(context); }),
-      pins_(api_, contexts_),
+      pins_(api_, contexts_, quiet_),
       kernels_(api_),
       workers_(api_, contexts_, kernels_),
       tickets_(api_),

@@ -187,6 +187,7 @@ class CudaKind : public MemoryKind,
 
   const CudaApi api_;
   const std::vector<DeviceInfo> devices_;
+  CudaQuiet quiet_;
   CudaContexts contexts_;
   CudaPins pins_;
   CudaKernels kernels_;
@@ -194,7 +195,6 @@ class CudaKind : public MemoryKind,
   mutable std::mutex mutex_;  // guards what follows and what is inside the contexts
   CudaTickets tickets_;
   std::map<std::uint64_t, std::uint64_t> allocated_;  // address to the driver's id, since an address may be used again
-  CudaQuiet quiet_;
   std::mutex guests_mutex_;
   std::vector<CudaGuestStream*> guests_;
   CudaLinks links_;

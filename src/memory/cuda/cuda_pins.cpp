@@ -52,6 +52,10 @@ void CudaPins::unpin(void* address) {
   pinned_.erase(place);
 }
 
+bool CudaPins::unpin_now(void* address) {
+  return quiet_.now([this, address] { unpin(address); });
+}
+
 void CudaPins::start(CudaContext& context) {
   if (!context.primary) {
     // Comes back here if it is new.

@@ -1,7 +1,7 @@
 // Page-locks the library's own host memory for all CUDA devices.
 //
 // Who calls this : the pinned pool and the paths, through CudaKind.
-// Threads        : any.
+// Threads        : any; unpin() waits for all that runs on the device, before unpin_now() CudaQuiet is asked.
 // Ownership      : of the locks only; those still held at the end are taken back.
 // Errors         : returned by pin(); one that was put off is logged, and such memory is then copied more slowly.
 #pragma once
@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "memory/cuda/cuda_context.hpp"
+#include "memory/cuda/cuda_quiet.hpp"
 #include "memory/memory_kind.hpp"
 
 namespace ist {
@@ -19,12 +20,13 @@ namespace ist {
 // program that never touches a device pays nothing.
 class CudaPins : public Pins {
  public:
-  CudaPins(const CudaApi& api, CudaContexts& contexts) : api_(api), contexts_(contexts) {}
+  CudaPins(const CudaApi& api, CudaContexts& contexts, CudaQuiet& quiet) : api_(api), contexts_(contexts), quiet_(quiet) {}
   ~CudaPins() override;
   CudaPins(const CudaPins&) = delete;
   CudaPins& operator=(const CudaPins&) = delete;
   Status pin(void* address, Bytes size) override;
   void unpin(void* address) override;
+  bool unpin_now(void* address) override;
   // A context is there: does what was put off, in the primary context of its device. A user's own would not do, because the
   // locks would end with it unnoticed.
   void start(CudaContext& context);
@@ -38,6 +40,7 @@ class CudaPins : public Pins {
 
   const CudaApi& api_;
   CudaContexts& contexts_;
+  CudaQuiet& quiet_;
   std::mutex mutex_;
   CudaContext* context_ = nullptr;  // primary
   std::map<void*, Pinned> pinned_;

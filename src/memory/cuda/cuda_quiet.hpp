@@ -6,7 +6,7 @@
 // stays until nothing of the library's that waits for other ranks is in any stream.
 //
 // Who calls this : CudaKind owns one; cuda_channels.cpp, cuda_meetings.cpp and cuda_guests.cpp, which put such work into streams;
-//                  cuda_borrowing.cpp and scratch memory, which let go of things.
+//                  cuda_borrowing.cpp, cuda_pins.cpp and scratch memory, which let go of things.
 // Threads        : any; a thread of its own lets go of what had to stay, from the first such thing on.
 // Ownership      : sources outlive their watch; what was to be let go of is, at the latest by finish().
 // Errors         : none; a thread that cannot be started is logged, and things stay until finish().

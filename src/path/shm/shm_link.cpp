@@ -48,12 +48,20 @@ void CellPool::reclaim() {
   if (shared_.tail.load(std::memory_order_acquire) != kNoCell) return;
   for (const CellName name : unread) {
     const Segment*& holder = sent_to_[index_of(name)];
-    // Others may still post to a rank whose leaving they have not seen, and the next of them writes the link of the queue's
-    // last cell. That one stays where it is; a cell whose link has been written is touched by nobody any more.
-    if (holder == nullptr || table_.header(name).next.load(std::memory_order_acquire) == kNoCell) continue;
+    if (holder == nullptr || !nobody_touches(name, *holder)) continue;
     holder = nullptr;
     spare_.push_back(name);
   }
+}
+
+// Others may still post to a rank whose leaving they have not seen, and the next of them writes the link of the queue's last cell. So guard
+// LAST (models/left_cells.pml) holds for the owner of a cell as it does for the reader, which is gone: either the link has been written, or the cell is still the
+// tail, and then the queue becomes empty in the same step. Whoever posts next writes `head`, which nobody reads any more.
+bool CellPool::nobody_touches(CellName name, const Segment& holder) const {
+  if (table_.header(name).next.load(std::memory_order_acquire) != kNoCell) return true;
+  CellName expected = name;
+  return holder.shared().arrivals.tail.compare_exchange_strong(expected, kNoCell, std::memory_order_acq_rel,
+                                                               std::memory_order_relaxed);
 }
 
 bool CellPool::news() {

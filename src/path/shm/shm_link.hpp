@@ -54,6 +54,7 @@ class CellPool {
   }
   // Takes back cells that lie unread with ranks that have left.
   void reclaim();
+  bool nobody_touches(CellName name, const Segment& holder) const;
 
   const std::size_t place_;  // of this rank
   CellQueueShared& shared_;
