@@ -100,7 +100,7 @@ int receiver_fails(const Here& here, const Case& one) {
   } else {
     if (one.posted) check.ok(ist_irecv(buffer.get(), count(one.bytes), IST_BYTE, 0, 4, here.comm, &request), what);
     // Into a device that another rank has, too, short copies go by another call: the buffer is rank 0's device's.
-    const bool in_rows = one.bytes < 32768 && std::string{one.broken.call} == "cuMemcpyAsync";
+    const bool in_rows = one.bytes < 1048576 && std::string{one.broken.call} == "cuMemcpyAsync";
     const char* const call = in_rows ? "cuMemcpy3DAsync_v2" : one.broken.call;
     const char* const name = in_rows ? "cuMemcpy3DAsync" : one.broken.name;
     // Odd ones in two calls, of which the second fails.

@@ -6,9 +6,9 @@
 // Errors         : the driver's results.
 //
 // Processes take turns on what executes kernels, and a change of turn takes 137 us. The copy engines serve all processes at once. But the
-// driver has kernels' hardware do what copies within a device, and from the host into it what is short in one row (24 KiB, and 32766 bytes
-// no more), by whatever call: cuMemcpyAsync, a batch that asks for overlap, a graph. Copies of two rows and more go to an engine, whether
-// or not the rows touch each other. tools/peers/device_turns.cpp measures it: 8 bytes into a device that another process used last take 143 us in one row and
+// driver has kernels' hardware do what copies within a device, and from the host into it what is short in one row (from page-locked memory
+// 24 KiB, and 32766 bytes no more; from pageable memory 64 KiB, and 1 MiB no more), by whatever call: cuMemcpyAsync, a batch that asks for
+// overlap, a graph. Copies of two rows and more go to an engine, whether or not the rows touch each other. tools/peers/device_turns.cpp measures it: 8 bytes into a device that another process used last take 143 us in one row and
 // 9 in two. While the device is one process's own, two rows take 2.6 us more than one at 8 bytes, and 2.6 less at 16 KiB (H200, driver
 // 580.159.04, 2026-11-24).
 #pragma once
@@ -23,8 +23,8 @@ namespace ist {
 
 class CudaTurns {
  public:
-  // From here on an engine makes the copies from the host, in one row, too.
-  static constexpr Bytes kByEngine = kibibytes(32);
+  // From here on an engine makes the copies from the host, in one row, too. Below, two rows cost at most some percent from 16 KiB on.
+  static constexpr Bytes kByEngine = mebibytes(1);
   // Within a device less than this is brought to the host and back, as messages between its ranks are (kLeastWithinDevice): the two copies
   // of 2 MiB take 94 us together, where one within it takes 149; for 4 MiB 170.
   static constexpr Bytes kByHost = mebibytes(2);
