@@ -346,7 +346,7 @@ void Engine::fail_for(Rank lost, bool everything) {
     const auto* bouncing = std::get_if<state::Bouncing>(&operation.state);
     const bool local = operation.in<state::Delivering>() || operation.in<state::Taken>() ||
                        operation.in<state::EmptyingCell>() || operation.in<state::FillingCell>() ||
-                       operation.in<state::Leaving>() || operation.in<state::Putting>() || operation.in<state::Fetching>() ||
+                       operation.in<state::Putting>() || operation.in<state::Fetching>() ||
                        operation.in<state::Persistent>() || operation.in<state::Running>() || operation.in_mail() ||
                        (bouncing && bouncing->arrived == bouncing->to.size) ||
                        (claimed && claimed->message.envelope.type != EnvelopeType::announce);  // needs no peer any more

@@ -71,6 +71,35 @@ TEST(EndingFailures, ASendThatFailsWhileOthersWaitForCellsFailsAlone) {
   }));
 }
 
+// The kernel may wait for the very rank that is gone.
+TEST(EndingFailures, ASendBehindAKernelThatItsReceiverWantedNothingOfEndsWhenThatRankIsGone) {
+  NEEDS_FAKE_DRIVER();
+  const Variables variables{{"ISTHMUS_DEVICE_IPC", "never"}};
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    constexpr std::size_t kBytes = 5000;
+    Checks check(here);
+    if (here.rank == 1) {
+      check.fails(ist_recv(ist_host(nullptr), 0, IST_BYTE, 0, kTag, here.comm, IST_STATUS_IGNORE), IST_ERR_TRUNCATE,
+                  {"5000"}, "a receive of nothing");
+      std::this_thread::sleep_for(3 * kBefore);
+      return check.wrong();
+    }
+    Gate gate;
+    const Buffer late(here, kBytes);
+    fill_behind(gate, late, kBytes, 0x42);
+    ist_request request = IST_REQUEST_NULL;
+    check.ok(ist_isend(late.get(), kBytes, IST_BYTE, 1, kTag, here.comm, &request), "a send behind a kernel");
+    const int ended = ist_wait(&request, IST_STATUS_IGNORE);
+    check.that(ended == IST_ERR_PEER_LEFT, std::string{"it says "} + ist_code_name(ended));
+    check.that(!gate.opened_itself(), "the kernel was not waited for");
+    gate.open();
+    // Before it is freed, all of the device is waited for: the copy behind the kernel reads it.
+    ist_world world = here.world;
+    check.ok(ist_world_destroy(&world), "the end, which waits for that copy");
+    return check.wrong();
+  }));
+}
+
 // Each stream waits for a message that never comes, and a copy of another message stands behind that.
 TEST(EndingFailures, AWorldLetsItsStreamsGoBeforeItWaitsForCopiesBehindThem) {
   NEEDS_FAKE_DRIVER();
