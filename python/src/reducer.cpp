@@ -82,7 +82,7 @@ class Calls {
     if (self.failed()) return;
     const std::size_t bytes = static_cast<std::size_t>(count) * ist_type_size(type);
     const nb::gil_scoped_acquire acquire;
-    ++inside_function;
+    const Inside inside;
     try {
       const nb::bytes lower(in, bytes);
       nb::bytearray higher(inout, bytes);
@@ -93,17 +93,25 @@ class Calls {
     } catch (const std::exception& error) {
       self.keep(nb::borrow(PyExc_MemoryError)(error.what()));
     }
-    --inside_function;
   }
 
  private:
-  void keep(nb::object exception) {
+  struct Inside {
+    Inside() { ++inside_function; }
+    ~Inside() { --inside_function; }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+  };
+
+  // Nothing is thrown on into the library. Texts may be no UTF-8, such as names of files.
+  void keep(nb::object exception) noexcept {
     exception_ = std::move(exception);
-    const auto name = nb::cast<std::string>(exception_.type().attr("__name__"));
     try {
-      text_ = name + ": " + nb::cast<std::string>(nb::str(exception_));
-    } catch (nb::python_error&) {
-      text_ = name;
+      text_ = nb::cast<std::string>(exception_.type().attr("__name__"));
+      const nb::object encoded = nb::str(exception_).attr("encode")("utf-8", "backslashreplace");
+      text_ += ": " + nb::cast<std::string>(encoded.attr("decode")("utf-8"));
+    } catch (const std::exception&) {
+      text_ += text_.empty() ? "an exception without a name" : "";
     }
     failed_.store(true, std::memory_order_release);
   }

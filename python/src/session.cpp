@@ -33,6 +33,8 @@ bool must_give_way(ist_comm comm) {
 
 }  // namespace
 
+Session::Session() : owner_(::getpid()) {}
+
 std::shared_ptr<Session> Session::create(const Make& make) {
   std::shared_ptr<Session> made{new Session};
   int code = IST_OK;
@@ -94,6 +96,8 @@ void Session::raise_closed() {
 void Session::close() {
   if (inside_function > 0) require_open();
   if (closing_.exchange(true)) return;
+  // A forked child's copy: the world, and what is under way in it, are its parent's.
+  if (owner_ != ::getpid()) return;
   int code = IST_OK;
   {
     const nb::gil_scoped_release release;

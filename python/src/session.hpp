@@ -52,11 +52,12 @@ class Session {
   void sweep();
 
  private:
-  Session() = default;
+  Session();
 
   ist_world world_ = IST_WORLD_NULL;
   std::atomic<bool> closing_{false};
   std::atomic<int> inside_{0};
+  const int owner_;    // process
   bool left_ = false;  // the library has let go of every buffer
   bool crowded_ = false;
   std::mutex mutex_;

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "errors.hpp"
+#include "gil.hpp"
 
 namespace isthmus_python {
 namespace {
@@ -31,13 +32,19 @@ std::string text(const Traffic& traffic) {
 
 }  // namespace
 
-Traffic traffic_of(ist_world world, std::optional<int> peer, const std::optional<std::string>& carrier) {
+Traffic traffic_of(Session& session, std::optional<int> peer, const std::optional<std::string>& carrier) {
   Traffic traffic;
   traffic.found.size = sizeof traffic.found;
   const ist_carrier wanted = carrier ? carrier_named(*carrier) : IST_CARRIER_NONE;
   if (peer && *peer < 0)
     raise(IST_ERR_RANK, "peer is " + std::to_string(*peer) + "; ranks begin at 0, and None is all of them");
-  check(ist_world_traffic(world, peer.value_or(IST_ALL_PEERS), wanted, &traffic.found));
+  ist_world world = session.world();
+  int code = IST_OK;
+  {
+    const LetGo without_gil{session.inside()};
+    code = ist_world_traffic(world, peer.value_or(IST_ALL_PEERS), wanted, &traffic.found);
+  }
+  check(code);
   return traffic;
 }
 

@@ -12,6 +12,8 @@
 #include <optional>
 #include <string>
 
+#include "session.hpp"
+
 namespace isthmus_python {
 
 namespace nb = nanobind;
@@ -21,7 +23,7 @@ struct Traffic {
 };
 
 // No peer: all; no carrier: all.
-Traffic traffic_of(ist_world world, std::optional<int> peer, const std::optional<std::string>& carrier);
+Traffic traffic_of(Session& session, std::optional<int> peer, const std::optional<std::string>& carrier);
 
 void bind_traffic(nb::module_& module);
 

@@ -60,9 +60,11 @@ class Patience {
 
 // Python runs signal handlers in its main thread alone.
 bool in_main_thread() {
-  static const auto main_thread =
-      nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident"));
-  return PyThread_get_thread_ident() == main_thread;
+  // Asked by several at once at worst: one that waited for another's answer would wait with the GIL.
+  static std::atomic<unsigned long> main_thread{0};
+  if (main_thread.load() == 0)
+    main_thread.store(nb::cast<unsigned long>(nb::module_::import_("threading").attr("main_thread")().attr("ident")));
+  return PyThread_get_thread_ident() == main_thread.load();
 }
 
 // The first incomplete operation is looked at, and all those that have steps of their own.

@@ -58,7 +58,7 @@ class World {
     check(code);
   }
   Traffic traffic(std::optional<int> peer, const std::optional<std::string>& carrier) const {
-    return traffic_of(session_->world(), peer, carrier);
+    return traffic_of(*session_, peer, carrier);
   }
   std::string text() const {
     return closed() ? "<isthmus.World, closed>"

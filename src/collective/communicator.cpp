@@ -174,7 +174,7 @@ Communicator::Communicator(Engine& engine, Scope scope, std::string name, const 
       machine_(machine),
       nccl_(nccl) {
   if (nccl_ != nullptr && nccl_->serves(scope_.group.get()).ok())
-    nccl_team_ = std::make_shared<NcclTeam>(*nccl_, engine, scope_, name_, machine_);
+    nccl_team_ = std::make_shared<NcclTeam>(*nccl_, engine, scope_, name_, machine_, 0);
 }
 
 Communicator::~Communicator() {

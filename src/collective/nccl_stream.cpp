@@ -58,7 +58,7 @@ Status NcclStream::open(const Communicator& comm, int device) {
   off_ = true;  // until it is there on all ranks
   Nccl& nccl = *comm.nccl();
   {
-    auto made = std::make_shared<NcclTeam>(nccl, comm.engine(), comm.scope(), comm.name(), comm.machine());
+    auto made = std::make_shared<NcclTeam>(nccl, comm.engine(), comm.scope(), comm.name(), comm.machine(), 1);
     const std::lock_guard lock(comm.engine().lock());
     team_ = std::move(made);
   }

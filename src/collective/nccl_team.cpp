@@ -26,8 +26,9 @@ class NcclTeam::Closer : public Action {
   std::shared_ptr<NcclTeam> team_;
 };
 
-NcclTeam::NcclTeam(Nccl& nccl, Engine& engine, const Scope& scope, const std::string& name, const CollectiveProfile& machine)
-    : nccl_(nccl), twin_(engine, scope, name, machine) {
+NcclTeam::NcclTeam(Nccl& nccl, Engine& engine, const Scope& scope, const std::string& name, const CollectiveProfile& machine,
+                   int number)
+    : nccl_(nccl), twin_(engine, scope, name, machine), number_(number) {
   nccl_.add(this);
 }
 
@@ -81,8 +82,8 @@ void NcclTeam::part() {
   for (int rank = 0; rank < twin_.size(); ++rank) {
     if (rank == twin_.rank()) continue;
     const Piece nothing = host_piece(nullptr, Bytes{});
-    schedule->need(over, schedule->receive(nothing, twin_.to_world(rank), 0, {}));
-    schedule->need(over, schedule->send(nothing, twin_.to_world(rank), 0, {}));
+    schedule->need(over, schedule->receive(nothing, twin_.to_world(rank), number_, {}));
+    schedule->need(over, schedule->send(nothing, twin_.to_world(rank), number_, {}));
   }
   parting_ = true;
   Engine& engine = twin_.engine();

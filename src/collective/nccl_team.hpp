@@ -45,7 +45,9 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
   // fresh: nothing was made. opening: one is being made. open: all ranks have it. off: making it failed, on all ranks.
   enum class State : std::uint8_t { fresh, opening, open, off };
 
-  NcclTeam(Nccl& nccl, Engine& engine, const Scope& scope, const std::string& name, const CollectiveProfile& machine);
+  // `number`: which of a communicator's teams, so that their ends are not taken for each other.
+  NcclTeam(Nccl& nccl, Engine& engine, const Scope& scope, const std::string& name, const CollectiveProfile& machine,
+           int number);
   ~NcclTeam();
   NcclTeam(const NcclTeam&) = delete;
   NcclTeam& operator=(const NcclTeam&) = delete;
@@ -117,6 +119,7 @@ class NcclTeam : public std::enable_shared_from_this<NcclTeam> {
 
   Nccl& nccl_;
   Communicator twin_;
+  const int number_;
   State state_ = State::fresh;
   Status broken_;
   std::optional<nccl::UniqueId> id_;

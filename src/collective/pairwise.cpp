@@ -162,7 +162,7 @@ void plan_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, const
 
 void plan_pairwise_reduce(Plan& plan, const ReductionData& data, int root) {
   const int rank = plan.rank();
-  plan.walk(Bytes{data.elements.bytes().value / static_cast<std::uint64_t>(plan.size())});
+  plan.walk(Layout::split(data.elements, plan.size()).largest());
   const bool wants = root == kEverybody || root == rank;
   const Layout layout = Layout::split(data.elements, plan.size());
   const auto sent = send_parts(plan, data.send, layout);

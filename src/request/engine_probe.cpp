@@ -45,7 +45,10 @@ Result<OperationId> Engine::claim(std::int32_t source, std::int32_t tag, const S
 }
 
 Status Engine::receive_claimed(OperationId id, const Piece& piece) {
-  Operation& operation = *operations_.find(id);
+  Operation* const found = operations_.find(id);
+  if (found == nullptr || !found->message)
+    return {IST_ERR_HANDLE, "the message was received by another thread meanwhile; a message is received once"};
+  Operation& operation = *found;
   if (complete(operation)) {  // its sender went before: the outcome says so
     operation.message = false;
     return {};

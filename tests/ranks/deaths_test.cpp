@@ -123,4 +123,28 @@ TEST(DeathsAfterwards, APendingNonblockingReceiveCompletesWithTheError) {
                  2);
 }
 
+// The child's copy of the world is not the rank: neither its end nor what it destroys is anything to the others.
+TEST(ForkedChild, ThatDestroysItsCopyOfTheWorldLeavesTheRankAsItIs) {
+  expect_all_but(run_ranks(2, "host",
+                           [](const Here& here) {
+                             if (here.rank == 0) {
+                               const pid_t child = ::fork();
+                               if (child == 0) {
+                                 ist_world copy = here.world;
+                                 const bool as_it_should_be = ist_world_destroy(&copy) == IST_OK && copy == IST_WORLD_NULL;
+                                 ::_exit(as_it_should_be ? 0 : 1);
+                               }
+                               int status = -1;
+                               if (::waitpid(child, &status, 0) != child || status != 0) return 1;
+                             }
+                             if (ist_barrier(here.comm) != IST_OK) return 2;
+                             if (here.rank == 1) die_soon();
+                             char byte = 0;
+                             return expect_death("receive", here, 1, Clock::now() + kBefore, [&] {
+                               return ist_recv(ist_host(&byte), 1, IST_BYTE, 1, 0, here.comm, IST_STATUS_IGNORE);
+                             });
+                           }),
+                 1);
+}
+
 }  // namespace

@@ -89,9 +89,10 @@ std::vector<unsigned char> greatest_before(int last) {
   return greatest;
 }
 
-#define NEEDS_SPEED()                                                                                                  \
-  if (kSanitized) GTEST_SKIP() << "SKIPPED: combining more than 4 Gi elements takes minutes with a sanitizer; run it " \
-                                  "without"
+#define NEEDS_SPEED()                                                                                  \
+  if (kSanitized)                                                                                      \
+  GTEST_SKIP() << "SKIPPED: combining more than 4 Gi elements takes minutes with a sanitizer; run it " \
+                  "without"
 
 TEST(Huge, AnAllreduceOfMoreThan4GiElementsCombinesEachOfThem) {
   NEEDS_SPEED();

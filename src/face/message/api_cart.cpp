@@ -24,7 +24,7 @@ Status balance(int ranks, std::vector<int>& dims) {
     return left == 1 ? Status{} : Status{IST_ERR_ARGUMENT, "the extents given do not multiply to " + std::to_string(ranks)};
   std::vector<int> factors;
   for (int divisor = 2; left > 1; ++divisor) {
-    if (divisor * divisor > left) divisor = left;
+    if (divisor > left / divisor) divisor = left;
     for (; left % divisor == 0; left /= divisor) factors.push_back(divisor);
   }
   std::vector<int> extents(open.size(), 1);
@@ -67,10 +67,15 @@ Status check_dimensions(const Communicator& cart, int ndims, bool complete) {
   return complete ? Status{} : Status{IST_ERR_ARGUMENT, "an array to be filled in is null"};
 }
 
-int moved(const Communicator& cart, int dimension, int displacement) {
-  std::vector<int> coords = cart.grid()->coords_of(cart.rank());
-  coords[static_cast<std::size_t>(dimension)] += displacement;
-  return cart.grid()->rank_of(coords).value_or(IST_PROC_NULL);
+int moved(const Communicator& cart, int dimension, std::int64_t displacement) {
+  const auto d = static_cast<std::size_t>(dimension);
+  const Grid& grid = *cart.grid();
+  std::vector<int> coords = grid.coords_of(cart.rank());
+  const std::int64_t extent = grid.dims[d];
+  // Around a periodic dimension as often as that goes; beyond another one any place is as far.
+  const std::int64_t place = coords[d] + (grid.periods[d] ? displacement % extent : displacement);
+  coords[d] = static_cast<int>(std::clamp<std::int64_t>(place, -extent, 2 * extent));
+  return grid.rank_of(coords).value_or(IST_PROC_NULL);
 }
 
 }  // namespace
@@ -174,7 +179,7 @@ int ist_cart_shift(ist_comm cart, int dimension, int displacement, int* source, 
   if (dimension < 0 || dimension >= dimensions)
     return ist::report(IST_ERR_ARGUMENT, "ist_cart_shift: dimension is " + std::to_string(dimension) + "; the grid has " +
                                              std::to_string(dimensions));
-  *source = ist::moved(**found, dimension, -displacement);
+  *source = ist::moved(**found, dimension, -std::int64_t{displacement});
   *dest = ist::moved(**found, dimension, displacement);
   return IST_OK;
 } catch (...) {

@@ -33,6 +33,10 @@ int ist_world_destroy(ist_world* world) try {
   if (world == nullptr) return ist::null_result("ist_world_destroy", "world");
   const auto found = ist::look_up(*world);
   if (!found.ok()) return ist::report(ist::in_call("ist_world_destroy", found.status()));
+  if (found->world->of_another_process()) {
+    *world = IST_WORLD_NULL;
+    return IST_OK;
+  }
   const auto removed = ist::remove_world(*world);
   *world = IST_WORLD_NULL;
   const ist::Status ended = removed->end();

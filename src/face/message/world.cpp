@@ -1,5 +1,7 @@
 #include "face/message/world.hpp"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <mutex>
 #include <utility>
@@ -190,6 +192,10 @@ int World::own_device(const MemoryKind& kind) const {
   for (const Rank other : peers_->local()) before += other < peers_->rank() ? 1 : 0;
   return settings_.own_device(before, static_cast<int>(kind.devices().size()));
 }
+
+World::World() : owner_(::getpid()) {}
+
+bool World::of_another_process() const { return owner_ != ::getpid(); }
 
 Status World::end() {
   if (std::exchange(ended_, true)) return {};

@@ -38,6 +38,8 @@ class World {
   ~World();
   // What comes first when the world is destroyed, and may still find something wrong: in work that waits in streams.
   Status end();
+  // This is a forked child's copy, which must not end: what it said to the other ranks its parent would seem to have said.
+  bool of_another_process() const;
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
@@ -63,7 +65,7 @@ class World {
   ContextSource& contexts() { return *contexts_; }
 
  private:
-  World() = default;
+  World();
   Status connect();
   Status open_trace();
   void tell_cuda_of_sharers();
@@ -96,6 +98,7 @@ class World {
   CommName whole_;
   CommName self_;
   bool ended_ = false;
+  const int owner_;  // process
 };
 
 }  // namespace ist

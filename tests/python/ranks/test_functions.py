@@ -255,7 +255,20 @@ def test_arrays_may_be_kept_and_the_function_goes_with_the_operation(comm):
     assert all(np.array_equal(lower, before) for lower, _, before, _ in kept)
 
 
-def test_threads_run_python_while_functions_do(comm):
+def test_an_exception_whose_text_is_no_utf8_is_told_all_the_same(comm):
+    if comm.size == 1:
+        pytest.skip("nothing is combined")
+
+    def broken(lower, higher):
+        raise ValueError("a file's name, \udc80")
+
+    ours = np.full(5, np.nan)
+    with pytest.raises((ValueError, isthmus.Error)):
+        comm.allreduce(numbers(5, comm.rank), ours, isthmus.Operation(broken))
+    comm.barrier()  # by the same thread
+
+
+def test_threads_run_python_while_functions_do(world, comm):
     """Every thread takes library and interpreter in its own order; nothing may wait for the one with the other."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-4)
@@ -283,6 +296,7 @@ def test_threads_run_python_while_functions_do(comm):
                 del request
                 world_rank = comm.world_rank(0)
                 assert world_rank == 0 and comm.local_size > 0
+                assert world.traffic().messages_sent >= 0
                 time.sleep(0.001)
         except BaseException as error:
             errors.append(error)
