@@ -23,7 +23,7 @@ class Scan {
         data_(data),
         first_(exclusive ? 1 : 0),
         exclusive_(exclusive),
-        rounds_(1 + std::bit_width(static_cast<unsigned>(plan.size() - 1))),
+        rounds_(1 + static_cast<int>(std::bit_width(static_cast<unsigned>(plan.size() - 1)))),
         // With one to spare, since chunks end between elements.
         chunks_(Parts::chunks(data.elements, Plan::chunk_of(data.elements.bytes(), Schedule::kTags / rounds_ - 1))) {
     beside_ = plan.combines_on(data.recv, data.elements.bytes());
