@@ -18,7 +18,7 @@ TEST(EndingFailures, AWorldEndsWhateverItHasToTellARankThatLeft) {
     const Data data = random_bytes(kBytes, 7);
     if (here.rank == 1) {
       check.ok(ist_send(ist_host(data.data()), count(kBytes), IST_BYTE, 0, kTag, here.comm), "the send");
-      std::this_thread::sleep_for(3 * kBefore);
+      here.wait_for(0, 1);
       return check.wrong();
     }
     std::this_thread::sleep_for(kBefore);
@@ -26,6 +26,7 @@ TEST(EndingFailures, AWorldEndsWhateverItHasToTellARankThatLeft) {
     std::vector<ist_request> requests(3000, IST_REQUEST_NULL);
     for (ist_request& request : requests)
       check.ok(ist_isend(ist_host(&small), 1, IST_INT64, 1, kTag, here.comm, &request), "a send that is not read");
+    here.has_come_to(1);
     int code = IST_OK;
     for (ist_request& request : requests)
       if (const int ended = ist_wait(&request, IST_STATUS_IGNORE); ended != IST_OK) code = ended;
@@ -55,10 +56,11 @@ TEST(EndingFailures, ASendThatFailsWhileOthersWaitForCellsFailsAlone) {
         check.ok(ist_isend(buffers[n]->get(), kBytes, IST_BYTE, 1, kTag, here.comm, &requests[n]), "isend");
       }
       break_call("cuMemcpyAsync", 0);
+      here.has_come_to(1);
       for (ist_request& request : requests) failed += ist_wait(&request, IST_STATUS_IGNORE) == IST_OK ? 0 : 1;
       heal();
     } else {
-      std::this_thread::sleep_for(kBefore);
+      here.wait_for(0, 1);
       for (std::size_t n = 0; n < kMessages; ++n) {
         ist_status status{};
         const int code = ist_recv(buffers[n]->get(), kBytes, IST_BYTE, 0, kTag, here.comm, &status);
@@ -81,7 +83,7 @@ TEST(EndingFailures, ASendBehindAKernelThatItsReceiverWantedNothingOfEndsWhenTha
     if (here.rank == 1) {
       check.fails(ist_recv(ist_host(nullptr), 0, IST_BYTE, 0, kTag, here.comm, IST_STATUS_IGNORE), IST_ERR_TRUNCATE,
                   {"5000"}, "a receive of nothing");
-      std::this_thread::sleep_for(3 * kBefore);
+      here.wait_for(0, 1);
       return check.wrong();
     }
     Gate gate;
@@ -89,6 +91,7 @@ TEST(EndingFailures, ASendBehindAKernelThatItsReceiverWantedNothingOfEndsWhenTha
     fill_behind(gate, late, kBytes, 0x42);
     ist_request request = IST_REQUEST_NULL;
     check.ok(ist_isend(late.get(), kBytes, IST_BYTE, 1, kTag, here.comm, &request), "a send behind a kernel");
+    here.has_come_to(1);
     const int ended = ist_wait(&request, IST_STATUS_IGNORE);
     check.that(ended == IST_ERR_PEER_LEFT, std::string{"it says "} + ist_code_name(ended));
     check.that(!gate.opened_itself(), "the kernel was not waited for");
@@ -127,6 +130,8 @@ TEST(EndingFailures, AWorldLetsItsStreamsGoBeforeItWaitsForCopiesBehindThem) {
     for (const auto start = Clock::now(); Clock::now() - start < kBefore;)
       check.ok(ist_test(&request, &done, IST_STATUS_IGNORE), "test");
     check.that(done == 0, "it waits");
+    here.has_come_to(1);
+    here.wait_for(other, 1);
     ist_world world = here.world;
     const auto start = Clock::now();
     const int ended = ist_world_destroy(&world);

@@ -12,10 +12,12 @@
 #include <isthmus/isthmus.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -72,13 +74,20 @@ struct Here {
   int size;
   ist_world world;
   ist_comm comm;
+  std::atomic<int>* stages = nullptr;  // one for each rank, in memory that they share; none of a rank alone
+
+  // How far this rank has come, for others to wait for it: a machine that is busy takes its time between two lines.
+  void has_come_to(int stage) const { stages[rank] = stage; }
+  void wait_for(int other, int stage) const {
+    while (stages[other] < stage) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
 };
 
 // A body returns how many things were not as they should be.
 using Body = std::function<int(const Here&)>;
 
 // What a forked rank does; returns its exit status.
-inline int be_rank(int rank, int size, int port, const char* kinds, const Body& body) {
+inline int be_rank(int rank, int size, int port, const char* kinds, const Body& body, std::atomic<int>* stages) {
   ::setenv("RANK", std::to_string(rank).c_str(), 1);
   ::setenv("WORLD_SIZE", std::to_string(size).c_str(), 1);
   ::setenv("MASTER_ADDR", "127.0.0.1", 1);
@@ -87,7 +96,7 @@ inline int be_rank(int rank, int size, int port, const char* kinds, const Body& 
   // A hang is a failure, not a stuck test; sanitized, a million operations take a minute, and workers that share two processors with
   // something else take as long.
   ::alarm(kSanitized ? 200 : 100);
-  Here here{rank, size, IST_WORLD_NULL, IST_COMM_NULL};
+  Here here{rank, size, IST_WORLD_NULL, IST_COMM_NULL, stages};
   if (ist_world_create(&here.world) != IST_OK || ist_world_comm(here.world, &here.comm) != IST_OK ||
       ist_barrier(here.comm) != IST_OK) {
     std::fprintf(stderr, "[%d] %s\n", rank, ist_error_text());
@@ -101,10 +110,17 @@ inline int be_rank(int rank, int size, int port, const char* kinds, const Body& 
 // Forks `size` ranks that run `body` with these kinds of memory. Gives back the wait statuses.
 inline std::vector<int> run_ranks(int size, const char* kinds, const Body& body) {
   const int port = free_port();
+  const std::size_t shared = static_cast<std::size_t>(size) * sizeof(std::atomic<int>);
+  void* const page = ::mmap(nullptr, shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) {
+    ADD_FAILURE() << "no memory for " << size << " ranks to share";
+    return {};
+  }
+  auto* const stages = static_cast<std::atomic<int>*>(page);  // zero, as the kernel gives it
   std::vector<pid_t> children;
   for (int rank = 0; rank < size; ++rank) {
     const pid_t child = ::fork();
-    if (child == 0) ::_exit(be_rank(rank, size, port, kinds, body));
+    if (child == 0) ::_exit(be_rank(rank, size, port, kinds, body, stages));
     children.push_back(child);
   }
   std::vector<int> statuses;
@@ -113,6 +129,7 @@ inline std::vector<int> run_ranks(int size, const char* kinds, const Body& body)
     ::waitpid(child, &status, 0);
     statuses.push_back(status);
   }
+  ::munmap(page, shared);
   return statuses;
 }
 

@@ -130,7 +130,9 @@ TEST(QueueFailures, AWorldThatIsDestroyedUnderWaitingWorkEndsItAndSaysSo) {
       const bool waits = gated && here.rank == 0;
       own.ok(waits ? own.behind(gate, 1 - here.rank, &done) : own.receive(1 - here.rank, &done), "a receive");
       const auto start = Clock::now();
+      here.has_come_to(1);
       if (here.rank == 0) {
+        here.wait_for(1, 1);
         std::this_thread::sleep_for(kBefore);
         ist_world world = here.world;
         own.fails(ist_world_destroy(&world), IST_ERR_PENDING, {"ist_world_destroy", "from rank 1", "tag 4", "\"world\""},

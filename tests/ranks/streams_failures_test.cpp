@@ -136,7 +136,9 @@ TEST_P(StreamFailures, AWorldThatIsDestroyedUnderWaitingWorkEndsItAndSaysSo) {
     const Own buffer(here, devices);
     check.ok(buffer.prepare(1 - here.rank), "prepare");
     check.ok(buffer.receive(1 - here.rank), "a receive");
+    here.has_come_to(1);
     if (here.rank == 0) {
+      here.wait_for(1, 1);
       std::this_thread::sleep_for(kBefore);
       ist_world world = here.world;
       const auto start = Clock::now();
