@@ -17,9 +17,9 @@
 #   tools/gpu_run.sh soak [SECONDS [one-gpu|all [CLASSES]]]
 #                                   mixed traffic with every byte compared, and nothing may grow: 300 s unless told, on all GPUs, or two
 #                                   ranks on one. Each call adds to soak.json what it found
-#   tools/gpu_run.sh replays [COUNT [one-gpu]]
+#   tools/gpu_run.sh replays [COUNT [one-gpu|all [SECONDS]]]
 #                                   graphs with messages between two ranks, replayed a million times unless told, with other bytes each
-#                                   time, by graphs at both ends and at one; adds to soak.json too
+#                                   time, by graphs at both ends and at one; adds to soak.json too. After 430 s none begins unless told
 #   tools/gpu_run.sh waits          which calls of the driver wait for a kernel that runs, and hold up others (tools/peers/driver_waits.cu);
 #                                   needs nvcc alone
 #   tools/gpu_run.sh turns          which copies wait for another process's turn on the GPU (tools/peers/device_turns.cpp); needs nvcc alone

@@ -1,6 +1,6 @@
 // Graphs that hold messages of channels, replayed a million times with other bytes each time.
 //
-//   isthmus run -n 2 build/tests/graph_replays --replays 1000000 --json replays.json
+//   isthmus run -n 2 build/tests/graph_replays --replays 1000000 --seconds 400 --json replays.json
 //
 // Every rank sends to the next one and receives from the one before, by graphs at both ends, or at one end and plain calls at the other.
 // A replay copies the message out of page-locked memory into a device's, sends it, receives one, and copies that out, so that the
@@ -34,9 +34,16 @@ using Clock = std::chrono::steady_clock;
 constexpr std::uint64_t kBatch = 16;
 constexpr unsigned char kPoison = 0xa5;
 
+// After so many replays rank 0 says whether there is time for more.
+constexpr std::uint64_t kBetweenLooks = 64 * kBatch;
+
+// Three sizes, each captured at both ends and at either.
+constexpr std::array<std::size_t, 3> kSizes{8, 1003, 65541};
+
 struct Options {
   std::uint64_t replays = 2000;
   std::uint64_t seed = 1;
+  double seconds = 0;
   double stall = 60;
   std::uint64_t spoil = 0;  // that replay's bytes are taken for wrong: to see that it is found
   std::string json;
@@ -94,8 +101,9 @@ class Replays {
     over_ = true;
     watchdog_.join();
   }
-  // Mismatches on this rank.
+  // Mismatches on this rank, in as many replays as are wanted and there is time for.
   std::uint64_t run(Captured captured, std::size_t bytes, int tag, std::uint64_t replays);
+  std::uint64_t count() const { return count_; }
   double seconds() const { return seconds_; }
 
  private:
@@ -108,6 +116,7 @@ class Replays {
   void receive(const UserStream& stream, const Places& places, std::uint64_t which) const;
   template <class Body>
   CUgraphExec captured(const UserStream& stream, const Body& body) const;
+  bool has_time(std::uint64_t replays, Clock::time_point since) const;
   void fill(const Places& places, std::uint64_t first);
   // How many are wrong; tells of the first one, if it is to.
   std::uint64_t compare(const Places& places, std::uint64_t first, bool tells);
@@ -117,6 +126,7 @@ class Replays {
   const Options& options_;
   std::size_t bytes_ = 0;
   int tag_ = 0;
+  std::uint64_t count_ = 0;
   double seconds_ = 0;
   std::vector<unsigned char> wanted_;
   std::atomic<std::uint64_t> done_{0};
@@ -168,6 +178,15 @@ CUgraphExec Replays::captured(const UserStream& stream, const Body& body) const 
   return executable;
 }
 
+// The same on every rank, or one would wait for another's replays. Ranks that share a GPU take turns on it, which takes long.
+bool Replays::has_time(std::uint64_t replays, Clock::time_point since) const {
+  if (options_.seconds <= 0 || replays % kBetweenLooks != 0) return true;
+  const double share = options_.seconds / static_cast<double>(kSizes.size() * kCaptured.size());
+  std::int32_t more = std::chrono::duration<double>(Clock::now() - since).count() < share ? 1 : 0;
+  REPLAY_IST(ist_bcast, ist_host(&more), 1, IST_INT32, 0, rank_.comm);
+  return more != 0;
+}
+
 void Replays::fill(const Places& places, std::uint64_t first) {
   for (std::uint64_t which = 0; which < kBatch; ++which) {
     make_bytes(places.out(which), bytes_, seed(rank_.rank, first + which));
@@ -208,15 +227,16 @@ std::uint64_t Replays::run(Captured which_ends, std::size_t bytes, int tag, std:
     }));
   std::uint64_t mismatches = 0;
   const auto start = Clock::now();
-  for (std::uint64_t first = 0; first < replays; first += kBatch, done_ += kBatch) {
-    fill(places, first);
+  count_ = 0;
+  for (; count_ < replays && has_time(count_, start); count_ += kBatch, done_ += kBatch) {
+    fill(places, count_);
     for (std::uint64_t which = 0; which < kBatch; ++which) {
       if (which_ends == Captured::receiver) send(stream, places, which);
       SOAK_CUDA(cuGraphLaunch, graphs[which], stream.get());
       if (which_ends == Captured::sender) receive(stream, places, which);
     }
     stream.wait();
-    mismatches += compare(places, first, mismatches == 0);
+    mismatches += compare(places, count_, mismatches == 0);
   }
   seconds_ = std::chrono::duration<double>(Clock::now() - start).count();
   for (const CUgraphExec graph : graphs) SOAK_CUDA(cuGraphExecDestroy, graph);
@@ -227,6 +247,7 @@ std::uint64_t Replays::run(Captured which_ends, std::size_t bytes, int tag, std:
 std::optional<int> read_options(int argc, char** argv, Options& options) {
   CLI::App app{"graphs with messages of channels, replayed with other bytes each time", "graph_replays"};
   app.add_option("--replays", options.replays, "of short messages; a tenth as many of long ones")->capture_default_str();
+  app.add_option("--seconds", options.seconds, "no replay begins after so many; 0 for no limit")->capture_default_str();
   app.add_option("--seed", options.seed, "what the bytes follow from")->capture_default_str();
   app.add_option("--stall", options.stall, "seconds without a replay until it is given up")->capture_default_str();
   app.add_option("--spoil", options.spoil, "takes that replay for wrong: to see that it is noticed");
@@ -263,7 +284,7 @@ int replay_all(const Rank& rank, const Options& options) {
   bool right = true;
   Replays replays(rank, options);
   int tag = 800;
-  for (const std::size_t bytes : {std::size_t{8}, std::size_t{1003}, std::size_t{65541}})
+  for (const std::size_t bytes : kSizes)
     for (const Captured captured : {Captured::both, Captured::sender, Captured::receiver}) {
       const std::uint64_t count = (options.replays / (bytes > 8192 ? 10 : 1) + kBatch - 1) / kBatch * kBatch;
       std::uint64_t mine = replays.run(captured, bytes, tag++, count);
@@ -272,12 +293,12 @@ int replay_all(const Rank& rank, const Options& options) {
       right = right && all == 0;
       rows.push_back({{"captured", kCaptured[static_cast<std::size_t>(captured)]},
                       {"bytes", bytes},
-                      {"replays", count},
+                      {"replays", replays.count()},
                       {"mismatches", all},
                       {"seconds", replays.seconds()}});
       if (rank.rank == 0)
         std::printf("graphs at %s, %zu B: %llu replays in %.1f s, %s\n", kCaptured[static_cast<std::size_t>(captured)],
-                    bytes, static_cast<unsigned long long>(count), replays.seconds(),
+                    bytes, static_cast<unsigned long long>(replays.count()), replays.seconds(),
                     all == 0 ? "every byte right" : "MISMATCHES");
     }
   const nlohmann::json whole{

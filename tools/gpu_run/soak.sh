@@ -40,14 +40,14 @@ run_soak() {
 }
 
 run_replays() {
-  local replays=${1:-1000000} where=${2:-all}
-  if ! [[ $replays =~ ^[1-9][0-9]*$ && $where =~ ^(all|one-gpu)$ && $# -le 2 ]]; then
-    echo "gpu_run: replays takes how many, and then 'one-gpu' or 'all'; it was given '$*'"
+  local replays=${1:-1000000} where=${2:-all} seconds=${3:-430}
+  if ! [[ $replays =~ ^[1-9][0-9]*$ && $where =~ ^(all|one-gpu)$ && $seconds =~ ^[1-9][0-9]*$ && $# -le 3 ]]; then
+    echo "gpu_run: replays takes how many, then 'one-gpu' or 'all', and the seconds after which none begins; it was given '$*'"
     exit 2
   fi
   build_all
   describe_machine
-  soak_step "$replays replays of graphs on 2 ranks, $where" "$raw/replays.json" 470 "$where" "$isthmus" run -n 2 "$build/tests/graph_replays" \
-    --replays "$replays" --seed "$(date +%s)" --json "$raw/replays.json"
+  soak_step "$replays replays of graphs in $seconds s, 2 ranks, $where" "$raw/replays.json" "$seconds" "$where" "$isthmus" run -n 2 \
+    "$build/tests/graph_replays" --replays "$replays" --seconds "$seconds" --seed "$(date +%s)" --json "$raw/replays.json"
   finish
 }
