@@ -192,7 +192,7 @@ void add_nccl(Explanation& answer, const Options& options, const Settings& setti
   answer.ways.push_back(std::move(way));
 }
 
-Explanation explain_call(const Options& options, const Settings& settings, const Profile& profile) {
+Explanation explain_call(const Options& options, const Settings& settings, Profile profile) {
   const ChosenCall call = call_named(options.call);
   const ist_type type = type_named(options.type);
   const Place place = Place::read(options.kind);
@@ -212,6 +212,8 @@ Explanation explain_call(const Options& options, const Settings& settings, const
                      {}};
   if (options.ranks == 1) return answer;
   const CollectiveShape shape{options.ranks, Bytes{bytes}};
+  const auto ranks = static_cast<std::uint32_t>(options.ranks);
+  profile.collective.announced_above = static_cast<double>(pair_slot_limit(settings.eager_limit, ranks).value);
   const Algorithm chosen = choose(call, shape, !options.ordered, profile.collective);
   answer.choice = std::string{name_of(chosen)} + ", " + std::string{meaning_of(chosen)};
   for (const Offered& offer : offers(call, shape, !options.ordered, profile.collective)) {

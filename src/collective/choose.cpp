@@ -9,8 +9,6 @@ namespace {
 
 // Chunks of the chain (Plan::kChunk).
 constexpr double kChunk = 512 << 10;
-// Messages above are announced before they are sent, unless a rank's setting says otherwise, which others do not know.
-constexpr double kAnnounced = 16 << 10;
 // Whole vectors of all ranks are kept in memory at once up to this size.
 constexpr double kMostKept = 64 << 10;
 
@@ -33,7 +31,7 @@ class Count {
 
   // `number` messages one after the other.
   void messages(double number, double bytes) {
-    if (bytes > kAnnounced) {
+    if (bytes > machine_.announced_above) {
       price_.add("announced messages, one after the other", number * machine_.alpha_large);
     } else {
       price_.add("messages, one after the other", number * machine_.alpha);

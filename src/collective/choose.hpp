@@ -34,6 +34,9 @@ struct CollectiveProfile {
   double post = 0.10e-6;        // one more message under way at the same time
   double crowd = 1.0;           // what more than this many peers at once cost in caches, as a share of beta per peer
   double crowd_from = 8;
+  // No measured number: bytes of a message between hosts above which it is announced first, by rank 0's settings. Those of a
+  // device are announced from fewer on, but then what a call costs is their copies. ISTHMUS_EAGER_LIMIT changes it.
+  double announced_above = 64 << 10;
 };
 
 // NCCL between the GPUs of one host. A call is agreed on, handed to a thread of NCCL's, started as a kernel on every rank and

@@ -47,6 +47,14 @@ TEST(CollectiveChoose, many_ranks_with_much_to_say_go_round_a_ring_unless_the_or
   EXPECT_EQ(choose_allgather(large, {}), Algorithm::ring);
 }
 
+TEST(CollectiveChoose, rounds_are_dear_where_their_messages_are_announced) {
+  CollectiveProfile machine;
+  machine.announced_above = 4096;
+  EXPECT_EQ(choose_bcast({4, Bytes{4096}}, machine), Algorithm::binomial);
+  machine.announced_above = 4095;
+  EXPECT_EQ(choose_bcast({4, Bytes{4096}}, machine), Algorithm::flat);
+}
+
 // Another message beside one that is under way costs nothing here.
 CollectiveProfile free_posting() {
   CollectiveProfile machine;

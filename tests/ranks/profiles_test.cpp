@@ -11,19 +11,19 @@ namespace {
 
 using namespace rank_test;
 
-// A world in which this rank was given that profile; the variable is as before afterwards.
+// A world in which this rank was given that profile, or another variable; it is as before afterwards.
 class WorldWithProfile {
  public:
-  explicit WorldWithProfile(const std::string& profile) {
-    const char* before = std::getenv("ISTHMUS_PROFILE");
+  explicit WorldWithProfile(const std::string& value, const char* variable = "ISTHMUS_PROFILE") {
+    const char* before = std::getenv(variable);
     const std::string kept = before != nullptr ? before : "";
-    ::setenv("ISTHMUS_PROFILE", profile.c_str(), 1);
+    ::setenv(variable, value.c_str(), 1);
     EXPECT_EQ(IST_OK, ist_world_create(&world_)) << ist_error_text();
     EXPECT_EQ(IST_OK, ist_world_comm(world_, &comm_)) << ist_error_text();
     if (before != nullptr)
-      ::setenv("ISTHMUS_PROFILE", kept.c_str(), 1);
+      ::setenv(variable, kept.c_str(), 1);
     else
-      ::unsetenv("ISTHMUS_PROFILE");
+      ::unsetenv(variable);
   }
   ~WorldWithProfile() { EXPECT_EQ(IST_OK, ist_world_destroy(&world_)) << ist_error_text(); }
   WorldWithProfile(const WorldWithProfile&) = delete;
@@ -37,7 +37,7 @@ class WorldWithProfile {
 
 std::string file(const char* name) { return std::string{PROFILES} + "/" + name + ".json"; }
 
-constexpr std::array kSizes{1, 5, 300, 5000, 100000};
+constexpr std::array kSizes{1, 5, 300, 1000, 5000, 100000};
 
 void every_chosen_call(ist_comm comm) {
   int here = -1;
@@ -94,6 +94,15 @@ TEST(Profiles, ARankWithoutOneOrWithABrokenOneDoesAsRank0Does) {
   for (const bool first_is_broken : {false, true}) {
     const bool broken = (rank() == 0) == first_is_broken;
     const WorldWithProfile there{broken ? file("missing") : file("rings")};
+    everywhere(there);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// From which size on messages are announced is a number of the choice, too.
+TEST(Profiles, RanksThatAnnounceFromDifferentSizesOnDoAsRank0Does) {
+  for (const bool first_announces_all : {false, true}) {
+    const WorldWithProfile there{(rank() == 0) == first_announces_all ? "0" : "65536", "ISTHMUS_EAGER_LIMIT"};
     everywhere(there);
     if (HasFatalFailure()) return;
   }

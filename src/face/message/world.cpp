@@ -11,9 +11,21 @@
 #include "boot/blob.hpp"
 #include "collective/profile.hpp"
 #include "memory/workers.hpp"
+#include "path/shm/pair_slots.hpp"
 #include "request/wait.hpp"
 
 namespace ist {
+namespace {
+
+// This rank's numbers, with what follows from its settings. Rank 0's are the ones that count for all.
+Profile profile_for(const Settings& settings, const Boot& boot) {
+  Profile profile = load_profile(settings, boot.rank() == Rank{0} ? log::Level::warning : log::Level::info);
+  const auto ranks = static_cast<std::uint32_t>(boot.size());
+  profile.collective.announced_above = static_cast<double>(pair_slot_limit(settings.eager_limit, ranks).value);
+  return profile;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<World>> World::create(std::unique_ptr<Boot> given) {
   std::unique_ptr<World> world{new World};
@@ -50,8 +62,7 @@ Status World::connect() {
   log::set_rank(boot_->rank().value);
   IST_TRY(open_trace());
   nccl_ = std::make_unique<Nccl>(settings_, *kinds_, boot_->size());
-  // Rank 0's file is the one that counts for all.
-  Profile profile = load_profile(settings_, boot_->rank() == Rank{0} ? log::Level::warning : log::Level::info);
+  Profile profile = profile_for(settings_, *boot_);
   if (profile.measured != 0) numbers_ = profile.source;
   neighbours_ = std::make_unique<Neighbours>(settings_, *kinds_);
   const std::string card = BlobWriter{}.text(nccl_->card()).text(neighbours_->card()).take();
