@@ -142,12 +142,9 @@ Row measure_call(Session& session, std::uint64_t bytes) {
   const BenchOptions& options = session.options();
   const CallArguments with = session.arguments(static_cast<std::size_t>(bytes));
   const std::uint64_t wanted = wanted_iterations(options, bytes);
-  const std::uint64_t warm_up = std::max<std::uint64_t>(wanted / 10, 2);
   session.meet();
-  const auto start = Clock::now();
-  for (std::uint64_t n = 0; n < warm_up; ++n) timed_call_us(session, with);
-  const Plan plan =
-      session.from_first(make_plan(options, wanted, microseconds_since(start) / static_cast<double>(warm_up), false));
+  const double repetition_us = warm_up_us(session, wanted / 10, [&] { timed_call_us(session, with); });
+  const Plan plan = session.from_first(make_plan(options, wanted, repetition_us, false));
   std::vector<double> times;
   times.reserve(plan.batches);
   session.meet();

@@ -37,15 +37,9 @@ Row measure(Session& session, std::uint64_t bytes) {
   const BenchOptions& options = session.options();
   const auto size = static_cast<std::size_t>(bytes);
   const std::uint64_t wanted = wanted_iterations(options, bytes);
-  // The method's warm-up is a hundredth for latency, a tenth for bandwidth; its last half tells how long one takes.
-  const std::uint64_t warm_up = std::max<std::uint64_t>(wanted / (options.latency() ? 100 : 10), 2);
-  Clock::time_point start = Clock::now();
-  for (std::uint64_t n = 0; n < warm_up; ++n) {
-    if (n == warm_up / 2) start = Clock::now();
-    repeat_once(session, size);
-  }
-  const std::uint64_t half = warm_up - warm_up / 2;
-  const double repetition_us = microseconds_since(start) / static_cast<double>(half);
+  // The method's warm-up is a hundredth for latency, a tenth for bandwidth.
+  const std::uint64_t warm_up = wanted / (options.latency() ? 100 : 10);
+  const double repetition_us = warm_up_us(session, warm_up, [&] { repeat_once(session, size); });
   Plan plan = make_plan(options, wanted, repetition_us, !options.latency());
   if (session.rank() == 0)
     session.tell(plan);
@@ -56,7 +50,7 @@ Row measure(Session& session, std::uint64_t bytes) {
   std::vector<double> times;
   times.reserve(plan.batches);
   for (std::uint64_t batch = 0; batch < plan.batches; ++batch) {
-    start = Clock::now();
+    const auto start = Clock::now();
     for (std::uint64_t n = 0; n < plan.per_batch; ++n) repeat_once(session, size);
     times.push_back(microseconds_since(start) / share);
   }

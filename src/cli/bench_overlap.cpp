@@ -63,11 +63,8 @@ Row measure_overlap(Session& session, std::uint64_t bytes) {
   const CollectiveCall& call = *options.timed_call();
   const CallArguments with = session.arguments(static_cast<std::size_t>(bytes));
   const std::uint64_t wanted = wanted_iterations(options, bytes);
-  const std::uint64_t warm_up = std::max<std::uint64_t>(wanted / 10, 2);
-  const auto start = Clock::now();
-  for (std::uint64_t n = 0; n < warm_up; ++n) make_call(options, with);
   // Three stretches, of which the last is up to twice as long.
-  const double repetition_us = 4 * microseconds_since(start) / static_cast<double>(warm_up);
+  const double repetition_us = 4 * warm_up_us(session, wanted / 10, [&] { make_call(options, with); });
   const Plan plan = session.from_first(make_plan(options, wanted, repetition_us, false));
 
   const double alone_us = median_of(times_of(session, plan, [&] { make_call(options, with); }));

@@ -29,10 +29,8 @@ Row measure_pairs(Session& session, std::uint64_t bytes) {
   const BenchOptions& options = session.options();
   const auto size = static_cast<std::size_t>(bytes);
   const std::uint64_t wanted = wanted_iterations(options, bytes);
-  const std::uint64_t warm_up = std::max<std::uint64_t>(wanted / 10, 2);
-  const std::uint64_t half = warm_up / 2;
-  batch_us(session, size, warm_up - half);
-  const double repetition_us = batch_us(session, size, half) / static_cast<double>(half);
+  session.meet();
+  const double repetition_us = warm_up_us(session, wanted / 10, [&] { window_once(session, size); });
   const Plan plan = session.from_first(make_plan(options, wanted, repetition_us, false));
   std::vector<double> mine;
   mine.reserve(plan.batches);

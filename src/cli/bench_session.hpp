@@ -8,8 +8,10 @@
 
 #include <isthmus/isthmus.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,6 +20,7 @@
 
 #include "cli/bench_memory.hpp"
 #include "cli/bench_options.hpp"
+#include "cli/bench_timing.hpp"
 #include "memory/kinds.hpp"
 #include "memory/pinned_pool.hpp"
 
@@ -157,5 +160,19 @@ class Session {
   std::array<ist_status, kWindow> statuses_{};
   int carrier_ = IST_CARRIER_NONE;
 };
+
+// The method's warm-up, and more of it until 10 ms are over: what a world does first takes longer, and 100 short calls are over before
+// that. Every rank of it as often. Returns how long one repetition took in the last round.
+template <class Repeat>
+double warm_up_us(Session& session, std::uint64_t repetitions, const Repeat& repeat) {
+  const std::uint64_t half = std::max<std::uint64_t>(repetitions / 2, 1);
+  const auto begin = Clock::now();
+  for (int round = 0;; ++round) {
+    const auto start = Clock::now();
+    for (std::uint64_t n = 0; n < half; ++n) repeat();
+    const double took = microseconds_since(start);
+    if (session.from_first(round > 0 && microseconds_since(begin) > 10e3)) return took / static_cast<double>(half);
+  }
+}
 
 }  // namespace ist::cli

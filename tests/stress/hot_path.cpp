@@ -3,6 +3,7 @@
 //
 //   hot_path prove      no allocation and no system call in any message; status 77: system calls cannot be forbidden here
 //   hot_path count N    N messages each way, for instructions.py under callgrind
+//   hot_path windows N  N messages in windows of 64, which wait for all
 #include <isthmus/boot.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -35,6 +36,7 @@ constexpr int kSkipped = 77;
 constexpr int kWarmUp = 512;
 constexpr int kProven = 10000;
 constexpr int kTag = 7;
+constexpr int kWindow = 64;
 
 // ---- two worlds in one process ----
 
@@ -141,18 +143,46 @@ bool post_and_wait(const Ranks& ranks, Bytes& bytes, int messages) {
   return true;
 }
 
+// As bandwidths are measured: all receives are posted, then all messages come.
+bool in_windows(const Ranks& ranks, Bytes& bytes, int messages) {
+  std::array<std::uint64_t, kWindow> sent{};
+  std::array<std::uint64_t, kWindow> received{};
+  std::array<ist_status, kWindow> statuses{};
+  std::array<ist_request, kWindow> receives{};
+  for (int first = 0; first < messages; first += kWindow) {
+    for (std::size_t n = 0; n < kWindow; ++n) {
+      sent[n] = bytes.next();
+      received[n] = ~sent[n];
+      if (ist_irecv(ist_host(&received[n]), 1, IST_UINT64, 0, kTag, ranks.comms[1], &receives[n]) != IST_OK) return false;
+    }
+    for (std::size_t n = 0; n < kWindow; ++n) {
+      ist_request send = IST_REQUEST_NULL;
+      if (ist_isend(ist_host(&sent[n]), 1, IST_UINT64, 1, kTag, ranks.comms[0], &send) != IST_OK || send != IST_REQUEST_NULL)
+        return false;
+    }
+    if (ist_waitall(kWindow, receives.data(), statuses.data()) != IST_OK) return false;
+    for (std::size_t n = 0; n < kWindow; ++n)
+      if (receives[n] != IST_REQUEST_NULL || !arrived(sent[n], received[n], statuses[n])) return false;
+  }
+  return true;
+}
+
 bool both_ways(const Ranks& ranks, Bytes& bytes, int messages) {
   return send_and_receive(ranks, bytes, messages) && post_and_wait(ranks, bytes, messages);
+}
+
+bool all_ways(const Ranks& ranks, Bytes& bytes, int messages) {
+  return both_ways(ranks, bytes, messages) && in_windows(ranks, bytes, messages);
 }
 
 // ---- proofs ----
 
 bool no_allocation(const Ranks& ranks, Bytes& bytes) {
   const std::uint64_t before = ist::test::allocations();
-  const bool right = both_ways(ranks, bytes, kProven);
+  const bool right = all_ways(ranks, bytes, kProven);
   const std::uint64_t made = ist::test::allocations() - before;
   // That none is counted says something only because those of the worlds' creation were.
-  std::printf("%d messages each way: %s, %llu allocations (%llu before the first message)\n", kProven,
+  std::printf("%d messages each way and in windows: %s, %llu allocations (%llu before the first message)\n", kProven,
               right ? "every byte right" : "wrong bytes", static_cast<unsigned long long>(made),
               static_cast<unsigned long long>(before));
   return right && made == 0 && before > 0;
@@ -192,9 +222,9 @@ int no_system_call(const Ranks& ranks, Bytes& bytes) {
     std::printf("skipped: system calls are not covered here, because this machine permits no filter of them\n");
     return kSkipped;
   }
-  const int end = end_without_system_calls([&] { return both_ways(ranks, bytes, kProven); });
+  const int end = end_without_system_calls([&] { return all_ways(ranks, bytes, kProven); });
   const bool right = WIFEXITED(end) && WEXITSTATUS(end) == 0;
-  std::printf("%d messages each way: %s\n", kProven,
+  std::printf("%d messages each way and in windows: %s\n", kProven,
               right         ? "no system call"
               : killed(end) ? "killed at a system call; strace -f shows which"
                             : "failed where system calls are forbidden");
@@ -203,7 +233,7 @@ int no_system_call(const Ranks& ranks, Bytes& bytes) {
 }
 
 int usage() {
-  std::fprintf(stderr, "usage: hot_path prove | hot_path count MESSAGES\n");
+  std::fprintf(stderr, "usage: hot_path prove | hot_path count MESSAGES | hot_path windows MESSAGES\n");
   return 2;
 }
 
@@ -211,11 +241,13 @@ int run(const std::string& what, int messages) {
   Ranks ranks;
   if (!create(ranks) || !alone()) return 1;
   Bytes bytes;
-  int status = both_ways(ranks, bytes, kWarmUp) ? 0 : 1;
+  int status = all_ways(ranks, bytes, kWarmUp) ? 0 : 1;
   if (status != 0) {
     std::fprintf(stderr, "a message failed, or came with other bytes, status or carrier: %s\n", ist_error_text());
   } else if (what == "count") {
     status = both_ways(ranks, bytes, messages) ? 0 : 1;
+  } else if (what == "windows") {
+    status = in_windows(ranks, bytes, messages) ? 0 : 1;
   } else {
     status = no_allocation(ranks, bytes) ? no_system_call(ranks, bytes) : 1;
   }
@@ -228,11 +260,12 @@ int run(const std::string& what, int messages) {
 
 int main(int count, char** words) {
   const std::string what = count > 1 ? words[1] : "";
-  if (!(what == "prove" && count == 2) && !(what == "count" && count == 3)) return usage();
+  const bool counts = what == "count" || what == "windows";
+  if (!(what == "prove" && count == 2) && !(counts && count == 3)) return usage();
   // Nothing sleeps, nobody but this thread moves messages, no driver is loaded; the lock is taken, as by default.
   ::setenv("ISTHMUS_WAIT", "spin", 1);
   ::setenv("ISTHMUS_PROGRESS_THREAD", "0", 1);
   ::setenv("ISTHMUS_KINDS", "host", 1);
   ::setenv("ISTHMUS_THREADS", "multiple", 1);
-  return run(what, what == "count" ? static_cast<int>(std::strtol(words[2], nullptr, 10)) : 0);
+  return run(what, counts ? static_cast<int>(std::strtol(words[2], nullptr, 10)) : 0);
 }

@@ -52,8 +52,19 @@ static int affordable(int batches, double took) {
   return some;
 }
 
+// Of the batches before those that count, the number of the next one: it stays at the first until 10 ms are over, as rank 0 says. That is
+// the warm-up of `isthmus bench`, too.
+static int once_warm(int batch, int first, double begin) {
+  int warm = 1;
+  if (batch != first) return batch;
+  warm = MPI_Wtime() - begin > 0.01;
+  MPI_Bcast(&warm, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  return warm ? batch : batch - 1;
+}
+
 static void ping_pong(int bytes) {
   const int each = bytes <= SMALL ? 100 : 10;
+  const double begin = MPI_Wtime();
   double times[BATCHES];
   int batches = BATCHES;
   for (int batch = -2; batch < batches; ++batch) {
@@ -68,6 +79,7 @@ static void ping_pong(int bytes) {
       }
     }
     if (batch >= 0) times[batch] = (MPI_Wtime() - start) / (2.0 * each);
+    batch = once_warm(batch, -2, begin);
     if (batch == -1) batches = affordable(BATCHES, MPI_Wtime() - start);
   }
   print_row("latency", bytes, times, batches);
@@ -75,9 +87,11 @@ static void ping_pong(int bytes) {
 
 // `both`: each rank sends a window and receives one.
 static void windows(const char* benchmark, int bytes, int count, int both) {
+  const int first = -count / 10 - 1;
+  const double begin = MPI_Wtime();
   double times[WINDOWS];
   int answer = 0;
-  for (int batch = -count / 10 - 1; batch < count; ++batch) {
+  for (int batch = first; batch < count; ++batch) {
     const double start = MPI_Wtime();
     int used = 0;
     for (int n = 0; n < WINDOW && (both || rank == 1); ++n)
@@ -90,6 +104,7 @@ static void windows(const char* benchmark, int bytes, int count, int both) {
     else
       MPI_Send(&answer, 1, MPI_INT, 0, 2, MPI_COMM_WORLD);
     if (batch >= 0) times[batch] = (MPI_Wtime() - start) / WINDOW;
+    batch = once_warm(batch, first, begin);
     if (batch == -1) count = affordable(count, MPI_Wtime() - start);
   }
   print_row(benchmark, bytes, times, count);
@@ -103,6 +118,7 @@ static void alltoall(int bytes) { MPI_Alltoall(input, bytes, MPI_BYTE, output, b
 // The time of each call, and an untimed barrier after it.
 static void collective(const char* name, void (*call)(int), int bytes) {
   const int each = bytes <= SMALL ? 10 : 1;
+  const double begin = MPI_Wtime();
   double times[BATCHES];
   MPI_Barrier(MPI_COMM_WORLD);
   for (int batch = -10; batch < BATCHES; ++batch) {
@@ -114,6 +130,7 @@ static void collective(const char* name, void (*call)(int), int bytes) {
       MPI_Barrier(MPI_COMM_WORLD);
     }
     if (batch >= 0) times[batch] = took / each;
+    batch = once_warm(batch, -10, begin);
   }
   print_row(name, bytes, times, BATCHES);
 }
