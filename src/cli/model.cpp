@@ -22,13 +22,15 @@ struct Options {
   bool quick = false;
 };
 
-// "0.100 us", "0.100 ns/byte"
+// "0.100 us", "0.100 ns/byte", "128 KiB"
 std::string in_units(const ProfileValue& value, double number) {
   std::array<char, 48> text{};
   if (value.unit == "s")
     std::snprintf(text.data(), text.size(), "%.3f us", number * 1e6);
   else if (value.unit == "s/byte")
     std::snprintf(text.data(), text.size(), "%.4f ns/byte", number * 1e9);
+  else if (value.unit == "byte")
+    std::snprintf(text.data(), text.size(), "%g KiB", number / 1024);
   else
     std::snprintf(text.data(), text.size(), "%g", number);
   return text.data();
@@ -36,14 +38,14 @@ std::string in_units(const ProfileValue& value, double number) {
 
 std::string table_of(const Profile& profile) {
   std::array<char, 200> line{};
-  std::snprintf(line.data(), line.size(), "%-26s%16s%16s  %s\n", "value", "built in", "measured", "meaning");
+  std::snprintf(line.data(), line.size(), "%-38s%16s%16s  %s\n", "value", "built in", "measured", "meaning");
   std::string text = line.data();
   const Profile builtin;
   std::uint32_t bit = 1;
   for (const ProfileValue& value : profile_values()) {
     const std::string name = std::string{value.group} + "." + std::string{value.name};
     const std::string measured = (profile.measured & bit) != 0 ? in_units(value, value.of(profile)) : "-";
-    std::snprintf(line.data(), line.size(), "%-26s%16s%16s  %s\n", name.c_str(), in_units(value, value.of(builtin)).c_str(),
+    std::snprintf(line.data(), line.size(), "%-38s%16s%16s  %s\n", name.c_str(), in_units(value, value.of(builtin)).c_str(),
                   measured.c_str(), std::string{value.meaning}.c_str());
     text += line.data();
     bit <<= 1U;

@@ -9,13 +9,6 @@
 namespace ist {
 namespace {
 
-// Below this a device's data is brought to the host, combined there and taken back: a copy each way costs less than a
-// message between devices per round.
-constexpr Bytes kDeviceWorthIt = kibibytes(128);
-// The same where another rank has this one's own device for its own, too: a kernel then waits for its turn (without MPS). Two
-// ranks on one H200 took for an allreduce of 1 MiB 570 us with arithmetic on the device and 190 with it on the host, of 8 MiB
-// 2300 and 1100; for a reduce_scatter 505 and 160, 1370 and 925 (docs/measured/README.md).
-constexpr Bytes kSharedDeviceWorthIt = mebibytes(8);
 // Host scratch up to this size is page-locked and comes from the pool.
 constexpr Bytes kMostPooled = mebibytes(16);
 
@@ -68,8 +61,10 @@ void Plan::use(const Piece& piece) {
 bool Plan::combines_on(const Piece& piece, Bytes bytes) const {
   if (piece.kind == KindId::host) return true;
   Arithmetic* arithmetic = comm_.engine().parts().kinds.find(piece.kind)->arithmetic();
-  const bool shared = piece.kind == KindId::cuda && comm_.engine().parts().machine.shares_device;
-  if (bytes <= (shared ? kSharedDeviceWorthIt : kDeviceWorthIt) || combiner_.function != nullptr || arithmetic == nullptr ||
+  const MachineProfile& machine = comm_.engine().parts().machine;
+  const bool shared = piece.kind == KindId::cuda && machine.shares_device;
+  const double by_host = shared ? machine.device_arithmetic_above_shared : machine.device_arithmetic_above;
+  if (static_cast<double>(bytes.value) <= by_host || combiner_.function != nullptr || arithmetic == nullptr ||
       !is_aligned(piece, combiner_.type))
     return false;
   const Status can = arithmetic->can(combiner_.reduction, combiner_.type, piece.device);

@@ -32,7 +32,7 @@ struct Profile {
 struct ProfileValue {
   std::string_view group;  // "message", "collective"
   std::string_view name;
-  std::string_view unit;  // "s", "s/byte", ""
+  std::string_view unit;  // "s", "s/byte", "byte", ""
   std::string_view meaning;
   double MachineProfile::*message;  // one of these two is null
   double CollectiveProfile::*collective;

@@ -24,6 +24,7 @@ constexpr const char* kAnyMachine = "any";
 // Nothing that is measured here takes a second, and no count of peers is that large.
 constexpr double kMostSeconds = 1.0;
 constexpr double kMostNumber = 1e6;
+constexpr double kMostBytes = 1e15;
 
 // FNV-1a (Fowler, Noll, Vo): names of files, nothing secret.
 std::string hash_of(const std::string& text) {
@@ -50,7 +51,7 @@ Status unusable(const std::string& file, const std::string& why) {
 // Why the number is none that the profile can have; empty if it is.
 std::string read_value(const Json& group, const ProfileValue& value, Profile& profile) {
   const std::string name{value.name};
-  const double most = value.unit.empty() ? kMostNumber : kMostSeconds;
+  const double most = value.unit.empty() ? kMostNumber : value.unit == "byte" ? kMostBytes : kMostSeconds;
   const std::string wanted = name + " must be a number from 0 to " + std::to_string(static_cast<long>(most));
   if (!group[name].is_number()) return wanted + ", and is " + group[name].dump();
   const double number = group[name].get<double>();

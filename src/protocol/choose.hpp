@@ -31,7 +31,13 @@ struct MachineProfile {
   double mailbox_alpha =
       5.0e-6;  // orders to both workers, which overlap: 1.5 to 2.4 us less than a copy from device to device
   double mailbox_beta = 0.3e-9;  // in packets, over the link
-  bool shares_device = false;    // another rank has the CUDA device that is this one's own
+  // Bytes of a device's memory up to which a rank computes its part of a reduction on the host: a copy each way costs less than
+  // kernels do. Where another rank has the device for its own, too, a kernel waits for its turn (without MPS): two ranks on one
+  // H200 took for an allreduce of 1 MiB 570 us with arithmetic on the device and 190 with it on the host, of 8 MiB 2300 and 1100;
+  // for a reduce_scatter 505 and 160, 1370 and 925 (docs/measured/README.md).
+  double device_arithmetic_above = 128 << 10;
+  double device_arithmetic_above_shared = 8 << 20;
+  bool shares_device = false;  // another rank has the CUDA device that is this one's own
 };
 
 // Two processes on one device take turns on it (cuda_turns.hpp, kByHost): a message that one of them copies within the device takes 150 us whatever its
