@@ -14,6 +14,7 @@
 #                                   its rounds to those of the calls before it, of which the median counts
 #   tools/gpu_run.sh workers        few bytes with and without workers (docs/worker.md), and with and without the promise that nothing
 #                                   is pending on a buffer
+#   tools/gpu_run.sh arithmetic     from which size on a device should compute reductions of its memory: both ways, of all sizes
 #   tools/gpu_run.sh soak [SECONDS [one-gpu|all [CLASSES]]]
 #                                   mixed traffic with every byte compared, and nothing may grow: 300 s unless told, on all GPUs, or two
 #                                   ranks on one. Each call adds to soak.json what it found
@@ -45,7 +46,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 mode=${1:-}
 case $mode in
-  check | bench | collectives | peers | workers | soak | replays | waits | turns | sanitize) ;;
+  check | bench | collectives | peers | workers | arithmetic | soak | replays | waits | turns | sanitize) ;;
   *) sed -n '2,/^set /{/^#/p}' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
@@ -119,7 +120,7 @@ build_all() {
   local options=(-S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DISTHMUS_CUDA=ON)
   [[ -n $deps ]] && options+=("-DISTHMUS_DEPS_DIR=$(cd "$deps" && pwd)")
   [[ -n ${ISTHMUS_COMMIT:-} ]] && options+=("-DISTHMUS_COMMIT=$ISTHMUS_COMMIT")
-  [[ $mode =~ ^(bench|peers|workers)$ ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
+  [[ $mode =~ ^(bench|peers|workers|arithmetic)$ ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
   [[ $mode == check ]] && python_options "$deps"
   step 120 "configure" cmake "${options[@]}" || finish
   local targets=()
@@ -354,12 +355,14 @@ source tools/gpu_run/check.sh
 source tools/gpu_run/soak.sh
 source tools/gpu_run/sanitize.sh
 source tools/gpu_run/workers.sh
+source tools/gpu_run/arithmetic.sh
 case $mode in
   check) run_check "${@:2}" ;;
   bench) run_bench ;;
   collectives) run_collectives ;;
   peers) run_peers ;;
   workers) run_workers ;;
+  arithmetic) run_arithmetic ;;
   soak) run_soak "${@:2}" ;;
   replays) run_replays "${@:2}" ;;
   waits) driver_program tools/peers/driver_waits.cu "the driver's calls beside a kernel that waits" ;;
