@@ -2,7 +2,7 @@
 # Builds and runs what `make test` (quick) and `make test-long` (long: quick, asan, tsan and clang, each of which is a set of
 # its own too) promise. Every step runs, also after one failed; the last lines say which failed and where the time went, and
 # so does build/tests-SET.json, which tools/record_measurements.py files. Environment: JOBS, CUDA, ISTHMUS_COMMIT (where there
-# is no repository), ISTHMUS_DEPS_DIR; with the last, checks whose tool is not on the machine say that they are skipped.
+# is no repository), ISTHMUS_CUDA_IMAGES (a build of the same sources whose device code is taken), ISTHMUS_DEPS_DIR; with the last, checks whose tool is not on the machine say that they are skipped.
 set -u
 cd "$(dirname "$0")/.." || exit
 
@@ -17,7 +17,7 @@ if .venv/bin/python -c 'import nanobind, numpy, pytest, scikit_build_core' 2>/de
 # Prefix of a test run whose processes must not have their memory placed at random.
 unshuffled=(env)
 # The build whose device code, the same in every build and minutes to compile, the builds after it take.
-images=
+images=${ISTHMUS_CUDA_IMAGES:-}
 failed=()
 times=()
 steps=()
