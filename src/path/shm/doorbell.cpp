@@ -9,9 +9,6 @@
 
 namespace ist {
 
-#if defined(__SANITIZE_THREAD__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wtsan"
-#endif
 void full_fence() { std::atomic_thread_fence(std::memory_order_seq_cst); }
 
 // FUTEX_WAIT and FUTEX_WAKE without the private flag: sleeper and ringer are different processes, each with its own mapping.
