@@ -26,8 +26,10 @@ inline constexpr std::size_t kInside = kHeadBytes - sizeof(Head);
 class ObjectSend final : public Operation {
  public:
   ObjectSend(std::shared_ptr<Channels> channels, nb::bytes pickled);
-  // Starts head and body; a code of the library.
+  // Starts body and head; a code of the library.
   int start(int dest, int tag);
+  // Also where start() was refused.
+  bool under_way() const { return body_flight_.pending(); }
 
  protected:
   bool step(Outcome& outcome) override;
