@@ -153,17 +153,20 @@ nb::object Comm::sendrecv_object(nb::handle object, int dest, int source, int se
                                  StatusView* status) const {
   const auto& on = open();
   nb::bytes pickled = pickle(object);
+  // Where the send is refused the receive is dropped, and so cancelled: it would take an object that is meant for another one.
   ObjectRequest received{on->session, started(*on->session, std::make_shared<ObjectReceive>(on), source, recv_tag)};
-  Request sent{on->session, started(*on->session, std::make_shared<ObjectSend>(on, std::move(pickled)), dest, send_tag)};
-  wait_for(*on->session, std::array{received.operation(), sent.operation()});
-  sent.wait();
+  Request sending{on->session, sent(on, std::move(pickled), dest, send_tag)};
+  wait_for(*on->session, std::array{received.operation(), sending.operation()});
+  sending.wait();
   nb::object answer = received.wait();
   fill(status, received);
   return answer;
 }
 
 void bind_objects(nb::module_& module) {
-  nb::class_<ObjectRequest, Pending>(module, "ObjectRequest", "A receive of an object under way.")
+  nb::class_<ObjectRequest, Pending>(module, "ObjectRequest",
+                                     "A receive of an object under way. Dropped before a message has matched it, it is "
+                                     "cancelled: nobody could have the object.")
       .def("wait", &ObjectRequest::wait, nb::sig("def wait(self) -> typing.Any"),
            "The object; every call gives the same one.");
 }

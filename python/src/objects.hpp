@@ -49,6 +49,8 @@ class ObjectReceive final : public Operation {
   explicit ObjectReceive(std::shared_ptr<Channels> channels) : channels_(whole(std::move(channels))) {}
   int start(int source, int tag);
   bool staged() const override { return true; }
+  // What arrives is seen by whoever has the request.
+  bool ends_with_request() const override { return true; }
   // Once complete without error: what was sent; None from PROC_NULL, and if it was cancelled.
   nb::object load() const;
 
