@@ -111,7 +111,9 @@ def testsome(requests: Iterable[PendingOperation]) -> list[tuple[int, Any]]:
     """As waitsome, of those that are complete now."""
 
 class ObjectRequest(PendingOperation):
-    """A receive of an object under way."""
+    """
+    A receive of an object under way. Dropped before a message has matched it, it is cancelled: nobody could have the object.
+    """
 
     def wait(self) -> Any:
         """The object; every call gives the same one."""

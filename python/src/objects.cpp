@@ -28,6 +28,17 @@ std::shared_ptr<Made> started(Session& session, std::shared_ptr<Made> made, int 
   return made;
 }
 
+std::shared_ptr<Operation> sent(const std::shared_ptr<Channels>& on, nb::bytes pickled, int dest, int tag) {
+  const auto made = std::make_shared<ObjectSend>(on, std::move(pickled));
+  try {
+    return started(*on->session, made, dest, tag);
+  } catch (nb::python_error&) {
+    // A body without its head is received by nobody, and looks at its bytes until the world is left.
+    if (made->under_way()) on->session->keep(made);
+    throw;
+  }
+}
+
 void fill(StatusView* status, const Pending& pending) {
   if (status != nullptr) *status = StatusView(pending.operation()->outcome());
 }
@@ -45,13 +56,15 @@ int ObjectSend::start(int dest, int tag) {
   Head head;
   std::memcpy(&head, head_.data(), sizeof head);
   const std::int64_t size = static_cast<std::int64_t>(sizeof head + (head.inside ? head.length : 0));
-  const int code = ist_isend(ist_host(head_.data()), size, IST_BYTE, dest, tag, channels_->heads, head_flight_.out());
-  if (code != IST_OK || head.inside) {
-    body_done_ = true;
-    return code;
+  // The body goes first: it may be refused, where too much is under way, and whoever had its head would wait for it.
+  if (!head.inside) {
+    const int code = ist_isend(ist_host(pickled_.data()), static_cast<std::int64_t>(head.length), IST_BYTE, dest,
+                               static_cast<int>(head.serial), channels_->bodies, body_flight_.out());
+    if (code != IST_OK) return code;
   }
-  return ist_isend(ist_host(pickled_.data()), static_cast<std::int64_t>(head.length), IST_BYTE, dest,
-                   static_cast<int>(head.serial), channels_->bodies, body_flight_.out());
+  const int code = ist_isend(ist_host(head_.data()), size, IST_BYTE, dest, tag, channels_->heads, head_flight_.out());
+  head_done_ = code != IST_OK;
+  return code;
 }
 
 bool ObjectSend::step(Outcome& outcome) {
@@ -113,7 +126,7 @@ nb::object ObjectRequest::result() {
 
 void Comm::send_object(nb::handle object, int dest, int tag) const {
   const auto& on = open();
-  Request pending{on->session, started(*on->session, std::make_shared<ObjectSend>(on, pickle(object)), dest, tag)};
+  Request pending{on->session, sent(on, pickle(object), dest, tag)};
   pending.wait();
 }
 
@@ -127,8 +140,7 @@ nb::object Comm::recv_object(int source, int tag, StatusView* status) const {
 
 nb::object Comm::isend_object(nb::handle object, int dest, int tag) const {
   const auto& on = open();
-  auto operation = started(*on->session, std::make_shared<ObjectSend>(on, pickle(object)), dest, tag);
-  return nb::cast(new Request(on->session, std::move(operation)), nb::rv_policy::take_ownership);
+  return nb::cast(new Request(on->session, sent(on, pickle(object), dest, tag)), nb::rv_policy::take_ownership);
 }
 
 nb::object Comm::irecv_object(int source, int tag) const {
@@ -141,17 +153,20 @@ nb::object Comm::sendrecv_object(nb::handle object, int dest, int source, int se
                                  StatusView* status) const {
   const auto& on = open();
   nb::bytes pickled = pickle(object);
+  // Where the send is refused the receive is dropped, and so cancelled: it would take an object that is meant for another one.
   ObjectRequest received{on->session, started(*on->session, std::make_shared<ObjectReceive>(on), source, recv_tag)};
-  Request sent{on->session, started(*on->session, std::make_shared<ObjectSend>(on, std::move(pickled)), dest, send_tag)};
-  wait_for(*on->session, std::array{received.operation(), sent.operation()});
-  sent.wait();
+  Request sending{on->session, sent(on, std::move(pickled), dest, send_tag)};
+  wait_for(*on->session, std::array{received.operation(), sending.operation()});
+  sending.wait();
   nb::object answer = received.wait();
   fill(status, received);
   return answer;
 }
 
 void bind_objects(nb::module_& module) {
-  nb::class_<ObjectRequest, Pending>(module, "ObjectRequest", "A receive of an object under way.")
+  nb::class_<ObjectRequest, Pending>(module, "ObjectRequest",
+                                     "A receive of an object under way. Dropped before a message has matched it, it is "
+                                     "cancelled: nobody could have the object.")
       .def("wait", &ObjectRequest::wait, nb::sig("def wait(self) -> typing.Any"),
            "The object; every call gives the same one.");
 }

@@ -26,8 +26,10 @@ inline constexpr std::size_t kInside = kHeadBytes - sizeof(Head);
 class ObjectSend final : public Operation {
  public:
   ObjectSend(std::shared_ptr<Channels> channels, nb::bytes pickled);
-  // Starts head and body; a code of the library.
+  // Starts body and head; a code of the library.
   int start(int dest, int tag);
+  // Also where start() was refused.
+  bool under_way() const { return body_flight_.pending(); }
 
  protected:
   bool step(Outcome& outcome) override;
@@ -47,6 +49,8 @@ class ObjectReceive final : public Operation {
   explicit ObjectReceive(std::shared_ptr<Channels> channels) : channels_(whole(std::move(channels))) {}
   int start(int source, int tag);
   bool staged() const override { return true; }
+  // What arrives is seen by whoever has the request.
+  bool ends_with_request() const override { return true; }
   // Once complete without error: what was sent; None from PROC_NULL, and if it was cancelled.
   nb::object load() const;
 

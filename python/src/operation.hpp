@@ -40,6 +40,8 @@ class Operation {
   void cancel();
   // Has it steps of its own, which somebody must make also while nobody waits for it?
   virtual bool staged() const { return false; }
+  // Is its outcome of use to nobody without its request? Then it is given up when that is dropped.
+  virtual bool ends_with_request() const { return false; }
   // What Python raised inside of it and is raised in place of the outcome's error; empty if nothing was. With the GIL.
   virtual nb::object exception() const { return {}; }
 

@@ -12,7 +12,18 @@ using namespace nb::literals;
 
 bool same_place(const Region& one, const Region& other) {
   return one.place.kind == other.place.kind && one.place.object == other.place.object &&
-         one.place.offset == other.place.offset && one.place.queue == other.place.queue && one.type == other.type;
+         one.place.offset == other.place.offset && one.place.queue == other.place.queue && one.type == other.type &&
+         one.bytes() == other.bytes();
+}
+
+void make(Session& session, Persistent& persistent, Region region) {
+  int code = IST_OK;
+  {
+    const LetGo without_gil{session.inside()};
+    code = persistent.make(region);
+  }
+  check(code);
+  persistent.place(std::move(region));
 }
 
 template <Call kInit, Access kAccess>
@@ -20,13 +31,7 @@ nb::object made(const Comm& self, nb::handle buffer, int peer, int tag, std::opt
   const auto& on = self.open();
   on->session->sweep();
   auto operation = std::make_shared<Persistent>(on, kInit, peer, tag);
-  operation->place(to_region(buffer, kAccess, count));
-  int code = IST_OK;
-  {
-    const LetGo without_gil{on->session->inside()};
-    code = operation->make();
-  }
-  check(code);
+  make(*on->session, *operation, to_region(buffer, kAccess, count));
   return nb::cast(new PersistentRequest(on->session, std::move(operation), buffer, kAccess), nb::rv_policy::take_ownership);
 }
 
@@ -53,10 +58,14 @@ Persistent::~Persistent() {
   if (flight_.pending()) channels_->session->free_later(*flight_.out());
 }
 
-int Persistent::make() {
+int Persistent::make(const Region& region) {
+  Flight made;
+  const int code = init_(region.place, region.units(), region.type, peer_, tag_, channels_->user, made.out());
+  if (code != IST_OK) return code;
   // The old one is inactive: it looks at no memory.
   if (flight_.pending()) static_cast<void>(ist_request_free(flight_.out()));
-  return init_(region_.place, region_.units(), region_.type, peer_, tag_, channels_->user, flight_.out());
+  flight_ = made;
+  return code;
 }
 
 int Persistent::start() {
@@ -73,24 +82,32 @@ PersistentRequest::PersistentRequest(std::shared_ptr<Session> session, std::shar
                                      nb::handle object, Access access)
     : Pending(std::move(session), std::move(operation)), object_(nb::borrow(object)), access_(access) {}
 
+// The producer of device memory may have another stream by now, or must be asked again to order its work before ours. Asked at
+// every start, also after one that failed: the request that there is may be for memory that its array has given back.
+std::optional<Region> PersistentRequest::moved() const {
+  const Region& made_for = static_cast<const Persistent&>(*operation()).region();
+  if (made_for.place.kind != IST_KIND_CUDA && made_for.place.kind != IST_KIND_OPENCL) return {};
+  Region now = to_region(object_, access_);
+  if (now.count < made_for.count)
+    throw nb::value_error(("start: the " + class_name(object_) + " has " + std::to_string(now.count) +
+                           " elements by now, and the request was made for " + std::to_string(made_for.count) +
+                           "; make another one")
+                              .c_str());
+  now.count = made_for.count;
+  if (same_place(now, made_for)) return {};
+  return now;
+}
+
 void PersistentRequest::start() {
   auto& persistent = static_cast<Persistent&>(*operation());
   session()->require_open();
   if (active_) raise(IST_ERR_PENDING, "start: the request is still active; wait for it before it is started again");
   session()->sweep();
-  // The producer of device memory may have another stream by now, or must be asked again to order its work before ours.
-  const std::uint32_t kind = persistent.region().place.kind;
-  bool moved = false;
-  if (kind == IST_KIND_CUDA || kind == IST_KIND_OPENCL) {
-    Region now = to_region(object_, access_, persistent.region().count);
-    moved = !same_place(now, persistent.region());
-    if (moved) persistent.place(std::move(now));
-  }
+  if (auto now = moved()) make(*session(), persistent, std::move(*now));
   int code = IST_OK;
   {
     const LetGo without_gil{session()->inside()};
-    if (moved) code = persistent.make();
-    if (code == IST_OK) code = persistent.start();
+    code = persistent.start();
   }
   check(code);
   active_ = true;

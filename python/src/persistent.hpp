@@ -15,10 +15,11 @@ class Persistent final : public Operation {
   Persistent(std::shared_ptr<Channels> channels, Call init, int peer, int tag);
   ~Persistent() override;
   const Region& region() const { return region_; }
-  // With the GIL; make() must follow.
+  // Without the GIL: the library's request for that place, instead of one that there may be, which stays where the code of the
+  // library is an error. place() must follow.
+  int make(const Region& region);
+  // With the GIL.
   void place(Region region) { region_ = std::move(region); }
-  // Without the GIL: the library's request for that place, instead of one that there may be; a code of the library.
-  int make();
   int start();
 
  protected:
@@ -40,6 +41,8 @@ class PersistentRequest final : public Pending {
   PersistentRequest(std::shared_ptr<Session> session, std::shared_ptr<Persistent> operation, nb::handle object,
                     Access access);
   void start();
+  // Device memory as it is now, if it is no longer what the library's request was made for.
+  std::optional<Region> moved() const;
   bool is_there() const override { return active_; }
   nb::object result() override { return status(); }
 

@@ -35,12 +35,10 @@ Region find(nb::handle object) {
 
 void require_writable(nb::handle object, const Region& region) {
   if (!region.read_only) return;
-  const std::string name = class_name(object);
-  const bool jax = name.rfind("jax", 0) == 0;
   throw nb::buffer_error(
-      (name + " is read-only, so nothing can be received into it; " +
-       (jax ? "JAX arrays never change: receive into an array of NumPy or CuPy and make a JAX array of that"
-            : "receive into a writable object, such as a bytearray or a copy of the array"))
+      (class_name(object) + " is read-only, so nothing can be received into it; " +
+       (is_of_jax(object) ? "JAX arrays never change: receive into an array of NumPy or CuPy and make a JAX array of that"
+                          : "receive into a writable object, such as a bytearray or a copy of the array"))
           .c_str());
 }
 
@@ -88,6 +86,8 @@ std::string class_name(nb::handle object) {
   const std::string name = nb::cast<std::string>(nb::str(type.attr("__qualname__")));
   return module == "builtins" ? name : module + "." + name;
 }
+
+bool is_of_jax(nb::handle object) { return class_name(object).rfind("jax", 0) == 0; }
 
 nb::object attribute(nb::handle object, const char* name) {
   PyObject* found = PyObject_GetAttrString(object.ptr(), name);

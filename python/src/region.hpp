@@ -56,6 +56,8 @@ Region read_array_interface(nb::handle object, const nb::object& found, bool on_
 ist_type type_of(char kind, std::int64_t item_size);
 // The name of an object's class, with its module.
 std::string class_name(nb::handle object);
+// JAX's arrays, and what stands for them while it traces a function.
+bool is_of_jax(nb::handle object);
 // The attribute, or an empty object where there is none or its getter fails.
 nb::object attribute(nb::handle object, const char* name);
 

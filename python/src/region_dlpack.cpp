@@ -78,6 +78,21 @@ ist_type type_of_dlpack(const dlpack::DataType& type, std::int64_t item_size) {
   return type_of(type.code < kinds.size() ? kinds[type.code] : 'V', item_size);
 }
 
+// Neither of the two has memory, and what JAX itself says of that speaks of DLPack or of None.
+void require_memory_of_jax(nb::handle object) {
+  if (!attribute(object, "__dlpack_device__").is_valid())
+    throw nb::type_error((class_name(object) +
+                          " stands for a value while JAX traces a function (jit, grad, vmap), and has no memory; send what "
+                          "the function returns, or send from inside it by jax.experimental.io_callback")
+                             .c_str());
+  const nb::object is_deleted = attribute(object, "is_deleted");
+  if (is_deleted.is_valid() && nb::cast<bool>(is_deleted()))
+    throw nb::value_error(("this " + class_name(object) +
+                           " was deleted, by delete() or by a function that it was donated to; send what that function "
+                           "returned")
+                              .c_str());
+}
+
 }  // namespace
 
 Region read_dlpack(nb::handle object, std::optional<std::int64_t> stream, std::uint64_t queue) {
@@ -100,13 +115,14 @@ Region read_dlpack(nb::handle object, std::optional<std::int64_t> stream, std::u
   region.type = type_of_dlpack(tensor.dtype, region.item_size);
   region.place = place_of(object, tensor, queue);
   // JAX arrays never change, whatever version of DLPack says so or cannot say so.
-  region.read_only = found.read_only || class_name(object).rfind("jax", 0) == 0;
+  region.read_only = found.read_only || is_of_jax(object);
   region.owner = std::move(found.capsule);
   return region;
 }
 
 std::optional<Region> from_dlpack(nb::handle object) {
   if (!attribute(object, "__dlpack__").is_valid()) return {};
+  if (is_of_jax(object)) require_memory_of_jax(object);
   const nb::object device = attribute(object, "__dlpack_device__");
   if (!device.is_valid())
     throw nb::type_error((class_name(object) + " has __dlpack__ but no __dlpack_device__, which DLPack asks for").c_str());

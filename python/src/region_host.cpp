@@ -40,6 +40,13 @@ ist_type pair_of(const char* format, std::int64_t item_size) {
   return IST_BYTE;
 }
 
+// The array interface has no letter for it and says two bytes of anything; the name is that of ml_dtypes.
+bool is_bfloat16(nb::handle object) {
+  const nb::object dtype = attribute(object, "dtype");
+  const nb::object name = dtype.is_valid() ? attribute(dtype, "name") : nb::object();
+  return name.is_valid() && nb::isinstance<nb::str>(name) && nb::cast<std::string>(name) == "bfloat16";
+}
+
 }  // namespace
 
 std::optional<Region> from_host_buffer(nb::handle object) {
@@ -94,11 +101,16 @@ Region read_array_interface(nb::handle object, const nb::object& found, bool on_
     throw nb::value_error(
         ("this " + class_name(object) + " has a mask, which would not travel; send data and mask each").c_str());
   const std::string text = nb::cast<std::string>(typestr);
+  if (text.size() < 3)
+    throw nb::value_error(("the array interface of this " + class_name(object) + " has typestr '" + text +
+                           "'; byte order, kind and bytes of one element are wanted, such as '<f8'")
+                              .c_str());
   Region region;
-  if (text.size() < 3 || (region.item_size = std::atoll(text.c_str() + 2)) < 1) region.item_size = 1;
-  if (text.size() > 2 && text[1] == 'U') region.item_size *= 4;
+  if ((region.item_size = std::atoll(text.c_str() + 2)) < 1) region.item_size = 1;
+  if (text[1] == 'U') region.item_size *= 4;
   const bool foreign = text[0] == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<');
   region.type = type_of(foreign ? 'V' : text[1], region.item_size);
+  if (!foreign && text[1] == 'V' && region.item_size == 2 && is_bfloat16(object)) region.type = IST_BFLOAT16;
   Shape shape{to_numbers(extents), {}};
   if (const nb::object strides = entry("strides"); strides.is_valid()) shape.strides = to_numbers(strides);
   require_contiguous(object, shape, region.item_size);

@@ -34,9 +34,13 @@ Pending::~Pending() {
 void Pending::let_go() {
   if (!session_->closed() && inside_function == 0 && !operation_->complete()) {
     const LetGo without_gil{session_->inside()};
+    if (operation_->ends_with_request()) operation_->cancel();
     operation_->advance();
   }
-  session_->keep(operation_);
+  if (operation_->complete())
+    session_->forget(operation_);
+  else
+    session_->keep(operation_);
   operation_.reset();
 }
 

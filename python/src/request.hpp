@@ -2,7 +2,8 @@
 //
 // Who calls this : comm.cpp makes requests; module.cpp binds the classes.
 // Threads        : the caller holds the GIL; two threads may wait for one request.
-// Ownership      : a request dropped before it is complete leaves its operation, and so its buffer, to the session.
+// Ownership      : a request dropped before it is complete leaves its operation, and so its buffer, to the session; a receive of an
+//                  object is cancelled.
 // Errors         : isthmus.Error from wait and test, every time they are asked.
 #pragma once
 

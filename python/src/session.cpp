@@ -132,6 +132,16 @@ void Session::keep(const std::shared_ptr<Operation>& operation) {
   if (operation->staged()) ++staged_;
 }
 
+void Session::forget(const std::shared_ptr<Operation>& operation) {
+  if (!operation->staged()) return;
+  const std::lock_guard lock(mutex_);
+  if (stepping_) return;  // the next sweep does it
+  const auto found = std::find(kept_.begin(), kept_.end(), operation);
+  if (found == kept_.end()) return;
+  kept_.erase(found);
+  --staged_;
+}
+
 void Session::free_later(ist_comm comm) {
   const std::lock_guard lock(mutex_);
   if (!closed()) dead_comms_.push_back(comm);

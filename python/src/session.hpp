@@ -43,6 +43,8 @@ class Session {
   bool crowded() const { return crowded_; }
 
   void keep(const std::shared_ptr<Operation>& operation);
+  // One that is complete: what it holds may be the last to hold this session.
+  void forget(const std::shared_ptr<Operation>& operation);
   // Frees them in the next sweep: destructors run anywhere, also inside a reduction's function.
   void free_later(ist_comm comm);
   void free_later(ist_request request);

@@ -225,6 +225,47 @@ def test_worlds_left_open_are_left_at_the_end(scripts):
     assert (done.returncode, done.stdout, done.stderr) == (0, "PeerLeftError\n", "")
 
 
+def test_a_world_that_is_dropped_with_a_receive_of_an_object_is_left(scripts):
+    """The receive holds what holds the world; once, the world stayed until the process ended."""
+    out = scripts.run(2, """
+        import gc
+        import isthmus
+        control, world = isthmus.World(), isthmus.World()
+        world.comm.barrier()
+        if control.rank == 1:
+            request = world.comm.irecv_object(0)
+            assert not request.test()
+            del request
+            world.comm.irecv_object(0)
+            del world
+            gc.collect()
+        else:
+            try:
+                world.comm.recv(bytearray(1), 1)
+            except isthmus.Error as error:
+                print(type(error).__name__)
+        control.comm.barrier()
+        """)
+    assert out == "PeerLeftError\n"
+
+
+def test_ctrl_c_leaves_the_object_for_the_next_receive(scripts):
+    out = scripts.run(1, """
+        import os, signal, threading
+        import isthmus
+        with isthmus.World() as world:
+            comm = world.comm
+            for length in (10, 100000):
+                threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+                try:
+                    comm.recv_object(0)
+                except KeyboardInterrupt:
+                    comm.isend_object(bytes(length), 0)
+                    print(len(comm.recv_object(0)))
+        """)
+    assert out == "10\n100000\n"
+
+
 def test_threads_that_still_wait_at_the_end(scripts):
     """Python ends such threads on the spot when they ask for its lock, which once was abort() inside a wait."""
     for _ in range(5):

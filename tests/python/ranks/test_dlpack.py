@@ -117,6 +117,8 @@ def test_array_interface_of_types_the_buffer_protocol_cannot_name(comm, ring):
         comm.isend(Named(sent[::2], "<u2", strides=(4,)), ring[0])
     with pytest.raises(ValueError, match="mask"):
         comm.isend(Named(sent, "<u2", mask=sent), ring[0])
+    with pytest.raises(ValueError, match="has typestr ''"):
+        comm.isend(Named(sent, ""), ring[0])
     with pytest.raises(ValueError, match="lacks"):
         thing = Named(sent, "<u2")
         del thing.__array_interface__["data"]

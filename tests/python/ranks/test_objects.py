@@ -81,6 +81,34 @@ def test_dropped_object_sends_arrive(comm, ring):
         assert comm.recv_object(ring[1], 1) == bytes([ring[1]]) * length
 
 
+def test_a_dropped_receive_takes_no_object(comm, ring):
+    """Nobody could have it; once it was lost, and the receive below waited for ever."""
+    for length in (10, 100000):
+        comm.irecv_object(ring[1], 2)  # dropped at once
+        freed = comm.irecv_object(ring[1], 2)
+        freed.free()
+        with pytest.raises(isthmus.Error, match="dest is"):
+            comm.sendrecv_object("nobody's", comm.size, ring[1], recv_tag=2)
+        comm.barrier()
+        comm.isend_object(bytes([comm.rank]) * length, ring[0], 2)
+        assert comm.recv_object(ring[1], 2) == bytes([ring[1]]) * length
+        comm.barrier()
+
+
+def test_a_receive_is_dropped_when_its_object_is_on_its_way(comm, ring):
+    dropped = comm.irecv_object(ring[1], 3)
+    comm.barrier()
+    sent = comm.isend_object(b"x" * (5 << 20), ring[0], 3)
+    for _ in range(5):
+        dropped.test()
+    del dropped  # it goes on if its head has come, and else the object stays for the next receive
+    later = comm.irecv_object(ring[1], 3)
+    comm.send_object("last", ring[0], 3)
+    if later.wait() != "last":
+        assert comm.recv_object(ring[1], 3) == "last"
+    sent.wait()
+
+
 def test_what_cannot_be_pickled_is_pythons_error_and_sends_nothing(comm, ring):
     with pytest.raises(Exception, match="pickle"):
         comm.send_object(lambda: 0, ring[0])

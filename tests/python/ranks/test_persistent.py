@@ -157,6 +157,46 @@ def test_every_start_waits_for_the_work_that_is_then_pending(driver, comm, ring,
         assert np.array_equal(into.get(), expected)
 
 
+def test_a_start_that_fails_leaves_the_request_usable(driver, comm, ring):
+    """The array has moved to where there is no memory, or has become smaller: nothing is read there, nor where it was."""
+    sent, into = np.arange(5000.0) + comm.rank, np.empty(5000)
+    out, other = InterfaceArray(driver, sent), InterfaceArray(driver, sent + 100)
+    request, place = comm.send_init(out, ring[0], 38), out.address
+
+    def swap(expected):
+        into[:] = -1
+        request.start()
+        comm.recv(into, ring[1], 38)
+        request.wait()
+        assert np.array_equal(into, expected)
+
+    swap(np.arange(5000.0) + ring[1])
+    for _ in range(2):
+        out.address = 1 << 52
+        for _ in range(2):
+            with pytest.raises(isthmus.Error, match="ist_send_init"):
+                request.start()
+        assert request.test() and request.status.tag == 38  # of the start before
+        out.address, out.shape = place, (4999,)
+        with pytest.raises(ValueError, match="start: .*InterfaceArray has 4999 elements by now, and the request was made for 5000"):
+            request.start()
+        out.shape = (5000,)
+        swap(np.arange(5000.0) + ring[1])
+        out.address = other.address
+        swap(np.arange(5000.0) + ring[1] + 100)
+        out.address, out.dtype = place, np.dtype("f4")  # the same place, and half of its bytes
+        request.start()
+        assert comm.recv(into, ring[1], 38).bytes == into.nbytes // 2
+        request.wait()
+        out.dtype = sent.dtype
+    out.address = 1 << 52
+    with pytest.raises(isthmus.Error):
+        request.start()
+    request.free()
+    out.address = place
+    comm.barrier()
+
+
 def test_a_producer_is_asked_again_at_every_start(driver, comm, ring):
     out = DeviceArray(driver, np.zeros(5000))
     tensor = Exporter(out.address, out.shape, out.dtype, 2, owner=out, on_stream=lambda asked: driver.wait(out.stream))
