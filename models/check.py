@@ -25,6 +25,7 @@ LARGER = {  # the same, for long runs
     "slot_ring": ["SLOTS=8 MESSAGES=24"],
     "cell_queue": ["MESSAGES=9", "MESSAGES=9 KILL"],
     "doorbell": ["MESSAGES=4"],
+    "engine_lock": ["ROUNDS=5", "THREADS=3 ROUNDS=2"],
     "left_cells": ["POSTS=5"],
     "shown": ["TOTAL=8"],
     "channel": ["TOTAL=14"],

@@ -178,9 +178,10 @@ Communicator::Communicator(Engine& engine, Scope scope, std::string name, const 
 }
 
 Communicator::~Communicator() {
-  if (!nccl_team_) return;
+  if (!nccl_team_ && !scope_.group) return;
   const std::lock_guard lock(engine_->lock());
-  nccl_team_->retire();
+  engine_->keep(scope_.group.get());
+  if (nccl_team_) nccl_team_->retire();
 }
 
 bool Communicator::nccl_pays_for(ChosenCall call, Bytes bytes) const {

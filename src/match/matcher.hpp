@@ -56,6 +56,14 @@ class Matcher {
     leave_gap(first_);
     return true;
   }
+  struct Posted {
+    Pattern pattern;
+    std::uint32_t operation = 0;
+    bool waits = false;  // false: matched or withdrawn, a gap
+  };
+  // The receive that was posted first; null: there is none. drop_first(): it has got its message.
+  const Posted* first() const { return count_ == 0 ? nullptr : &posted_[first_]; }
+  void drop_first() { leave_gap(first_); }
   void keep(Unexpected message);
   // The first kept message that the pattern takes, removed from the list; otherwise the receive is posted.
   std::optional<Unexpected> match_or_post(const Pattern& pattern, std::uint32_t operation) {
@@ -66,8 +74,14 @@ class Matcher {
   }
   // Where no kept message can be one that it takes.
   void post(const Pattern& pattern, std::uint32_t operation) {
-    if (end_ == room_) [[unlikely]]
+    if (full()) [[unlikely]]
       close_gaps();
+    post_behind(pattern, operation);
+  }
+  // Would post() have to make room first?
+  bool full() const { return end_ == room_; }
+  // post() where it would not.
+  void post_behind(const Pattern& pattern, std::uint32_t operation) {
     posted_[end_++] = {pattern, operation, true};
     ++count_;
   }
@@ -84,11 +98,6 @@ class Matcher {
 
  private:
   std::optional<std::uint32_t> match_posted(Rank source, const Envelope& envelope);
-  struct Posted {
-    Pattern pattern;
-    std::uint32_t operation = 0;
-    bool waits = false;  // false: matched or withdrawn, a gap
-  };
   void leave_gap(std::size_t at) {
     posted_[at].waits = false;
     if (--count_ == 0) {

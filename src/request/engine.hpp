@@ -28,7 +28,7 @@
 #include "protocol/pipelined.hpp"
 #include "request/awaited.hpp"
 #include "request/engine_lock.hpp"
-#include "request/operation.hpp"
+#include "request/operation_table.hpp"
 #include "request/traffic.hpp"
 
 namespace ist {
@@ -65,6 +65,10 @@ class Engine {
   // The short way of a small message from host memory to a peer that is there; false, and nothing was sent, if anything is
   // out of the ordinary: start_send() then.
   bool send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context, bool blocking);
+  template <bool few>
+  bool send_in_slot(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context, bool blocking);
+  bool send_more_in_slots(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context,
+                          bool blocking);
   // source kAnySource or a rank; piece.size is the room there is.
   Result<OperationId> start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, const Scope& scope);
 
@@ -76,9 +80,16 @@ class Engine {
   // The short way: for about a microsecond looks in the slots of that rank alone. False if nothing came, or what came, or
   // anything else, is out of the ordinary: look_for() then.
   bool receive_brief(BriefReceive& receive);
+  // The communicator of that group goes, and what was started on it goes on.
+  void keep(const Group* group) {
+    if (group != nullptr) operations_.keep(group);
+  }
   // What a request names, if it is complete and nothing went wrong; if it is not yet, after a look for it: first in those slots,
   // where what comes goes to the receives that it belongs to. Null: more has to be done, or said.
   Operation* find_complete(OperationId id);
+  // The same of a receive that is plain from its start to its end; let_go() by its line and id.
+  PlainReceive* find_plain(OperationId id);
+  void let_go(PlainReceive& receive, OperationId id) { operations_.release_plain(receive, id.index()); }
   // Looks once, moving everything else on as progress() does. False: this way is closed, and start_receive() knows why: the
   // message is there already, is too large for a cell, or cannot come.
   bool look_for(AwaitedReceive& receive, bool& moved);
@@ -144,6 +155,12 @@ class Engine {
   // that waits, such as the first of many nonblocking ones.
   void look_around() {
     if (parts_.board.changes() == board_seen_) take_arrivals();
+  }
+  // For calls that start something and do not look themselves: what else is under way is moved on at least with each 64th of them. Small
+  // receives that are posted are not: they need nothing but their wait.
+  [[gnu::always_inline]] void move_on_others() {
+    if (!operations_.all_plain()) [[unlikely]]
+      move_on_now_and_then();
   }
   // After a progress() that moved nothing: looks for arrivals alone, for a fraction of a microsecond, so that they are seen as
   // soon as they come. True if there may be one.
@@ -233,7 +250,8 @@ class Engine {
   bool anyone_present(const Group* group) const;
 
   // engine_awaited.cpp
-  void look_in_slots(const Operation& operation);
+  void look_in_slots(std::int32_t source);
+  int take_plain(PeerState& from, PairSlotReader& slots, int most);
   // The slots of that rank, if nothing else has to be looked at; asked for once too often, null, so that others get their turn.
   PairSlotReader* slots_alone(const PeerState& from);
   bool take_from_slot(PeerState& from, PairSlotReader& slots);
@@ -341,6 +359,7 @@ class Engine {
   void tell_parent(Operation& operation);
 
   // engine.cpp
+  void move_on_now_and_then();
   static Status too_many();
   void use_devices(const Piece& piece);
   void activate(Operation& operation, std::uint32_t index);
@@ -390,6 +409,7 @@ class Engine {
   BlockQueue blocks_;
   Status world_failed_;                // a rank died
   AwaitedReceive* awaited_ = nullptr;  // during look_for()
+  unsigned started_ = 0;               // move_on_others()
   int brief_in_a_row_ = 0;             // slots_alone() since the others' arrivals were looked for
   Heard heard_;
   std::unique_ptr<class Mail> mail_;  // where a worker was asked for

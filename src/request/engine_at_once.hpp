@@ -13,7 +13,8 @@
 
 namespace ist {
 
-[[gnu::always_inline]] inline bool Engine::send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag,
+template <bool few>
+[[gnu::always_inline]] inline bool Engine::send_in_slot(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag,
                                                         std::uint32_t context, bool blocking) {
   PeerState& to = peer(dest);
   // Where anybody is gone, check_peer() has more to say.
@@ -23,7 +24,7 @@ namespace ist {
     return false;
   const Link& link = *to.link;
   PairSlotWriter& slots = *link.outgoing_slots;  // at_once_below says that there are such
-  PairSlot* const slot = slots.begin(size.value);
+  PairSlot* const slot = few ? slots.begin_few() : slots.begin(size.value);
   if (slot == nullptr) [[unlikely]]
     return false;
   // Written where it is to be: an envelope put together elsewhere and copied has to wait until its parts have been written.
@@ -37,7 +38,7 @@ namespace ist {
   envelope.bytes = size.value;
   envelope.sender_op = 0;
   envelope.receiver_op = 0;
-  slots.finish(*slot, bytes, size.value);
+  few ? slots.finish_few(*slot, bytes, size.value) : slots.finish(*slot, bytes, size.value);
   if (link.may_sleep) [[unlikely]]
     link.ring();
   ++to.next_sequence;
@@ -45,21 +46,26 @@ namespace ist {
   return true;
 }
 
+[[gnu::always_inline]] inline bool Engine::send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag,
+                                                        std::uint32_t context, bool blocking) {
+  return is_few(size.value) ? send_in_slot<true>(bytes, size, dest, tag, context, blocking)
+                            : send_more_in_slots(bytes, size, dest, tag, context, blocking);
+}
+
 inline OperationId Engine::receive_at_once(std::byte* buffer, Bytes room, std::int32_t source, std::int32_t tag,
                                            const Scope& scope) {
-  if (matcher_.unexpected() > 0 || !may_come(source) || has_sleeper() || parts_.trace != nullptr) [[unlikely]]
+  if (matcher_.unexpected() > 0 || !may_come(source) || has_sleeper() || parts_.trace != nullptr || matcher_.full())
+      [[unlikely]]
     return {};
   OperationId id;
-  Operation* const added = operations_.add(id);
-  if (added == nullptr) [[unlikely]]
+  PlainReceive* const receive = operations_.add_plain(id);
+  if (receive == nullptr) [[unlikely]]
     return {};
-  Operation& operation = *added;
-  operation.peer = Rank{source};
-  operation.piece = host_piece(buffer, room);
-  if (scope.group) [[unlikely]]
-    operation.group = scope.group;
-  operation.become<state::Posted>();
-  matcher_.post({scope.context, source, tag}, id.wire());
+  receive->buffer = buffer;
+  receive->room = room;
+  receive->source = source;
+  receive->group = scope.group.get();
+  matcher_.post_behind({scope.context, source, tag}, id.wire());
   return id;
 }
 
@@ -83,6 +89,16 @@ inline void note(Operation& operation, Rank source, const Envelope& envelope, is
   operation.outcome.tag = envelope.tag;
   operation.outcome.carrier = carrier;
   operation.outcome.bytes = Bytes{envelope.bytes};
+}
+
+inline PlainReceive* Engine::find_plain(OperationId id) {
+  PlainReceive* const line = operations_.find_line(id);
+  if (line == nullptr || line->stage <= PlainReceive::Stage::whole) [[unlikely]]
+    return nullptr;
+  if (line->stage == PlainReceive::Stage::done) [[likely]]
+    return line;
+  look_in_slots(line->source);
+  return line->stage == PlainReceive::Stage::done ? line : nullptr;
 }
 
 inline Operation* Engine::find_complete(OperationId id) {

@@ -30,6 +30,11 @@ void prepare_answer(const Link& link) {
 
 }  // namespace
 
+bool Engine::send_more_in_slots(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context,
+                                bool blocking) {
+  return send_in_slot<false>(bytes, size, dest, tag, context, blocking);
+}
+
 PairSlotReader* Engine::slots_alone(const PeerState& from) {
   PairSlotReader* const slots = from.link != nullptr ? from.link->slots : nullptr;
   if (slots != nullptr && !order_.has_early(from.rank) && !must_poll() && parts_.board.changes() == 0 &&
@@ -61,7 +66,7 @@ bool Engine::receive_brief(BriefReceive& receive) {
       receive.received_tag = slot->envelope.tag;
       receive.bytes = Bytes{payload.size()};
       from.traffic.received_by(Way::slot).add(receive.bytes);
-      copy_few(receive.buffer, payload.data(), payload.size());
+      copy_any(receive.buffer, payload.data(), payload.size());
       if (slots->pop(payload.size())) from.link->ring();
       return true;
     }
@@ -87,9 +92,9 @@ bool Engine::take_shown_brief(BriefReceive& receive, PeerState& from, PairSlotRe
   return copied;
 }
 
-void Engine::look_in_slots(const Operation& operation) {
-  if (!operation.in<state::Posted>() || operation.peer.value == kAnySource) return;
-  PeerState& from = peer(operation.peer);
+void Engine::look_in_slots(std::int32_t source) {
+  if (source == kAnySource) return;
+  PeerState& from = peer(Rank{source});
   PairSlotReader* const slots = slots_alone(from);
   if (slots == nullptr) return;
   const int batches = sleeping_path_ == nullptr ? kBriefBatches : 1;
@@ -98,17 +103,48 @@ void Engine::look_in_slots(const Operation& operation) {
       if (slots->front() == nullptr) continue;
       prepare_answer(*from.link);
       // All that is there: the next line is on its way while one message is taken, and other waits find theirs done.
-      while (take_from_slot(from, *slots) && ++brief_in_a_row_ <= kMostInARow) {
-      }
+      do {
+        brief_in_a_row_ += take_plain(from, *slots, kMostInARow - brief_in_a_row_);
+      } while (take_from_slot(from, *slots) && ++brief_in_a_row_ < kMostInARow);
       return;
     }
   }
 }
 
 bool Engine::look_once(const Operation& operation) {
-  look_in_slots(operation);
+  if (operation.in<state::Posted>()) look_in_slots(operation.peer.value);
   if (!complete(operation) && !operation.in<state::Persistent>()) progress();
   return complete(operation);
+}
+
+// Of the messages in front, those that are for the receives posted first, as long as both are plain; how many.
+int Engine::take_plain(PeerState& from, PairSlotReader& slots, int most) {
+  if (parts_.trace != nullptr || has_sleeper()) return 0;
+  Counted& counted = from.traffic.received_by(Way::slot);
+  int taken = 0;
+  for (; taken < most; ++taken) {
+    const PairSlot* const slot = slots.front();
+    if (slot == nullptr) break;
+    const Envelope& envelope = slot->envelope;
+    const Matcher::Posted* const posted = matcher_.first();
+    if (posted == nullptr || envelope.type != EnvelopeType::eager || envelope.flags != 0 ||
+        !posted->pattern.takes(from.rank, envelope)) [[unlikely]]
+      break;
+    PlainReceive* const receive = operations_.find_posted(posted->operation);
+    const std::span<const std::byte> payload = slots.payload(*slot);
+    if (receive == nullptr || envelope.bytes != payload.size() || payload.size() > receive->room.value ||
+        !order_.take_turn(from.rank, envelope.sequence)) [[unlikely]]
+      break;
+    matcher_.drop_first();
+    receive->source = from.rank.value;
+    receive->tag = envelope.tag;
+    receive->bytes = Bytes{payload.size()};
+    receive->stage = PlainReceive::Stage::done;
+    counted.add(Bytes{payload.size()});
+    copy_any(receive->buffer, payload.data(), payload.size());
+    if (slots.pop(payload.size())) from.link->ring();
+  }
+  return taken;
 }
 
 bool Engine::take_from_slot(PeerState& from, PairSlotReader& slots) {
@@ -126,7 +162,7 @@ bool Engine::take_from_slot(PeerState& from, PairSlotReader& slots) {
              is_plain(operation, envelope, payload.size()) && ends_quietly(operation)) [[likely]] {
     note(operation, from.rank, envelope, IST_CARRIER_SLOT);
     from.traffic.received_by(Way::slot).add(Bytes{payload.size()});
-    copy_few(operation.piece.address(), payload.data(), payload.size());
+    copy_any(operation.piece.address(), payload.data(), payload.size());
     operation.become<state::Done>();
   } else {
     deliver_to(wire & 0xfffff, *from.path, {from.rank, envelope, payload, false, 0});

@@ -86,8 +86,7 @@ bool Engine::step_bouncing(Operation& operation, std::uint32_t index) {
   }
   if (bouncing.asked || !look_at_copy(bouncing, bouncing.half ? 1 : 0)) return false;
   bouncing.asked = true;
-  const Envelope clear =
-      clearance(bouncing.sender_op, operations_.id_of(operation, index).wire(), bouncing.to.kind, bouncing.to.size);
+  const Envelope clear = clearance(bouncing.sender_op, operations_.id_of(index).wire(), bouncing.to.kind, bouncing.to.size);
   Loan loan = bouncing.loan;
   loan.ended = {};  // told with the first part
   loan.offset += bouncing.half ? loan.part : 0;

@@ -278,7 +278,7 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
     from.receiver = std::make_unique<RingReceiver>(parts_.kinds, parts_.settings.ring_in_flight,
                                                    parts_.names[static_cast<std::size_t>(operation.peer.value)]);
   }
-  Envelope clear = clearance(announced.sender_op, operations_.id_of(operation, index).wire(), to.kind, to.size);
+  Envelope clear = clearance(announced.sender_op, operations_.id_of(index).wire(), to.kind, to.size);
   if (to.size == Bytes{}) {
     post_or_queue(from, clear);
     return finish(operation, index, {});

@@ -68,8 +68,8 @@ void Engine::trace_end(Operation& operation, bool unfinished) {
 // What is given up with the world.
 void Engine::trace_unfinished() {
   for (std::uint32_t index = 0; index < operations_.size(); ++index) {
-    Operation& operation = operations_.at(index);
-    if (operation.used && !complete(operation)) trace_end(operation, true);
+    if (!operations_.used(index)) continue;
+    if (Operation& operation = operations_.at(index); !complete(operation)) trace_end(operation, true);
   }
 }
 

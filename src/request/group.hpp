@@ -16,7 +16,7 @@
 
 namespace ist {
 
-class Group {
+class Group : public std::enable_shared_from_this<Group> {
  public:
   // `members`: ranks of the world, each at most once; `world_size`: how many the world has.
   Group(std::vector<Rank> members, int world_size, std::string name)

@@ -1,9 +1,9 @@
-// What the library remembers about one send or receive, and the table of them.
+// What the library remembers about one send or receive.
 //
 // Who calls this : request/engine alone.
 // Threads        : under the world's lock.
-// Ownership      : the table owns operations; an id names one until it is released, and never another one by mistake.
-// Errors         : find() is null for an id that was released.
+// Ownership      : the table (operation_table.hpp) owns operations.
+// Errors         : in an operation's outcome.
 #pragma once
 
 #include <array>
@@ -182,9 +182,7 @@ struct Operation {
   std::chrono::steady_clock::duration copying{};  // if timed
   Traced traced;
   State state;
-  std::uint64_t generation = 0;
   std::uint32_t wire = 0;  // its id, as it travels
-  bool used = false;
   bool sends = false;
   bool active = false;       // in the engine's list of operations that are stepped
   bool released = false;     // nobody will ask for the outcome
@@ -213,12 +211,11 @@ struct Operation {
       state.emplace<S>();
   }
   bool in_mail() const { return in<state::SendingMail>() || in<state::TakingMail>(); }
-  // As a new one, but of the next generation. Member by member: nearly all are empty already, and whoever starts an operation
-  // that moves bytes sets its piece, and a send its envelope.
-  void clear(std::uint64_t next_generation) {
-    generation = next_generation;
+  // As a new one. Member by member: nearly all are empty already, and whoever starts an operation that moves bytes sets its
+  // piece, and a send its envelope.
+  void clear() {
     wire = parent = step = 0;
-    used = sends = active = released = message = timed = shown = still_read = false;
+    sends = active = released = message = timed = shown = still_read = false;
     peer = {};
     outcome.source = {};
     outcome.tag = 0;
@@ -247,63 +244,5 @@ struct Operation {
 };
 inline constexpr std::uint32_t Operation::kNothingToDestroy =
     Operation::nothing_to_destroy(std::make_index_sequence<std::variant_size_v<Operation::State>>{});
-
-class OperationTable {
- public:
-  // Ids of one world are no ids of the next one in its place: generations begin at a time of day.
-  OperationTable()
-      : first_generation_(static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()) >> 10 &
-                          ((std::uint64_t{1} << 35) - 1)) {}
-  OperationId add() {
-    OperationId id;
-    add(id);
-    return id;
-  }
-  // The same; null where the id is.
-  Operation* add(OperationId& id) {
-    if (free_.empty() && !grow()) [[unlikely]]
-      return nullptr;
-    const std::uint32_t index = free_.back();
-    free_.pop_back();
-    Operation& operation = at(index);
-    operation.used = true;
-    id = {operation.generation << 20 | index};
-    return &operation;
-  }
-  Operation* find(OperationId id) {
-    if (id.index() >= places_.size()) return nullptr;
-    Operation& operation = at(id.index());
-    return operation.used && operation.generation == id.value >> 20 ? &operation : nullptr;
-  }
-  // By the 32 bits that travelled; null if that operation is over.
-  Operation* find_wire(std::uint32_t wire) {
-    const std::uint32_t index = wire & 0xfffff;
-    if (index >= places_.size()) return nullptr;
-    Operation& operation = at(index);
-    return operation.used && (operation.generation & 0xfff) == wire >> 20 ? &operation : nullptr;
-  }
-  OperationId id_of(const Operation& operation, std::uint32_t index) const { return {operation.generation << 20 | index}; }
-  void release(std::uint32_t index) {
-    Operation& operation = at(index);
-    const std::uint64_t next = (operation.generation + 1) & ((std::uint64_t{1} << 36) - 1);
-    operation.clear(next == 0 ? 1 : next);
-    free_.push_back(index);
-  }
-  bool empty() const { return free_.size() == places_.size(); }
-  Operation& at(std::uint32_t index) { return *places_[index]; }
-  std::uint32_t size() const { return static_cast<std::uint32_t>(places_.size()); }
-
- private:
-  [[gnu::noinline, gnu::cold]] bool grow() {
-    if (places_.size() > 0xfffff) return false;
-    free_.push_back(static_cast<std::uint32_t>(places_.size()));
-    places_.push_back(std::make_unique<Operation>());
-    places_.back()->generation = first_generation_ + 1;
-    return true;
-  }
-  std::uint64_t first_generation_;
-  std::vector<std::unique_ptr<Operation>> places_;  // addresses stay
-  std::vector<std::uint32_t> free_;
-};
 
 }  // namespace ist

@@ -32,6 +32,7 @@ int start(const char* call, ist_request request) {
                                         "ist_ssend_init or ist_recv_init");
   const std::lock_guard lock(found->world->engine().lock());
   const Status started = found->world->engine().start_again(found->operation);
+  if (started.ok()) found->world->engine().move_on_others();
   return started.ok() ? IST_OK : report(in_call(call, started));
 }
 

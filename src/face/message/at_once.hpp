@@ -43,9 +43,14 @@ struct Ordinary {
   if (found.comm == nullptr || tag < 0 || dest < 0 || dest >= found.comm->size()) [[unlikely]]
     return false;
   Engine& engine = found.comm->engine();
-  const std::lock_guard lock(engine.lock());
-  return engine.send_at_once(found.address, found.size, found.comm->to_world(dest), tag, found.comm->scope().context,
-                             blocking);
+  if (!engine.lock().try_lock()) [[unlikely]]
+    return false;
+  const std::lock_guard lock(engine.lock(), std::adopt_lock);
+  if (!engine.send_at_once(found.address, found.size, found.comm->to_world(dest), tag, found.comm->scope().context,
+                           blocking)) [[unlikely]]
+    return false;
+  engine.move_on_others();
+  return true;
 }
 
 inline bool may_come(const Communicator& comm, int source, int tag) {
@@ -63,12 +68,15 @@ inline std::int32_t world_source(const Communicator& comm, int source) {
   if (found.comm == nullptr || !may_come(*found.comm, source, tag)) [[unlikely]]
     return false;
   Engine& engine = found.comm->engine();
-  const std::lock_guard lock(engine.lock());
+  if (!engine.lock().try_lock()) [[unlikely]]
+    return false;
+  const std::lock_guard lock(engine.lock(), std::adopt_lock);
   const OperationId id =
       engine.receive_at_once(found.address, found.size, world_source(*found.comm, source), tag, found.comm->scope());
   if (id.value == 0) [[unlikely]]
     return false;
   *request = request_handle(comm, id);
+  engine.move_on_others();
   return true;
 }
 
@@ -100,6 +108,7 @@ inline int finish_in_a_row(int count, ist_request* requests, ist_status* statuse
   if (at == count) return at;
   World* const world = operation_named(requests[at]).world;
   if (world == nullptr) return at;
+  const std::uint64_t slot = reinterpret_cast<std::uint64_t>(requests[at]) >> 56U;
   Engine& engine = world->engine();
   const std::lock_guard lock(engine.lock());
   while (at < count) {
@@ -107,12 +116,20 @@ inline int finish_in_a_row(int count, ist_request* requests, ist_status* statuse
       finish_null();
       continue;
     }
-    const OperationName named = operation_named(requests[at]);
-    const Operation* operation = named.world == world ? engine.find_complete(named.id) : nullptr;
-    if (operation == nullptr) return at;
+    const auto value = reinterpret_cast<std::uint64_t>(requests[at]);
+    if (value >> 56U != slot) [[unlikely]]
+      return at;
+    const OperationId id{value & ((std::uint64_t{1} << 56U) - 1)};
+    if (PlainReceive* const plain = engine.find_plain(id)) [[likely]] {
+      if (statuses != nullptr) set_status(statuses[at], *plain);
+      engine.let_go(*plain, id);
+    } else {
+      const Operation* const operation = engine.find_complete(id);
+      if (operation == nullptr) return at;
+      set_status(statuses != nullptr ? &statuses[at] : nullptr, operation->outcome, operation->group.get());
+      engine.let_go(id);
+    }
     requests[at] = IST_REQUEST_NULL;
-    set_status(statuses != nullptr ? &statuses[at] : nullptr, operation->outcome, operation->group.get());
-    engine.let_go(named.id);
     ++at;
     if (engine.lock().contended()) return at;
   }

@@ -95,7 +95,7 @@ Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, E
   const auto id = engine.start_send(*piece, Rank{to->rank}, tag, to->comm->scope(), &done, mode);
   if (!id.ok()) return id.status();
   // A blocking call looks in its wait.
-  if (piece->kind != KindId::host && !mode.blocking) engine.look_around();
+  if (!mode.blocking) piece->kind != KindId::host ? engine.look_around() : engine.move_on_others();
   return Started{to->world, *id, done};
 }
 
@@ -114,7 +114,7 @@ Result<Started> start_receive(const Receiving& what) {
   const std::lock_guard lock(engine.lock());
   const auto id = engine.start_receive(what.piece, what.from.rank, what.tag, what.from.comm->scope());
   if (!id.ok()) return id.status();
-  if (what.piece.kind != KindId::host) engine.look_around();
+  what.piece.kind != KindId::host ? engine.look_around() : engine.move_on_others();
   return Started{world, *id, false};
 }
 

@@ -74,6 +74,10 @@ inline void set_status(ist_status* status, const Outcome& outcome, const Group* 
              outcome.cancelled ? IST_CANCELLED : outcome.status.code(), outcome.carrier,
              static_cast<std::int64_t>(outcome.bytes.value)};
 }
+inline void set_status(ist_status& status, const PlainReceive& done) {
+  status = {done.group != nullptr ? done.group->from_world(Rank{done.source}) : done.source, done.tag, IST_OK,
+            IST_CARRIER_SLOT, static_cast<std::int64_t>(done.bytes.value)};
+}
 // Fills in the status, and reports an error.
 int finish(const char* call, const Outcome& outcome, ist_status* status);
 // `group`: of the communicator, whether or not the outcome has it.

@@ -89,17 +89,20 @@ constexpr bool is_turn(std::uint64_t word, std::uint64_t position) {
 }
 
 // As memcpy, and without a call for 8 to 16 bytes.
+constexpr bool is_few(std::size_t size) { return size - 8 <= 8; }
 inline void copy_few(std::byte* to, const std::byte* from, std::size_t size) {
-  if (size - 8 <= 8) [[likely]] {
-    std::uint64_t first = 0;
-    std::uint64_t last = 0;
-    std::memcpy(&first, from, 8);
-    std::memcpy(&last, from + size - 8, 8);
-    std::memcpy(to, &first, 8);
-    std::memcpy(to + size - 8, &last, 8);
-  } else if (size != 0) {
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  std::memcpy(&first, from, 8);
+  std::memcpy(&last, from + size - 8, 8);
+  std::memcpy(to, &first, 8);
+  std::memcpy(to + size - 8, &last, 8);
+}
+inline void copy_any(std::byte* to, const std::byte* from, std::size_t size) {
+  if (is_few(size)) [[likely]]
+    copy_few(to, from, size);
+  else if (size != 0)
     std::memcpy(to, from, size);
-  }
 }
 
 // Asks for the slot's first line, to write there soon.
@@ -127,15 +130,13 @@ class PairSlotWriter {
   }
   // The two halves of post(), between which the caller writes the envelope into the slot. Null: as false.
   PairSlot* begin(std::size_t size) {
-    if (size > longest_ || !has_room(slots_for(size))) [[unlikely]]
-      return nullptr;
-    return &slots_[place_of(position_)];
+    return size <= longest_ && has_room(slots_for(size)) ? &slots_[place_of(position_)] : nullptr;
   }
   void finish(PairSlot& slot, const std::byte* payload, std::size_t size) {
     const std::uint64_t position = position_;
     const std::uint64_t slots = slots_for(size);
     const std::uint64_t next = position + slots;
-    copy_few(reinterpret_cast<std::byte*>(&slot) + offsetof(PairSlot, payload), payload, size);
+    copy_any(payload_in(slot), payload, size);
     if (slots > 1) [[unlikely]]
       cover(place_of(position) + 1, place_of(position) + slots);
     if (covered_[place_of(next)] != 0) [[unlikely]] {
@@ -148,6 +149,22 @@ class PairSlotWriter {
     slot.turn.store(turn_at(position, size), std::memory_order_release);
     position_ = next;
     fetch_for_writing(slots_[place_of(next + kFetchAhead)]);
+  }
+
+  // The same of few bytes (is_few), without a call. Null, also where there may be room: then begin() has to look.
+  PairSlot* begin_few() {
+    const std::uint64_t position = position_;
+    if (position - consumed_seen_ >= count_ || covered_[place_of(position + 1)] != 0) [[unlikely]]
+      return nullptr;
+    return &slots_[place_of(position)];
+  }
+  void finish_few(PairSlot& slot, const std::byte* payload, std::size_t size) {
+    const std::uint64_t position = position_;
+    copy_few(payload_in(slot), payload, size);
+    // Guard TURN_LAST, as above.
+    slot.turn.store(turn_at(position, size), std::memory_order_release);
+    position_ = position + 1;
+    fetch_for_writing(slots_[place_of(position + 1 + kFetchAhead)]);
   }
 
   // A message may follow in some 50 ns: what another reader looks at has to be taken from its cache first, and that goes on while the
@@ -173,16 +190,12 @@ class PairSlotWriter {
   [[gnu::noinline]] void cover(std::uint64_t from, std::uint64_t to) {
     if (const std::uint64_t end = std::min(to, count_); from < end) std::fill_n(&covered_[from], end - from, char{1});
   }
-  // Guard ROOM: no slot is written over that the reader has not counted as consumed.
+  static std::byte* payload_in(PairSlot& slot) { return reinterpret_cast<std::byte*>(&slot) + offsetof(PairSlot, payload); }
+  // Guard ROOM, also in begin_few(): no slot is written over that the reader has not counted as consumed.
   bool has_room(std::uint64_t slots) {
-    if (position_ + slots - consumed_seen_ <= count_) [[likely]] {
-      refused_ = 0;
-      return true;
-    }
-    return has_room_now(slots);
-  }
-  [[gnu::noinline]] bool has_room_now(std::uint64_t slots) {
     refused_ = 0;
+    if (position_ + slots - consumed_seen_ <= count_) [[likely]]
+      return true;
     // Acquire pairs with the release in PairSlotReader::pop(): its last look at the slots comes before our first write.
     consumed_seen_ = consumed_->load(std::memory_order_acquire);
     if (position_ + slots - consumed_seen_ <= count_) return true;

@@ -1,0 +1,138 @@
+// Non-blocking operations advance inside any call, also inside those that start something else and return at once.
+#include <isthmus/collective.h>
+#include <isthmus/isthmus.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "rank_test.hpp"
+
+namespace {
+
+using namespace rank_test;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kBytes = 1 << 20;
+constexpr int kCalls = 10000;
+constexpr int kTag = 7;
+constexpr std::chrono::microseconds kPause{50};
+
+// Rank 0 starts to send 1 MiB, which needs its sender's calls, and then makes `call` again and again; how long rank 1 had to wait,
+// and how long rank 0 went on.
+std::array<double, 2> seconds_beside(ist_comm there, const std::function<void(int)>& call) {
+  std::array<double, 2> seconds{};
+  const auto begin = Clock::now();
+  const auto since = [&begin] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  const auto mine = random_bytes(kBytes, 11);
+  std::vector<unsigned char> theirs(kBytes, 0xa5);
+  if (rank() == 0) {
+    ist_request send = IST_REQUEST_NULL;
+    EXPECT_EQ(IST_OK, ist_isend(ist_host(mine.data()), kBytes, IST_BYTE, 1, 0, there, &send));
+    for (int n = 0; n < kCalls; ++n) {
+      call(n);
+      std::this_thread::sleep_for(kPause);
+    }
+    seconds[0] = since();
+    EXPECT_EQ(IST_OK, ist_wait(&send, IST_STATUS_IGNORE)) << ist_error_text();
+  } else if (rank() == 1) {
+    EXPECT_EQ(IST_OK, ist_recv(ist_host(theirs.data()), kBytes, IST_BYTE, 0, 0, there, IST_STATUS_IGNORE))
+        << ist_error_text();
+    seconds[1] = since();
+    EXPECT_EQ(-1, first_difference(mine, theirs));
+  }
+  EXPECT_EQ(IST_OK, ist_bcast(ist_host(&seconds[0]), 1, IST_DOUBLE, 0, there));
+  EXPECT_EQ(IST_OK, ist_bcast(ist_host(&seconds[1]), 1, IST_DOUBLE, 1, there));
+  return seconds;
+}
+
+class Advance : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ::setenv("ISTHMUS_SINGLE_COPY", "never", 1);  // or rank 1 might need nobody
+    const int created = ist_world_create(&world_);
+    ::unsetenv("ISTHMUS_SINGLE_COPY");
+    ASSERT_EQ(IST_OK, created) << ist_error_text();
+    ASSERT_EQ(IST_OK, ist_world_comm(world_, &there_));
+  }
+  void TearDown() override { IST_OK_OR_FAIL(ist_world_destroy(&world_)); }
+  // Long before rank 0 came to its wait.
+  void expect_early(const std::function<void(int)>& call) {
+    const auto [sender, receiver] = seconds_beside(there_, call);
+    EXPECT_LT(receiver, 0.7 * sender) << "of " << sender << " s";
+  }
+  ist_world world_ = IST_WORLD_NULL;
+  ist_comm there_ = IST_COMM_NULL;
+};
+
+TEST_F(Advance, InSmallSends) {
+  std::vector<int> numbers(kCalls);
+  std::vector<ist_request> requests(kCalls, IST_REQUEST_NULL);
+  expect_early([&](int n) {
+    numbers[static_cast<std::size_t>(n)] = n;
+    EXPECT_EQ(IST_OK, ist_isend(ist_host(&numbers[static_cast<std::size_t>(n)]), 1, IST_INT, 1, kTag, there_,
+                                &requests[static_cast<std::size_t>(n)]));
+  });
+  for (int n = 0; n < kCalls && rank() == 1; ++n) {
+    int got = -1;
+    ASSERT_EQ(IST_OK, ist_recv(ist_host(&got), 1, IST_INT, 0, kTag, there_, IST_STATUS_IGNORE)) << ist_error_text();
+    ASSERT_EQ(n, got);
+  }
+  IST_OK_OR_FAIL(ist_waitall(kCalls, requests.data(), IST_STATUSES_IGNORE));
+}
+
+TEST_F(Advance, InSmallReceives) {
+  std::vector<int> numbers(kCalls, -1);
+  std::vector<ist_request> requests(kCalls, IST_REQUEST_NULL);
+  expect_early([&](int n) {
+    EXPECT_EQ(IST_OK, ist_irecv(ist_host(&numbers[static_cast<std::size_t>(n)]), 1, IST_INT, 1, kTag, there_,
+                                &requests[static_cast<std::size_t>(n)]));
+  });
+  for (int n = 0; n < kCalls && rank() == 1; ++n)
+    ASSERT_EQ(IST_OK, ist_send(ist_host(&n), 1, IST_INT, 0, kTag, there_)) << ist_error_text();
+  IST_OK_OR_FAIL(ist_waitall(kCalls, requests.data(), IST_STATUSES_IGNORE));
+  for (int n = 0; n < kCalls && rank() == 0; ++n) ASSERT_EQ(n, numbers[static_cast<std::size_t>(n)]);
+}
+
+TEST_F(Advance, InLongReceives) {
+  std::vector<unsigned char> room(kBytes);
+  std::vector<ist_request> requests(kCalls, IST_REQUEST_NULL);
+  expect_early([&](int n) {
+    EXPECT_EQ(IST_OK,
+              ist_irecv(ist_host(room.data()), kBytes, IST_BYTE, 1, kTag, there_, &requests[static_cast<std::size_t>(n)]));
+  });
+  for (int n = 0; n < kCalls && rank() == 0; ++n) {
+    IST_OK_OR_FAIL(ist_cancel(requests[static_cast<std::size_t>(n)]));
+    IST_OK_OR_FAIL(ist_wait(&requests[static_cast<std::size_t>(n)], IST_STATUS_IGNORE));
+  }
+}
+
+TEST_F(Advance, InPersistentStarts) {
+  int number = 0;
+  ist_request start = IST_REQUEST_NULL;
+  if (rank() == 0) IST_OK_OR_FAIL(ist_send_init(ist_host(&number), 1, IST_INT, 1, kTag, there_, &start));
+  expect_early([&](int n) {
+    number = n;
+    EXPECT_EQ(IST_OK, ist_start(&start));
+    EXPECT_EQ(IST_OK, ist_wait(&start, IST_STATUS_IGNORE));
+  });
+  for (int n = 0; n < kCalls && rank() == 1; ++n) {
+    int got = -1;
+    ASSERT_EQ(IST_OK, ist_recv(ist_host(&got), 1, IST_INT, 0, kTag, there_, IST_STATUS_IGNORE)) << ist_error_text();
+    ASSERT_EQ(n, got);
+  }
+  if (rank() == 0) IST_OK_OR_FAIL(ist_request_free(&start));
+}
+
+TEST_F(Advance, InProbes) {
+  expect_early([&](int) {
+    int found = 0;
+    EXPECT_EQ(IST_OK, ist_iprobe(1, kTag, there_, &found, IST_STATUS_IGNORE));
+    EXPECT_EQ(0, found);
+  });
+}
+
+}  // namespace
