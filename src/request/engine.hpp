@@ -64,11 +64,9 @@ class Engine {
   // engine_at_once.hpp
   // The short way of a small message from host memory to a peer that is there; false, and nothing was sent, if anything is
   // out of the ordinary: start_send() then.
-  bool send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context, bool blocking);
+  // `few`: 8 to 16 bytes, for which nothing is called.
   template <bool few>
-  bool send_in_slot(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context, bool blocking);
-  bool send_more_in_slots(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context,
-                          bool blocking);
+  bool send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context, bool blocking);
   // source kAnySource or a rank; piece.size is the room there is.
   Result<OperationId> start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, const Scope& scope);
 

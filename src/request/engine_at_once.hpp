@@ -14,7 +14,7 @@
 namespace ist {
 
 template <bool few>
-[[gnu::always_inline]] inline bool Engine::send_in_slot(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag,
+[[gnu::always_inline]] inline bool Engine::send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag,
                                                         std::uint32_t context, bool blocking) {
   PeerState& to = peer(dest);
   // Where anybody is gone, check_peer() has more to say.
@@ -44,12 +44,6 @@ template <bool few>
   ++to.next_sequence;
   to.traffic.sent_by(Way::slot).add(size);
   return true;
-}
-
-[[gnu::always_inline]] inline bool Engine::send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag,
-                                                        std::uint32_t context, bool blocking) {
-  return is_few(size.value) ? send_in_slot<true>(bytes, size, dest, tag, context, blocking)
-                            : send_more_in_slots(bytes, size, dest, tag, context, blocking);
 }
 
 inline OperationId Engine::receive_at_once(std::byte* buffer, Bytes room, std::int32_t source, std::int32_t tag,

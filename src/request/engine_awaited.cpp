@@ -30,11 +30,6 @@ void prepare_answer(const Link& link) {
 
 }  // namespace
 
-bool Engine::send_more_in_slots(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context,
-                                bool blocking) {
-  return send_in_slot<false>(bytes, size, dest, tag, context, blocking);
-}
-
 PairSlotReader* Engine::slots_alone(const PeerState& from) {
   PairSlotReader* const slots = from.link != nullptr ? from.link->slots : nullptr;
   if (slots != nullptr && !order_.has_early(from.rank) && !must_poll() && parts_.board.changes() == 0 &&

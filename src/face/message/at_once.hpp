@@ -37,20 +37,33 @@ struct Ordinary {
           Bytes{static_cast<std::uint64_t>(data.count) * each}};
 }
 
+// `few`: its bytes are (is_few).
+template <bool few>
+[[gnu::always_inline]] inline bool send_at_once(const Ordinary& what, int dest, int tag, bool blocking) {
+  Engine& engine = what.comm->engine();
+  if (!engine.lock().try_lock()) [[unlikely]]
+    return false;
+  const std::lock_guard lock(engine.lock(), std::adopt_lock);
+  if (!engine.send_at_once<few>(what.address, what.size, what.comm->to_world(dest), tag, what.comm->scope().context,
+                                blocking)) [[unlikely]]
+    return false;
+  engine.move_on_others();
+  return true;
+}
+
+// Out of the way of the few, whose call then calls nothing.
+[[gnu::noinline]] inline bool send_more_at_once(const Ordinary& what, int dest, int tag, bool blocking) {
+  return send_at_once<false>(what, dest, tag, blocking);
+}
+
 // False: nothing was sent.
 [[gnu::always_inline]] inline bool send_at_once(const Data& data, int dest, int tag, ist_comm comm, bool blocking) {
   const Ordinary found = ordinary(data, comm);
   if (found.comm == nullptr || tag < 0 || dest < 0 || dest >= found.comm->size()) [[unlikely]]
     return false;
-  Engine& engine = found.comm->engine();
-  if (!engine.lock().try_lock()) [[unlikely]]
-    return false;
-  const std::lock_guard lock(engine.lock(), std::adopt_lock);
-  if (!engine.send_at_once(found.address, found.size, found.comm->to_world(dest), tag, found.comm->scope().context,
-                           blocking)) [[unlikely]]
-    return false;
-  engine.move_on_others();
-  return true;
+  if (is_few(found.size.value)) [[likely]]
+    return send_at_once<true>(found, dest, tag, blocking);
+  return send_more_at_once(found, dest, tag, blocking);
 }
 
 inline bool may_come(const Communicator& comm, int source, int tag) {
