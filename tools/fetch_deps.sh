@@ -20,8 +20,9 @@ if ! command -v apt-get >/dev/null || ! command -v dpkg >/dev/null; then
 fi
 mkdir -p "$folder"
 list=$folder/PACKAGES
-mapfile -t wheels < <(sed -n 's/^python_parts=(\(.*\))$/\1/p' tools/setup.sh | tr ' ' '\n' |
+mapfile -t wheels < <(sed -n '/^python_parts=(/,/)/p' tools/setup.sh | tr '()' '  ' | tr -s ' ' '\n' |
                         grep -E '^(nanobind|scikit-build-core|pytest)==')
+[ ${#wheels[@]} -eq 3 ] || { echo "fetch_deps: tools/setup.sh does not name the three Python packages that are needed here"; exit 1; }
 wanted=$(apt-cache policy "${packages[@]}" | awk '/^[a-z]/ {name = $1} /Candidate:/ {print name $2}'; printf '%s\n' "${wheels[@]}")
 if [ -f "$list" ] && [ "$wanted" = "$(cat "$list")" ]; then
   echo "fetch_deps: $folder holds these versions already"

@@ -19,9 +19,9 @@ test_packages=(git pkg-config libgtest-dev libgmock-dev spin gcovr valgrind ccac
 long_packages=(clang)
 # One version of the formatter and the linter everywhere, or their answers would differ from machine to machine.
 checkers=(clang-format==14.0.6 clang-tidy==22.1.8)
-# What builds the Python package, and what its tests use.
+# What builds the Python package, and what its tests use. JAX, for the processor alone, brings SciPy: 125 MB for both.
 python_parts=(nanobind==3.1.0 scikit-build-core==1.1.2 numpy==2.4.6 pytest==9.2.0 pyopencl==2026.1.4
-              matplotlib==3.11.2)
+              matplotlib==3.11.2 jax==0.10.2 jaxlib==0.10.2 ml_dtypes==0.6.0)
 # Compiler, its back end, its headers, the runtime to link, and the C++ library for device code: nothing less compiles.
 cuda_compiler=(nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96
                nvidia-cuda-cccl==13.0.85)

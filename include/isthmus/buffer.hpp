@@ -55,7 +55,11 @@ inline void check(int code) {
 
 class WorldOwner {
  public:
-  WorldOwner() { check(ist_world_create(&world_)); }
+  // `create` stores a world, as ist_world_create does.
+  template <class Create>
+  explicit WorldOwner(const Create& create) {
+    check(create(&world_));
+  }
   WorldOwner(const WorldOwner&) = delete;
   WorldOwner& operator=(const WorldOwner&) = delete;
   ~WorldOwner() { ist_world_destroy(&world_); }

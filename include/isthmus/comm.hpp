@@ -47,6 +47,11 @@ class [[nodiscard]] Message {
     request.world_ = world_;
     return request;
   }
+  template <Lasting R>
+  requires Receivable<R> Request irecv(R&& data) {
+    const auto region = detail::region_of(data);
+    return irecv(region.buffer, region.count, region.type);
+  }
 
  private:
   friend class Comm;
@@ -309,11 +314,47 @@ class Comm : public Gathers {
     const auto region = detail::region_of(data);
     return irecv(region.buffer, region.count, region.type, source, tag);
   }
+  template <Sendable R>
+  void ssend(const R& data, int dest, int tag = 0) const {
+    const auto region = detail::region_of(data);
+    ssend(region.buffer, region.count, region.type, dest, tag);
+  }
+  template <Lasting R>
+  requires Sendable<R> Request issend(R&& data, int dest, int tag = 0)
+  const {
+    const auto region = detail::region_of(data);
+    return issend(region.buffer, region.count, region.type, dest, tag);
+  }
   template <Sendable Out, Receivable In>
   Status sendrecv(const Out& out, int dest, int out_tag, In&& in, int source, int in_tag = any_tag) const {
     const auto from = detail::region_of(out);
     const auto to = detail::region_of(in);
     return sendrecv(from.buffer, from.count, from.type, dest, out_tag, to.buffer, to.count, to.type, source, in_tag);
+  }
+
+  template <Receivable R>
+  Status sendrecv_replace(R&& data, int dest, int send_tag, int source, int recv_tag = any_tag) const {
+    const auto region = detail::region_of(data);
+    return sendrecv_replace(region.buffer, region.count, region.type, dest, send_tag, source, recv_tag);
+  }
+  // The range is where it was, and as long, for as long as the request is there.
+  template <Lasting R>
+  requires Sendable<R> PersistentRequest send_init(R&& data, int dest, int tag = 0)
+  const {
+    const auto region = detail::region_of(data);
+    return send_init(region.buffer, region.count, region.type, dest, tag);
+  }
+  template <Lasting R>
+  requires Sendable<R> PersistentRequest ssend_init(R&& data, int dest, int tag = 0)
+  const {
+    const auto region = detail::region_of(data);
+    return ssend_init(region.buffer, region.count, region.type, dest, tag);
+  }
+  template <Lasting R>
+  requires Receivable<R> PersistentRequest recv_init(R&& data, int source, int tag = any_tag)
+  const {
+    const auto region = detail::region_of(data);
+    return recv_init(region.buffer, region.count, region.type, source, tag);
   }
 
  protected:

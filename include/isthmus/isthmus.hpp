@@ -8,6 +8,7 @@
 #ifndef ISTHMUS_ISTHMUS_HPP
 #define ISTHMUS_ISTHMUS_HPP
 
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -15,6 +16,8 @@
 #include <vector>
 
 #include "isthmus/comm.hpp"
+
+struct ist_boot_functions;  // isthmus/boot.h has it
 
 namespace isthmus {
 
@@ -88,7 +91,27 @@ class Registration {
 // All ranks of the job. Construction is collective.
 class World {
  public:
-  World() : owner_(std::make_shared<const detail::WorldOwner>()) {}
+  World() : World(made_by, ist_world_create) {}
+  // A world that was made in C, which is this object's from here on: nobody else destroys it. Where this throws, because the handle
+  // is not that of a world, nothing was taken.
+  explicit World(ist_world owned)
+      : World(made_by, [owned](ist_world* out) {
+          ist_comm found = IST_COMM_NULL;
+          const int code = ist_world_comm(owned, &found);
+          if (code == IST_OK) *out = owned;
+          return code;
+        }) {}
+  // By a function that stores a world and returns a code. That of an MPI communicator, with isthmus/mpi.h:
+  //   World::create_with([](ist_world* out) { return ist_world_from_mpi(MPI_COMM_WORLD, out); })
+  template <std::invocable<ist_world*> Create>
+  static World create_with(const Create& create) {
+    return World(made_by, create);
+  }
+  // For exactly the processes that the table of isthmus/boot.h connects, which the program includes itself.
+  template <std::same_as<ist_boot_functions> Functions>
+  static World create_with(const Functions& functions) {
+    return World(made_by, [&](ist_world* out) { return ist_world_create_with(&functions, out); });
+  }
   World(World&&) noexcept = default;
   World& operator=(World&&) noexcept = default;
 
@@ -131,6 +154,11 @@ class World {
   ist_world c() const noexcept { return owner_ ? owner_->get() : IST_WORLD_NULL; }
 
  private:
+  static constexpr struct MadeBy {
+  } made_by{};
+  template <class Create>
+  World(MadeBy, const Create& create) : owner_(std::make_shared<const detail::WorldOwner>(create)) {}
+
   detail::SharedWorld owner_;
 };
 

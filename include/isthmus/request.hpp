@@ -9,8 +9,10 @@
 
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -22,8 +24,10 @@ class Collectives;
 class Comm;
 class Message;
 namespace detail {
+template <class R>
 class Handles;
-}
+inline constexpr ist_status no_status{proc_null, any_tag, IST_OK, IST_CARRIER_NONE, 0};
+}  // namespace detail
 
 // An operation that was started.
 //
@@ -50,13 +54,13 @@ class [[nodiscard]] Request {
   // Started and not yet seen complete. An empty request is complete.
   bool pending() const noexcept { return handle_ != IST_REQUEST_NULL; }
   Status wait() {
-    ist_status status = no_status;
+    ist_status status = detail::no_status;
     finish(ist_wait(&handle_, &status));
     return Status(status);
   }
   // Nothing while it is under way.
   std::optional<Status> test() {
-    ist_status status = no_status;
+    ist_status status = detail::no_status;
     int completed = 0;
     const int code = ist_test(&handle_, &completed, &status);
     if (code == IST_OK && completed == 0) return std::nullopt;
@@ -76,15 +80,19 @@ class [[nodiscard]] Request {
   friend class Collectives;
   friend class Comm;
   friend class Message;
+  template <class R>
   friend class detail::Handles;
-  static constexpr ist_status no_status{proc_null, any_tag, IST_OK, IST_CARRIER_NONE, 0};
 
   // The library empties the handle of what has completed, also of what has failed.
   void finish(int code) {
     if (!pending()) let_go();
     detail::check(code);
   }
-  void let_go() {
+  void came_back(ist_request handle) noexcept {
+    handle_ = handle;
+    if (!pending()) let_go();
+  }
+  void let_go() noexcept {
     world_.reset();
     operation_.reset();
   }
@@ -93,103 +101,6 @@ class [[nodiscard]] Request {
   std::shared_ptr<const void> operation_;  // a reduction's, of the user's
   ist_request handle_ = IST_REQUEST_NULL;
 };
-
-namespace detail {
-
-// The handles of several requests for the length of one call, and back.
-class Handles {
- public:
-  explicit Handles(std::span<Request> requests) : requests_(requests), statuses_(requests.size(), Request::no_status) {
-    handles_.reserve(requests.size());
-    for (const Request& request : requests) handles_.push_back(request.handle_);
-  }
-  int count() const { return static_cast<int>(handles_.size()); }
-  ist_request* handles() { return handles_.data(); }
-  ist_status* statuses() { return statuses_.data(); }
-  // Puts the handles back; throws what the call or the first failing request said.
-  void finish(int code) {
-    const std::string text = code == IST_OK ? std::string{} : ist_error_text();
-    for (std::size_t i = 0; i < requests_.size(); ++i) {
-      requests_[i].handle_ = handles_[i];
-      if (!requests_[i].pending()) requests_[i].let_go();
-    }
-    if (code == IST_ERR_IN_STATUS)
-      for (const ist_status& status : statuses_)
-        if (status.code != IST_OK && status.code != IST_CANCELLED) throw Error(status.code, text);
-    if (code != IST_OK) throw Error(code, text);
-  }
-  std::vector<Status> all() const { return {statuses_.begin(), statuses_.end()}; }
-
- private:
-  std::span<Request> requests_;
-  std::vector<ist_request> handles_;
-  std::vector<ist_status> statuses_;
-};
-
-}  // namespace detail
-
-// Waits for all, also when some fail; then throws the first failure. Statuses are in the order of the requests.
-inline std::vector<Status> wait_all(std::span<Request> requests) {
-  detail::Handles handles(requests);
-  handles.finish(ist_waitall(handles.count(), handles.handles(), handles.statuses()));
-  return handles.all();
-}
-
-// A request that has completed: which, and how.
-struct Completed {
-  std::size_t index;
-  Status status;
-};
-
-// Nothing if no request is pending.
-inline std::optional<Completed> wait_any(std::span<Request> requests) {
-  detail::Handles handles(requests);
-  int index = undefined;
-  handles.finish(ist_waitany(handles.count(), handles.handles(), &index, handles.statuses()));
-  if (index == undefined) return std::nullopt;
-  return Completed{static_cast<std::size_t>(index), handles.all().front()};
-}
-
-// Nothing if none is complete now.
-inline std::optional<Completed> test_any(std::span<Request> requests) {
-  detail::Handles handles(requests);
-  int index = undefined;
-  int completed = 0;
-  handles.finish(ist_testany(handles.count(), handles.handles(), &index, &completed, handles.statuses()));
-  if (index == undefined) return std::nullopt;
-  return Completed{static_cast<std::size_t>(index), handles.all().front()};
-}
-
-namespace detail {
-
-template <class Call>
-std::vector<Completed> some(std::span<Request> requests, const Call& call) {
-  Handles handles(requests);
-  std::vector<int> indices(requests.size());
-  int completed = 0;
-  handles.finish(call(handles.count(), handles.handles(), &completed, indices.data(), handles.statuses()));
-  std::vector<Completed> found;
-  const auto statuses = handles.all();
-  for (int i = 0; i < completed; ++i)
-    found.push_back({static_cast<std::size_t>(indices[static_cast<std::size_t>(i)]), statuses[static_cast<std::size_t>(i)]});
-  return found;
-}
-
-}  // namespace detail
-
-// At least one, unless none is pending.
-inline std::vector<Completed> wait_some(std::span<Request> requests) { return detail::some(requests, ist_waitsome); }
-// Those that are complete now.
-inline std::vector<Completed> test_some(std::span<Request> requests) { return detail::some(requests, ist_testsome); }
-
-// Nothing, and no request changed, unless all are complete.
-inline std::optional<std::vector<Status>> test_all(std::span<Request> requests) {
-  detail::Handles handles(requests);
-  int completed = 0;
-  handles.finish(ist_testall(handles.count(), handles.handles(), &completed, handles.statuses()));
-  if (completed == 0) return std::nullopt;
-  return handles.all();
-}
 
 // A send or receive that is started as often as wanted. The destructor waits for the last start, as that of Request does.
 class PersistentRequest {
@@ -224,9 +135,136 @@ class PersistentRequest {
 
  private:
   friend class Comm;
+  template <class R>
+  friend class detail::Handles;
+  void came_back(ist_request handle) noexcept { handle_ = handle; }
+
   detail::SharedWorld world_;
   ist_request handle_ = IST_REQUEST_NULL;
 };
+
+namespace detail {
+
+// What sets are made of: Requests or PersistentRequests side by side, in a vector, an array or a span.
+template <class R>
+concept Requests = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
+    (std::is_same_v<std::ranges::range_reference_t<R>, Request&> ||
+     std::is_same_v<std::ranges::range_reference_t<R>, PersistentRequest&>);
+
+// The handles of several requests for the length of one call, and back.
+template <class R>
+class Handles {
+ public:
+  explicit Handles(std::span<R> requests) : requests_(requests), statuses_(requests.size(), no_status) {
+    handles_.reserve(requests.size());
+    for (const R& request : requests) handles_.push_back(request.handle_);
+  }
+  int count() const { return static_cast<int>(handles_.size()); }
+  ist_request* handles() { return handles_.data(); }
+  ist_status* statuses() { return statuses_.data(); }
+  // Puts the handles back; throws what the call or the first failing request said.
+  void finish(int code) {
+    const std::string text = code == IST_OK ? std::string{} : ist_error_text();
+    for (std::size_t i = 0; i < requests_.size(); ++i) requests_[i].came_back(handles_[i]);
+    if (code == IST_ERR_IN_STATUS)
+      for (const ist_status& status : statuses_)
+        if (status.code != IST_OK && status.code != IST_CANCELLED) throw Error(status.code, text);
+    if (code != IST_OK) throw Error(code, text);
+  }
+  std::vector<Status> all() const { return {statuses_.begin(), statuses_.end()}; }
+
+ private:
+  std::span<R> requests_;
+  std::vector<ist_request> handles_;
+  std::vector<ist_status> statuses_;
+};
+
+template <Requests R>
+Handles<std::ranges::range_value_t<R>> handles_of(R& requests) {
+  return Handles(std::span(std::ranges::data(requests), std::ranges::size(requests)));
+}
+
+}  // namespace detail
+
+// Starts all; where one cannot be started, those before it are, and those behind it are not.
+inline void start_all(std::span<PersistentRequest> requests) {
+  detail::Handles handles(requests);
+  handles.finish(ist_startall(handles.count(), handles.handles()));
+}
+
+// Waits for all, also when some fail; then throws the first failure. Statuses are in the order of the requests. Persistent ones that
+// are not started count, here and below, as complete or as not there.
+template <detail::Requests R>
+std::vector<Status> wait_all(R&& requests) {
+  auto handles = detail::handles_of(requests);
+  handles.finish(ist_waitall(handles.count(), handles.handles(), handles.statuses()));
+  return handles.all();
+}
+
+// A request that has completed: which, and how.
+struct Completed {
+  std::size_t index;
+  Status status;
+};
+
+// Nothing if no request is pending.
+template <detail::Requests R>
+std::optional<Completed> wait_any(R&& requests) {
+  auto handles = detail::handles_of(requests);
+  int index = undefined;
+  handles.finish(ist_waitany(handles.count(), handles.handles(), &index, handles.statuses()));
+  if (index == undefined) return std::nullopt;
+  return Completed{static_cast<std::size_t>(index), handles.all().front()};
+}
+
+// Nothing if none is complete now.
+template <detail::Requests R>
+std::optional<Completed> test_any(R&& requests) {
+  auto handles = detail::handles_of(requests);
+  int index = undefined;
+  int completed = 0;
+  handles.finish(ist_testany(handles.count(), handles.handles(), &index, &completed, handles.statuses()));
+  if (index == undefined) return std::nullopt;
+  return Completed{static_cast<std::size_t>(index), handles.all().front()};
+}
+
+namespace detail {
+
+template <Requests R, class Call>
+std::vector<Completed> some(R& requests, const Call& call) {
+  auto handles = handles_of(requests);
+  std::vector<int> indices(std::ranges::size(requests));
+  int completed = 0;
+  handles.finish(call(handles.count(), handles.handles(), &completed, indices.data(), handles.statuses()));
+  std::vector<Completed> found;
+  const auto statuses = handles.all();
+  for (int i = 0; i < completed; ++i)
+    found.push_back({static_cast<std::size_t>(indices[static_cast<std::size_t>(i)]), statuses[static_cast<std::size_t>(i)]});
+  return found;
+}
+
+}  // namespace detail
+
+// At least one, unless none is pending.
+template <detail::Requests R>
+std::vector<Completed> wait_some(R&& requests) {
+  return detail::some(requests, ist_waitsome);
+}
+// Those that are complete now.
+template <detail::Requests R>
+std::vector<Completed> test_some(R&& requests) {
+  return detail::some(requests, ist_testsome);
+}
+
+// Nothing, and no request changed, unless all are complete.
+template <detail::Requests R>
+std::optional<std::vector<Status>> test_all(R&& requests) {
+  auto handles = detail::handles_of(requests);
+  int completed = 0;
+  handles.finish(ist_testall(handles.count(), handles.handles(), &completed, handles.statuses()));
+  if (completed == 0) return std::nullopt;
+  return handles.all();
+}
 
 }  // namespace isthmus
 #endif

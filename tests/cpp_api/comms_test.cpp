@@ -11,6 +11,7 @@ namespace {
 
 using isthmus::Buffer;
 using isthmus::Comm;
+using isthmus::PersistentRequest;
 using isthmus::Request;
 using isthmus::World;
 
@@ -107,6 +108,75 @@ TEST(Requests, start_again_and_again) {
     EXPECT_EQ(in, before(comm) * 10 + round);
     while (!chosen.test()) {
     }
+  }
+}
+
+TEST(Requests, that_persist_are_started_and_waited_for_in_sets) {
+  World world;
+  const Comm comm = world.comm();
+  constexpr std::size_t messages = 5;
+  std::array<std::array<int, 3>, messages> out{}, in{}, expected{};
+  std::vector<PersistentRequest> receives, sends;
+  for (std::size_t i = 0; i < messages; ++i) {
+    receives.push_back(comm.recv_init(in[i], before(comm), static_cast<int>(i)));
+    if (i % 2 == 0) sends.push_back(comm.send_init(out[i], next_of(comm), static_cast<int>(i)));
+    if (i % 2 == 1) sends.push_back(comm.ssend_init(out[i], next_of(comm), static_cast<int>(i)));
+  }
+  EXPECT_FALSE(isthmus::wait_any(receives).has_value()) << "none was started";
+  for (int round = 0; round < 4; ++round) {
+    for (std::size_t i = 0; i < messages; ++i) {
+      const int number = static_cast<int>(i) * 100 + round;
+      out[i] = {comm.rank(), number, -number};
+      expected[i] = {before(comm), number, -number};
+      in[i].fill(-1);
+    }
+    isthmus::start_all(receives);
+    EXPECT_FALSE(isthmus::test_any(receives).has_value());
+    EXPECT_FALSE(isthmus::test_all(receives).has_value());
+    EXPECT_TRUE(isthmus::test_some(receives).empty());
+    EXPECT_THROW(isthmus::start_all(receives), isthmus::Error) << "they are under way";
+    comm.barrier();
+    // The one in the middle alone, then one more by the some calls, then the rest.
+    isthmus::start_all(std::span(sends).subspan(2, 1));
+    const auto first = isthmus::wait_any(receives);
+    ASSERT_TRUE(first.has_value());
+    EXPECT_EQ(first->index, 2U);
+    EXPECT_EQ(first->status.tag(), 2);
+    comm.barrier();
+    isthmus::start_all(std::span(sends).last(1));
+    const auto second = isthmus::wait_some(receives);
+    ASSERT_EQ(second.size(), 1U);
+    EXPECT_EQ(second[0].index, messages - 1);
+    comm.barrier();
+    for (const std::size_t i : {0U, 1U, 3U}) sends[i].start();
+    const auto statuses = isthmus::wait_all(receives);
+    for (const std::size_t i : {0U, 1U, 3U}) EXPECT_EQ(statuses[i].tag(), static_cast<int>(i));
+    EXPECT_EQ(statuses[2].source(), isthmus::any_source) << "it had been waited for";
+    while (!isthmus::test_all(sends)) {
+    }
+    EXPECT_EQ(in, expected);
+    comm.barrier();
+  }
+}
+
+TEST(Requests, that_persist_and_fail_in_a_set_are_told_of_and_can_be_started_again) {
+  World world;
+  const Comm comm = world.comm();
+  std::array<int, 1> small{};
+  std::array<int, 2> whole{};
+  std::array receives{comm.recv_init(small, before(comm), 1), comm.recv_init(whole, before(comm), 2)};
+  for (const bool fits : {false, true}) {
+    isthmus::start_all(receives);
+    comm.send(std::vector<int>(fits ? 1 : 3, 5), next_of(comm), 1);
+    comm.send(std::array{4, 5}, next_of(comm), 2);
+    if (fits) {
+      EXPECT_EQ(isthmus::wait_all(receives)[0].bytes(), 4);
+    } else {
+      EXPECT_THROW(isthmus::wait_all(receives), isthmus::Error);
+    }
+    EXPECT_EQ(small[0], 5);
+    EXPECT_EQ(whole, (std::array{4, 5}));
+    whole.fill(-1);
   }
 }
 

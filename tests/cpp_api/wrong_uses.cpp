@@ -28,6 +28,24 @@ concept can_irecv = requires(const Comm& comm, T data) {
   comm.irecv(std::forward<T>(data), 0, 1);
 };
 
+template <class T>
+concept can_issend = requires(const Comm& comm, T data) {
+  comm.issend(std::forward<T>(data), 0, 1);
+};
+template <class T>
+concept can_replace = requires(const Comm& comm, T data) {
+  comm.sendrecv_replace(std::forward<T>(data), 0, 1, 0, 1);
+};
+template <class T>
+concept can_send_again = requires(const Comm& comm, T data) {
+  comm.send_init(std::forward<T>(data), 0, 1);
+  comm.ssend_init(std::forward<T>(data), 0, 1);
+};
+template <class T>
+concept can_recv_again = requires(const Comm& comm, T data) {
+  comm.recv_init(std::forward<T>(data), 0, 1);
+};
+
 struct Point {
   float x, y;
 };
@@ -49,6 +67,21 @@ static_assert(can_recv<std::vector<int>&>);
 static_assert(!can_recv<const std::vector<int>&>);
 static_assert(!can_irecv<std::span<const double>>);
 static_assert(!can_irecv<const std::array<double, 3>&>);
+static_assert(can_replace<std::vector<int>&> && !can_replace<const std::vector<int>&>);
+static_assert(!can_recv_again<const std::vector<int>&>);
+
+// Sets of one sort of requests, of which only persistent ones start again.
+template <class R>
+concept can_wait_for = requires(R requests) {
+  isthmus::wait_all(requests);
+};
+template <class R>
+concept can_start = requires(R requests) {
+  isthmus::start_all(requests);
+};
+static_assert(can_wait_for<std::vector<isthmus::Request>&> && can_wait_for<std::span<isthmus::PersistentRequest>>);
+static_assert(!can_wait_for<const std::vector<isthmus::Request>&> && !can_wait_for<std::vector<int>&>);
+static_assert(can_start<std::vector<isthmus::PersistentRequest>&> && !can_start<std::vector<isthmus::Request>&>);
 
 // Ranges without contiguous memory.
 static_assert(!can_send<std::vector<bool>>);
@@ -59,6 +92,9 @@ static_assert(can_isend<std::span<const int>>);
 static_assert(!can_isend<std::vector<int>>);
 static_assert(can_irecv<std::span<int>>);
 static_assert(!can_irecv<std::vector<int>>);
+static_assert(can_issend<std::vector<int>&> && !can_issend<std::vector<int>>);
+static_assert(can_send_again<std::span<const int>> && !can_send_again<std::vector<int>>);
+static_assert(can_recv_again<std::vector<int>&> && !can_recv_again<std::vector<int>>);
 
 // A bare address says neither what it points to nor how much.
 static_assert(!can_send<int*>);
@@ -94,6 +130,7 @@ static_assert(!can_combine<Point, Point (*)(Point, Point) noexcept>);
 static_assert(!std::is_copy_constructible_v<isthmus::World> && std::is_nothrow_move_constructible_v<isthmus::World>);
 static_assert(!std::is_copy_constructible_v<isthmus::Request> && std::is_nothrow_move_assignable_v<isthmus::Request>);
 static_assert(!std::is_copy_constructible_v<isthmus::Memory> && std::is_nothrow_move_assignable_v<isthmus::Memory>);
+static_assert(!std::is_convertible_v<ist_world, isthmus::World>);  // who takes a world over says so
 static_assert(std::is_copy_constructible_v<Comm> && std::is_copy_constructible_v<isthmus::Buffer>);
 
 // A type that cannot travel has no C type.

@@ -8,8 +8,8 @@ namespace {
 class FromMpi : public testing::TestWithParam<Mpi> {
  protected:
   // Skips where this machine cannot start or has not compiled the program.
-  std::vector<std::string> words(int ranks) {
-    const std::string program = std::string{FOLDER} + "/mpi_program_" + GetParam().name;
+  std::vector<std::string> words(int ranks, const std::string& name = "mpi_program") {
+    const std::string program = std::string{FOLDER} + "/" + name + "_" + GetParam().name;
     const auto start = GetParam().start(ranks);
     return start.empty() || ::access(program.c_str(), X_OK) != 0 ? std::vector<std::string>{} : with(start, {program});
   }
@@ -19,6 +19,14 @@ class FromMpi : public testing::TestWithParam<Mpi> {
 TEST_P(FromMpi, worlds_of_communicators_work_beside_mpi) {
   for (const int ranks : {1, 2, 4}) {
     const auto start = words(ranks);
+    SKIP_WITHOUT(start, kWhat);
+    expect_printed(start, " is through\n", ranks);
+  }
+}
+
+TEST_P(FromMpi, worlds_of_communicators_are_worlds_of_cpp) {
+  for (const int ranks : {1, 3}) {
+    const auto start = words(ranks, "mpi_worlds");
     SKIP_WITHOUT(start, kWhat);
     expect_printed(start, " is through\n", ranks);
   }

@@ -3,6 +3,7 @@
 Arguments: sources, work folder, the build beside it, whose device code is taken, the compilers for C and C++ that it uses, and perhaps a folder of dependencies, as tools/fetch_deps.sh prepares it. Ends
 with 77 where Python cannot make environments.
 """
+import email
 import importlib.util
 import os
 import pathlib
@@ -58,6 +59,11 @@ for wanted in ("isthmus/__init__.py", "isthmus/_core.pyi", "isthmus/py.typed", "
                "isthmus/_core."):
     assert any(name.startswith(wanted) for name in names), (wanted, names)
 assert all(name.startswith(("isthmus/", "isthmus-")) for name in names), names
+# It is installed without dependencies below, which proves nothing of those that it names: it names none but what an extra asks for.
+(metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+needed = [line for line in email.message_from_bytes(zipfile.ZipFile(wheel).read(metadata)).get_all("Requires-Dist", [])
+          if "extra ==" not in line.partition(";")[2]]
+assert not needed, needed
 
 run(sys.executable, "-m", "venv", "--clear", WORK / "environment", env=clean)
 python = WORK / "environment" / "bin" / "python"
