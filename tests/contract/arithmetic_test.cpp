@@ -1,7 +1,10 @@
 // What kinds that combine promise: on each of their devices the bits that the processor gives.
 #include <algorithm>
+#include <cstdio>
+#include <initializer_list>
 #include <thread>
 
+#include "memory/opencl/opencl_api.hpp"
 #include "operands.hpp"
 #include "support.hpp"
 
@@ -195,6 +198,45 @@ TEST_P(KindCombines, refuses_in_words_what_cannot_be_combined) {
   EXPECT_FALSE(arithmetic().can(Reduction::minimum, IST_COMPLEX_FLOAT, GetParam().device).ok());
   EXPECT_TRUE(arithmetic().can(Reduction::sum, IST_FLOAT, GetParam().device).ok());
   EXPECT_FALSE(arithmetic().can(Reduction::sum, IST_FLOAT, 1000).ok());
+}
+
+// What an OpenCL device says that it cannot do; of every other, nothing.
+struct Lacks {
+  bool doubles = false;
+  bool small_floats = false;
+  explicit Lacks(const Place& place) {
+    if (place.kind != KindId::opencl) return;
+    const OpenclApi& api = **OpenclApi::get();
+    const Memory memory{place, 64};
+    cl_device_id device = nullptr;
+    must(opencl_status(api.clGetCommandQueueInfo(queue_of(memory.piece()), CL_QUEUE_DEVICE, sizeof device, &device, nullptr),
+                       "device"));
+    cl_device_fp_config numbers = 0;
+    doubles = api.clGetDeviceInfo(device, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof numbers, &numbers, nullptr) != CL_SUCCESS ||
+              numbers == 0;
+    must(
+        opencl_status(api.clGetDeviceInfo(device, CL_DEVICE_SINGLE_FP_CONFIG, sizeof numbers, &numbers, nullptr), "floats"));
+    small_floats = (numbers & CL_FP_DENORM) == 0;
+  }
+};
+
+// The tests of every type leave out what is refused here: so nothing may be that the device can do. Halves are kept in sixteen bits
+// and computed as floats, which needs no device that knows them.
+TEST_P(KindCombines, every_type_that_the_device_can_do) {
+  const Lacks lacks{GetParam()};
+  if (lacks.doubles) std::printf("not covered here: %s has no double precision\n", name_of(GetParam()).c_str());
+  if (lacks.small_floats)
+    std::printf("not covered here: %s takes the smallest floats for zero\n", name_of(GetParam()).c_str());
+  const auto is_one_of = [](ist_type type, std::initializer_list<ist_type> those) {
+    return std::count(those.begin(), those.end(), type) != 0;
+  };
+  for (const Combination& each : all_combinations()) {
+    const bool refused =
+        (lacks.doubles && is_one_of(each.type, {IST_DOUBLE, IST_COMPLEX_DOUBLE, IST_DOUBLE_INT})) ||
+        (lacks.small_floats && is_one_of(each.type, {IST_FLOAT, IST_BFLOAT16, IST_COMPLEX_FLOAT, IST_FLOAT_INT}));
+    const Status can = arithmetic().can(each.reduction, each.type, GetParam().device);
+    EXPECT_EQ(can.ok(), !refused) << name_of(each.reduction) << " of type " << each.type << ": " << can.text();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, KindCombines, testing::ValuesIn(places_that_combine()),

@@ -214,6 +214,36 @@ TEST_F(Collectives, structs_move_whole) {
   EXPECT_EQ(own, mine);
 }
 
+// Pairs of a value and a place are of no C++ type of the library's: they are named. Of equal values the lower place is found.
+TEST_F(Collectives, the_least_and_the_greatest_are_found_with_their_places) {
+  struct Pair {
+    double value;
+    int place;
+  };
+  const auto pair_of = [](int rank, std::size_t i) {
+    return Pair{static_cast<double>((i * 5 + number_of(rank) * 3) % 4), 100 - rank};
+  };
+  for (const std::size_t count : kCounts) {
+    std::vector<Pair> mine(count), least(count, Pair{-1, -1}), greatest = least, later = least;
+    for (std::size_t i = 0; i < count; ++i) mine[i] = pair_of(comm.rank(), i);
+    const auto number = static_cast<std::int64_t>(count);
+    comm.allreduce(Buffer::host(mine.data()), Buffer::host(least.data()), number, IST_DOUBLE_INT, op::minloc);
+    comm.allreduce(Buffer::host(mine.data()), Buffer::host(greatest.data()), number, IST_DOUBLE_INT, op::maxloc);
+    comm.iallreduce(Buffer::host(mine.data()), Buffer::host(later.data()), number, IST_DOUBLE_INT, op::maxloc).wait();
+    for (std::size_t i = 0; i < count; ++i) {
+      Pair low = pair_of(0, i), high = low;
+      for (int rank = 1; rank < comm.size(); ++rank) {
+        const Pair theirs = pair_of(rank, i);  // of a lower place than those before
+        if (theirs.value <= low.value) low = theirs;
+        if (theirs.value >= high.value) high = theirs;
+      }
+      ASSERT_TRUE(least[i].value == low.value && least[i].place == low.place) << i << " of " << count;
+      ASSERT_TRUE(greatest[i].value == high.value && greatest[i].place == high.place) << i << " of " << count;
+      ASSERT_TRUE(later[i].value == high.value && later[i].place == high.place) << i << " of " << count;
+    }
+  }
+}
+
 TEST_F(Collectives, under_way_keep_the_users_operation) {
   for (const std::size_t count : kCounts) {
     // x -> a x + b, one after the other: associative, and not commutative.

@@ -1,8 +1,10 @@
-// A rank among ranks that see other devices than it does: sends from each place it has into each place that another has.
+// A rank among ranks that see other devices than it does: sends from each place it has into each place that another has, and takes
+// part in collective calls from each of its places.
 //
 //   mixed_devices PLACES...     how many places (host memory is one, and so is each device) each rank should find
-#include <isthmus/isthmus.h>
+#include <isthmus/collective.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -67,6 +69,55 @@ class Rank {
     ++failures;
     std::printf("failed: %zu bytes of rank %d came out wrong in place %d of rank %d\n", length, from, place, rank);
   }
+  // `bytes` in a place of this rank's, poisoned behind them.
+  ist_buffer given(int place, const Bytes& bytes) const {
+    Bytes whole = bytes;
+    whole.push_back(0x5a);
+    const ist_buffer buffer = allocate(world_, place, whole.size());
+    expect(ist_memory_copy(world_, buffer, ist_host(whole.data()), whole.size()), "copy in");
+    return buffer;
+  }
+  // What is there now, and nothing behind it.
+  void take(const ist_buffer& buffer, const char* call, int place, Bytes wanted) const {
+    wanted.push_back(0x5a);
+    Bytes got(wanted.size(), 0xee);
+    expect(ist_memory_copy(world_, ist_host(got.data()), buffer, got.size()), "copy out");
+    expect(ist_memory_free(world_, buffer), "ist_memory_free");
+    if (got == wanted) return;
+    ++failures;
+    std::printf("failed: %s of %zu bytes came out wrong in place %d of rank %d\n", call, wanted.size() - 1, place, rank);
+  }
+  // Calls on vectors with `length` bytes for each rank, sent from one place and received in another.
+  void meet(int from, int into, int root, int seed, std::size_t length) {
+    const auto count = static_cast<int64_t>(length);
+    const auto ranks = static_cast<std::size_t>(size);
+    const auto part = [&](const Bytes& of, int r) {
+      const auto first = of.begin() + static_cast<std::ptrdiff_t>(length) * r;
+      return Bytes(first, first + static_cast<std::ptrdiff_t>(length));
+    };
+    std::vector<Bytes> all;
+    Bytes greatest(length * ranks), exchanged;
+    for (int r = 0; r < size; ++r) {
+      const Bytes& theirs = all.emplace_back(pattern(seed + r, length * ranks));
+      std::transform(greatest.begin(), greatest.end(), theirs.begin(), greatest.begin(),
+                     [](unsigned char one, unsigned char other) { return std::max(one, other); });
+      const Bytes mine = part(theirs, rank);
+      exchanged.insert(exchanged.end(), mine.begin(), mine.end());
+    }
+    const Bytes& own = all[static_cast<std::size_t>(rank)];
+    const Bytes& of_root = all[static_cast<std::size_t>(root)];
+    const ist_buffer send = given(from, own);
+    const ist_buffer reduced = given(into, Bytes(length * ranks, 0xee));
+    const ist_buffer told = given(into, rank == root ? of_root : Bytes(length * ranks, 0xee));
+    const ist_buffer swapped = given(into, Bytes(length * ranks, 0xee));
+    expect(ist_allreduce(send, reduced, size * count, IST_UINT8, IST_MAX, comm_), "ist_allreduce");
+    expect(ist_bcast(told, size * count, IST_BYTE, root, comm_), "ist_bcast");
+    expect(ist_alltoall(send, swapped, count, IST_BYTE, comm_), "ist_alltoall");
+    take(reduced, "allreduce", into, greatest);
+    take(told, "bcast", into, of_root);
+    take(swapped, "alltoall", into, exchanged);
+    take(send, "the input", from, own);
+  }
   void allocate_own() const {
     ist_buffer buffer = ist_host(nullptr);
     const int code = ist_memory_alloc(world_, IST_KIND_CUDA, IST_OWN_DEVICE, 100, &buffer);
@@ -109,6 +160,14 @@ int main(int argc, char** argv) {
               if (me.rank == from) me.send(to, source, seed, length);
               if (me.rank == to) me.receive(from, target, seed, length);
             }
+    // Each rank goes through its own places: as many turns as the one with the most needs. Up to 128 KiB arithmetic is done on the
+    // host, above on the device: also a rank's part of the longest vector is more.
+    int most = 1;
+    for (int r = 1; r <= me.size; ++r) most = std::max(most, std::atoi(argv[r]));
+    const int places = me.devices + 1;
+    for (int turn = 0; turn < most * most; ++turn)
+      for (const std::size_t length : {1UL, 8193UL, 150001UL})
+        me.meet(turn % places, turn / most % places, turn % me.size, 1000 + turn * me.size, length);
     if (failures == 0) std::printf("rank %d with %d devices is through\n", me.rank, me.devices);
   }
   expect(ist_world_destroy(&world), "ist_world_destroy");

@@ -61,6 +61,22 @@ TEST(Huge, AMessageBeyond4GiBArrivesByteForByte) {
   IST_OK_OR_FAIL(ist_barrier(comm()));
 }
 
+// What a status says of elements does not lose its upper bits, whole elements or not.
+TEST(Huge, MoreThan2GiElementsAreCountedAndNoneIsCountedOfWhatIsNoWholeNumber) {
+  constexpr std::int64_t kMany = (std::int64_t{1} << 31) + 5;
+  for (const ist_type type : {IST_BYTE, IST_INT16, IST_DOUBLE, IST_COMPLEX_DOUBLE}) {
+    const auto size = static_cast<std::int64_t>(ist_type_size(type));
+    ist_status status{};
+    status.bytes = kMany * size;
+    std::int64_t count = -9;
+    IST_OK_OR_FAIL(ist_get_count(&status, type, &count));
+    EXPECT_EQ(kMany, count) << "type " << type;
+    status.bytes += 1;
+    IST_OK_OR_FAIL(ist_get_count(&status, type, &count));
+    EXPECT_EQ(size == 1 ? kMany + 1 : IST_UNDEFINED, count) << "type " << type;
+  }
+}
+
 TEST(Huge, ABroadcastBeyond4GiBArrivesByteForByte) {
   const auto pattern = random_bytes(kPeriod, 98);
   const RepeatedPages pages;
@@ -153,6 +169,81 @@ TEST(Huge, AnAlltoallBeyond4GiBPutsEveryPartInItsPlace) {
   IST_OK_OR_FAIL(ist_alltoall(out.get(), in.get(), all.count, IST_BYTE, comm()));
   in.expect(mine);
   out.expect(mine);
+}
+
+// Short parts that lie beyond 2 Gi elements, in an address space of which nothing else is touched; in the tests above the calls move all
+// that lies between.
+class Sparse {
+ public:
+  static constexpr std::uint64_t kBytes = std::uint64_t{6} << 30;
+  Sparse() {
+    void* all = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    EXPECT_NE(MAP_FAILED, all);
+    bytes_ = static_cast<unsigned char*>(all);
+  }
+  ~Sparse() { EXPECT_EQ(0, ::munmap(bytes_, kBytes)); }
+  Sparse(const Sparse&) = delete;
+  Sparse& operator=(const Sparse&) = delete;
+  ist_buffer get() const { return ist_host(bytes_); }
+  void put(std::int64_t element, const std::vector<unsigned char>& part) const {
+    std::memcpy(bytes_ + element * 2, part.data(), part.size());
+  }
+  std::vector<unsigned char> at_element(std::int64_t element, std::size_t bytes) const {
+    return {bytes_ + element * 2, bytes_ + element * 2 + bytes};
+  }
+
+ private:
+  unsigned char* bytes_ = nullptr;
+};
+
+// Elements of two bytes, parts of one more than a page of them, from element 2^31 + 3 on, the last rank's first: also in bytes
+// they are beyond 2^32, and without their upper bits they lie at the beginning.
+struct Far {
+  static constexpr std::int64_t kFirst = (std::int64_t{1} << 31) + 3;
+  static constexpr std::int64_t kCount = 4097;
+  static constexpr std::size_t kBytes = 2 * kCount;
+  const std::vector<std::int64_t> counts = std::vector<std::int64_t>(at(size()), kCount);
+  std::vector<std::int64_t> places;
+  Far() {
+    for (int r = 0; r < size(); ++r) places.push_back(kFirst + (size() - 1 - r) * (kCount + 7));
+  }
+  static std::vector<unsigned char> of(int rank, int to = 0) {
+    return random_bytes(kBytes, 300 + static_cast<std::uint64_t>(rank * size() + to));
+  }
+  void expect(const Sparse& where, int rank, int to, const char* call) const {
+    EXPECT_EQ(-1, first_difference(of(rank, to), where.at_element(places[at(rank)], kBytes)))
+        << call << ", of rank " << rank;
+    EXPECT_EQ(std::vector<unsigned char>(kBytes, 0), where.at_element(places[at(rank)] - (std::int64_t{1} << 31), kBytes))
+        << call << " has lost the upper bits of a place";
+  }
+};
+
+TEST(Huge, PartsBeyond2GiElementsAreGatheredAndScatteredWhereTheyAreToldTo) {
+  const Far far;
+  const auto mine = Far::of(rank());
+  const int root = size() - 1;
+  const Sparse at_root;
+  IST_OK_OR_FAIL(ist_gatherv(ist_host(mine.data()), Far::kCount, at_root.get(), far.counts.data(), far.places.data(),
+                             IST_INT16, root, comm()));
+  for (int r = 0; r < size() && rank() == root; ++r) far.expect(at_root, r, 0, "gatherv");
+  std::vector<unsigned char> back(Far::kBytes, 0xa5);
+  IST_OK_OR_FAIL(ist_scatterv(at_root.get(), far.counts.data(), far.places.data(), ist_host(back.data()), Far::kCount,
+                              IST_INT16, root, comm()));
+  EXPECT_EQ(-1, first_difference(mine, back)) << "scatterv";
+  const Sparse everywhere;
+  IST_OK_OR_FAIL(ist_allgatherv(ist_host(mine.data()), Far::kCount, everywhere.get(), far.counts.data(), far.places.data(),
+                                IST_INT16, comm()));
+  for (int r = 0; r < size(); ++r) far.expect(everywhere, r, 0, "allgatherv");
+}
+
+TEST(Huge, PartsBeyond2GiElementsAreExchangedFromAndToWhereTheyAreToldTo) {
+  const Far far;
+  const Sparse out;
+  const Sparse in;
+  for (int r = 0; r < size(); ++r) out.put(far.places[at(r)], Far::of(rank(), r));
+  IST_OK_OR_FAIL(ist_alltoallv(out.get(), far.counts.data(), far.places.data(), in.get(), far.counts.data(),
+                               far.places.data(), IST_INT16, comm()));
+  for (int r = 0; r < size(); ++r) far.expect(in, r, rank(), "alltoallv");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Reductions: every operation on every type, order and reproducibility, operations of the user's, and what goes wrong. Run on
 // 1 to 6 ranks.
+#include <map>
+
 #include "reduction_cases.hpp"
 
 namespace {
@@ -69,9 +71,13 @@ TEST(Reductions, LongVectorsOfEveryTypeAreCombinedWhereTheyLive) {
   KindDraw kinds{12};
   const auto all = operations();
   for (const TypeCase& type : types()) {
-    const OperationCase& operation = type.family == TypeCase::located ? all[4] : all[0];
-    check_operation(operation, type, 300007 / type.size, kinds);
-    if (testing::Test::HasFatalFailure()) return;
+    // The sum, and of pairs the least; of two of them, since each operation is a kernel that is compiled, the greatest, too.
+    std::vector<OperationCase> some{type.family == TypeCase::located ? all[4] : all[0]};
+    if (type.type == IST_FLOAT_INT || type.type == IST_INT64_INT64) some.push_back(all[5]);
+    for (const OperationCase& operation : some) {
+      check_operation(operation, type, 300007 / type.size, kinds);
+      if (testing::Test::HasFatalFailure()) return;
+    }
   }
 }
 
@@ -186,6 +192,108 @@ TEST(Reductions, AnOperationOfTheUsersThatDoesNotCommuteIsAppliedInTheOrderOfRan
     IST_OK_OR_FAIL(ist_op_free(&op));
     EXPECT_EQ(IST_OP_NULL, op);
   });
+}
+
+// The sum of numbers that wrap: any order gives the same.
+void add(const void* with, void* into, std::int64_t count, ist_type type, void* user) {
+  EXPECT_EQ(IST_UINT64, type);
+  ++*static_cast<int*>(user);
+  const auto* from = static_cast<const std::uint64_t*>(with);
+  auto* sum = static_cast<std::uint64_t*>(into);
+  for (std::int64_t i = 0; i < count; ++i) sum[i] += from[i];
+}
+
+class UsersOperation : public testing::TestWithParam<Form> {};
+INSTANTIATE_TEST_SUITE_P(Each, UsersOperation, testing::Values(Form::blocking, Form::nonblocking), name_of);
+
+// Short, and so long that the library's own operations would be carried out on the device.
+TEST_P(UsersOperation, CombinesOnTheHostWhatAllRanksHaveOnDevices) {
+  const Member here{comm()};
+  for (const KindName& kind : usable_kinds()) {
+    if (kind.kind == IST_KIND_HOST) continue;
+    int added = 0;
+    int composed = 0;
+    ist_op commutes = IST_OP_NULL;
+    ist_op ordered = IST_OP_NULL;
+    IST_OK_OR_FAIL(ist_op_create(add, &added, 1, &commutes));
+    IST_OK_OR_FAIL(ist_op_create(compose, &composed, 0, &ordered));
+    for (const std::size_t count : {std::size_t{5}, std::size_t{300}, std::size_t{140002}}) {
+      const auto number = static_cast<std::int64_t>(count);
+      const Bytes mine = input_of(here.rank, count * 2, count);
+      Bytes all = input_of(0, count * 2, count);
+      int ignored = 0;
+      for (int r = 1; r < here.size; ++r) {
+        Bytes next = input_of(r, count * 2, count);
+        compose(all.data(), next.data(), number, IST_INT64_INT64, &ignored);
+        all = next;
+      }
+      const Numbers send{kind.kind, mine};
+      const Numbers sum{kind.kind, count * 2};
+      const Numbers at_root{kind.kind, count * 2};
+      const Numbers in_order{kind.kind, count * 2};
+      const Numbers in_place{kind.kind, mine};
+      Calls calls{GetParam()};
+      IST_OK_OR_FAIL(
+          calls(ist_allreduce, ist_iallreduce, send.get(), sum.get(), 2 * number, IST_UINT64, commutes, here.comm));
+      IST_OK_OR_FAIL(
+          calls(ist_reduce, ist_ireduce, send.get(), at_root.get(), 2 * number, IST_UINT64, commutes, 0, here.comm));
+      IST_OK_OR_FAIL(
+          calls(ist_allreduce, ist_iallreduce, send.get(), in_order.get(), number, IST_INT64_INT64, ordered, here.comm));
+      IST_OK_OR_FAIL(
+          calls(ist_allreduce, ist_iallreduce, IST_IN_PLACE, in_place.get(), number, IST_INT64_INT64, ordered, here.comm));
+      IST_OK_OR_FAIL(calls.finish());
+      const std::string what = std::to_string(count) + " in " + kind.name;
+      sum.expect(sum_of(0, here.size, count * 2, count), "allreduce of " + what);
+      at_root.expect(here.rank == 0 ? sum_of(0, here.size, count * 2, count) : Bytes{}, "reduce of " + what);
+      in_order.expect(all, "allreduce in order of " + what);
+      in_place.expect(all, "allreduce in order and in place of " + what);
+      if (HasFatalFailure()) return;
+    }
+    // Somewhere: by some algorithms not every rank combines.
+    int most[2] = {added, composed};
+    IST_OK_OR_FAIL(ist_allreduce(IST_IN_PLACE, ist_host(most), 2, IST_INT, IST_MAX, here.comm));
+    EXPECT_TRUE((most[0] > 0 && most[1] > 0) || here.size == 1);
+    IST_OK_OR_FAIL(ist_op_free(&commutes));
+    IST_OK_OR_FAIL(ist_op_free(&ordered));
+  }
+}
+
+TEST(Types, HaveTheSizesThatTheirElementsHaveInC) {
+  const std::map<ist_type, std::size_t> sizes{{IST_BYTE, 1},
+                                              {IST_CHAR, 1},
+                                              {IST_INT8, 1},
+                                              {IST_UINT8, 1},
+                                              {IST_INT16, 2},
+                                              {IST_UINT16, 2},
+                                              {IST_INT32, 4},
+                                              {IST_UINT32, 4},
+                                              {IST_INT64, 8},
+                                              {IST_UINT64, 8},
+                                              {IST_FLOAT, 4},
+                                              {IST_DOUBLE, 8},
+                                              {IST_INT, sizeof(int)},
+                                              {IST_LONG, sizeof(long)},
+                                              {IST_SHORT, sizeof(short)},
+                                              {IST_UNSIGNED, sizeof(unsigned)},
+                                              {IST_UNSIGNED_LONG, sizeof(unsigned long)},
+                                              {IST_LONG_LONG, sizeof(long long)},
+                                              {IST_UNSIGNED_SHORT, sizeof(unsigned short)},
+                                              {IST_UNSIGNED_LONG_LONG, sizeof(unsigned long long)},
+                                              {IST_HALF, 2},
+                                              {IST_BFLOAT16, 2},
+                                              {IST_COMPLEX_FLOAT, 8},
+                                              {IST_COMPLEX_DOUBLE, 16},
+                                              {IST_FLOAT_INT, 8},
+                                              {IST_DOUBLE_INT, 16},
+                                              {IST_LONG_INT, 16},
+                                              {IST_INT_INT, 8},
+                                              {IST_SHORT_INT, 8},
+                                              {IST_INT64_INT64, 16}};
+  EXPECT_EQ(std::size_t{IST_INT64_INT64 + 1}, sizes.size()) << "a type is missing here";
+  for (const auto& [type, bytes] : sizes) EXPECT_EQ(bytes, ist_type_size(type)) << "type " << type;
+  for (const TypeCase& type : types()) EXPECT_EQ(type.size, ist_type_size(type.type)) << type.name;
+  for (const int none : {-1, IST_INT64_INT64 + 1, 1000})
+    EXPECT_EQ(0U, ist_type_size(static_cast<ist_type>(none))) << "type " << none;
 }
 
 TEST(Reductions, OperationsThatAreNoneAreErrors) {
