@@ -6,14 +6,11 @@ Called by tools/record_measurements.py with what `tools/gpu_run.sh peers` left (
 import json
 
 from host_targets import entry, size_text
+from peers_on_record import MPI, STAGED, beside_record, word
 
 KIB, MIB = 1 << 10, 1 << 20
 # What a copy may take longer than the bare one, for the two ranks to agree on it.
 HANDSHAKE_US = 0.3
-
-
-def word(place):
-    return place.split(":")[0]
 
 
 class Compared:
@@ -44,17 +41,30 @@ def title(one, what):
 def faster(row, one, factor):
     """One way, so many times faster than the MPI."""
     us, name = mpi_of(one)
-    return entry(row, title(one, "one way"), one, one["ours"], "us", f">= {factor:g} x faster than Open MPI + UCX", peer=us, peer_name=name,
-                 limit=one.get("limit"), passed=None if us is None else us >= factor * one["ours"])
+    found = entry(row, title(one, "one way"), one, one["ours"], "us", f">= {factor:g} x faster than Open MPI + UCX", peer=us, peer_name=name,
+                  limit=one.get("limit"), passed=None if us is None else us >= factor * one["ours"])
+    return beside_record(found, MPI, one, us, ratio=True, bare=one.get("limit"))
 
 
-def beside_limit(row, one, factor, target):
-    """Bandwidth of at least that share of what the driver reaches."""
+def bare_copy(row, one, limit, factor, spare, target):
+    """One way, beside the driver's copy; the peer is shown."""
+    us, name = mpi_of(one)
+    found = entry(row, title(one, "one way"), one, one["ours"], "us", target, peer=us, peer_name=name, limit=limit,
+                  passed=one["ours"] <= factor * (limit + spare))
+    return beside_record(found, MPI, one, us, ratio=False, bare=limit)
+
+
+def beside_limit(row, one, factor, target, *, and_peer=False):
+    """Bandwidth of at least that share of what the driver reaches; where it is said, of no less than the MPI's, too."""
     limit = one.get("limit")
     us, name = mpi_of(one)
-    return entry(row, title(one, "bandwidth" if one["measure"] == "bandwidth" else "both ways at once"), one, rate(one, one["ours"]), "GB/s",
-                 target, peer=None if us is None else rate(one, us), peer_name=name, limit=None if limit is None else rate(one, limit),
-                 passed=None if limit is None else rate(one, one["ours"]) >= factor * rate(one, limit))
+    passed = None if limit is None else rate(one, one["ours"]) >= factor * rate(one, limit)
+    if passed and and_peer:
+        passed = None if us is None else us >= one["ours"]
+    found = entry(row, title(one, "bandwidth" if one["measure"] == "bandwidth" else "both ways at once"), one, rate(one, one["ours"]), "GB/s",
+                  target, peer=None if us is None else rate(one, us), peer_name=name, limit=None if limit is None else rate(one, limit),
+                  passed=passed)
+    return beside_record(found, MPI, one, us, ratio=and_peer, bare=limit)
 
 
 def between_devices(found):
@@ -64,9 +74,7 @@ def between_devices(found):
     for size in (8 * KIB, 64 * KIB, MIB, 4 * MIB):
         one = found.find("latency", "cuda", "cuda", size)
         if one and one.get("limit"):
-            us, name = mpi_of(one)
-            yield entry("4", title(one, "one way"), one, one["ours"], "us", "<= 1.05 x (copy to peer + sync + 0.3 us)", peer=us,
-                        peer_name=name, limit=one["limit"], passed=one["ours"] <= 1.05 * (one["limit"] + HANDSHAKE_US))
+            yield bare_copy("4", one, one["limit"], 1.05, HANDSHAKE_US, "<= 1.05 x (copy to peer + sync + 0.3 us)")
     for measure, sizes, factor in (("bandwidth", (MIB,), 0.95), ("bandwidth", (16 * MIB, 64 * MIB), 0.99),
                                    ("bidirectional", (16 * MIB, 64 * MIB), 0.97)):
         for size in sizes:
@@ -76,8 +84,9 @@ def between_devices(found):
     for size in (MIB, 4 * MIB):
         one = found.find("bandwidth", "cuda", "cuda", size)
         if one and one.get("staged"):
-            yield entry("11", title(one, "bandwidth"), one, rate(one, one["ours"]), "GB/s", ">= 7 x staging by hand",
-                        peer=rate(one, one["staged"]), peer_name="staged by hand", passed=one["staged"] >= 7 * one["ours"])
+            judged = entry("11", title(one, "bandwidth"), one, rate(one, one["ours"]), "GB/s", ">= 7 x staging by hand",
+                           peer=rate(one, one["staged"]), peer_name=STAGED, passed=one["staged"] >= 7 * one["ours"])
+            yield beside_record(judged, STAGED, one, one["staged"], ratio=True)
 
 
 def with_host(found):
@@ -86,25 +95,20 @@ def with_host(found):
             one = found.find("bandwidth", source, target, size)
             if not one:
                 continue
-            judged = beside_limit("7", one, 0.95, ">= 0.95 x PCIe, never below Open MPI + UCX")
-            us, _ = mpi_of(one)
-            if judged["pass"]:
-                judged["pass"] = None if us is None else us >= one["ours"]
-            yield judged
+            yield beside_limit("7", one, 0.95, ">= 0.95 x PCIe, never below Open MPI + UCX", and_peer=True)
         one = found.find("latency", source, target, 4 * MIB)
         if one:
             yield faster("7", one, 15)
         one = found.find("latency", source, target, 8)
         if one and one.get("limit"):
-            us, name = mpi_of(one)
-            yield entry("9", title(one, "one way"), one, one["ours"], "us", "<= 1.1 x the bare copy", peer=us, peer_name=name,
-                        limit=one["limit"], passed=one["ours"] <= 1.1 * one["limit"])
+            yield bare_copy("9", one, one["limit"], 1.1, 0, "<= 1.1 x the bare copy")
     for source, target in (("host", "cuda"), ("cuda", "host")):
         one = found.find("bandwidth", source, target, 4 * MIB)
         if one:
             us, name = mpi_of(one)
-            yield entry("8", title(one, "bandwidth"), one, rate(one, one["ours"]), "GB/s", ">= 2 x Open MPI + UCX",
-                        peer=None if us is None else rate(one, us), peer_name=name, passed=None if us is None else us >= 2 * one["ours"])
+            judged = entry("8", title(one, "bandwidth"), one, rate(one, one["ours"]), "GB/s", ">= 2 x Open MPI + UCX",
+                           peer=None if us is None else rate(one, us), peer_name=name, passed=None if us is None else us >= 2 * one["ours"])
+            yield beside_record(judged, MPI, one, us, ratio=True, bare=one.get("limit"))
         one = found.find("latency", source, target, 4 * MIB)
         if one:
             yield faster("8", one, 10)
@@ -112,9 +116,7 @@ def with_host(found):
         one = found.find("latency", source, target, 8)
         bare = found.find("latency", source.replace("host", "pinned"), target.replace("host", "pinned"), 8)
         if one and bare and bare.get("limit"):
-            us, name = mpi_of(one)
-            yield entry("9", title(one, "one way"), one, one["ours"], "us", "<= 1.1 x the bare copy", peer=us, peer_name=name,
-                        limit=bare["limit"], passed=one["ours"] <= 1.1 * bare["limit"])
+            yield bare_copy("9", one, bare["limit"], 1.1, 0, "<= 1.1 x the bare copy")
 
 
 def from_device_peers(entries):

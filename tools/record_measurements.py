@@ -19,13 +19,14 @@ import re
 import sys
 
 from device_collectives import device_table
-from device_targets import device_peers_table, from_device_peers, from_streams, stream_table, word
+from device_targets import device_peers_table, from_device_peers, from_streams, stream_table
 from gpu_run.arithmetic_record import arithmetic_table
 from gpu_run.sanitize_record import sanitize_table
 from gpu_run.soak_record import soak_table
 from gpu_run.workers_record import workers_table
 from host_targets import entry, from_benchmarks, from_comparison, mpi_table, newest, records
 from measure_overlap import overlap_table
+from peers_on_record import word
 
 KIB, MIB = 1 << 10, 1 << 20
 BEGIN, END = "<!-- tables: generated -->", "<!-- end of tables -->"
@@ -156,15 +157,15 @@ def bench_table(file, benches):
 
 
 def target_table(entries):
-    lines = ["### Targets", "", "From targets.json; a blank verdict: the peer or the limit was not part of the run.", "",
-             "| row | measure | ours | peer | limit | unit | target | reached | machine | commit |",
-             "|---|---|---|---|---|---|---|---|---|---|"]
+    lines = ["### Targets", "", "From targets.json; a blank verdict: the peer or the limit was not part of the run, or what is noted.", "",
+             "| row | measure | ours | peer | limit | unit | target | reached | note | machine | commit |",
+             "|---|---|---|---|---|---|---|---|---|---|---|"]
     for one in entries:
         verdict = {True: "yes", False: "no", None: ""}[one["pass"]]
         peer = "" if one["peer"] is None else f"{one['peer']:.2f} ({one['peer_name']})"
         limit = "" if one["limit"] is None else f"{one['limit']:.2f}"
         lines.append(f"| {one['row']} | {one['measure']} | {one['ours']:.2f} | {peer} | {limit} | {one['unit']} | {one['target']} | "
-                     f"{verdict} | {one['machine']} | {one['commit']} |")
+                     f"{verdict} | {one['note'] or ''} | {one['machine']} | {one['commit']} |")
     return lines + [""]
 
 

@@ -79,7 +79,7 @@ with tempfile.TemporaryDirectory() as name:
     missed = found["11", "device to device, 4 MiB, bandwidth (cuda:0 to cuda:1)"]
     assert missed["pass"] is False and missed["peer"] == 10.0 and missed["peer_name"] == "staged by hand"
     for one in found.values():
-        assert {"row", "measure", "ours", "peer", "peer_name", "limit", "unit", "target", "pass", "machine", "commit",
+        assert {"row", "measure", "ours", "peer", "peer_name", "limit", "unit", "target", "pass", "note", "machine", "commit",
                 "date"} == set(one), one
     text = (measured / "README.md").read_text()
     assert f"{stem}-messages.json" in text and "| 11 |" in text, text
