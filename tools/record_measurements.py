@@ -19,7 +19,8 @@ import re
 import sys
 
 from device_collectives import device_table
-from device_targets import device_peers_table, from_device_peers, from_streams, stream_table
+from device_targets import (device_peers_table, from_collectives, from_device_peers, from_streams, from_workers, not_measured, on_one_gpu,
+                            stream_table)
 from gpu_run.arithmetic_record import arithmetic_table
 from gpu_run.sanitize_record import sanitize_table
 from gpu_run.soak_record import soak_table
@@ -52,7 +53,7 @@ class Figures:
 
     def find(self, benchmark, source, target, staged=False):
         for bench in self.benches:
-            if (bench["benchmark"], word(bench["from"]), word(bench["to"])) == (benchmark, source, target):
+            if (bench["benchmark"], word(bench["from"]), word(bench["to"])) == (benchmark, source, target) and not on_one_gpu(bench):
                 if bool(bench.get("staged")) == staged:
                     return bench
         return None
@@ -101,8 +102,13 @@ def targets(measured):
         entries.extend(from_comparison(compared))
     for compared in beside.values():
         entries.extend(from_device_peers(compared))
-    for reports in newest(measured, "streams").values():
-        entries.extend(from_streams(reports))
+    for machine, reports in newest(measured, "streams").items():
+        entries.extend(from_streams(reports, beside.get(machine, ())))
+    for benches in newest(measured, "device-collectives").values():
+        entries.extend(from_collectives(benches))
+    for machine, reports in newest(measured, "workers").items():
+        entries.extend(from_workers(reports, beside.get(machine, ())))
+    entries.extend(not_measured(entries, beside))
     for machine, benches in newest(measured, "messages").items():
         figures = Figures(benches)
         parts = [] if machine in comparisons else [from_benchmarks]
@@ -164,7 +170,8 @@ def target_table(entries):
         verdict = {True: "yes", False: "no", None: ""}[one["pass"]]
         peer = "" if one["peer"] is None else f"{one['peer']:.2f} ({one['peer_name']})"
         limit = "" if one["limit"] is None else f"{one['limit']:.2f}"
-        lines.append(f"| {one['row']} | {one['measure']} | {one['ours']:.2f} | {peer} | {limit} | {one['unit']} | {one['target']} | "
+        ours = "" if one["ours"] is None else f"{one['ours']:.2f}"
+        lines.append(f"| {one['row']} | {one['measure']} | {ours} | {peer} | {limit} | {one['unit']} | {one['target']} | "
                      f"{verdict} | {one['note'] or ''} | {one['machine']} | {one['commit']} |")
     return lines + [""]
 
