@@ -314,7 +314,35 @@ with tempfile.TemporaryDirectory() as name:
         assert f"| overlap exchange | host | {progress} | {share} |  | {share} | 40.5 |" in (measured / "README.md").read_text(), share
     (folder / "out" / "overlap.json").unlink()
 
+    # Sweeps of a setting, as many as there are, beside those of the tool before.
+    def sweep(value, measure, figures, **more):
+        return {**bench(measure, "cuda:0", "cuda:1", [(size, us, rate) for size, (us, rate) in figures.items()]), "sweep": "slot",
+                "setting": "ISTHMUS_RING_SLOT_DEVICE", "value": value, **more}
+
+    sweeps = [sweep("128KiB", "latency", {8: (3.0, 0), MIB: (40.0, 0), 3000: (1.0, 0)}), sweep("128KiB", "bandwidth", {MIB: (9.0, 100.0)}),
+              sweep("1MiB", "latency", {8: (2.0, 0), MIB: (50.0, 0)}), sweep("1MiB", "bandwidth", {MIB: (9.0, 120.0)})]
+    (folder / "out" / "slot-sweep.json").write_text(json.dumps(sweeps))
+    (folder / "out" / "sweep.json").write_text(json.dumps([{**one, "sweep": "naming", "setting": "", "from": "host"} for one in sweeps]))
+    (measured / "2026-11-20-2x-nvidia-h200-ring-sweep.json").write_text(json.dumps({**ABOUT, "benchmark": "sweep_ring", "rows": []}))
+    done, measured = record(folder, host)
+    assert done.returncode == 0 and json.loads((measured / f"{stem}-slot-cuda-cuda-sweep.json").read_text()) == sweeps, done
+    text = (measured / "README.md").read_text()
+    assert (measured / f"{stem}-naming-host-cuda-sweep.json").exists() and "How buffers are named; * the best" in text, text
+    assert "Values of ISTHMUS_RING_SLOT_DEVICE" in text and "| measure | bytes | 128KiB | 1MiB |" in text, text
+    assert "| latency, us | 8 B | 3.00 | 2.00 * |\n| latency, us | 1 MiB | 40.00 * | 50.00 |\n| bandwidth, GB/s | 1 MiB | 100.00 | 120.00 * |" in text, text
+    assert "- [2026-11-20-2x-nvidia-h200-ring-sweep.json]" in text, text
     (folder / "out" / "bench.json").unlink()
+    (folder / "out" / "stencil.json").unlink()
+    done = subprocess.run([sys.executable, TOOLS / "record_measurements.py", folder / "out", "--measured", measured], capture_output=True, text=True)
+    assert done.returncode == 0 and "slot-cuda-cuda-sweep.json" in done.stdout, done
+    for name in ("sweep.json", "slot-sweep.json"):
+        (folder / "out" / name).unlink()
+    # What is no sweep is none.
+    (folder / "out" / "sweep.json").write_text(json.dumps(host))
+    done = subprocess.run([sys.executable, TOOLS / "record_measurements.py", folder / "out", "--measured", measured], capture_output=True, text=True)
+    assert done.returncode != 0 and "is no sweep" in done.stderr, done
+    (folder / "out" / "sweep.json").unlink()
+
     done = subprocess.run([sys.executable, TOOLS / "record_measurements.py", folder / "out", "--measured", folder / "measured"],
                           capture_output=True, text=True)
     assert done.returncode != 0 and "bench.json is not there" in done.stderr, done
