@@ -258,13 +258,16 @@ with tempfile.TemporaryDirectory() as name:
     (folder / "out" / "soak.json").unlink()
 
     # Kernels under a sanitizer: what it found is no record of a fault that nobody sees.
-    (folder / "lines").write_text("memcheck\tarithmetic\t1\t0\t12\nracecheck\tmessages in streams\t2\t86\t3\n")
+    (folder / "lines").write_text("memcheck\tarithmetic\t1\t0\t12\nracecheck\tmessages in streams\t2\t86\t3\t8\t0\tno kernel that waits\n"
+                                  "synccheck\tmessages in graphs\t2\t0\t4\t\t\t\n")
     done = subprocess.run([TOOLS / "gpu_run" / "sanitize_record.py", folder / "info.json", folder / "lines", folder / "out" / "sanitize.json"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done
     done, measured = record(folder, [])
     text = (measured / "README.md").read_text()
-    assert "| memcheck | arithmetic | 1 | 12 | yes |" in text and "| racecheck | messages in streams | 2 | 3 | NO |" in text, (done, text)
+    assert "| memcheck | arithmetic | 1 |  |  | 12 | yes |  |" in text, (done, text)
+    assert "| racecheck | messages in streams | 2 | 8 | 0 | 3 | NO | no kernel that waits |" in text, text
+    assert "| synccheck | messages in graphs | 2 |  |  | 4 | yes |  |" in text, text
     (folder / "out" / "sanitize.json").unlink()
 
     # Device memory beside the driver and the peers: the verdicts of one run, instead of figures without any.
