@@ -127,7 +127,7 @@ build_all() {
   [[ $mode == collectives ]] && targets=(--target isthmus_program ranks_nccl ranks_meetings)
   [[ $mode == soak ]] && targets=(--target isthmus_program traffic_soak)
   [[ $mode == replays ]] && targets=(--target isthmus_program graph_replays)
-  [[ $mode == sanitize ]] && targets=(--target isthmus_program arithmetic_test ranks_streams ranks_meetings ranks_workers graph_replays)
+  [[ $mode == sanitize ]] && targets=(--target isthmus_program arithmetic_test cuda_kind_test ranks_streams ranks_meetings ranks_workers graph_replays)
   step 400 "build with $(nproc) processors" cmake --build "$build" "${targets[@]}" || finish
 }
 

@@ -21,11 +21,12 @@ def size_text(size):
     return f"{size // MIB} MiB" if size % MIB == 0 else f"{size // KIB} KiB" if size % KIB == 0 else f"{size} B"
 
 
-def entry(row, measure, about, ours, unit, target, *, peer=None, peer_name=None, limit=None, passed=None):
+def entry(row, measure, about, ours, unit, target, *, peer=None, peer_name=None, limit=None, passed=None, note=None):
     return {
-        "row": row, "measure": measure, "ours": round(ours, 4),
+        "row": row, "measure": measure, "ours": None if ours is None else round(ours, 4),
         "peer": None if peer is None else round(peer, 4), "peer_name": peer_name,
         "limit": None if limit is None else round(limit, 4), "unit": unit, "target": target, "pass": passed,
+        "note": note,
         "machine": about["machine"], "commit": about["commit"], "date": about["date"],
     }
 

@@ -8,7 +8,7 @@ Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machin
 of `collectives`, collectives.json; of `peers`, device.json; of `workers`, workers.json; of `arithmetic`, arithmetic.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
 of build/, what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what
 tools/compare_mpi.sh left in mpi.json; of build/overlap/, what tools/measure_overlap.py left in overlap.json; of shared.json, a list of
-reports of benches by ranks that share a GPU, which are no figures of any target. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
+reports of benches by ranks that share a GPU, which are no figures of any target; of *sweep.json, what `isthmus bench sweep` wrote. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
 for each machine, and rewrites the tables of docs/measured/README.md; without IN_DIR that alone, from what is recorded. Figures are
 never typed in. With --check nothing is written: the status is 1 unless targets.json says what the records do.
 """
@@ -19,13 +19,16 @@ import re
 import sys
 
 from device_collectives import device_table
-from device_targets import device_peers_table, from_device_peers, from_streams, stream_table, word
+from device_targets import (device_peers_table, from_collectives, from_device_peers, from_streams, from_workers, not_measured, on_one_gpu,
+                            stream_table)
 from gpu_run.arithmetic_record import arithmetic_table
 from gpu_run.sanitize_record import sanitize_table
 from gpu_run.soak_record import soak_table
 from gpu_run.workers_record import workers_table
 from host_targets import entry, from_benchmarks, from_comparison, mpi_table, newest, records
 from measure_overlap import overlap_table
+from peers_on_record import word
+from sweep_record import sweep_name, sweep_table, sweeps_in
 
 KIB, MIB = 1 << 10, 1 << 20
 BEGIN, END = "<!-- tables: generated -->", "<!-- end of tables -->"
@@ -51,7 +54,7 @@ class Figures:
 
     def find(self, benchmark, source, target, staged=False):
         for bench in self.benches:
-            if (bench["benchmark"], word(bench["from"]), word(bench["to"])) == (benchmark, source, target):
+            if (bench["benchmark"], word(bench["from"]), word(bench["to"])) == (benchmark, source, target) and not on_one_gpu(bench):
                 if bool(bench.get("staged")) == staged:
                     return bench
         return None
@@ -100,8 +103,13 @@ def targets(measured):
         entries.extend(from_comparison(compared))
     for compared in beside.values():
         entries.extend(from_device_peers(compared))
-    for reports in newest(measured, "streams").values():
-        entries.extend(from_streams(reports))
+    for machine, reports in newest(measured, "streams").items():
+        entries.extend(from_streams(reports, beside.get(machine, ())))
+    for benches in newest(measured, "device-collectives").values():
+        entries.extend(from_collectives(benches))
+    for machine, reports in newest(measured, "workers").items():
+        entries.extend(from_workers(reports, beside.get(machine, ())))
+    entries.extend(not_measured(entries, beside))
     for machine, benches in newest(measured, "messages").items():
         figures = Figures(benches)
         parts = [] if machine in comparisons else [from_benchmarks]
@@ -156,15 +164,16 @@ def bench_table(file, benches):
 
 
 def target_table(entries):
-    lines = ["### Targets", "", "From targets.json; a blank verdict: the peer or the limit was not part of the run.", "",
-             "| row | measure | ours | peer | limit | unit | target | reached | machine | commit |",
-             "|---|---|---|---|---|---|---|---|---|---|"]
+    lines = ["### Targets", "", "From targets.json; a blank verdict: the peer or the limit was not part of the run, or what is noted.", "",
+             "| row | measure | ours | peer | limit | unit | target | reached | note | machine | commit |",
+             "|---|---|---|---|---|---|---|---|---|---|---|"]
     for one in entries:
         verdict = {True: "yes", False: "no", None: ""}[one["pass"]]
         peer = "" if one["peer"] is None else f"{one['peer']:.2f} ({one['peer_name']})"
         limit = "" if one["limit"] is None else f"{one['limit']:.2f}"
-        lines.append(f"| {one['row']} | {one['measure']} | {one['ours']:.2f} | {peer} | {limit} | {one['unit']} | {one['target']} | "
-                     f"{verdict} | {one['machine']} | {one['commit']} |")
+        ours = "" if one["ours"] is None else f"{one['ours']:.2f}"
+        lines.append(f"| {one['row']} | {one['measure']} | {ours} | {peer} | {limit} | {one['unit']} | {one['target']} | "
+                     f"{verdict} | {one['note'] or ''} | {one['machine']} | {one['commit']} |")
     return lines + [""]
 
 
@@ -275,10 +284,7 @@ def rewrite_readme(measured, entries):
     lines += steps_table("What make test-long has besides make test", parts)
     lines += steps_table("make test-long", records(measured, "test-long"))
     lines += stencil_table(records(measured, "stencil2d"))
-    sweeps = sorted(measured.glob("*-ring-sweep*.json"), reverse=True)
-    if sweeps:
-        lines += ["### The ring over slot size, slots and copies in flight", ""]
-        lines += [f"- [{file.name}]({file.name})" for file in sweeps] + [""]
+    lines += sweep_table(measured)
     before, after = text.split(BEGIN)[0], text.split(END)[1]
     readme.write_text(before + BEGIN + "\n\n" + "\n".join(lines) + END + after)
 
@@ -298,9 +304,36 @@ def find_source(folder):
     return max(tests, key=lambda file: file.stat().st_mtime) if tests else folder / "bench.json"
 
 
+def write_record(measured, objects, report, name):
+    """One file, beside that of another commit on the same day."""
+    measured.mkdir(parents=True, exist_ok=True)
+    stem = f"{objects[0]['date'][:10]}-{slug(objects[0]['machine'])}"
+    file = measured / f"{stem}-{name}.json"
+    if file.exists() and commits_of(json.loads(file.read_text())) != commits_of(objects):
+        file = measured / f"{stem}-{objects[0]['commit'][:7]}-{name}.json"
+    file.write_text(json.dumps(report, indent=1) + "\n")
+    return file
+
+
+def file_sweeps(folder, measured):
+    """What `isthmus bench sweep --json` left, whatever else is there."""
+    written = []
+    for source in sweeps_in(folder):
+        reports = json.loads(source.read_text())
+        reports = reports if isinstance(reports, list) else [reports]
+        one_commit(source, reports)
+        name, why = sweep_name(source, reports)
+        if why:
+            sys.exit(why)
+        written.append(write_record(measured, reports, reports, name))
+    return written
+
+
 def file_record(folder, measured):
     """Checks what the folder holds and copies it to its name in `measured`."""
-    source = find_source(folder)
+    source, written = find_source(folder), file_sweeps(folder, measured)
+    if written and not source.exists():
+        return written
     if not source.exists():
         sys.exit(f"{source} is not there: give the folder that tools/gpu_run.sh check or bench wrote, or build/ after make test")
     found = json.loads(source.read_text())
@@ -313,8 +346,6 @@ def file_record(folder, measured):
         attributed(stencil, json.loads(stencil.read_text()))
         one_commit(f"{source} with {stencil.name}", objects + json.loads(stencil.read_text()))
     one_commit(source, objects)
-    measured.mkdir(parents=True, exist_ok=True)
-    stem = f"{objects[0]['date'][:10]}-{slug(objects[0]['machine'])}"
     names = {"check.json": {"check.json": "check"}, "mpi.json": {"mpi.json": "mpi"}, "collectives.json": {"collectives.json": "device-collectives"},
              "device.json": {"device.json": "device-peers"}, "stream.json": {"stream.json": "streams"}, "soak.json": {"soak.json": "soak"},
              "sanitize.json": {"sanitize.json": "sanitize"}, "workers.json": {"workers.json": "workers"}, "overlap.json": {"overlap.json": "overlap"},
@@ -323,17 +354,11 @@ def file_record(folder, measured):
              "tests-quick.json": {"tests-quick.json": "test"},
              **{f"tests-{part}.json": {f"tests-{part}.json": f"test-{part}"} for part in PARTS},
              "bench.json": {"bench.json": "messages", "stencil.json": "stencil2d"}}[source.name]
-    written = []
     for raw, name in names.items():
         if (folder / raw).exists():
-            file = measured / f"{stem}-{name}.json"
-            if file.exists() and commits_of(json.loads(file.read_text())) != commits_of(objects):
-                # That of another commit on the same day stays.
-                file = measured / f"{stem}-{objects[0]['commit'][:7]}-{name}.json"
-            written.append(file)
             # Some write one report by itself, but a record of benchmarks is a list.
             report = objects if raw == "stream.json" else json.loads((folder / raw).read_text())
-            written[-1].write_text(json.dumps(report, indent=1) + "\n")
+            written.append(write_record(measured, objects, report, name))
     return written
 
 

@@ -7,6 +7,7 @@
  *                  A buffer belongs to the library from the call that names it until that operation completes.
  * Streams        : work pending in the stream or queue that a buffer names is waited for by the library, on the device
  *                  where it can be. When a receive has completed, its bytes are visible to later work of any stream.
+ *                  While that stream is being captured into a graph, calls are IST_ERR_NOT_CAPTURABLE; stream.h has some for graphs.
  * Errors         : every call returns an ist_code; ist_error_text() tells the rest. The library never ends the process.
  */
 #ifndef ISTHMUS_ISTHMUS_H

@@ -81,7 +81,13 @@ void check(Session& session, const std::vector<std::uint64_t>& sizes) {
     check_bytes(session, sizes, progress);
 }
 
-Row measure_size(Session& session, std::uint64_t bytes) {
+// The slower of the cache line, for which a message waits that comes alone, and of a memcpy of its size.
+double host_limit_us(const BenchOptions& options, const Limits& limits, std::uint64_t bytes, double memcpy_gbs) {
+  const double copy_us = memcpy_gbs > 0 ? static_cast<double>(bytes) / (memcpy_gbs * 1e3) : 0;
+  return options.latency() ? std::max(limits.cache_line_us, copy_us) : copy_us;
+}
+
+Row measure_size(Session& session, const Limits& limits, std::uint64_t bytes) {
   if (session.options().stream()) return measure_stream(session, bytes);
   if (session.options().overlap()) return measure_overlap(session, bytes);
   if (session.options().timed_call()) return measure_call(session, bytes);
@@ -89,7 +95,10 @@ Row measure_size(Session& session, std::uint64_t bytes) {
   Row row = measure(session, bytes);
   if (!session.options().limited_by_memcpy()) return row;
   // Beside the row, on the processor of its rank, while the other rank sleeps.
-  if (session.rank() == 0) row.added = {warm_memcpy_gbps(static_cast<std::size_t>(bytes))};
+  if (session.rank() == 0) {
+    const double gbs = warm_memcpy_gbps(static_cast<std::size_t>(bytes));
+    row.added = {gbs, limit_ratio(row.median_us, host_limit_us(session.options(), limits, bytes, gbs))};
+  }
   session.meet_asleep();
   return row;
 }
@@ -127,12 +136,12 @@ void run_benchmark(const BenchOptions& options) {
   check(session, sizes);
   BenchReport report = describe_run(session, settings);
   report.sizes_checked = sizes.size();
+  report.limits = limits_together(session);
   if (session.rank() == 0) std::cout << table_header(report) << std::flush;
   for (const std::uint64_t bytes : timed_sizes(options)) {
-    report.rows.push_back(measure_size(session, bytes));
+    report.rows.push_back(measure_size(session, report.limits, bytes));
     if (session.rank() == 0) std::cout << table_row(report.rows.back()) << std::flush;
   }
-  report.limits = limits_together(session);
   if (session.rank() != 0) return;
   std::cout << table_footer(report) << std::flush;
   if (!options.json_file.empty()) write_json(options.json_file, report);

@@ -30,12 +30,16 @@ bool windowed(const std::string& benchmark) {
 // What a time of the table is.
 std::string meaning(const BenchReport& report) {
   const bool limited = std::find(report.added.begin(), report.added.end(), "limit_gbs") != report.added.end();
-  const std::string limit = limited ? "; limit_gbs is memcpy of that size, again and again, one thread" : "";
+  const std::string limit =
+      !limited
+          ? ""
+          : std::string{"; limit_gbs is memcpy of that size, again and again, one thread; limit_ratio is the time beside "} +
+                (report.benchmark == "latency" ? "that of such a copy or of a cache line, whichever is longer"
+                                               : "that of such a copy");
   if (report.benchmark == "latency") return "times are half a round trip" + limit;
   if (report.benchmark == "stream-latency")
     return "times are half a round trip of what streams do by themselves, calls and graph; the limits are those of a bare "
-           "pair of "
-           "kernels";
+           "pair of kernels, and the ratios times beside them";
   if (report.benchmark == "limit-latency") return "times are those of one copy by the driver, waited for";
   if (report.benchmark == "limit-calls") return "times are those of the driver's call";
   if (report.benchmark == "limit-bandwidth" && report.from == "host" && report.to == "host")
@@ -121,7 +125,7 @@ std::string table_header(const BenchReport& report) {
 
 std::string table_row(const Row& row) {
   std::string added;
-  for (const double value : row.added) added += formatted(" %16.3f", value);
+  for (const double value : row.added) added += std::isnan(value) ? formatted(" %16s", "-") : formatted(" %16.3f", value);
   return formatted("%12llu %12.3f %12.3f %12.3f %10.3f%s  %s\n", static_cast<unsigned long long>(row.bytes), row.median_us,
                    row.p10_us, row.p90_us, row.gbps, added.c_str(), row.path.c_str());
 }

@@ -6,7 +6,8 @@
 // Errors         : a Failure if the file cannot be written.
 //
 // The names machine, commit, date, benchmark, from, to, rows, and in each row bytes, median_us, p10_us, p90_us, gbps and
-// path are frozen: names are added, never renamed. Between host buffers each row of latency and bandwidth has limit_gbs.
+// path are frozen: names are added, never renamed. Between host buffers each row of latency and bandwidth has limit_gbs. Where a run
+// has a limit of its rows they have limit_ratio, how many times as long as it they take; null where one row has none.
 #pragma once
 
 #include <nlohmann/json.hpp>

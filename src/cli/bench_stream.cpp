@@ -194,7 +194,7 @@ Row measure_stream(Session& session, std::uint64_t bytes) {
   const Puts plain = round_trips(
       session, [&] { session.send_on(device.stream, 0, size, kStreamTag); },
       [&] { session.receive_on(device.stream, session.recv_offset(), size, kStreamTag); });
-  const Graph graph(device, plain);
+  const Graph captured(device, plain);
   std::optional<BarePair> bare;
   std::optional<Graph> bare_graph;
   Puts bare_plain;
@@ -209,7 +209,7 @@ Row measure_stream(Session& session, std::uint64_t bytes) {
   // In turn, so that whatever else changes meanwhile changes for all.
   std::array<std::vector<double>, 4> times;
   for (std::uint64_t n = 0; n <= batches; ++n) {
-    const std::array<double, 4> took{batch(session, device, plain), batch(session, device, [&] { graph.launch(); }),
+    const std::array<double, 4> took{batch(session, device, plain), batch(session, device, [&] { captured.launch(); }),
                                      bare ? batch(session, device, bare_plain) : kNone,
                                      bare ? batch(session, device, [&] { bare_graph->launch(); }) : kNone};
     for (std::size_t i = 0; n > 0 && i < took.size(); ++i)
@@ -220,7 +220,10 @@ Row measure_stream(Session& session, std::uint64_t bytes) {
   plan.batches = batches;
   plan.per_batch = kRoundTrips;
   Row row = make_row(bytes, times[0], plan);
-  row.added = {median_time(times[1]), median_time(times[2]), median_time(times[3])};
+  const double graph = median_time(times[1]);
+  const double limit = median_time(times[2]);
+  const double graph_limit = median_time(times[3]);
+  row.added = {graph, limit, graph_limit, limit_ratio(row.median_us, limit), limit_ratio(graph, graph_limit)};
   row.path = "stream";
   return row;
 }

@@ -11,7 +11,7 @@
 
 namespace ist::cli {
 
-// The row is of plain calls; it has beside them graph_us, limit_us and limit_graph_us, which are no number where there is no limit: of
+// The row is of plain calls; it has beside them graph_us, and limits and ratios to them, which are no number where there is no limit: of
 // messages that are longer than the packets' longest, and between ranks that share a device.
 Row measure_stream(Session& session, std::uint64_t bytes);
 

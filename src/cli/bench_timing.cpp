@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace ist::cli {
 namespace {
@@ -16,14 +17,14 @@ constexpr std::uint64_t kFewestBatches = 10;
 }  // namespace
 
 std::vector<std::string> added_names(const BenchOptions& options) {
-  if (options.stream()) return {"graph_us", "limit_us", "limit_graph_us"};
+  if (options.stream()) return {"graph_us", "limit_us", "limit_graph_us", "limit_ratio", "limit_graph_ratio"};
   if (options.rate()) return {"messages_per_s"};
   if (options.pairs()) return {"messages_per_s", "pairs"};
   if (options.overlap()) return {"alone_us", "compute_us", "overlap_percent"};
   if (options.timed_call() && options.timed_call()->in_stream())
     return {"average_us", "min_us", "max_us", "ahead_us", "graph_us"};
   if (options.timed_call()) return {"average_us", "min_us", "max_us"};
-  if (options.limited_by_memcpy()) return {"limit_gbs"};
+  if (options.limited_by_memcpy()) return {"limit_gbs", "limit_ratio"};
   return {};
 }
 
@@ -46,6 +47,10 @@ Plan make_plan(const BenchOptions& options, std::uint64_t wanted, double repetit
   if (options.iterations == 0) wanted = std::min(wanted, std::max(affordable, std::min(wanted, kFewestBatches)));
   const std::uint64_t batches = alone ? wanted : std::min(wanted, kBatches);
   return {batches, wanted / batches};
+}
+
+double limit_ratio(double us, double limit_us) {
+  return limit_us > 0 ? us / limit_us : std::numeric_limits<double>::quiet_NaN();
 }
 
 double percentile(const std::vector<double>& sorted, double fraction) {

@@ -43,6 +43,8 @@ std::uint64_t wanted_iterations(const BenchOptions& options, std::uint64_t bytes
 // Fewer if one takes so long that a row would take seconds. `alone`: one is long enough to be a batch.
 Plan make_plan(const BenchOptions& options, std::uint64_t wanted, double repetition_us, bool alone);
 
+// How many times as long as the limit allows: 1 is the limit itself. No number where there is none.
+double limit_ratio(double us, double limit_us);
 double percentile(const std::vector<double>& sorted, double fraction);
 // Sorts the times of the batches. gbps counts `bytes` for each.
 Row make_row(std::uint64_t bytes, std::vector<double> times, const Plan& plan);

@@ -1,4 +1,5 @@
 // Messages both ways at once, and what the machine does without the library, as `isthmus bench` measures them.
+#include <array>
 #include <cstdlib>
 #include <set>
 #include <string>
@@ -139,7 +140,14 @@ TEST_F(Bench, MessagesInStreamsAreCheckedAndTimedBesideABarePairOfKernels) {
     const bool none = found["from"] == found["to"] || row["bytes"].get<int>() > 8192;
     EXPECT_EQ(none, row["limit_us"].is_null()) << row.dump();
     EXPECT_EQ(none, row["limit_graph_us"].is_null()) << row.dump();
+    for (const auto& [ratio, time, limit] :
+         {std::array{"limit_ratio", "median_us", "limit_us"}, {"limit_graph_ratio", "graph_us", "limit_graph_us"}}) {
+      ASSERT_EQ(none, row[ratio].is_null()) << row.dump();
+      if (none) continue;
+      EXPECT_NEAR(row[ratio].get<double>() * row[limit].get<double>() / row[time].get<double>(), 1, 0.02) << row.dump();
+    }
   }
+  EXPECT_NE(ran.output.find("limit_ratio limit_graph_ratio  path"), std::string::npos) << ran.output;
 }
 TEST_F(Bench, CallsInStreamsAreCheckedAndTimed) {
   std::string variables;

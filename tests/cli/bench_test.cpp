@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <set>
 #include <string>
 #include <tuple>
@@ -23,6 +24,12 @@ void expect_sound(const nlohmann::json& result, const std::string& benchmark) {
   }
 }
 
+// As far as the digits in the file go.
+void expect_near(const nlohmann::json& ratio, double wanted) {
+  ASSERT_TRUE(ratio.is_number()) << ratio;
+  EXPECT_NEAR(ratio.get<double>() / wanted, 1, 0.02) << ratio << " and " << wanted;
+}
+
 TEST_F(Bench, LatencyBetweenHostBuffersStartsItsOwnRanksChecksTheBytesAndWritesARowForEachPowerOfTwo) {
   const Ran ran = run_program("bench latency --iterations 20 --max 128KiB --json " + file());
   ASSERT_EQ(ran.status, 0) << ran.output;
@@ -37,8 +44,17 @@ TEST_F(Bench, LatencyBetweenHostBuffersStartsItsOwnRanksChecksTheBytesAndWritesA
   EXPECT_EQ(found["to"], "host");
   EXPECT_GT(found["limits"]["memcpy_gbps"].get<double>(), 0);
   EXPECT_EQ(found["limits"]["processors"].size(), 2U);
-  for (const auto& row : found["rows"]) EXPECT_GT(row["limit_gbs"].get<double>(), 0) << row;
+  // Of few bytes the cache line is the limit, of many a copy, of each row the slower one.
+  const auto& cache_line = found["limits"]["cache_line_us"];
+  for (const auto& row : found["rows"]) {
+    EXPECT_GT(row["limit_gbs"].get<double>(), 0) << row;
+    const double copy = row["bytes"].get<double>() / row["limit_gbs"].get<double>() / 1e3;
+    expect_near(row["limit_ratio"],
+                row["median_us"].get<double>() / std::max(copy, cache_line.is_null() ? 0 : cache_line.get<double>()));
+  }
   EXPECT_TRUE(says(ran, "limit_gbs is memcpy of that size")) << ran.output;
+  EXPECT_TRUE(says(ran, "limit_ratio  path")) << ran.output;
+  EXPECT_TRUE(says(ran, "or of a cache line, whichever is longer")) << ran.output;
 }
 
 TEST_F(Bench, BandwidthBetweenHostBuffersMovesAWindowOfEverySize) {
@@ -48,7 +64,10 @@ TEST_F(Bench, BandwidthBetweenHostBuffersMovesAWindowOfEverySize) {
   expect_sound(found, "bandwidth");
   EXPECT_EQ(found["window"], 64);
   EXPECT_EQ(found["rows"].size(), 8U);
-  for (const auto& row : found["rows"]) EXPECT_GT(row["limit_gbs"].get<double>(), 0) << row;
+  for (const auto& row : found["rows"]) {
+    EXPECT_GT(row["limit_gbs"].get<double>(), 0) << row;
+    expect_near(row["limit_ratio"], row["limit_gbs"].get<double>() / row["gbps"].get<double>());
+  }
 }
 
 // Small thresholds let short messages take every way: slot, cell, ring with many turns.
@@ -71,6 +90,7 @@ class BenchBetweenKinds : public Bench, public ::testing::WithParamInterface<con
     for (const auto& row : found["rows"]) {
       EXPECT_EQ(row["path"].get<std::string>().starts_with("staged+"), staged) << row;
       EXPECT_EQ(row.contains("limit_gbs"), host) << row;
+      EXPECT_EQ(row.contains("limit_ratio"), host) << row;
     }
   }
 };

@@ -1,4 +1,5 @@
-"""Proves that the parts of tools/gpu_run.sh check are the whole, each test once, and that the record says what was not run.
+"""Proves that the parts of tools/gpu_run.sh check are the whole, each test once, that the record says what was not run, and that a sanitizer has
+looked at something.
 
 Argument: the folder tools/.
 """
@@ -110,6 +111,42 @@ def parts_make_the_whole(folder):
         assert json.loads((folder / "other.json").read_text())["tests"]["passed"] == 1
 
 
+# What tools/gpu_run.sh gives to the functions of tools/gpu_run/sanitize.sh, and a sanitizer that runs the program and finds nothing.
+HARNESS = """
+raw={folder}; summary={folder}/summary; sanitizer={folder}/sanitizer; isthmus={folder}/isthmus; failures=0
+note() {{ echo "$*" >>"$summary"; }}
+step() {{ shift 2; "$@" >>{folder}/log 2>&1; }}
+source {tools}/gpu_run/sanitize.sh
+{calls}
+echo "$failures failures"
+"""
+
+
+def a_sanitizer_that_saw_no_test_proves_nothing(folder):
+    def executable(name, text):
+        (folder / name).write_text("#!/bin/bash\n" + text)
+        (folder / name).chmod(0o755)
+    executable("sanitizer", 'while [[ $1 == --* ]]; do shift 2; done\n"$@" && echo "========= ERROR SUMMARY: 0 errors"\n')
+    executable("isthmus", 'shift 4; for ISTHMUS_RANK in 0 1; do export ISTHMUS_RANK; (exec "$@") | sed "s/^/[$ISTHMUS_RANK] /"; done\n')
+    executable("passes", 'echo "[  PASSED  ] 3 tests."; echo "[  SKIPPED ] 1 test."; echo "rank ${ISTHMUS_RANK:-none} sees ${CUDA_VISIBLE_DEVICES-all}"\n')
+    executable("skips", 'echo "[  PASSED  ] 0 tests."; echo "[  SKIPPED ] 4 tests."\n')
+    executable("soaks", "true\n")
+    calls = "\n".join((f"sanitize memcheck 9 1 one {folder}/passes", f"remark=little sanitize racecheck 9 2 two {folder}/passes",
+                       f"sanitize synccheck 9 blind beside {folder}/passes", f"sanitize memcheck 9 1 nothing {folder}/skips",
+                       f"sanitize memcheck 9 1 other {folder}/soaks"))
+    done = run("bash", "-c", HARNESS.format(folder=folder, tools=TOOLS, calls=calls),
+               env={name: value for name, value in os.environ.items() if name not in ("ISTHMUS_RANK", "CUDA_VISIBLE_DEVICES")})
+    rows = [line.split("\t") for line in (folder / "sanitized.txt").read_text().splitlines()]
+    assert done.stdout == "1 failures\n", (done, (folder / "log").read_text())
+    assert [row[:4] + row[5:] for row in rows] == [
+        ["memcheck", "one", "1", "0", "3", "1", ""], ["racecheck", "two", "2", "0", "6", "2", "little"],
+        ["synccheck", "beside", "2", "0", "6", "2", ""], ["memcheck", "nothing", "1", "1", "0", "4", ""], ["memcheck", "other", "1", "0", "", "", ""]], rows
+    log, said = (folder / "log").read_text(), (folder / "summary").read_text()
+    assert "rank 1 sees all\n[1] ========= ERROR" in log and log.endswith("========= ERROR SUMMARY: 0 errors\n"), log
+    assert log.count("[0] rank 0 sees \n") == 1 and "[0] rank 0 sees \n[0] ====" not in log, "the one without a device has no sanitizer"
+    assert "nothing: no test ran" in said and "6 test(s) passed, 2 skipped; little" in said, said
+
+
 def bad_words_are_told():
     for words in (["test"], ["tests"], ["tests", "3/2"], ["tests", "0/1"], ["rest", "1/2"]):
         with tempfile.TemporaryDirectory() as name:
@@ -117,7 +154,7 @@ def bad_words_are_told():
         assert done.returncode == 2 and "tests K/N" in done.stdout, done
 
 
-for proof in (every_test_once, parts_make_the_whole):
+for proof in (every_test_once, parts_make_the_whole, a_sanitizer_that_saw_no_test_proves_nothing):
     with tempfile.TemporaryDirectory() as name:
         proof(pathlib.Path(name))
 bad_words_are_told()

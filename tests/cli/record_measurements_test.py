@@ -79,7 +79,7 @@ with tempfile.TemporaryDirectory() as name:
     missed = found["11", "device to device, 4 MiB, bandwidth (cuda:0 to cuda:1)"]
     assert missed["pass"] is False and missed["peer"] == 10.0 and missed["peer_name"] == "staged by hand"
     for one in found.values():
-        assert {"row", "measure", "ours", "peer", "peer_name", "limit", "unit", "target", "pass", "machine", "commit",
+        assert {"row", "measure", "ours", "peer", "peer_name", "limit", "unit", "target", "pass", "note", "machine", "commit",
                 "date"} == set(one), one
     text = (measured / "README.md").read_text()
     assert f"{stem}-messages.json" in text and "| 11 |" in text, text
@@ -258,13 +258,16 @@ with tempfile.TemporaryDirectory() as name:
     (folder / "out" / "soak.json").unlink()
 
     # Kernels under a sanitizer: what it found is no record of a fault that nobody sees.
-    (folder / "lines").write_text("memcheck\tarithmetic\t1\t0\t12\nracecheck\tmessages in streams\t2\t86\t3\n")
+    (folder / "lines").write_text("memcheck\tarithmetic\t1\t0\t12\nracecheck\tmessages in streams\t2\t86\t3\t8\t0\tno kernel that waits\n"
+                                  "synccheck\tmessages in graphs\t2\t0\t4\t\t\t\n")
     done = subprocess.run([TOOLS / "gpu_run" / "sanitize_record.py", folder / "info.json", folder / "lines", folder / "out" / "sanitize.json"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done
     done, measured = record(folder, [])
     text = (measured / "README.md").read_text()
-    assert "| memcheck | arithmetic | 1 | 12 | yes |" in text and "| racecheck | messages in streams | 2 | 3 | NO |" in text, (done, text)
+    assert "| memcheck | arithmetic | 1 |  |  | 12 | yes |  |" in text, (done, text)
+    assert "| racecheck | messages in streams | 2 | 8 | 0 | 3 | NO | no kernel that waits |" in text, text
+    assert "| synccheck | messages in graphs | 2 |  |  | 4 | yes |  |" in text, text
     (folder / "out" / "sanitize.json").unlink()
 
     # Device memory beside the driver and the peers: the verdicts of one run, instead of figures without any.
@@ -314,7 +317,35 @@ with tempfile.TemporaryDirectory() as name:
         assert f"| overlap exchange | host | {progress} |  | {share} |  | {share} | 40.5 |" in (measured / "README.md").read_text(), share
     (folder / "out" / "overlap.json").unlink()
 
+    # Sweeps of a setting, as many as there are, beside those of the tool before.
+    def sweep(value, measure, figures, **more):
+        return {**bench(measure, "cuda:0", "cuda:1", [(size, us, rate) for size, (us, rate) in figures.items()]), "sweep": "slot",
+                "setting": "ISTHMUS_RING_SLOT_DEVICE", "value": value, **more}
+
+    sweeps = [sweep("128KiB", "latency", {8: (3.0, 0), MIB: (40.0, 0), 3000: (1.0, 0)}), sweep("128KiB", "bandwidth", {MIB: (9.0, 100.0)}),
+              sweep("1MiB", "latency", {8: (2.0, 0), MIB: (50.0, 0)}), sweep("1MiB", "bandwidth", {MIB: (9.0, 120.0)})]
+    (folder / "out" / "slot-sweep.json").write_text(json.dumps(sweeps))
+    (folder / "out" / "sweep.json").write_text(json.dumps([{**one, "sweep": "naming", "setting": "", "from": "host"} for one in sweeps]))
+    (measured / "2026-11-20-2x-nvidia-h200-ring-sweep.json").write_text(json.dumps({**ABOUT, "benchmark": "sweep_ring", "rows": []}))
+    done, measured = record(folder, host)
+    assert done.returncode == 0 and json.loads((measured / f"{stem}-slot-cuda-cuda-sweep.json").read_text()) == sweeps, done
+    text = (measured / "README.md").read_text()
+    assert (measured / f"{stem}-naming-host-cuda-sweep.json").exists() and "How buffers are named; * the best" in text, text
+    assert "Values of ISTHMUS_RING_SLOT_DEVICE" in text and "| measure | bytes | 128KiB | 1MiB |" in text, text
+    assert "| latency, us | 8 B | 3.00 | 2.00 * |\n| latency, us | 1 MiB | 40.00 * | 50.00 |\n| bandwidth, GB/s | 1 MiB | 100.00 | 120.00 * |" in text, text
+    assert "- [2026-11-20-2x-nvidia-h200-ring-sweep.json]" in text, text
     (folder / "out" / "bench.json").unlink()
+    (folder / "out" / "stencil.json").unlink()
+    done = subprocess.run([sys.executable, TOOLS / "record_measurements.py", folder / "out", "--measured", measured], capture_output=True, text=True)
+    assert done.returncode == 0 and "slot-cuda-cuda-sweep.json" in done.stdout, done
+    for name in ("sweep.json", "slot-sweep.json"):
+        (folder / "out" / name).unlink()
+    # What is no sweep is none.
+    (folder / "out" / "sweep.json").write_text(json.dumps(host))
+    done = subprocess.run([sys.executable, TOOLS / "record_measurements.py", folder / "out", "--measured", measured], capture_output=True, text=True)
+    assert done.returncode != 0 and "is no sweep" in done.stderr, done
+    (folder / "out" / "sweep.json").unlink()
+
     done = subprocess.run([sys.executable, TOOLS / "record_measurements.py", folder / "out", "--measured", folder / "measured"],
                           capture_output=True, text=True)
     assert done.returncode != 0 and "bench.json is not there" in done.stderr, done

@@ -225,11 +225,27 @@ TEST_F(CudaFault, a_stream_under_capture_is_refused_and_the_capture_survives) {
   must(api, api.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), "cuStreamBeginCapture");
   const Result<Ticket> ready = kind->streams()->ready(piece);
   ASSERT_FALSE(ready.ok());
+  EXPECT_EQ(ready.status().code(), IST_ERR_NOT_CAPTURABLE);
   EXPECT_NE(ready.status().text().find("is being captured into a graph"), std::string::npos) << ready.status().text();
   CUgraph graph = nullptr;
   EXPECT_EQ(api.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
   piece.queue = 0;
   must(kind->release(piece));
+}
+
+TEST_F(CudaFault, the_default_stream_is_refused_while_one_that_it_waits_for_is_captured) {
+  CUstream blocking = make_stream(primary(), CU_STREAM_DEFAULT);
+  const Piece own = must(kind->allocate(0, Bytes{4096}));
+  const Piece piece = device_piece(own.object, 4096);
+  const Current scope(api, primary());
+  must(api, api.cuStreamBeginCapture_v2(blocking, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
+  const Result<Ticket> ready = kind->streams()->ready(piece);
+  ASSERT_FALSE(ready.ok());
+  EXPECT_EQ(ready.status().code(), IST_ERR_NOT_CAPTURABLE);
+  EXPECT_NE(ready.status().text().find("end the capture first"), std::string::npos) << ready.status().text();
+  CUgraph graph = nullptr;
+  EXPECT_EQ(api.cuStreamEndCapture(blocking, &graph), CUDA_SUCCESS);
+  must(kind->release(own));
 }
 
 TEST_F(CudaFault, copies_in_any_thread_leave_a_capture_of_another_stream_valid) {

@@ -121,6 +121,7 @@ TEST_F(CudaInOrder, nothing_waits_for_an_empty_piece_and_a_capture_is_refused) {
   must(api, api.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), "cuStreamBeginCapture");
   const Result<Ticket> ready = kind->streams()->in_order(piece);
   ASSERT_FALSE(ready.ok());
+  EXPECT_EQ(ready.status().code(), IST_ERR_NOT_CAPTURABLE);
   EXPECT_NE(ready.status().text().find("is being captured into a graph"), std::string::npos) << ready.status().text();
   CUgraph graph = nullptr;
   EXPECT_EQ(api.cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);

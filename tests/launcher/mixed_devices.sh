@@ -1,8 +1,9 @@
 #!/bin/sh
-# A rank's view of the devices: mixed_devices.sh number|visible|own PROGRAM... (own: of a real driver, too, the one of its number)
+# A rank's view of the devices: mixed_devices.sh number|visible|own|blind PROGRAM... (of a real driver, too, own: the one of its number;
+# blind: rank 0 sees none, the others all)
 how=$1
 shift
-if [ "$how" = visible ]; then export FAKE_CUDA_VISIBLE=1; fi
+if [ "$how" = visible ] || [ "$how" = blind ]; then export FAKE_CUDA_VISIBLE=1; fi
 case $how-$ISTHMUS_RANK in
   number-0) export FAKE_CUDA_DEVICES=0 ;;
   number-1) export FAKE_CUDA_DEVICES=1 ;;
@@ -12,6 +13,6 @@ case $how-$ISTHMUS_RANK in
   visible-1) export CUDA_VISIBLE_DEVICES=0 ;;
   visible-2) export CUDA_VISIBLE_DEVICES=1,0 ;;
   own-*) export CUDA_VISIBLE_DEVICES="$ISTHMUS_RANK" ISTHMUS_TEST_OWN_DEVICES=1 ;;
-  visible-3) export CUDA_VISIBLE_DEVICES= ;;
+  visible-3 | blind-0) export CUDA_VISIBLE_DEVICES= ;;
 esac
 exec "$@"

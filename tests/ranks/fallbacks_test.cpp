@@ -10,66 +10,11 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "broken_driver.hpp"
+#include "fallbacks_support.hpp"
 
 namespace {
 
 using namespace forked_ranks;
-
-constexpr std::size_t kBytes = 300001;
-constexpr int kMessages = 3;
-
-// All lines that two ranks write.
-std::string said_by(const char* kinds, const Body& body) {
-  testing::internal::CaptureStderr();
-  const auto ended = run_ranks(2, kinds, body);
-  const std::string said = testing::internal::GetCapturedStderr();
-  expect_all(ended);
-  return said;
-}
-
-// Lines of a rank with these words.
-std::vector<std::string> lines(const std::string& said, int rank, const std::string& words) {
-  std::vector<std::string> found;
-  for (std::size_t at = 0; at < said.size();) {
-    const std::size_t end = std::min(said.find('\n', at), said.size());
-    const std::string line = said.substr(at, end - at);
-    at = end + 1;
-    if (line.starts_with("isthmus[" + std::to_string(rank) + "] ") && line.find(words) != std::string::npos)
-      found.push_back(line);
-  }
-  return found;
-}
-
-// One warning of that rank, none of the other, and it names the remedy.
-void expect_once(const std::string& said, int rank, const std::string& words, const std::string& remedy) {
-  const auto found = lines(said, rank, words);
-  ASSERT_EQ(1U, found.size()) << words << " in:\n" << said;
-  EXPECT_NE(std::string::npos, found[0].find("] warning: ")) << found[0];
-  EXPECT_NE(std::string::npos, found[0].find(remedy)) << found[0];
-  EXPECT_TRUE(lines(said, 1 - rank, words).empty()) << said;
-}
-
-// From rank 0 to rank 1, so many messages, checked.
-int carry(const Here& here, const ist_buffer& place, std::size_t bytes, int messages = kMessages) {
-  Checks check(here);
-  for (int n = 0; n < messages; ++n) {
-    const Data data = random_bytes(bytes, static_cast<std::uint64_t>(n));
-    if (here.rank == 0) {
-      check.ok(ist_memory_copy(here.world, place, ist_host(data.data()), bytes), "fill");
-      check.ok(ist_send(place, count(bytes), IST_BYTE, 1, 7, here.comm), "send");
-    } else {
-      const Data before(bytes, 0xa5);
-      Data found(bytes);
-      check.ok(ist_memory_copy(here.world, place, ist_host(before.data()), bytes), "poison");
-      check.ok(ist_recv(place, count(bytes), IST_BYTE, 0, 7, here.comm, IST_STATUS_IGNORE), "receive");
-      check.ok(ist_memory_copy(here.world, ist_host(found.data()), place, bytes), "read");
-      check.that(found == data, "the bytes of message " + std::to_string(n));
-    }
-    check.ok(ist_barrier(here.comm), "one after the other");
-  }
-  return check.wrong();
-}
 
 Body between_devices(std::size_t bytes) {
   return [bytes](const Here& here) {
@@ -127,18 +72,6 @@ TEST(Fallbacks, ThatAnAllocationIsLongerThanTheLimitIsSaid) {
   const Variables little{{"ISTHMUS_MAPPED_LIMIT", "1MiB"}};
   expect_once(said_by("host,cuda", between_devices((std::size_t{1} << 20) + 1)), 0, "ISTHMUS_MAPPED_LIMIT is 1048576",
               "raise it");
-}
-
-// On the rank's own device, until the process ends.
-ist_buffer managed(const Here& here, std::size_t bytes) {
-  CUcontext context = nullptr;
-  CUcontext popped = nullptr;
-  CUdeviceptr address = 0;
-  driver_call<CUresult (*)(CUcontext*, CUdevice)>("cuDevicePrimaryCtxRetain")(&context, here.rank);
-  driver_call<CUresult (*)(CUcontext)>("cuCtxPushCurrent_v2")(context);
-  driver_call<CUresult (*)(CUdeviceptr*, std::size_t, unsigned)>("cuMemAllocManaged")(&address, bytes, CU_MEM_ATTACH_GLOBAL);
-  driver_call<CUresult (*)(CUcontext*)>("cuCtxPopCurrent_v2")(&popped);
-  return ist_cuda(reinterpret_cast<void*>(address), nullptr);
 }
 
 TEST(Fallbacks, ThatThereIsNoBlockIsSaid) {

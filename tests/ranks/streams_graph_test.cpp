@@ -23,10 +23,51 @@ TEST(StreamGraphs, NothingIsPreparedInACaptureAndTheCaptureGoesOn) {
           {"ist_send_on", "tag 71", "ist_prepare_on"});
     fails(IST_ERR_NOT_CAPTURABLE, ist_recv_on(stream.get(), buffer.get(), 100, IST_BYTE, other, 71, comm()),
           {"ist_recv_on", "tag 71", "ist_prepare_on"});
+    fails(
+        IST_ERR_NOT_CAPTURABLE,
+        ist_sendrecv_on(stream.get(), buffer.get(), 50, IST_BYTE, other, 71, buffer.get(), 50, IST_BYTE, other, 71, comm()),
+        {"ist_sendrecv_on", "tag 71", "ist_prepare_on"});
     fails(IST_ERR_NOT_CAPTURABLE, ist_prepare_on(stream.get(), other, 71, IST_SENDS, comm()), {"ist_prepare_on"});
   });
   graph.launch();
   stream.wait();
+  together();
+}
+
+// Calls that are no part of a stream cannot wait for one that does not run: not one of them, and the capture goes on.
+TEST(StreamGraphs, NoMessageGoesOutOfOrIntoABufferWhoseStreamIsCaptured) {
+  NEEDS_DEVICES();
+  const Stream stream;
+  GuardedBuffer device(IST_KIND_CUDA, 100);
+  ist_buffer buffer = device.get();
+  buffer.queue = reinterpret_cast<std::uint64_t>(stream.get());
+  GuardedBuffer elsewhere(IST_KIND_CUDA, 100);
+  const int other = (rank() + 1) % size();
+  const Graph graph(stream, [&] {
+    const auto refused = [&](const char* call, int code) {
+      fails(IST_ERR_NOT_CAPTURABLE, code, {call, "is being captured into a graph", "end the capture first"});
+    };
+    ist_request request = IST_REQUEST_NULL;
+    refused("ist_send", ist_send(buffer, 100, IST_BYTE, other, 75, comm()));
+    refused("ist_ssend", ist_ssend(buffer, 100, IST_BYTE, other, 75, comm()));
+    refused("ist_recv", ist_recv(buffer, 100, IST_BYTE, other, 75, comm(), nullptr));
+    refused("ist_isend", ist_isend(buffer, 100, IST_BYTE, other, 75, comm(), &request));
+    refused("ist_irecv", ist_irecv(buffer, 100, IST_BYTE, other, 75, comm(), &request));
+    refused("ist_sendrecv",
+            ist_sendrecv(buffer, 50, IST_BYTE, other, 75, elsewhere.get(), 50, IST_BYTE, other, 75, comm(), nullptr));
+    refused("ist_sendrecv",
+            ist_sendrecv(elsewhere.get(), 50, IST_BYTE, other, 75, buffer, 50, IST_BYTE, other, 75, comm(), nullptr));
+    refused("ist_allreduce", ist_allreduce(buffer, elsewhere.get(), 25, IST_INT32, IST_SUM, comm()));
+    refused("ist_allreduce", ist_allreduce(elsewhere.get(), buffer, 25, IST_INT32, IST_SUM, comm()));
+    refused("ist_bcast", ist_bcast(buffer, 100, IST_BYTE, 0, comm()));
+    refused("ist_memory_copy", ist_memory_copy(world(), buffer, elsewhere.get(), 100));
+  });
+  // Nothing is left of them that would meet what comes.
+  device.poison();
+  elsewhere.fill(random_bytes(100, at(rank())));
+  const int from = (rank() + size() - 1) % size();
+  IST_OK_OR_FAIL(ist_sendrecv(elsewhere.get(), 100, IST_BYTE, other, 75, buffer, 100, IST_BYTE, from, 75, comm(), nullptr));
+  device.expect(random_bytes(100, at(from)), "after the capture");
   together();
 }
 

@@ -2,6 +2,7 @@
 // for that, all have one, and then no worker.
 #include <isthmus/collective.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -59,6 +60,25 @@ TEST(Workers, MessagesOfEverySmallSizeBetweenDevicesAndHostMemoryArriveWhole) {
                                      std::pair{IST_KIND_HOST, IST_KIND_CUDA}})
     for (int round = 0; round < 3; ++round)
       for (const std::size_t bytes : sizes()) exchange(mine, theirs, bytes, seed += 2);
+}
+
+// The one rank's device is its own then, so that it may have a worker also on a machine with one device.
+TEST(Workers, OfTheOnlyRankWithADeviceItServesMessagesToAndFromTheOthersHostMemory) {
+  std::int32_t mine = own_devices() > 0 ? 1 : 0;
+  std::int32_t having = 0;
+  IST_OK_OR_FAIL(ist_allreduce(ist_host(&mine), ist_host(&having), 1, IST_INT32, IST_SUM, comm()));
+  if (size() != 2 || having != 1) GTEST_SKIP() << "not covered here: two ranks of which one has a CUDA device";
+  if (mine == 1) {
+    const Memory memory("cuda", 8);
+    std::array<char, 4096> text{};
+    IST_OK_OR_FAIL(ist_explain(memory.get(), 8, IST_BYTE, 1 - rank(), comm(), text.data(), text.size(), nullptr));
+    EXPECT_NE(std::string::npos, std::string{text.data()}.find("by workers")) << "there is no worker: " << text.data();
+  }
+  const ist_kind kinds[] = {mine == (rank() == 0 ? 1 : 0) ? IST_KIND_CUDA : IST_KIND_HOST,
+                            mine == rank() ? IST_KIND_CUDA : IST_KIND_HOST};
+  std::uint64_t seed = 0;
+  for (int round = 0; round < 10; ++round)
+    for (const std::size_t bytes : sizes()) exchange(kinds[0], kinds[1], bytes, seed += 2);
 }
 
 // From one set of buffers, so that nothing but messages happens in between.

@@ -37,7 +37,15 @@ check_rest() {
       --output-junit "$PWD/$raw/tests.xml"
     grep -E '^[0-9]+: \[[0-9]+\] ([0-9]+ (passed|skipped|failed)|SKIPPED)' "$log" | sed 's/^[0-9]*: //' | sort -u >>"$summary"
   fi
+  # Among the tests these are on the driver that needs no GPU; here on the real one.
+  step 120 "the CUDA kind on this driver" "$build/tests/cuda_kind_test" --gtest_brief=1 "--gtest_filter=-CudaWorker*"
+  # By themselves: a worker is refused where CUDA was started before it asked for eager loading.
+  step 60 "the worker on this driver" "$build/tests/cuda_kind_test" --gtest_brief=1 "--gtest_filter=CudaWorker.*"
+  step 60 "a worker of the only rank with a device" env ISTHMUS_WORKER=1 "$isthmus" run -n 2 --prefix-output \
+    sh tests/launcher/mixed_devices.sh blind "$build/tests/ranks_workers" --gtest_brief=1
   if (($(gpus) > 1)); then
+    step 60 "workers of two ranks" env ISTHMUS_WORKER=1 "$isthmus" run -n 2 --prefix-output "$build/tests/ranks_workers" --gtest_brief=1
+    step 90 "mailboxes of two workers" env ISTHMUS_WORKER=1 "$isthmus" run -n 2 --prefix-output "$build/tests/ranks_mailbox" --gtest_brief=1
     step 60 "links between the devices" "$isthmus" info --links
     step 120 "device memory lent between ranks that see one GPU each" "$isthmus" run -n 2 --prefix-output \
       sh tests/launcher/mixed_devices.sh own "$build/tests/ranks_lending" --gtest_brief=1
@@ -87,8 +95,8 @@ run_check() {
   [[ $what == all ]] && rm -rf "$kept"
   build_all
   describe_machine
-  # The rest is given 100 s of a call that has it all.
-  [[ $what == rest ]] || part "tests $share" check_tests "$share" $((call - ($# == 0 ? 100 : 15)))
+  # The rest is given 150 s of a call that has it all.
+  [[ $what == rest ]] || part "tests $share" check_tests "$share" $((call - ($# == 0 ? 150 : 15)))
   [[ $what == tests ]] || part rest check_rest
   # That parts of an earlier build are left out is told there, and no failure of this one.
   python3 -B tools/gpu_run/check_record.py merge "$out/check.json" "$kept"/*.json 2>&1 | tee -a "$log" >>"$summary"

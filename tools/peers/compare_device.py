@@ -6,7 +6,7 @@
 Called by `tools/gpu_run.sh peers`, whose head says what is measured and how that is steered. A call may be too short for all rounds:
 each leaves what it measured in WORK_FOLDER (rounds.json), and a later one of the same machine and commit adds its rounds to those. For every pair of memories one round is:
 the limits (`isthmus bench limits`), Isthmus, Isthmus staged by hand, Open MPI with each way of its that works, and between GPUs NCCL and NVSHMEM.
-The median of the rounds counts, and of every peer its best way, whose name says which it was.
+The median of the rounds counts, and of every peer its best way, whose name says which it was. Below the figures: target and verdict of each row.
 """
 import json
 import os
@@ -18,6 +18,9 @@ import sys
 from compare import best_way, run
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.append(str(TOP / "tools"))
+from device_targets import verdict_lines  # noqa: E402, of the folder above
+
 KIB, MIB = 1 << 10, 1 << 20
 LATENCY_SIZES = [8, 8 * KIB, 64 * KIB, MIB, 4 * MIB]
 WINDOW_SIZES = [64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB]
@@ -225,7 +228,7 @@ def report(ours, peers, pairs, out, show):
              **ours.about} for peer in peers for (name, source, target, size) in peer.times if name in ("enqueued", "put")]
     out.write_text(json.dumps(entries + others + ours.calls(), indent=1) + "\n")
     if show:
-        print(*table, f"wrote {out}", sep="\n")
+        print(*table, "", *verdict_lines(entries), f"wrote {out}", sep="\n")
 
 
 def about(isthmus):

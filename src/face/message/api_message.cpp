@@ -75,9 +75,25 @@ struct Halves {
   const char* receive;
 };
 
+// A receive into device memory may be refused, because its stream is being captured: so before the message is on its way, which may wait for a
+// rank that was refused the same.
+int receive_and_send(const Halves& call, const SendArguments& out, const Receiving& in, ist_status* status) {
+  const auto receive = start_receive(in);
+  if (!receive.ok()) return report(in_call(call.receive, receive.status()));
+  const auto send = start_send(out.data, out.dest, out.tag, out.comm, {false, true});
+  if (!send.ok()) {
+    withdraw(*receive);
+    return report(in_call(call.send, send.status()));
+  }
+  const int sent = finish_blocking(call.send, *send, nullptr);
+  const int received = finish_blocking(call.receive, *receive, status);
+  return received != IST_OK ? received : sent;
+}
+
 int send_and_receive(const Halves& call, const SendArguments& out, const Data& in, int source, int tag, ist_status* status) {
   const auto what = receiving(in, source, tag, out.comm);
   if (!what.ok()) return report(in_call(call.receive, what.status()));
+  if (what->piece.kind != KindId::host) return receive_and_send(call, out, *what, status);
   if (send_at_once(out.data, out.dest, out.tag, out.comm, true)) return receive_and_finish(call.receive, *what, status);
   const auto send = start_send(out.data, out.dest, out.tag, out.comm, {false, true});
   if (!send.ok()) return report(in_call(call.send, send.status()));

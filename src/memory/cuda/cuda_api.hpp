@@ -121,6 +121,11 @@ Result<CudaApi> load_cuda_api(const std::string& file = "libcuda.so.1");
 // "cuMemAlloc of 4096 bytes on cuda device 1: CUDA_ERROR_OUT_OF_MEMORY, out of memory". `what` begins with the call.
 Status cuda_error(const CudaApi& api, CUresult result, const std::string& what);
 
+// While a stream is being captured, the driver has a range of errors for what cannot be.
+constexpr bool of_a_capture(CUresult result) {
+  return result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+}
+
 // "0x7f0012340000"
 std::string hexadecimal(std::uint64_t address);
 

@@ -16,11 +16,6 @@ static_assert(kMostInPackets.value == channel::kSmall);
 
 bool special(std::uint64_t stream) { return stream <= reinterpret_cast<std::uint64_t>(CU_STREAM_PER_THREAD); }
 
-// While a stream is being captured, the driver has a range of errors for what cannot be.
-bool of_a_capture(CUresult result) {
-  return result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED && result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
-}
-
 unsigned blocks_of_part(std::uint64_t bytes) {
   return static_cast<unsigned>(std::clamp<std::uint64_t>((bytes + kShare - 1) / kShare, 1, kMostBlocks));
 }

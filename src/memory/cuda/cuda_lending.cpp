@@ -256,6 +256,16 @@ std::optional<Loan> CudaLending::lend(const Piece& piece, Rank borrower, LoanFor
   return loan;
 }
 
+NotLent CudaLending::why_not(const PointerFacts& facts, Rank borrower) {
+  const std::lock_guard lock(mutex_);
+  const auto found = lent_.find(facts.buffer_id);
+  if (found == lent_.end() || !found->second.possible) return NotLent::not_exportable;
+  const auto pool = pools_.find(found->second.pool);
+  if (found->second.unable.contains(borrower) || (pool != pools_.end() && pool->second.unable.contains(borrower)))
+    return NotLent::not_opened;
+  return pool == pools_.end() ? NotLent::in_pieces : NotLent::short_lived;
+}
+
 // ---- at the door ----
 
 std::optional<Door::Answer> CudaLending::answer(const DoorNote& asked, std::shared_ptr<void>& kept) {

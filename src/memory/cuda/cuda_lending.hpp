@@ -18,6 +18,14 @@
 
 namespace ist {
 
+// Why memory is not lent.
+enum class NotLent : std::uint8_t {
+  not_exportable,  // the driver does not export what its allocator gives, or gave so
+  in_pieces,       // the message lies in several mappings
+  short_lived,     // all of its pool is freed again and again
+  not_opened       // its borrower has said that he cannot open it
+};
+
 class CudaLending {
  public:
   CudaLending(const CudaApi& api, CudaContexts& contexts, CudaLinks& links)
@@ -27,6 +35,8 @@ class CudaLending {
   CudaLending& operator=(const CudaLending&) = delete;
 
   std::optional<Loan> lend(const Piece& piece, Rank borrower, LoanFor use);
+  // Of memory that lend() has just given no loan of.
+  NotLent why_not(const PointerFacts& facts, Rank borrower);
   // Where this process answers what CudaLinks asks of it; zeros: nowhere.
   DoorAddress door();
 

@@ -14,18 +14,47 @@ Piece lent_piece(const CudaBorrowed& memory, const Loan& loan, Bytes size) {
   return piece;
 }
 
-// What its owner can do, so that others can open it.
-std::string how_to_lend(MemoryClass memory_class) {
+// Whose memory it is, as its program knows it.
+std::string allocator_of(MemoryClass memory_class) {
+  switch (memory_class) {
+    case MemoryClass::pool:
+      return "pool memory (cudaMallocAsync)";
+    case MemoryClass::vmm:
+      return "vmm memory (cuMemCreate)";
+    default:
+      return std::string{name_of(memory_class)} + " memory" +
+             (memory_class == MemoryClass::managed ? " (cudaMallocManaged)" : "");
+  }
+}
+
+// And what its owner can do, so that others open it.
+std::string how_to_lend(MemoryClass memory_class, NotLent why) {
+  if (why == NotLent::short_lived)
+    return "all of its pool is freed again and again, and a pool is not opened anew each time (keep allocated a piece that "
+           "a "
+           "message went into or out of)";
+  if (why == NotLent::in_pieces) return "it lies in several mappings (keep each message inside of one)";
+  if (why == NotLent::not_opened) return "the other process could not open it";
+  std::string closed = "other processes cannot open it";
   if (memory_class == MemoryClass::pool)
-    return " (make the pool with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, since the default one has no such handles, and "
-           "keep allocated a piece that a message went into or out of, since one of which all is freed again and again is "
-           "not opened anew each time)";
-  if (memory_class == MemoryClass::vmm)
-    return " (create it with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, and keep each message inside of one mapping)";
-  return {};
+    return closed +
+           " (make the pool with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, since the default one has no such handles)";
+  if (memory_class == MemoryClass::vmm) return closed + " (create it with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)";
+  return closed;
 }
 
 }  // namespace
+
+// Once for each class and reason.
+void CudaKind::say_bounced(const PointerFacts& facts, Rank borrower) {
+  constexpr unsigned kReasons = 8;
+  const NotLent why = lending_.why_not(facts, borrower);
+  const auto said = std::uint64_t{1} << (static_cast<unsigned>(facts.memory_class) * kReasons + static_cast<unsigned>(why));
+  if ((bounces_said_.fetch_or(said, std::memory_order_relaxed) & said) != 0) return;
+  log::warning("messages into " + allocator_of(facts.memory_class) +
+               " of cuda devices take two copies through a block of ISTHMUS_BOUNCE_LIMIT: " +
+               how_to_lend(facts.memory_class, why) + "; into what cuMemAlloc or cudaMalloc gave they take one");
+}
 
 // In the primary context, which stays: a context of the user's goes with all that was allocated in it.
 std::optional<Bounce> CudaKind::bounce(const Piece& own, Rank borrower) {
@@ -40,12 +69,7 @@ std::optional<Bounce> CudaKind::bounce(const Piece& own, Rank borrower) {
     return std::nullopt;
   }
   loan->part = block->size.value / 2;
-  const unsigned said = 1U << static_cast<unsigned>(facts.memory_class);
-  if ((bounces_said_.fetch_or(said, std::memory_order_relaxed) & said) == 0)
-    log::warning("messages into " + std::string{name_of(facts.memory_class)} +
-                 " memory of cuda devices take two copies through a block of ISTHMUS_BOUNCE_LIMIT, since other processes do "
-                 "not open it" +
-                 how_to_lend(facts.memory_class) + "; into what cuMemAlloc or cudaMalloc gave they take one");
+  say_bounced(facts, borrower);
   return Bounce{std::move(block), *loan};
 }
 

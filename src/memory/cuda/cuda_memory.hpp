@@ -201,7 +201,8 @@ class CudaKind : public MemoryKind,
   CudaLending lending_;
   CudaBorrowing borrowing_;
   CudaBounces bounces_;
-  std::atomic<unsigned> bounces_said_{0};  // of which classes of memory
+  std::atomic<std::uint64_t> bounces_said_{0};  // of which classes of memory, and why: a bit for each
+  void say_bounced(const PointerFacts& facts, Rank borrower);
   CudaChannels channels_;
   CudaWindows windows_;
   CudaTurns turns_;

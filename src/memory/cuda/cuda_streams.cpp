@@ -4,9 +4,12 @@
 namespace ist {
 namespace {
 
+// The legacy default stream waits for others, so that the driver says nothing of it while one of those is being captured.
 Status stream_error(const CudaApi& api, CUresult result, const char* call, const Piece& piece) {
-  return cuda_error(api, result,
-                    std::string(call) + " of stream " + hexadecimal(piece.queue) + " of " + describe_piece(piece));
+  Status why =
+      cuda_error(api, result, std::string(call) + " of stream " + hexadecimal(piece.queue) + " of " + describe_piece(piece));
+  if (!of_a_capture(result)) return why;
+  return {IST_ERR_NOT_CAPTURABLE, why.text() + "; a message cannot wait for it: end the capture first"};
 }
 
 }  // namespace
@@ -38,7 +41,7 @@ Result<CudaKind::Queue> CudaKind::queue_of(const Piece& piece) {
   const CUresult result = api_.cuStreamIsCapturing(stream, &capture);
   if (result != CUDA_SUCCESS) return stream_error(api_, result, "cuStreamIsCapturing", piece);
   if (capture != CU_STREAM_CAPTURE_STATUS_NONE) {
-    return Status{IST_ERR_DEVICE,
+    return Status{IST_ERR_NOT_CAPTURABLE,
                   "stream " + hexadecimal(piece.queue) + " of " + describe_piece(piece) +
                       " is being captured into a graph; a message cannot wait for it: end the capture first"};
   }

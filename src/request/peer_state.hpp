@@ -1,0 +1,52 @@
+// What the engine knows of one rank, and what goes to it.
+//
+// Who calls this : request/engine and mail.
+// Threads        : under the world's lock.
+// Ownership      : owns the pair's streams; looks at link and path, which outlive it.
+// Errors         : none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "path/path.hpp"
+#include "protocol/pipelined.hpp"
+#include "request/traffic.hpp"
+
+namespace ist {
+
+struct Posting {  // an envelope that found no room
+  Envelope envelope;
+  std::vector<std::byte> payload;
+  std::uint32_t operation = 0;  // index, if is_operation
+  bool is_operation = false;
+};
+
+struct PeerState {
+  Rank rank;
+  Link* link = nullptr;
+  Path* path = nullptr;            // of the link
+  Bytes at_once_below;             // shorter host messages always go in a slot; none without a link
+  Bytes slot_limit;                // the link's, or a cell's, once the peer has asked for that
+  bool asked_to_announce = false;  // it was asked for that
+  std::uint32_t next_sequence = 0;
+  PeerTraffic traffic;
+  std::deque<Posting> outbox, places;  // in order, only the first one tries; places of failed sends go before
+  std::unique_ptr<RingSender> sender;
+  std::unique_ptr<RingReceiver> receiver;
+  Status ring_lost;     // why this side could not open the peer's
+  Status ring_refused;  // this side's, while the peer, who could not open it, asks what was in it
+  // Could the last announced device message be put into a buffer that its receiver lent? If not, what is small goes in
+  // cells, and is announced only now and then, to hear whether that has changed.
+  bool lends = true;
+  // Could this side copy the last message for page-locked memory itself? Did the peer copy the last one that lay in this side's heap
+  // from there? If not, it is asked only now and then.
+  bool fetches = true, takes_shown = true;
+  std::uint32_t since_heard = 0, since_fetched = 0, since_shown = 0;
+  bool shows = false;  // has this side copied one from the peer's heap?
+};
+
+}  // namespace ist

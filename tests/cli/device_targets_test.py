@@ -1,0 +1,148 @@
+"""Proves the verdicts on messages with device memory: which runs are judged, and beside which peers. Argument: the folder tools/."""
+import contextlib
+import io
+import pathlib
+import sys
+import tempfile
+
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(sys.argv[1]) / "peers"))
+from compare_device import report  # noqa: E402
+from device_targets import from_collectives, from_device_peers, from_streams, from_workers, not_measured  # noqa: E402
+
+KIB, MIB = 1 << 10, 1 << 20
+ABOUT = {"machine": "Processor X, 32 processors, 2 x NVIDIA H200", "commit": "0123456789ab", "date": "2026-11-21T10:00:00Z"}
+
+
+def beside(measure, source, target, size, ours, limit, peer, **more):
+    """One entry of tools/peers/compare_device.py."""
+    peers = [{"name": "Open MPI v4", "configuration": "UCX", "us": peer, "all": [peer], "tried": {"UCX": peer}}]
+    return {**ABOUT, "measure": measure, "from": source, "to": target, "bytes": size, "unit": "us", "ours": ours, "ours_all": [ours],
+            "p10": ours, "p90": ours, "path": "shm/device", "limit": limit, "limit_name": "copies in 1 stream",
+            "limits": {"copies in 1 stream": limit}, "peers": peers, **more}
+
+
+def only(row, entries):
+    found = [one for one in entries if one["row"] == row and one["ours"] is not None]
+    assert len(found) == 1, (row, found)
+    return found[0]
+
+
+def judged(row, *entry, **more):
+    return only(row, list(from_device_peers([beside(*entry, **more)])))
+
+
+def a_slow_peer_is_explained_or_counts_for_nothing():
+    # As fast as on record, or up to 10 % slower: nothing is to be said.
+    for peer in (1880, 1880 * 1.09):
+        one = judged("7", "latency", "pinned", "cuda:1", 4 * MIB, 88, 83, peer)
+        assert one["pass"] is True and one["note"] is None, one
+    # Slower, and the bare copy was not: no verdict, although the figure on record would do.
+    one = judged("7", "latency", "pinned", "cuda:1", 4 * MIB, 88, 83, 1880 * 1.2)
+    assert one["pass"] is None and "20 % slower than the 1880 us on record: peer slower than recorded, not explained" in one["note"], one
+    assert one["note"].endswith("ours is 21.4 x faster"), one
+    # Whoever misses beside a slow peer misses beside a fast one.
+    one = judged("7", "latency", "pinned", "cuda:1", 4 * MIB, 288, 83, 1880 * 1.2)
+    assert one["pass"] is False and "not explained" in one["note"], one
+    # The other way the figure on record is the same.
+    assert judged("7", "latency", "cuda:0", "pinned", 4 * MIB, 88, 83, 1880 * 1.2)["pass"] is None
+
+
+def what_the_run_proves_is_an_explanation():
+    # 8 B: the bare copy took 7.6 where 6.1 are on record, so a quarter is the machine's.
+    one = judged("3", "latency", "cuda:0", "cuda:1", 8, 7, 7.6, 14.6 * 1.3)
+    assert one["pass"] is True and "took 7.60 us in that run, where at most 6.1 are on record, which leaves 4 %" in one["note"], one
+    one = judged("3", "latency", "cuda:0", "cuda:1", 8, 7, 6.2, 14.6 * 1.3)
+    assert one["pass"] is None and "not explained" in one["note"], one
+    # The peer is no slower than the driver itself.
+    one = judged("8", "bandwidth", "host", "cuda:1", 4 * MIB, 100, 300, 310)
+    assert one["pass"] is True and "at most 10 % behind" in one["note"], one
+    one = judged("8", "bandwidth", "host", "cuda:1", 4 * MIB, 100, 270, 310)
+    assert one["pass"] is None and "not explained" in one["note"], one
+
+
+def what_is_judged_beside_the_limit_keeps_its_verdict():
+    one = judged("4", "latency", "cuda:0", "cuda:1", 64 * KIB, 7, 6.7, 9.9)
+    assert one["pass"] is True and "not explained" in one["note"], one
+    one = judged("11", "bandwidth", "cuda:0", "cuda:1", 4 * MIB, 13, 13, 14, staged=652)
+    assert one["pass"] is None and one["note"].startswith("staged by hand was 60 % slower than the 407.2 us on record"), one
+
+
+def two_ranks_on_one_gpu_are_no_figure_of_two():
+    entries = [beside(measure, "cuda:0", "cuda:0", size, 1, 9, 99, staged=99) for measure in ("latency", "bandwidth", "bidirectional")
+               for size in (8, 8 * KIB, 64 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB)]
+    assert not list(from_device_peers(entries))
+    # Those between its memory and the host's stay, and nothing is missing there.
+    assert only("9", list(from_device_peers(entries + [beside("latency", "pinned", "cuda:0", 8, 6, 6, 7)])))["pass"] is True
+    assert not list(not_measured([], {ABOUT["machine"]: entries}))
+    shared = {**ABOUT, "from": "cuda:0", "to": "cuda:0", "ranks": 2, "rows": [{"bytes": 8, "median_us": 1, "graph_us": 1, "limit_us": 9}]}
+    assert not list(from_streams([shared]))
+    assert not list(from_workers([{**shared, "worker": True, "ready": False}]))
+    assert not list(from_collectives([{**shared, "by": by, "benchmark": name} for by, name in (("isthmus", "allreduce_on"), ("NCCL", "allreduce"))]))
+
+
+def one_mib_is_reached_beside_both_limits_alone():
+    one = judged("6", "bandwidth", "cuda:0", "cuda:1", MIB, 5.1, 5.0, 6)
+    assert one["pass"] is None and "not measured: the batched store kernel" in one["note"], one
+    assert judged("6", "bandwidth", "cuda:0", "cuda:1", MIB, 6.9, 5.0, 6)["pass"] is False
+    one = judged("6", "bandwidth", "cuda:0", "cuda:1", MIB, 5.1, 5.0, 6, limits={"copies in 1 stream": 5.2, "batched store kernel": 5.0})
+    assert one["pass"] is True and one["note"] is None, one
+
+
+def row(us, **more):
+    return {"bytes": 8, "median_us": us, "p10_us": us, "p90_us": us, "path": "stream", **more}
+
+
+def streams_stand_beside_nccl():
+    streams = [{**ABOUT, "from": "cuda:0", "to": "cuda:1", "rows": [row(3.0, graph_us=2.0, limit_us=3.0, limit_graph_us=1.0)]}]
+    enqueued = {**ABOUT, "commit": "fedcba987654", "measure": "enqueued", "from": "cuda:0", "to": "cuda:1", "bytes": 8,
+                "peers": [{"name": "NCCL 2", "configuration": "send and receive", "us": 6.6}]}
+    found = {one["measure"]: one for one in from_streams(streams, [enqueued])}
+    where = "cuda:0 to cuda:1, 8 B, one way in a "
+    assert [found[where + how]["pass"] for how in ("stream", "graph")] == [True, False], found
+    plain, graph = found[where + "stream, beside NCCL"], found[where + "graph, beside NCCL"]
+    assert plain["pass"] is None and plain["peer"] == 6.6 and plain["note"] == "of another run, fedcba9, so no ratio counts: there 2.20 x ours", plain
+    assert graph["pass"] is None and graph["peer"] is None and graph["note"].startswith("not measured"), graph
+    assert "not measured: NCCL" in {one["measure"]: one for one in from_streams(streams)}[where + "stream, beside NCCL"]["note"]
+
+    def allreduce(ours, theirs):
+        return only("5", list(from_collectives([{**ABOUT, "from": "cuda:0", "to": "cuda:1", "ranks": 2, "by": by, "benchmark": name, "rows": [row(us)]}
+                                                for by, name, us in (("isthmus", "allreduce_on", ours), ("NCCL, version 2", "allreduce", theirs))])))
+    assert allreduce(8.0, 13.6)["pass"] is True and allreduce(8.2, 13.6)["pass"] is False
+    assert allreduce(8.0, 16.0)["pass"] is None, "NCCL is slower there than on record"
+
+
+def workers_have_rows_of_their_own_and_what_lacks_is_said():
+    reports = [{**ABOUT, "worker": worker, "ready": False, "from": "cuda:0", "to": "cuda:1", "rows": [row(us)]} for worker, us in ((True, 3), (False, 9))]
+    peers = [beside("latency", "cuda:0", "cuda:1", 8, 9, 6, 14.6)]
+    one = only("3", list(from_workers(reports, peers)))
+    assert one["ours"] == 3 and one["peer"] == 14.6 and one["pass"] is None and "there 4.87 x ours" in one["note"], one
+    lacking = {(one["row"], one["measure"]) for one in not_measured([one], {ABOUT["machine"]: peers})}
+    assert lacking == {("5", "cuda to cuda, 8 B, one way in a stream and in a graph"), ("5", "cuda to cuda, allreduce of 8 B in a stream, waited for"),
+                       ("9", "host to cuda, 8 B, one way, with the worker"), ("9", "cuda to host, 8 B, one way, with the worker")}, lacking
+
+
+def the_comparison_prints_target_and_verdict():
+    class Ours:
+        rows = {("latency", "cuda:0", "cuda:1", 8): None, ("latency", "cuda:0", "cuda:1", 64 * KIB): None}
+        about = ABOUT
+
+        def entry(self, measure, source, target, size, _peers):
+            return beside(measure, source, target, size, 6.0, 6.6, 14.6)
+
+        def calls(self):
+            return []
+    with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()) as said:
+        report(Ours(), [], [("cuda:0", "cuda:1", 64 * MIB)], pathlib.Path(name) / "device.json", True)
+    lines = said.getvalue().splitlines()
+    assert any(line.startswith("3 ") and " yes " in line and ">= 2.2 x faster" in line for line in lines), lines
+    assert any(line.startswith("4 ") and "<= 1.05 x" in line for line in lines), lines
+
+
+for proof in (a_slow_peer_is_explained_or_counts_for_nothing, what_the_run_proves_is_an_explanation,
+              what_is_judged_beside_the_limit_keeps_its_verdict, two_ranks_on_one_gpu_are_no_figure_of_two,
+              one_mib_is_reached_beside_both_limits_alone, streams_stand_beside_nccl, workers_have_rows_of_their_own_and_what_lacks_is_said,
+              the_comparison_prints_target_and_verdict):
+    proof()
+print(f"judged as {pathlib.Path(__file__).name} has it")
