@@ -44,7 +44,7 @@ Mail::~Mail() = default;
 
 void Mail::offer() {
   if (std::exchange(offered_, true)) return;
-  for (Engine::PeerState& to : engine_.peers_) {
+  for (PeerState& to : engine_.peers_) {
     if (to.link == nullptr || to.link->same_process() || !engine_.check_peer(to.rank).ok()) continue;
     Lending* const lender = engine_.lending(*to.link, KindId::cuda);
     if (lender == nullptr) continue;
@@ -142,7 +142,7 @@ std::optional<std::uint32_t> Mail::free_place(const Out& to) {
   return std::nullopt;
 }
 
-bool Mail::chosen(const Engine::PeerState& to, const Piece& piece) const {
+bool Mail::chosen(const PeerState& to, const Piece& piece) const {
   const MessageShape shape{piece.size,          piece.kind, false,        to.link->slot_limit,
                            to.link->cell_limit, to.lends,   kWorkerLimit, kWorkerLimit};
   return choose(shape, engine_.parts_.machine) == IST_CARRIER_MAILBOX;
@@ -153,7 +153,7 @@ std::optional<Result<OperationId>> Mail::send(const Piece& piece, Rank dest, std
   Out& to = out(dest);
   if (to.loan.allocation == 0 || piece.kind != KindId::cuda || piece.size == Bytes{} || piece.size > kWorkerLimit)
     return std::nullopt;
-  Engine::PeerState& peer = engine_.peer(dest);
+  PeerState& peer = engine_.peer(dest);
   if ((to.unfit && ++to.since_unfit % kAskUnfitAgain != 0) || !open(to, dest, piece) || !chosen(peer, piece))
     return std::nullopt;
   const auto place = free_place(to);

@@ -80,7 +80,7 @@ class Mail {
   In& in(Rank rank) { return in_[static_cast<std::size_t>(rank.value)]; }
   bool open(Out& to, Rank dest, const Piece& piece) const;
   static std::optional<std::uint32_t> free_place(const Out& to);
-  bool chosen(const Engine::PeerState& to, const Piece& piece) const;
+  bool chosen(const PeerState& to, const Piece& piece) const;
   Result<OperationId> begin(Operation& operation, OperationId id);
   static std::uint32_t news(In& from);
   void tell(Rank rank, In& from);

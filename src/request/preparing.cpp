@@ -16,7 +16,7 @@ constexpr std::uint32_t kAnswers = 2000;
 
 // The memory itself, or a block that messages into it go through.
 Loan Preparing::loan_of(Engine& engine, const Piece& own, Rank peer) {
-  Engine::PeerState& to = engine.peer(peer);
+  PeerState& to = engine.peer(peer);
   Lending* lender = own.size == Bytes{} ? nullptr : engine.lending(*to.link, own.kind);
   if (lender == nullptr) return {};
   engine.use_devices(own);
@@ -43,7 +43,7 @@ Result<OperationId> Preparing::start(Engine& engine, const Piece& own, Rank peer
 
 bool Preparing::open(Engine& engine) {
   const Loan& loan = theirs_.loan;
-  Engine::PeerState& from = engine.peer(peer_);
+  PeerState& from = engine.peer(peer_);
   Lending* borrower = loan.allocation == 0 ? nullptr : engine.lending(*from.link, static_cast<KindId>(theirs_.kind));
   if (borrower == nullptr) return true;
   if (!heard_) borrower->hear(loan, peer_);
