@@ -60,7 +60,7 @@ TEST(BenchReport, OnlyMessagesBetweenHostBuffersAreMeasuredAgainstACopyOfTheirSi
   };
   for (const char* benchmark : {"latency", "bandwidth"}) {
     for (const char* from : {"host", "pinned"})
-      EXPECT_EQ(names_of(benchmark, from), std::vector<std::string>{"limit_gbs"}) << benchmark << from;
+      EXPECT_EQ(names_of(benchmark, from), (std::vector<std::string>{"limit_gbs", "limit_ratio"})) << benchmark << from;
     EXPECT_TRUE(names_of(benchmark, "cuda").empty()) << benchmark;
   }
   EXPECT_EQ(names_of("rate", "host"), std::vector<std::string>{"messages_per_s"});
