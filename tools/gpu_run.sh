@@ -32,7 +32,7 @@
 #   OUT                 where the results go (gpu-out): at most 8 files, no folders
 #   ISTHMUS_DEPS_DIR    folder with the dependencies (./deps if it is there); tools/fetch_deps.sh prepares it
 #   ISTHMUS_PYTHON      the Python whose arrays are checked (python3); it needs NumPy and its headers, the rest is in the folder
-#   ISTHMUS_COMMIT      commit to name where the sources come without their repository
+#   ISTHMUS_COMMIT      commit to name where the sources come without their repository, or beside an older one
 #   ISTHMUS_STEP_LIMIT  seconds that one step may take (120); the build has 400
 #   NCCL_HOME           folder of NCCL with include/ and lib/; otherwise that of Python's package is looked for
 #   NVSHMEM_HOME        the same of NVSHMEM

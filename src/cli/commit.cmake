@@ -1,7 +1,7 @@
-# Writes OUTPUT with the commit of SOURCE, or GIVEN where there is no repository; leaves it alone if nothing changed.
-set(commit "")
+# Writes OUTPUT with GIVEN, the word of whoever brought the sources, or else the commit of SOURCE; leaves it alone if nothing changed.
+set(commit "${GIVEN}")
 find_program(git git)
-if(git AND EXISTS ${SOURCE}/.git)
+if(commit STREQUAL "" AND git AND EXISTS ${SOURCE}/.git)
   execute_process(COMMAND ${git} -C ${SOURCE} rev-parse --short=12 HEAD OUTPUT_VARIABLE commit ERROR_QUIET
                   OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed)
   if(failed)
@@ -15,9 +15,7 @@ if(git AND EXISTS ${SOURCE}/.git)
     endif()
   endif()
 endif()
-if(commit STREQUAL "" AND GIVEN)
-  set(commit ${GIVEN})
-elseif(commit STREQUAL "")
+if(commit STREQUAL "")
   set(commit "unknown")
 endif()
 file(CONFIGURE OUTPUT ${OUTPUT} CONTENT [[
