@@ -81,7 +81,7 @@ TEST(Fallbacks, ThatAPoolHasNoHandleAndThatAllOfOneIsFreedAreSaidOnceEach) {
            carry(here, managed(here, kBytes), kBytes);
   });
   expect_once(said, 1, "other processes cannot open it (make the pool with", "CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR");
-  expect_once(said, 1, "all of its pool is freed again and again", "keep allocated a piece");
+  expect_once(said, 1, "all of its pool is freed again and again", "keep a piece allocated");
   expect_once(said, 1, "managed memory", "cudaMalloc gave they take one");
   EXPECT_EQ(3U, lines(said, 1, "take two copies through a block").size()) << said;
 }

@@ -30,9 +30,8 @@ std::string allocator_of(MemoryClass memory_class) {
 // And what its owner can do, so that others open it.
 std::string how_to_lend(MemoryClass memory_class, NotLent why) {
   if (why == NotLent::short_lived)
-    return "all of its pool is freed again and again, and a pool is not opened anew each time (keep allocated a piece that "
-           "a "
-           "message went into or out of)";
+    return "all of its pool is freed again and again, and a pool is not opened anew each time (keep a piece allocated that "
+           "a message went into or out of)";
   if (why == NotLent::in_pieces) return "it lies in several mappings (keep each message inside of one)";
   if (why == NotLent::not_opened) return "the other process could not open it";
   std::string closed = "other processes cannot open it";
