@@ -92,7 +92,9 @@ inline PlainReceive* Engine::find_plain(OperationId id) {
   if (line->stage == PlainReceive::Stage::done) [[likely]]
     return line;
   look_in_slots(line->source);
-  return line->stage == PlainReceive::Stage::done ? line : nullptr;
+  // What came may have started operations, for which the table has grown.
+  PlainReceive* const now = operations_.find_line(id);
+  return now != nullptr && now->stage == PlainReceive::Stage::done ? now : nullptr;
 }
 
 inline Operation* Engine::find_complete(OperationId id) {
