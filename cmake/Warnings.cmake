@@ -21,7 +21,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND (ISTHMUS_COVERAGE OR ISTHMUS_SANITIZ
   target_compile_options(isthmus_flags INTERFACE -Wno-maybe-uninitialized)
   # The same of the bounds of short strings, where little is optimised.
   if(ISTHMUS_COVERAGE)
-    target_compile_options(isthmus_flags INTERFACE -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow)
+    target_compile_options(isthmus_flags INTERFACE -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow
+                           -Wno-stringop-overread)
   endif()
 endif()
 if(ISTHMUS_COVERAGE)

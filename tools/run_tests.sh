@@ -19,6 +19,7 @@ unshuffled=(env)
 # The build whose device code, the same in every build and minutes to compile, the builds after it take.
 images=${ISTHMUS_CUDA_IMAGES:-}
 failed=()
+unbuilt=()  # folders
 times=()
 steps=()
 
@@ -57,13 +58,22 @@ build() {  # build PRESET [TARGETS...]
   if [ "${PIPESTATUS[0]}" != 0 ]; then return 1; fi
   local folder=build-$preset
   if [ "$preset" = release ]; then folder=build; fi
-  cmake --build "$folder" -j "$jobs" ${1:+--target "$@"}
+  cmake --build "$folder" -j "$jobs" ${1:+--target "$@"} 2>&1 | tee "$folder/build.out"
+  local status=${PIPESTATUS[0]}
+  # Once more by itself: what else was being compiled has gone on meanwhile.
+  if [ "$status" != 0 ]; then
+    unbuilt+=("$folder")
+    printf 'build of %s failed:\n' "$folder"
+    grep -aE -A3 '^FAILED|error:|Killed|fatal' "$folder/build.out" | cut -c -600 | head -n 40
+  fi
+  return "$status"
 }
 
 # Tests between ranks use more processes than one each; half as many tests at a time keep their clocks honest.
 run() {  # run FOLDER [ctest options...]
   local folder=$1
   shift
+  if [[ " ${unbuilt[*]} " == *" $folder "* ]]; then echo "left out: $folder was not built"; return 1; fi
   # One that ran out of time does so a second time before it counts as failed; who did is said below, since it is a fault all the same.
   "${unshuffled[@]}" ctest --test-dir "$folder" --output-on-failure --no-tests=error --repeat after-timeout:2 -j "$jobs" --timeout 300 "$@" |
     tee "$folder/tests.out" | grep -vE '^ *Start +[0-9]+:|Passed +[0-9.]+ sec$'
@@ -76,6 +86,7 @@ coverage() {
   find build-coverage -name '*.gcda' -delete
   run build-coverage -LE 'outside|once'
   local status=$?
+  if [[ " ${unbuilt[*]} " == *" build-coverage "* ]]; then return $status; fi
   tools/coverage.sh build-coverage || status=1
   return $status
 }
