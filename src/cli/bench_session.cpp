@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cli/failure.hpp"
+#include "face/message/handles.hpp"
 
 namespace ist::cli {
 namespace {
@@ -149,6 +150,8 @@ void Session::start_device(MemoryKind& kind, int device) {
   if (const Status released = kind.release(*piece); !released.ok()) throw Failure(released);
   kinds_->mark_used(kind.id());
 }
+
+const CopyChoice& Session::copies() const { return look_up(world_)->world->engine().copies(); }
 
 // Page-locked, as anybody would who stages by hand and cares.
 void Session::grow_staging(std::size_t bytes) {

@@ -23,6 +23,7 @@
 #include "cli/bench_timing.hpp"
 #include "memory/kinds.hpp"
 #include "memory/pinned_pool.hpp"
+#include "protocol/copy_choice.hpp"
 
 namespace ist::cli {
 
@@ -70,6 +71,8 @@ class Session {
   // One message of the benchmark, blocking, from or into the buffer at `offset`; by hand through the host where asked for.
   void send(std::size_t offset, std::size_t bytes);
   void receive(std::size_t offset, std::size_t bytes);
+  // What this rank's library has found out of one copy or two.
+  const CopyChoice& copies() const;
   // The same put into a stream of this rank's device (a CUstream), and what comes before the first of them.
   void prepare_on(void* stream, int tag);
   void send_on(void* stream, std::size_t offset, std::size_t bytes, int tag);

@@ -12,6 +12,7 @@
 #include "cli/model_measure.hpp"
 #include "cli/own_ranks.hpp"
 #include "cli/settings_page.hpp"
+#include "protocol/copy_beliefs.hpp"
 
 namespace ist::cli {
 namespace {
@@ -24,6 +25,7 @@ struct Options {
 
 // "0.100 us", "0.100 ns/byte", "128 KiB"
 std::string in_units(const ProfileValue& value, double number) {
+  if (!(number > 0) && !value.unit.empty()) return "-";  // not known unless it is measured
   std::array<char, 48> text{};
   if (value.unit == "s")
     std::snprintf(text.data(), text.size(), "%.3f us", number * 1e6);
@@ -64,6 +66,7 @@ void fit(const Options& options) {
   BenchOptions method;
   method.benchmark = "latency";
   method.from = method.to = Place::read("host");
+  method.most = kCopyBeliefs.back().size.value;
   Session session(method);
   session.prepare(settings);
   const int rounds = options.quick ? 25 : 101;

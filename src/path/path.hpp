@@ -100,6 +100,8 @@ class Path {
   // (match/ restores the order by sequence).
   virtual std::optional<Arrival> next() = 0;
   virtual void release(const Arrival& arrival) = 0;
+  // Where next() found nothing: may something that was published lie behind what another process was just publishing?
+  virtual bool has_gap() const { return false; }
   // Returns true as soon as next() may find something, and false when that many looks have found nothing: the cheapest way to
   // wait. What next() showed last is no longer valid.
   virtual bool arrival_within(int looks) = 0;

@@ -31,6 +31,12 @@ struct MachineProfile {
   double mailbox_alpha =
       5.0e-6;  // orders to both workers, which overlap: 1.5 to 2.4 us less than a copy from device to device
   double mailbox_beta = 0.3e-9;  // in packets, over the link
+  // One copy or two of a long message between host buffers: what the receiver's own copies take, seconds per byte, for messages of a
+  // quarter of that size up to twice it. 0: not measured on this machine, so that each run tries both (copy_choice.hpp).
+  double two_copies_128k = 0, one_copy_128k = 0;
+  double two_copies_512k = 0, one_copy_512k = 0;
+  double two_copies_2m = 0, one_copy_2m = 0;
+  double two_copies_8m = 0, one_copy_8m = 0;
   // Bytes of a device's memory up to which a rank computes its part of a reduction on the host: a copy each way costs less than
   // kernels do. Where another rank has the device for its own, too, a kernel waits for its turn (without MPS): two ranks on one
   // H200 took for an allreduce of 1 MiB 570 us with arithmetic on the device and 190 with it on the host, of 8 MiB 2300 and 1100;

@@ -7,6 +7,8 @@
 //
 // Of each octave of sizes the first messages go either way in turn, and what their copies take on this side is measured; after that
 // the way with the best time per byte carries them all. The shortest time counts: whatever else runs makes any way slow.
+// What `isthmus model fit` found in the same way, once for the machine, is where a run begins, if it ever ran (believe()): then the first
+// messages go the better way already.
 // A few are tried again after 64 messages, 256, and so on, at last after every 16384: a moment in which one way did badly, as there
 // are on virtual machines, is not believed for ever. What counts then is the best of these and of the trials before.
 #pragma once
@@ -38,9 +40,8 @@ class CopyChoice {
   }
   // What is known so far; the ring where nothing is.
   Way chosen(Bytes size) const {
-    const Octave& octave = at(size);
-    const auto best = [&](std::size_t way) { return std::min(octave.best[way], octave.before[way]); };
-    return best(1) < best(0) ? Way::single : Way::ring;
+    const auto [ring, single] = best(size);
+    return single < ring ? Way::single : Way::ring;
   }
   // Is there something to learn about messages of that size? Asked once per message.
   bool learns(Bytes size) {
@@ -53,6 +54,20 @@ class CopyChoice {
     octave.trials = kTrialsAgain;
     octave.pause = std::min(4 * octave.pause, kLongestPause);
     return true;
+  }
+  // As if messages of these sizes had been tried: seconds per byte of either way.
+  void believe(Bytes from, Bytes below, double ring, double single) {
+    for (std::size_t i = index(from); i < index(below); ++i) {
+      Octave& octave = octaves_[i];
+      octave.trials = kTrialsAgain;
+      octave.tried = octave.timed = 2 * kTrialsAgain;
+      octave.best = {ring, single};
+    }
+  }
+  // The best times of messages of about that size, the ring's first; infinite where there was none.
+  std::array<double, 2> best(Bytes size) const {
+    const Octave& octave = at(size);
+    return {std::min(octave.best[0], octave.before[0]), std::min(octave.best[1], octave.before[1])};
   }
   void took(Way way, Bytes size, double seconds) {
     Octave& octave = at(size);

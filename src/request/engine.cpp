@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "protocol/copy_beliefs.hpp"
 #include "request/engine_at_once.hpp"
 #include "request/mail.hpp"
 
@@ -33,6 +34,7 @@ Bytes below_at_once(const Link& link, const MachineProfile& profile) {
 Engine::Engine(Parts parts)
     : parts_(std::move(parts)),
       heap_(parts_.kinds.host().shared_heap()),
+      copies_(copy_choice_of(parts_.machine)),
       lock_(parts_.settings.single_threaded()),
       scratch_(parts_.kinds),
       order_(static_cast<int>(parts_.names.size())),
@@ -60,30 +62,6 @@ Engine::Engine(Parts parts)
   mail_ = Mail::make(*this);
 }
 Engine::~Engine() = default;
-
-// A broken socket looks like a death; a rank that had left before says otherwise, unless it left because of one.
-Status Engine::explain(Rank rank, const Status& status) const {
-  for (const auto& path : parts_.paths) {
-    if (status.code() != IST_ERR_PEER_DEAD || !path->has_left(rank)) continue;
-    if (const Rank dead = path->death_told_by(rank); dead > kNobody && dead != parts_.rank && dead.value < size())
-      return died(dead);
-    return {IST_ERR_PEER_LEFT,
-            parts_.names[static_cast<std::size_t>(rank.value)] + " left the world before this operation could complete"};
-  }
-  return status;
-}
-
-Status Engine::died(Rank rank) const {
-  return {IST_ERR_PEER_DEAD,
-          parts_.names[static_cast<std::size_t>(rank.value)] + " died; this world can no longer be used, destroy it"};
-}
-
-Status Engine::gone(Rank rank) const {
-  const std::string& name = parts_.names[static_cast<std::size_t>(rank.value)];
-  if (parts_.board.fate(rank) == AbortBoard::Fate::left)
-    return {IST_ERR_PEER_LEFT, name + " left the world before this operation could complete"};
-  return died(rank);
-}
 
 Status Engine::check_peer(Rank rank) const {
   if (!world_failed_.ok()) return world_failed_;
@@ -249,11 +227,17 @@ bool Engine::take_arrivals(bool all) {
 }
 
 // As many as the peers' slots and cells can hold: whatever was published before now is among them, also while others go on
-// publishing.
-void Engine::take_all_arrivals() {
+// publishing. Where one of those stands between its two steps, what ranks that have left published may lie behind. It goes on, or
+// dies, and then nobody is waited for any more.
+bool Engine::take_last_arrivals() {
   const std::uint64_t most = kMostOfOneRank * peers_.size() / kMostAtOnce + 1;
   for (std::uint64_t i = 0; i < most && take_arrivals(true); ++i) {
   }
+  const bool hidden =
+      std::any_of(parts_.paths.begin(), parts_.paths.end(), [](const auto& path) { return path->has_gap(); });
+  if (!hidden || parts_.board.first_dead() != kNobody) return true;
+  board_seen_ = parts_.board.changes() - 1;
+  return false;
 }
 
 void Engine::wake_sleeper() {
@@ -307,63 +291,6 @@ void Engine::finish_ended() {
     finish(*operation, end.operation & 0xfffff, end.status);
   }
   ended_.clear();
-}
-
-void Engine::look_at_board() {
-  board_seen_ = parts_.board.changes();
-  // What the lost ranks published before they went has arrived: it is taken first, envelopes and then slots of the rings.
-  take_all_arrivals();
-  for (std::int32_t r = 0; r < size(); ++r) {
-    PeerState& from = peer(Rank{r});
-    if (parts_.board.fate(Rank{r}) == AbortBoard::Fate::present || !from.receiver) continue;
-    while (!from.receiver->idle() && (step_receiver(from) || from.receiver->copying())) {
-    }
-  }
-  finish_ended();
-  const Rank dead = parts_.board.first_dead();
-  if (dead.value >= 0 && world_failed_.ok()) {
-    world_failed_ = gone(dead);
-    fail_for(dead, true);
-    if (parts_.trace != nullptr) parts_.trace->flush();
-    return;
-  }
-  for (std::int32_t r = 0; r < size(); ++r)
-    if (parts_.board.fate(Rank{r}) == AbortBoard::Fate::left) fail_for(Rank{r}, false);
-}
-
-// Ends every operation that can no longer complete: those with `lost`, or all that need any other process.
-void Engine::fail_for(Rank lost, bool everything) {
-  const Status why = gone(lost);
-  for (std::int32_t r = 0; r < size(); ++r) {
-    if (!everything && r != lost.value) continue;
-    PeerState& to = peer(Rank{r});
-    if (to.sender) to.sender->abandon(why, ended_);
-    if (to.receiver) to.receiver->abandon(why, ended_);
-    posting_ -= to.outbox.size() + to.places.size();
-    to.outbox.clear();
-    to.places.clear();
-    matcher_.forget_announced(Rank{r});
-  }
-  for (std::uint32_t index = 0; index < operations_.size(); ++index) {
-    if (!operations_.used(index)) continue;
-    Operation& operation = operations_.at(index);
-    if (complete(operation)) continue;
-    const auto* claimed = std::get_if<state::Claimed>(&operation.state);
-    const auto* bouncing = std::get_if<state::Bouncing>(&operation.state);
-    const bool local = operation.in<state::Delivering>() || operation.in<state::Taken>() ||
-                       operation.in<state::EmptyingCell>() || operation.in<state::FillingCell>() ||
-                       operation.in<state::Putting>() || operation.in<state::Fetching>() ||
-                       operation.in<state::Persistent>() || operation.in<state::Running>() || operation.in_mail() ||
-                       (bouncing && bouncing->arrived == bouncing->to.size) ||
-                       (claimed && claimed->message.envelope.type != EnvelopeType::announce);  // needs no peer any more
-    const bool concerned = everything || operation.peer == lost ||
-                           (operation.peer.value == kAnySource && !anyone_present(operation.group.get()));
-    if (local || !concerned) continue;
-    if (operation.in<state::Posted>()) matcher_.withdraw(operations_.id_of(index).wire());
-    settle(operation);
-    finish(operation, index, why);
-  }
-  ended_.clear();  // their operations were finished just now
 }
 
 void Engine::abandon_all(const Status& why) {

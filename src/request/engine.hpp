@@ -51,6 +51,7 @@ class Engine {
   EngineLock& lock() { return lock_; }
   Rank rank() const { return parts_.rank; }
   int size() const { return static_cast<int>(peers_.size()); }
+  const CopyChoice& copies() const { return copies_; }
   const Parts& parts() const { return parts_; }
 
   struct SendMode {
@@ -101,6 +102,8 @@ class Engine {
   Status receive_claimed(OperationId id, const Piece& piece);
   // Why no message can come from that source any more, if so.
   Status check_source(std::int32_t source, const Group* group) const;
+  // Takes what ranks that are gone had published. False: part of it may be hidden yet, and the board is looked at again.
+  bool take_last_arrivals();
 
   // engine_persistent.cpp
   // A request that start_again() starts, as often as wanted; peer: destination or source.
@@ -216,7 +219,7 @@ class Engine {
   PeerState& peer(Rank rank) { return peers_[static_cast<std::size_t>(rank.value)]; }
   Status check_peer(Rank rank) const;
   Status explain(Rank rank, const Status& status) const;
-  bool anyone_present(const Group* group) const;
+  bool anyone_sends(const Group* group) const;
 
   // engine_awaited.cpp
   void look_in_slots(std::int32_t source);
@@ -349,7 +352,6 @@ class Engine {
   void trace_end(Operation& operation, bool unfinished = false);
   void trace_unfinished();
   bool take_arrivals(bool all = false);  // all: also what comes after a message that is waited for
-  void take_all_arrivals();
   void wake_sleeper();
   bool step_active();
   bool step_streams();

@@ -5,14 +5,13 @@
 
 namespace ist {
 
-// Is there anybody besides this rank who could still send to it in that group?
-bool Engine::anyone_present(const Group* group) const {
+// Is there anybody besides this rank in that group from whom something could still come?
+bool Engine::anyone_sends(const Group* group) const {
   const int members = group ? group->size() : size();
   for (int i = 0; i < members; ++i) {
     const Rank rank = group ? group->to_world(i) : Rank{i};
-    if (rank != parts_.rank && parts_.board.fate(rank) == AbortBoard::Fate::present &&
-        peers_[static_cast<std::size_t>(rank.value)].link != nullptr)
-      return true;
+    const PeerState& from = peers_[static_cast<std::size_t>(rank.value)];
+    if (rank != parts_.rank && !from.gone && from.link != nullptr) return true;
   }
   return false;
 }
@@ -21,7 +20,7 @@ Status Engine::check_source(std::int32_t source, const Group* group) const {
   if (source != kAnySource) return check_peer(Rank{source});
   if (!world_failed_.ok()) return world_failed_;
   const int members = group ? group->size() : size();
-  if (members == 1 || anyone_present(group)) return {};  // alone, one may still send to oneself
+  if (members == 1 || anyone_sends(group)) return {};  // alone, one may still send to oneself
   for (int i = 0;; ++i)
     if (const Rank rank = group ? group->to_world(i) : Rank{i}; rank != parts_.rank) return check_peer(rank);
 }

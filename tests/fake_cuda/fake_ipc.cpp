@@ -20,6 +20,7 @@ struct Ticket {
   std::int32_t owner;
   std::int32_t descriptor;
   std::uint64_t size;
+  std::uint64_t file;  // its number: the descriptor's is another memory's after a while
   std::int32_t device;
 };
 static_assert(sizeof(Ticket) <= sizeof(CUipcMemHandle));
@@ -34,6 +35,9 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   ticket.magic = kMagic;
   ticket.owner = ::getpid();
   ticket.descriptor = found->storage->descriptor;
+  struct stat facts {};
+  if (::fstat(ticket.descriptor, &facts) != 0) return CUDA_ERROR_INVALID_HANDLE;
+  ticket.file = facts.st_ino;
   ticket.size = found->size;
   ticket.device = found->physical;
   std::memset(handle, 0, sizeof(*handle));
@@ -55,7 +59,8 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* address, CUipcMemHandle handle, unsi
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   struct stat facts {};
   // Its owner may have freed the memory meanwhile, and the descriptor's number may be something else's by now.
-  if (descriptor < 0 || ::fstat(descriptor, &facts) != 0 || facts.st_size < static_cast<off_t>(ticket.size)) {
+  if (descriptor < 0 || ::fstat(descriptor, &facts) != 0 || facts.st_ino != ticket.file ||
+      facts.st_size < static_cast<off_t>(ticket.size)) {
     if (descriptor >= 0) ::close(descriptor);
     return CUDA_ERROR_INVALID_HANDLE;
   }

@@ -1,7 +1,7 @@
 // One copy or two: both are tried, and the quicker one stays.
 #include <gtest/gtest.h>
 
-#include "protocol/copy_choice.hpp"
+#include "protocol/copy_beliefs.hpp"
 
 namespace ist {
 namespace {
@@ -33,6 +33,55 @@ TEST(CopyChoice, the_quicker_way_stays) {
     EXPECT_EQ(choice.next(mebibytes(1)), Way::single);
     EXPECT_EQ(choice.next(mebibytes(8)), Way::ring);
   }
+}
+
+// What `isthmus model fit` found, in seconds per byte.
+MachineProfile machine_where(double ring_2m, double single_2m) {
+  MachineProfile machine;
+  machine.two_copies_2m = ring_2m;
+  machine.one_copy_2m = single_2m;
+  machine.two_copies_8m = 0.1e-9;
+  return machine;
+}
+
+TEST(CopyChoice, begins_with_what_was_measured_on_the_machine) {
+  for (const bool single : {true, false}) {
+    CopyChoice choice = copy_choice_of(single ? machine_where(0.2e-9, 0.1e-9) : machine_where(0.1e-9, 0.2e-9));
+    for (const Bytes size : {mebibytes(1), mebibytes(2), Bytes{(4 << 20) - 1}}) {
+      EXPECT_EQ(choice.chosen(size), single ? Way::single : Way::ring) << size.value;
+      for (int i = 0; i < CopyChoice::kFirstPause / 2; ++i)
+        EXPECT_FALSE(choice.learns(size)) << "the first messages try nothing";
+    }
+    // Of these nothing was measured, or only one of two.
+    for (const Bytes size : {kibibytes(64), Bytes{(1 << 20) - 1}, mebibytes(4), mebibytes(64)})
+      EXPECT_TRUE(choice.learns(size)) << size.value;
+  }
+}
+
+TEST(CopyChoice, of_long_messages_the_longest_that_was_measured_tells) {
+  MachineProfile machine;
+  machine.two_copies_8m = 0.2e-9;
+  machine.one_copy_8m = 0.1e-9;
+  const CopyChoice choice = copy_choice_of(machine);
+  for (const Bytes size : {mebibytes(4), mebibytes(8), mebibytes(1 << 20)}) EXPECT_EQ(choice.chosen(size), Way::single);
+  EXPECT_EQ(choice.chosen(Bytes{(4 << 20) - 1}), Way::ring);
+  EXPECT_EQ(belief_about(Bytes{65535}), nullptr);
+  EXPECT_EQ(belief_about(Bytes{65536})->size, kibibytes(128));
+  EXPECT_EQ(belief_about(Bytes{~std::uint64_t{0}})->size, mebibytes(8));
+}
+
+TEST(CopyChoice, what_was_measured_is_tried_again_and_not_believed_for_ever) {
+  CopyChoice choice = copy_choice_of(machine_where(0.1e-9, 0.2e-9));
+  const Bytes size = mebibytes(2);
+  for (int round = 0; round < 2; ++round) {
+    while (!choice.learns(size)) {
+    }
+    for (int i = 0; i < 2 * CopyChoice::kTrialsAgain; ++i) {
+      const Way way = choice.next(size);
+      choice.took(way, size, (way == Way::ring ? 0.3e-9 : 0.2e-9) * static_cast<double>(size.value));
+    }
+  }
+  EXPECT_EQ(choice.chosen(size), Way::single) << "the ring is slower than it was, for two rounds now";
 }
 
 // One more round of trials, of which there are fewer; how many messages went before it.

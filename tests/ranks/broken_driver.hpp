@@ -36,8 +36,8 @@ inline bool is_fake() { return driver_symbol("fake_cuda_reset") != nullptr; }
   if (!is_fake()) GTEST_SKIP() << "SKIPPED: only the fake CUDA driver can be broken, and it is not in LD_LIBRARY_PATH"
 
 // After `skip` more of these calls, one fails.
-inline void break_call(const char* call, int skip) {
-  driver_call<decltype(&::fake_cuda_fail)>("fake_cuda_fail")(call, skip, CUDA_ERROR_UNKNOWN);
+inline void break_call(const char* call, int skip, CUresult result = CUDA_ERROR_UNKNOWN) {
+  driver_call<decltype(&::fake_cuda_fail)>("fake_cuda_fail")(call, skip, result);
 }
 inline void heal() { driver_call<decltype(&::fake_cuda_heal)>("fake_cuda_heal")(); }
 

@@ -67,6 +67,33 @@ TEST(Fallbacks, ThatTheDriverOpensNoMemoryIsSaidOnceForAllAllocations) {
   expect_once(said, 0, "cuIpcOpenMemHandle", "one IPC, one PID and one network namespace");
 }
 
+// As where it was freed right after its message. What is lent again, and cannot be opened then either, is said.
+TEST(Fallbacks, ThatMemoryIsGoneIsNotSaidUnlessItIsLentAgain) {
+  NEEDS_FAKE_DRIVER();
+  for (const int in_vain : {1, 2}) {
+    const std::string said = said_by("host,cuda", [=](const Here& here) {
+      Checks check(here);
+      const Buffer buffer(here, kBytes, IST_KIND_CUDA, here.rank);
+      // The first opening tries the link.
+      for (int n = 0; n < in_vain; ++n) break_call("cuIpcOpenMemHandle_v2", 1, CUDA_ERROR_INVALID_HANDLE);
+      int wrong = 0;
+      for (int n = 0; n < 6; ++n) {
+        wrong += carry(here, buffer.get(), kBytes, 1);
+        std::this_thread::sleep_for(std::chrono::milliseconds{20});  // a thread of its own opens it
+      }
+      ist_traffic traffic{};
+      traffic.size = sizeof traffic;
+      check.ok(ist_world_traffic(here.world, 1 - here.rank, IST_CARRIER_DEVICE, &traffic), "traffic");
+      check.that((traffic.messages_sent + traffic.messages_received > 0) == (in_vain == 1), "carried by the device");
+      return wrong + check.wrong();
+    });
+    if (in_vain == 1)
+      EXPECT_EQ("", said);
+    else
+      expect_once(said, 0, "cuIpcOpenMemHandle", "go through host memory");
+  }
+}
+
 TEST(Fallbacks, ThatAnAllocationIsLongerThanTheLimitIsSaid) {
   NEEDS_FAKE_DRIVER();
   const Variables little{{"ISTHMUS_MAPPED_LIMIT", "1MiB"}};

@@ -199,7 +199,12 @@ TEST(MeetingFailures, RanksThatMakeDifferentCallsAreTold) {
         check.that((knows == 1 || code == IST_ERR_PENDING) && tells && text.find("ist_allreduce_on") != std::string::npos,
                    "the next call: " + text);
       } else {
-        check.ok(buffer.sum(), "what nobody comes to");
+        // Nobody comes to it; the others may have given up already, and then it says so.
+        const int code = buffer.sum();
+        check.that(
+            code == IST_OK || (code == IST_ERR_PENDING &&
+                               std::string{ist_error_text()}.find("were given up, since another rank") != std::string::npos),
+            std::string{"what nobody comes to: "} + ist_error_text());
       }
       check.ok(ist_allreduce(ist_host(&knows), ist_host(&some_know), 1, IST_INT32, IST_MAX, here.comm), "who knows");
       check.that(some_know == 1, "some rank knows whose call it was");

@@ -95,10 +95,11 @@ TEST(WaitingStreams, MessagesGoOnThoughWhatTheyOpenedIsFreed) {
     into_new_memory(source);
     add_up(numbers);
     if (n == 1) replace_and_register(locked, replaced);
-    together();
+    // Before they meet: rank 0 sends the word at once then.
     if (rank() == 1) {
       EXPECT_EQ(before, closings()) << "closed while a stream waited";
     }
+    together();
     send_word(stream, word, n);
     const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{10};
     while (rank() == 1 && counts() && closings() == before && std::chrono::steady_clock::now() < patience)

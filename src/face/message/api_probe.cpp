@@ -30,9 +30,9 @@ Result<bool> look(const Partner& from, const Question& asked, ist_status* status
   if (found == nullptr) {
     const Status possible = engine.check_source(from.rank, scope.group.get());
     if (possible.ok()) return false;
-    engine.progress();  // what was sent before the source went has arrived by now
+    const bool last = engine.take_last_arrivals();
     found = engine.probe(from.rank, asked.tag, scope);
-    if (found == nullptr) return possible;
+    if (found == nullptr) return last ? Result<bool>{possible} : Result<bool>{false};
   }
   set_status(status, describe(*found), scope.group.get());
   if (asked.message == nullptr) return true;

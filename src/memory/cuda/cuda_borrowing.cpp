@@ -258,6 +258,14 @@ void CudaBorrowing::say_refused(const Order& order, const Status& why) const {
                 kNamespaces);
 }
 
+// Memory whose handle names nothing has most likely been freed right after its message. If it is lent once more, it has not.
+bool CudaBorrowing::names_nothing_again(const Key& key) {
+  constexpr std::size_t kMost = 1024;
+  const std::lock_guard lock(mutex_);
+  if (named_nothing_.size() == kMost) named_nothing_.clear();
+  return !named_nothing_.insert(key).second;
+}
+
 void CudaBorrowing::open(const Order& order) {
   const Status believed = links_.believe(*order.key.context, order.loan, order.key.lender, ends_);
   Dropped made;
@@ -269,9 +277,12 @@ void CudaBorrowing::open(const Order& order) {
       (*opened)->start = order.loan.start;
       made = hold(std::move(*opened));
     } else {
-      say_refused(order, opened.status());
+      Status why = opened.status();
+      if (why.code() == IST_ERR_HANDLE && order.loan.way == Loan::Way::handle && names_nothing_again(order.key))
+        why = {IST_ERR_DEVICE, why.text()};
+      say_refused(order, why);
+      not_at_hand = why.code() == IST_ERR_HANDLE;
     }
-    not_at_hand = !opened.ok() && opened.status().code() == IST_ERR_HANDLE;
   } else if (!links_.off(*order.key.context, order.loan.device)) {
     say_refused(order, {believed.code(), "the link could not be tried: " + believed.text()});
   }

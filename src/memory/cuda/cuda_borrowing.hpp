@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -79,6 +80,7 @@ class CudaBorrowing {
   std::deque<Order>::iterator next_order();
   void work();
   void open(const Order& order);
+  bool names_nothing_again(const Key& key);
   void say_refused(const Order& order, const Status& why) const;
   std::shared_ptr<CudaBorrowed> hold(std::unique_ptr<CudaBorrowed> memory);
   std::shared_ptr<CudaBorrowed> piece_of(const std::shared_ptr<CudaBorrowed>& pool, const Loan& loan);
@@ -97,6 +99,7 @@ class CudaBorrowing {
   Bytes limit_ = mebibytes(32768);
   std::condition_variable wake_;
   std::deque<Order> orders_;
+  std::set<Key> named_nothing_;
   std::vector<std::unique_ptr<CudaBorrowed>> unused_;  // to be unmapped
   std::vector<const CudaBorrowed*> closing_;           // what waits until the driver may be asked to close it
   Bytes closing_bytes_;

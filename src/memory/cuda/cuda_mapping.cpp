@@ -26,9 +26,9 @@ Status open_handle(const CudaApi& api, CudaBorrowed& made, const Loan& loan) {
   CUipcMemHandle handle{};
   std::memcpy(&handle, loan.handle.data(), sizeof handle);
   const CUresult result = api.cuIpcOpenMemHandle_v2(&made.address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
-  if (result != CUDA_SUCCESS)
-    return cuda_error(api, result,
-                      "cuIpcOpenMemHandle (expected where that memory was freed right after its first message)");
+  if (result == CUDA_ERROR_INVALID_HANDLE || result == CUDA_ERROR_INVALID_VALUE)
+    return {IST_ERR_HANDLE, cuda_error(api, result, "cuIpcOpenMemHandle").text()};
+  if (result != CUDA_SUCCESS) return cuda_error(api, result, "cuIpcOpenMemHandle");
   made.size = Bytes{loan.size};
   return {};
 }

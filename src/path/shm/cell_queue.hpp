@@ -5,7 +5,7 @@
 // Ownership      : links cells by name, because each process maps them elsewhere; each belongs to whoever took it last.
 // Errors         : none. A writer that dies between its two steps leaves a gap, beyond which nothing is ever seen; the
 //                  reader only finds nothing, and learns of the death from the abort board.
-// Model          : models/cell_queue.pml.
+// Model          : models/cell_queue.pml, and models/leaving.pml for writers that end.
 #pragma once
 
 #include <atomic>
@@ -70,6 +70,10 @@ class CellQueueReader {
     return table_->header(first_).next.load(std::memory_order_relaxed) != kNoCell ||
            queue_->tail.load(std::memory_order_relaxed) == first_;
   }
+  // After take() gave nothing: did, or does, a writer stand between its two steps? Cells of others, whose writers are long done, may lie
+  // behind that gap. Guard GAP of models/leaving.pml. Acquire pairs with the exchange in put_cell(): a cell whose put_cell() happened
+  // before this call, and that take() has not given, keeps the tail from being seen empty.
+  bool has_gap() const { return queue_->tail.load(std::memory_order_acquire) != kNoCell; }
 
  private:
   CellQueueShared* queue_;

@@ -39,6 +39,7 @@ class ShmPath final : public Path {
   // queue, all of lines that stay in this core's cache until somebody writes them.
   std::optional<Arrival> next() override;
   void release(const Arrival& arrival) override;
+  bool has_gap() const override { return arrivals_.has_gap(); }
   bool arrival_within(int looks) override;
   Status lock_memory() override;
   bool can_sleep() const override { return mine_.may_sleep != 0; }

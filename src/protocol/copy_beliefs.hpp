@@ -1,0 +1,54 @@
+// What a machine's profile says of one copy or two.
+//
+// Who calls this : request/engine, which begins with it; explain; `isthmus model fit`, which finds it out.
+// Threads        : values.
+// Ownership      : none.
+// Errors         : none.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "protocol/choose.hpp"
+#include "protocol/copy_choice.hpp"
+
+namespace ist {
+
+// A size that is measured, for those from half of it to less than twice it; the last one for all above, too.
+struct CopyBelief {
+  Bytes size;
+  double MachineProfile::*ring;
+  double MachineProfile::*single;
+};
+inline constexpr std::array kCopyBeliefs{
+    CopyBelief{kibibytes(128), &MachineProfile::two_copies_128k, &MachineProfile::one_copy_128k},
+    CopyBelief{kibibytes(512), &MachineProfile::two_copies_512k, &MachineProfile::one_copy_512k},
+    CopyBelief{mebibytes(2), &MachineProfile::two_copies_2m, &MachineProfile::one_copy_2m},
+    CopyBelief{mebibytes(8), &MachineProfile::two_copies_8m, &MachineProfile::one_copy_8m},
+};
+
+inline bool is_known(const CopyBelief& belief, const MachineProfile& machine) {
+  return machine.*belief.ring > 0 && machine.*belief.single > 0;
+}
+
+// Null: shorter than any.
+inline const CopyBelief* belief_about(Bytes size) {
+  const CopyBelief* found = nullptr;
+  for (const CopyBelief& belief : kCopyBeliefs)
+    if (size.value >= belief.size.value / 2) found = &belief;
+  return found;
+}
+
+inline CopyChoice copy_choice_of(const MachineProfile& machine) {
+  CopyChoice choice;
+  for (std::size_t i = 0; i < kCopyBeliefs.size(); ++i) {
+    const CopyBelief& belief = kCopyBeliefs[i];
+    const bool last = i + 1 == kCopyBeliefs.size();
+    if (is_known(belief, machine))
+      choice.believe(Bytes{belief.size.value / 2}, last ? Bytes{~std::uint64_t{0}} : Bytes{2 * belief.size.value},
+                     machine.*belief.ring, machine.*belief.single);
+  }
+  return choice;
+}
+
+}  // namespace ist
