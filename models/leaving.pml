@@ -78,7 +78,7 @@ inline take() {
 #define NEWS (READY || (slot && !over[1]) || died || (left[1] && !over[1]) || (left[2] && !over[2]))
 
 proctype receiver() {
-  byte first = 0, taken = 0, follows = 0, cell = 0;
+  byte first = 0, taken = 0, follows = 0, cell = 0, last = 0;
   bool over[3], gone[3];
   bool behind = false;
   do
@@ -89,6 +89,7 @@ proctype receiver() {
      gone[1] = left[1];
      gone[2] = left[2];
 #endif
+     last = tail; /* CellQueueReader::mark(): what was put before lies no further behind */
      if
      :: slot -> over[1] = true
      :: else
@@ -96,7 +97,12 @@ proctype receiver() {
      do
      :: take();
         if
-        :: taken != 0 -> over[taken] = true
+        :: taken != 0 ->
+           over[taken] = true;
+           if
+           :: taken == last -> last = 0
+           :: else
+           fi
         :: else -> break
         fi
      od;
@@ -105,7 +111,7 @@ proctype receiver() {
      gone[2] = left[2];
 #endif
 #ifndef NO_GUARD_GAP
-     behind = tail != 0; /* also where READY by now: it was not when it was taken from */
+     behind = last != 0;
 #endif
      if
      :: behind ->

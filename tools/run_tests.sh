@@ -53,11 +53,16 @@ build() {  # build PRESET [TARGETS...]
   shift
   local with_python=OFF
   if [ "$preset" = release ]; then with_python=$python; fi
-  cmake --preset "$preset" "${options[@]}" "-DISTHMUS_PYTHON=$with_python" "-DISTHMUS_CUDA_IMAGES=$images" |
-    grep -E 'CUDA parts|Error|missing' || true
-  if [ "${PIPESTATUS[0]}" != 0 ]; then return 1; fi
   local folder=build-$preset
   if [ "$preset" = release ]; then folder=build; fi
+  mkdir -p "$folder"
+  if ! cmake --preset "$preset" "${options[@]}" "-DISTHMUS_PYTHON=$with_python" "-DISTHMUS_CUDA_IMAGES=$images" \
+    >"$folder/configured.out"; then
+    cat "$folder/configured.out"
+    unbuilt+=("$folder")
+    return 1
+  fi
+  grep -E 'CUDA parts|missing' "$folder/configured.out"
   cmake --build "$folder" -j "$jobs" ${1:+--target "$@"} 2>&1 | tee "$folder/build.out"
   local status=${PIPESTATUS[0]}
   # Once more by itself: what else was being compiled has gone on meanwhile.

@@ -46,6 +46,8 @@ constexpr std::array kValues{
     of_collective("crowd_from", "", &CollectiveProfile::crowd_from, "peers at once that add nothing"),
 };
 
+static_assert(kValues.size() <= 32, "Profile::measured has a bit for each");
+
 }  // namespace
 
 std::span<const ProfileValue> profile_values() { return kValues; }

@@ -100,8 +100,10 @@ class Path {
   // (match/ restores the order by sequence).
   virtual std::optional<Arrival> next() = 0;
   virtual void release(const Arrival& arrival) = 0;
-  // Where next() found nothing: may something that was published lie behind what another process was just publishing?
+  // Where next() found nothing: does something that was published before mark_arrivals() lie behind what another process is just
+  // publishing?
   virtual bool has_gap() const { return false; }
+  virtual void mark_arrivals() {}
   // Returns true as soon as next() may find something, and false when that many looks have found nothing: the cheapest way to
   // wait. What next() showed last is no longer valid.
   virtual bool arrival_within(int looks) = 0;

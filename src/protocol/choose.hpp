@@ -31,8 +31,8 @@ struct MachineProfile {
   double mailbox_alpha =
       5.0e-6;  // orders to both workers, which overlap: 1.5 to 2.4 us less than a copy from device to device
   double mailbox_beta = 0.3e-9;  // in packets, over the link
-  // One copy or two of a long message between host buffers: what the receiver's own copies take, seconds per byte, for messages of a
-  // quarter of that size up to twice it. 0: not measured on this machine, so that each run tries both (copy_choice.hpp).
+  // One copy or two of a long message between host buffers: what the receiver's own copies take, seconds per byte, for messages of
+  // half that size up to twice it. 0: not measured on this machine, so that each run tries both (copy_choice.hpp).
   double two_copies_128k = 0, one_copy_128k = 0;
   double two_copies_512k = 0, one_copy_512k = 0;
   double two_copies_2m = 0, one_copy_2m = 0;

@@ -89,9 +89,8 @@ std::string against_single_copy(const ExplainedMessage& message, bool announced)
 std::string tried_beside_the_ring(Bytes bytes, const MachineProfile& machine) {
   const CopyBelief* const belief = belief_about(bytes);
   if (belief == nullptr || !is_known(*belief, machine))
-    return "tried beside the ring, message by message, until one is known to be quicker for this size; isthmus model fit "
-           "finds out "
-           "once for the machine";
+    return std::string{"tried beside the ring, message by message, until one is known to be quicker for this size"} +
+           (belief == nullptr ? "" : "; isthmus model fit finds out once for the machine");
   std::array<char, 160> text{};
   std::snprintf(text.data(), text.size(),
                 "measured on this machine: %.4f ns/byte copied, by the ring %.4f; now and then both are tried again",
@@ -255,13 +254,14 @@ Explanation explain(const ExplainedMessage& message, const MachineProfile& machi
     answer.carrier = IST_CARRIER_SINGLE_COPY;
   } else if (single.refused.empty()) {
     const CopyBelief* const belief = belief_about(message.bytes);
-    const bool known = belief != nullptr && is_known(*belief, machine);
-    if (!known)
-      answer.choice += " or " + single.name;
-    else if (machine.*belief->single < machine.*belief->ring)
+    if (belief != nullptr && is_known(*belief, machine) && machine.*belief->single < machine.*belief->ring) {
+      for (ExplainedWay& way : answer.ways) way.chosen = false;
+      single.chosen = true;
       answer.choice = single.name + " or " + answer.choice;
-    else
+      answer.carrier = IST_CARRIER_SINGLE_COPY;
+    } else {
       answer.choice += " or " + single.name;
+    }
   }
   answer.ways.push_back(std::move(single));
   if (by_lock) take(answer, IST_CARRIER_DEVICE);

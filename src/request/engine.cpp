@@ -230,6 +230,7 @@ bool Engine::take_arrivals(bool all) {
 // publishing. Where one of those stands between its two steps, what ranks that have left published may lie behind. It goes on, or
 // dies, and then nobody is waited for any more.
 bool Engine::take_last_arrivals() {
+  for (const auto& path : parts_.paths) path->mark_arrivals();
   const std::uint64_t most = kMostOfOneRank * peers_.size() / kMostAtOnce + 1;
   for (std::uint64_t i = 0; i < most && take_arrivals(true); ++i) {
   }

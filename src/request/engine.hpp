@@ -220,6 +220,7 @@ class Engine {
   Status check_peer(Rank rank) const;
   Status explain(Rank rank, const Status& status) const;
   bool anyone_sends(const Group* group) const;
+  bool anyone_left(std::int32_t source, const Group* group) const;
 
   // engine_awaited.cpp
   void look_in_slots(std::int32_t source);

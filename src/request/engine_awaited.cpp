@@ -198,7 +198,8 @@ bool Engine::take_shown_from_slot(PeerState& from, PairSlotReader& slots) {
 bool Engine::look_for(AwaitedReceive& receive, bool& moved) {
   if (parts_.trace != nullptr) return false;
   if (parts_.board.changes() != receive.board_seen) {
-    receive.board_seen = parts_.board.changes();
+    // Until it has been looked at, a source that is gone may count as one that sends.
+    if (parts_.board.changes() == board_seen_) receive.board_seen = board_seen_;
     if (!check_source(receive.pattern.source, receive.group).ok()) return false;
   }
   if (matcher_.unexpected() > 0 && matcher_.peek(receive.pattern) != nullptr) return false;

@@ -16,6 +16,20 @@ bool Engine::anyone_sends(const Group* group) const {
   return false;
 }
 
+// Is it, or for any source one of that group, a rank that this one could hear, and that has left? The next look at the board ends what
+// waits for it.
+bool Engine::anyone_left(std::int32_t source, const Group* group) const {
+  const auto left = [this](Rank rank) {
+    return rank != parts_.rank && parts_.board.fate(rank) == AbortBoard::Fate::left &&
+           peers_[static_cast<std::size_t>(rank.value)].link != nullptr;
+  };
+  if (source != kAnySource) return left(Rank{source});
+  const int members = group ? group->size() : size();
+  for (int i = 0; i < members; ++i)
+    if (left(group ? group->to_world(i) : Rank{i})) return true;
+  return false;
+}
+
 Status Engine::check_source(std::int32_t source, const Group* group) const {
   if (source != kAnySource) return check_peer(Rank{source});
   if (!world_failed_.ok()) return world_failed_;

@@ -40,8 +40,7 @@ Result<OperationId> Engine::receive_ready(const Piece& piece, Ticket ready, std:
     const Status reachable = check_source(source, scope.group.get());
     if (reachable.ok()) return id;
     // What was published before the peer went is delivered all the same; waiting for anything else would be for ever.
-    const bool may_be_hidden =
-        !take_last_arrivals() && (source == kAnySource || parts_.board.fate(Rank{source}) == AbortBoard::Fate::left);
+    const bool may_be_hidden = !take_last_arrivals() && anyone_left(source, scope.group.get());
     if (operation.in<state::Posted>() && !may_be_hidden) {
       matcher_.withdraw(id.wire());
       operations_.release(index);

@@ -47,7 +47,7 @@ struct PeerState {
   bool fetches = true, takes_shown = true;
   std::uint32_t since_heard = 0, since_fetched = 0, since_shown = 0;
   bool shows = false;  // has this side copied one from the peer's heap?
-  bool gone = false;   // and what it had published was taken
+  bool gone = false;   // as of the last look at the board
 };
 
 }  // namespace ist

@@ -1,8 +1,48 @@
 // What the shared-memory path does about ranks that have left.
+#include <array>
+
+#include "path/shm/cell_queue.hpp"
 #include "test_world.hpp"
 
 namespace ist::test {
 namespace {
+
+TEST(CellQueue, WhatLiesBehindAGapIsKnownAndWhatComesLaterIsNoneOfIt) {
+  std::array<CellHeader, 5> headers{};
+  const CellTable table({{headers.data(), nullptr, 0}});
+  CellQueueShared queue{};
+  CellQueueReader reader(&queue, &table);
+  const auto cell = [](std::uint64_t index) { return cell_name(0, index); };
+  const auto first_step = [&](std::uint64_t index) {
+    headers[index].next.store(kNoCell);
+    return queue.tail.exchange(cell(index));
+  };
+  reader.mark();
+  EXPECT_EQ(kNoCell, reader.take());
+  EXPECT_FALSE(reader.has_gap()) << "an empty queue";
+  put_cell(queue, table, cell(0));
+  const CellName before = first_step(1);
+  ASSERT_EQ(cell(0), before);
+  put_cell(queue, table, cell(2));
+  reader.mark();
+  put_cell(queue, table, cell(3));
+  EXPECT_EQ(kNoCell, reader.take()) << "its link is not there yet";
+  EXPECT_TRUE(reader.has_gap());
+  headers[0].next.store(cell(1));  // the second step
+  for (const std::uint64_t index : {0, 1}) EXPECT_EQ(cell(index), reader.take());
+  EXPECT_TRUE(reader.has_gap()) << "one that was put before is to come";
+  EXPECT_EQ(cell(2), reader.take());
+  EXPECT_FALSE(reader.has_gap()) << "what is left came later";
+  EXPECT_EQ(cell(3), reader.take());
+  // A gap right at the head of an empty queue.
+  EXPECT_EQ(kNoCell, first_step(4));
+  reader.mark();
+  EXPECT_EQ(kNoCell, reader.take());
+  EXPECT_TRUE(reader.has_gap());
+  queue.head.store(cell(4));
+  EXPECT_EQ(cell(4), reader.take());
+  EXPECT_FALSE(reader.has_gap());
+}
 
 TEST(ShmPath, WhoLeavesTellsOfTheDeathItKnewOf) {
   TestWorld world(4);

@@ -168,6 +168,29 @@ TEST_F(LastMessages, BehindAnotherRanksUnfinishedCellAreWaitedFor) {
   EXPECT_EQ(IST_ERR_PEER_LEFT, outcome(after).code());
 }
 
+// A blocking receive has no operation that could be ended: it asks, however much else comes.
+TEST_F(LastMessages, ABlockingReceiveFromAnybodyEndsThoughAnotherCommunicatorKeepsItBusy) {
+  const auto both = std::make_shared<const Group>(std::vector<Rank>{kMe, Rank{0}}, kRanks, "both");
+  std::array<std::byte, 16> buffer{};
+  AwaitedReceive receive;
+  receive.pattern = {kContext + 1, kAnySource, kTag};
+  receive.buffer = buffer.data();
+  receive.room = Bytes{buffer.size()};
+  receive.group = both.get();
+  std::uint32_t number = 0;
+  const auto look_busily = [&] {
+    path_->publish(Rank{2}, number++, "for somebody else");
+    bool moved = false;
+    return engine_->look_for(receive, moved);
+  };
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(look_busily());
+  board_.mark(Rank{0}, AbortBoard::Fate::left);
+  bool open = true;
+  for (int i = 0; i < 3 && open; ++i) open = look_busily();
+  EXPECT_FALSE(open) << "nobody is left who could send";
+  EXPECT_FALSE(receive.received);
+}
+
 TEST_F(LastMessages, AreWaitedForNoMoreWhenSomebodyDied) {
   Receive receive;
   ASSERT_TRUE(start(receive, 0).ok());

@@ -16,7 +16,7 @@ void put_cell(CellQueueShared& queue, const CellTable& table, CellName cell) {
     table.header(before).next.store(cell, std::memory_order_release);
 }
 
-CellName CellQueueReader::take() {
+CellName CellQueueReader::take_first() {
   if (first_ == kNoCell) {
     first_ = queue_->head.load(std::memory_order_acquire);
     if (first_ == kNoCell) return kNoCell;

@@ -63,24 +63,31 @@ class CellQueueReader {
  public:
   CellQueueReader(CellQueueShared* queue, const CellTable* table) : queue_(queue), table_(table) {}
   // The oldest cell, or kNoCell. With nothing new, one load of a line that stays in the reader's cache.
-  CellName take();
+  CellName take() {
+    const CellName taken = take_first();
+    if (taken == last_) last_ = kNoCell;
+    return taken;
+  }
   // Would take() give a cell now?
   bool ready() const {
     if (first_ == kNoCell) return queue_->head.load(std::memory_order_relaxed) != kNoCell;
     return table_->header(first_).next.load(std::memory_order_relaxed) != kNoCell ||
            queue_->tail.load(std::memory_order_relaxed) == first_;
   }
-  // After take() gave nothing: did, or does, a writer stand between its two steps? Cells of others, whose writers are long done, may lie
-  // behind that gap. Guard GAP of models/leaving.pml. Acquire pairs with the exchange in put_cell(): a cell whose put_cell() happened
-  // before this call, and that take() has not given, keeps the tail from being seen empty.
-  bool has_gap() const { return queue_->tail.load(std::memory_order_acquire) != kNoCell; }
+  // From now on has_gap() is about the cells whose put_cell() happened before this call. Acquire pairs with the exchange there: none of
+  // them lies behind what is the tail now.
+  void mark() { last_ = queue_->tail.load(std::memory_order_acquire); }
+  // After take() gave nothing: does one of those lie behind a writer that stands between its two steps? Guard GAP of models/leaving.pml.
+  bool has_gap() const { return last_ != kNoCell; }
 
  private:
+  CellName take_first();
   CellQueueShared* queue_;
   const CellTable* table_;
   // The oldest cell once the reader has seen it (Nemesis: the shadow head): private, so that following the chain does not
   // touch the line that writers write.
   CellName first_ = kNoCell;
+  CellName last_ = kNoCell;  // until take() gives it: what was the tail at mark()
 };
 
 }  // namespace ist

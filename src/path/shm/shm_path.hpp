@@ -40,6 +40,7 @@ class ShmPath final : public Path {
   std::optional<Arrival> next() override;
   void release(const Arrival& arrival) override;
   bool has_gap() const override { return arrivals_.has_gap(); }
+  void mark_arrivals() override { arrivals_.mark(); }
   bool arrival_within(int looks) override;
   Status lock_memory() override;
   bool can_sleep() const override { return mine_.may_sleep != 0; }
