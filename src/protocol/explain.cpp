@@ -98,6 +98,11 @@ std::string tried_beside_the_ring(Bytes bytes, const MachineProfile& machine) {
   return text.data();
 }
 
+bool one_copy_is_quicker(Bytes bytes, const MachineProfile& machine) {
+  const CopyBelief* const belief = belief_about(bytes);
+  return belief != nullptr && is_known(*belief, machine) && machine.*belief->single < machine.*belief->ring;
+}
+
 ExplainedWay instead_of_ring(const char* name, const char* what, std::string refused) {
   return {name,
           std::string{what} + ", taken instead of the ring, whatever the price, once the memory is open",
@@ -253,8 +258,7 @@ Explanation explain(const ExplainedMessage& message, const MachineProfile& machi
     answer.choice = single.name;
     answer.carrier = IST_CARRIER_SINGLE_COPY;
   } else if (single.refused.empty()) {
-    const CopyBelief* const belief = belief_about(message.bytes);
-    if (belief != nullptr && is_known(*belief, machine) && machine.*belief->single < machine.*belief->ring) {
+    if (one_copy_is_quicker(message.bytes, machine)) {
       for (ExplainedWay& way : answer.ways) way.chosen = false;
       single.chosen = true;
       answer.choice = single.name + " or " + answer.choice;
