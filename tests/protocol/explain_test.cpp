@@ -136,6 +136,30 @@ const std::vector<Case>& table() {
   return cases;
 }
 
+// The star, the words and the carrier say the same.
+TEST(ExplainMessage, WhatWasMeasuredOfOneCopyOrTwoIsSaidAndStarred) {
+  const auto message = between(kPageable, kPageable, kMiB);
+  for (const bool one_copy : {true, false}) {
+    MachineProfile machine = usual();
+    machine.one_copy_2m = one_copy ? 0.05e-9 : 0.2e-9;
+    machine.two_copies_2m = 0.1e-9;
+    const Explanation answer = explain(message, machine);
+    EXPECT_EQ(answer.carrier, one_copy ? IST_CARRIER_SINGLE_COPY : IST_CARRIER_RING);
+    EXPECT_EQ(answer.choice, one_copy ? "single copy or ring" : "ring or single copy");
+    int stars = 0;
+    for (const ExplainedWay& way : answer.ways) {
+      stars += way.chosen ? 1 : 0;
+      if (way.name != std::string{"single copy"}) continue;
+      EXPECT_EQ(way.chosen, one_copy);
+      EXPECT_EQ(way.meaning.substr(0, 24), "measured on this machine") << way.meaning;
+    }
+    EXPECT_EQ(stars, 1);
+    // What was measured of other sizes says nothing of these.
+    for (const std::uint64_t bytes : {kMiB - 1, 4 * kMiB})
+      EXPECT_EQ(explain(between(kPageable, kPageable, bytes), machine).choice, "ring or single copy") << bytes;
+  }
+}
+
 TEST(ExplainMessage, WhatIsTakenForEveryClassOfMemoryOnOneDeviceOrTwo) {
   for (const Case& one : table()) {
     const Explanation found = explain(one.message, usual());
