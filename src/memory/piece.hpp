@@ -24,6 +24,8 @@ struct Piece {
   Bytes size;
   std::uint64_t queue = 0;  // the user's CUstream or cl_command_queue
   bool ready = false;       // the user's word that no queue holds work on it
+  // Under which its kind keeps what check() learned, for as long as one operation; 0: nothing is kept.
+  std::uint32_t facts = 0;
 
   // The same memory from `from` on, `length` bytes of it.
   Piece part(Offset from, Bytes length) const {

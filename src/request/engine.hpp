@@ -115,11 +115,11 @@ class Engine {
   // That operation was waited for.
   void make_inactive(OperationId id);
 
-  // What the piece's queue holds now, and an operation on the piece must wait for. `blocking`: as SendMode.
-  Result<Ticket> pending_work(const Piece& piece, bool blocking = false) {
+  // What the piece's queue holds now, and an operation on the piece must wait for. `asked_later`: Streams::in_order().
+  Result<Ticket> pending_work(const Piece& piece, bool asked_later = false) {
     if (piece.kind == KindId::host) return Ticket{};
     use_devices(piece);
-    return blocking ? parts_.kinds.in_order(piece) : parts_.kinds.ready(piece);
+    return asked_later ? parts_.kinds.in_order(piece) : parts_.kinds.ready(piece);
   }
 
   // engine_schedule.cpp
@@ -238,6 +238,7 @@ class Engine {
 
   // engine_send.cpp
   ist_carrier carrier_of(const Piece& piece, PeerState& to, bool shown, bool synchronous = false) const;
+  static bool is_asked_later(ist_carrier carrier, const PeerState& to, bool blocking);
   bool is_shown(const Piece& piece, const PeerState& to) const;
   // As start_send(), when `ready` has finished, to a peer that check_peer() finds.
   Result<OperationId> send_ready(const Piece& piece, Ticket ready, const Destination& to, bool* done);

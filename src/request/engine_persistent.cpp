@@ -10,6 +10,7 @@ Result<OperationId> Engine::make_persistent(Verb verb, const Piece& piece, std::
   Operation& operation = operations_.at(id.index());
   operation.peer = Rank{peer};
   operation.piece = piece;
+  operation.piece.facts = 0;  // known for one operation, and this is for many
   operation.state = state::Persistent{verb, tag, scope, {}, false};
   return id;
 }

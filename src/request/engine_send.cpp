@@ -32,10 +32,16 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
   // copy at the same time. Who does not has his processor for something else.
   const bool shown = !mode.blocking && is_shown(piece, peer(dest));
   const ist_carrier carrier = carrier_of(piece, peer(dest), shown, mode.synchronous);
-  // Only where the copy begins at once: what is put into the queue meanwhile must not come before it.
-  auto ready = pending_work(piece, mode.blocking && carrier == IST_CARRIER_CELL && peer(dest).outbox.empty());
+  auto ready = pending_work(piece, is_asked_later(carrier, peer(dest), mode.blocking));
   if (!ready.ok()) return ready.status();
   return send_ready(piece, std::move(*ready), {dest, tag, scope, carrier, shown}, done);
+}
+
+// Of what is announced the queue is asked behind the announcement, while the receiver asks his. And not at all where the copy begins at
+// once: what is put into the queue meanwhile must not come before it.
+bool Engine::is_asked_later(ist_carrier carrier, const PeerState& to, bool blocking) {
+  if (carrier == IST_CARRIER_RING || carrier == IST_CARRIER_DIRECT) return true;
+  return blocking && carrier == IST_CARRIER_CELL && to.outbox.empty();
 }
 
 ist_carrier Engine::carrier_of(const Piece& piece, PeerState& to, bool shown, bool synchronous) const {
@@ -101,12 +107,13 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
   operation.outcome = {Status{}, parts_.rank, order.tag, carrier, piece.size, nullptr, false};
   operation.state = state::Queued{};
   if (parts_.trace != nullptr) trace_begin(operation);
-  if (!to.outbox.empty() || !try_send(operation, id.index())) {
-    // From now on other work of the queue may come first: this is the moment to know of what is there.
-    if (const auto asked = is_finished(operation.ready); !asked.ok()) {
-      fail_send(operation, id.index(), asked.status());
-      return id;
-    }
+  const bool posted = to.outbox.empty() && try_send(operation, id.index());
+  if (posted && !operation.in<state::Announced>()) return id;
+  // From now on other work of the queue may come first: this is the moment to know of what is there.
+  if (const auto asked = is_finished(operation.ready); !asked.ok()) {
+    // Of what is announced the receiver hears when it answers.
+    posted ? finish(operation, id.index(), asked.status()) : fail_send(operation, id.index(), asked.status());
+  } else if (!posted) {
     to.outbox.push_back({envelope, {}, id.index(), true});
     ++posting_;
   }

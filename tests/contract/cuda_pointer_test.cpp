@@ -156,6 +156,37 @@ TEST_F(CudaPointer, a_freed_and_used_again_address_has_another_buffer_id) {
   must(kind->release(second));
 }
 
+TEST_F(CudaPointer, what_is_kept_of_a_piece_is_that_piece_s_alone) {
+  KeptFacts kept{api};
+  Piece first = must(kind->allocate(0, Bytes{4096}));
+  const PointerFacts asked = ask_driver(api, first.object);
+  kept.keep(first, asked);
+  EXPECT_NE(first.facts, 0u);
+  const std::uint64_t calls = is_fake() ? fake_calls("cuPointerGetAttributes") : 0;
+  EXPECT_EQ(kept.of(first).buffer_id, asked.buffer_id);
+  EXPECT_EQ(kept.of(first.part(Offset{}, Bytes{8})).buffer_id, asked.buffer_id);
+  EXPECT_EQ(is_fake() ? fake_calls("cuPointerGetAttributes") : 0, calls) << "nothing was asked";
+  // Of another address, or of a piece without a name, it asks.
+  EXPECT_TRUE(kept.of(first.part(Offset{4095}, Bytes{1})).known);
+  Piece unnamed = first;
+  unnamed.facts = 0;
+  EXPECT_TRUE(kept.of(unnamed).known);
+  EXPECT_EQ(is_fake() ? fake_calls("cuPointerGetAttributes") : 2, calls + 2);
+  // Other memory at the same address.
+  must(kind->release(unnamed));
+  Piece second = must(kind->allocate(0, Bytes{4096}));
+  EXPECT_EQ(second.facts, 0u);
+  kept.keep(second, ask_driver(api, second.object));
+  EXPECT_NE(second.facts, first.facts);
+  EXPECT_NE(kept.of(second).buffer_id, asked.buffer_id);
+  EXPECT_EQ(kept.of(first).buffer_id, asked.buffer_id) << "as long as the operation of the first one lasts";
+  // Of many the first ones are forgotten.
+  Piece more = second;
+  for (int i = 0; i < 1000; ++i) kept.keep(more, asked);
+  EXPECT_NE(kept.of(second).buffer_id, asked.buffer_id);
+  must(kind->release(second));
+}
+
 TEST_F(CudaPointer, a_piece_is_refused_unless_it_lies_inside_its_allocation) {
   const Piece a = must(kind->allocate(0, Bytes{4096}));
   const Piece b = must(kind->allocate(0, Bytes{4096}));

@@ -174,20 +174,43 @@ TEST(Failures, ASendThatCannotBeginTakesNoPlaceInTheOrder) {
     Checks check(here);
     Buffer buffer(here, 5000);
     if (here.rank == 0) {
-      for (const char* call : {"cuPointerGetAttributes", "cuStreamIsCapturing", "cuStreamQuery"}) {
+      for (const char* call : {"cuPointerGetAttributes", "cuStreamIsCapturing"}) {
         ist_request request = IST_REQUEST_NULL;
         break_call(call, 0);
         check.fails(ist_isend(buffer.get(), 5000, IST_BYTE, 1, 4, here.comm, &request), IST_ERR_DEVICE, {call}, call);
         check.that(request == IST_REQUEST_NULL, "no request");
         heal();
-        if (std::string{call} == "cuStreamQuery")
-          continue;  // a call that blocks does not ask: its copy goes into the stream
         break_call(call, 0);
         check.fails(ist_send(buffer.get(), 5000, IST_BYTE, 1, 4, here.comm), IST_ERR_DEVICE, {call}, call);
         heal();
       }
     }
     expect_next(here, check, 5000, IST_KIND_CUDA, "after sends that never began");
+    return check.wrong();
+  }));
+}
+
+// Announced first, since both ends then ask their streams at the same time.
+TEST(Failures, ASendWhoseStreamCannotBeAskedFailsAtBothEndsAndThePairGoesOn) {
+  NEEDS_FAKE_DRIVER();
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    constexpr std::size_t kBytes = 100000;
+    Buffer buffer(here, kBytes, here.rank == 0 ? IST_KIND_CUDA : IST_KIND_HOST);
+    for (const bool blocks : {false, true}) {
+      if (here.rank == 1) {
+        check.fails(ist_recv(buffer.get(), kBytes, IST_BYTE, 0, 4, here.comm, IST_STATUS_IGNORE), IST_ERR_DEVICE,
+                    {"rank 0 ", "gave up its send"}, "the receive");
+        continue;
+      }
+      ist_request request = IST_REQUEST_NULL;
+      break_call("cuStreamQuery", 0);
+      if (!blocks) check.ok(ist_isend(buffer.get(), kBytes, IST_BYTE, 1, 4, here.comm, &request), "isend");
+      check.fails(blocks ? ist_send(buffer.get(), kBytes, IST_BYTE, 1, 4, here.comm) : ist_wait(&request, IST_STATUS_IGNORE),
+                  IST_ERR_DEVICE, {"cuStreamQuery"}, "the send");
+      heal();
+    }
+    expect_next(here, check, kBytes, IST_KIND_CUDA, "after sends whose stream could not be asked");
     return check.wrong();
   }));
 }

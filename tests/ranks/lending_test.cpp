@@ -96,6 +96,41 @@ TEST(Lending, MemoryThatIsFreedAndAllocatedAgainIsNeverReadFromTheOldPlace) {
   }
 }
 
+// What is known of a piece is known for one start.
+TEST(Lending, APersistentReceiveIntoMemoryThatWasFreedAndAllocatedAgainGetsItsBytes) {
+  NEEDS_DEVICES();
+  if (rank() > 1) return;
+  const std::size_t bytes = enough(3000);
+  const auto count = static_cast<std::int64_t>(bytes);
+  auto buffer = std::make_unique<GuardedBuffer>(IST_KIND_CUDA, bytes);
+  ist_request request = IST_REQUEST_NULL;
+  for (std::uint64_t round = 0; round < 60; ++round) {
+    const auto wanted = random_bytes(bytes, round);
+    const std::uint64_t address = buffer->get().object;
+    if (rank() == 0) {
+      send(*buffer, wanted);
+    } else {
+      if (request == IST_REQUEST_NULL) {
+        ASSERT_EQ(IST_OK, ist_recv_init(buffer->get(), count, IST_BYTE, 0, kTag, comm(), &request)) << ist_error_text();
+      }
+      buffer->poison();
+      EXPECT_EQ(IST_OK, ist_start(&request)) << ist_error_text();
+      EXPECT_EQ(IST_OK, ist_wait(&request, IST_STATUS_IGNORE)) << ist_error_text();
+      buffer->expect(wanted, "round " + std::to_string(round));
+    }
+    if (round % 4 != 3) continue;
+    std::this_thread::sleep_for(std::chrono::milliseconds{2});
+    buffer.reset();
+    buffer = std::make_unique<GuardedBuffer>(IST_KIND_CUDA, bytes);
+    if (rank() == 1 && buffer->get().object != address) {
+      EXPECT_EQ(IST_OK, ist_request_free(&request)) << ist_error_text();
+    }
+  }
+  if (request != IST_REQUEST_NULL) {
+    EXPECT_EQ(IST_OK, ist_request_free(&request)) << ist_error_text();
+  }
+}
+
 // With ISTHMUS_MAPPED_LIMIT=1MiB only two of them stay open.
 TEST(Lending, ManyAllocationsInTurnAllArriveWhateverStaysOpen) {
   NEEDS_DEVICES();

@@ -18,6 +18,7 @@ Result<Piece> stream_piece(World& world, const Data& data, bool nobody) {
       return Status{IST_ERR_KIND,
                     "an OpenCL buffer was given; what is put into streams works on CUDA memory and page-locked host "
                     "memory, use the calls without _on"};
+    if (piece.ok()) piece->facts = 0;  // a channel may keep the piece
     return piece;
   }
   const auto size = extent(data.count, data.type);

@@ -46,6 +46,14 @@ Status unusable(Status status) { return {IST_ERR_KIND, status.text()}; }
 
 }  // namespace
 
+std::vector<Addition> CudaKind::additions() {
+  const auto versions = windows_.versions();
+  return {{"gdrcopy",
+           "copies by the processor, of up to " + std::to_string(CudaWindows::kMostInto.value) + " bytes into devices and " +
+               std::to_string(CudaWindows::kMostOut.value) + " out of them",
+           versions.ok() ? *versions : std::string{}, versions.ok() ? std::string{} : versions.status().text()}};
+}
+
 Result<std::unique_ptr<MemoryKind>> make_cuda_kind(const CudaApi& api, bool worker) {
   if (worker) CudaWorkers::before_start(api);
   int version = 0;

@@ -225,7 +225,7 @@ CudaLending::Lent& CudaLending::lent(const PointerFacts& facts) {
 
 std::optional<Loan> CudaLending::lend(const Piece& piece, Rank borrower, LoanFor use) {
   const std::uint64_t address = piece.object + piece.offset.value;
-  const PointerFacts facts = ask_driver(api_, address);
+  const PointerFacts facts = facts_.of(piece);
   if (!facts.known || facts.on_host || facts.memory_class == MemoryClass::managed || facts.buffer_id == 0)
     return std::nullopt;
   const std::lock_guard lock(mutex_);

@@ -28,8 +28,8 @@ enum class NotLent : std::uint8_t {
 
 class CudaLending {
  public:
-  CudaLending(const CudaApi& api, CudaContexts& contexts, CudaLinks& links)
-      : api_(api), contexts_(contexts), links_(links) {}
+  CudaLending(const CudaApi& api, CudaContexts& contexts, CudaLinks& links, const KeptFacts& facts)
+      : api_(api), contexts_(contexts), links_(links), facts_(facts) {}
   ~CudaLending();
   CudaLending(const CudaLending&) = delete;
   CudaLending& operator=(const CudaLending&) = delete;
@@ -94,6 +94,7 @@ class CudaLending {
   const CudaApi& api_;
   CudaContexts& contexts_;
   CudaLinks& links_;
+  const KeptFacts& facts_;
   std::mutex mutex_;
   std::map<std::uint64_t, Lent> lent_;       // by allocation
   std::uint64_t last_looked_ = 0;            // allocation at which look_for_ended() stopped

@@ -57,7 +57,7 @@ void CudaKind::say_bounced(const PointerFacts& facts, Rank borrower) {
 
 // In the primary context, which stays: a context of the user's goes with all that was allocated in it.
 std::optional<Bounce> CudaKind::bounce(const Piece& own, Rank borrower) {
-  const PointerFacts facts = ask_driver(api_, own.object + own.offset.value);
+  const PointerFacts facts = facts_.of(own);
   if (!facts.known || facts.memory_class == MemoryClass::device || facts.device < 0 || bounces_.useless())
     return std::nullopt;
   auto block = bounces_.take(facts.device);

@@ -14,7 +14,8 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
       workers_(api_, contexts_, kernels_),
       tickets_(api_),
       links_(api_, contexts_),
-      lending_(api_, contexts_, links_),
+      facts_(api_),
+      lending_(api_, contexts_, links_, facts_),
       borrowing_(api_, contexts_, links_, quiet_,
                  [this](const Piece& own) { return own.kind == KindId::cuda ? context_of(own) : context_of_locked(own); }),
       bounces_([this](int device, Bytes size) { return allocate(device, size); },
@@ -46,7 +47,12 @@ std::optional<Recognised> CudaKind::recognise(const void* address) {
   return found;
 }
 
-Status CudaKind::check(Piece& piece) { return check_cuda_piece(api_, piece); }
+Status CudaKind::check(Piece& piece) {
+  PointerFacts facts;
+  IST_TRY(check_cuda_piece(api_, piece, &facts));
+  if (facts.known) facts_.keep(piece, facts);
+  return {};
+}
 
 // The queue that comes with memory we allocate. The context must be current.
 CUresult CudaKind::make_queue(CudaContext& context) {
@@ -141,7 +147,7 @@ Status CudaKind::release(const Piece& piece) {
 }
 
 Result<CudaContext*> CudaKind::context_of(const Piece& piece, PointerFacts* known) {
-  const PointerFacts facts = ask_driver(api_, piece.object + piece.offset.value);
+  const PointerFacts facts = facts_.of(piece);
   if (known != nullptr) *known = facts;
   if (facts.result != CUDA_SUCCESS) {
     return cuda_error(api_, facts.result, "cuPointerGetAttributes of " + describe_piece(piece));
@@ -278,14 +284,6 @@ bool CudaKind::copy_by_window(CudaContext& context, const PointerFacts& memory, 
              : windows_.copy_out(context, memory, from.object + from.offset.value, to.address(), to.size);
 }
 
-std::vector<Addition> CudaKind::additions() {
-  const auto versions = windows_.versions();
-  return {{"gdrcopy",
-           "copies by the processor, of up to " + std::to_string(CudaWindows::kMostInto.value) + " bytes into devices and " +
-               std::to_string(CudaWindows::kMostOut.value) + " out of them",
-           versions.ok() ? *versions : std::string{}, versions.ok() ? std::string{} : versions.status().text()}};
-}
-
 Result<Ticket> CudaKind::copy_in(CudaContext& context, CopyDirection direction, const Piece& to, const Piece& from,
                                  const Ticket& after) {
   IST_TRY(settle_order(after));
@@ -374,12 +372,13 @@ Result<bool> CudaKind::finished(Ticket& ticket) {
   if (result == CUDA_ERROR_NOT_READY) return false;
   if (result != CUDA_SUCCESS) settle(*found);
   const bool was_ours = found->lane != nullptr;
+  const char* const call = found->unasked ? "cuStreamQuery" : "cuEventQuery";
   const int device = found->context->device;
   ticket.forget();
   give_back(*found);
   if (result == CUDA_SUCCESS) return true;
   return cuda_error(api_, result,
-                    std::string("cuEventQuery after ") +
+                    std::string(call) + " after " +
                         (was_ours ? "a copy or reduction" : "work of a stream that is not ours") + " on cuda device " +
                         std::to_string(device));
 }

@@ -144,13 +144,16 @@ class CudaKind : public MemoryKind,
   Result<CudaContext*> context_of(const Piece& piece, PointerFacts* known = nullptr);
   // The context in which host memory is page-locked; an error if it is not, or not as a whole.
   Result<CudaContext*> context_of_locked(const Piece& piece);
-  // A piece's queue, and the context in which it is; an error if it is being captured.
+  // A piece's queue, and the context in which it is.
   struct Queue {
     CudaContext* context = nullptr;
     CUstream stream = nullptr;
     bool own = false;  // the context is that of the piece's memory
   };
   Result<Queue> queue_of(const Piece& piece);
+  // Both: its context must be current.
+  Status must_not_be_captured(const Queue& queue, const Piece& piece) const;
+  Result<Ticket> ask_for(const Queue& queue, const Piece& piece);
   Result<Ticket> record(const Queue& queue, const Piece& piece);
   Status record_unasked(CudaTicket& ticket);
   Result<CudaContext*> context_of_stream(CUstream stream, CudaContext& fallback);
@@ -198,6 +201,7 @@ class CudaKind : public MemoryKind,
   std::mutex guests_mutex_;
   std::vector<CudaGuestStream*> guests_;
   CudaLinks links_;
+  KeptFacts facts_;
   CudaLending lending_;
   CudaBorrowing borrowing_;
   CudaBounces bounces_;

@@ -80,7 +80,24 @@ std::string describe_piece(const Piece& piece) {
   return text + (piece.kind == KindId::cuda ? " (cuda)" : " (host)");
 }
 
-Status check_cuda_piece(const CudaApi& api, Piece& piece) {
+void KeptFacts::keep(Piece& piece, const PointerFacts& facts) {
+  const std::lock_guard lock(mutex_);
+  if (++names_ == 0) ++names_;
+  piece.facts = names_;
+  entries_[names_ % entries_.size()] = {names_, piece.object + piece.offset.value, facts};
+}
+
+PointerFacts KeptFacts::of(const Piece& piece) const {
+  const std::uint64_t address = piece.object + piece.offset.value;
+  if (piece.facts != 0) {
+    const std::lock_guard lock(mutex_);
+    const Entry& entry = entries_[piece.facts % entries_.size()];
+    if (entry.name == piece.facts && entry.address == address) return entry.facts;
+  }
+  return ask_driver(api_, address);
+}
+
+Status check_cuda_piece(const CudaApi& api, Piece& piece, PointerFacts* found) {
   if (piece.size.value == 0) return {};
   const std::string_view asked = "cuda buffer: ";
   const std::uint64_t address = piece.object + piece.offset.value;
@@ -109,6 +126,7 @@ Status check_cuda_piece(const CudaApi& api, Piece& piece) {
                                   std::to_string(piece.device) + " but is on device " + std::to_string(facts.device)};
   }
   if (piece.device < 0) piece.device = facts.device;
+  if (found != nullptr) *found = facts;
   return {};
 }
 

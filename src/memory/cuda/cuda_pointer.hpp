@@ -7,6 +7,9 @@
 // piece.
 #pragma once
 
+#include <array>
+#include <mutex>
+
 #include "memory/cuda/cuda_api.hpp"
 #include "memory/memory_kind.hpp"
 
@@ -29,8 +32,32 @@ struct PointerFacts {
 
 PointerFacts ask_driver(const CudaApi& api, std::uint64_t address);
 
+// What was learned of pieces when they were checked, so that of one operation's the driver is not asked again (0.16 to 0.3 us each time,
+// two H100, 2026-11-24). A piece that outlives its operation must not bring it along: its memory may be freed, and other memory lie there.
+class KeptFacts {
+ public:
+  explicit KeptFacts(const CudaApi& api) : api_(api) {}
+  // Marks the piece. Of many that are kept the oldest are forgotten.
+  void keep(Piece& piece, const PointerFacts& facts);
+  // Of its first byte: kept, or else asked.
+  PointerFacts of(const Piece& piece) const;
+
+ private:
+  struct Entry {
+    std::uint32_t name = 0;
+    std::uint64_t address = 0;
+    PointerFacts facts;
+  };
+  const CudaApi& api_;
+  mutable std::mutex mutex_;
+  std::uint32_t names_ = 0;
+  std::array<Entry, 128> entries_;  // by name
+};
+
 // Refuses a piece that is not wholly inside one allocation of device or managed memory, and fills in its device.
-Status check_cuda_piece(const CudaApi& api, Piece& piece);
+// `found`: where what the driver
+// said of its first byte goes, too.
+Status check_cuda_piece(const CudaApi& api, Piece& piece, PointerFacts* found = nullptr);
 
 // "4096 bytes at 0x7f0000000000 + 8 (cuda)"
 std::string describe_piece(const Piece& piece);

@@ -34,18 +34,18 @@ Result<CudaKind::Queue> CudaKind::queue_of(const Piece& piece) {
   const auto stream = reinterpret_cast<CUstream>(piece.queue);
   Result<CudaContext*> home = context_of_stream(stream, **own);
   if (!home.ok()) return home.status();
-  const DriverScope scope(api_, (*home)->handle);
-  IST_TRY(scope.status());
-  // Asked first, because a query would make the capture invalid.
-  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
-  const CUresult result = api_.cuStreamIsCapturing(stream, &capture);
-  if (result != CUDA_SUCCESS) return stream_error(api_, result, "cuStreamIsCapturing", piece);
-  if (capture != CU_STREAM_CAPTURE_STATUS_NONE) {
-    return Status{IST_ERR_NOT_CAPTURABLE,
-                  "stream " + hexadecimal(piece.queue) + " of " + describe_piece(piece) +
-                      " is being captured into a graph; a message cannot wait for it: end the capture first"};
-  }
   return Queue{*home, stream, *home == *own};
+}
+
+// Before anything is asked of it, because a query would make the capture invalid.
+Status CudaKind::must_not_be_captured(const Queue& queue, const Piece& piece) const {
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult result = api_.cuStreamIsCapturing(queue.stream, &capture);
+  if (result != CUDA_SUCCESS) return stream_error(api_, result, "cuStreamIsCapturing", piece);
+  if (capture == CU_STREAM_CAPTURE_STATUS_NONE) return {};
+  return {IST_ERR_NOT_CAPTURABLE,
+          "stream " + hexadecimal(piece.queue) + " of " + describe_piece(piece) +
+              " is being captured into a graph; a message cannot wait for it: end the capture first"};
 }
 
 Result<Ticket> CudaKind::ready(const Piece& piece) {
@@ -54,10 +54,16 @@ Result<Ticket> CudaKind::ready(const Piece& piece) {
   if (!queue.ok()) return queue.status();
   const DriverScope scope(api_, queue->context->handle);
   IST_TRY(scope.status());
-  const CUresult result = api_.cuStreamQuery(queue->stream);
+  IST_TRY(must_not_be_captured(*queue, piece));
+  return ask_for(*queue, piece);
+}
+
+// The context must be current.
+Result<Ticket> CudaKind::ask_for(const Queue& queue, const Piece& piece) {
+  const CUresult result = api_.cuStreamQuery(queue.stream);
   if (result == CUDA_SUCCESS) return Ticket{};
   if (result != CUDA_ERROR_NOT_READY) return stream_error(api_, result, "cuStreamQuery", piece);
-  return record(*queue, piece);
+  return record(queue, piece);
 }
 
 // The context must be current.
@@ -83,9 +89,10 @@ Result<Ticket> CudaKind::in_order(const Piece& piece) {
   if (workers_.takes(piece) && workers_.runs(piece.device)) return ready(piece);
   const Result<Queue> queue = queue_of(piece);
   if (!queue.ok()) return queue.status();
-  if (!queue->own || queue->stream == CU_STREAM_PER_THREAD) return ready(piece);
   const DriverScope scope(api_, queue->context->handle);
   IST_TRY(scope.status());
+  IST_TRY(must_not_be_captured(*queue, piece));
+  if (!queue->own || queue->stream == CU_STREAM_PER_THREAD) return ask_for(*queue, piece);
   const std::lock_guard lock(mutex_);
   Result<CudaTicket*> taken = tickets_.take(*queue->context, nullptr);
   if (!taken.ok()) return taken.status();
