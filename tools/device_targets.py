@@ -77,7 +77,7 @@ def without_store_kernel(judged, one):
     """A run that knows copy engines alone may have too low a limit: a miss beside it is a miss, but nothing is reached."""
     if not any("kernel" in way for way in one.get("limits", {})):
         judged["pass"] = False if judged["pass"] is False else None
-        said = "the limit is the copy engine's, in 1 and in 4 streams; not measured: the batched store kernel"
+        said = "the limit is the copy engine's alone; not measured: the batched store kernel"
         judged["note"] = f"{judged['note']}; {said}" if judged["note"] else said
     return judged
 

@@ -145,6 +145,8 @@ class CudaCopies final : public DriverCopies {
  public:
   CudaCopies(const Driver& driver, const Place& from, const Place& to, std::size_t most)
       : driver_(driver),
+        most_(most),
+        between_devices_(from.on_device() && to.on_device()),
         here_(driver, device_of(from, to)),
         there_(driver, device_of(to, from)),
         source_(driver, from, here_, most),
@@ -164,6 +166,14 @@ class CudaCopies final : public DriverCopies {
     side.leave();
     driver_.must(result, "cuMemcpyAsync of " + std::to_string(bytes) + " bytes");
   }
+  bool copies_together() const override {
+#if CUDA_VERSION >= 13000
+    return between_devices_ && driver_.api().cuMemcpyBatchAsync_v2 != nullptr;
+#else
+    return false;
+#endif
+  }
+  void copy_together(std::size_t bytes, int count, int stream, bool back) override;
   void wait() override {
     here_.wait();
     there_.wait();
@@ -176,6 +186,8 @@ class CudaCopies final : public DriverCopies {
   std::shared_ptr<std::uint32_t> word() const;
 
   const Driver& driver_;
+  const std::size_t most_;
+  const bool between_devices_;
   Side here_;
   Side there_;
   Piece source_;
@@ -183,6 +195,30 @@ class CudaCopies final : public DriverCopies {
   Piece back_source_;
   Piece back_target_;
 };
+
+void CudaCopies::copy_together(std::size_t bytes, int count, int stream, bool back) {
+  std::vector<CUdeviceptr> to;
+  std::vector<CUdeviceptr> from;
+  for (int n = 0; n < count; ++n) {
+    const std::size_t place = static_cast<std::size_t>(n) * bytes;
+    const std::size_t offset = place + bytes <= most_ ? place : 0;
+    to.push_back((back ? back_target_ : target_).address() + offset);
+    from.push_back((back ? back_source_ : source_).address() + offset);
+  }
+  std::vector<std::size_t> sizes(to.size(), bytes);
+  CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+#if CUDA_VERSION >= 13000
+  const Side& side = back ? there_ : here_;
+  CUmemcpyAttributes as_one{};
+  as_one.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  std::size_t first = 0;
+  side.use();
+  result = driver_.api().cuMemcpyBatchAsync_v2(to.data(), from.data(), sizes.data(), sizes.size(), &as_one, &first, 1,
+                                               side.stream(stream));
+  side.leave();
+#endif
+  driver_.must(result, "cuMemcpyBatchAsync of " + std::to_string(count) + " times " + std::to_string(bytes) + " bytes");
+}
 
 // Goes with the last that holds it.
 std::shared_ptr<CUevent_st> CudaCopies::passed_event() const {

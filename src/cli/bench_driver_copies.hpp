@@ -28,6 +28,9 @@ class DriverCopies {
   // One copy behind what the stream (0 to kStreams - 1) holds already. `back`: the other way, and in streams of the other device
   // if there is one, between other bytes.
   virtual void copy(std::size_t bytes, int stream, bool back) = 0;
+  // The same of `count` copies side by side in one call, where the driver has one and both places are devices.
+  virtual bool copies_together() const = 0;
+  virtual void copy_together(std::size_t bytes, int count, int stream, bool back) = 0;
   // Until all of them are over.
   virtual void wait() = 0;
   // One copy in stream 0, and until this processor knows that it is over, in each way that there is to know it.

@@ -79,6 +79,13 @@ struct LinkFacts {
   Status pattern;       // what was written and read back is what it should be; or what was not, and what to do
 };
 
+// One of several copies that are started together.
+struct LentCopy {
+  Borrowed* memory = nullptr;
+  Loan loan;
+  Piece from;
+};
+
 class Lending {
  public:
   virtual ~Lending() = default;
@@ -99,6 +106,9 @@ class Lending {
   virtual void hear(const Loan& loan, Rank lender) = 0;
   // Starts the copy of from.size bytes to the loan, after `after` has finished, as MemoryKind::copy().
   virtual Result<Ticket> copy_to(Borrowed& borrowed, const Loan& loan, const Piece& from, const Ticket& after) = 0;
+  // The same of several between devices, all from one device, in one call where a driver has one: that takes less time than one each, and
+  // so do the copies. They are over together. After an error none of them is under way.
+  virtual Result<Ticket> copy_together(std::span<const LentCopy> copies) = 0;
   // The other way round: to.size bytes from the loan on.
   virtual Result<Ticket> copy_from(Borrowed& borrowed, const Loan& loan, const Piece& to, const Ticket& after) = 0;
   // Do such copies go by the device alone? Not with pageable host memory, whose bytes a processor moves for the driver.

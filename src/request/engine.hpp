@@ -284,8 +284,12 @@ class Engine {
   Loan lend(const PeerState& from, const Piece& piece, KindId sender) const;
   bool put(Operation& operation, std::uint32_t index);
   bool step_putting(Operation& operation, std::uint32_t index);
-  bool must_wait_to_put(const state::Cleared& cleared) const;
-  bool begin_put(Operation& operation, std::uint32_t index, std::shared_ptr<Borrowed> memory, const Piece& part);
+  bool must_wait_to_put(const Operation& operation) const;
+  std::optional<Put> put_beside(const Operation& first, std::uint32_t index);
+  void add_others(const Operation& first, std::vector<Put>& puts);
+  bool begin_puts(std::vector<Put> puts);
+  bool begin_put(Put put, bool between_devices);
+  void now_putting(Put& put, std::shared_ptr<state::Copies> copies);
   void on_put(const Arrival& arrival);
   bool would_fetch(PeerState& from, const Piece& to, KindId sender) const;
   bool lend_to_receiver(Operation& operation);

@@ -366,7 +366,7 @@ bool Engine::step_send(Operation& operation, std::uint32_t index) {
     // A queue that failed counts as ready: the copy fails in its turn, and the ring tells the receiver.
     const auto ready = is_finished(operation.ready);
     if (ready.ok() && !*ready) return false;
-    if (must_wait_to_put(std::get<state::Cleared>(operation.state))) return false;
+    if (must_wait_to_put(operation)) return false;
     if (!ready.ok() || (!lend_to_receiver(operation) && !put(operation, index))) start_stream(operation, index);
     return true;
   }

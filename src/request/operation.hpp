@@ -72,9 +72,15 @@ struct Cleared {      // send: cleared, but the buffer has pending work
   std::shared_ptr<Borrowed> memory;  // where parts of the message went already, and how much of it
   Bytes sent;
 };
+struct Copies {  // started together, and over together
+  Ticket ticket;
+  bool between_devices = false;  // counted in PeerState::copying
+  bool over = false;
+  Status status;  // then
+};
 struct Putting {  // send: copies into the receiver's device memory
   std::shared_ptr<Borrowed> memory;
-  Ticket copy;
+  std::shared_ptr<Copies> copies;
   std::uint32_t receiver_op;
   Bytes sent;  // when this copy is over
   bool more;   // and the rest has to be cleared
@@ -168,6 +174,13 @@ struct Traced {
   std::uint64_t id = 0;
   Trace::Clock::time_point begun;
   Trace::Clock::time_point copying;  // since then
+};
+
+// A copy into another rank's memory that can begin.
+struct Put {
+  std::uint32_t index;  // of its operation, which is cleared
+  std::shared_ptr<Borrowed> memory;
+  Piece from;
 };
 
 // What is touched of a small message's receive stands together, behind the state, whose own mark is its last word.

@@ -46,6 +46,7 @@ struct PeerState {
   // from there? If not, it is asked only now and then.
   bool fetches = true, takes_shown = true;
   std::uint32_t since_heard = 0, since_fetched = 0, since_shown = 0;
+  int copying = 0;     // calls under way that copy between devices, into this peer's memory
   bool shows = false;  // has this side copied one from the peer's heap?
   bool gone = false;   // as of the last look at the board
 };

@@ -125,6 +125,22 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream h
   return copy(lock, to, from, size, stream);
 }
 
+CUresult cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, size_t count, CUmemcpyAttributes* attributes,
+                            size_t* first, size_t kinds, CUstream handle) {
+  FAKE_ENTER(cuMemcpyBatchAsync_v2);
+  Lock lock(world().lock);
+  CUstream stream = nullptr;
+  if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
+  if (stream->legacy || count == 0 || kinds != 1 || first[0] != 0 ||
+      attributes[0].srcAccessOrder != CU_MEMCPY_SRC_ACCESS_ORDER_STREAM)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (std::size_t i = 0; i < count; ++i)
+    if (sizes[i] == 0 || parts_of(stream->context, to[i], from[i], sizes[i]).empty()) return CUDA_ERROR_INVALID_VALUE;
+  for (std::size_t i = 0; i < count; ++i)
+    if (const CUresult result = copy(lock, to[i], from[i], sizes[i], stream); result != CUDA_SUCCESS) return result;
+  return CUDA_SUCCESS;
+}
+
 // Rows of host memory into a device.
 CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* rows, CUstream handle) {
   FAKE_ENTER(cuMemcpy3DAsync_v2);

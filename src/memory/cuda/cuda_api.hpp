@@ -52,7 +52,13 @@
   CALL(cuEventDestroy_v2)
 
 // Memory of the other classes, what lends memory to other processes, and kernels. Null where a driver lacks one.
+#if CUDA_VERSION >= 13000
+#define IST_CUDA_CALLS_OF_13(CALL) CALL(cuMemcpyBatchAsync_v2)
+#else
+#define IST_CUDA_CALLS_OF_13(CALL)
+#endif
 #define IST_CUDA_OPTIONAL_CALLS(CALL)          \
+  IST_CUDA_CALLS_OF_13(CALL)                   \
   CALL(cuDeviceGetAttribute)                   \
   CALL(cuDeviceCanAccessPeer)                  \
   CALL(cuCtxEnablePeerAccess)                  \

@@ -1,5 +1,6 @@
 // The CUDA kind as a borrower, which copies to and from what was lent, and as a lender of blocks in place of what cannot be lent.
 #include "base/log.hpp"
+#include "base/ranges.hpp"
 #include "memory/cuda/cuda_memory.hpp"
 
 namespace ist {
@@ -83,6 +84,61 @@ Result<Ticket> CudaKind::copy_from(Borrowed& borrowed, const Loan& loan, const P
   const auto& memory = static_cast<const CudaBorrowed&>(borrowed);
   const auto direction = to.kind == KindId::host ? CopyDirection::out_of_device : CopyDirection::between_devices;
   return copy_in(memory.context, direction, to, lent_piece(memory, loan, to.size), after);
+}
+
+// In their order: what of them the driver may have taken is waited for, should it refuse another one.
+Status CudaKind::start_together(const Route& route, std::span<const LentCopy> copies) {
+  const Range range("isthmus: cuda copies");
+  std::vector<CUdeviceptr> to;
+  std::vector<CUdeviceptr> from;
+  std::vector<std::size_t> sizes;
+  for (const LentCopy& copy : copies) {
+    to.push_back(static_cast<const CudaBorrowed&>(*copy.memory).address + copy.loan.offset);
+    from.push_back(copy.from.object + copy.from.offset.value);
+    sizes.push_back(static_cast<std::size_t>(copy.from.size.value));
+  }
+  const char* call = "cuMemcpyBatchAsync";
+  CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+#if CUDA_VERSION >= 13000
+  if (api_.cuMemcpyBatchAsync_v2 != nullptr) {
+    CUmemcpyAttributes as_one{};
+    as_one.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+    std::size_t first = 0;
+    result = api_.cuMemcpyBatchAsync_v2(to.data(), from.data(), sizes.data(), to.size(), &as_one, &first, 1, route.stream);
+  }
+#endif
+  if (result == CUDA_ERROR_NOT_SUPPORTED) {
+    call = "cuMemcpyAsync";
+    result = CUDA_SUCCESS;
+    for (std::size_t i = 0; i < to.size() && result == CUDA_SUCCESS; ++i)
+      result = api_.cuMemcpyAsync(to[i], from[i], sizes[i], route.stream);
+  }
+  if (result == CUDA_SUCCESS) {
+    call = "cuEventRecord";
+    result = leave(route, true);
+    if (result == CUDA_SUCCESS) return {};
+  } else {
+    api_.cuStreamSynchronize(route.stream);
+  }
+  return cuda_error(api_, result,
+                    std::string(call) + " for " + std::to_string(copies.size()) + " copies, the first of " +
+                        describe_piece(copies.front().from));
+}
+
+Result<Ticket> CudaKind::copy_together(std::span<const LentCopy> copies) {
+  CudaContext& context = static_cast<const CudaBorrowed&>(*copies.front().memory).context;
+  for (const LentCopy& copy : copies)
+    if (&static_cast<const CudaBorrowed&>(*copy.memory).context != &context)
+      return Status{IST_ERR_ARGUMENT, "copies out of memory of several contexts cannot be started together"};
+  const DriverScope scope(api_, context.handle);
+  IST_TRY(scope.status());
+  const Result<Route> route = plan(context, CopyDirection::between_devices, Ticket{});
+  if (!route.ok()) return route.status();
+  const std::uint64_t id = route->ticket->id();
+  const Status started = start_together(*route, copies);
+  if (started.ok()) return under_way(*route->ticket, id);
+  give_back(*route->ticket);
+  return started;
 }
 
 }  // namespace ist

@@ -105,6 +105,7 @@ class CudaKind : public MemoryKind,
   bool opening(const Loan& loan, Rank lender, const Piece& own) override { return borrowing_.opening(loan, lender, own); }
   Result<Ticket> copy_to(Borrowed& borrowed, const Loan& loan, const Piece& from, const Ticket& after) override;
   Result<Ticket> copy_from(Borrowed& borrowed, const Loan& loan, const Piece& to, const Ticket& after) override;
+  Result<Ticket> copy_together(std::span<const LentCopy> copies) override;
   void hear(const Loan& loan, Rank lender) override { borrowing_.hear(loan, lender); }
   bool same_device(const Loan& loan, const Piece& own) override { return borrowing_.same_device(loan, own); }
   std::vector<LinkFacts> try_links() override { return links_.try_all(); }
@@ -163,6 +164,7 @@ class CudaKind : public MemoryKind,
   CUresult enter(const Route& route) const;
   CUresult leave(const Route& route, bool moved) const;
   Status start(const Route& route, const Piece& to, const Piece& from);
+  Status start_together(const Route& route, std::span<const LentCopy> copies);
   // By the processor itself, where that is possible and quicker, and nothing has to be waited for.
   bool copy_by_window(CudaContext& context, const PointerFacts& memory, CopyDirection direction, const Piece& to,
                       const Piece& from, const Ticket& after);
