@@ -264,9 +264,16 @@ def main():
     second = "cuda:1" if gpus > 1 else "cuda:0"
     pairs = [("cuda:0", second, 64 * MIB), ("pinned", second, 64 * MIB), ("cuda:0", "pinned", 64 * MIB), ("host", second, 4 * MIB),
              ("cuda:0", "host", 4 * MIB)]
+    named = os.environ.get("ISTHMUS_PAIRS")
+    known = {f"{word(source)}-{word(target)}": (source, target, most) for source, target, most in pairs}
+    if named:
+        if wrong := [name for name in named.split(",") if name not in known]:
+            sys.exit(f"compare_device: ISTHMUS_PAIRS names {', '.join(wrong)}; there are {', '.join(known)}")
+        pairs = [known[name] for name in named.split(",")]
     ours, peers = Ours(isthmus, work), [OpenMpi(work), nccl(work, gpus), nvshmem(work, gpus)]
     kept = work / "rounds.json"
-    rounds = take_up(kept, about(isthmus), [ours, *peers])
+    now = {**about(isthmus), "pairs": [list(pair) for pair in pairs]}
+    rounds = take_up(kept, now, [ours, *peers])
     wanted = int(os.environ.get("ISTHMUS_ROUNDS", "2"))
     for number in range(wanted):
         for source, target, most in pairs:
@@ -274,7 +281,7 @@ def main():
                 one.measure(source, target, most, ours.processors)
         rounds += 1
         # Whole rounds alone count, also where the next one is cut off.
-        kept.write_text(json.dumps({"rounds": rounds, "about": about(isthmus), "states": [one.state() for one in (ours, *peers)]}))
+        kept.write_text(json.dumps({"rounds": rounds, "about": now, "states": [one.state() for one in (ours, *peers)]}))
         print(f"round {rounds} is over", file=sys.stderr)
         report(ours, peers, pairs, out, show=number + 1 == wanted)
 
