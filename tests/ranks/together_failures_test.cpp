@@ -31,8 +31,8 @@ class Window {
     std::vector<int> codes;
     int by_device = 0;
   };
-  // `call`: refused once, the first time that rank 0 makes it for these messages.
-  Carried carry(std::uint64_t seed, const char* call = nullptr, CUresult result = CUDA_SUCCESS) {
+  // `call`: refused the first `times` that rank 0 makes it for these messages.
+  Carried carry(std::uint64_t seed, const char* call = nullptr, CUresult result = CUDA_SUCCESS, int times = 1) {
     Data data;
     for (int i = 0; i < kMessages; ++i) {
       const Data part = random_bytes(kRoom, seed + static_cast<std::uint64_t>(i));
@@ -42,7 +42,7 @@ class Window {
     check_.ok(ist_barrier(here_.comm), "filled");
     std::vector<ist_request> requests(kMessages, IST_REQUEST_NULL);
     std::vector<ist_status> statuses(kMessages);
-    if (here_.rank == 0 && call != nullptr) break_call(call, 0, result);
+    for (int i = 0; here_.rank == 0 && call != nullptr && i < times; ++i) break_call(call, 0, result);
     for (int i = 0; i < kMessages; ++i) start(i, requests[static_cast<std::size_t>(i)]);
     const int code = ist_waitall(kMessages, requests.data(), statuses.data());
     if (here_.rank == 0 && call != nullptr) heal();
@@ -108,6 +108,9 @@ int windows(const Here& here) {
   check.that(all_ok(window.carry(7100, kTogether, CUDA_ERROR_NOT_SUPPORTED).codes) == kMessages, "one by one");
   check.that(all_ok(window.carry(7200, kTogether, CUDA_ERROR_INVALID_VALUE).codes) == kMessages, "refused together");
   check.that(window.carry(7300).by_device == kMessages, "and later again by the device");
+  const std::uint64_t once_more = calls_together();
+  check.that(all_ok(window.carry(7350).codes) == kMessages, "a window after refusals");
+  check.that(here.rank == 1 || calls_together() > once_more, "two refusals, not in turn, are forgotten");
 
   const auto failed = window.carry(7400, "cuEventQuery", CUDA_ERROR_UNKNOWN);
   const int whole = all_ok(failed.codes);
@@ -117,6 +120,28 @@ int windows(const Here& here) {
       "the others failed by the device");
   check.that(window.carry(7500).by_device == kMessages, "after copies that failed");
   return check.wrong();
+}
+
+// It is asked for no more than three times in turn.
+int never_together(const Here& here) {
+  Checks check(here);
+  driver_call<decltype(&::fake_cuda_delay)>("fake_cuda_delay")(200);
+  Window window(here, check);
+  window.open();
+  std::uint64_t before = 0;
+  for (std::uint64_t n = 0; n < 8; ++n) {
+    before = calls_together();
+    check.that(window.carry(8000 + 50 * n, kTogether, CUDA_ERROR_INVALID_VALUE, kMessages).by_device == kMessages,
+               "one by one");
+  }
+  check.that(calls_together() == before, "the last window asked for nothing that was refused before");
+  check.that(all_ok(window.carry(9000).codes) == kMessages, "and all arrives");
+  return check.wrong();
+}
+
+TEST(TogetherFailures, OfADriverThatAlwaysRefuses) {
+  NEEDS_FAKE_DRIVER();
+  expect_all(run_ranks(2, "host,cuda", never_together));
 }
 
 TEST(TogetherFailures, OfWindowsBetweenTwoDevices) {

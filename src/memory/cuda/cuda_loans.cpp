@@ -15,6 +15,9 @@ Piece lent_piece(const CudaBorrowed& memory, const Loan& loan, Bytes size) {
   return piece;
 }
 
+// So many times in turn a driver may refuse to copy several pieces by one call; then it is not asked for that any more.
+constexpr int kMostRefused = 3;
+
 // Whose memory it is, as its program knows it.
 std::string allocator_of(MemoryClass memory_class) {
   switch (memory_class) {
@@ -100,11 +103,12 @@ Status CudaKind::start_together(const Route& route, std::span<const LentCopy> co
   const char* call = "cuMemcpyBatchAsync";
   CUresult result = CUDA_ERROR_NOT_SUPPORTED;
 #if CUDA_VERSION >= 13000
-  if (api_.cuMemcpyBatchAsync_v2 != nullptr) {
+  if (api_.cuMemcpyBatchAsync_v2 != nullptr && together_refused_.load(std::memory_order_relaxed) < kMostRefused) {
     CUmemcpyAttributes as_one{};
     as_one.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
     std::size_t first = 0;
     result = api_.cuMemcpyBatchAsync_v2(to.data(), from.data(), sizes.data(), to.size(), &as_one, &first, 1, route.stream);
+    result == CUDA_SUCCESS ? together_refused_.store(0) : static_cast<void>(++together_refused_);
   }
 #endif
   if (result == CUDA_ERROR_NOT_SUPPORTED) {

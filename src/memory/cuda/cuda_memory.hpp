@@ -207,6 +207,7 @@ class CudaKind : public MemoryKind,
   CudaLending lending_;
   CudaBorrowing borrowing_;
   CudaBounces bounces_;
+  std::atomic<int> together_refused_{0};        // calls for several copies, in turn
   std::atomic<std::uint64_t> bounces_said_{0};  // of which classes of memory, and why: a bit for each
   void say_bounced(const PointerFacts& facts, Rank borrower);
   CudaChannels channels_;
