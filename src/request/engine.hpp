@@ -30,6 +30,7 @@
 #include "request/engine_lock.hpp"
 #include "request/operation_table.hpp"
 #include "request/peer_state.hpp"
+#include "request/waiters.hpp"
 
 namespace ist {
 
@@ -197,6 +198,7 @@ class Engine {
   // A driver or a full peer must be polled: a wait must not sleep.
   bool must_poll() const { return !active_.empty() || !unused_cells_.empty() || posting_ > 0 || streams_busy_; }
   Path* sleeping_path() const { return sleeping_path_; }
+  Waiters& waiters() { return waiters_; }
   // A thread of this process sleeps, or is about to: whoever completes an operation wakes it.
   bool has_sleeper() const { return sleeper_.load(std::memory_order_relaxed); }
   void set_sleeper(bool sleeps) { sleeper_.store(sleeps, std::memory_order_relaxed); }
@@ -370,6 +372,7 @@ class Engine {
   Bytes shown_above_{~std::uint64_t{0}};  // what is shorter is eager all the same
   CopyChoice copies_;
   EngineLock lock_;
+  Waiters waiters_;
   ScratchPool scratch_;
   OperationTable operations_;
   Matcher matcher_;

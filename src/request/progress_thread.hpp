@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <thread>
 
@@ -16,15 +17,24 @@ namespace ist {
 
 class ProgressThread {
  public:
-  static Result<std::unique_ptr<ProgressThread>> start(Engine& engine);
+  // `processors`: how many this rank has to itself. No call may wait yet.
+  static Result<std::unique_ptr<ProgressThread>> start(Engine& engine, int processors);
   ~ProgressThread();
   ProgressThread(const ProgressThread&) = delete;
   ProgressThread& operator=(const ProgressThread&) = delete;
 
  private:
-  explicit ProgressThread(Engine& engine) : engine_(engine) {}
+  struct Look {
+    bool moved = false;
+    bool must_poll = false;
+  };
+  ProgressThread(Engine& engine, bool shares) : engine_(engine), shares_(shares) {}
   void run();
+  Look look();
+  void nap(bool must_poll);
   Engine& engine_;
+  const bool shares_;  // the processor on which the program computes
+  std::chrono::microseconds rest_{};
   std::atomic<bool> stop_{false};
   std::thread thread_;
 };

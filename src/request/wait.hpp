@@ -16,8 +16,18 @@ namespace ist {
 // path's doorbell, unless a device must be polled.
 class Patience {
  public:
+  // A call looks until it returns. A thread of the library's own has other things to do, too: nobody relies on its looks.
+  enum class Whose { call, thread };
   // `over` is asked under the lock, before a sleep: has what ends the wait happened, perhaps through another thread?
-  Patience(Engine& engine, std::function<bool()> over) : engine_(engine), over_(std::move(over)) {}
+  Patience(Engine& engine, std::function<bool()> over, Whose whose = Whose::call)
+      : engine_(engine), over_(std::move(over)), whose_(whose) {
+    if (whose_ == Whose::call) engine_.waiters().enter();
+  }
+  ~Patience() {
+    if (whose_ == Whose::call) engine_.waiters().leave();
+  }
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
   // Called without the lock, after a look that moved nothing (`moved` false) or something.
   void after_look(bool moved, bool must_poll);
 
@@ -25,6 +35,7 @@ class Patience {
   void sleep(bool must_poll);
   Engine& engine_;
   std::function<bool()> over_;
+  Whose whose_;
   int fruitless_ = 0;
 };
 

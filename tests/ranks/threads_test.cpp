@@ -280,4 +280,32 @@ TEST(Progress, AThreadOfItsOwnMovesMessagesWhileTheProgramMakesNoCall) {
   }
 }
 
+// The progress thread then leaves all that is under way to that call.
+TEST(Progress, WhoWaitsInACallMovesTheMessagesOfOtherThreadsOn) {
+  ::setenv("ISTHMUS_PROGRESS_THREAD", "1", 1);
+  ist_world other = IST_WORLD_NULL;
+  const int created = ist_world_create(&other);
+  ::unsetenv("ISTHMUS_PROGRESS_THREAD");
+  ASSERT_EQ(IST_OK, created) << ist_error_text();
+  ist_comm there = IST_COMM_NULL;
+  ASSERT_EQ(IST_OK, ist_world_comm(other, &there));
+  constexpr int kWord = 9;
+  int word = 0;
+  std::thread waits;
+  if (rank() == 0)
+    waits =
+        std::thread{[&] { EXPECT_EQ(IST_OK, ist_recv(ist_host(&word), 1, IST_INT, 1, kWord, there, IST_STATUS_IGNORE)); }};
+  const double seconds = seconds_beside_a_busy_sender(other);
+  if (rank() == 1) {
+    EXPECT_LT(seconds, 0.4);
+    const int sent = 4711;
+    EXPECT_EQ(IST_OK, ist_send(ist_host(&sent), 1, IST_INT, 0, kWord, there)) << ist_error_text();
+  }
+  if (waits.joinable()) {
+    waits.join();
+    EXPECT_EQ(4711, word);
+  }
+  IST_OK_OR_FAIL(ist_world_destroy(&other));
+}
+
 }  // namespace

@@ -151,10 +151,11 @@ bool QueueChannels::news() const {
 }
 
 void QueueChannels::run() {
-  Patience patience{engine_, [this] {
-                      const std::lock_guard lock(mutex_);
-                      return news();
-                    }};
+  const auto over = [this] {
+    const std::lock_guard lock(mutex_);
+    return news();
+  };
+  Patience patience{engine_, over, Patience::Whose::thread};
   for (;;) {
     glance();
     for (Turn& turn : take_come()) begin(std::move(turn));

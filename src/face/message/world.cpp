@@ -102,7 +102,7 @@ Status World::connect() {
   make_communicators(*machine);
   log_pairs(*engine_, *peers_, *neighbours_);
   if (!settings_.progress_thread) return {};
-  auto thread = ProgressThread::start(*engine_);
+  auto thread = ProgressThread::start(*engine_, peers_->processors());
   if (!thread.ok()) return thread.status();
   progress_thread_ = std::move(*thread);
   return {};

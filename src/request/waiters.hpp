@@ -1,0 +1,30 @@
+// How many threads wait in calls: each of them looks until what it waits for is there, and moves everything else on meanwhile.
+//
+// Who calls this : wait.hpp, around waits; the progress thread, which stays away then.
+// Threads        : any, without the lock: the number is a hint, since a wait may begin or end at any time.
+// Ownership      : the engine owns it.
+// Errors         : none.
+#pragma once
+
+#include <atomic>
+
+namespace ist {
+
+class Waiters {
+ public:
+  // While no wait is under way. Where nobody asks, waits are not counted, and cost nothing for it.
+  void count() { counted_ = true; }
+  void enter() {
+    if (counted_) number_.fetch_add(1, std::memory_order_relaxed);
+  }
+  void leave() {
+    if (counted_) number_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  bool any() const { return number_.load(std::memory_order_relaxed) > 0; }
+
+ private:
+  bool counted_ = false;
+  std::atomic<int> number_{0};
+};
+
+}  // namespace ist
