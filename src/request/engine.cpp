@@ -301,6 +301,7 @@ void Engine::abandon_all(const Status& why) {
     if (peers_[r].receiver) peers_[r].receiver->abandon(why, ended_);
   }
   ended_.clear();
+  ended_puts_ = true;
   for (std::uint32_t index = 0; index < operations_.size(); ++index) {
     end_offer(operations_.at(index));
     if (auto* running = std::get_if<state::Running>(&operations_.at(index).state)) running->run->abandoned = true;

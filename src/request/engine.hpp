@@ -287,10 +287,11 @@ class Engine {
   bool put(Operation& operation, std::uint32_t index);
   bool step_putting(Operation& operation, std::uint32_t index);
   bool must_wait_to_put(const Operation& operation) const;
-  std::optional<Put> put_beside(const Operation& first, std::uint32_t index);
+  std::optional<Put> put_beside(const Operation& first, std::uint32_t index, Bytes room);
   void add_others(const Operation& first, std::vector<Put>& puts);
   bool begin_puts(std::vector<Put> puts);
-  bool begin_put(Put put, bool between_devices);
+  bool begin_put(Put put, bool in_turn);
+  void begun(state::Copies& copies, Ticket ticket, Rank to, bool in_turn);
   void now_putting(Put& put, std::shared_ptr<state::Copies> copies);
   void on_put(const Arrival& arrival);
   bool would_fetch(PeerState& from, const Piece& to, KindId sender) const;
@@ -381,16 +382,15 @@ class Engine {
   std::vector<std::uint32_t> active_;
   std::vector<UnusedCell> unused_cells_;
   std::vector<Finished> ended_;
-  std::size_t posting_ = 0;                         // envelopes in outboxes
-  int puts_ = 0;                                    // copies into other ranks' memory under way
-  bool streams_busy_ = false, reaches_all_ = true;  // paths lead to all ranks
+  std::size_t posting_ = 0;                                              // envelopes in outboxes
+  bool streams_busy_ = false, reaches_all_ = true, ended_puts_ = false;  // paths lead to all ranks; no more puts begin
   PeerTraffic nccl_traffic_;
   std::uint32_t board_seen_ = 0, locked_kinds_ = 0;  // one bit per KindId that the paths page-lock their memory for
   BlockQueue blocks_;
   Status world_failed_;                // a rank died
   AwaitedReceive* awaited_ = nullptr;  // during look_for()
   unsigned started_ = 0;               // move_on_others()
-  int brief_in_a_row_ = 0;             // slots_alone() since the others' arrivals were looked for
+  int brief_in_a_row_ = 0, puts_ = 0;  // slots_alone() since all were looked at; calls under way into others' memory
   Heard heard_;
   std::unique_ptr<class Mail> mail_;  // where a worker was asked for
   Path* sleeping_path_ = nullptr;

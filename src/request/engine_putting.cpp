@@ -11,7 +11,7 @@ namespace {
 // So often a message that fits a cell is announced all the same, to hear whether its receiver lends by now.
 constexpr std::uint32_t kAskAgain = 16;
 
-// More copies than this are not given to the driver at a time: they keep any link busy, and a driver whose queues are full holds the
+// More calls than this are not given to the driver at a time: they keep any link busy, and a driver whose queues are full holds the
 // thread, which has to answer others meanwhile.
 constexpr int kMostPuts = 16;
 
@@ -20,11 +20,11 @@ constexpr int kMostPuts = 16;
 // 1.2 and 1.1 (two H100, 2026-11-25, cuMemcpyBatchAsync). They are over together, so that their bytes are limited, too.
 constexpr int kMostCalls = 2;
 constexpr std::size_t kMostTogether = 8;
-constexpr Bytes kMostBytesTogether = mebibytes(32);
+constexpr Bytes kMostBytesTogether = mebibytes(8);
 
-// A message from one device to another in one copy.
-bool is_whole_between_devices(const Piece& from, const state::Cleared& cleared) {
-  return from.kind != KindId::host && cleared.loan.part == 0 && cleared.memory == nullptr;
+// A message from one device to another in one copy. What is longer keeps a link busy by itself: it waits for nothing, and nothing for it.
+bool goes_in_turn(Bytes size, const Piece& from, const state::Cleared& cleared) {
+  return from.kind != KindId::host && cleared.loan.part == 0 && cleared.memory == nullptr && size <= kMostBytesTogether;
 }
 
 }  // namespace
@@ -51,8 +51,9 @@ Loan Engine::lend(const PeerState& from, const Piece& piece, KindId sender) cons
 bool Engine::must_wait_to_put(const Operation& operation) const {
   const auto& cleared = std::get<state::Cleared>(operation.state);
   if (cleared.loan.allocation == 0) return false;
-  const bool in_turn = is_whole_between_devices(operation.piece, cleared);
-  return puts_ >= kMostPuts || (in_turn && peers_[static_cast<std::size_t>(operation.peer.value)].copying >= kMostCalls);
+  const bool in_turn = goes_in_turn(cleared.accepted, operation.piece, cleared);
+  return puts_ >= kMostPuts || ended_puts_ ||
+         (in_turn && peers_[static_cast<std::size_t>(operation.peer.value)].copying >= kMostCalls);
 }
 
 // False: the receiver lends nothing, or its memory is not open (yet), and the bytes go through the ring.
@@ -72,19 +73,19 @@ bool Engine::put(Operation& operation, std::uint32_t index) {
   // Until it is open, and where it cannot be opened, cells are the quicker way for what fits.
   if (from.kind != KindId::host && !within) to.lends = memory != nullptr && cleared.loan.part == 0;
   if (memory == nullptr) return false;
-  if (within || !is_whole_between_devices(from, cleared)) return begin_put({index, std::move(memory), from}, false);
+  if (within || !goes_in_turn(from.size, from, cleared)) return begin_put({index, std::move(memory), from}, false);
   std::vector<Put> puts{{index, std::move(memory), from}};
   add_others(operation, puts);
   return begin_puts(std::move(puts));
 }
 
 // Another message that can be copied in the same call as that one.
-std::optional<Put> Engine::put_beside(const Operation& first, std::uint32_t index) {
+std::optional<Put> Engine::put_beside(const Operation& first, std::uint32_t index, Bytes room) {
   const Operation& other = operations_.at(index);
   const auto* cleared = other.sends ? std::get_if<state::Cleared>(&other.state) : nullptr;
   if (cleared == nullptr || &other == &first || other.peer != first.peer || other.piece.kind != first.piece.kind ||
       other.piece.device != first.piece.device || !other.ready.empty() || cleared->borrows ||
-      cleared->loan.allocation == 0 || !is_whole_between_devices(other.piece, *cleared) ||
+      cleared->loan.allocation == 0 || cleared->accepted > room || !goes_in_turn(cleared->accepted, other.piece, *cleared) ||
       cleared->receiver_kind != std::get<state::Cleared>(first.state).receiver_kind)
     return std::nullopt;
   Lending* const borrower = lending(*peer(other.peer).link, cleared->receiver_kind);
@@ -98,8 +99,8 @@ std::optional<Put> Engine::put_beside(const Operation& first, std::uint32_t inde
 void Engine::add_others(const Operation& first, std::vector<Put>& puts) {
   Bytes all = puts.front().from.size;
   for (const std::uint32_t index : active_) {
-    if (puts.size() >= kMostTogether || all >= kMostBytesTogether) return;
-    auto other = put_beside(first, index);
+    if (puts.size() >= kMostTogether) return;
+    auto other = put_beside(first, index, kMostBytesTogether - all);
     if (!other) continue;
     all += other->from.size;
     puts.push_back(std::move(*other));
@@ -112,22 +113,33 @@ bool Engine::begin_puts(std::vector<Put> puts) {
     std::vector<LentCopy> copies;
     for (const Put& put : puts)
       copies.push_back({put.memory.get(), std::get<state::Cleared>(operations_.at(put.index).state).loan, put.from});
+    auto together = std::make_shared<state::Copies>();
+    active_.reserve(active_.size() + puts.size());
     auto started =
         lending(*peer(first.peer).link, std::get<state::Cleared>(first.state).receiver_kind)->copy_together(copies);
     if (started.ok()) {
-      ++peer(first.peer).copying;
-      auto together = std::make_shared<state::Copies>(state::Copies{std::move(*started), true, false, {}});
+      begun(*together, std::move(*started), first.peer, true);
       for (Put& put : puts) now_putting(put, together);
       return true;
     }
-    // Each by itself, so that the one at fault is found; the others stay cleared.
     log::once(log::Level::info, "copies together", "copies between devices go one by one: " + started.status().text());
   }
-  return begin_put(std::move(puts.front()), true);
+  // Each by itself, so that the one at fault is found: that stays cleared until its turn comes.
+  const bool first_begun = begin_put(std::move(puts.front()), true);
+  for (std::size_t i = 1; i < puts.size(); ++i) static_cast<void>(begin_put(std::move(puts[i]), true));
+  return first_begun;
 }
 
-bool Engine::begin_put(Put put, bool between_devices) {
+void Engine::begun(state::Copies& copies, Ticket ticket, Rank to, bool in_turn) {
+  copies.ticket = std::move(ticket);
+  copies.in_turn = in_turn;
+  ++puts_;
+  if (in_turn) ++peer(to).copying;
+}
+
+bool Engine::begin_put(Put put, bool in_turn) {
   Operation& operation = operations_.at(put.index);
+  auto alone = std::make_shared<state::Copies>();
   const auto& cleared = std::get<state::Cleared>(operation.state);
   PeerState& to = peer(operation.peer);
   auto copy = lending(*to.link, cleared.receiver_kind)->copy_to(*put.memory, cleared.loan, put.from, Ticket{});
@@ -137,8 +149,8 @@ bool Engine::begin_put(Put put, bool between_devices) {
     refuse(operation, put.index, cleared.receiver_op, copy.status());
     return true;
   }
-  if (between_devices) ++to.copying;
-  now_putting(put, std::make_shared<state::Copies>(state::Copies{std::move(*copy), between_devices, false, {}}));
+  begun(*alone, std::move(*copy), operation.peer, in_turn);
+  now_putting(put, std::move(alone));
   return true;
 }
 
@@ -150,7 +162,6 @@ void Engine::now_putting(Put& put, std::shared_ptr<state::Copies> copies) {
                                    sent < cleared.accepted, cleared.loan.part != 0, put.from.size};
   operation.outcome.carrier = IST_CARRIER_DEVICE;
   copying(operation);
-  ++puts_;
   activate(operation, put.index);
 }
 
@@ -162,10 +173,10 @@ bool Engine::step_putting(Operation& operation, std::uint32_t index) {
     if (done.ok() && !*done) return false;
     copies.over = true;
     copies.status = done.status();
-    if (copies.between_devices) --peer(operation.peer).copying;
+    --puts_;
+    if (copies.in_turn) --peer(operation.peer).copying;
   }
   const Status done = copies.status;
-  --puts_;
   copied(operation, "copy into the receiver's memory", putting.length);
   // Let go of before the receiver hears: it may free its buffer then.
   if (!putting.more) putting.memory.reset();

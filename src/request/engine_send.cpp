@@ -238,7 +238,8 @@ void Engine::on_clear(const Arrival& arrival) {
   hear(loan, arrival);
   Operation* operation = operations_.find_wire(clear.sender_op);
   auto* const parted = operation != nullptr ? std::get_if<state::Parted>(&operation->state) : nullptr;
-  if (operation == nullptr || (parted == nullptr && !operation->in<state::Announced>())) {
+  if (operation == nullptr || (parted == nullptr && !operation->in<state::Announced>()) ||
+      clear.bytes > operation->piece.size.value) {
     post_refusal(peer(arrival.source), clear.receiver_op);
     return;
   }

@@ -74,7 +74,7 @@ struct Cleared {      // send: cleared, but the buffer has pending work
 };
 struct Copies {  // started together, and over together
   Ticket ticket;
-  bool between_devices = false;  // counted in PeerState::copying
+  bool in_turn = false;  // counted in PeerState::copying
   bool over = false;
   Status status;  // then
 };

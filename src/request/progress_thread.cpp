@@ -54,13 +54,17 @@ void ProgressThread::run() {
 // Whoever waits in a call looks all the time, and would only wait for the lock. Where ranks sleep, this thread may be the one that the
 // bell wakes for all.
 ProgressThread::Look ProgressThread::look() {
-  if (engine_.sleeping_path() == nullptr && engine_.waiters().any()) return {};
+  if (engine_.sleeping_path() == nullptr && engine_.waiters().any()) {
+    rest_ = kFirstRest;
+    return {};
+  }
   const std::lock_guard lock(engine_.lock());
   const bool moved = engine_.progress();
   return {moved, engine_.must_poll()};
 }
 
 void ProgressThread::nap(bool must_poll) {
+  if (must_poll) rest_ = kFirstRest;
   if (!shares_ || must_poll) return std::this_thread::sleep_for(kNap);
   std::this_thread::sleep_for(rest_);
   rest_ = std::min(2 * rest_, kLongestRest);

@@ -89,17 +89,17 @@ Result<Ticket> CudaKind::copy_from(Borrowed& borrowed, const Loan& loan, const P
   return copy_in(memory.context, direction, to, lent_piece(memory, loan, to.size), after);
 }
 
-// In their order: what of them the driver may have taken is waited for, should it refuse another one.
-Status CudaKind::start_together(const Route& route, std::span<const LentCopy> copies) {
-  const Range range("isthmus: cuda copies");
+struct CudaKind::Copies {
   std::vector<CUdeviceptr> to;
   std::vector<CUdeviceptr> from;
   std::vector<std::size_t> sizes;
-  for (const LentCopy& copy : copies) {
-    to.push_back(static_cast<const CudaBorrowed&>(*copy.memory).address + copy.loan.offset);
-    from.push_back(copy.from.object + copy.from.offset.value);
-    sizes.push_back(static_cast<std::size_t>(copy.from.size.value));
-  }
+  std::string said;  // of them, in an error
+};
+
+// In their order: what of them the driver may have taken is waited for, should it refuse another one.
+Status CudaKind::start_together(const Route& route, Copies& copies) {
+  const Range range("isthmus: cuda copies");
+  auto& [to, from, sizes, said] = copies;
   const char* call = "cuMemcpyBatchAsync";
   CUresult result = CUDA_ERROR_NOT_SUPPORTED;
 #if CUDA_VERSION >= 13000
@@ -124,22 +124,28 @@ Status CudaKind::start_together(const Route& route, std::span<const LentCopy> co
   } else {
     api_.cuStreamSynchronize(route.stream);
   }
-  return cuda_error(api_, result,
-                    std::string(call) + " for " + std::to_string(copies.size()) + " copies, the first of " +
-                        describe_piece(copies.front().from));
+  return cuda_error(api_, result, std::string(call) + " for " + said);
 }
 
 Result<Ticket> CudaKind::copy_together(std::span<const LentCopy> copies) {
   CudaContext& context = static_cast<const CudaBorrowed&>(*copies.front().memory).context;
-  for (const LentCopy& copy : copies)
-    if (&static_cast<const CudaBorrowed&>(*copy.memory).context != &context)
-      return Status{IST_ERR_ARGUMENT, "copies out of memory of several contexts cannot be started together"};
+  Copies all;
+  for (const LentCopy& copy : copies) {
+    const auto& memory = static_cast<const CudaBorrowed&>(*copy.memory);
+    // Of managed memory the driver wants to be told where it is.
+    if (&memory.context != &context || facts_.of(copy.from).memory_class == MemoryClass::managed)
+      return Status{IST_ERR_ARGUMENT, "copies of managed memory, or of several contexts, are not started together"};
+    all.to.push_back(memory.address + copy.loan.offset);
+    all.from.push_back(copy.from.object + copy.from.offset.value);
+    all.sizes.push_back(static_cast<std::size_t>(copy.from.size.value));
+  }
+  all.said = std::to_string(copies.size()) + " copies, the first of " + describe_piece(copies.front().from);
   const DriverScope scope(api_, context.handle);
   IST_TRY(scope.status());
   const Result<Route> route = plan(context, CopyDirection::between_devices, Ticket{});
   if (!route.ok()) return route.status();
   const std::uint64_t id = route->ticket->id();
-  const Status started = start_together(*route, copies);
+  const Status started = start_together(*route, all);
   if (started.ok()) return under_way(*route->ticket, id);
   give_back(*route->ticket);
   return started;
