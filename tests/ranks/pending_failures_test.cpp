@@ -84,7 +84,7 @@ TEST(PendingFailures, AKernelLongerThanPatienceHoldsUpItsOwnMessagesOnly) {
   ::unsetenv("ISTHMUS_DEVICE_IPC");
 }
 
-void sleep_for_long(void*) { std::this_thread::sleep_for(std::chrono::microseconds{1200}); }
+void sleep_for_long(void*) { std::this_thread::sleep_for(std::chrono::microseconds{2000}); }
 
 // Of the numbers that operations have in envelopes, 4096 follow each other in one place, and one of them is zero.
 TEST(PendingFailures, ASendBehindAKernelEndsWhateverNumberItHas) {
