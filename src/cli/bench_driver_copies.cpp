@@ -141,9 +141,9 @@ int device_of(const Place& place, const Place& other) {
   return std::max(0, place.on_device() ? place.device : other.device);
 }
 
-class CudaCopies final : public DriverCopies {
+class DeviceCopies final : public DriverCopies {
  public:
-  CudaCopies(const Driver& driver, const Place& from, const Place& to, std::size_t most)
+  DeviceCopies(const Driver& driver, const Place& from, const Place& to, std::size_t most)
       : driver_(driver),
         most_(most),
         between_devices_(from.on_device() && to.on_device()),
@@ -166,13 +166,7 @@ class CudaCopies final : public DriverCopies {
     side.leave();
     driver_.must(result, "cuMemcpyAsync of " + std::to_string(bytes) + " bytes");
   }
-  bool copies_together() const override {
-#if CUDA_VERSION >= 13000
-    return between_devices_ && driver_.api().cuMemcpyBatchAsync_v2 != nullptr;
-#else
-    return false;
-#endif
-  }
+  bool copies_together() const override { return between_devices_ && has_joint_copies(driver_.api()); }
   void copy_together(std::size_t bytes, int count, int stream, bool back) override;
   void wait() override {
     here_.wait();
@@ -196,32 +190,24 @@ class CudaCopies final : public DriverCopies {
   Piece back_target_;
 };
 
-void CudaCopies::copy_together(std::size_t bytes, int count, int stream, bool back) {
-  std::vector<CUdeviceptr> to;
-  std::vector<CUdeviceptr> from;
+void DeviceCopies::copy_together(std::size_t bytes, int count, int stream, bool back) {
+  CudaCopies copies;
   for (int n = 0; n < count; ++n) {
     const std::size_t place = static_cast<std::size_t>(n) * bytes;
     const std::size_t offset = place + bytes <= most_ ? place : 0;
-    to.push_back((back ? back_target_ : target_).address() + offset);
-    from.push_back((back ? back_source_ : source_).address() + offset);
+    copies.to.push_back((back ? back_target_ : target_).address() + offset);
+    copies.from.push_back((back ? back_source_ : source_).address() + offset);
+    copies.sizes.push_back(bytes);
   }
-  std::vector<std::size_t> sizes(to.size(), bytes);
-  CUresult result = CUDA_ERROR_NOT_SUPPORTED;
-#if CUDA_VERSION >= 13000
   const Side& side = back ? there_ : here_;
-  CUmemcpyAttributes as_one{};
-  as_one.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-  std::size_t first = 0;
   side.use();
-  result = driver_.api().cuMemcpyBatchAsync_v2(to.data(), from.data(), sizes.data(), sizes.size(), &as_one, &first, 1,
-                                               side.stream(stream));
+  const CUresult result = copy_jointly(driver_.api(), copies, side.stream(stream));
   side.leave();
-#endif
   driver_.must(result, "cuMemcpyBatchAsync of " + std::to_string(count) + " times " + std::to_string(bytes) + " bytes");
 }
 
 // Goes with the last that holds it.
-std::shared_ptr<CUevent_st> CudaCopies::passed_event() const {
+std::shared_ptr<CUevent_st> DeviceCopies::passed_event() const {
   const CudaApi& api = driver_.api();
   here_.use();
   CUevent made = nullptr;
@@ -233,7 +219,7 @@ std::shared_ptr<CUevent_st> CudaCopies::passed_event() const {
 }
 
 // Page-locked, where every device reaches it by the processor's address.
-std::shared_ptr<std::uint32_t> CudaCopies::word() const {
+std::shared_ptr<std::uint32_t> DeviceCopies::word() const {
   const CudaApi& api = driver_.api();
   here_.use();
   void* made = nullptr;
@@ -244,7 +230,7 @@ std::shared_ptr<std::uint32_t> CudaCopies::word() const {
   return {new (made) std::uint32_t{0}, [&api](std::uint32_t* last) { api.cuMemFreeHost(last); }};
 }
 
-std::vector<std::pair<std::string, std::function<void(std::size_t)>>> CudaCopies::ways() {
+std::vector<std::pair<std::string, std::function<void(std::size_t)>>> DeviceCopies::ways() {
   const CudaApi& api = driver_.api();
   const CUstream stream = here_.stream(0);
   std::vector<std::pair<std::string, std::function<void(std::size_t)>>> all;
@@ -279,7 +265,7 @@ std::vector<std::pair<std::string, std::function<void(std::size_t)>>> CudaCopies
   return all;
 }
 
-std::vector<std::pair<std::string, std::function<void()>>> CudaCopies::calls() {
+std::vector<std::pair<std::string, std::function<void()>>> DeviceCopies::calls() {
   const CudaApi& api = driver_.api();
   const std::shared_ptr<CUevent_st> event = passed_event();
   const CUstream stream = here_.stream(0);
@@ -304,7 +290,7 @@ std::vector<std::pair<std::string, std::function<void()>>> CudaCopies::calls() {
 }  // namespace
 
 std::unique_ptr<DriverCopies> DriverCopies::open(const Place& from, const Place& to, std::size_t most) {
-  return std::make_unique<CudaCopies>(Driver::get(), from, to, most);
+  return std::make_unique<DeviceCopies>(Driver::get(), from, to, most);
 }
 
 std::pair<int, std::string> driver_devices() {

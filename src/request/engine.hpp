@@ -240,7 +240,6 @@ class Engine {
 
   // engine_send.cpp
   ist_carrier carrier_of(const Piece& piece, PeerState& to, bool shown, bool synchronous = false) const;
-  static bool is_asked_later(ist_carrier carrier, const PeerState& to, bool blocking);
   bool is_shown(const Piece& piece, const PeerState& to) const;
   // As start_send(), when `ready` has finished, to a peer that check_peer() finds.
   Result<OperationId> send_ready(const Piece& piece, Ticket ready, const Destination& to, bool* done);
@@ -382,7 +381,8 @@ class Engine {
   std::vector<std::uint32_t> active_;
   std::vector<UnusedCell> unused_cells_;
   std::vector<Finished> ended_;
-  std::size_t posting_ = 0;                                              // envelopes in outboxes
+  std::size_t posting_ = 0;  // envelopes in outboxes
+  int puts_ = 0;             // calls under way that copy into other ranks' memory
   bool streams_busy_ = false, reaches_all_ = true, ended_puts_ = false;  // paths lead to all ranks; no more puts begin
   PeerTraffic nccl_traffic_;
   std::uint32_t board_seen_ = 0, locked_kinds_ = 0;  // one bit per KindId that the paths page-lock their memory for
@@ -390,7 +390,7 @@ class Engine {
   Status world_failed_;                // a rank died
   AwaitedReceive* awaited_ = nullptr;  // during look_for()
   unsigned started_ = 0;               // move_on_others()
-  int brief_in_a_row_ = 0, puts_ = 0;  // slots_alone() since all were looked at; calls under way into others' memory
+  int brief_in_a_row_ = 0;             // slots_alone() since the others' arrivals were looked for
   Heard heard_;
   std::unique_ptr<class Mail> mail_;  // where a worker was asked for
   Path* sleeping_path_ = nullptr;

@@ -21,6 +21,12 @@ constexpr Bytes kBrief{256};
 // it from there by now.
 constexpr std::uint32_t kShowAgain = 16;
 
+// Of what is announced the queue is asked behind the announcement, while the receiver asks his. And not at all where the copy begins at
+// once: what is put into the queue meanwhile must not come before it.
+bool is_asked_later(ist_carrier carrier, bool at_once) {
+  return carrier == IST_CARRIER_RING || carrier == IST_CARRIER_DIRECT || (carrier == IST_CARRIER_CELL && at_once);
+}
+
 }  // namespace
 
 Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32_t tag, const Scope& scope, bool* done,
@@ -32,16 +38,9 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
   // copy at the same time. Who does not has his processor for something else.
   const bool shown = !mode.blocking && is_shown(piece, peer(dest));
   const ist_carrier carrier = carrier_of(piece, peer(dest), shown, mode.synchronous);
-  auto ready = pending_work(piece, is_asked_later(carrier, peer(dest), mode.blocking));
+  auto ready = pending_work(piece, is_asked_later(carrier, mode.blocking && peer(dest).outbox.empty()));
   if (!ready.ok()) return ready.status();
   return send_ready(piece, std::move(*ready), {dest, tag, scope, carrier, shown}, done);
-}
-
-// Of what is announced the queue is asked behind the announcement, while the receiver asks his. And not at all where the copy begins at
-// once: what is put into the queue meanwhile must not come before it.
-bool Engine::is_asked_later(ist_carrier carrier, const PeerState& to, bool blocking) {
-  if (carrier == IST_CARRIER_RING || carrier == IST_CARRIER_DIRECT) return true;
-  return blocking && carrier == IST_CARRIER_CELL && to.outbox.empty();
 }
 
 ist_carrier Engine::carrier_of(const Piece& piece, PeerState& to, bool shown, bool synchronous) const {

@@ -35,7 +35,7 @@ def call_of_peers(call):
 
 
 # Read here, and no settings of the library.
-STEERING = ("ISTHMUS_PEERS", "ISTHMUS_PROCESSORS", "ISTHMUS_ROUNDS")
+STEERING = ("ISTHMUS_PEERS", "ISTHMUS_PROCESSORS", "ISTHMUS_ROUNDS", "ISTHMUS_PAIRS")
 
 # What an MPI is started with: words for mpirun, and variables. Open MPI takes UCX only on a network card unless told that any
 # transport will do, and UCX without network transports does not look after them in every call.

@@ -35,6 +35,22 @@ Status cuda_error(const CudaApi& api, CUresult result, const std::string& what) 
   return Status{result == CUDA_ERROR_OUT_OF_MEMORY ? IST_ERR_MEMORY : IST_ERR_DEVICE, std::move(message)};
 }
 
+#if CUDA_VERSION >= 13000
+bool has_joint_copies(const CudaApi& api) { return api.cuMemcpyBatchAsync_v2 != nullptr; }
+
+CUresult copy_jointly(const CudaApi& api, CudaCopies& copies, CUstream stream) {
+  if (!has_joint_copies(api)) return CUDA_ERROR_NOT_SUPPORTED;
+  CUmemcpyAttributes as_one{};
+  as_one.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
+  std::size_t first = 0;
+  return api.cuMemcpyBatchAsync_v2(copies.to.data(), copies.from.data(), copies.sizes.data(), copies.sizes.size(), &as_one,
+                                   &first, 1, stream);
+}
+#else
+bool has_joint_copies(const CudaApi&) { return false; }
+CUresult copy_jointly(const CudaApi&, CudaCopies&, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
+#endif
+
 std::string hexadecimal(std::uint64_t address) {
   char digits[17];
   const auto end = std::to_chars(digits, digits + 16, address, 16).ptr;

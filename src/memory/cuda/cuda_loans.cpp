@@ -89,33 +89,20 @@ Result<Ticket> CudaKind::copy_from(Borrowed& borrowed, const Loan& loan, const P
   return copy_in(memory.context, direction, to, lent_piece(memory, loan, to.size), after);
 }
 
-struct CudaKind::Copies {
-  std::vector<CUdeviceptr> to;
-  std::vector<CUdeviceptr> from;
-  std::vector<std::size_t> sizes;
-  std::string said;  // of them, in an error
-};
-
-// In their order: what of them the driver may have taken is waited for, should it refuse another one.
-Status CudaKind::start_together(const Route& route, Copies& copies) {
+// In their order: what of them the driver may have taken is waited for, should it refuse another one. `said`: of them, in an error.
+Status CudaKind::start_together(const Route& route, CudaCopies& copies, const std::string& said) {
   const Range range("isthmus: cuda copies");
-  auto& [to, from, sizes, said] = copies;
   const char* call = "cuMemcpyBatchAsync";
   CUresult result = CUDA_ERROR_NOT_SUPPORTED;
-#if CUDA_VERSION >= 13000
-  if (api_.cuMemcpyBatchAsync_v2 != nullptr && together_refused_.load(std::memory_order_relaxed) < kMostRefused) {
-    CUmemcpyAttributes as_one{};
-    as_one.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-    std::size_t first = 0;
-    result = api_.cuMemcpyBatchAsync_v2(to.data(), from.data(), sizes.data(), to.size(), &as_one, &first, 1, route.stream);
+  if (together_refused_.load(std::memory_order_relaxed) < kMostRefused) {
+    result = copy_jointly(api_, copies, route.stream);
     result == CUDA_SUCCESS ? together_refused_.store(0) : static_cast<void>(++together_refused_);
   }
-#endif
   if (result == CUDA_ERROR_NOT_SUPPORTED) {
     call = "cuMemcpyAsync";
     result = CUDA_SUCCESS;
-    for (std::size_t i = 0; i < to.size() && result == CUDA_SUCCESS; ++i)
-      result = api_.cuMemcpyAsync(to[i], from[i], sizes[i], route.stream);
+    for (std::size_t i = 0; i < copies.sizes.size() && result == CUDA_SUCCESS; ++i)
+      result = api_.cuMemcpyAsync(copies.to[i], copies.from[i], copies.sizes[i], route.stream);
   }
   if (result == CUDA_SUCCESS) {
     call = "cuEventRecord";
@@ -129,7 +116,7 @@ Status CudaKind::start_together(const Route& route, Copies& copies) {
 
 Result<Ticket> CudaKind::copy_together(std::span<const LentCopy> copies) {
   CudaContext& context = static_cast<const CudaBorrowed&>(*copies.front().memory).context;
-  Copies all;
+  CudaCopies all;
   for (const LentCopy& copy : copies) {
     const auto& memory = static_cast<const CudaBorrowed&>(*copy.memory);
     // Of managed memory the driver wants to be told where it is.
@@ -139,13 +126,13 @@ Result<Ticket> CudaKind::copy_together(std::span<const LentCopy> copies) {
     all.from.push_back(copy.from.object + copy.from.offset.value);
     all.sizes.push_back(static_cast<std::size_t>(copy.from.size.value));
   }
-  all.said = std::to_string(copies.size()) + " copies, the first of " + describe_piece(copies.front().from);
+  const std::string said = std::to_string(copies.size()) + " copies, the first of " + describe_piece(copies.front().from);
   const DriverScope scope(api_, context.handle);
   IST_TRY(scope.status());
   const Result<Route> route = plan(context, CopyDirection::between_devices, Ticket{});
   if (!route.ok()) return route.status();
   const std::uint64_t id = route->ticket->id();
-  const Status started = start_together(*route, all);
+  const Status started = start_together(*route, all, said);
   if (started.ok()) return under_way(*route->ticket, id);
   give_back(*route->ticket);
   return started;

@@ -164,8 +164,7 @@ class CudaKind : public MemoryKind,
   CUresult enter(const Route& route) const;
   CUresult leave(const Route& route, bool moved) const;
   Status start(const Route& route, const Piece& to, const Piece& from);
-  struct Copies;
-  Status start_together(const Route& route, Copies& copies);
+  Status start_together(const Route& route, CudaCopies& copies, const std::string& said);
   // By the processor itself, where that is possible and quicker, and nothing has to be waited for.
   bool copy_by_window(CudaContext& context, const PointerFacts& memory, CopyDirection direction, const Piece& to,
                       const Piece& from, const Ticket& after);
