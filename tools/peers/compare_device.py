@@ -36,6 +36,16 @@ WAYS = {
 }
 
 
+# From, to (the second GPU, where there are two), and the longest message; by name, as ISTHMUS_PAIRS has them.
+PAIRS = {
+    "cuda-cuda": ("cuda:0", "cuda", 64 * MIB),
+    "pinned-cuda": ("pinned", "cuda", 64 * MIB),
+    "cuda-pinned": ("cuda:0", "pinned", 64 * MIB),
+    "host-cuda": ("host", "cuda", 4 * MIB),
+    "cuda-host": ("cuda:0", "host", 4 * MIB),
+}
+
+
 def word(place):
     return place.split(":")[0]
 
@@ -256,20 +266,17 @@ def take_up(kept, now, programs):
 def main():
     isthmus, out, work = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
     work.mkdir(parents=True, exist_ok=True)
-    said, _ = run(["nvidia-smi", "--list-gpus"], {}, 30)
+    named = [name for name in os.environ.get("ISTHMUS_PAIRS", "").split(",") if name]
+    if wrong := [name for name in named if name not in PAIRS]:
+        sys.exit(f"compare_device: ISTHMUS_PAIRS names {', '.join(wrong)}; there are {', '.join(PAIRS)}")
+    said, _ = run(["nvidia-smi", "--list-gpus"], {}, 30) if shutil.which("nvidia-smi") else (None, "")
     gpus = len((said or "").splitlines())
     if gpus == 0:
         print("compare_device: no GPU is on this machine; nothing was measured")
         sys.exit(77)
     second = "cuda:1" if gpus > 1 else "cuda:0"
-    pairs = [("cuda:0", second, 64 * MIB), ("pinned", second, 64 * MIB), ("cuda:0", "pinned", 64 * MIB), ("host", second, 4 * MIB),
-             ("cuda:0", "host", 4 * MIB)]
-    named = os.environ.get("ISTHMUS_PAIRS")
-    known = {f"{word(source)}-{word(target)}": (source, target, most) for source, target, most in pairs}
-    if named:
-        if wrong := [name for name in named.split(",") if name not in known]:
-            sys.exit(f"compare_device: ISTHMUS_PAIRS names {', '.join(wrong)}; there are {', '.join(known)}")
-        pairs = [known[name] for name in named.split(",")]
+    pairs = [(source, second if target == "cuda" else target, most)
+             for source, target, most in (PAIRS[name] for name in named or PAIRS)]
     ours, peers = Ours(isthmus, work), [OpenMpi(work), nccl(work, gpus), nvshmem(work, gpus)]
     kept = work / "rounds.json"
     now = {**about(isthmus), "pairs": [list(pair) for pair in pairs]}
