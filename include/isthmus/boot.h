@@ -32,6 +32,8 @@ typedef struct ist_boot_functions {
 
 /* As ist_world_create, for exactly the processes that `functions` connects, whatever started them. Collective. */
 IST_API int ist_world_create_with(const ist_boot_functions* functions, ist_world* world);
+/* The same with settings of this world's own, as ist_world_create_configured. */
+IST_API int ist_world_create_configured_with(const char* settings, const ist_boot_functions* functions, ist_world* world);
 
 #ifdef __cplusplus
 }

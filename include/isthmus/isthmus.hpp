@@ -112,6 +112,10 @@ class World {
   static World create_with(const Functions& functions) {
     return World(made_by, [&](ist_world* out) { return ist_world_create_with(&functions, out); });
   }
+  // With settings of its own, as ist_world_create_configured takes them: World::configured("worker=1 eager_limit=32KiB").
+  static World configured(const std::string& settings) {
+    return World(made_by, [&](ist_world* out) { return ist_world_create_configured(settings.c_str(), out); });
+  }
   World(World&&) noexcept = default;
   World& operator=(World&&) noexcept = default;
 

@@ -42,8 +42,9 @@ static inline const char* ist_mpi_refusal(MPI_Comm comm) {
   return yes ? "the communicator joins two groups; merge them first (MPI_Intercomm_merge)" : NULL;
 }
 
-/* The world of all ranks of `comm`, with the same rank numbers. Collective over `comm`. */
-static inline int ist_world_from_mpi(MPI_Comm comm, ist_world* world) {
+/* The world of all ranks of `comm`, with the same rank numbers, and settings of its own as ist_world_create_configured takes them.
+ * Collective over `comm`. */
+static inline int ist_world_from_mpi_configured(MPI_Comm comm, const char* settings, ist_world* world) {
   MPI_Comm own = MPI_COMM_NULL;
   ist_boot_functions functions = {sizeof(ist_boot_functions), NULL, 0, 1, ist_mpi_all_gather, ist_mpi_error_text, NULL};
   int code;
@@ -58,9 +59,14 @@ static inline int ist_world_from_mpi(MPI_Comm comm, ist_world* world) {
     functions.rank = rank;
     functions.ranks = ranks;
   }
-  code = ist_world_create_with(&functions, world);
+  code = ist_world_create_configured_with(settings, &functions, world);
   if (own != MPI_COMM_NULL) MPI_Comm_free(&own);
   return code;
+}
+
+/* The same with the settings of the environment. */
+static inline int ist_world_from_mpi(MPI_Comm comm, ist_world* world) {
+  return ist_world_from_mpi_configured(comm, NULL, world);
 }
 
 #ifdef __cplusplus

@@ -565,7 +565,10 @@ class World:
     All processes of the job: those of `isthmus run`, or of the variables that name one, or this one alone.
     """
 
-    def __init__(self) -> None: ...
+    def __init__(self, **settings: str | float) -> None:
+        """
+        Settings of this world's own, above those of the environment: World(worker=True, eager_limit="32KiB"). `isthmus info --settings` lists the names.
+        """
 
     @property
     def comm(self) -> Comm:
@@ -576,7 +579,7 @@ class World:
         """The communicator of this rank alone."""
 
     @staticmethod
-    def create_with(rank: int, size: int, all_gather: Callable[[bytes], Iterable[bytes]]) -> World:
+    def create_with(rank: int, size: int, all_gather: Callable[[bytes], Iterable[bytes]], **settings: str | float) -> World:
         """
         A world of processes that something else has started and connects: all_gather gives the bytes of all ranks, as mpi4py's comm.allgather does. Collective.
         """

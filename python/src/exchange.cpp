@@ -57,11 +57,12 @@ void error_text(void* context, int, char* text, std::size_t room) {
 
 }  // namespace
 
-std::shared_ptr<Session> session_with(int rank, int size, nb::handle function) {
+std::shared_ptr<Session> session_with(int rank, int size, nb::handle function, const std::string& settings) {
   Exchange exchange{function, size, {}, {}};
   const ist_boot_functions functions{sizeof(ist_boot_functions), &exchange, rank, size, &all_gather, &error_text, nullptr};
   try {
-    return Session::create([&](ist_world* world) { return ist_world_create_with(&functions, world); });
+    return Session::create(
+        [&](ist_world* world) { return ist_world_create_configured_with(settings.c_str(), &functions, world); });
   } catch (nb::python_error&) {
     if (exchange.exception.is_valid()) raise(exchange.exception);
     throw;

@@ -11,6 +11,6 @@
 namespace isthmus_python {
 
 // `all_gather(bytes)` gives the bytes of all ranks, in their order.
-std::shared_ptr<Session> session_with(int rank, int size, nb::handle all_gather);
+std::shared_ptr<Session> session_with(int rank, int size, nb::handle all_gather, const std::string& settings);
 
 }  // namespace isthmus_python

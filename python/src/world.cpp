@@ -13,7 +13,8 @@ namespace {
 
 class World {
  public:
-  World() : World(Session::create(ist_world_create)) {}
+  explicit World(const std::string& settings)
+      : World(Session::create([&](ist_world* world) { return ist_world_create_configured(settings.c_str(), world); })) {}
   explicit World(std::shared_ptr<Session> session) : session_(std::move(session)) {
     ist_comm comm = IST_COMM_NULL;
     check(ist_world_comm(session_->world(), &comm));
@@ -71,6 +72,21 @@ class World {
   nb::object comm_self_;  // made when it is asked for
 };
 
+// worker=True, eager_limit="32KiB": in the words that the library takes.
+std::string settings_in(const nb::kwargs& settings) {
+  std::string words;
+  for (const auto& [name, value] : settings) {
+    const nb::object plain = PyBool_Check(value.ptr()) ? nb::steal(PyNumber_Long(value.ptr())) : nb::borrow(value);
+    const auto text = nb::cast<std::string>(nb::str(plain));
+    if (text.find_first_of(" \t\n") != std::string::npos)
+      throw nb::value_error(("the setting " + nb::cast<std::string>(nb::str(name)) + "=\"" + text +
+                             "\" has spaces in it; such a value can be given in the environment only")
+                                .c_str());
+    words += nb::cast<std::string>(nb::str(name)) + "=" + text + " ";
+  }
+  return words;
+}
+
 }  // namespace
 
 void bind_world(nb::module_& module) {
@@ -79,18 +95,23 @@ void bind_world(nb::module_& module) {
   nb::class_<World>(
       module, "World",
       "All processes of the job: those of `isthmus run`, or of the variables that name one, or this one alone.")
-      .def(nb::init<>())
+      .def(
+          "__init__", [](World* self, const nb::kwargs& settings) { new (self) World(settings_in(settings)); }, "settings"_a,
+          nb::sig("def __init__(self, **settings: str | float) -> None"),
+          "Settings of this world's own, above those of the environment: World(worker=True, eager_limit=\"32KiB\"). "
+          "`isthmus info --settings` lists the names.")
       .def_prop_ro("comm", &World::comm, nb::sig("def comm(self) -> Comm"), "The communicator of all ranks.")
       .def_prop_ro("comm_self", &World::comm_self, nb::sig("def comm_self(self) -> Comm"),
                    "The communicator of this rank alone.")
       .def_static(
           "create_with",
-          [](int rank, int size, nb::handle all_gather) {
-            return nb::cast(new World(session_with(rank, size, all_gather)), nb::rv_policy::take_ownership);
+          [](int rank, int size, nb::handle all_gather, const nb::kwargs& settings) {
+            return nb::cast(new World(session_with(rank, size, all_gather, settings_in(settings))),
+                            nb::rv_policy::take_ownership);
           },
-          "rank"_a, "size"_a, "all_gather"_a,
+          "rank"_a, "size"_a, "all_gather"_a, "settings"_a,
           nb::sig("def create_with(rank: int, size: int, all_gather: collections.abc.Callable[[bytes], "
-                  "collections.abc.Iterable[bytes]]) -> World"),
+                  "collections.abc.Iterable[bytes]], **settings: str | float) -> World"),
           "A world of processes that something else has started and connects: all_gather gives the bytes of all ranks, as "
           "mpi4py's comm.allgather does. Collective.")
       .def_prop_ro("rank", &World::rank)

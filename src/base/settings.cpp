@@ -300,6 +300,38 @@ std::vector<std::string_view> variables() {
   return names;
 }
 
+Status unknown_word(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Row& row : table()) names.push_back(row.name);
+  return {IST_ERR_SETTING, "there is no setting \"" + std::string{name} + "\"; the nearest name is " +
+                               std::string{nearest_name(name, names)} + ", and isthmus info --settings lists all"};
+}
+
+// "eager_limit=32KiB": one word of what a world was given.
+Status read_word(Settings& settings, std::string_view word) {
+  const auto equals = word.find('=');
+  if (equals == std::string_view::npos)
+    return {IST_ERR_SETTING, "\"" + std::string{word} + "\" is no setting: expected name=value, such as worker=1"};
+  const auto name = word.substr(0, equals);
+  const auto row = std::find_if(table().begin(), table().end(), [&](const Row& one) { return one.name == name; });
+  if (row == table().end()) return unknown_word(name);
+  const auto value = word.substr(equals + 1);
+  if (row->read(settings, value)) return {};
+  return {IST_ERR_SETTING, "the setting " + std::string{name} + "=\"" + std::string{value} + "\" cannot be used: expected " +
+                               row->expected + " (" + std::string{row->help} + ")"};
+}
+
+Status read_words(Settings& settings, std::string_view words) {
+  constexpr std::string_view kBetween = " \t\n";
+  for (;;) {
+    words.remove_prefix(std::min(words.find_first_not_of(kBetween), words.size()));
+    if (words.empty()) return {};
+    const auto word = words.substr(0, words.find_first_of(kBetween));
+    IST_TRY(read_word(settings, word));
+    words.remove_prefix(word.size());
+  }
+}
+
 }  // namespace
 
 std::string kind_names() {
@@ -323,7 +355,7 @@ int Settings::copy_helpers(int processors) const {
   return static_cast<int>(given.value_or(static_cast<std::uint64_t>(std::clamp(processors, 1, kCopyThreads)))) - 1;
 }
 
-Result<Settings> Settings::read() {
+Result<Settings> Settings::read(std::string_view given) {
   Settings settings;
   for (const Row& row : table()) {
     const char* text = std::getenv(std::string{row.variable}.c_str());
@@ -332,6 +364,7 @@ Result<Settings> Settings::read() {
       return Status{IST_ERR_SETTING, std::string{row.variable} + "=\"" + text + "\" cannot be used: expected " +
                                          row.expected + " (" + std::string{row.help} + ")"};
   }
+  IST_TRY(read_words(settings, given));
   if (settings.single_threaded() && settings.progress_thread)
     return Status{
         IST_ERR_SETTING,

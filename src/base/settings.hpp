@@ -3,8 +3,8 @@
 // Who calls this : face/ reads them once per world; cli/ prints them; the manual page is made from them.
 // Threads        : a Settings is a value, read-only after read().
 // Ownership      : none.
-// Errors         : a variable that cannot be read is IST_ERR_SETTING with its name, its value and what was expected. One
-//                  that begins as ours do and is in no table is a warning.
+// Errors         : a variable, or a word that a world was given, that cannot be read is IST_ERR_SETTING with its name, its value
+//                  and what was expected. A variable that begins as ours do and is in no table is a warning; such a word is an error.
 #pragma once
 
 #include <array>
@@ -53,7 +53,8 @@ struct Settings {
   std::string trace = "off";
   bool single_threaded() const { return threads == "single"; }
 
-  static Result<Settings> read();
+  // What the environment says, and above it `given`: words "name=value" between spaces, the names those of describe().
+  static Result<Settings> read(std::string_view given = {});
   // Threads beside the caller's that copy long host buffers, for a rank that has so many processors to itself.
   int copy_helpers(int processors) const;
   // The rank's own device among so many of a kind. What `device` names may be beyond them: the kind refuses it then. Kinds

@@ -45,14 +45,18 @@ std::size_t distance(std::string_view from, std::string_view to) {
 
 }  // namespace
 
+std::string_view nearest_name(std::string_view name, const std::vector<std::string_view>& names) {
+  const auto nearest = std::min_element(names.begin(), names.end(), [&](std::string_view one, std::string_view other) {
+    return distance(name, one) < distance(name, other);
+  });
+  return nearest == names.end() ? std::string_view{} : *nearest;
+}
+
 std::optional<std::string> unknown_variable_text(std::string_view name, const std::vector<std::string_view>& settings) {
   if (!name.starts_with(kOurs) || name.starts_with(kTests)) return std::nullopt;
   if (contains(settings, name) || contains(kLauncher, name) || contains(kElsewhere, name)) return std::nullopt;
-  const auto nearest = std::min_element(settings.begin(), settings.end(), [&](std::string_view one, std::string_view other) {
-    return distance(name, one) < distance(name, other);
-  });
   std::string text = "the variable " + std::string{name} + " is set, but there is no such setting, and it has no effect; ";
-  if (nearest != settings.end()) text += "the nearest name is " + std::string{*nearest} + ", and ";
+  if (!settings.empty()) text += "the nearest name is " + std::string{nearest_name(name, settings)} + ", and ";
   return text + "isthmus info --settings lists all";
 }
 

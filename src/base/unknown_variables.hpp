@@ -16,6 +16,9 @@ namespace ist {
 // Compares the environment with `settings` and with what the launcher, the tests, the tools and the build read.
 void warn_of_unknown_variables(const std::vector<std::string_view>& settings);
 
+// That of `names` which differs from `name` by the fewest letters; empty if there are none.
+std::string_view nearest_name(std::string_view name, const std::vector<std::string_view>& names);
+
 // What to say of a variable; nothing if it is known, or none of ours.
 std::optional<std::string> unknown_variable_text(std::string_view name, const std::vector<std::string_view>& settings);
 

@@ -56,7 +56,7 @@ TEST(MailboxFailures, WhereOneEndHasNoWorkerMessagesGoAsWithout) {
     return check.wrong();
   });
   const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_NE(std::string::npos, said.find("ISTHMUS_WORKER is 1, but the driver copies small messages")) << said;
+  EXPECT_NE(std::string::npos, said.find("the setting worker is 1, but the driver copies small messages")) << said;
   expect_all(ended);
 }
 

@@ -52,7 +52,7 @@ TEST(WorkersRefused, WhereTwoRanksHaveOneDeviceAndNotTheThirdWhoHasItsOwn) {
   NEEDS_FAKE_DRIVER();
   const Variables set{{"ISTHMUS_WORKER", "1"}, {"ISTHMUS_DEVICE_IPC", "never"}, {"FAKE_CUDA_DEVICES", "2"}};
   const std::string said = said_by(3, [](const Here& here) { return exchange(here, 20); });
-  EXPECT_EQ(2, count_in(said, "ISTHMUS_WORKER is 1, but the driver copies small messages")) << said;
+  EXPECT_EQ(2, count_in(said, "the setting worker is 1, but the driver copies small messages")) << said;
   EXPECT_EQ(1, count_in(said, "rank 2 has the same GPU, GPU-fa")) << said;
   EXPECT_EQ(1, count_in(said, "rank 0 has the same GPU, GPU-fa")) << said;
   EXPECT_EQ(2, count_in(said, "start no more ranks than there are GPUs")) << said;
@@ -70,6 +70,32 @@ TEST(WorkersRefused, NowhereElseAndNothingIsSaid) {
   NEEDS_FAKE_DRIVER();
   const Variables set{{"ISTHMUS_WORKER", "1"}, {"ISTHMUS_DEVICE_IPC", "never"}, {"FAKE_CUDA_LAZY", "1"}};
   EXPECT_EQ("", said_by(2, [](const Here& here) { return exchange(here, 50); }));
+}
+
+// The world that asks for one has it, and the others of the process do not.
+TEST(WorkersOfAWorld, AreThereWhereItsSettingsSaySo) {
+  NEEDS_FAKE_DRIVER();
+  const Variables set{{"CUDA_MODULE_LOADING", "EAGER"}, {"CUDA_DEVICE_MAX_CONNECTIONS", "32"}, {"FAKE_CUDA_DEVICES", "2"}};
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    ist_world other = IST_WORLD_NULL;
+    check.ok(ist_world_create_configured("worker=1 device_ipc=never", &other), "a world with a worker");
+    Here there = here;
+    there.world = other;
+    check.ok(ist_world_comm(other, &there.comm), "its communicator");
+    const auto by_workers = [&](const Here& where) {
+      Buffer buffer(where, kBytes, IST_KIND_CUDA, here.rank);
+      std::string text(4096, '\0');
+      check.ok(ist_explain(buffer.get(), kBytes, IST_BYTE, 1 - here.rank, where.comm, text.data(), text.size(), nullptr),
+               "explain");
+      return text.find("by workers") != std::string::npos;
+    };
+    int wrong = exchange(there, 20) + exchange(here, 20);
+    check.that(by_workers(there), "the world whose settings say so has a worker");
+    check.that(!by_workers(here), "the other one has none");
+    check.ok(ist_world_destroy(&other), "destroy");
+    return wrong + check.wrong() + exchange(here, 5);
+  }));
 }
 
 TEST(WorkersDeaths, OfAPeerInTheMiddleOfSmallMessages) {

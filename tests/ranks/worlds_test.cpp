@@ -43,6 +43,44 @@ TEST(Worlds, TwoWorldsInOneProcessDoNotSeeEachOthersMessages) {
   EXPECT_EQ(IST_WORLD_NULL, second);
 }
 
+TEST(Worlds, HaveSettingsOfTheirOwn) {
+  ist_world other = IST_WORLD_NULL;
+  IST_OK_OR_FAIL(ist_world_create_configured("eager_limit=32KiB  cells=8", &other));
+  exchange(other, 70);
+  ist_world none = IST_WORLD_NULL;
+  IST_OK_OR_FAIL(ist_world_create_configured("eager_limit=0", &none));
+  // 20 KiB go ahead of their receive, or are announced.
+  for (const auto& [where, announced] : {std::pair{other, false}, {none, true}}) {
+    if (size() == 1) break;
+    ist_comm there = IST_COMM_NULL;
+    IST_OK_OR_FAIL(ist_world_comm(where, &there));
+    const std::vector<unsigned char> sent = random_bytes(20 << 10, static_cast<std::uint64_t>(rank()));
+    std::vector<unsigned char> got(sent.size(), 0xa5);
+    ist_status status{};
+    const auto count = static_cast<std::int64_t>(sent.size());
+    const int left = (rank() + size() - 1) % size();
+    IST_OK_OR_FAIL(ist_sendrecv(ist_host(sent.data()), count, IST_BYTE, (rank() + 1) % size(), 4, ist_host(got.data()),
+                                count, IST_BYTE, left, 4, there, &status));
+    EXPECT_EQ(random_bytes(20 << 10, static_cast<std::uint64_t>(left)), got);
+    EXPECT_EQ(announced, status.carrier != IST_CARRIER_SLOT && status.carrier != IST_CARRIER_CELL)
+        << ist_carrier_name(status.carrier);
+  }
+  exchange(none, 90);
+  IST_OK_OR_FAIL(ist_world_destroy(&none));
+  IST_OK_OR_FAIL(ist_world_destroy(&other));
+  exchange(world(), 110);
+}
+
+TEST(Worlds, RefuseSettingsThatThereAreNot) {
+  ist_world other = world();
+  EXPECT_EQ(IST_ERR_SETTING, ist_world_create_configured("eager_limit=32KiB cell=8", &other));
+  EXPECT_EQ(IST_WORLD_NULL, other);
+  const std::string said = ist_error_text();
+  for (const char* words : {"ist_world_create_configured", "no setting \"cell\"", "the nearest name is cells"})
+    EXPECT_NE(std::string::npos, said.find(words)) << said;
+  EXPECT_EQ(IST_ERR_ARGUMENT, ist_world_create_configured("worker=0", nullptr));
+}
+
 TEST(Worlds, CreateDestroyAndCreateAgainTenTimes) {
   for (int i = 0; i < 10; ++i) {
     ist_world again = IST_WORLD_NULL;

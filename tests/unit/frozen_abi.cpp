@@ -64,6 +64,8 @@ constexpr bool same(Found*) {
 static_assert(same<const char*()>(ist_error_text) && same<const char*()>(ist_version));
 static_assert(same<const char*(int)>(ist_code_name) && same<const char*(int)>(ist_carrier_name));
 static_assert(same<int(ist_world*)>(ist_world_create) && same<int(ist_world*)>(ist_world_destroy));
+static_assert(same<int(const char*, ist_world*)>(ist_world_create_configured));
+static_assert(same<int(const char*, const ist_boot_functions*, ist_world*)>(ist_world_create_configured_with));
 static_assert(same<int(ist_world, ist_comm*)>(ist_world_comm));
 static_assert(same<int(ist_comm, int*)>(ist_comm_rank) && same<int(ist_comm, int*)>(ist_comm_size));
 static_assert(same<int(ist_comm, int*)>(ist_comm_local_rank) && same<int(ist_comm, int*)>(ist_comm_local_size));

@@ -189,6 +189,34 @@ TEST(CopyThreads, are_as_many_as_named_or_as_the_processors_allow) {
   EXPECT_EQ(0, settings.copy_helpers(64));
 }
 
+TEST_F(SettingsTable, words_that_a_world_is_given_count_more_than_the_environment) {
+  const Variable set{"ISTHMUS_EAGER_LIMIT", "4KiB"};
+  const auto settings = Settings::read("  worker=1\teager_limit=32KiB\nkinds=host,cuda ");
+  ASSERT_TRUE(settings.ok()) << settings.status().text();
+  EXPECT_TRUE(settings->worker);
+  EXPECT_EQ(kibibytes(32), settings->eager_limit);
+  EXPECT_EQ("host,cuda", settings->kinds);
+  EXPECT_EQ(kibibytes(4), Settings::read("worker=0")->eager_limit);
+  EXPECT_EQ(kibibytes(4), Settings::read(" \n")->eager_limit);
+}
+
+TEST_F(SettingsTable, words_that_cannot_be_used_say_what_was_found_and_what_is_expected) {
+  struct Case {
+    const char* given;
+    const char* said;
+  };
+  for (const auto& [given, said] : {Case{"wroker=1", "there is no setting \"wroker\"; the nearest name is worker"},
+                                    {"worker", "\"worker\" is no setting: expected name=value"},
+                                    {"eager_limit=1 worker=2", "the setting worker=\"2\" cannot be used: expected 0 or 1"},
+                                    {"ring_slots=", "the setting ring_slots=\"\" cannot be used"},
+                                    {"threads=single progress_thread=1", "cannot be used with"}}) {
+    const auto settings = Settings::read(given);
+    ASSERT_FALSE(settings.ok()) << given;
+    EXPECT_EQ(IST_ERR_SETTING, settings.status().code());
+    EXPECT_NE(std::string::npos, settings.status().text().find(said)) << settings.status().text();
+  }
+}
+
 TEST_F(SettingsTable, a_changed_value_shows_beside_its_default) {
   const Variable set{"ISTHMUS_RING_SLOT_HOST", "131072"};
   const auto settings = Settings::read();

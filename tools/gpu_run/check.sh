@@ -43,6 +43,11 @@ check_rest() {
   step 60 "the worker on this driver" "$build/tests/cuda_kind_test" --gtest_brief=1 "--gtest_filter=CudaWorker.*"
   step 60 "a worker of the only rank with a device" env ISTHMUS_WORKER=1 "$isthmus" run -n 2 --prefix-output \
     sh tests/launcher/mixed_devices.sh blind "$build/tests/ranks_workers" --gtest_brief=1
+  step 60 "first launches beside a worker of the only rank with a device" env ISTHMUS_WORKER=1 CUDA_MODULE_LOADING=EAGER \
+    CUDA_DEVICE_MAX_CONNECTIONS=32 "$isthmus" run -n 2 --prefix-output sh tests/launcher/mixed_devices.sh blind \
+    "$build/tests/ranks_first_launch" --gtest_brief=1
+  step 60 "first launches beside workers and waiting receives" env ISTHMUS_WORKER=1 CUDA_MODULE_LOADING=EAGER \
+    CUDA_DEVICE_MAX_CONNECTIONS=32 "$isthmus" run -n 2 --prefix-output "$build/tests/ranks_first_launch" --gtest_brief=1
   if (($(gpus) > 1)); then
     step 60 "workers of two ranks" env ISTHMUS_WORKER=1 "$isthmus" run -n 2 --prefix-output "$build/tests/ranks_workers" --gtest_brief=1
     step 90 "mailboxes of two workers" env ISTHMUS_WORKER=1 "$isthmus" run -n 2 --prefix-output "$build/tests/ranks_mailbox" --gtest_brief=1

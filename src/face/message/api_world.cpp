@@ -10,22 +10,30 @@ int null_result(const char* call, const char* argument) {
   return report(IST_ERR_ARGUMENT, std::string{call} + ": " + argument + " is null; pass the address of a variable");
 }
 
+int create(const char* call, const char* settings, ist_world* world) {
+  if (world == nullptr) return null_result(call, "world");
+  *world = IST_WORLD_NULL;
+  auto created = World::create(nullptr, settings == nullptr ? "" : settings);
+  if (!created.ok()) return report(in_call(call, created.status()));
+  auto handle = add_world(std::move(*created));
+  if (!handle.ok()) return report(in_call(call, handle.status()));
+  *world = *handle;
+  return IST_OK;
+}
+
 }  // namespace
 }  // namespace ist
 
 extern "C" {
 
-int ist_world_create(ist_world* world) try {
-  if (world == nullptr) return ist::null_result("ist_world_create", "world");
-  *world = IST_WORLD_NULL;
-  auto created = ist::World::create();
-  if (!created.ok()) return ist::report(ist::in_call("ist_world_create", created.status()));
-  auto handle = ist::add_world(std::move(*created));
-  if (!handle.ok()) return ist::report(ist::in_call("ist_world_create", handle.status()));
-  *world = *handle;
-  return IST_OK;
-} catch (...) {
+int ist_world_create(ist_world* world) try { return ist::create("ist_world_create", nullptr, world); } catch (...) {
   return ist::report_exception("ist_world_create");
+}
+
+int ist_world_create_configured(const char* settings, ist_world* world) try {
+  return ist::create("ist_world_create_configured", settings, world);
+} catch (...) {
+  return ist::report_exception("ist_world_create_configured");
 }
 
 int ist_world_destroy(ist_world* world) try {

@@ -8,8 +8,7 @@
 namespace ist {
 namespace {
 
-Status check(const ist_boot_functions* functions) {
-  const std::string call = "ist_world_create_with: ";
+Status check(const std::string& call, const ist_boot_functions* functions) {
   if (functions == nullptr) return {IST_ERR_ARGUMENT, call + "functions is null; pass the address of a table"};
   if (functions->size < sizeof(ist_boot_functions))
     return {IST_ERR_ARGUMENT, call + "functions->size is " + std::to_string(functions->size) + ", but the table has " +
@@ -25,9 +24,9 @@ Status check(const ist_boot_functions* functions) {
 }
 
 // Either all ranks have a world in the end or none: the others are told of a failure here, whenever it happens.
-Status create_with(const ist_boot_functions& functions, ist_world* world) {
+Status create_with(const ist_boot_functions& functions, const char* settings, ist_world* world) {
   const auto exchange = std::make_shared<GivenExchange>(functions);
-  auto made = World::create(make_given_boot(exchange));
+  auto made = World::create(make_given_boot(exchange), settings == nullptr ? "" : settings);
   const Status status = exchange->agree(made.status());
   exchange->close();
   IST_TRY(status);
@@ -37,17 +36,29 @@ Status create_with(const ist_boot_functions& functions, ist_world* world) {
   return {};
 }
 
+int create(const std::string& call, const char* settings, const ist_boot_functions* functions, ist_world* world) {
+  if (world == nullptr) return report(IST_ERR_ARGUMENT, call + ": world is null; pass the address of a variable");
+  *world = IST_WORLD_NULL;
+  const Status usable = check(call + ": ", functions);
+  if (!usable.ok()) return report(usable);
+  const Status made = create_with(*functions, settings, world);
+  return made.ok() ? IST_OK : report(made);
+}
+
 }  // namespace
 }  // namespace ist
 
-extern "C" int ist_world_create_with(const ist_boot_functions* functions, ist_world* world) try {
-  if (world == nullptr)
-    return ist::report(IST_ERR_ARGUMENT, "ist_world_create_with: world is null; pass the address of a variable");
-  *world = IST_WORLD_NULL;
-  const ist::Status usable = ist::check(functions);
-  if (!usable.ok()) return ist::report(usable);
-  const ist::Status made = ist::create_with(*functions, world);
-  return made.ok() ? IST_OK : ist::report(made);
+extern "C" {
+
+int ist_world_create_with(const ist_boot_functions* functions, ist_world* world) try {
+  return ist::create("ist_world_create_with", nullptr, functions, world);
 } catch (...) {
   return ist::report_exception("ist_world_create_with");
+}
+
+int ist_world_create_configured_with(const char* settings, const ist_boot_functions* functions, ist_world* world) try {
+  return ist::create("ist_world_create_configured_with", settings, functions, world);
+} catch (...) {
+  return ist::report_exception("ist_world_create_configured_with");
+}
 }

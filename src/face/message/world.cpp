@@ -27,9 +27,9 @@ Profile profile_for(const Settings& settings, const Boot& boot) {
 
 }  // namespace
 
-Result<std::unique_ptr<World>> World::create(std::unique_ptr<Boot> given) {
+Result<std::unique_ptr<World>> World::create(std::unique_ptr<Boot> given, std::string_view own_settings) {
   std::unique_ptr<World> world{new World};
-  auto settings = Settings::read();
+  auto settings = Settings::read(own_settings);
   if (!settings.ok()) return settings.status();
   world->settings_ = std::move(*settings);
   log::set_level(world->settings_.log);
@@ -132,7 +132,7 @@ void World::tell_cuda_of_sharers() {
   const Status against = cuda->workers()->allow(own_device(*cuda), known);
   if (!against.ok())
     log::once(log::Level::warning,
-              "ISTHMUS_WORKER is 1, but the driver copies small messages, not a worker: " + against.text());
+              "the setting worker is 1, but the driver copies small messages, not a worker: " + against.text());
 }
 
 Watcher::Hooks World::watcher_hooks() {

@@ -34,7 +34,7 @@ namespace ist {
 class World {
  public:
   // By the exchange given, or else by what the environment holds.
-  static Result<std::unique_ptr<World>> create(std::unique_ptr<Boot> given = nullptr);
+  static Result<std::unique_ptr<World>> create(std::unique_ptr<Boot> given = nullptr, std::string_view settings = {});
   ~World();
   // What comes first when the world is destroyed, and may still find something wrong: in work that waits in streams.
   Status end();
