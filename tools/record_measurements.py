@@ -104,6 +104,8 @@ def targets(measured):
     for compared in beside.values():
         entries.extend(from_device_peers(compared))
     for machine, reports in newest(measured, "streams").items():
+        if any(one["measure"] == "stream-latency" for one in beside.get(machine, ())):
+            continue  # the run beside the peers has them, too
         entries.extend(from_streams(reports, beside.get(machine, ())))
     for benches in newest(measured, "device-collectives").values():
         entries.extend(from_collectives(benches))

@@ -94,6 +94,21 @@ def row(us, **more):
     return {"bytes": 8, "median_us": us, "p10_us": us, "p90_us": us, "path": "stream", **more}
 
 
+def streams_beside_nccl_in_one_run_have_verdicts():
+    one = {**ABOUT, "measure": "stream-latency", "from": "cuda:0", "to": "cuda:1", "bytes": 8, "unit": "us", "ours": 3.0, "graph": 2.0,
+           "limit": 2.7, "limit_graph": 1.6, "peers": [{"name": "NCCL 2.28.3", "us": 6.5}], "graph_peers": [{"name": "NCCL 2.28.3", "us": 3.9}]}
+    found = {one["measure"]: one for one in from_device_peers([one])}
+    where = "cuda:0 to cuda:1, 8 B, one way in a "
+    assert found[where + "stream"]["pass"] and not found[where + "graph"]["pass"], found
+    assert found[where + "stream, beside NCCL"]["pass"], found
+    graph = found[where + "graph, beside NCCL"]
+    assert graph["pass"] is False and graph["peer"] == 3.9 and graph["peer_name"] == "NCCL 2.28.3, captured", graph
+    alone = {one["measure"]: one for one in from_device_peers([{**one, "peers": [], "graph_peers": []}])}
+    assert alone[where + "graph, beside NCCL"]["pass"] is None and alone[where + "stream"]["pass"]
+    shared = {**one, "to": "cuda:0"}
+    assert not list(from_device_peers([shared]))
+
+
 def streams_stand_beside_nccl():
     streams = [{**ABOUT, "from": "cuda:0", "to": "cuda:1", "rows": [row(3.0, graph_us=2.0, limit_us=3.0, limit_graph_us=1.0)]}]
     enqueued = {**ABOUT, "commit": "fedcba987654", "measure": "enqueued", "from": "cuda:0", "to": "cuda:1", "bytes": 8,
@@ -131,6 +146,9 @@ def the_comparison_prints_target_and_verdict():
         def entry(self, measure, source, target, size, _peers):
             return beside(measure, source, target, size, 6.0, 6.6, 14.6)
 
+        def streams(self, peers):
+            return []
+
         def calls(self):
             return []
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()) as said:
@@ -142,7 +160,7 @@ def the_comparison_prints_target_and_verdict():
 
 for proof in (a_slow_peer_is_explained_or_counts_for_nothing, what_the_run_proves_is_an_explanation,
               what_is_judged_beside_the_limit_keeps_its_verdict, two_ranks_on_one_gpu_are_no_figure_of_two,
-              one_mib_is_reached_beside_both_limits_alone, streams_stand_beside_nccl, workers_have_rows_of_their_own_and_what_lacks_is_said,
+              one_mib_is_reached_beside_both_limits_alone, streams_stand_beside_nccl, streams_beside_nccl_in_one_run_have_verdicts, workers_have_rows_of_their_own_and_what_lacks_is_said,
               the_comparison_prints_target_and_verdict):
     proof()
 print(f"judged as {pathlib.Path(__file__).name} has it")

@@ -176,6 +176,7 @@ class Ours:
         wanted += [[name, *pair, "--sizes", sizes[name]] for name in ("latency", "bandwidth", "bidirectional")]
         if word(source) == word(target) == "cuda":
             wanted.append(["bandwidth", *pair, "--staged", "--sizes", "1MiB,4MiB"])
+            wanted.append(["stream-latency", *pair, "--sizes", "8"])
         for arguments in wanted:
             for bench in self.bench(arguments):
                 name = ("staged-" if bench.get("staged") else "") + bench["benchmark"]
@@ -207,6 +208,19 @@ class Ours:
         found["peers"] = sorted((one for peer in peers for one in peer.best((benchmark, source, target, size))), key=lambda one: one["us"])
         return {**found, **self.about}
 
+    def streams(self, peers):
+        """Messages in streams, plain and in a graph, beside bare kernels and what peers enqueue and capture."""
+        for (name, source, target, size), rows in self.rows.items():
+            if name != "stream-latency":
+                continue
+            found = {"measure": name, "from": source, "to": target, "bytes": size, "unit": "us"}
+            for key, column in (("ours", "median_us"), ("graph", "graph_us"), ("limit", "limit_us"), ("limit_graph", "limit_graph_us")):
+                known = [row[column] for row in rows if row.get(column) is not None]
+                found[key] = statistics.median(known) if known else None
+            for key, way in (("peers", "enqueued"), ("graph_peers", "captured")):
+                found[key] = [one for peer in peers for one in peer.best((way, source, target, size))]
+            yield {**found, **self.about}
+
     def state(self):
         return {"rows": listed(self.rows), "processors": self.processors, "about": self.about}
 
@@ -235,10 +249,11 @@ def report(ours, peers, pairs, out, show):
                 table.append(f"{benchmark:13} {source:7} {target:7} {size:9} {one['ours']:10.2f} {limit or 0:10.2f} "
                       f"{one['ours'] / limit if limit else 0:10.2f} {one.get('staged', 0):9.2f}  {told}")
     others = [{"measure": name, "from": source, "to": target, "bytes": size, "unit": "us", "peers": peer.best((name, source, target, size)),
-             **ours.about} for peer in peers for (name, source, target, size) in peer.times if name in ("enqueued", "put")]
-    out.write_text(json.dumps(entries + others + ours.calls(), indent=1) + "\n")
+             **ours.about} for peer in peers for (name, source, target, size) in peer.times if name in ("enqueued", "captured", "put")]
+    streams = list(ours.streams(peers))
+    out.write_text(json.dumps(entries + streams + others + ours.calls(), indent=1) + "\n")
     if show:
-        print(*table, "", *verdict_lines(entries), f"wrote {out}", sep="\n")
+        print(*table, "", *verdict_lines(entries + streams), f"wrote {out}", sep="\n")
 
 
 def about(isthmus):

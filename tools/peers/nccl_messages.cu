@@ -3,7 +3,7 @@
 //   nccl_messages [MOST_BYTES]      prints one JSON object: {"peer_name": ..., "rows": [{"benchmark", "bytes", "median_us", ...}]}
 //
 // latency: half a round trip in which every call is waited for, as a blocking message is. enqueued: the same with nothing waited for
-// between. bandwidth: windows of 64 sends, both streams idle before the next window begins. bidirectional: each rank sends and
+// between. captured: ten of those in one graph, which is launched and waited for. bandwidth: windows of 64 sends, both streams idle before the next window begins. bidirectional: each rank sends and
 // receives at once, in groups, as NCCL wants it.
 #include <utility>
 
@@ -33,6 +33,18 @@ void round_trip(Rank& r, std::size_t bytes, bool waited) {
       receive(r, bytes);
     if (waited) finish(r);
   }
+}
+
+// Ten round trips of a graph, a capture of which NCCL knows.
+cudaGraphExec_t capture(Rank& r, std::size_t bytes) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  must(cudaStreamBeginCapture(r.stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  for (int n = 0; n < 10; ++n) round_trip(r, bytes, false);
+  must(cudaStreamEndCapture(r.stream, &graph), "cudaStreamEndCapture");
+  must(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  must(cudaGraphDestroy(graph), "cudaGraphDestroy");
+  return executable;
 }
 
 // `whole`: in one group, of which NCCL makes as few kernels as it can; else each by itself, both ways at once in groups of two.
@@ -97,6 +109,12 @@ int be_rank(Board& board, int rank, int ranks, std::size_t most) {
       for (int n = 0; n < 10; ++n) round_trip(r, bytes, false);
       finish(r);
     });
+    const cudaGraphExec_t graph = capture(r, bytes);
+    time_row(r, "captured", kEach, bytes, 100, 20, [&] {
+      must(cudaGraphLaunch(graph, r.stream), "cudaGraphLaunch");
+      finish(r);
+    });
+    must(cudaGraphExecDestroy(graph), "cudaGraphExecDestroy");
   }
   for (std::size_t bytes = 64 << 10; bytes <= most; bytes *= 4) {
     for (const bool whole : {false, true}) {
