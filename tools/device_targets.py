@@ -60,9 +60,14 @@ def bare_copy(row, one, limit, factor, spare, target):
     return beside_record(found, MPI, one, us, ratio=False, bare=limit)
 
 
-def beside_limit(row, one, factor, target, *, and_peer=False):
-    """Bandwidth of at least that share of what the driver reaches; where it is said, of no less than the MPI's, too."""
-    limit = one.get("limit")
+def copy_engine(one):
+    """What the driver's own copies took there, in us: what kernels store is another limit."""
+    return min((us for way, us in one.get("limits", {}).items() if "kernel" not in way), default=one.get("limit"))
+
+
+def beside_limit(row, one, factor, target, *, and_peer=False, stores=False):
+    """Bandwidth of at least that share of what the driver reaches, or whatever is best (`stores`); where it is said, of no less than the MPI's, too."""
+    limit = one.get("limit") if stores else copy_engine(one)
     us, name = mpi_of(one)
     passed = None if limit is None else rate(one, one["ours"]) >= factor * rate(one, limit)
     if passed and and_peer:
@@ -70,12 +75,14 @@ def beside_limit(row, one, factor, target, *, and_peer=False):
     found = entry(row, title(one, "bandwidth" if one["measure"] == "bandwidth" else "both ways at once"), one, rate(one, one["ours"]), "GB/s",
                   target, peer=None if us is None else rate(one, us), peer_name=name, limit=None if limit is None else rate(one, limit),
                   passed=passed)
-    return beside_record(found, MPI, one, us, ratio=and_peer, bare=limit)
+    return beside_record(found, MPI, one, us, ratio=and_peer, bare=copy_engine(one))
 
 
-def without_store_kernel(judged, one):
-    """A run that knows copy engines alone may have too low a limit: a miss beside it is a miss, but nothing is reached."""
-    if not any("kernel" in way for way in one.get("limits", {})):
+def beside_stores(row, one, factor, target):
+    """The same of the best of several streams and of one kernel that makes all copies of a window. A run that knows copy engines alone may
+    have too low a limit: a miss beside it is a miss, but nothing is reached."""
+    judged = beside_limit(row, one, factor, target, stores=True)
+    if not any("batched store kernel" in way for way in one.get("limits", {})):
         judged["pass"] = False if judged["pass"] is False else None
         said = "the limit is the copy engine's alone; not measured: the batched store kernel"
         judged["note"] = f"{judged['note']}; {said}" if judged["note"] else said
@@ -97,8 +104,7 @@ def between_devices(found):
             if one and size > MIB:
                 yield beside_limit("6", one, factor, f">= {factor:g} x copy engine")
             elif one:
-                yield without_store_kernel(beside_limit("6", one, factor, f">= {factor:g} x the best of several-stream copy engine and batched "
-                                                        "store kernel"), one)
+                yield beside_stores("6", one, factor, f">= {factor:g} x the best of several-stream copy engine and batched store kernel")
     for size in (MIB, 4 * MIB):
         one = found.find("bandwidth", "cuda", "cuda", size)
         if one and one.get("staged"):
@@ -280,9 +286,11 @@ def device_peers_table(files):
         if not entries:
             continue
         first = entries[0]
+        kernels = any("kernel" in way for one in entries for way in one.get("limits", {}))
+        stores = ", or, where they are quicker, bare store kernels" if kernels else ""
         lines += [f"### Device memory beside limits and peers in [{file.name}]({file.name})", "",
                   f"{first['machine']}; commit {first['commit']}; {first['date'][:10]}. Microseconds: latency is half a round trip, the others "
-                  "a window divided by its 64 messages; the limit is the driver's own copies in the same shape.", "",
+                  f"a window divided by its 64 messages; the limit is the driver's own copies in the same shape{stores}.", "",
                   "| measure | from | to | bytes | ours (p10 to p90) | limit | ours / limit | by hand | peers | path |", "|---|---|---|---|---|---|---|---|---|---|"]
         for one in entries:
             peers = ", ".join(f"{peer['name']} {peer['us']:.2f} ({peer['configuration']})" for peer in one["peers"])
