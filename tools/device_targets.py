@@ -44,12 +44,17 @@ def title(one, what):
     return f"{one['from']} to {one['to']}, {size_text(one['bytes'])}, {what}"
 
 
+def copy_engine(one):
+    """What the driver's own copies took there, in us: what kernels store is another limit."""
+    return min((us for way, us in one.get("limits", {}).items() if "kernel" not in way), default=one.get("limit"))
+
+
 def faster(row, one, factor):
     """One way, so many times faster than the MPI."""
     us, name = mpi_of(one)
     found = entry(row, title(one, "one way"), one, one["ours"], "us", f">= {factor:g} x faster than Open MPI + UCX", peer=us, peer_name=name,
-                  limit=one.get("limit"), passed=None if us is None else us >= factor * one["ours"])
-    return beside_record(found, MPI, one, us, ratio=True, bare=one.get("limit"))
+                  limit=copy_engine(one), passed=None if us is None else us >= factor * one["ours"])
+    return beside_record(found, MPI, one, us, ratio=True, bare=copy_engine(one))
 
 
 def bare_copy(row, one, limit, factor, spare, target):
@@ -58,11 +63,6 @@ def bare_copy(row, one, limit, factor, spare, target):
     found = entry(row, title(one, "one way"), one, one["ours"], "us", target, peer=us, peer_name=name, limit=limit,
                   passed=one["ours"] <= factor * (limit + spare))
     return beside_record(found, MPI, one, us, ratio=False, bare=limit)
-
-
-def copy_engine(one):
-    """What the driver's own copies took there, in us: what kernels store is another limit."""
-    return min((us for way, us in one.get("limits", {}).items() if "kernel" not in way), default=one.get("limit"))
 
 
 def beside_limit(row, one, factor, target, *, and_peer=False, stores=False):
@@ -96,7 +96,7 @@ def between_devices(found):
     for size in (8 * KIB, 64 * KIB, MIB, 4 * MIB):
         one = found.find("latency", "cuda", "cuda", size)
         if one and one.get("limit"):
-            yield bare_copy("4", one, one["limit"], 1.05, HANDSHAKE_US, "<= 1.05 x (copy to peer + sync + 0.3 us)")
+            yield bare_copy("4", one, copy_engine(one), 1.05, HANDSHAKE_US, "<= 1.05 x (copy to peer + sync + 0.3 us)")
     for measure, sizes, factor in (("bandwidth", (MIB,), 0.95), ("bandwidth", (16 * MIB, 64 * MIB), 0.99),
                                    ("bidirectional", (16 * MIB, 64 * MIB), 0.97)):
         for size in sizes:
@@ -125,14 +125,14 @@ def with_host(found):
             yield faster("7", one, 15)
         one = found.find("latency", source, target, 8)
         if one and one.get("limit"):
-            yield bare_copy("9", one, one["limit"], 1.1, 0, "<= 1.1 x the bare copy")
+            yield bare_copy("9", one, copy_engine(one), 1.1, 0, "<= 1.1 x the bare copy")
     for source, target in (("host", "cuda"), ("cuda", "host")):
         one = found.find("bandwidth", source, target, 4 * MIB)
         if one:
             us, name = mpi_of(one)
             judged = entry("8", title(one, "bandwidth"), one, rate(one, one["ours"]), "GB/s", ">= 2 x Open MPI + UCX",
                            peer=None if us is None else rate(one, us), peer_name=name, passed=None if us is None else us >= 2 * one["ours"])
-            yield beside_record(judged, MPI, one, us, ratio=True, bare=one.get("limit"))
+            yield beside_record(judged, MPI, one, us, ratio=True, bare=copy_engine(one))
         one = found.find("latency", source, target, 4 * MIB)
         if one:
             yield faster("8", one, 10)
@@ -140,7 +140,7 @@ def with_host(found):
         one = found.find("latency", source, target, 8)
         bare = found.find("latency", source.replace("host", "pinned"), target.replace("host", "pinned"), 8)
         if one and bare and bare.get("limit"):
-            yield bare_copy("9", one, bare["limit"], 1.1, 0, "<= 1.1 x the bare copy")
+            yield bare_copy("9", one, copy_engine(bare), 1.1, 0, "<= 1.1 x the bare copy")
 
 
 def from_device_peers(entries):

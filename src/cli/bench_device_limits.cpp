@@ -26,17 +26,17 @@ constexpr std::uint64_t kLaunches = 25;
 constexpr std::uint64_t kFewTrips = 200;
 constexpr std::uint64_t kFewLaunches = 5;
 
-// `repetition` is timed each time; `share` of it is what a row is of. `after` each one comes what is not timed.
+// `repetition` is timed each time; `share` of it is what a row is of. `before` each one comes what is not timed.
 Row time_row(const BenchOptions& options, std::uint64_t bytes, std::string path, double share,
-             const std::function<void()>& repetition, const std::function<void()>& after = {}) {
+             const std::function<void()>& repetition, const std::function<void()>& before = {}) {
   std::uint64_t wanted = wanted_iterations(options, bytes);
   if (options.iterations == 0 && share == 1) wanted *= kOftener;
   const std::uint64_t warm_up = std::max<std::uint64_t>(wanted / 10, 2);
   Clock::time_point start = Clock::now();
   for (std::uint64_t n = 0; n < warm_up; ++n) {
     if (n == warm_up / 2) start = Clock::now();
+    if (before) before();
     repetition();
-    if (after) after();
   }
   const std::uint64_t timed = warm_up - warm_up / 2;
   const double once = microseconds_since(start) / static_cast<double>(timed);
@@ -44,10 +44,10 @@ Row time_row(const BenchOptions& options, std::uint64_t bytes, std::string path,
   std::vector<double> times;
   times.reserve(plan.batches);
   for (std::uint64_t n = 0; n < plan.batches; ++n) {
+    if (before) before();
     start = Clock::now();
     repetition();
     times.push_back(microseconds_since(start) / share);
-    if (after) after();
   }
   Row row = make_row(bytes, std::move(times), plan);
   row.path = std::move(path);
@@ -142,7 +142,7 @@ class Reports {
   }
 
   void add_host();
-  void add_single(const Place& from, const Place& to, DriverCopies& copies);
+  void add_single(const Place& from, const Place& to, DriverCopies& copies, KernelLimits& kernels);
   void add_windows(const std::string& benchmark, const Place& from, const Place& to, DriverCopies& copies,
                    KernelLimits& kernels, bool both_ways);
   void add_calls(const Place& from, const Place& to, DriverCopies& copies, KernelLimits& kernels);
@@ -179,15 +179,17 @@ void Reports::add_host() {
   std::cout << table_footer(reports_.back()) << std::flush;
 }
 
-void Reports::add_single(const Place& from, const Place& to, DriverCopies& copies) {
+void Reports::add_single(const Place& from, const Place& to, DriverCopies& copies, KernelLimits& kernels) {
   const auto ways = copies.ways();
-  std::vector<std::uint64_t> sizes;
-  for (const std::uint64_t bytes : timed_sizes(options_)) sizes.insert(sizes.end(), ways.size(), bytes);
-  std::size_t next = 0;
-  add("limit-latency", from, to, sizes, [&](std::uint64_t bytes) {
-    const auto& [name, way] = ways[next++ % ways.size()];
-    return time_row(options_, bytes, name, 1, [&, size = static_cast<std::size_t>(bytes)] { way(size); });
-  });
+  const LimitWays<LimitCopy> by_kernels = kernels.single_copies();
+  begin("limit-latency", from, to);
+  for (const std::uint64_t bytes : timed_sizes(options_)) {
+    const auto size = static_cast<std::size_t>(bytes);
+    for (const auto& [name, way] : ways) put(time_row(options_, bytes, name, 1, [&, make = &way] { (*make)(size); }));
+    for (const LimitCopy& one : by_kernels.all)
+      if (size <= one.most) put(time_row(options_, bytes, one.name, 1, [&] { one.copy(size); }));
+  }
+  leave_out(by_kernels.left_out);
 }
 
 void Reports::add_windows(const std::string& benchmark, const Place& from, const Place& to, DriverCopies& copies,
@@ -203,11 +205,13 @@ void Reports::add_windows(const std::string& benchmark, const Place& from, const
 }
 
 void Reports::add_calls(const Place& from, const Place& to, DriverCopies& copies, KernelLimits& kernels) {
+  const LimitWays<LimitCall> calls = copies.calls();
   const LimitWays<LimitCall> launches = kernels.launches();
   begin("limit-calls", from, to);
-  for (const auto& calls : {copies.calls(), launches.all})
-    for (const LimitCall& one : calls) put(time_row(options_, 0, one.name, 1, one.call, one.after));
-  leave_out(launches.left_out);
+  for (const auto* const ways : {&calls, &launches}) {
+    for (const LimitCall& one : ways->all) put(time_row(options_, 0, one.name, 1, one.call, one.before));
+    leave_out(ways->left_out);
+  }
 }
 
 // Where some do not come to an end, the others would not either.
@@ -227,7 +231,7 @@ void Reports::add_trips(const LimitWays<LimitTrips>& ways, std::uint64_t launche
 void Reports::add_pair(const Place& from, const Place& to) {
   const auto copies = DriverCopies::open(from, to, static_cast<std::size_t>(options_.most));
   const auto kernels = copies->kernels();
-  add_single(from, to, *copies);
+  add_single(from, to, *copies, *kernels);
   add_windows("limit-bandwidth", from, to, *copies, *kernels, false);
   add_windows("limit-bidirectional", from, to, *copies, *kernels, true);
   add_calls(from, to, *copies, *kernels);

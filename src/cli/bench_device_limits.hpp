@@ -16,7 +16,7 @@ namespace ist::cli {
 // Reports whose rows are copies by the CUDA driver alone, or by memcpy between host memory, or what kernels do that do nothing else, and
 // what the path says they are:
 //   limit-latency        one copy until the processor knows that it is over: by waiting for the stream, by asking after an event, or by a
-//                        word in page-locked memory that the stream writes; a row of each size for each
+//                        word in page-locked memory that the stream writes, or that a kernel does which copies; a row of each size for each
 //   limit-bandwidth      64 copies in flight, in one stream, in several, and between devices by calls of 8 and by store kernels, a launch a
 //                        copy or one for all: a row of each size for each; gbps of one
 //   limit-bidirectional  the same both ways at once; gbps of both together

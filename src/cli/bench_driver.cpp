@@ -117,11 +117,17 @@ void DriverMemory::copy(CUdeviceptr to, CUdeviceptr from, std::size_t bytes) con
 }
 
 void DriverMemory::write(std::span<const std::byte> bytes) const {
-  copy(address_, reinterpret_cast<CUdeviceptr>(bytes.data()), bytes.size());
+  if (!place_.on_device())
+    std::memcpy(reinterpret_cast<void*>(address_), bytes.data(), bytes.size());
+  else
+    copy(address_, reinterpret_cast<CUdeviceptr>(bytes.data()), bytes.size());
 }
 
 void DriverMemory::read(std::span<std::byte> bytes) const {
-  copy(reinterpret_cast<CUdeviceptr>(bytes.data()), address_, bytes.size());
+  if (!place_.on_device())
+    std::memcpy(bytes.data(), reinterpret_cast<const void*>(address_), bytes.size());
+  else
+    copy(reinterpret_cast<CUdeviceptr>(bytes.data()), address_, bytes.size());
 }
 
 DriverPair::DriverPair(const Driver& driver_to_use, const Place& first, const Place& second, std::size_t bytes)

@@ -68,7 +68,7 @@ class DriverMemory {
   DriverMemory& operator=(const DriverMemory&) = delete;
   ~DriverMemory();
   CUdeviceptr address() const { return address_; }
-  // Its first bytes, through the driver and waited for.
+  // Its first bytes, over when this returns. Nobody else touches them meanwhile.
   void write(std::span<const std::byte> bytes) const;
   void read(std::span<std::byte> bytes) const;
 

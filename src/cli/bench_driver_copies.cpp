@@ -7,9 +7,12 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "cli/bench_driver.hpp"
+#include "cli/bench_timing.hpp"
 
 namespace ist::cli {
 namespace {
@@ -35,12 +38,15 @@ class DeviceCopies final : public DriverCopies {
     pair_.there.wait();
   }
   std::vector<std::pair<std::string, std::function<void(std::size_t)>>> ways() override;
-  std::vector<LimitCall> calls() override;
+  LimitWays<LimitCall> calls() override;
   std::unique_ptr<KernelLimits> kernels() override { return open_kernel_limits(pair_); }
 
  private:
   std::shared_ptr<CUevent_st> passed_event() const;
   std::shared_ptr<std::uint32_t> word() const;
+  void await(std::uint32_t& word, std::uint32_t wanted, CUstream stream) const;
+  void add_passage(LimitWays<LimitCall>& ways) const;
+  void add_memory(LimitWays<LimitCall>& ways) const;
 
   const Driver& driver_;
   const DriverPair pair_;
@@ -86,6 +92,18 @@ std::shared_ptr<std::uint32_t> DeviceCopies::word() const {
   return {new (made) std::uint32_t{0}, [&api](std::uint32_t* last) { api.cuMemFreeHost(last); }};
 }
 
+// That the stream writes. Where something before it fails the word never comes; the stream says so, or time is up.
+void DeviceCopies::await(std::uint32_t& word, std::uint32_t wanted, CUstream stream) const {
+  const std::atomic_ref<std::uint32_t> now(word);
+  const auto begun = Clock::now();
+  for (std::uint64_t looks = 1; now.load(std::memory_order_acquire) != wanted; ++looks) {
+    if (looks % 1000000 != 0) continue;
+    const bool idle = driver_.api().cuStreamQuery(stream) != CUDA_ERROR_NOT_READY;
+    if ((idle || Clock::now() - begun > kKernelPatience) && now.load() != wanted)
+      throw Failure(1, std::string{"a stream "} + (idle ? "is idle and" : "runs, but") + " has not written its word");
+  }
+}
+
 std::vector<std::pair<std::string, std::function<void(std::size_t)>>> DeviceCopies::ways() {
   const CudaApi& api = driver_.api();
   const CUstream stream = pair_.here.stream(0);
@@ -112,16 +130,12 @@ std::vector<std::pair<std::string, std::function<void(std::size_t)>>> DeviceCopi
         const CUresult result = api.cuStreamWriteValue32_v2(stream, reinterpret_cast<CUdeviceptr>(seen.get()), next, 0);
         pair_.here.leave();
         driver_.must(result, "cuStreamWriteValue32");
-        const std::atomic_ref<std::uint32_t> now(*seen);
-        // Where the copy fails the word never comes; the stream says so.
-        for (std::uint64_t looks = 1; now.load(std::memory_order_acquire) != next; ++looks)
-          if (looks % 1000000 == 0 && api.cuStreamQuery(stream) != CUDA_ERROR_NOT_READY && now.load() != next)
-            throw Failure(1, "a stream is idle and has not written its word");
+        await(*seen, next, stream);
       });
   return all;
 }
 
-std::vector<LimitCall> DeviceCopies::calls() {
+LimitWays<LimitCall> DeviceCopies::calls() {
   const CudaApi& api = driver_.api();
   const std::shared_ptr<CUevent_st> event = passed_event();
   const CUstream stream = pair_.here.stream(0);
@@ -133,16 +147,85 @@ std::vector<LimitCall> DeviceCopies::calls() {
     std::array<void*, 2> values{&type, &context};
     api.cuPointerGetAttributes(2, which.data(), values.data(), address);
   };
-  return {{"cuPointerGetAttributes", query, {}},
-          {"cuStreamQuery, idle", [&api, stream] { api.cuStreamQuery(stream); }, {}},
-          {"cuEventQuery, passed", [&api, event] { api.cuEventQuery(event.get()); }, {}},
-          {"cuEventRecord",
-           [&api, event, this] {
-             pair_.here.use();
-             api.cuEventRecord(event.get(), pair_.here.stream(0));
-             pair_.here.leave();
-           },
-           {}}};
+  LimitWays<LimitCall> ways;
+  ways.all = {{"cuPointerGetAttributes", query},
+              {"cuStreamQuery, idle", [&api, stream] { api.cuStreamQuery(stream); }},
+              {"cuEventQuery, passed", [&api, event] { api.cuEventQuery(event.get()); }},
+              {"cuEventRecord", [&api, event, this] {
+                 pair_.here.use();
+                 api.cuEventRecord(event.get(), pair_.here.stream(0));
+                 pair_.here.leave();
+               }}};
+  add_passage(ways);
+  add_memory(ways);
+  return ways;
+}
+
+// A word of the processor's that a stream waits for, and one that it writes then. What was put into the stream is through it again when
+// the call is over: nothing else may wait for the device meanwhile.
+void DeviceCopies::add_passage(LimitWays<LimitCall>& ways) const {
+  const CudaApi& api = driver_.api();
+  if (api.cuStreamWaitValue32_v2 == nullptr || api.cuStreamWriteValue32_v2 == nullptr) {
+    ways.left_out.emplace_back("a word through a stream that waits for it: this driver's streams wait for none");
+    return;
+  }
+  constexpr std::chrono::microseconds kUntilItWaits{20};
+  const auto trip = std::make_shared<std::uint32_t>(0);
+  const auto go = word();
+  const auto back = word();
+  const CUstream stream = pair_.here.stream(0);
+  const auto put = [=, this, &api] {
+    ++*trip;
+    pair_.here.use();
+    CUresult result =
+        api.cuStreamWaitValue32_v2(stream, reinterpret_cast<CUdeviceptr>(go.get()), *trip, CU_STREAM_WAIT_VALUE_GEQ);
+    if (result == CUDA_SUCCESS)
+      result = api.cuStreamWriteValue32_v2(stream, reinterpret_cast<CUdeviceptr>(back.get()), *trip, 0);
+    pair_.here.leave();
+    if (result != CUDA_SUCCESS) std::atomic_ref<std::uint32_t>(*go).store(*trip);
+    driver_.must(result, "cuStreamWaitValue32 and cuStreamWriteValue32");
+    for (const auto begun = Clock::now(); Clock::now() - begun < kUntilItWaits;) {
+    }
+  };
+  ways.all.push_back({"a word through a stream that waits for it, and one back",
+                      [=, this] {
+                        std::atomic_ref<std::uint32_t>(*go).store(*trip, std::memory_order_release);
+                        await(*back, *trip, stream);
+                      },
+                      put});
+}
+
+void DeviceCopies::add_memory(LimitWays<LimitCall>& ways) const {
+  const CudaApi& api = driver_.api();
+  constexpr std::size_t kBytes = 1 << 20;
+  constexpr std::size_t kPage = 4096;
+  const auto call = [&ways, this](const std::string& name, const std::function<CUresult()>& make) {
+    ways.all.push_back({name, [this, name, make] {
+                          pair_.here.use();
+                          const CUresult result = make();
+                          pair_.here.leave();
+                          driver_.must(result, name);
+                        }});
+  };
+  call("cuMemAlloc and cuMemFree of 1 MiB", [&api] {
+    CUdeviceptr made = 0;
+    const CUresult result = api.cuMemAlloc_v2(&made, kBytes);
+    return result == CUDA_SUCCESS ? api.cuMemFree_v2(made) : result;
+  });
+  const std::shared_ptr<void> pages(std::aligned_alloc(kPage, kBytes), std::free);
+  if (pages) {
+    std::memset(pages.get(), 1, kBytes);
+    call("cuMemHostRegister and cuMemHostUnregister of 1 MiB", [&api, pages] {
+      const CUresult result = api.cuMemHostRegister_v2(pages.get(), kBytes, CU_MEMHOSTREGISTER_PORTABLE);
+      return result == CUDA_SUCCESS ? api.cuMemHostUnregister(pages.get()) : result;
+    });
+  }
+  if (api.cuMemHostAlloc == nullptr || api.cuMemFreeHost == nullptr) return;
+  call("cuMemHostAlloc and cuMemFreeHost of 1 MiB", [&api] {
+    void* made = nullptr;
+    const CUresult result = api.cuMemHostAlloc(&made, kBytes, CU_MEMHOSTALLOC_PORTABLE);
+    return result == CUDA_SUCCESS ? api.cuMemFreeHost(made) : result;
+  });
 }
 
 }  // namespace

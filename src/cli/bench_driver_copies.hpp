@@ -36,8 +36,8 @@ class DriverCopies {
   virtual void wait() = 0;
   // One copy in stream 0, and until this processor knows that it is over, in each way that there is to know it.
   virtual std::vector<std::pair<std::string, std::function<void(std::size_t)>>> ways() = 0;
-  // Calls of the driver on idle things, and what they are.
-  virtual std::vector<LimitCall> calls() = 0;
+  // Calls of the driver, mostly on idle things.
+  virtual LimitWays<LimitCall> calls() = 0;
   // What bare kernels reach in the same memory; they go before this does.
   virtual std::unique_ptr<KernelLimits> kernels() = 0;
 };

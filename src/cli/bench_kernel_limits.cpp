@@ -100,21 +100,11 @@ class CudaKernelLimits final : public KernelLimits {
     if (why_none_.empty()) trips_.emplace(pair, here_, there_);
   }
 
-  LimitWays<LimitCall> launches() override {
-    if (!why_none_.empty()) return {{}, {"launches of kernels: " + why_none_}};
-    const auto drain = [this, ahead = 0]() mutable {
-      if (++ahead % kLaunchesAhead == 0) here_.wait();
-    };
-    return {{{"launch of an empty kernel", [this] { here_.launch_empty(); }, drain},
-             {"launch of an empty kernel, waited for",
-              [this] {
-                here_.launch_empty();
-                here_.wait();
-              },
-              {}}},
-            {}};
+  LimitWays<LimitCall> launches() override;
+  LimitWays<LimitCopy> single_copies() override {
+    if (!trips_) return {{}, {"copies by a kernel: " + why_none_}};
+    return trips_->single_copies();
   }
-
   LimitWays<LimitWindow> windows(int copies) override;
 
   LimitWays<LimitTrips> between_kernels() override {
@@ -127,6 +117,8 @@ class CudaKernelLimits final : public KernelLimits {
   }
 
  private:
+  std::shared_ptr<CUgraphExec_st> graph_of_empty() const;
+
   const DriverPair& pair_;
   const BareKernels here_;
   const BareKernels there_;
@@ -134,6 +126,54 @@ class CudaKernelLimits final : public KernelLimits {
   const Stores stores_;
   std::optional<KernelTrips> trips_;
 };
+
+// Goes with the last that holds it; null where this driver has no graphs.
+std::shared_ptr<CUgraphExec_st> CudaKernelLimits::graph_of_empty() const {
+  const CudaApi& api = pair_.driver.api();
+  const CUstream stream = pair_.here.stream(0);
+  if (!api.cuStreamBeginCapture_v2 || !api.cuStreamEndCapture || !api.cuGraphInstantiateWithFlags || !api.cuGraphLaunch ||
+      !api.cuGraphExecDestroy || !api.cuGraphDestroy)
+    return nullptr;
+  pair_.driver.must(api.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
+  here_.launch_empty();
+  CUgraph graph = nullptr;
+  pair_.driver.must(api.cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
+  CUgraphExec made = nullptr;
+  pair_.here.use();
+  const CUresult result = api.cuGraphInstantiateWithFlags(&made, graph, 0);
+  pair_.here.leave();
+  api.cuGraphDestroy(graph);
+  pair_.driver.must(result, "cuGraphInstantiate");
+  return {made, [&api](CUgraphExec last) { api.cuGraphExecDestroy(last); }};
+}
+
+LimitWays<LimitCall> CudaKernelLimits::launches() {
+  LimitWays<LimitCall> ways;
+  if (!why_none_.empty()) {
+    ways.left_out.push_back("launches of kernels: " + why_none_);
+    return ways;
+  }
+  ways.all.push_back({"launch of an empty kernel", [this] { here_.launch_empty(); },
+                      [this, ahead = 0]() mutable {
+                        if (++ahead % kLaunchesAhead == 0) here_.wait();
+                      }});
+  ways.all.push_back({"launch of an empty kernel, waited for", [this] {
+                        here_.launch_empty();
+                        here_.wait();
+                      }});
+  if (const auto graph = graph_of_empty())
+    ways.all.push_back({"launch of a graph of an empty kernel, waited for", [this, graph] {
+                          const CudaApi& api = pair_.driver.api();
+                          pair_.here.use();
+                          const CUresult result = api.cuGraphLaunch(graph.get(), pair_.here.stream(0));
+                          pair_.here.leave();
+                          pair_.driver.must(result, "cuGraphLaunch");
+                          here_.wait();
+                        }});
+  else
+    ways.left_out.push_back("launches of graphs: this driver has none");
+  return ways;
+}
 
 LimitWays<LimitWindow> CudaKernelLimits::windows(int copies) {
   LimitWays<LimitWindow> ways;

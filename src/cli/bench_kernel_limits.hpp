@@ -23,7 +23,14 @@ inline constexpr std::chrono::seconds kKernelPatience{5};
 struct LimitCall {
   std::string name;
   std::function<void()> call;
-  std::function<void()> after;  // between two calls, and not timed; may be none
+  std::function<void()> before = {};  // each call, and not timed; may be none
+};
+
+// One copy of at most so many bytes, until the processor knows that it is over.
+struct LimitCopy {
+  std::string name;
+  std::size_t most;
+  std::function<void(std::size_t bytes)> copy;
 };
 
 // So many copies of `bytes` each, put there and waited for; `both_ways`: as many back at the same time.
@@ -49,6 +56,7 @@ class KernelLimits {
  public:
   virtual ~KernelLimits() = default;
   virtual LimitWays<LimitCall> launches() = 0;
+  virtual LimitWays<LimitCopy> single_copies() = 0;
   virtual LimitWays<LimitWindow> windows(int copies) = 0;
   // Of kernels on two devices that wait for each other: means of a launch.
   virtual LimitWays<LimitTrips> between_kernels() = 0;

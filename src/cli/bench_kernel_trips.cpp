@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <new>
 
 #include "cli/bench_timing.hpp"
@@ -19,6 +20,8 @@ constexpr std::size_t kMostBytes = kCommandBytes.back();
 // In each device's memory: a word on a line of its own, then packets.
 constexpr std::size_t kWordRoom = 128;
 constexpr std::size_t kMailRoom = kWordRoom + kMostPackets * sizeof(channel::Quad);
+// Of a copy that one block makes by itself.
+constexpr std::size_t kMostByKernel = 64 << 10;
 constexpr unsigned kMeetThreads = 256;
 constexpr unsigned kCopyThreads = 512;
 constexpr unsigned kWarp = 32;
@@ -134,91 +137,189 @@ LimitWays<LimitTrips> KernelTrips::between_kernels() {
   return found;
 }
 
-bool KernelTrips::answered(std::uint64_t trip) const {
+// From the processor's word on, looked for again and again.
+bool KernelTrips::answered(std::uint64_t trip, const Order& order) const {
   const auto done = shared(desk_->done);
   const auto begun = Clock::now();
-  for (int looks = 1; done.load(std::memory_order_acquire) != trip; ++looks) {
+  for (int looks = 1;; ++looks) {
+    if (order.come ? order.come(trip) : done.load(std::memory_order_acquire) == trip) return true;
     if (looks % kLooksBetweenClocks != 0) continue;
     looks = 0;
     if (Clock::now() - begun > kKernelPatience) return false;
   }
-  return true;
 }
 
-void KernelTrips::must_have_come(std::uint64_t bytes) const {
-  const auto sent = odd_bytes(bytes);
-  std::vector<std::byte> found(bytes);
-  target_.read(found);
-  if (found != sent)
-    throw Failure(1,
-                  "a resident kernel brought other bytes than it was to, " + pair_.from.text() + " to " + pair_.to.text());
-}
-
-// The processor's clock, from its word to that which it gets back. `brings`: bytes come into the target meanwhile.
-std::vector<double> KernelTrips::command(std::uint64_t bytes, std::uint64_t trips, const std::function<void()>& launch,
-                                         bool brings) const {
-  if (brings) {
-    source_.write(odd_bytes(bytes));
-    target_.write(std::vector<std::byte>(bytes));
+// The processor's clock, from its word to that which it gets back.
+std::vector<double> KernelTrips::command(std::uint64_t trips, const Order& order) const {
+  if (order.found) {
+    source_.write(odd_bytes(order.bytes));
+    target_.write(std::vector<std::byte>(order.bytes));
   }
   std::vector<double> times;
   times.reserve(trips);
   const std::uint64_t first_ones = first_of(trips);
   {
     const Stay stay(*this);
-    launch();
+    order.launch();
     for (std::uint64_t trip = 1; trip <= trips + first_ones; ++trip) {
       const auto start = Clock::now();
-      shared(desk_->command).store(trip << 32 | bytes, std::memory_order_release);
-      if (!answered(trip)) return {};
+      if (order.give)
+        order.give(trip);
+      else
+        shared(desk_->command).store(trip << 32 | order.bytes, std::memory_order_release);
+      if (!answered(trip, order)) return {};
       if (trip > first_ones) times.push_back(microseconds_since(start));
     }
     here_.wait();
     there_.wait();
   }
-  if (brings) must_have_come(bytes);
+  if (order.found && order.found() != odd_bytes(order.bytes))
+    throw Failure(1,
+                  "a resident kernel brought other bytes than it was to, " + pair_.from.text() + " to " + pair_.to.text());
   return times;
+}
+
+TripWork KernelTrips::told(bool here, std::uint64_t bytes, std::uint64_t trips) const {
+  TripWork one = work(here, bytes, trips);
+  one.await = &desk_->command;
+  one.tell = &desk_->done;
+  one.from = reinterpret_cast<const std::byte*>(source_.address());
+  one.to = reinterpret_cast<std::byte*>(target_.address());
+  return one;
+}
+
+std::vector<std::byte> KernelTrips::in_target(std::uint64_t bytes) const {
+  std::vector<std::byte> found(bytes);
+  target_.read(found);
+  return found;
+}
+
+std::vector<std::byte> KernelTrips::in_packets(std::uint64_t bytes) const {
+  std::vector<std::byte> found(bytes);
+  for (std::uint64_t at = 0; at < bytes; at += 8) {
+    const std::uint64_t word = channel::bytes_in(desk_->packets[at / 8]);
+    std::memcpy(&found[at], &word, std::min<std::uint64_t>(8, bytes - at));
+  }
+  return found;
+}
+
+void KernelTrips::give_packets(std::uint64_t trip, const std::vector<std::byte>& bytes) const {
+  for (std::size_t at = 0; at < bytes.size(); at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, &bytes[at], std::min<std::size_t>(8, bytes.size() - at));
+    channel::store_taken(&desk_->packets[at / 8], channel::packed(channel::number_of(trip), word));
+  }
+}
+
+bool KernelTrips::packets_have_come(std::uint64_t trip, std::uint64_t bytes) const {
+  for (std::uint64_t at = 0; at < bytes; at += 8)
+    if (!channel::has_come(channel::load_mail(&desk_->packets[at / 8]), channel::number_of(trip))) return false;
+  return true;
+}
+
+std::string KernelTrips::why_no_copies() const {
+  const auto pageable = [](const Place& place) { return !place.on_device() && !place.pinned(); };
+  if (pageable(pair_.from) || pageable(pair_.to)) return "kernels reach no pageable memory";
+  return pair_.reached ? "" : pair_.out_of_reach();
+}
+
+LimitWays<LimitCopy> KernelTrips::single_copies() {
+  LimitWays<LimitCopy> ways;
+  if (const std::string why = why_no_copies(); !why.empty()) {
+    ways.left_out.push_back("copies by a kernel: " + why);
+    return ways;
+  }
+  ways.all.push_back(
+      {"copy by a kernel, and its word", kMostByKernel, [this, number = std::uint64_t{0}](std::size_t bytes) mutable {
+         TripWork one{};
+         one.end = &desk_->here;
+         one.tell = &desk_->done;
+         one.from = reinterpret_cast<const std::byte*>(pair_.source.address());
+         one.to = reinterpret_cast<std::byte*>(pair_.target.address());
+         one.bytes = bytes;
+         one.trips = ++number;
+         here_.launch(BareKernel::once, one, kCopyThreads);
+         if (!answered(number, {}))
+           throw Failure(1, "a kernel has not written its word within " + std::to_string(kKernelPatience.count()) + " s");
+       }});
+  return ways;
+}
+
+void KernelTrips::add_words(LimitWays<LimitTrips>& found) const {
+  found.all.push_back({"a word to a resident kernel and one back, round trip", 8, [this](std::uint64_t trips) {
+                         return command(trips, {[=, this] { here_.launch(BareKernel::answer, told(true, 0, trips), 1); }});
+                       }});
+}
+
+void KernelTrips::add_copies(LimitWays<LimitTrips>& found) const {
+  if (const std::string why = why_no_copies(); !why.empty()) {
+    found.left_out.push_back("copies by a resident kernel: " + why);
+    return;
+  }
+  for (const std::uint64_t bytes : kCommandBytes) {
+    const auto measure = [this, bytes](std::uint64_t trips) {
+      Order order{[=, this] { here_.launch(BareKernel::copy, told(true, bytes, trips), kCopyThreads); }, bytes};
+      order.found = [this, bytes] { return in_target(bytes); };
+      return command(trips, order);
+    };
+    found.all.push_back({"copy by a resident kernel of one block, command to done", bytes, measure});
+  }
+}
+
+// The processor's packets are the command, and a kernel's are the answer.
+void KernelTrips::add_with_host(LimitWays<LimitTrips>& found) const {
+  if (pair_.between_devices()) return;
+  const bool out = pair_.from.on_device();
+  for (const std::uint64_t bytes : kPostBytes) {
+    const auto measure = [this, bytes, out](std::uint64_t trips) {
+      TripWork one = told(true, bytes, trips);
+      one.theirs = desk_->packets;
+      one.mine = desk_->packets;
+      if (out)
+        one.to = nullptr;  // no kernel reaches memory of the other side, which may be pageable
+      else
+        one.from = nullptr;
+      Order order{[=, this] { here_.launch(out ? BareKernel::post : BareKernel::take, one, kWarp); }, bytes};
+      if (out) {
+        order.come = [this, bytes](std::uint64_t trip) { return packets_have_come(trip, bytes); };
+        order.found = [this, bytes] { return in_packets(bytes); };
+      } else {
+        order.give = [this, sent = odd_bytes(bytes)](std::uint64_t trip) { give_packets(trip, sent); };
+        order.found = [this, bytes] { return in_target(bytes); };
+      }
+      return command(trips, order);
+    };
+    found.all.push_back(
+        {std::string{"packets "} + (out ? "out of" : "into") + " a device by a resident kernel", bytes, measure});
+  }
+}
+
+void KernelTrips::add_through_two(LimitWays<LimitTrips>& found) const {
+  if (!pair_.between_devices()) return;
+  if (const std::string why = why_not_two(); !why.empty()) {
+    found.left_out.push_back("bytes through two resident kernels: " + why);
+    return;
+  }
+  for (const std::uint64_t bytes : kPostBytes) {
+    const auto measure = [this, bytes](std::uint64_t trips) {
+      Order order{[=, this] {
+                    there_.launch(BareKernel::take, told(false, bytes, trips), kWarp);
+                    here_.launch(BareKernel::post, told(true, bytes, trips), kWarp);
+                  },
+                  bytes};
+      order.found = [this, bytes] { return in_target(bytes); };
+      return command(trips, order);
+    };
+    found.all.push_back({"through two resident kernels, one way", bytes, measure});
+  }
 }
 
 LimitWays<LimitTrips> KernelTrips::with_residents() {
   LimitWays<LimitTrips> found;
-  const auto told = [this](bool here, std::uint64_t bytes, std::uint64_t trips) {
-    TripWork one = work(here, bytes, trips);
-    one.await = &desk_->command;
-    one.tell = &desk_->done;
-    one.from = reinterpret_cast<const std::byte*>(source_.address());
-    one.to = reinterpret_cast<std::byte*>(target_.address());
-    return one;
-  };
-  found.all.push_back({"a word to a resident kernel and one back, round trip", 8, [this, told](std::uint64_t trips) {
-                         return command(
-                             0, trips, [&] { here_.launch(BareKernel::answer, told(true, 0, trips), 1); }, false);
-                       }});
-  const bool pageable = !(pair_.from.on_device() || pair_.from.pinned()) || !(pair_.to.on_device() || pair_.to.pinned());
-  if (pageable || !pair_.reached)
-    found.left_out.push_back("copies by a resident kernel: " +
-                             (pageable ? "kernels reach no pageable memory" : pair_.out_of_reach()));
-  for (const std::uint64_t bytes : kCommandBytes)
-    if (!pageable && pair_.reached)
-      found.all.push_back({"copy by a resident kernel of one block, command to done", bytes, [=, this](std::uint64_t trips) {
-                             return command(
-                                 bytes, trips,
-                                 [&] { here_.launch(BareKernel::copy, told(true, bytes, trips), kCopyThreads); }, true);
-                           }});
-  if (!pair_.between_devices()) return found;
-  const std::string why = why_not_two();
-  if (!why.empty()) found.left_out.push_back("bytes through two resident kernels: " + why);
-  for (const std::uint64_t bytes : kPostBytes)
-    if (why.empty())
-      found.all.push_back({"through two resident kernels, one way", bytes, [=, this](std::uint64_t trips) {
-                             return command(
-                                 bytes, trips,
-                                 [&] {
-                                   there_.launch(BareKernel::take, told(false, bytes, trips), kWarp);
-                                   here_.launch(BareKernel::post, told(true, bytes, trips), kWarp);
-                                 },
-                                 true);
-                           }});
+  add_words(found);
+  add_copies(found);
+  add_with_host(found);
+  add_through_two(found);
   return found;
 }
 

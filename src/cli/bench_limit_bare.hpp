@@ -24,8 +24,8 @@ struct TripWork {
   KernelEnd* end;
   std::uint64_t* tell;         // the word that this kernel writes: the trip's number
   const std::uint64_t* await;  // the word that it waits for: the same, of a command above the number of bytes
-  channel::Quad* theirs;       // packets in the other device's memory, and
-  const channel::Quad* mine;   // in its own
+  channel::Quad* theirs;       // packets that it stores, and
+  const channel::Quad* mine;   // those that it waits for
   const std::byte* from;       // bytes that it copies
   std::byte* to;
   std::uint64_t bytes;
@@ -157,6 +157,24 @@ IST_KERNEL_CODE std::uint64_t few_bytes(const std::byte* from, std::uint64_t cou
   return value;
 }
 
+template <class Crew>
+IST_KERNEL_CODE void copy_few(const Crew& crew, const TripWork& work, std::uint64_t bytes) {
+  using channel::Quad;
+  const std::uint64_t vectors = bytes / sizeof(Quad);
+  for (std::uint64_t i = crew.thread; i < vectors; i += crew.threads)
+    reinterpret_cast<Quad*>(work.to)[i] = channel::load_relaxed(&reinterpret_cast<const Quad*>(work.from)[i]);
+  for (std::uint64_t i = vectors * sizeof(Quad) + crew.thread * 8U; i < bytes; i += crew.threads * 8U)
+    channel::put_bytes(work.to + i, few_bytes(work.from + i, bytes - i), bytes - i);
+}
+
+// A kernel that is launched for one copy, and says by a word that it is over: the number in `trips`.
+template <class Crew>
+IST_KERNEL_CODE void copy_once(const Crew& crew, const TripWork& work) {
+  copy_few(crew, work, work.bytes);
+  crew.barrier();
+  if (crew.thread == 0) channel::store_release(work.tell, work.trips);
+}
+
 // A resident kernel, one thread of it: the processor's word, and one back.
 template <class Crew>
 IST_KERNEL_CODE void answer_words(const Crew& crew, const TripWork& work) {
@@ -181,20 +199,15 @@ IST_KERNEL_CODE void copy_on_command(const Crew& crew, const TripWork& work) {
       command = kNoCommand;
     command = crew.first(command);
     if (command == kNoCommand) return;
-    const std::uint64_t bytes = channel::least(static_cast<std::uint32_t>(command), work.bytes);
-    const std::uint64_t vectors = bytes / sizeof(channel::Quad);
-    for (std::uint64_t i = crew.thread; i < vectors; i += crew.threads)
-      reinterpret_cast<channel::Quad*>(work.to)[i] =
-          channel::load_relaxed(&reinterpret_cast<const channel::Quad*>(work.from)[i]);
-    for (std::uint64_t i = vectors * sizeof(channel::Quad) + crew.thread * 8U; i < bytes; i += crew.threads * 8U)
-      channel::put_bytes(work.to + i, few_bytes(work.from + i, bytes - i), bytes - i);
+    copy_few(crew, work, channel::least(static_cast<std::uint32_t>(command), work.bytes));
     crew.barrier();
     if (crew.thread == 0) channel::store_release(work.tell, trip);
   }
   end_trips(crew, work, 0, 0);
 }
 
-// Two resident kernels of a warp: this one stores packets of its bytes into the other device's memory when the processor says so.
+// A resident kernel of a warp that stores packets of its bytes when the processor says so: into the other device's memory, where the next
+// one is, or to the processor itself.
 template <class Crew>
 IST_KERNEL_CODE void post_on_command(const Crew& crew, const TripWork& work) {
   const TripPatience patience(work);
@@ -209,7 +222,7 @@ IST_KERNEL_CODE void post_on_command(const Crew& crew, const TripWork& work) {
   end_trips(crew, work, 0, 0);
 }
 
-// And this one takes them out of its own memory, and tells the processor. Nothing comes before it has told.
+// And one that takes them, and tells the processor. Nothing comes before it has told.
 template <class Crew>
 IST_KERNEL_CODE void take_and_tell(const Crew& crew, const TripWork& work) {
   const TripPatience patience(work);

@@ -27,6 +27,9 @@ extern "C" __global__ void isthmus_limit_answer(TripWork work) {
 extern "C" __global__ void __launch_bounds__(512) isthmus_limit_copy(TripWork work) {
   if (work.end != nullptr) ist::cli::copy_on_command(OneBlock{}, work);
 }
+extern "C" __global__ void __launch_bounds__(512) isthmus_limit_once(TripWork work) {
+  if (work.end != nullptr) ist::cli::copy_once(OneBlock{}, work);
+}
 extern "C" __global__ void __launch_bounds__(32) isthmus_limit_post(TripWork work) {
   if (work.end != nullptr) ist::cli::post_on_command(OneBlock{}, work);
 }

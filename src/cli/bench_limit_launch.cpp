@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::array<const char*, kBareKernels> kBareNames{
     "isthmus_limit_empty",  "isthmus_limit_store", "isthmus_limit_flags", "isthmus_limit_packets", "isthmus_limit_meet",
-    "isthmus_limit_answer", "isthmus_limit_copy",  "isthmus_limit_post",  "isthmus_limit_take"};
+    "isthmus_limit_answer", "isthmus_limit_copy",  "isthmus_limit_once",  "isthmus_limit_post",    "isthmus_limit_take"};
 constexpr unsigned kStoreThreads = 512;
 
 }  // namespace

@@ -16,8 +16,8 @@
 
 namespace ist::cli {
 
-enum class BareKernel : std::uint8_t { empty, store, flags, packets, meet, answer, copy, post, take };
-inline constexpr std::size_t kBareKernels = 9;
+enum class BareKernel : std::uint8_t { empty, store, flags, packets, meet, answer, copy, once, post, take };
+inline constexpr std::size_t kBareKernels = 10;
 
 class BareKernels {
  public:

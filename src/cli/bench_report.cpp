@@ -40,7 +40,8 @@ std::string meaning(const BenchReport& report) {
   if (report.benchmark == "stream-latency")
     return "times are half a round trip of what streams do by themselves, calls and graph; the limits are those of a bare "
            "pair of kernels, and the ratios times beside them";
-  if (report.benchmark == "limit-latency") return "times are those of one copy by the driver, waited for";
+  if (report.benchmark == "limit-latency")
+    return "times are those of one copy by the driver, or by a kernel where the path says so, waited for";
   if (report.benchmark == "limit-calls") return "times are those of the driver's call";
   if (report.benchmark == "limit-kernels")
     return "times are those of one way between two kernels, of a barrier those of all of it, each the mean of a launch; the "

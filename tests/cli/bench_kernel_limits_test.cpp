@@ -83,9 +83,18 @@ TEST_F(KernelLimits, BetweenTwoDevicesNoneIsLeftOut) {
         wanted.emplace(name, bytes);
     EXPECT_EQ(stores, wanted) << benchmark;
   }
+  std::set<int> sizes;
+  for (const auto& [name, bytes] : ways_of(table(found, "limit-latency")))
+    if (name == "copy by a kernel, and its word") sizes.insert(bytes);
+  EXPECT_EQ(sizes, (std::set<int>{24, 4099}));
   std::set<std::string> calls;
   for (const auto& way : ways_of(table(found, "limit-calls"))) calls.insert(way.first);
-  EXPECT_TRUE(calls.contains("launch of an empty kernel") && calls.contains("launch of an empty kernel, waited for"));
+  for (const char* name :
+       {"launch of an empty kernel", "launch of an empty kernel, waited for",
+        "launch of a graph of an empty kernel, waited for", "a word through a stream that waits for it, and one back",
+        "cuMemAlloc and cuMemFree of 1 MiB", "cuMemHostRegister and cuMemHostUnregister of 1 MiB",
+        "cuMemHostAlloc and cuMemFreeHost of 1 MiB"})
+    EXPECT_TRUE(calls.contains(name)) << name;
 }
 
 // Two kernels that wait for each other are never put onto one device.
@@ -103,7 +112,8 @@ TEST_F(KernelLimits, OnOneDeviceNoneWaitsForAnotherAndThatIsSaid) {
 
 TEST_F(KernelLimits, DevicesOutOfReachOfEachOtherHaveTheDriversCopiesAndTheRestIsSaid) {
   const auto found = limits("--from cuda:0 --to cuda:1 --sizes 4096", "FAKE_CUDA_PEER=0");
-  for (const std::string benchmark : {"limit-bandwidth", "limit-bidirectional", "limit-kernels", "limit-residents"})
+  for (const std::string benchmark :
+       {"limit-latency", "limit-bandwidth", "limit-bidirectional", "limit-kernels", "limit-residents"})
     EXPECT_TRUE(leaves_out(table(found, benchmark), "cuda:0 and cuda:1 do not reach each other's memory")) << benchmark;
   for (const std::string benchmark : {"limit-bandwidth", "limit-bidirectional"})
     EXPECT_EQ(table(found, benchmark)["rows"].size(), 3U) << benchmark;
@@ -111,15 +121,27 @@ TEST_F(KernelLimits, DevicesOutOfReachOfEachOtherHaveTheDriversCopiesAndTheRestI
   EXPECT_EQ(table(found, "limit-residents")["rows"].size(), 1U);
 }
 
-TEST_F(KernelLimits, ResidentKernelsCopyToAndFromPageLockedMemoryAlone) {
-  for (const std::string pair : {"--from pinned --to cuda:0", "--from cuda:0 --to pinned"}) {
+// Words and packets come to the processor and from it whatever its memory; copies do not.
+TEST_F(KernelLimits, KernelsCopyToAndFromPageLockedMemoryAlone) {
+  for (const auto& [pair, packets] : {std::pair<std::string, std::string>{"--from pinned --to cuda:0", "into"},
+                                      {"--from cuda:0 --to pinned", "out of"},
+                                      {"--from host --to cuda:0", "into"},
+                                      {"--from cuda:0 --to host", "out of"}}) {
+    const bool pageable = pair.find("host") != std::string::npos;
     const auto found = limits(pair + " --sizes 4096");
-    EXPECT_EQ(table(found, "limit-residents")["rows"].size(), 5U) << pair;
     EXPECT_TRUE(table(found, "limit-kernels").is_null()) << pair;
+    const auto residents = table(found, "limit-residents");
+    Sizes wanted{{"a word to a resident kernel and one back, round trip", 8}};
+    for (const int bytes : {8, 512, 4096, 8192})
+      if (!pageable) wanted.emplace_back(kCopy, bytes);
+    for (const int bytes : {4, 8, 64, 512})
+      wanted.emplace_back("packets " + packets + " a device by a resident kernel", bytes);
+    EXPECT_EQ(ways_of(residents), wanted) << pair;
+    EXPECT_EQ(leaves_out(residents, "copies by a resident kernel: kernels reach no pageable memory"), pageable) << pair;
+    const auto single = table(found, "limit-latency");
+    EXPECT_EQ(single["rows"].size(), pageable ? 3U : 4U) << pair;
+    EXPECT_EQ(leaves_out(single, "copies by a kernel: kernels reach no pageable memory"), pageable) << pair;
   }
-  const auto residents = table(limits("--from host --to cuda:0 --sizes 4096"), "limit-residents");
-  EXPECT_EQ(residents["rows"].size(), 1U);
-  EXPECT_TRUE(leaves_out(residents, "kernels reach no pageable memory")) << residents.dump();
 }
 
 TEST_F(KernelLimits, WhatADriverLoadsLazilyIsThereBeforeAKernelStays) {

@@ -6,7 +6,8 @@
 namespace fake {
 namespace {
 
-constexpr std::string_view kNames[] = {"empty", "store", "flags", "packets", "meet", "answer", "copy", "post", "take"};
+constexpr std::string_view kNames[] = {"empty",  "store", "flags", "packets", "meet",
+                                       "answer", "copy",  "once",  "post",    "take"};
 
 }  // namespace
 
@@ -41,8 +42,10 @@ std::optional<std::function<void()>> limit_work(int kernel, CUcontext context, u
     case 6:
       return trips([](const Crew& c, const TripWork& w) { ist::cli::copy_on_command(c, w); });
     case 7:
-      return trips([](const Crew& c, const TripWork& w) { ist::cli::post_on_command(c, w); });
+      return trips([](const Crew& c, const TripWork& w) { ist::cli::copy_once(c, w); });
     case 8:
+      return trips([](const Crew& c, const TripWork& w) { ist::cli::post_on_command(c, w); });
+    case 9:
       return trips([](const Crew& c, const TripWork& w) { ist::cli::take_and_tell(c, w); });
     default:
       return [] {};
