@@ -235,18 +235,15 @@ void Reports::add_pair(const Place& from, const Place& to) {
   add_windows("limit-bandwidth", from, to, *copies, *kernels, false);
   add_windows("limit-bidirectional", from, to, *copies, *kernels, true);
   add_calls(from, to, *copies, *kernels);
-  const bool few = options_.quick || options_.iterations != 0;
-  const std::uint64_t trips = few ? kFewTrips : kTrips;
+  const std::uint64_t asked = options_.iterations;
+  const std::uint64_t trips = asked != 0 ? std::min(asked * kOftener, kTrips) : options_.quick ? kFewTrips : kTrips;
+  const std::uint64_t launches = asked != 0 ? asked : options_.quick ? kFewLaunches : kLaunches;
   if (from.on_device() && to.on_device()) {
     begin("limit-kernels", from, to);
-    add_trips(kernels->between_kernels(),
-              options_.iterations != 0 ? options_.iterations
-              : few                    ? kFewLaunches
-                                       : kLaunches,
-              trips);
+    add_trips(kernels->between_kernels(), launches, trips);
   }
   begin("limit-residents", from, to);
-  add_trips(kernels->with_residents(), 1, options_.iterations != 0 ? options_.iterations : trips);
+  add_trips(kernels->with_residents(), 1, asked != 0 ? asked : trips);
 }
 
 Place on(Place place, int device) {

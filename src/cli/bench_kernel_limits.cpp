@@ -171,7 +171,7 @@ LimitWays<LimitCall> CudaKernelLimits::launches() {
                           here_.wait();
                         }});
   else
-    ways.left_out.push_back("launches of graphs: this driver has none");
+    ways.left_out.emplace_back("launches of graphs: this driver has none");
   return ways;
 }
 
@@ -194,7 +194,7 @@ LimitWays<LimitWindow> CudaKernelLimits::windows(int copies) {
   add("batched store kernel of " + std::to_string(all) + " blocks, " + std::to_string(copies) + " copies by a launch", all,
       true);
   if (all == kFewBlocks)
-    ways.left_out.push_back("a store kernel of as many blocks as multiprocessors: the driver tells of none");
+    ways.left_out.emplace_back("a store kernel of as many blocks as multiprocessors: the driver tells of none");
   return ways;
 }
 

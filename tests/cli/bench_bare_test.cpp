@@ -133,8 +133,8 @@ TEST(BareKernels, ResidentOnesBringWhatTheProcessorOrders) {
 
 // A block's part is smaller, as long as, and longer than a copy; copies overlap nothing but their own place.
 TEST(BareKernels, StoreKernelsBringEveryByteToItsPlace) {
-  for (const std::uint64_t bytes : {1, 15, 16, 17, 48, 1000}) {
-    for (const std::uint64_t part : {16, 64, 4096}) {
+  for (const std::uint64_t bytes : {1U, 15U, 16U, 17U, 48U, 1000U}) {
+    for (const std::uint64_t part : {16U, 64U, 4096U}) {
       const std::uint64_t stride = (bytes + 15) / 16 * 16;
       constexpr std::uint64_t kPlaces = 3;
       std::vector<channel::Quad> from(stride / 16 * kPlaces);
