@@ -44,12 +44,17 @@ def title(one, what):
     return f"{one['from']} to {one['to']}, {size_text(one['bytes'])}, {what}"
 
 
+def copy_engine(one):
+    """What the driver's own copies took there, in us: what kernels store is another limit."""
+    return min((us for way, us in one.get("limits", {}).items() if "kernel" not in way), default=one.get("limit"))
+
+
 def faster(row, one, factor):
     """One way, so many times faster than the MPI."""
     us, name = mpi_of(one)
     found = entry(row, title(one, "one way"), one, one["ours"], "us", f">= {factor:g} x faster than Open MPI + UCX", peer=us, peer_name=name,
-                  limit=one.get("limit"), passed=None if us is None else us >= factor * one["ours"])
-    return beside_record(found, MPI, one, us, ratio=True, bare=one.get("limit"))
+                  limit=copy_engine(one), passed=None if us is None else us >= factor * one["ours"])
+    return beside_record(found, MPI, one, us, ratio=True, bare=copy_engine(one))
 
 
 def bare_copy(row, one, limit, factor, spare, target):
@@ -60,9 +65,9 @@ def bare_copy(row, one, limit, factor, spare, target):
     return beside_record(found, MPI, one, us, ratio=False, bare=limit)
 
 
-def beside_limit(row, one, factor, target, *, and_peer=False):
-    """Bandwidth of at least that share of what the driver reaches; where it is said, of no less than the MPI's, too."""
-    limit = one.get("limit")
+def beside_limit(row, one, factor, target, *, and_peer=False, stores=False):
+    """Bandwidth of at least that share of what the driver reaches, or whatever is best (`stores`); where it is said, of no less than the MPI's, too."""
+    limit = one.get("limit") if stores else copy_engine(one)
     us, name = mpi_of(one)
     passed = None if limit is None else rate(one, one["ours"]) >= factor * rate(one, limit)
     if passed and and_peer:
@@ -70,12 +75,14 @@ def beside_limit(row, one, factor, target, *, and_peer=False):
     found = entry(row, title(one, "bandwidth" if one["measure"] == "bandwidth" else "both ways at once"), one, rate(one, one["ours"]), "GB/s",
                   target, peer=None if us is None else rate(one, us), peer_name=name, limit=None if limit is None else rate(one, limit),
                   passed=passed)
-    return beside_record(found, MPI, one, us, ratio=and_peer, bare=limit)
+    return beside_record(found, MPI, one, us, ratio=and_peer, bare=copy_engine(one))
 
 
-def without_store_kernel(judged, one):
-    """A run that knows copy engines alone may have too low a limit: a miss beside it is a miss, but nothing is reached."""
-    if not any("kernel" in way for way in one.get("limits", {})):
+def beside_stores(row, one, factor, target):
+    """The same of the best of several streams and of one kernel that makes all copies of a window. A run that knows copy engines alone may
+    have too low a limit: a miss beside it is a miss, but nothing is reached."""
+    judged = beside_limit(row, one, factor, target, stores=True)
+    if not any("batched store kernel" in way for way in one.get("limits", {})):
         judged["pass"] = False if judged["pass"] is False else None
         said = "the limit is the copy engine's alone; not measured: the batched store kernel"
         judged["note"] = f"{judged['note']}; {said}" if judged["note"] else said
@@ -89,7 +96,7 @@ def between_devices(found):
     for size in (8 * KIB, 64 * KIB, MIB, 4 * MIB):
         one = found.find("latency", "cuda", "cuda", size)
         if one and one.get("limit"):
-            yield bare_copy("4", one, one["limit"], 1.05, HANDSHAKE_US, "<= 1.05 x (copy to peer + sync + 0.3 us)")
+            yield bare_copy("4", one, copy_engine(one), 1.05, HANDSHAKE_US, "<= 1.05 x (copy to peer + sync + 0.3 us)")
     for measure, sizes, factor in (("bandwidth", (MIB,), 0.95), ("bandwidth", (16 * MIB, 64 * MIB), 0.99),
                                    ("bidirectional", (16 * MIB, 64 * MIB), 0.97)):
         for size in sizes:
@@ -97,14 +104,21 @@ def between_devices(found):
             if one and size > MIB:
                 yield beside_limit("6", one, factor, f">= {factor:g} x copy engine")
             elif one:
-                yield without_store_kernel(beside_limit("6", one, factor, f">= {factor:g} x the best of several-stream copy engine and batched "
-                                                        "store kernel"), one)
+                yield beside_stores("6", one, factor, f">= {factor:g} x the best of several-stream copy engine and batched store kernel")
     for size in (MIB, 4 * MIB):
         one = found.find("bandwidth", "cuda", "cuda", size)
         if one and one.get("staged"):
             judged = entry("11", title(one, "bandwidth"), one, rate(one, one["ours"]), "GB/s", ">= 7 x staging by hand",
                            peer=rate(one, one["staged"]), peer_name=STAGED, passed=one["staged"] >= 7 * one["ours"])
             yield beside_record(judged, STAGED, one, one["staged"], ratio=True)
+
+
+def bare_both_ways(found, source, target):
+    """The driver's copies of 8 bytes between a device and page-locked memory: of half a round trip, as ours is, the mean of one out and one in."""
+    source, target = source.replace("host", "pinned"), target.replace("host", "pinned")
+    both = [copy_engine(one) for one in (found.find("latency", *pair, 8) for pair in ((source, target), (target, source))) if one]
+    known = [us for us in both if us]
+    return sum(known) / len(known) if known else None
 
 
 def with_host(found):
@@ -117,24 +131,20 @@ def with_host(found):
         one = found.find("latency", source, target, 4 * MIB)
         if one:
             yield faster("7", one, 15)
-        one = found.find("latency", source, target, 8)
-        if one and one.get("limit"):
-            yield bare_copy("9", one, one["limit"], 1.1, 0, "<= 1.1 x the bare copy")
     for source, target in (("host", "cuda"), ("cuda", "host")):
         one = found.find("bandwidth", source, target, 4 * MIB)
         if one:
             us, name = mpi_of(one)
             judged = entry("8", title(one, "bandwidth"), one, rate(one, one["ours"]), "GB/s", ">= 2 x Open MPI + UCX",
                            peer=None if us is None else rate(one, us), peer_name=name, passed=None if us is None else us >= 2 * one["ours"])
-            yield beside_record(judged, MPI, one, us, ratio=True, bare=one.get("limit"))
+            yield beside_record(judged, MPI, one, us, ratio=True, bare=copy_engine(one))
         one = found.find("latency", source, target, 4 * MIB)
         if one:
             yield faster("8", one, 10)
-        # The bare copy is the page-locked one, the faster of the two.
-        one = found.find("latency", source, target, 8)
-        bare = found.find("latency", source.replace("host", "pinned"), target.replace("host", "pinned"), 8)
-        if one and bare and bare.get("limit"):
-            yield bare_copy("9", one, bare["limit"], 1.1, 0, "<= 1.1 x the bare copy")
+    for source, target in (("pinned", "cuda"), ("cuda", "pinned"), ("host", "cuda"), ("cuda", "host")):
+        one, bare = found.find("latency", source, target, 8), bare_both_ways(found, source, target)
+        if one and bare:
+            yield bare_copy("9", one, bare, 1.1, 0, "<= 1.1 x the bare copy")
 
 
 # Of a bare pair of kernels that loads its sequence number from device memory, in the same run.
@@ -300,9 +310,11 @@ def device_peers_table(files):
         if not entries:
             continue
         first = entries[0]
+        kernels = any("kernel" in way for one in entries for way in one.get("limits", {}))
+        stores = ", or, where they are quicker, bare store kernels" if kernels else ""
         lines += [f"### Device memory beside limits and peers in [{file.name}]({file.name})", "",
                   f"{first['machine']}; commit {first['commit']}; {first['date'][:10]}. Microseconds: latency is half a round trip, the others "
-                  "a window divided by its 64 messages; the limit is the driver's own copies in the same shape.", "",
+                  f"a window divided by its 64 messages; the limit is the driver's own copies in the same shape{stores}.", "",
                   "| measure | from | to | bytes | ours (p10 to p90) | limit | ours / limit | by hand | peers | path |", "|---|---|---|---|---|---|---|---|---|---|"]
         for one in entries:
             peers = ", ".join(f"{peer['name']} {peer['us']:.2f} ({peer['configuration']})" for peer in one["peers"])

@@ -212,7 +212,8 @@ void add_name(CLI::App& command, BenchOptions& options) {
           "rate (windows of messages of 8 bytes), multi-pair (windows of several pairs of ranks at once), stream-latency "
           "(half a round trip of messages in CUDA streams), collective (a "
           "call of "
-          "all ranks), overlap (how much of a call is hidden behind computation), limits (what the driver and memcpy do by "
+          "all ranks), overlap (how much of a call is hidden behind computation), limits (what the driver, memcpy and bare "
+          "kernels do by "
           "themselves) or sweep (latency and bandwidth under several values of a setting)")
       ->required()
       ->check(CLI::IsMember({"latency", "bandwidth", "bidirectional", "rate", "multi-pair", "stream-latency", "collective",

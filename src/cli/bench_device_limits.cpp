@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <optional>
 #include <utility>
 
 #include "cli/bench_driver_copies.hpp"
@@ -19,16 +20,22 @@ namespace {
 
 // Single copies and calls are repeated so much more often than windows.
 constexpr std::uint64_t kOftener = 10;
+// Of kernels, which are launched for many trips each.
+constexpr std::uint64_t kTrips = 2000;
+constexpr std::uint64_t kLaunches = 25;
+constexpr std::uint64_t kFewTrips = 200;
+constexpr std::uint64_t kFewLaunches = 5;
 
-// `repetition` is timed each time; `share` of it is what a row is of.
+// `repetition` is timed each time; `share` of it is what a row is of. `before` each one comes what is not timed.
 Row time_row(const BenchOptions& options, std::uint64_t bytes, std::string path, double share,
-             const std::function<void()>& repetition) {
+             const std::function<void()>& repetition, const std::function<void()>& before = {}) {
   std::uint64_t wanted = wanted_iterations(options, bytes);
   if (options.iterations == 0 && share == 1) wanted *= kOftener;
   const std::uint64_t warm_up = std::max<std::uint64_t>(wanted / 10, 2);
   Clock::time_point start = Clock::now();
   for (std::uint64_t n = 0; n < warm_up; ++n) {
     if (n == warm_up / 2) start = Clock::now();
+    if (before) before();
     repetition();
   }
   const std::uint64_t timed = warm_up - warm_up / 2;
@@ -37,6 +44,7 @@ Row time_row(const BenchOptions& options, std::uint64_t bytes, std::string path,
   std::vector<double> times;
   times.reserve(plan.batches);
   for (std::uint64_t n = 0; n < plan.batches; ++n) {
+    if (before) before();
     start = Clock::now();
     repetition();
     times.push_back(microseconds_since(start) / share);
@@ -77,6 +85,26 @@ Row copies_together(const BenchOptions& options, DriverCopies& copies, std::uint
   return row;
 }
 
+Row stored_copies(const BenchOptions& options, const LimitWindow& way, std::uint64_t bytes, bool both_ways) {
+  Row row = time_row(options, bytes, way.name, Session::kWindow,
+                     [&, size = static_cast<std::size_t>(bytes)] { way.copy(size, both_ways); });
+  if (both_ways) row.gbps *= 2;
+  return row;
+}
+
+// Trips of kernels, that many in each launch; none where they do not come to an end.
+std::optional<Row> time_trips(const LimitTrips& way, std::uint64_t launches, std::uint64_t trips) {
+  std::vector<double> times;
+  for (std::uint64_t n = 0; n < launches; ++n) {
+    const std::vector<double> found = way.measure(trips);
+    if (found.empty()) return std::nullopt;
+    times.insert(times.end(), found.begin(), found.end());
+  }
+  Row row = make_row(way.bytes, std::move(times), {launches, trips});
+  row.path = way.name;
+  return row;
+}
+
 class Reports {
  public:
   explicit Reports(const BenchOptions& options) : options_(options) {
@@ -88,24 +116,37 @@ class Reports {
     about_.ranks = 1;
   }
 
-  void add(const std::string& benchmark, const Place& from, const Place& to, const std::vector<std::uint64_t>& sizes,
-           const std::function<Row(std::uint64_t)>& measured) {
+  void begin(const std::string& benchmark, const Place& from, const Place& to) {
     BenchReport report = about_;
     report.date = date_now();
     report.benchmark = benchmark;
     report.from = from.text();
     report.to = to.text();
     std::cout << (reports_.empty() ? "" : "\n") << table_header(report) << std::flush;
-    for (const std::uint64_t bytes : sizes) {
-      report.rows.push_back(measured(bytes));
-      std::cout << table_row(report.rows.back()) << std::flush;
-    }
     reports_.push_back(std::move(report));
+  }
+  void put(Row row) {
+    std::cout << table_row(row) << std::flush;
+    reports_.back().rows.push_back(std::move(row));
+  }
+  void leave_out(const std::vector<std::string>& sentences) {
+    for (const std::string& one : sentences) {
+      std::cout << "left out: " << one << '\n' << std::flush;
+      reports_.back().left_out.push_back(one);
+    }
+  }
+  void add(const std::string& benchmark, const Place& from, const Place& to, const std::vector<std::uint64_t>& sizes,
+           const std::function<Row(std::uint64_t)>& measured) {
+    begin(benchmark, from, to);
+    for (const std::uint64_t bytes : sizes) put(measured(bytes));
   }
 
   void add_host();
-  void add_single(const Place& from, const Place& to, DriverCopies& copies);
-  void add_windows(const std::string& benchmark, const Place& from, const Place& to, DriverCopies& copies, bool both_ways);
+  void add_single(const Place& from, const Place& to, DriverCopies& copies, KernelLimits& kernels);
+  void add_windows(const std::string& benchmark, const Place& from, const Place& to, DriverCopies& copies,
+                   KernelLimits& kernels, bool both_ways);
+  void add_calls(const Place& from, const Place& to, DriverCopies& copies, KernelLimits& kernels);
+  void add_trips(const LimitWays<LimitTrips>& ways, std::uint64_t launches, std::uint64_t trips);
   void add_pair(const Place& from, const Place& to);
   std::vector<BenchReport> take() { return std::move(reports_); }
 
@@ -138,41 +179,71 @@ void Reports::add_host() {
   std::cout << table_footer(reports_.back()) << std::flush;
 }
 
-void Reports::add_single(const Place& from, const Place& to, DriverCopies& copies) {
+void Reports::add_single(const Place& from, const Place& to, DriverCopies& copies, KernelLimits& kernels) {
   const auto ways = copies.ways();
-  std::vector<std::uint64_t> sizes;
-  for (const std::uint64_t bytes : timed_sizes(options_)) sizes.insert(sizes.end(), ways.size(), bytes);
-  std::size_t next = 0;
-  add("limit-latency", from, to, sizes, [&](std::uint64_t bytes) {
-    const auto& [name, way] = ways[next++ % ways.size()];
-    return time_row(options_, bytes, name, 1, [&, size = static_cast<std::size_t>(bytes)] { way(size); });
-  });
+  const LimitWays<LimitCopy> by_kernels = kernels.single_copies();
+  begin("limit-latency", from, to);
+  for (const std::uint64_t bytes : timed_sizes(options_)) {
+    const auto size = static_cast<std::size_t>(bytes);
+    for (const auto& [name, way] : ways) put(time_row(options_, bytes, name, 1, [&, make = &way] { (*make)(size); }));
+    for (const LimitCopy& one : by_kernels.all)
+      if (size <= one.most) put(time_row(options_, bytes, one.name, 1, [&] { one.copy(size); }));
+  }
+  leave_out(by_kernels.left_out);
 }
 
 void Reports::add_windows(const std::string& benchmark, const Place& from, const Place& to, DriverCopies& copies,
-                          bool both_ways) {
-  const std::size_t ways = copies.copies_together() ? 3 : 2;
-  std::vector<std::uint64_t> sizes;
-  for (const std::uint64_t bytes : timed_sizes(options_)) sizes.insert(sizes.end(), ways, bytes);
-  std::size_t next = 0;
-  add(benchmark, from, to, sizes, [&](std::uint64_t bytes) {
-    const std::size_t way = next++ % ways;
-    if (way == 2) return copies_together(options_, copies, bytes, both_ways);
-    return many_copies(options_, copies, bytes, way == 1 ? DriverCopies::kStreams : 1, both_ways);
-  });
+                          KernelLimits& kernels, bool both_ways) {
+  const LimitWays<LimitWindow> stores = kernels.windows(Session::kWindow);
+  begin(benchmark, from, to);
+  for (const std::uint64_t bytes : timed_sizes(options_)) {
+    for (const int streams : {1, DriverCopies::kStreams}) put(many_copies(options_, copies, bytes, streams, both_ways));
+    if (copies.copies_together()) put(copies_together(options_, copies, bytes, both_ways));
+    for (const LimitWindow& way : stores.all) put(stored_copies(options_, way, bytes, both_ways));
+  }
+  leave_out(stores.left_out);
+}
+
+void Reports::add_calls(const Place& from, const Place& to, DriverCopies& copies, KernelLimits& kernels) {
+  const LimitWays<LimitCall> calls = copies.calls();
+  const LimitWays<LimitCall> launches = kernels.launches();
+  begin("limit-calls", from, to);
+  for (const auto* const ways : {&calls, &launches}) {
+    for (const LimitCall& one : ways->all) put(time_row(options_, 0, one.name, 1, one.call, one.before));
+    leave_out(ways->left_out);
+  }
+}
+
+// Where some do not come to an end, the others would not either.
+void Reports::add_trips(const LimitWays<LimitTrips>& ways, std::uint64_t launches, std::uint64_t trips) {
+  for (const LimitTrips& way : ways.all) {
+    std::optional<Row> row = time_trips(way, launches, trips);
+    if (!row) {
+      leave_out({way.name + " of " + std::to_string(way.bytes) + " bytes, and all that would follow: no end within " +
+                 std::to_string(kKernelPatience.count()) + " s"});
+      break;
+    }
+    put(std::move(*row));
+  }
+  leave_out(ways.left_out);
 }
 
 void Reports::add_pair(const Place& from, const Place& to) {
   const auto copies = DriverCopies::open(from, to, static_cast<std::size_t>(options_.most));
-  add_single(from, to, *copies);
-  add_windows("limit-bandwidth", from, to, *copies, false);
-  add_windows("limit-bidirectional", from, to, *copies, true);
-  const auto calls = copies->calls();
-  std::size_t next = 0;
-  add("limit-calls", from, to, std::vector<std::uint64_t>(calls.size(), 0), [&](std::uint64_t) {
-    const auto& [name, call] = calls[next++];
-    return time_row(options_, 0, name, 1, call);
-  });
+  const auto kernels = copies->kernels();
+  add_single(from, to, *copies, *kernels);
+  add_windows("limit-bandwidth", from, to, *copies, *kernels, false);
+  add_windows("limit-bidirectional", from, to, *copies, *kernels, true);
+  add_calls(from, to, *copies, *kernels);
+  const std::uint64_t asked = options_.iterations;
+  const std::uint64_t trips = asked != 0 ? std::min(asked * kOftener, kTrips) : options_.quick ? kFewTrips : kTrips;
+  const std::uint64_t launches = asked != 0 ? asked : options_.quick ? kFewLaunches : kLaunches;
+  if (from.on_device() && to.on_device()) {
+    begin("limit-kernels", from, to);
+    add_trips(kernels->between_kernels(), launches, trips);
+  }
+  begin("limit-residents", from, to);
+  add_trips(kernels->with_residents(), 1, asked != 0 ? asked : trips);
 }
 
 Place on(Place place, int device) {

@@ -11,195 +11,57 @@
 #include <cstring>
 #include <new>
 
-#include "memory/cuda/cuda_api.hpp"
+#include "cli/bench_driver.hpp"
+#include "cli/bench_timing.hpp"
 
 namespace ist::cli {
 namespace {
 
-class Driver {
- public:
-  static const Driver& get() {
-    static const Driver driver;
-    return driver;
-  }
-  const CudaApi& api() const { return api_; }
-  const std::string& reason() const { return reason_; }
-  int devices() const { return devices_; }
-  void must(CUresult result, const std::string& what) const {
-    if (result != CUDA_SUCCESS) throw Failure(cuda_error(api_, result, what));
-  }
-
- private:
-  Driver() {
-    auto api = load_cuda_api();
-    if (!api.ok()) {
-      reason_ = api.status().text();
-      return;
-    }
-    api_ = *api;
-    CUresult result = api_.cuInit(0);
-    if (result == CUDA_SUCCESS) result = api_.cuDeviceGetCount(&devices_);
-    if (result != CUDA_SUCCESS) reason_ = cuda_error(api_, result, "cuInit").text();
-  }
-  CudaApi api_{};
-  std::string reason_;
-  int devices_ = 0;
-};
-
-// One device's own context and streams, current while it is used.
-class Side {
- public:
-  Side(const Driver& driver, int number) : driver_(driver) {
-    driver_.must(driver_.api().cuDeviceGet(&device_, number), "cuDeviceGet of " + std::to_string(number));
-    driver_.must(driver_.api().cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
-    use();
-    for (CUstream& stream : streams_)
-      driver_.must(driver_.api().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-    leave();
-  }
-  Side(const Side&) = delete;
-  Side& operator=(const Side&) = delete;
-  ~Side() {
-    use();
-    for (CUstream stream : streams_) driver_.api().cuStreamDestroy_v2(stream);
-    leave();
-    driver_.api().cuDevicePrimaryCtxRelease_v2(device_);
-  }
-  void use() const { driver_.api().cuCtxPushCurrent_v2(context_); }
-  void leave() const {
-    CUcontext before = nullptr;
-    driver_.api().cuCtxPopCurrent_v2(&before);
-  }
-  CUstream stream(int number) const { return streams_[static_cast<std::size_t>(number)]; }
-  void wait() const {
-    for (CUstream stream : streams_) driver_.must(driver_.api().cuStreamSynchronize(stream), "cuStreamSynchronize");
-  }
-  // That this device writes into the other's memory.
-  void reach(const Side& other) const {
-    if (!driver_.api().cuCtxEnablePeerAccess) throw Failure(1, "this driver has no cuCtxEnablePeerAccess");
-    use();
-    const CUresult result = driver_.api().cuCtxEnablePeerAccess(other.context_, 0);
-    leave();
-    if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED) driver_.must(result, "cuCtxEnablePeerAccess");
-  }
-
- private:
-  const Driver& driver_;
-  CUdevice device_ = 0;
-  CUcontext context_ = nullptr;
-  std::array<CUstream, DriverCopies::kStreams> streams_{};
-};
-
-// Memory of one place, written once.
-class Piece {
- public:
-  Piece(const Driver& driver, const Place& place, const Side& side, std::size_t bytes)
-      : driver_(driver), place_(place), side_(side) {
-    if (place.on_device()) {
-      side_.use();
-      driver_.must(driver_.api().cuMemAlloc_v2(&address_, bytes), "cuMemAlloc of " + std::to_string(bytes) + " bytes");
-      driver_.must(driver_.api().cuMemsetD8Async(address_, 1, bytes, side_.stream(0)), "cuMemsetD8Async");
-      driver_.must(driver_.api().cuStreamSynchronize(side_.stream(0)), "cuStreamSynchronize");
-      side_.leave();
-      return;
-    }
-    void* host = nullptr;
-    if (place.pinned()) {
-      side_.use();
-      driver_.must(driver_.api().cuMemHostAlloc(&host, bytes, CU_MEMHOSTALLOC_PORTABLE), "cuMemHostAlloc");
-      side_.leave();
-    } else {
-      constexpr std::size_t kPage = 4096;
-      host = std::aligned_alloc(kPage, (bytes / kPage + 1) * kPage);
-      if (host == nullptr) throw Failure(1, "no " + std::to_string(bytes) + " bytes of host memory");
-    }
-    std::memset(host, 1, bytes);
-    address_ = reinterpret_cast<CUdeviceptr>(host);
-  }
-  Piece(const Piece&) = delete;
-  Piece& operator=(const Piece&) = delete;
-  ~Piece() {
-    side_.use();
-    if (place_.on_device())
-      driver_.api().cuMemFree_v2(address_);
-    else if (place_.pinned())
-      driver_.api().cuMemFreeHost(reinterpret_cast<void*>(address_));
-    else
-      std::free(reinterpret_cast<void*>(address_));
-    side_.leave();
-  }
-  CUdeviceptr address() const { return address_; }
-
- private:
-  const Driver& driver_;
-  Place place_;
-  const Side& side_;
-  CUdeviceptr address_ = 0;
-};
-
-int device_of(const Place& place, const Place& other) {
-  return std::max(0, place.on_device() ? place.device : other.device);
-}
-
 class DeviceCopies final : public DriverCopies {
  public:
   DeviceCopies(const Driver& driver, const Place& from, const Place& to, std::size_t most)
-      : driver_(driver),
-        most_(most),
-        between_devices_(from.on_device() && to.on_device()),
-        here_(driver, device_of(from, to)),
-        there_(driver, device_of(to, from)),
-        source_(driver, from, here_, most),
-        target_(driver, to, there_, most),
-        back_source_(driver, to, there_, most),
-        back_target_(driver, from, here_, most) {
-    if (!from.on_device() || !to.on_device() || from.device == to.device) return;
-    here_.reach(there_);
-    there_.reach(here_);
-  }
+      : driver_(driver), pair_(driver, from, to, most) {}
 
   void copy(std::size_t bytes, int stream, bool back) override {
-    const Side& side = back ? there_ : here_;
+    const DriverSide& side = back ? pair_.there : pair_.here;
     side.use();
-    const CUresult result = driver_.api().cuMemcpyAsync(
-        (back ? back_target_ : target_).address(), (back ? back_source_ : source_).address(), bytes, side.stream(stream));
+    const CUresult result =
+        driver_.api().cuMemcpyAsync((back ? pair_.back_target : pair_.target).address(),
+                                    (back ? pair_.back_source : pair_.source).address(), bytes, side.stream(stream));
     side.leave();
     driver_.must(result, "cuMemcpyAsync of " + std::to_string(bytes) + " bytes");
   }
-  bool copies_together() const override { return between_devices_ && has_joint_copies(driver_.api()); }
+  bool copies_together() const override { return pair_.between_devices() && has_joint_copies(driver_.api()); }
   void copy_together(std::size_t bytes, int count, int stream, bool back) override;
   void wait() override {
-    here_.wait();
-    there_.wait();
+    pair_.here.wait();
+    pair_.there.wait();
   }
   std::vector<std::pair<std::string, std::function<void(std::size_t)>>> ways() override;
-  std::vector<std::pair<std::string, std::function<void()>>> calls() override;
+  LimitWays<LimitCall> calls() override;
+  std::unique_ptr<KernelLimits> kernels() override { return open_kernel_limits(pair_); }
 
  private:
   std::shared_ptr<CUevent_st> passed_event() const;
   std::shared_ptr<std::uint32_t> word() const;
+  void await(std::uint32_t& word, std::uint32_t wanted, CUstream stream) const;
+  void add_passage(LimitWays<LimitCall>& ways) const;
+  void add_memory(LimitWays<LimitCall>& ways) const;
 
   const Driver& driver_;
-  const std::size_t most_;
-  const bool between_devices_;
-  Side here_;
-  Side there_;
-  Piece source_;
-  Piece target_;
-  Piece back_source_;
-  Piece back_target_;
+  const DriverPair pair_;
 };
 
 void DeviceCopies::copy_together(std::size_t bytes, int count, int stream, bool back) {
   CudaCopies copies;
   for (int n = 0; n < count; ++n) {
     const std::size_t place = static_cast<std::size_t>(n) * bytes;
-    const std::size_t offset = place + bytes <= most_ ? place : 0;
-    copies.to.push_back((back ? back_target_ : target_).address() + offset);
-    copies.from.push_back((back ? back_source_ : source_).address() + offset);
+    const std::size_t offset = place + bytes <= pair_.most ? place : 0;
+    copies.to.push_back((back ? pair_.back_target : pair_.target).address() + offset);
+    copies.from.push_back((back ? pair_.back_source : pair_.source).address() + offset);
     copies.sizes.push_back(bytes);
   }
-  const Side& side = back ? there_ : here_;
+  const DriverSide& side = back ? pair_.there : pair_.here;
   side.use();
   const CUresult result = copy_jointly(driver_.api(), copies, side.stream(stream));
   side.leave();
@@ -209,30 +71,42 @@ void DeviceCopies::copy_together(std::size_t bytes, int count, int stream, bool 
 // Goes with the last that holds it.
 std::shared_ptr<CUevent_st> DeviceCopies::passed_event() const {
   const CudaApi& api = driver_.api();
-  here_.use();
+  pair_.here.use();
   CUevent made = nullptr;
   driver_.must(api.cuEventCreate(&made, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
-  driver_.must(api.cuEventRecord(made, here_.stream(0)), "cuEventRecord");
-  here_.leave();
-  driver_.must(api.cuStreamSynchronize(here_.stream(0)), "cuStreamSynchronize");
+  driver_.must(api.cuEventRecord(made, pair_.here.stream(0)), "cuEventRecord");
+  pair_.here.leave();
+  driver_.must(api.cuStreamSynchronize(pair_.here.stream(0)), "cuStreamSynchronize");
   return {made, [&api](CUevent last) { api.cuEventDestroy_v2(last); }};
 }
 
 // Page-locked, where every device reaches it by the processor's address.
 std::shared_ptr<std::uint32_t> DeviceCopies::word() const {
   const CudaApi& api = driver_.api();
-  here_.use();
+  pair_.here.use();
   void* made = nullptr;
   const CUresult result =
       api.cuMemHostAlloc(&made, sizeof(std::uint32_t), CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-  here_.leave();
+  pair_.here.leave();
   driver_.must(result, "cuMemHostAlloc of a word");
   return {new (made) std::uint32_t{0}, [&api](std::uint32_t* last) { api.cuMemFreeHost(last); }};
 }
 
+// That the stream writes. Where something before it fails the word never comes; the stream says so, or time is up.
+void DeviceCopies::await(std::uint32_t& word, std::uint32_t wanted, CUstream stream) const {
+  const std::atomic_ref<std::uint32_t> now(word);
+  const auto begun = Clock::now();
+  for (std::uint64_t looks = 1; now.load(std::memory_order_acquire) != wanted; ++looks) {
+    if (looks % 1000000 != 0) continue;
+    const bool idle = driver_.api().cuStreamQuery(stream) != CUDA_ERROR_NOT_READY;
+    if ((idle || Clock::now() - begun > kKernelPatience) && now.load() != wanted)
+      throw Failure(1, std::string{"a stream "} + (idle ? "is idle and" : "runs, but") + " has not written its word");
+  }
+}
+
 std::vector<std::pair<std::string, std::function<void(std::size_t)>>> DeviceCopies::ways() {
   const CudaApi& api = driver_.api();
-  const CUstream stream = here_.stream(0);
+  const CUstream stream = pair_.here.stream(0);
   std::vector<std::pair<std::string, std::function<void(std::size_t)>>> all;
   all.emplace_back("copy and wait", [this, &api, stream](std::size_t bytes) {
     copy(bytes, 0, false);
@@ -240,9 +114,9 @@ std::vector<std::pair<std::string, std::function<void(std::size_t)>>> DeviceCopi
   });
   all.emplace_back("copy, and its event asked", [this, &api, stream, event = passed_event()](std::size_t bytes) {
     copy(bytes, 0, false);
-    here_.use();
+    pair_.here.use();
     driver_.must(api.cuEventRecord(event.get(), stream), "cuEventRecord");
-    here_.leave();
+    pair_.here.leave();
     CUresult result = CUDA_ERROR_NOT_READY;
     while (result == CUDA_ERROR_NOT_READY) result = api.cuEventQuery(event.get());
     driver_.must(result, "cuEventQuery");
@@ -252,24 +126,20 @@ std::vector<std::pair<std::string, std::function<void(std::size_t)>>> DeviceCopi
       "copy, and a word by the stream", [this, &api, stream, seen = word(), next = 0U](std::size_t bytes) mutable {
         ++next;
         copy(bytes, 0, false);
-        here_.use();
+        pair_.here.use();
         const CUresult result = api.cuStreamWriteValue32_v2(stream, reinterpret_cast<CUdeviceptr>(seen.get()), next, 0);
-        here_.leave();
+        pair_.here.leave();
         driver_.must(result, "cuStreamWriteValue32");
-        const std::atomic_ref<std::uint32_t> now(*seen);
-        // Where the copy fails the word never comes; the stream says so.
-        for (std::uint64_t looks = 1; now.load(std::memory_order_acquire) != next; ++looks)
-          if (looks % 1000000 == 0 && api.cuStreamQuery(stream) != CUDA_ERROR_NOT_READY && now.load() != next)
-            throw Failure(1, "a stream is idle and has not written its word");
+        await(*seen, next, stream);
       });
   return all;
 }
 
-std::vector<std::pair<std::string, std::function<void()>>> DeviceCopies::calls() {
+LimitWays<LimitCall> DeviceCopies::calls() {
   const CudaApi& api = driver_.api();
   const std::shared_ptr<CUevent_st> event = passed_event();
-  const CUstream stream = here_.stream(0);
-  const CUdeviceptr address = source_.address();
+  const CUstream stream = pair_.here.stream(0);
+  const CUdeviceptr address = pair_.source.address();
   const auto query = [&api, address] {
     CUmemorytype type{};
     CUcontext context = nullptr;
@@ -277,14 +147,85 @@ std::vector<std::pair<std::string, std::function<void()>>> DeviceCopies::calls()
     std::array<void*, 2> values{&type, &context};
     api.cuPointerGetAttributes(2, which.data(), values.data(), address);
   };
-  return {{"cuPointerGetAttributes", query},
-          {"cuStreamQuery, idle", [&api, stream] { api.cuStreamQuery(stream); }},
-          {"cuEventQuery, passed", [&api, event] { api.cuEventQuery(event.get()); }},
-          {"cuEventRecord", [&api, event, this] {
-             here_.use();
-             api.cuEventRecord(event.get(), here_.stream(0));
-             here_.leave();
-           }}};
+  LimitWays<LimitCall> ways;
+  ways.all = {{"cuPointerGetAttributes", query},
+              {"cuStreamQuery, idle", [&api, stream] { api.cuStreamQuery(stream); }},
+              {"cuEventQuery, passed", [&api, event] { api.cuEventQuery(event.get()); }},
+              {"cuEventRecord", [&api, event, this] {
+                 pair_.here.use();
+                 api.cuEventRecord(event.get(), pair_.here.stream(0));
+                 pair_.here.leave();
+               }}};
+  add_passage(ways);
+  add_memory(ways);
+  return ways;
+}
+
+// A word of the processor's that a stream waits for, and one that it writes then. What was put into the stream is through it again when
+// the call is over: nothing else may wait for the device meanwhile.
+void DeviceCopies::add_passage(LimitWays<LimitCall>& ways) const {
+  const CudaApi& api = driver_.api();
+  if (api.cuStreamWaitValue32_v2 == nullptr || api.cuStreamWriteValue32_v2 == nullptr) {
+    ways.left_out.emplace_back("a word through a stream that waits for it: this driver's streams wait for none");
+    return;
+  }
+  constexpr std::chrono::microseconds kUntilItWaits{20};
+  const auto trip = std::make_shared<std::uint32_t>(0);
+  const auto go = word();
+  const auto back = word();
+  const CUstream stream = pair_.here.stream(0);
+  const auto put = [=, this, &api] {
+    ++*trip;
+    pair_.here.use();
+    CUresult result =
+        api.cuStreamWaitValue32_v2(stream, reinterpret_cast<CUdeviceptr>(go.get()), *trip, CU_STREAM_WAIT_VALUE_GEQ);
+    if (result == CUDA_SUCCESS)
+      result = api.cuStreamWriteValue32_v2(stream, reinterpret_cast<CUdeviceptr>(back.get()), *trip, 0);
+    pair_.here.leave();
+    if (result != CUDA_SUCCESS) std::atomic_ref<std::uint32_t>(*go).store(*trip);
+    driver_.must(result, "cuStreamWaitValue32 and cuStreamWriteValue32");
+    for (const auto begun = Clock::now(); Clock::now() - begun < kUntilItWaits;) {
+    }
+  };
+  ways.all.push_back({"a word through a stream that waits for it, and one back",
+                      [=, this] {
+                        std::atomic_ref<std::uint32_t>(*go).store(*trip, std::memory_order_release);
+                        await(*back, *trip, stream);
+                      },
+                      put});
+}
+
+void DeviceCopies::add_memory(LimitWays<LimitCall>& ways) const {
+  const CudaApi& api = driver_.api();
+  constexpr std::size_t kBytes = 1 << 20;
+  constexpr std::size_t kPage = 4096;
+  const auto call = [&ways, this](const std::string& name, const std::function<CUresult()>& make) {
+    ways.all.push_back({name, [this, name, make] {
+                          pair_.here.use();
+                          const CUresult result = make();
+                          pair_.here.leave();
+                          driver_.must(result, name);
+                        }});
+  };
+  call("cuMemAlloc and cuMemFree of 1 MiB", [&api] {
+    CUdeviceptr made = 0;
+    const CUresult result = api.cuMemAlloc_v2(&made, kBytes);
+    return result == CUDA_SUCCESS ? api.cuMemFree_v2(made) : result;
+  });
+  const std::shared_ptr<void> pages(std::aligned_alloc(kPage, kBytes), std::free);
+  if (pages) {
+    std::memset(pages.get(), 1, kBytes);
+    call("cuMemHostRegister and cuMemHostUnregister of 1 MiB", [&api, pages] {
+      const CUresult result = api.cuMemHostRegister_v2(pages.get(), kBytes, CU_MEMHOSTREGISTER_PORTABLE);
+      return result == CUDA_SUCCESS ? api.cuMemHostUnregister(pages.get()) : result;
+    });
+  }
+  if (api.cuMemHostAlloc == nullptr || api.cuMemFreeHost == nullptr) return;
+  call("cuMemHostAlloc and cuMemFreeHost of 1 MiB", [&api] {
+    void* made = nullptr;
+    const CUresult result = api.cuMemHostAlloc(&made, kBytes, CU_MEMHOSTALLOC_PORTABLE);
+    return result == CUDA_SUCCESS ? api.cuMemFreeHost(made) : result;
+  });
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/bench_kernel_limits.hpp"
 #include "cli/bench_options.hpp"
 
 namespace ist::cli {
@@ -35,8 +36,10 @@ class DriverCopies {
   virtual void wait() = 0;
   // One copy in stream 0, and until this processor knows that it is over, in each way that there is to know it.
   virtual std::vector<std::pair<std::string, std::function<void(std::size_t)>>> ways() = 0;
-  // Calls of the driver on idle things, and what they are.
-  virtual std::vector<std::pair<std::string, std::function<void()>>> calls() = 0;
+  // Calls of the driver, mostly on idle things.
+  virtual LimitWays<LimitCall> calls() = 0;
+  // What bare kernels reach in the same memory; they go before this does.
+  virtual std::unique_ptr<KernelLimits> kernels() = 0;
 };
 
 // The devices there are; 0 and why, where the driver cannot be used.

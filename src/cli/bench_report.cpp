@@ -40,12 +40,18 @@ std::string meaning(const BenchReport& report) {
   if (report.benchmark == "stream-latency")
     return "times are half a round trip of what streams do by themselves, calls and graph; the limits are those of a bare "
            "pair of kernels, and the ratios times beside them";
-  if (report.benchmark == "limit-latency") return "times are those of one copy by the driver, waited for";
+  if (report.benchmark == "limit-latency")
+    return "times are those of one copy by the driver, or by a kernel where the path says so, waited for";
   if (report.benchmark == "limit-calls") return "times are those of the driver's call";
+  if (report.benchmark == "limit-kernels")
+    return "times are those of one way between two kernels, of a barrier those of all of it, each the mean of a launch; the "
+           "kernels' own clock";
+  if (report.benchmark == "limit-residents")
+    return "times are from the processor's word to a kernel that is running to the word that the processor gets back";
   if (report.benchmark == "limit-bandwidth" && report.from == "host" && report.to == "host")
     return "times are those of memcpy of that size, again and again, one thread";
   if (report.benchmark.starts_with("limit-"))
-    return std::string{"times are those of 64 copies by the driver, "} +
+    return std::string{"times are those of 64 copies by the driver, or by a kernel where the path says so, "} +
            (report.benchmark == "limit-bidirectional" ? "each way at once, divided by 64; GB/s counts both ways"
                                                       : "in flight together, divided by 64");
   if (report.benchmark == "bidirectional")
@@ -89,27 +95,29 @@ nlohmann::ordered_json to_json(const BenchReport& report) {
   auto processors = nlohmann::ordered_json::array();  // empty: not known
   if (report.limits.processor >= 0 && report.limits.other_processor >= 0)
     processors = {report.limits.processor, report.limits.other_processor};
-  return {{"machine", report.machine},
-          {"commit", report.commit},
-          {"date", report.date},
-          {"benchmark", report.benchmark},
-          {"from", report.from},
-          {"to", report.to},
-          {"rows", std::move(rows)},
-          {"version", ist_version()},
-          {"staged", report.staged},
-          {"ready", report.ready},
-          {"quick", report.quick},
-          {"window", windowed(report.benchmark) ? Session::kWindow : 1},
-          {"ranks", report.ranks},
-          {"progress_thread", report.progress_thread},
-          {"threads", report.threads},
-          {"sizes_checked", report.sizes_checked},
-          {"limits",
-           {{"cache_line_us", cache_line},
-            {"memcpy_gbps", rounded(report.limits.memcpy_gbps, kGigabytes)},
-            {"memcpy_bytes", report.limits.memcpy_bytes},
-            {"processors", std::move(processors)}}}};
+  nlohmann::ordered_json all = {{"machine", report.machine},
+                                {"commit", report.commit},
+                                {"date", report.date},
+                                {"benchmark", report.benchmark},
+                                {"from", report.from},
+                                {"to", report.to},
+                                {"rows", std::move(rows)},
+                                {"version", ist_version()},
+                                {"staged", report.staged},
+                                {"ready", report.ready},
+                                {"quick", report.quick},
+                                {"window", windowed(report.benchmark) ? Session::kWindow : 1},
+                                {"ranks", report.ranks},
+                                {"progress_thread", report.progress_thread},
+                                {"threads", report.threads},
+                                {"sizes_checked", report.sizes_checked},
+                                {"limits",
+                                 {{"cache_line_us", cache_line},
+                                  {"memcpy_gbps", rounded(report.limits.memcpy_gbps, kGigabytes)},
+                                  {"memcpy_bytes", report.limits.memcpy_bytes},
+                                  {"processors", std::move(processors)}}}};
+  if (!report.left_out.empty()) all["left_out"] = report.left_out;
+  return all;
 }
 
 std::string table_header(const BenchReport& report) {

@@ -36,6 +36,7 @@ struct BenchReport {
   bool quick = false;
   std::size_t sizes_checked = 0;
   Limits limits;
+  std::vector<std::string> left_out;  // of limits: what could not be measured, and why; only there it is in the JSON
 };
 
 nlohmann::ordered_json to_json(const BenchReport& report);

@@ -42,6 +42,13 @@ inline bool kind_is_here(const std::string& kind) {
   return false;
 }
 
+// The invented driver, or the real one.
+inline bool there_is_cuda(std::string& variables) {
+  if (kind_is_here("cuda")) return true;
+  variables = "LD_LIBRARY_PATH=" FAKE_CUDA;
+  return std::filesystem::exists(FAKE_CUDA "/libcuda.so.1");
+}
+
 // Arguments that are wrong, and what the command says of them.
 struct Refused {
   const char* arguments;

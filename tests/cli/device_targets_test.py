@@ -8,10 +8,11 @@ import tempfile
 sys.path.insert(0, sys.argv[1])
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(sys.argv[1]) / "peers"))
-from compare_device import report  # noqa: E402
+from compare_device import Ours, report  # noqa: E402
 from device_targets import from_collectives, from_device_peers, from_streams, from_workers, not_measured  # noqa: E402
 
 KIB, MIB = 1 << 10, 1 << 20
+BATCHED, ONE_BY_ONE = "batched store kernel of 132 blocks, 64 copies by a launch", "store kernel of 132 blocks, a launch a copy"
 ABOUT = {"machine": "Processor X, 32 processors, 2 x NVIDIA H200", "commit": "0123456789ab", "date": "2026-11-21T10:00:00Z"}
 
 
@@ -86,8 +87,32 @@ def one_mib_is_reached_beside_both_limits_alone():
     one = judged("6", "bandwidth", "cuda:0", "cuda:1", MIB, 5.1, 5.0, 6)
     assert one["pass"] is None and "not measured: the batched store kernel" in one["note"], one
     assert judged("6", "bandwidth", "cuda:0", "cuda:1", MIB, 6.9, 5.0, 6)["pass"] is False
-    one = judged("6", "bandwidth", "cuda:0", "cuda:1", MIB, 5.1, 5.0, 6, limits={"copies in 1 stream": 5.2, "batched store kernel": 5.0})
+    one = judged("6", "bandwidth", "cuda:0", "cuda:1", MIB, 5.1, 5.0, 6, limits={"copies in 1 stream": 5.2, BATCHED: 5.0})
     assert one["pass"] is True and one["note"] is None, one
+    # The best of both counts, and a kernel that is launched for each copy is not the batched one.
+    assert judged("6", "bandwidth", "cuda:0", "cuda:1", MIB, 5.4, 5.0, 6, limits={"copies in 1 stream": 5.2, BATCHED: 5.0})["pass"] is False
+    one = judged("6", "bandwidth", "cuda:0", "cuda:1", MIB, 5.1, 5.0, 6, limits={"copies in 1 stream": 5.2, ONE_BY_ONE: 5.0})
+    assert one["pass"] is None and "not measured: the batched store kernel" in one["note"], one
+
+
+def what_is_longer_is_judged_beside_the_copy_engine_alone():
+    for measure, ours in (("bandwidth", 42), ("bidirectional", 42.5)):
+        limits = {"copies in 1 stream": 41.9, "copies in 4 streams": 43, BATCHED: 30}
+        one = judged("6", measure, "cuda:0", "cuda:1", 16 * MIB, ours, 30, 50, limits=limits)
+        ways = 2 if measure == "bidirectional" else 1
+        assert one["pass"] is True and abs(one["limit"] - ways * 16 * MIB / 41.9e3) < 1e-3, one
+        assert judged("6", measure, "cuda:0", "cuda:1", 16 * MIB, ours + 2, 30, 50, limits=limits)["pass"] is False
+
+
+def limits_that_are_no_messages_are_kept_by_what_they_are():
+    ours = Ours("isthmus", pathlib.Path("."))
+    rows = [("limit-kernels", "packets", 8, [2.0, 1.0, 3.0]), ("limit-kernels", "packets", 512, [4.0]), ("limit-calls", "cuEventQuery", 0, [0.1])]
+    ours.bench = lambda _arguments: [{**ABOUT, "benchmark": name, "ranks": 1, "rows": [{"bytes": size, "path": path, "median_us": us} for us in times]}
+                                     for name, path, size, times in rows]
+    ours.measure("pinned", "cuda:0", 8, None)
+    found = {(one["measure"], one["call"], one["bytes"]): one["ours"] for one in ours.calls()}
+    assert found == {("kernels", "packets", 8): 2.0, ("kernels", "packets", 512): 4.0, ("call", "cuEventQuery", 0): 0.1}, found
+    assert not list(from_device_peers(ours.calls()))
 
 
 def row(us, **more):
@@ -107,6 +132,12 @@ def streams_beside_nccl_in_one_run_have_verdicts():
     assert alone[where + "graph, beside NCCL"]["pass"] is None and alone[where + "stream"]["pass"]
     shared = {**one, "to": "cuda:0"}
     assert not list(from_device_peers([shared]))
+
+
+def few_bytes_to_a_device_and_back_stand_beside_both_bare_copies():
+    entries = [beside("latency", "pinned", "cuda:1", 8, 7.6, 6, 20), beside("latency", "cuda:0", "pinned", 8, 7.8, 8, 20)]
+    found = [one for one in from_device_peers(entries) if one["row"] == "9"]
+    assert [(one["limit"], one["pass"]) for one in found] == [(7, True), (7, False)], found
 
 
 def streams_stand_beside_nccl():
@@ -139,7 +170,7 @@ def workers_have_rows_of_their_own_and_what_lacks_is_said():
 
 
 def the_comparison_prints_target_and_verdict():
-    class Ours:
+    class Compared:
         rows = {("latency", "cuda:0", "cuda:1", 8): None, ("latency", "cuda:0", "cuda:1", 64 * KIB): None}
         about = ABOUT
 
@@ -152,7 +183,7 @@ def the_comparison_prints_target_and_verdict():
         def calls(self):
             return []
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()) as said:
-        report(Ours(), [], [("cuda:0", "cuda:1", 64 * MIB)], pathlib.Path(name) / "device.json", True)
+        report(Compared(), [], [("cuda:0", "cuda:1", 64 * MIB)], pathlib.Path(name) / "device.json", True)
     lines = said.getvalue().splitlines()
     assert any(line.startswith("3 ") and " yes " in line and ">= 2.2 x faster" in line for line in lines), lines
     assert any(line.startswith("4 ") and "<= 1.05 x" in line for line in lines), lines
@@ -160,7 +191,10 @@ def the_comparison_prints_target_and_verdict():
 
 for proof in (a_slow_peer_is_explained_or_counts_for_nothing, what_the_run_proves_is_an_explanation,
               what_is_judged_beside_the_limit_keeps_its_verdict, two_ranks_on_one_gpu_are_no_figure_of_two,
-              one_mib_is_reached_beside_both_limits_alone, streams_stand_beside_nccl, streams_beside_nccl_in_one_run_have_verdicts, workers_have_rows_of_their_own_and_what_lacks_is_said,
+              one_mib_is_reached_beside_both_limits_alone, few_bytes_to_a_device_and_back_stand_beside_both_bare_copies,
+              what_is_longer_is_judged_beside_the_copy_engine_alone,
+              limits_that_are_no_messages_are_kept_by_what_they_are, streams_stand_beside_nccl,
+              streams_beside_nccl_in_one_run_have_verdicts, workers_have_rows_of_their_own_and_what_lacks_is_said,
               the_comparison_prints_target_and_verdict):
     proof()
 print(f"judged as {pathlib.Path(__file__).name} has it")

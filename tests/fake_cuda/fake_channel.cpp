@@ -24,14 +24,6 @@ void run_both(const SendReceiveWork& work, unsigned blocks) {
   sends.join();
 }
 
-template <class Work>
-bool without_work(const void* argument) {
-  std::uint64_t first = 0;
-  static_assert(sizeof(Work) >= sizeof first);
-  std::memcpy(&first, argument, sizeof first);
-  return first == 0;
-}
-
 }  // namespace
 
 std::optional<int> channel_kernel(std::string_view name) {

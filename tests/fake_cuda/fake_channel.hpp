@@ -21,6 +21,10 @@ std::optional<int> channel_kernel(std::string_view name);
 // What that kernel does in that context, given its argument.
 std::optional<std::function<void()>> channel_work(int kernel, CUcontext context, unsigned blocks, const void* argument);
 
+// The same of the benchmark's limits (fake_limits.cpp). `argument` is null where the kernel has none.
+std::optional<int> limit_kernel(std::string_view name);
+std::optional<std::function<void()>> limit_work(int kernel, CUcontext context, unsigned blocks, const void* argument);
+
 // A kernel of meetings, and what it does.
 struct MeetingKernel {
   enum class What : std::uint8_t { barrier, bcast, reduce };

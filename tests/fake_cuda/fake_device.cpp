@@ -202,6 +202,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
       attribute == CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY || attribute == CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED;
   *value = offered ? 1 : 0;
   if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) *value = 9;
+  if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *value = 64;
   return CUDA_SUCCESS;
 }
 

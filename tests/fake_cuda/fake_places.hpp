@@ -1,6 +1,6 @@
 // What kernels that are played on the processor have in common: their threads, and where the bytes of device addresses are.
 //
-// Who calls this : fake_channel.cpp, fake_meeting.cpp.
+// Who calls this : fake_channel.cpp, fake_limits.cpp, fake_meeting.cpp.
 // Threads        : Places under the lock; the rest without it.
 // Ownership      : none.
 // Errors         : Places::reached().
@@ -11,6 +11,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "cli/bench_limit_bare.hpp"
 #include "cli/bench_stream_bare.hpp"
 #include "fake_world.hpp"
 #include "lone_crew.hpp"
@@ -77,6 +78,22 @@ class Places {
     find(work.bytes, work.vectors * 8);
     find(work.sequence);
   }
+  void find(ist::cli::TripWork& work) {
+    const std::uint64_t packets = (work.bytes + 7) / 8 * sizeof(Quad);
+    find(work.end);
+    find(work.tell);
+    find(work.await);
+    find(work.theirs, packets);
+    find(work.mine, packets);
+    find(work.from, work.bytes);
+    find(work.to, work.bytes);
+    find(work.stop);
+  }
+  void find(ist::cli::StoreWork& work) {
+    const std::uint64_t size = (work.places - 1) * work.stride + work.bytes;
+    find(work.to, size);
+    find(work.from, size);
+  }
   bool reached() const { return reached_; }
 
  private:
@@ -87,6 +104,14 @@ class Places {
 template <class Body>
 void each_block(unsigned blocks, const Body& body) {
   for (unsigned block = 0; block < blocks; ++block) body(Crew{0, 1, block, blocks});
+}
+
+template <class Work>
+bool without_work(const void* argument) {
+  std::uint64_t first = 0;
+  static_assert(sizeof(Work) >= sizeof first);
+  std::memcpy(&first, argument, sizeof first);
+  return first == 0;
 }
 
 template <class Work, class Run>

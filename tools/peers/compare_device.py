@@ -36,6 +36,9 @@ WAYS = {
 }
 
 
+# Limits that are no messages of ours, and what they are called in the file.
+BESIDE = {"limit-calls": "call", "limit-kernels": "kernels", "limit-residents": "residents"}
+
 # From, to (the second GPU, where there are two), and the longest message; by name, as ISTHMUS_PAIRS has them.
 PAIRS = {
     "cuda-cuda": ("cuda:0", "cuda", 64 * MIB),
@@ -184,7 +187,7 @@ class Ours:
                     self.processors = bench["limits"]["processors"]
                 self.about = {key: bench[key] for key in ("machine", "commit", "date")}
                 for row in bench["rows"]:
-                    key = (name, source, target, row["path"] if name == "limit-calls" else row["bytes"])
+                    key = (name, source, target, f"{row['path']}, {row['bytes']} B" if name in BESIDE else row["bytes"])
                     self.rows.setdefault(key, []).append(row)
 
     def median(self, key):
@@ -228,10 +231,10 @@ class Ours:
         self.rows, self.processors, self.about = keyed(state["rows"]), state["processors"], state["about"]
 
     def calls(self):
-        """What single calls of the driver cost, whatever the pair."""
-        return [{"measure": "call", "from": source, "to": target, "bytes": 0, "unit": "us", "call": call,
-                 "ours": self.median((name, source, target, call)), **self.about}
-                for (name, source, target, call) in self.rows if name == "limit-calls"]
+        """What single calls of the driver cost, and words and bytes between kernels and processor: limits of no row, by what they are."""
+        return [{"measure": BESIDE[name], "from": source, "to": target, "bytes": self.rows[key][0]["bytes"], "unit": "us",
+                 "call": self.rows[key][0]["path"], "ours": self.median(key), **self.about}
+                for key in self.rows for name, source, target in [key[:3]] if name in BESIDE]
 
 
 def report(ours, peers, pairs, out, show):
