@@ -41,7 +41,7 @@ def rate(one, us):
 
 
 def title(one, what):
-    return f"{one['from']} to {one['to']}, {size_text(one['bytes'])}, {what}"
+    return f"{one['from']} to {one['to']}, {size_text(one['bytes'])}, {what}" + (", ready" if one.get("promised") else "")
 
 
 def copy_engine(one):
@@ -170,10 +170,17 @@ def in_streams(entries):
             yield beside_record(judged, NCCL, {**one, "measure": theirs, "ours": us}, peer["us"] if peer else None, ratio=True)
 
 
+def promised(entries):
+    """The same of buffers that promise to be ready, as those of an MPI must be: beside it that is like and like. Staged by hand they are not."""
+    for one in entries:
+        if one.get("ready"):
+            yield {**one, "ours": one["ready"], "staged": None, "promised": True}
+
+
 def from_device_peers(entries):
-    found = Compared(entries)
-    yield from between_devices(found)
-    yield from with_host(found)
+    for found in (Compared(entries), Compared(list(promised(entries)))):
+        yield from between_devices(found)
+        yield from with_host(found)
     yield from in_streams(entries)
 
 
@@ -319,7 +326,8 @@ def device_peers_table(files):
         for one in entries:
             peers = ", ".join(f"{peer['name']} {peer['us']:.2f} ({peer['configuration']})" for peer in one["peers"])
             limit, staged = one.get("limit"), one.get("staged")
-            cells = [one["measure"], one["from"], one["to"], str(one["bytes"]), f"{one['ours']:.2f} ({one['p10']:.2f} to {one['p90']:.2f})",
+            ready = f", ready {one['ready']:.2f}" if one.get("ready") else ""
+            cells = [one["measure"], one["from"], one["to"], str(one["bytes"]), f"{one['ours']:.2f} ({one['p10']:.2f} to {one['p90']:.2f}){ready}",
                      f"{limit:.2f}" if limit else "", f"{one['ours'] / limit:.2f}" if limit else "", f"{staged:.2f}" if staged else "",
                      peers, one["path"]]
             lines.append("| " + " | ".join(cells) + " |")

@@ -140,6 +140,15 @@ def few_bytes_to_a_device_and_back_stand_beside_both_bare_copies():
     assert [(one["limit"], one["pass"]) for one in found] == [(7, True), (7, False)], found
 
 
+def buffers_that_promise_to_be_ready_have_entries_of_their_own():
+    entries = [{**beside("latency", "cuda:0", "cuda:1", 8, 12, 7, 18), "ready": 8}, {**beside("latency", "cuda:0", "cuda:1", 64 * KIB, 12, 8, 18)}]
+    found = {(one["row"], one["measure"]): one for one in from_device_peers(entries)}
+    small = "cuda:0 to cuda:1, 8 B, one way"
+    assert found["3", small]["pass"] is False and found["3", small]["ours"] == 12, found
+    assert found["3", small + ", ready"]["pass"] is not False and found["3", small + ", ready"]["ours"] == 8, found
+    assert [measure for row, measure in found if row == "4"] == ["cuda:0 to cuda:1, 64 KiB, one way"], found
+
+
 def streams_stand_beside_nccl():
     streams = [{**ABOUT, "from": "cuda:0", "to": "cuda:1", "rows": [row(3.0, graph_us=2.0, limit_us=3.0, limit_graph_us=1.0)]}]
     enqueued = {**ABOUT, "commit": "fedcba987654", "measure": "enqueued", "from": "cuda:0", "to": "cuda:1", "bytes": 8,
@@ -191,7 +200,8 @@ def the_comparison_prints_target_and_verdict():
 
 for proof in (a_slow_peer_is_explained_or_counts_for_nothing, what_the_run_proves_is_an_explanation,
               what_is_judged_beside_the_limit_keeps_its_verdict, two_ranks_on_one_gpu_are_no_figure_of_two,
-              one_mib_is_reached_beside_both_limits_alone, few_bytes_to_a_device_and_back_stand_beside_both_bare_copies,
+              one_mib_is_reached_beside_both_limits_alone, buffers_that_promise_to_be_ready_have_entries_of_their_own,
+              few_bytes_to_a_device_and_back_stand_beside_both_bare_copies,
               what_is_longer_is_judged_beside_the_copy_engine_alone,
               limits_that_are_no_messages_are_kept_by_what_they_are, streams_stand_beside_nccl,
               streams_beside_nccl_in_one_run_have_verdicts, workers_have_rows_of_their_own_and_what_lacks_is_said,
