@@ -147,6 +147,25 @@ def with_host(found):
             yield bare_copy("9", one, bare, 1.1, 0, "<= 1.1 x the bare copy")
 
 
+WITH_WORKER = {("cuda", "cuda"): ("3", ">= 4.4 x faster than Open MPI + UCX, with the worker"),
+               ("host", "cuda"): ("9", "<= 2.7 us and >= 2.7 x faster than Open MPI + UCX, with the worker"),
+               ("cuda", "host"): ("9", "<= 2.7 us and >= 2.7 x faster than Open MPI + UCX, with the worker")}
+
+
+def with_worker(found):
+    """Rows 3 and 9 with the worker, where the run beside the peers has it."""
+    for pair, (row, target) in WITH_WORKER.items():
+        one = found.find("latency", *pair, 8)
+        for name, promise in (("worker", ""), ("worker-ready", ", ready")):
+            if not one or not one.get(name):
+                continue
+            us, mpi = mpi_of(one)
+            enough = us is not None and us >= (4.4 if row == "3" else 2.7) * one[name] and (row == "3" or one[name] <= 2.7)
+            judged = entry(row, title(one, f"one way, with the worker{promise}"), one, one[name], "us", target, peer=us, peer_name=mpi,
+                           limit=copy_engine(one), passed=None if us is None else enough)
+            yield beside_record(judged, MPI, one, us, ratio=True, bare=copy_engine(one))
+
+
 # Of a bare pair of kernels that loads its sequence number from device memory, in the same run.
 STREAM_SHARE = 1.15
 
@@ -181,6 +200,7 @@ def from_device_peers(entries):
     for found in (Compared(entries), Compared(list(promised(entries)))):
         yield from between_devices(found)
         yield from with_host(found)
+    yield from with_worker(Compared(entries))
     yield from in_streams(entries)
 
 
@@ -237,11 +257,6 @@ def from_collectives(benches):
                        f"<= {ALLREDUCE_SHARE} x NCCL (issue 4, section 3)", peer=nccl, peer_name=name,
                        passed=None if nccl is None else us <= ALLREDUCE_SHARE * nccl)
         yield beside_record(judged, NCCL, {**ours, "measure": "allreduce", "bytes": 8, "ours": us}, nccl, ratio=True)
-
-
-WITH_WORKER = {("cuda", "cuda"): ("3", ">= 4.4 x faster than Open MPI + UCX, with the worker"),
-               ("host", "cuda"): ("9", "<= 2.7 us and >= 2.7 x faster than Open MPI + UCX, with the worker"),
-               ("cuda", "host"): ("9", "<= 2.7 us and >= 2.7 x faster than Open MPI + UCX, with the worker")}
 
 
 def from_workers(reports, peers=()):

@@ -110,6 +110,8 @@ def targets(measured):
     for benches in newest(measured, "device-collectives").values():
         entries.extend(from_collectives(benches))
     for machine, reports in newest(measured, "workers").items():
+        if any("worker" in one for one in beside.get(machine, ())):
+            continue
         entries.extend(from_workers(reports, beside.get(machine, ())))
     entries.extend(not_measured(entries, beside))
     for machine, benches in newest(measured, "messages").items():

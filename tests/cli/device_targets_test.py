@@ -107,7 +107,7 @@ def what_is_longer_is_judged_beside_the_copy_engine_alone():
 def limits_that_are_no_messages_are_kept_by_what_they_are():
     ours = Ours("isthmus", pathlib.Path("."))
     rows = [("limit-kernels", "packets", 8, [2.0, 1.0, 3.0]), ("limit-kernels", "packets", 512, [4.0]), ("limit-calls", "cuEventQuery", 0, [0.1])]
-    ours.bench = lambda _arguments: [{**ABOUT, "benchmark": name, "ranks": 1, "rows": [{"bytes": size, "path": path, "median_us": us} for us in times]}
+    ours.bench = lambda _arguments, env: [{**ABOUT, "benchmark": name, "ranks": 1, "rows": [{"bytes": size, "path": path, "median_us": us} for us in times]}
                                      for name, path, size, times in rows]
     ours.measure("pinned", "cuda:0", 8, None)
     found = {(one["measure"], one["call"], one["bytes"]): one["ours"] for one in ours.calls()}
@@ -147,6 +147,16 @@ def buffers_that_promise_to_be_ready_have_entries_of_their_own():
     assert found["3", small]["pass"] is False and found["3", small]["ours"] == 12, found
     assert found["3", small + ", ready"]["pass"] is not False and found["3", small + ", ready"]["ours"] == 8, found
     assert [measure for row, measure in found if row == "4"] == ["cuda:0 to cuda:1, 64 KiB, one way"], found
+
+
+def workers_in_the_run_beside_the_peers_have_verdicts():
+    entries = [{**beside("latency", "cuda:0", "cuda:1", 8, 12, 7, 18), "worker": 8, "worker-ready": 4},
+               {**beside("latency", "cuda:0", "host", 8, 12, 7, 9), "worker": 3, "worker-ready": 2.6}]
+    found = {one["measure"]: one for one in from_device_peers(entries) if "worker" in one["measure"]}
+    where = "cuda:0 to cuda:1, 8 B, one way, with the worker"
+    assert found[where]["pass"] is False and found[where]["ours"] == 8 and found[where + ", ready"]["ours"] == 4, found
+    assert found["cuda:0 to host, 8 B, one way, with the worker"]["pass"] is False, found
+    assert found["cuda:0 to host, 8 B, one way, with the worker, ready"]["row"] == "9" and len(found) == 4, found
 
 
 def streams_stand_beside_nccl():
@@ -201,6 +211,7 @@ def the_comparison_prints_target_and_verdict():
 for proof in (a_slow_peer_is_explained_or_counts_for_nothing, what_the_run_proves_is_an_explanation,
               what_is_judged_beside_the_limit_keeps_its_verdict, two_ranks_on_one_gpu_are_no_figure_of_two,
               one_mib_is_reached_beside_both_limits_alone, buffers_that_promise_to_be_ready_have_entries_of_their_own,
+              workers_in_the_run_beside_the_peers_have_verdicts,
               few_bytes_to_a_device_and_back_stand_beside_both_bare_copies,
               what_is_longer_is_judged_beside_the_copy_engine_alone,
               limits_that_are_no_messages_are_kept_by_what_they_are, streams_stand_beside_nccl,

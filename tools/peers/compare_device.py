@@ -19,7 +19,7 @@ from compare import best_way, run
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.append(str(TOP / "tools"))
-from device_targets import verdict_lines  # noqa: E402, of the folder above
+from device_targets import WITH_WORKER, verdict_lines  # noqa: E402, of the folder above
 
 KIB, MIB = 1 << 10, 1 << 20
 LATENCY_SIZES = [8, 8 * KIB, 64 * KIB, MIB, 4 * MIB]
@@ -165,8 +165,8 @@ class Ours:
         self.isthmus, self.file, self.about, self.rows = isthmus, work / "ours.json", {}, {}
         self.processors = []
 
-    def bench(self, arguments, seconds=90):
-        said, why = run([self.isthmus, "bench", *arguments, "--json", str(self.file)], {}, seconds)
+    def bench(self, arguments, seconds=90, env=None):
+        said, why = run([self.isthmus, "bench", *arguments, "--json", str(self.file)], env or {}, seconds)
         if said is None:
             sys.exit(f"compare_device: isthmus bench {' '.join(arguments)}: {why}")
         found = json.loads(self.file.read_text())
@@ -184,9 +184,12 @@ class Ours:
         # An MPI asks no stream: its programs wait for theirs before they send. That is what a buffer promises here which is ready.
         ready = sizes["latency"] if word(source) == word(target) == "cuda" else "8"
         wanted.append(["latency", *pair, "--ready", "--sizes", ready])
-        for arguments in wanted:
-            for bench in self.bench(arguments):
-                name = ("staged-" if bench.get("staged") else "ready-" if bench.get("ready") else "") + bench["benchmark"]
+        runs = [(arguments, {}) for arguments in wanted]
+        if (word(source), word(target)) in WITH_WORKER and source != target:
+            runs += [(["latency", *pair, "--sizes", "8", *promise], {"ISTHMUS_WORKER": "1"}) for promise in ([], ["--ready"])]
+        for arguments, env in runs:
+            for bench in self.bench(arguments, env=env):
+                name = ("worker-" if env else "") + ("staged-" if bench.get("staged") else "ready-" if bench.get("ready") else "") + bench["benchmark"]
                 if bench["ranks"] == 2:
                     self.processors = bench["limits"]["processors"]
                 self.about = {key: bench[key] for key in ("machine", "commit", "date")}
@@ -212,9 +215,10 @@ class Ours:
         staged = self.median(("staged-" + benchmark, source, target, size))
         if staged is not None:
             found["staged"] = staged
-        ready = self.median(("ready-" + benchmark, source, target, size))
-        if ready is not None:
-            found["ready"] = ready
+        for name in ("ready", "worker", "worker-ready"):
+            us = self.median((f"{name}-{benchmark}", source, target, size))
+            if us is not None:
+                found[name] = us
         found["peers"] = sorted((one for peer in peers for one in peer.best((benchmark, source, target, size))), key=lambda one: one["us"])
         return {**found, **self.about}
 
