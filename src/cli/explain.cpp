@@ -273,12 +273,12 @@ Explanation explained(const Options& options, const Settings& settings, const Pr
 
 void run_explain(const Options& options) {
   const Settings settings = read_settings();
-  const Profile profile = load_profile(settings, log::Level::warning);
+  const Profile profile = load_profile(settings, log::Level::warning, [&settings] { return devices_here(settings); });
   const Explanation answer = explained(options, settings, profile);
   if (options.json)
     std::cout << json_of(answer, profile).dump(2) << '\n';
   else
-    std::cout << text_of(answer, profile.measured != 0 ? profile.source : "");
+    std::cout << text_of(answer, in_words(profile));
 }
 
 }  // namespace
