@@ -179,6 +179,18 @@ TEST_F(ModelOfDevices, WhatCannotBeMeasuredStaysAsItIsBuiltInAndFitSaysWhy) {
   EXPECT_TRUE(read_profile(file())->devices.uuids.empty());
 }
 
+TEST_F(ModelOfDevices, WhatATurnCostsDecidesHowRanksOfOneDeviceSend) {
+  const std::string turns = (folder_ / "turns.json").string();
+  std::ofstream{turns} << R"({"isthmus_profile": 2, "machine": "any", "message": {"device_turn": 0}, "collective": {}})";
+  const auto path = [&](const std::string& profile) {
+    return run_program("bench latency --from cuda:0 --to cuda:0 --min 128KiB --max 128KiB --iterations 50",
+                       with_devices(1, "ISTHMUS_PROFILE=" + profile));
+  };
+  EXPECT_TRUE(says(path("builtin"), "shm/ring"));
+  const Ran cheap = path(turns);
+  EXPECT_TRUE(says(cheap, "shm/device")) << cheap.output;
+}
+
 TEST_F(Model, AFileThatCannotBeUsedIsOneWarningAndTheLibrarysOwnNumbersAreUsed) {
   const std::string file = (folder_ / "broken.json").string();
   std::ofstream{file} << R"({"isthmus_profile": 1, "machine": "any", "message": {}, "collective": {"alpha": "fast"}})";
