@@ -227,7 +227,9 @@ Row profile_row() {
       "word",
       "auto, builtin, or the path of a file that isthmus model fit wrote",
       "the costs by which carriers and algorithms are chosen: what isthmus model fit measured on this machine, if it ever "
-      "did, the library's own, or those of a file; for collective calls all ranks use rank 0's",
+      "did (of its GPUs, if they and their driver are still the same), the library's own, or those of a file; for "
+      "collective "
+      "calls all ranks use rank 0's",
       [](Settings& s, std::string_view text) {
         s.profile = text;
         return !text.empty();

@@ -39,6 +39,7 @@ struct Options {
   int ranks = 2;
   bool ordered = false;
   bool self = false;
+  bool synchronous = false;
   bool stream = false;
   bool json = false;
 };
@@ -120,10 +121,13 @@ Json json_of(const Explanation& answer, const Profile& profile) {
           {"ways", std::move(ways)}};
 }
 
-ExplainedEnd end_of(const Place& place) {
-  return {static_cast<KindId>(place.kind), place.pinned()      ? MemoryClass::pinned
-                                           : place.on_device() ? MemoryClass::device
-                                                               : MemoryClass::pageable};
+MessageEnd end_of(const Place& place) {
+  const auto kind = static_cast<KindId>(place.kind);
+  if (place.word == "managed") return {kind, MemoryClass::managed};
+  if (place.word == "pool") return {kind, MemoryClass::pool};
+  // What is made with a handle for others is opened as what cudaMalloc gave.
+  if (place.on_device()) return {kind, MemoryClass::device};
+  return {kind, place.pinned() ? MemoryClass::pinned : MemoryClass::pageable};
 }
 
 // Of a machine in words they can always be, but for one that was told to leave CUDA out.
@@ -133,8 +137,8 @@ std::string no_streams(const Settings& settings) {
 }
 
 Explanation explain_message(const Options& options, const Settings& settings, const Profile& profile) {
-  const Place from = Place::read(options.from);
-  const Place to = Place::read(options.to);
+  const Place from = Place::read(options.from, true);
+  const Place to = Place::read(options.to, true);
   ExplainedMessage message;
   message.bytes = Bytes{options.size};
   message.from = end_of(from);
@@ -147,6 +151,7 @@ Explanation explain_message(const Options& options, const Settings& settings, co
   if (settings.device_ipc == "never") message.not_lent = "ISTHMUS_DEVICE_IPC is never";
   message.readable = PeerMemory::possible;
   message.single_copy = settings.single_copy;
+  message.mode = {options.synchronous, true};
   if (settings.worker && message.from.kind == KindId::cuda && Workers::copies(message.from.memory) && !message.same_device)
     message.worker_limit = message.mailbox_limit = kWorkerLimit;
   Explanation answer =
@@ -268,12 +273,12 @@ Explanation explained(const Options& options, const Settings& settings, const Pr
 
 void run_explain(const Options& options) {
   const Settings settings = read_settings();
-  const Profile profile = load_profile(settings, log::Level::warning);
+  const Profile profile = load_profile(settings, log::Level::warning, [&settings] { return devices_here(settings); });
   const Explanation answer = explained(options, settings, profile);
   if (options.json)
     std::cout << json_of(answer, profile).dump(2) << '\n';
   else
-    std::cout << text_of(answer, profile.measured != 0 ? profile.source : "");
+    std::cout << text_of(answer, in_words(profile));
 }
 
 }  // namespace
@@ -286,7 +291,9 @@ void add_explain_command(CLI::App& app) {
       "CALL", options->call,
       "a call of all ranks: " + calls_with_a_choice() +
           "; in streams: allreduce_on, barrier_on, bcast_on, reduce_on; without one, a message between two ranks");
-  CLI::Option* from = command->add_option("--from", options->from, "of a message: the sender's memory, as in cuda:1");
+  CLI::Option* from = command->add_option(
+      "--from", options->from,
+      "of a message: the sender's memory, as in cuda:1, or a class of it: managed, pool, shared-pool, vmm");
   CLI::Option* to = command->add_option("--to", options->to, "of a message: the receiver's memory");
   for (CLI::Option* place : {from, to}) place->type_name("KIND")->excludes(call);
   command->add_option("--size", options->size, "of a message: its bytes, such as 1MiB; 8 unless told")
@@ -294,7 +301,11 @@ void add_explain_command(CLI::App& app) {
       ->transform(CLI::AsSizeValue(false).description(""))
       ->excludes(call);
   command->add_flag("--self", options->self, "of a message: from a rank to itself")->excludes(call);
-  command->add_flag("--stream", options->stream, "of a message: put into a CUDA stream, as by ist_send_on")->excludes(call);
+  CLI::Option* synchronous =
+      command->add_flag("--synchronous", options->synchronous, "of a message: as by ist_ssend")->excludes(call);
+  command->add_flag("--stream", options->stream, "of a message: put into a CUDA stream, as by ist_send_on")
+      ->excludes(call)
+      ->excludes(synchronous);
   const auto of_call = [call](CLI::Option* option) { return option->needs(call); };
   of_call(command->add_option("--ranks", options->ranks, "of a call: how many take part; 2 unless told"))
       ->type_name("N")

@@ -54,6 +54,11 @@ std::string describe_machine(const Processors& processors, const Kinds& kinds) {
   return text;
 }
 
+DevicesNamed devices_here(const Settings& settings) {
+  const auto kinds = Kinds::load(settings.kinds, settings.worker);
+  return kinds.ok() ? devices_of(**kinds) : DevicesNamed{};
+}
+
 std::string in_words(Bytes size) {
   static constexpr std::array kUnits{"B", "KiB", "MiB", "GiB", "TiB"};
   auto value = static_cast<double>(size.value);

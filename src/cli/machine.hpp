@@ -1,6 +1,6 @@
 // The machine in numbers and words: processors by hwloc, devices by the kinds.
 //
-// Who calls this : info, and bench for its report.
+// Who calls this : info, and bench for its report; explain and model, of its devices.
 // Threads        : one at a time.
 // Ownership      : values.
 // Errors         : what cannot be found out is 0 or "unknown"; a Failure only for a setting that cannot be read.
@@ -8,6 +8,7 @@
 
 #include <string>
 
+#include "collective/profile.hpp"
 #include "memory/kinds.hpp"
 
 namespace ist::cli {
@@ -24,6 +25,9 @@ Processors find_processors();
 
 // "AMD EPYC 9555, 32 processors, 2 x NVIDIA H200"
 std::string describe_machine(const Processors& processors, const Kinds& kinds);
+
+// The CUDA devices that those settings leave to this process, for load_profile(); starts their driver.
+DevicesNamed devices_here(const Settings& settings);
 
 // "3 GiB", "141.2 GiB"
 std::string in_words(Bytes size);

@@ -1,14 +1,20 @@
 #include "cli/model.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "cli/bench_report.hpp"
 #include "cli/failure.hpp"
 #include "cli/info.hpp"
+#include "cli/machine.hpp"
+#include "cli/model_devices.hpp"
 #include "cli/model_measure.hpp"
 #include "cli/own_ranks.hpp"
 #include "cli/settings_page.hpp"
@@ -55,31 +61,68 @@ std::string table_of(const Profile& profile) {
   return text;
 }
 
-void show() {
-  const Profile profile = load_profile(read_settings(), log::Level::warning);
-  std::cout << machine_name() << "\nnumbers: " << profile.source << "\n\n" << table_of(profile);
+std::string in_words(const DevicesNamed& devices) {
+  if (devices.uuids.empty()) return "";
+  std::string text = devices.driver;
+  for (const std::string& uuid : devices.uuids) text += ", " + uuid;
+  return text + "\n";
 }
 
-// One of the two ranks.
+void show() {
+  const Settings settings = read_settings();
+  const Profile profile = load_profile(settings, log::Level::warning, [&settings] { return devices_here(settings); });
+  std::cout << machine_name() << "\n" << in_words(devices_here(settings)) << "numbers: " << profile.source << "\n";
+  if (!profile.left_out.empty()) std::cout << "numbers of devices: built in, since " << profile.left_out << "\n";
+  std::cout << "\n" << table_of(profile);
+}
+
+// By one of the two ranks; the numbers are rank 0's.
+struct Found {
+  int rank = 0;
+  Measured measured;
+  std::vector<std::string> built_in;  // what is, and why
+};
+
+Found measure(const Settings& settings, int rounds) {
+  Found found;
+  bool devices = false;
+  {
+    BenchOptions method;
+    method.benchmark = "latency";
+    method.from = method.to = Place::read("host");
+    method.most = kCopyBeliefs.back().size.value;
+    Session session(method);
+    session.prepare(settings);
+    found.rank = session.rank();
+    found.measured = measure_profile(session, settings, rounds);
+    const int mine = session.kinds().find(KindId::cuda) != nullptr ? 1 : 0;
+    const auto both = session.from_all(std::span<const int>{&mine, 1});
+    devices = std::find(both.begin(), both.end(), 0) == both.end();
+  }
+  if (devices)
+    found.built_in = measure_devices(settings, rounds, found.measured.profile);
+  else
+    found.built_in = {"numbers of devices as built in: no CUDA device is seen here, or CUDA is left out (isthmus info)"};
+  return found;
+}
+
 void fit(const Options& options) {
   const Settings settings = read_settings();
-  BenchOptions method;
-  method.benchmark = "latency";
-  method.from = method.to = Place::read("host");
-  method.most = kCopyBeliefs.back().size.value;
-  Session session(method);
-  session.prepare(settings);
   const int rounds = options.quick ? 25 : 101;
-  const auto [found, unrest] = measure_profile(session, settings, rounds);
-  if (session.rank() != 0) return;
+  const Found found = measure(settings, rounds);
+  if (found.rank != 0) return;
+  const Profile& profile = found.measured.profile;
   // So much more than the quickest round is not the machine's own unevenness.
   constexpr double kBusy = 1.5;
-  const bool busy = unrest > kBusy;
+  const bool busy = found.measured.unrest > kBusy;
   const std::string note = "isthmus model fit, commit " + commit_of_sources() + ", " + date_now() + ", median of at most " +
                            std::to_string(rounds) + " rounds" + (busy ? ", on a busy machine" : "");
-  if (const Status written = write_profile(options.file, found, note); !written.ok()) throw Failure(1, written.text());
-  std::cout << machine_name() << "; two ranks, host memory, median of at most " << rounds << " rounds\n\n"
-            << table_of(found) << "\nwritten to " << options.file << "\n";
+  if (const Status written = write_profile(options.file, profile, note); !written.ok()) throw Failure(1, written.text());
+  std::cout << machine_name() << "; two ranks, median of at most " << rounds << " rounds\n"
+            << in_words(profile.devices) << "\n"
+            << table_of(profile) << "\n";
+  for (const std::string& words : found.built_in) std::cout << words << "\n";
+  std::cout << "written to " << options.file << "\n";
   if (busy)
     std::cout << "something else was running: half of the rounds took more than " << kBusy
               << " times the quickest one; measure again when the machine is quiet\n";
@@ -102,9 +145,9 @@ void start_fit(Options options) {
 
 void add_model_command(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand(
-      "model",
-      "Measure what messages and arithmetic cost on this machine, for the library to choose carriers and algorithms by");
+  CLI::App* command = app.add_subcommand("model",
+                                         "Measure what messages, copies of devices and arithmetic cost on this machine, for "
+                                         "the library to choose carriers and algorithms by");
   command
       ->add_option("WHAT", options->what,
                    "fit: measure between two ranks and keep the numbers, which ISTHMUS_PROFILE=auto then finds; show: print "

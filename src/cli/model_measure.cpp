@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <functional>
 
-#include "cli/bench_measure.hpp"
 #include "cli/failure.hpp"
+#include "cli/model_trials.hpp"
 #include "memory/reduction.hpp"
 #include "path/shm/pair_slots.hpp"
 #include "protocol/copy_beliefs.hpp"
@@ -14,85 +13,7 @@
 namespace ist::cli {
 namespace {
 
-// One repetition is timed so often that a round takes about this long: short, so that most rounds are not interrupted.
-constexpr double kRoundSeconds = 0.002;
-constexpr double kFewest = 2;
-constexpr double kMostRepetitions = 5000;
-// On a busy machine there are fewer rounds, but never fewer than these.
 constexpr double kLongestSeconds = 6;
-constexpr int kFewestRounds = 5;
-
-// Something that both ranks do together, over and over; x: bytes, or messages.
-struct Trial {
-  double x = 0;
-  double share = 1;  // how many of what is looked for one repetition has
-  std::function<void()> once;
-  std::uint64_t repetitions = 0;
-  std::vector<double> rounds = {};  // seconds, by rank 0
-};
-using Trials = std::vector<Trial>;
-
-double seconds_for(const Trial& trial, std::uint64_t repetitions) {
-  const auto start = Clock::now();
-  for (std::uint64_t n = 0; n < repetitions; ++n) trial.once();
-  return microseconds_since(start) * 1e-6;
-}
-
-// Rank 0 finds out how often, and tells.
-void plan(Session& session, Trial& trial) {
-  constexpr std::uint64_t kWarmUp = 4;
-  seconds_for(trial, kWarmUp);
-  const double one = seconds_for(trial, kWarmUp) / static_cast<double>(kWarmUp);
-  const double wanted = std::clamp(kRoundSeconds / std::max(one, 1e-9), kFewest, kMostRepetitions);
-  trial.repetitions = session.from_first(static_cast<std::uint64_t>(wanted));
-}
-
-// Round after round through all of them, so that a busy moment of the machine spoils a little of each and not all of one.
-void run(Session& session, const std::vector<Trials*>& all, int rounds) {
-  const auto start = Clock::now();
-  for (Trials* trials : all)
-    for (Trial& trial : *trials) plan(session, trial);
-  for (int round = 0; round < rounds; ++round) {
-    const bool late = round >= kFewestRounds && microseconds_since(start) > kLongestSeconds * 1e6;
-    if (session.from_first(late ? 1 : 0) == 1) return;
-    for (Trials* trials : all) {
-      for (Trial& trial : *trials) {
-        session.meet();
-        const double share = static_cast<double>(trial.repetitions) * trial.share;
-        trial.rounds.push_back(seconds_for(trial, trial.repetitions) / share);
-      }
-    }
-  }
-}
-
-// How much longer than the quickest round the usual one took, over all trials; 1 where nothing else runs.
-double unrest(const std::vector<Trials*>& all) {
-  std::vector<double> factors;
-  for (const Trials* trials : all)
-    for (const Trial& trial : *trials)
-      factors.push_back(median_of(trial.rounds) / *std::min_element(trial.rounds.begin(), trial.rounds.end()));
-  return median_of(factors);
-}
-
-Line line_through(const Trials& trials) {
-  std::vector<Point> points;
-  for (const Trial& trial : trials) points.push_back({trial.x, median_of(trial.rounds)});
-  return fit_line(points);
-}
-
-// Half round trips of messages of these sizes.
-Trials one_way(Session& session, const std::vector<std::size_t>& sizes) {
-  Trials trials;
-  for (const std::size_t bytes : sizes) {
-    const auto round_trip = [&session, bytes] {
-      if (session.rank() == 0) session.send(0, bytes);
-      session.receive(0, bytes);
-      if (session.rank() != 0) session.send(0, bytes);
-    };
-    trials.push_back({static_cast<double>(bytes), 2, round_trip});
-  }
-  return trials;
-}
 
 // So many small messages from each to the other, all under way before the first is received.
 Trials exchanges(Session& session) {
@@ -119,8 +40,7 @@ double seconds_per_byte_combined(Session& session, int rounds) {
                                     static_cast<std::int64_t>(into.size()));
                   }};
       const double one = seconds_for(trial, 10) / 10;
-      trial.repetitions =
-          static_cast<std::uint64_t>(std::clamp(kRoundSeconds / std::max(one, 1e-9), kFewest, kMostRepetitions));
+      trial.repetitions = repetitions_for(one);
       for (int round = 0; round < rounds; ++round)
         trial.rounds.push_back(seconds_for(trial, trial.repetitions) / static_cast<double>(trial.repetitions));
       points.push_back({trial.x, median_of(trial.rounds)});
@@ -147,11 +67,8 @@ void learn_copies(Session& session, Profile& profile) {
     const auto [ring, single] = session.copies().best(belief.size);
     // Where nobody may read another process's memory there is nothing to choose.
     if (!std::isfinite(ring) || !std::isfinite(single)) continue;
-    profile.message.*belief.ring = ring;
-    profile.message.*belief.single = single;
-    for (std::size_t i = 0; i < profile_values().size(); ++i)
-      if (profile_values()[i].message == belief.ring || profile_values()[i].message == belief.single)
-        profile.measured |= std::uint32_t{1} << i;
+    set_measured(profile, profile.message.*belief.ring, ring);
+    set_measured(profile, profile.message.*belief.single, single);
   }
 }
 
@@ -159,13 +76,8 @@ void learn_copies(Session& session, Profile& profile) {
 class Notes {
  public:
   void note(double& where, double value) {
-    const auto values = profile_values();
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (&values[i].of(profile_) != &where) continue;
-      if (!(value > 0)) doubt_ = std::string{values[i].group} + "." + std::string{values[i].name};
-      profile_.measured |= std::uint32_t{1} << i;
-      where = value;
-    }
+    const std::string name = set_measured(profile_, where, value);
+    if (!(value > 0)) doubt_ = name;
   }
   Profile& profile() { return profile_; }
   // The name of a number that came out as none; empty: all are sound.
@@ -191,7 +103,7 @@ void measure(Session& session, const Settings& settings, int rounds, Notes& note
   Trials in_cells = one_way(session, cells);
   Trials announced = one_way(session, {256 << 10, 1 << 20, 4 << 20});
   Trials at_once = exchanges(session);
-  run(session, {&in_slots, &in_many_slots, &in_cells, &announced, &at_once}, rounds);
+  run(session, {&in_slots, &in_many_slots, &in_cells, &announced, &at_once}, rounds, kLongestSeconds);
   const double gamma = seconds_per_byte_combined(session, rounds);
   if (session.rank() != 0) return;
   notes.unrest = unrest({&in_slots, &in_many_slots, &in_cells, &announced, &at_once});
@@ -216,34 +128,6 @@ void measure(Session& session, const Settings& settings, int rounds, Notes& note
 }
 
 }  // namespace
-
-Line fit_line(const std::vector<Point>& points) {
-  double weights = 0;
-  double x = 0;
-  double y = 0;
-  for (const Point& point : points) {
-    const double weight = 1 / (point.seconds * point.seconds);
-    weights += weight;
-    x += weight * point.x;
-    y += weight * point.seconds;
-  }
-  x /= weights;
-  y /= weights;
-  double together = 0;
-  double spread = 0;
-  for (const Point& point : points) {
-    const double weight = 1 / (point.seconds * point.seconds);
-    together += weight * (point.x - x) * (point.seconds - y);
-    spread += weight * (point.x - x) * (point.x - x);
-  }
-  const double slope = spread > 0 ? together / spread : 0;
-  return {y - slope * x, slope};
-}
-
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return percentile(values, 0.5);
-}
 
 Measured measure_profile(Session& session, const Settings& settings, int rounds) {
   // A machine that is busy with something else can make a long message look quicker than a short one.

@@ -1,5 +1,6 @@
 #include "collective/profile.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <filesystem>
@@ -33,6 +34,9 @@ constexpr std::array kValues{
     of_message("device_copy_alpha", "s", &MachineProfile::device_copy_alpha, "a copy of a device: call and completion"),
     of_message("device_copy_beta", "s/byte", &MachineProfile::device_copy_beta, "copying over a device's bus"),
     of_message("device_link_beta", "s/byte", &MachineProfile::device_link_beta, "copying from one device to another"),
+    of_message("device_link_alpha", "s", &MachineProfile::device_link_alpha,
+               "a copy from one device to another: call and completion"),
+    of_message("device_turn", "s", &MachineProfile::device_turn, "a copy within a device that processes take turns on"),
     of_message("device_arithmetic_above", "byte", &MachineProfile::device_arithmetic_above,
                "longest part of a reduction of a device's memory that is computed on the host"),
     of_message("device_arithmetic_above_shared", "byte", &MachineProfile::device_arithmetic_above_shared,
@@ -48,9 +52,61 @@ constexpr std::array kValues{
 
 static_assert(kValues.size() <= 32, "Profile::measured has a bit for each");
 
+// Why numbers that were measured on those devices say nothing of the ones that this process sees; empty: they do.
+std::string of_others(const DevicesNamed& measured, const DevicesNamed& seen) {
+  for (const std::string& uuid : seen.uuids)
+    if (std::find(measured.uuids.begin(), measured.uuids.end(), uuid) == measured.uuids.end())
+      return "they were not measured on " + uuid + ", which this process sees";
+  if (seen.driver != measured.driver)
+    return "they were measured with the " + measured.driver + ", and this is the " + seen.driver;
+  return "";
+}
+
+void leave_devices_out(Profile& profile) {
+  const Profile builtin;
+  std::uint32_t bit = 1;
+  for (const ProfileValue& value : profile_values()) {
+    if (value.of_device()) {
+      value.of(profile) = value.of(builtin);
+      profile.measured &= ~bit;
+    }
+    bit <<= 1U;
+  }
+}
+
+// What was measured of the host is as good as ever.
+Profile for_these_devices(Profile profile, const std::function<DevicesNamed()>& seen) {
+  if (profile.devices.uuids.empty()) return profile;
+  const DevicesNamed here = seen();
+  if (here.uuids.empty()) {
+    leave_devices_out(profile);
+  } else if (const std::string why = of_others(profile.devices, here); !why.empty()) {
+    leave_devices_out(profile);
+    profile.left_out = why + "; measure again: isthmus model fit";
+    log::once(log::Level::info, "the numbers of devices in the machine's profile " + profile.source +
+                                    " are left out, and those that are built in used: " + profile.left_out);
+  }
+  return profile;
+}
+
 }  // namespace
 
 std::span<const ProfileValue> profile_values() { return kValues; }
+
+std::string set_measured(Profile& profile, double& number, double value) {
+  number = value;
+  for (std::size_t i = 0; i < kValues.size(); ++i) {
+    if (&kValues[i].of(profile) != &number) continue;
+    profile.measured |= std::uint32_t{1} << i;
+    return std::string{kValues[i].group} + "." + std::string{kValues[i].name};
+  }
+  return "";
+}
+
+std::string in_words(const Profile& profile) {
+  if (profile.measured == 0) return "";
+  return profile.source + (profile.left_out.empty() ? "" : "; of devices built in, since " + profile.left_out);
+}
 
 std::string pack(const CollectiveProfile& machine) {
   std::string text(sizeof machine, '\0');
@@ -66,7 +122,18 @@ Result<CollectiveProfile> unpack_profile(const std::string& text) {
   return machine;
 }
 
-Profile load_profile(const Settings& settings, log::Level level) {
+DevicesNamed devices_of(const Kinds& kinds) {
+  DevicesNamed named;
+  const MemoryKind* const cuda = kinds.find(KindId::cuda);
+  if (cuda == nullptr) return named;
+  for (const DeviceInfo& device : cuda->devices()) {
+    named.uuids.push_back(device.uuid);
+    named.driver = device.detail;
+  }
+  return named;
+}
+
+Profile load_profile(const Settings& settings, log::Level level, const std::function<DevicesNamed()>& seen) {
   Profile builtin;
   if (settings.profile == "builtin") return builtin;
   const bool chosen = settings.profile != "auto";
@@ -75,7 +142,7 @@ Profile load_profile(const Settings& settings, log::Level level) {
   // Nobody has measured this machine.
   if (!chosen && (file.empty() || !std::filesystem::exists(file, ignored))) return builtin;
   auto found = read_profile(file);
-  if (found.ok()) return std::move(*found);
+  if (found.ok()) return for_these_devices(std::move(*found), seen);
   log::once(level, found.status().text() + "; the numbers that are built in are used instead");
   return builtin;
 }

@@ -6,26 +6,38 @@
 // Threads        : values.
 // Ownership      : none.
 // Errors         : a file that cannot be used is a Status, and load_profile() makes a warning of it and goes on with the
-//                  numbers that are built in.
+//                  numbers that are built in. Of other devices than those of the file their numbers alone are left out.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/log.hpp"
 #include "base/settings.hpp"
 #include "collective/choose.hpp"
+#include "memory/kinds.hpp"
 #include "protocol/choose.hpp"
 
 namespace ist {
+
+// CUDA devices that numbers were measured on, or that a process sees, and their driver.
+struct DevicesNamed {
+  std::vector<std::string> uuids;
+  std::string driver;
+};
+DevicesNamed devices_of(const Kinds& kinds);
 
 struct Profile {
   MachineProfile message;           // of the sender's choice of a carrier: each rank's own
   CollectiveProfile collective;     // of all ranks' choice of an algorithm: the same on each
   std::string source = "built in";  // or the file
   std::uint32_t measured = 0;       // one bit per number of profile_values(): not what is built in
+  DevicesNamed devices = {};        // that numbers of devices are of; none: of no particular ones
+  std::string left_out = {};        // why those are not used; empty: they are, or there are none
 };
 
 // One number of it: how files, tables and messages call it.
@@ -42,15 +54,24 @@ struct ProfileValue {
   double of(const Profile& profile) const {
     return message != nullptr ? profile.message.*message : profile.collective.*collective;
   }
+  // Another one on another GPU, or with another driver.
+  bool of_device() const { return name.starts_with("device_"); }
 };
 std::span<const ProfileValue> profile_values();
+// `number` is one of that profile's: from now on it is measured. Gives its name with its group's.
+std::string set_measured(Profile& profile, double& number, double value);
+
+// Where the measured ones are from, in words; empty: all are built in.
+std::string in_words(const Profile& profile);
 
 // The numbers for collective calls in one text, and out of it again.
 std::string pack(const CollectiveProfile& machine);
 Result<CollectiveProfile> unpack_profile(const std::string& text);
 
-// By ISTHMUS_PROFILE. Says once, at that level, that a file cannot be used.
-Profile load_profile(const Settings& settings, log::Level level);
+// By ISTHMUS_PROFILE. Says once, at that level, that a file cannot be used. `seen` is asked only where the file names devices, and may start
+// their driver: if this process sees one that is not among them, or their driver is another one, the numbers of devices are those
+// that are built in, which is said once for who wants to know (info). A part of them, as by CUDA_VISIBLE_DEVICES, is as good as all.
+Profile load_profile(const Settings& settings, log::Level level, const std::function<DevicesNamed()>& seen);
 
 // profile_file.cpp
 // The processor's name and how many there are: machines that are called alike share a file.

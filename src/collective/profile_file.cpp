@@ -10,6 +10,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "collective/profile.hpp"
 
@@ -18,7 +20,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+// Version 1 named no devices: what it has of them, somebody wrote by hand.
+constexpr int kVersion = 2;
+constexpr int kOldestVersion = 1;
 // Of a file that someone wrote so that different machines choose alike.
 constexpr const char* kAnyMachine = "any";
 // Nothing that is measured here takes a second, and no count of peers is that large.
@@ -74,6 +78,18 @@ std::string read_values(const Json& all, Profile& profile) {
   return "";
 }
 
+std::string read_devices(const Json& all, Profile& profile) {
+  const auto devices = all.find("devices");
+  if (devices == all.end()) return "";
+  const auto is_word = [](const Json& value) { return value.is_string(); };
+  const Json uuids = devices->is_object() ? devices->value("uuids", Json{}) : Json{};
+  const Json driver = devices->is_object() ? devices->value("driver", Json{}) : Json{};
+  if (!uuids.is_array() || !std::all_of(uuids.begin(), uuids.end(), is_word) || !driver.is_string())
+    return "\"devices\" must have \"uuids\", a list of words, and \"driver\", a word, and is " + devices->dump();
+  profile.devices = {uuids.get<std::vector<std::string>>(), driver.get<std::string>()};
+  return "";
+}
+
 }  // namespace
 
 std::string machine_name() {
@@ -103,15 +119,17 @@ Result<Profile> read_profile(const std::string& file) {
   const Json all = Json::parse(stream, nullptr, false);
   if (!all.is_object()) return unusable(file, "it is no JSON object");
   const auto version = all.value("isthmus_profile", Json{});
-  if (version != Json(kVersion))
-    return unusable(file, "it is of version " + version.dump() + ", and this library reads version " +
-                              std::to_string(kVersion) + "; measure again: isthmus model fit");
+  if (version != Json(kVersion) && version != Json(kOldestVersion))
+    return unusable(file, "it is of version " + version.dump() + ", and this library reads versions " +
+                              std::to_string(kOldestVersion) + " and " + std::to_string(kVersion) +
+                              "; measure again: isthmus model fit");
   const auto machine = all.value("machine", Json{});
   if (machine != Json(kAnyMachine) && machine != Json(machine_name()))
     return unusable(file, "it is of another machine, " + machine.dump() + ", and this one is \"" + machine_name() + "\"");
   Profile profile;
   profile.source = file;
   if (const std::string why = read_values(all, profile); !why.empty()) return unusable(file, why);
+  if (const std::string why = read_devices(all, profile); !why.empty()) return unusable(file, why);
   // A cell is told of in a slot, and where none was measured it is no quicker than what was.
   const auto message = all.value("message", Json::object());
   if (!message.contains("cell_alpha"))
@@ -120,7 +138,10 @@ Result<Profile> read_profile(const std::string& file) {
 }
 
 Status write_profile(const std::string& file, const Profile& profile, const std::string& note) {
-  Json all{{"isthmus_profile", kVersion}, {"machine", machine_name()}, {"note", note}};
+  Json all{{"isthmus_profile", kVersion}, {"machine", machine_name()}};
+  if (!profile.devices.uuids.empty())
+    all["devices"] = {{"driver", profile.devices.driver}, {"uuids", profile.devices.uuids}};
+  all["note"] = note;
   std::uint32_t bit = 1;
   for (const ProfileValue& value : profile_values()) {
     Json& group = all[std::string{value.group}];

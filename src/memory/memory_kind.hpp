@@ -61,7 +61,8 @@ enum class MemoryClass : std::uint8_t {
   device,      // cudaMalloc, cl_mem
   vmm,         // cuMemCreate + cuMemMap
   pool,        // cudaMallocAsync
-  managed      // migrates
+  managed,     // migrates
+  unknown      // nobody has asked
 };
 std::string_view name_of(MemoryClass memory_class);
 

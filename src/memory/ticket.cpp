@@ -29,6 +29,8 @@ std::string_view name_of(MemoryClass memory_class) {
       return "pool";
     case MemoryClass::managed:
       return "managed";
+    case MemoryClass::unknown:
+      break;
   }
   return "unknown";
 }

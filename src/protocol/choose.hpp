@@ -3,7 +3,7 @@
 // Who calls this : request/engine, once per send; cli/explain.
 // Threads        : pure functions.
 // Ownership      : none.
-// Errors         : none; announcing a message is always possible.
+// Errors         : none; what no carrier can take is IST_CARRIER_NONE, with a reason at each.
 #pragma once
 
 #include <isthmus/isthmus.h>
@@ -13,7 +13,7 @@
 #include "base/price.hpp"
 #include "base/settings.hpp"
 #include "base/units.hpp"
-#include "memory/piece.hpp"
+#include "memory/memory_kind.hpp"
 
 namespace ist {
 
@@ -26,8 +26,11 @@ struct MachineProfile {
   double device_copy_alpha = 6.0e-6;   // driver call and completion
   double device_copy_beta = 0.02e-9;   // over the bus
   double device_link_beta = 0.003e-9;  // from one device to another
-  double worker_alpha = 4.7e-6;        // an order to a device's resident worker, until it is done: the mean of out and into
-  double worker_beta = 0.6e-9;         // in packets
+  double device_link_alpha = 0;  // a copy from one to another, call and completion; 0: not measured, as device_copy_alpha
+  // What a copy within a device takes whose processes take turns, whatever its size up to 16 MiB (H200, 2026-11-22).
+  double device_turn = 150e-6;
+  double worker_alpha = 4.7e-6;  // an order to a device's resident worker, until it is done: the mean of out and into
+  double worker_beta = 0.6e-9;   // in packets
   double mailbox_alpha =
       5.0e-6;  // orders to both workers, which overlap: 1.5 to 2.4 us less than a copy from device to device
   double mailbox_beta = 0.3e-9;  // in packets, over the link
@@ -46,11 +49,28 @@ struct MachineProfile {
   bool shares_device = false;  // another rank has the CUDA device that is this one's own
 };
 
-// Two processes on one device take turns on it (cuda_turns.hpp, kByHost): a message that one of them copies within the device takes 150 us whatever its
-// size up to 16 MiB, through the ring 20 us for 64 KiB, 52 for 1 MiB and 169 for 4 MiB, because the copy engines, which need no turn, do
-// that. In windows the ring takes 5, 32 and 101 us, and one copy 8 (H200, 2026-11-22).
-inline constexpr Bytes kLeastWithinDevice = mebibytes(2);
+// One side's buffer.
+struct MessageEnd {
+  KindId kind = KindId::host;
+  MemoryClass memory = MemoryClass::pageable;
+};
 
+// Can another process open memory of that class as it is? Else it comes through a block.
+inline bool opens_whole(MemoryClass memory) { return memory == MemoryClass::device; }
+
+struct SendMode {
+  bool synchronous = false;  // complete only when its receive has begun
+  bool blocking = false;     // until it is over, the caller does nothing else
+};
+
+// How the bytes lie in the buffer.
+enum class MemoryLayout : std::uint8_t {
+  contiguous,
+  strided,  // in blocks of one length, at one distance
+  listed    // in blocks of any length, anywhere
+};
+
+// What is unknown stands in nobody's way: `lent` says what was heard.
 struct MessageShape {
   Bytes bytes;
   KindId kind = KindId::host;  // of the sender's buffer
@@ -61,6 +81,13 @@ struct MessageShape {
   Bytes worker_limit = {};   // a worker of the sender's device copies as much; 0: it has none
   Bytes mailbox_limit = {};  // and stores as much into an open mailbox of the receiver's; 0: there is none
   bool shown = false;        // does the receiver copy the bytes from where they lie, in memory that the two share?
+  MemoryClass memory = MemoryClass::unknown;  // of the sender's buffer
+  MessageEnd to = {KindId::none,
+                   MemoryClass::unknown};  // what is known of the receiver's; none: taken to be as the sender's
+  SendMode mode = {};
+  MemoryLayout layout = MemoryLayout::contiguous;
+  bool same_device = false;  // are both buffers on one, which the two processes share?
+  bool same_node = true;
 };
 
 namespace price {
@@ -79,8 +106,12 @@ struct OfferedCarrier {
 };
 std::vector<OfferedCarrier> offers(const MessageShape& message, const MachineProfile& machine);
 
-// IST_CARRIER_SLOT, _CELL, _RING, _DIRECT, _DEVICE or _MAILBOX; ring, direct and device are announced first.
+// IST_CARRIER_SLOT, _CELL, _RING, _DIRECT, _DEVICE or _MAILBOX; ring, direct and device are announced first. _NONE: every carrier refuses
+// it.
 ist_carrier choose(const MessageShape& message, const MachineProfile& machine);
+
+// Of so many bytes that lie on one device of two processes: does one copy within it cost less than the ring, which needs no turn?
+bool pays_within_device(Bytes bytes, const MachineProfile& machine);
 
 // How much of a ring's slot to fill: few bytes end the first copy early, so that both directions overlap; many pay for the
 // driver's calls. Between two hosts all messages do best with the setting. With a device, half the message, from 256 KiB up

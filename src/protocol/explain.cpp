@@ -20,13 +20,13 @@ bool between_devices(const ExplainedMessage& message) {
   return message.from.kind == KindId::cuda && message.to.kind == KindId::cuda;
 }
 
-bool locked(const ExplainedEnd& end) {
+bool locked(const MessageEnd& end) {
   return end.kind == KindId::host && (end.memory == MemoryClass::pinned || end.memory == MemoryClass::registered);
 }
 
 // Page-locked host memory on one side, and what another process can open on the other: the device of that makes the copy.
 bool from_or_to_locked(const ExplainedMessage& message) {
-  const auto opened = [](const ExplainedEnd& end) { return end.kind == KindId::cuda && opens_whole(end.memory); };
+  const auto opened = [](const MessageEnd& end) { return end.kind == KindId::cuda && opens_whole(end.memory); };
   return (locked(message.from) && opened(message.to)) || (opened(message.from) && locked(message.to));
 }
 
@@ -37,8 +37,6 @@ std::string against_devices(const ExplainedMessage& message) {
   if (!between_devices(message) && !from_or_to_locked(message))
     return "takes CUDA memory on both sides, or page-locked host memory and what cudaMalloc gave";
   if (message.bytes == Bytes{}) return "there is nothing to copy";
-  if (between_devices(message) && message.same_device && message.bytes < kLeastWithinDevice)
-    return "two processes on one device take turns, which costs more than the ring below 2 MiB";
   return "";
 }
 
@@ -59,19 +57,23 @@ std::string against_mailbox(const ExplainedMessage& message) {
   if (message.worker_limit == Bytes{})
     return "no worker runs on the sender's device, or not now: ISTHMUS_WORKER starts them";
   if (std::string why = against_devices(message); !why.empty()) return why;
-  const auto carried = [](const ExplainedEnd& end) {
+  const auto carried = [](const MessageEnd& end) {
     return end.kind == KindId::cuda && (end.memory == MemoryClass::device || end.memory == MemoryClass::pool);
   };
+  if (message.mode.synchronous) return "a synchronous send hears of its receive, and what goes at once does not";
   if (!carried(message.from) || !carried(message.to)) return "workers carry what cudaMalloc and pools gave, on both sides";
+  if (message.same_device) return "two processes take turns on one device, and a worker's would never end";
   if (message.mailbox_limit == Bytes{}) return "the receiver's mailbox is not open (yet)";
   if (message.bytes > message.mailbox_limit) return "the message is longer than a place of the mailbox";
   return "";
 }
 
-std::string against_block(const ExplainedMessage& message) {
+std::string against_block(const ExplainedMessage& message, const MachineProfile& machine) {
   if (std::string why = against_devices(message); !why.empty()) return why;
   if (!between_devices(message)) return "only between devices";
   if (opens_whole(message.to.memory)) return "the receiver's memory can be opened itself";
+  if (message.same_device && !pays_within_device(message.bytes, machine))
+    return "two processes take turns on one device, which costs more than the ring for so few bytes";
   if (message.bytes <= message.cell_limit) return "the message fits a cell";
   return "";
 }
@@ -111,6 +113,63 @@ ExplainedWay instead_of_ring(const char* name, const char* what, std::string ref
           false};
 }
 
+MessageShape shape_of(const ExplainedMessage& message, bool lent, bool mailbox) {
+  // After the first such message into a device.
+  const bool short_slots = message.to.kind != KindId::host;
+  MessageShape shape{
+      message.bytes,        message.from.kind,
+      message.same_process, short_slots ? smaller(message.slot_limit, message.cell_limit) : message.slot_limit,
+      message.cell_limit,   lent};
+  shape.worker_limit = message.worker_limit;
+  if (mailbox) shape.mailbox_limit = message.mailbox_limit;
+  shape.memory = message.from.memory;
+  shape.to = message.to;
+  shape.mode = message.mode;
+  shape.same_device = message.same_device && between_devices(message) && !message.same_process;
+  return shape;
+}
+
+// Each that is chosen by its price, or what stands against it here.
+std::vector<ExplainedWay> priced_ways(const ExplainedMessage& message, const MessageShape& shape, ist_carrier chosen,
+                                      const MachineProfile& machine) {
+  const std::string no_device = against_device(message);
+  std::vector<ExplainedWay> ways;
+  for (const OfferedCarrier& offer : offers(shape, machine)) {
+    const bool device = offer.carrier == IST_CARRIER_DEVICE;
+    if (device && chosen == IST_CARRIER_RING && !between_devices(message) && no_device.empty()) {
+      ways.push_back(instead_of_ring(carrier_name(offer.carrier), "one copy", ""));
+      continue;
+    }
+    std::string why = offer.price.refused() != nullptr ? offer.price.refused() : "";
+    if (!why.empty() && device)
+      why =
+          no_device.empty() ? "the message is not announced, and goes before it is known what the receiver has" : no_device;
+    if (!why.empty() && offer.carrier == IST_CARRIER_MAILBOX) why = against_mailbox(message);
+    ways.push_back({carrier_name(offer.carrier), "", offer.price, why, offer.carrier == chosen});
+  }
+  return ways;
+}
+
+// Tried beside the ring, where that was chosen.
+void add_single_copy(Explanation& answer, const ExplainedMessage& message, const MachineProfile& machine) {
+  ExplainedWay single{carrier_name(IST_CARRIER_SINGLE_COPY),
+                      tried_beside_the_ring(message.bytes, machine),
+                      {},
+                      against_single_copy(message, answer.carrier == IST_CARRIER_RING),
+                      false};
+  const bool always = message.single_copy == "always";
+  if (single.refused.empty() && (always || one_copy_is_quicker(message.bytes, machine))) {
+    for (ExplainedWay& way : answer.ways) way.chosen = false;
+    if (always) single.meaning = "ISTHMUS_SINGLE_COPY is always";
+    single.chosen = true;
+    answer.choice = always ? single.name : single.name + " or " + answer.choice;
+    answer.carrier = IST_CARRIER_SINGLE_COPY;
+  } else if (single.refused.empty()) {
+    answer.choice += " or " + single.name;
+  }
+  answer.ways.push_back(std::move(single));
+}
+
 constexpr const char* kFits = "What fits a slot or a cell is announced only where one copy between devices costs less.";
 constexpr const char* kFitsOfDevice =
     "What fits a cell is announced only where one copy between devices costs less, or where the buffer's queue takes longer "
@@ -131,7 +190,9 @@ constexpr const char* kByOneDevice =
     "has opened the other's, which it does beside the first messages.";
 
 constexpr const char* kTurns =
-    "Both ranks have this device, and processes take turns on it: what it copies takes longer than the profile says.";
+    "Both ranks have this device, and processes take turns on it: what it copies for one of them waits for the other's to "
+    "be over, "
+    "longest where messages come alone.";
 
 const char* remark_on(const Explanation& answer, const ExplainedMessage& message) {
   if (answer.carrier == IST_CARRIER_SLOT) return kFits;
@@ -200,6 +261,8 @@ std::string in_brief(const Explanation& explanation, ist_carrier wanted) {
   std::string against;
   for (const ExplainedWay& way : explanation.ways) {
     if (way.name == carrier_name(wanted) && !way.refused.empty()) against = "; not by " + way.name + ": " + way.refused;
+    if (way.name == carrier_name(wanted) && way.refused.empty() && way.price && !way.chosen)
+      against = "; not by " + way.name + ": " + terms_of(*way.price);
     if (way.chosen)
       chosen = &way;
     else if (way.refused.empty() && way.price && (next == nullptr || way.price->seconds() < next->price->seconds()))
@@ -213,62 +276,20 @@ std::string in_brief(const Explanation& explanation, ist_carrier wanted) {
   return explanation.choice + (why.empty() ? "" : " (" + why + ")");
 }
 
-bool opens_whole(MemoryClass memory) { return memory == MemoryClass::device; }
-
 Explanation explain(const ExplainedMessage& message, const MachineProfile& machine) {
   const std::string no_device = against_device(message);
-  const bool lent = between_devices(message) && no_device.empty();
-  const std::string no_mailbox = against_mailbox(message);
-  // After the first such message into a device.
-  const bool short_slots = message.to.kind != KindId::host;
-  const MessageShape shape{
-      message.bytes,        message.from.kind,
-      message.same_process, short_slots ? smaller(message.slot_limit, message.cell_limit) : message.slot_limit,
-      message.cell_limit,   lent,
-      message.worker_limit, no_mailbox.empty() ? message.mailbox_limit : Bytes{}};
+  const MessageShape shape =
+      shape_of(message, between_devices(message) && no_device.empty(), against_mailbox(message).empty());
   const ist_carrier chosen = choose(shape, machine);
   Explanation answer;
   answer.carrier = chosen;
   answer.choice = carrier_name(chosen);
+  answer.ways = priced_ways(message, shape, chosen, machine);
   const bool by_ring = chosen == IST_CARRIER_RING;
-  const bool by_lock = by_ring && !between_devices(message) && no_device.empty();
-  for (const OfferedCarrier& offer : offers(shape, machine)) {
-    if (offer.carrier == IST_CARRIER_DEVICE && by_lock) {
-      answer.ways.push_back(instead_of_ring(carrier_name(offer.carrier), "one copy", ""));
-      continue;
-    }
-    std::string why = offer.price.refused() != nullptr ? offer.price.refused() : "";
-    if (!why.empty() && offer.carrier == IST_CARRIER_DEVICE)
-      why =
-          no_device.empty() ? "the message is not announced, and goes before it is known what the receiver has" : no_device;
-    if (!why.empty() && offer.carrier == IST_CARRIER_MAILBOX) why = no_mailbox;
-    answer.ways.push_back({carrier_name(offer.carrier), "", offer.price, why, offer.carrier == chosen});
-  }
-  const std::string no_block = against_block(message);
+  const std::string no_block = against_block(message, machine);
   answer.ways.push_back(instead_of_ring(carrier_name(IST_CARRIER_BLOCK), "two copies", no_block));
-  ExplainedWay single{carrier_name(IST_CARRIER_SINGLE_COPY),
-                      tried_beside_the_ring(message.bytes, machine),
-                      {},
-                      against_single_copy(message, by_ring),
-                      false};
-  if (single.refused.empty() && message.single_copy == "always") {
-    for (ExplainedWay& way : answer.ways) way.chosen = false;
-    single.meaning = "ISTHMUS_SINGLE_COPY is always";
-    single.chosen = true;
-    answer.choice = single.name;
-    answer.carrier = IST_CARRIER_SINGLE_COPY;
-  } else if (single.refused.empty()) {
-    if (one_copy_is_quicker(message.bytes, machine)) {
-      for (ExplainedWay& way : answer.ways) way.chosen = false;
-      single.chosen = true;
-      answer.choice = single.name + " or " + answer.choice;
-      answer.carrier = IST_CARRIER_SINGLE_COPY;
-    } else {
-      answer.choice += " or " + single.name;
-    }
-  }
-  answer.ways.push_back(std::move(single));
-  if (by_lock) take(answer, IST_CARRIER_DEVICE);
+  add_single_copy(answer, message, machine);
+  if (by_ring && !between_devices(message) && no_device.empty()) take(answer, IST_CARRIER_DEVICE);
   if (by_ring && no_block.empty()) take(answer, IST_CARRIER_BLOCK);
   answer.remark = remark_on(answer, message);
   if (between_devices(message) && message.same_device)

@@ -50,16 +50,10 @@ std::string in_brief(const Explanation& explanation, ist_carrier wanted);
 // "0.123"
 std::string microseconds(double seconds);
 
-// One side's buffer.
-struct ExplainedEnd {
-  KindId kind = KindId::host;
-  MemoryClass memory = MemoryClass::pageable;
-};
-
 struct ExplainedMessage {
   Bytes bytes;
-  ExplainedEnd from;
-  ExplainedEnd to;
+  MessageEnd from;
+  MessageEnd to;
   bool same_process = false;
   bool same_device = false;  // both buffers are on one
   Bytes slot_limit;          // of the link
@@ -73,10 +67,8 @@ struct ExplainedMessage {
   std::string single_copy = "auto";  // ISTHMUS_SINGLE_COPY
   Bytes worker_limit = {};           // as MessageShape
   Bytes mailbox_limit = {};
+  SendMode mode = {};
 };
-
-// Can another process open memory of that class as it is? Else it comes through a block.
-bool opens_whole(MemoryClass memory);
 
 // As the engine decides it, once what is opened beside the first messages is open; those go as if there were no such way.
 Explanation explain(const ExplainedMessage& message, const MachineProfile& machine);

@@ -8,7 +8,7 @@ namespace {
 constexpr const char* kNumbersOfStreams =
     "built in, of two H200 with NVLink; isthmus bench stream-latency measures this machine";
 
-std::string not_for_kernels(const ExplainedEnd& end, const char* whose) {
+std::string not_for_kernels(const MessageEnd& end, const char* whose) {
   const bool locked = end.memory == MemoryClass::pinned || end.memory == MemoryClass::registered;
   if (end.kind == KindId::cuda || (end.kind == KindId::host && locked)) return "";
   return std::string{"kernels read and write CUDA memory and page-locked host memory, and the "} + whose +

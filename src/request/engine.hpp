@@ -55,14 +55,10 @@ class Engine {
   const CopyChoice& copies() const { return copies_; }
   const Parts& parts() const { return parts_; }
 
-  struct SendMode {
-    bool synchronous = false;  // complete only when its receive has begun
-    bool blocking = false;     // until it is over, the caller does nothing else
-  };
   // `piece` is checked and of the message's size. The small host message that fits at once costs no operation:
   // then *done is set and no id is given.
   Result<OperationId> start_send(const Piece& piece, Rank dest, std::int32_t tag, const Scope& scope, bool* done,
-                                 SendMode mode = {false, false});
+                                 SendMode mode = {});
   // engine_at_once.hpp
   // The short way of a small message from host memory to a peer that is there; false, and nothing was sent, if anything is
   // out of the ordinary: start_send() then.
@@ -189,7 +185,7 @@ class Engine {
   bool lies_in_heap(const Piece& piece) const;
   // What decides how so many bytes would go to that rank now, all but the receiver's buffer; or why they cannot.
   std::string_view path_to(Rank dest) const { return peers_[static_cast<std::size_t>(dest.value)].path->name(); }
-  Result<ExplainedMessage> about(const ExplainedEnd& from, Bytes size, Rank dest);
+  Result<ExplainedMessage> about(const MessageEnd& from, Bytes size, Rank dest);
 
   // Every send that fits the eager limit is handed over; the rest is given up. Used when the world is destroyed.
   bool sends_pending() const { return posting_ > 0; }
@@ -239,7 +235,7 @@ class Engine {
   }
 
   // engine_send.cpp
-  ist_carrier carrier_of(const Piece& piece, PeerState& to, bool shown, bool synchronous = false) const;
+  ist_carrier carrier_of(const Piece& piece, PeerState& to, bool shown, SendMode mode = {}) const;
   bool is_shown(const Piece& piece, const PeerState& to) const;
   // As start_send(), when `ready` has finished, to a peer that check_peer() finds.
   Result<OperationId> send_ready(const Piece& piece, Ticket ready, const Destination& to, bool* done);

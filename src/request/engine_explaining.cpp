@@ -4,7 +4,7 @@
 
 namespace ist {
 
-Result<ExplainedMessage> Engine::about(const ExplainedEnd& from, Bytes size, Rank dest) {
+Result<ExplainedMessage> Engine::about(const MessageEnd& from, Bytes size, Rank dest) {
   IST_TRY(check_peer(dest));
   const PeerState& to = peer(dest);
   ExplainedMessage message;

@@ -68,7 +68,7 @@ bool Engine::put(Operation& operation, std::uint32_t index) {
   if (borrower == nullptr || !borrower->serves(from)) return false;
   const bool within = from.kind != KindId::host && borrower->same_device(cleared.loan, from);
   if (within) to.lends = false;
-  if (within && from.size < kLeastWithinDevice) return false;
+  if (within && !pays_within_device(from.size, parts_.machine)) return false;
   auto memory = borrower->borrow(cleared.loan, operation.peer, from);
   // Until it is open, and where it cannot be opened, cells are the quicker way for what fits.
   if (from.kind != KindId::host && !within) to.lends = memory != nullptr && cleared.loan.part == 0;

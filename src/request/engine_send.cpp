@@ -37,21 +37,27 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
   // Who blocks goes on once his bytes are in a slot, and need not wait until the receiver has copied them; and of longer ones both sides
   // copy at the same time. Who does not has his processor for something else.
   const bool shown = !mode.blocking && is_shown(piece, peer(dest));
-  const ist_carrier carrier = carrier_of(piece, peer(dest), shown, mode.synchronous);
+  const ist_carrier carrier = carrier_of(piece, peer(dest), shown, mode);
   auto ready = pending_work(piece, is_asked_later(carrier, mode.blocking && peer(dest).outbox.empty()));
   if (!ready.ok()) return ready.status();
   return send_ready(piece, std::move(*ready), {dest, tag, scope, carrier, shown}, done);
 }
 
-ist_carrier Engine::carrier_of(const Piece& piece, PeerState& to, bool shown, bool synchronous) const {
+ist_carrier Engine::carrier_of(const Piece& piece, PeerState& to, bool shown, SendMode mode) const {
   const bool worth_showing = shown && (to.takes_shown || ++to.since_shown % kShowAgain == 0);
-  const ist_carrier carrier =
-      choose({piece.size, piece.kind, to.link->same_process(), to.slot_limit, to.link->cell_limit,
-              piece.kind != KindId::host && may_put(to, piece), parts_.kinds.worker_limit(piece), Bytes{}, worth_showing},
-             parts_.machine);
-  // Only an announced message hears of its receive. Whether its bytes are copied from where they lie, go by the device or through the
-  // ring, the answer tells.
-  if (!synchronous && carrier != IST_CARRIER_DEVICE && carrier != IST_CARRIER_DIRECT) return carrier;
+  MessageShape message{piece.size, piece.kind, to.link->same_process(), to.slot_limit, to.link->cell_limit};
+  message.shown = worth_showing;
+  message.mode = mode;
+  if (piece.kind != KindId::host) {
+    message.worker_limit = parts_.kinds.worker_limit(piece);
+    message.lent = may_put(to, piece);
+    // What lends is believed to be as the last one that did; on which device it is, the answer tells.
+    if (message.lent) message.to = {piece.kind, MemoryClass::device};
+  }
+  const ist_carrier carrier = choose(message, parts_.machine);
+  if (carrier == IST_CARRIER_SLOT || carrier == IST_CARRIER_CELL) return carrier;
+  // What is announced hears of its receive. Whether its bytes are copied from where they lie, go by the device or through the ring, the
+  // answer tells.
   return to.link->same_process() ? IST_CARRIER_DIRECT : IST_CARRIER_RING;
 }
 

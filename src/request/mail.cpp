@@ -143,8 +143,8 @@ std::optional<std::uint32_t> Mail::free_place(const Out& to) {
 }
 
 bool Mail::chosen(const PeerState& to, const Piece& piece) const {
-  const MessageShape shape{piece.size,          piece.kind, false,        to.link->slot_limit,
-                           to.link->cell_limit, to.lends,   kWorkerLimit, kWorkerLimit};
+  MessageShape shape{piece.size, piece.kind, false, to.link->slot_limit, to.link->cell_limit, to.lends};
+  shape.worker_limit = shape.mailbox_limit = kWorkerLimit;
   return choose(shape, engine_.parts_.machine) == IST_CARRIER_MAILBOX;
 }
 

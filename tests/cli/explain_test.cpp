@@ -93,8 +93,28 @@ TEST(Explain, TwoRanksOnOneDeviceKeepToTheRingForWhatIsShort) {
   const Json little = answer("--from cuda:0 --to cuda:0 --size 64KiB");
   expect_sound(little);
   EXPECT_EQ(chosen(little), "ring");
-  EXPECT_NE(way(little, "device")["refused"].get<std::string>().find("take turns"), std::string::npos);
+  EXPECT_NE(way(little, "device")["terms"].dump().find("take turns"), std::string::npos) << little.dump(2);
+  EXPECT_GT(way(little, "device")["seconds"], way(little, "ring")["seconds"]);
   EXPECT_EQ(chosen(answer("--from cuda:0 --to cuda:0 --size 4MiB")), "device");
+}
+
+TEST(Explain, ClassesOfDeviceMemoryAndSynchronousSendsHaveTheirWays) {
+  for (const auto& [arguments, choice] : {std::pair{"--from cuda:0 --to managed:1 --size 1MiB", "block, else ring"},
+                                          {"--from managed:0 --to cuda:1 --size 1MiB", "device"},
+                                          {"--from cuda:0 --to pool:1 --size 1MiB", "block, else ring"},
+                                          {"--from cuda:0 --to shared-pool:1 --size 1MiB", "device"},
+                                          {"--from cuda:0 --to vmm:1 --size 1MiB", "device"},
+                                          {"--from pinned --to managed:0 --size 1MiB", "ring"},
+                                          {"--from cuda:0 --to managed:0 --size 1MiB", "ring"},
+                                          {"--synchronous", "ring"},
+                                          {"--synchronous --self", "direct"},
+                                          {"--synchronous --from cuda:0 --to cuda:1", "device"}}) {
+    const Json found = answer(arguments, "ISTHMUS_SINGLE_COPY=never");
+    expect_sound(found);
+    EXPECT_EQ(found["choice"], choice) << arguments;
+  }
+  EXPECT_NE(way(answer("--synchronous"), "slot")["refused"].get<std::string>().find("synchronous"), std::string::npos);
+  EXPECT_EQ(explain("--synchronous --stream --from cuda:0 --to cuda:1").status, 2) << "streams have no such send";
 }
 
 TEST(Explain, PageLockedMemoryGoesInOneCopyWhereTheOtherSideIsADevice) {

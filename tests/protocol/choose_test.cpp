@@ -7,83 +7,10 @@
 #include <cmath>
 #include <vector>
 
+#include "invented_messages.hpp"
+
 namespace ist {
 namespace {
-
-constexpr Bytes kSlotLimit{216};
-constexpr Bytes kCellLimit = kibibytes(64);
-
-MessageShape shape(std::uint64_t bytes, KindId kind = KindId::host, bool same_process = false) {
-  return {Bytes{bytes}, kind, same_process, kSlotLimit, kCellLimit};
-}
-
-MessageShape lent(std::uint64_t bytes) {
-  MessageShape made = shape(bytes, KindId::cuda);
-  made.lent = true;
-  return made;
-}
-
-// In memory from which the receiver copies.
-MessageShape shown(std::uint64_t bytes) {
-  MessageShape made = shape(bytes);
-  made.slot_limit = kCellLimit;
-  made.shown = true;
-  return made;
-}
-
-MessageShape with_worker(std::uint64_t bytes, std::uint64_t limit = 2048) {
-  MessageShape made = lent(bytes);
-  made.worker_limit = Bytes{limit};
-  return made;
-}
-
-MessageShape with_mailbox(std::uint64_t bytes, std::uint64_t limit = 2048) {
-  MessageShape made = with_worker(bytes);
-  made.mailbox_limit = Bytes{limit};
-  return made;
-}
-
-MachineProfile dear_mail() {
-  MachineProfile machine;
-  machine.mailbox_alpha = 12e-6;
-  return machine;
-}
-
-MachineProfile slow_link() {
-  MachineProfile machine;
-  machine.device_link_beta = 1e-9;
-  return machine;
-}
-
-MachineProfile dear_copies() {
-  MachineProfile machine;
-  machine.device_copy_alpha = 20e-6;
-  return machine;
-}
-
-// Cells cost next to nothing here, slots a lot.
-MachineProfile cheap_cells() {
-  MachineProfile machine;
-  machine.slot_alpha = 5e-6;
-  machine.cell_alpha = 0.01e-6;
-  return machine;
-}
-
-// Announcing costs nothing, and everything else does.
-MachineProfile free_handshake() {
-  MachineProfile machine;
-  machine.slot_alpha = 1e-3;
-  machine.cell_alpha = 1e-3;
-  machine.handshake_alpha = 0;
-  return machine;
-}
-
-struct Case {
-  const char* why;
-  MachineProfile machine;
-  MessageShape message;
-  ist_carrier carrier;
-};
 
 const std::vector<Case>& table() {
   static const MachineProfile usual;

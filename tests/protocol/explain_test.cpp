@@ -15,15 +15,15 @@ namespace {
 
 constexpr Bytes kSlotLimit{4096};
 constexpr Bytes kCellLimit = kibibytes(16);
-constexpr ExplainedEnd kPageable{};
-constexpr ExplainedEnd kPinned{KindId::host, MemoryClass::pinned};
-constexpr ExplainedEnd kRegistered{KindId::host, MemoryClass::registered};
-constexpr ExplainedEnd kDevice{KindId::cuda, MemoryClass::device};
-constexpr ExplainedEnd kManaged{KindId::cuda, MemoryClass::managed};
-constexpr ExplainedEnd kPool{KindId::cuda, MemoryClass::pool};
-constexpr ExplainedEnd kOpencl{KindId::opencl, MemoryClass::device};
+constexpr MessageEnd kPageable{};
+constexpr MessageEnd kPinned{KindId::host, MemoryClass::pinned};
+constexpr MessageEnd kRegistered{KindId::host, MemoryClass::registered};
+constexpr MessageEnd kDevice{KindId::cuda, MemoryClass::device};
+constexpr MessageEnd kManaged{KindId::cuda, MemoryClass::managed};
+constexpr MessageEnd kPool{KindId::cuda, MemoryClass::pool};
+constexpr MessageEnd kOpencl{KindId::opencl, MemoryClass::device};
 
-ExplainedMessage between(const ExplainedEnd& from, const ExplainedEnd& to, std::uint64_t bytes) {
+ExplainedMessage between(const MessageEnd& from, const MessageEnd& to, std::uint64_t bytes) {
   ExplainedMessage message;
   message.bytes = Bytes{bytes};
   message.from = from;
@@ -33,14 +33,14 @@ ExplainedMessage between(const ExplainedEnd& from, const ExplainedEnd& to, std::
   return message;
 }
 
-ExplainedMessage to_itself(const ExplainedEnd& end, std::uint64_t bytes) {
+ExplainedMessage to_itself(const MessageEnd& end, std::uint64_t bytes) {
   ExplainedMessage message = between(end, end, bytes);
   message.same_process = true;
   message.slot_limit = Bytes{216};
   return message;
 }
 
-ExplainedMessage on_one_device(const ExplainedEnd& to, std::uint64_t bytes) {
+ExplainedMessage on_one_device(const MessageEnd& to, std::uint64_t bytes) {
   ExplainedMessage message = between(kDevice, to, bytes);
   message.same_device = true;
   return message;
@@ -244,13 +244,54 @@ TEST(ExplainMessage, WhatStandsAgainstAWayIsSaid) {
   EXPECT_EQ("the driver said no", reason(not_lent(between(kDevice, kManaged, kMiB)), "block"));
   EXPECT_EQ("the kernel said no", reason(unreadable(between(kPageable, kPageable, kMiB)), "single copy"));
   EXPECT_NE(std::string::npos, reason(between(kDevice, kManaged, kMiB), "device").find("managed"));
-  EXPECT_NE(std::string::npos, reason(on_one_device(kDevice, 8), "device").find("take turns"));
+  EXPECT_EQ("", reason(on_one_device(kDevice, 8), "device")) << "it has a price, with its share of a turn";
   EXPECT_NE(std::string::npos, reason(on_one_device(kManaged, 65536), "block").find("take turns"));
   EXPECT_NE(std::string::npos, reason(was_not_lent(between(kDevice, kDevice, 8)), "device").find("sixteenth"));
   EXPECT_NE(std::string::npos, reason(to_itself(kDevice, kMiB), "device").find("one process"));
   EXPECT_NE(std::string::npos, reason(between(kPinned, kDevice, 8), "device").find("not announced"));
   EXPECT_EQ("", reason(between(kDevice, kDevice, kMiB), "device"));
   EXPECT_EQ("", reason(between(kDevice, kManaged, kMiB), "block"));
+}
+
+TEST(ExplainMessage, ATurnIsATermOfThePriceAndSaidOfAWayThatIsWanted) {
+  const Explanation found = explain(on_one_device(kDevice, 8), usual());
+  std::string terms;
+  for (const ExplainedWay& way : found.ways)
+    if (way.name == "device")
+      for (const Term& term : way.price->terms()) terms += std::string{term.name} + "\n";
+  EXPECT_NE(std::string::npos, terms.find("take turns")) << terms;
+  EXPECT_NE(std::string::npos, found.remark.find("take turns")) << found.remark;
+  const std::string brief = in_brief(found, IST_CARRIER_DEVICE);
+  EXPECT_NE(std::string::npos, brief.find("; not by device: 0.100 telling of the message")) << brief;
+  EXPECT_EQ(std::string::npos, in_brief(found, IST_CARRIER_CELL).find("not by")) << "that is the one";
+}
+
+TEST(ExplainMessage, ASynchronousOneIsAnnouncedWhateverItsSize) {
+  const auto synchronous = [](ExplainedMessage message) {
+    message.mode.synchronous = true;
+    return message;
+  };
+  EXPECT_EQ("ring or single copy", explain(synchronous(between(kPageable, kPageable, 8)), usual()).choice);
+  EXPECT_EQ("direct", explain(synchronous(to_itself(kPageable, 8)), usual()).choice);
+  EXPECT_EQ("device", explain(synchronous(with_workers(between(kDevice, kDevice, 8))), usual()).choice);
+  EXPECT_NE(std::string::npos, reason(synchronous(between(kPageable, kPageable, 8)), "slot").find("synchronous"));
+  EXPECT_NE(std::string::npos,
+            reason(synchronous(with_workers(between(kDevice, kDevice, 8))), "mailbox").find("synchronous"));
+}
+
+TEST(ExplainMessage, BetweenHostAndDeviceBothCopiesArePaid) {
+  const auto price = [](const MessageEnd& from, const MessageEnd& to, const char* name) {
+    for (const ExplainedWay& way : explain(between(from, to, kMiB), usual()).ways)
+      if (way.name == std::string{name}) return way.price->seconds();
+    return 0.0;
+  };
+  const MachineProfile machine = usual();
+  const double bytes = static_cast<double>(kMiB);
+  // The slower of the two copies, and the device's call.
+  EXPECT_NEAR(price(kPageable, kDevice, "ring"),
+              machine.slot_alpha + machine.handshake_alpha + machine.device_copy_alpha + bytes * machine.host_copy_beta,
+              1e-12);
+  EXPECT_NEAR(price(kDevice, kPageable, "ring"), price(kPageable, kDevice, "ring"), 1e-12);
 }
 
 // It may start processes to find out.

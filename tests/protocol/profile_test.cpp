@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
 namespace ist {
 namespace {
@@ -54,6 +57,20 @@ Profile every_number_another() {
   return profile;
 }
 
+// A file that names no devices is used without a look at those that there are.
+DevicesNamed nobody_asks() {
+  ADD_FAILURE() << "the devices were looked for, which starts their driver";
+  return {};
+}
+
+constexpr const char* kDriver = "driver for CUDA 13.0";
+
+Profile measured_on(const std::vector<std::string>& uuids) {
+  Profile profile = every_number_another();
+  profile.devices = {uuids, kDriver};
+  return profile;
+}
+
 TEST_F(ProfileFile, what_was_written_is_read_back_to_the_last_bit) {
   const Profile written = every_number_another();
   const std::string deeper = (folder() / "made" / "when" / "needed.json").string();
@@ -91,8 +108,14 @@ TEST_F(ProfileFile, files_that_cannot_be_used_are_refused_with_the_reason) {
   EXPECT_EQ(refusal(valid(R"("slot_alpha": 0)", R"("crowd_from": 999999)")), "accepted");
   for (const char* text : {"", "{", "[]", "7", "null", "{}}"})
     EXPECT_NE(refusal(text).find("no JSON object"), std::string::npos) << text;
-  EXPECT_NE(refusal("{}").find("version null, and this library reads version 1"), std::string::npos) << refusal("{}");
-  EXPECT_NE(refusal(valid("", "", "any", "2")).find("isthmus model fit"), std::string::npos);
+  EXPECT_NE(refusal("{}").find("version null, and this library reads versions 1 and 2"), std::string::npos) << refusal("{}");
+  EXPECT_EQ(refusal(valid("", "", "any", "2")), "accepted");
+  EXPECT_NE(refusal(valid("", "", "any", "3")).find("isthmus model fit"), std::string::npos);
+  for (const char* devices : {"3", "[]", "{}", R"({"uuids": "GPU-1", "driver": "one"})",
+                              R"({"uuids": [1], "driver": "one"})", R"({"uuids": ["GPU-1"]})"}) {
+    const std::string text = valid("", "", "any", std::string{R"(2, "devices": )"} + devices);
+    EXPECT_NE(refusal(text).find("\"devices\" must have"), std::string::npos) << text;
+  }
   EXPECT_NE(refusal(valid("", "", "any", "\"1\"")).find("version"), std::string::npos);
   EXPECT_NE(refusal(valid("", "", "Antikythera, 1 processors")).find("of another machine"), std::string::npos);
   EXPECT_NE(refusal(R"({"isthmus_profile": 1, "machine": "any"})").find("group \"message\""), std::string::npos);
@@ -115,21 +138,66 @@ TEST_F(ProfileFile, the_setting_says_which_numbers_are_in_force) {
   EXPECT_EQ(profile_path().rfind(folder().string(), 0), 0U) << profile_path();
   Settings settings;
   testing::internal::CaptureStderr();
-  EXPECT_EQ(load_profile(settings, log::Level::warning).source, "built in");
+  EXPECT_EQ(load_profile(settings, log::Level::warning, nobody_asks).source, "built in");
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "nobody has measured here, and that is nothing to warn of";
   ASSERT_TRUE(write_profile(profile_path(), every_number_another(), "").ok());
-  EXPECT_EQ(load_profile(settings, log::Level::warning).source, profile_path());
-  EXPECT_EQ(load_profile(settings, log::Level::warning).collective.beta, every_number_another().collective.beta);
+  EXPECT_EQ(load_profile(settings, log::Level::warning, nobody_asks).source, profile_path());
+  EXPECT_EQ(load_profile(settings, log::Level::warning, nobody_asks).collective.beta,
+            every_number_another().collective.beta);
   settings.profile = "builtin";
-  EXPECT_EQ(load_profile(settings, log::Level::warning).measured, 0U);
+  EXPECT_EQ(load_profile(settings, log::Level::warning, nobody_asks).measured, 0U);
   settings.profile = (folder() / "missing.json").string();
   testing::internal::CaptureStderr();
   for (int i = 0; i < 3; ++i)
-    EXPECT_EQ(load_profile(settings, log::Level::warning).collective.beta, CollectiveProfile{}.beta);
+    EXPECT_EQ(load_profile(settings, log::Level::warning, nobody_asks).collective.beta, CollectiveProfile{}.beta);
   const std::string said = testing::internal::GetCapturedStderr();
   const auto first = said.find("missing.json");
   EXPECT_NE(first, std::string::npos) << said;
   EXPECT_EQ(said.find("missing.json", first + 1), std::string::npos) << "more than one warning: " << said;
+}
+
+// Which of the two profiles a number is of.
+void expect_devices(const Profile& found, const Profile& written, bool used) {
+  const Profile builtin;
+  for (const ProfileValue& value : profile_values())
+    EXPECT_EQ(value.of(found), value.of(!used && value.of_device() ? builtin : written)) << value.name;
+  EXPECT_EQ(found.measured == written.measured, used);
+  EXPECT_NE(found.measured, 0U) << "what was measured of the host is as good as ever";
+}
+
+TEST_F(ProfileFile, numbers_of_devices_are_used_where_all_that_are_seen_are_those_measured_with_the_same_driver) {
+  const Profile written = measured_on({"GPU-a", "GPU-b"});
+  ASSERT_TRUE(write_profile(file(), written, "").ok());
+  EXPECT_EQ(read_profile(file())->devices.uuids, written.devices.uuids);
+  EXPECT_EQ(read_profile(file())->devices.driver, kDriver);
+  Settings settings;
+  settings.profile = file();
+  const auto load = [&](const std::vector<std::string>& uuids, const char* driver) {
+    return load_profile(settings, log::Level::warning, [&] { return DevicesNamed{uuids, driver}; });
+  };
+  log::set_level("info");
+  testing::internal::CaptureStderr();
+  for (const std::vector<std::string>& seen : {std::vector<std::string>{"GPU-a", "GPU-b"}, {"GPU-b", "GPU-a"}, {"GPU-b"}}) {
+    const Profile found = load(seen, kDriver);
+    expect_devices(found, written, true);
+    EXPECT_EQ(in_words(found), file());
+  }
+  // Nobody to say it to.
+  expect_devices(load({}, ""), written, false);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 2; ++i) {
+    const Profile found = load({"GPU-a", "GPU-c"}, kDriver);
+    expect_devices(found, written, false);
+    EXPECT_NE(in_words(found).find("of devices built in, since they were not measured on GPU-c"), std::string::npos);
+  }
+  expect_devices(load({"GPU-a"}, "driver for CUDA 14.1"), written, false);
+  const std::string said = testing::internal::GetCapturedStderr();
+  log::set_level("warning");
+  for (const char* words : {"info: the numbers of devices", "GPU-c, which this process sees", "driver for CUDA 14.1",
+                            "measure again: isthmus model fit"})
+    EXPECT_NE(said.find(words), std::string::npos) << words << " is missing in: " << said;
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 2) << "one line for each reason: " << said;
 }
 
 TEST(ProfileNumbers, cross_from_rank_0_to_the_others_bit_by_bit_and_nothing_else_is_taken_for_them) {

@@ -83,7 +83,7 @@ Status copy_pieces(World& world, const Piece& to, const Piece& from) {
   }
 }
 
-Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, Engine::SendMode mode) {
+Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, SendMode mode) {
   const auto to = destination(comm, dest, tag);
   if (!to.ok()) return to.status();
   const auto piece = to_piece(*to->world, data);

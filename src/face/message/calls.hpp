@@ -52,7 +52,7 @@ Result<Partner> origin(ist_comm comm, int source, int tag);
 // The same without wildcards.
 Result<Partner> exact_origin(ist_comm comm, int source, int tag);
 
-Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, Engine::SendMode mode = {false, false});
+Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, SendMode mode = {});
 Result<Receiving> receiving(const Data& data, int source, int tag, ist_comm comm);
 Result<Started> start_receive(const Receiving& what);
 Result<Started> start_receive(const Data& data, int source, int tag, ist_comm comm);

@@ -24,7 +24,7 @@ std::string meeting(const std::string& mine, const std::string& theirs, bool sam
          (not_lent.empty() ? "each opens the other's memory by IPC" : "apart: " + not_lent);
 }
 
-std::string ways(Engine& engine, const Neighbours& neighbours, const ExplainedEnd& from, Rank to) {
+std::string ways(Engine& engine, const Neighbours& neighbours, const MessageEnd& from, Rank to) {
   const bool on_device = from.kind != KindId::host;
   std::string text;
   for (const Bytes size : {kSmall, kLong}) {

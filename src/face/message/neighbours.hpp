@@ -39,7 +39,7 @@ class Neighbours {
 
 // A message from a buffer of that class, on that device, to memory of the same kind, on the rank's own device.
 struct Sending {
-  ExplainedEnd from;
+  MessageEnd from;
   std::string device;  // UUID; empty: none
   Bytes size;
 };

@@ -19,8 +19,9 @@ namespace ist {
 namespace {
 
 // This rank's numbers, with what follows from its settings. Rank 0's are the ones that count for all.
-Profile profile_for(const Settings& settings, const Boot& boot) {
-  Profile profile = load_profile(settings, boot.rank() == Rank{0} ? log::Level::warning : log::Level::info);
+Profile profile_for(const Settings& settings, const Kinds& kinds, const Boot& boot) {
+  Profile profile = load_profile(settings, boot.rank() == Rank{0} ? log::Level::warning : log::Level::info,
+                                 [&kinds] { return devices_of(kinds); });
   const auto ranks = static_cast<std::uint32_t>(boot.size());
   profile.collective.announced_above = static_cast<double>(pair_slot_limit(settings.eager_limit, ranks).value);
   return profile;
@@ -69,8 +70,8 @@ Status World::connect() {
   log::set_rank(boot_->rank().value);
   IST_TRY(open_trace());
   nccl_ = std::make_unique<Nccl>(settings_, *kinds_, boot_->size());
-  Profile profile = profile_for(settings_, *boot_);
-  if (profile.measured != 0) numbers_ = profile.source;
+  Profile profile = profile_for(settings_, *kinds_, *boot_);
+  numbers_ = in_words(profile);
   neighbours_ = std::make_unique<Neighbours>(settings_, *kinds_);
   const std::string card = BlobWriter{}.text(nccl_->card()).text(neighbours_->card()).take();
   auto peers = Peers::connect(*boot_, settings_, {.about = card, .for_all = pack(profile.collective)});

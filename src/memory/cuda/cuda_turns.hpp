@@ -25,7 +25,7 @@ class CudaTurns {
  public:
   // From here on an engine makes the copies from the host, in one row, too. Below, two rows cost at most some percent from 16 KiB on.
   static constexpr Bytes kByEngine = mebibytes(1);
-  // Within a device less than this is brought to the host and back, as messages between its ranks are (kLeastWithinDevice): the two copies
+  // Within a device less than this is brought to the host and back, as messages between its ranks are (protocol/choose.cpp): the two copies
   // of 2 MiB take 94 us together, where one within it takes 149; for 4 MiB 170.
   static constexpr Bytes kByHost = mebibytes(2);
 
