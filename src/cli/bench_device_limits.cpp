@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cli/bench_driver_copies.hpp"
+#include "cli/bench_room.hpp"
 #include "cli/bench_session.hpp"
 #include "cli/failure.hpp"
 #include "cli/info.hpp"
@@ -223,6 +224,7 @@ std::vector<BenchReport> measure_device_limits(const BenchOptions& options, bool
 
 void run_limits(const BenchOptions& options, bool pair) {
   if (!options.json_file.empty()) must_be_writable(options.json_file);
+  must_have_room(options, 1, free_host_bytes());
   const auto reports = measure_device_limits(options, pair);
   if (options.json_file.empty()) return;
   auto list = nlohmann::ordered_json::array();

@@ -130,6 +130,8 @@ std::size_t staging_bytes(const BenchOptions& options, int ranks) {
 }
 
 std::uint64_t host_bytes_needed(const BenchOptions& options, int ranks) {
+  // One process, and in it what is copied from, and to.
+  if (options.limits()) return kRankItself + 2 * options.most;
   const std::uint64_t whole = layout_of(options, ranks).whole;
   const auto all = static_cast<std::uint64_t>(ranks);
   const std::uint64_t of_first = options.pairs() ? all / 2 : std::min<std::uint64_t>(all, 1);
@@ -150,10 +152,12 @@ std::uint64_t free_host_bytes(const std::string& root) {
 void must_have_room(const BenchOptions& options, int ranks, std::uint64_t free_bytes) {
   const std::uint64_t needed = host_bytes_needed(options, ranks);
   if (needed <= free_bytes) return;
-  throw Failure(1, options.name() + " of up to " + std::to_string(options.most) + " bytes from " + options.from.text() +
-                       " to " + options.to.text() + " takes " + in_words(Bytes{needed}) + " of host memory on " +
-                       std::to_string(ranks) + " ranks, for buffers and what their bytes are compared with, and " +
-                       in_words(Bytes{free_bytes}) + " are free here: give a smaller --max or --sizes");
+  throw Failure(
+      1,
+      options.name() + " of up to " + std::to_string(options.most) + " bytes from " + options.from.text() + " to " +
+          options.to.text() + " takes " + in_words(Bytes{needed}) + " of host memory" +
+          (options.limits() ? "" : " on " + std::to_string(ranks) + " ranks, for buffers and what they are compared with") +
+          ", and " + in_words(Bytes{free_bytes}) + " are free here: give a smaller --max or --sizes");
 }
 
 }  // namespace ist::cli

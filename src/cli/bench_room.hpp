@@ -1,6 +1,6 @@
 // How much memory a benchmark takes, and whether the machine has so much: what it has not is told, before the system ends a rank for it.
 //
-// Who calls this : bench_session, on every rank alike.
+// Who calls this : bench_session, on every rank alike; bench_device_limits.
 // Threads        : any.
 // Ownership      : values.
 // Errors         : a Failure that tells how much is needed and how much there is.

@@ -150,10 +150,10 @@ TEST_F(Bench, WindowsByHandThatAreLongerThanTheirStagingAreChecked) {
 }
 
 TEST_F(Bench, MemoryThatTheMachineHasNotIsToldAndNobodyIsKilled) {
-  for (const char* what : {"latency", "bandwidth", "multi-pair", "collective allgather"}) {
+  for (const char* what : {"latency", "bandwidth", "multi-pair", "collective allgather", "limits --from host --to host"}) {
     const Ran ran = run_program("bench " + std::string{what} + " --sizes 256TiB");
     EXPECT_EQ(ran.status, 1) << ran.output;
-    EXPECT_TRUE(says(ran, "of host memory on ")) << ran.output;
+    EXPECT_TRUE(says(ran, " of host memory")) << ran.output;
     EXPECT_TRUE(says(ran, "give a smaller --max or --sizes")) << ran.output;
     EXPECT_FALSE(says(ran, "signal")) << ran.output;
   }
