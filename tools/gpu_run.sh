@@ -5,8 +5,8 @@
 #                                   may not take so long, in several, on one machine: check tests 1/2, check tests 2/2, check rest.
 #                                   The last check.json has all of them, and each says what has not been run
 #   tools/gpu_run.sh bench          latency and bandwidth between CUDA, host and page-locked memory, those of CUDA also by hand
-#                                   through the host, collective calls on CUDA and host memory, and the stencil with both
-#                                   exchanges, compared with a serial run
+#                                   through the host and in streams, collective calls on CUDA and host memory, and the stencil
+#                                   with both exchanges, compared with a serial run
 #   tools/gpu_run.sh collectives    a quick build, the tests of NCCL on a GPU for each rank, and collective calls on those GPUs,
 #                                   ours and NCCL's own, one after the other
 #   tools/gpu_run.sh peers          messages between CUDA, host and page-locked memory beside Open MPI with UCX, NCCL, staging by
@@ -184,19 +184,19 @@ def load(pattern):
             print(f"left out {file.name}: not complete")
     return found
 stencils = load("stencil*.json")
-benches = load("latency*.json") + load("bandwidth*.json") + load("collective*.json")
+benches = load("latency*.json") + load("bandwidth*.json") + load("stream-*.json") + load("collective*.json")
 if stencils:
     (out / "stencil.json").write_text(json.dumps(stencils, indent=1) + "\n")
 if benches:
     (out / "bench.json").write_text(json.dumps(benches, indent=1) + "\n")
-print(f"\n{'benchmark':10} {'from':8} {'to':8} {'staged':6} {'8 B us':>9} {'64 KiB us':>10} {'4 MiB us':>10} {'best GB/s':>10}  path at 4 MiB")
+print(f"\n{'benchmark':16} {'from':8} {'to':8} {'staged':6} {'8 B us':>9} {'64 KiB us':>10} {'4 MiB us':>10} {'best GB/s':>10}  path at 4 MiB")
 for one in benches:
     rows = {row["bytes"]: row for row in one["rows"]}
     rows.setdefault(8, rows.get(0))  # a barrier has no bytes
     at = lambda size: f"{rows[size]['median_us']:.2f}" if rows.get(size) else "-"
     best = max((row["gbps"] for row in one["rows"]), default=0)
     path = rows.get(4 << 20, one["rows"][-1] if one["rows"] else {}).get("path", "-")
-    print(f"{one['benchmark']:10} {one['from']:8} {one['to']:8} {'yes' if one.get('staged') else 'no':6} "
+    print(f"{one['benchmark']:16} {one['from']:8} {one['to']:8} {'yes' if one.get('staged') else 'no':6} "
           f"{at(8):>9} {at(65536):>10} {at(4 << 20):>10} {best:>10.2f}  {path}")
 for one in stencils:
     for row in one["rows"]:
@@ -222,6 +222,8 @@ run_bench() {
     bench_step $name cuda:0 pinned
     bench_step $name host host
   done
+  bench_step stream-latency cuda:0 "$second" --max 4MiB
+  bench_step stream-bandwidth cuda:0 "$second" --max 64MiB
   for call in allreduce bcast allgather alltoall; do
     collective_step $call cuda --quick --min 8
     collective_step $call host --quick --min 8

@@ -16,6 +16,7 @@
 #include "cli/bench_limits.hpp"
 #include "cli/bench_measure.hpp"
 #include "cli/bench_options.hpp"
+#include "cli/bench_ordered.hpp"
 #include "cli/bench_overlap.hpp"
 #include "cli/bench_pairs.hpp"
 #include "cli/bench_report.hpp"
@@ -33,8 +34,8 @@ namespace {
 constexpr std::array<const char*, 3> kPlaces{"--from", "--to", "--kind"};
 
 struct Words {
-  std::string from = "host";
-  std::string to = "host";
+  std::string from;
+  std::string to;
   std::string everywhere;
 };
 
@@ -88,7 +89,8 @@ double host_limit_us(const BenchOptions& options, const Limits& limits, std::uin
 }
 
 Row measure_size(Session& session, const Limits& limits, std::uint64_t bytes) {
-  if (session.options().stream()) return measure_stream(session, bytes);
+  if (session.options().stream_latency()) return measure_stream(session, bytes);
+  if (session.options().ordered()) return measure_ordered(session, bytes);
   if (session.options().overlap()) return measure_overlap(session, bytes);
   if (session.options().timed_call()) return measure_call(session, bytes);
   if (session.options().pairs()) return measure_pairs(session, bytes);
@@ -150,10 +152,11 @@ void run_benchmark(const BenchOptions& options) {
 // Outside a world: everything that can be told without other ranks is told now.
 void start_benchmark(const BenchOptions& options, const Words& words) {
   const Settings settings = read_settings();
-  if (options.from.word != "host" || options.to.word != "host") {
+  if (options.from.word != "host" || options.to.word != "host" || options.queue()) {
     const auto kinds = Kinds::load(settings.kinds, settings.worker);
     if (!kinds.ok()) throw Failure(kinds.status());
     for (const Place& place : {options.from, options.to}) must_be_available(**kinds, place);
+    if (options.queue()) must_be_available(**kinds, Place::read("opencl"));
   }
   if (!options.json_file.empty()) must_be_writable(options.json_file);
   std::vector<std::string> arguments{"bench", options.benchmark};
@@ -174,17 +177,19 @@ void start_benchmark(const BenchOptions& options, const Words& words) {
   become_ranks(options.ranks == 0 ? (options.pairs() ? 4 : 2) : options.ranks, arguments);
 }
 
-void choose_memory(Words& words, bool stream, const CLI::App& command) {
-  // Streams are CUDA's: no other memory can be meant.
-  const bool told = std::any_of(kPlaces.begin(), kPlaces.end(), [&](const char* name) { return command.count(name) > 0; });
-  if (stream && !told) words.everywhere = "cuda";
+void choose_memory(const BenchOptions& options, Words& words, bool told) {
+  // Streams are CUDA's and queues OpenCL's; where one end is told, the other is the host's, as ever.
+  const std::string usual = told ? "host" : options.usual_memory();
+  if (words.everywhere.empty() && !told) words.everywhere = usual;
   if (!words.everywhere.empty()) words.from = words.to = words.everywhere;
+  if (words.from.empty()) words.from = usual;
+  if (words.to.empty()) words.to = usual;
 }
 
 void run(BenchOptions& options, Words& words, const CLI::App& command) {
-  choose_memory(words, options.stream(), command);
-  must_go_together(options, std::any_of(kPlaces.begin(), kPlaces.end(),
-                                        [&command](const char* name) { return command.count(name) > 0; }));
+  const bool told = std::any_of(kPlaces.begin(), kPlaces.end(), [&](const char* name) { return command.count(name) > 0; });
+  choose_memory(options, words, told);
+  must_go_together(options, told);
   options.from = Place::read(words.from, true);
   options.to = Place::read(words.to, true);
   complete(options, command.count("--min") > 0, command.count("--max") > 0);
@@ -192,8 +197,7 @@ void run(BenchOptions& options, Words& words, const CLI::App& command) {
     throw Failure(2, "no power of two lies between --min " + std::to_string(options.least) + " and --max " +
                          std::to_string(options.most));
   if (options.limits())
-    run_limits(options, std::any_of(kPlaces.begin(), kPlaces.end(),
-                                    [&command](const char* name) { return command.count(name) > 0; }));
+    run_limits(options, told);
   else if (options.sweep())
     run_sweep(options);
   else if (options.every_pair)
@@ -209,15 +213,17 @@ void add_name(CLI::App& command, BenchOptions& options) {
       .add_option(
           "NAME", options.benchmark,
           "latency (half a round trip), bandwidth (windows of 64 messages), bidirectional (the same both ways at once), "
-          "rate (windows of messages of 8 bytes), multi-pair (windows of several pairs of ranks at once), stream-latency "
-          "(half a round trip of messages in CUDA streams), collective (a "
-          "call of "
-          "all ranks), overlap (how much of a call is hidden behind computation), limits (what the driver, memcpy and bare "
-          "kernels do by "
-          "themselves) or sweep (latency and bandwidth under several values of a setting)")
+          "rate (windows of messages of 8 bytes), multi-pair (windows of several pairs of ranks at once), stream-latency, "
+          "stream-bandwidth and stream-bidirectional (messages in CUDA streams), queue-latency, queue-bandwidth and "
+          "queue-bidirectional (messages in OpenCL queues), collective (a call of all ranks), overlap (how much of a call "
+          "is "
+          "hidden behind computation), limits (what the driver, memcpy and bare kernels do by themselves) or sweep (latency "
+          "and bandwidth "
+          "under several values of a setting)")
       ->required()
-      ->check(CLI::IsMember({"latency", "bandwidth", "bidirectional", "rate", "multi-pair", "stream-latency", "collective",
-                             "overlap", "limits", "sweep"}));
+      ->check(CLI::IsMember({"latency", "bandwidth", "bidirectional", "rate", "multi-pair", "stream-latency",
+                             "stream-bandwidth", "stream-bidirectional", "queue-latency", "queue-bandwidth",
+                             "queue-bidirectional", "collective", "overlap", "limits", "sweep"}));
   command.add_option(
       "CALL", options.call,
       "of collective: " + call_names() + "; of overlap: " + call_names(true) + "; of sweep: " + sweep_names());

@@ -1,6 +1,7 @@
 #include "cli/bench_check.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <random>
 #include <string>
@@ -34,96 +35,127 @@ Difference compare(std::span<const std::byte> found, std::span<const std::byte> 
 namespace {
 
 constexpr std::size_t kGuard = 64;
+// Bytes of a window, where more than two messages of it are checked at once, and where more than one is.
+constexpr std::size_t kMostInFlight = 16 << 20;
+constexpr std::size_t kMostOfTwo = 64 << 20;
+
+// One rank's bytes. They keep their room from size to size, since the system takes long to find a new GiB.
+struct Scratch {
+  explicit Scratch(std::size_t most) {
+    for (std::vector<std::byte>* each : {&source, &expected, &found}) each->reserve(most);
+  }
+  std::vector<std::byte> source;
+  std::vector<std::byte> expected;
+  std::vector<std::byte> found;
+};
 
 // Latency sends one message at a time; bandwidth as many of its window as have a place of their own in the buffer.
 int messages_in_flight(const Session& session, std::size_t bytes) {
   if (session.options().one_at_a_time()) return 1;
-  const std::size_t places = (session.capacity() - kGuard) / std::max<std::size_t>(bytes, 1);
+  const std::size_t each = std::max<std::size_t>(bytes, 1);
+  const std::size_t most = std::max<std::size_t>(kMostInFlight / each, bytes <= kMostOfTwo ? 2 : 1);
+  const std::size_t places = std::min((session.capacity() - kGuard) / each, most);
   return static_cast<int>(std::clamp<std::size_t>(places, 1, Session::kWindow));
 }
 
-void send_checked(Session& session, std::size_t bytes, int messages) {
-  const std::uint64_t seed = (std::uint64_t{std::random_device{}()} << 32U) | std::random_device{}();
+std::uint64_t fresh_seed() { return (std::uint64_t{std::random_device{}()} << 32U) | std::random_device{}(); }
+
+void make_source(Session& session, Scratch& scratch, std::size_t total, std::uint64_t seed) {
+  scratch.source.resize(total);
+  fill_random(scratch.source, seed);
+  session.write(scratch.source);
+}
+
+// Every byte of the destination is wrong, but for the guard behind it.
+void make_destination(Session& session, Scratch& scratch, std::size_t total, std::uint64_t seed) {
+  scratch.expected.resize(total + kGuard);
+  fill_random(std::span{scratch.expected}.first(total), seed);
+  fill_random(std::span{scratch.expected}.last(kGuard), ~seed);
+  scratch.found = scratch.expected;
+  for (std::size_t at = 0; at < total; ++at) scratch.found[at] = ~scratch.found[at];
+  session.write(scratch.found, session.options().bidirectional() ? session.recv_offset() : 0);
+}
+
+Difference look(Session& session, Scratch& scratch) {
+  session.read(scratch.found, session.options().bidirectional() ? session.recv_offset() : 0);
+  return compare(scratch.found, scratch.expected);
+}
+
+void send_checked(Session& session, Scratch& scratch, std::size_t bytes, int messages) {
+  const std::uint64_t seed = fresh_seed();
   session.tell(seed);
-  std::vector<std::byte> source(bytes * static_cast<std::size_t>(messages));
-  fill_random(source, seed);
-  session.write(source);
+  make_source(session, scratch, bytes * static_cast<std::size_t>(messages), seed);
   if (session.options().one_at_a_time())
     session.send(0, bytes);
   else
     session.send_window(messages, bytes, bytes);
 }
 
-Difference receive_checked(Session& session, std::size_t bytes, int messages) {
-  const auto seed = session.hear<std::uint64_t>();
-  const std::size_t total = bytes * static_cast<std::size_t>(messages);
-  std::vector<std::byte> expected(total + kGuard);
-  fill_random(std::span{expected}.first(total), seed);
-  fill_random(std::span{expected}.last(kGuard), ~seed);
-  std::vector<std::byte> found = expected;
-  for (std::size_t at = 0; at < total; ++at) found[at] = ~found[at];
-  session.write(found);
+Difference receive_checked(Session& session, Scratch& scratch, std::size_t bytes, int messages) {
+  make_destination(session, scratch, bytes * static_cast<std::size_t>(messages), session.hear<std::uint64_t>());
   if (session.options().one_at_a_time())
     session.receive(0, bytes);
   else
     session.receive_window(messages, bytes, bytes);
-  session.read(found);
-  return compare(found, expected);
+  return look(session, scratch);
 }
 
-// Both at once: what each rank found.
-Difference exchange_checked(Session& session, std::size_t bytes, int messages) {
-  const std::uint64_t seed = (std::uint64_t{std::random_device{}()} << 32U) | std::random_device{}();
-  std::uint64_t theirs = seed;
+// What this rank has of its own, and of the other one.
+template <class T>
+T swap(Session& session, const T& mine) {
   if (session.side() == 0) {
-    session.tell(seed);
-    theirs = session.hear<std::uint64_t>();
-  } else {
-    theirs = session.hear<std::uint64_t>();
-    session.tell(seed);
+    session.tell(mine);
+    return session.hear<T>();
   }
-  const std::size_t total = bytes * static_cast<std::size_t>(messages);
-  std::vector<std::byte> source(total);
-  fill_random(source, seed);
-  session.write(source);
-  std::vector<std::byte> expected(total + kGuard);
-  fill_random(std::span{expected}.first(total), theirs);
-  fill_random(std::span{expected}.last(kGuard), ~theirs);
-  std::vector<std::byte> found = expected;
-  for (std::size_t at = 0; at < total; ++at) found[at] = ~found[at];
-  session.write(found, session.recv_offset());
-  session.exchange_window(messages, bytes, bytes);
-  session.read(found, session.recv_offset());
-  return compare(found, expected);
+  const T theirs = session.hear<T>();
+  session.tell(mine);
+  return theirs;
 }
 
-Difference check_one(Session& session, std::size_t bytes, int messages, int sender) {
-  Difference difference;
-  if (session.options().bidirectional()) {
-    difference = exchange_checked(session, bytes, messages);
-    // What side 1 - sender received.
-    if (session.side() == sender) return session.hear<Difference>();
-    session.tell(difference);
-    return difference;
+// What the receivers found, by the side that sent: both ways at once, or one after the other.
+using Differences = std::array<Difference, 2>;
+
+Differences exchange_checked(Session& session, Scratch& scratch, std::size_t bytes, int messages) {
+  const std::uint64_t seed = fresh_seed();
+  const std::uint64_t theirs = swap(session, seed);
+  const std::size_t total = bytes * static_cast<std::size_t>(messages);
+  make_source(session, scratch, total, seed);
+  make_destination(session, scratch, total, theirs);
+  session.exchange_window(messages, bytes, bytes);
+  const Difference mine = look(session, scratch);
+  const Difference other = swap(session, mine);
+  return session.side() == 0 ? Differences{other, mine} : Differences{mine, other};
+}
+
+Differences check_size(Session& session, Scratch& scratch, std::size_t bytes, int messages) {
+  if (session.options().bidirectional()) return exchange_checked(session, scratch, bytes, messages);
+  Differences differences;
+  for (const int sender : {0, 1}) {
+    Difference& difference = differences[static_cast<std::size_t>(sender)];
+    if (session.side() == sender) {
+      send_checked(session, scratch, bytes, messages);
+      difference = session.hear<Difference>();
+    } else {
+      difference = receive_checked(session, scratch, bytes, messages);
+      session.tell(difference);
+    }
+    // The other way it need not be tried.
+    if (difference.wrong != 0) break;
   }
-  if (session.side() == sender) {
-    send_checked(session, bytes, messages);
-    return session.hear<Difference>();
-  }
-  difference = receive_checked(session, bytes, messages);
-  session.tell(difference);
-  return difference;
+  return differences;
 }
 
 }  // namespace
 
 void check_bytes(Session& session, const std::vector<std::uint64_t>& sizes,
                  const std::function<void(std::size_t)>& progress) {
+  Scratch scratch(session.capacity() + kGuard);
   for (std::size_t done = 0; done < sizes.size(); ++done) {
     const auto bytes = static_cast<std::size_t>(sizes[done]);
     const int messages = messages_in_flight(session, bytes);
-    for (int sender : {0, 1}) {
-      const Difference difference = check_one(session, bytes, messages, sender);
+    const Differences differences = check_size(session, scratch, bytes, messages);
+    for (const int sender : {0, 1}) {
+      const Difference& difference = differences[static_cast<std::size_t>(sender)];
       const int from = session.side() == sender ? session.rank() : session.other();
       const int into = session.side() == sender ? session.other() : session.rank();
       if (difference.wrong != 0)

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/bench_driver_copies.hpp"
+#include "cli/bench_room.hpp"
 #include "cli/bench_session.hpp"
 #include "cli/failure.hpp"
 #include "cli/info.hpp"
@@ -32,14 +33,15 @@ Row time_row(const BenchOptions& options, std::uint64_t bytes, std::string path,
   std::uint64_t wanted = wanted_iterations(options, bytes);
   if (options.iterations == 0 && share == 1) wanted *= kOftener;
   const std::uint64_t warm_up = std::max<std::uint64_t>(wanted / 10, 2);
+  if (before) before();
+  repetition();
   Clock::time_point start = Clock::now();
-  for (std::uint64_t n = 0; n < warm_up; ++n) {
-    if (n == warm_up / 2) start = Clock::now();
+  std::uint64_t warm = 0;
+  while (++warm < warm_up && (warm == 1 || microseconds_since(start) < kLongestWarmUp)) {
     if (before) before();
     repetition();
   }
-  const std::uint64_t timed = warm_up - warm_up / 2;
-  const double once = microseconds_since(start) / static_cast<double>(timed);
+  const double once = microseconds_since(start) / static_cast<double>(warm - 1);
   const Plan plan = make_plan(options, wanted, once, true);
   std::vector<double> times;
   times.reserve(plan.batches);
@@ -58,13 +60,15 @@ Row time_row(const BenchOptions& options, std::uint64_t bytes, std::string path,
 Row many_copies(const BenchOptions& options, DriverCopies& copies, std::uint64_t bytes, int streams, bool both_ways) {
   const auto size = static_cast<std::size_t>(bytes);
   const std::string path = "copies in " + std::to_string(streams) + (streams == 1 ? " stream" : " streams");
-  Row row = time_row(options, bytes, path, Session::kWindow, [&] {
-    for (int n = 0; n < Session::kWindow; ++n) {
+  const int window = window_of(bytes);
+  Row row = time_row(options, bytes, path, window, [&] {
+    for (int n = 0; n < window; ++n) {
       copies.copy(size, n % streams, false);
       if (both_ways) copies.copy(size, n % streams, true);
     }
     copies.wait();
   });
+  row.window = window;
   if (both_ways) row.gbps *= 2;
   return row;
 }
@@ -74,13 +78,17 @@ Row copies_together(const BenchOptions& options, DriverCopies& copies, std::uint
   constexpr int kTogether = 8;
   constexpr int kStreams = 2;
   const auto size = static_cast<std::size_t>(bytes);
-  Row row = time_row(options, bytes, "8 copies by a call in 2 streams", Session::kWindow, [&] {
-    for (int n = 0; n < Session::kWindow / kTogether; ++n) {
-      copies.copy_together(size, kTogether, n % kStreams, false);
-      if (both_ways) copies.copy_together(size, kTogether, n % kStreams, true);
+  const int window = window_of(bytes);
+  const int together = std::min(kTogether, window / kStreams);
+  const std::string path = std::to_string(together) + " copies by a call in 2 streams";
+  Row row = time_row(options, bytes, path, window, [&] {
+    for (int n = 0; n < window / together; ++n) {
+      copies.copy_together(size, together, n % kStreams, false);
+      if (both_ways) copies.copy_together(size, together, n % kStreams, true);
     }
     copies.wait();
   });
+  row.window = window;
   if (both_ways) row.gbps *= 2;
   return row;
 }
@@ -290,6 +298,7 @@ std::vector<BenchReport> measure_device_limits(const BenchOptions& options, bool
 
 void run_limits(const BenchOptions& options, bool pair) {
   if (!options.json_file.empty()) must_be_writable(options.json_file);
+  must_have_room(options, 1, free_host_bytes());
   const auto reports = measure_device_limits(options, pair);
   if (options.json_file.empty()) return;
   auto list = nlohmann::ordered_json::array();

@@ -18,8 +18,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What a rank can have here, as --from and --to call it.
-std::vector<std::string> words_here() {
+// What a rank can have here, as --from and --to call it, of that which the benchmark is of.
+std::vector<std::string> words_here(const BenchOptions& options) {
   const auto kinds = Kinds::load(read_settings().kinds);
   if (!kinds.ok()) throw Failure(kinds.status());
   const auto has = [&](KindId id) {
@@ -32,6 +32,16 @@ std::vector<std::string> words_here() {
     words.emplace_back("pinned");
   if (has(KindId::cuda)) words.insert(words.end(), {"cuda", "vmm", "pool", "shared-pool", "managed"});
   if (has(KindId::opencl)) words.emplace_back("opencl");
+  // Streams are of CUDA memory alone, of every class, queues of all other.
+  std::erase_if(words, [&](const std::string& word) {
+    const bool cuda = Place::read(word, true).kind == IST_KIND_CUDA;
+    return options.stream() ? !cuda : options.queue() && cuda;
+  });
+  if (options.stream() && words.empty())
+    throw Failure(
+        2, "--every-pair of " + options.benchmark + " needs CUDA memory, and this machine has none: see isthmus info");
+  if (options.queue() && !has(KindId::opencl))
+    throw Failure(2, "--every-pair of " + options.benchmark + " needs OpenCL, and this machine has none: see isthmus info");
   return words;
 }
 
@@ -91,10 +101,9 @@ std::vector<std::uint64_t> shown_sizes(const BenchOptions& options) {
 void must_go_together(const BenchOptions& options, bool told) {
   if (!options.every_pair) return;
   if (told) throw Failure(2, "--every-pair is between all memory that there is: leave out --from, --to and --kind");
-  const std::array<const char*, 5> possible{"latency", "bandwidth", "bidirectional", "rate", "multi-pair"};
-  if (std::find(possible.begin(), possible.end(), options.benchmark) == possible.end())
-    throw Failure(
-        2, "--every-pair is for latency, bandwidth, bidirectional, rate and multi-pair, not for " + options.benchmark);
+  const std::array<const char*, 4> impossible{"collective", "overlap", "limits", "sweep"};
+  if (std::find(impossible.begin(), impossible.end(), options.benchmark) != impossible.end())
+    throw Failure(2, "--every-pair is for messages between ranks, also in streams and queues, not for " + options.benchmark);
   if (options.automatic) throw Failure(2, "--every-pair names the memory that it measures: leave out --auto");
 }
 
@@ -102,7 +111,7 @@ void run_every_pair(const BenchOptions& options) {
   if (inside_a_world())
     throw Failure(2, "--every-pair starts ranks of its own: run it outside of isthmus run and other launchers");
   if (!options.json_file.empty()) must_be_writable(options.json_file);
-  const auto words = words_here();
+  const auto words = words_here(options);
   const std::size_t pairs = words.size() * words.size();
   std::vector<Json> reports;
   std::string failed;
@@ -123,7 +132,7 @@ void run_every_pair(const BenchOptions& options) {
   }
   show_tasks(pairs, pairs, "");
   if (reports.empty()) throw Failure(1, failed);
-  const bool times = options.latency();
+  const bool times = options.one_at_a_time();
   std::cout << "isthmus bench " << options.benchmark << " between every two classes of memory: who sends on the left\n"
             << reports.front()["machine"].get<std::string>() << "; commit " << reports.front()["commit"].get<std::string>()
             << '\n';

@@ -12,7 +12,7 @@
 namespace ist::cli {
 
 // Latency: a blocking ping-pong; a time is half a round trip, so the mean of both directions.
-// Bandwidth: windows of 64 messages, then a short answer; a time is that of a window divided by 64.
+// Bandwidth: windows of 64 messages (window_of), then a short answer; a time is that of a window divided by its messages.
 // Rate: the same with more windows, of messages that are small unless told otherwise.
 // The row is complete on rank 0 only.
 Row measure(Session& session, std::uint64_t bytes);

@@ -63,6 +63,23 @@ void complete_limits(BenchOptions& options, bool least, bool most) {
   if (!most) options.most = std::max(options.least, kMostLimit);
 }
 
+// Streams are CUDA's, queues OpenCL's, and both have their order.
+void must_be_ordered(const BenchOptions& options) {
+  const bool cuda = options.from.kind == IST_KIND_CUDA && options.to.kind == IST_KIND_CUDA;
+  if (options.stream() && (!cuda || options.staged))
+    throw Failure(2, options.benchmark +
+                         " is between CUDA memory, and never staged: leave out --staged, and --from and --to or say cuda");
+  const bool any_cuda = options.from.kind == IST_KIND_CUDA || options.to.kind == IST_KIND_CUDA;
+  if (options.queue() && (any_cuda || options.staged))
+    throw Failure(2,
+                  options.benchmark +
+                      " is between memory of OpenCL and of the host, and never staged: leave out --staged, and --from and "
+                      "--to or say opencl or host");
+  if (options.ready)
+    throw Failure(2, std::string{"what is put into a "} + (options.stream() ? "stream" : "queue") +
+                         " is in its order, and its buffer promises nothing: leave out --ready");
+}
+
 void take_named_sizes(BenchOptions& options) {
   std::vector<std::uint64_t>& sizes = options.sizes;
   std::sort(sizes.begin(), sizes.end());
@@ -96,14 +113,10 @@ void complete(BenchOptions& options, bool least, bool most) {
                          ": the first half sends to the second");
   if (between_two && !options.pairs() && options.ranks != 0 && options.ranks != 2)
     throw Failure(2, options.benchmark + " is between 2 ranks: leave out --ranks " + std::to_string(options.ranks));
-  if (options.stream() && (options.from.kind != IST_KIND_CUDA || options.to.kind != IST_KIND_CUDA || options.staged))
-    throw Failure(
-        2, "stream-latency is between CUDA memory, and never staged: leave out --staged, and --from and --to or say cuda");
-  if (options.stream() && !most) options.most = std::max(options.least, kMostOfStreams);
+  if (options.ordered()) must_be_ordered(options);
+  if (options.stream_latency() && !most) options.most = std::max(options.least, kMostOfStreams);
   if (options.rate() && !least) options.least = BenchOptions::kRateBytes;
   if (options.rate() && !most) options.most = std::max(options.least, BenchOptions::kRateBytes);
-  if (options.ready && options.stream())
-    throw Failure(2, "what is put into a stream is in its order, and its buffer promises nothing: leave out --ready");
   if (between_two) return;
   if (options.staged) throw Failure(2, "--staged is for latency, bandwidth, bidirectional, rate and multi-pair");
   if (options.overlap() && options.call.empty()) options.call = "exchange";

@@ -42,8 +42,8 @@ struct BenchOptions {
   static constexpr std::uint64_t kRateBytes = 8;
 
   std::string
-      benchmark;  // latency, bandwidth, bidirectional, rate, stream-latency, sweep: between two ranks; multi-pair: between several
-                  // pairs; collective, overlap: of a call; limits
+      benchmark;     // latency, bandwidth, bidirectional, rate, stream-..., queue-..., sweep: between two ranks; multi-pair:
+                     // between several pairs; collective, overlap: of a call; limits
   std::string call;  // of collective and overlap; which one, of a sweep
   int ranks = 0;     // 0: two, of several pairs four, or as many as the world has
   Place from;
@@ -60,17 +60,23 @@ struct BenchOptions {
   std::string json_file;
 
   bool latency() const { return benchmark == "latency"; }
-  bool stream() const { return benchmark == "stream-latency"; }
+  // Messages that are put into CUDA streams, or into OpenCL queues.
+  bool stream() const { return benchmark.starts_with("stream-"); }
+  bool queue() const { return benchmark.starts_with("queue-"); }
+  bool ordered() const { return stream() || queue(); }
+  bool stream_latency() const { return benchmark == "stream-latency"; }
   // Messages one at a time, and not in windows.
-  bool one_at_a_time() const { return latency() || stream(); }
+  bool one_at_a_time() const { return latency() || stream_latency() || benchmark == "queue-latency"; }
   bool rate() const { return benchmark == "rate"; }
-  bool bidirectional() const { return benchmark == "bidirectional"; }
+  bool bidirectional() const { return benchmark.ends_with("bidirectional"); }
   bool pairs() const { return benchmark == "multi-pair"; }
   bool limits() const { return benchmark == "limits"; }
   bool sweep() const { return benchmark == "sweep"; }
   bool overlap() const { return benchmark == "overlap"; }
   // Whether a memcpy of the message's own size is a limit of it.
   bool limited_by_memcpy() const { return (latency() || benchmark == "bandwidth") && !from.on_device() && !to.on_device(); }
+  // Where the memory is unless told otherwise.
+  const char* usual_memory() const { return stream() ? "cuda" : queue() ? "opencl" : "host"; }
   // Null for what is between two ranks.
   const CollectiveCall* timed_call() const { return call.empty() || sweep() ? nullptr : find_call(call); }
   // What the report calls it: "latency", "allreduce", "overlap-allreduce".

@@ -8,10 +8,10 @@ namespace {
 // A window of one pair, and its answer.
 void window_once(Session& session, std::size_t bytes) {
   if (session.side() == 0) {
-    session.send_window(Session::kWindow, 0, bytes);
+    session.send_window(window_of(bytes), 0, bytes);
     session.hear<std::int32_t>();
   } else {
-    session.receive_window(Session::kWindow, 0, bytes);
+    session.receive_window(window_of(bytes), 0, bytes);
     session.tell(std::int32_t{0});
   }
 }
@@ -40,10 +40,11 @@ Row measure_pairs(Session& session, std::uint64_t bytes) {
   std::vector<double> times(mine.size());
   for (std::size_t n = 0; n < all.size(); ++n) times[n % times.size()] = std::max(times[n % times.size()], all[n]);
   const int pairs = session.size() / 2;
-  for (double& one : times) one /= static_cast<double>(plan.per_batch) * Session::kWindow * pairs;
+  for (double& one : times) one /= static_cast<double>(plan.per_batch) * window_of(bytes) * pairs;
   const int carrier = session.carrier();
   const auto carriers = session.from_all(std::span<const int>{&carrier, 1});
   Row row = make_row(bytes, std::move(times), plan);
+  row.window = window_of(bytes);
   row.added = {1e6 / row.median_us, static_cast<double>(pairs)};
   row.path = session.path_name(carriers[static_cast<std::size_t>(pairs)]);
   return row;

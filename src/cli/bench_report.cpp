@@ -23,8 +23,21 @@ constexpr double kMicroseconds = 1e4;
 constexpr double kGigabytes = 1e6;
 
 bool windowed(const std::string& benchmark) {
-  return benchmark == "bandwidth" || benchmark == "multi-pair" || benchmark == "rate" || benchmark == "bidirectional" ||
-         benchmark == "limit-bandwidth" || benchmark == "limit-bidirectional";
+  return benchmark.ends_with("bandwidth") || benchmark == "multi-pair" || benchmark == "rate" ||
+         benchmark.ends_with("bidirectional");
+}
+
+// Of what is put into streams or queues.
+std::string ordered_meaning(const std::string& benchmark) {
+  const std::string where = benchmark.starts_with("stream-") ? "streams" : "queues";
+  const std::string graphs = where == "streams" ? "; graph_us is that of a window as a graph" : "";
+  if (benchmark == "queue-latency")
+    return "times are half a round trip of what queues do by themselves, many in them at once";
+  if (benchmark.ends_with("bidirectional"))
+    return "times are those of a window of 64 messages each way at once, put into " + where +
+           " and waited for, divided by the messages of one; GB/s counts both ways" + graphs;
+  return "times are those of a window of 64 messages and its answer, put into " + where +
+         " and waited for, divided by its messages" + graphs;
 }
 
 // What a time of the table is.
@@ -40,6 +53,8 @@ std::string meaning(const BenchReport& report) {
   if (report.benchmark == "stream-latency")
     return "times are half a round trip of what streams do by themselves, calls and graph; the limits are those of a bare "
            "pair of kernels, and the ratios times beside them";
+  if (report.benchmark.starts_with("stream-") || report.benchmark.starts_with("queue-"))
+    return ordered_meaning(report.benchmark);
   if (report.benchmark == "limit-latency")
     return "times are those of one copy by the driver, or by a kernel where the path says so, waited for";
   if (report.benchmark == "limit-calls") return "times are those of the driver's call";
@@ -88,6 +103,7 @@ nlohmann::ordered_json to_json(const BenchReport& report) {
                     {"gbps", rounded(row.gbps, kGigabytes)},
                     {"path", row.path},
                     {"iterations", row.iterations}});
+    if (row.window != 0 && row.window != Session::kWindow) rows.back()["window"] = row.window;
     for (std::size_t n = 0; n < row.added.size(); ++n) rows.back()[report.added[n]] = rounded(row.added[n], kMicroseconds);
   }
   nlohmann::ordered_json cache_line;  // null: not measured
@@ -134,8 +150,10 @@ std::string table_header(const BenchReport& report) {
 std::string table_row(const Row& row) {
   std::string added;
   for (const double value : row.added) added += std::isnan(value) ? formatted(" %16s", "-") : formatted(" %16.3f", value);
+  std::string path = row.path;
+  if (row.window != 0 && row.window != Session::kWindow) path += ", windows of " + std::to_string(row.window);
   return formatted("%12llu %12.3f %12.3f %12.3f %10.3f%s  %s\n", static_cast<unsigned long long>(row.bytes), row.median_us,
-                   row.p10_us, row.p90_us, row.gbps, added.c_str(), row.path.c_str());
+                   row.p10_us, row.p90_us, row.gbps, added.c_str(), path.c_str());
 }
 
 std::string table_footer(const BenchReport& report) {

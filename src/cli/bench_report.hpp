@@ -7,6 +7,7 @@
 //
 // The names machine, commit, date, benchmark, from, to, rows, and in each row bytes, median_us, p10_us, p90_us, gbps and
 // path are frozen: names are added, never renamed. Between host buffers each row of latency and bandwidth has limit_gbs. Where a run
+// of windows has shorter ones in some rows, since their messages are long, those have window, too. Where a run
 // has a limit of its rows they have limit_ratio, how many times as long as it they take; null where one row has none.
 #pragma once
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "cli/bench_room.hpp"
 #include "cli/failure.hpp"
 #include "face/message/handles.hpp"
 
@@ -19,13 +20,6 @@ struct Report {
   std::array<char, 1000> error;  // empty: prepared
   int device;
 };
-
-// A message of the check may be one byte longer than the longest timed one, and has a guard behind it.
-constexpr std::size_t kBeyondMost = 4096;
-// Small messages of a checked window get places of their own in this much.
-constexpr std::size_t kLeastCapacity = 1 << 20;
-// What comes both ways at once lies as if it were allocated by itself.
-constexpr std::size_t kDevicePage = 2 << 20;
 
 }  // namespace
 
@@ -56,14 +50,19 @@ Session::Session(const BenchOptions& options) : options_(options) {
 
 Session::~Session() {
   staging_ = {};
+  lane_.reset();
+  if (beside_.object != 0) ist_memory_free(world_, beside_);
   if (pins_) pins_->unpin(reinterpret_cast<void*>(buffer_.object));
   if (taken_) ist_memory_free(world_, buffer_);
   if (world_ != IST_WORLD_NULL) ist_world_destroy(&world_);
 }
 
 void Session::prepare(const Settings& settings) {
+  // Before any rank takes some.
+  const std::uint64_t there = from_first(free_host_bytes());
   Report mine{};
   try {
+    must_have_room(options_, size(), there);
     take_memory(settings);
   } catch (const Failure& failure) {
     std::strncpy(mine.error.data(), failure.what(), mine.error.size() - 1);
@@ -88,13 +87,10 @@ void Session::take_memory(const Settings& settings) {
   int local_rank = 0;
   must(ist_comm_local_rank(comm_, &local_rank), "ist_comm_local_rank");
   if (place.device == Place::kAnyDevice) place.device = place.on_device() ? local_rank % std::max(devices, 1) : 0;
-  const std::size_t longest = options_.most + kBeyondMost;
-  const CollectiveCall* const call = options_.timed_call();
-  capacity_ = std::max(longest, kLeastCapacity);
-  if (call) recv_offset_ = call->input_bytes(longest, size());
-  if (options_.bidirectional() || options_.stream()) recv_offset_ = capacity_ = (capacity_ / kDevicePage + 1) * kDevicePage;
-  std::size_t whole = recv_offset_ + capacity_;
-  if (recv_offset_ != 0 && call) capacity_ = whole = recv_offset_ + call->result_bytes(longest, size());
+  const BufferLayout layout = layout_of(options_, size());
+  capacity_ = layout.capacity;
+  recv_offset_ = layout.recv_offset;
+  const std::size_t whole = layout.whole;
   if (place.classed()) {
     classed_ = ClassedMemory::take(place, whole);
     buffer_ = classed_->buffer();
@@ -105,8 +101,10 @@ void Session::take_memory(const Settings& settings) {
   named_ = buffer_;
   if (options_.automatic) name_nothing(place);
   if (options_.ready) named_ = ist_buffer_ready(named_);
-  pool_ = std::make_unique<PinnedPool>(*kinds_, settings.pinned_pool_limit);
+  const Bytes by_hand = stages() ? PinnedPool::rounded(Bytes{staging_bytes(options_, size())}) : Bytes{};
+  pool_ = std::make_unique<PinnedPool>(*kinds_, std::max(settings.pinned_pool_limit, by_hand));
   if (place.on_device()) start_device(*kinds_->find(static_cast<KindId>(place.kind)), place.device);
+  if (options_.ordered()) open_lane(place, local_rank);
   if (!place.pinned()) return;
   for (const auto& kind : kinds_->all()) {
     Pins* const pins = kind->pins();
@@ -119,6 +117,19 @@ void Session::take_memory(const Settings& settings) {
   }
   throw Failure(
       2, "pinned memory needs a device that host memory can be page-locked for, and none was found: see isthmus info");
+}
+
+// Memory of the host has no queue of its own: that of some memory beside it is taken.
+void Session::open_lane(const Place& place, int local_rank) {
+  std::uint64_t handle = buffer_.queue;
+  if (options_.queue() && place.kind != IST_KIND_OPENCL) {
+    int devices = 0;
+    must(ist_kind_devices(world_, IST_KIND_OPENCL, &devices), "opencl");
+    if (devices == 0) throw Failure(2, "messages in queues need an OpenCL device, and none was found: see isthmus info");
+    must(ist_memory_alloc(world_, IST_KIND_OPENCL, local_rank % devices, 1, &beside_), "ist_memory_alloc");
+    handle = beside_.queue;
+  }
+  lane_ = Lane::open(options_, place, reinterpret_cast<void*>(handle));  // NOLINT(performance-no-int-to-ptr)
 }
 
 void Session::name_nothing(const Place& place) {
@@ -162,9 +173,11 @@ void Session::grow_staging(std::size_t bytes) {
   staging_ = std::move(*block);
 }
 
-// Of messages in streams the check is the same; they go by the stream that the buffer came with.
 void Session::send(std::size_t offset, std::size_t bytes) {
-  if (options_.stream()) return send_on(reinterpret_cast<void*>(buffer_.queue), offset, bytes, kDataTag);
+  if (lane_) {
+    put_send(offset, bytes);
+    return lane_->wait();
+  }
   ist_buffer source = at(offset);
   if (stages()) {
     grow_staging(bytes);
@@ -172,6 +185,18 @@ void Session::send(std::size_t offset, std::size_t bytes) {
     source = ist_host(staging_.data());
   }
   must(ist_send(source, static_cast<std::int64_t>(bytes), IST_BYTE, other(), kDataTag, comm_), "ist_send");
+}
+
+void Session::put_send(std::size_t offset, std::size_t bytes) {
+  must(lane_->send(at(offset), bytes, {other(), kDataTag, comm_}), "a send in the stream or queue");
+}
+
+void Session::put_receive(std::size_t offset, std::size_t bytes) {
+  must(lane_->receive(at(offset), bytes, {other(), kDataTag, comm_}), "a receive in the stream or queue");
+}
+
+void Session::put_exchange(std::size_t from, std::size_t into, std::size_t bytes) {
+  must(lane_->exchange(at(from), at(into), bytes, {other(), kDataTag, comm_}), "both in the stream or queue");
 }
 
 void Session::prepare_on(void* stream, int tag) {
@@ -187,7 +212,10 @@ void Session::receive_on(void* stream, std::size_t offset, std::size_t bytes, in
 }
 
 void Session::receive(std::size_t offset, std::size_t bytes) {
-  if (options_.stream()) return receive_on(reinterpret_cast<void*>(buffer_.queue), offset, bytes, kDataTag);
+  if (lane_) {
+    put_receive(offset, bytes);
+    return lane_->wait();
+  }
   if (stages()) grow_staging(bytes);
   const ist_buffer target = stages() ? ist_host(staging_.data()) : at(offset);
   must(ist_recv(target, static_cast<std::int64_t>(bytes), IST_BYTE, other(), kDataTag, comm_, statuses_.data()), "ist_recv");
@@ -195,69 +223,96 @@ void Session::receive(std::size_t offset, std::size_t bytes) {
   if (stages()) must(ist_memory_copy(world_, at(offset), target, bytes), "ist_memory_copy");
 }
 
-// By hand, each message has a place of its own in host memory, so that the copy of one may run beside the message before it.
 void Session::start_sends(int count, std::size_t stride, std::size_t bytes) {
-  const bool staged = stages();
   const int to = other();
   for (int n = 0; n < count; ++n) {
     const auto index = static_cast<std::size_t>(n);
-    ist_buffer source = at(index * stride);
-    if (staged) {
-      const ist_buffer stage = ist_host(staging_.data() + index * bytes);
-      must(ist_memory_copy(world_, stage, source, bytes), "ist_memory_copy");
-      source = stage;
-    }
-    must(ist_isend(source, static_cast<std::int64_t>(bytes), IST_BYTE, to, kDataTag, comm_, &requests_[index]), "ist_isend");
+    must(ist_isend(at(index * stride), static_cast<std::int64_t>(bytes), IST_BYTE, to, kDataTag, comm_, &requests_[index]),
+         "ist_isend");
   }
 }
 
-void Session::start_receives(int count, std::size_t stride, std::size_t bytes, const Into& into) {
-  const bool staged = stages();
+void Session::start_receives(int count, std::size_t stride, std::size_t bytes, std::size_t first_request) {
   const int from = other();
   for (int n = 0; n < count; ++n) {
     const auto index = static_cast<std::size_t>(n);
-    const ist_buffer target =
-        staged ? ist_host(staging_.data() + into.stage + index * bytes) : at(into.offset + index * stride);
-    must(ist_irecv(target, static_cast<std::int64_t>(bytes), IST_BYTE, from, kDataTag, comm_,
-                   &requests_[into.request + index]),
+    must(ist_irecv(at(recv_offset_ + index * stride), static_cast<std::int64_t>(bytes), IST_BYTE, from, kDataTag, comm_,
+                   &requests_[first_request + index]),
          "ist_irecv");
   }
 }
 
-void Session::finish_receives(int count, std::size_t stride, std::size_t bytes, const Into& into) {
-  if (!stages()) {
-    must(ist_waitall(count, &requests_[into.request], statuses_.data()), "ist_waitall");
-  } else {
-    for (int n = 0; n < count; ++n) {
-      const auto index = static_cast<std::size_t>(n);
-      must(ist_wait(&requests_[into.request + index], &statuses_[index]), "ist_wait");
-      must(ist_memory_copy(world_, at(into.offset + index * stride), ist_host(staging_.data() + into.stage + index * bytes),
-                           bytes),
-           "ist_memory_copy");
-    }
-  }
+void Session::finish_receives(int count, std::size_t first_request) {
+  must(ist_waitall(count, &requests_[first_request], statuses_.data()), "ist_waitall");
   carrier_ = statuses_[static_cast<std::size_t>(count) - 1].carrier;
 }
 
+// As many messages are under way as have a place of their own in host memory, so that the copy of one may run beside the message before
+// it. Ranks that exchange take what has come before they wait for what they have sent.
+void Session::window_by_hand(std::size_t messages, std::size_t stride, std::size_t bytes, const Ways& ways) {
+  const std::size_t places = std::min(messages, places_by_hand(bytes));
+  grow_staging((ways.out && ways.in ? 2 : 1) * places * bytes);
+  std::byte* const theirs = staging_.data() + (ways.out ? places * bytes : 0);
+  const auto elements = static_cast<std::int64_t>(bytes);
+  const auto post = [&](std::size_t n) {
+    must(ist_irecv(ist_host(theirs + n % places * bytes), elements, IST_BYTE, other(), kDataTag, comm_,
+                   &requests_[kWindow + n]),
+         "ist_irecv");
+  };
+  const auto finish = [&](std::size_t n) {
+    must(ist_wait(&requests_[kWindow + n], &statuses_[n]), "ist_wait");
+    must(ist_memory_copy(world_, at(recv_offset_ + n * stride), ist_host(theirs + n % places * bytes), bytes),
+         "ist_memory_copy");
+  };
+  for (std::size_t n = 0; ways.in && n < places; ++n) post(n);
+  for (std::size_t n = 0; n < messages; ++n) {
+    if (ways.in && n >= places) {
+      finish(n - places);
+      post(n);
+    }
+    if (!ways.out) continue;
+    if (n >= places) must(ist_wait(&requests_[n - places], IST_STATUS_IGNORE), "ist_wait");
+    const ist_buffer stage = ist_host(staging_.data() + n % places * bytes);
+    must(ist_memory_copy(world_, stage, at(n * stride), bytes), "ist_memory_copy");
+    must(ist_isend(stage, elements, IST_BYTE, other(), kDataTag, comm_, &requests_[n]), "ist_isend");
+  }
+  for (std::size_t n = messages - places; ways.in && n < messages; ++n) finish(n);
+  if (ways.in) carrier_ = statuses_[messages - 1].carrier;
+  if (ways.out) must(ist_waitall(static_cast<int>(messages), requests_.data(), IST_STATUSES_IGNORE), "ist_waitall");
+}
+
 void Session::send_window(int count, std::size_t stride, std::size_t bytes) {
-  if (stages()) grow_staging(bytes * static_cast<std::size_t>(count));
+  const auto messages = static_cast<std::size_t>(count);
+  if (lane_) {
+    for (std::size_t n = 0; n < messages; ++n) put_send(n * stride, bytes);
+    return lane_->wait();
+  }
+  if (stages()) return window_by_hand(messages, stride, bytes, {true, false});
   start_sends(count, stride, bytes);
   must(ist_waitall(count, requests_.data(), statuses_.data()), "ist_waitall");
 }
 
 void Session::receive_window(int count, std::size_t stride, std::size_t bytes) {
-  if (stages()) grow_staging(bytes * static_cast<std::size_t>(count));
-  start_receives(count, stride, bytes, {});
-  finish_receives(count, stride, bytes, {});
+  const auto messages = static_cast<std::size_t>(count);
+  if (lane_) {
+    for (std::size_t n = 0; n < messages; ++n) put_receive(n * stride, bytes);
+    return lane_->wait();
+  }
+  if (stages()) return window_by_hand(messages, stride, bytes, {false, true});
+  start_receives(count, stride, bytes, 0);
+  finish_receives(count, 0);
 }
 
 void Session::exchange_window(int count, std::size_t stride, std::size_t bytes) {
   const auto messages = static_cast<std::size_t>(count);
-  if (stages()) grow_staging(2 * bytes * messages);
-  const Into into{recv_offset_, bytes * messages, kWindow};
-  start_receives(count, stride, bytes, into);
+  if (lane_) {
+    for (std::size_t n = 0; n < messages; ++n) put_exchange(n * stride, recv_offset_ + n * stride, bytes);
+    return lane_->wait();
+  }
+  if (stages()) return window_by_hand(messages, stride, bytes, {true, true});
+  start_receives(count, stride, bytes, kWindow);
   start_sends(count, stride, bytes);
-  finish_receives(count, stride, bytes, into);
+  finish_receives(count, kWindow);
   must(ist_waitall(count, requests_.data(), statuses_.data()), "ist_waitall");
 }
 

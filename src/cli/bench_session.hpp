@@ -16,8 +16,10 @@
 #include <span>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "cli/bench_lanes.hpp"
 #include "cli/bench_memory.hpp"
 #include "cli/bench_options.hpp"
 #include "cli/bench_timing.hpp"
@@ -36,7 +38,7 @@ inline void must(int code, const char* call) {
 
 class Session {
  public:
-  static constexpr int kWindow = 64;
+  static constexpr int kWindow = kWindowMessages;
 
   // Joins the world. `options.from` belongs to rank 0, `options.to` to the others; of several pairs, to the first half and the second.
   explicit Session(const BenchOptions& options);
@@ -73,11 +75,16 @@ class Session {
   void receive(std::size_t offset, std::size_t bytes);
   // What this rank's library has found out of one copy or two.
   const CopyChoice& copies() const;
-  // The same put into a stream of this rank's device (a CUstream), and what comes before the first of them.
+  // The same put into the stream or queue of this rank's buffer, of the benchmarks that are of such.
+  Lane& lane() { return *lane_; }
+  void put_send(std::size_t offset, std::size_t bytes);
+  void put_receive(std::size_t offset, std::size_t bytes);
+  void put_exchange(std::size_t from, std::size_t into, std::size_t bytes);
+  // And into another stream of this rank's device (a CUstream), and what comes before the first of them.
   void prepare_on(void* stream, int tag);
   void send_on(void* stream, std::size_t offset, std::size_t bytes, int tag);
   void receive_on(void* stream, std::size_t offset, std::size_t bytes, int tag);
-  // `count` messages in flight at once. Message n lies at n * stride of the buffer.
+  // `count` messages in flight at once, blocking. Message n lies at n * stride of the buffer.
   void send_window(int count, std::size_t stride, std::size_t bytes);
   void receive_window(int count, std::size_t stride, std::size_t bytes);
   // Both at once, `count` messages each way; what comes lies from recv_offset() on.
@@ -125,18 +132,19 @@ class Session {
   static constexpr int kDataTag = 1;
   static constexpr int kTalkTag = 2;
 
-  // Where received messages go: in the buffer, in the staging memory of those who stage by hand, and among the requests.
-  struct Into {
-    std::size_t offset = 0;
-    std::size_t stage = 0;
-    std::size_t request = 0;
+  // What one rank does with a window.
+  struct Ways {
+    bool out;
+    bool in;
   };
 
   void take_memory(const Settings& settings);
   void name_nothing(const Place& place);
+  void open_lane(const Place& place, int local_rank);
   void start_sends(int count, std::size_t stride, std::size_t bytes);
-  void start_receives(int count, std::size_t stride, std::size_t bytes, const Into& into);
-  void finish_receives(int count, std::size_t stride, std::size_t bytes, const Into& into);
+  void start_receives(int count, std::size_t stride, std::size_t bytes, std::size_t first_request);
+  void finish_receives(int count, std::size_t first_request);
+  void window_by_hand(std::size_t messages, std::size_t stride, std::size_t bytes, const Ways& ways);
   ist_buffer at(std::size_t offset) const { return ist_buffer_at(named_, offset); }
   bool stages() const;
   void grow_staging(std::size_t bytes);
@@ -155,6 +163,8 @@ class Session {
   ist_buffer buffer_{};
   ist_buffer named_{};  // the same as the calls are given it: perhaps without its kind
   bool taken_ = false;
+  ist_buffer beside_{};                     // of OpenCL, where the buffer itself has no queue
+  std::unique_ptr<Lane> lane_;              // null, but of messages in streams and queues
   std::unique_ptr<ClassedMemory> classed_;  // whose the buffer is, where the library did not allocate it
   Pins* pins_ = nullptr;                    // whoever page-locked the buffer
   std::unique_ptr<PinnedPool> pool_;
@@ -165,16 +175,23 @@ class Session {
 };
 
 // The method's warm-up, and more of it until 10 ms are over: what a world does first takes longer, and 100 short calls are over before
-// that. Every rank of it as often. Returns how long one repetition took in the last round.
+// that. Less of what is so long that it is warm after one. Every rank of it as often. Returns how long one repetition took in the last
+// round.
 template <class Repeat>
 double warm_up_us(Session& session, std::uint64_t repetitions, const Repeat& repeat) {
   const std::uint64_t half = std::max<std::uint64_t>(repetitions / 2, 1);
   const auto begin = Clock::now();
-  for (int round = 0;; ++round) {
+  std::uint64_t round = 1;
+  for (std::uint64_t done = 0;;) {
     const auto start = Clock::now();
-    for (std::uint64_t n = 0; n < half; ++n) repeat();
-    const double took = microseconds_since(start);
-    if (session.from_first(round > 0 && microseconds_since(begin) > 10e3)) return took / static_cast<double>(half);
+    for (std::uint64_t n = 0; n < round; ++n) repeat();
+    const double once = microseconds_since(start) / static_cast<double>(round);
+    const double so_far = microseconds_since(begin);
+    const bool first = std::exchange(done, done + round) == 0;
+    const bool over = !first && so_far > 10e3 && (done >= 2 * half || so_far > kLongestWarmUp);
+    const double left = std::max(kLongestWarmUp - so_far, 0.0) / std::max(once, 0.01);
+    round = session.from_first(over ? 0 : std::clamp(static_cast<std::uint64_t>(left), std::uint64_t{1}, half));
+    if (round == 0) return once;
   }
 }
 

@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "cli/bench_stream_bare.hpp"
-#include "memory/cuda/cuda_api.hpp"
+#include "cli/bench_stream_device.hpp"
 
 namespace ist::cli {
 
@@ -26,73 +26,19 @@ extern "C" const unsigned char isthmus_bench_stream_kernels[];
 namespace {
 
 constexpr int kStreamTag = 3;
-constexpr std::uint64_t kRoundTrips = 200;  // in one batch, and in one graph
+// Round trips in one batch, and in one graph: fewer of long messages, which need none beside them to be longer than a launch.
+constexpr std::uint64_t kRoundTrips = 200;
+constexpr std::uint64_t kBatchBytes = std::uint64_t{64} << 20;
+// Microseconds that a row takes at most, and what it has at least.
+constexpr double kLongestTimed = 10e6;
+constexpr double kLongestQuickTimed = 1.5e6;
+constexpr std::uint64_t kFewestTimed = 3;
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-
-// This rank's device, its context current, with a stream of its own.
-class Device {
- public:
-  explicit Device(int number) {
-    auto loaded = load_cuda_api();
-    if (!loaded.ok()) throw Failure(loaded.status());
-    api = *loaded;
-    must(api.cuInit(0), "cuInit");
-    must(api.cuDeviceGet(&device_, number), "cuDeviceGet");
-    must(api.cuDeviceGetUuid_v2(&uuid, device_), "cuDeviceGetUuid");
-    must(api.cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
-    must(api.cuCtxPushCurrent_v2(context_), "cuCtxPushCurrent");
-    must(api.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-    if (!api.cuGraphInstantiateWithFlags || !api.cuGraphLaunch || !api.cuGraphExecDestroy || !api.cuGraphDestroy)
-      throw Failure(1, "this CUDA driver has no graphs; install a newer one");
-  }
-  Device(const Device&) = delete;
-  Device& operator=(const Device&) = delete;
-  ~Device() {
-    api.cuStreamDestroy_v2(stream);
-    CUcontext popped = nullptr;
-    api.cuCtxPopCurrent_v2(&popped);
-    api.cuDevicePrimaryCtxRelease_v2(device_);
-  }
-  void must(CUresult result, const char* what) const {
-    if (result != CUDA_SUCCESS) throw Failure(cuda_error(api, result, what));
-  }
-  void wait() const { must(api.cuStreamSynchronize(stream), "cuStreamSynchronize"); }
-
-  CudaApi api{};
-  CUuuid uuid{};
-  CUstream stream = nullptr;
-
- private:
-  CUdevice device_ = 0;
-  CUcontext context_ = nullptr;
-};
-
-// What a body puts into the stream, as a graph.
-class Graph {
- public:
-  Graph(const Device& device, const std::function<void()>& body) : device_(device) {
-    device.must(device.api.cuStreamBeginCapture_v2(device.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-                "cuStreamBeginCapture");
-    body();
-    CUgraph graph = nullptr;
-    device.must(device.api.cuStreamEndCapture(device.stream, &graph), "cuStreamEndCapture");
-    device.must(device.api.cuGraphInstantiateWithFlags(&executable_, graph, 0), "cuGraphInstantiate");
-    device.api.cuGraphDestroy(graph);
-  }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-  ~Graph() { device_.api.cuGraphExecDestroy(executable_); }
-  void launch() const { device_.must(device_.api.cuGraphLaunch(executable_, device_.stream), "cuGraphLaunch"); }
-
- private:
-  const Device& device_;
-  CUgraphExec executable_ = nullptr;
-};
 
 // The bare pair: packets in this rank's memory, which the other one has opened.
 class BarePair {
  public:
-  BarePair(Session& session, const Device& device) : device_(device) {
+  BarePair(Session& session, const StreamDevice& device) : device_(device) {
     const auto& api = device.api;
     device.must(api.cuModuleLoadData(&module_, isthmus_bench_stream_kernels), "cuModuleLoadData");
     device.must(api.cuModuleGetFunction(&send_, module_, "isthmus_bare_send"), "cuModuleGetFunction");
@@ -142,7 +88,7 @@ class BarePair {
     launch(kernel, work, channel::threads_for(bytes));
   }
 
-  const Device& device_;
+  const StreamDevice& device_;
   CUmodule module_ = nullptr;
   CUfunction send_ = nullptr;
   CUfunction receive_ = nullptr;
@@ -153,10 +99,10 @@ class BarePair {
 using Puts = std::function<void()>;
 
 // As many round trips as a batch has, put into the stream.
-Puts round_trips(const Session& session, Puts send, Puts receive) {
+Puts round_trips(const Session& session, std::uint64_t trips, Puts send, Puts receive) {
   if (session.rank() != 0) std::swap(send, receive);
-  return [send = std::move(send), receive = std::move(receive)] {
-    for (std::uint64_t n = 0; n < kRoundTrips; ++n) {
+  return [trips, send = std::move(send), receive = std::move(receive)] {
+    for (std::uint64_t n = 0; n < trips; ++n) {
       send();
       receive();
     }
@@ -164,12 +110,12 @@ Puts round_trips(const Session& session, Puts send, Puts receive) {
 }
 
 // Half a round trip, in us, batch by batch.
-double batch(Session& session, const Device& device, const Puts& put) {
+double batch(Session& session, const StreamDevice& device, std::uint64_t trips, const Puts& put) {
   session.meet();
   const auto start = Clock::now();
   put();
   device.wait();
-  return microseconds_since(start) / (2.0 * static_cast<double>(kRoundTrips));
+  return microseconds_since(start) / (2.0 * static_cast<double>(trips));
 }
 
 double median_time(std::vector<double> times) {
@@ -178,7 +124,7 @@ double median_time(std::vector<double> times) {
   return percentile(times, 0.5);
 }
 
-bool one_device(Session& session, const Device& device) {
+bool one_device(Session& session, const StreamDevice& device) {
   if (session.rank() == 0) session.tell(device.uuid);
   const auto theirs = session.hear<CUuuid>();
   if (session.rank() != 0) session.tell(device.uuid);
@@ -188,37 +134,44 @@ bool one_device(Session& session, const Device& device) {
 }  // namespace
 
 Row measure_stream(Session& session, std::uint64_t bytes) {
-  const Device device(session.place(session.rank()).device);
+  const StreamDevice device(session.place(session.rank()).device);
   const auto size = static_cast<std::size_t>(bytes);
   session.prepare_on(device.stream, kStreamTag);
+  const std::uint64_t trips = std::clamp<std::uint64_t>(kBatchBytes / std::max<std::uint64_t>(bytes, 1), 1, kRoundTrips);
   const Puts plain = round_trips(
-      session, [&] { session.send_on(device.stream, 0, size, kStreamTag); },
+      session, trips, [&] { session.send_on(device.stream, 0, size, kStreamTag); },
       [&] { session.receive_on(device.stream, session.recv_offset(), size, kStreamTag); });
-  const Graph captured(device, plain);
+  const StreamGraph captured(device, plain);
   std::optional<BarePair> bare;
-  std::optional<Graph> bare_graph;
+  std::optional<StreamGraph> bare_graph;
   Puts bare_plain;
   if (bytes <= channel::kSmall && !one_device(session, device)) {
     bare.emplace(session, device);
     bare_plain = round_trips(
-        session, [&] { bare->send(bytes); }, [&] { bare->receive(bytes); });
+        session, trips, [&] { bare->send(bytes); }, [&] { bare->receive(bytes); });
     bare_graph.emplace(device, bare_plain);
   }
-  const std::uint64_t batches =
-      session.options().quick ? 5 : std::max<std::uint64_t>(session.options().iterations / kRoundTrips, 25);
+  const bool quick = session.options().quick;
+  std::uint64_t batches = quick ? 5 : std::max<std::uint64_t>(session.options().iterations / kRoundTrips, 25);
   // In turn, so that whatever else changes meanwhile changes for all.
   std::array<std::vector<double>, 4> times;
   for (std::uint64_t n = 0; n <= batches; ++n) {
-    const std::array<double, 4> took{batch(session, device, plain), batch(session, device, [&] { captured.launch(); }),
-                                     bare ? batch(session, device, bare_plain) : kNone,
-                                     bare ? batch(session, device, [&] { bare_graph->launch(); }) : kNone};
+    const auto start = Clock::now();
+    const std::array<double, 4> took{batch(session, device, trips, plain),
+                                     batch(session, device, trips, [&] { captured.launch(); }),
+                                     bare ? batch(session, device, trips, bare_plain) : kNone,
+                                     bare ? batch(session, device, trips, [&] { bare_graph->launch(); }) : kNone};
+    // The first ones warm up, and tell how many can be had in time.
+    const double afford = (quick ? kLongestQuickTimed : kLongestTimed) / std::max(microseconds_since(start), 1.0);
+    if (n == 0 && session.options().iterations == 0)
+      batches = session.from_first(std::min(batches, std::max(static_cast<std::uint64_t>(afford), kFewestTimed)));
     for (std::size_t i = 0; n > 0 && i < took.size(); ++i)
       if (!std::isnan(took[i])) times[i].push_back(took[i]);
   }
   session.meet();
   Plan plan;
   plan.batches = batches;
-  plan.per_batch = kRoundTrips;
+  plan.per_batch = trips;
   Row row = make_row(bytes, times[0], plan);
   const double graph = median_time(times[1]);
   const double limit = median_time(times[2]);

@@ -127,12 +127,18 @@ std::array<double, 2> measure_forms(Session& session, const CallArguments& with)
     driver.wait(stream);
     return microseconds_since(start) / static_cast<double>(calls);
   };
-  const std::size_t batches = session.options().quick ? 3 : 25;
+  constexpr std::uint64_t kFewestForms = 3;
+  constexpr double kLongestForms = 10e6;
+  std::uint64_t batches = session.options().quick ? kFewestForms : 25;
   std::array<std::vector<double>, 2> times;
-  for (std::size_t n = 0; n <= batches; ++n) {
+  for (std::uint64_t n = 0; n <= batches; ++n) {
     const double ahead = timed([&] { must(put(), call.name); });
     const double replayed = graph.there() ? timed([&] { graph.launch(); }) : 0;
-    if (n == 0) continue;  // the first ones warm up
+    if (n == 0) {  // the first ones warm up, and tell how many can be had in time
+      const double afford = kLongestForms / std::max(static_cast<double>(calls) * (ahead + replayed), 1.0);
+      batches = session.from_first(std::min(batches, std::max(static_cast<std::uint64_t>(afford), kFewestForms)));
+      continue;
+    }
     times[0].push_back(ahead);
     if (graph.there()) times[1].push_back(replayed);
   }

@@ -9,14 +9,21 @@ namespace {
 
 constexpr std::uint64_t kSmallLimit = 8192;
 constexpr std::uint64_t kBatches = 100;
-// A row of a slow pair is cut short here, or a table would take an hour: but never to fewer than kFewestBatches.
+// A row of a slow pair is cut short here, or a table would take an hour: but not to fewer than kFewestBatches, unless those took longer
+// than the second limit, and never to fewer than kLeastBatches.
 constexpr double kLongestRow = 3e6;
 constexpr double kLongestQuickRow = 0.15e6;
 constexpr std::uint64_t kFewestBatches = 10;
+constexpr double kLongestFewest = 10e6;
+constexpr double kLongestQuickFewest = 1.5e6;
+constexpr std::uint64_t kLeastBatches = 3;
+constexpr std::uint64_t kLongestWindow = std::uint64_t{4} << 30;
+constexpr int kFewestMessages = 4;
 
 }  // namespace
 
 std::vector<std::string> added_names(const BenchOptions& options) {
+  if (options.stream() && !options.stream_latency()) return {"graph_us"};
   if (options.stream()) return {"graph_us", "limit_us", "limit_graph_us", "limit_ratio", "limit_graph_ratio"};
   if (options.rate()) return {"messages_per_s"};
   if (options.pairs()) return {"messages_per_s", "pairs"};
@@ -36,17 +43,24 @@ std::uint64_t wanted_iterations(const BenchOptions& options, std::uint64_t bytes
   if (options.iterations != 0) return options.iterations;
   const bool small = bytes <= kSmallLimit;
   std::uint64_t full = small ? 100 : 20;
-  if (options.latency()) full = small ? 10000 : 1000;
+  if (options.one_at_a_time()) full = small ? 10000 : 1000;
   if (options.rate() || options.timed_call()) full = small ? 1000 : 100;
   return options.quick ? std::max<std::uint64_t>(full / 20, 10) : full;
 }
 
 Plan make_plan(const BenchOptions& options, std::uint64_t wanted, double repetition_us, bool alone) {
-  const double longest = options.quick ? kLongestQuickRow : kLongestRow;
-  const auto affordable = static_cast<std::uint64_t>(longest / std::max(repetition_us, 0.01));
-  if (options.iterations == 0) wanted = std::min(wanted, std::max(affordable, std::min(wanted, kFewestBatches)));
+  const auto within = [&](double us) { return static_cast<std::uint64_t>(us / std::max(repetition_us, 0.01)); };
+  const std::uint64_t affordable = within(options.quick ? kLongestQuickRow : kLongestRow);
+  const std::uint64_t fewest =
+      std::clamp(within(options.quick ? kLongestQuickFewest : kLongestFewest), kLeastBatches, kFewestBatches);
+  if (options.iterations == 0) wanted = std::min(wanted, std::max(affordable, fewest));
   const std::uint64_t batches = alone ? wanted : std::min(wanted, kBatches);
   return {batches, wanted / batches};
+}
+
+int window_of(std::uint64_t bytes) {
+  const std::uint64_t fit = kLongestWindow / std::max<std::uint64_t>(bytes, 1);
+  return static_cast<int>(std::clamp<std::uint64_t>(fit, kFewestMessages, kWindowMessages));
 }
 
 double limit_ratio(double us, double limit_us) {

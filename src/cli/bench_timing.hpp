@@ -24,10 +24,14 @@ struct Row {
   std::uint64_t iterations = 0;
   std::string path;
   std::vector<double> added = {};  // as added_names() calls them
+  int window = 0;                  // messages of one; 0: none, or as many as the report says
 };
 
 // What the rows of a benchmark have beside the names that all have.
 std::vector<std::string> added_names(const BenchOptions& options);
+
+// Microseconds: what takes longer than this needs no more warming up.
+constexpr double kLongestWarmUp = 300e3;
 
 using Clock = std::chrono::steady_clock;
 double microseconds_since(Clock::time_point start);
@@ -41,7 +45,12 @@ struct Plan {
 // Repetitions by the method for a size, or as many as were asked for.
 std::uint64_t wanted_iterations(const BenchOptions& options, std::uint64_t bytes);
 // Fewer if one takes so long that a row would take seconds. `alone`: one is long enough to be a batch.
+// A row takes 3 s at most (--quick: 0.15 s), or as long as ten batches, but those no longer than 10 s (1.5 s), or as long as three.
 Plan make_plan(const BenchOptions& options, std::uint64_t wanted, double repetition_us, bool alone);
+
+// Messages in a window of the method, and in one of that size: fewer of long ones, so that a window moves 4 GiB at most.
+constexpr int kWindowMessages = 64;
+int window_of(std::uint64_t bytes);
 
 // How many times as long as the limit allows: 1 is the limit itself. No number where there is none.
 double limit_ratio(double us, double limit_us);

@@ -1,12 +1,18 @@
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <limits>
 #include <set>
 
 #include "cli/bench_check.hpp"
 #include "cli/bench_limits.hpp"
 #include "cli/bench_options.hpp"
 #include "cli/bench_report.hpp"
+#include "cli/bench_room.hpp"
 #include "cli/failure.hpp"
 #include "cli/machine.hpp"
 #include "path/shm/pair_slots.hpp"
@@ -154,6 +160,82 @@ TEST(BenchSizes, NothingLongerThanOnePastTheLargestIsChecked) {
   BenchOptions options;
   options.most = 1024;
   EXPECT_EQ(checked_sizes(options, Settings{}).back(), 1025U);
+}
+
+TEST(BenchTiming, AWindowOfLongMessagesMovesNoMoreThan4GiB) {
+  EXPECT_EQ(window_of(0), 64);
+  EXPECT_EQ(window_of(64 << 20), 64);
+  EXPECT_EQ(window_of((64 << 20) + 1), 63);
+  EXPECT_EQ(window_of(std::uint64_t{1} << 30), 4);
+  EXPECT_EQ(window_of(std::uint64_t{16} << 30), 4);
+}
+
+TEST(BenchTiming, ARowHasNoMoreBatchesThanItsTimeAllows) {
+  BenchOptions options;
+  options.benchmark = "bandwidth";
+  const auto batches = [&](double us) { return make_plan(options, 20, us, true).batches; };
+  EXPECT_EQ(batches(1e3), 20U);
+  EXPECT_EQ(batches(0.2e6), 15U);
+  EXPECT_EQ(batches(0.9e6), 10U);
+  EXPECT_EQ(batches(2e6), 5U);
+  EXPECT_EQ(batches(60e6), 3U);
+  options.quick = true;
+  EXPECT_EQ(batches(0.5e6), 3U);
+  // Who says how often is not overruled.
+  options.iterations = 20;
+  EXPECT_EQ(batches(60e6), 20U);
+}
+
+TEST(BenchRoom, BuffersAndWhatBytesAreComparedWithAreCounted) {
+  constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+  BenchOptions options;
+  options.benchmark = "bandwidth";
+  options.from = options.to = Place::read("host");
+  options.most = kGiB;
+  const std::uint64_t host = host_bytes_needed(options, 2);
+  EXPECT_GE(host, 8 * kGiB);
+  EXPECT_LT(host, 9 * kGiB);
+  options.from = Place::read("cuda");
+  EXPECT_EQ(host - host_bytes_needed(options, 2), layout_of(options, 2).whole);
+  // A window of 64 messages lies in one place, by hand in two.
+  options.staged = true;
+  EXPECT_LT(host_bytes_needed(options, 2), host + 4 * kGiB);
+  EXPECT_NO_THROW(must_have_room(options, 2, host + 4 * kGiB));
+  try {
+    must_have_room(options, 2, kGiB);
+    ADD_FAILURE();
+  } catch (const Failure& failure) {
+    EXPECT_NE(std::string{failure.what()}.find("and 1 GiB are free here"), std::string::npos) << failure.what();
+  }
+}
+
+TEST(BenchRoom, WhatIsFreeIsTheLeastOfTheMachineAndOfItsGroups) {
+  const auto root = std::filesystem::temp_directory_path() / ("isthmus-room-test-" + std::to_string(getpid()));
+  const auto write = [&](const std::string& file, const std::string& text) {
+    const auto path = root / file;
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream{path} << text;
+  };
+  const auto free_now = [&] { return free_host_bytes(root.string()); };
+  EXPECT_EQ(free_now(), std::numeric_limits<std::uint64_t>::max());
+  write("proc/meminfo", "MemTotal: 900 kB\nMemAvailable:    800 kB\n");
+  EXPECT_EQ(free_now(), 800U * 1024);
+  // The second version: the group's own limit, and that of the one above it.
+  write("proc/self/cgroup", "0::/above/own\n");
+  write("sys/fs/cgroup/above/own/memory.max", "max\n");
+  write("sys/fs/cgroup/above/own/memory.current", "1000\n");
+  EXPECT_EQ(free_now(), 800U * 1024);
+  write("sys/fs/cgroup/above/memory.max", "5000\n");
+  write("sys/fs/cgroup/above/memory.current", "4000\n");
+  EXPECT_EQ(free_now(), 1000U);
+  write("sys/fs/cgroup/above/memory.stat", "anon 2000\ninactive_file 1500\n");
+  EXPECT_EQ(free_now(), 2500U);
+  // The first version.
+  write("proc/self/cgroup", "5:cpu:/x\n4:memory:/own\n");
+  write("sys/fs/cgroup/memory/own/memory.limit_in_bytes", "700\n");
+  write("sys/fs/cgroup/memory/own/memory.usage_in_bytes", "900\n");
+  EXPECT_EQ(free_now(), 0U);
+  std::filesystem::remove_all(root);
 }
 
 TEST(BenchPlace, KindAndDeviceAreReadAndPrintedBack) {
