@@ -104,15 +104,13 @@ def targets(measured):
     for compared in beside.values():
         entries.extend(from_device_peers(compared))
     for machine, reports in newest(measured, "streams").items():
-        if any(one["measure"] == "stream-latency" for one in beside.get(machine, ())):
-            continue  # the run beside the peers has them, too
-        entries.extend(from_streams(reports, beside.get(machine, ())))
+        if not any(one["measure"] == "stream-latency" for one in beside.get(machine, ())):
+            entries.extend(from_streams(reports, beside.get(machine, ())))
     for benches in newest(measured, "device-collectives").values():
         entries.extend(from_collectives(benches))
     for machine, reports in newest(measured, "workers").items():
-        if any("worker" in one for one in beside.get(machine, ())):
-            continue
-        entries.extend(from_workers(reports, beside.get(machine, ())))
+        if not any("worker" in one for one in beside.get(machine, ())):
+            entries.extend(from_workers(reports, beside.get(machine, ())))
     entries.extend(not_measured(entries, beside))
     for machine, benches in newest(measured, "messages").items():
         figures = Figures(benches)
