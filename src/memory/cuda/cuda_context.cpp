@@ -4,11 +4,24 @@
 #include <cstring>
 
 namespace ist {
+namespace {
+
+// The driver's number of the allocation that is at that address, never used again; 0: there is none.
+unsigned long long number_of(const CudaApi& api, CUdeviceptr address) {
+  unsigned long long number = 0;
+  CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_BUFFER_ID;
+  void* answer = &number;
+  return api.cuPointerGetAttributes(1, &attribute, &answer, address) == CUDA_SUCCESS ? number : 0;
+}
+
+}  // namespace
 
 bool lives(const CudaApi& api, const CudaContext& context) {
   if (context.primary) return true;
   unsigned long long identity = 0;
-  return api.cuCtxGetId(context.handle, &identity) == CUDA_SUCCESS && identity == context.identity;
+  // Where there was no memory left for a witness there is only the context to ask after.
+  if (context.witness == 0) return api.cuCtxGetId(context.handle, &identity) == CUDA_SUCCESS && identity == context.identity;
+  return number_of(api, context.witness) == context.witness_id;
 }
 
 CudaContexts::CudaContexts(const CudaApi& api, std::vector<CUdevice> devices, std::function<void(CudaContext&)> greet)
@@ -39,6 +52,7 @@ void CudaContexts::close(CudaContext& context) {
     }
     if (context.queue != nullptr) api_.cuStreamDestroy_v2(context.queue);
     if (context.module != nullptr) api_.cuModuleUnload(context.module);
+    if (context.witness != 0) api_.cuMemFree_v2(context.witness);
   }
   if (context.primary) api_.cuDevicePrimaryCtxRelease_v2(devices_[static_cast<std::size_t>(context.device)]);
 }
@@ -49,10 +63,23 @@ CudaContext* CudaContexts::add(CUcontext handle, int device, bool primary) {
   record->device = device;
   record->primary = primary;
   api_.cuCtxGetId(handle, &record->identity);
+  if (!primary) leave_witness(*record);
   records_.push_back(std::move(record));
   CudaContext* added = records_.back().get();
   if (primary) primary_[static_cast<std::size_t>(device)].store(added, std::memory_order_release);
   return added;
+}
+
+void CudaContexts::leave_witness(CudaContext& context) const {
+  const DriverScope scope(api_, context.handle);
+  if (!scope.status().ok() || api_.cuMemAlloc_v2(&context.witness, 1) != CUDA_SUCCESS) {
+    context.witness = 0;
+    return;
+  }
+  context.witness_id = number_of(api_, context.witness);
+  if (context.witness_id != 0) return;
+  api_.cuMemFree_v2(context.witness);
+  context.witness = 0;
 }
 
 Result<CudaContext*> CudaContexts::primary(int device) {

@@ -43,6 +43,9 @@ struct CudaContext {
   unsigned long long identity = 0;  // the driver's number for it: a handle may be used again, this is not
   int device = -1;
   bool primary = false;
+  // A little memory in a context of the user's, and the driver's number for it: it goes with the context, and can be asked after.
+  CUdeviceptr witness = 0;
+  unsigned long long witness_id = 0;
   CUstream queue = nullptr;  // given to the user with memory we allocate; made on first use
   std::array<std::vector<std::unique_ptr<CudaLane>>, 3> lanes;
   std::vector<CudaTicket*> spare;  // tickets whose event is free
@@ -53,7 +56,8 @@ struct CudaContext {
 };
 
 // False once the user has destroyed a context of his own: then nothing made in it may be named to the driver again, since it
-// may have given its handles to others. A primary context that we hold lives.
+// may have given its handles to others, nor the context itself: cuCtxGetId of one that is gone left the heap in disorder (driver
+// 580.159.04, two H100, 2026-11-25). A primary context that we hold lives.
 bool lives(const CudaApi& api, const CudaContext& context);
 
 class CudaContexts {
@@ -83,6 +87,7 @@ class CudaContexts {
   CudaContext* add(CUcontext handle, int device, bool primary);
   bool is_primary(CUcontext handle, int ordinal);
   void close(CudaContext& context);
+  void leave_witness(CudaContext& context) const;
 
   const CudaApi& api_;
   const std::vector<CUdevice> devices_;           // by ordinal
