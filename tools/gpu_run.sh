@@ -37,7 +37,8 @@
 #   NCCL_HOME           folder of NCCL with include/ and lib/; otherwise that of Python's package is looked for
 #   NVSHMEM_HOME        the same of NVSHMEM
 #   PEER_UCX            folder of a UCX that knows CUDA, with lib/ and lib/ucx/; otherwise that of Open MPI is taken
-#   ISTHMUS_CALL_LIMIT  seconds that one call of check may take (580): tests that have not begun by then are left out, and told
+#   ISTHMUS_CALL_LIMIT  seconds that one call of check may take (580): tests that have not begun by then are left out, and told; that all rounds
+#                       of a call of peers may (560)
 #   ISTHMUS_TEST_JOBS   tests at a time (half the processors, 16 at most)
 #   ISTHMUS_ROUNDS      how often a call of peers runs everything (2)
 #   ISTHMUS_PAIRS       of peers: which memories alone, such as cuda-cuda,pinned-cuda, where a call may not take so long
@@ -335,7 +336,7 @@ run_peers() {
   describe_machine
   note "peers: $(mpirun --version 2>/dev/null | head -n 1); UCX: ${PEER_UCX:-the one of that MPI}; NCCL: ${nccl:-none with its header}; NVSHMEM: ${nvshmem:-none with its header}"
   # What it prints is the table; no multicast between GPUs, as above.
-  step 560 "beside the peers" env NCCL_NVLS_ENABLE=0 ${nccl:+PEER_NCCL="$nccl"} ${nvshmem:+PEER_NVSHMEM="$nvshmem"} bash -o pipefail -c \
+  step "${ISTHMUS_CALL_LIMIT:-560}" "beside the peers" env NCCL_NVLS_ENABLE=0 ${nccl:+PEER_NCCL="$nccl"} ${nvshmem:+PEER_NVSHMEM="$nvshmem"} bash -o pipefail -c \
     "python3 -B tools/peers/compare_device.py '$isthmus' '$out/device.json' '$PWD/$build/peers' | tee '$out/device.txt'"
   [[ -f $out/device.txt ]] && cat "$out/device.txt" >>"$summary"
   finish
