@@ -37,11 +37,11 @@ Row time_row(const BenchOptions& options, std::uint64_t bytes, std::string path,
   repetition();
   Clock::time_point start = Clock::now();
   std::uint64_t warm = 0;
-  while (++warm < warm_up && (warm == 1 || microseconds_since(start) < kLongestWarmUp)) {
+  for (; warm + 1 < warm_up && (warm == 0 || microseconds_since(start) < kLongestWarmUp); ++warm) {
     if (before) before();
     repetition();
   }
-  const double once = microseconds_since(start) / static_cast<double>(warm - 1);
+  const double once = microseconds_since(start) / static_cast<double>(warm);
   const Plan plan = make_plan(options, wanted, once, true);
   std::vector<double> times;
   times.reserve(plan.batches);

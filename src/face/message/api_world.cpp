@@ -10,7 +10,7 @@ int null_result(const char* call, const char* argument) {
   return report(IST_ERR_ARGUMENT, std::string{call} + ": " + argument + " is null; pass the address of a variable");
 }
 
-int create(const char* call, const char* settings, ist_world* world) {
+int create_by_launcher(const char* call, const char* settings, ist_world* world) {
   if (world == nullptr) return null_result(call, "world");
   *world = IST_WORLD_NULL;
   auto created = World::create(nullptr, settings == nullptr ? "" : settings);
@@ -26,12 +26,14 @@ int create(const char* call, const char* settings, ist_world* world) {
 
 extern "C" {
 
-int ist_world_create(ist_world* world) try { return ist::create("ist_world_create", nullptr, world); } catch (...) {
+int ist_world_create(ist_world* world) try {
+  return ist::create_by_launcher("ist_world_create", nullptr, world);
+} catch (...) {
   return ist::report_exception("ist_world_create");
 }
 
 int ist_world_create_configured(const char* settings, ist_world* world) try {
-  return ist::create("ist_world_create_configured", settings, world);
+  return ist::create_by_launcher("ist_world_create_configured", settings, world);
 } catch (...) {
   return ist::report_exception("ist_world_create_configured");
 }

@@ -37,7 +37,7 @@ Status create_with(const ist_boot_functions& functions, const char* settings, is
   return {};
 }
 
-int create(const std::string& call, const char* settings, const ist_boot_functions* functions, ist_world* world) {
+int create_by_table(const std::string& call, const char* settings, const ist_boot_functions* functions, ist_world* world) {
   if (world == nullptr) return report(IST_ERR_ARGUMENT, call + ": world is null; pass the address of a variable");
   *world = IST_WORLD_NULL;
   const Status usable = check(call + ": ", functions);
@@ -52,7 +52,7 @@ int create(const std::string& call, const char* settings, const ist_boot_functio
 extern "C" {
 
 int ist_world_create_with(const ist_boot_functions* functions, ist_world* world) try {
-  return ist::create("ist_world_create_with", nullptr, functions, world);
+  return ist::create_by_table("ist_world_create_with", nullptr, functions, world);
 } catch (...) {
   return ist::report_exception("ist_world_create_with");
 }
@@ -60,7 +60,7 @@ int ist_world_create_with(const ist_boot_functions* functions, ist_world* world)
 void ist_interrupt_with(int (*asked)(void*), void* context) { ist::interrupt::set(asked, context); }
 
 int ist_world_create_configured_with(const char* settings, const ist_boot_functions* functions, ist_world* world) try {
-  return ist::create("ist_world_create_configured_with", settings, functions, world);
+  return ist::create_by_table("ist_world_create_configured_with", settings, functions, world);
 } catch (...) {
   return ist::report_exception("ist_world_create_configured_with");
 }

@@ -56,8 +56,7 @@ struct CudaContext {
 };
 
 // False once the user has destroyed a context of his own: then nothing made in it may be named to the driver again, since it
-// may have given its handles to others, nor the context itself: cuCtxGetId of one that is gone left the heap in disorder (driver
-// 580.159.04, two H100, 2026-11-25). A primary context that we hold lives.
+// may have given its handles to others, nor the context itself, of which it says nothing sure. A primary context that we hold lives.
 bool lives(const CudaApi& api, const CudaContext& context);
 
 class CudaContexts {
