@@ -40,8 +40,8 @@ constexpr std::size_t kMostInFlight = 16 << 20;
 constexpr std::size_t kMostOfTwo = 64 << 20;
 
 // One rank's bytes. They keep their room from size to size, since the system takes long to find a new GiB.
-struct Scratch {
-  explicit Scratch(std::size_t most) {
+struct CheckBuffers {
+  explicit CheckBuffers(std::size_t most) {
     for (std::vector<std::byte>* each : {&source, &expected, &found}) each->reserve(most);
   }
   std::vector<std::byte> source;
@@ -60,14 +60,14 @@ int messages_in_flight(const Session& session, std::size_t bytes) {
 
 std::uint64_t fresh_seed() { return (std::uint64_t{std::random_device{}()} << 32U) | std::random_device{}(); }
 
-void make_source(Session& session, Scratch& scratch, std::size_t total, std::uint64_t seed) {
+void make_source(Session& session, CheckBuffers& scratch, std::size_t total, std::uint64_t seed) {
   scratch.source.resize(total);
   fill_random(scratch.source, seed);
   session.write(scratch.source);
 }
 
 // Every byte of the destination is wrong, but for the guard behind it.
-void make_destination(Session& session, Scratch& scratch, std::size_t total, std::uint64_t seed) {
+void make_destination(Session& session, CheckBuffers& scratch, std::size_t total, std::uint64_t seed) {
   scratch.expected.resize(total + kGuard);
   fill_random(std::span{scratch.expected}.first(total), seed);
   fill_random(std::span{scratch.expected}.last(kGuard), ~seed);
@@ -76,12 +76,12 @@ void make_destination(Session& session, Scratch& scratch, std::size_t total, std
   session.write(scratch.found, session.options().bidirectional() ? session.recv_offset() : 0);
 }
 
-Difference look(Session& session, Scratch& scratch) {
+Difference look(Session& session, CheckBuffers& scratch) {
   session.read(scratch.found, session.options().bidirectional() ? session.recv_offset() : 0);
   return compare(scratch.found, scratch.expected);
 }
 
-void send_checked(Session& session, Scratch& scratch, std::size_t bytes, int messages) {
+void send_checked(Session& session, CheckBuffers& scratch, std::size_t bytes, int messages) {
   const std::uint64_t seed = fresh_seed();
   session.tell(seed);
   make_source(session, scratch, bytes * static_cast<std::size_t>(messages), seed);
@@ -91,7 +91,7 @@ void send_checked(Session& session, Scratch& scratch, std::size_t bytes, int mes
     session.send_window(messages, bytes, bytes);
 }
 
-Difference receive_checked(Session& session, Scratch& scratch, std::size_t bytes, int messages) {
+Difference receive_checked(Session& session, CheckBuffers& scratch, std::size_t bytes, int messages) {
   make_destination(session, scratch, bytes * static_cast<std::size_t>(messages), session.hear<std::uint64_t>());
   if (session.options().one_at_a_time())
     session.receive(0, bytes);
@@ -115,7 +115,7 @@ T swap(Session& session, const T& mine) {
 // What the receivers found, by the side that sent: both ways at once, or one after the other.
 using Differences = std::array<Difference, 2>;
 
-Differences exchange_checked(Session& session, Scratch& scratch, std::size_t bytes, int messages) {
+Differences exchange_checked(Session& session, CheckBuffers& scratch, std::size_t bytes, int messages) {
   const std::uint64_t seed = fresh_seed();
   const std::uint64_t theirs = swap(session, seed);
   const std::size_t total = bytes * static_cast<std::size_t>(messages);
@@ -127,7 +127,7 @@ Differences exchange_checked(Session& session, Scratch& scratch, std::size_t byt
   return session.side() == 0 ? Differences{other, mine} : Differences{mine, other};
 }
 
-Differences check_size(Session& session, Scratch& scratch, std::size_t bytes, int messages) {
+Differences check_size(Session& session, CheckBuffers& scratch, std::size_t bytes, int messages) {
   if (session.options().bidirectional()) return exchange_checked(session, scratch, bytes, messages);
   Differences differences;
   for (const int sender : {0, 1}) {
@@ -149,7 +149,7 @@ Differences check_size(Session& session, Scratch& scratch, std::size_t bytes, in
 
 void check_bytes(Session& session, const std::vector<std::uint64_t>& sizes,
                  const std::function<void(std::size_t)>& progress) {
-  Scratch scratch(session.capacity() + kGuard);
+  CheckBuffers scratch(session.capacity() + kGuard);
   for (std::size_t done = 0; done < sizes.size(); ++done) {
     const auto bytes = static_cast<std::size_t>(sizes[done]);
     const int messages = messages_in_flight(session, bytes);

@@ -47,7 +47,7 @@ std::vector<double> times_of(Session& session, const Plan& plan, const std::func
   return average_of_ranks(session.from_all(std::span<const double>{times}), static_cast<std::size_t>(session.size()));
 }
 
-double median_of(std::vector<double> times) {
+double median_time_of(std::vector<double> times) {
   std::sort(times.begin(), times.end());
   return percentile(times, 0.5);
 }
@@ -67,9 +67,9 @@ Row measure_overlap(Session& session, std::uint64_t bytes) {
   const double repetition_us = 4 * warm_up_us(session, wanted / 10, [&] { make_call(options, with); });
   const Plan plan = session.from_first(make_plan(options, wanted, repetition_us, false));
 
-  const double alone_us = median_of(times_of(session, plan, [&] { make_call(options, with); }));
+  const double alone_us = median_time_of(times_of(session, plan, [&] { make_call(options, with); }));
   const auto rounds = static_cast<std::uint64_t>(alone_us * session.from_first(rounds_per_us()));
-  const double compute_us = median_of(times_of(session, plan, [&] { compute(rounds); }));
+  const double compute_us = median_time_of(times_of(session, plan, [&] { compute(rounds); }));
   auto total = times_of(session, plan, [&] {
     std::array<ist_request, 2> requests{IST_REQUEST_NULL, IST_REQUEST_NULL};
     must(call.start(with, requests.data()), call.name);

@@ -6,16 +6,16 @@
 namespace fake {
 namespace {
 
-constexpr std::string_view kNames[] = {"empty",  "store", "flags", "packets", "meet",
-                                       "answer", "copy",  "once",  "post",    "take"};
+constexpr std::string_view kLimitKernels[] = {"empty",  "store", "flags", "packets", "meet",
+                                              "answer", "copy",  "once",  "post",    "take"};
 
 }  // namespace
 
 std::optional<int> limit_kernel(std::string_view name) {
   constexpr std::string_view kPrefix = "isthmus_limit_";
   if (!name.starts_with(kPrefix)) return std::nullopt;
-  for (int i = 0; i < static_cast<int>(std::size(kNames)); ++i)
-    if (name.substr(kPrefix.size()) == kNames[i]) return i;
+  for (int i = 0; i < static_cast<int>(std::size(kLimitKernels)); ++i)
+    if (name.substr(kPrefix.size()) == kLimitKernels[i]) return i;
   return std::nullopt;
 }
 
