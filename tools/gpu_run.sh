@@ -24,6 +24,10 @@
 #   tools/gpu_run.sh waits          which calls of the driver wait for a kernel that runs, and hold up others (tools/peers/driver_waits.cu);
 #                                   needs nvcc alone
 #   tools/gpu_run.sh turns          which copies wait for another process's turn on the GPU (tools/peers/device_turns.cpp); needs nvcc alone
+#   tools/gpu_run.sh both-ways      who may copy between page-locked memory and a GPU both ways at once, and how, so that neither way halves the
+#                                   other (tools/peers/both_ways.cu); needs nvcc alone
+#   tools/gpu_run.sh contexts       whether the heap outlives contexts that are destroyed with copies under way (tools/peers/context_ends.cu);
+#                                   needs nvcc alone
 #   tools/gpu_run.sh sanitize       the library's kernels under compute-sanitizer
 #
 # On one GPU two ranks share it; the record says so: cuda:0 to cuda:0, and 1x in its name.
@@ -48,7 +52,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 mode=${1:-}
 case $mode in
-  check | bench | collectives | peers | workers | arithmetic | soak | replays | waits | turns | sanitize) ;;
+  check | bench | collectives | peers | workers | arithmetic | soak | replays | waits | turns | both-ways | contexts | sanitize) ;;
   *) sed -n '2,/^set /{/^#/p}' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
@@ -371,5 +375,7 @@ case $mode in
   replays) run_replays "${@:2}" ;;
   waits) driver_program tools/peers/driver_waits.cu "the driver's calls beside a kernel that waits" ;;
   turns) driver_program tools/peers/device_turns.cpp "the driver's copies beside another process's" ;;
+  both-ways) driver_program tools/peers/both_ways.cu "copies both ways at once" ;;
+  contexts) driver_program tools/peers/context_ends.cu "contexts that are destroyed with copies under way" ;;
   sanitize) run_sanitize ;;
 esac
