@@ -35,11 +35,6 @@ IST_API int ist_world_create_with(const ist_boot_functions* functions, ist_world
 /* The same with settings of this world's own, as ist_world_create_configured. */
 IST_API int ist_world_create_configured_with(const char* settings, const ist_boot_functions* functions, ist_world* world);
 
-/* While this thread makes a world and waits for other ranks, `asked` is called with `context` at least every 0.1 s, and at other
- * moments. Once it returns anything but 0 the call ends with IST_CANCELLED; the other ranks hear that this one is missing. Null:
- * nobody is asked. It is this thread's alone, and stays. What PMIx, PMI, or a function of ist_boot_functions waits for is not ended. */
-IST_API void ist_interrupt_with(int (*asked)(void* context), void* context);
-
 #ifdef __cplusplus
 }
 #endif

@@ -8,8 +8,6 @@
 #include <cstring>
 #include <thread>
 
-#include <isthmus/boot.h>
-
 #include "errors.hpp"
 #include "gil.hpp"
 
@@ -33,12 +31,6 @@ bool must_give_way(ist_comm comm) {
   return ist_comm_local_size(comm, &ranks) == IST_OK && ranks > sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-// Python's signals wait for somebody who asks: Ctrl-C while the other ranks are not there yet.
-int has_signal(void* /*context*/) {
-  const nb::gil_scoped_acquire acquire;
-  return PyErr_CheckSignals();
-}
-
 }  // namespace
 
 Session::Session() : owner_(::getpid()) {}
@@ -48,11 +40,8 @@ std::shared_ptr<Session> Session::create(const Make& make) {
   int code = IST_OK;
   {
     const LetGo without_gil{made->inside_};
-    ist_interrupt_with(has_signal, nullptr);
     code = make(&made->world_);
-    ist_interrupt_with(nullptr, nullptr);
   }
-  if (PyErr_Occurred() != nullptr) throw nb::python_error();
   check(code);
   ist_comm comm = IST_COMM_NULL;
   check(ist_world_comm(made->world_, &comm));

@@ -1,4 +1,4 @@
-// A moment until which something is waited for; the program may have it end before (interrupt.hpp).
+// A moment until which something is waited for.
 //
 // Who calls this : everything in boot that waits.
 // Threads        : values.
@@ -11,8 +11,6 @@
 #include <cstdio>
 #include <string>
 
-#include "boot/interrupt.hpp"
-
 namespace ist {
 
 class Deadline {
@@ -23,7 +21,7 @@ class Deadline {
     return Deadline{Clock::now() +
                     std::chrono::milliseconds(static_cast<long long>(std::clamp(seconds, 0.0, 1e7) * 1000.0))};
   }
-  bool over() const { return Clock::now() >= moment_ || interrupt::wanted(); }
+  bool over() const { return Clock::now() >= moment_; }
   Deadline later_by(double seconds) const {
     return Deadline{moment_ + std::chrono::milliseconds(static_cast<long long>(seconds * 1000.0))};
   }
@@ -31,7 +29,7 @@ class Deadline {
   // For poll(): rounded up, so that a wait never ends a little early and spins.
   int milliseconds_left() const {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(moment_ - Clock::now()).count();
-    return static_cast<int>(std::clamp<long long>(left, 0, interrupt::is_asked() ? interrupt::kMilliseconds : 3'600'000));
+    return static_cast<int>(std::clamp<long long>(left, 0, 3'600'000));
   }
 
  private:

@@ -9,7 +9,6 @@
 #include "base/log.hpp"
 #include "base/ranges.hpp"
 #include "boot/blob.hpp"
-#include "boot/interrupt.hpp"
 #include "collective/profile.hpp"
 #include "memory/workers.hpp"
 #include "path/shm/pair_slots.hpp"
@@ -38,13 +37,7 @@ Result<std::unique_ptr<World>> World::create(std::unique_ptr<Boot> given, std::s
   ranges::look_for_tool();
   const Range range("ist_world_create");
   world->boot_ = std::move(given);
-  const interrupt::Scope scope;
-  const Status connected = world->connect();
-  if (scope.happened())
-    return Status{IST_CANCELLED,
-                  "the program had it end (ist_interrupt_with) while it waited for other ranks; until then: " +
-                      (connected.ok() ? "all of them came" : connected.text())};
-  if (!connected.ok()) return connected;
+  IST_TRY(world->connect());
   return world;
 }
 

@@ -49,37 +49,6 @@ def test_ctrl_c_ends_a_wait_and_the_request_goes_on(scripts):
                                      "mprobe", "waitany", "waitsome", "persistent")] + ["4 here", "13"]
 
 
-def test_ctrl_c_ends_a_world_whose_other_ranks_do_not_come(scripts):
-    out = scripts.run(1, """
-        import os, signal, socket, threading, time
-        import isthmus
-        for name in [name for name in os.environ if name.startswith("ISTHMUS_") and "RANK" in name or name == "ISTHMUS_BOOT_FD"]:
-            del os.environ[name]
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        for rank in ("0", "1"):
-            os.environ.update(RANK=rank, WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-            sent = []
-            def interrupt():
-                sent.append(time.monotonic())
-                os.kill(os.getpid(), signal.SIGINT)
-            timer = threading.Timer(0.5, interrupt)
-            timer.start()
-            try:
-                isthmus.World()
-                print("came back")
-            except KeyboardInterrupt:
-                print(rank, "late" if time.monotonic() - sent[0] > 0.5 else "interrupted")
-            timer.join()
-        for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
-            del os.environ[name]
-        with isthmus.World() as world:
-            print("alone", world.size)
-        """)
-    assert out.split("\n")[:-1] == ["0 interrupted", "1 interrupted", "alone 1"]
-
-
 def test_ctrl_c_ends_a_barrier_which_others_still_pass(scripts):
     out = scripts.run(2, """
         import os, signal, threading, time
