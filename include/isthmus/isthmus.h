@@ -179,8 +179,8 @@ IST_API const char* ist_version(void);
  * may exist at once, and one may be created after another was destroyed; all processes create them in the same order. */
 IST_API int ist_world_create(ist_world* world);
 /* The same with settings of this world's own, above the environment's: null, or "name=value" words such as "worker=1
- * eager_limit=32KiB", without spaces in a value; `isthmus info --settings` lists the names. "log" is the whole process's from then
- * on. IST_ERR_SETTING: a name or a value that cannot be used. */
+ * eager_limit=32KiB", without spaces in a value; `isthmus info --settings` lists the names. "log" is the whole process's until
+ * the next world. IST_ERR_SETTING, also where one rank alone gave it: the others wait for that rank as for one that is missing. */
 IST_API int ist_world_create_configured(const char* settings, ist_world* world);
 /* Leaves the world and releases it, its communicators and its requests, while no other thread is inside a call on it; sets
  * *world to IST_WORLD_NULL. Not collective. Eager sends that were started (ist_send's, and those of at most

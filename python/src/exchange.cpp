@@ -62,7 +62,7 @@ std::shared_ptr<Session> session_with(int rank, int size, nb::handle function, c
   const ist_boot_functions functions{sizeof(ist_boot_functions), &exchange, rank, size, &all_gather, &error_text, nullptr};
   try {
     return Session::create(
-        [&](ist_world* world) { return ist_world_create_configured_with(settings.c_str(), &functions, world); });
+        [&](ist_world* world) { return ist_world_create_configured_with(settings.c_str(), &functions, world); }, settings);
   } catch (nb::python_error&) {
     if (exchange.exception.is_valid()) raise(exchange.exception);
     throw;

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
+#include <sstream>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "errors.hpp"
@@ -23,10 +25,21 @@ std::vector<std::weak_ptr<Session>>& open_sessions() {
   return *sessions;
 }
 
-bool must_give_way(ist_comm comm) {
-  const char* asked = std::getenv("ISTHMUS_WAIT");
-  if (asked != nullptr && std::strcmp(asked, "spin") == 0) return false;
-  if (asked != nullptr && std::strcmp(asked, "sleep") == 0) return true;
+// By the last word of the world's own settings that says it, or else by the variable.
+std::string how_to_wait(const std::string& settings) {
+  const char* const variable = std::getenv("ISTHMUS_WAIT");
+  std::string asked = variable == nullptr ? "auto" : variable;
+  constexpr std::string_view kName = "wait=";
+  std::istringstream words(settings);
+  for (std::string word; words >> word;)
+    if (word.starts_with(kName)) asked = word.substr(kName.size());
+  return asked;
+}
+
+bool must_give_way(ist_comm comm, const std::string& settings) {
+  const std::string asked = how_to_wait(settings);
+  if (asked == "spin") return false;
+  if (asked == "sleep") return true;
   int ranks = 1;
   return ist_comm_local_size(comm, &ranks) == IST_OK && ranks > sysconf(_SC_NPROCESSORS_ONLN);
 }
@@ -35,7 +48,7 @@ bool must_give_way(ist_comm comm) {
 
 Session::Session() : owner_(::getpid()) {}
 
-std::shared_ptr<Session> Session::create(const Make& make) {
+std::shared_ptr<Session> Session::create(const Make& make, const std::string& settings) {
   std::shared_ptr<Session> made{new Session};
   int code = IST_OK;
   {
@@ -45,7 +58,7 @@ std::shared_ptr<Session> Session::create(const Make& make) {
   check(code);
   ist_comm comm = IST_COMM_NULL;
   check(ist_world_comm(made->world_, &comm));
-  made->crowded_ = must_give_way(comm);
+  made->crowded_ = must_give_way(comm, settings);
   auto& all = open_sessions();
   std::erase_if(all, [](const auto& each) { return each.expired(); });
   all.push_back(made);

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "operation.hpp"
@@ -19,9 +20,9 @@ namespace isthmus_python {
 
 class Session {
  public:
-  // `make`: ist_world_create or its like.
+  // `make`: ist_world_create_configured or its like; `settings`: what that was given, of which waits in Python are part.
   using Make = std::function<int(ist_world*)>;
-  static std::shared_ptr<Session> create(const Make& make);
+  static std::shared_ptr<Session> create(const Make& make, const std::string& settings);
   // Those still open when the interpreter ends.
   static void close_all();
   Session(const Session&) = delete;

@@ -14,7 +14,8 @@ namespace {
 class World {
  public:
   explicit World(const std::string& settings)
-      : World(Session::create([&](ist_world* world) { return ist_world_create_configured(settings.c_str(), world); })) {}
+      : World(Session::create([&](ist_world* world) { return ist_world_create_configured(settings.c_str(), world); },
+                              settings)) {}
   explicit World(std::shared_ptr<Session> session) : session_(std::move(session)) {
     ist_comm comm = IST_COMM_NULL;
     check(ist_world_comm(session_->world(), &comm));

@@ -368,10 +368,10 @@ Result<Settings> Settings::read(std::string_view given) {
   }
   IST_TRY(read_words(settings, given));
   if (settings.single_threaded() && settings.progress_thread)
-    return Status{
-        IST_ERR_SETTING,
-        "ISTHMUS_THREADS=\"single\" cannot be used with ISTHMUS_PROGRESS_THREAD=\"1\", whose thread is a second one "
-        "inside the library: leave one of them out"};
+    return Status{IST_ERR_SETTING,
+                  "threads=\"single\" (ISTHMUS_THREADS) cannot be used with progress_thread=\"1\" "
+                  "(ISTHMUS_PROGRESS_THREAD), whose thread "
+                  "is a second one inside the library: leave one of them out"};
   if (one_of(settings.log, {"trace", "debug", "info", "warning"})) warn_of_unknown_variables(variables());
   return settings;
 }

@@ -141,7 +141,7 @@ TEST_F(Bench, OneThreadAtATimeNeedsNoLockForMessagesNorForCalls) {
 TEST_F(Bench, OneThreadAtATimeIsRefusedBesideTheProgressThread) {
   const Ran ran = run_program("bench latency --quick --max 8", "ISTHMUS_THREADS=single ISTHMUS_PROGRESS_THREAD=1");
   EXPECT_EQ(ran.status, 2) << ran.output;
-  EXPECT_TRUE(says(ran, "ISTHMUS_THREADS=\"single\" cannot be used with ISTHMUS_PROGRESS_THREAD=\"1\"")) << ran.output;
+  EXPECT_TRUE(says(ran, "threads=\"single\" (ISTHMUS_THREADS) cannot be used with progress_thread=\"1\"")) << ran.output;
 }
 
 }  // namespace

@@ -113,16 +113,20 @@ TEST(FirstLaunch, BesideAWorkerThatCopiesMessagesIsOverSoon) {
   std::atomic<bool> enough{false};
   std::atomic<int> rounds{0};
   std::thread messages([&] { keep_a_worker_awake(buffer.get(), enough, rounds); });
-  while (rounds.load() < 100) std::this_thread::yield();
+  // A message that fails ends the other thread, and then nothing more is counted.
+  const auto wait_for_round = [&](int wanted) {
+    const auto limit = Clock::now() + std::chrono::seconds{20};
+    while (rounds.load() < wanted && Clock::now() < limit) std::this_thread::yield();
+    EXPECT_GE(rounds.load(), wanted) << "messages have come to an end";
+  };
+  wait_for_round(100);
   Clock::duration longest{0};
   const int before = rounds.load();
   if (worker == 1) {
     const Stream stream;
-    for (std::uint32_t n = 1; n <= 20; ++n) {
+    for (std::uint32_t n = 1; n <= 20 && !HasFailure(); ++n) {
       NewKernel kernel(stream);
-      const int seen = rounds.load();
-      while (rounds.load() < seen + 20)
-        std::this_thread::yield();  // the worker is back after what loading a module waited for
+      wait_for_round(rounds.load() + 20);  // the worker is back after what loading a module waited for
       longest = std::max(longest, kernel.launch(n));
     }
   }

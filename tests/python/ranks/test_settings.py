@@ -38,6 +38,19 @@ def test_what_cannot_be_used_is_said(settings, said):
         isthmus.World(**settings)
 
 
+def test_how_to_wait_is_for_waits_in_python_too(comm):
+    for wait in ("spin", "sleep", "auto"):
+        with isthmus.World(wait=wait) as world:
+            ring(world, np.arange(10))
+            if comm.size > 1:
+                got = np.zeros(3, dtype=np.int32)
+                request = world.comm.irecv(got, (comm.rank - 1) % comm.size, 3)
+                world.comm.barrier()
+                world.comm.send(np.arange(3, dtype=np.int32), (comm.rank + 1) % comm.size, 3)
+                request.wait()
+                assert got.tolist() == [0, 1, 2]
+
+
 def test_a_value_with_spaces_is_for_the_environment():
     with pytest.raises(ValueError, match="has spaces in it"):
         isthmus.World(trace="a file.json")
