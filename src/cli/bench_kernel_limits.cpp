@@ -8,6 +8,7 @@
 #include "cli/bench_driver.hpp"
 #include "cli/bench_kernel_trips.hpp"
 #include "cli/bench_limit_launch.hpp"
+#include "cli/bench_stream_device.hpp"
 #include "cli/failure.hpp"
 
 namespace ist::cli {
@@ -117,7 +118,7 @@ class CudaKernelLimits final : public KernelLimits {
   }
 
  private:
-  std::shared_ptr<CUgraphExec_st> graph_of_empty() const;
+  std::shared_ptr<const StreamGraph> graph_of_empty() const;
 
   const DriverPair& pair_;
   const BareKernels here_;
@@ -127,24 +128,15 @@ class CudaKernelLimits final : public KernelLimits {
   std::optional<KernelTrips> trips_;
 };
 
-// Goes with the last that holds it; null where this driver has no graphs.
-std::shared_ptr<CUgraphExec_st> CudaKernelLimits::graph_of_empty() const {
-  const CudaApi& api = pair_.driver.api();
-  const CUstream stream = pair_.here.stream(0);
-  if (!api.cuStreamBeginCapture_v2 || !api.cuStreamEndCapture || !api.cuGraphInstantiateWithFlags || !api.cuGraphLaunch ||
-      !api.cuGraphExecDestroy || !api.cuGraphDestroy)
-    return nullptr;
-  pair_.driver.must(api.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
-  here_.launch_empty();
-  CUgraph graph = nullptr;
-  pair_.driver.must(api.cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
-  CUgraphExec made = nullptr;
+// Goes with the last that holds it; without a graph where this driver has none.
+std::shared_ptr<const StreamGraph> CudaKernelLimits::graph_of_empty() const {
   pair_.here.use();
-  const CUresult result = api.cuGraphInstantiateWithFlags(&made, graph, 0);
+  const std::shared_ptr<const StreamGraph> graph(new StreamGraph(pair_.driver.api(), pair_.here.stream(0), [this] {
+    here_.launch_empty();
+    return true;
+  }));
   pair_.here.leave();
-  api.cuGraphDestroy(graph);
-  pair_.driver.must(result, "cuGraphInstantiate");
-  return {made, [&api](CUgraphExec last) { api.cuGraphExecDestroy(last); }};
+  return graph;
 }
 
 LimitWays<LimitCall> CudaKernelLimits::launches() {
@@ -161,13 +153,11 @@ LimitWays<LimitCall> CudaKernelLimits::launches() {
                         here_.launch_empty();
                         here_.wait();
                       }});
-  if (const auto graph = graph_of_empty())
+  if (const auto graph = graph_of_empty(); graph->there())
     ways.all.push_back({"launch of a graph of an empty kernel, waited for", [this, graph] {
-                          const CudaApi& api = pair_.driver.api();
                           pair_.here.use();
-                          const CUresult result = api.cuGraphLaunch(graph.get(), pair_.here.stream(0));
+                          graph->launch();
                           pair_.here.leave();
-                          pair_.driver.must(result, "cuGraphLaunch");
                           here_.wait();
                         }});
   else

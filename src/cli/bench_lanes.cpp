@@ -32,7 +32,8 @@ class StreamLane final : public Lane {
   }
   void wait() override { device_.wait(); }
   std::function<void()> capture(const std::function<void()>& put) override {
-    return [graph = std::make_shared<const StreamGraph>(device_, put)] { graph->launch(); };
+    const std::shared_ptr<const StreamGraph> graph(new StreamGraph(device_.graph_of(put)));
+    return [graph] { graph->launch(); };
   }
 
  private:

@@ -141,7 +141,7 @@ Row measure_stream(Session& session, std::uint64_t bytes) {
   const Puts plain = round_trips(
       session, trips, [&] { session.send_on(device.stream, 0, size, kStreamTag); },
       [&] { session.receive_on(device.stream, session.recv_offset(), size, kStreamTag); });
-  const StreamGraph captured(device, plain);
+  const StreamGraph captured = device.graph_of(plain);
   std::optional<BarePair> bare;
   std::optional<StreamGraph> bare_graph;
   Puts bare_plain;
@@ -149,7 +149,10 @@ Row measure_stream(Session& session, std::uint64_t bytes) {
     bare.emplace(session, device);
     bare_plain = round_trips(
         session, trips, [&] { bare->send(bytes); }, [&] { bare->receive(bytes); });
-    bare_graph.emplace(device, bare_plain);
+    bare_graph.emplace(device.api, device.stream, [&] {
+      bare_plain();
+      return true;
+    });
   }
   const bool quick = session.options().quick;
   std::uint64_t batches = quick ? 5 : std::max<std::uint64_t>(session.options().iterations / kRoundTrips, 25);

@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "cli/bench_collective.hpp"
-#include "memory/cuda/cuda_api.hpp"
+#include "cli/bench_stream_device.hpp"
 
 namespace ist::cli {
 namespace {
@@ -55,34 +55,11 @@ int wait_after(const CallArguments& with, int code) {
 
 std::int64_t floats_of(const CallArguments& with) { return static_cast<std::int64_t>(with.bytes / sizeof(float)); }
 
-// A graph of so many calls; none where they cannot be captured, which is so on every rank alike.
-class CapturedCalls {
- public:
-  CapturedCalls(const StreamDriver& driver, CUstream stream, const std::function<int()>& put)
-      : driver_(driver), stream_(stream) {
-    const CudaApi& api = driver.api;
-    if (!api.cuGraphInstantiateWithFlags || !api.cuGraphLaunch || !api.cuGraphExecDestroy || !api.cuGraphDestroy) return;
-    driver.must(api.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
-    const int code = put();
-    CUgraph graph = nullptr;
-    driver.must(api.cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
-    if (code == IST_OK) driver.must(api.cuGraphInstantiateWithFlags(&calls_, graph, 0), "cuGraphInstantiate");
-    api.cuGraphDestroy(graph);
-    if (code != IST_OK && code != IST_ERR_NOT_CAPTURABLE) cli::must(code, "a captured call");
-  }
-  CapturedCalls(const CapturedCalls&) = delete;
-  CapturedCalls& operator=(const CapturedCalls&) = delete;
-  ~CapturedCalls() {
-    if (calls_ != nullptr) driver_.api.cuGraphExecDestroy(calls_);
-  }
-  bool there() const { return calls_ != nullptr; }
-  void launch() const { driver_.must(driver_.api.cuGraphLaunch(calls_, stream_), "cuGraphLaunch"); }
-
- private:
-  const StreamDriver& driver_;
-  CUstream stream_;
-  CUgraphExec calls_ = nullptr;
-};
+// False: they cannot be captured, which is so on every rank alike.
+bool are_captured(int code) {
+  if (code != IST_OK && code != IST_ERR_NOT_CAPTURABLE) cli::must(code, "a captured call");
+  return code == IST_OK;
+}
 
 // So many in one batch, and in one graph: fewer of long ones.
 std::uint64_t calls_in_batch(std::size_t bytes) {
@@ -119,7 +96,7 @@ std::array<double, 2> measure_forms(Session& session, const CallArguments& with)
     for (std::uint64_t n = 0; n < calls && code == IST_OK; ++n) code = call.put(with);
     return code;
   };
-  const CapturedCalls graph(driver, stream, put);
+  const StreamGraph graph(driver.api, stream, [&] { return are_captured(put()); });
   const auto timed = [&](const std::function<void()>& body) {
     session.meet();
     const auto start = Clock::now();

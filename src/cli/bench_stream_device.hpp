@@ -1,7 +1,7 @@
 // A device whose stream is measured, and what is put into that stream as a graph.
 //
-// Who calls this : bench_stream and bench_lanes, where the CUDA parts are built.
-// Threads        : one; the device's context is current in it while the object lives.
+// Who calls this : bench_stream, bench_lanes, bench_stream_calls and bench_kernel_limits, where the CUDA parts are built.
+// Threads        : one; a StreamDevice's context is current in it while the object lives.
 // Ownership      : a stream of its own goes with the object, a given one stays.
 // Errors         : a Failure that names the driver's call.
 #pragma once
@@ -12,6 +12,41 @@
 #include "memory/cuda/cuda_api.hpp"
 
 namespace ist::cli {
+
+// What a body puts into a stream, as a graph. The stream's context must be current, then and when it is launched.
+class StreamGraph {
+ public:
+  static bool possible(const CudaApi& api) {
+    return api.cuStreamBeginCapture_v2 && api.cuStreamEndCapture && api.cuGraphInstantiateWithFlags && api.cuGraphLaunch &&
+           api.cuGraphExecDestroy && api.cuGraphDestroy;
+  }
+  // `body` says whether all of it can be captured. If not, or where this driver has no graphs, there is none.
+  StreamGraph(const CudaApi& api, CUstream stream, const std::function<bool()>& body) : api_(api), stream_(stream) {
+    if (!possible(api_)) return;
+    must(api_.cuStreamBeginCapture_v2(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
+    const bool whole = body();
+    CUgraph graph = nullptr;
+    must(api_.cuStreamEndCapture(stream_, &graph), "cuStreamEndCapture");
+    const CUresult made = whole ? api_.cuGraphInstantiateWithFlags(&executable_, graph, 0) : CUDA_SUCCESS;
+    api_.cuGraphDestroy(graph);
+    must(made, "cuGraphInstantiate");
+  }
+  StreamGraph(const StreamGraph&) = delete;
+  StreamGraph& operator=(const StreamGraph&) = delete;
+  ~StreamGraph() {
+    if (executable_ != nullptr) api_.cuGraphExecDestroy(executable_);
+  }
+  bool there() const { return executable_ != nullptr; }
+  void launch() const { must(api_.cuGraphLaunch(executable_, stream_), "cuGraphLaunch"); }
+
+ private:
+  void must(CUresult result, const char* what) const {
+    if (result != CUDA_SUCCESS) throw Failure(cuda_error(api_, result, what));
+  }
+  const CudaApi& api_;
+  CUstream stream_;
+  CUgraphExec executable_ = nullptr;
+};
 
 // This rank's device, its context current, with a stream that was given or of its own.
 class StreamDevice {
@@ -26,8 +61,7 @@ class StreamDevice {
     must(api.cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
     must(api.cuCtxPushCurrent_v2(context_), "cuCtxPushCurrent");
     if (!given_) must(api.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-    if (!api.cuGraphInstantiateWithFlags || !api.cuGraphLaunch || !api.cuGraphExecDestroy || !api.cuGraphDestroy)
-      throw Failure(1, "this CUDA driver has no graphs; install a newer one");
+    if (!StreamGraph::possible(api)) throw Failure(1, "this CUDA driver has no graphs; install a newer one");
   }
   StreamDevice(const StreamDevice&) = delete;
   StreamDevice& operator=(const StreamDevice&) = delete;
@@ -41,6 +75,12 @@ class StreamDevice {
     if (result != CUDA_SUCCESS) throw Failure(cuda_error(api, result, what));
   }
   void wait() const { must(api.cuStreamSynchronize(stream), "cuStreamSynchronize"); }
+  StreamGraph graph_of(const std::function<void()>& body) const {
+    return {api, stream, [&body] {
+              body();
+              return true;
+            }};
+  }
 
   CudaApi api{};
   CUuuid uuid{};
@@ -50,28 +90,6 @@ class StreamDevice {
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
   const bool given_;
-};
-
-// What a body puts into the stream, as a graph.
-class StreamGraph {
- public:
-  StreamGraph(const StreamDevice& device, const std::function<void()>& body) : device_(device) {
-    device.must(device.api.cuStreamBeginCapture_v2(device.stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-                "cuStreamBeginCapture");
-    body();
-    CUgraph graph = nullptr;
-    device.must(device.api.cuStreamEndCapture(device.stream, &graph), "cuStreamEndCapture");
-    device.must(device.api.cuGraphInstantiateWithFlags(&executable_, graph, 0), "cuGraphInstantiate");
-    device.api.cuGraphDestroy(graph);
-  }
-  StreamGraph(const StreamGraph&) = delete;
-  StreamGraph& operator=(const StreamGraph&) = delete;
-  ~StreamGraph() { device_.api.cuGraphExecDestroy(executable_); }
-  void launch() const { device_.must(device_.api.cuGraphLaunch(executable_, device_.stream), "cuGraphLaunch"); }
-
- private:
-  const StreamDevice& device_;
-  CUgraphExec executable_ = nullptr;
 };
 
 }  // namespace ist::cli
