@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <limits>
+#include <utility>
 
 namespace ist::cli {
 namespace {
@@ -85,8 +85,7 @@ Row measure_ordered(Session& session, std::uint64_t bytes) {
   Row row = make_row(bytes, std::move(times[0]), plan);
   if (!trips) row.window = messages;
   if (options.bidirectional()) row.gbps *= 2;
-  std::sort(times[1].begin(), times[1].end());
-  if (options.stream()) row.added = {graph ? percentile(times[1], 0.5) : std::numeric_limits<double>::quiet_NaN()};
+  if (options.stream()) row.added = {median_of(std::move(times[1]))};
   row.path = options.stream() ? "stream" : "queue";
   return row;
 }

@@ -47,11 +47,6 @@ std::vector<double> times_of(Session& session, const Plan& plan, const std::func
   return average_of_ranks(session.from_all(std::span<const double>{times}), static_cast<std::size_t>(session.size()));
 }
 
-double median_time_of(std::vector<double> times) {
-  std::sort(times.begin(), times.end());
-  return percentile(times, 0.5);
-}
-
 }  // namespace
 
 double overlap_percent(double total_us, double compute_us, double alone_us) {
@@ -67,9 +62,9 @@ Row measure_overlap(Session& session, std::uint64_t bytes) {
   const double repetition_us = 4 * warm_up_us(session, wanted / 10, [&] { make_call(options, with); });
   const Plan plan = session.from_first(make_plan(options, wanted, repetition_us, false));
 
-  const double alone_us = median_time_of(times_of(session, plan, [&] { make_call(options, with); }));
+  const double alone_us = median_of(times_of(session, plan, [&] { make_call(options, with); }));
   const auto rounds = static_cast<std::uint64_t>(alone_us * session.from_first(rounds_per_us()));
-  const double compute_us = median_time_of(times_of(session, plan, [&] { compute(rounds); }));
+  const double compute_us = median_of(times_of(session, plan, [&] { compute(rounds); }));
   auto total = times_of(session, plan, [&] {
     std::array<ist_request, 2> requests{IST_REQUEST_NULL, IST_REQUEST_NULL};
     must(call.start(with, requests.data()), call.name);

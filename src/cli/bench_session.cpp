@@ -27,8 +27,8 @@ void fail(int code, const char* call) {
   throw Failure(1, std::string{call} + ": " + ist_code_name(code) + ": " + ist_error_text());
 }
 
-Session::Session(const BenchOptions& options) : options_(options) {
-  must(ist_world_create(&world_), "ist_world_create");
+Session::Session(const BenchOptions& options, const char* settings) : options_(options) {
+  must(ist_world_create_configured(settings, &world_), "ist_world_create");
   must(ist_world_comm(world_, &comm_), "ist_world_comm");
   int size = 0;
   must(ist_comm_rank(comm_, &rank_), "ist_comm_rank");

@@ -41,7 +41,8 @@ class Session {
   static constexpr int kWindow = kWindowMessages;
 
   // Joins the world. `options.from` belongs to rank 0, `options.to` to the others; of several pairs, to the first half and the second.
-  explicit Session(const BenchOptions& options);
+  // `settings`: of its world, above the environment's, as ist_world_create_configured takes them.
+  explicit Session(const BenchOptions& options, const char* settings = nullptr);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

@@ -118,12 +118,6 @@ double batch(Session& session, const StreamDevice& device, std::uint64_t trips, 
   return microseconds_since(start) / (2.0 * static_cast<double>(trips));
 }
 
-double median_time(std::vector<double> times) {
-  if (times.empty()) return kNone;
-  std::sort(times.begin(), times.end());
-  return percentile(times, 0.5);
-}
-
 bool one_device(Session& session, const StreamDevice& device) {
   if (session.rank() == 0) session.tell(device.uuid);
   const auto theirs = session.hear<CUuuid>();
@@ -176,9 +170,9 @@ Row measure_stream(Session& session, std::uint64_t bytes) {
   plan.batches = batches;
   plan.per_batch = trips;
   Row row = make_row(bytes, times[0], plan);
-  const double graph = median_time(times[1]);
-  const double limit = median_time(times[2]);
-  const double graph_limit = median_time(times[3]);
+  const double graph = median_of(times[1]);
+  const double limit = median_of(times[2]);
+  const double graph_limit = median_of(times[3]);
   row.added = {graph, limit, graph_limit, limit_ratio(row.median_us, limit), limit_ratio(graph, graph_limit)};
   row.path = "stream";
   return row;

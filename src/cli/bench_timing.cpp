@@ -74,6 +74,12 @@ double percentile(const std::vector<double>& sorted, double fraction) {
   return std::lerp(sorted[below], sorted[above], position - std::floor(position));
 }
 
+double median_of(std::vector<double> values) {
+  if (values.empty()) return std::numeric_limits<double>::quiet_NaN();
+  std::sort(values.begin(), values.end());
+  return percentile(values, 0.5);
+}
+
 Row make_row(std::uint64_t bytes, std::vector<double> times, const Plan& plan) {
   std::sort(times.begin(), times.end());
   Row row;

@@ -55,6 +55,8 @@ int window_of(std::uint64_t bytes);
 // How many times as long as the limit allows: 1 is the limit itself. No number where there is none.
 double limit_ratio(double us, double limit_us);
 double percentile(const std::vector<double>& sorted, double fraction);
+// No number of none.
+double median_of(std::vector<double> values);
 // Sorts the times of the batches. gbps counts `bytes` for each.
 Row make_row(std::uint64_t bytes, std::vector<double> times, const Plan& plan);
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <thread>
@@ -17,6 +16,8 @@ namespace {
 
 // For each of the two pairs of memories.
 constexpr double kLongestOnDevices = 3;
+// Orders to a worker are no calls of the driver.
+constexpr const char* kNoWorker = "worker=0";
 constexpr std::size_t kLongMessage = 1 << 20;
 constexpr std::size_t kLongestMessage = 16 << 20;
 
@@ -93,7 +94,7 @@ class DeviceNotes {
 
 // Page-locked host memory on rank 0, a device on rank 1.
 void measure_bus(const Settings& settings, int rounds, DeviceNotes& notes) {
-  Session session(method_between("pinned", "cuda"));
+  Session session(method_between("pinned", "cuda"), kNoWorker);
   session.prepare(settings);
   const std::size_t slot = std::min(pair_slot_limit(settings.eager_limit, 2), settings.eager_limit).value;
   std::vector<std::size_t> sizes;
@@ -128,7 +129,7 @@ void measure_bus(const Settings& settings, int rounds, DeviceNotes& notes) {
 // A device on each rank; nothing where that is the same one.
 void measure_link(const Settings& settings, int rounds, DeviceNotes& notes) {
   constexpr const char* kNames = "device_link_alpha, device_link_beta";
-  Session session(method_between("cuda", "cuda"));
+  Session session(method_between("cuda", "cuda"), kNoWorker);
   session.prepare(settings);
   const std::vector<std::string> used = used_devices(session);
   for (const std::string& uuid : used) add_device(notes.profile(), uuid);
@@ -154,8 +155,6 @@ void measure_link(const Settings& settings, int rounds, DeviceNotes& notes) {
 std::vector<std::string> measure_devices(Settings settings, int rounds, Profile& profile) {
   std::vector<std::string> said;
   DeviceNotes notes(profile, said);
-  // Orders to a worker are no calls of the driver.
-  ::setenv("ISTHMUS_WORKER", "0", 1);
   settings.worker = false;
   try {
     measure_bus(settings, rounds, notes);

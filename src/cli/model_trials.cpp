@@ -101,9 +101,4 @@ Line fit_line(const std::vector<Point>& points) {
   return {y - slope * x, slope};
 }
 
-double median_of(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return percentile(values, 0.5);
-}
-
 }  // namespace ist::cli

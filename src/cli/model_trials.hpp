@@ -26,7 +26,6 @@ struct Point {
 };
 // By least squares of the errors relative to each time, so that long times do not drown the short ones.
 Line fit_line(const std::vector<Point>& points);
-double median_of(std::vector<double> values);
 
 // Something that both ranks do together, over and over; x: bytes, or messages.
 struct Trial {

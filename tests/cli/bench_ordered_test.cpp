@@ -85,7 +85,7 @@ TEST_F(Bench, StreamsOfEveryClassOfCudaMemoryAreMeasuredByOneCommand) {
 }
 
 TEST_F(Bench, MessagesInQueuesAreCheckedAndTimed) {
-  if (!kind_is_here("opencl")) GTEST_SKIP() << "no OpenCL device on this machine";
+  if (!kind_is_here("opencl")) GTEST_SKIP() << "not covered here: messages in OpenCL queues; there is no OpenCL device";
   for (const std::string name : {"queue-latency", "queue-bandwidth", "queue-bidirectional"}) {
     const Ran ran = run_program("bench " + name + " --iterations 3 --sizes 64,5000,64KiB --json " + file(), kSmallEager);
     ASSERT_EQ(ran.status, 0) << ran.output;
@@ -98,7 +98,7 @@ TEST_F(Bench, MessagesInQueuesAreCheckedAndTimed) {
 }
 
 TEST_F(Bench, QueuesMoveMemoryOfTheHostAsWell) {
-  if (!kind_is_here("opencl")) GTEST_SKIP() << "no OpenCL device on this machine";
+  if (!kind_is_here("opencl")) GTEST_SKIP() << "not covered here: messages in OpenCL queues; there is no OpenCL device";
   const Ran ran =
       run_program("bench queue-latency --every-pair --quick --iterations 2 --sizes 8,5000 --json " + file(), kSmallEager);
   ASSERT_EQ(ran.status, 0) << ran.output;
@@ -140,7 +140,7 @@ TEST_F(Bench, LongMessagesHaveShorterWindowsAndAreChecked) {
 
 // By hand a window of these takes more than the staging memory has: places are used again.
 TEST_F(Bench, WindowsByHandThatAreLongerThanTheirStagingAreChecked) {
-  if (!kind_is_here("opencl")) GTEST_SKIP() << "no OpenCL device on this machine";
+  if (!kind_is_here("opencl")) GTEST_SKIP() << "not covered here: messages in OpenCL queues; there is no OpenCL device";
   for (const std::string name : {"bandwidth", "bidirectional"}) {
     const Ran ran = run_program("bench " + name +
                                 " --from opencl --to opencl --staged --quick --iterations 1 --sizes 20MiB --json " + file());

@@ -98,7 +98,7 @@ class ModelOfDevices : public Model {
  protected:
   void SetUp() override {
     if (!std::filesystem::exists(FAKE_CUDA "/libcuda.so.1"))
-      GTEST_SKIP() << "not covered here: this build has no driver of the tests";
+      GTEST_SKIP() << "not covered here: the model fitted on devices; this build has no driver of the tests";
   }
   std::string with_devices(int count, const std::string& more = "") const {
     return environment("LD_LIBRARY_PATH=" FAKE_CUDA " FAKE_CUDA_DEVICES=" + std::to_string(count) + " " + more);

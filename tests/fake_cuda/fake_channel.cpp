@@ -29,11 +29,7 @@ void run_both(const SendReceiveWork& work, unsigned blocks) {
 std::optional<int> channel_kernel(std::string_view name) {
   if (name == "isthmus_bare_send") return kBareSend;
   if (name == "isthmus_bare_receive") return kBareReceive;
-  constexpr std::string_view kPrefix = "isthmus_channel_";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  for (int i = 0; i < static_cast<int>(std::size(kNames)); ++i)
-    if (name.substr(kPrefix.size()) == kNames[i]) return i;
-  return std::nullopt;
+  return kernel_named(name, "isthmus_channel_", kNames);
 }
 
 std::optional<std::function<void()>> channel_work(int kernel, CUcontext context, unsigned blocks, const void* argument) {

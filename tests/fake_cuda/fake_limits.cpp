@@ -11,13 +11,7 @@ constexpr std::string_view kLimitKernels[] = {"empty",  "store", "flags", "packe
 
 }  // namespace
 
-std::optional<int> limit_kernel(std::string_view name) {
-  constexpr std::string_view kPrefix = "isthmus_limit_";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  for (int i = 0; i < static_cast<int>(std::size(kLimitKernels)); ++i)
-    if (name.substr(kPrefix.size()) == kLimitKernels[i]) return i;
-  return std::nullopt;
-}
+std::optional<int> limit_kernel(std::string_view name) { return kernel_named(name, "isthmus_limit_", kLimitKernels); }
 
 std::optional<std::function<void()>> limit_work(int kernel, CUcontext context, unsigned blocks, const void* argument) {
   using ist::cli::StoreWork;

@@ -6,9 +6,12 @@
 // Errors         : Places::reached().
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <optional>
+#include <string_view>
 #include <type_traits>
 
 #include "cli/bench_limit_bare.hpp"
@@ -21,6 +24,14 @@
 namespace fake {
 
 using namespace ist::channel;
+
+// Which of the names comes behind that prefix.
+template <class Names>
+std::optional<int> kernel_named(std::string_view name, std::string_view prefix, const Names& names) {
+  if (!name.starts_with(prefix)) return std::nullopt;
+  const auto found = std::find(std::begin(names), std::end(names), name.substr(prefix.size()));
+  return found == std::end(names) ? std::nullopt : std::optional<int>{static_cast<int>(found - std::begin(names))};
+}
 
 // Puts the place where the bytes are in place of a device address; clears `reached` where a kernel of that context has none.
 class Places {
