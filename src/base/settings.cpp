@@ -309,6 +309,13 @@ Status unknown_word(std::string_view name) {
                                std::string{nearest_name(name, names)} + ", and isthmus info --settings lists all"};
 }
 
+// `said`: how the user names it.
+Status take(const Row& row, Settings& settings, const std::string& said, std::string_view text) {
+  if (row.read(settings, text)) return {};
+  return {IST_ERR_SETTING, said + "=\"" + std::string{text} + "\" cannot be used: expected " + row.expected + " (" +
+                               std::string{row.help} + ")"};
+}
+
 // "eager_limit=32KiB": one word of what a world was given.
 Status read_word(Settings& settings, std::string_view word) {
   const auto equals = word.find('=');
@@ -318,9 +325,7 @@ Status read_word(Settings& settings, std::string_view word) {
   const auto row = std::find_if(table().begin(), table().end(), [&](const Row& one) { return one.name == name; });
   if (row == table().end()) return unknown_word(name);
   const auto value = word.substr(equals + 1);
-  if (row->read(settings, value)) return {};
-  return {IST_ERR_SETTING, "the setting " + std::string{name} + "=\"" + std::string{value} + "\" cannot be used: expected " +
-                               row->expected + " (" + std::string{row->help} + ")"};
+  return take(*row, settings, "the setting " + std::string{name}, value);
 }
 
 Status read_words(Settings& settings, std::string_view words) {
@@ -362,9 +367,7 @@ Result<Settings> Settings::read(std::string_view given) {
   for (const Row& row : table()) {
     const char* text = std::getenv(std::string{row.variable}.c_str());
     if (!text) continue;
-    if (!row.read(settings, text))
-      return Status{IST_ERR_SETTING, std::string{row.variable} + "=\"" + text + "\" cannot be used: expected " +
-                                         row.expected + " (" + std::string{row.help} + ")"};
+    IST_TRY(take(row, settings, std::string{row.variable}, text));
   }
   IST_TRY(read_words(settings, given));
   if (settings.single_threaded() && settings.progress_thread)
