@@ -93,6 +93,7 @@ TEST(WorkersOfAWorld, AreThereWhereItsSettingsSaySo) {
     int wrong = exchange(there, 20) + exchange(here, 20);
     check.that(by_workers(there), "the world whose settings say so has a worker");
     check.that(!by_workers(here), "the other one has none");
+    check.ok(ist_barrier(there.comm), "nobody leaves before all have asked");
     check.ok(ist_world_destroy(&other), "destroy");
     return wrong + check.wrong() + exchange(here, 5);
   }));
