@@ -1,5 +1,7 @@
 // Contexts: primary ones, created ones, and each thread's stack of current ones.
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 
 #include "fake_world.hpp"
 
@@ -96,6 +98,11 @@ CUresult cuCtxDestroy_v2(CUcontext context) {
 CUresult cuCtxPushCurrent_v2(CUcontext context) {
   FAKE_ENTER(cuCtxPushCurrent_v2);
   if (context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+  if (context->destroyed) {
+    // A real one takes it, and frees it a second time when it is popped.
+    std::fprintf(stderr, "fake driver: cuCtxPushCurrent was given a context that has been destroyed\n");
+    std::abort();
+  }
   context_stack().push_back(context);
   return CUDA_SUCCESS;
 }

@@ -59,7 +59,10 @@ std::string hexadecimal(std::uint64_t address) {
 
 DriverScope::DriverScope(const CudaApi& api, CUcontext context) : api_(api) {
   api_.cuThreadExchangeStreamCaptureMode(&mode_);
-  if (context == nullptr) return;
+  if (context != nullptr) enter(context);
+}
+
+void DriverScope::enter(CUcontext context) {
   const CUresult result = api_.cuCtxPushCurrent_v2(context);
   pushed_ = result == CUDA_SUCCESS;
   if (!pushed_) status_ = cuda_error(api_, result, "cuCtxPushCurrent");

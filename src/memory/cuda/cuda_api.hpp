@@ -158,6 +158,10 @@ class DriverScope {
   ~DriverScope();
   const Status& status() const { return status_; }
 
+ protected:
+  void enter(CUcontext context);
+  void refuse(Status why) { status_ = std::move(why); }
+
  private:
   const CudaApi& api_;
   CUstreamCaptureMode mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;

@@ -66,7 +66,7 @@ Result<Ticket> CudaKind::combine(Reduction reduction, ist_type type, const Piece
   IST_TRY(settle_order(after));
   Result<CudaContext*> context = context_of_both(into, with);
   if (!context.ok()) return context.status();
-  const DriverScope scope(api_, (*context)->handle);
+  const ContextScope scope(api_, **context);
   IST_TRY(scope.status());
   const Result<CUfunction> kernel = kernels_.find(**context, reduction, operands->element);
   if (!kernel.ok()) return kernel.status();

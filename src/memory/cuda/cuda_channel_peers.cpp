@@ -24,7 +24,7 @@ Status CudaChannelEnd::connect(const ChannelCard& peers) {
 // A half of its own stands for the one that is gone with its rank.
 Status CudaChannelEnd::connect_to_nobody(const ChannelCard& peers) {
   const std::lock_guard lock(channels_.mutex_);
-  const DriverScope scope(channels_.api_, home_.context->handle);
+  const ContextScope scope(channels_.api_, *home_.context);
   IST_TRY(scope.status());
   const auto half = channels_.take_half(home_, peers.side);
   if (!half.ok()) return half.status();
@@ -39,7 +39,7 @@ Status CudaChannels::reach(const CudaChannelHome& home, const ChannelCard& peers
   if (peers.device == contexts_.uuid(home.context->device)) return {};
   for (const auto& [device, other] : homes_) {
     if (contexts_.uuid(device) != peers.device) continue;
-    const DriverScope scope(api_, home.context->handle);
+    const ContextScope scope(api_, *home.context);
     IST_TRY(scope.status());
     const CUresult result = api_.cuCtxEnablePeerAccess != nullptr ? api_.cuCtxEnablePeerAccess(other.context->handle, 0)
                                                                   : CUDA_ERROR_NOT_SUPPORTED;
@@ -73,7 +73,7 @@ Result<CUdeviceptr> CudaChannels::map(Rank peer, const CudaChannelHome& home, co
   const int device = home.context->device;
   const std::tuple key{peer, peers.allocation, device};
   if (const auto known = mapped_.find(key); known != mapped_.end()) return known->second + peers.offset;
-  const DriverScope scope(api_, home.context->handle);
+  const ContextScope scope(api_, *home.context);
   IST_TRY(scope.status());
   CUipcMemHandle handle;
   std::memcpy(&handle, peers.handle.data(), sizeof handle);

@@ -49,7 +49,7 @@ bool CudaChannels::over_on(CudaChannelHome& home) {
   }
   meetings_->add_looks(home, looks);
   if (looks.empty()) return true;
-  const DriverScope scope(api_, home.context->handle);
+  const ContextScope scope(api_, *home.context);
   // Where the last look has not come back its bytes may still arrive.
   if (!scope.status().ok() || api_.cuStreamQuery(home.stream) != CUDA_SUCCESS) return false;
   if (looked_ == nullptr) {

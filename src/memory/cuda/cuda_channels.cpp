@@ -97,7 +97,7 @@ CudaChannels::~CudaChannels() {
   // Kernels that may still run keep what they reach: it goes with the process.
   if (unfinished_) return;
   for (auto& [device, home] : homes_) {
-    const DriverScope scope(api_, home.context->handle);
+    const ContextScope scope(api_, *home.context);
     if (!scope.status().ok()) continue;
     for (const auto& [key, address] : mapped_)
       if (std::get<2>(key) == device) api_.cuIpcCloseMemHandle(address);
@@ -107,7 +107,7 @@ CudaChannels::~CudaChannels() {
     if (home.meetings != nullptr) api_.cuModuleUnload(home.meetings);
   }
   if (locked_.empty()) return;
-  const DriverScope scope(api_, homes_.begin()->second.context->handle);
+  const ContextScope scope(api_, *homes_.begin()->second.context);
   for (void* block : locked_) api_.cuMemFreeHost(block);
 }
 
@@ -144,7 +144,7 @@ Result<CudaChannelHome*> CudaChannels::home(int device) {
   workers_.prepare(device);
   const auto context = contexts_.primary(device);
   if (!context.ok()) return context.status();
-  const DriverScope scope(api_, (*context)->handle);
+  const ContextScope scope(api_, **context);
   IST_TRY(scope.status());
   quiet_.use_streams();
   CudaChannelHome made;
@@ -260,7 +260,7 @@ Result<ChannelCard> CudaChannels::take_half(CudaChannelHome& home, ChannelSide s
 }
 
 Status CudaChannels::open_half(CudaChannelEnd& end, CudaChannelHome& home) {
-  const DriverScope scope(api_, home.context->handle);
+  const ContextScope scope(api_, *home.context);
   IST_TRY(scope.status());
   const auto gone = gone_word(end.peer_rank_);
   if (!gone.ok()) return gone.status();
@@ -306,7 +306,7 @@ void CudaChannels::interrupt(Rank peer) {
 Status CudaChannels::let_go(CudaChannelEnd& end) const {
   if (!end.one_device_ || end.let_go_) return {};
   end.let_go_ = true;
-  const DriverScope scope(api_, end.home_.context->handle);
+  const ContextScope scope(api_, *end.home_.context);
   IST_TRY(scope.status());
   channel::LetGoWork work{reinterpret_cast<std::uint32_t*>(end.waits_for())};
   return launch(end.home_, reinterpret_cast<std::uint64_t>(end.home_.stream), {Kernel::let_go, 1, 32, &work});
@@ -349,7 +349,7 @@ Status CudaChannels::close_all() {
   };
   for (CudaChannelEnd* end : ends_) note(let_go(*end));
   for (const auto& [device, home] : homes_) {
-    const DriverScope scope(api_, home.context->handle);
+    const ContextScope scope(api_, *home.context);
     note(scope.status());
     if (!scope.status().ok()) continue;
     const CUresult result = api_.cuCtxSynchronize();

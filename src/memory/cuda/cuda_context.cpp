@@ -24,6 +24,13 @@ bool lives(const CudaApi& api, const CudaContext& context) {
   return number_of(api, context.witness) == context.witness_id;
 }
 
+ContextScope::ContextScope(const CudaApi& api, const CudaContext& context) : DriverScope(api, nullptr) {
+  if (lives(api, context))
+    enter(context.handle);
+  else
+    refuse(cuda_error(api, CUDA_ERROR_CONTEXT_IS_DESTROYED, "cuCtxPushCurrent"));
+}
+
 CudaContexts::CudaContexts(const CudaApi& api, std::vector<CUdevice> devices, std::function<void(CudaContext&)> greet)
     : api_(api), devices_(std::move(devices)), uuids_(devices_.size()), greet_(std::move(greet)), primary_(devices_.size()) {
   for (std::size_t i = 0; i < devices_.size(); ++i) {

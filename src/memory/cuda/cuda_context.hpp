@@ -59,6 +59,13 @@ struct CudaContext {
 // may have given its handles to others, nor the context itself, of which it says nothing sure. A primary context that we hold lives.
 bool lives(const CudaApi& api, const CudaContext& context);
 
+// A DriverScope in a context of ours. One that its user has destroyed is not named to the driver (its cuCtxPushCurrent takes the handle, and the
+// pop that follows frees it a second time: seen with 580.159 and the address sanitizer), but is IST_ERR_DEVICE.
+class ContextScope : public DriverScope {
+ public:
+  ContextScope(const CudaApi& api, const CudaContext& context);
+};
+
 class CudaContexts {
  public:
   // `greet` is called once for each new record, outside any lock.

@@ -18,7 +18,7 @@ class CudaGuestStream : public GuestStream {
       const std::lock_guard lock(kind_.guests_mutex_);
       std::erase(kind_.guests_, this);
     }
-    const DriverScope scope(kind_.api_, context_.handle);
+    const ContextScope scope(kind_.api_, context_);
     if (scope.status().ok()) kind_.api_.cuStreamDestroy_v2(stream_);
   }
   CudaGuestStream(const CudaGuestStream&) = delete;
@@ -39,14 +39,14 @@ class CudaGuestStream : public GuestStream {
     }
     if (event == nullptr)
       return {IST_ERR_DEVICE, "the work that another library's comes after is not known to the cuda kind any more"};
-    const DriverScope scope(kind_.api_, context_.handle);
+    const ContextScope scope(kind_.api_, context_);
     IST_TRY(scope.status());
     const CUresult result = kind_.api_.cuStreamWaitEvent(stream_, event, CU_EVENT_WAIT_DEFAULT);
     return result == CUDA_SUCCESS ? Status{} : failed(result, "cuStreamWaitEvent");
   }
 
   Status within(const std::function<void()>& body) override {
-    const DriverScope scope(kind_.api_, context_.handle);
+    const ContextScope scope(kind_.api_, context_);
     IST_TRY(scope.status());
     body();
     return {};
@@ -68,7 +68,7 @@ class CudaGuestStream : public GuestStream {
   Result<Ticket> mark() override { return mark(handle()); }
 
   Result<Ticket> mark(std::uint64_t stream) override {
-    const DriverScope scope(kind_.api_, context_.handle);
+    const ContextScope scope(kind_.api_, context_);
     IST_TRY(scope.status());
     CudaTicket* ticket = nullptr;
     {
@@ -94,7 +94,7 @@ class CudaGuestStream : public GuestStream {
   // Is all over that was launched? Tickets that nobody has any more were seen to be.
   bool over() {
     if (unmarked_.load()) return false;
-    const DriverScope scope(kind_.api_, context_.handle);
+    const ContextScope scope(kind_.api_, context_);
     if (!scope.status().ok() || kind_.api_.cuStreamQuery(stream_) == CUDA_ERROR_NOT_READY) return false;
     const std::lock_guard lock(kind_.mutex_);
     std::erase_if(marks_, [this](std::uint64_t id) {
@@ -148,7 +148,7 @@ Status CudaKind::admits(const Piece& piece) {
 Result<std::unique_ptr<GuestStream>> CudaKind::open_stream(int device) {
   const Result<CudaContext*> context = contexts_.primary(device);
   if (!context.ok()) return context.status();
-  const DriverScope scope(api_, (*context)->handle);
+  const ContextScope scope(api_, **context);
   IST_TRY(scope.status());
   CUstream stream = nullptr;
   const CUresult result = api_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);

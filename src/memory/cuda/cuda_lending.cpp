@@ -111,7 +111,7 @@ void CudaLending::share_handle(const PointerFacts& facts, Lent& made) const {
   if (!context.ok()) return;
   CUipcMemHandle handle{};
   static_assert(sizeof handle == sizeof made.handle);
-  const DriverScope scope(api_, (*context)->handle);
+  const ContextScope scope(api_, **context);
   const CUresult result = scope.status().ok() ? api_.cuIpcGetMemHandle(&handle, facts.start) : CUDA_ERROR_INVALID_CONTEXT;
   std::memcpy(made.handle.data(), &handle, sizeof handle);
   made.possible = result == CUDA_SUCCESS;

@@ -58,7 +58,7 @@ class CudaLinks::Bench {
  public:
   static Result<std::unique_ptr<Bench>> make(const CudaApi& api, CudaContext& context) {
     std::unique_ptr<Bench> made{new Bench{api, context}};
-    const DriverScope scope(api, context.handle);
+    const ContextScope scope(api, context);
     IST_TRY(scope.status());
     CUresult result = api.cuStreamCreate(&made->stream_, CU_STREAM_NON_BLOCKING);
     if (result != CUDA_SUCCESS) return cuda_error(api, result, "cuStreamCreate to try a link with");
@@ -68,7 +68,7 @@ class CudaLinks::Bench {
   }
   ~Bench() {
     if (!lives(api_, context)) return;
-    const DriverScope scope(api_, context.handle);
+    const ContextScope scope(api_, context);
     if (!scope.status().ok()) return;
     if (block_ != 0) api_.cuMemFree_v2(block_);
     if (stream_ != nullptr) api_.cuStreamDestroy_v2(stream_);
@@ -96,7 +96,7 @@ class CudaLinks::Bench {
  private:
   Bench(const CudaApi& api, CudaContext& in) : context(in), api_(api) {}
   Status copy(CUdeviceptr to, CUdeviceptr from) {
-    const DriverScope scope(api_, context.handle);
+    const ContextScope scope(api_, context);
     IST_TRY(scope.status());
     CUresult result = api_.cuMemcpyAsync(to, from, kPattern, stream_);
     if (result == CUDA_SUCCESS) result = api_.cuStreamSynchronize(stream_);
@@ -111,7 +111,7 @@ CudaLinks::CudaLinks(const CudaApi& api, CudaContexts& contexts) : api_(api), co
 CudaLinks::~CudaLinks() {
   for (const auto& [context, address] : opened_) {
     if (!lives(api_, *context)) continue;
-    const DriverScope scope(api_, context->handle);
+    const ContextScope scope(api_, *context);
     if (scope.status().ok()) api_.cuIpcCloseMemHandle(address);
   }
 }
@@ -183,7 +183,7 @@ Status CudaLinks::try_with_lender(CudaContext& context, const Loan& loan, const 
   const auto answer = call->ask(question);
   if (!answer.ok()) return answer.status();
   CUdeviceptr far = 0;
-  const DriverScope scope(api_, context.handle);
+  const ContextScope scope(api_, context);
   IST_TRY(scope.status());
   const CUresult result =
       api_.cuIpcOpenMemHandle_v2(&far, taken_from<CUipcMemHandle>(*answer), CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
@@ -219,7 +219,7 @@ Result<Door::Answer> CudaLinks::prepare(const DoorNote& asked, std::shared_ptr<v
     if (!own.ok()) return own.status();
     IST_TRY((*own)->fill(asked.number));
     CUipcMemHandle handle{};
-    const DriverScope scope(api_, (*context)->handle);
+    const ContextScope scope(api_, **context);
     IST_TRY(scope.status());
     if (const CUresult result = api_.cuIpcGetMemHandle(&handle, (*own)->block()); result != CUDA_SUCCESS)
       return cuda_error(api_, result, "cuIpcGetMemHandle of a block to try a link with");
@@ -261,7 +261,7 @@ Status CudaLinks::try_within(int from, int to) {
   const auto far = contexts_.primary(to);
   if (!far.ok()) return far.status();
   {
-    const DriverScope scope(api_, (*near)->handle);
+    const ContextScope scope(api_, **near);
     IST_TRY(scope.status());
     const CUresult result = api_.cuCtxEnablePeerAccess((*far)->handle, 0);
     if (result != CUDA_SUCCESS && result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)

@@ -127,7 +127,7 @@ Result<Ticket> CudaKind::copy_together(std::span<const LentCopy> copies) {
     all.sizes.push_back(static_cast<std::size_t>(copy.from.size.value));
   }
   const std::string said = std::to_string(copies.size()) + " copies, the first of " + describe_piece(copies.front().from);
-  const DriverScope scope(api_, context.handle);
+  const ContextScope scope(api_, context);
   IST_TRY(scope.status());
   const Result<Route> route = plan(context, CopyDirection::between_devices, Ticket{});
   if (!route.ok()) return route.status();

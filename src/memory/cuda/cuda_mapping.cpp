@@ -108,7 +108,7 @@ bool opens(const CudaApi& api, Loan::Way way) {
 Result<std::unique_ptr<CudaBorrowed>> open_mapping(const CudaApi& api, CudaContext& context, const Loan& loan,
                                                    const std::atomic<bool>& ends) {
   auto made = std::make_unique<CudaBorrowed>(context, loan.way);
-  const DriverScope scope(api, context.handle);
+  const ContextScope scope(api, context);
   IST_TRY(scope.status());
   made->allocation = loan.way == Loan::Way::pool ? loan.pool : loan.allocation;
   if (loan.way == Loan::Way::handle) {
@@ -130,7 +130,7 @@ Result<std::unique_ptr<CudaBorrowed>> open_mapping(const CudaApi& api, CudaConte
 }
 
 Result<CUdeviceptr> import_piece(const CudaApi& api, const CudaBorrowed& pool, const Loan& loan) {
-  const DriverScope scope(api, pool.context.handle);
+  const ContextScope scope(api, pool.context);
   IST_TRY(scope.status());
   CUmemPoolPtrExportData data{};
   static_assert(sizeof data == sizeof loan.handle);
@@ -146,7 +146,7 @@ Result<CUdeviceptr> import_piece(const CudaApi& api, const CudaBorrowed& pool, c
 void close_piece(const CudaApi& api, CudaContext& context, CUdeviceptr address) {
   if (!lives(api, context)) return;
   tell("lets go of a piece of a pool", address, Bytes{}, context, 0);
-  const DriverScope scope(api, context.handle);
+  const ContextScope scope(api, context);
   if (scope.status().ok()) api.cuMemFree_v2(address);
 }
 
@@ -154,7 +154,7 @@ void close_mapping(const CudaApi& api, const CudaBorrowed& memory) {
   tell("closes", memory.address, memory.size, memory.context, memory.allocation);
   if (memory.way == Loan::Way::handle) {
     if (!lives(api, memory.context)) return;
-    const DriverScope scope(api, memory.context.handle);
+    const ContextScope scope(api, memory.context);
     if (scope.status().ok()) api.cuIpcCloseMemHandle(memory.address);
     return;
   }

@@ -130,7 +130,7 @@ Status CudaMeetings::load(CudaChannelHome& home) const {
 // With the channels' lock.
 Status CudaMeetings::open(CudaSeat& seat) {
   CudaChannelHome& home = seat.home_;
-  const DriverScope scope(channels_.api_, home.context->handle);
+  const ContextScope scope(channels_.api_, *home.context);
   IST_TRY(scope.status());
   const auto gone = channels_.gone_of_seat();
   if (!gone.ok()) return gone.status();

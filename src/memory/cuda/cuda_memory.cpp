@@ -80,7 +80,7 @@ bool CudaKind::together(const Piece& one, const Piece& other) {
 
 Result<Piece> CudaKind::allocate_in(CudaContext& context, Bytes size) {
   const std::string place = " on cuda device " + std::to_string(context.device);
-  const DriverScope scope(api_, context.handle);
+  const ContextScope scope(api_, context);
   IST_TRY(scope.status());
   CUresult result = make_queue(context);
   if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuStreamCreate" + place);
@@ -117,7 +117,7 @@ Status CudaKind::free_allocated(std::uint64_t address, std::uint64_t buffer_id) 
   }
   Result<CudaContext*> context = contexts_.find(facts.context, facts.device);
   if (!context.ok()) return context.status();
-  const DriverScope scope(api_, (*context)->handle);
+  const ContextScope scope(api_, **context);
   IST_TRY(scope.status());
   const CUresult result = api_.cuMemFree_v2(address);
   if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuMemFree of memory at " + hexadecimal(address));
@@ -288,7 +288,7 @@ Result<Ticket> CudaKind::copy_in(CudaContext& context, CopyDirection direction, 
                                  const Ticket& after) {
   IST_TRY(settle_order(after));
   IST_TRY(order_across(context, after));
-  const DriverScope scope(api_, context.handle);
+  const ContextScope scope(api_, context);
   IST_TRY(scope.status());
   Result<Route> route = plan(context, direction, after);
   if (!route.ok()) return route.status();
@@ -321,7 +321,7 @@ CUresult CudaKind::ask_event(const CudaTicket& ticket) const {
 // After the error the owner of the copied memory takes it back, and the copy may still run: this once we wait.
 void CudaKind::settle(const CudaTicket& ticket) const {
   if ((ticket.lane == nullptr && !ticket.queued) || !lives(api_, *ticket.context)) return;
-  const DriverScope scope(api_, ticket.context->handle);
+  const ContextScope scope(api_, *ticket.context);
   // A stream of the user's may be gone by now; the event is ours.
   if (!scope.status().ok()) return;
   if (ticket.lane != nullptr)

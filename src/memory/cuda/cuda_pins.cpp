@@ -7,13 +7,13 @@ namespace ist {
 CudaPins::~CudaPins() {
   for (const auto& [address, pinned] : pinned_) {
     if (!pinned.locked) continue;
-    const DriverScope scope(api_, context_->handle);
+    const ContextScope scope(api_, *context_);
     api_.cuMemHostUnregister(address);
   }
 }
 
 Status CudaPins::lock_pages(void* address, Pinned& pinned) {
-  const DriverScope scope(api_, context_->handle);
+  const ContextScope scope(api_, *context_);
   IST_TRY(scope.status());
   // Portable: locked for every context of the process.
   const CUresult result = api_.cuMemHostRegister_v2(address, pinned.size.value, CU_MEMHOSTREGISTER_PORTABLE);
@@ -46,7 +46,7 @@ void CudaPins::unpin(void* address) {
   const auto place = pinned_.find(address);
   if (place == pinned_.end()) return;
   if (place->second.locked) {
-    const DriverScope scope(api_, context_->handle);
+    const ContextScope scope(api_, *context_);
     api_.cuMemHostUnregister(address);
   }
   pinned_.erase(place);

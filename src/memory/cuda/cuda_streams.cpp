@@ -52,7 +52,7 @@ Result<Ticket> CudaKind::ready(const Piece& piece) {
   if (piece.size.value == 0) return Ticket{};
   const Result<Queue> queue = queue_of(piece);
   if (!queue.ok()) return queue.status();
-  const DriverScope scope(api_, queue->context->handle);
+  const ContextScope scope(api_, *queue->context);
   IST_TRY(scope.status());
   IST_TRY(must_not_be_captured(*queue, piece));
   return ask_for(*queue, piece);
@@ -89,7 +89,7 @@ Result<Ticket> CudaKind::in_order(const Piece& piece) {
   if (workers_.takes(piece) && workers_.runs(piece.device)) return ready(piece);
   const Result<Queue> queue = queue_of(piece);
   if (!queue.ok()) return queue.status();
-  const DriverScope scope(api_, queue->context->handle);
+  const ContextScope scope(api_, *queue->context);
   IST_TRY(scope.status());
   IST_TRY(must_not_be_captured(*queue, piece));
   if (!queue->own || queue->stream == CU_STREAM_PER_THREAD) return ask_for(*queue, piece);
@@ -103,7 +103,7 @@ Result<Ticket> CudaKind::in_order(const Piece& piece) {
 
 // Somebody wants to know after all, or another context is to wait for it.
 Status CudaKind::record_unasked(CudaTicket& ticket) {
-  const DriverScope scope(api_, ticket.context->handle);
+  const ContextScope scope(api_, *ticket.context);
   IST_TRY(scope.status());
   const CUresult result = api_.cuEventRecord(ticket.event, ticket.queue);
   if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuEventRecord in the stream of a buffer that is sent");
@@ -125,8 +125,8 @@ Status CudaKind::order_across(const CudaContext& context, const Ticket& after) {
 CUresult CudaKind::ask_queue(CudaTicket& ticket) {
   CUresult result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
   {
-    const DriverScope scope(api_, ticket.context->handle);
-    if (scope.status().ok() && lives(api_, *ticket.context)) result = api_.cuStreamQuery(ticket.queue);
+    const ContextScope scope(api_, *ticket.context);
+    if (scope.status().ok()) result = api_.cuStreamQuery(ticket.queue);
   }
   if (result == CUDA_ERROR_NOT_READY && !record_unasked(ticket).ok()) return CUDA_ERROR_UNKNOWN;
   return result;

@@ -119,7 +119,7 @@ void CudaWindows::close_others(const PointerFacts& memory) {
 
 Status CudaWindows::make(CudaContext& context, const PointerFacts& memory, std::uint64_t address, Bytes size) {
   // Else a copy of the driver's may not be over where the driver says so.
-  const DriverScope scope(cuda_, context.handle);
+  const ContextScope scope(cuda_, context);
   IST_TRY(scope.status());
   unsigned yes = 1;
   if (const CUresult result = cuda_.cuPointerSetAttribute(&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, memory.start);

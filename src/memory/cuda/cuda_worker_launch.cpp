@@ -27,7 +27,7 @@ Status CudaWorkers::start(Worker& worker, int device) const {
 Status CudaWorkers::load(Worker& worker, int device) const {
   const auto home = contexts_.primary(device);
   if (!home.ok()) return home.status();
-  const DriverScope scope(api_, (*home)->handle);
+  const ContextScope scope(api_, **home);
   IST_TRY(scope.status());
   worker.context = *home;
   int least = 0;
@@ -91,7 +91,7 @@ bool CudaWorkers::has_left(Worker& worker) const {
 
 // Once it has left: guard ONCE.
 bool CudaWorkers::begin(Worker& worker) const {
-  const DriverScope scope(api_, worker.context->handle);
+  const ContextScope scope(api_, *worker.context);
   ++worker.launches;
   worker.launched = worker.given = Clock::now();
   const Status launched = scope.status().ok() ? launch(worker, worker.board) : scope.status();
@@ -105,7 +105,7 @@ bool CudaWorkers::begin(Worker& worker) const {
 
 // What the last launch has not taken, and no other will. Of what fails here, whoever asks is told why there is no worker.
 void CudaWorkers::copy_by_driver(Worker& worker) const {
-  const DriverScope scope(api_, worker.context->handle);
+  const ContextScope scope(api_, *worker.context);
   while (scope.status().ok()) {
     auto order = worker.orders->untaken();
     if (!order) return;
@@ -130,7 +130,7 @@ bool CudaWorkers::keeps_running(Worker& worker) const {
 
 void CudaWorkers::look_at_stream(Worker& worker) const {
   worker.looks = 0;
-  const DriverScope scope(api_, worker.context->handle);
+  const ContextScope scope(api_, *worker.context);
   if (!scope.status().ok()) return;
   const CUresult result = api_.cuStreamQuery(worker.stream);
   if (result == CUDA_ERROR_NOT_READY) return;

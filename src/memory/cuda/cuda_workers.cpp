@@ -50,7 +50,7 @@ CudaWorkers::~CudaWorkers() {
 // Waits for the worker, which leaves by itself if there is no place to tell it so.
 void CudaWorkers::close(Worker& worker) const {
   if (worker.context == nullptr) return;
-  const DriverScope scope(api_, worker.context->handle);
+  const ContextScope scope(api_, *worker.context);
   if (!scope.status().ok()) return;
   if (worker.orders != nullptr && worker.running) worker.orders->dismiss();
   if (worker.stream != nullptr) api_.cuStreamSynchronize(worker.stream);
