@@ -132,6 +132,18 @@ def newest(measured, kind):
     return found
 
 
+def newest_of_pairs(measured, kind):
+    """Of every machine the last record of every pair of memories, since a comparison may be of some pairs alone."""
+    found = {}
+    for file in records(measured, kind):
+        entries = json.loads(file.read_text())
+        if entries:
+            kept = found.setdefault(entries[0]["machine"], [])
+            known = {(one["from"], one["to"]) for one in kept}
+            kept.extend(one for one in entries if (one["from"], one["to"]) not in known)
+    return found
+
+
 def mpi_table(files):
     if not files:
         return []

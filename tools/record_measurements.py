@@ -9,7 +9,7 @@ of `collectives`, collectives.json; of `peers`, device.json; of `workers`, worke
 of build/, what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what
 tools/compare_mpi.sh left in mpi.json; of build/overlap/, what tools/measure_overlap.py left in overlap.json; of shared.json, a list of
 reports of benches by ranks that share a GPU, which are no figures of any target; of *sweep.json, what `isthmus bench sweep` wrote. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
-for each machine, and rewrites the tables of docs/measured/README.md; without IN_DIR that alone, from what is recorded. Figures are
+for each machine (of those beside the peers, for each pair of memories), and rewrites the tables of docs/measured/README.md; without IN_DIR that alone, from what is recorded. Figures are
 never typed in. With --check nothing is written: the status is 1 unless targets.json says what the records do.
 """
 import argparse
@@ -25,7 +25,7 @@ from gpu_run.arithmetic_record import arithmetic_table
 from gpu_run.sanitize_record import sanitize_table
 from gpu_run.soak_record import soak_table
 from gpu_run.workers_record import workers_table
-from host_targets import entry, from_benchmarks, from_comparison, mpi_table, newest, records
+from host_targets import entry, from_benchmarks, from_comparison, mpi_table, newest, newest_of_pairs, records
 from measure_overlap import overlap_table
 from peers_on_record import word
 from sweep_record import sweep_name, sweep_table, sweeps_in
@@ -98,7 +98,7 @@ def plain_entries(figures):
 
 
 def targets(measured):
-    entries, comparisons, beside = [], newest(measured, "mpi"), newest(measured, "device-peers")
+    entries, comparisons, beside = [], newest(measured, "mpi"), newest_of_pairs(measured, "device-peers")
     for compared in comparisons.values():
         entries.extend(from_comparison(compared))
     for compared in beside.values():
