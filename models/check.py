@@ -32,6 +32,8 @@ LARGER = {  # the same, for long runs
     "stream_meeting": ["TOTAL=10"],
     "worker": ["TOTAL=13"],
     "mailbox": ["TOTAL=10", "FAILS TOTAL=5"],
+    "device_barrier": ["BARRIERS=6", "PES=3 BLOCKS=1", "BLOCKS=3 BARRIERS=2"],
+    "packets": ["TOTAL=13"],
 }
 SKIPPED = 77
 

@@ -28,6 +28,8 @@
 #                                   other (tools/peers/both_ways.cu); needs nvcc alone
 #   tools/gpu_run.sh contexts       whether the heap outlives contexts that are destroyed with copies under way (tools/peers/context_ends.cu);
 #                                   needs nvcc alone
+#   tools/gpu_run.sh in-kernel      Isthmus's calls in kernels (isthmus/device.cuh), every byte compared, and timed beside bare loops
+#                                   (tests/device/in_kernel.cu); between two GPUs, or two kernels of one; needs nvcc alone
 #   tools/gpu_run.sh sanitize       the library's kernels under compute-sanitizer
 #
 # On one GPU two ranks share it; the record says so: cuda:0 to cuda:0, and 1x in its name.
@@ -52,7 +54,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 mode=${1:-}
 case $mode in
-  check | bench | collectives | peers | workers | arithmetic | soak | replays | waits | turns | both-ways | contexts | sanitize) ;;
+  check | bench | collectives | peers | workers | arithmetic | soak | replays | waits | turns | both-ways | contexts | in-kernel | sanitize) ;;
   *) sed -n '2,/^set /{/^#/p}' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
@@ -346,14 +348,14 @@ run_peers() {
   finish
 }
 
-# driver_program FILE NAME: one that needs the driver alone, and prints one JSON object.
+# driver_program FILE NAME [SECONDS]: one that needs the driver alone, and prints one JSON object.
 driver_program() {
   local file=$1 name=$2 program
   program=$(basename "${file%.*}")
   command -v nvcc >/dev/null || export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin
   mkdir -p "$build"
-  step 120 "compile $file" nvcc -std=c++17 -O2 "$file" -o "$build/$program" -lcuda || finish
-  step 60 "$name" bash -c "'$build/$program' >'$out/$program.json'" || finish
+  step 120 "compile $file" nvcc -std=c++17 -O3 -arch=native -Iinclude "$file" -o "$build/$program" -lcuda || finish
+  step "${3:-60}" "$name" bash -c "'$build/$program' >'$out/$program.json'" || finish
   tee -a "$summary" <"$out/$program.json"
   finish
 }
@@ -377,5 +379,6 @@ case $mode in
   turns) driver_program tools/peers/device_turns.cpp "the driver's copies beside another process's" ;;
   both-ways) driver_program tools/peers/both_ways.cu "copies both ways at once" ;;
   contexts) driver_program tools/peers/context_ends.cu "contexts that are destroyed with copies under way" ;;
+  in-kernel) driver_program tests/device/in_kernel.cu "calls in kernels" 300 ;;
   sanitize) run_sanitize ;;
 esac

@@ -1,0 +1,196 @@
+// Isthmus in kernels: addresses of other PEs, and what is stored to and loaded from them; signals; atomics.
+//
+// Who calls this : kernels. Calls that take a crew are made by all its threads; the others by a thread for itself.
+// Threads        : as above. A block's other threads see what a crew's call loaded after its next meeting, sync().
+// Ownership      : addresses `mine` are in the own part of the team's memory, and mean the same place in every other.
+// Errors         : none where nothing is waited for.
+//
+// Stores to other PEs are posted: nobody waits for them until a fence, a quiet, a barrier, or a signal that releases.
+#ifndef ISTHMUS_DEVICE_MOVE_CUH
+#define ISTHMUS_DEVICE_MOVE_CUH
+
+#include "isthmus/device/area.cuh"
+#include "isthmus/device/wait.cuh"
+
+namespace ist::device {
+
+// Where PE `pe` has what is here at `mine`.
+template <class T>
+IST_DEVICE_CODE T* peer_ptr(const ist_team_view& view, T* mine, int pe) {
+  const auto distance = static_cast<std::uint64_t>(static_cast<std::int64_t>(pe) - view.pe) * view.stride;
+  return reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(mine) + distance);
+}
+// That byte of PE `pe`'s part.
+IST_DEVICE_CODE void* peer_ptr(const ist_team_view& view, std::uint64_t offset, int pe) {
+  return part_of(view, pe) + offset;
+}
+
+template <class T>
+IST_DEVICE_CODE void p(const ist_team_view& view, T* mine, T value, int pe) {
+  *peer_ptr(view, mine, pe) = value;
+}
+// Volatile: another PE may store into it while this kernel runs, and what a multiprocessor keeps of it would be old.
+template <class T>
+IST_DEVICE_CODE T g(const ist_team_view& view, const T* mine, int pe) {
+  return *const_cast<const volatile T*>(peer_ptr(view, mine, pe));
+}
+
+template <class Word>
+IST_DEVICE_CODE bool lies_as(std::uintptr_t address) {
+  return address % sizeof(Word) == 0;
+}
+
+template <class Word>
+IST_DEVICE_CODE void copy_words(unsigned char* to, const unsigned char* from, std::uint64_t words, unsigned thread,
+                                unsigned threads) {
+  auto* __restrict__ const target = reinterpret_cast<Word*>(to);
+  const auto* __restrict__ const source = reinterpret_cast<const Word*>(from);
+#if defined(__CUDACC__)
+#pragma unroll 4
+#endif
+  for (std::uint64_t i = thread; i < words; i += threads) target[i] = source[i];
+}
+
+// A head up to where both lie as a vector does, vectors, and a tail.
+template <class Word>
+IST_DEVICE_CODE void copy_as(unsigned char* to, const unsigned char* from, std::uint64_t bytes, unsigned thread,
+                             unsigned threads) {
+  const std::uint64_t off = reinterpret_cast<std::uintptr_t>(to) % sizeof(Word);
+  std::uint64_t head = off == 0 ? 0 : sizeof(Word) - off;
+  if (head > bytes) head = bytes;
+  const std::uint64_t words = (bytes - head) / sizeof(Word);
+  const std::uint64_t tail = head + words * sizeof(Word);
+  copy_words<Word>(to + head, from + head, words, thread, threads);
+  if (head != 0) copy_words<unsigned char>(to, from, head, thread, threads);
+  if (tail != bytes) copy_words<unsigned char>(to + tail, from + tail, bytes - tail, thread, threads);
+}
+
+// All threads of the crew, a grid's too. In words as wide as the two addresses allow.
+template <class Crew>
+IST_DEVICE_CODE void copy(const Crew& crew, void* to, const void* from, std::uint64_t bytes) {
+  auto* const target = static_cast<unsigned char*>(to);
+  const auto* const source = static_cast<const unsigned char*>(from);
+  const std::uintptr_t apart = reinterpret_cast<std::uintptr_t>(to) ^ reinterpret_cast<std::uintptr_t>(from);
+  const unsigned thread = crew.block * crew.threads + crew.thread;
+  const unsigned threads = crew.blocks * crew.threads;
+  if (lies_as<Pair>(apart)) return copy_as<Pair>(target, source, bytes, thread, threads);
+  if (lies_as<std::uint64_t>(apart)) return copy_as<std::uint64_t>(target, source, bytes, thread, threads);
+  if (lies_as<std::uint32_t>(apart)) return copy_as<std::uint32_t>(target, source, bytes, thread, threads);
+  copy_words<unsigned char>(target, source, bytes, thread, threads);
+}
+
+template <class Crew>
+IST_DEVICE_CODE void put(const Crew& crew, const ist_team_view& view, void* mine, const void* source, std::uint64_t bytes,
+                         int pe) {
+  copy(crew, peer_ptr(view, static_cast<unsigned char*>(mine), pe), source, bytes);
+}
+// What a PE stored is found if it was told of before: by a signal, a barrier, or a kernel's end.
+template <class Crew>
+IST_DEVICE_CODE void get(const Crew& crew, const ist_team_view& view, void* destination, const void* mine,
+                         std::uint64_t bytes, int pe) {
+  copy(crew, destination, peer_ptr(view, static_cast<const unsigned char*>(mine), pe), bytes);
+}
+
+// Element i goes from source[i * source_stride] to mine[i * stride] of PE `pe`.
+template <class T, class Crew>
+IST_DEVICE_CODE void put_strided(const Crew& crew, const ist_team_view& view, T* mine, const T* source, std::int64_t stride,
+                                 std::int64_t source_stride, std::uint64_t count, int pe) {
+  T* const target = peer_ptr(view, mine, pe);
+  for (std::uint64_t i = crew.block * crew.threads + crew.thread; i < count; i += crew.blocks * crew.threads) {
+    const auto at = static_cast<std::int64_t>(i);
+    target[at * stride] = source[at * source_stride];
+  }
+}
+template <class T, class Crew>
+IST_DEVICE_CODE void get_strided(const Crew& crew, const ist_team_view& view, T* destination, const T* mine,
+                                 std::int64_t stride, std::int64_t source_stride, std::uint64_t count, int pe) {
+  const T* const source = peer_ptr(view, mine, pe);
+  for (std::uint64_t i = crew.block * crew.threads + crew.thread; i < count; i += crew.blocks * crew.threads) {
+    const auto at = static_cast<std::int64_t>(i);
+    destination[at * stride] = source[at * source_stride];
+  }
+}
+
+// This thread's earlier stores, and those that it learned of at a meeting, come before its later ones, at every PE.
+IST_DEVICE_CODE void fence() { fence_system(); }
+// They also are done before anything that this thread does later, its loads included.
+IST_DEVICE_CODE void quiet() { fence_system_total(); }
+
+enum class Signal : std::int32_t { set, add };
+
+// By one thread. Releases: whoever waits for the signal sees what this thread stored before, and what it had learned of.
+IST_DEVICE_CODE void signal(const ist_team_view& view, std::uint64_t* mine, std::uint64_t value, Signal how, int pe) {
+  std::uint64_t* const word = peer_ptr(view, mine, pe);
+  if (how == Signal::set)
+    store_release(word, value);
+  else
+    add_release(word, value);
+}
+
+// Data where it belongs, then the signal, by the crew of a thread, a warp or a block: the meeting orders all threads' stores before
+// the first one's release, which is cumulative, so that one fence serves all. The source may be changed when this returns.
+template <class Crew>
+IST_DEVICE_CODE void put_signal(const Crew& crew, const ist_team_view& view, void* mine, const void* source,
+                                std::uint64_t bytes, std::uint64_t* mine_signal, std::uint64_t value, Signal how, int pe) {
+  put(crew, view, mine, source, bytes, pe);
+  crew.sync();
+  if (crew.thread == 0) signal(view, mine_signal, value, how, pe);
+}
+
+// ---- atomics: on words of device memory, by one thread, in no order with anything else ----
+
+template <class T>
+IST_DEVICE_CODE WordOf<T>* peer_word(const ist_team_view& view, T* mine, int pe) {
+  static_assert(kIsWord<T>, "atomics are for words of 4 or 8 bytes");
+  return reinterpret_cast<WordOf<T>*>(peer_ptr(view, mine, pe));
+}
+template <class T>
+inline constexpr bool kIsWhole = kIsWord<T>&& std::is_integral<T>::value;
+
+template <class T>
+IST_DEVICE_CODE T atomic_fetch(const ist_team_view& view, const T* mine, int pe) {
+  return bits_as<T>(load_relaxed(peer_word(view, const_cast<T*>(mine), pe)));
+}
+template <class T>
+IST_DEVICE_CODE void atomic_set(const ist_team_view& view, T* mine, T value, int pe) {
+  store_relaxed(peer_word(view, mine, pe), bits_as<WordOf<T>>(value));
+}
+template <class T>
+IST_DEVICE_CODE T atomic_swap(const ist_team_view& view, T* mine, T value, int pe) {
+  return bits_as<T>(fetch_swap(peer_word(view, mine, pe), bits_as<WordOf<T>>(value)));
+}
+template <class T>
+IST_DEVICE_CODE T atomic_compare_swap(const ist_team_view& view, T* mine, T expected, T wanted, int pe) {
+  static_assert(kIsWhole<T>, "compared are integers");
+  return bits_as<T>(fetch_compare_swap(peer_word(view, mine, pe), bits_as<WordOf<T>>(expected), bits_as<WordOf<T>>(wanted)));
+}
+
+#define IST_DEVICE_PEER_ATOMIC(NAME, WORD_CALL)                                                         \
+  template <class T>                                                                                    \
+  IST_DEVICE_CODE T atomic_fetch_##NAME(const ist_team_view& view, T* mine, T value, int pe) {          \
+    static_assert(kIsWhole<T>, "integers of 4 or 8 bytes");                                             \
+    return static_cast<T>(fetch_##WORD_CALL(peer_word(view, mine, pe), static_cast<WordOf<T>>(value))); \
+  }                                                                                                     \
+  template <class T>                                                                                    \
+  IST_DEVICE_CODE void atomic_##NAME(const ist_team_view& view, T* mine, T value, int pe) {             \
+    static_assert(kIsWhole<T>, "integers of 4 or 8 bytes");                                             \
+    only_##WORD_CALL(peer_word(view, mine, pe), static_cast<WordOf<T>>(value));                         \
+  }
+IST_DEVICE_PEER_ATOMIC(add, sum)
+IST_DEVICE_PEER_ATOMIC(and, and)
+IST_DEVICE_PEER_ATOMIC(or, or)
+IST_DEVICE_PEER_ATOMIC(xor, xor)
+#undef IST_DEVICE_PEER_ATOMIC
+
+template <class T>
+IST_DEVICE_CODE T atomic_fetch_inc(const ist_team_view& view, T* mine, int pe) {
+  return atomic_fetch_add(view, mine, T{1}, pe);
+}
+template <class T>
+IST_DEVICE_CODE void atomic_inc(const ist_team_view& view, T* mine, int pe) {
+  atomic_add(view, mine, T{1}, pe);
+}
+
+}  // namespace ist::device
+
+#endif

@@ -1,0 +1,115 @@
+// Isthmus in kernels: waiting for words in the own part, which ends when a PE has died or a deadline has passed.
+//
+// Who calls this : kernels, and the other headers of isthmus/device/.
+// Threads        : each thread for itself.
+// Ownership      : none.
+// Errors         : a Status; nothing ends a kernel.
+//
+// Poll the own part alone: loads from another PE's are slow, and hold up its link.
+#ifndef ISTHMUS_DEVICE_WAIT_CUH
+#define ISTHMUS_DEVICE_WAIT_CUH
+
+#include "isthmus/device/words.cuh"
+#include "isthmus/team.h"
+
+namespace ist::device {
+
+enum class Status : std::int32_t {
+  ok = 0,
+  peer_dead = 1,  // the abort word was set while this waited
+  late = 2,       // the deadline passed
+  misuse = 3,     // a number that is not of the team, or bytes beyond a channel's capacity; nothing was done
+};
+
+enum class Compare : std::int32_t { equal, not_equal, greater, greater_equal, less, less_equal };
+
+template <class T>
+IST_DEVICE_CODE bool holds(T value, Compare how, T other) {
+  switch (how) {
+    case Compare::equal:
+      return value == other;
+    case Compare::not_equal:
+      return value != other;
+    case Compare::greater:
+      return value > other;
+    case Compare::greater_equal:
+      return value >= other;
+    case Compare::less:
+      return value < other;
+    case Compare::less_equal:
+      return value <= other;
+  }
+  return false;
+}
+
+// So many vain looks lie between two at the abort word, which may be across the bus, and at the clock.
+inline constexpr unsigned kLooks = 1000;
+
+class Waiter {
+ public:
+  // deadline: nanoseconds from about now on, 0 for none.
+  IST_DEVICE_CODE Waiter(const ist_team_view& view, std::uint64_t deadline)
+      : abort_(const_cast<const std::uint32_t*>(view.abort_word)), deadline_(deadline) {}
+  // After a vain look: is there still hope?
+  IST_DEVICE_CODE Status vain() {
+    between_looks();
+    if (--left_ != 0) return Status::ok;
+    left_ = kLooks;
+    if (abort_ != nullptr && load_relaxed(abort_) != 0) return Status::peer_dead;
+    if (deadline_ == 0) return Status::ok;
+    // The clock is first read here, so that what comes soon costs none.
+    const std::uint64_t now = nanoseconds();
+    if (begun_ == 0) begun_ = now;
+    return now - begun_ >= deadline_ ? Status::late : Status::ok;
+  }
+
+ private:
+  const std::uint32_t* abort_;
+  std::uint64_t deadline_;
+  std::uint64_t begun_ = 0;
+  unsigned left_ = kLooks;
+};
+
+// One of the two words that can be loaded at once, as whatever has its size.
+template <class T>
+using WordOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+template <class To, class From>
+IST_DEVICE_CODE To bits_as(const From& from) {
+  static_assert(sizeof(To) == sizeof(From), "the same bits as another type");
+  To to;
+  memcpy(&to, &from, sizeof to);
+  return to;
+}
+template <class T>
+inline constexpr bool kIsWord = std::is_arithmetic<T>::value && (sizeof(T) == 4 || sizeof(T) == 8);
+
+template <class T>
+IST_DEVICE_CODE T look_at(const T* word) {
+  static_assert(kIsWord<T>, "words of 4 or 8 bytes can be waited for");
+  return bits_as<T>(load_acquire(reinterpret_cast<const WordOf<T>*>(word)));
+}
+
+// Acquire: what the other one stored before its release of this word is seen afterwards, by this thread and by whoever meets it at a
+// barrier of the block. `seen` gets the value that ended it.
+template <class T>
+IST_DEVICE_CODE Status wait_until(const ist_team_view& view, const T* word, Compare how, T value, std::uint64_t deadline = 0,
+                                  T* seen = nullptr) {
+  Waiter waiter(view, deadline);
+  T found = look_at(word);
+  while (!holds(found, how, value)) {
+    const Status status = waiter.vain();
+    if (status != Status::ok) return status;
+    found = look_at(word);
+  }
+  if (seen != nullptr) *seen = found;
+  return Status::ok;
+}
+
+template <class T>
+IST_DEVICE_CODE bool test(const T* word, Compare how, T value) {
+  return holds(look_at(word), how, value);
+}
+
+}  // namespace ist::device
+
+#endif

@@ -1,0 +1,219 @@
+// Isthmus in kernels: loads, stores, fences and atomics with the order they need, for devices and, with the same meaning, for
+// processors that play them. The only file with PTX.
+//
+// Who calls this : the other headers of isthmus/device/.
+// Threads        : each thread for itself.
+// Ownership      : none.
+// Errors         : none.
+//
+// `relaxed` is a whole word at a time, seen by every device, in no order with other words. `acquire` and `release` are of the whole
+// system, or of one device where the name says so; both are cumulative: what a thread learned of before, by a barrier of its block
+// or by an acquire, is ordered, too. Addresses are of global memory, or of host memory that kernels reach.
+#ifndef ISTHMUS_DEVICE_WORDS_CUH
+#define ISTHMUS_DEVICE_WORDS_CUH
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#if defined(__CUDACC__)
+#define IST_DEVICE_CODE __device__ __forceinline__
+// Out of the way of the code that always runs.
+#define IST_DEVICE_RARE inline __device__ __noinline__
+#define IST_DEVICE_NUMBER __host__ __device__ constexpr
+#else
+#include <sched.h>
+#include <time.h>
+#include <unistd.h>
+#define IST_DEVICE_CODE inline
+#define IST_DEVICE_RARE inline
+#define IST_DEVICE_NUMBER constexpr
+#endif
+
+namespace ist::device {
+
+// Two packets, or 16 bytes of data, as a thread moves them at once.
+struct alignas(16) Pair {
+  std::uint64_t low;
+  std::uint64_t high;
+};
+
+// Each half is whole by itself. Nothing relies on both arriving together.
+IST_DEVICE_CODE Pair load_relaxed(const Pair* from) {
+  Pair value;
+#if defined(__CUDA_ARCH__)
+  asm volatile("ld.volatile.global.v2.u64 {%0, %1}, [%2];" : "=l"(value.low), "=l"(value.high) : "l"(from) : "memory");
+#else
+  value.low = __atomic_load_n(&from->low, __ATOMIC_RELAXED);
+  value.high = __atomic_load_n(&from->high, __ATOMIC_RELAXED);
+#endif
+  return value;
+}
+
+IST_DEVICE_CODE void store_relaxed(Pair* to, const Pair& value) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("st.volatile.global.v2.u64 [%0], {%1, %2};" ::"l"(to), "l"(value.low), "l"(value.high) : "memory");
+#else
+  __atomic_store_n(&to->low, value.low, __ATOMIC_RELAXED);
+  __atomic_store_n(&to->high, value.high, __ATOMIC_RELAXED);
+#endif
+}
+
+// A load and a store of one order; on processors `kOrder` of the same meaning.
+#if defined(__CUDA_ARCH__)
+#define IST_DEVICE_LOAD(NAME, WORD, PTX, LETTER, ORDER)                              \
+  IST_DEVICE_CODE WORD NAME(const WORD* from) {                                      \
+    WORD value;                                                                      \
+    asm volatile("ld." PTX " %0, [%1];" : "=" LETTER(value) : "l"(from) : "memory"); \
+    return value;                                                                    \
+  }
+#define IST_DEVICE_STORE(NAME, WORD, PTX, LETTER, ORDER)                      \
+  IST_DEVICE_CODE void NAME(WORD* to, WORD value) {                           \
+    asm volatile("st." PTX " [%0], %1;" ::"l"(to), LETTER(value) : "memory"); \
+  }
+#else
+#define IST_DEVICE_LOAD(NAME, WORD, PTX, LETTER, ORDER) \
+  IST_DEVICE_CODE WORD NAME(const WORD* from) { return __atomic_load_n(from, ORDER); }
+#define IST_DEVICE_STORE(NAME, WORD, PTX, LETTER, ORDER) \
+  IST_DEVICE_CODE void NAME(WORD* to, WORD value) { __atomic_store_n(to, value, ORDER); }
+#endif
+
+IST_DEVICE_LOAD(load_relaxed, std::uint32_t, "relaxed.sys.global.u32", "r", __ATOMIC_RELAXED)
+IST_DEVICE_LOAD(load_relaxed, std::uint64_t, "relaxed.sys.global.u64", "l", __ATOMIC_RELAXED)
+IST_DEVICE_LOAD(load_acquire, std::uint32_t, "acquire.sys.global.u32", "r", __ATOMIC_ACQUIRE)
+IST_DEVICE_LOAD(load_acquire, std::uint64_t, "acquire.sys.global.u64", "l", __ATOMIC_ACQUIRE)
+IST_DEVICE_LOAD(load_acquire_here, std::uint64_t, "acquire.gpu.global.u64", "l", __ATOMIC_ACQUIRE)
+IST_DEVICE_STORE(store_relaxed, std::uint32_t, "relaxed.sys.global.u32", "r", __ATOMIC_RELAXED)
+IST_DEVICE_STORE(store_relaxed, std::uint64_t, "relaxed.sys.global.u64", "l", __ATOMIC_RELAXED)
+IST_DEVICE_STORE(store_release, std::uint32_t, "release.sys.global.u32", "r", __ATOMIC_RELEASE)
+IST_DEVICE_STORE(store_release, std::uint64_t, "release.sys.global.u64", "l", __ATOMIC_RELEASE)
+IST_DEVICE_STORE(store_release_here, std::uint64_t, "release.gpu.global.u64", "l", __ATOMIC_RELEASE)
+// A word that says that packets were read, and orders nothing that was stored: a device has loaded before it stores, and does not
+// store before the branch that allows it; a processor that plays one must be told so.
+IST_DEVICE_LOAD(load_taken, std::uint32_t, "relaxed.sys.global.u32", "r", __ATOMIC_ACQUIRE)
+IST_DEVICE_STORE(store_taken, std::uint32_t, "relaxed.sys.global.u32", "r", __ATOMIC_RELEASE)
+#undef IST_DEVICE_LOAD
+#undef IST_DEVICE_STORE
+
+// Earlier stores of this thread, and of whoever it has heard of, come before its later ones, for everybody.
+IST_DEVICE_CODE void fence_system() {
+#if defined(__CUDA_ARCH__)
+  asm volatile("fence.acq_rel.sys;" ::: "memory");
+#else
+  __sync_synchronize();
+#endif
+}
+// And before its later loads.
+IST_DEVICE_CODE void fence_system_total() {
+#if defined(__CUDA_ARCH__)
+  asm volatile("fence.sc.sys;" ::: "memory");
+#else
+  __sync_synchronize();
+#endif
+}
+
+// Atomics of the whole system, relaxed, as OpenSHMEM's are. `b` is signed or not alike: sums and exchanges do not care.
+#if defined(__CUDA_ARCH__)
+#define IST_DEVICE_ATOMIC(NAME, OPERATION, BUILTIN, WORD, TYPE, LETTER)         \
+  IST_DEVICE_CODE WORD fetch_##NAME(WORD* at, WORD value) {                     \
+    WORD before;                                                                \
+    asm volatile("atom.relaxed.sys.global." OPERATION "." TYPE " %0, [%1], %2;" \
+                 : "=" LETTER(before)                                           \
+                 : "l"(at), LETTER(value)                                       \
+                 : "memory");                                                   \
+    return before;                                                              \
+  }
+#define IST_DEVICE_REDUCE(NAME, OPERATION, WORD, TYPE, LETTER)                                                   \
+  IST_DEVICE_CODE void only_##NAME(WORD* at, WORD value) {                                                       \
+    asm volatile("red.relaxed.sys.global." OPERATION "." TYPE " [%0], %1;" ::"l"(at), LETTER(value) : "memory"); \
+  }
+#else
+#define IST_DEVICE_ATOMIC(NAME, OPERATION, BUILTIN, WORD, TYPE, LETTER) \
+  IST_DEVICE_CODE WORD fetch_##NAME(WORD* at, WORD value) { return BUILTIN(at, value, __ATOMIC_RELAXED); }
+#define IST_DEVICE_REDUCE(NAME, OPERATION, WORD, TYPE, LETTER) \
+  IST_DEVICE_CODE void only_##NAME(WORD* at, WORD value) { (void)fetch_##NAME(at, value); }
+#endif
+#define IST_DEVICE_BOTH(NAME, OPERATION, BUILTIN, KIND)                      \
+  IST_DEVICE_ATOMIC(NAME, OPERATION, BUILTIN, std::uint32_t, KIND "32", "r") \
+  IST_DEVICE_ATOMIC(NAME, OPERATION, BUILTIN, std::uint64_t, KIND "64", "l")
+#define IST_DEVICE_BOTH_REDUCE(NAME, OPERATION, KIND)               \
+  IST_DEVICE_REDUCE(NAME, OPERATION, std::uint32_t, KIND "32", "r") \
+  IST_DEVICE_REDUCE(NAME, OPERATION, std::uint64_t, KIND "64", "l")
+IST_DEVICE_BOTH(sum, "add", __atomic_fetch_add, "u")
+IST_DEVICE_BOTH(swap, "exch", __atomic_exchange_n, "b")
+IST_DEVICE_BOTH(and, "and", __atomic_fetch_and, "b")
+IST_DEVICE_BOTH(or, "or", __atomic_fetch_or, "b")
+IST_DEVICE_BOTH(xor, "xor", __atomic_fetch_xor, "b")
+IST_DEVICE_BOTH_REDUCE(sum, "add", "u")
+IST_DEVICE_BOTH_REDUCE(and, "and", "b")
+IST_DEVICE_BOTH_REDUCE(or, "or", "b")
+IST_DEVICE_BOTH_REDUCE(xor, "xor", "b")
+#undef IST_DEVICE_ATOMIC
+#undef IST_DEVICE_REDUCE
+#undef IST_DEVICE_BOTH
+#undef IST_DEVICE_BOTH_REDUCE
+
+IST_DEVICE_CODE std::uint32_t fetch_compare_swap(std::uint32_t* at, std::uint32_t expected, std::uint32_t wanted) {
+#if defined(__CUDA_ARCH__)
+  std::uint32_t before;
+  asm volatile("atom.relaxed.sys.global.cas.b32 %0, [%1], %2, %3;"
+               : "=r"(before)
+               : "l"(at), "r"(expected), "r"(wanted)
+               : "memory");
+  return before;
+#else
+  __atomic_compare_exchange_n(at, &expected, wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return expected;
+#endif
+}
+IST_DEVICE_CODE std::uint64_t fetch_compare_swap(std::uint64_t* at, std::uint64_t expected, std::uint64_t wanted) {
+#if defined(__CUDA_ARCH__)
+  std::uint64_t before;
+  asm volatile("atom.relaxed.sys.global.cas.b64 %0, [%1], %2, %3;"
+               : "=l"(before)
+               : "l"(at), "l"(expected), "l"(wanted)
+               : "memory");
+  return before;
+#else
+  __atomic_compare_exchange_n(at, &expected, wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return expected;
+#endif
+}
+
+// A signal's sum: what the thread stored before comes first.
+IST_DEVICE_CODE void add_release(std::uint64_t* at, std::uint64_t value) {
+#if defined(__CUDA_ARCH__)
+  asm volatile("red.release.sys.global.add.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
+#else
+  __atomic_fetch_add(at, value, __ATOMIC_RELEASE);
+#endif
+}
+
+// Nanoseconds of a clock that all threads of a device share; it may move in steps of a microsecond.
+IST_DEVICE_CODE std::uint64_t nanoseconds() {
+#if defined(__CUDA_ARCH__)
+  std::uint64_t value;
+  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(value));
+  return value;
+#else
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000000000U + static_cast<std::uint64_t>(now.tv_nsec);
+#endif
+}
+
+// Between two looks that found nothing. A processor that plays a kernel may be the one that the other side needs.
+IST_DEVICE_CODE void between_looks() {
+#if !defined(__CUDA_ARCH__) && !defined(__CUDACC__)
+  static thread_local unsigned looks = 0;
+  if (++looks % 64 == 0)
+    ::usleep(20);
+  else
+    ::sched_yield();
+#endif
+}
+
+}  // namespace ist::device
+
+#endif

@@ -1,0 +1,90 @@
+// Isthmus, for programs with kernels whose blocks meet: launches a grid only if all of its blocks are resident at once.
+//
+// Who calls this : host code of programs, compiled by nvcc, with the CUDA runtime that they use anyway.
+// Threads        : as the runtime's launches.
+// Ownership      : none.
+// Errors         : a Launch that is not ok, with a text that has the numbers and says what to do. Nothing was launched then.
+#ifndef ISTHMUS_LAUNCH_CUH
+#define ISTHMUS_LAUNCH_CUH
+
+#include <cuda_runtime.h>
+
+#include <string>
+
+namespace ist::device {
+
+struct Launch {
+  cudaError_t error = cudaSuccess;
+  std::string text;
+  bool ok() const { return error == cudaSuccess; }
+};
+
+// What fits: `per_multiprocessor` blocks of this kernel on each multiprocessor, of which `reserved` are left to other kernels that stay on
+// the device, such as a worker of the library's, or another process's share.
+struct Room {
+  int per_multiprocessor = 0;
+  int multiprocessors = 0;
+  int reserved = 0;
+  long long blocks() const {
+    const int left = multiprocessors - reserved;
+    return left <= 0 ? 0 : static_cast<long long>(left) * per_multiprocessor;
+  }
+};
+
+// Nothing to say where the grid fits.
+inline std::string refusal_of(const Room& room, long long blocks, long long threads) {
+  if (blocks >= 1 && blocks <= room.blocks()) return {};
+  return "a grid of " + std::to_string(blocks) + " blocks of " + std::to_string(threads) +
+         " threads was to meet in a barrier, but only " + std::to_string(room.blocks()) + " are resident at once (" +
+         std::to_string(room.per_multiprocessor) + " on each of " + std::to_string(room.multiprocessors) +
+         " multiprocessors, " + std::to_string(room.reserved) +
+         " of which are kept free): the others would begin when these end, which they never do. Launch 1 to " +
+         std::to_string(room.blocks()) + " blocks, or use less memory and fewer registers for each";
+}
+
+// For the current device. Counts an empty device: what else runs there takes its part away, so say how many multiprocessors.
+template <class... Parameters>
+Launch room_for(void (*kernel)(Parameters...), unsigned threads, std::size_t shared_bytes, int reserved, Room* room) {
+  int device = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&room->multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  if (error == cudaSuccess)
+    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&room->per_multiprocessor, kernel, static_cast<int>(threads),
+                                                          shared_bytes);
+  room->reserved = reserved;
+  if (error == cudaSuccess) return {};
+  return {error,
+          std::string("how many blocks fit on the device was asked, and the runtime says: ") + cudaGetErrorString(error)};
+}
+
+// Not checked: launch_grid() does.
+template <class... Parameters>
+Launch launch_resident(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, std::size_t shared_bytes,
+                       cudaStream_t stream, Parameters... arguments) {
+  void* pointers[] = {static_cast<void*>(&arguments)..., nullptr};
+  const cudaError_t error = cudaLaunchCooperativeKernel(reinterpret_cast<const void*>(kernel), dim3(blocks), dim3(threads),
+                                                        pointers, shared_bytes, stream);
+  if (error == cudaSuccess) return {};
+  return {error, "the launch of " + std::to_string(blocks) + " blocks of " + std::to_string(threads) +
+                     " threads that meet was refused by the runtime: " + cudaGetErrorString(error)};
+}
+
+// Blocks and threads in one dimension, as Grid counts them. A cooperative launch: the device begins all blocks together or none.
+template <class... Parameters, class... Arguments>
+Launch launch_grid(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, std::size_t shared_bytes,
+                   cudaStream_t stream, int reserved, const Arguments&... arguments) {
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "the kernel takes another number of arguments");
+  Room room;
+  Launch launch = room_for(kernel, threads, shared_bytes, reserved, &room);
+  if (!launch.ok()) return launch;
+  launch.text = refusal_of(room, blocks, threads);
+  if (!launch.text.empty()) {
+    launch.error = cudaErrorCooperativeLaunchTooLarge;
+    return launch;
+  }
+  return launch_resident(kernel, blocks, threads, shared_bytes, stream, static_cast<Parameters>(arguments)...);
+}
+
+}  // namespace ist::device
+
+#endif

@@ -1,0 +1,199 @@
+// The kernels by which in_kernel.cu compares every byte before anything is timed: data that says which epoch it is of, and delays that
+// differ by thread and epoch.
+//
+// Who calls this : in_kernel.cu, one launch for each of two PEs, at once.
+// Threads        : one block, or a grid for barriers.
+// Ownership      : none.
+// Errors         : counted in Result; a wait ends after kDeadline.
+#pragma once
+
+#include "isthmus/device.cuh"
+
+using namespace ist::device;
+
+constexpr std::uint64_t kDeadline = 4000000000;  // ns
+constexpr std::uint64_t kRoom = 128 << 10;       // each of the areas behind the synchronisation area
+
+// Mapped host memory.
+struct Result {
+  unsigned long long wrong;
+  unsigned long long first;  // epoch + 1
+  long long nanoseconds;
+  int status;
+};
+
+struct Side {
+  ist_team_view view;
+  Result* result;
+  std::uint32_t iterations;
+  std::uint32_t sequence;  // the last one that was used
+  std::uint32_t bytes;
+  __device__ int other() const { return 1 - view.pe; }
+  __device__ unsigned char* area(int n) const { return part_of(view, view.pe) + view.sync + view.sync_bytes + n * kRoom; }
+};
+
+__device__ __forceinline__ std::uint64_t mixed(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+  std::uint64_t x = a * 0x9e3779b97f4a7c15U ^ b * 0xbf58476d1ce4e5b9U ^ c * 0x94d049bb133111ebU;
+  x ^= x >> 31;
+  x *= 0xff51afd7ed558ccdU;
+  return x ^ x >> 29;
+}
+__device__ __forceinline__ unsigned char byte_of(int pe, std::uint32_t epoch, std::uint32_t at) {
+  return static_cast<unsigned char>(mixed(pe + 1, epoch, at));
+}
+__device__ __forceinline__ void dawdle(int pe, std::uint32_t epoch) {
+  const std::uint64_t dice = mixed(pe + 7, epoch, threadIdx.x + 1000 * blockIdx.x);
+  if (dice % 64 == 0) __nanosleep(static_cast<unsigned>(dice >> 40) % 4000);
+}
+__device__ __forceinline__ void count_wrong(const Side& side, std::uint32_t epoch) {
+  if (atomicAdd_system(&side.result->wrong, 1ULL) == 0) side.result->first = epoch + 1ULL;
+}
+__device__ __forceinline__ bool fails(const Side& side, Status status) {
+  if (status != Status::ok) side.result->status = static_cast<int>(status);
+  return status != Status::ok;
+}
+// Odd sizes and odd addresses among them.
+__device__ __forceinline__ std::uint32_t size_of(std::uint32_t epoch, std::uint32_t most) {
+  const std::uint64_t dice = mixed(99, epoch, 0);
+  const std::uint32_t bound = dice % 8 == 0 ? most : dice % 8 < 4 ? 64 : 600;
+  return static_cast<std::uint32_t>(dice >> 20) % (bound + 1);
+}
+__device__ __forceinline__ std::uint32_t shift_of(std::uint32_t epoch) {
+  const std::uint64_t dice = mixed(98, epoch, 0);
+  return dice % 2 == 0 ? 0 : static_cast<std::uint32_t>(dice >> 8) % 16;
+}
+__device__ __forceinline__ void fill(unsigned char* to, std::uint32_t bytes, int pe, std::uint32_t epoch) {
+  for (std::uint32_t i = threadIdx.x; i < bytes; i += blockDim.x) to[i] = byte_of(pe, epoch, i);
+}
+__device__ __forceinline__ void compare(const Side& side, const unsigned char* found, std::uint32_t bytes, int pe,
+                                        std::uint32_t epoch) {
+  for (std::uint32_t i = threadIdx.x; i < bytes; i += blockDim.x)
+    if (const_cast<const volatile unsigned char*>(found)[i] != byte_of(pe, epoch, i)) count_wrong(side, epoch);
+}
+
+// Both send, then both receive; or, `one_way`, PE 0 sends and PE 1 receives, and nothing but the credit holds it back.
+template <Reuse kReuse, bool kOneWay>
+__global__ void check_packets(Side side) {
+  const Block crew;
+  unsigned char* const source = side.area(0);
+  unsigned char* const found = side.area(1);
+  for (std::uint32_t n = 1; n <= side.iterations; ++n) {
+    const std::uint32_t epoch = side.sequence + n;
+    const std::uint32_t bytes = size_of(epoch, side.bytes), shift = shift_of(epoch);
+    const int channel = side.bytes > kShortest ? 0 : kOneWay ? 3 : 2;
+    if (!kOneWay || side.view.pe == 0) {
+      fill(source + shift, bytes, side.view.pe, epoch);
+      __syncthreads();
+      dawdle(side.view.pe, epoch);
+      if (fails(side, send<kReuse>(crew, side.view, side.other(), channel, source + shift, bytes, epoch, kDeadline))) return;
+    }
+    if (!kOneWay || side.view.pe == 1) {
+      dawdle(side.view.pe + 2, epoch);
+      if (fails(side, receive<kReuse>(crew, side.view, side.other(), channel, found + shift, bytes, epoch, kDeadline)))
+        return;
+      __syncthreads();
+      compare(side, found + shift, bytes, side.other(), epoch);
+      __syncthreads();
+    }
+  }
+}
+
+// PE 0 puts, PE 1 compares and answers with its own.
+__global__ void check_put_signal(Side side) {
+  const Block crew;
+  auto* const signal_word = reinterpret_cast<std::uint64_t*>(side.area(4));
+  for (std::uint32_t n = 1; n <= side.iterations; ++n) {
+    const std::uint32_t bytes = size_of(n, side.bytes), shift = shift_of(n);
+    for (int turn = 0; turn < 2; ++turn) {
+      if (turn == side.view.pe) {
+        fill(side.area(0) + shift, bytes, side.view.pe, n);
+        __syncthreads();
+        dawdle(side.view.pe, n);
+        put_signal(crew, side.view, side.area(1) + shift_of(n + 1), side.area(0) + shift, bytes, signal_word, 1, Signal::add,
+                   side.other());
+        __syncthreads();
+      } else {
+        Status status = Status::ok;
+        if (crew.thread == 0)
+          status = wait_until(side.view, signal_word, Compare::equal, std::uint64_t{n} + side.sequence, kDeadline);
+        if (fails(side, agreed(crew, status))) return;
+        compare(side, side.area(1) + shift_of(n + 1), bytes, side.other(), n);
+        __syncthreads();
+      }
+    }
+  }
+}
+
+// Planes that say which epoch they are of, put into the other's memory; a barrier; compared. Two planes: the next but one is put after
+// the next barrier, before which this one was compared.
+template <class Crew>
+__global__ void check_barrier(Side side) {
+  const Crew crew;
+  const std::uint32_t words = 64;
+  for (std::uint32_t n = 1; n <= side.iterations; ++n) {
+    auto* const plane = reinterpret_cast<std::uint64_t*>(side.area(2)) + n % 2 * 8192;
+    std::uint64_t* const theirs = peer_ptr(side.view, plane, side.other());
+    dawdle(side.view.pe, n);
+    for (std::uint32_t i = threadIdx.x; i < words; i += blockDim.x)
+      theirs[crew.block * words + i] = mixed(side.view.pe, n, crew.block * words + i);
+    // An object of its own each time: its number is read from the area.
+    if (fails(side, barrier(crew, side.view, kDeadline))) return;
+    // Another block's plane than the own one's.
+    const std::uint32_t block = (crew.block + 1) % crew.blocks;
+    for (std::uint32_t i = threadIdx.x; i < words; i += blockDim.x)
+      if (const_cast<volatile std::uint64_t*>(plane)[block * words + i] != mixed(side.other(), n, block * words + i))
+        count_wrong(side, n);
+  }
+}
+
+// Every thread of both PEs adds to PE 0's word, and PE 1's is exchanged under a lock by comparison.
+__global__ void check_atomics(Side side) {
+  auto* const sum = reinterpret_cast<std::uint32_t*>(side.area(4) + 1024);
+  auto* const locked = reinterpret_cast<std::uint64_t*>(side.area(4) + 2048);
+  auto* const bits = reinterpret_cast<std::uint64_t*>(side.area(4) + 3072);
+  for (std::uint32_t n = 0; n < side.iterations; ++n) {
+    if (n % 2 == 0)
+      atomic_inc(side.view, sum, 0);
+    else
+      (void)atomic_fetch_add(side.view, sum, 1U, 0);
+    std::uint64_t before = atomic_fetch(side.view, locked, 1), found;
+    while ((found = atomic_compare_swap(side.view, locked, before, before + 1, 1)) != before) before = found;
+  }
+  if (threadIdx.x < 32) atomic_or(side.view, bits, std::uint64_t{1} << (threadIdx.x + 32 * side.view.pe), 0);
+}
+
+// Sums of whole numbers, a broadcast, and blocks for all.
+__global__ void check_calls(Side side) {
+  const Block crew;
+  Calls<Block> calls(crew, side.view);
+  auto* const mine = reinterpret_cast<std::int32_t*>(side.area(0));
+  auto* const all = reinterpret_cast<std::int32_t*>(side.area(1));
+  for (std::uint32_t n = 1; n <= side.iterations; ++n) {
+    const std::uint32_t count = 2 * (1 + size_of(n, 1999) / 8);
+    const auto value = [&](int pe, std::uint32_t i) { return static_cast<std::int32_t>(mixed(pe, n, i) % 100000) - 50000; };
+    for (std::uint32_t i = crew.thread; i < count; i += crew.threads) mine[i] = value(side.view.pe, i);
+    __syncthreads();
+    dawdle(side.view.pe, n);
+    Status status = Status::ok;
+    if (n % 3 == 0) status = calls.allreduce<Sum>(all, mine, count, kDeadline);
+    if (n % 3 == 1) status = calls.broadcast(all, mine, count * 4, n / 3 % 2, kDeadline);
+    if (n % 3 == 2) status = calls.alltoall(all, mine, count * 2, kDeadline);
+    if (fails(side, status)) return;
+    for (std::uint32_t i = crew.thread; i < count; i += crew.threads) {
+      std::int32_t wanted = value(0, i) + value(1, i);
+      if (n % 3 == 1) wanted = value(n / 3 % 2, i);
+      if (n % 3 == 2) wanted = value(i < count / 2 ? 0 : 1, i % (count / 2) + (side.view.pe == 1 ? count / 2 : 0));
+      if (all[i] != wanted) count_wrong(side, n);
+    }
+    __syncthreads();
+  }
+}
+
+// Waits for what never comes: until the deadline, or until the host sets the abort word.
+__global__ void wait_in_vain(Side side, std::uint64_t deadline) {
+  const std::uint64_t begun = nanoseconds();
+  const Status status = wait_until(side.view, reinterpret_cast<std::uint64_t*>(side.area(4) + 4096), Compare::not_equal,
+                                   std::uint64_t{0}, deadline);
+  side.result->nanoseconds = static_cast<long long>(nanoseconds() - begun);
+  side.result->status = static_cast<int>(status);
+}

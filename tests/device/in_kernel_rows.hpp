@@ -1,0 +1,169 @@
+// What in_kernel.cu checks and measures, in which order, and how it prints it. Part of that file, cut off for its length.
+//
+// Who calls this : in_kernel.cu includes it, in its own namespace, behind the kernels.
+// Threads        : one of the host's.
+// Ownership      : none.
+// Errors         : a check that went wrong is printed, and nothing is measured.
+
+bool all_right = true;
+int printed = 0;
+std::uint32_t shortened = 1;
+
+void check(Pair2& pair, const char* name, Kernel kernel, std::uint32_t epochs, std::uint32_t sequence, std::uint32_t bytes,
+           unsigned blocks, unsigned threads, unsigned long long wrong = 0) {
+  epochs /= shortened;
+  const int status = run(pair, kernel, epochs, sequence, bytes, blocks, threads);
+  wrong += pair.sides[0].result->wrong + pair.sides[1].result->wrong;
+  all_right = all_right && status == 0 && wrong == 0;
+  std::printf("%s\n {\"check\": \"%s\", \"epochs\": %u, \"wrong\": %llu, \"first\": %llu, \"status\": %d}",
+              printed++ ? "," : "", name, epochs, wrong, std::max(pair.sides[0].result->first, pair.sides[1].result->first),
+              status);
+  std::fflush(stdout);
+}
+
+void check_word(const Pair2& pair, const char* name, int pe, int offset, unsigned long long wanted) {
+  unsigned long long found = 0;
+  const Side& side = pair.sides[pe];
+  const unsigned char* const part = side.view.base + static_cast<std::uint64_t>(pe) * side.view.stride;
+  must(cudaMemcpy(&found, part + side.view.sync_bytes + 4 * kRoom + offset, sizeof found, cudaMemcpyDefault), "cudaMemcpy");
+  all_right = all_right && found == wanted;
+  std::printf(",\n {\"check\": \"%s\", \"wanted\": %llu, \"found\": %llu}", name, wanted, found);
+}
+
+// A wait that nobody ends: one passes its deadline, one sees the abort word.
+void check_waits(Pair2& pair) {
+  const std::uint64_t deadlines[2] = {20000000, 0};
+  for (int pe = 0; pe < 2; ++pe) {
+    *pair.sides[pe].result = {};
+    must(cudaSetDevice(pair.devices[pe]), "cudaSetDevice");
+    wait_in_vain<<<1, 1, 0, pair.streams[pe]>>>(pair.sides[pe], deadlines[pe]);
+    must(cudaGetLastError(), "launch");
+  }
+  must(cudaStreamSynchronize(pair.streams[0]), "cudaStreamSynchronize");
+  *const_cast<volatile std::uint32_t*>(pair.abort_word) = 1;
+  must(cudaStreamSynchronize(pair.streams[1]), "cudaStreamSynchronize");
+  *const_cast<volatile std::uint32_t*>(pair.abort_word) = 0;
+  const Result &late = *pair.sides[0].result, &dead = *pair.sides[1].result;
+  const bool right = late.status == static_cast<int>(Status::late) && late.nanoseconds >= 20000000 &&
+                     dead.status == static_cast<int>(Status::peer_dead);
+  all_right = all_right && right;
+  std::printf(",\n {\"check\": \"deadline of 20 ms, and abort word\", \"wrong\": %d, \"late_ms\": %.2f, \"dead_ms\": %.2f}",
+              right ? 0 : 1, late.nanoseconds / 1e6, dead.nanoseconds / 1e6);
+}
+
+// Epochs; the rows go on from there on the same channel.
+constexpr std::uint32_t kExchanged = 100000;
+
+bool check_all(Pair2& pair) {
+  check(pair, "packets both ways, up to 16 KiB", check_packets<Reuse::credited, false>, kExchanged, 0, 16384, 1, 256);
+  check(pair, "packets one way, up to 4 KiB", check_packets<Reuse::credited, true>, kExchanged, 0, 4096, 1, 256);
+  check(pair, "packets both ways, answered, up to 4 KiB", check_packets<Reuse::answered, false>, kExchanged, 0, 4096, 1, 64);
+  check(pair, "put_signal, up to 64 KiB", check_put_signal, 20000, 0, 65536, 1, 512);
+  check(pair, "barrier of a warp", check_barrier<Warp>, 20000, 0, 0, 1, 32);
+  check(pair, "barrier of a block", check_barrier<Block>, kExchanged, 0, 0, 1, 256);
+  check(pair, "barrier of a grid of 16 blocks", check_barrier<Grid>, kExchanged, 0, 0, 16, 128);
+  check(pair, "barrier of a block again", check_barrier<Block>, 1000, 0, 0, 1, 64);
+  check(pair, "allreduce, broadcast, alltoall", check_calls, 30000, 0, 0, 1, 128);
+  check(pair, "atomics", check_atomics, 100 * shortened, 0, 0, 1, 256);
+  check_word(pair, "atomics: sum", 0, 1024, 100 * 256 * 2);
+  check_word(pair, "atomics: compare and swap", 1, 2048, 100 * 256 * 2);
+  check_word(pair, "atomics: or", 0, 3072, ~0ULL);
+  check_waits(pair);
+  return all_right;
+}
+
+struct Way {
+  const char* name;
+  Kernel kernel;
+  unsigned blocks;
+  unsigned threads;
+  std::uint32_t sequence;  // used so far
+};
+struct Figure {
+  double median = 0, low = 0, high = 0;
+  const Way* way = nullptr;
+};
+
+// Rounds of each way by turns; the best by its median.
+Figure best_of(std::vector<Way>& ways, std::vector<std::vector<double>>& times) {
+  Figure best;
+  for (std::size_t k = 0; k < ways.size(); ++k) {
+    std::sort(times[k].begin(), times[k].end());
+    const double median = times[k][times[k].size() / 2];
+    if (best.way == nullptr || median < best.median) best = {median, times[k].front(), times[k].back(), &ways[k]};
+  }
+  return best;
+}
+
+void time_round(Pair2& pair, std::vector<Way>& ways, std::uint32_t bytes, int legs,
+                std::vector<std::vector<double>>& times) {
+  for (std::size_t k = 0; k < ways.size(); ++k) {
+    Way& way = ways[k];
+    const int status = run(pair, way.kernel, kIterations, way.sequence, bytes, way.blocks, way.threads);
+    // The ways of a call share a channel, whose messages are numbered one after the other.
+    for (Way& each : ways) each.sequence += kIterations;
+    all_right = all_right && status == 0;
+    times[k].push_back(pair.sides[0].result->nanoseconds / 1e3 / (kIterations - kIterations / 10 + 1) / legs);
+  }
+}
+
+void row(Pair2& pair, const char* call, std::uint32_t bytes, int legs, std::vector<Way>& ours, std::vector<Way>& bares) {
+  if (!all_right) return;
+  std::vector<std::vector<double>> our_times(ours.size()), bare_times(bares.size());
+  for (int round = 0; round < kRounds; ++round) {
+    time_round(pair, ours, bytes, legs, our_times);
+    time_round(pair, bares, bytes, legs, bare_times);
+  }
+  const Figure our = best_of(ours, our_times);
+  std::printf(
+      "%s\n {\"call\": \"%s\", \"by\": \"%s\", \"bytes\": %u, \"blocks\": %u, \"threads\": %u, \"us\": %.3f, "
+      "\"us_low\": %.3f, \"us_high\": %.3f",
+      printed++ ? "," : "", call, our.way->name, bytes, our.way->blocks, our.way->threads, our.median, our.low, our.high);
+  if (!bares.empty()) {
+    const Figure bare = best_of(bares, bare_times);
+    std::printf(", \"bare\": \"%s\", \"bare_threads\": %u, \"bare_us\": %.3f, \"ratio\": %.3f", bare.way->name,
+                bare.way->threads, bare.median, our.median / bare.median);
+  }
+  std::printf("}");
+  std::fflush(stdout);
+}
+
+bool measure_all(Pair2& pair) {
+  printed = 0;
+  std::vector<Way> none;
+  std::vector<Way> packets = {{"a warp", ping_pong<Packets<Warp>>, 1, 32, kExchanged}}, answered, pairs;
+  answered = {{"a warp", ping_pong<AnsweredPackets<Warp>>, 1, 32, 0}};
+  std::vector<Way> puts = {{"a thread", ping_pong<PutSignal<Thread>>, 1, 1, 0},
+                           {"a warp", ping_pong<PutSignal<Warp>>, 1, 32, 0}};
+  std::vector<Way> flags = {{"store, fence, flag", ping_pong<BareFlag>, 1, 1, 0},
+                            {"store, fence, flag", ping_pong<BareFlag>, 1, 32, 0}};
+  for (const unsigned threads : {64U, 128U, 256U, 512U, 1024U}) {
+    packets.push_back({"a block", ping_pong<Packets<Block>>, 1, threads, kExchanged});
+    answered.push_back({"a block", ping_pong<AnsweredPackets<Block>>, 1, threads, 0});
+    puts.push_back({"a block", ping_pong<PutSignal<Block>>, 1, threads, 0});
+    flags.push_back({"store, fence, flag", ping_pong<BareFlag>, 1, threads, 0});
+  }
+  for (const unsigned threads : {32U, 64U, 128U, 256U, 512U, 1024U}) {
+    pairs.push_back({"8-byte packets", ping_pong<BarePackets>, 1, threads, 0});
+    pairs.push_back({"pairs of packets", ping_pong<BarePairs>, 1, threads, 0});
+  }
+  for (const std::uint32_t bytes : {8U, 64U, 512U, 4096U, 16384U}) row(pair, "packets", bytes, 2, packets, pairs);
+  for (const std::uint32_t bytes : {8U, 64U, 512U, 4096U}) row(pair, "packets, answered", bytes, 2, answered, pairs);
+  for (const std::uint32_t bytes : {8U, 512U, 4096U, 16384U, 65536U}) row(pair, "put_signal", bytes, 2, puts, flags);
+  std::vector<Way> bare = {{"push barrier", bare_barriers, 1, 32, 0}, {"push barrier", bare_barriers, 1, 256, 0}};
+  std::vector<Way> warp = {{"a warp", barriers<Warp, Order::everything>, 1, 32, 0},
+                           {"a block", barriers<Block, Order::everything>, 1, 32, 0}};
+  std::vector<Way> block = {{"a block", barriers<Block, Order::everything>, 1, 256, 0}};
+  std::vector<Way> grid = {{"a grid", barriers<Grid, Order::everything>, 16, 256, 0}};
+  std::vector<Way> sync = {{"a block", barriers<Block, Order::nothing>, 1, 32, 0}};
+  row(pair, "barrier", 0, 1, warp, bare);
+  row(pair, "barrier, 256 threads", 0, 1, block, bare);
+  row(pair, "barrier, 16 blocks", 0, 1, grid, bare);
+  row(pair, "sync", 0, 1, sync, bare);
+  std::vector<Way> sums = {{"a block", reductions, 1, 32, 0}, {"a block", reductions, 1, 128, 0}};
+  for (const std::uint32_t bytes : {8U, 1024U, 4096U}) row(pair, "allreduce", bytes, 1, sums, none);
+  std::vector<Way> fetching = {{"a thread", adds<true>, 1, 1, 0}}, plain = {{"a thread", adds<false>, 1, 1, 0}};
+  row(pair, "atomic_fetch_add", 8, 1, fetching, none);
+  row(pair, "atomic_add", 8, 1, plain, none);
+  return all_right;
+}

@@ -1,0 +1,222 @@
+// The algorithms of isthmus/device.cuh on threads of the processor: addresses, copies, atomics, and small collective calls.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "in_kernel_support.hpp"
+
+using namespace in_kernel;
+
+namespace {
+
+TEST(InKernelAddresses, AreArithmeticAlsoWhereTheStrideIsNegative) {
+  unsigned char memory[64];
+  ist_team_view view{};
+  view.pe = 1;
+  view.pes = 3;
+  view.base = memory + 40;
+  view.stride = std::uint64_t{0} - 16;
+  EXPECT_EQ(memory + 40, part_of(view, 0));
+  EXPECT_EQ(memory + 8, part_of(view, 2));
+  EXPECT_EQ(memory + 8 + 3, peer_ptr(view, memory + 24 + 3, 2));
+  EXPECT_EQ(memory + 40 + 5, peer_ptr(view, std::uint64_t{5}, 0));
+}
+
+// Every place beside a vector, at both ends, and every small size: nothing else is touched.
+TEST(InKernelCopies, MoveEveryByteAndNoOther) {
+  const Team team(2);
+  constexpr std::uint64_t kRoom = 256;
+  std::atomic<std::uint64_t> wrong{0};
+  team.play({2, 2}, [&](const Player& crew, const ist_team_view& view) {
+    unsigned char* const mine = team.room(view.pe);
+    const unsigned all = crew.blocks * crew.threads, number = crew.block * crew.threads + crew.thread;
+    std::uint64_t epoch = 0;
+    for (std::uint64_t from = 0; from < 17; ++from) {
+      for (std::uint64_t to = 0; to < 17; to += 1 + from % 3) {
+        for (const std::uint64_t bytes : {0, 1, 2, 7, 15, 16, 17, 33, 63, 64, 100}) {
+          ++epoch;
+          if (number == 0)
+            for (std::uint64_t i = 0; i < kRoom; ++i)
+              mine[i] = byte_of(view.pe, epoch, i), mine[kRoom + i] = mine[2 * kRoom + i] = 0xa5;
+          if (barrier(crew, view, kDeadline) != Status::ok) wrong += 1000000;
+          put(crew, view, mine + kRoom + to, mine + from, bytes, 1 - view.pe);
+          get(crew, view, mine + 2 * kRoom + to, mine + from, bytes, 1 - view.pe);
+          if (barrier(crew, view, kDeadline) != Status::ok) wrong += 1000000;
+          for (std::uint64_t i = number; i < kRoom; i += all) {
+            const unsigned char wanted = i >= to && i < to + bytes ? byte_of(1 - view.pe, epoch, from + i - to) : 0xa5;
+            wrong += mine[kRoom + i] != wanted;
+            wrong += mine[2 * kRoom + i] != wanted;
+          }
+          if (barrier(crew, view, kDeadline) != Status::ok) wrong += 1000000;
+        }
+      }
+    }
+  });
+  EXPECT_EQ(0U, wrong.load());
+}
+
+TEST(InKernelCopies, WithStridesGoElementByElement) {
+  const Team team(2);
+  team.play({1, 3}, [&](const Player& crew, const ist_team_view& view) {
+    auto* const mine = reinterpret_cast<std::int32_t*>(team.room(view.pe));
+    if (crew.thread == 0)
+      for (int i = 0; i < 300; ++i) mine[i] = 1000 * view.pe + i, mine[300 + i] = mine[600 + i] = -1;
+    EXPECT_EQ(Status::ok, barrier(crew, view, kDeadline));
+    put_strided(crew, view, mine + 300, mine, 3, 2, 90, 1 - view.pe);
+    get_strided(crew, view, mine + 899, mine, -3, 2, 90, 1 - view.pe);
+    EXPECT_EQ(Status::ok, barrier(crew, view, kDeadline));
+    const int theirs = 1000 * (1 - view.pe);
+    for (int i = 0; i < 300 && crew.thread == 0; ++i) {
+      EXPECT_EQ(i % 3 == 0 && i / 3 < 90 ? theirs + i / 3 * 2 : -1, mine[300 + i]) << i;
+      EXPECT_EQ(i % 3 == 0 && i / 3 < 90 ? theirs + i / 3 * 2 : -1, mine[899 - i]) << i;
+    }
+  });
+}
+
+TEST(InKernelCopies, OfOneElementGoBothWays) {
+  const Team team(3);
+  team.play({1, 1}, [&](const Player& crew, const ist_team_view& view) {
+    auto* const mine = reinterpret_cast<double*>(team.room(view.pe));
+    p(view, mine + 1, 2.5 + view.pe, (view.pe + 1) % 3);
+    mine[0] = 7.0 + view.pe;
+    EXPECT_EQ(Status::ok, barrier(crew, view, kDeadline));
+    EXPECT_EQ(2.5 + (view.pe + 2) % 3, mine[1]);
+    EXPECT_EQ(7.0 + (view.pe + 2) % 3, g(view, mine, (view.pe + 2) % 3));
+  });
+}
+
+// Every thread of every PE on the same words.
+template <class T>
+void hammer() {
+  const Team team(3);
+  constexpr int kTimes = 500;
+  team.play({1, 2}, [&](const Player& crew, const ist_team_view& view) {
+    auto* const words = reinterpret_cast<T*>(team.room(view.pe));
+    const unsigned number = static_cast<unsigned>(view.pe) * 2 + crew.thread;
+    for (int i = 0; i < kTimes; ++i) {
+      atomic_inc(view, words, 0);
+      static_cast<void>(atomic_fetch_inc(view, words, 0));
+      atomic_add(view, words + 1, static_cast<T>(number), 2);
+      T before = atomic_fetch(view, words + 2, 1), found{};
+      while ((found = atomic_compare_swap(view, words + 2, before, static_cast<T>(before + 1), 1)) != before) before = found;
+    }
+    atomic_or(view, words + 3, static_cast<T>(T{1} << number), 0);
+    atomic_xor(view, words + 4, static_cast<T>(T{1} << number), 0);
+    static_cast<void>(atomic_fetch_and(view, words + 5, static_cast<T>(~(T{1} << number)), 0));
+    if (number == 0) {
+      atomic_set(view, words + 6, T{41}, 1);
+      EXPECT_EQ(T{41}, atomic_swap(view, words + 6, T{42}, 1));
+      EXPECT_EQ(T{42}, atomic_fetch_or(view, words + 6, T{1}, 1));
+      EXPECT_EQ(T{43}, atomic_fetch_xor(view, words + 6, T{1}, 1));
+    }
+    EXPECT_EQ(Status::ok, barrier(crew, view, kDeadline));
+  });
+  const auto* const at_0 = reinterpret_cast<T*>(team.room(0));
+  EXPECT_EQ(T{2 * kTimes * 6}, at_0[0]);
+  EXPECT_EQ(T{kTimes * (0 + 1 + 2 + 3 + 4 + 5)}, reinterpret_cast<T*>(team.room(2))[1]);
+  EXPECT_EQ(T{kTimes * 6}, reinterpret_cast<T*>(team.room(1))[2]);
+  EXPECT_EQ(T{63}, at_0[3]);
+  EXPECT_EQ(T{63}, at_0[4]);
+  EXPECT_EQ(T{0}, at_0[5]);
+  EXPECT_EQ(T{42}, reinterpret_cast<T*>(team.room(1))[6]);
+}
+
+TEST(InKernelAtomics, OfFourAndEightBytesLoseNothing) {
+  hammer<std::int32_t>();
+  hammer<std::uint32_t>();
+  hammer<std::int64_t>();
+  hammer<std::uint64_t>();
+}
+
+// One of the three in turn, of sizes that differ, with delays; `pes` of them.
+std::uint64_t wrong_calls(int pes, unsigned threads, std::uint32_t first, std::uint32_t count) {
+  const Team team(pes);
+  for (int pe = 0; pe < pes; ++pe) {
+    control_of(team.view(pe), pe).calls = first;
+    for (int other = 0; other < pes; ++other) control_of(team.view(pe), pe).peers[other].finished = first;
+  }
+  std::atomic<std::uint64_t> wrong{0};
+  team.play({1, threads}, [&](const Player& crew, const ist_team_view& view) {
+    auto* const mine = reinterpret_cast<std::int32_t*>(team.room(view.pe));
+    auto* const all = mine + 16384;
+    for (std::uint32_t n = 1; n <= count; ++n) {
+      const std::uint32_t each = 1 + static_cast<std::uint32_t>(mixed(5, n, 0)) % (n % 8 == 0 ? 1024 : 40);
+      const std::uint32_t have = n % 3 == 2 ? each * static_cast<std::uint32_t>(pes) : each;
+      const auto value = [&](int pe, std::uint32_t i) {
+        return static_cast<std::int32_t>(mixed(static_cast<std::uint64_t>(pe), n, i) % 100000) - 50000;
+      };
+      for (std::uint32_t i = crew.thread; i < have; i += crew.threads) mine[i] = value(view.pe, i);
+      crew.sync();
+      dawdle(view.pe, n, crew.thread);
+      const int root = static_cast<int>(n / 3 % static_cast<std::uint32_t>(pes));
+      Status status = Status::ok;
+      if (n % 3 == 0) status = allreduce<Sum>(crew, view, all, mine, each, kDeadline);
+      if (n % 3 == 1) status = broadcast(crew, view, all, mine, each * 4, root, kDeadline);
+      if (n % 3 == 2) status = alltoall(crew, view, all, mine, each * 4, kDeadline);
+      if (status != Status::ok) wrong += 1000000;
+      for (std::uint32_t i = crew.thread; i < have; i += crew.threads) {
+        std::int32_t wanted = 0;
+        if (n % 3 == 0)
+          for (int pe = 0; pe < pes; ++pe) wanted += value(pe, i);
+        if (n % 3 == 1) wanted = value(root, i);
+        if (n % 3 == 2) wanted = value(static_cast<int>(i / each), i % each + static_cast<std::uint32_t>(view.pe) * each);
+        wrong += all[i] != wanted;
+      }
+      crew.sync();
+    }
+  });
+  return wrong.load();
+}
+
+TEST(InKernelCalls, GiveWhatASerialProgramFinds) {
+  EXPECT_EQ(0U, wrong_calls(1, 1, 0, 60));
+  EXPECT_EQ(0U, wrong_calls(2, 1, 0, 1500));
+  EXPECT_EQ(0U, wrong_calls(2, 3, 0, 500));
+  EXPECT_EQ(0U, wrong_calls(4, 2, 0, 300));
+  EXPECT_EQ(0U, wrong_calls(3, 1, kCleaning - 30, 120)) << "slots are cleaned, and numbers come again";
+  EXPECT_EQ(0U, wrong_calls(3, 1, 0U - 30, 120));
+}
+
+TEST(InKernelCalls, MinimumAndMaximumOfEveryElementAndTheSameBitsEverywhere) {
+  const Team team(3);
+  team.play({1, 2}, [&](const Player& crew, const ist_team_view& view) {
+    auto* const mine = reinterpret_cast<double*>(team.room(view.pe));
+    for (unsigned i = crew.thread; i < 33; i += crew.threads) mine[i] = (view.pe * 7 + static_cast<int>(i)) % 5 - 2.25;
+    crew.sync();
+    Calls<Player> calls(crew, view);
+    EXPECT_EQ(Status::ok, calls.allreduce<Min>(mine + 64, mine, 33, kDeadline));
+    EXPECT_EQ(Status::ok, calls.allreduce<Max>(mine + 128, mine, 33, kDeadline));
+    // In place, and of numbers whose sum depends on the order.
+    for (unsigned i = crew.thread; i < 33; i += crew.threads) mine[i] = view.pe == 1 ? 1e17 : 1.0 + view.pe;
+    crew.sync();
+    EXPECT_EQ(Status::ok, calls.allreduce<Sum>(mine, mine, 33, kDeadline));
+    for (unsigned i = crew.thread; i < 33; i += crew.threads) {
+      double least = 99, most = -99;
+      for (int pe = 0; pe < 3; ++pe) {
+        const double one = (pe * 7 + static_cast<int>(i)) % 5 - 2.25;
+        least = std::min(least, one);
+        most = std::max(most, one);
+      }
+      EXPECT_EQ(least, mine[64 + i]);
+      EXPECT_EQ(most, mine[128 + i]);
+      EXPECT_EQ((1.0 + 1e17) + 3.0, mine[i]) << "in the order of PEs";
+    }
+  });
+}
+
+TEST(InKernelCalls, ThatAreTooLongOrByAGridAreMisuse) {
+  const Team team(1);
+  std::vector<double> many(2000);
+  team.play({1, 1}, [&](const Player& crew, const ist_team_view& view) {
+    EXPECT_EQ(Status::misuse, allreduce<Sum>(crew, view, many.data(), many.data(), kCallBytes / 8 + 1));
+    EXPECT_EQ(Status::misuse, broadcast(crew, view, many.data(), many.data(), 8, 1));
+    EXPECT_EQ(Status::misuse, alltoall(crew, view, many.data(), many.data() + 1000, kCallBytes + 1));
+    EXPECT_EQ(Status::ok, allreduce<Sum>(crew, view, many.data(), many.data(), kCallBytes / 8));
+  });
+  team.play({2, 1}, [&](const Player& crew, const ist_team_view& view) {
+    EXPECT_EQ(Status::misuse, broadcast(crew, view, many.data(), many.data(), 8, 0)) << crew.block;
+  });
+}
+
+}  // namespace
