@@ -221,7 +221,7 @@ void check_bytes(const Pair& pair, Random& random) {
 
 TEST(Layout, random_nests_are_what_a_second_interpreter_says) {
   const char* wanted = std::getenv("ISTHMUS_TEST_LAYOUTS");
-  const int cases = wanted != nullptr ? std::atoi(wanted) : 5000;
+  const int cases = wanted != nullptr ? std::atoi(wanted) : 100000;
   constexpr std::uint64_t kSeed = 20261125;
   std::cout << cases << " layouts, seed " << kSeed << '\n';
   Random random{kSeed};
