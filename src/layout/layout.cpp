@@ -1,0 +1,152 @@
+#include "layout/layout.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace ist {
+namespace {
+
+// Sums and products of any two numbers of 64 bits; no ISO C++.
+__extension__ typedef __int128 Wide;
+__extension__ typedef unsigned __int128 UnsignedWide;
+
+// Modulo the prime 2^61 - 1.
+constexpr std::uint64_t kPrime = (std::uint64_t{1} << 61) - 1;
+constexpr std::uint64_t kFactor = 0x1b873593cc9e2d51 % kPrime;
+
+std::uint64_t product(std::uint64_t a, std::uint64_t b) {
+  return static_cast<std::uint64_t>(static_cast<UnsignedWide>(a) * b % kPrime);
+}
+
+Signature again_and_again(Signature one, std::int64_t count) {
+  Signature all;
+  for (; count > 0; count /= 2) {
+    if (count % 2 == 1) all = one_after_other(all, one);
+    one = one_after_other(one, one);
+  }
+  return all;
+}
+
+bool too_far(Wide value) { return value > kFarthest || value < -Wide{kFarthest}; }
+
+Status refuse(const char* what, const Part& part) {
+  return {IST_ERR_OVERFLOW, std::string{what} + " of a layout is beyond 2^60 bytes: " + std::to_string(part.count) +
+                                " times a layout of " + std::to_string(part.layout->size()) + " bytes, " +
+                                std::to_string(part.stride) + " bytes apart, from byte " + std::to_string(part.offset) +
+                                " on; make it of several layouts, or check the counts and displacements"};
+}
+
+// Widens `all` by bounds that are repeated as the part says. False: too far.
+bool widen(Bounds& all, bool& any, const Part& part, const Bounds& bounds) {
+  const Wide last = Wide{part.count - 1} * part.stride;
+  if (too_far(last) || too_far(part.offset)) return false;
+  const Wide lower = Wide{part.offset} + bounds.lower + std::min<Wide>(last, 0);
+  const Wide upper = Wide{part.offset} + bounds.upper + std::max<Wide>(last, 0);
+  if (too_far(lower) || too_far(upper)) return false;
+  all.lower = any ? std::min(all.lower, static_cast<std::int64_t>(lower)) : static_cast<std::int64_t>(lower);
+  all.upper = any ? std::max(all.upper, static_cast<std::int64_t>(upper)) : static_cast<std::int64_t>(upper);
+  any = true;
+  return true;
+}
+
+}  // namespace
+
+Signature one_after_other(const Signature& first, const Signature& second) {
+  // A count beyond 64 bits is refused with the size, which is as large or larger; doubling may pass it once.
+  const auto types = static_cast<std::uint64_t>(first.types) + static_cast<std::uint64_t>(second.types);
+  return {static_cast<std::int64_t>(types), (product(first.hash, second.power) + second.hash) % kPrime,
+          product(first.power, second.power)};
+}
+
+Result<SharedLayout> Layout::basic(ist_type type) {
+  const auto element = element_of(type);
+  if (!element) return Status{IST_ERR_ARGUMENT, "type " + std::to_string(static_cast<int>(type)) + " does not exist"};
+  auto made = std::make_shared<Layout>();
+  made->size_ = static_cast<std::int64_t>(size_of(type).value);
+  made->alignment_ = static_cast<std::int64_t>(alignment_of(*element).value);
+  made->bounds_ = made->true_bounds_ = {0, made->size_};
+  made->signature_ = {1, static_cast<std::uint64_t>(type) + 1, kFactor};
+  made->form_.block = made->form_.size = made->size_;
+  made->known_ = true;
+  return SharedLayout{std::move(made)};
+}
+
+Result<SharedLayout> Layout::of(std::vector<Part> parts, const Bounds* marked) {
+  auto made = std::make_shared<Layout>();
+  // What is there no time at all says nothing about bounds either, and neither does what has no bytes and no bounds of its own.
+  std::erase_if(parts, [](const Part& p) { return p.count == 0 || (p.layout->size_ == 0 && !p.layout->marked_); });
+  made->parts_ = std::move(parts);
+  IST_TRY(made->measure());
+  if (marked != nullptr) {
+    if (too_far(marked->lower) || too_far(marked->upper))
+      return Status{IST_ERR_OVERFLOW, "bounds from " + std::to_string(marked->lower) + " to " +
+                                          std::to_string(marked->upper) +
+                                          " are beyond 2^60 bytes; a layout's must lie within"};
+    made->bounds_ = *marked;
+    made->marked_ = true;
+  }
+  made->find_form();
+  return SharedLayout{std::move(made)};
+}
+
+Status Layout::measure() {
+  bool any = false;
+  Bounds marked;
+  for (const Part& part : parts_) {
+    const Layout& layout = *part.layout;
+    const Wide size = Wide{part.count} * layout.size_ + size_;
+    if (too_far(size)) return refuse("the size", part);
+    size_ = static_cast<std::int64_t>(size);
+    signature_ = one_after_other(signature_, again_and_again(layout.signature_, part.count));
+    alignment_ = std::max(alignment_, layout.alignment_);
+    if (layout.size_ > 0 && !widen(true_bounds_, any, part, layout.true_bounds_)) return refuse("a true bound", part);
+    if (layout.marked_ && !widen(marked, marked_, part, layout.bounds_)) return refuse("a bound", part);
+  }
+  // As in MPI, one marked bound outweighs all that are not; otherwise the extent is rounded up as a C struct's.
+  bounds_ = marked;
+  if (!marked_) {
+    const std::int64_t extent = true_bounds_.extent();
+    bounds_ = {true_bounds_.lower, true_bounds_.lower + (extent + alignment_ - 1) / alignment_ * alignment_};
+  }
+  return {};
+}
+
+void Layout::find_form() {
+  const Part* only = nullptr;
+  for (const Part& part : parts_) {
+    if (part.layout->size_ == 0) continue;
+    if (only != nullptr) return;
+    only = &part;
+  }
+  known_ = only == nullptr;  // no bytes
+  if (only == nullptr || !only->layout->known_) return;
+  auto made = repeated(only->layout->form_, only->count, only->stride);
+  if (!made) return;
+  made->offset += only->offset;
+  form_ = std::move(*made);
+  known_ = true;
+}
+
+Status Layout::emit(std::int64_t offset, std::vector<Run>& runs) const {
+  if (known_) {
+    each_block(form_, [&](std::int64_t at) { append(runs, {offset + at, form_.block}); });
+  } else {
+    for (const Part& part : parts_)
+      for (std::int64_t i = 0; i < part.count && part.layout->size_ > 0; ++i) {
+        IST_TRY(part.layout->emit(offset + part.offset + i * part.stride, runs));
+      }
+  }
+  if (static_cast<std::int64_t>(runs.size()) > kMostRuns)
+    return {IST_ERR_MEMORY, "a layout has more than " + std::to_string(kMostRuns) +
+                                " runs of bytes and no regular form; use several layouts, or longer blocks"};
+  return {};
+}
+
+Result<Form> Layout::form() const {
+  if (known_) return form_;
+  std::vector<Run> runs;
+  IST_TRY(emit(0, runs));
+  return form_of(std::move(runs));
+}
+
+}  // namespace ist
