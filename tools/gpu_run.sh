@@ -26,6 +26,8 @@
 #   tools/gpu_run.sh turns          which copies wait for another process's turn on the GPU (tools/peers/device_turns.cpp); needs nvcc alone
 #   tools/gpu_run.sh both-ways      who may copy between page-locked memory and a GPU both ways at once, and how, so that neither way halves the
 #                                   other (tools/peers/both_ways.cu); needs nvcc alone
+#   tools/gpu_run.sh who-copies     between two GPUs, whether the one that is read or the one that is written should copy, and by which call
+#                                   (tools/peers/who_copies.cu); needs nvcc alone
 #   tools/gpu_run.sh contexts       whether the heap outlives contexts that are destroyed with copies under way (tools/peers/context_ends.cu);
 #                                   needs nvcc alone
 #   tools/gpu_run.sh in-kernel      Isthmus's calls in kernels (isthmus/device.cuh), every byte compared, and timed beside bare loops
@@ -54,7 +56,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 mode=${1:-}
 case $mode in
-  check | bench | collectives | peers | workers | arithmetic | soak | replays | waits | turns | both-ways | contexts | in-kernel | sanitize) ;;
+  check | bench | collectives | peers | workers | arithmetic | soak | replays | waits | turns | both-ways | who-copies | contexts | in-kernel | sanitize) ;;
   *) sed -n '2,/^set /{/^#/p}' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
@@ -378,6 +380,7 @@ case $mode in
   waits) driver_program tools/peers/driver_waits.cu "the driver's calls beside a kernel that waits" ;;
   turns) driver_program tools/peers/device_turns.cpp "the driver's copies beside another process's" ;;
   both-ways) driver_program tools/peers/both_ways.cu "copies both ways at once" ;;
+  who-copies) driver_program tools/peers/who_copies.cu "who copies between two GPUs" ;;
   contexts) driver_program tools/peers/context_ends.cu "contexts that are destroyed with copies under way" ;;
   in-kernel) driver_program tests/device/in_kernel.cu "calls in kernels" 300 ;;
   sanitize) run_sanitize ;;
