@@ -25,7 +25,6 @@ struct CUfunc_st {
   std::optional<int> limit = std::nullopt;    // one of the limits'
   std::optional<fake::MeetingKernel> meeting = std::nullopt;
   bool worker = false;
-  bool copies = false;
   bool there = false;  // its code is on the device
 };
 
@@ -50,7 +49,6 @@ bool find_kernel(std::string_view name, CUfunc_st& found) {
   using What = fake::MeetingKernel::What;
   if (found.worker = fake::worker_kernel(name); found.worker) return true;
   if (found.channel = fake::channel_kernel(name); found.channel) return true;
-  if (found.copies = name == "isthmus_copy"; found.copies) return true;
   if (found.limit = fake::limit_kernel(name); found.limit) return true;
   if (!name.starts_with(kMeeting)) return find_reduction(name, found);
   const std::string_view which = name.substr(kMeeting.size());
@@ -66,20 +64,6 @@ std::byte* reached_by(CUcontext context, std::uint64_t address, std::uint64_t si
   if (found == nullptr) return nullptr;
   const bool foreign = found->context != nullptr && found->context != context && found->kind != fake::Class::managed;
   return foreign ? nullptr : fake::place(address, size);
-}
-
-CUresult copy(CUcontext context, CUstream stream, std::uint64_t to, std::uint64_t from, std::uint64_t size) {
-  std::byte* target = reached_by(context, to, size);
-  const std::byte* source = reached_by(context, from, size);
-  fake::enqueue(stream, [=] {
-    if (target != nullptr && source != nullptr && (to ^ from) % 16 == 0) {
-      std::memcpy(target, source, size);
-      return;
-    }
-    const Lock inner(world().lock);
-    context->lost = CUDA_ERROR_ILLEGAL_ADDRESS;
-  });
-  return CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -153,7 +137,6 @@ CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned blocks_y,
   std::uint64_t numbers[3];
   for (int i = 0; i < 3; ++i) std::memcpy(&numbers[i], arguments[i], sizeof numbers[i]);
   const auto [into, with, count] = numbers;
-  if (function->copies) return copy(context, stream, into, with, count);
   const std::uint64_t alignment = ist::alignment_of(*ist::element_of(function->type)).value;
   const std::uint64_t size = count * ist::size_of(function->type).value;
   std::byte* target = reached_by(context, into, size);

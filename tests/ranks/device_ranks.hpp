@@ -6,7 +6,6 @@
 // Errors         : fail the test.
 #pragma once
 
-#include <dlfcn.h>
 #include <isthmus/collective.h>
 
 #include <cstdlib>
@@ -32,25 +31,6 @@ inline bool devices_everywhere() {
 inline bool ipc_is_off() {
   const char* setting = std::getenv("ISTHMUS_DEVICE_IPC");
   return setting != nullptr && std::string{setting} == "never";
-}
-
-// The driver of the tests, which tells how many kernels this process has launched, and can be told to be late; of another nothing is known.
-template <class Function>
-Function* of_the_tests_driver(const char* name) {
-  void* const driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  return driver == nullptr ? nullptr : reinterpret_cast<Function*>(::dlsym(driver, name));
-}
-inline std::uint64_t launches() {
-  const auto calls = of_the_tests_driver<std::uint64_t(const char*)>("fake_cuda_calls");
-  return calls == nullptr ? 0 : calls("cuLaunchKernel");
-}
-inline void be_late(unsigned most_us) {
-  if (const auto delay = of_the_tests_driver<void(unsigned)>("fake_cuda_delay")) delay(most_us);
-}
-inline bool several_devices_of_the_tests() {
-  const char* devices = std::getenv("FAKE_CUDA_DEVICES");
-  return of_the_tests_driver<void(unsigned)>("fake_cuda_delay") != nullptr && devices != nullptr &&
-         std::string(devices) != "1";
 }
 
 }  // namespace rank_test

@@ -299,38 +299,17 @@ void exchange(const ManySides& out, const ManySides& in, std::size_t bytes, std:
                          "message " + std::to_string(i) + " of round " + std::to_string(round));
 }
 
-// What rank 0 says, on both.
-bool as_rank_0_says(bool said) {
-  std::int32_t word = said ? 1 : 0;
-  if (rank() == 0)
-    EXPECT_EQ(IST_OK, ist_send(ist_host(&word), 1, IST_INT32, 1, kTag, comm())) << ist_error_text();
-  else
-    EXPECT_EQ(IST_OK, ist_recv(ist_host(&word), 1, IST_INT32, 0, kTag, comm(), nullptr)) << ist_error_text();
-  return word != 0;
-}
-
-// One engine of the host's device would do both: while it copies one way, a kernel copies the other. At least where all memory is open, which
-// takes a thread of its own some rounds.
+// One engine of the host's device makes the copies of both ways.
 TEST(Lending, PageLockedHostMemoryAndADeviceExchangeManyMessagesBothWaysAtOnce) {
   NEEDS_DEVICES();
   if (rank() > 1) return;
-  const std::uint64_t launched = launches();
-  const bool by_kernels = several_devices_of_the_tests() && !off() && std::getenv("ISTHMUS_MAPPED_LIMIT") == nullptr;
-  be_late(300);
   for (const std::size_t bytes : {64UL << 10, (64UL << 10) + 1, 1UL << 20, 700001UL}) {
     ManySides out, in;
     for (std::size_t i = 0; i < 6; ++i) {
       out.push_back(std::make_unique<Sides>(0, bytes, true));
       in.push_back(std::make_unique<Sides>(0, bytes, true));
     }
-    std::uint64_t round = 0;
-    do {
-      exchange(out, in, bytes, round);
-    } while (as_rank_0_says(++round < 8 || (by_kernels && round < 500 && launches() == launched)));
-  }
-  be_late(0);
-  if (rank() == 0 && by_kernels) {
-    EXPECT_GT(launches(), launched) << "every copy was made by the engine";
+    for (std::uint64_t round = 0; round < 8; ++round) exchange(out, in, bytes, round);
   }
 }
 

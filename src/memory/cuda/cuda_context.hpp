@@ -28,7 +28,6 @@ struct CudaLane {
 
   CUstream stream = nullptr;
   std::uint32_t unfinished = 0;  // tickets of this lane not yet seen to finish
-  std::uint32_t by_kernel = 0;   // those of them that no engine copies
   std::uint64_t recorded = 0;    // copies whose event is recorded: their numbers count from 1
   std::uint64_t passed = 0;      // all up to this one are over
   std::uint64_t blocked = 0;     // this one was not over when it was asked after, at
@@ -53,7 +52,6 @@ struct CudaContext {
   // Of reductions (cuda_kernels.hpp, under its lock): null until they are first used here.
   CUmodule module = nullptr;
   std::array<CUfunction, kReductions * kElements> kernels{};
-  CUfunction copy_kernel = nullptr;
   int multiprocessors = 0;
 };
 

@@ -5,12 +5,9 @@
 namespace ist {
 namespace {
 
-constexpr unsigned kThreads = 256;     // of a block
-constexpr int kBlocksAtOnce = 8;       // of a multiprocessor: all the threads it holds
-constexpr std::uint64_t kVector = 16;  // bytes that a thread moves at once
-constexpr unsigned kCopyBlocks =
-    16;  // 48.8 GB/s over PCIe 5 into another GPU's memory, where the engine has 47.2 (two H100, 2026-11-25)
-constexpr unsigned kCopyThreads = 512;
+constexpr unsigned kThreads = 256;         // of a block
+constexpr int kBlocksAtOnce = 8;           // of a multiprocessor: all the threads it holds
+constexpr std::uint64_t kVector = 16;      // bytes that a thread moves at once
 constexpr int kUsualMultiprocessors = 64;  // where the driver does not tell
 
 }  // namespace
@@ -61,33 +58,17 @@ Status CudaKernels::load(CudaContext& context) const {
   return {};
 }
 
-Status CudaKernels::find_named(CudaContext& context, const std::string& name, CUfunction& kernel) const {
-  if (kernel != nullptr) return {};
-  if (context.module == nullptr) IST_TRY(load(context));
-  const CUresult result = api_.cuModuleGetFunction(&kernel, context.module, name.c_str());
-  if (result == CUDA_SUCCESS) return {};
-  kernel = nullptr;
-  return cuda_error(api_, result, "cuModuleGetFunction of " + name + " on cuda device " + std::to_string(context.device));
-}
-
 Result<CUfunction> CudaKernels::find(CudaContext& context, Reduction reduction, Element element) {
   const std::lock_guard lock(mutex_);
   CUfunction& kernel =
       context.kernels[(static_cast<std::size_t>(reduction) - 1) * kElements + static_cast<std::size_t>(element)];
   if (kernel != nullptr) return kernel;
-  IST_TRY(find_named(context, kernel_name(reduction, element), kernel));
-  return kernel;
-}
-
-bool CudaKernels::has_copy(const CudaContext& context) {
-  const std::lock_guard lock(mutex_);
-  return context.copy_kernel != nullptr;
-}
-
-Result<CUfunction> CudaKernels::find_copy(CudaContext& context) {
-  const std::lock_guard lock(mutex_);
-  IST_TRY(find_named(context, "isthmus_copy", context.copy_kernel));
-  return context.copy_kernel;
+  if (context.module == nullptr) IST_TRY(load(context));
+  const std::string name = kernel_name(reduction, element);
+  const CUresult result = api_.cuModuleGetFunction(&kernel, context.module, name.c_str());
+  if (result == CUDA_SUCCESS) return kernel;
+  kernel = nullptr;
+  return cuda_error(api_, result, "cuModuleGetFunction of " + name + " on cuda device " + std::to_string(context.device));
 }
 
 // One that cannot be loaded is told by whoever needs it.
@@ -106,13 +87,6 @@ CUresult CudaKernels::launch(const CudaContext& context, CUfunction kernel, CUde
   const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>((steps + kThreads - 1) / kThreads, 1, most));
   void* arguments[] = {&into, &with, &count};
   return api_.cuLaunchKernel(kernel, blocks, 1, 1, kThreads, 1, 1, 0, stream, arguments, nullptr);
-}
-
-bool CudaKernels::copies(CUdeviceptr to, CUdeviceptr from) { return (to ^ from) % kVector == 0; }
-
-CUresult CudaKernels::launch_copy(CUfunction kernel, CUdeviceptr to, CUdeviceptr from, Bytes size, CUstream stream) const {
-  void* arguments[] = {&to, &from, &size.value};
-  return api_.cuLaunchKernel(kernel, kCopyBlocks, 1, 1, kCopyThreads, 1, 1, 0, stream, arguments, nullptr);
 }
 
 }  // namespace ist

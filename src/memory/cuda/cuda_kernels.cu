@@ -43,27 +43,8 @@ __device__ __forceinline__ void combine(void* into, const void* with, std::uint6
   for (std::uint64_t i = done + first; i < count; i += stride) to[i] = combined<reduction, T>(from[i], to[i]);
 }
 
-// Both addresses lie alike beside the places of vectors; what is before the first of those and behind the last goes byte by byte.
-__device__ __forceinline__ void copy(void* to, const void* from, std::uint64_t bytes) {
-  const std::uint64_t first = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
-  constexpr std::uint64_t kEach = sizeof(Vector);
-  const std::uint64_t aside = (kEach - reinterpret_cast<std::uintptr_t>(to) % kEach) % kEach;
-  const std::uint64_t head = aside < bytes ? aside : bytes;
-  const std::uint64_t whole = (bytes - head) / kEach;
-  auto* __restrict__ vectors = reinterpret_cast<Vector*>(static_cast<char*>(to) + head);
-  const auto* __restrict__ sources = reinterpret_cast<const Vector*>(static_cast<const char*>(from) + head);
-#pragma unroll 4
-  for (std::uint64_t i = first; i < whole; i += stride) vectors[i] = sources[i];
-  const std::uint64_t tail = head + whole * kEach + first;
-  if (first < head) static_cast<char*>(to)[first] = static_cast<const char*>(from)[first];
-  if (tail < bytes) static_cast<char*>(to)[tail] = static_cast<const char*>(from)[tail];
-}
-
 }  // namespace
 }  // namespace ist
-
-extern "C" __global__ void isthmus_copy(void* to, const void* from, std::uint64_t bytes) { ist::copy(to, from, bytes); }
 
 // Named as kernel_name() says.
 #define KERNEL(reduction, element)                                                                                \

@@ -1,7 +1,6 @@
-// The kernels of reductions, and one that copies: machine code that is part of the library, brought into a context when it first combines
-// there, or copies so.
+// The kernels of reductions: machine code that is part of the library, brought into a context when it first combines there.
 //
-// Who calls this : cuda_arithmetic.cpp, cuda_loans.cpp.
+// Who calls this : cuda_arithmetic.cpp.
 // Threads        : any; one lock, held while a context's module is loaded.
 // Ownership      : modules belong to their context and are unloaded with it (cuda_context.cpp).
 // Errors         : returned, naming the driver's call and the kernel.
@@ -29,23 +28,14 @@ class CudaKernels {
   Status runs_on(int device, const std::string& whose = "reductions") const;
   // The function, loaded if it is the first time. The context must be current.
   Result<CUfunction> find(CudaContext& context, Reduction reduction, Element element);
-  bool has_copy(const CudaContext& context);
-  // The one that copies, loaded if it is the first time. The context must be current.
-  Result<CUfunction> find_copy(CudaContext& context);
   // Loads all of them, which waits for whatever runs on the device: before something waits there. The context must be current.
   void prepare(CudaContext& context);
   // `count` elements of `size` bytes in the stream.
   CUresult launch(const CudaContext& context, CUfunction kernel, CUdeviceptr into, CUdeviceptr with, std::uint64_t count,
                   Bytes size, CUstream stream) const;
-  // Can that kernel copy between these addresses? Not where the vectors of one would be askew in the other.
-  static bool copies(CUdeviceptr to, CUdeviceptr from);
-  // By few blocks, which fill a bus and leave most of the device to others.
-  CUresult launch_copy(CUfunction kernel, CUdeviceptr to, CUdeviceptr from, Bytes size, CUstream stream) const;
 
  private:
   Status load(CudaContext& context) const;
-  // Under the lock.
-  Status find_named(CudaContext& context, const std::string& name, CUfunction& kernel) const;
 
   const CudaApi& api_;
   std::mutex mutex_;  // guards the kernels of the contexts

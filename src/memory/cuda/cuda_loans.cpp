@@ -1,6 +1,4 @@
 // The CUDA kind as a borrower, which copies to and from what was lent, and as a lender of blocks in place of what cannot be lent.
-#include <algorithm>
-
 #include "base/log.hpp"
 #include "base/ranges.hpp"
 #include "memory/cuda/cuda_memory.hpp"
@@ -16,11 +14,6 @@ Piece lent_piece(const CudaBorrowed& memory, const Loan& loan, Bytes size) {
   piece.size = size;
   return piece;
 }
-
-// A device has one engine for what goes between host memory and another device's: copies both ways at once have 48 GB/s together, 94 to 98
-// where a kernel makes those of one way (two H100, 2026-11-25, `tools/gpu_run.sh both-ways`). It does so only while an engine goes the other
-// way, since a kernel takes its turn with those of the program, and an engine does not. Shorter copies are over before it is launched.
-constexpr Bytes kLeastByKernel = kibibytes(64);
 
 // So many times in turn a driver may refuse to copy several pieces by one call; then it is not asked for that any more.
 constexpr int kMostRefused = 3;
@@ -87,59 +80,13 @@ std::optional<Bounce> CudaKind::bounce(const Piece& own, Rank borrower) {
 Result<Ticket> CudaKind::copy_to(Borrowed& borrowed, const Loan& loan, const Piece& from, const Ticket& after) {
   const auto& memory = static_cast<const CudaBorrowed&>(borrowed);
   const auto direction = from.kind == KindId::host ? CopyDirection::into_device : CopyDirection::between_devices;
-  const bool across = from.kind == KindId::host && contexts_.uuid(memory.context.device) != loan.device;
-  return copy_in(memory.context, direction, lent_piece(memory, loan, from.size), from, after, across);
-}
-
-// Is an engine copying host memory that way?
-bool CudaKind::engine_copies(const CudaContext& context, CopyDirection direction) {
-  const std::lock_guard lock(mutex_);
-  const auto& lanes = context.lanes[static_cast<std::size_t>(direction)];
-  return std::any_of(lanes.begin(), lanes.end(), [](const auto& lane) { return lane->unfinished > lane->by_kernel; });
-}
-
-void CudaKind::go_by_kernel(Route& route, CopyDirection direction, const Piece& to, const Piece& from) {
-  CudaContext& context = *route.context;
-  const bool into = direction == CopyDirection::into_device;
-  if (route.lane == nullptr || to.size < kLeastByKernel ||
-      !engine_copies(context, into ? CopyDirection::out_of_device : CopyDirection::into_device))
-    return;
-  CUdeviceptr host = 0;
-  CUpointer_attribute attribute = CU_POINTER_ATTRIBUTE_DEVICE_POINTER;
-  void* answer = &host;
-  const Piece& locked = into ? from : to;
-  if (api_.cuPointerGetAttributes(1, &attribute, &answer, locked.object + locked.offset.value) != CUDA_SUCCESS || host == 0)
-    return;
-  route.to = into ? to.object + to.offset.value : host;
-  route.from = into ? host : from.object + from.offset.value;
-  if (!CudaKernels::copies(route.to, route.from)) return;
-  // Loaded for the first time it waits for whatever runs, which may wait for this very message.
-  if (!kernels_.has_copy(context) && (!kernels_.runs_on(context.device, "copies").ok() || !may_launch())) return;
-  const Result<CUfunction> kernel = kernels_.find_copy(context);
-  if (!kernel.ok()) {
-    log::once(log::Level::info, "copies by a kernel", "copies both ways at once share an engine: " + kernel.status().text());
-    return;
-  }
-  route.kernel = *kernel;
-  const std::lock_guard lock(mutex_);
-  route.ticket->by_kernel = true;
-  ++route.lane->by_kernel;
-}
-
-CUresult CudaKind::move_bytes(const Route& route, const Piece& to, const Piece& from, const char*& call) const {
-  if (route.kernel != nullptr) {
-    call = "cuLaunchKernel";
-    return kernels_.launch_copy(route.kernel, route.to, route.from, to.size, route.stream);
-  }
-  call = turns_.in_rows(route.context->device, to, from) ? "cuMemcpy3DAsync" : "cuMemcpyAsync";
-  return turns_.copy(route.context->device, to, from, route.stream);
+  return copy_in(memory.context, direction, lent_piece(memory, loan, from.size), from, after);
 }
 
 Result<Ticket> CudaKind::copy_from(Borrowed& borrowed, const Loan& loan, const Piece& to, const Ticket& after) {
   const auto& memory = static_cast<const CudaBorrowed&>(borrowed);
   const auto direction = to.kind == KindId::host ? CopyDirection::out_of_device : CopyDirection::between_devices;
-  const bool across = to.kind == KindId::host && contexts_.uuid(memory.context.device) != loan.device;
-  return copy_in(memory.context, direction, to, lent_piece(memory, loan, to.size), after, across);
+  return copy_in(memory.context, direction, to, lent_piece(memory, loan, to.size), after);
 }
 
 // In their order: what of them the driver may have taken is waited for, should it refuse another one. `said`: of them, in an error.

@@ -228,7 +228,10 @@ Status CudaKind::start(const Route& route, const Piece& to, const Piece& from) {
   const bool moves = to.size.value > 0;
   const char* call = "cuStreamWaitEvent";
   CUresult result = enter(route);
-  if (result == CUDA_SUCCESS && moves) result = move_bytes(route, to, from, call);
+  if (result == CUDA_SUCCESS && moves) {
+    call = turns_.in_rows(route.context->device, to, from) ? "cuMemcpy3DAsync" : "cuMemcpyAsync";
+    result = turns_.copy(route.context->device, to, from, route.stream);
+  }
   if (result == CUDA_SUCCESS) {
     call = "cuEventRecord";
     result = leave(route, moves);
@@ -282,14 +285,13 @@ bool CudaKind::copy_by_window(CudaContext& context, const PointerFacts& memory, 
 }
 
 Result<Ticket> CudaKind::copy_in(CudaContext& context, CopyDirection direction, const Piece& to, const Piece& from,
-                                 const Ticket& after, bool across) {
+                                 const Ticket& after) {
   IST_TRY(settle_order(after));
   IST_TRY(order_across(context, after));
   const ContextScope scope(api_, context);
   IST_TRY(scope.status());
   Result<Route> route = plan(context, direction, after);
   if (!route.ok()) return route.status();
-  if (across) go_by_kernel(*route, direction, to, from);
   const std::uint64_t id = route->ticket->id();
   const Status started = start(*route, to, from);
   if (started.ok()) {

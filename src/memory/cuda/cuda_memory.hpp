@@ -139,9 +139,6 @@ class CudaKind : public MemoryKind,
     CUstream stream = nullptr;
     CudaTicket* ticket = nullptr;
     CUevent wait_for = nullptr;
-    CUfunction kernel = nullptr;  // copies in place of the engines
-    CUdeviceptr to = 0;           // as it sees them
-    CUdeviceptr from = 0;
   };
   Result<Piece> allocate_in(CudaContext& context, Bytes size);
   // `known`: where what the driver said of it goes, too.
@@ -167,17 +164,12 @@ class CudaKind : public MemoryKind,
   CUresult enter(const Route& route) const;
   CUresult leave(const Route& route, bool moved) const;
   Status start(const Route& route, const Piece& to, const Piece& from);
-  // `call`: the driver's that was made.
-  CUresult move_bytes(const Route& route, const Piece& to, const Piece& from, const char*& call) const;
   Status start_together(const Route& route, CudaCopies& copies, const std::string& said);
   // By the processor itself, where that is possible and quicker, and nothing has to be waited for.
   bool copy_by_window(CudaContext& context, const PointerFacts& memory, CopyDirection direction, const Piece& to,
                       const Piece& from, const Ticket& after);
   Result<Ticket> copy_in(CudaContext& context, CopyDirection direction, const Piece& to, const Piece& from,
-                         const Ticket& after, bool across = false);
-  bool engine_copies(const CudaContext& context, CopyDirection direction);
-  // Has a kernel copy between host memory and another device's where an engine copies the other way. The context must be current.
-  void go_by_kernel(Route& route, CopyDirection direction, const Piece& to, const Piece& from);
+                         const Ticket& after);
   Result<CudaContext*> context_of_both(const Piece& into, const Piece& with);
   struct Launch;
   Status start(const Route& route, const Launch& launch);

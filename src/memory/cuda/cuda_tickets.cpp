@@ -44,7 +44,6 @@ Result<CudaTicket*> CudaTickets::take(CudaContext& context, CudaLane* lane) {
   ticket->state = CudaTicket::State::live;
   ticket->unasked = false;
   ticket->queued = false;
-  ticket->by_kernel = false;
   ticket->begun_after = lane != nullptr ? lane->recorded : 0;
   ticket->number = 0;
   ++ticket->generation;
@@ -109,10 +108,7 @@ CUresult CudaTickets::ask(const CudaTicket& ticket) const {
 }
 
 void CudaTickets::recycle(CudaTicket& ticket) {
-  if (ticket.lane != nullptr) {
-    --ticket.lane->unfinished;
-    if (ticket.by_kernel) --ticket.lane->by_kernel;
-  }
+  if (ticket.lane != nullptr) --ticket.lane->unfinished;
   ticket.lane = nullptr;
   ticket.state = CudaTicket::State::spare;
   ticket.context->spare.push_back(&ticket);

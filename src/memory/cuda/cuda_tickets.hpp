@@ -31,7 +31,6 @@ struct CudaTicket {
   // In its lane: how many copies were recorded when this one was begun, and its own number once it is recorded, else 0.
   std::uint64_t begun_after = 0;
   std::uint64_t number = 0;
-  bool by_kernel = false;
   // A copy of ours that went into the user's queue.
   bool queued = false;
   CUstream queue = nullptr;  // of the last two
