@@ -40,7 +40,7 @@ class Status:
     @property
     def carrier(self) -> str:
         """
-        How the bytes travelled: slot, cell, ring, direct, nccl, device or none.
+        How the bytes travelled: slot, cell, ring, direct, nccl, device, mailbox or none.
         """
 
     @property
@@ -388,7 +388,7 @@ class Comm:
         Receives when the OpenCL queue comes to it what send_on_queue sends, and returns at once, with an event.
         """
 
-    def sendrecv_on_queue(self, queue: object, send_buffer: object, dest: int, recv_buffer: object, source: int, *, send_tag: int = 0, recv_tag: int = 0, wait_for: object | None = None) -> object:
+    def sendrecv_on_queue(self, queue: object, send_buffer: object, dest: int, recv_buffer: object, source: int, *, send_tag: int = 0, recv_tag: int = 0, send_count: int | None = None, recv_count: int | None = None, wait_for: object | None = None) -> object:
         """Both at once, with one event."""
 
     def prepare_on_queue(self, queue: object, partner: int, tag: int = 0, *, sends: bool = True, receives: bool = True) -> None:
@@ -618,7 +618,7 @@ class World:
 
     def traffic(self, peer: int | None = None, carrier: str | None = None) -> Traffic:
         """
-        What this rank has sent to and received from a rank of comm, or all, by one carrier, or all: slot, cell, ring, direct, nccl, device, single copy, block.
+        What this rank has sent to and received from a rank of comm, or all, by one carrier, or all: slot, cell, ring, direct, nccl, device, single copy, block, mailbox.
         """
 
     def __enter__(self) -> World: ...

@@ -83,9 +83,10 @@ struct Tags {
 };
 
 nb::object sendrecv_on_queue(const Comm& comm, nb::handle queue, nb::handle send_buffer, int dest, nb::handle recv_buffer,
-                             int source, const Tags& tags, nb::handle wait_for) {
-  const Region out = to_region(send_buffer, Access::read);
-  const Region in = to_region(recv_buffer, Access::write);
+                             int source, const Tags& tags, Comm::Count send_count, Comm::Count recv_count,
+                             nb::handle wait_for) {
+  const Region out = to_region(send_buffer, Access::read, send_count);
+  const Region in = to_region(recv_buffer, Access::write, recv_count);
   void* const where = to_object(queue, "an OpenCL queue");
   Events events{wait_for};
   call(*comm.open(), [&](ist_comm on) {
@@ -115,11 +116,13 @@ void bind_queues(nb::class_<Comm>& comm) {
       .def(
           "sendrecv_on_queue",
           [](const Comm& self, nb::handle queue, nb::handle send_buffer, int dest, nb::handle recv_buffer, int source,
-             int send_tag, int recv_tag, nb::handle wait_for) {
-            return sendrecv_on_queue(self, queue, send_buffer, dest, recv_buffer, source, {send_tag, recv_tag}, wait_for);
+             int send_tag, int recv_tag, Comm::Count send_count, Comm::Count recv_count, nb::handle wait_for) {
+            return sendrecv_on_queue(self, queue, send_buffer, dest, recv_buffer, source, {send_tag, recv_tag}, send_count,
+                                     recv_count, wait_for);
           },
           "queue"_a, "send_buffer"_a, "dest"_a, "recv_buffer"_a, "source"_a, nb::kw_only(), "send_tag"_a = 0,
-          "recv_tag"_a = 0, "wait_for"_a = nb::none(), "Both at once, with one event.")
+          "recv_tag"_a = 0, "send_count"_a = nb::none(), "recv_count"_a = nb::none(), "wait_for"_a = nb::none(),
+          "Both at once, with one event.")
       .def("prepare_on_queue", &prepare_on_queue, "queue"_a, "partner"_a, "tag"_a = 0, nb::kw_only(), "sends"_a = true,
            "receives"_a = true, "Waits until that rank uses the channels to and from it in queues, too.");
 }

@@ -114,7 +114,7 @@ void bind_requests(nb::module_& module) {
       .def("get_count", &StatusView::count_of, "typestr"_a,
            "Whole elements of a type such as 'f8' delivered or announced; None if the bytes are no whole number of them.")
       .def_prop_ro("carrier", &StatusView::carrier,
-                   "How the bytes travelled: slot, cell, ring, direct, nccl, device or none.")
+                   "How the bytes travelled: slot, cell, ring, direct, nccl, device, mailbox or none.")
       .def_prop_ro("code", &StatusView::code, "0, or the Code of the error.")
       .def_prop_ro("cancelled", &StatusView::cancelled)
       .def("__repr__", &StatusView::text);

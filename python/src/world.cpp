@@ -132,7 +132,7 @@ void bind_world(nb::module_& module) {
            "Copies between any two buffers of this process; returns when it is done.")
       .def("traffic", &World::traffic, "peer"_a = nb::none(), "carrier"_a = nb::none(),
            "What this rank has sent to and received from a rank of comm, or all, by one carrier, or all: slot, cell, ring, "
-           "direct, nccl, device, single copy, block.")
+           "direct, nccl, device, single copy, block, mailbox.")
       .def(
           "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> World"))
       .def(

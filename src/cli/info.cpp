@@ -2,6 +2,7 @@
 
 #include <isthmus/isthmus.h>
 
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
@@ -159,6 +160,11 @@ Json off_json(const Kinds& kinds, const Settings& settings, const std::vector<Wa
   return list;
 }
 
+bool has_two_devices(const Json& kinds) {
+  return std::any_of(kinds.begin(), kinds.end(),
+                     [](const Json& kind) { return kind.at("name") == "cuda" && kind.at("devices").size() > 1; });
+}
+
 // Every two devices, and what is wrong between them.
 std::string links_text(const Json& links) {
   std::string text = "\nlinks\n";
@@ -236,7 +242,10 @@ std::string info_text(const Json& facts) {
     text += "  " + word(one, "name") + "  " + word(one, "carries") + "; " + word(one, "detail") + "\n";
   for (const Json& one : facts.at("additions"))
     text += "  " + word(one, "name") + "  " + word(one, "does") + "; " + word(one, "detail") + "\n";
-  if (facts.contains("links")) text += links_text(facts.at("links"));
+  if (facts.contains("links"))
+    text += links_text(facts.at("links"));
+  else if (has_two_devices(facts.at("kinds")))
+    text += "\nlinks between devices\n  not tried, since that makes a context on each of them: isthmus info --links does\n";
   text += "\nstarting ranks\n";
   for (const Json& way : facts.at("starting"))
     text += "  " + word(way, "name") + "  " + word(way, "by") +

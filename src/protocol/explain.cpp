@@ -54,6 +54,7 @@ std::string against_device(const ExplainedMessage& message) {
 
 // What keeps the workers of two devices from it; empty: nothing.
 std::string against_mailbox(const ExplainedMessage& message) {
+  if (message.from.kind != KindId::cuda || message.to.kind != KindId::cuda) return "takes CUDA memory on both sides";
   if (message.worker_limit == Bytes{})
     return "no worker runs on the sender's device, or not now: ISTHMUS_WORKER starts them";
   if (std::string why = against_devices(message); !why.empty()) return why;

@@ -100,6 +100,7 @@ TEST(Info, LinksAreTriedWhereThatIsAskedForAndWhatIsWrongIsOffWithAReason) {
     GTEST_SKIP()
         << "not covered here: the links between devices; this build has no CUDA parts, and so no driver of the tests";
   EXPECT_FALSE(says(run_program("info", kFake), "\nlinks\n"));
+  EXPECT_TRUE(says(run_program("info", kFake), "isthmus info --links does"));
   const Ran whole = run_program("info --links", kFake);
   EXPECT_EQ(whole.status, 0) << whole.output;
   for (const std::string from : {"0", "1", "2"})

@@ -148,14 +148,14 @@ __global__ void reductions(Side side) {
 template <bool kFetching>
 __global__ void adds(Side side) {
   auto* const word = reinterpret_cast<std::uint64_t*>(side.area(5) + 3072);
-  std::uint64_t begun = 0, sum = 0;
+  std::uint64_t begun = 0, found = 0;
   for (std::uint32_t n = 1; n <= side.iterations && side.view.pe == 0; ++n) {
     if (begins_to_count(side, n)) begun = nanoseconds();
+    // Each waits for what the one before it found.
     if (kFetching)
-      sum += atomic_fetch_add(side.view, word, std::uint64_t{1} + (sum & 0), 1);
+      found = atomic_fetch_add(side.view, word, 1 + (found >> 63), 1);
     else
       atomic_add(side.view, word, std::uint64_t{1}, 1);
-    if (kFetching && sum == 1) begun += 0;
   }
   if (!kFetching) quiet();
   report(side, true, begun);

@@ -2,6 +2,8 @@
 // since a tool is named before the process starts.
 #include <dlfcn.h>
 #include <isthmus/collective.h>
+#include <isthmus/queue.h>
+#include <isthmus/stream.h>
 
 #include "../ranks/forked_ranks.hpp"
 
@@ -58,6 +60,39 @@ int calls(const Here& here) {
   return found;
 }
 
+// What a call puts into a stream or a queue takes a device; a call that is refused is a range all the same.
+int refused_calls() {
+  const ist_buffer nowhere{};
+  ist_request request = IST_REQUEST_NULL;
+  ist_comm cart = IST_COMM_NULL;
+  const int one = 1;
+  const ist_comm none = IST_COMM_NULL;
+  int refused = 0;
+  const auto refuses = [&refused](int code) { refused += wrong(code != IST_OK, "no communicator was named"); };
+  refuses(ist_send_on(nullptr, nowhere, 1, IST_INT, 0, 0, none));
+  refuses(ist_recv_on(nullptr, nowhere, 1, IST_INT, 0, 0, none));
+  refuses(ist_sendrecv_on(nullptr, nowhere, 1, IST_INT, 0, 0, nowhere, 1, IST_INT, 0, 0, none));
+  refuses(ist_prepare_on(nullptr, 0, 0, IST_SENDS, none));
+  refuses(ist_prepare_collectives_on(nullptr, none));
+  refuses(ist_barrier_on(nullptr, none));
+  refuses(ist_bcast_on(nullptr, nowhere, 1, IST_INT, 0, none));
+  refuses(ist_reduce_on(nullptr, nowhere, nowhere, 1, IST_INT, IST_SUM, 0, none));
+  refuses(ist_allreduce_on(nullptr, nowhere, nowhere, 1, IST_INT, IST_SUM, none));
+  refuses(ist_send_on_queue(nullptr, nowhere, 1, IST_INT, 0, 0, none, 0, nullptr, nullptr));
+  refuses(ist_recv_on_queue(nullptr, nowhere, 1, IST_INT, 0, 0, none, 0, nullptr, nullptr));
+  refuses(ist_sendrecv_on_queue(nullptr, nowhere, 1, IST_INT, 0, 0, nowhere, 1, IST_INT, 0, 0, none, 0, nullptr, nullptr));
+  refuses(ist_prepare_on_queue(nullptr, 0, 0, IST_SENDS, none));
+  refuses(ist_prepare(nowhere, 1, IST_INT, 0, none));
+  refuses(ist_iprepare(nowhere, 1, IST_INT, 0, none, &request));
+  refuses(ist_cart_create(none, 1, &one, &one, 0, &cart));
+  for (const char* name :
+       {"ist_send_on", "ist_recv_on", "ist_sendrecv_on", "ist_prepare_on", "ist_prepare_collectives_on", "ist_barrier_on",
+        "ist_bcast_on", "ist_reduce_on", "ist_allreduce_on", "ist_send_on_queue", "ist_recv_on_queue",
+        "ist_sendrecv_on_queue", "ist_prepare_on_queue", "ist_prepare", "ist_iprepare", "ist_cart_create"})
+    refused += wrong(begun(name) == 1, name);
+  return refused;
+}
+
 int expect_ranges(const Here& here) {
   int found = calls(here);
   const bool sends = here.rank == 0;
@@ -74,6 +109,7 @@ int expect_ranges(const Here& here) {
   ist_kind_devices(here.world, IST_KIND_CUDA, &devices);
   counted("ist_memory_copy", devices > 0 ? 1 : 0);
   counted("isthmus: cuda copy", devices > 0 ? 1 : 0);
+  found += refused_calls();
   found += wrong(tools<int()>("fake_nvtx_open")() == 0, "every range has ended");
   found += wrong(tools<int()>("fake_nvtx_wrong")() == 0, "the tool understands all of it");
   return found;

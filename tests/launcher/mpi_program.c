@@ -75,6 +75,14 @@ static void worlds_of_communicators(int rank, int size) {
     MPI_Comm_free(&part);
     expect(ist_world_destroy(&other) == IST_OK, "ist_world_destroy");
   }
+  /* With settings of its own; and with such as nobody can read, on every rank alike. */
+  ist_world own = IST_WORLD_NULL;
+  expect(ist_world_from_mpi_configured(MPI_COMM_WORLD, "cells=8", &own) == IST_OK, "a world with settings of its own");
+  exchange(MPI_COMM_WORLD, own, 40);
+  expect(ist_world_destroy(&own) == IST_OK, "ist_world_destroy");
+  expect(ist_world_from_mpi_configured(MPI_COMM_WORLD, "cells=many", &own) == IST_ERR_SETTING && own == IST_WORLD_NULL &&
+             strstr(ist_error_text(), "many"),
+         "settings that cannot be read");
   /* A rank that cannot: all are told, nobody waits, and the next world works. */
   ist_world none = IST_WORLD_NULL;
   if (rank == size - 1) setenv("ISTHMUS_CELLS", "many", 1);

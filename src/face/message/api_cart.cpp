@@ -1,6 +1,7 @@
 // C calls about grids of ranks.
 #include <algorithm>
 
+#include "base/ranges.hpp"
 #include "face/message/calls.hpp"
 #include "face/message/created.hpp"
 #include "face/message/errors.hpp"
@@ -97,6 +98,7 @@ int ist_dims_create(int ranks, int ndims, int* dims) try {
 }
 
 int ist_cart_create(ist_comm comm, int ndims, const int* dims, const int* periods, int, ist_comm* cart) try {
+  const ist::Range range("ist_cart_create");
   return ist::create("ist_cart_create", comm, cart,
                      [&](const ist::InWorld& parent) -> ist::Result<std::unique_ptr<ist::Communicator>> {
                        auto grid = ist::grid_of(ndims, dims, periods, *parent.comm);

@@ -1,6 +1,7 @@
 // C calls that have two ranks open each other's device memory ahead of their messages.
 #include <mutex>
 
+#include "base/ranges.hpp"
 #include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
 #include "request/preparing.hpp"
@@ -27,6 +28,7 @@ Result<Started> start_preparing(const Data& data, int peer, ist_comm comm) {
 extern "C" {
 
 int ist_prepare(ist_buffer buffer, int64_t count, ist_type type, int peer, ist_comm comm) try {
+  const ist::Range range("ist_prepare");
   const auto started = ist::start_preparing({buffer, count, type}, peer, comm);
   if (!started.ok()) return ist::report(ist::in_call("ist_prepare", started.status()));
   return ist::finish_blocking("ist_prepare", *started, nullptr);
@@ -35,6 +37,7 @@ int ist_prepare(ist_buffer buffer, int64_t count, ist_type type, int peer, ist_c
 }
 
 int ist_iprepare(ist_buffer buffer, int64_t count, ist_type type, int peer, ist_comm comm, ist_request* request) try {
+  const ist::Range range("ist_iprepare");
   if (request == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_iprepare: request is null");
   *request = IST_REQUEST_NULL;
   const auto started = ist::start_preparing({buffer, count, type}, peer, comm);

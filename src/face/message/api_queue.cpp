@@ -1,6 +1,7 @@
 // C calls that put messages into OpenCL command queues.
 #include <isthmus/queue.h>
 
+#include "base/ranges.hpp"
 #include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
 
@@ -78,6 +79,7 @@ extern "C" {
 
 int ist_send_on_queue(void* queue, ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm,
                       uint32_t waits, const void* wait_list, void* event) try {
+  const ist::Range range("ist_send_on_queue");
   const ist::QueueHalf out{{buffer, count, type}, dest, tag, ist::ChannelSide::sends};
   return ist::told("ist_send_on_queue", ist::put(nullptr, &out, {ist::number_of(queue), {waits, wait_list, event}, comm}));
 } catch (...) {
@@ -86,6 +88,7 @@ int ist_send_on_queue(void* queue, ist_buffer buffer, int64_t count, ist_type ty
 
 int ist_recv_on_queue(void* queue, ist_buffer buffer, int64_t count, ist_type type, int source, int tag, ist_comm comm,
                       uint32_t waits, const void* wait_list, void* event) try {
+  const ist::Range range("ist_recv_on_queue");
   const ist::QueueHalf in{{buffer, count, type}, source, tag, ist::ChannelSide::receives};
   return ist::told("ist_recv_on_queue", ist::put(&in, nullptr, {ist::number_of(queue), {waits, wait_list, event}, comm}));
 } catch (...) {
@@ -95,6 +98,7 @@ int ist_recv_on_queue(void* queue, ist_buffer buffer, int64_t count, ist_type ty
 int ist_sendrecv_on_queue(void* queue, ist_buffer send_buffer, int64_t send_count, ist_type send_type, int dest,
                           int send_tag, ist_buffer recv_buffer, int64_t recv_count, ist_type recv_type, int source,
                           int recv_tag, ist_comm comm, uint32_t waits, const void* wait_list, void* event) try {
+  const ist::Range range("ist_sendrecv_on_queue");
   const ist::QueueHalf out{{send_buffer, send_count, send_type}, dest, send_tag, ist::ChannelSide::sends};
   const ist::QueueHalf in{{recv_buffer, recv_count, recv_type}, source, recv_tag, ist::ChannelSide::receives};
   return ist::told("ist_sendrecv_on_queue", ist::put(&in, &out, {ist::number_of(queue), {waits, wait_list, event}, comm}));
@@ -103,6 +107,7 @@ int ist_sendrecv_on_queue(void* queue, ist_buffer send_buffer, int64_t send_coun
 }
 
 int ist_prepare_on_queue(void* queue, int partner, int tag, int sides, ist_comm comm) try {
+  const ist::Range range("ist_prepare_on_queue");
   return ist::told("ist_prepare_on_queue", ist::prepare(ist::number_of(queue), partner, tag, sides, comm));
 } catch (...) {
   return ist::report_exception("ist_prepare_on_queue");

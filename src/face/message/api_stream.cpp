@@ -1,6 +1,7 @@
 // C calls that put messages into streams.
 #include <isthmus/stream.h>
 
+#include "base/ranges.hpp"
 #include "face/message/errors.hpp"
 #include "face/message/stream_calls.hpp"
 
@@ -98,6 +99,7 @@ Status prepare(std::uint64_t stream, int partner, int tag, int sides, ist_comm c
 extern "C" {
 
 int ist_send_on(void* stream, ist_buffer buffer, int64_t count, ist_type type, int dest, int tag, ist_comm comm) try {
+  const ist::Range range("ist_send_on");
   const ist::Half half{{buffer, count, type}, dest, tag, ist::ChannelSide::sends};
   return ist::told("ist_send_on", ist::put(half, ist::number_of(stream), comm));
 } catch (...) {
@@ -105,6 +107,7 @@ int ist_send_on(void* stream, ist_buffer buffer, int64_t count, ist_type type, i
 }
 
 int ist_recv_on(void* stream, ist_buffer buffer, int64_t count, ist_type type, int source, int tag, ist_comm comm) try {
+  const ist::Range range("ist_recv_on");
   const ist::Half half{{buffer, count, type}, source, tag, ist::ChannelSide::receives};
   return ist::told("ist_recv_on", ist::put(half, ist::number_of(stream), comm));
 } catch (...) {
@@ -114,6 +117,7 @@ int ist_recv_on(void* stream, ist_buffer buffer, int64_t count, ist_type type, i
 int ist_sendrecv_on(void* stream, ist_buffer send_buffer, int64_t send_count, ist_type send_type, int dest, int send_tag,
                     ist_buffer recv_buffer, int64_t recv_count, ist_type recv_type, int source, int recv_tag,
                     ist_comm comm) try {
+  const ist::Range range("ist_sendrecv_on");
   const ist::Half out{{send_buffer, send_count, send_type}, dest, send_tag, ist::ChannelSide::sends};
   const ist::Half in{{recv_buffer, recv_count, recv_type}, source, recv_tag, ist::ChannelSide::receives};
   return ist::told("ist_sendrecv_on", ist::put_both(out, in, ist::number_of(stream), comm));
@@ -122,6 +126,7 @@ int ist_sendrecv_on(void* stream, ist_buffer send_buffer, int64_t send_count, is
 }
 
 int ist_prepare_on(void* stream, int partner, int tag, int sides, ist_comm comm) try {
+  const ist::Range range("ist_prepare_on");
   return ist::told("ist_prepare_on", ist::prepare(ist::number_of(stream), partner, tag, sides, comm));
 } catch (...) {
   return ist::report_exception("ist_prepare_on");

@@ -1,6 +1,7 @@
 // C calls that put collective operations into streams.
 #include <isthmus/stream.h>
 
+#include "base/ranges.hpp"
 #include "face/message/collective_calls.hpp"
 #include "face/message/errors.hpp"
 #include "face/message/operators.hpp"
@@ -121,6 +122,7 @@ Status put(const OnStream& given) {
 extern "C" {
 
 int ist_prepare_collectives_on(void* stream, ist_comm comm) try {
+  const ist::Range range("ist_prepare_collectives_on");
   const auto at = ist::sit_down(ist::number_of(stream), comm, nullptr, true);
   return ist::told("ist_prepare_collectives_on", at.ok() ? ist::Status{} : at.status());
 } catch (...) {
@@ -128,6 +130,7 @@ int ist_prepare_collectives_on(void* stream, ist_comm comm) try {
 }
 
 int ist_barrier_on(void* stream, ist_comm comm) try {
+  const ist::Range range("ist_barrier_on");
   return ist::told("ist_barrier_on", ist::put({ist::number_of(stream), comm, ist::What::barrier, nullptr, nullptr, 0,
                                                IST_BYTE, IST_OP_NULL, 0, true}));
 } catch (...) {
@@ -135,6 +138,7 @@ int ist_barrier_on(void* stream, ist_comm comm) try {
 }
 
 int ist_bcast_on(void* stream, ist_buffer buffer, int64_t count, ist_type type, int root, ist_comm comm) try {
+  const ist::Range range("ist_bcast_on");
   const ist::OnStream given{
       ist::number_of(stream), comm, ist::What::bcast, nullptr, &buffer, count, type, IST_OP_NULL, root};
   return ist::told("ist_bcast_on", ist::put(given));
@@ -144,6 +148,7 @@ int ist_bcast_on(void* stream, ist_buffer buffer, int64_t count, ist_type type, 
 
 int ist_reduce_on(void* stream, ist_buffer send, ist_buffer recv, int64_t count, ist_type type, ist_op op, int root,
                   ist_comm comm) try {
+  const ist::Range range("ist_reduce_on");
   const ist::OnStream given{ist::number_of(stream), comm, ist::What::reduce, &send, &recv, count, type, op, root};
   return ist::told("ist_reduce_on", ist::put(given));
 } catch (...) {
@@ -152,6 +157,7 @@ int ist_reduce_on(void* stream, ist_buffer send, ist_buffer recv, int64_t count,
 
 int ist_allreduce_on(void* stream, ist_buffer send, ist_buffer recv, int64_t count, ist_type type, ist_op op,
                      ist_comm comm) try {
+  const ist::Range range("ist_allreduce_on");
   return ist::told("ist_allreduce_on",
                    ist::put({ist::number_of(stream), comm, ist::What::reduce, &send, &recv, count, type, op, 0, true}));
 } catch (...) {

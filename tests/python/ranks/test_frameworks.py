@@ -77,7 +77,7 @@ def test_messages_that_queues_carry(queue, comm, ring, make_noise):
     went.wait()
     assert np.array_equal(into.get(), expected)
     again = cla.to_device(queue, np.bitwise_not(expected))
-    both = comm.sendrecv_on_queue(queue.int_ptr, out[:100], ring[0], again, ring[1], send_tag=41, recv_tag=41)
+    both = comm.sendrecv_on_queue(queue.int_ptr, out, ring[0], again, ring[1], send_tag=41, recv_tag=41, send_count=100, recv_count=100)
     both.wait()
     assert np.array_equal(again.get()[:100], expected[:100])
     assert np.array_equal(again.get()[100:], np.bitwise_not(expected)[100:])
