@@ -235,7 +235,6 @@ TEST(ExplainMessage, WhatStandsAgainstAWayIsSaid) {
   EXPECT_EQ("the driver said no", reason(not_lent(between(kDevice, kDevice, kMiB)), "device"));
   EXPECT_EQ("no worker runs on the sender's device, or not now: ISTHMUS_WORKER starts them",
             reason(between(kDevice, kDevice, 8), "mailbox"));
-  EXPECT_EQ("takes CUDA memory on both sides", reason(between(kPageable, kPageable, 8), "mailbox"));
   EXPECT_EQ("the driver said no", reason(not_lent(with_workers(between(kDevice, kDevice, 8))), "mailbox"));
   EXPECT_EQ("workers carry what cudaMalloc and pools gave, on both sides",
             reason(with_workers(between(kManaged, kDevice, 8)), "mailbox"));
