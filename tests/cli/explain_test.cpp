@@ -80,6 +80,7 @@ TEST(Explain, WithWorkersSmallMessagesBetweenDevicesGoByMailbox) {
   EXPECT_EQ(chosen(answer("--from cuda:0 --to cuda:1 --size 2049", "ISTHMUS_WORKER=1")), "device");
   const Json without = answer("--from cuda:0 --to cuda:1 --size 8", "ISTHMUS_WORKER=0");
   EXPECT_NE(way(without, "mailbox")["refused"].get<std::string>().find("ISTHMUS_WORKER"), std::string::npos);
+  EXPECT_EQ(way(answer("--size 8"), "mailbox")["refused"], "takes CUDA memory on both sides") << "no matter of workers";
 }
 
 TEST(Explain, WithoutDeviceMemoryLentItSaysWhyAndChoosesAnother) {
