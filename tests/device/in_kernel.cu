@@ -163,7 +163,7 @@ __global__ void adds(Side side) {
 
 using Kernel = void (*)(Side);
 
-struct Pair2 {
+struct Two {
   int devices[2] = {0, 0};
   Side sides[2] = {};
   cudaStream_t streams[2] = {};
@@ -171,7 +171,7 @@ struct Pair2 {
   bool apart() const { return devices[0] != devices[1]; }
 };
 
-void make(Pair2& pair) {
+void make(Two& pair) {
   const std::size_t bytes = IST_TEAM_SYNC_BYTES(2) + 6 * kRoom;
   must(cudaHostAlloc(&pair.abort_word, 64, cudaHostAllocMapped | cudaHostAllocPortable), "cudaHostAlloc");
   *pair.abort_word = 0;
@@ -192,7 +192,7 @@ void make(Pair2& pair) {
 }
 
 // The two sides at once; the worse status of the two.
-int run(Pair2& pair, Kernel kernel, std::uint32_t iterations, std::uint32_t sequence, std::uint32_t bytes, unsigned blocks,
+int run(Two& pair, Kernel kernel, std::uint32_t iterations, std::uint32_t sequence, std::uint32_t bytes, unsigned blocks,
         unsigned threads) {
   for (int pe = 0; pe < 2; ++pe) {
     Side& side = pair.sides[pe];
@@ -232,7 +232,7 @@ int main(int count, char** words) {
   }
   const bool quick = count > 1 && std::string(words[1]) == "quick";
   if (quick) shortened = 50;
-  Pair2 pair;
+  Two pair;
   if (gpus > 1) must(cudaDeviceCanAccessPeer(&can, 0, 1), "cudaDeviceCanAccessPeer");
   if (can != 0) pair.devices[1] = 1;
   make(pair);

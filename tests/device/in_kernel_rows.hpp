@@ -9,7 +9,7 @@ bool all_right = true;
 int printed = 0;
 std::uint32_t shortened = 1;
 
-void check(Pair2& pair, const char* name, Kernel kernel, std::uint32_t epochs, std::uint32_t sequence, std::uint32_t bytes,
+void check(Two& pair, const char* name, Kernel kernel, std::uint32_t epochs, std::uint32_t sequence, std::uint32_t bytes,
            unsigned blocks, unsigned threads, unsigned long long wrong = 0) {
   epochs /= shortened;
   const int status = run(pair, kernel, epochs, sequence, bytes, blocks, threads);
@@ -21,7 +21,7 @@ void check(Pair2& pair, const char* name, Kernel kernel, std::uint32_t epochs, s
   std::fflush(stdout);
 }
 
-void check_word(const Pair2& pair, const char* name, int pe, int offset, unsigned long long wanted) {
+void check_word(const Two& pair, const char* name, int pe, int offset, unsigned long long wanted) {
   unsigned long long found = 0;
   const Side& side = pair.sides[pe];
   const unsigned char* const part = side.view.base + static_cast<std::uint64_t>(pe) * side.view.stride;
@@ -31,7 +31,7 @@ void check_word(const Pair2& pair, const char* name, int pe, int offset, unsigne
 }
 
 // A wait that nobody ends: one passes its deadline, one sees the abort word.
-void check_waits(Pair2& pair) {
+void check_waits(Two& pair) {
   const std::uint64_t deadlines[2] = {20000000, 0};
   for (int pe = 0; pe < 2; ++pe) {
     *pair.sides[pe].result = {};
@@ -51,10 +51,9 @@ void check_waits(Pair2& pair) {
               right ? 0 : 1, late.nanoseconds / 1e6, dead.nanoseconds / 1e6);
 }
 
-// Epochs; the rows go on from there on the same channel.
 constexpr std::uint32_t kExchanged = 100000;
 
-bool check_all(Pair2& pair) {
+bool check_all(Two& pair) {
   check(pair, "packets both ways, up to 16 KiB", check_packets<Reuse::credited, false>, kExchanged, 0, 16384, 1, 256);
   check(pair, "packets one way, up to 4 KiB", check_packets<Reuse::credited, true>, kExchanged, 0, 4096, 1, 256);
   check(pair, "packets both ways, answered, up to 4 KiB", check_packets<Reuse::answered, false>, kExchanged, 0, 4096, 1, 64);
@@ -72,22 +71,29 @@ bool check_all(Pair2& pair) {
   return all_right;
 }
 
+// How many numbers of a channel, or of a flag, are used: all ways of a call go on from there.
+struct Used {
+  std::uint32_t packets = kExchanged, answered = 0, bare_packets = 0, puts = 0, bare_puts = 0, bare_barriers = 0, none = 0;
+};
 struct Way {
   const char* name;
   Kernel kernel;
   unsigned blocks;
   unsigned threads;
-  std::uint32_t sequence;  // used so far
+  std::uint32_t* used;
+  // One that would take a second is never the best.
+  bool suits(std::uint32_t bytes) const { return bytes / 16 <= 64 * threads; }
 };
 struct Figure {
   double median = 0, low = 0, high = 0;
   const Way* way = nullptr;
 };
+using Times = std::vector<std::vector<double>>;
 
-// Rounds of each way by turns; the best by its median.
-Figure best_of(std::vector<Way>& ways, std::vector<std::vector<double>>& times) {
+Figure best_of(const std::vector<Way>& ways, Times& times) {
   Figure best;
   for (std::size_t k = 0; k < ways.size(); ++k) {
+    if (times[k].empty()) continue;
     std::sort(times[k].begin(), times[k].end());
     const double median = times[k][times[k].size() / 2];
     if (best.way == nullptr || median < best.median) best = {median, times[k].front(), times[k].back(), &ways[k]};
@@ -95,21 +101,22 @@ Figure best_of(std::vector<Way>& ways, std::vector<std::vector<double>>& times) 
   return best;
 }
 
-void time_round(Pair2& pair, std::vector<Way>& ways, std::uint32_t bytes, int legs,
-                std::vector<std::vector<double>>& times) {
+// Each way once; `legs`: so many in an iteration.
+void time_round(Two& pair, const std::vector<Way>& ways, std::uint32_t bytes, int legs, Times& times) {
   for (std::size_t k = 0; k < ways.size(); ++k) {
-    Way& way = ways[k];
-    const int status = run(pair, way.kernel, kIterations, way.sequence, bytes, way.blocks, way.threads);
-    // The ways of a call share a channel, whose messages are numbered one after the other.
-    for (Way& each : ways) each.sequence += kIterations;
+    const Way& way = ways[k];
+    if (!way.suits(bytes)) continue;
+    const int status = run(pair, way.kernel, kIterations, *way.used, bytes, way.blocks, way.threads);
+    *way.used += kIterations;
     all_right = all_right && status == 0;
     times[k].push_back(pair.sides[0].result->nanoseconds / 1e3 / (kIterations - kIterations / 10 + 1) / legs);
   }
 }
 
-void row(Pair2& pair, const char* call, std::uint32_t bytes, int legs, std::vector<Way>& ours, std::vector<Way>& bares) {
+void row(Two& pair, const char* call, std::uint32_t bytes, int legs, const std::vector<Way>& ours,
+         const std::vector<Way>& bares) {
   if (!all_right) return;
-  std::vector<std::vector<double>> our_times(ours.size()), bare_times(bares.size());
+  Times our_times(ours.size()), bare_times(bares.size());
   for (int round = 0; round < kRounds; ++round) {
     time_round(pair, ours, bytes, legs, our_times);
     time_round(pair, bares, bytes, legs, bare_times);
@@ -128,42 +135,44 @@ void row(Pair2& pair, const char* call, std::uint32_t bytes, int legs, std::vect
   std::fflush(stdout);
 }
 
-bool measure_all(Pair2& pair) {
-  printed = 0;
-  std::vector<Way> none;
-  std::vector<Way> packets = {{"a warp", ping_pong<Packets<Warp>>, 1, 32, kExchanged}}, answered, pairs;
-  answered = {{"a warp", ping_pong<AnsweredPackets<Warp>>, 1, 32, 0}};
-  std::vector<Way> puts = {{"a thread", ping_pong<PutSignal<Thread>>, 1, 1, 0},
-                           {"a warp", ping_pong<PutSignal<Warp>>, 1, 32, 0}};
-  std::vector<Way> flags = {{"store, fence, flag", ping_pong<BareFlag>, 1, 1, 0},
-                            {"store, fence, flag", ping_pong<BareFlag>, 1, 32, 0}};
+void measure_messages(Two& pair, Used& used) {
+  std::vector<Way> packets = {{"a warp", ping_pong<Packets<Warp>>, 1, 32, &used.packets}};
+  std::vector<Way> answered = {{"a warp", ping_pong<AnsweredPackets<Warp>>, 1, 32, &used.answered}};
+  std::vector<Way> puts = {{"a thread", ping_pong<PutSignal<Thread>>, 1, 1, &used.puts},
+                           {"a warp", ping_pong<PutSignal<Warp>>, 1, 32, &used.puts}};
+  std::vector<Way> bare, flags = {{"store, fence, flag", ping_pong<BareFlag>, 1, 1, &used.bare_puts}};
   for (const unsigned threads : {64U, 128U, 256U, 512U, 1024U}) {
-    packets.push_back({"a block", ping_pong<Packets<Block>>, 1, threads, kExchanged});
-    answered.push_back({"a block", ping_pong<AnsweredPackets<Block>>, 1, threads, 0});
-    puts.push_back({"a block", ping_pong<PutSignal<Block>>, 1, threads, 0});
-    flags.push_back({"store, fence, flag", ping_pong<BareFlag>, 1, threads, 0});
+    packets.push_back({"a block", ping_pong<Packets<Block>>, 1, threads, &used.packets});
+    answered.push_back({"a block", ping_pong<AnsweredPackets<Block>>, 1, threads, &used.answered});
+    puts.push_back({"a block", ping_pong<PutSignal<Block>>, 1, threads, &used.puts});
   }
   for (const unsigned threads : {32U, 64U, 128U, 256U, 512U, 1024U}) {
-    pairs.push_back({"8-byte packets", ping_pong<BarePackets>, 1, threads, 0});
-    pairs.push_back({"pairs of packets", ping_pong<BarePairs>, 1, threads, 0});
+    bare.push_back({"8-byte packets", ping_pong<BarePackets>, 1, threads, &used.bare_packets});
+    bare.push_back({"pairs of packets", ping_pong<BarePairs>, 1, threads, &used.bare_packets});
+    flags.push_back({"store, fence, flag", ping_pong<BareFlag>, 1, threads, &used.bare_puts});
   }
-  for (const std::uint32_t bytes : {8U, 64U, 512U, 4096U, 16384U}) row(pair, "packets", bytes, 2, packets, pairs);
-  for (const std::uint32_t bytes : {8U, 64U, 512U, 4096U}) row(pair, "packets, answered", bytes, 2, answered, pairs);
+  for (const std::uint32_t bytes : {8U, 64U, 512U, 4096U, 16384U}) row(pair, "packets", bytes, 2, packets, bare);
+  for (const std::uint32_t bytes : {8U, 64U, 512U, 4096U}) row(pair, "packets, answered", bytes, 2, answered, bare);
   for (const std::uint32_t bytes : {8U, 512U, 4096U, 16384U, 65536U}) row(pair, "put_signal", bytes, 2, puts, flags);
-  std::vector<Way> bare = {{"push barrier", bare_barriers, 1, 32, 0}, {"push barrier", bare_barriers, 1, 256, 0}};
-  std::vector<Way> warp = {{"a warp", barriers<Warp, Order::everything>, 1, 32, 0},
-                           {"a block", barriers<Block, Order::everything>, 1, 32, 0}};
-  std::vector<Way> block = {{"a block", barriers<Block, Order::everything>, 1, 256, 0}};
-  std::vector<Way> grid = {{"a grid", barriers<Grid, Order::everything>, 16, 256, 0}};
-  std::vector<Way> sync = {{"a block", barriers<Block, Order::nothing>, 1, 32, 0}};
-  row(pair, "barrier", 0, 1, warp, bare);
-  row(pair, "barrier, 256 threads", 0, 1, block, bare);
-  row(pair, "barrier, 16 blocks", 0, 1, grid, bare);
-  row(pair, "sync", 0, 1, sync, bare);
-  std::vector<Way> sums = {{"a block", reductions, 1, 32, 0}, {"a block", reductions, 1, 128, 0}};
-  for (const std::uint32_t bytes : {8U, 1024U, 4096U}) row(pair, "allreduce", bytes, 1, sums, none);
-  std::vector<Way> fetching = {{"a thread", adds<true>, 1, 1, 0}}, plain = {{"a thread", adds<false>, 1, 1, 0}};
-  row(pair, "atomic_fetch_add", 8, 1, fetching, none);
-  row(pair, "atomic_add", 8, 1, plain, none);
+}
+
+bool measure_all(Two& pair) {
+  printed = 0;
+  Used used;
+  measure_messages(pair, used);
+  const auto one = [&](Kernel kernel, const char* name, unsigned blocks, unsigned threads) {
+    return std::vector<Way>{{name, kernel, blocks, threads, &used.none}};
+  };
+  const std::vector<Way> bare = {{"push barrier", bare_barriers, 1, 32, &used.bare_barriers},
+                                 {"push barrier", bare_barriers, 1, 256, &used.bare_barriers}};
+  row(pair, "barrier", 0, 1, one(barriers<Warp, Order::everything>, "a warp", 1, 32), bare);
+  row(pair, "barrier", 0, 1, one(barriers<Block, Order::everything>, "a block", 1, 32), bare);
+  row(pair, "barrier", 0, 1, one(barriers<Block, Order::everything>, "a block", 1, 256), bare);
+  row(pair, "barrier", 0, 1, one(barriers<Grid, Order::everything>, "a grid", 16, 256), bare);
+  row(pair, "sync", 0, 1, one(barriers<Block, Order::nothing>, "a block", 1, 32), bare);
+  for (const std::uint32_t bytes : {8U, 1024U, 4096U})
+    row(pair, "allreduce", bytes, 1, one(reductions, "a block", 1, 128), {});
+  row(pair, "atomic_fetch_add", 8, 1, one(adds<true>, "a thread", 1, 1), {});
+  row(pair, "atomic_add", 8, 1, one(adds<false>, "a thread", 1, 1), {});
   return all_right;
 }

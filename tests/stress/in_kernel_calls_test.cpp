@@ -178,6 +178,22 @@ TEST(InKernelCalls, GiveWhatASerialProgramFinds) {
   EXPECT_EQ(0U, wrong_calls(3, 1, 0U - 30, 120));
 }
 
+TEST(InKernelCalls, BroadcastArrivesWhereSourceAndResultAreOne) {
+  const Team team(3);
+  team.play({1, 2}, [&](const Player& crew, const ist_team_view& view) {
+    auto* const mine = reinterpret_cast<std::uint64_t*>(team.room(view.pe));
+    for (int root = 0; root < 3; ++root) {
+      for (std::uint64_t i = crew.thread; i < 100; i += crew.threads)
+        mine[i] = mixed(static_cast<std::uint64_t>(view.pe), 6, i);
+      crew.sync();
+      EXPECT_EQ(Status::ok, broadcast(crew, view, mine, mine, 800, root, kDeadline));
+      for (std::uint64_t i = crew.thread; i < 100; i += crew.threads)
+        EXPECT_EQ(mixed(static_cast<std::uint64_t>(root), 6, i), mine[i]) << root;
+      crew.sync();
+    }
+  });
+}
+
 TEST(InKernelCalls, MinimumAndMaximumOfEveryElementAndTheSameBitsEverywhere) {
   const Team team(3);
   team.play({1, 2}, [&](const Player& crew, const ist_team_view& view) {

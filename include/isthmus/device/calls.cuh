@@ -92,7 +92,7 @@ class Calls {
       for (int pe = 0; is_root && pe < view_.pes; ++pe)
         if (pe != root) tell(pe, i, from, bytes);
       const std::uint64_t word = is_root ? word_of(from, i, bytes) : hear(root, i, waiter, status);
-      if (status == Status::ok && to != from) put_at(to, i, bytes, word);
+      if (status == Status::ok && (!is_root || to != from)) put_at(to, i, bytes, word);
     }
     return end(status);
   }
