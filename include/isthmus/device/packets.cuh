@@ -6,9 +6,7 @@
 // Ownership      : none.
 // Errors         : a Status, the same for all threads of the crew. After one that is not ok the channel is not to be used again.
 //
-// A packet is 8 bytes, 4 of data and 4 of its message's number: a store of 8 bytes comes whole, so that whoever finds the number has
-// the data, and no fence is needed. Two packets go in one store of 16 bytes, each of which is looked at by itself, because nobody
-// promises that 16 bytes come whole over every link.
+// A store of 8 bytes comes whole, so that whoever finds a packet's number (packet.cuh) has its data, and no fence is needed.
 //
 // Messages of a channel from one PE to another are numbered 1, 2, 3 and so on by the caller, at both ends, over kernels too: `sequence`.
 // The n-th lies in slot n % kSlots. Who may store the (n + kSlots)-th there, and how it is known, is said by Reuse, alike at both ends.
@@ -17,6 +15,7 @@
 
 #include "isthmus/device/crew.cuh"
 #include "isthmus/device/move.cuh"
+#include "isthmus/device/packet.cuh"
 
 namespace ist::device {
 
@@ -32,17 +31,6 @@ inline constexpr std::uint32_t kNumbered = 0x80000000U;
 inline constexpr std::uint32_t kCleaning = 0x3fffffffU;
 IST_DEVICE_NUMBER std::uint32_t number_of(std::uint32_t sequence) { return sequence | kNumbered; }
 IST_DEVICE_NUMBER bool cleans(std::uint32_t sequence) { return (sequence & kCleaning) < kSlots; }
-
-IST_DEVICE_CODE Pair packed(std::uint32_t number, std::uint64_t data) {
-  const std::uint64_t upper = static_cast<std::uint64_t>(number) << 32;
-  return {upper | static_cast<std::uint32_t>(data), upper | data >> 32};
-}
-IST_DEVICE_CODE bool has_come(const Pair& packets, std::uint32_t number) {
-  return static_cast<std::uint32_t>(packets.low >> 32) == number && static_cast<std::uint32_t>(packets.high >> 32) == number;
-}
-IST_DEVICE_CODE std::uint64_t data_in(const Pair& packets) {
-  return static_cast<std::uint32_t>(packets.low) | packets.high << 32;
-}
 
 // Bytes that are no whole word of eight, or do not lie as one; zeros after them.
 IST_DEVICE_RARE std::uint64_t odd_word_at(const unsigned char* from, std::uint64_t count) {
@@ -95,7 +83,7 @@ IST_DEVICE_CODE std::uint64_t await(const Pair* packets, std::uint32_t number, W
     status = waiter.vain();
     found = load_relaxed(packets);
   }
-  return data_in(found);
+  return bytes_in(found);
 }
 
 // Zeros for the whole slot, before anybody learns that it may be used again: the fence and the meeting come before what this crew

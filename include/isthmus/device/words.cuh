@@ -1,7 +1,7 @@
 // Isthmus in kernels: loads, stores, fences and atomics with the order they need, for devices and, with the same meaning, for
-// processors that play them. The only file with PTX.
+// processors that play them. The only file with PTX: the library's own kernels take theirs from here, too.
 //
-// Who calls this : the other headers of isthmus/device/.
+// Who calls this : the other headers of isthmus/device/; src/memory/cuda/channel_memory.hpp.
 // Threads        : each thread for itself.
 // Ownership      : none.
 // Errors         : none.
@@ -19,7 +19,7 @@
 
 #if defined(__CUDACC__)
 #define IST_DEVICE_CODE __device__ __forceinline__
-// Out of the way of the code that always runs.
+// Out of the way of the code that always runs: what is not fetched does not hold up a kernel that is over in a microsecond.
 #define IST_DEVICE_RARE inline __device__ __noinline__
 #define IST_DEVICE_NUMBER __host__ __device__ constexpr
 #else
@@ -60,6 +60,17 @@ IST_DEVICE_CODE void store_relaxed(Pair* to, const Pair& value) {
 #endif
 }
 
+// A single byte, past whatever the multiprocessor remembers of its neighbourhood.
+IST_DEVICE_CODE std::uint32_t load_relaxed(const std::byte* from) {
+#if defined(__CUDA_ARCH__)
+  std::uint32_t value;
+  asm volatile("ld.volatile.global.u8 %0, [%1];" : "=r"(value) : "l"(from) : "memory");
+  return value;
+#else
+  return __atomic_load_n(reinterpret_cast<const unsigned char*>(from), __ATOMIC_RELAXED);
+#endif
+}
+
 // A load and a store of one order; on processors `kOrder` of the same meaning.
 #if defined(__CUDA_ARCH__)
 #define IST_DEVICE_LOAD(NAME, WORD, PTX, LETTER, ORDER)                              \
@@ -79,13 +90,13 @@ IST_DEVICE_CODE void store_relaxed(Pair* to, const Pair& value) {
   IST_DEVICE_CODE void NAME(WORD* to, WORD value) { __atomic_store_n(to, value, ORDER); }
 #endif
 
-IST_DEVICE_LOAD(load_relaxed, std::uint32_t, "relaxed.sys.global.u32", "r", __ATOMIC_RELAXED)
-IST_DEVICE_LOAD(load_relaxed, std::uint64_t, "relaxed.sys.global.u64", "l", __ATOMIC_RELAXED)
+IST_DEVICE_LOAD(load_relaxed, std::uint32_t, "volatile.global.u32", "r", __ATOMIC_RELAXED)
+IST_DEVICE_LOAD(load_relaxed, std::uint64_t, "volatile.global.u64", "l", __ATOMIC_RELAXED)
 IST_DEVICE_LOAD(load_acquire, std::uint32_t, "acquire.sys.global.u32", "r", __ATOMIC_ACQUIRE)
 IST_DEVICE_LOAD(load_acquire, std::uint64_t, "acquire.sys.global.u64", "l", __ATOMIC_ACQUIRE)
 IST_DEVICE_LOAD(load_acquire_here, std::uint64_t, "acquire.gpu.global.u64", "l", __ATOMIC_ACQUIRE)
-IST_DEVICE_STORE(store_relaxed, std::uint32_t, "relaxed.sys.global.u32", "r", __ATOMIC_RELAXED)
-IST_DEVICE_STORE(store_relaxed, std::uint64_t, "relaxed.sys.global.u64", "l", __ATOMIC_RELAXED)
+IST_DEVICE_STORE(store_relaxed, std::uint32_t, "volatile.global.u32", "r", __ATOMIC_RELAXED)
+IST_DEVICE_STORE(store_relaxed, std::uint64_t, "volatile.global.u64", "l", __ATOMIC_RELAXED)
 IST_DEVICE_STORE(store_release, std::uint32_t, "release.sys.global.u32", "r", __ATOMIC_RELEASE)
 IST_DEVICE_STORE(store_release, std::uint64_t, "release.sys.global.u64", "l", __ATOMIC_RELEASE)
 IST_DEVICE_STORE(store_release_here, std::uint64_t, "release.gpu.global.u64", "l", __ATOMIC_RELEASE)
@@ -100,6 +111,14 @@ IST_DEVICE_STORE(store_taken, std::uint32_t, "relaxed.sys.global.u32", "r", __AT
 IST_DEVICE_CODE void fence_system() {
 #if defined(__CUDA_ARCH__)
   asm volatile("fence.acq_rel.sys;" ::: "memory");
+#else
+  __sync_synchronize();
+#endif
+}
+// For this device alone.
+IST_DEVICE_CODE void fence_here() {
+#if defined(__CUDA_ARCH__)
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
 #else
   __sync_synchronize();
 #endif
@@ -154,30 +173,40 @@ IST_DEVICE_BOTH_REDUCE(xor, "xor", "b")
 #undef IST_DEVICE_BOTH
 #undef IST_DEVICE_BOTH_REDUCE
 
-IST_DEVICE_CODE std::uint32_t fetch_compare_swap(std::uint32_t* at, std::uint32_t expected, std::uint32_t wanted) {
+#if defined(__CUDA_ARCH__)
+#define IST_DEVICE_COMPARE_SWAP(NAME, WORD, PTX, LETTER, ORDER, OTHERWISE) \
+  IST_DEVICE_CODE WORD NAME(WORD* at, WORD expected, WORD wanted) {        \
+    WORD before;                                                           \
+    asm volatile("atom." PTX " %0, [%1], %2, %3;"                          \
+                 : "=" LETTER(before)                                      \
+                 : "l"(at), LETTER(expected), LETTER(wanted)               \
+                 : "memory");                                              \
+    return before;                                                         \
+  }
+#else
+#define IST_DEVICE_COMPARE_SWAP(NAME, WORD, PTX, LETTER, ORDER, OTHERWISE)       \
+  IST_DEVICE_CODE WORD NAME(WORD* at, WORD expected, WORD wanted) {              \
+    __atomic_compare_exchange_n(at, &expected, wanted, false, ORDER, OTHERWISE); \
+    return expected;                                                             \
+  }
+#endif
+IST_DEVICE_COMPARE_SWAP(fetch_compare_swap, std::uint32_t, "relaxed.sys.global.cas.b32", "r", __ATOMIC_RELAXED,
+                        __ATOMIC_RELAXED)
+IST_DEVICE_COMPARE_SWAP(fetch_compare_swap, std::uint64_t, "relaxed.sys.global.cas.b64", "l", __ATOMIC_RELAXED,
+                        __ATOMIC_RELAXED)
+// Ordered both ways.
+IST_DEVICE_COMPARE_SWAP(fetch_compare_swap_in_order, std::uint64_t, "acq_rel.sys.global.cas.b64", "l", __ATOMIC_ACQ_REL,
+                        __ATOMIC_ACQUIRE)
+#undef IST_DEVICE_COMPARE_SWAP
+
+// Ordered both ways; gives what was there before.
+IST_DEVICE_CODE std::uint32_t fetch_sum_in_order(std::uint32_t* at, std::uint32_t value) {
 #if defined(__CUDA_ARCH__)
   std::uint32_t before;
-  asm volatile("atom.relaxed.sys.global.cas.b32 %0, [%1], %2, %3;"
-               : "=r"(before)
-               : "l"(at), "r"(expected), "r"(wanted)
-               : "memory");
+  asm volatile("atom.acq_rel.sys.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(at), "r"(value) : "memory");
   return before;
 #else
-  __atomic_compare_exchange_n(at, &expected, wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-  return expected;
-#endif
-}
-IST_DEVICE_CODE std::uint64_t fetch_compare_swap(std::uint64_t* at, std::uint64_t expected, std::uint64_t wanted) {
-#if defined(__CUDA_ARCH__)
-  std::uint64_t before;
-  asm volatile("atom.relaxed.sys.global.cas.b64 %0, [%1], %2, %3;"
-               : "=l"(before)
-               : "l"(at), "l"(expected), "l"(wanted)
-               : "memory");
-  return before;
-#else
-  __atomic_compare_exchange_n(at, &expected, wanted, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-  return expected;
+  return __atomic_fetch_add(at, value, __ATOMIC_ACQ_REL);
 #endif
 }
 
@@ -203,7 +232,8 @@ IST_DEVICE_CODE std::uint64_t nanoseconds() {
 #endif
 }
 
-// Between two looks that found nothing. A processor that plays a kernel may be the one that the other side needs.
+// Between two looks that found nothing. A processor that plays a kernel may be the one that the other side needs, which gets it for sure
+// only when this one sleeps.
 IST_DEVICE_CODE void between_looks() {
 #if !defined(__CUDA_ARCH__) && !defined(__CUDACC__)
   static thread_local unsigned looks = 0;

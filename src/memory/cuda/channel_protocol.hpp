@@ -40,16 +40,6 @@ class Looker {
 };
 
 IST_KERNEL_CODE std::uint32_t number_of(std::uint64_t message) { return static_cast<std::uint32_t>(message) | kNumbered; }
-IST_KERNEL_CODE Quad packed(std::uint32_t number, std::uint64_t bytes) {
-  const std::uint64_t upper = static_cast<std::uint64_t>(number) << 32;
-  return {upper | static_cast<std::uint32_t>(bytes), upper | bytes >> 32};
-}
-IST_KERNEL_CODE bool has_come(const Quad& packets, std::uint32_t number) {
-  return static_cast<std::uint32_t>(packets.low >> 32) == number && static_cast<std::uint32_t>(packets.high >> 32) == number;
-}
-IST_KERNEL_CODE std::uint64_t bytes_in(const Quad& packets) {
-  return static_cast<std::uint32_t>(packets.low) | packets.high << 32;
-}
 IST_KERNEL_CODE std::uint64_t least(std::uint64_t a, std::uint64_t b) { return a < b ? a : b; }
 
 // The last block of a kernel to come here; all its threads learn it, and whether any block failed.
