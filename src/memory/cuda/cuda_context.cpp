@@ -45,11 +45,9 @@ CudaContexts::~CudaContexts() {
 }
 
 void CudaContexts::close(CudaContext& context) {
-  const DriverScope calm(api_, nullptr);
-  if (!lives(api_, context)) return;
   {
     // A driver that is shutting down answers each call with an error, and that is fine.
-    const DriverScope scope(api_, context.handle);
+    const ContextScope scope(api_, context);
     if (!scope.status().ok()) return;
     for (auto& direction : context.lanes) {
       for (auto& lane : direction) {

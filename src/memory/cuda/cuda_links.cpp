@@ -67,7 +67,6 @@ class CudaLinks::Bench {
     return made;
   }
   ~Bench() {
-    if (!lives(api_, context)) return;
     const ContextScope scope(api_, context);
     if (!scope.status().ok()) return;
     if (block_ != 0) api_.cuMemFree_v2(block_);
@@ -110,7 +109,6 @@ class CudaLinks::Bench {
 CudaLinks::CudaLinks(const CudaApi& api, CudaContexts& contexts) : api_(api), contexts_(contexts) {}
 CudaLinks::~CudaLinks() {
   for (const auto& [context, address] : opened_) {
-    if (!lives(api_, *context)) continue;
     const ContextScope scope(api_, *context);
     if (scope.status().ok()) api_.cuIpcCloseMemHandle(address);
   }

@@ -144,16 +144,15 @@ Result<CUdeviceptr> import_piece(const CudaApi& api, const CudaBorrowed& pool, c
 
 // The driver takes back an imported pointer at once, without waiting for anything.
 void close_piece(const CudaApi& api, CudaContext& context, CUdeviceptr address) {
-  if (!lives(api, context)) return;
-  tell("lets go of a piece of a pool", address, Bytes{}, context, 0);
   const ContextScope scope(api, context);
-  if (scope.status().ok()) api.cuMemFree_v2(address);
+  if (!scope.status().ok()) return;
+  tell("lets go of a piece of a pool", address, Bytes{}, context, 0);
+  api.cuMemFree_v2(address);
 }
 
 void close_mapping(const CudaApi& api, const CudaBorrowed& memory) {
   tell("closes", memory.address, memory.size, memory.context, memory.allocation);
   if (memory.way == Loan::Way::handle) {
-    if (!lives(api, memory.context)) return;
     const ContextScope scope(api, memory.context);
     if (scope.status().ok()) api.cuIpcCloseMemHandle(memory.address);
     return;

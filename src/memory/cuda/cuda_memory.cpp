@@ -320,7 +320,7 @@ CUresult CudaKind::ask_event(const CudaTicket& ticket) const {
 
 // After the error the owner of the copied memory takes it back, and the copy may still run: this once we wait.
 void CudaKind::settle(const CudaTicket& ticket) const {
-  if ((ticket.lane == nullptr && !ticket.queued) || !lives(api_, *ticket.context)) return;
+  if (ticket.lane == nullptr && !ticket.queued) return;
   const ContextScope scope(api_, *ticket.context);
   // A stream of the user's may be gone by now; the event is ours.
   if (!scope.status().ok()) return;
