@@ -5,15 +5,14 @@
 //
 // In a message the rank with the host memory makes both copies, through a GPU of its own: "device 0" is that one, the memory is the last
 // GPU's. "own" is the GPU whose memory it is. A row's figures are GB/s of one way alone, of the other alone, and of both together.
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "cuda_must.cuh"
 
 namespace {
 
@@ -21,12 +20,6 @@ constexpr std::size_t kBytes = std::size_t{4} << 20;
 constexpr int kWindow = 64;
 constexpr int kWindows = 20;
 constexpr int kStreams = 4;
-
-void must(cudaError_t result, const char* what) {
-  if (result == cudaSuccess) return;
-  std::fprintf(stderr, "both_ways: %s: %s\n", what, cudaGetErrorString(result));
-  std::exit(1);
-}
 
 __global__ void copy_words(uint4* to, const uint4* from, std::size_t words) {
   for (std::size_t i = blockIdx.x * std::size_t{blockDim.x} + threadIdx.x; i < words;

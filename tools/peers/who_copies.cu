@@ -5,27 +5,20 @@
 //
 // "by" is the GPU whose stream the copy is in. sync_us: one copy and a wait for the stream; event_us: one copy, an event behind it, and looks at
 // that until it has passed; window_us: 64 copies in four streams and a wait for all, divided by 64. Medians.
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "cuda_must.cuh"
 
 namespace {
 
 constexpr int kRounds = 400;
 constexpr int kWindow = 64;
 constexpr int kStreams = 4;
-
-void must(cudaError_t result, const char* what) {
-  if (result == cudaSuccess) return;
-  std::fprintf(stderr, "who_copies: %s: %s\n", what, cudaGetErrorString(result));
-  std::exit(1);
-}
 
 double median_us(int rounds, const std::function<void()>& body) {
   std::vector<double> times;
