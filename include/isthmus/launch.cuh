@@ -38,8 +38,10 @@ inline std::string refusal_of(const Room& room, long long blocks, long long thre
          " threads was to meet in a barrier, but only " + std::to_string(room.blocks()) + " are resident at once (" +
          std::to_string(room.per_multiprocessor) + " on each of " + std::to_string(room.multiprocessors) +
          " multiprocessors, " + std::to_string(room.reserved) +
-         " of which are kept free): the others would begin when these end, which they never do. Launch 1 to " +
-         std::to_string(room.blocks()) + " blocks, or use less memory and fewer registers for each";
+         " of which are kept free): the others would begin when these end, which they never do. " +
+         (room.blocks() > 0 ? "Launch 1 to " + std::to_string(room.blocks()) + " blocks"
+                            : "Keep fewer multiprocessors free") +
+         ", or use less memory and fewer registers for each";
 }
 
 // For the current device. Counts an empty device: what else runs there takes its part away, so say how many multiprocessors.

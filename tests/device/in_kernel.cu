@@ -99,66 +99,54 @@ __device__ void report(const Side& side, bool went, std::uint64_t begun) {
   side.result->nanoseconds = static_cast<long long>(nanoseconds() - begun);
   if (!went) side.result->status = 2;
 }
-
+// Every iteration; the first tenth warms up. `step` says whether it went well.
 template <class Step>
-__global__ void ping_pong(Side side) {
+__device__ __forceinline__ void timed(const Side& side, const Step& step) {
   std::uint64_t begun = 0;
   bool went = true;
   for (std::uint32_t n = 1; n <= side.iterations && went; ++n) {
     if (begins_to_count(side, n)) begun = nanoseconds();
-    went = Step::step(side, n, side.view.pe == 0) && Step::step(side, n, side.view.pe == 1);
+    went = step(n);
   }
   report(side, went, begun);
+}
+
+template <class Step>
+__global__ void ping_pong(Side side) {
+  timed(side,
+        [&](std::uint32_t n) { return Step::step(side, n, side.view.pe == 0) && Step::step(side, n, side.view.pe == 1); });
 }
 
 template <class Crew, Order kOrder>
 __global__ void barriers(Side side) {
   Meeting<Crew> meeting(Crew(), side.view);
-  std::uint64_t begun = 0;
-  bool went = true;
-  for (std::uint32_t n = 1; n <= side.iterations && went; ++n) {
-    if (begins_to_count(side, n)) begun = nanoseconds();
-    went = meeting.template meet<kOrder>(kDeadline) == Status::ok;
-  }
-  report(side, went, begun);
+  timed(side, [&](std::uint32_t) { return meeting.template meet<kOrder>(kDeadline) == Status::ok; });
 }
 __global__ void bare_barriers(Side side) {
   auto* const flag = reinterpret_cast<std::uint64_t*>(side.area(5) + 2048);
-  std::uint64_t begun = 0;
-  bool went = true;
-  for (std::uint32_t n = 1; n <= side.iterations && went; ++n) {
-    if (begins_to_count(side, n)) begun = nanoseconds();
-    went = bare::meet(peer_ptr(side.view, flag, side.other()), flag, side.sequence + n);
-  }
-  report(side, went, begun);
+  timed(side, [&](std::uint32_t n) { return bare::meet(peer_ptr(side.view, flag, side.other()), flag, side.sequence + n); });
 }
 __global__ void reductions(Side side) {
   const Block crew;
   Calls<Block> calls(crew, side.view);
-  std::uint64_t begun = 0;
-  bool went = true;
   auto* const values = reinterpret_cast<float*>(side.area(0));
-  for (std::uint32_t n = 1; n <= side.iterations && went; ++n) {
-    if (begins_to_count(side, n)) begun = nanoseconds();
-    went = calls.allreduce<Max>(values, values, side.bytes / 4, kDeadline) == Status::ok;
-  }
-  report(side, went, begun);
+  timed(side, [&](std::uint32_t) { return calls.allreduce<Max>(values, values, side.bytes / 4, kDeadline) == Status::ok; });
 }
 // PE 0 alone, one after the other, on PE 1's word.
 template <bool kFetching>
 __global__ void adds(Side side) {
   auto* const word = reinterpret_cast<std::uint64_t*>(side.area(5) + 3072);
-  std::uint64_t begun = 0, found = 0;
-  for (std::uint32_t n = 1; n <= side.iterations && side.view.pe == 0; ++n) {
-    if (begins_to_count(side, n)) begun = nanoseconds();
+  std::uint64_t found = 0;
+  timed(side, [&](std::uint32_t n) {
+    if (side.view.pe != 0) return true;
     // Each waits for what the one before it found.
     if (kFetching)
       found = atomic_fetch_add(side.view, word, 1 + (found >> 63), 1);
     else
       atomic_add(side.view, word, std::uint64_t{1}, 1);
-  }
-  if (!kFetching) quiet();
-  report(side, true, begun);
+    if (!kFetching && n == side.iterations) quiet();
+    return true;
+  });
 }
 
 using Kernel = void (*)(Side);

@@ -5,6 +5,9 @@
 #include <numeric>
 
 #include "in_kernel_support.hpp"
+#ifdef ISTHMUS_HAVE_CUDA
+#include <isthmus/launch.cuh>
+#endif
 
 using namespace in_kernel;
 
@@ -234,5 +237,21 @@ TEST(InKernelCalls, ThatAreTooLongOrByAGridAreMisuse) {
     EXPECT_EQ(Status::misuse, broadcast(crew, view, many.data(), many.data(), 8, 0)) << crew.block;
   });
 }
+
+#ifdef ISTHMUS_HAVE_CUDA
+TEST(InKernelLaunch, OfMoreBlocksThanFitIsRefusedWithTheNumbers) {
+  const Room room{2, 132, 4};
+  EXPECT_EQ(256, room.blocks());
+  EXPECT_EQ("", refusal_of(room, 1, 512));
+  EXPECT_EQ("", refusal_of(room, 256, 512));
+  const std::string why = refusal_of(room, 257, 512);
+  for (const char* part :
+       {"257 blocks of 512 threads", "only 256", "2 on each of 132", "4 of which are kept free", "1 to 256 blocks"})
+    EXPECT_NE(std::string::npos, why.find(part)) << part << " in: " << why;
+  EXPECT_NE("", refusal_of(room, 0, 512));
+  EXPECT_EQ(0, (Room{2, 132, 132}.blocks()));
+  EXPECT_NE(std::string::npos, refusal_of({2, 132, 132}, 1, 32).find("Keep fewer multiprocessors free"));
+}
+#endif
 
 }  // namespace
