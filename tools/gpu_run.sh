@@ -57,7 +57,7 @@ cd "$(dirname "$0")/.." || exit 1
 mode=${1:-}
 case $mode in
   check | bench | collectives | peers | workers | arithmetic | soak | replays | waits | turns | both-ways | who-copies | contexts | in-kernel | sanitize) ;;
-  *) sed -n '2,/^set /{/^#/p}' "$0"; exit 2 ;;
+  *) [[ -n $mode ]] && echo "gpu_run: '$mode' is none of these"; sed -n '2,/^set /{/^#/p}' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
 mkdir -p "$out" && out=$(cd "$out" && pwd)

@@ -12,6 +12,10 @@
 #ifndef ISTHMUS_DEVICE_WORDS_CUH
 #define ISTHMUS_DEVICE_WORDS_CUH
 
+#if defined(__cplusplus) && __cplusplus < 201703L
+#error "isthmus/device.cuh is C++17 or later: compile with -std=c++17"
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
