@@ -1,5 +1,5 @@
-// Numbers go round a ring of GPUs, and all learn their sum, in one kernel for each GPU: the processor starts them and waits. One process, as many
-// PEs as GPUs; with one GPU, two PEs share it, whose kernels of one block each run side by side. Run: in_kernel_ring
+// Numbers go round a ring of two PEs, and both learn their sum, in one kernel for each: the processor starts them and waits. One process; two GPUs
+// where there are, else the PEs share one, whose two kernels of one block each run side by side. Run: in_kernel_ring
 #include <cuda_runtime.h>
 #include <isthmus/device.cuh>
 
@@ -42,8 +42,9 @@ struct Pe {
   cudaStream_t stream = nullptr;
 };
 
+// On one GPU, or two.
 std::vector<Pe> make_parts(int gpus, std::uint64_t bytes) {
-  std::vector<Pe> pes(gpus > 1 ? static_cast<std::size_t>(gpus) : 2);
+  std::vector<Pe> pes(2);
   for (std::size_t i = 0; i < pes.size(); ++i) {
     pes[i].device = static_cast<int>(i) % gpus;
     must(cudaSetDevice(pes[i].device), "cudaSetDevice");
@@ -67,7 +68,7 @@ int main() {
     std::printf("SKIPPED: kernels need a CUDA device, and there is none\n");
     return 0;
   }
-  // A view has one base and one stride, so that of these allocations two can be a team: PE 0's, and one more.
+  // A view has one base and one stride: any two allocations make a team.
   const std::uint64_t sync = IST_TEAM_SYNC_BYTES(2), bytes = sync + 2 * kNumbers * sizeof(int);
   std::vector<Pe> pes = make_parts(gpus > 2 ? 2 : gpus, bytes);
   for (int pe = 0; pe < 2; ++pe) {
