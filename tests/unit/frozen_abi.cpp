@@ -41,6 +41,7 @@ static_assert(IST_ERR_OVERFLOW == 5 && IST_ERR_KIND == 6 && IST_ERR_MEMORY == 7 
 static_assert(IST_ERR_PEER_DEAD == 9 && IST_ERR_PEER_LEFT == 10 && IST_ERR_UNREACHABLE == 11 && IST_ERR_BOOT == 12);
 static_assert(IST_ERR_SETTING == 13 && IST_ERR_SYSTEM == 14 && IST_ERR_PENDING == 15 && IST_ERR_IN_STATUS == 16);
 static_assert(IST_ERR_INTERNAL == 17 && IST_CANCELLED == 18 && IST_ERR_NOT_CAPTURABLE == 19);
+static_assert(IST_ERR_UNSUPPORTED == 20);
 static_assert(IST_KIND_AUTO == 0 && IST_KIND_HOST == 1 && IST_KIND_CUDA == 2 && IST_KIND_OPENCL == 3 && IST_KIND_GL == 4);
 static_assert(IST_BYTE == 0 && IST_CHAR == 1 && IST_INT8 == 2 && IST_UINT8 == 3 && IST_INT16 == 4 && IST_UINT16 == 5);
 static_assert(IST_INT32 == 6 && IST_UINT32 == 7 && IST_INT64 == 8 && IST_UINT64 == 9 && IST_FLOAT == 10 && IST_DOUBLE == 11);

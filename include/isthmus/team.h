@@ -1,0 +1,23 @@
+/* Isthmus: what code of one PE, on the processor or in kernels, has to know of a team to reach the parts of all.
+ *
+ * Who calls this : heap.h gives views; device.cuh and programs use them, copied by value, also as arguments of kernels.
+ * Threads        : a view is a value and never changes; what it points at is used by any number of threads.
+ * Ownership      : none. The parts, and the abort word, outlive every kernel that uses the view.
+ * Errors         : none here. */
+#ifndef ISTHMUS_TEAM_H
+#define ISTHMUS_TEAM_H
+
+#include <stdint.h>
+
+typedef struct ist_team_view {
+  int32_t pe, pes;                     /* this PE and how many there are */
+  unsigned char* base;                 /* address, in this process, host code or kernels, of PE 0's part */
+  uint64_t stride;                     /* bytes from one PE's part to the next one's: part of p = base + p * stride */
+  uint64_t bytes;                      /* bytes of each part that are there */
+  uint64_t sync;                       /* offset in each part of the team's synchronisation area, zeroed when made */
+  uint64_t sync_bytes;                 /* its length: IST_TEAM_SYNC_BYTES(pes) */
+  const volatile uint32_t* abort_word; /* becomes other than 0 when a PE has died; readable from where the view is used */
+} ist_team_view;
+#define IST_TEAM_SYNC_BYTES(pes) (((pes) + 2) * 131072ull)
+
+#endif
