@@ -6,6 +6,7 @@
 // Errors         : returned; they say how many bytes were asked for, and of whom.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 
@@ -22,9 +23,15 @@ struct SpaceShape {
   Bytes stride;    // a whole number of pages
 };
 
+// What the other PEs are told of a PE's memory before they reach for it.
+using SpaceCard = std::array<std::byte, 64>;
+
 class Space {
  public:
   virtual ~Space() = default;
+  virtual SpaceCard card() { return {}; }
+  // Can the memory of that rank, another one, be reached from here, as its card says? While it lets itself be met.
+  virtual Status meet(Rank, const SpaceCard&) { return {}; }
   // The part of PE p begins p strides further on.
   virtual std::byte* base() const = 0;
   // Makes memory, all zero, for that stretch of the own part, and gives what others need to map it.

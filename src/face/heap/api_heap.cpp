@@ -19,6 +19,7 @@ int create_heap(ist_comm comm, const CollectiveHeap::Wanted& wanted, ist_heap* h
   if (!name)
     return report(IST_ERR_MEMORY, std::string{kCall} + ": this world already has 65536 heaps; destroy some of them first");
   *heap = heap_handle(comm, *name);
+  found->world->heaps().find(*name)->look_at_board();  // who died before the watcher could see the heap
   return IST_OK;
 }
 
@@ -175,7 +176,7 @@ int ist_heap_view(ist_heap heap, ist_team_view* view) try {
   if (view == nullptr) return ist::null_argument("ist_heap_view", "view");
   return ist::in_heap("ist_heap_view", heap, [=](ist::CollectiveHeap& in) -> ist::Status {
     in.memory().fill(*view);
-    view->abort_word = in.engine().parts().board.abort_word();
+    view->abort_word = in.abort_word();
     return {};
   });
 } catch (...) {

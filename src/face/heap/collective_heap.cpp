@@ -89,15 +89,52 @@ Status CollectiveHeap::open(const Wanted& wanted) {
   const Bytes words{rounded(FlagBarrier::size(pes).value, page_)};
   auto control = world_.kinds().host().spaces()->open({pe, pes, 0, words});
   own = !space.ok() ? space.status() : control.status();
+  if (own.ok() && kind.id() != KindId::host) own = make_abort_page(kind.id());
   if (control.ok()) control_ = std::move(*control);
   if (space.ok())
     memory_ =
         std::make_unique<SymmetricHeap>(SymmetricHeap::Shape{kind.id(), device, pe, pes, bytes, stride}, std::move(*space));
   IST_TRY(agree("ist_heap_create", {}, own));
+  IST_TRY(meet(memory_->space()));
   IST_TRY(extend(*control_, Offset{}, words, {}));
   IST_TRY(extend(memory_->space(), Offset{}, bytes, {}));
   barrier_ = std::make_unique<FlagBarrier>(control_->base(), words, pe, pes);
   return {};
+}
+
+Status CollectiveHeap::make_abort_page(KindId kind) {
+  world_.kinds().mark_used(kind);
+  auto page = world_.pool().take(Bytes{sizeof(std::uint32_t)});
+  if (!page.ok()) return page.status();
+  abort_page_ = std::move(*page);
+  std::memset(abort_page_.data(), 0, sizeof(std::uint32_t));
+  return {};
+}
+
+const volatile std::uint32_t* CollectiveHeap::abort_word() const {
+  if (abort_page_.empty()) return engine().parts().board.abort_word();
+  return reinterpret_cast<const volatile std::uint32_t*>(abort_page_.data());
+}
+
+void CollectiveHeap::look_at_board() {
+  if (abort_page_.empty() || engine().parts().board.first_dead() == kNobody) return;
+  std::atomic_ref(*reinterpret_cast<std::uint32_t*>(abort_page_.data())).store(1, std::memory_order_release);
+}
+
+// The others help with it: a link is tried by both of its ends.
+Status CollectiveHeap::meet(Space& space) {
+  const SpaceCard mine = space.card();
+  std::vector<SpaceCard> all;
+  IST_TRY(exchange(*comm_, "ist_heap_create", mine, all));
+  Status own;
+  for (int i = 1; own.ok() && i < comm_->size(); ++i) {
+    const int pe = (comm_->rank() + i) % comm_->size();
+    const Status met = space.meet(comm_->to_world(pe), all[static_cast<std::size_t>(pe)]);
+    if (!met.ok())
+      own = {met.code(), pe_text(comm_->rank()) + " cannot reach memory of " + pe_text(pe) + ": " + met.text() +
+                             "; put these PEs on devices that reach each other, or make a heap of IST_KIND_HOST"};
+  }
+  return agree("ist_heap_create: meet", {}, own);
 }
 
 Status CollectiveHeap::agree(const char* call, const std::vector<Value>& values, const Status& own) {

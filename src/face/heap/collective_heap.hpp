@@ -59,6 +59,10 @@ class CollectiveHeap {
   using Ready = std::function<Result<bool>()>;
   using Lost = std::function<Status()>;
   Status wait(const Ready& ready, const Lost& lost);
+  // For views: code on a device has to be able to read it.
+  const volatile std::uint32_t* abort_word() const;
+  // In the watcher's thread.
+  void look_at_board();
   // Somebody died, or all other PEs have left.
   Status nobody_left() const;
 
@@ -70,6 +74,7 @@ class CollectiveHeap {
   struct Word;
   CollectiveHeap(World& world, std::unique_ptr<Communicator> comm) : world_(world), comm_(std::move(comm)) {}
   Status open(const Wanted& wanted);
+  Status make_abort_page(KindId kind);
   Status check(const Wanted& wanted, int& device) const;
   // All PEs tell each other what they were asked for, and whether they can.
   Status agree(const char* call, const std::vector<Value>& values, const Status& own = {});
@@ -77,6 +82,8 @@ class CollectiveHeap {
   static Status compare(const std::vector<Word>& all, const std::vector<Value>& values);
   // That stretch of a space: every PE makes its own, and maps the others'.
   Status extend(Space& space, Offset from, Bytes size, const Status& own);
+  // Whose memory is in reach is found out with every other PE.
+  Status meet(Space& space);
   Status pass_around(const FileDescriptor& own, std::vector<FileDescriptor>& all);
   Result<bool> pass_once(int pe, std::uint32_t purpose, const FileDescriptor& own, std::vector<FileDescriptor>& all,
                          std::vector<bool>& sent);
@@ -90,6 +97,7 @@ class CollectiveHeap {
   std::unique_ptr<Space> control_;  // the barrier's words
   std::unique_ptr<FlagBarrier> barrier_;
   Bytes page_;
+  PinnedPool::Block abort_page_;  // where the heap is of a device
   std::mutex started_mutex_;
   std::vector<Transfer> started_;
   std::atomic<bool> has_started_{false};

@@ -53,6 +53,15 @@ class HandleTable {
     place.serial.store(serial, std::memory_order_release);
     return CommName{index, serial};
   }
+  // With every one that is there; none goes meanwhile.
+  template <class What>
+  void for_each(const What& what) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& chunk : chunks_)
+      if (Chunk* const places = chunk.load(); places != nullptr)
+        for (Place& place : *places)
+          if (place.value) what(*place.value);
+  }
   void remove(const CommName& name) {
     const std::lock_guard lock(mutex_);
     if (find(name) == nullptr) return;
