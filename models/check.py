@@ -32,6 +32,7 @@ LARGER = {  # the same, for long runs
     "stream_meeting": ["TOTAL=10"],
     "worker": ["TOTAL=13"],
     "mailbox": ["TOTAL=10", "FAILS TOTAL=5"],
+    "heap_barrier": ["EPOCHS=3", "PES=2 EPOCHS=6"],
 }
 SKIPPED = 77
 
