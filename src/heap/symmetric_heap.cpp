@@ -24,6 +24,7 @@ SymmetricHeap::SymmetricHeap(const Shape& shape, std::unique_ptr<Space> space)
       allocator_(Offset{IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(shape.pes))}, Offset{shape.bytes.value}) {}
 
 void SymmetricHeap::grow(Bytes bytes) {
+  const std::lock_guard lock(mutex_);
   allocator_.grow(Offset{bytes.value});
   bytes_.store(bytes.value, std::memory_order_release);
 }

@@ -1,7 +1,7 @@
 // A symmetric heap: what lies at an offset of one PE's part lies there in every PE's, and all parts are in reach of this process.
 //
 // Who calls this : face/heap.
-// Threads        : addresses and words from any; allocator and grow() one at a time, as the calls on a heap that are collective.
+// Threads        : any; what changes an allocation is collective, and one at a time.
 // Ownership      : owns the space with its mappings.
 // Errors         : IST_ERR_ARGUMENT and IST_ERR_RANK, with the address or PE that was given and what there is.
 //
@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 
 #include "heap/offset_allocator.hpp"
 #include "memory/piece.hpp"
@@ -33,7 +34,27 @@ class SymmetricHeap {
 
   const Shape& shape() const { return shape_; }
   Space& space() { return *space_; }
-  OffsetAllocator& allocator() { return allocator_; }
+  Result<Offset> allocate(Bytes size, std::uint64_t alignment) {
+    const std::lock_guard lock(mutex_);
+    return allocator_.allocate(size, alignment);
+  }
+  Status release(Offset offset) {
+    const std::lock_guard lock(mutex_);
+    return allocator_.release(offset).status();
+  }
+  // Was something allocated that begins there?
+  bool begins_at(Offset offset) const {
+    const std::lock_guard lock(mutex_);
+    return allocator_.size_at(offset) != Bytes{};
+  }
+  struct Room {
+    Bytes free;
+    Bytes largest;
+  };
+  Room room() const {
+    const std::lock_guard lock(mutex_);
+    return {allocator_.free(), allocator_.largest()};
+  }
   Bytes bytes() const { return Bytes{bytes_.load(std::memory_order_acquire)}; }
   // The space has so many bytes in every part now.
   void grow(Bytes bytes);
@@ -53,6 +74,7 @@ class SymmetricHeap {
   Shape shape_;
   std::unique_ptr<Space> space_;
   std::atomic<std::uint64_t> bytes_;
+  mutable std::mutex mutex_;
   OffsetAllocator allocator_;
 };
 

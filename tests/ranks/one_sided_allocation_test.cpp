@@ -122,6 +122,7 @@ TEST(OneSidedAllocation, WhatCannotBeIsRefusedByName) {
   expect_error(IST_ERR_ARGUMENT, "heap is null", ist_heap_create(comm(), IST_KIND_HOST, 0, 4096, 0, nullptr));
   expect_error(IST_ERR_HANDLE, "communicator", ist_heap_create(IST_COMM_NULL, IST_KIND_HOST, 0, 4096, 0, &none));
   expect_error(IST_ERR_KIND, "", ist_heap_create(comm(), IST_KIND_GL, 0, 4096, 0, &none));
+  expect_error(IST_ERR_KIND, "", ist_heap_create(comm(), IST_KIND_OPENCL, 0, 4096, 0, &none));
   expect_error(IST_ERR_ARGUMENT, "bytes is 0", ist_heap_create(comm(), IST_KIND_HOST, 0, 0, 0, &none));
   expect_error(IST_ERR_ARGUMENT, "most is 4096", ist_heap_create(comm(), IST_KIND_HOST, 0, 8192, 4096, &none));
   expect_error(IST_ERR_MEMORY, "", ist_heap_create(comm(), IST_KIND_HOST, 0, std::uint64_t{1} << 45U, 0, &none));

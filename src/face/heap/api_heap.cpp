@@ -123,8 +123,9 @@ int ist_heap_free(ist_heap heap, void* address) try {
 
 int ist_heap_room(ist_heap heap, uint64_t* free_bytes, uint64_t* largest) try {
   return ist::in_heap("ist_heap_room", heap, [=](ist::CollectiveHeap& in) -> ist::Status {
-    if (free_bytes != nullptr) *free_bytes = in.memory().allocator().free().value;
-    if (largest != nullptr) *largest = in.memory().allocator().largest().value;
+    const auto room = in.memory().room();
+    if (free_bytes != nullptr) *free_bytes = room.free.value;
+    if (largest != nullptr) *largest = room.largest.value;
     return {};
   });
 } catch (...) {

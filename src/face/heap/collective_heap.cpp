@@ -237,12 +237,12 @@ Status CollectiveHeap::grow(std::uint64_t bytes) {
 Result<void*> CollectiveHeap::allocate(std::uint64_t bytes, std::uint64_t alignment, bool zeroed, const Status& own) {
   IST_TRY(agree(zeroed ? "ist_heap_calloc" : "ist_heap_alloc", {{"bytes", bytes}, {"alignment", alignment}}, own));
   if (bytes == 0) return nullptr;
-  const auto offset = memory_->allocator().allocate(Bytes{bytes}, alignment);
+  const auto offset = memory_->allocate(Bytes{bytes}, alignment);
   if (!offset.ok()) return offset.status();
   if (zeroed) {
     const Status filled = zero(*offset, Bytes{bytes});
     if (const Status all = agree("ist_heap_calloc: zero", {}, filled); !all.ok()) {
-      static_cast<void>(memory_->allocator().release(*offset));
+      static_cast<void>(memory_->release(*offset));
       return all;
     }
   }
@@ -268,10 +268,10 @@ Status CollectiveHeap::release(const void* address) {
   const auto offset = memory_->locate(address, Bytes{1});
   Status own = quiet();
   if (own.ok()) own = offset.status();
-  if (own.ok() && memory_->allocator().size_at(*offset) == Bytes{})
+  if (own.ok() && !memory_->begins_at(*offset))
     own = {IST_ERR_ARGUMENT, "nothing was allocated at the address; was it freed before, or is it the middle of something?"};
   IST_TRY(agree("ist_heap_free", {{"the offset of address", own.ok() ? offset->value : 0}}, own));
-  return memory_->allocator().release(*offset).status();
+  return memory_->release(*offset);
 }
 
 Status CollectiveHeap::barrier() {
