@@ -1,5 +1,6 @@
 // A PE that is killed ends every wait of the others on a symmetric heap, by name and within a second.
 #include <isthmus/heap.h>
+#include <sys/resource.h>
 
 #include "forked_ranks.hpp"
 
@@ -57,6 +58,42 @@ TEST_P(OneSidedDeaths, EndEveryWait) {
 
 INSTANTIATE_TEST_SUITE_P(Calls, OneSidedDeaths, testing::Range(std::size_t{0}, waits().size()),
                          [](const testing::TestParamInfo<std::size_t>& which) { return waits()[which.param].name; });
+
+struct Limit {
+  const char* name;
+  decltype(RLIMIT_AS) resource;
+  rlim_t most;
+  const char* advice;
+};
+
+class OneSidedLimits : public testing::TestWithParam<Limit> {};
+
+// Of one PE's process: the other one hears of it, and nothing is left that the next heap would trip over.
+TEST_P(OneSidedLimits, AreSaidByAllAndEndNobody) {
+  const Limit limit = GetParam();
+  if (kSanitized && limit.resource == RLIMIT_AS)
+    GTEST_SKIP() << "not covered here: sanitizers need more addresses than any limit";
+  expect_all(run_ranks(2, "host", [&](const Here& here) {
+    ist_heap heap = IST_HEAP_NULL;
+    rlimit before{};
+    ::getrlimit(limit.resource, &before);
+    const rlimit low{limit.most, before.rlim_max};
+    if (here.rank == 1) ::setrlimit(limit.resource, &low);
+    const int code = ist_heap_create(here.comm, IST_KIND_HOST, 0, 256 << 20, 0, &heap);
+    ::setrlimit(limit.resource, &before);
+    const std::string text = ist_error_text();
+    const bool said = code == IST_ERR_MEMORY && heap == IST_HEAP_NULL && text.find(limit.advice) != std::string::npos &&
+                      (here.rank == 1 || text.find("PE 1: ") != std::string::npos);
+    if (!said) std::fprintf(stderr, "[%d] %s: %s\n", here.rank, ist_code_name(code), text.c_str());
+    if (ist_heap_create(here.comm, IST_KIND_HOST, 0, 1 << 20, 0, &heap) != IST_OK) return 50;
+    return (said ? 0 : 1) + (ist_heap_barrier(heap) == IST_OK ? 0 : 1);
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, OneSidedLimits,
+                         testing::Values(Limit{"files", RLIMIT_FSIZE, 64 << 20, "ulimit -f"},
+                                         Limit{"addresses", RLIMIT_AS, rlim_t{8} << 30, "ulimit -v"}),
+                         [](const testing::TestParamInfo<Limit>& which) { return which.param.name; });
 
 // Who has come to a barrier and leaves then has been there; who leaves before is named.
 TEST(OneSidedLeaving, EndsTheWaitsOfThoseThatStay) {
