@@ -151,6 +151,7 @@ Watcher::Hooks World::watcher_hooks() {
   hooks.wake = [this] {
     stream_channels_->look_at_board();
     stream_meetings_->look_at_board();
+    heaps_.for_each([](CollectiveHeap& heap) { heap.look_at_board(); });
     for (const auto& path : paths_) path->wake();
   };
   return hooks;
