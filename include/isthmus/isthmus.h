@@ -52,7 +52,7 @@ typedef enum ist_code IST_AS_INT {
   IST_ERR_PENDING = 15,       /* the operation has not completed */
   IST_ERR_IN_STATUS = 16,     /* ist_waitall: at least one status holds an error */
   IST_ERR_INTERNAL = 17,      /* a defect of the library: please report */
-  IST_CANCELLED = 18,         /* in a status: the receive was cancelled before a message matched it; no error */
+  IST_CANCELLED = 18,         /* in a status: the receive was cancelled before it matched, no error; or ist_interrupt_with */
   IST_ERR_NOT_CAPTURABLE = 19 /* the stream is being captured into a graph, and this cannot be part of one */
 } ist_code;
 

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "boot/interrupt.hpp"
+
 namespace ist {
 namespace {
 
@@ -159,9 +161,9 @@ Status PmiWire::write(const std::string& text, Deadline deadline) {
     }
     if (errno == EPIPE || errno == ECONNRESET) return hung_up();
     if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return system_error("send to the PMI server");
-    if (deadline.over()) return {IST_ERR_BOOT, "the PMI server did not take a request in time; is it stopped?"};
+    if (interrupt::over(deadline)) return {IST_ERR_BOOT, "the PMI server did not take a request in time; is it stopped?"};
     pollfd entry{socket_.get(), POLLOUT, 0};
-    ::poll(&entry, 1, deadline.milliseconds_left());
+    ::poll(&entry, 1, interrupt::milliseconds(deadline));
   }
   return {};
 }
@@ -177,12 +179,12 @@ Status PmiWire::read_more(Deadline deadline) {
     }
     if (got == 0 || errno == ECONNRESET) return hung_up();
     if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return system_error("recv from the PMI server");
-    if (deadline.over())
+    if (interrupt::over(deadline))
       return {IST_ERR_BOOT,
               "no answer of the PMI server in time; does every rank create this world? ISTHMUS_BOOT_TIMEOUT sets how long "
               "to wait"};
     pollfd entry{socket_.get(), POLLIN, 0};
-    ::poll(&entry, 1, deadline.milliseconds_left());
+    ::poll(&entry, 1, interrupt::milliseconds(deadline));
   }
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/quiet_thread.hpp"
-#include "boot/deadline.hpp"
+#include "boot/interrupt.hpp"
 #include "boot/pmix_api.hpp"
 #include "boot/served_boot.hpp"
 #include "boot/variables.hpp"
@@ -43,9 +43,18 @@ struct Answer {
     arrived.notify_all();
   }
   bool wait(double seconds) {
+    const Deadline deadline = Deadline::after(seconds);
     std::unique_lock lock(mutex);
-    return arrived.wait_for(lock, std::chrono::milliseconds(Deadline::after(seconds).milliseconds_left()),
-                            [this] { return complete; });
+    while (!complete) {
+      arrived.wait_for(lock, std::chrono::milliseconds(interrupt::milliseconds(deadline)));
+      if (complete) break;
+      // Who is asked may itself wait for something: the thread that has the answer must not wait for that.
+      lock.unlock();
+      const bool ends = interrupt::over(deadline);
+      lock.lock();
+      if (ends) break;
+    }
+    return complete;
   }
 };
 using SharedAnswer = std::shared_ptr<Answer>;

@@ -5,6 +5,8 @@
 #include <climits>
 #include <cstdlib>
 
+#include "boot/interrupt.hpp"
+
 namespace ist {
 namespace {
 
@@ -45,7 +47,11 @@ Result<std::vector<std::string>> JobServer::all_gather(ServedRound& round, const
   IST_TRY(broken_);
   ++round.number;
   auto all = exchange(round, mine);
-  if (!all.ok())
+  if (!all.ok() && interrupt::wanted())
+    broken_ = {IST_ERR_BOOT,
+               "an earlier creation of a world was ended while it waited for the other ranks, and " + std::string{name()} +
+                   " cannot take back what this rank offered; let the job end, and start it again"};
+  else if (!all.ok())
     broken_ = {IST_ERR_BOOT,
                "an earlier exchange of this process failed, and its ranks may be out of step: " + all.status().text()};
   return all;

@@ -1,0 +1,279 @@
+// A program ends its own wait for the other ranks: they hear of it at once, and all may create the world again.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <cmath>
+#include <optional>
+#include <thread>
+
+#include "boot/boot.hpp"
+#include "boot/gather_hub.hpp"
+#include "boot/interrupt.hpp"
+#include "pmi_server.hpp"
+#include "ranks.hpp"
+
+namespace ist::test {
+namespace {
+
+// The project's promise is one second; the hub's answer and the machine's other work are in it.
+constexpr double kSoon = 1.0;
+constexpr double kForEver = HUGE_VAL;
+
+void pause(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+int is_over(void* moment) { return now() > *static_cast<double*>(moment) ? 1 : 0; }
+
+// One world of this rank, whose program waits so long for the others; what it ended with, and it ended in time.
+Status make_world(double patience, int round) {
+  double until = now() + patience;
+  interrupt::set(is_over, &until);
+  const interrupt::Scope scope;
+  Settings settings;
+  settings.boot_timeout = 40;
+  auto boot = join_job(settings);
+  Status status = boot.status();
+  if (boot.ok()) {
+    const int rank = (*boot)->rank().value;
+    const auto all = (*boot)->all_gather(blob_of(rank, round, 1000));
+    status = all.status();
+    for (std::size_t from = 0; all.ok() && from < all->size(); ++from)
+      EXPECT_TRUE((*all)[from] == blob_of(static_cast<int>(from), round, 1000)) << "of rank " << from << " to " << rank;
+  }
+  EXPECT_LT(now(), until + kSoon);
+  interrupt::set(nullptr, nullptr);
+  return scope.happened() ? Status{IST_CANCELLED, status.text()} : status;
+}
+
+using Run = std::vector<int> (*)(int, const std::function<void(int)>&);
+struct Way {
+  const char* name;
+  Run run;
+  int gives_up;
+};
+
+class GivesUp : public testing::TestWithParam<Way> {};
+
+TEST_P(GivesUp, ranks_that_wait_are_told_at_once_who_it_was_and_all_create_the_world_again) {
+  const int gives_up = GetParam().gives_up;
+  const auto ends = GetParam().run(3, [&](int rank) {
+    const double start = now();
+    if (rank == 2) pause(1.5);
+    const Status first = make_world(rank == gives_up ? 0.5 : kForEver, 1);
+    if (rank != gives_up) {
+      EXPECT_EQ(first.code(), IST_ERR_BOOT);
+      EXPECT_NE(first.text().find("rank " + std::to_string(gives_up) + " gave up creating its world number 1"),
+                std::string::npos)
+          << first.text();
+      EXPECT_NE(first.text().find("Ctrl-C"), std::string::npos) << first.text();
+      EXPECT_LT(now() - start, (rank == 2 ? 1.5 : 0.5) + kSoon);
+    } else {
+      EXPECT_EQ(first.code(), IST_CANCELLED) << first.text();
+    }
+    for (int round = 2; round < 5; ++round) {
+      const Status next = make_world(kForEver, round);
+      EXPECT_TRUE(next.ok()) << "rank " << rank << ", world " << round << ": " << next.text();
+    }
+  });
+  EXPECT_EQ(failures(ends), 0);
+}
+
+TEST_P(GivesUp, before_another_rank_came_it_is_as_if_it_had_not_been_there) {
+  const int gives_up = GetParam().gives_up;
+  const auto ends = GetParam().run(2, [&](int rank) {
+    if (rank == gives_up) {
+      for (int time = 0; time < 3; ++time) EXPECT_EQ(make_world(0.2, 9).code(), IST_CANCELLED);
+    } else {
+      pause(1.5);
+    }
+    for (int round = 1; round < 4; ++round) {
+      const Status made = make_world(kForEver, round);
+      EXPECT_TRUE(made.ok()) << "rank " << rank << ", world " << round << ": " << made.text();
+    }
+  });
+  EXPECT_EQ(failures(ends), 0);
+}
+
+TEST_P(GivesUp, for_another_reason_too_it_is_named_in_the_next_exchange) {
+  const int gives_up = GetParam().gives_up;
+  const auto ends = GetParam().run(3, [&](int rank) {
+    auto boot = join_job(Settings{});
+    ASSERT_TRUE(boot.ok()) << boot.status().text();
+    exchange_and_compare(**boot, 1, 100);
+    if (rank == gives_up) {
+      (*boot)->withdraw("its disk is full");
+      (*boot)->withdraw("and again");  // nobody hears of the consequences of a failure
+    } else {
+      if (rank == 2) pause(0.3);
+      const double start = now();
+      const auto all = (*boot)->all_gather("x");
+      EXPECT_EQ(all.status().code(), IST_ERR_BOOT);
+      EXPECT_NE(all.status().text().find("rank " + std::to_string(gives_up) + " gave up"), std::string::npos)
+          << all.status().text();
+      EXPECT_NE(all.status().text().find("its disk is full"), std::string::npos) << all.status().text();
+      EXPECT_LT(now() - start, kSoon);
+      (*boot)->withdraw("a consequence");
+    }
+    boot = join_job(Settings{});
+    ASSERT_TRUE(boot.ok()) << boot.status().text();
+    exchange_and_compare(**boot, 2, 100);
+    exchange_and_compare(**boot, 3, 100);
+  });
+  EXPECT_EQ(failures(ends), 0);
+}
+
+std::string name_of_way(const testing::TestParamInfo<Way>& one) { return one.param.name; }
+INSTANTIATE_TEST_SUITE_P(All, GivesUp,
+                         testing::Values(Way{"rank_0_of_the_launcher", run_launched, 0},
+                                         Way{"rank_1_of_the_launcher", run_launched, 1},
+                                         Way{"rank_0_of_the_variables", run_with_environment, 0},
+                                         Way{"rank_1_of_the_variables", run_with_environment, 1}),
+                         name_of_way);
+
+// Frames in an order that no race decides.
+class Hub : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    for (int rank = 0; rank < GetParam(); ++rank) {
+      int ends[2];
+      ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+      hub_.attach(Rank{rank}, FrameSocket{FileDescriptor{ends[0]}});
+      ranks_.emplace_back(FileDescriptor{ends[1]});
+    }
+  }
+  void send(int rank, FrameType type, std::uint32_t world, std::uint32_t round, const std::string& payload) {
+    ranks_[static_cast<std::size_t>(rank)].queue({type, world, round, 60000, 0, payload});
+    ranks_[static_cast<std::size_t>(rank)].write_some();
+  }
+  std::optional<Frame> answer(int rank) {
+    FrameSocket& socket = ranks_[static_cast<std::size_t>(rank)];
+    socket.read_some();
+    return socket.next();
+  }
+  void expect(int rank, FrameType type, std::uint32_t world, const std::string& text) {
+    const auto got = answer(rank);
+    ASSERT_TRUE(got) << "rank " << rank << " has no answer";
+    EXPECT_EQ(got->type, type) << got->payload;
+    EXPECT_EQ(got->world, world);
+    EXPECT_NE(got->payload.find(text), std::string::npos) << got->payload;
+  }
+  GatherHub hub_{GetParam(), "the hub", 0};
+  std::vector<FrameSocket> ranks_;
+};
+class HubOfTwo : public Hub {};
+class HubOfThree : public Hub {};
+INSTANTIATE_TEST_SUITE_P(Ranks, HubOfTwo, testing::Values(2));
+INSTANTIATE_TEST_SUITE_P(Ranks, HubOfThree, testing::Values(3));
+
+TEST_P(HubOfTwo, a_round_that_was_complete_stays_so) {
+  send(0, FrameType::contribution, 1, 1, "zero");
+  send(1, FrameType::contribution, 1, 1, "one");
+  hub_.serve();
+  send(1, FrameType::withdrawal, 1, 1, "too late");
+  hub_.serve();
+  for (int rank = 0; rank < 2; ++rank) expect(rank, FrameType::gathered, 1, "one");
+  EXPECT_FALSE(answer(1)) << "an answer to what was too late";
+  send(0, FrameType::contribution, 1, 2, "zero again");
+  send(1, FrameType::withdrawal, 1, 2, "in time");
+  hub_.serve();
+  expect(0, FrameType::failure, 1, "rank 1 gave up creating its world number 1 with the others at the hub: in time");
+  expect(1, FrameType::failure, 1, "in time");
+}
+
+TEST_P(HubOfTwo, a_withdrawal_behind_its_contribution_takes_that_back) {
+  send(1, FrameType::contribution, 1, 1, "one");
+  send(0, FrameType::contribution, 1, 1, "zero");
+  send(1, FrameType::withdrawal, 1, 1, "sorry");
+  send(1, FrameType::contribution, 2, 1, "one again");
+  hub_.serve();
+  expect(0, FrameType::failure, 1, "sorry");
+  expect(1, FrameType::failure, 1, "sorry");
+  send(0, FrameType::contribution, 2, 1, "zero again");
+  hub_.serve();
+  expect(0, FrameType::gathered, 2, "one again");
+  expect(1, FrameType::gathered, 2, "zero again");
+}
+
+TEST_P(HubOfTwo, a_world_that_nobody_else_had_heard_of_does_not_count) {
+  for (std::uint32_t world = 1; world <= 3; ++world) {
+    send(0, FrameType::contribution, world, 1, "zero");
+    hub_.serve();
+    send(0, FrameType::withdrawal, world, 1, "alone");
+    hub_.serve();
+    expect(0, FrameType::failure, world, "alone");
+  }
+  for (std::uint32_t world = 1; world <= 2; ++world) {
+    send(0, FrameType::contribution, world + 3, 1, "zero");
+    send(1, FrameType::contribution, world, 1, "one");
+    hub_.serve();
+    expect(0, FrameType::gathered, world + 3, "one");
+    expect(1, FrameType::gathered, world, "zero");
+  }
+}
+
+TEST_P(HubOfThree, a_rank_that_comes_late_hears_of_every_world_that_failed) {
+  for (std::uint32_t world = 1; world <= 3; ++world) {
+    send(0, FrameType::contribution, world, 1, "zero");
+    send(1, FrameType::contribution, world, 1, "one");
+    hub_.serve();
+    send(1, FrameType::withdrawal, world, 1, "the " + std::to_string(world) + ". time");
+    hub_.serve();
+    for (int rank = 0; rank < 2; ++rank) expect(rank, FrameType::failure, world, std::to_string(world) + ". time");
+  }
+  send(0, FrameType::contribution, 4, 1, "zero");
+  send(1, FrameType::contribution, 4, 1, "one");
+  for (std::uint32_t world = 1; world <= 3; ++world) {
+    send(2, FrameType::contribution, world, 1, "two");
+    hub_.serve();
+    expect(2, FrameType::failure, world, "rank 1 gave up creating its world number " + std::to_string(world));
+  }
+  send(2, FrameType::contribution, 4, 1, "two");
+  hub_.serve();
+  for (int rank = 0; rank < 3; ++rank) expect(rank, FrameType::gathered, 4, "two");
+}
+
+TEST(Asked, about_every_tenth_of_a_second_and_never_outside) {
+  int times = 0;
+  interrupt::set([](void* count) { return ++*static_cast<int*>(count) < 0 ? 1 : 0; }, &times);
+  EXPECT_FALSE(interrupt::wanted());
+  EXPECT_EQ(interrupt::milliseconds(Deadline::after(5)), 5000);
+  {
+    const interrupt::Scope scope;
+    for (const Deadline until = Deadline::after(0.6); !interrupt::over(until);)
+      ::poll(nullptr, 0, interrupt::milliseconds(until));
+    EXPECT_GE(times, 3);
+    EXPECT_LE(times, 13);
+    EXPECT_EQ(interrupt::milliseconds(Deadline::after(0.01)), 10);
+    const interrupt::Unheard unheard;
+    times = 0;
+    pause(0.2);
+    EXPECT_FALSE(interrupt::wanted());
+  }
+  EXPECT_EQ(times, 0);
+  interrupt::set(nullptr, nullptr);
+}
+
+TEST(GivesUpUnderPmi, the_wait_ends_and_the_next_world_is_a_clear_error) {
+  for (const PmiManner manner : {PmiManner::slurm, PmiManner::old}) {
+    const PmiRun run = run_with_pmi(2, manner, [](int rank) {
+      if (rank == 1) return pause(1.5);
+      double until = now() + 0.3;
+      interrupt::set(is_over, &until);
+      {
+        const interrupt::Scope scope;
+        auto boot = join_job(Settings{});
+        ASSERT_TRUE(boot.ok()) << boot.status().text();
+        EXPECT_FALSE((*boot)->all_gather("x").ok());
+        EXPECT_TRUE(scope.happened());
+        EXPECT_LT(now(), until + kSoon);
+      }
+      interrupt::set(nullptr, nullptr);
+      const Status next = join_job(Settings{}).status();
+      EXPECT_NE(next.text().find("pmi cannot take back what this rank offered"), std::string::npos) << next.text();
+    });
+    EXPECT_EQ(failures(run.ends), 0);
+  }
+}
+
+}  // namespace
+}  // namespace ist::test
