@@ -13,7 +13,7 @@
 
 #include "base/log.hpp"
 #include "boot/blob.hpp"
-#include "boot/deadline.hpp"
+#include "boot/interrupt.hpp"
 #include "boot/pair_sockets.hpp"
 #include "boot/processors.hpp"
 
@@ -163,6 +163,7 @@ Status connect_all(std::vector<FileDescriptor>& sockets, const std::vector<Card>
 
 // Either every rank is connected or every rank knows who is not: nobody is left waiting for a rank that has given up.
 Status agree(Boot& boot, const Status& mine) {
+  if (!mine.ok() && interrupt::wanted()) return mine;  // who makes the world tells the others
   const auto all = boot.all_gather(mine.text());
   if (!mine.ok()) return mine;
   if (!all.ok()) return all.status();

@@ -53,6 +53,8 @@ struct Way {
 };
 
 class GivesUp : public testing::TestWithParam<Way> {};
+class GivesUpAnywhere : public GivesUp {};
+class GivesUpUnderPmi : public GivesUp {};
 
 TEST_P(GivesUp, ranks_that_wait_are_told_at_once_who_it_was_and_all_create_the_world_again) {
   const int gives_up = GetParam().gives_up;
@@ -78,7 +80,7 @@ TEST_P(GivesUp, ranks_that_wait_are_told_at_once_who_it_was_and_all_create_the_w
   EXPECT_EQ(failures(ends), 0);
 }
 
-TEST_P(GivesUp, before_another_rank_came_it_is_as_if_it_had_not_been_there) {
+TEST_P(GivesUpAnywhere, before_another_rank_came_it_is_as_if_it_had_not_been_there) {
   const int gives_up = GetParam().gives_up;
   const auto ends = GetParam().run(2, [&](int rank) {
     if (rank == gives_up) {
@@ -94,7 +96,7 @@ TEST_P(GivesUp, before_another_rank_came_it_is_as_if_it_had_not_been_there) {
   EXPECT_EQ(failures(ends), 0);
 }
 
-TEST_P(GivesUp, for_another_reason_too_it_is_named_in_the_next_exchange) {
+TEST_P(GivesUpAnywhere, for_another_reason_too_it_is_named_in_the_next_exchange) {
   const int gives_up = GetParam().gives_up;
   const auto ends = GetParam().run(3, [&](int rank) {
     auto boot = join_job(Settings{});
@@ -122,13 +124,65 @@ TEST_P(GivesUp, for_another_reason_too_it_is_named_in_the_next_exchange) {
   EXPECT_EQ(failures(ends), 0);
 }
 
+// Nobody is told before all are there; who gave up may come again until then, and it is as if it had never left.
+TEST_P(GivesUpUnderPmi, and_stays_away_the_others_are_told_as_soon_as_all_are_there) {
+  const int gives_up = GetParam().gives_up;
+  const auto ends = GetParam().run(3, [&](int rank) {
+    const double start = now();
+    if (rank == 2) pause(0.8);
+    const Status first = make_world(rank == gives_up ? 0.2 : kForEver, 1);
+    if (rank != gives_up) {
+      EXPECT_NE(first.text().find("rank " + std::to_string(gives_up) + " gave up creating its world number 1"),
+                std::string::npos)
+          << first.text();
+      EXPECT_LT(now() - start, 0.8 + kSoon);
+    } else {
+      EXPECT_EQ(first.code(), IST_CANCELLED) << first.text();
+      pause(1.3);
+    }
+    for (int round = 2; round < 5; ++round) {
+      const Status next = make_world(kForEver, round);
+      EXPECT_TRUE(next.ok()) << "rank " << rank << ", world " << round << ": " << next.text();
+    }
+  });
+  EXPECT_EQ(failures(ends), 0);
+}
+
+TEST_P(GivesUpUnderPmi, and_comes_again_nobody_else_notices) {
+  const int gives_up = GetParam().gives_up;
+  const auto ends = GetParam().run(3, [&](int rank) {
+    if (rank == gives_up) {
+      for (int time = 0; time < 3; ++time) EXPECT_EQ(make_world(0.2, 9).code(), IST_CANCELLED);
+    } else if (rank == 2) {
+      pause(1.2);
+    }
+    for (int round = 1; round < 4; ++round) {
+      const Status made = make_world(kForEver, round);
+      EXPECT_TRUE(made.ok()) << "rank " << rank << ", world " << round << ": " << made.text();
+    }
+  });
+  EXPECT_EQ(failures(ends), 0);
+}
+
+template <PmiManner manner>
+std::vector<int> run_pmi(int size, const std::function<void(int)>& body) {
+  const PmiRun run = run_with_pmi(size, manner, body);
+  EXPECT_EQ(run.refused, 0);
+  EXPECT_EQ(run.finalized, size);
+  return run.ends;
+}
+
 std::string name_of_way(const testing::TestParamInfo<Way>& one) { return one.param.name; }
-INSTANTIATE_TEST_SUITE_P(All, GivesUp,
-                         testing::Values(Way{"rank_0_of_the_launcher", run_launched, 0},
-                                         Way{"rank_1_of_the_launcher", run_launched, 1},
-                                         Way{"rank_0_of_the_variables", run_with_environment, 0},
-                                         Way{"rank_1_of_the_variables", run_with_environment, 1}),
-                         name_of_way);
+const auto kOwn = testing::Values(Way{"rank_0_of_the_launcher", run_launched, 0}, Way{"rank_1_of_the_launcher", run_launched, 1},
+                                  Way{"rank_0_of_the_variables", run_with_environment, 0},
+                                  Way{"rank_1_of_the_variables", run_with_environment, 1});
+const auto kPmi = testing::Values(Way{"rank_0_of_pmi_2", run_pmi<PmiManner::slurm>, 0},
+                                  Way{"rank_1_of_pmi_2", run_pmi<PmiManner::slurm>, 1},
+                                  Way{"rank_1_of_pmi_1", run_pmi<PmiManner::old>, 1});
+INSTANTIATE_TEST_SUITE_P(Own, GivesUp, kOwn, name_of_way);
+INSTANTIATE_TEST_SUITE_P(Own, GivesUpAnywhere, kOwn, name_of_way);
+INSTANTIATE_TEST_SUITE_P(Pmi, GivesUpAnywhere, kPmi, name_of_way);
+INSTANTIATE_TEST_SUITE_P(Pmi, GivesUpUnderPmi, kPmi, name_of_way);
 
 // Frames in an order that no race decides.
 class Hub : public testing::TestWithParam<int> {
@@ -253,23 +307,26 @@ TEST(Asked, about_every_tenth_of_a_second_and_never_outside) {
   interrupt::set(nullptr, nullptr);
 }
 
-TEST(GivesUpUnderPmi, the_wait_ends_and_the_next_world_is_a_clear_error) {
+TEST(InterruptedByPmi, in_the_midst_of_an_exchange_the_next_world_is_a_clear_error) {
   for (const PmiManner manner : {PmiManner::slurm, PmiManner::old}) {
     const PmiRun run = run_with_pmi(2, manner, [](int rank) {
+      auto boot = join_job(Settings{});
+      ASSERT_TRUE(boot.ok()) << boot.status().text();
+      exchange_and_compare(**boot, 1, 10);
       if (rank == 1) return pause(1.5);
       double until = now() + 0.3;
       interrupt::set(is_over, &until);
       {
         const interrupt::Scope scope;
-        auto boot = join_job(Settings{});
-        ASSERT_TRUE(boot.ok()) << boot.status().text();
         EXPECT_FALSE((*boot)->all_gather("x").ok());
         EXPECT_TRUE(scope.happened());
+        (*boot)->withdraw(interrupt::kReason);
         EXPECT_LT(now(), until + kSoon);
       }
       interrupt::set(nullptr, nullptr);
       const Status next = join_job(Settings{}).status();
-      EXPECT_NE(next.text().find("pmi cannot take back what this rank offered"), std::string::npos) << next.text();
+      EXPECT_NE(next.text().find("given up while pmi was at work for it, which cannot be taken back"), std::string::npos)
+          << next.text();
     });
     EXPECT_EQ(failures(run.ends), 0);
   }

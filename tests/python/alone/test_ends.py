@@ -1,5 +1,6 @@
 """Ctrl-C, peers that leave or die, and worlds that are closed or never closed."""
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -133,6 +134,35 @@ def test_who_gives_up_before_the_other_came_meets_it_at_the_same_world(scripts, 
         """
     out = scripts.run(2, text) if way == "launcher" else run_with_variables(scripts.write(text), 2)
     assert out == "interrupted\n" * 2
+
+
+@pytest.mark.skipif(shutil.which("mpirun.openmpi") is None, reason="Debian's Open MPI is not installed")
+def test_ctrl_c_ends_the_making_of_a_world_under_pmix_and_it_goes_on_later(scripts):
+    script = scripts.write("""
+        import os, signal, threading, time
+        import isthmus
+        rank = int(os.environ["PMIX_RANK"])
+        if rank == 0:
+            for _ in range(2):
+                sent = []
+                def interrupt():
+                    sent.append(time.monotonic())
+                    os.kill(os.getpid(), signal.SIGINT)
+                threading.Timer(0.4, interrupt).start()
+                try:
+                    isthmus.World()
+                except KeyboardInterrupt:
+                    print("late" if time.monotonic() - sent[0] > 1 else "interrupted", flush=True)
+        elif rank == 2:
+            time.sleep(2)
+        for _ in range(2):
+            with isthmus.World() as world:
+                assert world.comm.allgather_object(world.rank * 7) == [0, 7, 14]
+        """)
+    done = subprocess.run(["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n", "3", sys.executable, script],
+                          capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+    assert (done.returncode, done.stdout) == (0, "interrupted\n" * 2), done.stderr
 
 
 def test_signals_that_end_nothing_do_not_end_the_making_of_a_world(scripts):
