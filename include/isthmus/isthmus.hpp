@@ -138,7 +138,8 @@ class World {
   }
   template <std::same_as<ist_boot_functions> Functions>
   static World create_with(const Functions& functions, const std::string& settings) {
-    return World(made_by, [&](ist_world* out) { return ist_world_create_configured_with(settings.c_str(), &functions, out); });
+    return World(made_by,
+                 [&](ist_world* out) { return ist_world_create_configured_with(settings.c_str(), &functions, out); });
   }
   // With settings of its own, as ist_world_create_configured takes them: World::configured("worker=1 eager_limit=32KiB").
   static World configured(const std::string& settings) {

@@ -160,10 +160,10 @@ std::optional<std::string> GatherHub::disagreement() const {
     if (!member.waiting) continue;
     if (!first) first = &member;
     if (member.world == first->world && member.waiting->round == first->waiting->round) continue;
-    return "rank " + std::to_string(first - members_.data()) + " creates its world number " +
-           std::to_string(first->world) + " (step " + std::to_string(first->waiting->round) + ") while rank " +
-           std::to_string(i) + " creates its number " + std::to_string(member.world) + " (step " +
-           std::to_string(member.waiting->round) + "); all ranks must create the same worlds in the same order";
+    return "rank " + std::to_string(first - members_.data()) + " creates its world number " + std::to_string(first->world) +
+           " (step " + std::to_string(first->waiting->round) + ") while rank " + std::to_string(i) + " creates its number " +
+           std::to_string(member.world) + " (step " + std::to_string(member.waiting->round) +
+           "); all ranks must create the same worlds in the same order";
   }
   return std::nullopt;
 }

@@ -57,14 +57,14 @@ class GatherHub {
  private:
   struct Member {
     std::optional<FrameSocket> socket;
-    std::optional<Frame> waiting;         // its contribution to the round
-    std::uint32_t world = 0;              // number in the hub's count of the world it waits in
-    std::optional<Deadline> patience;     // until when it waits
-    std::optional<Frame> answer;          // only for the rank without a socket
-    Frame answered;                       // the last round that it had an answer of
-    std::vector<std::uint32_t> uncounted; // worlds that it left before any other rank had come to them
-    std::string lost;                     // why it will not come any more; empty while it may
-    std::optional<Deadline> blamed;       // from when on that fails a round: see read_from
+    std::optional<Frame> waiting;          // its contribution to the round
+    std::uint32_t world = 0;               // number in the hub's count of the world it waits in
+    std::optional<Deadline> patience;      // until when it waits
+    std::optional<Frame> answer;           // only for the rank without a socket
+    Frame answered;                        // the last round that it had an answer of
+    std::vector<std::uint32_t> uncounted;  // worlds that it left before any other rank had come to them
+    std::string lost;                      // why it will not come any more; empty while it may
+    std::optional<Deadline> blamed;        // from when on that fails a round: see read_from
   };
   // A world that cannot be made any more, until every rank knows.
   struct Failed {

@@ -14,7 +14,8 @@ namespace ist::interrupt {
 inline constexpr int kMilliseconds = 100;
 
 // What other ranks are told of one whose program ended its wait.
-inline constexpr const char* kReason = "its program had the wait for the other ranks end (ist_interrupt_with; in Python, Ctrl-C)";
+inline constexpr const char* kReason =
+    "its program had the wait for the other ranks end (ist_interrupt_with; in Python, Ctrl-C)";
 
 // Null: nobody is asked.
 void set(int (*asked)(void*), void* context);

@@ -144,7 +144,8 @@ void Reception::decide(Knocking& knocking, const Frame& hello) {
   // The ranks that were quick are already at their next world: they come back when rank 0 is there too.
   if (hello.world > meeting_.world) return turn_away(knocking, FrameType::later, "");
   if (const auto before = meeting_.failed.find(hello.world); before != meeting_.failed.end())
-    return refuse("comes late to its world number " + std::to_string(hello.world) + ", which could not be made: " + before->second);
+    return refuse("comes late to its world number " + std::to_string(hello.world) +
+                  ", which could not be made: " + before->second);
   if (hello.world < meeting_.world)
     return refuse("creates its world number " + std::to_string(hello.world) + ", rank 0 its number " +
                   std::to_string(meeting_.world) + "; all ranks must create the same worlds in the same order");
@@ -202,7 +203,8 @@ Result<std::optional<Admission>> knock_once(const Meeting& meeting, Deadline dea
 }  // namespace
 
 std::string given_up(std::uint32_t world, const std::string& place, const std::string& reason) {
-  return "rank 0 gave up creating its world number " + std::to_string(world) + " with the others at " + place + ": " + reason;
+  return "rank 0 gave up creating its world number " + std::to_string(world) + " with the others at " + place + ": " +
+         reason;
 }
 
 Frame hello_of(const Meeting& meeting) {
@@ -234,7 +236,8 @@ Result<std::unique_ptr<GatherHub>> receive_ranks(const Meeting& meeting, std::ui
 Result<Admission> knock(const Meeting& meeting) {
   const Deadline deadline = Deadline::after(meeting.seconds);
   std::string reason;
-  for (std::chrono::milliseconds pause{2}; !interrupt::over(deadline); pause = std::min(pause * 2, std::chrono::milliseconds{100})) {
+  for (std::chrono::milliseconds pause{2}; !interrupt::over(deadline);
+       pause = std::min(pause * 2, std::chrono::milliseconds{100})) {
     auto admission = knock_once(meeting, deadline, reason);
     if (!admission.ok()) return admission.status();
     if (*admission) return std::move(**admission);

@@ -89,9 +89,8 @@ Result<std::vector<std::string>> JobServer::all_gather(ServedRound& round, const
 Result<std::vector<std::string>> JobServer::exchange_or_break(const ServedRound& round, const std::string& blob) {
   auto all = exchange(round, blob);
   if (all.ok()) return all;
-  broken_ = unless_given_up(
-      {IST_ERR_BOOT,
-       "an earlier exchange of this process failed, and its ranks may be out of step: " + all.status().text()});
+  broken_ = unless_given_up({IST_ERR_BOOT, "an earlier exchange of this process failed, and its ranks may be out of step: " +
+                                               all.status().text()});
   return all;
 }
 

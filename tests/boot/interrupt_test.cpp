@@ -173,9 +173,9 @@ std::vector<int> run_pmi(int size, const std::function<void(int)>& body) {
 }
 
 std::string name_of_way(const testing::TestParamInfo<Way>& one) { return one.param.name; }
-const auto kOwn = testing::Values(Way{"rank_0_of_the_launcher", run_launched, 0}, Way{"rank_1_of_the_launcher", run_launched, 1},
-                                  Way{"rank_0_of_the_variables", run_with_environment, 0},
-                                  Way{"rank_1_of_the_variables", run_with_environment, 1});
+const auto kOwn = testing::Values(
+    Way{"rank_0_of_the_launcher", run_launched, 0}, Way{"rank_1_of_the_launcher", run_launched, 1},
+    Way{"rank_0_of_the_variables", run_with_environment, 0}, Way{"rank_1_of_the_variables", run_with_environment, 1});
 const auto kPmi = testing::Values(Way{"rank_0_of_pmi_2", run_pmi<PmiManner::slurm>, 0},
                                   Way{"rank_1_of_pmi_2", run_pmi<PmiManner::slurm>, 1},
                                   Way{"rank_1_of_pmi_1", run_pmi<PmiManner::old>, 1});

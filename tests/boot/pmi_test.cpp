@@ -108,7 +108,8 @@ TEST(Pmi, a_rank_that_comes_too_late_is_waited_for_as_long_as_the_setting_says) 
     if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(700));
     const auto all = (*boot)->all_gather("x");
     if (rank == 1) return;
-    EXPECT_NE(all.status().text().find("not all of the 2 ranks came to the exchange of addresses within"), std::string::npos) << all.status().text();
+    EXPECT_NE(all.status().text().find("not all of the 2 ranks came to the exchange of addresses within"), std::string::npos)
+        << all.status().text();
   });
   EXPECT_EQ(failures(run.ends), 0);
 }

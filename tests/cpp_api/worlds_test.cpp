@@ -145,7 +145,8 @@ TEST(Statuses, count_elements_of_types_that_are_known_only_then) {
     const isthmus::Status status = comm.sendrecv(sent, next_of(comm), 3, got, before(comm), 3);
     EXPECT_EQ(status.count(IST_UINT8), static_cast<std::int64_t>(bytes));
     EXPECT_EQ(status.count(IST_DOUBLE), bytes % 8 == 0 ? static_cast<std::int64_t>(bytes / 8) : isthmus::undefined);
-    expect_error(IST_ERR_ARGUMENT, "ist_get_count", [&] { static_cast<void>(status.count(static_cast<isthmus::Type>(-1))); });
+    expect_error(IST_ERR_ARGUMENT, "ist_get_count",
+                 [&] { static_cast<void>(status.count(static_cast<isthmus::Type>(-1))); });
   }
 }
 

@@ -122,9 +122,9 @@ Status check_gives_up(const Settings& settings, bool comes_again) {
   if (rank == 1) IST_TRY(check_given_up(settings));
   if (rank == 1 && comes_again) IST_TRY(check_given_up(settings));
   if (rank == 2) ::usleep(1'200'000);
-  if (!comes_again && rank == 1) ::usleep(1'500'000);
+  if (!comes_again && rank == 1) ::usleep(4'000'000);
   if (!comes_again && rank != 1) {
-    const Deadline soon = Deadline::after(rank == 2 ? 1 : 2.2);
+    const Deadline soon = Deadline::after(rank == 2 ? 2 : 3.5);
     auto boot = join_job(settings);
     if (!boot.ok()) return boot.status();
     const auto all = (*boot)->all_gather("x");

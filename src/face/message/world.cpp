@@ -42,9 +42,10 @@ Result<std::unique_ptr<World>> World::create(std::unique_ptr<Boot> given, std::s
   const Status connected = world->connect();
   if (!connected.ok() && world->boot_) world->boot_->withdraw(scope.happened() ? interrupt::kReason : connected.text());
   if (scope.happened())
-    return Status{IST_CANCELLED,
-                  "ist_world_create: the program had the wait for the other ranks end (ist_interrupt_with); create the world again, "
-                  "on every rank"};
+    return Status{
+        IST_CANCELLED,
+        "ist_world_create: the program had the wait for the other ranks end (ist_interrupt_with); create the world again, "
+        "on every rank"};
   if (!connected.ok()) return connected;
   return world;
 }
