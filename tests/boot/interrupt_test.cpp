@@ -10,6 +10,7 @@
 #include "boot/boot.hpp"
 #include "boot/gather_hub.hpp"
 #include "boot/interrupt.hpp"
+#include "boot/peers.hpp"
 #include "pmi_server.hpp"
 #include "ranks.hpp"
 
@@ -50,11 +51,13 @@ struct Way {
   const char* name;
   Run run;
   int gives_up;
+  bool comes_back = true;  // also after an exchange was ended in its midst
 };
 
 class GivesUp : public testing::TestWithParam<Way> {};
 class GivesUpAnywhere : public GivesUp {};
 class GivesUpUnderPmi : public GivesUp {};
+class GivesUpInTheMidst : public GivesUp {};
 
 TEST_P(GivesUp, ranks_that_wait_are_told_at_once_who_it_was_and_all_create_the_world_again) {
   const int gives_up = GetParam().gives_up;
@@ -164,12 +167,68 @@ TEST_P(GivesUpUnderPmi, and_comes_again_nobody_else_notices) {
   EXPECT_EQ(failures(ends), 0);
 }
 
+// Has an exchange of its own come late, as that of a rank that was stopped meanwhile.
+class Stopped final : public Boot {
+ public:
+  Stopped(std::unique_ptr<Boot> boot, int behind, double seconds)
+      : boot_(std::move(boot)), behind_(behind), seconds_(seconds) {}
+  std::string_view name() const override { return boot_->name(); }
+  Rank rank() const override { return boot_->rank(); }
+  int size() const override { return boot_->size(); }
+  Result<std::vector<std::string>> all_gather(const std::string& mine) override {
+    auto all = boot_->all_gather(mine);
+    if (--behind_ == 0) pause(seconds_);
+    return all;
+  }
+  void withdraw(const std::string& reason) override { boot_->withdraw(reason); }
+
+ private:
+  std::unique_ptr<Boot> boot_;
+  int behind_;
+  double seconds_;
+};
+
+// Ranks 0 and 1 wait for rank 2 to connect, and rank 1's program does not want to any more.
+TEST_P(GivesUpInTheMidst, while_the_ranks_connect_to_each_other) {
+  const int gives_up = GetParam().gives_up;
+  const auto ends = GetParam().run(3, [&](int rank) {
+    double until = rank == gives_up ? now() + 0.3 : kForEver;
+    {
+      interrupt::set(is_over, &until);
+      const interrupt::Scope scope;
+      auto joined = join_job(Settings{});
+      ASSERT_TRUE(joined.ok()) << joined.status().text();
+      Stopped boot{std::move(*joined), rank == 2 ? 1 : 0, 1.5};
+      const Status connected = Peers::connect(boot, Settings{}).status();
+      EXPECT_FALSE(connected.ok());
+      if (!connected.ok()) boot.withdraw(scope.happened() ? interrupt::kReason : connected.text());
+      EXPECT_EQ(scope.happened(), rank == gives_up);
+      EXPECT_LT(now(), until + kSoon);
+      if (rank != gives_up) {
+        EXPECT_NE(connected.text().find("rank " + std::to_string(gives_up) + " gave up"), std::string::npos)
+            << connected.text();
+      }
+    }
+    interrupt::set(nullptr, nullptr);
+    if (GetParam().comes_back) {
+      const Status next = make_world(kForEver, 7);
+      EXPECT_TRUE(next.ok()) << "rank " << rank << ": " << next.text();
+    }
+  });
+  EXPECT_EQ(failures(ends), 0);
+}
+
 template <PmiManner manner>
 std::vector<int> run_pmi(int size, const std::function<void(int)>& body) {
   const PmiRun run = run_with_pmi(size, manner, body);
   EXPECT_EQ(run.refused, 0);
   EXPECT_EQ(run.finalized, size);
   return run.ends;
+}
+
+// Where the ranks are out of step in the end, and take no leave.
+std::vector<int> run_broken_pmi(int size, const std::function<void(int)>& body) {
+  return run_with_pmi(size, PmiManner::slurm, body).ends;
 }
 
 std::string name_of_way(const testing::TestParamInfo<Way>& one) { return one.param.name; }
@@ -181,6 +240,11 @@ const auto kPmi = testing::Values(Way{"rank_0_of_pmi_2", run_pmi<PmiManner::slur
                                   Way{"rank_1_of_pmi_1", run_pmi<PmiManner::old>, 1});
 INSTANTIATE_TEST_SUITE_P(Own, GivesUp, kOwn, name_of_way);
 INSTANTIATE_TEST_SUITE_P(Own, GivesUpAnywhere, kOwn, name_of_way);
+INSTANTIATE_TEST_SUITE_P(Own, GivesUpInTheMidst, kOwn, name_of_way);
+INSTANTIATE_TEST_SUITE_P(Pmi, GivesUpInTheMidst,
+                         testing::Values(Way{"rank_0_of_pmi_2", run_broken_pmi, 0, false},
+                                         Way{"rank_1_of_pmi_2", run_broken_pmi, 1, false}),
+                         name_of_way);
 INSTANTIATE_TEST_SUITE_P(Pmi, GivesUpAnywhere, kPmi, name_of_way);
 INSTANTIATE_TEST_SUITE_P(Pmi, GivesUpUnderPmi, kPmi, name_of_way);
 
