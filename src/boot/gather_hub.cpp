@@ -96,11 +96,22 @@ std::uint32_t GatherHub::counted(const Member& member, std::uint32_t world) {
 
 void GatherHub::take_in(Rank rank, Frame contribution) {
   Member& member = at(rank);
+  // The next program of this rank, in a shell, counts from the beginning.
+  if (contribution.world == 1 && contribution.round == 1 && member.answered.world > 0) member.uncounted.clear();
+  member.answered = Frame{};
   member.world = counted(member, contribution.world);
   member.patience = Deadline::after(contribution.milliseconds / 1000.0);
   member.waiting = std::move(contribution);
-  if (const auto failed = failed_.find(member.world); failed != failed_.end())
-    tell_of(failed->second, static_cast<std::size_t>(rank.value));
+  const auto place = static_cast<std::size_t>(rank.value);
+  if (const auto failed = failed_.find(member.world); failed != failed_.end() && !failed->second.told[place])
+    tell_of(failed->second, place);
+  forget_what_all_know();
+}
+
+void GatherHub::forget_what_all_know() {
+  std::erase_if(failed_, [](const auto& one) {
+    return std::all_of(one.second.told.begin(), one.second.told.end(), [](bool told) { return told; });
+  });
 }
 
 // What its rank had contributed to the round is not given to anybody. A round that is complete stays so: its answer is on its
@@ -210,9 +221,7 @@ void GatherHub::fail_world(std::uint32_t world, const std::string& text) {
   if (failed.told.empty()) failed = {text, std::vector<bool>(members_.size())};
   for (std::size_t rank = 0; rank < members_.size(); ++rank)
     if (members_[rank].waiting && members_[rank].world == world) tell_of(failed, rank);
-  std::erase_if(failed_, [](const auto& one) {
-    return std::all_of(one.second.told.begin(), one.second.told.end(), [](bool told) { return told; });
-  });
+  forget_what_all_know();
 }
 
 void GatherHub::tell_of(Failed& failed, std::size_t rank) {

@@ -80,6 +80,7 @@ class GatherHub {
   void answer(Member& member, FrameType type, const std::string& payload);
   void fail_world(std::uint32_t world, const std::string& text);
   void tell_of(Failed& failed, std::size_t rank);
+  void forget_what_all_know();
   void settle();
   void finish_round();
   void fail_round(const std::string& text);
