@@ -37,6 +37,8 @@ bool Scope::happened() const { return function.yes; }
 Unheard::Unheard() : before_(function.inside) { function.inside = false; }
 Unheard::~Unheard() { function.inside = before_; }
 
+void ask_not_before(Deadline moment) { function.next = moment; }
+
 bool wanted() {
   if (!is_asked()) return false;
   if (function.yes || !function.next->over()) return function.yes;

@@ -43,6 +43,9 @@ class Unheard {
   bool before_;
 };
 
+// What cannot be taken back is given a moment before anybody is asked again: mostly it is over by then.
+void ask_not_before(Deadline moment);
+
 // Asks, unless it was asked a moment ago, or the answer has been yes in this scope.
 bool wanted();
 

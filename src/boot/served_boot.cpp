@@ -40,6 +40,8 @@ constexpr char kBlob = '+';
 constexpr char kGaveUp = '-';
 // The others are at the exchange already, or about to come.
 constexpr double kMoment = 0.5;
+// Joining, and an exchange for which all have come, take milliseconds where nobody has stopped.
+constexpr double kMostly = 0.4;
 constexpr std::chrono::milliseconds kLook{50};
 
 }  // namespace
@@ -49,6 +51,7 @@ Result<std::unique_ptr<Boot>> JobServer::join(const Settings& settings, void (*a
   IST_TRY(usable());
   left_.reset();  // the new world goes on where the last one left
   if (size_ == 0) {
+    interrupt::ask_not_before(Deadline::after(kMostly));
     broken_ = unless_given_up(connect(settings.boot_timeout));
     IST_TRY(broken_);
     owner_ = ::getpid();
@@ -87,6 +90,7 @@ Result<std::vector<std::string>> JobServer::all_gather(ServedRound& round, const
 }
 
 Result<std::vector<std::string>> JobServer::exchange_or_break(const ServedRound& round, const std::string& blob) {
+  interrupt::ask_not_before(Deadline::after(kMostly));
   auto all = exchange(round, blob);
   if (all.ok()) return all;
   broken_ = unless_given_up({IST_ERR_BOOT, "an earlier exchange of this process failed, and its ranks may be out of step: " +
