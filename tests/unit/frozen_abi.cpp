@@ -77,6 +77,7 @@ static_assert(same<const char*(int)>(ist_code_name) && same<const char*(int)>(is
 static_assert(same<int(ist_world*)>(ist_world_create) && same<int(ist_world*)>(ist_world_destroy));
 static_assert(same<int(const char*, ist_world*)>(ist_world_create_configured));
 static_assert(same<int(const char*, const ist_boot_functions*, ist_world*)>(ist_world_create_configured_with));
+static_assert(same<void(int (*)(void*), void*)>(ist_interrupt_with));
 static_assert(same<int(ist_world, ist_comm*)>(ist_world_comm));
 static_assert(same<int(ist_comm, int*)>(ist_comm_rank) && same<int(ist_comm, int*)>(ist_comm_size));
 static_assert(same<int(ist_comm, int*)>(ist_comm_local_rank) && same<int(ist_comm, int*)>(ist_comm_local_size));
