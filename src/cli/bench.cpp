@@ -224,9 +224,12 @@ void add_name(CLI::App& command, BenchOptions& options) {
       ->check(CLI::IsMember({"latency", "bandwidth", "bidirectional", "rate", "multi-pair", "stream-latency",
                              "stream-bandwidth", "stream-bidirectional", "queue-latency", "queue-bandwidth",
                              "queue-bidirectional", "collective", "overlap", "limits", "sweep"}));
-  command.add_option(
-      "CALL", options.call,
-      "of collective: " + call_names() + "; of overlap: " + call_names(true) + "; of sweep: " + sweep_names());
+  command.add_option("CALL", options.call,
+                     "of collective: " + call_names() + "; of overlap: " + call_names(true) +
+                         " (of the v forms part r of N is 2 * (r + 1) / (N + 1) of the size of the row, so that none are "
+                         "equal and the mean is "
+                         "that; in an alltoallv rank s has part (s + r) mod N for rank r); of sweep: " +
+                         sweep_names());
 }
 
 void add_sizes(CLI::App& command, BenchOptions& options) {

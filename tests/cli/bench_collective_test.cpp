@@ -2,6 +2,7 @@
 #include "bench_program.hpp"
 #include "cli/bench_calls.hpp"
 #include "cli/bench_overlap.hpp"
+#include "cli/bench_uneven_calls.hpp"
 
 namespace ist::test {
 namespace {
@@ -35,7 +36,8 @@ TEST_P(BenchCall, EveryByteOnThreeRanksIsRightAndTheRowsAreSound) {
 }
 INSTANTIATE_TEST_SUITE_P(Calls, BenchCall,
                          ::testing::Values("barrier", "bcast", "reduce", "allreduce", "reduce_scatter", "allgather",
-                                           "alltoall", "gather", "scatter", "scan", "exchange"));
+                                           "alltoall", "gather", "scatter", "scan", "exscan", "gatherv", "scatterv",
+                                           "allgatherv", "alltoallv", "exchange"));
 
 TEST_F(Bench, ACallOfOneRankAloneIsMeasuredToo) {
   const Ran ran = run_program("bench collective alltoall --ranks 1 --iterations 3 --max 8 --json " + file());
@@ -83,7 +85,7 @@ TEST_F(Bench, TheRateIsThatOfWindowsOfEightBytes) {
 }
 
 TEST_F(Bench, OverlapOfMessagesAndOfReductionsIsMeasuredWithAndWithoutTheProgressThread) {
-  for (const char* call : {"exchange", "allreduce"})
+  for (const char* call : {"exchange", "allreduce", "alltoallv"})
     for (const bool thread : {false, true}) {
       const Ran ran =
           run_program("bench overlap " + std::string{call} + " --iterations 5 --min 4KiB --max 8KiB --json " + file(),
@@ -113,13 +115,46 @@ TEST(BenchOverlap, TheShareThatIsHiddenFollowsFromThreeTimes) {
 TEST(BenchCalls, EveryCallIsFoundByItsNameAndSomeCanBeStarted) {
   for (const cli::CollectiveCall& one : cli::collective_calls()) EXPECT_EQ(cli::find_call(one.name), &one);
   EXPECT_EQ(cli::find_call("allreduc"), nullptr);
-  EXPECT_EQ(cli::call_names(true), "allreduce, exchange");
+  EXPECT_EQ(
+      cli::call_names(true),
+      "bcast, reduce, allreduce, reduce_scatter, allgather, alltoall, gather, scatter, scan, exscan, gatherv, scatterv, "
+      "allgatherv, alltoallv, exchange");
+}
+
+TEST(BenchCalls, UnequalPartsDifferAndAreTogetherNoMoreThanEqualOnes) {
+  for (const int ranks : {1, 2, 3, 8, 1024})
+    for (const std::size_t bytes :
+         {std::size_t{0}, std::size_t{1}, std::size_t{7}, std::size_t{4096}, std::size_t{1} << 40}) {
+      std::size_t all = 0;
+      for (int r = 0; r < ranks; ++r) {
+        all += cli::uneven_part(bytes, r, ranks);
+        EXPECT_LE(cli::uneven_part(bytes, r, ranks), 2 * bytes);
+        if (r == 0 || bytes < 4096) continue;
+        EXPECT_GT(cli::uneven_part(bytes, r, ranks), cli::uneven_part(bytes, r - 1, ranks));
+      }
+      EXPECT_LE(all, bytes * static_cast<std::size_t>(ranks));
+      EXPECT_GE(all + static_cast<std::size_t>(ranks), bytes * static_cast<std::size_t>(ranks)) << "each is rounded down";
+    }
+}
+
+// What the busiest rank must send or receive: nobody has an algorithm that takes less.
+TEST(BenchCalls, TheLeastThatACallMovesIsKnown) {
+  const auto moved = [](const char* name, std::size_t bytes, int ranks) {
+    return cli::find_call(name)->moved(bytes, ranks);
+  };
+  for (const cli::CollectiveCall& one : cli::collective_calls()) EXPECT_EQ(one.moved(4096, 1), 0U) << one.name;
+  EXPECT_EQ(moved("barrier", 0, 4), 0U);
+  EXPECT_EQ(moved("bcast", 4096, 4), 4096U);
+  EXPECT_EQ(moved("allreduce", 4096, 4), 2 * 3072U);
+  EXPECT_EQ(moved("reduce_scatter", 4096, 4), 3072U);
+  EXPECT_EQ(moved("alltoall", 4096, 4), 3 * 4096U);
+  EXPECT_EQ(moved("gatherv", 3000, 2), 4000U) << "of 2000 and 4000 bytes the root has the first";
 }
 
 TEST_F(Bench, WhatDoesNotGoTogetherIsToldBeforeAnyRankStarts) {
   expect_refused({{"bench collective", "collective needs the name of a call: expected one of barrier, bcast"},
                   {"bench collective allredcue", "collective has no call \"allredcue\""},
-                  {"bench overlap bcast", "overlap has no call \"bcast\": expected one of allreduce, exchange"},
+                  {"bench overlap barrier", "overlap has no call \"barrier\": expected one of bcast, reduce, allreduce"},
                   {"bench latency allreduce", "latency is between two ranks and takes no call"},
                   {"bench rate --ranks 3", "rate is between 2 ranks"},
                   {"bench collective bcast --ranks 0", "--ranks"},
