@@ -20,6 +20,7 @@
 #include "cli/bench_overlap.hpp"
 #include "cli/bench_pairs.hpp"
 #include "cli/bench_report.hpp"
+#include "cli/bench_row_limit.hpp"
 #include "cli/bench_stream.hpp"
 #include "cli/bench_sweep.hpp"
 #include "cli/failure.hpp"
@@ -82,27 +83,13 @@ void check(Session& session, const std::vector<std::uint64_t>& sizes) {
     check_bytes(session, sizes, progress);
 }
 
-// The slower of the cache line, for which a message waits that comes alone, and of a memcpy of its size.
-double host_limit_us(const BenchOptions& options, const Limits& limits, std::uint64_t bytes, double memcpy_gbs) {
-  const double copy_us = memcpy_gbs > 0 ? static_cast<double>(bytes) / (memcpy_gbs * 1e3) : 0;
-  return options.latency() ? std::max(limits.cache_line_us, copy_us) : copy_us;
-}
-
-Row measure_size(Session& session, const Limits& limits, std::uint64_t bytes) {
+Row measure_size(Session& session, std::uint64_t bytes) {
   if (session.options().stream_latency()) return measure_stream(session, bytes);
   if (session.options().ordered()) return measure_ordered(session, bytes);
   if (session.options().overlap()) return measure_overlap(session, bytes);
   if (session.options().timed_call()) return measure_call(session, bytes);
   if (session.options().pairs()) return measure_pairs(session, bytes);
-  Row row = measure(session, bytes);
-  if (!session.options().limited_by_memcpy()) return row;
-  // Beside the row, on the processor of its rank, while the other rank sleeps.
-  if (session.rank() == 0) {
-    const double gbs = warm_memcpy_gbps(static_cast<std::size_t>(bytes));
-    row.added = {gbs, limit_ratio(row.median_us, host_limit_us(session.options(), limits, bytes, gbs))};
-  }
-  session.meet_asleep();
-  return row;
+  return measure(session, bytes);
 }
 
 BenchReport describe_run(const Session& session, const Settings& settings) {
@@ -139,12 +126,16 @@ void run_benchmark(const BenchOptions& options) {
   BenchReport report = describe_run(session, settings);
   report.sizes_checked = sizes.size();
   report.limits = limits_together(session);
+  RowLimit limit(session, report.limits);
+  report.limit_is = limit.words();
   if (session.rank() == 0) std::cout << table_header(report) << std::flush;
   for (const std::uint64_t bytes : timed_sizes(options)) {
-    report.rows.push_back(measure_size(session, report.limits, bytes));
+    report.rows.push_back(measure_size(session, bytes));
+    limit.add(bytes, report.rows.back());
     if (session.rank() == 0) std::cout << table_row(report.rows.back()) << std::flush;
   }
   if (session.rank() != 0) return;
+  report.limit_is = limit.words();
   std::cout << table_footer(report) << std::flush;
   if (!options.json_file.empty()) write_json(options.json_file, report);
 }
@@ -284,6 +275,10 @@ void add_bench_command(CLI::App& app) {
   command->add_flag("--ready", options->ready,
                     "buffers promise that nothing is pending on them, and their streams and queues are not asked");
   command->add_flag("--staged", options->staged, "stage device memory by hand through the host, for comparison");
+  command->footer(
+      "Every table has limit_ratio, how many times as long as the machine's own limit a row takes, and says what that limit "
+      "is: it is "
+      "measured in the same run, without the library.");
   command->callback([options, words, command] { run(*options, *words, *command); });
 }
 

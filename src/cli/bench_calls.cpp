@@ -156,47 +156,55 @@ void expect_exchange(const Inputs& inputs, int rank, std::size_t, Data& result) 
 }
 
 std::size_t others(int ranks) { return static_cast<std::size_t>(ranks) - 1; }
-std::size_t none(std::size_t, int) { return 0; }
-std::size_t once(std::size_t bytes, int ranks) { return ranks > 1 ? bytes : 0; }
-std::size_t for_each(std::size_t bytes, int ranks) { return bytes * others(ranks); }
+std::size_t moves_nothing(std::size_t, int) { return 0; }
+std::size_t moves_once(std::size_t bytes, int ranks) { return ranks > 1 ? bytes : 0; }
+std::size_t moves_for_each(std::size_t bytes, int ranks) { return bytes * others(ranks); }
 // Of a result that is cut into a part for each rank, those of the others.
-std::size_t of_parts(std::size_t bytes, int ranks) {
+std::size_t moves_parts(std::size_t bytes, int ranks) {
   return bytes - std::min(bytes, (bytes + others(ranks)) / static_cast<std::size_t>(ranks));
 }
 // Parts go to who adds them, and their sums come back.
-std::size_t there_and_back(std::size_t bytes, int ranks) { return 2 * of_parts(bytes, ranks); }
+std::size_t moves_twice(std::size_t bytes, int ranks) { return 2 * moves_parts(bytes, ranks); }
 // All parts but the shortest one.
-std::size_t uneven_others(std::size_t bytes, int ranks) {
+std::size_t moves_uneven(std::size_t bytes, int ranks) {
   std::size_t all = 0;
   for (int r = 1; r < ranks; ++r) all += uneven_part(bytes, r, ranks);
   return all;
 }
 
+constexpr LeastMoved kMovesNothing{moves_nothing, "no bytes"};
+constexpr LeastMoved kMovesOnce{moves_once, "the size of the row"};
+constexpr LeastMoved kMovesForEach{moves_for_each, "N - 1 times the size of the row"};
+constexpr LeastMoved kMovesParts{moves_parts, "(N - 1) / N of the size of the row"};
+constexpr LeastMoved kMovesTwice{moves_twice, "2 (N - 1) / N of the size of the row"};
+constexpr LeastMoved kMovesUneven{moves_uneven, "all parts but the shortest"};
+
 }  // namespace
 
 const std::vector<CollectiveCall>& collective_calls() {
   static const std::vector<CollectiveCall> calls{
-      {"barrier", false, false, false, false, none, barrier, nullptr, nullptr},
-      {"bcast", false, false, false, true, once, bcast, start_bcast, expect_bcast},
-      {"reduce", true, false, false, false, once, reduce, start_reduce, expect_reduce},
-      {"allreduce", true, false, false, false, there_and_back, allreduce, start_allreduce, expect_allreduce},
-      {"reduce_scatter", true, false, false, false, of_parts, reduce_scatter, start_reduce_scatter, expect_reduce_scatter},
-      {"allgather", false, false, true, false, for_each, allgather, start_allgather, expect_allgather},
-      {"alltoall", false, true, true, false, for_each, alltoall, start_alltoall, expect_alltoall},
-      {"gather", false, false, true, false, for_each, gather, start_gather, expect_gather},
-      {"scatter", false, true, false, false, for_each, scatter, start_scatter, expect_scatter},
-      {"scan", true, false, false, false, once, scan, start_scan, expect_scan},
-      {"exscan", true, false, false, false, once, exscan, start_exscan, expect_exscan},
-      {"gatherv", false, false, true, false, uneven_others, gatherv, start_gatherv, expect_gatherv, nullptr, true},
-      {"scatterv", false, true, false, false, uneven_others, scatterv, start_scatterv, expect_scatterv, nullptr, true},
-      {"allgatherv", false, false, true, false, uneven_others, allgatherv, start_allgatherv, expect_allgatherv, nullptr,
+      {"barrier", false, false, false, false, kMovesNothing, barrier, nullptr, nullptr},
+      {"bcast", false, false, false, true, kMovesOnce, bcast, start_bcast, expect_bcast},
+      {"reduce", true, false, false, false, kMovesOnce, reduce, start_reduce, expect_reduce},
+      {"allreduce", true, false, false, false, kMovesTwice, allreduce, start_allreduce, expect_allreduce},
+      {"reduce_scatter", true, false, false, false, kMovesParts, reduce_scatter, start_reduce_scatter,
+       expect_reduce_scatter},
+      {"allgather", false, false, true, false, kMovesForEach, allgather, start_allgather, expect_allgather},
+      {"alltoall", false, true, true, false, kMovesForEach, alltoall, start_alltoall, expect_alltoall},
+      {"gather", false, false, true, false, kMovesForEach, gather, start_gather, expect_gather},
+      {"scatter", false, true, false, false, kMovesForEach, scatter, start_scatter, expect_scatter},
+      {"scan", true, false, false, false, kMovesOnce, scan, start_scan, expect_scan},
+      {"exscan", true, false, false, false, kMovesOnce, exscan, start_exscan, expect_exscan},
+      {"gatherv", false, false, true, false, kMovesUneven, gatherv, start_gatherv, expect_gatherv, nullptr, true},
+      {"scatterv", false, true, false, false, kMovesUneven, scatterv, start_scatterv, expect_scatterv, nullptr, true},
+      {"allgatherv", false, false, true, false, kMovesUneven, allgatherv, start_allgatherv, expect_allgatherv, nullptr,
        true},
-      {"alltoallv", false, true, true, false, uneven_others, alltoallv, start_alltoallv, expect_alltoallv, nullptr, true},
-      {"exchange", false, false, false, false, once, exchange, start_exchange, expect_exchange},
-      {"barrier_on", false, false, false, false, none, barrier_on, nullptr, nullptr, put_barrier_on},
-      {"bcast_on", false, false, false, true, once, bcast_on, nullptr, expect_bcast, put_bcast_on},
-      {"reduce_on", true, false, false, false, once, reduce_on, nullptr, expect_reduce, put_reduce_on},
-      {"allreduce_on", true, false, false, false, there_and_back, allreduce_on, nullptr, expect_allreduce, put_allreduce_on},
+      {"alltoallv", false, true, true, false, kMovesUneven, alltoallv, start_alltoallv, expect_alltoallv, nullptr, true},
+      {"exchange", false, false, false, false, kMovesOnce, exchange, start_exchange, expect_exchange},
+      {"barrier_on", false, false, false, false, kMovesNothing, barrier_on, nullptr, nullptr, put_barrier_on},
+      {"bcast_on", false, false, false, true, kMovesOnce, bcast_on, nullptr, expect_bcast, put_bcast_on},
+      {"reduce_on", true, false, false, false, kMovesOnce, reduce_on, nullptr, expect_reduce, put_reduce_on},
+      {"allreduce_on", true, false, false, false, kMovesTwice, allreduce_on, nullptr, expect_allreduce, put_allreduce_on},
   };
   return calls;
 }

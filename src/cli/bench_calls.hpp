@@ -28,14 +28,19 @@ struct CallArguments {
 
 using Inputs = std::vector<std::vector<std::byte>>;  // by rank
 
+// The most bytes that some rank has to send, or to receive, whatever the algorithm; and in words, of N ranks.
+struct LeastMoved {
+  std::size_t (*bytes)(std::size_t bytes, int ranks);
+  const char* words;
+};
+
 struct CollectiveCall {
   const char* name;
   bool reduces;      // sums floats; the others move bytes
   bool many_inputs;  // input and result hold a part for every rank
   bool many_results;
   bool in_recv;  // works on one buffer, which holds the input on rank 0
-  // The most bytes that some rank has to send, or to receive, whatever the algorithm.
-  std::size_t (*moved)(std::size_t bytes, int ranks);
+  LeastMoved moved;
   int (*call)(const CallArguments& with);
   // Null, or: begins the same, with two requests at most.
   int (*start)(const CallArguments& with, ist_request* requests);

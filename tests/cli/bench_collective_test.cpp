@@ -24,6 +24,7 @@ TEST_P(BenchCall, EveryByteOnThreeRanksIsRightAndTheRowsAreSound) {
   EXPECT_EQ(found["ranks"], 3);
   EXPECT_EQ(found["from"], "host");
   const bool barrier = call == "barrier";
+  if (!barrier) expect_limited(found, "which the busiest of N ranks has to send or receive");
   EXPECT_EQ(says(ran, "all right"), !barrier) << ran.output;
   ASSERT_EQ(found["rows"].size(), barrier ? 1U : 3U);
   for (const auto& row : found["rows"]) {
@@ -43,6 +44,8 @@ TEST_F(Bench, ACallOfOneRankAloneIsMeasuredToo) {
   const Ran ran = run_program("bench collective alltoall --ranks 1 --iterations 3 --max 8 --json " + file());
   ASSERT_EQ(ran.status, 0) << ran.output;
   EXPECT_EQ(result()["rows"].size(), 4U);
+  EXPECT_TRUE(result()["rows"][0]["limit_ratio"].is_null());
+  EXPECT_TRUE(says(ran, "limit_us is not measured: one rank by itself has nobody to send to")) << ran.output;
 }
 
 TEST_F(Bench, InsideAWorldACallTakesAllItsRanksAndOfAReductionOnlyWholeElements) {
@@ -70,6 +73,7 @@ TEST_F(Bench, CallsOnCudaMemoryAreCheckedAndMeasuredOnAnyDriver) {
         real ? "" : "LD_LIBRARY_PATH=" FAKE_CUDA);
     ASSERT_EQ(ran.status, 0) << ran.output;
     EXPECT_TRUE(result()["from"].get<std::string>().starts_with("cuda:")) << ran.output;
+    expect_limited(result(), "one copy of that size by the CUDA driver");
   }
 }
 
@@ -81,6 +85,7 @@ TEST_F(Bench, TheRateIsThatOfWindowsOfEightBytes) {
   ASSERT_EQ(found["rows"].size(), 1U);
   const auto& row = found["rows"][0];
   EXPECT_EQ(row["bytes"], 8);
+  expect_limited(found, "memcpy of that size");
   EXPECT_NEAR(row["messages_per_s"].get<double>() * row["median_us"].get<double>(), 1e6, 1e4);
 }
 
@@ -95,6 +100,7 @@ TEST_F(Bench, OverlapOfMessagesAndOfReductionsIsMeasuredWithAndWithoutTheProgres
       EXPECT_EQ(found["benchmark"], "overlap-" + std::string{call});
       EXPECT_EQ(found["progress_thread"], thread);
       ASSERT_EQ(found["rows"].size(), 2U);
+      expect_limited(found, "the longer of the computation alone");
       for (const auto& row : found["rows"]) {
         EXPECT_GT(row["alone_us"].get<double>(), 0);
         EXPECT_GT(row["compute_us"].get<double>(), 0);
@@ -140,9 +146,9 @@ TEST(BenchCalls, UnequalPartsDifferAndAreTogetherNoMoreThanEqualOnes) {
 // What the busiest rank must send or receive: nobody has an algorithm that takes less.
 TEST(BenchCalls, TheLeastThatACallMovesIsKnown) {
   const auto moved = [](const char* name, std::size_t bytes, int ranks) {
-    return cli::find_call(name)->moved(bytes, ranks);
+    return cli::find_call(name)->moved.bytes(bytes, ranks);
   };
-  for (const cli::CollectiveCall& one : cli::collective_calls()) EXPECT_EQ(one.moved(4096, 1), 0U) << one.name;
+  for (const cli::CollectiveCall& one : cli::collective_calls()) EXPECT_EQ(one.moved.bytes(4096, 1), 0U) << one.name;
   EXPECT_EQ(moved("barrier", 0, 4), 0U);
   EXPECT_EQ(moved("bcast", 4096, 4), 4096U);
   EXPECT_EQ(moved("allreduce", 4096, 4), 2 * 3072U);
