@@ -32,12 +32,13 @@
 namespace ist::cli {
 namespace {
 
-constexpr std::array<const char*, 3> kPlaces{"--from", "--to", "--kind"};
+constexpr std::array<const char*, 4> kPlaces{"--from", "--to", "--kind", "--into"};
 
 struct Words {
   std::string from;
   std::string to;
   std::string everywhere;
+  std::string into;
 };
 
 // Told here, once, before ranks are started that would all find it out.
@@ -101,6 +102,7 @@ BenchReport describe_run(const Session& session, const Settings& settings) {
   report.benchmark = options.name();
   report.from = session.place(0).text();
   report.to = session.place(session.size() - 1).text();
+  if (options.into) report.into = session.result_place(0).text();
   report.staged = options.staged;
   report.ready = options.ready;
   report.quick = options.quick;
@@ -143,10 +145,11 @@ void run_benchmark(const BenchOptions& options) {
 // Outside a world: everything that can be told without other ranks is told now.
 void start_benchmark(const BenchOptions& options, const Words& words) {
   const Settings settings = read_settings();
-  if (options.from.word != "host" || options.to.word != "host" || options.queue()) {
+  if (options.from.word != "host" || options.to.word != "host" || options.into || options.queue()) {
     const auto kinds = Kinds::load(settings.kinds, settings.worker);
     if (!kinds.ok()) throw Failure(kinds.status());
     for (const Place& place : {options.from, options.to}) must_be_available(**kinds, place);
+    if (options.into) must_be_available(**kinds, *options.into);
     if (options.queue()) must_be_available(**kinds, Place::read("opencl"));
   }
   if (!options.json_file.empty()) must_be_writable(options.json_file);
@@ -158,6 +161,7 @@ void start_benchmark(const BenchOptions& options, const Words& words) {
   };
   add("--from", words.from);
   add("--to", words.to);
+  if (!words.into.empty()) add("--into", words.into);
   for (std::string& word : size_arguments(options)) arguments.push_back(std::move(word));
   if (options.iterations != 0) add("--iterations", std::to_string(options.iterations));
   if (!options.json_file.empty()) add("--json", options.json_file);
@@ -183,6 +187,7 @@ void run(BenchOptions& options, Words& words, const CLI::App& command) {
   must_go_together(options, told);
   options.from = Place::read(words.from, true);
   options.to = Place::read(words.to, true);
+  if (!words.into.empty()) options.into = Place::read(words.into, true);
   complete(options, command.count("--min") > 0, command.count("--max") > 0);
   if (timed_sizes(options).empty())
     throw Failure(2, "no power of two lies between --min " + std::to_string(options.least) + " and --max " +
@@ -250,6 +255,11 @@ void add_bench_command(CLI::App& app) {
   CLI::Option* const kind = command->add_option("--kind", words->everywhere, "memory of every rank")->type_name("KIND");
   for (const char* single : {"--from", "--to"}) kind->excludes(command->get_option(single));
   command
+      ->add_option(
+          "--into", words->into,
+          "of collective and overlap: memory of every rank's receive buffer, where it is other than that of the send buffer")
+      ->type_name("KIND");
+  command
       ->add_option("--ranks", options->ranks,
                    "of collective, overlap and multi-pair: how many are started; 2 unless told, of multi-pair 4")
       ->type_name("N")
@@ -269,8 +279,10 @@ void add_bench_command(CLI::App& app) {
       ->type_name("N")
       ->check(CLI::PositiveNumber.description(""));
   command->add_flag("--quick", options->quick, "a twentieth of the repetitions");
-  command->add_flag("--every-pair", options->every_pair,
-                    "measure between every two classes of memory that this machine has, each in ranks of its own");
+  command->add_flag(
+      "--every-pair", options->every_pair,
+      "measure between every two classes of memory that this machine has, each in ranks of its own; of calls, out of "
+      "every one into every one");
   command->add_flag("--auto", options->automatic, "name no kind of memory: the library asks whose each buffer is");
   command->add_flag("--ready", options->ready,
                     "buffers promise that nothing is pending on them, and their streams and queues are not asked");

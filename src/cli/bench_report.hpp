@@ -28,6 +28,7 @@ struct BenchReport {
   std::string benchmark;
   std::string from;
   std::string to;
+  std::string into;  // where results go that are not in the memory of from and to
   std::vector<Row> rows;
   std::vector<std::string> added;  // names of what the rows have besides
   int ranks = 2;

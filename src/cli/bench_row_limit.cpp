@@ -52,16 +52,16 @@ RowLimit::RowLimit(Session& session, const Limits& limits)
   session_.meet_asleep();
 }
 
-bool RowLimit::both_hosts() const { return !options_.from.on_device() && !options_.to.on_device(); }
+bool RowLimit::both_hosts() const { return !options_.from.on_device() && !options_.to.on_device() && !options_.into; }
 
 // The other rank may see other devices, or these by other numbers: of CUDA they have names that are the same everywhere.
 BareEnds RowLimit::ends() {
   const int other = std::min(session_.other(), session_.size() - 1);
-  const DriverUuid mine = session_.place(session_.rank()).kind == IST_KIND_CUDA
-                              ? driver_uuid(session_.place(session_.rank()).device)
-                              : DriverUuid{};
+  const Place& own = session_.result_place(session_.rank());
+  const DriverUuid mine = own.kind == IST_KIND_CUDA ? driver_uuid(own.device) : DriverUuid{};
   const auto all = session_.from_all(std::span<const DriverUuid>{&mine, 1});
-  BareEnds found{session_.place(0), session_.place(other), options_.most, options_.bidirectional(), limits_.cache_line_us};
+  BareEnds found{session_.place(0), session_.result_place(other), options_.most, options_.bidirectional(),
+                 limits_.cache_line_us};
   if (const CollectiveCall* const call = options_.timed_call())
     found.most = std::max(call->moved.bytes(options_.most, session_.size()), kLeastBytes);
   if (found.to.kind == IST_KIND_CUDA) found.to.device = driver_device(all[static_cast<std::size_t>(other)]);

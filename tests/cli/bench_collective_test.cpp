@@ -1,4 +1,8 @@
 // Calls of all ranks, message rate and overlap, as `isthmus bench` measures them; and one thread at a time.
+#include <set>
+#include <string>
+#include <vector>
+
 #include "bench_program.hpp"
 #include "cli/bench_calls.hpp"
 #include "cli/bench_overlap.hpp"
@@ -74,6 +78,73 @@ TEST_F(Bench, CallsOnCudaMemoryAreCheckedAndMeasuredOnAnyDriver) {
     ASSERT_EQ(ran.status, 0) << ran.output;
     EXPECT_TRUE(result()["from"].get<std::string>().starts_with("cuda:")) << ran.output;
     expect_limited(result(), "one copy of that size by the CUDA driver");
+  }
+}
+
+// Input and result lie in memory of two kinds on every rank, and every byte of both is looked at.
+TEST_F(Bench, ResultsGoIntoMemoryOfAnotherKind) {
+  std::string variables;
+  const bool cuda = there_is_cuda(variables);
+  const bool opencl = kind_is_here("opencl");
+  if (!cuda && !opencl)
+    GTEST_SKIP() << "not covered here: results in other memory than inputs; there is no device of any kind";
+  std::vector<std::string> all;
+  for (const char* call : {"allreduce", "alltoallv", "scatterv", "exscan"}) {
+    if (opencl) all.push_back(std::string{call} + " --kind host --into opencl");
+    if (cuda) all.push_back(std::string{call} + " --kind cuda --into host");
+  }
+  if (cuda)
+    all.insert(all.end(), {"allgather --kind vmm --into pinned", "overlap reduce --kind host --into cuda:0",
+                           "allreduce_on --kind cuda --into pool"});
+  for (const std::string& one : all) {
+    const std::string words = (one.starts_with("overlap") ? "" : "collective ") + one;
+    const Ran ran = run_program("bench " + words + " --quick --iterations 2 --sizes 8,12KiB --json " + file(),
+                                std::string{kSmallThresholds} + " " + variables);
+    ASSERT_EQ(ran.status, 0) << words << '\n' << ran.output;
+    const auto found = result();
+    const std::string into = one.substr(one.rfind(' ') + 1);
+    EXPECT_TRUE(found["into"].get<std::string>().starts_with(into.substr(0, into.find(':')))) << found["into"];
+    EXPECT_TRUE(says(ran, ", results into " + found["into"].get<std::string>())) << ran.output;
+    EXPECT_GT(found["sizes_checked"].get<int>(), 10);
+    expect_limited(found);
+  }
+  expect_refused(
+      {{"bench collective bcast --into host", "bcast works on one buffer: leave out --into host"},
+       {"bench collective barrier --into host", "barrier moves no bytes: leave out --into host"},
+       {"bench latency --into host", "--into is for what calls leave, of collective and overlap, not for latency"},
+       {"bench limits --into host", "not for limits"},
+       {"bench collective allreduce --into tape", "unknown kind of memory \"tape\""},
+       {"bench collective allreduce_on --into host", "allreduce_on is put into the stream of CUDA memory"}},
+      variables);
+}
+
+TEST_F(Bench, CallsAreMeasuredOutOfEveryMemoryAndIntoEveryMemory) {
+  // With CUDA there are 49 pairs, which are tried with messages.
+  const bool opencl = kind_is_here("opencl");
+  const std::string variables = std::string{"ISTHMUS_KINDS="} + (opencl ? "opencl" : "host");
+  // Those of one buffer have it in every memory.
+  for (const std::string call : {"alltoallv", "bcast"}) {
+    const Ran ran = run_program(
+        "bench collective " + call + " --every-pair --ranks 3 --quick --iterations 2 --sizes 64,4KiB --json " + file(),
+        variables);
+    ASSERT_EQ(ran.status, 0) << ran.output;
+    EXPECT_TRUE(says(ran, "4096 bytes, us")) << ran.output;
+    std::set<std::string> kinds;
+    std::set<std::string> pairs;
+    for (const auto& report : result()) {
+      const std::string from = report["pair"][0];
+      const std::string into = report["pair"][1];
+      pairs.insert(from + " " + into);
+      kinds.insert(from);
+      EXPECT_EQ(report["benchmark"], call);
+      EXPECT_EQ(report["ranks"], 3);
+      EXPECT_TRUE(report["from"].get<std::string>().starts_with(from)) << report.dump();
+      EXPECT_EQ(report.contains("into"), from != into) << report.dump();
+      EXPECT_EQ(report["rows"].size(), 2U);
+    }
+    EXPECT_GT(kinds.size(), opencl ? 1U : 0U) << ran.output;
+    EXPECT_EQ(pairs.size(), call == "bcast" ? kinds.size() : kinds.size() * kinds.size());
+    EXPECT_EQ(pairs.size(), result().size());
   }
 }
 

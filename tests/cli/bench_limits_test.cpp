@@ -94,8 +94,9 @@ TEST_F(Bench, EveryPairOfMemoryIsMeasuredInRanksOfItsOwn) {
   }
   EXPECT_EQ(pairs.size(), found.size());
   EXPECT_TRUE(says(ran, "65536 bytes, us")) << ran.output;
-  expect_refused({{"bench latency --every-pair --from cuda", "leave out --from, --to and --kind"},
-                  {"bench collective barrier --every-pair", "not for collective"},
+  expect_refused({{"bench latency --every-pair --from cuda", "leave out --from, --to, --kind and --into"},
+                  {"bench collective barrier --every-pair", "barrier moves no bytes out of any memory"},
+                  {"bench collective allreduce --every-pair --into host", "leave out --from, --to, --kind and --into"},
                   {"bench latency --every-pair --auto", "leave out --auto"}});
 }
 

@@ -124,7 +124,7 @@ TEST_F(Bench, WhatCannotBePutIntoAStreamOrAQueueIsToldBeforeAnyRankStarts) {
                   {"bench queue-latency --kind host --ready", "what is put into a queue is in its order"},
                   {"bench queue-latency bcast", "queue-latency is between two ranks and takes no call"},
                   {"bench queue-latency --ranks 4", "queue-latency is between 2 ranks"},
-                  {"bench overlap --every-pair", "--every-pair is for messages between ranks, also in streams and queues"}});
+                  {"bench limits --every-pair", "--every-pair is for messages between ranks, also in streams and queues"}});
   expect_refused({{"bench queue-latency --kind host", "memory of kind opencl cannot be used here"},
                   {"bench queue-bandwidth --every-pair", "needs OpenCL, and this machine has none"},
                   {"bench stream-latency --every-pair", "needs CUDA memory, and this machine has none"}},
