@@ -15,6 +15,9 @@
 #   tools/gpu_run.sh workers        few bytes with and without workers (docs/worker.md), and with and without the promise that nothing
 #                                   is pending on a buffer
 #   tools/gpu_run.sh arithmetic     from which size on a device should compute reductions of its memory: both ways, of all sizes
+#   tools/gpu_run.sh sweeps         latency and bandwidth between CUDA and host memory under each value of a setting: slot, copies in flight, eager
+#                                   limit (the size of a cell), cells, slots, and a kind that is named or asked for; within 5 minutes, and
+#                                   pictures in one page where there is matplotlib
 #   tools/gpu_run.sh soak [SECONDS [one-gpu|all [CLASSES]]]
 #                                   mixed traffic with every byte compared, and nothing may grow: 300 s unless told, on all GPUs, or two
 #                                   ranks on one. Each call adds to soak.json what it found
@@ -46,7 +49,7 @@
 #   NVSHMEM_HOME        the same of NVSHMEM
 #   PEER_UCX            folder of a UCX that knows CUDA, with lib/ and lib/ucx/; otherwise that of Open MPI is taken
 #   ISTHMUS_CALL_LIMIT  seconds that one call of check may take (580): tests that have not begun by then are left out, and told; that all rounds
-#                       of a call of peers may (560)
+#                       of a call of peers may (560); after which no sweep begins (250)
 #   ISTHMUS_TEST_JOBS   tests at a time (half the processors, 16 at most)
 #   ISTHMUS_ROUNDS      how often a call of peers runs everything (2)
 #   ISTHMUS_PAIRS       of peers: which memories alone, such as cuda-cuda,pinned-cuda, where a call may not take so long
@@ -56,7 +59,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 mode=${1:-}
 case $mode in
-  check | bench | collectives | peers | workers | arithmetic | soak | replays | waits | turns | both-ways | who-copies | contexts | in-kernel | sanitize) ;;
+  check | bench | collectives | peers | workers | arithmetic | sweeps | soak | replays | waits | turns | both-ways | who-copies | contexts | in-kernel | sanitize) ;;
   *) [[ -n $mode ]] && echo "gpu_run: '$mode' is none of these"; sed -n '2,/^set /{/^#/p}' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
@@ -130,7 +133,7 @@ build_all() {
   local options=(-S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DISTHMUS_CUDA=ON)
   [[ -n $deps ]] && options+=("-DISTHMUS_DEPS_DIR=$(cd "$deps" && pwd)")
   [[ -n ${ISTHMUS_COMMIT:-} ]] && options+=("-DISTHMUS_COMMIT=$ISTHMUS_COMMIT")
-  [[ $mode =~ ^(bench|peers|workers|arithmetic)$ ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
+  [[ $mode =~ ^(bench|peers|workers|arithmetic|sweeps)$ ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
   [[ $mode == check ]] && python_options "$deps"
   step 120 "configure" cmake "${options[@]}" || finish
   local targets=()
@@ -368,6 +371,7 @@ source tools/gpu_run/soak.sh
 source tools/gpu_run/sanitize.sh
 source tools/gpu_run/workers.sh
 source tools/gpu_run/arithmetic.sh
+source tools/gpu_run/sweeps.sh
 case $mode in
   check) run_check "${@:2}" ;;
   bench) run_bench ;;
@@ -375,6 +379,7 @@ case $mode in
   peers) run_peers ;;
   workers) run_workers ;;
   arithmetic) run_arithmetic ;;
+  sweeps) run_sweeps ;;
   soak) run_soak "${@:2}" ;;
   replays) run_replays "${@:2}" ;;
   waits) driver_program tools/peers/driver_waits.cu "the driver's calls beside a kernel that waits" ;;

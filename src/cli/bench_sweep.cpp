@@ -41,7 +41,7 @@ const std::array<Sweep, 6>& sweeps() {
         "ISTHMUS_EAGER_LIMIT",
         {"4KiB", "16KiB", "64KiB", "256KiB"},
         {"4KiB", "16KiB", "64KiB", "256KiB"},
-        "longest message that is sent at once"},
+        "longest message that is sent at once, and the size of a cell"},
        {"cells", "ISTHMUS_CELLS", "ISTHMUS_CELLS", {"4", "16", "64", "256"}, {"4", "16", "64", "256"}, "cells of a rank"},
        {"slot",
         "ISTHMUS_RING_SLOT_HOST",
@@ -142,6 +142,10 @@ void must_be_sweep(const BenchOptions& options) {
     throw Failure(
         2, (options.call.empty() ? "sweep needs the name of a setting" : "sweep knows no setting \"" + options.call + "\"") +
                ": expected one of " + sweep_names());
+  const bool unnamed = options.call == "naming";
+  for (const Place& place : {options.from, options.to})
+    if (unnamed && place.kind == IST_KIND_OPENCL)
+      throw Failure(2, "sweep naming asks whose an address is, and a buffer of opencl has none: say host or cuda");
 }
 
 void run_sweep(const BenchOptions& options) {

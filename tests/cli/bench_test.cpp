@@ -211,6 +211,7 @@ TEST_F(Bench, ASweepHasEveryValueOfItsSettingSideBySide) {
 TEST_F(Bench, ASweepThatCannotBeMadeIsNamed) {
   expect_refused({{"bench sweep", "sweep needs the name of a setting: expected one of eager"},
                   {"bench sweep tides", "sweep knows no setting \"tides\""},
+                  {"bench sweep naming --to opencl", "a buffer of opencl has none: say host or cuda"},
                   {"bench sweep slot --staged", "leave out --ranks, --staged and --auto"}});
   const Ran inside = run_program("run -n 2 " PROGRAM " bench sweep slots");
   EXPECT_EQ(inside.status, 2) << inside.output;
