@@ -75,15 +75,16 @@ BenchTask task_of(const BenchOptions& options, const std::string& from, const st
   return task;
 }
 
-// Who sends, or has the input, is on the left, who receives above.
+// Who sends, or has the input, is on the left, who receives above; behind each figure how many times as long as its limit that is.
 std::string table(const std::vector<Json>& reports, const std::vector<std::string>& words, bool times, std::uint64_t bytes) {
   std::array<char, 64> cell{};
   const auto add = [&](std::string& text, const char* format, auto value) {
     std::snprintf(cell.data(), cell.size(), format, value);
     text += cell.data();
   };
-  std::string text = std::to_string(bytes) + " bytes, " + (times ? "us" : "GB/s") + "\n            ";
-  for (const std::string& to : words) add(text, " %11s", to.c_str());
+  std::string text =
+      std::to_string(bytes) + " bytes, " + (times ? "us" : "GB/s") + "; x: times as long as the limit\n            ";
+  for (const std::string& to : words) add(text, " %11s        ", to.c_str());
   text += '\n';
   for (const std::string& from : words) {
     add(text, "%12s", from.c_str());
@@ -94,10 +95,15 @@ std::string table(const std::vector<Json>& reports, const std::vector<std::strin
       if (found != reports.end())
         for (const Json& one : (*found)["rows"])
           if (one["bytes"] == bytes) row = &one;
-      if (row == nullptr)
-        add(text, " %11s", "-");
+      if (row == nullptr) {
+        add(text, " %11s        ", "-");
+        continue;
+      }
+      add(text, times ? " %11.2f" : " %11.3f", (*row)[times ? "median_us" : "gbps"].get<double>());
+      if (row->contains("limit_ratio") && (*row)["limit_ratio"].is_number())
+        add(text, " x%-6.4g", (*row)["limit_ratio"].get<double>());
       else
-        add(text, times ? " %11.2f" : " %11.3f", (*row)[times ? "median_us" : "gbps"].get<double>());
+        text += " x-     ";
     }
     text += '\n';
   }

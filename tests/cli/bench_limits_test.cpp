@@ -93,7 +93,7 @@ TEST_F(Bench, EveryPairOfMemoryIsMeasuredInRanksOfItsOwn) {
     pairs.insert(report["pair"].dump());
   }
   EXPECT_EQ(pairs.size(), found.size());
-  EXPECT_TRUE(says(ran, "65536 bytes, us")) << ran.output;
+  EXPECT_TRUE(says(ran, "65536 bytes, us; x: times as long as the limit")) << ran.output;
   expect_refused({{"bench latency --every-pair --from cuda", "leave out --from, --to, --kind and --into"},
                   {"bench collective barrier --every-pair", "barrier moves no bytes out of any memory"},
                   {"bench collective allreduce --every-pair --into host", "leave out --from, --to, --kind and --into"},

@@ -14,6 +14,7 @@
 #include "cli/bench_options.hpp"
 #include "cli/bench_report.hpp"
 #include "cli/bench_room.hpp"
+#include "cli/bench_sweep.hpp"
 #include "cli/failure.hpp"
 #include "cli/machine.hpp"
 #include "path/shm/pair_slots.hpp"
@@ -144,6 +145,21 @@ TEST(BenchLimits, WhatIsNoRowByItselfIsTimedThreeTimesAtLeastAndNotForLong) {
     usleep(310000);
   });
   EXPECT_EQ(calls, 1);
+}
+
+TEST(BenchSweep, AMachineThatWasNotTheSameForAllValuesIsTold) {
+  const auto report = [](const char* benchmark, double us, double gbps, const nlohmann::ordered_json& ratio) {
+    return nlohmann::ordered_json{{"benchmark", benchmark},
+                                  {"rows", {{{"bytes", 8}, {"median_us", us}, {"gbps", gbps}, {"limit_ratio", ratio}}}}};
+  };
+  // Limits of 1 us and 1.5 us, of 10 and 12 GB/s, and one that is not known.
+  std::vector<nlohmann::ordered_json> reports{report("latency", 2, 0, 2), report("latency", 3, 0, 2),
+                                              report("latency", 4, 0, nullptr), report("bandwidth", 1, 5, 2),
+                                              report("bandwidth", 1, 4, 3)};
+  EXPECT_EQ(sweep_warning(reports), "");
+  reports.push_back(report("bandwidth", 1, 4, 1));
+  EXPECT_NE(sweep_warning(reports).find("the limit of bandwidth at 8 bytes was 3.0 times as high"), std::string::npos)
+      << sweep_warning(reports);
 }
 
 TEST(BenchCheck, EverySingleWrongByteIsFoundAndNamed) {

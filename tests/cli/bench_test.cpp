@@ -205,6 +205,7 @@ TEST_F(Bench, ASweepHasEveryValueOfItsSettingSideBySide) {
     EXPECT_EQ(seen.size(), values);
     EXPECT_TRUE(says(ran, "latency in us")) << ran.output;
     EXPECT_TRUE(says(ran, "bandwidth in GB/s")) << ran.output;
+    EXPECT_TRUE(says(ran, "       limit  best to it")) << ran.output;
   }
 }
 
