@@ -32,7 +32,7 @@
 namespace ist::cli {
 namespace {
 
-constexpr std::array<const char*, 4> kPlaces{"--from", "--to", "--kind", "--into"};
+constexpr std::array<const char*, 3> kPlaces{"--from", "--to", "--kind"};
 
 struct Words {
   std::string from;
@@ -184,7 +184,7 @@ void choose_memory(const BenchOptions& options, Words& words, bool told) {
 void run(BenchOptions& options, Words& words, const CLI::App& command) {
   const bool told = std::any_of(kPlaces.begin(), kPlaces.end(), [&](const char* name) { return command.count(name) > 0; });
   choose_memory(options, words, told);
-  must_go_together(options, told);
+  must_go_together(options, told || !words.into.empty());
   options.from = Place::read(words.from, true);
   options.to = Place::read(words.to, true);
   if (!words.into.empty()) options.into = Place::read(words.into, true);

@@ -95,7 +95,7 @@ TEST_F(Bench, ResultsGoIntoMemoryOfAnotherKind) {
   }
   if (cuda)
     all.insert(all.end(), {"allgather --kind vmm --into pinned", "overlap reduce --kind host --into cuda:0",
-                           "allreduce_on --kind cuda --into pool"});
+                           "allreduce_on --into pool"});
   for (const std::string& one : all) {
     const std::string words = (one.starts_with("overlap") ? "" : "collective ") + one;
     const Ran ran = run_program("bench " + words + " --quick --iterations 2 --sizes 8,12KiB --json " + file(),
