@@ -17,6 +17,9 @@
 #   tools/gpu_run.sh arithmetic     from which size on a device should compute reductions of its memory: both ways, of all sizes
 #   tools/gpu_run.sh overlap        how much of a call is hidden behind computation, of CUDA and of host memory, without and with a progress
 #                                   thread (tools/measure_overlap.py); a quick build, and 3 minutes after it
+#   tools/gpu_run.sh sweeps         latency and bandwidth between CUDA and host memory under each value of a setting: slot, copies in flight, eager
+#                                   limit (the size of a cell), cells, slots, and a kind that is named or asked for; within 5 minutes, and
+#                                   pictures in one page where there is matplotlib
 #   tools/gpu_run.sh soak [SECONDS [one-gpu|all [CLASSES]]]
 #                                   mixed traffic with every byte compared, and nothing may grow: 300 s unless told, on all GPUs, or two
 #                                   ranks on one. Each call adds to soak.json what it found
@@ -48,7 +51,7 @@
 #   NVSHMEM_HOME        the same of NVSHMEM
 #   PEER_UCX            folder of a UCX that knows CUDA, with lib/ and lib/ucx/; otherwise that of Open MPI is taken
 #   ISTHMUS_CALL_LIMIT  seconds that one call of check may take (580): tests that have not begun by then are left out, and told; that all rounds
-#                       of a call of peers may (560)
+#                       of a call of peers may (560); after which no sweep begins (250)
 #   ISTHMUS_TEST_JOBS   tests at a time (half the processors, 16 at most)
 #   ISTHMUS_ROUNDS      how often a call of peers runs everything (2)
 #   ISTHMUS_PAIRS       of peers: which memories alone, such as cuda-cuda,pinned-cuda, where a call may not take so long
@@ -58,7 +61,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 mode=${1:-}
 case $mode in
-  check | bench | collectives | peers | workers | arithmetic | overlap | soak | replays | waits | turns | both-ways | who-copies | contexts | in-kernel | sanitize) ;;
+  check | bench | collectives | peers | workers | arithmetic | overlap | sweeps | soak | replays | waits | turns | both-ways | who-copies | contexts | in-kernel | sanitize) ;;
   *) [[ -n $mode ]] && echo "gpu_run: '$mode' is none of these"; sed -n '2,/^set /{/^#/p}' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
@@ -132,7 +135,7 @@ build_all() {
   local options=(-S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DISTHMUS_CUDA=ON)
   [[ -n $deps ]] && options+=("-DISTHMUS_DEPS_DIR=$(cd "$deps" && pwd)")
   [[ -n ${ISTHMUS_COMMIT:-} ]] && options+=("-DISTHMUS_COMMIT=$ISTHMUS_COMMIT")
-  [[ $mode =~ ^(bench|peers|workers|arithmetic|overlap)$ ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
+  [[ $mode =~ ^(bench|peers|workers|arithmetic|overlap|sweeps)$ ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
   [[ $mode == check ]] && python_options "$deps"
   step 120 "configure" cmake "${options[@]}" || finish
   local targets=()
@@ -372,6 +375,7 @@ source tools/gpu_run/sanitize.sh
 source tools/gpu_run/workers.sh
 source tools/gpu_run/arithmetic.sh
 source tools/gpu_run/overlap.sh
+source tools/gpu_run/sweeps.sh
 case $mode in
   check) run_check "${@:2}" ;;
   bench) run_bench ;;
@@ -380,6 +384,7 @@ case $mode in
   workers) run_workers ;;
   arithmetic) run_arithmetic ;;
   overlap) run_overlap ;;
+  sweeps) run_sweeps ;;
   soak) run_soak "${@:2}" ;;
   replays) run_replays "${@:2}" ;;
   waits) driver_program tools/peers/driver_waits.cu "the driver's calls beside a kernel that waits" ;;

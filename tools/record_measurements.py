@@ -8,7 +8,7 @@ Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machin
 of `collectives`, collectives.json; of `peers`, device.json; of `workers`, workers.json; of `arithmetic`, arithmetic.json; of `overlap`, overlap.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
 of build/, what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what
 tools/compare_mpi.sh left in mpi.json; of build/overlap/, what tools/measure_overlap.py left in overlap.json; of shared.json, a list of
-reports of benches by ranks that share a GPU, which are no figures of any target; of *sweep.json, what `isthmus bench sweep` wrote. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
+reports of benches by ranks that share a GPU, which are no figures of any target; of *sweep.json and sweeps.json, what `isthmus bench sweep` wrote. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
 for each machine (of those beside the peers, for each pair of memories), and rewrites the tables of docs/measured/README.md; without IN_DIR that alone, from what is recorded. Figures are
 never typed in. With --check nothing is written: the status is 1 unless targets.json says what the records do.
 """
@@ -28,7 +28,7 @@ from gpu_run.workers_record import workers_table
 from host_targets import entry, from_benchmarks, from_comparison, mpi_table, newest, newest_of_pairs, records
 from measure_overlap import overlap_table
 from peers_on_record import word
-from sweep_record import sweep_name, sweep_table, sweeps_in
+from sweep_record import apart, sweep_name, sweep_table, sweeps_in
 
 KIB, MIB = 1 << 10, 1 << 20
 BEGIN, END = "<!-- tables: generated -->", "<!-- end of tables -->"
@@ -324,10 +324,9 @@ def file_sweeps(folder, measured):
         reports = json.loads(source.read_text())
         reports = reports if isinstance(reports, list) else [reports]
         one_commit(source, reports)
-        name, why = sweep_name(source, reports)
-        if why:
-            sys.exit(why)
-        written.append(write_record(measured, reports, reports, name))
+        for sweep in apart(reports):
+            name, why = sweep_name(source, sweep)
+            written.append(write_record(measured, sweep, sweep, name) if name else sys.exit(why))
     return written
 
 

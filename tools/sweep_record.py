@@ -1,7 +1,7 @@
 """What `isthmus bench sweep SETTING --json FILE` wrote: the name under which it is filed, and its table.
 
 Called by tools/record_measurements.py. A file is a list of reports, each of which says the sweep, its setting and the value; a folder may hold
-several, all named *sweep.json. The two files *-ring-sweep*.json are of an earlier tool of another form, and are named alone.
+several, all named *sweep.json, or all sweeps in one list, sweeps.json, as tools/gpu_run.sh sweeps leaves them. The two files *-ring-sweep*.json are of an earlier tool of another form, and are named alone.
 """
 import json
 
@@ -14,7 +14,15 @@ FIGURES = {"latency": ("median_us", "us", min), "bandwidth": ("gbps", "GB/s", ma
 
 
 def sweeps_in(folder):
-    return sorted(folder.glob("*sweep.json"))
+    return sorted([*folder.glob("*sweep.json"), *folder.glob("sweeps.json")])
+
+
+def apart(reports):
+    """The reports of each sweep by itself, in their order."""
+    by_sweep = {}
+    for report in reports:
+        by_sweep.setdefault(tuple(report.get(name) for name in ("sweep", "setting", "from", "to")), []).append(report)
+    return list(by_sweep.values())
 
 
 def sweep_name(file, reports):

@@ -52,10 +52,19 @@ def curves_of(report):
     if not is_limit:
         curves = [(label, [(row["bytes"], row[figure]) for row in report["rows"] if row["bytes"] > 0], False)]
         bounds = [(row["bytes"], row["limit_gbs"]) for row in report["rows"] if figure == "gbps" and row.get("limit_gbs")]
-        return curves + ([("memcpy", bounds, True)] if bounds else [])
+        curves += [("memcpy", bounds, True)] if bounds else []
+        bounds = [(row["bytes"], limit_of(row, figure)) for row in report["rows"] if row["bytes"] > 0 and row.get("limit_us")]
+        return curves + ([("limit", bounds, True)] if bounds else [])
     paths = dict.fromkeys(row.get("path", "") for row in report["rows"])
     return [(path, [(row["bytes"], row[figure]) for row in report["rows"] if row.get("path", "") == path and row["bytes"] > 0], True)
             for path in paths]
+
+
+def limit_of(row, figure):
+    """What limit_us allows, as the figure of the row counts it: both ways at once are two messages in one time."""
+    if figure == "median_us":
+        return row["limit_us"]
+    return row["gbps"] * row["median_us"] / row["limit_us"]
 
 
 def figure_of(report):
@@ -70,8 +79,11 @@ def draw(name, reports, folder):
     from matplotlib import pyplot
 
     picture, axes = pyplot.subplots(figsize=(8, 5), layout="constrained")
-    for label, points, is_limit in dict.fromkeys(
-            (label, tuple(points), is_limit) for report in reports for label, points, is_limit in curves_of(report)):
+    curves = {}
+    for label, points, is_limit in (curve for report in reports for curve in curves_of(report)):
+        # What is measured beside several reports is the same limit, and drawn once.
+        curves.setdefault(label if is_limit else (label, tuple(points)), (label, points, is_limit))
+    for label, points, is_limit in curves.values():
         if points:
             axes.plot(*zip(*sorted(points)), label=label, marker=None if is_limit else "o", markersize=3,
                       linestyle="--" if is_limit else "-")

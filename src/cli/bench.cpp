@@ -20,6 +20,7 @@
 #include "cli/bench_overlap.hpp"
 #include "cli/bench_pairs.hpp"
 #include "cli/bench_report.hpp"
+#include "cli/bench_row_limit.hpp"
 #include "cli/bench_stream.hpp"
 #include "cli/bench_sweep.hpp"
 #include "cli/failure.hpp"
@@ -37,6 +38,7 @@ struct Words {
   std::string from;
   std::string to;
   std::string everywhere;
+  std::string into;
 };
 
 // Told here, once, before ranks are started that would all find it out.
@@ -82,27 +84,13 @@ void check(Session& session, const std::vector<std::uint64_t>& sizes) {
     check_bytes(session, sizes, progress);
 }
 
-// The slower of the cache line, for which a message waits that comes alone, and of a memcpy of its size.
-double host_limit_us(const BenchOptions& options, const Limits& limits, std::uint64_t bytes, double memcpy_gbs) {
-  const double copy_us = memcpy_gbs > 0 ? static_cast<double>(bytes) / (memcpy_gbs * 1e3) : 0;
-  return options.latency() ? std::max(limits.cache_line_us, copy_us) : copy_us;
-}
-
-Row measure_size(Session& session, const Limits& limits, std::uint64_t bytes) {
+Row measure_size(Session& session, std::uint64_t bytes) {
   if (session.options().stream_latency()) return measure_stream(session, bytes);
   if (session.options().ordered()) return measure_ordered(session, bytes);
   if (session.options().overlap()) return measure_overlap(session, bytes);
   if (session.options().timed_call()) return measure_call(session, bytes);
   if (session.options().pairs()) return measure_pairs(session, bytes);
-  Row row = measure(session, bytes);
-  if (!session.options().limited_by_memcpy()) return row;
-  // Beside the row, on the processor of its rank, while the other rank sleeps.
-  if (session.rank() == 0) {
-    const double gbs = warm_memcpy_gbps(static_cast<std::size_t>(bytes));
-    row.added = {gbs, limit_ratio(row.median_us, host_limit_us(session.options(), limits, bytes, gbs))};
-  }
-  session.meet_asleep();
-  return row;
+  return measure(session, bytes);
 }
 
 BenchReport describe_run(const Session& session, const Settings& settings) {
@@ -114,6 +102,7 @@ BenchReport describe_run(const Session& session, const Settings& settings) {
   report.benchmark = options.name();
   report.from = session.place(0).text();
   report.to = session.place(session.size() - 1).text();
+  if (options.into) report.into = session.result_place(0).text();
   report.staged = options.staged;
   report.ready = options.ready;
   report.quick = options.quick;
@@ -139,12 +128,16 @@ void run_benchmark(const BenchOptions& options) {
   BenchReport report = describe_run(session, settings);
   report.sizes_checked = sizes.size();
   report.limits = limits_together(session);
+  RowLimit limit(session, report.limits);
+  report.limit_is = limit.words();
   if (session.rank() == 0) std::cout << table_header(report) << std::flush;
   for (const std::uint64_t bytes : timed_sizes(options)) {
-    report.rows.push_back(measure_size(session, report.limits, bytes));
+    report.rows.push_back(measure_size(session, bytes));
+    limit.add(bytes, report.rows.back());
     if (session.rank() == 0) std::cout << table_row(report.rows.back()) << std::flush;
   }
   if (session.rank() != 0) return;
+  report.limit_is = limit.words();
   std::cout << table_footer(report) << std::flush;
   if (!options.json_file.empty()) write_json(options.json_file, report);
 }
@@ -152,10 +145,11 @@ void run_benchmark(const BenchOptions& options) {
 // Outside a world: everything that can be told without other ranks is told now.
 void start_benchmark(const BenchOptions& options, const Words& words) {
   const Settings settings = read_settings();
-  if (options.from.word != "host" || options.to.word != "host" || options.queue()) {
+  if (options.from.word != "host" || options.to.word != "host" || options.into || options.queue()) {
     const auto kinds = Kinds::load(settings.kinds, settings.worker);
     if (!kinds.ok()) throw Failure(kinds.status());
     for (const Place& place : {options.from, options.to}) must_be_available(**kinds, place);
+    if (options.into) must_be_available(**kinds, *options.into);
     if (options.queue()) must_be_available(**kinds, Place::read("opencl"));
   }
   if (!options.json_file.empty()) must_be_writable(options.json_file);
@@ -167,6 +161,7 @@ void start_benchmark(const BenchOptions& options, const Words& words) {
   };
   add("--from", words.from);
   add("--to", words.to);
+  if (!words.into.empty()) add("--into", words.into);
   for (std::string& word : size_arguments(options)) arguments.push_back(std::move(word));
   if (options.iterations != 0) add("--iterations", std::to_string(options.iterations));
   if (!options.json_file.empty()) add("--json", options.json_file);
@@ -189,9 +184,10 @@ void choose_memory(const BenchOptions& options, Words& words, bool told) {
 void run(BenchOptions& options, Words& words, const CLI::App& command) {
   const bool told = std::any_of(kPlaces.begin(), kPlaces.end(), [&](const char* name) { return command.count(name) > 0; });
   choose_memory(options, words, told);
-  must_go_together(options, told);
+  must_go_together(options, told || !words.into.empty());
   options.from = Place::read(words.from, true);
   options.to = Place::read(words.to, true);
+  if (!words.into.empty()) options.into = Place::read(words.into, true);
   complete(options, command.count("--min") > 0, command.count("--max") > 0);
   if (timed_sizes(options).empty())
     throw Failure(2, "no power of two lies between --min " + std::to_string(options.least) + " and --max " +
@@ -224,9 +220,12 @@ void add_name(CLI::App& command, BenchOptions& options) {
       ->check(CLI::IsMember({"latency", "bandwidth", "bidirectional", "rate", "multi-pair", "stream-latency",
                              "stream-bandwidth", "stream-bidirectional", "queue-latency", "queue-bandwidth",
                              "queue-bidirectional", "collective", "overlap", "limits", "sweep"}));
-  command.add_option(
-      "CALL", options.call,
-      "of collective: " + call_names() + "; of overlap: " + call_names(true) + "; of sweep: " + sweep_names());
+  command.add_option("CALL", options.call,
+                     "of collective: " + call_names() + "; of overlap: " + call_names(true) +
+                         " (of the v forms part r of N is 2 * (r + 1) / (N + 1) of the size of the row, so that none are "
+                         "equal and the mean is "
+                         "that; in an alltoallv rank s has part (s + r) mod N for rank r); of sweep: " +
+                         sweep_names());
 }
 
 void add_sizes(CLI::App& command, BenchOptions& options) {
@@ -256,6 +255,11 @@ void add_bench_command(CLI::App& app) {
   CLI::Option* const kind = command->add_option("--kind", words->everywhere, "memory of every rank")->type_name("KIND");
   for (const char* single : {"--from", "--to"}) kind->excludes(command->get_option(single));
   command
+      ->add_option(
+          "--into", words->into,
+          "of collective and overlap: memory of every rank's receive buffer, where it is other than that of the send buffer")
+      ->type_name("KIND");
+  command
       ->add_option("--ranks", options->ranks,
                    "of collective, overlap and multi-pair: how many are started; 2 unless told, of multi-pair 4")
       ->type_name("N")
@@ -275,12 +279,18 @@ void add_bench_command(CLI::App& app) {
       ->type_name("N")
       ->check(CLI::PositiveNumber.description(""));
   command->add_flag("--quick", options->quick, "a twentieth of the repetitions");
-  command->add_flag("--every-pair", options->every_pair,
-                    "measure between every two classes of memory that this machine has, each in ranks of its own");
+  command->add_flag(
+      "--every-pair", options->every_pair,
+      "measure between every two classes of memory that this machine has, each in ranks of its own; of calls, out of "
+      "every one into every one");
   command->add_flag("--auto", options->automatic, "name no kind of memory: the library asks whose each buffer is");
   command->add_flag("--ready", options->ready,
                     "buffers promise that nothing is pending on them, and their streams and queues are not asked");
   command->add_flag("--staged", options->staged, "stage device memory by hand through the host, for comparison");
+  command->footer(
+      "Every table has limit_ratio, how many times as long as the machine's own limit a row takes, and says what that limit "
+      "is: it is "
+      "measured in the same run, without the library.");
   command->callback([options, words, command] { run(*options, *words, *command); });
 }
 

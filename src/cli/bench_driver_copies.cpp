@@ -239,6 +239,23 @@ std::pair<int, std::string> driver_devices() {
   return {driver.devices(), driver.reason()};
 }
 
+DriverUuid driver_uuid(int device) {
+  const Driver& driver = Driver::get();
+  CUdevice found = 0;
+  CUuuid uuid{};
+  DriverUuid name{};
+  if (device < 0 || device >= driver.devices() || driver.api().cuDeviceGet(&found, device) != CUDA_SUCCESS) return name;
+  if (driver.api().cuDeviceGetUuid_v2(&uuid, found) != CUDA_SUCCESS) return name;
+  std::memcpy(name.data(), &uuid, sizeof uuid);
+  return name;
+}
+
+int driver_device(const DriverUuid& uuid) {
+  for (int device = 0; uuid != DriverUuid{} && device < Driver::get().devices(); ++device)
+    if (driver_uuid(device) == uuid) return device;
+  return Place::kAnyDevice;
+}
+
 }  // namespace ist::cli
 
 #else
@@ -250,6 +267,10 @@ std::unique_ptr<DriverCopies> DriverCopies::open(const Place& /*from*/, const Pl
 }
 
 std::pair<int, std::string> driver_devices() { return {0, "this isthmus was built without CUDA"}; }
+
+DriverUuid driver_uuid(int /*device*/) { return {}; }
+
+int driver_device(const DriverUuid& /*uuid*/) { return Place::kAnyDevice; }
 
 }  // namespace ist::cli
 

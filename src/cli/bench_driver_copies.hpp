@@ -6,6 +6,7 @@
 // Errors         : a Failure that names the driver's call; unavailable() says why there is nothing to measure.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -44,5 +45,10 @@ class DriverCopies {
 
 // The devices there are; 0 and why, where the driver cannot be used.
 std::pair<int, std::string> driver_devices();
+// A device's name that is the same in every process, and which device of this one has it, or Place::kAnyDevice. Of what cannot be asked
+// the name is all zeros, which no device has.
+using DriverUuid = std::array<char, 16>;
+DriverUuid driver_uuid(int device);
+int driver_device(const DriverUuid& uuid);
 
 }  // namespace ist::cli

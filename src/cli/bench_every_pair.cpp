@@ -33,40 +33,58 @@ std::vector<std::string> words_here(const BenchOptions& options) {
   if (has(KindId::cuda)) words.insert(words.end(), {"cuda", "vmm", "pool", "shared-pool", "managed"});
   if (has(KindId::opencl)) words.emplace_back("opencl");
   // Streams are of CUDA memory alone, of every class, queues of all other.
+  const bool in_stream = options.stream() || (options.timed_call() != nullptr && options.timed_call()->in_stream());
   std::erase_if(words, [&](const std::string& word) {
     const bool cuda = Place::read(word, true).kind == IST_KIND_CUDA;
-    return options.stream() ? !cuda : options.queue() && cuda;
+    return in_stream ? !cuda : options.queue() && cuda;
   });
-  if (options.stream() && words.empty())
-    throw Failure(
-        2, "--every-pair of " + options.benchmark + " needs CUDA memory, and this machine has none: see isthmus info");
+  if (in_stream && words.empty())
+    throw Failure(2,
+                  "--every-pair of " + options.name() + " needs CUDA memory, and this machine has none: see isthmus info");
   if (options.queue() && !has(KindId::opencl))
     throw Failure(2, "--every-pair of " + options.benchmark + " needs OpenCL, and this machine has none: see isthmus info");
   return words;
 }
 
+// Who sends, or has the input, and who receives, or has the result; of a call on one buffer both are the same.
+std::vector<std::pair<std::string, std::string>> pairs_of(const BenchOptions& options,
+                                                          const std::vector<std::string>& words) {
+  const bool one_buffer = options.timed_call() != nullptr && options.timed_call()->in_recv;
+  std::vector<std::pair<std::string, std::string>> pairs;
+  for (const std::string& from : words)
+    for (const std::string& to : words)
+      if (!one_buffer || from == to) pairs.emplace_back(from, to);
+  return pairs;
+}
+
 BenchTask task_of(const BenchOptions& options, const std::string& from, const std::string& to) {
   BenchTask task;
-  task.arguments = {"bench", options.benchmark, "--from", from, "--to", to};
+  if (options.timed_call() != nullptr) {
+    task.arguments = {"bench", options.benchmark, options.call, "--kind", from};
+    if (from != to) task.arguments.insert(task.arguments.end(), {"--into", to});
+  } else {
+    task.arguments = {"bench", options.benchmark, "--from", from, "--to", to};
+  }
   for (std::string& word : size_arguments(options)) task.arguments.push_back(std::move(word));
   if (options.iterations != 0)
     task.arguments.insert(task.arguments.end(), {"--iterations", std::to_string(options.iterations)});
   if (options.quick) task.arguments.emplace_back("--quick");
   if (options.staged) task.arguments.emplace_back("--staged");
   if (options.ready) task.arguments.emplace_back("--ready");
-  task.ranks = options.pairs() ? std::max(options.ranks, 4) : 2;
+  task.ranks = options.pairs() ? std::max(options.ranks, 4) : options.ranks != 0 ? options.ranks : 2;
   return task;
 }
 
-// Who sends is on the left, who receives above.
+// Who sends, or has the input, is on the left, who receives above; behind each figure how many times as long as its limit that is.
 std::string table(const std::vector<Json>& reports, const std::vector<std::string>& words, bool times, std::uint64_t bytes) {
   std::array<char, 64> cell{};
   const auto add = [&](std::string& text, const char* format, auto value) {
     std::snprintf(cell.data(), cell.size(), format, value);
     text += cell.data();
   };
-  std::string text = std::to_string(bytes) + " bytes, " + (times ? "us" : "GB/s") + "\n            ";
-  for (const std::string& to : words) add(text, " %11s", to.c_str());
+  std::string text =
+      std::to_string(bytes) + " bytes, " + (times ? "us" : "GB/s") + "; x: times as long as the limit\n            ";
+  for (const std::string& to : words) add(text, " %11s        ", to.c_str());
   text += '\n';
   for (const std::string& from : words) {
     add(text, "%12s", from.c_str());
@@ -77,10 +95,15 @@ std::string table(const std::vector<Json>& reports, const std::vector<std::strin
       if (found != reports.end())
         for (const Json& one : (*found)["rows"])
           if (one["bytes"] == bytes) row = &one;
-      if (row == nullptr)
-        add(text, " %11s", "-");
+      if (row == nullptr) {
+        add(text, " %11s        ", "-");
+        continue;
+      }
+      add(text, times ? " %11.2f" : " %11.3f", (*row)[times ? "median_us" : "gbps"].get<double>());
+      if (row->contains("limit_ratio") && (*row)["limit_ratio"].is_number())
+        add(text, " x%-6.4g", (*row)["limit_ratio"].get<double>());
       else
-        add(text, times ? " %11.2f" : " %11.3f", (*row)[times ? "median_us" : "gbps"].get<double>());
+        text += " x-     ";
     }
     text += '\n';
   }
@@ -100,10 +123,12 @@ std::vector<std::uint64_t> shown_sizes(const BenchOptions& options) {
 
 void must_go_together(const BenchOptions& options, bool told) {
   if (!options.every_pair) return;
-  if (told) throw Failure(2, "--every-pair is between all memory that there is: leave out --from, --to and --kind");
-  const std::array<const char*, 4> impossible{"collective", "overlap", "limits", "sweep"};
-  if (std::find(impossible.begin(), impossible.end(), options.benchmark) != impossible.end())
-    throw Failure(2, "--every-pair is for messages between ranks, also in streams and queues, not for " + options.benchmark);
+  if (told) throw Failure(2, "--every-pair is between all memory that there is: leave out --from, --to, --kind and --into");
+  if (options.limits() || options.sweep())
+    throw Failure(2, "--every-pair is for messages between ranks, also in streams and queues, and for calls, not for " +
+                         options.benchmark);
+  if (const CollectiveCall* const call = options.timed_call(); call != nullptr && !call->moves_bytes())
+    throw Failure(2, options.call + " moves no bytes out of any memory: leave out --every-pair");
   if (options.automatic) throw Failure(2, "--every-pair names the memory that it measures: leave out --auto");
 }
 
@@ -112,28 +137,30 @@ void run_every_pair(const BenchOptions& options) {
     throw Failure(2, "--every-pair starts ranks of its own: run it outside of isthmus run and other launchers");
   if (!options.json_file.empty()) must_be_writable(options.json_file);
   const auto words = words_here(options);
-  const std::size_t pairs = words.size() * words.size();
+  const auto pairs = pairs_of(options, words);
+  const char* const towards = options.timed_call() != nullptr ? " into " : " to ";
   std::vector<Json> reports;
   std::string failed;
   std::size_t done = 0;
-  for (const std::string& from : words) {
-    for (const std::string& to : words) {
-      std::string title = options.benchmark;
-      title.append(" from ").append(from).append(" to ").append(to);
-      show_tasks(done++, pairs, title);
-      try {
-        Json report = run_task(task_of(options, from, to), title);
-        report["pair"] = {from, to};
-        reports.push_back(std::move(report));
-      } catch (const Failure& failure) {
-        failed.append(failure.what()).append("\n");
-      }
+  for (const auto& [from, to] : pairs) {
+    std::string title = options.name();
+    title.append(options.timed_call() != nullptr ? " out of " : " from ").append(from).append(towards).append(to);
+    show_tasks(done++, pairs.size(), title);
+    try {
+      Json report = run_task(task_of(options, from, to), title);
+      report["pair"] = {from, to};
+      reports.push_back(std::move(report));
+    } catch (const Failure& failure) {
+      failed.append(failure.what()).append("\n");
     }
   }
-  show_tasks(pairs, pairs, "");
+  show_tasks(pairs.size(), pairs.size(), "");
   if (reports.empty()) throw Failure(1, failed);
-  const bool times = options.one_at_a_time();
-  std::cout << "isthmus bench " << options.benchmark << " between every two classes of memory: who sends on the left\n"
+  const bool times = options.one_at_a_time() || options.timed_call() != nullptr;
+  std::cout << "isthmus bench " << options.name()
+            << (options.timed_call() != nullptr
+                    ? " out of every class of memory and into every one: send buffers on the left\n"
+                    : " between every two classes of memory: who sends on the left\n")
             << reports.front()["machine"].get<std::string>() << "; commit " << reports.front()["commit"].get<std::string>()
             << '\n';
   for (const std::uint64_t size : shown_sizes(options)) std::cout << '\n' << table(reports, words, times, size);

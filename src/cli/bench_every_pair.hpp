@@ -1,4 +1,5 @@
-// `isthmus bench NAME --every-pair`: the same messages between every two classes of memory that this machine has.
+// `isthmus bench NAME --every-pair`: the same messages between every two classes of memory that this machine has, or the same call out of
+// every one and into every one.
 //
 // Who calls this : bench.
 // Threads        : one; every pair is measured by `isthmus bench` in processes of its own.

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -16,6 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::size_t kWindowLines = 64;
 // Seconds for one limit: a busy machine gets fewer repetitions.
 constexpr double kLongest = 0.3;
 
@@ -34,26 +36,32 @@ bool move_to(int processor) {
   return sched_setaffinity(0, sizeof mask, &mask) == 0;
 }
 
-// Two words on lines of their own, far enough apart that prefetching one does not take the other along.
+constexpr std::uint32_t kStop = 0xffffffff;
+
+// Words on lines of their own, far enough apart that prefetching one does not take the other along; those of a window side by side, as
+// slots are.
 struct Lines {
-  alignas(128) std::atomic<std::uint32_t> there{0};
+  struct alignas(64) Line {
+    std::atomic<std::uint32_t> word{0};
+  };
+  alignas(128) std::array<Line, kWindowLines> there{};
   alignas(128) std::atomic<std::uint32_t> back{0};
 };
 
-constexpr std::uint32_t kStop = 0xffffffff;
-
-// Answers every trip on its own processor until it is told to stop.
-void answer(Lines& lines) {
-  for (std::uint32_t seen = 0;;) {
-    const std::uint32_t now = lines.there.load(std::memory_order_acquire);
-    if (now == kStop) return;
-    if (now == seen) continue;
-    seen = now;
-    lines.back.store(seen, std::memory_order_release);
+// Answers every window of so many lines on its own processor until it is told to stop.
+void answer(Lines& lines, std::size_t window) {
+  for (std::uint32_t next = 1;; ++next) {
+    for (std::size_t n = 0; n < window; ++n) {
+      std::uint32_t now = 0;
+      while ((now = lines.there[n].word.load(std::memory_order_acquire)) != next)
+        if (now == kStop) return;
+    }
+    lines.back.store(next, std::memory_order_release);
   }
 }
 
-double cache_line_us(int other_processor) {
+// Microseconds from a window of lines to its answer; 0: no processor for the other side.
+double window_us(int other_processor, std::size_t window) {
   constexpr std::uint32_t kTrips = 500;
   constexpr std::size_t kBatches = 201;
   const int mine = sched_getcpu();
@@ -63,7 +71,7 @@ double cache_line_us(int other_processor) {
   std::thread partner([&] {
     const bool moved = move_to(other_processor);
     placed.store(moved ? 1 : -1, std::memory_order_release);
-    if (moved) answer(lines);
+    if (moved) answer(lines, window);
   });
   while (placed.load(std::memory_order_acquire) == 0) std::this_thread::yield();
   std::vector<double> times;
@@ -73,13 +81,14 @@ double cache_line_us(int other_processor) {
     while (times.empty() || (times.size() < kBatches && seconds_since(begin) < kLongest)) {
       const auto start = Clock::now();
       for (std::uint32_t n = 0; n < kTrips; ++n) {
-        lines.there.store(++trip, std::memory_order_release);
+        ++trip;
+        for (std::size_t at = 0; at < window; ++at) lines.there[at].word.store(trip, std::memory_order_release);
         while (lines.back.load(std::memory_order_acquire) != trip) {
         }
       }
-      times.push_back(seconds_since(start) * 1e6 / (2.0 * kTrips));
+      times.push_back(seconds_since(start) * 1e6 / kTrips);
     }
-    lines.there.store(kStop, std::memory_order_release);
+    lines.there[0].word.store(kStop, std::memory_order_release);
   }
   partner.join();
   return times.empty() ? 0 : median(times);
@@ -115,6 +124,10 @@ std::unique_ptr<std::byte, FreePages> take_pages(std::size_t bytes) {
 
 }  // namespace
 
+double cache_lines_us(int other_processor) {
+  return window_us(other_processor, kWindowLines) / static_cast<double>(kWindowLines);
+}
+
 double warm_memcpy_gbps(std::size_t bytes) {
   // A batch is long beside the clock; all of them are short beside the row.
   constexpr std::size_t kBatchBytes = 1 << 20;
@@ -143,7 +156,7 @@ Limits measure_limits(int other_processor) {
   Limits limits;
   limits.processor = sched_getcpu();
   limits.other_processor = other_processor;
-  limits.cache_line_us = cache_line_us(other_processor);
+  limits.cache_line_us = window_us(other_processor, 1) / 2;
   limits.memcpy_bytes = 64 << 20;
   limits.memcpy_gbps = memcpy_gbps(limits.memcpy_bytes);
   return limits;

@@ -1,6 +1,6 @@
 // What the machine itself allows, measured in the same run and without the library in the way.
 //
-// Who calls this : bench, on rank 0, while rank 1 sleeps.
+// Who calls this : bench, on rank 0, while rank 1 sleeps, and bench_row_limit.
 // Threads        : starts one and joins it.
 // Ownership      : none.
 // Errors         : none; what cannot be measured is 0.
@@ -21,6 +21,10 @@ struct Limits {
 
 // `other_processor`: the one rank 1 ran on.
 Limits measure_limits(int other_processor);
+
+// Microseconds of one of 64 cache lines that this thread writes one after the other, and the other processor reads and answers with one:
+// what a window of short messages can reach at most. 0: not known, as of one processor.
+double cache_lines_us(int other_processor);
 
 // GB/s of memcpy between two buffers of `bytes`, copied again and again by this thread as the timed loops do: in cache where they
 // fit. What a message of that size can reach at most if its bytes are copied once.

@@ -96,6 +96,8 @@ void complete(BenchOptions& options, bool least, bool most) {
     take_named_sizes(options);
     least = most = true;
   }
+  if (options.into && !options.overlap() && options.benchmark != "collective")
+    throw Failure(2, "--into is for what calls leave, of collective and overlap, not for " + options.benchmark);
   if (options.limits()) {
     complete_limits(options, least, most);
     return;
@@ -128,6 +130,11 @@ void complete(BenchOptions& options, bool least, bool most) {
   const bool on_cuda = options.from.kind == IST_KIND_CUDA && options.to.kind == IST_KIND_CUDA;
   if (call->in_stream() && (!on_cuda || options.automatic))
     throw Failure(2, options.call + " is put into the stream of CUDA memory: say --kind cuda, and leave out --auto");
+  if (options.into && (call->in_recv || !call->moves_bytes()))
+    throw Failure(2, options.call + (call->in_recv ? " works on one buffer" : " moves no bytes") + ": leave out --into " +
+                         options.into->text());
+  if (options.into && call->in_stream() && options.into->kind != IST_KIND_CUDA)
+    throw Failure(2, options.call + " is put into the stream of CUDA memory, and --into is " + options.into->text());
   if (!most) options.most = std::max(options.least, BenchOptions::kMostOfCalls);
 }
 

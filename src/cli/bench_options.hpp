@@ -9,6 +9,7 @@
 #include <isthmus/isthmus.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,7 @@ struct BenchOptions {
   int ranks = 0;     // 0: two, of several pairs four, or as many as the world has
   Place from;
   Place to;
+  std::optional<Place> into;  // of calls: where every rank's result goes, if not behind its input
   std::uint64_t least = 1;
   std::uint64_t most = kMost;
   std::vector<std::uint64_t> sizes;  // these alone are timed; empty: powers of two between
@@ -76,7 +78,10 @@ struct BenchOptions {
   // Whether a memcpy of the message's own size is a limit of it.
   bool limited_by_memcpy() const { return (latency() || benchmark == "bandwidth") && !from.on_device() && !to.on_device(); }
   // Where the memory is unless told otherwise.
-  const char* usual_memory() const { return stream() ? "cuda" : queue() ? "opencl" : "host"; }
+  const char* usual_memory() const {
+    const bool in_stream = stream() || (timed_call() != nullptr && timed_call()->in_stream());
+    return in_stream ? "cuda" : queue() ? "opencl" : "host";
+  }
   // Null for what is between two ranks.
   const CollectiveCall* timed_call() const { return call.empty() || sweep() ? nullptr : find_call(call); }
   // What the report calls it: "latency", "allreduce", "overlap-allreduce".

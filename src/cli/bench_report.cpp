@@ -41,7 +41,7 @@ std::string ordered_meaning(const std::string& benchmark) {
 }
 
 // What a time of the table is.
-std::string meaning(const BenchReport& report) {
+std::string meaning_of_times(const BenchReport& report) {
   const bool limited = std::find(report.added.begin(), report.added.end(), "limit_gbs") != report.added.end();
   const std::string limit =
       !limited
@@ -51,8 +51,7 @@ std::string meaning(const BenchReport& report) {
                                                : "that of such a copy");
   if (report.benchmark == "latency") return "times are half a round trip" + limit;
   if (report.benchmark == "stream-latency")
-    return "times are half a round trip of what streams do by themselves, calls and graph; the limits are those of a bare "
-           "pair of kernels, and the ratios times beside them";
+    return "times are half a round trip of what streams do by themselves, calls and graph";
   if (report.benchmark.starts_with("stream-") || report.benchmark.starts_with("queue-"))
     return ordered_meaning(report.benchmark);
   if (report.benchmark == "limit-latency")
@@ -82,6 +81,14 @@ std::string meaning(const BenchReport& report) {
   return of_call +
          ", each waited for; ahead_us: of many that are put there, and then waited for; graph_us: of those as a graph, "
          "where they can be captured";
+}
+
+std::string meaning(const BenchReport& report) {
+  const bool limited = std::find(report.added.begin(), report.added.end(), "limit_us") != report.added.end();
+  if (!limited || report.limit_is.empty()) return meaning_of_times(report);
+  return meaning_of_times(report) + "\nlimit_us is " + report.limit_is +
+         (report.benchmark == "stream-latency" ? "; the ratios are the times beside them"
+                                               : "; limit_ratio is the time beside it");
 }
 
 template <class... Values>
@@ -132,6 +139,8 @@ nlohmann::ordered_json to_json(const BenchReport& report) {
                                   {"memcpy_gbps", rounded(report.limits.memcpy_gbps, kGigabytes)},
                                   {"memcpy_bytes", report.limits.memcpy_bytes},
                                   {"processors", std::move(processors)}}}};
+  if (!report.into.empty()) all["into"] = report.into;
+  if (!report.limit_is.empty()) all["limit_is"] = report.limit_is;
   if (!report.left_out.empty()) all["left_out"] = report.left_out;
   return all;
 }
@@ -141,7 +150,8 @@ std::string table_header(const BenchReport& report) {
   for (const std::string& name : report.added) names += formatted(" %16s", name.c_str());
   return "isthmus bench " + report.benchmark + ", " +
          (report.ranks == 1 ? "one process" : std::to_string(report.ranks) + " ranks") + ", " + report.from + " to " +
-         report.to + (report.staged ? ", staged by hand through the host" : "") + (report.ready ? ", ready" : "") + "\n" +
+         report.to + (report.into.empty() ? "" : ", results into " + report.into) +
+         (report.staged ? ", staged by hand through the host" : "") + (report.ready ? ", ready" : "") + "\n" +
          report.machine + "; commit " + report.commit + "\n" + meaning(report) + "\n" +
          formatted("%12s %12s %12s %12s %10s%s  %s\n", "bytes", "median us", "p10 us", "p90 us", "GB/s", names.c_str(),
                    "path");

@@ -8,7 +8,8 @@
 // The names machine, commit, date, benchmark, from, to, rows, and in each row bytes, median_us, p10_us, p90_us, gbps and
 // path are frozen: names are added, never renamed. Between host buffers each row of latency and bandwidth has limit_gbs. Where a run
 // of windows has shorter ones in some rows, since their messages are long, those have window, too. Where a run
-// has a limit of its rows they have limit_ratio, how many times as long as it they take; null where one row has none.
+// has a limit of its rows they have limit_ratio, how many times as long as it they take, and but for those limit_us, which limit_is says
+// what it is; null where one row has none.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -27,6 +28,7 @@ struct BenchReport {
   std::string benchmark;
   std::string from;
   std::string to;
+  std::string into;  // where results go that are not in the memory of from and to
   std::vector<Row> rows;
   std::vector<std::string> added;  // names of what the rows have besides
   int ranks = 2;
@@ -37,6 +39,7 @@ struct BenchReport {
   bool quick = false;
   std::size_t sizes_checked = 0;
   Limits limits;
+  std::string limit_is;               // what limit_us is; empty: rows have none
   std::vector<std::string> left_out;  // of limits: what could not be measured, and why; only there it is in the JSON
 };
 

@@ -110,6 +110,10 @@ BufferLayout layout_of(const BenchOptions& options, int ranks) {
   if (const CollectiveCall* const call = options.timed_call()) {
     layout.recv_offset = call->input_bytes(longest, ranks);
     layout.capacity = layout.whole = layout.recv_offset + call->result_bytes(longest, ranks);
+    if (options.into) {
+      layout.result = layout.whole - layout.recv_offset;
+      layout.whole = layout.recv_offset;
+    }
     return layout;
   }
   if (options.bidirectional() || (options.ordered() && options.one_at_a_time()))
@@ -132,14 +136,15 @@ std::size_t staging_bytes(const BenchOptions& options, int ranks) {
 std::uint64_t host_bytes_needed(const BenchOptions& options, int ranks) {
   // One process, and in it what is copied from, and to.
   if (options.limits()) return kRankItself + 2 * options.most;
-  const std::uint64_t whole = layout_of(options, ranks).whole;
+  const BufferLayout layout = layout_of(options, ranks);
   const auto all = static_cast<std::uint64_t>(ranks);
   const std::uint64_t of_first = options.pairs() ? all / 2 : std::min<std::uint64_t>(all, 1);
   std::uint64_t needed = all * kRankItself;
   for (const auto& [place, count] : {std::pair{&options.from, of_first}, {&options.to, all - of_first}}) {
-    if (place->kind != IST_KIND_CUDA) needed += count * whole;
+    if (place->kind != IST_KIND_CUDA) needed += count * layout.whole;
     if (stages(options, *place)) needed += count * PinnedPool::rounded(Bytes{staging_bytes(options, ranks)}).value;
   }
+  if (options.into && options.into->kind != IST_KIND_CUDA) needed += all * layout.result;
   // A memcpy of the longest size is timed when the check is over.
   return needed + std::max(check_bytes_of(options, all), options.limited_by_memcpy() ? 2 * options.most : 0);
 }

@@ -14,11 +14,12 @@
 
 namespace ist::cli {
 
-// One rank's buffer.
+// One rank's buffer, and where options.into names one, another one for what a call leaves.
 struct BufferLayout {
   std::size_t capacity = 0;
   std::size_t recv_offset = 0;  // where received messages lie that do not lie at the start
   std::size_t whole = 0;
+  std::size_t result = 0;
 };
 BufferLayout layout_of(const BenchOptions& options, int ranks);
 

@@ -19,13 +19,10 @@ namespace {
 struct Report {
   std::array<char, 1000> error;  // empty: prepared
   int device;
+  int result_device;
 };
 
 }  // namespace
-
-void fail(int code, const char* call) {
-  throw Failure(1, std::string{call} + ": " + ist_code_name(code) + ": " + ist_error_text());
-}
 
 Session::Session(const BenchOptions& options, const char* settings) : options_(options) {
   must(ist_world_create_configured(settings, &world_), "ist_world_create");
@@ -46,14 +43,16 @@ Session::Session(const BenchOptions& options, const char* settings) : options_(o
   places_.assign(static_cast<std::size_t>(size), options.to);
   places_[0] = options.from;
   if (options.pairs()) std::fill_n(places_.begin(), size / 2, options.from);
+  result_places_ = places_;
+  if (options.into) result_places_.assign(places_.size(), *options.into);
 }
 
 Session::~Session() {
   staging_ = {};
   lane_.reset();
   if (beside_.object != 0) ist_memory_free(world_, beside_);
-  if (pins_) pins_->unpin(reinterpret_cast<void*>(buffer_.object));
-  if (taken_) ist_memory_free(world_, buffer_);
+  for (RankBuffer* one : {result_.get(), buffer_.get()})
+    if (one != nullptr) one->give_back();
   if (world_ != IST_WORLD_NULL) ist_world_destroy(&world_);
 }
 
@@ -67,11 +66,24 @@ void Session::prepare(const Settings& settings) {
   } catch (const Failure& failure) {
     std::strncpy(mine.error.data(), failure.what(), mine.error.size() - 1);
   }
-  mine.device = places_[static_cast<std::size_t>(rank_)].device;
+  mine.device = place(rank_).device;
+  mine.result_device = result_place(rank_).device;
   const auto reports = from_all(std::span<const Report>{&mine, 1});
-  for (std::size_t r = 0; r < reports.size(); ++r) places_[r].device = reports[r].device;
+  for (std::size_t r = 0; r < reports.size(); ++r) {
+    places_[r].device = reports[r].device;
+    result_places_[r].device = reports[r].result_device;
+  }
   for (const Report& report : reports)
     if (report.error[0] != '\0') throw Failure(1, rank_ == 0 ? report.error.data() : "");
+}
+
+void Session::choose_device(Place& place, int local_rank) const {
+  int devices = 0;
+  must(ist_kind_devices(world_, place.kind, &devices), place.word.c_str());
+  if (place.device >= devices)
+    throw Failure(2, place.text() + " is not there: this machine has " + std::to_string(devices) + " device(s) of kind " +
+                         place.kind_name());
+  if (place.device == Place::kAnyDevice) place.device = place.on_device() ? local_rank % std::max(devices, 1) : 0;
 }
 
 void Session::take_memory(const Settings& settings) {
@@ -79,49 +91,28 @@ void Session::take_memory(const Settings& settings) {
   if (!kinds.ok()) throw Failure(kinds.status());
   kinds_ = std::move(kinds).value();
   Place& place = places_[static_cast<std::size_t>(rank_)];
-  int devices = 0;
-  must(ist_kind_devices(world_, place.kind, &devices), place.word.c_str());
-  if (place.device >= devices)
-    throw Failure(2, place.text() + " is not there: this machine has " + std::to_string(devices) + " device(s) of kind " +
-                         place.kind_name());
+  Place& result_place = result_places_[static_cast<std::size_t>(rank_)];
   int local_rank = 0;
   must(ist_comm_local_rank(comm_, &local_rank), "ist_comm_local_rank");
-  if (place.device == Place::kAnyDevice) place.device = place.on_device() ? local_rank % std::max(devices, 1) : 0;
+  choose_device(place, local_rank);
+  choose_device(result_place, local_rank);
   const BufferLayout layout = layout_of(options_, size());
   capacity_ = layout.capacity;
   recv_offset_ = layout.recv_offset;
-  const std::size_t whole = layout.whole;
-  if (place.classed()) {
-    classed_ = ClassedMemory::take(place, whole);
-    buffer_ = classed_->buffer();
-  } else {
-    must(ist_memory_alloc(world_, place.kind, place.device, whole, &buffer_), "ist_memory_alloc");
-    taken_ = true;
-  }
-  named_ = buffer_;
-  if (options_.automatic) name_nothing(place);
-  if (options_.ready) named_ = ist_buffer_ready(named_);
   const Bytes by_hand = stages() ? PinnedPool::rounded(Bytes{staging_bytes(options_, size())}) : Bytes{};
   pool_ = std::make_unique<PinnedPool>(*kinds_, std::max(settings.pinned_pool_limit, by_hand));
-  if (place.on_device()) start_device(*kinds_->find(static_cast<KindId>(place.kind)), place.device);
-  if (options_.ordered()) open_lane(place, local_rank);
-  if (!place.pinned()) return;
-  for (const auto& kind : kinds_->all()) {
-    Pins* const pins = kind->pins();
-    if (!pins || kind->devices().empty()) continue;
-    start_device(*kind, local_rank % static_cast<int>(kind->devices().size()));
-    if (const Status status = pins->pin(reinterpret_cast<void*>(buffer_.object), Bytes{whole}); !status.ok())
-      throw Failure(status);
-    pins_ = pins;
-    return;
+  buffer_ = std::make_unique<RankBuffer>(world_, *kinds_, place, layout.whole, local_rank);
+  named_ = buffer_->named(options_);
+  if (layout.result != 0) {
+    result_ = std::make_unique<RankBuffer>(world_, *kinds_, result_place, layout.result, local_rank);
+    named_result_ = result_->named(options_);
   }
-  throw Failure(
-      2, "pinned memory needs a device that host memory can be page-locked for, and none was found: see isthmus info");
+  if (options_.ordered()) open_lane(place, local_rank);
 }
 
 // Memory of the host has no queue of its own: that of some memory beside it is taken.
 void Session::open_lane(const Place& place, int local_rank) {
-  std::uint64_t handle = buffer_.queue;
+  std::uint64_t handle = buffer_->buffer().queue;
   if (options_.queue() && place.kind != IST_KIND_OPENCL) {
     int devices = 0;
     must(ist_kind_devices(world_, IST_KIND_OPENCL, &devices), "opencl");
@@ -130,13 +121,6 @@ void Session::open_lane(const Place& place, int local_rank) {
     handle = beside_.queue;
   }
   lane_ = Lane::open(options_, place, reinterpret_cast<void*>(handle));  // NOLINT(performance-no-int-to-ptr)
-}
-
-void Session::name_nothing(const Place& place) {
-  if (place.kind == IST_KIND_OPENCL)
-    throw Failure(2, "--auto is for memory with addresses; a buffer of opencl is an object and must be named");
-  named_ = ist_auto(reinterpret_cast<const void*>(buffer_.object));  // NOLINT(performance-no-int-to-ptr)
-  named_.queue = buffer_.queue;
 }
 
 void Session::write(std::span<const std::byte> bytes, std::size_t offset) {
@@ -153,14 +137,6 @@ std::string Session::path_name(int carrier) const {
 }
 
 bool Session::stages() const { return options_.staged && places_[static_cast<std::size_t>(rank_)].on_device(); }
-
-// A kind page-locks nothing before it has used a device: it has not been told which one.
-void Session::start_device(MemoryKind& kind, int device) {
-  auto piece = kind.allocate(device, Bytes{1});
-  if (!piece.ok()) throw Failure(piece.status());
-  if (const Status released = kind.release(*piece); !released.ok()) throw Failure(released);
-  kinds_->mark_used(kind.id());
-}
 
 const CopyChoice& Session::copies() const { return look_up(world_)->world->engine().copies(); }
 

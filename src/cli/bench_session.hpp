@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "cli/bench_buffer.hpp"
 #include "cli/bench_lanes.hpp"
-#include "cli/bench_memory.hpp"
 #include "cli/bench_options.hpp"
 #include "cli/bench_timing.hpp"
 #include "memory/kinds.hpp"
@@ -28,13 +28,6 @@
 #include "protocol/copy_choice.hpp"
 
 namespace ist::cli {
-
-// Throws what the library said unless `code` is IST_OK.
-[[noreturn]] void fail(int code, const char* call);
-inline void must(int code, const char* call) {
-  if (code != IST_OK) [[unlikely]]
-    fail(code, call);
-}
 
 class Session {
  public:
@@ -66,6 +59,8 @@ class Session {
   std::size_t capacity() const { return capacity_; }
   // Where the devices really are, by rank: known after prepare().
   const Place& place(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
+  // Of what a call leaves: of a buffer of its own where options().into names one.
+  const Place& result_place(int rank) const { return result_places_[static_cast<std::size_t>(rank)]; }
 
   // Bytes of this rank's buffer, set and seen through host memory.
   void write(std::span<const std::byte> bytes, std::size_t offset = 0);
@@ -93,7 +88,8 @@ class Session {
   // How the bytes of the last message received here travelled.
   int carrier() const { return carrier_; }
 
-  // What this rank gives to a call of the table; the receive buffer is behind the send buffer, also of exchange_window().
+  // What this rank gives to a call of the table; the receive buffer is behind the send buffer, also of exchange_window(), or a buffer of
+  // its own, whose offsets begin behind the other one.
   CallArguments arguments(std::size_t bytes) const { return {named_, at(recv_offset_), bytes, rank_, size(), comm_}; }
   std::size_t recv_offset() const { return recv_offset_; }
 
@@ -140,34 +136,36 @@ class Session {
   };
 
   void take_memory(const Settings& settings);
-  void name_nothing(const Place& place);
+  void choose_device(Place& place, int local_rank) const;
   void open_lane(const Place& place, int local_rank);
   void start_sends(int count, std::size_t stride, std::size_t bytes);
   void start_receives(int count, std::size_t stride, std::size_t bytes, std::size_t first_request);
   void finish_receives(int count, std::size_t first_request);
   void window_by_hand(std::size_t messages, std::size_t stride, std::size_t bytes, const Ways& ways);
-  ist_buffer at(std::size_t offset) const { return ist_buffer_at(named_, offset); }
+  ist_buffer at(std::size_t offset) const {
+    if (result_ && offset >= recv_offset_) return ist_buffer_at(named_result_, offset - recv_offset_);
+    return ist_buffer_at(named_, offset);
+  }
   bool stages() const;
   void grow_staging(std::size_t bytes);
-  void start_device(MemoryKind& kind, int device);
   void tell_bytes(const void* data, std::size_t bytes);
   void hear_bytes(void* data, std::size_t bytes);
 
   BenchOptions options_;
   std::vector<Place> places_;  // by rank
+  std::vector<Place> result_places_;
   ist_world world_ = IST_WORLD_NULL;
   ist_comm comm_ = IST_COMM_NULL;
   int rank_ = 0;
   std::unique_ptr<Kinds> kinds_;
   std::size_t capacity_ = 0;
   std::size_t recv_offset_ = 0;
-  ist_buffer buffer_{};
-  ist_buffer named_{};  // the same as the calls are given it: perhaps without its kind
-  bool taken_ = false;
-  ist_buffer beside_{};                     // of OpenCL, where the buffer itself has no queue
-  std::unique_ptr<Lane> lane_;              // null, but of messages in streams and queues
-  std::unique_ptr<ClassedMemory> classed_;  // whose the buffer is, where the library did not allocate it
-  Pins* pins_ = nullptr;                    // whoever page-locked the buffer
+  std::unique_ptr<RankBuffer> buffer_;
+  std::unique_ptr<RankBuffer> result_;  // null: behind the other one
+  ist_buffer named_{};                  // the same as the calls are given it
+  ist_buffer named_result_{};
+  ist_buffer beside_{};         // of OpenCL, where the buffer itself has no queue
+  std::unique_ptr<Lane> lane_;  // null, but of messages in streams and queues
   std::unique_ptr<PinnedPool> pool_;
   PinnedPool::Block staging_;
   std::array<ist_request, std::size_t{2} * kWindow> requests_{};

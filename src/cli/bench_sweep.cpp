@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -41,7 +42,7 @@ const std::array<Sweep, 6>& sweeps() {
         "ISTHMUS_EAGER_LIMIT",
         {"4KiB", "16KiB", "64KiB", "256KiB"},
         {"4KiB", "16KiB", "64KiB", "256KiB"},
-        "longest message that is sent at once"},
+        "longest message that is sent at once, and the size of a cell"},
        {"cells", "ISTHMUS_CELLS", "ISTHMUS_CELLS", {"4", "16", "64", "256"}, {"4", "16", "64", "256"}, "cells of a rank"},
        {"slot",
         "ISTHMUS_RING_SLOT_HOST",
@@ -96,31 +97,53 @@ std::vector<BenchTask> tasks_of(const BenchOptions& options, const Sweep& sweep,
   return tasks;
 }
 
-// One line for each size, one column for each value; the best of a line has a star.
-std::string table(const std::vector<Json>& reports, const std::string& benchmark) {
+// What a size has under each value, and what it is measured beside each time, which no value changes.
+struct Line {
+  std::vector<double> figures;
+  std::vector<double> limits;
+};
+
+std::map<std::uint64_t, Line> lines_of(const std::vector<Json>& reports, const std::string& benchmark) {
   const bool latency = benchmark == "latency";
-  const char* const figure = latency ? "median_us" : "gbps";
-  std::string text =
-      benchmark + (latency ? " in us, half a round trip\n" : " in GB/s, windows of 64 messages\n") + "       bytes";
-  std::map<std::uint64_t, std::vector<double>> lines;
-  std::array<char, 64> cell{};
+  std::map<std::uint64_t, Line> lines;
   for (const Json& report : reports) {
     if (report["benchmark"] != benchmark) continue;
-    std::snprintf(cell.data(), cell.size(), " %11s", report["value"].get<std::string>().c_str());
-    text += cell.data();
-    for (const Json& row : report["rows"]) lines[row["bytes"].get<std::uint64_t>()].push_back(row[figure].get<double>());
+    for (const Json& row : report["rows"]) {
+      Line& line = lines[row["bytes"].get<std::uint64_t>()];
+      const double figure = row[latency ? "median_us" : "gbps"].get<double>();
+      line.figures.push_back(figure);
+      if (!row["limit_ratio"].is_number()) continue;
+      const double ratio = row["limit_ratio"].get<double>();
+      line.limits.push_back(latency ? figure / ratio : figure * ratio);
+    }
   }
-  text += '\n';
-  for (const auto& [bytes, figures] : lines) {
+  return lines;
+}
+
+// One line for each size, one column for each value; the best of a line has a star, and stands beside the limit.
+std::string table(const std::vector<Json>& reports, const std::string& benchmark) {
+  const bool latency = benchmark == "latency";
+  std::string text =
+      benchmark + (latency ? " in us, half a round trip\n" : " in GB/s, windows of 64 messages\n") + "       bytes";
+  std::array<char, 64> cell{};
+  const auto add = [&](const char* format, auto... values) {
+    std::snprintf(cell.data(), cell.size(), format, values...);
+    text += cell.data();
+  };
+  for (const Json& report : reports)
+    if (report["benchmark"] == benchmark) add(" %11s", report["value"].get<std::string>().c_str());
+  text += "       limit  best to it\n";
+  for (const auto& [bytes, line] : lines_of(reports, benchmark)) {
+    const auto& figures = line.figures;
     const auto best =
         latency ? std::min_element(figures.begin(), figures.end()) : std::max_element(figures.begin(), figures.end());
-    std::snprintf(cell.data(), cell.size(), "%12llu", static_cast<unsigned long long>(bytes));
-    text += cell.data();
-    for (const double& one : figures) {
-      std::snprintf(cell.data(), cell.size(), " %10.3f%c", one, &one == &*best ? '*' : ' ');
-      text += cell.data();
-    }
-    text += '\n';
+    add("%12llu", static_cast<unsigned long long>(bytes));
+    for (const double& one : figures) add(" %10.3f%c", one, &one == &*best ? '*' : ' ');
+    const double limit = median_of(line.limits);
+    if (std::isnan(limit))
+      text += "           -           -\n";
+    else
+      add(" %11.3f %10.2fx\n", limit, latency ? *best / limit : limit / *best);
   }
   return text;
 }
@@ -134,6 +157,27 @@ std::string sweep_names() {
   return names;
 }
 
+std::string sweep_warning(const std::vector<Json>& reports) {
+  constexpr double kSteady = 2;
+  double worst = kSteady;
+  std::string warning;
+  for (const char* benchmark : {"latency", "bandwidth"})
+    for (const auto& [bytes, line] : lines_of(reports, benchmark)) {
+      if (line.limits.empty()) continue;
+      const auto [least, most] = std::minmax_element(line.limits.begin(), line.limits.end());
+      if (*most <= worst * *least) continue;
+      worst = *most / *least;
+      std::array<char, 200> text{};
+      std::snprintf(
+          text.data(), text.size(),
+          "the limit of %s at %llu bytes was %.1f times as high under one value as under another: the machine was not the "
+          "same for all; run it again\n",
+          benchmark, static_cast<unsigned long long>(bytes), worst);
+      warning = text.data();
+    }
+  return warning;
+}
+
 void must_be_sweep(const BenchOptions& options) {
   if (options.staged || options.ranks != 0 || options.automatic)
     throw Failure(2, "sweep is of messages between two ranks: leave out --ranks, --staged and --auto");
@@ -142,6 +186,10 @@ void must_be_sweep(const BenchOptions& options) {
     throw Failure(
         2, (options.call.empty() ? "sweep needs the name of a setting" : "sweep knows no setting \"" + options.call + "\"") +
                ": expected one of " + sweep_names());
+  const bool unnamed = options.call == "naming";
+  for (const Place& place : {options.from, options.to})
+    if (unnamed && place.kind == IST_KIND_OPENCL)
+      throw Failure(2, "sweep naming asks whose an address is, and a buffer of opencl has none: say host or cuda");
 }
 
 void run_sweep(const BenchOptions& options) {
@@ -174,7 +222,9 @@ void run_sweep(const BenchOptions& options) {
             << reports.front()["machine"].get<std::string>() << "; commit " << reports.front()["commit"].get<std::string>()
             << "\n\n"
             << table(reports, "latency") << '\n'
-            << table(reports, "bandwidth");
+            << table(reports, "bandwidth")
+            << "\nlimit: as each report says in limit_is, or memcpy of that size; the median of all values\n"
+            << sweep_warning(reports);
   if (options.json_file.empty()) return;
   std::ofstream out(options.json_file);
   out << Json(reports).dump(2) << '\n';

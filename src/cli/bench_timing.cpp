@@ -23,16 +23,18 @@ constexpr int kFewestMessages = 4;
 }  // namespace
 
 std::vector<std::string> added_names(const BenchOptions& options) {
-  if (options.stream() && !options.stream_latency()) return {"graph_us"};
-  if (options.stream()) return {"graph_us", "limit_us", "limit_graph_us", "limit_ratio", "limit_graph_ratio"};
-  if (options.rate()) return {"messages_per_s"};
-  if (options.pairs()) return {"messages_per_s", "pairs"};
-  if (options.overlap()) return {"alone_us", "compute_us", "overlap_percent"};
-  if (options.timed_call() && options.timed_call()->in_stream())
-    return {"average_us", "min_us", "max_us", "ahead_us", "graph_us"};
-  if (options.timed_call()) return {"average_us", "min_us", "max_us"};
-  if (options.limited_by_memcpy()) return {"limit_gbs", "limit_ratio"};
-  return {};
+  std::vector<std::string> names;
+  if (options.stream_latency())
+    return {"graph_us", "limit_us", "limit_graph_us", "limit_ratio", "limit_graph_ratio", "copy_us", "copy_ratio"};
+  if (options.limits()) return names;
+  if (options.stream()) names = {"graph_us"};
+  if (options.rate()) names = {"messages_per_s"};
+  if (options.pairs()) names = {"messages_per_s", "pairs"};
+  if (options.overlap()) names = {"alone_us", "compute_us", "overlap_percent"};
+  if (options.timed_call() && !options.overlap()) names = {"average_us", "min_us", "max_us"};
+  if (options.timed_call() && options.timed_call()->in_stream()) names.insert(names.end(), {"ahead_us", "graph_us"});
+  names.insert(names.end(), {options.limited_by_memcpy() ? "limit_gbs" : "limit_us", "limit_ratio"});
+  return names;
 }
 
 double microseconds_since(Clock::time_point start) {
@@ -65,6 +67,23 @@ int window_of(std::uint64_t bytes) {
 
 double limit_ratio(double us, double limit_us) {
   return limit_us > 0 ? us / limit_us : std::numeric_limits<double>::quiet_NaN();
+}
+
+double bare_median_us(const std::function<void()>& repetition) {
+  constexpr double kEnough = 20e3;
+  constexpr double kLong = 300e3;
+  constexpr std::size_t kFewest = 3;
+  constexpr std::size_t kMost = 101;
+  std::vector<double> times;
+  const auto begin = Clock::now();
+  repetition();
+  if (const double first = microseconds_since(begin); first > kLong) return first;
+  while (times.size() < kMost && (times.size() < kFewest || microseconds_since(begin) < kEnough)) {
+    const auto start = Clock::now();
+    repetition();
+    times.push_back(microseconds_since(start));
+  }
+  return median_of(std::move(times));
 }
 
 double percentile(const std::vector<double>& sorted, double fraction) {

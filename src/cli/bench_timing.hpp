@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,8 @@ int window_of(std::uint64_t bytes);
 
 // How many times as long as the limit allows: 1 is the limit itself. No number where there is none.
 double limit_ratio(double us, double limit_us);
+// Microseconds of a repetition of what is no row by itself, the median: 20 ms of them and three at least, or one that takes 0.3 s.
+double bare_median_us(const std::function<void()>& repetition);
 double percentile(const std::vector<double>& sorted, double fraction);
 // No number of none.
 double median_of(std::vector<double> values);

@@ -21,6 +21,7 @@ TEST_F(Bench, BothWaysAtOnceAreCheckedAndCountedTogether) {
     EXPECT_EQ(found["window"], 64);
     EXPECT_GT(found["sizes_checked"].get<int>(), 7);
     ASSERT_EQ(found["rows"].size(), 7U);
+    expect_limited(found, "one thread of each rank at once");
     for (const auto& row : found["rows"])
       EXPECT_NEAR(row["gbps"].get<double>() * row["median_us"].get<double>() * 1e3, 2 * row["bytes"].get<double>(),
                   0.02 * row["bytes"].get<double>())
@@ -39,6 +40,7 @@ TEST_F(Bench, BothWaysAtOnceAlsoBetweenDeviceMemoryAndByHand) {
                                 variables);
     ASSERT_EQ(ran.status, 0) << ran.output;
     EXPECT_EQ(result()["rows"].size(), 6U);
+    expect_limited(result(), "and 64 back at the same time");
   }
 }
 
@@ -52,6 +54,7 @@ TEST_F(Bench, SeveralPairsAtOnceAreCheckedAndCountedTogether) {
     EXPECT_EQ(found["window"], 64);
     EXPECT_EQ(found["ranks"], ranks);
     ASSERT_EQ(found["rows"].size(), 14U);
+    expect_limited(found, "one thread of each pair at once");
     for (const auto& row : found["rows"]) {
       EXPECT_EQ(row["pairs"].get<double>(), ranks / 2) << row.dump();
       EXPECT_NEAR(row["messages_per_s"].get<double>() * row["median_us"].get<double>(), 1e6, 2e4) << row.dump();
@@ -90,9 +93,10 @@ TEST_F(Bench, EveryPairOfMemoryIsMeasuredInRanksOfItsOwn) {
     pairs.insert(report["pair"].dump());
   }
   EXPECT_EQ(pairs.size(), found.size());
-  EXPECT_TRUE(says(ran, "65536 bytes, us")) << ran.output;
-  expect_refused({{"bench latency --every-pair --from cuda", "leave out --from, --to and --kind"},
-                  {"bench collective barrier --every-pair", "not for collective"},
+  EXPECT_TRUE(says(ran, "65536 bytes, us; x: times as long as the limit")) << ran.output;
+  expect_refused({{"bench latency --every-pair --from cuda", "leave out --from, --to, --kind and --into"},
+                  {"bench collective barrier --every-pair", "barrier moves no bytes out of any memory"},
+                  {"bench collective allreduce --every-pair --into host", "leave out --from, --to, --kind and --into"},
                   {"bench latency --every-pair --auto", "leave out --auto"}});
 }
 
@@ -140,7 +144,13 @@ TEST_F(Bench, MessagesInStreamsAreCheckedAndTimedBesideABarePairOfKernels) {
       EXPECT_NEAR(row[ratio].get<double>() * row[limit].get<double>() / row[time].get<double>(), 1, 0.02) << row.dump();
     }
   }
-  EXPECT_NE(ran.output.find("limit_ratio limit_graph_ratio  path"), std::string::npos) << ran.output;
+  EXPECT_NE(ran.output.find("limit_ratio limit_graph_ratio"), std::string::npos) << ran.output;
+  // A bare copy there is of every size.
+  for (const auto& row : found["rows"]) {
+    EXPECT_GT(row["copy_us"].get<double>(), 0) << row.dump();
+    EXPECT_NEAR(row["copy_ratio"].get<double>() * row["copy_us"].get<double>() / row["median_us"].get<double>(), 1, 0.02);
+  }
+  EXPECT_TRUE(says(ran, "limit_us is half a round trip of a bare pair of kernels")) << ran.output;
 }
 TEST_F(Bench, CallsInStreamsAreCheckedAndTimed) {
   std::string variables;
@@ -153,6 +163,7 @@ TEST_F(Bench, CallsInStreamsAreCheckedAndTimed) {
     const auto found = result();
     EXPECT_EQ(found["benchmark"], call);
     ASSERT_EQ(found["rows"].size(), call == "barrier_on" ? 1U : 13U);
+    expect_limited(found, "one copy of that size by the CUDA driver");
     for (const auto& row : found["rows"]) {
       EXPECT_GT(row["median_us"].get<double>(), 0) << row.dump();
       EXPECT_EQ(row["path"], "stream") << row.dump();

@@ -26,6 +26,7 @@ void expect_rows(const nlohmann::json& found, const std::string& benchmark, std:
   EXPECT_EQ(found["window"], benchmark.ends_with("latency") ? 1 : 64);
   const double ways = benchmark.ends_with("bidirectional") ? 2 : 1;
   ASSERT_EQ(found["rows"].size(), rows);
+  expect_limited(found, path == "queue" ? "clEnqueue" : "copies of that size by the CUDA driver");
   for (const auto& row : found["rows"]) {
     EXPECT_GT(row["median_us"].get<double>(), 0) << row.dump();
     EXPECT_LE(row["p10_us"].get<double>(), row["p90_us"].get<double>()) << row.dump();
@@ -123,7 +124,7 @@ TEST_F(Bench, WhatCannotBePutIntoAStreamOrAQueueIsToldBeforeAnyRankStarts) {
                   {"bench queue-latency --kind host --ready", "what is put into a queue is in its order"},
                   {"bench queue-latency bcast", "queue-latency is between two ranks and takes no call"},
                   {"bench queue-latency --ranks 4", "queue-latency is between 2 ranks"},
-                  {"bench overlap --every-pair", "--every-pair is for messages between ranks, also in streams and queues"}});
+                  {"bench limits --every-pair", "--every-pair is for messages between ranks, also in streams and queues"}});
   expect_refused({{"bench queue-latency --kind host", "memory of kind opencl cannot be used here"},
                   {"bench queue-bandwidth --every-pair", "needs OpenCL, and this machine has none"},
                   {"bench stream-latency --every-pair", "needs CUDA memory, and this machine has none"}},

@@ -8,11 +8,13 @@
 #include <limits>
 #include <set>
 
+#include "cli/bench_bare_link.hpp"
 #include "cli/bench_check.hpp"
 #include "cli/bench_limits.hpp"
 #include "cli/bench_options.hpp"
 #include "cli/bench_report.hpp"
 #include "cli/bench_room.hpp"
+#include "cli/bench_sweep.hpp"
 #include "cli/failure.hpp"
 #include "cli/machine.hpp"
 #include "path/shm/pair_slots.hpp"
@@ -55,7 +57,7 @@ TEST(BenchReport, WhatABenchmarkHasBesidesStandsInEveryRowByItsName) {
   EXPECT_NE(table_header(report).find("max_us"), std::string::npos);
 }
 
-TEST(BenchReport, OnlyMessagesBetweenHostBuffersAreMeasuredAgainstACopyOfTheirSize) {
+TEST(BenchReport, EveryTableHasTheRatioToALimitAndThatOfMessagesBetweenHostBuffersIsARate) {
   const auto names_of = [](const std::string& benchmark, const std::string& from, const std::string& call = "") {
     BenchOptions options;
     options.benchmark = benchmark;
@@ -64,13 +66,26 @@ TEST(BenchReport, OnlyMessagesBetweenHostBuffersAreMeasuredAgainstACopyOfTheirSi
     options.to = Place::read("host");
     return added_names(options);
   };
+  const std::vector<std::string> rate{"limit_gbs", "limit_ratio"};
+  const std::vector<std::string> time{"limit_us", "limit_ratio"};
   for (const char* benchmark : {"latency", "bandwidth"}) {
-    for (const char* from : {"host", "pinned"})
-      EXPECT_EQ(names_of(benchmark, from), (std::vector<std::string>{"limit_gbs", "limit_ratio"})) << benchmark << from;
-    EXPECT_TRUE(names_of(benchmark, "cuda").empty()) << benchmark;
+    for (const char* from : {"host", "pinned"}) EXPECT_EQ(names_of(benchmark, from), rate) << benchmark << from;
+    for (const char* from : {"cuda", "opencl"}) EXPECT_EQ(names_of(benchmark, from), time) << benchmark << from;
   }
-  EXPECT_EQ(names_of("rate", "host"), std::vector<std::string>{"messages_per_s"});
-  EXPECT_EQ(names_of("collective", "host", "bcast").size(), 3U);
+  const auto ends_with_time = [&](std::vector<std::string> names) {
+    return names.size() >= 2 && std::equal(time.begin(), time.end(), names.end() - 2);
+  };
+  for (const char* benchmark : {"bidirectional", "rate", "multi-pair", "stream-bandwidth", "stream-bidirectional",
+                                "queue-latency", "queue-bandwidth", "queue-bidirectional"})
+    EXPECT_TRUE(ends_with_time(names_of(benchmark, "cuda"))) << benchmark;
+  for (const CollectiveCall& call : collective_calls())
+    EXPECT_TRUE(ends_with_time(names_of("collective", "host", call.name))) << call.name;
+  EXPECT_TRUE(ends_with_time(names_of("overlap", "host", "exchange")));
+  EXPECT_EQ(names_of("rate", "host").front(), "messages_per_s");
+  const auto streams = names_of("stream-latency", "cuda");
+  for (const char* name : {"limit_ratio", "limit_graph_ratio", "copy_ratio"})
+    EXPECT_EQ(std::count(streams.begin(), streams.end(), name), 1) << name;
+  EXPECT_TRUE(names_of("limits", "cuda").empty()) << "those are the limits";
 }
 
 TEST(BenchLimits, ACopyOfAnySizeHasARateAndNothingHasNone) {
@@ -86,6 +101,65 @@ TEST(BenchReport, TheDateIsUtcInIsoForm) {
   EXPECT_EQ(date[4], '-');
   EXPECT_EQ(date[10], 'T');
   EXPECT_EQ(date.back(), 'Z');
+}
+
+TEST(BenchLimits, LinesToAnotherProcessorTakeTimeAndToNoneAreNotKnown) {
+  EXPECT_EQ(cache_lines_us(-1), 0);
+  const Limits none = measure_limits(-1);
+  EXPECT_EQ(none.cache_line_us, 0);
+  EXPECT_GT(none.memcpy_gbps, 0);
+  for (int processor = 0; processor < 2 && find_processors().usable > 1; ++processor) {
+    const double lines = cache_lines_us(processor);
+    // 0 where this thread itself is there.
+    EXPECT_GE(lines, 0);
+    EXPECT_LT(lines, 1e3);
+  }
+}
+
+TEST(BenchLimits, ALinkBetweenHostMemoryIsACopyOrACacheLine) {
+  const auto kinds = Kinds::load("host");
+  ASSERT_TRUE(kinds.ok());
+  const BareEnds ends{Place::read("host"), Place::read("pinned"), 4096, false, 50.0};
+  const auto link = BareLink::open(ends, **kinds);
+  EXPECT_DOUBLE_EQ(link->us(8, BareForm::single), 50.0);
+  EXPECT_LT(link->us(8, BareForm::window), 50.0);
+  EXPECT_GT(link->us(4096, BareForm::both_ways), 0);
+  EXPECT_NE(link->words(BareForm::single).find("a cache line"), std::string::npos);
+  EXPECT_EQ(link->words(BareForm::window).find("a cache line"), std::string::npos);
+}
+
+TEST(BenchLimits, WhatIsNoRowByItselfIsTimedThreeTimesAtLeastAndNotForLong) {
+  int calls = 0;
+  EXPECT_GE(bare_median_us([&] { ++calls; }), 0);
+  EXPECT_EQ(calls, 102) << "once to warm up";
+  calls = 0;
+  EXPECT_GE(bare_median_us([&] {
+              ++calls;
+              usleep(30000);
+            }),
+            30e3);
+  EXPECT_EQ(calls, 4);
+  calls = 0;
+  bare_median_us([&] {
+    ++calls;
+    usleep(310000);
+  });
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(BenchSweep, AMachineThatWasNotTheSameForAllValuesIsTold) {
+  const auto report = [](const char* benchmark, double us, double gbps, const nlohmann::ordered_json& ratio) {
+    return nlohmann::ordered_json{{"benchmark", benchmark},
+                                  {"rows", {{{"bytes", 8}, {"median_us", us}, {"gbps", gbps}, {"limit_ratio", ratio}}}}};
+  };
+  // Limits of 1 us and 1.5 us, of 10 and 12 GB/s, and one that is not known.
+  std::vector<nlohmann::ordered_json> reports{report("latency", 2, 0, 2), report("latency", 3, 0, 2),
+                                              report("latency", 4, 0, nullptr), report("bandwidth", 1, 5, 2),
+                                              report("bandwidth", 1, 4, 3)};
+  EXPECT_EQ(sweep_warning(reports), "");
+  reports.push_back(report("bandwidth", 1, 4, 1));
+  EXPECT_NE(sweep_warning(reports).find("the limit of bandwidth at 8 bytes was 3.0 times as high"), std::string::npos)
+      << sweep_warning(reports);
 }
 
 TEST(BenchCheck, EverySingleWrongByteIsFoundAndNamed) {

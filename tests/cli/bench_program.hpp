@@ -49,6 +49,21 @@ inline bool there_is_cuda(std::string& variables) {
   return std::filesystem::exists(FAKE_CUDA "/libcuda.so.1");
 }
 
+// Every row is beside a limit of the same run, as far as the digits in the file go, and the report says what it is.
+inline void expect_limited(const nlohmann::json& found, const std::string& words = "") {
+  ASSERT_TRUE(found.contains("limit_is")) << found.dump();
+  const auto is = found["limit_is"].get<std::string>();
+  EXPECT_EQ(is.find("not measured"), std::string::npos) << is;
+  EXPECT_NE(is.find(words), std::string::npos) << is;
+  for (const auto& row : found["rows"]) {
+    ASSERT_TRUE(row["limit_us"].is_number() && row["limit_ratio"].is_number()) << row.dump();
+    const auto limit = row["limit_us"].get<double>();
+    EXPECT_GT(limit, 0) << row.dump();
+    EXPECT_NEAR(row["limit_ratio"].get<double>() * limit / row["median_us"].get<double>(), 1, 0.02 + 1e-4 / limit)
+        << row.dump();
+  }
+}
+
 // Arguments that are wrong, and what the command says of them.
 struct Refused {
   const char* arguments;

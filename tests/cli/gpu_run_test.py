@@ -1,5 +1,5 @@
-"""Proves that the parts of tools/gpu_run.sh check are the whole, each test once, that the record says what was not run, and that a sanitizer has
-looked at something.
+"""Proves that the parts of tools/gpu_run.sh check are the whole, each test once, that the record says what was not run, that a sanitizer has
+looked at something, and that sweeps are left out when their time is over.
 
 Argument: the folder tools/.
 """
@@ -147,6 +147,46 @@ def a_sanitizer_that_saw_no_test_proves_nothing(folder):
     assert "nothing: no test ran" in said and "6 test(s) passed, 2 skipped; little" in said, said
 
 
+# The same for tools/gpu_run/sweeps.sh, and a command that writes a sweep's reports to the file that --json names.
+SWEEPS = """
+cd {tools}/..; set -o pipefail
+raw={folder}/raw; out={folder}; summary={folder}/summary; log={folder}/log; isthmus={folder}/isthmus; failures=0; limit=60
+note() {{ echo "$*" >>"$summary"; }}
+step() {{ note "$2"; shift 2; "$@" >>"$log" 2>&1 || failures=$((failures + 1)); }}
+build_all() {{ :; }}; describe_machine() {{ mkdir -p "$raw"; }}; second_gpu() {{ echo cuda:1; }}; finish() {{ echo "$failures failures"; exit 0; }}
+source tools/gpu_run/sweeps.sh
+run_sweeps
+"""
+SWEEP = """#!/usr/bin/env python3
+import json, sys
+words = sys.argv[1:]
+at = lambda name: words[words.index(name) + 1]
+report = lambda value, measure, us, rate: {"sweep": words[2], "setting": "S", "value": value, "from": at("--from"), "to": at("--to"),
+                                           "benchmark": measure, "rows": [{"bytes": 8, "median_us": us, "gbps": rate}]}
+if words[2] != "cells":
+    json.dump([report(*one) for one in (("1", "latency", 3, 0), ("2", "latency", 2, 0), ("1", "bandwidth", 0, 9), ("2", "bandwidth", 0, 8))],
+              open(at("--json"), "w"))
+"""
+
+
+def sweeps_are_one_list_and_end_in_time(folder):
+    (folder / "isthmus").write_text(SWEEP)
+    (folder / "isthmus").chmod(0o755)
+    done = run("bash", "-c", SWEEPS.format(folder=folder, tools=TOOLS.resolve()))
+    # The pictures need a report of a real machine, and matplotlib: whether they are drawn is no matter here.
+    assert done.stdout.endswith("failures\n"), done
+    found, said = json.loads((folder / "sweeps.json").read_text()), (folder / "summary").read_text()
+    of = {(one["sweep"], one["from"], one["to"]) for one in found}
+    assert {sweep for sweep, _, _ in of} == {"slot", "flight", "eager", "naming", "slots"} and len(of) == 9 and len(found) == 36, of
+    assert said.count("latency: 8 B 2 (2.00 us)") == 9 and said.count("bandwidth: 8 B 1 (9.00 GB/s)") == 9, said
+    (folder / "summary").unlink()
+    for file in (folder / "raw").glob("*.json"):
+        file.unlink()
+    done = run("bash", "-c", SWEEPS.format(folder=folder, tools=TOOLS.resolve()), env={**os.environ, "ISTHMUS_CALL_LIMIT": "-1"})
+    said = (folder / "summary").read_text()
+    assert said.count("left out: the sweep of") == 10 and "holds no *-sweep.json" in done.stderr and not done.stdout.startswith("0 "), (done, said)
+
+
 def bad_words_are_told():
     for words in (["test"], ["tests"], ["tests", "3/2"], ["tests", "0/1"], ["rest", "1/2"]):
         with tempfile.TemporaryDirectory() as name:
@@ -154,7 +194,8 @@ def bad_words_are_told():
         assert done.returncode == 2 and "tests K/N" in done.stdout, done
 
 
-for proof in (every_test_once, parts_make_the_whole, a_sanitizer_that_saw_no_test_proves_nothing):
+for proof in (every_test_once, parts_make_the_whole, a_sanitizer_that_saw_no_test_proves_nothing,
+              sweeps_are_one_list_and_end_in_time):
     with tempfile.TemporaryDirectory() as name:
         proof(pathlib.Path(name))
 bad_words_are_told()

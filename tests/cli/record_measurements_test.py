@@ -340,6 +340,12 @@ with tempfile.TemporaryDirectory() as name:
     assert done.returncode == 0 and "slot-cuda-cuda-sweep.json" in done.stdout, done
     for name in ("sweep.json", "slot-sweep.json"):
         (folder / "out" / name).unlink()
+    # All of them in one list are as many records.
+    (folder / "out" / "sweeps.json").write_text(json.dumps([*sweeps, *({**one, "sweep": "eager", "setting": "S"} for one in sweeps)]))
+    done = subprocess.run([sys.executable, TOOLS / "record_measurements.py", folder / "out", "--measured", measured], capture_output=True, text=True)
+    assert done.returncode == 0 and len(json.loads((measured / f"{stem}-eager-cuda-cuda-sweep.json").read_text())) == 4, done
+    assert json.loads((measured / f"{stem}-slot-cuda-cuda-sweep.json").read_text()) == sweeps, done
+    (folder / "out" / "sweeps.json").unlink()
     # What is no sweep is none.
     (folder / "out" / "sweep.json").write_text(json.dumps(host))
     done = subprocess.run([sys.executable, TOOLS / "record_measurements.py", folder / "out", "--measured", measured], capture_output=True, text=True)

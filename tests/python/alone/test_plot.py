@@ -22,15 +22,15 @@ def plot(*words):
 
 
 def test_every_report_becomes_a_picture(tmp_path):
-    files = {name: str(tmp_path / f"{name}.json") for name in ("latency", "bandwidth", "sweep", "limits")}
-    for name in ("latency", "bandwidth"):
+    files = {name: str(tmp_path / f"{name}.json") for name in ("latency", "bandwidth", "bidirectional", "sweep", "limits")}
+    for name in ("latency", "bandwidth", "bidirectional"):
         bench(name, "--quick", "--max", "4KiB", "--json", files[name])
     bench("sweep", "naming", "--iterations", "2", "--max", "2KiB", "--json", files["sweep"])
     bench("limits", "--from", "host", "--to", "host", "--quick", "--max", "4KiB", "--json", files["limits"])
     out = tmp_path / "made" / "here"
     done = plot(*files.values(), "--out", str(out))
     assert done.returncode == 0, done.stderr
-    pictures = {"latency-host-host", "bandwidth-host-host", "sweep-naming-latency-host-host", "sweep-naming-bandwidth-host-host"}
+    pictures = {"latency-host-host", "bandwidth-host-host", "bidirectional-host-host", "sweep-naming-latency-host-host", "sweep-naming-bandwidth-host-host"}
     assert {file.name for file in out.iterdir()} == {f"{name}.png" for name in pictures} | {"index.html"}
     page = (out / "index.html").read_text()
     for name in pictures:
@@ -39,6 +39,11 @@ def test_every_report_becomes_a_picture(tmp_path):
         assert base64.b64encode(made).decode() in page
     # The limit of a memcpy is drawn beside the windows, and every figure is in a table.
     assert "memcpy, one thread" in page and "buffers=auto" in page
+    for row in json.loads((tmp_path / "bidirectional.json").read_text())["rows"]:
+        # In GB/s, both ways together.
+        limit = row["gbps"] * row["limit_ratio"]
+        found = re.search(rf"<summary>limit</summary>.*?<td>{row['bytes']}<td>([0-9.]+)", page)
+        assert found and abs(float(found[1]) / limit - 1) < 0.1, (found, limit)
     for row in json.loads((tmp_path / "latency.json").read_text())["rows"]:
         assert f"<td>{row['bytes']}<td>{row['median_us']:.3f}" in page
 
