@@ -27,29 +27,21 @@ void must(cudaError_t result, const char* what) {
 }
 
 // What one iteration does, `n` counting from 1; false: given up. Ours:
-template <class Crew>
+template <class Crew, Reuse kReuse>
 struct Packets {
-  static __device__ bool step(const Side& side, std::uint32_t n, bool sends) {
-    const Crew crew;
+  Channel<Crew, kReuse> channel;
+  explicit __device__ Packets(const Side& side)
+      : channel(Crew(), side.view, side.other(), kReuse == Reuse::credited ? 0 : 1) {}
+  __device__ bool step(const Side& side, std::uint32_t n, bool sends) {
     const std::uint32_t sequence = side.sequence + n;
-    return (sends ? send(crew, side.view, side.other(), 0, side.area(0), side.bytes, sequence, kDeadline)
-                  : receive(crew, side.view, side.other(), 0, side.area(1), side.bytes, sequence, kDeadline)) == Status::ok;
-  }
-};
-template <class Crew>
-struct AnsweredPackets {
-  static __device__ bool step(const Side& side, std::uint32_t n, bool sends) {
-    const Crew crew;
-    constexpr Reuse kReuse = Reuse::answered;
-    const std::uint32_t sequence = side.sequence + n;
-    return (sends ? send<kReuse>(crew, side.view, side.other(), 1, side.area(0), side.bytes, sequence, kDeadline)
-                  : receive<kReuse>(crew, side.view, side.other(), 1, side.area(1), side.bytes, sequence, kDeadline)) ==
-           Status::ok;
+    return (sends ? channel.send(side.area(0), side.bytes, sequence, kDeadline)
+                  : channel.receive(side.area(1), side.bytes, sequence, kDeadline)) == Status::ok;
   }
 };
 template <class Crew>
 struct PutSignal {
-  static __device__ bool step(const Side& side, std::uint32_t n, bool sends) {
+  explicit __device__ PutSignal(const Side&) {}
+  __device__ bool step(const Side& side, std::uint32_t n, bool sends) {
     const Crew crew;
     auto* const word = reinterpret_cast<std::uint64_t*>(side.area(5));
     const std::uint64_t value = side.sequence + n;
@@ -64,7 +56,8 @@ struct PutSignal {
 };
 // Bare:
 struct BarePackets {
-  static __device__ bool step(const Side& side, std::uint32_t n, bool sends) {
+  explicit __device__ BarePackets(const Side&) {}
+  __device__ bool step(const Side& side, std::uint32_t n, bool sends) {
     auto* const slot = reinterpret_cast<std::uint64_t*>(side.area(2)) + n % 2 * 4096;
     const int words = side.bytes / 4;
     if (sends)
@@ -74,7 +67,8 @@ struct BarePackets {
   }
 };
 struct BarePairs {
-  static __device__ bool step(const Side& side, std::uint32_t n, bool sends) {
+  explicit __device__ BarePairs(const Side&) {}
+  __device__ bool step(const Side& side, std::uint32_t n, bool sends) {
     auto* const slot = reinterpret_cast<ulonglong2*>(side.area(3)) + n % 2 * 2048;
     const int words = side.bytes / 8;
     if (sends)
@@ -84,7 +78,8 @@ struct BarePairs {
   }
 };
 struct BareFlag {
-  static __device__ bool step(const Side& side, std::uint32_t n, bool sends) {
+  explicit __device__ BareFlag(const Side&) {}
+  __device__ bool step(const Side& side, std::uint32_t n, bool sends) {
     auto* const flag = reinterpret_cast<std::uint64_t*>(side.area(5) + 1024);
     const std::uint64_t value = side.sequence + n;
     if (!sends) return bare::wait_flag(flag, value);
@@ -113,8 +108,8 @@ __device__ __forceinline__ void timed(const Side& side, const Step& step) {
 
 template <class Step>
 __global__ void ping_pong(Side side) {
-  timed(side,
-        [&](std::uint32_t n) { return Step::step(side, n, side.view.pe == 0) && Step::step(side, n, side.view.pe == 1); });
+  Step one(side);
+  timed(side, [&](std::uint32_t n) { return one.step(side, n, side.view.pe == 0) && one.step(side, n, side.view.pe == 1); });
 }
 
 template <class Crew, Order kOrder>

@@ -71,25 +71,31 @@ __device__ __forceinline__ void compare(const Side& side, const unsigned char* f
     if (const_cast<const volatile unsigned char*>(found)[i] != byte_of(pe, epoch, i)) count_wrong(side, epoch);
 }
 
-// Both send, then both receive; or, `one_way`, PE 0 sends and PE 1 receives, and nothing but the credit holds it back.
+// Both send, then both receive; or, `one_way`, PE 0 sends and PE 1 receives, and nothing but the credit holds it back. Most by one
+// Channel, some by calls of their own in between.
 template <Reuse kReuse, bool kOneWay>
 __global__ void check_packets(Side side) {
   const Block crew;
+  const int channel = side.bytes > kShortest ? 0 : kOneWay ? 3 : 2;
+  Channel<Block, kReuse> lasting(crew, side.view, side.other(), channel);
   unsigned char* const source = side.area(0);
   unsigned char* const found = side.area(1);
   for (std::uint32_t n = 1; n <= side.iterations; ++n) {
     const std::uint32_t epoch = side.sequence + n;
     const std::uint32_t bytes = size_of(epoch, side.bytes), shift = shift_of(epoch);
-    const int channel = side.bytes > kShortest ? 0 : kOneWay ? 3 : 2;
+    const bool alone = epoch % 5 == 0;
     if (!kOneWay || side.view.pe == 0) {
       fill(source + shift, bytes, side.view.pe, epoch);
       __syncthreads();
       dawdle(side.view.pe, epoch);
-      if (fails(side, send<kReuse>(crew, side.view, side.other(), channel, source + shift, bytes, epoch, kDeadline))) return;
+      if (fails(side, alone ? send<kReuse>(crew, side.view, side.other(), channel, source + shift, bytes, epoch, kDeadline)
+                            : lasting.send(source + shift, bytes, epoch, kDeadline)))
+        return;
     }
     if (!kOneWay || side.view.pe == 1) {
       dawdle(side.view.pe + 2, epoch);
-      if (fails(side, receive<kReuse>(crew, side.view, side.other(), channel, found + shift, bytes, epoch, kDeadline)))
+      if (fails(side, alone ? receive<kReuse>(crew, side.view, side.other(), channel, found + shift, bytes, epoch, kDeadline)
+                            : lasting.receive(found + shift, bytes, epoch, kDeadline)))
         return;
       __syncthreads();
       compare(side, found + shift, bytes, side.other(), epoch);

@@ -81,8 +81,12 @@ struct Way {
   unsigned blocks;
   unsigned threads;
   std::uint32_t* used;
-  // One that would take a second is never the best.
-  bool suits(std::uint32_t bytes) const { return bytes / 16 <= 64 * threads; }
+  // One that would take a second is never the best; a block that wants more registers than there are cannot be launched.
+  bool suits(std::uint32_t bytes) const {
+    cudaFuncAttributes attributes;
+    must(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
+    return bytes / 16 <= 64 * threads && threads <= static_cast<unsigned>(attributes.maxThreadsPerBlock);
+  }
 };
 struct Figure {
   double median = 0, low = 0, high = 0;
@@ -136,14 +140,14 @@ void row(Two& pair, const char* call, std::uint32_t bytes, int legs, const std::
 }
 
 void measure_messages(Two& pair, Used& used) {
-  std::vector<Way> packets = {{"a warp", ping_pong<Packets<Warp>>, 1, 32, &used.packets}};
-  std::vector<Way> answered = {{"a warp", ping_pong<AnsweredPackets<Warp>>, 1, 32, &used.answered}};
+  std::vector<Way> packets = {{"a warp", ping_pong<Packets<Warp, Reuse::credited>>, 1, 32, &used.packets}};
+  std::vector<Way> answered = {{"a warp", ping_pong<Packets<Warp, Reuse::answered>>, 1, 32, &used.answered}};
   std::vector<Way> puts = {{"a thread", ping_pong<PutSignal<Thread>>, 1, 1, &used.puts},
                            {"a warp", ping_pong<PutSignal<Warp>>, 1, 32, &used.puts}};
   std::vector<Way> bare, flags = {{"store, fence, flag", ping_pong<BareFlag>, 1, 1, &used.bare_puts}};
-  for (const unsigned threads : {64U, 128U, 256U, 512U, 1024U}) {
-    packets.push_back({"a block", ping_pong<Packets<Block>>, 1, threads, &used.packets});
-    answered.push_back({"a block", ping_pong<AnsweredPackets<Block>>, 1, threads, &used.answered});
+  for (const unsigned threads : {32U, 64U, 128U, 256U, 512U, 1024U}) {
+    packets.push_back({"a block", ping_pong<Packets<Block, Reuse::credited>>, 1, threads, &used.packets});
+    answered.push_back({"a block", ping_pong<Packets<Block, Reuse::answered>>, 1, threads, &used.answered});
     puts.push_back({"a block", ping_pong<PutSignal<Block>>, 1, threads, &used.puts});
   }
   for (const unsigned threads : {32U, 64U, 128U, 256U, 512U, 1024U}) {

@@ -130,15 +130,17 @@ class Calls {
     Status status = Status::ok;
     for (int pe = static_cast<int>(crew_.thread); pe < view_.pes && status == Status::ok;
          pe += static_cast<int>(crew_.threads))
-      if (pe != view_.pe)
-        status = wait_for_slot(view_, &own.peers[pe].finished, load_taken(&own.peers[pe].finished), call_, deadline);
+      if (pe != view_.pe) {
+        std::uint32_t finished = load_taken(&own.peers[pe].finished);
+        status = wait_for_slot(view_, &own.peers[pe].finished, finished, call_, deadline);
+      }
     return agreed(crew_, status);
   }
   IST_DEVICE_CODE static std::uint64_t word_of(const unsigned char* from, std::uint32_t unit, std::uint64_t bytes) {
-    return word_at(from + std::uint64_t{unit} * 8, bytes - std::uint64_t{unit} * 8);
+    return word_at(from + std::uint64_t{unit} * 8, static_cast<std::uint32_t>(bytes) - unit * 8);
   }
   IST_DEVICE_CODE static void put_at(unsigned char* to, std::uint32_t unit, std::uint64_t bytes, std::uint64_t word) {
-    put_word(to + std::uint64_t{unit} * 8, word, bytes - std::uint64_t{unit} * 8);
+    put_word(to + std::uint64_t{unit} * 8, word, static_cast<std::uint32_t>(bytes) - unit * 8);
   }
   IST_DEVICE_CODE void tell(int pe, std::uint32_t unit, const unsigned char* from, std::uint64_t bytes) const {
     store_relaxed(&slot_of(view_, pe, view_.pe, kCallChannel, call_)[unit],

@@ -3,7 +3,7 @@
 //
 // Who calls this : kernels, and calls.cuh. One crew at a time sends on a channel to a PE, and one receives on it from a PE.
 // Threads        : all threads of the crew of a thread, a warp or a block. Both return when all of them are through.
-// Ownership      : none.
+// Ownership      : a Channel names the view it was given, which must outlive it.
 // Errors         : a Status, the same for all threads of the crew. After one that is not ok the channel is not to be used again.
 //
 // A store of 8 bytes comes whole, so that whoever finds a packet's number (packet.cuh) has its data, and no fence is needed.
@@ -33,21 +33,24 @@ IST_DEVICE_NUMBER std::uint32_t number_of(std::uint32_t sequence) { return seque
 IST_DEVICE_NUMBER bool cleans(std::uint32_t sequence) { return (sequence & kCleaning) < kSlots; }
 
 // Bytes that are no whole word of eight, or do not lie as one; zeros after them.
-IST_DEVICE_RARE std::uint64_t odd_word_at(const unsigned char* from, std::uint64_t count) {
+IST_DEVICE_RARE std::uint64_t odd_word_at(const unsigned char* from, std::uint32_t count) {
   std::uint64_t value = 0;
   for (unsigned i = 0; i < 8 && i < count; ++i) value |= static_cast<std::uint64_t>(from[i]) << 8 * i;
   return value;
 }
-IST_DEVICE_RARE void put_odd_word(unsigned char* to, std::uint64_t value, std::uint64_t count) {
+IST_DEVICE_RARE void put_odd_word(unsigned char* to, std::uint64_t value, std::uint32_t count) {
   for (unsigned i = 0; i < 8 && i < count; ++i) to[i] = static_cast<unsigned char>(value >> 8 * i);
 }
-IST_DEVICE_CODE std::uint64_t word_at(const unsigned char* from, std::uint64_t left) {
-  if (left >= 8 && lies_as<std::uint64_t>(reinterpret_cast<std::uintptr_t>(from)))
-    return *reinterpret_cast<const std::uint64_t*>(from);
-  return odd_word_at(from, left);
+IST_DEVICE_CODE bool is_whole(const unsigned char* address, std::uint32_t left) {
+  return left >= 8 && lies_as<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address));
 }
-IST_DEVICE_CODE void put_word(unsigned char* to, std::uint64_t value, std::uint64_t left) {
-  if (left >= 8 && lies_as<std::uint64_t>(reinterpret_cast<std::uintptr_t>(to)))
+
+// A word that is sent, wherever it lies.
+IST_DEVICE_CODE std::uint64_t word_at(const unsigned char* from, std::uint32_t left) {
+  return is_whole(from, left) ? *reinterpret_cast<const std::uint64_t*>(from) : odd_word_at(from, left);
+}
+IST_DEVICE_CODE void put_word(unsigned char* to, std::uint64_t value, std::uint32_t left) {
+  if (is_whole(to, left))
     *reinterpret_cast<std::uint64_t*>(to) = value;
   else
     put_odd_word(to, value, left);
@@ -62,17 +65,18 @@ IST_DEVICE_CODE bool is_usable(const ist_team_view& view, int pe, int channel, s
          bytes <= capacity_of(channel);
 }
 
-// `word`: the last message that was taken. Numbers go round.
-IST_DEVICE_CODE Status wait_for_slot(const ist_team_view& view, const std::uint32_t* word, std::uint32_t found,
+// Until the message that lay in a slot is taken. `word`: the last that was; `known`: what was seen of it, and is now. Numbers go round.
+IST_DEVICE_CODE Status wait_for_slot(const ist_team_view& view, const std::uint32_t* word, std::uint32_t& known,
                                      std::uint32_t sequence, std::uint64_t deadline) {
   const auto enough = static_cast<std::uint32_t>(sequence - kSlots);
-  if (static_cast<std::int32_t>(found - enough) >= 0) return Status::ok;
+  if (static_cast<std::int32_t>(known - enough) >= 0) return Status::ok;
   Waiter waiter(view, deadline);
-  do {
+  known = load_taken(word);
+  while (static_cast<std::int32_t>(known - enough) < 0) {
     const Status status = waiter.vain();
     if (status != Status::ok) return status;
-    found = load_taken(word);
-  } while (static_cast<std::int32_t>(found - enough) < 0);
+    known = load_taken(word);
+  }
   return Status::ok;
 }
 
@@ -96,57 +100,103 @@ IST_DEVICE_RARE void clean(const Crew crew, Pair* slot, std::uint64_t capacity) 
   crew.sync();
 }
 
-// Does not wait for the receiver but where kSlots messages are under way. When it returns, the source may be changed.
+// A channel between this PE and another, as one crew sees it. Make it once and use it for many messages: what depends on the two alone is
+// worked out here, and it remembers how far the receiver was. Every thread of the crew has its own.
+template <class Crew, Reuse kReuse = Reuse::credited>
+class Channel {
+ public:
+  IST_DEVICE_CODE Channel(const Crew& crew, const ist_team_view& view, int pe, int channel)
+      : crew_(crew),
+        view_(view),
+        most_(is_usable(view, pe, channel, 0) ? static_cast<std::uint32_t>(capacity_of(channel)) : 0) {
+    if (most_ == 0) return;
+    there_ = slot_of(view, pe, view.pe, channel, 0) + crew.thread;
+    here_ = slot_of(view, view.pe, pe, channel, 0) + crew.thread;
+    taken_here_ = &control_of(view, view.pe).peers[pe].taken[channel];
+    taken_there_ = &control_of(view, pe).peers[view.pe].taken[channel];
+    if (kReuse == Reuse::credited) known_ = load_taken(taken_here_);
+  }
+
+  // Does not wait for the receiver but where kSlots messages are under way. When it returns, the source may be changed.
+  IST_DEVICE_CODE Status send(const void* source, std::uint64_t bytes, std::uint32_t sequence, std::uint64_t deadline = 0) {
+    if (most_ == 0 || bytes > most_) return Status::misuse;
+    const auto length = static_cast<std::uint32_t>(bytes);
+    const std::uint32_t units = units_of(length), number = number_of(sequence);
+    const unsigned char* from = static_cast<const unsigned char*>(source) + std::uint64_t{crew_.thread} * 8;
+    Pair* packet = there_ + (sequence % kSlots) * (most_ / 8);
+    Status status = Status::ok;
+    // Each thread by itself, and relaxed: the receiver's loads had returned before it said so, and a store is not begun before the
+    // branch that allows it.
+    if (kReuse == Reuse::credited) status = wait_for_slot(view_, taken_here_, known_, sequence, deadline);
+    for (std::uint32_t i = crew_.thread; i < units && status == Status::ok; i += crew_.threads) {
+      store_relaxed(packet, packed(number, word_at(from, length - i * 8)));
+      from += std::uint64_t{crew_.threads} * 8;
+      packet += crew_.threads;
+    }
+    if (kReuse == Reuse::answered) {
+      crew_.sync();
+      return Status::ok;
+    }
+    // What is seen now is known at the next message, which does not wait for this load then.
+    known_ = load_taken(taken_here_);
+    return agreed(crew_, status);
+  }
+
+  // As many bytes as were sent.
+  IST_DEVICE_CODE Status receive(void* destination, std::uint64_t bytes, std::uint32_t sequence,
+                                 std::uint64_t deadline = 0) {
+    if (most_ == 0 || bytes > most_) return Status::misuse;
+    const auto length = static_cast<std::uint32_t>(bytes);
+    const std::uint32_t units = units_of(length), number = number_of(sequence);
+    unsigned char* to = static_cast<unsigned char*>(destination) + std::uint64_t{crew_.thread} * 8;
+    Pair* const slot = here_ + (sequence % kSlots) * (most_ / 8);
+    const Pair* packet = slot;
+    Status status = Status::ok;
+    Waiter waiter(view_, deadline);
+    for (std::uint32_t i = crew_.thread; i < units; i += crew_.threads) {
+      // Worked out before the wait: what follows it is on every message's way.
+      const std::uint32_t left = length - i * 8;
+      const bool whole = is_whole(to, left);
+      Pair found = load_relaxed(packet);
+      while (!has_come(found, number) && (status = waiter.vain()) == Status::ok) found = load_relaxed(packet);
+      if (status != Status::ok) break;
+      if (whole)
+        *reinterpret_cast<std::uint64_t*>(to) = bytes_in(found);
+      else
+        put_odd_word(to, bytes_in(found), left);
+      to += std::uint64_t{crew_.threads} * 8;
+      packet += crew_.threads;
+    }
+    status = agreed(crew_, status);
+    if (status != Status::ok) return status;
+    if (cleans(sequence)) clean(crew_, slot - crew_.thread, most_);
+    // Relaxed: every load has returned when its thread comes to the meeting, since it was looked at; where zeros were stored, the
+    // fence is behind them.
+    if (kReuse == Reuse::credited && crew_.thread == 0) store_taken(taken_there_, sequence);
+    return Status::ok;
+  }
+
+ private:
+  Crew crew_;
+  const ist_team_view& view_;
+  std::uint32_t most_;
+  Pair* there_ = nullptr;
+  Pair* here_ = nullptr;
+  const std::uint32_t* taken_here_ = nullptr;
+  std::uint32_t* taken_there_ = nullptr;
+  std::uint32_t known_ = 0;
+};
+
+// One message of a channel. Many in a row are quicker by a Channel.
 template <Reuse kReuse = Reuse::credited, class Crew>
 IST_DEVICE_CODE Status send(const Crew& crew, const ist_team_view& view, int pe, int channel, const void* source,
                             std::uint64_t bytes, std::uint32_t sequence, std::uint64_t deadline = 0) {
-  if (!is_usable(view, pe, channel, bytes)) return Status::misuse;
-  const auto* const from = static_cast<const unsigned char*>(source);
-  Pair* const slot = slot_of(view, pe, view.pe, channel, sequence);
-  const std::uint32_t units = units_of(bytes);
-  const std::uint32_t number = number_of(sequence);
-  Status status = Status::ok;
-  // Relaxed, and each thread by itself: the receiver's loads had returned before it said so, and a store is not begun before the
-  // branch that allows it. On its way together with the first word of data.
-  const std::uint32_t* const taken = &control_of(view, view.pe).peers[pe].taken[channel];
-  std::uint32_t found = 0;
-  if (kReuse == Reuse::credited) found = load_taken(taken);
-  std::uint64_t data =
-      crew.thread < units ? word_at(from + std::uint64_t{crew.thread} * 8, bytes - std::uint64_t{crew.thread} * 8) : 0;
-  if (kReuse == Reuse::credited) status = wait_for_slot(view, taken, found, sequence, deadline);
-  for (std::uint32_t i = crew.thread; i < units && status == Status::ok; i += crew.threads) {
-    const std::uint64_t offset = std::uint64_t{i} * 8;
-    if (i != crew.thread) data = word_at(from + offset, bytes - offset);
-    store_relaxed(&slot[i], packed(number, data));
-  }
-  return agreed(crew, status);
+  return Channel<Crew, kReuse>(crew, view, pe, channel).send(source, bytes, sequence, deadline);
 }
-
-// As many bytes as were sent.
 template <Reuse kReuse = Reuse::credited, class Crew>
 IST_DEVICE_CODE Status receive(const Crew& crew, const ist_team_view& view, int from, int channel, void* destination,
                                std::uint64_t bytes, std::uint32_t sequence, std::uint64_t deadline = 0) {
-  if (!is_usable(view, from, channel, bytes)) return Status::misuse;
-  auto* const to = static_cast<unsigned char*>(destination);
-  Pair* const slot = slot_of(view, view.pe, from, channel, sequence);
-  const std::uint32_t units = units_of(bytes);
-  const std::uint32_t number = number_of(sequence);
-  Status status = Status::ok;
-  Waiter waiter(view, deadline);
-  for (std::uint32_t i = crew.thread; i < units; i += crew.threads) {
-    const std::uint64_t data = await(&slot[i], number, waiter, status);
-    if (status != Status::ok) break;
-    const std::uint64_t offset = std::uint64_t{i} * 8;
-    put_word(to + offset, data, bytes - offset);
-  }
-  status = agreed(crew, status);
-  if (status != Status::ok) return status;
-  if (cleans(sequence)) clean(crew, slot, capacity_of(channel));
-  // Relaxed: every load has returned when its thread comes to the meeting, since it was looked at; where zeros were stored, the
-  // fence is behind them.
-  if (kReuse == Reuse::credited && crew.thread == 0)
-    store_taken(&control_of(view, from).peers[view.pe].taken[channel], sequence);
-  return Status::ok;
+  return Channel<Crew, kReuse>(crew, view, from, channel).receive(destination, bytes, sequence, deadline);
 }
 
 }  // namespace ist::device
