@@ -49,11 +49,14 @@ struct Grid {
 };
 #endif
 
-// All threads (of a block) learn the worst that any of them met; a meeting.
+// All threads (of a block) learn the worst that any of them met; a meeting. Where one of them met something:
+template <class Crew>
+IST_DEVICE_CODE Status worst(const Crew& crew, Status mine) {
+  return crew.any(mine == Status::peer_dead) ? Status::peer_dead : Status::late;
+}
 template <class Crew>
 IST_DEVICE_CODE Status agreed(const Crew& crew, Status mine) {
-  if (!crew.any(mine != Status::ok)) return Status::ok;
-  return crew.any(mine == Status::peer_dead) ? Status::peer_dead : Status::late;
+  return crew.any(mine != Status::ok) ? worst(crew, mine) : Status::ok;
 }
 
 }  // namespace ist::device
