@@ -22,7 +22,10 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
                [this](const Piece& piece) { static_cast<void>(release(piece)); }),
       channels_(api_, contexts_, kernels_, workers_, links_, lending_, quiet_),
       windows_(api_),
-      turns_(api_) {
+      turns_(api_),
+      run_lists_({[this](CudaContext& context, Bytes size) { return allocate_in(context, size); },
+                  [this](const Piece& to, const std::byte* from) { return bring(to, from); },
+                  [this](const Piece& piece) { release_later(piece); }}) {
   quiet_.watch(*this);
   quiet_.watch(channels_);
 }
