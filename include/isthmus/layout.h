@@ -87,6 +87,26 @@ IST_API int ist_pack(ist_world world, ist_buffer from, int64_t count, ist_layout
 IST_API int ist_unpack(ist_world world, ist_buffer packed, int64_t first, int64_t last, ist_buffer to, int64_t count,
                        ist_layout layout);
 
+/* ---- messages ----
+ * As ist_send and its like, of `count` layouts. What does not lie in one piece is packed into memory of the library's, of the buffer's
+ * kind, and unpacked where it is received; either side may be any layout, or contiguous (ist_send, ist_recv), of as many bytes and the
+ * same basic types in the same order. A longer message than the receive is IST_ERR_TRUNCATE; a shorter one fills the layout's first
+ * bytes, which status->bytes tells. They match each other and plain messages in the order in which they were sent. */
+
+IST_API int ist_send_layout(ist_buffer buffer, int64_t count, ist_layout layout, int dest, int tag, ist_comm comm);
+IST_API int ist_recv_layout(ist_buffer buffer, int64_t count, ist_layout layout, int source, int tag, ist_comm comm,
+                            ist_status* status);
+IST_API int ist_isend_layout(ist_buffer buffer, int64_t count, ist_layout layout, int dest, int tag, ist_comm comm,
+                             ist_request* request);
+IST_API int ist_irecv_layout(ist_buffer buffer, int64_t count, ist_layout layout, int source, int tag, ist_comm comm,
+                             ist_request* request);
+IST_API int ist_sendrecv_layout(ist_buffer send_buffer, int64_t send_count, ist_layout send_layout, int dest, int send_tag,
+                                ist_buffer recv_buffer, int64_t recv_count, ist_layout recv_layout, int source, int recv_tag,
+                                ist_comm comm, ist_status* status);
+/* As ist_explain: how it would be packed, and then how the packed bytes would go. */
+IST_API int ist_explain_layout(ist_buffer buffer, int64_t count, ist_layout layout, int dest, ist_comm comm, char* text,
+                               size_t size, size_t* needed);
+
 #ifdef __cplusplus
 }
 #endif

@@ -13,9 +13,9 @@ namespace {
 using Data = std::vector<unsigned char>;
 
 #define MUST(call) ASSERT_EQ(IST_OK, (call)) << ist_error_text()
-#define EXPECT_ERROR(expected, call, words)                                                       \
-  do {                                                                                            \
-    EXPECT_EQ(expected, (call));                                                                  \
+#define EXPECT_ERROR(expected, call, words)                                                      \
+  do {                                                                                           \
+    EXPECT_EQ(expected, (call));                                                                 \
     EXPECT_NE(std::string{ist_error_text()}.find(words), std::string::npos) << ist_error_text(); \
   } while (0)
 
@@ -43,9 +43,10 @@ TEST(LayoutCalls, say_what_was_made_and_what_it_became) {
             "vector(count 8, block_length 1, stride 10) of IST_DOUBLE: 64 bytes, extent 568 from 0; not committed");
   MUST(ist_layout_commit(column));
   MUST(ist_layout_commit(column));
-  EXPECT_EQ(text_of(column),
-            "vector(count 8, block_length 1, stride 10) of IST_DOUBLE: 64 bytes, extent 568 from 0; 8 blocks of 8 bytes from "
-            "0: 8 every 80");
+  EXPECT_EQ(
+      text_of(column),
+      "vector(count 8, block_length 1, stride 10) of IST_DOUBLE: 64 bytes, extent 568 from 0; 8 blocks of 8 bytes from "
+      "0: 8 every 80");
   std::int64_t size = 0, lower = -1, extent = -1;
   MUST(ist_layout_size(column, &size));
   EXPECT_EQ(size, 64);
@@ -104,9 +105,10 @@ TEST(LayoutCalls, a_wrong_argument_is_named_with_its_index_and_value) {
   EXPECT_ERROR(IST_ERR_ARGUMENT, ist_layout_struct(2, places, places, nullptr, &made), "olds is null");
   EXPECT_ERROR(IST_ERR_ARGUMENT, ist_layout_subarray(2, sizes, subsizes, starts, IST_ORDER_C, old, &made),
                "subsizes[1] is 5");
-  EXPECT_ERROR(IST_ERR_ARGUMENT, ist_layout_subarray(0, sizes, subsizes, starts, IST_ORDER_C, old, &made), "dimensions is 0");
-  EXPECT_ERROR(IST_ERR_ARGUMENT,
-               ist_layout_subarray(1, sizes, subsizes, starts, static_cast<ist_order>(7), old, &made), "order is 7");
+  EXPECT_ERROR(IST_ERR_ARGUMENT, ist_layout_subarray(0, sizes, subsizes, starts, IST_ORDER_C, old, &made),
+               "dimensions is 0");
+  EXPECT_ERROR(IST_ERR_ARGUMENT, ist_layout_subarray(1, sizes, subsizes, starts, static_cast<ist_order>(7), old, &made),
+               "order is 7");
   EXPECT_ERROR(IST_ERR_OVERFLOW, ist_layout_vector(std::int64_t{1} << 40, 1, std::int64_t{1} << 40, old, &made), "2^60");
 }
 

@@ -37,22 +37,26 @@ void expect_packed(const Setting& s, std::int64_t from, std::int64_t to) {
   const Memory packed{s.place, s.packed_at + length + kGuard};
   Data in_memory = random_bytes(memory.piece().size.value);
   Data in_packed = random_bytes(packed.piece().size.value);
-  PackWork work{s.form, memory.part(s.memory_at, static_cast<std::uint64_t>(s.reach)), -s.lower,
-                packed.part(s.packed_at, length), from, to, false};
+  PackWork work{s.form,   memory.part(s.memory_at, static_cast<std::uint64_t>(s.reach)),
+                -s.lower, packed.part(s.packed_at, length),
+                from,     to,
+                false};
   const auto place_of = [&](std::int64_t i) {
     return static_cast<std::size_t>(s.bytes[static_cast<std::size_t>(i)] - s.lower) + s.memory_at;
   };
   write(memory.piece(), in_memory);
   write(packed.piece(), in_packed);
   wait(must(s.place.get().packing()->pack_bytes(work, Ticket{})));
-  for (std::int64_t i = from; i < to; ++i) in_packed[static_cast<std::size_t>(i - from) + s.packed_at] = in_memory[place_of(i)];
+  for (std::int64_t i = from; i < to; ++i)
+    in_packed[static_cast<std::size_t>(i - from) + s.packed_at] = in_memory[place_of(i)];
   ASSERT_EQ(read(packed.piece()), in_packed) << "packed";
   ASSERT_EQ(read(memory.piece()), in_memory) << "packing changed what it read";
   in_packed = random_bytes(packed.piece().size.value);
   write(packed.piece(), in_packed);
   work.unpacks = true;
   wait(must(s.place.get().packing()->pack_bytes(work, Ticket{})));
-  for (std::int64_t i = from; i < to; ++i) in_memory[place_of(i)] = in_packed[static_cast<std::size_t>(i - from) + s.packed_at];
+  for (std::int64_t i = from; i < to; ++i)
+    in_memory[place_of(i)] = in_packed[static_cast<std::size_t>(i - from) + s.packed_at];
   ASSERT_EQ(read(memory.piece()), in_memory) << "unpacked";
   ASSERT_EQ(read(packed.piece()), in_packed) << "unpacking changed what it read";
 }
@@ -64,8 +68,9 @@ bool twice(std::vector<std::int64_t> bytes) {
 
 Setting setting_of(const Place& place, const Pair& pair, std::uint64_t memory_at, std::uint64_t packed_at) {
   const Bounds bounds = pair.layout->true_bounds();
-  return {place,     std::make_shared<const Form>(*pair.layout->form()), pair.map.bytes, bounds.lower, bounds.extent(),
-          memory_at, packed_at};
+  return {
+      place,    std::make_shared<const Form>(*pair.layout->form()), pair.map.bytes, bounds.lower, bounds.extent(), memory_at,
+      packed_at};
 }
 
 TEST_P(KindPacks, parts_of_random_nests_at_every_alignment) {
@@ -87,8 +92,7 @@ TEST_P(KindPacks, parts_of_random_nests_at_every_alignment) {
       to = pick(random, from + 1, size);
     }
     expect_packed(setting, from, to);
-    if (HasFatalFailure())
-      FAIL() << "case " << i << ", " << from << " to " << to << ": " << described(*pair.layout->form());
+    if (HasFatalFailure()) FAIL() << "case " << i << ", " << from << " to " << to << ": " << described(*pair.layout->form());
     ++i;
   }
 }

@@ -203,8 +203,8 @@ static_assert(same<int(int64_t, int64_t, int64_t, ist_layout, ist_layout*)>(ist_
 static_assert(same<OfMany>(ist_layout_indexed) && same<OfMany>(ist_layout_hindexed));
 static_assert(same<OfBlocks>(ist_layout_indexed_block) && same<OfBlocks>(ist_layout_hindexed_block));
 static_assert(same<int(int64_t, const int64_t*, const int64_t*, const ist_layout*, ist_layout*)>(ist_layout_struct));
-static_assert(same<int(int, const int64_t*, const int64_t*, const int64_t*, ist_order, ist_layout, ist_layout*)>(
-    ist_layout_subarray));
+static_assert(
+    same<int(int, const int64_t*, const int64_t*, const int64_t*, ist_order, ist_layout, ist_layout*)>(ist_layout_subarray));
 static_assert(same<int(ist_layout, int64_t, int64_t, ist_layout*)>(ist_layout_resized));
 static_assert(same<int(ist_layout, ist_layout*)>(ist_layout_dup) && same<int(ist_layout)>(ist_layout_commit));
 static_assert(same<int(ist_layout*)>(ist_layout_free) && same<int(ist_layout, int64_t*)>(ist_layout_size));
@@ -214,3 +214,10 @@ static_assert(same<int(ist_layout, char*, size_t, size_t*)>(ist_layout_text));
 static_assert(same<int(int64_t, ist_layout, int64_t*)>(ist_pack_size));
 static_assert(same<int(ist_world, ist_buffer, int64_t, ist_layout, int64_t, int64_t, ist_buffer)>(ist_pack));
 static_assert(same<int(ist_world, ist_buffer, int64_t, int64_t, ist_buffer, int64_t, ist_layout)>(ist_unpack));
+static_assert(same<int(ist_buffer, int64_t, ist_layout, int, int, ist_comm)>(ist_send_layout));
+static_assert(same<int(ist_buffer, int64_t, ist_layout, int, int, ist_comm, ist_status*)>(ist_recv_layout));
+static_assert(same<int(ist_buffer, int64_t, ist_layout, int, int, ist_comm, ist_request*)>(ist_isend_layout) &&
+              same<int(ist_buffer, int64_t, ist_layout, int, int, ist_comm, ist_request*)>(ist_irecv_layout));
+static_assert(same<int(ist_buffer, int64_t, ist_layout, int, int, ist_buffer, int64_t, ist_layout, int, int, ist_comm,
+                       ist_status*)>(ist_sendrecv_layout));
+static_assert(same<int(ist_buffer, int64_t, ist_layout, int, ist_comm, char*, size_t, size_t*)>(ist_explain_layout));

@@ -28,7 +28,8 @@ class Words {
 };
 
 // What was made, in place of *layout; in_call() where it was not.
-int hand_out_layout(const char* call, Result<SharedLayout> made, const std::function<std::string()>& made_by, ist_layout* layout) {
+int hand_out_layout(const char* call, Result<SharedLayout> made, const std::function<std::string()>& made_by,
+                    ist_layout* layout) {
   if (!made.ok()) return report(in_call(call, made.status()));
   *layout = add_layout({std::move(*made), made_by(), nullptr});
   return IST_OK;
@@ -48,7 +49,8 @@ int make_of(const char* call, ist_layout old, ist_layout* layout, const Words& w
   *layout = IST_LAYOUT_NULL;
   const auto found = layout_of(old);
   if (!found.ok()) return report(in_call(call, {found.status().code(), "old: " + found.status().text()}));
-  return hand_out_layout(call, make(found->layout), [&] { return shortened(words.of(*found)); }, layout);
+  return hand_out_layout(
+      call, make(found->layout), [&] { return shortened(words.of(*found)); }, layout);
 }
 
 Status check_list(const char* name, const void* list, std::int64_t count) {
@@ -67,13 +69,12 @@ struct Lists {
 };
 
 int make_indexed(const char* call, const char* name, const Lists& lists, Unit unit, ist_layout old, ist_layout* layout) {
-  return make_of(call, old, layout, Words{name}.add("count", lists.count),
-                 [&](const SharedLayout& of) -> Result<SharedLayout> {
-                   IST_TRY(check_list("block_lengths", lists.lengths, lists.count));
-                   IST_TRY(check_list("displacements", lists.displacements, lists.count));
-                   return indexed_layout(numbers(lists.lengths, lists.count), numbers(lists.displacements, lists.count),
-                                         unit, of);
-                 });
+  return make_of(
+      call, old, layout, Words{name}.add("count", lists.count), [&](const SharedLayout& of) -> Result<SharedLayout> {
+        IST_TRY(check_list("block_lengths", lists.lengths, lists.count));
+        IST_TRY(check_list("displacements", lists.displacements, lists.count));
+        return indexed_layout(numbers(lists.lengths, lists.count), numbers(lists.displacements, lists.count), unit, of);
+      });
 }
 
 int make_blocks(const char* call, const char* name, std::int64_t length, const Lists& lists, Unit unit, ist_layout old,
@@ -101,8 +102,9 @@ int make_struct(const char* call, const Lists& lists, const ist_layout* olds, is
     members.push_back(found->layout);
     if (text.size() < 400) text += (i == 0 ? "" : ", ") + std::to_string(lists.lengths[i]) + " of " + found->made_by;
   }
-  return hand_out_layout(call, struct_layout(numbers(lists.lengths, lists.count), numbers(lists.displacements, lists.count), members),
-                  [&] { return shortened("struct(" + text + ")"); }, layout);
+  return hand_out_layout(
+      call, struct_layout(numbers(lists.lengths, lists.count), numbers(lists.displacements, lists.count), members),
+      [&] { return shortened("struct(" + text + ")"); }, layout);
 }
 
 struct Array {

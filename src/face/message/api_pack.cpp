@@ -11,8 +11,8 @@ namespace {
 Result<PackPart> part_of(const Laid& laid, std::int64_t first, std::int64_t last, bool unpacks) {
   const std::int64_t size = laid.shape->form.size;
   if (first < 0 || first > size)
-    return Status{IST_ERR_ARGUMENT, "first is " + std::to_string(first) + "; it must be 0 to the packed size, " +
-                                        std::to_string(size)};
+    return Status{IST_ERR_ARGUMENT,
+                  "first is " + std::to_string(first) + "; it must be 0 to the packed size, " + std::to_string(size)};
   if (last == IST_TO_END) last = size;
   if (last < first || last > size)
     return Status{IST_ERR_ARGUMENT, "last is " + std::to_string(last) + "; it must be IST_TO_END, or from first, " +
@@ -21,7 +21,7 @@ Result<PackPart> part_of(const Laid& laid, std::int64_t first, std::int64_t last
 }
 
 Status move_bytes(ist_world handle, const LaidData& data, std::int64_t first, std::int64_t last, const ist_buffer& packed,
-            bool unpacks) {
+                  bool unpacks) {
   const auto found = look_up(handle);
   if (!found.ok()) return found.status();
   World& world = *found->world;

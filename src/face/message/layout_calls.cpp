@@ -72,10 +72,11 @@ Status through_host_block(World& world, const Laid& laid, const PackPart& part, 
 Status by_kernel(World& world, const Laid& laid, const PackPart& part, const Piece& packed) {
   auto before = world.kinds().ready(laid.memory);
   if (!before.ok()) return before.status();
-  auto ticket = world.kinds()
-                    .find(laid.memory.kind)
-                    ->packing()
-                    ->pack_bytes({form_of(laid.shape), laid.memory, laid.origin, packed, part.from, part.to, part.unpacks}, *before);
+  auto ticket =
+      world.kinds()
+          .find(laid.memory.kind)
+          ->packing()
+          ->pack_bytes({form_of(laid.shape), laid.memory, laid.origin, packed, part.from, part.to, part.unpacks}, *before);
   if (!ticket.ok()) return ticket.status();
   IST_TRY(wait_for_ticket(world, std::move(*ticket)));
   return wait_for_ticket(world, std::move(*before));
@@ -113,8 +114,8 @@ Result<Laid> lay(World& world, const LaidData& data, bool written) {
   if (begin >= 0 || buffer.object == 0) {
     buffer.offset = static_cast<std::uint64_t>(std::max<std::int64_t>(begin, 0));
   } else if (buffer.kind == IST_KIND_OPENCL) {
-    return Status{IST_ERR_ARGUMENT, "the layout begins " + std::to_string(-reach.lower) + " bytes before the buffer, which is " +
-                                        std::to_string(buffer.offset) +
+    return Status{IST_ERR_ARGUMENT, "the layout begins " + std::to_string(-reach.lower) +
+                                        " bytes before the buffer, which is " + std::to_string(buffer.offset) +
                                         " bytes from the beginning of its cl_mem; give a buffer further inside"};
   } else {
     buffer.object += static_cast<std::uint64_t>(begin);
@@ -138,6 +139,27 @@ Status can_pack(World& world, const Piece& memory) {
     return {IST_ERR_KIND, "the " + std::string{kind.name()} +
                               " driver of this machine has not what kernels that pack need; pack from host memory"};
   return kind.packing()->can_pack(std::max(memory.device, 0));
+}
+
+// A receive may wait for long, and a send for its receive: of what others need for their copies only little is taken.
+Result<std::unique_ptr<LaidOut>> block_for(World& world, const Laid& laid) {
+  IST_TRY(can_pack(world, laid.memory));
+  auto made = std::make_unique<LaidOut>();
+  made->work = {form_of(laid.shape), laid.memory, laid.origin, {}, 0, laid.shape->form.size, false};
+  if (laid.memory.kind == KindId::host) {
+    auto block = laid.size() > kHostChunk ? world.pool().take_pageable(laid.size()) : world.pool().take(laid.size());
+    if (!block.ok()) block = world.pool().take_pageable(laid.size());
+    if (!block.ok()) return block.status();
+    made->host = std::move(*block);
+    made->work.packed = host_piece(made->host.data(), laid.size());
+    return made;
+  }
+  auto block = world.engine().scratch().take(laid.memory, laid.size());
+  if (!block.ok()) return block.status();
+  made->device = std::move(*block);
+  made->work.packed = made->device.piece().part(Offset{}, laid.size());
+  made->work.packed.ready = true;  // whatever queue it came with
+  return made;
 }
 
 Status pack_part(World& world, const Laid& laid, const PackPart& part, const Piece& packed) {

@@ -38,9 +38,10 @@ Status bad_layout(ist_layout handle) {
   if (handle == IST_LAYOUT_NULL) return {IST_ERR_HANDLE, "the layout is null"};
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(number_of(handle)));
-  return {IST_ERR_HANDLE, std::string{text.data()} +
-                              " is no layout: it is neither ist_layout_of() a basic type, nor one that was made here and not "
-                              "freed since"};
+  return {IST_ERR_HANDLE,
+          std::string{text.data()} +
+              " is no layout: it is neither ist_layout_of() a basic type, nor one that was made here and not "
+              "freed since"};
 }
 
 }  // namespace

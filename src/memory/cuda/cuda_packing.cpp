@@ -42,8 +42,8 @@ packing::Work work_of(const PackWork& given, std::int64_t width, const CudaRunLi
 
 Status CudaKind::can_pack(int device) {
   if (device < 0 || static_cast<std::size_t>(device) >= devices_.size())
-    return {IST_ERR_ARGUMENT, "packing on cuda device " + std::to_string(device) +
-                                  " was asked for, but this machine has " + std::to_string(devices_.size())};
+    return {IST_ERR_ARGUMENT, "packing on cuda device " + std::to_string(device) + " was asked for, but this machine has " +
+                                  std::to_string(devices_.size())};
   return kernels_.runs_on(device, "packing");
 }
 
@@ -91,9 +91,9 @@ Result<Ticket> CudaKind::pack_bytes(const PackWork& work, const Ticket& after) {
     if (!found.ok()) return found.status();
     list = *found;
   }
-  const std::uint64_t numbers =
-      (work.memory.object + work.memory.offset.value + static_cast<std::uint64_t>(work.origin)) |
-      (work.packed.object + work.packed.offset.value) | static_cast<std::uint64_t>(work.from | work.to);
+  const std::uint64_t numbers = (work.memory.object + work.memory.offset.value + static_cast<std::uint64_t>(work.origin)) |
+                                (work.packed.object + work.packed.offset.value) |
+                                static_cast<std::uint64_t>(work.from | work.to);
   const std::int64_t width = work.form->strided() ? pack_width(*work.form, numbers)
                                                   : pack_width(Form{}, numbers | static_cast<std::uint64_t>(list.width));
   const auto kernel = kernels_.find(**context, PackKernel{work.unpacks, !work.form->strided(), width});

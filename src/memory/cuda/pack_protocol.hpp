@@ -41,7 +41,7 @@ struct Work {
   Divisor block_by;
   Divisor count_by[3];
   std::uint32_t dimensions = 0;
-  bool near = false;  // no unit is beyond kNear
+  bool near = false;                      // no unit is beyond kNear
   const std::int64_t* offsets = nullptr;  // of runs
   const std::int64_t* begins = nullptr;   // of runs, in the stream; null: all are as long
   std::uint64_t runs = 0;

@@ -5,8 +5,8 @@ namespace ist {
 
 Status OpenclKind::can_pack(int device) {
   if (device < 0 || static_cast<std::size_t>(device) >= devices().size())
-    return {IST_ERR_ARGUMENT, "packing on OpenCL device " + std::to_string(device) + " was asked for; there are devices 0 to " +
-                                  std::to_string(devices().size() - 1)};
+    return {IST_ERR_ARGUMENT, "packing on OpenCL device " + std::to_string(device) +
+                                  " was asked for; there are devices 0 to " + std::to_string(devices().size() - 1)};
   cl_bool compiler = CL_FALSE;
   api_.clGetDeviceInfo(contexts_.device(device), CL_DEVICE_COMPILER_AVAILABLE, sizeof compiler, &compiler, nullptr);
   if (compiler == CL_FALSE)

@@ -108,8 +108,7 @@ Result<cl_kernel> OpenclPacks::find(const Where& where, const PackWork& work, st
     if (!built.ok()) return built.status();
     program = programs_.emplace(std::tuple{where.context, where.device, width}, *built).first;
   }
-  const std::string name =
-      std::string{work.unpacks ? "unpack_" : "pack_"} + (work.form->strided() ? "strided" : "listed");
+  const std::string name = std::string{work.unpacks ? "unpack_" : "pack_"} + (work.form->strided() ? "strided" : "listed");
   cl_int error = CL_SUCCESS;
   cl_kernel kernel = api_.clCreateKernel(program->second, name.c_str(), &error);
   IST_TRY(opencl_status(error, "clCreateKernel of " + name));
@@ -133,17 +132,17 @@ Result<OpenclPacks::List> OpenclPacks::list_of(const Where& where, const SharedF
   if (!as_long) numbers.insert(numbers.end(), form->begins.begin(), form->begins.end());
   cl_int error = CL_SUCCESS;
   const std::size_t bytes = numbers.size() * sizeof(cl_long);
-  cl_mem memory =
-      api_.clCreateBuffer(where.context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, bytes, numbers.data(), &error);
-  IST_TRY(opencl_status(error, "clCreateBuffer of " + std::to_string(bytes) + " bytes for the runs of a layout", IST_ERR_MEMORY));
+  cl_mem memory = api_.clCreateBuffer(where.context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, bytes, numbers.data(), &error);
+  IST_TRY(opencl_status(error, "clCreateBuffer of " + std::to_string(bytes) + " bytes for the runs of a layout",
+                        IST_ERR_MEMORY));
   lists_.push_back({form, where.context, memory, as_long, pack_width(*form, 0)});
   return lists_.back();
 }
 
 // Every number that addresses of the memory are made of, or-ed together.
 std::uint64_t OpenclPacks::numbers_of(const PackWork& work) const {
-  std::uint64_t numbers = work.memory.offset.value | static_cast<std::uint64_t>(work.origin | work.from | work.to) |
-                          work.packed.offset.value;
+  std::uint64_t numbers =
+      work.memory.offset.value | static_cast<std::uint64_t>(work.origin | work.from | work.to) | work.packed.offset.value;
   // Memory of the user's own may begin anywhere.
   for (cl_mem each : {memory_of(work.memory), memory_of(work.packed)}) {
     void* host = nullptr;
