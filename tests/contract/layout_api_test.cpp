@@ -231,7 +231,7 @@ TEST_F(LayoutPack, errors_say_what_to_do_and_touch_nothing) {
   EXPECT_ERROR(IST_ERR_HANDLE, ist_pack(IST_WORLD_NULL, from, 1, vector, 0, IST_TO_END, to), "world");
   MUST(ist_layout_vector(3, 2, 1, ist_layout_of(IST_INT32), &twice));
   MUST(ist_layout_commit(twice));
-  EXPECT_ERROR(IST_ERR_ARGUMENT, ist_unpack(world_, to, 0, IST_TO_END, from, 1, twice), "have a byte twice");
+  EXPECT_ERROR(IST_ERR_ARGUMENT, ist_unpack(world_, to, 0, IST_TO_END, from, 1, twice), "has a byte twice");
   // Nothing is looked at where there is nothing to move.
   MUST(ist_pack(world_, ist_host(nullptr), 0, vector, 0, IST_TO_END, ist_host(nullptr)));
   MUST(ist_pack(world_, from, 1, vector, 16, IST_TO_END, ist_host(nullptr)));

@@ -91,8 +91,9 @@ Result<SharedShape> shape_of(std::int64_t count, ist_layout handle, bool written
   auto shape = found->shapes->of(count);
   if (!shape.ok()) return shape.status();
   if (written && (*shape)->overlap == Overlap::some)
-    return Status{IST_ERR_ARGUMENT, std::to_string(count) + " of the layout, " + found->made_by +
-                                        ", have a byte twice, and cannot be written to; check its strides and extent"};
+    return Status{IST_ERR_ARGUMENT, "the layout, " + found->made_by +
+                                        (count == 1 ? "" : ", " + std::to_string(count) + " times") +
+                                        ", has a byte twice, and cannot be written to; check its strides and extent"};
   return shape;
 }
 
