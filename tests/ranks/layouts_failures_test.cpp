@@ -117,6 +117,7 @@ TEST(LayoutFailures, AreNoneWhereTheUsersKernelIsLateAndTheLayoutIsFreedMeanwhil
 
 TEST(LayoutFailures, OfTheUsersKernelAreToldToBoth) {
   NEEDS_FAKE_DRIVER();
+  const Variables no_links{{"ISTHMUS_DEVICE_IPC", "never"}};  // or the link is tried while the device is lost
   expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
     Checks check(here);
     const Strided layout(check);
