@@ -107,6 +107,7 @@ TEST(Layouts, travel_between_neighbours_and_outlive_what_they_are_made_of) {
   EXPECT_EQ(column.recv(comm, Buffer::host(other.data()), left, 6, 2).source(), left);
   sent.wait();
   EXPECT_NE(column.explain(comm, Buffer::host(matrix.data()), right, 2).find("packed by the processor"), std::string::npos);
+  comm.barrier();  // or the neighbour may be gone when it is asked about
 }
 
 TEST(Layouts, errors_are_thrown_with_their_code_and_text) {

@@ -80,14 +80,14 @@ IST_KERNEL_CODE std::int64_t listed_place(const Work& work, Index unit) {
     return work.origin + work.offsets[unit] + within;
   }
   // The last run that begins at the byte or before it.
-  const auto byte = static_cast<std::int64_t>(unit * std::uint64_t{sizeof(Word)});
+  const std::uint64_t byte = unit * std::uint64_t{sizeof(Word)};
   std::uint64_t low = 0;
   std::uint64_t high = work.runs;
   while (high - low > 1) {
     const std::uint64_t middle = (low + high) / 2;
-    (work.begins[middle] <= byte ? low : high) = middle;
+    (static_cast<std::uint64_t>(work.begins[middle]) <= byte ? low : high) = middle;
   }
-  return work.origin + work.offsets[low] + (byte - work.begins[low]);
+  return work.origin + work.offsets[low] + static_cast<std::int64_t>(byte - static_cast<std::uint64_t>(work.begins[low]));
 }
 
 template <class Word, class Index, bool unpacks, bool listed, class Crew>
