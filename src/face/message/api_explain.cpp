@@ -132,8 +132,9 @@ Result<std::string> text_for(const LaidData& data, int dest, ist_comm comm) {
   const auto laid = lay(world, data, false);
   if (!laid.ok()) return laid.status();
   if (dest == IST_PROC_NULL) return std::string{kToNobody};
-  const std::string made_by = layout_of(data.layout)->made_by;
-  const std::string elements = std::to_string(data.count) + " x " + made_by;
+  const auto named = layout_of(data.layout);
+  if (!named.ok()) return named.status();
+  const std::string elements = std::to_string(data.count) + " x " + named->made_by;
   if (const auto whole = in_one_piece(*laid)) {
     auto text = text_for(world, Rank{to->rank}, *whole, elements);
     return text.ok() ? "The layout's bytes lie in one piece: nothing is packed.\n" + *text : text;
