@@ -11,6 +11,7 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
       contexts_(api_, std::move(handles), [this](CudaContext& context) { pins_.start(context); }),
       pins_(api_, contexts_, quiet_),
       kernels_(api_),
+      run_lists_(run_list_calls()),
       workers_(api_, contexts_, kernels_),
       tickets_(api_),
       links_(api_, contexts_),
@@ -22,16 +23,16 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
                [this](const Piece& piece) { static_cast<void>(release(piece)); }),
       channels_(api_, contexts_, kernels_, workers_, links_, lending_, quiet_),
       windows_(api_),
-      turns_(api_),
-      run_lists_({[this](CudaContext& context, Bytes size) { return allocate_in(context, size); },
-                  [this](const Piece& to, const std::byte* from) { return bring(to, from); },
-                  [this](const Piece& piece) { release_later(piece); }}) {
+      turns_(api_) {
   quiet_.watch(*this);
   quiet_.watch(channels_);
 }
 
 // Channels ended with the world.
-CudaKind::~CudaKind() { quiet_.finish(); }
+CudaKind::~CudaKind() {
+  run_lists_.let_go(true);
+  quiet_.finish();
+}
 
 bool CudaKind::copies(KindId to, KindId from) const {
   const auto mine_or_host = [](KindId kind) { return kind == KindId::cuda || kind == KindId::host; };

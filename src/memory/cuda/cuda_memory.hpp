@@ -182,6 +182,7 @@ class CudaKind : public MemoryKind,
   Result<CudaContext*> context_of_both(const Piece& into, const Piece& with);
   struct Launch;
   Status start(const Route& route, const Launch& launch);
+  CudaRunLists::Calls run_list_calls();
   Status bring(const Piece& to, const std::byte* from);
   Status start_packing(const Route& route, CUfunction kernel, const PackWork& given, packing::Work work);
   CUresult make_queue(CudaContext& context);
@@ -207,6 +208,7 @@ class CudaKind : public MemoryKind,
   CudaContexts contexts_;
   CudaPins pins_;
   CudaKernels kernels_;
+  CudaRunLists run_lists_;
   CudaWorkers workers_;
   mutable std::mutex mutex_;  // guards what follows and what is inside the contexts
   CudaTickets tickets_;
@@ -224,7 +226,6 @@ class CudaKind : public MemoryKind,
   CudaChannels channels_;
   CudaWindows windows_;
   CudaTurns turns_;
-  CudaRunLists run_lists_;
   struct Boxes {
     Piece memory;
     std::uint64_t given = 0;

@@ -47,6 +47,12 @@ Status CudaKind::can_pack(int device) {
   return kernels_.runs_on(device, "packing");
 }
 
+CudaRunLists::Calls CudaKind::run_list_calls() {
+  return {[this](CudaContext& context, Bytes size) { return allocate_in(context, size); },
+          [this](const Piece& to, const std::byte* from) { return bring(to, from); },
+          [this](const Piece& piece) { release_later(piece); }};
+}
+
 // Returns when it is there: once for each layout and context.
 Status CudaKind::bring(const Piece& to, const std::byte* from) {
   auto ticket = copy(to, host_piece(from, to.size), Ticket{});

@@ -11,19 +11,22 @@ bool as_long(const std::vector<Run>& runs) {
 
 }  // namespace
 
-void CudaRunLists::let_go() {
-  std::erase_if(entries_, [this](const Entry& entry) {
-    if (!entry.form.expired()) return false;
+void CudaRunLists::let_go(bool all) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(entries_, [this, all](const Entry& entry) {
+    if (!all && !entry.form.expired()) return false;
     calls_.release(entry.memory);
     return true;
   });
 }
 
 Result<CudaRunLists::List> CudaRunLists::of(const SharedForm& form, CudaContext& context) {
-  const std::lock_guard lock(mutex_);
-  for (const Entry& entry : entries_)
-    if (entry.context == &context && entry.form.lock() == form) return entry.list;
-  let_go();
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Entry& entry : entries_)
+      if (entry.context == &context && entry.form.lock() == form) return entry.list;
+  }
+  let_go(false);
   const bool equal = as_long(form->runs);
   std::vector<std::int64_t> numbers;
   numbers.reserve(form->runs.size() * 2);
@@ -37,6 +40,7 @@ Result<CudaRunLists::List> CudaRunLists::of(const SharedForm& form, CudaContext&
     return there;
   }
   const std::uint64_t begins = memory->object + form->runs.size() * sizeof(std::int64_t);
+  const std::lock_guard lock(mutex_);
   const List list{memory->object, equal ? 0 : begins, pack_width(*form, 0)};
   entries_.push_back({form, &context, *memory, list});
   return list;

@@ -1,7 +1,7 @@
 // Lists of runs on devices: where each run of a form lies, brought there once for each form and context.
 //
 // Who calls this : cuda_packing.cpp.
-// Threads        : any; one lock, held while a list is brought there.
+// Threads        : any; one short lock. Two that bring the same list at once each have their own.
 // Ownership      : lists go after the form did, when the next one is made, and with the kind.
 // Errors         : of allocation and copy.
 #pragma once
@@ -30,6 +30,8 @@ class CudaRunLists {
   };
   explicit CudaRunLists(Calls calls) : calls_(std::move(calls)) {}
   Result<List> of(const SharedForm& form, CudaContext& context);
+  // Lists whose forms are gone, or all.
+  void let_go(bool all);
 
  private:
   struct Entry {
@@ -38,7 +40,6 @@ class CudaRunLists {
     Piece memory;
     List list;
   };
-  void let_go();
 
   const Calls calls_;
   std::mutex mutex_;
