@@ -15,6 +15,8 @@
 #   tools/gpu_run.sh workers        few bytes with and without workers (docs/worker.md), and with and without the promise that nothing
 #                                   is pending on a buffer
 #   tools/gpu_run.sh arithmetic     from which size on a device should compute reductions of its memory: both ways, of all sizes
+#   tools/gpu_run.sh overlap        how much of a call is hidden behind computation, of CUDA and of host memory, without and with a progress
+#                                   thread (tools/measure_overlap.py); a quick build, and 3 minutes after it
 #   tools/gpu_run.sh soak [SECONDS [one-gpu|all [CLASSES]]]
 #                                   mixed traffic with every byte compared, and nothing may grow: 300 s unless told, on all GPUs, or two
 #                                   ranks on one. Each call adds to soak.json what it found
@@ -56,7 +58,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 mode=${1:-}
 case $mode in
-  check | bench | collectives | peers | workers | arithmetic | soak | replays | waits | turns | both-ways | who-copies | contexts | in-kernel | sanitize) ;;
+  check | bench | collectives | peers | workers | arithmetic | overlap | soak | replays | waits | turns | both-ways | who-copies | contexts | in-kernel | sanitize) ;;
   *) [[ -n $mode ]] && echo "gpu_run: '$mode' is none of these"; sed -n '2,/^set /{/^#/p}' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
@@ -130,11 +132,12 @@ build_all() {
   local options=(-S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DISTHMUS_CUDA=ON)
   [[ -n $deps ]] && options+=("-DISTHMUS_DEPS_DIR=$(cd "$deps" && pwd)")
   [[ -n ${ISTHMUS_COMMIT:-} ]] && options+=("-DISTHMUS_COMMIT=$ISTHMUS_COMMIT")
-  [[ $mode =~ ^(bench|peers|workers|arithmetic)$ ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
+  [[ $mode =~ ^(bench|peers|workers|arithmetic|overlap)$ ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
   [[ $mode == check ]] && python_options "$deps"
   step 120 "configure" cmake "${options[@]}" || finish
   local targets=()
   [[ $mode == collectives ]] && targets=(--target isthmus_program ranks_nccl ranks_meetings)
+  [[ $mode == overlap ]] && targets=(--target isthmus_program)
   [[ $mode == soak ]] && targets=(--target isthmus_program traffic_soak)
   [[ $mode == replays ]] && targets=(--target isthmus_program graph_replays)
   [[ $mode == sanitize ]] && targets=(--target isthmus_program arithmetic_test cuda_kind_test ranks_streams ranks_meetings ranks_workers graph_replays)
@@ -368,6 +371,7 @@ source tools/gpu_run/soak.sh
 source tools/gpu_run/sanitize.sh
 source tools/gpu_run/workers.sh
 source tools/gpu_run/arithmetic.sh
+source tools/gpu_run/overlap.sh
 case $mode in
   check) run_check "${@:2}" ;;
   bench) run_bench ;;
@@ -375,6 +379,7 @@ case $mode in
   peers) run_peers ;;
   workers) run_workers ;;
   arithmetic) run_arithmetic ;;
+  overlap) run_overlap ;;
   soak) run_soak "${@:2}" ;;
   replays) run_replays "${@:2}" ;;
   waits) driver_program tools/peers/driver_waits.cu "the driver's calls beside a kernel that waits" ;;

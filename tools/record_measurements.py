@@ -5,7 +5,7 @@
     tools/record_measurements.py --check [--measured DIR]
 
 Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json; of a `check`, copies check.json;
-of `collectives`, collectives.json; of `peers`, device.json; of `workers`, workers.json; of `arithmetic`, arithmetic.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
+of `collectives`, collectives.json; of `peers`, device.json; of `workers`, workers.json; of `arithmetic`, arithmetic.json; of `overlap`, overlap.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
 of build/, what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what
 tools/compare_mpi.sh left in mpi.json; of build/overlap/, what tools/measure_overlap.py left in overlap.json; of shared.json, a list of
 reports of benches by ranks that share a GPU, which are no figures of any target; of *sweep.json, what `isthmus bench sweep` wrote. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded

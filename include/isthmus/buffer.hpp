@@ -112,6 +112,12 @@ constexpr Type plain_type(Type type) noexcept {
 
 }  // namespace detail
 
+// "0.1.0": of the library that the program has found, which may be a later one than this header.
+inline const char* version() noexcept { return ist_version(); }
+
+// Bytes of one element; 0 for an unknown type.
+inline std::size_t type_size(Type type) noexcept { return ist_type_size(type); }
+
 // What can travel: objects whose bytes are their value. An address means nothing to another process.
 template <class T>
 concept Element =
@@ -148,6 +154,12 @@ class Status {
   template <Element T>
   std::int64_t count() const noexcept {
     return status_.bytes / static_cast<std::int64_t>(sizeof(T));
+  }
+  // The same of a type that is known only now; `undefined` if the bytes are no whole number of them.
+  std::int64_t count(Type type) const {
+    std::int64_t elements = 0;
+    detail::check(ist_get_count(&status_, type, &elements));
+    return elements;
   }
 
  private:

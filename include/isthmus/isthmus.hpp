@@ -10,6 +10,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -17,7 +18,9 @@
 
 #include "isthmus/comm.hpp"
 
-struct ist_boot_functions;  // isthmus/boot.h has it
+// isthmus/boot.h has them.
+struct ist_boot_functions;
+extern "C" IST_API void ist_interrupt_with(int (*asked)(void* context), void* context);
 
 namespace isthmus {
 
@@ -88,6 +91,27 @@ class Registration {
   void* address_ = nullptr;
 };
 
+// While this lives, `asked` is asked about every 0.1 s whether a World that this thread makes is to go on waiting for the other ranks;
+// true, or an exception, which is lost, ends it: the World's constructor throws IST_CANCELLED. One at a time in a thread.
+class InterruptWith {
+ public:
+  explicit InterruptWith(std::function<bool()> asked) : asked_(std::move(asked)) { ist_interrupt_with(ask, this); }
+  InterruptWith(const InterruptWith&) = delete;
+  InterruptWith& operator=(const InterruptWith&) = delete;
+  ~InterruptWith() { ist_interrupt_with(nullptr, nullptr); }
+
+ private:
+  static int ask(void* self) noexcept {
+    try {
+      return static_cast<InterruptWith*>(self)->asked_() ? 1 : 0;
+    } catch (...) {
+      return 1;
+    }
+  }
+
+  std::function<bool()> asked_;
+};
+
 // All ranks of the job. Construction is collective.
 class World {
  public:
@@ -111,6 +135,11 @@ class World {
   template <std::same_as<ist_boot_functions> Functions>
   static World create_with(const Functions& functions) {
     return World(made_by, [&](ist_world* out) { return ist_world_create_with(&functions, out); });
+  }
+  template <std::same_as<ist_boot_functions> Functions>
+  static World create_with(const Functions& functions, const std::string& settings) {
+    return World(made_by,
+                 [&](ist_world* out) { return ist_world_create_configured_with(settings.c_str(), &functions, out); });
   }
   // With settings of its own, as ist_world_create_configured takes them: World::configured("worker=1 eager_limit=32KiB").
   static World configured(const std::string& settings) {

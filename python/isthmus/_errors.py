@@ -31,6 +31,7 @@ class Code(enum.IntEnum):
     INTERNAL = 17
     CANCELLED = 18
     NOT_CAPTURABLE = 19
+    UNSUPPORTED = 20
 
 
 class Error(Exception):

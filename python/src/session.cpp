@@ -10,6 +10,8 @@
 #include <string_view>
 #include <thread>
 
+#include <isthmus/boot.h>
+
 #include "errors.hpp"
 #include "gil.hpp"
 
@@ -44,6 +46,12 @@ bool must_give_way(ist_comm comm, const std::string& settings) {
   return ist_comm_local_size(comm, &ranks) == IST_OK && ranks > sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+// Python's signals wait for somebody who asks: Ctrl-C while the other ranks are not there yet.
+int has_signal(void* /*context*/) {
+  const nb::gil_scoped_acquire acquire;
+  return PyErr_CheckSignals();
+}
+
 }  // namespace
 
 Session::Session() : owner_(::getpid()) {}
@@ -53,8 +61,12 @@ std::shared_ptr<Session> Session::create(const Make& make, const std::string& se
   int code = IST_OK;
   {
     const LetGo without_gil{made->inside_};
+    ist_interrupt_with(has_signal, nullptr);
     code = make(&made->world_);
+    ist_interrupt_with(nullptr, nullptr);
   }
+  // What the handler of a signal raised.
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
   check(code);
   ist_comm comm = IST_COMM_NULL;
   check(ist_world_comm(made->world_, &comm));

@@ -36,6 +36,7 @@ class AbortBoard {
     if (fate == Fate::dead) {
       int none = kNobody.value;
       first_dead_.compare_exchange_strong(none, rank.value, std::memory_order_release, std::memory_order_relaxed);
+      dead_.store(1, std::memory_order_release);
     }
     changes_.fetch_add(1, std::memory_order_release);
   }
@@ -46,11 +47,15 @@ class AbortBoard {
   std::uint32_t changes() const { return changes_.load(std::memory_order_acquire); }
   // The first rank that died, or kNobody.
   Rank first_dead() const { return Rank{first_dead_.load(std::memory_order_acquire)}; }
+  // For code outside of the library, that waits for memory of other ranks: other than 0 once a rank has died.
+  const volatile std::uint32_t* abort_word() const { return reinterpret_cast<const volatile std::uint32_t*>(&dead_); }
 
  private:
   std::vector<std::atomic<std::uint32_t>> fates_;
   std::atomic<std::uint32_t> changes_{0};
   std::atomic<int> first_dead_{kNobody.value};
+  std::atomic<std::uint32_t> dead_{0};
+  static_assert(sizeof dead_ == sizeof(std::uint32_t) && std::atomic<std::uint32_t>::is_always_lock_free);
 };
 
 }  // namespace ist

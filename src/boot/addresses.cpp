@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <memory>
 
+#include "boot/interrupt.hpp"
+
 namespace ist {
 namespace {
 
@@ -52,7 +54,10 @@ Result<FileDescriptor> connect_one(const addrinfo& where, Deadline deadline) {
   if (::connect(socket.get(), where.ai_addr, where.ai_addrlen) == 0) return socket;
   if (errno != EINPROGRESS) return system_error("connect");
   pollfd entry{socket.get(), POLLOUT, 0};
-  const int ready = ::poll(&entry, 1, deadline.milliseconds_left());
+  int ready = 0;
+  do {
+    ready = ::poll(&entry, 1, interrupt::milliseconds(deadline));
+  } while (ready <= 0 && !interrupt::over(deadline));
   int error = ETIMEDOUT;
   socklen_t length = sizeof error;
   if (ready > 0) ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &length);

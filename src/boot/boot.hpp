@@ -26,6 +26,9 @@ class Boot {
   virtual int size() const = 0;
   // Every rank gives a blob; every rank gets all of them, by rank. Collective, in the same order everywhere.
   virtual Result<std::vector<std::string>> all_gather(const std::string& mine) = 0;
+  // This rank cannot make the world, for a reason that the others have not heard: they are told, where the way allows that,
+  // and nobody comes to a further exchange. Waits for no rank.
+  virtual void withdraw(const std::string& reason) { static_cast<void>(reason); }
 };
 
 // Chooses by what the environment holds:

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "boot/gathered.hpp"
+#include "boot/interrupt.hpp"
 #include "boot/rendezvous.hpp"
 #include "boot/variables.hpp"
 
@@ -68,11 +71,33 @@ Exchange first_exchange(const Meeting& meeting, std::uint64_t token) {
   return exchange;
 }
 
+// Counts whether or not a world is made, as on the other ranks, unless no other rank has heard of it.
+struct Count {
+  std::mutex mutex;
+  std::uint32_t worlds = 0;
+  std::map<std::uint32_t, std::string> failed;  // rank 0: why those could not be made, for ranks that come late
+};
+
+Count& count() {
+  static auto* only = new Count;
+  return *only;
+}
+
+void note_failed(std::uint32_t world, const std::string& text) {
+  const std::lock_guard lock(count().mutex);
+  count().failed[world] = text;
+}
+
+void take_number_back(std::uint32_t world) {
+  const std::lock_guard lock(count().mutex);
+  if (count().worlds == world) --count().worlds;
+}
+
 // The process that holds the hub.
 class EnvironmentHost final : public Boot {
  public:
   EnvironmentHost(const Meeting& meeting, std::uint64_t token, std::unique_ptr<GatherHub> hub)
-      : exchange_(first_exchange(meeting, token)), hub_(std::move(hub)) {}
+      : place_(meeting.place()), exchange_(first_exchange(meeting, token)), hub_(std::move(hub)) {}
   std::string_view name() const override { return "environment"; }
   Rank rank() const override { return Rank{0}; }
   int size() const override { return exchange_.size; }
@@ -82,24 +107,41 @@ class EnvironmentHost final : public Boot {
     hub_->serve();
     std::optional<Frame> answer;
     while (!(answer = hub_->take_answer(Rank{0}))) {
+      if (interrupt::wanted()) {
+        withdraw(interrupt::kReason);
+        return Status{IST_CANCELLED, interrupt::kReason};
+      }
       sleep();
       hub_->serve();
     }
+    if (answer->type == FrameType::failure) end(answer->payload);
     // This process may close the connections right after: the others must have their answers. One that does not read is
     // not waited for long.
-    for (const Deadline patience = Deadline::after(5.0); !hub_->flushed() && !patience.over(); hub_->serve()) sleep();
+    for (const Deadline patience = Deadline::after(5.0); !hub_->flushed() && !interrupt::over(patience); hub_->serve())
+      sleep();
     return open_answer(exchange_, *answer);
+  }
+  void withdraw(const std::string& reason) override {
+    if (!over_) end(given_up(exchange_.world, place_, reason));
   }
 
  private:
+  // Also those hear it that have not come yet to the exchange in which it shows.
+  void end(const std::string& text) {
+    over_ = true;
+    note_failed(exchange_.world, text);
+    hub_->give_up(text);
+  }
   void sleep() {
     std::vector<pollfd> entries;
     hub_->watch(entries);
     const auto deadline = hub_->deadline();
-    ::poll(entries.data(), entries.size(), deadline ? deadline->milliseconds_left() : 100);
+    ::poll(entries.data(), entries.size(), deadline ? interrupt::milliseconds(*deadline) : 100);
   }
+  std::string place_;
   Exchange exchange_;
   std::unique_ptr<GatherHub> hub_;
+  bool over_ = false;
 };
 
 class EnvironmentGuest final : public Boot {
@@ -111,13 +153,19 @@ class EnvironmentGuest final : public Boot {
   int size() const override { return exchange_.size; }
   Result<std::vector<std::string>> all_gather(const std::string& mine) override {
     ++exchange_.round;
-    return gather_through(socket_, exchange_, mine);
+    auto all = gather_through(socket_, exchange_, mine);
+    over_ = !all.ok();
+    return all;
+  }
+  void withdraw(const std::string& reason) override {
+    if (!std::exchange(over_, true)) withdraw_through(socket_, exchange_, reason);
   }
 
  private:
   Rank rank_;
   Exchange exchange_;
   FrameSocket socket_;
+  bool over_ = false;  // whoever is to know does
 };
 
 }  // namespace
@@ -133,19 +181,26 @@ bool complete_job_environment() {
 }
 
 Result<std::unique_ptr<Boot>> join_environment(const Settings& settings) {
-  // Counted whether or not it succeeds, as on the other ranks.
-  static std::atomic<std::uint32_t> worlds{0};
   auto meeting = read_meeting(settings);
   if (!meeting.ok()) return meeting.status();
-  meeting->world = ++worlds;
+  {
+    const std::lock_guard lock(count().mutex);
+    meeting->world = ++count().worlds;
+    meeting->failed = count().failed;
+  }
+  const auto fail = [&](const Status& why) {
+    if (why.code() == IST_CANCELLED) take_number_back(meeting->world);
+    if (why.code() != IST_CANCELLED && meeting->rank == 0) note_failed(meeting->world, why.text());
+    return why;
+  };
   if (meeting->rank == 0) {
     const std::uint64_t token = random_token();
     auto hub = receive_ranks(*meeting, token);
-    if (!hub.ok()) return hub.status();
+    if (!hub.ok()) return fail(hub.status());
     return std::unique_ptr<Boot>{std::make_unique<EnvironmentHost>(*meeting, token, std::move(*hub))};
   }
   auto admission = knock(*meeting);
-  if (!admission.ok()) return admission.status();
+  if (!admission.ok()) return fail(admission.status());
   return std::unique_ptr<Boot>{std::make_unique<EnvironmentGuest>(*meeting, std::move(*admission))};
 }
 

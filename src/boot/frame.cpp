@@ -8,6 +8,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "boot/interrupt.hpp"
+
 namespace ist {
 namespace {
 
@@ -100,12 +102,12 @@ std::optional<Frame> FrameSocket::next() {
 
 bool FrameSocket::wait_for(short events, Deadline deadline) {
   pollfd entry{socket_.get(), events, 0};
-  return ::poll(&entry, 1, deadline.milliseconds_left()) > 0;
+  return ::poll(&entry, 1, interrupt::milliseconds(deadline)) > 0;
 }
 
 bool FrameSocket::flush(Deadline deadline) {
   for (write_some(); has_to_write() && !closed_; write_some()) {
-    if (deadline.over()) return false;
+    if (interrupt::over(deadline)) return false;
     wait_for(POLLOUT, deadline);
   }
   return !closed_;
@@ -115,7 +117,7 @@ std::optional<Frame> FrameSocket::receive(Deadline deadline) {
   for (;;) {
     read_some();
     if (auto frame = next()) return frame;
-    if (closed_ || !malformed_.empty() || deadline.over()) return std::nullopt;
+    if (closed_ || !malformed_.empty() || interrupt::over(deadline)) return std::nullopt;
     wait_for(POLLIN, deadline);
   }
 }

@@ -23,7 +23,8 @@ enum class FrameType : std::uint16_t {
   hello = 4,         // rank to rank 0, first thing on a new connection
   welcome = 5,       // rank 0: you are in
   later = 6,         // rank 0: not now; connect again
-  refused = 7        // rank 0: you do not belong here; payload is the reason
+  refused = 7,       // rank 0: you do not belong here; payload is the reason
+  withdrawal = 8     // rank to hub: I do not come to this round, nor to a later one of this world; payload is the reason
 };
 
 struct Frame {

@@ -43,29 +43,35 @@ std::optional<Frame> GatherHub::take_answer(Rank rank) { return std::exchange(at
 
 void GatherHub::watch(std::vector<pollfd>& entries) const {
   for (const Member& member : members_) {
-    if (!member.socket) continue;
+    // A closed one would make poll() return at once for ever.
+    if (!member.socket || member.socket->closed()) continue;
     const short write = member.socket->has_to_write() ? POLLOUT : 0;
     entries.push_back({member.socket->descriptor(), static_cast<short>(POLLIN | write), 0});
   }
 }
 
 void GatherHub::serve() {
-  for (std::size_t i = 0; i < members_.size(); ++i)
-    if (members_[i].socket) read_from(members_[i], Rank{static_cast<std::int32_t>(i)});
+  read_all();
   settle();
   for (Member& member : members_) {
     if (!member.socket) continue;
     member.socket->write_some();
-    // A closed socket would make poll() return at once for ever.
     if (member.socket->closed()) member.socket.reset();
   }
+}
+
+void GatherHub::read_all() {
+  for (std::size_t i = 0; i < members_.size(); ++i)
+    if (members_[i].socket) read_from(members_[i], Rank{static_cast<std::int32_t>(i)});
 }
 
 void GatherHub::read_from(Member& member, Rank rank) {
   FrameSocket& socket = *member.socket;
   socket.read_some();
   while (auto frame = socket.next()) {
-    if (frame->type == FrameType::contribution && frame->token == token_) take_in(rank, std::move(*frame));
+    if (frame->token != token_) continue;
+    if (frame->type == FrameType::contribution) take_in(rank, std::move(*frame));
+    if (frame->type == FrameType::withdrawal) take_back(rank, *frame);
   }
   if (!member.lost.empty()) return;
   if (socket.closed()) member.lost = "closed its connection";
@@ -75,18 +81,70 @@ void GatherHub::read_from(Member& member, Rank rank) {
   if (!socket.malformed().empty()) member.socket.reset();
 }
 
-void GatherHub::take_in(Rank rank, Frame contribution) {
-  Member& member = at(rank);
-  if (member.missed && member.missed->world == contribution.world && member.missed->round == contribution.round) {
-    answer(member, *std::exchange(member.missed, std::nullopt));
-    return;
-  }
-  member.missed.reset();
-  member.patience = Deadline::after(contribution.milliseconds / 1000.0);
-  member.waiting = std::move(contribution);
+std::optional<std::string> GatherHub::read_withdrawal() {
+  read_all();
+  return std::exchange(withdrawn_, std::nullopt);
 }
 
-void GatherHub::answer(Member& member, Frame frame) {
+// Ranks count their worlds, and one that nobody else has heard of does not count: the rank may come again, and meets the others
+// at the same one.
+std::uint32_t GatherHub::counted(const Member& member, std::uint32_t world) {
+  const auto before = std::count_if(member.uncounted.begin(), member.uncounted.end(),
+                                    [world](std::uint32_t uncounted) { return uncounted < world; });
+  return world - static_cast<std::uint32_t>(before);
+}
+
+void GatherHub::take_in(Rank rank, Frame contribution) {
+  Member& member = at(rank);
+  // The next program of this rank, in a shell, counts from the beginning.
+  if (contribution.world == 1 && contribution.round == 1 && member.answered.world > 0) member.uncounted.clear();
+  member.answered = Frame{};
+  member.world = counted(member, contribution.world);
+  member.patience = Deadline::after(contribution.milliseconds / 1000.0);
+  member.waiting = std::move(contribution);
+  const auto place = static_cast<std::size_t>(rank.value);
+  if (const auto failed = failed_.find(member.world); failed != failed_.end() && !failed->second.told[place])
+    tell_of(failed->second, place);
+  forget_what_all_know();
+}
+
+void GatherHub::forget_what_all_know() {
+  std::erase_if(failed_, [](const auto& one) {
+    return std::all_of(one.second.told.begin(), one.second.told.end(), [](bool told) { return told; });
+  });
+}
+
+// What its rank had contributed to the round is not given to anybody. A round that is complete stays so: its answer is on its
+// way, and the rank finds that first.
+void GatherHub::take_back(Rank rank, const Frame& withdrawal) {
+  Member& member = at(rank);
+  if (member.answered.world == withdrawal.world && member.answered.round == withdrawal.round) return;
+  const std::uint32_t world = counted(member, withdrawal.world);
+  const std::string text = "rank " + std::to_string(rank.value) + " gave up creating its world number " +
+                           std::to_string(withdrawal.world) + " with the others at " + place_ + ": " + withdrawal.payload;
+  withdrawn_ = text;
+  member.waiting = withdrawal;  // this is answered, too: the rank then knows that it was heard
+  member.waiting->payload.clear();
+  member.world = world;
+  const bool unknown = withdrawal.round == 1 && failed_.count(world) == 0 &&
+                       std::none_of(members_.begin(), members_.end(), [&](const Member& other) {
+                         return &other != &member && other.waiting && other.world == world;
+                       });
+  if (!unknown || serves_ == Serves::one_world) return fail_world(world, text);
+  member.uncounted.push_back(withdrawal.world);
+  answer(member, FrameType::failure, text);
+}
+
+// What `waiting` asks for.
+void GatherHub::answer(Member& member, FrameType type, const std::string& payload) {
+  Frame frame;
+  frame.type = type;
+  frame.token = token_;
+  frame.world = member.waiting->world;
+  frame.round = member.waiting->round;
+  member.answered = frame;
+  frame.payload = payload;
+  member.waiting.reset();
   if (member.socket) {
     member.socket->queue(frame);
   } else {
@@ -112,11 +170,11 @@ std::optional<std::string> GatherHub::disagreement() const {
     const Member& member = members_[i];
     if (!member.waiting) continue;
     if (!first) first = &member;
-    if (member.waiting->world == first->waiting->world && member.waiting->round == first->waiting->round) continue;
-    return "rank " + std::to_string(first - members_.data()) + " creates its world number " +
-           std::to_string(first->waiting->world) + " (step " + std::to_string(first->waiting->round) + ") while rank " +
-           std::to_string(i) + " creates its number " + std::to_string(member.waiting->world) + " (step " +
-           std::to_string(member.waiting->round) + "); all ranks must create the same worlds in the same order";
+    if (member.world == first->world && member.waiting->round == first->waiting->round) continue;
+    return "rank " + std::to_string(first - members_.data()) + " creates its world number " + std::to_string(first->world) +
+           " (step " + std::to_string(first->waiting->round) + ") while rank " + std::to_string(i) + " creates its number " +
+           std::to_string(member.world) + " (step " + std::to_string(member.waiting->round) +
+           "); all ranks must create the same worlds in the same order";
   }
   return std::nullopt;
 }
@@ -145,43 +203,34 @@ std::optional<std::string> GatherHub::absence() const {
 void GatherHub::finish_round() {
   BlobWriter all;
   for (const Member& member : members_) all.text(member.waiting->payload);
-  Frame gathered;
-  gathered.type = FrameType::gathered;
-  gathered.token = token_;
-  gathered.payload = all.take();
-  for (Member& member : members_) {
-    gathered.world = member.waiting->world;
-    gathered.round = member.waiting->round;
-    member.waiting.reset();
-    answer(member, gathered);
-  }
+  const std::string gathered = all.take();
+  for (Member& member : members_) answer(member, FrameType::gathered, gathered);
 }
 
 void GatherHub::fail_round(const std::string& text) {
-  Frame failure;
-  failure.type = FrameType::failure;
-  failure.token = token_;
-  failure.payload = text;
-  for (const Member& member : members_) {
-    if (!member.waiting) continue;
-    failure.world = member.waiting->world;
-    failure.round = member.waiting->round;
-    break;
-  }
-  for (Member& member : members_) {
-    if (!member.waiting) {
-      member.missed = failure;  // it will come late, and hears the same
-      continue;
-    }
-    failure.world = member.waiting->world;
-    failure.round = member.waiting->round;
-    member.waiting.reset();
-    answer(member, failure);
-  }
+  const auto first = std::find_if(members_.begin(), members_.end(), [](const Member& m) { return m.waiting.has_value(); });
+  fail_world(first->world, text);
+  // Where ranks were at different worlds.
+  for (Member& member : members_)
+    if (member.waiting) answer(member, FrameType::failure, text);
+}
+
+// Those that have not come to it yet hear the same when they do.
+void GatherHub::fail_world(std::uint32_t world, const std::string& text) {
+  Failed& failed = failed_[world];
+  if (failed.told.empty()) failed = {text, std::vector<bool>(members_.size())};
+  for (std::size_t rank = 0; rank < members_.size(); ++rank)
+    if (members_[rank].waiting && members_[rank].world == world) tell_of(failed, rank);
+  forget_what_all_know();
+}
+
+void GatherHub::tell_of(Failed& failed, std::size_t rank) {
+  failed.told[rank] = true;
+  answer(members_[rank], FrameType::failure, failed.text);
 }
 
 void GatherHub::give_up(const std::string& text) {
-  serve();
+  read_all();
   Frame failure;
   failure.type = FrameType::failure;
   failure.token = token_;

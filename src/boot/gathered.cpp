@@ -3,12 +3,15 @@
 #include <cmath>
 
 #include "boot/blob.hpp"
+#include "boot/interrupt.hpp"
 
 namespace ist {
 namespace {
 
 // The hub answers in time with the ranks that are missing; only a hub that is itself stuck is waited for longer.
 constexpr double kHubSlack = 3.0;
+// For words at parting, and the hub's answer to them.
+constexpr double kMoment = 0.5;
 
 Status lost_hub(const FrameSocket& socket, const Exchange& exchange) {
   const std::string step = "while exchanging addresses with the other ranks through " + exchange.hub + ": ";
@@ -17,6 +20,24 @@ Status lost_hub(const FrameSocket& socket, const Exchange& exchange) {
     return {IST_ERR_BOOT, step + "the connection was closed; look for the first error among the ranks of this job"};
   return {IST_ERR_BOOT, step + "no answer within " + seconds_text(exchange.seconds + kHubSlack) +
                             "; is that process stopped? ISTHMUS_BOOT_TIMEOUT sets how long to wait"};
+}
+
+// None: what came is meant for an exchange that was given up before. World 0 is meant for every exchange.
+std::optional<Frame> next_answer(FrameSocket& socket, const Exchange& exchange, Deadline deadline) {
+  while (auto answer = socket.receive(deadline))
+    if (answer->world == 0 || (answer->world == exchange.world && answer->round == exchange.round)) return answer;
+  return std::nullopt;
+}
+
+void queue_withdrawal(FrameSocket& socket, const Exchange& exchange, const std::string& reason) {
+  Frame frame;
+  frame.type = FrameType::withdrawal;
+  frame.world = exchange.world;
+  frame.round = exchange.round;
+  frame.token = exchange.token;
+  frame.payload = reason;
+  socket.queue(frame);
+  socket.flush(Deadline::after(kMoment));
 }
 
 }  // namespace
@@ -47,12 +68,19 @@ Result<std::vector<std::string>> gather_through(FrameSocket& socket, const Excha
   const Deadline deadline = Deadline::after(exchange.seconds).later_by(kHubSlack);
   socket.queue(contribution_of(exchange, blob));
   socket.flush(deadline);  // also where that fails: the reason may already have arrived
-  while (auto answer = socket.receive(deadline)) {
-    // An answer to an exchange that was given up before is still on its way; world 0 is meant for every exchange.
-    const bool outdated = answer->world != 0 && (answer->world != exchange.world || answer->round != exchange.round);
-    if (!outdated) return open_answer(exchange, *answer);
-  }
-  return lost_hub(socket, exchange);
+  if (const auto answer = next_answer(socket, exchange, deadline)) return open_answer(exchange, *answer);
+  if (!interrupt::wanted()) return lost_hub(socket, exchange);
+  const interrupt::Unheard last_words;
+  queue_withdrawal(socket, exchange, interrupt::kReason);
+  const auto answer = next_answer(socket, exchange, Deadline::after(kMoment));
+  if (answer && answer->type == FrameType::gathered) return open_answer(exchange, *answer);
+  return Status{IST_CANCELLED, interrupt::kReason};
+}
+
+void withdraw_through(FrameSocket& socket, Exchange exchange, const std::string& reason) {
+  const interrupt::Unheard last_words;
+  ++exchange.round;
+  queue_withdrawal(socket, exchange, reason);
 }
 
 }  // namespace ist

@@ -100,11 +100,21 @@ class LauncherBoot final : public Boot {
     const std::lock_guard lock(process.mutex);
     if (process.owner != ::getpid()) return not_a_rank("it was forked from pid " + std::to_string(process.owner));
     ++exchange_.round;
-    return gather_through(*process.socket, exchange_, mine);
+    auto all = gather_through(*process.socket, exchange_, mine);
+    over_ = !all.ok();
+    return all;
+  }
+  void withdraw(const std::string& reason) override {
+    Inheritance& process = inheritance();
+    const std::lock_guard lock(process.mutex);
+    if (over_ || process.owner != ::getpid()) return;
+    withdraw_through(*process.socket, exchange_, reason);
+    over_ = true;
   }
 
  private:
   Exchange exchange_;
+  bool over_ = false;  // whoever is to know does
 };
 
 }  // namespace

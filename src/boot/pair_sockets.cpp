@@ -17,6 +17,7 @@
 #include "boot/blob.hpp"
 #include "boot/frame.hpp"
 #include "boot/gather_hub.hpp"
+#include "boot/interrupt.hpp"
 
 namespace ist {
 namespace {
@@ -81,7 +82,7 @@ Result<std::vector<FileDescriptor>> PairListener::accept(const std::vector<Rank>
   while (missing > 0) {
     std::vector<pollfd> entries{{socket_.get(), POLLIN, 0}};
     for (const FrameSocket& one : unknown) entries.push_back({one.descriptor(), POLLIN, 0});
-    if (::poll(entries.data(), entries.size(), deadline.milliseconds_left()) <= 0 && deadline.over()) {
+    if (::poll(entries.data(), entries.size(), interrupt::milliseconds(deadline)) <= 0 && interrupt::over(deadline)) {
       std::vector<int> absent;
       for (std::size_t i = 0; i < ranks.size(); ++i)
         if (!sockets[i].valid()) absent.push_back(ranks[i].value);
@@ -124,7 +125,7 @@ Result<FileDescriptor> connect_pair(Rank mine, Rank peer, const PairAddress& add
     if (errno != EAGAIN && errno != EINTR)
       return Status{IST_ERR_BOOT, system_error("connect to the Unix socket of rank " + std::to_string(peer.value)).text() +
                                       "; it may have ended"};
-    if (deadline.over())
+    if (interrupt::over(deadline))
       return Status{IST_ERR_BOOT, "rank " + std::to_string(peer.value) + " did not accept a connection in time"};
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

@@ -13,7 +13,7 @@
 
 #include "base/log.hpp"
 #include "boot/blob.hpp"
-#include "boot/deadline.hpp"
+#include "boot/interrupt.hpp"
 #include "boot/pair_sockets.hpp"
 #include "boot/processors.hpp"
 
@@ -146,14 +146,17 @@ Status connect_all(std::vector<FileDescriptor>& sockets, const std::vector<Card>
                    Rank mine, PairListener& listener, double seconds) {
   const Deadline deadline = Deadline::after(seconds);
   std::vector<Rank> higher;
+  Status first;
   // Each waits only for lower ranks here, so that no circle of waiting ranks can close.
   for (const Rank peer : local) {
     if (peer > mine) higher.push_back(peer);
     if (peer >= mine) continue;
     auto socket = connect_pair(mine, peer, cards[static_cast<std::size_t>(peer.value)].address, deadline);
-    if (!socket.ok()) return socket.status();
-    sockets[static_cast<std::size_t>(peer.value)] = std::move(*socket);
+    // Those after it wait for this rank all the same.
+    if (!socket.ok() && first.ok()) first = socket.status();
+    if (socket.ok()) sockets[static_cast<std::size_t>(peer.value)] = std::move(*socket);
   }
+  IST_TRY(first);
   auto accepted = listener.accept(higher, deadline);
   if (!accepted.ok()) return accepted.status();
   for (std::size_t i = 0; i < higher.size(); ++i)
@@ -163,8 +166,10 @@ Status connect_all(std::vector<FileDescriptor>& sockets, const std::vector<Card>
 
 // Either every rank is connected or every rank knows who is not: nobody is left waiting for a rank that has given up.
 Status agree(Boot& boot, const Status& mine) {
+  if (!mine.ok() && interrupt::wanted()) return mine;  // who makes the world tells the others
   const auto all = boot.all_gather(mine.text());
-  if (!mine.ok()) return mine;
+  // A rank that gave up may be the reason.
+  if (!mine.ok()) return all.ok() ? mine : Status{mine.code(), mine.text() + "; " + all.status().text()};
   if (!all.ok()) return all.status();
   for (std::size_t rank = 0; rank < all->size(); ++rank)
     if (!(*all)[rank].empty()) return {IST_ERR_BOOT, "rank " + std::to_string(rank) + ": " + (*all)[rank]};

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "boot/deadline.hpp"
+#include "boot/interrupt.hpp"
 #include "boot/peers.hpp"
 
 namespace ist {
@@ -109,7 +109,7 @@ Status Peers::send_descriptor(Rank to, std::uint32_t purpose, int descriptor) {
     const auto sent = try_send_descriptor(to, purpose, descriptor);
     if (!sent.ok()) return sent.status();
     if (*sent) return {};
-    if (deadline.over())
+    if (interrupt::over(deadline))
       return {IST_ERR_SYSTEM, peer_text(at(to)) + " has not taken the descriptors sent to it for " +
                                   seconds_text(kSendPatience) + "; is it stopped?"};
     pollfd entry{socket(to), POLLOUT, 0};
@@ -139,9 +139,9 @@ Result<std::optional<FileDescriptor>> Peers::take_descriptor(Rank from, std::uin
       kept.push_back({arrived, std::move(**taken)});
       continue;
     }
-    if (deadline.over()) return std::optional<FileDescriptor>{};
+    if (interrupt::over(deadline)) return std::optional<FileDescriptor>{};
     pollfd entry{link, POLLIN, 0};
-    ::poll(&entry, 1, deadline.milliseconds_left());
+    ::poll(&entry, 1, interrupt::milliseconds(deadline));
   }
 }
 

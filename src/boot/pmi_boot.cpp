@@ -17,6 +17,7 @@ namespace ist {
 namespace {
 
 constexpr const char* kSocket = "PMI_FD";
+constexpr double kPatienceAtStart = 2.0;  // for a server that takes no request
 constexpr double kPatienceAtEnd = 2.0;
 constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
@@ -76,9 +77,21 @@ class PmiServer final : public JobServer {
     return take_place(*rank, *size, "the PMI server");
   }
 
+  Status begin_meeting() override { return named(wire_->begin_meeting(Deadline::after(kPatienceAtStart))); }
+
+  Result<bool> met(Deadline deadline) override {
+    auto all_there = wire_->met(deadline);
+    if (!all_there.ok()) return named(all_there.status());
+    return all_there;
+  }
+
+  Status named(const Status& status) const {
+    return status.ok() ? status : Status{status.code(), who() + ": " + status.text()};
+  }
+
   Result<std::vector<std::string>> exchange(const ServedRound& round, const std::string& mine) override {
     auto all = try_exchange(round, mine);
-    if (!all.ok()) return Status{all.status().code(), who() + ": " + all.status().text()};
+    if (!all.ok()) return named(all.status());
     return all;
   }
 

@@ -9,12 +9,15 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "boot/interrupt.hpp"
+
 namespace ist {
 namespace {
 
 // No answer of a server is near that: what is longer is something else.
 constexpr std::size_t kLongestAnswer = 1 << 20;
 constexpr std::size_t kCountLetters = 6;
+constexpr const char* kNobodys = "ist-nobody";  // a key that nobody puts
 
 std::map<std::string, std::string> pairs_of(std::string_view text, char separator) {
   std::map<std::string, std::string> pairs;
@@ -106,8 +109,36 @@ Status PmiWire::put(const std::string& key, const std::string& value, Deadline d
 }
 
 Status PmiWire::fence(Deadline deadline) {
-  if (version_ == 2) return ask("kvs-fence", {}, "kvs-fence-response", deadline).status();
-  return ask("barrier_in", {}, "barrier_out", deadline).status();
+  IST_TRY(begin_fence(deadline));
+  return end_fence(deadline).status();
+}
+
+Status PmiWire::begin_fence(Deadline deadline) { return send(version_ == 2 ? "kvs-fence" : "barrier_in", {}, deadline); }
+
+Result<PmiWire::Answer> PmiWire::end_fence(Deadline deadline) {
+  return version_ == 2 ? take("kvs-fence", "kvs-fence-response", deadline) : take("barrier_in", "barrier_out", deadline);
+}
+
+Status PmiWire::begin_meeting(Deadline deadline) {
+  at_fence_ = true;
+  return begin_fence(deadline);
+}
+
+// MPICH's server answers a fence of version 2 at once, and what is asked for after it when every rank has come.
+Result<bool> PmiWire::met(Deadline deadline) {
+  late_ = false;
+  if (at_fence_) {
+    const auto answer = end_fence(deadline);
+    if (!answer.ok() && late_) return false;
+    if (!answer.ok()) return answer.status();
+    at_fence_ = false;
+    if (version_ == 1) return true;
+    IST_TRY(send("kvs-get", {{"key", kNobodys}}, deadline));
+  }
+  const auto answer = take("kvs-get", "kvs-get-response", deadline);
+  if (!answer.ok() && late_) return false;
+  if (!answer.ok()) return answer.status();
+  return true;
 }
 
 Result<std::optional<std::string>> PmiWire::get(const std::string& key, Deadline deadline) {
@@ -129,6 +160,11 @@ void PmiWire::finalize(Deadline deadline) {
 
 Result<PmiWire::Answer> PmiWire::ask(std::string_view command, const Pairs& pairs, std::string_view answer,
                                      Deadline deadline) {
+  IST_TRY(send(command, pairs, deadline));
+  return take(command, answer, deadline);
+}
+
+Status PmiWire::send(std::string_view command, const Pairs& pairs, Deadline deadline) {
   const char separator = version_ == 2 ? ';' : ' ';
   std::string text = "cmd=" + std::string{command};
   for (const auto& [name, value] : pairs) text += separator + std::string{name} + '=' + value;
@@ -138,7 +174,11 @@ Result<PmiWire::Answer> PmiWire::ask(std::string_view command, const Pairs& pair
     std::snprintf(count.data(), count.size(), "%6zu", text.size());
     text.insert(0, count.data());
   }
-  IST_TRY(write(text, deadline));
+  return write(text, deadline);
+}
+
+Result<PmiWire::Answer> PmiWire::take(std::string_view command, std::string_view answer, Deadline deadline) {
+  const char separator = version_ == 2 ? ';' : ' ';
   const auto line = version_ == 2 ? read_counted(deadline) : read_line(deadline);
   if (!line.ok()) return line.status();
   Answer found = pairs_of(*line, separator);
@@ -159,9 +199,9 @@ Status PmiWire::write(const std::string& text, Deadline deadline) {
     }
     if (errno == EPIPE || errno == ECONNRESET) return hung_up();
     if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return system_error("send to the PMI server");
-    if (deadline.over()) return {IST_ERR_BOOT, "the PMI server did not take a request in time; is it stopped?"};
+    if (interrupt::over(deadline)) return {IST_ERR_BOOT, "the PMI server did not take a request in time; is it stopped?"};
     pollfd entry{socket_.get(), POLLOUT, 0};
-    ::poll(&entry, 1, deadline.milliseconds_left());
+    ::poll(&entry, 1, interrupt::milliseconds(deadline));
   }
   return {};
 }
@@ -177,12 +217,13 @@ Status PmiWire::read_more(Deadline deadline) {
     }
     if (got == 0 || errno == ECONNRESET) return hung_up();
     if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR) return system_error("recv from the PMI server");
-    if (deadline.over())
+    late_ = interrupt::over(deadline);
+    if (late_)
       return {IST_ERR_BOOT,
               "no answer of the PMI server in time; does every rank create this world? ISTHMUS_BOOT_TIMEOUT sets how long "
               "to wait"};
     pollfd entry{socket_.get(), POLLIN, 0};
-    ::poll(&entry, 1, deadline.milliseconds_left());
+    ::poll(&entry, 1, interrupt::milliseconds(deadline));
   }
 }
 

@@ -39,6 +39,10 @@ class PmiWire {
   Status put(const std::string& key, const std::string& value, Deadline deadline);
   // Every rank comes here; what was put before is there for all of them afterwards.
   Status fence(Deadline deadline);
+  // The same for ranks that have put nothing, in two parts. False: not every rank has come by the deadline, or the program ended
+  // the wait; nothing else may be asked before the answer is true.
+  Status begin_meeting(Deadline deadline);
+  Result<bool> met(Deadline deadline);
   // None: nobody has put such a key.
   Result<std::optional<std::string>> get(const std::string& key, Deadline deadline);
   // A server takes a process that ends without this for one that failed.
@@ -52,6 +56,10 @@ class PmiWire {
   Status introduce(Deadline deadline);
   // Sends a command and waits for the answer that belongs to it.
   Result<Answer> ask(std::string_view command, const Pairs& pairs, std::string_view answer, Deadline deadline);
+  Status send(std::string_view command, const Pairs& pairs, Deadline deadline);
+  Status begin_fence(Deadline deadline);
+  Result<Answer> end_fence(Deadline deadline);
+  Result<Answer> take(std::string_view command, std::string_view answer, Deadline deadline);
   Status write(const std::string& text, Deadline deadline);
   Status read_more(Deadline deadline);
   Result<std::string> read_line(Deadline deadline);
@@ -62,6 +70,8 @@ class PmiWire {
   std::optional<long> size_;
   std::string space_;  // version 1: the name of the job's store of values
   std::string incoming_;
+  bool late_ = false;      // nothing more has come by a deadline
+  bool at_fence_ = false;  // of a meeting, whose fence has no answer yet
 };
 
 }  // namespace ist

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/quiet_thread.hpp"
-#include "boot/deadline.hpp"
+#include "boot/interrupt.hpp"
 #include "boot/pmix_api.hpp"
 #include "boot/served_boot.hpp"
 #include "boot/variables.hpp"
@@ -20,6 +20,8 @@ namespace {
 // The names that servers of versions 2 to 5 use for the address they listen at.
 constexpr std::array kServerAddresses{"PMIX_SERVER_URI2",  "PMIX_SERVER_URI21", "PMIX_SERVER_URI3",  "PMIX_SERVER_URI4",
                                       "PMIX_SERVER_URI41", "PMIX_SERVER_URI5",  "PMIX_SERVER_URI51", "PMIX_SERVER_URI"};
+
+constexpr const char* kMeeting = "meeting the other ranks (PMIx_Fence_nb)";
 
 std::string rank_text() {
   return "rank " + text_variable("PMIX_RANK") + " of job \"" + text_variable("PMIX_NAMESPACE") + "\"";
@@ -42,10 +44,19 @@ struct Answer {
     complete = true;
     arrived.notify_all();
   }
-  bool wait(double seconds) {
+  bool wait(double seconds) { return wait_until(Deadline::after(seconds)); }
+  bool wait_until(Deadline deadline) {
     std::unique_lock lock(mutex);
-    return arrived.wait_for(lock, std::chrono::milliseconds(Deadline::after(seconds).milliseconds_left()),
-                            [this] { return complete; });
+    while (!complete) {
+      arrived.wait_for(lock, std::chrono::milliseconds(interrupt::milliseconds(deadline)));
+      if (complete) break;
+      // Who is asked may itself wait for something: the thread that has the answer must not wait for that.
+      lock.unlock();
+      const bool ends = interrupt::over(deadline);
+      lock.lock();
+      if (ends) break;
+    }
+    return complete;
   }
 };
 using SharedAnswer = std::shared_ptr<Answer>;
@@ -145,7 +156,7 @@ class PmixServer final : public JobServer {
   Result<std::vector<std::string>> exchange(const ServedRound& round, const std::string& mine) override {
     const std::string key = "isthmus." + std::to_string(round.world) + "." + std::to_string(round.number);
     IST_TRY(offer(key, mine));
-    IST_TRY(meet(round));
+    IST_TRY(share(round));
     return collect(round, key, mine);
   }
 
@@ -166,19 +177,37 @@ class PmixServer final : public JobServer {
     return {};
   }
 
-  Status meet(const ServedRound& round) const {
+  // `answer` hears when every rank has called it.
+  Status fence(const SharedAnswer& answer, const pmix::Info* infos, std::size_t count) const {
+    auto given = std::make_unique<SharedAnswer>(answer);
+    const pmix::Code code = api_->PMIx_Fence_nb(nullptr, 0, infos, count, operation_done, given.get());
+    if (code == pmix::kDone) answer->give(pmix::kSuccess);
+    if (code == pmix::kDone) return {};
+    if (code != pmix::kSuccess) return refused(*api_, kMeeting, code);
+    static_cast<void>(given.release());  // operation_done takes it
+    return {};
+  }
+
+  Status begin_meeting() override {
+    meeting_ = std::make_shared<Answer>();
+    return fence(meeting_, nullptr, 0);
+  }
+
+  Result<bool> met(Deadline deadline) override {
+    if (!meeting_->wait_until(deadline)) return false;
+    if (meeting_->code != pmix::kSuccess) return refused(*api_, kMeeting, meeting_->code);
+    return true;
+  }
+
+  Status share(const ServedRound& round) const {
     const pmix::Info collect = yes("pmix.collect");
     auto answer = std::make_shared<Answer>();
-    auto given = std::make_unique<SharedAnswer>(answer);
-    const pmix::Code code = api_->PMIx_Fence_nb(nullptr, 0, &collect, 1, operation_done, given.get());
-    if (code == pmix::kDone) return {};
-    if (code != pmix::kSuccess) return refused(*api_, "meeting the other ranks (PMIx_Fence_nb)", code);
-    static_cast<void>(given.release());  // operation_done takes it
+    IST_TRY(fence(answer, &collect, 1));
     if (!answer->wait(round.seconds))
       return {IST_ERR_BOOT, who() + ": not all of the " + std::to_string(round.size) +
                                 " ranks came to the exchange of addresses within " + seconds_text(round.seconds) +
-                                "; does every rank create this world? ISTHMUS_BOOT_TIMEOUT sets how long to wait"};
-    if (answer->code != pmix::kSuccess) return refused(*api_, "meeting the other ranks (PMIx_Fence_nb)", answer->code);
+                                "; has one of them stopped? ISTHMUS_BOOT_TIMEOUT sets how long to wait"};
+    if (answer->code != pmix::kSuccess) return refused(*api_, kMeeting, answer->code);
     return {};
   }
 
@@ -208,6 +237,7 @@ class PmixServer final : public JobServer {
 
   const PmixApi* api_ = nullptr;
   pmix::Proc self_;
+  SharedAnswer meeting_;
 };
 
 }  // namespace

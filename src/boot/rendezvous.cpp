@@ -13,6 +13,7 @@
 #include "base/log.hpp"
 #include "boot/addresses.hpp"
 #include "boot/blob.hpp"
+#include "boot/interrupt.hpp"
 
 namespace ist {
 namespace {
@@ -34,13 +35,15 @@ class Reception {
       : meeting_(meeting),
         token_(token),
         listeners_(std::move(listeners)),
-        hub_(std::make_unique<GatherHub>(meeting.size, meeting.place(), token)) {}
+        hub_(std::make_unique<GatherHub>(meeting.size, meeting.place(), token, GatherHub::Serves::one_world)) {}
 
   Result<std::unique_ptr<GatherHub>> run() {
     const Deadline deadline = Deadline::after(meeting_.seconds);
     while (!missing().empty()) {
-      if (deadline.over()) return give_up();
+      if (deadline.over()) return missed();
+      if (interrupt::wanted()) return interrupted();
       wait(deadline);
+      if (const auto gone = hub_->read_withdrawal()) return give_up(*gone);
       for (const FileDescriptor& listener : listeners_) accept_from(listener);
       for (Knocking& knocking : unknown_) ask(knocking);
       std::erase_if(unknown_, [](const Knocking& knocking) { return knocking.socket.descriptor() < 0; });
@@ -55,7 +58,9 @@ class Reception {
       if (!hub_->attached(Rank{rank})) ranks.push_back(rank);
     return ranks;
   }
-  Status give_up();
+  Status missed();
+  Status interrupted();
+  Status give_up(const std::string& text);
   void wait(Deadline deadline);
   void accept_from(const FileDescriptor& listener);
   void ask(Knocking& knocking);
@@ -70,13 +75,22 @@ class Reception {
   std::string last_refusal_;
 };
 
-Status Reception::give_up() {
+Status Reception::missed() {
   const auto ranks = missing();
   std::string text = ranks_text(ranks) + " of " + std::to_string(meeting_.size) + " did not come to " + meeting_.place() +
                      " within " + seconds_text(meeting_.seconds) +
                      "; are they running, and do they have the same MASTER_ADDR and MASTER_PORT? ISTHMUS_BOOT_TIMEOUT sets "
                      "how long to wait";
   if (!last_refusal_.empty()) text += ". The last one turned away: " + last_refusal_;
+  return give_up(text);
+}
+
+Status Reception::interrupted() {
+  if (static_cast<int>(missing().size()) + 1 == meeting_.size) return {IST_CANCELLED, interrupt::kReason};
+  return give_up(given_up(meeting_.world, meeting_.place(), interrupt::kReason));
+}
+
+Status Reception::give_up(const std::string& text) {
   hub_->give_up(text);
   return {IST_ERR_BOOT, text};
 }
@@ -88,7 +102,8 @@ void Reception::wait(Deadline deadline) {
     entries.push_back({knocking.socket.descriptor(), POLLIN, 0});
     deadline = deadline.earlier_of(knocking.patience);
   }
-  ::poll(entries.data(), entries.size(), deadline.milliseconds_left());
+  hub_->watch(entries);
+  ::poll(entries.data(), entries.size(), interrupt::milliseconds(deadline));
 }
 
 void Reception::accept_from(const FileDescriptor& listener) {
@@ -128,6 +143,9 @@ void Reception::decide(Knocking& knocking, const Frame& hello) {
   if (number == 0 || number >= size) return refuse("has no place in a job of " + std::to_string(size) + " ranks");
   // The ranks that were quick are already at their next world: they come back when rank 0 is there too.
   if (hello.world > meeting_.world) return turn_away(knocking, FrameType::later, "");
+  if (const auto before = meeting_.failed.find(hello.world); before != meeting_.failed.end())
+    return refuse("comes late to its world number " + std::to_string(hello.world) +
+                  ", which could not be made: " + before->second);
   if (hello.world < meeting_.world)
     return refuse("creates its world number " + std::to_string(hello.world) + ", rank 0 its number " +
                   std::to_string(meeting_.world) + "; all ranks must create the same worlds in the same order");
@@ -184,6 +202,11 @@ Result<std::optional<Admission>> knock_once(const Meeting& meeting, Deadline dea
 
 }  // namespace
 
+std::string given_up(std::uint32_t world, const std::string& place, const std::string& reason) {
+  return "rank 0 gave up creating its world number " + std::to_string(world) + " with the others at " + place + ": " +
+         reason;
+}
+
 Frame hello_of(const Meeting& meeting) {
   char host[256] = "";
   ::gethostname(host, sizeof host - 1);
@@ -201,10 +224,11 @@ Result<std::unique_ptr<GatherHub>> receive_ranks(const Meeting& meeting, std::ui
   // The program that had the port before may be about to end; a few seconds are worth waiting, not the whole time.
   const Deadline deadline = Deadline::after(std::min(meeting.seconds, 5.0));
   auto listeners = listen_at(meeting.address, meeting.port);
-  while (!listeners.ok() && !deadline.over()) {
+  while (!listeners.ok() && !interrupt::over(deadline)) {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
     listeners = listen_at(meeting.address, meeting.port);
   }
+  if (interrupt::wanted()) return Status{IST_CANCELLED, interrupt::kReason};
   if (!listeners.ok()) return listeners.status();
   return Reception{meeting, token, std::move(*listeners)}.run();
 }
@@ -212,12 +236,14 @@ Result<std::unique_ptr<GatherHub>> receive_ranks(const Meeting& meeting, std::ui
 Result<Admission> knock(const Meeting& meeting) {
   const Deadline deadline = Deadline::after(meeting.seconds);
   std::string reason;
-  for (std::chrono::milliseconds pause{2}; !deadline.over(); pause = std::min(pause * 2, std::chrono::milliseconds{100})) {
+  for (std::chrono::milliseconds pause{2}; !interrupt::over(deadline);
+       pause = std::min(pause * 2, std::chrono::milliseconds{100})) {
     auto admission = knock_once(meeting, deadline, reason);
     if (!admission.ok()) return admission.status();
     if (*admission) return std::move(**admission);
     std::this_thread::sleep_for(std::min(pause, std::chrono::milliseconds{deadline.milliseconds_left()}));
   }
+  if (interrupt::wanted()) return Status{IST_CANCELLED, interrupt::kReason};
   return Status{IST_ERR_BOOT, "rank " + std::to_string(meeting.rank) + " did not reach rank 0 at " + meeting.place() +
                                   " within " + seconds_text(meeting.seconds) + " (" + reason +
                                   "); is rank 0 running, and are MASTER_ADDR and MASTER_PORT those of its host? "

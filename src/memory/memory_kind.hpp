@@ -29,6 +29,7 @@ class Mailing;
 class Packing;
 class Queues;
 class SharedHeap;
+class Spaces;
 class Workers;
 
 // The promise that a copy, or work in a user's queue, will have finished. Move-only; an empty ticket has finished already.
@@ -184,6 +185,7 @@ class MemoryKind {
   virtual Workers* workers() { return nullptr; }         // workers.hpp
   virtual Mailing* mailing() { return nullptr; }         // mailing.hpp
   virtual SharedHeap* shared_heap() { return nullptr; }  // host/shared_heap.hpp
+  virtual Spaces* spaces() { return nullptr; }           // spaces.hpp
 };
 
 }  // namespace ist

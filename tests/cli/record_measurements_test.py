@@ -314,7 +314,7 @@ with tempfile.TemporaryDirectory() as name:
     done, measured = record(folder, [])
     assert done.returncode == 0 and (measured / f"{stem}-overlap.json").exists(), done.stderr
     for progress, share in (("no", 20), ("yes", 95)):
-        assert f"| overlap exchange | host | {progress} |  | {share} |  | {share} | 40.5 |" in (measured / "README.md").read_text(), share
+        assert f"| overlap exchange | host | {progress} |  | {share} |  | {share} |  | 40.5 |" in (measured / "README.md").read_text(), share
     (folder / "out" / "overlap.json").unlink()
 
     # Sweeps of a setting, as many as there are, beside those of the tool before.

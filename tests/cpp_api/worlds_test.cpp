@@ -5,9 +5,12 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <complex>
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -82,6 +85,69 @@ TEST(Worlds, that_cannot_be_made_are_errors_with_the_exchanges_own_words) {
   functions.error_text = says_why;
   expect_error(IST_ERR_BOOT, "the number 42", [&] { World::create_with(functions); });
   expect_error(IST_ERR_RANK, "", [] { World::create_with([](ist_world*) -> int { return IST_ERR_RANK; }); });
+}
+
+TEST(Worlds, of_an_exchange_have_settings_of_their_own) {
+  int calls = 0;
+  expect_error(IST_ERR_SETTING, "eager_limit", [&] { World::create_with(alone(&calls), "eager_limit=blue"); });
+  const World world = World::create_with(alone(&calls), "eager_limit=1KiB");
+  EXPECT_EQ(world.size(), 1);
+}
+
+// The others come when the last rank has given up, and it is as if it had not been there before.
+TEST(Worlds, that_are_waited_for_in_vain_are_given_up_by_the_program) {
+  const World whole;
+  int asked = 0;
+  const auto gives_up = [&](const auto& answer) {
+    const isthmus::InterruptWith watched([&] { return ++asked == 3 && answer(); });
+    expect_error(IST_CANCELLED, "ist_interrupt_with", [] { World{}; });
+    EXPECT_EQ(asked, 3);
+    asked = 0;
+  };
+  if (whole.size() > 1 && whole.rank() == whole.size() - 1) {
+    gives_up([] { return true; });
+    gives_up([]() -> bool { throw std::runtime_error("Ctrl-C"); });
+  }
+  whole.comm().barrier();
+  for (int world = 0; world < 2; ++world) {
+    const isthmus::InterruptWith patient([] { return false; });
+    const World made;
+    const Comm comm = made.comm();
+    const auto sent = random_numbers(made.rank(), 1001);
+    std::vector<std::uint32_t> got(sent.size(), 0);
+    comm.sendrecv(sent, next_of(comm), 3, got, before(comm), 3);
+    EXPECT_EQ(got, random_numbers(before(comm), 1001));
+  }
+  EXPECT_EQ(asked, 0);
+}
+
+TEST(Library, tells_its_version_and_the_sizes_of_types) {
+  struct Pair {
+    double value;
+    int index;
+  };
+  EXPECT_STREQ(isthmus::version(), ist_version());
+  EXPECT_TRUE(std::string{isthmus::version()}.starts_with("0.1.")) << isthmus::version();
+  EXPECT_EQ(isthmus::type_size(isthmus::type_of<double>), sizeof(double));
+  EXPECT_EQ(isthmus::type_size(isthmus::type_of<std::complex<float>>), 8U);
+  EXPECT_EQ(isthmus::type_size(isthmus::type_of<Pair>), 1U) << "a struct travels as bytes";
+  EXPECT_EQ(isthmus::type_size(IST_BYTE), 1U);
+  EXPECT_EQ(isthmus::type_size(IST_DOUBLE_INT), sizeof(Pair));
+  EXPECT_EQ(isthmus::type_size(static_cast<isthmus::Type>(-1)), 0U);
+}
+
+TEST(Statuses, count_elements_of_types_that_are_known_only_then) {
+  const World world;
+  const Comm comm = world.comm();
+  for (const std::size_t bytes : {0UL, 1UL, 7UL, 8UL, 24UL}) {
+    const std::vector<std::uint8_t> sent(bytes, 5);
+    std::vector<std::uint8_t> got(bytes, 0);
+    const isthmus::Status status = comm.sendrecv(sent, next_of(comm), 3, got, before(comm), 3);
+    EXPECT_EQ(status.count(IST_UINT8), static_cast<std::int64_t>(bytes));
+    EXPECT_EQ(status.count(IST_DOUBLE), bytes % 8 == 0 ? static_cast<std::int64_t>(bytes / 8) : isthmus::undefined);
+    expect_error(IST_ERR_ARGUMENT, "ist_get_count",
+                 [&] { static_cast<void>(status.count(static_cast<isthmus::Type>(-1))); });
+  }
 }
 
 TEST(Worlds, made_in_c_are_destroyed_by_whom_they_were_given_to) {

@@ -238,6 +238,15 @@ TEST_F(Programs, columns_become_the_first_ones_of_the_neighbours) {
   }
 }
 
+TEST_F(Programs, a_number_goes_round_the_ring) {
+  for (const int ranks : {1, 2, 3}) {
+    const Ended ended = run(ranks, "ring");
+    EXPECT_EQ(ended.status, 0) << ended.errors;
+    const std::string line = std::to_string(1000 * ranks) + ", after 1000 rounds of " + std::to_string(ranks) + " PEs\n";
+    EXPECT_EQ(count(ended.output, line), 1U) << line << ended.output;
+  }
+}
+
 TEST_F(Programs, the_demo_ends_with_verified_and_leaves_pictures) {
   const Ended ended = shell("env DEMO_OUTPUT=" + folder_.string() +
                             "/demo " SOURCE_DIR "/examples/stencil2d/demo.sh " BUILD_DIR " --iterations 40");

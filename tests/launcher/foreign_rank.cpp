@@ -1,6 +1,6 @@
 // A rank for launchers that are not ours: exchanges random bytes of many sizes and prints what it found itself to be.
 //
-//   foreign_rank exchange | worlds | forked | order | version-1 | late | die
+//   foreign_rank exchange | worlds | forked | order | again | away | version-1 | late | die
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +10,7 @@
 #include <string>
 
 #include "boot/boot.hpp"
+#include "boot/interrupt.hpp"
 #include "boot/peers.hpp"
 #include "boot/pmi_wire.hpp"
 
@@ -99,6 +100,43 @@ Status check_order(const Settings& settings) {
   return {};
 }
 
+// This rank's program ends its wait for the others after a moment.
+Status check_given_up(const Settings& settings) {
+  Deadline until = Deadline::after(0.3);
+  interrupt::set([](void* moment) { return static_cast<Deadline*>(moment)->over() ? 1 : 0; }, &until);
+  const interrupt::Scope scope;
+  auto boot = join_job(settings);
+  if (!boot.ok()) return boot.status();
+  const auto all = (*boot)->all_gather("x");
+  interrupt::set(nullptr, nullptr);
+  if (!scope.happened() || all.status().code() != IST_CANCELLED)
+    return {IST_ERR_INTERNAL, "it went on waiting: " + all.status().text()};
+  if (until.later_by(1).over()) return {IST_ERR_INTERNAL, "the wait ended late"};
+  return {};
+}
+
+// Rank 1 gives up twice before rank 2 is there, and comes again; or it stays away until the others were told.
+Status check_gives_up(const Settings& settings, bool comes_again) {
+  const char* named = std::getenv("PMIX_RANK");
+  const int rank = std::atoi(named ? named : std::getenv("PMI_RANK"));
+  if (rank == 1) IST_TRY(check_given_up(settings));
+  if (rank == 1 && comes_again) IST_TRY(check_given_up(settings));
+  if (rank == 2) ::usleep(1'200'000);
+  if (!comes_again && rank == 1) ::usleep(4'000'000);
+  if (!comes_again && rank != 1) {
+    const Deadline soon = Deadline::after(rank == 2 ? 2 : 3.5);
+    auto boot = join_job(settings);
+    if (!boot.ok()) return boot.status();
+    const auto all = (*boot)->all_gather("x");
+    if (all.status().text().find("rank 1 gave up creating its world number 1") == std::string::npos)
+      return {IST_ERR_INTERNAL, "not told who gave up: " + all.status().text()};
+    if (soon.over()) return {IST_ERR_INTERNAL, "told late"};
+  }
+  std::string line;
+  for (int world = 0; world < 2; ++world) IST_TRY(check_world(settings, line));
+  return {};
+}
+
 // A server that knows both versions would never be asked for the older one.
 Status check_version_1() {
   const Deadline deadline = Deadline::after(20);
@@ -140,6 +178,9 @@ int act(const std::string& action) {
   } else if (action == "order") {
     status = check_order(*settings);
     line = "the order was found wrong";
+  } else if (action == "again" || action == "away") {
+    status = check_gives_up(*settings, action == "again");
+    line = "the world was made in the end";
   } else if (action == "version-1") {
     status = check_version_1();
     line = "by version 1";

@@ -33,6 +33,13 @@ TEST_P(FromLauncher, worlds_follow_each_other_in_one_program_and_a_forked_child_
   expect_printed(with(words, {RANK, "forked"}), "the child was refused\n", 3);
 }
 
+TEST_P(FromLauncher, a_rank_that_gives_up_may_come_again_and_else_the_others_are_told) {
+  const auto words = GetParam().start(3);
+  SKIP_WITHOUT(words, GetParam().package);
+  expect_printed(with(words, {RANK, "again"}), "the world was made in the end\n", 3);
+  expect_printed(with(words, {RANK, "away"}), "the world was made in the end\n", 3);
+}
+
 TEST_P(FromLauncher, several_programs_make_one_world) {
   const auto words = GetParam().start(1);
   SKIP_WITHOUT(words, GetParam().package);

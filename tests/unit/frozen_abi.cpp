@@ -1,6 +1,7 @@
 // What a program compiled against version 0.1 relies on. A line that fails here is a broken promise, not a test to adapt.
 #include <isthmus/boot.h>
 #include <isthmus/collective.h>
+#include <isthmus/heap.h>
 #include <isthmus/isthmus.h>
 #include <isthmus/layout.h>
 #include <isthmus/queue.h>
@@ -42,6 +43,16 @@ static_assert(IST_ERR_OVERFLOW == 5 && IST_ERR_KIND == 6 && IST_ERR_MEMORY == 7 
 static_assert(IST_ERR_PEER_DEAD == 9 && IST_ERR_PEER_LEFT == 10 && IST_ERR_UNREACHABLE == 11 && IST_ERR_BOOT == 12);
 static_assert(IST_ERR_SETTING == 13 && IST_ERR_SYSTEM == 14 && IST_ERR_PENDING == 15 && IST_ERR_IN_STATUS == 16);
 static_assert(IST_ERR_INTERNAL == 17 && IST_CANCELLED == 18 && IST_ERR_NOT_CAPTURABLE == 19);
+static_assert(IST_ERR_UNSUPPORTED == 20);
+static_assert(IST_SIGNAL_SET == 0 && IST_SIGNAL_ADD == 1 && IST_COMPARE_EQ == 0 && IST_COMPARE_NE == 1 &&
+              IST_COMPARE_GT == 2);
+static_assert(IST_COMPARE_GE == 3 && IST_COMPARE_LT == 4 && IST_COMPARE_LE == 5 && IST_ATOMIC_FETCH == 0 &&
+              IST_ATOMIC_SET == 1);
+static_assert(IST_ATOMIC_ADD == 2 && IST_ATOMIC_INC == 3 && IST_ATOMIC_SWAP == 4 && IST_ATOMIC_AND == 5 &&
+              IST_ATOMIC_OR == 6);
+static_assert(IST_ATOMIC_XOR == 7 && sizeof(ist_team_view) == 56 && offsetof(ist_team_view, base) == 8);
+static_assert(offsetof(ist_team_view, stride) == 16 && offsetof(ist_team_view, sync) == 32 &&
+              offsetof(ist_team_view, abort_word) == 48);
 static_assert(IST_KIND_AUTO == 0 && IST_KIND_HOST == 1 && IST_KIND_CUDA == 2 && IST_KIND_OPENCL == 3 && IST_KIND_GL == 4);
 static_assert(IST_BYTE == 0 && IST_CHAR == 1 && IST_INT8 == 2 && IST_UINT8 == 3 && IST_INT16 == 4 && IST_UINT16 == 5);
 static_assert(IST_INT32 == 6 && IST_UINT32 == 7 && IST_INT64 == 8 && IST_UINT64 == 9 && IST_FLOAT == 10 && IST_DOUBLE == 11);
@@ -67,6 +78,7 @@ static_assert(same<const char*(int)>(ist_code_name) && same<const char*(int)>(is
 static_assert(same<int(ist_world*)>(ist_world_create) && same<int(ist_world*)>(ist_world_destroy));
 static_assert(same<int(const char*, ist_world*)>(ist_world_create_configured));
 static_assert(same<int(const char*, const ist_boot_functions*, ist_world*)>(ist_world_create_configured_with));
+static_assert(same<void(int (*)(void*), void*)>(ist_interrupt_with));
 static_assert(same<int(ist_world, ist_comm*)>(ist_world_comm));
 static_assert(same<int(ist_comm, int*)>(ist_comm_rank) && same<int(ist_comm, int*)>(ist_comm_size));
 static_assert(same<int(ist_comm, int*)>(ist_comm_local_rank) && same<int(ist_comm, int*)>(ist_comm_local_size));
@@ -190,6 +202,19 @@ static_assert(
 static_assert(same<int(void*, ist_buffer, int64_t, ist_type, int, int, ist_buffer, int64_t, ist_type, int, int, ist_comm,
                        uint32_t, const void*, void*)>(ist_sendrecv_on_queue));
 static_assert(same<int(void*, int, int, int, ist_comm)>(ist_prepare_on_queue));
+
+static_assert(same<int(ist_comm, ist_kind, int, uint64_t, uint64_t, ist_heap*)>(ist_heap_create));
+static_assert(same<int(ist_heap*)>(ist_heap_destroy) && same<int(ist_heap, uint64_t)>(ist_heap_grow));
+static_assert(same<int(ist_heap, uint64_t, void**)>(ist_heap_alloc) && same<int(ist_heap, void*)>(ist_heap_free));
+static_assert(same<int(ist_heap, uint64_t, uint64_t, void**)>(ist_heap_calloc));
+static_assert(same<int(ist_heap, uint64_t, uint64_t, void**)>(ist_heap_aligned));
+static_assert(same<int(ist_heap, void*, ist_buffer, uint64_t, int)>(ist_heap_put));
+static_assert(same<int(ist_heap, ist_buffer, const void*, uint64_t, int)>(ist_heap_get));
+static_assert(same<int(ist_heap, void*, ist_buffer, uint64_t, uint64_t*, uint64_t, ist_signal, int)>(ist_heap_put_signal));
+static_assert(same<int(ist_heap, const void*, ist_type, ist_compare, int64_t)>(ist_heap_wait_until));
+static_assert(same<int(ist_heap, ist_atomic, uint64_t*, uint64_t, uint64_t*, int)>(ist_heap_atomic64));
+static_assert(same<int(ist_heap, uint32_t*, uint32_t, uint32_t, uint32_t*, int)>(ist_heap_compare_swap32));
+static_assert(same<int(ist_heap, ist_team_view*)>(ist_heap_view) && same<int(ist_heap)>(ist_heap_barrier));
 
 // Layouts.
 static_assert(sizeof(ist_layout) == sizeof(void*) && !std::is_same_v<ist_layout, ist_op>);

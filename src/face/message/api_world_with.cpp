@@ -2,6 +2,7 @@
 #include <isthmus/boot.h>
 
 #include "boot/given_boot.hpp"
+#include "boot/interrupt.hpp"
 #include "face/message/errors.hpp"
 #include "face/message/handles.hpp"
 
@@ -55,6 +56,8 @@ int ist_world_create_with(const ist_boot_functions* functions, ist_world* world)
 } catch (...) {
   return ist::report_exception("ist_world_create_with");
 }
+
+void ist_interrupt_with(int (*asked)(void*), void* context) { ist::interrupt::set(asked, context); }
 
 int ist_world_create_configured_with(const char* settings, const ist_boot_functions* functions, ist_world* world) try {
   return ist::create_by_table("ist_world_create_configured_with", settings, functions, world);

@@ -1,9 +1,9 @@
-// The communicators of one world that have handles.
+// The communicators of one world that have handles; and its symmetric heaps.
 //
-// Who calls this : handles.cpp finds, the api_*.cpp files add and remove.
-// Threads        : any. find() takes no lock; a communicator must not be freed while another thread is inside a call on it.
-// Ownership      : owns the communicators until they are removed, or with the world.
-// Errors         : a handle of a communicator that was freed is found to be none.
+// Who calls this : handles.cpp and face/heap find, the api_*.cpp files add and remove.
+// Threads        : any. find() takes no lock; neither must be freed while another thread is inside a call on it.
+// Ownership      : owns them until they are removed, or with the world.
+// Errors         : a handle of one that was freed is found to be none.
 #pragma once
 
 #include <array>
@@ -25,36 +25,49 @@ struct CommName {
   std::uint64_t serial = 0;
 };
 
-class CommTable {
+template <class T>
+class HandleTable {
  public:
-  ~CommTable() {
+  HandleTable() = default;
+  HandleTable(const HandleTable&) = delete;
+  HandleTable& operator=(const HandleTable&) = delete;
+  ~HandleTable() {
     for (auto& chunk : chunks_) delete chunk.load();
   }
-  Communicator* find(const CommName& name) const {
+  T* find(const CommName& name) const {
     const Chunk* chunk = name.index < kMost ? chunks_[name.index / kChunk].load(std::memory_order_acquire) : nullptr;
     if (chunk == nullptr) return nullptr;
     const Place& place = (*chunk)[name.index % kChunk];
-    // The serial is written after the communicator, and cleared before it goes.
-    return place.serial.load(std::memory_order_acquire) == name.serial ? place.comm.get() : nullptr;
+    // The serial is written after the value, and cleared before it goes.
+    return place.serial.load(std::memory_order_acquire) == name.serial ? place.value.get() : nullptr;
   }
   // None: the table is full.
-  std::optional<CommName> add(std::unique_ptr<Communicator> comm) {
+  std::optional<CommName> add(std::unique_ptr<T> value) {
     const std::lock_guard lock(mutex_);
     if (free_.empty() && !grow()) return std::nullopt;
     const std::uint32_t index = free_.back();
     free_.pop_back();
     Place& place = (*chunks_[index / kChunk].load())[index % kChunk];
-    place.comm = std::move(comm);
+    place.value = std::move(value);
     const std::uint64_t serial = next_serial();
     place.serial.store(serial, std::memory_order_release);
     return CommName{index, serial};
+  }
+  // With every one that is there; none goes meanwhile.
+  template <class What>
+  void for_each(const What& what) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& chunk : chunks_)
+      if (Chunk* const places = chunk.load(); places != nullptr)
+        for (Place& place : *places)
+          if (place.value) what(*place.value);
   }
   void remove(const CommName& name) {
     const std::lock_guard lock(mutex_);
     if (find(name) == nullptr) return;
     Place& place = (*chunks_[name.index / kChunk].load())[name.index % kChunk];
     place.serial.store(0, std::memory_order_release);
-    place.comm.reset();
+    place.value.reset();
     free_.push_back(name.index);
   }
 
@@ -62,7 +75,7 @@ class CommTable {
   static constexpr std::uint32_t kChunk = 256;
   static constexpr std::uint32_t kMost = 256 * kChunk;
   struct Place {
-    std::unique_ptr<Communicator> comm;
+    std::unique_ptr<T> value;
     std::atomic<std::uint64_t> serial{0};
   };
   using Chunk = std::array<Place, kChunk>;
@@ -83,5 +96,6 @@ class CommTable {
   std::array<std::atomic<Chunk*>, kMost / kChunk> chunks_{};
   std::vector<std::uint32_t> free_;
 };
+using CommTable = HandleTable<Communicator>;
 
 }  // namespace ist

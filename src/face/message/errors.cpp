@@ -31,7 +31,8 @@ constexpr std::array kNames{"IST_OK",
                             "IST_ERR_IN_STATUS",
                             "IST_ERR_INTERNAL",
                             "IST_CANCELLED",
-                            "IST_ERR_NOT_CAPTURABLE"};
+                            "IST_ERR_NOT_CAPTURABLE",
+                            "IST_ERR_UNSUPPORTED"};
 
 }  // namespace
 

@@ -109,9 +109,23 @@ Result<InWorld> look_up(ist_comm handle) {
   return InWorld{world, comm, {}, false};
 }
 
+Result<CollectiveHeap*> look_up(ist_heap handle) {
+  World* world = nullptr;
+  CollectiveHeap* heap = find(handle, world);
+  if (heap == nullptr) return bad_handle("heap", value_of(handle));
+  return heap;
+}
+
+ist_heap heap_handle(ist_comm of, const CommName& name) {
+  const std::size_t slot = ((value_of(of) >> 51) & 0xff) - 1;
+  return reinterpret_cast<ist_heap>(pack(HandleType::heap, slot, std::uint64_t{name.index} << 35 | name.serial));
+}
+
 Result<InWorld> look_up(ist_request handle) { return find_operation("request", false, value_of(handle)); }
 
 Result<InWorld> look_up(ist_message handle) { return find_operation("message", true, value_of(handle)); }
+
+CommName name_in(ist_heap handle) { return comm_name_of(value_of(handle)); }
 
 CommName name_in(ist_comm handle) { return comm_name_of(value_of(handle)); }
 

@@ -6,7 +6,7 @@
 // Errors         : IST_ERR_HANDLE with what was given and what was expected.
 #pragma once
 
-#include <isthmus/isthmus.h>
+#include <isthmus/heap.h>
 
 #include <array>
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace ist {
 
-enum class HandleType : std::uint8_t { world = 1, comm = 2 };
+enum class HandleType : std::uint8_t { world = 1, comm = 2, heap = 3 };
 
 // A world with one of its communicators or operations.
 struct InWorld {
@@ -29,7 +29,7 @@ Result<ist_world> add_world(std::unique_ptr<World> world);
 // Takes the world out of the registry; null if the handle is none.
 std::unique_ptr<World> remove_world(ist_world handle);
 
-// A world: type, 4 bits; slot, 8; generation, 51. A communicator: type, slot, its index, 16; its serial, 35. A request or
+// A world: type, 4 bits; slot, 8; generation, 51. A communicator: type, slot, its index, 16; its serial, 35; so a heap. A request or
 // message has no type bits of its own to spare: slot of the world, 8; its operation's generation, 36; its index, 20. The slot
 // is counted from 1, so that no handle is null, and requests use slots 1 to 63, worlds and communicators have the top bit set.
 inline constexpr std::uint64_t kNotRequest = std::uint64_t{1} << 63;
@@ -39,6 +39,8 @@ extern std::array<std::atomic<World*>, kMostWorlds> worlds_by_slot;
 
 // What stands in a communicator's handle before its name, of the first slot.
 inline constexpr std::uint64_t kFirstComm = (kNotRequest >> 51) | static_cast<std::uint64_t>(HandleType::comm) << 8 | 1;
+
+inline constexpr std::uint64_t kFirstHeap = (kNotRequest >> 51) | static_cast<std::uint64_t>(HandleType::heap) << 8 | 1;
 
 inline CommName comm_name_of(std::uint64_t value) {
   return {static_cast<std::uint32_t>(value >> 35 & 0xffff), value & ((std::uint64_t{1} << 35) - 1)};
@@ -50,6 +52,14 @@ inline Communicator* find(ist_comm handle, World*& world) {
   const std::uint64_t slot = (value >> 51) - kFirstComm;
   world = slot < kMostWorlds ? worlds_by_slot[slot].load(std::memory_order_acquire) : nullptr;
   return world != nullptr ? world->comms().find(comm_name_of(value)) : nullptr;
+}
+
+// The same of a symmetric heap, whose handle is made like a communicator's.
+inline CollectiveHeap* find(ist_heap handle, World*& world) {
+  const auto value = reinterpret_cast<std::uint64_t>(handle);
+  const std::uint64_t slot = (value >> 51) - kFirstHeap;
+  world = slot < kMostWorlds ? worlds_by_slot[slot].load(std::memory_order_acquire) : nullptr;
+  return world != nullptr ? world->heaps().find(comm_name_of(value)) : nullptr;
 }
 
 Result<InWorld> look_up(ist_world handle);
@@ -73,6 +83,9 @@ inline OperationName operation_named(ist_request handle) {
 ist_comm comm_handle(ist_world of, const CommName& name);
 ist_comm comm_handle(ist_comm of, const CommName& name);
 CommName name_in(ist_comm handle);
+CommName name_in(ist_heap handle);
+ist_heap heap_handle(ist_comm of, const CommName& name);
+Result<CollectiveHeap*> look_up(ist_heap handle);
 inline ist_request request_handle(ist_comm of, OperationId id) {
   return reinterpret_cast<ist_request>(((reinterpret_cast<std::uint64_t>(of) >> 51) & 0xff) << 56 | id.value);
 }

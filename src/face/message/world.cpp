@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "base/ranges.hpp"
 #include "boot/blob.hpp"
+#include "boot/interrupt.hpp"
 #include "collective/profile.hpp"
 #include "memory/workers.hpp"
 #include "path/shm/pair_slots.hpp"
@@ -37,7 +38,15 @@ Result<std::unique_ptr<World>> World::create(std::unique_ptr<Boot> given, std::s
   ranges::look_for_tool();
   const Range range("ist_world_create");
   world->boot_ = std::move(given);
-  IST_TRY(world->connect());
+  const interrupt::Scope scope;
+  const Status connected = world->connect();
+  if (!connected.ok() && world->boot_) world->boot_->withdraw(scope.happened() ? interrupt::kReason : connected.text());
+  if (scope.happened())
+    return Status{
+        IST_CANCELLED,
+        "ist_world_create: the program had the wait for the other ranks end (ist_interrupt_with); create the world again, "
+        "on every rank"};
+  if (!connected.ok()) return connected;
   return world;
 }
 
@@ -151,6 +160,7 @@ Watcher::Hooks World::watcher_hooks() {
   hooks.wake = [this] {
     stream_channels_->look_at_board();
     stream_meetings_->look_at_board();
+    heaps_.for_each([](CollectiveHeap& heap) { heap.look_at_board(); });
     for (const auto& path : paths_) path->wake();
   };
   return hooks;

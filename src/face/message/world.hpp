@@ -17,6 +17,7 @@
 #include "boot/peers.hpp"
 #include "boot/watcher.hpp"
 #include "collective/nccl.hpp"
+#include "face/heap/collective_heap.hpp"
 #include "face/message/comm_table.hpp"
 #include "face/message/neighbours.hpp"
 #include "face/message/queue_channels.hpp"
@@ -48,11 +49,13 @@ class World {
   PinnedPool& pool() { return *pool_; }
   Registrations& registrations() { return *registrations_; }
   const Peers& peers() const { return *peers_; }
+  Peers& peers() { return *peers_; }
   const Settings& settings() const { return settings_; }
   const Neighbours& neighbours() const { return *neighbours_; }
   // The file of the numbers by which carriers are chosen; empty: they are built in.
   const std::string& numbers() const { return numbers_; }
   CommTable& comms() { return comms_; }
+  HandleTable<CollectiveHeap>& heaps() { return heaps_; }
   Trace* trace() { return trace_.get(); }
   StreamChannels& stream_channels() { return *stream_channels_; }
   StreamMeetings& stream_meetings() { return *stream_meetings_; }
@@ -95,6 +98,7 @@ class World {
   std::unique_ptr<ProgressThread> progress_thread_;
   std::unique_ptr<ContextSource> contexts_;
   CommTable comms_;
+  HandleTable<CollectiveHeap> heaps_;
   CommName whole_;
   CommName self_;
   bool ended_ = false;

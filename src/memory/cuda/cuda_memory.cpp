@@ -23,16 +23,14 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
                [this](const Piece& piece) { static_cast<void>(release(piece)); }),
       channels_(api_, contexts_, kernels_, workers_, links_, lending_, quiet_),
       windows_(api_),
-      turns_(api_) {
+      turns_(api_),
+      spaces_(api_, contexts_, links_, lending_) {
   quiet_.watch(*this);
   quiet_.watch(channels_);
 }
 
 // Channels ended with the world.
-CudaKind::~CudaKind() {
-  run_lists_.let_go(true);
-  quiet_.finish();
-}
+CudaKind::~CudaKind() { run_lists_.let_go(true), quiet_.finish(); }
 
 bool CudaKind::copies(KindId to, KindId from) const {
   const auto mine_or_host = [](KindId kind) { return kind == KindId::cuda || kind == KindId::host; };
@@ -160,7 +158,8 @@ Result<CudaContext*> CudaKind::context_of(const Piece& piece, PointerFacts* know
     return Status{IST_ERR_DEVICE, "cuPointerGetAttributes of " + describe_piece(piece) +
                                       ": not device memory (any more); was it released too early?"};
   }
-  return contexts_.find(facts.context, facts.device);
+  CudaContext* const home = spaces_.home_of(piece);
+  return home != nullptr ? home : contexts_.find(facts.context, facts.device);
 }
 
 Result<CudaContext*> CudaKind::context_of_locked(const Piece& piece) {
@@ -251,7 +250,7 @@ Result<Ticket> CudaKind::copy(const Piece& to, const Piece& from, const Ticket& 
   }
   IST_TRY(settle_order(after));
   // What a stream still has to do the driver orders better.
-  if (after.empty() || CudaWorkers::owns(after.id()))
+  if (!spaces_.holds(to) && !spaces_.holds(from) && (after.empty() || CudaWorkers::owns(after.id())))
     if (const auto order = workers_.copy(to, from)) return Ticket{this, *order};
   CopyDirection direction = CopyDirection::between_devices;
   if (to.kind == KindId::host) direction = CopyDirection::out_of_device;
@@ -263,7 +262,7 @@ Result<Ticket> CudaKind::copy(const Piece& to, const Piece& from, const Ticket& 
     context = context_of_ticket(after);
     if (context == nullptr) return Ticket{};
   } else {
-    Result<CudaContext*> found = context_of(from.kind == KindId::cuda ? from : to, &memory);
+    Result<CudaContext*> found = context_of(from.kind == KindId::cuda && !spaces_.holds(to) ? from : to, &memory);
     if (!found.ok()) return found.status();
     context = *found;
   }
@@ -273,7 +272,7 @@ Result<Ticket> CudaKind::copy(const Piece& to, const Piece& from, const Ticket& 
 
 bool CudaKind::copy_by_window(CudaContext& context, const PointerFacts& memory, CopyDirection direction, const Piece& to,
                               const Piece& from, const Ticket& after) {
-  if (!windows_.serves(direction, to.size)) return false;
+  if (!windows_.serves(direction, to.size) || spaces_.holds(to) || spaces_.holds(from)) return false;
   if (after.kind() == this) {
     CudaTicket* before = nullptr;
     {

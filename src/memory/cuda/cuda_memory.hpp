@@ -19,6 +19,7 @@
 #include "memory/cuda/cuda_pointer.hpp"
 #include "memory/cuda/cuda_quiet.hpp"
 #include "memory/cuda/cuda_run_lists.hpp"
+#include "memory/cuda/cuda_spaces.hpp"
 #include "memory/cuda/cuda_tickets.hpp"
 #include "memory/cuda/cuda_turns.hpp"
 #include "memory/cuda/cuda_windows.hpp"
@@ -101,6 +102,7 @@ class CudaKind : public MemoryKind,
 
   Channels* channels() override { return channels_.present() ? &channels_ : nullptr; }
   Workers* workers() override { return &workers_; }
+  Spaces* spaces() override { return &spaces_; }
   Lending* lending() override { return this; }
   void set_limit(Bytes limit) override { borrowing_.set_limit(limit); }
   void set_bounce_limit(Bytes limit) override { bounces_.set_limit(limit); }
@@ -226,6 +228,7 @@ class CudaKind : public MemoryKind,
   CudaChannels channels_;
   CudaWindows windows_;
   CudaTurns turns_;
+  CudaSpaces spaces_;
   struct Boxes {
     Piece memory;
     std::uint64_t given = 0;

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "memory/host/copy_crew.hpp"
+#include "memory/host/host_space.hpp"
 #include "memory/host/shared_heap.hpp"
 #include "memory/memory_kind.hpp"
 
@@ -35,6 +36,7 @@ class HostKind final : public MemoryKind, public Arithmetic {
   void use_helpers(int helpers) override { crew_.set_helpers(helpers); }
   Arithmetic* arithmetic() override { return this; }
   SharedHeap* shared_heap() override { return &heap_; }
+  Spaces* spaces() override { return &spaces_; }
   Status can(Reduction reduction, ist_type type, int device) override;
   Result<Ticket> combine(Reduction reduction, ist_type type, const Piece& into, const Piece& with,
                          const Ticket& after) override;
@@ -44,6 +46,7 @@ class HostKind final : public MemoryKind, public Arithmetic {
   std::mutex mutex_;
   std::set<std::uint64_t> allocated_;  // not in the heap
   SharedHeap heap_;
+  HostSpaces spaces_;
   CopyCrew crew_;
 };
 

@@ -1,0 +1,106 @@
+// A symmetric heap with the ranks that share it: what they do together, and how they wait for each other.
+//
+// Who calls this : api_heap*.cpp; face/message/world, which owns heaps.
+// Threads        : collective calls one at a time per heap; the rest any.
+// Ownership      : owns a communicator of its own, the memory of this PE's part, and its mappings of the others'.
+// Errors         : of collective calls: the same at every PE, but for what one PE found, which the others quote.
+#pragma once
+
+#include <isthmus/heap.h>
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "collective/communicator.hpp"
+#include "heap/flag_barrier.hpp"
+#include "heap/symmetric_heap.hpp"
+#include "memory/transfer.hpp"
+
+namespace ist {
+
+class World;
+
+class CollectiveHeap {
+ public:
+  struct Wanted {
+    ist_kind kind;
+    int device;
+    std::uint64_t bytes;
+    std::uint64_t most;
+  };
+  static Result<std::unique_ptr<CollectiveHeap>> create(World& world, const Communicator& parent, const Wanted& wanted);
+  ~CollectiveHeap();
+  CollectiveHeap(const CollectiveHeap&) = delete;
+  CollectiveHeap& operator=(const CollectiveHeap&) = delete;
+
+  Status grow(std::uint64_t bytes);
+  // Null for 0 bytes. `own`: what this PE alone found wrong with the call.
+  Result<void*> allocate(std::uint64_t bytes, std::uint64_t alignment, bool zero, const Status& own = {});
+  Status release(const void* address);
+  Status barrier();
+  // The last call on it.
+  Status end();
+
+  SymmetricHeap& memory() { return *memory_; }
+  const SymmetricHeap& memory() const { return *memory_; }
+  World& world() { return world_; }
+  Engine& engine() const { return comm_->engine(); }
+  bool on_host() const { return memory_->shape().kind == KindId::host; }
+
+  // Copies that may go on behind the call that started them, until quiet().
+  void add(Transfer transfer);
+  Status quiet();
+
+  // Waits until `ready` says true, and moves the world's messages on meanwhile; `lost` says why it never will.
+  using Ready = std::function<Result<bool>()>;
+  using Lost = std::function<Status()>;
+  Status wait(const Ready& ready, const Lost& lost);
+  // For views: code on a device has to be able to read it.
+  const volatile std::uint32_t* abort_word() const;
+  // In the watcher's thread.
+  void look_at_board();
+  // Somebody died, or all other PEs have left.
+  Status nobody_left() const;
+
+ private:
+  struct Value {
+    const char* name;
+    std::uint64_t number;
+  };
+  struct Word;
+  CollectiveHeap(World& world, std::unique_ptr<Communicator> comm) : world_(world), comm_(std::move(comm)) {}
+  Status open(const Wanted& wanted);
+  Status make_abort_page(KindId kind);
+  Status check(const Wanted& wanted, int& device) const;
+  // All PEs tell each other what they were asked for, and whether they can.
+  Status agree(const char* call, const std::vector<Value>& values, const Status& own = {});
+  // The first that differs from PE 0, in words.
+  static Status compare(const std::vector<Word>& all, const std::vector<Value>& values);
+  // That stretch of a space: every PE makes its own, and maps the others'.
+  Status extend(Space& space, Offset from, Bytes size, const Status& own);
+  // Whose memory is in reach is found out with every other PE.
+  Status meet(Space& space);
+  Status pass_around(const FileDescriptor& own, std::vector<FileDescriptor>& all);
+  Result<bool> pass_once(int pe, std::uint32_t purpose, const FileDescriptor& own, std::vector<FileDescriptor>& all,
+                         std::vector<bool>& sent);
+  Status zero(Offset offset, Bytes size);
+  Status anyone_lost() const;
+  Status lost_in_barrier() const;
+
+  World& world_;
+  std::unique_ptr<Communicator> comm_;
+  std::unique_ptr<SymmetricHeap> memory_;
+  std::unique_ptr<Space> control_;  // the barrier's words
+  std::unique_ptr<FlagBarrier> barrier_;
+  Bytes page_;
+  PinnedPool::Block abort_page_;  // where the heap is of a device
+  std::mutex started_mutex_;
+  std::vector<Transfer> started_;
+  std::atomic<bool> has_started_{false};
+};
+
+}  // namespace ist

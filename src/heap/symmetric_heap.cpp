@@ -1,0 +1,74 @@
+#include "heap/symmetric_heap.hpp"
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+namespace ist {
+namespace {
+
+std::string in_hexadecimal(std::uint64_t address) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(address));
+  return text.data();
+}
+
+std::uint64_t number_of(const void* address) { return reinterpret_cast<std::uint64_t>(address); }
+
+}  // namespace
+
+SymmetricHeap::SymmetricHeap(const Shape& shape, std::unique_ptr<Space> space)
+    : shape_(shape),
+      space_(std::move(space)),
+      bytes_(shape.bytes.value),
+      allocator_(Offset{IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(shape.pes))}, Offset{shape.bytes.value}) {}
+
+void SymmetricHeap::grow(Bytes bytes) {
+  const std::lock_guard lock(mutex_);
+  allocator_.grow(Offset{bytes.value});
+  bytes_.store(bytes.value, std::memory_order_release);
+}
+
+Piece SymmetricHeap::piece(Pe pe, Offset offset, Bytes size) const {
+  Piece piece = host_piece(at(pe, offset), size);
+  piece.kind = shape_.kind;
+  piece.device = shape_.kind == KindId::host || pe == shape_.pe ? shape_.device : -1;
+  piece.ready = true;  // whoever has streams write there orders them himself
+  return piece;
+}
+
+Result<Offset> SymmetricHeap::locate(const void* address, Bytes size) const {
+  const std::uint64_t offset = number_of(address) - number_of(at(shape_.pe, Offset{}));
+  const std::uint64_t there = bytes().value;
+  if (offset < there && size.value <= there - offset) return Offset{offset};
+  return outside(address, size);
+}
+
+Status SymmetricHeap::outside(const void* address, Bytes size) const {
+  const std::uint64_t first = number_of(at(shape_.pe, Offset{}));
+  std::string text = std::to_string(size.value) + " bytes at " + in_hexadecimal(number_of(address)) +
+                     " were named; the part of PE " + std::to_string(shape_.pe.value) + ", which calls, goes from " +
+                     in_hexadecimal(first) + " to " + in_hexadecimal(first + bytes().value);
+  const std::uint64_t from_all = number_of(address) - number_of(space_->base());
+  const std::uint64_t other = from_all / shape_.stride.value;
+  if (other < static_cast<std::uint64_t>(shape_.pes) && other != static_cast<std::uint64_t>(shape_.pe.value))
+    text += ", and that is in the part of PE " + std::to_string(other);
+  return {IST_ERR_ARGUMENT, text + "; name memory of the own part, as ist_heap_alloc gave it, and the PE beside it"};
+}
+
+Status SymmetricHeap::check(int pe) const {
+  if (pe >= 0 && pe < shape_.pes) return {};
+  return {IST_ERR_RANK, "pe is " + std::to_string(pe) + "; this heap has PEs 0 to " + std::to_string(shape_.pes - 1)};
+}
+
+void SymmetricHeap::fill(ist_team_view& view) const {
+  view.pe = shape_.pe.value;
+  view.pes = shape_.pes;
+  view.base = reinterpret_cast<unsigned char*>(space_->base());
+  view.stride = shape_.stride.value;
+  view.bytes = bytes().value;
+  view.sync = 0;
+  view.sync_bytes = IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(shape_.pes));
+}
+
+}  // namespace ist

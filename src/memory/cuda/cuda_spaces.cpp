@@ -1,0 +1,194 @@
+#include "memory/cuda/cuda_spaces.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "memory/cuda/cuda_mapping.hpp"
+
+namespace ist {
+namespace {
+
+// What travels in a space's card.
+struct DeviceCard {
+  CudaLinks::Uuid device{};
+  DoorAddress door;
+};
+static_assert(sizeof(DeviceCard) <= sizeof(SpaceCard) && std::is_trivially_copyable_v<DeviceCard>);
+
+CUmemAllocationProp properties_on(const CudaContexts& contexts, const CudaContext& home) {
+  CUmemAllocationProp properties{};
+  properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  properties.location.id = contexts.device(home.device);
+  properties.requestedHandleTypes = kPosixDescriptor;
+  return properties;
+}
+
+}  // namespace
+
+// ---- all spaces ----
+
+Status CudaSpaces::check(CudaContext& context) const {
+  const bool there = api_.cuMemCreate != nullptr && api_.cuMemExportToShareableHandle != nullptr &&
+                     api_.cuMemGetAllocationGranularity != nullptr && api_.cuMemsetD8Async != nullptr &&
+                     opens(api_, Loan::Way::descriptor);
+  if (!there)
+    return {IST_ERR_KIND,
+            "this CUDA driver lacks calls that map memory of other processes (cuMemCreate and those around it); "
+            "install one for CUDA 11 or later, or make a heap of IST_KIND_HOST"};
+  const CUmemAllocationProp properties = properties_on(contexts_, context);
+  std::size_t granularity = 0;
+  const CUresult result = api_.cuMemGetAllocationGranularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuMemGetAllocationGranularity");
+  if (granularity == 0 || page().value % granularity != 0)
+    return {IST_ERR_DEVICE, "cuda device " + std::to_string(context.device) + " maps memory in pieces of " +
+                                std::to_string(granularity) + " bytes; symmetric heaps are made of pieces of " +
+                                std::to_string(page().value) + "; make a heap of IST_KIND_HOST"};
+  return {};
+}
+
+Result<std::unique_ptr<Space>> CudaSpaces::open(const SpaceShape& shape) {
+  const auto context = contexts_.primary(shape.device);
+  if (!context.ok()) return context.status();
+  IST_TRY(check(**context));
+  const std::uint64_t length = shape.stride.value * static_cast<std::uint64_t>(shape.pes);
+  CUdeviceptr base = 0;
+  const CUresult result = api_.cuMemAddressReserve(&base, length, page().value, 0, 0);
+  if (result != CUDA_SUCCESS)
+    return Status{IST_ERR_MEMORY, cuda_error(api_, result,
+                                             "cuMemAddressReserve for " + std::to_string(shape.pes) + " parts of " +
+                                                 std::to_string(shape.stride.value) + " bytes; let the heap grow to less")
+                                      .text()};
+  add({base, length, *context});
+  return std::unique_ptr<Space>{std::make_unique<CudaSpace>(*this, **context, base, shape)};
+}
+
+CudaContext* CudaSpaces::home_of(const Piece& piece) {
+  if (count_.load(std::memory_order_acquire) == 0 || piece.kind != KindId::cuda) return nullptr;
+  const std::uint64_t address = piece.object + piece.offset.value;
+  const std::lock_guard lock(mutex_);
+  const auto found =
+      std::find_if(ranges_.begin(), ranges_.end(), [=](const Range& each) { return address - each.start < each.length; });
+  return found == ranges_.end() ? nullptr : found->home;
+}
+
+void CudaSpaces::add(const Range& range) {
+  const std::lock_guard lock(mutex_);
+  ranges_.push_back(range);
+  count_.store(static_cast<int>(ranges_.size()), std::memory_order_release);
+}
+
+void CudaSpaces::remove(std::uint64_t start) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(ranges_, [=](const Range& each) { return each.start == start; });
+  count_.store(static_cast<int>(ranges_.size()), std::memory_order_release);
+}
+
+// ---- one space ----
+
+CudaSpace::~CudaSpace() {
+  spaces_.remove(base_);
+  for (const Mapping& each : mappings_) unmap(each);
+  const DriverScope scope(api_, nullptr);
+  api_.cuMemAddressFree(base_, shape_.stride.value * static_cast<std::uint64_t>(shape_.pes));
+}
+
+SpaceCard CudaSpace::card() {
+  const DeviceCard mine{spaces_.contexts_.uuid(home_.device), spaces_.lending_.door()};
+  SpaceCard card{};
+  std::memcpy(card.data(), &mine, sizeof mine);
+  return card;
+}
+
+// What kernels store over a link that does not hold what it promises would be lost without a word.
+Status CudaSpace::meet(Rank rank, const SpaceCard& card) {
+  DeviceCard theirs;
+  std::memcpy(&theirs, card.data(), sizeof theirs);
+  if (theirs.device == spaces_.contexts_.uuid(home_.device)) return {};
+  Loan loan;
+  loan.device = theirs.device;
+  loan.door = theirs.door;
+  const Status found = spaces_.links_.believe(home_, loan, rank, ends_);
+  if (found.ok()) return {};
+  const std::string which = CudaLinks::words_for(home_, theirs.device, rank);
+  if (spaces_.links_.off(home_, theirs.device)) return {IST_ERR_UNREACHABLE, which + ", is off: " + found.text()};
+  return {IST_ERR_DEVICE, which + ", could not be tried: " + found.text() + kNamespaces};
+}
+
+Result<CUmemGenericAllocationHandle> CudaSpace::create(Bytes size) const {
+  const CUmemAllocationProp properties = properties_on(spaces_.contexts_, home_);
+  CUmemGenericAllocationHandle memory = 0;
+  const CUresult result = api_.cuMemCreate(&memory, size.value, &properties, 0);
+  if (result == CUDA_SUCCESS) return memory;
+  const Status why = cuda_error(api_, result, "cuMemCreate of " + std::to_string(size.value) + " bytes" + place());
+  return result == CUDA_ERROR_OUT_OF_MEMORY ? Status{IST_ERR_MEMORY, why.text()} : why;
+}
+
+Result<FileDescriptor> CudaSpace::make(Offset from, Bytes size) {
+  const ContextScope scope(api_, home_);
+  IST_TRY(scope.status());
+  const auto memory = create(size);
+  if (!memory.ok()) return memory.status();
+  int descriptor = -1;
+  const CUresult result = api_.cuMemExportToShareableHandle(&descriptor, *memory, kPosixDescriptor, 0);
+  FileDescriptor exported{result == CUDA_SUCCESS ? descriptor : -1};
+  const Status mapped = result == CUDA_SUCCESS ? map(shape_.pe, from, size, *memory)
+                                               : cuda_error(api_, result, "cuMemExportToShareableHandle" + place());
+  api_.cuMemRelease(*memory);  // the mapping holds it
+  IST_TRY(mapped);
+  IST_TRY(zero(mappings_.back().start, size));
+  return exported;
+}
+
+Status CudaSpace::attach(Pe pe, Offset from, Bytes size, const FileDescriptor& descriptor) {
+  const ContextScope scope(api_, home_);
+  IST_TRY(scope.status());
+  const std::string whose = " of PE " + std::to_string(pe.value) + "'s part" + place();
+  CUmemGenericAllocationHandle memory = 0;
+  void* const as_handle = reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor.get()));
+  const CUresult result = api_.cuMemImportFromShareableHandle(&memory, as_handle, kPosixDescriptor);
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuMemImportFromShareableHandle" + whose);
+  const Status mapped = map(pe, from, size, memory);
+  api_.cuMemRelease(memory);
+  return mapped.ok() ? mapped : Status{mapped.code(), mapped.text() + whose};
+}
+
+Status CudaSpace::map(Pe pe, Offset from, Bytes size, CUmemGenericAllocationHandle memory) {
+  const CUdeviceptr start = base_ + static_cast<std::uint64_t>(pe.value) * shape_.stride.value + from.value;
+  CUresult result = api_.cuMemMap(start, size.value, 0, memory, 0);
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuMemMap of " + std::to_string(size.value) + " bytes");
+  mappings_.push_back({start, from, size});
+  CUmemAccessDesc access{};
+  access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  access.location.id = spaces_.contexts_.device(home_.device);
+  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  result = api_.cuMemSetAccess(start, size.value, &access, 1);
+  return result == CUDA_SUCCESS ? Status{} : cuda_error(api_, result, "cuMemSetAccess for" + place());
+}
+
+// In a stream of its own: the others may wait for other ranks.
+Status CudaSpace::zero(CUdeviceptr start, Bytes size) const {
+  CUstream stream = nullptr;
+  CUresult result = api_.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuStreamCreate" + place());
+  result = api_.cuMemsetD8Async(start, 0, size.value, stream);
+  if (result == CUDA_SUCCESS) result = api_.cuStreamSynchronize(stream);
+  api_.cuStreamDestroy_v2(stream);
+  return result == CUDA_SUCCESS ? Status{}
+                                : cuda_error(api_, result, "cuMemsetD8Async of a part of a symmetric heap" + place());
+}
+
+void CudaSpace::unmap(const Mapping& mapping) const {
+  const DriverScope scope(api_, nullptr);  // these belong to no context
+  api_.cuMemUnmap(mapping.start, mapping.size.value);
+}
+
+void CudaSpace::take_back(Offset from, Bytes size) {
+  std::erase_if(mappings_, [&](const Mapping& each) {
+    if (each.from != from || each.size != size) return false;
+    unmap(each);
+    return true;
+  });
+}
+
+}  // namespace ist

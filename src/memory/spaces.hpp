@@ -1,0 +1,54 @@
+// Symmetric memory of one kind: of each PE of a team one part, all of them mapped in this process at a fixed stride.
+//
+// Who calls this : face/heap, which has the PEs hand each other the descriptors. Who implements it: host/, cuda/.
+// Threads        : one at a time makes and attaches; what is mapped is anybody's.
+// Ownership      : a space owns its addresses and what is mapped there; memory lives as long as some process maps it.
+// Errors         : returned; they say how many bytes were asked for, and of whom.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+
+#include "base/file_descriptor.hpp"
+#include "base/status.hpp"
+#include "base/units.hpp"
+
+namespace ist {
+
+struct SpaceShape {
+  Pe pe;
+  int pes = 0;
+  int device = 0;  // of this PE
+  Bytes stride;    // a whole number of pages
+};
+
+// What the other PEs are told of a PE's memory before they reach for it.
+using SpaceCard = std::array<std::byte, 64>;
+
+class Space {
+ public:
+  virtual ~Space() = default;
+  virtual SpaceCard card() { return {}; }
+  // Can the memory of that rank, another one, be reached from here, as its card says? While it lets itself be met.
+  virtual Status meet(Rank, const SpaceCard&) { return {}; }
+  // The part of PE p begins p strides further on.
+  virtual std::byte* base() const = 0;
+  // Makes memory, all zero, for that stretch of the own part, and gives what others need to map it.
+  virtual Result<FileDescriptor> make(Offset from, Bytes size) = 0;
+  // Maps what make() gave another PE for the same stretch.
+  virtual Status attach(Pe pe, Offset from, Bytes size, const FileDescriptor& descriptor) = 0;
+  // That stretch of every part is addresses alone again, whether or not it was made or attached.
+  virtual void take_back(Offset from, Bytes size) = 0;
+};
+
+class Spaces {
+ public:
+  virtual ~Spaces() = default;
+  // Strides and stretches are multiples of it, on every device.
+  virtual Bytes page() const = 0;
+  // Reserves the addresses.
+  virtual Result<std::unique_ptr<Space>> open(const SpaceShape& shape) = 0;
+};
+
+}  // namespace ist

@@ -1,0 +1,135 @@
+// What the hub makes of ranks that give up, in every order of their frames.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "boot/gather_hub.hpp"
+
+namespace ist::test {
+namespace {
+
+// Frames in an order that no race decides.
+class Hub : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    for (int rank = 0; rank < GetParam(); ++rank) {
+      int ends[2];
+      ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+      hub_.attach(Rank{rank}, FrameSocket{FileDescriptor{ends[0]}});
+      ranks_.emplace_back(FileDescriptor{ends[1]});
+    }
+  }
+  void send(int rank, FrameType type, std::uint32_t world, std::uint32_t round, const std::string& payload) {
+    ranks_[static_cast<std::size_t>(rank)].queue({type, world, round, 60000, 0, payload});
+    ranks_[static_cast<std::size_t>(rank)].write_some();
+  }
+  std::optional<Frame> answer(int rank) {
+    FrameSocket& socket = ranks_[static_cast<std::size_t>(rank)];
+    socket.read_some();
+    return socket.next();
+  }
+  void expect(int rank, FrameType type, std::uint32_t world, const std::string& text) {
+    const auto got = answer(rank);
+    ASSERT_TRUE(got) << "rank " << rank << " has no answer";
+    EXPECT_EQ(got->type, type) << got->payload;
+    EXPECT_EQ(got->world, world);
+    EXPECT_NE(got->payload.find(text), std::string::npos) << got->payload;
+  }
+  GatherHub hub_{GetParam(), "the hub", 0};
+  std::vector<FrameSocket> ranks_;
+};
+class HubOfTwo : public Hub {};
+class HubOfThree : public Hub {};
+INSTANTIATE_TEST_SUITE_P(Ranks, HubOfTwo, testing::Values(2));
+INSTANTIATE_TEST_SUITE_P(Ranks, HubOfThree, testing::Values(3));
+
+TEST_P(HubOfTwo, a_round_that_was_complete_stays_so) {
+  send(0, FrameType::contribution, 1, 1, "zero");
+  send(1, FrameType::contribution, 1, 1, "one");
+  hub_.serve();
+  send(1, FrameType::withdrawal, 1, 1, "too late");
+  hub_.serve();
+  for (int rank = 0; rank < 2; ++rank) expect(rank, FrameType::gathered, 1, "one");
+  EXPECT_FALSE(answer(1)) << "an answer to what was too late";
+  send(0, FrameType::contribution, 1, 2, "zero again");
+  send(1, FrameType::withdrawal, 1, 2, "in time");
+  hub_.serve();
+  expect(0, FrameType::failure, 1, "rank 1 gave up creating its world number 1 with the others at the hub: in time");
+  expect(1, FrameType::failure, 1, "in time");
+}
+
+TEST_P(HubOfTwo, a_withdrawal_behind_its_contribution_takes_that_back) {
+  send(1, FrameType::contribution, 1, 1, "one");
+  send(0, FrameType::contribution, 1, 1, "zero");
+  send(1, FrameType::withdrawal, 1, 1, "sorry");
+  send(1, FrameType::contribution, 2, 1, "one again");
+  hub_.serve();
+  expect(0, FrameType::failure, 1, "sorry");
+  expect(1, FrameType::failure, 1, "sorry");
+  send(0, FrameType::contribution, 2, 1, "zero again");
+  hub_.serve();
+  expect(0, FrameType::gathered, 2, "one again");
+  expect(1, FrameType::gathered, 2, "zero again");
+}
+
+TEST_P(HubOfTwo, a_world_that_nobody_else_had_heard_of_does_not_count) {
+  for (std::uint32_t world = 1; world <= 3; ++world) {
+    send(0, FrameType::contribution, world, 1, "zero");
+    hub_.serve();
+    send(0, FrameType::withdrawal, world, 1, "alone");
+    hub_.serve();
+    expect(0, FrameType::failure, world, "alone");
+  }
+  for (std::uint32_t world = 1; world <= 2; ++world) {
+    send(0, FrameType::contribution, world + 3, 1, "zero");
+    send(1, FrameType::contribution, world, 1, "one");
+    hub_.serve();
+    expect(0, FrameType::gathered, world + 3, "one");
+    expect(1, FrameType::gathered, world, "zero");
+  }
+}
+
+TEST_P(HubOfTwo, the_next_program_of_each_rank_counts_from_the_beginning) {
+  for (int program = 0; program < 2; ++program) {
+    send(0, FrameType::contribution, 1, 1, "zero");
+    hub_.serve();
+    send(0, FrameType::withdrawal, 1, 1, "alone");
+    hub_.serve();
+    expect(0, FrameType::failure, 1, "alone");
+    for (std::uint32_t world = 1; world <= 2; ++world) {
+      send(0, FrameType::contribution, world + 1, 1, "zero");
+      hub_.serve();
+      send(1, world == 1 ? FrameType::contribution : FrameType::withdrawal, world, 1, "one");
+      hub_.serve();
+      for (int rank = 0; rank < 2; ++rank)
+        expect(rank, world == 1 ? FrameType::gathered : FrameType::failure, world + (rank == 0 ? 1 : 0), "one");
+    }
+  }
+}
+
+TEST_P(HubOfThree, a_rank_that_comes_late_hears_of_every_world_that_failed) {
+  for (std::uint32_t world = 1; world <= 3; ++world) {
+    send(0, FrameType::contribution, world, 1, "zero");
+    send(1, FrameType::contribution, world, 1, "one");
+    hub_.serve();
+    send(1, FrameType::withdrawal, world, 1, "the " + std::to_string(world) + ". time");
+    hub_.serve();
+    for (int rank = 0; rank < 2; ++rank) expect(rank, FrameType::failure, world, std::to_string(world) + ". time");
+  }
+  send(0, FrameType::contribution, 4, 1, "zero");
+  send(1, FrameType::contribution, 4, 1, "one");
+  for (std::uint32_t world = 1; world <= 3; ++world) {
+    send(2, FrameType::contribution, world, 1, "two");
+    hub_.serve();
+    expect(2, FrameType::failure, world, "rank 1 gave up creating its world number " + std::to_string(world));
+  }
+  send(2, FrameType::contribution, 4, 1, "two");
+  hub_.serve();
+  for (int rank = 0; rank < 3; ++rank) expect(rank, FrameType::gathered, 4, "two");
+}
+
+}  // namespace
+}  // namespace ist::test

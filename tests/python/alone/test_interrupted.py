@@ -1,0 +1,150 @@
+"""Ctrl-C while a world waits for the other ranks, however these were started."""
+import os
+import shutil
+import socket
+import subprocess
+import sys
+
+import pytest
+
+
+def run_with_variables(script, ranks):
+    """Output of ranks that find each other as those of torchrun do."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    running = [subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True,
+                                env={**os.environ, "RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1",
+                                     "MASTER_PORT": str(port)}) for rank in range(ranks)]
+    try:
+        outputs = [each.communicate(timeout=60)[0] for each in running]
+        assert [each.returncode for each in running] == [0] * ranks
+    finally:
+        for each in running:
+            each.kill()
+            each.wait()
+    return "".join(outputs)
+
+
+@pytest.mark.parametrize("way", ["launcher", "variables"])
+@pytest.mark.parametrize("gives_up", [0, 1])
+def test_ctrl_c_ends_the_making_of_a_world_and_all_may_make_it_again(scripts, way, gives_up):
+    """Rank 2 comes only when the one who gave up and the one who was told have left. Files say how far each is."""
+    text = f"""
+        import os, pathlib, signal, threading, time
+        import isthmus
+        rank = int(os.environ.get("ISTHMUS_RANK", os.environ.get("RANK", "0")))
+        gives_up = {gives_up}
+        sent = []
+        def place(name):
+            return pathlib.Path(__file__).with_name(name)
+        def wait_for(name):
+            while not place(name).exists():
+                time.sleep(0.01)
+            time.sleep(0.5)
+        def interrupt():
+            wait_for(f"here-{{1 - gives_up}}")
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+        def say(text):
+            print(text + "\\n", end="", flush=True)
+        if rank == gives_up:
+            threading.Thread(target=interrupt).start()
+        if rank == 2:
+            wait_for("gone")
+        place(f"here-{{rank}}").touch()
+        began = time.monotonic()
+        try:
+            isthmus.World()
+            say(f"{{rank}} came back")
+        except KeyboardInterrupt:
+            say(f"{{rank}} late" if time.monotonic() - sent[0] > 1 else f"{{rank}} interrupted")
+            place("gone").touch()
+        except isthmus.Error as error:
+            named = f"rank {{gives_up}} gave up" in str(error) and "Ctrl-C" in str(error)
+            soon = time.monotonic() - began < 5
+            say(f"{{rank}} told {{error.code_name}}" if named and soon else f"{{rank}} {{error}}")
+        with isthmus.World() as world:
+            got = world.comm.allgather_object(world.rank * 7)
+            assert got == [0, 7, 14], got
+            say(f"{{rank}} again")
+        """
+    out = scripts.run(3, text) if way == "launcher" else run_with_variables(scripts.write(text), 3)
+    told = [f"{rank} told IST_ERR_BOOT" for rank in range(3) if rank != gives_up]
+    assert sorted(out.split("\n")[:-1]) == sorted([f"{gives_up} interrupted"] + told + ["0 again", "1 again", "2 again"])
+
+
+@pytest.mark.parametrize("way", ["launcher", "variables"])
+@pytest.mark.parametrize("gives_up", [0, 1])
+def test_who_gives_up_before_the_other_came_meets_it_at_the_same_world(scripts, way, gives_up):
+    text = f"""
+        import os, pathlib, signal, threading, time
+        import isthmus
+        gone = pathlib.Path(__file__).with_name("gone")
+        rank = int(os.environ.get("ISTHMUS_RANK", os.environ.get("RANK", "0")))
+        if rank == {gives_up}:
+            for _ in range(2):
+                threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+                try:
+                    isthmus.World()
+                except KeyboardInterrupt:
+                    print("interrupted", flush=True)
+            gone.touch()
+        while not gone.exists():
+            time.sleep(0.01)
+        for _ in range(2):
+            with isthmus.World() as world:
+                assert world.comm.allgather_object(world.rank * 7) == [0, 7]
+        """
+    out = scripts.run(2, text) if way == "launcher" else run_with_variables(scripts.write(text), 2)
+    assert out == "interrupted\n" * 2
+
+
+@pytest.mark.skipif(shutil.which("mpirun.openmpi") is None, reason="Debian's Open MPI is not installed")
+def test_ctrl_c_ends_the_making_of_a_world_under_pmix_and_it_goes_on_later(scripts):
+    script = scripts.write("""
+        import os, pathlib, signal, threading, time
+        import isthmus
+        gone = pathlib.Path(__file__).with_name("gone")
+        rank = int(os.environ["PMIX_RANK"])
+        if rank == 0:
+            for _ in range(2):
+                sent = []
+                def interrupt():
+                    sent.append(time.monotonic())
+                    os.kill(os.getpid(), signal.SIGINT)
+                threading.Timer(0.4, interrupt).start()
+                try:
+                    isthmus.World()
+                except KeyboardInterrupt:
+                    print("late" if time.monotonic() - sent[0] > 1 else "interrupted", flush=True)
+            gone.touch()
+        while rank == 2 and not gone.exists():
+            time.sleep(0.01)
+        for _ in range(2):
+            with isthmus.World() as world:
+                assert world.comm.allgather_object(world.rank * 7) == [0, 7, 14]
+        """)
+    done = subprocess.run(["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n", "3", sys.executable, script],
+                          capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+    assert (done.returncode, done.stdout) == (0, "interrupted\n" * 2), done.stderr
+
+
+def test_signals_that_end_nothing_do_not_end_the_making_of_a_world(scripts):
+    out = scripts.run(2, """
+        import os, signal, time
+        import isthmus
+        heard = []
+        signal.signal(signal.SIGALRM, lambda *_: heard.append(1))
+        if os.environ["ISTHMUS_RANK"] == "0":
+            signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+        else:
+            time.sleep(1)
+        with isthmus.World() as world:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            heard = world.comm.allgather_object(len(heard))
+            if world.rank == 0:
+                print(heard[0] >= 3, heard[1])
+        """)
+    assert out == "True 0\n"

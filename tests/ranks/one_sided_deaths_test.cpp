@@ -1,0 +1,119 @@
+// A PE that is killed ends every wait of the others on a symmetric heap, by name and within a second.
+#include <isthmus/heap.h>
+#include <sys/resource.h>
+
+#include "forked_ranks.hpp"
+
+namespace {
+
+using namespace forked_ranks;
+
+struct Waiting {
+  const char* name;
+  std::function<int(ist_heap, void*)> call;
+};
+
+const std::vector<Waiting>& waits() {
+  static const std::vector<Waiting> all{
+      {"barrier", [](ist_heap heap, void*) { return ist_heap_barrier(heap); }},
+      {"wait", [](ist_heap heap, void* word) { return ist_heap_wait_until(heap, word, IST_UINT64, IST_COMPARE_NE, 0); }},
+      {"test",
+       [](ist_heap heap, void* word) {
+         int is = 0;
+         int code = IST_OK;
+         while (code == IST_OK && is == 0) code = ist_heap_test(heap, word, IST_UINT64, IST_COMPARE_NE, 0, &is);
+         return code;
+       }},
+      {"alloc",
+       [](ist_heap heap, void*) {
+         void* more = nullptr;
+         return ist_heap_alloc(heap, 100, &more);
+       }},
+      {"grow", [](ist_heap heap, void*) { return ist_heap_grow(heap, 2 << 20); }},
+      {"destroy", [](ist_heap heap, void*) { return ist_heap_destroy(&heap); }}};
+  return all;
+}
+
+class OneSidedDeaths : public testing::TestWithParam<std::size_t> {};
+
+TEST_P(OneSidedDeaths, EndEveryWait) {
+  const Waiting& waiting = waits()[GetParam()];
+  for (const int victim : {0, 2})
+    expect_all_but(run_ranks(3, "host",
+                             [&](const Here& here) {
+                               ist_heap heap = IST_HEAP_NULL;
+                               void* word = nullptr;
+                               if (ist_heap_create(here.comm, IST_KIND_HOST, 0, 1 << 20, 0, &heap) != IST_OK) return 50;
+                               if (ist_heap_calloc(heap, 1, 8, &word) != IST_OK) return 51;
+                               ist_team_view view{};
+                               if (ist_heap_view(heap, &view) != IST_OK || *view.abort_word != 0) return 52;
+                               if (here.rank == victim) die_soon();
+                               const auto killed = Clock::now() + kBefore;
+                               const int wrong = expect_death(waiting.name, here, victim, killed,
+                                                              [&] { return waiting.call(heap, word); });
+                               return wrong + (*view.abort_word != 0 ? 0 : 1);
+                             }),
+                   victim);
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, OneSidedDeaths, testing::Range(std::size_t{0}, waits().size()),
+                         [](const testing::TestParamInfo<std::size_t>& which) { return waits()[which.param].name; });
+
+struct Limit {
+  const char* name;
+  decltype(RLIMIT_AS) resource;
+  rlim_t most;
+  const char* advice;
+};
+
+class OneSidedLimits : public testing::TestWithParam<Limit> {};
+
+// Of one PE's process: the other one hears of it, and nothing is left that the next heap would trip over.
+TEST_P(OneSidedLimits, AreSaidByAllAndEndNobody) {
+  const Limit limit = GetParam();
+  if (kSanitized && limit.resource == RLIMIT_AS)
+    GTEST_SKIP() << "not covered here: sanitizers need more addresses than any limit";
+  expect_all(run_ranks(2, "host", [&](const Here& here) {
+    ist_heap heap = IST_HEAP_NULL;
+    rlimit before{};
+    ::getrlimit(limit.resource, &before);
+    const rlimit low{limit.most, before.rlim_max};
+    if (here.rank == 1) ::setrlimit(limit.resource, &low);
+    const int code = ist_heap_create(here.comm, IST_KIND_HOST, 0, 256 << 20, 0, &heap);
+    ::setrlimit(limit.resource, &before);
+    const std::string text = ist_error_text();
+    const bool said = code == IST_ERR_MEMORY && heap == IST_HEAP_NULL && text.find(limit.advice) != std::string::npos &&
+                      (here.rank == 1 || text.find("PE 1: ") != std::string::npos);
+    if (!said) std::fprintf(stderr, "[%d] %s: %s\n", here.rank, ist_code_name(code), text.c_str());
+    if (ist_heap_create(here.comm, IST_KIND_HOST, 0, 1 << 20, 0, &heap) != IST_OK) return 50;
+    return (said ? 0 : 1) + (ist_heap_barrier(heap) == IST_OK ? 0 : 1);
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, OneSidedLimits,
+                         testing::Values(Limit{"files", RLIMIT_FSIZE, 64 << 20, "ulimit -f"},
+                                         Limit{"addresses", RLIMIT_AS, rlim_t{8} << 30, "ulimit -v"}),
+                         [](const testing::TestParamInfo<Limit>& which) { return which.param.name; });
+
+// Who has come to a barrier and leaves then has been there; who leaves before is named.
+TEST(OneSidedLeaving, EndsTheWaitsOfThoseThatStay) {
+  expect_all(run_ranks(3, "host", [](const Here& here) {
+    ist_heap heap = IST_HEAP_NULL;
+    void* word = nullptr;
+    if (ist_heap_create(here.comm, IST_KIND_HOST, 0, 1 << 20, 0, &heap) != IST_OK) return 50;
+    if (ist_heap_calloc(heap, 1, 8, &word) != IST_OK) return 51;
+    if (here.rank == 1) std::this_thread::sleep_for(kBefore);
+    if (ist_heap_barrier(heap) != IST_OK) return 52;
+    if (here.rank == 2) return 0;
+    if (here.rank == 0) {
+      const int code = ist_heap_barrier(heap);
+      if (code != IST_ERR_PEER_LEFT) std::fprintf(stderr, "barrier: %s %s\n", ist_code_name(code), ist_error_text());
+      return code == IST_ERR_PEER_LEFT ? 0 : 1;
+    }
+    const int code = ist_heap_wait_until(heap, word, IST_UINT64, IST_COMPARE_NE, 0);
+    if (code != IST_ERR_PEER_LEFT) std::fprintf(stderr, "wait: %s %s\n", ist_code_name(code), ist_error_text());
+    return code == IST_ERR_PEER_LEFT ? 0 : 1;
+  }));
+}
+
+}  // namespace

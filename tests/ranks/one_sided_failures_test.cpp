@@ -1,0 +1,133 @@
+// Symmetric heaps of devices where the driver, a link or a PE fails: all PEs hear of it, by name, and the next heap is as it should be.
+#include <isthmus/heap.h>
+
+#include "broken_driver.hpp"
+
+namespace {
+
+using namespace forked_ranks;
+
+constexpr std::uint64_t kMost = std::uint64_t{1} << 30U;
+
+int create(const Here& here, ist_heap* heap, std::uint64_t bytes = 1 << 20) {
+  return ist_heap_create(here.comm, IST_KIND_CUDA, IST_OWN_DEVICE, bytes, kMost, heap);
+}
+
+// Every byte of a put to the next PE arrives.
+void check_heap(const Here& here, Checks& check) {
+  ist_heap heap = IST_HEAP_NULL;
+  check.ok(create(here, &heap), "a heap");
+  void* address = nullptr;
+  check.ok(ist_heap_alloc(heap, 5001, &address), "memory");
+  const Data mine = random_bytes(5001, static_cast<std::uint64_t>(here.rank) + 1);
+  check.ok(ist_heap_put(heap, address, ist_host(mine.data()), mine.size(), (here.rank + 1) % here.size), "put");
+  check.ok(ist_heap_barrier(heap), "barrier");
+  Data found(5001, 0xa5);
+  check.ok(ist_heap_get(heap, ist_host(found.data()), address, found.size(), here.rank), "get");
+  const int from = (here.rank + here.size - 1) % here.size;
+  check.that(found == random_bytes(5001, static_cast<std::uint64_t>(from) + 1), "the bytes of the PE before");
+  check.ok(ist_heap_destroy(&heap), "destroy");
+}
+
+struct Broken {
+  const char* call;
+  CUresult result;
+  int code;
+};
+
+class OneSidedFailures : public testing::TestWithParam<Broken> {};
+
+// At one PE: the other one quotes it.
+TEST_P(OneSidedFailures, OfADriversCallAreHeardByAllAndLeaveNothing) {
+  NEEDS_FAKE_DRIVER();
+  const Broken broken = GetParam();
+  expect_all(run_ranks(2, "host,cuda", [&](const Here& here) {
+    Checks check{here};
+    check_heap(here, check);
+    ist_heap heap = IST_HEAP_NULL;
+    if (here.rank == 1) break_call(broken.call, 0, broken.result);
+    const int code = create(here, &heap);
+    check.fails(code, broken.code, {here.rank == 1 ? broken.call : "PE 1: ", broken.call}, "create");
+    check.that(heap == IST_HEAP_NULL, "no heap");
+    heal();
+    check_heap(here, check);
+    return check.wrong();
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, OneSidedFailures,
+                         testing::Values(Broken{"cuMemCreate", CUDA_ERROR_OUT_OF_MEMORY, IST_ERR_MEMORY},
+                                         Broken{"cuMemCreate", CUDA_ERROR_UNKNOWN, IST_ERR_DEVICE},
+                                         Broken{"cuMemExportToShareableHandle", CUDA_ERROR_UNKNOWN, IST_ERR_DEVICE},
+                                         Broken{"cuMemImportFromShareableHandle", CUDA_ERROR_UNKNOWN, IST_ERR_DEVICE},
+                                         Broken{"cuMemMap", CUDA_ERROR_UNKNOWN, IST_ERR_DEVICE},
+                                         Broken{"cuMemSetAccess", CUDA_ERROR_UNKNOWN, IST_ERR_DEVICE},
+                                         Broken{"cuMemsetD8Async", CUDA_ERROR_UNKNOWN, IST_ERR_DEVICE},
+                                         Broken{"cuMemAddressReserve", CUDA_ERROR_OUT_OF_MEMORY, IST_ERR_MEMORY}));
+
+class OneSidedLinks : public testing::TestWithParam<const char*> {};
+
+TEST_P(OneSidedLinks, ThatCannotBeBelievedAreNamedAtBothEnds) {
+  NEEDS_FAKE_DRIVER();
+  const Variables links{{"FAKE_CUDA_LINKS", GetParam()}, {"FAKE_CUDA_DEVICES", "2"}};
+  expect_all(run_ranks(2, "host,cuda", [&](const Here& here) {
+    Checks check{here};
+    ist_heap heap = IST_HEAP_NULL;
+    const int code = create(here, &heap);
+    check.fails(code, IST_ERR_UNREACHABLE,
+                {"PE ", "cannot reach memory of PE ", "the link between cuda device", "is off", "IST_KIND_HOST"},
+                "create over a link that is off");
+    // Host memory does not go that way.
+    check.ok(ist_heap_create(here.comm, IST_KIND_HOST, 0, 4096, 0, &heap), "a heap of the host");
+    check.ok(ist_heap_barrier(heap), "barrier");
+    return check.wrong();
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, OneSidedLinks, testing::Values("0-1:spoiled", "0-1:refused"));
+
+TEST(OneSidedDevices, RefuseWhatOnlyADeviceCanDo) {
+  NEEDS_FAKE_DRIVER();
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check{here};
+    ist_heap heap = IST_HEAP_NULL;
+    void* address = nullptr;
+    check.ok(create(here, &heap), "a heap");
+    check.ok(ist_heap_calloc(heap, 1, 8, &address), "a word");
+    auto* const word = static_cast<std::uint64_t*>(address);
+    check.fails(ist_heap_atomic64(heap, IST_ATOMIC_ADD, word, 1, nullptr, 0), IST_ERR_UNSUPPORTED,
+                {"device.cuh", "IST_KIND_HOST"}, "atomic");
+    check.fails(ist_heap_compare_swap64(heap, word, 0, 1, nullptr, 0), IST_ERR_UNSUPPORTED, {"device.cuh"}, "compare_swap");
+    int device = 0;
+    check.ok(ist_kind_devices(here.world, IST_KIND_CUDA, &device), "devices");
+    check.fails(ist_heap_create(here.comm, IST_KIND_CUDA, device, 4096, kMost, &heap), IST_ERR_ARGUMENT, {"device is"},
+                "a device that is not");
+    return check.wrong();
+  }));
+}
+
+// A view's abort word is in memory that a device reads, and the watcher writes it.
+TEST(OneSidedDevices, HearOfAPeThatDies) {
+  NEEDS_FAKE_DRIVER();
+  expect_all_but(run_ranks(3, "host,cuda",
+                           [](const Here& here) {
+                             ist_heap heap = IST_HEAP_NULL;
+                             void* word = nullptr;
+                             if (create(here, &heap) != IST_OK || ist_heap_calloc(heap, 1, 8, &word) != IST_OK) return 50;
+                             ist_team_view view{};
+                             if (ist_heap_view(heap, &view) != IST_OK || *view.abort_word != 0) return 51;
+                             if (here.rank == 1) die_soon();
+                             const auto killed = Clock::now() + kBefore;
+                             int wrong = expect_death("wait", here, 1, killed, [&] {
+                               return here.rank == 0 ? ist_heap_wait_until(heap, word, IST_UINT64, IST_COMPARE_NE, 0)
+                                                     : ist_heap_barrier(heap);
+                             });
+                             const auto limit = Clock::now() + std::chrono::seconds(1);
+                             while (*view.abort_word == 0 && Clock::now() < limit) std::this_thread::yield();
+                             wrong += *view.abort_word != 0 ? 0 : 1;
+                             return wrong;
+                           }),
+                 1);
+}
+
+}  // namespace
