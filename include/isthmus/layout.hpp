@@ -82,6 +82,9 @@ class Layout {
     return made(ist_layout_resized, handle_, lower_bound, extent);
   }
 
+  // Another one of the same bytes, with a handle of its own; a copy shares its original's.
+  Layout dup() const { return made(ist_layout_dup, handle_); }
+
   struct Bounds {
     std::int64_t lower;
     std::int64_t extent;
@@ -118,6 +121,12 @@ class Layout {
   }
   ist_layout c() const noexcept { return handle_; }
 
+  // Bytes of so many of it, packed.
+  std::int64_t pack_size(std::int64_t count = 1) const {
+    std::int64_t size = 0;
+    detail::check(ist_pack_size(count, ready(), &size));
+    return size;
+  }
   // Bytes `first` up to `last` of so many of it, between a buffer and the packed bytes.
   template <class World>
   void pack(const World& world, const Buffer& from, const Buffer& packed, std::int64_t count = 1, std::int64_t first = 0,
@@ -154,6 +163,15 @@ class Layout {
     detail::check(ist_irecv_layout(buffer.c(), count, ready(), source, tag, comm.c(), &request.handle_));
     request.world_ = comm.world_;
     return request;
+  }
+  // Sends one of it and receives one of `in`.
+  template <class Comm>
+  Status sendrecv(const Comm& comm, const Buffer& out, int dest, int out_tag, const Layout& in, const Buffer& into,
+                  int source, int in_tag = any_tag) const {
+    ist_status status{};
+    detail::check(
+        ist_sendrecv_layout(out.c(), 1, ready(), dest, out_tag, into.c(), 1, in.ready(), source, in_tag, comm.c(), &status));
+    return Status(status);
   }
   // How such a message would be packed and carried, in lines for people.
   template <class Comm>

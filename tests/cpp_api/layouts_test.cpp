@@ -106,6 +106,18 @@ TEST(Layouts, travel_between_neighbours_and_outlive_what_they_are_made_of) {
   auto sent = comm.isend(std::span{row}, right, 6);
   EXPECT_EQ(column.recv(comm, Buffer::host(other.data()), left, 6, 2).source(), left);
   sent.wait();
+  const Layout place = Layout::hvector(80, 1, 8, type_of<std::int32_t>).dup();
+  EXPECT_EQ(place.pack_size(3), 960);
+  std::vector<std::int32_t> spread(160, -1);
+  EXPECT_EQ(Layout::contiguous(80, type_of<std::int32_t>)
+                .sendrecv(comm, Buffer::host(row.data()), right, 7, place, Buffer::host(spread.data()), left)
+                .bytes(),
+            320);
+  const int before = (left + comm.size() - 1) % comm.size();
+  for (int i = 0; i < 80; ++i) {
+    EXPECT_EQ(spread[static_cast<std::size_t>(2 * i)], before * 10000 + i % 40 * 50 + i / 40);
+    EXPECT_EQ(spread[static_cast<std::size_t>(2 * i + 1)], -1);
+  }
   EXPECT_NE(column.explain(comm, Buffer::host(matrix.data()), right, 2).find("packed by the processor"), std::string::npos);
   comm.barrier();  // or the neighbour may be gone when it is asked about
 }
