@@ -265,6 +265,7 @@ class Collectives {
   }
 
  protected:
+  friend class Layout;  // layout.hpp
   Collectives() = default;
   template <class Call, class... Arguments>
   void now(Call call, const Arguments&... arguments) const {

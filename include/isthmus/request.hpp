@@ -22,6 +22,7 @@ namespace isthmus {
 
 class Collectives;
 class Comm;
+class Layout;
 class Message;
 namespace detail {
 template <class R>
@@ -79,6 +80,7 @@ class [[nodiscard]] Request {
  private:
   friend class Collectives;
   friend class Comm;
+  friend class Layout;
   friend class Message;
   template <class R>
   friend class detail::Handles;

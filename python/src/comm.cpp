@@ -1,5 +1,6 @@
 #include "comm.hpp"
 
+#include <isthmus/layout.h>
 #include <nanobind/stl/optional.h>
 
 #include <array>
@@ -20,15 +21,49 @@ int asked(int (*call)(ist_comm, int*), ist_comm comm) {
   return answer;
 }
 
+// A layout of one view, for as long as it takes to start an operation.
+class ViewLayout {
+ public:
+  explicit ViewLayout(const Region& region) {
+    const auto types = region.type == IST_BYTE ? region.item_size : std::int64_t{1};
+    check(ist_layout_contiguous(types, ist_layout_of(region.type), &layout_));
+    for (std::size_t at = region.view->extents.size(); at-- > 0;) {
+      ist_layout inner = layout_;
+      const int code = ist_layout_hvector(region.view->extents[at], 1, region.view->strides[at], inner, &layout_);
+      ist_layout_free(&inner);
+      check(code);
+    }
+  }
+  ViewLayout(const ViewLayout&) = delete;
+  ViewLayout& operator=(const ViewLayout&) = delete;
+  ~ViewLayout() {
+    if (layout_ != IST_LAYOUT_NULL) ist_layout_free(&layout_);
+  }
+  ist_layout get() const { return layout_; }
+
+ private:
+  ist_layout layout_ = IST_LAYOUT_NULL;
+};
+
+// By the call for layouts that stands beside the one for contiguous buffers.
+int start_view(Call call, const ViewLayout& layout, Message& made, int peer, int tag, ist_comm comm) {
+  if (const int code = ist_layout_commit(layout.get()); code != IST_OK) return code;
+  const auto start = call == ist_isend ? ist_isend_layout : ist_irecv_layout;
+  return start(made.region().place, 1, layout.get(), peer, tag, comm, made.out());
+}
+
 }  // namespace
 
 std::shared_ptr<Operation> start(Call call, Region region, int peer, int tag, const Channels& on) {
+  std::optional<ViewLayout> layout;
+  if (region.view) layout.emplace(region);
   auto made = std::make_shared<Message>(std::move(region));
   int code = IST_OK;
   {
     const LetGo without_gil{on.session->inside()};
     const Region& named = made->region();
-    code = call(named.place, named.units(), named.type, peer, tag, on.user, made->out());
+    code = layout ? start_view(call, *layout, *made, peer, tag, on.user)
+                  : call(named.place, named.units(), named.type, peer, tag, on.user, made->out());
   }
   check(code);
   return made;
@@ -111,25 +146,25 @@ std::string Comm::text() const {
 
 void Comm::send(nb::handle buffer, int dest, int tag, Count count) const {
   const auto& on = open();
-  finish(on->session, start(ist_isend, to_region(buffer, Access::read, count), dest, tag, *on));
+  finish(on->session, start(ist_isend, to_region(buffer, Access::read, count, Views::taken), dest, tag, *on));
 }
 
 StatusView Comm::recv(nb::handle buffer, int source, int tag, Count count) const {
   const auto& on = open();
-  return finish(on->session, start(ist_irecv, to_region(buffer, Access::write, count), source, tag, *on));
+  return finish(on->session, start(ist_irecv, to_region(buffer, Access::write, count, Views::taken), source, tag, *on));
 }
 
 nb::object Comm::isend(nb::handle buffer, int dest, int tag, Count count) const {
   const auto& on = open();
   on->session->sweep();  // for programs that drop their requests and never wait
-  auto started = start(ist_isend, to_region(buffer, Access::read, count), dest, tag, *on);
+  auto started = start(ist_isend, to_region(buffer, Access::read, count, Views::taken), dest, tag, *on);
   return nb::cast(new Request(on->session, std::move(started)), nb::rv_policy::take_ownership);
 }
 
 nb::object Comm::irecv(nb::handle buffer, int source, int tag, Count count) const {
   const auto& on = open();
   on->session->sweep();  // for programs that drop their requests and never wait
-  auto started = start(ist_irecv, to_region(buffer, Access::write, count), source, tag, *on);
+  auto started = start(ist_irecv, to_region(buffer, Access::write, count, Views::taken), source, tag, *on);
   return nb::cast(new Request(on->session, std::move(started)), nb::rv_policy::take_ownership);
 }
 
@@ -137,8 +172,8 @@ StatusView Comm::sendrecv(nb::handle send_buffer, int dest, nb::handle recv_buff
                           Count send_count, Count recv_count) const {
   const auto& on = open();
   // Both are looked at before either starts, so that a wrong one leaves nothing behind.
-  Region out = to_region(send_buffer, Access::read, send_count);
-  Region in = to_region(recv_buffer, Access::write, recv_count);
+  Region out = to_region(send_buffer, Access::read, send_count, Views::taken);
+  Region in = to_region(recv_buffer, Access::write, recv_count, Views::taken);
   return exchange(*on, {std::move(out), dest, send_tag}, {std::move(in), source, recv_tag});
 }
 

@@ -42,10 +42,18 @@ void require_writable(nb::handle object, const Region& region) {
           .c_str());
 }
 
+void refuse_view(nb::handle object) {
+  throw nb::buffer_error(("the elements of this " + class_name(object) +
+                          " do not lie next to each other; send a contiguous copy (numpy.ascontiguousarray(a), "
+                          "tensor.contiguous()), or receive into one and assign it")
+                             .c_str());
+}
+
 }  // namespace
 
-Region to_region(nb::handle object, Access access, std::optional<std::int64_t> count) {
+Region to_region(nb::handle object, Access access, std::optional<std::int64_t> count, Views views) {
   Region region = find(object);
+  if (region.view && (views == Views::refused || (count && *count != region.count))) refuse_view(object);
   if (access == Access::write) require_writable(object, region);
   if (count) {
     if (*count < 0 || *count > region.count)
@@ -114,14 +122,11 @@ std::int64_t elements_of(const Shape& shape) {
   return count;
 }
 
-void require_contiguous(nb::handle object, const Shape& shape, std::int64_t item_size) {
-  if (shape.strides.empty() || elements_of(shape) == 0) return;
-  if (shape.strides.size() == shape.extents.size() && (walks(shape, item_size, true) || walks(shape, item_size, false)))
-    return;
-  throw nb::buffer_error(("the elements of this " + class_name(object) +
-                          " do not lie next to each other; send a contiguous copy (numpy.ascontiguousarray(a), "
-                          "tensor.contiguous()), or receive into one and assign it")
-                             .c_str());
+std::optional<Shape> view_of(nb::handle object, const Shape& shape, std::int64_t item_size) {
+  if (shape.strides.empty() || elements_of(shape) == 0) return {};
+  if (shape.strides.size() != shape.extents.size()) refuse_view(object);
+  if (walks(shape, item_size, true) || walks(shape, item_size, false)) return {};
+  return shape;
 }
 
 }  // namespace isthmus_python

@@ -21,6 +21,11 @@ namespace nb = nanobind;
 
 enum class Access { read, write };
 
+struct Shape {
+  std::vector<std::int64_t> extents;
+  std::vector<std::int64_t> strides;  // in bytes; empty: contiguous
+};
+
 struct Region {
   ist_buffer place{};
   std::int64_t count = 0;      // elements
@@ -28,6 +33,7 @@ struct Region {
   ist_type type = IST_BYTE;    // IST_BYTE also where the library knows no such type
   bool read_only = false;
   nb::object owner;
+  std::optional<Shape> view;  // where the elements lie that do not lie next to each other
 
   std::int64_t bytes() const { return count * item_size; }
   // What the library counts: elements of `type`.
@@ -35,8 +41,10 @@ struct Region {
 };
 
 // Looks for memory behind the object: isthmus' own, the buffer protocol, PyTorch's, the CUDA array interface, pyopencl's,
-// NumPy's array interface, DLPack. `count`: so many elements of it, from the first on.
-Region to_region(nb::handle object, Access access, std::optional<std::int64_t> count = {});
+// NumPy's array interface, DLPack. `count`: so many elements of it, from the first on. Elements with gaps are refused, but by calls that
+// take views.
+enum class Views { refused, taken };
+Region to_region(nb::handle object, Access access, std::optional<std::int64_t> count = {}, Views views = Views::refused);
 
 // ---- for the files that read one protocol each: nothing, if the object does not speak it ----
 
@@ -61,13 +69,9 @@ bool is_of_jax(nb::handle object);
 // The attribute, or an empty object where there is none or its getter fails.
 nb::object attribute(nb::handle object, const char* name);
 
-struct Shape {
-  std::vector<std::int64_t> extents;
-  std::vector<std::int64_t> strides;  // in bytes; empty: contiguous
-};
 std::vector<std::int64_t> to_numbers(nb::handle sequence);
 std::int64_t elements_of(const Shape& shape);
-// Elements follow each other without gaps, the last index or the first index running fastest.
-void require_contiguous(nb::handle object, const Shape& shape, std::int64_t item_size);
+// Nothing, if elements follow each other without gaps, the last index or the first index running fastest; else where they are.
+std::optional<Shape> view_of(nb::handle object, const Shape& shape, std::int64_t item_size);
 
 }  // namespace isthmus_python

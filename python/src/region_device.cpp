@@ -50,7 +50,7 @@ std::optional<Region> from_opencl_array(nb::handle object) {
   const std::string text = nb::cast<std::string>(dtype.attr("str"));
   region.type = type_of(text.size() > 1 ? text[1] : 'V', region.item_size);
   const Shape shape{to_numbers(object.attr("shape")), to_numbers(object.attr("strides"))};
-  require_contiguous(object, shape, region.item_size);
+  region.view = view_of(object, shape, region.item_size);
   region.count = elements_of(shape);
   region.owner = nb::borrow(object);
   if (memory.is_none()) {

@@ -110,7 +110,7 @@ Region read_dlpack(nb::handle object, std::optional<std::int64_t> stream, std::u
     shape.extents.push_back(tensor.shape[at]);
     if (tensor.strides != nullptr) shape.strides.push_back(tensor.strides[at] * region.item_size);
   }
-  require_contiguous(object, shape, region.item_size);
+  region.view = view_of(object, shape, region.item_size);
   region.count = elements_of(shape);
   region.type = type_of_dlpack(tensor.dtype, region.item_size);
   region.place = place_of(object, tensor, queue);

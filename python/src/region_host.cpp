@@ -61,6 +61,7 @@ std::optional<Region> from_host_buffer(nb::handle object) {
     throw refused;
   }
   const Py_buffer& buffer = *PyMemoryView_GET_BUFFER(view.ptr());
+  Region region;
   if (!PyBuffer_IsContiguous(&buffer, 'A')) {
     Shape shape;
     for (int at = 0; at < buffer.ndim; ++at) {
@@ -68,9 +69,8 @@ std::optional<Region> from_host_buffer(nb::handle object) {
       shape.strides.push_back(buffer.strides != nullptr ? buffer.strides[at] : 0);
     }
     if (buffer.suboffsets != nullptr) shape.strides.assign(1, 0);
-    require_contiguous(object, shape, buffer.itemsize);
+    region.view = view_of(object, shape, buffer.itemsize);
   }
-  Region region;
   region.place = ist_host(buffer.buf);
   region.item_size = buffer.itemsize > 0 ? buffer.itemsize : 1;
   region.count = buffer.len / region.item_size;
@@ -113,7 +113,7 @@ Region read_array_interface(nb::handle object, const nb::object& found, bool on_
   if (!foreign && text[1] == 'V' && region.item_size == 2 && is_bfloat16(object)) region.type = IST_BFLOAT16;
   Shape shape{to_numbers(extents), {}};
   if (const nb::object strides = entry("strides"); strides.is_valid()) shape.strides = to_numbers(strides);
-  require_contiguous(object, shape, region.item_size);
+  region.view = view_of(object, shape, region.item_size);
   region.count = elements_of(shape);
   const auto address = nb::cast<std::uint64_t>(data[0]);
   region.read_only = nb::cast<bool>(data[1]);

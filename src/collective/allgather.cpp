@@ -6,7 +6,7 @@
 namespace ist {
 namespace {
 
-void direct(Plan& plan, const Piece& own, const Piece& recv, const Layout& layout) {
+void direct(Plan& plan, const Piece& own, const Piece& recv, const Division& layout) {
   const int size = plan.size();
   for (int distance = 1; distance < size; ++distance) {
     const int from = (plan.rank() - distance + size) % size;
@@ -16,7 +16,7 @@ void direct(Plan& plan, const Piece& own, const Piece& recv, const Layout& layou
 }
 
 // In round k rank r passes on the part of rank r - k.
-void ring(Plan& plan, const Piece& own, const Piece& recv, const Layout& layout) {
+void ring(Plan& plan, const Piece& own, const Piece& recv, const Division& layout) {
   const int size = plan.size();
   const int right = (plan.rank() + 1) % size;
   const int left = (plan.rank() - 1 + size) % size;
@@ -30,7 +30,7 @@ void ring(Plan& plan, const Piece& own, const Piece& recv, const Layout& layout)
 
 }  // namespace
 
-void plan_allgather(Plan& plan, const Piece& send, const Piece& recv, const Layout& layout, bool in_place) {
+void plan_allgather(Plan& plan, const Piece& send, const Piece& recv, const Division& layout, bool in_place) {
   const Piece place = layout.of(recv, plan.rank());
   const Piece own = in_place ? place : send;
   if (layout.alike() && plan.suits_nccl(ChosenCall::allgather, layout.total()))

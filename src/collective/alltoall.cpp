@@ -8,7 +8,7 @@ namespace ist {
 namespace {
 
 // What arrives waits beside the buffer until what lies in its place has gone, a chunk at a time.
-void exchange_in_place(Plan& plan, const Piece& buffer, const Layout& layout, int partner) {
+void exchange_in_place(Plan& plan, const Piece& buffer, const Division& layout, int partner) {
   const Piece part = layout.of(buffer, partner);
   const Parts chunks = Parts::chunks(layout.elements(partner), Plan::chunk_of(layout.elements(partner).bytes()));
   const Piece aside = plan.scratch_for(buffer, false, chunks.elements(0).bytes());
@@ -24,7 +24,7 @@ void exchange_in_place(Plan& plan, const Piece& buffer, const Layout& layout, in
 
 }  // namespace
 
-void plan_alltoall(Plan& plan, const Piece& send, const Layout& sent, const Piece& recv, const Layout& received,
+void plan_alltoall(Plan& plan, const Piece& send, const Division& sent, const Piece& recv, const Division& received,
                    bool in_place) {
   if (sent.alike() && received.alike() && plan.suits_nccl(ChosenCall::alltoall, received.total()))
     return offer_bytes(plan, {.what = ChosenCall::alltoall, .send = send, .recv = recv, .usable = !in_place},

@@ -19,20 +19,20 @@ namespace ist {
 
 // One part per rank of a buffer: elements, and where they begin. Parts that are as equal as possible are computed, and need no
 // memory; others are kept.
-class Layout {
+class Division {
  public:
-  Layout() = default;
+  Division() = default;
   // `each` for every rank.
-  static Layout even(const Elements& each, int ranks) {
-    Layout made;
+  static Division even(const Elements& each, int ranks) {
+    Division made;
     made.ranks_ = ranks;
     made.each_ = each.each;
     made.least_ = each.count;
     return made;
   }
   // `all`, in parts as equal as possible.
-  static Layout split(const Elements& all, int ranks) {
-    Layout made;
+  static Division split(const Elements& all, int ranks) {
+    Division made;
     made.ranks_ = ranks;
     made.each_ = all.each;
     made.least_ = all.count / static_cast<std::uint64_t>(ranks);
@@ -44,8 +44,8 @@ class Layout {
     std::uint64_t count = 0;
     Bytes place;  // from the beginning of the buffer
   };
-  static Layout varied(std::vector<Part> parts, Bytes each) {
-    Layout made;
+  static Division varied(std::vector<Part> parts, Bytes each) {
+    Division made;
     made.ranks_ = static_cast<int>(parts.size());
     made.each_ = each;
     made.parts_ = std::move(parts);
@@ -93,17 +93,17 @@ void plan_bcast(Plan& plan, const Piece& buffer, const Elements& elements, int r
 void plan_reduce(Plan& plan, const ReductionData& data, int root);
 void plan_allreduce(Plan& plan, const ReductionData& data);
 // `layout` has the parts of the result; recv begins with this rank's. In place: send is the same piece, of all parts.
-void plan_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, const Layout& layout, bool in_place);
+void plan_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, const Division& layout, bool in_place);
 // scan.cpp
 void plan_scan(Plan& plan, const ReductionData& data, bool exclusive);
 // gather.cpp
 // In place on the root: its own part is where it belongs.
-void plan_gather(Plan& plan, const Piece& send, const Piece& recv, const Layout& layout, int root, bool in_place);
-void plan_scatter(Plan& plan, const Piece& send, const Layout& layout, const Piece& recv, int root, bool in_place);
+void plan_gather(Plan& plan, const Piece& send, const Piece& recv, const Division& layout, int root, bool in_place);
+void plan_scatter(Plan& plan, const Piece& send, const Division& layout, const Piece& recv, int root, bool in_place);
 // allgather.cpp
-void plan_allgather(Plan& plan, const Piece& send, const Piece& recv, const Layout& layout, bool in_place);
+void plan_allgather(Plan& plan, const Piece& send, const Piece& recv, const Division& layout, bool in_place);
 // alltoall.cpp
-void plan_alltoall(Plan& plan, const Piece& send, const Layout& sent, const Piece& recv, const Layout& received,
+void plan_alltoall(Plan& plan, const Piece& send, const Division& sent, const Piece& recv, const Division& received,
                    bool in_place);
 
 }  // namespace ist

@@ -22,7 +22,7 @@ Status exchange(const Communicator& comm, const char* call, const T& mine, std::
   const Bytes size{sizeof(T)};
   Plan plan{comm, call, true};
   plan_allgather(plan, host_piece(&mine, size), host_piece(all.data(), Bytes{size.value * all.size()}),
-                 Layout::even({1, size}, comm.size()), false);
+                 Division::even({1, size}, comm.size()), false);
   if (plan.walks()) return plan.end_walk();
   const auto id = plan.start();
   return id.ok() ? wait_for(comm.engine(), *id).status : id.status();

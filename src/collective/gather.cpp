@@ -6,21 +6,21 @@
 
 namespace ist {
 
-Bytes Layout::largest() const {
+Bytes Division::largest() const {
   if (parts_.empty()) return Bytes{(least_ + (longer_ > 0 ? 1 : 0)) * each_.value};
   Bytes most;
   for (int rank = 0; rank < ranks_; ++rank) most = std::max(most, elements(rank).bytes());
   return most;
 }
 
-Bytes Layout::total() const {
+Bytes Division::total() const {
   if (parts_.empty()) return Bytes{(least_ * static_cast<std::uint64_t>(ranks_) + longer_) * each_.value};
   Bytes all;
   for (int rank = 0; rank < ranks_; ++rank) all += elements(rank).bytes();
   return all;
 }
 
-Bytes Layout::span() const {
+Bytes Division::span() const {
   if (parts_.empty()) return total();
   Bytes end;
   for (int rank = 0; rank < ranks_; ++rank)
@@ -28,7 +28,7 @@ Bytes Layout::span() const {
   return end;
 }
 
-void plan_gather(Plan& plan, const Piece& send, const Piece& recv, const Layout& layout, int root, bool in_place) {
+void plan_gather(Plan& plan, const Piece& send, const Piece& recv, const Division& layout, int root, bool in_place) {
   plan.walk(plan.rank() == root ? layout.largest() : send.size);
   if (plan.rank() != root) {
     plan.send(send, root, 0, {});
@@ -39,7 +39,7 @@ void plan_gather(Plan& plan, const Piece& send, const Piece& recv, const Layout&
   if (!in_place) plan.copy(layout.of(recv, root), send, {});
 }
 
-void plan_scatter(Plan& plan, const Piece& send, const Layout& layout, const Piece& recv, int root, bool in_place) {
+void plan_scatter(Plan& plan, const Piece& send, const Division& layout, const Piece& recv, int root, bool in_place) {
   plan.walk(plan.rank() == root ? layout.largest() : recv.size);
   if (plan.rank() != root) {
     plan.receive(recv, root, 0, {});

@@ -110,7 +110,7 @@ class OwnPart {
 };
 
 // What this rank has of the others' parts, to them; the steps by rank and chunk.
-std::vector<std::vector<Plan::Step>> send_parts(Plan& plan, const Piece& input, const Layout& layout) {
+std::vector<std::vector<Plan::Step>> send_parts(Plan& plan, const Piece& input, const Division& layout) {
   std::vector<std::vector<Plan::Step>> sent(static_cast<std::size_t>(plan.size()));
   for (int distance = 1; distance < plan.size(); ++distance) {
     const int to = (plan.rank() + distance) % plan.size();
@@ -123,7 +123,7 @@ std::vector<std::vector<Plan::Step>> send_parts(Plan& plan, const Piece& input, 
 }
 
 // The same part for every rank: the counts are, by the call's rule, the same on all of them.
-bool all_alike(const Layout& layout) {
+bool all_alike(const Division& layout) {
   for (int rank = 1; rank < layout.ranks(); ++rank)
     if (layout.elements(rank).count != layout.elements(0).count) return false;
   return true;
@@ -131,7 +131,7 @@ bool all_alike(const Layout& layout) {
 
 }  // namespace
 
-void plan_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, const Layout& layout, bool in_place) {
+void plan_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, const Division& layout, bool in_place) {
   const Bytes all{layout.elements(0).bytes().value * static_cast<std::uint64_t>(layout.ranks())};
   if (plan.suits_nccl(ChosenCall::reduce_scatter, all) && all_alike(layout) && nccl_knows(plan.combiner())) {
     const NcclWork work{.what = ChosenCall::reduce_scatter, .send = send, .recv = recv, .usable = !in_place};
@@ -162,9 +162,9 @@ void plan_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, const
 
 void plan_pairwise_reduce(Plan& plan, const ReductionData& data, int root) {
   const int rank = plan.rank();
-  plan.walk(Layout::split(data.elements, plan.size()).largest());
+  plan.walk(Division::split(data.elements, plan.size()).largest());
   const bool wants = root == kEverybody || root == rank;
-  const Layout layout = Layout::split(data.elements, plan.size());
+  const Division layout = Division::split(data.elements, plan.size());
   const auto sent = send_parts(plan, data.send, layout);
   const Piece result = wants ? layout.of(data.recv, rank) : Piece{};
   OwnPart own{plan, layout.of(data.send, rank), result, layout.elements(rank), wants ? data.recv : data.send};
@@ -200,7 +200,7 @@ struct RingPart {
 };
 
 std::vector<RingPart> ring_parts(Plan& plan, const ReductionData& data, const Piece& work) {
-  const Layout layout = Layout::split(data.elements, plan.size());
+  const Division layout = Division::split(data.elements, plan.size());
   std::vector<RingPart> parts;
   for (int p = 0; p < plan.size(); ++p) {
     RingPart part{Parts::chunks(layout.elements(p), Plan::chunk_of(data.elements.bytes())), layout.of(work, p), {}, {}};
@@ -255,7 +255,7 @@ void plan_ring_allreduce(Plan& plan, const ReductionData& data) {
     }
   }
   if (beside) return;
-  const Layout layout = Layout::split(data.elements, size);
+  const Division layout = Division::split(data.elements, size);
   for (int p = 0; p < size; ++p) {
     const Plan::Step out = plan.copy(layout.of(data.recv, p), part_at(p).piece, {});
     for (const Plan::Step step : part_at(p).done) plan.need(out, step);

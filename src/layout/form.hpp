@@ -6,7 +6,6 @@
 // Errors         : none; what does not fit 64 bits was refused before.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,38 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "memory/packing.hpp"
+
 namespace ist {
 
-// Bytes that lie next to each other.
-struct Run {
-  std::int64_t offset = 0;
-  std::int64_t bytes = 0;
-  bool operator==(const Run&) const = default;
-};
-
-struct Dimension {
-  std::int64_t count = 0;
-  std::int64_t stride = 0;  // bytes, of either sign
-  bool operator==(const Dimension&) const = default;
-};
-inline constexpr std::size_t kMostDimensions = 4;
-
 enum class Overlap : std::uint8_t { none, some, unknown };
-
-// Blocks of one length in up to four dimensions, or runs in pack order. It is a function of the sequence of bytes alone: runs are
-// merged wherever one begins where the one before it ends, and then the first dimension is the longest equidistant beginning of the
-// blocks, the second that of the groups which these make, and so on.
-struct Form {
-  std::int64_t offset = 0;  // of the first block
-  std::int64_t block = 0;   // bytes; 0: the form is empty, or has runs
-  std::size_t dimensions = 0;
-  std::array<Dimension, kMostDimensions> dimension{};  // the innermost first; each count is 2 or more
-  std::vector<Run> runs;                               // empty: the form is strided
-  std::vector<std::int64_t> begins;                    // of each run, where it lies in the packed stream
-  std::int64_t size = 0;                               // bytes, packed
-  bool operator==(const Form&) const = default;
-  bool strided() const { return runs.empty(); }
-};
 
 // The form's blocks again and again, so many bytes apart. Nothing: no strided form is known without looking at every run. No number in
 // it may be beyond 64 bits.

@@ -26,6 +26,7 @@ class Channels;
 class Guests;
 class Lending;
 class Mailing;
+class Packing;
 class Queues;
 class SharedHeap;
 class Spaces;
@@ -176,6 +177,7 @@ class MemoryKind {
   virtual Pins* pins() { return nullptr; }
   virtual Streams* streams() { return nullptr; }
   virtual Arithmetic* arithmetic() { return nullptr; }
+  virtual Packing* packing() { return nullptr; }         // packing.hpp
   virtual Guests* guests() { return nullptr; }           // guests.hpp
   virtual Lending* lending() { return nullptr; }         // lending.hpp
   virtual Channels* channels() { return nullptr; }       // channels.hpp

@@ -85,6 +85,16 @@ void Engine::use_devices(const Piece& piece) {
   if (mail_ && piece.kind == KindId::cuda) mail_->offer();
 }
 
+Result<Ticket> Engine::pending_work(const Piece& piece, bool asked_later) {
+  if (piece.kind == KindId::host) return Ticket{};
+  use_devices(piece);
+  return asked_later ? parts_.kinds.in_order(piece) : parts_.kinds.ready(piece);
+}
+
+void Engine::look_around() {
+  if (parts_.board.changes() == board_seen_) take_arrivals();
+}
+
 Status Engine::too_many() { return {IST_ERR_MEMORY, "more than 1048576 operations are outstanding; wait for some of them"}; }
 
 void Engine::activate(Operation& operation, std::uint32_t index) {
@@ -97,6 +107,7 @@ void Engine::finish(Operation& operation, std::uint32_t index, const Status& sta
   // A truncation found at the match stays, unless something worse happened since.
   status.ok() ? count(operation) : operation.outcome.fail(status);
   leave_blocks(operation);
+  if (operation.laid != nullptr && begin_unpacking(operation, index)) return;
   if (!operation.still_read || !must_stay(operation, status)) end(operation, index);
 }
 
@@ -127,6 +138,7 @@ void Engine::end(Operation& operation, std::uint32_t index) {
   if (parts_.trace != nullptr) trace_end(operation);
   operation.state = state::Done{};
   if (operation.offered != 0) end_offer(operation);
+  if (operation.laid != nullptr) let_go_of_block(operation);
   wake_sleeper();
   if (operation.parent != 0) tell_parent(operation);
   // The callers still look at the operation: step_active releases it.
@@ -190,6 +202,7 @@ bool Engine::progress() {
   if (!active_.empty()) moved |= step_active();
   if (!unused_cells_.empty()) moved |= step_unused_cells();
   if (streams_busy_) moved |= step_streams();
+  if (!still_packed_.empty()) let_go_of_blocks();
   return moved;
 }
 
@@ -255,11 +268,11 @@ bool Engine::step_active() {
     } else if (!complete(operation)) {
       moved |= operation.sends ? step_send(operation, index) : step_receive(operation, index);
     }
-    const bool still = operation.in<state::FillingCell>() || operation.in<state::Cleared>() ||
-                       operation.in<state::Putting>() || operation.in<state::Fetching>() ||
-                       operation.in<state::EmptyingCell>() || operation.in<state::Delivering>() ||
-                       operation.in<state::Bouncing>() || operation.in<state::Readying>() ||
-                       operation.in<state::Reading>() || operation.in_mail() || polls(operation);
+    const bool still =
+        operation.in<state::FillingCell>() || operation.in<state::Cleared>() || operation.in<state::Putting>() ||
+        operation.in<state::Fetching>() || operation.in<state::EmptyingCell>() || operation.in<state::Delivering>() ||
+        operation.in<state::Unpacking>() || operation.in<state::Bouncing>() || operation.in<state::Readying>() ||
+        operation.in<state::Reading>() || operation.in_mail() || polls(operation);
     if (still) {
       ++i;
       continue;
@@ -312,7 +325,7 @@ void Engine::abandon_all(const Status& why) {
       const Operation& operation = operations_.at(index);
       const auto* running = std::get_if<state::Running>(&operation.state);
       return operation.in<state::FillingCell>() || operation.in<state::Putting>() || operation.in<state::Fetching>() ||
-             operation.in<state::EmptyingCell>() || operation.in<state::Delivering>() ||
+             operation.in<state::EmptyingCell>() || operation.in<state::Delivering>() || operation.in<state::Unpacking>() ||
              operation.in<state::SendingMail>() || (running != nullptr && !running->run->local.empty());
     });
   };

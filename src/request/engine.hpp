@@ -68,6 +68,13 @@ class Engine {
   // source kAnySource or a rank; piece.size is the room there is.
   Result<OperationId> start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, const Scope& scope);
 
+  // engine_layouts.cpp
+  // Of bytes that do not lie in one piece: by a block, which is packed already if it is host memory.
+  Result<OperationId> start_send_laid(std::unique_ptr<LaidOut> laid, Rank dest, std::int32_t tag, const Scope& scope,
+                                      bool* done, SendMode mode);
+  Result<OperationId> start_receive_laid(std::unique_ptr<LaidOut> laid, std::int32_t source, std::int32_t tag,
+                                         const Scope& scope);
+
   // The short way of a receive into host memory; null, and nothing was started, if anything is out of the
   // ordinary, such as a message that came before its receive: start_receive() then.
   OperationId receive_at_once(std::byte* buffer, Bytes room, std::int32_t source, std::int32_t tag, const Scope& scope);
@@ -113,11 +120,7 @@ class Engine {
   void make_inactive(OperationId id);
 
   // What the piece's queue holds now, and an operation on the piece must wait for. `asked_later`: Streams::in_order().
-  Result<Ticket> pending_work(const Piece& piece, bool asked_later = false) {
-    if (piece.kind == KindId::host) return Ticket{};
-    use_devices(piece);
-    return asked_later ? parts_.kinds.in_order(piece) : parts_.kinds.ready(piece);
-  }
+  Result<Ticket> pending_work(const Piece& piece, bool asked_later = false);
 
   // engine_schedule.cpp
   // Runs it as far as it goes now; the operation is complete when every step is, and tells the first failure.
@@ -151,9 +154,7 @@ class Engine {
   bool progress();
   // Takes what has come, and leaves what is under way: for calls that start something and may be long over before the next one
   // that waits, such as the first of many nonblocking ones.
-  void look_around() {
-    if (parts_.board.changes() == board_seen_) take_arrivals();
-  }
+  void look_around();
   // For calls that start something and do not look themselves: what else is under way is moved on at least with each 64th of them. Small
   // receives that are posted are not: they need nothing but their wait.
   [[gnu::always_inline]] void move_on_others() {
@@ -262,7 +263,7 @@ class Engine {
   }
   OperationId add_receive(const Piece& piece, std::int32_t source, const Scope& scope);
   Result<OperationId> receive_ready(const Piece& piece, Ticket ready, std::int32_t source, std::int32_t tag,
-                                    const Scope& scope);
+                                    const Scope& scope, std::unique_ptr<LaidOut> laid = nullptr);
   void on_arrival(Path& path, const Arrival& arrival);
   void on_refuse(const Arrival& arrival);
   void on_taken(const Arrival& arrival);
@@ -317,6 +318,12 @@ class Engine {
   void set_outcome(Operation& operation, Rank source, const Envelope& envelope, ist_carrier carrier);
   bool step_receive(Operation& operation, std::uint32_t index);
 
+  // engine_layouts.cpp
+  bool begin_unpacking(Operation& operation, std::uint32_t index);
+  bool unpacked(Operation& operation);
+  void let_go_of_block(Operation& operation);
+  void let_go_of_blocks();
+
   // engine_schedule.cpp
   static bool polls(const Operation& operation);
   bool step_schedule(Operation& operation, std::uint32_t index);
@@ -346,12 +353,8 @@ class Engine {
   // engine_tracing.cpp
   void trace_begin(Operation& operation);
   void trace_at_once(const Destination& order, Bytes size, Trace::Clock::time_point begun);
-  void copying(Operation& operation) const {
-    if (parts_.trace != nullptr) operation.traced.copying = Trace::Clock::now();
-  }
-  void copied(const Operation& operation, const char* what, Bytes size) {
-    if (parts_.trace != nullptr) trace_copy(operation, what, size);
-  }
+  void copying(Operation& operation) const;
+  void copied(const Operation& operation, const char* what, Bytes size);
   void trace_copy(const Operation& operation, const char* what, Bytes size);
   void trace_end(Operation& operation, bool unfinished = false);
   void trace_unfinished();
@@ -376,6 +379,7 @@ class Engine {
   std::vector<PeerState> peers_;
   std::vector<std::uint32_t> active_;
   std::vector<UnusedCell> unused_cells_;
+  std::vector<std::unique_ptr<LaidOut>> still_packed_;  // of messages that are over
   std::vector<Finished> ended_;
   std::size_t posting_ = 0;  // envelopes in outboxes
   int puts_ = 0;             // calls under way that copy into other ranks' memory

@@ -66,7 +66,7 @@ inline OperationId Engine::receive_at_once(std::byte* buffer, Bytes room, std::i
 // What nearly all small messages are: their bytes lie in a slot or cell, and fit the receive's host memory.
 inline bool is_plain(const Operation& operation, const Envelope& envelope, std::size_t payload) {
   return envelope.type == EnvelopeType::eager && envelope.flags == 0 && operation.piece.kind == KindId::host &&
-         envelope.bytes == payload && payload <= operation.piece.size.value;
+         envelope.bytes == payload && payload <= operation.piece.size.value && operation.laid == nullptr;
 }
 
 // What came with an announcement.

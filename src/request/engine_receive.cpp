@@ -27,12 +27,13 @@ OperationId Engine::add_receive(const Piece& piece, std::int32_t source, const S
 }
 
 Result<OperationId> Engine::receive_ready(const Piece& piece, Ticket ready, std::int32_t source, std::int32_t tag,
-                                          const Scope& scope) {
+                                          const Scope& scope, std::unique_ptr<LaidOut> laid) {
   const OperationId id = add_receive(piece, source, scope);
   if (id.value == 0) return too_many();
   const std::uint32_t index = id.index();
   Operation& operation = operations_.at(index);
   if (!ready.empty()) operation.ready = std::move(ready);
+  if (laid != nullptr) operation.laid = std::move(laid);
   auto kept = matcher_.match_or_post({scope.context, source, tag}, id.wire());
   if (!kept) {
     // The short way first, which nearly always is the whole.
@@ -317,6 +318,11 @@ bool Engine::step_receive(Operation& operation, std::uint32_t index) {
         finish(*sender, delivering->sender_op & 0xfffff, arrived.status());
     }
     finish(operation, index, arrived.status());
+    return true;
+  }
+  if (operation.in<state::Unpacking>()) {
+    if (!unpacked(operation)) return operation.laid->work.memory.kind == KindId::host;
+    end(operation, index);
     return true;
   }
   if (auto* readying = std::get_if<state::Readying>(&operation.state)) {

@@ -1,4 +1,4 @@
-// What the engine tells the trace. Nothing of this is called where there is none.
+// What the engine tells the trace. Where there is none, little of this is called.
 #include "request/engine.hpp"
 
 namespace ist {
@@ -30,6 +30,14 @@ void Engine::trace_at_once(const Destination& order, Bytes size, Trace::Clock::t
   span.carrier = carrier_name(IST_CARRIER_SLOT);
   span.comm = parts_.trace->keep(order.scope.group ? order.scope.group->name() : "world");
   parts_.trace->add(span);
+}
+
+void Engine::copying(Operation& operation) const {
+  if (parts_.trace != nullptr) operation.traced.copying = Trace::Clock::now();
+}
+
+void Engine::copied(const Operation& operation, const char* what, Bytes size) {
+  if (parts_.trace != nullptr) trace_copy(operation, what, size);
 }
 
 void Engine::trace_copy(const Operation& operation, const char* what, Bytes size) {

@@ -25,6 +25,7 @@
 #include "protocol/eager.hpp"
 #include "request/block_queue.hpp"
 #include "request/group.hpp"
+#include "request/laid_out.hpp"
 #include "request/schedule_run.hpp"
 
 namespace ist {
@@ -141,6 +142,10 @@ struct Delivering {              // receive: kept or same-process bytes on their
   std::uint32_t sender_op;  // same process: completes with it
   bool has_sender;
 };
+struct Unpacking {  // receive: its bytes are in the block, and on their way to where they belong
+  Ticket kernel;
+  std::int64_t done = 0;  // bytes, by the processor
+};
 struct Readying {  // receive: matched an announced message, but the buffer has pending work, or it waits for a block
   Rank source;
   Envelope announced;
@@ -188,8 +193,8 @@ struct Operation {
   using State =
       std::variant<state::Queued, state::FillingCell, state::Announced, state::Taken, state::Cleared, state::Putting,
                    state::Parted, state::Fetching, state::Bouncing, state::SendingMail, state::TakingMail, state::Streaming,
-                   state::Posted, state::EmptyingCell, state::Delivering, state::Readying, state::Reading, state::Claimed,
-                   state::Persistent, state::Running, state::Leaving, state::Done>;
+                   state::Posted, state::EmptyingCell, state::Delivering, state::Unpacking, state::Readying, state::Reading,
+                   state::Claimed, state::Persistent, state::Running, state::Leaving, state::Done>;
   Envelope envelope;          // of the send
   std::uint64_t offered = 0;  // of a send: the id, while the receiver may read the bytes; read by other processes
   std::chrono::steady_clock::duration copying{};  // if timed
@@ -209,6 +214,7 @@ struct Operation {
   Piece piece;
   Ticket ready;  // of the work that was pending on the piece when the operation was started
   std::shared_ptr<const Group> group;
+  std::unique_ptr<LaidOut> laid;  // where the piece is a block of the library's, for bytes that do not lie in one
   Outcome outcome;
   template <class S>
   bool in() const {
@@ -236,7 +242,8 @@ struct Operation {
     outcome.bytes = {};
     const bool rare = static_cast<int>(!ready.empty()) | static_cast<int>(group != nullptr) |
                       static_cast<int>(!outcome.status.ok()) | static_cast<int>(outcome.group != nullptr) |
-                      static_cast<int>(outcome.about.has_value()) | static_cast<int>(outcome.cancelled);
+                      static_cast<int>(outcome.about.has_value()) | static_cast<int>(outcome.cancelled) |
+                      static_cast<int>(laid != nullptr);
     if (rare) [[unlikely]]
       clear_what_is_rare();
     become<state::Queued>();
@@ -246,6 +253,7 @@ struct Operation {
   [[gnu::noinline, gnu::cold]] void clear_what_is_rare() {
     ready = {};
     group.reset();
+    laid.reset();
     outcome = {};
   }
   template <std::size_t... I>

@@ -225,6 +225,19 @@ TEST_F(Programs, hello_in_c_and_in_cpp_exchange_their_numbers) {
   }
 }
 
+TEST_F(Programs, columns_become_the_first_ones_of_the_neighbours) {
+  for (const int ranks : {1, 2, 3}) {
+    const Ended ended = run(ranks, "columns");
+    EXPECT_EQ(ended.status, 0) << ended.errors;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::string line = "rank " + std::to_string(rank) +
+                               ": 700000 of 700000 numbers are right, 1000 of them from rank " +
+                               std::to_string((rank + ranks - 1) % ranks) + "\n";
+      EXPECT_EQ(count(ended.output, line), 1U) << line << ended.output;
+    }
+  }
+}
+
 TEST_F(Programs, a_number_goes_round_the_ring) {
   for (const int ranks : {1, 2, 3}) {
     const Ended ended = run(ranks, "ring");

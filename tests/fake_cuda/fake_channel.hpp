@@ -25,6 +25,10 @@ std::optional<std::function<void()>> channel_work(int kernel, CUcontext context,
 std::optional<int> limit_kernel(std::string_view name);
 std::optional<std::function<void()>> limit_work(int kernel, CUcontext context, unsigned blocks, const void* argument);
 
+// The same of those that pack (fake_pack.cpp).
+std::optional<int> pack_kernel(std::string_view name);
+std::optional<std::function<void()>> pack_work(int kernel, CUcontext context, unsigned blocks, const void* argument);
+
 // A kernel of meetings, and what it does.
 struct MeetingKernel {
   enum class What : std::uint8_t { barrier, bcast, reduce };

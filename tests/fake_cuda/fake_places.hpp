@@ -1,6 +1,6 @@
 // What kernels that are played on the processor have in common: their threads, and where the bytes of device addresses are.
 //
-// Who calls this : fake_channel.cpp, fake_limits.cpp, fake_meeting.cpp.
+// Who calls this : fake_channel.cpp, fake_limits.cpp, fake_meeting.cpp, fake_pack.cpp.
 // Threads        : Places under the lock; the rest without it.
 // Ownership      : none.
 // Errors         : Places::reached().
@@ -20,6 +20,7 @@
 #include "lone_crew.hpp"
 #include "memory/cuda/channel_layout.hpp"
 #include "memory/cuda/meeting_layout.hpp"
+#include "memory/cuda/pack_protocol.hpp"
 
 namespace fake {
 
@@ -104,6 +105,12 @@ class Places {
     const std::uint64_t size = (work.places - 1) * work.stride + work.bytes;
     find(work.to, size);
     find(work.from, size);
+  }
+  void find(ist::packing::Work& work) {
+    find(work.memory, work.room);
+    find(work.packed, work.bytes);
+    find(work.offsets, work.runs * sizeof(std::int64_t));
+    find(work.begins, work.runs * sizeof(std::int64_t));
   }
   bool reached() const { return reached_; }
 

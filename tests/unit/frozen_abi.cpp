@@ -3,6 +3,7 @@
 #include <isthmus/collective.h>
 #include <isthmus/heap.h>
 #include <isthmus/isthmus.h>
+#include <isthmus/layout.h>
 #include <isthmus/queue.h>
 #include <isthmus/stream.h>
 
@@ -214,3 +215,34 @@ static_assert(same<int(ist_heap, const void*, ist_type, ist_compare, int64_t)>(i
 static_assert(same<int(ist_heap, ist_atomic, uint64_t*, uint64_t, uint64_t*, int)>(ist_heap_atomic64));
 static_assert(same<int(ist_heap, uint32_t*, uint32_t, uint32_t, uint32_t*, int)>(ist_heap_compare_swap32));
 static_assert(same<int(ist_heap, ist_team_view*)>(ist_heap_view) && same<int(ist_heap)>(ist_heap_barrier));
+
+// Layouts.
+static_assert(sizeof(ist_layout) == sizeof(void*) && !std::is_same_v<ist_layout, ist_op>);
+static_assert(IST_ORDER_C == 0 && IST_ORDER_FORTRAN == 1 && sizeof(ist_order) == 4 && IST_TO_END == -1);
+static_assert(same<ist_layout(ist_type)>(ist_layout_of));
+using OfMany = int(int64_t, const int64_t*, const int64_t*, ist_layout, ist_layout*);
+using OfBlocks = int(int64_t, int64_t, const int64_t*, ist_layout, ist_layout*);
+static_assert(same<int(int64_t, ist_layout, ist_layout*)>(ist_layout_contiguous));
+static_assert(same<int(int64_t, int64_t, int64_t, ist_layout, ist_layout*)>(ist_layout_vector) &&
+              same<int(int64_t, int64_t, int64_t, ist_layout, ist_layout*)>(ist_layout_hvector));
+static_assert(same<OfMany>(ist_layout_indexed) && same<OfMany>(ist_layout_hindexed));
+static_assert(same<OfBlocks>(ist_layout_indexed_block) && same<OfBlocks>(ist_layout_hindexed_block));
+static_assert(same<int(int64_t, const int64_t*, const int64_t*, const ist_layout*, ist_layout*)>(ist_layout_struct));
+static_assert(
+    same<int(int, const int64_t*, const int64_t*, const int64_t*, ist_order, ist_layout, ist_layout*)>(ist_layout_subarray));
+static_assert(same<int(ist_layout, int64_t, int64_t, ist_layout*)>(ist_layout_resized));
+static_assert(same<int(ist_layout, ist_layout*)>(ist_layout_dup) && same<int(ist_layout)>(ist_layout_commit));
+static_assert(same<int(ist_layout*)>(ist_layout_free) && same<int(ist_layout, int64_t*)>(ist_layout_size));
+static_assert(same<int(ist_layout, int64_t*, int64_t*)>(ist_layout_extent) &&
+              same<int(ist_layout, int64_t*, int64_t*)>(ist_layout_true_extent));
+static_assert(same<int(ist_layout, char*, size_t, size_t*)>(ist_layout_text));
+static_assert(same<int(int64_t, ist_layout, int64_t*)>(ist_pack_size));
+static_assert(same<int(ist_world, ist_buffer, int64_t, ist_layout, int64_t, int64_t, ist_buffer)>(ist_pack));
+static_assert(same<int(ist_world, ist_buffer, int64_t, int64_t, ist_buffer, int64_t, ist_layout)>(ist_unpack));
+static_assert(same<int(ist_buffer, int64_t, ist_layout, int, int, ist_comm)>(ist_send_layout));
+static_assert(same<int(ist_buffer, int64_t, ist_layout, int, int, ist_comm, ist_status*)>(ist_recv_layout));
+static_assert(same<int(ist_buffer, int64_t, ist_layout, int, int, ist_comm, ist_request*)>(ist_isend_layout) &&
+              same<int(ist_buffer, int64_t, ist_layout, int, int, ist_comm, ist_request*)>(ist_irecv_layout));
+static_assert(same<int(ist_buffer, int64_t, ist_layout, int, int, ist_buffer, int64_t, ist_layout, int, int, ist_comm,
+                       ist_status*)>(ist_sendrecv_layout));
+static_assert(same<int(ist_buffer, int64_t, ist_layout, int, ist_comm, char*, size_t, size_t*)>(ist_explain_layout));

@@ -1,4 +1,4 @@
-// C call that tells how a message would be carried.
+// C calls that tell how a message would be carried.
 #include <cstring>
 #include <set>
 
@@ -6,6 +6,7 @@
 #include "collective/stream_choice.hpp"
 #include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
+#include "face/message/layout_calls.hpp"
 #include "layout/extent.hpp"
 
 namespace ist {
@@ -89,29 +90,71 @@ Result<std::string> in_streams(World& world, const Communicator& comm, const Dat
   return text;
 }
 
+// `elements`: what they are.
+Result<std::string> text_for(World& world, Rank to, const Piece& piece, const std::string& elements) {
+  const Sending what = sending(world, piece);
+  auto found = explain(world.engine(), world.neighbours(), what, to);
+  if (!found.ok()) return found.status();
+  found->question = elements + " (" + std::to_string(piece.size.value) + " bytes) from " + memory_in_words(piece, what) +
+                    " to " + world.engine().parts().names[static_cast<std::size_t>(to.value)];
+  if (!found->remark.empty()) found->remark += '\n';
+  found->remark += assumed(piece.kind);
+  if (world.engine().lies_in_heap(piece) && to != world.engine().rank())
+    found->remark +=
+        " A send that does not block (ist_isend) is copied once, from where it lies, since ranks share memory of "
+        "ist_memory_alloc.";
+  return text_of(*found, world.numbers());
+}
+
+constexpr const char* kToNobody = "a message to IST_PROC_NULL: nothing is sent\n";
+
 Result<std::string> text_for(const Data& data, int dest, ist_comm comm) {
   const auto to = destination(comm, dest, 0);
   if (!to.ok()) return to.status();
   const auto piece = to_piece(*to->world, data);
   if (!piece.ok()) return piece.status();
-  if (dest == IST_PROC_NULL) return std::string{"a message to IST_PROC_NULL: nothing is sent\n"};
+  if (dest == IST_PROC_NULL) return std::string{kToNobody};
   World& world = *to->world;
+  auto told = text_for(world, Rank{to->rank}, *piece, std::to_string(data.count) + " x " + ist::name_of(data.type));
+  if (!told.ok()) return told;
+  const std::string text = std::move(*told);
   const Sending what = sending(world, *piece);
-  auto found = explain(world.engine(), world.neighbours(), what, Rank{to->rank});
-  if (!found.ok()) return found.status();
-  found->question = std::to_string(data.count) + " x " + ist::name_of(data.type) + " (" + std::to_string(piece->size.value) +
-                    " bytes) from " + memory_in_words(*piece, what) + " to " +
-                    world.engine().parts().names[static_cast<std::size_t>(to->rank)];
-  if (!found->remark.empty()) found->remark += '\n';
-  found->remark += assumed(piece->kind);
-  if (world.engine().lies_in_heap(*piece) && Rank{to->rank} != world.engine().rank())
-    found->remark +=
-        " A send that does not block (ist_isend) is copied once, from where it lies, since ranks share memory of "
-        "ist_memory_alloc.";
-  std::string text = text_of(*found, world.numbers());
   if (!for_streams(what)) return text;
   const auto more = in_streams(world, *to->comm, data, what, Rank{to->rank});
   return more.ok() ? text + *more : Result<std::string>{more.status()};
+}
+
+// How the bytes come together, and then how they go.
+Result<std::string> text_for(const LaidData& data, int dest, ist_comm comm) {
+  const auto to = destination(comm, dest, 0);
+  if (!to.ok()) return to.status();
+  World& world = *to->world;
+  const auto laid = lay(world, data, false);
+  if (!laid.ok()) return laid.status();
+  if (dest == IST_PROC_NULL) return std::string{kToNobody};
+  const auto named = layout_of(data.layout);
+  if (!named.ok()) return named.status();
+  const std::string elements = std::to_string(data.count) + " x " + named->made_by;
+  if (const auto whole = in_one_piece(*laid)) {
+    auto text = text_for(world, Rank{to->rank}, *whole, elements);
+    return text.ok() ? "The layout's bytes lie in one piece: nothing is packed.\n" + *text : text;
+  }
+  IST_TRY(can_pack(world, laid->memory));
+  const auto block = block_for(world, *laid);
+  if (!block.ok()) return block.status();
+  auto text = text_for(world, Rank{to->rank}, (*block)->work.packed, elements + ", packed");
+  if (!text.ok()) return text;
+  return "Of the layout there are " + described(laid->shape->form) + ".\nThey are packed by " +
+         (laid->memory.kind == KindId::host ? "the processor into host memory of the library's"
+                                            : "one kernel into memory of the library's on the same device") +
+         ", which is sent as follows; the receiver unpacks if its layout is not contiguous.\n" + *text;
+}
+
+int hand_text(const char* call, const Result<std::string>& found, char* text, std::size_t size, std::size_t* needed) {
+  if (!found.ok()) return report(in_call(call, found.status()));
+  if (size > 0) text[found->copy(text, size - 1)] = '\0';
+  if (needed != nullptr) *needed = found->size() + 1;
+  return IST_OK;
 }
 
 }  // namespace
@@ -119,15 +162,21 @@ Result<std::string> text_for(const Data& data, int dest, ist_comm comm) {
 
 extern "C" {
 
+int ist_explain_layout(ist_buffer buffer, int64_t count, ist_layout layout, int dest, ist_comm comm, char* text, size_t size,
+                       size_t* needed) try {
+  if (const ist::Status wrong = ist::check(text, size); !wrong.ok())
+    return ist::report(ist::in_call("ist_explain_layout", wrong));
+  return ist::hand_text("ist_explain_layout", ist::text_for(ist::LaidData{buffer, count, layout}, dest, comm), text, size,
+                        needed);
+} catch (...) {
+  return ist::report_exception("ist_explain_layout");
+}
+
 int ist_explain(ist_buffer buffer, int64_t count, ist_type type, int dest, ist_comm comm, char* text, size_t size,
                 size_t* needed) try {
   if (const ist::Status wrong = ist::check(text, size); !wrong.ok())
     return ist::report(ist::in_call(ist::kExplainCall, wrong));
-  const auto found = ist::text_for({buffer, count, type}, dest, comm);
-  if (!found.ok()) return ist::report(ist::in_call(ist::kExplainCall, found.status()));
-  if (size > 0) text[found->copy(text, size - 1)] = '\0';
-  if (needed != nullptr) *needed = found->size() + 1;
-  return IST_OK;
+  return ist::hand_text(ist::kExplainCall, ist::text_for(ist::Data{buffer, count, type}, dest, comm), text, size, needed);
 } catch (...) {
   return ist::report_exception(ist::kExplainCall);
 }

@@ -16,18 +16,18 @@ struct PartsArgument {
   const std::int64_t* displs;
   bool varied;  // counts and displs, not count
 
-  Layout layout(CollectiveCall& call, ist_type type) const {
+  Division layout(CollectiveCall& call, ist_type type) const {
     if (varied) return call.layout(name, counts, displs, type);
     const auto each = elements_of(count, type);
     std::int64_t all = count;
     // So many that their product is no number are more than any buffer holds.
     const bool counted = each.ok() && !__builtin_mul_overflow(count, std::int64_t{call.size()}, &all);
-    if (counted && elements_of(all, type).ok()) return Layout::even(*each, call.size());
+    if (counted && elements_of(all, type).ok()) return Division::even(*each, call.size());
     call.fail(each.ok() ? Status{IST_ERR_OVERFLOW, std::string{name} + ": " + std::to_string(count) + " elements of " +
                                                        std::to_string(size_of(type).value) + " bytes for each of " +
                                                        std::to_string(call.size()) + " ranks are more than any buffer holds"}
                         : Status{each.status().code(), std::string{name} + ": " + each.status().text()});
-    return Layout::even({0, size_of(type)}, call.size());
+    return Division::even({0, size_of(type)}, call.size());
   }
 };
 PartsArgument equal(const char* name, const ist_buffer& buffer, std::int64_t count) {
@@ -54,7 +54,7 @@ struct PartArgument {
 Status check_type(ist_type type) { return elements_of(0, type).status(); }
 
 // Part and whole must agree where one rank has both.
-void check_own(CollectiveCall& call, const Piece& own, const Layout& layout) {
+void check_own(CollectiveCall& call, const Piece& own, const Division& layout) {
   const Bytes place = layout.elements(call.plan().rank()).bytes();
   if (own.size == place) return;
   call.fail({IST_ERR_TRUNCATE, "this rank's own part has " + std::to_string(own.size.value) + " bytes, and its place " +
@@ -71,7 +71,7 @@ int gather(const Asked& asked, const PartArgument& send, const PartsArgument& re
       [&](CollectiveCall& call) {
         if (!call.is(root)) return plan_gather(call.plan(), send.piece(call, type), {}, {}, root, false);
         const bool in_place = is_in_place(send.buffer);
-        const Layout layout = recv.layout(call, type);
+        const Division layout = recv.layout(call, type);
         const Piece whole = call.piece(recv.name, recv.buffer, layout.span());
         const Piece own = in_place ? layout.of(whole, root) : send.piece(call, type);
         check_own(call, own, layout);
@@ -89,7 +89,7 @@ int scatter(const Asked& asked, const PartsArgument& send, const PartArgument& r
       [&](CollectiveCall& call) {
         if (!call.is(root)) return plan_scatter(call.plan(), {}, {}, recv.piece(call, type), root, false);
         const bool in_place = is_in_place(recv.buffer);
-        const Layout layout = send.layout(call, type);
+        const Division layout = send.layout(call, type);
         const Piece whole = call.piece(send.name, send.buffer, layout.span());
         const Piece own = in_place ? layout.of(whole, root) : recv.piece(call, type);
         check_own(call, own, layout);
@@ -102,7 +102,7 @@ int allgather(const Asked& asked, const PartArgument& send, const PartsArgument&
       asked, [&](const Communicator&) { return check_type(type); },
       [&](CollectiveCall& call) {
         const bool in_place = is_in_place(send.buffer);
-        const Layout layout = recv.layout(call, type);
+        const Division layout = recv.layout(call, type);
         const Piece whole = call.piece(recv.name, recv.buffer, layout.span());
         const Piece own = in_place ? layout.of(whole, call.plan().rank()) : send.piece(call, type);
         check_own(call, own, layout);
@@ -115,9 +115,9 @@ int alltoall(const Asked& asked, const PartsArgument& send, const PartsArgument&
       asked, [&](const Communicator&) { return check_type(type); },
       [&](CollectiveCall& call) {
         const bool in_place = is_in_place(send.buffer);
-        const Layout received = recv.layout(call, type);
+        const Division received = recv.layout(call, type);
         const Piece into = call.piece(recv.name, recv.buffer, received.span());
-        const Layout sent = in_place ? received : send.layout(call, type);
+        const Division sent = in_place ? received : send.layout(call, type);
         const Piece from = in_place ? into : call.piece(send.name, send.buffer, sent.span());
         check_own(call, sent.of(from, call.plan().rank()), received);
         plan_alltoall(call.plan(), from, sent, into, received, in_place);

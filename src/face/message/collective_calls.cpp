@@ -55,11 +55,11 @@ Piece CollectiveCall::piece(const char* name, const ist_buffer& buffer, Bytes si
   return host_piece(nullptr, size);
 }
 
-Layout CollectiveCall::layout(const char* name, const std::int64_t* counts, const std::int64_t* displs, ist_type type) {
-  std::vector<Layout::Part> parts(static_cast<std::size_t>(size()));
+Division CollectiveCall::layout(const char* name, const std::int64_t* counts, const std::int64_t* displs, ist_type type) {
+  std::vector<Division::Part> parts(static_cast<std::size_t>(size()));
   if (counts == nullptr || displs == nullptr)
     fail({IST_ERR_ARGUMENT, std::string{name} + ": the counts or the displacements are null"});
-  if (counts == nullptr) return Layout::varied(std::move(parts), size_of(type));
+  if (counts == nullptr) return Division::varied(std::move(parts), size_of(type));
   for (std::size_t r = 0; r < parts.size(); ++r) {
     const auto part = elements_of(counts[r], type);
     const auto place = elements_of(displs == nullptr ? 0 : displs[r], type);
@@ -73,10 +73,10 @@ Layout CollectiveCall::layout(const char* name, const std::int64_t* counts, cons
     }
     parts[r] = {part->count, place->bytes()};
   }
-  return Layout::varied(std::move(parts), size_of(type));
+  return Division::varied(std::move(parts), size_of(type));
 }
 
-Layout CollectiveCall::layout(const char* name, const std::int64_t* counts, ist_type type) {
+Division CollectiveCall::layout(const char* name, const std::int64_t* counts, ist_type type) {
   std::vector<std::int64_t> displs(static_cast<std::size_t>(size()), 0);
   for (std::size_t r = 1; counts != nullptr && r < displs.size(); ++r)
     displs[r] = displs[r - 1] + std::max<std::int64_t>(counts[r - 1], 0);

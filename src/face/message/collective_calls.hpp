@@ -35,9 +35,9 @@ class CollectiveCall {
   // The memory of an argument. One that cannot be used fails the call here, and the others hear of it.
   Piece piece(const char* name, const ist_buffer& buffer, Bytes size);
   // Parts of a buffer by the user's counts and places; those given as null fail the call.
-  Layout layout(const char* name, const std::int64_t* counts, const std::int64_t* displs, ist_type type);
+  Division layout(const char* name, const std::int64_t* counts, const std::int64_t* displs, ist_type type);
   // Parts one after the other.
-  Layout layout(const char* name, const std::int64_t* counts, ist_type type);
+  Division layout(const char* name, const std::int64_t* counts, ist_type type);
   void fail(const Status& why) { plan_.fail(why); }
 
  private:

@@ -30,9 +30,8 @@ Result<CudaContext*> CudaKind::context_of_both(const Piece& into, const Piece& w
   };
   if (*home == *other || managed(with)) return *home;
   if (managed(into)) return *other;
-  return Status{IST_ERR_KIND, "a reduction of " + describe_piece(with) + " on cuda device " +
-                                  std::to_string((*other)->device) + " into " + describe_piece(into) + " on device " +
-                                  std::to_string((*home)->device) +
+  return Status{IST_ERR_KIND, "a kernel on " + describe_piece(with) + " on cuda device " + std::to_string((*other)->device) +
+                                  " and " + describe_piece(into) + " on device " + std::to_string((*home)->device) +
                                   " was asked for, which belong to two contexts; copy one into the other's first"};
 }
 

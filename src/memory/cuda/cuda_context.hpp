@@ -22,6 +22,9 @@ namespace ist {
 
 struct CudaTicket;
 
+// Pack and unpack, strided and listed, by units of 1, 2, 4, 8 and 16 bytes.
+inline constexpr std::size_t kPackKernels = 20;
+
 // One internal stream. Copies in it run in order, so that the answer for one of them is an answer for others (cuda_tickets.cpp).
 struct CudaLane {
   using Clock = std::chrono::steady_clock;
@@ -49,9 +52,10 @@ struct CudaContext {
   CUstream queue = nullptr;  // given to the user with memory we allocate; made on first use
   std::array<std::vector<std::unique_ptr<CudaLane>>, 3> lanes;
   std::vector<CudaTicket*> spare;  // tickets whose event is free
-  // Of reductions (cuda_kernels.hpp, under its lock): null until they are first used here.
+  // Of reductions and packing (cuda_kernels.hpp, under its lock): null until they are first used here.
   CUmodule module = nullptr;
   std::array<CUfunction, kReductions * kElements> kernels{};
+  std::array<CUfunction, kPackKernels> pack_kernels{};
   int multiprocessors = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "memory/cuda/cuda_kernels.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace ist {
 namespace {
@@ -9,8 +10,19 @@ constexpr unsigned kThreads = 256;         // of a block
 constexpr int kBlocksAtOnce = 8;           // of a multiprocessor: all the threads it holds
 constexpr std::uint64_t kVector = 16;      // bytes that a thread moves at once
 constexpr int kUsualMultiprocessors = 64;  // where the driver does not tell
+constexpr std::uint64_t kUnitsOfThread = 4;
+
+std::size_t index_of(const PackKernel& kernel) {
+  const auto width = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(kernel.width)) - 1);
+  return (width * 2 + (kernel.listed ? 1 : 0)) * 2 + (kernel.unpacks ? 1 : 0);
+}
 
 }  // namespace
+
+std::string pack_kernel_name(const PackKernel& kernel) {
+  return std::string{"isthmus_"} + (kernel.unpacks ? "unpack_" : "pack_") + (kernel.listed ? "listed_" : "strided_") +
+         std::to_string(kernel.width);
+}
 
 Status CudaKernels::runs_on(int device, const std::string& whose) const {
   const std::string place = "cuda device " + std::to_string(device);
@@ -62,11 +74,22 @@ Result<CUfunction> CudaKernels::find(CudaContext& context, Reduction reduction, 
   const std::lock_guard lock(mutex_);
   CUfunction& kernel =
       context.kernels[(static_cast<std::size_t>(reduction) - 1) * kElements + static_cast<std::size_t>(element)];
-  if (kernel != nullptr) return kernel;
+  IST_TRY(find_named(context, kernel_name(reduction, element), kernel));
+  return kernel;
+}
+
+Result<CUfunction> CudaKernels::find(CudaContext& context, const PackKernel& wanted) {
+  const std::lock_guard lock(mutex_);
+  CUfunction& kernel = context.pack_kernels[index_of(wanted)];
+  IST_TRY(find_named(context, pack_kernel_name(wanted), kernel));
+  return kernel;
+}
+
+Status CudaKernels::find_named(CudaContext& context, const std::string& name, CUfunction& kernel) const {
+  if (kernel != nullptr) return {};
   if (context.module == nullptr) IST_TRY(load(context));
-  const std::string name = kernel_name(reduction, element);
   const CUresult result = api_.cuModuleGetFunction(&kernel, context.module, name.c_str());
-  if (result == CUDA_SUCCESS) return kernel;
+  if (result == CUDA_SUCCESS) return {};
   kernel = nullptr;
   return cuda_error(api_, result, "cuModuleGetFunction of " + name + " on cuda device " + std::to_string(context.device));
 }
@@ -77,6 +100,10 @@ void CudaKernels::prepare(CudaContext& context) {
     for (int type = 0; element_of(static_cast<ist_type>(type)); ++type)
       if (applicable(static_cast<Reduction>(reduction), static_cast<ist_type>(type)).ok())
         static_cast<void>(find(context, static_cast<Reduction>(reduction), *element_of(static_cast<ist_type>(type))));
+  for (const bool unpacks : {false, true})
+    for (const bool listed : {false, true})
+      for (std::int64_t width = 1; width <= 16; width *= 2)
+        static_cast<void>(find(context, PackKernel{unpacks, listed, width}));
 }
 
 CUresult CudaKernels::launch(const CudaContext& context, CUfunction kernel, CUdeviceptr into, CUdeviceptr with,
@@ -86,6 +113,15 @@ CUresult CudaKernels::launch(const CudaContext& context, CUfunction kernel, CUde
   const std::uint64_t most = static_cast<std::uint64_t>(context.multiprocessors) * kBlocksAtOnce;
   const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>((steps + kThreads - 1) / kThreads, 1, most));
   void* arguments[] = {&into, &with, &count};
+  return api_.cuLaunchKernel(kernel, blocks, 1, 1, kThreads, 1, 1, 0, stream, arguments, nullptr);
+}
+
+CUresult CudaKernels::launch(const CudaContext& context, CUfunction kernel, void* work, std::uint64_t units,
+                             CUstream stream) const {
+  const std::uint64_t most = static_cast<std::uint64_t>(context.multiprocessors) * kBlocksAtOnce;
+  constexpr std::uint64_t kOfBlock = kThreads * kUnitsOfThread;
+  const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>((units + kOfBlock - 1) / kOfBlock, 1, most));
+  void* arguments[] = {work};
   return api_.cuLaunchKernel(kernel, blocks, 1, 1, kThreads, 1, 1, 0, stream, arguments, nullptr);
 }
 

@@ -1,6 +1,7 @@
 // One kernel per operation and element, as combine_on_host does it. Compiled without fusing multiply and add, so that both
-// give the same bits.
+// give the same bits. Beside them those that pack, in the same image.
 #include "memory/arithmetic.hpp"
+#include "memory/cuda/cuda_pack_kernels.cuh"
 
 namespace ist {
 namespace {

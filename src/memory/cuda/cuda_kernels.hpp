@@ -1,6 +1,6 @@
-// The kernels of reductions: machine code that is part of the library, brought into a context when it first combines there.
+// The kernels of reductions and of packing: machine code that is part of the library, brought into a context when it first combines or packs there.
 //
-// Who calls this : cuda_arithmetic.cpp.
+// Who calls this : cuda_arithmetic.cpp, cuda_packing.cpp.
 // Threads        : any; one lock, held while a context's module is loaded.
 // Ownership      : modules belong to their context and are unloaded with it (cuda_context.cpp).
 // Errors         : returned, naming the driver's call and the kernel.
@@ -17,6 +17,15 @@ namespace ist {
 // Of cuda_kernels.cu, made by the build.
 extern "C" const unsigned char isthmus_cuda_kernels[];
 
+// Which kernel packs.
+struct PackKernel {
+  bool unpacks = false;
+  bool listed = false;
+  std::int64_t width = 1;  // of a unit: 1, 2, 4, 8 or 16 bytes
+};
+// "isthmus_pack_strided_16"
+std::string pack_kernel_name(const PackKernel& kernel);
+
 class CudaKernels {
  public:
   explicit CudaKernels(const CudaApi& api) : api_(api) {}
@@ -28,14 +37,19 @@ class CudaKernels {
   Status runs_on(int device, const std::string& whose = "reductions") const;
   // The function, loaded if it is the first time. The context must be current.
   Result<CUfunction> find(CudaContext& context, Reduction reduction, Element element);
+  Result<CUfunction> find(CudaContext& context, const PackKernel& kernel);
   // Loads all of them, which waits for whatever runs on the device: before something waits there. The context must be current.
   void prepare(CudaContext& context);
   // `count` elements of `size` bytes in the stream.
   CUresult launch(const CudaContext& context, CUfunction kernel, CUdeviceptr into, CUdeviceptr with, std::uint64_t count,
                   Bytes size, CUstream stream) const;
+  // So many units, four by a thread.
+  CUresult launch(const CudaContext& context, CUfunction kernel, void* work, std::uint64_t units, CUstream stream) const;
 
  private:
   Status load(CudaContext& context) const;
+  // Under the lock.
+  Status find_named(CudaContext& context, const std::string& name, CUfunction& kernel) const;
 
   const CudaApi& api_;
   std::mutex mutex_;  // guards the kernels of the contexts

@@ -11,6 +11,7 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
       contexts_(api_, std::move(handles), [this](CudaContext& context) { pins_.start(context); }),
       pins_(api_, contexts_, quiet_),
       kernels_(api_),
+      run_lists_(run_list_calls()),
       workers_(api_, contexts_, kernels_),
       tickets_(api_),
       links_(api_, contexts_),
@@ -29,7 +30,7 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
 }
 
 // Channels ended with the world.
-CudaKind::~CudaKind() { quiet_.finish(); }
+CudaKind::~CudaKind() { run_lists_.let_go(true), quiet_.finish(); }
 
 bool CudaKind::copies(KindId to, KindId from) const {
   const auto mine_or_host = [](KindId kind) { return kind == KindId::cuda || kind == KindId::host; };

@@ -18,6 +18,7 @@
 #include "memory/cuda/cuda_pins.hpp"
 #include "memory/cuda/cuda_pointer.hpp"
 #include "memory/cuda/cuda_quiet.hpp"
+#include "memory/cuda/cuda_run_lists.hpp"
 #include "memory/cuda/cuda_spaces.hpp"
 #include "memory/cuda/cuda_tickets.hpp"
 #include "memory/cuda/cuda_turns.hpp"
@@ -29,6 +30,9 @@
 namespace ist {
 
 class CudaGuestStream;
+namespace packing {
+struct Work;
+}
 
 // How a copy is ordered, and a reduction like one within a device: an unfinished copy in the same direction is followed in
 // its own lane, where order is free; any other work of this kind is waited for by its event, on the device. Host threads
@@ -38,6 +42,7 @@ class CudaGuestStream;
 class CudaKind : public MemoryKind,
                  public Streams,
                  public Arithmetic,
+                 public Packing,
                  public Guests,
                  public Lending,
                  public Mailing,
@@ -74,6 +79,10 @@ class CudaKind : public MemoryKind,
   Status can(Reduction reduction, ist_type type, int device) override;
   Result<Ticket> combine(Reduction reduction, ist_type type, const Piece& into, const Piece& with,
                          const Ticket& after) override;
+  // cuda_packing.cpp
+  Packing* packing() override { return kernels_.present() ? this : nullptr; }
+  Status can_pack(int device) override;
+  Result<Ticket> pack_bytes(const PackWork& work, const Ticket& after) override;
   // CU_STREAM_PER_THREAD means the stream of the thread that calls this.
   Result<Ticket> ready(const Piece& piece) override;
   Result<Ticket> in_order(const Piece& piece) override;
@@ -175,6 +184,9 @@ class CudaKind : public MemoryKind,
   Result<CudaContext*> context_of_both(const Piece& into, const Piece& with);
   struct Launch;
   Status start(const Route& route, const Launch& launch);
+  CudaRunLists::Calls run_list_calls();
+  Status bring(const Piece& to, const std::byte* from);
+  Status start_packing(const Route& route, CUfunction kernel, const PackWork& given, packing::Work work);
   CUresult make_queue(CudaContext& context);
   Status free_allocated(std::uint64_t address, std::uint64_t buffer_id);
   CudaContext* context_of_ticket(const Ticket& ticket);
@@ -198,6 +210,7 @@ class CudaKind : public MemoryKind,
   CudaContexts contexts_;
   CudaPins pins_;
   CudaKernels kernels_;
+  CudaRunLists run_lists_;
   CudaWorkers workers_;
   mutable std::mutex mutex_;  // guards what follows and what is inside the contexts
   CudaTickets tickets_;

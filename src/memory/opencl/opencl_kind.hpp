@@ -17,6 +17,7 @@
 
 #include "memory/memory_kind.hpp"
 #include "memory/opencl/opencl_contexts.hpp"
+#include "memory/opencl/opencl_packing.hpp"
 #include "memory/opencl/opencl_programs.hpp"
 #include "memory/opencl/opencl_queues.hpp"
 
@@ -24,9 +25,9 @@ namespace ist {
 
 Result<std::unique_ptr<MemoryKind>> make_opencl_kind();
 
-class OpenclKind final : public MemoryKind, public Streams, public Arithmetic {
+class OpenclKind final : public MemoryKind, public Streams, public Arithmetic, public Packing {
  public:
-  explicit OpenclKind(const OpenclApi& api) : api_(api), contexts_(api), programs_(api), queues_(api) {}
+  explicit OpenclKind(const OpenclApi& api) : api_(api), contexts_(api), programs_(api), packs_(api), queues_(api) {}
   ~OpenclKind() override;
   Status list_devices() { return contexts_.list_devices(); }
 
@@ -46,6 +47,9 @@ class OpenclKind final : public MemoryKind, public Streams, public Arithmetic {
   Streams* streams() override { return this; }
   Result<Ticket> ready(const Piece& piece) override;
   Arithmetic* arithmetic() override { return this; }
+  Packing* packing() override { return this; }
+  Status can_pack(int device) override;
+  Result<Ticket> pack_bytes(const PackWork& work, const Ticket& after) override;
   Queues* queues() override { return &queues_; }
   Status can(Reduction reduction, ist_type type, int device) override;
   Result<Ticket> combine(Reduction reduction, ist_type type, const Piece& into, const Piece& with,
@@ -73,6 +77,7 @@ class OpenclKind final : public MemoryKind, public Streams, public Arithmetic {
   const OpenclApi& api_;
   OpenclContexts contexts_;
   OpenclPrograms programs_;
+  OpenclPacks packs_;
   OpenclQueues queues_;
   std::mutex mutex_;
   std::vector<Promise> promises_;

@@ -25,6 +25,21 @@ std::string first_lines(std::string text) {
 
 }  // namespace
 
+Status enqueue_items(const OpenclApi& api, const Items& what, cl_event after, cl_event* done, const std::string& purpose) {
+  const auto groups = static_cast<std::size_t>((what.count + kGroup - 1) / kGroup);
+  cl_device_type type = CL_DEVICE_TYPE_DEFAULT;
+  IST_TRY(opencl_status(api.clGetDeviceInfo(what.device, CL_DEVICE_TYPE, sizeof type, &type, nullptr), "clGetDeviceInfo"));
+  const std::size_t items = (type & CL_DEVICE_TYPE_CPU) != 0 ? kItemsOfProcessors : std::min(groups * kGroup, kMostItems);
+  const auto enqueue = [&](const std::size_t* group) {
+    return api.clEnqueueNDRangeKernel(what.queue, what.kernel, 1, nullptr, &items, group, after ? 1 : 0,
+                                      after ? &after : nullptr, done);
+  };
+  // Always the same group: some drivers compile a kernel again for each size. Few devices take only smaller ones.
+  cl_int error = enqueue(&kGroup);
+  if (error == CL_INVALID_WORK_GROUP_SIZE || error == CL_INVALID_WORK_ITEM_SIZE) error = enqueue(nullptr);
+  return opencl_status(error, "clEnqueueNDRangeKernel of " + purpose);
+}
+
 OpenclPrograms::~OpenclPrograms() {
   for (const auto& each : kernels_) api_.clReleaseKernel(each.second);
   for (const auto& each : programs_) api_.clReleaseProgram(each.second);
@@ -73,22 +88,12 @@ Status OpenclPrograms::launch(cl_command_queue queue, const Work& work, cl_event
                                                                       {sizeof with, &with},
                                                                       {sizeof numbers[1], &numbers[1]},
                                                                       {sizeof numbers[2], &numbers[2]}}};
-  const std::size_t groups = static_cast<std::size_t>((work.count + kGroup - 1) / kGroup);
-  cl_device_type type = CL_DEVICE_TYPE_DEFAULT;
-  IST_TRY(opencl_status(api_.clGetDeviceInfo(work.device, CL_DEVICE_TYPE, sizeof type, &type, nullptr), "clGetDeviceInfo"));
-  const std::size_t items = (type & CL_DEVICE_TYPE_CPU) != 0 ? kItemsOfProcessors : std::min(groups * kGroup, kMostItems);
   const std::lock_guard lock(mutex_);
   for (cl_uint i = 0; i < arguments.size(); ++i)
     IST_TRY(opencl_status(api_.clSetKernelArg(work.kernel, i, arguments[i].first, arguments[i].second),
                           "clSetKernelArg of a reduction"));
-  const auto enqueue = [&](const std::size_t* group) {
-    return api_.clEnqueueNDRangeKernel(queue, work.kernel, 1, nullptr, &items, group, after ? 1 : 0,
-                                       after ? &after : nullptr, done);
-  };
-  // Always the same group: some drivers compile a kernel again for each size. Few devices take only smaller ones.
-  cl_int error = enqueue(&kGroup);
-  if (error == CL_INVALID_WORK_GROUP_SIZE || error == CL_INVALID_WORK_ITEM_SIZE) error = enqueue(nullptr);
-  return opencl_status(error, "clEnqueueNDRangeKernel of a reduction of " + std::to_string(work.into.size.value) + " bytes");
+  return enqueue_items(api_, {queue, work.kernel, work.device, work.count}, after, done,
+                       "a reduction of " + std::to_string(work.into.size.value) + " bytes");
 }
 
 }  // namespace ist

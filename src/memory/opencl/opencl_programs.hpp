@@ -15,6 +15,15 @@
 
 namespace ist {
 
+// So many items of a kernel that has its arguments; each takes one, and then the one that is as many as all further on.
+struct Items {
+  cl_command_queue queue = nullptr;
+  cl_kernel kernel = nullptr;
+  cl_device_id device = nullptr;
+  std::uint64_t count = 0;
+};
+Status enqueue_items(const OpenclApi& api, const Items& what, cl_event after, cl_event* done, const std::string& purpose);
+
 class OpenclPrograms {
  public:
   // A kernel and what it is to work on; offsets are in the pieces.

@@ -116,7 +116,7 @@ def test_every_call_of_the_c_interface_has_its_counterpart():
                    "op_create": "Operation", "kind_devices": "World.devices", "memory_alloc": "World.allocate",
                    "memory_copy": "World.copy", "register": "World.register", "unregister": "Registration.release",
                    "carrier_name": "Status.carrier", "world_traffic": "World.traffic", "version": "_core.version"}
-    for header in ("isthmus.h", "collective.h", "stream.h", "queue.h", "boot.h"):
+    for header in ("isthmus.h", "collective.h", "layout.h", "stream.h", "queue.h", "boot.h"):
         text = (SOURCES / "include" / "isthmus" / header).read_text()
         for name in re.findall(r"^IST_API [\w\s*]+?\bist_(\w+)\(", text, flags=re.MULTILINE):
             plain = re.sub(r"(gather|scatter|alltoall)v$", r"\1", name)

@@ -164,7 +164,10 @@ def test_gaps_and_read_only(frame, comm, ring):
     if not hasattr(array, "__getitem__"):
         pytest.skip("not covered here: arrays of the bare driver have no views")
     with pytest.raises(BufferError, match="contiguous"):
-        comm.isend(array[:, :3], ring[0])
+        comm.issend(array[:, :3], ring[0])
+    sent, into = frame.new(np.arange(64, dtype="f4").reshape(8, 8) + 100 * comm.rank), np.zeros((8, 3), "f4")
+    comm.sendrecv(sent[:, :3], ring[0], into, ring[1])
+    assert np.array_equal(into, (np.arange(64, dtype="f4").reshape(8, 8) + 100 * ring[1])[:, :3])
 
 
 # ---- what only one library has ----

@@ -99,11 +99,27 @@ def test_read_only_and_gaps_on_the_device(driver, comm, ring):
         comm.irecv(array, ring[1])
     array.strides = (64, 8)
     with pytest.raises(BufferError, match="contiguous"):
-        comm.isend(array, ring[0])
+        comm.issend(array, ring[0])
     array.strides = (32, 8)
     into = np.ones((4, 4))
     comm.sendrecv(array, ring[0], into, ring[1])
     assert not into.any()
+
+
+def test_views_with_gaps_on_the_device(driver, comm, ring):
+    sent = np.arange(4000.0).reshape(40, 100) + 10000 * comm.rank
+    out, into = InterfaceArray(driver, sent), InterfaceArray(driver, np.full((40, 100), -1.0))
+    # As CuPy shows array[::2, ::10]: every second row, every tenth number.
+    for view in (out, into):
+        view.shape, view.strides = (20, 10), (1600, 80)
+    status = comm.sendrecv(out, ring[0], into, ring[1])
+    assert status.bytes == 20 * 10 * 8
+    into.shape, into.strides = (40, 100), None
+    expected = np.full((40, 100), -1.0)
+    expected[::2, ::10] = (np.arange(4000.0).reshape(40, 100) + 10000 * ring[1])[::2, ::10]
+    back = np.zeros((40, 100))
+    comm.sendrecv(into, comm.rank, back, comm.rank)
+    assert np.array_equal(back, expected)
 
 
 def wait_for_own(driver, own, asked):

@@ -59,7 +59,7 @@ def test_what_is_refused(comm, ring):
     gaps = exporter(data)
     gaps.strides = (8, 1)
     with pytest.raises(BufferError, match="contiguous"):
-        comm.isend(gaps, ring[0])
+        comm.issend(gaps, ring[0])
     small = exporter(data)
     small.bits = 4
     with pytest.raises(BufferError, match="4 bits"):
@@ -114,7 +114,7 @@ def test_array_interface_of_types_the_buffer_protocol_cannot_name(comm, ring):
     status = comm.sendrecv(Named(sent, "<V2"), ring[0], Named(into, "<V2"), ring[1])
     assert np.array_equal(into, np.arange(8) + ring[1]) and status.count == 8
     with pytest.raises(BufferError, match="contiguous"):
-        comm.isend(Named(sent[::2], "<u2", strides=(4,)), ring[0])
+        comm.issend(Named(sent[::2], "<u2", strides=(4,)), ring[0])
     with pytest.raises(ValueError, match="mask"):
         comm.isend(Named(sent, "<u2", mask=sent), ring[0])
     with pytest.raises(ValueError, match="has typestr ''"):

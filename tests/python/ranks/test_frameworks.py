@@ -89,11 +89,21 @@ def test_messages_that_queues_carry(queue, comm, ring, make_noise):
         comm.send_on_queue(queue, out, ring[0], wait_for=["event"])
 
 
+def test_views_of_pyopencl_with_gaps(queue, comm, ring):
+    import pyopencl.array as cla
+    numbers = np.arange(800, dtype="f4").reshape(20, 40)
+    out, into = cla.to_device(queue, numbers + 1000 * comm.rank), cla.to_device(queue, np.full((20, 40), -1, "f4"))
+    comm.sendrecv(out[:, 5:9], ring[0], into[::2, ::5], ring[1])
+    expected = np.full((20, 40), -1, "f4")
+    expected[::2, ::5] = (numbers + 1000 * ring[1])[:, 5:9].reshape(10, 8)
+    assert np.array_equal(into.get(), expected)
+
+
 def test_pyopencl_arrays_that_are_refused(queue, comm, ring):
     import pyopencl.array as cla
     array = cla.zeros(queue, (8, 8), np.float32)
     with pytest.raises(BufferError, match="contiguous"):
-        comm.isend(array[:, :3], ring[0])
+        comm.issend(array[:, :3], ring[0])
     with pytest.raises(ValueError, match="with_queue"):
         comm.isend(array.with_queue(None), ring[0])
 
@@ -121,7 +131,16 @@ def test_torch_under_differentiation(torch, comm, ring):
     comm.sendrecv(out, ring[0], into.detach(), ring[1])
     assert torch.equal(into.detach(), torch.arange(10.0))
     with pytest.raises(BufferError, match="contiguous"):
-        comm.isend(torch.zeros(4, 4)[:, :2], ring[0])
+        comm.issend(torch.zeros(4, 4)[:, :2], ring[0])
+
+
+def test_views_of_torch_with_gaps(torch, comm, ring):
+    numbers = torch.arange(240.0).reshape(12, 20)
+    out, into = numbers + 1000 * comm.rank, torch.full((12, 20), -1.0)
+    comm.sendrecv(out[:, 4:8], ring[0], into[::2, 1:9].t(), ring[1])
+    expected = torch.full((12, 20), -1.0)
+    expected[::2, 1:9] = (numbers + 1000 * ring[1])[:, 4:8].reshape(8, 6).t()
+    assert torch.equal(into, expected)
 
 
 @pytest.mark.parametrize("size", [1, 5000, 3 << 20])

@@ -78,12 +78,45 @@ def test_arrays_of_several_dimensions_without_gaps(comm, ring, order):
     assert np.array_equal(received, np.arange(60, dtype="i4").reshape(3, 4, 5) + ring[1])
 
 
-@pytest.mark.parametrize("view", [lambda a: a[:, ::2], lambda a: a[:, 1:3], lambda a: a.transpose(0, 2, 1), lambda a: a[::-1]])
-def test_gaps_are_refused_with_a_way_out(comm, ring, view):
+VIEWS = [lambda a: a[:, ::2], lambda a: a[:, 1:3], lambda a: a.transpose(0, 2, 1), lambda a: a[::-1], lambda a: a[1:, ::-3, 2::2]]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("dtype", ["f8", "i2", "V3", "c16"])
+def test_views_with_gaps_travel_as_they_are(comm, ring, make_noise, view, dtype):
+    size = 4 * 6 * 8 * np.dtype(dtype).itemsize
+    sent, expected = (each.view(dtype).reshape(4, 6, 8) for each in make_noise(size, comm.rank, ring[1]))
+    before = make_noise(size, 77, 0)[0].view(dtype).reshape(4, 6, 8)
+    # A view into a view, a view into a row, and a row into a view.
+    received = before.copy()
+    status = comm.sendrecv(view(sent), ring[0], view(received), ring[1])
+    wanted = before.copy()
+    view(wanted)[...] = view(expected)
+    assert received.tobytes() == wanted.tobytes() and status.count == view(sent).size
+    row = np.zeros(view(sent).size, dtype)
+    comm.sendrecv(view(sent), ring[0], row, ring[1])
+    assert row.tobytes() == view(expected).tobytes()
+    received = before.copy()
+    request = comm.irecv(view(received), ring[1])
+    comm.send(np.ascontiguousarray(view(sent)), ring[0])
+    request.wait()
+    assert received.tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_gaps_are_refused_with_a_way_out_by_other_calls(comm, ring, view):
     gaps = view(np.zeros((4, 6, 8)))
-    for call in (comm.isend, comm.irecv):
+    for call in (comm.issend, comm.bcast, lambda array, rank: comm.isend(array, rank, count=3)):
         with pytest.raises(BufferError, match="contiguous copy.*ascontiguousarray"):
             call(gaps, ring[0])
+
+
+def test_a_view_with_one_number_many_times_is_sent_and_not_received_into(comm, ring):
+    into = np.zeros((3, 4))
+    comm.sendrecv(np.broadcast_to(np.float64(comm.rank), (3, 4)), ring[0], into, ring[1])
+    assert (into == ring[1]).all()
+    with pytest.raises(isthmus.Error, match="twice"):
+        comm.irecv(np.lib.stride_tricks.as_strided(into, (3, 4), (0, 8)), ring[1])
 
 
 def test_a_part_is_sent_and_received_by_count(comm, ring):

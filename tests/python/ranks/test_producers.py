@@ -119,7 +119,7 @@ def test_arrays_of_opencl_by_memory_offset_and_queue(world, comm, ring, make_noi
     assert (got[:72] == 0xee).all() and (got[8072:] == 0xee).all()
     into.strides = (16,)
     with pytest.raises(BufferError, match="contiguous copy"):
-        comm.irecv(into, ring[1])
+        comm.issend(into, ring[1])
     into.queue = None
     into.strides = (8,)
     with pytest.raises(ValueError, match="names no queue.*with_queue"):

@@ -1,0 +1,177 @@
+#include "face/message/layout_calls.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <thread>
+
+#include "layout/form.hpp"
+#include "request/wait.hpp"
+
+namespace ist {
+namespace {
+
+constexpr Bytes kHostChunk = mebibytes(1);
+constexpr Bytes kDeviceChunk = mebibytes(64);
+
+// Until the step says that it is over.
+template <class Step>
+Status until_over(World& world, const Step& step) {
+  for (;;) {
+    const Result<bool> over = step();
+    if (!over.ok()) return over.status();
+    if (*over) return {};
+    {
+      const std::lock_guard lock(world.engine().lock());
+      world.engine().progress();
+    }
+    std::this_thread::yield();
+  }
+}
+
+Status wait_for_ticket(World& world, Ticket ticket) {
+  return until_over(world,
+                    [&]() -> Result<bool> { return ticket.empty() ? Result<bool>{true} : ticket.kind()->finished(ticket); });
+}
+
+void move_on_host(const Laid& laid, const PackPart& part, std::byte* packed) {
+  std::byte* const base = laid.memory.address() + laid.origin;
+  if (part.unpacks)
+    unpack(laid.shape->form, base, part.from, part.to, packed);
+  else
+    pack(laid.shape->form, base, part.from, part.to, packed);
+}
+
+// Part after part through a block: `move` between the layout and the block, a copy between the block and the packed bytes.
+template <class Move>
+Status in_chunks(World& world, const PackPart& part, const Piece& packed, const Piece& block, const Move& move) {
+  const auto chunk = static_cast<std::int64_t>(block.size.value);
+  for (std::int64_t from = part.from; from < part.to; from += chunk) {
+    const PackPart now{from, std::min(part.to, from + chunk), part.unpacks};
+    const Bytes length{static_cast<std::uint64_t>(now.to - now.from)};
+    const Piece here = block.part(Offset{}, length);
+    const Piece there = packed.part(Offset{static_cast<std::uint64_t>(from - part.from)}, length);
+    if (part.unpacks) IST_TRY(copy_pieces(world, here, there));
+    IST_TRY(move(now, here));
+    if (!part.unpacks) IST_TRY(copy_pieces(world, there, here));
+  }
+  return {};
+}
+
+Status through_host_block(World& world, const Laid& laid, const PackPart& part, const Piece& packed) {
+  const Bytes chunk = smaller(kHostChunk, packed.size);
+  auto block = world.pool().take(chunk);
+  if (!block.ok()) block = world.pool().take_pageable(chunk);
+  if (!block.ok()) return block.status();
+  return in_chunks(world, part, packed, host_piece(block->data(), chunk), [&](const PackPart& now, const Piece& here) {
+    move_on_host(laid, now, here.address());
+    return Status{};
+  });
+}
+
+// What is pending on the layout's memory the device waits for; `packed` is ready.
+Status by_kernel(World& world, const Laid& laid, const PackPart& part, const Piece& packed) {
+  auto before = world.kinds().ready(laid.memory);
+  if (!before.ok()) return before.status();
+  auto ticket =
+      world.kinds()
+          .find(laid.memory.kind)
+          ->packing()
+          ->pack_bytes({form_of(laid.shape), laid.memory, laid.origin, packed, part.from, part.to, part.unpacks}, *before);
+  if (!ticket.ok()) return ticket.status();
+  IST_TRY(wait_for_ticket(world, std::move(*ticket)));
+  return wait_for_ticket(world, std::move(*before));
+}
+
+Status on_device(World& world, const Laid& laid, const PackPart& part, const Piece& packed) {
+  IST_TRY(can_pack(world, laid.memory));
+  MemoryKind& kind = *world.kinds().find(laid.memory.kind);
+  if (packed.kind == laid.memory.kind && kind.together(packed, laid.memory)) {
+    auto ready = world.kinds().ready(packed);
+    if (!ready.ok()) return ready.status();
+    IST_TRY(wait_for_ticket(world, std::move(*ready)));
+    return by_kernel(world, laid, part, packed);
+  }
+  const Bytes chunk = smaller(kDeviceChunk, packed.size);
+  const auto block = world.engine().scratch().take(laid.memory, chunk);
+  if (!block.ok()) return block.status();
+  // Nothing is pending on the library's own memory, whatever queue it came with.
+  Piece scratch = block->piece().part(Offset{}, chunk);
+  scratch.ready = true;
+  return in_chunks(world, part, packed, scratch,
+                   [&](const PackPart& now, const Piece& here) { return by_kernel(world, laid, now, here); });
+}
+
+}  // namespace
+
+Result<Laid> lay(World& world, const LaidData& data, bool written) {
+  const auto shape = shape_of(data.count, data.layout, written);
+  if (!shape.ok()) return shape.status();
+  const Bounds& reach = (*shape)->reach;
+  Laid laid{*shape, host_piece(nullptr, Bytes{}), -reach.lower};
+  if ((*shape)->form.size == 0) return laid;
+  ist_buffer buffer = data.buffer;
+  const auto begin = static_cast<std::int64_t>(buffer.offset) + reach.lower;
+  if (begin >= 0 || buffer.object == 0) {
+    buffer.offset = static_cast<std::uint64_t>(std::max<std::int64_t>(begin, 0));
+  } else if (buffer.kind == IST_KIND_OPENCL) {
+    return Status{IST_ERR_ARGUMENT, "the layout begins " + std::to_string(-reach.lower) +
+                                        " bytes before the buffer, which is " + std::to_string(buffer.offset) +
+                                        " bytes from the beginning of its cl_mem; give a buffer further inside"};
+  } else {
+    buffer.object += static_cast<std::uint64_t>(begin);
+    buffer.offset = 0;
+  }
+  auto piece = world.kinds().resolve(buffer, Bytes{static_cast<std::uint64_t>(reach.extent())});
+  if (!piece.ok()) return piece.status();
+  laid.memory = *piece;
+  return laid;
+}
+
+std::optional<Piece> in_one_piece(const Laid& laid) {
+  if (!laid.shape->form.in_one_piece()) return {};
+  return laid.memory.part(Offset{static_cast<std::uint64_t>(laid.origin + laid.shape->form.offset)}, laid.size());
+}
+
+Status can_pack(World& world, const Piece& memory) {
+  if (memory.kind == KindId::host) return {};
+  MemoryKind& kind = *world.kinds().find(memory.kind);
+  if (kind.packing() == nullptr)
+    return {IST_ERR_KIND, "the " + std::string{kind.name()} +
+                              " driver of this machine has not what kernels that pack need; pack from host memory"};
+  return kind.packing()->can_pack(std::max(memory.device, 0));
+}
+
+// A receive may wait for long, and a send for its receive: of what others need for their copies only little is taken.
+Result<std::unique_ptr<LaidOut>> block_for(World& world, const Laid& laid) {
+  IST_TRY(can_pack(world, laid.memory));
+  auto made = std::make_unique<LaidOut>();
+  made->work = {form_of(laid.shape), laid.memory, laid.origin, {}, 0, laid.shape->form.size, false};
+  if (laid.memory.kind == KindId::host) {
+    auto block = laid.size() > kHostChunk ? world.pool().take_pageable(laid.size()) : world.pool().take(laid.size());
+    if (!block.ok()) block = world.pool().take_pageable(laid.size());
+    if (!block.ok()) return block.status();
+    made->host = std::move(*block);
+    made->work.packed = host_piece(made->host.data(), laid.size());
+    return made;
+  }
+  auto block = world.engine().scratch().take(laid.memory, laid.size());
+  if (!block.ok()) return block.status();
+  made->device = std::move(*block);
+  made->work.packed = made->device.piece().part(Offset{}, laid.size());
+  made->work.packed.ready = true;  // whatever queue it came with
+  return made;
+}
+
+Status pack_part(World& world, const Laid& laid, const PackPart& part, const Piece& packed) {
+  if (part.from >= part.to) return {};
+  if (const auto whole = in_one_piece(laid)) {
+    const Piece there = whole->part(Offset{static_cast<std::uint64_t>(part.from)}, packed.size);
+    return part.unpacks ? copy_pieces(world, there, packed) : copy_pieces(world, packed, there);
+  }
+  if (laid.memory.kind != KindId::host) return on_device(world, laid, part, packed);
+  if (packed.kind != KindId::host) return through_host_block(world, laid, part, packed);
+  move_on_host(laid, part, packed.address());
+  return {};
+}
+
+}  // namespace ist

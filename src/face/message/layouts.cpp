@@ -1,0 +1,100 @@
+#include "face/message/layouts.hpp"
+
+#include <array>
+#include <cstdio>
+#include <map>
+#include <mutex>
+
+namespace ist {
+namespace {
+
+// Handles beyond those of basic types.
+constexpr std::uint64_t kFirstOfUsers = 0x1000;
+
+struct Table {
+  std::mutex mutex;
+  std::uint64_t next = kFirstOfUsers;
+  std::map<std::uint64_t, NamedLayout> layouts;
+  std::array<NamedLayout, kTypes> basic;
+  Table() {
+    for (std::size_t type = 0; type < kTypes; ++type) {
+      const auto name = static_cast<ist_type>(type);
+      const SharedLayout layout = *Layout::basic(name);
+      basic[type] = {layout, name_of(name), std::make_shared<Shapes>(layout)};
+    }
+  }
+};
+
+// Never destroyed: threads may end after static objects.
+Table& table() {
+  static auto* made = new Table;
+  return *made;
+}
+
+std::uint64_t number_of(ist_layout handle) { return reinterpret_cast<std::uint64_t>(handle); }
+bool is_basic(ist_layout handle) { return number_of(handle) - 1 < kTypes; }
+
+Status bad_layout(ist_layout handle) {
+  if (handle == IST_LAYOUT_NULL) return {IST_ERR_HANDLE, "the layout is null"};
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(number_of(handle)));
+  return {IST_ERR_HANDLE,
+          std::string{text.data()} +
+              " is no layout: it is neither ist_layout_of() a basic type, nor one that was made here and not "
+              "freed since"};
+}
+
+}  // namespace
+
+Result<NamedLayout> layout_of(ist_layout handle) {
+  Table& all = table();
+  if (is_basic(handle)) return all.basic[number_of(handle) - 1];
+  const std::lock_guard lock(all.mutex);
+  const auto found = all.layouts.find(number_of(handle));
+  if (found == all.layouts.end()) return bad_layout(handle);
+  return found->second;
+}
+
+ist_layout add_layout(NamedLayout layout) {
+  Table& all = table();
+  const std::lock_guard lock(all.mutex);
+  all.layouts.emplace(all.next, std::move(layout));
+  return reinterpret_cast<ist_layout>(all.next++);
+}
+
+Status commit_layout(ist_layout handle) {
+  auto found = layout_of(handle);
+  if (!found.ok()) return found.status();
+  if (found->shapes) return {};
+  auto shapes = std::make_shared<Shapes>(found->layout);
+  if (const auto one = shapes->of(1); !one.ok()) return one.status();
+  Table& all = table();
+  const std::lock_guard lock(all.mutex);
+  const auto entry = all.layouts.find(number_of(handle));
+  if (entry == all.layouts.end()) return bad_layout(handle);
+  if (!entry->second.shapes) entry->second.shapes = std::move(shapes);
+  return {};
+}
+
+Status remove_layout(ist_layout handle) {
+  if (is_basic(handle)) return {IST_ERR_HANDLE, "the layout of a basic type cannot be freed"};
+  Table& all = table();
+  const std::lock_guard lock(all.mutex);
+  return all.layouts.erase(number_of(handle)) == 1 ? Status{} : bad_layout(handle);
+}
+
+Result<SharedShape> shape_of(std::int64_t count, ist_layout handle, bool written) {
+  const auto found = layout_of(handle);
+  if (!found.ok()) return found.status();
+  if (!found->shapes)
+    return Status{IST_ERR_ARGUMENT, "the layout, " + found->made_by + ", is not committed; call ist_layout_commit once"};
+  auto shape = found->shapes->of(count);
+  if (!shape.ok()) return shape.status();
+  if (written && (*shape)->overlap == Overlap::some)
+    return Status{IST_ERR_ARGUMENT, "the layout, " + found->made_by +
+                                        (count == 1 ? "" : ", " + std::to_string(count) + " times") +
+                                        ", has a byte twice, and cannot be written to; check its strides and extent"};
+  return shape;
+}
+
+}  // namespace ist

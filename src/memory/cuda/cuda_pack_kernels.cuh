@@ -1,0 +1,28 @@
+// The kernels that pack and unpack: pack_protocol.hpp with the threads of a device, for each width.
+//
+// Who calls this : cuda_kernels.cu, whose image they are part of.
+// Threads        : any number.
+// Ownership      : none.
+// Errors         : none.
+#pragma once
+
+#include "memory/cuda/channel_crew.hpp"
+#include "memory/cuda/pack_protocol.hpp"
+
+#define PACK_KERNEL(name, width, word, unpacks, listed)                                      \
+  extern "C" __global__ void __launch_bounds__(256)                                          \
+      isthmus_##name##_##width(const __grid_constant__ ist::packing::Work work) {            \
+    ist::packing::move<word, unpacks, listed>(ist::channel::DeviceCrew{0, gridDim.x}, work); \
+  }
+// Named as pack_kernel_name() says.
+#define PACK_KERNELS(width, word)                       \
+  PACK_KERNEL(pack_strided, width, word, false, false)  \
+  PACK_KERNEL(unpack_strided, width, word, true, false) \
+  PACK_KERNEL(pack_listed, width, word, false, true)    \
+  PACK_KERNEL(unpack_listed, width, word, true, true)
+
+PACK_KERNELS(1, std::uint8_t)
+PACK_KERNELS(2, std::uint16_t)
+PACK_KERNELS(4, std::uint32_t)
+PACK_KERNELS(8, std::uint64_t)
+PACK_KERNELS(16, ist::packing::Sixteen)

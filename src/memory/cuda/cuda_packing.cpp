@@ -1,0 +1,116 @@
+// Packing on the device: ordered and promised like copies.
+#include <algorithm>
+#include <thread>
+
+#include "base/ranges.hpp"
+#include "memory/cuda/cuda_memory.hpp"
+#include "memory/cuda/pack_protocol.hpp"
+
+namespace ist {
+namespace {
+
+packing::Work work_of(const PackWork& given, std::int64_t width, const CudaRunLists::List& list) {
+  const Form& form = *given.form;
+  const auto units = [width](std::int64_t bytes) { return static_cast<std::uint64_t>(bytes / width); };
+  packing::Work work;
+  work.memory = given.memory.address();
+  work.packed = given.packed.address();
+  work.room = given.memory.size.value;
+  work.bytes = given.packed.size.value;
+  work.first = units(given.from);
+  work.units = units(given.to - given.from);
+  work.near = work.first + work.units < packing::kNear;
+  work.origin = given.origin + form.offset;
+  work.block = units(form.strided() ? form.block : form.runs.front().bytes);
+  if (work.block < packing::kNear) work.block_by = packing::divisor(work.block);
+  work.near = work.near && work.block < packing::kNear;
+  work.dimensions = static_cast<std::uint32_t>(std::max<std::size_t>(form.dimensions, 1));  // of one block the stride is 0
+  for (std::size_t d = 0; d < form.dimensions; ++d) {
+    work.stride[d] = form.dimension[d].stride;
+    if (d + 1 == form.dimensions) break;
+    work.count[d] = static_cast<std::uint64_t>(form.dimension[d].count);
+    work.near = work.near && work.count[d] < packing::kNear;
+    if (work.near) work.count_by[d] = packing::divisor(work.count[d]);
+  }
+  work.offsets = reinterpret_cast<const std::int64_t*>(list.offsets);
+  work.begins = reinterpret_cast<const std::int64_t*>(list.begins);
+  work.runs = form.runs.size();
+  return work;
+}
+
+}  // namespace
+
+Status CudaKind::can_pack(int device) {
+  if (device < 0 || static_cast<std::size_t>(device) >= devices_.size())
+    return {IST_ERR_ARGUMENT, "packing on cuda device " + std::to_string(device) + " was asked for, but this machine has " +
+                                  std::to_string(devices_.size())};
+  return kernels_.runs_on(device, "packing");
+}
+
+CudaRunLists::Calls CudaKind::run_list_calls() {
+  return {[this](CudaContext& context, Bytes size) { return allocate_in(context, size); },
+          [this](const Piece& to, const std::byte* from) { return bring(to, from); },
+          [this](const Piece& piece) { release_later(piece); }};
+}
+
+// Returns when it is there: once for each layout and context.
+Status CudaKind::bring(const Piece& to, const std::byte* from) {
+  auto ticket = copy(to, host_piece(from, to.size), Ticket{});
+  if (!ticket.ok()) return ticket.status();
+  for (;;) {
+    const auto over = finished(*ticket);
+    if (!over.ok() || *over) return over.status();
+    std::this_thread::yield();
+  }
+}
+
+Status CudaKind::start_packing(const Route& route, CUfunction kernel, const PackWork& given, packing::Work work) {
+  const Range range("isthmus: cuda pack");
+  const char* call = "cuStreamWaitEvent";
+  CUresult result = enter(route);
+  if (result == CUDA_SUCCESS) {
+    call = "cuLaunchKernel";
+    result = kernels_.launch(*route.context, kernel, &work, work.units, route.stream);
+  }
+  if (result == CUDA_SUCCESS) {
+    call = "cuEventRecord";
+    result = leave(route, true);
+  }
+  if (result == CUDA_SUCCESS) return {};
+  return cuda_error(api_, result,
+                    std::string(call) + (given.unpacks ? " for unpacking " : " for packing ") +
+                        std::to_string(given.to - given.from) + " bytes of " + describe_piece(given.memory));
+}
+
+Result<Ticket> CudaKind::pack_bytes(const PackWork& work, const Ticket& after) {
+  if (work.memory.kind != KindId::cuda || work.packed.kind != KindId::cuda)
+    return Status{IST_ERR_ARGUMENT,
+                  "the cuda kind cannot pack " + describe_piece(work.memory) + " to " + describe_piece(work.packed)};
+  IST_TRY(settle_order(after));
+  Result<CudaContext*> context = context_of_both(work.memory, work.packed);
+  if (!context.ok()) return context.status();
+  const ContextScope scope(api_, **context);
+  IST_TRY(scope.status());
+  CudaRunLists::List list;
+  if (!work.form->strided()) {
+    const auto found = run_lists_.of(work.form, **context);
+    if (!found.ok()) return found.status();
+    list = *found;
+  }
+  const std::uint64_t numbers = (work.memory.object + work.memory.offset.value + static_cast<std::uint64_t>(work.origin)) |
+                                (work.packed.object + work.packed.offset.value) |
+                                static_cast<std::uint64_t>(work.from | work.to);
+  const std::int64_t width = work.form->strided() ? pack_width(*work.form, numbers)
+                                                  : pack_width(Form{}, numbers | static_cast<std::uint64_t>(list.width));
+  const auto kernel = kernels_.find(**context, PackKernel{work.unpacks, !work.form->strided(), width});
+  if (!kernel.ok()) return kernel.status();
+  Result<Route> route = plan(**context, CopyDirection::between_devices, after);
+  if (!route.ok()) return route.status();
+  const std::uint64_t id = route->ticket->id();
+  const Status started = start_packing(*route, *kernel, work, work_of(work, width, list));
+  if (started.ok()) return under_way(*route->ticket, id);
+  give_back(*route->ticket);
+  return started;
+}
+
+}  // namespace ist

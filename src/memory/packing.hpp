@@ -1,0 +1,76 @@
+// Which bytes of a buffer, in which order; and kinds that bring such bytes together on their devices.
+//
+// Who calls this : layout/, which makes forms; face/ and request/, which have them packed. Who implements it: cuda/, opencl/.
+// Threads        : forms are values; Packing from any thread.
+// Ownership      : a form owns its runs. What a kind keeps of one on a device goes some time after the form does.
+// Errors         : returned by pack_bytes(), as by MemoryKind::copy().
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "memory/memory_kind.hpp"
+
+namespace ist {
+
+// Bytes that lie next to each other.
+struct Run {
+  std::int64_t offset = 0;
+  std::int64_t bytes = 0;
+  bool operator==(const Run&) const = default;
+};
+
+struct Dimension {
+  std::int64_t count = 0;
+  std::int64_t stride = 0;  // bytes, of either sign
+  bool operator==(const Dimension&) const = default;
+};
+inline constexpr std::size_t kMostDimensions = 4;
+
+// Blocks of one length in up to four dimensions, or runs in pack order. It is a function of the sequence of bytes alone: runs are
+// merged wherever one begins where the one before it ends, and then the first dimension is the longest equidistant beginning of the
+// blocks, the second that of the groups which these make, and so on.
+struct Form {
+  std::int64_t offset = 0;  // of the first block
+  std::int64_t block = 0;   // bytes; 0: the form is empty, or has runs
+  std::size_t dimensions = 0;
+  std::array<Dimension, kMostDimensions> dimension{};  // the innermost first; each count is 2 or more
+  std::vector<Run> runs;                               // empty: the form is strided
+  std::vector<std::int64_t> begins;                    // of each run, where it lies in the packed stream
+  std::int64_t size = 0;                               // bytes, packed
+  bool operator==(const Form&) const = default;
+  bool strided() const { return runs.empty(); }
+  bool in_one_piece() const { return strided() && dimensions == 0; }
+};
+using SharedForm = std::shared_ptr<const Form>;
+
+// Bytes `from` up to `to` of a form's packed stream, between the memory that it describes and a piece with those bytes in a row.
+struct PackWork {
+  SharedForm form;
+  Piece memory;             // from the first byte that the form reaches to the last
+  std::int64_t origin = 0;  // where in it the form's byte 0 lies; perhaps outside
+  Piece packed;             // its first byte is byte `from` of the stream
+  std::int64_t from = 0;
+  std::int64_t to = 0;
+  bool unpacks = false;
+};
+
+class Packing {
+ public:
+  virtual ~Packing() = default;
+  // Why this device cannot do it; ok if it can.
+  virtual Status can_pack(int device) = 0;
+  // Starts it on the device that holds both pieces, after `after` (of this kind, or empty) has finished; from < to. As copy(), it
+  // does not wait for the pieces' queues, and where it returns an error nothing touches the pieces any more.
+  virtual Result<Ticket> pack_bytes(const PackWork& work, const Ticket& after) = 0;
+};
+
+// The most bytes of 16 that every number of the form, and each of `more` (all of them or-ed together), is a multiple of: what a
+// device may move at once.
+std::int64_t pack_width(const Form& form, std::uint64_t more);
+
+}  // namespace ist

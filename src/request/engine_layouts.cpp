@@ -1,0 +1,98 @@
+// Messages whose bytes do not lie in one piece: packed before they are sent, unpacked when they have come.
+#include "layout/form.hpp"
+#include "request/engine.hpp"
+
+namespace ist {
+namespace {
+
+// Bytes that the processor unpacks at once, so that one long message does not keep the engine from everybody else.
+constexpr std::int64_t kUnpackedAtOnce = 1 << 20;
+
+}  // namespace
+
+// The envelope takes its place in the order now, and the kernel that packs is what is pending on the block.
+Result<OperationId> Engine::start_send_laid(std::unique_ptr<LaidOut> laid, Rank dest, std::int32_t tag, const Scope& scope,
+                                            bool* done, SendMode mode) {
+  IST_TRY(check_peer(dest));
+  const Piece block = laid->work.packed;
+  Ticket packed;
+  if (block.kind != KindId::host) {
+    auto ready = pending_work(laid->work.memory);
+    if (!ready.ok()) return ready.status();
+    auto started = parts_.kinds.find(block.kind)->packing()->pack_bytes(laid->work, *ready);
+    if (!started.ok()) return started.status();
+    laid->ready = std::move(*ready);
+    packed = std::move(*started);
+  }
+  const ist_carrier carrier = carrier_of(block, peer(dest), false, mode);
+  auto id = send_ready(block, std::move(packed), {dest, tag, scope, carrier, false}, done);
+  if (!id.ok() || *done) return id;
+  Operation& operation = operations_.at(id->index());
+  operation.laid = std::move(laid);
+  if (complete(operation)) let_go_of_block(operation);
+  return id;
+}
+
+Result<OperationId> Engine::start_receive_laid(std::unique_ptr<LaidOut> laid, std::int32_t source, std::int32_t tag,
+                                               const Scope& scope) {
+  auto ready = pending_work(laid->work.memory);
+  if (!ready.ok()) return ready.status();
+  laid->ready = std::move(*ready);
+  const Piece block = laid->work.packed;
+  return receive_ready(block, Ticket{}, source, tag, scope, std::move(laid));
+}
+
+// False: there is nothing to unpack, or it is done already.
+bool Engine::begin_unpacking(Operation& operation, std::uint32_t index) {
+  if (operation.laid == nullptr || operation.sends || operation.outcome.bytes == Bytes{}) return false;
+  PackWork& work = operation.laid->work;
+  work.to = static_cast<std::int64_t>(operation.outcome.bytes.value);
+  work.packed.size = operation.outcome.bytes;
+  state::Unpacking unpacking{};
+  if (work.memory.kind != KindId::host) {
+    auto started = parts_.kinds.find(work.memory.kind)->packing()->pack_bytes(work, operation.laid->ready);
+    if (!started.ok()) {
+      operation.outcome.fail(started.status());
+      return false;
+    }
+    unpacking.kernel = std::move(*started);
+  }
+  operation.state = std::move(unpacking);
+  copying(operation);
+  if (unpacked(operation)) return false;
+  activate(operation, index);
+  return true;
+}
+
+bool Engine::unpacked(Operation& operation) {
+  auto& unpacking = std::get<state::Unpacking>(operation.state);
+  const PackWork& work = operation.laid->work;
+  if (work.memory.kind == KindId::host) {
+    const std::int64_t from = unpacking.done;
+    unpacking.done = std::min(work.to, from + kUnpackedAtOnce);
+    unpack(*work.form, work.memory.address() + work.origin, from, unpacking.done, work.packed.address() + from);
+    if (unpacking.done < work.to) return false;
+  } else {
+    const auto over = is_finished(unpacking.kernel);
+    if (over.ok() && !*over) return false;
+    if (!over.ok()) operation.outcome.fail(over.status());
+  }
+  copied(operation, "unpack", operation.outcome.bytes);
+  return true;
+}
+
+// Where its kernel still packs, because the message is over for another reason, the block stays until it does not.
+void Engine::let_go_of_block(Operation& operation) {
+  std::unique_ptr<LaidOut> laid = std::move(operation.laid);
+  laid->packed = std::move(operation.ready);
+  if (const auto over = is_finished(laid->packed); over.ok() && !*over) still_packed_.push_back(std::move(laid));
+}
+
+void Engine::let_go_of_blocks() {
+  std::erase_if(still_packed_, [](const std::unique_ptr<LaidOut>& laid) {
+    const auto over = is_finished(laid->packed);
+    return !over.ok() || *over;
+  });
+}
+
+}  // namespace ist

@@ -1,0 +1,171 @@
+// What kinds that pack promise: on each of their devices the bytes that a second interpreter names, and no others touched.
+#include <cstdlib>
+#include <iostream>
+
+#include "../unit/random_layouts.hpp"
+#include "support.hpp"
+
+namespace ist::test {
+namespace {
+
+std::vector<Place> places_that_pack() {
+  std::vector<Place> all;
+  for (const Place& place : all_places())
+    if (place.get().packing() && place.get().packing()->can_pack(place.device).ok()) all.push_back(place);
+  return all;
+}
+
+class KindPacks : public testing::TestWithParam<Place> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(KindPacks);
+
+// A layout's bytes from `at` on in some memory, and a place for the packed ones in another.
+struct Setting {
+  const Place& place;
+  SharedForm form;
+  std::vector<std::int64_t> bytes;  // where each one of the stream lies, from the layout's byte 0
+  std::int64_t lower;
+  std::int64_t reach;
+  std::uint64_t memory_at;
+  std::uint64_t packed_at;
+};
+
+constexpr std::uint64_t kGuard = 32;
+
+void expect_packed(const Setting& s, std::int64_t from, std::int64_t to) {
+  const auto length = static_cast<std::uint64_t>(to - from);
+  const Memory memory{s.place, s.memory_at + static_cast<std::uint64_t>(s.reach) + kGuard};
+  const Memory packed{s.place, s.packed_at + length + kGuard};
+  Data in_memory = random_bytes(memory.piece().size.value);
+  Data in_packed = random_bytes(packed.piece().size.value);
+  PackWork work{s.form,   memory.part(s.memory_at, static_cast<std::uint64_t>(s.reach)),
+                -s.lower, packed.part(s.packed_at, length),
+                from,     to,
+                false};
+  const auto place_of = [&](std::int64_t i) {
+    return static_cast<std::size_t>(s.bytes[static_cast<std::size_t>(i)] - s.lower) + s.memory_at;
+  };
+  write(memory.piece(), in_memory);
+  write(packed.piece(), in_packed);
+  wait(must(s.place.get().packing()->pack_bytes(work, Ticket{})));
+  for (std::int64_t i = from; i < to; ++i)
+    in_packed[static_cast<std::size_t>(i - from) + s.packed_at] = in_memory[place_of(i)];
+  ASSERT_EQ(read(packed.piece()), in_packed) << "packed";
+  ASSERT_EQ(read(memory.piece()), in_memory) << "packing changed what it read";
+  in_packed = random_bytes(packed.piece().size.value);
+  write(packed.piece(), in_packed);
+  work.unpacks = true;
+  wait(must(s.place.get().packing()->pack_bytes(work, Ticket{})));
+  for (std::int64_t i = from; i < to; ++i)
+    in_memory[place_of(i)] = in_packed[static_cast<std::size_t>(i - from) + s.packed_at];
+  ASSERT_EQ(read(memory.piece()), in_memory) << "unpacked";
+  ASSERT_EQ(read(packed.piece()), in_packed) << "unpacking changed what it read";
+}
+
+bool twice(std::vector<std::int64_t> bytes) {
+  std::sort(bytes.begin(), bytes.end());
+  return std::adjacent_find(bytes.begin(), bytes.end()) != bytes.end();
+}
+
+Setting setting_of(const Place& place, const Pair& pair, std::uint64_t memory_at, std::uint64_t packed_at) {
+  const Bounds bounds = pair.layout->true_bounds();
+  return {
+      place,    std::make_shared<const Form>(*pair.layout->form()), pair.map.bytes, bounds.lower, bounds.extent(), memory_at,
+      packed_at};
+}
+
+TEST_P(KindPacks, parts_of_random_nests_at_every_alignment) {
+  const char* wanted = std::getenv("ISTHMUS_TEST_PACKS");
+  const int cases = wanted != nullptr ? std::atoi(wanted) : long_tests() ? 3000 : 150;
+  constexpr std::uint64_t kSeed = 20261126;
+  std::cout << cases << " layouts, seed " << kSeed << '\n';
+  Random random{kSeed};
+  for (int i = 0; i < cases;) {
+    const Pair pair = random_layout(random, static_cast<int>(pick(random, 1, 4)));
+    if (pair.map.bytes.empty() || twice(pair.map.bytes)) continue;
+    const auto size = static_cast<std::int64_t>(pair.map.bytes.size());
+    const auto at = [&] { return static_cast<std::uint64_t>(pick(random, 0, 1) == 0 ? 0 : pick(random, 0, 16)); };
+    const Setting setting = setting_of(GetParam(), pair, at(), at());
+    std::int64_t from = 0;
+    std::int64_t to = size;
+    if (pick(random, 0, 1) == 0) {
+      from = pick(random, 0, size - 1);
+      to = pick(random, from + 1, size);
+    }
+    expect_packed(setting, from, to);
+    if (HasFatalFailure()) FAIL() << "case " << i << ", " << from << " to " << to << ": " << described(*pair.layout->form());
+    ++i;
+  }
+}
+
+Pair added(const SharedLayout& layout, const Map& map) { return {layout, map}; }
+
+// A face of a cube, its edge, and a list of unequal blocks: each wide enough that many threads have something to do.
+TEST_P(KindPacks, large_ones_by_units_of_every_width) {
+  const auto of = [](ist_type type) { return basic(type); };
+  for (const ist_type type : {IST_INT8, IST_INT16, IST_FLOAT, IST_DOUBLE, IST_COMPLEX_DOUBLE}) {
+    const Pair one = of(type);
+    constexpr std::int64_t kSide = 40;
+    const std::vector<std::int64_t> sizes{kSide, kSide, kSide}, parts{kSide, kSide, 1}, starts{0, 0, kSide - 1};
+    Map face;
+    for (std::int64_t i = 0; i < kSide * kSide; ++i) face.add(one.map, (i * kSide + kSide - 1) * one.map.extent());
+    const Pair faces = added(good(subarray_layout(sizes, parts, starts, Order::c, one.layout)), face);
+    expect_packed(setting_of(GetParam(), faces, 0, 0), 0, static_cast<std::int64_t>(face.bytes.size()));
+    std::vector<std::int64_t> lengths, places;
+    Map listed;
+    for (std::int64_t i = 0, place = 0; i < 3000; ++i) {
+      lengths.push_back(1 + i % 3);
+      places.push_back(place);
+      for (std::int64_t j = 0; j < lengths.back(); ++j) listed.add(one.map, (place + j) * one.map.extent());
+      place += 5 + i % 7;
+    }
+    const Pair lists = added(good(indexed_layout(lengths, places, Unit::extents, one.layout)), listed);
+    expect_packed(setting_of(GetParam(), lists, 16, 16), 0, static_cast<std::int64_t>(listed.bytes.size()));
+    const std::vector<std::int64_t> single(places.size(), 1);
+    Map points;
+    for (const std::int64_t place : places) points.add(one.map, place * one.map.extent());
+    const Pair scattered = added(good(indexed_layout(single, places, Unit::extents, one.layout)), points);
+    expect_packed(setting_of(GetParam(), scattered, 0, 16), 0, static_cast<std::int64_t>(points.bytes.size()));
+    if (HasFatalFailure()) FAIL() << ist::name_of(type);
+  }
+}
+
+// A list of runs that is on the device goes with its layout, and the next layout's is another one.
+TEST_P(KindPacks, one_layout_after_the_other_with_the_same_number_of_runs) {
+  const Pair one = basic(IST_INT32);
+  for (std::int64_t round = 0; round < 8; ++round) {
+    std::vector<std::int64_t> places;
+    Map map;
+    for (std::int64_t i = 0; i < 200; ++i) {
+      places.push_back(i * 4 + (i * i + round) % 3);
+      map.add(one.map, places.back() * 4);
+    }
+    const Pair pair = added(good(indexed_block_layout(1, places, Unit::extents, one.layout)), map);
+    ASSERT_FALSE(pair.layout->form()->strided());
+    const Setting setting = setting_of(GetParam(), pair, 0, 0);
+    for (int i = 0; i < 3; ++i) expect_packed(setting, 0, static_cast<std::int64_t>(map.bytes.size()));
+  }
+}
+
+// A copy in, the packing of it, and a copy out of the packed bytes, in one chain of tickets.
+TEST_P(KindPacks, begins_after_the_ticket_it_is_given_and_is_waited_for_by_its_own) {
+  MemoryKind& kind = GetParam().get();
+  const auto column = good(vector_layout(1000, 1, 16, Unit::extents, basic(IST_DOUBLE).layout));
+  const auto form = std::make_shared<const Form>(*column->form());
+  const Bounds bounds = column->true_bounds();
+  const Memory memory{GetParam(), static_cast<std::uint64_t>(bounds.extent())};
+  const Memory packed{GetParam(), 8000};
+  for (int round = 0; round < (long_tests() ? 200 : 20); ++round) {
+    const Data bytes = random_bytes(memory.piece().size.value);
+    Data found(8000, 0xEE);
+    const Ticket first = must(kind.copy(memory.piece(), host_piece(bytes.data(), memory.piece().size), Ticket{}));
+    const Ticket second = must(kind.packing()->pack_bytes({form, memory.piece(), 0, packed.piece(), 0, 8000, false}, first));
+    wait(must(kind.copy(host_piece(found.data(), Bytes{8000}), packed.piece(), second)));
+    for (std::size_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], bytes[i / 8 * 128 + i % 8]) << "round " << round;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, KindPacks, testing::ValuesIn(places_that_pack()),
+                         [](const auto& each) { return name_of(each.param); });
+
+}  // namespace
+}  // namespace ist::test

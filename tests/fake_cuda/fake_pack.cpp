@@ -1,0 +1,53 @@
+// The kernels that pack, on the fake memory, one thread to a block.
+#include "fake_channel.hpp"
+#include "fake_places.hpp"
+#include "memory/cuda/pack_protocol.hpp"
+
+namespace fake {
+namespace {
+
+constexpr std::string_view kWays[] = {"pack_strided_", "unpack_strided_", "pack_listed_", "unpack_listed_"};
+constexpr std::string_view kWidths[] = {"1", "2", "4", "8", "16"};
+constexpr int kEach = 5;
+
+template <class Word>
+void run(int way, const Crew& crew, const ist::packing::Work& work) {
+  if (way == 0) return ist::packing::move<Word, false, false>(crew, work);
+  if (way == 1) return ist::packing::move<Word, true, false>(crew, work);
+  if (way == 2) return ist::packing::move<Word, false, true>(crew, work);
+  ist::packing::move<Word, true, true>(crew, work);
+}
+
+void run(int kernel, unsigned blocks, const ist::packing::Work& work) {
+  each_block(blocks, [&](const Crew& crew) {
+    const int way = kernel / kEach;
+    switch (kernel % kEach) {
+      case 0:
+        return run<std::uint8_t>(way, crew, work);
+      case 1:
+        return run<std::uint16_t>(way, crew, work);
+      case 2:
+        return run<std::uint32_t>(way, crew, work);
+      case 3:
+        return run<std::uint64_t>(way, crew, work);
+      default:
+        return run<ist::packing::Sixteen>(way, crew, work);
+    }
+  });
+}
+
+}  // namespace
+
+std::optional<int> pack_kernel(std::string_view name) {
+  for (int way = 0; way < 4; ++way)
+    if (const auto width = kernel_named(name, std::string{"isthmus_"} + std::string{kWays[way]}, kWidths))
+      return way * kEach + *width;
+  return std::nullopt;
+}
+
+std::optional<std::function<void()>> pack_work(int kernel, CUcontext context, unsigned blocks, const void* argument) {
+  return made<ist::packing::Work>(context, argument,
+                                  [kernel, blocks](const ist::packing::Work& work) { run(kernel, blocks, work); });
+}
+
+}  // namespace fake

@@ -1,0 +1,160 @@
+// How long ist_pack and ist_unpack take beside a kernel that was written by hand for the one shape, and beside a copy of as many bytes:
+// blocks of 4 bytes to 4 KiB with gaps as long, a face of a cube, and points of a list, each packed to 256 MiB. Every byte is compared
+// first. Needs a GPU; links the library (nvcc -Iinclude pack_kernels.cu -Llib -listhmus).
+#include <cuda_runtime.h>
+#include <isthmus/layout.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <random>
+#include <vector>
+
+#define CUDA(call)                                                                      \
+  do {                                                                                  \
+    if (const cudaError_t error = (call); error != cudaSuccess) {                       \
+      std::fprintf(stderr, "pack_kernels: %s: %s\n", #call, cudaGetErrorString(error)); \
+      std::exit(1);                                                                     \
+    }                                                                                   \
+  } while (0)
+#define IST(call)                                                   \
+  do {                                                              \
+    if ((call) != IST_OK) {                                         \
+      std::fprintf(stderr, "pack_kernels: %s\n", ist_error_text()); \
+      std::exit(1);                                                 \
+    }                                                               \
+  } while (0)
+
+namespace {
+
+constexpr std::int64_t kTotal = std::int64_t{256} << 20;
+
+// By hand: words per block and stride in words are powers of two or not, as they are; one word a thread, in a loop.
+template <class Word>
+__global__ void pack_by_hand(Word* __restrict__ packed, const Word* __restrict__ memory, unsigned words, unsigned block,
+                             unsigned stride) {
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < words; i += gridDim.x * blockDim.x)
+    packed[i] = memory[static_cast<std::size_t>(i / block) * stride + i % block];
+}
+__global__ void pack_list_by_hand(double* __restrict__ packed, const double* __restrict__ memory,
+                                  const int* __restrict__ places, unsigned words) {
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < words; i += gridDim.x * blockDim.x)
+    packed[i] = memory[places[i]];
+}
+
+double median_of(const std::function<void()>& call) {
+  for (int i = 0; i < 3; ++i) call();
+  std::vector<double> times;
+  for (int i = 0; i < 15; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    call();
+    times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+struct Bench {
+  ist_world world;
+  unsigned char* memory;
+  unsigned char* packed;
+  unsigned char* other;
+
+  void compare(const char* what) const {
+    std::vector<unsigned char> ours(kTotal), theirs(kTotal);
+    CUDA(cudaMemcpy(ours.data(), packed, kTotal, cudaMemcpyDeviceToHost));
+    CUDA(cudaMemcpy(theirs.data(), other, kTotal, cudaMemcpyDeviceToHost));
+    if (ours != theirs) std::printf("%s: WRONG BYTES\n", what);
+  }
+  void run(const char* what, ist_layout layout, const std::function<void()>& by_hand) const {
+    IST(ist_layout_commit(layout));
+    const ist_buffer from = ist_cuda(memory, nullptr), to = ist_cuda(packed, nullptr);
+    const auto pack = [&] { IST(ist_pack(world, from, 1, layout, 0, IST_TO_END, to)); };
+    const auto unpack = [&] { IST(ist_unpack(world, to, 0, IST_TO_END, from, 1, layout)); };
+    const auto hand = [&] {
+      by_hand();
+      CUDA(cudaDeviceSynchronize());
+    };
+    pack();
+    hand();
+    compare(what);
+    const double ours = median_of(pack), back = median_of(unpack), theirs = median_of(hand);
+    const double gb = static_cast<double>(kTotal) / 1e9;
+    std::printf("%-28s pack %8.1f us %7.1f GB/s   unpack %8.1f us %7.1f GB/s   by hand %8.1f us %7.1f GB/s   ratio %.3f\n",
+                what, ours * 1e6, gb / ours, back * 1e6, gb / back, theirs * 1e6, gb / theirs, theirs / ours);
+  }
+};
+
+template <class Word>
+void strided(const Bench& bench, int block, int stride) {
+  ist_layout layout = IST_LAYOUT_NULL;
+  IST(ist_layout_hvector(kTotal / block, block, stride, ist_layout_of(IST_BYTE), &layout));
+  char what[64];
+  std::snprintf(what, sizeof what, "vector %d B every %d", block, stride);
+  const auto words = static_cast<unsigned>(kTotal / static_cast<std::int64_t>(sizeof(Word)));
+  bench.run(what, layout, [&] {
+    pack_by_hand<Word><<<132 * 16, 256>>>(reinterpret_cast<Word*>(bench.other), reinterpret_cast<const Word*>(bench.memory),
+                                          words, static_cast<unsigned>(block / sizeof(Word)),
+                                          static_cast<unsigned>(stride / sizeof(Word)));
+  });
+  IST(ist_layout_free(&layout));
+}
+
+void listed(const Bench& bench) {
+  const auto words = static_cast<std::int64_t>(kTotal / 8);
+  std::vector<std::int64_t> places;
+  std::vector<int> short_places;
+  std::mt19937 random(1);
+  for (std::int64_t i = 0, at = 0; i < words; ++i, at += 1 + random() % 7) {
+    places.push_back(at);
+    short_places.push_back(static_cast<int>(at));
+  }
+  ist_layout layout = IST_LAYOUT_NULL;
+  IST(ist_layout_indexed_block(words, 1, places.data(), ist_layout_of(IST_DOUBLE), &layout));
+  int* list = nullptr;
+  CUDA(cudaMalloc(&list, short_places.size() * sizeof(int)));
+  CUDA(cudaMemcpy(list, short_places.data(), short_places.size() * sizeof(int), cudaMemcpyHostToDevice));
+  bench.run("points of a list, 8 B", layout, [&] {
+    pack_list_by_hand<<<132 * 16, 256>>>(reinterpret_cast<double*>(bench.other),
+                                         reinterpret_cast<const double*>(bench.memory), list, static_cast<unsigned>(words));
+  });
+  CUDA(cudaFree(list));
+  IST(ist_layout_free(&layout));
+}
+
+}  // namespace
+
+int main() {
+  Bench bench{};
+  IST(ist_world_create(&bench.world));
+  const std::size_t room = std::size_t{3} << 30;
+  CUDA(cudaMalloc(&bench.memory, room));
+  CUDA(cudaMalloc(&bench.packed, kTotal));
+  CUDA(cudaMalloc(&bench.other, kTotal));
+  std::vector<unsigned> bytes(room / 4);
+  std::mt19937 random(7);
+  for (unsigned& word : bytes) word = random();
+  CUDA(cudaMemcpy(bench.memory, bytes.data(), room, cudaMemcpyHostToDevice));
+  cudaDeviceProp device{};
+  CUDA(cudaGetDeviceProperties(&device, 0));
+  std::printf("%s, 256 MiB packed, medians of 15\n", device.name);
+  const double copy = median_of([&] {
+    CUDA(cudaMemcpy(bench.packed, bench.other, kTotal, cudaMemcpyDeviceToDevice));
+    CUDA(cudaDeviceSynchronize());
+  });
+  std::printf("%-28s %8.1f us %7.1f GB/s\n", "copy of as many bytes", copy * 1e6, static_cast<double>(kTotal) / 1e9 / copy);
+  strided<unsigned>(bench, 4, 8);
+  strided<unsigned>(bench, 4, 32);
+  strided<unsigned long long>(bench, 8, 16);
+  strided<unsigned long long>(bench, 8, 64);
+  strided<uint4>(bench, 16, 32);
+  strided<uint4>(bench, 64, 128);
+  strided<uint4>(bench, 256, 512);
+  strided<uint4>(bench, 4096, 8192);
+  strided<unsigned long long>(bench, 24, 40);
+  listed(bench);
+  IST(ist_world_destroy(&bench.world));
+  return 0;
+}
