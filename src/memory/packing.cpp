@@ -1,6 +1,25 @@
 #include "memory/packing.hpp"
 
+#include <numeric>
+
 namespace ist {
+
+RunList run_list(const Form& form) {
+  RunList list;
+  for (const Run& run : form.runs) list.each = std::gcd(list.each, run.bytes);
+  const auto runs = static_cast<std::int64_t>(form.runs.size());
+  if (list.each == 0 || form.size / list.each > 2 * runs) {
+    list.each = 0;
+    for (const Run& run : form.runs) list.numbers.push_back(run.offset);
+    list.runs = list.numbers.size();
+    list.numbers.insert(list.numbers.end(), form.begins.begin(), form.begins.end());
+    return list;
+  }
+  for (const Run& run : form.runs)
+    for (std::int64_t at = 0; at < run.bytes; at += list.each) list.numbers.push_back(run.offset + at);
+  list.runs = list.numbers.size();
+  return list;
+}
 
 std::int64_t pack_width(const Form& form, std::uint64_t more) {
   constexpr std::uint64_t kWidest = 16;

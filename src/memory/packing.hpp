@@ -69,6 +69,15 @@ class Packing {
   virtual Result<Ticket> pack_bytes(const PackWork& work, const Ticket& after) = 0;
 };
 
+// What a device keeps of a form's runs. A unit's place is one division away where all are as long, and is searched where they are not:
+// runs are cut into pieces of one length where that makes at most twice as many.
+struct RunList {
+  std::vector<std::int64_t> numbers;  // offsets; where lengths differ, then where each begins in the packed stream
+  std::int64_t each = 0;              // bytes of every run; 0: they differ
+  std::uint64_t runs = 0;
+};
+RunList run_list(const Form& form);
+
 // The most bytes of 16 that every number of the form, and each of `more` (all of them or-ed together), is a multiple of: what a
 // device may move at once.
 std::int64_t pack_width(const Form& form, std::uint64_t more);

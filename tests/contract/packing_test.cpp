@@ -113,10 +113,10 @@ TEST_P(KindPacks, large_ones_by_units_of_every_width) {
     std::vector<std::int64_t> lengths, places;
     Map listed;
     for (std::int64_t i = 0, place = 0; i < 3000; ++i) {
-      lengths.push_back(1 + i % 3);
+      lengths.push_back(1 + i % 3 * 4);
       places.push_back(place);
       for (std::int64_t j = 0; j < lengths.back(); ++j) listed.add(one.map, (place + j) * one.map.extent());
-      place += 5 + i % 7;
+      place += 11 + i % 7;
     }
     const Pair lists = added(good(indexed_layout(lengths, places, Unit::extents, one.layout)), listed);
     expect_packed(setting_of(GetParam(), lists, 16, 16), 0, static_cast<std::int64_t>(listed.bytes.size()));
@@ -125,6 +125,15 @@ TEST_P(KindPacks, large_ones_by_units_of_every_width) {
     for (const std::int64_t place : places) points.add(one.map, place * one.map.extent());
     const Pair scattered = added(good(indexed_layout(single, places, Unit::extents, one.layout)), points);
     expect_packed(setting_of(GetParam(), scattered, 0, 16), 0, static_cast<std::int64_t>(points.bytes.size()));
+    // Some are neighbours, and so make longer runs, which are cut again where they are packed.
+    std::vector<std::int64_t> near;
+    Map touching;
+    for (std::int64_t i = 0, place = 0; i < 3000; ++i, place += 1 + i * i % 7) {
+      near.push_back(place);
+      touching.add(one.map, place * one.map.extent());
+    }
+    const Pair mostly = added(good(indexed_block_layout(1, near, Unit::extents, one.layout)), touching);
+    expect_packed(setting_of(GetParam(), mostly, 0, 16), 0, static_cast<std::int64_t>(touching.bytes.size()));
     if (HasFatalFailure()) FAIL() << ist::name_of(type);
   }
 }

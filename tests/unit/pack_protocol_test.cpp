@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "memory/cuda/pack_protocol.hpp"
+#include "memory/packing.hpp"
 
 namespace {
 
@@ -107,6 +108,30 @@ TEST(PackProtocol, runs_are_found_by_where_they_begin_and_by_their_number) {
     move<std::uint32_t, false, true>(crew_of(0, 1), work);
     EXPECT_EQ(packed, (std::vector<std::uint32_t>{20, 21, 0, 1, 10, 11, 50, 51}));
   }
+}
+
+ist::RunList list_of(const std::vector<ist::Run>& runs) {
+  ist::Form form;
+  form.runs = runs;
+  for (const ist::Run& run : runs) {
+    form.begins.push_back(form.size);
+    form.size += run.bytes;
+  }
+  return run_list(form);
+}
+
+TEST(RunList, runs_are_cut_where_that_makes_at_most_twice_as_many) {
+  const ist::RunList equal = list_of({{96, 24}, {0, 24}, {48, 24}});
+  EXPECT_EQ(equal.each, 24);
+  EXPECT_EQ(equal.numbers, (std::vector<std::int64_t>{96, 0, 48}));
+  const ist::RunList cut = list_of({{40, 8}, {0, 24}, {80, 16}});
+  EXPECT_EQ(cut.each, 8);
+  EXPECT_EQ(cut.runs, 6U);
+  EXPECT_EQ(cut.numbers, (std::vector<std::int64_t>{40, 0, 8, 16, 80, 88}));
+  const ist::RunList unequal = list_of({{40, 8}, {0, 24}, {80, 24}});
+  EXPECT_EQ(unequal.each, 0);
+  EXPECT_EQ(unequal.runs, 3U);
+  EXPECT_EQ(unequal.numbers, (std::vector<std::int64_t>{40, 0, 80, 0, 8, 32}));
 }
 
 }  // namespace

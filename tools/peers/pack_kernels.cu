@@ -62,13 +62,16 @@ struct Bench {
   unsigned char* packed;
   unsigned char* other;
 
+  // What lies behind the packed bytes is as it was in both.
   void compare(const char* what) const {
     std::vector<unsigned char> ours(kTotal), theirs(kTotal);
     CUDA(cudaMemcpy(ours.data(), packed, kTotal, cudaMemcpyDeviceToHost));
     CUDA(cudaMemcpy(theirs.data(), other, kTotal, cudaMemcpyDeviceToHost));
-    if (ours != theirs) std::printf("%s: WRONG BYTES\n", what);
+    if (ours == theirs) return;
+    std::printf("%s: WRONG BYTES\n", what);
+    std::exit(1);
   }
-  void run(const char* what, ist_layout layout, const std::function<void()>& by_hand) const {
+  void run(const char* what, std::int64_t total, ist_layout layout, const std::function<void()>& by_hand) const {
     IST(ist_layout_commit(layout));
     const ist_buffer from = ist_cuda(memory, nullptr), to = ist_cuda(packed, nullptr);
     const auto pack = [&] { IST(ist_pack(world, from, 1, layout, 0, IST_TO_END, to)); };
@@ -77,11 +80,13 @@ struct Bench {
       by_hand();
       CUDA(cudaDeviceSynchronize());
     };
+    CUDA(cudaMemset(packed, 0xa5, kTotal));
+    CUDA(cudaMemset(other, 0xa5, kTotal));
     pack();
     hand();
     compare(what);
     const double ours = median_of(pack), back = median_of(unpack), theirs = median_of(hand);
-    const double gb = static_cast<double>(kTotal) / 1e9;
+    const double gb = static_cast<double>(total) / 1e9;
     std::printf("%-28s pack %8.1f us %7.1f GB/s   unpack %8.1f us %7.1f GB/s   by hand %8.1f us %7.1f GB/s   ratio %.3f\n",
                 what, ours * 1e6, gb / ours, back * 1e6, gb / back, theirs * 1e6, gb / theirs, theirs / ours);
   }
@@ -93,8 +98,9 @@ void strided(const Bench& bench, int block, int stride) {
   IST(ist_layout_hvector(kTotal / block, block, stride, ist_layout_of(IST_BYTE), &layout));
   char what[64];
   std::snprintf(what, sizeof what, "vector %d B every %d", block, stride);
-  const auto words = static_cast<unsigned>(kTotal / static_cast<std::int64_t>(sizeof(Word)));
-  bench.run(what, layout, [&] {
+  const std::int64_t total = kTotal / block * block;
+  const auto words = static_cast<unsigned>(total / static_cast<std::int64_t>(sizeof(Word)));
+  bench.run(what, total, layout, [&] {
     pack_by_hand<Word><<<132 * 16, 256>>>(reinterpret_cast<Word*>(bench.other), reinterpret_cast<const Word*>(bench.memory),
                                           words, static_cast<unsigned>(block / sizeof(Word)),
                                           static_cast<unsigned>(stride / sizeof(Word)));
@@ -116,7 +122,7 @@ void listed(const Bench& bench) {
   int* list = nullptr;
   CUDA(cudaMalloc(&list, short_places.size() * sizeof(int)));
   CUDA(cudaMemcpy(list, short_places.data(), short_places.size() * sizeof(int), cudaMemcpyHostToDevice));
-  bench.run("points of a list, 8 B", layout, [&] {
+  bench.run("points of a list, 8 B", kTotal, layout, [&] {
     pack_list_by_hand<<<132 * 16, 256>>>(reinterpret_cast<double*>(bench.other),
                                          reinterpret_cast<const double*>(bench.memory), list, static_cast<unsigned>(words));
   });

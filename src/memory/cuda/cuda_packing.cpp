@@ -21,7 +21,7 @@ packing::Work work_of(const PackWork& given, std::int64_t width, const CudaRunLi
   work.units = units(given.to - given.from);
   work.near = work.first + work.units < packing::kNear;
   work.origin = given.origin + form.offset;
-  work.block = units(form.strided() ? form.block : form.runs.front().bytes);
+  work.block = units(form.strided() ? form.block : std::max(list.each, width));
   if (work.block < packing::kNear) work.block_by = packing::divisor(work.block);
   work.near = work.near && work.block < packing::kNear;
   work.dimensions = static_cast<std::uint32_t>(std::max<std::size_t>(form.dimensions, 1));  // of one block the stride is 0
@@ -34,7 +34,7 @@ packing::Work work_of(const PackWork& given, std::int64_t width, const CudaRunLi
   }
   work.offsets = reinterpret_cast<const std::int64_t*>(list.offsets);
   work.begins = reinterpret_cast<const std::int64_t*>(list.begins);
-  work.runs = form.runs.size();
+  work.runs = list.runs;
   return work;
 }
 

@@ -1,15 +1,6 @@
 #include "memory/cuda/cuda_run_lists.hpp"
 
-#include <algorithm>
-
 namespace ist {
-namespace {
-
-bool as_long(const std::vector<Run>& runs) {
-  return std::all_of(runs.begin(), runs.end(), [&](const Run& run) { return run.bytes == runs.front().bytes; });
-}
-
-}  // namespace
 
 void CudaRunLists::let_go(bool all) {
   const std::lock_guard lock(mutex_);
@@ -27,21 +18,17 @@ Result<CudaRunLists::List> CudaRunLists::of(const SharedForm& form, CudaContext&
       if (entry.context == &context && entry.form.lock() == form) return entry.list;
   }
   let_go(false);
-  const bool equal = as_long(form->runs);
-  std::vector<std::int64_t> numbers;
-  numbers.reserve(form->runs.size() * 2);
-  for (const Run& run : form->runs) numbers.push_back(run.offset);
-  if (!equal) numbers.insert(numbers.end(), form->begins.begin(), form->begins.end());
-  auto memory = calls_.allocate(context, Bytes{numbers.size() * sizeof(std::int64_t)});
+  const RunList runs = run_list(*form);
+  auto memory = calls_.allocate(context, Bytes{runs.numbers.size() * sizeof(std::int64_t)});
   if (!memory.ok()) return memory.status();
-  const Status there = calls_.bring(*memory, reinterpret_cast<const std::byte*>(numbers.data()));
+  const Status there = calls_.bring(*memory, reinterpret_cast<const std::byte*>(runs.numbers.data()));
   if (!there.ok()) {
     calls_.release(*memory);
     return there;
   }
-  const std::uint64_t begins = memory->object + form->runs.size() * sizeof(std::int64_t);
+  const std::uint64_t begins = memory->object + runs.runs * sizeof(std::int64_t);
   const std::lock_guard lock(mutex_);
-  const List list{memory->object, equal ? 0 : begins, pack_width(*form, 0)};
+  const List list{memory->object, runs.each == 0 ? begins : 0, runs.runs, runs.each, pack_width(*form, 0)};
   entries_.push_back({form, &context, *memory, list});
   return list;
 }

@@ -124,18 +124,14 @@ Result<OpenclPacks::List> OpenclPacks::list_of(const Where& where, const SharedF
     api_.clReleaseMemObject(each.memory);
     return true;
   });
-  const std::int64_t first = form->runs.front().bytes;
-  const bool as_long =
-      std::all_of(form->runs.begin(), form->runs.end(), [first](const Run& run) { return run.bytes == first; });
-  std::vector<cl_long> numbers;
-  for (const Run& run : form->runs) numbers.push_back(run.offset);
-  if (!as_long) numbers.insert(numbers.end(), form->begins.begin(), form->begins.end());
+  const RunList runs = run_list(*form);
+  std::vector<cl_long> numbers(runs.numbers.begin(), runs.numbers.end());
   cl_int error = CL_SUCCESS;
   const std::size_t bytes = numbers.size() * sizeof(cl_long);
   cl_mem memory = api_.clCreateBuffer(where.context, CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR, bytes, numbers.data(), &error);
   IST_TRY(opencl_status(error, "clCreateBuffer of " + std::to_string(bytes) + " bytes for the runs of a layout",
                         IST_ERR_MEMORY));
-  lists_.push_back({form, where.context, memory, as_long, pack_width(*form, 0)});
+  lists_.push_back({form, where.context, memory, runs.runs, runs.each, pack_width(*form, 0)});
   return lists_.back();
 }
 
@@ -161,9 +157,9 @@ Status OpenclPacks::set_arguments(cl_kernel kernel, const PackWork& work, std::i
   const cl_ulong packed_at = work.packed.offset.value;
   const auto first = static_cast<cl_ulong>(work.from / width);
   const auto units = static_cast<cl_ulong>((work.to - work.from) / width);
-  const auto block = static_cast<cl_ulong>((strided ? form.block : form.runs.front().bytes) / width);
-  const auto flag = static_cast<cl_int>(strided ? static_cast<int>(form.dimensions) : list.as_long);
-  const auto runs = static_cast<cl_ulong>(form.runs.size());
+  const auto block = static_cast<cl_ulong>((strided ? form.block : list.each) / width);
+  const auto flag = static_cast<cl_int>(strided ? static_cast<int>(form.dimensions) : list.each != 0);
+  const auto runs = static_cast<cl_ulong>(list.runs);
   std::array<cl_ulong, kMostDimensions> counts{1, 1, 1, 1};
   std::array<cl_long, kMostDimensions> strides{};
   for (std::size_t d = 0; d < form.dimensions; ++d) {

@@ -36,7 +36,8 @@ class OpenclPacks {
     std::weak_ptr<const Form> form;
     cl_context context;
     cl_mem memory;
-    bool as_long;        // all runs are
+    std::uint64_t runs;
+    std::int64_t each;   // bytes of every run, if all are as long
     std::int64_t width;  // pack_width() of the form alone
   };
   std::uint64_t numbers_of(const PackWork& work) const;
