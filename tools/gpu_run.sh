@@ -36,7 +36,7 @@
 #   tools/gpu_run.sh contexts       whether the heap outlives contexts that are destroyed with copies under way (tools/peers/context_ends.cu);
 #                                   needs nvcc alone
 #   tools/gpu_run.sh in-kernel      Isthmus's calls in kernels (isthmus/device.cuh), every byte compared, and timed beside bare loops
-#                                   (tests/device/in_kernel.cu); between two GPUs, or two kernels of one; needs nvcc alone
+#                                   (tests/device/in_kernel.cu) and NVSHMEM's; between two GPUs, or two kernels of one; a quick build
 #   tools/gpu_run.sh sanitize       the library's kernels under compute-sanitizer
 #
 # On one GPU two ranks share it; the record says so: cuda:0 to cuda:0, and 1x in its name.
@@ -135,12 +135,12 @@ build_all() {
   local options=(-S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DISTHMUS_CUDA=ON)
   [[ -n $deps ]] && options+=("-DISTHMUS_DEPS_DIR=$(cd "$deps" && pwd)")
   [[ -n ${ISTHMUS_COMMIT:-} ]] && options+=("-DISTHMUS_COMMIT=$ISTHMUS_COMMIT")
-  [[ $mode =~ ^(bench|peers|workers|arithmetic|overlap|sweeps)$ ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
+  [[ $mode =~ ^(bench|peers|workers|arithmetic|overlap|sweeps|in-kernel)$ ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
   [[ $mode == check ]] && python_options "$deps"
   step 120 "configure" cmake "${options[@]}" || finish
   local targets=()
   [[ $mode == collectives ]] && targets=(--target isthmus_program ranks_nccl ranks_meetings)
-  [[ $mode == overlap ]] && targets=(--target isthmus_program)
+  [[ $mode =~ ^(overlap|in-kernel)$ ]] && targets=(--target isthmus_program)
   [[ $mode == soak ]] && targets=(--target isthmus_program traffic_soak)
   [[ $mode == replays ]] && targets=(--target isthmus_program graph_replays)
   [[ $mode == sanitize ]] && targets=(--target isthmus_program arithmetic_test cuda_kind_test ranks_streams ranks_meetings ranks_workers graph_replays)
@@ -376,6 +376,7 @@ source tools/gpu_run/workers.sh
 source tools/gpu_run/arithmetic.sh
 source tools/gpu_run/overlap.sh
 source tools/gpu_run/sweeps.sh
+source tools/gpu_run/in_kernel.sh
 case $mode in
   check) run_check "${@:2}" ;;
   bench) run_bench ;;
@@ -392,6 +393,6 @@ case $mode in
   both-ways) driver_program tools/peers/both_ways.cu "copies both ways at once" ;;
   who-copies) driver_program tools/peers/who_copies.cu "who copies between two GPUs" ;;
   contexts) driver_program tools/peers/context_ends.cu "contexts that are destroyed with copies under way" ;;
-  in-kernel) driver_program tests/device/in_kernel.cu "calls in kernels" 300 ;;
+  in-kernel) run_in_kernel ;;
   sanitize) run_sanitize ;;
 esac

@@ -5,7 +5,7 @@
     tools/record_measurements.py --check [--measured DIR]
 
 Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json; of a `check`, copies check.json;
-of `collectives`, collectives.json; of `peers`, device.json; of `workers`, workers.json; of `arithmetic`, arithmetic.json; of `overlap`, overlap.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
+of `collectives`, collectives.json; of `peers`, device.json; of `workers`, workers.json; of `arithmetic`, arithmetic.json; of `overlap`, overlap.json; of `in-kernel`, in_kernel.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
 of build/, what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what
 tools/compare_mpi.sh left in mpi.json; of build/overlap/, what tools/measure_overlap.py left in overlap.json; of shared.json, a list of
 reports of benches by ranks that share a GPU, which are no figures of any target; of *sweep.json and sweeps.json, what `isthmus bench sweep` wrote. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
@@ -26,6 +26,7 @@ from gpu_run.sanitize_record import sanitize_table
 from gpu_run.soak_record import soak_table
 from gpu_run.workers_record import workers_table
 from host_targets import entry, from_benchmarks, from_comparison, mpi_table, newest, newest_of_pairs, records
+from in_kernel_record import from_in_kernel, in_kernel_table
 from measure_overlap import overlap_table
 from peers_on_record import word
 from sweep_record import apart, sweep_name, sweep_table, sweeps_in
@@ -112,6 +113,7 @@ def targets(measured):
         if not any("worker" in one for one in beside.get(machine, ())):
             entries.extend(from_workers(reports, beside.get(machine, ())))
     entries.extend(not_measured(entries, beside))
+    entries.extend(from_in_kernel(measured))
     for machine, benches in newest(measured, "messages").items():
         figures = Figures(benches)
         parts = [] if machine in comparisons else [from_benchmarks]
@@ -272,7 +274,7 @@ def rewrite_readme(measured, entries):
     for file in records(measured, "shared"):
         lines += bench_table(file, json.loads(file.read_text()))
     lines += arithmetic_table(records(measured, "arithmetic"))
-    lines += device_peers_table(records(measured, "device-peers"))
+    lines += device_peers_table(records(measured, "device-peers")) + in_kernel_table(records(measured, "in-kernel"))
     lines += stream_table(records(measured, "streams"))
     lines += workers_table(records(measured, "workers"))
     lines += device_table(records(measured, "device-collectives"))
@@ -299,7 +301,7 @@ SETS = ("quick", "long", *PARTS)
 def find_source(folder):
     """What the folder's record is of: a check, a comparison with an MPI or NCCL, the tests that ran last, or benchmarks."""
     for name in ("check.json", "mpi.json", "collectives.json", "device.json", "stream.json", "workers.json", "soak.json",
-                 "sanitize.json", "overlap.json", "shared.json", "arithmetic.json"):
+                 "sanitize.json", "overlap.json", "in_kernel.json", "shared.json", "arithmetic.json"):
         if (folder / name).exists():
             return folder / name
     tests = [file for file in (folder / f"tests-{name}.json" for name in SETS) if file.exists()]
@@ -351,8 +353,7 @@ def file_record(folder, measured):
              "device.json": {"device.json": "device-peers"}, "stream.json": {"stream.json": "streams"}, "soak.json": {"soak.json": "soak"},
              "sanitize.json": {"sanitize.json": "sanitize"}, "workers.json": {"workers.json": "workers"}, "overlap.json": {"overlap.json": "overlap"},
              "shared.json": {"shared.json": "shared"}, "arithmetic.json": {"arithmetic.json": "arithmetic"},
-             "tests-long.json": {"tests-long.json": "test-long"},
-             "tests-quick.json": {"tests-quick.json": "test"},
+             "in_kernel.json": {"in_kernel.json": "in-kernel"}, "tests-long.json": {"tests-long.json": "test-long"}, "tests-quick.json": {"tests-quick.json": "test"},
              **{f"tests-{part}.json": {f"tests-{part}.json": f"test-{part}"} for part in PARTS},
              "bench.json": {"bench.json": "messages", "stencil.json": "stencil2d"}}[source.name]
     for raw, name in names.items():
