@@ -265,6 +265,7 @@ class Collectives {
   }
 
  protected:
+  friend class Heap;    // heap.hpp
   friend class Layout;  // layout.hpp
   Collectives() = default;
   template <class Call, class... Arguments>
