@@ -54,7 +54,12 @@ class Meeting {
  public:
   IST_DEVICE_CODE Meeting(const Crew& crew, const ist_team_view& view)
       // Stored before all of this PE's blocks leave, and not before all have come: the same for every thread that reads it.
-      : crew_(crew), view_(view), barrier_(load_relaxed(&control_of(view, view.pe).barriers)) {}
+      : crew_(crew), view_(view), barrier_(load_relaxed(&control_of(view, view.pe).barriers)) {
+    const int pe = static_cast<int>(crew.thread);
+    if (crew.thread >= static_cast<unsigned>(view.pes) || pe == view.pe || view.pes > kMaxPes) return;
+    there_ = &control_of(view, pe).peers[view.pe].arrived;
+    here_ = &control_of(view, view.pe).peers[pe].arrived;
+  }
 
   template <Order kOrder = Order::everything>
   IST_DEVICE_CODE Status meet(std::uint64_t deadline = 0) {
@@ -63,6 +68,8 @@ class Meeting {
     // The meeting of the block orders its other threads' stores before whatever one of them releases, which is cumulative.
     crew_.sync();
     Waiter waiter(view_, deadline);
+    if (crew_.blocks == 1 && view_.pes <= kFlatPes && crew_.threads >= static_cast<unsigned>(view_.pes))
+      return agreed(crew_, one_each<kOrder>(waiter));
     if (crew_.blocks == 1) return agreed(crew_, among_devices<kOrder>(waiter, Status::ok));
     return crew_.block == 0 ? lead<kOrder>(waiter) : follow(waiter);
   }
@@ -96,6 +103,16 @@ class Meeting {
     return agreed(crew_, status);
   }
 
+  // The usual case: a few PEs, a thread for each, and addresses that are known. What follows a flag's arrival is on every barrier's way.
+  template <Order kOrder>
+  IST_DEVICE_CODE Status one_each(Waiter& waiter) {
+    if (there_ != nullptr) tell<kOrder>(there_, barrier_);
+    // While the flags are on their way. All have come, and none has left.
+    if (crew_.thread == 0) store_relaxed(&control_of(view_, view_.pe).barriers, barrier_);
+    std::uint64_t found = 0;
+    return here_ != nullptr ? hear(here_, barrier_, waiter, found) : Status::ok;
+  }
+
   // Flags of everybody to everybody, one hop, or to PE 0 and back. A thread tells one PE and hears of it; a meeting is next.
   template <Order kOrder>
   IST_DEVICE_CODE Status among_devices(Waiter& waiter, Status status) {
@@ -127,6 +144,8 @@ class Meeting {
   const Crew crew_;
   const ist_team_view view_;
   std::uint64_t barrier_;
+  std::uint64_t* there_ = nullptr;       // the flag that this thread stores, at the PE of its number
+  const std::uint64_t* here_ = nullptr;  // and the one that it waits for
 };
 
 template <class Crew>

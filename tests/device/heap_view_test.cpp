@@ -1,0 +1,91 @@
+// Kernels of one process for each GPU over the view of a symmetric heap: every byte compared, and a PE that is killed while another
+// one's kernel waits for it.
+#include <isthmus/heap.h>
+
+#include "../ranks/forked_ranks.hpp"
+#include "heap_kernels.hpp"
+
+namespace {
+
+using namespace forked_ranks;
+using heap_kernels::Found;
+using heap_kernels::Places;
+
+// Of one rank, on the GPU of its number.
+struct Symmetric {
+  ist_heap heap = IST_HEAP_NULL;
+  ist_team_view view{};
+  Places places{};
+  bool made(const Here& here) {
+    void* data = nullptr;
+    void* words = nullptr;
+    const bool fine = ist_heap_create(here.comm, IST_KIND_CUDA, here.rank, 4 << 20, 0, &heap) == IST_OK &&
+                      ist_heap_calloc(heap, heap_kernels::kData, 1, &data) == IST_OK &&
+                      ist_heap_calloc(heap, 4, 8, &words) == IST_OK && ist_heap_view(heap, &view) == IST_OK;
+    if (!fine) std::fprintf(stderr, "[%d] %s\n", here.rank, ist_error_text());
+    places = {static_cast<unsigned char*>(data), static_cast<std::uint64_t*>(words)};
+    return fine;
+  }
+};
+
+int wrong_in(const Here& here, const char* what, const Found& found, int status = 0) {
+  if (found.wrong == 0 && found.status == status && found.refused.empty()) return 0;
+  std::fprintf(stderr, "[%d] %s: %llu wrong, status %d, %s\n", here.rank, what, found.wrong, found.status,
+               found.refused.c_str());
+  return 1;
+}
+
+class HeapView : public testing::Test {
+ protected:
+  void SetUp() override {
+    // Two processes' kernels on one GPU do not run together.
+    if (heap_kernels::devices() < 2) GTEST_SKIP() << "kernels of two PEs need a GPU each; this machine has fewer than 2";
+  }
+  // A kernel that waits must not hold up the loading of the next one.
+  Variables eager_{{"CUDA_MODULE_LOADING", "EAGER"}};
+};
+
+TEST_F(HeapView, CarriesKernelsOfTwoProcessesToEachOther) {
+  expect_all_but(run_ranks(2, "host,cuda",
+                           [](const Here& here) {
+                             Symmetric symmetric;
+                             if (!symmetric.made(here)) return 50;
+                             const auto& [heap, view, places] = symmetric;
+                             int wrong = wrong_in(here, "exchange", exchange(view, here.rank, places, 2000));
+                             wrong += wrong_in(here, "grids", meet_as_grids(view, here.rank, places, 5000));
+                             // What kernels left is seen by the host, and the other way round.
+                             std::uint64_t sum = 0;
+                             const ist_buffer there = ist_host(&sum);
+                             if (ist_heap_barrier(heap) != IST_OK ||
+                                 ist_heap_get(heap, there, places.words + 1, sizeof sum, 0) != IST_OK || sum != 12000)
+                               ++wrong;
+                             ist_heap last = heap;
+                             return wrong + (ist_heap_destroy(&last) == IST_OK ? 0 : 1);
+                           }),
+                 -1);
+}
+
+TEST_F(HeapView, ReleasesKernelsThatWaitForOneThatWasKilled) {
+  expect_all_but(
+      run_ranks(2, "host,cuda",
+                [](const Here& here) {
+                  Symmetric symmetric;
+                  if (!symmetric.made(here)) return 50;
+                  // Once before, so that nothing is loaded while it is timed.
+                  if (wrong_in(here, "exchange", exchange(symmetric.view, here.rank, symmetric.places, 10)) != 0) return 51;
+                  here.has_come_to(1);
+                  here.wait_for(1 - here.rank, 1);
+                  if (here.rank == 1) die_soon();
+                  const auto killed = Clock::now() + kBefore;
+                  constexpr int dead = 1;  // ist::device::Status::peer_dead
+                  int wrong = wrong_in(here, "wait", wait_for_ever(symmetric.view, here.rank, symmetric.places), dead);
+                  if (Clock::now() - killed > std::chrono::seconds(1)) {
+                    std::fprintf(stderr, "[%d] the kernel was released late\n", here.rank);
+                    ++wrong;
+                  }
+                  return wrong + expect_death("barrier", here, 1, killed, [&] { return ist_heap_barrier(symmetric.heap); });
+                }),
+      1);
+}
+
+}  // namespace
