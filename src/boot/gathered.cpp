@@ -11,7 +11,7 @@ namespace {
 // The hub answers in time with the ranks that are missing; only a hub that is itself stuck is waited for longer.
 constexpr double kHubSlack = 3.0;
 // For words at parting, and the hub's answer to them.
-constexpr double kMoment = 0.5;
+constexpr double kParting = 0.5;
 
 Status lost_hub(const FrameSocket& socket, const Exchange& exchange) {
   const std::string step = "while exchanging addresses with the other ranks through " + exchange.hub + ": ";
@@ -37,7 +37,7 @@ void queue_withdrawal(FrameSocket& socket, const Exchange& exchange, const std::
   frame.token = exchange.token;
   frame.payload = reason;
   socket.queue(frame);
-  socket.flush(Deadline::after(kMoment));
+  socket.flush(Deadline::after(kParting));
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ Result<std::vector<std::string>> gather_through(FrameSocket& socket, const Excha
   if (!interrupt::wanted()) return lost_hub(socket, exchange);
   const interrupt::Unheard last_words;
   queue_withdrawal(socket, exchange, interrupt::kReason);
-  const auto answer = next_answer(socket, exchange, Deadline::after(kMoment));
+  const auto answer = next_answer(socket, exchange, Deadline::after(kParting));
   if (answer && answer->type == FrameType::gathered) return open_answer(exchange, *answer);
   return Status{IST_CANCELLED, interrupt::kReason};
 }
