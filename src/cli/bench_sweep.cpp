@@ -98,18 +98,18 @@ std::vector<BenchTask> tasks_of(const BenchOptions& options, const Sweep& sweep,
 }
 
 // What a size has under each value, and what it is measured beside each time, which no value changes.
-struct Line {
+struct PlotLine {
   std::vector<double> figures;
   std::vector<double> limits;
 };
 
-std::map<std::uint64_t, Line> lines_of(const std::vector<Json>& reports, const std::string& benchmark) {
+std::map<std::uint64_t, PlotLine> lines_of(const std::vector<Json>& reports, const std::string& benchmark) {
   const bool latency = benchmark == "latency";
-  std::map<std::uint64_t, Line> lines;
+  std::map<std::uint64_t, PlotLine> lines;
   for (const Json& report : reports) {
     if (report["benchmark"] != benchmark) continue;
     for (const Json& row : report["rows"]) {
-      Line& line = lines[row["bytes"].get<std::uint64_t>()];
+      PlotLine& line = lines[row["bytes"].get<std::uint64_t>()];
       const double figure = row[latency ? "median_us" : "gbps"].get<double>();
       line.figures.push_back(figure);
       if (!row["limit_ratio"].is_number()) continue;

@@ -5,7 +5,7 @@
 namespace ist::cli {
 namespace {
 
-constexpr int kRoot = 0;
+constexpr int kUnevenRoot = 0;
 
 // Parts one behind the other.
 struct Parts {
@@ -67,13 +67,13 @@ std::size_t uneven_part(std::size_t bytes, int part, int parts) {
 
 int gatherv(const CallArguments& with) {
   const Parts& parts = parts_of(with, false);
-  return ist_gatherv(with.send, own_part(with, parts), with.recv, parts.counts.data(), parts.places.data(), IST_BYTE, kRoot,
-                     with.comm);
+  return ist_gatherv(with.send, own_part(with, parts), with.recv, parts.counts.data(), parts.places.data(), IST_BYTE,
+                     kUnevenRoot, with.comm);
 }
 int scatterv(const CallArguments& with) {
   const Parts& parts = parts_of(with, false);
-  return ist_scatterv(with.send, parts.counts.data(), parts.places.data(), with.recv, own_part(with, parts), IST_BYTE, kRoot,
-                      with.comm);
+  return ist_scatterv(with.send, parts.counts.data(), parts.places.data(), with.recv, own_part(with, parts), IST_BYTE,
+                      kUnevenRoot, with.comm);
 }
 int allgatherv(const CallArguments& with) {
   const Parts& parts = parts_of(with, false);
@@ -88,13 +88,13 @@ int alltoallv(const CallArguments& with) {
 
 int start_gatherv(const CallArguments& with, ist_request* requests) {
   const Parts& parts = parts_of(with, false);
-  return ist_igatherv(with.send, own_part(with, parts), with.recv, parts.counts.data(), parts.places.data(), IST_BYTE, kRoot,
-                      with.comm, requests);
+  return ist_igatherv(with.send, own_part(with, parts), with.recv, parts.counts.data(), parts.places.data(), IST_BYTE,
+                      kUnevenRoot, with.comm, requests);
 }
 int start_scatterv(const CallArguments& with, ist_request* requests) {
   const Parts& parts = parts_of(with, false);
   return ist_iscatterv(with.send, parts.counts.data(), parts.places.data(), with.recv, own_part(with, parts), IST_BYTE,
-                       kRoot, with.comm, requests);
+                       kUnevenRoot, with.comm, requests);
 }
 int start_allgatherv(const CallArguments& with, ist_request* requests) {
   const Parts& parts = parts_of(with, false);
@@ -108,12 +108,12 @@ int start_alltoallv(const CallArguments& with, ist_request* requests) {
 }
 
 void expect_gatherv(const Inputs& inputs, int rank, std::size_t bytes, std::vector<std::byte>& result) {
-  if (rank == kRoot) expect_allgatherv(inputs, rank, bytes, result);
+  if (rank == kUnevenRoot) expect_allgatherv(inputs, rank, bytes, result);
 }
 void expect_scatterv(const Inputs& inputs, int rank, std::size_t bytes, std::vector<std::byte>& result) {
   const Parts parts = by_rank(bytes, static_cast<int>(inputs.size()));
   const auto at = static_cast<std::size_t>(rank);
-  put_at(inputs[kRoot], parts.places[at], 0, parts.counts[at], result);
+  put_at(inputs[kUnevenRoot], parts.places[at], 0, parts.counts[at], result);
 }
 void expect_allgatherv(const Inputs& inputs, int /*rank*/, std::size_t bytes, std::vector<std::byte>& result) {
   const Parts parts = by_rank(bytes, static_cast<int>(inputs.size()));

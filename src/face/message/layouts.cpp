@@ -9,14 +9,14 @@ namespace ist {
 namespace {
 
 // Handles beyond those of basic types.
-constexpr std::uint64_t kFirstOfUsers = 0x1000;
+constexpr std::uint64_t kFirstLayout = 0x1000;
 
-struct Table {
+struct LayoutTable {
   std::mutex mutex;
-  std::uint64_t next = kFirstOfUsers;
+  std::uint64_t next = kFirstLayout;
   std::map<std::uint64_t, NamedLayout> layouts;
   std::array<NamedLayout, kTypes> basic;
-  Table() {
+  LayoutTable() {
     for (std::size_t type = 0; type < kTypes; ++type) {
       const auto name = static_cast<ist_type>(type);
       const SharedLayout layout = *Layout::basic(name);
@@ -26,8 +26,8 @@ struct Table {
 };
 
 // Never destroyed: threads may end after static objects.
-Table& table() {
-  static auto* made = new Table;
+LayoutTable& layout_table() {
+  static auto* made = new LayoutTable;
   return *made;
 }
 
@@ -47,7 +47,7 @@ Status bad_layout(ist_layout handle) {
 }  // namespace
 
 Result<NamedLayout> layout_of(ist_layout handle) {
-  Table& all = table();
+  LayoutTable& all = layout_table();
   if (is_basic(handle)) return all.basic[number_of(handle) - 1];
   const std::lock_guard lock(all.mutex);
   const auto found = all.layouts.find(number_of(handle));
@@ -56,7 +56,7 @@ Result<NamedLayout> layout_of(ist_layout handle) {
 }
 
 ist_layout add_layout(NamedLayout layout) {
-  Table& all = table();
+  LayoutTable& all = layout_table();
   const std::lock_guard lock(all.mutex);
   all.layouts.emplace(all.next, std::move(layout));
   return reinterpret_cast<ist_layout>(all.next++);
@@ -68,7 +68,7 @@ Status commit_layout(ist_layout handle) {
   if (found->shapes) return {};
   auto shapes = std::make_shared<Shapes>(found->layout);
   if (const auto one = shapes->of(1); !one.ok()) return one.status();
-  Table& all = table();
+  LayoutTable& all = layout_table();
   const std::lock_guard lock(all.mutex);
   const auto entry = all.layouts.find(number_of(handle));
   if (entry == all.layouts.end()) return bad_layout(handle);
@@ -78,7 +78,7 @@ Status commit_layout(ist_layout handle) {
 
 Status remove_layout(ist_layout handle) {
   if (is_basic(handle)) return {IST_ERR_HANDLE, "the layout of a basic type cannot be freed"};
-  Table& all = table();
+  LayoutTable& all = layout_table();
   const std::lock_guard lock(all.mutex);
   return all.layouts.erase(number_of(handle)) == 1 ? Status{} : bad_layout(handle);
 }
