@@ -32,11 +32,12 @@ class AbortBoard {
     auto& word = fates_[static_cast<std::size_t>(rank.value)];
     auto seen = word.load(std::memory_order_relaxed);
     if (seen != static_cast<std::uint32_t>(Fate::present)) return;
+    // Before the fate, which ends calls behind which a program looks at this word.
+    if (fate == Fate::dead) dead_.store(1, std::memory_order_release);
     word.store(static_cast<std::uint32_t>(fate), std::memory_order_release);
     if (fate == Fate::dead) {
       int none = kNobody.value;
       first_dead_.compare_exchange_strong(none, rank.value, std::memory_order_release, std::memory_order_relaxed);
-      dead_.store(1, std::memory_order_release);
     }
     changes_.fetch_add(1, std::memory_order_release);
   }

@@ -48,7 +48,7 @@ IST_DEVICE_NUMBER std::uint64_t ended_as(std::uint64_t barrier, Status status) {
 }
 
 // A crew's barriers, one after the other, with their number in a register: reading it from memory costs as much as a third of a barrier.
-// None of the same PE's other crews may be in a barrier meanwhile.
+// While one is in use, every barrier of this PE goes through it: one that another object made would not be counted here.
 template <class Crew>
 class Meeting {
  public:

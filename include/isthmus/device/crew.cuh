@@ -26,7 +26,11 @@ struct Warp {
   static constexpr unsigned threads = 32, block = 0, blocks = 1;
   unsigned thread = threadIdx.x % 32;
   IST_DEVICE_CODE void sync() const { __syncwarp(); }
-  IST_DEVICE_CODE bool any(bool mine) const { return __any_sync(~0U, mine) != 0; }
+  // A vote alone orders no memory.
+  IST_DEVICE_CODE bool any(bool mine) const {
+    __syncwarp();
+    return __any_sync(~0U, mine) != 0;
+  }
 };
 
 // All threads of a block, numbered in one dimension.
