@@ -171,8 +171,8 @@ Status CollectiveHeap::extend(Space& space, Offset from, Bytes size, const Statu
   Result<FileDescriptor> made = own.ok() ? space.make(from, size) : own;
   Status status = agree("ist_heap: make", {}, made.status());
   std::vector<FileDescriptor> all(static_cast<std::size_t>(comm_->size()));
-  if (status.ok()) status = pass_around(*made, all);
-  Status mapped;
+  // What fails here is said when all have passed theirs on: nobody waits for one that has gone, and no descriptor is left behind.
+  Status mapped = status.ok() ? pass_around(*made, all) : Status{};
   for (int pe = 0; status.ok() && pe < comm_->size(); ++pe)
     if (pe != comm_->rank() && mapped.ok()) mapped = space.attach(Pe{pe}, from, size, all[static_cast<std::size_t>(pe)]);
   if (status.ok()) status = agree("ist_heap: map", {}, mapped);
@@ -184,37 +184,43 @@ Status CollectiveHeap::extend(Space& space, Offset from, Bytes size, const Statu
 Status CollectiveHeap::pass_around(const FileDescriptor& own, std::vector<FileDescriptor>& all) {
   const std::uint32_t purpose = kHeapDescriptors | comm_->scope().context;
   std::vector<bool> sent(all.size(), false);
+  std::vector<bool> came(all.size(), false);
   Status failed;
-  return wait(
+  IST_TRY(wait(
       [&]() -> Result<bool> {
         bool over = true;
         const std::lock_guard lock(engine().lock());
         for (int pe = 0; pe < comm_->size(); ++pe) {
           if (pe == comm_->rank()) continue;
-          const auto done = pass_once(pe, purpose, own, all, sent);
-          if (!done.ok()) return done.status();
-          over = over && *done;
+          const auto p = static_cast<std::size_t>(pe);
+          const Status passed = pass_once(pe, purpose, own, sent, came, all[p]);
+          if (!passed.ok() && failed.ok()) failed = passed;
+          over = over && sent[p] && came[p];
         }
         return over;
       },
-      [this] { return anyone_lost(); });
+      [this] { return anyone_lost(); }));
+  return failed;
 }
 
-Result<bool> CollectiveHeap::pass_once(int pe, std::uint32_t purpose, const FileDescriptor& own,
-                                       std::vector<FileDescriptor>& all, std::vector<bool>& sent) {
+// A descriptor that cannot be sent or taken counts as if it had been.
+Status CollectiveHeap::pass_once(int pe, std::uint32_t purpose, const FileDescriptor& own, std::vector<bool>& sent,
+                                 std::vector<bool>& came, FileDescriptor& theirs) {
   const auto p = static_cast<std::size_t>(pe);
   const Rank rank = comm_->to_world(pe);
+  Status failed;
   if (!sent[p]) {
     const auto gone = world_.peers().try_send_descriptor(rank, purpose, own.get());
-    if (!gone.ok()) return gone.status();
-    sent[p] = *gone;
+    sent[p] = !gone.ok() || *gone;
+    if (!gone.ok()) failed = gone.status();
   }
-  if (!all[p].valid()) {
+  if (!came[p]) {
     auto taken = world_.peers().take_descriptor(rank, purpose, 0.0);
+    came[p] = !taken.ok() || *taken;
     if (!taken.ok()) return taken.status();
-    if (*taken) all[p] = std::move(**taken);
+    if (*taken) theirs = std::move(**taken);
   }
-  return sent[p] && all[p].valid();
+  return failed;
 }
 
 Status CollectiveHeap::grow(std::uint64_t bytes) {

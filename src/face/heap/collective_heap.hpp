@@ -85,8 +85,8 @@ class CollectiveHeap {
   // Whose memory is in reach is found out with every other PE.
   Status meet(Space& space);
   Status pass_around(const FileDescriptor& own, std::vector<FileDescriptor>& all);
-  Result<bool> pass_once(int pe, std::uint32_t purpose, const FileDescriptor& own, std::vector<FileDescriptor>& all,
-                         std::vector<bool>& sent);
+  Status pass_once(int pe, std::uint32_t purpose, const FileDescriptor& own, std::vector<bool>& sent,
+                   std::vector<bool>& came, FileDescriptor& theirs);
   Status zero(Offset offset, Bytes size);
   Status anyone_lost() const;
   Status lost_in_barrier() const;
