@@ -97,12 +97,16 @@ std::uint32_t GatherHub::counted(const Member& member, std::uint32_t world) {
 void GatherHub::take_in(Rank rank, Frame contribution) {
   Member& member = at(rank);
   // The next program of this rank, in a shell, counts from the beginning.
-  if (contribution.world == 1 && contribution.round == 1 && member.answered.world > 0) member.uncounted.clear();
+  const bool first = contribution.world == 1 && contribution.round == 1;
+  if (first && member.answered.world > 0) member.uncounted.clear();
   member.answered = Frame{};
   member.world = counted(member, contribution.world);
   member.patience = Deadline::after(contribution.milliseconds / 1000.0);
   member.waiting = std::move(contribution);
   const auto place = static_cast<std::size_t>(rank.value);
+  // Who was told of the first world's failure, and comes to it again, is another program: what failed before was of the last one.
+  if (const auto last = failed_.find(member.world); first && last != failed_.end() && last->second.told[place])
+    failed_.clear();
   if (const auto failed = failed_.find(member.world); failed != failed_.end() && !failed->second.told[place])
     tell_of(failed->second, place);
   forget_what_all_know();

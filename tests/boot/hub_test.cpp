@@ -110,6 +110,20 @@ TEST_P(HubOfTwo, the_next_program_of_each_rank_counts_from_the_beginning) {
   }
 }
 
+// Rank 2 never came in the first program, and is not told of that one's failure once somebody has begun the next.
+TEST_P(HubOfThree, a_failure_ends_with_its_program) {
+  send(0, FrameType::contribution, 1, 1, "zero");
+  hub_.serve();
+  send(1, FrameType::withdrawal, 1, 1, "sorry");
+  hub_.serve();
+  for (int rank = 0; rank < 2; ++rank) expect(rank, FrameType::failure, 1, "sorry");
+  for (int rank = 0; rank < 3; ++rank) {
+    send(rank, FrameType::contribution, 1, 1, "the next");
+    hub_.serve();
+  }
+  for (int rank = 0; rank < 3; ++rank) expect(rank, FrameType::gathered, 1, "the next");
+}
+
 TEST_P(HubOfThree, a_rank_that_comes_late_hears_of_every_world_that_failed) {
   for (std::uint32_t world = 1; world <= 3; ++world) {
     send(0, FrameType::contribution, world, 1, "zero");
