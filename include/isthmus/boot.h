@@ -36,7 +36,8 @@ IST_API int ist_world_create_with(const ist_boot_functions* functions, ist_world
 IST_API int ist_world_create_configured_with(const char* settings, const ist_boot_functions* functions, ist_world* world);
 
 /* While this thread makes a world and waits for other ranks, `asked` is called with `context` about every 0.1 s. Once it returns
- * anything but 0, the call ends with IST_CANCELLED, and ranks that wait for this one are told at once that it gave up. The world
+ * anything but 0, the call ends with IST_CANCELLED, unless all have come meanwhile and the world is made, and ranks that wait for
+ * this one are told at once that it gave up. The world
  * may then be created again: where no other rank had come, as if this rank had not been there yet; otherwise on every rank. PMIx
  * and PMI cannot take a rank back: docs/launchers.md. Null: nobody is asked. It is this thread's alone, and stays until it is set
  * anew; a function of ist_boot_functions is not ended. */

@@ -41,7 +41,8 @@ Result<std::unique_ptr<World>> World::create(std::unique_ptr<Boot> given, std::s
   const interrupt::Scope scope;
   const Status connected = world->connect();
   if (!connected.ok() && world->boot_) world->boot_->withdraw(scope.happened() ? interrupt::kReason : connected.text());
-  if (scope.happened())
+  // What the others have already made with this rank stands.
+  if (scope.happened() && !connected.ok())
     return Status{
         IST_CANCELLED,
         "ist_world_create: the program had the wait for the other ranks end (ist_interrupt_with); create the world again, "
