@@ -17,6 +17,8 @@ Result<OperationId> Engine::start_send_laid(std::unique_ptr<LaidOut> laid, Rank 
   const Piece block = laid->work.packed;
   Ticket packed;
   if (block.kind != KindId::host) {
+    // Nothing may refuse the message once a kernel writes into its block.
+    if (!operations_.has_room()) return too_many();
     auto ready = pending_work(laid->work.memory);
     if (!ready.ok()) return ready.status();
     auto started = parts_.kinds.find(block.kind)->packing()->pack_bytes(laid->work, *ready);

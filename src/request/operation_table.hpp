@@ -55,6 +55,8 @@ class OperationTable {
     ++whole_;
     return id;
   }
+  // Would add() give one?
+  bool has_room() { return first_free_ != kMost || grow(); }
   // As add(), of a receive that is posted; the caller fills in what it waits for. Also null where the table would have to grow.
   PlainReceive* add_plain(OperationId& id) {
     if (first_free_ == kMost) [[unlikely]]
