@@ -103,6 +103,10 @@ TEST(OneSidedAllocation, WhereOnePeDisagreesAllHearOfIt) {
   expect_error(IST_ERR_ARGUMENT, "for alignment", ist_heap_aligned(heap, differs ? 256 : 128, 10, &address));
   expect_error(IST_ERR_ARGUMENT, "called ist_heap_calloc",
                differs ? ist_heap_calloc(heap, 1, 10, &address) : ist_heap_alloc(heap, 10, &address));
+  expect_error(IST_ERR_ARGUMENT, "called ist_heap_aligned",
+               differs ? ist_heap_aligned(heap, 64, 10, &address) : ist_heap_alloc(heap, 10, &address));
+  const std::string null = differs ? "address is null" : other + ": address is null";
+  expect_error(IST_ERR_ARGUMENT, null.c_str(), ist_heap_alloc(heap, 10, differs ? nullptr : &address));
   expect_error(IST_ERR_ARGUMENT, "for bytes", ist_heap_grow(heap, differs ? 9 << 20 : 10 << 20));
   unsigned char* const a = heap.alloc(64);
   unsigned char* const b = heap.alloc(64);

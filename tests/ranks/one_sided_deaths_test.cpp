@@ -95,6 +95,27 @@ INSTANTIATE_TEST_SUITE_P(Of, OneSidedLimits,
                                          Limit{"addresses", RLIMIT_AS, rlim_t{8} << 30, "ulimit -v"}),
                          [](const testing::TestParamInfo<Limit>& which) { return which.param.name; });
 
+// It can make its own memory, and has no descriptor left for the other's.
+TEST(OneSidedDescriptors, ThatOnePeCannotTakeAreSaidByAllAndNobodyWaits) {
+  expect_all(run_ranks(3, "host", [](const Here& here) {
+    ist_heap heap = IST_HEAP_NULL;
+    rlimit before{};
+    ::getrlimit(RLIMIT_NOFILE, &before);
+    const int next = ::dup(0);
+    ::close(next);
+    const rlimit low{static_cast<rlim_t>(next) + 1, before.rlim_max};
+    if (here.rank == 1) ::setrlimit(RLIMIT_NOFILE, &low);
+    const int code = ist_heap_create(here.comm, IST_KIND_HOST, 0, 1 << 20, 0, &heap);
+    ::setrlimit(RLIMIT_NOFILE, &before);
+    const std::string text = ist_error_text();
+    const bool said = code == IST_ERR_SYSTEM && heap == IST_HEAP_NULL && text.find("ulimit -n") != std::string::npos &&
+                      (here.rank == 1 || text.find("PE 1: ") != std::string::npos);
+    if (!said) std::fprintf(stderr, "[%d] %s: %s\n", here.rank, ist_code_name(code), text.c_str());
+    if (ist_heap_create(here.comm, IST_KIND_HOST, 0, 1 << 20, 0, &heap) != IST_OK) return 50;
+    return (said ? 0 : 1) + (ist_heap_barrier(heap) == IST_OK ? 0 : 1);
+  }));
+}
+
 // Who has come to a barrier and leaves then has been there; who leaves before is named.
 TEST(OneSidedLeaving, EndsTheWaitsOfThoseThatStay) {
   expect_all(run_ranks(3, "host", [](const Here& here) {

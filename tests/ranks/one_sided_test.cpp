@@ -208,6 +208,12 @@ TEST(OneSided, WordsCompareInAllSixWaysAndEveryType) {
   int is = 0;
   expect_error(IST_ERR_ARGUMENT, "type is", ist_heap_test(heap, word, IST_DOUBLE, IST_COMPARE_EQ, 0, &is));
   expect_error(IST_ERR_ARGUMENT, "compare is", ist_heap_test(heap, word, IST_INT64, static_cast<ist_compare>(9), 0, &is));
+  for (const std::int64_t value : {std::int64_t{1} << 32, -(std::int64_t{1} << 31) - 1})
+    for (const ist_type type : {IST_INT32, IST_UINT32})
+      expect_error(IST_ERR_ARGUMENT, "value is", ist_heap_wait_until(heap, word, type, IST_COMPARE_NE, value));
+  expect_error(IST_ERR_ARGUMENT, "value is",
+               ist_heap_test(heap, word, IST_INT32, IST_COMPARE_LT, std::int64_t{3} << 30, &is));
+  EXPECT_EQ(IST_OK, ist_heap_test(heap, word, IST_UINT32, IST_COMPARE_LT, std::int64_t{3} << 30, &is));
   expect_error(IST_ERR_ARGUMENT, "multiple",
                ist_heap_wait_until(heap, reinterpret_cast<char*>(word) + 4, IST_INT64, IST_COMPARE_EQ, 0));
   heap.barrier();

@@ -44,10 +44,14 @@ struct Allocation {
 
 int allocate(ist_heap heap, const Allocation& wanted, void** address) {
   const Range range(wanted.call);
-  if (address == nullptr) return null_argument(wanted.call, "address");
-  *address = nullptr;
+  // Said to all, as everything that is wrong at one PE: the others are on their way into the call.
+  Status wrong = wanted.wrong;
+  if (address == nullptr)
+    wrong = {IST_ERR_ARGUMENT, "address is null; pass the address of a variable"};
+  else
+    *address = nullptr;
   return in_heap(wanted.call, heap, [&](CollectiveHeap& in) -> Status {
-    const auto made = in.allocate(wanted.bytes, wanted.alignment, wanted.zero, wanted.wrong);
+    const auto made = in.allocate(wanted.call, wanted.bytes, wanted.alignment, wanted.zero, wrong);
     if (made.ok()) *address = *made;
     return made.status();
   });

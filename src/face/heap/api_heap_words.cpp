@@ -1,4 +1,6 @@
 // C calls about words of symmetric heaps: signals, waits, atomics.
+#include <limits>
+
 #include "face/heap/heap_calls.hpp"
 #include "heap/word.hpp"
 
@@ -35,6 +37,12 @@ Result<Offset> check_condition(const CollectiveHeap& heap, const Condition& want
   if (wanted.compare < IST_COMPARE_EQ || wanted.compare > IST_COMPARE_LE)
     return Status{IST_ERR_ARGUMENT, "compare is " + std::to_string(static_cast<int>(wanted.compare)) +
                                         "; it must be IST_COMPARE_EQ to IST_COMPARE_LE"};
+  // Of an unsigned word also what has its bits.
+  const std::int64_t most =
+      type.is_signed ? std::numeric_limits<std::int32_t>::max() : std::numeric_limits<std::uint32_t>::max();
+  if (type.size == 4 && (wanted.value < std::numeric_limits<std::int32_t>::min() || wanted.value > most))
+    return Status{IST_ERR_ARGUMENT, "value is " + std::to_string(wanted.value) +
+                                        ", which no word of 4 bytes has; name a type of 8 bytes, or a value that fits"};
   IST_TRY(check_aligned(wanted.address, type.size));
   return heap.memory().locate(wanted.address, Bytes{type.size});
 }

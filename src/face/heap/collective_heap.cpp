@@ -240,8 +240,9 @@ Status CollectiveHeap::grow(std::uint64_t bytes) {
   return {};
 }
 
-Result<void*> CollectiveHeap::allocate(std::uint64_t bytes, std::uint64_t alignment, bool zeroed, const Status& own) {
-  IST_TRY(agree(zeroed ? "ist_heap_calloc" : "ist_heap_alloc", {{"bytes", bytes}, {"alignment", alignment}}, own));
+Result<void*> CollectiveHeap::allocate(const char* call, std::uint64_t bytes, std::uint64_t alignment, bool zeroed,
+                                       const Status& own) {
+  IST_TRY(agree(call, {{"bytes", bytes}, {"alignment", alignment}}, own));
   if (bytes == 0) return nullptr;
   const auto offset = memory_->allocate(Bytes{bytes}, alignment);
   if (!offset.ok()) return offset.status();

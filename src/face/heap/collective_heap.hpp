@@ -39,7 +39,7 @@ class CollectiveHeap {
 
   Status grow(std::uint64_t bytes);
   // Null for 0 bytes. `own`: what this PE alone found wrong with the call.
-  Result<void*> allocate(std::uint64_t bytes, std::uint64_t alignment, bool zero, const Status& own = {});
+  Result<void*> allocate(const char* call, std::uint64_t bytes, std::uint64_t alignment, bool zero, const Status& own);
   Status release(const void* address);
   Status barrier();
   // The last call on it.

@@ -63,11 +63,12 @@ class HandleTable {
           if (place.value) what(*place.value);
   }
   void remove(const CommName& name) {
+    std::unique_ptr<T> gone;  // destroyed when the lock is free again: a heap takes its time
     const std::lock_guard lock(mutex_);
     if (find(name) == nullptr) return;
     Place& place = (*chunks_[name.index / kChunk].load())[name.index % kChunk];
     place.serial.store(0, std::memory_order_release);
-    place.value.reset();
+    gone = std::move(place.value);
     free_.push_back(name.index);
   }
 
