@@ -1,20 +1,14 @@
 #include "face/message/layouts.hpp"
 
 #include <array>
-#include <cstdio>
-#include <map>
-#include <mutex>
+
+#include "face/message/numbered.hpp"
 
 namespace ist {
 namespace {
 
-// Handles beyond those of basic types.
-constexpr std::uint64_t kFirstLayout = 0x1000;
-
 struct LayoutTable {
-  std::mutex mutex;
-  std::uint64_t next = kFirstLayout;
-  std::map<std::uint64_t, NamedLayout> layouts;
+  Numbered<NamedLayout> layouts;
   std::array<NamedLayout, kTypes> basic;
   LayoutTable() {
     for (std::size_t type = 0; type < kTypes; ++type) {
@@ -25,7 +19,6 @@ struct LayoutTable {
   }
 };
 
-// Never destroyed: threads may end after static objects.
 LayoutTable& layout_table() {
   static auto* made = new LayoutTable;
   return *made;
@@ -36,10 +29,8 @@ bool is_basic(ist_layout handle) { return number_of(handle) - 1 < kTypes; }
 
 Status bad_layout(ist_layout handle) {
   if (handle == IST_LAYOUT_NULL) return {IST_ERR_HANDLE, "the layout is null"};
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(number_of(handle)));
   return {IST_ERR_HANDLE,
-          std::string{text.data()} +
+          number_text(number_of(handle)) +
               " is no layout: it is neither ist_layout_of() a basic type, nor one that was made here and not "
               "freed since"};
 }
@@ -49,17 +40,13 @@ Status bad_layout(ist_layout handle) {
 Result<NamedLayout> layout_of(ist_layout handle) {
   LayoutTable& all = layout_table();
   if (is_basic(handle)) return all.basic[number_of(handle) - 1];
-  const std::lock_guard lock(all.mutex);
-  const auto found = all.layouts.find(number_of(handle));
-  if (found == all.layouts.end()) return bad_layout(handle);
-  return found->second;
+  auto found = all.layouts.find(number_of(handle));
+  if (!found) return bad_layout(handle);
+  return std::move(*found);
 }
 
 ist_layout add_layout(NamedLayout layout) {
-  LayoutTable& all = layout_table();
-  const std::lock_guard lock(all.mutex);
-  all.layouts.emplace(all.next, std::move(layout));
-  return reinterpret_cast<ist_layout>(all.next++);
+  return reinterpret_cast<ist_layout>(layout_table().layouts.add(std::move(layout)));
 }
 
 Status commit_layout(ist_layout handle) {
@@ -68,19 +55,15 @@ Status commit_layout(ist_layout handle) {
   if (found->shapes) return {};
   auto shapes = std::make_shared<Shapes>(found->layout);
   if (const auto one = shapes->of(1); !one.ok()) return one.status();
-  LayoutTable& all = layout_table();
-  const std::lock_guard lock(all.mutex);
-  const auto entry = all.layouts.find(number_of(handle));
-  if (entry == all.layouts.end()) return bad_layout(handle);
-  if (!entry->second.shapes) entry->second.shapes = std::move(shapes);
-  return {};
+  const bool there = layout_table().layouts.change(number_of(handle), [&](NamedLayout& named) {
+    if (!named.shapes) named.shapes = std::move(shapes);
+  });
+  return there ? Status{} : bad_layout(handle);
 }
 
 Status remove_layout(ist_layout handle) {
   if (is_basic(handle)) return {IST_ERR_HANDLE, "the layout of a basic type cannot be freed"};
-  LayoutTable& all = layout_table();
-  const std::lock_guard lock(all.mutex);
-  return all.layouts.erase(number_of(handle)) == 1 ? Status{} : bad_layout(handle);
+  return layout_table().layouts.remove(number_of(handle)) ? Status{} : bad_layout(handle);
 }
 
 Result<SharedShape> shape_of(std::int64_t count, ist_layout handle, bool written) {
