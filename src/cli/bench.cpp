@@ -204,6 +204,12 @@ void run(BenchOptions& options, Words& words, const CLI::App& command) {
     start_benchmark(options, words);
 }
 
+// What a call's own name, in place of the benchmark that times it, is answered.
+std::string meant_a_call(const std::string& name) {
+  if (find_call(name) == nullptr) return {};
+  return name + " is a call: isthmus bench collective " + name;
+}
+
 void add_name(CLI::App& command, BenchOptions& options) {
   command
       .add_option(
@@ -217,6 +223,7 @@ void add_name(CLI::App& command, BenchOptions& options) {
           "and bandwidth "
           "under several values of a setting)")
       ->required()
+      ->check(CLI::Validator(meant_a_call, ""))
       ->check(CLI::IsMember({"latency", "bandwidth", "bidirectional", "rate", "multi-pair", "stream-latency",
                              "stream-bandwidth", "stream-bidirectional", "queue-latency", "queue-bandwidth",
                              "queue-bidirectional", "collective", "overlap", "limits", "sweep"}));

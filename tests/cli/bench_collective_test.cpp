@@ -230,6 +230,7 @@ TEST(BenchCalls, TheLeastThatACallMovesIsKnown) {
 
 TEST_F(Bench, WhatDoesNotGoTogetherIsToldBeforeAnyRankStarts) {
   expect_refused({{"bench collective", "collective needs the name of a call: expected one of barrier, bcast"},
+                  {"bench allgatherv", "allgatherv is a call: isthmus bench collective allgatherv"},
                   {"bench collective allredcue", "collective has no call \"allredcue\""},
                   {"bench overlap barrier", "overlap has no call \"barrier\": expected one of bcast, reduce, allreduce"},
                   {"bench latency allreduce", "latency is between two ranks and takes no call"},
