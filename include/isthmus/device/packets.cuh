@@ -138,6 +138,7 @@ class Channel {
     here_ = slot_of(view, view.pe, pe, channel, 0) + crew.thread;
     taken_here_ = &control_of(view, view.pe).peers[pe].taken[channel];
     taken_there_ = &control_of(view, pe).peers[view.pe].taken[channel];
+    // Nobody waits for it before a send looks at it.
     if (kReuse == Reuse::credited) known_ = load_taken(taken_here_);
   }
 
