@@ -39,7 +39,8 @@ class HeapView : public testing::Test {
  protected:
   void SetUp() override {
     // Two processes' kernels on one GPU do not run together.
-    if (heap_kernels::devices() < 2) GTEST_SKIP() << "kernels of two PEs need a GPU each; this machine has fewer than 2";
+    if (heap_kernels::devices() < 2)
+      GTEST_SKIP() << "not covered here: kernels of two processes over the view of a heap; each needs a GPU of its own";
   }
   // A kernel that waits must not hold up the loading of the next one.
   Variables eager_{{"CUDA_MODULE_LOADING", "EAGER"}};
