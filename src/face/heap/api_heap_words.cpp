@@ -133,7 +133,7 @@ int ist_heap_test(ist_heap heap, const void* address, ist_type type, ist_compare
     const ist::Condition wanted{address, type, compare, value};
     const auto offset = ist::check_condition(in, wanted);
     if (!offset.ok()) return offset.status();
-    const ist::Status lost = in.nobody_left();
+    ist::Status lost = in.nobody_left();
     const auto found = ist::holds(in, *offset, wanted);
     if (!found.ok()) return found.status();
     *is = *found ? 1 : 0;
