@@ -68,8 +68,8 @@ TEST(Run, worlds_follow_each_other_in_one_program_and_in_programs_of_one_rank) {
 
 // Rank 2 misses the first world, and is the first one at the next, which is of another program: what failed was not meant for it.
 TEST(Run, the_next_program_of_a_rank_that_never_came_does_not_hear_of_the_failure) {
-  const std::string script = "if [ $ISTHMUS_RANK = 2 ]; then sleep 1.5; else ISTHMUS_BOOT_TIMEOUT=0.5 " + std::string{PROGRAM} +
-                             " world; sleep 2; fi; " + PROGRAM + " world";
+  const std::string script = "if [ $ISTHMUS_RANK = 2 ]; then sleep 1.5; else ISTHMUS_BOOT_TIMEOUT=0.5 " +
+                             std::string{PROGRAM} + " world; sleep 2; fi; " + PROGRAM + " world";
   Command command{shell({"-n", "3"}, script)};
   EXPECT_EQ(command.wait(), 0) << command.output() << command.errors();
   EXPECT_EQ(times_in(command.output(), "rank 2 did not come to the launcher"), 2) << command.output();
