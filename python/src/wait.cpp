@@ -113,6 +113,8 @@ std::size_t wait_for_any(Session& session, std::span<const std::shared_ptr<Opera
   return found;
 }
 
+void wait_for(Session& session, const std::function<bool()>& over) { wait_until(session, over); }
+
 bool look_at(Session& session, Operation& operation) {
   session.require_open();
   bool done = false;
