@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "barrier.hpp"
 #include "errors.hpp"
@@ -25,6 +26,12 @@ void call(Session& session, const Call& what) {
     code = what();
   }
   check(code);
+}
+
+// The same of a call that all PEs make.
+template <class Call>
+void call_all(const std::shared_ptr<Session>& session, const Call& what) {
+  call_of_all(session, what, [](int) {});
 }
 
 std::string joined(const char* const* names, std::size_t count) {
@@ -137,8 +144,8 @@ nb::object SymmetricArray::at_pe(int pe) const {
 
 void SymmetricArray::free() {
   if (freed_) refuse("this array of a symmetric heap was freed");
-  ist_heap heap = heap_->open();
-  call(heap_->session(), [&] { return ist_heap_free(heap, reinterpret_cast<void*>(address_)); });
+  call_all(heap_->shared_session(),
+           [heap = heap_->open(), address = address_] { return ist_heap_free(heap, reinterpret_cast<void*>(address)); });
   freed_ = true;
 }
 
@@ -153,10 +160,11 @@ std::string SymmetricArray::text() const {
 
 nb::object Heap::make(const std::shared_ptr<Channels>& channels, const std::string& kind, std::uint64_t bytes,
                       std::uint64_t most, int device) {
-  ist_heap heap = IST_HEAP_NULL;
-  const ist_kind number = kind_named(kind);
-  call(*channels->session, [&] { return ist_heap_create(channels->user, number, device, bytes, most, &heap); });
-  return nb::cast(std::shared_ptr<Heap>(new Heap(channels, kind, heap)));
+  const auto heap = std::make_shared<ist_heap>(IST_HEAP_NULL);
+  call_all(channels->session, [=, number = kind_named(kind), comm = channels->user] {
+    return ist_heap_create(comm, number, device, bytes, most, heap.get());
+  });
+  return nb::cast(std::shared_ptr<Heap>(new Heap(channels, kind, *heap)));
 }
 
 ist_heap Heap::open() const {
@@ -168,22 +176,20 @@ ist_heap Heap::open() const {
 nb::object Heap::array(nb::handle shape, const std::string& typestr) {
   const std::vector<std::int64_t> extents = extents_of(shape);
   const std::uint64_t bytes = size_of(extents, typestr);
-  void* address = nullptr;
-  ist_heap heap = open();
-  call(session(), [&] { return ist_heap_calloc(heap, bytes, 1, &address); });
+  const auto address = std::make_shared<void*>(nullptr);
+  call_all(shared_session(), [=, heap = open()] { return ist_heap_calloc(heap, bytes, 1, address.get()); });
   return nb::cast(
-      new SymmetricArray(shared_from_this(), reinterpret_cast<std::uint64_t>(address), extents, with_order(typestr)),
+      new SymmetricArray(shared_from_this(), reinterpret_cast<std::uint64_t>(*address), extents, with_order(typestr)),
       nb::rv_policy::take_ownership);
 }
 
 void Heap::grow(std::uint64_t bytes) {
-  ist_heap heap = open();
-  call(session(), [&] { return ist_heap_grow(heap, bytes); });
+  call_all(shared_session(), [heap = open(), bytes] { return ist_heap_grow(heap, bytes); });
 }
 
 void Heap::close() {
   if (closed()) return;
-  call(session(), [&] { return ist_heap_destroy(&heap_); });
+  call_all(shared_session(), [heap = std::exchange(heap_, IST_HEAP_NULL)]() mutable { return ist_heap_destroy(&heap); });
 }
 
 nb::tuple Heap::room() const {

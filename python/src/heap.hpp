@@ -78,6 +78,7 @@ class Heap : public std::enable_shared_from_this<Heap> {
   // For its arrays.
   ist_heap open() const;
   Session& session() const { return *channels_->session; }
+  const std::shared_ptr<Session>& shared_session() const { return channels_->session; }
   bool of_device() const { return kind_ != "host"; }
 
  private:
