@@ -13,6 +13,7 @@ from ._core import (ANY_SOURCE, ANY_TAG, BAND, BOR, BXOR, IN_PLACE, LAND, LOR, L
                     PROD, SUM, TAG_MAX, Buffer, Cart, Comm, Heap, InPlace, Memory, Message, ObjectRequest, Operation,
                     PendingOperation, PersistentRequest, Registration, Request, Status, SymmetricArray, Traffic, World, dims_create, ready, startall,
                     testall, testany, testsome, waitall, waitany, waitsome)
+from ._device import device_source, get_include
 from ._errors import (BootError, Code, DeviceError, Error, PeerDeadError, PeerLeftError, TruncateError, UnreachableError,
                       WaitallError)
 
@@ -21,7 +22,7 @@ __all__ = ["ANY_SOURCE", "ANY_TAG", "BAND", "BOR", "BXOR", "BootError", "Buffer"
            "Error", "Heap", "IN_PLACE", "InPlace", "LAND", "LOR", "LXOR", "MAX", "MAXLOC", "MIN", "MINLOC", "Memory", "Message",
            "ObjectRequest", "Operation", "PROC_NULL", "PROD", "PeerDeadError", "PeerLeftError", "PendingOperation",
            "PersistentRequest", "Registration", "Request", "SUM", "Status", "SymmetricArray", "TAG_MAX", "Traffic", "TruncateError", "UnreachableError",
-           "WaitallError", "World", "dims_create", "ready", "startall", "testall", "testany", "testsome", "waitall", "waitany", "waitsome"]
+           "WaitallError", "World", "device_source", "dims_create", "get_include", "ready", "startall", "testall", "testany", "testsome", "waitall", "waitany", "waitsome"]
 
 _nccl.prefer_the_packages_own()
 # A world that is left tells its peers so; one that only ends looks like a rank that died.
