@@ -1,0 +1,178 @@
+#include "face/shmem/shared_variables.hpp"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <string>
+
+#include "base/log.hpp"
+
+namespace ist {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+constexpr std::uint64_t kPagesAtOnce = 16;
+constexpr std::uint64_t kAtOnce = kPagesAtOnce * kPage;
+
+struct Shared {
+  VariableSegment segment;
+  std::byte* copy = nullptr;  // between the beginning and the end of a fork()
+};
+
+struct State {
+  std::mutex mutex;
+  std::array<Shared, ExecutableCard::kMostSegments> all{};
+  std::size_t count = 0;
+  std::span<Shared> shared() { return std::span{all}.first(count); }
+};
+constinit State state;
+
+// Not memcpy: the sanitizers have red zones between variables, which go along.
+[[gnu::noinline, gnu::no_sanitize_address, gnu::no_sanitize_thread]] void copy_page_unless_zero(std::byte* to,
+                                                                                                const std::byte* from) {
+  constexpr std::size_t kWords = kPage / sizeof(std::uint64_t);
+  const auto* const source = reinterpret_cast<const volatile std::uint64_t*>(from);
+  auto* const target = reinterpret_cast<volatile std::uint64_t*>(to);
+  std::uint64_t any = 0;
+  for (std::size_t i = 0; i < kWords; ++i) any |= source[i];
+  if (any == 0) return;
+  for (std::size_t i = 0; i < kWords; ++i) target[i] = source[i];
+}
+
+// Of shared memory a page that was never touched comes to be when it is read. mincore() tells it from others where none can have been
+// written out.
+bool nothing_is_written_out() {
+  struct sysinfo info {};
+  return ::sysinfo(&info) == 0 && info.totalswap == 0;
+}
+
+// Into fresh memory, at most kAtOnce.
+void copy_touched(std::byte* to, std::byte* from, Bytes size, bool ask) {
+  std::array<unsigned char, kPagesAtOnce> touched;
+  touched.fill(1);
+  if (ask && ::mincore(from, size.value, touched.data()) != 0) touched.fill(1);
+  for (std::uint64_t page = 0; page * kPage < size.value; ++page)
+    if ((touched[page] & 1U) != 0) copy_page_unless_zero(to + page * kPage, from + page * kPage);
+}
+
+std::byte* fresh_memory(Bytes size) {
+  void* const made = ::mmap(nullptr, size.value, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return made == MAP_FAILED ? nullptr : static_cast<std::byte*>(made);
+}
+
+// Pages of `memory`, or, where `moved` is 0, a second mapping of them, take the place of what is at `where`, in one step.
+bool put_in_place(std::byte* where, std::byte* memory, Bytes size, std::uint64_t moved) {
+  return ::mremap(memory, moved, size.value, MREMAP_MAYMOVE | MREMAP_FIXED, where) != MAP_FAILED;
+}
+
+Status make_private(const VariableSegment& segment) {
+  std::byte* const fresh = fresh_memory(segment.bytes);
+  if (fresh == nullptr) return system_error("mmap of " + std::to_string(segment.bytes.value) + " bytes for variables");
+  const bool ask = nothing_is_written_out();
+  for (std::uint64_t done = 0; done < segment.bytes.value; done += kAtOnce) {
+    const Bytes part = smaller(segment.bytes - Bytes{done}, Bytes{kAtOnce});
+    copy_touched(fresh + done, segment.begin + done, part, ask);
+    if (put_in_place(segment.begin + done, fresh + done, part, part.value)) continue;
+    const Status failed = system_error("mremap of variables to private memory");
+    ::munmap(fresh + done, segment.bytes.value - done);
+    return failed;
+  }
+  return {};
+}
+
+Status share(const VariableSegment& segment, std::byte* memory) {
+  for (std::uint64_t done = 0; done < segment.bytes.value; done += kAtOnce) {
+    const Bytes part = smaller(segment.bytes - Bytes{done}, Bytes{kAtOnce});
+    for (std::uint64_t at = done; at < done + part.value; at += kPage)
+      copy_page_unless_zero(memory + at, segment.begin + at);
+    if (put_in_place(segment.begin + done, memory + done, part, 0)) continue;
+    const Status failed = system_error("mremap of " + std::to_string(part.value) + " bytes of variables to shared memory");
+    VariableSegment begun = segment;
+    begun.bytes = Bytes{done};
+    if (done != 0) static_cast<void>(make_private(begun));
+    return failed;
+  }
+  return {};
+}
+
+// fork() holds this lock from before() to where parent and child go on.
+void before_fork() {
+  state.mutex.lock();
+  const bool ask = state.count != 0 && nothing_is_written_out();
+  for (Shared& each : state.shared()) {
+    each.copy = fresh_memory(each.segment.bytes);
+    if (each.copy == nullptr) continue;
+    for (std::uint64_t done = 0; done < each.segment.bytes.value; done += kAtOnce)
+      copy_touched(each.copy + done, each.segment.begin + done, smaller(each.segment.bytes - Bytes{done}, Bytes{kAtOnce}),
+                   ask);
+  }
+}
+
+void in_parent() {
+  for (Shared& each : state.shared()) {
+    if (each.copy != nullptr) {
+      ::munmap(each.copy, each.segment.bytes.value);
+    } else {
+      log::once(log::Level::warning, "there was no memory for a forked process's own variables: it cannot store into them");
+    }
+    each.copy = nullptr;
+  }
+  state.mutex.unlock();
+}
+
+// Where there was no memory for a copy, a store ends the child instead of changing its parent.
+void in_child() {
+  for (Shared& each : state.shared()) {
+    const bool own =
+        each.copy != nullptr && put_in_place(each.segment.begin, each.copy, each.segment.bytes, each.segment.bytes.value);
+    if (!own) ::mprotect(each.segment.begin, each.segment.bytes.value, PROT_READ);
+    each.copy = nullptr;
+  }
+  state.count = 0;
+  state.mutex.unlock();
+}
+
+// When the library is loaded, before the program can register handlers of its own: those run earlier in the parent, so that what they
+// store is copied, and later in the child, so that they store into its own variables.
+[[gnu::constructor]] void look_after_forks() { ::pthread_atfork(before_fork, in_parent, in_child); }
+
+}  // namespace
+
+Status share_variables(std::span<const VariableSegment> segments, std::byte* memory) {
+  const std::lock_guard lock(state.mutex);
+  if (state.count != 0 || segments.size() > state.all.size())
+    return {IST_ERR_INTERNAL, state.count != 0 ? "variables are shared already"
+                                               : std::to_string(segments.size()) + " segments of variables are too many"};
+  Status failed;
+  for (const VariableSegment& each : segments) {
+    failed = share(each, memory);
+    if (!failed.ok()) break;
+    memory += each.bytes.value;
+    state.all[state.count++] = {each, nullptr};
+  }
+  if (failed.ok()) return {};
+  for (const Shared& each : state.shared()) static_cast<void>(make_private(each.segment));
+  state.count = 0;
+  return failed;
+}
+
+Status make_variables_private() {
+  const std::lock_guard lock(state.mutex);
+  while (state.count != 0) {
+    IST_TRY(make_private(state.all[state.count - 1].segment));
+    --state.count;
+  }
+  return {};
+}
+
+bool variables_are_shared() {
+  const std::lock_guard lock(state.mutex);
+  return state.count != 0;
+}
+
+}  // namespace ist
