@@ -53,10 +53,11 @@ class SymmetricGlobals {
     }
     return nullptr;
   }
-  // That PE's copy, as this process reaches it; null as above, and for a PE that there is none.
+  // That PE's copy, as this process reaches it, the own one where it is; null as above, and for a PE that there is none.
   void* at_peer(const void* address, int pe) const {
     void* const own = in_heap(address);
     if (own == nullptr || pe < 0 || pe >= view_.pes) return nullptr;
+    if (pe == view_.pe) return const_cast<void*>(address);
     return static_cast<std::byte*>(own) + (pe - view_.pe) * static_cast<std::ptrdiff_t>(view_.stride);
   }
 
