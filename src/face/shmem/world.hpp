@@ -8,10 +8,12 @@
 
 #include <isthmus/heap.h>
 
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "face/shmem/globals.hpp"
 #include "face/shmem/hot.hpp"
 
 namespace ist::shmem {
@@ -46,6 +48,7 @@ class World {
   ist_world handle() const { return world_; }
   ist_heap heap() const { return heap_; }
   DeviceHeap device_heap() const { return device_; }
+  const SymmetricGlobals* globals() const { return globals_.get(); }
   // Makes it where there is none, or makes room in it. Collective. False: remember() has why.
   bool open_device_heap(std::size_t bytes);
   bool grow_heap(const char* call, std::size_t more);
@@ -65,6 +68,7 @@ class World {
   struct Control;
   void make_heap(const char* call);
   void read_view();
+  void share_globals(const char* call);
   void watch();
   Control& control(int pe) const;
   void stop_watching();
@@ -77,6 +81,7 @@ class World {
   ist_heap heap_ = nullptr;
   ist_team_view view_{};
   DeviceHeap device_;
+  std::unique_ptr<SymmetricGlobals> globals_;
   std::byte* control_ = nullptr;  // this PE's own
   std::uint64_t most_ = 0;        // bytes of the heap
   std::uint64_t device_asked_ = 0;
