@@ -25,7 +25,7 @@ static _Thread_local int of_thread = 1;
 static int me, pes, right, left;
 static int wrong;
 
-static void expect(int is, const char *what) {
+static void expect(int is, const char* what) {
   if (is) return;
   fprintf(stderr, "PE %d: wrong: %s\n", me, what);
   ++wrong;
@@ -36,9 +36,9 @@ static int value(int i, int pe, int seed) { return (i * 7919) ^ (pe * 104729 + s
 static void copies(void) {
   static int within[COUNT];
   int local[COUNT];
-  int *const places[] = {zeroed, given, within};
+  int* const places[] = {zeroed, given, within};
   for (int seed = 0; seed < 3; ++seed) {
-    int *const place = places[seed];
+    int* const place = places[seed];
     for (int i = 0; i < COUNT; ++i) local[i] = value(i, me, seed);
     memset(place, 0xa5, COUNT * sizeof *place);
     shmem_barrier_all();
@@ -135,8 +135,8 @@ static void collectives(void) {
 static void addresses(void) {
   static int within;
   int on_stack = 0;
-  int *const allocated = malloc(sizeof *allocated);
-  int *const symmetric = shmem_malloc(sizeof *symmetric);
+  int* const allocated = malloc(sizeof *allocated);
+  int* const symmetric = shmem_malloc(sizeof *symmetric);
   for (int pe = 0; pe < pes; ++pe) {
     expect(shmem_addr_accessible(zeroed, pe) == 1, "a global is accessible");
     expect(shmem_addr_accessible(given + COUNT - 1, pe) == 1, "the end of one is");
@@ -147,10 +147,10 @@ static void addresses(void) {
     expect(shmem_addr_accessible(&constant, pe) == 0, "a constant is not");
     expect(shmem_addr_accessible(&of_thread, pe) == 0, "a thread's variable is not");
     expect(shmem_addr_accessible(&errno, pe) == 0, "errno is not");
-    expect(shmem_addr_accessible((const void *)(uintptr_t)&addresses, pe) == 0, "a function is not");
+    expect(shmem_addr_accessible((const void*)(uintptr_t)&addresses, pe) == 0, "a function is not");
   }
   expect(shmem_ptr(&on_stack, right) == NULL, "the stack has no pointer");
-  int *const theirs = shmem_ptr(&within, right);
+  int* const theirs = shmem_ptr(&within, right);
   expect(theirs != NULL, "a static has a pointer");
   if (theirs != NULL) *theirs = 1000 + me;
   shmem_barrier_all();
