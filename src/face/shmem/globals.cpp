@@ -83,13 +83,10 @@ Status SymmetricGlobals::open(ist_comm comm) {
   std::vector<Card> all(static_cast<std::size_t>(pes));
   IST_TRY(tell_all(mine, all, comm));
   why_ = why_not(all);
-  if (!why_.empty()) {
-    if (pe == 0)
-      log::once(log::Level::warning, "global and static variables are not symmetric, only what was allocated is: " + why_);
-    return {};
-  }
-  if (program.segments.empty()) return {};
-  return share(program, comm, pes);
+  if (why_.empty() && !program.segments.empty()) IST_TRY(share(program, comm, pes));
+  if (!why_.empty() && pe == 0)
+    log::once(log::Level::warning, "global and static variables are not symmetric, only what was allocated is: " + why_);
+  return {};
 }
 
 Status SymmetricGlobals::share(const Executable& program, ist_comm comm, int pes) {
@@ -97,7 +94,13 @@ Status SymmetricGlobals::share(const Executable& program, ist_comm comm, int pes
       std::accumulate(program.segments.begin(), program.segments.end(), std::uint64_t{0},
                       [](std::uint64_t sum, const VariableSegment& each) { return sum + each.bytes.value; });
   void* memory = nullptr;
-  IST_TRY(told(ist_heap_create(comm, IST_KIND_HOST, 0, bytes + kPage, bytes + kPage, &heap_)));
+  const Status created = told(ist_heap_create(comm, IST_KIND_HOST, 0, bytes + kPage, bytes + kPage, &heap_));
+  // Of all PEs together. A program whose large arrays nobody is to reach still runs.
+  if (created.code() == IST_ERR_MEMORY) {
+    why_ = "their " + std::to_string(bytes) + " bytes have no room: " + created.text();
+    return {};
+  }
+  IST_TRY(created);
   IST_TRY(told(ist_heap_aligned(heap_, kPage, bytes, &memory)));
   IST_TRY(told(ist_heap_view(heap_, &view_)));
   const Status own = share_variables(program.segments, static_cast<std::byte*>(memory));

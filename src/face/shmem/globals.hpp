@@ -1,7 +1,7 @@
 // Symmetric globals: the program's global and static variables, in a host heap of their own, so that every PE reaches every other's.
 //
 // Who calls this : face/shmem, at start and end, and where it is given an address.
-// Threads        : create() and end() one at a time, and before and after the program has threads that store into globals; the rest any.
+// Threads        : create() and end() one at a time; the rest any.
 // Ownership      : owns the heap; the variables are the program's, and private memory again with what was in them when it ends or goes.
 // Errors         : of collective calls: the same at every PE.
 //

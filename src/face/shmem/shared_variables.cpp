@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "base/log.hpp"
+#include "face/shmem/held_stores.hpp"
 
 namespace ist {
 namespace {
@@ -55,7 +57,7 @@ bool nothing_is_written_out() {
 void copy_touched(std::byte* to, std::byte* from, Bytes size, bool ask) {
   std::array<unsigned char, kPagesAtOnce> touched;
   touched.fill(1);
-  if (ask && ::mincore(from, size.value, touched.data()) != 0) touched.fill(1);
+  if (ask && ::syscall(SYS_mincore, from, size.value, touched.data()) != 0) touched.fill(1);
   for (std::uint64_t page = 0; page * kPage < size.value; ++page)
     if ((touched[page] & 1U) != 0) copy_page_unless_zero(to + page * kPage, from + page * kPage);
 }
@@ -65,37 +67,56 @@ std::byte* fresh_memory(Bytes size) {
   return made == MAP_FAILED ? nullptr : static_cast<std::byte*>(made);
 }
 
+// Here and in copy_touched() by the system call itself: a program may have a function of its own between, which counts calls, say, while
+// nobody may store into its variables.
+//
 // Pages of `memory`, or, where `moved` is 0, a second mapping of them, take the place of what is at `where`, in one step.
 bool put_in_place(std::byte* where, std::byte* memory, Bytes size, std::uint64_t moved) {
-  return ::mremap(memory, moved, size.value, MREMAP_MAYMOVE | MREMAP_FIXED, where) != MAP_FAILED;
+  return ::syscall(SYS_mremap, memory, moved, size.value, MREMAP_MAYMOVE | MREMAP_FIXED, where) != -1;
 }
 
-Status make_private(const VariableSegment& segment) {
+Status make_private(const VariableSegment& segment, HeldStores& stores) {
   std::byte* const fresh = fresh_memory(segment.bytes);
   if (fresh == nullptr) return system_error("mmap of " + std::to_string(segment.bytes.value) + " bytes for variables");
   const bool ask = nothing_is_written_out();
   for (std::uint64_t done = 0; done < segment.bytes.value; done += kAtOnce) {
     const Bytes part = smaller(segment.bytes - Bytes{done}, Bytes{kAtOnce});
-    copy_touched(fresh + done, segment.begin + done, part, ask);
-    if (put_in_place(segment.begin + done, fresh + done, part, part.value)) continue;
-    const Status failed = system_error("mremap of variables to private memory");
+    Status failed = stores.hold(segment.begin + done, part);
+    if (failed.ok()) {
+      copy_touched(fresh + done, segment.begin + done, part, ask);
+      if (put_in_place(segment.begin + done, fresh + done, part, part.value)) {
+        stores.replaced();
+        continue;
+      }
+      stores.put_back();
+      failed = system_error("mremap of variables to private memory");
+    }
     ::munmap(fresh + done, segment.bytes.value - done);
     return failed;
   }
   return {};
 }
 
-Status share(const VariableSegment& segment, std::byte* memory) {
+Status share_part(std::byte* begin, std::byte* memory, Bytes part, HeldStores& stores) {
+  IST_TRY(stores.hold(begin, part));
+  for (std::uint64_t at = 0; at < part.value; at += kPage) copy_page_unless_zero(memory + at, begin + at);
+  if (put_in_place(begin, memory, part, 0)) {
+    stores.replaced();
+    return {};
+  }
+  stores.put_back();
+  return system_error("mremap of " + std::to_string(part.value) + " bytes of variables to shared memory");
+}
+
+Status share(const VariableSegment& segment, std::byte* memory, HeldStores& stores) {
   for (std::uint64_t done = 0; done < segment.bytes.value; done += kAtOnce) {
     const Bytes part = smaller(segment.bytes - Bytes{done}, Bytes{kAtOnce});
-    for (std::uint64_t at = done; at < done + part.value; at += kPage)
-      copy_page_unless_zero(memory + at, segment.begin + at);
-    if (put_in_place(segment.begin + done, memory + done, part, 0)) continue;
-    const Status failed = system_error("mremap of " + std::to_string(part.value) + " bytes of variables to shared memory");
+    const Status shared = share_part(segment.begin + done, memory + done, part, stores);
+    if (shared.ok()) continue;
     VariableSegment begun = segment;
     begun.bytes = Bytes{done};
-    if (done != 0) static_cast<void>(make_private(begun));
-    return failed;
+    if (done != 0) static_cast<void>(make_private(begun, stores));
+    return shared;
   }
   return {};
 }
@@ -148,23 +169,28 @@ Status share_variables(std::span<const VariableSegment> segments, std::byte* mem
   if (state.count != 0 || segments.size() > state.all.size())
     return {IST_ERR_INTERNAL, state.count != 0 ? "variables are shared already"
                                                : std::to_string(segments.size()) + " segments of variables are too many"};
+  HeldStores stores{segments};
   Status failed;
   for (const VariableSegment& each : segments) {
-    failed = share(each, memory);
+    failed = share(each, memory, stores);
     if (!failed.ok()) break;
     memory += each.bytes.value;
     state.all[state.count++] = {each, nullptr};
   }
   if (failed.ok()) return {};
-  for (const Shared& each : state.shared()) static_cast<void>(make_private(each.segment));
+  for (const Shared& each : state.shared()) static_cast<void>(make_private(each.segment, stores));
   state.count = 0;
   return failed;
 }
 
 Status make_variables_private() {
   const std::lock_guard lock(state.mutex);
+  if (state.count == 0) return {};
+  std::array<VariableSegment, ExecutableCard::kMostSegments> segments;
+  for (std::size_t i = 0; i < state.count; ++i) segments[i] = state.all[i].segment;
+  HeldStores stores{std::span{segments}.first(state.count)};
   while (state.count != 0) {
-    IST_TRY(make_private(state.all[state.count - 1].segment));
+    IST_TRY(make_private(state.all[state.count - 1].segment, stores));
     --state.count;
   }
   return {};

@@ -1,8 +1,7 @@
 // The variables of this process's program on memory that other processes map too, and off it again; nothing of them moves or changes.
 //
 // Who calls this : globals.cpp; tests.
-// Threads        : one at a time. What another thread stores into a variable while its 64 KiB go over may be lost: programs share before
-//                  they start threads that store there. Threads of shared libraries have their variables elsewhere.
+// Threads        : one at a time. What other threads store into variables waits while its 64 KiB go over (held_stores.hpp).
 // Ownership      : the memory is the caller's, who may unmap his own mapping of it: that of the variables is another one.
 // Errors         : IST_ERR_SYSTEM, and then nothing is shared.
 //
