@@ -51,7 +51,12 @@ int protect(void* begin, std::uint64_t size, int access) {
   return static_cast<int>(::syscall(SYS_mprotect, begin, size, access));
 }
 
+// With the signals blocked that it wants to have blocked, but for this one: it may store into what is held, too. When this handler returns
+// all are as they were.
 void pass_on(int signal, siginfo_t* info, void* context) {
+  sigset_t blocked = held.before.sa_mask;
+  sigdelset(&blocked, SIGSEGV);
+  ::pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
   if ((held.before.sa_flags & SA_SIGINFO) != 0) {
     held.before.sa_sigaction(signal, info, context);
   } else if (held.before.sa_handler == SIG_DFL || held.before.sa_handler == SIG_IGN) {
@@ -83,7 +88,7 @@ void install_handler() {
   held.before = now;
   struct sigaction action {};
   action.sa_sigaction = on_fault;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER;
   sigemptyset(&action.sa_mask);
   ::sigaction(SIGSEGV, &action, nullptr);
 }
