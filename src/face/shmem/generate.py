@@ -144,6 +144,8 @@ def write(path, text):
 def main():
     out, version = Path(sys.argv[1]), sys.argv[2]
     write(out / "include" / "shmem.h", header(version))
+    for other in ("shmemx.h", "pshmem.h", "mpp/shmem.h"):
+        write(out / "include" / other, "/* Another name of the one header. */\n#include <shmem.h>\n")
     for group in table.GROUPS:
         write(out / f"definitions_{group}.cpp", definitions(group))
     write(out / "shmem_types.h", for_tests())

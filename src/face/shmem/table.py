@@ -22,7 +22,8 @@ FIXED = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64
 RMA = [name for name in TYPES if not name.startswith("complex")]
 ATOMIC = ["int", "long", "longlong", "uint", "ulong", "ulonglong", "int32", "int64", "uint32", "uint64", "size", "ptrdiff"]
 EXTENDED = ["float", "double"] + ATOMIC
-BITWISE = ["uint", "ulong", "ulonglong", "int32", "int64", "uint32", "uint64"]
+# The standard has the unsigned and the fixed ones; Open MPI has the others too, and so programs do.
+BITWISE = ["uint", "ulong", "ulonglong", "int32", "int64", "uint32", "uint64", "int", "long", "longlong"]
 WAITED = ["short", "ushort"] + ATOMIC
 BITS = ["uchar", "ushort", "uint", "ulong", "ulonglong"] + FIXED + ["size"]
 ORDERED = RMA
