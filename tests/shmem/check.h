@@ -10,15 +10,16 @@
 #include "shmem_types.h"
 
 static int failures = 0;
-#define CHECK(condition)                                                                                        \
-  do {                                                                                                          \
-    if (!(condition) && ++failures <= 20)                                                                       \
+#define CHECK(condition)                                                                                                 \
+  do {                                                                                                                   \
+    if (!(condition) && ++failures <= 20)                                                                                \
       fprintf(stderr, "%s:%d: PE %d of %d: not so: %s\n", __FILE__, __LINE__, shmem_my_pe(), shmem_n_pes(), #condition); \
   } while (0)
-#define CHECK_OF(condition, what)                                                                               \
-  do {                                                                                                          \
-    if (!(condition) && ++failures <= 20)                                                                       \
-      fprintf(stderr, "%s:%d: PE %d of %d: %s: not so: %s\n", __FILE__, __LINE__, shmem_my_pe(), shmem_n_pes(), what, #condition); \
+#define CHECK_OF(condition, what)                                                                                     \
+  do {                                                                                                                \
+    if (!(condition) && ++failures <= 20)                                                                             \
+      fprintf(stderr, "%s:%d: PE %d of %d: %s: not so: %s\n", __FILE__, __LINE__, shmem_my_pe(), shmem_n_pes(), what, \
+              #condition);                                                                                            \
   } while (0)
 
 /* The same on every PE for the same seed. */

@@ -29,7 +29,8 @@ static void wrong(const char* what, long* heap, int last) {
     shmem_ctx_destroy(context);
     shmem_ctx_long_p(context, heap, 1, 0);
   }
-  if (is(what, "team_context") && shmem_team_create_ctx(SHMEM_TEAM_WORLD, 0, &context) == 0) shmem_ctx_long_g(context, heap, last + 1);
+  if (is(what, "team_context") && shmem_team_create_ctx(SHMEM_TEAM_WORLD, 0, &context) == 0)
+    shmem_ctx_long_g(context, heap, last + 1);
   if (is(what, "signal")) shmem_putmem_signal(heap, &stack, 8, (uint64_t*)heap, 1, 9, 0);
   if (is(what, "free")) shmem_free(&stack);
   if (is(what, "realloc") && shmem_realloc(heap + 1, 10) != NULL) exit(5);

@@ -15,7 +15,8 @@ int main(void) {
   shmem_init();
   const size_t count = sizeof routines / sizeof routines[0];
   CHECK(count > 1800);
-  for (size_t i = 0; i < count; ++i) CHECK_OF(routines[i].standard != NULL && routines[i].standard == routines[i].profiled, routines[i].name);
+  for (size_t i = 0; i < count; ++i)
+    CHECK_OF(routines[i].standard != NULL && routines[i].standard == routines[i].profiled, routines[i].name);
   CHECK(my_pe() == shmem_my_pe() && num_pes() == shmem_n_pes());
   return done();
 }

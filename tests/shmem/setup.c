@@ -20,7 +20,8 @@ static void who_is_where(void) {
     const int is = pe >= 0 && pe < pes;
     CHECK(shmem_pe_accessible(pe) == is);
     CHECK(shmem_addr_accessible(heap + 3, pe) == is && shmem_addr_accessible(&stack, pe) == 0);
-    CHECK((shmem_ptr(heap, pe) != NULL) == is && shmem_ptr(&stack, pe) == NULL && shmemx_ptr(heap, pe) == shmem_ptr(heap, pe));
+    CHECK((shmem_ptr(heap, pe) != NULL) == is && shmem_ptr(&stack, pe) == NULL &&
+          shmemx_ptr(heap, pe) == shmem_ptr(heap, pe));
   }
   CHECK(shmem_ptr(heap, me) == heap);
   heap[5] = me;

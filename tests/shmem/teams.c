@@ -84,7 +84,8 @@ static void in_two_dimensions(long* there, long* here) {
     CHECK(shmem_team_my_pe(x) == column && shmem_team_my_pe(y) == row);
     CHECK(shmem_team_n_pes(x) == (row * w + w <= pes ? w : pes - row * w));
     CHECK(shmem_team_n_pes(y) == (pes - column + w - 1) / w);
-    CHECK(shmem_team_translate_pe(x, 0, SHMEM_TEAM_WORLD) == row * w && shmem_team_translate_pe(y, 0, SHMEM_TEAM_WORLD) == column);
+    CHECK(shmem_team_translate_pe(x, 0, SHMEM_TEAM_WORLD) == row * w &&
+          shmem_team_translate_pe(y, 0, SHMEM_TEAM_WORLD) == column);
     CHECK(shmem_team_get_config(y, SHMEM_TEAM_NUM_CONTEXTS, &found) == 0 && found.num_contexts == 2);
     use(x, there, here);
     use(y, there, here);
@@ -130,7 +131,8 @@ static void what_there_is_not(void) {
 }
 
 static void contexts(long* there) {
-  static const long options[] = {0, SHMEM_CTX_SERIALIZED, SHMEM_CTX_PRIVATE, SHMEM_CTX_NOSTORE, SHMEM_CTX_PRIVATE | SHMEM_CTX_NOSTORE};
+  static const long options[] = {0, SHMEM_CTX_SERIALIZED, SHMEM_CTX_PRIVATE, SHMEM_CTX_NOSTORE,
+                                 SHMEM_CTX_PRIVATE | SHMEM_CTX_NOSTORE};
   shmem_ctx_t all[200];
   for (int i = 0; i < 200; ++i) CHECK(shmem_ctx_create(options[i % 5], &all[i]) == 0);
   shmem_barrier_all();

@@ -16,7 +16,8 @@ static void* work(void* argument) {
   for (int round = 0; round < ROUNDS; ++round) {
     shmem_ctx_long_atomic_inc(context, counts, round % pes);
     sum[1] = round * (id + 1) + me;
-    if (shmem_long_sum_reduce(teams[id], sum, sum + 1, 1) != 0 || *sum != (long)round * (id + 1) * pes + (long)pes * (pes - 1) / 2) {
+    if (shmem_long_sum_reduce(teams[id], sum, sum + 1, 1) != 0 ||
+        *sum != (long)round * (id + 1) * pes + (long)pes * (pes - 1) / 2) {
       CHECK(!"the sum of this thread's team");
       break;
     }
