@@ -166,7 +166,10 @@ int main(void) {
   }
   CHECK(shmem_init_thread(17, &provided) != 0);
   shmem_init();
-  shmem_init(); /* ends with the second finalize */
+  CHECK(shmem_init_thread(SHMEM_THREAD_SERIALIZED, &provided) == 0 &&
+        provided == SHMEM_THREAD_SERIALIZED); /* ends with the second finalize */
+  CHECK(shmem_init_thread(SHMEM_THREAD_SINGLE, &provided) == 0 && provided == SHMEM_THREAD_SERIALIZED);
+  shmem_finalize();
   me = shmem_my_pe();
   pes = shmem_n_pes();
   shmem_finalize();

@@ -103,8 +103,9 @@ void World::make_heap(const char* call) {
 }
 
 void World::open(const char* call, int threads) {
+  // Every level is there: who asks for more later gets it, too.
+  threads_ = opened_ > 0 ? std::max(threads_, threads) : threads;
   if (opened_++ > 0) return;
-  threads_ = threads;
   process_ = ::getpid();
   if (failed(call, ist_world_create(&world_)) || failed(call, ist_world_comm(world_, &comm_))) return;
   make_heap(call);
