@@ -48,7 +48,9 @@ void atomic_set(const char* call, shmem_ctx_t context, T* dest, T value, int pe)
 template <class T>
 T atomic_swap(const char* call, shmem_ctx_t context, T* dest, T value, int pe) {
   T* const word = atomic_word(call, context, dest, pe);
-  return word == nullptr ? T{} : std::bit_cast<T>(__atomic_exchange_n(bits_of(word), std::bit_cast<Bits<T>>(value), __ATOMIC_SEQ_CST));
+  return word == nullptr
+             ? T{}
+             : std::bit_cast<T>(__atomic_exchange_n(bits_of(word), std::bit_cast<Bits<T>>(value), __ATOMIC_SEQ_CST));
 }
 template <class T>
 T atomic_compare_swap(const char* call, shmem_ctx_t context, T* dest, T expected, T value, int pe) {

@@ -28,7 +28,8 @@ bool do_broadcast(const char* call, const Group& group, const Block& block, int 
     return false;
   }
   const bool is_root = group.me == root;
-  if (is_root ? !check(call, block.dest, block.source, block.bytes, 0) : !check(call, block.dest, block.source, 0, block.bytes))
+  if (is_root ? !check(call, block.dest, block.source, block.bytes, 0)
+              : !check(call, block.dest, block.source, 0, block.bytes))
     return false;
   if (!is_root) {
     if (!await(call, group, root)) return false;
@@ -44,7 +45,8 @@ bool do_broadcast(const char* call, const Group& group, const Block& block, int 
 }
 
 bool do_fcollect(const char* call, const Group& group, const Block& block) {
-  if (!check(call, block.dest, block.source, block.bytes, block.bytes * static_cast<std::size_t>(group.size)) || !sync(call, group))
+  if (!check(call, block.dest, block.source, block.bytes, block.bytes * static_cast<std::size_t>(group.size)) ||
+      !sync(call, group))
     return false;
   for (int k = 0; k < group.size; ++k) {
     const int i = (group.me + k) % group.size;

@@ -51,19 +51,23 @@ int create(shmem_team_t team, long options, shmem_ctx_t* made) {
   return 0;
 }
 
-bool usable(shmem_ctx_t context) { return context != SHMEM_CTX_INVALID && context != SHMEM_CTX_DEFAULT && context->alive == shmemx_ctx_::kAlive; }
+bool usable(shmem_ctx_t context) {
+  return context != SHMEM_CTX_INVALID && context != SHMEM_CTX_DEFAULT && context->alive == shmemx_ctx_::kAlive;
+}
 
 }  // namespace
 
 bool to_world(const char* call, shmem_ctx_t context, int& pe) {
   if (context == SHMEM_CTX_DEFAULT) return true;
   if (!usable(context)) {
-    fail(call, context == SHMEM_CTX_INVALID ? "the context is SHMEM_CTX_INVALID; make one by shmem_ctx_create, and look at what it returns"
-                                            : "the context was destroyed before");
+    fail(call, context == SHMEM_CTX_INVALID
+                   ? "the context is SHMEM_CTX_INVALID; make one by shmem_ctx_create, and look at what it returns"
+                   : "the context was destroyed before");
     return false;
   }
   if (pe < 0 || pe >= context->group.size) {
-    fail(call, "PE " + std::to_string(pe) + " was named; the context's team has PEs 0 to " + std::to_string(context->group.size - 1));
+    fail(call, "PE " + std::to_string(pe) + " was named; the context's team has PEs 0 to " +
+                   std::to_string(context->group.size - 1));
     return false;
   }
   pe = context->group.at(pe);

@@ -83,7 +83,8 @@ void strided_put(const char* call, shmem_ctx_t context, const Strided& what, int
     each_block(there, copy_bytes);
     return;
   }
-  each_block(what, [&](void* to, const void* from, std::size_t bytes) { put(call, SHMEM_CTX_DEFAULT, to, from, bytes, pe); });
+  each_block(what,
+             [&](void* to, const void* from, std::size_t bytes) { put(call, SHMEM_CTX_DEFAULT, to, from, bytes, pe); });
 }
 
 void strided_get(const char* call, shmem_ctx_t context, const Strided& what, int pe) {
@@ -94,14 +95,16 @@ void strided_get(const char* call, shmem_ctx_t context, const Strided& what, int
     each_block(there, copy_bytes);
     return;
   }
-  each_block(what, [&](void* to, const void* from, std::size_t bytes) { get(call, SHMEM_CTX_DEFAULT, to, from, bytes, pe); });
+  each_block(what,
+             [&](void* to, const void* from, std::size_t bytes) { get(call, SHMEM_CTX_DEFAULT, to, from, bytes, pe); });
 }
 
 void send_signal(const char* call, int pe, const Signal& signal) {
   const Place place = find(call, signal.word, sizeof signal.value, pe);
   if (place.at == nullptr) return;
   if (signal.operation != SHMEM_SIGNAL_SET && signal.operation != SHMEM_SIGNAL_ADD)
-    return fail(call, "the signal's operation is " + std::to_string(signal.operation) + "; it must be SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD");
+    return fail(call, "the signal's operation is " + std::to_string(signal.operation) +
+                          "; it must be SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD");
   if (place.device != nullptr) {
     failed(call, ist_heap_put_signal(place.device, signal.word, ist_host(&signal.value), 0, signal.word, signal.value,
                                      signal.operation == SHMEM_SIGNAL_SET ? IST_SIGNAL_SET : IST_SIGNAL_ADD, pe));
@@ -134,15 +137,21 @@ std::uint64_t pshmem_signal_wait_until(std::uint64_t* word, int compare, std::ui
 }
 SHMEM_ALSO(signal_wait_until);
 void pshmem_ctx_signal_add(shmem_ctx_t context, std::uint64_t* word, std::uint64_t value, int pe) {
-  if (to_world("shmem_ctx_signal_add", context, pe)) send_signal("shmem_ctx_signal_add", pe, {word, value, SHMEM_SIGNAL_ADD});
+  if (to_world("shmem_ctx_signal_add", context, pe))
+    send_signal("shmem_ctx_signal_add", pe, {word, value, SHMEM_SIGNAL_ADD});
 }
 SHMEM_ALSO(ctx_signal_add);
-void pshmem_signal_add(std::uint64_t* word, std::uint64_t value, int pe) { send_signal("shmem_signal_add", pe, {word, value, SHMEM_SIGNAL_ADD}); }
+void pshmem_signal_add(std::uint64_t* word, std::uint64_t value, int pe) {
+  send_signal("shmem_signal_add", pe, {word, value, SHMEM_SIGNAL_ADD});
+}
 SHMEM_ALSO(signal_add);
 void pshmem_ctx_signal_set(shmem_ctx_t context, std::uint64_t* word, std::uint64_t value, int pe) {
-  if (to_world("shmem_ctx_signal_set", context, pe)) send_signal("shmem_ctx_signal_set", pe, {word, value, SHMEM_SIGNAL_SET});
+  if (to_world("shmem_ctx_signal_set", context, pe))
+    send_signal("shmem_ctx_signal_set", pe, {word, value, SHMEM_SIGNAL_SET});
 }
 SHMEM_ALSO(ctx_signal_set);
-void pshmem_signal_set(std::uint64_t* word, std::uint64_t value, int pe) { send_signal("shmem_signal_set", pe, {word, value, SHMEM_SIGNAL_SET}); }
+void pshmem_signal_set(std::uint64_t* word, std::uint64_t value, int pe) {
+  send_signal("shmem_signal_set", pe, {word, value, SHMEM_SIGNAL_SET});
+}
 SHMEM_ALSO(signal_set);
 }

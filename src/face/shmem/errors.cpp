@@ -28,15 +28,17 @@ void fail(const char* call, const std::string& cause) {
     return;
   }
   // One write, so that lines of several PEs do not mix.
-  const std::string line =
-      "isthmus: " + (hot.pe >= 0 ? "PE " + std::to_string(hot.pe) + ": " : std::string{}) + last_error() + "; ending the job\n";
+  const std::string line = "isthmus: " + (hot.pe >= 0 ? "PE " + std::to_string(hot.pe) + ": " : std::string{}) +
+                           last_error() + "; ending the job\n";
   std::fputs(line.c_str(), stderr);
   world().end_job(1);
 }
 
 bool failed(const char* call, int code) {
   if (code == IST_OK) return false;
-  fail(call, ist_error_text());
+  const std::string text = ist_error_text();
+  if (code == IST_ERR_PEER_DEAD || code == IST_ERR_PEER_LEFT) world().end_with_the_others();
+  fail(call, text);
   return true;
 }
 
@@ -46,5 +48,7 @@ extern "C" {
 
 const char* shmemx_error_text() { return ist::shmem::last_error().c_str(); }
 
-shmemx_error_handler_t shmemx_set_error_handler(shmemx_error_handler_t handler) { return ist::shmem::handler.exchange(handler); }
+shmemx_error_handler_t shmemx_set_error_handler(shmemx_error_handler_t handler) {
+  return ist::shmem::handler.exchange(handler);
+}
 }

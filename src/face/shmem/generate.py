@@ -83,6 +83,24 @@ def arguments(params):
     return ", ".join(re.findall(r"(\w+)(?=,|$)", params))
 
 
+CPP_COMPLEX = {"complexf": "std::complex<float>", "complexd": "std::complex<double>"}
+
+
+def of_cpp_complex():
+    """std::complex is laid out as the complex types of C, for which the calls are declared."""
+    lines = []
+    for row in [row for group in table.GROUPS.values() for row in group]:
+        for name in [name for name in row.types if name in CPP_COMPLEX]:
+            params = expand(row.params, name)
+            routine = f"shmem_{expand(row.name, name)}"
+            pointers = [f"reinterpret_cast<{kind}>({word})" if table.TYPES[name] in kind else word
+                        for kind, word in re.findall(r"([^,]*?)(\w+)(?=,|$)", params)]
+            for named in [routine] + ([row.generic] if row.generic else []):
+                lines.append(f"static inline {row.ret} {named}({params.replace(table.TYPES[name], CPP_COMPLEX[name])}) "
+                             f"{{ return {routine}({', '.join(pointers)}); }}")
+    return "\n".join(lines)
+
+
 def overloads():
     lines = []
     for row in generic_rows():
@@ -98,6 +116,7 @@ def generics():
     return f"""/* In C11 and C++ a name without a type does for every type. */
 #if defined(__cplusplus)
 {overloads()}
+{of_cpp_complex()}
 static inline int shmem_sync(shmem_team_t team) {{ return shmem_team_sync(team); }}
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 static inline void shmem_no_such_type_(void) {{}}
@@ -144,6 +163,8 @@ def write(path, text):
 def main():
     out, version = Path(sys.argv[1]), sys.argv[2]
     write(out / "include" / "shmem.h", header(version))
+    for other in ("shmemx.h", "pshmem.h", "mpp/shmem.h"):
+        write(out / "include" / other, "/* Another name of the one header. */\n#include <shmem.h>\n")
     for group in table.GROUPS:
         write(out / f"definitions_{group}.cpp", definitions(group))
     write(out / "shmem_types.h", for_tests())

@@ -19,7 +19,8 @@ struct Counts {
 std::vector<Counts> counts;
 
 Counts& counts_of(const Group& group, int index) {
-  return counts[static_cast<std::size_t>(group.slot) * static_cast<std::size_t>(hot.pes) + static_cast<std::size_t>(group.at(index))];
+  return counts[static_cast<std::size_t>(group.slot) * static_cast<std::size_t>(hot.pes) +
+                static_cast<std::size_t>(group.at(index))];
 }
 
 }  // namespace
@@ -67,14 +68,15 @@ Group active_group(const char* call, int start, int log_stride, int size, const 
   group = {start, 1 << log_stride, size, -1, kFirstActiveSlot};
   group.me = group.index_of(hot.pe);
   if (group.me < 0) {
-    fail(call, "this PE is not in the active set of " + std::to_string(size) + " PEs from " + std::to_string(start) + " on, " +
-                   std::to_string(group.stride) + " apart; its members alone make the call");
+    fail(call, "this PE is not in the active set of " + std::to_string(size) + " PEs from " + std::to_string(start) +
+                   " on, " + std::to_string(group.stride) + " apart; its members alone make the call");
     group.size = 0;
     return group;
   }
   // Sets that are used at once have words of their own, at one offset in all parts.
   const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(words) - hot.begin;
-  if (offset < hot.bytes.load()) group.slot += static_cast<int>(offset / sizeof(long) / SHMEM_SYNC_SIZE % (kActiveSlots - 1)) + 1;
+  if (offset < hot.bytes.load())
+    group.slot += static_cast<int>(offset / sizeof(long) / SHMEM_SYNC_SIZE % (kActiveSlots - 1)) + 1;
   return group;
 }
 

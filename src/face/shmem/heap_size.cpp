@@ -15,7 +15,8 @@ std::optional<std::uint64_t> read_size(std::string_view text) {
   if (error != std::errc{} || !(number > 0)) return std::nullopt;
   std::string_view rest{end, static_cast<std::size_t>(text.data() + text.size() - end)};
   if (!rest.empty()) {
-    const auto power = std::string_view{"KMGT"}.find(static_cast<char>(std::toupper(static_cast<unsigned char>(rest.front()))));
+    const auto power =
+        std::string_view{"KMGT"}.find(static_cast<char>(std::toupper(static_cast<unsigned char>(rest.front()))));
     if (power != std::string_view::npos) {
       for (std::size_t i = 0; i <= power; ++i) number *= 1024;
       rest.remove_prefix(1);

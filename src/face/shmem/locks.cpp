@@ -23,7 +23,8 @@ std::uint64_t* word_of(const char* call, const long* lock) {
   if (hot.pes == 0) return bits_of(atomic_word(call, SHMEM_CTX_DEFAULT, lock, 0));
   const auto offset = (reinterpret_cast<std::uintptr_t>(lock) - hot.begin) / sizeof(long);
   const bool in_heap = reach(lock, sizeof *lock, hot.pe) != nullptr;
-  return bits_of(atomic_word(call, SHMEM_CTX_DEFAULT, lock, in_heap ? static_cast<int>(offset % static_cast<std::uintptr_t>(hot.pes)) : 0));
+  return bits_of(atomic_word(call, SHMEM_CTX_DEFAULT, lock,
+                             in_heap ? static_cast<int>(offset % static_cast<std::uintptr_t>(hot.pes)) : 0));
 }
 
 void set(long* lock) {

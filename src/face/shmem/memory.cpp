@@ -68,7 +68,8 @@ void* allocate_on_device(const char* call, std::size_t size) {
   if (!check_pe(call, hot.pe) || !world().open_device_heap(size)) return nullptr;
   void* memory = nullptr;
   int code = ist_heap_alloc(world().device_heap().heap, size, &memory);
-  if (code == IST_ERR_MEMORY && world().grow_device_heap(size)) code = ist_heap_alloc(world().device_heap().heap, size, &memory);
+  if (code == IST_ERR_MEMORY && world().grow_device_heap(size))
+    code = ist_heap_alloc(world().device_heap().heap, size, &memory);
   if (code != IST_OK) {
     remember(ist_error_text());
     return nullptr;
@@ -128,7 +129,8 @@ void* align(const char* call, std::size_t alignment, std::size_t size) {
 void* zeroed(const char* call, std::size_t count, std::size_t size) {
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(count, size, &bytes)) {
-    remember(std::string{call} + ": " + std::to_string(count) + " times " + std::to_string(size) + " bytes are more than there are addresses");
+    remember(std::string{call} + ": " + std::to_string(count) + " times " + std::to_string(size) +
+             " bytes are more than there are addresses");
     return nullptr;
   }
   return allocate(call, {bytes, 0, true});

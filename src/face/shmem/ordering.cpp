@@ -39,11 +39,13 @@ SHMEM_ALSO(sync_all);
 
 void pshmem_barrier(int start, int log_stride, int size, long* words) {
   quiet("shmem_barrier");
-  if (const Group group = active_group("shmem_barrier", start, log_stride, size, words); group.size > 0) sync("shmem_barrier", group);
+  if (const Group group = active_group("shmem_barrier", start, log_stride, size, words); group.size > 0)
+    sync("shmem_barrier", group);
 }
 SHMEM_ALSO(barrier);
 void pshmem_sync(int start, int log_stride, int size, long* words) {
-  if (const Group group = active_group("shmem_sync", start, log_stride, size, words); group.size > 0) sync("shmem_sync", group);
+  if (const Group group = active_group("shmem_sync", start, log_stride, size, words); group.size > 0)
+    sync("shmem_sync", group);
 }
 SHMEM_ALSO(sync);
 int pshmem_team_sync(shmem_team_t team) {

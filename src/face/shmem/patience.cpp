@@ -37,6 +37,7 @@ bool Patience::nobody_comes() {
 
 bool Patience::go_on_slowly() {
   if (doomed_) {
+    world().end_with_the_others();
     if (world().died())
       fail(call_, "a PE of this job died, and what is waited for may never come");
     else

@@ -23,15 +23,16 @@ class Scratch {
 };
 
 // One PE's source, to read from: where it lies, or, if a processor cannot read it there, a copy.
-const std::byte* readable(const char* call, const Place& place, const std::byte* source, std::size_t bytes, int pe, Scratch& copy) {
+const std::byte* readable(const char* call, const Place& place, const std::byte* source, std::size_t bytes, int pe,
+                          Scratch& copy) {
   if (place.device == nullptr) return place.at;
   get(call, SHMEM_CTX_DEFAULT, copy.data(), source, bytes, pe);
   return copy.data();
 }
 
 // to = source of the first member (op) ... (op) source of the last before `end`.
-bool combine_all(const char* call, const Group& group, const std::byte* source, std::size_t bytes, int end, const Combiner& combiner,
-                 std::byte* to) {
+bool combine_all(const char* call, const Group& group, const std::byte* source, std::size_t bytes, int end,
+                 const Combiner& combiner, std::byte* to) {
   const Place own = look(source, bytes, hot.pe);
   Scratch copy{own.device == nullptr ? 0 : bytes};
   for (int i = 0; i < end; ++i) {
@@ -47,11 +48,14 @@ bool combine_all(const char* call, const Group& group, const std::byte* source, 
   return true;
 }
 
-void store(const char* call, void* dest, const void* from, std::size_t bytes) { put(call, SHMEM_CTX_DEFAULT, dest, from, bytes, hot.pe); }
+void store(const char* call, void* dest, const void* from, std::size_t bytes) {
+  put(call, SHMEM_CTX_DEFAULT, dest, from, bytes, hot.pe);
+}
 
 bool reduce_small(const char* call, const Group& group, const Block& block, const Combiner& combiner) {
   Scratch result{block.bytes};
-  if (!combine_all(call, group, static_cast<const std::byte*>(block.source), block.bytes, group.size, combiner, result.data()))
+  if (!combine_all(call, group, static_cast<const std::byte*>(block.source), block.bytes, group.size, combiner,
+                   result.data()))
     return false;
   // Where dest is the source, all have read it now.
   if (!sync(call, group)) return false;
@@ -77,7 +81,8 @@ bool reduce_own_part(const char* call, const Group& group, const Block& block, c
   Scratch result{step};
   for (std::size_t at = mine.begin; at < mine.end; at += step) {
     const std::size_t bytes = std::min(step, mine.end - at);
-    if (!combine_all(call, group, static_cast<const std::byte*>(block.source) + at, bytes, group.size, combiner, result.data()))
+    if (!combine_all(call, group, static_cast<const std::byte*>(block.source) + at, bytes, group.size, combiner,
+                     result.data()))
       return false;
     store(call, static_cast<std::byte*>(block.dest) + at, result.data(), bytes);
   }
@@ -88,7 +93,8 @@ bool reduce_own_part(const char* call, const Group& group, const Block& block, c
 
 bool reduce_in(const char* call, const Group& group, const Block& block, const Combiner& combiner) {
   if (block.bytes == 0) return sync(call, group);
-  if (find(call, block.source, block.bytes, hot.pe).at == nullptr || find(call, block.dest, block.bytes, hot.pe).at == nullptr)
+  if (find(call, block.source, block.bytes, hot.pe).at == nullptr ||
+      find(call, block.dest, block.bytes, hot.pe).at == nullptr)
     return false;
   if (!sync(call, group)) return false;
   if (block.bytes <= kSmall || group.size == 1) return reduce_small(call, group, block, combiner);
@@ -104,13 +110,15 @@ bool reduce_in(const char* call, const Group& group, const Block& block, const C
 
 bool scan_in(const char* call, const Group& group, const Block& block, const Combiner& combiner, bool own) {
   if (block.bytes == 0) return sync(call, group);
-  if (find(call, block.source, block.bytes, hot.pe).at == nullptr || find(call, block.dest, block.bytes, hot.pe).at == nullptr)
+  if (find(call, block.source, block.bytes, hot.pe).at == nullptr ||
+      find(call, block.dest, block.bytes, hot.pe).at == nullptr)
     return false;
   if (!sync(call, group)) return false;
   Scratch result{block.bytes};
   const int end = group.me + (own ? 1 : 0);
   std::memset(result.data(), 0, block.bytes);
-  if (!combine_all(call, group, static_cast<const std::byte*>(block.source), block.bytes, end, combiner, result.data())) return false;
+  if (!combine_all(call, group, static_cast<const std::byte*>(block.source), block.bytes, end, combiner, result.data()))
+    return false;
   if (!sync(call, group)) return false;
   store(call, block.dest, result.data(), block.bytes);
   return true;

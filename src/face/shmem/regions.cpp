@@ -33,7 +33,8 @@ Place look(const volatile void* address, std::size_t bytes, int pe) {
   if (std::byte* const at = reach(address, bytes, pe); at != nullptr) return {at, nullptr};
   for (const Region& region : regions()) {
     const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(region.begin);
-    if (offset < region.bytes && bytes <= region.bytes - offset) return {region.peers[static_cast<std::size_t>(pe)] + offset, nullptr};
+    if (offset < region.bytes && bytes <= region.bytes - offset)
+      return {region.peers[static_cast<std::size_t>(pe)] + offset, nullptr};
   }
   if (!hot.devices.load(std::memory_order_acquire)) return {};
   const DeviceHeap device = world().device_heap();
@@ -64,11 +65,13 @@ Place find(const char* call, const volatile void* address, std::size_t bytes, in
                      in_hexadecimal(hot.begin) + " to " + in_hexadecimal(hot.begin + hot.bytes.load());
   const std::uintptr_t from_all = number - reinterpret_cast<std::uintptr_t>(hot.first);
   if (const auto other = from_all / hot.stride; other < static_cast<std::uintptr_t>(hot.pes))
-    text += other == static_cast<std::uintptr_t>(hot.pe) ? ", and the bytes end behind it"
-                                                         : ", and that is an address in the part of PE " + std::to_string(other);
+    text += other == static_cast<std::uintptr_t>(hot.pe)
+                ? ", and the bytes end behind it"
+                : ", and that is an address in the part of PE " + std::to_string(other);
   const SymmetricGlobals* const globals = world().globals();
   if (globals != nullptr && !globals->symmetric())
-    fail(call, text + "; name memory that shmem_malloc gave this PE, since global variables are not symmetric: " + globals->why());
+    fail(call,
+         text + "; name memory that shmem_malloc gave this PE, since global variables are not symmetric: " + globals->why());
   else
     fail(call, text + "; name memory that shmem_malloc gave this PE, or its own global variable, and the PE beside it");
   return {};

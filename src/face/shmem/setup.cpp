@@ -21,11 +21,14 @@ bool is_set(const char* name) {
 // SHMEM_VERSION and SHMEM_INFO, as the standard has them.
 void introduce() {
   if (hot.pe != 0) return;
-  if (is_set("SHMEM_VERSION")) std::fprintf(stderr, "OpenSHMEM %d.%d, %s\n", SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING);
+  if (is_set("SHMEM_VERSION"))
+    std::fprintf(stderr, "OpenSHMEM %d.%d, %s\n", SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING);
   if (is_set("SHMEM_INFO"))
     std::fprintf(stderr,
-                 "OpenSHMEM %d.%d, %s: %d PEs. Variables: SHMEM_SYMMETRIC_SIZE, bytes of each PE's heap, as 64M or 1.5G (unset: it grows "
-                 "as needed); SHMEM_VERSION; SHMEM_INFO; SHMEM_DEBUG, which says no more here. Isthmus's own: isthmus info --settings\n",
+                 "OpenSHMEM %d.%d, %s: %d PEs. Variables: SHMEM_SYMMETRIC_SIZE, bytes of each PE's heap, as 64M or 1.5G "
+                 "(unset: it grows "
+                 "as needed); SHMEM_VERSION; SHMEM_INFO; SHMEM_DEBUG, which says no more here. Isthmus's own: isthmus info "
+                 "--settings\n",
                  SHMEM_MAJOR_VERSION, SHMEM_MINOR_VERSION, SHMEM_VENDOR_STRING, hot.pes);
 }
 

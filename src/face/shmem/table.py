@@ -12,7 +12,7 @@ TYPES = {
     "ushort": "unsigned short", "uint": "unsigned int", "ulong": "unsigned long", "ulonglong": "unsigned long long",
     "int8": "int8_t", "int16": "int16_t", "int32": "int32_t", "int64": "int64_t", "uint8": "uint8_t", "uint16": "uint16_t",
     "uint32": "uint32_t", "uint64": "uint64_t", "size": "size_t", "ptrdiff": "ptrdiff_t",
-    "complexf": "SHMEM_COMPLEX_FLOAT_", "complexd": "SHMEM_COMPLEX_DOUBLE_",
+    "complexf": "shmemx_complexf_", "complexd": "shmemx_complexd_",
 }
 # Those that are another one's name, which a choice by type may name only once.
 SAME = {"int8": "schar", "int16": "short", "int32": "int", "int64": "long", "uint8": "uchar", "uint16": "ushort",
@@ -22,15 +22,16 @@ FIXED = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64
 RMA = [name for name in TYPES if not name.startswith("complex")]
 ATOMIC = ["int", "long", "longlong", "uint", "ulong", "ulonglong", "int32", "int64", "uint32", "uint64", "size", "ptrdiff"]
 EXTENDED = ["float", "double"] + ATOMIC
-BITWISE = ["uint", "ulong", "ulonglong", "int32", "int64", "uint32", "uint64"]
+# The standard has the unsigned and the fixed ones; other implementations have the signed ones, too, and programs name them.
+BITWISE = ["uint", "ulong", "ulonglong", "int32", "int64", "uint32", "uint64", "int", "long", "longlong"]
 WAITED = ["short", "ushort"] + ATOMIC
-BITS = ["uchar", "ushort", "uint", "ulong", "ulonglong"] + FIXED + ["size"]
+BITS = ["uchar", "ushort", "uint", "ulong", "ulonglong"] + FIXED + ["size", "char", "schar", "short", "int", "long", "longlong", "ptrdiff"]
 ORDERED = RMA
 SUMMED = RMA + ["complexf", "complexd"]
 # Of routines that the standard has given up, which programs still call.
 OLD = ["int", "long", "longlong"]
 OLD_SET = ["float", "double"] + OLD
-OLD_WAITED = ["short", "int", "long", "longlong"]
+OLD_WAITED = WAITED
 OLD_BITS = ["short", "int", "long", "longlong"]
 OLD_ORDERED = OLD_BITS + ["float", "double", "longdouble"]
 OLD_SUMMED = OLD_ORDERED + ["complexf", "complexd"]

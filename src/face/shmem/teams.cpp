@@ -89,7 +89,8 @@ int split_strided(shmem_team_t parent, int start, int stride, int size, const Se
   const Team* const team = team_of(parent);
   if (team == nullptr) return -1;
   const long last = start + (static_cast<long>(size) - 1) * stride;
-  if (size < 1 || start < 0 || start >= team->group.size || last < 0 || last >= team->group.size || (stride == 0 && size > 1)) {
+  if (size < 1 || start < 0 || start >= team->group.size || last < 0 || last >= team->group.size ||
+      (stride == 0 && size > 1)) {
     remember(std::string{kCall} + ": " + std::to_string(size) + " PEs from " + std::to_string(start) + " on, " +
              std::to_string(stride) + " apart, are not all in the parent team of " + std::to_string(team->group.size));
     return -1;
@@ -102,7 +103,8 @@ int split_strided(shmem_team_t parent, int start, int stride, int size, const Se
   return 0;
 }
 
-int split_2d(shmem_team_t parent, int xrange, const Settings& x, shmem_team_t* x_team, const Settings& y, shmem_team_t* y_team) {
+int split_2d(shmem_team_t parent, int xrange, const Settings& x, shmem_team_t* x_team, const Settings& y,
+             shmem_team_t* y_team) {
   constexpr const char* kCall = "shmem_team_split_2d";
   if (x_team == nullptr || y_team == nullptr) return -1;
   *x_team = *y_team = SHMEM_TEAM_INVALID;
@@ -182,13 +184,13 @@ int pshmem_team_translate_pe(shmem_team_t from, int pe, shmem_team_t to) {
   return index_in(*dest, source->group.at(pe));
 }
 SHMEM_ALSO(team_translate_pe);
-int pshmem_team_split_strided(shmem_team_t parent, int start, int stride, int size, const shmem_team_config_t* config, long mask,
-                              shmem_team_t* made) {
+int pshmem_team_split_strided(shmem_team_t parent, int start, int stride, int size, const shmem_team_config_t* config,
+                              long mask, shmem_team_t* made) {
   return split_strided(parent, start, stride, size, {config, mask}, made);
 }
 SHMEM_ALSO(team_split_strided);
-int pshmem_team_split_2d(shmem_team_t parent, int xrange, const shmem_team_config_t* x_config, long x_mask, shmem_team_t* x_team,
-                         const shmem_team_config_t* y_config, long y_mask, shmem_team_t* y_team) {
+int pshmem_team_split_2d(shmem_team_t parent, int xrange, const shmem_team_config_t* x_config, long x_mask,
+                         shmem_team_t* x_team, const shmem_team_config_t* y_config, long y_mask, shmem_team_t* y_team) {
   return split_2d(parent, xrange, {x_config, x_mask}, x_team, {y_config, y_mask}, y_team);
 }
 SHMEM_ALSO(team_split_2d);

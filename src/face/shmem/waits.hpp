@@ -123,7 +123,9 @@ class Words {
     return false;
   }
   // The first and the last are symmetric, and so is what lies between.
-  bool check(const char* call) const { return check_compare(call, compare_) && own_word(call, words_).there() && own_word(call, words_ + count_ - 1).there(); }
+  bool check(const char* call) const {
+    return check_compare(call, compare_) && own_word(call, words_).there() && own_word(call, words_ + count_ - 1).there();
+  }
   bool holds(const char* call, std::size_t i) const {
     return compares(own_word(call, words_ + i).look(), compare_, values_ != nullptr ? values_[i] : value_);
   }

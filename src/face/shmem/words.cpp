@@ -15,8 +15,10 @@ namespace ist::shmem {
 std::byte* atomic_elsewhere(const char* call, const void* address, std::size_t bytes, int pe) {
   const Place place = find(call, address, bytes, pe);
   if (place.device == nullptr) return place.at;
-  fail(call, "the word is in device memory, where an operation of the processor's would not be atomic with those of the device; use one "
-             "in a kernel (isthmus/device.cuh), or a word that shmem_malloc gave");
+  fail(call,
+       "the word is in device memory, where an operation of the processor's would not be atomic with those of the device; "
+       "use one "
+       "in a kernel (isthmus/device.cuh), or a word that shmem_malloc gave");
   return nullptr;
 }
 
@@ -39,7 +41,10 @@ bool check_compare(const char* call, int compare) {
 void tested_in_vain(const char* call) {
   static thread_local unsigned times = 0;
   if (++times % 64 != 0) return;
-  if (world().died()) fail(call, "a PE of this job died, and what is tested may never come");
+  if (world().died()) {
+    world().end_with_the_others();
+    fail(call, "a PE of this job died, and what is tested may never come");
+  }
   ::sched_yield();
 }
 

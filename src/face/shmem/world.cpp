@@ -94,7 +94,9 @@ void World::make_heap(const char* call) {
   most_ = asked != 0 ? asked + own : kUsualMost - sync;
   // Parts at multiples of a large power of two from each other, so that what is aligned in one is in all.
   const std::uint64_t addresses = (most_ + sync + kApart - 1) / kApart * kApart - sync;
-  if (failed(call, ist_heap_create(comm_, IST_KIND_HOST, IST_OWN_DEVICE, asked != 0 ? most_ : kUsualBytes, addresses, &heap_))) return;
+  if (failed(call,
+             ist_heap_create(comm_, IST_KIND_HOST, IST_OWN_DEVICE, asked != 0 ? most_ : kUsualBytes, addresses, &heap_)))
+    return;
   void* memory = nullptr;
   if (failed(call, ist_heap_calloc(heap_, 1, own, &memory))) return;
   control_ = static_cast<std::byte*>(memory);
@@ -113,8 +115,9 @@ void World::share_globals(const char* call) {
 }
 
 void World::open(const char* call, int threads) {
+  // Every level is there: who asks for more later gets it, too.
+  threads_ = opened_ > 0 ? std::max(threads_, threads) : threads;
   if (opened_++ > 0) return;
-  threads_ = threads;
   process_ = ::getpid();
   if (failed(call, ist_world_create(&world_)) || failed(call, ist_world_comm(world_, &comm_))) return;
   make_heap(call);
@@ -146,7 +149,8 @@ void World::stop_watching() {
 }
 
 void World::close(const char* call) {
-  if (opened_ == 0 || --opened_ > 0) return;
+  if (opened_ > 0) --opened_;
+  if (opened_ > 0 || control_ == nullptr) return;
   barrier_all(call);
   stop_watching();
   drop_groups();
@@ -188,6 +192,16 @@ void World::end_job(int status) {
   end_process(status);
 }
 
+// The words were written before anybody ended, but for a moment.
+void World::end_with_the_others() const {
+  if (control_ == nullptr) return;
+  for (int i = 0; i < 20; ++i) {
+    if (control(hot.pe).end.load(std::memory_order_acquire) >= kEnd)
+      for (;;) ::pause();  // the watcher ends the process
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
 bool World::grow_heap(const char* call, std::size_t more) {
   const std::uint64_t sync = IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(hot.pes));
   const std::uint64_t now = hot.bytes.load() - sync;
@@ -213,8 +227,8 @@ bool World::open_device_heap(std::size_t bytes) {
     remember(ist_error_text());
     return false;
   }
-  device_ = {heap, reinterpret_cast<std::uintptr_t>(view.base) + static_cast<std::uint64_t>(view.pe) * view.stride, view.bytes,
-             reinterpret_cast<std::byte*>(view.base), view.stride};
+  device_ = {heap, reinterpret_cast<std::uintptr_t>(view.base) + static_cast<std::uint64_t>(view.pe) * view.stride,
+             view.bytes, reinterpret_cast<std::byte*>(view.base), view.stride};
   hot.devices.store(true, std::memory_order_release);
   return true;
 }

@@ -57,6 +57,9 @@ class World {
   // Everybody ends, with that status, wherever they are.
   [[noreturn]] void end_job(int status);
 
+  // Whoever finds somebody gone looks whether this is the end of all, which another PE has called for: then it does not return.
+  void end_with_the_others() const;
+
   bool died() const { return *view_.abort_word != 0; }
   bool left(int pe) const;
   // How many times PE `from` has arrived at this one, or this one at PE `at`, in a slot.
