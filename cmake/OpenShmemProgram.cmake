@@ -22,6 +22,6 @@ function(isthmus_openshmem_program name output source)
     OUTPUT ${output}
     COMMAND ${CMAKE_COMMAND} -E env OSHCC_CC=${CMAKE_C_COMPILER} OSHCXX_CXX=${CMAKE_CXX_COMPILER} ${CMAKE_BINARY_DIR}/bin/${command}
             ${standard} ${flags} ${ARGN} ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${output} -lm
-    DEPENDS ${source} ${headers} isthmus_shmem isthmus ${CMAKE_BINARY_DIR}/shmem/stamp COMMENT "${command} ${source}" VERBATIM)
+    DEPENDS ${source} ${headers} isthmus_shmem isthmus ${CMAKE_BINARY_DIR}/shmem/include/shmem.h COMMENT "${command} ${source}" VERBATIM)
   add_custom_target(${name} ALL DEPENDS ${output})
 endfunction()

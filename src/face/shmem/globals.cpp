@@ -133,7 +133,7 @@ Status SymmetricGlobals::end() {
   const Status waited = told(ist_heap_barrier(heap_));
   const Status back = make_variables_private();
   count_ = 0;
-  const Status gone = told(ist_heap_destroy(&heap_));
+  Status gone = told(ist_heap_destroy(&heap_));
   IST_TRY(back);
   IST_TRY(waited);
   return gone;

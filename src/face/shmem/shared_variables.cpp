@@ -111,7 +111,7 @@ Status share_part(std::byte* begin, std::byte* memory, Bytes part, HeldStores& s
 Status share(const VariableSegment& segment, std::byte* memory, HeldStores& stores) {
   for (std::uint64_t done = 0; done < segment.bytes.value; done += kAtOnce) {
     const Bytes part = smaller(segment.bytes - Bytes{done}, Bytes{kAtOnce});
-    const Status shared = share_part(segment.begin + done, memory + done, part, stores);
+    Status shared = share_part(segment.begin + done, memory + done, part, stores);
     if (shared.ok()) continue;
     VariableSegment begun = segment;
     begun.bytes = Bytes{done};
