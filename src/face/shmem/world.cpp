@@ -15,6 +15,7 @@
 #include "face/shmem/heap_size.hpp"
 #include "face/shmem/ordering.hpp"
 #include "face/shmem/regions.hpp"
+#include "face/shmem/teams.hpp"
 
 namespace ist::shmem {
 namespace {
@@ -115,6 +116,7 @@ void World::open(const char* call, int threads) {
   hot.pe = view_.pe;
   hot.pes = view_.pes;
   reset_groups();
+  make_own_teams();
   watcher_ = std::thread([this] { watch(); });
   static const bool registered = std::atexit(leave_at_exit) == 0;
   static_cast<void>(registered);
