@@ -51,6 +51,11 @@ expect 1 "shmem_clear_lock: nobody holds the lock" unlock
 expect 1 "shmem_team_destroy: the team is no longer there, or one of the library's own" team
 expect 1 "shmemx_malloc_on: the kind is 9" kind
 expect 1 "shmem_long_p: OpenSHMEM is not initialised here" uninitialised
+for size in 4X 0 -1M M 99999T; do
+  export SHMEM_SYMMETRIC_SIZE=$size
+  expect 1 "shmem_init: SHMEM_SYMMETRIC_SIZE is \"$size\"; name bytes as 64M or 1.5G" none
+done
+unset SHMEM_SYMMETRIC_SIZE
 expect 0 "" exit_0
 expect 7 "" exit_7
 expect 137 "a PE of this job died" abort

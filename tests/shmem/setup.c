@@ -88,7 +88,7 @@ static void moved_to_another_size(void) {
 
 /* Room for more than the heap begins with; and what nobody has. */
 static void growth(void) {
-  if (getenv("SHMEM_SYMMETRIC_SIZE") == NULL) {
+  if (getenv("SHMEM_SYMMETRIC_SIZE") == NULL && getenv("SMA_SYMMETRIC_SIZE") == NULL) {
     const size_t large = (size_t)400 << 20;
     unsigned char* const small = (unsigned char*)memory(8);
     *small = (unsigned char)(me + 1);

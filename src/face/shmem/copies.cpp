@@ -70,14 +70,14 @@ void each_block(const Strided& what, const Copy& copy) {
 // Where the bytes of all blocks lie, the first and the last, may be looked up at once.
 std::byte* reach_all(const void* first, std::ptrdiff_t stride, const Strided& what, int pe) {
   if (what.count == 0 || stride < 0) return nullptr;
-  return reach(first, (static_cast<std::size_t>(stride) * (what.count - 1) + what.block) * what.size, pe);
+  return reach_directly(first, (static_cast<std::size_t>(stride) * (what.count - 1) + what.block) * what.size, pe);
 }
 
 }  // namespace
 
 void strided_put(const char* call, shmem_ctx_t context, const Strided& what, int pe) {
   if (!to_world(call, context, pe) || !check_pe(call, pe)) return;
-  if (std::byte* const to = reach_all(what.dest, what.dest_stride, what, pe); to != nullptr && on_hosts()) {
+  if (std::byte* const to = reach_all(what.dest, what.dest_stride, what, pe); to != nullptr) {
     Strided there = what;
     there.dest = to;
     each_block(there, copy_bytes);
@@ -89,7 +89,7 @@ void strided_put(const char* call, shmem_ctx_t context, const Strided& what, int
 
 void strided_get(const char* call, shmem_ctx_t context, const Strided& what, int pe) {
   if (!to_world(call, context, pe) || !check_pe(call, pe)) return;
-  if (const std::byte* const from = reach_all(what.source, what.source_stride, what, pe); from != nullptr && on_hosts()) {
+  if (const std::byte* const from = reach_all(what.source, what.source_stride, what, pe); from != nullptr) {
     Strided there = what;
     there.source = from;
     each_block(there, copy_bytes);

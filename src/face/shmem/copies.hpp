@@ -37,40 +37,44 @@ inline void copy_bytes(void* to, const void* from, std::size_t bytes) {
 
 inline bool on_hosts() { return !hot.devices.load(std::memory_order_relaxed); }
 
-inline void put(const char* call, shmem_ctx_t context, void* dest, const void* source, std::size_t bytes, int pe) {
+[[gnu::always_inline]] inline void put(const char* call, shmem_ctx_t context, void* dest, const void* source,
+                                       std::size_t bytes, int pe) {
   if (context != SHMEM_CTX_DEFAULT && !to_world(call, context, pe)) return;
-  if (std::byte* const to = reach(dest, bytes, pe); to != nullptr && on_hosts()) [[likely]]
+  if (std::byte* const to = reach_directly(dest, bytes, pe); to != nullptr) [[likely]]
     copy_bytes(to, source, bytes);
   else
     put_elsewhere(call, dest, source, bytes, pe);
 }
-inline void get(const char* call, shmem_ctx_t context, void* dest, const void* source, std::size_t bytes, int pe) {
+[[gnu::always_inline]] inline void get(const char* call, shmem_ctx_t context, void* dest, const void* source,
+                                       std::size_t bytes, int pe) {
   if (context != SHMEM_CTX_DEFAULT && !to_world(call, context, pe)) return;
-  if (const std::byte* const from = reach(source, bytes, pe); from != nullptr && on_hosts()) [[likely]]
+  if (const std::byte* const from = reach_directly(source, bytes, pe); from != nullptr) [[likely]]
     copy_bytes(dest, from, bytes);
   else
     get_elsewhere(call, dest, source, bytes, pe);
 }
-inline void put_nbi(const char* call, shmem_ctx_t context, void* dest, const void* source, std::size_t bytes, int pe) {
+[[gnu::always_inline]] inline void put_nbi(const char* call, shmem_ctx_t context, void* dest, const void* source,
+                                           std::size_t bytes, int pe) {
   if (context != SHMEM_CTX_DEFAULT && !to_world(call, context, pe)) return;
-  if (std::byte* const to = reach(dest, bytes, pe); to != nullptr && on_hosts()) [[likely]]
+  if (std::byte* const to = reach_directly(dest, bytes, pe); to != nullptr) [[likely]]
     copy_bytes(to, source, bytes);
   else
     put_elsewhere(call, dest, source, bytes, pe, false);
 }
-inline void get_nbi(const char* call, shmem_ctx_t context, void* dest, const void* source, std::size_t bytes, int pe) {
+[[gnu::always_inline]] inline void get_nbi(const char* call, shmem_ctx_t context, void* dest, const void* source,
+                                           std::size_t bytes, int pe) {
   if (context != SHMEM_CTX_DEFAULT && !to_world(call, context, pe)) return;
-  if (const std::byte* const from = reach(source, bytes, pe); from != nullptr && on_hosts()) [[likely]]
+  if (const std::byte* const from = reach_directly(source, bytes, pe); from != nullptr) [[likely]]
     copy_bytes(dest, from, bytes);
   else
     get_elsewhere(call, dest, source, bytes, pe, false);
 }
 
 template <class T>
-void put_one(const char* call, shmem_ctx_t context, T* dest, T value, int pe) {
+[[gnu::always_inline]] inline void put_one(const char* call, shmem_ctx_t context, T* dest, T value, int pe) {
   if (context != SHMEM_CTX_DEFAULT && !to_world(call, context, pe)) return;
-  std::byte* const to = reach(dest, sizeof value, pe);
-  if (to == nullptr || !on_hosts()) [[unlikely]]
+  std::byte* const to = reach_directly(dest, sizeof value, pe);
+  if (to == nullptr) [[unlikely]]
     return put_elsewhere(call, dest, &value, sizeof value, pe);
   if constexpr (std::is_integral_v<T>)
     __atomic_store_n(reinterpret_cast<T*>(to), value, __ATOMIC_RELAXED);
@@ -78,11 +82,11 @@ void put_one(const char* call, shmem_ctx_t context, T* dest, T value, int pe) {
     std::memcpy(to, &value, sizeof value);
 }
 template <class T>
-T get_one(const char* call, shmem_ctx_t context, const T* source, int pe) {
+[[gnu::always_inline]] inline T get_one(const char* call, shmem_ctx_t context, const T* source, int pe) {
   T value{};
   if (context != SHMEM_CTX_DEFAULT && !to_world(call, context, pe)) return value;
-  const std::byte* const from = reach(source, sizeof value, pe);
-  if (from == nullptr || !on_hosts()) [[unlikely]]
+  const std::byte* const from = reach_directly(source, sizeof value, pe);
+  if (from == nullptr) [[unlikely]]
     get_elsewhere(call, &value, source, sizeof value, pe);
   else if constexpr (std::is_integral_v<T>)
     value = __atomic_load_n(reinterpret_cast<const T*>(from), __ATOMIC_RELAXED);

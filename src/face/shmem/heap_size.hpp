@@ -1,6 +1,6 @@
 // The size of the symmetric heap that the environment asks for.
 //
-// Who calls this : world.cpp; tests/unit.
+// Who calls this : world.cpp.
 // Threads        : any.
 // Ownership      : none.
 // Errors         : by fail(), for what cannot be read.

@@ -16,24 +16,32 @@
 namespace ist::shmem {
 
 struct Hot {
-  int pe = -1;
-  int pes = 0;
-  std::uintptr_t begin = 0;           // this PE's own part
-  std::atomic<std::size_t> bytes{0};  // of each part
-  std::byte* first = nullptr;         // PE 0's part
+  std::uintptr_t begin = 0;            // this PE's own part
+  std::atomic<std::size_t> direct{0};  // `bytes`, or 0 where local addresses may be ones that a processor cannot read
+  std::byte* first = nullptr;          // PE 0's part
   std::size_t stride = 0;
-  // There is a heap of device memory, so that an address of the caller's may be one that a processor cannot read.
+  int pes = 0;
+  int pe = -1;
+  std::atomic<std::size_t> bytes{0};  // of each part
+  // There is a heap of device memory.
   std::atomic<bool> devices{false};
 };
 extern Hot hot;
 
-// Where PE `pe` has its copy of `bytes` bytes of the heap in host memory; null: it is none of that, or there is no such PE.
-inline std::byte* reach(const volatile void* address, std::size_t bytes, int pe) {
+[[gnu::always_inline]] inline std::byte* reach_in(std::size_t there, const volatile void* address, std::size_t bytes,
+                                                  int pe) {
   const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - hot.begin;
-  const std::size_t there = hot.bytes.load(std::memory_order_relaxed);
   if (offset < there && bytes <= there - offset && static_cast<unsigned>(pe) < static_cast<unsigned>(hot.pes)) [[likely]]
     return hot.first + static_cast<std::size_t>(pe) * hot.stride + offset;
   return nullptr;
+}
+// Where PE `pe` has its copy of `bytes` bytes of the heap in host memory; null: it is none of that, or there is no such PE.
+[[gnu::always_inline]] inline std::byte* reach(const volatile void* address, std::size_t bytes, int pe) {
+  return reach_in(hot.bytes.load(std::memory_order_relaxed), address, bytes, pe);
+}
+// The same for copies whose other side is memory of the caller's: null also where that has to be looked up.
+[[gnu::always_inline]] inline std::byte* reach_directly(const volatile void* address, std::size_t bytes, int pe) {
+  return reach_in(hot.direct.load(std::memory_order_relaxed), address, bytes, pe);
 }
 
 }  // namespace ist::shmem

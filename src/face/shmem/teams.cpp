@@ -139,11 +139,14 @@ void destroy(Team& team) {
 Team* team_of(shmem_team_t handle) {
   if (handle == SHMEM_TEAM_INVALID || hot.pes == 0) return nullptr;
   if (handle == SHMEM_TEAM_WORLD || handle == SHMEM_TEAM_SHARED) {
-    shmemx_team_& team = handle == SHMEM_TEAM_WORLD ? teams().all : teams().shared;
-    if (team.alive == 0) set_world(team, handle == SHMEM_TEAM_WORLD ? kWorldSlot : kSharedSlot);
-    return &team;
+    return handle == SHMEM_TEAM_WORLD ? &teams().all : &teams().shared;
   }
   return handle->alive == Team::kAlive ? handle : nullptr;
+}
+
+void make_own_teams() {
+  set_world(teams().all, kWorldSlot);
+  set_world(teams().shared, kSharedSlot);
 }
 
 void drop_groups() {

@@ -21,6 +21,8 @@ struct Team {
 };
 
 Team* team_of(shmem_team_t handle);
+// SHMEM_TEAM_WORLD and SHMEM_TEAM_SHARED, once it is known who there is.
+void make_own_teams();
 
 }  // namespace ist::shmem
 

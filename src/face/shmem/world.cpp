@@ -15,6 +15,7 @@
 #include "face/shmem/heap_size.hpp"
 #include "face/shmem/ordering.hpp"
 #include "face/shmem/regions.hpp"
+#include "face/shmem/teams.hpp"
 
 namespace ist::shmem {
 namespace {
@@ -82,6 +83,7 @@ void World::read_view() {
   hot.stride = view_.stride;
   hot.begin = reinterpret_cast<std::uintptr_t>(view_.base) + static_cast<std::uint64_t>(view_.pe) * view_.stride;
   hot.bytes.store(view_.bytes, std::memory_order_release);
+  hot.direct.store(hot.devices ? 0 : view_.bytes, std::memory_order_release);
 }
 
 void World::make_heap(const char* call) {
@@ -127,6 +129,7 @@ void World::open(const char* call, int threads) {
   hot.pes = view_.pes;
   share_globals(call);
   reset_groups();
+  make_own_teams();
   watcher_ = std::thread([this] { watch(); });
   static const bool registered = std::atexit(leave_at_exit) == 0;
   static_cast<void>(registered);
@@ -166,6 +169,7 @@ void World::close(const char* call) {
   hot.pe = -1;
   hot.begin = 0;
   hot.bytes = 0;
+  hot.direct = 0;
   failed(call, ist_heap_destroy(&heap_));
   failed(call, ist_world_destroy(&world_));
   control_ = nullptr;
@@ -230,6 +234,7 @@ bool World::open_device_heap(std::size_t bytes) {
   device_ = {heap, reinterpret_cast<std::uintptr_t>(view.base) + static_cast<std::uint64_t>(view.pe) * view.stride,
              view.bytes, reinterpret_cast<std::byte*>(view.base), view.stride};
   hot.devices.store(true, std::memory_order_release);
+  hot.direct.store(0, std::memory_order_release);
   return true;
 }
 
