@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <new>
 #include <string>
+#include <string_view>
 
 #include "base/log.hpp"
 #include "face/shmem/held_stores.hpp"
@@ -134,16 +136,26 @@ void before_fork() {
   }
 }
 
+// Where memory is short there may be none for the log's words.
+void say_that_a_child_has_none() {
+  static constexpr std::string_view kText =
+      "there was no memory for a forked process's own variables: it cannot store into them";
+  try {
+    log::once(log::Level::warning, std::string{kText});
+  } catch (const std::bad_alloc&) {
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText.data(), kText.size());
+  }
+}
+
 void in_parent() {
+  bool all_copied = true;
   for (Shared& each : state.shared()) {
-    if (each.copy != nullptr) {
-      ::munmap(each.copy, each.segment.bytes.value);
-    } else {
-      log::once(log::Level::warning, "there was no memory for a forked process's own variables: it cannot store into them");
-    }
+    all_copied = all_copied && each.copy != nullptr;
+    if (each.copy != nullptr) ::munmap(each.copy, each.segment.bytes.value);
     each.copy = nullptr;
   }
   state.mutex.unlock();
+  if (!all_copied) say_that_a_child_has_none();
 }
 
 // Where there was no memory for a copy, a store ends the child instead of changing its parent.
