@@ -151,6 +151,7 @@ static void locks(void) {
 
 int main(void) {
   int provided = -1;
+  CHECK(shmem_initialized() == 0 && shmem_finalized() == 0);
   for (int level = SHMEM_THREAD_SINGLE; level <= SHMEM_THREAD_MULTIPLE; ++level) { /* begun and ended again and again */
     CHECK(shmem_init_thread(level, &provided) == 0 && provided == level);
     provided = -1;
@@ -162,7 +163,9 @@ int main(void) {
     shmem_long_p(word, level, (shmem_my_pe() + 1) % shmem_n_pes());
     shmem_barrier_all();
     CHECK(*word == level);
+    CHECK(shmem_initialized() == 1 && shmem_finalized() == 0 && shmem_query_interoperability(SHMEM_PROGRESS_MPI) == 0);
     shmem_finalize();
+    CHECK(shmem_initialized() == 0 && shmem_finalized() == 1);
   }
   CHECK(shmem_init_thread(17, &provided) != 0);
   shmem_init();

@@ -94,6 +94,12 @@ void pshmem_info_get_name(char* name) {
   std::memcpy(name, SHMEM_VENDOR_STRING, sizeof SHMEM_VENDOR_STRING);
 }
 SHMEM_ALSO(info_get_name);
+int pshmem_initialized() { return world().is_open() ? 1 : 0; }
+SHMEM_ALSO(initialized);
+int pshmem_finalized() { return world().was_closed() ? 1 : 0; }
+SHMEM_ALSO(finalized);
+int pshmem_query_interoperability(int) { return 0; }
+SHMEM_ALSO(query_interoperability);
 // For profilers, which define their own.
 void pshmem_pcontrol(int, ...) {}
 SHMEM_ALSO(pcontrol);

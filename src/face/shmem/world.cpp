@@ -173,6 +173,7 @@ void World::close(const char* call) {
   failed(call, ist_heap_destroy(&heap_));
   failed(call, ist_world_destroy(&world_));
   control_ = nullptr;
+  closed_ = true;
 }
 
 void World::leave() {

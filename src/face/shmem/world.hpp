@@ -43,6 +43,7 @@ class World {
   // At the end of the process, with nobody waiting for anybody.
   void leave();
   bool is_open() const { return opened_ > 0; }
+  bool was_closed() const { return opened_ == 0 && closed_; }
   int threads() const { return threads_; }
 
   ist_world handle() const { return world_; }
@@ -77,6 +78,7 @@ class World {
   void stop_watching();
 
   int opened_ = 0;
+  bool closed_ = false;  // at least once
   int process_ = 0;
   int threads_ = SHMEM_THREAD_SINGLE;
   ist_world world_ = nullptr;
