@@ -5,12 +5,30 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace ist {
 namespace {
 
 // Addresses without memory: whoever goes past what is there ends with a signal, and not in another PE's part.
 void* reserve_addresses(void* where, std::uint64_t size, int fixed) {
   return ::mmap(where, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
+}
+
+// Parts whose stride is a multiple of a power of two begin at multiples of it, up to 1 GiB: what is aligned in one part is so in all,
+// and in every process.
+constexpr std::uint64_t kMostAligned = std::uint64_t{1} << 30U;
+std::uint64_t largest_power(std::uint64_t stride) { return std::min(stride & (~stride + 1), kMostAligned); }
+
+void* reserve_aligned(std::uint64_t size, std::uint64_t alignment) {
+  void* const base = reserve_addresses(nullptr, size + alignment, 0);
+  if (base == MAP_FAILED) return base;
+  const auto begin = reinterpret_cast<std::uintptr_t>(base);
+  const std::uint64_t before = (alignment - begin % alignment) % alignment;
+  auto* const aligned = static_cast<std::byte*>(base) + before;
+  if (before != 0) ::munmap(base, before);
+  ::munmap(aligned + size, alignment - before);
+  return aligned;
 }
 
 // The system promises more memory than it has, and ends with a signal who touches what it cannot give; and who makes a file longer than
@@ -37,7 +55,7 @@ Result<std::unique_ptr<Space>> HostSpace::open(const SpaceShape& shape) {
   const auto pes = static_cast<std::uint64_t>(shape.pes);
   constexpr std::uint64_t kMost = std::uint64_t{1} << 46U;  // of 47 bits of addresses
   void* base = MAP_FAILED;
-  if (shape.stride.value <= kMost / pes) base = reserve_addresses(nullptr, shape.stride.value * pes, 0);
+  if (shape.stride.value <= kMost / pes) base = reserve_aligned(shape.stride.value * pes, largest_power(shape.stride.value));
   if (base == MAP_FAILED)
     return Status{IST_ERR_MEMORY, "no addresses for " + std::to_string(shape.pes) + " parts of " +
                                       std::to_string(shape.stride.value) +

@@ -1,0 +1,157 @@
+#include "face/shmem/copies.hpp"
+
+#include <string>
+
+#include "face/shmem/also.hpp"
+#include "face/shmem/atomics.hpp"
+#include "face/shmem/errors.hpp"
+#include "face/shmem/regions.hpp"
+#include "face/shmem/waits.hpp"
+#include "face/shmem/world.hpp"
+
+namespace ist::shmem {
+namespace {
+
+// Where there is device memory, the drivers know what an address of the caller's is; in the host's heap it is the host's.
+ist_buffer local_buffer(const void* address, std::size_t bytes) {
+  return reach(address, bytes, hot.pe) != nullptr ? ist_host(address) : ist_auto(address);
+}
+
+}  // namespace
+
+void put_elsewhere(const char* call, void* dest, const void* source, std::size_t bytes, int pe, bool wait) {
+  if (bytes == 0) {
+    check_pe(call, pe);
+    return;
+  }
+  const Place to = find(call, dest, bytes, pe);
+  if (to.at == nullptr) return;
+  if (on_hosts()) return copy_bytes(to.at, source, bytes);
+  const ist_buffer from = local_buffer(source, bytes);
+  if (to.device == nullptr)
+    failed(call, ist_memory_copy(world().handle(), ist_host(to.at), from, bytes));
+  else if (wait)
+    failed(call, ist_heap_put(to.device, dest, from, bytes, pe));
+  else
+    failed(call, ist_heap_put_nbi(to.device, dest, from, bytes, pe));
+}
+
+void get_elsewhere(const char* call, void* dest, const void* source, std::size_t bytes, int pe, bool wait) {
+  if (bytes == 0) {
+    check_pe(call, pe);
+    return;
+  }
+  const Place from = find(call, source, bytes, pe);
+  if (from.at == nullptr) return;
+  if (on_hosts()) return copy_bytes(dest, from.at, bytes);
+  const ist_buffer to = local_buffer(dest, bytes);
+  if (from.device == nullptr)
+    failed(call, ist_memory_copy(world().handle(), to, ist_host(from.at), bytes));
+  else if (wait)
+    failed(call, ist_heap_get(from.device, to, source, bytes, pe));
+  else
+    failed(call, ist_heap_get_nbi(from.device, to, source, bytes, pe));
+}
+
+namespace {
+
+template <class Copy>
+void each_block(const Strided& what, const Copy& copy) {
+  const std::size_t bytes = what.block * what.size;
+  auto* to = static_cast<std::byte*>(what.dest);
+  const auto* from = static_cast<const std::byte*>(what.source);
+  for (std::size_t i = 0; i < what.count; ++i) {
+    copy(to, from, bytes);
+    to += what.dest_stride * static_cast<std::ptrdiff_t>(what.size);
+    from += what.source_stride * static_cast<std::ptrdiff_t>(what.size);
+  }
+}
+
+// Where the bytes of all blocks lie, the first and the last, may be looked up at once.
+std::byte* reach_all(const void* first, std::ptrdiff_t stride, const Strided& what, int pe) {
+  if (what.count == 0 || stride < 0) return nullptr;
+  return reach_directly(first, (static_cast<std::size_t>(stride) * (what.count - 1) + what.block) * what.size, pe);
+}
+
+}  // namespace
+
+void strided_put(const char* call, shmem_ctx_t context, const Strided& what, int pe) {
+  if (!to_world(call, context, pe) || !check_pe(call, pe)) return;
+  if (std::byte* const to = reach_all(what.dest, what.dest_stride, what, pe); to != nullptr) {
+    Strided there = what;
+    there.dest = to;
+    each_block(there, copy_bytes);
+    return;
+  }
+  each_block(what,
+             [&](void* to, const void* from, std::size_t bytes) { put(call, SHMEM_CTX_DEFAULT, to, from, bytes, pe); });
+}
+
+void strided_get(const char* call, shmem_ctx_t context, const Strided& what, int pe) {
+  if (!to_world(call, context, pe) || !check_pe(call, pe)) return;
+  if (const std::byte* const from = reach_all(what.source, what.source_stride, what, pe); from != nullptr) {
+    Strided there = what;
+    there.source = from;
+    each_block(there, copy_bytes);
+    return;
+  }
+  each_block(what,
+             [&](void* to, const void* from, std::size_t bytes) { get(call, SHMEM_CTX_DEFAULT, to, from, bytes, pe); });
+}
+
+void send_signal(const char* call, int pe, const Signal& signal) {
+  const Place place = find(call, signal.word, sizeof signal.value, pe);
+  if (place.at == nullptr) return;
+  if (signal.operation != SHMEM_SIGNAL_SET && signal.operation != SHMEM_SIGNAL_ADD)
+    return fail(call, "the signal's operation is " + std::to_string(signal.operation) +
+                          "; it must be SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD");
+  if (place.device != nullptr) {
+    failed(call, ist_heap_put_signal(place.device, signal.word, ist_host(&signal.value), 0, signal.word, signal.value,
+                                     signal.operation == SHMEM_SIGNAL_SET ? IST_SIGNAL_SET : IST_SIGNAL_ADD, pe));
+    return;
+  }
+  const std::atomic_ref word(*reinterpret_cast<std::uint64_t*>(place.at));
+  if (signal.operation == SHMEM_SIGNAL_SET)
+    word.store(signal.value, std::memory_order_release);
+  else
+    word.fetch_add(signal.value, std::memory_order_acq_rel);
+}
+
+void put_signal(const char* call, shmem_ctx_t context, const Sent& sent, const Signal& signal) {
+  int pe = sent.pe;
+  if (context != SHMEM_CTX_DEFAULT && !to_world(call, context, pe)) return;
+  put(call, SHMEM_CTX_DEFAULT, sent.dest, sent.source, sent.bytes, pe);
+  if (!on_hosts()) failed(call, ist_heap_fence(world().device_heap().heap));
+  send_signal(call, pe, signal);
+}
+
+}  // namespace ist::shmem
+
+using namespace ist::shmem;
+extern "C" {
+
+std::uint64_t pshmem_signal_fetch(const std::uint64_t* word) { return own_word("shmem_signal_fetch", word).look(); }
+SHMEM_ALSO(signal_fetch);
+std::uint64_t pshmem_signal_wait_until(std::uint64_t* word, int compare, std::uint64_t value) {
+  return wait_for_word("shmem_signal_wait_until", word, compare, value);
+}
+SHMEM_ALSO(signal_wait_until);
+void pshmem_ctx_signal_add(shmem_ctx_t context, std::uint64_t* word, std::uint64_t value, int pe) {
+  if (to_world("shmem_ctx_signal_add", context, pe))
+    send_signal("shmem_ctx_signal_add", pe, {word, value, SHMEM_SIGNAL_ADD});
+}
+SHMEM_ALSO(ctx_signal_add);
+void pshmem_signal_add(std::uint64_t* word, std::uint64_t value, int pe) {
+  send_signal("shmem_signal_add", pe, {word, value, SHMEM_SIGNAL_ADD});
+}
+SHMEM_ALSO(signal_add);
+void pshmem_ctx_signal_set(shmem_ctx_t context, std::uint64_t* word, std::uint64_t value, int pe) {
+  if (to_world("shmem_ctx_signal_set", context, pe))
+    send_signal("shmem_ctx_signal_set", pe, {word, value, SHMEM_SIGNAL_SET});
+}
+SHMEM_ALSO(ctx_signal_set);
+void pshmem_signal_set(std::uint64_t* word, std::uint64_t value, int pe) {
+  send_signal("shmem_signal_set", pe, {word, value, SHMEM_SIGNAL_SET});
+}
+SHMEM_ALSO(signal_set);
+}

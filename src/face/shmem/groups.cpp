@@ -1,0 +1,83 @@
+#include "face/shmem/groups.hpp"
+
+#include <string>
+#include <vector>
+
+#include "face/shmem/errors.hpp"
+#include "face/shmem/patience.hpp"
+
+namespace ist::shmem {
+namespace {
+
+// Up to so many one hop, each telling each, is quicker than a few hops of one each.
+constexpr int kAtOnce = 16;
+
+struct Counts {
+  std::uint64_t sent = 0;
+  std::uint64_t seen = 0;
+};
+std::vector<Counts> counts;
+
+Counts& counts_of(const Group& group, int index) {
+  return counts[static_cast<std::size_t>(group.slot) * static_cast<std::size_t>(hot.pes) +
+                static_cast<std::size_t>(group.at(index))];
+}
+
+}  // namespace
+
+void reset_groups() { counts.assign(static_cast<std::size_t>(kSlots) * static_cast<std::size_t>(hot.pes), {}); }
+
+void arrive(const Group& group, int index) {
+  world().arrivals(group.at(index), hot.pe, group.slot).store(++counts_of(group, index).sent, std::memory_order_release);
+}
+
+bool await(const char* call, const Group& group, int index) {
+  const int pe = group.at(index);
+  const auto word = world().arrivals(hot.pe, pe, group.slot);
+  const std::uint64_t wanted = ++counts_of(group, index).seen;
+  Patience patience{call, pe};
+  while (word.load(std::memory_order_acquire) < wanted)
+    if (!patience.go_on()) return false;
+  return true;
+}
+
+bool sync(const char* call, const Group& group) {
+  const int size = group.size;
+  if (size <= kAtOnce) {
+    for (int i = 1; i < size; ++i) arrive(group, (group.me + i) % size);
+    for (int i = 1; i < size; ++i)
+      if (!await(call, group, (group.me + i) % size)) return false;
+    return true;
+  }
+  for (int far = 1; far < size; far *= 2) {
+    arrive(group, (group.me + far) % size);
+    if (!await(call, group, (group.me - far + size) % size)) return false;
+  }
+  return true;
+}
+
+Group active_group(const char* call, int start, int log_stride, int size, const long* words) {
+  Group group;
+  const bool possible = log_stride >= 0 && log_stride < 31 && size > 0 && start >= 0;
+  const long last = possible ? start + (static_cast<long>(size) - 1) * (1L << log_stride) : -1;
+  if (!possible || last >= hot.pes) {
+    fail(call, "the active set is " + std::to_string(size) + " PEs from " + std::to_string(start) + " on, 2^" +
+                   std::to_string(log_stride) + " apart; there are PEs 0 to " + std::to_string(hot.pes - 1));
+    return group;
+  }
+  group = {start, 1 << log_stride, size, -1, kFirstActiveSlot};
+  group.me = group.index_of(hot.pe);
+  if (group.me < 0) {
+    fail(call, "this PE is not in the active set of " + std::to_string(size) + " PEs from " + std::to_string(start) +
+                   " on, " + std::to_string(group.stride) + " apart; its members alone make the call");
+    group.size = 0;
+    return group;
+  }
+  // Sets that are used at once have words of their own, at one offset in all parts.
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(words) - hot.begin;
+  if (offset < hot.bytes.load())
+    group.slot += static_cast<int>(offset / sizeof(long) / SHMEM_SYNC_SIZE % (kActiveSlots - 1)) + 1;
+  return group;
+}
+
+}  // namespace ist::shmem

@@ -1,0 +1,20 @@
+// The size of the symmetric heap that the environment asks for.
+//
+// Who calls this : world.cpp.
+// Threads        : any.
+// Ownership      : none.
+// Errors         : by fail(), for what cannot be read.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace ist::shmem {
+
+// SHMEM_SYMMETRIC_SIZE, or the older names that other implementations read; 0: none is set.
+std::uint64_t heap_size_from_environment(const char* call);
+// "64M", "1.5G", "1048576": bytes, with K, M, G or T for powers of 1024.
+std::optional<std::uint64_t> read_size(std::string_view text);
+
+}  // namespace ist::shmem

@@ -1,0 +1,169 @@
+// Memory of the symmetric heaps.
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "face/shmem/also.hpp"
+#include "face/shmem/errors.hpp"
+#include "face/shmem/ordering.hpp"
+#include "face/shmem/regions.hpp"
+#include "face/shmem/world.hpp"
+
+namespace ist::shmem {
+namespace {
+
+// What was asked for at each address, which shmem_realloc has to know.
+std::unordered_map<void*, std::size_t>& sizes() {
+  static auto* const all = new std::unordered_map<void*, std::size_t>;
+  return *all;
+}
+std::mutex& sizes_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+void remember_size(void* address, std::size_t size) {
+  const std::lock_guard lock(sizes_mutex());
+  sizes()[address] = size;
+}
+std::size_t forget_size(void* address) {
+  const std::lock_guard lock(sizes_mutex());
+  const auto found = sizes().find(address);
+  if (found == sizes().end()) return 0;
+  const std::size_t size = found->second;
+  sizes().erase(found);
+  return size;
+}
+
+struct Wanted {
+  std::size_t size;
+  std::size_t alignment = 0;  // 0: the usual one
+  bool zero = false;
+};
+
+int try_once(const Wanted& wanted, ist_heap heap, void** memory) {
+  if (wanted.zero) return ist_heap_calloc(heap, 1, wanted.size, memory);
+  if (wanted.alignment != 0) return ist_heap_aligned(heap, wanted.alignment, wanted.size, memory);
+  return ist_heap_alloc(heap, wanted.size, memory);
+}
+
+// Null where there is no room, at all PEs; remember() has why. What PEs disagree on is no matter of room.
+void* allocate(const char* call, const Wanted& wanted) {
+  if (wanted.size == 0 || !check_pe(call, hot.pe)) return nullptr;
+  void* memory = nullptr;
+  int code = try_once(wanted, world().heap(), &memory);
+  if (code == IST_ERR_MEMORY) {
+    remember(ist_error_text());
+    if (!world().grow_heap(call, wanted.size + wanted.alignment)) return nullptr;
+    code = try_once(wanted, world().heap(), &memory);
+  }
+  if (code == IST_ERR_MEMORY || failed(call, code)) return nullptr;
+  remember_size(memory, wanted.size);
+  barrier_all(call);
+  return memory;
+}
+
+void* allocate_on_device(const char* call, std::size_t size) {
+  if (!check_pe(call, hot.pe) || !world().open_device_heap(size)) return nullptr;
+  void* memory = nullptr;
+  int code = ist_heap_alloc(world().device_heap().heap, size, &memory);
+  if (code == IST_ERR_MEMORY && world().grow_device_heap(size))
+    code = ist_heap_alloc(world().device_heap().heap, size, &memory);
+  if (code != IST_OK) {
+    remember(ist_error_text());
+    return nullptr;
+  }
+  remember_size(memory, size);
+  barrier_all(call);
+  return memory;
+}
+
+void release(const char* call, void* address) {
+  if (address == nullptr) return;
+  const Place place = find(call, address, 1, hot.pe);
+  if (place.at == nullptr) return;
+  barrier_all(call);
+  forget_size(address);
+  failed(call, ist_heap_free(place.device != nullptr ? place.device : world().heap(), address));
+}
+
+void* resize(const char* call, void* address, std::size_t size) {
+  if (address == nullptr) return allocate(call, {size});
+  if (size == 0) {
+    release(call, address);
+    return nullptr;
+  }
+  std::size_t old = 0;
+  {
+    const std::lock_guard lock(sizes_mutex());
+    const auto found = sizes().find(address);
+    old = found == sizes().end() ? 0 : found->second;
+  }
+  if (old == 0) {
+    fail(call, "nothing was allocated at the address; was it freed before, or is it the middle of something?");
+    return nullptr;
+  }
+  const Place place = find(call, address, 1, hot.pe);
+  if (place.device != nullptr) {
+    fail(call, "the address is device memory, which shmemx_malloc_on gave; allocate anew and copy");
+    return nullptr;
+  }
+  barrier_all(call);
+  void* const moved = allocate(call, {size});
+  if (moved == nullptr) return nullptr;
+  std::memcpy(moved, address, std::min(old, size));
+  release(call, address);
+  barrier_all(call);
+  return moved;
+}
+
+void* align(const char* call, std::size_t alignment, std::size_t size) {
+  if (alignment == 0 || (alignment & (alignment - 1)) != 0) {
+    remember(std::string{call} + ": the alignment is " + std::to_string(alignment) + "; it must be a power of two");
+    return nullptr;
+  }
+  return allocate(call, {size, alignment});
+}
+
+void* zeroed(const char* call, std::size_t count, std::size_t size) {
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(count, size, &bytes)) {
+    remember(std::string{call} + ": " + std::to_string(count) + " times " + std::to_string(size) +
+             " bytes are more than there are addresses");
+    return nullptr;
+  }
+  return allocate(call, {bytes, 0, true});
+}
+
+}  // namespace
+}  // namespace ist::shmem
+
+using namespace ist::shmem;
+extern "C" {
+
+void* pshmem_malloc(std::size_t size) { return allocate("shmem_malloc", {size}); }
+SHMEM_ALSO(malloc);
+void* pshmem_malloc_with_hints(std::size_t size, long) { return allocate("shmem_malloc_with_hints", {size}); }
+SHMEM_ALSO(malloc_with_hints);
+void pshmem_free(void* address) { release("shmem_free", address); }
+SHMEM_ALSO(free);
+void* pshmem_realloc(void* address, std::size_t size) { return resize("shmem_realloc", address, size); }
+SHMEM_ALSO(realloc);
+void* pshmem_align(std::size_t alignment, std::size_t size) { return align("shmem_align", alignment, size); }
+SHMEM_ALSO(align);
+void* pshmem_calloc(std::size_t count, std::size_t size) { return zeroed("shmem_calloc", count, size); }
+SHMEM_ALSO(calloc);
+
+void* shmalloc(std::size_t size) { return allocate("shmalloc", {size}); }
+void shfree(void* address) { release("shfree", address); }
+void* shrealloc(void* address, std::size_t size) { return resize("shrealloc", address, size); }
+void* shmemalign(std::size_t alignment, std::size_t size) { return align("shmemalign", alignment, size); }
+
+void* shmemx_malloc_on(int kind, std::size_t size) {
+  if (kind == SHMEMX_KIND_HOST) return allocate("shmemx_malloc_on", {size});
+  if (kind == SHMEMX_KIND_CUDA) return size == 0 ? nullptr : allocate_on_device("shmemx_malloc_on", size);
+  fail("shmemx_malloc_on", "the kind is " + std::to_string(kind) + "; it must be SHMEMX_KIND_HOST or SHMEMX_KIND_CUDA");
+  return nullptr;
+}
+}

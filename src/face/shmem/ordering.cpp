@@ -1,0 +1,56 @@
+#include "face/shmem/ordering.hpp"
+
+#include "face/shmem/also.hpp"
+#include "face/shmem/contexts.hpp"
+#include "face/shmem/errors.hpp"
+#include "face/shmem/groups.hpp"
+#include "face/shmem/regions.hpp"
+#include "face/shmem/teams.hpp"
+
+namespace ist::shmem {
+
+void quiet_devices(const char* call) { failed(call, ist_heap_quiet(world().device_heap().heap)); }
+void fence_devices(const char* call) { failed(call, ist_heap_fence(world().device_heap().heap)); }
+
+bool sync_all(const char* call) { return check_pe(call, hot.pe) && sync(call, {0, 1, hot.pes, hot.pe, kWorldSlot}); }
+
+bool barrier_all(const char* call) {
+  quiet(call);
+  return sync_all(call);
+}
+
+}  // namespace ist::shmem
+
+using namespace ist::shmem;
+extern "C" {
+
+void pshmem_fence() { fence(); }
+SHMEM_ALSO(fence);
+void pshmem_ctx_fence(shmem_ctx_t) { fence("shmem_ctx_fence"); }
+SHMEM_ALSO(ctx_fence);
+void pshmem_quiet() { quiet(); }
+SHMEM_ALSO(quiet);
+void pshmem_ctx_quiet(shmem_ctx_t) { quiet("shmem_ctx_quiet"); }
+SHMEM_ALSO(ctx_quiet);
+void pshmem_barrier_all() { barrier_all("shmem_barrier_all"); }
+SHMEM_ALSO(barrier_all);
+void pshmem_sync_all() { sync_all("shmem_sync_all"); }
+SHMEM_ALSO(sync_all);
+
+void pshmem_barrier(int start, int log_stride, int size, long* words) {
+  quiet("shmem_barrier");
+  if (const Group group = active_group("shmem_barrier", start, log_stride, size, words); group.size > 0)
+    sync("shmem_barrier", group);
+}
+SHMEM_ALSO(barrier);
+void pshmem_sync(int start, int log_stride, int size, long* words) {
+  if (const Group group = active_group("shmem_sync", start, log_stride, size, words); group.size > 0)
+    sync("shmem_sync", group);
+}
+SHMEM_ALSO(sync);
+int pshmem_team_sync(shmem_team_t team) {
+  const Team* const found = team_of(team);
+  return found != nullptr && sync("shmem_team_sync", found->group) ? 0 : -1;
+}
+SHMEM_ALSO(team_sync);
+}

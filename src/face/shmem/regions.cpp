@@ -1,0 +1,80 @@
+#include "face/shmem/regions.hpp"
+
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include "face/shmem/errors.hpp"
+#include "face/shmem/world.hpp"
+
+namespace ist::shmem {
+namespace {
+
+std::vector<Region>& regions() {
+  static std::vector<Region> all;
+  return all;
+}
+
+std::string in_hexadecimal(std::uintptr_t address) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(address));
+  return text.data();
+}
+
+}  // namespace
+
+Hot hot;
+
+void add_region(Region region) { regions().push_back(std::move(region)); }
+void drop_regions() { regions().clear(); }
+
+Place look(const volatile void* address, std::size_t bytes, int pe) {
+  if (pe < 0 || pe >= hot.pes) return {};
+  if (std::byte* const at = reach(address, bytes, pe); at != nullptr) return {at, nullptr};
+  for (const Region& region : regions()) {
+    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(region.begin);
+    if (offset < region.bytes && bytes <= region.bytes - offset)
+      return {region.peers[static_cast<std::size_t>(pe)] + offset, nullptr};
+  }
+  if (!hot.devices.load(std::memory_order_acquire)) return {};
+  const DeviceHeap device = world().device_heap();
+  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - device.begin;
+  if (offset < device.bytes && bytes <= device.bytes - offset)
+    return {device.first + static_cast<std::size_t>(pe) * device.stride + offset, device.heap};
+  return {};
+}
+
+bool check_pe(const char* call, int pe) {
+  if (pe >= 0 && pe < hot.pes) [[likely]]
+    return true;
+  if (hot.pes == 0)
+    fail(call, "OpenSHMEM is not initialised here; call shmem_init first, and nothing after shmem_finalize");
+  else
+    fail(call, "PE " + std::to_string(pe) + " was named; there are PEs 0 to " + std::to_string(hot.pes - 1));
+  return false;
+}
+
+Place find(const char* call, const volatile void* address, std::size_t bytes, int pe) {
+  if (!check_pe(call, pe)) return {};
+  const Place place = look(address, bytes, pe);
+  if (place.at != nullptr) [[likely]]
+    return place;
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  std::string text = std::to_string(bytes) + " bytes at " + in_hexadecimal(number) +
+                     " were named, which are not symmetric; the symmetric heap of this PE goes from " +
+                     in_hexadecimal(hot.begin) + " to " + in_hexadecimal(hot.begin + hot.bytes.load());
+  const std::uintptr_t from_all = number - reinterpret_cast<std::uintptr_t>(hot.first);
+  if (const auto other = from_all / hot.stride; other < static_cast<std::uintptr_t>(hot.pes))
+    text += other == static_cast<std::uintptr_t>(hot.pe)
+                ? ", and the bytes end behind it"
+                : ", and that is an address in the part of PE " + std::to_string(other);
+  const SymmetricGlobals* const globals = world().globals();
+  if (globals != nullptr && !globals->symmetric())
+    fail(call,
+         text + "; name memory that shmem_malloc gave this PE, since global variables are not symmetric: " + globals->why());
+  else
+    fail(call, text + "; name memory that shmem_malloc gave this PE, or its own global variable, and the PE beside it");
+  return {};
+}
+
+}  // namespace ist::shmem

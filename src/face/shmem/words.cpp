@@ -1,0 +1,65 @@
+// What waits and atomics need beyond the heap of host memory, and the untyped calls of both.
+#include <sched.h>
+
+#include <string>
+
+#include "face/shmem/also.hpp"
+#include "face/shmem/atomics.hpp"
+#include "face/shmem/errors.hpp"
+#include "face/shmem/regions.hpp"
+#include "face/shmem/waits.hpp"
+#include "face/shmem/world.hpp"
+
+namespace ist::shmem {
+
+std::byte* atomic_elsewhere(const char* call, const void* address, std::size_t bytes, int pe) {
+  const Place place = find(call, address, bytes, pe);
+  if (place.device == nullptr) return place.at;
+  fail(call,
+       "the word is in device memory, where an operation of the processor's would not be atomic with those of the device; "
+       "use one "
+       "in a kernel (isthmus/device.cuh), or a word that shmem_malloc gave");
+  return nullptr;
+}
+
+OwnPlace own_elsewhere(const char* call, const volatile void* address, std::size_t bytes) {
+  const Place place = find(call, address, bytes, hot.pe);
+  return {place.device == nullptr ? place.at : nullptr, place.device};
+}
+
+void read_own_device(ist_heap device, const void* address, void* value, std::size_t bytes) {
+  failed("shmem_wait_until", ist_heap_get(device, ist_host(value), address, bytes, hot.pe));
+}
+
+bool check_compare(const char* call, int compare) {
+  if (compare >= SHMEM_CMP_EQ && compare <= SHMEM_CMP_LE) [[likely]]
+    return true;
+  fail(call, "the comparison is " + std::to_string(compare) + "; it must be SHMEM_CMP_EQ, NE, GT, GE, LT or LE");
+  return false;
+}
+
+void tested_in_vain(const char* call) {
+  static thread_local unsigned times = 0;
+  if (++times % 64 != 0) return;
+  if (world().died()) {
+    world().end_with_the_others();
+    fail(call, "a PE of this job died, and what is tested may never come");
+  }
+  ::sched_yield();
+}
+
+std::size_t next_start(std::size_t count) {
+  static thread_local std::size_t last = 0;
+  return ++last % count;
+}
+
+}  // namespace ist::shmem
+
+using namespace ist::shmem;
+extern "C" {
+
+void pshmem_wait(long* word, long value) { wait_until("shmem_wait", word, SHMEM_CMP_NE, value); }
+SHMEM_ALSO(wait);
+void pshmem_wait_until(long* word, int compare, long value) { wait_until("shmem_wait_until", word, compare, value); }
+SHMEM_ALSO(wait_until);
+}

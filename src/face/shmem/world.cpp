@@ -1,0 +1,253 @@
+#include "face/shmem/world.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+
+#include "face/shmem/errors.hpp"
+#include "face/shmem/groups.hpp"
+#include "face/shmem/heap_size.hpp"
+#include "face/shmem/ordering.hpp"
+#include "face/shmem/regions.hpp"
+#include "face/shmem/teams.hpp"
+
+namespace ist::shmem {
+namespace {
+
+constexpr std::uint64_t kUsualBytes = std::uint64_t{256} << 20U;
+constexpr std::uint64_t kUsualMost = std::uint64_t{64} << 30U;
+constexpr std::uint64_t kUsualDeviceBytes = std::uint64_t{64} << 20U;
+constexpr std::uint64_t kApart = std::uint64_t{1} << 30U;
+constexpr std::size_t kLine = 64;
+constexpr std::uint32_t kStop = 1;  // the watcher is no longer needed
+constexpr std::uint32_t kEnd = 0x100;
+
+// A word that other processes map, so not the private kind.
+void sleep_on(std::atomic<std::uint32_t>& word) {
+  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT, 0, nullptr, nullptr, 0);
+}
+void wake(std::atomic<std::uint32_t>& word) {
+  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+}
+
+// Whoever holds a stream's lock may never let go of it; what was printed before is tried for a moment.
+[[noreturn]] void end_process(int status) {
+  std::atomic<bool> written{false};
+  std::thread([&] {
+    std::fflush(nullptr);
+    written = true;
+  }).detach();
+  for (int i = 0; i < 300 && !written; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  ::_exit(status);
+}
+
+void leave_at_exit() { world().leave(); }
+
+}  // namespace
+
+// In each part of the heap; behind it the counters, a line each, and the posted words.
+struct World::Control {
+  std::atomic<std::uint32_t> end;  // 0, kStop, or kEnd and a status
+  std::atomic<std::uint32_t> left;
+};
+
+World& world() {
+  // Never destroyed: other threads may be inside calls when the process ends.
+  static World* const only = new World;
+  return *only;
+}
+
+World::Control& World::control(int pe) const { return *reinterpret_cast<Control*>(reach(control_, sizeof(Control), pe)); }
+
+std::atomic_ref<std::uint64_t> World::arrivals(int at, int from, int slot) const {
+  const auto line = static_cast<std::size_t>(slot) * static_cast<std::size_t>(hot.pes) + static_cast<std::size_t>(from) + 1;
+  return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::byte*>(&control(at)) + line * kLine));
+}
+
+std::uint64_t& World::posted(int at, int slot) const {
+  const auto line = kSlots * static_cast<std::size_t>(hot.pes) + static_cast<std::size_t>(slot) + 1;
+  return *reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::byte*>(&control(at)) + line * kLine);
+}
+
+bool World::left(int pe) const { return control(pe).left.load(std::memory_order_acquire) != 0; }
+
+void World::read_view() {
+  if (failed("shmem_init", ist_heap_view(heap_, &view_))) return;
+  hot.first = reinterpret_cast<std::byte*>(view_.base);
+  hot.stride = view_.stride;
+  hot.begin = reinterpret_cast<std::uintptr_t>(view_.base) + static_cast<std::uint64_t>(view_.pe) * view_.stride;
+  hot.bytes.store(view_.bytes, std::memory_order_release);
+  hot.direct.store(hot.devices ? 0 : view_.bytes, std::memory_order_release);
+}
+
+void World::make_heap(const char* call) {
+  const auto asked = heap_size_from_environment(call);
+  int pes = 0;
+  if (failed(call, ist_comm_size(comm_, &pes))) return;
+  const std::uint64_t own = (static_cast<std::uint64_t>(pes) + 1) * (kSlots + 1) * kLine + kLine;
+  // What the standard's variable names is what there is; without it the heap grows as it is needed.
+  const std::uint64_t sync = IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(pes));
+  most_ = asked != 0 ? asked + own : kUsualMost - sync;
+  // Parts at multiples of a large power of two from each other, so that what is aligned in one is in all.
+  const std::uint64_t addresses = (most_ + sync + kApart - 1) / kApart * kApart - sync;
+  if (failed(call,
+             ist_heap_create(comm_, IST_KIND_HOST, IST_OWN_DEVICE, asked != 0 ? most_ : kUsualBytes, addresses, &heap_)))
+    return;
+  void* memory = nullptr;
+  if (failed(call, ist_heap_calloc(heap_, 1, own, &memory))) return;
+  control_ = static_cast<std::byte*>(memory);
+}
+
+// The variables of the program are regions beside the heap.
+void World::share_globals(const char* call) {
+  auto made = SymmetricGlobals::create(comm_);
+  if (!made.ok()) return fail(call, made.status().text());
+  globals_ = std::move(*made);
+  for (const auto& each : globals_->segments()) {
+    Region region{each.begin, each.bytes.value, {}};
+    for (int pe = 0; pe < hot.pes; ++pe) region.peers.push_back(static_cast<std::byte*>(globals_->at_peer(each.begin, pe)));
+    add_region(std::move(region));
+  }
+}
+
+void World::open(const char* call, int threads) {
+  // Every level is there: who asks for more later gets it, too.
+  threads_ = opened_ > 0 ? std::max(threads_, threads) : threads;
+  if (opened_++ > 0) return;
+  process_ = ::getpid();
+  if (failed(call, ist_world_create(&world_)) || failed(call, ist_world_comm(world_, &comm_))) return;
+  make_heap(call);
+  if (control_ == nullptr) return;
+  read_view();
+  hot.pe = view_.pe;
+  hot.pes = view_.pes;
+  share_globals(call);
+  reset_groups();
+  make_own_teams();
+  watcher_ = std::thread([this] { watch(); });
+  static const bool registered = std::atexit(leave_at_exit) == 0;
+  static_cast<void>(registered);
+  barrier_all(call);
+}
+
+void World::watch() {
+  auto& word = control(hot.pe).end;
+  std::uint32_t said = 0;
+  while ((said = word.load(std::memory_order_acquire)) == 0) sleep_on(word);
+  if (said != kStop) end_process(static_cast<int>(said & 0xffU));
+}
+
+void World::stop_watching() {
+  std::uint32_t none = 0;
+  auto& word = control(hot.pe).end;
+  word.compare_exchange_strong(none, kStop);
+  wake(word);
+  if (watcher_.joinable()) watcher_.join();
+}
+
+void World::close(const char* call) {
+  if (opened_ > 0) --opened_;
+  if (opened_ > 0 || control_ == nullptr) return;
+  barrier_all(call);
+  stop_watching();
+  drop_groups();
+  drop_regions();
+  if (globals_ != nullptr) {
+    if (const Status ended = globals_->end(); !ended.ok()) fail(call, ended.text());
+    globals_.reset();
+  }
+  if (device_.heap != nullptr) failed(call, ist_heap_destroy(&device_.heap));
+  device_ = {};
+  hot.devices = false;
+  hot.pes = 0;
+  hot.pe = -1;
+  hot.begin = 0;
+  hot.bytes = 0;
+  hot.direct = 0;
+  failed(call, ist_heap_destroy(&heap_));
+  failed(call, ist_world_destroy(&world_));
+  control_ = nullptr;
+  closed_ = true;
+}
+
+void World::leave() {
+  if (opened_ == 0 || control_ == nullptr || process_ != ::getpid()) return;  // a child that was forked is no PE
+  opened_ = 0;
+  quiet();
+  control(hot.pe).left.store(1, std::memory_order_release);
+  stop_watching();
+  hot.pes = 0;
+  static_cast<void>(ist_world_destroy(&world_));
+}
+
+void World::end_job(int status) {
+  if (control_ != nullptr)
+    for (int i = 1; i < hot.pes; ++i) {
+      auto& word = control((hot.pe + i) % hot.pes).end;
+      std::uint32_t none = 0;
+      word.compare_exchange_strong(none, kEnd | (static_cast<std::uint32_t>(status) & 0xffU));
+      wake(word);
+    }
+  end_process(status);
+}
+
+// The words were written before anybody ended, but for a moment.
+void World::end_with_the_others() const {
+  if (control_ == nullptr) return;
+  for (int i = 0; i < 20; ++i) {
+    if (control(hot.pe).end.load(std::memory_order_acquire) >= kEnd)
+      for (;;) ::pause();  // the watcher ends the process
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+bool World::grow_heap(const char* call, std::size_t more) {
+  const std::uint64_t sync = IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(hot.pes));
+  const std::uint64_t now = hot.bytes.load() - sync;
+  if (now >= most_) return false;
+  const std::uint64_t wanted = std::min(std::max(2 * now, now + more + (std::uint64_t{1} << 20U)), most_);
+  if (wanted <= now || wanted - now < more) return false;
+  if (const int code = ist_heap_grow(heap_, wanted); code != IST_OK) {
+    remember(ist_error_text());
+    if (code != IST_ERR_MEMORY && code != IST_ERR_ARGUMENT && code != IST_ERR_SYSTEM) failed(call, code);
+    return false;
+  }
+  read_view();
+  return true;
+}
+
+bool World::open_device_heap(std::size_t bytes) {
+  if (device_.heap != nullptr) return true;
+  device_asked_ = std::max<std::uint64_t>(kUsualDeviceBytes, bytes + (std::uint64_t{1} << 20U));
+  ist_heap heap = nullptr;
+  ist_team_view view{};
+  if (ist_heap_create(comm_, IST_KIND_CUDA, IST_OWN_DEVICE, device_asked_, 0, &heap) != IST_OK ||
+      ist_heap_view(heap, &view) != IST_OK) {
+    remember(ist_error_text());
+    return false;
+  }
+  device_ = {heap, reinterpret_cast<std::uintptr_t>(view.base) + static_cast<std::uint64_t>(view.pe) * view.stride,
+             view.bytes, reinterpret_cast<std::byte*>(view.base), view.stride};
+  hot.devices.store(true, std::memory_order_release);
+  hot.direct.store(0, std::memory_order_release);
+  return true;
+}
+
+bool World::grow_device_heap(std::size_t more) {
+  device_asked_ += std::max<std::uint64_t>(device_asked_, more + (std::uint64_t{1} << 20U));
+  ist_team_view view{};
+  if (ist_heap_grow(device_.heap, device_asked_) != IST_OK || ist_heap_view(device_.heap, &view) != IST_OK) {
+    remember(ist_error_text());
+    return false;
+  }
+  device_.bytes = view.bytes;
+  return true;
+}
+
+}  // namespace ist::shmem

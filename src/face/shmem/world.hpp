@@ -1,0 +1,98 @@
+// The one world of a process that OpenSHMEM's calls mean: its heaps, and the words by which its PEs tell each other of ends and arrivals.
+//
+// Who calls this : all of face/shmem.
+// Threads        : open() and close() one at a time; the rest any.
+// Ownership      : owns the ist_world with its heaps, and a thread that waits for another PE's shmem_global_exit.
+// Errors         : by fail().
+#pragma once
+
+#include <isthmus/heap.h>
+
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "face/shmem/globals.hpp"
+#include "face/shmem/hot.hpp"
+
+namespace ist::shmem {
+
+// Barriers, collectives and active sets each use counters of one slot, so that threads in different teams do not mix theirs.
+constexpr int kWorldSlot = 0;
+constexpr int kSharedSlot = 1;
+constexpr int kFirstActiveSlot = 2;
+constexpr int kActiveSlots = 8;
+constexpr int kFirstTeamSlot = kFirstActiveSlot + kActiveSlots;
+constexpr int kTeamSlots = 32;
+constexpr int kSlots = kFirstTeamSlot + kTeamSlots;
+
+struct DeviceHeap {
+  ist_heap heap = nullptr;
+  std::uintptr_t begin = 0;
+  std::size_t bytes = 0;
+  std::byte* first = nullptr;
+  std::size_t stride = 0;
+};
+
+class World {
+ public:
+  void open(const char* call, int threads);
+  // Collective: waits for all. Counts: the last of as many as there were open().
+  void close(const char* call);
+  // At the end of the process, with nobody waiting for anybody.
+  void leave();
+  bool is_open() const { return opened_ > 0; }
+  bool was_closed() const { return opened_ == 0 && closed_; }
+  int threads() const { return threads_; }
+
+  ist_world handle() const { return world_; }
+  ist_heap heap() const { return heap_; }
+  DeviceHeap device_heap() const { return device_; }
+  const SymmetricGlobals* globals() const { return globals_.get(); }
+  // Makes it where there is none, or makes room in it. Collective. False: remember() has why.
+  bool open_device_heap(std::size_t bytes);
+  bool grow_heap(const char* call, std::size_t more);
+  bool grow_device_heap(std::size_t more);
+
+  // Everybody ends, with that status, wherever they are.
+  [[noreturn]] void end_job(int status);
+
+  // Whoever finds somebody gone looks whether this is the end of all, which another PE has called for: then it does not return.
+  void end_with_the_others() const;
+
+  bool died() const { return *view_.abort_word != 0; }
+  bool left(int pe) const;
+  // How many times PE `from` has arrived at this one, or this one at PE `at`, in a slot.
+  std::atomic_ref<std::uint64_t> arrivals(int at, int from, int slot) const;
+  // A word of PE `at`, for each slot, that its owner writes and the others read.
+  std::uint64_t& posted(int at, int slot) const;
+
+ private:
+  struct Control;
+  void make_heap(const char* call);
+  void read_view();
+  void share_globals(const char* call);
+  void watch();
+  Control& control(int pe) const;
+  void stop_watching();
+
+  int opened_ = 0;
+  bool closed_ = false;  // at least once
+  int process_ = 0;
+  int threads_ = SHMEM_THREAD_SINGLE;
+  ist_world world_ = nullptr;
+  ist_comm comm_ = nullptr;
+  ist_heap heap_ = nullptr;
+  ist_team_view view_{};
+  DeviceHeap device_;
+  std::unique_ptr<SymmetricGlobals> globals_;
+  std::byte* control_ = nullptr;  // this PE's own
+  std::uint64_t most_ = 0;        // bytes of the heap
+  std::uint64_t device_asked_ = 0;
+  std::thread watcher_;
+};
+
+World& world();
+
+}  // namespace ist::shmem

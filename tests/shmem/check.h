@@ -1,0 +1,64 @@
+/* What the programs that test OpenSHMEM have in common: checks that count, bytes that nobody guesses, values of every type. C and C++. */
+#ifndef SHMEM_CHECK_H
+#define SHMEM_CHECK_H
+#include <shmem.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shmem_types.h"
+
+static int failures = 0;
+#define CHECK(condition)                                                                                                 \
+  do {                                                                                                                   \
+    if (!(condition) && ++failures <= 20)                                                                                \
+      fprintf(stderr, "%s:%d: PE %d of %d: not so: %s\n", __FILE__, __LINE__, shmem_my_pe(), shmem_n_pes(), #condition); \
+  } while (0)
+#define CHECK_OF(condition, what)                                                                                     \
+  do {                                                                                                                \
+    if (!(condition) && ++failures <= 20)                                                                             \
+      fprintf(stderr, "%s:%d: PE %d of %d: %s: not so: %s\n", __FILE__, __LINE__, shmem_my_pe(), shmem_n_pes(), what, \
+              #condition);                                                                                            \
+  } while (0)
+
+/* The same on every PE for the same seed. */
+static inline uint64_t mixed(uint64_t seed) {
+  seed += 0x9e3779b97f4a7c15u;
+  seed = (seed ^ (seed >> 30)) * 0xbf58476d1ce4e5b9u;
+  seed = (seed ^ (seed >> 27)) * 0x94d049bb133111ebu;
+  return seed ^ (seed >> 31);
+}
+static inline unsigned char byte_of(uint64_t seed, size_t i) { return (unsigned char)mixed(seed * 1000003u + i); }
+static inline void fill(void* to, size_t bytes, uint64_t seed) {
+  for (size_t i = 0; i < bytes; ++i) ((unsigned char*)to)[i] = byte_of(seed, i);
+}
+static inline int filled(const void* at, size_t bytes, uint64_t seed) {
+  for (size_t i = 0; i < bytes; ++i)
+    if (((const unsigned char*)at)[i] != byte_of(seed, i)) return 0;
+  return 1;
+}
+static inline int all_are(const void* at, size_t bytes, unsigned char value) {
+  for (size_t i = 0; i < bytes; ++i)
+    if (((const unsigned char*)at)[i] != value) return 0;
+  return 1;
+}
+static inline void* memory(size_t bytes) {
+  void* const made = shmem_malloc(bytes);
+  if (made == NULL) {
+    fprintf(stderr, "no %zu bytes: %s\n", bytes, shmemx_error_text());
+    shmem_global_exit(99);
+  }
+  return made;
+}
+/* To be the last call: all PEs hear whether all went well. */
+static inline int done(void) {
+  int* const all = (int*)memory(2 * sizeof(int));
+  all[0] = failures;
+  shmem_int_sum_reduce(SHMEM_TEAM_WORLD, all + 1, all, 1);
+  const int sum = all[1];
+  shmem_free(all);
+  shmem_finalize();
+  return sum == 0 ? 0 : 1;
+}
+#endif

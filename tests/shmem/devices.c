@@ -1,0 +1,126 @@
+/* Memory of devices in the same calls: put, get, order, waits and collectives on what shmemx_malloc_on gave. Without a device it says so. */
+#include "check.h"
+
+static int me, pes, right, left;
+enum { BYTES = 300001 };
+static unsigned char local[BYTES], expected[BYTES];
+
+static int handled;
+static void handler(const char* call, int pe, const char* cause) {
+  handled += strstr(cause, "device memory") != NULL && pe == me && strncmp(call, "shmem_", 6) == 0;
+}
+
+/* What this PE has there, seen from the host. */
+static int has(const void* device, size_t bytes, uint64_t seed) {
+  memset(local, 0xdd, sizeof local);
+  shmem_getmem(local, device, bytes, me);
+  return filled(local, bytes, seed) && (bytes == sizeof local || local[bytes] == 0xdd);
+}
+
+static void copies(unsigned char* device, unsigned char* host) {
+  fill(expected, BYTES, 10 + (uint64_t)me);
+  shmem_putmem(device, expected, BYTES, right); /* from memory of the host */
+  shmem_barrier_all();
+  CHECK(has(device, BYTES, 10 + (uint64_t)left));
+  shmem_barrier_all();
+  shmem_getmem(host, device, BYTES, right); /* from a device into the heap of the host */
+  CHECK(filled(host, BYTES, 10 + (uint64_t)me));
+  shmem_barrier_all();
+  unsigned char* const other = (unsigned char*)shmemx_malloc_on(SHMEMX_KIND_CUDA, BYTES);
+  CHECK(other != NULL && shmemx_ptr(other, right) != NULL && shmem_ptr(other, right) == NULL);
+  CHECK(shmem_addr_accessible(other, right));
+  shmem_putmem_nbi(other, device, BYTES, right); /* from a device to a device */
+  shmem_quiet();
+  shmem_barrier_all();
+  CHECK(has(other, BYTES, 10 + (uint64_t)((me + pes - 2) % pes)));
+  memset(host, 0, BYTES);
+  shmem_barrier_all();
+  shmem_putmem(host, other, BYTES, right); /* from a device into another PE's heap of the host */
+  shmem_barrier_all();
+  CHECK(filled(host, BYTES, 10 + (uint64_t)((me + 2 * pes - 3) % pes)));
+  shmem_getmem_nbi(host, device, BYTES, right);
+  shmem_quiet();
+  CHECK(filled(host, BYTES, 10 + (uint64_t)me));
+  shmem_barrier_all();
+  shmem_free(other);
+  /* Words and strides. */
+  long* const words = (long*)device;
+  long values[4] = {1 + me, 2 + me, 3 + me, 4 + me};
+  for (int i = 0; i < 8; ++i) shmem_long_p(words + i, -1, right);
+  shmem_long_iput(words, values, 2, 1, 4, right);
+  shmem_barrier_all();
+  for (int i = 0; i < 8; ++i) CHECK(shmem_long_g(words + i, me) == (i % 2 == 0 ? i / 2 + 1 + left : -1));
+  memset(values, 0, sizeof values);
+  shmem_long_iget(values, words, 1, 2, 4, right);
+  for (int i = 0; i < 4; ++i) CHECK(values[i] == i + 1 + me);
+  shmem_barrier_all();
+}
+
+static void words(unsigned char* device, long* host) {
+  uint64_t* const word = (uint64_t*)device;
+  const uint64_t none = 0;
+  shmem_putmem(word, &none, sizeof none, me);
+  shmem_barrier_all();
+  long value = 7 + me;
+  shmem_long_put_signal((long*)device + 1, &value, 1, word, 3, SHMEM_SIGNAL_SET, right);
+  CHECK(shmem_signal_wait_until(word, SHMEM_CMP_EQ, 3) == 3);
+  CHECK(shmem_long_g((long*)device + 1, me) == 7 + left && shmem_signal_fetch(word) == 3);
+  CHECK(shmem_ulong_test((unsigned long*)word, SHMEM_CMP_GE, 3) == 1);
+  shmem_barrier_all();
+  shmemx_set_error_handler(handler);
+  shmem_long_atomic_inc((long*)device, right);
+  shmem_realloc(device, 10);
+  shmemx_set_error_handler(NULL);
+  CHECK(handled == 2);
+  *host = 0;
+  shmem_barrier_all();
+  shmem_long_atomic_inc(host, right); /* of the host's heap as ever */
+  shmem_barrier_all();
+  CHECK(*host == 1);
+}
+
+static void together(unsigned char* device) {
+  long* const from = (long*)device;
+  long* const to = (long*)device + 2000;
+  for (size_t n = 1; n <= 1000; n += 999) {
+    for (size_t i = 0; i < n; ++i) ((long*)expected)[i] = (long)i + me;
+    shmem_long_put(from, (long*)expected, n, me);
+    shmem_barrier_all();
+    CHECK(shmem_long_sum_reduce(SHMEM_TEAM_WORLD, to, from, n) == 0);
+    shmem_long_get((long*)local, to, n, me);
+    for (size_t i = 0; i < n; ++i) CHECK(((long*)local)[i] == (long)i * pes + (long)pes * (pes - 1) / 2);
+    CHECK(shmem_long_fcollect(SHMEM_TEAM_WORLD, to, from, n) == 0);
+    shmem_long_get((long*)local, to, n * (size_t)pes, me);
+    for (int pe = 0; pe < pes; ++pe) CHECK(((long*)local)[(size_t)pe * n + n - 1] == (long)n - 1 + pe);
+    CHECK(shmem_long_broadcast(SHMEM_TEAM_WORLD, to, from, n, pes - 1) == 0);
+    shmem_long_get((long*)local, to, n, me);
+    CHECK(((long*)local)[n - 1] == (long)n - 1 + pes - 1);
+    shmem_barrier_all();
+  }
+}
+
+int main(void) {
+  shmem_init();
+  me = shmem_my_pe();
+  pes = shmem_n_pes();
+  right = (me + 1) % pes;
+  left = (me + pes - 1) % pes;
+  CHECK(shmemx_malloc_on(SHMEMX_KIND_CUDA, 0) == NULL);
+  unsigned char* const host = (unsigned char*)memory(BYTES);
+  unsigned char* const device = (unsigned char*)shmemx_malloc_on(SHMEMX_KIND_CUDA, BYTES);
+  if (device == NULL) {
+    if (me == 0) printf("left out, no memory of a device: %s\n", shmemx_error_text());
+    CHECK(strlen(shmemx_error_text()) > 10 && getenv("SHMEM_TEST_DEVICES") == NULL);
+    return done();
+  }
+  copies(device, host);
+  words(device, (long*)host);
+  together(device);
+  unsigned char* const large = (unsigned char*)shmemx_malloc_on(SHMEMX_KIND_CUDA, (size_t)100 << 20); /* it grows */
+  CHECK(large != NULL);
+  shmem_putmem(large + ((size_t)100 << 20) - BYTES, expected, BYTES, right);
+  shmem_barrier_all();
+  shmem_free(large);
+  shmem_free(device);
+  return done();
+}

@@ -1,0 +1,75 @@
+/* errors NAME: does one thing that is wrong; errors.sh looks at what comes of it. With "handled" before the name the program's own
+ * handler is called instead, and goes on. */
+#include <shmem.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int calls;
+static void handler(const char* call, int pe, const char* cause) {
+  if (++calls == 1) printf("handled: %s on PE %d: %s\n", call, pe, cause);
+}
+
+static int is(const char* a, const char* b) { return strcmp(a, b) == 0; }
+static void wrong(const char* what, long* heap, int last) {
+  long stack = 0;
+  shmem_ctx_t context = SHMEM_CTX_INVALID;
+  shmem_team_t team = SHMEM_TEAM_INVALID;
+  if (is(what, "pe")) shmem_long_put(heap, &stack, 1, last + 1);
+  if (is(what, "negative_pe")) shmem_int_atomic_inc((int*)heap, -1);
+  if (is(what, "stack")) shmem_getmem(&stack, &stack, 8, 0);
+  if (is(what, "beyond")) shmem_putmem(heap, heap, (size_t)1 << 50, 0);
+  if (is(what, "others")) shmem_long_p((long*)shmem_ptr(heap, 0), 1, 0);
+  if (is(what, "wait")) shmem_long_wait_until(&stack, SHMEM_CMP_EQ, 1);
+  if (is(what, "compare")) shmem_long_test(heap, 17, 1);
+  if (is(what, "context")) shmem_ctx_long_p(context, heap, 1, 0);
+  if (is(what, "destroyed_context") && shmem_ctx_create(0, &context) == 0) {
+    shmem_ctx_destroy(context);
+    shmem_ctx_long_p(context, heap, 1, 0);
+  }
+  if (is(what, "team_context") && shmem_team_create_ctx(SHMEM_TEAM_WORLD, 0, &context) == 0)
+    shmem_ctx_long_g(context, heap, last + 1);
+  if (is(what, "signal")) shmem_putmem_signal(heap, &stack, 8, (uint64_t*)heap, 1, 9, 0);
+  if (is(what, "free")) shmem_free(&stack);
+  if (is(what, "realloc") && shmem_realloc(heap + 1, 10) != NULL) exit(5);
+  if (is(what, "active_set")) shmem_barrier(0, 0, last + 2, heap);
+  if (is(what, "not_a_member")) shmem_barrier(0, 0, last, heap);
+  if (is(what, "root")) shmem_broadcast64(heap, heap, 1, 77, 0, 0, last + 1, heap);
+  if (is(what, "reduce")) shmem_long_sum_reduce(SHMEM_TEAM_WORLD, heap, &stack, 1);
+  if (is(what, "unlock")) shmem_clear_lock(heap);
+  if (is(what, "team")) shmem_team_destroy(SHMEM_TEAM_WORLD);
+  if (is(what, "kind")) shmemx_malloc_on(9, 8);
+  if (is(what, "exit_0")) shmem_global_exit(0);
+  if (is(what, "exit_7")) shmem_global_exit(7);
+  if (is(what, "abort")) raise(SIGKILL);
+  if (is(what, "leave")) exit(3);
+  if (is(what, "leave_0")) exit(0);
+  (void)team;
+}
+
+int main(int argc, char** argv) {
+  const char* const what = argv[argc - 1];
+  if (is(what, "uninitialised")) {
+    long word = 0;
+    shmem_long_p(&word, 1, 0);
+    return 6;
+  }
+  shmem_init();
+  long* const heap = (long*)shmem_calloc(1000, sizeof(long));
+  const int last = shmem_n_pes() - 1;
+  const int handled = argc > 2;
+  if (handled) shmemx_set_error_handler(handler);
+  if (shmem_my_pe() == last) wrong(what, heap, last);
+  if (handled) {
+    if (shmem_my_pe() == last && calls == 0) return 8;
+    shmemx_set_error_handler(NULL);
+    shmem_finalize();
+    return 0;
+  }
+  /* The others compute, wait for a word, or for all, and end all the same. */
+  if (shmem_my_pe() == 0) shmem_long_wait_until(heap + 5, SHMEM_CMP_EQ, 99);
+  if (shmem_my_pe() == 1) shmem_barrier_all();
+  for (;;) pause();
+}
