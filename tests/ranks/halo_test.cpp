@@ -1,0 +1,140 @@
+// Halo exchanges: every cell of every field says where it comes from, and every byte of the memory is compared, for all numbers of
+// dimensions, periodicities, orders in memory, ways to cut, and many widths. Run on 1, 2, 4, 6 and 8 ranks.
+#include <algorithm>
+#include <functional>
+
+#include "halo_support.hpp"
+
+namespace {
+
+using namespace rank_test;
+
+struct Wanted {
+  ist_halo_packing packing = IST_HALO_CALLS;
+  ist_halo_way way = IST_HALO_MESSAGES;
+  std::vector<ist_kind> kinds{IST_KIND_HOST};  // of fields, in turn
+  bool in_two = false;                         // start and wait
+};
+
+ist_halo_options options_of(const Cut& cut, const Wanted& wanted) {
+  return {sizeof(ist_halo_options), cut.reach, wanted.packing, wanted.way, 0};
+}
+
+std::string described(const Cut& cut) {
+  std::string text;
+  for (int d = 0; d < cut.ndims; ++d)
+    text += (d > 0 ? " x " : "") + std::to_string(cut.dims[at(d)]) + (cut.periods[at(d)] != 0 ? "p" : "");
+  return text + " ranks, reach " + std::to_string(cut.reach);
+}
+
+void step(ist_halo halo, bool in_two) {
+  IST_OK_OR_FAIL(ist_halo_pack(halo));
+  if (in_two) {
+    IST_OK_OR_FAIL(ist_halo_start_exchange(halo));
+    IST_OK_OR_FAIL(ist_halo_wait(halo));
+  } else {
+    IST_OK_OR_FAIL(ist_halo_exchange(halo));
+  }
+  IST_OK_OR_FAIL(ist_halo_unpack(halo));
+}
+
+// Three steps of an exchange of these fields, each with other values.
+void exchange(const Cut& cut, const std::vector<FieldShape>& shapes, const Wanted& wanted) {
+  ist_halo_grid grid = grid_for(cut);
+  if (grid == IST_HALO_GRID_NULL) return;
+  const auto coords = coords_in(grid, cut.ndims);
+  std::vector<std::unique_ptr<CodedField>> fields;
+  std::vector<ist_halo_field> given;
+  for (std::size_t f = 0; f < shapes.size(); ++f) {
+    fields.push_back(std::make_unique<CodedField>(cut, shapes[f], static_cast<int>(f), coords,
+                                                  wanted.kinds[f % wanted.kinds.size()]));
+    given.push_back(fields.back()->get());
+  }
+  const auto options = options_of(cut, wanted);
+  ist_halo halo = IST_HALO_NULL;
+  IST_OK_OR_FAIL(ist_halo_create(grid, static_cast<int>(given.size()), given.data(), &options, &halo));
+  IST_OK_OR_FAIL(ist_halo_grid_free(&grid));
+  for (int times = 0; times < 3; ++times) {
+    for (const auto& field : fields) field->fill(times);
+    step(halo, wanted.in_two);
+    for (const auto& field : fields) field->check(times, described(cut) + ", step " + std::to_string(times));
+    if (testing::Test::HasFailure()) break;
+  }
+  IST_OK_OR_FAIL(ist_halo_free(&halo));
+}
+
+// All ways to have so many ranks in so many dimensions.
+std::vector<std::array<int, 4>> factorings(int ranks, int ndims) {
+  std::vector<std::array<int, 4>> all;
+  const std::function<void(int, int, std::array<int, 4>)> go = [&](int d, int left, std::array<int, 4> dims) {
+    if (d + 1 == ndims) {
+      dims[at(d)] = left;
+      all.push_back(dims);
+      return;
+    }
+    for (int extent = 1; extent <= left; ++extent)
+      if (left % extent == 0) {
+        dims[at(d)] = extent;
+        go(d + 1, left / extent, dims);
+      }
+  };
+  go(0, ranks, {1, 1, 1, 1});
+  return all;
+}
+
+std::vector<std::array<int, 4>> permutations(int ndims) {
+  std::vector<std::array<int, 4>> all;
+  std::array<int, 4> order{0, 1, 2, 3};
+  do all.push_back(order);
+  while (std::next_permutation(order.begin(), order.begin() + ndims));
+  return all;
+}
+
+// Asymmetric, one-sided, symmetric and no widths, in another mixture each time.
+FieldShape shape_number(std::uint64_t number, int ndims, const std::array<int, 4>& order) {
+  constexpr std::int64_t kElements[] = {8, 4, 1, 12, 2, 24, 16, 3};
+  constexpr std::int64_t kMinus[] = {1, 2, 0, 3, 1, 0}, kPlus[] = {2, 1, 3, 0, 1, 0};
+  FieldShape shape;
+  shape.element = kElements[number % 8];
+  shape.order = order;
+  for (int d = 0; d < ndims; ++d) {
+    const std::uint64_t which = number / (d == 0 ? 1 : d == 1 ? 7 : d == 2 ? 5 : 11) + static_cast<std::uint64_t>(d);
+    shape.minus[at(d)] = kMinus[which % 6], shape.plus[at(d)] = kPlus[which % 6];
+    shape.before[at(d)] = static_cast<std::int64_t>(which % 2), shape.behind[at(d)] = static_cast<std::int64_t>(which % 3);
+  }
+  return shape;
+}
+
+void every_combination(int ndims, const std::vector<std::array<int, 4>>& orders) {
+  std::uint64_t number = 0;
+  const auto maps = permutations(ndims);
+  for (const auto& dims : factorings(size(), ndims))
+    for (int periods = 0; periods < 1 << ndims; ++periods)
+      for (const auto& order : orders) {
+        Cut cut;
+        cut.ndims = ndims;
+        cut.dims = dims;
+        cut.cells = {3, 4, 3, 3};
+        cut.process_map = maps[number % maps.size()];
+        cut.reach = static_cast<int>(number % 3 == 2 ? 1 + number / 3 % static_cast<std::uint64_t>(ndims) : 0);
+        for (int d = 0; d < ndims; ++d) cut.periods[at(d)] = periods >> d & 1;
+        std::vector<FieldShape> shapes;
+        for (std::uint64_t f = 0; f <= number % 3; ++f) shapes.push_back(shape_number(number * 3 + f, ndims, order));
+        Wanted wanted;
+        wanted.packing = static_cast<ist_halo_packing>(1 + number % 3);
+        wanted.in_two = number % 2 == 1;
+        if (number % 5 == 4) wanted.way = IST_HALO_ONE_SIDED;
+        exchange(cut, shapes, wanted);
+        if (testing::Test::HasFailure()) FAIL() << described(cut);
+        ++number;
+      }
+}
+
+TEST(Halo, in_one_dimension_every_cell_comes_from_its_neighbour) { every_combination(1, permutations(1)); }
+TEST(Halo, in_two_dimensions_every_cell_comes_from_its_neighbour) { every_combination(2, permutations(2)); }
+TEST(Halo, in_three_dimensions_every_cell_comes_from_its_neighbour) { every_combination(3, permutations(3)); }
+TEST(Halo, in_four_dimensions_every_cell_comes_from_its_neighbour) {
+  every_combination(4, {{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}});
+}
+
+}  // namespace
