@@ -1,7 +1,7 @@
 // What tests of halo exchanges share: fields whose cells say which field and which global cell they are, and what each byte of
 // their memory must be after an exchange.
 //
-// Who calls this : halo_test.cpp, halo_lists_test.cpp.
+// Who calls this : halo_test.cpp, halo_fields_test.cpp.
 // Threads        : one.
 // Ownership      : a field owns its memory.
 // Errors         : fail the test.
@@ -142,6 +142,60 @@ inline std::array<int, 4> coords_in(ist_halo_grid grid, int ndims) {
   std::array<int, 4> coords{};
   EXPECT_EQ(IST_OK, ist_halo_grid_get(grid, ndims, nullptr, nullptr, coords.data())) << ist_error_text();
   return coords;
+}
+
+struct Wanted {
+  ist_halo_packing packing = IST_HALO_CALLS;
+  ist_halo_way way = IST_HALO_MESSAGES;
+  std::vector<ist_kind> kinds{IST_KIND_HOST};  // of fields, in turn
+  bool in_two = false;                         // start and wait
+};
+
+inline ist_halo_options options_of(const Cut& cut, const Wanted& wanted) {
+  return {sizeof(ist_halo_options), cut.reach, wanted.packing, wanted.way, 0};
+}
+
+inline std::string described(const Cut& cut) {
+  std::string text;
+  for (int d = 0; d < cut.ndims; ++d)
+    text += (d > 0 ? " x " : "") + std::to_string(cut.dims[at(d)]) + (cut.periods[at(d)] != 0 ? "p" : "");
+  return text + " ranks, reach " + std::to_string(cut.reach);
+}
+
+inline void step(ist_halo halo, bool in_two) {
+  IST_OK_OR_FAIL(ist_halo_pack(halo));
+  if (in_two) {
+    IST_OK_OR_FAIL(ist_halo_start_exchange(halo));
+    IST_OK_OR_FAIL(ist_halo_wait(halo));
+  } else {
+    IST_OK_OR_FAIL(ist_halo_exchange(halo));
+  }
+  IST_OK_OR_FAIL(ist_halo_unpack(halo));
+}
+
+// Three steps of an exchange of these fields, each with other values.
+inline void exchange(const Cut& cut, const std::vector<FieldShape>& shapes, const Wanted& wanted) {
+  ist_halo_grid grid = grid_for(cut);
+  if (grid == IST_HALO_GRID_NULL) return;
+  const auto coords = coords_in(grid, cut.ndims);
+  std::vector<std::unique_ptr<CodedField>> fields;
+  std::vector<ist_halo_field> given;
+  for (std::size_t f = 0; f < shapes.size(); ++f) {
+    fields.push_back(std::make_unique<CodedField>(cut, shapes[f], static_cast<int>(f), coords,
+                                                  wanted.kinds[f % wanted.kinds.size()]));
+    given.push_back(fields.back()->get());
+  }
+  const auto options = options_of(cut, wanted);
+  ist_halo halo = IST_HALO_NULL;
+  IST_OK_OR_FAIL(ist_halo_create(grid, static_cast<int>(given.size()), given.data(), &options, &halo));
+  IST_OK_OR_FAIL(ist_halo_grid_free(&grid));
+  for (int times = 0; times < 3; ++times) {
+    for (const auto& field : fields) field->fill(times);
+    step(halo, wanted.in_two);
+    for (const auto& field : fields) field->check(times, described(cut) + ", step " + std::to_string(times));
+    if (testing::Test::HasFailure()) break;
+  }
+  IST_OK_OR_FAIL(ist_halo_free(&halo));
 }
 
 }  // namespace rank_test

@@ -47,8 +47,8 @@ Status Exchange::prepare(const ist_halo_lists* lists, int count, const ist_halo_
   if (own.ok()) own = set_up(lists);
   const Alike alike[] = {{"count", count}, {"reach", options_.reach}, {"way", options_.way}};
   IST_TRY(agree(comm(), own, alike));
-  own = compare_shapes(comm(), shapes_of(fields_), dimensions());
-  if (const Status amounts = compare_amounts(comm(), pattern_, fields_.size(), ranks_); own.ok()) own = amounts;
+  IST_TRY(agree(comm(), compare_shapes(comm(), shapes_of(fields_), dimensions())));
+  own = compare_amounts(comm(), pattern_, fields_.size(), ranks_);
   if (const Status groups = common_groups(comm(), groups_, ranks_); own.ok()) own = groups;
   IST_TRY(agree(comm(), own));
   own = make_shares();

@@ -41,7 +41,7 @@ class OneSided : public Way {
     const auto flags = static_cast<std::uint64_t>(ranks * kLine);
     const std::uint64_t bytes = 2 * static_cast<std::uint64_t>(half_) + flags;
     code = ist_heap_create(wanted.comm, static_cast<ist_kind>(wanted.beside.kind),
-                           std::max(wanted.beside.device, 0), bytes + 4096, 0, &heap_);
+                           std::max(wanted.beside.device, 0), bytes + 4096, bytes + 4096, &heap_);
     void* address = nullptr;
     if (code == IST_OK) code = ist_heap_calloc(heap_, bytes, 1, &address);
     if (code != IST_OK) return told(code);
