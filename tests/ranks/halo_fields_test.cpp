@@ -159,9 +159,10 @@ TEST(HaloRefusals, a_grid_thinner_than_the_halo_is_told_of_at_all_ranks) {
   Made made(cut);
   made.add({8, {1, 1}, {1, 1}});
   made.add({4, {5, 1}, {5, 3}});  // wide where there is no neighbour, which is right; and 3 of 2 cells
-  expect_refused(made, IST_ERR_ARGUMENT,
-                 {"ist_halo_create: rank 0: the grid is thinner than the halo: rank 0 has 2 inner cells in dimension 1 of field 1",
-                  "wants 3 of them (plus)", "fewer ranks"});
+  expect_refused(
+      made, IST_ERR_ARGUMENT,
+      {"ist_halo_create: rank 0: the grid is thinner than the halo: rank 0 has 2 inner cells in dimension 1 of field 1",
+       "wants 3 of them (plus)", "fewer ranks"});
 }
 
 TEST(HaloRefusals, ranges_and_maps_that_cannot_be_are_named) {

@@ -21,7 +21,7 @@ using Four = std::array<std::int64_t, 4>;
 // cells.
 struct Cut {
   int ndims = 1;
-  std::array<int, 4> dims{1, 1, 1, 1};     // in the data's order
+  std::array<int, 4> dims{1, 1, 1, 1};  // in the data's order
   std::array<int, 4> periods{};
   std::array<int, 4> process_map{0, 1, 2, 3};
   Four cells{1, 1, 1, 1};
@@ -44,8 +44,10 @@ struct FieldShape {
 
 // `element` bytes that say which field, which cell and which step this is.
 inline void encode(unsigned char* into, std::int64_t element, int field, const Four& cell, int step) {
-  std::uint64_t word = static_cast<std::uint64_t>(field) * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(step) * 0xd1b54a32d192ed03ULL;
-  for (const std::int64_t index : cell) word = (word ^ static_cast<std::uint64_t>(index + 1)) * 0xff51afd7ed558ccdULL, word ^= word >> 29;
+  std::uint64_t word =
+      static_cast<std::uint64_t>(field) * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(step) * 0xd1b54a32d192ed03ULL;
+  for (const std::int64_t index : cell)
+    word = (word ^ static_cast<std::uint64_t>(index + 1)) * 0xff51afd7ed558ccdULL, word ^= word >> 29;
   for (std::int64_t i = 0; i < element; ++i) {
     if (i % 8 == 0) word = word * 0xc4ceb9fe1a85ec53ULL + 1;
     into[i] = static_cast<unsigned char>(word >> (8 * (i % 8)));
@@ -74,7 +76,9 @@ class CodedField {
   // Inner cells say what they are, and all others are poisoned.
   void fill(int step) { memory_->poison(), memory_->fill(picture(step, false)); }
   // Inner cells as they were, halos as the neighbours' say, everything else poisoned.
-  void check(int step, const std::string& what) const { memory_->expect(picture(step, true), what + ", field " + std::to_string(number_)); }
+  void check(int step, const std::string& what) const {
+    memory_->expect(picture(step, true), what + ", field " + std::to_string(number_));
+  }
 
  private:
   std::vector<unsigned char> picture(int step, bool exchanged) const {
@@ -181,8 +185,8 @@ inline void exchange(const Cut& cut, const std::vector<FieldShape>& shapes, cons
   std::vector<std::unique_ptr<CodedField>> fields;
   std::vector<ist_halo_field> given;
   for (std::size_t f = 0; f < shapes.size(); ++f) {
-    fields.push_back(std::make_unique<CodedField>(cut, shapes[f], static_cast<int>(f), coords,
-                                                  wanted.kinds[f % wanted.kinds.size()]));
+    fields.push_back(
+        std::make_unique<CodedField>(cut, shapes[f], static_cast<int>(f), coords, wanted.kinds[f % wanted.kinds.size()]));
     given.push_back(fields.back()->get());
   }
   const auto options = options_of(cut, wanted);

@@ -10,7 +10,8 @@ namespace {
 int create_grid(ist_comm comm, int ndims, const int* dims, const int* periods, const int* process_map, ist_halo_grid* grid) {
   constexpr const char* kCall = "ist_halo_grid_create";
   const Range range(kCall);
-  if (grid == nullptr) return report(IST_ERR_ARGUMENT, std::string{kCall} + ": grid is null; pass the address of a variable");
+  if (grid == nullptr)
+    return report(IST_ERR_ARGUMENT, std::string{kCall} + ": grid is null; pass the address of a variable");
   *grid = IST_HALO_GRID_NULL;
   auto made = make_grid(comm, ndims, dims, periods, process_map);
   if (!made.ok()) return report(in_call(kCall, made.status()));
@@ -27,7 +28,9 @@ int in_grid(const char* call, ist_halo_grid grid, const What& what) {
   return done.ok() ? IST_OK : report(in_call(call, done));
 }
 
-Status null_result(const char* name) { return {IST_ERR_ARGUMENT, std::string{name} + " is null; pass the address of a variable"}; }
+Status null_result(const char* name) {
+  return {IST_ERR_ARGUMENT, std::string{name} + " is null; pass the address of a variable"};
+}
 
 Status get(const Grid& grid, int ndims, int* dims, int* periods, int* coords) {
   if (ndims < 0 || static_cast<std::size_t>(ndims) != grid.dimensions)
@@ -46,8 +49,8 @@ Status find_neighbour(const Grid& grid, const int* direction, int* rank) {
   Direction wanted{};
   for (std::size_t d = 0; d < grid.dimensions; ++d) {
     if (direction[d] < -1 || direction[d] > 1)
-      return {IST_ERR_ARGUMENT, "direction[" + std::to_string(d) + "] is " + std::to_string(direction[d]) +
-                                    "; it must be -1, 0 or 1"};
+      return {IST_ERR_ARGUMENT,
+              "direction[" + std::to_string(d) + "] is " + std::to_string(direction[d]) + "; it must be -1, 0 or 1"};
     wanted[d] = direction[d];
   }
   *rank = neighbour(grid, grid.coords, wanted);
@@ -87,17 +90,15 @@ int ist_halo_grid_ndims(ist_halo_grid grid, int* ndims) try {
 }
 
 int ist_halo_grid_get(ist_halo_grid grid, int ndims, int* dims, int* periods, int* coords) try {
-  return ist::halo::in_grid("ist_halo_grid_get", grid, [=](const ist::halo::Grid& in) {
-    return ist::halo::get(in, ndims, dims, periods, coords);
-  });
+  return ist::halo::in_grid("ist_halo_grid_get", grid,
+                            [=](const ist::halo::Grid& in) { return ist::halo::get(in, ndims, dims, periods, coords); });
 } catch (...) {
   return ist::report_exception("ist_halo_grid_get");
 }
 
 int ist_halo_grid_neighbour(ist_halo_grid grid, const int* direction, int* rank) try {
-  return ist::halo::in_grid("ist_halo_grid_neighbour", grid, [=](const ist::halo::Grid& in) {
-    return ist::halo::find_neighbour(in, direction, rank);
-  });
+  return ist::halo::in_grid("ist_halo_grid_neighbour", grid,
+                            [=](const ist::halo::Grid& in) { return ist::halo::find_neighbour(in, direction, rank); });
 } catch (...) {
   return ist::report_exception("ist_halo_grid_neighbour");
 }

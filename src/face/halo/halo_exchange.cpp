@@ -74,8 +74,8 @@ Status Exchange::read(const ist_halo_options* options) {
 
 Status Exchange::read(int count, const ist_halo_field* fields, std::vector<Field>& into) const {
   if (count < 1 || fields == nullptr)
-    return {IST_ERR_ARGUMENT, "count is " + std::to_string(count) +
-                                  (fields == nullptr ? ", and fields null" : "") + "; an exchange has at least one field"};
+    return {IST_ERR_ARGUMENT, "count is " + std::to_string(count) + (fields == nullptr ? ", and fields null" : "") +
+                                  "; an exchange has at least one field"};
   into.clear();
   for (int i = 0; i < count; ++i) {
     auto shape = shape_of(fields[i], dimensions());
@@ -142,7 +142,8 @@ Status Exchange::group(const std::vector<Placed>& placed) {
     std::size_t first = 0;
     for (; first < f; ++first) {
       const Piece& other = placed[first].memory;
-      if (other.kind == memory.kind && (memory.kind == KindId::host || (other.device == memory.device && kind.together(other, memory))))
+      if (other.kind == memory.kind &&
+          (memory.kind == KindId::host || (other.device == memory.device && kind.together(other, memory))))
         break;
     }
     groups_.push_back(static_cast<int>(first));

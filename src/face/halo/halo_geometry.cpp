@@ -128,8 +128,8 @@ Result<PerDimension<int>> permutation(const char* name, const int* map, std::siz
     const bool fits = place >= 0 && static_cast<std::size_t>(place) < dimensions;
     if (!fits || seen[static_cast<std::size_t>(place)])
       return Status{IST_ERR_ARGUMENT, std::string{name} + "[" + std::to_string(d) + "] is " + std::to_string(place) +
-                                          (fits ? ", which stands there twice" : "") + "; the map is a permutation of 0 to " +
-                                          std::to_string(dimensions - 1)};
+                                          (fits ? ", which stands there twice" : "") +
+                                          "; the map is a permutation of 0 to " + std::to_string(dimensions - 1)};
     seen[static_cast<std::size_t>(place)] = true;
     made[d] = place;
   }
@@ -140,8 +140,9 @@ Result<Shape> shape_of(const ist_halo_field& field, std::size_t dimensions) {
   if (field.element < 1 || field.element > kLongest)
     return Status{IST_ERR_ARGUMENT,
                   "element is " + std::to_string(field.element) + "; it is the bytes of one element, at least 1"};
-  if (field.ranges == nullptr)
-    return Status{IST_ERR_ARGUMENT, "ranges is null; give one for each of the " + std::to_string(dimensions) + " dimensions"};
+  if (field.ranges == nullptr && dimensions > 0)
+    return Status{IST_ERR_ARGUMENT,
+                  "ranges is null; give one for each of the " + std::to_string(dimensions) + " dimensions"};
   Shape shape;
   shape.element = field.element;
   const auto order = permutation("layout_map", field.layout_map, dimensions);

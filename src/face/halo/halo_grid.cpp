@@ -17,8 +17,8 @@ std::uint64_t number_of(ist_halo_grid handle) { return reinterpret_cast<std::uin
 Status no_grid(ist_halo_grid handle) {
   if (handle == IST_HALO_GRID_NULL)
     return {IST_ERR_HANDLE, "the grid is null; ranks that have no place in a grid get such a one, and cannot use it"};
-  return {IST_ERR_HANDLE, number_text(number_of(handle)) +
-                              " is no grid: it was not made by ist_halo_grid_create, or was freed since"};
+  return {IST_ERR_HANDLE,
+          number_text(number_of(handle)) + " is no grid: it was not made by ist_halo_grid_create, or was freed since"};
 }
 
 Status check(int ndims, const int* dims, const int* periods) {

@@ -35,13 +35,14 @@ class OneSided : public Way {
     if (code == IST_OK) code = ist_allreduce(ist_host(sizes), ist_host(most), 3, IST_INT64, IST_MAX, wanted.comm);
     if (code != IST_OK) return told(code);
     if (most[2] != 0)
-      return {IST_ERR_UNSUPPORTED, "one-sided exchanges are of host or CUDA memory, and a field lies in OpenCL's; "
-                                   "exchange it by messages"};
+      return {IST_ERR_UNSUPPORTED,
+              "one-sided exchanges are of host or CUDA memory, and a field lies in OpenCL's; "
+              "exchange it by messages"};
     half_ = (most[0] + kLine - 1) / kLine * kLine;
     const auto flags = static_cast<std::uint64_t>(ranks * kLine);
     const std::uint64_t bytes = 2 * static_cast<std::uint64_t>(half_) + flags;
-    code = ist_heap_create(wanted.comm, static_cast<ist_kind>(wanted.beside.kind),
-                           std::max(wanted.beside.device, 0), bytes + 4096, bytes + 4096, &heap_);
+    code = ist_heap_create(wanted.comm, static_cast<ist_kind>(wanted.beside.kind), std::max(wanted.beside.device, 0),
+                           bytes + 4096, bytes + 4096, &heap_);
     void* address = nullptr;
     if (code == IST_OK) code = ist_heap_calloc(heap_, bytes, 1, &address);
     if (code != IST_OK) return told(code);
@@ -64,11 +65,11 @@ class OneSided : public Way {
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
       const Lane& lane = lanes_[i];
       if (lane.rank == rank_) continue;
-      const Piece part = out_.part(Offset{static_cast<std::uint64_t>(lane.out_at)},
-                                   Bytes{static_cast<std::uint64_t>(lane.out_bytes)});
-      const int code = ist_heap_put_signal(heap_, base_ + half() * half_ + theirs_[i], ist_buffer_ready(buffer_of(part)),
-                                           static_cast<std::uint64_t>(lane.out_bytes), flag_of(rank_), step_, IST_SIGNAL_SET,
-                                           lane.rank);
+      const Piece part =
+          out_.part(Offset{static_cast<std::uint64_t>(lane.out_at)}, Bytes{static_cast<std::uint64_t>(lane.out_bytes)});
+      const int code =
+          ist_heap_put_signal(heap_, base_ + half() * half_ + theirs_[i], ist_buffer_ready(buffer_of(part)),
+                              static_cast<std::uint64_t>(lane.out_bytes), flag_of(rank_), step_, IST_SIGNAL_SET, lane.rank);
       if (code != IST_OK) return told(code);
     }
     return {};
@@ -77,8 +78,8 @@ class OneSided : public Way {
   Status wait() override {
     for (const Lane& lane : lanes_) {
       if (lane.rank == rank_) continue;
-      const int code = ist_heap_wait_until(heap_, flag_of(lane.rank), IST_UINT64, IST_COMPARE_GE,
-                                           static_cast<std::int64_t>(step_));
+      const int code =
+          ist_heap_wait_until(heap_, flag_of(lane.rank), IST_UINT64, IST_COMPARE_GE, static_cast<std::int64_t>(step_));
       if (code != IST_OK) return told(code);
     }
     in_.object = reinterpret_cast<std::uint64_t>(base_ + half() * half_);

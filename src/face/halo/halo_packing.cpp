@@ -20,7 +20,8 @@ bool joins(const Laid& last, const Laid& next, std::span<const Placed> fields, i
 }
 
 std::int64_t begin_of(const Piece& memory) {
-  return static_cast<std::int64_t>(memory.kind == KindId::opencl ? memory.offset.value : memory.object + memory.offset.value);
+  return static_cast<std::int64_t>(memory.kind == KindId::opencl ? memory.offset.value
+                                                                 : memory.object + memory.offset.value);
 }
 
 // The stretch of one allocation that holds all the fields, in terms of the first one's object.
@@ -70,7 +71,8 @@ Status start_on_device(World& world, const Task& task, const Piece& buffer, bool
   if (!before.ok()) return before.status();
   const Bytes size{static_cast<std::uint64_t>(task.form->size)};
   const Piece packed = buffer.part(Offset{static_cast<std::uint64_t>(task.at)}, size);
-  auto ticket = kind.packing()->pack_bytes({task.form, task.memory, task.origin, packed, 0, task.form->size, unpacks}, *before);
+  auto ticket =
+      kind.packing()->pack_bytes({task.form, task.memory, task.origin, packed, 0, task.form->size, unpacks}, *before);
   if (!ticket.ok()) return ticket.status();
   started.push_back(std::move(*ticket));
   started.push_back(std::move(*before));

@@ -18,8 +18,8 @@ namespace ist::halo {
 // Where a field lies: from the first byte that anything reaches to the last.
 struct Placed {
   Piece memory;
-  std::int64_t origin = 0;         // of the field's first byte in `memory`
-  std::uint64_t allocation = 0;    // fields with the same one can be reached by one layout
+  std::int64_t origin = 0;       // of the field's first byte in `memory`
+  std::uint64_t allocation = 0;  // fields with the same one can be reached by one layout
 };
 
 struct Task {

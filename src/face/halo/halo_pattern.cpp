@@ -47,8 +47,7 @@ Status add_sections(std::vector<Section>& sections, const std::vector<int>& numb
 Status check_list(const char* name, int neighbour, std::int64_t count, const std::int64_t* list) {
   const std::string place = std::string{name} + " of neighbour " + std::to_string(neighbour);
   if (count < 0) return {IST_ERR_ARGUMENT, place + " has a count of " + std::to_string(count)};
-  if (count > 0 && list == nullptr)
-    return {IST_ERR_ARGUMENT, place + " is null, with a count of " + std::to_string(count)};
+  if (count > 0 && list == nullptr) return {IST_ERR_ARGUMENT, place + " is null, with a count of " + std::to_string(count)};
   for (std::int64_t i = 0; i < count; ++i)
     if (list[i] < 0)
       return {IST_ERR_ARGUMENT, place + " has element " + std::to_string(list[i]) + " at " + std::to_string(i) +
