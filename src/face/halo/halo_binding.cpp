@@ -18,14 +18,14 @@ bool same_place(const ist_buffer& one, const ist_buffer& other) { return std::me
 constexpr std::array<const char*, 4> kPackings{"auto", "calls", "layouts", "loops"};
 
 // The shortest of a few times, in microseconds: others on the machine make times longer, never shorter.
-Result<double> time_of(World& world, std::span<const Task> tasks, const Piece& buffer) {
+Result<double> time_of(World& world, const Packer& packer, const Piece& buffer) {
   using Clock = std::chrono::steady_clock;
   constexpr int kTimes = 7;
   double best = 0;
-  IST_TRY(run(world, tasks, buffer, false));
+  IST_TRY(run(world, packer, buffer, buffer));
   for (int i = 0; i < kTimes; ++i) {
     const auto begin = Clock::now();
-    IST_TRY(run(world, tasks, buffer, false));
+    IST_TRY(run(world, packer, buffer, buffer));
     const double took = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
     best = i == 0 ? took : std::min(best, took);
   }
@@ -77,9 +77,10 @@ Status Exchange::check_kinds(const Binding& binding) const {
 
 Status Exchange::make_tasks(Binding& binding) {
   for (const Share& share : shares_) {
-    auto packs = tasks_of(share.out, binding.fields, share.packing);
+    MemoryKind& kind = *world_.kinds().find(share.beside.kind);
+    auto packs = packer_of(share.out, binding.fields, share.packing, false, kind);
     if (!packs.ok()) return packs.status();
-    auto unpacks = tasks_of(share.in, binding.fields, share.packing);
+    auto unpacks = packer_of(share.in, binding.fields, share.packing, true, kind);
     if (!unpacks.ok()) return unpacks.status();
     binding.packs.push_back(std::move(*packs));
     binding.unpacks.push_back(std::move(*unpacks));
@@ -91,9 +92,9 @@ Status Exchange::make_tasks(Binding& binding) {
 Status Exchange::measure(Share& share, const Binding& binding) {
   double best = 0;
   for (const ist_halo_packing packing : {IST_HALO_LAYOUTS, IST_HALO_CALLS, IST_HALO_LOOPS}) {
-    const auto tasks = tasks_of(share.out, binding.fields, packing);
-    if (!tasks.ok()) return tasks.status();
-    const auto took = time_of(world_, *tasks, share.way->out());
+    const auto packer = packer_of(share.out, binding.fields, packing, false, *world_.kinds().find(share.beside.kind));
+    if (!packer.ok()) return packer.status();
+    const auto took = time_of(world_, *packer, share.way->out());
     if (!took.ok()) return took.status();
     share.measured += (share.measured.empty() ? "" : ", ") + std::string{kPackings[packing]} + " " + microseconds(*took);
     if (share.packing != IST_HALO_AUTO && *took >= best) continue;

@@ -115,7 +115,7 @@ Status Exchange::place(std::vector<Placed>& placed) const {
     auto piece = world_.kinds().resolve(fields_[f].buffer, Bytes{static_cast<std::uint64_t>(bytes[f])});
     if (!piece.ok()) return {piece.status().code(), "field " + std::to_string(f) + ": " + piece.status().text()};
     piece->facts = 0;  // it outlives this call
-    Placed one{*piece, 0, 0};
+    Placed one{*piece, 0};
     if (piece->kind == KindId::cuda) {
       const auto known = world_.kinds().find(KindId::cuda)->recognise(piece->address());
       one.allocation = known && known->buffer_id != 0 ? known->buffer_id : piece->object;
@@ -240,8 +240,10 @@ Status Exchange::expect(State state, const char* what) const {
 Status Exchange::pack() {
   if (state_ != State::packed) IST_TRY(expect(State::idle, "pack"));
   state_ = State::idle;
-  for (std::size_t s = 0; s < shares_.size(); ++s)
-    IST_TRY(run(world_, bindings_.back().packs[s], shares_[s].way->out(), false));
+  for (std::size_t s = 0; s < shares_.size(); ++s) {
+    const Piece& out = shares_[s].way->out();
+    IST_TRY(run(world_, bindings_.back().packs[s], out, out));
+  }
   state_ = State::packed;
   return {};
 }
@@ -265,15 +267,8 @@ Status Exchange::wait() {
 Status Exchange::unpack() {
   IST_TRY(expect(State::arrived, "unpack"));
   state_ = State::idle;
-  for (std::size_t s = 0; s < shares_.size(); ++s) {
-    const auto& tasks = bindings_.back().unpacks[s];
-    // Those of this rank's own come first.
-    const auto others = std::find_if(tasks.begin(), tasks.end(), [](const Task& task) { return !task.own; });
-    const auto own = static_cast<std::size_t>(others - tasks.begin());
-    const std::span<const Task> all{tasks};
-    IST_TRY(run(world_, all.first(own), shares_[s].way->out(), true));
-    IST_TRY(run(world_, all.subspan(own), shares_[s].way->in(), true));
-  }
+  for (std::size_t s = 0; s < shares_.size(); ++s)
+    IST_TRY(run(world_, bindings_.back().unpacks[s], shares_[s].way->out(), shares_[s].way->in()));
   return {};
 }
 

@@ -68,8 +68,8 @@ class Exchange {
   struct Binding {
     std::vector<ist_buffer> buffers;
     std::vector<Placed> fields;
-    std::vector<std::vector<Task>> packs;    // by share
-    std::vector<std::vector<Task>> unpacks;  // by share
+    std::vector<Packer> packs;    // by share
+    std::vector<Packer> unpacks;  // by share
   };
   Exchange(World& world, std::unique_ptr<OwnComm> comm, SharedGrid grid)
       : world_(world), comm_(std::move(comm)), grid_(std::move(grid)) {}

@@ -1,20 +1,20 @@
 #include "face/halo/halo_packing.hpp"
 
+#include <algorithm>
 #include <mutex>
 #include <thread>
 
+#include "face/halo/halo_loops.hpp"
 #include "layout/form.hpp"
 
 namespace ist::halo {
 namespace {
 
 // Sections that become one layout lie behind each other in the buffer, and their fields in one allocation.
-bool joins(const Laid& last, const Laid& next, std::span<const Placed> fields, ist_halo_packing packing) {
-  if (packing == IST_HALO_CALLS || last.own != next.own) return false;
+bool joins(const Laid& last, const Laid& next, std::span<const Placed> fields, ist_halo_packing packing, bool loops) {
+  if (packing == IST_HALO_CALLS || loops || last.own != next.own) return false;
   if (packing == IST_HALO_LAYOUTS && last.partner != next.partner) return false;
   const Placed &one = fields[last.section->field], &other = fields[next.section->field];
-  // Loops on the processor are for boxes, of which a layout of several has lost the shape.
-  if (packing == IST_HALO_LOOPS && one.memory.kind == KindId::host) return false;
   // One task waits for one queue.
   return one.allocation == other.allocation && one.memory.queue == other.memory.queue;
 }
@@ -52,31 +52,14 @@ Result<Task> joined(std::span<const Laid> laid, std::span<const Placed> fields) 
   std::vector<Part> parts;
   parts.reserve(laid.size());
   const std::int64_t base = begin_of(task.memory);
-  for (const Laid& each : laid) {
-    const Placed& field = fields[each.section->field];
-    parts.push_back({begin_of(field.memory) + field.origin - base, 1, 0, each.section->layout});
-  }
+  for (const Laid& each : laid)
+    parts.push_back({begin_of(fields[each.section->field].memory) - base, 1, 0, each.section->layout});
   const auto layout = Layout::of(std::move(parts));
   if (!layout.ok()) return layout.status();
   auto form = (*layout)->form();
   if (!form.ok()) return form.status();
   task.form = std::make_shared<const Form>(std::move(*form));
   return task;
-}
-
-// As a layout's own queue would be waited for, of every field's.
-Status start_on_device(World& world, const Task& task, const Piece& buffer, bool unpacks, std::vector<Ticket>& started) {
-  MemoryKind& kind = *world.kinds().find(task.memory.kind);
-  auto before = world.kinds().ready(task.memory);
-  if (!before.ok()) return before.status();
-  const Bytes size{static_cast<std::uint64_t>(task.form->size)};
-  const Piece packed = buffer.part(Offset{static_cast<std::uint64_t>(task.at)}, size);
-  auto ticket =
-      kind.packing()->pack_bytes({task.form, task.memory, task.origin, packed, 0, task.form->size, unpacks}, *before);
-  if (!ticket.ok()) return ticket.status();
-  started.push_back(std::move(*ticket));
-  started.push_back(std::move(*before));
-  return {};
 }
 
 Status wait_for(World& world, std::vector<Ticket>& started) {
@@ -99,10 +82,55 @@ Status wait_for(World& world, std::vector<Ticket>& started) {
   return outcome;
 }
 
-void move_on_host(const Task& task, const Piece& buffer, bool unpacks) {
+// A kernel for each task; each waits on the device for its field's queue.
+Status one_by_one(World& world, MemoryKind& kind, std::span<const PackWork> works) {
+  std::vector<Ticket> started;
+  Status outcome;
+  for (const PackWork& work : works) {
+    auto before = world.kinds().ready(work.memory);
+    auto ticket = before.ok() ? kind.packing()->pack_bytes(work, *before) : Result<Ticket>{before.status()};
+    if (!ticket.ok()) {
+      outcome = ticket.status();
+      break;
+    }
+    started.push_back(std::move(*ticket));
+    started.push_back(std::move(*before));
+  }
+  const Status waited = wait_for(world, started);
+  return outcome.ok() ? waited : outcome;
+}
+
+// All in one launch, which waits on the device for one queue; where fields have several that hold work, this thread waits for the others.
+Status at_once(World& world, BoxPacking& packing, std::span<const PackWork> works) {
+  std::vector<Ticket> queues;
+  std::vector<std::uint64_t> asked;
+  for (const PackWork& work : works) {
+    if (work.memory.ready || std::find(asked.begin(), asked.end(), work.memory.queue) != asked.end()) continue;
+    asked.push_back(work.memory.queue);
+    auto before = world.kinds().ready(work.memory);
+    if (!before.ok()) return before.status();
+    if (!before->empty()) queues.push_back(std::move(*before));
+  }
+  Ticket after;
+  if (!queues.empty()) {
+    after = std::move(queues.back());
+    queues.pop_back();
+  }
+  IST_TRY(wait_for(world, queues));
+  auto ticket = packing.pack_boxes(works, after);
+  if (!ticket.ok()) return ticket.status();
+  std::vector<Ticket> started;
+  started.push_back(std::move(*ticket));
+  started.push_back(std::move(after));
+  return wait_for(world, started);
+}
+
+void move_on_host(const Task& task, const Packer& packer, const Piece& buffer) {
   std::byte* const base = task.memory.address() + task.origin;
   std::byte* const packed = buffer.address() + task.at;
-  if (unpacks)
+  if (packer.packing == IST_HALO_LOOPS)
+    return packer.unpacks ? unpack_by_loops(*task.form, base, packed) : pack_by_loops(*task.form, base, packed);
+  if (packer.unpacks)
     unpack(*task.form, base, 0, task.form->size, packed);
   else
     pack(*task.form, base, 0, task.form->size, packed);
@@ -110,31 +138,42 @@ void move_on_host(const Task& task, const Piece& buffer, bool unpacks) {
 
 }  // namespace
 
-Result<std::vector<Task>> tasks_of(std::span<const Laid> laid, std::span<const Placed> fields, ist_halo_packing packing) {
-  std::vector<Task> tasks;
+Result<Packer> packer_of(std::span<const Laid> laid, std::span<const Placed> fields, ist_halo_packing packing, bool unpacks,
+                         MemoryKind& kind) {
+  Packer packer{packing, unpacks, {}};
+  // A kind that has no launch of many boxes has one of their layout.
+  const bool loops = packing == IST_HALO_LOOPS && (kind.id() == KindId::host || kind.box_packing() != nullptr);
   for (std::size_t from = 0, to = 0; from < laid.size(); from = to) {
-    for (to = from + 1; to < laid.size() && joins(laid[to - 1], laid[to], fields, packing); ++to) {
+    for (to = from + 1; to < laid.size() && joins(laid[to - 1], laid[to], fields, packing, loops); ++to) {
     }
     auto task = joined(laid.subspan(from, to - from), fields);
     if (!task.ok()) return task.status();
-    tasks.push_back(std::move(*task));
+    packer.tasks.push_back(std::move(*task));
   }
-  return tasks;
+  return packer;
 }
 
-Status run(World& world, std::span<const Task> tasks, const Piece& buffer, bool unpacks) {
-  if (buffer.kind == KindId::host) {
-    for (const Task& task : tasks) move_on_host(task, buffer, unpacks);
+std::vector<PackWork> works_of(const Packer& packer, const Piece& own, const Piece& others) {
+  std::vector<PackWork> works;
+  works.reserve(packer.tasks.size());
+  for (const Task& task : packer.tasks) {
+    const Bytes size{static_cast<std::uint64_t>(task.form->size)};
+    const Piece packed = (task.own ? own : others).part(Offset{static_cast<std::uint64_t>(task.at)}, size);
+    works.push_back({task.form, task.memory, task.origin, packed, 0, task.form->size, packer.unpacks});
+  }
+  return works;
+}
+
+Status run(World& world, const Packer& packer, const Piece& own, const Piece& others) {
+  if (packer.tasks.empty()) return {};
+  if (own.kind == KindId::host) {
+    for (const Task& task : packer.tasks) move_on_host(task, packer, task.own ? own : others);
     return {};
   }
-  std::vector<Ticket> started;
-  Status outcome;
-  for (const Task& task : tasks) {
-    outcome = start_on_device(world, task, buffer, unpacks, started);
-    if (!outcome.ok()) break;
-  }
-  const Status waited = wait_for(world, started);
-  return outcome.ok() ? waited : outcome;
+  MemoryKind& kind = *world.kinds().find(own.kind);
+  const auto works = works_of(packer, own, others);
+  if (packer.packing == IST_HALO_LOOPS && kind.box_packing() != nullptr) return at_once(world, *kind.box_packing(), works);
+  return one_by_one(world, kind, works);
 }
 
 }  // namespace ist::halo
