@@ -9,6 +9,7 @@
 #include "collective.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "halo.hpp"
 #include "persistent.hpp"
 #include "wait.hpp"
 
@@ -229,6 +230,7 @@ void bind_comm(nb::module_& module) {
   bind_stream_collectives(comm);
   bind_object_collectives(comm);
   bind_carts(module, comm);
+  bind_halos(module, comm);
 }
 
 }  // namespace isthmus_python

@@ -96,7 +96,9 @@ Status Exchange::measure(Share& share, const Binding& binding) {
     if (!packer.ok()) return packer.status();
     const auto took = time_of(world_, *packer, share.way->out());
     if (!took.ok()) return took.status();
-    share.measured += (share.measured.empty() ? "" : ", ") + std::string{kPackings[packing]} + " " + microseconds(*took);
+    if (!share.measured.empty()) share.measured += ", ";
+    share.measured += kPackings[packing];
+    share.measured += " " + microseconds(*took);
     if (share.packing != IST_HALO_AUTO && *took >= best) continue;
     best = *took;
     share.packing = packing;

@@ -86,12 +86,6 @@ int steps(const Direction& direction) {
   return static_cast<int>(std::count_if(direction.begin(), direction.end(), [](int step) { return step != 0; }));
 }
 
-std::string text_of(const Direction& direction, std::size_t dimensions) {
-  std::string text = "(";
-  for (std::size_t d = 0; d < dimensions; ++d) text += (d > 0 ? ", " : "") + std::to_string(direction[d]);
-  return text + ")";
-}
-
 Box sent(const Shape& shape, const Direction& to, std::size_t dimensions) {
   return box_of(shape, to, dimensions, sent_along);
 }

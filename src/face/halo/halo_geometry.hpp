@@ -36,7 +36,6 @@ Direction direction(int number, std::size_t dimensions);
 inline int opposite(int number, std::size_t dimensions) { return directions(dimensions) - 1 - number; }
 // In how many dimensions it steps.
 int steps(const Direction& direction);
-std::string text_of(const Direction& direction, std::size_t dimensions);
 
 struct Box {
   PerDimension<std::int64_t> first{};
