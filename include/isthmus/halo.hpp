@@ -239,6 +239,9 @@ class Halo {
   void unpack() const { detail::check(ist_halo_unpack(c())); }
   // All three steps.
   void update() const { pack(), exchange(), unpack(); }
+  // All three when a CUDA stream comes to them, also from a graph: ist_halo_exchange_on.
+  void exchange_on(void* stream) const { detail::check(ist_halo_exchange_on(c(), stream)); }
+  void prepare_on(void* stream) const { detail::check(ist_halo_prepare_on(c(), stream)); }
   // A sweep over all inner cells, whose interior hides the exchange: `sweep` is called with boxes, first with the interior, while cells are
   // under way, and then with those at the borders. It reads the fields as the ranges' widths allow, and writes others.
   template <class Sweep>

@@ -158,6 +158,19 @@ int ist_halo_unpack(ist_halo halo) try {
   return ist::report_exception("ist_halo_unpack");
 }
 
+int ist_halo_exchange_on(ist_halo halo, void* stream) try {
+  return ist::halo::in_exchange("ist_halo_exchange_on", halo,
+                                [=](ist::halo::Exchange& in) { return in.exchange_on(stream); });
+} catch (...) {
+  return ist::report_exception("ist_halo_exchange_on");
+}
+
+int ist_halo_prepare_on(ist_halo halo, void* stream) try {
+  return ist::halo::in_exchange("ist_halo_prepare_on", halo, [=](ist::halo::Exchange& in) { return in.prepare_on(stream); });
+} catch (...) {
+  return ist::report_exception("ist_halo_prepare_on");
+}
+
 int ist_halo_text(ist_halo halo, char* text, size_t size, size_t* needed) try {
   return ist::halo::in_exchange("ist_halo_text", halo,
                                 [=](ist::halo::Exchange& in) { return ist::halo::tell(in, text, size, needed); });

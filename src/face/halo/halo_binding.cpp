@@ -112,12 +112,16 @@ std::string Exchange::text() const {
                      (options_.way == IST_HALO_ONE_SIDED ? "one-sided" : "messages") + "\n";
   for (const Share& share : shares_) {
     text += std::string{world_.kinds().find(share.beside.kind)->name()} + ": fields";
-    for (const std::size_t field : share.fields) text += " " + std::to_string(field);
-    text += "; packed by " + std::string{kPackings[share.packing]};
-    if (!share.measured.empty()) text += " (measured: " + share.measured + ")";
+    for (const std::size_t field : share.fields) {
+      text += " ";
+      text += std::to_string(field);
+    }
+    text += "; packed by ";
+    text += kPackings[share.packing];
+    if (!share.measured.empty()) text.append(" (measured: ").append(share.measured).append(")");
     text += "\n";
     for (const Lane& lane : share.lanes) {
-      text += "  rank " + std::to_string(lane.rank) + ": ";
+      text.append("  rank ").append(std::to_string(lane.rank)).append(": ");
       if (lane.rank == rank_)
         text += std::to_string(lane.out_bytes) + " bytes, this rank itself\n";
       else

@@ -41,6 +41,9 @@ class Exchange {
   Status start();
   Status wait();
   Status unpack();
+  // halo_streams.cpp
+  Status prepare_on(void* stream);
+  Status exchange_on(void* stream);
   // The last call on it, if its world is still there.
   Status close();
   std::string text() const;
@@ -63,6 +66,7 @@ class Exchange {
     ist_halo_packing packing = IST_HALO_CALLS;
     std::string measured;
     std::unique_ptr<Way> way;
+    bool in_streams = false;  // its channels are prepared
   };
   // The fields' buffers of one time, and what packs them: those of the last few are kept.
   struct Binding {
@@ -70,6 +74,7 @@ class Exchange {
     std::vector<Placed> fields;
     std::vector<Packer> packs;    // by share
     std::vector<Packer> unpacks;  // by share
+    bool in_streams = false;      // what packs in streams is prepared
   };
   Exchange(World& world, std::unique_ptr<OwnComm> comm, SharedGrid grid)
       : world_(world), comm_(std::move(comm)), grid_(std::move(grid)) {}
@@ -89,6 +94,8 @@ class Exchange {
   Status check_kinds(const Binding& binding) const;
   Status make_tasks(Binding& binding);
   Status measure(Share& share, const Binding& binding);
+  Status can_be_in_streams() const;
+  Status move_in(const Share& share, std::size_t number, void* stream) const;
   Status expect(State state, const char* what) const;
 
   World& world_;
