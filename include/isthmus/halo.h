@@ -45,6 +45,12 @@ IST_API int ist_halo_grid_neighbour(ist_halo_grid grid, const int* direction, in
 /* The ranks of the grid; the communicator stays the grid's. */
 IST_API int ist_halo_grid_comm(ist_halo_grid grid, ist_comm* comm);
 
+/* Optional, ahead of a grid: the same ranks in an order in which those that are side by side in such a grid have the quickest links. Times
+ * messages of `bytes` between every two ranks, from and into `buffer`, whose contents are lost; dims and periods are the grid's own.
+ * Where another order gains less than a twentieth, ranks stay in theirs. Collective over comm; ranks beyond the grid stay behind. */
+IST_API int ist_halo_order(ist_comm comm, int ndims, const int* dims, const int* periods, ist_buffer buffer, int64_t bytes,
+                           ist_comm* ordered);
+
 /* ---- what is exchanged ---- */
 
 /* Of one dimension: `begin` and `end` are the first and the last inner index, both inclusive; minus and plus cells before and behind

@@ -57,6 +57,16 @@ class HaloGrid {
                                        process_map.empty() ? nullptr : process_map.data(), &owner->grid));
     owner_ = std::move(owner);
   }
+  // Ahead of a grid: the ranks of comm in an order in which those side by side have the quickest links, as messages of `bytes` from and
+  // into the buffer show. Collective. dims and periods are the grid's own.
+  template <class Of>
+  static Of order(const Of& comm, std::span<const int> dims, std::span<const int> periods, const Buffer& buffer,
+                  std::int64_t bytes) {
+    if (periods.size() != dims.size()) throw Error(IST_ERR_ARGUMENT, "order() needs as many periods as dims");
+    return comm.made([&](ist_comm* out) {
+      return ist_halo_order(comm.c(), static_cast<int>(dims.size()), dims.data(), periods.data(), buffer.c(), bytes, out);
+    });
+  }
   // False: this rank has no place in it.
   explicit operator bool() const noexcept { return owner_->grid != IST_HALO_GRID_NULL; }
   int dimensions() const {

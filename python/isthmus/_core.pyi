@@ -514,6 +514,11 @@ class Comm:
         A grid of the first ranks, None to the rest; collective. dims: the grid's own, 0 for what is to be chosen. process_map: the grid's dimension for each of the data's. periods: in the data's order.
         """
 
+    def halo_order(self, dims: Sequence[int], periods: Sequence[bool] | None, buffer: object) -> Comm:
+        """
+        The same ranks in an order in which those side by side in such a grid have the quickest links, as messages of all of the buffer show, whose contents are lost; collective.
+        """
+
     def halo_lists(self, lists: Mapping[int, tuple[Sequence[int], Sequence[int]]], arrays: Iterable[object], *, packing: str = 'auto', way: str = 'messages') -> Halo:
         """
         An exchange of listed elements, or rows, of arrays: for each neighbour those it gets and those that come from it; collective.

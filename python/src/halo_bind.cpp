@@ -71,6 +71,21 @@ nb::object halo_of(const HaloGrid& grid, const nb::iterable& fields, int reach, 
   return nb::cast(made.release(), nb::rv_policy::take_ownership);
 }
 
+nb::object halo_order(const Comm& comm, const std::vector<int>& dims, const std::optional<std::vector<bool>>& periods,
+                      nb::handle buffer) {
+  std::vector<int> around(dims.size(), 0);
+  if (periods && periods->size() != dims.size())
+    raise(IST_ERR_ARGUMENT, "halo_order: there are " + std::to_string(dims.size()) + " dims; give as many periods");
+  if (periods) around.assign(periods->begin(), periods->end());
+  const Region region = to_region(buffer, Access::write);
+  const auto& on = comm.open();
+  const ist_comm made = create_from(on, [&](ist_comm parent, ist_comm* created) {
+    return ist_halo_order(parent, static_cast<int>(dims.size()), dims.data(), around.data(), region.place, region.bytes(),
+                          created);
+  });
+  return Comm::make(on->session, made, true);
+}
+
 using Lists = std::map<int, std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>>;
 
 nb::object halo_lists(const Comm& comm, const Lists& lists, const nb::iterable& arrays, const std::string& packing,
@@ -170,6 +185,13 @@ void bind_halos(nb::module_& module, nb::class_<Comm>& comm) {
                "None, process_map: collections.abc.Sequence[int] | None = None) -> HaloGrid | None"),
            "A grid of the first ranks, None to the rest; collective. dims: the grid's own, 0 for what is to be chosen. "
            "process_map: the grid's dimension for each of the data's. periods: in the data's order.")
+      .def("halo_order", &halo_order, "dims"_a, "periods"_a, "buffer"_a,
+           nb::sig(
+               "def halo_order(self, dims: collections.abc.Sequence[int], periods: collections.abc.Sequence[bool] | None, "
+               "buffer: object) -> Comm"),
+           "The same ranks in an order in which those side by side in such a grid have the quickest links, as messages of "
+           "all of the "
+           "buffer show, whose contents are lost; collective.")
       .def("halo_lists", &halo_lists, "lists"_a, "arrays"_a, nb::kw_only(), "packing"_a = "auto", "way"_a = "messages",
            nb::sig(
                "def halo_lists(self, lists: collections.abc.Mapping[int, tuple[collections.abc.Sequence[int], "

@@ -102,6 +102,10 @@ TEST_F(Rows, are_told_of_by_their_grid) {
   EXPECT_EQ(grid.comm().size(), all);
   const HaloGrid turned(world.comm(), std::array{1, all}, std::array{1, 0}, std::array{1, 0});
   EXPECT_EQ(turned.dims(), (std::vector{all, 1}));
+  std::vector<char> bytes(5000);
+  const auto ordered = HaloGrid::order(world.comm(), std::array{all, 1}, std::array{1, 0}, Buffer::host(bytes.data()), 5000);
+  EXPECT_EQ(ordered.size(), all);
+  EXPECT_TRUE(HaloGrid(ordered, std::array{all, 1}, std::array{1, 0}));
   EXPECT_THROW(grid.neighbour(std::array{1}), Error);
   EXPECT_THROW(HaloGrid(world.comm(), std::array{1, 1}, std::array{1}), Error);
   const HaloGrid alone(world.comm(), std::array{1}, std::array{0});

@@ -1,4 +1,6 @@
 // Halo exchanges of fields in all kinds of memory, of fields that change, and what is refused. Run on 1, 2, 4, 6 and 8 ranks.
+#include <isthmus/collective.h>
+
 #include "halo_support.hpp"
 
 namespace {
@@ -343,6 +345,28 @@ TEST(HaloRefusals, steps_out_of_order_and_handles_that_are_none) {
   ist_halo again = gone;
   EXPECT_EQ(IST_ERR_HANDLE, ist_halo_free(&again));
   EXPECT_EQ(IST_ERR_HANDLE, ist_halo_pack(gone));
+}
+
+TEST(HaloGrids, of_ranks_that_were_put_in_order_are_grids_of_all) {
+  for (const KindName& kind : usable_kinds()) {
+    GuardedBuffer buffer(kind.kind, 40000);
+    constexpr int kDims[] = {0, 0}, kPeriods[] = {1, 0};
+    ist_comm ordered = IST_COMM_NULL;
+    IST_OK_OR_FAIL(ist_halo_order(comm(), 2, kDims, kPeriods, buffer.get(), 40000, &ordered));
+    int ranks = 0, own = 0;
+    IST_OK_OR_FAIL(ist_comm_size(ordered, &ranks));
+    IST_OK_OR_FAIL(ist_comm_rank(ordered, &own));
+    EXPECT_EQ(ranks, size());
+    std::vector<int> all(at(ranks));
+    IST_OK_OR_FAIL(ist_allgather(ist_host(&own), 1, ist_host(all.data()), 1, IST_INT, comm()));
+    std::sort(all.begin(), all.end());
+    for (int r = 0; r < ranks; ++r) EXPECT_EQ(all[at(r)], r) << "each place once";
+    ist_halo_grid grid = IST_HALO_GRID_NULL;
+    IST_OK_OR_FAIL(ist_halo_grid_create(ordered, 2, kDims, kPeriods, nullptr, &grid));
+    IST_OK_OR_FAIL(ist_halo_grid_free(&grid));
+    EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_order(comm(), 2, kDims, kPeriods, buffer.get(), 0, &ordered));
+    EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_order(comm(), 2, nullptr, kPeriods, buffer.get(), 100, &ordered));
+  }
 }
 
 TEST(HaloGrids, give_places_and_neighbours_in_the_order_of_the_data) {

@@ -263,6 +263,7 @@ static_assert(offsetof(ist_halo_lists, receive_counts) == 32 && offsetof(ist_hal
 static_assert(IST_HALO_AUTO == 0 && IST_HALO_CALLS == 1 && IST_HALO_LAYOUTS == 2 && IST_HALO_LOOPS == 3);
 static_assert(IST_HALO_MESSAGES == 0 && IST_HALO_ONE_SIDED == 1 && IST_HALO_MOST_DIMENSIONS == 4);
 static_assert(same<int(ist_comm, int, const int*, const int*, const int*, ist_halo_grid*)>(ist_halo_grid_create));
+static_assert(same<int(ist_comm, int, const int*, const int*, ist_buffer, int64_t, ist_comm*)>(ist_halo_order));
 static_assert(same<int(ist_halo_grid, int, int*, int*, int*)>(ist_halo_grid_get));
 static_assert(same<int(ist_halo_grid, const int*, int*)>(ist_halo_grid_neighbour));
 static_assert(same<int(ist_halo_grid, ist_comm*)>(ist_halo_grid_comm) && same<int(ist_halo_grid*)>(ist_halo_grid_free));

@@ -1,6 +1,7 @@
 // C calls about the grids that fields are cut over.
 #include "base/ranges.hpp"
 #include "face/halo/halo_grid.hpp"
+#include "face/halo/halo_order.hpp"
 #include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
 
@@ -67,6 +68,17 @@ int ist_halo_grid_create(ist_comm comm, int ndims, const int* dims, const int* p
   return ist::halo::create_grid(comm, ndims, dims, periods, process_map, grid);
 } catch (...) {
   return ist::report_exception("ist_halo_grid_create");
+}
+
+int ist_halo_order(ist_comm comm, int ndims, const int* dims, const int* periods, ist_buffer buffer, int64_t bytes,
+                   ist_comm* ordered) try {
+  const ist::Range range("ist_halo_order");
+  if (ordered == nullptr) return ist::report(ist::in_call("ist_halo_order", ist::halo::null_result("ordered")));
+  *ordered = IST_COMM_NULL;
+  const ist::Status done = ist::halo::order(comm, {ndims, dims, periods}, buffer, bytes, *ordered);
+  return done.ok() ? IST_OK : ist::report(ist::in_call("ist_halo_order", done));
+} catch (...) {
+  return ist::report_exception("ist_halo_order");
 }
 
 int ist_halo_grid_free(ist_halo_grid* grid) try {

@@ -21,7 +21,13 @@ Status no_grid(ist_halo_grid handle) {
           number_text(number_of(handle)) + " is no grid: it was not made by ist_halo_grid_create, or was freed since"};
 }
 
-Status check(int ndims, const int* dims, const int* periods) {
+}  // namespace
+
+OwnComm::~OwnComm() {
+  if (comm_ != IST_COMM_NULL) ist_comm_free(&comm_);
+}
+
+Status check_dims(int ndims, const int* dims, const int* periods) {
   if (ndims < 1 || static_cast<std::size_t>(ndims) > kMost)
     return {IST_ERR_ARGUMENT, "ndims is " + std::to_string(ndims) + "; it must be 1 to " + std::to_string(kMost)};
   if (dims == nullptr || periods == nullptr)
@@ -30,7 +36,6 @@ Status check(int ndims, const int* dims, const int* periods) {
   return {};
 }
 
-// dims[g] and periods of the grid's own dimensions, complete.
 Status complete(ist_comm comm, std::vector<int>& dims) {
   int ranks = 0;
   if (const int code = ist_comm_size(comm, &ranks); code != IST_OK) return told(code);
@@ -42,16 +47,10 @@ Status complete(ist_comm comm, std::vector<int>& dims) {
   return {};
 }
 
-}  // namespace
-
-OwnComm::~OwnComm() {
-  if (comm_ != IST_COMM_NULL) ist_comm_free(&comm_);
-}
-
 Status told(int code) { return {static_cast<Code>(code), ist_error_text()}; }
 
 Result<SharedGrid> make_grid(ist_comm comm, int ndims, const int* dims, const int* periods, const int* process_map) {
-  IST_TRY(check(ndims, dims, periods));
+  IST_TRY(check_dims(ndims, dims, periods));
   auto grid = std::make_shared<Grid>();
   grid->dimensions = static_cast<std::size_t>(ndims);
   const auto map = permutation("process_map", process_map, grid->dimensions);

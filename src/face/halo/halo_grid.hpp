@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "face/halo/halo_geometry.hpp"
 
@@ -47,6 +48,11 @@ PerDimension<int> coords_of(const Grid& grid, int rank);
 Result<SharedGrid> grid_of(ist_halo_grid handle);
 ist_halo_grid add_grid(SharedGrid grid);
 Status remove_grid(ist_halo_grid handle);
+
+// As many dimensions as there may be, and nothing null.
+Status check_dims(int ndims, const int* dims, const int* periods);
+// Extents that are 0 are chosen, so that all ranks of comm have a place.
+Status complete(ist_comm comm, std::vector<int>& dims);
 
 // What a call of the C interface said, which failed.
 Status told(int code);

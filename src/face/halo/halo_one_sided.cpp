@@ -21,23 +21,30 @@ class OneSided : public Way {
  public:
   OneSided(World& world, const std::vector<Lane>& lanes, int rank) : world_(world), lanes_(lanes), rank_(rank) {}
 
-  // Collective, whatever goes wrong at one rank.
+  // Collective, whatever goes wrong at one rank: all find out before there is a heap, which is destroyed by all together.
   Status open(const WayWanted& wanted) {
-    std::int64_t sizes[3] = {0, 0, wanted.beside.kind == KindId::opencl ? 1 : 0};
+    std::int64_t sizes[3] = {0, wanted.beside.kind == KindId::opencl ? 1 : 0, 0};
     std::int64_t outs = 0;
     for (const Lane& lane : lanes_) {
       outs = std::max(outs, lane.out_at + lane.out_bytes);
       sizes[0] = std::max(sizes[0], lane.in_at + lane.in_bytes);
     }
+    auto out = allocate(world_, wanted.beside, outs);
+    if (out.ok())
+      out_ = *out;
+    else
+      sizes[2] = 1;
     int ranks = 1;
     std::int64_t most[3] = {};
     int code = ist_comm_size(wanted.comm, &ranks);
     if (code == IST_OK) code = ist_allreduce(ist_host(sizes), ist_host(most), 3, IST_INT64, IST_MAX, wanted.comm);
     if (code != IST_OK) return told(code);
-    if (most[2] != 0)
+    if (most[1] != 0)
       return {IST_ERR_UNSUPPORTED,
               "one-sided exchanges are of host or CUDA memory, and a field lies in OpenCL's; "
               "exchange it by messages"};
+    if (!out.ok()) return out.status();
+    if (most[2] != 0) return {IST_ERR_MEMORY, "another rank has no memory for what it sends"};
     half_ = (most[0] + kLine - 1) / kLine * kLine;
     const auto flags = static_cast<std::uint64_t>(ranks * kLine);
     const std::uint64_t bytes = 2 * static_cast<std::uint64_t>(half_) + flags;
@@ -48,9 +55,6 @@ class OneSided : public Way {
     if (code != IST_OK) return told(code);
     base_ = static_cast<std::byte*>(address);
     IST_TRY(tell_places(wanted, ranks));
-    auto out = allocate(world_, wanted.beside, outs);
-    if (!out.ok()) return out.status();
-    out_ = *out;
     in_ = wanted.beside;
     in_.object = reinterpret_cast<std::uint64_t>(base_);
     in_.offset = Offset{};

@@ -113,6 +113,12 @@ def test_memory_of_every_kind(comm, world):
         del exchange
 
 
+def test_an_order_of_ranks(comm):
+    ordered = comm.halo_order([0, 0], [True, True], np.zeros(1000))
+    assert ordered.size == comm.size
+    assert ordered.halo_grid([0, 0]).dims == comm.halo_grid([0, 0]).dims
+
+
 def test_lists(comm):
     """Everybody's row 2 and 0 go to the next rank, into its last two rows."""
     after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
