@@ -15,6 +15,7 @@
 #ifndef ISTHMUS_HALO_H
 #define ISTHMUS_HALO_H
 
+#include "isthmus/halo_sides.h"
 #include "isthmus/isthmus.h"
 
 #ifdef __cplusplus
@@ -147,6 +148,13 @@ IST_API int ist_halo_exchange_on(ist_halo halo, void* stream);
 /* Prepares it for the fields that are set and for streams of this stream's device, with all neighbours, which call it, too. The first
  * ist_halo_exchange_on with these fields does so as well; before a capture it has to be done. */
 IST_API int ist_halo_prepare_on(ist_halo halo, void* stream);
+
+/* ---- in kernels: isthmus/device/halo.cuh ---- */
+
+/* What a kernel needs to put the halos of a symmetric field where they belong: of fields in a heap of the grid's communicator whose ranges
+ * are the same on all ranks, which is not compared. `reach` as in ist_halo_options; at most IST_HALO_MOST_SIDES neighbours. The field's buffer is not
+ * looked at. Local. */
+IST_API int ist_halo_sides_of(ist_halo_grid grid, const ist_halo_field* field, int reach, ist_halo_sides* sides);
 
 /* For people: neighbours, bytes, kinds, how it is packed and what that took. The text is cut to `size` bytes with its final zero, and
  * *needed (may be null) becomes the bytes of the whole with it; size 0 only asks. */

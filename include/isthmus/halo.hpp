@@ -85,6 +85,16 @@ class HaloGrid {
     detail::check(ist_halo_grid_neighbour(c(), direction.data(), &rank));
     return rank;
   }
+  // For kernels that exchange the halos of a symmetric field by themselves: isthmus/device/halo.cuh.
+  ist_halo_sides sides(std::span<const HaloRange> ranges, std::int64_t element, int reach = 0,
+                       std::span<const int> layout_map = {}) const {
+    if (static_cast<int>(ranges.size()) != dimensions())
+      throw Error(IST_ERR_ARGUMENT, "sides() needs a range for each dimension");
+    ist_halo_sides found{};
+    const ist_halo_field field{ist_host(nullptr), element, ranges.data(), layout_map.empty() ? nullptr : layout_map.data()};
+    detail::check(ist_halo_sides_of(c(), &field, reach, &found));
+    return found;
+  }
   // The ranks of the grid.
   template <class Found = Comm>
   Found comm() const {

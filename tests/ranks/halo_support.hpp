@@ -1,7 +1,7 @@
 // What tests of halo exchanges share: fields whose cells say which field and which global cell they are, and what each byte of
 // their memory must be after an exchange.
 //
-// Who calls this : halo_test.cpp, halo_fields_test.cpp.
+// Who calls this : halo_test.cpp, halo_fields_test.cpp, halo_lists_test.cpp, halo_kernels_test.cpp, halo_streams_test.cpp.
 // Threads        : one.
 // Ownership      : a field owns its memory.
 // Errors         : fail the test.
@@ -200,6 +200,12 @@ inline void exchange(const Cut& cut, const std::vector<FieldShape>& shapes, cons
     if (testing::Test::HasFailure()) break;
   }
   IST_OK_OR_FAIL(ist_halo_free(&halo));
+}
+
+inline std::vector<ist_kind> all_kinds() {
+  std::vector<ist_kind> kinds;
+  for (const KindName& known : usable_kinds()) kinds.push_back(known.kind);
+  return kinds;
 }
 
 }  // namespace rank_test

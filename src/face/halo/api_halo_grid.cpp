@@ -1,7 +1,9 @@
 // C calls about the grids that fields are cut over.
 #include "base/ranges.hpp"
+#include "face/halo/halo_agreement.hpp"
 #include "face/halo/halo_grid.hpp"
 #include "face/halo/halo_order.hpp"
+#include "face/halo/halo_pattern.hpp"
 #include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
 
@@ -43,6 +45,18 @@ Status get(const Grid& grid, int ndims, int* dims, int* periods, int* coords) {
     if (coords != nullptr) coords[d] = grid.coords[d];
   }
   return {};
+}
+
+Status find_sides(const Grid& grid, const ist_halo_field* field, int reach, ist_halo_sides* sides) {
+  if (field == nullptr || sides == nullptr) return null_result(sides == nullptr ? "sides" : "field");
+  if (reach < 0 || static_cast<std::size_t>(reach) > grid.dimensions)
+    return {IST_ERR_ARGUMENT, "reach is " + std::to_string(reach) + "; it must be 0 to " + std::to_string(grid.dimensions)};
+  const auto shape = shape_of(*field, grid.dimensions);
+  if (!shape.ok()) return shape.status();
+  IST_TRY(check_thickness(grid, {&*shape, 1}));
+  auto found = sides_of(grid, *shape, reach);
+  if (found.ok()) *sides = *found;
+  return found.status();
 }
 
 Status find_neighbour(const Grid& grid, const int* direction, int* rank) {
@@ -113,6 +127,13 @@ int ist_halo_grid_neighbour(ist_halo_grid grid, const int* direction, int* rank)
                             [=](const ist::halo::Grid& in) { return ist::halo::find_neighbour(in, direction, rank); });
 } catch (...) {
   return ist::report_exception("ist_halo_grid_neighbour");
+}
+
+int ist_halo_sides_of(ist_halo_grid grid, const ist_halo_field* field, int reach, ist_halo_sides* sides) try {
+  return ist::halo::in_grid("ist_halo_sides_of", grid,
+                            [=](const ist::halo::Grid& in) { return ist::halo::find_sides(in, field, reach, sides); });
+} catch (...) {
+  return ist::report_exception("ist_halo_sides_of");
 }
 
 int ist_halo_grid_comm(ist_halo_grid grid, ist_comm* comm) try {

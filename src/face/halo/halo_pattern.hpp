@@ -32,4 +32,7 @@ std::vector<std::size_t> order_in_messages(std::span<const Shape> shapes);
 Result<Pattern> pattern_of(const Grid& grid, std::span<const Shape> shapes, int reach);
 Result<Pattern> pattern_of(const ist_halo_lists& lists, int ranks, std::span<const Shape> shapes);
 
+// For kernels: of a field that lies alike at all ranks.
+Result<ist_halo_sides> sides_of(const Grid& grid, const Shape& shape, int reach);
+
 }  // namespace ist::halo
