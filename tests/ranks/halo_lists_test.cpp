@@ -38,7 +38,7 @@ TEST(HaloLists, of_every_kind_by_every_packing_and_way_bring_the_elements_that_w
           IST_OK_OR_FAIL(ist_halo_pack(halo));
           IST_OK_OR_FAIL(ist_halo_exchange(halo));
           IST_OK_OR_FAIL(ist_halo_unpack(halo));
-          for (const std::size_t element : {8, 3}) {
+          for (const std::size_t element : {std::size_t{8}, std::size_t{3}}) {
             auto expected = random_bytes(element * 40, seed(at(rank()), element));
             expected.resize(element * elements, 0xa5);
             for (std::size_t r = 0; r < all; ++r) {

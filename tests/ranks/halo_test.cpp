@@ -51,12 +51,14 @@ FieldShape shape_number(std::uint64_t number, int ndims, const std::array<int, 4
   return shape;
 }
 
-void every_combination(int ndims, const std::vector<std::array<int, 4>>& orders) {
+void every_combination(int ndims, const std::vector<std::array<int, 4>>& orders, bool in_turn = false) {
   std::uint64_t number = 0;
   const auto maps = permutations(ndims);
   for (const auto& dims : factorings(size(), ndims))
     for (int periods = 0; periods < 1 << ndims; ++periods)
-      for (const auto& order : orders) {
+      for (const auto& each : orders) {
+        if (in_turn && &each != &orders.front()) continue;
+        const auto& order = in_turn ? orders[number % orders.size()] : each;
         Cut cut;
         cut.ndims = ndims;
         cut.dims = dims;
@@ -80,7 +82,8 @@ TEST(Halo, in_one_dimension_every_cell_comes_from_its_neighbour) { every_combina
 TEST(Halo, in_two_dimensions_every_cell_comes_from_its_neighbour) { every_combination(2, permutations(2)); }
 TEST(Halo, in_three_dimensions_every_cell_comes_from_its_neighbour) { every_combination(3, permutations(3)); }
 TEST(Halo, in_four_dimensions_every_cell_comes_from_its_neighbour) {
-  every_combination(4, {{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}});
+  // With many ranks there are so many ways to cut that each has one order in turn.
+  every_combination(4, {{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}}, size() > 4);
 }
 
 }  // namespace

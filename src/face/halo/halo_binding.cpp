@@ -15,7 +15,10 @@ constexpr std::size_t kBindings = 4;
 
 bool same_place(const ist_buffer& one, const ist_buffer& other) { return std::memcmp(&one, &other, sizeof one) == 0; }
 
-constexpr std::array<const char*, 4> kPackings{"auto", "calls", "layouts", "loops"};
+const char* name_of(ist_halo_packing packing) {
+  constexpr std::array<const char*, 4> kNames{"auto", "calls", "layouts", "loops"};
+  return kNames[static_cast<std::size_t>(packing)];
+}
 
 // The shortest of a few times, in microseconds: others on the machine make times longer, never shorter.
 Result<double> time_of(World& world, const Packer& packer, const Piece& buffer) {
@@ -97,7 +100,7 @@ Status Exchange::measure(Share& share, const Binding& binding) {
     const auto took = time_of(world_, *packer, share.way->out());
     if (!took.ok()) return took.status();
     if (!share.measured.empty()) share.measured += ", ";
-    share.measured += kPackings[packing];
+    share.measured += name_of(packing);
     share.measured += " " + microseconds(*took);
     if (share.packing != IST_HALO_AUTO && *took >= best) continue;
     best = *took;
@@ -117,7 +120,7 @@ std::string Exchange::text() const {
       text += std::to_string(field);
     }
     text += "; packed by ";
-    text += kPackings[share.packing];
+    text += name_of(share.packing);
     if (!share.measured.empty()) text.append(" (measured: ").append(share.measured).append(")");
     text += "\n";
     for (const Lane& lane : share.lanes) {

@@ -59,7 +59,7 @@ Status CudaKind::launch_packing(CudaContext& context, CUstream stream, std::span
       packing::Box box = box_of(work);
       const std::uint32_t begin = boxes.count == 0 ? 0 : boxes.box[boxes.count - 1].end;
       // Of a large box every thread takes its turn more often; few blocks more than a device holds at once.
-      const std::uint64_t most = std::max(1, context.multiprocessors) * std::uint64_t{8};
+      const std::uint64_t most = static_cast<std::uint64_t>(std::max(1, context.multiprocessors)) * 8;
       box.end = begin + static_cast<std::uint32_t>(std::clamp<std::uint64_t>(CudaKernels::blocks_for(box.units), 1, most));
       boxes.box[boxes.count++] = box;
       if (boxes.count == packing::kMostBoxes) launch();
