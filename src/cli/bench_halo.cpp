@@ -235,7 +235,7 @@ void bench_lists(Bench& bench) {
     bench.rows.push_back(
         {{"case", name}, {"packing", "a copy for each"}, {"way", "none"}, {"bytes", kBoundary * 8}, {"pack_us", took}});
     if (bench.first())
-      std::printf("%10s  a copy for each node %12lld %10.2f\n", name.c_str(), static_cast<long long>(kBoundary * 8), took);
+      std::printf("%10s  a copy for each node %12s %10.2f\n", name.c_str(), std::to_string(kBoundary * 8).c_str(), took);
   }
 }
 

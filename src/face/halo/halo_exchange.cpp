@@ -224,11 +224,17 @@ Status Exchange::set_fields(int count, const ist_halo_field* fields) {
                                      ", so that other fields must have the number and shapes of the first ones; "
                                      "make another exchange"};
   std::swap(fields_, wanted);
-  const Status outcome = alike ? bind() : rebuild();
+  Status outcome = alike ? bind() : rebuild();
   if (outcome.ok()) return {};
   std::swap(fields_, wanted);  // the fields before are exchanged as before
   if (!alike) IST_TRY(rebuild());
   return outcome;
+}
+
+Status Exchange::expect_fields() const {
+  if (!bindings_.empty()) return {};
+  return {IST_ERR_ARGUMENT,
+          "no fields are set, since neither those that were given last nor those before could be; set others"};
 }
 
 Status Exchange::expect(State state, const char* what) const {
@@ -239,6 +245,7 @@ Status Exchange::expect(State state, const char* what) const {
 
 Status Exchange::pack() {
   if (state_ != State::packed) IST_TRY(expect(State::idle, "pack"));
+  IST_TRY(expect_fields());
   state_ = State::idle;
   for (std::size_t s = 0; s < shares_.size(); ++s) {
     const Piece& out = shares_[s].way->out();

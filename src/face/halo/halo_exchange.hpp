@@ -96,6 +96,8 @@ class Exchange {
   Status measure(Share& share, const Binding& binding);
   Status can_be_in_streams() const;
   Status move_in(const Share& share, std::size_t number, void* stream) const;
+  // Where setting fields failed, and going back, too, there are none.
+  Status expect_fields() const;
   Status expect(State state, const char* what) const;
 
   World& world_;
