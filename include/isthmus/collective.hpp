@@ -265,8 +265,10 @@ class Collectives {
   }
 
  protected:
-  friend class Heap;    // heap.hpp
-  friend class Layout;  // layout.hpp
+  friend class Halo;      // halo.hpp
+  friend class HaloGrid;  // halo.hpp
+  friend class Heap;      // heap.hpp
+  friend class Layout;    // layout.hpp
   Collectives() = default;
   template <class Call, class... Arguments>
   void now(Call call, const Arguments&... arguments) const {

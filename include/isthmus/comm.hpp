@@ -358,6 +358,8 @@ class Comm : public Gathers {
   }
 
  protected:
+  friend class Halo;      // halo.hpp
+  friend class HaloGrid;  // halo.hpp
   friend class World;
   Comm() = default;  // of no ranks
   explicit Comm(detail::SharedWorld world) {

@@ -10,7 +10,7 @@ import atexit as _atexit
 
 from . import _core, _nccl
 from ._core import (ANY_SOURCE, ANY_TAG, BAND, BOR, BXOR, IN_PLACE, LAND, LOR, LXOR, MAX, MAXLOC, MIN, MINLOC, PROC_NULL,
-                    PROD, SUM, TAG_MAX, Buffer, Cart, Comm, Heap, InPlace, Memory, Message, ObjectRequest, Operation,
+                    PROD, SUM, TAG_MAX, Buffer, Cart, Comm, Halo, HaloField, HaloGrid, Heap, InPlace, Memory, Message, ObjectRequest, Operation,
                     PendingOperation, PersistentRequest, Registration, Request, Status, SymmetricArray, Traffic, World, dims_create, ready, startall,
                     testall, testany, testsome, waitall, waitany, waitsome)
 from ._device import device_source, get_include
@@ -19,7 +19,7 @@ from ._errors import (BootError, Code, DeviceError, Error, PeerDeadError, PeerLe
 
 __version__ = _core.version()
 __all__ = ["ANY_SOURCE", "ANY_TAG", "BAND", "BOR", "BXOR", "BootError", "Buffer", "Cart", "Code", "Comm", "DeviceError",
-           "Error", "Heap", "IN_PLACE", "InPlace", "LAND", "LOR", "LXOR", "MAX", "MAXLOC", "MIN", "MINLOC", "Memory", "Message",
+           "Error", "Halo", "HaloField", "HaloGrid", "Heap", "IN_PLACE", "InPlace", "LAND", "LOR", "LXOR", "MAX", "MAXLOC", "MIN", "MINLOC", "Memory", "Message",
            "ObjectRequest", "Operation", "PROC_NULL", "PROD", "PeerDeadError", "PeerLeftError", "PendingOperation",
            "PersistentRequest", "Registration", "Request", "SUM", "Status", "SymmetricArray", "TAG_MAX", "Traffic", "TruncateError", "UnreachableError",
            "WaitallError", "World", "device_source", "dims_create", "get_include", "ready", "startall", "testall", "testany", "testsome", "waitall", "waitany", "waitsome"]

@@ -10,6 +10,7 @@
 #include "collective.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "halo.hpp"
 #include "heap.hpp"
 #include "persistent.hpp"
 #include "wait.hpp"
@@ -255,6 +256,7 @@ void bind_comm(nb::module_& module) {
   bind_object_collectives(comm);
   bind_carts(module, comm);
   bind_heaps(module, comm);
+  bind_halos(module, comm);
 }
 
 }  // namespace isthmus_python

@@ -13,6 +13,7 @@
 #include "cli/bench_collective.hpp"
 #include "cli/bench_device_limits.hpp"
 #include "cli/bench_every_pair.hpp"
+#include "cli/bench_halo.hpp"
 #include "cli/bench_limits.hpp"
 #include "cli/bench_measure.hpp"
 #include "cli/bench_options.hpp"
@@ -183,6 +184,7 @@ void choose_memory(const BenchOptions& options, Words& words, bool told) {
 
 void run(BenchOptions& options, Words& words, const CLI::App& command) {
   const bool told = std::any_of(kPlaces.begin(), kPlaces.end(), [&](const char* name) { return command.count(name) > 0; });
+  if (options.benchmark == "halo") return run_halo(options, words.everywhere.empty() ? "host" : words.everywhere);
   choose_memory(options, words, told);
   must_go_together(options, told || !words.into.empty());
   options.from = Place::read(words.from, true);
@@ -219,26 +221,29 @@ void add_name(CLI::App& command, BenchOptions& options) {
           "stream-bandwidth and stream-bidirectional (messages in CUDA streams), queue-latency, queue-bandwidth and "
           "queue-bidirectional (messages in OpenCL queues), collective (a call of all ranks), overlap (how much of a call "
           "is "
-          "hidden behind computation), limits (what the driver, memcpy and bare kernels do by themselves) or sweep (latency "
+          "hidden behind computation), halo (exchanges of halos under every packing), limits (what the driver, memcpy and "
+          "bare kernels do by themselves) or sweep (latency "
           "and bandwidth "
           "under several values of a setting)")
       ->required()
       ->check(CLI::Validator(meant_a_call, ""))
       ->check(CLI::IsMember({"latency", "bandwidth", "bidirectional", "rate", "multi-pair", "stream-latency",
                              "stream-bandwidth", "stream-bidirectional", "queue-latency", "queue-bandwidth",
-                             "queue-bidirectional", "collective", "overlap", "limits", "sweep"}));
+                             "queue-bidirectional", "collective", "overlap", "halo", "limits", "sweep"}));
   command.add_option("CALL", options.call,
                      "of collective: " + call_names() + "; of overlap: " + call_names(true) +
                          " (of the v forms part r of N is 2 * (r + 1) / (N + 1) of the size of the row, so that none are "
                          "equal and the mean is "
-                         "that; in an alltoallv rank s has part (s + r) mod N for rank r); of sweep: " +
+                         "that; in an alltoallv rank s has part (s + r) mod N for rank r); of halo: lists; of sweep: " +
                          sweep_names());
 }
 
 void add_sizes(CLI::App& command, BenchOptions& options) {
   CLI::Option* const sizes =
       command
-          .add_option("--sizes", options.sizes, "sizes that are timed, such as 8,64KiB,1MiB, instead of all powers of two")
+          .add_option(
+              "--sizes", options.sizes,
+              "sizes that are timed, such as 8,64KiB,1MiB, instead of all powers of two; of halo cells in each direction")
           ->type_name("BYTES,...")
           ->delimiter(',')
           ->transform(CLI::AsSizeValue(false).description(""));
@@ -268,7 +273,7 @@ void add_bench_command(CLI::App& app) {
       ->type_name("KIND");
   command
       ->add_option("--ranks", options->ranks,
-                   "of collective, overlap and multi-pair: how many are started; 2 unless told, of multi-pair 4")
+                   "of collective, overlap, halo and multi-pair: how many are started; 2 unless told, of multi-pair 4")
       ->type_name("N")
       ->check(CLI::Range(1, 1024).description(""));
   command->add_option("--json", options->json_file, "write the result to this file, too")->type_name("FILE");

@@ -21,6 +21,7 @@
 
 namespace ist {
 
+class BoxPacking;
 class MemoryKind;
 class Channels;
 class Guests;
@@ -179,6 +180,7 @@ class MemoryKind {
   virtual Streams* streams() { return nullptr; }
   virtual Arithmetic* arithmetic() { return nullptr; }
   virtual Packing* packing() { return nullptr; }           // packing.hpp
+  virtual BoxPacking* box_packing() { return nullptr; }    // packing.hpp
   virtual Guests* guests() { return nullptr; }             // guests.hpp
   virtual Lending* lending() { return nullptr; }           // lending.hpp
   virtual Channels* channels() { return nullptr; }         // channels.hpp

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,18 @@ class Packing {
   // Starts it on the device that holds both pieces, after `after` (of this kind, or empty) has finished; from < to. As copy(), it
   // does not wait for the pieces' queues, and where it returns an error nothing touches the pieces any more.
   virtual Result<Ticket> pack_bytes(const PackWork& work, const Ticket& after) = 0;
+};
+
+// Several works of one device, all of them packing or all unpacking, of which as many as can go in one launch.
+class BoxPacking {
+ public:
+  virtual ~BoxPacking() = default;
+  // As pack_bytes(); at least one.
+  virtual Result<Ticket> pack_boxes(std::span<const PackWork> works, const Ticket& after) = 0;
+  // In the user's stream, when it comes there. Capturable, once the same works have been prepared.
+  virtual Status pack_in(std::uint64_t stream, std::span<const PackWork> works) = 0;
+  // Brings whatever pack_in() needs of the works' forms to the device.
+  virtual Status prepare_packing(std::span<const PackWork> works) = 0;
 };
 
 // What a device keeps of a form's runs. A unit's place is one division away where all are as long, and is searched where they are not:

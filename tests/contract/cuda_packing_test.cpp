@@ -1,4 +1,6 @@
 // Packing by kernels as the driver sees it: one launch, lists of runs brought once, and gone with their layout or with the kind.
+#include <random>
+
 #include "cuda_support.hpp"
 #include "memory/packing.hpp"
 
@@ -6,7 +8,7 @@ namespace ist::test {
 namespace {
 
 class CudaPacks : public CudaTest {
- protected:
+ public:
   // Runs of 4 bytes where no two gaps in turn are alike, so that there is a list.
   static SharedForm listed(std::int64_t runs) {
     Form form;
@@ -17,6 +19,8 @@ class CudaPacks : public CudaTest {
     form.size = runs * 4;
     return std::make_shared<const Form>(std::move(form));
   }
+
+ protected:
   void pack(const SharedForm& form, const Piece& memory, const Piece& packed) {
     Ticket ticket = must(kind->packing()->pack_bytes(
         {form, memory, 0, packed.part(Offset{}, Bytes{static_cast<std::uint64_t>(form->size)}), 0, form->size, false}, {}));
@@ -74,6 +78,113 @@ TEST_F(CudaPacks, any_of_its_calls_may_fail_and_the_next_one_is_right) {
   for (std::size_t run = 0; run < 300; ++run)
     for (std::size_t i = 0; i < 4; ++i)
       ASSERT_EQ(found[run * 4 + i], bytes[static_cast<std::size_t>(form->runs[run].offset) + i]) << run;
+  for (const Piece& each : {memory, packed}) must(kind->release(each));
+}
+
+// Boxes of one to three dimensions, in all widths, and now and then a list.
+std::vector<SharedForm> many_forms(std::mt19937_64& random, int count) {
+  std::vector<SharedForm> forms;
+  for (int i = 0; i < count; ++i) {
+    Form form;
+    const auto pick = [&](std::uint64_t most) { return static_cast<std::int64_t>(random() % most + 1); };
+    const std::int64_t unit = std::int64_t{1} << random() % 5;
+    form.offset = unit * pick(5);
+    form.block = unit * pick(7);
+    form.size = form.block;
+    std::int64_t stride = form.block;
+    for (std::uint64_t d = random() % 4; d-- > 0;) {
+      stride += unit * pick(3);
+      form.dimension[form.dimensions++] = {pick(6) + 1, stride};
+      stride *= form.dimension[form.dimensions - 1].count;
+      form.size *= form.dimension[form.dimensions - 1].count;
+    }
+    forms.push_back(i % 29 == 28 ? CudaPacks::listed(40) : std::make_shared<const Form>(std::move(form)));
+  }
+  return forms;
+}
+
+// Where each byte of the form lies, in pack order.
+template <class Byte>
+void each_byte(const Form& form, const Byte& byte) {
+  for (const Run& run : form.runs)
+    for (std::int64_t i = 0; i < run.bytes; ++i) byte(run.offset + i);
+  const auto dimension = [&](std::size_t d) { return d < form.dimensions ? form.dimension[d] : Dimension{1, 0}; };
+  for (std::int64_t k = 0; k < dimension(2).count; ++k)
+    for (std::int64_t j = 0; j < dimension(1).count; ++j)
+      for (std::int64_t i = 0; i < dimension(0).count; ++i)
+        for (std::int64_t b = 0; b < form.block; ++b)
+          byte(form.offset + k * dimension(2).stride + j * dimension(1).stride + i * dimension(0).stride + b);
+}
+
+// Each form in a stretch of memory of its own, packed one behind the other.
+struct Boxes {
+  std::vector<PackWork> works;
+  Boxes(const std::vector<SharedForm>& forms, const Piece& memory, const Piece& packed, std::uint64_t each, bool unpacks) {
+    std::uint64_t at = 0;
+    for (std::size_t i = 0; i < forms.size(); ++i) {
+      const auto size = static_cast<std::uint64_t>(forms[i]->size);
+      works.push_back({forms[i], memory.part(Offset{i * each}, Bytes{each}), 0, packed.part(Offset{at}, Bytes{size}), 0,
+                       forms[i]->size, unpacks});
+      at += size;
+    }
+  }
+};
+
+TEST_F(CudaPacks, many_boxes_and_lists_are_packed_and_unpacked_by_few_launches) {
+  NEEDS_FAKE("count launches");
+  std::mt19937_64 random{20261125};
+  constexpr std::uint64_t kEach = 1 << 16;
+  const auto forms = many_forms(random, 150);  // five of them lists
+  const Piece memory = must(kind->allocate(0, Bytes{150 * kEach})), packed = must(kind->allocate(0, Bytes{4 << 20}));
+  Data bytes(150 * kEach), stream(4 << 20, 0xa5), expected = stream, back(150 * kEach, 0xa5), wanted = back;
+  for (auto& byte : bytes) byte = static_cast<std::uint8_t>(random());
+  const Boxes out(forms, memory, packed, kEach, false), in(forms, memory, packed, kEach, true);
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < forms.size(); ++i)
+    each_byte(*forms[i], [&](std::int64_t place) {
+      expected[at] = bytes[i * kEach + static_cast<std::size_t>(place)];
+      wanted[i * kEach + static_cast<std::size_t>(place)] = expected[at++];
+    });
+  const auto copy = [&](const Piece& to, const Piece& from) {
+    Ticket ticket = must(kind->copy(to, from, {}));
+    must(finish(ticket));
+  };
+  const auto whole = [](Data& data) { return host_piece(data.data(), Bytes{data.size()}); };
+  copy(memory, whole(bytes)), copy(packed, whole(stream));
+  const auto launched = fake_calls("cuLaunchKernel");
+  Ticket ticket = must(kind->box_packing()->pack_boxes(out.works, {}));
+  must(finish(ticket));
+  EXPECT_EQ(fake_calls("cuLaunchKernel"), launched + 5 + 3) << "lists, and 145 boxes in three launches";
+  copy(whole(stream), packed);
+  EXPECT_TRUE(stream == expected);
+  copy(memory, whole(back));
+  ticket = must(kind->box_packing()->pack_boxes(in.works, {}));
+  must(finish(ticket));
+  copy(whole(back), memory);
+  EXPECT_TRUE(back == wanted);
+  for (const Piece& each : {memory, packed}) must(kind->release(each));
+}
+
+TEST_F(CudaPacks, of_many_boxes_any_call_may_fail_and_the_next_ones_are_right) {
+  NEEDS_FAKE("inject errors");
+  std::mt19937_64 random{7};
+  constexpr std::uint64_t kEach = 1 << 16;
+  const auto forms = many_forms(random, 70);
+  const Piece memory = must(kind->allocate(0, Bytes{70 * kEach})), packed = must(kind->allocate(0, Bytes{4 << 20}));
+  const Boxes out(forms, memory, packed, kEach, false);
+  for (const auto& [call, calls_before] : {std::pair{"cuModuleLoadData", 0},
+                                           {"cuModuleGetFunction", 0},
+                                           {"cuMemAlloc_v2", 0},
+                                           {"cuLaunchKernel", 0},
+                                           {"cuLaunchKernel", 1},
+                                           {"cuEventRecord", 0}}) {
+    fake_fail(call, calls_before, CUDA_ERROR_UNKNOWN);
+    const auto failed = kind->box_packing()->pack_boxes(out.works, {});
+    ASSERT_FALSE(failed.ok()) << call;
+    EXPECT_EQ(failed.status().code(), IST_ERR_DEVICE) << failed.status().text();
+  }
+  Ticket ticket = must(kind->box_packing()->pack_boxes(out.works, {}));
+  must(finish(ticket));
   for (const Piece& each : {memory, packed}) must(kind->release(each));
 }
 

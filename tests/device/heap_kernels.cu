@@ -1,3 +1,4 @@
+#include <cooperative_groups.h>
 #include <cuda_runtime.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -6,6 +7,7 @@
 
 #include "heap_kernels.hpp"
 #include "isthmus/device.cuh"
+#include "isthmus/device/halo.cuh"
 #include "isthmus/launch.cuh"
 
 namespace heap_kernels {
@@ -104,6 +106,41 @@ __global__ void add_kernel(ist_team_view view, Places places, std::uint32_t time
     for (int pe = 0; pe < view.pes; ++pe) atomic_add(view, &places.words[2], std::uint64_t{1}, pe);
 }
 
+// Of the field's cell: which one of all it is, and of which step.
+__device__ std::uint64_t cell_of(const ist_team_view& view, int row, int column, std::uint32_t step) {
+  const int rows = kRows * view.pes;
+  const int global = (view.pe * kRows + row - kMinus + rows) % rows;
+  return mixed(static_cast<std::uint64_t>(global), static_cast<std::uint64_t>((column - kMinus + kColumns) % kColumns),
+               step);
+}
+
+__global__ void halo_kernel(ist_team_view view, Places places, const __grid_constant__ ist_halo_sides sides,
+                            std::uint32_t steps, Result* result) {
+  constexpr int kWide = kColumns + kMinus + kPlus, kCells = (kRows + kMinus + kPlus) * kWide;
+  const auto grid = cooperative_groups::this_grid();
+  auto* const flags = reinterpret_cast<std::uint64_t*>(places.data + 5 * kRoom);
+  const auto mine = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x), all = static_cast<int>(gridDim.x * blockDim.x);
+  Status status = Status::ok;
+  for (std::uint32_t n = 1; n <= steps; ++n) {
+    auto* const field = reinterpret_cast<std::uint64_t*>(places.data + n % 2 * kRoom);
+    for (int i = mine; i < kCells; i += all) {
+      const int row = i / kWide - kMinus, column = i % kWide - kMinus;
+      if (row >= 0 && row < kRows && column >= 0 && column < kColumns) field[i] = cell_of(view, i / kWide, i % kWide, n);
+    }
+    grid.sync();
+    if (blockIdx.x < static_cast<unsigned>(sides.count) && status == Status::ok) {
+      put_side(Block(), view, sides.side[blockIdx.x], field, flags, n);
+      status = wait_side(Block(), view, sides.side[blockIdx.x], flags, n, kDeadline);
+      fails(result, status);
+    }
+    grid.sync();
+    for (int i = mine; i < kCells; i += all)
+      if (static_cast<const volatile std::uint64_t*>(field)[i] != cell_of(view, i / kWide, i % kWide, n))
+        atomicAdd_system(&result->wrong, 1ULL);
+    grid.sync();
+  }
+}
+
 __global__ void wait_kernel(ist_team_view view, Places places, Result* result) {
   fails(result, wait_until(view, &places.words[3], Compare::not_equal, std::uint64_t{0}));
 }
@@ -161,6 +198,14 @@ Found meet_as_grids(const ist_team_view& view, int device, const Places& places,
 Found add_everywhere(const ist_team_view& view, int device, const Places& places, std::uint32_t times) {
   return found_by(device, [&](cudaStream_t stream, Result*, std::string&) {
     add_kernel<<<1, kAdders, 0, stream>>>(view, places, times);
+  });
+}
+
+Found exchange_halos(const ist_team_view& view, int device, const Places& places, const ist_halo_sides& sides,
+                     std::uint32_t steps) {
+  return found_by(device, [&](cudaStream_t stream, Result* result, std::string& refused) {
+    const Launch launch = launch_grid(halo_kernel, kBlocks, 256, 0, stream, 0, view, places, sides, steps, result);
+    if (!launch.ok()) refused = launch.text;
   });
 }
 

@@ -6,6 +6,7 @@
 // Errors         : in Found.
 #pragma once
 
+#include <isthmus/halo_sides.h>
 #include <isthmus/team.h>
 
 #include <cstdint>
@@ -35,6 +36,12 @@ Found meet_as_grids(const ist_team_view& view, int device, const Places& places,
 // kAdders threads add 1 to the word behind that of exchange(), at every PE, so often.
 constexpr unsigned kAdders = 64;
 Found add_everywhere(const ist_team_view& view, int device, const Places& places, std::uint32_t times);
+// A field of words on a grid of one row of PEs, around both ways: so many rows and columns of each PE's own, and halos.
+constexpr int kRows = 32, kColumns = 24, kMinus = 1, kPlus = 2;
+// Each step writes every own cell, puts the sides, which as many blocks do at once, waits for the neighbours' flags, and compares all
+// cells. Two arrays take turns; flags are the first words of the last 64 KiB of data.
+Found exchange_halos(const ist_team_view& view, int device, const Places& places, const ist_halo_sides& sides,
+                     std::uint32_t steps);
 // Waits for a word that nobody writes, without a deadline.
 Found wait_for_ever(const ist_team_view& view, int device, const Places& places);
 

@@ -1,5 +1,6 @@
 // Kernels of one process for each GPU over the view of a symmetric heap: every byte compared, and a PE that is killed while another
 // one's kernel waits for it.
+#include <isthmus/halo.h>
 #include <isthmus/heap.h>
 
 #include <atomic>
@@ -103,6 +104,31 @@ TEST_F(HeapView, CountsWhatKernelsAndHostsAddAtOnce) {
             ist_heap last = heap;
             return wrong + (ist_heap_destroy(&last) == IST_OK ? 0 : 1);
           }),
+      -1);
+}
+
+TEST_F(HeapView, CarriesHalosThatKernelsPutWhereTheyBelong) {
+  expect_all_but(
+      run_ranks(2, "host,cuda",
+                [](const Here& here) {
+                  Symmetric symmetric;
+                  if (!symmetric.made(here)) return 50;
+                  constexpr int dims[] = {2, 1}, periods[] = {1, 1};
+                  constexpr std::int64_t minus = heap_kernels::kMinus, plus = heap_kernels::kPlus;
+                  constexpr std::int64_t rows = heap_kernels::kRows, columns = heap_kernels::kColumns;
+                  const ist_halo_range ranges[] = {{minus, plus, minus, minus + rows - 1, minus + rows + plus},
+                                                   {minus, plus, minus, minus + columns - 1, minus + columns + plus}};
+                  const ist_halo_field field{ist_host(nullptr), 8, ranges, nullptr};
+                  ist_halo_grid grid = IST_HALO_GRID_NULL;
+                  ist_halo_sides sides{};
+                  if (ist_halo_grid_create(here.comm, 2, dims, periods, nullptr, &grid) != IST_OK ||
+                      ist_halo_sides_of(grid, &field, 0, &sides) != IST_OK || sides.count != 8)
+                    return 51;
+                  int wrong =
+                      wrong_in(here, "halos", exchange_halos(symmetric.view, here.rank, symmetric.places, sides, 5000));
+                  wrong += ist_halo_grid_free(&grid) == IST_OK ? 0 : 1;
+                  return wrong + (ist_heap_destroy(&symmetric.heap) == IST_OK ? 0 : 1);
+                }),
       -1);
 }
 

@@ -238,6 +238,18 @@ TEST_F(Programs, columns_become_the_first_ones_of_the_neighbours) {
   }
 }
 
+TEST_F(Programs, heat_in_three_dimensions_is_what_the_wave_says) {
+  for (const int ranks : {1, 2, 3, 4}) {
+    const Ended ended = run(ranks, "heat3d 20 30");
+    EXPECT_EQ(ended.status, 0) << ended.errors;
+    EXPECT_EQ(count(ended.output, "verified: 8000 cells, 30 steps, " + std::to_string(ranks) + " ranks"), 1U)
+        << ended.output;
+  }
+  const Ended thin = run(4, "heat3d 1 1");
+  EXPECT_NE(thin.status, 0);
+  EXPECT_NE(thin.errors.find("the grid is thinner than the halo"), std::string::npos) << thin.errors;
+}
+
 TEST_F(Programs, a_number_goes_round_the_ring) {
   for (const int ranks : {1, 2, 3}) {
     const Ended ended = run(ranks, "ring");

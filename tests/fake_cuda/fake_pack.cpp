@@ -1,6 +1,7 @@
 // The kernels that pack, on the fake memory, one thread to a block.
 #include "fake_channel.hpp"
 #include "fake_places.hpp"
+#include "memory/cuda/box_protocol.hpp"
 #include "memory/cuda/pack_protocol.hpp"
 
 namespace fake {
@@ -9,6 +10,15 @@ namespace {
 constexpr std::string_view kWays[] = {"pack_strided_", "unpack_strided_", "pack_listed_", "unpack_listed_"};
 constexpr std::string_view kWidths[] = {"1", "2", "4", "8", "16"};
 constexpr int kEach = 5;
+constexpr int kPackBoxes = 4 * kEach;
+constexpr int kUnpackBoxes = kPackBoxes + 1;
+
+void run_boxes(bool unpacks, unsigned blocks, const ist::packing::Boxes& boxes) {
+  each_block(blocks, [&](const Crew& crew) {
+    if (unpacks) return ist::packing::move_boxes<true>(crew, boxes);
+    ist::packing::move_boxes<false>(crew, boxes);
+  });
+}
 
 template <class Word>
 void run(int way, const Crew& crew, const ist::packing::Work& work) {
@@ -39,6 +49,8 @@ void run(int kernel, unsigned blocks, const ist::packing::Work& work) {
 }  // namespace
 
 std::optional<int> pack_kernel(std::string_view name) {
+  if (name == "isthmus_pack_boxes") return kPackBoxes;
+  if (name == "isthmus_unpack_boxes") return kUnpackBoxes;
   for (int way = 0; way < 4; ++way)
     if (const auto width = kernel_named(name, std::string{"isthmus_"} + std::string{kWays[way]}, kWidths))
       return way * kEach + *width;
@@ -46,6 +58,10 @@ std::optional<int> pack_kernel(std::string_view name) {
 }
 
 std::optional<std::function<void()>> pack_work(int kernel, CUcontext context, unsigned blocks, const void* argument) {
+  if (kernel >= kPackBoxes)
+    return made<ist::packing::Boxes>(context, argument, [kernel, blocks](const ist::packing::Boxes& boxes) {
+      run_boxes(kernel == kUnpackBoxes, blocks, boxes);
+    });
   return made<ist::packing::Work>(context, argument,
                                   [kernel, blocks](const ist::packing::Work& work) { run(kernel, blocks, work); });
 }

@@ -18,6 +18,7 @@
 #include "cli/bench_stream_bare.hpp"
 #include "fake_world.hpp"
 #include "lone_crew.hpp"
+#include "memory/cuda/box_protocol.hpp"
 #include "memory/cuda/channel_layout.hpp"
 #include "memory/cuda/meeting_layout.hpp"
 #include "memory/cuda/pack_protocol.hpp"
@@ -116,6 +117,16 @@ class Places {
   void find(ist::words::Work& work) {
     find(work.word, work.bytes);
     find(work.before);
+  }
+  void find(ist::packing::Boxes& boxes) {
+    for (std::uint32_t i = 0; i < boxes.count; ++i) {
+      ist::packing::Box& box = boxes.box[i];
+      // Strides of boxes are positive: the last unit lies farthest.
+      const std::uint64_t bytes = std::uint64_t{box.units} * box.width;
+      const auto farthest = static_cast<std::uint64_t>(ist::packing::place_in(box, box.units - 1, box.width)) + box.width;
+      find(box.memory, farthest);
+      find(box.packed, bytes);
+    }
   }
   bool reached() const { return reached_; }
 

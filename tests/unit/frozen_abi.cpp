@@ -1,6 +1,7 @@
 // What a program compiled against version 0.1 relies on. A line that fails here is a broken promise, not a test to adapt.
 #include <isthmus/boot.h>
 #include <isthmus/collective.h>
+#include <isthmus/halo.h>
 #include <isthmus/heap.h>
 #include <isthmus/isthmus.h>
 #include <isthmus/layout.h>
@@ -246,3 +247,33 @@ static_assert(same<int(ist_buffer, int64_t, ist_layout, int, int, ist_comm, ist_
 static_assert(same<int(ist_buffer, int64_t, ist_layout, int, int, ist_buffer, int64_t, ist_layout, int, int, ist_comm,
                        ist_status*)>(ist_sendrecv_layout));
 static_assert(same<int(ist_buffer, int64_t, ist_layout, int, ist_comm, char*, size_t, size_t*)>(ist_explain_layout));
+
+// Halo exchange.
+static_assert(sizeof(ist_halo) == sizeof(void*) && sizeof(ist_halo_grid) == sizeof(void*) &&
+              !std::is_same_v<ist_halo, ist_halo_grid>);
+static_assert(sizeof(ist_halo_range) == 40 && offsetof(ist_halo_range, plus) == 8 && offsetof(ist_halo_range, begin) == 16);
+static_assert(offsetof(ist_halo_range, end) == 24 && offsetof(ist_halo_range, total_length) == 32);
+static_assert(sizeof(ist_halo_field) == 88 && offsetof(ist_halo_field, element) == 64);
+static_assert(offsetof(ist_halo_field, ranges) == 72 && offsetof(ist_halo_field, layout_map) == 80);
+static_assert(sizeof(ist_halo_options) >= 24 && offsetof(ist_halo_options, reach) == 8);
+static_assert(offsetof(ist_halo_options, packing) == 12 && offsetof(ist_halo_options, way) == 16);
+static_assert(sizeof(ist_halo_lists) == 48 && offsetof(ist_halo_lists, ranks) == 8);
+static_assert(offsetof(ist_halo_lists, send_counts) == 16 && offsetof(ist_halo_lists, sends) == 24);
+static_assert(offsetof(ist_halo_lists, receive_counts) == 32 && offsetof(ist_halo_lists, receives) == 40);
+static_assert(IST_HALO_AUTO == 0 && IST_HALO_CALLS == 1 && IST_HALO_LAYOUTS == 2 && IST_HALO_LOOPS == 3);
+static_assert(IST_HALO_MESSAGES == 0 && IST_HALO_ONE_SIDED == 1 && IST_HALO_MOST_DIMENSIONS == 4);
+static_assert(same<int(ist_comm, int, const int*, const int*, const int*, ist_halo_grid*)>(ist_halo_grid_create));
+static_assert(same<int(ist_comm, int, const int*, const int*, ist_buffer, int64_t, ist_comm*)>(ist_halo_order));
+static_assert(same<int(ist_halo_grid, int, int*, int*, int*)>(ist_halo_grid_get));
+static_assert(same<int(ist_halo_grid, const int*, int*)>(ist_halo_grid_neighbour));
+static_assert(same<int(ist_halo_grid, ist_comm*)>(ist_halo_grid_comm) && same<int(ist_halo_grid*)>(ist_halo_grid_free));
+static_assert(same<int(ist_halo_grid, int*)>(ist_halo_grid_ndims) && same<int(ist_halo*)>(ist_halo_free));
+static_assert(same<int(ist_halo_grid, int, const ist_halo_field*, const ist_halo_options*, ist_halo*)>(ist_halo_create));
+static_assert(same<int(ist_comm, const ist_halo_lists*, int, const ist_halo_field*, const ist_halo_options*, ist_halo*)>(
+    ist_halo_create_lists));
+static_assert(same<int(ist_halo, int, const ist_halo_field*)>(ist_halo_set_fields));
+static_assert(same<int(ist_halo)>(ist_halo_pack) && same<int(ist_halo)>(ist_halo_exchange) &&
+              same<int(ist_halo)>(ist_halo_start_exchange));
+static_assert(same<int(ist_halo)>(ist_halo_wait) && same<int(ist_halo)>(ist_halo_unpack));
+static_assert(same<int(ist_halo, void*)>(ist_halo_exchange_on) && same<int(ist_halo, void*)>(ist_halo_prepare_on));
+static_assert(same<int(ist_halo, char*, size_t, size_t*)>(ist_halo_text));

@@ -57,6 +57,7 @@ struct CudaContext {
   std::array<CUfunction, kReductions * kElements> kernels{};
   std::array<CUfunction, kPackKernels> pack_kernels{};
   CUfunction word_kernel = nullptr;
+  std::array<CUfunction, 2> box_kernels{};
   int multiprocessors = 0;
 };
 

@@ -24,6 +24,8 @@ std::string pack_kernel_name(const PackKernel& kernel) {
          std::to_string(kernel.width);
 }
 
+std::string box_kernel_name(bool unpacks) { return unpacks ? "isthmus_unpack_boxes" : "isthmus_pack_boxes"; }
+
 Status CudaKernels::runs_on(int device, const std::string& whose) const {
   const std::string place = "cuda device " + std::to_string(device);
   CUdevice handle = 0;
@@ -91,6 +93,13 @@ Result<CUfunction> CudaKernels::find_for_words(CudaContext& context) {
   return context.word_kernel;
 }
 
+Result<CUfunction> CudaKernels::find_boxes(CudaContext& context, bool unpacks) {
+  const std::lock_guard lock(mutex_);
+  CUfunction& kernel = context.box_kernels[unpacks ? 1 : 0];
+  IST_TRY(find_named(context, box_kernel_name(unpacks), kernel));
+  return kernel;
+}
+
 Status CudaKernels::find_named(CudaContext& context, const std::string& name, CUfunction& kernel) const {
   if (kernel != nullptr) return {};
   if (context.module == nullptr) IST_TRY(load(context));
@@ -107,10 +116,12 @@ void CudaKernels::prepare(CudaContext& context) {
       if (applicable(static_cast<Reduction>(reduction), static_cast<ist_type>(type)).ok())
         static_cast<void>(find(context, static_cast<Reduction>(reduction), *element_of(static_cast<ist_type>(type))));
   static_cast<void>(find_for_words(context));
-  for (const bool unpacks : {false, true})
+  for (const bool unpacks : {false, true}) {
+    static_cast<void>(find_boxes(context, unpacks));
     for (const bool listed : {false, true})
       for (std::int64_t width = 1; width <= 16; width *= 2)
         static_cast<void>(find(context, PackKernel{unpacks, listed, width}));
+  }
 }
 
 CUresult CudaKernels::launch(const CudaContext& context, CUfunction kernel, CUdeviceptr into, CUdeviceptr with,
@@ -126,8 +137,15 @@ CUresult CudaKernels::launch(const CudaContext& context, CUfunction kernel, CUde
 CUresult CudaKernels::launch(const CudaContext& context, CUfunction kernel, void* work, std::uint64_t units,
                              CUstream stream) const {
   const std::uint64_t most = static_cast<std::uint64_t>(context.multiprocessors) * kBlocksAtOnce;
+  return launch_blocks(kernel, work, static_cast<unsigned>(std::clamp<std::uint64_t>(blocks_for(units), 1, most)), stream);
+}
+
+std::uint64_t CudaKernels::blocks_for(std::uint64_t units) {
   constexpr std::uint64_t kOfBlock = kThreads * kUnitsOfThread;
-  const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>((units + kOfBlock - 1) / kOfBlock, 1, most));
+  return (units + kOfBlock - 1) / kOfBlock;
+}
+
+CUresult CudaKernels::launch_blocks(CUfunction kernel, void* work, unsigned blocks, CUstream stream) const {
   void* arguments[] = {work};
   return api_.cuLaunchKernel(kernel, blocks, 1, 1, kThreads, 1, 1, 0, stream, arguments, nullptr);
 }

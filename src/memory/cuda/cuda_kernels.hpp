@@ -26,6 +26,9 @@ struct PackKernel {
 // "isthmus_pack_strided_16"
 std::string pack_kernel_name(const PackKernel& kernel);
 
+// "isthmus_pack_boxes": of many boxes at once.
+std::string box_kernel_name(bool unpacks);
+
 class CudaKernels {
  public:
   explicit CudaKernels(const CudaApi& api) : api_(api) {}
@@ -39,6 +42,7 @@ class CudaKernels {
   Result<CUfunction> find(CudaContext& context, Reduction reduction, Element element);
   Result<CUfunction> find(CudaContext& context, const PackKernel& kernel);
   Result<CUfunction> find_for_words(CudaContext& context);
+  Result<CUfunction> find_boxes(CudaContext& context, bool unpacks);
   // Loads all of them, which waits for whatever runs on the device: before something waits there. The context must be current.
   void prepare(CudaContext& context);
   // `count` elements of `size` bytes in the stream.
@@ -48,6 +52,9 @@ class CudaKernels {
   CUresult launch(const CudaContext& context, CUfunction kernel, void* work, std::uint64_t units, CUstream stream) const;
   // By one thread.
   CUresult launch(CUfunction kernel, void* work, CUstream stream) const;
+  // How many blocks that takes, and a launch of as many.
+  static std::uint64_t blocks_for(std::uint64_t units);
+  CUresult launch_blocks(CUfunction kernel, void* work, unsigned blocks, CUstream stream) const;
 
  private:
   Status load(CudaContext& context) const;

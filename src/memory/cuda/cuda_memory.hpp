@@ -45,6 +45,7 @@ class CudaKind : public MemoryKind,
                  public Arithmetic,
                  public Packing,
                  public WordChanges,
+                 public BoxPacking,
                  public Guests,
                  public Lending,
                  public Mailing,
@@ -88,6 +89,11 @@ class CudaKind : public MemoryKind,
   // cuda_words.cpp
   WordChanges* word_changes() override { return kernels_.present() ? this : nullptr; }
   Result<Ticket> change(const WordChange& change, const Piece& word, const Piece& before) override;
+  // cuda_box_packing.cpp
+  BoxPacking* box_packing() override { return kernels_.present() ? this : nullptr; }
+  Result<Ticket> pack_boxes(std::span<const PackWork> works, const Ticket& after) override;
+  Status pack_in(std::uint64_t stream, std::span<const PackWork> works) override;
+  Status prepare_packing(std::span<const PackWork> works) override;
   // CU_STREAM_PER_THREAD means the stream of the thread that calls this.
   Result<Ticket> ready(const Piece& piece) override;
   Result<Ticket> in_order(const Piece& piece) override;
@@ -195,6 +201,10 @@ class CudaKind : public MemoryKind,
   CudaRunLists::Calls run_list_calls();
   Status bring(const Piece& to, const std::byte* from);
   Status start_packing(const Route& route, CUfunction kernel, const PackWork& given, packing::Work work);
+  // What packs one work: its kernel, and what that is told.
+  struct Packer;
+  Result<Packer> packer_of(const PackWork& work, CudaContext& context);
+  Status launch_packing(CudaContext& context, CUstream stream, std::span<const PackWork> works);
   CUresult make_queue(CudaContext& context);
   Status free_allocated(std::uint64_t address, std::uint64_t buffer_id);
   CudaContext* context_of_ticket(const Ticket& ticket);

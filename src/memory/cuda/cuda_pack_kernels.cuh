@@ -6,6 +6,7 @@
 // Errors         : none.
 #pragma once
 
+#include "memory/cuda/box_protocol.hpp"
 #include "memory/cuda/channel_crew.hpp"
 #include "memory/cuda/pack_protocol.hpp"
 
@@ -26,3 +27,11 @@ PACK_KERNELS(2, std::uint16_t)
 PACK_KERNELS(4, std::uint32_t)
 PACK_KERNELS(8, std::uint64_t)
 PACK_KERNELS(16, ist::packing::Sixteen)
+
+#define BOX_KERNEL(name, unpacks)                                                     \
+  extern "C" __global__ void __launch_bounds__(256)                                   \
+      isthmus_##name##_boxes(const __grid_constant__ ist::packing::Boxes boxes) {     \
+    ist::packing::move_boxes<unpacks>(ist::channel::DeviceCrew{0, gridDim.x}, boxes); \
+  }
+BOX_KERNEL(pack, false)
+BOX_KERNEL(unpack, true)

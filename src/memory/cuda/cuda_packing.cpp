@@ -4,7 +4,7 @@
 
 #include "base/ranges.hpp"
 #include "memory/cuda/cuda_memory.hpp"
-#include "memory/cuda/pack_protocol.hpp"
+#include "memory/cuda/cuda_packer.hpp"
 
 namespace ist {
 namespace {
@@ -74,6 +74,24 @@ Status CudaKind::start_packing(const Route& route, CUfunction kernel, const Pack
       });
 }
 
+// The context must be current. Runs are brought to it the first time, which waits for them.
+Result<CudaKind::Packer> CudaKind::packer_of(const PackWork& work, CudaContext& context) {
+  CudaRunLists::List list;
+  if (!work.form->strided()) {
+    const auto found = run_lists_.of(work.form, context);
+    if (!found.ok()) return found.status();
+    list = *found;
+  }
+  const std::uint64_t numbers = (work.memory.object + work.memory.offset.value + static_cast<std::uint64_t>(work.origin)) |
+                                (work.packed.object + work.packed.offset.value) |
+                                static_cast<std::uint64_t>(work.from | work.to);
+  const std::int64_t width = work.form->strided() ? pack_width(*work.form, numbers)
+                                                  : pack_width(Form{}, numbers | static_cast<std::uint64_t>(list.width));
+  const auto kernel = kernels_.find(context, PackKernel{work.unpacks, !work.form->strided(), width});
+  if (!kernel.ok()) return kernel.status();
+  return Packer{*kernel, work_of(work, width, list)};
+}
+
 Result<Ticket> CudaKind::pack_bytes(const PackWork& work, const Ticket& after) {
   if (work.memory.kind != KindId::cuda || work.packed.kind != KindId::cuda)
     return Status{IST_ERR_ARGUMENT,
@@ -83,23 +101,12 @@ Result<Ticket> CudaKind::pack_bytes(const PackWork& work, const Ticket& after) {
   if (!context.ok()) return context.status();
   const ContextScope scope(api_, **context);
   IST_TRY(scope.status());
-  CudaRunLists::List list;
-  if (!work.form->strided()) {
-    const auto found = run_lists_.of(work.form, **context);
-    if (!found.ok()) return found.status();
-    list = *found;
-  }
-  const std::uint64_t numbers = (work.memory.object + work.memory.offset.value + static_cast<std::uint64_t>(work.origin)) |
-                                (work.packed.object + work.packed.offset.value) |
-                                static_cast<std::uint64_t>(work.from | work.to);
-  const std::int64_t width = work.form->strided() ? pack_width(*work.form, numbers)
-                                                  : pack_width(Form{}, numbers | static_cast<std::uint64_t>(list.width));
-  const auto kernel = kernels_.find(**context, PackKernel{work.unpacks, !work.form->strided(), width});
-  if (!kernel.ok()) return kernel.status();
+  auto packer = packer_of(work, **context);
+  if (!packer.ok()) return packer.status();
   Result<Route> route = plan(**context, CopyDirection::between_devices, after);
   if (!route.ok()) return route.status();
   const std::uint64_t id = route->ticket->id();
-  const Status started = start_packing(*route, *kernel, work, work_of(work, width, list));
+  const Status started = start_packing(*route, packer->kernel, work, packer->work);
   if (started.ok()) return under_way(*route->ticket, id);
   give_back(*route->ticket);
   return started;

@@ -1,0 +1,68 @@
+// Isthmus in kernels: halos of symmetric fields, put where they belong, and flags behind them. No packing, no handshake.
+//
+// Who calls this : kernels of programs, with the ist_halo_sides that ist_halo_sides_of() of isthmus/halo.h filled in; included by itself.
+// Threads        : calls are made by all threads of a crew: of a thread, a warp or a block.
+// Ownership      : none. Fields and flags (sides.flags words, zeroed before the first kernel of any PE) lie in a symmetric heap.
+// Errors         : wait_side() returns a Status, which must be looked at.
+//
+// A field has two arrays that take turns, as stencils have them: step n writes the halos of one, step n + 1 of the other. Whoever has
+// waited for all sides of step n - 1 may put those of step n: each neighbour has then read what step n - 2 left there, since it put its
+// step n - 1 after that. So each side's put comes behind whatever its PE reads of the halos that the step before brought, and nobody
+// waits for anything but a neighbour's flag:
+//
+//   for (step = 1; step <= steps; ++step) {
+//     if (blockIdx.x < sides.count) {                        // boundary blocks come first
+//       const ist_halo_side& side = sides.side[blockIdx.x];
+//       status = wait_side(Block(), view, side, flags, step - 1);    // and wait for what this side brought, no more
+//       ... meet the other boundary blocks, compute the cells at this side from field[(step - 1) % 2] ...
+//       put_side(Block(), view, side, field[step % 2], flags, step);
+//     } else {
+//       ... compute cells that read no halo ...
+//     }
+//     ... the grid meets ...
+//   }
+#ifndef ISTHMUS_DEVICE_HALO_CUH
+#define ISTHMUS_DEVICE_HALO_CUH
+
+#include "isthmus/device/move.cuh"
+#include "isthmus/halo_sides.h"
+
+namespace ist::device {
+
+// Where the i-th cell of a side lies, from its first one on.
+IST_DEVICE_CODE std::int64_t place_of(const ist_halo_side& side, std::int64_t i) {
+  std::int64_t place = i % side.count[3] * side.stride[3];
+  i /= side.count[3];
+  place += i % side.count[2] * side.stride[2];
+  i /= side.count[2];
+  place += i % side.count[1] * side.stride[1];
+  return place + i / side.count[1] * side.stride[0];
+}
+
+// The side's cells into the neighbour's halo, then its flag. `field` and `flags` are the own ones. The cells may be changed when this
+// returns.
+template <class Crew, class T>
+IST_DEVICE_CODE void put_side(const Crew& crew, const ist_team_view& view, const ist_halo_side& side, T* field,
+                              std::uint64_t* flags, std::uint64_t step) {
+  T* const there = peer_ptr(view, field, side.pe) + side.to;
+  const T* const here = field + side.from;
+  for (std::int64_t i = crew.thread; i < side.cells; i += crew.threads) {
+    const std::int64_t place = place_of(side, i);
+    there[place] = here[place];
+  }
+  crew.sync();
+  if (crew.thread == 0) signal(view, flags + side.opposite, step, Signal::set, side.pe);
+}
+
+// Until the side's cells of that step, or of a later one, are here. The same for all threads of the crew, which then see them.
+template <class Crew>
+IST_DEVICE_CODE Status wait_side(const Crew& crew, const ist_team_view& view, const ist_halo_side& side,
+                                 const std::uint64_t* flags, std::uint64_t step, std::uint64_t deadline = 0) {
+  Status status = Status::ok;
+  if (crew.thread == 0) status = wait_until(view, flags + side.number, Compare::greater_equal, step, deadline);
+  return agreed(crew, status);
+}
+
+}  // namespace ist::device
+
+#endif

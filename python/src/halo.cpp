@@ -1,0 +1,222 @@
+#include "halo.hpp"
+
+#include <algorithm>
+
+#include "errors.hpp"
+#include "gil.hpp"
+
+namespace isthmus_python {
+namespace {
+
+// Numbers of a sequence; empty where there is none.
+std::vector<std::int64_t> strides_of(nb::handle array, std::int64_t item_size) {
+  if (const nb::object found = attribute(array, "strides");
+      found.is_valid() && !found.is_none() && !PyCallable_Check(found.ptr()))
+    return to_numbers(found);
+  const nb::object stride = attribute(array, "stride");  // PyTorch's, in elements
+  if (!stride.is_valid() || !PyCallable_Check(stride.ptr())) return {};
+  auto numbers = to_numbers(stride());
+  for (std::int64_t& number : numbers) number *= item_size;
+  return numbers;
+}
+
+[[noreturn]] void wrong(const std::string& text) { throw nb::value_error(text.c_str()); }
+
+// Place of each dimension by decreasing stride; what lies inside of the innermost one is `element` bytes.
+std::vector<int> map_of(const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& strides,
+                        std::int64_t element) {
+  std::vector<std::size_t> by_stride(extents.size());
+  for (std::size_t d = 0; d < by_stride.size(); ++d) by_stride[d] = d;
+  if (!strides.empty())
+    std::stable_sort(by_stride.begin(), by_stride.end(),
+                     [&](std::size_t one, std::size_t other) { return strides[one] > strides[other]; });
+  std::vector<int> map(extents.size());
+  for (std::size_t place = by_stride.size(); place-- > 0;) {
+    const std::size_t d = by_stride[place];
+    map[d] = static_cast<int>(place);
+    if (!strides.empty() && extents[d] > 1 && strides[d] != element)
+      wrong("HaloField: dimension " + std::to_string(d) + " of the array has a stride of " + std::to_string(strides[d]) +
+            " bytes where " + std::to_string(element) +
+            " would leave no gaps; give the whole array, and begin and end for what is its own");
+    element *= extents[d];
+  }
+  return map;
+}
+
+ist_halo_range range_of(const std::vector<std::int64_t>& given, std::int64_t length, std::size_t dimension) {
+  if (given.size() != 2 && given.size() != 4)
+    wrong("HaloField: of dimension " + std::to_string(dimension) + " there are " + std::to_string(given.size()) +
+          " numbers; give (minus, plus) or (minus, plus, begin, end)");
+  const std::int64_t minus = given[0], plus = given[1];
+  if (given.size() == 4) return {minus, plus, given[2], given[3], length};
+  return {minus, plus, minus, length - plus - 1, length};
+}
+
+}  // namespace
+
+HaloGrid::~HaloGrid() {
+  if (!session_->closed()) ist_halo_grid_free(&grid_);
+}
+
+int HaloGrid::ndims() const {
+  session_->require_open();
+  int found = 0;
+  check(ist_halo_grid_ndims(grid_, &found));
+  return found;
+}
+
+std::vector<int> HaloGrid::get(int which) const {
+  std::vector<int> found(static_cast<std::size_t>(ndims()));
+  int* const places[] = {which == 0 ? found.data() : nullptr, which == 1 ? found.data() : nullptr,
+                         which == 2 ? found.data() : nullptr};
+  check(ist_halo_grid_get(grid_, static_cast<int>(found.size()), places[0], places[1], places[2]));
+  return found;
+}
+
+std::vector<bool> HaloGrid::periods() const {
+  const auto numbers = get(1);
+  return {numbers.begin(), numbers.end()};
+}
+
+int HaloGrid::neighbour(const std::vector<int>& direction) const {
+  if (direction.size() != static_cast<std::size_t>(ndims()))
+    raise(IST_ERR_ARGUMENT, "neighbour: there are " + std::to_string(direction.size()) + " steps; the grid has " +
+                                std::to_string(ndims()) + " dimensions");
+  int rank = 0;
+  check(ist_halo_grid_neighbour(grid_, direction.data(), &rank));
+  return rank;
+}
+
+std::string HaloGrid::text() const {
+  std::string shape;
+  for (const int extent : dims()) {
+    if (!shape.empty()) shape += 'x';
+    shape += std::to_string(extent);
+  }
+  return "<isthmus.HaloGrid of " + shape + " ranks>";
+}
+
+HaloField::HaloField(nb::object of, const Ranges& halo, const std::optional<std::vector<std::int64_t>>& shape,
+                     std::optional<std::int64_t> item_size, const std::optional<std::vector<int>>& given_map)
+    : array(std::move(of)) {
+  const Region region = to_region(array, Access::write, {}, Views::taken);
+  std::vector<std::int64_t> extents, strides;
+  element = item_size.value_or(region.item_size);
+  if (shape) {
+    extents = *shape;
+  } else if (const nb::object found = attribute(array, "shape"); found.is_valid() && !found.is_none()) {
+    extents = to_numbers(found);
+    strides = strides_of(array, region.item_size);
+  }
+  if (halo.empty() || extents.size() < halo.size())
+    wrong("HaloField: the array has " + std::to_string(extents.size()) + " dimensions, and there are halos of " +
+          std::to_string(halo.size()) + (shape || !extents.empty() ? "" : "; give its shape, which it does not tell"));
+  // What is behind the grid's dimensions belongs to the cell.
+  for (std::size_t d = extents.size(); d-- > halo.size();) {
+    if (!strides.empty() && extents[d] > 1 && strides[d] != element)
+      wrong("HaloField: dimension " + std::to_string(d) + " belongs to the cell, but its elements do not lie side by side");
+    element *= extents[d];
+  }
+  extents.resize(halo.size());
+  if (!strides.empty()) strides.resize(halo.size());
+  layout_map = given_map ? *given_map : map_of(extents, strides, element);
+  if (layout_map.size() != halo.size())
+    wrong("HaloField: the layout map has " + std::to_string(layout_map.size()) + " entries for " +
+          std::to_string(halo.size()) + " dimensions");
+  std::int64_t bytes = element;
+  for (std::size_t d = 0; d < halo.size(); ++d) {
+    ranges.push_back(range_of(halo[d], extents[d], d));
+    bytes *= extents[d];
+  }
+  if (bytes > region.bytes())
+    wrong("HaloField: the shape is of " + std::to_string(bytes) + " bytes, and the " + class_name(array) + " has " +
+          std::to_string(region.bytes()));
+}
+
+Halo::Halo(std::shared_ptr<Session> session, std::vector<Field> fields, bool one_sided)
+    : session_(std::move(session)), fields_(std::move(fields)), one_sided_(one_sided) {}
+
+Halo::~Halo() {
+  if (halo_ != IST_HALO_NULL && !one_sided_ && !session_->closed()) ist_halo_free(&halo_);
+}
+
+std::vector<ist_halo_field> Halo::in_c() const {
+  std::vector<ist_halo_field> fields;
+  for (const Field& field : fields_)
+    fields.push_back({field.region.place, field.element, field.ranges.empty() ? nullptr : field.ranges.data(),
+                      field.layout_map.empty() ? nullptr : field.layout_map.data()});
+  return fields;
+}
+
+void Halo::make(const Make& make) {
+  session_->require_open();
+  session_->sweep();
+  const auto fields = in_c();
+  int code = IST_OK;
+  {
+    const LetGo without_gil{session_->inside()};
+    code = make(static_cast<int>(fields.size()), fields.data(), &halo_);
+  }
+  check(code);
+}
+
+void Halo::set_fields(std::vector<Field> fields) {
+  session_->require_open();
+  std::swap(fields_, fields);
+  const auto now = in_c();
+  const int code = ist_halo_set_fields(halo_, static_cast<int>(now.size()), now.data());
+  if (code != IST_OK) std::swap(fields_, fields);
+  check(code);
+}
+
+void Halo::step(int (*call)(ist_halo)) {
+  session_->require_open();
+  int code = IST_OK;
+  {
+    const LetGo without_gil{session_->inside()};
+    code = call(halo_);
+  }
+  check(code);
+}
+
+// The stream of device memory is the one that is current now.
+void Halo::pack() {
+  session_->require_open();
+  bool moved = false;
+  std::vector<Field> now;
+  for (const Field& field : fields_) {
+    now.push_back(field);
+    if (field.region.place.kind == IST_KIND_HOST) continue;
+    now.back().region = to_region(field.array, Access::write, {}, Views::taken);
+    const ist_buffer &old = field.region.place, &found = now.back().region.place;
+    moved = moved || old.object != found.object || old.offset != found.offset || old.queue != found.queue;
+  }
+  if (moved) set_fields(std::move(now));
+  step(ist_halo_pack);
+}
+
+void Halo::update() {
+  pack();
+  exchange();
+  unpack();
+}
+
+void Halo::free() {
+  session_->require_open();
+  if (halo_ == IST_HALO_NULL) return;
+  step([](ist_halo halo) { return ist_halo_free(&halo); });
+  halo_ = IST_HALO_NULL;
+  fields_.clear();
+}
+
+std::string Halo::text() const {
+  session_->require_open();
+  std::size_t needed = 0;
+  check(ist_halo_text(halo_, nullptr, 0, &needed));
+  std::string text(needed, '\0');
+  check(ist_halo_text(halo_, text.data(), text.size(), nullptr));
+  text.resize(needed - 1);
+  return text;
+}
+
+}  // namespace isthmus_python

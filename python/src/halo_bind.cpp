@@ -1,0 +1,205 @@
+// What Python sees of halo exchanges.
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/vector.h>
+
+#include "errors.hpp"
+#include "gil.hpp"
+#include "halo.hpp"
+
+namespace isthmus_python {
+namespace {
+
+using namespace nb::literals;
+
+int named(const std::string& name, std::initializer_list<const char*> names, const char* what) {
+  int number = 0;
+  std::string all;
+  for (const char* each : names) {
+    if (name == each) return number;
+    if (number++ > 0) all += ", ";
+    all += each;
+  }
+  throw nb::value_error((std::string{what} + " is '" + name + "'; it must be one of " + all).c_str());
+}
+
+ist_halo_options options_of(int reach, const std::string& packing, const std::string& way) {
+  return {sizeof(ist_halo_options), reach, named(packing, {"auto", "calls", "layouts", "loops"}, "packing"),
+          named(way, {"messages", "one-sided"}, "way"), 0};
+}
+
+std::vector<Halo::Field> fields_of(const nb::iterable& given) {
+  std::vector<Halo::Field> fields;
+  for (const nb::handle each : given) {
+    if (!nb::isinstance<HaloField>(each))
+      throw nb::type_error(("one of the fields is a " + class_name(each) + "; make an isthmus.HaloField of it").c_str());
+    const auto& field = nb::cast<const HaloField&>(each);
+    fields.push_back({field.array, to_region(field.array, Access::write, {}, Views::taken), field.element, field.ranges,
+                      field.layout_map});
+  }
+  return fields;
+}
+
+nb::object halo_grid(const Comm& comm, const std::vector<int>& dims, const std::optional<std::vector<bool>>& periods,
+                     const std::optional<std::vector<int>>& process_map) {
+  std::vector<int> around(dims.size(), 0);
+  if ((periods && periods->size() != dims.size()) || (process_map && process_map->size() != dims.size()))
+    raise(IST_ERR_ARGUMENT, "halo_grid: there are " + std::to_string(dims.size()) +
+                                " dims; give as many periods, and as many entries of a process map");
+  if (periods) around.assign(periods->begin(), periods->end());
+  const auto& on = comm.open();
+  ist_halo_grid grid = IST_HALO_GRID_NULL;
+  int code = IST_OK;
+  {
+    const LetGo without_gil{on->session->inside()};
+    code = ist_halo_grid_create(on->user, static_cast<int>(dims.size()), dims.data(), around.data(),
+                                process_map ? process_map->data() : nullptr, &grid);
+  }
+  check(code);
+  if (grid == IST_HALO_GRID_NULL) return nb::none();
+  return nb::cast(new HaloGrid(on->session, grid), nb::rv_policy::take_ownership);
+}
+
+nb::object halo_of(const HaloGrid& grid, const nb::iterable& fields, int reach, const std::string& packing,
+                   const std::string& way) {
+  const auto options = options_of(reach, packing, way);
+  auto made = std::make_unique<Halo>(grid.session(), fields_of(fields), options.way == IST_HALO_ONE_SIDED);
+  made->make([&](int count, const ist_halo_field* given, ist_halo* halo) {
+    return ist_halo_create(grid.handle(), count, given, &options, halo);
+  });
+  return nb::cast(made.release(), nb::rv_policy::take_ownership);
+}
+
+nb::object halo_order(const Comm& comm, const std::vector<int>& dims, const std::optional<std::vector<bool>>& periods,
+                      nb::handle buffer) {
+  std::vector<int> around(dims.size(), 0);
+  if (periods && periods->size() != dims.size())
+    raise(IST_ERR_ARGUMENT, "halo_order: there are " + std::to_string(dims.size()) + " dims; give as many periods");
+  if (periods) around.assign(periods->begin(), periods->end());
+  const Region region = to_region(buffer, Access::write);
+  const auto& on = comm.open();
+  const ist_comm made = create_from(on, [&](ist_comm parent, ist_comm* created) {
+    return ist_halo_order(parent, static_cast<int>(dims.size()), dims.data(), around.data(), region.place, region.bytes(),
+                          created);
+  });
+  return Comm::make(on->session, made, true);
+}
+
+using Lists = std::map<int, std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>>;
+
+nb::object halo_lists(const Comm& comm, const Lists& lists, const nb::iterable& arrays, const std::string& packing,
+                      const std::string& way) {
+  const auto options = options_of(0, packing, way);
+  const auto& on = comm.open();
+  std::vector<Halo::Field> fields;
+  for (const nb::handle each : arrays) {
+    Region region = to_region(each, Access::write);
+    // Rows of an array are its elements.
+    std::int64_t element = region.item_size;
+    if (const nb::object shape = attribute(each, "shape"); shape.is_valid() && !shape.is_none())
+      if (const auto extents = to_numbers(shape); !extents.empty() && extents[0] > 0) element = region.bytes() / extents[0];
+    fields.push_back({nb::borrow(each), std::move(region), element, {}, {}});
+  }
+  for (const auto& [rank, both] : lists)
+    for (const auto* list : {&both.first, &both.second})
+      for (const std::int64_t number : *list)
+        for (const Halo::Field& field : fields)
+          if (number >= field.region.bytes() / field.element)
+            raise(IST_ERR_ARGUMENT, "halo_lists: element " + std::to_string(number) + " is listed for rank " +
+                                        std::to_string(rank) + ", and an array has " +
+                                        std::to_string(field.region.bytes() / field.element));
+  std::vector<int> ranks;
+  std::vector<std::int64_t> send_counts, receive_counts;
+  std::vector<const std::int64_t*> sends, receives;
+  for (const auto& [rank, both] : lists) {
+    ranks.push_back(rank);
+    send_counts.push_back(static_cast<std::int64_t>(both.first.size())), sends.push_back(both.first.data());
+    receive_counts.push_back(static_cast<std::int64_t>(both.second.size())), receives.push_back(both.second.data());
+  }
+  const ist_halo_lists all{static_cast<int>(ranks.size()), ranks.data(),   send_counts.data(), sends.data(),
+                           receive_counts.data(),          receives.data()};
+  auto made = std::make_unique<Halo>(on->session, std::move(fields), options.way == IST_HALO_ONE_SIDED);
+  made->make([&](int count, const ist_halo_field* given, ist_halo* halo) {
+    return ist_halo_create_lists(on->user, &all, count, given, &options, halo);
+  });
+  return nb::cast(made.release(), nb::rv_policy::take_ownership);
+}
+
+void bind_grids(nb::module_& module) {
+  nb::class_<HaloGrid>(module, "HaloGrid",
+                       "A grid of ranks that data is cut over, told of in the order of the data's dimensions.")
+      .def_prop_ro("ndims", &HaloGrid::ndims)
+      .def_prop_ro("dims", &HaloGrid::dims, "Ranks in each dimension.")
+      .def_prop_ro("periods", &HaloGrid::periods)
+      .def_prop_ro("coords", &HaloGrid::coords, "Where this rank is.")
+      .def("neighbour", &HaloGrid::neighbour, "direction"_a,
+           "The rank that is a step of -1, 0 or 1 in each dimension away; PROC_NULL past an edge.")
+      .def("halo", &halo_of, "fields"_a, nb::kw_only(), "reach"_a = 0, "packing"_a = "auto", "way"_a = "messages",
+           nb::sig("def halo(self, fields: collections.abc.Iterable[HaloField], *, reach: int = 0, packing: str = 'auto', "
+                   "way: str = 'messages') -> Halo"),
+           "An exchange of these fields, all of which travel together; collective. reach: in how many dimensions at once a "
+           "neighbour may lie, 0 for all. packing: 'auto', 'calls', 'layouts', 'loops'. way: 'messages', 'one-sided'.")
+      .def("__repr__", &HaloGrid::text);
+  nb::class_<HaloField>(
+      module, "HaloField",
+      "An array with its halos, of any kind of memory. halo: (minus, plus), or (minus, plus, begin, end), of each "
+      "dimension of the grid; begin and end are the first and last index of its own. Order in memory is the "
+      "array's; dimensions behind the grid's belong to the cell. Memory that tells no shape needs one.")
+      .def(nb::init<nb::object, const HaloField::Ranges&, const std::optional<std::vector<std::int64_t>>&,
+                    std::optional<std::int64_t>, const std::optional<std::vector<int>>&>(),
+           "array"_a, "halo"_a, nb::kw_only(), "shape"_a = nb::none(), "itemsize"_a = nb::none(),
+           "layout_map"_a = nb::none(),
+           nb::sig(
+               "def __init__(self, array: object, halo: collections.abc.Sequence[collections.abc.Sequence[int]], *, shape: "
+               "collections.abc.Sequence[int] | None = None, itemsize: int | None = None, layout_map: "
+               "collections.abc.Sequence[int] | None = None) -> None"))
+      .def_prop_ro("array", [](const HaloField& self) { return self.array; })
+      .def_prop_ro(
+          "layout_map", [](const HaloField& self) { return self.layout_map; },
+          "Place of each dimension by decreasing stride.");
+}
+
+}  // namespace
+
+void bind_halos(nb::module_& module, nb::class_<Comm>& comm) {
+  bind_grids(module);
+  nb::class_<Halo>(module, "Halo",
+                   "An exchange of fields between neighbours: pack, exchange (or start_exchange and wait), unpack.")
+      .def(
+          "set_fields", [](Halo& self, const nb::iterable& fields) { self.set_fields(fields_of(fields)); }, "fields"_a,
+          nb::sig("def set_fields(self, fields: collections.abc.Iterable[HaloField]) -> None"),
+          "Other fields from the next pack on, on all ranks alike; two that take turns cost next to nothing.")
+      .def("pack", &Halo::pack,
+           "Brings together what neighbours get. The stream of device memory is the one that is current now.")
+      .def("exchange", &Halo::exchange)
+      .def("start_exchange", &Halo::start_exchange, "The first half; wait() is the second one.")
+      .def("wait", &Halo::wait)
+      .def("unpack", &Halo::unpack, "Writes what came into the halos.")
+      .def("update", &Halo::update, "All three steps.")
+      .def("free", &Halo::free, "Collective where the exchange is one-sided; others are freed when they are dropped, too.")
+      .def_prop_ro("text", &Halo::text, "Neighbours, bytes, and how it is packed.");
+  comm.def("halo_grid", &halo_grid, "dims"_a, "periods"_a = nb::none(), "process_map"_a = nb::none(),
+           nb::sig(
+               "def halo_grid(self, dims: collections.abc.Sequence[int], periods: collections.abc.Sequence[bool] | None = "
+               "None, process_map: collections.abc.Sequence[int] | None = None) -> HaloGrid | None"),
+           "A grid of the first ranks, None to the rest; collective. dims: the grid's own, 0 for what is to be chosen. "
+           "process_map: the grid's dimension for each of the data's. periods: in the data's order.")
+      .def("halo_order", &halo_order, "dims"_a, "periods"_a, "buffer"_a,
+           nb::sig(
+               "def halo_order(self, dims: collections.abc.Sequence[int], periods: collections.abc.Sequence[bool] | None, "
+               "buffer: object) -> Comm"),
+           "The same ranks in an order in which those side by side in such a grid have the quickest links, as messages of "
+           "all of the "
+           "buffer show, whose contents are lost; collective.")
+      .def("halo_lists", &halo_lists, "lists"_a, "arrays"_a, nb::kw_only(), "packing"_a = "auto", "way"_a = "messages",
+           nb::sig(
+               "def halo_lists(self, lists: collections.abc.Mapping[int, tuple[collections.abc.Sequence[int], "
+               "collections.abc.Sequence[int]]], arrays: collections.abc.Iterable[object], *, packing: str = 'auto', way: "
+               "str = 'messages') -> Halo"),
+           "An exchange of listed elements, or rows, of arrays: for each neighbour those it gets and those that come from "
+           "it; "
+           "collective.");
+}
+
+}  // namespace isthmus_python

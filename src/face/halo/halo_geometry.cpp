@@ -1,0 +1,152 @@
+#include "face/halo/halo_geometry.hpp"
+
+#include <algorithm>
+
+namespace ist::halo {
+namespace {
+
+// Far below what 64 bits hold, so that sums and differences do, too.
+constexpr std::int64_t kLongest = std::int64_t{1} << 40;
+
+struct Stretch {
+  std::int64_t first;
+  std::int64_t count;
+};
+
+Stretch sent_along(const ist_halo_range& range, int step) {
+  if (step < 0) return {range.begin, range.plus};
+  if (step > 0) return {range.end - range.minus + 1, range.minus};
+  return {range.begin, range.end - range.begin + 1};
+}
+
+Stretch received_along(const ist_halo_range& range, int step) {
+  if (step < 0) return {range.begin - range.minus, range.minus};
+  if (step > 0) return {range.end + 1, range.plus};
+  return {range.begin, range.end - range.begin + 1};
+}
+
+template <class Along>
+Box box_of(const Shape& shape, const Direction& direction, std::size_t dimensions, const Along& along) {
+  Box box;
+  for (std::size_t d = 0; d < dimensions; ++d) {
+    const Stretch stretch = along(shape.ranges[d], direction[d]);
+    box.first[d] = stretch.first;
+    box.count[d] = stretch.count;
+  }
+  return box;
+}
+
+std::string described(const ist_halo_range& range) {
+  return "minus " + std::to_string(range.minus) + ", plus " + std::to_string(range.plus) + ", begin " +
+         std::to_string(range.begin) + ", end " + std::to_string(range.end) + ", total_length " +
+         std::to_string(range.total_length);
+}
+
+Status check(const ist_halo_range& range, std::size_t dimension) {
+  const char* wrong = nullptr;
+  if (range.minus < 0 || range.plus < 0)
+    wrong = "widths must not be negative";
+  else if (range.total_length < 1 || range.total_length > kLongest)
+    wrong = "total_length must be 1 to 2^40";
+  else if (range.begin < range.minus)
+    wrong = "begin must be at least minus, for there the halo lies";
+  else if (range.end < range.begin - 1)
+    wrong = "end is the last inner index, inclusive, and must be at least begin - 1";
+  else if (range.end >= range.total_length || range.plus > range.total_length - range.end - 1)
+    wrong = "plus must be at most total_length - end - 1, for there the halo lies";
+  if (wrong == nullptr) return {};
+  return {IST_ERR_ARGUMENT, "dimension " + std::to_string(dimension) + " has " + described(range) + "; " + wrong};
+}
+
+}  // namespace
+
+bool same(const Shape& one, const Shape& other, std::size_t dimensions) {
+  if (one.element != other.element || one.order != other.order) return false;
+  for (std::size_t d = 0; d < dimensions; ++d) {
+    const ist_halo_range &a = one.ranges[d], &b = other.ranges[d];
+    if (a.minus != b.minus || a.plus != b.plus || a.begin != b.begin || a.end != b.end || a.total_length != b.total_length)
+      return false;
+  }
+  return true;
+}
+
+int directions(std::size_t dimensions) {
+  int all = 1;
+  for (std::size_t d = 0; d < dimensions; ++d) all *= 3;
+  return all;
+}
+
+Direction direction(int number, std::size_t dimensions) {
+  Direction found{};
+  for (std::size_t d = dimensions; d-- > 0; number /= 3) found[d] = number % 3 - 1;
+  return found;
+}
+
+int steps(const Direction& direction) {
+  return static_cast<int>(std::count_if(direction.begin(), direction.end(), [](int step) { return step != 0; }));
+}
+
+Box sent(const Shape& shape, const Direction& to, std::size_t dimensions) {
+  return box_of(shape, to, dimensions, sent_along);
+}
+Box received(const Shape& shape, const Direction& from, std::size_t dimensions) {
+  return box_of(shape, from, dimensions, received_along);
+}
+
+Result<SharedLayout> layout_of(const Shape& shape, const Box& box, std::size_t dimensions) {
+  if (box.cells() == 0) return SharedLayout{};
+  auto byte = Layout::basic(IST_BYTE);
+  if (!byte.ok()) return byte.status();
+  auto made = Layout::of({Part{0, shape.element, 1, std::move(*byte)}});
+  if (!made.ok()) return made.status();
+  // From the innermost dimension outwards.
+  PerDimension<std::size_t> at{};
+  for (std::size_t d = 0; d < dimensions; ++d) at[static_cast<std::size_t>(shape.order[d])] = d;
+  std::int64_t stride = shape.element;
+  for (std::size_t place = dimensions; place-- > 0;) {
+    const std::size_t d = at[place];
+    made = Layout::of({Part{box.first[d] * stride, box.count[d], stride, std::move(*made)}});
+    if (!made.ok()) return made.status();
+    if (__builtin_mul_overflow(stride, shape.ranges[d].total_length, &stride))
+      return Status{IST_ERR_OVERFLOW, "the field's bytes do not fit 64 bits"};
+  }
+  return made;
+}
+
+Result<PerDimension<int>> permutation(const char* name, const int* map, std::size_t dimensions) {
+  PerDimension<int> made{0, 1, 2, 3};
+  if (map == nullptr) return made;
+  PerDimension<bool> seen{};
+  for (std::size_t d = 0; d < dimensions; ++d) {
+    const int place = map[d];
+    const bool fits = place >= 0 && static_cast<std::size_t>(place) < dimensions;
+    if (!fits || seen[static_cast<std::size_t>(place)])
+      return Status{IST_ERR_ARGUMENT, std::string{name} + "[" + std::to_string(d) + "] is " + std::to_string(place) +
+                                          (fits ? ", which stands there twice" : "") +
+                                          "; the map is a permutation of 0 to " + std::to_string(dimensions - 1)};
+    seen[static_cast<std::size_t>(place)] = true;
+    made[d] = place;
+  }
+  return made;
+}
+
+Result<Shape> shape_of(const ist_halo_field& field, std::size_t dimensions) {
+  if (field.element < 1 || field.element > kLongest)
+    return Status{IST_ERR_ARGUMENT,
+                  "element is " + std::to_string(field.element) + "; it is the bytes of one element, at least 1"};
+  if (field.ranges == nullptr && dimensions > 0)
+    return Status{IST_ERR_ARGUMENT,
+                  "ranges is null; give one for each of the " + std::to_string(dimensions) + " dimensions"};
+  Shape shape;
+  shape.element = field.element;
+  const auto order = permutation("layout_map", field.layout_map, dimensions);
+  if (!order.ok()) return order.status();
+  shape.order = *order;
+  for (std::size_t d = 0; d < dimensions; ++d) {
+    IST_TRY(check(field.ranges[d], d));
+    shape.ranges[d] = field.ranges[d];
+  }
+  return shape;
+}
+
+}  // namespace ist::halo

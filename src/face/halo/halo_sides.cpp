@@ -1,0 +1,61 @@
+// Neighbours as kernels know them: places and strides in a field that lies alike at all ranks.
+#include "face/halo/halo_pattern.hpp"
+
+namespace ist::halo {
+namespace {
+
+struct Strides {
+  PerDimension<std::int64_t> of{};        // elements, by dimension
+  PerDimension<std::size_t> dimension{};  // by place, the largest stride first
+};
+
+Strides strides_of(const Shape& shape, std::size_t dimensions) {
+  Strides strides;
+  for (std::size_t d = 0; d < dimensions; ++d) strides.dimension[static_cast<std::size_t>(shape.order[d])] = d;
+  std::int64_t stride = 1;
+  for (std::size_t place = dimensions; place-- > 0;) {
+    const std::size_t d = strides.dimension[place];
+    strides.of[d] = stride;
+    stride *= shape.ranges[d].total_length;
+  }
+  return strides;
+}
+
+std::int64_t first_of(const Box& box, const Strides& strides) {
+  std::int64_t first = 0;
+  for (std::size_t d = 0; d < kMost; ++d) first += box.first[d] * strides.of[d];
+  return first;
+}
+
+}  // namespace
+
+Result<ist_halo_sides> sides_of(const Grid& grid, const Shape& shape, int reach) {
+  const std::size_t dimensions = grid.dimensions;
+  const Strides strides = strides_of(shape, dimensions);
+  ist_halo_sides sides{};
+  sides.flags = directions(dimensions);
+  for (int number = 0; number < sides.flags; ++number) {
+    const Direction step = direction(number, dimensions), back = direction(opposite(number, dimensions), dimensions);
+    if (steps(step) == 0 || (reach != 0 && steps(step) > reach)) continue;
+    const int rank = neighbour(grid, grid.coords, step);
+    const Box out = sent(shape, step, dimensions);
+    if (rank == IST_PROC_NULL || out.cells() + received(shape, step, dimensions).cells() == 0) continue;
+    if (sides.count == IST_HALO_MOST_SIDES)
+      return Status{IST_ERR_ARGUMENT,
+                    "there are more than " + std::to_string(IST_HALO_MOST_SIDES) +
+                        " neighbours, which a kernel's arguments have no room for; give a reach of 1 or 2"};
+    ist_halo_side& side = sides.side[sides.count++];
+    side.pe = rank, side.number = number, side.opposite = opposite(number, dimensions);
+    side.cells = out.cells();
+    side.from = first_of(out, strides);
+    side.to = first_of(received(shape, back, dimensions), strides);
+    for (std::int64_t& count : side.count) count = 1;
+    for (std::size_t place = 0; place < dimensions; ++place) {
+      const std::size_t d = strides.dimension[place], at = place + kMost - dimensions;
+      side.count[at] = out.count[d], side.stride[at] = strides.of[d];
+    }
+  }
+  return sides;
+}
+
+}  // namespace ist::halo

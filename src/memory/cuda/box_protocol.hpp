@@ -1,0 +1,88 @@
+// What kernels that pack many boxes at once do: each block of threads has a part of one box, whose numbers come with the launch.
+//
+// Who calls this : cuda_pack_kernels.cuh; cuda_box_packing.cpp, which fills the boxes in; tests, with a crew of one thread.
+// Threads        : each takes four units of its box at once, as in pack_protocol.hpp.
+// Ownership      : none.
+// Errors         : none.
+#pragma once
+
+#include "memory/cuda/pack_protocol.hpp"
+
+namespace ist::packing {
+
+struct Box {
+  std::byte* memory = nullptr;  // where its first unit lies
+  std::byte* packed = nullptr;
+  std::int64_t stride[3] = {0, 0, 0};  // bytes
+  std::uint32_t block = 1;             // units that lie side by side
+  std::uint32_t count[2] = {1, 1};     // of such blocks, and of groups of them
+  std::uint32_t units = 0;             // below 2^31
+  std::uint32_t end = 0;               // of the launch's blocks, the first one behind its own
+  std::uint32_t width = 1;             // bytes of a unit: 1, 2, 4, 8 or 16
+};
+
+// A kernel's arguments have 4 KiB.
+inline constexpr std::uint32_t kMostBoxes = 60;
+struct Boxes {
+  std::uint32_t count = 0;
+  std::uint32_t reserved = 0;
+  Box box[kMostBoxes];
+};
+static_assert(sizeof(Box) == 64 && sizeof(Boxes) <= 4096);
+
+IST_KERNEL_CODE std::int64_t place_in(const Box& box, std::uint32_t unit, std::uint32_t width) {
+  auto place = static_cast<std::int64_t>(unit % box.block * std::uint64_t{width});
+  unit /= box.block;
+  place += static_cast<std::int64_t>(unit % box.count[0]) * box.stride[0];
+  unit /= box.count[0];
+  place += static_cast<std::int64_t>(unit % box.count[1]) * box.stride[1];
+  return place + static_cast<std::int64_t>(unit / box.count[1]) * box.stride[2];
+}
+
+// As the threads `first` and every `all`-th one from there on.
+template <class Word, bool unpacks>
+IST_KERNEL_CODE void move_box(const Box& box, std::uint32_t first, std::uint32_t all) {
+  constexpr std::uint32_t kAtOnce = 4;
+  auto* const packed = reinterpret_cast<Word*>(box.packed);
+  const auto place = [&](std::uint32_t unit) {
+    return reinterpret_cast<Word*>(box.memory + place_in(box, unit, sizeof(Word)));
+  };
+  std::uint32_t i = first;
+  for (; i + (kAtOnce - 1) * std::uint64_t{all} < box.units; i += kAtOnce * all) {
+    Word values[kAtOnce];
+    for (std::uint32_t k = 0; k < kAtOnce; ++k) values[k] = unpacks ? packed[i + k * all] : *place(i + k * all);
+    for (std::uint32_t k = 0; k < kAtOnce; ++k) (unpacks ? *place(i + k * all) : packed[i + k * all]) = values[k];
+  }
+  for (; i < box.units; i += all) (unpacks ? *place(i) : packed[i]) = unpacks ? packed[i] : *place(i);
+}
+
+template <bool unpacks, class Crew>
+IST_KERNEL_CODE void move_boxes(const Crew& crew, const Boxes& boxes) {
+  std::uint32_t low = 0;
+  std::uint32_t high = boxes.count - 1;
+  while (low < high) {  // the first box that ends behind this block
+    const std::uint32_t middle = (low + high) / 2;
+    if (crew.block < boxes.box[middle].end)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  const Box& box = boxes.box[low];
+  const std::uint32_t begin = low == 0 ? 0 : boxes.box[low - 1].end;
+  const std::uint32_t first = (crew.block - begin) * crew.threads + crew.thread;
+  const std::uint32_t all = (box.end - begin) * crew.threads;
+  switch (box.width) {
+    case 1:
+      return move_box<std::uint8_t, unpacks>(box, first, all);
+    case 2:
+      return move_box<std::uint16_t, unpacks>(box, first, all);
+    case 4:
+      return move_box<std::uint32_t, unpacks>(box, first, all);
+    case 8:
+      return move_box<std::uint64_t, unpacks>(box, first, all);
+    default:
+      return move_box<Sixteen, unpacks>(box, first, all);
+  }
+}
+
+}  // namespace ist::packing

@@ -1,0 +1,121 @@
+// Packing of many boxes at once, ordered like a copy or put into a user's stream.
+#include <algorithm>
+
+#include "base/ranges.hpp"
+#include "memory/cuda/box_protocol.hpp"
+#include "memory/cuda/cuda_packer.hpp"
+
+namespace ist {
+namespace {
+
+// Whole forms with few dimensions and not beyond 2^31 units; the rest has a launch of its own.
+bool is_box(const PackWork& work) {
+  const Form& form = *work.form;
+  if (!form.strided() || form.dimensions > 3 || work.from != 0 || work.to != form.size) return false;
+  for (std::size_t d = 0; d < form.dimensions; ++d)
+    if (static_cast<std::uint64_t>(form.dimension[d].count) >= packing::kNear) return false;
+  return static_cast<std::uint64_t>(form.size) < packing::kNear;
+}
+
+packing::Box box_of(const PackWork& work) {
+  const Form& form = *work.form;
+  packing::Box box;
+  box.memory = work.memory.address() + work.origin + form.offset;
+  box.packed = work.packed.address();
+  Form shape = form;
+  shape.offset = 0;
+  const std::int64_t width =
+      pack_width(shape, reinterpret_cast<std::uint64_t>(box.memory) | reinterpret_cast<std::uint64_t>(box.packed));
+  box.width = static_cast<std::uint32_t>(width);
+  box.block = static_cast<std::uint32_t>(form.block / width);
+  box.units = static_cast<std::uint32_t>(form.size / width);
+  for (std::size_t d = 0; d < form.dimensions; ++d) box.stride[d] = form.dimension[d].stride;
+  for (std::size_t d = 0; d < std::min<std::size_t>(form.dimensions, 2); ++d)
+    box.count[d] = static_cast<std::uint32_t>(form.dimension[d].count);
+  return box;
+}
+
+}  // namespace
+
+// The context must be current.
+Status CudaKind::launch_packing(CudaContext& context, CUstream stream, std::span<const PackWork> works) {
+  const Range range("isthmus: cuda pack boxes");
+  const bool unpacks = works.front().unpacks;
+  const auto kernel = kernels_.find_boxes(context, unpacks);
+  if (!kernel.ok()) return kernel.status();
+  packing::Boxes boxes;
+  CUresult result = CUDA_SUCCESS;
+  const auto launch = [&] {
+    if (boxes.count == 0) return;
+    result = kernels_.launch_blocks(*kernel, &boxes, boxes.box[boxes.count - 1].end, stream);
+    boxes.count = 0;
+  };
+  for (const PackWork& work : works) {
+    if (!is_box(work)) {
+      auto packer = packer_of(work, context);
+      if (!packer.ok()) return packer.status();
+      result = kernels_.launch(context, packer->kernel, &packer->work, packer->work.units, stream);
+    } else {
+      packing::Box box = box_of(work);
+      const std::uint32_t begin = boxes.count == 0 ? 0 : boxes.box[boxes.count - 1].end;
+      // Of a large box every thread takes its turn more often; few blocks more than a device holds at once.
+      const std::uint64_t most = static_cast<std::uint64_t>(std::max(1, context.multiprocessors)) * 8;
+      box.end = begin + static_cast<std::uint32_t>(std::clamp<std::uint64_t>(CudaKernels::blocks_for(box.units), 1, most));
+      boxes.box[boxes.count++] = box;
+      if (boxes.count == packing::kMostBoxes) launch();
+    }
+    if (result != CUDA_SUCCESS) break;
+  }
+  if (result == CUDA_SUCCESS) launch();
+  if (result == CUDA_SUCCESS) return {};
+  return cuda_error(api_, result,
+                    std::string{"cuLaunchKernel for "} + (unpacks ? "unpacking " : "packing ") +
+                        std::to_string(works.size()) + " boxes, the first of them of " +
+                        describe_piece(works.front().memory));
+}
+
+Result<Ticket> CudaKind::pack_boxes(std::span<const PackWork> works, const Ticket& after) {
+  IST_TRY(settle_order(after));
+  Result<CudaContext*> context = context_of_both(works.front().memory, works.front().packed);
+  if (!context.ok()) return context.status();
+  const ContextScope scope(api_, **context);
+  IST_TRY(scope.status());
+  IST_TRY(prepare_packing(works));
+  Result<Route> route = plan(**context, CopyDirection::between_devices, after);
+  if (!route.ok()) return route.status();
+  const std::uint64_t id = route->ticket->id();
+  CUresult result = enter(*route);
+  Status started = result == CUDA_SUCCESS ? launch_packing(**context, route->stream, works)
+                                          : cuda_error(api_, result, "cuStreamWaitEvent before boxes are packed");
+  // Where some were launched and one was not, nothing touches the pieces any more when the error is told.
+  if (!started.ok()) api_.cuStreamSynchronize(route->stream);
+  if (started.ok()) {
+    result = leave(*route, true);
+    if (result == CUDA_SUCCESS) return under_way(*route->ticket, id);
+    started = cuda_error(api_, result, "cuEventRecord behind boxes that are packed");
+  }
+  give_back(*route->ticket);
+  return started;
+}
+
+Status CudaKind::pack_in(std::uint64_t stream, std::span<const PackWork> works) {
+  Result<CudaContext*> context = context_of_both(works.front().memory, works.front().packed);
+  if (!context.ok()) return context.status();
+  const ContextScope scope(api_, **context);
+  IST_TRY(scope.status());
+  return launch_packing(**context, reinterpret_cast<CUstream>(stream), works);
+}
+
+Status CudaKind::prepare_packing(std::span<const PackWork> works) {
+  Result<CudaContext*> context = context_of_both(works.front().memory, works.front().packed);
+  if (!context.ok()) return context.status();
+  const ContextScope scope(api_, **context);
+  IST_TRY(scope.status());
+  if (const auto kernel = kernels_.find_boxes(**context, works.front().unpacks); !kernel.ok()) return kernel.status();
+  for (const PackWork& work : works)
+    if (!is_box(work))
+      if (const auto packer = packer_of(work, **context); !packer.ok()) return packer.status();
+  return {};
+}
+
+}  // namespace ist

@@ -1,0 +1,70 @@
+// Halo exchanges as `isthmus bench halo` checks and times them: every packing and way has a row, of boxes and of lists.
+#include <set>
+#include <string>
+
+#include "bench_program.hpp"
+
+namespace ist::test {
+namespace {
+
+void expect_variants(const nlohmann::json& found, const std::string& name) {
+  std::set<std::string> variants;
+  for (const auto& row : found["rows"]) {
+    if (row["case"] != name || row["way"] == "none") continue;
+    variants.insert(row["packing"].get<std::string>() + " " + row["way"].get<std::string>());
+    EXPECT_GT(row["median_us"].get<double>(), 0) << row.dump();
+    EXPECT_LE(row["p10_us"].get<double>(), row["p90_us"].get<double>()) << row.dump();
+    EXPECT_GE(row["pack_us"].get<double>(), 0) << row.dump();
+    EXPECT_EQ(row["iterations"], 5) << row.dump();
+  }
+  EXPECT_EQ(variants, (std::set<std::string>{"auto messages", "auto one-sided", "calls messages", "layouts messages",
+                                             "loops messages"}))
+      << name;
+}
+
+TEST_F(Bench, HalosAreCheckedAndTimedUnderEveryPacking) {
+  for (const int ranks : {1, 2, 4}) {
+    const Ran ran =
+        run_program("bench halo --iterations 5 --sizes 4,9 --ranks " + std::to_string(ranks) + " --json " + file());
+    ASSERT_EQ(ran.status, 0) << ran.output;
+    const auto found = result();
+    EXPECT_EQ(found["benchmark"], "halo");
+    EXPECT_EQ(found["ranks"], ranks);
+    ASSERT_EQ(found["rows"].size(), 10U);
+    expect_variants(found, "4^3");
+    expect_variants(found, "9^3");
+    EXPECT_EQ(found["rows"][0]["bytes"], (8 * 8 * 8 - 4 * 4 * 4) * 3 * 8);
+  }
+}
+
+TEST_F(Bench, ListedHalosAreTimedAsTheyAreNumberedAndRenumbered) {
+  const Ran ran = run_program("bench halo lists --iterations 5 --ranks 2 --json " + file());
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  const auto found = result();
+  EXPECT_EQ(found["benchmark"], "halo lists");
+  ASSERT_EQ(found["rows"].size(), 11U);
+  expect_variants(found, "nodes");
+  expect_variants(found, "renumbered");
+  EXPECT_EQ(found["rows"][0]["bytes"], 160000);
+}
+
+TEST_F(Bench, HalosOfCudaMemoryAreTimedToo) {
+  std::string variables;
+  if (!there_is_cuda(variables)) GTEST_SKIP() << "not covered here: there is neither a GPU nor the driver of the tests";
+  const Ran ran = run_program("bench halo --kind cuda --iterations 5 --sizes 6 --json " + file(), variables);
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  expect_variants(result(), "6^3");
+}
+
+TEST_F(Bench, HalosThatCannotBeTimedAreRefused) {
+  for (const auto& [words, answer] : {std::pair{"bench halo planes", "was given \"planes\""},
+                                      {"bench halo --sizes 1", "but one is 1"},
+                                      {"bench halo --kind pinned", "memory of kind host, cuda or opencl"}}) {
+    const Ran ran = run_program(words);
+    EXPECT_EQ(ran.status, 2) << ran.output;
+    EXPECT_TRUE(says(ran, answer)) << ran.output;
+  }
+}
+
+}  // namespace
+}  // namespace ist::test

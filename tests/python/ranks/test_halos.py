@@ -1,0 +1,160 @@
+"""Halo exchanges of arrays: every cell says which one it is, in every order in memory, and with halos that differ on both sides."""
+import itertools
+
+import numpy as np
+import pytest
+
+import isthmus
+
+POISON = -7
+
+
+def cut(grid, inner, halo):
+    """An index array for each dimension: the global numbers of all cells of this rank, halos included, and which are of whom."""
+    numbers = []
+    for length, coord, ranks, periodic, (minus, plus) in zip(inner, grid.coords, grid.dims, grid.periods, halo):
+        own = np.arange(coord * length - minus, (coord + 1) * length + plus)
+        total = ranks * length
+        known = np.full(own.shape, True) if periodic else (own >= 0) & (own < total)
+        numbers.append((own % total, known, (own >= coord * length) & (own < (coord + 1) * length)))
+    return numbers
+
+
+def pictures(numbers, dtype, what):
+    """What is there before, and what has to be there afterwards."""
+    cells = np.meshgrid(*(number for number, _, _ in numbers), indexing="ij")
+    known = np.logical_and.reduce(np.meshgrid(*(k for _, k, _ in numbers), indexing="ij"))
+    own = np.logical_and.reduce(np.meshgrid(*(o for _, _, o in numbers), indexing="ij"))
+    value = np.full(known.shape, what)
+    for cell in cells:
+        value = value * 37 + cell
+    value = value.astype(dtype)
+    poison = np.array(POISON).astype(dtype)
+    return np.where(own, value, poison), np.where(known, value, poison)
+
+
+def arranged(array, order):
+    """The same array, in memory by that layout map."""
+    by_stride = np.argsort(order)
+    return np.ascontiguousarray(array.transpose(by_stride)).transpose(np.argsort(by_stride))
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+@pytest.mark.parametrize("packing", ["auto", "calls", "layouts", "loops"])
+def test_three_dimensions_in_every_order(comm, order, packing):
+    halo = [(1, 2), (0, 1), (2, 0)]
+    grid = comm.halo_grid([0, 0, 1], [True, False, True], [1, 0, 2])
+    numbers = cut(grid, [3, 4, 2], halo)
+    arrays, expected = [], []
+    for what, dtype in enumerate(["f8", "i2", "c16"]):
+        before, after = pictures(numbers, dtype, what)
+        arrays.append(arranged(before, order))
+        expected.append(after)
+    fields = [isthmus.HaloField(array, halo) for array in arrays]
+    assert fields[0].layout_map == list(order)
+    exchange = grid.halo(fields, packing=packing)
+    exchange.update()
+    for array, after in zip(arrays, expected):
+        assert np.array_equal(array, after)
+    assert "3 fields" in exchange.text
+
+
+def test_steps_turns_and_cells_of_several_numbers(comm):
+    halo = [(1, 1), (1, 1)]
+    grid = comm.halo_grid([comm.size, 1], [True, True])
+    numbers = cut(grid, [4, 3], halo)
+    levels = [np.empty((6, 5, 3), "f4") for _ in range(2)]
+    exchange = grid.halo([isthmus.HaloField(levels[0], halo)], reach=1)
+    for time in range(4):
+        array = levels[time % 2]
+        after = np.empty_like(array)
+        for part in range(3):
+            array[..., part], after[..., part] = pictures(numbers, "f4", 100 * time + part)
+        # Corners are beyond reach.
+        for corner in itertools.product((0, -1), repeat=2):
+            after[corner] = POISON
+        exchange.set_fields([isthmus.HaloField(array, halo)])
+        exchange.pack()
+        exchange.start_exchange()
+        exchange.wait()
+        exchange.unpack()
+        assert np.array_equal(array, after)
+
+
+def test_one_sided(comm):
+    halo = [(2, 1)]
+    grid = comm.halo_grid([0], [True])
+    before, after = pictures(cut(grid, [5], halo), "i8", 3)
+    exchange = grid.halo([isthmus.HaloField(before, halo)], way="one-sided")
+    exchange.update()
+    assert np.array_equal(before, after)
+    exchange.free()
+    with pytest.raises(isthmus.Error):
+        exchange.update()
+
+
+def test_memory_of_every_kind(comm, world):
+    halo = [(1, 1, 2, 4), (0, 1)]
+    grid = comm.halo_grid([0, 1], [True, True])
+    numbers = cut(grid, [3, 3], [(1, 1), (0, 1)])
+    before, after = pictures(numbers, "i4", 5)
+    # One row in front, and one behind, belong to nobody.
+    before, after = (np.concatenate([np.full((1, 4), POISON, "i4"), part, np.full((1, 4), POISON, "i4")]) for part in (before, after))
+    for kind in ("host", "cuda", "opencl"):
+        if world.devices(kind) == 0:
+            continue
+        memory = world.allocate(kind, before.nbytes)
+        world.copy(memory, before)
+        exchange = grid.halo([isthmus.HaloField(memory, halo, shape=before.shape, itemsize=4)])
+        exchange.update()
+        found = np.empty_like(after)
+        world.copy(found, memory)
+        assert np.array_equal(found, after), kind
+        del exchange
+
+
+def test_an_order_of_ranks(comm):
+    ordered = comm.halo_order([0, 0], [True, True], np.zeros(1000))
+    assert ordered.size == comm.size
+    assert ordered.halo_grid([0, 0]).dims == comm.halo_grid([0, 0]).dims
+
+
+def test_lists(comm):
+    """Everybody's row 2 and 0 go to the next rank, into its last two rows."""
+    after, before = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    rows = np.full((6, 3), comm.rank, "f8") + np.arange(6)[:, None] * 100
+    more = np.full(6, comm.rank, "u2")
+    expected = rows.copy()
+    expected[4], expected[5] = before + 200, before
+    lists = {after: ([2, 0], []), before: ([], [4, 5])} if after != before else {after: ([2, 0], [4, 5])}
+    exchange = comm.halo_lists(lists, [rows, more])
+    exchange.update()
+    assert np.array_equal(rows, expected)
+    assert list(more) == [comm.rank] * 4 + [before] * 2
+    with pytest.raises(isthmus.Error, match="element 6 is listed"):
+        comm.halo_lists({after: ([6], [])}, [rows])
+
+
+def test_what_cannot_be(comm):
+    grid = comm.halo_grid([comm.size], [True])
+    assert (grid.ndims, grid.dims, grid.periods, grid.coords) == (1, [comm.size], [True], [comm.rank])
+    assert grid.neighbour([1]) == (comm.rank + 1) % comm.size
+    array = np.zeros((8, 8), "f4")
+    with pytest.raises(ValueError, match="would leave no gaps"):
+        isthmus.HaloField(array[:, ::2], [(1, 1), (1, 1)])
+    with pytest.raises(ValueError, match="3 numbers"):
+        isthmus.HaloField(array, [(1, 1, 1), (1, 1)])
+    with pytest.raises(ValueError, match="1 dimensions"):
+        isthmus.HaloField(array[0], [(1, 1), (1, 1)])
+    with pytest.raises(ValueError, match="the shape is of 1024 bytes"):
+        isthmus.HaloField(array, [(1, 1)], shape=[256])
+    with pytest.raises(TypeError, match="make an isthmus.HaloField"):
+        grid.halo([array])
+    with pytest.raises(ValueError, match="packing is 'quick'"):
+        grid.halo([], packing="quick")
+    with pytest.raises(isthmus.Error, match="thinner than the halo"):
+        grid.halo([isthmus.HaloField(np.zeros(4), [(1, 2)])])
+    with pytest.raises(isthmus.Error, match="give as many"):
+        comm.halo_grid([comm.size], [True, False])
+    alone = comm.halo_grid([1])
+    assert (alone is None) == (comm.rank > 0)
