@@ -46,7 +46,11 @@ class World {
 
   ist_world handle() const { return world_; }
   ist_heap heap() const { return heap_; }
-  DeviceHeap device_heap() const { return device_; }
+  DeviceHeap device_heap() const {
+    DeviceHeap now = device_;
+    now.bytes = device_bytes_.load(std::memory_order_acquire);
+    return now;
+  }
   // Makes it where there is none, or makes room in it. Collective. False: remember() has why.
   bool open_device_heap(std::size_t bytes);
   bool grow_heap(const char* call, std::size_t more);
@@ -68,7 +72,8 @@ class World {
  private:
   struct Control;
   void make_heap(const char* call);
-  void read_view();
+  void read_view(const char* call);
+  static void set_size(std::uint64_t bytes);
   void watch();
   Control& control(int pe) const;
   void stop_watching();
@@ -81,9 +86,10 @@ class World {
   ist_comm comm_ = nullptr;
   ist_heap heap_ = nullptr;
   ist_team_view view_{};
-  DeviceHeap device_;
-  std::byte* control_ = nullptr;  // this PE's own
-  std::uint64_t most_ = 0;        // bytes of the heap
+  DeviceHeap device_;                         // but for its size, as it was made
+  std::atomic<std::size_t> device_bytes_{0};  // it grows while other threads are inside calls
+  std::byte* control_ = nullptr;              // this PE's own
+  std::uint64_t most_ = 0;                    // bytes of the heap
   std::uint64_t device_asked_ = 0;
   std::thread watcher_;
 };
