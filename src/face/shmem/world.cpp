@@ -195,21 +195,23 @@ void World::end_with_the_others() const {
   }
 }
 
+// To twice as much; where the machine has not so much, to what is asked for.
 bool World::grow_heap(const char* call, std::size_t more) {
-  const std::uint64_t sync = IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(hot.pes));
-  const std::uint64_t now = hot.bytes.load() - sync;
-  if (now >= most_) return false;
-  const std::uint64_t wanted = std::min(std::max(2 * now, now + more + (std::uint64_t{1} << 20U)), most_);
-  if (wanted <= now || wanted - now < more) return false;
-  if (const int code = ist_heap_grow(heap_, wanted); code != IST_OK) {
+  const std::uint64_t now = hot.bytes.load() - IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(hot.pes));
+  const std::uint64_t enough = now + more + (std::uint64_t{1} << 20U);
+  if (more > most_ || enough > most_) return false;
+  for (const std::uint64_t wanted : {std::clamp(2 * now, enough, most_), enough}) {
+    const int code = ist_heap_grow(heap_, wanted);
+    if (code == IST_OK) {
+      ist_team_view view{};
+      if (failed(call, ist_heap_view(heap_, &view))) return false;
+      set_size(view.bytes);
+      return true;
+    }
     remember(ist_error_text());
-    if (code != IST_ERR_MEMORY && code != IST_ERR_ARGUMENT && code != IST_ERR_SYSTEM) failed(call, code);
-    return false;
+    if (code != IST_ERR_MEMORY && code != IST_ERR_SYSTEM) return !failed(call, code);
   }
-  ist_team_view view{};
-  if (failed(call, ist_heap_view(heap_, &view))) return false;
-  set_size(view.bytes);
-  return true;
+  return false;
 }
 
 bool World::open_device_heap(std::size_t bytes) {
