@@ -23,7 +23,8 @@ constexpr int kFirstActiveSlot = 2;
 constexpr int kActiveSlots = 8;
 constexpr int kFirstTeamSlot = kFirstActiveSlot + kActiveSlots;
 constexpr int kTeamSlots = 32;
-constexpr int kSlots = kFirstTeamSlot + kTeamSlots;
+constexpr int kStreamSlot = kFirstTeamSlot + kTeamSlots;  // barriers in streams, which the driver's threads call
+constexpr int kSlots = kStreamSlot + 1;
 
 struct DeviceHeap {
   ist_heap heap = nullptr;
