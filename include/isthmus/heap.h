@@ -93,7 +93,7 @@ typedef enum ist_signal IST_AS_INT {
   IST_SIGNAL_SET = 0,
   IST_SIGNAL_ADD = 1 /* atomic with every other call on the word */
 } ist_signal;
-/* A put, and then the signal's word at the same PE: who sees the word sees the bytes. Of a CUDA heap IST_SIGNAL_SET alone. */
+/* A put, and then the signal's word at the same PE: who sees the word sees the bytes. */
 IST_API int ist_heap_put_signal(ist_heap heap, void* dest, ist_buffer source, uint64_t bytes, uint64_t* signal,
                                 uint64_t value, ist_signal operation, int pe);
 /* The caller's own word. */
@@ -124,8 +124,10 @@ typedef enum ist_atomic IST_AS_INT {
   IST_ATOMIC_OR = 6,
   IST_ATOMIC_XOR = 7
 } ist_atomic;
-/* On that PE's copy of the word, by this processor, sequentially consistent; *before, unless null, becomes what was there. Of host heaps;
- * of others IST_ERR_UNSUPPORTED. */
+/* On that PE's copy of the word; *before, unless null, becomes what was there. Of a host heap by this processor, sequentially consistent. Of
+ * a CUDA heap by a kernel of one thread on the caller's device, which this call waits for: atomic at the scope of the system with those of
+ * kernels (device.cuh), and the device needs room for it beside what runs there. IST_ERR_UNSUPPORTED: no atomic operation crosses the
+ * link to that PE's device, or the process does not see it. */
 IST_API int ist_heap_atomic32(ist_heap heap, ist_atomic operation, uint32_t* address, uint32_t operand, uint32_t* before,
                               int pe);
 IST_API int ist_heap_atomic64(ist_heap heap, ist_atomic operation, uint64_t* address, uint64_t operand, uint64_t* before,

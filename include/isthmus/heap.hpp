@@ -178,7 +178,7 @@ class Heap {
     return is != 0;
   }
 
-  // Atomics on that PE's copy; those that fetch return what was there. Of host heaps.
+  // Atomics on that PE's copy; those that fetch return what was there. Of a CUDA heap by a kernel on this PE's device.
   template <HeapWord T>
   T atomic_fetch(const T* word, int pe) const {
     return atomic(IST_ATOMIC_FETCH, const_cast<T*>(word), T{}, pe);

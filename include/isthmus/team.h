@@ -7,7 +7,14 @@
 #ifndef ISTHMUS_TEAM_H
 #define ISTHMUS_TEAM_H
 
+#ifndef __CUDACC_RTC__
 #include <stdint.h>
+#else /* NVRTC has no such header */
+typedef int int32_t;
+typedef unsigned int uint32_t;
+typedef long long int64_t;
+typedef unsigned long long uint64_t;
+#endif
 
 typedef struct ist_team_view {
   int32_t pe, pes;                     /* this PE and how many there are */

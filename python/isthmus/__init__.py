@@ -10,18 +10,19 @@ import atexit as _atexit
 
 from . import _core, _nccl
 from ._core import (ANY_SOURCE, ANY_TAG, BAND, BOR, BXOR, IN_PLACE, LAND, LOR, LXOR, MAX, MAXLOC, MIN, MINLOC, PROC_NULL,
-                    PROD, SUM, TAG_MAX, Buffer, Cart, Comm, InPlace, Memory, Message, ObjectRequest, Operation,
-                    PendingOperation, PersistentRequest, Registration, Request, Status, Traffic, World, dims_create, ready, startall,
+                    PROD, SUM, TAG_MAX, Buffer, Cart, Comm, Heap, InPlace, Memory, Message, ObjectRequest, Operation,
+                    PendingOperation, PersistentRequest, Registration, Request, Status, SymmetricArray, Traffic, World, dims_create, ready, startall,
                     testall, testany, testsome, waitall, waitany, waitsome)
+from ._device import device_source, get_include
 from ._errors import (BootError, Code, DeviceError, Error, PeerDeadError, PeerLeftError, TruncateError, UnreachableError,
                       WaitallError)
 
 __version__ = _core.version()
 __all__ = ["ANY_SOURCE", "ANY_TAG", "BAND", "BOR", "BXOR", "BootError", "Buffer", "Cart", "Code", "Comm", "DeviceError",
-           "Error", "IN_PLACE", "InPlace", "LAND", "LOR", "LXOR", "MAX", "MAXLOC", "MIN", "MINLOC", "Memory", "Message",
+           "Error", "Heap", "IN_PLACE", "InPlace", "LAND", "LOR", "LXOR", "MAX", "MAXLOC", "MIN", "MINLOC", "Memory", "Message",
            "ObjectRequest", "Operation", "PROC_NULL", "PROD", "PeerDeadError", "PeerLeftError", "PendingOperation",
-           "PersistentRequest", "Registration", "Request", "SUM", "Status", "TAG_MAX", "Traffic", "TruncateError", "UnreachableError",
-           "WaitallError", "World", "dims_create", "ready", "startall", "testall", "testany", "testsome", "waitall", "waitany", "waitsome"]
+           "PersistentRequest", "Registration", "Request", "SUM", "Status", "SymmetricArray", "TAG_MAX", "Traffic", "TruncateError", "UnreachableError",
+           "WaitallError", "World", "device_source", "dims_create", "get_include", "ready", "startall", "testall", "testany", "testsome", "waitall", "waitany", "waitsome"]
 
 _nccl.prefer_the_packages_own()
 # A world that is left tells its peers so; one that only ends looks like a rank that died.

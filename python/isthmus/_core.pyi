@@ -509,6 +509,11 @@ class Comm:
         A grid over the first ranks, the last dimension running fastest; None to the rest. periods: which dimensions close to a ring. Collective.
         """
 
+    def heap(self, kind: str, nbytes: int, most: int = 0, device: int = -1) -> Heap:
+        """
+        A symmetric heap of nbytes of host or CUDA memory of each rank, which may grow to `most` (0: 64 GiB). Collective.
+        """
+
 class Cart(Comm):
     """A communicator with a grid over its ranks."""
 
@@ -542,6 +547,140 @@ def dims_create(ranks: int, dims: Sequence[int]) -> list[int]:
     """
     Balanced extents of a grid; entries that are not 0 are kept: dims_create(12, [0, 0]) gives [4, 3].
     """
+
+class SymmetricArray:
+    """
+    Memory of a symmetric heap, of which every PE has a copy; this is the caller's. numpy.asarray() and cupy.asarray() give views of it, which are void once the heap or its world is closed.
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    @property
+    def typestr(self) -> str: ...
+
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+
+    @property
+    def address(self) -> int: ...
+
+    @property
+    def __array_interface__(self) -> dict[str, object]: ...
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, object]: ...
+
+    def at(self, pe: int) -> SymmetricArray:
+        """
+        That PE's copy, for loads and stores: by the processor of a host heap, by kernels of a CUDA heap. put() and get() take the caller's own copy instead, and the PE.
+        """
+
+    def free(self) -> None:
+        """Collective; never done when the last reference is dropped."""
+
+    def __repr__(self) -> str: ...
+
+class Heap:
+    """
+    A symmetric heap: of every PE, a rank of the communicator that made it, a part of one kind of memory, which all others reach without a call there. Ended by close(), which is collective, or with its world.
+    """
+
+    @property
+    def pe(self) -> int: ...
+
+    @property
+    def pes(self) -> int: ...
+
+    @property
+    def kind(self) -> str: ...
+
+    @property
+    def closed(self) -> bool: ...
+
+    @property
+    def room(self) -> tuple[int, int]:
+        """Free bytes, and the largest block."""
+
+    def array(self, shape: int | Sequence[int], typestr: str = 'u1') -> SymmetricArray:
+        """
+        Zeros, at all PEs. Collective: all PEs give arrays of the same bytes. MemoryError where a PE has no room, at all.
+        """
+
+    def grow(self, nbytes: int) -> None:
+        """To so many bytes, of which none move. Collective."""
+
+    def view(self) -> bytes:
+        """
+        The bytes of an ist_team_view (isthmus/team.h), which kernels take by value as their argument.
+        """
+
+    def close(self) -> None:
+        """Collective; the views of its arrays are void then."""
+
+    def __enter__(self) -> Heap: ...
+
+    def __exit__(self, type: object, *rest: object) -> None: ...
+
+    def __repr__(self) -> str: ...
+
+    def put(self, dest: object, source: object, pe: int) -> None:
+        """
+        Writes source to that PE's copy of dest, a SymmetricArray or a view of one, as long as source. Returns when source may be used again; seen there after quiet and a signal or barrier.
+        """
+
+    def get(self, dest: object, source: object, pe: int) -> None:
+        """
+        Brings that PE's copy of source, a SymmetricArray or a view of one, to dest.
+        """
+
+    def put_nbi(self, dest: object, source: object, pe: int) -> None:
+        """
+        As put, complete after quiet or barrier; until then source must stay as it is.
+        """
+
+    def get_nbi(self, dest: object, source: object, pe: int) -> None:
+        """As get, complete after quiet or barrier."""
+
+    def put_signal(self, dest: object, source: object, signal: object, value: int, pe: int, add: bool = False) -> None:
+        """
+        A put, and then the word `signal` of 8 bytes at the same PE is set to value, or value is added: who sees it sees the bytes.
+        """
+
+    def fence(self) -> None:
+        """
+        What was put before is there for everybody before what is put afterwards.
+        """
+
+    def quiet(self) -> None:
+        """What was put and got before is complete, and visible to every PE."""
+
+    def barrier(self) -> None:
+        """
+        quiet, and then waits for all PEs. Ctrl-C ends the wait. By messages: C's ist_heap_barrier does not meet it.
+        """
+
+    def test(self, word: object, compare: str, value: int) -> bool:
+        """
+        Whether the caller's own word, a view of one integer of 4 or 8 bytes, compares so: ==, !=, >, >=, <, <=.
+        """
+
+    def wait_until(self, word: object, compare: str, value: int) -> None:
+        """
+        Until it does. Messages move on meanwhile, Ctrl-C ends the wait, and a PE that dies raises PeerDeadError.
+        """
+
+    def atomic(self, operation: str, word: object, operand: int = 0, *, pe: int) -> int:
+        """
+        fetch, set, add, inc, swap, and, or, xor on that PE's copy of the word; gives what was there. Of a CUDA heap by a kernel on this rank's device.
+        """
+
+    def compare_swap(self, word: object, expected: int, wanted: int, pe: int) -> int:
+        """Writes wanted if the word is expected; gives what was there."""
 
 class Traffic:
     """Messages and bytes that World.traffic counted."""

@@ -74,11 +74,10 @@ nb::object cart_create(const Comm& comm, const Numbers& dims, const std::optiona
                                 std::to_string(periods->size()) + " periods; give as many");
   if (periods) turns.assign(periods->begin(), periods->end());
   const auto& from = comm.open();
-  const ist_comm made = create_from(from, [&](ist_comm parent, ist_comm* created) {
+  auto made = create_from(from, [dims, turns, reorder](ist_comm parent, ist_comm* created) {
     return ist_cart_create(parent, static_cast<int>(dims.size()), dims.data(), turns.data(), reorder ? 1 : 0, created);
   });
-  if (made == IST_COMM_NULL) return nb::none();
-  return nb::cast(Cart(Comm::channels_of(from->session, made, true)));
+  return made ? nb::cast(Cart(std::move(made))) : nb::none();
 }
 
 Numbers dims_create(int ranks, Numbers dims) {

@@ -92,6 +92,7 @@ Started begin(Ranks on, Sides both, const Call& call) {
 // `call`: of the library, with an operation.
 template <class Call>
 Started begin(Ranks on, Sides both, const Reducer& op, const Call& call) {
+  require_reducible(both.typed().region, op);
   if (!op.function.is_valid())
     return begin(on, std::move(both), [&](ist_comm comm, ist_request* request) { return call(op.op, comm, request); });
   const Region like = both.typed().region;

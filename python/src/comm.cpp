@@ -4,11 +4,13 @@
 #include <nanobind/stl/optional.h>
 
 #include <array>
+#include <utility>
 
 #include "barrier.hpp"
 #include "collective.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "heap.hpp"
 #include "persistent.hpp"
 #include "wait.hpp"
 
@@ -91,33 +93,56 @@ StatusView exchange(const Channels& on, Half out, Half in) {
   return StatusView(received.operation()->outcome());
 }
 
-Channels::~Channels() {
+void Channels::free_later() {
   if (session->closed()) return;
-  for (ist_comm each : {bodies, heads, owns_user ? user : IST_COMM_NULL})
-    if (each != IST_COMM_NULL) session->free_later(each);
+  for (ist_comm* each : {&bodies, &heads, &user}) {
+    const ist_comm gone = std::exchange(*each, IST_COMM_NULL);
+    if (gone != IST_COMM_NULL && (each != &user || owns_user)) session->free_later(gone);
+  }
 }
 
 nb::object Comm::make(const std::shared_ptr<Session>& session, ist_comm handle, bool owned) {
   return nb::cast(Comm(channels_of(session, handle, owned)));
 }
 
+namespace {
+
+// Collective: the two of its own. They go with it, also where a signal has ended the wait for them.
+int add_own(Channels& made) {
+  int code = ist_comm_dup(made.user, &made.heads);
+  if (code == IST_OK) code = ist_comm_dup(made.user, &made.bodies);
+  if (code != IST_ERR_UNREACHABLE) return code;
+  made.apart = ist_error_text();
+  return IST_OK;
+}
+
+std::shared_ptr<Channels> counted(std::shared_ptr<Channels> made) {
+  made->rank = asked(ist_comm_rank, made->user);
+  made->size = asked(ist_comm_size, made->user);
+  return made;
+}
+
+}  // namespace
+
 std::shared_ptr<Channels> Comm::channels_of(const std::shared_ptr<Session>& session, ist_comm handle, bool owned) {
   auto made = std::make_shared<Channels>(session);
   made->user = handle;
   made->owns_user = owned;
-  made->rank = asked(ist_comm_rank, handle);
-  made->size = asked(ist_comm_size, handle);
-  int code = IST_OK;
-  {
-    const LetGo without_gil{session->inside()};
-    code = ist_comm_dup(handle, &made->heads);
-    if (code == IST_OK) code = ist_comm_dup(handle, &made->bodies);
-  }
-  if (code == IST_ERR_UNREACHABLE)
-    made->apart = ist_error_text();
-  else
-    check(code);
-  return made;
+  call_of_all(
+      session, [made] { return add_own(*made); }, [](int) {});
+  return counted(std::move(made));
+}
+
+std::shared_ptr<Channels> create_from(const std::shared_ptr<Channels>& from, const Creation& create) {
+  from->session->sweep();  // frees those that were dropped
+  auto made = std::make_shared<Channels>(from->session);
+  made->owns_user = true;
+  const auto call = [create, parent = from->user, made] {
+    const int code = create(parent, &made->user);
+    return code == IST_OK && made->user != IST_COMM_NULL ? add_own(*made) : code;
+  };
+  call_of_all(from->session, call, [made](int) { made->free_later(); });
+  return made->user == IST_COMM_NULL ? nullptr : counted(std::move(made));
 }
 
 std::shared_ptr<Channels> whole(std::shared_ptr<Channels> channels) {
@@ -229,6 +254,7 @@ void bind_comm(nb::module_& module) {
   bind_stream_collectives(comm);
   bind_object_collectives(comm);
   bind_carts(module, comm);
+  bind_heaps(module, comm);
 }
 
 }  // namespace isthmus_python

@@ -24,7 +24,9 @@ struct Channels {
   explicit Channels(std::shared_ptr<Session> of) : session(std::move(of)) {}
   Channels(const Channels&) = delete;
   Channels& operator=(const Channels&) = delete;
-  ~Channels();
+  ~Channels() { free_later(); }
+  // Those that it owns, in the next sweep.
+  void free_later();
 
   std::shared_ptr<Session> session;
   ist_comm user = IST_COMM_NULL;
@@ -95,9 +97,9 @@ class Comm {
   std::shared_ptr<Channels> channels_;  // null: freed
 };
 
-// Collective: the handle of a communicator that `create` makes of another, or null to ranks outside it.
+// Collective: those of a communicator that `create` makes of another, or null to ranks outside it.
 using Creation = std::function<int(ist_comm, ist_comm*)>;
-ist_comm create_from(const std::shared_ptr<Channels>& from, const Creation& create);
+std::shared_ptr<Channels> create_from(const std::shared_ptr<Channels>& from, const Creation& create);
 
 // One half of an exchange.
 struct Half {

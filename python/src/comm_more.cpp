@@ -13,8 +13,8 @@ namespace isthmus_python {
 namespace {
 
 nb::object created(const std::shared_ptr<Channels>& from, const Creation& create) {
-  const ist_comm made = create_from(from, create);
-  return made == IST_COMM_NULL ? nb::none() : Comm::make(from->session, made, true);
+  auto made = create_from(from, create);
+  return made ? nb::cast(Comm(std::move(made))) : nb::none();
 }
 
 int prepare_ahead(ist_buffer buffer, std::int64_t count, ist_type type, int peer, int, ist_comm comm, ist_request* request) {
@@ -22,18 +22,6 @@ int prepare_ahead(ist_buffer buffer, std::int64_t count, ist_type type, int peer
 }
 
 }  // namespace
-
-ist_comm create_from(const std::shared_ptr<Channels>& from, const Creation& create) {
-  from->session->sweep();  // frees those that were dropped
-  ist_comm made = IST_COMM_NULL;
-  int code = IST_OK;
-  {
-    const LetGo without_gil{from->session->inside()};
-    code = create(from->user, &made);
-  }
-  check(code);
-  return made;
-}
 
 void Comm::ssend(nb::handle buffer, int dest, int tag, Count count) const {
   const auto& on = open();
@@ -84,17 +72,17 @@ nb::object Comm::split(std::optional<int> color, int key) const {
   if (color && *color < 0)
     raise(IST_ERR_ARGUMENT, "split: color is " + std::to_string(*color) + "; give 0 or more, or None for no communicator");
   const int chosen = color.value_or(IST_UNDEFINED);
-  return created(open(), [&](ist_comm from, ist_comm* made) { return ist_comm_split(from, chosen, key, made); });
+  return created(open(), [chosen, key](ist_comm from, ist_comm* made) { return ist_comm_split(from, chosen, key, made); });
 }
 
 nb::object Comm::split_local(int key) const {
-  return created(open(), [&](ist_comm from, ist_comm* made) { return ist_comm_split_local(from, key, made); });
+  return created(open(), [key](ist_comm from, ist_comm* made) { return ist_comm_split_local(from, key, made); });
 }
 
 nb::object Comm::create_group(const nb::iterable& ranks, int tag) const {
   std::vector<int> listed;
   for (const nb::handle each : ranks) listed.push_back(nb::cast<int>(each));
-  return created(open(), [&](ist_comm from, ist_comm* made) {
+  return created(open(), [listed, tag](ist_comm from, ist_comm* made) {
     return ist_comm_create_group(from, static_cast<int>(listed.size()), listed.data(), tag, made);
   });
 }

@@ -41,7 +41,7 @@ Buffer::Buffer(const std::string& kind, std::uint64_t object, std::int64_t count
   if (ready) region_.place = ist_buffer_ready(region_.place);
   region_.count = count;
   region_.item_size = size;
-  region_.type = type_of(letter, size);
+  set_type(region_, letter, typestr);
   region_.read_only = read_only;
   region_.owner = std::move(owner);
 }

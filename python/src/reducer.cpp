@@ -191,6 +191,24 @@ std::string text_of(const Reducer& self) {
 
 }  // namespace
 
+void require_reducible(const Region& like, const Reducer& op) {
+  if (op.function.is_valid()) return;
+  if (like.truth) {
+    for (const ist_op fits : {IST_LAND, IST_LOR, IST_LXOR, IST_BAND, IST_BOR, IST_BXOR, IST_MAX, IST_MIN})
+      if (op.op == fits) return;
+    throw nb::type_error((op.name +
+                          " of truth values gives none; take LAND, LOR, LXOR, MIN or MAX, or convert them to numbers, as "
+                          "by array.astype('i4')")
+                             .c_str());
+  }
+  if (like.type == IST_BYTE && !like.element.empty())
+    throw nb::type_error(
+        (op.name + " does not apply to elements of type '" + like.element +
+         "', which the library knows as bytes alone; convert them to numbers in the order of this machine, as by "
+         "array.astype('<f8'), align records of a value and a place (align=True), or give a function")
+            .c_str());
+}
+
 std::shared_ptr<Operation> start_with_function(const std::shared_ptr<Channels>& on, std::array<Region, 2> regions,
                                                const Region& like, const Reducer& op, const Reduction& call) {
   on->session->sweep();

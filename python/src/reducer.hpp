@@ -32,6 +32,9 @@ using Reduction = std::function<int(ist_op, ist_comm, ist_request*)>;
 std::shared_ptr<Operation> start_with_function(const std::shared_ptr<Channels>& on, std::array<Region, 2> regions,
                                                const Region& like, const Reducer& op, const Reduction& call);
 
+// Raises where the library's operation would not give elements of that sort.
+void require_reducible(const Region& like, const Reducer& op);
+
 void bind_reducers(nb::module_& module);
 
 }  // namespace isthmus_python

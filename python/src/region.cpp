@@ -88,6 +88,12 @@ ist_type type_of(char kind, std::int64_t item_size) {
   }
 }
 
+void set_type(Region& region, char kind, std::string_view element) {
+  region.truth = kind == 'b' && region.item_size == 1;
+  region.type = region.truth ? IST_UINT8 : type_of(kind, region.item_size);
+  if (region.type == IST_BYTE) region.element = element;
+}
+
 std::string class_name(nb::handle object) {
   const nb::handle type = object.type();
   const std::string module = nb::cast<std::string>(nb::str(type.attr("__module__")));

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace isthmus_python {
@@ -31,6 +32,8 @@ struct Region {
   std::int64_t count = 0;      // elements
   std::int64_t item_size = 1;  // bytes of one
   ist_type type = IST_BYTE;    // IST_BYTE also where the library knows no such type
+  bool truth = false;          // values are 0 and 1; the type is IST_UINT8
+  std::string element;         // where the type is IST_BYTE: what its producer calls an element
   bool read_only = false;
   nb::object owner;
   std::optional<Shape> view;  // where the elements lie that do not lie next to each other
@@ -60,6 +63,10 @@ Region read_dlpack(nb::handle object, std::optional<std::int64_t> stream, std::u
 // The dictionary that NumPy's and CUDA's array interfaces share.
 Region read_array_interface(nb::handle object, const nb::object& found, bool on_device);
 
+// Raises where elements are references to Python objects, or pointers, which mean nothing to another process.
+void refuse_references(nb::handle object, const char* format);
+// A region's type, and whether it is of truth values, by kind ('i', 'b' of truth values) and bytes of an element.
+void set_type(Region& region, char kind, std::string_view element);
 // Kind of number and bytes of one ('i', 8) as a type.
 ist_type type_of(char kind, std::int64_t item_size);
 // The name of an object's class, with its module.

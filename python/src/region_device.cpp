@@ -48,7 +48,7 @@ std::optional<Region> from_opencl_array(nb::handle object) {
   Region region;
   region.item_size = nb::cast<std::int64_t>(dtype.attr("itemsize"));
   const std::string text = nb::cast<std::string>(dtype.attr("str"));
-  region.type = type_of(text.size() > 1 ? text[1] : 'V', region.item_size);
+  set_type(region, text.size() > 1 ? text[1] : 'V', text);
   const Shape shape{to_numbers(object.attr("shape")), to_numbers(object.attr("strides"))};
   region.view = view_of(object, shape, region.item_size);
   region.count = elements_of(shape);

@@ -71,11 +71,14 @@ ist_buffer place_of(nb::handle object, const dlpack::Tensor& tensor, std::uint64
   }
 }
 
-ist_type type_of_dlpack(const dlpack::DataType& type, std::int64_t item_size) {
-  if (type.lanes != 1) return IST_BYTE;
-  if (type.code == dlpack::kBfloat) return item_size == 2 ? IST_BFLOAT16 : IST_BYTE;
-  constexpr std::string_view kinds = "iufVVc";  // by code
-  return type_of(type.code < kinds.size() ? kinds[type.code] : 'V', item_size);
+void set_type_of_dlpack(Region& region, const dlpack::DataType& type) {
+  constexpr std::string_view kKinds = "iufVVcb";  // by code
+  const bool known = type.lanes == 1 && type.code < kKinds.size();
+  set_type(region, known ? kKinds[type.code] : 'V', "");
+  if (type.lanes == 1 && type.code == dlpack::kBfloat && region.item_size == 2) region.type = IST_BFLOAT16;
+  if (region.type == IST_BYTE)
+    region.element = "code " + std::to_string(type.code) + ", bits " + std::to_string(type.bits) + ", lanes " +
+                     std::to_string(type.lanes) + " of DLPack";
 }
 
 // Neither of the two has memory, and what JAX itself says of that speaks of DLPack or of None.
@@ -112,7 +115,7 @@ Region read_dlpack(nb::handle object, std::optional<std::int64_t> stream, std::u
   }
   region.view = view_of(object, shape, region.item_size);
   region.count = elements_of(shape);
-  region.type = type_of_dlpack(tensor.dtype, region.item_size);
+  set_type_of_dlpack(region, tensor.dtype);
   region.place = place_of(object, tensor, queue);
   // JAX arrays never change, whatever version of DLPack says so or cannot say so.
   region.read_only = found.read_only || is_of_jax(object);

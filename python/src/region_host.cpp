@@ -13,6 +13,7 @@ char kind_of_format(const char* format) {
   if (*format == '@' || *format == '=' || *format == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>')) ++format;
   if (std::strcmp(format, "Zf") == 0 || std::strcmp(format, "Zd") == 0) return 'c';
   if (std::strlen(format) != 1) return 'V';
+  if (*format == '?') return 'b';
   if (std::strchr("bhilqn", *format)) return 'i';
   if (std::strchr("BHILQN", *format)) return 'u';
   return std::strchr("efd", *format) ? 'f' : 'V';
@@ -47,7 +48,33 @@ bool is_bfloat16(nb::handle object) {
   return name.is_valid() && nb::isinstance<nb::str>(name) && nb::cast<std::string>(name) == "bfloat16";
 }
 
+// Letters of the struct module, of NumPy and of ctypes: O of objects, P, z, Z, & and X{} of pointers; Zf and Zd are complex.
+bool has_references(const char* format) {
+  bool in_name = false;
+  for (const char* at = format; *at != '\0'; ++at) {
+    if (*at == ':') in_name = !in_name;
+    if (in_name) continue;
+    if (std::strchr("OPz&X", *at) != nullptr) return true;
+    if (*at == 'Z' && (at[1] == '\0' || std::strchr("fdg", at[1]) == nullptr)) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+void refuse_references(nb::handle object, const char* format) {
+  bool refers = format != nullptr && has_references(format);
+  if (!refers) {
+    const nb::object dtype = attribute(object, "dtype");
+    const nb::object has = dtype.is_valid() ? attribute(dtype, "hasobject") : nb::object();
+    refers = has.is_valid() && nb::isinstance<nb::bool_>(has) && nb::cast<bool>(has);
+  }
+  if (refers)
+    throw nb::type_error(("the elements of this " + class_name(object) +
+                          " are references to memory of this process, which mean nothing to another one; send_object() and "
+                          "recv_object() carry what they refer to")
+                             .c_str());
+}
 
 std::optional<Region> from_host_buffer(nb::handle object) {
   if (!PyObject_CheckBuffer(object.ptr())) return {};
@@ -74,8 +101,11 @@ std::optional<Region> from_host_buffer(nb::handle object) {
   region.place = ist_host(buffer.buf);
   region.item_size = buffer.itemsize > 0 ? buffer.itemsize : 1;
   region.count = buffer.len / region.item_size;
-  region.type = type_of(kind_of_format(buffer.format), region.item_size);
-  if (region.type == IST_BYTE) region.type = pair_of(buffer.format, region.item_size);
+  set_type(region, kind_of_format(buffer.format), buffer.format == nullptr ? "" : buffer.format);
+  if (region.type == IST_BYTE) {
+    refuse_references(object, buffer.format);
+    region.type = pair_of(buffer.format, region.item_size);
+  }
   region.read_only = buffer.readonly != 0;
   region.owner = std::move(view);
   return region;
@@ -109,7 +139,8 @@ Region read_array_interface(nb::handle object, const nb::object& found, bool on_
   if ((region.item_size = std::atoll(text.c_str() + 2)) < 1) region.item_size = 1;
   if (text[1] == 'U') region.item_size *= 4;
   const bool foreign = text[0] == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '>' : '<');
-  region.type = type_of(foreign ? 'V' : text[1], region.item_size);
+  set_type(region, foreign ? 'V' : text[1], text);
+  if (region.type == IST_BYTE) refuse_references(object, text[1] == 'O' ? "O" : nullptr);
   if (!foreign && text[1] == 'V' && region.item_size == 2 && is_bfloat16(object)) region.type = IST_BFLOAT16;
   Shape shape{to_numbers(extents), {}};
   if (const nb::object strides = entry("strides"); strides.is_valid()) shape.strides = to_numbers(strides);

@@ -28,18 +28,17 @@ std::vector<std::weak_ptr<Session>>& open_sessions() {
 }
 
 // By the last word of the world's own settings that says it, or else by the variable.
-std::string how_to_wait(const std::string& settings) {
-  const char* const variable = std::getenv("ISTHMUS_WAIT");
-  std::string asked = variable == nullptr ? "auto" : variable;
-  constexpr std::string_view kName = "wait=";
+std::string asked_for(const std::string& name, const char* variable, const std::string& settings) {
+  const char* const set = std::getenv(variable);
+  std::string asked = set == nullptr ? "" : set;
   std::istringstream words(settings);
   for (std::string word; words >> word;)
-    if (word.starts_with(kName)) asked = word.substr(kName.size());
+    if (word.starts_with(name + "=")) asked = word.substr(name.size() + 1);
   return asked;
 }
 
 bool must_give_way(ist_comm comm, const std::string& settings) {
-  const std::string asked = how_to_wait(settings);
+  const std::string asked = asked_for("wait", "ISTHMUS_WAIT", settings);
   if (asked == "spin") return false;
   if (asked == "sleep") return true;
   int ranks = 1;
@@ -71,6 +70,7 @@ std::shared_ptr<Session> Session::create(const Make& make, const std::string& se
   ist_comm comm = IST_COMM_NULL;
   check(ist_world_comm(made->world_, &comm));
   made->crowded_ = must_give_way(comm, settings);
+  made->one_thread_ = asked_for("threads", "ISTHMUS_THREADS", settings) == "single";
   auto& all = open_sessions();
   std::erase_if(all, [](const auto& each) { return each.expired(); });
   all.push_back(made);

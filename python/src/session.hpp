@@ -34,6 +34,8 @@ class Session {
   bool closed() const { return closing_.load(std::memory_order_relaxed); }
   // For LetGo: threads inside the library for this world.
   std::atomic<int>& inside() { return inside_; }
+  // Calls of all ranks whose callers a signal has called away.
+  std::atomic<int>& left_behind() { return left_behind_; }
   [[noreturn]] static void raise_closed();
   // Raises if the world is closed, and in the function of a reduction.
   void require_open() const;
@@ -42,6 +44,8 @@ class Session {
   ist_world handle() const { return world_; }
   // Ranks of this host outnumber its processors: waiting must give way.
   bool crowded() const { return crowded_; }
+  // The program has promised that one thread at a time is inside the library.
+  bool one_thread() const { return one_thread_; }
 
   void keep(const std::shared_ptr<Operation>& operation);
   // One that is complete: what it holds may be the last to hold this session.
@@ -60,9 +64,11 @@ class Session {
   ist_world world_ = IST_WORLD_NULL;
   std::atomic<bool> closing_{false};
   std::atomic<int> inside_{0};
+  std::atomic<int> left_behind_{0};
   const int owner_;    // process
   bool left_ = false;  // the library has let go of every buffer
   bool crowded_ = false;
+  bool one_thread_ = false;
   std::mutex mutex_;
   std::vector<std::shared_ptr<Operation>> kept_;
   bool stepping_ = false;          // progress() looks at kept ones, which must stay

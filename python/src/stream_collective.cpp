@@ -57,6 +57,7 @@ void bcast_on(const Comm& comm, nb::handle stream, nb::handle buffer, int root) 
 
 void reduce_on(const Comm& comm, nb::handle stream, nb::handle send, nb::handle recv, const Reducer& op, int root) {
   const Two both = two_of(send, recv);
+  require_reducible(both.recv.owner.is_valid() ? both.recv : both.send, op);
   const ist_op with = of_library(op);
   void* const where = to_stream(stream);
   call_on(*comm.open(), [&](ist_comm on) {
@@ -66,6 +67,7 @@ void reduce_on(const Comm& comm, nb::handle stream, nb::handle send, nb::handle 
 
 void allreduce_on(const Comm& comm, nb::handle stream, nb::handle send, nb::handle recv, const Reducer& op) {
   const Two both = two_of(send, recv);
+  require_reducible(both.recv.owner.is_valid() ? both.recv : both.send, op);
   const ist_op with = of_library(op);
   void* const where = to_stream(stream);
   call_on(*comm.open(), [&](ist_comm on) {

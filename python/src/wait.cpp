@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <string>
 #include <thread>
 
+#include "errors.hpp"
 #include "gil.hpp"
 
 namespace isthmus_python {
@@ -111,6 +115,92 @@ std::size_t wait_for_any(Session& session, std::span<const std::shared_ptr<Opera
     return found < operations.size();
   });
   return found;
+}
+
+void wait_for(Session& session, const std::function<bool()>& over) { wait_until(session, over); }
+
+namespace {
+
+// Between the thread that makes a call and the one that waits for it.
+struct CallOfAll {
+  std::shared_ptr<Session> session;
+  std::function<int()> call;
+  std::function<void(int)> late;
+  std::mutex mutex;
+  std::condition_variable over;
+  bool done = false;
+  bool left = false;  // by the caller
+  int code = IST_OK;
+  std::string text;
+
+  void run() {
+    const int found = call();
+    const std::string said = found == IST_OK ? "" : ist_error_text();
+    const std::lock_guard lock(mutex);
+    code = found;
+    text = said;
+    done = true;
+    over.notify_one();
+  }
+};
+
+}  // namespace
+
+void call_of_all(const std::shared_ptr<Session>& session, std::function<int()> call, std::function<void(int)> late) {
+  session->require_open();
+  if (session->one_thread() || !in_main_thread()) {
+    int code = IST_OK;
+    {
+      const LetGo without_gil{session->inside()};
+      code = call();
+    }
+    return check(code);
+  }
+  // One after the other: all ranks make them in one order.
+  wait_until(*session, [&] { return session->left_behind().load() == 0; });
+  const auto shared = std::make_shared<CallOfAll>();
+  shared->session = session;
+  shared->call = std::move(call);
+  shared->late = std::move(late);
+  ++session->inside();
+  std::thread caller([shared] {
+    shared->run();
+    bool left = false;
+    {
+      const std::lock_guard lock(shared->mutex);
+      left = shared->left;
+    }
+    if (left) shared->late(shared->code);
+    if (left) --shared->session->left_behind();
+    --shared->session->inside();
+    // Its last reference would leave the world, which takes the GIL: nobody may ask for that as Python ends.
+    if (left) new std::shared_ptr<CallOfAll>(shared);
+  });
+  bool done = false;
+  bool interrupted = false;
+  while (!done && !interrupted) {
+    {
+      const nb::gil_scoped_release release;
+      std::unique_lock lock(shared->mutex);
+      done = shared->over.wait_for(lock, kSignalsEvery, [&] { return shared->done; });
+    }
+    if (done || PyErr_CheckSignals() == 0) continue;
+    interrupted = true;
+    const std::lock_guard lock(shared->mutex);
+    done = shared->done;
+    shared->left = !done;
+    if (!done) ++session->left_behind();
+  }
+  if (!done) {
+    caller.detach();
+    nb::raise_python_error();
+  }
+  caller.join();  // it holds nothing any more
+  if (interrupted) {
+    shared->late(shared->code);
+    nb::raise_python_error();
+  }
+  if (shared->code != IST_OK) raise(shared->code, shared->text);
 }
 
 bool look_at(Session& session, Operation& operation) {

@@ -1,11 +1,12 @@
 // Waiting without the GIL, until the operations are complete or Python has a signal to handle.
 //
-// Who calls this : request.cpp, request_set.cpp, comm.cpp.
+// Who calls this : request.cpp, request_set.cpp, comm.cpp, heap.cpp.
 // Threads        : the caller holds the GIL, which is let go of meanwhile.
 // Ownership      : none.
 // Errors         : whatever a signal handler raises (KeyboardInterrupt); the operations then go on.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -16,6 +17,12 @@ namespace isthmus_python {
 void wait_for(Session& session, std::span<const std::shared_ptr<Operation>> operations);
 // The first of them, in their order, that is complete.
 std::size_t wait_for_any(Session& session, std::span<const std::shared_ptr<Operation>> operations);
+// The same for anything that can be asked, without the GIL.
+void wait_for(Session& session, const std::function<bool()>& over);
+// A call of the library that waits for other ranks and cannot be taken back. It is made by a thread of its own, so that a signal ends the
+// caller's wait (not where threads=single promises that there is one at a time); the call goes on then, and `late` hears, without the GIL,
+// how it ended; the next one waits for it. Raises what the library says. What `call` and `late` hold must need no GIL to go.
+void call_of_all(const std::shared_ptr<Session>& session, std::function<int()> call, std::function<void(int)> late);
 // One look at an operation, and at those with steps of their own.
 bool look_at(Session& session, Operation& operation);
 void look_at_all(Session& session, std::span<const std::shared_ptr<Operation>> operations);

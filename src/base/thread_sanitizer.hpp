@@ -1,6 +1,6 @@
 // Tells ThreadSanitizer of an order between threads that goes through a library it cannot see into, such as a driver. Nothing elsewhere.
 //
-// Who calls this : memory/opencl/, and tests of it.
+// Who calls this : memory/opencl/, who waits for its queues in cli/, and tests of it.
 // Threads        : any.
 // Ownership      : none; the address is only a name.
 // Errors         : none.

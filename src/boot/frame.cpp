@@ -15,7 +15,7 @@ namespace {
 
 // Also tells byte orders apart: a rank of the other order is refused as a stranger.
 constexpr std::uint32_t kMagic = 0x49735442;  // "IsTB"
-constexpr std::uint16_t kVersion = 1;
+constexpr std::uint16_t kVersion = 2;
 
 struct Header {
   std::uint32_t magic = kMagic;
@@ -24,11 +24,12 @@ struct Header {
   std::uint32_t world = 0;
   std::uint32_t round = 0;
   std::uint32_t milliseconds = 0;
-  std::uint32_t unused = 0;
+  std::uint32_t age = 0;
   std::uint64_t token = 0;
   std::uint64_t length = 0;
+  std::uint64_t program = 0;
 };
-static_assert(sizeof(Header) == 40 && std::is_trivially_copyable_v<Header>);
+static_assert(sizeof(Header) == 48 && std::is_trivially_copyable_v<Header>);
 
 }  // namespace
 
@@ -38,6 +39,8 @@ void FrameSocket::queue(const Frame& frame) {
   header.world = frame.world;
   header.round = frame.round;
   header.milliseconds = frame.milliseconds;
+  header.age = frame.age;
+  header.program = frame.program;
   header.token = frame.token;
   header.length = frame.payload.size();
   outgoing_.append(reinterpret_cast<const char*>(&header), sizeof header);
@@ -94,8 +97,8 @@ std::optional<Frame> FrameSocket::next() {
   }
   if (!malformed_.empty() || incoming_.size() - sizeof header < header.length) return std::nullopt;
   const auto length = static_cast<std::size_t>(header.length);
-  Frame frame{static_cast<FrameType>(header.type),    header.world, header.round, header.milliseconds, header.token,
-              incoming_.substr(sizeof header, length)};
+  Frame frame{static_cast<FrameType>(header.type),     header.world, header.round,  header.milliseconds, header.token,
+              incoming_.substr(sizeof header, length), header.age,   header.program};
   incoming_.erase(0, sizeof header + length);
   return frame;
 }

@@ -34,6 +34,9 @@ struct Frame {
   std::uint32_t milliseconds = 0;  // contribution: how long its rank is ready to wait
   std::uint64_t token = 0;         // names the job: rank 0's choice, 0 before the welcome
   std::string payload;
+  // contribution and withdrawal: of its process
+  std::uint32_t age = 0;      // milliseconds that it had run, up to a tick of 10 more than it did; 0 where that is not known
+  std::uint64_t program = 0;  // what no other process of its rank has; 0 where it is not known
 };
 
 class FrameSocket {

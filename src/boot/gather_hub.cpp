@@ -95,21 +95,35 @@ std::uint32_t GatherHub::counted(const Member& member, std::uint32_t world) {
 }
 
 void GatherHub::take_in(Rank rank, Frame contribution) {
+  const auto place = static_cast<std::size_t>(rank.value);
+  meet(place, contribution);
   Member& member = at(rank);
-  // The next program of this rank, in a shell, counts from the beginning.
-  const bool first = contribution.world == 1 && contribution.round == 1;
+  // Of a process that does not say which one it is, the first exchange tells that it is another one.
+  const bool first = contribution.program == 0 && contribution.world == 1 && contribution.round == 1;
   if (first && member.answered.world > 0) member.uncounted.clear();
   member.answered = Frame{};
   member.world = counted(member, contribution.world);
   member.patience = Deadline::after(contribution.milliseconds / 1000.0);
   member.waiting = std::move(contribution);
-  const auto place = static_cast<std::size_t>(rank.value);
-  // Who was told of the first world's failure, and comes to it again, is another program: what failed before was of the last one.
+  // Who was told of the first world's failure, and comes to it again, is another one, too: what failed before was of the last.
   if (const auto last = failed_.find(member.world); first && last != failed_.end() && last->second.told[place])
     failed_.clear();
   if (const auto failed = failed_.find(member.world); failed != failed_.end() && !failed->second.told[place])
     tell_of(failed->second, place);
   forget_what_all_know();
+}
+
+// A rank may be a shell, whose programs come one after the other. Each counts from the beginning, and was not meant by a world that had
+// failed before it began: its rank had never come there.
+void GatherHub::meet(std::size_t rank, const Frame& frame) {
+  Member& member = members_[rank];
+  if (frame.program == 0 || frame.program == member.program) return;
+  member.program = frame.program;
+  member.uncounted.clear();
+  member.answered = Frame{};
+  const auto began = Deadline::Clock::now() - std::chrono::milliseconds{frame.age};
+  for (auto& [world, failed] : failed_)
+    if (began > failed.when) failed.told[rank] = true;
 }
 
 void GatherHub::forget_what_all_know() {
@@ -121,6 +135,7 @@ void GatherHub::forget_what_all_know() {
 // What its rank had contributed to the round is not given to anybody. A round that is complete stays so: its answer is on its
 // way, and the rank finds that first.
 void GatherHub::take_back(Rank rank, const Frame& withdrawal) {
+  meet(static_cast<std::size_t>(rank.value), withdrawal);
   Member& member = at(rank);
   if (member.answered.world == withdrawal.world && member.answered.round == withdrawal.round) return;
   const std::uint32_t world = counted(member, withdrawal.world);
@@ -222,7 +237,11 @@ void GatherHub::fail_round(const std::string& text) {
 // Those that have not come to it yet hear the same when they do.
 void GatherHub::fail_world(std::uint32_t world, const std::string& text) {
   Failed& failed = failed_[world];
-  if (failed.told.empty()) failed = {text, std::vector<bool>(members_.size())};
+  // Whoever waits here although it was told is another program.
+  bool of_the_last_program = failed.told.empty();
+  for (std::size_t rank = 0; rank < failed.told.size(); ++rank)
+    of_the_last_program |= failed.told[rank] && members_[rank].waiting && members_[rank].world == world;
+  if (of_the_last_program) failed = {text, std::vector<bool>(members_.size()), Deadline::Clock::now()};
   for (std::size_t rank = 0; rank < members_.size(); ++rank)
     if (members_[rank].waiting && members_[rank].world == world) tell_of(failed, rank);
   forget_what_all_know();

@@ -62,6 +62,7 @@ class GatherHub {
     std::optional<Deadline> patience;      // until when it waits
     std::optional<Frame> answer;           // only for the rank without a socket
     Frame answered;                        // the last round that it had an answer of
+    std::uint64_t program = 0;             // the last process that was heard of; 0: none that said
     std::vector<std::uint32_t> uncounted;  // worlds that it left before any other rank had come to them
     std::string lost;                      // why it will not come any more; empty while it may
     std::optional<Deadline> blamed;        // from when on that fails a round: see read_from
@@ -69,7 +70,8 @@ class GatherHub {
   // A world that cannot be made any more, until every rank knows.
   struct Failed {
     std::string text;
-    std::vector<bool> told;
+    std::vector<bool> told;  // or began too late to be meant
+    Deadline::Clock::time_point when;
   };
   Member& at(Rank rank) { return members_[static_cast<std::size_t>(rank.value)]; }
   void read_all();
@@ -80,6 +82,7 @@ class GatherHub {
   void answer(Member& member, FrameType type, const std::string& payload);
   void fail_world(std::uint32_t world, const std::string& text);
   void tell_of(Failed& failed, std::size_t rank);
+  void meet(std::size_t rank, const Frame& frame);
   void forget_what_all_know();
   void settle();
   void finish_round();

@@ -3,6 +3,7 @@
 #include <isthmus/queue.h>
 #include <isthmus/stream.h>
 
+#include "base/thread_sanitizer.hpp"
 #include "cli/failure.hpp"
 #include "memory/opencl/opencl_api.hpp"
 
@@ -61,6 +62,7 @@ class QueueLane final : public Lane {
   }
   void wait() override {
     if (const Status over = opencl_status(api_->clFinish(queue_), "clFinish"); !over.ok()) throw Failure(over);
+    follows(reinterpret_cast<void*>(api_->clSetUserEventStatus));  // by which the library's thread ends its part
   }
   std::function<void()> capture(const std::function<void()>&) override { return {}; }
 

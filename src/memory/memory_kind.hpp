@@ -30,6 +30,7 @@ class Packing;
 class Queues;
 class SharedHeap;
 class Spaces;
+class WordChanges;
 class Workers;
 
 // The promise that a copy, or work in a user's queue, will have finished. Move-only; an empty ticket has finished already.
@@ -177,15 +178,16 @@ class MemoryKind {
   virtual Pins* pins() { return nullptr; }
   virtual Streams* streams() { return nullptr; }
   virtual Arithmetic* arithmetic() { return nullptr; }
-  virtual Packing* packing() { return nullptr; }         // packing.hpp
-  virtual Guests* guests() { return nullptr; }           // guests.hpp
-  virtual Lending* lending() { return nullptr; }         // lending.hpp
-  virtual Channels* channels() { return nullptr; }       // channels.hpp
-  virtual Queues* queues() { return nullptr; }           // queues.hpp
-  virtual Workers* workers() { return nullptr; }         // workers.hpp
-  virtual Mailing* mailing() { return nullptr; }         // mailing.hpp
-  virtual SharedHeap* shared_heap() { return nullptr; }  // host/shared_heap.hpp
-  virtual Spaces* spaces() { return nullptr; }           // spaces.hpp
+  virtual Packing* packing() { return nullptr; }           // packing.hpp
+  virtual Guests* guests() { return nullptr; }             // guests.hpp
+  virtual Lending* lending() { return nullptr; }           // lending.hpp
+  virtual Channels* channels() { return nullptr; }         // channels.hpp
+  virtual Queues* queues() { return nullptr; }             // queues.hpp
+  virtual Workers* workers() { return nullptr; }           // workers.hpp
+  virtual Mailing* mailing() { return nullptr; }           // mailing.hpp
+  virtual SharedHeap* shared_heap() { return nullptr; }    // host/shared_heap.hpp
+  virtual Spaces* spaces() { return nullptr; }             // spaces.hpp
+  virtual WordChanges* word_changes() { return nullptr; }  // word_changes.hpp
 };
 
 }  // namespace ist

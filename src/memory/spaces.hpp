@@ -32,6 +32,8 @@ class Space {
   virtual SpaceCard card() { return {}; }
   // Can the memory of that rank, another one, be reached from here, as its card says? While it lets itself be met.
   virtual Status meet(Rank, const SpaceCard&) { return {}; }
+  // Are words of that rank's part changed as a whole from here (word_changes.hpp), for whoever else changes them? Of ranks that were met.
+  virtual Status changes_words_of(Rank) const { return {}; }
   // The part of PE p begins p strides further on.
   virtual std::byte* base() const = 0;
   // Makes memory, all zero, for that stretch of the own part, and gives what others need to map it.

@@ -2,14 +2,23 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "boot/gather_hub.hpp"
 
 namespace ist::test {
 namespace {
+
+// As its frames name it.
+struct Process {
+  std::uint32_t age = 0;
+  std::uint64_t number = 0;
+};
+constexpr std::uint32_t kOld = 600000;
 
 // Frames in an order that no race decides.
 class Hub : public testing::TestWithParam<int> {
@@ -22,8 +31,9 @@ class Hub : public testing::TestWithParam<int> {
       ranks_.emplace_back(FileDescriptor{ends[1]});
     }
   }
-  void send(int rank, FrameType type, std::uint32_t world, std::uint32_t round, const std::string& payload) {
-    ranks_[static_cast<std::size_t>(rank)].queue({type, world, round, 60000, 0, payload});
+  void send(int rank, FrameType type, std::uint32_t world, std::uint32_t round, const std::string& payload,
+            Process process = {}) {
+    ranks_[static_cast<std::size_t>(rank)].queue({type, world, round, 60000, 0, payload, process.age, process.number});
     ranks_[static_cast<std::size_t>(rank)].write_some();
   }
   std::optional<Frame> answer(int rank) {
@@ -122,6 +132,45 @@ TEST_P(HubOfThree, a_failure_ends_with_its_program) {
     hub_.serve();
   }
   for (int rank = 0; rank < 3; ++rank) expect(rank, FrameType::gathered, 1, "the next");
+}
+
+// The same where rank 2 is the first one there, and its process says that it began when the failure was over.
+TEST_P(HubOfThree, a_program_that_began_after_a_failure_does_not_hear_of_it) {
+  const Process last{kOld, 1};
+  const Process next{1, 2};
+  send(0, FrameType::contribution, 1, 1, "zero", last);
+  hub_.serve();
+  send(1, FrameType::withdrawal, 1, 1, "sorry", last);
+  hub_.serve();
+  for (int rank = 0; rank < 2; ++rank) expect(rank, FrameType::failure, 1, "sorry");
+  std::this_thread::sleep_for(std::chrono::milliseconds{50});
+  send(2, FrameType::contribution, 1, 1, "two", next);
+  hub_.serve();
+  EXPECT_FALSE(answer(2)) << "it heard of the failure";
+  // The next one fails as well, and with its own reason, although the same rank withdraws from the same world and round.
+  send(1, FrameType::withdrawal, 1, 1, "sorry again", next);
+  hub_.serve();
+  send(0, FrameType::contribution, 1, 1, "zero", next);
+  hub_.serve();
+  for (int rank = 0; rank < 3; ++rank) expect(rank, FrameType::failure, 1, "sorry again");
+  for (int rank = 0; rank < 3; ++rank) {
+    send(rank, FrameType::contribution, 1, 1, "the third", {1, 3});
+    hub_.serve();
+  }
+  for (int rank = 0; rank < 3; ++rank) expect(rank, FrameType::gathered, 1, "the third");
+}
+
+TEST_P(HubOfThree, a_process_that_is_older_than_a_failure_hears_of_it) {
+  send(0, FrameType::contribution, 1, 1, "zero", {kOld, 1});
+  hub_.serve();
+  send(1, FrameType::withdrawal, 1, 1, "sorry", {kOld, 2});
+  hub_.serve();
+  send(0, FrameType::contribution, 1, 1, "the next", {1, 4});
+  hub_.serve();
+  send(2, FrameType::contribution, 1, 1, "two", {kOld, 3});
+  hub_.serve();
+  for (int rank = 0; rank < 3; ++rank) expect(rank, FrameType::failure, 1, "sorry");
+  EXPECT_FALSE(answer(0)) << "the next program heard of the failure";
 }
 
 TEST_P(HubOfThree, a_rank_that_comes_late_hears_of_every_world_that_failed) {

@@ -132,6 +132,10 @@ TEST_F(Bench, WhatCannotBePutIntoAStreamOrAQueueIsToldBeforeAnyRankStarts) {
 }
 
 TEST_F(Bench, LongMessagesHaveShorterWindowsAndAreChecked) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "not covered here: windows of messages from 64 MiB on; some 20 GB are copied, for which ThreadSanitizer "
+                  "takes minutes";
+#endif
   const Ran ran = run_program("bench bandwidth --quick --iterations 1 --sizes 64MiB,128MiB --json " + file());
   ASSERT_EQ(ran.status, 0) << ran.output;
   const auto found = result();

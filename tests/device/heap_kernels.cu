@@ -99,6 +99,11 @@ __global__ void grid_kernel(ist_team_view view, Places places, std::uint32_t epo
   }
 }
 
+__global__ void add_kernel(ist_team_view view, Places places, std::uint32_t times) {
+  for (std::uint32_t n = 0; n < times; ++n)
+    for (int pe = 0; pe < view.pes; ++pe) atomic_add(view, &places.words[2], std::uint64_t{1}, pe);
+}
+
 __global__ void wait_kernel(ist_team_view view, Places places, Result* result) {
   fails(result, wait_until(view, &places.words[3], Compare::not_equal, std::uint64_t{0}));
 }
@@ -150,6 +155,12 @@ Found meet_as_grids(const ist_team_view& view, int device, const Places& places,
   return found_by(device, [&](cudaStream_t stream, Result* result, std::string& refused) {
     const Launch launch = launch_grid(grid_kernel, kBlocks, 256, 0, stream, 0, view, places, epochs, result);
     if (!launch.ok()) refused = launch.text;
+  });
+}
+
+Found add_everywhere(const ist_team_view& view, int device, const Places& places, std::uint32_t times) {
+  return found_by(device, [&](cudaStream_t stream, Result*, std::string&) {
+    add_kernel<<<1, kAdders, 0, stream>>>(view, places, times);
   });
 }
 

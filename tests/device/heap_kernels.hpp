@@ -32,6 +32,9 @@ int devices();
 Found exchange(const ist_team_view& view, int device, const Places& places, std::uint32_t epochs);
 // A grid whose blocks put to the right, and meet with all PEs.
 Found meet_as_grids(const ist_team_view& view, int device, const Places& places, std::uint32_t epochs);
+// kAdders threads add 1 to the word behind that of exchange(), at every PE, so often.
+constexpr unsigned kAdders = 64;
+Found add_everywhere(const ist_team_view& view, int device, const Places& places, std::uint32_t times);
 // Waits for a word that nobody writes, without a deadline.
 Found wait_for_ever(const ist_team_view& view, int device, const Places& places);
 

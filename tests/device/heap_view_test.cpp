@@ -2,6 +2,9 @@
 // one's kernel waits for it.
 #include <isthmus/heap.h>
 
+#include <atomic>
+#include <thread>
+
 #include "../ranks/forked_ranks.hpp"
 #include "heap_kernels.hpp"
 
@@ -64,6 +67,43 @@ TEST_F(HeapView, CarriesKernelsOfTwoProcessesToEachOther) {
                              return wrong + (ist_heap_destroy(&last) == IST_OK ? 0 : 1);
                            }),
                  -1);
+}
+
+// Every host and every kernel at once, at every PE's word.
+TEST_F(HeapView, CountsWhatKernelsAndHostsAddAtOnce) {
+  constexpr std::uint32_t kByKernels = 20000;
+  constexpr std::uint64_t kByHosts = 1000;
+  expect_all_but(
+      run_ranks(
+          2, "host,cuda",
+          [](const Here& here) {
+            Symmetric symmetric;
+            if (!symmetric.made(here)) return 50;
+            const auto& [heap, view, places] = symmetric;
+            std::uint64_t* const word = places.words + 2;
+            std::atomic<int> wrong{0};
+            // Once before, so that nothing is loaded while the others' kernels run.
+            if (ist_heap_atomic64(heap, IST_ATOMIC_FETCH, word, 0, nullptr, here.rank) != IST_OK) ++wrong;
+            if (ist_heap_barrier(heap) != IST_OK) ++wrong;
+            std::thread kernel([&] { wrong += wrong_in(here, "add", add_everywhere(view, here.rank, places, kByKernels)); });
+            for (std::uint64_t n = 0; n < kByHosts; ++n)
+              for (int pe = 0; pe < here.size; ++pe)
+                if (ist_heap_atomic64(heap, IST_ATOMIC_ADD, word, 1000000007, nullptr, pe) != IST_OK) ++wrong;
+            kernel.join();
+            if (ist_heap_barrier(heap) != IST_OK) ++wrong;
+            std::uint64_t sum = 0;
+            if (ist_heap_atomic64(heap, IST_ATOMIC_FETCH, word, 0, &sum, here.rank) != IST_OK) ++wrong;
+            const auto pes = static_cast<std::uint64_t>(here.size);
+            const std::uint64_t wanted = pes * (kByHosts * 1000000007 + std::uint64_t{heap_kernels::kAdders} * kByKernels);
+            if (sum != wanted) {
+              std::fprintf(stderr, "[%d] %llu instead of %llu (%s)\n", here.rank, static_cast<unsigned long long>(sum),
+                           static_cast<unsigned long long>(wanted), ist_error_text());
+              ++wrong;
+            }
+            ist_heap last = heap;
+            return wrong + (ist_heap_destroy(&last) == IST_OK ? 0 : 1);
+          }),
+      -1);
 }
 
 TEST_F(HeapView, ReleasesKernelsThatWaitForOneThatWasKilled) {

@@ -206,6 +206,14 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   return CUDA_SUCCESS;
 }
 
+// FAKE_CUDA_ATOMICS=0: as between devices on PCI Express.
+CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer) {
+  FAKE_ENTER(cuDeviceGetP2PAttribute);
+  if (!known(device) || !known(peer) || device == peer) return CUDA_ERROR_INVALID_DEVICE;
+  *value = attribute == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED && variable("FAKE_CUDA_ATOMICS", 1) != 0 ? 1 : 0;
+  return CUDA_SUCCESS;
+}
+
 CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
   FAKE_ENTER(cuDeviceCanAccessPeer);
   if (!known(device) || !known(peer)) return CUDA_ERROR_INVALID_DEVICE;

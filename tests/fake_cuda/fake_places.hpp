@@ -1,6 +1,6 @@
 // What kernels that are played on the processor have in common: their threads, and where the bytes of device addresses are.
 //
-// Who calls this : fake_channel.cpp, fake_limits.cpp, fake_meeting.cpp, fake_pack.cpp.
+// Who calls this : fake_channel.cpp, fake_limits.cpp, fake_meeting.cpp, fake_pack.cpp, fake_words.cpp.
 // Threads        : Places under the lock; the rest without it.
 // Ownership      : none.
 // Errors         : Places::reached().
@@ -21,6 +21,7 @@
 #include "memory/cuda/channel_layout.hpp"
 #include "memory/cuda/meeting_layout.hpp"
 #include "memory/cuda/pack_protocol.hpp"
+#include "memory/cuda/word_protocol.hpp"
 
 namespace fake {
 
@@ -111,6 +112,10 @@ class Places {
     find(work.packed, work.bytes);
     find(work.offsets, work.runs * sizeof(std::int64_t));
     find(work.begins, work.runs * sizeof(std::int64_t));
+  }
+  void find(ist::words::Work& work) {
+    find(work.word, work.bytes);
+    find(work.before);
   }
   bool reached() const { return reached_; }
 

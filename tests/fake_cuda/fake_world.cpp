@@ -1,5 +1,6 @@
 #include "fake_world.hpp"
 
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <algorithm>
@@ -27,10 +28,17 @@ CUresult enter_locked(World& w, std::string_view call) {
   if (!w.initialised && call != "cuInit" && call != "cuDriverGetVersion") return CUDA_ERROR_NOT_INITIALIZED;
   return CUDA_SUCCESS;
 }
+
+// A child of fork() finds the lock free, whichever thread had it as the child was made.
+World* make_world() {
+  auto* made = new World;
+  ::pthread_atfork([] { world().lock.lock(); }, [] { world().lock.unlock(); }, [] { world().lock.unlock(); });
+  return made;
+}
 }  // namespace
 
 World& world() {
-  static World& w = *new World;
+  static World& w = *make_world();
   return w;
 }
 

@@ -66,6 +66,16 @@ TEST(Run, worlds_follow_each_other_in_one_program_and_in_programs_of_one_rank) {
   EXPECT_EQ(times_in(command.output(), "world of 3"), 9);
 }
 
+// Rank 2 misses the first world, and is the first one at the next, which is of another program: what failed was not meant for it.
+TEST(Run, the_next_program_of_a_rank_that_never_came_does_not_hear_of_the_failure) {
+  const std::string script = "if [ $ISTHMUS_RANK = 2 ]; then sleep 1.5; else ISTHMUS_BOOT_TIMEOUT=0.5 " +
+                             std::string{PROGRAM} + " world; sleep 2; fi; " + PROGRAM + " world";
+  Command command{shell({"-n", "3"}, script)};
+  EXPECT_EQ(command.wait(), 0) << command.output() << command.errors();
+  EXPECT_EQ(times_in(command.output(), "rank 2 did not come to the launcher"), 2) << command.output();
+  EXPECT_EQ(times_in(command.output(), "world of 3"), 3) << command.output();
+}
+
 TEST(Run, a_program_started_in_the_background_by_a_shell_is_a_rank) {
   Command command{run_words({"-n", "2", "bash", "-c", std::string{PROGRAM} + " world & wait $!"})};
   EXPECT_EQ(command.wait(), 0) << command.output() << command.errors();

@@ -86,7 +86,33 @@ TEST_P(OneSidedLinks, ThatCannotBeBelievedAreNamedAtBothEnds) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, OneSidedLinks, testing::Values("0-1:spoiled", "0-1:refused"));
 
-TEST(OneSidedDevices, RefuseWhatOnlyADeviceCanDo) {
+// Over PCI Express devices reach each other's memory, and may have no atomic operations there. A PE's own word is no such case.
+TEST(OneSidedDevices, RefuseAtomicsWhereNoneCrossTheLink) {
+  NEEDS_FAKE_DRIVER();
+  const Variables links{{"FAKE_CUDA_ATOMICS", "0"}, {"FAKE_CUDA_DEVICES", "2"}};
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check{here};
+    ist_heap heap = IST_HEAP_NULL;
+    void* address = nullptr;
+    check.ok(create(here, &heap), "a heap");
+    check.ok(ist_heap_calloc(heap, 1, 8, &address), "a word");
+    auto* const word = static_cast<std::uint64_t*>(address);
+    const int other = 1 - here.rank;
+    const std::vector<std::string> says{"atomic operations do not cross the link between cuda device", "IST_KIND_HOST"};
+    check.fails(ist_heap_atomic64(heap, IST_ATOMIC_ADD, word, 1, nullptr, other), IST_ERR_UNSUPPORTED, says, "atomic");
+    check.fails(ist_heap_compare_swap64(heap, word, 0, 1, nullptr, other), IST_ERR_UNSUPPORTED, says, "compare_swap");
+    check.fails(ist_heap_put_signal(heap, word, ist_host(nullptr), 0, word, 1, IST_SIGNAL_ADD, other), IST_ERR_UNSUPPORTED,
+                says, "a signal that is added");
+    std::uint64_t before = 99;
+    check.ok(ist_heap_atomic64(heap, IST_ATOMIC_ADD, word, 5, &before, here.rank), "its own word");
+    check.that(before == 0, "what was there");
+    check.ok(ist_heap_barrier(heap), "barrier");
+    check.ok(ist_heap_destroy(&heap), "destroy");
+    return check.wrong();
+  }));
+}
+
+TEST(OneSidedDevices, TellWhichCallAWordFailedBy) {
   NEEDS_FAKE_DRIVER();
   expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
     Checks check{here};
@@ -95,9 +121,26 @@ TEST(OneSidedDevices, RefuseWhatOnlyADeviceCanDo) {
     check.ok(create(here, &heap), "a heap");
     check.ok(ist_heap_calloc(heap, 1, 8, &address), "a word");
     auto* const word = static_cast<std::uint64_t*>(address);
-    check.fails(ist_heap_atomic64(heap, IST_ATOMIC_ADD, word, 1, nullptr, 0), IST_ERR_UNSUPPORTED,
-                {"device.cuh", "IST_KIND_HOST"}, "atomic");
-    check.fails(ist_heap_compare_swap64(heap, word, 0, 1, nullptr, 0), IST_ERR_UNSUPPORTED, {"device.cuh"}, "compare_swap");
+    for (const char* const call : {"cuModuleLoadData", "cuModuleGetFunction", "cuLaunchKernel", "cuEventRecord"}) {
+      break_call(call, 0, CUDA_ERROR_UNKNOWN);
+      check.fails(ist_heap_atomic64(heap, IST_ATOMIC_ADD, word, 1, nullptr, here.rank), IST_ERR_DEVICE, {call}, call);
+      heal();
+    }
+    std::uint64_t before = 99;
+    check.ok(ist_heap_atomic64(heap, IST_ATOMIC_SET, word, 7, nullptr, here.rank), "the next one");
+    check.ok(ist_heap_compare_swap64(heap, word, 7, 8, &before, here.rank), "and the one behind it");
+    check.that(before == 7, "what was set");
+    check.ok(ist_heap_barrier(heap), "barrier");
+    check.ok(ist_heap_destroy(&heap), "destroy");
+    return check.wrong();
+  }));
+}
+
+TEST(OneSidedDevices, AreCheckedBeforeAHeapIsMade) {
+  NEEDS_FAKE_DRIVER();
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check{here};
+    ist_heap heap = IST_HEAP_NULL;
     int device = 0;
     check.ok(ist_kind_devices(here.world, IST_KIND_CUDA, &device), "devices");
     check.fails(ist_heap_create(here.comm, IST_KIND_CUDA, device, 4096, kMost, &heap), IST_ERR_ARGUMENT, {"device is"},
@@ -115,7 +158,9 @@ TEST(OneSidedDevices, HearOfAPeThatDies) {
                              void* word = nullptr;
                              if (create(here, &heap) != IST_OK || ist_heap_calloc(heap, 1, 8, &word) != IST_OK) return 50;
                              ist_team_view view{};
-                             if (ist_heap_view(heap, &view) != IST_OK || *view.abort_word != 0) return 51;
+                             if (ist_heap_view(heap, &view) != IST_OK) return 51;
+                             const auto aborted = [&] { return __atomic_load_n(view.abort_word, __ATOMIC_ACQUIRE) != 0; };
+                             if (aborted()) return 52;
                              if (here.rank == 1) die_soon();
                              const auto killed = Clock::now() + kBefore;
                              int wrong = expect_death("wait", here, 1, killed, [&] {
@@ -123,8 +168,8 @@ TEST(OneSidedDevices, HearOfAPeThatDies) {
                                                      : ist_heap_barrier(heap);
                              });
                              const auto limit = Clock::now() + std::chrono::seconds(1);
-                             while (*view.abort_word == 0 && Clock::now() < limit) std::this_thread::yield();
-                             wrong += *view.abort_word != 0 ? 0 : 1;
+                             while (!aborted() && Clock::now() < limit) std::this_thread::yield();
+                             wrong += aborted() ? 0 : 1;
                              return wrong;
                            }),
                  1);

@@ -16,12 +16,74 @@
 #error "isthmus/device.cuh is C++17 or later: compile with -std=c++17"
 #endif
 
+#include "isthmus/team.h"
+
+#ifndef __CUDACC_RTC__
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#else
+// NVRTC, by which CuPy compiles kernels, has no standard library: a few names stand for it there, inside of ist::device alone.
 
-#if defined(__CUDACC__)
+namespace ist::device::std {
+
+using int32_t = ::int32_t;
+using uint32_t = ::uint32_t;
+using int64_t = ::int64_t;
+using uint64_t = ::uint64_t;
+using uintptr_t = ::uint64_t;
+enum class byte : unsigned char {};
+
+template <bool kFirst, class First, class Second>
+struct conditional {
+  using type = First;
+};
+template <class First, class Second>
+struct conditional<false, First, Second> {
+  using type = Second;
+};
+template <bool kFirst, class First, class Second>
+using conditional_t = typename conditional<kFirst, First, Second>::type;
+
+template <class T>
+struct is_integral {
+  static constexpr bool value = false;
+};
+template <class T>
+struct is_floating_point {
+  static constexpr bool value = false;
+};
+#define IST_DEVICE_TRAIT(TRAIT, TYPE)   \
+  template <>                           \
+  struct TRAIT<TYPE> {                  \
+    static constexpr bool value = true; \
+  };
+IST_DEVICE_TRAIT(is_integral, bool)
+IST_DEVICE_TRAIT(is_integral, char)
+IST_DEVICE_TRAIT(is_integral, signed char)
+IST_DEVICE_TRAIT(is_integral, unsigned char)
+IST_DEVICE_TRAIT(is_integral, short)
+IST_DEVICE_TRAIT(is_integral, unsigned short)
+IST_DEVICE_TRAIT(is_integral, int)
+IST_DEVICE_TRAIT(is_integral, unsigned)
+IST_DEVICE_TRAIT(is_integral, long)
+IST_DEVICE_TRAIT(is_integral, unsigned long)
+IST_DEVICE_TRAIT(is_integral, long long)
+IST_DEVICE_TRAIT(is_integral, unsigned long long)
+IST_DEVICE_TRAIT(is_floating_point, float)
+IST_DEVICE_TRAIT(is_floating_point, double)
+#undef IST_DEVICE_TRAIT
+template <class T>
+struct is_arithmetic {
+  static constexpr bool value = is_integral<T>::value || is_floating_point<T>::value;
+};
+
+}  // namespace ist::device::std
+
+#endif
+
+#if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define IST_DEVICE_CODE __device__ __forceinline__
 // Out of the way of the code that always runs: what is not fetched does not hold up a kernel that is over in a microsecond.
 #define IST_DEVICE_RARE inline __device__ __noinline__

@@ -1,7 +1,7 @@
 // C calls that copy into and out of symmetric heaps.
 #include <cstring>
 
-#include "face/heap/heap_calls.hpp"
+#include "face/heap/device_words.hpp"
 #include "heap/word.hpp"
 
 namespace ist {
@@ -90,20 +90,18 @@ Status set_signal(CollectiveHeap& heap, const PlaceInHeap& place, std::uint64_t 
                           operation == IST_SIGNAL_ADD ? IST_ATOMIC_ADD : IST_ATOMIC_SET, value);
     return {};
   }
+  if (operation == IST_SIGNAL_ADD)
+    return change_on_device(heap, place, Bytes{sizeof value}, {WordChange::What::add, value, 0}).status();
   return copy_pieces(heap.world(), heap.memory().piece(place.pe, place.offset, Bytes{sizeof value}),
                      host_piece(&value, Bytes{sizeof value}));
 }
 
-Status check_signal(const CollectiveHeap& heap, const std::uint64_t* signal, ist_signal operation) {
+Status check_signal(const std::uint64_t* signal, ist_signal operation) {
   if (operation != IST_SIGNAL_SET && operation != IST_SIGNAL_ADD)
     return {IST_ERR_ARGUMENT,
             "operation is " + std::to_string(static_cast<int>(operation)) + "; it must be IST_SIGNAL_SET or _ADD"};
   if (reinterpret_cast<std::uint64_t>(signal) % sizeof *signal != 0)
     return {IST_ERR_ARGUMENT, "the signal's address is no multiple of 8"};
-  if (operation == IST_SIGNAL_ADD && !heap.on_host())
-    return {IST_ERR_UNSUPPORTED,
-            "IST_SIGNAL_ADD on device memory; use IST_SIGNAL_SET with a word for each sender, or a signal in a "
-            "heap of IST_KIND_HOST"};
   return {};
 }
 
@@ -114,7 +112,7 @@ struct Signal {
 };
 
 Status put_signal(CollectiveHeap& heap, const Named& named, const ist_buffer& source, const Signal& signal) {
-  IST_TRY(check_signal(heap, signal.address, signal.operation));
+  IST_TRY(check_signal(signal.address, signal.operation));
   const auto place = place_in(heap, {signal.address, Bytes{sizeof(std::uint64_t)}, named.pe});
   if (!place.ok()) return place.status();
   IST_TRY(copy(heap, Direction::put, named, source, Completes::now));

@@ -1,7 +1,7 @@
 // C calls about words of symmetric heaps: signals, waits, atomics.
 #include <limits>
 
-#include "face/heap/heap_calls.hpp"
+#include "face/heap/device_words.hpp"
 #include "heap/word.hpp"
 
 namespace ist {
@@ -60,15 +60,30 @@ Status wait_until(CollectiveHeap& heap, const Condition& wanted) {
   return heap.wait([&] { return holds(heap, *offset, wanted); }, [&] { return heap.nobody_left(); });
 }
 
-Result<std::byte*> atomic_word(CollectiveHeap& heap, const Named& named) {
-  if (!heap.on_host())
-    return Status{IST_ERR_UNSUPPORTED,
-                  "an atomic operation of the processor on device memory would not be atomic with those of the "
-                  "device; use one in a kernel (isthmus/device.cuh), or a word in a heap of IST_KIND_HOST"};
+Result<PlaceInHeap> word_in(const CollectiveHeap& heap, const Named& named) {
   IST_TRY(check_aligned(named.address, named.size.value));
-  const auto place = place_in(heap, named);
-  if (!place.ok()) return place.status();
-  return heap.memory().at(place->pe, place->offset);
+  return place_in(heap, named);
+}
+
+WordChange::What of_device(ist_atomic operation) {
+  using What = WordChange::What;
+  switch (operation) {
+    case IST_ATOMIC_SET:
+      return What::set;
+    case IST_ATOMIC_ADD:
+    case IST_ATOMIC_INC:
+      return What::add;
+    case IST_ATOMIC_SWAP:
+      return What::swap;
+    case IST_ATOMIC_AND:
+      return What::bitwise_and;
+    case IST_ATOMIC_OR:
+      return What::bitwise_or;
+    case IST_ATOMIC_XOR:
+      return What::bitwise_xor;
+    default:
+      return What::fetch;
+  }
 }
 
 template <class T>
@@ -77,11 +92,17 @@ int atomic(const char* call, ist_heap heap, ist_atomic operation, const Named& n
     if (operation < IST_ATOMIC_FETCH || operation > IST_ATOMIC_XOR)
       return {IST_ERR_ARGUMENT, "operation is " + std::to_string(static_cast<int>(operation)) +
                                     "; it must be IST_ATOMIC_FETCH to IST_ATOMIC_XOR"};
-    const auto word = atomic_word(in, named);
+    const auto word = word_in(in, named);
     if (!word.ok()) return word.status();
+    if (!in.on_host()) {
+      const WordChange change{of_device(operation), operation == IST_ATOMIC_INC ? 1 : std::uint64_t{operand}, 0};
+      const auto found = change_on_device(in, *word, named.size, change);
+      if (found.ok() && before != nullptr) *before = static_cast<T>(*found);
+      return found.status();
+    }
     // Only an exchange says what a store has overwritten.
     const bool swaps = operation == IST_ATOMIC_SET && before != nullptr;
-    const T found = change<T>(*word, swaps ? IST_ATOMIC_SWAP : operation, operand);
+    const T found = change<T>(in.memory().at(word->pe, word->offset), swaps ? IST_ATOMIC_SWAP : operation, operand);
     if (before != nullptr) *before = found;
     return {};
   });
@@ -90,10 +111,16 @@ int atomic(const char* call, ist_heap heap, ist_atomic operation, const Named& n
 template <class T>
 int compare_swap(const char* call, ist_heap heap, const Named& named, T expected, T wanted, T* before) {
   return in_heap(call, heap, [&](CollectiveHeap& in) -> Status {
-    const auto word = atomic_word(in, named);
+    const auto word = word_in(in, named);
     if (!word.ok()) return word.status();
     T found = expected;
-    std::atomic_ref(*reinterpret_cast<T*>(*word)).compare_exchange_strong(found, wanted);
+    if (in.on_host()) {
+      std::atomic_ref(*reinterpret_cast<T*>(in.memory().at(word->pe, word->offset))).compare_exchange_strong(found, wanted);
+    } else {
+      const auto there = change_on_device(in, *word, named.size, {WordChange::What::compare_swap, wanted, expected});
+      if (!there.ok()) return there.status();
+      found = static_cast<T>(*there);
+    }
     if (before != nullptr) *before = found;
     return {};
   });

@@ -49,6 +49,7 @@ class CollectiveHeap {
   const SymmetricHeap& memory() const { return *memory_; }
   World& world() { return world_; }
   Engine& engine() const { return comm_->engine(); }
+  Rank rank_of(Pe pe) const { return comm_->to_world(pe.value); }
   bool on_host() const { return memory_->shape().kind == KindId::host; }
 
   // Copies that may go on behind the call that started them, until quiet().

@@ -68,7 +68,12 @@ Place find(const char* call, const volatile void* address, std::size_t bytes, in
     text += other == static_cast<std::uintptr_t>(hot.pe)
                 ? ", and the bytes end behind it"
                 : ", and that is an address in the part of PE " + std::to_string(other);
-  fail(call, text + "; name memory that shmem_malloc gave this PE, and the PE beside it");
+  const SymmetricGlobals* const globals = world().globals();
+  if (globals != nullptr && !globals->symmetric())
+    fail(call,
+         text + "; name memory that shmem_malloc gave this PE, since global variables are not symmetric: " + globals->why());
+  else
+    fail(call, text + "; name memory that shmem_malloc gave this PE, or its own global variable, and the PE beside it");
   return {};
 }
 

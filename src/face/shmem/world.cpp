@@ -109,6 +109,18 @@ void World::make_heap(const char* call) {
   control_ = static_cast<std::byte*>(memory);
 }
 
+// The variables of the program are regions beside the heap.
+void World::share_globals(const char* call) {
+  auto made = SymmetricGlobals::create(comm_);
+  if (!made.ok()) return fail(call, made.status().text());
+  globals_ = std::move(*made);
+  for (const auto& each : globals_->segments()) {
+    Region region{each.begin, each.bytes.value, {}};
+    for (int pe = 0; pe < hot.pes; ++pe) region.peers.push_back(static_cast<std::byte*>(globals_->at_peer(each.begin, pe)));
+    add_region(std::move(region));
+  }
+}
+
 void World::open(const char* call, int threads) {
   // Every level is there: who asks for more later gets it, too.
   threads_ = opened_ > 0 ? std::max(threads_, threads) : threads;
@@ -120,6 +132,7 @@ void World::open(const char* call, int threads) {
   read_view(call);
   hot.pe = view_.pe;
   hot.pes = view_.pes;
+  share_globals(call);
   reset_groups();
   make_own_teams();
   watcher_ = std::thread([this] { watch(); });
@@ -150,6 +163,10 @@ void World::close(const char* call) {
   stop_watching();
   drop_groups();
   drop_regions();
+  if (globals_ != nullptr) {
+    if (const Status ended = globals_->end(); !ended.ok()) fail(call, ended.text());
+    globals_.reset();
+  }
   if (device_.heap != nullptr) failed(call, ist_heap_destroy(&device_.heap));
   device_ = {};
   hot.devices = false;

@@ -8,10 +8,12 @@
 
 #include <isthmus/heap.h>
 
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "face/shmem/globals.hpp"
 #include "face/shmem/hot.hpp"
 
 namespace ist::shmem {
@@ -52,6 +54,7 @@ class World {
     now.bytes = device_bytes_.load(std::memory_order_acquire);
     return now;
   }
+  const SymmetricGlobals* globals() const { return globals_.get(); }
   // Makes it where there is none, or makes room in it. Collective. False: remember() has why.
   bool open_device_heap(std::size_t bytes);
   bool grow_heap(const char* call, std::size_t more);
@@ -75,6 +78,7 @@ class World {
   void make_heap(const char* call);
   void read_view(const char* call);
   static void set_size(std::uint64_t bytes);
+  void share_globals(const char* call);
   void watch();
   Control& control(int pe) const;
   void stop_watching();
@@ -89,8 +93,9 @@ class World {
   ist_team_view view_{};
   DeviceHeap device_;                         // but for its size, as it was made
   std::atomic<std::size_t> device_bytes_{0};  // it grows while other threads are inside calls
-  std::byte* control_ = nullptr;              // this PE's own
-  std::uint64_t most_ = 0;                    // bytes of the heap
+  std::unique_ptr<SymmetricGlobals> globals_;
+  std::byte* control_ = nullptr;  // this PE's own
+  std::uint64_t most_ = 0;        // bytes of the heap
   std::uint64_t device_asked_ = 0;
   std::thread watcher_;
 };

@@ -62,6 +62,7 @@
   IST_CUDA_CALLS_OF_13(CALL)                   \
   CALL(cuDeviceGetAttribute)                   \
   CALL(cuDeviceCanAccessPeer)                  \
+  CALL(cuDeviceGetP2PAttribute)                \
   CALL(cuCtxEnablePeerAccess)                  \
   CALL(cuMemHostAlloc)                         \
   CALL(cuMemHostGetDevicePointer_v2)           \

@@ -36,22 +36,14 @@ Result<CudaContext*> CudaKind::context_of_both(const Piece& into, const Piece& w
 }
 
 Status CudaKind::start(const Route& route, const Launch& launch) {
-  const char* call = "cuStreamWaitEvent";
-  CUresult result = enter(route);
-  if (result == CUDA_SUCCESS) {
-    call = "cuLaunchKernel";
-    result =
-        kernels_.launch(*route.context, launch.kernel, launch.into.object + launch.into.offset.value,
-                        launch.with.object + launch.with.offset.value, launch.operands.count, launch.size, route.stream);
-  }
-  if (result == CUDA_SUCCESS) {
-    call = "cuEventRecord";
-    result = leave(route, true);
-  }
-  if (result == CUDA_SUCCESS) return {};
-  return cuda_error(
-      api_, result,
-      std::string(call) + " for a reduction of " + describe_piece(launch.with) + " into " + describe_piece(launch.into));
+  const auto address = [](const Piece& piece) { return piece.object + piece.offset.value; };
+  return start_kernel(
+      route,
+      [&] {
+        return kernels_.launch(*route.context, launch.kernel, address(launch.into), address(launch.with),
+                               launch.operands.count, launch.size, route.stream);
+      },
+      [&] { return " for a reduction of " + describe_piece(launch.with) + " into " + describe_piece(launch.into); });
 }
 
 Result<Ticket> CudaKind::combine(Reduction reduction, ist_type type, const Piece& into, const Piece& with,

@@ -146,6 +146,11 @@ int CudaContexts::ordinal(CUdevice device) const {
   return static_cast<int>(std::find(devices_.begin(), devices_.end(), device) - devices_.begin());
 }
 
+int CudaContexts::ordinal_of(const std::array<std::byte, 16>& uuid) const {
+  const auto found = std::find(uuids_.begin(), uuids_.end(), uuid);
+  return found == uuids_.end() ? -1 : static_cast<int>(found - uuids_.begin());
+}
+
 std::array<std::byte, 16> CudaContexts::uuid(int ordinal) const {
   const auto at = static_cast<std::size_t>(ordinal);
   return ordinal >= 0 && at < uuids_.size() ? uuids_[at] : std::array<std::byte, 16>{};

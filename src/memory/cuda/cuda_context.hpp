@@ -56,6 +56,7 @@ struct CudaContext {
   CUmodule module = nullptr;
   std::array<CUfunction, kReductions * kElements> kernels{};
   std::array<CUfunction, kPackKernels> pack_kernels{};
+  CUfunction word_kernel = nullptr;
   int multiprocessors = 0;
 };
 
@@ -88,6 +89,8 @@ class CudaContexts {
   int ordinal(CUdevice device) const;
   int count() const { return static_cast<int>(devices_.size()); }
   CUdevice device(int ordinal) const { return devices_[static_cast<std::size_t>(ordinal)]; }
+  // -1: none of this process's has it.
+  int ordinal_of(const std::array<std::byte, 16>& uuid) const;
   // Of the device at that position; zeros if it has none.
   std::array<std::byte, 16> uuid(int ordinal) const;
   // Some context already in use, or the caller's current one; null if there is neither. Never makes one.

@@ -85,6 +85,12 @@ Result<CUfunction> CudaKernels::find(CudaContext& context, const PackKernel& wan
   return kernel;
 }
 
+Result<CUfunction> CudaKernels::find_for_words(CudaContext& context) {
+  const std::lock_guard lock(mutex_);
+  IST_TRY(find_named(context, "isthmus_change_word", context.word_kernel));
+  return context.word_kernel;
+}
+
 Status CudaKernels::find_named(CudaContext& context, const std::string& name, CUfunction& kernel) const {
   if (kernel != nullptr) return {};
   if (context.module == nullptr) IST_TRY(load(context));
@@ -100,6 +106,7 @@ void CudaKernels::prepare(CudaContext& context) {
     for (int type = 0; element_of(static_cast<ist_type>(type)); ++type)
       if (applicable(static_cast<Reduction>(reduction), static_cast<ist_type>(type)).ok())
         static_cast<void>(find(context, static_cast<Reduction>(reduction), *element_of(static_cast<ist_type>(type))));
+  static_cast<void>(find_for_words(context));
   for (const bool unpacks : {false, true})
     for (const bool listed : {false, true})
       for (std::int64_t width = 1; width <= 16; width *= 2)
@@ -123,6 +130,11 @@ CUresult CudaKernels::launch(const CudaContext& context, CUfunction kernel, void
   const auto blocks = static_cast<unsigned>(std::clamp<std::uint64_t>((units + kOfBlock - 1) / kOfBlock, 1, most));
   void* arguments[] = {work};
   return api_.cuLaunchKernel(kernel, blocks, 1, 1, kThreads, 1, 1, 0, stream, arguments, nullptr);
+}
+
+CUresult CudaKernels::launch(CUfunction kernel, void* work, CUstream stream) const {
+  void* arguments[] = {work};
+  return api_.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, nullptr);
 }
 
 }  // namespace ist

@@ -1,7 +1,9 @@
 // One kernel per operation and element, as combine_on_host does it. Compiled without fusing multiply and add, so that both
-// give the same bits. Beside them those that pack, in the same image.
+// give the same bits. Beside them those that pack, and the one that
+// changes a word, in the same image.
 #include "memory/arithmetic.hpp"
 #include "memory/cuda/cuda_pack_kernels.cuh"
+#include "memory/cuda/word_protocol.hpp"
 
 namespace ist {
 namespace {
@@ -53,3 +55,5 @@ __device__ __forceinline__ void combine(void* into, const void* with, std::uint6
     ist::combine<ist::Reduction::reduction, ist::Element::element>(into, with, count);                            \
   }
 #include "memory/cuda/each_reduction.hpp"
+
+extern "C" __global__ void isthmus_change_word(const __grid_constant__ ist::words::Work work) { ist::words::change(work); }

@@ -1,6 +1,6 @@
-// The kernels of reductions and of packing: machine code that is part of the library, brought into a context when it first combines or packs there.
+// The kernels of reductions, of packing and of words: machine code that is part of the library, brought into a context when it first combines or packs there.
 //
-// Who calls this : cuda_arithmetic.cpp, cuda_packing.cpp.
+// Who calls this : cuda_arithmetic.cpp, cuda_packing.cpp, cuda_words.cpp.
 // Threads        : any; one lock, held while a context's module is loaded.
 // Ownership      : modules belong to their context and are unloaded with it (cuda_context.cpp).
 // Errors         : returned, naming the driver's call and the kernel.
@@ -38,6 +38,7 @@ class CudaKernels {
   // The function, loaded if it is the first time. The context must be current.
   Result<CUfunction> find(CudaContext& context, Reduction reduction, Element element);
   Result<CUfunction> find(CudaContext& context, const PackKernel& kernel);
+  Result<CUfunction> find_for_words(CudaContext& context);
   // Loads all of them, which waits for whatever runs on the device: before something waits there. The context must be current.
   void prepare(CudaContext& context);
   // `count` elements of `size` bytes in the stream.
@@ -45,6 +46,8 @@ class CudaKernels {
                   Bytes size, CUstream stream) const;
   // So many units, four by a thread.
   CUresult launch(const CudaContext& context, CUfunction kernel, void* work, std::uint64_t units, CUstream stream) const;
+  // By one thread.
+  CUresult launch(CUfunction kernel, void* work, CUstream stream) const;
 
  private:
   Status load(CudaContext& context) const;

@@ -26,6 +26,7 @@
 #include "memory/cuda/cuda_workers.hpp"
 #include "memory/guests.hpp"
 #include "memory/mailing.hpp"
+#include "memory/word_changes.hpp"
 
 namespace ist {
 
@@ -43,6 +44,7 @@ class CudaKind : public MemoryKind,
                  public Streams,
                  public Arithmetic,
                  public Packing,
+                 public WordChanges,
                  public Guests,
                  public Lending,
                  public Mailing,
@@ -83,6 +85,9 @@ class CudaKind : public MemoryKind,
   Packing* packing() override { return kernels_.present() ? this : nullptr; }
   Status can_pack(int device) override;
   Result<Ticket> pack_bytes(const PackWork& work, const Ticket& after) override;
+  // cuda_words.cpp
+  WordChanges* word_changes() override { return kernels_.present() ? this : nullptr; }
+  Result<Ticket> change(const WordChange& change, const Piece& word, const Piece& before) override;
   // CU_STREAM_PER_THREAD means the stream of the thread that calls this.
   Result<Ticket> ready(const Piece& piece) override;
   Result<Ticket> in_order(const Piece& piece) override;
@@ -174,6 +179,9 @@ class CudaKind : public MemoryKind,
   // What goes around the driver's call that puts work into the lane; `moved`: that call was made.
   CUresult enter(const Route& route) const;
   CUresult leave(const Route& route, bool moved) const;
+  // A kernel of the library's: launch() puts it into the route's stream, and what() says what for, should that fail.
+  template <class LaunchIt, class What>
+  Status start_kernel(const Route& route, const LaunchIt& launch, const What& what);
   Status start(const Route& route, const Piece& to, const Piece& from);
   Status start_together(const Route& route, CudaCopies& copies, const std::string& said);
   // By the processor itself, where that is possible and quicker, and nothing has to be waited for.
@@ -237,5 +245,20 @@ class CudaKind : public MemoryKind,
   std::mutex boxes_mutex_;
   std::weak_ptr<Boxes> boxes_;  // those of which some may still be given away
 };
+
+template <class LaunchIt, class What>
+Status CudaKind::start_kernel(const Route& route, const LaunchIt& launch, const What& what) {
+  const char* call = "cuStreamWaitEvent";
+  CUresult result = enter(route);
+  if (result == CUDA_SUCCESS) {
+    call = "cuLaunchKernel";
+    result = launch();
+  }
+  if (result == CUDA_SUCCESS) {
+    call = "cuEventRecord";
+    result = leave(route, true);
+  }
+  return result == CUDA_SUCCESS ? Status{} : cuda_error(api_, result, std::string(call) + what());
+}
 
 }  // namespace ist

@@ -66,20 +66,12 @@ Status CudaKind::bring(const Piece& to, const std::byte* from) {
 
 Status CudaKind::start_packing(const Route& route, CUfunction kernel, const PackWork& given, packing::Work work) {
   const Range range("isthmus: cuda pack");
-  const char* call = "cuStreamWaitEvent";
-  CUresult result = enter(route);
-  if (result == CUDA_SUCCESS) {
-    call = "cuLaunchKernel";
-    result = kernels_.launch(*route.context, kernel, &work, work.units, route.stream);
-  }
-  if (result == CUDA_SUCCESS) {
-    call = "cuEventRecord";
-    result = leave(route, true);
-  }
-  if (result == CUDA_SUCCESS) return {};
-  return cuda_error(api_, result,
-                    std::string(call) + (given.unpacks ? " for unpacking " : " for packing ") +
-                        std::to_string(given.to - given.from) + " bytes of " + describe_piece(given.memory));
+  return start_kernel(
+      route, [&] { return kernels_.launch(*route.context, kernel, &work, work.units, route.stream); },
+      [&] {
+        return (given.unpacks ? " for unpacking " : " for packing ") + std::to_string(given.to - given.from) + " bytes of " +
+               describe_piece(given.memory);
+      });
 }
 
 Result<Ticket> CudaKind::pack_bytes(const PackWork& work, const Ticket& after) {

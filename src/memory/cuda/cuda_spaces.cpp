@@ -47,6 +47,25 @@ Status CudaSpaces::check(CudaContext& context) const {
   return {};
 }
 
+// Devices that reach each other's memory do not always do so with atomic operations (over PCI Express); only the driver knows.
+Status CudaSpaces::atomics_between(const CudaContext& home, const CudaLinks::Uuid& device, Rank rank) const {
+  const std::string which = CudaLinks::words_for(home, device, rank);
+  const int peer = contexts_.ordinal_of(device);
+  if (peer < 0)
+    return {IST_ERR_UNSUPPORTED, "whether atomic operations cross " + which +
+                                     ", is not known: this process does not see that device; let CUDA_VISIBLE_DEVICES name "
+                                     "both devices, and choose by number"};
+  int crosses = 0;
+  const CUresult result = api_.cuDeviceGetP2PAttribute == nullptr
+                              ? CUDA_ERROR_NOT_SUPPORTED
+                              : api_.cuDeviceGetP2PAttribute(&crosses, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
+                                                             contexts_.device(home.device), contexts_.device(peer));
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuDeviceGetP2PAttribute of atomic operations of " + which);
+  if (crosses != 0) return {};
+  return {IST_ERR_UNSUPPORTED, "atomic operations do not cross " + which +
+                                   "; use words in a heap of IST_KIND_HOST, or let the PE that has the word change it"};
+}
+
 Result<std::unique_ptr<Space>> CudaSpaces::open(const SpaceShape& shape) {
   const auto context = contexts_.primary(shape.device);
   if (!context.ok()) return context.status();
@@ -105,6 +124,7 @@ Status CudaSpace::meet(Rank rank, const SpaceCard& card) {
   DeviceCard theirs;
   std::memcpy(&theirs, card.data(), sizeof theirs);
   if (theirs.device == spaces_.contexts_.uuid(home_.device)) return {};
+  if (const Status lack = spaces_.atomics_between(home_, theirs.device, rank); !lack.ok()) lack_[rank.value] = lack;
   Loan loan;
   loan.device = theirs.device;
   loan.door = theirs.door;
@@ -113,6 +133,11 @@ Status CudaSpace::meet(Rank rank, const SpaceCard& card) {
   const std::string which = CudaLinks::words_for(home_, theirs.device, rank);
   if (spaces_.links_.off(home_, theirs.device)) return {IST_ERR_UNREACHABLE, which + ", is off: " + found.text()};
   return {IST_ERR_DEVICE, which + ", could not be tried: " + found.text() + kNamespaces};
+}
+
+Status CudaSpace::changes_words_of(Rank rank) const {
+  const auto lack = lack_.find(rank.value);
+  return lack == lack_.end() ? Status{} : lack->second;
 }
 
 Result<CUmemGenericAllocationHandle> CudaSpace::create(Bytes size) const {

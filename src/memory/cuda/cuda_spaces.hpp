@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -37,6 +38,7 @@ class CudaSpaces : public Spaces {
     CudaContext* home;
   };
   Status check(CudaContext& context) const;
+  Status atomics_between(const CudaContext& home, const CudaLinks::Uuid& device, Rank rank) const;
   void add(const Range& range);
   void remove(std::uint64_t start);
   const CudaApi& api_;
@@ -58,6 +60,7 @@ class CudaSpace : public Space {
   std::byte* base() const override { return reinterpret_cast<std::byte*>(base_); }
   SpaceCard card() override;
   Status meet(Rank rank, const SpaceCard& card) override;
+  Status changes_words_of(Rank rank) const override;
   Result<FileDescriptor> make(Offset from, Bytes size) override;
   Status attach(Pe pe, Offset from, Bytes size, const FileDescriptor& descriptor) override;
   void take_back(Offset from, Bytes size) override;
@@ -79,6 +82,7 @@ class CudaSpace : public Space {
   const CUdeviceptr base_;
   const SpaceShape shape_;
   std::vector<Mapping> mappings_;
+  std::map<std::int32_t, Status> lack_;  // of atomic operations, by ranks
   std::atomic<bool> ends_{false};
 };
 

@@ -148,3 +148,43 @@ def test_signals_that_end_nothing_do_not_end_the_making_of_a_world(scripts):
                 print(heard[0] >= 3, heard[1])
         """)
     assert out == "True 0\n"
+
+
+CALLS = {"dup": "comm.dup()", "split": "comm.split(0)", "split_local": "comm.split_local()", "cart": "comm.cart_create([comm.size])",
+         "group": "comm.create_group(range(comm.size))", "heap": "comm.heap('host', 1 << 16)", "array": "heap.array(64)",
+         "grow": "heap.grow(2 << 20)"}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_ctrl_c_ends_the_wait_of_calls_that_all_ranks_make(scripts, call):
+    """Rank 1 comes when rank 0 was called away, and meets the call that goes on there; the next one is made by both as usual."""
+    out = scripts.run(2, f"""
+        import os, pathlib, signal, threading, time
+        import isthmus
+        gone = pathlib.Path(__file__).with_name("gone")
+        with isthmus.World() as world:
+            comm = world.comm
+            heap = comm.heap("host", 1 << 20)
+            sent = []
+            def interrupt():
+                sent.append(time.monotonic())
+                os.kill(os.getpid(), signal.SIGINT)
+            if world.rank == 0:
+                threading.Timer(0.3, interrupt).start()
+                try:
+                    {CALLS[call]}
+                    print("came back")
+                except KeyboardInterrupt:
+                    print("late" if time.monotonic() - sent[0] > 1 else "interrupted")
+                gone.touch()
+            else:
+                while not gone.exists():
+                    time.sleep(0.01)
+                time.sleep(0.2)
+                {CALLS[call]}
+            made = {CALLS[call]}
+            if hasattr(made, "allgather_object"):
+                assert made.allgather_object(world.rank * 7) == [0, 7]
+            assert comm.allgather_object(world.rank * 7) == [0, 7]
+        """)
+    assert out == "interrupted\n"

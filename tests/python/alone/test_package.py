@@ -115,14 +115,19 @@ def test_every_call_of_the_c_interface_has_its_counterpart():
                    "mrecv": "Message.recv", "imrecv": "Message.irecv", "get_count": "Status.get_count",
                    "op_create": "Operation", "kind_devices": "World.devices", "memory_alloc": "World.allocate",
                    "memory_copy": "World.copy", "register": "World.register", "unregister": "Registration.release",
+                   "heap_create": "Comm.heap", "heap_destroy": "Heap.close", "heap_calloc": "Heap.array",
+                   "heap_free": "SymmetricArray.free", "heap_pointer": "SymmetricArray.at", "heap_atomic32": "Heap.atomic",
+                   "heap_atomic64": "Heap.atomic", "heap_compare_swap32": "Heap.compare_swap",
+                   "heap_compare_swap64": "Heap.compare_swap",
                    "carrier_name": "Status.carrier", "world_traffic": "World.traffic", "version": "_core.version"}
-    for header in ("isthmus.h", "collective.h", "layout.h", "stream.h", "queue.h", "boot.h"):
+    for header in ("isthmus.h", "collective.h", "heap.h", "layout.h", "stream.h", "queue.h", "boot.h"):
         text = (SOURCES / "include" / "isthmus" / header).read_text()
         for name in re.findall(r"^IST_API [\w\s*]+?\bist_(\w+)\(", text, flags=re.MULTILINE):
             plain = re.sub(r"(gather|scatter|alltoall)v$", r"\1", name)
             place = other_names.get(name)
             if place is None:
-                candidates = [f"Comm.{plain}", f"Comm.{plain.removeprefix('comm_')}", f"Cart.{plain}", plain]
+                candidates = [f"Comm.{plain}", f"Comm.{plain.removeprefix('comm_')}", f"Cart.{plain}",
+                              f"Heap.{plain.removeprefix('heap_')}", plain]
             else:
                 candidates = [place]
 

@@ -1,4 +1,5 @@
 """Collective calls on buffers and objects, against a serial result."""
+import functools
 import os
 import signal
 import threading
@@ -250,3 +251,23 @@ def test_a_signal_ends_the_wait_and_the_call_goes_on(comm):
     comm.barrier()
     # Collectives are done in order: rank 0's is complete when the next one is.
     assert comm.allgather_object(comm.rank) == list(range(comm.size))
+
+
+@pytest.mark.parametrize("op, wanted", [("LAND", np.logical_and), ("LOR", np.logical_or), ("LXOR", np.logical_xor),
+                                        ("BAND", np.logical_and), ("MAX", np.logical_or), ("MIN", np.logical_and)])
+def test_truth_values_are_reduced_to_truth_values(comm, op, wanted):
+    values = [np.random.default_rng([3, rank]).integers(0, 2, 1001).astype(bool) for rank in range(comm.size)]
+    out = np.full(1001, True)
+    comm.allreduce(values[comm.rank], out, getattr(isthmus, op))
+    assert out.dtype == bool and np.array_equal(out, functools.reduce(wanted, values))
+    comm.allreduce(isthmus.IN_PLACE, values[comm.rank], getattr(isthmus, op))
+    assert np.array_equal(values[comm.rank], out)
+    with pytest.raises(TypeError, match="SUM of truth values gives none; take LAND"):
+        comm.allreduce(np.ones(2, bool), np.ones(2, bool), isthmus.SUM)
+
+
+@pytest.mark.parametrize("typestr", [">i4", "M8[s]", "g", [("a", "f4"), ("b", "i2")]])
+def test_elements_that_cannot_be_computed_with_are_named(comm, typestr):
+    array = np.zeros(3, typestr)
+    with pytest.raises(TypeError, match="SUM does not apply to elements of type '.*', which the library knows as bytes alone"):
+        comm.allreduce(array, array.copy(), isthmus.SUM)

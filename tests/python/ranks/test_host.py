@@ -211,3 +211,31 @@ def test_what_cannot_be_registered_says_why(world):
         world.register(np.zeros(0))
     with pytest.raises(TypeError):
         world.register(object())
+
+
+class Pointers(ctypes.Structure):
+    _fields_ = [("number", ctypes.c_int), ("text", ctypes.c_char_p)]
+
+
+@pytest.mark.parametrize("holder", [np.array([{"a": 1}], object), np.zeros(2, [("x", "i4"), ("y", object)]),
+                                    (ctypes.c_char_p * 2)(), (ctypes.c_wchar_p * 2)(), (ctypes.c_void_p * 2)(),
+                                    (ctypes.POINTER(ctypes.c_int) * 2)(), (Pointers * 2)()],
+                         ids=["objects", "record", "char_p", "wchar_p", "void_p", "POINTER", "structure"])
+def test_references_to_memory_of_this_process_do_not_travel(comm, holder):
+    with pytest.raises(TypeError, match=r"references to memory of this process.*send_object\(\)"):
+        comm.send(holder, isthmus.PROC_NULL)
+    with pytest.raises(TypeError, match="references"):
+        comm.recv(holder, isthmus.PROC_NULL)
+
+
+def test_strings_of_any_length_do_not_travel_as_bytes(comm):
+    if not hasattr(np.dtypes, "StringDType"):
+        pytest.skip("not covered here: NumPy's strings of any length; this NumPy has none")
+    with pytest.raises((TypeError, ValueError, BufferError)):
+        comm.send(np.array(["a", "b" * 100], np.dtypes.StringDType()), isthmus.PROC_NULL)
+
+
+@pytest.mark.parametrize("array", [np.zeros(3, "c8"), np.zeros(3, "c16"), np.zeros(3, [("P", "i4"), ("O", "f4")]),
+                                   np.array(["Oz", "P"]), np.zeros(2, "M8[s]")], ids=["c8", "c16", "names", "text", "dates"])
+def test_what_only_looks_like_references_travels(comm, array):
+    comm.send(array, isthmus.PROC_NULL)

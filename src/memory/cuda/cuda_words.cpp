@@ -1,0 +1,29 @@
+// Words that the device changes as a whole: ordered and promised like copies.
+#include "memory/cuda/cuda_memory.hpp"
+#include "memory/cuda/word_protocol.hpp"
+
+namespace ist {
+
+Result<Ticket> CudaKind::change(const WordChange& change, const Piece& word, const Piece& before) {
+  if (word.kind != KindId::cuda)
+    return Status{IST_ERR_ARGUMENT, "the cuda kind cannot change a word of " + describe_piece(word)};
+  Result<CudaContext*> context = context_of(word);
+  if (!context.ok()) return context.status();
+  const ContextScope scope(api_, **context);
+  IST_TRY(scope.status());
+  const auto kernel = kernels_.find_for_words(**context);
+  if (!kernel.ok()) return kernel.status();
+  Result<Route> route = plan(**context, CopyDirection::between_devices, Ticket{});
+  if (!route.ok()) return route.status();
+  const std::uint64_t id = route->ticket->id();
+  words::Work work{word.address(), reinterpret_cast<std::uint64_t*>(before.address()), change,
+                   static_cast<std::uint32_t>(word.size.value)};
+  const Status started = start_kernel(
+      *route, [&] { return kernels_.launch(*kernel, &work, route->stream); },
+      [&] { return " for a change of a word of " + describe_piece(word); });
+  if (started.ok()) return under_way(*route->ticket, id);
+  give_back(*route->ticket);
+  return started;
+}
+
+}  // namespace ist

@@ -1,0 +1,55 @@
+"""isthmus/device.cuh by NVRTC, which has no standard library: with its folder, and as one text. Only compiled; 77: no NVRTC here."""
+import ctypes
+import importlib.util
+import pathlib
+import sys
+
+SOURCES = pathlib.Path(__file__).resolve().parents[2]
+
+
+def library_near(compiler):
+    for folder in pathlib.Path(compiler).resolve().parents:
+        for found in sorted(folder.glob("lib*/libnvrtc.so*")) + sorted(folder.glob("targets/*/lib/libnvrtc.so*")):
+            return ctypes.CDLL(str(found))
+    for name in ("libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"):
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    print("not covered here: kernels by NVRTC; it was not found beside", compiler)
+    sys.exit(77)
+
+
+def compile_text(nvrtc, text, options):
+    program = ctypes.c_void_p()
+    assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None, None) == 0
+    words = [word.encode() for word in options]
+    failed = nvrtc.nvrtcCompileProgram(program, len(words), (ctypes.c_char_p * len(words))(*words))
+    size = ctypes.c_size_t()
+    nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    log = ctypes.create_string_buffer(size.value)
+    nvrtc.nvrtcGetProgramLog(program, log)
+    nvrtc.nvrtcGetPTXSize(program, ctypes.byref(size))
+    assert failed == 0 and size.value > 1000, log.value.decode()
+    return log.value.decode()
+
+
+def main():
+    nvrtc = library_near(sys.argv[1])
+    found = importlib.util.spec_from_file_location("isthmus_device", SOURCES / "python" / "isthmus" / "_device.py")
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    module.get_include = lambda: str(SOURCES / "include")
+    kernel = (SOURCES / "tests" / "python" / "gpu" / "ring_kernel.cu").read_text()
+    options = ["-std=c++17", "-arch=compute_75"]
+    said = compile_text(nvrtc, kernel, options + ["-I" + module.get_include()])
+    whole = module.device_source()
+    assert '#include "isthmus/' not in whole
+    said += compile_text(nvrtc, kernel.replace('#include "isthmus/device.cuh"', whole), options)
+    # Beside names of the program's own.
+    said += compile_text(nvrtc, "typedef unsigned long long uint64_t;\nnamespace std { struct byte_of_mine {}; }\n" + kernel,
+                         options + ["-I" + module.get_include()])
+    assert "warning" not in said, said
+
+
+main()

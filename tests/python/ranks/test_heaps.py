@@ -1,0 +1,165 @@
+"""Symmetric heaps: what one rank puts into another's memory, with no call there; of the host and, where there is one, of CUDA."""
+import numpy as np
+import pytest
+
+import isthmus
+
+KINDS = ["host", "cuda"]
+
+
+@pytest.fixture(params=KINDS)
+def heap(request, world, comm):
+    if request.param == "cuda" and world.devices("cuda") == 0:
+        pytest.skip("not covered here: heaps of CUDA memory; there is no device")
+    with comm.heap(request.param, 8 << 20) as heap:
+        yield heap
+
+
+def bytes_of(heap, array):
+    """This rank's copy, by whatever can read it."""
+    found = np.full(array.nbytes, 0xEE, np.uint8)
+    heap.get(found, array, heap.pe)
+    return found
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 4097, (1 << 20) + 3])
+def test_a_put_arrives_and_nothing_beside_it(heap, ring, make_noise, size):
+    after, before = ring
+    sent, expected = make_noise(size, heap.pe, before)
+    room = heap.array(size + 128)
+    heap.put(room, np.full(size + 128, 0xA5, np.uint8), heap.pe)
+    part = _view(heap, room, 64, size)
+    heap.barrier()
+    heap.put(part, sent, after)
+    heap.barrier()
+    found = bytes_of(heap, room)
+    assert np.array_equal(found[64:64 + size], expected)
+    assert np.all(found[:64] == 0xA5) and np.all(found[64 + size:] == 0xA5)
+    got = np.full(size, 0xEE, np.uint8)
+    heap.get_nbi(got, part, after)
+    heap.quiet()
+    assert np.array_equal(got, sent)
+    heap.barrier()
+    room.free()
+
+
+def _view(heap, array, offset, count, typestr="u1"):
+    """A part of an array, named by its address: what a CuPy view would tell."""
+    return isthmus.Buffer(heap.kind, array.address + offset, count, typestr)
+
+
+def test_what_numpy_sees_is_the_memory(comm):
+    with comm.heap("host", 1 << 20) as heap:
+        array = heap.array((3, 5), "f8")
+        assert array.shape == (3, 5) and array.size == 15 and array.nbytes == 120 and array.typestr == "<f8"
+        mine = np.asarray(array)
+        assert mine.dtype == np.float64 and np.all(mine == 0)
+        mine[:] = heap.pe * 100 + np.arange(15).reshape(3, 5)
+        heap.barrier()
+        for pe in range(heap.pes):
+            theirs = np.asarray(array.at(pe))
+            assert np.array_equal(theirs, pe * 100 + np.arange(15).reshape(3, 5))
+        heap.barrier()
+        # A view names a part of it.
+        heap.put(mine[1], np.full(5, 7.0), (heap.pe + 1) % heap.pes)
+        heap.barrier()
+        assert np.all(mine[1] == 7.0) and mine[0, 0] == heap.pe * 100 and mine[2, 4] == heap.pe * 100 + 14
+        with pytest.raises(AttributeError):
+            array.__cuda_array_interface__
+        heap.barrier()
+
+
+def test_a_signal_tells_of_the_bytes_before_it(heap, ring, make_noise):
+    after, before = ring
+    room = heap.array(3000)
+    words = heap.array(2, "u8")
+    word = _view(heap, words, 8, 1, "u8")
+    heap.barrier()
+    for turn in range(1, 21):
+        sent, expected = make_noise(3000, heap.pe, before)
+        heap.put_signal(room, sent, word, 1 if turn % 2 else turn, after, add=bool(turn % 2))
+        heap.wait_until(word, ">=", turn)
+        assert heap.test(word, "==", turn) and not heap.test(word, "<", turn)
+        assert np.array_equal(bytes_of(heap, room), expected), turn
+        heap.barrier()
+
+
+@pytest.mark.parametrize("typestr", ["u4", "i4", "u8", "i8"])
+def test_atomics_do_what_they_say_and_lose_nothing(heap, typestr):
+    words = heap.array(3, typestr)
+    size = int(typestr[1])
+    word = _view(heap, words, size, 1, typestr)
+    heap.barrier()
+    if heap.pe == 0:
+        last = heap.pes - 1
+        assert heap.atomic("set", word, 12, pe=last) == 0
+        for operation, operand, was in [("fetch", 0, 12), ("add", 5, 12), ("inc", 0, 17), ("swap", 0xFF, 18),
+                                        ("and", 0x3C, 0xFF), ("or", 0x81, 0x3C), ("xor", 0xFF, 0xBD), ("fetch", 0, 0x42)]:
+            assert heap.atomic(operation, word, operand, pe=last) == was, operation
+        assert heap.compare_swap(word, 3, 9, last) == 0x42
+        assert heap.compare_swap(word, 0x42, -1 if typestr[0] == "i" else 1, last) == 0x42
+        assert heap.atomic("swap", word, 0, pe=last) == (-1 if typestr[0] == "i" else 1)
+    heap.barrier()
+    for _ in range(50):
+        for pe in range(heap.pes):
+            heap.atomic("add", word, 3, pe=pe)
+    heap.barrier()
+    found = bytes_of(heap, words).view(np.dtype(typestr))
+    assert list(found) == [0, 150 * heap.pes, 0]
+    heap.barrier()
+
+
+def test_a_heap_grows_and_says_what_it_lacks(comm):
+    with comm.heap("host", 64 << 10, most=1 << 20) as heap:
+        free, largest = heap.room
+        with pytest.raises(isthmus.Error, match="largest block has 65536"):
+            heap.array(128 << 10)
+        heap.grow(512 << 10)
+        array = heap.array(128 << 10)
+        assert heap.room[0] < free + (448 << 10)
+        array.free()
+        with pytest.raises(ValueError, match="freed"):
+            array.free()
+        assert len(heap.view()) == 56
+        assert "PE %d of %d" % (heap.pe, heap.pes) in repr(heap) and heap.kind == "host" and not heap.closed
+    assert heap.closed and "closed" in repr(heap)
+    with pytest.raises(ValueError, match="closed"):
+        heap.array(1)
+
+
+def test_mistakes_are_named(comm):
+    with comm.heap("host", 1 << 20) as heap:
+        words = heap.array(4, "u8")
+        mine = np.asarray(words)
+        elsewhere = np.zeros(4, np.uint64)
+        with pytest.raises(ValueError, match="32 bytes and the destination 16"):
+            heap.put(mine[:2], elsewhere, 0)
+        with pytest.raises(isthmus.Error, match="heap"):
+            heap.put(elsewhere, mine, 0)
+        with pytest.raises(isthmus.Error, match=str(heap.pes)):
+            heap.put(words, elsewhere, heap.pes)
+        with pytest.raises(ValueError, match="one integer of 4 or 8 bytes"):
+            heap.wait_until(words, "==", 1)
+        with pytest.raises(ValueError, match="'=>'; it must be ==, !=, >, >=, < or <="):
+            heap.test(mine[:1], "=>", 1)
+        with pytest.raises(ValueError, match="operation is 'sub'; it must be fetch"):
+            heap.atomic("sub", mine[:1], 1, pe=0)
+        with pytest.raises(ValueError, match="one integer"):
+            heap.atomic("add", np.zeros(1), 1, pe=0)
+        with pytest.raises(ValueError, match="extent is -1"):
+            heap.array((2, -1))
+        heap.barrier()
+
+
+def test_arrays_of_cuda_heaps_are_arrays_of_cuda(world, comm):
+    if world.devices("cuda") == 0:
+        pytest.skip("not covered here: heaps of CUDA memory; there is no device")
+    with comm.heap("cuda", 1 << 20) as heap:
+        array = heap.array((4, 4), "f4")
+        told = array.__cuda_array_interface__
+        assert told["shape"] == (4, 4) and told["typestr"] == "<f4" and told["data"] == (array.address, False)
+        with pytest.raises(AttributeError):
+            array.__array_interface__
+        heap.put(array, np.arange(16, dtype=np.float32), heap.pe)
+        assert np.array_equal(bytes_of(heap, array).view(np.float32), np.arange(16, dtype=np.float32))
+        heap.barrier()
