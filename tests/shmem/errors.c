@@ -61,6 +61,11 @@ int main(int argc, char** argv) {
   const int last = shmem_n_pes() - 1;
   const int handled = argc > 2;
   if (handled) shmemx_set_error_handler(handler);
+  if (is(what, "sizes")) shmem_malloc(8 + (size_t)shmem_my_pe());
+  if (is(what, "freed_twice")) {
+    shmem_free(heap);
+    shmem_free(heap);
+  }
   if (shmem_my_pe() == last) wrong(what, heap, last);
   if (handled) {
     if (shmem_my_pe() == last && calls == 0) return 8;

@@ -43,6 +43,8 @@ expect 1 "shmem_ctx_long_g: PE 3 was named; the context's team has PEs 0 to 2" t
 expect 1 "shmem_putmem_signal: the signal's operation is 9" signal
 expect 1 "shmem_free: .* not symmetric" free
 expect 1 "shmem_realloc: nothing was allocated at the address" realloc
+expect 1 "shmem_malloc: .*PE 0 gave 8 for bytes, and PE 1 9" sizes
+expect 1 "shmem_free: .*nothing was allocated at the address" freed_twice
 expect 1 "shmem_barrier: the active set is 4 PEs from 0 on" active_set
 expect 1 "shmem_barrier: this PE is not in the active set of 2 PEs" not_a_member
 expect 1 "shmem_broadcast64: the root is PE 77" root

@@ -83,6 +83,8 @@ static void moved_to_another_size(void) {
   fill(block, 100000, 6 + (uint64_t)me);
   block = (unsigned char*)shmem_realloc(block, 50);
   CHECK(filled(block, 50, 6 + (uint64_t)me));
+  block = (unsigned char*)shmem_realloc(block, 60);
+  CHECK(filled(block, 50, 6 + (uint64_t)me));
   CHECK(shmem_realloc(block, 0) == NULL);
 }
 

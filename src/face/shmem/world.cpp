@@ -77,13 +77,18 @@ std::uint64_t& World::posted(int at, int slot) const {
 
 bool World::left(int pe) const { return control(pe).left.load(std::memory_order_acquire) != 0; }
 
-void World::read_view() {
-  if (failed("shmem_init", ist_heap_view(heap_, &view_))) return;
+void World::read_view(const char* call) {
+  if (failed(call, ist_heap_view(heap_, &view_))) return;
   hot.first = reinterpret_cast<std::byte*>(view_.base);
   hot.stride = view_.stride;
   hot.begin = reinterpret_cast<std::uintptr_t>(view_.base) + static_cast<std::uint64_t>(view_.pe) * view_.stride;
-  hot.bytes.store(view_.bytes, std::memory_order_release);
-  hot.direct.store(hot.devices ? 0 : view_.bytes, std::memory_order_release);
+  set_size(view_.bytes);
+}
+
+// All that ever changes while others are inside calls.
+void World::set_size(std::uint64_t bytes) {
+  hot.bytes.store(bytes, std::memory_order_release);
+  hot.direct.store(hot.devices ? 0 : bytes, std::memory_order_release);
 }
 
 void World::make_heap(const char* call) {
@@ -124,7 +129,7 @@ void World::open(const char* call, int threads) {
   if (failed(call, ist_world_create(&world_)) || failed(call, ist_world_comm(world_, &comm_))) return;
   make_heap(call);
   if (control_ == nullptr) return;
-  read_view();
+  read_view(call);
   hot.pe = view_.pe;
   hot.pes = view_.pes;
   share_globals(call);
@@ -207,19 +212,23 @@ void World::end_with_the_others() const {
   }
 }
 
+// To twice as much; where the machine has not so much, to what is asked for.
 bool World::grow_heap(const char* call, std::size_t more) {
-  const std::uint64_t sync = IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(hot.pes));
-  const std::uint64_t now = hot.bytes.load() - sync;
-  if (now >= most_) return false;
-  const std::uint64_t wanted = std::min(std::max(2 * now, now + more + (std::uint64_t{1} << 20U)), most_);
-  if (wanted <= now || wanted - now < more) return false;
-  if (const int code = ist_heap_grow(heap_, wanted); code != IST_OK) {
+  const std::uint64_t now = hot.bytes.load() - IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(hot.pes));
+  const std::uint64_t enough = now + more + (std::uint64_t{1} << 20U);
+  if (more > most_ || enough > most_) return false;
+  for (const std::uint64_t wanted : {std::clamp(2 * now, enough, most_), enough}) {
+    const int code = ist_heap_grow(heap_, wanted);
+    if (code == IST_OK) {
+      ist_team_view view{};
+      if (failed(call, ist_heap_view(heap_, &view))) return false;
+      set_size(view.bytes);
+      return true;
+    }
     remember(ist_error_text());
-    if (code != IST_ERR_MEMORY && code != IST_ERR_ARGUMENT && code != IST_ERR_SYSTEM) failed(call, code);
-    return false;
+    if (code != IST_ERR_MEMORY && code != IST_ERR_SYSTEM) return !failed(call, code);
   }
-  read_view();
-  return true;
+  return false;
 }
 
 bool World::open_device_heap(std::size_t bytes) {
@@ -234,6 +243,7 @@ bool World::open_device_heap(std::size_t bytes) {
   }
   device_ = {heap, reinterpret_cast<std::uintptr_t>(view.base) + static_cast<std::uint64_t>(view.pe) * view.stride,
              view.bytes, reinterpret_cast<std::byte*>(view.base), view.stride};
+  device_bytes_.store(view.bytes, std::memory_order_release);
   hot.devices.store(true, std::memory_order_release);
   hot.direct.store(0, std::memory_order_release);
   return true;
@@ -246,7 +256,7 @@ bool World::grow_device_heap(std::size_t more) {
     remember(ist_error_text());
     return false;
   }
-  device_.bytes = view.bytes;
+  device_bytes_.store(view.bytes, std::memory_order_release);
   return true;
 }
 

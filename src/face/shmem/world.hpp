@@ -25,7 +25,8 @@ constexpr int kFirstActiveSlot = 2;
 constexpr int kActiveSlots = 8;
 constexpr int kFirstTeamSlot = kFirstActiveSlot + kActiveSlots;
 constexpr int kTeamSlots = 32;
-constexpr int kSlots = kFirstTeamSlot + kTeamSlots;
+constexpr int kStreamSlot = kFirstTeamSlot + kTeamSlots;  // barriers in streams, which the driver's threads call
+constexpr int kSlots = kStreamSlot + 1;
 
 struct DeviceHeap {
   ist_heap heap = nullptr;
@@ -48,7 +49,11 @@ class World {
 
   ist_world handle() const { return world_; }
   ist_heap heap() const { return heap_; }
-  DeviceHeap device_heap() const { return device_; }
+  DeviceHeap device_heap() const {
+    DeviceHeap now = device_;
+    now.bytes = device_bytes_.load(std::memory_order_acquire);
+    return now;
+  }
   const SymmetricGlobals* globals() const { return globals_.get(); }
   // Makes it where there is none, or makes room in it. Collective. False: remember() has why.
   bool open_device_heap(std::size_t bytes);
@@ -71,7 +76,8 @@ class World {
  private:
   struct Control;
   void make_heap(const char* call);
-  void read_view();
+  void read_view(const char* call);
+  static void set_size(std::uint64_t bytes);
   void share_globals(const char* call);
   void watch();
   Control& control(int pe) const;
@@ -85,7 +91,8 @@ class World {
   ist_comm comm_ = nullptr;
   ist_heap heap_ = nullptr;
   ist_team_view view_{};
-  DeviceHeap device_;
+  DeviceHeap device_;                         // but for its size, as it was made
+  std::atomic<std::size_t> device_bytes_{0};  // it grows while other threads are inside calls
   std::unique_ptr<SymmetricGlobals> globals_;
   std::byte* control_ = nullptr;  // this PE's own
   std::uint64_t most_ = 0;        // bytes of the heap
