@@ -102,10 +102,12 @@ void Engine::on_refuse(const Arrival& arrival) {
     return finish(*operation, arrival.envelope.receiver_op & 0xfffff, peer(arrival.source).ring_lost);
   finish(*operation, arrival.envelope.receiver_op & 0xfffff,
          {IST_ERR_DEVICE, parts_.names[static_cast<std::size_t>(arrival.source.value)] +
-                              " gave up its send after it was matched; its own error says why"});
+                              " gave up its send after it was matched: it cancelled it, or its own error says why"});
 }
 
 void Engine::deliver(Path& path, const Arrival& arrival) {
+  if (arrival.envelope.type == EnvelopeType::withdraw)
+    return matcher_.forget_announced(arrival.source, arrival.envelope.sender_op);
   // The bytes of an announced message stayed with a sender that is gone, or whose world has failed as this one has, perhaps
   // without having noticed yet: it never was.
   if (arrival.envelope.type == EnvelopeType::announce &&
