@@ -167,7 +167,9 @@ Outcome Engine::outcome_of(Rank source, const Envelope& envelope, ist_carrier ca
   Outcome outcome{Status{}, source, envelope.tag, carrier, smaller(Bytes{envelope.bytes}, room), nullptr, false};
   if (envelope.flags == 0 && envelope.bytes <= room.value) return outcome;
   const std::string& name = parts_.names[static_cast<std::size_t>(source.value)];
-  if (envelope.bytes > room.value) {
+  if (envelope.bytes > room.value && (envelope.context & kInternalContext) != 0) {
+    outcome.status = uneven(source, Bytes{envelope.bytes}, room);
+  } else if (envelope.bytes > room.value) {
     outcome.status = {IST_ERR_TRUNCATE, "a message of " + std::to_string(envelope.bytes) + " bytes from " + name +
                                             " with tag " + std::to_string(envelope.tag) + " met a receive of " +
                                             std::to_string(room.value) + " bytes; the first ones were delivered"};
