@@ -77,7 +77,8 @@ constexpr Type type_for() noexcept {
   if constexpr (std::is_same_v<T, double>) return IST_DOUBLE;
   if constexpr (std::is_same_v<T, std::complex<float>>) return IST_COMPLEX_FLOAT;
   if constexpr (std::is_same_v<T, std::complex<double>>) return IST_COMPLEX_DOUBLE;
-  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+  if constexpr (std::is_same_v<T, bool>) return sizeof(bool) == 1 ? IST_UINT8 : IST_BYTE;
+  if constexpr (std::is_integral_v<T>) {
     if constexpr (sizeof(T) == 1) return std::is_signed_v<T> ? IST_INT8 : IST_UINT8;
     if constexpr (sizeof(T) == 2) return std::is_signed_v<T> ? IST_INT16 : IST_UINT16;
     if constexpr (sizeof(T) == 4) return std::is_signed_v<T> ? IST_INT32 : IST_UINT32;
@@ -110,6 +111,19 @@ constexpr Type plain_type(Type type) noexcept {
   }
 }
 
+// For errors.
+inline std::string name_of(Type type) {
+  constexpr const char* names[] = {
+      "IST_BYTE",       "IST_CHAR",          "IST_INT8",          "IST_UINT8",          "IST_INT16",
+      "IST_UINT16",     "IST_INT32",         "IST_UINT32",        "IST_INT64",          "IST_UINT64",
+      "IST_FLOAT",      "IST_DOUBLE",        "IST_INT",           "IST_LONG",           "IST_SHORT",
+      "IST_UNSIGNED",   "IST_UNSIGNED_LONG", "IST_LONG_LONG",     "IST_UNSIGNED_SHORT", "IST_UNSIGNED_LONG_LONG",
+      "IST_HALF",       "IST_BFLOAT16",      "IST_COMPLEX_FLOAT", "IST_COMPLEX_DOUBLE", "IST_FLOAT_INT",
+      "IST_DOUBLE_INT", "IST_LONG_INT",      "IST_INT_INT",       "IST_SHORT_INT",      "IST_INT64_INT64"};
+  const auto number = static_cast<std::size_t>(type);
+  return number < sizeof names / sizeof *names ? names[number] : "number " + std::to_string(type);
+}
+
 }  // namespace detail
 
 // "0.1.0": of the library that the program has found, which may be a later one than this header.
@@ -124,7 +138,7 @@ concept Element =
     std::is_trivially_copyable_v<T> && !std::is_pointer_v<std::remove_all_extents_t<T>> && !std::is_member_pointer_v<T> &&
     !std::is_null_pointer_v<T> && !std::is_volatile_v<T> && !std::ranges::view<std::remove_cv_t<T>>;
 
-// The C type of T; a struct, an enum or a bool travels as IST_BYTE, sizeof(T) of them for each.
+// The C type of T, of bool IST_UINT8; a struct or an enum travels as IST_BYTE, sizeof(T) of them for each.
 template <Element T>
 inline constexpr Type type_of = detail::type_for<std::remove_cv_t<T>>();
 

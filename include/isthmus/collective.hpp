@@ -46,6 +46,9 @@ concept AlikeElements = is_in_place<Send> || is_in_place<Recv> ||
     std::is_same_v<std::remove_cv_t<element_of<Send>>, std::remove_cv_t<element_of<Recv>>>;
 template <class R>
 concept ReducibleRange = Reducible<element_of<R>>;
+// What combines the elements of a range.
+template <class R>
+using OperationFor = std::conditional_t<std::is_same_v<std::remove_cv_t<element_of<R>>, bool>, BoolOperation, Operation>;
 
 // No call accepts it: whoever must refuse a call makes it with this, so that the others hear of it.
 inline ist_buffer refused() {
@@ -184,84 +187,90 @@ class Collectives {
   // `recv` is looked at on the root alone; elsewhere it may be empty.
   template <Source S, Receivable R>
   requires detail::AlikeElements<S, R> && detail::ReducibleRange<R>
-  void reduce(const S& send, R&& recv, const Operation& op, int root) const {
+  void reduce(const S& send, R&& recv, const detail::OperationFor<R>& op, int root) const {
     const detail::Matched both(detail::part_of(send), 1, detail::part_of(recv), rank_is(root));
-    detail::explained(both.wrong, [&] { reduce(both.send, both.recv, both.count, both.type, op, root); });
+    detail::explained(both.wrong, [&] { reduce(both.send, both.recv, both.count, both.type, detail::plain(op), root); });
   }
   template <LastingSource S, Lasting R>
-  requires Receivable<R> && detail::AlikeElements<S, R> && detail::ReducibleRange<R> Request ireduce(S&& send, R&& recv,
-                                                                                                     const Operation& op,
-                                                                                                     int root)
+  requires Receivable<R> && detail::AlikeElements<S, R> && detail::ReducibleRange<R> Request
+  ireduce(S&& send, R&& recv, const detail::OperationFor<R>& op, int root)
   const {
     const detail::Matched both(detail::part_of(send), 1, detail::part_of(recv), rank_is(root));
-    return detail::explained(both.wrong, [&] { return ireduce(both.send, both.recv, both.count, both.type, op, root); });
+    return detail::explained(both.wrong,
+                             [&] { return ireduce(both.send, both.recv, both.count, both.type, detail::plain(op), root); });
   }
   template <Source S, Receivable R>
   requires detail::AlikeElements<S, R> && detail::ReducibleRange<R>
-  void allreduce(const S& send, R&& recv, const Operation& op) const {
+  void allreduce(const S& send, R&& recv, const detail::OperationFor<R>& op) const {
     const detail::Matched both(detail::part_of(send), 1, detail::part_of(recv), 1);
-    detail::explained(both.wrong, [&] { allreduce(both.send, both.recv, both.count, both.type, op); });
+    detail::explained(both.wrong, [&] { allreduce(both.send, both.recv, both.count, both.type, detail::plain(op)); });
   }
   template <LastingSource S, Lasting R>
-  requires Receivable<R> && detail::AlikeElements<S, R> && detail::ReducibleRange<R> Request iallreduce(S&& send, R&& recv,
-                                                                                                        const Operation& op)
+  requires Receivable<R> && detail::AlikeElements<S, R> && detail::ReducibleRange<R> Request
+  iallreduce(S&& send, R&& recv, const detail::OperationFor<R>& op)
   const {
     const detail::Matched both(detail::part_of(send), 1, detail::part_of(recv), 1);
-    return detail::explained(both.wrong, [&] { return iallreduce(both.send, both.recv, both.count, both.type, op); });
+    return detail::explained(both.wrong,
+                             [&] { return iallreduce(both.send, both.recv, both.count, both.type, detail::plain(op)); });
   }
   // In place, `recv` holds the parts of all.
   template <Source S, Receivable R>
   requires detail::AlikeElements<S, R> && detail::ReducibleRange<R>
-  void reduce_scatter_block(const S& send, R&& recv, const Operation& op) const {
+  void reduce_scatter_block(const S& send, R&& recv, const detail::OperationFor<R>& op) const {
     const detail::Matched both(detail::part_of(send), ranks(), detail::part_of(recv), detail::is_in_place<S> ? ranks() : 1);
-    detail::explained(both.wrong, [&] { reduce_scatter_block(both.send, both.recv, both.count, both.type, op); });
+    detail::explained(both.wrong,
+                      [&] { reduce_scatter_block(both.send, both.recv, both.count, both.type, detail::plain(op)); });
   }
   template <LastingSource S, Lasting R>
   requires Receivable<R> && detail::AlikeElements<S, R> && detail::ReducibleRange<R> Request
-  ireduce_scatter_block(S&& send, R&& recv, const Operation& op)
+  ireduce_scatter_block(S&& send, R&& recv, const detail::OperationFor<R>& op)
   const {
     const detail::Matched both(detail::part_of(send), ranks(), detail::part_of(recv), detail::is_in_place<S> ? ranks() : 1);
+    return detail::explained(
+        both.wrong, [&] { return ireduce_scatter_block(both.send, both.recv, both.count, both.type, detail::plain(op)); });
+  }
+  template <Source S, Receivable R>
+  requires detail::AlikeElements<S, R> && detail::ReducibleRange<R>
+  void scan(const S& send, R&& recv, const detail::OperationFor<R>& op) const {
+    const detail::Matched both(detail::part_of(send), 1, detail::part_of(recv), 1);
+    detail::explained(both.wrong, [&] { scan(both.send, both.recv, both.count, both.type, detail::plain(op)); });
+  }
+  template <LastingSource S, Lasting R>
+  requires Receivable<R> && detail::AlikeElements<S, R> && detail::ReducibleRange<R> Request
+  iscan(S&& send, R&& recv, const detail::OperationFor<R>& op)
+  const {
+    const detail::Matched both(detail::part_of(send), 1, detail::part_of(recv), 1);
     return detail::explained(both.wrong,
-                             [&] { return ireduce_scatter_block(both.send, both.recv, both.count, both.type, op); });
+                             [&] { return iscan(both.send, both.recv, both.count, both.type, detail::plain(op)); });
   }
   template <Source S, Receivable R>
   requires detail::AlikeElements<S, R> && detail::ReducibleRange<R>
-  void scan(const S& send, R&& recv, const Operation& op) const {
+  void exscan(const S& send, R&& recv, const detail::OperationFor<R>& op) const {
     const detail::Matched both(detail::part_of(send), 1, detail::part_of(recv), 1);
-    detail::explained(both.wrong, [&] { scan(both.send, both.recv, both.count, both.type, op); });
-  }
-  template <LastingSource S, Lasting R>
-  requires Receivable<R> && detail::AlikeElements<S, R> && detail::ReducibleRange<R> Request iscan(S&& send, R&& recv,
-                                                                                                   const Operation& op)
-  const {
-    const detail::Matched both(detail::part_of(send), 1, detail::part_of(recv), 1);
-    return detail::explained(both.wrong, [&] { return iscan(both.send, both.recv, both.count, both.type, op); });
-  }
-  template <Source S, Receivable R>
-  requires detail::AlikeElements<S, R> && detail::ReducibleRange<R>
-  void exscan(const S& send, R&& recv, const Operation& op) const {
-    const detail::Matched both(detail::part_of(send), 1, detail::part_of(recv), 1);
-    detail::explained(both.wrong, [&] { exscan(both.send, both.recv, both.count, both.type, op); });
-  }
-  template <LastingSource S, Lasting R>
-  requires Receivable<R> && detail::AlikeElements<S, R> && detail::ReducibleRange<R> Request iexscan(S&& send, R&& recv,
-                                                                                                     const Operation& op)
-  const {
-    const detail::Matched both(detail::part_of(send), 1, detail::part_of(recv), 1);
-    return detail::explained(both.wrong, [&] { return iexscan(both.send, both.recv, both.count, both.type, op); });
-  }
-  template <Source S, Receivable R>
-  requires detail::AlikeElements<S, R> && detail::ReducibleRange<R>
-  void reduce_scatter(const S& send, R&& recv, std::span<const std::int64_t> recv_counts, const Operation& op) const {
-    const auto both = by_counts(detail::part_of(send), detail::part_of(recv), recv_counts);
-    detail::explained(both.wrong, [&] { reduce_scatter(both.send, both.recv, recv_counts, both.type, op); });
+    detail::explained(both.wrong, [&] { exscan(both.send, both.recv, both.count, both.type, detail::plain(op)); });
   }
   template <LastingSource S, Lasting R>
   requires Receivable<R> && detail::AlikeElements<S, R> && detail::ReducibleRange<R> Request
-  ireduce_scatter(S&& send, R&& recv, std::span<const std::int64_t> recv_counts, const Operation& op)
+  iexscan(S&& send, R&& recv, const detail::OperationFor<R>& op)
+  const {
+    const detail::Matched both(detail::part_of(send), 1, detail::part_of(recv), 1);
+    return detail::explained(both.wrong,
+                             [&] { return iexscan(both.send, both.recv, both.count, both.type, detail::plain(op)); });
+  }
+  template <Source S, Receivable R>
+  requires detail::AlikeElements<S, R> && detail::ReducibleRange<R>
+  void reduce_scatter(const S& send, R&& recv, std::span<const std::int64_t> recv_counts,
+                      const detail::OperationFor<R>& op) const {
+    const auto both = by_counts(detail::part_of(send), detail::part_of(recv), recv_counts);
+    detail::explained(both.wrong, [&] { reduce_scatter(both.send, both.recv, recv_counts, both.type, detail::plain(op)); });
+  }
+  template <LastingSource S, Lasting R>
+  requires Receivable<R> && detail::AlikeElements<S, R> && detail::ReducibleRange<R> Request
+  ireduce_scatter(S&& send, R&& recv, std::span<const std::int64_t> recv_counts, const detail::OperationFor<R>& op)
   const {
     const auto both = by_counts(detail::part_of(send), detail::part_of(recv), recv_counts);
-    return detail::explained(both.wrong, [&] { return ireduce_scatter(both.send, both.recv, recv_counts, both.type, op); });
+    return detail::explained(
+        both.wrong, [&] { return ireduce_scatter(both.send, both.recv, recv_counts, both.type, detail::plain(op)); });
   }
 
  protected:

@@ -94,6 +94,8 @@ class Cart;
 // are in collective.hpp and gather.hpp.
 class Comm : public Gathers {
  public:
+  // No communicator, until one is assigned: every call is an Error with IST_ERR_HANDLE.
+  Comm() = default;
   int rank() const { return ask(ist_comm_rank); }
   int size() const { return ask(ist_comm_size); }
   // Among the ranks on this host: what one needs to choose a device.
@@ -111,7 +113,7 @@ class Comm : public Gathers {
     return text;
   }
   ist_comm c() const noexcept { return comm_; }
-  // False: what split() gives to ranks of no colour.
+  // False: no communicator, as split() gives to ranks of no colour.
   explicit operator bool() const noexcept { return comm_ != IST_COMM_NULL; }
 
   // Collective.
@@ -361,7 +363,6 @@ class Comm : public Gathers {
   friend class Halo;      // halo.hpp
   friend class HaloGrid;  // halo.hpp
   friend class World;
-  Comm() = default;  // of no ranks
   explicit Comm(detail::SharedWorld world) {
     world_ = std::move(world);
     detail::check(ist_world_comm(world_ ? world_->get() : IST_WORLD_NULL, &comm_));

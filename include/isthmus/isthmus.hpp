@@ -198,6 +198,7 @@ class World {
 // A communicator with a grid over its ranks, the last dimension running fastest.
 class Cart : public Comm {
  public:
+  Cart() = default;  // no communicator, as an empty Comm
   std::vector<int> dims() const { return get().dims; }
   std::vector<int> periods() const { return get().periods; }
   std::vector<int> coords() const { return get().coords; }

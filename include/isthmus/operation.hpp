@@ -39,7 +39,7 @@ class Operation {
   Operation(op which)  // NOLINT(google-explicit-constructor): the same thing by its name
       : handle_(reinterpret_cast<ist_op>(static_cast<std::uintptr_t>(which))) {}
   // `function(a, b)` gives the combination, a being of the lower ranks. Must be associative, must not call the library, and
-  // must not throw: what calls it cannot pass an exception on. Not commutative: combined in the order of the ranks.
+  // must be noexcept: what calls it cannot pass an exception on. Not commutative: combined in the order of the ranks.
   template <Reducible T, class Function>
   requires std::is_nothrow_invocable_r_v<T, const Function&, const T&, const T&>
   static Operation of(Function function, bool commutative = true) {
@@ -54,8 +54,9 @@ class Operation {
   // For elements of that type; an Error if it was made for others.
   ist_op c(Type type) const {
     if (type_ && *type_ != detail::plain_type(type))
-      throw Error(IST_ERR_ARGUMENT, "the operation was made for elements of type " + std::to_string(*type_) +
-                                        ", and the buffers have type " + std::to_string(type));
+      throw Error(IST_ERR_ARGUMENT, "the operation was made for elements of type " + detail::name_of(*type_) +
+                                        ", and the buffers have " + detail::name_of(type) +
+                                        "; make one with Operation::of for theirs");
     return handle_;
   }
 
@@ -92,6 +93,40 @@ class Operation {
   std::optional<Type> type_;
   std::shared_ptr<const void> owner_;
 };
+
+namespace detail {
+
+constexpr bool keeps_bools(op which) {
+  return which == op::land || which == op::lor || which == op::lxor || which == op::band || which == op::bor ||
+         which == op::bxor;
+}
+inline void bools_are_combined_by_land_lor_lxor_band_bor_and_bxor_alone() {}
+
+// What combines bools: one of those, by its name, or a function of the user's. A sum of bools does not compile.
+class BoolOperation {
+ public:
+  consteval BoolOperation(op which) : which_(which) {  // NOLINT(google-explicit-constructor): the same thing by its name
+    if (!keeps_bools(which)) bools_are_combined_by_land_lor_lxor_band_bor_and_bxor_alone();
+  }
+  // Looked at during the call that it is given to.
+  BoolOperation(const Operation& given) : given_(&given) {}  // NOLINT(google-explicit-constructor): it is one
+  Operation operation() const {
+    if (given_ == nullptr) return which_;
+    const auto number = reinterpret_cast<std::uintptr_t>(given_->c(IST_UINT8));
+    if (number <= static_cast<std::uintptr_t>(op::bxor) && !keeps_bools(static_cast<op>(number)))
+      throw Error(IST_ERR_ARGUMENT, "bools are combined by land, lor, lxor, band, bor and bxor alone");
+    return *given_;
+  }
+
+ private:
+  op which_ = op::land;
+  const Operation* given_ = nullptr;
+};
+
+inline const Operation& plain(const Operation& operation) { return operation; }
+inline Operation plain(const BoolOperation& operation) { return operation.operation(); }
+
+}  // namespace detail
 
 }  // namespace isthmus
 #endif

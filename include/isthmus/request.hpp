@@ -7,6 +7,7 @@
 #ifndef ISTHMUS_REQUEST_HPP
 #define ISTHMUS_REQUEST_HPP
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <ranges>
@@ -28,13 +29,22 @@ namespace detail {
 template <class R>
 class Handles;
 inline constexpr ist_status no_status{proc_null, any_tag, IST_OK, IST_CARRIER_NONE, 0};
+// Is an object being destroyed because an exception passes that was thrown since it was made?
+class Unwinding {
+ public:
+  bool passes() const noexcept { return std::uncaught_exceptions() > before_; }
+
+ private:
+  int before_ = std::uncaught_exceptions();
+};
 }  // namespace detail
 
 // An operation that was started.
 //
 // The destructor waits for it and drops an error: the buffer the operation was given must not die under the library, and
 // a destructor must not throw. Call wait() to learn how it went. Where nobody answers, the destructor stays until the peer
-// sends, leaves or dies, as wait() does.
+// sends, leaves or dies, as wait() does. But not where an exception passes, which must come to be seen: there it cancels first, so
+// that it waits neither for a message that nobody has sent nor for a receive of the peer's. Collective calls cannot be cancelled.
 class [[nodiscard]] Request {
  public:
   Request() = default;
@@ -50,7 +60,9 @@ class [[nodiscard]] Request {
     return *this;
   }
   ~Request() {
-    if (pending()) ist_wait(&handle_, IST_STATUS_IGNORE);
+    if (!pending()) return;
+    if (unwinding_.passes()) ist_cancel(handle_);
+    ist_wait(&handle_, IST_STATUS_IGNORE);
   }
   // Started and not yet seen complete. An empty request is complete.
   bool pending() const noexcept { return handle_ != IST_REQUEST_NULL; }
@@ -68,7 +80,8 @@ class [[nodiscard]] Request {
     finish(code);
     return Status(status);
   }
-  // Gives up a receive that no message has matched; it must still be waited for, and its status says so.
+  // Gives up a receive that no message has matched, or a send that is not under way: it must still be waited for, and its status says
+  // so. What ist_cancel() says of sends holds here.
   void cancel() { detail::check(ist_cancel(handle_)); }
   // Lets go: the operation completes without anybody being told. Its buffer, and the function of a
   // reduction, must live until it has.
@@ -102,9 +115,10 @@ class [[nodiscard]] Request {
   detail::SharedWorld world_;
   std::shared_ptr<const void> operation_;  // a reduction's, of the user's
   ist_request handle_ = IST_REQUEST_NULL;
+  detail::Unwinding unwinding_;
 };
 
-// A send or receive that is started as often as wanted. The destructor waits for the last start, as that of Request does.
+// A send or receive that is started as often as wanted. The destructor waits for the last start, or gives it up, as that of Request does.
 class PersistentRequest {
  public:
   PersistentRequest() = default;
@@ -118,6 +132,7 @@ class PersistentRequest {
   }
   ~PersistentRequest() {
     if (handle_ == IST_REQUEST_NULL) return;
+    if (unwinding_.passes()) ist_cancel(handle_);
     ist_wait(&handle_, IST_STATUS_IGNORE);
     ist_request_free(&handle_);
   }
@@ -134,6 +149,8 @@ class PersistentRequest {
     if (completed == 0) return std::nullopt;
     return Status(status);
   }
+  // Gives up the last start, as Request::cancel() does; an error where none is under way.
+  void cancel() { detail::check(ist_cancel(handle_)); }
 
  private:
   friend class Comm;
@@ -143,6 +160,7 @@ class PersistentRequest {
 
   detail::SharedWorld world_;
   ist_request handle_ = IST_REQUEST_NULL;
+  detail::Unwinding unwinding_;
 };
 
 namespace detail {

@@ -16,8 +16,9 @@ namespace {
 constexpr std::string_view kOurs = "ISTHMUS_";
 
 // Set by `isthmus run`.
-constexpr std::array<std::string_view, 6> kLauncher{"ISTHMUS_RANK",       "ISTHMUS_SIZE",    "ISTHMUS_LOCAL_RANK",
-                                                    "ISTHMUS_LOCAL_SIZE", "ISTHMUS_BOOT_FD", "ISTHMUS_BOOT_INODE"};
+constexpr std::array<std::string_view, 7> kLauncher{"ISTHMUS_RANK",        "ISTHMUS_SIZE",    "ISTHMUS_LOCAL_RANK",
+                                                    "ISTHMUS_LOCAL_SIZE",  "ISTHMUS_BOOT_FD", "ISTHMUS_BOOT_INODE",
+                                                    "ISTHMUS_BOOT_VERSION"};
 // Read by scripts.
 constexpr std::array<std::string_view, 4> kElsewhere{"ISTHMUS_DEPS_DIR", "ISTHMUS_COMMIT", "ISTHMUS_STEP_LIMIT",
                                                      "ISTHMUS_BENCH_OPTIONS"};

@@ -28,7 +28,8 @@ enum class EnvelopeType : std::uint8_t {
       11,  // receiver to sender: what is longer than a cell goes into devices here, and is to be announced, from host memory, too
   // receiver to sender: the pair's ring could not be opened; was `sender_op`, which operation `receiver_op` waits for, to go through it?
   // Then it is refused. `bytes` more of these questions follow, and no new ring is made before the last one
-  ring_lost = 12
+  ring_lost = 12,
+  withdraw = 13  // a message's place in the order, and nothing more: the one announced as `sender_op` was taken back
 };
 
 // The sender could not read its buffer; no bytes follow. In a refusal: the receiver could not open the ring.
@@ -53,7 +54,7 @@ struct Envelope {
   std::uint8_t kind = 0;          // KindId of the writer's buffer
   std::uint16_t flags = 0;        // kEnvelopeFailed, kEnvelopeGaveUp; kEnvelopeBorrows; kEnvelopeSeen
   std::uint64_t bytes = 0;        // length of the message
-  std::uint32_t sender_op = 0;    // announce, clear, taken, lend, ring_lost; mailed, mailbox
+  std::uint32_t sender_op = 0;    // announce, clear, taken, lend, ring_lost, withdraw; mailed, mailbox
   std::uint32_t receiver_op = 0;  // clear, refuse, put, lend, ring_lost; mailed, mailbox
 };
 static_assert(sizeof(Envelope) == 32 && std::is_trivially_copyable_v<Envelope>);

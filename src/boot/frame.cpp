@@ -15,11 +15,10 @@ namespace {
 
 // Also tells byte orders apart: a rank of the other order is refused as a stranger.
 constexpr std::uint32_t kMagic = 0x49735442;  // "IsTB"
-constexpr std::uint16_t kVersion = 2;
 
 struct Header {
   std::uint32_t magic = kMagic;
-  std::uint16_t version = kVersion;
+  std::uint16_t version = kFrameVersion;
   std::uint16_t type = 0;
   std::uint32_t world = 0;
   std::uint32_t round = 0;
@@ -87,9 +86,9 @@ std::optional<Frame> FrameSocket::next() {
   }
   if (!malformed_.empty() || incoming_.size() < sizeof header) return std::nullopt;
   std::memcpy(&header, incoming_.data(), sizeof header);
-  if (header.version != kVersion) {
+  if (header.version != kFrameVersion) {
     malformed_ = "it speaks version " + std::to_string(header.version) +
-                 " of the start-up protocol where this process speaks " + std::to_string(kVersion) +
+                 " of the start-up protocol where this process speaks " + std::to_string(kFrameVersion) +
                  "; all ranks must use the same Isthmus";
   } else if (header.length > limit_) {
     malformed_ = "it announced " + std::to_string(header.length) + " bytes where at most " + std::to_string(limit_) +

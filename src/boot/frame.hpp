@@ -16,6 +16,9 @@
 
 namespace ist {
 
+// Changes with what frames hold or mean. `isthmus run` says to the library which one it speaks (launcher_boot.hpp).
+inline constexpr std::uint16_t kFrameVersion = 2;
+
 enum class FrameType : std::uint16_t {
   contribution = 1,  // rank to hub: my blob of this round; payload is the blob
   gathered = 2,      // hub to rank: all blobs of this round

@@ -78,7 +78,14 @@ void GatherHub::read_from(Member& member, Rank rank) {
   if (!socket.malformed().empty()) member.lost = "cannot be understood: " + socket.malformed();
   // A process that ends closes its sockets a little before its parent hears how it ended: leave time for lost() to say it.
   if (!member.lost.empty()) member.blamed = Deadline::after(0.1);
-  if (!socket.malformed().empty()) member.socket.reset();
+  if (socket.malformed().empty()) return;
+  if (!misunderstood_) misunderstood_ = "rank " + std::to_string(rank.value) + " " + member.lost;
+  member.socket.reset();
+}
+
+std::optional<std::string> GatherHub::read_misunderstanding() {
+  if (!misunderstood_ || misunderstood_->empty()) return std::nullopt;
+  return std::exchange(*misunderstood_, {});
 }
 
 std::optional<std::string> GatherHub::read_withdrawal() {

@@ -43,6 +43,9 @@ class GatherHub {
   // Reads what has come, and answers nothing: who has given up since? None: nobody, and who it was is told once.
   std::optional<std::string> read_withdrawal();
 
+  // What a rank sent that is no frame of ours, in words that name it; of all ranks the first one, once.
+  std::optional<std::string> read_misunderstanding();
+
   // Adds what poll() should look at.
   void watch(std::vector<pollfd>& entries) const;
   // Reads, answers and writes whatever can be now.
@@ -92,6 +95,7 @@ class GatherHub {
   std::vector<Member> members_;
   std::map<std::uint32_t, Failed> failed_;  // by their numbers in the hub's count
   std::optional<std::string> withdrawn_;
+  std::optional<std::string> misunderstood_;  // empty: it was told
   std::string place_;
   std::uint64_t token_;
   Serves serves_;

@@ -9,6 +9,7 @@
 #include <climits>
 #include <mutex>
 
+#include "base/release.hpp"
 #include "boot/gathered.hpp"
 #include "boot/variables.hpp"
 
@@ -63,6 +64,20 @@ Status claim(int descriptor) {
   return not_a_rank(who + " is already using the connection of this rank to the launcher");
 }
 
+// Before anything is sent that the other side could not read.
+Status check_version() {
+  constexpr long kUnsaid = 1;
+  Result<long> spoken = kUnsaid;
+  if (std::getenv(kBootVersion) != nullptr) spoken = number_variable(kBootVersion, 1, USHRT_MAX);
+  if (!spoken.ok()) return spoken.status();
+  if (*spoken == kFrameVersion) return {};
+  return {IST_ERR_BOOT, "`isthmus run`, which started this process, speaks version " + std::to_string(*spoken) +
+                            " of the start-up protocol, and the library of this program (" + kRelease + ") version " +
+                            std::to_string(kFrameVersion) +
+                            ": they belong to two installations of Isthmus; start the program with the command of the "
+                            "library that it loads, or build it with the command's library"};
+}
+
 Status inherit(Inheritance& mine) {
   const auto descriptor = number_variable(kBootDescriptor, 0, INT_MAX);
   if (!descriptor.ok()) return descriptor.status();
@@ -73,6 +88,7 @@ Status inherit(Inheritance& mine) {
   const auto rank = number_variable(kRank, 0, *size - 1);
   if (!rank.ok()) return rank.status();
   const int socket = static_cast<int>(*descriptor);
+  IST_TRY(check_version());
   IST_TRY(check_socket(socket, static_cast<unsigned long>(*inode)));
   IST_TRY(claim(socket));
   // From here on a program that this one starts does not get the socket.

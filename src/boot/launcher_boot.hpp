@@ -17,6 +17,8 @@ namespace ist {
 // become something else is known.
 inline constexpr const char* kBootDescriptor = "ISTHMUS_BOOT_FD";
 inline constexpr const char* kBootInode = "ISTHMUS_BOOT_INODE";
+// And the version of the start-up protocol that the command speaks: kFrameVersion. Version 1 did not say.
+inline constexpr const char* kBootVersion = "ISTHMUS_BOOT_VERSION";
 inline constexpr const char* kRank = "ISTHMUS_RANK";
 inline constexpr const char* kSize = "ISTHMUS_SIZE";
 

@@ -131,6 +131,8 @@ int Guardian::serve_until_all_ended() {
     pass_signals_on();
     reap();
     hub_.serve();
+    // Where no rank understands the command, there is none that could be told.
+    if (const auto text = hub_.read_misunderstanding()) tell(*text);
     if (output_) output_->serve();
     step();
   }

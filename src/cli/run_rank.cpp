@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "boot/frame.hpp"
 #include "boot/launcher_boot.hpp"
 #include "cli/run_binding.hpp"
 
@@ -27,6 +28,7 @@ bool hand_over_boot_socket(const RunOptions& options, const RankStart& start) {
   if (inherited < 0 || ::fstat(inherited, &info) != 0) return false;
   set_variable(kBootDescriptor, inherited);
   set_variable(kBootInode, static_cast<long>(info.st_ino));
+  set_variable(kBootVersion, kFrameVersion);
   set_variable(kRank, start.rank);
   set_variable(kSize, options.ranks);
   set_variable("ISTHMUS_LOCAL_RANK", start.rank);

@@ -21,9 +21,7 @@
 
 namespace ist {
 
-// Messages of the library itself travel in a context of their own beside each communicator's.
-inline constexpr std::uint32_t kInternalContext = 0x80000000U;
-// So do those that OpenCL queues send and receive, which meet no others.
+// Beside kInternalContext: what OpenCL queues send and receive, which meets no other messages.
 inline constexpr std::uint32_t kQueueContext = 0x40000000U;
 
 // A grid over the ranks of a communicator, the last dimension running fastest, as in MPI.

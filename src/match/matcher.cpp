@@ -66,4 +66,11 @@ void Matcher::forget_announced(Rank source) {
   });
 }
 
+void Matcher::forget_announced(Rank source, std::uint32_t sender_op) {
+  unexpected_.remove_if([=](const Unexpected& message) {
+    return message.source == source && message.envelope.type == EnvelopeType::announce &&
+           message.envelope.sender_op == sender_op;
+  });
+}
+
 }  // namespace ist

@@ -93,6 +93,8 @@ class Matcher {
   bool withdraw(std::uint32_t operation);
   // Forgets announced messages of a rank that is gone: their bytes can no longer come.
   void forget_announced(Rank source);
+  // Forgets the one that was announced as `sender_op`, if it is still here: its sender has taken it back.
+  void forget_announced(Rank source, std::uint32_t sender_op);
   std::size_t posted() const { return count_; }
   std::size_t unexpected() const { return unexpected_.size(); }
 

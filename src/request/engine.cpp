@@ -178,22 +178,6 @@ void Engine::forget(OperationId id) {
   }
 }
 
-void Engine::cancel(OperationId id) {
-  Operation* const found = operations_.find(id);
-  if (found == nullptr || !found->in<state::Posted>()) return;
-  Operation& operation = *found;
-  matcher_.withdraw(id.wire());
-  operation.outcome = {Status{}, Rank{kAnySource}, kAnyTag, IST_CARRIER_NONE, Bytes{}, nullptr, true};
-  finish(operation, id.index(), {});
-}
-
-bool Engine::cancel_receive(OperationId id) {
-  if (!operations_.find(id)->in<state::Posted>()) return false;
-  matcher_.withdraw(id.wire());
-  operations_.release(id.index());
-  return true;
-}
-
 bool Engine::progress() {
   if (parts_.board.changes() != board_seen_) look_at_board();
   bool moved = take_arrivals();

@@ -155,17 +155,15 @@ class Engine {
   // Takes what has come, and leaves what is under way: for calls that start something and may be long over before the next one
   // that waits, such as the first of many nonblocking ones.
   void look_around();
-  // For calls that start something and do not look themselves: what else is under way is moved on at least with each 64th of them. Small
-  // receives that are posted are not: they need nothing but their wait.
+  // For calls that start something and do not look themselves: moves on what else is under way at least with each 64th of them, but not
+  // small posted receives, which need nothing but their wait.
   [[gnu::always_inline]] void move_on_others() {
     if (!operations_.all_plain()) [[unlikely]]
       move_on_now_and_then();
   }
-  // After a progress() that moved nothing: looks for arrivals alone, for a fraction of a microsecond, so that they are seen as
-  // soon as they come. True if there may be one.
+  // After a progress() that moved nothing: looks for arrivals alone, for a fraction of a microsecond. True if there may be one.
   bool linger();
-  // Null if the id was released.
-  Operation* find(OperationId id) { return operations_.find(id); }
+  Operation* find(OperationId id) { return operations_.find(id); }  // null if the id was released
   static bool complete(const Operation& operation) { return operation.in<state::Done>(); }
   // The outcome of a complete operation, whose id is then released.
   Outcome take(OperationId id);
@@ -173,7 +171,7 @@ class Engine {
   void let_go(OperationId id);
   // A receive that no message has matched is forgotten and its id released; false if one has, and it must be waited for.
   bool cancel_receive(OperationId id);
-  // The same for a receive that will still be waited for: it is then complete, its outcome cancelled.
+  // The same for one that is waited for, and a send that no clearance has come for: complete, its outcome cancelled.
   void cancel(OperationId id);
   // Nobody will ask for the outcome: the id is released when the operation is complete.
   void forget(OperationId id);
@@ -244,6 +242,7 @@ class Engine {
   bool announce(Operation& operation, std::uint32_t index);
   bool must_stay(Operation& operation, const Status& status);
   bool step_unused_cells();
+  void fill_place(PeerState& to, const Envelope& envelope);
   void fail_send(Operation& operation, std::uint32_t index, const Status& why);
   bool drain_outbox(PeerState& to);
   void post_or_queue(PeerState& to, const Envelope& envelope, std::span<const std::byte> payload = {});
@@ -256,6 +255,7 @@ class Engine {
   bool step_send(Operation& operation, std::uint32_t index);
   bool announce_instead(Operation& operation, state::FillingCell& filling);
 
+  bool take_back(Operation& operation, std::uint32_t index);  // engine_cancelling.cpp
   // engine_receive.cpp
   // Nobody is gone, and a path leads to whom the receive names.
   bool may_come(std::int32_t source) {

@@ -102,10 +102,12 @@ void Engine::on_refuse(const Arrival& arrival) {
     return finish(*operation, arrival.envelope.receiver_op & 0xfffff, peer(arrival.source).ring_lost);
   finish(*operation, arrival.envelope.receiver_op & 0xfffff,
          {IST_ERR_DEVICE, parts_.names[static_cast<std::size_t>(arrival.source.value)] +
-                              " gave up its send after it was matched; its own error says why"});
+                              " gave up its send after it was matched: it cancelled it, or its own error says why"});
 }
 
 void Engine::deliver(Path& path, const Arrival& arrival) {
+  if (arrival.envelope.type == EnvelopeType::withdraw)
+    return matcher_.forget_announced(arrival.source, arrival.envelope.sender_op);
   // The bytes of an announced message stayed with a sender that is gone, or whose world has failed as this one has, perhaps
   // without having noticed yet: it never was.
   if (arrival.envelope.type == EnvelopeType::announce &&
@@ -165,7 +167,9 @@ Outcome Engine::outcome_of(Rank source, const Envelope& envelope, ist_carrier ca
   Outcome outcome{Status{}, source, envelope.tag, carrier, smaller(Bytes{envelope.bytes}, room), nullptr, false};
   if (envelope.flags == 0 && envelope.bytes <= room.value) return outcome;
   const std::string& name = parts_.names[static_cast<std::size_t>(source.value)];
-  if (envelope.bytes > room.value) {
+  if (envelope.bytes > room.value && (envelope.context & kInternalContext) != 0) {
+    outcome.status = uneven(source, Bytes{envelope.bytes}, room);
+  } else if (envelope.bytes > room.value) {
     outcome.status = {IST_ERR_TRUNCATE, "a message of " + std::to_string(envelope.bytes) + " bytes from " + name +
                                             " with tag " + std::to_string(envelope.tag) + " met a receive of " +
                                             std::to_string(room.value) + " bytes; the first ones were delivered"};

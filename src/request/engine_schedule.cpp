@@ -114,7 +114,7 @@ void Engine::end_step(ScheduleRun& run, const ScheduleRun::Ended& ended) {
 Status Engine::uneven(Rank from, Bytes came, Bytes expected) const {
   return {IST_ERR_TRUNCATE, parts_.names[static_cast<std::size_t>(from.value)] + " gave " + std::to_string(came.value) +
                                 " bytes where this rank expects " + std::to_string(expected.value) +
-                                "; all ranks must give the same counts and types"};
+                                "; all ranks must give the same counts and types, or one of them makes another call"};
 }
 
 Result<OperationId> Engine::start_giving_up(Rank dest, std::int32_t tag, const Scope& scope, const GivenUp& why,

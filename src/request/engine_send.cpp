@@ -165,16 +165,11 @@ bool Engine::announce(Operation& operation, std::uint32_t index) {
   return link.post(operation.envelope, std::as_bytes(std::span{&offer, 1}));
 }
 
-// The message's place in the order must be filled all the same: an empty envelope that says so. It goes before what is queued, which may
-// wait for a cell, while the receiver keeps those of later messages until this place is filled.
+// The message's place in the order must be filled all the same: an empty envelope that says so.
 void Engine::fail_send(Operation& operation, std::uint32_t index, const Status& why) {
-  PeerState& to = peer(operation.peer);
   Envelope envelope = operation.envelope;
   envelope.flags = kEnvelopeFailed;
-  if (!to.link->post(envelope, {}) && check_peer(to.rank).ok()) {
-    to.places.push_back({envelope, {}, 0, false});
-    ++posting_;
-  }
+  fill_place(peer(operation.peer), envelope);
   finish(operation, index, why);
 }
 

@@ -27,6 +27,7 @@ class Group : public std::enable_shared_from_this<Group> {
   int size() const { return static_cast<int>(members_.size()); }
   const std::vector<Rank>& members() const { return members_; }
   Rank to_world(int rank) const { return members_[static_cast<std::size_t>(rank)]; }
+  bool knows(Rank rank) const { return rank.value >= 0 && static_cast<std::size_t>(rank.value) < places_.size(); }
   // -1: not a member.
   int from_world(Rank rank) const { return places_[static_cast<std::size_t>(rank.value)]; }
   const std::string& name() const { return name_; }
@@ -36,6 +37,9 @@ class Group : public std::enable_shared_from_this<Group> {
   std::vector<std::int32_t> places_;  // by rank of the world
   std::string name_;
 };
+
+// Messages of the library itself travel in a context of their own beside each communicator's.
+inline constexpr std::uint32_t kInternalContext = 0x80000000U;
 
 // Which messages an operation may match, and whose they can be.
 struct Scope {

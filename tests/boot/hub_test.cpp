@@ -56,6 +56,26 @@ class HubOfThree : public Hub {};
 INSTANTIATE_TEST_SUITE_P(Ranks, HubOfTwo, testing::Values(2));
 INSTANTIATE_TEST_SUITE_P(Ranks, HubOfThree, testing::Values(3));
 
+TEST_P(HubOfTwo, what_is_no_frame_of_its_version_is_told_once) {
+  EXPECT_FALSE(hub_.read_misunderstanding());
+  // Magic number and version 1, as a library of that version sends them.
+  for (const FrameSocket& rank : ranks_) {
+    std::string header("BTsI\1", 5);
+    header.resize(48, '\0');
+    ASSERT_EQ(::send(rank.descriptor(), header.data(), header.size(), 0), 48);
+  }
+  hub_.serve();
+  const auto told = hub_.read_misunderstanding();
+  ASSERT_TRUE(told);
+  EXPECT_NE(
+      told->find("rank 0 cannot be understood: it speaks version 1 of the start-up protocol where this process speaks " +
+                 std::to_string(kFrameVersion)),
+      std::string::npos)
+      << *told;
+  hub_.serve();
+  EXPECT_FALSE(hub_.read_misunderstanding());
+}
+
 TEST_P(HubOfTwo, a_round_that_was_complete_stays_so) {
   send(0, FrameType::contribution, 1, 1, "zero");
   send(1, FrameType::contribution, 1, 1, "one");

@@ -135,6 +135,30 @@ TEST(Launched, two_processes_of_one_rank_do_not_both_use_its_socket) {
   EXPECT_EQ(failures(ends), 0);
 }
 
+TEST(Launched, a_command_of_another_version_is_named_before_anything_is_sent) {
+  const auto ends = run_launched(1, [](int) {
+    const std::string own = std::getenv(kBootVersion);
+    for (const char* version : {"", "1", "3", "77"}) {
+      *version == '\0' ? ::unsetenv(kBootVersion) : ::setenv(kBootVersion, version, 1);
+      const auto boot = join_job(Settings{});
+      EXPECT_EQ(boot.status().code(), IST_ERR_BOOT);
+      const std::string said = boot.status().text();
+      EXPECT_NE(said.find("speaks version " + std::string{*version == '\0' ? "1" : version} + " of the start-up protocol"),
+                std::string::npos)
+          << said;
+      EXPECT_NE(said.find(") version " + own + ": they belong to two installations"), std::string::npos) << said;
+    }
+    ::setenv(kBootVersion, "two", 1);
+    const auto word = join_job(Settings{});
+    EXPECT_NE(word.status().text().find("ISTHMUS_BOOT_VERSION=\"two\""), std::string::npos) << word.status().text();
+    ::setenv(kBootVersion, own.c_str(), 1);
+    auto boot = join_job(Settings{});
+    ASSERT_TRUE(boot.ok()) << boot.status().text();
+    exchange_and_compare(**boot, 1, 10);
+  });
+  EXPECT_EQ(failures(ends), 0);
+}
+
 TEST(Launched, a_descriptor_that_is_closed_or_something_else_is_a_clear_error) {
   const auto ends = run_launched(1, [](int) {
     const int socket = std::atoi(std::getenv(kBootDescriptor));

@@ -91,6 +91,7 @@ std::vector<int> run_launched(int size, const std::function<void(int)>& body) {
     ::fstat(socket, &info);
     ::setenv(kBootDescriptor, std::to_string(socket).c_str(), 1);
     ::setenv(kBootInode, std::to_string(info.st_ino).c_str(), 1);
+    ::setenv(kBootVersion, std::to_string(kFrameVersion).c_str(), 1);
     ::setenv(kRank, std::to_string(rank).c_str(), 1);
     ::setenv(kSize, std::to_string(size).c_str(), 1);
     body(rank);

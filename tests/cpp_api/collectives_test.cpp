@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <random>
 
@@ -212,6 +213,54 @@ TEST_F(Collectives, structs_move_whole) {
   std::vector<Point> own(3, Point{-1, 'z'});
   comm.scatterv(all, Parts{counts, displs}, own, 0);
   EXPECT_EQ(own, mine);
+}
+
+TEST_F(Collectives, bools_are_combined_as_the_logical_values_they_are) {
+  const auto mine_at = [](int rank, std::size_t i) { return (number_of(rank) + i) % 3 != 0; };
+  for (const std::size_t count : {std::size_t{1}, std::size_t{2}, std::size_t{7001}}) {
+    const auto mine = std::make_unique<bool[]>(count);
+    std::array<std::unique_ptr<bool[]>, 7> got;
+    for (auto& each : got) each = std::make_unique<bool[]>(count);
+    for (std::size_t i = 0; i < count; ++i) mine[i] = mine_at(comm.rank(), i);
+    const std::span<const bool> in(mine.get(), count);
+    const auto out = [&](std::size_t which) { return std::span(got[which].get(), count); };
+    comm.allreduce(in, out(0), op::land);
+    comm.allreduce(in, out(1), op::lor);
+    comm.iallreduce(in, out(2), op::lxor).wait();
+    comm.allreduce(in, out(3), op::band);
+    comm.allreduce(in, out(4), op::bor);
+    comm.allreduce(in, out(5), Operation::of<bool>([](bool a, bool b) noexcept { return a != b; }));
+    comm.allreduce(in, out(6), Operation(op::lor));
+    for (std::size_t i = 0; i < count; ++i) {
+      bool all = true, any = false, odd = false;
+      for (int rank = 0; rank < comm.size(); ++rank) {
+        all &= mine_at(rank, i);
+        any |= mine_at(rank, i);
+        odd ^= mine_at(rank, i);
+      }
+      const std::array expected{all, any, odd, all, any, odd, any};
+      for (std::size_t which = 0; which < got.size(); ++which)
+        ASSERT_EQ(static_cast<int>(expected[which]), static_cast<unsigned char>(got[which][i])) << which << " at " << i;
+    }
+    EXPECT_THROW(comm.allreduce(in, out(0), Operation(op::sum)), isthmus::Error);
+  }
+  std::array<bool, 2> pair{comm.rank() == 0, true};
+  comm.allreduce(in_place, pair, op::lor);
+  EXPECT_EQ(pair, (std::array{true, true}));
+}
+
+TEST_F(Collectives, an_operation_made_for_another_type_says_which) {
+  const auto greater = Operation::of<double>([](double a, double b) noexcept { return std::max(a, b); });
+  std::vector<float> values(2);
+  std::string text;
+  try {
+    comm.allreduce(in_place, values, greater);
+  } catch (const isthmus::Error& error) {
+    text = error.what();
+  }
+  EXPECT_EQ(text,
+            "the operation was made for elements of type IST_DOUBLE, and the buffers have IST_FLOAT; make one with "
+            "Operation::of for theirs");
 }
 
 // Pairs of a value and a place are of no C++ type of the library's: they are named. Of equal values the lower place is found.

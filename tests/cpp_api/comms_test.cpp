@@ -46,6 +46,38 @@ TEST(Comms, are_split_named_and_freed_with_their_last_copy) {
   EXPECT_EQ(whole.split_local().size(), whole.local_size());
 }
 
+TEST(Comms, are_members_that_are_empty_until_they_get_one) {
+  struct Grid {
+    Comm rows;
+    isthmus::Cart torus;
+  };
+  World world;
+  Grid grid;
+  EXPECT_FALSE(grid.rows);
+  EXPECT_FALSE(grid.torus);
+  std::vector<int> one(1);
+  const auto error_of = [](const auto& call) {
+    try {
+      call();
+    } catch (const isthmus::Error& error) {
+      EXPECT_EQ(error.code(), IST_ERR_HANDLE);
+      return std::string{error.what()};
+    }
+    return std::string{"none"};
+  };
+  for (const std::string& text :
+       {error_of([&] { return grid.rows.rank(); }), error_of([&] { grid.rows.send(one, 0); }),
+        error_of([&] { grid.rows.barrier(); }), error_of([&] { return grid.rows.dup(); }),
+        error_of([&] { grid.rows.irecv(one, 0).wait(); }), error_of([&] { return grid.torus.coords(); })})
+    EXPECT_NE(text.find("the communicator is null"), std::string::npos) << text;
+  grid.rows = world.comm().split(0, -world.rank());
+  grid.torus = world.comm().cart(std::array{world.size()}, std::array{1});
+  EXPECT_EQ(grid.rows.rank(), world.size() - 1 - world.rank());
+  EXPECT_EQ(grid.torus.dims()[0], world.size());
+  grid.rows = Comm();
+  EXPECT_FALSE(grid.rows);
+}
+
 TEST(Comms, outlive_the_world_object_they_came_from) {
   Comm comm = [] {
     const World world;

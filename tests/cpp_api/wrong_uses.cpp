@@ -126,6 +126,12 @@ static_assert(can_combine<int, int (*)(int, int) noexcept>);
 static_assert(!can_combine<int, int (*)(int, int)>);  // an exception cannot pass through the library
 static_assert(!can_combine<Point, Point (*)(Point, Point) noexcept>);
 
+// Bools are combined by logical operations alone: tests/cpp_api/sum_of_bools.cpp does not compile.
+static_assert(isthmus::detail::keeps_bools(isthmus::op::lor) && !isthmus::detail::keeps_bools(isthmus::op::sum));
+
+// Members that are there before their communicators.
+static_assert(std::is_default_constructible_v<Comm> && std::is_default_constructible_v<isthmus::Cart>);
+
 // Owners have one owner.
 static_assert(!std::is_copy_constructible_v<isthmus::World> && std::is_nothrow_move_constructible_v<isthmus::World>);
 static_assert(!std::is_copy_constructible_v<isthmus::Request> && std::is_nothrow_move_assignable_v<isthmus::Request>);
@@ -146,7 +152,7 @@ static_assert(isthmus::type_of<unsigned long long> == IST_UINT64 && isthmus::typ
 static_assert(isthmus::type_of<std::complex<float>> == IST_COMPLEX_FLOAT);
 static_assert(isthmus::type_of<unsigned short> == IST_UINT16 &&
               isthmus::type_of<std::complex<double>> == IST_COMPLEX_DOUBLE);
-static_assert(isthmus::type_of<std::byte> == IST_BYTE && isthmus::type_of<bool> == IST_BYTE);
+static_assert(isthmus::type_of<std::byte> == IST_BYTE && isthmus::type_of<bool> == IST_UINT8);
 static_assert(isthmus::type_of<Point> == IST_BYTE && isthmus::type_of<const float> == IST_FLOAT);
 
 }  // namespace

@@ -209,5 +209,25 @@ TEST(Run, ranks_are_bound_only_to_processors_the_command_may_use) {
   EXPECT_EQ(times_in(free.output(), mine + "\n"), 2) << free.output();
 }
 
+// Neither side can read what the other one says: each of them tells what it knows.
+TEST(Run, a_library_of_another_version_is_told_of_on_both_sides) {
+  for (const char* spoken : {"unset ISTHMUS_BOOT_VERSION", "export ISTHMUS_BOOT_VERSION=1"}) {
+    Command command{shell({"-n", "2"}, std::string{spoken} + "; exec " PROGRAM " world")};
+    EXPECT_NE(command.wait(), 0);
+    EXPECT_GE(times_in(command.output(), "speaks version 1 of the start-up protocol, and the library of this program"), 1)
+        << command.output();
+  }
+  // What one of version 1 begins with, which then hears nothing and ends.
+  const std::string header = "BTsI\\001\\000" + [] {
+    std::string zeros;
+    for (int i = 0; i < 42; ++i) zeros += "\\000";
+    return zeros;
+  }();
+  Command command{run_words({"-n", "3", "bash", "-c", "printf '" + header + "' >&$ISTHMUS_BOOT_FD; sleep 0.5; exit 3"})};
+  EXPECT_EQ(command.wait(), 3);
+  EXPECT_EQ(times_in(command.errors(), "cannot be understood: it speaks version 1 of the start-up protocol"), 1)
+      << command.errors();
+}
+
 }  // namespace
 }  // namespace ist::test

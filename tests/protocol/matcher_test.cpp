@@ -118,6 +118,23 @@ TEST(Matcher, OfALostRankOnlyWhatItHadAnnouncedIsForgotten) {
   EXPECT_EQ(matcher.match_or_post({0, kAnySource, kAnyTag}, 10)->envelope.sequence, 2U);
 }
 
+TEST(Matcher, WhatItsSenderHasTakenBackIsForgottenAloneAndOnce) {
+  Matcher matcher;
+  const auto announced = [](std::uint32_t sequence, std::uint32_t sender_op) {
+    Envelope about = envelope(5, 0, EnvelopeType::announce);
+    about.sequence = sequence;
+    about.sender_op = sender_op;
+    return about;
+  };
+  matcher.keep({Rank{1}, announced(0, 7), {}});
+  matcher.keep({Rank{1}, announced(1, 8), {}});
+  matcher.keep({Rank{2}, announced(2, 8), {}});
+  for (int times = 0; times < 2; ++times) matcher.forget_announced(Rank{1}, 8);
+  EXPECT_EQ(matcher.unexpected(), 2U);
+  EXPECT_EQ(matcher.match_or_post({0, kAnySource, kAnyTag}, 10)->envelope.sequence, 0U);
+  EXPECT_EQ(matcher.match_or_post({0, kAnySource, kAnyTag}, 10)->envelope.sequence, 2U);
+}
+
 // Two vectors, searched from the front.
 class Model {
  public:

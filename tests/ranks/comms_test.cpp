@@ -166,6 +166,37 @@ TEST(Comms, ErrorsNameTheCommunicator) {
   IST_OK_OR_FAIL(ist_comm_free(&part));
 }
 
+// In a communicator whose order is another one: its own numbers, and those of the world beside them.
+TEST(Comms, ErrorsNameRanksAsTheCommunicatorCountsThem) {
+  ist_comm part = IST_COMM_NULL;
+  IST_OK_OR_FAIL(ist_comm_split(comm(), 5, -rank(), &part));
+  const Place here = place_in(part);
+  const int source = (here.rank + here.size - 1) % here.size;
+  const int of_world = size() - 1 - source;
+  const std::string named = source == of_world ? "from rank " + std::to_string(source) + " (process "
+                                               : "from rank " + std::to_string(source) + " (rank " +
+                                                     std::to_string(of_world) + " of the world, process ";
+  // In a slot, announced, and waited for as a request.
+  for (const int count : {2, 1000000}) {
+    const std::vector<int> many(at(count), 7);
+    std::vector<int> few(1, -1);
+    ist_request send = IST_REQUEST_NULL;
+    ist_request receive = IST_REQUEST_NULL;
+    for (const bool waits : {true, false}) {
+      IST_OK_OR_FAIL(ist_isend(ist_host(many.data()), count, IST_INT, (here.rank + 1) % here.size, 3, part, &send));
+      if (!waits) IST_OK_OR_FAIL(ist_irecv(ist_host(few.data()), 1, IST_INT, source, 3, part, &receive));
+      EXPECT_EQ(IST_ERR_TRUNCATE, waits ? ist_recv(ist_host(few.data()), 1, IST_INT, source, 3, part, IST_STATUS_IGNORE)
+                                        : ist_wait(&receive, IST_STATUS_IGNORE));
+      const std::string text = ist_error_text();
+      EXPECT_NE(text.find("a message of " + std::to_string(4 * count) + " bytes " + named), std::string::npos) << text;
+      EXPECT_NE(text.find("(communicator \"colour 5 of world\")"), std::string::npos) << text;
+      EXPECT_EQ(7, few[0]);
+      IST_OK_OR_FAIL(ist_wait(&send, IST_STATUS_IGNORE));
+    }
+  }
+  IST_OK_OR_FAIL(ist_comm_free(&part));
+}
+
 // An operation outlives the handle of its communicator, and still tells ranks of it.
 TEST(Comms, OperationsGoOnWhenTheirCommunicatorIsFreed) {
   ist_comm part = IST_COMM_NULL;

@@ -61,6 +61,8 @@ void check_own(CollectiveCall& call, const Piece& own, const Division& layout) {
                                    std::to_string(place.value)});
 }
 
+Division in_one(const Piece& own) { return Division::even({own.size.value, Bytes{1}}, 1); }
+
 int gather(const Asked& asked, const PartArgument& send, const PartsArgument& recv, ist_type type, int root) {
   return run_collective(
       asked,
@@ -75,6 +77,7 @@ int gather(const Asked& asked, const PartArgument& send, const PartsArgument& re
         const Piece whole = call.piece(recv.name, recv.buffer, layout.span());
         const Piece own = in_place ? layout.of(whole, root) : send.piece(call, type);
         check_own(call, own, layout);
+        if (!in_place) call.keep_apart(own, in_one(own), whole, layout);
         plan_gather(call.plan(), own, whole, layout, root, in_place);
       });
 }
@@ -93,6 +96,7 @@ int scatter(const Asked& asked, const PartsArgument& send, const PartArgument& r
         const Piece whole = call.piece(send.name, send.buffer, layout.span());
         const Piece own = in_place ? layout.of(whole, root) : recv.piece(call, type);
         check_own(call, own, layout);
+        if (!in_place) call.keep_apart(whole, layout, own, in_one(own));
         plan_scatter(call.plan(), whole, layout, own, root, in_place);
       });
 }
@@ -106,6 +110,7 @@ int allgather(const Asked& asked, const PartArgument& send, const PartsArgument&
         const Piece whole = call.piece(recv.name, recv.buffer, layout.span());
         const Piece own = in_place ? layout.of(whole, call.plan().rank()) : send.piece(call, type);
         check_own(call, own, layout);
+        if (!in_place) call.keep_apart(own, in_one(own), whole, layout);
         plan_allgather(call.plan(), own, whole, layout, in_place);
       });
 }
@@ -120,6 +125,7 @@ int alltoall(const Asked& asked, const PartsArgument& send, const PartsArgument&
         const Division sent = in_place ? received : send.layout(call, type);
         const Piece from = in_place ? into : call.piece(send.name, send.buffer, sent.span());
         check_own(call, sent.of(from, call.plan().rank()), received);
+        if (!in_place) call.keep_apart(from, sent, into, received);
         plan_alltoall(call.plan(), from, sent, into, received, in_place);
       });
 }

@@ -36,6 +36,7 @@ ReductionData data_of(CollectiveCall& call, const ReduceArguments& given, const 
   if (wants) data.recv = call.piece("recv", given.recv, elements.bytes());
   data.in_place = wants && is_in_place(given.send);
   data.send = data.in_place ? data.recv : call.piece("send", given.send, elements.bytes());
+  if (!data.in_place) call.keep_apart(data.send, data.recv);
   return data;
 }
 
@@ -106,6 +107,7 @@ int reduce_scatter(const Asked& asked, const ReduceArguments& given, const PartC
         const bool in_place = is_in_place(given.send);
         const Piece recv = call.piece("recv", given.recv, in_place ? alike.elements.bytes() : mine.bytes());
         const Piece send = in_place ? recv : call.piece("send", given.send, alike.elements.bytes());
+        if (!in_place) call.keep_apart(send, recv);
         plan_reduce_scatter(call.plan(), send, recv, layout, in_place);
       });
 }

@@ -1,6 +1,8 @@
 #include "face/message/calls.hpp"
 
+#include <charconv>
 #include <mutex>
+#include <string_view>
 #include <thread>
 
 #include "face/message/at_once.hpp"
@@ -34,6 +36,35 @@ Result<Partner> partner(ist_comm comm, const char* name, int rank, int tag, bool
   return Partner{found->world, found->comm, rank < 0 ? rank : members.to_world(rank).value};
 }
 
+// The engine names ranks as the world counts them: here the communicator's number goes first, where it is another one.
+std::string in_ranks_of(const Group& group, const std::string& text) {
+  constexpr std::string_view kBefore = "rank ";
+  constexpr std::string_view kBehind = " (process ";
+  std::string told;
+  std::size_t done = 0;
+  for (std::size_t at = text.find(kBehind); at != std::string::npos; at = text.find(kBehind, at + 1)) {
+    const std::size_t name = text.rfind(kBefore, at);
+    if (name == std::string::npos || name < done) continue;
+    const std::size_t number = name + kBefore.size();
+    std::int32_t world = -1;
+    const auto read = std::from_chars(text.data() + number, text.data() + at, world);
+    if (read.ec != std::errc{} || read.ptr != text.data() + at || !group.knows(Rank{world})) continue;
+    const int here = group.from_world(Rank{world});
+    if (here == world) continue;
+    told += text.substr(done, name - done);
+    told += here < 0 ? "rank " + std::to_string(world) + " of the world (process "
+                     : "rank " + std::to_string(here) + " (rank " + std::to_string(world) + " of the world, process ";
+    done = at + kBehind.size();
+  }
+  return told + text.substr(done);
+}
+
+// As the user of the communicator counts, and with its name.
+Status in_words_of(const Group* group, const Status& status) {
+  if (group == nullptr || status.ok()) return status;
+  return {status.code(), in_ranks_of(*group, status.text()) + " (communicator \"" + group->name() + "\")"};
+}
+
 struct HostReceive {
   const char* call;
   const Communicator& comm;
@@ -46,7 +77,8 @@ int receive_into(const HostReceive& what, std::int32_t source, int tag, ist_stat
   const Scope& scope = what.comm.scope();
   AwaitedReceive receive{what.buffer, what.room, {scope.context, source, tag}, scope.group.get()};
   const Status waited = receive_and_wait(what.comm.engine(), receive, scope);
-  return waited.ok() ? finish(what.call, receive.outcome, scope.group.get(), status) : report(in_call(what.call, waited));
+  return waited.ok() ? finish(what.call, receive.outcome, scope.group.get(), status)
+                     : report(in_call(what.call, in_words_of(scope.group.get(), waited)));
 }
 
 }  // namespace
@@ -93,7 +125,7 @@ Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, S
   const std::lock_guard lock(engine.lock());
   bool done = false;
   const auto id = engine.start_send(*piece, Rank{to->rank}, tag, to->comm->scope(), &done, mode);
-  if (!id.ok()) return id.status();
+  if (!id.ok()) return in_words_of(to->comm->scope().group.get(), id.status());
   // A blocking call looks in its wait.
   if (!mode.blocking) piece->kind != KindId::host ? engine.look_around() : engine.move_on_others();
   return Started{to->world, *id, done};
@@ -113,7 +145,7 @@ Result<Started> start_receive(const Receiving& what) {
   Engine& engine = world->engine();
   const std::lock_guard lock(engine.lock());
   const auto id = engine.start_receive(what.piece, what.from.rank, what.tag, what.from.comm->scope());
-  if (!id.ok()) return id.status();
+  if (!id.ok()) return in_words_of(what.from.comm->scope().group.get(), id.status());
   what.piece.kind != KindId::host ? engine.look_around() : engine.move_on_others();
   return Started{world, *id, false};
 }
@@ -151,8 +183,7 @@ int finish(const char* call, const Outcome& outcome, ist_status* status) {
 int finish(const char* call, const Outcome& outcome, const Group* group, ist_status* status) {
   set_status(status, outcome, group);
   if (outcome.status.ok()) return IST_OK;
-  const std::string where = group != nullptr ? " (communicator \"" + group->name() + "\")" : "";
-  return report(in_call(call, {outcome.status.code(), outcome.status.text() + where}));
+  return report(in_call(call, in_words_of(group, outcome.status)));
 }
 
 int finish_blocking(const char* call, const Started& started, ist_status* status) {

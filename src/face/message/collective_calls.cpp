@@ -1,6 +1,8 @@
 #include "face/message/collective_calls.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 
 #include "face/message/errors.hpp"
 #include "layout/extent.hpp"
@@ -81,6 +83,45 @@ Division CollectiveCall::layout(const char* name, const std::int64_t* counts, is
   for (std::size_t r = 1; counts != nullptr && r < displs.size(); ++r)
     displs[r] = displs[r - 1] + std::max<std::int64_t>(counts[r - 1], 0);
   return layout(name, counts, displs.data(), type);
+}
+
+void CollectiveCall::fail_for_overlap(const Piece& send, const Piece& recv) {
+  const auto words = [](const char* name, const Piece& piece) {
+    char place[32];
+    std::snprintf(place, sizeof place, "%s0x%llx", piece.kind == KindId::opencl ? "offset " : "",
+                  static_cast<unsigned long long>(begin_of(piece)));
+    return std::string{name} + " (" + std::to_string(piece.size.value) + " bytes at " + place + ")";
+  };
+  fail({IST_ERR_ARGUMENT, words("send", send) + " and " + words("recv", recv) + " overlap in " +
+                              std::to_string(shared_bytes(send, recv).value) +
+                              " bytes; give buffers that do not, or IST_IN_PLACE where the call takes it"});
+}
+
+// Sorted by where they begin, and each looked at beside the one of the other side that reaches farthest so far.
+void CollectiveCall::keep_apart(const Piece& send, const Division& sent, const Piece& recv, const Division& received) {
+  if (shared_bytes(send, recv) == Bytes{}) return;
+  struct Stretch {
+    Piece piece;
+    bool is_sent;
+  };
+  std::vector<Stretch> all;
+  const auto add = [&all](const Piece& whole, const Division& parts, bool is_sent) {
+    for (int r = 0; r < parts.ranks(); ++r)
+      if (const Piece part = parts.of(whole, r); part.size > Bytes{}) all.push_back({part, is_sent});
+  };
+  add(send, sent, true);
+  add(recv, received, false);
+  std::sort(all.begin(), all.end(),
+            [](const Stretch& one, const Stretch& other) { return begin_of(one.piece) < begin_of(other.piece); });
+  const auto end_of = [](const Stretch& stretch) { return begin_of(stretch.piece) + stretch.piece.size.value; };
+  std::array<const Stretch*, 2> farthest{};
+  for (const Stretch& next : all) {
+    const Stretch* const other = farthest[next.is_sent ? 1 : 0];
+    if (other != nullptr && end_of(*other) > begin_of(next.piece))
+      return next.is_sent ? fail_for_overlap(next.piece, other->piece) : fail_for_overlap(other->piece, next.piece);
+    const Stretch*& own = farthest[next.is_sent ? 0 : 1];
+    if (own == nullptr || end_of(*own) < end_of(next)) own = &next;
+  }
 }
 
 Entered enter(const Asked& asked) {

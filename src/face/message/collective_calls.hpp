@@ -9,6 +9,8 @@
 
 #include <isthmus/collective.h>
 
+#include <algorithm>
+
 #include "base/ranges.hpp"
 #include "collective/collectives.hpp"
 #include "face/message/calls.hpp"
@@ -25,6 +27,18 @@ struct Asked {
 inline Asked blocking(const char* call, ist_comm comm) { return {call, comm, true, nullptr}; }
 inline Asked nonblocking(const char* call, ist_comm comm, ist_request* request) { return {call, comm, false, request}; }
 
+// Where it begins: an address, or of an OpenCL buffer the offset.
+inline std::uint64_t begin_of(const Piece& piece) {
+  return piece.offset.value + (piece.kind == KindId::opencl ? 0 : piece.object);
+}
+// So many bytes lie in both.
+inline Bytes shared_bytes(const Piece& one, const Piece& other) {
+  if (one.kind != other.kind || (one.kind == KindId::opencl && one.object != other.object)) return {};
+  const std::uint64_t begin = std::max(begin_of(one), begin_of(other));
+  const std::uint64_t end = std::min(begin_of(one) + one.size.value, begin_of(other) + other.size.value);
+  return Bytes{end > begin ? end - begin : 0};
+}
+
 // One collective call under way: the plan, and the buffers of this rank.
 class CollectiveCall {
  public:
@@ -39,8 +53,15 @@ class CollectiveCall {
   // Parts one after the other.
   Division layout(const char* name, const std::int64_t* counts, ist_type type);
   void fail(const Status& why) { plan_.fail(why); }
+  // What is sent and what comes must be different memory, unless the call is in place; parts of it may lie between each other.
+  void keep_apart(const Piece& send, const Piece& recv) {
+    if (shared_bytes(send, recv) > Bytes{}) [[unlikely]]
+      fail_for_overlap(send, recv);
+  }
+  void keep_apart(const Piece& send, const Division& sent, const Piece& recv, const Division& received);
 
  private:
+  void fail_for_overlap(const Piece& send, const Piece& recv);
   World& world_;
   Plan& plan_;
 };

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "base/release.hpp"
 #include "protocol/explain.hpp"
 
 namespace ist {
@@ -75,7 +76,5 @@ const char* ist_code_name(int code) {
 
 const char* ist_carrier_name(int carrier) { return ist::carrier_name(carrier); }
 
-#define IST_TEXT(x) #x
-#define IST_DOTTED(a, b, c) IST_TEXT(a) "." IST_TEXT(b) "." IST_TEXT(c)
-const char* ist_version(void) { return IST_DOTTED(IST_VERSION_MAJOR, IST_VERSION_MINOR, IST_VERSION_PATCH); }
+const char* ist_version(void) { return ist::kRelease; }
 }

@@ -1,0 +1,63 @@
+// Operations that are given up: receives that no message has matched, and sends that nobody has taken.
+#include <algorithm>
+
+#include "request/engine.hpp"
+
+namespace ist {
+
+void Engine::cancel(OperationId id) {
+  Operation* const found = operations_.find(id);
+  if (found == nullptr) return;
+  Operation& operation = *found;
+  if (operation.in<state::Posted>())
+    matcher_.withdraw(id.wire());
+  else if (!operation.sends || !take_back(operation, id.index()))
+    return;
+  operation.outcome = {Status{}, Rank{kAnySource}, kAnyTag, IST_CARRIER_NONE, Bytes{}, nullptr, true};
+  finish(operation, id.index(), {});
+}
+
+bool Engine::cancel_receive(OperationId id) {
+  if (!operations_.find(id)->in<state::Posted>()) return false;
+  matcher_.withdraw(id.wire());
+  operations_.release(id.index());
+  return true;
+}
+
+// False: it ends by itself. Nobody answers this: a receiver that is not looking may be the reason for giving up. So the receiver may have
+// matched the message in the meantime. Then it has read all of it before finish() ends the offer, or on_clear() refuses what it asks for.
+bool Engine::take_back(Operation& operation, std::uint32_t index) {
+  PeerState& to = peer(operation.peer);
+  Envelope envelope = operation.envelope;
+  envelope.type = EnvelopeType::withdraw;
+  envelope.sender_op = operation.wire;
+  envelope.bytes = 0;
+  envelope.flags = 0;
+  if (operation.in<state::Announced>()) {
+    // Behind the announcement, whatever carries either of them.
+    envelope.sequence = to.next_sequence++;
+  } else if (operation.in<state::Queued>()) {
+    // Its place in the order is filled by this.
+    const auto waiting = std::find_if(to.outbox.begin(), to.outbox.end(), [index](const Posting& posting) {
+      return posting.is_operation && posting.operation == index;
+    });
+    if (waiting == to.outbox.end()) return false;
+    to.outbox.erase(waiting);
+    --posting_;
+  } else {
+    // A kernel of the user's may take its time, but it needs no receive, as an announcement would.
+    if (auto* filling = std::get_if<state::FillingCell>(&operation.state)) filling->overdue.reset();
+    return false;
+  }
+  fill_place(to, envelope);
+  return true;
+}
+
+// Before what is queued, which may wait for a cell, while the receiver keeps those of later messages until this place is filled.
+void Engine::fill_place(PeerState& to, const Envelope& envelope) {
+  if (to.link->post(envelope, {}) || !check_peer(to.rank).ok()) return;
+  to.places.push_back({envelope, {}, 0, false});
+  ++posting_;
+}
+
+}  // namespace ist

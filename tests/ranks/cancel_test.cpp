@@ -1,0 +1,173 @@
+// Sends that are given up: taken back where nobody has asked for them, and their buffers never read afterwards. On 1 to 3 ranks.
+#include <chrono>
+#include <thread>
+
+#include "rank_test.hpp"
+
+namespace {
+
+using namespace rank_test;
+
+int right() { return (rank() + 1) % size(); }
+int left() { return (rank() + size() - 1) % size(); }
+std::uint64_t seed(int of, int number) { return static_cast<std::uint64_t>(1000 * of + number); }
+
+TEST(Cancel, AnAnnouncedSendIsTakenBackAndTheNextOneComes) {
+  for (const KindName& kind : usable_kinds())
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{3001}, std::size_t{1500001}}) {
+      SCOPED_TRACE(std::string{kind.name} + " " + std::to_string(bytes));
+      const auto count = static_cast<int64_t>(bytes);
+      GuardedBuffer out(kind.kind, bytes);
+      GuardedBuffer in(kind.kind, bytes);
+      out.fill(random_bytes(bytes, seed(rank(), 1)));
+      ist_request first = IST_REQUEST_NULL;
+      IST_OK_OR_FAIL(ist_issend(out.get(), count, IST_BYTE, right(), 700, comm(), &first));
+      // The other rank has it by now, or it has not left: both must do.
+      if (bytes != 3001) IST_OK_OR_FAIL(ist_barrier(comm()));
+      IST_OK_OR_FAIL(ist_cancel(first));
+      ist_status status{};
+      IST_OK_OR_FAIL(ist_wait(&first, &status));
+      EXPECT_EQ(IST_CANCELLED, status.code);
+      EXPECT_EQ(0, status.bytes);
+      EXPECT_EQ(IST_REQUEST_NULL, first);
+      out.fill(random_bytes(bytes, seed(rank(), 2)));
+      IST_OK_OR_FAIL(ist_barrier(comm()));
+      int there = -1;
+      IST_OK_OR_FAIL(ist_iprobe(left(), 700, comm(), &there, IST_STATUS_IGNORE));
+      EXPECT_EQ(0, there);
+      IST_OK_OR_FAIL(ist_barrier(comm()));
+      ist_request second = IST_REQUEST_NULL;
+      IST_OK_OR_FAIL(ist_issend(out.get(), count, IST_BYTE, right(), 700, comm(), &second));
+      IST_OK_OR_FAIL(ist_recv(in.get(), count, IST_BYTE, left(), 700, comm(), &status));
+      EXPECT_EQ(count, status.bytes);
+      in.expect(random_bytes(bytes, seed(left(), 2)), kind.name);
+      // What is over is not given up any more.
+      IST_OK_OR_FAIL(ist_wait(&second, &status));
+      EXPECT_EQ(IST_OK, status.code);
+    }
+}
+
+TEST(Cancel, APersistentSendIsTakenBackAndStartedAgain) {
+  constexpr int kCount = 300000;
+  GuardedBuffer out(IST_KIND_HOST, kCount);
+  GuardedBuffer in(IST_KIND_HOST, kCount);
+  ist_request send = IST_REQUEST_NULL;
+  IST_OK_OR_FAIL(ist_ssend_init(out.get(), kCount, IST_BYTE, right(), 701, comm(), &send));
+  EXPECT_EQ(IST_ERR_ARGUMENT, ist_cancel(send));
+  for (int round = 0; round < 3; ++round) {
+    out.fill(random_bytes(kCount, seed(rank(), round)));
+    IST_OK_OR_FAIL(ist_start(&send));
+    IST_OK_OR_FAIL(ist_cancel(send));
+    ist_status status{};
+    IST_OK_OR_FAIL(ist_wait(&send, &status));
+    EXPECT_EQ(IST_CANCELLED, status.code);
+    out.fill(random_bytes(kCount, seed(rank(), 10 + round)));
+    IST_OK_OR_FAIL(ist_barrier(comm()));  // nobody receives what is given up
+    IST_OK_OR_FAIL(ist_start(&send));
+    IST_OK_OR_FAIL(ist_recv(in.get(), kCount, IST_BYTE, left(), 701, comm(), &status));
+    in.expect(random_bytes(kCount, seed(left(), 10 + round)), "round " + std::to_string(round));
+    IST_OK_OR_FAIL(ist_wait(&send, IST_STATUS_IGNORE));
+    IST_OK_OR_FAIL(ist_barrier(comm()));
+  }
+  IST_OK_OR_FAIL(ist_request_free(&send));
+}
+
+// More than there is room for, so that some have not left when they are given up: those that were not still come in their order.
+TEST(Cancel, SendsThatFoundNoRoomLeaveTheOthersInOrder) {
+  constexpr int kSends = 1500;
+  const auto bytes_of = [](int i) { return static_cast<std::size_t>(i % 3 == 0 ? 9000 : i % 3 == 1 ? 37 : 100001); };
+  std::vector<unsigned char> given_up(kSends);
+  if (rank() == 0) {
+    std::vector<std::vector<unsigned char>> out;
+    std::vector<ist_request> requests(kSends, IST_REQUEST_NULL);
+    for (int i = 0; i < kSends; ++i) {
+      out.push_back(random_bytes(bytes_of(i), seed(0, i)));
+      const auto count = static_cast<int64_t>(out.back().size());
+      IST_OK_OR_FAIL(ist_isend(ist_host(out.back().data()), count, IST_BYTE, size() - 1, 702, comm(), &requests[at(i)]));
+    }
+    for (int i = 0; i < kSends; ++i) {
+      if (i % 2 == 0 || requests[at(i)] == IST_REQUEST_NULL) continue;
+      IST_OK_OR_FAIL(ist_cancel(requests[at(i)]));
+      ist_status status{};
+      IST_OK_OR_FAIL(ist_wait(&requests[at(i)], &status));
+      given_up[at(i)] = status.code == IST_CANCELLED ? 1 : 0;
+      if (given_up[at(i)] != 0) out[at(i)].assign(out[at(i)].size(), 0xee);
+    }
+    EXPECT_GT(std::count(given_up.begin(), given_up.end(), 1), 0);
+    if (size() > 1) {
+      IST_OK_OR_FAIL(ist_send(ist_host(given_up.data()), kSends, IST_BYTE, size() - 1, 703, comm()));
+      IST_OK_OR_FAIL(ist_waitall(kSends, requests.data(), IST_STATUSES_IGNORE));
+    } else {
+      for (int i = 0; i < kSends; ++i) {
+        if (given_up[at(i)] != 0) continue;
+        std::vector<unsigned char> in(bytes_of(i), 0xa5);
+        IST_OK_OR_FAIL(ist_recv(ist_host(in.data()), static_cast<int64_t>(in.size()), IST_BYTE, 0, 702, comm(), nullptr));
+        EXPECT_EQ(-1, first_difference(random_bytes(bytes_of(i), seed(0, i)), in)) << i;
+      }
+      IST_OK_OR_FAIL(ist_waitall(kSends, requests.data(), IST_STATUSES_IGNORE));
+    }
+  } else if (rank() == size() - 1) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    IST_OK_OR_FAIL(ist_recv(ist_host(given_up.data()), kSends, IST_BYTE, 0, 703, comm(), nullptr));
+    for (int i = 0; i < kSends; ++i) {
+      if (given_up[at(i)] != 0) continue;
+      std::vector<unsigned char> in(bytes_of(i), 0xa5);
+      ist_status status{};
+      IST_OK_OR_FAIL(ist_recv(ist_host(in.data()), static_cast<int64_t>(in.size()), IST_BYTE, 0, 702, comm(), &status));
+      EXPECT_EQ(static_cast<int64_t>(in.size()), status.bytes);
+      EXPECT_EQ(-1, first_difference(random_bytes(bytes_of(i), seed(0, i)), in)) << i;
+    }
+    int there = -1;
+    IST_OK_OR_FAIL(ist_iprobe(0, 702, comm(), &there, IST_STATUS_IGNORE));
+    EXPECT_EQ(0, there);
+  }
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+}
+
+// The receive is posted in the same moment. Either all bytes came, or the receive says that the send was given up, or none was matched.
+TEST(Cancel, AReceiveThatComesAtTheSameTimeGetsEverythingOrAnError) {
+  if (size() < 2) GTEST_SKIP() << "needs two ranks";
+  constexpr std::size_t kBytes = 400000;
+  for (const KindName& kind : usable_kinds())
+    for (int round = 0; round < 120; ++round) {
+      SCOPED_TRACE(std::string{kind.name} + " round " + std::to_string(round));
+      const auto pause = std::chrono::microseconds(round % 40 * 5);
+      IST_OK_OR_FAIL(ist_barrier(comm()));
+      ist_status status{};
+      if (rank() == 0) {
+        GuardedBuffer out(kind.kind, kBytes);
+        out.fill(random_bytes(kBytes, seed(0, round)));
+        ist_request send = IST_REQUEST_NULL;
+        IST_OK_OR_FAIL(ist_isend(out.get(), kBytes, IST_BYTE, 1, 704, comm(), &send));
+        std::this_thread::sleep_for(pause);
+        IST_OK_OR_FAIL(ist_cancel(send));
+        IST_OK_OR_FAIL(ist_wait(&send, &status));
+        out.poison();
+        const int cancelled = status.code == IST_CANCELLED ? 1 : 0;
+        IST_OK_OR_FAIL(ist_send(ist_host(&cancelled), 1, IST_INT, 1, 705, comm()));
+      } else if (rank() == 1) {
+        GuardedBuffer in(kind.kind, kBytes);
+        ist_request receive = IST_REQUEST_NULL;
+        std::this_thread::sleep_for(std::chrono::microseconds(100) - pause / 2);
+        IST_OK_OR_FAIL(ist_irecv(in.get(), kBytes, IST_BYTE, 0, 704, comm(), &receive));
+        int cancelled = -1;
+        IST_OK_OR_FAIL(ist_recv(ist_host(&cancelled), 1, IST_INT, 0, 705, comm(), nullptr));
+        if (cancelled == 1) IST_OK_OR_FAIL(ist_cancel(receive));
+        const int code = ist_wait(&receive, &status);
+        if (code == IST_OK && status.code == IST_OK) {
+          in.expect(random_bytes(kBytes, seed(0, round)), kind.name);
+        } else if (code == IST_OK) {
+          EXPECT_EQ(IST_CANCELLED, status.code);
+          EXPECT_EQ(1, cancelled);
+          in.expect({}, kind.name);
+        } else {
+          EXPECT_EQ(1, cancelled);
+          EXPECT_EQ(IST_ERR_DEVICE, code);
+          EXPECT_NE(std::string{ist_error_text()}.find("gave up its send"), std::string::npos) << ist_error_text();
+        }
+      }
+    }
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+}
+
+}  // namespace

@@ -1,0 +1,163 @@
+// Collective calls that do not fit together, and buffers that lie in each other: errors in words of the calls. Run on 2 ranks.
+#include <functional>
+
+#include <isthmus/collective.h>
+
+#include "rank_test.hpp"
+
+namespace {
+
+using namespace rank_test;
+
+std::string text() { return ist_error_text(); }
+
+int other() { return 1 - rank(); }
+
+// What this rank is told where it expects `expected` bytes, and the other one gave another number.
+void expect_uneven(int code, const std::string& call, std::int64_t expected) {
+  EXPECT_EQ(IST_ERR_TRUNCATE, code) << ist_code_name(code);
+  const std::string said = text();
+  EXPECT_EQ(0U, said.find(call + ": rank " + std::to_string(other()) + " (process ")) << said;
+  EXPECT_NE(std::string::npos, said.find(" bytes where this rank expects " + std::to_string(expected) + ";")) << said;
+  EXPECT_NE(std::string::npos, said.find("all ranks must give the same counts and types, or one of them makes another call"))
+      << said;
+  EXPECT_EQ(std::string::npos, said.find("tag")) << said;
+}
+
+int finished(int code, ist_request* request) { return code == IST_OK ? ist_wait(request, IST_STATUS_IGNORE) : code; }
+
+TEST(Uneven, ABroadcastOfOtherCountsIsToldInItsOwnWords) {
+  std::vector<unsigned char> bytes(400000, 7);
+  // Step by step, and by a schedule; too many and too few.
+  for (const int mine : {64, 80000, 320000})
+    for (const int roots : {mine / 2, mine * 5 / 4}) {
+      SCOPED_TRACE(std::to_string(roots) + " where " + std::to_string(mine) + " are expected");
+      const int64_t count = rank() == 0 ? roots : mine;
+      for (const bool waits : {true, false}) {
+        ist_request request = IST_REQUEST_NULL;
+        const int code = waits
+                             ? ist_bcast(ist_host(bytes.data()), count, IST_BYTE, 0, comm())
+                             : finished(ist_ibcast(ist_host(bytes.data()), count, IST_BYTE, 0, comm(), &request), &request);
+        if (rank() == 0) {
+          EXPECT_EQ(IST_OK, code) << text();
+        } else {
+          expect_uneven(code, waits ? "ist_bcast" : "ist_wait", mine);
+        }
+        IST_OK_OR_FAIL(ist_barrier(comm()));
+      }
+    }
+}
+
+TEST(Uneven, BothSidesOfAnAllreduceHearTheSame) {
+  std::vector<double> in(200, 1);
+  std::vector<double> out(200, -1);
+  const int64_t mine = rank() == 0 ? 8 : 4;
+  expect_uneven(ist_allreduce(ist_host(in.data()), ist_host(out.data()), mine, IST_DOUBLE, IST_SUM, comm()), "ist_allreduce",
+                8 * mine);
+  ist_request request = IST_REQUEST_NULL;
+  const int code = ist_iallreduce(ist_host(in.data()), ist_host(out.data()), mine, IST_DOUBLE, IST_SUM, comm(), &request);
+  expect_uneven(finished(code, &request), "ist_wait", 8 * mine);
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+}
+
+TEST(Uneven, ABarrierThatMeetsABroadcastSaysSo) {
+  double data[8] = {};
+  if (rank() == 0)
+    IST_OK_OR_FAIL(ist_bcast(ist_host(data), 8, IST_DOUBLE, 0, comm()));
+  else
+    expect_uneven(ist_barrier(comm()), "ist_barrier", 0);
+  ist_request request = IST_REQUEST_NULL;
+  if (rank() == 0)
+    IST_OK_OR_FAIL(ist_bcast(ist_host(data), 8, IST_DOUBLE, 0, comm()));
+  else
+    expect_uneven(finished(ist_ibarrier(comm(), &request), &request), "ist_wait", 0);
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+}
+
+using Call = std::function<int(ist_buffer send, ist_buffer recv)>;
+
+// Calls that send `kEach` bytes of every rank, or that for each of them, and get as much.
+constexpr int64_t kEach = 1000;
+const std::vector<std::pair<const char*, Call>>& calls() {
+  static const std::vector<std::pair<const char*, Call>> all{
+      {"allreduce", [](auto send, auto recv) { return ist_allreduce(send, recv, kEach, IST_BYTE, IST_BXOR, comm()); }},
+      {"scan", [](auto send, auto recv) { return ist_scan(send, recv, kEach, IST_BYTE, IST_BXOR, comm()); }},
+      {"reduce_scatter_block",
+       [](auto send, auto recv) { return ist_reduce_scatter_block(send, recv, kEach, IST_BYTE, IST_BXOR, comm()); }},
+      {"allgather", [](auto send, auto recv) { return ist_allgather(send, kEach, recv, kEach, IST_BYTE, comm()); }},
+      {"alltoall", [](auto send, auto recv) { return ist_alltoall(send, recv, kEach, IST_BYTE, comm()); }},
+      {"iallreduce",
+       [](auto send, auto recv) {
+         ist_request request = IST_REQUEST_NULL;
+         return finished(ist_iallreduce(send, recv, kEach, IST_BYTE, IST_BXOR, comm(), &request), &request);
+       }},
+  };
+  return all;
+}
+
+TEST(Overlap, OfWhatIsSentAndWhatComesIsAnErrorAndNothingIsWritten) {
+  for (const KindName& kind : usable_kinds())
+    for (const auto& [name, call] : calls())
+      for (const std::uint64_t apart : {std::uint64_t{0}, std::uint64_t{8}, std::uint64_t{kEach - 1}}) {
+        SCOPED_TRACE(std::string{kind.name} + " " + name + " " + std::to_string(apart));
+        GuardedBuffer memory(kind.kind, 4 * kEach);
+        const auto bytes = random_bytes(4 * kEach, static_cast<std::uint64_t>(rank()) + apart);
+        memory.fill(bytes);
+        EXPECT_EQ(IST_ERR_ARGUMENT, call(memory.get(), ist_buffer_at(memory.get(), apart)));
+        EXPECT_NE(std::string::npos, text().find("send (")) << text();
+        EXPECT_NE(std::string::npos, text().find("and recv (")) << text();
+        EXPECT_NE(std::string::npos, text().find(" overlap in ")) << text();
+        memory.expect(bytes, "written");
+      }
+}
+
+TEST(Overlap, OnOneRankIsThatRanksErrorAndTheOthersHearOfIt) {
+  std::vector<unsigned char> memory(3 * kEach);
+  for (const int root : {0, 1}) {
+    const bool mine = rank() == root;
+    const int gathered =
+        ist_gather(ist_host(memory.data()), kEach, ist_host(memory.data() + kEach / 2), kEach, IST_BYTE, root, comm());
+    EXPECT_EQ(mine ? IST_ERR_ARGUMENT : IST_OK, gathered) << text();
+    if (mine) {
+      EXPECT_NE(std::string::npos, text().find("overlap in 500 bytes")) << text();
+    }
+    const int scattered =
+        ist_scatter(ist_host(memory.data()), kEach, ist_host(memory.data() + kEach / 2), kEach, IST_BYTE, root, comm());
+    EXPECT_EQ(IST_ERR_ARGUMENT, scattered);
+    EXPECT_NE(std::string::npos, text().find(mine ? "overlap in 500 bytes" : "gave up this call")) << text();
+    const int reduced =
+        ist_reduce(ist_host(memory.data()), ist_host(memory.data() + kEach / 2), kEach, IST_BYTE, IST_BOR, root, comm());
+    EXPECT_EQ(mine ? IST_ERR_ARGUMENT : IST_OK, reduced) << text();
+  }
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+}
+
+TEST(Overlap, PartsMayLieBetweenEachOtherAndTouch) {
+  // Of eight stretches the even ones are sent, the odd ones received.
+  constexpr int64_t kStretch = 100;
+  const std::int64_t counts[2] = {kStretch, kStretch};
+  const std::int64_t sent[2] = {0, 2 * kStretch};
+  const std::int64_t received[2] = {3 * kStretch, kStretch};
+  std::vector<unsigned char> memory = random_bytes(4 * kStretch, static_cast<std::uint64_t>(rank()));
+  const auto before = memory;
+  const auto theirs = random_bytes(4 * kStretch, static_cast<std::uint64_t>(other()));
+  IST_OK_OR_FAIL(
+      ist_alltoallv(ist_host(memory.data()), counts, sent, ist_host(memory.data()), counts, received, IST_BYTE, comm()));
+  auto expected = before;
+  for (int from = 0; from < 2; ++from) {
+    const auto& source = from == rank() ? before : theirs;
+    std::copy_n(source.begin() + sent[rank()], kStretch, expected.begin() + received[from]);
+  }
+  EXPECT_EQ(-1, first_difference(expected, memory));
+  // One byte further they do overlap.
+  const std::int64_t wrong[2] = {3 * kStretch, kStretch + 1};
+  EXPECT_EQ(IST_ERR_ARGUMENT,
+            ist_alltoallv(ist_host(memory.data()), counts, sent, ist_host(memory.data()), counts, wrong, IST_BYTE, comm()));
+  EXPECT_NE(std::string::npos, text().find("overlap in 1 bytes")) << text();
+  EXPECT_EQ(-1, first_difference(expected, memory));
+  IST_OK_OR_FAIL(
+      ist_allreduce(ist_host(memory.data()), ist_host(memory.data() + kStretch), kStretch, IST_BYTE, IST_BOR, comm()));
+  IST_OK_OR_FAIL(ist_allreduce(ist_host(memory.data()), ist_host(memory.data()), 0, IST_BYTE, IST_BOR, comm()));
+}
+
+}  // namespace
