@@ -143,7 +143,8 @@ IST_API int ist_halo_unpack(ist_halo halo);
 /* Packs, exchanges and unpacks when the stream comes to it. Returns at once, never waits on the processor, and can be captured into a graph
  * once it is prepared. Later work of the stream finds the halos; earlier work has written the fields. Its n-th execution on one rank
  * meets the n-th on every neighbour. Fields of CUDA memory alone, on the stream's device, exchanged by messages (IST_ERR_KIND,
- * IST_ERR_UNSUPPORTED); one stream at a time, and between calls of the other form only when its work is over. Errors as of ist_sendrecv_on. */
+ * IST_ERR_UNSUPPORTED); one stream at a time, and between calls of the other form only when its work is over. Errors as of ist_sendrecv_on.
+ * Graphs that hold it may not be launched any more once the exchange is freed, or fields of another number or shape are set. */
 IST_API int ist_halo_exchange_on(ist_halo halo, void* stream);
 /* Prepares it for the fields that are set and for streams of this stream's device, with all neighbours, which call it, too. The first
  * ist_halo_exchange_on with these fields does so as well; before a capture it has to be done. */

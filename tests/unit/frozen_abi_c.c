@@ -1,5 +1,6 @@
 /* The public header is plain C, and means the same to a C compiler. */
 #include <isthmus/boot.h>
+#include <isthmus/halo.h>
 #include <isthmus/isthmus.h>
 #include <isthmus/layout.h>
 
@@ -8,6 +9,8 @@ _Static_assert(sizeof(ist_status) == 24, "a status is 24 bytes");
 _Static_assert(offsetof(ist_buffer, queue) == 24 && offsetof(ist_buffer, rect) == 40, "members keep their places");
 _Static_assert(offsetof(ist_status, bytes) == 16, "members keep their places");
 _Static_assert(IST_ERR_INTERNAL == 17 && IST_INT64_INT64 == 29 && IST_CARRIER_DEVICE == 6, "values never change");
+
+_Static_assert(sizeof(ist_halo_range) == 40 && sizeof(ist_halo_side) == 104, "members keep their places");
 
 ist_buffer frozen_abi_buffer(void* address) { return ist_buffer_at(ist_host(address), 8); }
 

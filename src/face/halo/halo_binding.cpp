@@ -60,7 +60,12 @@ Status Exchange::bind() {
   for (Share& share : shares_)
     if (share.packing == IST_HALO_AUTO) IST_TRY(measure(share, made));
   IST_TRY(make_tasks(made));
-  if (bindings_.size() == kBindings) bindings_.erase(bindings_.begin());
+  // Graphs may hold what was put into streams.
+  if (bindings_.size() >= kBindings)
+    if (const auto old =
+            std::find_if(bindings_.begin(), bindings_.end(), [](const Binding& each) { return !each.in_streams; });
+        old != bindings_.end())
+      bindings_.erase(old);
   bindings_.push_back(std::move(made));
   return {};
 }
