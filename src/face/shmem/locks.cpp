@@ -20,11 +20,13 @@ std::uint64_t served_of(std::uint64_t word) { return word / kServed; }
 
 // Locks beside each other are kept by different PEs.
 std::uint64_t* word_of(const char* call, const long* lock) {
-  if (hot.pes == 0) return bits_of(atomic_word(call, SHMEM_CTX_DEFAULT, lock, 0));
   const auto offset = (reinterpret_cast<std::uintptr_t>(lock) - hot.begin) / sizeof(long);
-  const bool in_heap = reach(lock, sizeof *lock, hot.pe) != nullptr;
-  return bits_of(atomic_word(call, SHMEM_CTX_DEFAULT, lock,
-                             in_heap ? static_cast<int>(offset % static_cast<std::uintptr_t>(hot.pes)) : 0));
+  const bool spread = hot.pes != 0 && reach(lock, sizeof *lock, hot.pe) != nullptr;
+  int pe = spread ? static_cast<int>(offset % static_cast<std::uintptr_t>(hot.pes)) : 0;
+  const AtomicPlace place = atomic_word(call, SHMEM_CTX_DEFAULT, lock, pe);
+  if (place.device != nullptr)
+    fail(call, "the lock is in device memory; take one that shmem_malloc gave, or a global variable");
+  return reinterpret_cast<std::uint64_t*>(place.at);
 }
 
 void set(long* lock) {

@@ -12,14 +12,33 @@
 
 namespace ist::shmem {
 
-std::byte* atomic_elsewhere(const char* call, const void* address, std::size_t bytes, int pe) {
+AtomicPlace atomic_elsewhere(const char* call, const void* address, std::size_t bytes, int pe) {
   const Place place = find(call, address, bytes, pe);
-  if (place.device == nullptr) return place.at;
-  fail(call,
-       "the word is in device memory, where an operation of the processor's would not be atomic with those of the device; "
-       "use one "
-       "in a kernel (isthmus/device.cuh), or a word that shmem_malloc gave");
-  return nullptr;
+  return place.device == nullptr ? AtomicPlace{place.at, nullptr} : AtomicPlace{nullptr, place.device};
+}
+
+std::uint64_t device_atomic(const char* call, ist_heap device, const DeviceAtomic& what, const void* address,
+                            std::size_t bytes, int pe) {
+  auto* const word = const_cast<void*>(address);
+  std::uint32_t four = 0;
+  std::uint64_t eight = 0;
+  failed(call, bytes == sizeof four
+                   ? ist_heap_atomic32(device, what.operation, static_cast<std::uint32_t*>(word),
+                                       static_cast<std::uint32_t>(what.operand), &four, pe)
+                   : ist_heap_atomic64(device, what.operation, static_cast<std::uint64_t*>(word), what.operand, &eight, pe));
+  return bytes == sizeof four ? four : eight;
+}
+
+std::uint64_t device_compare_swap(const char* call, ist_heap device, std::uint64_t expected, std::uint64_t wanted,
+                                  const void* address, std::size_t bytes, int pe) {
+  auto* const word = const_cast<void*>(address);
+  std::uint32_t four = 0;
+  std::uint64_t eight = 0;
+  failed(call, bytes == sizeof four
+                   ? ist_heap_compare_swap32(device, static_cast<std::uint32_t*>(word), static_cast<std::uint32_t>(expected),
+                                             static_cast<std::uint32_t>(wanted), &four, pe)
+                   : ist_heap_compare_swap64(device, static_cast<std::uint64_t*>(word), expected, wanted, &eight, pe));
+  return bytes == sizeof four ? four : eight;
 }
 
 OwnPlace own_elsewhere(const char* call, const volatile void* address, std::size_t bytes) {
