@@ -600,6 +600,10 @@ class HaloField:
     def array(self) -> object: ...
 
     @property
+    def ranges(self) -> list[list[int]]:
+        """minus, plus, begin, end, total_length of each dimension."""
+
+    @property
     def layout_map(self) -> list[int]:
         """Place of each dimension by decreasing stride."""
 
