@@ -121,7 +121,7 @@ IST_API int ist_halo_create_lists(ist_comm comm, const ist_halo_lists* lists, in
                                   const ist_halo_options* options, ist_halo* halo);
 /* Other fields from the next pack on: on all ranks alike, and not between pack and unpack. Local. What has the shape of the fields before
  * costs next to nothing, so that two buffers may take turns; of another number or shape, buffers and messages are made anew, larger ones
- * if they have to be. Which fields share a kind of memory is taken to be the same on all ranks. IST_ERR_UNSUPPORTED: of another shape, of a
+ * if they have to be. Which fields share a kind of memory is taken to be the same on all ranks, and what one rank finds wrong it alone returns. IST_ERR_UNSUPPORTED: of another shape, of a
  * one-sided exchange or one of lists. */
 IST_API int ist_halo_set_fields(ist_halo halo, int count, const ist_halo_field* fields);
 /* Local; nothing is under way. One-sided ones are freed collectively. */

@@ -1,4 +1,5 @@
 // What Python sees of halo exchanges.
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -155,6 +156,15 @@ void bind_grids(nb::module_& module) {
                "collections.abc.Sequence[int] | None = None, itemsize: int | None = None, layout_map: "
                "collections.abc.Sequence[int] | None = None) -> None"))
       .def_prop_ro("array", [](const HaloField& self) { return self.array; })
+      .def_prop_ro(
+          "ranges",
+          [](const HaloField& self) {
+            std::vector<std::array<std::int64_t, 5>> all;
+            for (const ist_halo_range& range : self.ranges)
+              all.push_back({range.minus, range.plus, range.begin, range.end, range.total_length});
+            return all;
+          },
+          "minus, plus, begin, end, total_length of each dimension.")
       .def_prop_ro(
           "layout_map", [](const HaloField& self) { return self.layout_map; },
           "Place of each dimension by decreasing stride.");

@@ -9,9 +9,11 @@ import sys
 CLASSES = {
     "message": [["Message"]],
     "request": [["Request"], ["PersistentRequest"]],
+    "halo": [["Halo"]],
+    "halo_grid": [["HaloGrid", "Halo"]],
     "heap": [["Heap"]],
     "layout": [["Layout"]],
-    "comm": [["Comm", "Gathers", "Collectives", "CommOwner", "Cart", "Heap", "Layout"]],
+    "comm": [["Comm", "Gathers", "Collectives", "CommOwner", "Cart", "HaloGrid", "Halo", "Heap", "Layout"]],
     "world": [["World", "WorldOwner", "Memory", "Registration"]],
     "op": [["Operation"]],
 }

@@ -113,6 +113,23 @@ def test_memory_of_every_kind(comm, world):
         del exchange
 
 
+def test_sweeps_in_two_cover_each_inner_cell_once(comm):
+    for shape, halo in (((9, 8), [(1, 2), (2, 0)]), ((5, 6, 4), [(1, 1)] * 3), ((4, 9), [(1, 2), (1, 1, 3, 4)]), ((3, 3), [(1, 2), (1, 1)])):
+        field = isthmus.HaloField(np.zeros(shape), halo)
+        interior, border = isthmus.halo_split(field)
+        seen = np.zeros(shape, int)
+        for box in border:
+            seen[box] += 1
+        expected, inside = np.zeros(shape, int), np.zeros(shape, int)
+        expected[tuple(slice(begin, end + 1) for _, _, begin, end, _ in field.ranges)] = 1
+        inside[tuple(slice(begin + minus, max(end + 1 - plus, begin + minus)) for minus, plus, begin, end, _ in field.ranges)] = 1
+        assert (interior is None) == (inside.sum() == 0)
+        if interior is not None:
+            seen[interior] += 1
+            assert np.array_equal(inside, np.isin(np.arange(inside.size).reshape(shape), np.arange(inside.size).reshape(shape)[interior]))
+        assert np.array_equal(seen, expected)
+
+
 def test_an_order_of_ranks(comm):
     ordered = comm.halo_order([0, 0], [True, True], np.zeros(1000))
     assert ordered.size == comm.size
