@@ -1,6 +1,6 @@
 """Isthmus: messages between ranks, whatever memory they use."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 
@@ -514,6 +514,21 @@ class Comm:
         A symmetric heap of nbytes of host or CUDA memory of each rank, which may grow to `most` (0: 64 GiB). Collective.
         """
 
+    def halo_grid(self, dims: Sequence[int], periods: Sequence[bool] | None = None, process_map: Sequence[int] | None = None) -> HaloGrid | None:
+        """
+        A grid of the first ranks, None to the rest; collective. dims: the grid's own, 0 for what is to be chosen. process_map: the grid's dimension for each of the data's. periods: in the data's order.
+        """
+
+    def halo_order(self, dims: Sequence[int], periods: Sequence[bool] | None, buffer: object) -> Comm:
+        """
+        The same ranks in an order in which those side by side in such a grid have the quickest links, as messages of all of the buffer show, whose contents are lost; collective.
+        """
+
+    def halo_lists(self, lists: Mapping[int, tuple[Sequence[int], Sequence[int]]], arrays: Iterable[object], *, packing: str = 'auto', way: str = 'messages') -> Halo:
+        """
+        An exchange of listed elements, or rows, of arrays: for each neighbour those it gets and those that come from it; collective.
+        """
+
 class Cart(Comm):
     """A communicator with a grid over its ranks."""
 
@@ -681,6 +696,92 @@ class Heap:
 
     def compare_swap(self, word: object, expected: int, wanted: int, pe: int) -> int:
         """Writes wanted if the word is expected; gives what was there."""
+
+class HaloGrid:
+    """
+    A grid of ranks that data is cut over, told of in the order of the data's dimensions.
+    """
+
+    @property
+    def ndims(self) -> int: ...
+
+    @property
+    def dims(self) -> list[int]:
+        """Ranks in each dimension."""
+
+    @property
+    def periods(self) -> list[bool]: ...
+
+    @property
+    def coords(self) -> list[int]:
+        """Where this rank is."""
+
+    def neighbour(self, direction: Sequence[int]) -> int:
+        """
+        The rank that is a step of -1, 0 or 1 in each dimension away; PROC_NULL past an edge.
+        """
+
+    def halo(self, fields: Iterable[HaloField], *, reach: int = 0, packing: str = 'auto', way: str = 'messages') -> Halo:
+        """
+        An exchange of these fields, all of which travel together; collective. reach: in how many dimensions at once a neighbour may lie, 0 for all. packing: 'auto', 'calls', 'layouts', 'loops'. way: 'messages', 'one-sided'.
+        """
+
+    def __repr__(self) -> str: ...
+
+class HaloField:
+    """
+    An array with its halos, of any kind of memory. halo: (minus, plus), or (minus, plus, begin, end), of each dimension of the grid; begin and end are the first and last index of its own. Order in memory is the array's; dimensions behind the grid's belong to the cell. Memory that tells no shape needs one.
+    """
+
+    def __init__(self, array: object, halo: Sequence[Sequence[int]], *, shape: Sequence[int] | None = None, itemsize: int | None = None, layout_map: Sequence[int] | None = None) -> None: ...
+
+    @property
+    def array(self) -> object: ...
+
+    @property
+    def ranges(self) -> list[list[int]]:
+        """minus, plus, begin, end, total_length of each dimension."""
+
+    @property
+    def layout_map(self) -> list[int]:
+        """Place of each dimension by decreasing stride."""
+
+class Halo:
+    """
+    An exchange of fields between neighbours: pack, exchange (or start_exchange and wait), unpack.
+    """
+
+    def set_fields(self, fields: Iterable[HaloField]) -> None:
+        """
+        Other fields from the next pack on, on all ranks alike; two that take turns cost next to nothing.
+        """
+
+    def pack(self) -> None:
+        """
+        Brings together what neighbours get. The stream of device memory is the one that is current now.
+        """
+
+    def exchange(self) -> None: ...
+
+    def start_exchange(self) -> None:
+        """The first half; wait() is the second one."""
+
+    def wait(self) -> None: ...
+
+    def unpack(self) -> None:
+        """Writes what came into the halos."""
+
+    def update(self) -> None:
+        """All three steps."""
+
+    def free(self) -> None:
+        """
+        Collective where the exchange is one-sided; others are freed when they are dropped, too.
+        """
+
+    @property
+    def text(self) -> str:
+        """Neighbours, bytes, and how it is packed."""
 
 class Traffic:
     """Messages and bytes that World.traffic counted."""

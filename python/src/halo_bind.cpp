@@ -80,11 +80,11 @@ nb::object halo_order(const Comm& comm, const std::vector<int>& dims, const std:
   if (periods) around.assign(periods->begin(), periods->end());
   const Region region = to_region(buffer, Access::write);
   const auto& on = comm.open();
-  const ist_comm made = create_from(on, [&](ist_comm parent, ist_comm* created) {
+  auto made = create_from(on, [dims, around, region](ist_comm parent, ist_comm* created) {
     return ist_halo_order(parent, static_cast<int>(dims.size()), dims.data(), around.data(), region.place, region.bytes(),
                           created);
   });
-  return Comm::make(on->session, made, true);
+  return nb::cast(Comm(std::move(made)));
 }
 
 using Lists = std::map<int, std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>>;

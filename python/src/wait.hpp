@@ -21,7 +21,7 @@ std::size_t wait_for_any(Session& session, std::span<const std::shared_ptr<Opera
 void wait_for(Session& session, const std::function<bool()>& over);
 // A call of the library that waits for other ranks and cannot be taken back. It is made by a thread of its own, so that a signal ends the
 // caller's wait (not where threads=single promises that there is one at a time); the call goes on then, and `late` hears, without the GIL,
-// how it ended; the next one waits for it. Raises what the library says. What `call` and `late` hold must need no GIL to go.
+// how it ended; the next one waits for it. Raises what the library says. What they hold goes with the GIL held, or not at all.
 void call_of_all(const std::shared_ptr<Session>& session, std::function<int()> call, std::function<void(int)> late);
 // One look at an operation, and at those with steps of their own.
 bool look_at(Session& session, Operation& operation);
