@@ -62,7 +62,7 @@ class PendingOperation:
 
     def cancel(self) -> None:
         """
-        Gives up a receive that no message has matched; wait() then returns, and its status says so. Sends go on.
+        Gives up a receive that no message has matched, or a send that no receive has asked for; wait() then returns, and its status says so.
         """
 
     def free(self) -> None:

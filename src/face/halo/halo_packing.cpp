@@ -19,7 +19,7 @@ bool joins(const Laid& last, const Laid& next, std::span<const Placed> fields, i
   return one.allocation == other.allocation && one.memory.queue == other.memory.queue;
 }
 
-std::int64_t begin_of(const Piece& memory) {
+std::int64_t first_byte_of(const Piece& memory) {
   return static_cast<std::int64_t>(memory.kind == KindId::opencl ? memory.offset.value
                                                                  : memory.object + memory.offset.value);
 }
@@ -27,11 +27,11 @@ std::int64_t begin_of(const Piece& memory) {
 // The stretch of one allocation that holds all the fields, in terms of the first one's object.
 Piece around(std::span<const Laid> laid, std::span<const Placed> fields) {
   Piece all = fields[laid.front().section->field].memory;
-  std::int64_t begin = begin_of(all), end = begin + static_cast<std::int64_t>(all.size.value);
+  std::int64_t begin = first_byte_of(all), end = begin + static_cast<std::int64_t>(all.size.value);
   for (const Laid& each : laid) {
     const Piece& memory = fields[each.section->field].memory;
-    begin = std::min(begin, begin_of(memory));
-    end = std::max(end, begin_of(memory) + static_cast<std::int64_t>(memory.size.value));
+    begin = std::min(begin, first_byte_of(memory));
+    end = std::max(end, first_byte_of(memory) + static_cast<std::int64_t>(memory.size.value));
     all.ready = all.ready && memory.ready;
   }
   if (all.kind == KindId::opencl) {
@@ -51,9 +51,9 @@ Result<Task> joined(std::span<const Laid> laid, std::span<const Placed> fields) 
   task.memory = around(laid, fields);
   std::vector<Part> parts;
   parts.reserve(laid.size());
-  const std::int64_t base = begin_of(task.memory);
+  const std::int64_t base = first_byte_of(task.memory);
   for (const Laid& each : laid)
-    parts.push_back({begin_of(fields[each.section->field].memory) - base, 1, 0, each.section->layout});
+    parts.push_back({first_byte_of(fields[each.section->field].memory) - base, 1, 0, each.section->layout});
   const auto layout = Layout::of(std::move(parts));
   if (!layout.ok()) return layout.status();
   auto form = (*layout)->form();

@@ -212,6 +212,22 @@ def test_waitany_gives_the_first_that_is_complete(comm, ring):
         isthmus.waitany([7])
 
 
+def test_a_send_that_nobody_asked_for_can_be_cancelled(comm, ring):
+    data = np.ones(4 << 20, np.uint8)
+    request = comm.isend(data, ring[0], tag=77)
+    request.cancel()
+    request.wait()
+    assert request.status.cancelled and request.status.code == isthmus.Code.CANCELLED
+    comm.barrier()
+    assert comm.iprobe(tag=77) is None
+    comm.barrier()
+    sent = comm.isend(data[:100], ring[0], tag=77)
+    into = np.zeros(100, np.uint8)
+    comm.recv(into, ring[1], tag=77)
+    sent.wait()
+    assert np.all(into == 1)
+
+
 def test_a_receive_that_nothing_matched_can_be_cancelled(comm, ring):
     into = bytearray(b"kept")
     for request in (comm.irecv(into, ring[1], 70), comm.irecv_object(ring[1], 70)):
