@@ -123,6 +123,7 @@ class BoolOperation {
   const Operation* given_ = nullptr;
 };
 
+// NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): used within the call that the operation was given to
 inline const Operation& plain(const Operation& operation) { return operation; }
 inline Operation plain(const BoolOperation& operation) { return operation.operation(); }
 

@@ -7,7 +7,8 @@ _INCLUDED = re.compile(r'^#include "(isthmus/[^"]+)".*\n', re.MULTILINE)
 
 def get_include():
     """The folder for -I: kernels then begin with #include "isthmus/device.cuh"."""
-    return str(pathlib.Path(__file__).resolve().parent / "include")
+    # As it was imported: in a build this file is a link.
+    return str(pathlib.Path(__file__).absolute().parent / "include")
 
 
 def device_source():

@@ -184,6 +184,9 @@ void choose_memory(const BenchOptions& options, Words& words, bool told) {
 
 void run(BenchOptions& options, Words& words, const CLI::App& command) {
   const bool told = std::any_of(kPlaces.begin(), kPlaces.end(), [&](const char* name) { return command.count(name) > 0; });
+  if (options.benchmark == "halo" && (!words.from.empty() || !words.to.empty() || !words.into.empty()))
+    throw Failure(2,
+                  "halo is of one kind of memory on every rank: give it by --kind, and leave out --from, --to and --into");
   if (options.benchmark == "halo") return run_halo(options, words.everywhere.empty() ? "host" : words.everywhere);
   choose_memory(options, words, told);
   must_go_together(options, told || !words.into.empty());

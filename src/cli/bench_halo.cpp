@@ -198,7 +198,8 @@ void bench_lists(Bench& bench) {
   const auto nodes = bench.world.allocate(bench.kind, static_cast<std::size_t>(kNodes) * sizeof(double));
   std::vector<std::int64_t> shuffled(static_cast<std::size_t>(kNodes));
   for (std::size_t i = 0; i < shuffled.size(); ++i) shuffled[i] = static_cast<std::int64_t>(i);
-  std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937_64{20261125});
+  // The same on all ranks.
+  std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937_64{static_cast<std::uint64_t>(ranks)});
   for (const bool renumbered : {false, true}) {
     const auto number = [&](std::int64_t i) { return renumbered ? i : shuffled[static_cast<std::size_t>(i)]; };
     std::vector<isthmus::HaloLists> lists;

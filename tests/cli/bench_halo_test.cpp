@@ -59,6 +59,7 @@ TEST_F(Bench, HalosOfCudaMemoryAreTimedToo) {
 TEST_F(Bench, HalosThatCannotBeTimedAreRefused) {
   for (const auto& [words, answer] : {std::pair{"bench halo planes", "was given \"planes\""},
                                       {"bench halo --sizes 1", "but one is 1"},
+                                      {"bench halo --from cuda --to cuda", "give it by --kind"},
                                       {"bench halo --kind pinned", "memory of kind host, cuda or opencl"}}) {
     const Ran ran = run_program(words);
     EXPECT_EQ(ran.status, 2) << ran.output;

@@ -1,6 +1,7 @@
 #include "face/halo/halo_exchange.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "face/halo/halo_agreement.hpp"
 #include "face/message/handles.hpp"
@@ -203,7 +204,12 @@ void Exchange::lay_out(Share& share) const {
     if (!own) in = at;
     share.lanes.push_back(lane);
   }
-  std::stable_partition(share.in.begin(), share.in.end(), [](const Laid& laid) { return laid.own; });
+  // Those of this rank's own first, all else as it was.
+  std::vector<Laid> ordered;
+  for (const bool own : {true, false})
+    std::copy_if(share.in.begin(), share.in.end(), std::back_inserter(ordered),
+                 [own](const Laid& laid) { return laid.own == own; });
+  share.in = std::move(ordered);
 }
 
 Status Exchange::rebuild() {

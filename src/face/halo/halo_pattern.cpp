@@ -97,8 +97,10 @@ Status add_list(std::vector<Section>& sections, std::size_t field, const Shape& 
 std::vector<std::size_t> order_in_messages(std::span<const Shape> shapes) {
   std::vector<std::size_t> order(shapes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t one, std::size_t other) { return alignment(shapes[one]) > alignment(shapes[other]); });
+  std::sort(order.begin(), order.end(), [&](std::size_t one, std::size_t other) {
+    const auto first = alignment(shapes[one]), second = alignment(shapes[other]);
+    return first != second ? first > second : one < other;
+  });
   return order;
 }
 

@@ -156,3 +156,10 @@ def test_the_packages_nccl_comes_before_the_systems(tmp_path, monkeypatch):
     without = {}
     _nccl.prefer_the_packages_own(without)
     assert "ISTHMUS_NCCL_LIBRARY" not in without or str(tmp_path) not in without["ISTHMUS_NCCL_LIBRARY"]
+
+
+def test_the_headers_for_kernels_are_in_the_package():
+    folder = pathlib.Path(isthmus.get_include())
+    assert (folder / "isthmus" / "device.cuh").is_file() and (folder / "isthmus" / "device" / "words.cuh").is_file()
+    text = isthmus.device_source()
+    assert '#include "isthmus/' not in text and "ist_team_view" in text and text.count("namespace ist::device {") > 5

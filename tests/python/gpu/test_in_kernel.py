@@ -37,8 +37,8 @@ def test_kernels_of_cupy_reach_other_ranks(heap, by):
     wrong = cupy.zeros(1, cupy.uint64)
     cupy.cuda.Device().synchronize()
     heap.barrier()
-    # A structure by value is what CuPy makes of a NumPy array.
-    view = np.frombuffer(heap.view(), np.uint8)
+    # A structure by value is what CuPy makes of a NumPy array of one element.
+    view = np.frombuffer(heap.view(), f"V{len(heap.view())}")
     kernel((1,), (256,), (view, cupy.asarray(data), cupy.asarray(words), np.int32(EPOCHS), wrong))
     assert int(wrong[0]) == 0
     heap.barrier()
