@@ -230,7 +230,7 @@ class Engine {
   bool look_once(const Operation& operation);
   // Has end() nothing to do for that receive but to say that it is over?
   bool ends_quietly(const Operation& operation) const {
-    return parts_.trace == nullptr && !has_sleeper() && operation.parent == 0 && !operation.released;
+    return !operation.laid && parts_.trace == nullptr && !has_sleeper() && operation.parent == 0 && !operation.released;
   }
 
   // engine_send.cpp

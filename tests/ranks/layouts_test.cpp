@@ -101,6 +101,24 @@ TEST(Layouts, of_any_form_between_any_kinds_arrive_in_their_places) {
   }
 }
 
+// The receive is there when the message comes, out of memory that both ranks see: such a one ends while its arrival is looked at.
+TEST(Layouts, that_wait_for_their_message_are_unpacked_when_it_comes) {
+  const auto vector = strided(40000), row = in_a_row(40000);
+  GuardedBuffer source{IST_KIND_HOST, row->reach}, target{IST_KIND_HOST, vector->reach};
+  for (std::uint64_t round = 0; round < 200; ++round) {
+    source.fill(random_bytes(row->reach, seed_of(rank(), 7000 + round)));
+    target.poison();
+    ist_request requests[2] = {};
+    IST_OK_OR_FAIL(ist_irecv_layout(target.get(), 1, vector->layout, left(), 4, comm(), &requests[0]));
+    IST_OK_OR_FAIL(ist_barrier(comm()));
+    IST_OK_OR_FAIL(ist_isend_layout(source.get(), 1, row->layout, right(), 4, comm(), &requests[1]));
+    IST_OK_OR_FAIL(ist_wait(&requests[0], IST_STATUS_IGNORE));
+    target.expect(unpacked(*vector, packed(*row, random_bytes(row->reach, seed_of(left(), 7000 + round)))), "what came");
+    IST_OK_OR_FAIL(ist_wait(&requests[1], IST_STATUS_IGNORE));
+    if (testing::Test::HasFailure()) FAIL() << "round " << round;
+  }
+}
+
 TEST(Layouts, and_plain_messages_match_each_other_in_the_order_in_which_they_were_sent) {
   const auto vector = strided(4000);
   for (const KindName& from : usable_kinds()) {
