@@ -53,6 +53,8 @@ constexpr std::array<const char*, 8> kAtomics{"fetch", "set", "add", "inc", "swa
 
 void* far_address(const Region& region) { return reinterpret_cast<void*>(region.place.object + region.place.offset); }
 
+std::uint64_t size_in(const Region& region) { return static_cast<std::uint64_t>(region.bytes()); }
+
 // Elements that one side has more of than the other are no mistake of the library's to find.
 void must_fit(const char* name, const Region& into, const Region& from) {
   if (into.bytes() == from.bytes()) return;
@@ -203,20 +205,18 @@ void Heap::put(nb::handle dest, nb::handle source, int pe, bool now) const {
   const Region into = to_region(dest, Access::write);
   const Region from = to_region(source, Access::read);
   must_fit("put", into, from);
-  const auto put = now ? ist_heap_put : ist_heap_put_nbi;
-  const auto bytes = static_cast<std::uint64_t>(from.bytes());
-  ist_heap heap = open();
-  call(session(), [&] { return put(heap, far_address(into), from.place, bytes, pe); });
+  call(session(), [&, heap = open()] {
+    return (now ? ist_heap_put : ist_heap_put_nbi)(heap, far_address(into), from.place, size_in(from), pe);
+  });
 }
 
 void Heap::get(nb::handle dest, nb::handle source, int pe, bool now) const {
   const Region into = to_region(dest, Access::write);
   const Region from = to_region(source, Access::read);
   must_fit("get", into, from);
-  const auto get = now ? ist_heap_get : ist_heap_get_nbi;
-  const auto bytes = static_cast<std::uint64_t>(from.bytes());
-  ist_heap heap = open();
-  call(session(), [&] { return get(heap, into.place, far_address(from), bytes, pe); });
+  call(session(), [&, heap = open()] {
+    return (now ? ist_heap_get : ist_heap_get_nbi)(heap, into.place, far_address(from), size_in(from), pe);
+  });
 }
 
 void Heap::put_signal(nb::handle dest, nb::handle source, nb::handle signal, std::uint64_t value, int pe, bool add) const {
@@ -225,11 +225,9 @@ void Heap::put_signal(nb::handle dest, nb::handle source, nb::handle signal, std
   must_fit("put_signal", into, from);
   const OneWord word = word_in(signal, "put_signal");
   if (word.region.item_size != 8) refuse("put_signal: the signal is a word of 8 bytes, such as one of 'u8'");
-  const auto bytes = static_cast<std::uint64_t>(from.bytes());
-  ist_heap heap = open();
-  call(session(), [&] {
-    return ist_heap_put_signal(heap, far_address(into), from.place, bytes, static_cast<std::uint64_t*>(word.address), value,
-                               add ? IST_SIGNAL_ADD : IST_SIGNAL_SET, pe);
+  call(session(), [&, heap = open()] {
+    return ist_heap_put_signal(heap, far_address(into), from.place, size_in(from), static_cast<std::uint64_t*>(word.address),
+                               value, add ? IST_SIGNAL_ADD : IST_SIGNAL_SET, pe);
   });
 }
 

@@ -86,17 +86,27 @@ TEST_P(OneSidedLinks, ThatCannotBeBelievedAreNamedAtBothEnds) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, OneSidedLinks, testing::Values("0-1:spoiled", "0-1:refused"));
 
-// Over PCI Express devices reach each other's memory, and may have no atomic operations there. A PE's own word is no such case.
-TEST(OneSidedDevices, RefuseAtomicsWhereNoneCrossTheLink) {
-  NEEDS_FAKE_DRIVER();
-  const Variables links{{"FAKE_CUDA_ATOMICS", "0"}, {"FAKE_CUDA_DEVICES", "2"}};
-  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+// Two ranks do something with a word of each, 0 at first, in a heap of the device.
+template <class Body>
+void with_words(const Body& body) {
+  expect_all(run_ranks(2, "host,cuda", [&](const Here& here) {
     Checks check{here};
     ist_heap heap = IST_HEAP_NULL;
     void* address = nullptr;
     check.ok(create(here, &heap), "a heap");
     check.ok(ist_heap_calloc(heap, 1, 8, &address), "a word");
-    auto* const word = static_cast<std::uint64_t*>(address);
+    body(here, check, heap, static_cast<std::uint64_t*>(address));
+    check.ok(ist_heap_barrier(heap), "barrier");
+    check.ok(ist_heap_destroy(&heap), "destroy");
+    return check.wrong();
+  }));
+}
+
+// Over PCI Express devices reach each other's memory, and may have no atomic operations there. A PE's own word is no such case.
+TEST(OneSidedDevices, RefuseAtomicsWhereNoneCrossTheLink) {
+  NEEDS_FAKE_DRIVER();
+  const Variables links{{"FAKE_CUDA_ATOMICS", "0"}, {"FAKE_CUDA_DEVICES", "2"}};
+  with_words([](const Here& here, Checks& check, ist_heap heap, std::uint64_t* word) {
     const int other = 1 - here.rank;
     const std::vector<std::string> says{"atomic operations do not cross the link between cuda device", "IST_KIND_HOST"};
     check.fails(ist_heap_atomic64(heap, IST_ATOMIC_ADD, word, 1, nullptr, other), IST_ERR_UNSUPPORTED, says, "atomic");
@@ -106,21 +116,12 @@ TEST(OneSidedDevices, RefuseAtomicsWhereNoneCrossTheLink) {
     std::uint64_t before = 99;
     check.ok(ist_heap_atomic64(heap, IST_ATOMIC_ADD, word, 5, &before, here.rank), "its own word");
     check.that(before == 0, "what was there");
-    check.ok(ist_heap_barrier(heap), "barrier");
-    check.ok(ist_heap_destroy(&heap), "destroy");
-    return check.wrong();
-  }));
+  });
 }
 
 TEST(OneSidedDevices, TellWhichCallAWordFailedBy) {
   NEEDS_FAKE_DRIVER();
-  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
-    Checks check{here};
-    ist_heap heap = IST_HEAP_NULL;
-    void* address = nullptr;
-    check.ok(create(here, &heap), "a heap");
-    check.ok(ist_heap_calloc(heap, 1, 8, &address), "a word");
-    auto* const word = static_cast<std::uint64_t*>(address);
+  with_words([](const Here& here, Checks& check, ist_heap heap, std::uint64_t* word) {
     for (const char* const call : {"cuModuleLoadData", "cuModuleGetFunction", "cuLaunchKernel", "cuEventRecord"}) {
       break_call(call, 0, CUDA_ERROR_UNKNOWN);
       check.fails(ist_heap_atomic64(heap, IST_ATOMIC_ADD, word, 1, nullptr, here.rank), IST_ERR_DEVICE, {call}, call);
@@ -130,10 +131,7 @@ TEST(OneSidedDevices, TellWhichCallAWordFailedBy) {
     check.ok(ist_heap_atomic64(heap, IST_ATOMIC_SET, word, 7, nullptr, here.rank), "the next one");
     check.ok(ist_heap_compare_swap64(heap, word, 7, 8, &before, here.rank), "and the one behind it");
     check.that(before == 7, "what was set");
-    check.ok(ist_heap_barrier(heap), "barrier");
-    check.ok(ist_heap_destroy(&heap), "destroy");
-    return check.wrong();
-  }));
+  });
 }
 
 TEST(OneSidedDevices, AreCheckedBeforeAHeapIsMade) {

@@ -2,7 +2,6 @@
 #include "check.h"
 
 static unsigned char* there;
-static int me, pes, right, left;
 static shmem_ctx_t context;
 enum { TIMES = 200 };
 
@@ -165,10 +164,7 @@ FOR_OLD_SET(OLD_SET_FORMS);
 
 int main(void) {
   shmem_init();
-  me = shmem_my_pe();
-  pes = shmem_n_pes();
-  right = (me + 1) % pes;
-  left = (me + pes - 1) % pes;
+  find_pes();
   there = (unsigned char*)memory(128);
   memset(there, 0xee, 128);
   CHECK(shmem_ctx_create(SHMEM_CTX_SERIALIZED, &context) == 0);

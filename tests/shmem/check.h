@@ -22,6 +22,15 @@ static int failures = 0;
               #condition);                                                                                            \
   } while (0)
 
+/* The caller, how many there are, and who is beside it in the ring. */
+static int me, pes, right, left;
+static inline void find_pes(void) {
+  me = shmem_my_pe();
+  pes = shmem_n_pes();
+  right = (me + 1) % pes;
+  left = (me + pes - 1) % pes;
+}
+
 /* The same on every PE for the same seed. */
 static inline uint64_t mixed(uint64_t seed) {
   seed += 0x9e3779b97f4a7c15u;

@@ -2,7 +2,6 @@
 #include "check.h"
 
 static unsigned char *there, *here;
-static int me, pes;
 static long* sync_words;
 enum { ROOM = 1 << 20 };
 static const size_t counts[] = {0, 1, 3, 17, 1001};
@@ -283,8 +282,7 @@ static void many(void) {
 
 int main(void) {
   shmem_init();
-  me = shmem_my_pe();
-  pes = shmem_n_pes();
+  find_pes();
   there = (unsigned char*)memory(ROOM);
   here = (unsigned char*)memory(ROOM);
   sync_words = (long*)memory(SHMEM_SYNC_SIZE * sizeof(long));

@@ -5,7 +5,6 @@ enum { LONGEST = 1027, ROOM = 65536 };
 static unsigned char *there, *here; /* symmetric: what is put into, and what is got from */
 static uint64_t* word;
 static unsigned char local[ROOM], expected[ROOM];
-static int me, pes, right, left;
 static shmem_ctx_t context;
 static const size_t counts[] = {0, 1, 2, 3, 7, 64, LONGEST};
 
@@ -170,10 +169,7 @@ static void long_ones(void) {
 
 int main(void) {
   shmem_init();
-  me = shmem_my_pe();
-  pes = shmem_n_pes();
-  right = (me + 1) % pes;
-  left = (me + pes - 1) % pes;
+  find_pes();
   there = (unsigned char*)memory(ROOM);
   here = (unsigned char*)memory(ROOM);
   word = (uint64_t*)memory(sizeof *word);

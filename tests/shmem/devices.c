@@ -1,7 +1,6 @@
 /* Memory of devices in the same calls: put, get, order, waits and collectives on what shmemx_malloc_on gave. Without a device it says so. */
 #include "check.h"
 
-static int me, pes, right, left;
 enum { BYTES = 300001 };
 static unsigned char local[BYTES], expected[BYTES];
 
@@ -131,10 +130,7 @@ static void together(unsigned char* device) {
 
 int main(void) {
   shmem_init();
-  me = shmem_my_pe();
-  pes = shmem_n_pes();
-  right = (me + 1) % pes;
-  left = (me + pes - 1) % pes;
+  find_pes();
   CHECK(shmemx_malloc_on(SHMEMX_KIND_CUDA, 0) == NULL);
   unsigned char* const host = (unsigned char*)memory(BYTES);
   unsigned char* const device = (unsigned char*)shmemx_malloc_on(SHMEMX_KIND_CUDA, BYTES);

@@ -3,7 +3,6 @@
 
 static unsigned char *there, *here;
 static uint64_t* word;
-static int me, pes, right, left;
 static shmem_ctx_t context;
 
 #define RESET memset(there, 0, 256), memset(here, 0, 256), shmem_barrier_all()
@@ -190,10 +189,7 @@ FOR_DISTINCT_OLD(OLD);
 
 int main(void) {
   shmem_init();
-  me = shmem_my_pe();
-  pes = shmem_n_pes();
-  right = (me + 1) % pes;
-  left = (me + pes - 1) % pes;
+  find_pes();
   there = (unsigned char*)memory(256);
   here = (unsigned char*)memory(256);
   word = (uint64_t*)memory(sizeof *word);

@@ -3,8 +3,6 @@
 
 #include "check.h"
 
-static int me, pes;
-
 static void who_is_where(void) {
   int major = 0, minor = 0;
   char name[SHMEM_MAX_NAME_LEN];
@@ -175,8 +173,7 @@ int main(void) {
         provided == SHMEM_THREAD_SERIALIZED); /* ends with the second finalize */
   CHECK(shmem_init_thread(SHMEM_THREAD_SINGLE, &provided) == 0 && provided == SHMEM_THREAD_SERIALIZED);
   shmem_finalize();
-  me = shmem_my_pe();
-  pes = shmem_n_pes();
+  find_pes();
   shmem_finalize();
   CHECK(shmem_my_pe() == me && shmem_n_pes() == pes);
   who_is_where();

@@ -4,7 +4,6 @@
 #include "check.h"
 
 enum { BYTES = 100003, ROUNDS = 20 };
-static int me, pes, right, left;
 
 typedef int (*driver_call)(void*, uintptr_t);
 static driver_call driver(const char* name) {
@@ -25,10 +24,7 @@ static void handler(const char* call, int pe, const char* cause) {
 
 int main(void) {
   shmem_init();
-  me = shmem_my_pe();
-  pes = shmem_n_pes();
-  right = (me + 1) % pes;
-  left = (me + pes - 1) % pes;
+  find_pes();
   unsigned char* const device = (unsigned char*)shmemx_malloc_on(SHMEMX_KIND_CUDA, 2 * BYTES);
   if (device == NULL) {
     if (me == 0) printf("left out, no memory of a device: %s\n", shmemx_error_text());

@@ -1,8 +1,6 @@
 /* Teams and contexts: who is in which, under which number, and what goes through a context of a team. */
 #include "check.h"
 
-static int me, pes;
-
 /* PE `pe` of the world is where in a team that goes from start by stride? */
 static int index_of(int pe, int start, int stride, int size) {
   for (int i = 0; i < size; ++i)
@@ -151,8 +149,7 @@ static void contexts(long* there) {
 
 int main(void) {
   shmem_init();
-  me = shmem_my_pe();
-  pes = shmem_n_pes();
+  find_pes();
   long* const there = (long*)memory(sizeof(long));
   long* const here = (long*)memory(sizeof(long));
   CHECK(shmem_team_my_pe(SHMEM_TEAM_WORLD) == me && shmem_team_n_pes(SHMEM_TEAM_WORLD) == pes);

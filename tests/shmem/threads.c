@@ -4,7 +4,6 @@
 #include "check.h"
 
 enum { THREADS = 3, ROUNDS = 200 };
-static int me, pes;
 static long *counts, *cells;
 static shmem_team_t teams[THREADS];
 
@@ -30,8 +29,7 @@ static void* work(void* argument) {
 int main(void) {
   int provided = 0;
   CHECK(shmem_init_thread(SHMEM_THREAD_MULTIPLE, &provided) == 0 && provided == SHMEM_THREAD_MULTIPLE);
-  me = shmem_my_pe();
-  pes = shmem_n_pes();
+  find_pes();
   counts = (long*)shmem_calloc(1, sizeof(long));
   cells = (long*)shmem_calloc(4 * THREADS, sizeof(long));
   pthread_t threads[THREADS];

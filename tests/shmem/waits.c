@@ -2,7 +2,6 @@
 #include "check.h"
 
 static unsigned char* there;
-static int me, pes, right, left;
 enum { MOST = 8 };
 
 /* All six comparisons, true and false. */
@@ -122,10 +121,7 @@ FOR_OLD_WAITED(OLD_WAIT);
 
 int main(void) {
   shmem_init();
-  me = shmem_my_pe();
-  pes = shmem_n_pes();
-  right = (me + 1) % pes;
-  left = (me + pes - 1) % pes;
+  find_pes();
   there = (unsigned char*)memory(1024);
   memset(there, 0, 1024);
 #define CALL(N, t) one_##N(), shmem_barrier_all(), several_##N();
