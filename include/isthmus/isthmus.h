@@ -34,24 +34,24 @@ extern "C" {
 /* Result of every call. The values never change; new ones are added at the end. */
 typedef enum ist_code IST_AS_INT {
   IST_OK = 0,
-  IST_ERR_ARGUMENT = 1,     /* a value that no call could accept: null with count > 0, negative count, bad tag */
-  IST_ERR_RANK = 2,         /* rank outside the communicator */
-  IST_ERR_HANDLE = 3,       /* released, never created, or of another type */
-  IST_ERR_TRUNCATE = 4,     /* the message is longer than the receive; the first bytes were delivered */
-  IST_ERR_OVERFLOW = 5,     /* count times size of the type does not fit */
-  IST_ERR_KIND = 6,         /* the memory kind is unknown or not available on this machine */
-  IST_ERR_MEMORY = 7,       /* no memory of the wanted kind */
-  IST_ERR_DEVICE = 8,       /* a driver or runtime refused an operation */
-  IST_ERR_PEER_DEAD = 9,    /* a rank of this world died; the text names it */
-  IST_ERR_PEER_LEFT = 10,   /* the rank destroyed its world before this operation could complete */
-  IST_ERR_UNREACHABLE = 11, /* no path connects the two ranks */
-  IST_ERR_BOOT = 12,        /* the ranks could not find each other */
-  IST_ERR_SETTING = 13,     /* an ISTHMUS_ variable holds a value that cannot be read */
-  IST_ERR_SYSTEM = 14,      /* a system call failed */
-  IST_ERR_PENDING = 15,     /* the operation has not completed */
-  IST_ERR_IN_STATUS = 16,   /* ist_waitall: at least one status holds an error */
-  IST_ERR_INTERNAL = 17,    /* a defect of the library: please report */
-  IST_CANCELLED = 18,       /* in a status: the receive was cancelled before it matched, no error; or ist_interrupt_with */
+  IST_ERR_ARGUMENT = 1,        /* a value that no call could accept: null with count > 0, negative count, bad tag */
+  IST_ERR_RANK = 2,            /* rank outside the communicator */
+  IST_ERR_HANDLE = 3,          /* released, never created, or of another type */
+  IST_ERR_TRUNCATE = 4,        /* the message is longer than the receive; the first bytes were delivered */
+  IST_ERR_OVERFLOW = 5,        /* count times size of the type does not fit */
+  IST_ERR_KIND = 6,            /* the memory kind is unknown or not available on this machine */
+  IST_ERR_MEMORY = 7,          /* no memory of the wanted kind */
+  IST_ERR_DEVICE = 8,          /* a driver or runtime refused an operation */
+  IST_ERR_PEER_DEAD = 9,       /* a rank of this world died; the text names it */
+  IST_ERR_PEER_LEFT = 10,      /* the rank destroyed its world before this operation could complete */
+  IST_ERR_UNREACHABLE = 11,    /* no path connects the two ranks */
+  IST_ERR_BOOT = 12,           /* the ranks could not find each other */
+  IST_ERR_SETTING = 13,        /* an ISTHMUS_ variable holds a value that cannot be read */
+  IST_ERR_SYSTEM = 14,         /* a system call failed */
+  IST_ERR_PENDING = 15,        /* the operation has not completed */
+  IST_ERR_IN_STATUS = 16,      /* ist_waitall: at least one status holds an error */
+  IST_ERR_INTERNAL = 17,       /* a defect of the library: please report */
+  IST_CANCELLED = 18,          /* in a status: it was cancelled before it matched, no error; or ist_interrupt_with */
   IST_ERR_NOT_CAPTURABLE = 19, /* the stream is being captured into a graph, and this cannot be part of one */
   IST_ERR_UNSUPPORTED = 20     /* not possible with this kind of memory; the text says what is */
 } ist_code;
@@ -282,7 +282,7 @@ IST_API int ist_prepare(ist_buffer buffer, int64_t count, ist_type type, int pee
 IST_API int ist_iprepare(ist_buffer buffer, int64_t count, ist_type type, int peer, ist_comm comm, ist_request* request);
 
 /* Gives up a receive that no message has matched, or a send that no receive has: it still has to be waited for, which takes nobody
- * else, and its status says IST_CANCELLED. A receive that matches the message in this moment has all of it or fails (IST_ERR_DEVICE). */
+ * else, and its status says IST_CANCELLED. A receive that met it before its rank heard of that has all of it, or IST_ERR_DEVICE. */
 IST_API int ist_cancel(ist_request request);
 /* The operation goes on; its buffer stays the library's until it completes, which nobody will be told. */
 IST_API int ist_request_free(ist_request* request);

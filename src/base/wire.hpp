@@ -47,7 +47,7 @@ inline constexpr std::uint16_t kEnvelopeSeen = 8;
 
 // One per message in the pair's ordered queue, whatever carries the bytes; and one per answer, outside that order.
 struct Envelope {
-  std::uint32_t sequence = 0;  // position among the pair's messages; unused in clear
+  std::uint32_t sequence = 0;  // position among the pair's messages; in clear, taken and lend that of the announcement
   std::uint32_t context = 0;   // communicator
   std::int32_t tag = 0;
   EnvelopeType type = EnvelopeType::eager;
@@ -58,6 +58,14 @@ struct Envelope {
   std::uint32_t receiver_op = 0;  // clear, refuse, put, lend, ring_lost; mailed, mailbox
 };
 static_assert(sizeof(Envelope) == 32 && std::is_trivially_copyable_v<Envelope>);
+
+// Which announcement an answer is to. The number of a send comes again once that one is over, and a cancelled one is over at once: only
+// with its place in the order it is that very send.
+struct AnnouncedAs {
+  std::uint32_t sender_op = 0;
+  std::uint32_t sequence = 0;
+};
+inline AnnouncedAs announced_as(const Envelope& envelope) { return {envelope.sender_op, envelope.sequence}; }
 
 // The payload of an announcement whose bytes lie in host memory: the receiver may read them there, as long as `value` stands
 // at `word`. Both are addresses in the sender's process. A send that ends, however it does, clears the word before the buffer

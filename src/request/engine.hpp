@@ -246,7 +246,7 @@ class Engine {
   void fail_send(Operation& operation, std::uint32_t index, const Status& why);
   bool drain_outbox(PeerState& to);
   void post_or_queue(PeerState& to, const Envelope& envelope, std::span<const std::byte> payload = {});
-  static Envelope clearance(std::uint32_t sender_op, std::uint32_t receiver_op, KindId kind, Bytes bytes);
+  static Envelope clearance(const AnnouncedAs& sender, std::uint32_t receiver_op, KindId kind, Bytes bytes);
   void on_clear(const Arrival& arrival);
   void post_refusal(PeerState& to, std::uint32_t receiver_op, std::uint16_t flags = 0);
   void refuse(Operation& operation, std::uint32_t index, std::uint32_t receiver_op, const Status& why);

@@ -29,7 +29,7 @@ Loan Engine::lend_bounce(Operation& operation, const PeerState& from, const Piec
   if (!bounce || bounce->block == nullptr) return {};
   blocks_.moved();
   const Loan loan = bounce->loan;
-  operation.state = state::Bouncing{std::move(bounce->block), loan, to, Bytes{}, announced.sender_op, false, {}, {}};
+  operation.state = state::Bouncing{std::move(bounce->block), loan, to, Bytes{}, announced_as(announced), false, {}, {}};
   return loan;
 }
 
@@ -86,7 +86,7 @@ bool Engine::step_bouncing(Operation& operation, std::uint32_t index) {
   }
   if (bouncing.asked || !look_at_copy(bouncing, bouncing.half ? 1 : 0)) return false;
   bouncing.asked = true;
-  const Envelope clear = clearance(bouncing.sender_op, operations_.id_of(index).wire(), bouncing.to.kind, bouncing.to.size);
+  const Envelope clear = clearance(bouncing.sender, operations_.id_of(index).wire(), bouncing.to.kind, bouncing.to.size);
   Loan loan = bouncing.loan;
   loan.ended = {};  // told with the first part
   loan.offset += bouncing.half ? loan.part : 0;

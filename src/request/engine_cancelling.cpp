@@ -44,9 +44,11 @@ bool Engine::take_back(Operation& operation, std::uint32_t index) {
     if (waiting == to.outbox.end()) return false;
     to.outbox.erase(waiting);
     --posting_;
+  } else if (auto* filling = std::get_if<state::FillingCell>(&operation.state)) {
+    // Its place is filled without waiting for the user's kernel; the cell is given back, and the send over, when that has ended.
+    unused_cells_.push_back({std::move(filling->cell), operation.wire});
+    operation.still_read = true;
   } else {
-    // A kernel of the user's may take its time, but it needs no receive, as an announcement would.
-    if (auto* filling = std::get_if<state::FillingCell>(&operation.state)) filling->overdue.reset();
     return false;
   }
   fill_place(to, envelope);

@@ -230,6 +230,7 @@ bool Engine::lend_to_receiver(Operation& operation) {
   answer.kind = static_cast<std::uint8_t>(operation.piece.kind);
   answer.bytes = cleared.accepted.value;
   answer.sender_op = operation.wire;
+  answer.sequence = operation.envelope.sequence;
   answer.receiver_op = cleared.receiver_op;
   operation.state = state::Announced{};  // taken, or cleared once more
   post_or_queue(to, answer, std::as_bytes(std::span{&*loan, 1}));
@@ -254,7 +255,7 @@ void Engine::on_lend(const Arrival& arrival) {
   from.fetches = fetch(*operation, wire & 0xfffff, arrival, loan);
   if (from.fetches) return;
   // This time for the ring.
-  post_or_queue(from, clearance(arrival.envelope.sender_op, wire, KindId::host, Bytes{arrival.envelope.bytes}));
+  post_or_queue(from, clearance(announced_as(arrival.envelope), wire, KindId::host, Bytes{arrival.envelope.bytes}));
 }
 
 // False: the sender's memory is not open (yet).
@@ -273,7 +274,7 @@ bool Engine::fetch(Operation& operation, std::uint32_t index, const Arrival& arr
     return false;
   }
   if (from.receiver) from.receiver->forget(arrival.envelope.receiver_op);
-  operation.state = state::Fetching{std::move(memory), std::move(*copy), arrival.envelope.sender_op};
+  operation.state = state::Fetching{std::move(memory), std::move(*copy), announced_as(arrival.envelope)};
   copying(operation);
   operation.outcome.carrier = IST_CARRIER_DEVICE;
   activate(operation, index);
@@ -288,7 +289,8 @@ bool Engine::step_fetching(Operation& operation, std::uint32_t index) {
   fetching.memory.reset();  // before the sender hears, who may free its buffer then
   Envelope taken;           // also where the copy failed: that is this side's error
   taken.type = EnvelopeType::taken;
-  taken.sender_op = fetching.sender_op;
+  taken.sender_op = fetching.sender.sender_op;
+  taken.sequence = fetching.sender.sequence;
   post_or_queue(peer(operation.peer), taken);
   const Rank dead = parts_.board.first_dead();  // as in fetch()
   finish(operation, index, done.ok() && dead.value >= 0 ? gone(dead) : done.status());

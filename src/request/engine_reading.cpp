@@ -31,6 +31,7 @@ bool Engine::copy_shown(PeerState& from, const Envelope& envelope, std::span<con
   taken.type = EnvelopeType::taken;
   taken.flags = kEnvelopeSeen;
   taken.sender_op = envelope.sender_op;
+  taken.sequence = envelope.sequence;
   post_or_queue(from, taken);
   return true;
 }
@@ -76,6 +77,7 @@ bool Engine::step_reading(Operation& operation, std::uint32_t index) {
   taken.type = EnvelopeType::taken;
   taken.flags = operation.shown ? kEnvelopeSeen : 0;
   taken.sender_op = reading.announced.sender_op;
+  taken.sequence = reading.announced.sequence;
   operation.outcome.carrier = IST_CARRIER_DIRECT;
   from.shows = operation.shown;
   copied(operation, "copy out of the sender's memory", operation.outcome.bytes);

@@ -257,7 +257,7 @@ void Engine::clear_or_copy(Operation& operation, std::uint32_t index, const stat
   const Piece to = operation.piece.part(Offset{}, smaller(Bytes{announced.bytes}, operation.piece.size));
   if (from.link->same_process()) {
     Operation* sender = operations_.find_wire(announced.sender_op);
-    if (sender == nullptr || !sender->in<state::Announced>())
+    if (sender == nullptr || !sender->in<state::Announced>() || sender->envelope.sequence != announced.sequence)
       return finish(operation, index, {IST_ERR_DEVICE, "this rank gave up its own send before it was received"});
     operation.state = state::Delivering{{},
                                         Transfer{parts_.kinds, parts_.pool, to, sender->piece.part(Offset{}, to.size),
@@ -283,7 +283,7 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
     from.receiver = std::make_unique<RingReceiver>(parts_.kinds, parts_.settings.ring_in_flight,
                                                    parts_.names[static_cast<std::size_t>(operation.peer.value)]);
   }
-  Envelope clear = clearance(announced.sender_op, operations_.id_of(index).wire(), to.kind, to.size);
+  Envelope clear = clearance(announced_as(announced), operations_.id_of(index).wire(), to.kind, to.size);
   if (to.size == Bytes{}) {
     post_or_queue(from, clear);
     return finish(operation, index, {});

@@ -14,7 +14,7 @@ namespace {
 // The send that a cleared receive waits for.
 std::optional<std::uint32_t> sender_of(const Operation& receive) {
   if (const auto* streaming = std::get_if<state::Streaming>(&receive.state)) return streaming->sender_op;
-  if (const auto* bouncing = std::get_if<state::Bouncing>(&receive.state)) return bouncing->sender_op;
+  if (const auto* bouncing = std::get_if<state::Bouncing>(&receive.state)) return bouncing->sender.sender_op;
   return std::nullopt;
 }
 

@@ -208,12 +208,13 @@ bool Engine::drain_outbox(PeerState& to) {
   return moved;
 }
 
-Envelope Engine::clearance(std::uint32_t sender_op, std::uint32_t receiver_op, KindId kind, Bytes bytes) {
+Envelope Engine::clearance(const AnnouncedAs& sender, std::uint32_t receiver_op, KindId kind, Bytes bytes) {
   Envelope clear;
   clear.type = EnvelopeType::clear;
   clear.kind = static_cast<std::uint8_t>(kind);
   clear.bytes = bytes.value;
-  clear.sender_op = sender_op;
+  clear.sender_op = sender.sender_op;
+  clear.sequence = sender.sequence;
   clear.receiver_op = receiver_op;
   return clear;
 }
@@ -239,7 +240,7 @@ void Engine::on_clear(const Arrival& arrival) {
   Operation* operation = operations_.find_wire(clear.sender_op);
   auto* const parted = operation != nullptr ? std::get_if<state::Parted>(&operation->state) : nullptr;
   if (operation == nullptr || (parted == nullptr && !operation->in<state::Announced>()) ||
-      clear.bytes > operation->piece.size.value) {
+      operation->envelope.sequence != clear.sequence || clear.bytes > operation->piece.size.value) {
     post_refusal(peer(arrival.source), clear.receiver_op);
     return;
   }
@@ -268,7 +269,9 @@ void Engine::on_clear(const Arrival& arrival) {
 
 void Engine::on_taken(const Arrival& arrival) {
   Operation* operation = operations_.find_wire(arrival.envelope.sender_op);
-  if (operation == nullptr || !operation->in<state::Announced>()) return;
+  if (operation == nullptr || !operation->in<state::Announced>() ||
+      operation->envelope.sequence != arrival.envelope.sequence)
+    return;
   operation->outcome.carrier = operation->piece.kind == KindId::host ? IST_CARRIER_DIRECT : IST_CARRIER_DEVICE;
   if (operation->shown) peer(arrival.source).takes_shown = (arrival.envelope.flags & kEnvelopeSeen) != 0;
   finish(*operation, arrival.envelope.sender_op & 0xfffff, {});

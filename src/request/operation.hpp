@@ -95,7 +95,7 @@ struct Parted {  // send: part of it is there, and the next part not cleared yet
 struct Fetching {  // receive: copies from the sender's device memory
   std::shared_ptr<Borrowed> memory;
   Ticket copy;
-  std::uint32_t sender_op;
+  AnnouncedAs sender;
 };
 struct
     Bouncing {  // receive: comes in parts through memory of this library's own, from the second half of which every other one
@@ -103,7 +103,7 @@ struct
   Loan loan;  // of the block
   Piece to;
   Bytes arrived;
-  std::uint32_t sender_op;
+  AnnouncedAs sender;
   bool half;                     // the next part comes into the second half
   std::array<Ticket, 2> copies;  // out of each half
   Status failure;
