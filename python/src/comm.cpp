@@ -130,7 +130,7 @@ std::shared_ptr<Channels> Comm::channels_of(const std::shared_ptr<Session>& sess
   made->user = handle;
   made->owns_user = owned;
   call_of_all(
-      session, [made] { return add_own(*made); }, [](int) {});
+      session, [made] { return add_own(*made); }, [made](int) { made->free_later(); });
   return counted(std::move(made));
 }
 
@@ -138,8 +138,8 @@ std::shared_ptr<Channels> create_from(const std::shared_ptr<Channels>& from, con
   from->session->sweep();  // frees those that were dropped
   auto made = std::make_shared<Channels>(from->session);
   made->owns_user = true;
-  const auto call = [create, parent = from->user, made] {
-    const int code = create(parent, &made->user);
+  const auto call = [create, from, made] {  // which keeps what it works on, should it be left behind
+    const int code = create(from->user, &made->user);
     return code == IST_OK && made->user != IST_COMM_NULL ? add_own(*made) : code;
   };
   call_of_all(from->session, call, [made](int) { made->free_later(); });

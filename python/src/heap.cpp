@@ -30,8 +30,10 @@ void call(Session& session, const Call& what) {
 
 // The same of a call that all PEs make.
 template <class Call>
-void call_all(const std::shared_ptr<Session>& session, const Call& what) {
-  call_of_all(session, what, [](int) {});
+void call_all(
+    const std::shared_ptr<Session>& session, const Call& what, const std::function<void()>& begins = [] {}) {
+  call_of_all(
+      session, what, [](int) {}, begins);
 }
 
 std::string joined(const char* const* names, std::size_t count) {
@@ -69,11 +71,30 @@ struct OneWord {
 
 OneWord word_in(nb::handle object, const char* name) {
   Region region = to_region(object, Access::read);
-  const bool whole = region.count == 1 && (region.item_size == 4 || region.item_size == 8);
-  if (!whole || region.type == IST_FLOAT || region.type == IST_DOUBLE)
+  const bool integer =
+      region.type == IST_INT32 || region.type == IST_UINT32 || region.type == IST_INT64 || region.type == IST_UINT64;
+  if (region.count != 1 || !integer)
     refuse(std::string{name} + " works on one integer of 4 or 8 bytes, and this has " + std::to_string(region.count) +
            " elements of " + std::to_string(region.item_size) + " bytes; give a view of one, such as words[3:4]");
   return {region, far_address(region)};
+}
+
+// What the word takes, as its own type or as that of the other sign.
+std::int64_t number_for(const OneWord& word, nb::handle number) {
+  int beyond = 0;
+  long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &beyond);
+  if (beyond > 0) {
+    value = static_cast<long long>(PyLong_AsUnsignedLongLong(number.ptr()));
+    beyond = PyErr_Occurred() != nullptr ? 1 : 0;
+    PyErr_Clear();
+  } else if (value == -1 && PyErr_Occurred() != nullptr) {
+    nb::raise_python_error();
+  }
+  const bool four = word.region.item_size == 4;
+  if (beyond != 0 || (four && (value < INT32_MIN || value > static_cast<long long>(UINT32_MAX))))
+    refuse("the number is " + nb::cast<std::string>(nb::str(number)) + ", which no word of " +
+           std::to_string(word.region.item_size) + " bytes has");
+  return value;
 }
 
 bool is_signed(ist_type type) { return type == IST_INT32 || type == IST_INT64; }
@@ -146,9 +167,10 @@ nb::object SymmetricArray::at_pe(int pe) const {
 
 void SymmetricArray::free() {
   if (freed_) refuse("this array of a symmetric heap was freed");
-  call_all(heap_->shared_session(),
-           [heap = heap_->open(), address = address_] { return ist_heap_free(heap, reinterpret_cast<void*>(address)); });
-  freed_ = true;
+  call_all(
+      heap_->shared_session(),
+      [heap = heap_->open(), address = address_] { return ist_heap_free(heap, reinterpret_cast<void*>(address)); },
+      [this] { freed_ = true; });
 }
 
 std::string SymmetricArray::text() const {
@@ -163,8 +185,8 @@ std::string SymmetricArray::text() const {
 nb::object Heap::make(const std::shared_ptr<Channels>& channels, const std::string& kind, std::uint64_t bytes,
                       std::uint64_t most, int device) {
   const auto heap = std::make_shared<ist_heap>(IST_HEAP_NULL);
-  call_all(channels->session, [=, number = kind_named(kind), comm = channels->user] {
-    return ist_heap_create(comm, number, device, bytes, most, heap.get());
+  call_all(channels->session, [=, number = kind_named(kind)] {
+    return ist_heap_create(channels->user, number, device, bytes, most, heap.get());
   });
   return nb::cast(std::shared_ptr<Heap>(new Heap(channels, kind, *heap)));
 }
@@ -191,7 +213,9 @@ void Heap::grow(std::uint64_t bytes) {
 
 void Heap::close() {
   if (closed()) return;
-  call_all(shared_session(), [heap = std::exchange(heap_, IST_HEAP_NULL)]() mutable { return ist_heap_destroy(&heap); });
+  call_all(
+      shared_session(), [heap = heap_]() mutable { return ist_heap_destroy(&heap); }, [this] { heap_ = IST_HEAP_NULL; });
+  under_way_.clear();
 }
 
 nb::tuple Heap::room() const {
@@ -208,6 +232,7 @@ void Heap::put(nb::handle dest, nb::handle source, int pe, bool now) const {
   call(session(), [&, heap = open()] {
     return (now ? ist_heap_put : ist_heap_put_nbi)(heap, far_address(into), from.place, size_in(from), pe);
   });
+  if (!now) under_way_.push_back(from);
 }
 
 void Heap::get(nb::handle dest, nb::handle source, int pe, bool now) const {
@@ -217,6 +242,7 @@ void Heap::get(nb::handle dest, nb::handle source, int pe, bool now) const {
   call(session(), [&, heap = open()] {
     return (now ? ist_heap_get : ist_heap_get_nbi)(heap, into.place, far_address(from), size_in(from), pe);
   });
+  if (!now) under_way_.push_back(into);
 }
 
 void Heap::put_signal(nb::handle dest, nb::handle source, nb::handle signal, std::uint64_t value, int pe, bool add) const {
@@ -238,6 +264,8 @@ void Heap::fence() const {
 
 void Heap::quiet() const {
   ist_heap heap = open();
+  // What another thread starts meanwhile stays for the next one.
+  const std::vector<Region> complete = std::exchange(under_way_, {});
   call(session(), [&] { return ist_heap_quiet(heap); });
 }
 
@@ -247,8 +275,9 @@ void Heap::barrier() const {
   finish(channels_->session, std::make_shared<Barrier>(whole(channels_)));
 }
 
-bool Heap::test(nb::handle object, const std::string& compare, std::int64_t value) const {
+bool Heap::test(nb::handle object, const std::string& compare, nb::handle number) const {
   const OneWord word = word_in(object, "test");
+  const std::int64_t value = number_for(word, number);
   const auto how = static_cast<ist_compare>(number_of(kCompares, compare, "compare"));
   int is = 0;
   ist_heap heap = open();
@@ -256,8 +285,9 @@ bool Heap::test(nb::handle object, const std::string& compare, std::int64_t valu
   return is != 0;
 }
 
-void Heap::wait_until(nb::handle object, const std::string& compare, std::int64_t value) const {
+void Heap::wait_until(nb::handle object, const std::string& compare, nb::handle number) const {
   const OneWord word = word_in(object, "wait_until");
+  const std::int64_t value = number_for(word, number);
   const auto how = static_cast<ist_compare>(number_of(kCompares, compare, "compare"));
   ist_heap heap = open();
   int code = IST_OK;
@@ -271,8 +301,9 @@ void Heap::wait_until(nb::handle object, const std::string& compare, std::int64_
   if (code != IST_OK) raise(code, text);
 }
 
-nb::object Heap::atomic(const std::string& operation, nb::handle object, std::int64_t operand, int pe) const {
+nb::object Heap::atomic(const std::string& operation, nb::handle object, nb::handle number, int pe) const {
   const OneWord word = word_in(object, "atomic");
+  const std::int64_t operand = number_for(word, number);
   const auto what = static_cast<ist_atomic>(number_of(kAtomics, operation, "operation"));
   std::uint32_t before32 = 0;
   std::uint64_t before64 = 0;
@@ -287,8 +318,10 @@ nb::object Heap::atomic(const std::string& operation, nb::handle object, std::in
   return to_number(word, four ? before32 : before64);
 }
 
-nb::object Heap::compare_swap(nb::handle object, std::int64_t expected, std::int64_t wanted, int pe) const {
+nb::object Heap::compare_swap(nb::handle object, nb::handle if_this, nb::handle then_this, int pe) const {
   const OneWord word = word_in(object, "compare_swap");
+  const std::int64_t expected = number_for(word, if_this);
+  const std::int64_t wanted = number_for(word, then_this);
   std::uint32_t before32 = 0;
   std::uint64_t before64 = 0;
   const bool four = word.region.item_size == 4;

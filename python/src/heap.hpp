@@ -68,10 +68,10 @@ class Heap : public std::enable_shared_from_this<Heap> {
   void fence() const;
   void quiet() const;
   void barrier() const;
-  bool test(nb::handle word, const std::string& compare, std::int64_t value) const;
-  void wait_until(nb::handle word, const std::string& compare, std::int64_t value) const;
-  nb::object atomic(const std::string& operation, nb::handle word, std::int64_t operand, int pe) const;
-  nb::object compare_swap(nb::handle word, std::int64_t expected, std::int64_t wanted, int pe) const;
+  bool test(nb::handle word, const std::string& compare, nb::handle value) const;
+  void wait_until(nb::handle word, const std::string& compare, nb::handle value) const;
+  nb::object atomic(const std::string& operation, nb::handle word, nb::handle operand, int pe) const;
+  nb::object compare_swap(nb::handle word, nb::handle expected, nb::handle wanted, int pe) const;
   nb::bytes view() const;
   std::string text() const;
 
@@ -87,6 +87,7 @@ class Heap : public std::enable_shared_from_this<Heap> {
   std::shared_ptr<Channels> channels_;
   std::string kind_;
   ist_heap heap_;
+  mutable std::vector<Region> under_way_;  // what put_nbi and get_nbi were given, until quiet
 };
 
 void bind_heaps(nb::module_& module, nb::class_<Comm>& comm);

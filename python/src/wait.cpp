@@ -146,8 +146,12 @@ struct CallOfAll {
 
 }  // namespace
 
-void call_of_all(const std::shared_ptr<Session>& session, std::function<int()> call, std::function<void(int)> late) {
+void call_of_all(const std::shared_ptr<Session>& session, std::function<int()> call, std::function<void(int)> late,
+                 const std::function<void()>& begins) {
   session->require_open();
+  // One after the other: all ranks make them in one order.
+  wait_until(*session, [&] { return session->left_behind().load() == 0; });
+  begins();
   if (session->one_thread() || !in_main_thread()) {
     int code = IST_OK;
     {
@@ -156,14 +160,11 @@ void call_of_all(const std::shared_ptr<Session>& session, std::function<int()> c
     }
     return check(code);
   }
-  // One after the other: all ranks make them in one order.
-  wait_until(*session, [&] { return session->left_behind().load() == 0; });
   const auto shared = std::make_shared<CallOfAll>();
   shared->session = session;
   shared->call = std::move(call);
   shared->late = std::move(late);
-  ++session->inside();
-  std::thread caller([shared] {
+  const auto run = [shared] {
     shared->run();
     bool left = false;
     {
@@ -175,7 +176,15 @@ void call_of_all(const std::shared_ptr<Session>& session, std::function<int()> c
     --shared->session->inside();
     // Its last reference would leave the world, which takes the GIL: nobody may ask for that as Python ends.
     if (left) new std::shared_ptr<CallOfAll>(shared);
-  });
+  };
+  std::thread caller;
+  ++session->inside();
+  try {
+    caller = std::thread(run);
+  } catch (...) {
+    --session->inside();
+    throw;
+  }
   bool done = false;
   bool interrupted = false;
   while (!done && !interrupted) {

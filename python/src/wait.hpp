@@ -22,7 +22,10 @@ void wait_for(Session& session, const std::function<bool()>& over);
 // A call of the library that waits for other ranks and cannot be taken back. It is made by a thread of its own, so that a signal ends the
 // caller's wait (not where threads=single promises that there is one at a time); the call goes on then, and `late` hears, without the GIL,
 // how it ended; the next one waits for it. Raises what the library says. What they hold goes with the GIL held, or not at all.
-void call_of_all(const std::shared_ptr<Session>& session, std::function<int()> call, std::function<void(int)> late);
+// `begins`: told with the GIL when it is made, which is not before an earlier one that was left behind is over.
+void call_of_all(
+    const std::shared_ptr<Session>& session, std::function<int()> call, std::function<void(int)> late,
+    const std::function<void()>& begins = [] {});
 // One look at an operation, and at those with steps of their own.
 bool look_at(Session& session, Operation& operation);
 void look_at_all(Session& session, std::span<const std::shared_ptr<Operation>> operations);

@@ -188,3 +188,60 @@ def test_ctrl_c_ends_the_wait_of_calls_that_all_ranks_make(scripts, call):
             assert comm.allgather_object(world.rank * 7) == [0, 7]
         """)
     assert out == "interrupted\n"
+
+
+@pytest.mark.parametrize("call", ["sub.split(0)", "sub.heap('host', 1 << 16)", "sub.dup()"])
+def test_a_call_that_goes_on_keeps_what_it_works_on(scripts, call):
+    """Its communicator is dropped, and freed as soon as nobody needs it, while rank 1 is not there yet."""
+    out = scripts.run(2, f"""
+        import gc, os, pathlib, signal, threading, time
+        import isthmus
+        gone = pathlib.Path(__file__).with_name("gone")
+        with isthmus.World() as world:
+            comm = world.comm
+            sub = comm.split(0)
+            if world.rank == 0:
+                threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+                try:
+                    {call}
+                except KeyboardInterrupt:
+                    print("interrupted")
+                del sub
+                gc.collect()
+                for _ in range(3):   # sweeps
+                    comm.sendrecv(bytes(1), 0, bytearray(1), 0)
+                gone.touch()
+            else:
+                while not gone.exists():
+                    time.sleep(0.01)
+                time.sleep(0.2)
+                {call}
+            assert comm.dup().allgather_object(world.rank * 7) == [0, 7]
+        """)
+    assert out == "interrupted\n"
+
+
+def test_closing_a_heap_that_waits_for_a_call_before_is_done_once_that_is_over(scripts):
+    out = scripts.run(2, """
+        import os, pathlib, signal, threading, time
+        import isthmus
+        gone = pathlib.Path(__file__).with_name("gone")
+        with isthmus.World() as world:
+            heap = world.comm.heap("host", 1 << 20)
+            if world.rank == 0:
+                for call in (lambda: heap.grow(2 << 20), heap.close):   # the second one waits for the first
+                    threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+                    try:
+                        call()
+                    except KeyboardInterrupt:
+                        print("interrupted", heap.closed)
+                gone.touch()
+            else:
+                while not gone.exists():
+                    time.sleep(0.01)
+                time.sleep(0.2)
+                heap.grow(2 << 20)
+            heap.close()
+            print(heap.closed)
+        """)
+    assert out.count("interrupted False") == 2 and out.count("True") == 2, out

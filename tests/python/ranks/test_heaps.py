@@ -163,3 +163,36 @@ def test_arrays_of_cuda_heaps_are_arrays_of_cuda(world, comm):
         heap.put(array, np.arange(16, dtype=np.float32), heap.pe)
         assert np.array_equal(bytes_of(heap, array).view(np.float32), np.arange(16, dtype=np.float32))
         heap.barrier()
+
+
+def test_words_take_every_number_of_theirs_and_no_other(comm):
+    with comm.heap("host", 1 << 20) as heap:
+        wide, small = np.asarray(heap.array(1, "u8")), np.asarray(heap.array(1, "u4"))
+        heap.barrier()
+        assert heap.atomic("or", wide, 1 << 63, pe=heap.pe) == 0 and heap.atomic("set", wide, 2**64 - 1, pe=heap.pe) == 1 << 63
+        assert heap.test(wide, "==", 2**64 - 1) and heap.compare_swap(wide, 2**64 - 1, 5, heap.pe) == 2**64 - 1
+        heap.wait_until(wide, "==", 5)
+        assert heap.atomic("swap", small, 2**32 - 1, pe=heap.pe) == 0 and heap.test(small, "==", 2**32 - 1)
+        for word, number in ((wide, 2**64), (wide, -(2**63) - 1), (small, 2**32), (small, -(2**31) - 1)):
+            with pytest.raises(ValueError, match=f"the number is {number}, which no word of"):
+                heap.atomic("add", word, number, pe=heap.pe)
+        with pytest.raises(TypeError):
+            heap.atomic("add", wide, 1.5, pe=heap.pe)
+        for other in (np.zeros(1, "c8"), np.zeros(1, "f8"), np.zeros(1, [("a", "i4"), ("b", "i4")])):
+            with pytest.raises(ValueError, match="one integer"):
+                heap.atomic("add", other, 1, pe=heap.pe)
+        heap.barrier()
+
+
+def test_what_is_put_later_is_kept_until_it_is(heap, ring):
+    after, before = ring
+    room = heap.array(1 << 20)
+    heap.barrier()
+    for turn in range(4):
+        # Nobody else holds these.
+        heap.put_nbi(_view(heap, room, turn << 18, 1 << 18), np.full(1 << 18, heap.pe * 10 + turn, np.uint8), after)
+        np.full(1 << 18, 0xEE, np.uint8)
+    heap.barrier()
+    wanted = np.repeat(np.arange(4, dtype=np.uint8) + before * 10, 1 << 18)
+    assert np.array_equal(bytes_of(heap, room), wanted)
+    heap.barrier()
