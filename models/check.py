@@ -35,6 +35,7 @@ LARGER = {  # the same, for long runs
     "device_barrier": ["BARRIERS=6", "PES=3 BLOCKS=1", "BLOCKS=3 BARRIERS=2"],
     "packets": ["TOTAL=13"],
     "heap_barrier": ["EPOCHS=3", "PES=2 EPOCHS=6"],
+    "lane": ["CALLS=10", "SLOTS=3 CALLS=9"],
 }
 SKIPPED = 77
 

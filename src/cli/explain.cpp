@@ -219,6 +219,9 @@ Explanation explain_call(const Options& options, const Settings& settings, Profi
   const CollectiveShape shape{options.ranks, Bytes{bytes}};
   const auto ranks = static_cast<std::uint32_t>(options.ranks);
   profile.collective.announced_above = static_cast<double>(pair_slot_limit(settings.eager_limit, ranks).value);
+  // As the ranks of one host would, of whom some have a device where the buffers are on one.
+  if (static_cast<KindId>(place.kind) == KindId::cuda)
+    profile.collective.shared_up_to = std::min(profile.collective.shared_up_to, kSharedUpToByGpus);
   const Algorithm chosen = choose(call, shape, !options.ordered, profile.collective);
   answer.choice = std::string{name_of(chosen)} + ", " + std::string{meaning_of(chosen)};
   for (const Offered& offer : offers(call, shape, !options.ordered, profile.collective)) {

@@ -2,6 +2,7 @@
 #include "collective/choose.hpp"
 #include "collective/collectives.hpp"
 #include "collective/nccl_call.hpp"
+#include "collective/shared.hpp"
 
 namespace ist {
 namespace {
@@ -31,14 +32,17 @@ void ring(Plan& plan, const Piece& own, const Piece& recv, const Division& layou
 }  // namespace
 
 void plan_allgather(Plan& plan, const Piece& send, const Piece& recv, const Division& layout, bool in_place) {
+  plan.tell(Plan::Call::allgather, layout.total());
   const Piece place = layout.of(recv, plan.rank());
   const Piece own = in_place ? place : send;
   if (layout.alike() && plan.suits_nccl(ChosenCall::allgather, layout.total()))
     return offer_bytes(plan, {.what = ChosenCall::allgather, .send = own, .recv = recv}, layout.largest(),
                        [=](Plan& late) { plan_allgather(late, send, recv, layout, in_place); });
+  const Algorithm chosen = plan.choose(ChosenCall::allgather, layout.total(), layout.alike());
+  if (chosen == Algorithm::shared) return shared_allgather(plan, own, recv, layout, in_place);
   plan.walk(layout.largest());
   if (!in_place) plan.copy(place, send, {});
-  if (plan.choose(ChosenCall::allgather, layout.total()) == Algorithm::ring) return ring(plan, own, recv, layout);
+  if (chosen == Algorithm::ring) return ring(plan, own, recv, layout);
   direct(plan, own, recv, layout);
 }
 

@@ -3,6 +3,7 @@
 
 #include "collective/collectives.hpp"
 #include "collective/nccl_call.hpp"
+#include "collective/shared.hpp"
 
 namespace ist {
 namespace {
@@ -26,9 +27,13 @@ void exchange_in_place(Plan& plan, const Piece& buffer, const Division& layout, 
 
 void plan_alltoall(Plan& plan, const Piece& send, const Division& sent, const Piece& recv, const Division& received,
                    bool in_place) {
-  if (sent.alike() && received.alike() && plan.suits_nccl(ChosenCall::alltoall, received.total()))
+  const bool alike = sent.alike() && received.alike();
+  plan.tell(Plan::Call::alltoall, alike ? received.total() : Bytes{});
+  if (alike && plan.suits_nccl(ChosenCall::alltoall, received.total()))
     return offer_bytes(plan, {.what = ChosenCall::alltoall, .send = send, .recv = recv, .usable = !in_place},
                        received.largest(), [=](Plan& late) { plan_alltoall(late, send, sent, recv, received, in_place); });
+  if (alike && plan.size() > 1 && plan.choose(ChosenCall::alltoall, received.total()) == Algorithm::shared)
+    return shared_alltoall(plan, in_place ? recv : send, recv, received);
   plan.take(Algorithm::direct);
   // In place, each pair's two messages lie in two rounds, and a rank must not wait in one for what comes in another.
   if (!in_place) plan.walk(std::max(sent.largest(), received.largest()));

@@ -1,10 +1,13 @@
 // Barrier by dissemination (Hensgen, Finkel, Manber 1988), ceil(log2 n) rounds; in round k rank r tells r + 2^k
-// and hears from r - 2^k.
+// and hears from r - 2^k; or where all ranks see each other's memory, and are few, each tells all.
 #include "collective/collectives.hpp"
+#include "collective/shared.hpp"
 
 namespace ist {
 
 void plan_barrier(Plan& plan) {
+  plan.tell(Plan::Call::barrier, Bytes{});
+  if (plan.size() > 1 && plan.comm().shares_barrier()) return shared_barrier(plan);
   const Piece nothing = host_piece(nullptr, Bytes{});
   plan.walk(Bytes{});
   const int size = plan.size();

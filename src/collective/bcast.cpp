@@ -4,6 +4,7 @@
 #include "collective/choose.hpp"
 #include "collective/collectives.hpp"
 #include "collective/nccl_call.hpp"
+#include "collective/shared.hpp"
 
 namespace ist {
 namespace {
@@ -48,10 +49,13 @@ void chain(Plan& plan, const Piece& buffer, const Elements& elements, int root) 
 
 void plan_bcast(Plan& plan, const Piece& buffer, const Elements& elements, int root) {
   if (plan.size() == 1) return;
+  plan.tell(Plan::Call::bcast, elements.bytes());
   if (plan.suits_nccl(ChosenCall::bcast, elements.bytes()))
     return offer_bytes(plan, {.what = ChosenCall::bcast, .send = buffer, .recv = buffer, .root = root}, elements.bytes(),
                        [=](Plan& late) { plan_bcast(late, buffer, elements, root); });
   switch (plan.choose(ChosenCall::bcast, elements.bytes())) {
+    case Algorithm::shared:
+      return shared_bcast(plan, buffer, root);
     case Algorithm::flat:
       return flat(plan, buffer, root);
     case Algorithm::chain:

@@ -51,6 +51,15 @@ class Count {
     const double beyond = std::max(0.0, peers - machine_.crowd_from);
     price_.add("crowded caches", times * beyond * machine_.crowd * machine_.beta * bytes);
   }
+  // Each says `in` bytes, and takes `out` of what `others` say: a message's bytes are copied in and out, too.
+  void round(double in, double others, double out) {
+    if (machine_.shared_up_to == 0 || in > machine_.shared_up_to)
+      refuse(machine_.shared_up_to == 0 ? "there is no memory that all of these ranks see"
+                                        : "what one rank says at a time in memory that all of them see is shorter");
+    price_.add("a round through shared memory", machine_.alpha);
+    price_.add("more of the others to hear", (others - 1) * machine_.post / 2);
+    price_.add("bytes in and out", (in + out) * machine_.beta / 2);
+  }
   void combining(double bytes) { price_.add("combining", bytes * machine_.gamma); }
   void chunks(double number) { price_.add("more chunks to announce", number * machine_.alpha_large); }
   void refuse(const char* why) { price_.refuse(why); }
@@ -148,9 +157,49 @@ void direct_alltoall(Count<Price> cost) {
   cost.everybody(cost.share());
 }
 
+template <class Price>
+void shared_bcast(Count<Price> cost) {
+  cost.round(cost.bytes(), 1, cost.bytes());
+}
+
+template <class Price>
+void shared_reduction(Count<Price> cost) {
+  const double others = cost.ranks() - 1;
+  cost.round(cost.bytes(), others, others * cost.bytes());
+  cost.combining(others * cost.bytes());
+}
+
+// Each combines a part, and says that.
+template <class Price>
+void shared_parts(Count<Price> cost) {
+  const double others = cost.ranks() - 1;
+  cost.round(cost.bytes(), others, cost.bytes());
+  cost.combining(others * cost.share());
+  cost.round(cost.share(), others, others * cost.share());
+}
+
+template <class Price>
+void shared_allgather(Count<Price> cost) {
+  const double others = cost.ranks() - 1;
+  cost.round(cost.share(), others, others * cost.share());
+}
+
+template <class Price>
+void shared_alltoall(Count<Price> cost) {
+  const double others = cost.ranks() - 1;
+  cost.round(cost.bytes(), others, others * cost.share());
+}
+
+template <class Price>
+void shared_reduce_scatter(Count<Price> cost) {
+  shared_alltoall(cost);
+  cost.combining((cost.ranks() - 1) * cost.share());
+}
+
 // The algorithms of each call: `offer` is given one after the other, with a function that writes its price down.
 template <class Offer>
 void each_bcast(const Offer& offer) {
+  offer(Algorithm::shared, [](auto cost) { shared_bcast(cost); });
   offer(Algorithm::flat, [](auto cost) { flat_bcast(cost); });
   offer(Algorithm::binomial, [](auto cost) { binomial_bcast(cost); });
   offer(Algorithm::chain, [](auto cost) { chain_bcast(cost); });
@@ -158,6 +207,7 @@ void each_bcast(const Offer& offer) {
 
 template <class Offer>
 void each_reduce(const Offer& offer) {
+  offer(Algorithm::shared, [](auto cost) { shared_reduction(cost); });
   offer(Algorithm::flat, [](auto cost) { flat_reduce(cost); });
   offer(Algorithm::binomial, [](auto cost) { binomial_reduce(cost); });
   offer(Algorithm::direct, [](auto cost) { direct_reduction(cost); });
@@ -165,6 +215,8 @@ void each_reduce(const Offer& offer) {
 
 template <class Offer>
 void each_allreduce(bool commutative, const Offer& offer) {
+  offer(Algorithm::shared, [](auto cost) { shared_reduction(cost); });
+  offer(Algorithm::shared_parts, [](auto cost) { shared_parts(cost); });
   offer(Algorithm::flat, [](auto cost) { flat_allreduce(cost); });
   offer(Algorithm::recursive_doubling, [](auto cost) { recursive_doubling(cost); });
   offer(Algorithm::direct, [](auto cost) { direct_reduction(cost); });
@@ -176,6 +228,7 @@ void each_allreduce(bool commutative, const Offer& offer) {
 
 template <class Offer>
 void each_allgather(const Offer& offer) {
+  offer(Algorithm::shared, [](auto cost) { shared_allgather(cost); });
   offer(Algorithm::direct, [](auto cost) { direct_allgather(cost); });
   offer(Algorithm::ring, [](auto cost) { ring_allgather(cost); });
 }
@@ -192,8 +245,10 @@ void each_way(ChosenCall call, bool commutative, const Offer& offer) {
     case ChosenCall::allgather:
       return each_allgather(offer);
     case ChosenCall::reduce_scatter:
+      offer(Algorithm::shared, [](auto cost) { shared_reduce_scatter(cost); });
       return offer(Algorithm::direct, [](auto cost) { direct_reduce_scatter(cost); });
     case ChosenCall::alltoall:
+      offer(Algorithm::shared, [](auto cost) { shared_alltoall(cost); });
       return offer(Algorithm::direct, [](auto cost) { direct_alltoall(cost); });
   }
 }
@@ -252,6 +307,10 @@ std::string_view name_of(Algorithm algorithm) {
       return "ring";
     case Algorithm::nccl:
       return "nccl";
+    case Algorithm::shared:
+      return "shared";
+    case Algorithm::shared_parts:
+      return "shared parts";
   }
   return "unknown";
 }
@@ -274,6 +333,10 @@ std::string_view meaning_of(Algorithm algorithm) {
       return "parts from neighbour to neighbour";
     case Algorithm::nccl:
       return "by NCCL between the GPUs, if the ranks agree on it";
+    case Algorithm::shared:
+      return "whole buffers written once where all ranks read them";
+    case Algorithm::shared_parts:
+      return "the same, and each rank combines a part and writes that";
   }
   return "";
 }
@@ -298,6 +361,23 @@ Algorithm choose(ChosenCall call, const CollectiveShape& shape, bool commutative
   Cheapest cheapest{shape, machine};
   each_way(call, commutative, [&](auto... way) { cheapest(way...); });
   return cheapest.found();
+}
+
+bool shares_barrier(int ranks, const CollectiveProfile& machine) {
+  const CollectiveShape shape{ranks, Bytes{}};
+  Sum shared;
+  Count<Sum>{shape, machine, shared}.round(0, ranks - 1, 0);
+  Sum messages;
+  binomial_bcast(Count<Sum>{shape, machine, messages});
+  return machine.shared_up_to > 0 && shared.seconds() <= messages.seconds();
+}
+
+bool shares_scan(const CollectiveShape& shape, const CollectiveProfile& machine) {
+  Sum shared;
+  shared_reduction(Count<Sum>{shape, machine, shared});
+  Sum messages;
+  binomial_reduce(Count<Sum>{shape, machine, messages});
+  return shared.seconds() <= messages.seconds();
 }
 
 bool nccl_pays(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine) {

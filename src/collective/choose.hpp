@@ -20,7 +20,18 @@
 
 namespace ist {
 
-enum class Algorithm : std::uint8_t { none, flat, binomial, chain, recursive_doubling, direct, ring, nccl };
+enum class Algorithm : std::uint8_t {
+  none,
+  flat,
+  binomial,
+  chain,
+  recursive_doubling,
+  direct,
+  ring,
+  nccl,
+  shared,
+  shared_parts
+};
 // "ring"; "none" where there was nothing to choose.
 std::string_view name_of(Algorithm algorithm);
 // In a few words, what the algorithm does.
@@ -37,7 +48,12 @@ struct CollectiveProfile {
   // No measured number: bytes of a message between hosts above which it is announced first, by rank 0's settings. Those of a
   // device are announced from fewer on, but then what a call costs is their copies. ISTHMUS_EAGER_LIMIT changes it.
   double announced_above = 64 << 10;
+  // Bytes that one rank says at most at a time in memory that all ranks of a communicator see; 0: all goes by messages.
+  double shared_up_to = 64 << 10;
 };
+
+// As shared_up_to, where a rank has a GPU: longer buffers may be on GPUs, and go better from one to the other.
+inline constexpr double kSharedUpToByGpus = 16 << 10;
 
 // NCCL between the GPUs of one host. A call is agreed on, handed to a thread of NCCL's, started as a kernel on every rank and
 // asked after: that is alpha, whatever its size; beta is a byte through NVLink. (Two H200, NCCL 2.28, 2026-11-21: allreduce of 512 KiB
@@ -70,7 +86,11 @@ Algorithm choose(ChosenCall call, const CollectiveShape& shape, bool commutative
 // memories, which are the cheapest there are. Every operation of NCCL's commutes.
 bool nccl_pays(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine);
 
-// Every algorithm that could carry the call by messages, with its price. Of equal prices the first one counts: the choice is
+// Calls that go one way by messages and one through shared memory: is that cheaper? bytes: of the vector.
+bool shares_barrier(int ranks, const CollectiveProfile& machine);
+bool shares_scan(const CollectiveShape& shape, const CollectiveProfile& machine);
+
+// Every algorithm that could carry the call by messages or through shared memory, with its price. Of equal prices the first one counts: the choice is
 // the first of the cheapest.
 struct Offered {
   Algorithm algorithm;

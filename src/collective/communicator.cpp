@@ -25,6 +25,7 @@ struct Answer {
   std::int32_t code = IST_OK;
   std::uint32_t context = 0;  // 0: in no new communicator
   std::int32_t count = 0;
+  std::int32_t lane = LanePool::kNone;
 };
 
 Status send_host(const Communicator& comm, int to, std::int32_t tag, const void* data, std::size_t size) {
@@ -88,8 +89,11 @@ Result<std::unique_ptr<Communicator>> unpack(const Communicator& parent, int fir
   std::vector<Rank> members(static_cast<std::size_t>(answer.count));
   std::memcpy(members.data(), bytes.data() + sizeof answer, members.size() * sizeof(Rank));
   auto group = std::make_shared<const Group>(std::move(members), parent.engine().size(), name);
-  return std::make_unique<Communicator>(parent.engine(), Scope{answer.context, std::move(group)}, name, parent.machine(),
-                                        parent.nccl());
+  Scope scope{answer.context, std::move(group)};
+  LanePool* const lanes = parent.with_world().lanes;
+  auto lane = lanes == nullptr ? nullptr : lanes->make(scope, answer.lane);
+  return std::make_unique<Communicator>(parent.engine(), std::move(scope), name, parent.machine_of_world(),
+                                        parent.with_world(), std::move(lane));
 }
 
 std::vector<std::byte> receive_answer(const Communicator& parent, int from, std::int32_t tag, Status& status) {
@@ -122,6 +126,7 @@ std::vector<Choice> gather_choices(const Communicator& parent, const std::vector
 struct Plan {
   Answer answer;
   std::vector<Rank> members;
+  std::uint32_t lanes = ~std::uint32_t{0};  // that all of them offer
 };
 
 // One plan per colour.
@@ -133,10 +138,15 @@ std::map<std::int32_t, Plan> sort_choices(const Communicator& parent, const std:
     return std::pair{all[one].key, one} < std::pair{all[other].key, other};
   });
   std::map<std::int32_t, Plan> plans;
-  for (const std::size_t i : order)
-    if (all[i].colour != kNoColour) plans[all[i].colour].members.push_back(parent.to_world(ranks[i]));
+  for (const std::size_t i : order) {
+    if (all[i].colour == kNoColour) continue;
+    Plan& plan = plans[all[i].colour];
+    plan.members.push_back(parent.to_world(ranks[i]));
+    plan.lanes &= all[i].lanes;
+  }
   for (auto& [colour, plan] : plans) {
     plan.answer.context = contexts.next();
+    plan.answer.lane = LanePool::first_of(plan.lanes);
     plan.answer.count = plan.answer.context == 0 ? -1 : static_cast<std::int32_t>(plan.members.size());
   }
   return plans;
@@ -151,7 +161,7 @@ std::vector<std::byte> decide(const Communicator& parent, const std::vector<int>
   std::vector<std::byte> own;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const auto found = plans.find(all[i].colour);
-    const Plan plan = found == plans.end() ? Plan{Answer{lost, status.code(), 0, 0}, {}} : found->second;
+    const Plan plan = found == plans.end() ? Plan{Answer{lost, status.code(), 0, 0, LanePool::kNone}, {}, 0} : found->second;
     auto bytes = pack(plan.answer, plan.members);
     if (i == 0) {
       own = std::move(bytes);
@@ -163,19 +173,41 @@ std::vector<std::byte> decide(const Communicator& parent, const std::vector<int>
   return own;
 }
 
+// Those that this rank has left, for as long as a communicator is being made: no other one is offered them meanwhile.
+struct LanesOffered {
+  explicit LanesOffered(LanePool* from) : pool(from), lanes(from != nullptr ? from->offer() : 0) {}
+  ~LanesOffered() {
+    if (pool != nullptr) pool->settle(lanes);
+  }
+  LanesOffered(const LanesOffered&) = delete;
+  LanesOffered& operator=(const LanesOffered&) = delete;
+  LanePool* pool;
+  std::uint32_t lanes;
+};
+
+CollectiveProfile without_sharing(CollectiveProfile machine) {
+  machine.shared_up_to = 0;
+  return machine;
+}
+
 }  // namespace
 
-Communicator::Communicator(Engine& engine, Scope scope, std::string name, const CollectiveProfile& machine, Nccl* nccl)
+Communicator::Communicator(Engine& engine, Scope scope, std::string name, const CollectiveProfile& machine,
+                           const WithWorld& world, std::shared_ptr<SharedLane> lane)
     : engine_(&engine),
       scope_(std::move(scope)),
       size_(scope_.group ? scope_.group->size() : engine_->size()),
       internal_{scope_.context | kInternalContext, scope_.group},
       name_(std::move(name)),
-      machine_(machine),
-      nccl_(nccl) {
-  if (nccl_ != nullptr && nccl_->serves(scope_.group.get()).ok())
-    nccl_team_ = std::make_shared<NcclTeam>(*nccl_, engine, scope_, name_, machine_, 0);
+      machine_of_world_(machine),
+      machine_(lane ? machine : without_sharing(machine)),
+      world_(world),
+      lane_(std::move(lane)) {
+  if (world_.nccl != nullptr && world_.nccl->serves(scope_.group.get()).ok())
+    nccl_team_ = std::make_shared<NcclTeam>(*world_.nccl, engine, scope_, name_, machine_, 0);
 }
+
+CollectiveProfile Communicator::by_messages() const { return without_sharing(machine_); }
 
 Communicator::~Communicator() {
   if (!nccl_team_ && !scope_.group) return;
@@ -197,8 +229,8 @@ bool Communicator::nccl_pays_for(ChosenCall call, Bytes bytes) const {
 }
 
 void Communicator::say_without_nccl(ChosenCall call, Bytes bytes) const {
-  const Status there = nccl_->installed(scope_.group.get());
-  if (!there.ok() && nccl_->devices(scope_.group.get()) >= size() && nccl_pays_for(call, bytes))
+  const Status there = nccl()->installed(scope_.group.get());
+  if (!there.ok() && nccl()->devices(scope_.group.get()) >= size() && nccl_pays_for(call, bytes))
     log::once(log::Level::warning, "nccl",
               "long collective calls on CUDA memory go by messages, which takes longer: " + there.text());
 }
@@ -253,10 +285,12 @@ Result<std::unique_ptr<Communicator>> split_among(const Communicator& parent, co
   Status status;
   std::vector<std::byte> answer;
   const int first = ranks.front();
+  const LanesOffered offered{parent.with_world().lanes};
+  const Choice mine{choice.colour, choice.key, offered.lanes};
   if (parent.rank() == first) {
-    answer = decide(parent, ranks, choice, contexts, status);
+    answer = decide(parent, ranks, mine, contexts, status);
   } else {
-    status = send_host(parent, first, kChoiceTag, &choice, sizeof choice);
+    status = send_host(parent, first, kChoiceTag, &mine, sizeof mine);
     if (status.ok()) answer = receive_answer(parent, first, kAnswerTag, status);
   }
   if (!status.ok()) return status;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "collective/choose.hpp"
+#include "collective/shared_lane.hpp"
 #include "request/engine.hpp"
 
 namespace ist {
@@ -36,11 +37,18 @@ struct Grid {
 class Nccl;
 class NcclTeam;
 
+// What the communicators of one world share; it outlives them.
+struct WithWorld {
+  Nccl* nccl = nullptr;
+  LanePool* lanes = nullptr;
+};
+
 class Communicator {
  public:
-  // `machine`: what algorithms are chosen by, the same on every rank. `nccl`: of the world, if it is to be used; it outlives
-  // the communicator.
-  Communicator(Engine& engine, Scope scope, std::string name, const CollectiveProfile& machine, Nccl* nccl = nullptr);
+  // `machine`: what algorithms are chosen by, the same on every rank. `world`: what it has of that, if it is to be used.
+  // `lane`: null on every rank, or on none.
+  Communicator(Engine& engine, Scope scope, std::string name, const CollectiveProfile& machine, const WithWorld& world = {},
+               std::shared_ptr<SharedLane> lane = nullptr);
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -66,9 +74,18 @@ class Communicator {
     last.store(asked | (static_cast<std::uint64_t>(chosen) + 1), std::memory_order_relaxed);
     return chosen;
   }
+  bool shares_barrier() const { return lane_ && ist::shares_barrier(size_, machine_); }
+  bool shares_scan(Bytes bytes) const { return lane_ && ist::shares_scan({size_, bytes}, machine_); }
   // How many collective calls were made before this one: the same on every rank.
-  std::uint32_t count_call() const { return calls_.fetch_add(1, std::memory_order_relaxed); }
-  Nccl* nccl() const { return nccl_; }
+  std::uint64_t count_call() const { return calls_.fetch_add(1, std::memory_order_relaxed); }
+  // Where its ranks say to each other what is short, in memory that all of them see; null: nowhere.
+  const std::shared_ptr<SharedLane>& lane() const { return lane_; }
+  // As it was given, whether this one has a lane or not.
+  const CollectiveProfile& machine_of_world() const { return machine_of_world_; }
+  // The numbers of a call that goes by messages.
+  CollectiveProfile by_messages() const;
+  const WithWorld& with_world() const { return world_; }
+  Nccl* nccl() const { return world_.nccl; }
   // Null where NCCL cannot serve these ranks, by what all of them know.
   const std::shared_ptr<NcclTeam>& nccl_team() const { return nccl_team_; }
   // Is a call worth asking all ranks whether NCCL may have it? What is ruled out when the communicator is made costs a look at
@@ -76,7 +93,7 @@ class Communicator {
   bool may_go_by_nccl(ChosenCall call, Bytes bytes) const { return nccl_team_ != nullptr && nccl_pays_for(call, bytes); }
   // A call on CUDA memory that NCCL would carry better, were it there: said once.
   void warn_without_nccl(ChosenCall call, Bytes bytes) const {
-    if (nccl_team_ == nullptr && nccl_ != nullptr && bytes >= kLong) say_without_nccl(call, bytes);
+    if (nccl_team_ == nullptr && world_.nccl != nullptr && bytes >= kLong) say_without_nccl(call, bytes);
   }
   // What carried the last call for which there was a choice, here on this rank.
   void note(Algorithm algorithm) const { last_.store(algorithm, std::memory_order_relaxed); }
@@ -94,11 +111,13 @@ class Communicator {
   int size_;
   Scope internal_;
   std::string name_;
+  CollectiveProfile machine_of_world_;
   CollectiveProfile machine_;
   std::optional<Grid> grid_;
-  Nccl* nccl_;
+  WithWorld world_;
+  std::shared_ptr<SharedLane> lane_;
   std::shared_ptr<NcclTeam> nccl_team_;
-  mutable std::atomic<std::uint32_t> calls_{0};
+  mutable std::atomic<std::uint64_t> calls_{0};
   mutable std::atomic<Algorithm> last_{Algorithm::none};
   // By call, in one word each: bytes, whether the order is free, and the algorithm's number plus one; 0: nothing yet.
   mutable std::array<std::atomic<std::uint64_t>, kChosenCalls> answers_{};
@@ -127,6 +146,7 @@ inline constexpr std::int32_t kNoColour = -1;
 struct Choice {
   std::int32_t colour = kNoColour;  // kNoColour: in no new communicator
   std::int32_t key = 0;
+  std::uint32_t lanes = 0;  // that this rank offers
 };
 
 // One new communicator per colour, ranks in the order of key, then of rank in the parent. Null for kNoColour.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "collective/nccl_call.hpp"
+#include "collective/shared.hpp"
 
 namespace ist {
 namespace {
@@ -132,12 +133,15 @@ bool all_alike(const Division& layout) {
 }  // namespace
 
 void plan_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, const Division& layout, bool in_place) {
+  plan.tell(Plan::Call::reduce_scatter, layout.total());
   const Bytes all{layout.elements(0).bytes().value * static_cast<std::uint64_t>(layout.ranks())};
   if (plan.suits_nccl(ChosenCall::reduce_scatter, all) && all_alike(layout) && nccl_knows(plan.combiner())) {
     const NcclWork work{.what = ChosenCall::reduce_scatter, .send = send, .recv = recv, .usable = !in_place};
     return offer_elements(plan, work, layout.elements(0),
                           [=](Plan& late) { plan_reduce_scatter(late, send, recv, layout, in_place); });
   }
+  if (layout.alike() && plan.size() > 1 && plan.choose(ChosenCall::reduce_scatter, all) == Algorithm::shared)
+    return shared_reduce_scatter(plan, send, recv, layout);
   plan.take(Algorithm::direct);
   const int rank = plan.rank();
   const Elements mine = layout.elements(rank);

@@ -24,22 +24,57 @@ bool is_aligned(const Piece& piece, ist_type type) {
 
 }  // namespace
 
-// The numbers of calls wrap; so many are never under way at once. Negative, so that they are nobody else's tags.
-std::int32_t Plan::first_tag(std::uint32_t call) {
+// The numbers wrap; so many are never under way at once. Negative, so that they are nobody else's tags.
+std::int32_t Plan::first_tag(std::uint64_t call) {
   return static_cast<std::int32_t>(0x80000000U | (call & 0xfffffU) << 11U);
 }
 
 void Plan::walk(Bytes bytes) {
   if (may_walk_ && !schedule_ && smaller(kMostWalked, comm_.engine().parts().settings.eager_limit) >= bytes)
-    walk_.emplace(comm_, combiner_);
+    walk_.emplace(comm_, combiner_, number_);
 }
 
 void Plan::fail(const Status& why) {
   if (walk_) return walk_->fail(why);
+  if (shared_at_once_) return shared_at_once_->fail(why);
   schedule().fail(why);
 }
 
+SharedCall& Plan::share() {
+  if (may_walk_ && !schedule_) {
+    shared_at_once_.emplace(comm_.lane(), number_, combiner_);
+    shared_at_once_->at_once();
+    return *shared_at_once_;
+  }
+  shared_later_ = std::make_unique<SharedCall>(comm_.lane(), number_, combiner_);
+  return *shared_later_;
+}
+
+Piece Plan::shared_input(const Piece& piece) {
+  if (piece.kind == KindId::host) return piece;
+  const Piece aside = host_scratch(piece.size);
+  shared_inputs_.push_back(schedule().copy(aside, piece, {}));
+  return aside;
+}
+
+Piece Plan::shared_output(const Piece& piece) {
+  if (piece.kind == KindId::host) return piece;
+  const Piece aside = host_scratch(piece.size);
+  shared_outputs_.emplace_back(piece, aside);
+  return aside;
+}
+
+void Plan::end_shared() {
+  if (shared_at_once_) return;
+  shared_later_->begin();
+  const Step over = schedule().act(as_action(std::move(shared_later_)), {});
+  for (const Step input : shared_inputs_) schedule().need(over, input);
+  for (const auto& [to, from] : shared_outputs_) schedule().copy(to, from, {over});
+}
+
 Result<OperationId> Plan::start() {
+  if (comm_.lane() != nullptr && into_ == nullptr)
+    schedule().doubt_by([lane = comm_.lane(), number = number_] { return lane->compare(number); });
   schedule().set_combiner(combiner_);
   const std::lock_guard lock(comm_.engine().lock());
   return comm_.engine().start_schedule(std::move(schedule_));

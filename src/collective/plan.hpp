@@ -6,7 +6,7 @@
 // Errors         : kept until the call runs; the algorithm goes on, with pieces that nothing will be written to.
 //
 // Two ways lead from what is written down to what is done: a schedule that the engine runs, and for small blocking calls on
-// host memory a walk, which does each step at once.
+// host memory a walk, which does each step at once. What ranks say in shared memory goes either way, too (shared_call.hpp).
 #pragma once
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "collective/communicator.hpp"
+#include "collective/shared_call.hpp"
 #include "collective/walk.hpp"
 #include "request/schedule.hpp"
 
@@ -39,7 +40,8 @@ class Plan {
         call_(call),
         rank_(comm.rank()),
         size_(comm.size()),
-        first_tag_(first_tag(comm.count_call())),
+        number_(comm.count_call()),
+        first_tag_(first_tag(number_)),
         may_walk_(waits) {}
   // Writes on into a schedule that runs already: an action's, under the engine's lock.
   Plan(const Communicator& comm, Schedule& into, const Combiner& combiner)
@@ -47,6 +49,7 @@ class Plan {
         call_(""),
         rank_(comm.rank()),
         size_(comm.size()),
+        number_(0),
         first_tag_(0),
         may_walk_(false),
         combiner_(combiner),
@@ -55,7 +58,36 @@ class Plan {
   int rank() const { return rank_; }
   int size() const { return size_; }
   // What carries the call; noted as take() does.
-  Algorithm choose(ChosenCall call, Bytes bytes) const { return take(comm_.algorithm(call, bytes, combiner_.commutative)); }
+  // `may_share`: not where parts may differ.
+  Algorithm choose(ChosenCall call, Bytes bytes, bool may_share = true) const {
+    return take(into_ == nullptr && may_share
+                    ? comm_.algorithm(call, bytes, combiner_.commutative)
+                    : ist::choose(call, {size_, bytes}, combiner_.commutative, comm_.by_messages()));
+  }
+  // To be said first, with what is the same on all ranks of programs that fit together: others that wait for this one in vain look
+  // whether it makes another call.
+  enum class Call : std::uint32_t {
+    barrier,
+    bcast,
+    reduce,
+    allreduce,
+    allgather,
+    alltoall,
+    reduce_scatter,
+    scan,
+    gather,
+    scatter
+  };
+  void tell(Call call, Bytes bytes) {
+    if (comm_.lane() != nullptr && into_ == nullptr)
+      comm_.lane()->note(number_, {static_cast<std::uint32_t>(call) + 1, bytes});
+  }
+  // Through shared memory, from here to end_shared(): at once where the call may be walked, else as an action of the schedule.
+  SharedCall& share();
+  // What is said and taken is host memory: of a device's what is copied there before, and from there after.
+  Piece shared_input(const Piece& piece);
+  Piece shared_output(const Piece& piece);
+  void end_shared();
   void set_combiner(const Combiner& combiner) { combiner_ = combiner; }
   const Combiner& combiner() const { return combiner_; }
   // The first failure is this rank's result, whatever the steps do.
@@ -63,9 +95,9 @@ class Plan {
   // Each step may be done as it is written down, if `bytes`, all that a message has at most, are few: no step gets a need
   // after it was written, but joins. To be said before the first step; nothing, if the call is none of those that may.
   void walk(Bytes bytes);
-  bool walks() const { return walk_.has_value(); }
+  bool walks() const { return walk_.has_value() || shared_at_once_.has_value(); }
   // Of a plan that walks: does what is left, and returns at the end.
-  Status end_walk() { return walk_->end(); }
+  Status end_walk() { return walk_ ? walk_->end() : shared_at_once_->end(); }
   // Of any other.
   Result<OperationId> start();
 
@@ -126,11 +158,12 @@ class Plan {
   }
 
  private:
-  static std::int32_t first_tag(std::uint32_t call);
+  static std::int32_t first_tag(std::uint64_t call);
   const Communicator& comm_;
   const char* call_;
   int rank_;
   int size_;
+  std::uint64_t number_;  // of the call
   std::int32_t first_tag_;
   bool may_walk_;
   bool on_cuda_ = false;  // a buffer of this rank is
@@ -138,6 +171,10 @@ class Plan {
   std::optional<Walk> walk_;
   std::unique_ptr<Schedule> schedule_;  // made when something is put into it
   Schedule* into_ = nullptr;
+  std::optional<SharedCall> shared_at_once_;
+  std::unique_ptr<SharedCall> shared_later_;
+  std::vector<Step> shared_inputs_;
+  std::vector<std::pair<Piece, Piece>> shared_outputs_;  // to, from
 };
 
 // Are these the same bytes?

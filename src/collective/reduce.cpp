@@ -8,6 +8,7 @@
 #include "collective/collectives.hpp"
 #include "collective/nccl_call.hpp"
 #include "collective/pairwise.hpp"
+#include "collective/shared.hpp"
 
 namespace ist {
 namespace {
@@ -159,10 +160,13 @@ void plan_reduce(Plan& plan, const ReductionData& data, int root) {
     if (!data.in_place) plan.copy(data.recv, data.send, {});
     return;
   }
+  plan.tell(Plan::Call::reduce, data.elements.bytes());
   if (suits_nccl(plan, ChosenCall::reduce, data.elements))
     return offer_elements(plan, {.what = ChosenCall::reduce, .send = data.send, .recv = data.recv, .root = root},
                           data.elements, [=](Plan& late) { plan_reduce(late, data, root); });
   switch (plan.choose(ChosenCall::reduce, data.elements.bytes())) {
+    case Algorithm::shared:
+      return shared_reduce(plan, data, root);
     case Algorithm::flat:
       return flat(plan, data, root);
     case Algorithm::binomial:
@@ -177,10 +181,15 @@ void plan_allreduce(Plan& plan, const ReductionData& data) {
     if (!data.in_place) plan.copy(data.recv, data.send, {});
     return;
   }
+  plan.tell(Plan::Call::allreduce, data.elements.bytes());
   if (suits_nccl(plan, ChosenCall::allreduce, data.elements))
     return offer_elements(plan, {.what = ChosenCall::allreduce, .send = data.send, .recv = data.recv}, data.elements,
                           [=](Plan& late) { plan_allreduce(late, data); });
   switch (plan.choose(ChosenCall::allreduce, data.elements.bytes())) {
+    case Algorithm::shared:
+      return shared_reduce(plan, data, kEverybody);
+    case Algorithm::shared_parts:
+      return shared_parts_allreduce(plan, data);
     case Algorithm::flat:
       return flat(plan, data, kEverybody);
     case Algorithm::ring:

@@ -4,12 +4,13 @@
 #include <bit>
 
 #include "collective/collectives.hpp"
+#include "collective/shared.hpp"
 
 namespace ist {
 namespace {
 
 // Chunks of a long vector go through the rounds one after the other, two under way at a time.
-struct Lane {
+struct Turn {
   Piece partial;              // size 0: the result is combined where it belongs
   std::vector<Piece> theirs;  // by round
   Plan::Step last_use = Plan::kNone;
@@ -28,11 +29,11 @@ class Scan {
         chunks_(Parts::chunks(data.elements, Plan::chunk_of(data.elements.bytes(), Schedule::kTags / rounds_ - 1))) {
     beside_ = plan.combines_on(data.recv, data.elements.bytes());
     const Bytes most = chunks_.elements(0).bytes();
-    for (Lane& lane : lanes_) {
+    for (Turn& turn : turns_) {
       // Rank 0 of an exclusive one has no result.
-      if (!beside_) lane.partial = plan.scratch_for(data.recv, false, most);
+      if (!beside_) turn.partial = plan.scratch_for(data.recv, false, most);
       for (int distance = 1; plan.rank() - distance >= first_; distance *= 2)
-        lane.theirs.push_back(plan.scratch_for(data.recv, beside_, most));
+        turn.theirs.push_back(plan.scratch_for(data.recv, beside_, most));
       if (chunks_.size() == 1) break;
     }
   }
@@ -45,34 +46,34 @@ class Scan {
   int tag(int chunk, int round) const { return chunk * rounds_ + round; }
 
   void plan_chunk(int number) {
-    Lane& lane = lanes_[static_cast<std::size_t>(number % 2)];
+    Turn& turn = turns_[static_cast<std::size_t>(number % 2)];
     const Piece input = chunks_.of(data_.send, number);
     Plan::Step sent = Plan::kNone;
     if (exclusive_ && plan_.rank() + 1 < plan_.size()) sent = plan_.send(input, plan_.rank() + 1, tag(number, 0), {});
     if (plan_.rank() < first_) return;
     const Piece result = chunks_.of(data_.recv, number);
-    const Piece partial = beside_ ? result : lane.partial.part(Offset{}, result.size);
-    const Plan::Step begun = begin(partial, input, lane, sent, number);
-    finish(partial, result, lane, begun, number);
+    const Piece partial = beside_ ? result : turn.partial.part(Offset{}, result.size);
+    const Plan::Step begun = begin(partial, input, turn, sent, number);
+    finish(partial, result, turn, begun, number);
   }
 
   // What this rank begins with: its own input, or that of the rank before.
-  Plan::Step begin(const Piece& partial, const Piece& input, const Lane& lane, Plan::Step sent, int number) {
+  Plan::Step begin(const Piece& partial, const Piece& input, const Turn& turn, Plan::Step sent, int number) {
     if (exclusive_)
-      return plan_.receive(partial, plan_.rank() - 1, tag(number, 0), {lane.last_use, data_.in_place ? sent : Plan::kNone});
+      return plan_.receive(partial, plan_.rank() - 1, tag(number, 0), {turn.last_use, data_.in_place ? sent : Plan::kNone});
     if (same_place(partial, input)) return Plan::kNone;
-    return plan_.copy(partial, input, {lane.last_use});
+    return plan_.copy(partial, input, {turn.last_use});
   }
 
-  void finish(const Piece& partial, const Piece& result, Lane& lane, Plan::Step done, int number) {
+  void finish(const Piece& partial, const Piece& result, Turn& turn, Plan::Step done, int number) {
     int round = 1;
     for (int distance = 1; distance < plan_.size(); distance *= 2, ++round) {
       Plan::Step sent = Plan::kNone;
       if (plan_.rank() + distance < plan_.size())
         sent = plan_.send(partial, plan_.rank() + distance, tag(number, round), {done});
       if (plan_.rank() - distance >= first_) {
-        const Piece theirs = lane.theirs[static_cast<std::size_t>(round - 1)].part(Offset{}, result.size);
-        const Plan::Step arrived = plan_.receive(theirs, plan_.rank() - distance, tag(number, round), {lane.last_use});
+        const Piece theirs = turn.theirs[static_cast<std::size_t>(round - 1)].part(Offset{}, result.size);
+        const Plan::Step arrived = plan_.receive(theirs, plan_.rank() - distance, tag(number, round), {turn.last_use});
         done = plan_.combine(partial, theirs, {arrived, sent, done});
       } else if (sent != Plan::kNone) {
         const Plan::Step both = plan_.join();
@@ -82,7 +83,7 @@ class Scan {
       }
     }
     if (!beside_) done = plan_.copy(result, partial, {done});
-    lane.last_use = done;
+    turn.last_use = done;
   }
 
   Plan& plan_;
@@ -92,12 +93,14 @@ class Scan {
   int rounds_;  // and the one in which an exclusive one begins
   Parts chunks_;
   bool beside_ = false;
-  std::array<Lane, 2> lanes_;
+  std::array<Turn, 2> turns_;
 };
 
 }  // namespace
 
 void plan_scan(Plan& plan, const ReductionData& data, bool exclusive) {
+  plan.tell(Plan::Call::scan, data.elements.bytes());
+  if (plan.size() > 1 && plan.comm().shares_scan(data.elements.bytes())) return shared_scan(plan, data, exclusive);
   plan.walk(data.elements.bytes());
   Scan{plan, data, exclusive}.plan_chunks();
 }

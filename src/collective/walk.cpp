@@ -82,7 +82,8 @@ void Walk::receive_now(const Message& message) {
                          status_.ok() ? message.piece.size : Bytes{},
                          {scope.context, message.peer.value, message.tag},
                          scope.group.get()};
-  Status status = receive_and_wait(engine, receive, scope);
+  const Doubt doubt = comm_.lane() == nullptr ? Doubt{} : [this] { return comm_.lane()->compare(call_); };
+  Status status = receive_and_wait(engine, receive, scope, doubt);
   if (status.ok()) status = receive.outcome.status;
   if (status.ok() && receive.outcome.bytes == message.piece.size) return;
   if (status.ok()) return give_up(engine.uneven(message.peer, receive.outcome.bytes, message.piece.size), engine.rank());

@@ -26,7 +26,9 @@ namespace ist {
 class Walk {
  public:
   using Step = Schedule::StepId;
-  Walk(const Communicator& comm, const Combiner& combiner) : comm_(comm), combiner_(combiner) {}
+  // `call`: its number.
+  Walk(const Communicator& comm, const Combiner& combiner, std::uint64_t call)
+      : comm_(comm), combiner_(combiner), call_(call) {}
   Walk(const Walk&) = delete;
   Walk& operator=(const Walk&) = delete;
 
@@ -81,6 +83,7 @@ class Walk {
 
   const Communicator& comm_;
   const Combiner& combiner_;
+  std::uint64_t call_;
   Status status_;
   Rank about_;
   Messages messages_;  // a step's number is its place here; what is over at once has none

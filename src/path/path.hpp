@@ -37,6 +37,7 @@ struct Cell {
 
 class PairSlotReader;
 class PairSlotWriter;
+struct Lane;
 
 // The way to one peer.
 class Link {
@@ -125,6 +126,8 @@ class Path {
     return true;
   }
   virtual void wake() = 0;
+  // Where that rank, or this one, says what it has to say in collective calls, and this one reads it (path/shm/lane.hpp); null: nowhere.
+  virtual Lane* lane(Rank, std::size_t) const { return nullptr; }
   // Called when the world is being destroyed: peers read everything published before as arrived, everything after as never.
   // `dead` is a rank whose death this one knows of, or kNobody: peers that see us go before they see that death are told.
   virtual void leave(Rank dead) = 0;

@@ -11,6 +11,9 @@
 namespace ist {
 namespace {
 
+// Whether calls wait in vain is asked after so many looks that moved nothing: of those that spin they take a millisecond.
+constexpr unsigned kDoubtEvery = 4096;
+constexpr unsigned kDoubtEveryAsleep = 64;
 // Arrivals of one path taken at once: bounded, so that a flood does not keep this side's own operations from moving.
 constexpr int kMostAtOnce = 64;
 // How long linger() looks: so many times so often. Between the batches it asks whether another thread wants the lock.
@@ -187,6 +190,11 @@ bool Engine::progress() {
   if (!unused_cells_.empty()) moved |= step_unused_cells();
   if (streams_busy_) moved |= step_streams();
   if (!still_packed_.empty()) let_go_of_blocks();
+  if (moved) {
+    fruitless_ = 0;
+  } else if (++fruitless_ % (sleeping_path_ != nullptr ? kDoubtEveryAsleep : kDoubtEvery) == 0 && !operations_.all_plain()) {
+    doubt_schedules();
+  }
   return moved;
 }
 

@@ -135,6 +135,7 @@ class Engine {
   Result<OperationId> start_giving_up(Rank dest, std::int32_t tag, const Scope& scope, const GivenUp& why, bool* done);
   // What is wrong where ranks gave different counts.
   Status uneven(Rank from, Bytes came, Bytes expected) const;
+  Status gave_up(Rank about, Code code) const;
 
   // What the libraries of two ranks tell each other beside messages, in the order of each: `heard` is called for what comes, by
   // whoever moves things on, under the lock.
@@ -152,8 +153,7 @@ class Engine {
 
   // Looks at every path and steps every active operation once; true if anything moved.
   bool progress();
-  // Takes what has come, and leaves what is under way: for calls that start something and may be long over before the next one
-  // that waits, such as the first of many nonblocking ones.
+  // Takes what has come, and leaves what is under way: for calls that start something long before the next one that waits.
   void look_around();
   // For calls that start something and do not look themselves: moves on what else is under way at least with each 64th of them, but not
   // small posted receives, which need nothing but their wait.
@@ -312,7 +312,6 @@ class Engine {
   bool copy_shown(PeerState& from, const Envelope& envelope, std::span<const std::byte> payload, std::byte* to);
   bool reads(Operation& operation, const state::Readying& announcement);
   bool step_reading(Operation& operation, std::uint32_t index);
-  Status gave_up(Rank about, Code code) const;
   Outcome outcome_of(Rank source, const Envelope& envelope, ist_carrier carrier, Bytes room) const;
   void receive_awaited(Path& path, const Arrival& arrival);
   void set_outcome(Operation& operation, Rank source, const Envelope& envelope, ist_carrier carrier);
@@ -327,6 +326,7 @@ class Engine {
   // engine_schedule.cpp
   static bool polls(const Operation& operation);
   bool step_schedule(Operation& operation, std::uint32_t index);
+  void doubt_schedules();
   bool user_is_ready(ScheduleRun& run);
   bool start_ready(ScheduleRun& run, std::uint32_t parent);
   void start_step(ScheduleRun& run, Schedule::StepId id, std::uint32_t parent);
@@ -387,10 +387,10 @@ class Engine {
   PeerTraffic nccl_traffic_;
   std::uint32_t board_seen_ = 0, locked_kinds_ = 0;  // one bit per KindId that the paths page-lock their memory for
   BlockQueue blocks_;
-  Status world_failed_;                // a rank died
-  AwaitedReceive* awaited_ = nullptr;  // during look_for()
-  unsigned started_ = 0;               // move_on_others()
-  int brief_in_a_row_ = 0;             // slots_alone() since the others' arrivals were looked for
+  Status world_failed_;                   // a rank died
+  AwaitedReceive* awaited_ = nullptr;     // during look_for()
+  unsigned started_ = 0, fruitless_ = 0;  // move_on_others(), progress()
+  int brief_in_a_row_ = 0;                // slots_alone() since the others' arrivals were looked for
   Heard heard_;
   std::unique_ptr<class Mail> mail_;  // where a worker was asked for
   Path* sleeping_path_ = nullptr;

@@ -93,6 +93,27 @@ void Engine::give_up(ScheduleRun& run, const Status& why, Rank about) {
   run.about = about;
 }
 
+// Calls that will never end because another rank makes another one: what they wait for is given up, and so are they.
+void Engine::doubt_schedules() {
+  for (std::uint32_t index = 0; index < operations_.size(); ++index) {
+    Operation* const operation = operations_.whole_at(index);
+    auto* const running = operation != nullptr ? std::get_if<state::Running>(&operation->state) : nullptr;
+    if (running == nullptr || !running->run->status.ok()) continue;
+    const Status vain = running->run->schedule->doubt();
+    if (vain.ok()) continue;
+    give_up(*running->run, vain, parts_.rank);
+    for (std::uint32_t other = 0; other < operations_.size(); ++other) {
+      Operation* const message = operations_.whole_at(other);
+      if (message == nullptr || message->parent != index + 1 || complete(*message)) continue;
+      if (message->in<state::Posted>())
+        matcher_.withdraw(operations_.id_of(other).wire());
+      else if (!message->sends || !take_back(*message, other))
+        continue;
+      finish(*message, other, vain);
+    }
+  }
+}
+
 void Engine::complete_step(ScheduleRun& run, Schedule::StepId step) {
   --run.remaining;
   for (const Schedule::StepId follower : run.schedule->followers(step))

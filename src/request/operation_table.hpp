@@ -109,6 +109,10 @@ class OperationTable {
     if (lines_[index].stage > Stage::whole) make_whole(index);
     return *operations_[index];
   }
+  // Null: nothing, or a plain one.
+  Operation* whole_at(std::uint32_t index) {
+    return lines_[index].stage == Stage::whole ? operations_[index].get() : nullptr;
+  }
   std::uint32_t size() const { return size_; }
   // The communicator of that group goes: what was started on it remembers it from now on.
   void keep(const Group* group);

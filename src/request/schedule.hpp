@@ -10,6 +10,7 @@
 #include <isthmus/collective.h>
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -100,6 +101,9 @@ class Schedule {
     device_blocks_.push_back(std::move(block));
     return device_blocks_.back().piece();
   }
+  // Asked now and then while nothing moves: why it never will.
+  void doubt_by(std::function<Status()> doubt) { doubt_ = std::move(doubt); }
+  Status doubt() const { return doubt_ ? doubt_() : Status{}; }
   // Nothing starts before this has finished.
   void wait_for(Ticket ticket) {
     if (!ticket.empty()) before_.push_back(std::move(ticket));
@@ -135,6 +139,7 @@ class Schedule {
   std::int32_t first_tag_;
   Combiner combiner_;
   Status failure_;
+  std::function<Status()> doubt_;
   ist_carrier carrier_ = IST_CARRIER_NONE;
   std::vector<Ticket> before_;
   std::vector<Step> steps_;

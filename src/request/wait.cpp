@@ -53,6 +53,8 @@ void Patience::sleep(bool must_poll) {
     if (over_()) return;
     if (!engine_.has_sleeper()) {
       if (!path.announce_sleep()) return;
+      // What is waited for may be no message, and be there since: whoever brought it did not see the announcement.
+      if (over_()) return path.sleep_announced({});
       announced = true;
       engine_.set_sleeper(true);
     }
@@ -72,6 +74,30 @@ struct Look {
   bool moved = false;
   bool must_poll = false;
 };
+
+// Returns when the operation is complete, or cancelled because of doubts, which it tells.
+Status doubt_until_complete(Engine& engine, OperationId id, const Doubt& doubt) {
+  constexpr unsigned kDoubtEvery = 64;
+  Patience patience{engine, [&engine, id] { return Engine::complete(*engine.find(id)); }};
+  for (unsigned look = 1;; ++look) {
+    bool moved = false;
+    bool must_poll = false;
+    {
+      const std::lock_guard lock(engine.lock());
+      moved = engine.progress();
+      if (Engine::complete(*engine.find(id))) return {};
+      if (look % kDoubtEvery == 0) {
+        Status vain = doubt();
+        if (!vain.ok()) {
+          engine.cancel(id);
+          return vain;
+        }
+      }
+      must_poll = engine.must_poll();
+    }
+    patience.after_look(moved, must_poll);
+  }
+}
 
 Look look(Engine& engine, OperationId id) {
   const std::lock_guard lock(engine.lock());
@@ -100,7 +126,7 @@ bool spin_for(Engine& engine, AwaitedReceive& receive) {
 
 }  // namespace
 
-Status receive_and_wait(Engine& engine, AwaitedReceive& receive, const Scope& scope) {
+Status receive_and_wait(Engine& engine, AwaitedReceive& receive, const Scope& scope, const Doubt& doubt) {
   if (spin_for(engine, receive)) return {};
   const auto id = [&] {
     const std::lock_guard lock(engine.lock());
@@ -108,8 +134,9 @@ Status receive_and_wait(Engine& engine, AwaitedReceive& receive, const Scope& sc
                                 scope);
   }();
   if (!id.ok()) return id.status();
+  const Status vain = doubt ? doubt_until_complete(engine, *id, doubt) : Status{};
   receive.outcome = wait_for(engine, *id);
-  return {};
+  return receive.outcome.cancelled ? vain : Status{};
 }
 
 Outcome wait_for(Engine& engine, OperationId id) {

@@ -43,6 +43,8 @@ class Patience {
 Outcome wait_for(Engine& engine, OperationId id);
 
 // Receives into host memory; the outcome is then there. An error: the receive could not be started.
-Status receive_and_wait(Engine& engine, AwaitedReceive& receive, const Scope& scope);
+// `doubt`: asked under the lock, now and then while nothing comes: why it never will.
+using Doubt = std::function<Status()>;
+Status receive_and_wait(Engine& engine, AwaitedReceive& receive, const Scope& scope, const Doubt& doubt = {});
 
 }  // namespace ist

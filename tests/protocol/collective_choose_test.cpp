@@ -17,38 +17,45 @@ constexpr std::array kCalls{ChosenCall::bcast,     ChosenCall::reduce,         C
                             ChosenCall::allgather, ChosenCall::reduce_scatter, ChosenCall::alltoall};
 static_assert(kCalls.size() == kChosenCalls);
 
+// Where ranks do not see each other's memory, or must not use it.
+CollectiveProfile by_messages() {
+  CollectiveProfile machine;
+  machine.shared_up_to = 0;
+  return machine;
+}
+
 TEST(CollectiveChoose, small_calls_take_one_message_time_and_large_ones_few_bytes) {
   for (const int ranks : {2, 3, 4, 6, 8}) {
     const CollectiveShape small{ranks, Bytes{8}};
     const CollectiveShape large{ranks, mebibytes(64)};
-    EXPECT_EQ(choose_allreduce(small, true, {}), Algorithm::flat) << ranks;
-    EXPECT_EQ(choose_allreduce(small, false, {}), Algorithm::flat) << ranks;
-    EXPECT_EQ(choose_allreduce(large, true, {}), Algorithm::direct) << ranks;
-    EXPECT_EQ(choose_reduce(small, {}), Algorithm::flat) << ranks;
-    EXPECT_EQ(choose_bcast(small, {}), Algorithm::flat) << ranks;
-    EXPECT_EQ(choose_allgather(small, {}), Algorithm::direct) << ranks;
+    EXPECT_EQ(choose_allreduce(small, true, by_messages()), Algorithm::flat) << ranks;
+    EXPECT_EQ(choose_allreduce(small, false, by_messages()), Algorithm::flat) << ranks;
+    EXPECT_EQ(choose_allreduce(large, true, by_messages()), Algorithm::direct) << ranks;
+    EXPECT_EQ(choose_reduce(small, by_messages()), Algorithm::flat) << ranks;
+    EXPECT_EQ(choose_bcast(small, by_messages()), Algorithm::flat) << ranks;
+    EXPECT_EQ(choose_allgather(small, by_messages()), Algorithm::direct) << ranks;
     if (ranks == 2) continue;  // where a tree and a chain are the same
-    EXPECT_EQ(choose_bcast(large, {}), Algorithm::chain) << ranks;
-    EXPECT_EQ(choose_reduce(large, {}), Algorithm::direct) << ranks;
+    EXPECT_EQ(choose_bcast(large, by_messages()), Algorithm::chain) << ranks;
+    EXPECT_EQ(choose_reduce(large, by_messages()), Algorithm::direct) << ranks;
   }
 }
 
 TEST(CollectiveChoose, many_ranks_with_little_to_say_use_trees) {
   const CollectiveShape small{64, Bytes{8}};
-  EXPECT_EQ(choose_bcast(small, {}), Algorithm::binomial);
-  EXPECT_EQ(choose_reduce(small, {}), Algorithm::binomial);
-  EXPECT_EQ(choose_allreduce(small, true, {}), Algorithm::recursive_doubling);
+  EXPECT_EQ(choose_bcast(small, by_messages()), Algorithm::binomial);
+  EXPECT_EQ(choose_reduce(small, by_messages()), Algorithm::binomial);
+  EXPECT_EQ(choose_allreduce(small, true, by_messages()), Algorithm::recursive_doubling);
 }
 
 TEST(CollectiveChoose, many_ranks_with_much_to_say_go_round_a_ring_unless_the_order_of_operands_matters) {
   const CollectiveShape large{12, mebibytes(64)};
-  EXPECT_EQ(choose_allreduce(large, true, {}), Algorithm::ring);
-  EXPECT_EQ(choose_allreduce(large, false, {}), Algorithm::direct);
-  EXPECT_EQ(choose_allgather(large, {}), Algorithm::ring);
+  EXPECT_EQ(choose_allreduce(large, true, by_messages()), Algorithm::ring);
+  EXPECT_EQ(choose_allreduce(large, false, by_messages()), Algorithm::direct);
+  EXPECT_EQ(choose_allgather(large, by_messages()), Algorithm::ring);
 }
 
 TEST(CollectiveChoose, rounds_are_dear_where_their_messages_are_announced) {
-  CollectiveProfile machine;
+  CollectiveProfile machine = by_messages();
   machine.announced_above = 4096;
   EXPECT_EQ(choose_bcast({4, Bytes{4096}}, machine), Algorithm::binomial);
   machine.announced_above = 4095;
@@ -57,20 +64,20 @@ TEST(CollectiveChoose, rounds_are_dear_where_their_messages_are_announced) {
 
 // Another message beside one that is under way costs nothing here.
 CollectiveProfile free_posting() {
-  CollectiveProfile machine;
+  CollectiveProfile machine = by_messages();
   machine.post = 0;
   machine.beta = machine.gamma = 1e-15;
   return machine;
 }
 // Every message beside another one costs as much as a message and a half.
 CollectiveProfile dear_posting() {
-  CollectiveProfile machine;
+  CollectiveProfile machine = by_messages();
   machine.post = 1.5 * machine.alpha;
   return machine;
 }
 // Bytes cost everything, and peers at once disturb each other from the first on.
 CollectiveProfile dear_bytes() {
-  CollectiveProfile machine;
+  CollectiveProfile machine = by_messages();
   machine.alpha = machine.alpha_large = machine.post = 1e-12;
   machine.crowd_from = 0;
   machine.crowd = 2;
@@ -79,7 +86,7 @@ CollectiveProfile dear_bytes() {
 
 struct Case {
   const char* why;
-  CollectiveProfile machine;
+  CollectiveProfile machine = by_messages();
   ChosenCall call;
   CollectiveShape shape;
   bool commutative;
@@ -87,7 +94,8 @@ struct Case {
 };
 
 std::vector<Case> table() {
-  const CollectiveProfile usual;
+  const CollectiveProfile usual = by_messages();
+  const CollectiveProfile shared;
   return {
       {"little for few", usual, ChosenCall::bcast, {6, Bytes{64}}, true, Algorithm::flat},
       {"little for everybody, where posting is free",
@@ -144,6 +152,25 @@ std::vector<Case> table() {
       {"parts combined", usual, ChosenCall::reduce_scatter, {6, mebibytes(6)}, true, Algorithm::direct},
       {"parts exchanged", usual, ChosenCall::alltoall, {6, mebibytes(6)}, true, Algorithm::direct},
       {"parts, where bytes are dear", dear_bytes(), ChosenCall::allgather, {4, mebibytes(8)}, true, Algorithm::ring},
+      {"little, in memory that all see", shared, ChosenCall::bcast, {4, Bytes{64}}, true, Algorithm::shared},
+      {"what is just short enough", shared, ChosenCall::bcast, {8, kibibytes(64)}, true, Algorithm::shared},
+      {"what is longer than a rank may write there",
+       shared,
+       ChosenCall::bcast,
+       {8, Bytes{65537}},
+       true,
+       Algorithm::binomial},
+      {"little, combined there", shared, ChosenCall::reduce, {4, Bytes{64}}, false, Algorithm::shared},
+      {"little for all, combined there", shared, ChosenCall::allreduce, {4, Bytes{64}}, false, Algorithm::shared},
+      {"more, of which each combines a part",
+       shared,
+       ChosenCall::allreduce,
+       {8, kibibytes(32)},
+       false,
+       Algorithm::shared_parts},
+      {"parts there", shared, ChosenCall::allgather, {4, Bytes{256}}, true, Algorithm::shared},
+      {"parts combined there", shared, ChosenCall::reduce_scatter, {4, Bytes{256}}, true, Algorithm::shared},
+      {"parts exchanged there", shared, ChosenCall::alltoall, {4, Bytes{256}}, true, Algorithm::shared},
   };
 }
 
@@ -178,7 +205,8 @@ TEST(CollectiveChoose, nccl_is_asked_about_from_a_size_on_and_never_for_short_ca
 }
 
 TEST(CollectiveChoose, nccl_pays_where_its_price_is_below_the_cheapest_way_by_messages) {
-  for (const CollectiveProfile& machine : {CollectiveProfile{}, free_posting(), dear_posting(), dear_bytes()}) {
+  for (const CollectiveProfile& machine :
+       {CollectiveProfile{}, by_messages(), free_posting(), dear_posting(), dear_bytes()}) {
     for (const ChosenCall call : kCalls) {
       for (const std::uint64_t bytes : {8ULL, 65536ULL, 1ULL << 20, 1ULL << 26}) {
         const CollectiveShape shape{4, Bytes{bytes}};
@@ -202,7 +230,7 @@ TEST(CollectiveChoose, a_longer_call_never_goes_back_to_the_algorithm_of_shorter
   for (const int ranks : {2, 3, 5, 6, 7, 12}) {
     bool left = false;
     for (std::uint64_t bytes = 1; bytes <= std::uint64_t{1} << 28; bytes *= 2) {
-      const bool flat = choose_allreduce({ranks, Bytes{bytes}}, true, {}) == Algorithm::flat;
+      const bool flat = choose_allreduce({ranks, Bytes{bytes}}, true, by_messages()) == Algorithm::flat;
       EXPECT_FALSE(left && flat) << ranks << " ranks, " << bytes << " bytes";
       left |= !flat;
     }
@@ -211,7 +239,8 @@ TEST(CollectiveChoose, a_longer_call_never_goes_back_to_the_algorithm_of_shorter
 
 // What people are shown is what was chosen by.
 TEST(CollectiveChoose, the_terms_add_up_to_the_price_and_the_choice_is_the_first_of_the_cheapest) {
-  for (const CollectiveProfile& machine : {CollectiveProfile{}, free_posting(), dear_posting(), dear_bytes()}) {
+  for (const CollectiveProfile& machine :
+       {CollectiveProfile{}, by_messages(), free_posting(), dear_posting(), dear_bytes()}) {
     for (const ChosenCall call : kCalls) {
       for (const int ranks : {2, 3, 4, 7, 12, 100}) {
         for (const std::uint64_t bytes : {0ULL, 8ULL, 4096ULL, 65536ULL, 65537ULL, 1ULL << 22, 1ULL << 33}) {
@@ -248,12 +277,23 @@ TEST(Names, of_algorithms_differ_and_have_a_meaning) {
       EXPECT_FALSE(meaning_of(offer.algorithm).empty()) << name_of(offer.algorithm);
       names.insert(std::string{name_of(offer.algorithm)});
     }
-  EXPECT_EQ(names.size(), 6U);
+  EXPECT_EQ(names.size(), 8U);
   for (const Algorithm other : {Algorithm::none, Algorithm::nccl}) {
     EXPECT_FALSE(meaning_of(other).empty()) << name_of(other);
     EXPECT_TRUE(names.insert(std::string{name_of(other)}).second) << name_of(other);
   }
   EXPECT_FALSE(names.contains("unknown"));
+}
+
+TEST(CollectiveChoose, few_ranks_meet_and_scan_where_all_see_it_and_many_by_messages) {
+  EXPECT_TRUE(shares_barrier(2, {}));
+  EXPECT_TRUE(shares_barrier(16, {}));
+  EXPECT_FALSE(shares_barrier(128, {}));
+  EXPECT_FALSE(shares_barrier(2, by_messages()));
+  EXPECT_TRUE(shares_scan({4, Bytes{64}}, {}));
+  EXPECT_FALSE(shares_scan({64, kibibytes(64)}, {}));
+  EXPECT_FALSE(shares_scan({2, Bytes{65537}}, {}));
+  EXPECT_FALSE(shares_scan({4, Bytes{64}}, by_messages()));
 }
 
 TEST(Divisions, as_equal_as_possible_cover_the_whole_without_a_gap) {

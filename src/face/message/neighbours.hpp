@@ -6,6 +6,7 @@
 // Errors         : a card that cannot be read is a rank without a device.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ class Neighbours {
   void learn(const Peers& peers, const std::vector<std::string>& cards);
   // The UUID of the CUDA device that is a rank's own; empty: it has none.
   const std::string& device(Rank rank) const { return devices_[static_cast<std::size_t>(rank.value)]; }
+  bool any_device() const {
+    return std::any_of(devices_.begin(), devices_.end(), [](const std::string& device) { return !device.empty(); });
+  }
   // Another rank whose own device is the same one; rank -1: there is none.
   Rank sharer(Rank rank) const { return other_with(device(rank), rank); }
   // One whose own is the device with that UUID.

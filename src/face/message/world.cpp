@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <mutex>
 #include <utility>
@@ -167,11 +168,16 @@ Watcher::Hooks World::watcher_hooks() {
   return hooks;
 }
 
-void World::make_communicators(const CollectiveProfile& machine) {
+void World::make_communicators(CollectiveProfile machine) {
   const int size = engine_->size();
   contexts_ = std::make_unique<ContextSource>(engine_->rank(), size);
+  lanes_ = std::make_unique<LanePool>(*engine_);
+  // Every rank knows who has a device.
+  if (neighbours_->any_device()) machine.shared_up_to = std::min(machine.shared_up_to, kSharedUpToByGpus);
+  const Scope everybody{kWorldContext, nullptr};
   whole_ =
-      *comms_.add(std::make_unique<Communicator>(*engine_, Scope{kWorldContext, nullptr}, "world", machine, nccl_.get()));
+      *comms_.add(std::make_unique<Communicator>(*engine_, everybody, "world", machine, WithWorld{nccl_.get(), lanes_.get()},
+                                                 machine.shared_up_to > 0 ? lanes_->make(everybody, 0) : nullptr));
   auto alone = std::make_shared<const Group>(std::vector<Rank>{engine_->rank()}, size, "self");
   self_ = *comms_.add(std::make_unique<Communicator>(*engine_, Scope{kSelfContext, std::move(alone)}, "self", machine));
 }

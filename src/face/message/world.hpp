@@ -74,7 +74,7 @@ class World {
   void tell_cuda_of_sharers();
   void make_channels();
   Watcher::Hooks watcher_hooks();
-  void make_communicators(const CollectiveProfile& machine);
+  void make_communicators(CollectiveProfile machine);
   void hand_over_sends();
   void part();
 
@@ -97,6 +97,7 @@ class World {
   std::unique_ptr<Watcher> watcher_;
   std::unique_ptr<ProgressThread> progress_thread_;
   std::unique_ptr<ContextSource> contexts_;
+  std::unique_ptr<LanePool> lanes_;
   CommTable comms_;
   HandleTable<CollectiveHeap> heaps_;
   CommName whole_;

@@ -21,7 +21,8 @@ Offset SegmentShape::slots(std::size_t sender) const {
   return cell_headers() + Bytes{round_to_page(sizeof(CellHeader) * cells)} +
          Bytes{round_to_page(sizeof(PairSlot) * pair_slots().in_memory()) * sender};
 }
-Offset SegmentShape::cell_data() const { return slots(ranks); }
+Offset SegmentShape::lanes() const { return slots(ranks); }
+Offset SegmentShape::cell_data() const { return lanes() + Bytes{round_to_page(sizeof(Lane) * kLanes)}; }
 Bytes SegmentShape::total() const { return Bytes{(cell_data() + Bytes{cell_stride() * cells}).value}; }
 
 Segment::Segment(std::shared_ptr<SharedMemory> memory, const SegmentShape& shape)

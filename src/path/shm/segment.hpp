@@ -1,4 +1,4 @@
-// What one rank shows to the others of its host: doorbell, queue of arrivals, slots of every pair, and its own cells.
+// What one rank shows to the others of its host: doorbell, queue of arrivals, slots of every pair, lanes of collective calls, its own cells.
 //
 // Who calls this : shm_path; one segment per local rank, each mapped by all of them.
 // Threads        : set-up by one thread; then every word says who writes it.
@@ -11,6 +11,7 @@
 #include "base/file_descriptor.hpp"
 #include "path/shm/cell_queue.hpp"
 #include "path/shm/doorbell.hpp"
+#include "path/shm/lane.hpp"
 #include "path/shm/pair_slots.hpp"
 
 namespace ist {
@@ -27,6 +28,7 @@ struct SegmentShape {
   Offset pairs() const;
   Offset cell_headers() const;
   Offset slots(std::size_t sender) const;  // page-aligned
+  Offset lanes() const;                    // page-aligned
   Offset cell_data() const;                // page-aligned
   Bytes total() const;
 };
@@ -42,7 +44,7 @@ class Segment {
  public:
   struct Shared {
     static constexpr std::uint32_t kMagic = 0x49537367;
-    static constexpr std::uint32_t kVersion = 8;
+    static constexpr std::uint32_t kVersion = 9;
     alignas(128) std::uint32_t magic;
     std::uint32_t version;
     SegmentShape shape;
@@ -70,6 +72,8 @@ class Segment {
   Shared& shared() const { return *shared_; }
   PairShared& pair(std::size_t sender) const { return at<PairShared>(shape_.pairs())[sender]; }
   PairSlot* slots(std::size_t sender) const { return at<PairSlot>(shape_.slots(sender)); }
+  // The owner's; nothing in them is memory before somebody writes there.
+  Lane* lanes() const { return at<Lane>(shape_.lanes()); }
   CellTable::Cells cells() const;
   std::byte* cell_data() const { return memory_->data() + shape_.cell_data().value; }
   Bytes cell_data_size() const { return shape_.total() - Bytes{shape_.cell_data().value}; }

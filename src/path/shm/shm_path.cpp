@@ -201,6 +201,11 @@ void ShmPath::wake() {
   if (mine_.may_sleep != 0) mine_.bell.ring();
 }
 
+Lane* ShmPath::lane(Rank owner, std::size_t index) const {
+  const std::size_t found = place(owner);
+  return found == kNone || index >= kLanes ? nullptr : segments_[found].lanes() + index;
+}
+
 void ShmPath::leave(Rank dead) {
   // Release: a peer that sees it, and then finds nothing more, has seen all that was published before.
   mine_.left.store(kLeft + static_cast<std::uint32_t>(dead.value - kNobody.value), std::memory_order_release);

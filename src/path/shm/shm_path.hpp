@@ -47,6 +47,7 @@ class ShmPath final : public Path {
   bool announce_sleep() override;
   void sleep_announced(std::chrono::microseconds longest) override;
   void wake() override;
+  Lane* lane(Rank owner, std::size_t index) const override;
   void leave(Rank dead) override;
   bool has_left(Rank peer) const override;
   Rank death_told_by(Rank peer) const override;

@@ -1,0 +1,165 @@
+#include "collective/shared_call.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ist {
+namespace {
+
+// In one word: why a rank gave up, and because of whom. 0: it did not.
+constexpr unsigned kRankBits = 24;
+std::uint32_t in_one_word(Code code, Rank about) {
+  return static_cast<std::uint32_t>(code) << kRankBits | (static_cast<std::uint32_t>(about.value) & ((1U << kRankBits) - 1));
+}
+
+// An action looks after so many steps whether it waits in vain.
+constexpr unsigned kDoubtEverySteps = 256;
+
+}  // namespace
+
+// One that could not even be started leaves the lane as if it had been.
+SharedCall::~SharedCall() {
+  for (; next_ < steps_.size(); ++next_)
+    if (steps_[next_].verb == Verb::say) lane_->skip(steps_[next_].turn);
+  if (begun_) lane_->end_later(call_);
+}
+
+void SharedCall::give_up(const Status& why, Rank about) {
+  if (!status_.ok()) return;
+  status_ = why;
+  about_ = about;
+}
+
+void SharedCall::add(const Step& step) {
+  if (at_once_) {
+    this->step(step);
+  } else {
+    steps_.push_back(step);
+  }
+}
+
+void SharedCall::say(int round, const std::byte* from, Bytes size, int readers) {
+  add({Verb::say, {lane_->rank(), round, size, {}, size}, nullptr, from, lane_->take_turn(call_, round, readers)});
+}
+
+bool SharedCall::step(const Step& step) { return step.verb == Verb::say ? say_now(step) : take_now(step); }
+
+bool SharedCall::say_now(const Step& step) {
+  const auto free = [&] { return lane_->is_free(step.turn); };
+  if (!free()) {
+    if (!at_once_) return false;
+    lane_->wait_until(free);
+  }
+  lane_->say(step.turn, step.bytes, step.share.size, status_.ok() ? 0 : in_one_word(status_.code(), about_));
+  return true;
+}
+
+// Null: not yet, or never.
+const LaneSlot* SharedCall::hear(const Share& share) {
+  const LaneSlot* slot = lane_->hear(share.from, call_, share.round);
+  if (slot != nullptr || !at_once_) return slot;
+  const Status there = lane_->wait(
+      [&] {
+        slot = lane_->hear(share.from, call_, share.round);
+        return slot != nullptr;
+      },
+      share.from, call_);
+  if (!there.ok()) give_up(there, there.code() == IST_ERR_PEER_LEFT ? lane_->to_world(share.from) : lane_->engine().rank());
+  return slot;
+}
+
+bool SharedCall::is_there(const LaneSlot& slot, std::uint64_t bytes, int from) {
+  const auto ready = [&] { return slot.ready.load(std::memory_order_acquire) >= bytes; };
+  if (ready()) return true;
+  if (!at_once_) return false;
+  const Status there = lane_->wait(ready, from, call_);
+  if (!there.ok()) give_up(there, lane_->engine().rank());
+  return there.ok();
+}
+
+void SharedCall::check(const LaneSlot& slot, const Share& share) {
+  if (!status_.ok()) return;
+  Engine& engine = lane_->engine();
+  if (slot.gave_up != 0) {
+    const Rank about{static_cast<std::int32_t>(slot.gave_up & ((1U << kRankBits) - 1))};
+    give_up(engine.gave_up(about, static_cast<Code>(slot.gave_up >> kRankBits)), about);
+  } else if (slot.bytes != share.given.value) {
+    give_up(engine.uneven(lane_->to_world(share.from), Bytes{slot.bytes}, share.given), engine.rank());
+  }
+}
+
+bool SharedCall::take_now(const Step& step) {
+  const Share& share = step.share;
+  const LaneSlot* const slot = hear(share);
+  if (slot == nullptr) return at_once_ || in_vain(share);
+  check(*slot, share);
+  if (!status_.ok() || share.size == Bytes{}) return true;
+  if (!at_once_ && !is_there(*slot, share.offset.value + share.size.value, share.from)) return in_vain(share);
+  const std::byte* const said = slot->place_for(share.given.value);
+  const std::uint64_t most = at_once_ ? kLanePart.value : share.size.value;
+  for (std::uint64_t done = 0; done < share.size.value;) {
+    const std::uint64_t part = std::min(most, share.size.value - done);
+    const std::uint64_t place = share.offset.value + done;
+    if (!is_there(*slot, place + part, share.from)) return true;
+    if (step.verb == Verb::copy) {
+      std::memcpy(step.to + done, said + place, part);
+    } else {
+      combine_on_host(combiner_, step.to + done, said + place, Bytes{part});
+    }
+    done += part;
+  }
+  return true;
+}
+
+// Of a step that is not over: true if it never will be.
+bool SharedCall::in_vain(const Share& share) {
+  Engine& engine = lane_->engine();
+  if (engine.parts().board.changes() == 0 && ++looks_ % kDoubtEverySteps != 0) return false;
+  const int from = share.from;
+  const Status vain = lane_->doubt(from, call_);
+  if (vain.ok()) return false;
+  // What it said before it went counts: it is looked for once more.
+  const LaneSlot* const slot = lane_->hear(from, call_, share.round);
+  if (slot != nullptr && slot->ready.load(std::memory_order_acquire) >= share.offset.value + share.size.value) return false;
+  give_up(vain, vain.code() == IST_ERR_PEER_LEFT ? lane_->to_world(from) : engine.rank());
+  return true;
+}
+
+Status SharedCall::end() {
+  lane_->end(call_);
+  return status_;
+}
+
+bool SharedCall::go_on(bool abandoned) {
+  while (!abandoned && next_ < steps_.size()) {
+    if (!step(steps_[next_])) return false;
+    ++next_;
+  }
+  lane_->end_later(call_);
+  begun_ = false;
+  return true;
+}
+
+namespace {
+
+class SharedAction final : public Action {
+ public:
+  explicit SharedAction(std::unique_ptr<SharedCall> call) : call_(std::move(call)) {}
+  Result<bool> step(Moment& now) override {
+    if (!now.status.ok()) call_->fail(now.status);
+    if (!call_->go_on(now.abandoned)) return false;
+    if (!call_->status().ok()) return call_->status();
+    return true;
+  }
+
+ private:
+  std::unique_ptr<SharedCall> call_;
+};
+
+}  // namespace
+
+std::unique_ptr<Action> as_action(std::unique_ptr<SharedCall> call) {
+  return std::make_unique<SharedAction>(std::move(call));
+}
+
+}  // namespace ist

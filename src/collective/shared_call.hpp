@@ -1,0 +1,92 @@
+// One rank's part in a collective call through shared memory: what it says, and what it takes of what the others say.
+//
+// Who calls this : the algorithms beside it, through Plan.
+// Threads        : filled in by one; run by the caller at once, or under the engine's lock as an action of a schedule.
+// Ownership      : the lane is shared; pieces are views, and host memory.
+// Errors         : the first is the call's result. What has failed still says so in every round, and takes what the others say, so that
+//                  nobody waits for this rank.
+//
+// A rank says what it has in one round in one slot of its own, and takes what it wants straight out of the others': nothing is copied
+// but once in and once out, however many want it. What a rank says, all that are there to hear it read, or one.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "collective/shared_lane.hpp"
+#include "request/schedule.hpp"
+
+namespace ist {
+
+class SharedCall {
+ public:
+  SharedCall(std::shared_ptr<SharedLane> lane, std::uint64_t call, const Combiner& combiner)
+      : lane_(std::move(lane)), call_(call), combiner_(combiner), about_(lane_->engine().rank()) {}
+  ~SharedCall();
+  SharedCall(const SharedCall&) = delete;
+  SharedCall& operator=(const SharedCall&) = delete;
+
+  // Each step is done as it is written down; nobody else may move the call on.
+  void at_once() { at_once_ = true; }
+  void fail(const Status& why) { give_up(why, lane_->engine().rank()); }
+
+  // So many bytes from there. `readers`: a rank or SharedLane::kEverybody.
+  void say(int round, const std::byte* from, Bytes size, int readers);
+  // Of the `given` bytes that a rank says in that round, so many from `offset` on. Its own are there, too, once it has said them.
+  struct Share {
+    int from = 0;
+    int round = 0;
+    Bytes given;
+    Bytes offset;
+    Bytes size;
+  };
+  void copy(std::byte* to, const Share& share) { add({Verb::copy, share, to, nullptr, {}}); }
+  // to = share (op) to
+  void combine(std::byte* to, const Share& share) { add({Verb::combine, share, to, nullptr, {}}); }
+  // Of a call that was done at once: how it ended.
+  Status end();
+  // Of any other: what does the rest, as far as it can; true: over. Under the engine's lock.
+  void begin() {
+    lane_->begin(call_);
+    begun_ = true;
+  }
+  bool go_on(bool abandoned);
+  const Status& status() const { return status_; }
+
+ private:
+  enum class Verb : std::uint8_t { say, copy, combine };
+  struct Step {
+    Verb verb;
+    Share share;
+    std::byte* to;
+    const std::byte* bytes;
+    SharedLane::Turn turn;
+  };
+  void add(const Step& step);
+  void give_up(const Status& why, Rank about);
+  bool step(const Step& step);
+  bool say_now(const Step& step);
+  bool take_now(const Step& step);
+  const LaneSlot* hear(const Share& share);
+  bool is_there(const LaneSlot& slot, std::uint64_t bytes, int from);
+  void check(const LaneSlot& slot, const Share& share);
+  bool in_vain(const Share& share);
+
+  std::shared_ptr<SharedLane> lane_;
+  std::uint64_t call_;
+  Combiner combiner_;
+  Status status_;
+  Rank about_;
+  bool at_once_ = false;
+  bool begun_ = false;  // and not ended
+  std::vector<Step> steps_;
+  std::size_t next_ = 0;
+  unsigned looks_ = 0;
+};
+
+// The same as a step of a schedule.
+std::unique_ptr<Action> as_action(std::unique_ptr<SharedCall> call);
+
+}  // namespace ist

@@ -1,0 +1,145 @@
+#include "collective/shared_lane.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <utility>
+
+#include "collective/choose.hpp"
+#include "request/wait.hpp"
+
+namespace ist {
+namespace {
+
+static_assert(static_cast<std::uint64_t>(CollectiveProfile{}.shared_up_to) <= kLaneRoom.value);
+
+// As long as a receive looks in slots alone; where ranks share processors hardly at all.
+constexpr int kBriefLooks = 512;
+constexpr int kBriefLooksShared = 8;
+// A wait asks after so many looks, again and again, whether it is in vain.
+constexpr unsigned kDoubtEveryLooks = 64;
+
+Link* link_to(Engine& engine, Rank rank) {
+  for (const auto& path : engine.parts().paths)
+    if (Link* const link = path->link(rank); link != nullptr) return link;
+  return nullptr;
+}
+
+Lane* lane_of(Engine& engine, Rank rank, int index) {
+  for (const auto& path : engine.parts().paths)
+    if (Lane* const lane = path->lane(rank, static_cast<std::size_t>(index)); lane != nullptr) return lane;
+  return nullptr;
+}
+
+}  // namespace
+
+SharedLane::SharedLane(Engine& engine, const Scope& scope, std::vector<Lane*> lanes)
+    : LaneTurns(std::move(lanes), scope.group ? scope.group->from_world(engine.rank()) : engine.rank().value, scope.context),
+      engine_(engine),
+      group_(scope.group),
+      brief_looks_(engine.sleeping_path() != nullptr ? kBriefLooksShared : kBriefLooks) {
+  for (int other = 0; other < size(); ++other) {
+    Link* const link = other == rank() ? nullptr : link_to(engine, to_world(other));
+    if (link != nullptr && link->may_sleep) sleepers_.push_back(link);
+  }
+}
+
+void SharedLane::note(std::uint64_t call, const Note& mine) {
+  LaneNote& note = this->mine().notes[call % kLaneNotes];
+  note.call.store(0, std::memory_order_relaxed);
+  note.bytes.store(mine.bytes.value, std::memory_order_release);
+  note.call.store(marked(call) ^ std::uint64_t{mine.what} << 56U, std::memory_order_release);
+}
+
+void SharedLane::say(const Turn& turn, const std::byte* bytes, Bytes size, std::uint32_t gave_up) {
+  LaneTurns::say(turn, bytes, size, gave_up);
+  for (const Link* sleeper : sleepers_) sleeper->ring();
+}
+
+Status SharedLane::wait_long(const std::function<bool()>& ready, int from, std::uint64_t call) {
+  Patience patience{engine_, ready};
+  for (unsigned look = 1;; ++look) {
+    bool moved = false;
+    bool must_poll = false;
+    Status vain;
+    {
+      const std::lock_guard lock(engine_.lock());
+      moved = engine_.progress();
+      must_poll = engine_.must_poll();
+      if (look % kDoubtEveryLooks == 0 || engine_.parts().board.changes() != 0) vain = doubt(from, call);
+    }
+    // What a rank said before it went, or before it made another call, counts.
+    if (ready()) return {};
+    if (!vain.ok()) return vain;
+    patience.after_look(moved, must_poll);
+  }
+}
+
+// Nobody's bell rings for it.
+void SharedLane::wait_until(const std::function<bool()>& ready) {
+  Patience patience{engine_, ready};
+  while (!ready()) {
+    bool moved = false;
+    {
+      const std::lock_guard lock(engine_.lock());
+      moved = engine_.progress();
+    }
+    patience.after_look(moved, true);
+  }
+}
+
+Status SharedLane::doubt(int from, std::uint64_t call) const {
+  if (engine_.parts().board.changes() != 0) IST_TRY(engine_.check_source(to_world(from).value, group_.get()));
+  return compare(call);
+}
+
+Status SharedLane::compare(std::uint64_t call) const {
+  constexpr std::uint64_t kWhat = ~((std::uint64_t{1} << 56U) - 1);
+  const auto read = [&](int of) {
+    const LaneNote& note = lane(of).notes[call % kLaneNotes];
+    const std::uint64_t before = note.call.load(std::memory_order_acquire);
+    const std::uint64_t bytes = note.bytes.load(std::memory_order_acquire);
+    return std::pair{note.call.load(std::memory_order_relaxed) == before ? before : 0, bytes};
+  };
+  const auto [mine, my_bytes] = read(rank());
+  for (int other = 0; other < size(); ++other) {
+    const auto [theirs, their_bytes] = read(other);
+    if (other == rank() || ((theirs ^ mine) & ~kWhat) != 0 || (theirs == mine && their_bytes == my_bytes)) continue;
+    if (their_bytes != my_bytes) return engine_.uneven(to_world(other), Bytes{their_bytes}, Bytes{my_bytes});
+    return {IST_ERR_ARGUMENT, engine_.parts().names[static_cast<std::size_t>(to_world(other).value)] +
+                                  " makes another collective call; all ranks must make the same ones in the same order"};
+  }
+  return {};
+}
+
+std::uint32_t LanePool::offer() {
+  const std::lock_guard lock(mutex_);
+  std::uint32_t free = 0;
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    const bool unused = !lanes_[i] || (lanes_[i].use_count() == 1 && lanes_[i]->idle());
+    if (unused && (offered_ >> i & 1U) == 0) free |= 1U << i;
+  }
+  offered_ |= free;
+  return free;
+}
+
+void LanePool::settle(std::uint32_t offered) {
+  const std::lock_guard lock(mutex_);
+  offered_ &= ~offered;
+}
+
+int LanePool::first_of(std::uint32_t all) { return all == 0 ? kNone : std::countr_zero(all); }
+
+std::shared_ptr<SharedLane> LanePool::make(const Scope& scope, int index) {
+  const int size = scope.group ? scope.group->size() : engine_.size();
+  if (index == kNone || size == 1) return nullptr;
+  std::vector<Lane*> lanes;
+  for (int rank = 0; rank < size; ++rank) {
+    lanes.push_back(lane_of(engine_, scope.group ? scope.group->to_world(rank) : Rank{rank}, index));
+    if (lanes.back() == nullptr) return nullptr;
+  }
+  const std::lock_guard lock(mutex_);
+  return lanes_[static_cast<std::size_t>(index)] = std::make_shared<SharedLane>(engine_, scope, std::move(lanes));
+}
+
+}  // namespace ist

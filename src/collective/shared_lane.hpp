@@ -1,0 +1,91 @@
+// What the ranks of a communicator say to each other in memory that all of them see, in the place of messages.
+//
+// Who calls this : shared_call.cpp; the communicator has one, if all of its ranks are on this host and had one left.
+// Threads        : as LaneTurns; wait() and wait_until() without the engine's lock, doubt() and compare() under it.
+// Ownership      : looks at the world's engine and paths, which outlive it.
+// Errors         : of a wait: that rank is gone, or a rank makes another call.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "path/shm/lane_turns.hpp"
+#include "request/engine.hpp"
+
+namespace ist {
+
+class SharedLane : public LaneTurns {
+ public:
+  // The calls of a program that fits together are the same on all ranks; of one that does not these differ.
+  struct Note {
+    std::uint32_t what = 0;
+    Bytes bytes;
+  };
+
+  // `lanes`: by rank of the communicator.
+  SharedLane(Engine& engine, const Scope& scope, std::vector<Lane*> lanes);
+
+  Engine& engine() const { return engine_; }
+  Rank to_world(int rank) const { return group_ ? group_->to_world(rank) : Rank{rank}; }
+
+  // What this rank is about to do, for those that wait for it in vain.
+  void note(std::uint64_t call, const Note& mine);
+  bool is_free(const Turn& turn) {
+    return LaneTurns::is_free(turn, [this](int rank) { return is_gone(rank); });
+  }
+  bool idle() {
+    return LaneTurns::idle([this](int rank) { return is_gone(rank); });
+  }
+  // As LaneTurns, and wakes those that may sleep.
+  void say(const Turn& turn, const std::byte* bytes, Bytes size, std::uint32_t gave_up);
+
+  // Returns when `ready` is true; an error: what it waits for, of `from`, will not come.
+  template <class Ready>
+  Status wait(const Ready& ready, int from, std::uint64_t call) {
+    for (int look = 0; look < brief_looks_; ++look)
+      if (ready()) return {};
+    return wait_long(ready, from, call);
+  }
+  // The same of what does come, since it needs nothing but that the others go on or are gone.
+  void wait_until(const std::function<bool()>& ready);
+  // Will nothing come of that rank any more, or does a rank make another call?
+  Status doubt(int from, std::uint64_t call) const;
+  // The latter alone.
+  Status compare(std::uint64_t call) const;
+
+ private:
+  bool is_gone(int rank) const { return engine_.parts().board.fate(to_world(rank)) != AbortBoard::Fate::present; }
+  Status wait_long(const std::function<bool()>& ready, int from, std::uint64_t call);
+
+  Engine& engine_;
+  std::shared_ptr<const Group> group_;
+  int brief_looks_;
+  std::vector<Link*> sleepers_;  // to those of the others who may sleep
+};
+
+// The lanes of one rank, which its communicators have in turn.
+class LanePool {
+ public:
+  explicit LanePool(Engine& engine) : engine_(engine) {}
+  // Those that are free, one bit each, which no other call is offered until settle().
+  std::uint32_t offer();
+  void settle(std::uint32_t offered);
+  // The one of that number for a communicator of which every rank was offered it and has not settled yet; null where its ranks do not
+  // see each other's memory. Of the world it is 0.
+  std::shared_ptr<SharedLane> make(const Scope& scope, int index);
+  static constexpr int kNone = -1;
+  // The first of those that all have.
+  static int first_of(std::uint32_t all);
+
+ private:
+  Engine& engine_;
+  std::mutex mutex_;
+  std::uint32_t offered_ = 0;
+  std::array<std::shared_ptr<SharedLane>, kLanes> lanes_;
+};
+
+}  // namespace ist

@@ -1,0 +1,102 @@
+// What one rank has to say in collective calls, where every rank of the host reads it: a few slots, used in turn.
+//
+// Who calls this : shm_path has them in its segments; collective/shared_lane writes its own and reads the others'. Model: models/lane.pml.
+// Threads        : one writer, the owner; any number of readers, in other processes; no lock.
+// Ownership      : views of the owner's segment.
+// Errors         : none.
+//
+// A slot holds what its stamp says, and nothing before: the stamp is written last. It stays until every rank that reads it has said, by
+// `done` of a lane of its own or by that word in a later slot, that it needs nothing of that call any more; then its owner writes the next one there.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "base/units.hpp"
+
+namespace ist {
+
+// Communicators of a rank that have one at a time.
+inline constexpr std::size_t kLanes = 32;
+inline constexpr std::size_t kLaneSlots = 4;
+// Bytes that one rank gives in one round of a call.
+inline constexpr Bytes kLaneRoom = kibibytes(64);
+// What is longer is shown part by part, so that its readers copy while it is written.
+inline constexpr Bytes kLanePart = kibibytes(8);
+
+struct alignas(64) LaneSlot {
+  std::atomic<std::uint64_t> stamp;  // of call and round; 0: nothing yet
+  std::uint64_t done;                // this rank needs nothing more of calls before
+  std::uint64_t bytes;               // that it gives, by its own count
+  std::uint32_t gave_up;             // 0: it did not; else why, and because of whom
+  std::atomic<std::uint32_t> ready;  // so many of them are there
+  std::byte few[32];                 // what is no longer lies here, in the line of the stamp
+  std::byte payload[kLaneRoom.value];
+  std::byte* place_for(std::uint64_t size) { return size <= sizeof few ? few : payload; }
+  const std::byte* place_for(std::uint64_t size) const { return size <= sizeof few ? few : payload; }
+};
+// Whole lines: processors that copy by one instruction take four times as long where the destination lies across them.
+static_assert(offsetof(LaneSlot, payload) == 64 && sizeof(LaneSlot) % 64 == 0);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
+
+// Which call this rank makes, for those that wait in vain.
+struct LaneNote {
+  std::atomic<std::uint64_t> call;   // by number and communicator; 0: about to change
+  std::atomic<std::uint64_t> bytes;  // that it gives or expects
+};
+inline constexpr std::size_t kLaneNotes = 64;
+
+struct Lane {
+  LaneSlot slots[kLaneSlots];
+  alignas(64) std::atomic<std::uint64_t> done;  // as in a slot, with the communicator's number
+  alignas(64) LaneNote notes[kLaneNotes];
+};
+
+// The owner's side. Nobody reads the slot any more. Guard STAMP_LAST: all that is said is there when the stamp is.
+struct LaneSaid {
+  std::uint64_t stamp = 0;
+  std::uint64_t done = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t gave_up = 0;
+};
+inline void say(LaneSlot& slot, const LaneSaid& what, const std::byte* bytes) {
+  const std::size_t size = what.gave_up != 0 ? 0 : what.bytes;
+  const std::size_t first = size <= 2 * kLanePart.value ? size : kLanePart.value;
+  std::byte* const place = slot.place_for(size);
+  slot.done = what.done;
+  slot.bytes = what.bytes;
+  slot.gave_up = what.gave_up;
+  if (first == sizeof(std::uint64_t)) {
+    std::memcpy(place, bytes, sizeof(std::uint64_t));
+  } else if (first > 0) {
+    std::memcpy(place, bytes, first);
+  }
+  slot.ready.store(static_cast<std::uint32_t>(first), std::memory_order_relaxed);
+  slot.stamp.store(what.stamp, std::memory_order_release);
+  for (std::size_t there = first; there < size;) {
+    const std::size_t part = size - there < kLanePart.value ? size - there : kLanePart.value;
+    std::memcpy(place + there, bytes + there, part);
+    there += part;
+    slot.ready.store(static_cast<std::uint32_t>(there), std::memory_order_release);
+  }
+}
+
+// Asks for the slot's first line, to write there soon: those that have read it have it, too.
+inline void fetch_for_writing(const LaneSlot& slot) {
+#if defined(__x86_64__)
+  asm volatile("prefetchw %0"
+               :
+               : "m"(slot.stamp));  // the builtin asks for reading where the compiler may not assume this one
+#else
+  __builtin_prefetch(&slot, 1);
+#endif
+}
+
+// A reader's side. Guard STAMP_FIRST: nothing of the slot is looked at before its stamp is the one that is waited for.
+inline bool is_said(const LaneSlot& slot, std::uint64_t stamp) {
+  return slot.stamp.load(std::memory_order_acquire) == stamp;
+}
+
+}  // namespace ist

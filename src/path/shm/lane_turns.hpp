@@ -1,0 +1,169 @@
+// The slots of a lane in turn: which one a rank writes next, when nobody reads it any more, and what the others have said.
+//
+// Who calls this : collective/shared_lane. Model: models/lane.pml.
+// Threads        : take_turn() and begin() by whoever makes the communicator's calls, one at a time; the rest by any.
+// Ownership      : looks at the lanes, one of each rank.
+// Errors         : none.
+//
+// A rank says of a call at its end that it needs nothing of it any more; while an earlier one is still under way, of that one's predecessors
+// alone. So the oldest call that is under way anywhere always finds its slots free, and goes on.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "path/shm/lane.hpp"
+
+namespace ist {
+
+class LaneTurns {
+ public:
+  static constexpr int kEverybody = -1;
+  // Where this rank says something: which slot, and what stands there until then.
+  struct Turn {
+    std::size_t slot = 0;
+    std::uint64_t stamp = 0;
+    std::uint64_t call = 0;
+    std::uint64_t stamp_before = 0;  // 0: nothing
+    std::uint64_t call_before = 0;
+    int readers_before = kEverybody;
+  };
+
+  // By rank of the communicator, which has that number, never used before on these lanes; fewer than 2^30.
+  LaneTurns(std::vector<Lane*> lanes, int rank, std::uint32_t number)
+      : lanes_(std::move(lanes)), rank_(rank), mark_(std::uint64_t{number} + 1), heard_(lanes_.size()) {}
+  LaneTurns(const LaneTurns&) = delete;
+  LaneTurns& operator=(const LaneTurns&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return static_cast<int>(lanes_.size()); }
+
+  // A call that goes on when this returns, and its end.
+  void begin(std::uint64_t call) {
+    const std::lock_guard lock(mutex_);
+    open_.push_back(call);
+    oldest_.store(open_.front(), std::memory_order_relaxed);
+    under_way_.store(static_cast<int>(open_.size()), std::memory_order_release);
+  }
+  void end_later(std::uint64_t call) {
+    const std::lock_guard lock(mutex_);
+    open_.erase(std::find(open_.begin(), open_.end(), call));
+    tell_done(call);
+  }
+  // The end of one that did not.
+  void end(std::uint64_t call) {
+    if (under_way_.load(std::memory_order_acquire) != 0) return end_among_others(call);
+    ended_ = call;
+    mine().done.store(marked(call + 1), std::memory_order_release);  // guard DONE_LAST: everything was read
+    fetch_for_writing(mine().slots[slot_of(call + 1, 0)]);
+  }
+
+  // `readers`: a rank or kEverybody, this one among them.
+  Turn take_turn(std::uint64_t call, int round, int readers) {
+    Own& own = own_[slot_of(call, round)];
+    const Turn turn{slot_of(call, round), stamp(call, round), call, own.planned, own.call, own.readers};
+    own.planned = turn.stamp;
+    own.call = call;
+    own.readers = readers;
+    return turn;
+  }
+  // Guard FREE_FIRST. Has everybody who reads what stands there said that it is not needed any more, or is gone (bool gone(int rank))?
+  template <class Gone>
+  bool is_free(const Turn& turn, const Gone& gone) {
+    if (turn.stamp_before == 0) return true;
+    if (own_[turn.slot].said.load(std::memory_order_acquire) != turn.stamp_before) return false;
+    const auto needs = [&](int reader) { return !needs_no_more(reader, turn.call_before) && !gone(reader); };
+    if (turn.readers_before != kEverybody) return !needs(turn.readers_before);
+    for (int reader = 0; reader < size(); ++reader)
+      if (needs(reader)) return false;
+    return true;
+  }
+  // gave_up: as in a slot. Then there are no bytes.
+  void say(const Turn& turn, const std::byte* bytes, Bytes size, std::uint32_t gave_up) {
+    ist::say(mine().slots[turn.slot], {turn.stamp, needed_from(turn.call), size.value, gave_up}, bytes);
+    skip(turn);
+  }
+  // Nothing, now and for good.
+  void skip(const Turn& turn) { own_[turn.slot].said.store(turn.stamp, std::memory_order_release); }
+  // Null: not yet. What it says stays until the call's end.
+  const LaneSlot* hear(int from, std::uint64_t call, int round) {
+    const LaneSlot& slot = lanes_[static_cast<std::size_t>(from)]->slots[slot_of(call, round)];
+    if (!is_said(slot, stamp(call, round))) return nullptr;
+    heard_[static_cast<std::size_t>(from)].store(slot.done, std::memory_order_release);
+    return &slot;
+  }
+  // Nobody reads anything here any more, and no call is under way.
+  template <class Gone>
+  bool idle(const Gone& gone) {
+    if (under_way_.load(std::memory_order_acquire) != 0) return false;
+    for (std::size_t slot = 0; slot < kLaneSlots; ++slot) {
+      const Own& own = own_[slot];
+      if (!is_free({slot, 0, 0, own.planned, own.call, own.readers}, gone)) return false;
+    }
+    return true;
+  }
+
+ protected:
+  static constexpr int kNumberBits = 34;
+  // Counts of calls wrap beyond 2^33: no slot stays as it is for exactly so many.
+  std::uint64_t marked(std::uint64_t number) const {
+    return mark_ << kNumberBits | (number & ((std::uint64_t{1} << kNumberBits) - 1));
+  }
+  const Lane& lane(int rank) const { return *lanes_[static_cast<std::size_t>(rank)]; }
+  Lane& mine() { return *lanes_[static_cast<std::size_t>(rank_)]; }
+
+ private:
+  struct Own {
+    std::uint64_t planned = 0;  // stamp
+    std::uint64_t call = 0;
+    int readers = kEverybody;
+    std::atomic<std::uint64_t> said{0};  // stamp
+  };
+  static std::size_t slot_of(std::uint64_t call, int round) {
+    return static_cast<std::size_t>(call + 2 * static_cast<std::uint64_t>(round)) % kLaneSlots;
+  }
+  std::uint64_t stamp(std::uint64_t call, int round) const { return marked(2 * call + static_cast<std::uint64_t>(round)); }
+  bool needs_no_more(int reader, std::uint64_t call) {
+    std::atomic<std::uint64_t>& heard = heard_[static_cast<std::size_t>(reader)];
+    if (heard.load(std::memory_order_acquire) > call) return true;
+    const std::uint64_t word = lane(reader).done.load(std::memory_order_acquire);
+    if (word >> kNumberBits != mark_) return false;
+    const std::uint64_t number = word & ((std::uint64_t{1} << kNumberBits) - 1);
+    heard.store(number, std::memory_order_release);
+    return number > call;
+  }
+  // Guard OLDEST.
+  std::uint64_t needed_from(std::uint64_t call) const {
+    return under_way_.load(std::memory_order_acquire) == 0 ? call : oldest_.load(std::memory_order_relaxed);
+  }
+  // Guard ONE_AT_A_TIME.
+  void end_among_others(std::uint64_t call) {
+    const std::lock_guard lock(mutex_);
+    tell_done(call);
+  }
+  void tell_done(std::uint64_t call) {
+    ended_ = std::max(ended_, call);
+    mine().done.store(marked(open_.empty() ? ended_ + 1 : open_.front()), std::memory_order_release);
+    if (!open_.empty()) oldest_.store(open_.front(), std::memory_order_relaxed);
+    under_way_.store(static_cast<int>(open_.size()), std::memory_order_release);
+  }
+
+  std::vector<Lane*> lanes_;
+  int rank_;
+  std::uint64_t mark_;                             // never 0
+  std::vector<std::atomic<std::uint64_t>> heard_;  // by rank: it needs nothing of calls before
+  std::array<Own, kLaneSlots> own_;
+  std::mutex mutex_;
+  std::vector<std::uint64_t> open_;  // calls under way, ascending; under mutex_
+  std::uint64_t ended_ = 0;          // the last one; under mutex_, where calls are under way
+  std::atomic<std::uint64_t> oldest_{0};
+  std::atomic<int> under_way_{0};
+};
+
+}  // namespace ist

@@ -1,0 +1,160 @@
+// What ranks say to all others in the slots of their lanes, among threads, each of which stands for a rank: every reader gets what was said
+// in each call, whole, whether calls wait or go on, and nobody waits for ever. Under ThreadSanitizer nothing but the lanes' words orders
+// the bytes, which are no atomics.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "path/shm/lane_turns.hpp"
+
+namespace ist {
+namespace {
+
+constexpr int kCalls = 4000;
+const auto nobody_is_gone = [](int) { return false; };
+
+// In every call the rank of its number says something, of which all read all; every third one all do, and every fifth has a second round.
+struct Call {
+  std::uint64_t number = 0;
+  bool of_all() const { return number % 3 == 0; }
+  bool twice() const { return number % 5 == 0; }
+  int speaker(int ranks) const { return static_cast<int>(number) % ranks; }
+  bool says(int rank, int ranks) const { return of_all() || speaker(ranks) == rank; }
+  // Some in the first line, some in parts.
+  std::size_t bytes(int round) const {
+    constexpr std::size_t kSizes[] = {0, 8, 32, 33, 1000, 40000};
+    return kSizes[(number + static_cast<std::uint64_t>(round)) % std::size(kSizes)];
+  }
+  std::byte value(int rank, int round) const {
+    return static_cast<std::byte>(number * 7 + static_cast<std::uint64_t>(rank) * 3 + static_cast<std::uint64_t>(round));
+  }
+};
+
+class Member {
+ public:
+  Member(const std::vector<Lane*>& lanes, int rank) : turns_(lanes, rank, 5), random_(static_cast<unsigned>(rank) + 1) {}
+
+  void run() {
+    for (std::uint64_t n = 0; n < kCalls; ++n) {
+      Part part = plan({n});
+      if (random_() % 4 == 0) {  // goes on
+        turns_.begin(n);
+        later_.push_back(std::move(part));
+        move_on();
+        continue;
+      }
+      while (!step(part)) move_on();
+      turns_.end(n);
+    }
+    while (!later_.empty()) move_on();
+  }
+  int wrong() const { return wrong_; }
+
+ private:
+  struct Part {
+    Call call;
+    std::vector<LaneTurns::Turn> turns;  // by round; none where this rank says nothing
+    int round = 0;
+    bool said = false;
+    int heard = 0;
+  };
+  int ranks() const { return turns_.size(); }
+  Part plan(const Call& call) {
+    Part part{call, {}, 0, false, 0};
+    for (int round = 0; call.says(turns_.rank(), ranks()) && round < (call.twice() ? 2 : 1); ++round)
+      part.turns.push_back(turns_.take_turn(call.number, round, LaneTurns::kEverybody));
+    return part;
+  }
+  // True: over.
+  bool step(Part& part) {
+    for (; part.round < (part.call.twice() ? 2 : 1); ++part.round, part.said = false, part.heard = 0) {
+      if (!part.said && !say(part)) return false;
+      part.said = true;
+      for (; part.heard < ranks(); ++part.heard)
+        if (part.call.says(part.heard, ranks()) && !hear(part)) return false;
+    }
+    return true;
+  }
+  bool say(const Part& part) {
+    if (part.turns.empty()) return true;
+    const LaneTurns::Turn& turn = part.turns[static_cast<std::size_t>(part.round)];
+    if (!turns_.is_free(turn, nobody_is_gone)) return false;
+    const std::vector<std::byte> bytes(part.call.bytes(part.round), part.call.value(turns_.rank(), part.round));
+    turns_.say(turn, bytes.data(), Bytes{bytes.size()}, 0);
+    return true;
+  }
+  bool hear(const Part& part) {
+    const LaneSlot* const slot = turns_.hear(part.heard, part.call.number, part.round);
+    const std::size_t bytes = part.call.bytes(part.round);
+    if (slot == nullptr || slot->ready.load(std::memory_order_acquire) < bytes) return false;
+    const std::byte* const place = slot->place_for(bytes);
+    const std::byte expected = part.call.value(part.heard, part.round);
+    const bool right = slot->bytes == bytes && std::all_of(place, place + bytes, [&](std::byte b) { return b == expected; });
+    wrong_ += right ? 0 : 1;
+    return true;
+  }
+  void move_on() {
+    for (std::size_t i = 0; i < later_.size();) {
+      if (random_() % 2 == 0 || !step(later_[i])) {
+        ++i;
+        continue;
+      }
+      turns_.end_later(later_[i].call.number);
+      later_.erase(later_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+    if (random_() % 64 == 0) std::this_thread::yield();
+  }
+
+  LaneTurns turns_;
+  std::mt19937 random_;
+  std::vector<Part> later_;
+  int wrong_ = 0;
+};
+
+TEST(Lanes, EveryReaderGetsWhatWasSaidWholeWhetherCallsWaitOrGoOn) {
+  for (const int ranks : {2, 3, 4}) {
+    std::vector<std::unique_ptr<Lane>> memory;
+    std::vector<Lane*> lanes;
+    for (int rank = 0; rank < ranks; ++rank) lanes.push_back(memory.emplace_back(std::make_unique<Lane>()).get());
+    std::vector<std::unique_ptr<Member>> members;
+    for (int rank = 0; rank < ranks; ++rank) members.push_back(std::make_unique<Member>(lanes, rank));
+    std::vector<std::thread> threads;
+    for (const auto& member : members) threads.emplace_back([&member] { member->run(); });
+    for (std::thread& each : threads) each.join();
+    for (const auto& member : members) EXPECT_EQ(0, member->wrong()) << ranks << " ranks";
+  }
+}
+
+// A communicator that has a lane after another one takes nothing of that one's words for its own.
+TEST(Lanes, WhatAnotherCommunicatorSaidThereIsNoNews) {
+  const auto one = std::make_unique<Lane>();
+  const auto other = std::make_unique<Lane>();
+  const std::vector<Lane*> lanes{one.get(), other.get()};
+  const std::byte byte{7};
+  {
+    LaneTurns mine(lanes, 0, 11);
+    LaneTurns theirs(lanes, 1, 11);
+    mine.say(mine.take_turn(0, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
+    mine.end(0);
+    EXPECT_FALSE(mine.idle(nobody_is_gone));
+    EXPECT_TRUE(mine.idle([](int rank) { return rank == 1; }));
+    ASSERT_NE(nullptr, theirs.hear(0, 0, 0));
+    theirs.end(0);
+    EXPECT_TRUE(mine.idle(nobody_is_gone));
+  }
+  LaneTurns mine(lanes, 0, 12);
+  LaneTurns theirs(lanes, 1, 12);
+  EXPECT_EQ(nullptr, theirs.hear(0, 0, 0));
+  mine.say(mine.take_turn(0, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
+  mine.end(0);
+  EXPECT_FALSE(mine.idle(nobody_is_gone));  // though the one before had said that it needs nothing of its own call 0
+}
+
+}  // namespace
+}  // namespace ist
