@@ -61,6 +61,7 @@ unset SHMEM_SYMMETRIC_SIZE
 expect 0 "" exit_0
 expect 7 "" exit_7
 expect 137 "a PE of this job died" abort
+expect 137 "shmem_test_lock: a PE of this job died" holder
 expect 3 "has left" leave
 expect 1 "shmem_barrier_all: PE 2 has left without taking part" leave_0
 expect 0 "handled: shmem_long_put on PE 2: PE 3 was named" handled pe
