@@ -294,6 +294,19 @@ static void many(void) {
   }
 }
 
+/* More pSync arrays than have words of their own, each after the other. */
+static void many_sets(void) {
+  enum { SETS = 400 };
+  long* const words = (long*)shmem_calloc(SETS * SHMEM_SYNC_SIZE, sizeof(long));
+  for (long round = 0; round < SETS; ++round) {
+    *(long*)here = round + me;
+    shmem_long_sum_to_all((long*)there, (long*)here, 1, 0, 0, pes, (long*)(here + ROOM / 4),
+                          words + round * SHMEM_SYNC_SIZE);
+    CHECK(*(long*)there == round * pes + (long)pes * (pes - 1) / 2);
+  }
+  shmem_free(words);
+}
+
 int main(void) {
   shmem_init();
   find_pes();
@@ -334,6 +347,7 @@ int main(void) {
   ACTIVE(64)
   long_ones();
   many();
+  many_sets();
   shmem_team_destroy(part);
   return done();
 }

@@ -35,6 +35,8 @@ static void wrong(const char* what, long* heap, int last) {
   if (is(what, "free")) shmem_free(&stack);
   if (is(what, "realloc") && shmem_realloc(heap + 1, 10) != NULL) exit(5);
   if (is(what, "active_set")) shmem_barrier(0, 0, last + 2, heap);
+  if (is(what, "many_sets") && shmem_init_thread(SHMEM_THREAD_MULTIPLE, NULL) == 0)
+    for (int i = 0; i < 300; ++i) shmem_barrier(last, 0, 1, heap + i);
   if (is(what, "not_a_member")) shmem_barrier(0, 0, last, heap);
   if (is(what, "root")) shmem_broadcast64(heap, heap, 1, 77, 0, 0, last + 1, heap);
   if (is(what, "reduce")) shmem_long_sum_reduce(SHMEM_TEAM_WORLD, heap, &stack, 1);

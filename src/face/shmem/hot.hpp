@@ -25,9 +25,9 @@ struct Span {
   std::size_t stride = 0;
 };
 
-// The heap is the first span; behind it are the segments of variables, of which nearly all programs have one.
+// The heap is the first span; behind it are the segments of variables, of which nearly all programs have one: calls look at these two by
+// themselves.
 constexpr std::size_t kMostSpans = 9;
-constexpr std::size_t kQuickSpans = 2;
 
 struct Hot {
   std::array<Span, kMostSpans> spans;
@@ -48,17 +48,19 @@ extern Hot hot;
 }
 
 template <auto Size>
-[[gnu::always_inline]] inline std::byte* reach_in(const volatile void* address, std::size_t bytes, int pe) {
-  if (static_cast<unsigned>(pe) >= static_cast<unsigned>(hot.pes)) [[unlikely]]
-    return nullptr;
-#pragma GCC unroll 2
-  for (std::size_t i = 0; i < kQuickSpans; ++i) {
-    const Span& span = hot.spans[i];
-    const std::size_t there = (span.*Size).load(std::memory_order_relaxed);
-    const std::uintptr_t offset = offset_in(span, address);
-    if (offset < there && bytes <= there - offset) return copy_at(span, offset, pe);
-  }
+[[gnu::always_inline]] inline std::byte* reach_in(const Span& span, const volatile void* address, std::size_t bytes,
+                                                  int pe) {
+  const std::size_t there = (span.*Size).load(std::memory_order_relaxed);
+  const std::uintptr_t offset = offset_in(span, address);
+  if (offset < there && bytes <= there - offset && static_cast<unsigned>(pe) < static_cast<unsigned>(hot.pes)) [[likely]]
+    return copy_at(span, offset, pe);
   return nullptr;
+}
+template <auto Size>
+[[gnu::always_inline]] inline std::byte* reach_in(const volatile void* address, std::size_t bytes, int pe) {
+  if (std::byte* const at = reach_in<Size>(hot.spans[0], address, bytes, pe); at != nullptr) [[likely]]
+    return at;
+  return reach_in<Size>(hot.spans[1], address, bytes, pe);
 }
 // Where PE `pe` has its copy of `bytes` symmetric bytes in host memory; null: they are none, or there is no such PE, or find() knows. Of
 // this PE's own variables it is another address of the same memory.
