@@ -213,7 +213,9 @@ static void locks(void) {
 }
 
 int main(void) {
-  int provided = -1;
+  int provided = -1, begun = -1;
+  shmem_query_initialized(&begun);
+  CHECK(begun == 0);
   CHECK(shmem_initialized() == 0 && shmem_finalized() == 0);
   for (int level = SHMEM_THREAD_SINGLE; level <= SHMEM_THREAD_MULTIPLE; ++level) { /* begun and ended again and again */
     CHECK(shmem_init_thread(level, &provided) == 0 && provided == level);
@@ -227,8 +229,11 @@ int main(void) {
     shmem_barrier_all();
     CHECK(*word == level);
     CHECK(shmem_initialized() == 1 && shmem_finalized() == 0 && shmem_query_interoperability(SHMEM_PROGRESS_MPI) == 0);
+    shmem_query_initialized(&begun);
+    CHECK(begun == 1);
     shmem_finalize();
-    CHECK(shmem_initialized() == 0 && shmem_finalized() == 1);
+    shmem_query_initialized(&begun);
+    CHECK(shmem_initialized() == 0 && shmem_finalized() == 1 && begun == 0);
   }
   CHECK(shmem_init_thread(17, &provided) != 0);
   shmem_init();

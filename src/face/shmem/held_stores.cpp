@@ -152,7 +152,7 @@ void install_handler() {
   if (is_ours(now)) return;
   take_from_below(now);
   const std::size_t number = unused_handler();
-  if (number == kMostHandlers) return;  // one of the program's own handlers for each, which all end at one of ours
+  if (number == kMostHandlers) return;  // the program has so many of its own; the last one has to pass on to those below
   handlers.before[number] = now;
   handlers.next[number].store(&handlers.before[number], std::memory_order_release);
   struct sigaction action {};

@@ -194,7 +194,9 @@ void World::stop_watching() {
 }
 
 void World::close(const char* call) {
-  if (opened_ == 0 || --opened_ > 0 || control_ == nullptr || !is_pe()) return;
+  if (opened_ == 0) return;
+  --opened_;
+  if (opened_ > 0 || control_ == nullptr || !is_pe()) return;
   barrier_all(call);
   stop_watching();
   drop_groups();
