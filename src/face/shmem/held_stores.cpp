@@ -129,19 +129,22 @@ void take_from_below(const struct sigaction& top) {
   }
 }
 
-// One that was never set; or the oldest whose own predecessor nobody passes on to any more, but for the latest, which the program's handler
-// may know. kMostHandlers: none.
+// Its own predecessor has come to be on top since.
+bool passes_on_elsewhere(std::size_t number) {
+  return std::ranges::none_of(handlers.next, [number](const auto& next) { return next.load() == &handlers.before[number]; });
+}
+
+// One that was never set; or the oldest whose predecessor has come to be on top since, and so has whoever was set on top of it, and knows
+// by now another one to pass on to. kMostHandlers: none.
 std::size_t unused_handler() {
   if (handlers.count < kMostHandlers) {
     handlers.order[handlers.count] = handlers.count;
     return handlers.count++;
   }
-  const auto end = handlers.order.end() - 1;
-  const auto found = std::find_if(handlers.order.begin(), end, [](std::size_t number) {
-    return std::ranges::none_of(handlers.next,
-                                [number](const auto& next) { return next.load() == &handlers.before[number]; });
+  const auto found = std::ranges::adjacent_find(handlers.order, [](std::size_t number, std::size_t above) {
+    return passes_on_elsewhere(number) && passes_on_elsewhere(above);
   });
-  if (found == end) return kMostHandlers;
+  if (found == handlers.order.end()) return kMostHandlers;
   std::rotate(found, found + 1, handlers.order.end());
   return handlers.order.back();
 }

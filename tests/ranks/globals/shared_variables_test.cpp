@@ -129,6 +129,7 @@ TEST(SharedVariables, AreSharedOnceAtATime) {
 }
 
 void end_with_42(int) { ::_exit(42); }
+void end_with_43(int) { ::_exit(43); }
 
 // In a child: stores where nobody may, while variables come and go.
 [[noreturn]] void fault_meanwhile(bool own_handler) {
@@ -253,6 +254,21 @@ TEST(SharedVariables, HandlersOnTopOfEachOtherAreNoCircle) {
       });
       EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 42) << times << " times: " << status;
     }
+  // Others of the program's own in turn, of which none passes on; the last one does, and that to the one before it.
+  for (const int others : {1, 5, 9, 30}) {
+    const int status = status_of([&] {
+      ::signal(SIGSEGV, end_with_42);
+      come_and_go();
+      for (int i = 0; i < others; ++i) {
+        ::signal(SIGSEGV, i % 2 == 0 ? end_with_43 : end_with_42);
+        come_and_go();
+      }
+      set_own(call_what_was_before);
+      come_and_go();
+      fault();
+    });
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == (others % 2 == 0 ? 42 : 43)) << others << ": " << status;
+  }
   const int without = status_of([] {
     ::signal(SIGSEGV, SIG_DFL);
     come_and_go();
