@@ -3,17 +3,17 @@
 namespace ist::shmem {
 namespace {
 
-constexpr std::uint32_t kShared = 1;  // place 0, which nobody takes
-std::uint32_t bit_of(int place) { return std::uint32_t{1} << static_cast<unsigned>(place); }
+constexpr std::uint64_t kShared = 1;  // place 0, which nobody takes
+std::uint64_t bit_of(int place) { return std::uint64_t{1} << static_cast<unsigned>(place); }
 
 }  // namespace
 
 int SlotBoard::take_for_team(int members) {
-  std::uint32_t taken = taken_.load(std::memory_order_relaxed);
+  std::uint64_t taken = taken_.load(std::memory_order_relaxed);
   for (;;) {
-    const std::uint32_t free = ~(taken | kShared);
+    const std::uint64_t free = ~(taken | kShared);
     if (free == 0) return 0;
-    const int place = __builtin_ctz(free);
+    const int place = __builtin_ctzll(free);
     if (!taken_.compare_exchange_weak(taken, taken | bit_of(place), std::memory_order_acq_rel)) continue;
     members_[static_cast<std::size_t>(place)].store(members, std::memory_order_relaxed);
     return place;

@@ -16,7 +16,7 @@ namespace ist::shmem {
 
 class SlotBoard {
  public:
-  static constexpr int kTeams = 32;
+  static constexpr int kTeams = 64;
   static constexpr int kSets = 257;
   // From 1 on, until as many have given it up as there are members.
   int take_for_team(int members);
@@ -25,7 +25,7 @@ class SlotBoard {
   int of_set(std::uint64_t key);
 
  private:
-  std::atomic<std::uint32_t> taken_;  // a bit for each place of a team
+  std::atomic<std::uint64_t> taken_;  // a bit for each place of a team
   std::array<std::atomic<std::int32_t>, kTeams> members_;
   std::array<std::atomic<std::uint64_t>, kSets> keys_;
 };
