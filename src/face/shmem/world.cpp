@@ -123,8 +123,9 @@ void World::make_heap(const char* call) {
   if (failed(call,
              ist_heap_create(comm_, IST_KIND_HOST, IST_OWN_DEVICE, asked != 0 ? most_ : kUsualBytes, addresses, &heap_)))
     return;
+  // The first of a new heap is zero. Nobody writes that, so that words of slots that nobody uses take no memory.
   void* memory = nullptr;
-  if (failed(call, ist_heap_calloc(heap_, 1, own, &memory))) return;
+  if (failed(call, ist_heap_alloc(heap_, own, &memory))) return;
   control_ = static_cast<std::byte*>(memory);
 }
 
