@@ -29,12 +29,13 @@ struct Span {
 // themselves.
 constexpr std::size_t kMostSpans = 9;
 
-struct Hot {
-  std::array<Span, kMostSpans> spans;
+// What a call of the heap looks at is in one line of the cache.
+struct alignas(64) Hot {
   int pes = 0;
   int pe = -1;
   // There is a heap of device memory.
   std::atomic<bool> devices{false};
+  std::array<Span, kMostSpans> spans;
   const Span& heap() const { return spans[0]; }
 };
 extern Hot hot;
