@@ -177,7 +177,7 @@ void World::open(const char* call, int threads) {
   barrier_all(call);
 }
 
-bool World::is_pe() const { return process_ == ::getpid(); }
+bool World::is_child() const { return process_ != 0 && process_ != ::getpid(); }
 
 void World::watch() {
   auto& word = control(hot.pe).end;
@@ -197,7 +197,7 @@ void World::stop_watching() {
 void World::close(const char* call) {
   if (opened_ == 0) return;
   --opened_;
-  if (opened_ > 0 || control_ == nullptr || !is_pe()) return;
+  if (opened_ > 0 || control_ == nullptr || is_child()) return;
   barrier_all(call);
   stop_watching();
   drop_groups();
@@ -219,7 +219,7 @@ void World::close(const char* call) {
 }
 
 void World::leave() {
-  if (opened_ == 0 || control_ == nullptr || !is_pe()) return;
+  if (opened_ == 0 || control_ == nullptr || is_child()) return;
   opened_ = 0;
   quiet();
   control(hot.pe).left.store(1, std::memory_order_release);
@@ -230,7 +230,11 @@ void World::leave() {
 }
 
 void World::end_job(int status) {
-  if (control_ != nullptr && is_pe())
+  if (is_child()) {  // where the C library has let go of every stream, and threads need not work
+    std::fflush(nullptr);
+    ::_exit(status);
+  }
+  if (control_ != nullptr)
     for (int i = 1; i < hot.pes; ++i) {
       auto& word = control((hot.pe + i) % hot.pes).end;
       std::uint32_t none = 0;
@@ -242,7 +246,7 @@ void World::end_job(int status) {
 
 // The words were written before anybody ended, but for a moment.
 void World::end_with_the_others() const {
-  if (control_ == nullptr || !is_pe()) return;
+  if (control_ == nullptr || is_child()) return;
   for (int i = 0; i < 20; ++i) {
     if (control(hot.pe).end.load(std::memory_order_acquire) >= kEnd)
       for (;;) ::pause();  // the watcher ends the process

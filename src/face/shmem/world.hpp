@@ -85,8 +85,8 @@ class World {
   static void set_size(std::uint64_t bytes);
   void share_globals(const char* call);
   static void forget_spans();
-  // A child that was forked is none: what it ends is itself alone.
-  bool is_pe() const;
+  // One that was forked is no PE: what it ends is itself alone.
+  bool is_child() const;
   void watch();
   Control& control(int pe) const;
   void stop_watching();
