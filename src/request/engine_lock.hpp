@@ -22,15 +22,6 @@
 
 namespace ist {
 
-// Between two looks at a word that another processor will write.
-inline void pause_briefly() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#else
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-#endif
-}
-
 // What no other running thread has.
 inline std::uintptr_t this_thread() {
   std::uintptr_t self = 0;

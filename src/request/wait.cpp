@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/pause.hpp"
+
 namespace ist {
 namespace {
 

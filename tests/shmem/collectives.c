@@ -96,27 +96,41 @@ static int alltoalls_mem(shmem_team_t team, ptrdiff_t dst, ptrdiff_t sst, size_t
   return shmem_alltoallsmem(team, there, here, dst, sst, n);
 }
 
-/* Small whole numbers, which no type rounds, from 1 on so that products are not 0. */
-static int value_of(int pe, size_t i) { return 1 + (int)((mixed((uint64_t)pe * 7919 + i)) % 3); }
-#define BEGIN_VALUES(t, n)                                           \
-  memset(there, 0xee, ROOM / 2);                                     \
-  for (size_t i = 0; i < n; ++i) ((t*)here)[i] = (t)value_of(me, i); \
+/* Of integers all bits, so that what is done with too few of them, or without their sign, is seen; the programs are compiled so that sums
+ * wrap, as the library's do. Of the others a few halves, of either sign, of which no sum or product is rounded, and none is 0. */
+static double half_of(uint64_t bits) { return bits % 3 == 0 ? -1.5 : bits % 3 == 1 ? 1.5 : 2.5; }
+static uint64_t bits_of(int pe, size_t i) { return mixed((uint64_t)pe * 7919 + i); }
+#define VALUE(N, t) \
+  static t value_##N(int pe, size_t i) { return (t)0.5 != (t)0 ? (t)half_of(bits_of(pe, i)) : (t)(bits_of(pe, i)); }
+FOR_RMA(VALUE)
+#define COMPLEX_VALUE(N, t)                              \
+  static t value_##N(int pe, size_t i) {                 \
+    t value;                                             \
+    __real__ value = (float)half_of(bits_of(pe, i));     \
+    __imag__ value = (float)half_of(bits_of(pe, i) / 3); \
+    return value;                                        \
+  }
+COMPLEX_VALUE(complexf, shmemx_complexf_)
+COMPLEX_VALUE(complexd, shmemx_complexd_)
+#define BEGIN_VALUES(N, t, n)                                      \
+  memset(there, 0xee, ROOM / 2);                                   \
+  for (size_t i = 0; i < n; ++i) ((t*)here)[i] = value_##N(me, i); \
   shmem_barrier_all();
-#define EXPECTED(t, first, count, step, op)          \
-  t expected = (t)value_of(first, i);                \
-  for (int k = 1; k < count; ++k) {                  \
-    const t next = (t)value_of(first + k * step, i); \
-    expected = (t)(op);                              \
+#define EXPECTED(N, t, first, count, step, op)     \
+  t expected = value_##N(first, i);                \
+  for (int k = 1; k < count; ++k) {                \
+    const t next = value_##N(first + k * step, i); \
+    expected = (t)(op);                            \
   }
 #define REDUCED(N, t, verb, op)                                                                    \
   for (size_t c = 0; c < sizeof counts / sizeof counts[0]; ++c)                                    \
     for (int in_place = 0; in_place < 2; ++in_place) {                                             \
       const size_t n = counts[c];                                                                  \
-      BEGIN_VALUES(t, n)                                                                           \
+      BEGIN_VALUES(N, t, n)                                                                        \
       t* const to = (t*)(in_place ? here : there);                                                 \
       CHECK_OF(shmem_##N##_##verb##_reduce(SHMEM_TEAM_WORLD, to, (t*)here, n) == 0, #N " " #verb); \
       for (size_t i = 0; i < n; ++i) {                                                             \
-        EXPECTED(t, 0, pes, 1, op)                                                                 \
+        EXPECTED(N, t, 0, pes, 1, op)                                                              \
         CHECK_OF(to[i] == expected, #N " " #verb);                                                 \
       }                                                                                            \
       if (!in_place) CHECK_OF(rest(n * sizeof(t)), #N " " #verb);                                  \
@@ -136,11 +150,11 @@ static int value_of(int pe, size_t i) { return 1 + (int)((mixed((uint64_t)pe * 7
 #define SCANNED(N, t, verb, upto)                                                                  \
   for (size_t c = 0; c < sizeof counts / sizeof counts[0]; ++c) {                                  \
     const size_t n = counts[c];                                                                    \
-    BEGIN_VALUES(t, n)                                                                             \
+    BEGIN_VALUES(N, t, n)                                                                          \
     CHECK_OF(shmem_##N##_sum_##verb(SHMEM_TEAM_WORLD, (t*)there, (t*)here, n) == 0, #N " " #verb); \
     for (size_t i = 0; i < n; ++i) {                                                               \
       t sum = (t)0;                                                                                \
-      for (int pe = 0; pe < upto; ++pe) sum = (t)(sum + (t)value_of(pe, i));                       \
+      for (int pe = 0; pe < upto; ++pe) sum = (t)(sum + value_##N(pe, i));                         \
       CHECK_OF(((t*)there)[i] == sum, #N " " #verb);                                               \
     }                                                                                              \
     CHECK_OF(rest(n * sizeof(t)), #N " " #verb);                                                   \
@@ -163,12 +177,12 @@ FOR_SUMMED(SUMMED);
     for (int start = 0; start < pes; ++start)                                                                       \
       for (int size = 1; start + ((size - 1) << log) < pes; ++size) {                                               \
         const int n = 5;                                                                                            \
-        BEGIN_VALUES(t, (size_t)n)                                                                                  \
+        BEGIN_VALUES(N, t, (size_t)n)                                                                               \
         const int distance = me - start;                                                                            \
         if (distance >= 0 && distance % (1 << log) == 0 && distance >> log < size) {                                \
           shmem_##N##_##verb##_to_all((t*)there, (t*)here, n, start, log, size, (t*)(here + ROOM / 4), sync_words); \
           for (size_t i = 0; i < (size_t)n; ++i) {                                                                  \
-            EXPECTED(t, start, size, (1 << log), op)                                                                \
+            EXPECTED(N, t, start, size, (1 << log), op)                                                             \
             CHECK_OF(((t*)there)[i] == expected, #N " " #verb);                                                     \
           }                                                                                                         \
         }                                                                                                           \
@@ -249,14 +263,14 @@ FOR_OLD_SUMMED(OLD_SUMMED);
 static void long_ones(void) {
   const size_t n = 30011;
   for (int in_place = 0; in_place < 2; ++in_place) {
-    for (size_t i = 0; i < n; ++i) ((double*)here)[i] = value_of(me, i);
+    for (size_t i = 0; i < n; ++i) ((double*)here)[i] = value_double(me, i);
     memset(there, 0xee, ROOM);
     shmem_barrier_all();
     double* const to = (double*)(in_place ? here : there);
     CHECK(shmem_double_sum_reduce(SHMEM_TEAM_WORLD, to, (double*)here, n) == 0);
     for (size_t i = 0; i < n; ++i) {
       double sum = 0;
-      for (int pe = 0; pe < pes; ++pe) sum += value_of(pe, i);
+      for (int pe = 0; pe < pes; ++pe) sum += value_double(pe, i);
       if (to[i] != sum) {
         CHECK(to[i] == sum);
         break;
@@ -278,6 +292,19 @@ static void many(void) {
     CHECK(*sum == round + round % pes);
     *value = -1;
   }
+}
+
+/* More pSync arrays than have words of their own, each after the other. */
+static void many_sets(void) {
+  enum { SETS = 400 };
+  long* const words = (long*)shmem_calloc(SETS * SHMEM_SYNC_SIZE, sizeof(long));
+  for (long round = 0; round < SETS; ++round) {
+    *(long*)here = round + me;
+    shmem_long_sum_to_all((long*)there, (long*)here, 1, 0, 0, pes, (long*)(here + ROOM / 4),
+                          words + round * SHMEM_SYNC_SIZE);
+    CHECK(*(long*)there == round * pes + (long)pes * (pes - 1) / 2);
+  }
+  shmem_free(words);
 }
 
 int main(void) {
@@ -320,6 +347,7 @@ int main(void) {
   ACTIVE(64)
   long_ones();
   many();
+  many_sets();
   shmem_team_destroy(part);
   return done();
 }

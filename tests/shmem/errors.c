@@ -35,6 +35,8 @@ static void wrong(const char* what, long* heap, int last) {
   if (is(what, "free")) shmem_free(&stack);
   if (is(what, "realloc") && shmem_realloc(heap + 1, 10) != NULL) exit(5);
   if (is(what, "active_set")) shmem_barrier(0, 0, last + 2, heap);
+  if (is(what, "many_sets") && shmem_init_thread(SHMEM_THREAD_MULTIPLE, NULL) == 0)
+    for (int i = 0; i < 300; ++i) shmem_barrier(last, 0, 1, heap + i);
   if (is(what, "not_a_member")) shmem_barrier(0, 0, last, heap);
   if (is(what, "root")) shmem_broadcast64(heap, heap, 1, 77, 0, 0, last + 1, heap);
   if (is(what, "reduce")) shmem_long_sum_reduce(SHMEM_TEAM_WORLD, heap, &stack, 1);
@@ -43,7 +45,7 @@ static void wrong(const char* what, long* heap, int last) {
   if (is(what, "kind")) shmemx_malloc_on(9, 8);
   if (is(what, "exit_0")) shmem_global_exit(0);
   if (is(what, "exit_7")) shmem_global_exit(7);
-  if (is(what, "abort")) raise(SIGKILL);
+  if (is(what, "abort") || is(what, "holder")) raise(SIGKILL);
   if (is(what, "leave")) exit(3);
   if (is(what, "leave_0")) exit(0);
   (void)team;
@@ -66,6 +68,10 @@ int main(int argc, char** argv) {
     shmem_free(heap);
     shmem_free(heap);
   }
+  if (is(what, "holder")) {
+    if (shmem_my_pe() == last) shmem_set_lock(heap);
+    shmem_barrier_all();
+  }
   if (shmem_my_pe() == last) wrong(what, heap, last);
   if (handled) {
     if (shmem_my_pe() == last && calls == 0) return 8;
@@ -73,6 +79,8 @@ int main(int argc, char** argv) {
     shmem_finalize();
     return 0;
   }
+  if (is(what, "holder"))
+    while (shmem_test_lock(heap) != 0) continue;
   /* The others compute, wait for a word, or for all, and end all the same. */
   if (shmem_my_pe() == 0) shmem_long_wait_until(heap + 5, SHMEM_CMP_EQ, 99);
   if (shmem_my_pe() == 1) shmem_barrier_all();

@@ -46,6 +46,7 @@ expect 1 "shmem_realloc: nothing was allocated at the address" realloc
 expect 1 "shmem_malloc: .*PE 0 gave 8 for bytes, and PE 1 9" sizes
 expect 1 "shmem_free: .*nothing was allocated at the address" freed_twice
 expect 1 "shmem_barrier: the active set is 4 PEs from 0 on" active_set
+expect 1 "shmem_barrier: pSync arrays at 256 places have been used" many_sets
 expect 1 "shmem_barrier: this PE is not in the active set of 2 PEs" not_a_member
 expect 1 "shmem_broadcast64: the root is PE 77" root
 expect 1 "shmem_long_sum_reduce: .* not symmetric" reduce
@@ -61,6 +62,7 @@ unset SHMEM_SYMMETRIC_SIZE
 expect 0 "" exit_0
 expect 7 "" exit_7
 expect 137 "a PE of this job died" abort
+expect 137 "shmem_test_lock: a PE of this job died" holder
 expect 3 "has left" leave
 expect 1 "shmem_barrier_all: PE 2 has left without taking part" leave_0
 expect 0 "handled: shmem_long_put on PE 2: PE 3 was named" handled pe

@@ -53,6 +53,7 @@ static void sizes(void) {
     shmem_free(block);
   }
   CHECK(shmem_align(48, 10) == NULL && strstr(shmemx_error_text(), "power of two") != NULL);
+  CHECK(shmem_align((size_t)1 << 31, 10) == NULL && strstr(shmemx_error_text(), "at most 1073741824") != NULL);
   unsigned char* const zeros = (unsigned char*)shmem_calloc(1000, 3);
   CHECK(zeros != NULL && all_are(zeros, 3000, 0));
   memset(zeros, 0xff, 3000);
@@ -116,6 +117,68 @@ static void growth(void) {
   }
 }
 
+/* What is refused because it is too much leaves the heap as long as it was. */
+static char heap_length[500];
+static void keep_text(const char* call, int pe, const char* cause) {
+  (void)call, (void)pe;
+  snprintf(heap_length, sizeof heap_length, "%s", cause);
+}
+static void too_much(void) {
+  char before[sizeof heap_length];
+  long stack = 0;
+  const shmemx_error_handler_t usual = shmemx_set_error_handler(keep_text);
+  shmem_long_p(&stack, 1, me);
+  memcpy(before, heap_length, sizeof before);
+  CHECK(strstr(before, "the symmetric heap of this PE goes from") != NULL);
+  CHECK(shmem_malloc(SIZE_MAX) == NULL && shmem_malloc(SIZE_MAX - 4096) == NULL);
+  for (size_t alignment = 64; alignment <= (size_t)1 << 30; alignment *= 4)
+    CHECK(shmem_align(alignment, SIZE_MAX - alignment + 9) == NULL);
+  shmem_long_p(&stack, 1, me);
+  CHECK(strcmp(before, heap_length) == 0);
+  shmemx_set_error_handler(usual);
+}
+
+/* What was allocated before the end is nothing afterwards. */
+static void old_addresses(void) {
+  void* const old = memory(100);
+  shmem_finalize();
+  shmem_init();
+  const shmemx_error_handler_t usual = shmemx_set_error_handler(keep_text);
+  heap_length[0] = 0;
+  CHECK(shmem_realloc(old, 50) == NULL && strstr(heap_length, "nothing was allocated") != NULL);
+  shmemx_set_error_handler(usual);
+}
+
+/* Tickets begin again behind the last one. */
+static void tickets_without_end(void) {
+  long* const lock = (long*)memory(sizeof(long));
+  long* const count = (long*)shmem_calloc(1, sizeof(long));
+  *lock = -1; /* the next ticket and the one that is served are the last ones: nobody has it */
+  shmem_barrier_all();
+  for (int i = 0; i < 50; ++i) {
+    while (shmem_test_lock(lock) != 0) continue;
+    const long value = shmem_long_g(count, 0);
+    shmem_long_p(count, value + 1, 0);
+    shmem_clear_lock(lock);
+  }
+  shmem_barrier_all();
+  if (me == 0) CHECK(*count == 50L * pes);
+  int kept = 0; /* by one PE, whose word is as in the beginning again */
+  for (int pe = 0; pe < pes; ++pe) kept += shmem_long_g(lock, pe) == 0;
+  CHECK(kept == 1);
+  shmem_barrier_all();
+  *lock = -1;
+  shmem_barrier_all();
+  if (me == 0) shmem_set_lock(lock);
+  shmem_barrier_all();
+  CHECK(shmem_test_lock(lock) == 1);
+  shmem_barrier_all();
+  if (me == 0) shmem_clear_lock(lock);
+  shmem_barrier_all();
+  shmem_free(count);
+  shmem_free(lock);
+}
+
 static void locks(void) {
   long* const lock = (long*)shmem_calloc(3, sizeof(long));
   long* const counts = (long*)shmem_calloc(3, sizeof(long));
@@ -150,7 +213,9 @@ static void locks(void) {
 }
 
 int main(void) {
-  int provided = -1;
+  int provided = -1, begun = -1;
+  shmem_query_initialized(&begun);
+  CHECK(begun == 0);
   CHECK(shmem_initialized() == 0 && shmem_finalized() == 0);
   for (int level = SHMEM_THREAD_SINGLE; level <= SHMEM_THREAD_MULTIPLE; ++level) { /* begun and ended again and again */
     CHECK(shmem_init_thread(level, &provided) == 0 && provided == level);
@@ -164,8 +229,11 @@ int main(void) {
     shmem_barrier_all();
     CHECK(*word == level);
     CHECK(shmem_initialized() == 1 && shmem_finalized() == 0 && shmem_query_interoperability(SHMEM_PROGRESS_MPI) == 0);
+    shmem_query_initialized(&begun);
+    CHECK(begun == 1);
     shmem_finalize();
-    CHECK(shmem_initialized() == 0 && shmem_finalized() == 1);
+    shmem_query_initialized(&begun);
+    CHECK(shmem_initialized() == 0 && shmem_finalized() == 1 && begun == 0);
   }
   CHECK(shmem_init_thread(17, &provided) != 0);
   shmem_init();
@@ -180,6 +248,9 @@ int main(void) {
   sizes();
   moved_to_another_size();
   growth();
+  too_much();
+  old_addresses();
   locks();
+  tickets_without_end();
   return done();
 }

@@ -94,7 +94,7 @@ static void in_two_dimensions(long* there, long* here) {
 
 /* More than there are slots of their own; and some that last while others go. */
 static void many(long* there, long* here) {
-  enum { MANY = 40 };
+  enum { MANY = 80 };
   shmem_team_t teams[MANY];
   for (int i = 0; i < MANY; ++i) CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, pes, NULL, 0, &teams[i]) == 0);
   for (int i = 0; i < MANY; i += 2) shmem_team_destroy(teams[i]);

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/pause.hpp"
 #include "collective/exchange.hpp"
 #include "face/message/calls.hpp"
 #include "path/shm/doorbell.hpp"

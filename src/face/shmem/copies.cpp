@@ -99,12 +99,21 @@ void strided_get(const char* call, shmem_ctx_t context, const Strided& what, int
              [&](void* to, const void* from, std::size_t bytes) { get(call, SHMEM_CTX_DEFAULT, to, from, bytes, pe); });
 }
 
-void send_signal(const char* call, int pe, const Signal& signal) {
-  const Place place = find(call, signal.word, sizeof signal.value, pe);
-  if (place.at == nullptr) return;
-  if (signal.operation != SHMEM_SIGNAL_SET && signal.operation != SHMEM_SIGNAL_ADD)
-    return fail(call, "the signal's operation is " + std::to_string(signal.operation) +
-                          "; it must be SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD");
+namespace {
+
+// Where the signal's word is; null, and fail() was called, where it cannot be sent.
+Place place_of(const char* call, int pe, const Signal& signal) {
+  if (signal.operation != SHMEM_SIGNAL_SET && signal.operation != SHMEM_SIGNAL_ADD) {
+    fail(call, "the signal's operation is " + std::to_string(signal.operation) +
+                   "; it must be SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD");
+    return {};
+  }
+  if (std::byte* const at = reach(signal.word, sizeof signal.value, pe); at != nullptr) [[likely]]
+    return {at, nullptr};
+  return find(call, signal.word, sizeof signal.value, pe);
+}
+
+void send(const char* call, int pe, const Place& place, const Signal& signal) {
   if (place.device != nullptr) {
     failed(call, ist_heap_put_signal(place.device, signal.word, ist_host(&signal.value), 0, signal.word, signal.value,
                                      signal.operation == SHMEM_SIGNAL_SET ? IST_SIGNAL_SET : IST_SIGNAL_ADD, pe));
@@ -117,12 +126,26 @@ void send_signal(const char* call, int pe, const Signal& signal) {
     word.fetch_add(signal.value, std::memory_order_acq_rel);
 }
 
+}  // namespace
+
+void send_signal(const char* call, int pe, const Signal& signal) {
+  if (const Place place = place_of(call, pe, signal); place.at != nullptr) send(call, pe, place, signal);
+}
+
+// Nothing is put where the signal cannot be sent, and no signal is sent where nothing can be put.
 void put_signal(const char* call, shmem_ctx_t context, const Sent& sent, const Signal& signal) {
   int pe = sent.pe;
   if (context != SHMEM_CTX_DEFAULT && !to_world(call, context, pe)) return;
-  put(call, SHMEM_CTX_DEFAULT, sent.dest, sent.source, sent.bytes, pe);
+  const Place place = place_of(call, pe, signal);
+  if (place.at == nullptr) return;
+  if (std::byte* const to = reach_directly(sent.dest, sent.bytes, pe); to != nullptr) [[likely]] {
+    copy_bytes(to, sent.source, sent.bytes);
+  } else if (sent.bytes != 0) {
+    if (find(call, sent.dest, sent.bytes, pe).at == nullptr) return;
+    put_elsewhere(call, sent.dest, sent.source, sent.bytes, pe);
+  }
   if (!on_hosts()) failed(call, ist_heap_fence(world().device_heap().heap));
-  send_signal(call, pe, signal);
+  send(call, pe, place, signal);
 }
 
 }  // namespace ist::shmem

@@ -19,6 +19,8 @@
 
 namespace ist {
 
+constexpr std::uint64_t kPage = 4096;
+
 struct VariableSegment {
   std::byte* begin = nullptr;  // whole pages, and nobody else's: what malloc has of the break begins behind them
   Bytes bytes;

@@ -13,8 +13,6 @@
 namespace ist {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
-
 // Somewhere in what this code is linked into.
 constinit char here = 0;
 

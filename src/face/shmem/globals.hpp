@@ -42,6 +42,8 @@ class SymmetricGlobals {
   const std::string& why() const { return why_; }
   // Null where there are no variables, or none that are symmetric.
   ist_heap heap() const { return heap_; }
+  // From PE p's copy to that of p + 1, in this process.
+  Bytes stride() const { return Bytes{view_.stride}; }
   std::span<const Segment> segments() const { return std::span{segments_}.first(count_); }
 
   // That variable in the own part of the heap; null: none, or not `bytes` of it.

@@ -5,12 +5,14 @@
 
 #include "face/shmem/errors.hpp"
 #include "face/shmem/patience.hpp"
+#include "face/shmem/regions.hpp"
 
 namespace ist::shmem {
 namespace {
 
 // Up to so many one hop, each telling each, is quicker than a few hops of one each.
 constexpr int kAtOnce = 16;
+constexpr unsigned kOffsetBits = 56;
 
 struct Counts {
   std::uint64_t sent = 0;
@@ -21,6 +23,22 @@ std::vector<Counts> counts;
 Counts& counts_of(const Group& group, int index) {
   return counts[static_cast<std::size_t>(group.slot) * static_cast<std::size_t>(hot.pes) +
                 static_cast<std::size_t>(group.at(index))];
+}
+
+// Each pSync array has words of its own, by where it is in everybody's memory. Those that are not symmetric share some.
+bool choose_slot(const char* call, const long* words, int& slot) {
+  const Span* const span = span_of(words, sizeof *words);
+  if (span == nullptr) return true;
+  const auto number = static_cast<std::uint64_t>(span - hot.spans.data()) + 1;
+  const int place = world().slots().of_set(number << kOffsetBits | offset_in(*span, words));
+  if (place == 0 && world().threads() == SHMEM_THREAD_MULTIPLE) {
+    fail(call,
+         "pSync arrays at " + std::to_string(kActiveSlots - 1) +
+             " places have been used, and with SHMEM_THREAD_MULTIPLE there are no more; use one of them again, or teams");
+    return false;
+  }
+  slot += place;
+  return true;
 }
 
 }  // namespace
@@ -73,10 +91,7 @@ Group active_group(const char* call, int start, int log_stride, int size, const 
     group.size = 0;
     return group;
   }
-  // Sets that are used at once have words of their own, at one offset in all parts.
-  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(words) - hot.begin;
-  if (offset < hot.bytes.load())
-    group.slot += static_cast<int>(offset / sizeof(long) / SHMEM_SYNC_SIZE % (kActiveSlots - 1)) + 1;
+  if (!choose_slot(call, words, group.slot)) group.size = 0;
   return group;
 }
 

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <string>
+#include <utility>
 
 namespace ist {
 namespace {
@@ -34,7 +35,6 @@ struct Held {
   std::array<Range, ExecutableCard::kMostSegments> all;
   Range now;
   std::atomic<std::uint64_t> turn{0};  // counts what was held
-  struct sigaction before {};
 };
 Held held;
 
@@ -51,43 +51,115 @@ int protect(void* begin, std::uint64_t size, int access) {
   return static_cast<int>(::syscall(SYS_mprotect, begin, size, access));
 }
 
+// The system's own way with a signal. A fault meets it when its instruction is tried again, and one that is ignored ends the process all
+// the same; but what somebody has sent would not come again.
+void leave_to_system(const struct sigaction& action, const siginfo_t& info) {
+  const bool was_sent = info.si_code <= 0;
+  if (was_sent && action.sa_handler == SIG_IGN) return;
+  ::sigaction(SIGSEGV, &action, nullptr);
+  if (was_sent) ::raise(SIGSEGV);
+}
+
 // With the signals blocked that it wants to have blocked, but for this one: it may store into what is held, too. When this handler returns
 // all are as they were.
-void pass_on(int signal, siginfo_t* info, void* context) {
-  sigset_t blocked = held.before.sa_mask;
+void pass_on(const struct sigaction& to, int signal, siginfo_t* info, void* context) {
+  if ((to.sa_flags & SA_SIGINFO) == 0 && (to.sa_handler == SIG_DFL || to.sa_handler == SIG_IGN))
+    return leave_to_system(to, *info);
+  sigset_t blocked = to.sa_mask;
   sigdelset(&blocked, SIGSEGV);
   ::pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
-  if ((held.before.sa_flags & SA_SIGINFO) != 0) {
-    held.before.sa_sigaction(signal, info, context);
-  } else if (held.before.sa_handler == SIG_DFL || held.before.sa_handler == SIG_IGN) {
-    ::sigaction(SIGSEGV, &held.before, nullptr);  // which the same instruction meets next
-  } else {
-    held.before.sa_handler(signal);
+  if ((to.sa_flags & SA_SIGINFO) != 0)
+    to.sa_sigaction(signal, info, context);
+  else
+    to.sa_handler(signal);
+}
+
+// A store that waited until what is there had been replaced, and may be tried again. One that fails once more, though nothing was held
+// since, is the program's own affair.
+bool was_held(const siginfo_t& info) {
+  const auto address = reinterpret_cast<std::uintptr_t>(info.si_addr);
+  if (info.si_code != SEGV_ACCERR ||
+      std::ranges::none_of(held.all, [address](const Range& each) { return each.holds(address); }))
+    return false;
+  while (held.now.holds(address)) ::sched_yield();
+  const std::uint64_t turn = held.turn.load(std::memory_order_acquire);
+  if (tried.address == address && tried.turn == turn) return false;
+  tried = {address, turn};
+  return true;
+}
+
+// A program may set a handler of its own on top of ours, which passes on to ours what it does not want, and then begin anew: ours comes on
+// top once more, above one that ends at ours. So each time it is another function, with what was there before as its own, and no circle.
+constexpr std::size_t kMostHandlers = 8;
+struct Handlers {
+  std::array<struct sigaction, kMostHandlers> before{};
+  std::array<std::atomic<const struct sigaction*>, kMostHandlers> next{};  // to whom each passes on
+  std::array<std::size_t, kMostHandlers> order{};  // the numbers of those that were set, the latest last
+  std::size_t count = 0;
+};
+Handlers handlers;
+const struct sigaction the_system {};
+
+template <std::size_t Number>
+void on_fault(int signal, siginfo_t* info, void* context) {
+  if (!was_held(*info)) pass_on(*handlers.next[Number].load(std::memory_order_acquire), signal, info, context);
+}
+using Handler = void (*)(int, siginfo_t*, void*);
+template <std::size_t... Numbers>
+constexpr std::array<Handler, kMostHandlers> all_of(std::index_sequence<Numbers...>) {
+  return {on_fault<Numbers>...};
+}
+constexpr std::array<Handler, kMostHandlers> kOurs = all_of(std::make_index_sequence<kMostHandlers>{});
+
+bool is_ours(const struct sigaction& action) {
+  return (action.sa_flags & SA_SIGINFO) != 0 && std::ranges::find(kOurs, action.sa_sigaction) != kOurs.end();
+}
+bool alike(const struct sigaction& a, const struct sigaction& b) {
+  if ((a.sa_flags & SA_SIGINFO) != (b.sa_flags & SA_SIGINFO)) return false;
+  return (a.sa_flags & SA_SIGINFO) != 0 ? a.sa_sigaction == b.sa_sigaction : a.sa_handler == b.sa_handler;
+}
+
+// Whoever comes to be on top is no longer below: those that passed on to it pass on to what was there before them.
+void take_from_below(const struct sigaction& top) {
+  const struct sigaction* below = &the_system;
+  for (std::size_t i = 0; i < handlers.count; ++i) {
+    auto& next = handlers.next[handlers.order[i]];
+    if (alike(*next.load(), top)) next.store(below, std::memory_order_release);
+    below = next.load();
   }
 }
 
-// A store that fails once more, though nothing was held since, is the program's own affair.
-void on_fault(int signal, siginfo_t* info, void* context) {
-  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-  if (info->si_code == SEGV_ACCERR &&
-      std::ranges::any_of(held.all, [address](const Range& each) { return each.holds(address); })) {
-    while (held.now.holds(address)) ::sched_yield();
-    const std::uint64_t turn = held.turn.load(std::memory_order_acquire);
-    if (tried.address != address || tried.turn != turn) {
-      tried = {address, turn};
-      return;
-    }
+// Its own predecessor has come to be on top since.
+bool passes_on_elsewhere(std::size_t number) {
+  return std::ranges::none_of(handlers.next, [number](const auto& next) { return next.load() == &handlers.before[number]; });
+}
+
+// One that was never set; or the oldest whose predecessor has come to be on top since, and so has whoever was set on top of it, and knows
+// by now another one to pass on to. kMostHandlers: none.
+std::size_t unused_handler() {
+  if (handlers.count < kMostHandlers) {
+    handlers.order[handlers.count] = handlers.count;
+    return handlers.count++;
   }
-  pass_on(signal, info, context);
+  const auto found = std::ranges::adjacent_find(handlers.order, [](std::size_t number, std::size_t above) {
+    return passes_on_elsewhere(number) && passes_on_elsewhere(above);
+  });
+  if (found == handlers.order.end()) return kMostHandlers;
+  std::rotate(found, found + 1, handlers.order.end());
+  return handlers.order.back();
 }
 
 void install_handler() {
   struct sigaction now {};
   ::sigaction(SIGSEGV, nullptr, &now);
-  if ((now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_fault) return;
-  held.before = now;
+  if (is_ours(now)) return;
+  take_from_below(now);
+  const std::size_t number = unused_handler();
+  if (number == kMostHandlers) return;  // the program has so many of its own; the last one has to pass on to those below
+  handlers.before[number] = now;
+  handlers.next[number].store(&handlers.before[number], std::memory_order_release);
   struct sigaction action {};
-  action.sa_sigaction = on_fault;
+  action.sa_sigaction = kOurs[number];
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER;
   sigemptyset(&action.sa_mask);
   ::sigaction(SIGSEGV, &action, nullptr);

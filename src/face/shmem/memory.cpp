@@ -1,4 +1,5 @@
-// Memory of the symmetric heaps.
+#include "face/shmem/memory.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -36,6 +37,9 @@ std::size_t forget_size(void* address) {
   return size;
 }
 
+// Behind which there is no more to be had.
+std::size_t sum(std::size_t a, std::size_t b) { return a > SIZE_MAX - b ? SIZE_MAX : a + b; }
+
 struct Wanted {
   std::size_t size;
   std::size_t alignment = 0;  // 0: the usual one
@@ -55,7 +59,7 @@ void* allocate(const char* call, const Wanted& wanted) {
   int code = try_once(wanted, world().heap(), &memory);
   if (code == IST_ERR_MEMORY) {
     remember(ist_error_text());
-    if (!world().grow_heap(call, wanted.size + wanted.alignment)) return nullptr;
+    if (!world().grow_heap(call, sum(wanted.size, wanted.alignment))) return nullptr;
     code = try_once(wanted, world().heap(), &memory);
   }
   if (code == IST_ERR_MEMORY || failed(call, code)) return nullptr;
@@ -124,6 +128,11 @@ void* align(const char* call, std::size_t alignment, std::size_t size) {
     remember(std::string{call} + ": the alignment is " + std::to_string(alignment) + "; it must be a power of two");
     return nullptr;
   }
+  if (alignment > kMostAligned) {
+    remember(std::string{call} + ": the alignment is " + std::to_string(alignment) + "; it may be at most " +
+             std::to_string(kMostAligned) + ", since the PEs' parts begin at multiples of that");
+    return nullptr;
+  }
   return allocate(call, {size, alignment});
 }
 
@@ -138,6 +147,12 @@ void* zeroed(const char* call, std::size_t count, std::size_t size) {
 }
 
 }  // namespace
+
+void forget_sizes() {
+  const std::lock_guard lock(sizes_mutex());
+  sizes().clear();
+}
+
 }  // namespace ist::shmem
 
 using namespace ist::shmem;

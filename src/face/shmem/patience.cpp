@@ -1,31 +1,78 @@
 #include "face/shmem/patience.hpp"
 
+#include <isthmus/collective.h>
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <climits>
+#include <cmath>
+#include <cstdlib>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
+#include "boot/processors.hpp"
 #include "face/shmem/errors.hpp"
 #include "face/shmem/world.hpp"
 
 namespace ist::shmem {
 namespace {
 
-constexpr int kTurnsBeforeSleep = 20000;
 constexpr int kTurnsBetweenQuestions = 64;
+// Where PEs outnumber processors, who waits long leaves his to the others; who is to sleep soon does so after a few turns.
+constexpr int kTurnsWhereCrowded = 20000;
+constexpr int kTurnsOfSleepers = 300;
+constexpr int kMostTurns = kTurnsWhereCrowded + 2 * kTurnsBetweenQuestions;
+int turns_before_sleep = INT_MAX;
 
-// Where PEs outnumber processors, who waits long leaves his to the others.
-bool crowded() {
-  static const int processors = [] {
-    cpu_set_t mine;
-    return ::sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1;
-  }();
-  return hot.pes > processors;
+// What PEs tell each other of the processors that they may run on.
+struct Processors {
+  double quota = 0;
+  std::array<std::uint64_t, 64> set{};
+};
+constexpr std::size_t kBits = 64;
+
+Processors own_card() {
+  Processors card{processor_quota(), {}};
+  for (const int each : own_processors())
+    if (const auto bit = static_cast<std::size_t>(each); bit < card.set.size() * kBits)
+      card.set[bit / kBits] |= std::uint64_t{1} << bit % kBits;
+  return card;
+}
+
+std::vector<int> numbers_of(const Processors& card) {
+  std::vector<int> numbers;
+  for (std::size_t bit = 0; bit < card.set.size() * kBits; ++bit)
+    if ((card.set[bit / kBits] >> bit % kBits & 1U) != 0) numbers.push_back(static_cast<int>(bit));
+  return numbers;
+}
+
+bool are_crowded(const std::vector<Processors>& cards) {
+  double quota = 0;
+  std::vector<std::vector<int>> sets;
+  for (const Processors& each : cards) {
+    quota = std::max(quota, each.quota);
+    if (auto numbers = numbers_of(each); !numbers.empty()) sets.push_back(std::move(numbers));
+  }
+  return (quota > 0 && static_cast<double>(cards.size()) > std::ceil(quota)) || !each_has_a_processor(sets);
 }
 
 }  // namespace
+
+// The world has been made, so that the word is one of the three.
+void choose_how_to_wait(const char* call, ist_comm comm) {
+  const char* const set = std::getenv("ISTHMUS_WAIT");
+  const std::string_view word = set != nullptr ? set : "auto";
+  const Processors mine = own_card();
+  std::vector<Processors> all(static_cast<std::size_t>(hot.pes));
+  if (failed(call, ist_allgather(ist_host(&mine), sizeof mine, ist_host(all.data()), sizeof mine, IST_BYTE, comm))) return;
+  turns_before_sleep = word == "sleep"                      ? kTurnsOfSleepers
+                       : word != "spin" && are_crowded(all) ? kTurnsWhereCrowded
+                                                            : INT_MAX;
+}
 
 bool Patience::nobody_comes() {
   if (hot.pes == 0 || world().died()) return true;
@@ -45,14 +92,12 @@ bool Patience::go_on_slowly() {
                                 : std::string{"all other PEs have left, and nobody writes what is waited for"});
     return false;
   }
-  ++looks_;
+  if (++looks_ == kMostTurns) looks_ -= kTurnsBetweenQuestions;
   if (looks_ % kTurnsBetweenQuestions == 0) doomed_ = nobody_comes();
-  if (looks_ > kTurnsBeforeSleep && crowded())
+  if (looks_ > turns_before_sleep)
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   else
     ::sched_yield();
-  looks_ = std::min(looks_, kTurnsBeforeSleep + 2 * kTurnsBetweenQuestions);
-  if (looks_ == kTurnsBeforeSleep + 2 * kTurnsBetweenQuestions) looks_ = kTurnsBeforeSleep + kTurnsBetweenQuestions;
   return true;
 }
 

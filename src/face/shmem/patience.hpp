@@ -1,12 +1,19 @@
 // Waiting for a word that another PE writes: at first with the processor, then by turns, and not for ever.
 //
-// Who calls this : groups.cpp, waits.hpp, locks.cpp.
+// Who calls this : groups.cpp, waits.hpp, locks.cpp; world.cpp at the beginning.
 // Threads        : one object is one thread's.
 // Ownership      : none.
 // Errors         : by fail(), once what is waited for can never come: a PE died, or whoever could write has left.
 #pragma once
 
+#include <isthmus/isthmus.h>
+
+#include "base/pause.hpp"
+
 namespace ist::shmem {
+
+// Collective, before anybody waits long: what ISTHMUS_WAIT says, and where that leaves it open, whether each PE has a processor.
+void choose_how_to_wait(const char* call, ist_comm comm);
 
 class Patience {
  public:
@@ -16,9 +23,7 @@ class Patience {
   bool go_on() {
     if (looks_ < kLooksAtOnce) {
       ++looks_;
-#if defined(__x86_64__) || defined(__i386__)
-      __builtin_ia32_pause();
-#endif
+      pause_briefly();
       return true;
     }
     return go_on_slowly();

@@ -1,7 +1,7 @@
 #include "face/shmem/reductions.hpp"
 
 #include <cstring>
-#include <vector>
+#include <memory>
 
 #include "face/shmem/regions.hpp"
 
@@ -12,14 +12,17 @@ namespace {
 constexpr std::size_t kSmall = 4096;
 constexpr std::size_t kStep = 32768;  // what is combined at once stays in a cache
 
-// Aligned for every type.
+// Aligned for every type, and with whatever was there before in it. Few elements need no memory but the stack.
 class Scratch {
  public:
-  explicit Scratch(std::size_t bytes) : words_(bytes / sizeof(std::max_align_t) + 1) {}
-  std::byte* data() { return reinterpret_cast<std::byte*>(words_.data()); }
+  explicit Scratch(std::size_t bytes) {
+    if (bytes > kSmall) large_ = std::make_unique_for_overwrite<std::max_align_t[]>(bytes / sizeof(std::max_align_t) + 1);
+  }
+  std::byte* data() { return large_ != nullptr ? reinterpret_cast<std::byte*>(large_.get()) : small_; }
 
  private:
-  std::vector<std::max_align_t> words_;
+  alignas(std::max_align_t) std::byte small_[kSmall];  // NOLINT(modernize-avoid-c-arrays)
+  std::unique_ptr<std::max_align_t[]> large_;          // NOLINT(modernize-avoid-c-arrays)
 };
 
 // One PE's source, to read from: where it lies, or, if a processor cannot read it there, a copy.

@@ -10,11 +10,6 @@
 namespace ist::shmem {
 namespace {
 
-std::vector<Region>& regions() {
-  static std::vector<Region> all;
-  return all;
-}
-
 std::string in_hexadecimal(std::uintptr_t address) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(address));
@@ -25,16 +20,20 @@ std::string in_hexadecimal(std::uintptr_t address) {
 
 Hot hot;
 
-void add_region(Region region) { regions().push_back(std::move(region)); }
-void drop_regions() { regions().clear(); }
+const Span* span_of(const volatile void* address, std::size_t bytes) {
+  for (const Span& span : hot.spans) {
+    const std::size_t there = span.bytes.load(std::memory_order_relaxed);
+    const std::uintptr_t offset = offset_in(span, address);
+    if (offset < there && bytes <= there - offset) return &span;
+  }
+  return nullptr;
+}
 
 Place look(const volatile void* address, std::size_t bytes, int pe) {
   if (pe < 0 || pe >= hot.pes) return {};
-  if (std::byte* const at = reach(address, bytes, pe); at != nullptr) return {at, nullptr};
-  for (const Region& region : regions()) {
-    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - reinterpret_cast<std::uintptr_t>(region.begin);
-    if (offset < region.bytes && bytes <= region.bytes - offset)
-      return {region.peers[static_cast<std::size_t>(pe)] + offset, nullptr};
+  if (const Span* const span = span_of(address, bytes); span != nullptr) {
+    if (pe == hot.pe) return {const_cast<std::byte*>(static_cast<const volatile std::byte*>(address)), nullptr};
+    return {copy_at(*span, offset_in(*span, address), pe), nullptr};
   }
   if (!hot.devices.load(std::memory_order_acquire)) return {};
   const DeviceHeap device = world().device_heap();
@@ -60,11 +59,12 @@ Place find(const char* call, const volatile void* address, std::size_t bytes, in
   if (place.at != nullptr) [[likely]]
     return place;
   const auto number = reinterpret_cast<std::uintptr_t>(address);
+  const Span& heap = hot.heap();
   std::string text = std::to_string(bytes) + " bytes at " + in_hexadecimal(number) +
                      " were named, which are not symmetric; the symmetric heap of this PE goes from " +
-                     in_hexadecimal(hot.begin) + " to " + in_hexadecimal(hot.begin + hot.bytes.load());
-  const std::uintptr_t from_all = number - reinterpret_cast<std::uintptr_t>(hot.first);
-  if (const auto other = from_all / hot.stride; other < static_cast<std::uintptr_t>(hot.pes))
+                     in_hexadecimal(heap.begin) + " to " + in_hexadecimal(heap.begin + heap.bytes.load());
+  const std::uintptr_t from_all = number - reinterpret_cast<std::uintptr_t>(heap.first);
+  if (const auto other = from_all / heap.stride; other < static_cast<std::uintptr_t>(hot.pes))
     text += other == static_cast<std::uintptr_t>(hot.pe)
                 ? ", and the bytes end behind it"
                 : ", and that is an address in the part of PE " + std::to_string(other);

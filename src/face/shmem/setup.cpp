@@ -98,6 +98,8 @@ int pshmem_initialized() { return world().is_open() ? 1 : 0; }
 SHMEM_ALSO(initialized);
 int pshmem_finalized() { return world().was_closed() ? 1 : 0; }
 SHMEM_ALSO(finalized);
+void pshmem_query_initialized(int* initialized) { *initialized = world().is_open() ? 1 : 0; }
+SHMEM_ALSO(query_initialized);
 int pshmem_query_interoperability(int) { return 0; }
 SHMEM_ALSO(query_interoperability);
 // For profilers, which define their own.

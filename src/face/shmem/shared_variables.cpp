@@ -19,7 +19,6 @@
 namespace ist {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kPagesAtOnce = 16;
 constexpr std::uint64_t kAtOnce = kPagesAtOnce * kPage;
 

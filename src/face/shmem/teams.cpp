@@ -18,9 +18,7 @@ struct Teams {
   shmemx_team_ all;
   shmemx_team_ shared;
   std::vector<std::unique_ptr<shmemx_team_>> made;
-  std::uint32_t free_slots = ~std::uint32_t{0};
 };
-static_assert(kTeamSlots == 32, "a bit for each");
 
 Teams& teams() {
   static Teams* const only = new Teams;
@@ -36,20 +34,13 @@ void set_world(shmemx_team_& team, int slot) {
 
 int index_in(const Team& team, int pe) { return team.group.index_of(pe); }
 
-// A slot that is free at all PEs of the parent; teams beyond as many share one, and then not several threads.
-int agree_on_slot(const char* call, const Team& parent) {
-  std::uint32_t mine = 0;
-  {
-    const std::lock_guard lock(teams().mutex);
-    mine = teams().free_slots & ~std::uint32_t{1};
-  }
-  std::uint32_t common = mine;
-  world().posted(hot.pe, parent.group.slot) = mine;
-  if (!sync(call, parent.group)) return -1;
-  for (int i = 0; i < parent.group.size; ++i)
-    common &= static_cast<std::uint32_t>(world().posted(parent.group.at(i), parent.group.slot));
-  if (!sync(call, parent.group)) return -1;
-  return kFirstTeamSlot + (common == 0 ? 0 : __builtin_ctz(common));
+// The parent's first PE takes one for all `members`; teams beyond as many as there are share one, and then not several threads.
+int agree_on_slot(const char* call, const Team& parent, int members) {
+  const Group& group = parent.group;
+  if (group.me == 0) world().posted(hot.pe, group.slot) = static_cast<std::uint64_t>(world().slots().take_for_team(members));
+  if (!sync(call, group)) return -1;
+  const int slot = kFirstTeamSlot + static_cast<int>(world().posted(group.at(0), group.slot));
+  return sync(call, group) ? slot : -1;
 }
 
 struct Settings {
@@ -71,7 +62,6 @@ shmem_team_t make(const Group& group, const Settings& settings) {
   if (settings.config != nullptr && (settings.mask & SHMEM_TEAM_NUM_CONTEXTS) != 0) team.config = *settings.config;
   team.contexts.clear();
   team.alive = Team::kAlive;
-  teams().free_slots &= ~(std::uint32_t{1} << static_cast<unsigned>(group.slot - kFirstTeamSlot));
   return &team;
 }
 
@@ -95,7 +85,7 @@ int split_strided(shmem_team_t parent, int start, int stride, int size, const Se
              std::to_string(stride) + " apart, are not all in the parent team of " + std::to_string(team->group.size));
     return -1;
   }
-  const int slot = agree_on_slot(kCall, *team);
+  const int slot = agree_on_slot(kCall, *team, size);
   if (slot < 0) return -1;
   Group group = part_of(*team, start, size == 1 ? 1 : stride, size);
   group.slot = slot;
@@ -114,12 +104,12 @@ int split_2d(shmem_team_t parent, int xrange, const Settings& x, shmem_team_t* x
   const int width = std::min(xrange, all);
   const int row = team->group.me / width;
   const int column = team->group.me % width;
-  const int x_slot = agree_on_slot(kCall, *team);
+  const int x_slot = agree_on_slot(kCall, *team, all);
   if (x_slot < 0) return -1;
   Group across = part_of(*team, row * width, 1, std::min(width, all - row * width));
   across.slot = x_slot;
   *x_team = make(across, x);
-  const int y_slot = agree_on_slot(kCall, *team);
+  const int y_slot = agree_on_slot(kCall, *team, all);
   if (y_slot < 0) return -1;
   Group down = part_of(*team, column, width, (all - column + width - 1) / width);
   down.slot = y_slot;
@@ -129,8 +119,8 @@ int split_2d(shmem_team_t parent, int xrange, const Settings& x, shmem_team_t* x
 
 void destroy(Team& team) {
   for (const shmem_ctx_t context : std::vector<shmem_ctx_t>(team.contexts)) destroy_context(context);
+  world().slots().give_up(team.group.slot - kFirstTeamSlot);
   const std::lock_guard lock(teams().mutex);
-  teams().free_slots |= std::uint32_t{1} << static_cast<unsigned>(team.group.slot - kFirstTeamSlot);
   team.alive = 0;
 }
 

@@ -15,6 +15,7 @@
 
 #include "face/shmem/hot.hpp"
 #include "face/shmem/patience.hpp"
+#include "heap/word.hpp"
 
 namespace ist::shmem {
 
@@ -57,24 +58,11 @@ OwnWord<T> own_word(const char* call, const T* address) {
   return {static_cast<const T*>(place.host), place.device, address};
 }
 
+static_assert(SHMEM_CMP_EQ == IST_COMPARE_EQ && SHMEM_CMP_NE == IST_COMPARE_NE && SHMEM_CMP_GT == IST_COMPARE_GT &&
+              SHMEM_CMP_GE == IST_COMPARE_GE && SHMEM_CMP_LT == IST_COMPARE_LT && SHMEM_CMP_LE == IST_COMPARE_LE);
 template <class T>
-bool compares(T found, int compare, T value) {
-  switch (compare) {
-    case SHMEM_CMP_EQ:
-      return found == value;
-    case SHMEM_CMP_NE:
-      return found != value;
-    case SHMEM_CMP_GT:
-      return found > value;
-    case SHMEM_CMP_GE:
-      return found >= value;
-    case SHMEM_CMP_LT:
-      return found < value;
-    case SHMEM_CMP_LE:
-      return found <= value;
-    default:
-      return false;
-  }
+bool holds(T found, int compare, T value) {
+  return compares(found, static_cast<ist_compare>(compare), value);
 }
 bool check_compare(const char* call, int compare);
 // Who tests again and again hears of a death, and leaves the processor to whoever is to write.
@@ -88,7 +76,7 @@ T wait_for_word(const char* call, const T* address, int compare, T value) {
   Patience patience{call};
   for (;;) {
     const T found = word.look();
-    if (compares(found, compare, value) || !patience.go_on()) return found;
+    if (holds(found, compare, value) || !patience.go_on()) return found;
   }
 }
 template <class T>
@@ -99,7 +87,7 @@ template <class T>
 int test(const char* call, T* address, int compare, T value) {
   const OwnWord<T> word = own_word(call, address);
   if (!word.there() || !check_compare(call, compare)) return 0;
-  if (compares(word.look(), compare, value)) return 1;
+  if (holds(word.look(), compare, value)) return 1;
   tested_in_vain(call);
   return 0;
 }
@@ -127,7 +115,7 @@ class Words {
     return check_compare(call, compare_) && own_word(call, words_).there() && own_word(call, words_ + count_ - 1).there();
   }
   bool holds(const char* call, std::size_t i) const {
-    return compares(own_word(call, words_ + i).look(), compare_, values_ != nullptr ? values_[i] : value_);
+    return shmem::holds(own_word(call, words_ + i).look(), compare_, values_ != nullptr ? values_[i] : value_);
   }
 
  private:

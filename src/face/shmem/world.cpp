@@ -10,10 +10,13 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/quiet_thread.hpp"
 #include "face/shmem/errors.hpp"
 #include "face/shmem/groups.hpp"
 #include "face/shmem/heap_size.hpp"
+#include "face/shmem/memory.hpp"
 #include "face/shmem/ordering.hpp"
+#include "face/shmem/patience.hpp"
 #include "face/shmem/regions.hpp"
 #include "face/shmem/teams.hpp"
 
@@ -23,10 +26,15 @@ namespace {
 constexpr std::uint64_t kUsualBytes = std::uint64_t{256} << 20U;
 constexpr std::uint64_t kUsualMost = std::uint64_t{64} << 30U;
 constexpr std::uint64_t kUsualDeviceBytes = std::uint64_t{64} << 20U;
-constexpr std::uint64_t kApart = std::uint64_t{1} << 30U;
 constexpr std::size_t kLine = 64;
 constexpr std::uint32_t kStop = 1;  // the watcher is no longer needed
 constexpr std::uint32_t kEnd = 0x100;
+
+// An allocation takes a little more than was asked for. Behind the largest number there is no more to be had.
+std::uint64_t with_room_beside(std::uint64_t bytes) {
+  constexpr std::uint64_t kBeside = std::uint64_t{1} << 20U;
+  return bytes > UINT64_MAX - kBeside ? UINT64_MAX : bytes + kBeside;
+}
 
 // A word that other processes map, so not the private kind.
 void sleep_on(std::atomic<std::uint32_t>& word) {
@@ -39,11 +47,14 @@ void wake(std::atomic<std::uint32_t>& word) {
 // Whoever holds a stream's lock may never let go of it; what was printed before is tried for a moment.
 [[noreturn]] void end_process(int status) {
   std::atomic<bool> written{false};
-  std::thread([&] {
+  auto writing = quiet_thread("what was printed", [&] {
     std::fflush(nullptr);
     written = true;
-  }).detach();
-  for (int i = 0; i < 300 && !written; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  if (writing.ok()) {
+    writing->detach();
+    for (int i = 0; i < 300 && !written; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   ::_exit(status);
 }
 
@@ -51,7 +62,7 @@ void leave_at_exit() { world().leave(); }
 
 }  // namespace
 
-// In each part of the heap; behind it the counters, a line each, and the posted words.
+// In each part of the heap, in a line; behind it the counters, a line each, the posted words and the board of slots.
 struct World::Control {
   std::atomic<std::uint32_t> end;  // 0, kStop, or kEnd and a status
   std::atomic<std::uint32_t> left;
@@ -62,6 +73,10 @@ World& world() {
   static World* const only = new World;
   return *only;
 }
+
+namespace {
+std::size_t lines(int pes) { return 1 + static_cast<std::size_t>(kSlots) * (static_cast<std::size_t>(pes) + 1); }
+}  // namespace
 
 World::Control& World::control(int pe) const { return *reinterpret_cast<Control*>(reach(control_, sizeof(Control), pe)); }
 
@@ -75,49 +90,67 @@ std::uint64_t& World::posted(int at, int slot) const {
   return *reinterpret_cast<std::uint64_t*>(reinterpret_cast<std::byte*>(&control(at)) + line * kLine);
 }
 
+SlotBoard& World::slots() const {
+  return *reinterpret_cast<SlotBoard*>(reinterpret_cast<std::byte*>(&control(0)) + lines(hot.pes) * kLine);
+}
+
 bool World::left(int pe) const { return control(pe).left.load(std::memory_order_acquire) != 0; }
 
 void World::read_view(const char* call) {
   if (failed(call, ist_heap_view(heap_, &view_))) return;
-  hot.first = reinterpret_cast<std::byte*>(view_.base);
-  hot.stride = view_.stride;
-  hot.begin = reinterpret_cast<std::uintptr_t>(view_.base) + static_cast<std::uint64_t>(view_.pe) * view_.stride;
+  Span& heap = hot.spans[0];
+  heap.first = reinterpret_cast<std::byte*>(view_.base);
+  heap.stride = view_.stride;
+  heap.begin = reinterpret_cast<std::uintptr_t>(view_.base) + static_cast<std::uint64_t>(view_.pe) * view_.stride;
   set_size(view_.bytes);
 }
 
 // All that ever changes while others are inside calls.
 void World::set_size(std::uint64_t bytes) {
-  hot.bytes.store(bytes, std::memory_order_release);
-  hot.direct.store(hot.devices ? 0 : bytes, std::memory_order_release);
+  hot.spans[0].bytes.store(bytes, std::memory_order_release);
+  hot.spans[0].direct.store(hot.devices ? 0 : bytes, std::memory_order_release);
 }
 
 void World::make_heap(const char* call) {
   const auto asked = heap_size_from_environment(call);
   int pes = 0;
   if (failed(call, ist_comm_size(comm_, &pes))) return;
-  const std::uint64_t own = (static_cast<std::uint64_t>(pes) + 1) * (kSlots + 1) * kLine + kLine;
+  const std::uint64_t own = lines(pes) * kLine + sizeof(SlotBoard);
   // What the standard's variable names is what there is; without it the heap grows as it is needed.
   const std::uint64_t sync = IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(pes));
   most_ = asked != 0 ? asked + own : kUsualMost - sync;
-  // Parts at multiples of a large power of two from each other, so that what is aligned in one is in all.
-  const std::uint64_t addresses = (most_ + sync + kApart - 1) / kApart * kApart - sync;
+  const std::uint64_t addresses = (most_ + sync + kMostAligned - 1) / kMostAligned * kMostAligned - sync;
   if (failed(call,
              ist_heap_create(comm_, IST_KIND_HOST, IST_OWN_DEVICE, asked != 0 ? most_ : kUsualBytes, addresses, &heap_)))
     return;
+  // The first of a new heap is zero. Nobody writes that, so that words of slots that nobody uses take no memory.
   void* memory = nullptr;
-  if (failed(call, ist_heap_calloc(heap_, 1, own, &memory))) return;
+  if (failed(call, ist_heap_alloc(heap_, own, &memory))) return;
   control_ = static_cast<std::byte*>(memory);
 }
 
-// The variables of the program are regions beside the heap.
+// The variables of the program are spans beside the heap.
 void World::share_globals(const char* call) {
   auto made = SymmetricGlobals::create(comm_);
   if (!made.ok()) return fail(call, made.status().text());
   globals_ = std::move(*made);
+  static_assert(kMostSpans == 1 + ExecutableCard::kMostSegments);
+  Span* next = &hot.spans[1];
   for (const auto& each : globals_->segments()) {
-    Region region{each.begin, each.bytes.value, {}};
-    for (int pe = 0; pe < hot.pes; ++pe) region.peers.push_back(static_cast<std::byte*>(globals_->at_peer(each.begin, pe)));
-    add_region(std::move(region));
+    next->begin = reinterpret_cast<std::uintptr_t>(each.begin);
+    next->stride = globals_->stride().value;
+    next->first = each.memory - static_cast<std::size_t>(hot.pe) * next->stride;
+    next->bytes = each.bytes.value;
+    next->direct = each.bytes.value;
+    ++next;
+  }
+}
+
+void World::forget_spans() {
+  for (Span& each : hot.spans) {
+    each.begin = 0;
+    each.bytes = 0;
+    each.direct = 0;
   }
 }
 
@@ -135,11 +168,16 @@ void World::open(const char* call, int threads) {
   share_globals(call);
   reset_groups();
   make_own_teams();
-  watcher_ = std::thread([this] { watch(); });
+  choose_how_to_wait(call, comm_);
+  auto watcher = quiet_thread("the end that another PE may call for", [this] { watch(); });
+  if (!watcher.ok()) return fail(call, watcher.status().text());
+  watcher_ = std::move(*watcher);
   static const bool registered = std::atexit(leave_at_exit) == 0;
   static_cast<void>(registered);
   barrier_all(call);
 }
+
+bool World::is_child() const { return process_ != 0 && process_ != ::getpid(); }
 
 void World::watch() {
   auto& word = control(hot.pe).end;
@@ -157,12 +195,12 @@ void World::stop_watching() {
 }
 
 void World::close(const char* call) {
-  if (opened_ > 0) --opened_;
-  if (opened_ > 0 || control_ == nullptr) return;
+  if (opened_ == 0) return;
+  --opened_;
+  if (opened_ > 0 || control_ == nullptr || is_child()) return;
   barrier_all(call);
   stop_watching();
   drop_groups();
-  drop_regions();
   if (globals_ != nullptr) {
     if (const Status ended = globals_->end(); !ended.ok()) fail(call, ended.text());
     globals_.reset();
@@ -172,9 +210,8 @@ void World::close(const char* call) {
   hot.devices = false;
   hot.pes = 0;
   hot.pe = -1;
-  hot.begin = 0;
-  hot.bytes = 0;
-  hot.direct = 0;
+  forget_spans();
+  forget_sizes();
   failed(call, ist_heap_destroy(&heap_));
   failed(call, ist_world_destroy(&world_));
   control_ = nullptr;
@@ -182,16 +219,21 @@ void World::close(const char* call) {
 }
 
 void World::leave() {
-  if (opened_ == 0 || control_ == nullptr || process_ != ::getpid()) return;  // a child that was forked is no PE
+  if (opened_ == 0 || control_ == nullptr || is_child()) return;
   opened_ = 0;
   quiet();
   control(hot.pe).left.store(1, std::memory_order_release);
   stop_watching();
   hot.pes = 0;
+  control_ = nullptr;
   static_cast<void>(ist_world_destroy(&world_));
 }
 
 void World::end_job(int status) {
+  if (is_child()) {  // where the C library has let go of every stream, and threads need not work
+    std::fflush(nullptr);
+    ::_exit(status);
+  }
   if (control_ != nullptr)
     for (int i = 1; i < hot.pes; ++i) {
       auto& word = control((hot.pe + i) % hot.pes).end;
@@ -204,7 +246,7 @@ void World::end_job(int status) {
 
 // The words were written before anybody ended, but for a moment.
 void World::end_with_the_others() const {
-  if (control_ == nullptr) return;
+  if (control_ == nullptr || is_child()) return;
   for (int i = 0; i < 20; ++i) {
     if (control(hot.pe).end.load(std::memory_order_acquire) >= kEnd)
       for (;;) ::pause();  // the watcher ends the process
@@ -214,9 +256,10 @@ void World::end_with_the_others() const {
 
 // To twice as much; where the machine has not so much, to what is asked for.
 bool World::grow_heap(const char* call, std::size_t more) {
-  const std::uint64_t now = hot.bytes.load() - IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(hot.pes));
-  const std::uint64_t enough = now + more + (std::uint64_t{1} << 20U);
-  if (more > most_ || enough > most_) return false;
+  const std::uint64_t now = hot.heap().bytes.load() - IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(hot.pes));
+  if (more > most_) return false;
+  const std::uint64_t enough = now + with_room_beside(more);
+  if (enough > most_) return false;
   for (const std::uint64_t wanted : {std::clamp(2 * now, enough, most_), enough}) {
     const int code = ist_heap_grow(heap_, wanted);
     if (code == IST_OK) {
@@ -233,7 +276,7 @@ bool World::grow_heap(const char* call, std::size_t more) {
 
 bool World::open_device_heap(std::size_t bytes) {
   if (device_.heap != nullptr) return true;
-  device_asked_ = std::max<std::uint64_t>(kUsualDeviceBytes, bytes + (std::uint64_t{1} << 20U));
+  device_asked_ = std::max(kUsualDeviceBytes, with_room_beside(bytes));
   ist_heap heap = nullptr;
   ist_team_view view{};
   if (ist_heap_create(comm_, IST_KIND_CUDA, IST_OWN_DEVICE, device_asked_, 0, &heap) != IST_OK ||
@@ -245,17 +288,19 @@ bool World::open_device_heap(std::size_t bytes) {
              view.bytes, reinterpret_cast<std::byte*>(view.base), view.stride};
   device_bytes_.store(view.bytes, std::memory_order_release);
   hot.devices.store(true, std::memory_order_release);
-  hot.direct.store(0, std::memory_order_release);
+  for (Span& each : hot.spans) each.direct.store(0, std::memory_order_release);
   return true;
 }
 
 bool World::grow_device_heap(std::size_t more) {
-  device_asked_ += std::max<std::uint64_t>(device_asked_, more + (std::uint64_t{1} << 20U));
+  const std::uint64_t beside = std::max(device_asked_, with_room_beside(more));
+  const std::uint64_t wanted = beside > UINT64_MAX - device_asked_ ? UINT64_MAX : device_asked_ + beside;
   ist_team_view view{};
-  if (ist_heap_grow(device_.heap, device_asked_) != IST_OK || ist_heap_view(device_.heap, &view) != IST_OK) {
+  if (ist_heap_grow(device_.heap, wanted) != IST_OK || ist_heap_view(device_.heap, &view) != IST_OK) {
     remember(ist_error_text());
     return false;
   }
+  device_asked_ = wanted;
   device_bytes_.store(view.bytes, std::memory_order_release);
   return true;
 }

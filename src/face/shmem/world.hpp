@@ -15,18 +15,22 @@
 
 #include "face/shmem/globals.hpp"
 #include "face/shmem/hot.hpp"
+#include "face/shmem/slots.hpp"
 
 namespace ist::shmem {
 
-// Barriers, collectives and active sets each use counters of one slot, so that threads in different teams do not mix theirs.
+// Barriers, collectives and active sets each use counters of one slot, so that threads in different teams, or with different pSync arrays,
+// do not mix theirs. The first slot of active sets and that of teams are for all that have none of their own.
 constexpr int kWorldSlot = 0;
 constexpr int kSharedSlot = 1;
 constexpr int kFirstActiveSlot = 2;
-constexpr int kActiveSlots = 8;
+constexpr int kActiveSlots = SlotBoard::kSets;
 constexpr int kFirstTeamSlot = kFirstActiveSlot + kActiveSlots;
-constexpr int kTeamSlots = 32;
+constexpr int kTeamSlots = SlotBoard::kTeams;
 constexpr int kStreamSlot = kFirstTeamSlot + kTeamSlots;  // barriers in streams, which the driver's threads call
 constexpr int kSlots = kStreamSlot + 1;
+// At multiples of which the parts of the heap begin, so that what is aligned in one is in all.
+constexpr std::size_t kMostAligned = std::size_t{1} << 30U;
 
 struct DeviceHeap {
   ist_heap heap = nullptr;
@@ -72,6 +76,7 @@ class World {
   std::atomic_ref<std::uint64_t> arrivals(int at, int from, int slot) const;
   // A word of PE `at`, for each slot, that its owner writes and the others read.
   std::uint64_t& posted(int at, int slot) const;
+  SlotBoard& slots() const;
 
  private:
   struct Control;
@@ -79,6 +84,9 @@ class World {
   void read_view(const char* call);
   static void set_size(std::uint64_t bytes);
   void share_globals(const char* call);
+  static void forget_spans();
+  // One that was forked is no PE: what it ends is itself alone.
+  bool is_child() const;
   void watch();
   Control& control(int pe) const;
   void stop_watching();

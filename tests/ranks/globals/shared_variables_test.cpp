@@ -9,6 +9,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "../sanitized.hpp"
@@ -128,6 +129,7 @@ TEST(SharedVariables, AreSharedOnceAtATime) {
 }
 
 void end_with_42(int) { ::_exit(42); }
+void end_with_43(int) { ::_exit(43); }
 
 // In a child: stores where nobody may, while variables come and go.
 [[noreturn]] void fault_meanwhile(bool own_handler) {
@@ -161,6 +163,120 @@ TEST(SharedVariables, AFaultThatIsNoneOfTheirsGoesWhereItAlwaysWent) {
       EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) << status;
     }
   }
+}
+
+int status_of(const std::function<void()>& what) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(20);
+    what();
+    ::_exit(0);
+  }
+  int status = -1;
+  EXPECT_EQ(child, ::waitpid(child, &status, 0));
+  return status;
+}
+
+// Sets the library's handler, on top of whatever there is.
+void come_and_go() {
+  const ist::Executable program = ist::this_executable();
+  auto memory = ist::SharedMemory::create("variables", size_of(program));
+  if (!memory.ok() || !ist::share_variables(program.segments, memory->data()).ok() || !ist::make_variables_private().ok())
+    ::_exit(2);
+}
+
+// Of a signal that somebody sends no instruction is tried again.
+TEST(SharedVariables, ASegmentationFaultThatWasSentGoesWhereItAlwaysWent) {
+  if (kSanitized) GTEST_SKIP() << "the sanitizers have handlers of their own";
+  const int usual = status_of([] {
+    ::signal(SIGSEGV, SIG_DFL);
+    come_and_go();
+    ::kill(::getpid(), SIGSEGV);
+    ::usleep(100000);
+  });
+  EXPECT_TRUE(WIFSIGNALED(usual) && WTERMSIG(usual) == SIGSEGV) << usual;
+  const int handled = status_of([] {
+    ::signal(SIGSEGV, end_with_42);
+    come_and_go();
+    ::kill(::getpid(), SIGSEGV);
+    ::usleep(100000);
+  });
+  EXPECT_TRUE(WIFEXITED(handled) && WEXITSTATUS(handled) == 42) << handled;
+  const int ignored = status_of([] {
+    ::signal(SIGSEGV, SIG_IGN);
+    come_and_go();
+    for (int i = 0; i < 3; ++i) ::kill(::getpid(), SIGSEGV);
+    come_and_go();
+    ::_exit(43);
+  });
+  EXPECT_TRUE(WIFEXITED(ignored) && WEXITSTATUS(ignored) == 43) << ignored;
+}
+
+// A program's own handlers: one calls what was there before, the other puts it back and has the instruction tried again.
+struct sigaction called_next {};
+volatile int handled_here = 0;
+void call_what_was_before(int signal, siginfo_t* info, void* context) {
+  handled_here = handled_here + 1;
+  if (handled_here > 1) ::_exit(9);
+  if ((called_next.sa_flags & SA_SIGINFO) != 0) return called_next.sa_sigaction(signal, info, context);
+  if (called_next.sa_handler == SIG_DFL) ::_exit(44);
+  called_next.sa_handler(signal);
+}
+void put_back_what_was_before(int, siginfo_t*, void*) {
+  handled_here = handled_here + 1;
+  if (handled_here > 1) ::_exit(9);
+  ::sigaction(SIGSEGV, &called_next, nullptr);
+}
+void set_own(void (*handler)(int, siginfo_t*, void*)) {
+  struct sigaction action {};
+  action.sa_sigaction = handler;
+  action.sa_flags = SA_SIGINFO | SA_NODEFER;
+  ::sigaction(SIGSEGV, &action, &called_next);
+}
+void fault() {
+  void* const closed = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  *static_cast<volatile int*>(closed) = 1;
+}
+
+// However often the program's handler is set on top of the library's, and the library's on top of that, each sees a fault once.
+TEST(SharedVariables, HandlersOnTopOfEachOtherAreNoCircle) {
+  if (kSanitized) GTEST_SKIP() << "the sanitizers have handlers of their own";
+  for (const auto own : {call_what_was_before, put_back_what_was_before})
+    for (const int times : {1, 2, 3, 20}) {
+      const int status = status_of([&] {
+        ::signal(SIGSEGV, end_with_42);  // there before all
+        come_and_go();
+        for (int i = 0; i < times; ++i) {
+          set_own(own);
+          come_and_go();
+        }
+        fault();
+      });
+      EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 42) << times << " times: " << status;
+    }
+  // Others of the program's own in turn, of which none passes on; the last one does, and that to the one before it.
+  for (const int others : {1, 5, 9, 30}) {
+    const int status = status_of([&] {
+      ::signal(SIGSEGV, end_with_42);
+      come_and_go();
+      for (int i = 0; i < others; ++i) {
+        ::signal(SIGSEGV, i % 2 == 0 ? end_with_43 : end_with_42);
+        come_and_go();
+      }
+      set_own(call_what_was_before);
+      come_and_go();
+      fault();
+    });
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == (others % 2 == 0 ? 42 : 43)) << others << ": " << status;
+  }
+  const int without = status_of([] {
+    ::signal(SIGSEGV, SIG_DFL);
+    come_and_go();
+    set_own(put_back_what_was_before);
+    come_and_go();
+    fault();
+  });
+  EXPECT_TRUE(WIFSIGNALED(without) && WTERMSIG(without) == SIGSEGV) << without;
 }
 
 // Rather than into its parent's.

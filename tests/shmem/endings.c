@@ -1,0 +1,74 @@
+/* endings NAME: ends in a way of its own, which harms nobody and is no error. */
+#include <dirent.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static int is(const char* a, const char* b) { return strcmp(a, b) == 0; }
+
+static void end_once_more(void) { shmem_finalize(); }
+
+/* Signals of the program are not for threads of the library. */
+static void look_at_threads(void) {
+  int others = 0;
+  DIR* const tasks = opendir("/proc/self/task");
+  CHECK(tasks != NULL);
+  for (struct dirent* each = NULL; (each = readdir(tasks)) != NULL;) {
+    if (each->d_name[0] == '.' || atoi(each->d_name) == getpid()) continue;
+    char name[300], line[200];
+    snprintf(name, sizeof name, "/proc/self/task/%s/status", each->d_name);
+    FILE* const status = fopen(name, "r");
+    unsigned long long blocked = 0;
+    while (status != NULL && fgets(line, sizeof line, status) != NULL) sscanf(line, "SigBlk: %llx", &blocked);
+    if (status != NULL) fclose(status);
+    CHECK_OF((blocked >> (SIGUSR1 - 1) & 1) != 0 && (blocked >> (SIGTERM - 1) & 1) != 0, each->d_name);
+    ++others;
+  }
+  closedir(tasks);
+  CHECK(others > 0);
+}
+
+/* What a forked child ends is itself alone. Should it wait for others, it is ended. */
+static int status_of_child(const char* what) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(10);
+    if (is(what, "finalize")) shmem_finalize();
+    if (is(what, "global_exit")) shmem_global_exit(7);
+    if (is(what, "wrong")) shmem_long_p(NULL, 1, 0);
+    exit(5);
+  }
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void fork_children(void) {
+  long* const word = (long*)shmem_calloc(1, sizeof(long));
+  for (long round = 1; round <= 3; ++round) {
+    CHECK(status_of_child("exit") == 5);
+    CHECK(status_of_child("finalize") == 5);
+    CHECK(status_of_child("global_exit") == 7);
+    CHECK(status_of_child("wrong") == 1);
+    for (int pe = 0; pe < pes; ++pe) shmem_long_atomic_inc(word, pe);
+    shmem_barrier_all();
+    CHECK(*word == round * pes);
+    shmem_barrier_all();
+  }
+  shmem_free(word);
+}
+
+int main(int argc, char** argv) {
+  const char* const what = argv[argc - 1];
+  /* Handlers run in the opposite order: behind those of shmem_init. */
+  if (is(what, "late") || is(what, "twice")) atexit(end_once_more);
+  if (is(what, "before")) shmem_finalize();
+  shmem_init();
+  find_pes();
+  look_at_threads();
+  if (is(what, "late")) return failures == 0 ? 0 : 1; /* without shmem_finalize */
+  if (is(what, "children")) fork_children();
+  return done();
+}
