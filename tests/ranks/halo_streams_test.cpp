@@ -37,7 +37,9 @@ struct InStream {
     }
   }
   ~InStream() {
-    EXPECT_EQ(IST_OK, ist_halo_free(&halo)) << ist_error_text();
+    if (halo != IST_HALO_NULL) {
+      EXPECT_EQ(IST_OK, ist_halo_free(&halo)) << ist_error_text();
+    }
     EXPECT_EQ(IST_OK, ist_halo_grid_free(&grid)) << ist_error_text();
   }
   InStream(const InStream&) = delete;
@@ -91,6 +93,51 @@ TEST(HaloStreams, exchange_again_with_every_replay_of_a_graph) {
       graph.launch();
     stream.wait();
     in.check(step);
+  }
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+}
+
+TEST(HaloStreams, two_exchanges_are_in_flight_at_once) {
+  NEEDS_A_DEVICE();
+  const Stream one, other;
+  InStream a, b, level;
+  a.make(IST_HALO_LOOPS), b.make(IST_HALO_LAYOUTS);
+  for (int step = 0; step < 4; ++step) {
+    a.fill(step), b.fill(100 + step), level.fill(200 + step);
+    // Two on the same stream, of two sets of fields that share buffers, and one on another stream beside them.
+    IST_OK_OR_FAIL(ist_halo_exchange_on(a.halo, one.get()));
+    IST_OK_OR_FAIL(ist_halo_exchange_on(b.halo, other.get()));
+    IST_OK_OR_FAIL(ist_halo_set_fields(a.halo, 3, level.given.data()));
+    IST_OK_OR_FAIL(ist_halo_exchange_on(a.halo, one.get()));
+    one.wait(), other.wait();
+    a.check(step), b.check(100 + step), level.check(200 + step);
+    IST_OK_OR_FAIL(ist_halo_set_fields(a.halo, 3, a.given.data()));
+  }
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+}
+
+// More sets of fields than are kept take turns; the graph's stays, with the lists of runs that it holds.
+TEST(HaloStreams, many_sets_of_fields_take_turns_and_a_graph_keeps_its_own) {
+  NEEDS_A_DEVICE();
+  const Stream stream;
+  InStream in;
+  in.make(IST_HALO_LAYOUTS);
+  IST_OK_OR_FAIL(ist_halo_prepare_on(in.halo, stream.get()));
+  const Graph graph(stream, [&] { EXPECT_EQ(IST_OK, ist_halo_exchange_on(in.halo, stream.get())) << ist_error_text(); });
+  std::vector<std::unique_ptr<InStream>> others;
+  for (int set = 0; set < 20; ++set) others.push_back(std::make_unique<InStream>());
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t set = 0; set < others.size(); ++set) {
+      others[set]->fill(static_cast<int>(set));
+      IST_OK_OR_FAIL(ist_halo_set_fields(in.halo, 3, others[set]->given.data()));
+      IST_OK_OR_FAIL(ist_halo_exchange_on(in.halo, stream.get()));
+    }
+    stream.wait();
+    for (std::size_t set = 0; set < others.size(); ++set) others[set]->check(static_cast<int>(set));
+    in.fill(round);
+    graph.launch();
+    stream.wait();
+    in.check(round);
   }
   IST_OK_OR_FAIL(ist_barrier(comm()));
 }
