@@ -2,25 +2,10 @@
 
 #include <isthmus/collective.h>
 
-#include <algorithm>
-#include <cstring>
+#include "face/message/handles.hpp"
 
 namespace ist::halo {
 namespace {
-
-struct Said {
-  std::int64_t numbers[kMostAlike];
-  std::int32_t code;
-  char text[460];
-};
-
-Said said(const Status& own, std::span<const Alike> alike) {
-  Said said{};
-  said.code = own.code();
-  own.text().copy(said.text, sizeof said.text - 1);
-  for (std::size_t i = 0; i < alike.size(); ++i) said.numbers[i] = alike[i].number;
-  return said;
-}
 
 std::string rank_text(std::size_t rank) { return "rank " + std::to_string(rank); }
 
@@ -89,21 +74,18 @@ Status check_stretch(const Grid& grid, const ist_halo_range& range, std::size_t 
 
 }  // namespace
 
-Status agree(ist_comm comm, const Status& own, std::span<const Alike> alike) {
-  int ranks = 0;
-  if (const int code = ist_comm_size(comm, &ranks); code != IST_OK) return told(code);
-  const Said mine = said(own, alike);
-  std::vector<Said> all(static_cast<std::size_t>(ranks));
-  const int code = ist_allgather(ist_host(&mine), sizeof mine, ist_host(all.data()), sizeof mine, IST_BYTE, comm);
-  if (code != IST_OK) return told(code);
-  for (std::size_t r = 0; r < all.size(); ++r)
-    if (all[r].code != IST_OK) return {static_cast<Code>(all[r].code), rank_text(r) + ": " + all[r].text};
-  for (std::size_t i = 0; i < alike.size(); ++i)
-    for (std::size_t r = 1; r < all.size(); ++r)
-      if (all[r].numbers[i] != all[0].numbers[i])
-        return {IST_ERR_ARGUMENT, std::string{alike[i].name} + " is " + std::to_string(all[0].numbers[i]) +
-                                      " at rank 0, and " + std::to_string(all[r].numbers[i]) + " at " + rank_text(r) +
-                                      "; all ranks give the same"};
+Status agree(ist_comm comm, const Status& own, std::span<const GivenAlike> alike) {
+  const auto found = look_up(comm);
+  if (!found.ok()) return found.status();
+  std::vector<Said> all;
+  IST_TRY(say(*found->comm, "ist_halo", "", own, alike, all));
+  if (const auto rank = first_unable(all))
+    return {static_cast<Code>(all[*rank].code), rank_text(*rank) + ": " + all[*rank].text.data()};
+  if (const auto other = first_difference(all, alike.size()))
+    return {IST_ERR_ARGUMENT, std::string{alike[other->number].name} + " is " +
+                                  std::to_string(all[0].numbers[other->number]) + " at rank 0, and " +
+                                  std::to_string(all[other->rank].numbers[other->number]) + " at " + rank_text(other->rank) +
+                                  "; all ranks give the same"};
   return {};
 }
 

@@ -9,17 +9,13 @@
 #include <span>
 #include <vector>
 
+#include "collective/agreement.hpp"
 #include "face/halo/halo_pattern.hpp"
 
 namespace ist::halo {
 
-// The first rank's that has one. `same_everywhere`: numbers that ranks must have alike, with what they are called.
-struct Alike {
-  const char* name;
-  std::int64_t number;
-};
-inline constexpr std::size_t kMostAlike = 8;
-Status agree(ist_comm comm, const Status& own, std::span<const Alike> same_everywhere = {});
+// The first rank's error that has one, or one where numbers are not alike.
+Status agree(ist_comm comm, const Status& own, std::span<const GivenAlike> same_everywhere = {});
 
 // Elements, widths and layout maps are rank 0's. Says so at the rank where they are not.
 Status compare_shapes(ist_comm comm, std::span<const Shape> shapes, std::size_t dimensions);
