@@ -59,10 +59,10 @@ Status agree_on_grid(ist_comm comm, const Status& own, const std::vector<int>& d
                      std::int64_t number) {
   std::vector<GivenAlike> alike{{"ndims", static_cast<std::int64_t>(dims.size())}, {"bytes", number}};
   constexpr const char* kNames[] = {"dims[0]", "dims[1]", "dims[2]", "dims[3]"};
-  for (std::size_t d = 0; d < kMost; ++d) alike.push_back({kNames[d], d < dims.size() ? dims[d] : 0});
+  for (std::size_t d = 0; d < kMost; ++d) alike.emplace_back(kNames[d], d < dims.size() ? dims[d] : 0);
   std::int64_t around = 0;
   for (std::size_t d = 0; d < periods.size(); ++d) around += periods[d] != 0 ? std::int64_t{1} << d : 0;
-  alike.push_back({"the number with a bit for each dimension of periods", around});
+  alike.emplace_back("the number with a bit for each dimension of periods", around);
   return agree(comm, own, alike);
 }
 

@@ -1,7 +1,6 @@
 #include "face/halo/halo_lanes.hpp"
 
 #include <algorithm>
-#include <iterator>
 
 namespace ist::halo {
 namespace {
@@ -46,7 +45,10 @@ Lanes lanes_of(const Pattern& pattern, std::span<const std::size_t> fields, int 
     if (!own) in = at;
     made.lanes.push_back(lane);
   }
-  std::stable_partition(made.in.begin(), made.in.end(), [](const Laid& laid) { return laid.own; });
+  // This rank's own lie together, since it is one partner.
+  const auto own = [](const Laid& laid) { return laid.own; };
+  const auto first = std::find_if(made.in.begin(), made.in.end(), own);
+  std::rotate(made.in.begin(), first, std::find_if_not(first, made.in.end(), own));
   made.in_turn = by_pairs(made.lanes, rank);
   return made;
 }
