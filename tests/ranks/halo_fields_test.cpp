@@ -99,7 +99,7 @@ TEST(HaloFields, whose_memory_is_gone_are_followed_by_others_also_where_some_cou
     ist_halo halo = IST_HALO_NULL;
     IST_OK_OR_FAIL(ist_halo_create(one.grid, 2, one.given.data(), nullptr, &halo));
     one.fields.clear();
-    auto nowhere = one.given;
+    auto nowhere = two.given;
     nowhere.push_back(two.given[0]);
     nowhere[2].buffer = ist_host(nullptr);
     for (int times = 0; times < 2; ++times) EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_set_fields(halo, 3, nowhere.data()));
