@@ -76,9 +76,9 @@ typedef struct ist_halo_field {
   const int* layout_map;
 } ist_halo_field;
 
-/* How cells get between fields and messages. Ranks need not take the same. */
+/* How cells get between fields and messages. Ranks need not take the same. A packing that cannot be is left out where it is measured. */
 typedef enum ist_halo_packing IST_AS_INT {
-  IST_HALO_AUTO = 0,    /* measured when the exchange is made */
+  IST_HALO_AUTO = 0,    /* measured when the exchange is made, and kept for the fields that are set later */
   IST_HALO_CALLS = 1,   /* one packing for each box of each field */
   IST_HALO_LAYOUTS = 2, /* one layout for each neighbour, with all fields that it can reach */
   IST_HALO_LOOPS = 3    /* loops written for boxes; on a device one launch for everything that it can reach */
@@ -86,7 +86,8 @@ typedef enum ist_halo_packing IST_AS_INT {
 
 typedef enum ist_halo_way IST_AS_INT {
   IST_HALO_MESSAGES = 0,
-  /* Into the neighbour's symmetric heap, with a flag behind the data: no handshake. Of one host; host or CUDA fields. */
+  /* Into the neighbour's symmetric heap, with a flag behind the data: no handshake. Of one host; host or CUDA fields, of the same kind at
+   * all ranks. A neighbour that frees the exchange, leaves or dies ends the wait for it: IST_ERR_PEER_LEFT, IST_ERR_PEER_DEAD. */
   IST_HALO_ONE_SIDED = 1
 } ist_halo_way;
 
@@ -103,12 +104,14 @@ typedef struct ist_halo_options {
  * in several directions gets one. All ranks give the same elements, widths, layout maps and options; elements, the order of fields and
  * which of them share a kind of memory decide what lies where in a message. Checks everything with all ranks, makes buffers and
  * messages, and measures packing where it is IST_HALO_AUTO. options may be null: all neighbours, IST_HALO_AUTO, messages.
- * IST_ERR_ARGUMENT also where a rank has fewer inner cells in a dimension than a neighbour of it wants. Collective over the grid. */
+ * IST_ERR_ARGUMENT also where a rank has fewer inner cells in a dimension than a neighbour of it wants, and where two neighbours have not
+ * as many cells side by side. Collective over the grid. */
 IST_API int ist_halo_create(ist_halo_grid grid, int count, const ist_halo_field* fields, const ist_halo_options* options,
                             ist_halo* halo);
 /* The same of cells that are listed: to neighbours[i], a rank of comm (also this one, and none of them twice), go the elements of each
  * field whose numbers are in sends[i], send_counts[i] of them, and those in receives[i] come from it, in the order of the lists. Of
- * fields, buffer and element count. No cell is received twice. Collective over comm. */
+ * fields, buffer and element count; where ranges is not null, total_length of the first says how many elements the field has, and one
+ * beyond them is IST_ERR_ARGUMENT. No cell is received twice. Collective over comm. */
 typedef struct ist_halo_lists {
   int neighbours;
   const int* ranks;
@@ -120,14 +123,17 @@ typedef struct ist_halo_lists {
 IST_API int ist_halo_create_lists(ist_comm comm, const ist_halo_lists* lists, int count, const ist_halo_field* fields,
                                   const ist_halo_options* options, ist_halo* halo);
 /* Other fields from the next pack on: on all ranks alike, and not between pack and unpack. Local. What has the shape of the fields before
- * costs next to nothing, so that two buffers may take turns; of another number or shape, buffers and messages are made anew, larger ones
- * if they have to be. Which fields share a kind of memory is taken to be the same on all ranks, and what one rank finds wrong it alone returns. IST_ERR_UNSUPPORTED: of another shape, of a
- * one-sided exchange or one of lists. */
+ * costs next to nothing, so that buffers may take turns, up to 16 sets of them; of another number or shape, buffers and messages are made
+ * anew. Where it fails, the fields before stay. Which fields share a kind of memory is taken to be the same on all ranks, and what one rank
+ * finds wrong it alone returns. IST_ERR_UNSUPPORTED: of another shape, of a one-sided exchange or one of lists. */
 IST_API int ist_halo_set_fields(ist_halo halo, int count, const ist_halo_field* fields);
-/* Local; nothing is under way. One-sided ones are freed collectively. */
+/* Local; nothing is under way. One-sided ones are freed collectively, when all ranks have exchanged as often. */
 IST_API int ist_halo_free(ist_halo* halo);
 
 /* ---- exchanging: pack, exchange (or start and wait), unpack, in this order, or IST_ERR_ARGUMENT ---- */
+
+/* Where a start fails, nothing of it is under way any more. It can be tried again, unless neighbours had got some of it: then the exchange
+ * can only be freed, and says so. */
 
 /* Brings what neighbours get together; the fields may be written to afterwards. */
 IST_API int ist_halo_pack(ist_halo halo);
@@ -135,6 +141,8 @@ IST_API int ist_halo_exchange(ist_halo halo);
 /* The same in two: between them is the time to work on cells that need no neighbour. */
 IST_API int ist_halo_start_exchange(ist_halo halo);
 IST_API int ist_halo_wait(ist_halo halo);
+/* Instead of wait: *over becomes 1 where what was started is over, with wait's outcome, and 0 where it is not. */
+IST_API int ist_halo_test(ist_halo halo, int* over);
 /* Writes what came into the halos. Those that lie beyond an edge of the grid stay as they are. */
 IST_API int ist_halo_unpack(ist_halo halo);
 
@@ -147,7 +155,7 @@ IST_API int ist_halo_unpack(ist_halo halo);
  * Graphs that hold it may not be launched any more once the exchange is freed, or fields of another number or shape are set. */
 IST_API int ist_halo_exchange_on(ist_halo halo, void* stream);
 /* Prepares it for the fields that are set and for streams of this stream's device, with all neighbours, which call it, too. The first
- * ist_halo_exchange_on with these fields does so as well; before a capture it has to be done. */
+ * ist_halo_exchange_on with these fields does so as well; before a capture it has to be done, once for each set of fields. */
 IST_API int ist_halo_prepare_on(ist_halo halo, void* stream);
 
 /* ---- in kernels: isthmus/device/halo.cuh ---- */

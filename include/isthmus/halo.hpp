@@ -153,11 +153,15 @@ class HaloField {
     using T = std::remove_reference_t<std::ranges::range_reference_t<R>>;
     return HaloField(Buffer::host(std::ranges::data(data)), sizeof(T), ranges, layout_map);
   }
-  // Of cells that are listed: of `elements` there is one number.
+  // Of cells that are listed: no number beyond the data's.
   template <Receivable R>
   static HaloField listed(R& data) {
     using T = std::remove_reference_t<std::ranges::range_reference_t<R>>;
-    return HaloField(Buffer::host(std::ranges::data(data)), sizeof(T), {}, {});
+    return listed(Buffer::host(std::ranges::data(data)), sizeof(T), static_cast<std::int64_t>(std::ranges::size(data)));
+  }
+  // The same of so many elements of `element` bytes in any kind of memory.
+  static HaloField listed(const Buffer& buffer, std::int64_t element, std::int64_t elements) {
+    return HaloField(buffer, element, std::array{HaloRange{0, 0, 0, elements - 1, elements}});
   }
   const std::vector<HaloRange>& ranges() const noexcept { return ranges_; }
 
@@ -256,6 +260,12 @@ class Halo {
   void exchange() const { detail::check(ist_halo_exchange(c())); }
   void start_exchange() const { detail::check(ist_halo_start_exchange(c())); }
   void wait() const { detail::check(ist_halo_wait(c())); }
+  // Instead of wait(): true where it is over, and then unpack is next.
+  bool test() const {
+    int over = 0;
+    detail::check(ist_halo_test(c(), &over));
+    return over != 0;
+  }
   void unpack() const { detail::check(ist_halo_unpack(c())); }
   // All three steps.
   void update() const { pack(), exchange(), unpack(); }

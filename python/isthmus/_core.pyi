@@ -761,12 +761,19 @@ class Halo:
         Brings together what neighbours get. The stream of device memory is the one that is current now.
         """
 
-    def exchange(self) -> None: ...
+    def exchange(self) -> None:
+        """Both halves."""
 
     def start_exchange(self) -> None:
         """The first half; wait() is the second one."""
 
-    def wait(self) -> None: ...
+    def wait(self) -> None:
+        """
+        Until it is over. A signal (Ctrl-C) ends the wait, the exchange goes on, and wait() is next again.
+        """
+
+    def test(self) -> bool:
+        """Instead of wait(): True where it is over, and unpack() is next."""
 
     def unpack(self) -> None:
         """Writes what came into the halos."""

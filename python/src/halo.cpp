@@ -4,21 +4,10 @@
 
 #include "errors.hpp"
 #include "gil.hpp"
+#include "wait.hpp"
 
 namespace isthmus_python {
 namespace {
-
-// Numbers of a sequence; empty where there is none.
-std::vector<std::int64_t> strides_of(nb::handle array, std::int64_t item_size) {
-  if (const nb::object found = attribute(array, "strides");
-      found.is_valid() && !found.is_none() && !PyCallable_Check(found.ptr()))
-    return to_numbers(found);
-  const nb::object stride = attribute(array, "stride");  // PyTorch's, in elements
-  if (!stride.is_valid() || !PyCallable_Check(stride.ptr())) return {};
-  auto numbers = to_numbers(stride());
-  for (std::int64_t& number : numbers) number *= item_size;
-  return numbers;
-}
 
 [[noreturn]] void wrong(const std::string& text) { throw nb::value_error(text.c_str()); }
 
@@ -53,6 +42,17 @@ ist_halo_range range_of(const std::vector<std::int64_t>& given, std::int64_t len
 }
 
 }  // namespace
+
+std::vector<std::int64_t> strides_of(nb::handle array, std::int64_t item_size) {
+  if (const nb::object found = attribute(array, "strides");
+      found.is_valid() && !found.is_none() && !PyCallable_Check(found.ptr()))
+    return to_numbers(found);
+  const nb::object stride = attribute(array, "stride");  // PyTorch's, in elements
+  if (!stride.is_valid() || !PyCallable_Check(stride.ptr())) return {};
+  auto numbers = to_numbers(stride());
+  for (std::int64_t& number : numbers) number *= item_size;
+  return numbers;
+}
 
 HaloGrid::~HaloGrid() {
   if (!session_->closed()) ist_halo_grid_free(&grid_);
@@ -177,6 +177,30 @@ void Halo::step(int (*call)(ist_halo)) {
     code = call(halo_);
   }
   check(code);
+}
+
+void Halo::exchange() {
+  start_exchange();
+  wait();
+}
+
+void Halo::wait() {
+  int code = IST_OK;
+  std::string text;
+  wait_for(*session_, [&] {
+    int over = 0;
+    code = ist_halo_test(halo_, &over);
+    if (code != IST_OK) text = ist_error_text();
+    return code != IST_OK || over != 0;
+  });
+  if (code != IST_OK) raise(code, text);
+}
+
+bool Halo::test() {
+  session_->require_open();
+  int over = 0;
+  check(ist_halo_test(halo_, &over));
+  return over != 0;
 }
 
 // The stream of device memory is the one that is current now.

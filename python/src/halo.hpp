@@ -62,9 +62,11 @@ class Halo {
   void make(const Make& make);
   void set_fields(std::vector<Field> fields);
   void pack();
-  void exchange() { step(ist_halo_exchange); }
+  void exchange();
   void start_exchange() { step(ist_halo_start_exchange); }
-  void wait() { step(ist_halo_wait); }
+  // A signal ends it, and then the exchange goes on.
+  void wait();
+  bool test();
   void unpack() { step(ist_halo_unpack); }
   void update();
   void free();
@@ -78,6 +80,9 @@ class Halo {
   ist_halo halo_ = IST_HALO_NULL;
   bool one_sided_;
 };
+
+// In bytes; empty where the array tells none.
+std::vector<std::int64_t> strides_of(nb::handle array, std::int64_t item_size);
 
 void bind_halos(nb::module_& module, nb::class_<Comm>& comm);
 

@@ -5,6 +5,8 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "errors.hpp"
 #include "gil.hpp"
 #include "halo.hpp"
@@ -89,6 +91,23 @@ nb::object halo_order(const Comm& comm, const std::vector<int>& dims, const std:
 
 using Lists = std::map<int, std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>>;
 
+// Bytes of a row of the array, which is an element; rows lie one behind the other.
+std::int64_t row_of(nb::handle array, const Region& region) {
+  std::int64_t bytes = std::max<std::int64_t>(region.item_size, 1);
+  const nb::object shape = attribute(array, "shape");
+  if (!shape.is_valid() || shape.is_none()) return bytes;
+  const auto extents = to_numbers(shape), strides = strides_of(array, region.item_size);
+  for (std::size_t d = extents.size(); d-- > 1;) bytes *= std::max<std::int64_t>(extents[d], 1);
+  std::int64_t stride = region.item_size;
+  for (std::size_t d = std::min(extents.size(), strides.size()); d-- > 0; stride *= extents[d])
+    if (extents[d] > 1 && strides[d] != stride)
+      throw nb::value_error(("halo_lists: dimension " + std::to_string(d) + " of the array has a stride of " +
+                             std::to_string(strides[d]) + " bytes, and " + std::to_string(stride) +
+                             " where rows lie one behind the other; give an array in C's order")
+                                .c_str());
+  return bytes;
+}
+
 nb::object halo_lists(const Comm& comm, const Lists& lists, const nb::iterable& arrays, const std::string& packing,
                       const std::string& way) {
   const auto options = options_of(0, packing, way);
@@ -96,20 +115,9 @@ nb::object halo_lists(const Comm& comm, const Lists& lists, const nb::iterable& 
   std::vector<Halo::Field> fields;
   for (const nb::handle each : arrays) {
     Region region = to_region(each, Access::write);
-    // Rows of an array are its elements.
-    std::int64_t element = region.item_size;
-    if (const nb::object shape = attribute(each, "shape"); shape.is_valid() && !shape.is_none())
-      if (const auto extents = to_numbers(shape); !extents.empty() && extents[0] > 0) element = region.bytes() / extents[0];
-    fields.push_back({nb::borrow(each), std::move(region), element, {}, {}});
+    const std::int64_t element = row_of(each, region), elements = region.bytes() / element;
+    fields.push_back({nb::borrow(each), std::move(region), element, {{0, 0, 0, elements - 1, elements}}, {}});
   }
-  for (const auto& [rank, both] : lists)
-    for (const auto* list : {&both.first, &both.second})
-      for (const std::int64_t number : *list)
-        for (const Halo::Field& field : fields)
-          if (number >= field.region.bytes() / field.element)
-            raise(IST_ERR_ARGUMENT, "halo_lists: element " + std::to_string(number) + " is listed for rank " +
-                                        std::to_string(rank) + ", and an array has " +
-                                        std::to_string(field.region.bytes() / field.element));
   std::vector<int> ranks;
   std::vector<std::int64_t> send_counts, receive_counts;
   std::vector<const std::int64_t*> sends, receives;
@@ -182,9 +190,11 @@ void bind_halos(nb::module_& module, nb::class_<Comm>& comm) {
           "Other fields from the next pack on, on all ranks alike; two that take turns cost next to nothing.")
       .def("pack", &Halo::pack,
            "Brings together what neighbours get. The stream of device memory is the one that is current now.")
-      .def("exchange", &Halo::exchange)
+      .def("exchange", &Halo::exchange, "Both halves.")
       .def("start_exchange", &Halo::start_exchange, "The first half; wait() is the second one.")
-      .def("wait", &Halo::wait)
+      .def("wait", &Halo::wait,
+           "Until it is over. A signal (Ctrl-C) ends the wait, the exchange goes on, and wait() is next again.")
+      .def("test", &Halo::test, "Instead of wait(): True where it is over, and unpack() is next.")
       .def("unpack", &Halo::unpack, "Writes what came into the halos.")
       .def("update", &Halo::update, "All three steps.")
       .def("free", &Halo::free, "Collective where the exchange is one-sided; others are freed when they are dropped, too.")

@@ -1,6 +1,6 @@
 // Waiting without the GIL, until the operations are complete or Python has a signal to handle.
 //
-// Who calls this : request.cpp, request_set.cpp, comm.cpp, heap.cpp.
+// Who calls this : request.cpp, request_set.cpp, comm.cpp, halo.cpp, heap.cpp.
 // Threads        : the caller holds the GIL, which is let go of meanwhile.
 // Ownership      : none.
 // Errors         : whatever a signal handler raises (KeyboardInterrupt); the operations then go on.

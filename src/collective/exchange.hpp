@@ -1,6 +1,6 @@
 // A few bytes of each rank for all of them, by ordinary messages.
 //
-// Who calls this : face/message/stream_meetings, face/heap, nccl_stream.cpp.
+// Who calls this : agreement.hpp, face/message/stream_meetings, face/heap, nccl_stream.cpp.
 // Threads        : as of collective calls: one at a time per communicator.
 // Ownership      : none.
 // Errors         : of the first message that failed.

@@ -170,6 +170,15 @@ TEST_F(Rows, listed_by_number_go_to_several_ranks_and_to_this_one) {
     }
     EXPECT_EQ(values[5], me * 1000 + 5);
   }
+  std::vector<std::int64_t> small(static_cast<std::size_t>(9 + 3 * all));
+  EXPECT_THROW(Halo(world.comm(), lists, std::array{HaloField::listed(small)}), Error);
+  const Halo bounded(world.comm(), lists, std::array{HaloField::listed(values)});
+  EXPECT_THROW(bounded.set_fields(std::array{HaloField::listed(small)}), Error);
+  bounded.pack();
+  bounded.start_exchange();
+  while (!bounded.test()) {
+  }
+  bounded.unpack();
   lists[0].receives[0] = lists[0].receives[1];
   EXPECT_THROW(Halo(world.comm(), lists, listed), Error);
 }

@@ -250,6 +250,19 @@ TEST_F(Programs, heat_in_three_dimensions_is_what_the_wave_says) {
   EXPECT_NE(thin.errors.find("the grid is thinner than the halo"), std::string::npos) << thin.errors;
 }
 
+// With b other than the benchmark's 0 edges count, too.
+TEST_F(Programs, himeno_is_the_same_to_the_last_bit_however_it_is_cut) {
+  for (const int ranks : {1, 2, 3, 4})
+    for (const char* rest : {" XS 64", " XS 5 0.01"}) {
+      const Ended ended = run(ranks, std::string{"himeno"} + rest);
+      EXPECT_EQ(ended.status, 0) << ended.errors;
+      EXPECT_EQ(count(ended.output, "verified: size XS, "), 1U) << rest << ", " << ranks << " ranks: " << ended.output;
+    }
+  const Ended unknown = run(1, "himeno XXL");
+  EXPECT_NE(unknown.status, 0);
+  EXPECT_NE(unknown.errors.find("sizes are XS, S, M, L and XL"), std::string::npos) << unknown.errors;
+}
+
 TEST_F(Programs, a_number_goes_round_the_ring) {
   for (const int ranks : {1, 2, 3}) {
     const Ended ended = run(ranks, "ring");

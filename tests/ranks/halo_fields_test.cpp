@@ -1,29 +1,12 @@
-// Halo exchanges of fields in all kinds of memory, of fields that change, and what is refused. Run on 1, 2, 4, 6 and 8 ranks.
-#include <isthmus/collective.h>
+// Halo exchanges of fields in all kinds of memory, and of fields that change. Run on 1, 2, 4, 6 and 8 ranks.
+#include <chrono>
+#include <thread>
 
 #include "halo_support.hpp"
 
 namespace {
 
 using namespace rank_test;
-
-// All ranks along the first of two dimensions, around it, or in a plane of two rows where that goes.
-Cut two_dimensions(int periods) {
-  Cut cut;
-  cut.ndims = 2;
-  cut.dims = size() % 2 == 0 ? std::array<int, 4>{size() / 2, 2, 1, 1} : std::array<int, 4>{size(), 1, 1, 1};
-  cut.periods = {periods & 1, periods >> 1 & 1, 0, 0};
-  cut.cells = {5, 4, 1, 1};
-  return cut;
-}
-
-std::vector<FieldShape> mixture() {
-  FieldShape one{8, {2, 1}, {1, 2}, {0, 1}, {1, 0}, {0, 1, 2, 3}};
-  FieldShape two{4, {0, 3}, {2, 0}, {0, 0}, {0, 0}, {1, 0, 2, 3}};
-  FieldShape three{24, {1, 1}, {1, 1}, {2, 0}, {0, 2}, {0, 1, 2, 3}};
-  FieldShape four{1, {3, 2}, {0, 1}, {1, 1}, {1, 1}, {1, 0, 2, 3}};
-  return {one, two, three, four};
-}
 
 TEST(HaloFields, of_every_kind_by_every_packing) {
   for (const ist_kind kind : all_kinds())
@@ -58,23 +41,6 @@ TEST(HaloFields, go_one_sided_into_symmetric_heaps) {
   }
 }
 
-struct Made {
-  Cut cut;
-  ist_halo_grid grid = IST_HALO_GRID_NULL;
-  std::array<int, 4> coords{};
-  std::vector<std::unique_ptr<CodedField>> fields;
-  std::vector<ist_halo_field> given;
-  explicit Made(const Cut& wanted) : cut(wanted), grid(grid_for(wanted)), coords(coords_in(grid, wanted.ndims)) {}
-  ~Made() { EXPECT_EQ(IST_OK, ist_halo_grid_free(&grid)) << ist_error_text(); }
-  Made(const Made&) = delete;
-  Made& operator=(const Made&) = delete;
-  void add(const FieldShape& shape, ist_kind kind = IST_KIND_HOST) {
-    fields.push_back(std::make_unique<CodedField>(cut, shape, static_cast<int>(fields.size()), coords, kind));
-    given.push_back(fields.back()->get());
-  }
-  int count() const { return static_cast<int>(given.size()); }
-};
-
 TEST(HaloFields, take_turns_and_change_their_number_and_shape_on_the_fly) {
   Made one(two_dimensions(3)), two(two_dimensions(3)), more(two_dimensions(3));
   for (const FieldShape& shape : mixture()) one.add(shape), two.add(shape), more.add(shape);
@@ -95,6 +61,138 @@ TEST(HaloFields, take_turns_and_change_their_number_and_shape_on_the_fly) {
     if (HasFailure()) break;
   }
   IST_OK_OR_FAIL(ist_halo_free(&halo));
+}
+
+// What cannot be set leaves what was there, as often as it is tried.
+TEST(HaloFields, that_cannot_be_set_leave_those_before) {
+  Made one(two_dimensions(3)), two(two_dimensions(3));
+  for (const FieldShape& shape : mixture()) one.add(shape), two.add(shape);
+  ist_halo halo = IST_HALO_NULL;
+  IST_OK_OR_FAIL(ist_halo_create(one.grid, 2, one.given.data(), nullptr, &halo));
+  auto nowhere = one.given;
+  nowhere[2].buffer = ist_host(nullptr);
+  auto thin = one.given[0];
+  std::array<ist_halo_range, 2> ranges{one.fields[0]->range(0), one.fields[0]->range(1)};
+  ranges[0].plus = 40, ranges[0].total_length = ranges[0].end + 41;
+  thin.ranges = ranges.data();
+  for (int time = 0; time < 6; ++time) {
+    EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_set_fields(halo, 3, nowhere.data()));
+    EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_set_fields(halo, 1, &thin));
+    EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_set_fields(halo, 2, &nowhere[1]));
+    EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_set_fields(halo, 0, nullptr));
+    // First those of the start, and then others of their shapes, whose packing is made anew.
+    Made& now = time < 2 ? one : two;
+    if (time >= 2) IST_OK_OR_FAIL(ist_halo_set_fields(halo, 2, now.given.data()));
+    for (const auto& field : now.fields) field->fill(time);
+    step(halo, false);
+    for (int f = 0; f < 2; ++f) now.fields[at(f)]->check(time, "time " + std::to_string(time));
+  }
+  IST_OK_OR_FAIL(ist_halo_free(&halo));
+}
+
+// The fields before are gone, so that nobody could go back to them; others of their shapes are exchanged with what was made for them.
+TEST(HaloFields, whose_memory_is_gone_are_followed_by_others_also_where_some_could_not_be_set_in_between) {
+  for (const ist_kind kind : all_kinds()) {
+    if (kind == IST_KIND_OPENCL) continue;  // whose driver is not asked about objects that were released
+    Made one(two_dimensions(3)), two(two_dimensions(3));
+    one.add(mixture()[0], kind), one.add(mixture()[2], kind), two.add(mixture()[0], kind), two.add(mixture()[2], kind);
+    ist_halo halo = IST_HALO_NULL;
+    IST_OK_OR_FAIL(ist_halo_create(one.grid, 2, one.given.data(), nullptr, &halo));
+    one.fields.clear();
+    auto nowhere = two.given;
+    nowhere.push_back(two.given[0]);
+    nowhere[2].buffer = ist_host(nullptr);
+    for (int times = 0; times < 2; ++times) EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_set_fields(halo, 3, nowhere.data()));
+    IST_OK_OR_FAIL(ist_halo_set_fields(halo, 2, two.given.data()));
+    for (const auto& field : two.fields) field->fill(7);
+    step(halo, false);
+    for (const auto& field : two.fields) field->check(7, "others");
+    IST_OK_OR_FAIL(ist_halo_free(&halo));
+  }
+}
+
+std::string text_of(ist_halo halo) {
+  std::size_t needed = 0;
+  EXPECT_EQ(IST_OK, ist_halo_text(halo, nullptr, 0, &needed));
+  std::string text(needed, '\0');
+  EXPECT_EQ(IST_OK, ist_halo_text(halo, text.data(), text.size(), nullptr));
+  return text;
+}
+
+// What was measured of one kind of memory is kept: the very numbers are told again.
+TEST(HaloFields, of_other_shapes_are_packed_as_was_measured_at_first) {
+  for (const ist_kind kind : all_kinds()) {
+    Made one(two_dimensions(3)), two(two_dimensions(3));
+    one.add(mixture()[0], kind), two.add(mixture()[1], kind), two.add(mixture()[2], kind);
+    ist_halo halo = IST_HALO_NULL;
+    IST_OK_OR_FAIL(ist_halo_create(one.grid, 1, one.given.data(), nullptr, &halo));
+    const auto measured = [&] {
+      const std::string text = text_of(halo);
+      return text.substr(text.find("packed by"), text.find('\n', text.find("packed by")) - text.find("packed by"));
+    };
+    const std::string before = measured();
+    EXPECT_NE(before.find("(measured: layouts "), std::string::npos) << before;
+    for (const int time : {0, 1, 2, 3}) {
+      Made& now = time % 2 == 0 ? two : one;
+      IST_OK_OR_FAIL(ist_halo_set_fields(halo, now.count(), now.given.data()));
+      EXPECT_EQ(measured(), before);
+      for (const auto& field : now.fields) field->fill(time);
+      step(halo, false);
+      for (const auto& field : now.fields) field->check(time, "time " + std::to_string(time));
+    }
+    IST_OK_OR_FAIL(ist_halo_free(&halo));
+  }
+}
+
+// Whoever comes late to unpacking finds the cells of that exchange, although its neighbours are at the next one already.
+TEST(HaloFields, wait_for_a_late_unpack) {
+  for (const ist_kind kind : all_kinds())
+    for (const ist_halo_way way : {IST_HALO_MESSAGES, IST_HALO_ONE_SIDED}) {
+      if (kind == IST_KIND_OPENCL && way == IST_HALO_ONE_SIDED) continue;
+      Made made(two_dimensions(3));
+      made.add(mixture()[0], kind), made.add(mixture()[2], kind);
+      const ist_halo_options options{sizeof options, 0, IST_HALO_LOOPS, way, 0};
+      ist_halo halo = IST_HALO_NULL;
+      IST_OK_OR_FAIL(ist_halo_create(made.grid, 2, made.given.data(), &options, &halo));
+      for (int time = 0; time < 2 * size(); ++time) {
+        for (const auto& field : made.fields) field->fill(time);
+        IST_OK_OR_FAIL(ist_halo_pack(halo));
+        IST_OK_OR_FAIL(ist_halo_start_exchange(halo));
+        IST_OK_OR_FAIL(ist_halo_wait(halo));
+        // Another rank each time; the others start the next exchange meanwhile, as far as they get.
+        if (time % size() == rank()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        IST_OK_OR_FAIL(ist_halo_unpack(halo));
+        for (const auto& field : made.fields) field->check(time, "time " + std::to_string(time));
+      }
+      IST_OK_OR_FAIL(ist_halo_free(&halo));
+      if (HasFailure()) FAIL() << "kind " << kind << ", way " << way;
+    }
+}
+
+TEST(HaloFields, are_asked_for_instead_of_waited_for) {
+  for (const ist_halo_way way : {IST_HALO_MESSAGES, IST_HALO_ONE_SIDED}) {
+    Made made(two_dimensions(3));
+    made.add(mixture()[0]), made.add(mixture()[3]);
+    const ist_halo_options options{sizeof options, 0, IST_HALO_CALLS, way, 0};
+    ist_halo halo = IST_HALO_NULL;
+    IST_OK_OR_FAIL(ist_halo_create(made.grid, 2, made.given.data(), &options, &halo));
+    int over = 1;
+    EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_test(halo, &over));
+    EXPECT_EQ(over, 0);
+    EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_test(halo, nullptr));
+    for (int time = 0; time < 4; ++time) {
+      for (const auto& field : made.fields) field->fill(time);
+      IST_OK_OR_FAIL(ist_halo_pack(halo));
+      IST_OK_OR_FAIL(ist_halo_start_exchange(halo));
+      over = 0;
+      // It may be over at once; of two ranks it is not before the other one has started.
+      while (over == 0) IST_OK_OR_FAIL(ist_halo_test(halo, &over));
+      EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_wait(halo)) << "unpack is next";
+      IST_OK_OR_FAIL(ist_halo_unpack(halo));
+      for (const auto& field : made.fields) field->check(time, "time " + std::to_string(time));
+    }
+    IST_OK_OR_FAIL(ist_halo_free(&halo));
+  }
 }
 
 TEST(HaloFields, of_two_time_levels_swap_in_every_kind_and_way) {
@@ -135,196 +233,6 @@ TEST(HaloFields, packed_may_be_overwritten_before_they_are_sent) {
   IST_OK_OR_FAIL(ist_halo_unpack(halo));
   made.fields[0]->check(2, "what was packed");
   IST_OK_OR_FAIL(ist_halo_free(&halo));
-}
-
-void expect_refused(const Made& made, int code, const std::vector<std::string>& words,
-                    const ist_halo_options* options = nullptr) {
-  ist_halo halo = reinterpret_cast<ist_halo>(1);
-  EXPECT_EQ(code, ist_halo_create(made.grid, made.count(), made.given.data(), options, &halo));
-  EXPECT_EQ(halo, IST_HALO_NULL);
-  for (const std::string& word : words)
-    EXPECT_NE(std::string{ist_error_text()}.find(word), std::string::npos) << word << " in: " << ist_error_text();
-}
-
-TEST(HaloRefusals, a_grid_thinner_than_the_halo_is_told_of_at_all_ranks) {
-  Cut cut;
-  cut.ndims = 2;
-  cut.dims = {1, size(), 1, 1};
-  cut.periods = {0, 1, 0, 0};
-  cut.cells = {4, 2, 1, 1};
-  Made made(cut);
-  made.add({8, {1, 1}, {1, 1}});
-  made.add({4, {5, 1}, {5, 3}});  // wide where there is no neighbour, which is right; and 3 of 2 cells
-  expect_refused(
-      made, IST_ERR_ARGUMENT,
-      {"ist_halo_create: rank 0: the grid is thinner than the halo: rank 0 has 2 inner cells in dimension 1 of field 1",
-       "wants 3 of them (plus)", "fewer ranks"});
-}
-
-TEST(HaloRefusals, ranges_and_maps_that_cannot_be_are_named) {
-  Made made(two_dimensions(3));
-  made.add({8, {1, 1}, {1, 1}});
-  std::array<ist_halo_range, 2> ranges{ist_halo_range{1, 1, 1, 5, 7}, {1, 1, 1, 4, 6}};
-  made.given[0].ranges = ranges.data();
-  const auto refused = [&](std::size_t d, const ist_halo_range& range, const char* words) {
-    const ist_halo_range before = ranges[d];
-    ranges[d] = range;
-    expect_refused(made, IST_ERR_ARGUMENT, {"rank 0: field 0: dimension " + std::to_string(d), words});
-    ranges[d] = before;
-  };
-  refused(0, {2, 1, 1, 5, 7}, "begin must be at least minus");
-  refused(1, {1, 2, 1, 4, 6}, "plus must be at most total_length - end - 1");
-  refused(0, {1, 1, 1, 7, 7}, "plus must be at most");
-  refused(1, {-1, 1, 1, 4, 6}, "widths must not be negative");
-  refused(0, {1, 1, 3, 1, 7}, "end is the last inner index");
-  refused(0, {0, 0, 0, -1, 0}, "total_length must be");
-  refused(0, {1, 1, 1, INT64_MAX, INT64_MAX}, "total_length must be");
-  constexpr int kTwice[] = {1, 1}, kBeyond[] = {0, 2};
-  made.given[0].layout_map = kTwice;
-  expect_refused(made, IST_ERR_ARGUMENT, {"layout_map[1] is 1, which stands there twice"});
-  made.given[0].layout_map = kBeyond;
-  expect_refused(made, IST_ERR_ARGUMENT, {"layout_map[1] is 2", "permutation of 0 to 1"});
-  made.given[0].layout_map = nullptr;
-  made.given[0].element = 0;
-  expect_refused(made, IST_ERR_ARGUMENT, {"element is 0"});
-  made.given[0].element = 8, made.given[0].ranges = nullptr;
-  expect_refused(made, IST_ERR_ARGUMENT, {"ranges is null"});
-  made.given[0].ranges = ranges.data(), made.given[0].buffer = ist_host(nullptr);
-  expect_refused(made, IST_ERR_ARGUMENT, {"field 0", "null buffer"});
-}
-
-TEST(HaloRefusals, options_counts_and_ranks_that_differ) {
-  Made made(two_dimensions(3));
-  made.add({8, {1, 1}, {1, 1}});
-  ist_halo_options options{sizeof options, 3, IST_HALO_CALLS, IST_HALO_MESSAGES, 0};
-  expect_refused(made, IST_ERR_ARGUMENT, {"reach is 3; it must be 0 to 2"}, &options);
-  options.reach = 0, options.packing = 9;
-  expect_refused(made, IST_ERR_ARGUMENT, {"packing is 9"}, &options);
-  options.packing = IST_HALO_CALLS, options.way = 5;
-  expect_refused(made, IST_ERR_ARGUMENT, {"way is 5"}, &options);
-  options.way = IST_HALO_MESSAGES, options.size = 8;
-  expect_refused(made, IST_ERR_ARGUMENT, {"size is 8"}, &options);
-  ist_halo halo = IST_HALO_NULL;
-  EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_create(made.grid, 0, made.given.data(), nullptr, &halo));
-  EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_create(made.grid, 1, nullptr, nullptr, &halo));
-  EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_create(made.grid, 1, made.given.data(), nullptr, nullptr));
-  if (size() == 1) return;
-  // One rank has a wider halo, and then more bytes in an element, or looks further.
-  Made other(two_dimensions(3));
-  other.add(rank() == size() - 1 ? FieldShape{8, {1, 2}, {1, 1}} : FieldShape{8, {1, 1}, {1, 1}});
-  expect_refused(other, IST_ERR_ARGUMENT,
-                 {"rank " + std::to_string(size() - 1) + ": minus of field 0, dimension 1 is 2 here, and 1 at rank 0"});
-  Made third(two_dimensions(3));
-  third.add(rank() == size() - 1 ? FieldShape{4, {1, 1}, {1, 1}} : FieldShape{8, {1, 1}, {1, 1}});
-  expect_refused(third, IST_ERR_ARGUMENT, {"element of field 0 is 4 here, and 8 at rank 0"});
-  options = {sizeof options, rank() == 0 ? 1 : 2, IST_HALO_CALLS, IST_HALO_MESSAGES, 0};
-  expect_refused(made, IST_ERR_ARGUMENT, {"reach is 1 at rank 0, and 2 at rank 1"}, &options);
-}
-
-TEST(HaloRefusals, cells_that_lie_side_by_side_are_as_many) {
-  if (size() == 1) GTEST_SKIP() << "not covered here: takes two ranks";
-  Cut cut;
-  cut.ndims = 2;
-  cut.dims = {size(), 1, 1, 1};
-  Made made(cut);
-  made.add({8, {1, 1}, {1, 1}});
-  // Of the last rank the other dimension is longer.
-  std::array<ist_halo_range, 2> ranges{ist_halo_range{1, 1, 1, 4, 6}, {1, 1, 1, rank() == size() - 1 ? 5 : 4, 7}};
-  std::vector<unsigned char> memory(8 * 6 * 7);
-  made.given[0].ranges = ranges.data(), made.given[0].buffer = ist_host(memory.data());
-  expect_refused(made, IST_ERR_ARGUMENT, {"bytes of field 0", "as long at both"});
-}
-
-TEST(HaloRefusals, steps_out_of_order_and_handles_that_are_none) {
-  Made made(two_dimensions(3));
-  made.add({8, {1, 1}, {1, 1}});
-  ist_halo halo = IST_HALO_NULL;
-  EXPECT_EQ(IST_ERR_HANDLE, ist_halo_pack(halo));
-  IST_OK_OR_FAIL(ist_halo_create(made.grid, 1, made.given.data(), nullptr, &halo));
-  EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_exchange(halo));
-  EXPECT_NE(std::string{ist_error_text()}.find("ist_halo_exchange: exchange was called where pack comes next"),
-            std::string::npos)
-      << ist_error_text();
-  EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_wait(halo));
-  EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_unpack(halo));
-  IST_OK_OR_FAIL(ist_halo_pack(halo));
-  EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_unpack(halo));
-  EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_set_fields(halo, 1, made.given.data()));
-  IST_OK_OR_FAIL(ist_halo_start_exchange(halo));
-  EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_pack(halo));
-  IST_OK_OR_FAIL(ist_halo_wait(halo));
-  IST_OK_OR_FAIL(ist_halo_unpack(halo));
-  std::size_t needed = 0;
-  IST_OK_OR_FAIL(ist_halo_text(halo, nullptr, 0, &needed));
-  std::string text(needed, '\0');
-  IST_OK_OR_FAIL(ist_halo_text(halo, text.data(), text.size(), nullptr));
-  EXPECT_NE(text.find("packed by"), std::string::npos) << text;
-  EXPECT_NE(text.find("measured: layouts"), std::string::npos) << text;
-  const ist_halo gone = halo;
-  IST_OK_OR_FAIL(ist_halo_free(&halo));
-  ist_halo again = gone;
-  EXPECT_EQ(IST_ERR_HANDLE, ist_halo_free(&again));
-  EXPECT_EQ(IST_ERR_HANDLE, ist_halo_pack(gone));
-}
-
-TEST(HaloGrids, of_ranks_that_were_put_in_order_are_grids_of_all) {
-  for (const KindName& kind : usable_kinds()) {
-    GuardedBuffer buffer(kind.kind, 40000);
-    constexpr int kDims[] = {0, 0}, kPeriods[] = {1, 0};
-    ist_comm ordered = IST_COMM_NULL;
-    IST_OK_OR_FAIL(ist_halo_order(comm(), 2, kDims, kPeriods, buffer.get(), 40000, &ordered));
-    int ranks = 0, own = 0;
-    IST_OK_OR_FAIL(ist_comm_size(ordered, &ranks));
-    IST_OK_OR_FAIL(ist_comm_rank(ordered, &own));
-    EXPECT_EQ(ranks, size());
-    std::vector<int> all(at(ranks));
-    IST_OK_OR_FAIL(ist_allgather(ist_host(&own), 1, ist_host(all.data()), 1, IST_INT, comm()));
-    std::sort(all.begin(), all.end());
-    for (int r = 0; r < ranks; ++r) EXPECT_EQ(all[at(r)], r) << "each place once";
-    ist_halo_grid grid = IST_HALO_GRID_NULL;
-    IST_OK_OR_FAIL(ist_halo_grid_create(ordered, 2, kDims, kPeriods, nullptr, &grid));
-    IST_OK_OR_FAIL(ist_halo_grid_free(&grid));
-    EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_order(comm(), 2, kDims, kPeriods, buffer.get(), 0, &ordered));
-    EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_order(comm(), 2, nullptr, kPeriods, buffer.get(), 100, &ordered));
-  }
-}
-
-TEST(HaloGrids, give_places_and_neighbours_in_the_order_of_the_data) {
-  // The data's first dimension runs along the grid's last one.
-  constexpr int kDims[] = {0, 1, 0}, kPeriods[] = {1, 0, 0}, kMap[] = {2, 1, 0};
-  ist_halo_grid grid = IST_HALO_GRID_NULL;
-  IST_OK_OR_FAIL(ist_halo_grid_create(comm(), 3, kDims, kPeriods, kMap, &grid));
-  int ndims = 0, dims[3] = {}, periods[3] = {}, coords[3] = {}, found = 0;
-  IST_OK_OR_FAIL(ist_halo_grid_ndims(grid, &ndims));
-  EXPECT_EQ(ndims, 3);
-  IST_OK_OR_FAIL(ist_halo_grid_get(grid, 3, dims, periods, coords));
-  EXPECT_EQ(dims[0] * dims[1] * dims[2], size());
-  EXPECT_EQ(periods[0], 1);
-  EXPECT_EQ(periods[2], 0);
-  EXPECT_EQ(coords[2] * dims[0] + coords[0], rank()) << "the grid's last dimension runs fastest";
-  constexpr int kBack[] = {-1, 0, 0}, kOut[] = {0, 1, 0}, kTwo[] = {2, 0, 0};
-  IST_OK_OR_FAIL(ist_halo_grid_neighbour(grid, kBack, &found));
-  EXPECT_EQ(found, coords[2] * dims[0] + (coords[0] + dims[0] - 1) % dims[0]);
-  IST_OK_OR_FAIL(ist_halo_grid_neighbour(grid, kOut, &found));
-  EXPECT_EQ(found, IST_PROC_NULL);
-  EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_grid_neighbour(grid, kTwo, &found));
-  EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_grid_get(grid, 2, dims, periods, coords));
-  ist_comm own = IST_COMM_NULL;
-  IST_OK_OR_FAIL(ist_halo_grid_comm(grid, &own));
-  IST_OK_OR_FAIL(ist_comm_size(own, &found));
-  EXPECT_EQ(found, size());
-  IST_OK_OR_FAIL(ist_halo_grid_free(&grid));
-  EXPECT_EQ(IST_ERR_HANDLE, ist_halo_grid_free(&grid));
-  constexpr int kFive[] = {1, 1, 1, 1, 1}, kTwice[] = {0, 0};
-  EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_grid_create(comm(), 5, kFive, kFive, nullptr, &grid));
-  EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_grid_create(comm(), 2, kFive, kFive, kTwice, &grid));
-  EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_grid_create(comm(), 2, nullptr, kFive, nullptr, &grid));
-  // Who has no place in a grid gets none.
-  IST_OK_OR_FAIL(ist_halo_grid_create(comm(), 1, kFive, kFive, nullptr, &grid));
-  EXPECT_EQ(grid == IST_HALO_GRID_NULL, rank() != 0);
-  if (rank() == 0) {
-    IST_OK_OR_FAIL(ist_halo_grid_free(&grid));
-  }
 }
 
 }  // namespace

@@ -75,7 +75,22 @@ TEST(HaloLists, that_cannot_be_are_refused_at_all_ranks) {
   refused(IST_ERR_RANK, "the communicator has ranks 0 to");
   other = rank(), lists.send_counts = &none;
   refused(IST_ERR_ARGUMENT, "would send 0 bytes of field 0, and this rank has room for 16 of it");
-  lists.send_counts = &two, lists.sends = nullptr;
+  lists.send_counts = &two;
+  // The last of five elements is number 4, for whoever says that there are five.
+  ist_halo_range length{0, 0, 0, 3, 4};
+  ist_halo_field known = given;
+  known.ranges = &length;
+  ist_halo halo = IST_HALO_NULL;
+  EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_create_lists(comm(), &lists, 1, rank() == 0 ? &known : &given, nullptr, &halo));
+  EXPECT_NE(std::string{ist_error_text()}.find("rank 0: field 0 has 4 elements, and element 4 is listed"), std::string::npos)
+      << ist_error_text();
+  length.total_length = 5;
+  IST_OK_OR_FAIL(ist_halo_create_lists(comm(), &lists, 1, &known, nullptr, &halo));
+  length.total_length = 4;
+  EXPECT_EQ(IST_ERR_ARGUMENT, ist_halo_set_fields(halo, 1, &known));
+  IST_OK_OR_FAIL(ist_halo_set_fields(halo, 1, &given));
+  IST_OK_OR_FAIL(ist_halo_free(&halo));
+  lists.sends = nullptr;
   refused(IST_ERR_ARGUMENT, "is null; give one for each neighbour");
 }
 

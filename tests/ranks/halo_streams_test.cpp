@@ -37,7 +37,9 @@ struct InStream {
     }
   }
   ~InStream() {
-    EXPECT_EQ(IST_OK, ist_halo_free(&halo)) << ist_error_text();
+    if (halo != IST_HALO_NULL) {
+      EXPECT_EQ(IST_OK, ist_halo_free(&halo)) << ist_error_text();
+    }
     EXPECT_EQ(IST_OK, ist_halo_grid_free(&grid)) << ist_error_text();
   }
   InStream(const InStream&) = delete;
@@ -93,6 +95,92 @@ TEST(HaloStreams, exchange_again_with_every_replay_of_a_graph) {
     in.check(step);
   }
   IST_OK_OR_FAIL(ist_barrier(comm()));
+}
+
+TEST(HaloStreams, two_exchanges_are_in_flight_at_once) {
+  NEEDS_A_DEVICE();
+  const Stream one, other;
+  InStream a, b, level;
+  a.make(IST_HALO_LOOPS), b.make(IST_HALO_LAYOUTS);
+  for (int step = 0; step < 4; ++step) {
+    a.fill(step), b.fill(100 + step), level.fill(200 + step);
+    // Two on the same stream, of two sets of fields that share buffers, and one on another stream beside them.
+    IST_OK_OR_FAIL(ist_halo_exchange_on(a.halo, one.get()));
+    IST_OK_OR_FAIL(ist_halo_exchange_on(b.halo, other.get()));
+    IST_OK_OR_FAIL(ist_halo_set_fields(a.halo, 3, level.given.data()));
+    IST_OK_OR_FAIL(ist_halo_exchange_on(a.halo, one.get()));
+    one.wait(), other.wait();
+    a.check(step), b.check(100 + step), level.check(200 + step);
+    IST_OK_OR_FAIL(ist_halo_set_fields(a.halo, 3, a.given.data()));
+  }
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+}
+
+// Three fields of four cells, and one on both sides, in one allocation. How far they lie apart is another distance in every set, so that no
+// two sets have the same list of runs.
+class OneAllocation {
+ public:
+  explicit OneAllocation(std::size_t set)
+      : starts_{0, 8 + 2 * set, 24 + 7 * set}, words_(starts_[2] + 6), memory_(IST_KIND_CUDA, 8 * words_) {
+    for (const std::size_t start : starts_)
+      fields_.push_back({ist_buffer_at(memory_.get(), 8 * start), 8, &range_, nullptr});
+  }
+  OneAllocation(const OneAllocation&) = delete;
+  OneAllocation& operator=(const OneAllocation&) = delete;
+  const ist_halo_field* get() const { return fields_.data(); }
+  void fill(int step) { memory_.poison(), memory_.fill(picture(step, false)); }
+  void check(int step, const std::string& what) const { memory_.expect(picture(step, true), what); }
+
+ private:
+  std::vector<unsigned char> picture(int step, bool exchanged) const {
+    std::vector<unsigned char> bytes(8 * words_, 0xa5);
+    for (std::size_t f = 0; f < starts_.size(); ++f)
+      for (int cell = exchanged ? -1 : 0; cell < (exchanged ? 5 : 4); ++cell) {
+        const int all = 4 * size(), global = (4 * rank() + cell + all) % all;
+        encode(&bytes[8 * (starts_[f] + static_cast<std::size_t>(cell + 1))], 8, static_cast<int>(f), {global, 0, 0, 0},
+               step);
+      }
+    return bytes;
+  }
+  ist_halo_range range_{1, 1, 1, 4, 6};
+  std::array<std::size_t, 3> starts_;
+  std::size_t words_;
+  GuardedBuffer memory_;
+  std::vector<ist_halo_field> fields_;
+};
+
+// More sets of fields than are kept take turns; a graph's stays, with the lists of runs that it holds.
+TEST(HaloStreams, many_sets_of_fields_take_turns_and_a_graph_keeps_its_own) {
+  NEEDS_A_DEVICE();
+  const Stream stream;
+  Cut cut;
+  cut.dims = {size(), 1, 1, 1};
+  cut.periods = {1, 0, 0, 0};
+  ist_halo_grid grid = grid_for(cut);
+  OneAllocation own(0);
+  const ist_halo_options options{sizeof options, 0, IST_HALO_LAYOUTS, IST_HALO_MESSAGES, 0};
+  ist_halo halo = IST_HALO_NULL;
+  IST_OK_OR_FAIL(ist_halo_create(grid, 3, own.get(), &options, &halo));
+  IST_OK_OR_FAIL(ist_halo_prepare_on(halo, stream.get()));
+  const Graph graph(stream, [&] { EXPECT_EQ(IST_OK, ist_halo_exchange_on(halo, stream.get())) << ist_error_text(); });
+  std::vector<std::unique_ptr<OneAllocation>> others;
+  for (std::size_t set = 1; set <= 20; ++set) others.push_back(std::make_unique<OneAllocation>(set));
+  for (int round = 0; round < 2; ++round) {
+    for (const auto& each : others) {
+      each->fill(round);
+      IST_OK_OR_FAIL(ist_halo_set_fields(halo, 3, each->get()));
+      IST_OK_OR_FAIL(ist_halo_exchange_on(halo, stream.get()));
+    }
+    stream.wait();
+    for (const auto& each : others) each->check(round, "a set of round " + std::to_string(round));
+    own.fill(round);
+    graph.launch();
+    stream.wait();
+    own.check(round, "the graph's in round " + std::to_string(round));
+  }
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+  IST_OK_OR_FAIL(ist_halo_free(&halo));
+  IST_OK_OR_FAIL(ist_halo_grid_free(&grid));
 }
 
 TEST(HaloStreams, long_messages_wait_for_each_other_in_one_order) {

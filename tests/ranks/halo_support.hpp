@@ -1,7 +1,7 @@
 // What tests of halo exchanges share: fields whose cells say which field and which global cell they are, and what each byte of
 // their memory must be after an exchange.
 //
-// Who calls this : halo_test.cpp, halo_fields_test.cpp, halo_lists_test.cpp, halo_kernels_test.cpp, halo_streams_test.cpp.
+// Who calls this : halo_test.cpp, halo_fields_test.cpp, halo_refusals_test.cpp, halo_lists_test.cpp, halo_kernels_test.cpp, halo_streams_test.cpp.
 // Threads        : one.
 // Ownership      : a field owns its memory.
 // Errors         : fail the test.
@@ -201,6 +201,42 @@ inline void exchange(const Cut& cut, const std::vector<FieldShape>& shapes, cons
   }
   IST_OK_OR_FAIL(ist_halo_free(&halo));
 }
+
+// All ranks along the first of two dimensions, around it, or in a plane of two rows where that goes.
+inline Cut two_dimensions(int periods) {
+  Cut cut;
+  cut.ndims = 2;
+  cut.dims = size() % 2 == 0 ? std::array<int, 4>{size() / 2, 2, 1, 1} : std::array<int, 4>{size(), 1, 1, 1};
+  cut.periods = {periods & 1, periods >> 1 & 1, 0, 0};
+  cut.cells = {5, 4, 1, 1};
+  return cut;
+}
+
+inline std::vector<FieldShape> mixture() {
+  FieldShape one{8, {2, 1}, {1, 2}, {0, 1}, {1, 0}, {0, 1, 2, 3}};
+  FieldShape two{4, {0, 3}, {2, 0}, {0, 0}, {0, 0}, {1, 0, 2, 3}};
+  FieldShape three{24, {1, 1}, {1, 1}, {2, 0}, {0, 2}, {0, 1, 2, 3}};
+  FieldShape four{1, {3, 2}, {0, 1}, {1, 1}, {1, 1}, {1, 0, 2, 3}};
+  return {one, two, three, four};
+}
+
+// Fields of a cut that are to be exchanged, with a grid of their own.
+struct Made {
+  Cut cut;
+  ist_halo_grid grid = IST_HALO_GRID_NULL;
+  std::array<int, 4> coords{};
+  std::vector<std::unique_ptr<CodedField>> fields;
+  std::vector<ist_halo_field> given;
+  explicit Made(const Cut& wanted) : cut(wanted), grid(grid_for(wanted)), coords(coords_in(grid, wanted.ndims)) {}
+  ~Made() { EXPECT_EQ(IST_OK, ist_halo_grid_free(&grid)) << ist_error_text(); }
+  Made(const Made&) = delete;
+  Made& operator=(const Made&) = delete;
+  void add(const FieldShape& shape, ist_kind kind = IST_KIND_HOST) {
+    fields.push_back(std::make_unique<CodedField>(cut, shape, static_cast<int>(fields.size()), coords, kind));
+    given.push_back(fields.back()->get());
+  }
+  int count() const { return static_cast<int>(given.size()); }
+};
 
 inline std::vector<ist_kind> all_kinds() {
   std::vector<ist_kind> kinds;

@@ -5,22 +5,28 @@
 // Ownership      : none. Fields and flags (sides.flags words, zeroed before the first kernel of any PE) lie in a symmetric heap.
 // Errors         : wait_side() returns a Status, which must be looked at.
 //
-// A field has two arrays that take turns, as stencils have them: step n writes the halos of one, step n + 1 of the other. Whoever has
-// waited for all sides of step n - 1 may put those of step n: each neighbour has then read what step n - 2 left there, since it put its
-// step n - 1 after that. So each side's put comes behind whatever its PE reads of the halos that the step before brought, and nobody
-// waits for anything but a neighbour's flag:
+// A field has two arrays that take turns, as stencils have them: step n reads one, with the halos that step n - 1 brought, and writes the
+// other. One block takes each side, and waits for nothing but that side's flag. The boundary blocks of a PE meet twice in a step:
 //
 //   for (step = 1; step <= steps; ++step) {
 //     if (blockIdx.x < sides.count) {                        // boundary blocks come first
 //       const ist_halo_side& side = sides.side[blockIdx.x];
-//       status = wait_side(Block(), view, side, flags, step - 1);    // and wait for what this side brought, no more
-//       ... meet the other boundary blocks, compute the cells at this side from field[(step - 1) % 2] ...
+//       status = wait_side(Block(), view, side, flags, step - 1);    // what this side brought, no more
+//       ... meet the other boundary blocks ...               // what all sides brought is here: a cell at an edge reads several
+//       ... compute this block's share of the boundary cells from field[(step - 1) % 2] into field[step % 2] ...
+//       ... meet the other boundary blocks ...               // all have computed, and none reads halos of step - 1 any more
 //       put_side(Block(), view, side, field[step % 2], flags, step);
 //     } else {
 //       ... compute cells that read no halo ...
 //     }
 //     ... the grid meets ...
 //   }
+//
+// Without the second meeting a block would put cells of its side that another block has not computed yet (those at edges belong to several
+// sides), and would tell a neighbour that its halos of step - 1 were read where another block still reads them. With it, whoever has waited
+// for all sides of step n - 1 may put those of step n: what they overwrite was brought by step n - 2, and each neighbour put its step
+// n - 1 after all of its blocks had read that. The halos of step 0 are there from the start. A block whose wait failed meets the others all
+// the same, and all of them stop.
 #ifndef ISTHMUS_DEVICE_HALO_CUH
 #define ISTHMUS_DEVICE_HALO_CUH
 

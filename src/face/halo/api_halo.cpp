@@ -152,6 +152,19 @@ int ist_halo_wait(ist_halo halo) try {
   return ist::report_exception("ist_halo_wait");
 }
 
+int ist_halo_test(ist_halo halo, int* over) try {
+  if (over == nullptr) return ist::halo::null_place("ist_halo_test", "over");
+  *over = 0;
+  return ist::halo::in_exchange("ist_halo_test", halo, [=](ist::halo::Exchange& in) {
+    bool found = false;
+    const ist::Status tested = in.test(found);
+    *over = found ? 1 : 0;
+    return tested;
+  });
+} catch (...) {
+  return ist::report_exception("ist_halo_test");
+}
+
 int ist_halo_unpack(ist_halo halo) try {
   return ist::halo::in_exchange("ist_halo_unpack", halo, [](ist::halo::Exchange& in) { return in.unpack(); });
 } catch (...) {

@@ -68,7 +68,7 @@ Status find_neighbour(const Grid& grid, const int* direction, int* rank) {
               "direction[" + std::to_string(d) + "] is " + std::to_string(direction[d]) + "; it must be -1, 0 or 1"};
     wanted[d] = direction[d];
   }
-  *rank = neighbour(grid, grid.coords, wanted);
+  *rank = neighbour(grid, wanted);
   return {};
 }
 
@@ -87,9 +87,8 @@ int ist_halo_grid_create(ist_comm comm, int ndims, const int* dims, const int* p
 int ist_halo_order(ist_comm comm, int ndims, const int* dims, const int* periods, ist_buffer buffer, int64_t bytes,
                    ist_comm* ordered) try {
   const ist::Range range("ist_halo_order");
-  if (ordered == nullptr) return ist::report(ist::in_call("ist_halo_order", ist::halo::null_result("ordered")));
-  *ordered = IST_COMM_NULL;
-  const ist::Status done = ist::halo::order(comm, {ndims, dims, periods}, buffer, bytes, *ordered);
+  if (ordered != nullptr) *ordered = IST_COMM_NULL;
+  const ist::Status done = ist::halo::order(comm, {ndims, dims, periods}, buffer, bytes, ordered);
   return done.ok() ? IST_OK : ist::report(ist::in_call("ist_halo_order", done));
 } catch (...) {
   return ist::report_exception("ist_halo_order");

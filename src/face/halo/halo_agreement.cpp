@@ -2,27 +2,10 @@
 
 #include <isthmus/collective.h>
 
-#include <algorithm>
-#include <cstring>
+#include "face/message/handles.hpp"
 
 namespace ist::halo {
 namespace {
-
-constexpr std::size_t kNumbers = 6;
-
-struct Said {
-  std::int64_t numbers[kNumbers];
-  std::int32_t code;
-  char text[460];
-};
-
-Said said(const Status& own, std::span<const Alike> alike) {
-  Said said{};
-  said.code = own.code();
-  own.text().copy(said.text, sizeof said.text - 1);
-  for (std::size_t i = 0; i < alike.size(); ++i) said.numbers[i] = alike[i].number;
-  return said;
-}
 
 std::string rank_text(std::size_t rank) { return "rank " + std::to_string(rank); }
 
@@ -54,15 +37,35 @@ std::int64_t bytes_of(const std::vector<Section>& sections, std::size_t field) {
   return bytes;
 }
 
+std::string text_of(const Direction& direction, std::size_t dimensions) {
+  std::string text = "(";
+  for (std::size_t d = 0; d < dimensions; ++d) text += (d > 0 ? ", " : "") + std::to_string(direction[d]);
+  return text + ")";
+}
+
+// Do cells of the field cross a border in that direction, either way?
+bool crosses(const Shape& shape, const Direction& direction, std::size_t dimensions) {
+  bool out = true, in = true;
+  for (std::size_t d = 0; d < dimensions; ++d) {
+    if (direction[d] == 0) continue;
+    const ist_halo_range& range = shape.ranges[d];
+    out = out && (direction[d] < 0 ? range.plus : range.minus) > 0;
+    in = in && (direction[d] < 0 ? range.minus : range.plus) > 0;
+  }
+  return out || in;
+}
+
+std::int64_t inner(const ist_halo_range& range) { return range.end - range.begin + 1; }
+
 // Whoever lies in the direction takes `wanted` cells of this rank's inner ones.
 Status check_stretch(const Grid& grid, const ist_halo_range& range, std::size_t dimension, int step, std::size_t field) {
-  const std::int64_t inner = range.end - range.begin + 1, wanted = step < 0 ? range.plus : range.minus;
+  const std::int64_t has = inner(range), wanted = step < 0 ? range.plus : range.minus;
   Direction towards{};
   towards[dimension] = step;
-  const int rank = neighbour(grid, grid.coords, towards);
-  if (rank == IST_PROC_NULL || wanted <= inner) return {};
+  const int rank = neighbour(grid, towards);
+  if (rank == IST_PROC_NULL || wanted <= has) return {};
   return {IST_ERR_ARGUMENT, "the grid is thinner than the halo: rank " + std::to_string(grid.rank) + " has " +
-                                std::to_string(inner) + " inner cells in dimension " + std::to_string(dimension) +
+                                std::to_string(has) + " inner cells in dimension " + std::to_string(dimension) +
                                 " of field " + std::to_string(field) + " (begin " + std::to_string(range.begin) + ", end " +
                                 std::to_string(range.end) + "), and rank " + std::to_string(rank) + " next to it wants " +
                                 std::to_string(wanted) + " of them (" + (step < 0 ? "plus" : "minus") +
@@ -71,21 +74,18 @@ Status check_stretch(const Grid& grid, const ist_halo_range& range, std::size_t 
 
 }  // namespace
 
-Status agree(ist_comm comm, const Status& own, std::span<const Alike> alike) {
-  int ranks = 0;
-  if (const int code = ist_comm_size(comm, &ranks); code != IST_OK) return told(code);
-  const Said mine = said(own, alike);
-  std::vector<Said> all(static_cast<std::size_t>(ranks));
-  const int code = ist_allgather(ist_host(&mine), sizeof mine, ist_host(all.data()), sizeof mine, IST_BYTE, comm);
-  if (code != IST_OK) return told(code);
-  for (std::size_t r = 0; r < all.size(); ++r)
-    if (all[r].code != IST_OK) return {static_cast<Code>(all[r].code), rank_text(r) + ": " + all[r].text};
-  for (std::size_t i = 0; i < alike.size(); ++i)
-    for (std::size_t r = 1; r < all.size(); ++r)
-      if (all[r].numbers[i] != all[0].numbers[i])
-        return {IST_ERR_ARGUMENT, std::string{alike[i].name} + " is " + std::to_string(all[0].numbers[i]) +
-                                      " at rank 0, and " + std::to_string(all[r].numbers[i]) + " at " + rank_text(r) +
-                                      "; all ranks give the same"};
+Status agree(ist_comm comm, const Status& own, std::span<const GivenAlike> alike) {
+  const auto found = look_up(comm);
+  if (!found.ok()) return found.status();
+  std::vector<Said> all;
+  IST_TRY(say(*found->comm, "ist_halo", "", own, alike, all));
+  if (const auto rank = first_unable(all))
+    return {static_cast<Code>(all[*rank].code), rank_text(*rank) + ": " + all[*rank].text.data()};
+  if (const auto other = first_difference(all, alike.size()))
+    return {IST_ERR_ARGUMENT, std::string{alike[other->number].name} + " is " +
+                                  std::to_string(all[0].numbers[other->number]) + " at rank 0, and " +
+                                  std::to_string(all[other->rank].numbers[other->number]) + " at " + rank_text(other->rank) +
+                                  "; all ranks give the same"};
   return {};
 }
 
@@ -98,6 +98,32 @@ Status compare_shapes(ist_comm comm, std::span<const Shape> shapes, std::size_t 
     if (mine[i] != first[i])
       return {IST_ERR_ARGUMENT, name_of_number(i, dimensions) + " is " + std::to_string(mine[i]) + " here, and " +
                                     std::to_string(first[i]) + " at rank 0; all ranks give the same"};
+  return {};
+}
+
+Status compare_boxes(const Grid& grid, std::span<const Shape> shapes, int reach) {
+  const std::size_t each = shapes.size() * grid.dimensions;
+  std::vector<std::int64_t> mine, all(each * static_cast<std::size_t>(grid.size));
+  for (const Shape& shape : shapes)
+    for (std::size_t d = 0; d < grid.dimensions; ++d) mine.push_back(inner(shape.ranges[d]));
+  const auto count = static_cast<std::int64_t>(each);
+  const int code = ist_allgather(ist_host(mine.data()), count, ist_host(all.data()), count, IST_INT64, grid.comm->get());
+  if (code != IST_OK) return told(code);
+  for (int number = 0; number < directions(grid.dimensions); ++number) {
+    const Direction step = direction(number, grid.dimensions);
+    const int rank = neighbour(grid, step);
+    if (!in_reach(step, reach) || rank == IST_PROC_NULL) continue;
+    for (std::size_t i = 0; i < each; ++i) {
+      const std::size_t d = i % grid.dimensions, field = i / grid.dimensions;
+      const std::int64_t theirs = all[static_cast<std::size_t>(rank) * each + i];
+      if (step[d] != 0 || theirs == mine[i] || !crosses(shapes[field], step, grid.dimensions)) continue;
+      return {IST_ERR_ARGUMENT, "rank " + std::to_string(grid.rank) + " has " + std::to_string(mine[i]) +
+                                    " cells in dimension " + std::to_string(d) + " of field " + std::to_string(field) +
+                                    ", and rank " + std::to_string(rank) + ", its neighbour in direction " +
+                                    text_of(step, grid.dimensions) + ", has " + std::to_string(theirs) +
+                                    "; what lies side by side is as long at both"};
+    }
+  }
   return {};
 }
 

@@ -1,6 +1,6 @@
 // What all ranks of an exchange find out together before anything of it is there.
 //
-// Who calls this : halo_exchange.cpp.
+// Who calls this : halo_exchange.cpp, halo_grid.cpp, halo_order.cpp.
 // Threads        : collective calls, in one order on all ranks.
 // Ownership      : none.
 // Errors         : the same at all ranks, with the number of the rank that saw it.
@@ -9,20 +9,19 @@
 #include <span>
 #include <vector>
 
+#include "collective/agreement.hpp"
 #include "face/halo/halo_pattern.hpp"
 
 namespace ist::halo {
 
-// The first rank's that has one. `same_everywhere`: numbers that ranks must have alike, with what they are called.
-struct Alike {
-  const char* name;
-  std::int64_t number;
-};
-Status agree(ist_comm comm, const Status& own, std::span<const Alike> same_everywhere = {});
+// The first rank's error that has one, or one where numbers are not alike.
+Status agree(ist_comm comm, const Status& own, std::span<const GivenAlike> same_everywhere = {});
 
 // Elements, widths and layout maps are rank 0's. Says so at the rank where they are not.
 Status compare_shapes(ist_comm comm, std::span<const Shape> shapes, std::size_t dimensions);
-// Every rank is sent what it expects, of every field.
+// Boxes that two neighbours give and take of each other are as large at both, of every field and in every direction within reach.
+Status compare_boxes(const Grid& grid, std::span<const Shape> shapes, int reach);
+// Every rank is sent as many bytes as it expects, of every field.
 Status compare_amounts(ist_comm comm, const Pattern& pattern, std::size_t fields, int ranks);
 // Fields that share a group at every rank share one now.
 Status common_groups(ist_comm comm, std::vector<int>& groups, int ranks);

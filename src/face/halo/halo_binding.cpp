@@ -1,8 +1,6 @@
 // An exchange's buffers of one time: what packs them, and which way takes least time.
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <cstdio>
 #include <cstring>
 
 #include "face/halo/halo_exchange.hpp"
@@ -10,69 +8,51 @@
 namespace ist::halo {
 namespace {
 
-// Two buffers that take turns, and two more.
-constexpr std::size_t kBindings = 4;
+// Time levels and fields that take turns are fewer; whoever has more of them makes a binding at each change.
+constexpr std::size_t kBindings = 16;
 
 bool same_place(const ist_buffer& one, const ist_buffer& other) { return std::memcmp(&one, &other, sizeof one) == 0; }
 
-const char* name_of(ist_halo_packing packing) {
-  constexpr std::array<const char*, 4> kNames{"auto", "calls", "layouts", "loops"};
-  return kNames[static_cast<std::size_t>(packing)];
-}
-
-// The shortest of a few times, in microseconds: others on the machine make times longer, never shorter.
-Result<double> time_of(World& world, const Packer& packer, const Piece& buffer) {
-  using Clock = std::chrono::steady_clock;
-  constexpr int kTimes = 7;
-  double best = 0;
-  IST_TRY(run(world, packer, buffer, buffer));
-  for (int i = 0; i < kTimes; ++i) {
-    const auto begin = Clock::now();
-    IST_TRY(run(world, packer, buffer, buffer));
-    const double took = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
-    best = i == 0 ? took : std::min(best, took);
-  }
-  return best;
-}
-
-std::string microseconds(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f us", value);
-  return text.data();
-}
+constexpr int kTimes = 7;
 
 }  // namespace
 
-Status Exchange::bind() {
-  const auto known = std::find_if(bindings_.begin(), bindings_.end(), [&](const Binding& binding) {
-    for (std::size_t f = 0; f < fields_.size(); ++f)
-      if (!same_place(binding.buffers[f], fields_[f].buffer)) return false;
+bool Exchange::Binding::has_lists() const {
+  const auto lists = [](const Packer& packer) { return packer.has_lists; };
+  return std::any_of(packs.begin(), packs.end(), lists) || std::any_of(unpacks.begin(), unpacks.end(), lists);
+}
+
+Status Exchange::bind(Plan& plan) {
+  auto& bindings = plan.bindings;
+  const auto known = std::find_if(bindings.begin(), bindings.end(), [&](const Binding& binding) {
+    for (std::size_t f = 0; f < plan.fields.size(); ++f)
+      if (!same_place(binding.buffers[f], plan.fields[f].buffer)) return false;
     return true;
   });
-  if (known != bindings_.end()) {
-    std::rotate(known, known + 1, bindings_.end());
+  if (known != bindings.end()) {
+    std::rotate(known, known + 1, bindings.end());
     return {};
   }
   Binding made;
-  for (const Field& field : fields_) made.buffers.push_back(field.buffer);
-  IST_TRY(place(made.fields));
-  IST_TRY(check_kinds(made));
-  for (Share& share : shares_)
-    if (share.packing == IST_HALO_AUTO) IST_TRY(measure(share, made));
-  IST_TRY(make_tasks(made));
-  // Graphs may hold what was put into streams.
-  if (bindings_.size() >= kBindings)
+  for (const Field& field : plan.fields) made.buffers.push_back(field.buffer);
+  IST_TRY(place(plan, made.fields));
+  IST_TRY(check_kinds(plan, made));
+  for (Share& share : plan.shares)
+    if (share.packing == IST_HALO_AUTO) IST_TRY(choose(share, made));
+  IST_TRY(make_tasks(plan, made));
+  bindings.push_back(std::move(made));
+  // The kind keeps what its launches still need, but does not know of graphs that nobody has launched yet.
+  if (bindings.size() > kBindings)
     if (const auto old =
-            std::find_if(bindings_.begin(), bindings_.end(), [](const Binding& each) { return !each.in_streams; });
-        old != bindings_.end())
-      bindings_.erase(old);
-  bindings_.push_back(std::move(made));
+            std::find_if(bindings.begin(), bindings.end() - 1, [](const Binding& each) { return !each.captured; });
+        old != bindings.end() - 1)
+      bindings.erase(old);
   return {};
 }
 
 // A share's buffers are of the kind and device that its fields had when it was made.
-Status Exchange::check_kinds(const Binding& binding) const {
-  for (const Share& share : shares_)
+Status Exchange::check_kinds(const Plan& plan, const Binding& binding) const {
+  for (const Share& share : plan.shares)
     for (const std::size_t f : share.fields) {
       const Piece& memory = binding.fields[f].memory;
       if (memory.kind != share.beside.kind || (memory.kind != KindId::host && memory.device != share.beside.device))
@@ -83,42 +63,61 @@ Status Exchange::check_kinds(const Binding& binding) const {
   return {};
 }
 
-Status Exchange::make_tasks(Binding& binding) {
-  for (const Share& share : shares_) {
+Status Exchange::make_tasks(const Plan& plan, Binding& binding) const {
+  for (const Share& share : plan.shares) {
     MemoryKind& kind = *world_.kinds().find(share.beside.kind);
-    auto packs = packer_of(share.out, binding.fields, share.packing, false, kind);
+    auto packs = packer_of(share.lanes.out, binding.fields, share.packing, false, kind);
     if (!packs.ok()) return packs.status();
-    auto unpacks = packer_of(share.in, binding.fields, share.packing, true, kind);
+    auto unpacks = packer_of(share.lanes.in, binding.fields, share.packing, true, kind);
     if (!unpacks.ok()) return unpacks.status();
+    connect(*packs, share.way->out(), {share.way->out()});
+    connect(*unpacks, share.way->out(), share.way->ins());
     binding.packs.push_back(std::move(*packs));
     binding.unpacks.push_back(std::move(*unpacks));
   }
   return {};
 }
 
-// By packing alone, which leaves the fields as they are; unpacking moves the same cells.
-Status Exchange::measure(Share& share, const Binding& binding) {
+// The shortest of a few times, in microseconds: others on the machine make times longer, never shorter. By packing alone, which leaves the
+// fields as they are; unpacking moves the same cells.
+Result<double> Exchange::time_of(const Share& share, const Binding& binding, ist_halo_packing packing) const {
+  using Clock = std::chrono::steady_clock;
+  auto packer = packer_of(share.lanes.out, binding.fields, packing, false, *world_.kinds().find(share.beside.kind));
+  if (!packer.ok()) return packer.status();
+  connect(*packer, share.way->out(), {share.way->out()});
   double best = 0;
-  for (const ist_halo_packing packing : {IST_HALO_LAYOUTS, IST_HALO_CALLS, IST_HALO_LOOPS}) {
-    const auto packer = packer_of(share.out, binding.fields, packing, false, *world_.kinds().find(share.beside.kind));
-    if (!packer.ok()) return packer.status();
-    const auto took = time_of(world_, *packer, share.way->out());
-    if (!took.ok()) return took.status();
-    if (!share.measured.empty()) share.measured += ", ";
-    share.measured += name_of(packing);
-    share.measured += " " + microseconds(*took);
-    if (share.packing != IST_HALO_AUTO && *took >= best) continue;
-    best = *took;
-    share.packing = packing;
+  IST_TRY(run(world_, *packer, 0));
+  for (int i = 0; i < kTimes; ++i) {
+    const auto begin = Clock::now();
+    IST_TRY(run(world_, *packer, 0));
+    const double took = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+    best = i == 0 ? took : std::min(best, took);
   }
+  return best;
+}
+
+Status Exchange::choose(Share& share, const Binding& binding) {
+  auto known = std::find_if(measured_.begin(), measured_.end(), [&](const Measured& each) {
+    return each.kind == share.beside.kind && each.device == share.beside.device;
+  });
+  if (known == measured_.end()) {
+    std::vector<Trial> trials;
+    for (const ist_halo_packing packing : {IST_HALO_LAYOUTS, IST_HALO_CALLS, IST_HALO_LOOPS})
+      trials.push_back({packing, time_of(share, binding, packing)});
+    auto choice = quickest(trials);
+    if (!choice.ok()) return choice.status();
+    known = measured_.insert(known, {share.beside.kind, share.beside.device, std::move(*choice)});
+  }
+  share.packing = known->choice.packing;
+  share.measured = known->choice.text;
   return {};
 }
 
 std::string Exchange::text() const {
-  std::string text = std::to_string(fields_.size()) + (fields_.size() == 1 ? " field" : " fields") + ", rank " +
+  std::string text = std::to_string(plan_.fields.size()) + (plan_.fields.size() == 1 ? " field" : " fields") + ", rank " +
                      std::to_string(rank_) + " of " + std::to_string(ranks_) + ", " +
                      (options_.way == IST_HALO_ONE_SIDED ? "one-sided" : "messages") + "\n";
-  for (const Share& share : shares_) {
+  for (const Share& share : plan_.shares) {
     text += std::string{world_.kinds().find(share.beside.kind)->name()} + ": fields";
     for (const std::size_t field : share.fields) {
       text += " ";
@@ -128,7 +127,7 @@ std::string Exchange::text() const {
     text += name_of(share.packing);
     if (!share.measured.empty()) text.append(" (measured: ").append(share.measured).append(")");
     text += "\n";
-    for (const Lane& lane : share.lanes) {
+    for (const Lane& lane : share.lanes.lanes) {
       text.append("  rank ").append(std::to_string(lane.rank)).append(": ");
       if (lane.rank == rank_)
         text += std::to_string(lane.out_bytes) + " bytes, this rank itself\n";

@@ -1,13 +1,15 @@
 #include "face/halo/halo_exchange.hpp"
 
 #include <algorithm>
-#include <iterator>
 
 #include "face/halo/halo_agreement.hpp"
 #include "face/message/handles.hpp"
 
 namespace ist::halo {
 namespace {
+
+// So long a message is under way in a stream before its receive, whatever the two devices are; of a longer one the send waits.
+constexpr std::int64_t kUnderWay = std::int64_t{1} << 20;
 
 std::vector<Shape> shapes_of(const std::vector<Field>& fields) {
   std::vector<Shape> shapes;
@@ -16,7 +18,8 @@ std::vector<Shape> shapes_of(const std::vector<Field>& fields) {
 }
 
 const char* name_of(int state) {
-  constexpr const char* kNames[] = {"pack", "exchange or start_exchange", "wait", "unpack"};
+  constexpr const char* kNames[] = {"pack", "exchange or start_exchange", "wait", "unpack",
+                                    "nothing but ist_halo_free, since an exchange failed half-way,"};
   return kNames[state];
 }
 
@@ -44,17 +47,22 @@ Status Exchange::prepare(const ist_halo_lists* lists, int count, const ist_halo_
   if (code == IST_OK) code = ist_comm_size(comm(), &ranks_);
   if (code != IST_OK) return told(code);
   Status own = read(options);
-  if (own.ok()) own = read(count, fields, fields_);
-  if (own.ok()) own = set_up(lists);
-  const Alike alike[] = {{"count", count}, {"reach", options_.reach}, {"way", options_.way}};
+  if (own.ok()) own = read(count, fields, plan_.fields);
+  if (own.ok()) own = set_up(plan_, lists);
+  const GivenAlike alike[] = {{"count", count}, {"reach", options_.reach}, {"way", static_cast<int>(options_.way)}};
   IST_TRY(agree(comm(), own, alike));
-  IST_TRY(agree(comm(), compare_shapes(comm(), shapes_of(fields_), dimensions())));
-  own = compare_amounts(comm(), pattern_, fields_.size(), ranks_);
-  if (const Status groups = common_groups(comm(), groups_, ranks_); own.ok()) own = groups;
+  IST_TRY(agree(comm(), compare_shapes(comm(), shapes_of(plan_.fields), dimensions())));
+  own = compare();
+  if (const Status groups = common_groups(comm(), plan_.groups, ranks_); own.ok()) own = groups;
   IST_TRY(agree(comm(), own));
-  own = make_shares();
-  if (own.ok()) own = bind();
+  own = make_shares(plan_);
+  if (own.ok()) own = bind(plan_);
   return agree(comm(), own);
+}
+
+Status Exchange::compare() const {
+  if (grid_ == nullptr) return compare_amounts(comm(), plan_.pattern, plan_.fields.size(), ranks_);
+  return compare_boxes(*grid_, shapes_of(plan_.fields), options_.reach);
 }
 
 Status Exchange::read(const ist_halo_options* options) {
@@ -87,33 +95,52 @@ Status Exchange::read(int count, const ist_halo_field* fields, std::vector<Field
 }
 
 // What this rank can tell alone.
-Status Exchange::set_up(const ist_halo_lists* lists) {
-  const auto shapes = shapes_of(fields_);
+Status Exchange::set_up(Plan& plan, const ist_halo_lists* lists) const {
+  const auto shapes = shapes_of(plan.fields);
   if (grid_ != nullptr) IST_TRY(check_thickness(*grid_, shapes));
   auto pattern = grid_ != nullptr ? pattern_of(*grid_, shapes, options_.reach) : pattern_of(*lists, ranks_, shapes);
   if (!pattern.ok()) return pattern.status();
-  pattern_ = std::move(*pattern);
+  plan.pattern = std::move(*pattern);
+  IST_TRY(find_bytes(plan));
+  IST_TRY(check_elements(plan));
   std::vector<Placed> placed;
-  IST_TRY(place(placed));
-  return group(placed);
+  IST_TRY(place(plan, placed));
+  return group(plan, placed);
 }
 
-Status Exchange::place(std::vector<Placed>& placed) const {
-  std::vector<std::int64_t> bytes(fields_.size(), 0);
-  for (std::size_t f = 0; f < fields_.size(); ++f) {
-    const Shape& shape = fields_[f].shape;
+// How far into each field the exchange reaches.
+Status Exchange::find_bytes(Plan& plan) const {
+  const auto& fields = plan.fields;
+  plan.bytes.assign(fields.size(), 0);
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    const Shape& shape = fields[f].shape;
     if (grid_ == nullptr) continue;
-    bytes[f] = shape.element;
+    plan.bytes[f] = shape.element;
     for (std::size_t d = 0; d < dimensions(); ++d)
-      if (__builtin_mul_overflow(bytes[f], shape.ranges[d].total_length, &bytes[f]))
+      if (__builtin_mul_overflow(plan.bytes[f], shape.ranges[d].total_length, &plan.bytes[f]))
         return {IST_ERR_OVERFLOW, "field " + std::to_string(f) + ": its bytes do not fit 64 bits"};
   }
-  for (const Partner& partner : pattern_)
+  for (const Partner& partner : plan.pattern)
     for (const auto* sections : {&partner.out, &partner.in})
       for (const Section& section : *sections)
-        bytes[section.field] = std::max(bytes[section.field], section.layout->true_bounds().upper);
-  for (std::size_t f = 0; f < fields_.size(); ++f) {
-    auto piece = world_.kinds().resolve(fields_[f].buffer, Bytes{static_cast<std::uint64_t>(bytes[f])});
+        plan.bytes[section.field] = std::max(plan.bytes[section.field], section.layout->true_bounds().upper);
+  return {};
+}
+
+Status Exchange::check_elements(const Plan& plan) {
+  for (std::size_t f = 0; f < plan.fields.size(); ++f)
+    if (const Shape& shape = plan.fields[f].shape;
+        shape.elements >= 0 && (plan.bytes[f] + shape.element - 1) / shape.element > shape.elements)
+      return {IST_ERR_ARGUMENT, "field " + std::to_string(f) + " has " + std::to_string(shape.elements) +
+                                    " elements, and element " + std::to_string((plan.bytes[f] - 1) / shape.element) +
+                                    " is listed; they are numbered from 0"};
+  return {};
+}
+
+Status Exchange::place(const Plan& plan, std::vector<Placed>& placed) const {
+  const auto& fields = plan.fields;
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    auto piece = world_.kinds().resolve(fields[f].buffer, Bytes{static_cast<std::uint64_t>(plan.bytes[f])});
     if (!piece.ok()) return {piece.status().code(), "field " + std::to_string(f) + ": " + piece.status().text()};
     piece->facts = 0;  // it outlives this call
     Placed one{*piece, 0};
@@ -129,8 +156,8 @@ Status Exchange::place(std::vector<Placed>& placed) const {
 }
 
 // Fields that can share buffers have the number of the first of them.
-Status Exchange::group(const std::vector<Placed>& placed) {
-  groups_.clear();
+Status Exchange::group(Plan& plan, const std::vector<Placed>& placed) const {
+  plan.groups.clear();
   for (std::size_t f = 0; f < placed.size(); ++f) {
     const Piece& memory = placed[f].memory;
     MemoryKind& kind = *world_.kinds().find(memory.kind);
@@ -147,100 +174,73 @@ Status Exchange::group(const std::vector<Placed>& placed) {
           (memory.kind == KindId::host || (other.device == memory.device && kind.together(other, memory))))
         break;
     }
-    groups_.push_back(static_cast<int>(first));
+    plan.groups.push_back(static_cast<int>(first));
   }
   return {};
 }
 
-Status Exchange::make_shares() {
+Status Exchange::make_shares(Plan& plan) {
   std::vector<Placed> placed;
-  IST_TRY(place(placed));
-  for (Share& share : shares_)
-    if (share.way != nullptr) static_cast<void>(share.way->close());
-  shares_.clear();
-  bindings_.clear();
-  const auto order = order_in_messages(shapes_of(fields_));
-  for (std::size_t f = 0; f < fields_.size(); ++f) {
-    if (groups_[f] != static_cast<int>(f)) continue;
+  IST_TRY(place(plan, placed));
+  const auto order = order_in_messages(shapes_of(plan.fields));
+  for (std::size_t f = 0; f < plan.fields.size(); ++f) {
+    if (plan.groups[f] != static_cast<int>(f)) continue;
     Share share;
     for (const std::size_t field : order)
-      if (groups_[field] == groups_[f]) share.fields.push_back(field);
+      if (plan.groups[field] == plan.groups[f]) share.fields.push_back(field);
     share.beside = placed[f].memory;
     share.packing = options_.packing;
-    shares_.push_back(std::move(share));
+    plan.shares.push_back(std::move(share));
   }
-  for (std::size_t s = 0; s < shares_.size(); ++s) {
-    lay_out(shares_[s]);
-    const WayWanted wanted{world_, comm(), rank_, static_cast<int>(s), shares_[s].lanes, shares_[s].beside};
+  for (std::size_t s = 0; s < plan.shares.size(); ++s) {
+    Share& share = plan.shares[s];
+    // A kind that packs all of them by one layout wants no gaps.
+    MemoryKind& kind = *world_.kinds().find(share.beside.kind);
+    const bool one_layout = kind.id() != KindId::host && kind.box_packing() == nullptr;
+    share.lanes = lanes_of(plan.pattern, share.fields, rank_, one_layout ? 1 : kLaneAlignment);
+    share.ahead = std::all_of(share.lanes.in_turn.begin(), share.lanes.in_turn.end(),
+                              [](const Lane& lane) { return lane.out_bytes <= kUnderWay; });
+    const WayWanted wanted{world_, comm(), rank_, static_cast<int>(s), share.lanes.lanes, share.beside};
     auto way = options_.way == IST_HALO_ONE_SIDED ? one_sided(wanted) : by_messages(wanted);
     if (!way.ok()) return way.status();
-    shares_[s].way = std::move(*way);
+    share.way = std::move(*way);
   }
   return {};
 }
 
-// What goes to this rank itself is unpacked from where it was packed, and has no place where others' arrives.
-void Exchange::lay_out(Share& share) const {
-  std::int64_t out = 0, in = 0;
-  const auto ours = [&](const Section& section) {
-    return std::find(share.fields.begin(), share.fields.end(), section.field) != share.fields.end();
-  };
-  for (std::size_t p = 0; p < pattern_.size(); ++p) {
-    Lane lane{pattern_[p].rank, out, 0, in, 0};
-    for (const Section& section : pattern_[p].out) {
-      if (!ours(section)) continue;
-      share.out.push_back({&section, p, out, false});
-      out += section.layout->size();
-    }
-    const bool own = lane.rank == rank_;
-    std::int64_t at = own ? lane.out_at : in;
-    for (const Section& section : pattern_[p].in) {
-      if (!ours(section)) continue;
-      share.in.push_back({&section, p, at, own});
-      at += section.layout->size();
-    }
-    lane.out_bytes = out - lane.out_at;
-    lane.in_bytes = own ? 0 : at - in;
-    if (!own) in = at;
-    share.lanes.push_back(lane);
-  }
-  // Those of this rank's own first, all else as it was.
-  std::vector<Laid> ordered;
-  for (const bool own : {true, false})
-    std::copy_if(share.in.begin(), share.in.end(), std::back_inserter(ordered),
-                 [own](const Laid& laid) { return laid.own == own; });
-  share.in = std::move(ordered);
-}
-
-Status Exchange::rebuild() {
-  IST_TRY(set_up(nullptr));
-  IST_TRY(make_shares());
-  return bind();
+Status Exchange::close(Plan& plan) {
+  Status outcome;
+  for (Share& share : plan.shares)
+    if (share.way != nullptr)
+      if (const Status closed = share.way->close(); outcome.ok()) outcome = closed;
+  plan = {};
+  return outcome;
 }
 
 Status Exchange::set_fields(int count, const ist_halo_field* fields) {
   IST_TRY(expect(State::idle, "set_fields"));
-  std::vector<Field> wanted;
-  IST_TRY(read(count, fields, wanted));
-  bool alike = wanted.size() == fields_.size();
-  for (std::size_t f = 0; alike && f < wanted.size(); ++f)
-    alike = halo::same(wanted[f].shape, fields_[f].shape, dimensions());
-  if (!alike && (options_.way == IST_HALO_ONE_SIDED || grid_ == nullptr))
+  Plan wanted;
+  IST_TRY(read(count, fields, wanted.fields));
+  bool alike = wanted.fields.size() == plan_.fields.size();
+  for (std::size_t f = 0; alike && f < wanted.fields.size(); ++f)
+    alike = halo::same(wanted.fields[f].shape, plan_.fields[f].shape, dimensions());
+  if (alike) {
+    std::swap(plan_.fields, wanted.fields);
+    Status bound = check_elements(plan_);
+    if (bound.ok()) bound = bind(plan_);
+    if (!bound.ok()) std::swap(plan_.fields, wanted.fields);  // the fields before are exchanged as before
+    return bound;
+  }
+  if (options_.way == IST_HALO_ONE_SIDED || grid_ == nullptr)
     return {IST_ERR_UNSUPPORTED, std::string{grid_ == nullptr ? "cells are listed" : "the exchange is one-sided"} +
                                      ", so that other fields must have the number and shapes of the first ones; "
                                      "make another exchange"};
-  std::swap(fields_, wanted);
-  Status outcome = alike ? bind() : rebuild();
-  if (outcome.ok()) return {};
-  std::swap(fields_, wanted);  // the fields before are exchanged as before
-  if (!alike) IST_TRY(rebuild());
-  return outcome;
-}
-
-Status Exchange::expect_fields() const {
-  if (!bindings_.empty()) return {};
-  return {IST_ERR_ARGUMENT,
-          "no fields are set, since neither those that were given last nor those before could be; set others"};
+  Status made = set_up(wanted, nullptr);
+  if (made.ok()) made = make_shares(wanted);
+  if (made.ok()) made = bind(wanted);
+  if (made.ok()) std::swap(plan_, wanted);
+  static_cast<void>(close(wanted));
+  return made;
 }
 
 Status Exchange::expect(State state, const char* what) const {
@@ -251,27 +251,41 @@ Status Exchange::expect(State state, const char* what) const {
 
 Status Exchange::pack() {
   if (state_ != State::packed) IST_TRY(expect(State::idle, "pack"));
-  IST_TRY(expect_fields());
   state_ = State::idle;
-  for (std::size_t s = 0; s < shares_.size(); ++s) {
-    const Piece& out = shares_[s].way->out();
-    IST_TRY(run(world_, bindings_.back().packs[s], out, out));
-  }
+  for (const Packer& packer : plan_.bindings.back().packs) IST_TRY(run(world_, packer, 0));
   state_ = State::packed;
   return {};
 }
 
 Status Exchange::start() {
   IST_TRY(expect(State::packed, "exchange"));
-  for (Share& share : shares_) IST_TRY(share.way->start());
-  state_ = State::under_way;
-  return {};
+  Status outcome;
+  for (Share& share : plan_.shares)
+    if (outcome.ok()) outcome = share.way->start();
+  if (outcome.ok()) {
+    state_ = State::under_way;
+    return {};
+  }
+  bool whole = true;
+  for (Share& share : plan_.shares) whole = share.way->take_back() && whole;
+  if (!whole) state_ = State::broken;
+  return outcome;
+}
+
+Status Exchange::test(bool& over) {
+  IST_TRY(expect(State::under_way, "test"));
+  over = true;
+  for (Share& share : plan_.shares) {
+    const auto ended = share.way->over();
+    over = over && (!ended.ok() || *ended);
+  }
+  return over ? wait() : Status{};
 }
 
 Status Exchange::wait() {
   IST_TRY(expect(State::under_way, "wait"));
   Status outcome;
-  for (Share& share : shares_)
+  for (Share& share : plan_.shares)
     if (const Status waited = share.way->wait(); outcome.ok()) outcome = waited;
   state_ = outcome.ok() ? State::arrived : State::idle;
   return outcome;
@@ -280,20 +294,16 @@ Status Exchange::wait() {
 Status Exchange::unpack() {
   IST_TRY(expect(State::arrived, "unpack"));
   state_ = State::idle;
-  for (std::size_t s = 0; s < shares_.size(); ++s)
-    IST_TRY(run(world_, bindings_.back().unpacks[s], shares_[s].way->out(), shares_[s].way->in()));
+  for (std::size_t s = 0; s < plan_.shares.size(); ++s)
+    IST_TRY(run(world_, plan_.bindings.back().unpacks[s], plan_.shares[s].way->arrived()));
   return {};
 }
 
 Status Exchange::close() {
-  Status outcome;
-  if (state_ == State::under_way) static_cast<void>(wait());
-  for (Share& share : shares_)
-    if (share.way != nullptr)
-      if (const Status closed = share.way->close(); outcome.ok()) outcome = closed;
-  shares_.clear();
-  bindings_.clear();
-  return outcome;
+  // Neighbours may never come to it: what has met nobody is given up.
+  if (state_ == State::under_way)
+    for (Share& share : plan_.shares) static_cast<void>(share.way->take_back());
+  return close(plan_);
 }
 
 }  // namespace ist::halo

@@ -38,7 +38,10 @@ class Exchange {
 
   Status set_fields(int count, const ist_halo_field* fields);
   Status pack();
+  // Where it fails all that had begun is over; what could not be taken back ends the exchange for good.
   Status start();
+  // Is what start() began over? Then it was waited for, too.
+  Status test(bool& over);
   Status wait();
   Status unpack();
   // halo_streams.cpp
@@ -54,27 +57,44 @@ class Exchange {
     idle,       // pack is next
     packed,     // start or pack
     under_way,  // wait
-    arrived     // unpack
+    arrived,    // unpack
+    broken      // free alone: a start failed, and neighbours had some of it
   };
   // Fields of one kind of memory on one device, which share buffers.
   struct Share {
     std::vector<std::size_t> fields;
     Piece beside;  // a field's memory
-    std::vector<Laid> out;
-    std::vector<Laid> in;
-    std::vector<Lane> lanes;
+    Lanes lanes;
+    bool ahead = false;  // in a stream all that this rank sends may be sent before it receives
     ist_halo_packing packing = IST_HALO_CALLS;
     std::string measured;
     std::unique_ptr<Way> way;
     bool in_streams = false;  // its channels are prepared
   };
-  // The fields' buffers of one time, and what packs them: those of the last few are kept.
+  // The fields' buffers of one time, and what packs them. Of those used last a few are kept, and all that graphs may hold.
   struct Binding {
     std::vector<ist_buffer> buffers;
     std::vector<Placed> fields;
     std::vector<Packer> packs;    // by share
     std::vector<Packer> unpacks;  // by share
     bool in_streams = false;      // what packs in streams is prepared
+    bool captured = false;        // a graph may hold lists of runs, which go with the binding
+    bool has_lists() const;
+  };
+  // What is exchanged. Other shapes are a plan of their own, which takes this one's place when all of it is there.
+  struct Plan {
+    std::vector<Field> fields;
+    std::vector<int> groups;  // of each field: which share it is in
+    Pattern pattern;
+    std::vector<std::int64_t> bytes;  // of each field, from its beginning on
+    std::vector<Share> shares;
+    std::vector<Binding> bindings;  // the one that was used last is the last, and the current one
+  };
+  // What was measured of memory of one kind on one device.
+  struct Measured {
+    KindId kind;
+    int device;
+    Choice choice;
   };
   Exchange(World& world, std::unique_ptr<OwnComm> comm, SharedGrid grid)
       : world_(world), comm_(std::move(comm)), grid_(std::move(grid)) {}
@@ -82,22 +102,25 @@ class Exchange {
   std::size_t dimensions() const { return grid_ != nullptr ? grid_->dimensions : 0; }
   Status read(int count, const ist_halo_field* fields, std::vector<Field>& into) const;
   Status read(const ist_halo_options* options);
-  Status set_up(const ist_halo_lists* lists);
+  Status set_up(Plan& plan, const ist_halo_lists* lists) const;
   Status prepare(const ist_halo_lists* lists, int count, const ist_halo_field* fields, const ist_halo_options* options);
-  Status place(std::vector<Placed>& placed) const;
-  Status group(const std::vector<Placed>& placed);
-  Status make_shares();
-  void lay_out(Share& share) const;
-  Status rebuild();
+  Status compare() const;
+  Status find_bytes(Plan& plan) const;
+  static Status check_elements(const Plan& plan);
+  Status place(const Plan& plan, std::vector<Placed>& placed) const;
+  Status group(Plan& plan, const std::vector<Placed>& placed) const;
+  Status make_shares(Plan& plan);
+  static Status close(Plan& plan);
   // Makes the fields' buffers the ones that are packed.
-  Status bind();
-  Status check_kinds(const Binding& binding) const;
-  Status make_tasks(Binding& binding);
-  Status measure(Share& share, const Binding& binding);
+  Status bind(Plan& plan);
+  Status check_kinds(const Plan& plan, const Binding& binding) const;
+  Status make_tasks(const Plan& plan, Binding& binding) const;
+  // How the share is packed, where that is to be found out: once for each kind of memory and device.
+  Status choose(Share& share, const Binding& binding);
+  Result<double> time_of(const Share& share, const Binding& binding, ist_halo_packing packing) const;
   Status can_be_in_streams() const;
   Status move_in(const Share& share, std::size_t number, void* stream) const;
-  // Where setting fields failed, and going back, too, there are none.
-  Status expect_fields() const;
+  Status note_capture(Binding& binding, void* stream) const;
   Status expect(State state, const char* what) const;
 
   World& world_;
@@ -106,11 +129,8 @@ class Exchange {
   int rank_ = 0;
   int ranks_ = 1;
   Options options_;
-  std::vector<Field> fields_;
-  std::vector<int> groups_;  // of each field: which share it is in
-  Pattern pattern_;
-  std::vector<Share> shares_;
-  std::vector<Binding> bindings_;  // the current one is the last
+  Plan plan_;
+  std::vector<Measured> measured_;
   State state_ = State::idle;
 };
 

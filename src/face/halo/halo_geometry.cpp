@@ -1,6 +1,9 @@
 #include "face/halo/halo_geometry.hpp"
 
 #include <algorithm>
+#include <span>
+
+#include "layout/constructors.hpp"
 
 namespace ist::halo {
 namespace {
@@ -97,20 +100,17 @@ Result<SharedLayout> layout_of(const Shape& shape, const Box& box, std::size_t d
   if (box.cells() == 0) return SharedLayout{};
   auto byte = Layout::basic(IST_BYTE);
   if (!byte.ok()) return byte.status();
-  auto made = Layout::of({Part{0, shape.element, 1, std::move(*byte)}});
-  if (!made.ok()) return made.status();
-  // From the innermost dimension outwards.
-  PerDimension<std::size_t> at{};
-  for (std::size_t d = 0; d < dimensions; ++d) at[static_cast<std::size_t>(shape.order[d])] = d;
-  std::int64_t stride = shape.element;
-  for (std::size_t place = dimensions; place-- > 0;) {
-    const std::size_t d = at[place];
-    made = Layout::of({Part{box.first[d] * stride, box.count[d], stride, std::move(*made)}});
-    if (!made.ok()) return made.status();
-    if (__builtin_mul_overflow(stride, shape.ranges[d].total_length, &stride))
-      return Status{IST_ERR_OVERFLOW, "the field's bytes do not fit 64 bits"};
+  const auto element = contiguous_layout(shape.element, *byte);
+  if (!element.ok()) return element.status();
+  PerDimension<std::int64_t> sizes{}, subsizes{}, starts{};  // by decreasing stride
+  for (std::size_t d = 0; d < dimensions; ++d) {
+    const auto place = static_cast<std::size_t>(shape.order[d]);
+    sizes[place] = shape.ranges[d].total_length, subsizes[place] = box.count[d], starts[place] = box.first[d];
   }
-  return made;
+  const auto used = [dimensions](const PerDimension<std::int64_t>& numbers) {
+    return std::span{numbers.data(), dimensions};
+  };
+  return subarray_layout(used(sizes), used(subsizes), used(starts), Order::c, *element);
 }
 
 Result<PerDimension<int>> permutation(const char* name, const int* map, std::size_t dimensions) {
@@ -142,6 +142,12 @@ Result<Shape> shape_of(const ist_halo_field& field, std::size_t dimensions) {
   const auto order = permutation("layout_map", field.layout_map, dimensions);
   if (!order.ok()) return order.status();
   shape.order = *order;
+  if (dimensions == 0 && field.ranges != nullptr) {
+    shape.elements = field.ranges->total_length;
+    if (shape.elements < 0)
+      return Status{IST_ERR_ARGUMENT, "total_length is " + std::to_string(shape.elements) +
+                                          "; where cells are listed it says how many elements there are"};
+  }
   for (std::size_t d = 0; d < dimensions; ++d) {
     IST_TRY(check(field.ranges[d], d));
     shape.ranges[d] = field.ranges[d];

@@ -26,6 +26,7 @@ struct Shape {
   std::int64_t element = 0;
   PerDimension<ist_halo_range> ranges{};
   PerDimension<int> order{0, 1, 2, 3};  // the layout map
+  std::int64_t elements = -1;           // of which cells are listed; -1: nobody says
 };
 bool same(const Shape& one, const Shape& other, std::size_t dimensions);
 
@@ -36,6 +37,10 @@ Direction direction(int number, std::size_t dimensions);
 inline int opposite(int number, std::size_t dimensions) { return directions(dimensions) - 1 - number; }
 // In how many dimensions it steps.
 int steps(const Direction& direction);
+// `reach`: in how many dimensions at once a neighbour may lie; 0: in all.
+inline bool in_reach(const Direction& direction, int reach) {
+  return steps(direction) > 0 && (reach == 0 || steps(direction) <= reach);
+}
 
 struct Box {
   PerDimension<std::int64_t> first{};

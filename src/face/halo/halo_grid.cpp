@@ -2,6 +2,10 @@
 
 #include <isthmus/isthmus.h>
 
+#include <algorithm>
+
+#include "face/halo/halo_agreement.hpp"
+#include "face/message/handles.hpp"
 #include "face/message/numbered.hpp"
 
 namespace ist::halo {
@@ -36,29 +40,52 @@ Status check_dims(int ndims, const int* dims, const int* periods) {
   return {};
 }
 
-Status complete(ist_comm comm, std::vector<int>& dims) {
-  int ranks = 0;
-  if (const int code = ist_comm_size(comm, &ranks); code != IST_OK) return told(code);
-  for (const int extent : dims)
-    if (extent == 0) {
-      const int code = ist_dims_create(ranks, static_cast<int>(dims.size()), dims.data());
-      return code == IST_OK ? Status{} : told(code);
-    }
+Status complete(int ranks, std::vector<int>& dims) {
+  if (std::find(dims.begin(), dims.end(), 0) != dims.end())
+    if (const int code = ist_dims_create(ranks, static_cast<int>(dims.size()), dims.data()); code != IST_OK)
+      return told(code);
+  std::int64_t places = 1;
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] < 1)
+      return {IST_ERR_ARGUMENT, "dims[" + std::to_string(d) + "] is " + std::to_string(dims[d]) + "; it must be 0 or more"};
+    places = std::min<std::int64_t>(places * dims[d], std::int64_t{ranks} + 1);
+  }
+  if (places > ranks)
+    return {IST_ERR_ARGUMENT, "the grid has more places than the " + std::to_string(ranks) + " ranks of the communicator"};
   return {};
+}
+
+Status agree_on_grid(ist_comm comm, const Status& own, const std::vector<int>& dims, const std::vector<int>& periods,
+                     std::int64_t number) {
+  std::vector<GivenAlike> alike{{"ndims", static_cast<std::int64_t>(dims.size())}, {"bytes", number}};
+  constexpr const char* kNames[] = {"dims[0]", "dims[1]", "dims[2]", "dims[3]"};
+  for (std::size_t d = 0; d < kMost; ++d) alike.emplace_back(kNames[d], d < dims.size() ? dims[d] : 0);
+  std::int64_t around = 0;
+  for (std::size_t d = 0; d < periods.size(); ++d) around += periods[d] != 0 ? std::int64_t{1} << d : 0;
+  alike.emplace_back("the number with a bit for each dimension of periods", around);
+  return agree(comm, own, alike);
 }
 
 Status told(int code) { return {static_cast<Code>(code), ist_error_text()}; }
 
 Result<SharedGrid> make_grid(ist_comm comm, int ndims, const int* dims, const int* periods, const int* process_map) {
-  IST_TRY(check_dims(ndims, dims, periods));
+  const auto found = look_up(comm);
+  if (!found.ok()) return found.status();
   auto grid = std::make_shared<Grid>();
-  grid->dimensions = static_cast<std::size_t>(ndims);
-  const auto map = permutation("process_map", process_map, grid->dimensions);
-  if (!map.ok()) return map.status();
-  grid->map = *map;
-  std::vector<int> own(dims, dims + ndims), around(grid->dimensions);
-  IST_TRY(complete(comm, own));
-  for (std::size_t d = 0; d < grid->dimensions; ++d) around[static_cast<std::size_t>(grid->map[d])] = periods[d] != 0;
+  std::vector<int> own, around;
+  Status fine = check_dims(ndims, dims, periods);
+  if (fine.ok()) {
+    grid->dimensions = static_cast<std::size_t>(ndims);
+    const auto map = permutation("process_map", process_map, grid->dimensions);
+    fine = map.status();
+    if (map.ok()) grid->map = *map;
+    own.assign(dims, dims + ndims);
+    around.resize(grid->dimensions);
+  }
+  if (fine.ok()) fine = complete(found->comm->size(), own);
+  for (std::size_t d = 0; fine.ok() && d < grid->dimensions; ++d)
+    around[static_cast<std::size_t>(grid->map[d])] = periods[d] != 0;
+  IST_TRY(agree_on_grid(comm, fine, own, around, 0));
   ist_comm cart = IST_COMM_NULL;
   if (const int code = ist_cart_create(comm, ndims, own.data(), around.data(), 0, &cart); code != IST_OK) return told(code);
   if (cart == IST_COMM_NULL) return SharedGrid{};
@@ -70,32 +97,19 @@ Result<SharedGrid> make_grid(ist_comm comm, int ndims, const int* dims, const in
   int code = ist_comm_rank(cart, &grid->rank);
   if (code == IST_OK) code = ist_comm_size(cart, &grid->size);
   if (code != IST_OK) return told(code);
-  grid->coords = coords_of(*grid, grid->rank);
+  const auto made = look_up(cart);
+  if (!made.ok()) return made.status();
+  grid->ranks = *made->comm->grid();
+  const auto place = grid->ranks.coords_of(grid->rank);
+  for (std::size_t d = 0; d < grid->dimensions; ++d) grid->coords[d] = place[static_cast<std::size_t>(grid->map[d])];
   return SharedGrid{std::move(grid)};
 }
 
-PerDimension<int> coords_of(const Grid& grid, int rank) {
-  PerDimension<int> at_grid{}, extent{1, 1, 1, 1}, coords{};
-  for (std::size_t d = 0; d < grid.dimensions; ++d) extent[static_cast<std::size_t>(grid.map[d])] = grid.dims[d];
-  for (std::size_t g = grid.dimensions; g-- > 0; rank /= extent[g]) at_grid[g] = rank % extent[g];
-  for (std::size_t d = 0; d < grid.dimensions; ++d) coords[d] = at_grid[static_cast<std::size_t>(grid.map[d])];
-  return coords;
-}
-
-int neighbour(const Grid& grid, const PerDimension<int>& coords, const Direction& direction) {
-  PerDimension<int> at_grid{}, extent{1, 1, 1, 1};
-  for (std::size_t d = 0; d < grid.dimensions; ++d) {
-    int place = coords[d] + direction[d];
-    if (place < 0 || place >= grid.dims[d]) {
-      if (grid.periods[d] == 0) return IST_PROC_NULL;
-      place = (place + grid.dims[d]) % grid.dims[d];
-    }
-    at_grid[static_cast<std::size_t>(grid.map[d])] = place;
-    extent[static_cast<std::size_t>(grid.map[d])] = grid.dims[d];
-  }
-  int rank = 0;
-  for (std::size_t g = 0; g < grid.dimensions; ++g) rank = rank * extent[g] + at_grid[g];
-  return rank;
+int neighbour(const Grid& grid, const Direction& direction) {
+  std::vector<int> place(grid.dimensions);
+  for (std::size_t d = 0; d < grid.dimensions; ++d)
+    place[static_cast<std::size_t>(grid.map[d])] = grid.coords[d] + direction[d];
+  return grid.ranks.rank_of(place).value_or(IST_PROC_NULL);
 }
 
 Result<SharedGrid> grid_of(ist_halo_grid handle) {

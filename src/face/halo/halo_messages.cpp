@@ -1,8 +1,10 @@
 // Packed cells in messages: requests that are made once, and started for each exchange.
 #include <algorithm>
+#include <utility>
 
 #include "face/halo/halo_grid.hpp"
 #include "face/halo/halo_way.hpp"
+#include "face/message/request_set.hpp"
 
 namespace ist::halo {
 namespace {
@@ -18,42 +20,49 @@ class Messages : public Way {
       ins = std::max(ins, lane.in_at + lane.in_bytes);
     }
     IST_TRY(take(out_, wanted.beside, outs));
-    IST_TRY(take(in_, wanted.beside, ins));
+    IST_TRY(take(ins_.front(), wanted.beside, ins));
     for (const Lane& lane : lanes_) {
       if (lane.rank == wanted.rank) continue;
-      if (lane.in_bytes > 0) IST_TRY(add(in_, lane.in_at, lane.in_bytes, lane.rank, wanted, ist_recv_init));
-      expected_.resize(requests_.size(), lane.in_bytes);
+      if (lane.in_bytes > 0) IST_TRY(add(ins_.front(), lane.in_at, lane.in_bytes, lane.rank, wanted, ist_recv_init));
+      expected_.resize(requests_.size(), {lane.rank, lane.in_bytes});
       if (lane.out_bytes > 0) IST_TRY(add(out_, lane.out_at, lane.out_bytes, lane.rank, wanted, ist_send_init));
-      expected_.resize(requests_.size(), -1);
+      expected_.resize(requests_.size(), {lane.rank, -1});
     }
-    statuses_.resize(requests_.size());
     return {};
   }
   ~Messages() override = default;
 
   Status start() override {
     if (requests_.empty()) return {};
-    const int code = ist_startall(static_cast<int>(requests_.size()), requests_.data());
-    return code == IST_OK ? Status{} : told(code);
+    over_ = false;
+    outcome_ = {};
+    const int code = ist_startall(count(), requests_.data());
+    if (code == IST_OK) return {};
+    const Status why = told(code);
+    whole_ = give_up();
+    return why;
+  }
+
+  bool take_back() override { return over_ ? std::exchange(whole_, true) : give_up(); }
+
+  Result<bool> over() override {
+    if (!over_) take(false);
+    return over_;
   }
 
   Status wait() override {
-    if (requests_.empty()) return {};
-    const int code = ist_waitall(static_cast<int>(requests_.size()), requests_.data(), statuses_.data());
-    if (code == IST_OK) return check_lengths();
-    const std::string text = ist_error_text();
-    for (const ist_status& status : statuses_)
-      if (code == IST_ERR_IN_STATUS && status.code != IST_OK) return {static_cast<Code>(status.code), text};
-    return {static_cast<Code>(code), text};
+    while (!over_) take(true);
+    return outcome_;
   }
 
   const Piece& out() const override { return out_; }
-  const Piece& in() const override { return in_; }
+  const std::vector<Piece>& ins() const override { return ins_; }
+  std::size_t arrived() const override { return 0; }
 
   Status close() override {
     for (ist_request& request : requests_) ist_request_free(&request);
     requests_.clear();
-    for (Piece* const piece : {&out_, &in_}) {
+    for (Piece* const piece : {&out_, &ins_.front()}) {
       if (piece->object != 0) world_.kinds().find(piece->kind)->release_later(*piece);
       *piece = {};
     }
@@ -78,21 +87,61 @@ class Messages : public Way {
     return {};
   }
 
-  Status check_lengths() const {
-    for (std::size_t i = 0; i < statuses_.size(); ++i)
-      if (expected_[i] >= 0 && statuses_[i].bytes != expected_[i])
-        return {IST_ERR_ARGUMENT, "rank " + std::to_string(statuses_[i].source) + " sent " +
-                                      std::to_string(statuses_[i].bytes) + " bytes, and this rank expects " +
-                                      std::to_string(expected_[i]) + " of it; all ranks set the same fields"};
-    return {};
+  int count() const { return static_cast<int>(requests_.size()); }
+
+  // Takes what is complete, and waits until something is.
+  void take(bool waits) {
+    auto set = RequestSet::of(count(), requests_.data());
+    if (!set.ok() || set->nothing()) {
+      if (outcome_.ok()) outcome_ = set.status();
+      over_ = true;
+      return;
+    }
+    bool lost = false;
+    for (const int at : waits ? set->wait_for_some(count()) : set->look(count())) {
+      const Status ended = check(set->take(at), expected_[static_cast<std::size_t>(at)]);
+      lost = lost || ended.code() == IST_ERR_PEER_LEFT || ended.code() == IST_ERR_PEER_DEAD;
+      if (outcome_.ok()) outcome_ = ended;
+    }
+    // A neighbour that was told of the same loss before it started sends nothing.
+    if (lost) static_cast<void>(give_up());
+  }
+
+  // Requests that are not active have nothing to cancel, and are not waited for. What cannot be cancelled has met its partner, and ends.
+  bool give_up() {
+    for (const ist_request request : requests_) static_cast<void>(ist_cancel(request));
+    bool whole = true;
+    for (auto set = RequestSet::of(count(), requests_.data()); set.ok() && !set->nothing();
+         set = RequestSet::of(count(), requests_.data()))
+      for (const int at : set->wait_for_some(count())) {
+        const Outcome ended = set->take(at);
+        whole = whole && (ended.cancelled || !ended.status.ok());
+      }
+    over_ = true;
+    return whole;
+  }
+
+  struct Expected {
+    int rank;
+    std::int64_t bytes;  // -1: a send
+  };
+  static Status check(const Outcome& ended, const Expected& expected) {
+    const auto came = static_cast<std::int64_t>(ended.bytes.value);
+    if (!ended.status.ok() || expected.bytes < 0 || came == expected.bytes) return ended.status;
+    return {IST_ERR_ARGUMENT, "rank " + std::to_string(expected.rank) + " sent " + std::to_string(came) +
+                                  " bytes, and this rank expects " + std::to_string(expected.bytes) +
+                                  " of it; all ranks set the same fields"};
   }
 
   World& world_;
   const std::vector<Lane>& lanes_;
-  Piece out_, in_;
+  Piece out_;
+  std::vector<Piece> ins_{Piece{}};
   std::vector<ist_request> requests_;
-  std::vector<std::int64_t> expected_;  // bytes; -1: a send
-  std::vector<ist_status> statuses_;
+  std::vector<Expected> expected_;
+  bool over_ = true;   // what was started last
+  bool whole_ = true;  // what a start that failed had begun could all be taken back
+  Status outcome_;
 };
 
 }  // namespace

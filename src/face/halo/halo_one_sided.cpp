@@ -1,9 +1,12 @@
 // Packed cells into the neighbours' symmetric heaps, with a flag behind them and no handshake.
 //
-// Every rank's part of the heap holds two halves, which take turns, each with room for what all its neighbours send, and one flag for each
-// of them, which counts exchanges. Between two neighbours a flag goes both ways in every exchange, also where no cells do. So whoever sends
-// the cells of one exchange has seen the neighbour's flag of the one before, which the neighbour set after it had unpacked the one
-// before that, and that one's half is what is written to now.
+// Every rank's part of the heap holds two halves, which take turns, each with room for what all its neighbours send. For each of them it has
+// a flag, which counts exchanges and lies in host memory, so that nobody asks a device. Between two neighbours a flag goes both ways in
+// every exchange, also where no cells do. So whoever sends the cells of one exchange has seen the neighbour's flag of the one before, which
+// the neighbour set after it had unpacked the one before that, and that one's half is what is written to now.
+//
+// Who frees an exchange marks his flags before he waits for the others to do so, and leaves the number of his last exchange there: a neighbour
+// that waits for a later one hears of it, and one that waits for this one finds it.
 #include <isthmus/collective.h>
 #include <isthmus/heap.h>
 
@@ -11,11 +14,14 @@
 
 #include "face/halo/halo_grid.hpp"
 #include "face/halo/halo_way.hpp"
+#include "face/heap/collective_heap.hpp"
+#include "heap/word.hpp"
 
 namespace ist::halo {
 namespace {
 
 constexpr std::int64_t kLine = 64;
+constexpr std::uint64_t kFreed = std::uint64_t{1} << 63U;
 
 class OneSided : public Way {
  public:
@@ -46,87 +52,161 @@ class OneSided : public Way {
     if (!out.ok()) return out.status();
     if (most[2] != 0) return {IST_ERR_MEMORY, "another rank has no memory for what it sends"};
     half_ = (most[0] + kLine - 1) / kLine * kLine;
-    const auto flags = static_cast<std::uint64_t>(ranks * kLine);
-    const std::uint64_t bytes = 2 * static_cast<std::uint64_t>(half_) + flags;
-    code = ist_heap_create(wanted.comm, static_cast<ist_kind>(wanted.beside.kind), std::max(wanted.beside.device, 0),
-                           bytes + 4096, bytes + 4096, &heap_);
-    void* address = nullptr;
-    if (code == IST_OK) code = ist_heap_calloc(heap_, bytes, 1, &address);
-    if (code != IST_OK) return told(code);
-    base_ = static_cast<std::byte*>(address);
+    IST_TRY(make_heaps(wanted, ranks));
     IST_TRY(tell_places(wanted, ranks));
-    in_ = wanted.beside;
-    in_.object = reinterpret_cast<std::uint64_t>(base_);
-    in_.offset = Offset{};
-    in_.size = Bytes{static_cast<std::uint64_t>(half_)};
-    in_.queue = 0;
-    in_.ready = true;
+    for (const std::int64_t half : {std::int64_t{0}, half_}) {
+      Piece in = wanted.beside;
+      in.object = reinterpret_cast<std::uint64_t>(base_ + half);
+      in.offset = Offset{};
+      in.size = Bytes{static_cast<std::uint64_t>(half_)};
+      in.queue = 0;
+      in.ready = true;
+      ins_.push_back(in);
+    }
     return {};
   }
 
+  // All copies are under way at once; flags follow when they are over, so that nobody is told of anything where one fails.
   Status start() override {
     ++step_;
-    for (std::size_t i = 0; i < lanes_.size(); ++i) {
-      const Lane& lane = lanes_[i];
-      if (lane.rank == rank_) continue;
-      const Piece part =
-          out_.part(Offset{static_cast<std::uint64_t>(lane.out_at)}, Bytes{static_cast<std::uint64_t>(lane.out_bytes)});
-      const int code =
-          ist_heap_put_signal(heap_, base_ + half() * half_ + theirs_[i], ist_buffer_ready(buffer_of(part)),
-                              static_cast<std::uint64_t>(lane.out_bytes), flag_of(rank_), step_, IST_SIGNAL_SET, lane.rank);
-      if (code != IST_OK) return told(code);
+    int code = IST_OK;
+    for (const Neighbour& to : neighbours_) {
+      const Piece part = out_.part(Offset{static_cast<std::uint64_t>(to.lane->out_at)},
+                                   Bytes{static_cast<std::uint64_t>(to.lane->out_bytes)});
+      if (code == IST_OK)
+        code = ist_heap_put_nbi(heap_, base_ + half() * half_ + to.place, ist_buffer_ready(buffer_of(part)),
+                                static_cast<std::uint64_t>(to.lane->out_bytes), to.lane->rank);
     }
+    Status outcome = code == IST_OK ? Status{} : told(code);
+    if (const int over = ist_heap_quiet(heap_); over != IST_OK && outcome.ok()) outcome = told(over);
+    if (!outcome.ok()) {
+      --step_;
+      return outcome;
+    }
+    for (const Neighbour& to : neighbours_) set(to, step_);
+    told_ = true;
     return {};
+  }
+
+  bool take_back() override { return !std::exchange(told_, false); }
+
+  Result<bool> over() override {
+    {
+      const std::lock_guard lock(world_.engine().lock());
+      world_.engine().progress();
+    }
+    for (const Neighbour& from : neighbours_) {
+      const Status why = lost(from);
+      if (!has_ended(from) && why.ok()) return false;
+    }
+    return true;
   }
 
   Status wait() override {
-    for (const Lane& lane : lanes_) {
-      if (lane.rank == rank_) continue;
-      const int code =
-          ist_heap_wait_until(heap_, flag_of(lane.rank), IST_UINT64, IST_COMPARE_GE, static_cast<std::int64_t>(step_));
-      if (code != IST_OK) return told(code);
+    told_ = false;
+    for (const Neighbour& from : neighbours_) {
+      IST_TRY(waits_->wait([&]() -> Result<bool> { return has_ended(from); }, [&] { return lost(from); }));
+      const std::uint64_t found = count(from) & ~kFreed;
+      if (found < step_)
+        return {IST_ERR_PEER_LEFT, "rank " + std::to_string(from.lane->rank) + " has freed the exchange after " +
+                                       std::to_string(found) + " times, and this rank is at time " + std::to_string(step_) +
+                                       "; all ranks exchange as often before they free it"};
     }
-    in_.object = reinterpret_cast<std::uint64_t>(base_ + half() * half_);
     return {};
   }
 
   const Piece& out() const override { return out_; }
-  const Piece& in() const override { return in_; }
+  const std::vector<Piece>& ins() const override { return ins_; }
+  std::size_t arrived() const override { return step_ % 2; }
 
   Status close() override {
+    for (const Neighbour& to : neighbours_) set(to, step_ | kFreed);
     Status outcome;
-    if (heap_ != IST_HEAP_NULL)
-      if (const int code = ist_heap_destroy(&heap_); code != IST_OK) outcome = told(code);
-    heap_ = IST_HEAP_NULL;
+    for (ist_heap* const heap : {&flags_heap_, &heap_}) {
+      if (*heap != IST_HEAP_NULL)
+        if (const int code = ist_heap_destroy(heap); code != IST_OK && outcome.ok()) outcome = told(code);
+      *heap = IST_HEAP_NULL;
+    }
+    neighbours_.clear();
     if (out_.object != 0) world_.kinds().find(out_.kind)->release_later(out_);
     out_ = {};
     return outcome;
   }
 
  private:
+  struct Neighbour {
+    const Lane* lane;
+    std::int64_t place;     // where in its halves this rank's cells arrive
+    std::byte* mine;        // its flag here
+    std::uint64_t* theirs;  // and this rank's there
+    Rank rank;              // of the world
+  };
+
   std::int64_t half() const { return static_cast<std::int64_t>(step_ % 2); }
-  // Of that rank, in this rank's part; at the offset of this rank's own in that one's.
-  std::uint64_t* flag_of(int rank) const { return reinterpret_cast<std::uint64_t*>(base_ + 2 * half_ + rank * kLine); }
+  static std::uint64_t count(const Neighbour& of) { return read_word(of.mine, sizeof(std::uint64_t)); }
+  static void set(const Neighbour& to, std::uint64_t count) {
+    change<std::uint64_t>(reinterpret_cast<std::byte*>(to.theirs), IST_ATOMIC_SET, count);
+  }
+  // Its cells are here, or never will be.
+  bool has_ended(const Neighbour& from) const {
+    const std::uint64_t found = count(from);
+    return (found & ~kFreed) >= step_ || (found & kFreed) != 0;
+  }
+  Status lost(const Neighbour& from) const {
+    const AbortBoard& board = world_.engine().parts().board;
+    if (board.changes() == 0) return {};
+    if (const Rank dead = board.first_dead(); dead != kNobody) return world_.engine().died(dead);
+    return board.fate(from.rank) == AbortBoard::Fate::present ? Status{} : world_.engine().gone(from.rank);
+  }
+
+  Status make_heaps(const WayWanted& wanted, int ranks) {
+    const auto flags = static_cast<std::uint64_t>(ranks * kLine), cells = 2 * static_cast<std::uint64_t>(half_);
+    void* address = nullptr;
+    int code = make(wanted, static_cast<ist_kind>(wanted.beside.kind), cells, heap_, address);
+    base_ = static_cast<std::byte*>(address);
+    if (code == IST_OK) code = make(wanted, IST_KIND_HOST, flags, flags_heap_, address);
+    flags_ = static_cast<std::byte*>(address);
+    return code == IST_OK ? Status{} : told(code);
+  }
+  static int make(const WayWanted& wanted, ist_kind kind, std::uint64_t bytes, ist_heap& heap, void*& address) {
+    const int device = kind == IST_KIND_HOST ? 0 : std::max(wanted.beside.device, 0);
+    const std::uint64_t room = bytes + 4096;
+    const int code = ist_heap_create(wanted.comm, kind, device, room, room, &heap);
+    return code == IST_OK ? ist_heap_calloc(heap, std::max<std::uint64_t>(bytes, 1), 1, &address) : code;
+  }
 
   // Every rank says to each other where in a half that one's cells arrive.
   Status tell_places(const WayWanted& wanted, int ranks) {
     std::vector<std::int64_t> mine(static_cast<std::size_t>(ranks), 0), theirs(mine.size(), 0);
     for (const Lane& lane : lanes_) mine[static_cast<std::size_t>(lane.rank)] = lane.in_at;
-    const int code = ist_alltoall(ist_host(mine.data()), ist_host(theirs.data()), 1, IST_INT64, wanted.comm);
+    int code = ist_alltoall(ist_host(mine.data()), ist_host(theirs.data()), 1, IST_INT64, wanted.comm);
     if (code != IST_OK) return told(code);
-    for (const Lane& lane : lanes_) theirs_.push_back(theirs[static_cast<std::size_t>(lane.rank)]);
+    auto found = look_up(flags_heap_);
+    if (!found.ok()) return found.status();
+    waits_ = *found;
+    for (const Lane& lane : lanes_) {
+      if (lane.rank == rank_) continue;
+      void* there = nullptr;
+      code = ist_heap_pointer(flags_heap_, flags_ + rank_ * kLine, lane.rank, &there);
+      if (code != IST_OK) return told(code);
+      neighbours_.push_back({&lane, theirs[static_cast<std::size_t>(lane.rank)], flags_ + lane.rank * kLine,
+                             static_cast<std::uint64_t*>(there), waits_->rank_of(Pe{lane.rank})});
+    }
     return {};
   }
 
   World& world_;
   const std::vector<Lane>& lanes_;
   const int rank_;
-  ist_heap heap_ = IST_HEAP_NULL;
-  std::byte* base_ = nullptr;
+  ist_heap heap_ = IST_HEAP_NULL, flags_heap_ = IST_HEAP_NULL;
+  CollectiveHeap* waits_ = nullptr;
+  std::byte *base_ = nullptr, *flags_ = nullptr;
   std::int64_t half_ = 0;  // bytes
-  std::vector<std::int64_t> theirs_;
+  std::vector<Neighbour> neighbours_;
   std::uint64_t step_ = 0;
-  Piece out_, in_;
+  bool told_ = false;  // of the exchange that is under way
+  Piece out_;
+  std::vector<Piece> ins_;
 };
 
 }  // namespace

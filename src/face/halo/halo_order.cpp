@@ -6,6 +6,8 @@
 #include <chrono>
 #include <numeric>
 
+#include "face/message/handles.hpp"
+
 namespace ist::halo {
 namespace {
 
@@ -98,29 +100,25 @@ std::vector<std::size_t> best_order(const std::vector<double>& times, std::size_
   }
 }
 
-Status order(ist_comm comm, const GridShape& shape, const ist_buffer& buffer, std::int64_t bytes, ist_comm& ordered) {
-  IST_TRY(check_dims(shape.ndims, shape.dims, shape.periods));
-  if (bytes < 1)
-    return {IST_ERR_ARGUMENT, "bytes is " + std::to_string(bytes) + "; it must be 1 or more, for messages to be timed"};
-  std::vector<int> dims(shape.dims, shape.dims + shape.ndims);
-  const std::vector<int> periods(shape.periods, shape.periods + shape.ndims);
-  IST_TRY(complete(comm, dims));
-  int rank = 0, ranks = 0;
-  int code = ist_comm_rank(comm, &rank);
-  if (code == IST_OK) code = ist_comm_size(comm, &ranks);
-  if (code != IST_OK) return told(code);
-  std::int64_t places = 1;
-  for (const int extent : dims) {
-    if (extent < 1) return {IST_ERR_ARGUMENT, "an extent of dims is " + std::to_string(extent) + "; it must be 0 or more"};
-    places = std::min<std::int64_t>(places * extent, std::int64_t{ranks} + 1);
-  }
-  if (places > ranks)
-    return {IST_ERR_ARGUMENT, "the grid has more places than the " + std::to_string(ranks) + " ranks of the communicator"};
+Status order(ist_comm comm, const GridShape& shape, const ist_buffer& buffer, std::int64_t bytes, ist_comm* ordered) {
+  const auto found = look_up(comm);
+  if (!found.ok()) return found.status();
+  const int rank = found->comm->rank(), ranks = found->comm->size();
+  std::vector<int> dims;
+  Status own = check_dims(shape.ndims, shape.dims, shape.periods);
+  if (own.ok()) dims.assign(shape.dims, shape.dims + shape.ndims);
+  if (own.ok()) own = complete(ranks, dims);
+  if (own.ok() && ordered == nullptr) own = {IST_ERR_ARGUMENT, "ordered is null; pass the address of a variable"};
+  if (own.ok() && bytes < 1)
+    own = {IST_ERR_ARGUMENT, "bytes is " + std::to_string(bytes) + "; it must be 1 or more, for messages to be timed"};
+  if (own.ok()) own = found->world->kinds().resolve(buffer, Bytes{static_cast<std::uint64_t>(bytes)}).status();
+  const std::vector<int> periods(shape.periods, shape.periods + (own.ok() ? shape.ndims : 0));
+  IST_TRY(agree_on_grid(comm, own, dims, periods, bytes));
   const auto times = measure(comm, rank, ranks, buffer, bytes);
   if (!times.ok()) return times.status();
   const auto order = best_order(*times, static_cast<std::size_t>(ranks), edges_of(dims, periods));
   const auto place = std::find(order.begin(), order.end(), static_cast<std::size_t>(rank)) - order.begin();
-  code = ist_comm_split(comm, 0, static_cast<int>(place), &ordered);
+  const int code = ist_comm_split(comm, 0, static_cast<int>(place), ordered);
   return code == IST_OK ? Status{} : told(code);
 }
 

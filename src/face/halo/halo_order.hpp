@@ -3,7 +3,7 @@
 // Who calls this : api_halo_grid.cpp; tests, with invented machines.
 // Threads        : collective.
 // Ownership      : the new communicator is the user's.
-// Errors         : those of messages, and of arguments with what would do.
+// Errors         : those of messages; of arguments, the same at all ranks, with what would do.
 #pragma once
 
 #include <utility>
@@ -18,7 +18,7 @@ struct GridShape {
   const int* dims;
   const int* periods;
 };
-Status order(ist_comm comm, const GridShape& shape, const ist_buffer& buffer, std::int64_t bytes, ist_comm& ordered);
+Status order(ist_comm comm, const GridShape& shape, const ist_buffer& buffer, std::int64_t bytes, ist_comm* ordered);
 
 // Places of a grid that are side by side.
 using Edge = std::pair<std::size_t, std::size_t>;

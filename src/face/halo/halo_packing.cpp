@@ -1,6 +1,8 @@
 #include "face/halo/halo_packing.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdio>
 #include <mutex>
 #include <thread>
 
@@ -13,6 +15,7 @@ namespace {
 // Sections that become one layout lie behind each other in the buffer, and their fields in one allocation.
 bool joins(const Laid& last, const Laid& next, std::span<const Placed> fields, ist_halo_packing packing, bool loops) {
   if (packing == IST_HALO_CALLS || loops || last.own != next.own) return false;
+  if (last.at + last.section->layout->size() != next.at) return false;
   if (packing == IST_HALO_LAYOUTS && last.partner != next.partner) return false;
   const Placed &one = fields[last.section->field], &other = fields[next.section->field];
   // One task waits for one queue.
@@ -140,7 +143,9 @@ void move_on_host(const Task& task, const Packer& packer, const Piece& buffer) {
 
 Result<Packer> packer_of(std::span<const Laid> laid, std::span<const Placed> fields, ist_halo_packing packing, bool unpacks,
                          MemoryKind& kind) {
-  Packer packer{packing, unpacks, {}};
+  Packer packer;
+  packer.packing = packing;
+  packer.unpacks = unpacks;
   // A kind that has no launch of many boxes has one of their layout.
   const bool loops = packing == IST_HALO_LOOPS && (kind.id() == KindId::host || kind.box_packing() != nullptr);
   for (std::size_t from = 0, to = 0; from < laid.size(); from = to) {
@@ -148,32 +153,66 @@ Result<Packer> packer_of(std::span<const Laid> laid, std::span<const Placed> fie
     }
     auto task = joined(laid.subspan(from, to - from), fields);
     if (!task.ok()) return task.status();
+    packer.has_lists = packer.has_lists || !task->form->strided();
     packer.tasks.push_back(std::move(*task));
   }
   return packer;
 }
 
-std::vector<PackWork> works_of(const Packer& packer, const Piece& own, const Piece& others) {
-  std::vector<PackWork> works;
-  works.reserve(packer.tasks.size());
-  for (const Task& task : packer.tasks) {
-    const Bytes size{static_cast<std::uint64_t>(task.form->size)};
-    const Piece packed = (task.own ? own : others).part(Offset{static_cast<std::uint64_t>(task.at)}, size);
-    works.push_back({task.form, task.memory, task.origin, packed, 0, task.form->size, packer.unpacks});
+void connect(Packer& packer, const Piece& own, const std::vector<Piece>& others) {
+  packer.own = own;
+  packer.others = others;
+  packer.works.clear();
+  if (own.kind == KindId::host) return;
+  for (const Piece& place : others) {
+    std::vector<PackWork> works;
+    works.reserve(packer.tasks.size());
+    for (const Task& task : packer.tasks) {
+      const Bytes size{static_cast<std::uint64_t>(task.form->size)};
+      const Piece packed = (task.own ? own : place).part(Offset{static_cast<std::uint64_t>(task.at)}, size);
+      works.push_back({task.form, task.memory, task.origin, packed, 0, task.form->size, packer.unpacks});
+    }
+    packer.works.push_back(std::move(works));
   }
-  return works;
 }
 
-Status run(World& world, const Packer& packer, const Piece& own, const Piece& others) {
+Status run(World& world, const Packer& packer, std::size_t place) {
   if (packer.tasks.empty()) return {};
-  if (own.kind == KindId::host) {
-    for (const Task& task : packer.tasks) move_on_host(task, packer, task.own ? own : others);
+  if (packer.own.kind == KindId::host) {
+    for (const Task& task : packer.tasks) move_on_host(task, packer, task.own ? packer.own : packer.others[place]);
     return {};
   }
-  MemoryKind& kind = *world.kinds().find(own.kind);
-  const auto works = works_of(packer, own, others);
+  MemoryKind& kind = *world.kinds().find(packer.own.kind);
+  const auto& works = packer.works[place];
   if (packer.packing == IST_HALO_LOOPS && kind.box_packing() != nullptr) return at_once(world, *kind.box_packing(), works);
   return one_by_one(world, kind, works);
+}
+
+const char* name_of(ist_halo_packing packing) {
+  constexpr std::array<const char*, 4> kNames{"auto", "calls", "layouts", "loops"};
+  return kNames[static_cast<std::size_t>(packing)];
+}
+
+Result<Choice> quickest(std::span<const Trial> trials) {
+  Choice choice{IST_HALO_AUTO, ""};
+  double best = 0;
+  for (const Trial& trial : trials) {
+    if (!choice.text.empty()) choice.text += ", ";
+    choice.text += name_of(trial.packing);
+    if (!trial.took.ok()) {
+      choice.text += " left out: " + trial.took.status().text();
+      continue;
+    }
+    std::array<char, 32> took{};
+    std::snprintf(took.data(), took.size(), " %.2f us", *trial.took);
+    choice.text += took.data();
+    if (choice.packing != IST_HALO_AUTO && *trial.took >= best) continue;
+    best = *trial.took;
+    choice.packing = trial.packing;
+  }
+  if (choice.packing == IST_HALO_AUTO)
+    return Status{trials.front().took.status().code(), "no packing can be: " + choice.text};
+  return choice;
 }
 
 }  // namespace ist::halo

@@ -7,9 +7,10 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
-#include "face/halo/halo_pattern.hpp"
+#include "face/halo/halo_lanes.hpp"
 #include "face/message/calls.hpp"
 #include "memory/packing.hpp"
 
@@ -29,28 +30,36 @@ struct Task {
   bool own = false;     // from this rank to itself
 };
 
-// What lies in a row in a buffer: a section of a field, for a partner.
-struct Laid {
-  const Section* section = nullptr;
-  std::size_t partner = 0;
-  std::int64_t at = 0;
-  bool own = false;
-};
-
-// What is between fields and a buffer, one way. `packing` is not IST_HALO_AUTO.
+// What is between fields and buffers, one way. `packing` is not IST_HALO_AUTO.
 struct Packer {
   ist_halo_packing packing = IST_HALO_CALLS;
   bool unpacks = false;
+  bool has_lists = false;   // of runs, which a device keeps as long as their forms are there
   std::vector<Task> tasks;  // this rank's own are the first ones
+  // The buffers: of this rank's own cells, and of others', which come to one of several places.
+  Piece own;
+  std::vector<Piece> others;
+  std::vector<std::vector<PackWork>> works;  // for each of these places, where the kind is one that packs
 };
 Result<Packer> packer_of(std::span<const Laid> laid, std::span<const Placed> fields, ist_halo_packing packing, bool unpacks,
                          MemoryKind& kind);
+// Between the fields and these buffers from here on.
+void connect(Packer& packer, const Piece& own, const std::vector<Piece>& others);
 
-// Between the fields and two buffers: of this rank's own cells, and of others'. Returns when the bytes have arrived, and moves the
-// world's messages on meanwhile.
-Status run(World& world, const Packer& packer, const Piece& own, const Piece& others);
+// Of a packer that is connected. Returns when the bytes have arrived, and moves the world's messages on meanwhile.
+Status run(World& world, const Packer& packer, std::size_t place);
 
-// The tasks as works for a kind that packs.
-std::vector<PackWork> works_of(const Packer& packer, const Piece& own, const Piece& others);
+// What measuring a packing came to.
+struct Trial {
+  ist_halo_packing packing;
+  Result<double> took;  // microseconds
+};
+struct Choice {
+  ist_halo_packing packing;
+  std::string text;  // what each took, or why it was left out
+};
+// The quickest of those that can be; an error where none can.
+Result<Choice> quickest(std::span<const Trial> trials);
+const char* name_of(ist_halo_packing packing);
 
 }  // namespace ist::halo

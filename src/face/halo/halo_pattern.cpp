@@ -21,14 +21,14 @@ std::map<int, Directions> directions_by_rank(const Grid& grid, int reach) {
   const int all = directions(grid.dimensions);
   for (int number = 0; number < all; ++number) {
     const Direction step = direction(number, grid.dimensions);
-    if (steps(step) == 0 || (reach != 0 && steps(step) > reach)) continue;
-    if (const int rank = neighbour(grid, grid.coords, step); rank != IST_PROC_NULL) by_rank[rank].out.push_back(number);
+    if (!in_reach(step, reach)) continue;
+    if (const int rank = neighbour(grid, step); rank != IST_PROC_NULL) by_rank[rank].out.push_back(number);
   }
   // A neighbour sends towards this rank in the opposite direction, and its numbers count.
   for (int number = all - 1; number >= 0; --number) {
     const Direction step = direction(number, grid.dimensions);
-    if (steps(step) == 0 || (reach != 0 && steps(step) > reach)) continue;
-    if (const int rank = neighbour(grid, grid.coords, step); rank != IST_PROC_NULL) by_rank[rank].in.push_back(number);
+    if (!in_reach(step, reach)) continue;
+    if (const int rank = neighbour(grid, step); rank != IST_PROC_NULL) by_rank[rank].in.push_back(number);
   }
   return by_rank;
 }

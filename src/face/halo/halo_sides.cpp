@@ -36,8 +36,8 @@ Result<ist_halo_sides> sides_of(const Grid& grid, const Shape& shape, int reach)
   sides.flags = directions(dimensions);
   for (int number = 0; number < sides.flags; ++number) {
     const Direction step = direction(number, dimensions), back = direction(opposite(number, dimensions), dimensions);
-    if (steps(step) == 0 || (reach != 0 && steps(step) > reach)) continue;
-    const int rank = neighbour(grid, grid.coords, step);
+    if (!in_reach(step, reach)) continue;
+    const int rank = neighbour(grid, step);
     const Box out = sent(shape, step, dimensions);
     if (rank == IST_PROC_NULL || out.cells() + received(shape, step, dimensions).cells() == 0) continue;
     if (sides.count == IST_HALO_MOST_SIDES)

@@ -3,24 +3,16 @@
 // Who calls this : halo_exchange.cpp.
 // Threads        : one at a time per exchange.
 // Ownership      : owns the buffers and what moves them.
-// Errors         : returned.
+// Errors         : returned. Where start() fails nothing that it began is under way any more.
 #pragma once
 
 #include <memory>
 #include <vector>
 
+#include "face/halo/halo_lanes.hpp"
 #include "face/message/calls.hpp"
 
 namespace ist::halo {
-
-// What goes to one rank and comes from it, in the two buffers.
-struct Lane {
-  int rank = 0;
-  std::int64_t out_at = 0;
-  std::int64_t out_bytes = 0;
-  std::int64_t in_at = 0;
-  std::int64_t in_bytes = 0;
-};
 
 // `comm` is the exchange's own; `beside`: memory that the buffers can be packed from and to. What goes to this rank itself stays where it
 // was packed.
@@ -37,10 +29,17 @@ class Way {
  public:
   virtual ~Way() = default;
   virtual Status start() = 0;
+  // Ends what start() began. False: some of it has been done, and cannot be taken back.
+  virtual bool take_back() = 0;
+  // Is it over? wait() then returns at once, and says how it ended.
+  virtual Result<bool> over() = 0;
   virtual Status wait() = 0;
-  // Where lanes' cells are packed to, and where those of other ranks arrive; valid from wait() to the next start().
+  // Where lanes' cells are packed to.
   virtual const Piece& out() const = 0;
-  virtual const Piece& in() const = 0;
+  // Where those of other ranks arrive: one of a few places, which stay the same. That of the last exchange is valid from wait() to
+  // the next start().
+  virtual const std::vector<Piece>& ins() const = 0;
+  virtual std::size_t arrived() const = 0;
   // Gives everything back, while the world is there.
   virtual Status close() = 0;
 };

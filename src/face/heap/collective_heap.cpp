@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "base/pause.hpp"
-#include "collective/exchange.hpp"
+#include "collective/agreement.hpp"
 #include "face/message/calls.hpp"
 #include "path/shm/doorbell.hpp"
 
@@ -25,14 +25,6 @@ std::uint64_t rounded(std::uint64_t bytes, Bytes page) { return (bytes + page.va
 std::string pe_text(int pe) { return "PE " + std::to_string(pe); }
 
 }  // namespace
-
-// What a PE tells the others about a collective call.
-struct CollectiveHeap::Word {
-  std::array<char, 32> call{};
-  std::int32_t code = IST_OK;
-  std::array<std::uint64_t, 3> values{};
-  std::array<char, 400> text{};  // why it cannot
-};
 
 Result<std::unique_ptr<CollectiveHeap>> CollectiveHeap::create(World& world, const Communicator& parent,
                                                                const Wanted& wanted) {
@@ -138,32 +130,25 @@ Status CollectiveHeap::meet(Space& space) {
   return agree("ist_heap_create: meet", {}, own);
 }
 
-Status CollectiveHeap::agree(const char* call, const std::vector<Value>& values, const Status& own) {
-  Word mine;
-  std::strncpy(mine.call.data(), call, mine.call.size() - 1);
-  mine.code = own.code();
-  std::strncpy(mine.text.data(), own.text().c_str(), mine.text.size() - 1);
-  for (std::size_t i = 0; i < values.size(); ++i) mine.values[i] = values[i].number;
-  std::vector<Word> all;
-  IST_TRY(exchange(*comm_, "ist_heap", mine, all));
+Status CollectiveHeap::agree(const char* call, std::initializer_list<GivenAlike> values, const Status& own) {
+  const std::span<const GivenAlike> alike{values.begin(), values.size()};
+  std::vector<Said> all;
+  IST_TRY(say(*comm_, "ist_heap", call, own, alike, all));
   IST_TRY(own);
-  return compare(all, values);
-}
-
-Status CollectiveHeap::compare(const std::vector<Word>& all, const std::vector<Value>& values) {
-  const auto failed = std::find_if(all.begin(), all.end(), [](const Word& each) { return each.code != IST_OK; });
-  if (failed != all.end())
-    return {static_cast<Code>(failed->code), pe_text(static_cast<int>(failed - all.begin())) + ": " + failed->text.data()};
-  for (std::size_t pe = 1; pe < all.size(); ++pe) {
+  if (const auto pe = first_unable(all))
+    return {static_cast<Code>(all[*pe].code), pe_text(static_cast<int>(*pe)) + ": " + all[*pe].text.data()};
+  for (std::size_t pe = 1; pe < all.size(); ++pe)
     if (all[pe].call != all[0].call)
       return {IST_ERR_ARGUMENT, "PE 0 called " + std::string{all[0].call.data()} + " where " +
                                     pe_text(static_cast<int>(pe)) + " called " + all[pe].call.data() +
                                     "; all PEs make the same calls in the same order"};
-    for (std::size_t i = 0; i < values.size(); ++i)
-      if (all[pe].values[i] != all[0].values[i])
-        return {IST_ERR_ARGUMENT, std::string{"PE 0 gave "} + std::to_string(all[0].values[i]) + " for " + values[i].name +
-                                      ", and " + pe_text(static_cast<int>(pe)) + " " + std::to_string(all[pe].values[i]) +
-                                      "; all PEs give the same"};
+  if (const auto other = first_difference(all, alike.size())) {
+    const auto given = [&](std::size_t pe) {
+      return std::to_string(static_cast<std::uint64_t>(all[pe].numbers[other->number]));
+    };
+    return {IST_ERR_ARGUMENT, "PE 0 gave " + given(0) + " for " + alike[other->number].name + ", and " +
+                                  pe_text(static_cast<int>(other->rank)) + " " + given(other->rank) +
+                                  "; all PEs give the same"};
   }
   return {};
 }

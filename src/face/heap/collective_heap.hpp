@@ -10,11 +10,13 @@
 
 #include <array>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "collective/agreement.hpp"
 #include "collective/communicator.hpp"
 #include "heap/flag_barrier.hpp"
 #include "heap/symmetric_heap.hpp"
@@ -68,19 +70,12 @@ class CollectiveHeap {
   Status nobody_left() const;
 
  private:
-  struct Value {
-    const char* name;
-    std::uint64_t number;
-  };
-  struct Word;
   CollectiveHeap(World& world, std::unique_ptr<Communicator> comm) : world_(world), comm_(std::move(comm)) {}
   Status open(const Wanted& wanted);
   Status make_abort_page(KindId kind);
   Status check(const Wanted& wanted, int& device) const;
   // All PEs tell each other what they were asked for, and whether they can.
-  Status agree(const char* call, const std::vector<Value>& values, const Status& own = {});
-  // The first that differs from PE 0, in words.
-  static Status compare(const std::vector<Word>& all, const std::vector<Value>& values);
+  Status agree(const char* call, std::initializer_list<GivenAlike> values, const Status& own = {});
   // That stretch of a space: every PE makes its own, and maps the others'.
   Status extend(Space& space, Offset from, Bytes size, const Status& own);
   // Whose memory is in reach is found out with every other PE.

@@ -23,17 +23,15 @@ int make(const char* call, Verb verb, const Data& data, int peer, int tag, ist_c
   return IST_OK;
 }
 
-int start(const char* call, ist_request request) {
+Status start(ist_request request) {
   const auto found = look_up(request);
-  if (!found.ok()) return report(in_call(call, found.status()));
+  if (!found.ok()) return found.status();
   if (!found->persistent)
-    return report(IST_ERR_ARGUMENT, std::string{call} +
-                                        ": the request is not persistent; make it with ist_send_init, "
-                                        "ist_ssend_init or ist_recv_init");
+    return {IST_ERR_ARGUMENT, "the request is not persistent; make it with ist_send_init, ist_ssend_init or ist_recv_init"};
   const std::lock_guard lock(found->world->engine().lock());
   const Status started = found->world->engine().start_again(found->operation);
   if (started.ok()) found->world->engine().move_on_others();
-  return started.ok() ? IST_OK : report(in_call(call, started));
+  return started;
 }
 
 }  // namespace
@@ -65,7 +63,8 @@ int ist_recv_init(ist_buffer buffer, int64_t count, ist_type type, int source, i
 int ist_start(ist_request* request) try {
   const ist::Range range("ist_start");
   if (request == nullptr) return ist::report(IST_ERR_ARGUMENT, "ist_start: request is null");
-  return ist::start("ist_start", *request);
+  const ist::Status started = ist::start(*request);
+  return started.ok() ? IST_OK : ist::report(ist::in_call("ist_start", started));
 } catch (...) {
   return ist::report_exception("ist_start");
 }
@@ -76,8 +75,8 @@ int ist_startall(int count, ist_request* requests) try {
     return ist::report(IST_ERR_ARGUMENT, "ist_startall: count is " + std::to_string(count) + " and requests is " +
                                              (requests == nullptr ? "null" : "not null"));
   for (int i = 0; i < count; ++i)
-    if (const int code = ist::start(("ist_startall: request " + std::to_string(i)).c_str(), requests[i]); code != IST_OK)
-      return code;
+    if (const ist::Status started = ist::start(requests[i]); !started.ok())
+      return ist::report(ist::in_call(("ist_startall: request " + std::to_string(i)).c_str(), started));
   return IST_OK;
 } catch (...) {
   return ist::report_exception("ist_startall");

@@ -80,7 +80,7 @@ Result<Ticket> CudaKind::pack_boxes(std::span<const PackWork> works, const Ticke
   if (!context.ok()) return context.status();
   const ContextScope scope(api_, **context);
   IST_TRY(scope.status());
-  IST_TRY(prepare_packing(works));
+  IST_TRY(prepare_packing(works, **context));
   Result<Route> route = plan(**context, CopyDirection::between_devices, after);
   if (!route.ok()) return route.status();
   const std::uint64_t id = route->ticket->id();
@@ -111,10 +111,15 @@ Status CudaKind::prepare_packing(std::span<const PackWork> works) {
   if (!context.ok()) return context.status();
   const ContextScope scope(api_, **context);
   IST_TRY(scope.status());
-  if (const auto kernel = kernels_.find_boxes(**context, works.front().unpacks); !kernel.ok()) return kernel.status();
+  return prepare_packing(works, **context);
+}
+
+// The context must be current.
+Status CudaKind::prepare_packing(std::span<const PackWork> works, CudaContext& context) {
+  if (const auto kernel = kernels_.find_boxes(context, works.front().unpacks); !kernel.ok()) return kernel.status();
   for (const PackWork& work : works)
     if (!is_box(work))
-      if (const auto packer = packer_of(work, **context); !packer.ok()) return packer.status();
+      if (const auto packer = packer_of(work, context); !packer.ok()) return packer.status();
   return {};
 }
 

@@ -205,6 +205,7 @@ class CudaKind : public MemoryKind,
   struct Packer;
   Result<Packer> packer_of(const PackWork& work, CudaContext& context);
   Status launch_packing(CudaContext& context, CUstream stream, std::span<const PackWork> works);
+  Status prepare_packing(std::span<const PackWork> works, CudaContext& context);
   CUresult make_queue(CudaContext& context);
   Status free_allocated(std::uint64_t address, std::uint64_t buffer_id);
   CudaContext* context_of_ticket(const Ticket& ticket);

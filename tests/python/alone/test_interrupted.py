@@ -245,3 +245,52 @@ def test_closing_a_heap_that_waits_for_a_call_before_is_done_once_that_is_over(s
             print(heap.closed)
         """)
     assert out.count("interrupted False") == 2 and out.count("True") == 2, out
+
+
+@pytest.mark.parametrize("way", ["messages", "one-sided"])
+def test_ctrl_c_ends_the_wait_for_a_halo_and_the_exchange_goes_on(scripts, way):
+    """Rank 1 starts only when rank 0 was interrupted twice: in exchange(), whose Halo is dropped then, and in wait(), which is called again."""
+    out = scripts.run(2, f"""
+        import os, pathlib, signal, threading, time
+        import numpy as np
+        import isthmus
+        gone = pathlib.Path(__file__).with_name("gone")
+        def interrupted(wait):
+            sent = []
+            def interrupt():
+                sent.append(time.monotonic())
+                os.kill(os.getpid(), signal.SIGINT)
+            timer = threading.Timer(0.3, interrupt)
+            timer.start()
+            try:
+                wait()
+            except KeyboardInterrupt:
+                print("late" if time.monotonic() - sent[0] > 4 else "interrupted", flush=True)
+        with isthmus.World() as world:
+            grid = world.comm.halo_grid([2], [True])
+            array = np.full(6, -1.0)
+            array[1:5] = 10 * world.rank + np.arange(4)
+            halo = grid.halo([isthmus.HaloField(array, [(1, 1)])], way={way!r})
+            given_up = grid.halo([isthmus.HaloField(array.copy(), [(1, 1)])])
+            if world.rank == 0:
+                given_up.pack()
+                interrupted(given_up.exchange)
+                del given_up
+                halo.pack()
+                halo.start_exchange()
+                assert not halo.test()
+                interrupted(halo.wait)
+                gone.touch()
+                halo.wait()
+                halo.unpack()
+            else:
+                while not gone.exists():
+                    time.sleep(0.01)
+                halo.update()
+            other = 10 * (1 - world.rank)
+            assert array[0] == other + 3 and array[5] == other, array
+            if {way!r} == "one-sided":
+                halo.free()
+            world.comm.barrier()
+        """)
+    assert out == "interrupted\n" * 2

@@ -148,8 +148,25 @@ def test_lists(comm):
     exchange.update()
     assert np.array_equal(rows, expected)
     assert list(more) == [comm.rank] * 4 + [before] * 2
-    with pytest.raises(isthmus.Error, match="element 6 is listed"):
+    with pytest.raises(isthmus.Error, match="has 6 elements, and element 6 is listed"):
         comm.halo_lists({after: ([6], [])}, [rows])
+    # One rank alone has it wrong, and all are told.
+    with pytest.raises(isthmus.Error, match="rank 0: field 0 has 6 elements, and element 7 is listed"):
+        comm.halo_lists({after: ([7 if comm.rank == 0 else 1], []), **({before: ([], [])} if before != after else {})}, [rows])
+
+
+def test_lists_of_rows_that_do_not_lie_one_behind_the_other(comm):
+    """Of an array in Fortran's order element i is no row; of one column, or one row, the orders are the same."""
+    for order, extents in (("F", (6, 3)), ("F", (4, 3, 2))):
+        with pytest.raises(ValueError, match="where rows lie one behind the other; give an array in C's order"):
+            comm.halo_lists({comm.rank: ([2], [0])}, [np.zeros(extents, order=order)])
+    for extents in ((6, 1), (6,), (6, 1, 1)):
+        rows = np.arange(6.0).reshape(extents).copy(order="F")
+        comm.halo_lists({comm.rank: ([2, 5], [0, 1])}, [rows]).update()
+        assert list(rows.ravel()) == [2, 5, 2, 3, 4, 5]
+    rows = np.arange(12.0).reshape(2, 6)
+    comm.halo_lists({comm.rank: ([1], [0])}, [rows]).update()
+    assert np.array_equal(rows, [np.arange(6, 12)] * 2)
 
 
 def test_what_cannot_be(comm):
