@@ -74,7 +74,7 @@ TEST(NcclFailures, NeverOnOneRankAnOldVersionOrNoLibraryMeansMessagesOnAll) {
     const DeviceVariables with{{"FAKE_NCCL_VERSION", "21701"}};
     expect_all(run_ranks(3, "host,cuda", [](const Here& here) { return calls_by(here, "none", 2); }));
   }
-  const DeviceVariables with{{"ISTHMUS_NCCL_LIBRARY", "libnccl-that-is-not.so"}};
+  const DeviceVariables with{{"ISTHMUS_NCCL", "libnccl-that-is-not.so"}};
   expect_all(run_ranks(2, "host,cuda", [](const Here& here) { return calls_by(here, "none", 2); }));
 }
 
