@@ -82,8 +82,7 @@ Status World::connect() {
   if (!peers.ok()) return peers.status();
   peers_ = std::move(*peers);
   kinds_->host().use_helpers(settings_.copy_helpers(peers_->processors()));
-  // Rank 0's numbers, whatever this rank's are: algorithms must be the same everywhere.
-  const auto machine = unpack_profile(peers_->heard());
+  const auto machine = unpack_profile(peers_->heard());  // rank 0's: algorithms must be the same everywhere
   if (!machine.ok()) return machine.status();
   board_ = std::make_unique<AbortBoard>(peers_->size());
   PathContext context{*boot_, *peers_, settings_, *pool_, kinds_->host().shared_heap()};
