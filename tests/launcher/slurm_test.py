@@ -171,7 +171,9 @@ def a_rank_that_fails_ends_the_job_with_its_reason(cluster, plugin, rank, hello)
     expect(done.returncode != 0 and "task 1: Exited with exit code 3" in done.stderr, f"{plugin}: a rank that dies", done)
     if plugin == "pmix":
         done = cluster.run("srun", f"--mpi={plugin}", "-N1", "-n3", rank, "die")
-        expect(done.stdout.count("rank 1 offered nothing for exchange 1 of world number 1") >= 1, "pmix: told of the dead", done)
+        # As they came to the fence before it ended, or after.
+        told = ("rank 1 offered nothing for exchange 1 of world number 1", "some ranks of the job ended or gave up before")
+        expect(sum(map(done.stdout.count, told)) == 2, "pmix: the others are told of the dead", done)
     expect(time.monotonic() - begun < 20, f"{plugin}: a rank that dies keeps the others waiting", done)
     done = cluster.run("srun", f"--mpi={plugin}", "-N1", "-n2", "sh", "-c",
                        f"[ $SLURM_PROCID = 0 ] || export ISTHMUS_CELLS=many; exec {hello}", ISTHMUS_BOOT_TIMEOUT="2")
