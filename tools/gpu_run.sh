@@ -306,8 +306,8 @@ run_collectives() {
   nccl=$(find_nccl)
   build_all
   # No multicast between GPUs: not every machine that is lent allows it.
-  export NCCL_NVLS_ENABLE=0 ISTHMUS_NCCL_LIBRARY=${nccl:+$nccl/lib/libnccl.so.2}
-  [[ -n $nccl ]] || unset ISTHMUS_NCCL_LIBRARY
+  export NCCL_NVLS_ENABLE=0 ISTHMUS_NCCL=${nccl:+$nccl/lib/libnccl.so.2}
+  [[ -n $nccl ]] || unset ISTHMUS_NCCL
   describe_machine
   ranks=$(gpus)
   ((ranks > 8)) && ranks=8

@@ -15,7 +15,7 @@ tools=(g++ cmake ninja-build python3)
 libraries=(libhwloc-dev libspdlog-dev libfmt-dev libcli11-dev nlohmann-json3-dev libpng-dev zlib1g-dev
            opencl-c-headers ocl-icd-libopencl1 pocl-opencl-icd python3-venv)
 test_packages=(git pkg-config libgtest-dev libgmock-dev spin gcovr valgrind ccache python3-dev iproute2
-               openmpi-bin libopenmpi-dev mpich libmpich-dev)
+               openmpi-bin libopenmpi-dev mpich libmpich-dev munge slurmctld slurmd slurm-client)
 long_packages=(clang)
 # One version of the formatter and the linter everywhere, or their answers would differ from machine to machine.
 checkers=(clang-format==14.0.6 clang-tidy==22.1.8)

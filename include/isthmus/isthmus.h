@@ -281,8 +281,8 @@ IST_API int ist_prepare(ist_buffer buffer, int64_t count, ist_type type, int pee
 /* The same as a request: for ranks that prepare with several others, in any order. The buffers stay valid until it is complete. */
 IST_API int ist_iprepare(ist_buffer buffer, int64_t count, ist_type type, int peer, ist_comm comm, ist_request* request);
 
-/* Gives up a receive that no message has matched, or a send that no receive has: it still has to be waited for, which takes nobody
- * else, and its status says IST_CANCELLED. A receive that met it before its rank heard of that has all of it, or IST_ERR_DEVICE. */
+/* Gives up a receive that no message has matched, a send that no receive has, or this rank's part in a collective call (collective.h): it still
+ * has to be waited for, which takes nobody else, and its status says IST_CANCELLED. A receive that met the send before has it all, or IST_ERR_DEVICE. */
 IST_API int ist_cancel(ist_request request);
 /* The operation goes on; its buffer stays the library's until it completes, which nobody will be told. */
 IST_API int ist_request_free(ist_request* request);

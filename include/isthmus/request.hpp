@@ -44,7 +44,8 @@ class Unwinding {
 // The destructor waits for it and drops an error: the buffer the operation was given must not die under the library, and
 // a destructor must not throw. Call wait() to learn how it went. Where nobody answers, the destructor stays until the peer
 // sends, leaves or dies, as wait() does. But not where an exception passes, which must come to be seen: there it cancels first, so
-// that it waits neither for a message that nobody has sent nor for a receive of the peer's. Collective calls cannot be cancelled.
+// that it waits neither for a message that nobody has sent nor for a receive of the peer's. A collective call is given up as ist_cancel()
+// says: its buffers may die, and the other ranks are told.
 class [[nodiscard]] Request {
  public:
   Request() = default;
@@ -80,8 +81,8 @@ class [[nodiscard]] Request {
     finish(code);
     return Status(status);
   }
-  // Gives up a receive that no message has matched, or a send that is not under way: it must still be waited for, and its status says
-  // so. What ist_cancel() says of sends holds here.
+  // Gives up a receive that no message has matched, a send that is not under way, or this rank's part in a collective call: it must still
+  // be waited for, and its status says so. What ist_cancel() says of sends and calls holds here.
   void cancel() { detail::check(ist_cancel(handle_)); }
   // Lets go: the operation completes without anybody being told. Its buffer, and the function of a
   // reduction, must live until it has.
@@ -132,7 +133,9 @@ class PersistentRequest {
   }
   ~PersistentRequest() {
     if (handle_ == IST_REQUEST_NULL) return;
-    if (unwinding_.passes()) ist_cancel(handle_);
+    // To cancel what is inactive would be an error, whose text took the place of the one that the exception may have left.
+    int over = 1;
+    if (unwinding_.passes() && ist_test(&handle_, &over, IST_STATUS_IGNORE) == IST_OK && over == 0) ist_cancel(handle_);
     ist_wait(&handle_, IST_STATUS_IGNORE);
     ist_request_free(&handle_);
   }

@@ -62,7 +62,7 @@ class PendingOperation:
 
     def cancel(self) -> None:
         """
-        Gives up a receive that no message has matched, or a send that no receive has asked for; wait() then returns, and its status says so.
+        Gives up a receive that no message has matched, a send that no receive has asked for, or this rank's part in a collective call, which the others are told of; wait() then returns, and its status says so.
         """
 
     def free(self) -> None:

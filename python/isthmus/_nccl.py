@@ -8,7 +8,7 @@ import sys
 
 
 def prefer_the_packages_own(environment=os.environ):
-    if "ISTHMUS_NCCL_LIBRARY" in environment:
+    if environment.get("ISTHMUS_NCCL", "auto") != "auto":
         return
     # By its place: to ask Python would import the package.
     for folder in sys.path:
@@ -17,5 +17,5 @@ def prefer_the_packages_own(environment=os.environ):
             continue
         library = os.path.join(folder, "nvidia", "nccl", "lib", "libnccl.so.2")
         if os.path.isfile(library):
-            environment["ISTHMUS_NCCL_LIBRARY"] = os.path.realpath(library)
+            environment["ISTHMUS_NCCL"] = os.path.realpath(library)
             return

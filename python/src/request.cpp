@@ -121,8 +121,8 @@ void bind_requests(nb::module_& module) {
   nb::class_<Pending>(module, "PendingOperation", "What all requests have in common.")
       .def("test", &Pending::test, "True when complete; raises if it failed. Moves every operation of the world on.")
       .def("cancel", &Pending::cancel,
-           "Gives up a receive that no message has matched, or a send that no receive has asked for; wait() then returns, "
-           "and its status says so.")
+           "Gives up a receive that no message has matched, a send that no receive has asked for, or this rank's part in a "
+           "collective call, which the others are told of; wait() then returns, and its status says so.")
       .def(
           "free", &Pending::free,
           "Lets go of it, as dropping does: what is under way goes on and keeps its buffer, and nobody is told how it ends.")

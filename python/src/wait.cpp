@@ -144,6 +144,29 @@ struct CallOfAll {
   }
 };
 
+std::thread start(const std::shared_ptr<CallOfAll>& shared) {
+  const auto run = [shared] {
+    shared->run();
+    bool left = false;
+    {
+      const std::lock_guard lock(shared->mutex);
+      left = shared->left;
+    }
+    if (left) shared->late(shared->code);
+    if (left) --shared->session->left_behind();
+    --shared->session->inside();
+    // Its last reference would leave the world, which takes the GIL: nobody may ask for that as Python ends.
+    if (left) new std::shared_ptr<CallOfAll>(shared);
+  };
+  ++shared->session->inside();
+  try {
+    return std::thread(run);
+  } catch (...) {
+    --shared->session->inside();
+    throw;
+  }
+}
+
 }  // namespace
 
 void call_of_all(const std::shared_ptr<Session>& session, std::function<int()> call, std::function<void(int)> late,
@@ -164,27 +187,7 @@ void call_of_all(const std::shared_ptr<Session>& session, std::function<int()> c
   shared->session = session;
   shared->call = std::move(call);
   shared->late = std::move(late);
-  const auto run = [shared] {
-    shared->run();
-    bool left = false;
-    {
-      const std::lock_guard lock(shared->mutex);
-      left = shared->left;
-    }
-    if (left) shared->late(shared->code);
-    if (left) --shared->session->left_behind();
-    --shared->session->inside();
-    // Its last reference would leave the world, which takes the GIL: nobody may ask for that as Python ends.
-    if (left) new std::shared_ptr<CallOfAll>(shared);
-  };
-  std::thread caller;
-  ++session->inside();
-  try {
-    caller = std::thread(run);
-  } catch (...) {
-    --session->inside();
-    throw;
-  }
+  std::thread caller = start(shared);
   bool done = false;
   bool interrupted = false;
   while (!done && !interrupted) {

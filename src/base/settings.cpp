@@ -170,23 +170,25 @@ Row worker_row() {
 }
 
 Row nccl_row() {
-  return word_row(
-      "nccl", "ISTHMUS_NCCL", &Settings::nccl, {"auto", "never"},
-      "long collective calls whose buffers are CUDA memory on every rank: by NCCL where it is there and quicker, or "
-      "never");
-}
-
-Row nccl_library_row() {
-  return {"nccl_library",
-          "ISTHMUS_NCCL_LIBRARY",
+  return {"nccl",
+          "ISTHMUS_NCCL",
           "file",
-          "a file, or a name that the loader finds",
-          "NCCL; of the package nvidia-nccl it is nvidia/nccl/lib/libnccl.so.2",
+          "auto, never, or NCCL's library: a file, or a name that the loader finds",
+          "long collective calls whose buffers are CUDA memory on every rank: by NCCL where it is there and quicker, or "
+          "never; auto: by the libnccl.so.2 that the loader finds; of the package nvidia-nccl it is "
+          "nvidia/nccl/lib/libnccl.so.2",
           [](Settings& s, std::string_view text) {
-            s.nccl_library = text;
+            s.nccl = text;
             return !text.empty();
           },
-          [](const Settings& s) { return s.nccl_library; }};
+          [](const Settings& s) { return s.nccl; }};
+}
+
+Row check_row() {
+  return switch_row(
+      "check", "ISTHMUS_CHECK", &Settings::check,
+      "1: before each collective call the ranks tell each other which it is, and its root, operation, type and "
+      "count; where they differ it is an error on all of them; on every rank if any has it");
 }
 
 Row trace_row() {
@@ -290,7 +292,7 @@ const std::vector<Row>& table() {
           "is locked"),
       profile_row(),
       nccl_row(),
-      nccl_library_row(),
+      check_row(),
       trace_row(),
   };
   return rows;

@@ -49,7 +49,7 @@ struct Settings {
   std::string threads = "multiple";
   std::string profile = "auto";
   std::string nccl = "auto";
-  std::string nccl_library = "libnccl.so.2";
+  bool check = false;
   std::string trace = "off";
   bool single_threaded() const { return threads == "single"; }
 

@@ -42,7 +42,7 @@ Result<nccl::Api> find_nccl(const Settings& settings, const Kinds& kinds) {
   if (settings.nccl == "never") return Status{IST_ERR_KIND, "ISTHMUS_NCCL is never"};
   if (cuda_of(kinds) == nullptr)
     return Status{IST_ERR_KIND, "the kind cuda has no device here, and NCCL carries nothing else"};
-  return nccl::load_api(settings.nccl_library);
+  return nccl::load_api(settings.nccl == "auto" ? "libnccl.so.2" : settings.nccl);
 }
 
 Nccl::Nccl(const Settings& settings, const Kinds& kinds, int ranks) : kinds_(kinds), patience_(settings.boot_timeout) {
@@ -103,7 +103,7 @@ Status Nccl::installed(const Group* group) const {
       return {IST_ERR_KIND, "it is off on rank " + std::to_string(world_rank(member)) + "; isthmus info says why there"};
     if (facts.version != facts_[static_cast<std::size_t>(world_rank(0))].version)
       return {IST_ERR_KIND, "ranks " + std::to_string(world_rank(0)) + " and " + std::to_string(world_rank(member)) +
-                                " found different versions of it; name one for all in ISTHMUS_NCCL_LIBRARY"};
+                                " found different versions of it; name one for all in ISTHMUS_NCCL"};
   }
   return {};
 }

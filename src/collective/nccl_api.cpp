@@ -22,7 +22,7 @@ Result<Api> load_api(const std::string& file) {
   auto library = DynamicLibrary::open(file);
   if (!library.ok())
     return Status{IST_ERR_KIND, library.status().text() +
-                                    "; install NCCL 2.18 or newer and name its libnccl.so.2 in ISTHMUS_NCCL_LIBRARY, or its "
+                                    "; install NCCL 2.18 or newer and name its libnccl.so.2 in ISTHMUS_NCCL, or its "
                                     "folder in LD_LIBRARY_PATH"};
   Api api;
   std::string absent;
@@ -53,7 +53,7 @@ Result<Api> load_api(const std::string& file) {
   if (!absent.empty() || api.version < kOldest)
     return Status{IST_ERR_KIND, api.file + (api.version > 0 ? " is NCCL " + text_of(api.version) : std::string{}) +
                                     (absent.empty() ? "" : " and has no " + absent) +
-                                    "; 2.18 or newer is needed: name one in ISTHMUS_NCCL_LIBRARY"};
+                                    "; 2.18 or newer is needed: name one in ISTHMUS_NCCL"};
   return api;
 }
 

@@ -151,6 +151,8 @@ class SharedAction final : public Action {
     if (!call_->status().ok()) return call_->status();
     return true;
   }
+  // It says that it gave up, and takes nothing of what the others say.
+  bool lets_go() const override { return true; }
 
  private:
   std::unique_ptr<SharedCall> call_;

@@ -24,6 +24,8 @@ class Action {
   virtual ~Action() = default;
   // True: over.
   virtual Result<bool> step(Moment& now) = 0;
+  // Of a call that has failed: it needs none of the user's memory any more.
+  virtual bool lets_go() const { return false; }
 };
 
 }  // namespace ist

@@ -171,7 +171,7 @@ class Engine {
   void let_go(OperationId id);
   // A receive that no message has matched is forgotten and its id released; false if one has, and it must be waited for.
   bool cancel_receive(OperationId id);
-  // The same for one that is waited for, and a send that no clearance has come for: complete, its outcome cancelled.
+  // The same for one that is waited for, a send that no clearance has come for, or a call: complete, its outcome cancelled.
   void cancel(OperationId id);
   // Nobody will ask for the outcome: the id is released when the operation is complete.
   void forget(OperationId id);
@@ -254,8 +254,9 @@ class Engine {
   void warn_of_host_memory(const Operation& operation) const;
   bool step_send(Operation& operation, std::uint32_t index);
   bool announce_instead(Operation& operation, state::FillingCell& filling);
-
-  bool take_back(Operation& operation, std::uint32_t index);  // engine_cancelling.cpp
+  // engine_cancelling.cpp
+  bool take_back(Operation& operation, std::uint32_t index);
+  void give_up_call(Operation& operation, std::uint32_t index);
   // engine_receive.cpp
   // Nobody is gone, and a path leads to whom the receive names.
   bool may_come(std::int32_t source) {
@@ -316,15 +317,14 @@ class Engine {
   void receive_awaited(Path& path, const Arrival& arrival);
   void set_outcome(Operation& operation, Rank source, const Envelope& envelope, ist_carrier carrier);
   bool step_receive(Operation& operation, std::uint32_t index);
-
   // engine_layouts.cpp
   bool begin_unpacking(Operation& operation, std::uint32_t index);
   bool unpacked(Operation& operation);
   void let_go_of_block(Operation& operation);
   void let_go_of_blocks();
-
   // engine_schedule.cpp
   static bool polls(const Operation& operation);
+  bool go_on_alone(Operation& operation, std::uint32_t index);
   bool step_schedule(Operation& operation, std::uint32_t index);
   void doubt_schedules();
   bool user_is_ready(ScheduleRun& run);

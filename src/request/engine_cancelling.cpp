@@ -1,5 +1,6 @@
-// Operations that are given up: receives that no message has matched, and sends that nobody has taken.
+// Operations that are given up: receives that no message has matched, sends that nobody has taken, and this rank's part in collective calls.
 #include <algorithm>
+#include <vector>
 
 #include "request/engine.hpp"
 
@@ -9,6 +10,7 @@ void Engine::cancel(OperationId id) {
   Operation* const found = operations_.find(id);
   if (found == nullptr) return;
   Operation& operation = *found;
+  if (operation.in<state::Running>()) return give_up_call(operation, id.index());
   if (operation.in<state::Posted>())
     matcher_.withdraw(id.wire());
   else if (!operation.sends || !take_back(operation, id.index()))
@@ -53,6 +55,36 @@ bool Engine::take_back(Operation& operation, std::uint32_t index) {
   }
   fill_place(to, envelope);
   return true;
+}
+
+// No rank can take a call back that others may be in the midst of. It goes on as one that has failed here: nothing of the user's is read or
+// written by what begins from now on, and whoever needs something of this rank is told. What peers are at work on already ends first.
+void Engine::give_up_call(Operation& operation, std::uint32_t index) {
+  ScheduleRun& run = *std::get<state::Running>(operation.state).run;
+  if (run.abandoned || run.cancelled) return;
+  run.cancelled = true;
+  give_up(run, {IST_ERR_PENDING, "this rank cancelled the call"}, parts_.rank);
+  run.schedule->before().clear();
+  std::vector<std::uint32_t> parts;
+  for (std::uint32_t i = 0; i < operations_.size(); ++i)
+    if (operations_.used(i) && operations_.at(i).parent == index + 1) parts.push_back(i);
+  for (const std::uint32_t i : parts) {
+    Operation& part = operations_.at(i);
+    if (run.schedule->at(part.step).regardless) continue;
+    if (part.in<state::Posted>()) {
+      part.piece = host_piece(nullptr, Bytes{});
+    } else if (part.in<state::Announced>()) {
+      // Without a word: whoever asks for the bytes is refused, and knows why.
+      finish(part, i, run.status);
+    } else if (part.in<state::Queued>() && take_back(part, i)) {
+      const Schedule::StepId step = part.step;
+      part.parent = 0;
+      part.released = true;
+      finish(part, i, run.status);
+      start_message(run, step, index);
+    }
+  }
+  step_schedule(operation, index);
 }
 
 // Before what is queued, which may wait for a cell, while the receiver keeps those of later messages until this place is filled.

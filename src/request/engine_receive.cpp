@@ -100,6 +100,7 @@ void Engine::on_refuse(const Arrival& arrival) {
   settle(*operation);
   if ((arrival.envelope.flags & kEnvelopeFailed) != 0)
     return finish(*operation, arrival.envelope.receiver_op & 0xfffff, peer(arrival.source).ring_lost);
+  operation->outcome.about = arrival.source;
   finish(*operation, arrival.envelope.receiver_op & 0xfffff,
          {IST_ERR_DEVICE, parts_.names[static_cast<std::size_t>(arrival.source.value)] +
                               " gave up its send after it was matched: it cancelled it, or its own error says why"});
@@ -190,6 +191,9 @@ Outcome Engine::outcome_of(Rank source, const Envelope& envelope, ist_carrier ca
 Status Engine::gave_up(Rank about, Code code) const {
   const std::string& name = parts_.names[static_cast<std::size_t>(about.value)];
   if (code == IST_ERR_PEER_LEFT) return {code, name + " left the world before it came to the call"};
+  if (code == IST_ERR_PENDING)
+    return {code,
+            name + " cancelled this call before it was complete: by ist_cancel, or in C++ by an exception past its request"};
   return {code, name + " gave up this call; its own error says why"};
 }
 

@@ -13,6 +13,9 @@ constexpr std::uint64_t kAtOnce = 1 << 20;  // a whole number of elements of any
 
 bool on_host(const Schedule::Step& step) { return step.to.kind == KindId::host && step.from.kind == KindId::host; }
 
+// Cancelled, and nothing else was wrong.
+bool is_given_up(const ScheduleRun& run) { return run.cancelled && run.status.code() == IST_ERR_PENDING; }
+
 }  // namespace
 
 Result<OperationId> Engine::start_schedule(std::unique_ptr<Schedule> schedule) {
@@ -52,10 +55,45 @@ bool Engine::step_schedule(Operation& operation, std::uint32_t index) {
     moved = true;
     start_ready(run, index);
   }
-  if (run.remaining > 0) return moved;
-  const Status status = std::move(run.status);
+  if (run.remaining > 0) return (run.cancelled && go_on_alone(operation, index)) || moved;
+  const Status status = is_given_up(run) ? Status{} : std::move(run.status);
+  operation.outcome.cancelled = is_given_up(run);
   operation.outcome.carrier = run.schedule->carrier();
   finish(operation, index, status);  // the run is gone from here on
+  return true;
+}
+
+// A call that the user has cancelled, and that needs no more of the user's memory: it is complete, and what is left of it, words between
+// ranks, another operation that nobody waits for.
+bool Engine::go_on_alone(Operation& operation, std::uint32_t index) {
+  if (operation.released) return false;
+  ScheduleRun& run = *std::get<state::Running>(operation.state).run;
+  std::vector<std::uint32_t> parts;
+  for (std::uint32_t i = 0; i < operations_.size(); ++i)
+    if (operations_.used(i) && operations_.at(i).parent == index + 1) parts.push_back(i);
+  const auto works = [&](const ScheduleRun::Local& local) {
+    const Schedule::Step& step = run.schedule->at(local.step);
+    return step.verb != Schedule::Verb::act || !run.schedule->action(step).lets_go();
+  };
+  const bool busy = std::any_of(run.local.begin(), run.local.end(), works) ||
+                    std::any_of(parts.begin(), parts.end(), [&](std::uint32_t i) {
+                      const Operation& part = operations_.at(i);
+                      return !complete(part) && part.piece.size > Bytes{} && !run.schedule->at(part.step).regardless;
+                    });
+  if (busy) return false;
+  const OperationId id = operations_.add();
+  if (id.value == 0) return false;
+  Operation& rest = operations_.at(id.index());
+  for (const std::uint32_t i : parts) operations_.at(i).parent = id.index() + 1;
+  const Status status = is_given_up(run) ? Status{} : run.status;
+  rest.group = operation.group;
+  rest.outcome = {Status{}, Rank{kAnySource}, kAnyTag, IST_CARRIER_NONE, Bytes{}, nullptr, false};
+  rest.released = true;
+  rest.state = std::move(std::get<state::Running>(operation.state));
+  rest.traced = std::exchange(operation.traced, {});
+  activate(rest, id.index());
+  operation.outcome.cancelled = status.ok();
+  finish(operation, index, status);
   return true;
 }
 
@@ -149,6 +187,7 @@ Result<OperationId> Engine::start_giving_up(Rank dest, std::int32_t tag, const S
 // what comes is forgotten.
 void Engine::start_step(ScheduleRun& run, Schedule::StepId id, std::uint32_t parent) {
   const Schedule::Step& step = run.schedule->at(id);
+  if (run.schedule->called_off()) return complete_step(run, id);
   switch (step.verb) {
     case Schedule::Verb::send:
     case Schedule::Verb::receive:

@@ -113,6 +113,10 @@ class Schedule {
     if (failure_.ok()) failure_ = why;
   }
 
+  // Of what is not done yet nothing will be: no other rank does its part of it either.
+  void call_off() { called_off_ = true; }
+  bool called_off() const { return called_off_; }
+
   // What the operation's status tells.
   void set_carrier(ist_carrier carrier) { carrier_ = carrier; }
   ist_carrier carrier() const { return carrier_; }
@@ -141,6 +145,7 @@ class Schedule {
   Status failure_;
   std::function<Status()> doubt_;
   ist_carrier carrier_ = IST_CARRIER_NONE;
+  bool called_off_ = false;
   std::vector<Ticket> before_;
   std::vector<Step> steps_;
   std::vector<std::pair<StepId, StepId>> needs_;  // the second needs the first

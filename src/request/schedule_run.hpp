@@ -40,6 +40,7 @@ struct ScheduleRun {
   Status status;
   Rank about;              // the rank that is the cause of the failure
   bool abandoned = false;  // the world is being destroyed: nothing starts any more
+  bool cancelled = false;  // the user asked for that; where nothing had failed, status and about say that this rank gave up
 };
 
 }  // namespace ist

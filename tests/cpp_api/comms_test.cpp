@@ -212,6 +212,27 @@ TEST(Requests, that_persist_and_fail_in_a_set_are_told_of_and_can_be_started_aga
   }
 }
 
+TEST(Requests, that_persist_and_are_not_under_way_leave_the_error_text_to_the_exception) {
+  const isthmus::World world;
+  const isthmus::Comm comm = world.comm();
+  std::vector<int> numbers(3);
+  for (const bool used : {false, true}) {
+    try {
+      isthmus::PersistentRequest receive = comm.recv_init(numbers, comm.rank());
+      if (used) {
+        receive.start();
+        comm.send(std::vector<int>{1, 2, 3}, comm.rank());
+        receive.wait();
+      }
+      comm.send(numbers, comm.size() + 7);
+      FAIL() << "no error";
+    } catch (const isthmus::Error&) {
+      EXPECT_NE(std::string{ist_error_text()}.find("dest is " + std::to_string(comm.size() + 7)), std::string::npos)
+          << ist_error_text();
+    }
+  }
+}
+
 TEST(Requests, complete_in_sets) {
   World world;
   const Comm comm = world.comm();

@@ -8,7 +8,7 @@ SECONDS = 20
 
 def main():
     launcher, program = sys.argv[1:3]
-    for what in ["irecv", "isend", "vector", "recv_init", "send_init"]:
+    for what in ["irecv", "isend", "vector", "recv_init", "send_init", "ibarrier", "iallreduce of few", "iallreduce", "calls"]:
         for who in ["both", "alone"]:
             command = [launcher, "run", "-n", "2", program, what, who]
             try:

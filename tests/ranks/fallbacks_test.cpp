@@ -179,9 +179,9 @@ Body sum_of(std::int64_t floats, ist_kind kind) {
 TEST(Fallbacks, ThatNcclIsNotThereIsSaidOfLongCallsOnDevices) {
   NEEDS_FAKE_DRIVER();
   constexpr std::int64_t kLong = 1 << 20;
-  for (const auto& [name, value, words, remedy] : {std::array{"ISTHMUS_NCCL", "never", "ISTHMUS_NCCL is never", "messages"},
-                                                   std::array{"ISTHMUS_NCCL_LIBRARY", "/nowhere/libnccl.so.2",
-                                                              "/nowhere/libnccl.so.2", "install NCCL 2.18 or newer"}}) {
+  for (const auto& [name, value, words, remedy] :
+       {std::array{"ISTHMUS_NCCL", "never", "ISTHMUS_NCCL is never", "messages"},
+        std::array{"ISTHMUS_NCCL", "/nowhere/libnccl.so.2", "/nowhere/libnccl.so.2", "install NCCL 2.18 or newer"}}) {
     const Variables off{{name, value}};
     const std::string said = said_by("host,cuda", sum_of(kLong, IST_KIND_CUDA));
     for (const int rank : {0, 1}) {

@@ -344,6 +344,9 @@ TEST(Meetings, WhatCannotBeIsRefusedAtOnceAndTheNextCallMeets) {
     fails(IST_ERR_RANK, ist_reduce_on(stream.get(), buffer.get(), buffer.get(), 1, IST_INT, IST_SUM, root, comm()),
           {"ist_reduce_on", "root is " + std::to_string(root)});
   }
+  fails(IST_ERR_ARGUMENT, sum(buffer.get(), ist_buffer_at(buffer.get(), 8), 8, IST_SUM),
+        {"ist_allreduce_on", "send (64 bytes at 0x", "recv (64 bytes at 0x", "overlap in 56 bytes", "IST_IN_PLACE"});
+  fails(IST_ERR_ARGUMENT, sum(ist_buffer_at(buffer.get(), 16), buffer.get(), 3, IST_SUM), {"overlap in 8 bytes"});
   fails(IST_ERR_HANDLE, ist_barrier_on(stream.get(), IST_COMM_NULL), {"ist_barrier_on", "null"});
   if (devices() > 1) {
     ist_buffer far{};

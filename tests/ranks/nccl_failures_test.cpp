@@ -74,7 +74,7 @@ TEST(NcclFailures, NeverOnOneRankAnOldVersionOrNoLibraryMeansMessagesOnAll) {
     const DeviceVariables with{{"FAKE_NCCL_VERSION", "21701"}};
     expect_all(run_ranks(3, "host,cuda", [](const Here& here) { return calls_by(here, "none", 2); }));
   }
-  const DeviceVariables with{{"ISTHMUS_NCCL_LIBRARY", "libnccl-that-is-not.so"}};
+  const DeviceVariables with{{"ISTHMUS_NCCL", "libnccl-that-is-not.so"}};
   expect_all(run_ranks(2, "host,cuda", [](const Here& here) { return calls_by(here, "none", 2); }));
 }
 
@@ -150,6 +150,39 @@ TEST(NcclFailures, CallsBehindTheOneThatFailsFailToo) {
     Sum(here).works(here, check, "none", "the next call");
     return check.wrong();
   }));
+}
+
+// The rank that gives a call up may have agreed to NCCL already, and its buffers die at once.
+TEST(NcclFailures, ACallThatOneRankCancelsIsAnErrorThatNamesItOnTheOthers) {
+  NEEDS_FAKE_DRIVER();
+  const DeviceVariables with{{"ISTHMUS_NCCL", "auto"}};
+  for (const bool opened : {false, true})
+    expect_all(run_ranks(3, "host,cuda", [=](const Here& here) {
+      Checks check(here);
+      if (opened) Sum(here).works(here, check, "nccl", "the first call");
+      int word = 0;
+      if (here.rank == 2) {
+        {
+          Sum sum(here);
+          ist_request request = sum.start(here, check);
+          check.ok(ist_cancel(request), "cancel");
+          check.ok(ist_wait(&request, &sum.status), "the wait for what is cancelled");
+          check.that(sum.status.code == IST_CANCELLED, "it is cancelled");
+        }
+        for (int rank = 0; rank < 2; ++rank) check.ok(ist_send(ist_host(&word), 1, IST_INT, rank, 5, here.comm), "send");
+      } else {
+        check.ok(ist_recv(ist_host(&word), 1, IST_INT, 2, 5, here.comm, IST_STATUS_IGNORE), "receive");
+        check.that(Sum(here).call(here, check) == IST_ERR_PENDING, "the call fails");
+        const std::string text = ist_error_text();
+        check.that(
+            text.find("rank 2 (process") != std::string::npos && text.find("cancelled this call") != std::string::npos,
+            text);
+      }
+      Sum next(here);
+      check.ok(next.call(here, check), "the next call");
+      check.that(next.is_right(here), "its sum");
+      return check.wrong();
+    }));
 }
 
 TEST(NcclFailures, WhatIsPendingInABuffersStreamComesFirst) {

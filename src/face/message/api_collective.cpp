@@ -8,13 +8,14 @@ namespace {
 
 int barrier(const Asked& asked) {
   return run_collective(
-      asked, [](const Communicator&) { return Status{}; }, [](CollectiveCall& call) { plan_barrier(call.plan()); });
+      asked, [](const Communicator&) { return GivenAlike{}; }, [](const Communicator&) { return Status{}; },
+      [](CollectiveCall& call) { plan_barrier(call.plan()); });
 }
 
 int bcast(const Asked& asked, const Data& data, int root) {
   Elements elements;
   return run_collective(
-      asked,
+      asked, [&](const Communicator&) { return given_alike(IST_OP_NULL, data.type, data.count, root); },
       [&](const Communicator& comm) -> Status {
         IST_TRY(check_root(root, comm));
         const auto given = elements_of(data.count, data.type);

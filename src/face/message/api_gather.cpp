@@ -66,6 +66,11 @@ Division in_one(const Piece& own) { return Division::even({own.size.value, Bytes
 int gather(const Asked& asked, const PartArgument& send, const PartsArgument& recv, ist_type type, int root) {
   return run_collective(
       asked,
+      [&](const Communicator& comm) {
+        // What each gives where parts differ is its own.
+        const std::int64_t count = recv.varied ? 0 : comm.rank() == root ? recv.count : send.count;
+        return given_alike(IST_OP_NULL, type, count, root);
+      },
       [&](const Communicator& comm) -> Status {
         IST_TRY(check_root(root, comm));
         return check_type(type);
@@ -85,6 +90,10 @@ int gather(const Asked& asked, const PartArgument& send, const PartsArgument& re
 int scatter(const Asked& asked, const PartsArgument& send, const PartArgument& recv, ist_type type, int root) {
   return run_collective(
       asked,
+      [&](const Communicator& comm) {
+        const std::int64_t count = send.varied ? 0 : comm.rank() == root ? send.count : recv.count;
+        return given_alike(IST_OP_NULL, type, count, root);
+      },
       [&](const Communicator& comm) -> Status {
         IST_TRY(check_root(root, comm));
         return check_type(type);
@@ -103,7 +112,13 @@ int scatter(const Asked& asked, const PartsArgument& send, const PartArgument& r
 
 int allgather(const Asked& asked, const PartArgument& send, const PartsArgument& recv, ist_type type) {
   return run_collective(
-      asked, [&](const Communicator&) { return check_type(type); },
+      asked,
+      [&](const Communicator& comm) {
+        GivenAlike all = given_alike(IST_OP_NULL, type, recv.count);
+        if (recv.varied && recv.counts != nullptr) all.list(recv.counts, comm.size());
+        return all;
+      },
+      [&](const Communicator&) { return check_type(type); },
       [&](CollectiveCall& call) {
         const bool in_place = is_in_place(send.buffer);
         const Division layout = recv.layout(call, type);
@@ -117,7 +132,8 @@ int allgather(const Asked& asked, const PartArgument& send, const PartsArgument&
 
 int alltoall(const Asked& asked, const PartsArgument& send, const PartsArgument& recv, ist_type type) {
   return run_collective(
-      asked, [&](const Communicator&) { return check_type(type); },
+      asked, [&](const Communicator&) { return given_alike(IST_OP_NULL, type, recv.count); },
+      [&](const Communicator&) { return check_type(type); },
       [&](CollectiveCall& call) {
         const bool in_place = is_in_place(send.buffer);
         const Division received = recv.layout(call, type);

@@ -43,7 +43,7 @@ ReductionData data_of(CollectiveCall& call, const ReduceArguments& given, const 
 int reduce(const Asked& asked, const ReduceArguments& given, int root) {
   Alike alike;
   return run_collective(
-      asked,
+      asked, [&](const Communicator&) { return given_alike(given.op, given.type, given.count, root); },
       [&](const Communicator& comm) -> Status {
         IST_TRY(check_root(root, comm));
         return alike.set(given.count, given.type, given.op);
@@ -57,7 +57,8 @@ int reduce(const Asked& asked, const ReduceArguments& given, int root) {
 int allreduce(const Asked& asked, const ReduceArguments& given) {
   Alike alike;
   return run_collective(
-      asked, [&](const Communicator&) { return alike.set(given.count, given.type, given.op); },
+      asked, [&](const Communicator&) { return given_alike(given.op, given.type, given.count); },
+      [&](const Communicator&) { return alike.set(given.count, given.type, given.op); },
       [&](CollectiveCall& call) {
         call.plan().set_combiner(alike.combiner);
         plan_allreduce(call.plan(), data_of(call, given, alike.elements, true));
@@ -67,7 +68,8 @@ int allreduce(const Asked& asked, const ReduceArguments& given) {
 int scan(const Asked& asked, const ReduceArguments& given, bool exclusive) {
   Alike alike;
   return run_collective(
-      asked, [&](const Communicator&) { return alike.set(given.count, given.type, given.op); },
+      asked, [&](const Communicator&) { return given_alike(given.op, given.type, given.count); },
+      [&](const Communicator&) { return alike.set(given.count, given.type, given.op); },
       [&](CollectiveCall& call) {
         call.plan().set_combiner(alike.combiner);
         const bool wants = !exclusive || !call.is(0) || is_in_place(given.send);
@@ -86,6 +88,11 @@ int reduce_scatter(const Asked& asked, const ReduceArguments& given, const PartC
   std::vector<std::int64_t> counts;
   return run_collective(
       asked,
+      [&](const Communicator& comm) {
+        GivenAlike all = given_alike(given.op, given.type, parts.same);
+        if (parts.counts != nullptr) all.list(parts.counts, comm.size());
+        return all;
+      },
       [&](const Communicator& comm) -> Status {
         const auto ranks = static_cast<std::size_t>(comm.size());
         if (parts.counts != nullptr) counts.assign(parts.counts, parts.counts + ranks);

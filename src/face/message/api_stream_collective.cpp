@@ -87,7 +87,13 @@ Status find_buffers(const AtTable& at, const OnStream& given, MeetingCall& call)
   const auto from = address_of(at, given, "send", *given.send);
   if (!from.ok()) return from.status();
   call.from = *from;
-  return {};
+  if (!gets || call.from == call.to) return {};
+  const auto at_address = [&](std::uint64_t address) {
+    return Piece{KindId::cuda, at.table->device(), address, {}, call.size, 0};
+  };
+  const Piece send = at_address(call.from);
+  const Piece recv = at_address(call.to);
+  return shared_bytes(send, recv) > Bytes{} ? overlapping(send, recv) : Status{};
 }
 
 Status put(const OnStream& given) {

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <mutex>
 
 #include "face/message/errors.hpp"
+#include "face/message/operators.hpp"
 #include "layout/extent.hpp"
 #include "request/wait.hpp"
 
@@ -85,16 +87,16 @@ Division CollectiveCall::layout(const char* name, const std::int64_t* counts, is
   return layout(name, counts, displs.data(), type);
 }
 
-void CollectiveCall::fail_for_overlap(const Piece& send, const Piece& recv) {
+Status overlapping(const Piece& send, const Piece& recv) {
   const auto words = [](const char* name, const Piece& piece) {
     char place[32];
     std::snprintf(place, sizeof place, "%s0x%llx", piece.kind == KindId::opencl ? "offset " : "",
                   static_cast<unsigned long long>(begin_of(piece)));
     return std::string{name} + " (" + std::to_string(piece.size.value) + " bytes at " + place + ")";
   };
-  fail({IST_ERR_ARGUMENT, words("send", send) + " and " + words("recv", recv) + " overlap in " +
-                              std::to_string(shared_bytes(send, recv).value) +
-                              " bytes; give buffers that do not, or IST_IN_PLACE where the call takes it"});
+  return {IST_ERR_ARGUMENT, words("send", send) + " and " + words("recv", recv) + " overlap in " +
+                                std::to_string(shared_bytes(send, recv).value) +
+                                " bytes; give buffers that do not, or IST_IN_PLACE where the call takes it"};
 }
 
 // Sorted by where they begin, and each looked at beside the one of the other side that reaches farthest so far.
@@ -138,6 +140,45 @@ Entered enter(const Asked& asked) {
 }
 
 int refuse(const Asked& asked, const Status& why) { return report(in_call(asked.call, why)); }
+
+GivenAlike given_alike(ist_op op, ist_type type, std::int64_t count, int root) {
+  GivenAlike given;
+  const auto number = reinterpret_cast<std::uintptr_t>(op);
+  if (number > kReductions) {
+    const auto found = combiner_of(op, type);
+    given.operation = found.ok() && !found->commutative ? GivenAlike::kOrdered : GivenAlike::kCommutative;
+  } else {
+    given.operation = static_cast<std::uint32_t>(number);
+  }
+  given.type = static_cast<std::int32_t>(type);
+  given.count = count;
+  given.root = root;
+  return given;
+}
+
+int run_compared(const Asked& asked, const Entered& in, GivenAlike given, const Status& alike,
+                 const std::function<void(CollectiveCall&)>& fill) {
+  constexpr std::string_view kPrefix = "ist_";
+  std::string name = asked.call;
+  if (!asked.waits) name.erase(kPrefix.size(), 1);  // the i of what does not wait
+  given.name(name);
+  Plan plan{*in.comm, asked.call, false};
+  const Plan::Step compared = tell_what_is_given(plan, given);
+  CollectiveCall call{*in.world, plan};
+  if (alike.ok())
+    fill(call);
+  else
+    plan.fail(alike);
+  hold_back(plan, compared);
+  if (alike.ok() || asked.waits) return leave(asked, in, plan);
+  // Refused at once, as it is without the setting; the others are told all the same.
+  const auto id = plan.start();
+  if (id.ok()) {
+    const std::lock_guard lock(in.world->engine().lock());
+    in.world->engine().forget(*id);
+  }
+  return refuse(asked, alike);
+}
 
 int leave(const Asked& asked, const Entered& in, Plan& plan) {
   if (plan.walks()) {

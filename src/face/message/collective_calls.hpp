@@ -10,8 +10,10 @@
 #include <isthmus/collective.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "base/ranges.hpp"
+#include "collective/alike.hpp"
 #include "collective/collectives.hpp"
 #include "face/message/calls.hpp"
 
@@ -39,6 +41,9 @@ inline Bytes shared_bytes(const Piece& one, const Piece& other) {
   return Bytes{end > begin ? end - begin : 0};
 }
 
+// Why a call that is given both as send and receive buffer is refused.
+Status overlapping(const Piece& send, const Piece& recv);
+
 // One collective call under way: the plan, and the buffers of this rank.
 class CollectiveCall {
  public:
@@ -61,7 +66,7 @@ class CollectiveCall {
   void keep_apart(const Piece& send, const Division& sent, const Piece& recv, const Division& received);
 
  private:
-  void fail_for_overlap(const Piece& send, const Piece& recv);
+  void fail_for_overlap(const Piece& send, const Piece& recv) { fail(overlapping(send, recv)); }
   World& world_;
   Plan& plan_;
 };
@@ -77,14 +82,23 @@ Entered enter(const Asked& asked);
 int leave(const Asked& asked, const Entered& in, Plan& plan);
 int refuse(const Asked& asked, const Status& why);
 
-// `check`, Status(const Communicator&): of what all ranks give alike; nothing is sent if it fails. `fill`,
-// void(CollectiveCall&): this rank's part.
-template <class Check, class Fill>
-int run_collective(const Asked& asked, const Check& check, const Fill& fill) {
+// What all ranks give alike, to be compared.
+GivenAlike given_alike(ist_op op, ist_type type, std::int64_t count, int root = 0);
+// The call where the setting check is 1: ranks that cannot take part tell of theirs all the same.
+int run_compared(const Asked& asked, const Entered& in, GivenAlike given, const Status& alike,
+                 const std::function<void(CollectiveCall&)>& fill);
+
+// `given`, GivenAlike(const Communicator&): what is compared where the setting check is 1. `check`, Status(const Communicator&): of what
+// all ranks give alike; nothing is sent if it fails. `fill`, void(CollectiveCall&): this rank's part.
+template <class Given, class Check, class Fill>
+int run_collective(const Asked& asked, const Given& given, const Check& check, const Fill& fill) {
   const Range range(asked.call);
   const Entered in = enter(asked);
   if (in.comm == nullptr) return in.code;
-  if (const Status alike = check(*in.comm); !alike.ok()) return refuse(asked, alike);
+  const Status alike = check(*in.comm);
+  if (in.world->settings().check && in.comm->size() > 1) [[unlikely]]
+    return run_compared(asked, in, given(*in.comm), alike, fill);
+  if (!alike.ok()) return refuse(asked, alike);
   Plan plan{*in.comm, asked.call, asked.waits};
   CollectiveCall call{*in.world, plan};
   fill(call);

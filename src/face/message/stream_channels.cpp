@@ -308,12 +308,11 @@ Result<ChannelEnd*> StreamChannels::ready(const ChannelName& name, std::uint64_t
     if (place->own) found->end->last_stream = stream;
     return found->end.get();
   }
-  return Status{
-      IST_ERR_ARGUMENT,
-      words_for(name) + " is on cuda device " + std::to_string(found->end->device()) + " and the stream on device " +
-          std::to_string(place->device) +
-          "; the first call on it, or ist_prepare_on, chooses the device, and this rank's own one (ISTHMUS_DEVICE) "
-          "where the other rank was first"};
+  return Status{IST_ERR_ARGUMENT, words_for(name) + " is on cuda device " + std::to_string(found->end->device()) +
+                                      " and the stream on device " + std::to_string(place->device) +
+                                      "; the first call on it, or ist_prepare_on, chooses the device; where the other rank "
+                                      "was first, it is the one current in "
+                                      "the thread that heard of it, or else this rank's own one (ISTHMUS_DEVICE)"};
 }
 
 // ---- what has gone wrong ----

@@ -77,13 +77,13 @@ Status World::connect() {
   Profile profile = profile_for(settings_, *kinds_, *boot_);
   numbers_ = in_words(profile);
   neighbours_ = std::make_unique<Neighbours>(settings_, *kinds_);
-  const std::string card = BlobWriter{}.text(nccl_->card()).text(neighbours_->card()).take();
+  const std::string card =
+      BlobWriter{}.text(nccl_->card()).text(neighbours_->card()).text(settings_.check ? "check" : "").take();
   auto peers = Peers::connect(*boot_, settings_, {.about = card, .for_all = pack(profile.collective)});
   if (!peers.ok()) return peers.status();
   peers_ = std::move(*peers);
   kinds_->host().use_helpers(settings_.copy_helpers(peers_->processors()));
-  // Rank 0's numbers, whatever this rank's are: algorithms must be the same everywhere.
-  const auto machine = unpack_profile(peers_->heard());
+  const auto machine = unpack_profile(peers_->heard());  // rank 0's: algorithms must be the same everywhere
   if (!machine.ok()) return machine.status();
   board_ = std::make_unique<AbortBoard>(peers_->size());
   PathContext context{*boot_, *peers_, settings_, *pool_, kinds_->host().shared_heap()};
@@ -100,6 +100,7 @@ Status World::connect() {
     BlobReader said{peer.about};
     nccl_cards.push_back(said.text());
     device_cards.push_back(said.text());
+    settings_.check |= !said.text().empty();
   }
   nccl_->learn(nccl_cards);
   neighbours_->learn(*peers_, device_cards);

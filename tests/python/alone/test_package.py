@@ -148,14 +148,15 @@ def test_the_packages_nccl_comes_before_the_systems(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     found = {}
     _nccl.prefer_the_packages_own(found)
-    assert found == {"ISTHMUS_NCCL_LIBRARY": str(library.resolve())}
-    named = {"ISTHMUS_NCCL_LIBRARY": "another"}
-    _nccl.prefer_the_packages_own(named)
-    assert named == {"ISTHMUS_NCCL_LIBRARY": "another"}
+    assert found == {"ISTHMUS_NCCL": str(library.resolve())}
+    for said in ("another", "never"):
+        named = {"ISTHMUS_NCCL": said}
+        _nccl.prefer_the_packages_own(named)
+        assert named == {"ISTHMUS_NCCL": said}
     library.unlink()
     without = {}
     _nccl.prefer_the_packages_own(without)
-    assert "ISTHMUS_NCCL_LIBRARY" not in without or str(tmp_path) not in without["ISTHMUS_NCCL_LIBRARY"]
+    assert "ISTHMUS_NCCL" not in without or str(tmp_path) not in without["ISTHMUS_NCCL"]
 
 
 def test_the_headers_for_kernels_are_in_the_package():

@@ -1,0 +1,111 @@
+#include "collective/alike.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ist {
+namespace {
+
+// Far from the numbers that algorithms count up from 0; and what was sent first is received first.
+constexpr std::int32_t kNumber = Schedule::kTags - 1;
+
+std::string operation_text(std::uint32_t operation) {
+  if (operation == GivenAlike::kOrdered) return "one of ist_op_create() in the order of ranks";
+  if (operation == GivenAlike::kCommutative) return "one of ist_op_create() that commutes";
+  if (operation > 0 && operation <= kReductions) return std::string{name_of(static_cast<Reduction>(operation))};
+  return "none that there is";
+}
+
+// What differs first: its name, and what each of the two gave.
+struct Difference {
+  std::string what;
+  std::string one;
+  std::string other;
+};
+
+std::optional<Difference> difference(const GivenAlike& one, const GivenAlike& other) {
+  const auto found = [](const char* what, std::string a, std::string b) {
+    return Difference{what, std::move(a), std::move(b)};
+  };
+  if (one.call != other.call) return found("call", one.call.data(), other.call.data());
+  if (one.root != other.root) return found("root", std::to_string(one.root), std::to_string(other.root));
+  if (one.operation != other.operation)
+    return found("operation", operation_text(one.operation), operation_text(other.operation));
+  if (one.type != other.type)
+    return found("type", name_of(static_cast<ist_type>(one.type)), name_of(static_cast<ist_type>(other.type)));
+  if (one.count != other.count) return found("count", std::to_string(one.count), std::to_string(other.count));
+  if (one.digest != other.digest)
+    return found("counts", "parts with " + std::to_string(one.count) + " elements in all", "as many in other parts");
+  return std::nullopt;
+}
+
+class Comparison final : public Action {
+ public:
+  Comparison(const Communicator& comm, const GivenAlike& mine)
+      : comm_(comm.name()), all_(static_cast<std::size_t>(comm.size())) {
+    for (GivenAlike& one : all_) one.present = 0;
+    all_[static_cast<std::size_t>(comm.rank())] = mine;
+  }
+  Piece of(int rank) { return host_piece(&all_[static_cast<std::size_t>(rank)], Bytes{sizeof(GivenAlike)}); }
+
+  // Every rank hears the same, and finds the same two.
+  Result<bool> step(Moment& now) override {
+    // Of a rank that is gone the call itself tells.
+    const auto silent = [](const GivenAlike& one) { return one.present == 0; };
+    if (now.abandoned || std::any_of(all_.begin(), all_.end(), silent)) return true;
+    for (std::size_t rank = 1; rank < all_.size(); ++rank) {
+      const auto found = difference(all_.front(), all_[rank]);
+      if (!found) continue;
+      now.schedule.call_off();
+      return Status{IST_ERR_ARGUMENT, "the ranks of \"" + comm_ + "\" give different values where all must give the same: " +
+                                          found->what + " is " + found->one + " on rank 0 and " + found->other +
+                                          " on rank " + std::to_string(rank) + " (found by ISTHMUS_CHECK)"};
+    }
+    return true;
+  }
+
+ private:
+  std::string comm_;
+  std::vector<GivenAlike> all_;  // by rank
+};
+
+}  // namespace
+
+void GivenAlike::name(std::string_view call_name) {
+  call = {};
+  std::copy_n(call_name.begin(), std::min(call_name.size(), call.size() - 1), call.begin());
+}
+
+// FNV-1a over the numbers.
+void GivenAlike::list(const std::int64_t* counts, int ranks) {
+  digest = 0xcbf29ce484222325U;
+  std::uint64_t sum = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    sum += static_cast<std::uint64_t>(counts[rank]);
+    digest = (digest ^ static_cast<std::uint64_t>(counts[rank])) * 0x100000001b3U;
+  }
+  count = static_cast<std::int64_t>(sum);
+}
+
+Plan::Step tell_what_is_given(Plan& plan, const GivenAlike& mine) {
+  Schedule& schedule = plan.schedule();
+  auto made = std::make_unique<Comparison>(plan.comm(), mine);
+  Comparison& all = *made;
+  const Plan::Step compared = schedule.act(std::move(made), {});
+  for (int distance = 1; distance < plan.size(); ++distance) {
+    const int from = (plan.rank() - distance + plan.size()) % plan.size();
+    const int to = (plan.rank() + distance) % plan.size();
+    plan.need(compared, schedule.regardless(plan.receive(all.of(from), from, kNumber, {})));
+    plan.need(compared, schedule.regardless(plan.send(all.of(plan.rank()), to, kNumber, {})));
+  }
+  return compared;
+}
+
+void hold_back(Plan& plan, Plan::Step compared) {
+  Schedule& schedule = plan.schedule();
+  const auto told = static_cast<std::uint32_t>(2 * (plan.size() - 1));
+  for (Plan::Step step = compared + told + 1; step < schedule.size(); ++step)
+    if (schedule.at(step).unmet == 0) schedule.need(step, compared);
+}
+
+}  // namespace ist

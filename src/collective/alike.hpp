@@ -1,0 +1,40 @@
+// Do all ranks make the same call? Told to each other before it, where the setting check asks for that.
+//
+// Who calls this : face/, before and after an algorithm has written the call down.
+// Threads        : writing: the caller's; comparing: under the engine's lock, as an action of the call's schedule.
+// Ownership      : the schedule's action owns what the ranks told.
+// Errors         : where ranks differ, IST_ERR_ARGUMENT on all of them, which names two ranks and what each gave. The call is then called
+//                  off: no rank does any of it, since what the others would send does not match.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "collective/plan.hpp"
+
+namespace ist {
+
+// What one rank gives. It travels as it is; what a call does not have is the same on all ranks.
+struct GivenAlike {
+  static constexpr std::uint32_t kNoOperation = 0;
+  static constexpr std::uint32_t kOrdered = 254;      // of the user's, applied in the order of ranks
+  static constexpr std::uint32_t kCommutative = 255;  // of the user's
+  std::uint32_t present = 1;                          // 0: nothing came of that rank
+  std::uint32_t operation = kNoOperation;             // one of these, or the number of the library's own
+  std::array<char, 32> call{};                        // its name, the same of the blocking call and the other
+  std::int64_t count = 0;
+  std::uint64_t digest = 0;  // of a list of counts that every rank gives; count has their sum
+  std::int32_t root = 0;
+  std::int32_t type = IST_BYTE;
+
+  void name(std::string_view call_name);
+  void list(const std::int64_t* counts, int ranks);
+};
+
+// Tells the others and hears them. The step after which they are compared.
+Plan::Step tell_what_is_given(Plan& plan, const GivenAlike& mine);
+// What was written down since then begins after that step.
+void hold_back(Plan& plan, Plan::Step compared);
+
+}  // namespace ist

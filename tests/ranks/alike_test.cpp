@@ -1,0 +1,152 @@
+// With the setting check, ranks that make different collective calls are told so, all of them, and the next call works. One rank asks for
+// it, which is enough. On 2 to 4 ranks.
+#include <isthmus/collective.h>
+
+#include <numeric>
+
+#include "rank_test.hpp"
+
+namespace {
+
+using namespace rank_test;
+
+class Checked : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (size() == 1) GTEST_SKIP() << "not covered here: ranks that differ; takes two";
+    IST_OK_OR_FAIL(ist_world_create_configured(rank() == size() - 1 ? "check=1" : "", &world_));
+    IST_OK_OR_FAIL(ist_world_comm(world_, &comm_));
+  }
+  void TearDown() override {
+    if (world_ != IST_WORLD_NULL) IST_OK_OR_FAIL(ist_world_destroy(&world_));
+  }
+  static bool odd() { return rank() == 1; }
+  // Every rank is told of rank 0 and rank 1, and what each gave; the call after it is right.
+  void expect_told(int code, const std::string& of_0, const std::string& of_1) {
+    EXPECT_EQ(IST_ERR_ARGUMENT, code);
+    const std::string text = ist_error_text();
+    for (const std::string& part : {of_0 + " on rank 0", of_1 + " on rank 1", std::string{"\"world\""}})
+      EXPECT_NE(std::string::npos, text.find(part)) << text;
+    expect_sum();
+  }
+  void expect_sum() {
+    std::vector<int> in(3000, rank() + 1);
+    std::vector<int> out(in.size(), -1);
+    IST_OK_OR_FAIL(ist_allreduce(ist_host(in.data()), ist_host(out.data()), 3000, IST_INT, IST_SUM, comm_));
+    EXPECT_EQ(std::vector<int>(in.size(), size() * (size() + 1) / 2), out);
+  }
+  int wait(int code, ist_request* request) { return code == IST_OK ? ist_wait(request, IST_STATUS_IGNORE) : code; }
+
+  ist_world world_ = IST_WORLD_NULL;
+  ist_comm comm_ = IST_COMM_NULL;
+  std::vector<int> in_ = std::vector<int>(40000, 7);
+  std::vector<int> out_ = std::vector<int>(40000, -1);
+};
+
+TEST_F(Checked, DifferentRootsAreNamed) {
+  for (const int64_t count : {0, 1, 40000}) {
+    expect_told(ist_bcast(ist_host(in_.data()), count, IST_INT, odd() ? 1 : 0, comm_), "root is 0", "1");
+    EXPECT_EQ(std::vector<int>(40000, 7), in_);
+    expect_told(ist_reduce(ist_host(in_.data()), ist_host(out_.data()), count, IST_INT, IST_SUM, odd() ? 1 : 0, comm_),
+                "root is 0", "1");
+    expect_told(
+        ist_gather(ist_host(in_.data()), count / 10, ist_host(out_.data()), count / 10, IST_INT, odd() ? 1 : 0, comm_),
+        "root is 0", "1");
+    EXPECT_EQ(std::vector<int>(40000, -1), out_);
+  }
+}
+
+TEST_F(Checked, DifferentOperationsAndTypesAreNamed) {
+  const auto allreduce = [&](ist_type type, ist_op op) {
+    return ist_allreduce(ist_host(in_.data()), ist_host(out_.data()), 100, type, op, comm_);
+  };
+  expect_told(allreduce(IST_INT, odd() ? IST_MAX : IST_SUM), "operation is sum", "maximum");
+  expect_told(allreduce(odd() ? IST_FLOAT : IST_INT32, IST_SUM), "type is IST_INT32", "IST_FLOAT");
+  ist_op ordered = IST_OP_NULL;
+  ist_op any = IST_OP_NULL;
+  const auto nothing = [](const void*, void*, int64_t, ist_type, void*) {};
+  IST_OK_OR_FAIL(ist_op_create(nothing, nullptr, 0, &ordered));
+  IST_OK_OR_FAIL(ist_op_create(nothing, nullptr, 1, &any));
+  expect_told(allreduce(IST_INT, odd() ? any : ordered), "operation is one of ist_op_create() in the order of ranks",
+              "one of ist_op_create() that commutes");
+  IST_OK_OR_FAIL(ist_op_free(&ordered));
+  IST_OK_OR_FAIL(ist_op_free(&any));
+  EXPECT_EQ(std::vector<int>(40000, -1), out_);
+}
+
+TEST_F(Checked, DifferentCountsAreNamedWhateverAlgorithmBelongsToEach) {
+  for (const int64_t other : {0, 2, 40000}) {
+    const int64_t count = odd() ? other : 1;
+    const std::string said = std::to_string(other);
+    expect_told(ist_bcast(ist_host(in_.data()), count, IST_INT, 0, comm_), "count is 1", said);
+    expect_told(ist_scan(ist_host(in_.data()), ist_host(out_.data()), count, IST_INT, IST_SUM, comm_), "count is 1", said);
+    expect_told(ist_allreduce(ist_in_place(), ist_host(in_.data()), count, IST_INT, IST_SUM, comm_), "count is 1", said);
+  }
+  const int64_t each = odd() ? 3 : 2;
+  expect_told(ist_alltoall(ist_host(in_.data()), ist_host(out_.data()), each, IST_INT, comm_), "count is 2", "3");
+  expect_told(ist_allgather(ist_host(in_.data()), each, ist_host(out_.data()), each, IST_INT, comm_), "count is 2", "3");
+  expect_told(ist_scatter(ist_host(in_.data()), each, ist_host(out_.data()), each, IST_INT, 0, comm_), "count is 2", "3");
+  std::vector<int64_t> counts(at(size()), 4);
+  std::vector<int64_t> displs(at(size()), 0);
+  std::iota(displs.begin(), displs.end(), 0);
+  for (int64_t& displ : displs) displ *= 8;
+  if (odd()) counts[0] = 5, counts[1] = 3;
+  expect_told(ist_allgatherv(ist_host(in_.data()), counts[at(rank())], ist_host(out_.data()), counts.data(), displs.data(),
+                             IST_INT, comm_),
+              "counts is parts with " + std::to_string(4 * size()) + " elements in all", "as many in other parts");
+  EXPECT_EQ(std::vector<int>(40000, -1), out_);
+}
+
+TEST_F(Checked, DifferentCallsAreNamedAlsoThoseThatDoNotWait) {
+  expect_told(odd() ? ist_barrier(comm_) : ist_bcast(ist_host(in_.data()), 5, IST_INT, 0, comm_), "call is ist_bcast",
+              "ist_barrier");
+  ist_request request = IST_REQUEST_NULL;
+  const int code = odd() ? ist_iscan(ist_host(in_.data()), ist_host(out_.data()), 5, IST_INT, IST_SUM, comm_, &request)
+                         : ist_iexscan(ist_host(in_.data()), ist_host(out_.data()), 5, IST_INT, IST_SUM, comm_, &request);
+  expect_told(wait(code, &request), "call is ist_exscan", "ist_scan");
+  // The blocking call and the other are one.
+  IST_OK_OR_FAIL(wait(odd() ? ist_barrier(comm_) : ist_ibarrier(comm_, &request), &request));
+}
+
+// Refused where it is wrong, at once; the others are not left waiting.
+TEST_F(Checked, AValueThatIsRefusedOnOneRankIsNamedOnTheOthers) {
+  for (const bool waits : {true, false}) {
+    ist_request request = IST_REQUEST_NULL;
+    const int root = odd() ? size() : 0;
+    const int code = waits ? ist_bcast(ist_host(in_.data()), 5, IST_INT, root, comm_)
+                           : ist_ibcast(ist_host(in_.data()), 5, IST_INT, root, comm_, &request);
+    if (odd()) {
+      EXPECT_EQ(IST_ERR_RANK, code) << ist_error_text();
+      EXPECT_EQ(IST_REQUEST_NULL, request);
+      expect_sum();
+    } else {
+      expect_told(wait(code, &request), "root is 0", std::to_string(size()));
+    }
+  }
+}
+
+// Nobody waits in the call for the others.
+TEST_F(Checked, ACallThatDoesNotWaitReturnsBeforeTheOthersCome) {
+  ist_request request = IST_REQUEST_NULL;
+  int word = rank();
+  if (rank() == 0) IST_OK_OR_FAIL(ist_recv(ist_host(&word), 1, IST_INT, 1, 9, comm_, IST_STATUS_IGNORE));
+  IST_OK_OR_FAIL(ist_ibarrier(comm_, &request));
+  if (rank() == 1) IST_OK_OR_FAIL(ist_send(ist_host(&word), 1, IST_INT, 0, 9, comm_));
+  IST_OK_OR_FAIL(ist_wait(&request, IST_STATUS_IGNORE));
+}
+
+TEST_F(Checked, CallsThatAreAlikeAreCarriedOutOnAnyCommunicator) {
+  ist_comm reversed = IST_COMM_NULL;
+  IST_OK_OR_FAIL(ist_comm_split(comm_, 0, -rank(), &reversed));
+  for (const int64_t count : {1, 1000, 40000}) {
+    std::vector<int> sum(40000, -1);
+    IST_OK_OR_FAIL(ist_allreduce(ist_host(in_.data()), ist_host(sum.data()), count, IST_INT, IST_SUM, reversed));
+    EXPECT_EQ(count, std::count(sum.begin(), sum.end(), 7 * size()));
+    std::vector<int> from(at(static_cast<int>(count)), rank());
+    IST_OK_OR_FAIL(ist_bcast(ist_host(from.data()), count, IST_INT, 0, reversed));
+    EXPECT_EQ(std::vector<int>(from.size(), size() - 1), from);
+  }
+  IST_OK_OR_FAIL(ist_comm_free(&reversed));
+}
+
+}  // namespace
