@@ -41,6 +41,8 @@ have_tool() {
     ninja-build) command -v ninja ;;
     g++ | cmake | python3 | git | spin | gcovr | valgrind | ccache | clang | pkg-config) command -v "$1" ;;
     iproute2) command -v ip ;;
+    slurm-client) command -v srun ;;
+    munge | slurmctld | slurmd) PATH=$PATH:/usr/sbin command -v "${1/%munge/munged}" ;;
     python3-venv) python3 -c 'import venv, ensurepip' ;;
     python3-dev) python3 -c 'import pathlib, sys, sysconfig; sys.exit(not (pathlib.Path(sysconfig.get_path("include")) / "Python.h").exists())' ;;
     *) return 1 ;;
