@@ -17,8 +17,8 @@
 namespace ist {
 
 // A number that all ranks must have alike, with what it is called.
-struct GivenAlike {
-  constexpr GivenAlike(const char* called, std::integral auto given)
+struct AgreedNumber {
+  constexpr AgreedNumber(const char* called, std::integral auto given)
       : name(called), number(static_cast<std::int64_t>(given)) {}
   const char* name;
   std::int64_t number;
@@ -34,7 +34,7 @@ struct Said {
 
 // Collective. `label`: what errors and traces of the messages name. `call`: what the rank is at.
 inline Status say(const Communicator& comm, const char* label, const char* call, const Status& own,
-                  std::span<const GivenAlike> alike, std::vector<Said>& all) {
+                  std::span<const AgreedNumber> alike, std::vector<Said>& all) {
   Said mine;
   std::strncpy(mine.call.data(), call, mine.call.size() - 1);
   mine.code = own.code();

@@ -74,7 +74,7 @@ Status check_stretch(const Grid& grid, const ist_halo_range& range, std::size_t 
 
 }  // namespace
 
-Status agree(ist_comm comm, const Status& own, std::span<const GivenAlike> alike) {
+Status agree(ist_comm comm, const Status& own, std::span<const AgreedNumber> alike) {
   const auto found = look_up(comm);
   if (!found.ok()) return found.status();
   std::vector<Said> all;

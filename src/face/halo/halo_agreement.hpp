@@ -15,7 +15,7 @@
 namespace ist::halo {
 
 // The first rank's error that has one, or one where numbers are not alike.
-Status agree(ist_comm comm, const Status& own, std::span<const GivenAlike> same_everywhere = {});
+Status agree(ist_comm comm, const Status& own, std::span<const AgreedNumber> same_everywhere = {});
 
 // Elements, widths and layout maps are rank 0's. Says so at the rank where they are not.
 Status compare_shapes(ist_comm comm, std::span<const Shape> shapes, std::size_t dimensions);

@@ -49,7 +49,7 @@ Status Exchange::prepare(const ist_halo_lists* lists, int count, const ist_halo_
   Status own = read(options);
   if (own.ok()) own = read(count, fields, plan_.fields);
   if (own.ok()) own = set_up(plan_, lists);
-  const GivenAlike alike[] = {{"count", count}, {"reach", options_.reach}, {"way", static_cast<int>(options_.way)}};
+  const AgreedNumber alike[] = {{"count", count}, {"reach", options_.reach}, {"way", static_cast<int>(options_.way)}};
   IST_TRY(agree(comm(), own, alike));
   IST_TRY(agree(comm(), compare_shapes(comm(), shapes_of(plan_.fields), dimensions())));
   own = compare();

@@ -57,7 +57,7 @@ Status complete(int ranks, std::vector<int>& dims) {
 
 Status agree_on_grid(ist_comm comm, const Status& own, const std::vector<int>& dims, const std::vector<int>& periods,
                      std::int64_t number) {
-  std::vector<GivenAlike> alike{{"ndims", static_cast<std::int64_t>(dims.size())}, {"bytes", number}};
+  std::vector<AgreedNumber> alike{{"ndims", static_cast<std::int64_t>(dims.size())}, {"bytes", number}};
   constexpr const char* kNames[] = {"dims[0]", "dims[1]", "dims[2]", "dims[3]"};
   for (std::size_t d = 0; d < kMost; ++d) alike.emplace_back(kNames[d], d < dims.size() ? dims[d] : 0);
   std::int64_t around = 0;

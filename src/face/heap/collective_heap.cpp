@@ -130,8 +130,8 @@ Status CollectiveHeap::meet(Space& space) {
   return agree("ist_heap_create: meet", {}, own);
 }
 
-Status CollectiveHeap::agree(const char* call, std::initializer_list<GivenAlike> values, const Status& own) {
-  const std::span<const GivenAlike> alike{values.begin(), values.size()};
+Status CollectiveHeap::agree(const char* call, std::initializer_list<AgreedNumber> values, const Status& own) {
+  const std::span<const AgreedNumber> alike{values.begin(), values.size()};
   std::vector<Said> all;
   IST_TRY(say(*comm_, "ist_heap", call, own, alike, all));
   IST_TRY(own);

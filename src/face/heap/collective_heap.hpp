@@ -75,7 +75,7 @@ class CollectiveHeap {
   Status make_abort_page(KindId kind);
   Status check(const Wanted& wanted, int& device) const;
   // All PEs tell each other what they were asked for, and whether they can.
-  Status agree(const char* call, std::initializer_list<GivenAlike> values, const Status& own = {});
+  Status agree(const char* call, std::initializer_list<AgreedNumber> values, const Status& own = {});
   // That stretch of a space: every PE makes its own, and maps the others'.
   Status extend(Space& space, Offset from, Bytes size, const Status& own);
   // Whose memory is in reach is found out with every other PE.

@@ -1,0 +1,145 @@
+// Calls through memory that all ranks see, more of them under way than a rank has slots there, on more communicators than it has lanes for.
+// Run on 1 to 6 ranks.
+#include <chrono>
+#include <thread>
+
+#include "collective_support.hpp"
+
+namespace {
+
+using namespace rank_test;
+using namespace collective_test;
+
+// From one number to the longest that a rank says at once, and one more.
+constexpr std::size_t kCounts[] = {1, 4, 5, 1024, 1025, 8192, 8193};
+
+// Of one call: what this rank gives and gets, and what that has to be.
+struct Under {
+  Bytes given;
+  Bytes got;
+  Bytes expected;
+  ist_request request = IST_REQUEST_NULL;
+};
+
+// Call `number` of a row of different ones, in which every rank is a root in turn.
+void begin(const Member& here, std::uint64_t number, std::size_t count, Under& call) {
+  const auto n = static_cast<std::int64_t>(count);
+  const int root = static_cast<int>(number) % here.size;
+  call.given = input_of(here.rank, count, number);
+  call.got.assign(count * 8, 0xee);
+  const auto send = [&] { return ist_host(call.given.data()); };
+  const auto recv = [&] { return ist_host(call.got.data()); };
+  switch (number % 5) {
+    case 0:
+      call.expected = sum_of(0, here.size, count, number);
+      IST_OK_OR_FAIL(ist_iallreduce(send(), recv(), n, IST_UINT64, IST_SUM, here.comm, &call.request));
+      break;
+    case 1:
+      if (here.rank == root) call.got = call.given;
+      call.expected = input_of(root, count, number);
+      IST_OK_OR_FAIL(ist_ibcast(recv(), n, IST_UINT64, root, here.comm, &call.request));
+      break;
+    case 2:
+      call.got.assign(count * 8 * static_cast<std::size_t>(here.size), 0xee);
+      for (int r = 0; r < here.size; ++r) {
+        const Bytes theirs = input_of(r, count, number);
+        call.expected.insert(call.expected.end(), theirs.begin(), theirs.end());
+      }
+      IST_OK_OR_FAIL(ist_iallgather(send(), n, recv(), n, IST_UINT64, here.comm, &call.request));
+      break;
+    case 3:
+      call.expected = here.rank == root ? sum_of(0, here.size, count, number) : call.got;
+      IST_OK_OR_FAIL(ist_ireduce(send(), recv(), n, IST_UINT64, IST_SUM, root, here.comm, &call.request));
+      break;
+    default:
+      call.expected = sum_of(0, here.rank + 1, count, number);
+      IST_OK_OR_FAIL(ist_iscan(send(), recv(), n, IST_UINT64, IST_SUM, here.comm, &call.request));
+  }
+}
+
+TEST(Shared, ManyCallsGoOnBesideOthersThatWait) {
+  const Member here{comm()};
+  for (const std::size_t count : kCounts) {
+    SCOPED_TRACE(std::to_string(count) + " numbers");
+    std::vector<Under> calls(23);
+    std::uint64_t number = count;
+    for (std::size_t i = 0; i < calls.size(); ++i, ++number) {
+      begin(here, number, count, calls[i]);
+      // Now and then one that waits, while those before it are under way.
+      if (i % 7 == 3) {
+        std::uint64_t one = 1;
+        std::uint64_t all = 0;
+        IST_OK_OR_FAIL(ist_allreduce(ist_host(&one), ist_host(&all), 1, IST_UINT64, IST_SUM, comm()));
+        EXPECT_EQ(static_cast<std::uint64_t>(here.size), all);
+      }
+    }
+    // Each rank waits in another order.
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      Under& call = calls[(i * 5 + static_cast<std::size_t>(here.rank) * 3) % calls.size()];
+      IST_OK_OR_FAIL(ist_wait(&call.request, IST_STATUS_IGNORE));
+      EXPECT_EQ(-1, first_difference(call.expected, call.got)) << "call " << (&call - calls.data());
+    }
+  }
+}
+
+TEST(Shared, ARootThatRunsAheadWaitsForThoseWhoReadLate) {
+  const Member here{comm()};
+  for (int i = 0; i < 40; ++i) {
+    Bytes bytes = here.rank == 0 ? random_bytes(3000, static_cast<std::uint64_t>(i)) : Bytes(3000, 0xee);
+    if (here.rank == here.size - 1 && i % 10 == 5) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    IST_OK_OR_FAIL(ist_bcast(ist_host(bytes.data()), 3000, IST_BYTE, 0, comm()));
+    EXPECT_EQ(-1, first_difference(random_bytes(3000, static_cast<std::uint64_t>(i)), bytes)) << i;
+  }
+}
+
+TEST(Shared, MoreCommunicatorsThanLanesAndThoseThatComeAfterThem) {
+  const auto check = [](ist_comm of, std::uint64_t seed) {
+    const Member here{of};
+    const Bytes mine = input_of(here.rank, 5, seed);
+    Bytes sum(mine.size());
+    IST_OK_OR_FAIL(ist_allreduce(ist_host(mine.data()), ist_host(sum.data()), 5, IST_UINT64, IST_SUM, of));
+    EXPECT_EQ(-1, first_difference(sum_of(0, here.size, 5, seed), sum)) << "communicator " << seed;
+  };
+  for (int round = 0; round < 3; ++round) {
+    std::vector<ist_comm> comms(40, IST_COMM_NULL);
+    for (ist_comm& one : comms) IST_OK_OR_FAIL(ist_comm_dup(comm(), &one));
+    std::uint64_t seed = 0;
+    for (const ist_comm one : comms) check(one, ++seed);
+    // Freed while the last rank has not read yet what the first one said last.
+    for (ist_comm& one : comms) {
+      std::uint64_t last = static_cast<std::uint64_t>(round) + 7;
+      if (rank() != 0) last = 0;
+      if (rank() == size() - 1 && one == comms.front()) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      IST_OK_OR_FAIL(ist_bcast(ist_host(&last), 1, IST_UINT64, 0, one));
+      EXPECT_EQ(static_cast<std::uint64_t>(round) + 7, last);
+      IST_OK_OR_FAIL(ist_comm_free(&one));
+    }
+  }
+}
+
+TEST(Shared, ThreadsHaveACommunicatorEachAndMakeThemAtTheSameTime) {
+  constexpr int kThreads = 4;
+  std::vector<ist_comm> own(kThreads, IST_COMM_NULL);
+  for (ist_comm& one : own) IST_OK_OR_FAIL(ist_comm_dup(comm(), &one));
+  std::vector<std::thread> threads;
+  std::vector<int> wrong(kThreads, 0);
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20; ++i) {
+        ist_comm made = IST_COMM_NULL;
+        if (ist_comm_split(own[at(t)], 0, 0, &made) != IST_OK) ++wrong[at(t)];
+        for (std::uint64_t n = 1; n < 5; ++n) {
+          std::uint64_t one = n * static_cast<std::uint64_t>(t + 1);
+          std::uint64_t all = 0;
+          if (ist_allreduce(ist_host(&one), ist_host(&all), 1, IST_UINT64, IST_SUM, made) != IST_OK) ++wrong[at(t)];
+          if (all != one * static_cast<std::uint64_t>(size())) ++wrong[at(t)];
+        }
+        if (ist_comm_free(&made) != IST_OK) ++wrong[at(t)];
+      }
+    });
+  for (std::thread& each : threads) each.join();
+  for (const int each : wrong) EXPECT_EQ(0, each);
+  for (ist_comm& one : own) IST_OK_OR_FAIL(ist_comm_free(&one));
+}
+
+}  // namespace
