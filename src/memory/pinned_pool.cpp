@@ -80,6 +80,19 @@ Result<PinnedPool::Block> PinnedPool::take(Bytes size) {
   return Block{this, data, block_size, false};
 }
 
+Result<PinnedPool::Block> PinnedPool::take_locked(Bytes size, KindId kind) {
+  auto block = take(size);
+  if (!block.ok()) return block;
+  const std::lock_guard lock(mutex_);
+  Locked& locked = blocks_[block->data()];
+  const std::uint32_t bit = 1U << static_cast<unsigned>(kind);
+  if ((locked.kinds & bit) != 0) return block;
+  const Status why = lock_for_used(block->data(), locked);
+  if ((locked.kinds & bit) != 0) return block;
+  return Status{IST_ERR_DEVICE, "memory that kernels are to write cannot be page-locked for them: " +
+                                    (why.ok() ? "the kind is not in use" : why.text())};
+}
+
 Result<PinnedPool::Block> PinnedPool::take_pageable(Bytes size) {
   const Bytes block_size = rounded(size);
   void* address = ::mmap(nullptr, block_size.value, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

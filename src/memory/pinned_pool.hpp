@@ -47,6 +47,8 @@ class PinnedPool {
   ~PinnedPool();
   // At least `size` bytes, page-aligned, locked for every kind in use that can lock. Sizes are rounded up to a power of two.
   Result<Block> take(Bytes size);
+  // The same for what kernels of that kind read and write: an error where it could not be locked for it.
+  Result<Block> take_locked(Bytes size, KindId kind);
   // One that is not locked and counts against no limit, for what would otherwise wait for whoever holds the others.
   Result<Block> take_pageable(Bytes size);
   // Takes a block back that a copy may still touch: it is free once the ticket has finished. Does not wait.

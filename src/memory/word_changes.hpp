@@ -22,6 +22,8 @@ struct WordChange {
 class WordChanges {
  public:
   virtual ~WordChanges() = default;
+  // Loads what it takes on that device, which may wait for all that runs there. What is wrong change() tells.
+  virtual void load_words(int device) = 0;
   // Starts it on the device of `word`, which has 4 or 8 bytes at a multiple of its size; what was there comes to `before`, 8 bytes
   // page-locked for this kind at a multiple of 8. Ordered as a whole: what the device saw and did before is before it, and what follows
   // is behind. Where it returns an error nothing touches the pieces any more.

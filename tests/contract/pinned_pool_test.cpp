@@ -179,6 +179,20 @@ TEST_F(Pool, goes_on_with_pageable_blocks_where_a_driver_refuses_to_lock) {
   EXPECT_EQ(far().locked.count(block.data()), 1U);
 }
 
+TEST_F(Pool, gives_no_block_that_kernels_could_not_write) {
+  PinnedPool pool{machine_, mebibytes(1)};
+  EXPECT_NE(pool.take_locked(Bytes{8}, KindId::cuda).status().text().find("the kind is not in use"), std::string::npos);
+  machine_.mark_used(KindId::cuda);
+  far().refuse_locks = true;
+  const auto refused = pool.take_locked(Bytes{8}, KindId::cuda);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.status().code(), IST_ERR_DEVICE);
+  EXPECT_NE(refused.status().text().find("an invented refusal to lock"), std::string::npos) << refused.status().text();
+  far().refuse_locks = false;
+  const auto block = must(pool.take_locked(Bytes{8}, KindId::cuda));
+  EXPECT_EQ(far().locked.count(block.data()), 1U);
+}
+
 TEST_F(Pool, one_driver_that_refuses_keeps_no_other_from_locking) {
   machine_.add("other", std::unique_ptr<MemoryKind>{std::make_unique<FarKind>(KindId::opencl)});
   auto& other = static_cast<FarKind&>(*machine_.find(KindId::opencl));

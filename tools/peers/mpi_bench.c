@@ -2,6 +2,9 @@
 // numbers of repetitions. Rank 0 prints one JSON object; tools/peers/compare.py reads it.
 //
 //   mpicc -O2 mpi_bench.c -o mpi_bench -ldl && mpirun -n 2 ./mpi_bench [FROM TO [MOST]]
+//   mpirun -n N ./mpi_bench collectives
+//
+// The latter is collective calls alone, of any number of ranks, which are not bound to any two.
 //
 // With two kinds of memory (host, pinned or cuda; of rank 0 and of rank 1, each with a GPU of its own where there are two) it is
 // messages between those, up to MOST bytes, both ways at once, too; an MPI that cannot do that ends or crashes by itself.
@@ -113,6 +116,11 @@ static void windows(const char* benchmark, int bytes, int count, int both) {
 static void allreduce(int bytes) { MPI_Allreduce(input, output, bytes / 4, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); }
 static void bcast(int bytes) { MPI_Bcast(output, bytes, MPI_BYTE, 0, MPI_COMM_WORLD); }
 static void allgather(int bytes) { MPI_Allgather(input, bytes, MPI_BYTE, output, bytes, MPI_BYTE, MPI_COMM_WORLD); }
+static void reduce(int bytes) { MPI_Reduce(input, output, bytes / 4, MPI_FLOAT, MPI_SUM, 0, MPI_COMM_WORLD); }
+static void barrier(int bytes) {
+  (void)bytes;
+  MPI_Barrier(MPI_COMM_WORLD);
+}
 static void alltoall(int bytes) { MPI_Alltoall(input, bytes, MPI_BYTE, output, bytes, MPI_BYTE, MPI_COMM_WORLD); }
 
 // The time of each call, and an untimed barrier after it.
@@ -148,15 +156,15 @@ static void bind_rank(void) {
 }
 
 // The same bytes again and again, as in the messages of the other side; page-aligned.
-static void take_buffers(void) {
-  input = aligned_alloc(PAGE, (size_t)MOST * 2);
-  output = aligned_alloc(PAGE, (size_t)MOST * 2);
-  if (ranks != 2 || !input || !output) {
-    fprintf(stderr, "mpi_bench: takes 2 ranks and found %d, or there is no memory\n", ranks);
+static void take_buffers(size_t size) {
+  input = aligned_alloc(PAGE, size);
+  output = aligned_alloc(PAGE, size);
+  if (!input || !output) {
+    fprintf(stderr, "mpi_bench: there is no memory\n");
     MPI_Abort(MPI_COMM_WORLD, 2);
   }
-  for (int n = 0; n < MOST / 2; ++n) ((float*)input)[n] = (float)(n % 65536);
-  memset(output, 1, (size_t)MOST * 2);
+  for (size_t n = 0; n < size / 4; ++n) ((float*)input)[n] = (float)(n % 65536);
+  memset(output, 1, size);
 }
 
 static int local_rank(void) {
@@ -188,7 +196,11 @@ static void between(const char* from, const char* to, int most) {
 }
 
 static void host_only(void) {
-  take_buffers();
+  if (ranks != 2) {
+    fprintf(stderr, "mpi_bench: takes 2 ranks and found %d\n", ranks);
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  take_buffers((size_t)MOST * 2);
   for (int n = 0; n < SIZES; ++n) ping_pong(sizes[n]);
   windows("rate", 8, WINDOWS, 0);
   for (int bytes = PAGE; bytes <= MOST; bytes *= 2) windows("bandwidth", bytes, bytes <= SMALL ? 100 : 20, 0);
@@ -202,14 +214,31 @@ static void host_only(void) {
   free(output);
 }
 
+static void collectives_only(void) {
+  static const int several[] = {8, 1024, 16384, 65536, 1 << 20};
+  take_buffers((size_t)(1 << 20) * (size_t)ranks);
+  collective("barrier", barrier, 8);
+  for (size_t n = 0; n < sizeof several / sizeof several[0]; ++n) {
+    collective("allreduce", allreduce, several[n]);
+    collective("reduce", reduce, several[n]);
+    collective("bcast", bcast, several[n]);
+    collective("allgather", allgather, several[n]);
+    collective("alltoall", alltoall, several[n]);
+  }
+  free(input);
+  free(output);
+}
+
 int main(int argc, char** argv) {
   char version[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length, processors[2], mine;
+  int length, processors[1024], mine;
+  const int alone = argc == 2 && strcmp(argv[1], "collectives") == 0;
   bind_rank();
   if (argc > 2) use_gpu(local_rank());
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks < 2 || ranks > 1024) MPI_Abort(MPI_COMM_WORLD, 2);
   MPI_Get_library_version(version, &length);
   version[strcspn(version, ",\n\"\\")] = '\0';
   mine = sched_getcpu();
@@ -217,7 +246,9 @@ int main(int argc, char** argv) {
   if (rank == 0) {
     printf("{\"peer_name\": \"%s\", \"processors\": [%d, %d], \"rows\": [", version, processors[0], processors[1]);
   }
-  if (argc > 2)
+  if (alone)
+    collectives_only();
+  else if (argc > 2)
     between(argv[1], argv[2], argc > 3 ? atoi(argv[3]) : MOST);
   else
     host_only();

@@ -7,6 +7,7 @@
 #include "base/pause.hpp"
 #include "collective/agreement.hpp"
 #include "face/message/calls.hpp"
+#include "memory/word_changes.hpp"
 #include "path/shm/doorbell.hpp"
 
 namespace ist {
@@ -83,6 +84,8 @@ Status CollectiveHeap::open(const Wanted& wanted) {
   auto control = world_.kinds().host().spaces()->open({pe, pes, 0, words});
   own = !space.ok() ? space.status() : control.status();
   if (own.ok() && kind.id() != KindId::host) own = make_abort_page(kind.id());
+  // Now, since a kernel is loaded only when nothing runs on the device, and a word may be changed for one that waits for it.
+  if (WordChanges* const words = kind.word_changes(); words != nullptr) words->load_words(device);
   if (control.ok()) control_ = std::move(*control);
   if (space.ok())
     memory_ =
@@ -97,7 +100,7 @@ Status CollectiveHeap::open(const Wanted& wanted) {
 
 Status CollectiveHeap::make_abort_page(KindId kind) {
   world_.kinds().mark_used(kind);
-  auto page = world_.pool().take(Bytes{sizeof(std::uint32_t)});
+  auto page = world_.pool().take_locked(Bytes{sizeof(std::uint32_t)}, kind);
   if (!page.ok()) return page.status();
   abort_page_ = std::move(*page);
   std::memset(abort_page_.data(), 0, sizeof(std::uint32_t));

@@ -14,7 +14,7 @@ Result<std::uint64_t> change_on_device(CollectiveHeap& heap, const PlaceInHeap& 
   if (words == nullptr)
     return Status{IST_ERR_UNSUPPORTED, "this device cannot change a word as a whole; use one in a heap of IST_KIND_HOST"};
   IST_TRY(heap.memory().space().changes_words_of(heap.rank_of(place.pe)));
-  const auto block = world.pool().take(Bytes{sizeof(std::uint64_t)});
+  const auto block = world.pool().take_locked(Bytes{sizeof(std::uint64_t)}, id);
   if (!block.ok()) return block.status();
   auto ticket = words->change(change, heap.memory().piece(place.pe, place.offset, size),
                               host_piece(block->data(), Bytes{sizeof(std::uint64_t)}));

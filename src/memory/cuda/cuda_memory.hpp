@@ -88,6 +88,7 @@ class CudaKind : public MemoryKind,
   Result<Ticket> pack_bytes(const PackWork& work, const Ticket& after) override;
   // cuda_words.cpp
   WordChanges* word_changes() override { return kernels_.present() ? this : nullptr; }
+  void load_words(int device) override;
   Result<Ticket> change(const WordChange& change, const Piece& word, const Piece& before) override;
   // cuda_box_packing.cpp
   BoxPacking* box_packing() override { return kernels_.present() ? this : nullptr; }

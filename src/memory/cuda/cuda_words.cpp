@@ -4,6 +4,13 @@
 
 namespace ist {
 
+void CudaKind::load_words(int device) {
+  const Result<CudaContext*> context = contexts_.primary(device);
+  if (!context.ok()) return;
+  const ContextScope scope(api_, **context);
+  if (scope.status().ok()) static_cast<void>(kernels_.find_for_words(**context));
+}
+
 Result<Ticket> CudaKind::change(const WordChange& change, const Piece& word, const Piece& before) {
   if (word.kind != KindId::cuda)
     return Status{IST_ERR_ARGUMENT, "the cuda kind cannot change a word of " + describe_piece(word)};
