@@ -350,7 +350,7 @@ typedef struct ist_traffic {
 #define IST_ALL_PEERS (-1)
 /* What this rank has sent to, and received from, rank `peer` of the world's communicator (or IST_ALL_PEERS) by one carrier, or by
  * all (IST_CARRIER_NONE), since the world was made: messages that are complete, those of collective calls and the library's own
- * among them. A truncated one counts with the bytes that were delivered. IST_CARRIER_NCCL: the calls that NCCL carried, with the
+ * among them, not what ranks of one host write where all of them read. A truncated one counts with the bytes that were delivered. IST_CARRIER_NCCL: the calls that NCCL carried, with the
  * bytes of this rank's two buffers, and of IST_ALL_PEERS alone. Local; takes the world's lock. */
 IST_API int ist_world_traffic(ist_world world, int peer, ist_carrier carrier, ist_traffic* traffic);
 

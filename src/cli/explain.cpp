@@ -18,6 +18,7 @@
 #include "collective/stream_choice.hpp"
 #include "layout/extent.hpp"
 #include "memory/workers.hpp"
+#include "path/shm/lane.hpp"
 #include "path/shm/pair_slots.hpp"
 #include "path/shm/peer_memory.hpp"
 #include "protocol/explain_stream.hpp"
@@ -220,6 +221,7 @@ Explanation explain_call(const Options& options, const Settings& settings, Profi
   const auto ranks = static_cast<std::uint32_t>(options.ranks);
   profile.collective.announced_above = static_cast<double>(pair_slot_limit(settings.eager_limit, ranks).value);
   // As the ranks of one host would, of whom some have a device where the buffers are on one.
+  profile.collective.shared_up_to = std::min(profile.collective.shared_up_to, static_cast<double>(kLaneRoom.value));
   if (static_cast<KindId>(place.kind) == KindId::cuda)
     profile.collective.shared_up_to = std::min(profile.collective.shared_up_to, kSharedUpToByGpus);
   const Algorithm chosen = choose(call, shape, !options.ordered, profile.collective);

@@ -88,6 +88,7 @@ void GivenAlike::list(const std::int64_t* counts, int ranks) {
 }
 
 Plan::Step tell_what_is_given(Plan& plan, const GivenAlike& mine) {
+  plan.set_compared();
   Schedule& schedule = plan.schedule();
   auto made = std::make_unique<Comparison>(plan.comm(), mine);
   Comparison& all = *made;

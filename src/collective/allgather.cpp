@@ -32,7 +32,7 @@ void ring(Plan& plan, const Piece& own, const Piece& recv, const Division& layou
 }  // namespace
 
 void plan_allgather(Plan& plan, const Piece& send, const Piece& recv, const Division& layout, bool in_place) {
-  plan.tell(Plan::Call::allgather, layout.total());
+  plan.tell(Plan::Call::allgather, layout.total(), layout.alike() ? 0 : 1);
   const Piece place = layout.of(recv, plan.rank());
   const Piece own = in_place ? place : send;
   if (layout.alike() && plan.suits_nccl(ChosenCall::allgather, layout.total()))

@@ -28,7 +28,7 @@ void exchange_in_place(Plan& plan, const Piece& buffer, const Division& layout, 
 void plan_alltoall(Plan& plan, const Piece& send, const Division& sent, const Piece& recv, const Division& received,
                    bool in_place) {
   const bool alike = sent.alike() && received.alike();
-  plan.tell(Plan::Call::alltoall, alike ? received.total() : Bytes{});
+  plan.tell(Plan::Call::alltoall, alike ? received.total() : Bytes{}, alike ? 0 : 1);
   if (alike && plan.suits_nccl(ChosenCall::alltoall, received.total()))
     return offer_bytes(plan, {.what = ChosenCall::alltoall, .send = send, .recv = recv, .usable = !in_place},
                        received.largest(), [=](Plan& late) { plan_alltoall(late, send, sent, recv, received, in_place); });

@@ -49,7 +49,7 @@ void chain(Plan& plan, const Piece& buffer, const Elements& elements, int root) 
 
 void plan_bcast(Plan& plan, const Piece& buffer, const Elements& elements, int root) {
   if (plan.size() == 1) return;
-  plan.tell(Plan::Call::bcast, elements.bytes());
+  plan.tell(Plan::Call::bcast, elements.bytes(), root);
   if (plan.suits_nccl(ChosenCall::bcast, elements.bytes()))
     return offer_bytes(plan, {.what = ChosenCall::bcast, .send = buffer, .recv = buffer, .root = root}, elements.bytes(),
                        [=](Plan& late) { plan_bcast(late, buffer, elements, root); });

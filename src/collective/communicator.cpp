@@ -210,6 +210,7 @@ Communicator::Communicator(Engine& engine, Scope scope, std::string name, const 
 CollectiveProfile Communicator::by_messages() const { return without_sharing(machine_); }
 
 Communicator::~Communicator() {
+  if (lane_ && world_.lanes != nullptr) world_.lanes->drop(std::move(lane_));
   if (!nccl_team_ && !scope_.group) return;
   const std::lock_guard lock(engine_->lock());
   engine_->keep(scope_.group.get());

@@ -29,7 +29,7 @@ Bytes Division::span() const {
 }
 
 void plan_gather(Plan& plan, const Piece& send, const Piece& recv, const Division& layout, int root, bool in_place) {
-  plan.tell(Plan::Call::gather, Bytes{});
+  plan.tell(Plan::Call::gather, Bytes{}, root);
   plan.walk(plan.rank() == root ? layout.largest() : send.size);
   if (plan.rank() != root) {
     plan.send(send, root, 0, {});
@@ -41,7 +41,7 @@ void plan_gather(Plan& plan, const Piece& send, const Piece& recv, const Divisio
 }
 
 void plan_scatter(Plan& plan, const Piece& send, const Division& layout, const Piece& recv, int root, bool in_place) {
-  plan.tell(Plan::Call::scatter, Bytes{});
+  plan.tell(Plan::Call::scatter, Bytes{}, root);
   plan.walk(plan.rank() == root ? layout.largest() : recv.size);
   if (plan.rank() != root) {
     plan.receive(recv, root, 0, {});

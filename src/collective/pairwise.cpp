@@ -133,7 +133,7 @@ bool all_alike(const Division& layout) {
 }  // namespace
 
 void plan_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, const Division& layout, bool in_place) {
-  plan.tell(Plan::Call::reduce_scatter, layout.total());
+  plan.tell(Plan::Call::reduce_scatter, layout.total(), layout.alike() ? 0 : 1);
   const Bytes all{layout.elements(0).bytes().value * static_cast<std::uint64_t>(layout.ranks())};
   if (plan.suits_nccl(ChosenCall::reduce_scatter, all) && all_alike(layout) && nccl_knows(plan.combiner())) {
     const NcclWork work{.what = ChosenCall::reduce_scatter, .send = send, .recv = recv, .usable = !in_place};

@@ -73,7 +73,7 @@ void Plan::end_shared() {
 }
 
 Result<OperationId> Plan::start() {
-  if (comm_.lane() != nullptr && into_ == nullptr)
+  if (comm_.lane() != nullptr && into_ == nullptr && !compared_)
     schedule().doubt_by([lane = comm_.lane(), number = number_] { return lane->compare(number); });
   schedule().set_combiner(combiner_);
   const std::lock_guard lock(comm_.engine().lock());

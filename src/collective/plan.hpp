@@ -42,7 +42,9 @@ class Plan {
         size_(comm.size()),
         number_(comm.count_call()),
         first_tag_(first_tag(number_)),
-        may_walk_(waits) {}
+        may_walk_(waits) {
+    if (comm.lane() != nullptr) comm.lane()->come_to(number_);
+  }
   // Writes on into a schedule that runs already: an action's, under the engine's lock.
   Plan(const Communicator& comm, Schedule& into, const Combiner& combiner)
       : comm_(comm),
@@ -78,10 +80,13 @@ class Plan {
     gather,
     scatter
   };
-  void tell(Call call, Bytes bytes) {
+  // `detail`: what else all give alike, such as a root.
+  void tell(Call call, Bytes bytes, int detail = 0) {
     if (comm_.lane() != nullptr && into_ == nullptr)
-      comm_.lane()->note(number_, {static_cast<std::uint32_t>(call) + 1, bytes});
+      comm_.lane()->note(number_, {static_cast<std::uint64_t>(detail) << 8U | static_cast<std::uint64_t>(call), bytes});
   }
+  // The ranks tell each other what they make before they do: nobody needs to doubt it.
+  void set_compared() { compared_ = true; }
   // Through shared memory, from here to end_shared(): at once where the call may be walked, else as an action of the schedule.
   SharedCall& share();
   // What is said and taken is host memory: of a device's what is copied there before, and from there after.
@@ -171,6 +176,7 @@ class Plan {
   std::optional<Walk> walk_;
   std::unique_ptr<Schedule> schedule_;  // made when something is put into it
   Schedule* into_ = nullptr;
+  bool compared_ = false;
   std::optional<SharedCall> shared_at_once_;
   std::unique_ptr<SharedCall> shared_later_;
   std::vector<Step> shared_inputs_;

@@ -47,7 +47,7 @@ constexpr std::array kValues{
     of_collective("gamma", "s/byte", &CollectiveProfile::gamma, "combining"),
     of_collective("post", "s", &CollectiveProfile::post, "one more message at the same time"),
     of_collective("crowd", "", &CollectiveProfile::crowd, "what each further peer at once adds to beta"),
-    of_collective("shared_up_to", "", &CollectiveProfile::shared_up_to,
+    of_collective("shared_up_to", "byte", &CollectiveProfile::shared_up_to,
                   "bytes that a rank writes at most at a time where all ranks of its host read; 0: all goes by messages"),
     of_collective("crowd_from", "", &CollectiveProfile::crowd_from, "peers at once that add nothing"),
 };

@@ -160,7 +160,7 @@ void plan_reduce(Plan& plan, const ReductionData& data, int root) {
     if (!data.in_place) plan.copy(data.recv, data.send, {});
     return;
   }
-  plan.tell(Plan::Call::reduce, data.elements.bytes());
+  plan.tell(Plan::Call::reduce, data.elements.bytes(), root);
   if (suits_nccl(plan, ChosenCall::reduce, data.elements))
     return offer_elements(plan, {.what = ChosenCall::reduce, .send = data.send, .recv = data.recv, .root = root},
                           data.elements, [=](Plan& late) { plan_reduce(late, data, root); });

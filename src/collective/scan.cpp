@@ -99,7 +99,7 @@ class Scan {
 }  // namespace
 
 void plan_scan(Plan& plan, const ReductionData& data, bool exclusive) {
-  plan.tell(Plan::Call::scan, data.elements.bytes());
+  plan.tell(Plan::Call::scan, data.elements.bytes(), exclusive ? 1 : 0);
   if (plan.size() > 1 && plan.comm().shares_scan(data.elements.bytes())) return shared_scan(plan, data, exclusive);
   plan.walk(data.elements.bytes());
   Scan{plan, data, exclusive}.plan_chunks();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 namespace ist {
 namespace {
@@ -39,19 +40,42 @@ void SharedCall::add(const Step& step) {
 }
 
 void SharedCall::say(int round, const std::byte* from, Bytes size, int readers) {
-  add({Verb::say, {lane_->rank(), round, size, {}, size}, nullptr, from, lane_->take_turn(call_, round, readers)});
+  add({Verb::say, {lane_->rank(), round, size, {}, size}, nullptr, from, lane_->take_turn(call_, round, readers), readers});
 }
 
 bool SharedCall::step(const Step& step) { return step.verb == Verb::say ? say_now(step) : take_now(step); }
 
 bool SharedCall::say_now(const Step& step) {
-  const auto free = [&] { return lane_->is_free(step.turn); };
-  if (!free()) {
-    if (!at_once_) return false;
-    lane_->wait_until(free);
+  if (!lane_->is_free(step.turn) && !wait_for_slot(step)) return false;
+  if (lane_->engine().parts().board.changes() != 0) look_for_readers(step.readers);
+  if (!lane_->is_free(step.turn)) {
+    lane_->skip(step.turn);  // in vain: nobody must find anything else there
+  } else {
+    lane_->say(step.turn, step.bytes, step.share.size, status_.ok() ? 0 : in_one_word(status_.code(), about_));
   }
-  lane_->say(step.turn, step.bytes, step.share.size, status_.ok() ? 0 : in_one_word(status_.code(), about_));
   return true;
+}
+
+// False: not yet.
+bool SharedCall::wait_for_slot(const Step& step) {
+  Status vain;
+  if (at_once_) {
+    vain = lane_->wait_until_free(step.turn);
+  } else {
+    if (lane_->engine().parts().board.changes() == 0 && ++looks_ % kDoubtEverySteps != 0) return false;
+    vain = lane_->doubt_of_slot(call_);
+    if (vain.ok()) return false;
+  }
+  if (!vain.ok()) give_up(vain, lane_->engine().rank());
+  return true;
+}
+
+void SharedCall::look_for_readers(int readers) {
+  Engine& engine = lane_->engine();
+  std::unique_lock lock(engine.lock(), std::defer_lock);
+  if (at_once_) lock.lock();
+  const Status lost = lane_->lost_reader(readers);
+  if (!lost.ok()) give_up(lost, engine.rank());
 }
 
 // Null: not yet, or never.
@@ -127,6 +151,7 @@ bool SharedCall::in_vain(const Share& share) {
 
 Status SharedCall::end() {
   lane_->end(call_);
+  lane_->move_on_others();
   return status_;
 }
 
@@ -151,7 +176,7 @@ class SharedAction final : public Action {
     if (!call_->status().ok()) return call_->status();
     return true;
   }
-  // It says that it gave up, and takes nothing of what the others say.
+  // It says that it gave up; what the others say it waits for, and takes none of it.
   bool lets_go() const override { return true; }
 
  private:

@@ -42,9 +42,9 @@ class SharedCall {
     Bytes offset;
     Bytes size;
   };
-  void copy(std::byte* to, const Share& share) { add({Verb::copy, share, to, nullptr, {}}); }
+  void copy(std::byte* to, const Share& share) { add({Verb::copy, share, to, nullptr, {}, 0}); }
   // to = share (op) to
-  void combine(std::byte* to, const Share& share) { add({Verb::combine, share, to, nullptr, {}}); }
+  void combine(std::byte* to, const Share& share) { add({Verb::combine, share, to, nullptr, {}, 0}); }
   // Of a call that was done at once: how it ended.
   Status end();
   // Of any other: what does the rest, as far as it can; true: over. Under the engine's lock.
@@ -63,11 +63,14 @@ class SharedCall {
     std::byte* to;
     const std::byte* bytes;
     SharedLane::Turn turn;
+    int readers;
   };
   void add(const Step& step);
   void give_up(const Status& why, Rank about);
   bool step(const Step& step);
   bool say_now(const Step& step);
+  bool wait_for_slot(const Step& step);
+  void look_for_readers(int readers);
   bool take_now(const Step& step);
   const LaneSlot* hear(const Share& share);
   bool is_there(const LaneSlot& slot, std::uint64_t bytes, int from);

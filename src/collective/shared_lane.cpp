@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -47,8 +48,9 @@ SharedLane::SharedLane(Engine& engine, const Scope& scope, std::vector<Lane*> la
 void SharedLane::note(std::uint64_t call, const Note& mine) {
   LaneNote& note = this->mine().notes[call % kLaneNotes];
   note.call.store(0, std::memory_order_relaxed);
+  note.what.store(mine.what, std::memory_order_release);
   note.bytes.store(mine.bytes.value, std::memory_order_release);
-  note.call.store(marked(call) ^ std::uint64_t{mine.what} << 56U, std::memory_order_release);
+  note.call.store(marked(call), std::memory_order_release);
 }
 
 void SharedLane::say(const Turn& turn, const std::byte* bytes, Bytes size, std::uint32_t gave_up) {
@@ -76,16 +78,39 @@ Status SharedLane::wait_long(const std::function<bool()>& ready, int from, std::
 }
 
 // Nobody's bell rings for it.
-void SharedLane::wait_until(const std::function<bool()>& ready) {
-  Patience patience{engine_, ready};
-  while (!ready()) {
+Status SharedLane::wait_until_free(const Turn& turn) {
+  const auto free = [this, &turn] { return is_free(turn); };
+  Patience patience{engine_, free};
+  for (unsigned look = 1; !free(); ++look) {
     bool moved = false;
     {
       const std::lock_guard lock(engine_.lock());
       moved = engine_.progress();
+      if (look % kDoubtEveryLooks == 0) IST_TRY(doubt_of_slot(turn.call));
     }
     patience.after_look(moved, true);
   }
+  return {};
+}
+
+Status SharedLane::doubt_of_slot(std::uint64_t call) const {
+  if (const Rank dead = engine_.parts().board.first_dead(); dead != kNobody) return engine_.died(dead);
+  return compare(call);
+}
+
+Status SharedLane::lost_reader(int readers) const {
+  if (engine_.parts().board.changes() == 0) return {};
+  for (int reader = 0; reader < size(); ++reader)
+    if (reader != rank() && (readers == kEverybody || readers == reader))
+      IST_TRY(engine_.check_source(to_world(reader).value, group_.get()));
+  return {};
+}
+
+void SharedLane::move_on_others() {
+  constexpr unsigned kOften = 16;
+  if (++calls_ % kOften != 0) return;
+  const std::lock_guard lock(engine_.lock());
+  engine_.progress();
 }
 
 Status SharedLane::doubt(int from, std::uint64_t call) const {
@@ -94,20 +119,22 @@ Status SharedLane::doubt(int from, std::uint64_t call) const {
 }
 
 Status SharedLane::compare(std::uint64_t call) const {
-  constexpr std::uint64_t kWhat = ~((std::uint64_t{1} << 56U) - 1);
-  const auto read = [&](int of) {
+  const auto read = [&](int of) -> std::optional<Note> {
     const LaneNote& note = lane(of).notes[call % kLaneNotes];
-    const std::uint64_t before = note.call.load(std::memory_order_acquire);
-    const std::uint64_t bytes = note.bytes.load(std::memory_order_acquire);
-    return std::pair{note.call.load(std::memory_order_relaxed) == before ? before : 0, bytes};
+    if (note.call.load(std::memory_order_acquire) != marked(call)) return std::nullopt;
+    const Note found{note.what.load(std::memory_order_acquire), Bytes{note.bytes.load(std::memory_order_acquire)}};
+    if (note.call.load(std::memory_order_relaxed) != marked(call)) return std::nullopt;
+    return found;
   };
-  const auto [mine, my_bytes] = read(rank());
-  for (int other = 0; other < size(); ++other) {
-    const auto [theirs, their_bytes] = read(other);
-    if (other == rank() || ((theirs ^ mine) & ~kWhat) != 0 || (theirs == mine && their_bytes == my_bytes)) continue;
-    if (their_bytes != my_bytes) return engine_.uneven(to_world(other), Bytes{their_bytes}, Bytes{my_bytes});
-    return {IST_ERR_ARGUMENT, engine_.parts().names[static_cast<std::size_t>(to_world(other).value)] +
-                                  " makes another collective call; all ranks must make the same ones in the same order"};
+  const auto mine = read(rank());
+  for (int other = 0; mine && other < size(); ++other) {
+    const auto theirs = other == rank() ? std::nullopt : read(other);
+    if (!theirs || (theirs->what == mine->what && theirs->bytes == mine->bytes)) continue;
+    if (theirs->bytes != mine->bytes) return engine_.uneven(to_world(other), theirs->bytes, mine->bytes);
+    return {IST_ERR_ARGUMENT,
+            engine_.parts().names[static_cast<std::size_t>(to_world(other).value)] +
+                " makes another collective call, or gives another root; all ranks must make the same calls in the "
+                "same order"};
   }
   return {};
 }
@@ -126,6 +153,11 @@ std::uint32_t LanePool::offer() {
 void LanePool::settle(std::uint32_t offered) {
   const std::lock_guard lock(mutex_);
   offered_ &= ~offered;
+}
+
+void LanePool::drop(std::shared_ptr<SharedLane> lane) {
+  const std::lock_guard lock(mutex_);
+  lane.reset();
 }
 
 int LanePool::first_of(std::uint32_t all) { return all == 0 ? kNone : std::countr_zero(all); }

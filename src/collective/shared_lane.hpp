@@ -22,7 +22,7 @@ class SharedLane : public LaneTurns {
  public:
   // The calls of a program that fits together are the same on all ranks; of one that does not these differ.
   struct Note {
-    std::uint32_t what = 0;
+    std::uint64_t what = 0;
     Bytes bytes;
   };
 
@@ -50,8 +50,14 @@ class SharedLane : public LaneTurns {
       if (ready()) return {};
     return wait_long(ready, from, call);
   }
-  // The same of what does come, since it needs nothing but that the others go on or are gone.
-  void wait_until(const std::function<bool()>& ready);
+  // Returns when nobody needs any more what stands there; an error: that may never be.
+  Status wait_until_free(const Turn& turn);
+  // For those who hold the lock.
+  Status doubt_of_slot(std::uint64_t call) const;
+  // Why one of those who are to hear what is said cannot any more. Under the engine's lock.
+  Status lost_reader(int readers) const;
+  // Behind a call that was done at once: moves on what else is under way, and looks who is gone, now and then.
+  void move_on_others();
   // Will nothing come of that rank any more, or does a rank make another call?
   Status doubt(int from, std::uint64_t call) const;
   // The latter alone.
@@ -65,6 +71,7 @@ class SharedLane : public LaneTurns {
   std::shared_ptr<const Group> group_;
   int brief_looks_;
   std::vector<Link*> sleepers_;  // to those of the others who may sleep
+  unsigned calls_ = 0;           // done at once
 };
 
 // The lanes of one rank, which its communicators have in turn.
@@ -77,6 +84,8 @@ class LanePool {
   // The one of that number for a communicator of which every rank was offered it and has not settled yet; null where its ranks do not
   // see each other's memory. Of the world it is 0.
   std::shared_ptr<SharedLane> make(const Scope& scope, int index);
+  // The communicator goes.
+  void drop(std::shared_ptr<SharedLane> lane);
   static constexpr int kNone = -1;
   // The first of those that all have.
   static int first_of(std::uint32_t all);

@@ -155,8 +155,7 @@ class Engine {
   bool progress();
   // Takes what has come, and leaves what is under way: for calls that start something long before the next one that waits.
   void look_around();
-  // For calls that start something and do not look themselves: moves on what else is under way at least with each 64th of them, but not
-  // small posted receives, which need nothing but their wait.
+  // For calls that do not look themselves: moves on what is under way, but small posted receives, at least with each 64th of them.
   [[gnu::always_inline]] void move_on_others() {
     if (!operations_.all_plain()) [[unlikely]]
       move_on_now_and_then();
@@ -327,6 +326,7 @@ class Engine {
   bool go_on_alone(Operation& operation, std::uint32_t index);
   bool step_schedule(Operation& operation, std::uint32_t index);
   void doubt_schedules();
+  bool agrees(std::uint32_t parent, Schedule& schedule);
   bool user_is_ready(ScheduleRun& run);
   bool start_ready(ScheduleRun& run, std::uint32_t parent);
   void start_step(ScheduleRun& run, Schedule::StepId id, std::uint32_t parent);

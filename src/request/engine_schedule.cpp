@@ -131,12 +131,23 @@ void Engine::give_up(ScheduleRun& run, const Status& why, Rank about) {
   run.about = about;
 }
 
+// Is it telling others what all must hear, whatever else becomes of the call?
+bool Engine::agrees(std::uint32_t parent, Schedule& schedule) {
+  for (std::uint32_t index = 0; index < operations_.size(); ++index) {
+    const Operation* const message = operations_.whole_at(index);
+    if (message != nullptr && message->parent == parent + 1 && !complete(*message) && schedule.at(message->step).regardless)
+      return true;
+  }
+  return false;
+}
+
 // Calls that will never end because another rank makes another one: what they wait for is given up, and so are they.
 void Engine::doubt_schedules() {
   for (std::uint32_t index = 0; index < operations_.size(); ++index) {
     Operation* const operation = operations_.whole_at(index);
     auto* const running = operation != nullptr ? std::get_if<state::Running>(&operation->state) : nullptr;
     if (running == nullptr || !running->run->status.ok()) continue;
+    if (agrees(index, *running->run->schedule)) continue;
     const Status vain = running->run->schedule->doubt();
     if (vain.ok()) continue;
     give_up(*running->run, vain, parts_.rank);

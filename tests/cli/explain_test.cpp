@@ -157,7 +157,13 @@ TEST(Explain, ACallShowsEveryAlgorithmTermByTermAndTheCheapestIsChosen) {
       EXPECT_EQ(found["choice"].get<std::string>().rfind(best + ", ", 0), 0U) << found["choice"];
     }
   }
-  EXPECT_EQ(chosen(answer("allreduce --ranks 4 --type float --count 2")), "flat");
+  EXPECT_EQ(chosen(answer("allreduce --ranks 4 --type float --count 2")), "shared");
+  EXPECT_EQ(chosen(answer("allreduce --ranks 8 --type float --count 8192")), "shared parts");
+  const Json longer = answer("bcast --ranks 4 --type byte --count 65537");
+  EXPECT_NE(way(longer, "shared")["refused"].get<std::string>().find("is shorter"), std::string::npos);
+  // Where buffers may be on GPUs.
+  EXPECT_TRUE(way(answer("bcast --ranks 4 --type byte --count 16384 --kind cuda"), "shared").contains("seconds"));
+  EXPECT_FALSE(way(answer("bcast --ranks 4 --type byte --count 16385 --kind cuda"), "shared").contains("seconds"));
   EXPECT_EQ(chosen(answer("allreduce --ranks 12 --type float --count 16777216")), "ring");
   const Json ordered = answer("allreduce --ranks 12 --type float --count 16777216 --ordered");
   EXPECT_EQ(chosen(ordered), "direct");
@@ -168,7 +174,7 @@ TEST(Explain, ACallShowsEveryAlgorithmTermByTermAndTheCheapestIsChosen) {
 TEST(Explain, TheTextNamesTheChoiceItsTermsAndWhereTheNumbersAreFrom) {
   const Ran ran = explain("allreduce --ranks 4 --type float --count 1 --kind cuda:1");
   EXPECT_EQ(ran.status, 0);
-  for (const char* words : {"allreduce of 1 x float (4 B) on 4 ranks, cuda:1 memory: flat", "numbers: built in", "\n* ",
+  for (const char* words : {"allreduce of 1 x float (4 B) on 4 ranks, cuda:1 memory: shared", "numbers: built in", "\n* ",
                             " messages, one after the other + ", "recursive doubling"})
     EXPECT_TRUE(says(ran, words)) << words << " is missing in:\n" << ran.output;
 }
@@ -202,7 +208,7 @@ TEST(Explain, OnCudaMemoryThePriceOfNcclIsShownAndWhetherTheRanksWouldAskEachOth
     EXPECT_EQ(on["choice"].get<std::string>().rfind("nccl, ", 0), 0U) << on;
     EXPECT_NE(on["choice"].get<std::string>().find("; else "), std::string::npos) << on;
   }
-  EXPECT_EQ(chosen(with("allreduce --ranks 4 --type float --count 2", "FAKE_CUDA_DEVICES=4")), "flat");
+  EXPECT_EQ(chosen(with("allreduce --ranks 4 --type float --count 2", "FAKE_CUDA_DEVICES=4")), "shared");
   const Json few = with(large, "FAKE_CUDA_DEVICES=2");
   EXPECT_EQ(chosen(few), "direct");
   EXPECT_NE(few["remark"].get<std::string>().find("4 ranks see 2 GPU(s)"), std::string::npos) << few;

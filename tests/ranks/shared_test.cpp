@@ -1,6 +1,8 @@
 // Calls through memory that all ranks see, more of them under way than a rank has slots there, on more communicators than it has lanes for.
 // Run on 1 to 6 ranks.
 #include <chrono>
+#include <cstdlib>
+#include <string>
 #include <thread>
 
 #include "collective_support.hpp"
@@ -90,6 +92,86 @@ TEST(Shared, ARootThatRunsAheadWaitsForThoseWhoReadLate) {
     IST_OK_OR_FAIL(ist_bcast(ist_host(bytes.data()), 3000, IST_BYTE, 0, comm()));
     EXPECT_EQ(-1, first_difference(random_bytes(3000, static_cast<std::uint64_t>(i)), bytes)) << i;
   }
+}
+
+// Is this a machine, invented or not, on which short calls go that way?
+bool goes_shared() {
+  const char* const profile = std::getenv("ISTHMUS_PROFILE");
+  const std::string named = profile != nullptr ? profile : "";
+  return size() > 1 && (named == "builtin" || named.ends_with("/shared.json"));
+}
+
+std::uint64_t messages_sent() {
+  ist_traffic traffic{};
+  traffic.size = sizeof traffic;
+  EXPECT_EQ(IST_OK, ist_world_traffic(world(), IST_ALL_PEERS, IST_CARRIER_NONE, &traffic)) << ist_error_text();
+  return traffic.messages_sent;
+}
+
+void sum_ones(ist_comm of) {
+  std::uint64_t one = 1;
+  std::uint64_t all = 0;
+  IST_OK_OR_FAIL(ist_allreduce(ist_host(&one), ist_host(&all), 1, IST_UINT64, IST_SUM, of));
+  EXPECT_EQ(static_cast<std::uint64_t>(Member{of}.size), all);
+}
+
+TEST(Shared, ShortCallsTakeNoMessages) {
+  if (!goes_shared()) GTEST_SKIP() << "not covered here: calls without messages; alone, or by numbers that want messages";
+  // Also on a communicator that comes after many.
+  for (int i = 0; i < 70; ++i) {
+    ist_comm made = IST_COMM_NULL;
+    IST_OK_OR_FAIL(ist_comm_dup(comm(), &made));
+    const std::uint64_t before = messages_sent();
+    sum_ones(made);
+    IST_OK_OR_FAIL(ist_barrier(made));
+    EXPECT_EQ(before, messages_sent()) << "communicator " << i;
+    IST_OK_OR_FAIL(ist_comm_free(&made));
+  }
+  if (size() == 2) return;  // of two ranks, each sends the other its part
+  const std::uint64_t before = messages_sent();
+  Bytes given(64 * static_cast<std::size_t>(size()), 1);
+  Bytes got(given.size());
+  IST_OK_OR_FAIL(ist_reduce_scatter_block(ist_host(given.data()), ist_host(got.data()), 8, IST_UINT64, IST_SUM, comm()));
+  EXPECT_EQ(before, messages_sent());
+}
+
+// What was started before needs its sender's looks: calls that find all they wait for at once must not keep it from them.
+TEST(Shared, CallsInARowMoveOnWhatIsUnderWay) {
+  if (size() == 1) return;
+  constexpr std::int64_t kLong = 3 << 20;
+  Bytes bytes = rank() == 0 ? random_bytes(kLong, 9) : Bytes(kLong, 0xee);
+  ist_request request = IST_REQUEST_NULL;
+  if (rank() == 0) IST_OK_OR_FAIL(ist_isend(ist_host(bytes.data()), kLong, IST_BYTE, 1, 4, comm(), &request));
+  if (rank() == 1) IST_OK_OR_FAIL(ist_irecv(ist_host(bytes.data()), kLong, IST_BYTE, 0, 4, comm(), &request));
+  std::uint64_t there = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  while (there == 0 && std::chrono::steady_clock::now() - begin < std::chrono::seconds{20}) {
+    int done = 0;
+    if (rank() == 1) IST_OK_OR_FAIL(ist_test(&request, &done, IST_STATUS_IGNORE));
+    std::uint64_t mine = static_cast<std::uint64_t>(done);
+    IST_OK_OR_FAIL(ist_allreduce(ist_host(&mine), ist_host(&there), 1, IST_UINT64, IST_MAX, comm()));
+  }
+  EXPECT_EQ(1U, there);
+  if (rank() == 0) IST_OK_OR_FAIL(ist_wait(&request, IST_STATUS_IGNORE));
+  if (rank() == 1) {
+    EXPECT_EQ(-1, first_difference(random_bytes(kLong, 9), bytes));
+  }
+}
+
+// A note that another communicator left there is no news: its number is compared as a whole.
+TEST(Shared, CommunicatorsOfOtherRanksNumbersAreNotTakenForEachOther) {
+  ist_comm first = IST_COMM_NULL;
+  ist_comm turned = IST_COMM_NULL;
+  IST_OK_OR_FAIL(ist_comm_dup(comm(), &first));
+  IST_OK_OR_FAIL(ist_comm_split(comm(), 0, -rank(), &turned));
+  IST_OK_OR_FAIL(ist_barrier(first));
+  IST_OK_OR_FAIL(ist_comm_free(&first));
+  ist_comm again = IST_COMM_NULL;
+  IST_OK_OR_FAIL(ist_comm_dup(turned, &again));
+  if (rank() == size() - 1) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  sum_ones(again);
+  IST_OK_OR_FAIL(ist_comm_free(&again));
+  IST_OK_OR_FAIL(ist_comm_free(&turned));
 }
 
 TEST(Shared, MoreCommunicatorsThanLanesAndThoseThatComeAfterThem) {

@@ -102,6 +102,7 @@ TEST(Trace, HasTheSpansOfAKnownExchangeInAFileForEachRank) {
   const Folder folder;
   const Variable file("ISTHMUS_TRACE", folder / "trace.json");
   const Variable never("ISTHMUS_SINGLE_COPY", "never");
+  const Variable by_messages("ISTHMUS_PROFILE", PROFILES "/flat.json");
   expect_all(run_ranks(2, "host", exchange));
   EXPECT_EQ(2U, folder.files());
   const std::array files{trace_file::read(folder / "trace.0.json", 0), trace_file::read(folder / "trace.1.json", 1)};

@@ -75,6 +75,36 @@ TEST(Uneven, CountsSoDifferentThatRanksGoDifferentWaysAreToldToBoth) {
   }
 }
 
+// What one rank wrote there and nobody read keeps no later call from its place.
+TEST(Uneven, CallsThatFitWorkAfterSeveralThatDidNot) {
+  std::vector<double> in(100000, 1);
+  std::vector<double> out(100000, -1);
+  const auto allreduce = [&](int64_t count) {
+    return ist_allreduce(ist_host(in.data()), ist_host(out.data()), count, IST_DOUBLE, IST_SUM, comm());
+  };
+  for (const int wrong : {1, 5, 9}) {
+    for (int i = 0; i < wrong; ++i) EXPECT_EQ(IST_ERR_TRUNCATE, allreduce(rank() == 0 ? 1000 : 100000)) << text();
+    for (int i = 0; i < 3; ++i) IST_OK_OR_FAIL(allreduce(100000));
+    for (int i = 0; i < 9; ++i) {
+      IST_OK_OR_FAIL(allreduce(1000));
+      EXPECT_EQ(2.0, out[999]);
+    }
+  }
+}
+
+TEST(Uneven, AllgatherThatMeetsAllgathervSaysSo) {
+  std::vector<unsigned char> in(1000, 1);
+  std::vector<unsigned char> out(2000);
+  const std::int64_t counts[2] = {1000, 1000};
+  const std::int64_t displs[2] = {0, 1000};
+  const int code = rank() == 0
+                       ? ist_allgather(ist_host(in.data()), 1000, ist_host(out.data()), 1000, IST_BYTE, comm())
+                       : ist_allgatherv(ist_host(in.data()), 1000, ist_host(out.data()), counts, displs, IST_BYTE, comm());
+  EXPECT_EQ(IST_ERR_ARGUMENT, code) << text();
+  EXPECT_NE(std::string::npos, text().find("makes another collective call")) << text();
+  IST_OK_OR_FAIL(ist_barrier(comm()));
+}
+
 TEST(Uneven, ABarrierThatMeetsABroadcastSaysSo) {
   double data[8] = {};
   if (rank() == 0)

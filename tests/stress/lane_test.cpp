@@ -131,6 +131,68 @@ TEST(Lanes, EveryReaderGetsWhatWasSaidWholeWhetherCallsWaitOrGoOn) {
   }
 }
 
+// Ranks that say something to one rank, and calls that some make another way; numbers beyond those that a stamp holds.
+TEST(Lanes, ASlotIsFreeWhenItsReadersCameFurtherWhateverCallsWentAnotherWay) {
+  const std::byte byte{7};
+  for (const std::uint64_t first : {std::uint64_t{0}, (std::uint64_t{1} << 34) - 6, (std::uint64_t{1} << 35) - 3}) {
+    const auto one = std::make_unique<Lane>();
+    const auto other = std::make_unique<Lane>();
+    const std::vector<Lane*> lanes{one.get(), other.get()};
+    LaneTurns mine(lanes, 0, 3);
+    LaneTurns theirs(lanes, 1, 3);
+    for (std::uint64_t call = first; call < first + 40; ++call) {
+      SCOPED_TRACE(call);
+      mine.come_to(call);
+      const LaneTurns::Turn turn = mine.take_turn(call, 0, call % 2 == 0 ? 1 : LaneTurns::kEverybody);
+      ASSERT_TRUE(mine.is_free(turn, nobody_is_gone));
+      mine.say(turn, &byte, Bytes{1}, 0);
+      mine.end(call);
+      theirs.come_to(call);
+      if ((call - first) % 7 < 5) continue;  // made another way there
+      ASSERT_NE(nullptr, theirs.hear(0, call, 0));
+      theirs.end(call);
+    }
+    // Nobody comes any further: the places are taken, unless the reader is gone.
+    for (std::uint64_t call = first + 40; call < first + 44; ++call) {
+      const LaneTurns::Turn turn = mine.take_turn(call, 0, LaneTurns::kEverybody);
+      if (call < first + 43) {
+        ASSERT_TRUE(mine.is_free(turn, nobody_is_gone)) << call - first;
+        mine.say(turn, &byte, Bytes{1}, 0);
+        mine.end(call);
+      } else {
+        EXPECT_FALSE(mine.is_free(turn, nobody_is_gone));
+        EXPECT_TRUE(mine.is_free(turn, [](int rank) { return rank == 1; }));
+      }
+    }
+  }
+}
+
+// A reader that has let go of a communicator, and goes on with another one on the same lane, needs nothing of it.
+TEST(Lanes, AReaderThatWentOnWithAnotherCommunicatorHoldsUpNobody) {
+  std::vector<std::unique_ptr<Lane>> memory;
+  std::vector<Lane*> lanes;
+  for (int rank = 0; rank < 3; ++rank) lanes.push_back(memory.emplace_back(std::make_unique<Lane>()).get());
+  const std::byte byte{7};
+  LaneTurns root(lanes, 0, 21);
+  {
+    LaneTurns second(lanes, 1, 21);
+    LaneTurns third(lanes, 2, 21);
+    root.say(root.take_turn(0, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
+    root.end(0);
+    EXPECT_FALSE(root.idle(nobody_is_gone));
+    ASSERT_NE(nullptr, second.hear(0, 0, 0));
+    second.end(0);
+    ASSERT_NE(nullptr, third.hear(0, 0, 0));
+    third.end(0);
+  }
+  const std::vector<Lane*> two{lanes[1], lanes[2]};
+  LaneTurns second(two, 0, 22);
+  LaneTurns third(two, 1, 22);
+  second.end(0);
+  third.end(0);
+  EXPECT_TRUE(root.idle(nobody_is_gone));
+}
+
 // A communicator that has a lane after another one takes nothing of that one's words for its own.
 TEST(Lanes, WhatAnotherCommunicatorSaidThereIsNoNews) {
   const auto one = std::make_unique<Lane>();

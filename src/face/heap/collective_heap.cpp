@@ -85,7 +85,7 @@ Status CollectiveHeap::open(const Wanted& wanted) {
   own = !space.ok() ? space.status() : control.status();
   if (own.ok() && kind.id() != KindId::host) own = make_abort_page(kind.id());
   // Now, since a kernel is loaded only when nothing runs on the device, and a word may be changed for one that waits for it.
-  if (WordChanges* const words = kind.word_changes(); words != nullptr) words->load_words(device);
+  if (WordChanges* const changes = kind.word_changes(); changes != nullptr) changes->load_words(device);
   if (control.ok()) control_ = std::move(*control);
   if (space.ok())
     memory_ =

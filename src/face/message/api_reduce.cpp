@@ -109,7 +109,10 @@ int reduce_scatter(const Asked& asked, const ReduceArguments& given, const PartC
       },
       [&](CollectiveCall& call) {
         call.plan().set_combiner(alike.combiner);
-        const Division layout = call.layout("recv_counts", counts.data(), given.type);
+        const Division layout =
+            parts.counts != nullptr
+                ? call.layout("recv_counts", counts.data(), given.type)
+                : Division::even({static_cast<std::uint64_t>(parts.same), alike.elements.each}, call.size());
         const auto mine = layout.elements(call.plan().rank());
         const bool in_place = is_in_place(given.send);
         const Piece recv = call.piece("recv", given.recv, in_place ? alike.elements.bytes() : mine.bytes());

@@ -174,6 +174,7 @@ void World::make_communicators(CollectiveProfile machine) {
   contexts_ = std::make_unique<ContextSource>(engine_->rank(), size);
   lanes_ = std::make_unique<LanePool>(*engine_);
   // Every rank knows who has a device.
+  machine.shared_up_to = std::min(machine.shared_up_to, static_cast<double>(kLaneRoom.value));
   if (neighbours_->any_device()) machine.shared_up_to = std::min(machine.shared_up_to, kSharedUpToByGpus);
   const Scope everybody{kWorldContext, nullptr};
   whole_ =

@@ -44,6 +44,7 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std
 // Which call this rank makes, for those that wait in vain.
 struct LaneNote {
   std::atomic<std::uint64_t> call;   // by number and communicator; 0: about to change
+  std::atomic<std::uint64_t> what;   // which call it is, and what else all ranks give alike
   std::atomic<std::uint64_t> bytes;  // that it gives or expects
 };
 inline constexpr std::size_t kLaneNotes = 64;

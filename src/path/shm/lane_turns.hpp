@@ -37,18 +37,26 @@ class LaneTurns {
 
   // By rank of the communicator, which has that number, never used before on these lanes; fewer than 2^30.
   LaneTurns(std::vector<Lane*> lanes, int rank, std::uint32_t number)
-      : lanes_(std::move(lanes)), rank_(rank), mark_(std::uint64_t{number} + 1), heard_(lanes_.size()) {}
+      : lanes_(std::move(lanes)), rank_(rank), mark_(std::uint64_t{number} + 1), heard_(lanes_.size()) {
+    for (const Lane* each : lanes_) before_.push_back(each->done.load(std::memory_order_acquire) >> kNumberBits);
+  }
   LaneTurns(const LaneTurns&) = delete;
   LaneTurns& operator=(const LaneTurns&) = delete;
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(lanes_.size()); }
 
+  // Before anything of a call, also of one that says nothing here: those before that are over without a word of this rank's, since they
+  // went another way, need nothing any more either (guard COME_TO).
+  void come_to(std::uint64_t call) {
+    if (under_way_.load(std::memory_order_acquire) != 0 || ended_ + 1 == call) return;
+    mine().done.store(marked(call), std::memory_order_release);
+  }
   // A call that goes on when this returns, and its end.
   void begin(std::uint64_t call) {
     const std::lock_guard lock(mutex_);
     open_.push_back(call);
-    oldest_.store(open_.front(), std::memory_order_relaxed);
+    oldest_.store(open_.front(), std::memory_order_release);
     under_way_.store(static_cast<int>(open_.size()), std::memory_order_release);
   }
   void end_later(std::uint64_t call) {
@@ -95,7 +103,7 @@ class LaneTurns {
   const LaneSlot* hear(int from, std::uint64_t call, int round) {
     const LaneSlot& slot = lanes_[static_cast<std::size_t>(from)]->slots[slot_of(call, round)];
     if (!is_said(slot, stamp(call, round))) return nullptr;
-    heard_[static_cast<std::size_t>(from)].store(slot.done, std::memory_order_release);
+    raise(heard_[static_cast<std::size_t>(from)], slot.done);
     return &slot;
   }
   // Nobody reads anything here any more, and no call is under way.
@@ -111,10 +119,9 @@ class LaneTurns {
 
  protected:
   static constexpr int kNumberBits = 34;
-  // Counts of calls wrap beyond 2^33: no slot stays as it is for exactly so many.
-  std::uint64_t marked(std::uint64_t number) const {
-    return mark_ << kNumberBits | (number & ((std::uint64_t{1} << kNumberBits) - 1));
-  }
+  static constexpr std::uint64_t kNumbers = (std::uint64_t{1} << kNumberBits) - 1;
+  // They wrap: no slot stays as it is for exactly so many calls.
+  std::uint64_t marked(std::uint64_t number) const { return mark_ << kNumberBits | (number & kNumbers); }
   const Lane& lane(int rank) const { return *lanes_[static_cast<std::size_t>(rank)]; }
   Lane& mine() { return *lanes_[static_cast<std::size_t>(rank_)]; }
 
@@ -131,16 +138,24 @@ class LaneTurns {
   std::uint64_t stamp(std::uint64_t call, int round) const { return marked(2 * call + static_cast<std::uint64_t>(round)); }
   bool needs_no_more(int reader, std::uint64_t call) {
     std::atomic<std::uint64_t>& heard = heard_[static_cast<std::size_t>(reader)];
-    if (heard.load(std::memory_order_acquire) > call) return true;
+    if (is_behind(heard.load(std::memory_order_acquire), call)) return true;
     const std::uint64_t word = lane(reader).done.load(std::memory_order_acquire);
-    if (word >> kNumberBits != mark_) return false;
-    const std::uint64_t number = word & ((std::uint64_t{1} << kNumberBits) - 1);
-    heard.store(number, std::memory_order_release);
-    return number > call;
+    // What it said of another communicator: of one before this one, or it has let go of this one since.
+    if (word >> kNumberBits != mark_) return word >> kNumberBits != before_[static_cast<std::size_t>(reader)];
+    raise(heard, word & kNumbers);
+    return is_behind(word & kNumbers, call);
+  }
+  // Of numbers that wrap.
+  static bool is_behind(std::uint64_t number, std::uint64_t other) {
+    const std::uint64_t ahead = (number - other) & kNumbers;
+    return ahead != 0 && ahead <= kNumbers / 2;
+  }
+  static void raise(std::atomic<std::uint64_t>& heard, std::uint64_t number) {
+    if (is_behind(number, heard.load(std::memory_order_acquire))) heard.store(number, std::memory_order_release);
   }
   // Guard OLDEST.
   std::uint64_t needed_from(std::uint64_t call) const {
-    return under_way_.load(std::memory_order_acquire) == 0 ? call : oldest_.load(std::memory_order_relaxed);
+    return under_way_.load(std::memory_order_acquire) == 0 ? call : oldest_.load(std::memory_order_acquire);
   }
   // Guard ONE_AT_A_TIME.
   void end_among_others(std::uint64_t call) {
@@ -148,20 +163,21 @@ class LaneTurns {
     tell_done(call);
   }
   void tell_done(std::uint64_t call) {
-    ended_ = std::max(ended_, call);
+    if (ended_ + 1 <= call) ended_ = call;  // at first there is none
     mine().done.store(marked(open_.empty() ? ended_ + 1 : open_.front()), std::memory_order_release);
-    if (!open_.empty()) oldest_.store(open_.front(), std::memory_order_relaxed);
+    if (!open_.empty()) oldest_.store(open_.front(), std::memory_order_release);
     under_way_.store(static_cast<int>(open_.size()), std::memory_order_release);
   }
 
   std::vector<Lane*> lanes_;
   int rank_;
   std::uint64_t mark_;                             // never 0
+  std::vector<std::uint64_t> before_;              // by rank: of the communicator that had its lane before
   std::vector<std::atomic<std::uint64_t>> heard_;  // by rank: it needs nothing of calls before
   std::array<Own, kLaneSlots> own_;
   std::mutex mutex_;
-  std::vector<std::uint64_t> open_;  // calls under way, ascending; under mutex_
-  std::uint64_t ended_ = 0;          // the last one; under mutex_, where calls are under way
+  std::vector<std::uint64_t> open_;          // calls under way, ascending; under mutex_
+  std::uint64_t ended_ = ~std::uint64_t{0};  // the last one; under mutex_, where calls are under way
   std::atomic<std::uint64_t> oldest_{0};
   std::atomic<int> under_way_{0};
 };
