@@ -75,6 +75,7 @@ bool aligned(const Piece& piece, ist_type type) {
 
 void offer(Plan& plan, const NcclWork& work, ByMessages by_messages) {
   plan.take(Algorithm::nccl);
+  plan.tell_asked();
   std::make_shared<NcclCall>(plan.comm().nccl_team(), work, plan.combiner(), std::move(by_messages))->write(plan);
 }
 

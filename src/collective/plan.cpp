@@ -74,7 +74,7 @@ void Plan::end_shared() {
 
 Result<OperationId> Plan::start() {
   if (comm_.lane() != nullptr && into_ == nullptr && !compared_)
-    schedule().doubt_by([lane = comm_.lane(), number = number_] { return lane->compare(number); });
+    schedule().doubt_by([lane = comm_.lane(), number = number_](bool asks) { return lane->compare(number, asks); });
   schedule().set_combiner(combiner_);
   const std::lock_guard lock(comm_.engine().lock());
   return comm_.engine().start_schedule(std::move(schedule_));

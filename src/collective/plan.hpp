@@ -82,8 +82,13 @@ class Plan {
   };
   // `detail`: what else all give alike, such as a root.
   void tell(Call call, Bytes bytes, int detail = 0) {
-    if (comm_.lane() != nullptr && into_ == nullptr)
-      comm_.lane()->note(number_, {static_cast<std::uint64_t>(detail) << 8U | static_cast<std::uint64_t>(call), bytes});
+    note_ = {static_cast<std::uint64_t>(static_cast<std::uint32_t>(detail)) << 8U | static_cast<std::uint64_t>(call), bytes};
+    if (comm_.lane() != nullptr && into_ == nullptr) comm_.lane()->note(number_, note_);
+  }
+  // The ranks ask each other first, whatever they find then.
+  void tell_asked() {
+    note_.what |= SharedLane::kAsks;
+    if (comm_.lane() != nullptr && into_ == nullptr) comm_.lane()->note(number_, note_);
   }
   // The ranks tell each other what they make before they do: nobody needs to doubt it.
   void set_compared() { compared_ = true; }
@@ -177,6 +182,7 @@ class Plan {
   std::unique_ptr<Schedule> schedule_;  // made when something is put into it
   Schedule* into_ = nullptr;
   bool compared_ = false;
+  SharedLane::Note note_;
   std::optional<SharedCall> shared_at_once_;
   std::unique_ptr<SharedCall> shared_later_;
   std::vector<Step> shared_inputs_;

@@ -118,7 +118,7 @@ Status SharedLane::doubt(int from, std::uint64_t call) const {
   return compare(call);
 }
 
-Status SharedLane::compare(std::uint64_t call) const {
+Status SharedLane::compare(std::uint64_t call, bool asks) const {
   const auto read = [&](int of) -> std::optional<Note> {
     const LaneNote& note = lane(of).notes[call % kLaneNotes];
     if (note.call.load(std::memory_order_acquire) != marked(call)) return std::nullopt;
@@ -130,6 +130,7 @@ Status SharedLane::compare(std::uint64_t call) const {
   for (int other = 0; mine && other < size(); ++other) {
     const auto theirs = other == rank() ? std::nullopt : read(other);
     if (!theirs || (theirs->what == mine->what && theirs->bytes == mine->bytes)) continue;
+    if (asks && (theirs->what & kAsks) != 0) continue;
     if (theirs->bytes != mine->bytes) return engine_.uneven(to_world(other), theirs->bytes, mine->bytes);
     return {IST_ERR_ARGUMENT,
             engine_.parts().names[static_cast<std::size_t>(to_world(other).value)] +

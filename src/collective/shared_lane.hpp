@@ -26,6 +26,9 @@ class SharedLane : public LaneTurns {
     Bytes bytes;
   };
 
+  // In `what`: a call that begins with words between all ranks, which may go on as soon as it has all of them.
+  static constexpr std::uint64_t kAsks = std::uint64_t{1} << 63U;
+
   // `lanes`: by rank of the communicator.
   SharedLane(Engine& engine, const Scope& scope, std::vector<Lane*> lanes);
 
@@ -60,8 +63,8 @@ class SharedLane : public LaneTurns {
   void move_on_others();
   // Will nothing come of that rank any more, or does a rank make another call?
   Status doubt(int from, std::uint64_t call) const;
-  // The latter alone.
-  Status compare(std::uint64_t call) const;
+  // The latter alone. `asks`: and it does not even answer what this one asks.
+  Status compare(std::uint64_t call, bool asks = false) const;
 
  private:
   bool is_gone(int rank) const { return engine_.parts().board.fate(to_world(rank)) != AbortBoard::Fate::present; }

@@ -66,10 +66,23 @@ void Walk::wait_for_send(const Message& message) {
   give_up(outcome.status, outcome.status.code() == IST_ERR_PEER_LEFT ? message.peer : comm_.engine().rank());
 }
 
+void Walk::post_all() {
+  Engine& engine = comm_.engine();
+  const Scope& scope = comm_.internal();
+  for (std::size_t i = 0; i < messages_.size(); ++i) {
+    Message& message = messages_[i];
+    if (message.over || message.sent.value != 0 || message.posted.value != 0) continue;
+    const std::lock_guard lock(engine.lock());
+    const Piece to = status_.ok() ? message.piece : host_piece(nullptr, Bytes{});
+    const auto id = engine.start_receive(to, message.peer.value, message.tag, scope);
+    if (id.ok()) message.posted = *id;  // else it is told when it is waited for
+  }
+}
+
 void Walk::receive_now(const Message& message) {
   Engine& engine = comm_.engine();
   const Scope& scope = comm_.internal();
-  if (status_.ok()) {
+  if (status_.ok() && message.posted.value == 0) {
     BriefReceive brief{message.piece.address(), message.piece.size, scope.context, message.peer, message.tag};
     const bool received = [&] {
       const std::lock_guard lock(engine.lock());
@@ -82,8 +95,11 @@ void Walk::receive_now(const Message& message) {
                          status_.ok() ? message.piece.size : Bytes{},
                          {scope.context, message.peer.value, message.tag},
                          scope.group.get()};
-  const Doubt doubt = comm_.lane() == nullptr ? Doubt{} : [this] { return comm_.lane()->compare(call_); };
-  Status status = receive_and_wait(engine, receive, scope, doubt);
+  WhileNothingComes meanwhile;
+  if (comm_.lane() != nullptr) meanwhile.doubt = [this] { return comm_.lane()->compare(call_); };
+  meanwhile.long_wait = [this] { post_all(); };
+  Status status = message.posted.value != 0 ? wait_for_receive(engine, message.posted, receive, meanwhile.doubt)
+                                            : receive_and_wait(engine, receive, scope, meanwhile);
   if (status.ok()) status = receive.outcome.status;
   if (status.ok() && receive.outcome.bytes == message.piece.size) return;
   if (status.ok()) return give_up(engine.uneven(message.peer, receive.outcome.bytes, message.piece.size), engine.rank());

@@ -8,7 +8,8 @@
 //
 // A receive waits until a step needs it, or until the end. That never closes a circle: sends that small go without their
 // receives, and an algorithm that walks writes nothing down that the others need before it can go on after what itself needs
-// of them.
+// of them. But what a rank sends from a device may be announced, and its next step may need that it has gone: so where a wait takes long
+// all receives that were put in are started.
 #pragma once
 
 #include <array>
@@ -51,7 +52,8 @@ class Walk {
     Piece piece;
     Rank peer;
     std::int32_t tag = 0;
-    OperationId sent;  // null: a receive
+    OperationId sent;         // null: a receive
+    OperationId posted = {};  // of a receive that was started ahead
     bool over = false;
   };
   // In the order in which they were put in. Those of a call on few ranks take no memory from the heap.
@@ -79,6 +81,7 @@ class Walk {
   }
   void give_up(const Status& why, Rank about);
   void receive_now(const Message& message);
+  void post_all();
   void wait_for_send(const Message& message);
 
   const Communicator& comm_;

@@ -147,8 +147,8 @@ void Engine::doubt_schedules() {
     Operation* const operation = operations_.whole_at(index);
     auto* const running = operation != nullptr ? std::get_if<state::Running>(&operation->state) : nullptr;
     if (running == nullptr || !running->run->status.ok()) continue;
-    if (agrees(index, *running->run->schedule)) continue;
-    const Status vain = running->run->schedule->doubt();
+    Schedule& schedule = *running->run->schedule;
+    const Status vain = schedule.doubt(agrees(index, schedule));
     if (vain.ok()) continue;
     give_up(*running->run, vain, parts_.rank);
     for (std::uint32_t other = 0; other < operations_.size(); ++other) {

@@ -101,9 +101,9 @@ class Schedule {
     device_blocks_.push_back(std::move(block));
     return device_blocks_.back().piece();
   }
-  // Asked now and then while nothing moves: why it never will.
-  void doubt_by(std::function<Status()> doubt) { doubt_ = std::move(doubt); }
-  Status doubt() const { return doubt_ ? doubt_() : Status{}; }
+  // Asked now and then while nothing moves: why it never will. `asks`: while it tells others what all must hear.
+  void doubt_by(std::function<Status(bool asks)> doubt) { doubt_ = std::move(doubt); }
+  Status doubt(bool asks) const { return doubt_ ? doubt_(asks) : Status{}; }
   // Nothing starts before this has finished.
   void wait_for(Ticket ticket) {
     if (!ticket.empty()) before_.push_back(std::move(ticket));
@@ -143,7 +143,7 @@ class Schedule {
   std::int32_t first_tag_;
   Combiner combiner_;
   Status failure_;
-  std::function<Status()> doubt_;
+  std::function<Status(bool)> doubt_;
   ist_carrier carrier_ = IST_CARRIER_NONE;
   bool called_off_ = false;
   std::vector<Ticket> before_;

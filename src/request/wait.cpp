@@ -78,7 +78,7 @@ struct Look {
 };
 
 // Returns when the operation is complete, or cancelled because of doubts, which it tells.
-Status doubt_until_complete(Engine& engine, OperationId id, const Doubt& doubt) {
+Status doubt_until_complete(Engine& engine, OperationId id, const std::function<Status()>& doubt) {
   constexpr unsigned kDoubtEvery = 64;
   Patience patience{engine, [&engine, id] { return Engine::complete(*engine.find(id)); }};
   for (unsigned look = 1;; ++look) {
@@ -128,17 +128,22 @@ bool spin_for(Engine& engine, AwaitedReceive& receive) {
 
 }  // namespace
 
-Status receive_and_wait(Engine& engine, AwaitedReceive& receive, const Scope& scope, const Doubt& doubt) {
+Status wait_for_receive(Engine& engine, OperationId id, AwaitedReceive& receive, const std::function<Status()>& doubt) {
+  const Status vain = doubt ? doubt_until_complete(engine, id, doubt) : Status{};
+  receive.outcome = wait_for(engine, id);
+  return receive.outcome.cancelled ? vain : Status{};
+}
+
+Status receive_and_wait(Engine& engine, AwaitedReceive& receive, const Scope& scope, const WhileNothingComes& meanwhile) {
   if (spin_for(engine, receive)) return {};
+  if (meanwhile.long_wait) meanwhile.long_wait();
   const auto id = [&] {
     const std::lock_guard lock(engine.lock());
     return engine.start_receive(host_piece(receive.buffer, receive.room), receive.pattern.source, receive.pattern.tag,
                                 scope);
   }();
   if (!id.ok()) return id.status();
-  const Status vain = doubt ? doubt_until_complete(engine, *id, doubt) : Status{};
-  receive.outcome = wait_for(engine, *id);
-  return receive.outcome.cancelled ? vain : Status{};
+  return wait_for_receive(engine, *id, receive, meanwhile.doubt);
 }
 
 Outcome wait_for(Engine& engine, OperationId id) {

@@ -43,8 +43,14 @@ class Patience {
 Outcome wait_for(Engine& engine, OperationId id);
 
 // Receives into host memory; the outcome is then there. An error: the receive could not be started.
-// `doubt`: asked under the lock, now and then while nothing comes: why it never will.
-using Doubt = std::function<Status()>;
-Status receive_and_wait(Engine& engine, AwaitedReceive& receive, const Scope& scope, const Doubt& doubt = {});
+// `doubt`: asked under the lock, now and then while nothing comes: why it never will. `long_wait`: called before such a wait begins.
+struct WhileNothingComes {
+  std::function<Status()> doubt = nullptr;
+  std::function<void()> long_wait = nullptr;
+};
+Status receive_and_wait(Engine& engine, AwaitedReceive& receive, const Scope& scope,
+                        const WhileNothingComes& meanwhile = {});
+// The same of one that was started.
+Status wait_for_receive(Engine& engine, OperationId id, AwaitedReceive& receive, const std::function<Status()>& doubt);
 
 }  // namespace ist
