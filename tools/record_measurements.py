@@ -7,7 +7,7 @@
 Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json; of a `check`, copies check.json;
 of `collectives`, collectives.json; of `peers`, device.json; of `workers`, workers.json; of `arithmetic`, arithmetic.json; of `overlap`, overlap.json; of `isthmus bench halo`, a list of what it wrote, halo.json; of `in-kernel`, in_kernel.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
 of build/, what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what
-tools/compare_mpi.sh left in mpi.json; of build/overlap/, what tools/measure_overlap.py left in overlap.json; of shared.json, a list of
+tools/compare_mpi.sh left in mpi.json; what tools/compare_collectives.py left, host_collectives.json; of build/overlap/, what tools/measure_overlap.py left in overlap.json; of shared.json, a list of
 reports of benches by ranks that share a GPU, which are no figures of any target; of *sweep.json and sweeps.json, what `isthmus bench sweep` wrote. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
 for each machine (of those beside the peers, for each pair of memories), and rewrites the tables of docs/measured/README.md; without IN_DIR that alone, from what is recorded. Figures are
 never typed in. With --check nothing is written: the status is 1 unless targets.json says what the records do.
@@ -26,7 +26,7 @@ from gpu_run.sanitize_record import sanitize_table
 from gpu_run.soak_record import soak_table
 from gpu_run.workers_record import workers_table
 from halo_record import halo_table
-from host_targets import entry, from_benchmarks, from_comparison, mpi_table, newest, newest_of_pairs, records
+from host_targets import entry, from_benchmarks, from_comparison, host_collectives_table, mpi_table, newest, newest_of_pairs, records
 from in_kernel_record import from_in_kernel, in_kernel_table
 from measure_overlap import overlap_table
 from peers_on_record import word
@@ -279,7 +279,7 @@ def rewrite_readme(measured, entries):
     lines += stream_table(records(measured, "streams"))
     lines += workers_table(records(measured, "workers"))
     lines += device_table(records(measured, "device-collectives"))
-    lines += mpi_table(records(measured, "mpi"))
+    lines += mpi_table(records(measured, "mpi")) + host_collectives_table(records(measured, "host-collectives"))
     lines += overlap_table(records(measured, "overlap")) + halo_table(records(measured, "halo"))
     lines += check_table(checks)
     lines += sanitize_table(records(measured, "sanitize"))
@@ -302,7 +302,7 @@ SETS = ("quick", "long", *PARTS)
 def find_source(folder):
     """What the folder's record is of: a check, a comparison with an MPI or NCCL, the tests that ran last, or benchmarks."""
     for name in ("check.json", "mpi.json", "collectives.json", "device.json", "stream.json", "workers.json", "soak.json",
-                 "sanitize.json", "overlap.json", "halo.json", "in_kernel.json", "shared.json", "arithmetic.json"):
+                 "sanitize.json", "overlap.json", "halo.json", "host_collectives.json", "in_kernel.json", "shared.json", "arithmetic.json"):
         if (folder / name).exists():
             return folder / name
     tests = [file for file in (folder / f"tests-{name}.json" for name in SETS) if file.exists()]
@@ -352,7 +352,7 @@ def file_record(folder, measured):
     one_commit(source, objects)
     names = {"check.json": {"check.json": "check"}, "mpi.json": {"mpi.json": "mpi"}, "collectives.json": {"collectives.json": "device-collectives"},
              "device.json": {"device.json": "device-peers"}, "stream.json": {"stream.json": "streams"}, "soak.json": {"soak.json": "soak"},
-             "sanitize.json": {"sanitize.json": "sanitize"}, "workers.json": {"workers.json": "workers"}, "overlap.json": {"overlap.json": "overlap"}, "halo.json": {"halo.json": "halo"},
+             "sanitize.json": {"sanitize.json": "sanitize"}, "workers.json": {"workers.json": "workers"}, "overlap.json": {"overlap.json": "overlap"}, "halo.json": {"halo.json": "halo"}, "host_collectives.json": {"host_collectives.json": "host-collectives"},
              "shared.json": {"shared.json": "shared"}, "arithmetic.json": {"arithmetic.json": "arithmetic"},
              "in_kernel.json": {"in_kernel.json": "in-kernel"}, "tests-long.json": {"tests-long.json": "test-long"}, "tests-quick.json": {"tests-quick.json": "test"},
              **{f"tests-{part}.json": {f"tests-{part}.json": f"test-{part}"} for part in PARTS},

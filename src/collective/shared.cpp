@@ -26,7 +26,6 @@ void fold(SharedCall& call, std::byte* into, int first, int last, const SharedCa
 }  // namespace
 
 void shared_barrier(Plan& plan) {
-  plan.take(Algorithm::shared);
   SharedCall& call = plan.share();
   call.say(0, nullptr, Bytes{}, kAll);
   for (int distance = 1; distance < plan.size(); ++distance)
@@ -82,7 +81,6 @@ void shared_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, con
 
 // Every rank's own input lies in its slot before its result is written over it.
 void shared_scan(Plan& plan, const ReductionData& data, bool exclusive) {
-  plan.take(Algorithm::shared);
   SharedCall& call = plan.share();
   const Bytes size = data.elements.bytes();
   call.say(0, plan.shared_input(data.send).address(), size, kAll);
