@@ -83,7 +83,7 @@ void shared_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, con
 void shared_scan(Plan& plan, const ReductionData& data, bool exclusive) {
   SharedCall& call = plan.share();
   const Bytes size = data.elements.bytes();
-  call.say(0, plan.shared_input(data.send).address(), size, kAll);
+  call.say(0, plan.shared_input(data.send).address(), size, SharedLane::kThoseBehind);
   const int last = plan.rank() - (exclusive ? 1 : 0);
   if (last >= 0) fold(call, plan.shared_output(data.recv).address(), 0, last, whole(0, size));
   plan.end_shared();

@@ -40,7 +40,12 @@ void SharedCall::add(const Step& step) {
 }
 
 void SharedCall::say(int round, const std::byte* from, Bytes size, int readers) {
-  add({Verb::say, {lane_->rank(), round, size, {}, size}, nullptr, from, lane_->take_turn(call_, round, readers), readers});
+  add({Verb::say,
+       {lane_->rank(), round, size, {}, size},
+       nullptr,
+       from,
+       lane_->take_turn(call_, round, std::max(readers, SharedLane::kEverybody)),
+       readers});
 }
 
 bool SharedCall::step(const Step& step) { return step.verb == Verb::say ? say_now(step) : take_now(step); }

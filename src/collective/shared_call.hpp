@@ -32,7 +32,7 @@ class SharedCall {
   void at_once() { at_once_ = true; }
   void fail(const Status& why) { give_up(why, lane_->engine().rank()); }
 
-  // So many bytes from there. `readers`: a rank or SharedLane::kEverybody.
+  // So many bytes from there. `readers`: a rank, SharedLane::kEverybody, or SharedLane::kThoseBehind.
   void say(int round, const std::byte* from, Bytes size, int readers);
   // Of the `given` bytes that a rank says in that round, so many from `offset` on. Its own are there, too, once it has said them.
   struct Share {

@@ -100,8 +100,8 @@ Status SharedLane::doubt_of_slot(std::uint64_t call) const {
 
 Status SharedLane::lost_reader(int readers) const {
   if (engine_.parts().board.changes() == 0) return {};
-  for (int reader = 0; reader < size(); ++reader)
-    if (reader != rank() && (readers == kEverybody || readers == reader))
+  for (int reader = readers == kThoseBehind ? rank() + 1 : 0; reader < size(); ++reader)
+    if (reader != rank() && (readers < 0 || readers == reader))
       IST_TRY(engine_.check_source(to_world(reader).value, group_.get()));
   return {};
 }

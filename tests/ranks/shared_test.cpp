@@ -160,6 +160,20 @@ TEST(Shared, CallsInARowMoveOnWhatIsUnderWay) {
   }
 }
 
+// Rank 0 of a scan needs nobody, and may be gone before the others come to it.
+TEST(Shared, AScanNeedsNobodyBehindIt) {
+  ist_world own = IST_WORLD_NULL;
+  ist_comm whole = IST_COMM_NULL;
+  IST_OK_OR_FAIL(ist_world_create(&own));
+  IST_OK_OR_FAIL(ist_world_comm(own, &whole));
+  std::uint64_t mine = static_cast<std::uint64_t>(rank()) + 1;
+  std::uint64_t sum = 0;
+  std::this_thread::sleep_for(std::chrono::milliseconds(100 * rank()));
+  IST_OK_OR_FAIL(ist_scan(ist_host(&mine), ist_host(&sum), 1, IST_UINT64, IST_SUM, whole));
+  EXPECT_EQ(mine * (mine + 1) / 2, sum);
+  IST_OK_OR_FAIL(ist_world_destroy(&own));
+}
+
 // A note that another communicator left there is no news: its number is compared as a whole.
 TEST(Shared, CommunicatorsOfOtherRanksNumbersAreNotTakenForEachOther) {
   ist_comm first = IST_COMM_NULL;
