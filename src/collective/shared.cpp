@@ -1,6 +1,7 @@
 // Calls through memory that all ranks of a communicator see: each says what it has once, and takes what it wants of the others'.
 //
-// Elements are combined from right to left, the operands in the order of ranks: what is taken is the left operand of what is there.
+// Elements are combined from left to right in the order of ranks, as by flat messages, where the operation commutes: what is taken is the
+// left operand of what is there. Where it does not they are from right to left, so that the operands stay in that order.
 #include "collective/shared.hpp"
 
 namespace ist {
@@ -10,12 +11,12 @@ constexpr int kAll = SharedLane::kEverybody;
 
 SharedCall::Share whole(int from, Bytes size) { return {from, 0, size, {}, size}; }
 
-// `size` bytes of what the ranks `first` to `last` said, from `offset` on.
-void fold(SharedCall& call, std::byte* into, int first, int last, const SharedCall::Share& what) {
-  for (int rank = last; rank >= first; --rank) {
+// Of what the ranks `first` to `last` said.
+void fold(SharedCall& call, bool commutative, std::byte* into, int first, int last, const SharedCall::Share& what) {
+  for (int i = 0; i <= last - first; ++i) {
     SharedCall::Share share = what;
-    share.from = rank;
-    if (rank == last) {
+    share.from = commutative ? first + i : last - i;
+    if (i == 0) {
       call.copy(into, share);
     } else {
       call.combine(into, share);
@@ -48,7 +49,8 @@ void shared_reduce(Plan& plan, const ReductionData& data, int root) {
   const Bytes size = data.elements.bytes();
   const bool wants = root == kEverybody || plan.rank() == root;
   call.say(0, plan.shared_input(data.send).address(), size, root);
-  if (wants) fold(call, plan.shared_output(data.recv).address(), 0, plan.size() - 1, whole(0, size));
+  if (wants)
+    fold(call, plan.combiner().commutative, plan.shared_output(data.recv).address(), 0, plan.size() - 1, whole(0, size));
   plan.end_shared();
 }
 
@@ -60,7 +62,8 @@ void shared_parts_allreduce(Plan& plan, const ReductionData& data) {
   std::byte* const result = plan.shared_output(data.recv).address();
   call.say(0, plan.shared_input(data.send).address(), size, kAll);
   std::byte* const own = result + parts.place(plan.rank()).value;
-  fold(call, own, 0, plan.size() - 1, {0, 0, size, parts.place(plan.rank()), bytes_of(plan.rank())});
+  fold(call, plan.combiner().commutative, own, 0, plan.size() - 1,
+       {0, 0, size, parts.place(plan.rank()), bytes_of(plan.rank())});
   call.say(1, own, bytes_of(plan.rank()), kAll);
   for (int distance = 1; distance < plan.size(); ++distance) {
     const int from = (plan.rank() + distance) % plan.size();
@@ -74,7 +77,7 @@ void shared_reduce_scatter(Plan& plan, const Piece& send, const Piece& recv, con
   const int rank = plan.rank();
   const Bytes mine = layout.elements(rank).bytes();
   call.say(0, plan.shared_input(send).address(), layout.total(), kAll);
-  fold(call, plan.shared_output(recv.part(Offset{}, mine)).address(), 0, plan.size() - 1,
+  fold(call, plan.combiner().commutative, plan.shared_output(recv.part(Offset{}, mine)).address(), 0, plan.size() - 1,
        {0, 0, layout.total(), layout.place(rank), mine});
   plan.end_shared();
 }
@@ -85,7 +88,7 @@ void shared_scan(Plan& plan, const ReductionData& data, bool exclusive) {
   const Bytes size = data.elements.bytes();
   call.say(0, plan.shared_input(data.send).address(), size, SharedLane::kThoseBehind);
   const int last = plan.rank() - (exclusive ? 1 : 0);
-  if (last >= 0) fold(call, plan.shared_output(data.recv).address(), 0, last, whole(0, size));
+  if (last >= 0) fold(call, plan.combiner().commutative, plan.shared_output(data.recv).address(), 0, last, whole(0, size));
   plan.end_shared();
 }
 

@@ -122,7 +122,7 @@ TEST(OneSidedDevices, RefuseAtomicsWhereNoneCrossTheLink) {
 TEST(OneSidedDevices, TellWhichCallAWordFailedBy) {
   NEEDS_FAKE_DRIVER();
   with_words([](const Here& here, Checks& check, ist_heap heap, std::uint64_t* word) {
-    for (const char* const call : {"cuModuleLoadData", "cuModuleGetFunction", "cuLaunchKernel", "cuEventRecord"}) {
+    for (const char* const call : {"cuLaunchKernel", "cuEventRecord"}) {
       break_call(call, 0, CUDA_ERROR_UNKNOWN);
       check.fails(ist_heap_atomic64(heap, IST_ATOMIC_ADD, word, 1, nullptr, here.rank), IST_ERR_DEVICE, {call}, call);
       heal();
@@ -132,6 +132,27 @@ TEST(OneSidedDevices, TellWhichCallAWordFailedBy) {
     check.ok(ist_heap_compare_swap64(heap, word, 7, 8, &before, here.rank), "and the one behind it");
     check.that(before == 7, "what was set");
   });
+}
+
+// The kernel is loaded with the heap, which stands also where it cannot be: a call that needs it tries again, and says why not.
+TEST(OneSidedDevices, TellAtAWordThatItsKernelCannotBeLoaded) {
+  NEEDS_FAKE_DRIVER();
+  for (const char* const call : {"cuModuleLoadData", "cuModuleGetFunction"})
+    expect_all(run_ranks(2, "host,cuda", [call](const Here& here) {
+      Checks check{here};
+      ist_heap heap = IST_HEAP_NULL;
+      void* word = nullptr;
+      break_call(call, 0, CUDA_ERROR_UNKNOWN);
+      check.ok(create(here, &heap), "a heap");
+      check.ok(ist_heap_calloc(heap, 1, 8, &word), "a word");
+      auto* const number = static_cast<std::uint64_t*>(word);
+      break_call(call, 0, CUDA_ERROR_UNKNOWN);
+      check.fails(ist_heap_atomic64(heap, IST_ATOMIC_ADD, number, 1, nullptr, here.rank), IST_ERR_DEVICE, {call}, call);
+      heal();
+      check.ok(ist_heap_atomic64(heap, IST_ATOMIC_ADD, number, 1, nullptr, here.rank), "the next one");
+      check.ok(ist_heap_destroy(&heap), "destroy");
+      return check.wrong();
+    }));
 }
 
 TEST(OneSidedDevices, AreCheckedBeforeAHeapIsMade) {
