@@ -79,7 +79,7 @@ struct Look {
 
 // Returns when the operation is complete, or cancelled because of doubts, which it tells.
 Status doubt_until_complete(Engine& engine, OperationId id, const std::function<Status()>& doubt) {
-  constexpr unsigned kDoubtEvery = 64;
+  constexpr unsigned kDoubtEveryLooks = 64;
   Patience patience{engine, [&engine, id] { return Engine::complete(*engine.find(id)); }};
   for (unsigned look = 1;; ++look) {
     bool moved = false;
@@ -88,7 +88,7 @@ Status doubt_until_complete(Engine& engine, OperationId id, const std::function<
       const std::lock_guard lock(engine.lock());
       moved = engine.progress();
       if (Engine::complete(*engine.find(id))) return {};
-      if (look % kDoubtEvery == 0) {
+      if (look % kDoubtEveryLooks == 0) {
         Status vain = doubt();
         if (!vain.ok()) {
           engine.cancel(id);
