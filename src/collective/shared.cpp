@@ -28,6 +28,7 @@ void fold(SharedCall& call, bool commutative, std::byte* into, int first, int la
 
 void shared_barrier(Plan& plan) {
   SharedCall& call = plan.share();
+  call.look_around();
   call.say(0, nullptr, Bytes{}, kAll);
   for (int distance = 1; distance < plan.size(); ++distance)
     call.copy(nullptr, whole((plan.rank() + distance) % plan.size(), Bytes{}));

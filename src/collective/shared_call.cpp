@@ -52,7 +52,7 @@ bool SharedCall::step(const Step& step) { return step.verb == Verb::say ? say_no
 
 bool SharedCall::say_now(const Step& step) {
   if (!lane_->is_free(step.turn) && !wait_for_slot(step)) return false;
-  if (lane_->engine().parts().board.changes() != 0) look_for_readers(step.readers);
+  if (lane_->engine().parts().board.changes() != 0) look_for_readers(step);
   if (!lane_->is_free(step.turn)) {
     lane_->skip(step.turn);  // in vain: nobody must find anything else there
   } else {
@@ -75,12 +75,20 @@ bool SharedCall::wait_for_slot(const Step& step) {
   return true;
 }
 
-void SharedCall::look_for_readers(int readers) {
+// One that has said its word before it went has done its part, or says whose fault it was.
+void SharedCall::look_for_readers(const Step& step) {
   Engine& engine = lane_->engine();
   std::unique_lock lock(engine.lock(), std::defer_lock);
   if (at_once_) lock.lock();
-  const Status lost = lane_->lost_reader(readers);
-  if (!lost.ok()) give_up(lost, engine.rank());
+  for (int reader = 0; reader < lane_->size(); ++reader) {
+    if (!lane_->is_lost(reader, step.readers)) continue;
+    const LaneSlot* const said = lane_->hear(reader, call_, step.share.round);
+    if (said != nullptr) {
+      check(*said, {reader, step.share.round, Bytes{said->bytes}, {}, {}});
+    } else if (const Status lost = lane_->lost(reader); !lost.ok()) {
+      give_up(lost, lost.code() == IST_ERR_PEER_LEFT ? lane_->to_world(reader) : engine.rank());
+    }
+  }
 }
 
 // Null: not yet, or never.
@@ -156,6 +164,10 @@ bool SharedCall::in_vain(const Share& share) {
 
 Status SharedCall::end() {
   lane_->end(call_);
+  if (look_around_) {
+    const std::lock_guard lock(lane_->engine().lock());
+    lane_->engine().look_around();
+  }
   lane_->move_on_others();
   return status_;
 }

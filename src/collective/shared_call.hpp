@@ -30,6 +30,8 @@ class SharedCall {
 
   // Each step is done as it is written down; nobody else may move the call on.
   void at_once() { at_once_ = true; }
+  // At its end: what the others had sent before they came to it is heard of, as it would be if their words were messages.
+  void look_around() { look_around_ = true; }
   void fail(const Status& why) { give_up(why, lane_->engine().rank()); }
 
   // So many bytes from there. `readers`: a rank, SharedLane::kEverybody, or SharedLane::kThoseBehind.
@@ -70,7 +72,7 @@ class SharedCall {
   bool step(const Step& step);
   bool say_now(const Step& step);
   bool wait_for_slot(const Step& step);
-  void look_for_readers(int readers);
+  void look_for_readers(const Step& step);
   bool take_now(const Step& step);
   const LaneSlot* hear(const Share& share);
   bool is_there(const LaneSlot& slot, std::uint64_t bytes, int from);
@@ -84,6 +86,7 @@ class SharedCall {
   Rank about_;
   bool at_once_ = false;
   bool begun_ = false;  // and not ended
+  bool look_around_ = false;
   std::vector<Step> steps_;
   std::size_t next_ = 0;
   unsigned looks_ = 0;

@@ -98,13 +98,7 @@ Status SharedLane::doubt_of_slot(std::uint64_t call) const {
   return compare(call);
 }
 
-Status SharedLane::lost_reader(int readers) const {
-  if (engine_.parts().board.changes() == 0) return {};
-  for (int reader = readers == kThoseBehind ? rank() + 1 : 0; reader < size(); ++reader)
-    if (reader != rank() && (readers < 0 || readers == reader))
-      IST_TRY(engine_.check_source(to_world(reader).value, group_.get()));
-  return {};
-}
+Status SharedLane::lost(int reader) const { return engine_.check_source(to_world(reader).value, group_.get()); }
 
 void SharedLane::move_on_others() {
   constexpr unsigned kOften = 16;
@@ -129,7 +123,8 @@ Status SharedLane::compare(std::uint64_t call, bool asks) const {
   const auto mine = read(rank());
   for (int other = 0; mine && other < size(); ++other) {
     const auto theirs = other == rank() ? std::nullopt : read(other);
-    if (!theirs || (theirs->what == mine->what && theirs->bytes == mine->bytes)) continue;
+    // A rank writes first which call it is, and then whether it asks.
+    if (!theirs || (((theirs->what ^ mine->what) & ~kAsks) == 0 && theirs->bytes == mine->bytes)) continue;
     if (asks && (theirs->what & kAsks) != 0) continue;
     if (theirs->bytes != mine->bytes) return engine_.uneven(to_world(other), theirs->bytes, mine->bytes);
     return {IST_ERR_ARGUMENT,

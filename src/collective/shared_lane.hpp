@@ -60,8 +60,12 @@ class SharedLane : public LaneTurns {
   Status wait_until_free(const Turn& turn);
   // For those who hold the lock.
   Status doubt_of_slot(std::uint64_t call) const;
-  // Why one of those who are to hear what is said cannot any more. Under the engine's lock.
-  Status lost_reader(int readers) const;
+  // Is that rank among those readers, and gone? And why, under the engine's lock.
+  bool is_lost(int reader, int readers) const {
+    const bool reads = readers == kThoseBehind ? reader > rank() : reader != rank() && (readers < 0 || readers == reader);
+    return reads && is_gone(reader);
+  }
+  Status lost(int reader) const;
   // Behind a call that was done at once: moves on what else is under way, and looks who is gone, now and then.
   void move_on_others();
   // Will nothing come of that rank any more, or does a rank make another call?

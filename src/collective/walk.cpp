@@ -8,6 +8,18 @@
 
 namespace ist {
 
+Walk::~Walk() {
+  for (std::size_t i = 0; i < messages_.size(); ++i) {
+    const Message& message = messages_[i];
+    if (message.over || message.posted.value == 0) continue;
+    {
+      const std::lock_guard lock(comm_.engine().lock());
+      comm_.engine().cancel(message.posted);
+    }
+    wait_for(comm_.engine(), message.posted);
+  }
+}
+
 void Walk::give_up(const Status& why, Rank about) {
   if (!status_.ok()) return;
   status_ = why;

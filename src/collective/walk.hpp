@@ -30,6 +30,8 @@ class Walk {
   // `call`: its number.
   Walk(const Communicator& comm, const Combiner& combiner, std::uint64_t call)
       : comm_(comm), combiner_(combiner), call_(call) {}
+  // Of one that was left by an exception: nothing comes into its memory any more.
+  ~Walk();
   Walk(const Walk&) = delete;
   Walk& operator=(const Walk&) = delete;
 

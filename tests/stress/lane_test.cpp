@@ -42,6 +42,7 @@ class Member {
 
   void run() {
     for (std::uint64_t n = 0; n < kCalls; ++n) {
+      turns_.come_to(n);
       Part part = plan({n});
       if (random_() % 4 == 0) {  // goes on
         turns_.begin(n);
@@ -165,6 +166,51 @@ TEST(Lanes, ASlotIsFreeWhenItsReadersCameFurtherWhateverCallsWentAnotherWay) {
       }
     }
   }
+}
+
+// A rank that comes to a later call while an early one is under way says so when that is over, whatever it made in between another way.
+TEST(Lanes, WhatIsOverIsSaidWhenTheCallThatWasUnderWayEnds) {
+  const auto one = std::make_unique<Lane>();
+  const auto other = std::make_unique<Lane>();
+  const std::vector<Lane*> lanes{one.get(), other.get()};
+  const std::byte byte{7};
+  LaneTurns mine(lanes, 0, 3);
+  LaneTurns theirs(lanes, 1, 3);
+  theirs.begin(0);
+  for (std::uint64_t call = 0; call < 5; ++call) {
+    mine.come_to(call);
+    theirs.come_to(call);
+    if (call > 1) continue;  // both make it another way
+    mine.say(mine.take_turn(call, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
+    mine.end(call);
+  }
+  mine.come_to(5);
+  theirs.come_to(5);
+  const LaneTurns::Turn turn = mine.take_turn(5, 0, LaneTurns::kEverybody);
+  EXPECT_FALSE(mine.is_free(turn, nobody_is_gone));
+  ASSERT_NE(nullptr, theirs.hear(0, 0, 0));
+  theirs.end_later(0);
+  EXPECT_TRUE(mine.is_free(turn, nobody_is_gone));
+}
+
+// What stands in a place that was skipped is an older call's, which others read than those of the skipped one.
+TEST(Lanes, APlaceThatWasSkippedWaitsForEverybody) {
+  std::vector<std::unique_ptr<Lane>> memory;
+  std::vector<Lane*> lanes;
+  for (int rank = 0; rank < 3; ++rank) lanes.push_back(memory.emplace_back(std::make_unique<Lane>()).get());
+  const std::byte byte{7};
+  LaneTurns root(lanes, 0, 4);
+  LaneTurns second(lanes, 1, 4);
+  LaneTurns third(lanes, 2, 4);
+  root.say(root.take_turn(0, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
+  root.end(0);
+  root.skip(root.take_turn(4, 0, 1));
+  root.end(4);
+  second.end(4);
+  const LaneTurns::Turn turn = root.take_turn(8, 0, LaneTurns::kEverybody);
+  EXPECT_FALSE(root.is_free(turn, nobody_is_gone));  // the third has not read call 0
+  third.end(4);
+  EXPECT_TRUE(root.is_free(turn, nobody_is_gone));
 }
 
 // A reader that has let go of a communicator, and goes on with another one on the same lane, needs nothing of it.

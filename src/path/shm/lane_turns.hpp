@@ -49,8 +49,15 @@ class LaneTurns {
   // Before anything of a call, also of one that says nothing here: those before that are over without a word of this rank's, since they
   // went another way, need nothing any more either (guard COME_TO).
   void come_to(std::uint64_t call) {
-    if (under_way_.load(std::memory_order_acquire) != 0 || ended_ + 1 == call) return;
-    mine().done.store(marked(call), std::memory_order_release);
+    if (under_way_.load(std::memory_order_acquire) != 0) {
+      const std::lock_guard lock(mutex_);
+      if (!open_.empty()) {
+        come_ = call;  // said when they are over
+        return;
+      }
+    }
+    come_ = call;
+    if (ended_ + 1 != call) mine().done.store(marked(call), std::memory_order_release);
   }
   // A call that goes on when this returns, and its end.
   void begin(std::uint64_t call) {
@@ -87,7 +94,8 @@ class LaneTurns {
     if (turn.stamp_before == 0) return true;
     if (own_[turn.slot].said.load(std::memory_order_acquire) != turn.stamp_before) return false;
     const auto needs = [&](int reader) { return !needs_no_more(reader, turn.call_before) && !gone(reader); };
-    if (turn.readers_before != kEverybody) return !needs(turn.readers_before);
+    const bool skipped = own_[turn.slot].skipped.load(std::memory_order_relaxed) == turn.stamp_before;
+    if (turn.readers_before != kEverybody && !skipped) return !needs(turn.readers_before);
     for (int reader = 0; reader < size(); ++reader)
       if (needs(reader)) return false;
     return true;
@@ -95,10 +103,13 @@ class LaneTurns {
   // gave_up: as in a slot. Then there are no bytes.
   void say(const Turn& turn, const std::byte* bytes, Bytes size, std::uint32_t gave_up) {
     ist::say(mine().slots[turn.slot], {turn.stamp, needed_from(turn.call), size.value, gave_up}, bytes);
-    skip(turn);
+    own_[turn.slot].said.store(turn.stamp, std::memory_order_release);
   }
-  // Nothing, now and for good.
-  void skip(const Turn& turn) { own_[turn.slot].said.store(turn.stamp, std::memory_order_release); }
+  // Nothing, now and for good. What was there before stays, and whoever reads that may not be among this one's readers.
+  void skip(const Turn& turn) {
+    own_[turn.slot].skipped.store(turn.stamp, std::memory_order_relaxed);
+    own_[turn.slot].said.store(turn.stamp, std::memory_order_release);
+  }
   // Null: not yet. What it says stays until the call's end.
   const LaneSlot* hear(int from, std::uint64_t call, int round) {
     const LaneSlot& slot = lanes_[static_cast<std::size_t>(from)]->slots[slot_of(call, round)];
@@ -131,6 +142,7 @@ class LaneTurns {
     std::uint64_t call = 0;
     int readers = kEverybody;
     std::atomic<std::uint64_t> said{0};  // stamp
+    std::atomic<std::uint64_t> skipped{0};
   };
   static std::size_t slot_of(std::uint64_t call, int round) {
     return static_cast<std::size_t>(call + 2 * static_cast<std::uint64_t>(round)) % kLaneSlots;
@@ -164,7 +176,8 @@ class LaneTurns {
   }
   void tell_done(std::uint64_t call) {
     if (ended_ + 1 <= call) ended_ = call;  // at first there is none
-    mine().done.store(marked(open_.empty() ? ended_ + 1 : open_.front()), std::memory_order_release);
+    const std::uint64_t over = is_behind(come_, ended_ + 1) ? come_ : ended_ + 1;
+    mine().done.store(marked(open_.empty() ? over : open_.front()), std::memory_order_release);
     if (!open_.empty()) oldest_.store(open_.front(), std::memory_order_release);
     under_way_.store(static_cast<int>(open_.size()), std::memory_order_release);
   }
@@ -178,6 +191,7 @@ class LaneTurns {
   std::mutex mutex_;
   std::vector<std::uint64_t> open_;          // calls under way, ascending; under mutex_
   std::uint64_t ended_ = ~std::uint64_t{0};  // the last one; under mutex_, where calls are under way
+  std::uint64_t come_ = 0;                   // the call that this rank makes now; likewise
   std::atomic<std::uint64_t> oldest_{0};
   std::atomic<int> under_way_{0};
 };
