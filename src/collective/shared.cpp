@@ -48,7 +48,7 @@ void shared_bcast(Plan& plan, const Piece& buffer, int root) {
 void shared_reduce(Plan& plan, const ReductionData& data, int root) {
   SharedCall& call = plan.share();
   const Bytes size = data.elements.bytes();
-  const bool wants = root == kEverybody || plan.rank() == root;
+  const bool wants = root == kAll || plan.rank() == root;
   call.say(0, plan.shared_input(data.send).address(), size, root);
   if (wants)
     fold(call, plan.combiner().commutative, plan.shared_output(data.recv).address(), 0, plan.size() - 1, whole(0, size));

@@ -12,7 +12,7 @@ namespace ist {
 
 void shared_barrier(Plan& plan);
 void shared_bcast(Plan& plan, const Piece& buffer, int root);
-// root: kEverybody for an allreduce.
+// root: SharedLane::kEverybody for an allreduce.
 void shared_reduce(Plan& plan, const ReductionData& data, int root);
 void shared_parts_allreduce(Plan& plan, const ReductionData& data);
 // In these the parts are those of layout, alike for all ranks; in place: send is the same piece as recv, of all parts.
