@@ -146,10 +146,11 @@ void Engine::doubt_schedules() {
   for (std::uint32_t index = 0; index < operations_.size(); ++index) {
     Operation* const operation = operations_.whole_at(index);
     auto* const running = operation != nullptr ? std::get_if<state::Running>(&operation->state) : nullptr;
-    if (running == nullptr || !running->run->status.ok()) continue;
+    if (running == nullptr) continue;
     Schedule& schedule = *running->run->schedule;
     const Status vain = schedule.doubt(agrees(index, schedule));
     if (vain.ok()) continue;
+    // Also what one that gave up waits for since, as its later steps began.
     give_up(*running->run, vain, parts_.rank);
     for (std::uint32_t other = 0; other < operations_.size(); ++other) {
       Operation* const message = operations_.whole_at(other);

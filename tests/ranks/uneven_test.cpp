@@ -38,8 +38,9 @@ TEST(Uneven, ABroadcastOfOtherCountsIsToldInItsOwnWords) {
         const int code = waits
                              ? ist_bcast(ist_host(bytes.data()), count, IST_BYTE, 0, comm())
                              : finished(ist_ibcast(ist_host(bytes.data()), count, IST_BYTE, 0, comm(), &request), &request);
+        // The root hears of it, too, if it waited long enough to look.
         if (rank() == 0) {
-          EXPECT_EQ(IST_OK, code) << text();
+          EXPECT_TRUE(code == IST_OK || code == IST_ERR_TRUNCATE) << text();
         } else {
           expect_uneven(code, waits ? "ist_bcast" : "ist_wait", mine);
         }
