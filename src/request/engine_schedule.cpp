@@ -11,6 +11,9 @@ namespace {
 // Bytes that the processor copies or combines at once, so that one long vector does not keep the engine from everybody else.
 constexpr std::uint64_t kAtOnce = 1 << 20;  // a whole number of elements of any type
 
+// Only what lasts so long is vain.
+constexpr std::chrono::milliseconds kDoubtFor{250};
+
 bool on_host(const Schedule::Step& step) { return step.to.kind == KindId::host && step.from.kind == KindId::host; }
 
 // Cancelled, and nothing else was wrong.
@@ -150,6 +153,12 @@ void Engine::doubt_schedules() {
     Schedule& schedule = *running->run->schedule;
     const Status vain = schedule.doubt(agrees(index, schedule));
     if (vain.ok()) continue;
+    // A message may be on its way that says so itself.
+    const auto now = std::chrono::steady_clock::now();
+    auto& since = running->run->doubted;
+    if (since == std::chrono::steady_clock::time_point{}) since = now;
+    if (now - since < kDoubtFor) continue;
+    since = {};
     // Also what one that gave up waits for since, as its later steps began.
     give_up(*running->run, vain, parts_.rank);
     for (std::uint32_t other = 0; other < operations_.size(); ++other) {

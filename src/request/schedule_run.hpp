@@ -6,6 +6,7 @@
 // Errors         : the first one, in status; from then on every message of the schedule says that this rank gave up.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -38,8 +39,9 @@ struct ScheduleRun {
   std::vector<Local> local;
   std::uint32_t remaining = 0;  // steps that are not complete
   Status status;
-  Rank about;              // the rank that is the cause of the failure
-  bool abandoned = false;  // the world is being destroyed: nothing starts any more
+  Rank about;                                          // the rank that is the cause of the failure
+  std::chrono::steady_clock::time_point doubted = {};  // since when it seems to wait in vain
+  bool abandoned = false;                              // the world is being destroyed: nothing starts any more
   bool cancelled = false;  // the user asked for that; where nothing had failed, status and about say that this rank gave up
 };
 
