@@ -17,15 +17,15 @@ std::string operation_text(std::uint32_t operation) {
 }
 
 // What differs first: its name, and what each of the two gave.
-struct Difference {
+struct FirstDifference {
   std::string what;
   std::string one;
   std::string other;
 };
 
-std::optional<Difference> difference(const GivenAlike& one, const GivenAlike& other) {
+std::optional<FirstDifference> difference(const GivenAlike& one, const GivenAlike& other) {
   const auto found = [](const char* what, std::string a, std::string b) {
-    return Difference{what, std::move(a), std::move(b)};
+    return FirstDifference{what, std::move(a), std::move(b)};
   };
   if (one.call != other.call) return found("call", one.call.data(), other.call.data());
   if (one.root != other.root) return found("root", std::to_string(one.root), std::to_string(other.root));
@@ -42,7 +42,8 @@ std::optional<Difference> difference(const GivenAlike& one, const GivenAlike& ot
 class Comparison final : public Action {
  public:
   Comparison(const Communicator& comm, const GivenAlike& mine)
-      : comm_(comm.name()), all_(static_cast<std::size_t>(comm.size())) {
+      : name_(comm.name()), all_(static_cast<std::size_t>(comm.size())) {
+    for (int rank = 0; rank < comm.size(); ++rank) world_.push_back(comm.to_world(rank));
     for (GivenAlike& one : all_) one.present = 0;
     all_[static_cast<std::size_t>(comm.rank())] = mine;
   }
@@ -57,15 +58,22 @@ class Comparison final : public Action {
       const auto found = difference(all_.front(), all_[rank]);
       if (!found) continue;
       now.schedule.call_off();
-      return Status{IST_ERR_ARGUMENT, "the ranks of \"" + comm_ + "\" give different values where all must give the same: " +
+      return Status{IST_ERR_ARGUMENT, "the ranks of \"" + name_ + "\" give different values where all must give the same: " +
                                           found->what + " is " + found->one + " on rank 0 and " + found->other +
                                           " on rank " + std::to_string(rank) + " (found by ISTHMUS_CHECK)"};
+    }
+    // One that gives the same and cannot make the call takes no part in it either.
+    for (std::size_t rank = 0; rank < all_.size(); ++rank) {
+      if (all_[rank].present == GivenAlike::kFine) continue;
+      now.schedule.call_off();
+      return now.engine.gave_up(world_[rank], static_cast<Code>(all_[rank].present - GivenAlike::kFine));
     }
     return true;
   }
 
  private:
-  std::string comm_;
+  std::string name_;             // of the communicator, which may be gone
+  std::vector<Rank> world_;      // its ranks
   std::vector<GivenAlike> all_;  // by rank
 };
 
@@ -87,7 +95,7 @@ void GivenAlike::list(const std::int64_t* counts, int ranks) {
   count = static_cast<std::int64_t>(sum);
 }
 
-Plan::Step tell_what_is_given(Plan& plan, const GivenAlike& mine) {
+Told tell_what_is_given(Plan& plan, const GivenAlike& mine) {
   plan.set_compared();
   Schedule& schedule = plan.schedule();
   auto made = std::make_unique<Comparison>(plan.comm(), mine);
@@ -99,14 +107,13 @@ Plan::Step tell_what_is_given(Plan& plan, const GivenAlike& mine) {
     plan.need(compared, schedule.regardless(plan.receive(all.of(from), from, kNumber, {})));
     plan.need(compared, schedule.regardless(plan.send(all.of(plan.rank()), to, kNumber, {})));
   }
-  return compared;
+  return {compared, schedule.size()};
 }
 
-void hold_back(Plan& plan, Plan::Step compared) {
+void hold_back(Plan& plan, const Told& told) {
   Schedule& schedule = plan.schedule();
-  const auto told = static_cast<std::uint32_t>(2 * (plan.size() - 1));
-  for (Plan::Step step = compared + told + 1; step < schedule.size(); ++step)
-    if (schedule.at(step).unmet == 0) schedule.need(step, compared);
+  for (Plan::Step step = told.end; step < schedule.size(); ++step)
+    if (schedule.at(step).unmet == 0) schedule.need(step, told.compared);
 }
 
 }  // namespace ist

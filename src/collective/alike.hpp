@@ -18,11 +18,13 @@ namespace ist {
 // What one rank gives. It travels as it is; what a call does not have is the same on all ranks.
 struct GivenAlike {
   static constexpr std::uint32_t kNoOperation = 0;
+  static constexpr std::uint32_t kUnknown = 253;      // none that there is
   static constexpr std::uint32_t kOrdered = 254;      // of the user's, applied in the order of ranks
   static constexpr std::uint32_t kCommutative = 255;  // of the user's
-  std::uint32_t present = 1;                          // 0: nothing came of that rank
-  std::uint32_t operation = kNoOperation;             // one of these, or the number of the library's own
-  std::array<char, 32> call{};                        // its name, the same of the blocking call and the other
+  static constexpr std::uint32_t kFine = 1;
+  std::uint32_t present = kFine;           // 0: nothing came of that rank; above: kFine and why it refused the call
+  std::uint32_t operation = kNoOperation;  // one of these, or the number of the library's own
+  std::array<char, 32> call{};             // its name, the same of the blocking call and the other
   std::int64_t count = 0;
   std::uint64_t digest = 0;  // of a list of counts that every rank gives; count has their sum
   std::int32_t root = 0;
@@ -32,9 +34,13 @@ struct GivenAlike {
   void list(const std::int64_t* counts, int ranks);
 };
 
-// Tells the others and hears them. The step after which they are compared.
-Plan::Step tell_what_is_given(Plan& plan, const GivenAlike& mine);
+// Tells the others and hears them: the step after which they are compared, and where what follows begins.
+struct Told {
+  Plan::Step compared;
+  Plan::Step end;
+};
+Told tell_what_is_given(Plan& plan, const GivenAlike& mine);
 // What was written down since then begins after that step.
-void hold_back(Plan& plan, Plan::Step compared);
+void hold_back(Plan& plan, const Told& told);
 
 }  // namespace ist

@@ -42,11 +42,11 @@ void Plan::fail(const Status& why) {
 
 SharedCall& Plan::share() {
   if (may_walk_ && !schedule_) {
-    shared_at_once_.emplace(comm_.lane(), number_, combiner_);
+    shared_at_once_.emplace(*comm_.lane(), number_, combiner_);
     shared_at_once_->at_once();
     return *shared_at_once_;
   }
-  shared_later_ = std::make_unique<SharedCall>(comm_.lane(), number_, combiner_);
+  shared_later_ = std::make_unique<SharedCall>(*comm_.lane(), number_, combiner_);
   return *shared_later_;
 }
 
@@ -67,7 +67,7 @@ Piece Plan::shared_output(const Piece& piece) {
 void Plan::end_shared() {
   if (shared_at_once_) return;
   shared_later_->begin();
-  const Step over = schedule().act(as_action(std::move(shared_later_)), {});
+  const Step over = schedule().act(as_action(std::move(shared_later_), comm_.lane()), {});
   for (const Step input : shared_inputs_) schedule().need(over, input);
   for (const auto& [to, from] : shared_outputs_) schedule().copy(to, from, {over});
 }

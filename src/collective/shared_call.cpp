@@ -51,29 +51,25 @@ void SharedCall::say(int round, const std::byte* from, Bytes size, int readers) 
 bool SharedCall::step(const Step& step) { return step.verb == Verb::say ? say_now(step) : take_now(step); }
 
 bool SharedCall::say_now(const Step& step) {
-  if (!lane_->is_free(step.turn) && !wait_for_slot(step)) return false;
+  bool free = lane_->is_free(step.turn);
+  if (!free) {
+    if (!at_once_ && !looks_in_vain()) return false;
+    const Status vain = at_once_ ? lane_->wait_until_free(step.turn) : lane_->doubt_of_slot(call_);
+    if (!at_once_ && vain.ok()) return false;
+    free = vain.ok();
+    if (!free) give_up(vain, lane_->engine().rank());
+  }
   if (lane_->engine().parts().board.changes() != 0) look_for_readers(step);
-  if (!lane_->is_free(step.turn)) {
-    lane_->skip(step.turn);  // in vain: nobody must find anything else there
-  } else {
+  if (free) {
     lane_->say(step.turn, step.bytes, step.share.size, status_.ok() ? 0 : in_one_word(status_.code(), about_));
+  } else {
+    lane_->skip(step.turn);  // in vain: nobody must find anything else there
   }
   return true;
 }
 
-// False: not yet.
-bool SharedCall::wait_for_slot(const Step& step) {
-  Status vain;
-  if (at_once_) {
-    vain = lane_->wait_until_free(step.turn);
-  } else {
-    if (lane_->engine().parts().board.changes() == 0 && ++looks_ % kDoubtEverySteps != 0) return false;
-    vain = lane_->doubt_of_slot(call_);
-    if (vain.ok()) return false;
-  }
-  if (!vain.ok()) give_up(vain, lane_->engine().rank());
-  return true;
-}
+// Of an action: is it time to ask whether it waits in vain?
+bool SharedCall::looks_in_vain() { return lane_->engine().parts().board.changes() != 0 || ++looks_ % kDoubtEverySteps == 0; }
 
 // One that has said its word before it went has done its part, or says whose fault it was.
 void SharedCall::look_for_readers(const Step& step) {
@@ -150,15 +146,14 @@ bool SharedCall::take_now(const Step& step) {
 
 // Of a step that is not over: true if it never will be.
 bool SharedCall::in_vain(const Share& share) {
-  Engine& engine = lane_->engine();
-  if (engine.parts().board.changes() == 0 && ++looks_ % kDoubtEverySteps != 0) return false;
+  if (!looks_in_vain()) return false;
   const int from = share.from;
   const Status vain = lane_->doubt(from, call_);
   if (vain.ok()) return false;
   // What it said before it went counts: it is looked for once more.
   const LaneSlot* const slot = lane_->hear(from, call_, share.round);
   if (slot != nullptr && slot->ready.load(std::memory_order_acquire) >= share.offset.value + share.size.value) return false;
-  give_up(vain, vain.code() == IST_ERR_PEER_LEFT ? lane_->to_world(from) : engine.rank());
+  give_up(vain, vain.code() == IST_ERR_PEER_LEFT ? lane_->to_world(from) : lane_->engine().rank());
   return true;
 }
 
@@ -186,7 +181,8 @@ namespace {
 
 class SharedAction final : public Action {
  public:
-  explicit SharedAction(std::unique_ptr<SharedCall> call) : call_(std::move(call)) {}
+  SharedAction(std::unique_ptr<SharedCall> call, std::shared_ptr<SharedLane> lane)
+      : lane_(std::move(lane)), call_(std::move(call)) {}
   Result<bool> step(Moment& now) override {
     if (!now.status.ok()) call_->fail(now.status);
     if (!call_->go_on(now.abandoned)) return false;
@@ -197,13 +193,14 @@ class SharedAction final : public Action {
   bool lets_go() const override { return true; }
 
  private:
+  std::shared_ptr<SharedLane> lane_;  // goes last
   std::unique_ptr<SharedCall> call_;
 };
 
 }  // namespace
 
-std::unique_ptr<Action> as_action(std::unique_ptr<SharedCall> call) {
-  return std::make_unique<SharedAction>(std::move(call));
+std::unique_ptr<Action> as_action(std::unique_ptr<SharedCall> call, std::shared_ptr<SharedLane> lane) {
+  return std::make_unique<SharedAction>(std::move(call), std::move(lane));
 }
 
 }  // namespace ist

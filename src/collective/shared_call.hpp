@@ -2,7 +2,7 @@
 //
 // Who calls this : the algorithms beside it, through Plan.
 // Threads        : filled in by one; run by the caller at once, or under the engine's lock as an action of a schedule.
-// Ownership      : the lane is shared; pieces are views, and host memory.
+// Ownership      : looks at the lane, which as_action() keeps; pieces are views, and host memory.
 // Errors         : the first is the call's result. What has failed still says so in every round, and takes what the others say, so that
 //                  nobody waits for this rank.
 //
@@ -11,7 +11,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -22,8 +21,8 @@ namespace ist {
 
 class SharedCall {
  public:
-  SharedCall(std::shared_ptr<SharedLane> lane, std::uint64_t call, const Combiner& combiner)
-      : lane_(std::move(lane)), call_(call), combiner_(combiner), about_(lane_->engine().rank()) {}
+  SharedCall(SharedLane& lane, std::uint64_t call, const Combiner& combiner)
+      : lane_(&lane), call_(call), combiner_(combiner), about_(lane.engine().rank()) {}
   ~SharedCall();
   SharedCall(const SharedCall&) = delete;
   SharedCall& operator=(const SharedCall&) = delete;
@@ -71,7 +70,7 @@ class SharedCall {
   void give_up(const Status& why, Rank about);
   bool step(const Step& step);
   bool say_now(const Step& step);
-  bool wait_for_slot(const Step& step);
+  bool looks_in_vain();
   void look_for_readers(const Step& step);
   bool take_now(const Step& step);
   const LaneSlot* hear(const Share& share);
@@ -79,7 +78,7 @@ class SharedCall {
   void check(const LaneSlot& slot, const Share& share);
   bool in_vain(const Share& share);
 
-  std::shared_ptr<SharedLane> lane_;
+  SharedLane* lane_;
   std::uint64_t call_;
   Combiner combiner_;
   Status status_;
@@ -93,6 +92,6 @@ class SharedCall {
 };
 
 // The same as a step of a schedule.
-std::unique_ptr<Action> as_action(std::unique_ptr<SharedCall> call);
+std::unique_ptr<Action> as_action(std::unique_ptr<SharedCall> call, std::shared_ptr<SharedLane> lane);
 
 }  // namespace ist

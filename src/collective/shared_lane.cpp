@@ -54,7 +54,7 @@ void SharedLane::note(std::uint64_t call, const Note& mine) {
 }
 
 void SharedLane::say(const Turn& turn, const std::byte* bytes, Bytes size, std::uint32_t gave_up) {
-  LaneTurns::say(turn, bytes, size, gave_up);
+  write(turn, bytes, size, gave_up);
   for (const Link* sleeper : sleepers_) sleeper->ring();
 }
 
@@ -107,9 +107,18 @@ void SharedLane::move_on_others() {
   engine_.progress();
 }
 
-Status SharedLane::doubt(int from, std::uint64_t call) const {
+Status SharedLane::makes_another(int rank) const {
+  return {IST_ERR_ARGUMENT,
+          engine_.parts().names[static_cast<std::size_t>(to_world(rank).value)] +
+              " makes another collective call, or gives another root; all ranks must make the same calls in "
+              "the same order"};
+}
+
+// Whoever has said something in a call comes past it only later; so what was said is found when it is looked for once more.
+Status SharedLane::doubt(int from, std::uint64_t call) {
   if (engine_.parts().board.changes() != 0) IST_TRY(engine_.check_source(to_world(from).value, group_.get()));
-  return compare(call);
+  IST_TRY(compare(call));
+  return is_past(from, call) ? makes_another(from) : Status{};
 }
 
 Status SharedLane::compare(std::uint64_t call, bool asks) const {
@@ -127,10 +136,7 @@ Status SharedLane::compare(std::uint64_t call, bool asks) const {
     if (!theirs || (((theirs->what ^ mine->what) & ~kAsks) == 0 && theirs->bytes == mine->bytes)) continue;
     if (asks && (theirs->what & kAsks) != 0) continue;
     if (theirs->bytes != mine->bytes) return engine_.uneven(to_world(other), theirs->bytes, mine->bytes);
-    return {IST_ERR_ARGUMENT,
-            engine_.parts().names[static_cast<std::size_t>(to_world(other).value)] +
-                " makes another collective call, or gives another root; all ranks must make the same calls in the "
-                "same order"};
+    return makes_another(other);
   }
   return {};
 }

@@ -1,7 +1,7 @@
 // What the ranks of a communicator say to each other in memory that all of them see, in the place of messages.
 //
 // Who calls this : shared_call.cpp; the communicator has one, if all of its ranks are on this host and had one left.
-// Threads        : as LaneTurns; wait() and wait_until() without the engine's lock, doubt() and compare() under it.
+// Threads        : as LaneTurns; the waits without the engine's lock, doubts and reasons under it.
 // Ownership      : looks at the world's engine and paths, which outlive it.
 // Errors         : of a wait: that rank is gone, or a rank makes another call.
 #pragma once
@@ -46,7 +46,7 @@ class SharedLane : public LaneTurns {
   bool idle() {
     return LaneTurns::idle([this](int rank) { return is_gone(rank); });
   }
-  // As LaneTurns, and wakes those that may sleep.
+  // Writes it, and wakes those that may sleep.
   void say(const Turn& turn, const std::byte* bytes, Bytes size, std::uint32_t gave_up);
 
   // Returns when `ready` is true; an error: what it waits for, of `from`, will not come.
@@ -69,13 +69,14 @@ class SharedLane : public LaneTurns {
   // Behind a call that was done at once: moves on what else is under way, and looks who is gone, now and then.
   void move_on_others();
   // Will nothing come of that rank any more, or does a rank make another call?
-  Status doubt(int from, std::uint64_t call) const;
+  Status doubt(int from, std::uint64_t call);
   // The latter alone. `asks`: and it does not even answer what this one asks.
   Status compare(std::uint64_t call, bool asks = false) const;
 
  private:
   bool is_gone(int rank) const { return engine_.parts().board.fate(to_world(rank)) != AbortBoard::Fate::present; }
   Status wait_long(const std::function<bool()>& ready, int from, std::uint64_t call);
+  Status makes_another(int rank) const;
 
   Engine& engine_;
   std::shared_ptr<const Group> group_;

@@ -326,7 +326,7 @@ class Engine {
   bool go_on_alone(Operation& operation, std::uint32_t index);
   bool step_schedule(Operation& operation, std::uint32_t index);
   void doubt_schedules();
-  bool agrees(std::uint32_t parent, Schedule& schedule);
+  std::vector<std::uint32_t> parts_of(std::uint32_t schedule);
   bool user_is_ready(ScheduleRun& run);
   bool start_ready(ScheduleRun& run, std::uint32_t parent);
   void start_step(ScheduleRun& run, Schedule::StepId id, std::uint32_t parent);

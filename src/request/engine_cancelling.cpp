@@ -65,10 +65,7 @@ void Engine::give_up_call(Operation& operation, std::uint32_t index) {
   run.cancelled = true;
   give_up(run, {IST_ERR_PENDING, "this rank cancelled the call"}, parts_.rank);
   run.schedule->before().clear();
-  std::vector<std::uint32_t> parts;
-  for (std::uint32_t i = 0; i < operations_.size(); ++i)
-    if (operations_.used(i) && operations_.at(i).parent == index + 1) parts.push_back(i);
-  for (const std::uint32_t i : parts) {
+  for (const std::uint32_t i : parts_of(index)) {
     Operation& part = operations_.at(i);
     if (run.schedule->at(part.step).regardless) continue;
     if (part.in<state::Posted>()) {

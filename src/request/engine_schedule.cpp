@@ -71,19 +71,17 @@ bool Engine::step_schedule(Operation& operation, std::uint32_t index) {
 bool Engine::go_on_alone(Operation& operation, std::uint32_t index) {
   if (operation.released) return false;
   ScheduleRun& run = *std::get<state::Running>(operation.state).run;
-  std::vector<std::uint32_t> parts;
-  for (std::uint32_t i = 0; i < operations_.size(); ++i)
-    if (operations_.used(i) && operations_.at(i).parent == index + 1) parts.push_back(i);
   const auto works = [&](const ScheduleRun::Local& local) {
     const Schedule::Step& step = run.schedule->at(local.step);
     return step.verb != Schedule::Verb::act || !run.schedule->action(step).lets_go();
   };
-  const bool busy = std::any_of(run.local.begin(), run.local.end(), works) ||
-                    std::any_of(parts.begin(), parts.end(), [&](std::uint32_t i) {
-                      const Operation& part = operations_.at(i);
-                      return !complete(part) && part.piece.size > Bytes{} && !run.schedule->at(part.step).regardless;
-                    });
-  if (busy) return false;
+  if (std::any_of(run.local.begin(), run.local.end(), works)) return false;
+  const std::vector<std::uint32_t> parts = parts_of(index);
+  const auto reads_or_writes = [&](std::uint32_t i) {
+    const Operation& part = operations_.at(i);
+    return part.piece.size > Bytes{} && !run.schedule->at(part.step).regardless;
+  };
+  if (std::any_of(parts.begin(), parts.end(), reads_or_writes)) return false;
   const OperationId id = operations_.add();
   if (id.value == 0) return false;
   Operation& rest = operations_.at(id.index());
@@ -134,41 +132,44 @@ void Engine::give_up(ScheduleRun& run, const Status& why, Rank about) {
   run.about = about;
 }
 
-// Is it telling others what all must hear, whatever else becomes of the call?
-bool Engine::agrees(std::uint32_t parent, Schedule& schedule) {
-  for (std::uint32_t index = 0; index < operations_.size(); ++index) {
-    const Operation* const message = operations_.whole_at(index);
-    if (message != nullptr && message->parent == parent + 1 && !complete(*message) && schedule.at(message->step).regardless)
-      return true;
-  }
-  return false;
+std::vector<std::uint32_t> Engine::parts_of(std::uint32_t schedule) {
+  std::vector<std::uint32_t> parts;
+  for (std::uint32_t index = 0; index < operations_.size(); ++index)
+    if (const Operation* const part = operations_.whole_at(index);
+        part != nullptr && part->parent == schedule + 1 && !complete(*part))
+      parts.push_back(index);
+  return parts;
 }
 
-// Calls that will never end because another rank makes another one: what they wait for is given up, and so are they.
+// Calls that will never end because another rank makes another one: what they wait for is given up, and so are they; also what one that
+// gave up waits for since, as its later steps began.
 void Engine::doubt_schedules() {
   for (std::uint32_t index = 0; index < operations_.size(); ++index) {
     Operation* const operation = operations_.whole_at(index);
     auto* const running = operation != nullptr ? std::get_if<state::Running>(&operation->state) : nullptr;
     if (running == nullptr) continue;
-    Schedule& schedule = *running->run->schedule;
-    const Status vain = schedule.doubt(agrees(index, schedule));
-    if (vain.ok()) continue;
+    ScheduleRun& run = *running->run;
+    Status vain = run.schedule->doubt(false);
+    std::vector<std::uint32_t> parts;
+    if (!vain.ok()) {
+      parts = parts_of(index);
+      // While it tells others what all must hear, whatever else becomes of the call.
+      const auto agrees = [&](std::uint32_t part) { return run.schedule->at(operations_.at(part).step).regardless; };
+      if (std::any_of(parts.begin(), parts.end(), agrees)) vain = run.schedule->doubt(true);
+    }
     // A message may be on its way that says so itself.
     const auto now = std::chrono::steady_clock::now();
-    auto& since = running->run->doubted;
-    if (since == std::chrono::steady_clock::time_point{}) since = now;
-    if (now - since < kDoubtFor) continue;
-    since = {};
-    // Also what one that gave up waits for since, as its later steps began.
-    give_up(*running->run, vain, parts_.rank);
-    for (std::uint32_t other = 0; other < operations_.size(); ++other) {
-      Operation* const message = operations_.whole_at(other);
-      if (message == nullptr || message->parent != index + 1 || complete(*message)) continue;
-      if (message->in<state::Posted>())
-        matcher_.withdraw(operations_.id_of(other).wire());
-      else if (!message->sends || !take_back(*message, other))
+    if (vain.ok() || run.doubted == std::chrono::steady_clock::time_point{}) run.doubted = vain.ok() ? decltype(now){} : now;
+    if (vain.ok() || now - run.doubted < kDoubtFor) continue;
+    run.doubted = {};
+    give_up(run, vain, parts_.rank);
+    for (const std::uint32_t part : parts) {
+      Operation& message = operations_.at(part);
+      if (message.in<state::Posted>())
+        matcher_.withdraw(operations_.id_of(part).wire());
+      else if (!message.sends || !take_back(message, part))
         continue;
-      finish(*message, other, vain);
+      finish(message, part, vain);
     }
   }
 }

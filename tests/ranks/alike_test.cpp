@@ -56,6 +56,18 @@ TEST_F(Checked, DifferentRootsAreNamed) {
   }
 }
 
+// What one rank gives is the same in words, and none that there is: the others hear of that, too.
+TEST_F(Checked, AnOperationThatOneRankHasFreedIsAnErrorOnAll) {
+  ist_op op = IST_OP_NULL;
+  IST_OK_OR_FAIL(ist_op_create([](const void*, void*, int64_t, ist_type, void*) {}, nullptr, 1, &op));
+  ist_op given = op;
+  if (odd()) IST_OK_OR_FAIL(ist_op_free(&op));
+  const int code = ist_allreduce(ist_host(in_.data()), ist_host(out_.data()), 1, IST_INT, given, comm_);
+  EXPECT_EQ(odd() ? IST_ERR_HANDLE : IST_ERR_ARGUMENT, code) << ist_error_text();
+  expect_sum();
+  if (!odd()) IST_OK_OR_FAIL(ist_op_free(&op));
+}
+
 // So often that a rank's places in shared memory would all wait for the one that took no part.
 TEST_F(Checked, RefusedAgainAndAgainACallThatFitsStillWorks) {
   for (int i = 0; i < 9; ++i) {

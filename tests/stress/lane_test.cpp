@@ -19,6 +19,19 @@ namespace {
 constexpr int kCalls = 4000;
 const auto nobody_is_gone = [](int) { return false; };
 
+// Of so many ranks.
+class Lanes {
+ public:
+  explicit Lanes(int ranks) {
+    for (int rank = 0; rank < ranks; ++rank) all_.push_back(memory_.emplace_back(std::make_unique<Lane>()).get());
+  }
+  const std::vector<Lane*>& all() const { return all_; }
+
+ private:
+  std::vector<std::unique_ptr<Lane>> memory_;
+  std::vector<Lane*> all_;
+};
+
 // In every call the rank of its number says something, of which all read all; every third one all do, and every fifth has a second round.
 struct Call {
   std::uint64_t number = 0;
@@ -87,7 +100,7 @@ class Member {
     const LaneTurns::Turn& turn = part.turns[static_cast<std::size_t>(part.round)];
     if (!turns_.is_free(turn, nobody_is_gone)) return false;
     const std::vector<std::byte> bytes(part.call.bytes(part.round), part.call.value(turns_.rank(), part.round));
-    turns_.say(turn, bytes.data(), Bytes{bytes.size()}, 0);
+    turns_.write(turn, bytes.data(), Bytes{bytes.size()}, 0);
     return true;
   }
   bool hear(const Part& part) {
@@ -120,9 +133,8 @@ class Member {
 
 TEST(Lanes, EveryReaderGetsWhatWasSaidWholeWhetherCallsWaitOrGoOn) {
   for (const int ranks : {2, 3, 4}) {
-    std::vector<std::unique_ptr<Lane>> memory;
-    std::vector<Lane*> lanes;
-    for (int rank = 0; rank < ranks; ++rank) lanes.push_back(memory.emplace_back(std::make_unique<Lane>()).get());
+    const Lanes memory(ranks);
+    const std::vector<Lane*>& lanes = memory.all();
     std::vector<std::unique_ptr<Member>> members;
     for (int rank = 0; rank < ranks; ++rank) members.push_back(std::make_unique<Member>(lanes, rank));
     std::vector<std::thread> threads;
@@ -136,9 +148,8 @@ TEST(Lanes, EveryReaderGetsWhatWasSaidWholeWhetherCallsWaitOrGoOn) {
 TEST(Lanes, ASlotIsFreeWhenItsReadersCameFurtherWhateverCallsWentAnotherWay) {
   const std::byte byte{7};
   for (const std::uint64_t first : {std::uint64_t{0}, (std::uint64_t{1} << 34) - 6, (std::uint64_t{1} << 35) - 3}) {
-    const auto one = std::make_unique<Lane>();
-    const auto other = std::make_unique<Lane>();
-    const std::vector<Lane*> lanes{one.get(), other.get()};
+    const Lanes memory(2);
+    const std::vector<Lane*>& lanes = memory.all();
     LaneTurns mine(lanes, 0, 3);
     LaneTurns theirs(lanes, 1, 3);
     for (std::uint64_t call = first; call < first + 40; ++call) {
@@ -146,7 +157,7 @@ TEST(Lanes, ASlotIsFreeWhenItsReadersCameFurtherWhateverCallsWentAnotherWay) {
       mine.come_to(call);
       const LaneTurns::Turn turn = mine.take_turn(call, 0, call % 2 == 0 ? 1 : LaneTurns::kEverybody);
       ASSERT_TRUE(mine.is_free(turn, nobody_is_gone));
-      mine.say(turn, &byte, Bytes{1}, 0);
+      mine.write(turn, &byte, Bytes{1}, 0);
       mine.end(call);
       theirs.come_to(call);
       if ((call - first) % 7 < 5) continue;  // made another way there
@@ -158,7 +169,7 @@ TEST(Lanes, ASlotIsFreeWhenItsReadersCameFurtherWhateverCallsWentAnotherWay) {
       const LaneTurns::Turn turn = mine.take_turn(call, 0, LaneTurns::kEverybody);
       if (call < first + 43) {
         ASSERT_TRUE(mine.is_free(turn, nobody_is_gone)) << call - first;
-        mine.say(turn, &byte, Bytes{1}, 0);
+        mine.write(turn, &byte, Bytes{1}, 0);
         mine.end(call);
       } else {
         EXPECT_FALSE(mine.is_free(turn, nobody_is_gone));
@@ -170,9 +181,8 @@ TEST(Lanes, ASlotIsFreeWhenItsReadersCameFurtherWhateverCallsWentAnotherWay) {
 
 // A rank that comes to a later call while an early one is under way says so when that is over, whatever it made in between another way.
 TEST(Lanes, WhatIsOverIsSaidWhenTheCallThatWasUnderWayEnds) {
-  const auto one = std::make_unique<Lane>();
-  const auto other = std::make_unique<Lane>();
-  const std::vector<Lane*> lanes{one.get(), other.get()};
+  const Lanes memory(2);
+  const std::vector<Lane*>& lanes = memory.all();
   const std::byte byte{7};
   LaneTurns mine(lanes, 0, 3);
   LaneTurns theirs(lanes, 1, 3);
@@ -181,7 +191,7 @@ TEST(Lanes, WhatIsOverIsSaidWhenTheCallThatWasUnderWayEnds) {
     mine.come_to(call);
     theirs.come_to(call);
     if (call > 1) continue;  // both make it another way
-    mine.say(mine.take_turn(call, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
+    mine.write(mine.take_turn(call, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
     mine.end(call);
   }
   mine.come_to(5);
@@ -195,14 +205,13 @@ TEST(Lanes, WhatIsOverIsSaidWhenTheCallThatWasUnderWayEnds) {
 
 // What stands in a place that was skipped is an older call's, which others read than those of the skipped one.
 TEST(Lanes, APlaceThatWasSkippedWaitsForEverybody) {
-  std::vector<std::unique_ptr<Lane>> memory;
-  std::vector<Lane*> lanes;
-  for (int rank = 0; rank < 3; ++rank) lanes.push_back(memory.emplace_back(std::make_unique<Lane>()).get());
+  const Lanes memory(3);
+  const std::vector<Lane*>& lanes = memory.all();
   const std::byte byte{7};
   LaneTurns root(lanes, 0, 4);
   LaneTurns second(lanes, 1, 4);
   LaneTurns third(lanes, 2, 4);
-  root.say(root.take_turn(0, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
+  root.write(root.take_turn(0, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
   root.end(0);
   root.skip(root.take_turn(4, 0, 1));
   root.end(4);
@@ -213,17 +222,42 @@ TEST(Lanes, APlaceThatWasSkippedWaitsForEverybody) {
   EXPECT_TRUE(root.is_free(turn, nobody_is_gone));
 }
 
+// A call that waits may be given up, and its turn with it, before an older one that goes on has had its own in that place.
+TEST(Lanes, ATurnThatIsSkippedBeforeAnOlderOneHadItsOwnHoldsUpNobody) {
+  const Lanes memory(2);
+  const std::byte byte{7};
+  LaneTurns mine(memory.all(), 0, 4);
+  LaneTurns theirs(memory.all(), 1, 4);
+  mine.begin(0);
+  const LaneTurns::Turn first = mine.take_turn(0, 0, LaneTurns::kEverybody);
+  const LaneTurns::Turn second = mine.take_turn(4, 0, LaneTurns::kEverybody);
+  EXPECT_FALSE(mine.is_free(second, nobody_is_gone));
+  mine.skip(second);
+  const LaneTurns::Turn third = mine.take_turn(8, 0, LaneTurns::kEverybody);
+  EXPECT_FALSE(mine.is_free(third, nobody_is_gone));
+  ASSERT_TRUE(mine.is_free(first, nobody_is_gone));
+  mine.write(first, &byte, Bytes{1}, 0);
+  EXPECT_FALSE(mine.is_free(third, nobody_is_gone));
+  ASSERT_NE(nullptr, theirs.hear(0, 0, 0));
+  theirs.end(0);
+  theirs.come_to(8);
+  EXPECT_FALSE(mine.is_past(1, 8));
+  EXPECT_TRUE(mine.is_past(1, 7));
+  mine.end_later(0);
+  mine.come_to(8);
+  EXPECT_TRUE(mine.is_free(third, nobody_is_gone));
+}
+
 // A reader that has let go of a communicator, and goes on with another one on the same lane, needs nothing of it.
 TEST(Lanes, AReaderThatWentOnWithAnotherCommunicatorHoldsUpNobody) {
-  std::vector<std::unique_ptr<Lane>> memory;
-  std::vector<Lane*> lanes;
-  for (int rank = 0; rank < 3; ++rank) lanes.push_back(memory.emplace_back(std::make_unique<Lane>()).get());
+  const Lanes memory(3);
+  const std::vector<Lane*>& lanes = memory.all();
   const std::byte byte{7};
   LaneTurns root(lanes, 0, 21);
   {
     LaneTurns second(lanes, 1, 21);
     LaneTurns third(lanes, 2, 21);
-    root.say(root.take_turn(0, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
+    root.write(root.take_turn(0, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
     root.end(0);
     EXPECT_FALSE(root.idle(nobody_is_gone));
     ASSERT_NE(nullptr, second.hear(0, 0, 0));
@@ -241,14 +275,13 @@ TEST(Lanes, AReaderThatWentOnWithAnotherCommunicatorHoldsUpNobody) {
 
 // A communicator that has a lane after another one takes nothing of that one's words for its own.
 TEST(Lanes, WhatAnotherCommunicatorSaidThereIsNoNews) {
-  const auto one = std::make_unique<Lane>();
-  const auto other = std::make_unique<Lane>();
-  const std::vector<Lane*> lanes{one.get(), other.get()};
+  const Lanes memory(2);
+  const std::vector<Lane*>& lanes = memory.all();
   const std::byte byte{7};
   {
     LaneTurns mine(lanes, 0, 11);
     LaneTurns theirs(lanes, 1, 11);
-    mine.say(mine.take_turn(0, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
+    mine.write(mine.take_turn(0, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
     mine.end(0);
     EXPECT_FALSE(mine.idle(nobody_is_gone));
     EXPECT_TRUE(mine.idle([](int rank) { return rank == 1; }));
@@ -259,7 +292,7 @@ TEST(Lanes, WhatAnotherCommunicatorSaidThereIsNoNews) {
   LaneTurns mine(lanes, 0, 12);
   LaneTurns theirs(lanes, 1, 12);
   EXPECT_EQ(nullptr, theirs.hear(0, 0, 0));
-  mine.say(mine.take_turn(0, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
+  mine.write(mine.take_turn(0, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
   mine.end(0);
   EXPECT_FALSE(mine.idle(nobody_is_gone));  // though the one before had said that it needs nothing of its own call 0
 }

@@ -146,7 +146,9 @@ GivenAlike given_alike(ist_op op, ist_type type, std::int64_t count, int root) {
   const auto number = reinterpret_cast<std::uintptr_t>(op);
   if (number > kReductions) {
     const auto found = combiner_of(op, type);
-    given.operation = found.ok() && !found->commutative ? GivenAlike::kOrdered : GivenAlike::kCommutative;
+    given.operation = !found.ok()          ? GivenAlike::kUnknown
+                      : found->commutative ? GivenAlike::kCommutative
+                                           : GivenAlike::kOrdered;
   } else {
     given.operation = static_cast<std::uint32_t>(number);
   }
@@ -162,14 +164,15 @@ int run_compared(const Asked& asked, const Entered& in, GivenAlike given, const 
   std::string name = asked.call;
   if (!asked.waits) name.erase(kPrefix.size(), 1);  // the i of what does not wait
   given.name(name);
+  if (!alike.ok()) given.present = GivenAlike::kFine + static_cast<std::uint32_t>(alike.code());
   Plan plan{*in.comm, asked.call, false};
-  const Plan::Step compared = tell_what_is_given(plan, given);
+  const Told told = tell_what_is_given(plan, given);
   CollectiveCall call{*in.world, plan};
   if (alike.ok())
     fill(call);
   else
     plan.fail(alike);
-  hold_back(plan, compared);
+  hold_back(plan, told);
   if (alike.ok() || asked.waits) return leave(asked, in, plan);
   // Refused at once, as it is without the setting; the others are told all the same.
   const auto id = plan.start();

@@ -25,12 +25,12 @@ namespace ist {
 class LaneTurns {
  public:
   static constexpr int kEverybody = -1;
-  // Where this rank says something: which slot, and what stands there until then.
+  // Where this rank says something: which slot, how many turns that has had before, and whose the last one is.
   struct Turn {
     std::size_t slot = 0;
     std::uint64_t stamp = 0;
     std::uint64_t call = 0;
-    std::uint64_t stamp_before = 0;  // 0: nothing
+    std::uint64_t before = 0;
     std::uint64_t call_before = 0;
     int readers_before = kEverybody;
   };
@@ -83,7 +83,7 @@ class LaneTurns {
   Turn take_turn(std::uint64_t call, int round, int readers) {
     Own& own = own_[slot_of(call, round)];
     const Turn turn{slot_of(call, round), stamp(call, round), call, own.planned, own.call, own.readers};
-    own.planned = turn.stamp;
+    ++own.planned;
     own.call = call;
     own.readers = readers;
     return turn;
@@ -91,24 +91,27 @@ class LaneTurns {
   // Guard FREE_FIRST. Has everybody who reads what stands there said that it is not needed any more, or is gone (bool gone(int rank))?
   template <class Gone>
   bool is_free(const Turn& turn, const Gone& gone) {
-    if (turn.stamp_before == 0) return true;
-    if (own_[turn.slot].said.load(std::memory_order_acquire) != turn.stamp_before) return false;
+    if (turn.before == 0) return true;
+    // Not in their order: one may be skipped while another one waits.
+    const Own& own = own_[turn.slot];
+    if (own.over.load(std::memory_order_acquire) < turn.before) return false;
     const auto needs = [&](int reader) { return !needs_no_more(reader, turn.call_before) && !gone(reader); };
-    const bool skipped = own_[turn.slot].skipped.load(std::memory_order_relaxed) == turn.stamp_before;
-    if (turn.readers_before != kEverybody && !skipped) return !needs(turn.readers_before);
+    if (turn.readers_before != kEverybody && !own.skipped.load(std::memory_order_relaxed))
+      return !needs(turn.readers_before);
     for (int reader = 0; reader < size(); ++reader)
       if (needs(reader)) return false;
     return true;
   }
   // gave_up: as in a slot. Then there are no bytes.
-  void say(const Turn& turn, const std::byte* bytes, Bytes size, std::uint32_t gave_up) {
+  void write(const Turn& turn, const std::byte* bytes, Bytes size, std::uint32_t gave_up) {
     ist::say(mine().slots[turn.slot], {turn.stamp, needed_from(turn.call), size.value, gave_up}, bytes);
-    own_[turn.slot].said.store(turn.stamp, std::memory_order_release);
+    own_[turn.slot].over.fetch_add(1, std::memory_order_release);
   }
-  // Nothing, now and for good. What was there before stays, and whoever reads that may not be among this one's readers.
+  // Nothing, now and for good. What was there before stays, and whoever reads that may not be among this one's readers: from now on the slot
+  // waits for everybody.
   void skip(const Turn& turn) {
-    own_[turn.slot].skipped.store(turn.stamp, std::memory_order_relaxed);
-    own_[turn.slot].said.store(turn.stamp, std::memory_order_release);
+    own_[turn.slot].skipped.store(true, std::memory_order_relaxed);
+    own_[turn.slot].over.fetch_add(1, std::memory_order_release);
   }
   // Null: not yet. What it says stays until the call's end.
   const LaneSlot* hear(int from, std::uint64_t call, int round) {
@@ -117,6 +120,8 @@ class LaneTurns {
     raise(heard_[static_cast<std::size_t>(from)], slot.done);
     return &slot;
   }
+  // Has that rank come past a call in which it said nothing here?
+  bool is_past(int rank, std::uint64_t call) { return rank != rank_ && needs_no_more(rank, call); }
   // Nobody reads anything here any more, and no call is under way.
   template <class Gone>
   bool idle(const Gone& gone) {
@@ -138,11 +143,11 @@ class LaneTurns {
 
  private:
   struct Own {
-    std::uint64_t planned = 0;  // stamp
-    std::uint64_t call = 0;
+    std::uint64_t planned = 0;  // turns
+    std::uint64_t call = 0;     // of the last one
     int readers = kEverybody;
-    std::atomic<std::uint64_t> said{0};  // stamp
-    std::atomic<std::uint64_t> skipped{0};
+    std::atomic<std::uint64_t> over{0};  // turns
+    std::atomic<bool> skipped{false};
   };
   static std::size_t slot_of(std::uint64_t call, int round) {
     return static_cast<std::size_t>(call + 2 * static_cast<std::uint64_t>(round)) % kLaneSlots;
