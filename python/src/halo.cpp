@@ -228,9 +228,14 @@ void Halo::update() {
 void Halo::free() {
   session_->require_open();
   if (halo_ == IST_HALO_NULL) return;
-  step([](ist_halo halo) { return ist_halo_free(&halo); });
-  halo_ = IST_HALO_NULL;
+  ist_halo halo = std::exchange(halo_, IST_HALO_NULL);  // which is freed also where that is an error
+  int code = IST_OK;
+  {
+    const LetGo without_gil{session_->inside()};
+    code = ist_halo_free(&halo);
+  }
   fields_.clear();
+  check(code);
 }
 
 std::string Halo::text() const {

@@ -81,10 +81,13 @@ OneWord word_in(nb::handle object, const char* name) {
 
 // What the word takes, as its own type or as that of the other sign.
 std::int64_t number_for(const OneWord& word, nb::handle number) {
+  // NumPy's integers, too.
+  const nb::object whole = nb::steal(PyNumber_Index(number.ptr()));
+  if (!whole.is_valid()) nb::raise_python_error();
   int beyond = 0;
-  long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &beyond);
+  long long value = PyLong_AsLongLongAndOverflow(whole.ptr(), &beyond);
   if (beyond > 0) {
-    value = static_cast<long long>(PyLong_AsUnsignedLongLong(number.ptr()));
+    value = static_cast<long long>(PyLong_AsUnsignedLongLong(whole.ptr()));
     beyond = PyErr_Occurred() != nullptr ? 1 : 0;
     PyErr_Clear();
   } else if (value == -1 && PyErr_Occurred() != nullptr) {
@@ -265,8 +268,13 @@ void Heap::fence() const {
 void Heap::quiet() const {
   ist_heap heap = open();
   // What another thread starts meanwhile stays for the next one.
-  const std::vector<Region> complete = std::exchange(under_way_, {});
-  call(session(), [&] { return ist_heap_quiet(heap); });
+  std::vector<Region> complete = std::exchange(under_way_, {});
+  try {
+    call(session(), [&] { return ist_heap_quiet(heap); });
+  } catch (...) {
+    under_way_.insert(under_way_.end(), complete.begin(), complete.end());
+    throw;
+  }
 }
 
 // By messages, whose waiting a signal can end.

@@ -41,22 +41,23 @@ int in_exchange(const char* call, ist_halo halo, const What& what) {
   return done.ok() ? IST_OK : report(in_call(call, done));
 }
 
-int hand_out(const char* call, Result<std::unique_ptr<Exchange>> made, ist_halo* halo) {
-  if (!made.ok()) return report(in_call(call, made.status()));
-  *halo = reinterpret_cast<ist_halo>(exchanges().add(SharedExchange{std::move(*made)}));
-  return IST_OK;
-}
-
 int null_place(const char* call, const char* name) {
   return report(IST_ERR_ARGUMENT, std::string{call} + ": " + name + " is null; pass the address of a variable");
+}
+
+// Where there is no place for it this rank has taken part all the same: the others' waits say that it has gone.
+int hand_out(const char* call, Result<std::unique_ptr<Exchange>> made, ist_halo* halo) {
+  if (!made.ok()) return report(in_call(call, made.status()));
+  if (halo == nullptr) return null_place(call, "halo");
+  *halo = reinterpret_cast<ist_halo>(exchanges().add(SharedExchange{std::move(*made)}));
+  return IST_OK;
 }
 
 int create_halo(ist_halo_grid grid, int count, const ist_halo_field* fields, const ist_halo_options* options,
                 ist_halo* halo) {
   constexpr const char* kCall = "ist_halo_create";
   const Range range(kCall);
-  if (halo == nullptr) return null_place(kCall, "halo");
-  *halo = IST_HALO_NULL;
+  if (halo != nullptr) *halo = IST_HALO_NULL;
   auto found = grid_of(grid);
   if (!found.ok()) return report(in_call(kCall, found.status()));
   const ist_comm comm = (*found)->comm->get();
@@ -67,8 +68,7 @@ int create_lists(ist_comm comm, const ist_halo_lists* lists, int count, const is
                  const ist_halo_options* options, ist_halo* halo) {
   constexpr const char* kCall = "ist_halo_create_lists";
   const Range range(kCall);
-  if (halo == nullptr) return null_place(kCall, "halo");
-  *halo = IST_HALO_NULL;
+  if (halo != nullptr) *halo = IST_HALO_NULL;
   const ist_halo_lists none{};
   return hand_out(kCall, Exchange::create(comm, nullptr, lists == nullptr ? &none : lists, count, fields, options), halo);
 }

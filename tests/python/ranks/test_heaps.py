@@ -172,6 +172,7 @@ def test_words_take_every_number_of_theirs_and_no_other(comm):
         assert heap.atomic("or", wide, 1 << 63, pe=heap.pe) == 0 and heap.atomic("set", wide, 2**64 - 1, pe=heap.pe) == 1 << 63
         assert heap.test(wide, "==", 2**64 - 1) and heap.compare_swap(wide, 2**64 - 1, 5, heap.pe) == 2**64 - 1
         heap.wait_until(wide, "==", 5)
+        assert heap.atomic("set", wide, np.uint64(2**63 + 1), pe=heap.pe) == 5 and heap.test(wide, "==", np.uint64(2**63 + 1))
         assert heap.atomic("swap", small, 2**32 - 1, pe=heap.pe) == 0 and heap.test(small, "==", 2**32 - 1)
         for word, number in ((wide, 2**64), (wide, -(2**63) - 1), (small, 2**32), (small, -(2**31) - 1)):
             with pytest.raises(ValueError, match=f"the number is {number}, which no word of"):
