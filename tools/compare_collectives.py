@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Collective calls between host buffers of several ranks: ours, in memory that all ranks see and by messages alone, beside the MPI on PATH.
+"""Collective calls between host buffers of several ranks: ours, in memory that all ranks see and by messages alone, beside the Open MPI on PATH.
 
     tools/compare_collectives.py BUILD OUT [RANKS ...]     BUILD: a folder with bin/isthmus; OUT: a folder; RANKS: 2, 4 and so on
 
 Each in turn, ISTHMUS_ROUNDS times (3), as tools/peers/mpi_bench.c and `isthmus bench collective` do it: the time of a call, an untimed
 barrier after it, averaged over ranks. Of the rounds the median counts, of the MPI's configurations the fastest. Writes
-OUT/host_collectives.json, which tools/record_measurements.py files. Where there is no MPI, ours stand alone.
+OUT/host_collectives.json, which tools/record_measurements.py files. Where there is no Open MPI, or one of its configurations gives nothing,
+that is said, and the rest stands alone.
 """
 import json
 import os
@@ -26,7 +27,14 @@ CONFIGURATIONS = {
 
 
 def run(command, environment=None, limit=120):
-    done = subprocess.run(command, env={**os.environ, **(environment or {})}, capture_output=True, text=True, timeout=limit, check=False)
+    """What it printed; none where it failed or took longer, which is said."""
+    try:
+        done = subprocess.run(command, env={**os.environ, **(environment or {})}, capture_output=True, text=True, timeout=limit, check=False)
+    except subprocess.TimeoutExpired:
+        print(f"compare_collectives: gave up after {limit} s: {' '.join(command)}", file=sys.stderr)
+        return None
+    if done.returncode != 0:
+        print(f"compare_collectives: status {done.returncode}: {' '.join(command)}\n{done.stderr.strip()[-500:]}", file=sys.stderr)
     return done.stdout if done.returncode == 0 else None
 
 

@@ -328,6 +328,16 @@ with tempfile.TemporaryDirectory() as name:
                 (measured / "README.md").read_text()), kind
     (folder / "out" / "halo.json").unlink()
 
+    calls = [{"call": "bcast", "bytes": 1024, "ranks": 8, "path": "shared", "us": 1.2, "all": [1.2], "messages_us": 2.1, "messages_all": [2.1],
+              "peer_us": peer, "peer_name": "Open MPI (default)" if peer else None, "tried": {}, **{key: halos[0][key] for key in ("machine", "commit", "date")}}
+             for peer in (2.4, None)]
+    (folder / "out" / "host_collectives.json").write_text(json.dumps(calls))
+    done, measured = record(folder, [])
+    assert done.returncode == 0 and (measured / f"{stem}-host-collectives.json").exists(), done.stderr
+    for beside in ("2.400 (Open MPI (default)) | 2.00", " | "):
+        assert f"| bcast | 1024 | 8 | 1.200 | shared | 2.100 | {beside} |" in (measured / "README.md").read_text(), beside
+    (folder / "out" / "host_collectives.json").unlink()
+
     # Sweeps of a setting, as many as there are, beside those of the tool before.
     def sweep(value, measure, figures, **more):
         return {**bench(measure, "cuda:0", "cuda:1", [(size, us, rate) for size, (us, rate) in figures.items()]), "sweep": "slot",
