@@ -282,7 +282,7 @@ IST_API int ist_prepare(ist_buffer buffer, int64_t count, ist_type type, int pee
 IST_API int ist_iprepare(ist_buffer buffer, int64_t count, ist_type type, int peer, ist_comm comm, ist_request* request);
 
 /* Gives up a receive that no message has matched, a send that no receive has, or this rank's part in a collective call (collective.h): it still
- * has to be waited for, which takes nobody else, and its status says IST_CANCELLED. A receive that met the send before has it all, or IST_ERR_DEVICE. */
+ * has to be waited for, which takes only who is at work on its buffers, and its status says IST_CANCELLED. A receive that met the send before has it all, or IST_ERR_DEVICE. */
 IST_API int ist_cancel(ist_request request);
 /* The operation goes on; its buffer stays the library's until it completes, which nobody will be told. */
 IST_API int ist_request_free(ist_request* request);

@@ -150,7 +150,8 @@ void end_with_43(int) { ::_exit(43); }
 
 TEST(SharedVariables, AFaultThatIsNoneOfTheirsGoesWhereItAlwaysWent) {
   if (kSanitized)
-    GTEST_SKIP() << "the sanitizers have handlers of their own, and threads of a forked child are not for them";
+    GTEST_SKIP() << "not covered here: forked children of programs whose variables are shared; the sanitizers have handlers "
+                    "of their own, and threads of a forked child are not for them";
   for (const bool own_handler : {false, true}) {
     const pid_t child = ::fork();
     ASSERT_GE(child, 0);
@@ -187,7 +188,8 @@ void come_and_go() {
 
 // Of a signal that somebody sends no instruction is tried again.
 TEST(SharedVariables, ASegmentationFaultThatWasSentGoesWhereItAlwaysWent) {
-  if (kSanitized) GTEST_SKIP() << "the sanitizers have handlers of their own";
+  if (kSanitized)
+    GTEST_SKIP() << "not covered here: segmentation faults that are sent; the sanitizers have handlers of their own";
   const int usual = status_of([] {
     ::signal(SIGSEGV, SIG_DFL);
     come_and_go();
@@ -240,7 +242,8 @@ void fault() {
 
 // However often the program's handler is set on top of the library's, and the library's on top of that, each sees a fault once.
 TEST(SharedVariables, HandlersOnTopOfEachOtherAreNoCircle) {
-  if (kSanitized) GTEST_SKIP() << "the sanitizers have handlers of their own";
+  if (kSanitized)
+    GTEST_SKIP() << "not covered here: segmentation faults that are sent; the sanitizers have handlers of their own";
   for (const auto own : {call_what_was_before, put_back_what_was_before})
     for (const int times : {1, 2, 3, 20}) {
       const int status = status_of([&] {
