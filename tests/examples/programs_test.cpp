@@ -250,6 +250,27 @@ TEST_F(Programs, heat_in_three_dimensions_is_what_the_wave_says) {
   EXPECT_NE(thin.errors.find("the grid is thinner than the halo"), std::string::npos) << thin.errors;
 }
 
+// Compiled where the compiler knows the directives; without a device they run on the host.
+TEST_F(Programs, heat_of_directives_is_what_the_wave_says) {
+  setenv("OMP_NUM_THREADS", "1", 1);
+  for (const char* name : {"heat_openmp", "heat_openacc"}) {
+    if (!fs::exists(std::string{BUILD_DIR "/bin/"} + name)) GTEST_SKIP() << "SKIPPED: this compiler knows no " << name;
+    for (const int ranks : {1, 2, 3, 4}) {
+      const Ended ended = run(ranks, std::string{name} + " 40 30 21");
+      EXPECT_EQ(ended.status, 0) << ended.errors;
+      const std::string end = " 22 steps, " + std::to_string(ranks) + " ranks, off by at most ";
+      EXPECT_EQ(count(ended.output, "verified: 40 x 30 cells on ") + count(ended.output, end), 2U) << ended.output;
+    }
+    const Ended thin = run(4, std::string{name} + " 3");
+    EXPECT_EQ(thin.status, 1);
+    EXPECT_EQ(count(thin.errors, "3 rows are too few for 4 ranks"), 1U) << thin.errors;
+    const Ended wrong = run(1, std::string{name} + " 40 x");
+    EXPECT_EQ(wrong.status, 2);
+    EXPECT_NE(wrong.errors.find("'x' is no number from 1 to 1000000"), std::string::npos) << wrong.errors;
+  }
+  unsetenv("OMP_NUM_THREADS");
+}
+
 // With b other than the benchmark's 0 edges count, too.
 TEST_F(Programs, himeno_is_the_same_to_the_last_bit_however_it_is_cut) {
   for (const int ranks : {1, 2, 3, 4})
