@@ -63,7 +63,8 @@ build() {  # build PRESET [TARGETS...]
     return 1
   fi
   grep -E 'CUDA parts|missing' "$folder/configured.out"
-  cmake --build "$folder" -j "$jobs" ${1:+--target "$@"} 2>&1 | tee "$folder/build.out"
+  # What CMake writes there is the same in the wheel's build, which tests/python/wheel_test.py makes: ccache takes it for the same, too.
+  CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD/$folder} cmake --build "$folder" -j "$jobs" ${1:+--target "$@"} 2>&1 | tee "$folder/build.out"
   local status=${PIPESTATUS[0]}
   # Once more by itself: what else was being compiled has gone on meanwhile.
   if [ "$status" != 0 ]; then
