@@ -19,6 +19,7 @@
 #include "face/shmem/patience.hpp"
 #include "face/shmem/regions.hpp"
 #include "face/shmem/teams.hpp"
+#include "memory/host/host_space.hpp"
 
 namespace ist::shmem {
 namespace {
@@ -30,11 +31,8 @@ constexpr std::size_t kLine = 64;
 constexpr std::uint32_t kStop = 1;  // the watcher is no longer needed
 constexpr std::uint32_t kEnd = 0x100;
 
-// An allocation takes a little more than was asked for. Behind the largest number there is no more to be had.
-std::uint64_t with_room_beside(std::uint64_t bytes) {
-  constexpr std::uint64_t kBeside = std::uint64_t{1} << 20U;
-  return bytes > UINT64_MAX - kBeside ? UINT64_MAX : bytes + kBeside;
-}
+// An allocation takes a little more than was asked for.
+std::uint64_t with_room_beside(std::uint64_t bytes) { return sum(bytes, std::uint64_t{1} << 20U); }
 
 // A word that other processes map, so not the private kind.
 void sleep_on(std::atomic<std::uint32_t>& word) {
@@ -119,6 +117,7 @@ void World::make_heap(const char* call) {
   // What the standard's variable names is what there is; without it the heap grows as it is needed.
   const std::uint64_t sync = IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(pes));
   most_ = asked != 0 ? asked + own : kUsualMost - sync;
+  constexpr std::uint64_t kMostAligned = HostSpace::kMostAligned;
   const std::uint64_t addresses = (most_ + sync + kMostAligned - 1) / kMostAligned * kMostAligned - sync;
   if (failed(call,
              ist_heap_create(comm_, IST_KIND_HOST, IST_OWN_DEVICE, asked != 0 ? most_ : kUsualBytes, addresses, &heap_)))
@@ -293,8 +292,7 @@ bool World::open_device_heap(std::size_t bytes) {
 }
 
 bool World::grow_device_heap(std::size_t more) {
-  const std::uint64_t beside = std::max(device_asked_, with_room_beside(more));
-  const std::uint64_t wanted = beside > UINT64_MAX - device_asked_ ? UINT64_MAX : device_asked_ + beside;
+  const std::uint64_t wanted = sum(device_asked_, std::max(device_asked_, with_room_beside(more)));
   ist_team_view view{};
   if (ist_heap_grow(device_.heap, wanted) != IST_OK || ist_heap_view(device_.heap, &view) != IST_OK) {
     remember(ist_error_text());

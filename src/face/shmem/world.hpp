@@ -29,8 +29,6 @@ constexpr int kFirstTeamSlot = kFirstActiveSlot + kActiveSlots;
 constexpr int kTeamSlots = SlotBoard::kTeams;
 constexpr int kStreamSlot = kFirstTeamSlot + kTeamSlots;  // barriers in streams, which the driver's threads call
 constexpr int kSlots = kStreamSlot + 1;
-// At multiples of which the parts of the heap begin, so that what is aligned in one is in all.
-constexpr std::size_t kMostAligned = std::size_t{1} << 30U;
 
 struct DeviceHeap {
   ist_heap heap = nullptr;
