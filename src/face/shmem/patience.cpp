@@ -72,26 +72,32 @@ void choose_how_to_wait(const char* call, ist_comm comm) {
                                                                   : INT_MAX;
 }
 
-bool Patience::nobody_comes() {
+bool nobody_comes(int awaited) {
   if (hot.pes == 0 || world().died()) return true;
-  if (awaited_ >= 0) return world().left(awaited_);
+  if (awaited >= 0) return world().left(awaited);
   for (int pe = 0; pe < hot.pes; ++pe)
     if (pe != hot.pe && !world().left(pe)) return false;
   return hot.pes > 1;  // another thread of the only PE may write
 }
 
+void tell_that_nobody_comes(const char* call, int awaited) {
+  world().end_with_the_others();
+  if (hot.pes == 0)
+    fail(call, "another thread has called shmem_finalize meanwhile");
+  else if (world().died())
+    fail(call, "a PE of this job died, and what is waited for may never come");
+  else
+    fail(call, awaited >= 0 ? "PE " + std::to_string(awaited) + " has left without taking part"
+                            : std::string{"all other PEs have left, and nobody writes what is waited for"});
+}
+
 bool Patience::go_on_slowly() {
   if (doomed_) {
-    world().end_with_the_others();
-    if (world().died())
-      fail(call_, "a PE of this job died, and what is waited for may never come");
-    else
-      fail(call_, awaited_ >= 0 ? "PE " + std::to_string(awaited_) + " has left without taking part"
-                                : std::string{"all other PEs have left, and nobody writes what is waited for"});
+    tell_that_nobody_comes(call_, awaited_);
     return false;
   }
   if (++looks_ == kMostTurns) looks_ -= kTurnsBetweenQuestions;
-  if (looks_ % kTurnsBetweenQuestions == 0) doomed_ = nobody_comes();
+  if (looks_ % kTurnsBetweenQuestions == 0) doomed_ = nobody_comes(awaited_);
   if (looks_ > turns_before_sleep)
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   else

@@ -168,11 +168,13 @@ void World::open(const char* call, int threads) {
   reset_groups();
   make_own_teams();
   choose_how_to_wait(call, comm_);
-  auto watcher = quiet_thread("the end that another PE may call for", [this] { watch(); });
-  if (!watcher.ok()) return fail(call, watcher.status().text());
-  watcher_ = std::move(*watcher);
   static const bool registered = std::atexit(leave_at_exit) == 0;
   static_cast<void>(registered);
+  // The others wait for this PE in any case.
+  if (auto watcher = quiet_thread("the end that another PE may call for", [this] { watch(); }); watcher.ok())
+    watcher_ = std::move(*watcher);
+  else
+    fail(call, watcher.status().text());
   barrier_all(call);
 }
 
@@ -211,21 +213,20 @@ void World::close(const char* call) {
   hot.pe = -1;
   forget_spans();
   forget_sizes();
+  control_ = nullptr;
   failed(call, ist_heap_destroy(&heap_));
   failed(call, ist_world_destroy(&world_));
-  control_ = nullptr;
   closed_ = true;
 }
 
+// Other threads may be inside calls until the process is gone: all stays mapped, and what they look at stays as it is.
 void World::leave() {
   if (opened_ == 0 || control_ == nullptr || is_child()) return;
   opened_ = 0;
   quiet();
   control(hot.pe).left.store(1, std::memory_order_release);
   stop_watching();
-  hot.pes = 0;
-  control_ = nullptr;
-  static_cast<void>(ist_world_destroy(&world_));
+  static_cast<void>(ist_world_leave(world_));
 }
 
 void World::end_job(int status) {
@@ -247,8 +248,10 @@ void World::end_job(int status) {
 void World::end_with_the_others() const {
   if (control_ == nullptr || is_child()) return;
   for (int i = 0; i < 20; ++i) {
-    if (control(hot.pe).end.load(std::memory_order_acquire) >= kEnd)
+    if (const auto said = control(hot.pe).end.load(std::memory_order_acquire); said >= kEnd) {
+      if (!watcher_.joinable()) end_process(static_cast<int>(said & 0xffU));
       for (;;) ::pause();  // the watcher ends the process
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }
