@@ -138,6 +138,11 @@ IST_API int ist_heap_compare_swap32(ist_heap heap, uint32_t* address, uint32_t e
 IST_API int ist_heap_compare_swap64(ist_heap heap, uint64_t* address, uint64_t expected, uint64_t wanted, uint64_t* before,
                                     int pe);
 
+/* For the end of the process, where other threads may be inside calls on the world, and in memory of its heaps: this rank leaves, as with
+ * ist_world_destroy, but handles stay valid and heaps mapped until the process is gone. What the threads wait for need not come any more.
+ * Not collective. */
+IST_API int ist_world_leave(ist_world world);
+
 #ifdef __cplusplus
 }
 #endif

@@ -9,10 +9,12 @@
 namespace ist {
 
 Result<std::thread> quiet_thread(const std::string& purpose, std::function<void()> body) {
-  sigset_t all;
+  sigset_t sent;
   sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  ::sigfillset(&sent);
+  // What a thread does wrong itself it has to hear of at once: blocked, these end the process whatever handler there is.
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) ::sigdelset(&sent, fault);
+  ::pthread_sigmask(SIG_SETMASK, &sent, &before);
   std::thread thread;
   Status status;
   try {

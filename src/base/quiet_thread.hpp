@@ -14,7 +14,7 @@
 
 namespace ist {
 
-// Born with all signals blocked, and so are the threads that are made in it.
+// Born with all signals blocked but those of its own faults, and so are the threads that are made in it.
 Result<std::thread> quiet_thread(const std::string& purpose, std::function<void()> body);
 
 }  // namespace ist

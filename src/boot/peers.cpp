@@ -126,14 +126,6 @@ std::vector<std::vector<int>> masks_of(const std::vector<Card>& cards, const std
   return masks;
 }
 
-bool crowded(const std::vector<Card>& cards, const std::vector<Rank>& local) {
-  auto masks = masks_of(cards, local);
-  std::erase_if(masks, [](const std::vector<int>& mask) { return mask.empty(); });
-  const double quota = quota_of(cards, local);
-  const bool beyond_quota = quota > 0 && static_cast<double>(local.size()) > std::ceil(quota);
-  return beyond_quota || !each_has_a_processor(masks);
-}
-
 int share_of_processors(const std::vector<Card>& cards, const std::vector<Rank>& local, Rank mine) {
   const auto place = static_cast<std::size_t>(std::find(local.begin(), local.end(), mine) - local.begin());
   const int each = processors_each(masks_of(cards, local), place);
@@ -205,7 +197,7 @@ Result<std::unique_ptr<Peers>> Peers::connect(Boot& boot, const Settings& settin
                              static_cast<int>(card.processors.size()), card.words.about});
     if (local) peers->local_.push_back(rank);
   }
-  peers->oversubscribed_ = crowded(cards, peers->local_);
+  peers->oversubscribed_ = are_crowded(masks_of(cards, peers->local_), quota_of(cards, peers->local_));
   peers->processors_ = share_of_processors(cards, peers->local_, peers->rank_);
   peers->sockets_.resize(cards.size());
   peers->waiting_.resize(cards.size());

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -106,6 +107,12 @@ bool each_has_a_processor(const std::vector<std::vector<int>>& masks) {
     if (!give_processor(rank, masks, owner, asked)) return false;
   }
   return true;
+}
+
+bool are_crowded(std::vector<std::vector<int>> masks, double quota) {
+  if (quota > 0 && static_cast<double>(masks.size()) > std::ceil(quota)) return true;
+  std::erase_if(masks, [](const std::vector<int>& mask) { return mask.empty(); });
+  return !each_has_a_processor(masks);
 }
 
 int processors_each(const std::vector<std::vector<int>>& masks, std::size_t mine) {

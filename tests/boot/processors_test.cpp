@@ -37,6 +37,15 @@ TEST(Processors, ranks_bound_alike_or_chained_each_need_one_of_their_own) {
   EXPECT_FALSE(each_has_a_processor({{0, 1}, {0, 1}, {0, 1}, {5, 6, 7}}));
 }
 
+TEST(Processors, ranks_are_crowded_by_a_quota_or_by_where_they_may_run) {
+  EXPECT_FALSE(are_crowded({{0, 1}, {0, 1}}, 0));
+  EXPECT_FALSE(are_crowded({{0, 1}, {0, 1}}, 1.5)) << "a part of a processor is one";
+  EXPECT_TRUE(are_crowded({{0, 1}, {0, 1}}, 1));
+  EXPECT_TRUE(are_crowded({{0}, {0}}, 2));
+  EXPECT_FALSE(are_crowded({{0}, {}}, 0)) << "of whom nothing is known takes no processor";
+  EXPECT_TRUE(are_crowded({{}, {}}, 1)) << "but time";
+}
+
 class Quota : public testing::Test {
  protected:
   Quota() {

@@ -19,6 +19,8 @@ CLASSES = {
 }
 LEFT_OUT = {
     ("Request", "ist_start"): "it is started when it is made",
+    ("World", "ist_world_leave"): "an object that its owner drops has no thread inside calls on it",
+    ("WorldOwner", "ist_world_leave"): "the same",
 }
 
 

@@ -166,6 +166,25 @@ static void long_ones(void) {
   shmem_free(far);
   free(own);
 }
+/* Within a PE as memmove does it, of the heap and of variables, which the library maps twice. */
+static void overlapping(unsigned char* at) {
+  for (size_t bytes = 5000; bytes <= ROOM - 100; bytes *= 3)
+    for (int up = 0; up <= 1; ++up)
+      for (int way = 0; way < 4; ++way) {
+        unsigned char* const to = at + (up ? 100 : 0);
+        unsigned char* const from = at + (up ? 0 : 100);
+        fill(at, ROOM, bytes);
+        memcpy(expected, at, ROOM);
+        memmove(expected + (to - at), expected + (from - at), bytes);
+        if (way == 0) shmem_putmem(to, from, bytes, me);
+        if (way == 1) shmem_getmem(to, from, bytes, me);
+        if (way == 2) shmem_putmem_nbi(to, from, bytes, me);
+        if (way == 3) shmem_getmem_nbi(to, from, bytes, me);
+        shmem_quiet();
+        CHECK(memcmp(at, expected, ROOM) == 0);
+      }
+  shmem_barrier_all();
+}
 
 int main(void) {
   shmem_init();
@@ -179,6 +198,8 @@ int main(void) {
   by_size();
   signals();
   long_ones();
+  overlapping(there);
+  overlapping(local);
   shmem_ctx_destroy(context);
   return done();
 }

@@ -8,6 +8,10 @@ static int handled;
 static void handler(const char* call, int pe, const char* cause) {
   handled += strstr(cause, "device memory") != NULL && pe == me && strncmp(call, "shmem_", 6) == 0;
 }
+static int counted;
+static void count(const char* call, int pe, const char* cause) {
+  counted += cause != NULL && pe == me && strcmp(call, "shmem_putmem_signal") == 0;
+}
 
 /* What this PE has there, seen from the host. */
 static int has(const void* device, size_t bytes, uint64_t seed) {
@@ -68,8 +72,13 @@ static void words(unsigned char* device, long* host) {
   shmem_barrier_all();
   shmemx_set_error_handler(handler);
   shmem_realloc(device, 10);
-  shmemx_set_error_handler(NULL);
   CHECK(handled == 1);
+  /* Nothing is put, from nowhere; so nobody hears that something was. */
+  shmemx_set_error_handler(count);
+  for (int i = 0; i <= 1; ++i)
+    shmem_putmem_signal(i == 0 ? (void*)(word + 1) : (void*)host, NULL, 8, word, 4, SHMEM_SIGNAL_SET, me);
+  shmemx_set_error_handler(NULL);
+  CHECK(counted == 2 && shmem_signal_fetch(word) == 3);
   *host = 0;
   shmem_barrier_all();
   shmem_long_atomic_inc(host, right); /* of the host's heap as ever */

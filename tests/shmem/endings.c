@@ -1,5 +1,6 @@
 /* endings NAME: ends in a way of its own, which harms nobody and is no error. */
 #include <dirent.h>
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,20 +11,52 @@ static int is(const char* a, const char* b) { return strcmp(a, b) == 0; }
 
 static void end_once_more(void) { shmem_finalize(); }
 
-/* Signals of the program are not for threads of the library. */
+/* Threads are inside calls when the process ends, and go on behind the end of OpenSHMEM, for a while. */
+static void nap(void) { usleep(200000); }
+static void nothing(const char* call, int pe, const char* cause) { (void)call, (void)pe, (void)cause; }
+static void* write_for_ever(void* word) {
+  for (;;) shmem_long_atomic_inc((long*)word, right);
+  return NULL;
+}
+static void* wait_for_ever(void* word) {
+  for (;;) shmem_long_wait_until((long*)word + 1, SHMEM_CMP_EQ, 1);
+  return NULL;
+}
+static void* test_for_ever(void* word) {
+  while (shmem_long_test((long*)word + 1, SHMEM_CMP_EQ, 1) == 0) continue;
+  return NULL;
+}
+static void be_inside(void) {
+  long* const word = (long*)shmem_calloc(2, sizeof(long));
+  pthread_t thread;
+  shmemx_set_error_handler(nothing); /* others may leave before */
+  pthread_create(&thread, NULL, write_for_ever, word);
+  pthread_create(&thread, NULL, wait_for_ever, word);
+  pthread_create(&thread, NULL, test_for_ever, word);
+  usleep(20000);
+}
+
+static int is_blocked(const char* thread, int signal) {
+  char name[300], line[200];
+  snprintf(name, sizeof name, "/proc/self/task/%s/status", thread);
+  FILE* const status = fopen(name, "r");
+  unsigned long long blocked = 0;
+  while (status != NULL && fgets(line, sizeof line, status) != NULL) sscanf(line, "SigBlk: %llx", &blocked);
+  if (status != NULL) fclose(status);
+  return (blocked >> (signal - 1) & 1) != 0;
+}
+/* Signals of the program are not for threads of the library, but stores of theirs into variables that are just being moved wait, too. */
 static void look_at_threads(void) {
   int others = 0;
   DIR* const tasks = opendir("/proc/self/task");
   CHECK(tasks != NULL);
   for (struct dirent* each = NULL; (each = readdir(tasks)) != NULL;) {
-    if (each->d_name[0] == '.' || atoi(each->d_name) == getpid()) continue;
-    char name[300], line[200];
-    snprintf(name, sizeof name, "/proc/self/task/%s/status", each->d_name);
-    FILE* const status = fopen(name, "r");
-    unsigned long long blocked = 0;
-    while (status != NULL && fgets(line, sizeof line, status) != NULL) sscanf(line, "SigBlk: %llx", &blocked);
-    if (status != NULL) fclose(status);
-    CHECK_OF((blocked >> (SIGUSR1 - 1) & 1) != 0 && (blocked >> (SIGTERM - 1) & 1) != 0, each->d_name);
+    const char* const thread = each->d_name;
+    if (thread[0] == '.' || atoi(thread) == getpid()) continue;
+    /* One that only just begins has all blocked. */
+    for (int i = 0; i < 2000 && is_blocked(thread, SIGSEGV); ++i) usleep(1000);
+    CHECK_OF(!is_blocked(thread, SIGSEGV), thread);
+    CHECK_OF(is_blocked(thread, SIGUSR1) && is_blocked(thread, SIGTERM), thread);
     ++others;
   }
   closedir(tasks);
@@ -64,11 +97,13 @@ int main(int argc, char** argv) {
   const char* const what = argv[argc - 1];
   /* Handlers run in the opposite order: behind those of shmem_init. */
   if (is(what, "late") || is(what, "twice")) atexit(end_once_more);
+  if (is(what, "inside")) atexit(nap);
   if (is(what, "before")) shmem_finalize();
   shmem_init();
   find_pes();
   look_at_threads();
-  if (is(what, "late")) return failures == 0 ? 0 : 1; /* without shmem_finalize */
+  if (is(what, "inside")) be_inside();
+  if (is(what, "late") || is(what, "inside")) return failures == 0 ? 0 : 1; /* without shmem_finalize */
   if (is(what, "children")) fork_children();
   return done();
 }

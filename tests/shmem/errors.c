@@ -1,5 +1,9 @@
 /* errors NAME: does one thing that is wrong; errors.sh looks at what comes of it. With "handled" before the name the program's own
  * handler is called instead, and goes on. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
 #include <shmem.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,6 +17,58 @@ static void handler(const char* call, int pe, const char* cause) {
 }
 
 static int is(const char* a, const char* b) { return strcmp(a, b) == 0; }
+
+/* No more threads for PE 2, once it has that number. */
+static int is_threadless;
+typedef int (*create)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*), void* argument) {
+  if (is_threadless && shmem_my_pe() == 2) return EAGAIN;
+  return ((create)dlsym(RTLD_NEXT, "pthread_create"))(thread, attributes, start, argument);
+}
+
+/* On words that are shared: one thread waits for PE 1, which never comes, and another one calls again and again. */
+static long* words;
+static shmem_team_t with_another, alone;
+static void* barrier_with_another(void* none) {
+  for (int i = 0; i < 300; ++i) shmem_barrier(1, 0, 2, words + i);
+  return none;
+}
+static void* barrier_alone(void* none) {
+  for (int i = 0; i < 300; ++i) shmem_barrier(2, 0, 1, words + i);
+  return none;
+}
+static void* barrier_on_stack_with_another(void* none) {
+  long own = 0;
+  shmem_barrier(1, 0, 2, &own);
+  return none;
+}
+static void* barrier_on_stack_alone(void* none) {
+  long own = 0;
+  shmem_barrier(2, 0, 1, &own);
+  return none;
+}
+static void* sync_with_another(void* none) {
+  shmem_team_sync(with_another);
+  return none;
+}
+static void* sync_alone(void* none) {
+  shmem_team_sync(alone);
+  return none;
+}
+static void two_at_once(void* (*first)(void*), void* (*second)(void*)) {
+  pthread_t thread;
+  pthread_create(&thread, NULL, first, NULL);
+  for (;;) second(NULL);
+}
+/* Before that: all the words that are one's own. */
+static void take_all(const char* what) {
+  if (is(what, "shared_set"))
+    for (int i = 0; i < 300; ++i) shmem_barrier(shmem_my_pe(), 0, 1, words + 300 + i);
+  if (!is(what, "shared_team")) return;
+  for (int i = 0; i < 63; ++i) shmem_team_split_strided(SHMEM_TEAM_WORLD, 0, 1, 3, NULL, 0, &alone);
+  shmem_team_split_strided(SHMEM_TEAM_WORLD, 2, 1, 1, NULL, 0, &alone);
+  shmem_team_split_strided(SHMEM_TEAM_WORLD, 1, 1, 2, NULL, 0, &with_another);
+}
 static void wrong(const char* what, long* heap, int last) {
   long stack = 0;
   shmem_ctx_t context = SHMEM_CTX_INVALID;
@@ -35,8 +91,13 @@ static void wrong(const char* what, long* heap, int last) {
   if (is(what, "free")) shmem_free(&stack);
   if (is(what, "realloc") && shmem_realloc(heap + 1, 10) != NULL) exit(5);
   if (is(what, "active_set")) shmem_barrier(0, 0, last + 2, heap);
-  if (is(what, "many_sets") && shmem_init_thread(SHMEM_THREAD_MULTIPLE, NULL) == 0)
-    for (int i = 0; i < 300; ++i) shmem_barrier(last, 0, 1, heap + i);
+  if (is(what, "many_sets")) { /* more than have words of their own, and then all of them again, by one thread */
+    for (int i = 0; i < 600; ++i) shmem_barrier(last, 0, 1, heap + i % 300);
+    shmem_global_exit(0);
+  }
+  if (is(what, "shared_set")) two_at_once(barrier_with_another, barrier_alone);
+  if (is(what, "shared_stack")) two_at_once(barrier_on_stack_with_another, barrier_on_stack_alone);
+  if (is(what, "shared_team")) two_at_once(sync_with_another, sync_alone);
   if (is(what, "not_a_member")) shmem_barrier(0, 0, last, heap);
   if (is(what, "root")) shmem_broadcast64(heap, heap, 1, 77, 0, 0, last + 1, heap);
   if (is(what, "reduce")) shmem_long_sum_reduce(SHMEM_TEAM_WORLD, heap, &stack, 1);
@@ -51,6 +112,14 @@ static void wrong(const char* what, long* heap, int last) {
   (void)team;
 }
 
+/* Others leave, and nobody lets go of the lock or writes the word. */
+static void test_for_ever(const char* what, long* heap) {
+  shmem_set_lock(heap);
+  if (is(what, "others_leave_a_lock"))
+    while (shmem_test_lock(heap) != 0) continue;
+  while (shmem_long_test(heap + 5, SHMEM_CMP_EQ, 99) == 0) continue;
+}
+
 int main(int argc, char** argv) {
   const char* const what = argv[argc - 1];
   if (is(what, "uninitialised")) {
@@ -58,10 +127,14 @@ int main(int argc, char** argv) {
     shmem_long_p(&word, 1, 0);
     return 6;
   }
-  shmem_init();
+  is_threadless = is(what, "threadless");
+  if (is_threadless) shmemx_set_error_handler(handler);
+  shmem_init_thread(SHMEM_THREAD_MULTIPLE, NULL);
   long* const heap = (long*)shmem_calloc(1000, sizeof(long));
   const int last = shmem_n_pes() - 1;
   const int handled = argc > 2;
+  words = heap;
+  take_all(what);
   if (handled) shmemx_set_error_handler(handler);
   if (is(what, "sizes")) shmem_malloc(8 + (size_t)shmem_my_pe());
   if (is(what, "freed_twice")) {
@@ -71,6 +144,10 @@ int main(int argc, char** argv) {
   if (is(what, "holder")) {
     if (shmem_my_pe() == last) shmem_set_lock(heap);
     shmem_barrier_all();
+  }
+  if (strncmp(what, "others_leave", 12) == 0) {
+    if (shmem_my_pe() == 0) test_for_ever(what, heap);
+    exit(0);
   }
   if (shmem_my_pe() == last) wrong(what, heap, last);
   if (handled) {

@@ -46,7 +46,11 @@ expect 1 "shmem_realloc: nothing was allocated at the address" realloc
 expect 1 "shmem_malloc: .*PE 0 gave 8 for bytes, and PE 1 9" sizes
 expect 1 "shmem_free: .*nothing was allocated at the address" freed_twice
 expect 1 "shmem_barrier: the active set is 4 PEs from 0 on" active_set
-expect 1 "shmem_barrier: pSync arrays at 256 places have been used" many_sets
+expect 0 "" many_sets
+shared="another thread of this PE is inside a call on words that this one shares"
+expect 1 "PE 2: shmem_barrier: $shared: pSync arrays at 256 places" shared_set
+expect 1 "PE 2: shmem_barrier: $shared: pSync arrays at 256 places" shared_stack
+expect 1 "PE 2: shmem_team_sync: $shared: 63 teams" shared_team
 expect 1 "shmem_barrier: this PE is not in the active set of 2 PEs" not_a_member
 expect 1 "shmem_broadcast64: the root is PE 77" root
 expect 1 "shmem_long_sum_reduce: .* not symmetric" reduce
@@ -56,7 +60,7 @@ expect 1 "shmemx_malloc_on: the kind is 9" kind
 expect 1 "shmem_long_p: OpenSHMEM is not initialised here" uninitialised
 for size in 4X 0 -1M M 99999T; do
   export SHMEM_SYMMETRIC_SIZE=$size
-  expect 1 "shmem_init: SHMEM_SYMMETRIC_SIZE is \"$size\"; name bytes as 64M or 1.5G" none
+  expect 1 "shmem_init_thread: SHMEM_SYMMETRIC_SIZE is \"$size\"; name bytes as 64M or 1.5G" none
 done
 unset SHMEM_SYMMETRIC_SIZE
 expect 0 "" exit_0
@@ -65,7 +69,10 @@ expect 137 "a PE of this job died" abort
 expect 137 "shmem_test_lock: a PE of this job died" holder
 expect 3 "has left" leave
 expect 1 "shmem_barrier_all: PE 2 has left without taking part" leave_0
+expect 1 "PE 0: shmem_test_lock: all other PEs have left" others_leave_a_lock
+expect 1 "PE 0: shmem_long_test: all other PEs have left" others_leave_a_word
 expect 0 "handled: shmem_long_put on PE 2: PE 3 was named" handled pe
 expect 0 "handled: shmem_getmem on PE 2: 8 bytes at" handled stack
 expect 0 "handled: shmem_clear_lock on PE 2: nobody holds the lock" handled unlock
+expect 0 "handled: shmem_init_thread on PE 2: no thread for the end that another PE may call for" handled threadless
 exit $bad

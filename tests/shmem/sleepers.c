@@ -1,5 +1,6 @@
-/* sleepers HOW: whoever waits long sleeps, or does not, as ISTHMUS_WAIT says and as there are processors. PE 0 waits for PE 1, which does
- * something else; how often PE 0 gave its processor away by itself tells which. */
+/* sleepers WHERE WHAT: PEs on processors "apart", on one "together" or "anywhere"; whoever waits long "sleeps" or "stays", as ISTHMUS_WAIT
+ * says and as there are processors. PE 0 waits for PE 1, which does something else; how often PE 0 gave its processor away by itself tells
+ * which. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <sys/resource.h>
@@ -32,10 +33,11 @@ static long times_given_away(void) {
 }
 
 int main(int argc, char** argv) {
-  const char* const how = argv[argc - 1];
+  if (argc < 3) return 2;
+  const char* const where = argv[argc - 2];
   const int rank = getenv("ISTHMUS_RANK") != NULL ? atoi(getenv("ISTHMUS_RANK")) : 0;
-  const int apart = strcmp(how, "apart") == 0, sleeps = strcmp(how, "sleep") == 0;
-  if (sleeps ? !bind_to_all() : !bind_to(1) || !bind_to(apart ? rank : 0)) { /* at all PEs alike */
+  const int apart = strcmp(where, "apart") == 0, sleeps = strcmp(argv[argc - 1], "sleeps") == 0;
+  if (strcmp(where, "anywhere") == 0 ? !bind_to_all() : !bind_to(1) || !bind_to(apart ? rank : 0)) { /* at all PEs alike */
     printf("there is one processor alone\n");
     return 77;
   }

@@ -55,6 +55,17 @@ int ist_world_destroy(ist_world* world) try {
   return ist::report_exception("ist_world_destroy");
 }
 
+int ist_world_leave(ist_world world) try {
+  const ist::Range range("ist_world_leave");
+  const auto found = ist::look_up(world);
+  if (!found.ok()) return ist::report(ist::in_call("ist_world_leave", found.status()));
+  if (found->world->of_another_process()) return IST_OK;
+  const ist::Status ended = found->world->leave();
+  return ended.ok() ? IST_OK : ist::report(ist::in_call("ist_world_leave", ended));
+} catch (...) {
+  return ist::report_exception("ist_world_leave");
+}
+
 int ist_world_comm(ist_world world, ist_comm* comm) try {
   if (comm == nullptr) return ist::null_result("ist_world_comm", "comm");
   *comm = IST_COMM_NULL;

@@ -248,10 +248,13 @@ Status World::end() {
   return queued.ok() ? streamed : queued;
 }
 
-World::~World() {
-  static_cast<void>(end());
+Status World::leave() {
+  const Status ended = end();
   for (const auto& path : paths_) path->leave(board_->first_dead());
   watcher_.reset();
+  return ended;
 }
+
+World::~World() { static_cast<void>(leave()); }
 
 }  // namespace ist

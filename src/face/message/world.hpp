@@ -39,6 +39,8 @@ class World {
   ~World();
   // What comes first when the world is destroyed, and may still find something wrong: in work that waits in streams.
   Status end();
+  // The same, and the other ranks see this one leave; what it has stays, for threads that are inside calls until the process ends.
+  Status leave();
   // This is a forked child's copy, which must not end: what it said to the other ranks its parent would seem to have said.
   bool of_another_process() const;
   World(const World&) = delete;

@@ -96,38 +96,42 @@ bool do_alltoalls(const char* call, const Group& group, const Strided& what) {
 
 // Calls of teams say whether it went well; those of active sets return nothing.
 template <class What>
-int in_team(shmem_team_t handle, const What& what) {
+int in_team(const char* call, shmem_team_t handle, const What& what) {
   const Team* const team = team_of(handle);
-  return team != nullptr && what(team->group) ? 0 : -1;
+  if (team == nullptr) return -1;
+  const InCall in{call, team->group};
+  return in && what(team->group) ? 0 : -1;
 }
 template <class What>
 void in_set(const char* call, const ActiveSet& set, const What& what) {
   if (!check_pe(call, hot.pe)) return;
-  if (const Group group = active_group(call, set.start, set.log_stride, set.size, set.words); group.size > 0) what(group);
+  const Group group = active_group(call, set.start, set.log_stride, set.size, set.words);
+  if (group.size == 0) return;
+  if (const InCall in{call, group}; in) what(group);
 }
 
 }  // namespace
 
 int broadcast(const char* call, shmem_team_t team, const Block& block, int root) {
-  return in_team(team, [&](const Group& group) { return do_broadcast(call, group, block, root, true); });
+  return in_team(call, team, [&](const Group& group) { return do_broadcast(call, group, block, root, true); });
 }
 int collect(const char* call, shmem_team_t team, const Block& block) {
-  return in_team(team, [&](const Group& group) { return do_collect(call, group, block); });
+  return in_team(call, team, [&](const Group& group) { return do_collect(call, group, block); });
 }
 int fcollect(const char* call, shmem_team_t team, const Block& block) {
-  return in_team(team, [&](const Group& group) { return do_fcollect(call, group, block); });
+  return in_team(call, team, [&](const Group& group) { return do_fcollect(call, group, block); });
 }
 int alltoall(const char* call, shmem_team_t team, const Block& block) {
-  return in_team(team, [&](const Group& group) { return do_alltoall(call, group, block); });
+  return in_team(call, team, [&](const Group& group) { return do_alltoall(call, group, block); });
 }
 int alltoalls(const char* call, shmem_team_t team, const Strided& what) {
-  return in_team(team, [&](const Group& group) { return do_alltoalls(call, group, what); });
+  return in_team(call, team, [&](const Group& group) { return do_alltoalls(call, group, what); });
 }
 int reduce(const char* call, shmem_team_t team, const Block& block, const Combiner& combiner) {
-  return in_team(team, [&](const Group& group) { return reduce_in(call, group, block, combiner); });
+  return in_team(call, team, [&](const Group& group) { return reduce_in(call, group, block, combiner); });
 }
 int scan(const char* call, shmem_team_t team, const Block& block, const Combiner& combiner, bool own) {
-  return in_team(team, [&](const Group& group) { return scan_in(call, group, block, combiner, own); });
+  return in_team(call, team, [&](const Group& group) { return scan_in(call, group, block, combiner, own); });
 }
 
 // The root's own dest stays as it is.

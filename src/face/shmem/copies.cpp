@@ -19,21 +19,18 @@ ist_buffer local_buffer(const void* address, std::size_t bytes) {
 
 }  // namespace
 
-void put_elsewhere(const char* call, void* dest, const void* source, std::size_t bytes, int pe, bool wait) {
-  if (bytes == 0) {
-    check_pe(call, pe);
-    return;
-  }
+bool put_elsewhere(const char* call, void* dest, const void* source, std::size_t bytes, int pe, bool wait) {
+  if (bytes == 0) return check_pe(call, pe);
   const Place to = find(call, dest, bytes, pe);
-  if (to.at == nullptr) return;
-  if (on_hosts()) return copy_bytes(to.at, source, bytes);
+  if (to.at == nullptr) return false;
+  if (on_hosts()) {
+    copy_bytes(to.at, source, bytes);
+    return true;
+  }
   const ist_buffer from = local_buffer(source, bytes);
-  if (to.device == nullptr)
-    failed(call, ist_memory_copy(world().handle(), ist_host(to.at), from, bytes));
-  else if (wait)
-    failed(call, ist_heap_put(to.device, dest, from, bytes, pe));
-  else
-    failed(call, ist_heap_put_nbi(to.device, dest, from, bytes, pe));
+  if (to.device == nullptr) return !failed(call, ist_memory_copy(world().handle(), ist_host(to.at), from, bytes));
+  return !failed(call,
+                 wait ? ist_heap_put(to.device, dest, from, bytes, pe) : ist_heap_put_nbi(to.device, dest, from, bytes, pe));
 }
 
 void get_elsewhere(const char* call, void* dest, const void* source, std::size_t bytes, int pe, bool wait) {
@@ -140,11 +137,10 @@ void put_signal(const char* call, shmem_ctx_t context, const Sent& sent, const S
   if (place.at == nullptr) return;
   if (std::byte* const to = reach_directly(sent.dest, sent.bytes, pe); to != nullptr) [[likely]] {
     copy_bytes(to, sent.source, sent.bytes);
-  } else if (sent.bytes != 0) {
-    if (find(call, sent.dest, sent.bytes, pe).at == nullptr) return;
-    put_elsewhere(call, sent.dest, sent.source, sent.bytes, pe);
+  } else if (sent.bytes != 0 && !put_elsewhere(call, sent.dest, sent.source, sent.bytes, pe)) {
+    return;
   }
-  if (!on_hosts()) failed(call, ist_heap_fence(world().device_heap().heap));
+  if (!on_hosts() && failed(call, ist_heap_fence(world().device_heap().heap))) return;
   send(call, pe, place, signal);
 }
 

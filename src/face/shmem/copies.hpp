@@ -17,7 +17,8 @@
 
 namespace ist::shmem {
 
-void put_elsewhere(const char* call, void* dest, const void* source, std::size_t bytes, int pe, bool wait = true);
+// False: fail() was called.
+bool put_elsewhere(const char* call, void* dest, const void* source, std::size_t bytes, int pe, bool wait = true);
 void get_elsewhere(const char* call, void* dest, const void* source, std::size_t bytes, int pe, bool wait = true);
 
 // What other PEs look at as a word is never seen by halves.
@@ -75,8 +76,8 @@ template <class T>
   if (context != SHMEM_CTX_DEFAULT && !to_world(call, context, pe)) return;
   std::byte* const to = reach_directly(dest, sizeof value, pe);
   if (to == nullptr) [[unlikely]]
-    return put_elsewhere(call, dest, &value, sizeof value, pe);
-  if constexpr (std::is_integral_v<T>)
+    put_elsewhere(call, dest, &value, sizeof value, pe);
+  else if constexpr (std::is_integral_v<T>)
     __atomic_store_n(reinterpret_cast<T*>(to), value, __ATOMIC_RELAXED);
   else
     std::memcpy(to, &value, sizeof value);

@@ -1,7 +1,10 @@
 #include "face/shmem/groups.hpp"
 
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <new>
 #include <string>
-#include <vector>
 
 #include "face/shmem/errors.hpp"
 #include "face/shmem/patience.hpp"
@@ -18,32 +21,60 @@ struct Counts {
   std::uint64_t sent = 0;
   std::uint64_t seen = 0;
 };
-std::vector<Counts> counts;
+struct Free {
+  void operator()(void* memory) const { std::free(memory); }
+};
+// Zero at first, so that those of slots that nobody uses take no memory.
+std::unique_ptr<Counts[], Free> counts;  // NOLINT(modernize-avoid-c-arrays)
+
+// Whether a thread of this PE is inside a call on the words that teams share, or pSync arrays.
+std::atomic<bool> in_shared_team{false};
+std::atomic<bool> in_shared_set{false};
 
 Counts& counts_of(const Group& group, int index) {
   return counts[static_cast<std::size_t>(group.slot) * static_cast<std::size_t>(hot.pes) +
                 static_cast<std::size_t>(group.at(index))];
 }
 
-// Each pSync array has words of its own, by where it is in everybody's memory. Those that are not symmetric share some.
-bool choose_slot(const char* call, const long* words, int& slot) {
+// Each pSync array has words of its own, by where it is in everybody's memory. Those that are not in symmetric memory of the host share
+// some with those that find none left.
+int slot_of_set(const long* words) {
   const Span* const span = span_of(words, sizeof *words);
-  if (span == nullptr) return true;
+  if (span == nullptr) return kFirstActiveSlot;
   const auto number = static_cast<std::uint64_t>(span - hot.spans.data()) + 1;
-  const int place = world().slots().of_set(number << kOffsetBits | offset_in(*span, words));
-  if (place == 0 && world().threads() == SHMEM_THREAD_MULTIPLE) {
-    fail(call,
-         "pSync arrays at " + std::to_string(kActiveSlots - 1) +
-             " places have been used, and with SHMEM_THREAD_MULTIPLE there are no more; use one of them again, or teams");
-    return false;
-  }
-  slot += place;
-  return true;
+  return kFirstActiveSlot + world().slots().of_set(number << kOffsetBits | offset_in(*span, words));
+}
+
+std::string why_shared(bool teams) {
+  const std::string text = "another thread of this PE is inside a call on words that this one shares: ";
+  if (teams)
+    return text + std::to_string(kTeamSlots - 1) +
+           " teams at a time have words of their own; destroy some, or let one thread at a time call";
+  return text + "pSync arrays at " + std::to_string(kActiveSlots - 1) +
+         " places in the host's symmetric memory have words of their own; use one of them again, or teams";
 }
 
 }  // namespace
 
-void reset_groups() { counts.assign(static_cast<std::size_t>(kSlots) * static_cast<std::size_t>(hot.pes), {}); }
+InCall::InCall(const char* call, const Group& group) {
+  const bool is_team = group.slot == kFirstTeamSlot;
+  if (!is_team && group.slot != kFirstActiveSlot) return;
+  shared_ = is_team ? &in_shared_team : &in_shared_set;
+  entered_ = !shared_->exchange(true, std::memory_order_acquire);
+  if (!entered_) fail(call, why_shared(is_team));
+}
+
+InCall::~InCall() {
+  if (shared_ != nullptr && entered_) shared_->store(false, std::memory_order_release);
+}
+
+void reset_groups() {
+  const auto count = static_cast<std::size_t>(kSlots) * static_cast<std::size_t>(hot.pes);
+  counts.reset(static_cast<Counts*>(std::calloc(count, sizeof(Counts))));
+  if (counts == nullptr) throw std::bad_alloc{};
+  in_shared_team = false;
+  in_shared_set = false;
+}
 
 void arrive(const Group& group, int index) {
   world().arrivals(group.at(index), hot.pe, group.slot).store(++counts_of(group, index).sent, std::memory_order_release);
@@ -83,15 +114,13 @@ Group active_group(const char* call, int start, int log_stride, int size, const 
                    std::to_string(log_stride) + " apart; there are PEs 0 to " + std::to_string(hot.pes - 1));
     return group;
   }
-  group = {start, 1 << log_stride, size, -1, kFirstActiveSlot};
+  group = {start, 1 << log_stride, size, -1, slot_of_set(words)};
   group.me = group.index_of(hot.pe);
   if (group.me < 0) {
     fail(call, "this PE is not in the active set of " + std::to_string(size) + " PEs from " + std::to_string(start) +
                    " on, " + std::to_string(group.stride) + " apart; its members alone make the call");
     group.size = 0;
-    return group;
   }
-  if (!choose_slot(call, words, group.slot)) group.size = 0;
   return group;
 }
 

@@ -1,7 +1,7 @@
 // Some of the PEs, and how they wait for each other.
 //
 // Who calls this : collectives, teams, ordering.
-// Threads        : one at a time per slot and PE.
+// Threads        : one at a time per slot and PE, which InCall sees to where several share a slot.
 // Ownership      : none; counters are in the heap (world.hpp).
 // Errors         : by fail(), when a PE died or left.
 //
@@ -28,6 +28,21 @@ struct Group {
     const int index = distance / stride;
     return index >= 0 && index < size ? index : -1;
   }
+};
+
+// While it lives, this thread is inside a call on a group's words. False: it is not, and fail() was called, since another thread of this
+// PE is inside one on words that several teams, or several pSync arrays, share.
+class InCall {
+ public:
+  InCall(const char* call, const Group& group);
+  ~InCall();
+  InCall(const InCall&) = delete;
+  InCall& operator=(const InCall&) = delete;
+  explicit operator bool() const { return entered_; }
+
+ private:
+  std::atomic<bool>* shared_ = nullptr;  // null: the words are the group's own
+  bool entered_ = true;
 };
 
 void reset_groups();

@@ -17,4 +17,7 @@ std::uint64_t heap_size_from_environment(const char* call);
 // "64M", "1.5G", "1048576": bytes, with K, M, G or T for powers of 1024.
 std::optional<std::uint64_t> read_size(std::string_view text);
 
+// Behind the largest number there is no more to be had.
+constexpr std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }
+
 }  // namespace ist::shmem

@@ -60,11 +60,21 @@ void leave_to_system(const struct sigaction& action, const siginfo_t& info) {
   if (was_sent) ::raise(SIGSEGV);
 }
 
+// A handler that was there before.
+struct Before {
+  struct sigaction action {};
+  std::atomic<bool> is_over{false};  // it was for one signal (SA_RESETHAND), which has come
+};
+Before the_system;
+
 // With the signals blocked that it wants to have blocked, but for this one: it may store into what is held, too. When this handler returns
 // all are as they were.
-void pass_on(const struct sigaction& to, int signal, siginfo_t* info, void* context) {
+void pass_on(Before& before, int signal, siginfo_t* info, void* context) {
+  const struct sigaction& to = before.action;
   if ((to.sa_flags & SA_SIGINFO) == 0 && (to.sa_handler == SIG_DFL || to.sa_handler == SIG_IGN))
     return leave_to_system(to, *info);
+  if ((to.sa_flags & static_cast<int>(SA_RESETHAND)) != 0 && before.is_over.exchange(true))
+    return leave_to_system(the_system.action, *info);
   sigset_t blocked = to.sa_mask;
   sigdelset(&blocked, SIGSEGV);
   ::pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
@@ -92,13 +102,12 @@ bool was_held(const siginfo_t& info) {
 // top once more, above one that ends at ours. So each time it is another function, with what was there before as its own, and no circle.
 constexpr std::size_t kMostHandlers = 8;
 struct Handlers {
-  std::array<struct sigaction, kMostHandlers> before{};
-  std::array<std::atomic<const struct sigaction*>, kMostHandlers> next{};  // to whom each passes on
-  std::array<std::size_t, kMostHandlers> order{};  // the numbers of those that were set, the latest last
+  std::array<Before, kMostHandlers> before{};
+  std::array<std::atomic<Before*>, kMostHandlers> next{};  // to whom each passes on
+  std::array<std::size_t, kMostHandlers> order{};          // the numbers of those that were set, the latest last
   std::size_t count = 0;
 };
 Handlers handlers;
-const struct sigaction the_system {};
 
 template <std::size_t Number>
 void on_fault(int signal, siginfo_t* info, void* context) {
@@ -121,10 +130,10 @@ bool alike(const struct sigaction& a, const struct sigaction& b) {
 
 // Whoever comes to be on top is no longer below: those that passed on to it pass on to what was there before them.
 void take_from_below(const struct sigaction& top) {
-  const struct sigaction* below = &the_system;
+  Before* below = &the_system;
   for (std::size_t i = 0; i < handlers.count; ++i) {
     auto& next = handlers.next[handlers.order[i]];
-    if (alike(*next.load(), top)) next.store(below, std::memory_order_release);
+    if (alike(next.load()->action, top)) next.store(below, std::memory_order_release);
     below = next.load();
   }
 }
@@ -156,7 +165,8 @@ void install_handler() {
   take_from_below(now);
   const std::size_t number = unused_handler();
   if (number == kMostHandlers) return;  // the program has so many of its own; the last one has to pass on to those below
-  handlers.before[number] = now;
+  handlers.before[number].action = now;
+  handlers.before[number].is_over = false;
   handlers.next[number].store(&handlers.before[number], std::memory_order_release);
   struct sigaction action {};
   action.sa_sigaction = kOurs[number];
@@ -187,7 +197,7 @@ Status HeldStores::hold(std::byte* begin, Bytes size) {
   held.turn.fetch_add(1, std::memory_order_acq_rel);
   held.now.become(from, from + size.value);
   if (protect(begin, size.value, PROT_READ) == 0) return {};
-  replaced();
+  put_back();  // it may have come as far as the middle
   return system_error("mprotect of " + std::to_string(size.value) + " bytes of variables");
 }
 

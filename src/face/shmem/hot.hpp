@@ -61,10 +61,12 @@ template <auto Size>
 [[gnu::always_inline]] inline std::byte* reach_in(const volatile void* address, std::size_t bytes, int pe) {
   if (std::byte* const at = reach_in<Size>(hot.spans[0], address, bytes, pe); at != nullptr) [[likely]]
     return at;
-  return reach_in<Size>(hot.spans[1], address, bytes, pe);
+  std::byte* const at = reach_in<Size>(hot.spans[1], address, bytes, pe);
+  // A copy whose two sides overlap has to see that they do.
+  return at != nullptr && pe == hot.pe ? const_cast<std::byte*>(static_cast<const volatile std::byte*>(address)) : at;
 }
-// Where PE `pe` has its copy of `bytes` symmetric bytes in host memory; null: they are none, or there is no such PE, or find() knows. Of
-// this PE's own variables it is another address of the same memory.
+// Where PE `pe` has its copy of `bytes` symmetric bytes in host memory; null: they are none, or there is no such PE, or find() knows. This
+// PE's own are where the program has them.
 [[gnu::always_inline]] inline std::byte* reach(const volatile void* address, std::size_t bytes, int pe) {
   return reach_in<&Span::bytes>(address, bytes, pe);
 }

@@ -8,9 +8,11 @@
 
 #include "face/shmem/also.hpp"
 #include "face/shmem/errors.hpp"
+#include "face/shmem/heap_size.hpp"
 #include "face/shmem/ordering.hpp"
 #include "face/shmem/regions.hpp"
 #include "face/shmem/world.hpp"
+#include "memory/host/host_space.hpp"
 
 namespace ist::shmem {
 namespace {
@@ -36,9 +38,6 @@ std::size_t forget_size(void* address) {
   sizes().erase(found);
   return size;
 }
-
-// Behind which there is no more to be had.
-std::size_t sum(std::size_t a, std::size_t b) { return a > SIZE_MAX - b ? SIZE_MAX : a + b; }
 
 struct Wanted {
   std::size_t size;
@@ -128,9 +127,9 @@ void* align(const char* call, std::size_t alignment, std::size_t size) {
     remember(std::string{call} + ": the alignment is " + std::to_string(alignment) + "; it must be a power of two");
     return nullptr;
   }
-  if (alignment > kMostAligned) {
+  if (alignment > HostSpace::kMostAligned) {
     remember(std::string{call} + ": the alignment is " + std::to_string(alignment) + "; it may be at most " +
-             std::to_string(kMostAligned) + ", since the PEs' parts begin at multiples of that");
+             std::to_string(HostSpace::kMostAligned) + ", since the PEs' parts begin at multiples of that");
     return nullptr;
   }
   return allocate(call, {size, alignment});

@@ -19,6 +19,13 @@ bool barrier_all(const char* call) {
   return sync_all(call);
 }
 
+namespace {
+bool sync_in_call(const char* call, const Group& group) {
+  const InCall in{call, group};
+  return in && sync(call, group);
+}
+}  // namespace
+
 }  // namespace ist::shmem
 
 using namespace ist::shmem;
@@ -40,17 +47,17 @@ SHMEM_ALSO(sync_all);
 void pshmem_barrier(int start, int log_stride, int size, long* words) {
   quiet("shmem_barrier");
   if (const Group group = active_group("shmem_barrier", start, log_stride, size, words); group.size > 0)
-    sync("shmem_barrier", group);
+    sync_in_call("shmem_barrier", group);
 }
 SHMEM_ALSO(barrier);
 void pshmem_sync(int start, int log_stride, int size, long* words) {
   if (const Group group = active_group("shmem_sync", start, log_stride, size, words); group.size > 0)
-    sync("shmem_sync", group);
+    sync_in_call("shmem_sync", group);
 }
 SHMEM_ALSO(sync);
 int pshmem_team_sync(shmem_team_t team) {
   const Team* const found = team_of(team);
-  return found != nullptr && sync("shmem_team_sync", found->group) ? 0 : -1;
+  return found != nullptr && sync_in_call("shmem_team_sync", found->group) ? 0 : -1;
 }
 SHMEM_ALSO(team_sync);
 }

@@ -7,13 +7,12 @@
 #include <array>
 #include <chrono>
 #include <climits>
-#include <cmath>
-#include <cstdlib>
 #include <string>
-#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/settings.hpp"
 #include "boot/processors.hpp"
 #include "face/shmem/errors.hpp"
 #include "face/shmem/world.hpp"
@@ -50,50 +49,55 @@ std::vector<int> numbers_of(const Processors& card) {
   return numbers;
 }
 
-bool are_crowded(const std::vector<Processors>& cards) {
+bool crowded(const std::vector<Processors>& cards) {
   double quota = 0;
-  std::vector<std::vector<int>> sets;
+  std::vector<std::vector<int>> masks;
   for (const Processors& each : cards) {
     quota = std::max(quota, each.quota);
-    if (auto numbers = numbers_of(each); !numbers.empty()) sets.push_back(std::move(numbers));
+    masks.push_back(numbers_of(each));
   }
-  return (quota > 0 && static_cast<double>(cards.size()) > std::ceil(quota)) || !each_has_a_processor(sets);
+  return are_crowded(std::move(masks), quota);
 }
 
 }  // namespace
 
-// The world has been made, so that the word is one of the three.
 void choose_how_to_wait(const char* call, ist_comm comm) {
-  const char* const set = std::getenv("ISTHMUS_WAIT");
-  const std::string_view word = set != nullptr ? set : "auto";
+  const auto settings = Settings::read();
+  if (!settings.ok()) return fail(call, settings.status().text());
   const Processors mine = own_card();
   std::vector<Processors> all(static_cast<std::size_t>(hot.pes));
   if (failed(call, ist_allgather(ist_host(&mine), sizeof mine, ist_host(all.data()), sizeof mine, IST_BYTE, comm))) return;
-  turns_before_sleep = word == "sleep"                      ? kTurnsOfSleepers
-                       : word != "spin" && are_crowded(all) ? kTurnsWhereCrowded
-                                                            : INT_MAX;
+  turns_before_sleep = settings->wait == "sleep"                  ? kTurnsOfSleepers
+                       : settings->wait == "auto" && crowded(all) ? kTurnsWhereCrowded
+                                                                  : INT_MAX;
 }
 
-bool Patience::nobody_comes() {
+bool nobody_comes(int awaited) {
   if (hot.pes == 0 || world().died()) return true;
-  if (awaited_ >= 0) return world().left(awaited_);
+  if (awaited >= 0) return world().left(awaited);
   for (int pe = 0; pe < hot.pes; ++pe)
     if (pe != hot.pe && !world().left(pe)) return false;
   return hot.pes > 1;  // another thread of the only PE may write
 }
 
+void tell_that_nobody_comes(const char* call, int awaited) {
+  world().end_with_the_others();
+  if (hot.pes == 0)
+    fail(call, "another thread has called shmem_finalize meanwhile");
+  else if (world().died())
+    fail(call, "a PE of this job died, and what is waited for may never come");
+  else
+    fail(call, awaited >= 0 ? "PE " + std::to_string(awaited) + " has left without taking part"
+                            : std::string{"all other PEs have left, and nobody writes what is waited for"});
+}
+
 bool Patience::go_on_slowly() {
   if (doomed_) {
-    world().end_with_the_others();
-    if (world().died())
-      fail(call_, "a PE of this job died, and what is waited for may never come");
-    else
-      fail(call_, awaited_ >= 0 ? "PE " + std::to_string(awaited_) + " has left without taking part"
-                                : std::string{"all other PEs have left, and nobody writes what is waited for"});
+    tell_that_nobody_comes(call_, awaited_);
     return false;
   }
   if (++looks_ == kMostTurns) looks_ -= kTurnsBetweenQuestions;
-  if (looks_ % kTurnsBetweenQuestions == 0) doomed_ = nobody_comes();
+  if (looks_ % kTurnsBetweenQuestions == 0) doomed_ = nobody_comes(awaited_);
   if (looks_ > turns_before_sleep)
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   else

@@ -1,6 +1,6 @@
 // Waiting for a word that another PE writes: at first with the processor, then by turns, and not for ever.
 //
-// Who calls this : groups.cpp, waits.hpp, locks.cpp; world.cpp at the beginning.
+// Who calls this : groups.cpp, waits.hpp, words.cpp, locks.cpp; world.cpp at the beginning.
 // Threads        : one object is one thread's.
 // Ownership      : none.
 // Errors         : by fail(), once what is waited for can never come: a PE died, or whoever could write has left.
@@ -14,6 +14,11 @@ namespace ist::shmem {
 
 // Collective, before anybody waits long: what ISTHMUS_WAIT says, and where that leaves it open, whether each PE has a processor.
 void choose_how_to_wait(const char* call, ist_comm comm);
+
+// What is waited for can never come: PE `awaited` has left or, where that is -1, all others have; or a PE died; or this is no PE any more.
+bool nobody_comes(int awaited = -1);
+// Calls fail() with which of these it is, unless all are just being ended.
+void tell_that_nobody_comes(const char* call, int awaited = -1);
 
 class Patience {
  public:
@@ -32,7 +37,6 @@ class Patience {
  private:
   static constexpr int kLooksAtOnce = 200;
   bool go_on_slowly();
-  bool nobody_comes();
   const char* call_;
   int awaited_;
   int looks_ = 0;

@@ -34,9 +34,11 @@ void set_world(shmemx_team_& team, int slot) {
 
 int index_in(const Team& team, int pe) { return team.group.index_of(pe); }
 
-// The parent's first PE takes one for all `members`; teams beyond as many as there are share one, and then not several threads.
+// The parent's first PE takes one for all `members`; teams beyond as many as there are share one.
 int agree_on_slot(const char* call, const Team& parent, int members) {
   const Group& group = parent.group;
+  const InCall in{call, group};
+  if (!in) return -1;
   if (group.me == 0) world().posted(hot.pe, group.slot) = static_cast<std::uint64_t>(world().slots().take_for_team(members));
   if (!sync(call, group)) return -1;
   const int slot = kFirstTeamSlot + static_cast<int>(world().posted(group.at(0), group.slot));

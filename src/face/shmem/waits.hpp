@@ -65,7 +65,7 @@ bool holds(T found, int compare, T value) {
   return compares(found, static_cast<ist_compare>(compare), value);
 }
 bool check_compare(const char* call, int compare);
-// Who tests again and again hears of a death, and leaves the processor to whoever is to write.
+// Who tests again and again hears of a death, and that all others have left, and leaves the processor to whoever is to write.
 void tested_in_vain(const char* call);
 
 // What it was when it compared so.

@@ -19,6 +19,7 @@
 #include "face/shmem/patience.hpp"
 #include "face/shmem/regions.hpp"
 #include "face/shmem/teams.hpp"
+#include "memory/host/host_space.hpp"
 
 namespace ist::shmem {
 namespace {
@@ -30,11 +31,8 @@ constexpr std::size_t kLine = 64;
 constexpr std::uint32_t kStop = 1;  // the watcher is no longer needed
 constexpr std::uint32_t kEnd = 0x100;
 
-// An allocation takes a little more than was asked for. Behind the largest number there is no more to be had.
-std::uint64_t with_room_beside(std::uint64_t bytes) {
-  constexpr std::uint64_t kBeside = std::uint64_t{1} << 20U;
-  return bytes > UINT64_MAX - kBeside ? UINT64_MAX : bytes + kBeside;
-}
+// An allocation takes a little more than was asked for.
+std::uint64_t with_room_beside(std::uint64_t bytes) { return sum(bytes, std::uint64_t{1} << 20U); }
 
 // A word that other processes map, so not the private kind.
 void sleep_on(std::atomic<std::uint32_t>& word) {
@@ -119,6 +117,7 @@ void World::make_heap(const char* call) {
   // What the standard's variable names is what there is; without it the heap grows as it is needed.
   const std::uint64_t sync = IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(pes));
   most_ = asked != 0 ? asked + own : kUsualMost - sync;
+  constexpr std::uint64_t kMostAligned = HostSpace::kMostAligned;
   const std::uint64_t addresses = (most_ + sync + kMostAligned - 1) / kMostAligned * kMostAligned - sync;
   if (failed(call,
              ist_heap_create(comm_, IST_KIND_HOST, IST_OWN_DEVICE, asked != 0 ? most_ : kUsualBytes, addresses, &heap_)))
@@ -169,11 +168,13 @@ void World::open(const char* call, int threads) {
   reset_groups();
   make_own_teams();
   choose_how_to_wait(call, comm_);
-  auto watcher = quiet_thread("the end that another PE may call for", [this] { watch(); });
-  if (!watcher.ok()) return fail(call, watcher.status().text());
-  watcher_ = std::move(*watcher);
   static const bool registered = std::atexit(leave_at_exit) == 0;
   static_cast<void>(registered);
+  // The others wait for this PE in any case.
+  if (auto watcher = quiet_thread("the end that another PE may call for", [this] { watch(); }); watcher.ok())
+    watcher_ = std::move(*watcher);
+  else
+    fail(call, watcher.status().text());
   barrier_all(call);
 }
 
@@ -212,21 +213,20 @@ void World::close(const char* call) {
   hot.pe = -1;
   forget_spans();
   forget_sizes();
+  control_ = nullptr;
   failed(call, ist_heap_destroy(&heap_));
   failed(call, ist_world_destroy(&world_));
-  control_ = nullptr;
   closed_ = true;
 }
 
+// Other threads may be inside calls until the process is gone: all stays mapped, and what they look at stays as it is.
 void World::leave() {
   if (opened_ == 0 || control_ == nullptr || is_child()) return;
   opened_ = 0;
   quiet();
   control(hot.pe).left.store(1, std::memory_order_release);
   stop_watching();
-  hot.pes = 0;
-  control_ = nullptr;
-  static_cast<void>(ist_world_destroy(&world_));
+  static_cast<void>(ist_world_leave(world_));
 }
 
 void World::end_job(int status) {
@@ -248,8 +248,10 @@ void World::end_job(int status) {
 void World::end_with_the_others() const {
   if (control_ == nullptr || is_child()) return;
   for (int i = 0; i < 20; ++i) {
-    if (control(hot.pe).end.load(std::memory_order_acquire) >= kEnd)
+    if (const auto said = control(hot.pe).end.load(std::memory_order_acquire); said >= kEnd) {
+      if (!watcher_.joinable()) end_process(static_cast<int>(said & 0xffU));
       for (;;) ::pause();  // the watcher ends the process
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }
@@ -293,8 +295,7 @@ bool World::open_device_heap(std::size_t bytes) {
 }
 
 bool World::grow_device_heap(std::size_t more) {
-  const std::uint64_t beside = std::max(device_asked_, with_room_beside(more));
-  const std::uint64_t wanted = beside > UINT64_MAX - device_asked_ ? UINT64_MAX : device_asked_ + beside;
+  const std::uint64_t wanted = sum(device_asked_, std::max(device_asked_, with_room_beside(more)));
   ist_team_view view{};
   if (ist_heap_grow(device_.heap, wanted) != IST_OK || ist_heap_view(device_.heap, &view) != IST_OK) {
     remember(ist_error_text());

@@ -29,8 +29,6 @@ constexpr int kFirstTeamSlot = kFirstActiveSlot + kActiveSlots;
 constexpr int kTeamSlots = SlotBoard::kTeams;
 constexpr int kStreamSlot = kFirstTeamSlot + kTeamSlots;  // barriers in streams, which the driver's threads call
 constexpr int kSlots = kStreamSlot + 1;
-// At multiples of which the parts of the heap begin, so that what is aligned in one is in all.
-constexpr std::size_t kMostAligned = std::size_t{1} << 30U;
 
 struct DeviceHeap {
   ist_heap heap = nullptr;
@@ -45,7 +43,7 @@ class World {
   void open(const char* call, int threads);
   // Collective: waits for all. Counts: the last of as many as there were open().
   void close(const char* call);
-  // At the end of the process, with nobody waiting for anybody.
+  // At the end of the process, with nobody waiting for anybody. Calls of threads that are inside one may go on.
   void leave();
   bool is_open() const { return opened_ > 0; }
   bool was_closed() const { return opened_ == 0 && closed_; }
@@ -70,7 +68,8 @@ class World {
   // Whoever finds somebody gone looks whether this is the end of all, which another PE has called for: then it does not return.
   void end_with_the_others() const;
 
-  bool died() const { return *view_.abort_word != 0; }
+  // Once the world is closed there is nobody.
+  bool died() const { return control_ != nullptr && *view_.abort_word != 0; }
   bool left(int pe) const;
   // How many times PE `from` has arrived at this one, or this one at PE `at`, in a slot.
   std::atomic_ref<std::uint64_t> arrivals(int at, int from, int slot) const;

@@ -15,10 +15,7 @@ void* reserve_addresses(void* where, std::uint64_t size, int fixed) {
   return ::mmap(where, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
 }
 
-// Parts whose stride is a multiple of a power of two begin at multiples of it, up to 1 GiB: what is aligned in one part is so in all,
-// and in every process.
-constexpr std::uint64_t kMostAligned = std::uint64_t{1} << 30U;
-std::uint64_t largest_power(std::uint64_t stride) { return std::min(stride & (~stride + 1), kMostAligned); }
+std::uint64_t largest_power(std::uint64_t stride) { return std::min(stride & (~stride + 1), HostSpace::kMostAligned); }
 
 void* reserve_aligned(std::uint64_t size, std::uint64_t alignment) {
   void* const base = reserve_addresses(nullptr, size + alignment, 0);

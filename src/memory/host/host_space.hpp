@@ -13,6 +13,9 @@ namespace ist {
 class HostSpace : public Space {
  public:
   static constexpr std::uint64_t kPage = 4096;
+  // Parts whose stride is a multiple of a power of two begin at multiples of it, up to this: what is aligned in one part is so in all,
+  // and in every process.
+  static constexpr std::uint64_t kMostAligned = std::uint64_t{1} << 30U;
   static Result<std::unique_ptr<Space>> open(const SpaceShape& shape);
   ~HostSpace() override;
   HostSpace(const HostSpace&) = delete;

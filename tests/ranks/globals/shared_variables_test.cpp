@@ -14,6 +14,7 @@
 
 #include "../sanitized.hpp"
 #include "base/file_descriptor.hpp"
+#include "face/shmem/held_stores.hpp"
 #include "globals_support.hpp"
 
 namespace rank_test {
@@ -238,6 +239,41 @@ void set_own(void (*handler)(int, siginfo_t*, void*)) {
 void fault() {
   void* const closed = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   *static_cast<volatile int*>(closed) = 1;
+}
+
+// Once, and what comes then is the system's affair.
+TEST(SharedVariables, AHandlerThatIsForOneSignalIsCalledOnce) {
+  if (kSanitized) GTEST_SKIP() << "the sanitizers have handlers of their own";
+  const int status = status_of([] {
+    struct sigaction action {};
+    action.sa_handler = [](int) {
+      handled_here = handled_here + 1;
+      if (handled_here > 1) ::_exit(9);
+    };
+    action.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+    ::sigaction(SIGSEGV, &action, nullptr);
+    come_and_go();
+    fault();
+  });
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) << status;
+}
+
+// Of the pages of a segment one is not there, so that it is held as far as that.
+TEST(SharedVariables, WhatCouldNotBeHeldToItsEndCanBeStoredTo) {
+  if (kSanitized) GTEST_SKIP() << "the sanitizers have handlers of their own";
+  const int status = status_of([] {
+    constexpr std::size_t kPage = 4096;
+    void* const pages = ::mmap(nullptr, 3 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    auto* const begin = static_cast<std::byte*>(pages);
+    ::munmap(begin + kPage, kPage);
+    const ist::VariableSegment segment{begin, ist::Bytes{3 * kPage}, begin, begin + 3 * kPage};
+    ist::HeldStores stores{{&segment, 1}};
+    const ist::Status failed = stores.hold(begin, segment.bytes);
+    if (failed.ok() || failed.text().find("mprotect") == std::string::npos) ::_exit(46);
+    *static_cast<volatile std::byte*>(begin) = std::byte{1};
+    ::_exit(45);
+  });
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 45) << status;
 }
 
 // However often the program's handler is set on top of the library's, and the library's on top of that, each sees a fault once.
