@@ -117,6 +117,9 @@ double Cavity::deviation(const std::vector<double>& profile) const {
   return worst;
 }
 
-double Cavity::tolerance() const { return 0.02 * std::max(1.0, 128 / static_cast<double>(setup_.cells[1])); }
+double Cavity::tolerance() const {
+  const double ratio = 32 / static_cast<double>(setup_.cells[1]);
+  return 0.02 * std::max(1.0, ratio * ratio * reynolds_ / 100);
+}
 
 }  // namespace lbm

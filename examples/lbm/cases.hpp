@@ -39,6 +39,7 @@ class Cavity {
   bool has_table() const { return reynolds_ == 100 || reynolds_ == 400; }
   // Of a whole profile from what Ghia, Ghia and Shin (1982) have, at its worst place.
   double deviation(const std::vector<double>& profile) const;
+  // 0.02 from 32 cells on at Re 100, and from 64 at Re 400; found are 0.009 at 32, 0.014 at 24 and 0.036 at 16, of Re 100.
   double tolerance() const;
 
  private:

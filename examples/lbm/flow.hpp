@@ -66,11 +66,11 @@ class Flow {
           for (std::size_t q = 1; q < kCount; ++q)
             if (Lattice::kVelocities[q][d] == -side) reflect(level, q, d, side);
   }
-  // The periodic halo of a part that is the whole box, without a library.
+  // Ahead of reflect, which writes over corners.
   void wrap(std::size_t level) {
     for (std::size_t q = 1; q < kCount; ++q)
       for (std::size_t d = 0; d < 3; ++d) {
-        if (part_.walls[d] || Lattice::kVelocities[q][d] == 0) continue;
+        if (!part_.wrapped[d] || Lattice::kVelocities[q][d] == 0) continue;
         if (Lattice::kVelocities[q][d] > 0)
           copy_plane(population(level, q), d, part_.cells[d], 0);
         else

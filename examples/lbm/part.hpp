@@ -25,13 +25,14 @@ struct Setup {
 
 struct Part {
   Cells all{}, first{}, cells{};
-  std::array<bool, 3> walls{};
+  std::array<bool, 3> walls{}, wrapped{};  // wrapped: periodic and not cut, so that the rank fills the layer by itself
 
   Part(const Setup& setup, const std::vector<int>& ranks, const std::vector<int>& coords)
       : all(setup.cells), walls(setup.walls) {
     for (std::size_t d = 0; d < 3; ++d) {
       first[d] = all[d] * coords[d] / ranks[d];
       cells[d] = all[d] * (coords[d] + 1) / ranks[d] - first[d];
+      wrapped[d] = !walls[d] && ranks[d] == 1;
     }
   }
   std::int64_t length(std::size_t dimension) const { return cells[dimension] + 2; }
@@ -48,19 +49,25 @@ struct Part {
     return walls[dimension] && (side < 0 ? first[dimension] == 0 : first[dimension] + cells[dimension] == all[dimension]);
   }
 
-  // A population is pulled from where it comes from, so that its halo is on that side alone. Per face go those that cross it, 5 of D3Q19, and
-  // per edge the one that does.
+  // A population is pulled from where it comes from, so that its halo is on that side alone: over each face go those that cross it, 5 of
+  // D3Q19, and over each edge the one that does. The layer of a wrapped dimension goes along, as the rank's own.
   std::array<isthmus::HaloRange, 3> ranges(const Velocity& velocity) const {
     std::array<isthmus::HaloRange, 3> made{};
-    for (std::size_t d = 0; d < 3; ++d) made[d] = {velocity[d] > 0, velocity[d] < 0, 1, cells[d], length(d)};
+    for (std::size_t d = 0; d < 3; ++d) {
+      if (wrapped[d])
+        made[d] = {0, 0, 0, length(d) - 1, length(d)};
+      else
+        made[d] = {velocity[d] > 0, velocity[d] < 0, 1, cells[d], length(d)};
+    }
     return made;
   }
-  // For the cut into interior and border. Nothing comes through a wall; along the contiguous dimension the border is as wide as vectors are.
+  // For the cut into interior and border: what needs no neighbour is interior. Along the contiguous dimension the border is as wide as vectors
+  // are, and costs more than elsewhere: it is best cut last.
   std::array<isthmus::HaloRange, 3> split() const {
     constexpr std::array<std::int64_t, 3> kWidth{1, 1, 8};
+    const auto width = [&](std::size_t d, int side) { return wrapped[d] || at_wall(d, side) ? 0 : kWidth[d]; };
     std::array<isthmus::HaloRange, 3> made{};
-    for (std::size_t d = 0; d < 3; ++d)
-      made[d] = {at_wall(d, -1) ? 0 : kWidth[d], at_wall(d, 1) ? 0 : kWidth[d], 1, cells[d], length(d)};
+    for (std::size_t d = 0; d < 3; ++d) made[d] = {width(d, -1), width(d, 1), 1, cells[d], length(d)};
     return made;
   }
 };

@@ -50,6 +50,7 @@ class Run {
     const auto split = flow.part().split();
     for (std::int64_t n = 0; n < count; ++n) {
       halo_.set_fields(fields_[level()]);
+      flow.wrap(level());
       flow.reflect(level());
       halo_.overlap(split, [&](const isthmus::HaloBox& box) { flow.sweep(level(), box); });
       ++steps_;
@@ -85,9 +86,14 @@ class Run {
 
  private:
   std::int64_t crossing(const Velocity& velocity, const Velocity& to) const {
+    const Part& part = flow.part();
     std::int64_t bytes = sizeof(float);
-    for (std::size_t d = 0; d < 3; ++d)
-      bytes *= to[d] == 0 ? flow.part().cells[d] : static_cast<std::int64_t>(to[d] == velocity[d]);
+    for (std::size_t d = 0; d < 3; ++d) {
+      if (to[d] == 0)
+        bytes *= part.wrapped[d] ? part.length(d) : part.cells[d];
+      else
+        bytes *= !part.wrapped[d] && to[d] == velocity[d] ? 1 : 0;
+    }
     return bytes;
   }
 
@@ -100,7 +106,7 @@ class Run {
   double seconds_ = 0;
 };
 
-// The whole box by plain loops.
+// The whole box by one rank, without a library.
 template <class Lattice>
 class Alone {
  public:

@@ -284,14 +284,18 @@ TEST_F(Programs, lattice_boltzmann_is_the_same_to_the_last_bit_however_it_is_cut
 }
 
 TEST_F(Programs, lattice_boltzmann_sends_what_crosses_faces_and_edges_alone) {
-  // Two faces of 16 x 16 cells with 5 populations, and 8 edges of 16 cells with 1, of 4 bytes.
-  const int bytes = (2 * 5 * 16 * 16 + 8 * 16) * 4;
-  const std::string own = "rank 1: " + std::to_string(bytes) + " bytes out, " + std::to_string(bytes) + " bytes in";
+  // Of 16 x 16 x 16 cells 8 x 8 x 16 are a rank's, with a layer along the dimension that is not cut. Rank 1 lies at two faces, and rank 3 at four
+  // edges; 5 populations of 4 bytes cross a face, and 1 an edge.
+  const int face = 5 * 8 * 18 * 4, edge = 18 * 4;
   for (const char* exchange : {"messages", "one-sided"}) {
-    const Ended ended = run(2, std::string("lbm tgv 16 3 --grid 2x1x1 --exchange ") + exchange);
+    const Ended ended = run(4, std::string("lbm tgv 16 3 --grid 2x2x1 --exchange ") + exchange);
     EXPECT_EQ(ended.status, 0) << ended.errors;
-    EXPECT_EQ(count(ended.output, std::to_string(2 * bytes) + " bytes between ranks in a step"), 1U) << ended.output;
-    EXPECT_EQ(count(ended.output, own), 1U) << own << ended.output;
+    for (const auto& [rank, bytes] : {std::pair{1, 2 * face}, {2, 2 * face}, {3, 4 * edge}}) {
+      const std::string both = std::to_string(bytes) + " bytes out, " + std::to_string(bytes) + " bytes in";
+      EXPECT_EQ(count(ended.output, "rank " + std::to_string(rank) + ": " + both), 1U) << both << '\n' << ended.output;
+    }
+    EXPECT_EQ(count(ended.output, std::to_string(4 * (4 * face + 4 * edge)) + " bytes between ranks in a step"), 1U)
+        << ended.output;
   }
 }
 
