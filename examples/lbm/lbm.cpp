@@ -1,6 +1,6 @@
 // A lattice-Boltzmann mini-app, D3Q19 in single precision, cut over all ranks along up to three dimensions: Taylor-Green vortices and the
 // lid-driven cavity. Over each face of a part travel the 5 populations that cross it, over each edge 1, in one exchange of 18 fields with
-// halos of their own; the interior hides it. Where the whole is small enough rank 0 also computes it alone, without a library, and every
+// halos of their own; the interior hides it unless rows are cut. Where the whole is small enough rank 0 also computes it alone, without a library, and every
 // part has to be the same to the last bit.
 // Run: isthmus run -n 4 lbm [tgv or cavity] [cells] [steps or Reynolds number] [--exchange messages or one-sided]; options.hpp has the rest
 #include <cmath>

@@ -61,11 +61,11 @@ struct Part {
     }
     return made;
   }
-  // For the cut into interior and border: what needs no neighbour is interior. Along the contiguous dimension the border is as wide as vectors
-  // are, and costs more than elsewhere: it is best cut last.
+  // For the cut into interior and border: what needs no neighbour is interior. Rows stay whole, since pieces of a few cells cost as much as the
+  // row: where the contiguous dimension is cut, all cells are border, and nothing hides the exchange.
   std::array<isthmus::HaloRange, 3> split() const {
-    constexpr std::array<std::int64_t, 3> kWidth{1, 1, 8};
-    const auto width = [&](std::size_t d, int side) { return wrapped[d] || at_wall(d, side) ? 0 : kWidth[d]; };
+    const Cells widths{1, 1, cells[2]};
+    const auto width = [&](std::size_t d, int side) { return wrapped[d] || at_wall(d, side) ? 0 : widths[d]; };
     std::array<isthmus::HaloRange, 3> made{};
     for (std::size_t d = 0; d < 3; ++d) made[d] = {width(d, -1), width(d, 1), 1, cells[d], length(d)};
     return made;
