@@ -284,6 +284,73 @@ TEST_F(Programs, himeno_is_the_same_to_the_last_bit_however_it_is_cut) {
   EXPECT_NE(unknown.errors.find("sizes are XS, S, M, L and XL"), std::string::npos) << unknown.errors;
 }
 
+// Sizes that ranks do not divide, and parts with one layer of cells.
+TEST_F(Programs, lattice_boltzmann_is_the_same_to_the_last_bit_however_it_is_cut) {
+  for (const int ranks : {1, 2, 3, 4})
+    for (const std::string exchange : {"messages", "one-sided"})
+      for (const std::string what : {"tgv 13 10", "cavity 13 100 --steps 40"}) {
+        const Ended ended = run(ranks, "lbm " + what + " --exchange " + exchange);
+        const std::string given = what + ", " + std::to_string(ranks) + " ranks: " + ended.output + ended.errors;
+        EXPECT_EQ(ended.status, 0) << given;
+        EXPECT_EQ(count(ended.output, "verified: " + what.substr(0, what.find(' '))), 1U) << given;
+        EXPECT_EQ(count(ended.output, "ranks, " + exchange + "\n"), 1U) << given;
+        EXPECT_EQ(count(ended.output, "the same to the last bit as of one rank alone"), 1U) << given;
+      }
+  for (const char* rest : {"tgv 9 7 --grid 4x1x1", "tgv 9 7 --grid 1x4x1", "tgv 9 7 --grid 1x1x4", "tgv 9 7 --grid 2x1x2",
+                           "cavity 9 --steps 20 --grid 4x1x1", "cavity 9 --steps 20 --grid 1x1x4"}) {
+    const Ended ended = run(4, std::string("lbm ") + rest);
+    EXPECT_EQ(ended.status, 0) << rest << ended.output << ended.errors;
+    EXPECT_EQ(count(ended.output, "the same to the last bit as of one rank alone"), 1U) << rest << ended.output;
+  }
+}
+
+TEST_F(Programs, lattice_boltzmann_sends_what_crosses_faces_and_edges_alone) {
+  // Of 16 x 16 x 16 cells 8 x 8 x 16 are a rank's, with a layer along the dimension that is not cut. Rank 1 lies at two faces, and rank 3 at four
+  // edges; 5 populations of 4 bytes cross a face, and 1 an edge.
+  const int face = 5 * 8 * 18 * 4, edge = 18 * 4;
+  for (const char* exchange : {"messages", "one-sided"}) {
+    const Ended ended = run(4, std::string("lbm tgv 16 3 --grid 2x2x1 --exchange ") + exchange);
+    EXPECT_EQ(ended.status, 0) << ended.errors;
+    for (const auto& [rank, bytes] : {std::pair{1, 2 * face}, {2, 2 * face}, {3, 4 * edge}}) {
+      const std::string both = std::to_string(bytes) + " bytes out, " + std::to_string(bytes) + " bytes in";
+      EXPECT_EQ(count(ended.output, "rank " + std::to_string(rank) + ": " + both), 1U) << both << '\n' << ended.output;
+    }
+    EXPECT_EQ(count(ended.output, std::to_string(4 * (4 * face + 4 * edge)) + " bytes between ranks in a step"), 1U)
+        << ended.output;
+  }
+}
+
+TEST_F(Programs, lattice_boltzmann_is_what_the_law_and_the_tables_say) {
+  const Ended vortices = run(2, "lbm tgv 32 60 --exchange one-sided");
+  EXPECT_EQ(vortices.status, 0) << vortices.output << vortices.errors;
+  EXPECT_EQ(count(vortices.output, "energy left 0."), 1U) << vortices.output;
+  const Ended cavity = run(2, "lbm cavity 24 100 --exchange one-sided");
+  EXPECT_EQ(cavity.status, 0) << cavity.output << cavity.errors;
+  EXPECT_EQ(count(cavity.output, "steady, profiles off Ghia's by at most 0."), 1U) << cavity.output;
+}
+
+TEST_F(Programs, lattice_boltzmann_tells_of_mistakes_once_with_its_usage) {
+  for (const auto& [options, words] :
+       {std::pair<std::string, std::string>{"channel", "the case is 'channel'; it must be tgv or cavity"},
+        {"--exchange pigeon", "--exchange is 'pigeon'; it must be messages or one-sided"},
+        {"--colour blue", "there is no option --colour"},
+        {"--grid", "--grid wants a value behind it"},
+        {"--grid 3x1x1", "--grid is '3x1x1'; it must be of 2 ranks"},
+        {"--grid 2", "--grid is '2'; it must be AxBxC"},
+        {"tgv 7", "L is '7'; it must be a number from 8 to 1024"},
+        {"tgv 16x", "L is '16x'"},
+        {"tgv 16 0", "STEPS is '0'"},
+        {"tgv 16 1 2", "there is no use for '2'"},
+        {"cavity 16 nan", "RE is 'nan'"},
+        {"cavity 16 1000", "take more cells, at least "}}) {
+    const Ended ended = run(2, "lbm " + options);
+    EXPECT_NE(ended.status, 0) << options;
+    EXPECT_EQ(count(ended.errors, words), 1U) << options << '\n' << ended.errors;
+    EXPECT_EQ(count(ended.errors, "usage: isthmus run -n RANKS lbm"), 1U) << options << '\n' << ended.errors;
+    EXPECT_EQ(count(ended.output, "verified"), 0U);
+  }
+}
+
 TEST_F(Programs, a_number_goes_round_the_ring) {
   for (const int ranks : {1, 2, 3}) {
     const Ended ended = run(ranks, "ring");
