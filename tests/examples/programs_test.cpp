@@ -272,6 +272,96 @@ TEST_F(Programs, a_number_goes_round_the_ring) {
   }
 }
 
+// Every way to exchange rows; with 7 x 6 cells on 4 ranks each rank has one row, and with one rank it is its own neighbour.
+TEST_F(Programs, jacobi_has_the_bits_of_one_rank_by_every_exchange) {
+  for (const int ranks : {1, 2, 3, 4})
+    for (const char* options : {"--nx 67 --ny 41 --iterations 31", "--nx 7 --ny 6 --iterations 8 --nccheck 3"}) {
+      const Ended ended = run(ranks, std::string("jacobi ") + options);
+      EXPECT_EQ(ended.status, 0) << ended.errors << ended.output;
+      EXPECT_EQ(ended.last_line(), "verified: the same bits as one rank") << options << ", " << ranks << " ranks";
+      for (const char* exchange : {"messages ", "halo ", "halo-one-sided ", "put "})
+        EXPECT_EQ(count(ended.output, std::string("\n") + exchange), 1U) << exchange << ended.output;
+    }
+}
+
+TEST_F(Programs, jacobi_ends_at_the_tolerance) {
+  const Ended ended = run(2, "jacobi --nx 9 --ny 9 --iterations 100000 --nccheck 10 --tolerance 1e-3 --exchange put");
+  EXPECT_EQ(ended.status, 0) << ended.errors;
+  std::istringstream line(ended.output.substr(std::min(ended.output.find("\nput "), ended.output.size())));
+  std::string word;
+  long iterations = 0;
+  for (int n = 0; n < 6; ++n) line >> word;  // put, Gpix/s, speedup, efficiency, share
+  for (; line >> word && iterations == 0;)
+    if (word != "%") iterations = std::strtol(word.c_str(), nullptr, 10);
+  EXPECT_GT(iterations, 10) << ended.output;
+  EXPECT_LT(iterations, 1000) << ended.output;
+  EXPECT_EQ(iterations % 10, 0) << ended.output;
+}
+
+// One run is by 1, 2, 4 ... and all ranks.
+TEST_F(Programs, pixels_are_those_of_a_serial_loop) {
+  for (const int ranks : {3, 4}) {
+    const Ended ended = run(ranks, "pixels --width 61 --height 37 --steps 9");
+    EXPECT_EQ(ended.status, 0) << ended.errors << ended.output;
+    EXPECT_EQ(ended.last_line(), "verified: the same bits as a serial loop");
+    for (const char* some : {"\n    1 ", "\n    2 "}) EXPECT_EQ(count(ended.output, some), 1U) << ended.output;
+    EXPECT_EQ(count(ended.output, "\n    " + std::to_string(ranks) + " "), 1U) << ended.output;
+  }
+}
+
+// So quick that most ranks' particles go to all neighbours, and so few that some ranks have none.
+TEST_F(Programs, particles_are_neither_lost_nor_doubled) {
+  for (const int ranks : {1, 2, 3, 4, 8})
+    for (const char* options : {"--count 3000 --steps 12 --speed 0.2", "--count 5 --steps 20 --speed 0.3"}) {
+      const Ended ended = run(ranks, std::string("particles ") + options);
+      EXPECT_EQ(ended.status, 0) << ended.errors << ended.output;
+      EXPECT_EQ(ended.last_line().find("verified: none lost, none twice, the same bits"), 0U) << ended.output;
+      for (const char* store : {"\nstructs ", "\narrays "}) EXPECT_EQ(count(ended.output, store), 1U) << ended.output;
+    }
+}
+
+TEST_F(Programs, what_is_wrong_is_found_by_jacobi_pixels_and_particles) {
+  for (const auto& [program, words] :
+       {std::pair<std::string, std::string>{"jacobi --nx 33 --ny 33 --iterations 5 --spoil yes", "wrong: other bits"},
+        {"pixels --width 33 --height 33 --steps 5 --spoil yes", "wrong: other bits"},
+        {"particles --count 500 --steps 5 --spoil lost", "WRONG: 1 lost, 0 twice, 0 that nobody knows, 0 elsewhere"},
+        {"particles --count 500 --steps 5 --spoil twice", "WRONG: 0 lost, 1 twice, 0 that nobody knows, 0 elsewhere"},
+        {"particles --count 500 --steps 5 --spoil bit", "WRONG: 0 lost, 0 twice, 0 that nobody knows, 1 elsewhere"}}) {
+    const Ended ended = run(2, program);
+    EXPECT_EQ(ended.status, 1) << program << ended.errors;
+    EXPECT_NE(ended.output.find(words), std::string::npos) << program << ended.output;
+    EXPECT_EQ(count(ended.output, "verified"), 0U) << program;
+  }
+}
+
+TEST_F(Programs, jacobi_pixels_and_particles_tell_of_a_mistake_once_with_the_usage) {
+  for (const auto& [program, words] :
+       {std::pair<std::string, std::string>{"jacobi --nx", "--nx needs a value"},
+        {"jacobi --nx 12x", "--nx is \"12x\", and has to be a number from 3 to 1048576"},
+        {"jacobi --iterations 0", "--iterations is \"0\""},
+        {"jacobi --tolerance nan", "--tolerance is \"nan\""},
+        {"jacobi --exchange pigeon", "has to be one of messages, halo, halo-one-sided, put, all"},
+        {"jacobi --ny 4", "leaves 2 rows for 3 ranks"},
+        {"pixels --colour 3", "there is no option \"--colour\""},
+        {"pixels --height 4", "leaves 2 rows for 3 ranks"},
+        {"particles --count -1", "--count is \"-1\""},
+        {"particles --speed 0.5", "it has to be 0.333333 or less"}}) {
+    const Ended ended = run(3, program);
+    const std::string name = program.substr(0, program.find(' '));
+    EXPECT_EQ(ended.status, 2) << program << ended.errors;
+    EXPECT_EQ(count(ended.errors, name + ": "), 1U) << program << '\n' << ended.errors;
+    EXPECT_EQ(count(ended.errors, "usage: isthmus run -n RANKS " + name), 1U) << program << '\n' << ended.errors;
+    EXPECT_NE(ended.errors.find(words), std::string::npos) << program << '\n' << ended.errors;
+  }
+  const Ended help = run(2, "particles --help");
+  EXPECT_EQ(help.status, 0);
+  EXPECT_EQ(count(help.output, "usage: "), 1U) << help.output;
+  // Ranks that were given different arguments would wait for each other.
+  const Ended unlike = shell(BUILD_DIR "/bin/isthmus run -n 2 sh -c '" BUILD_DIR "/bin/pixels --steps 1$ISTHMUS_RANK'");
+  EXPECT_EQ(unlike.status, 2) << unlike.errors << unlike.output;
+  EXPECT_EQ(count(unlike.errors, "ranks were given different arguments"), 1U) << unlike.errors;
+}
+
 TEST_F(Programs, the_demo_ends_with_verified_and_leaves_pictures) {
   const Ended ended = shell("env DEMO_OUTPUT=" + folder_.string() +
                             "/demo " SOURCE_DIR "/examples/stencil2d/demo.sh " BUILD_DIR " --iterations 40");
