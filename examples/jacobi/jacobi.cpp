@@ -116,6 +116,13 @@ double gigapixels(const Options& options, const Solved& solved) {
   return options.cells() * solved.iterations / solved.seconds / 1e9;
 }
 
+std::string norm_of(const Options& options, const Solved& solved) {
+  if (solved.iterations < options.nccheck) return "not asked for";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6e", static_cast<double>(solved.norm));
+  return text;
+}
+
 // A line of the table; whether the result was right.
 bool run_exchange(const isthmus::World& world, const Options& options, const std::string& name, Stencil& stencil,
                   std::optional<Alone>& alone, double alone_rate) {
@@ -138,9 +145,8 @@ bool run_exchange(const isthmus::World& world, const Options& options, const std
   exchange->close();
   if (!alone) return right;
   const double rate = gigapixels(options, solved), speedup = rate / alone_rate;
-  std::printf("%-15s %8.3f %8.2f %9.0f %% %11.0f %% %10d  %.6e%s\n", name.c_str(), rate, speedup,
-              100 * speedup / comm.size(), 100 * rate / copied, solved.iterations, static_cast<double>(solved.norm),
-              right ? "" : "  WRONG");
+  std::printf("%-15s %8.3f %8.2f %9.0f %% %11.0f %% %10d  %s%s\n", name.c_str(), rate, speedup, 100 * speedup / comm.size(),
+              100 * rate / copied, solved.iterations, norm_of(options, solved).c_str(), right ? "" : "  WRONG");
   std::fflush(stdout);
   return right;
 }

@@ -22,6 +22,7 @@ struct Options {
   int steps = 50;
   double speed = 0.02;
   std::string store = "both", spoil = "no";
+  isthmus::Kind kind = isthmus::Kind::host;
 };
 
 // From 0 up to 1: what each particle begins with follows from its number, whichever rank makes it (splitmix64).
@@ -78,11 +79,19 @@ Place place_of(const isthmus::World& world) {
   return place;
 }
 
+struct Times {
+  double moving = 0;
+  double migrating = 0;
+};
+
 // How many have left.
-std::int64_t step(const Place& place, Store& store) {
+std::int64_t step(const Place& place, Store& store, Times& times) {
+  const example::Clock clock;
   particles::Leaving leaving;
   leaving.to_rank.resize(static_cast<std::size_t>(place.comm.size()));
   store.move(place.box, place.own, leaving);
+  times.moving += clock.seconds();
+  const example::Clock moved;
   std::vector<isthmus::Request> sends;
   for (const int rank : place.neighbours)
     sends.push_back(store.send(place.comm, rank, leaving.to_rank[static_cast<std::size_t>(rank)]));
@@ -91,6 +100,7 @@ std::int64_t step(const Place& place, Store& store) {
   // Holes are written to, so that nothing may be on its way from them.
   isthmus::wait_all(sends);
   store.close_holes(leaving.all);
+  times.migrating += moved.seconds();
   return static_cast<std::int64_t>(leaving.all.size());
 }
 
@@ -112,11 +122,12 @@ struct Alone {
 };
 
 Alone alone(const isthmus::World& world, const Options& options, Shape shape) {
-  const auto store = particles::make_store(world, isthmus::Kind::host, shape);
+  const auto store = particles::make_store(world, options.kind, shape);
   const Place everything{world.self(), {}, 0, {}};
   store->append(at_start(options, everything.box, 0));
+  Times times;
   const double seconds = example::slowest_seconds(everything.comm, [&] {
-    for (int n = 0; n < options.steps; ++n) step(everything, *store);
+    for (int n = 0; n < options.steps; ++n) step(everything, *store, times);
   });
   return {rate(options, seconds), store->all()};
 }
@@ -126,22 +137,25 @@ bool run_shape(const isthmus::World& world, const Place& place, const Options& o
   const Shape shape = name == "arrays" ? Shape::arrays : Shape::structs;
   std::optional<Alone> reference;
   if (place.comm.rank() == 0) reference = alone(world, options, shape);
-  const auto store = particles::make_store(world, isthmus::Kind::host, shape);
+  const auto store = particles::make_store(world, options.kind, shape);
   store->append(at_start(options, place.box, place.own));
   std::int64_t left = 0;
+  Times times;
   const double seconds = example::slowest_seconds(place.comm, [&] {
-    for (int n = 0; n < options.steps; ++n) left += step(place, *store);
+    for (int n = 0; n < options.steps; ++n) left += step(place, *store, times);
   });
   left = example::sum(place.comm, left);
+  times = {example::sum(place.comm, times.moving), example::sum(place.comm, times.migrating)};
   auto mine = store->all();
   if (place.comm.rank() == place.comm.size() - 1) spoil(options.spoil, mine);
   const auto faults = particles::compare(place.comm, mine, reference ? &reference->end : nullptr);
   if (!reference) return true;
-  const double found = rate(options, seconds), speedup = found / reference->rate;
-  const double steps = options.steps, share = static_cast<double>(left) / steps / static_cast<double>(options.count);
-  std::printf("%-8s %12.3f %12.3f %8.2f %10.0f %% %9.3f %% %16.0f\n", name.c_str(), reference->rate, found, speedup,
-              100 * speedup / place.comm.size(), 100 * share,
-              static_cast<double>(left * particles::kParticleBytes) / steps / place.comm.size());
+  // A mean over ranks and steps.
+  const double found = rate(options, seconds), of_all = 1.0 / options.steps / place.comm.size();
+  std::printf("%-8s %12.3f %12.3f %10.0f %% %10.3f %12.3f %9.3f %% %14.0f\n", name.c_str(), reference->rate, found,
+              100 * found / reference->rate / place.comm.size(), times.moving * of_all * 1e3, times.migrating * of_all * 1e3,
+              100 * static_cast<double>(left) / options.steps / static_cast<double>(options.count),
+              static_cast<double>(left * particles::kParticleBytes) * of_all);
   std::fflush(stdout);
   if (faults.count() > 0)
     std::printf("WRONG: %lld lost, %lld twice, %lld that nobody knows, %lld elsewhere\n",
@@ -163,8 +177,8 @@ bool work(const isthmus::World& world, const Options& options) {
   if (first) {
     std::printf("%lld particles, %d steps of up to %g, %d x %d x %d parts, host memory\n",
                 static_cast<long long>(options.count), options.steps, options.speed, parts[0], parts[1], parts[2]);
-    std::printf("%-8s %12s %12s %8s %12s %11s %16s\n", "store", "M/s, 1 rank", "M/s, all", "speedup", "efficiency",
-                "migrate", "bytes sent");
+    std::printf("%-8s %12s %12s %12s %10s %12s %11s %14s\n", "store", "M/s, 1 rank", "M/s, all", "efficiency", "ms moving",
+                "ms migrating", "migrate", "bytes sent");
   }
   bool right = true;
   for (const char* name : {"structs", "arrays"})
