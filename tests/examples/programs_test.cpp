@@ -1,70 +1,16 @@
 // The example programs as a user runs them, under the launcher.
-#include <gtest/gtest.h>
+#include "programs.hpp"
+
 #include <png.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <sstream>
 
 namespace {
 
-namespace fs = std::filesystem;
-
-struct Ended {
-  int status = -1;
-  std::string output;
-  std::string errors;
-  std::string last_line() const {
-    const auto end = output.find_last_not_of('\n');
-    return end == std::string::npos
-               ? ""
-               : output.substr(output.find_last_of('\n', end) + 1, end - output.find_last_of('\n', end));
-  }
-};
-
-std::string contents(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-class Programs : public testing::Test {
- protected:
-  Programs() : folder_(fs::path(testing::TempDir()) / ("isthmus_programs_" + std::to_string(getpid()))) {
-    fs::create_directories(folder_);
-  }
-  ~Programs() override { fs::remove_all(folder_); }
-
-  // Runs a shell command; 60 s are enough for every one of them on a busy machine.
-  Ended shell(const std::string& command) const {
-    const fs::path out = folder_ / "out", err = folder_ / "err";
-    const int status = std::system(("timeout 60 " + command + " >" + out.string() + " 2>" + err.string()).c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(out), contents(err)};
-  }
-  Ended run(int ranks, const std::string& program) const {
-    return shell(BUILD_DIR "/bin/isthmus run -n " + std::to_string(ranks) + " " BUILD_DIR "/bin/" + program);
-  }
-  Ended stencil(int ranks, const std::string& options) const { return run(ranks, "stencil2d " + options); }
-  // The device can be used here, as one rank finds out.
-  bool usable(const std::string& device) const {
-    return stencil(1, "--size 8x8 --iterations 1 --device " + device).status == 0;
-  }
-  nlohmann::json results() const { return nlohmann::json::parse(contents(folder_ / "results.json")); }
-  std::string json_option() const { return " --json " + (folder_ / "results.json").string(); }
-
-  fs::path folder_;
-};
-
-std::size_t count(const std::string& text, const std::string& part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
+using namespace programs;
 
 struct Setting {
   int ranks;
@@ -235,119 +181,6 @@ TEST_F(Programs, columns_become_the_first_ones_of_the_neighbours) {
                                std::to_string((rank + ranks - 1) % ranks) + "\n";
       EXPECT_EQ(count(ended.output, line), 1U) << line << ended.output;
     }
-  }
-}
-
-TEST_F(Programs, heat_in_three_dimensions_is_what_the_wave_says) {
-  for (const int ranks : {1, 2, 3, 4}) {
-    const Ended ended = run(ranks, "heat3d 20 30");
-    EXPECT_EQ(ended.status, 0) << ended.errors;
-    EXPECT_EQ(count(ended.output, "verified: 8000 cells, 30 steps, " + std::to_string(ranks) + " ranks"), 1U)
-        << ended.output;
-  }
-  const Ended thin = run(4, "heat3d 1 1");
-  EXPECT_NE(thin.status, 0);
-  EXPECT_NE(thin.errors.find("the grid is thinner than the halo"), std::string::npos) << thin.errors;
-}
-
-// Compiled where the compiler knows the directives; without a device they run on the host.
-TEST_F(Programs, heat_of_directives_is_what_the_wave_says) {
-  setenv("OMP_NUM_THREADS", "1", 1);
-  for (const char* name : {"heat_openmp", "heat_openacc"}) {
-    if (!fs::exists(std::string{BUILD_DIR "/bin/"} + name)) GTEST_SKIP() << "SKIPPED: this compiler knows no " << name;
-    for (const int ranks : {1, 2, 3, 4}) {
-      const Ended ended = run(ranks, std::string{name} + " 40 30 21");
-      EXPECT_EQ(ended.status, 0) << ended.errors;
-      const std::string end = " 22 steps, " + std::to_string(ranks) + " ranks, off by at most ";
-      EXPECT_EQ(count(ended.output, "verified: 40 x 30 cells on ") + count(ended.output, end), 2U) << ended.output;
-    }
-    const Ended thin = run(4, std::string{name} + " 3");
-    EXPECT_EQ(thin.status, 1);
-    EXPECT_EQ(count(thin.errors, "3 rows are too few for 4 ranks"), 1U) << thin.errors;
-    const Ended wrong = run(1, std::string{name} + " 40 x");
-    EXPECT_EQ(wrong.status, 2);
-    EXPECT_NE(wrong.errors.find("'x' is no number from 1 to 1000000"), std::string::npos) << wrong.errors;
-  }
-  unsetenv("OMP_NUM_THREADS");
-}
-
-// With b other than the benchmark's 0 edges count, too.
-TEST_F(Programs, himeno_is_the_same_to_the_last_bit_however_it_is_cut) {
-  for (const int ranks : {1, 2, 3, 4})
-    for (const char* rest : {" XS 64", " XS 5 0.01"}) {
-      const Ended ended = run(ranks, std::string{"himeno"} + rest);
-      EXPECT_EQ(ended.status, 0) << ended.errors;
-      EXPECT_EQ(count(ended.output, "verified: size XS, "), 1U) << rest << ", " << ranks << " ranks: " << ended.output;
-    }
-  const Ended unknown = run(1, "himeno XXL");
-  EXPECT_NE(unknown.status, 0);
-  EXPECT_NE(unknown.errors.find("sizes are XS, S, M, L and XL"), std::string::npos) << unknown.errors;
-}
-
-// Sizes that ranks do not divide, and parts with one layer of cells.
-TEST_F(Programs, lattice_boltzmann_is_the_same_to_the_last_bit_however_it_is_cut) {
-  for (const int ranks : {1, 2, 3, 4})
-    for (const std::string exchange : {"messages", "one-sided"})
-      for (const std::string what : {"tgv 13 10", "cavity 13 100 --steps 40"}) {
-        const Ended ended = run(ranks, "lbm " + what + " --exchange " + exchange);
-        const std::string given = what + ", " + std::to_string(ranks) + " ranks: " + ended.output + ended.errors;
-        EXPECT_EQ(ended.status, 0) << given;
-        EXPECT_EQ(count(ended.output, "verified: " + what.substr(0, what.find(' '))), 1U) << given;
-        EXPECT_EQ(count(ended.output, "ranks, " + exchange + "\n"), 1U) << given;
-        EXPECT_EQ(count(ended.output, "the same to the last bit as of one rank alone"), 1U) << given;
-      }
-  for (const char* rest : {"tgv 9 7 --grid 4x1x1", "tgv 9 7 --grid 1x4x1", "tgv 9 7 --grid 1x1x4", "tgv 9 7 --grid 2x1x2",
-                           "cavity 9 --steps 20 --grid 4x1x1", "cavity 9 --steps 20 --grid 1x1x4"}) {
-    const Ended ended = run(4, std::string("lbm ") + rest);
-    EXPECT_EQ(ended.status, 0) << rest << ended.output << ended.errors;
-    EXPECT_EQ(count(ended.output, "the same to the last bit as of one rank alone"), 1U) << rest << ended.output;
-  }
-}
-
-TEST_F(Programs, lattice_boltzmann_sends_what_crosses_faces_and_edges_alone) {
-  // Of 16 x 16 x 16 cells 8 x 8 x 16 are a rank's, with a layer along the dimension that is not cut. Rank 1 lies at two faces, and rank 3 at four
-  // edges; 5 populations of 4 bytes cross a face, and 1 an edge.
-  const int face = 5 * 8 * 18 * 4, edge = 18 * 4;
-  for (const char* exchange : {"messages", "one-sided"}) {
-    const Ended ended = run(4, std::string("lbm tgv 16 3 --grid 2x2x1 --exchange ") + exchange);
-    EXPECT_EQ(ended.status, 0) << ended.errors;
-    for (const auto& [rank, bytes] : {std::pair{1, 2 * face}, {2, 2 * face}, {3, 4 * edge}}) {
-      const std::string both = std::to_string(bytes) + " bytes out, " + std::to_string(bytes) + " bytes in";
-      EXPECT_EQ(count(ended.output, "rank " + std::to_string(rank) + ": " + both), 1U) << both << '\n' << ended.output;
-    }
-    EXPECT_EQ(count(ended.output, std::to_string(4 * (4 * face + 4 * edge)) + " bytes between ranks in a step"), 1U)
-        << ended.output;
-  }
-}
-
-TEST_F(Programs, lattice_boltzmann_is_what_the_law_and_the_tables_say) {
-  const Ended vortices = run(2, "lbm tgv 32 60 --exchange one-sided");
-  EXPECT_EQ(vortices.status, 0) << vortices.output << vortices.errors;
-  EXPECT_EQ(count(vortices.output, "energy left 0."), 1U) << vortices.output;
-  const Ended cavity = run(2, "lbm cavity 24 100 --exchange one-sided");
-  EXPECT_EQ(cavity.status, 0) << cavity.output << cavity.errors;
-  EXPECT_EQ(count(cavity.output, "steady, profiles off Ghia's by at most 0."), 1U) << cavity.output;
-}
-
-TEST_F(Programs, lattice_boltzmann_tells_of_mistakes_once_with_its_usage) {
-  for (const auto& [options, words] :
-       {std::pair<std::string, std::string>{"channel", "the case is 'channel'; it must be tgv or cavity"},
-        {"--exchange pigeon", "--exchange is 'pigeon'; it must be messages or one-sided"},
-        {"--colour blue", "there is no option --colour"},
-        {"--grid", "--grid wants a value behind it"},
-        {"--grid 3x1x1", "--grid is '3x1x1'; it must be of 2 ranks"},
-        {"--grid 2", "--grid is '2'; it must be AxBxC"},
-        {"tgv 7", "L is '7'; it must be a number from 8 to 1024"},
-        {"tgv 16x", "L is '16x'"},
-        {"tgv 16 0", "STEPS is '0'"},
-        {"tgv 16 1 2", "there is no use for '2'"},
-        {"cavity 16 nan", "RE is 'nan'"},
-        {"cavity 16 1000", "take more cells, at least "}}) {
-    const Ended ended = run(2, "lbm " + options);
-    EXPECT_NE(ended.status, 0) << options;
-    EXPECT_EQ(count(ended.errors, words), 1U) << options << '\n' << ended.errors;
-    EXPECT_EQ(count(ended.errors, "usage: isthmus run -n RANKS lbm"), 1U) << options << '\n' << ended.errors;
-    EXPECT_EQ(count(ended.output, "verified"), 0U);
   }
 }
 

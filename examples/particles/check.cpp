@@ -1,0 +1,38 @@
+#include "check.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace particles {
+
+Faults compare(const isthmus::Comm& comm, const std::vector<Particle>& mine, const std::vector<Particle>* alone) {
+  Faults faults;
+  if (comm.rank() != 0) {
+    comm.send(mine, 0);
+    return faults;
+  }
+  std::vector<Particle> found = mine;
+  for (int rank = 1; rank < comm.size(); ++rank) {
+    const auto count = static_cast<std::size_t>(comm.probe(rank).bytes() / kParticleBytes);
+    found.resize(found.size() + count);
+    comm.recv(std::span(found).last(count), rank);
+  }
+  const auto by_number = [](const Particle& one, const Particle& other) { return one[number] < other[number]; };
+  std::vector<Particle> wanted = *alone;
+  std::sort(found.begin(), found.end(), by_number);
+  std::sort(wanted.begin(), wanted.end(), by_number);
+  auto next = found.begin();
+  for (const Particle& particle : wanted) {
+    for (; next != found.end() && by_number(*next, particle); ++next) ++faults.unknown;
+    if (next == found.end() || by_number(particle, *next)) {
+      ++faults.lost;
+      continue;
+    }
+    if (std::memcmp(next->data(), particle.data(), sizeof particle) != 0) ++faults.elsewhere;
+    for (++next; next != found.end() && !by_number(particle, *next); ++next) ++faults.twice;
+  }
+  faults.unknown += found.end() - next;
+  return faults;
+}
+
+}  // namespace particles
