@@ -151,7 +151,7 @@ TEST_F(Bench, WindowsByHandThatAreLongerThanTheirStagingAreChecked) {
   if (!kind_is_here("opencl")) GTEST_SKIP() << "not covered here: messages in OpenCL queues; there is no OpenCL device";
   for (const std::string name : {"bandwidth", "bidirectional"}) {
     const Ran ran = run_program("bench " + name +
-                                " --from opencl --to opencl --staged --quick --iterations 1 --sizes 20MiB --json " + file());
+                                " --from opencl --to opencl --staged --quick --iterations 1 --sizes 5MiB --json " + file());
     ASSERT_EQ(ran.status, 0) << ran.output;
     EXPECT_TRUE(result()["rows"][0]["path"].get<std::string>().starts_with("staged+")) << ran.output;
   }
