@@ -53,17 +53,26 @@ class Model : public testing::Test {
   std::string environment(const std::string& more = "") const {
     return "-u ISTHMUS_PROFILE XDG_CACHE_HOME=" + folder_.string() + " " + more;
   }
+  // Where tests beside this one leave it too little of the processors it says so, and to try again.
+  static Ran fit(const std::string& environment, const std::string& under = "") {
+    Ran ran;
+    for (int i = 0; i < 3; ++i) {
+      ran = run_program(under + "model fit --quick", environment);
+      if (!says(ran, "too busy to be measured")) break;
+    }
+    return ran;
+  }
   std::filesystem::path folder_;
 };
 
 TEST_F(Model, FitKeepsWhatItMeasuredAndEverybodyFindsIt) {
   const Ran before = run_program("explain", environment());
   EXPECT_TRUE(says(before, "numbers: built in")) << before.output;
-  const Ran fit = run_program("model fit --quick", environment("ISTHMUS_KINDS=host"));
-  ASSERT_EQ(fit.status, 0) << fit.output;
+  const Ran fitted = fit(environment("ISTHMUS_KINDS=host"));
+  ASSERT_EQ(fitted.status, 0) << fitted.output;
   for (const char* words : {"collective.alpha ", "message.cell_alpha ", "built in", "measured", "written to ",
                             "numbers of devices as built in: no CUDA device is seen"})
-    EXPECT_TRUE(says(fit, words)) << words << " is missing in:\n" << fit.output;
+    EXPECT_TRUE(says(fitted, words)) << words << " is missing in:\n" << fitted.output;
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder_ / "isthmus")) files.push_back(entry.path());
   ASSERT_EQ(files.size(), 1U) << "nothing else is left in the cache";
@@ -93,7 +102,8 @@ TEST_F(Model, FitKeepsWhatItMeasuredAndEverybodyFindsIt) {
     EXPECT_TRUE(says(run_program(command, environment()), files.front().string())) << command;
   EXPECT_TRUE(says(run_program("explain", environment("ISTHMUS_PROFILE=builtin")), "numbers: built in"));
   // Again, over the one that is there, in a world of the user's.
-  EXPECT_EQ(run_program("run -n 2 " PROGRAM " model fit --quick", environment("ISTHMUS_KINDS=host")).status, 0);
+  const Ran again = fit(environment("ISTHMUS_KINDS=host"), "run -n 2 " PROGRAM " ");
+  EXPECT_EQ(again.status, 0) << again.output;
 }
 
 // Of a machine with these devices, which the tests' driver has.
@@ -128,16 +138,16 @@ class ModelOfDevices : public Model {
 };
 
 TEST_F(ModelOfDevices, FitMeasuresBusAndLinkAndNamesTheDevicesAndTheirDriver) {
-  const Ran fit = run_program("model fit --quick", with_devices(2));
-  ASSERT_EQ(fit.status, 0) << fit.output;
-  EXPECT_TRUE(says(fit, "device_turn as built in")) << fit.output;
-  EXPECT_FALSE(says(fit, "device_link_alpha, device_link_beta as built in")) << fit.output;
+  const Ran fitted = fit(with_devices(2));
+  ASSERT_EQ(fitted.status, 0) << fitted.output;
+  EXPECT_TRUE(says(fitted, "device_turn as built in")) << fitted.output;
+  EXPECT_FALSE(says(fitted, "device_link_alpha, device_link_beta as built in")) << fitted.output;
   const auto found = read_profile(file());
   ASSERT_TRUE(found.ok()) << found.status().text();
   EXPECT_EQ(measured_devices(*found),
             (std::set<std::string>{"device_copy_alpha", "device_copy_beta", "device_link_alpha", "device_link_beta"}));
   EXPECT_EQ(found->devices.uuids.size(), 2U);
-  for (const std::string& uuid : found->devices.uuids) EXPECT_TRUE(uuid.starts_with("GPU-") && says(fit, uuid)) << uuid;
+  for (const std::string& uuid : found->devices.uuids) EXPECT_TRUE(uuid.starts_with("GPU-") && says(fitted, uuid)) << uuid;
   EXPECT_TRUE(found->devices.driver.starts_with("driver for CUDA ")) << found->devices.driver;
   // Seconds: its operations start up to 50 us late, and where other programs want these processors, too, two ranks and their driver's threads
   // wait for some turns of the scheduler (2 ms were seen).
@@ -169,11 +179,11 @@ TEST_F(ModelOfDevices, FitMeasuresBusAndLinkAndNamesTheDevicesAndTheirDriver) {
 }
 
 TEST_F(ModelOfDevices, WhatCannotBeMeasuredStaysAsItIsBuiltInAndFitSaysWhy) {
-  const Ran alone = run_program("model fit --quick", with_devices(1));
+  const Ran alone = fit(with_devices(1));
   ASSERT_EQ(alone.status, 0) << alone.output;
   EXPECT_TRUE(says(alone, "device_link_alpha, device_link_beta as built in: both ranks have the same GPU")) << alone.output;
   EXPECT_EQ(measured_devices(*read_profile(file())), (std::set<std::string>{"device_copy_alpha", "device_copy_beta"}));
-  const Ran closed = run_program("model fit --quick", with_devices(2, "ISTHMUS_DEVICE_IPC=never"));
+  const Ran closed = fit(with_devices(2, "ISTHMUS_DEVICE_IPC=never"));
   ASSERT_EQ(closed.status, 0) << closed.output;
   EXPECT_TRUE(says(closed, "device_copy_beta as built in: neither process can open")) << closed.output;
   EXPECT_TRUE(says(closed, "device_link_alpha, device_link_beta as built in: neither process can open")) << closed.output;
@@ -207,13 +217,13 @@ TEST_F(Model, AFileThatCannotBeUsedIsOneWarningAndTheLibrarysOwnNumbersAreUsed) 
   EXPECT_NE(first, std::string::npos) << ran.output;
   EXPECT_EQ(ran.output.find("cannot be used", first + 1), std::string::npos) << ran.output;
   // What is measured anew does not depend on it.
-  const Ran fit = run_program("model fit --quick", environment("ISTHMUS_KINDS=host ISTHMUS_PROFILE=" + file));
-  EXPECT_EQ(fit.status, 0) << fit.output;
-  EXPECT_FALSE(says(fit, "cannot be used")) << fit.output;
+  const Ran fitted = fit(environment("ISTHMUS_KINDS=host ISTHMUS_PROFILE=" + file));
+  EXPECT_EQ(fitted.status, 0) << fitted.output;
+  EXPECT_FALSE(says(fitted, "cannot be used")) << fitted.output;
 }
 
 TEST_F(Model, WhereNothingCanBeKeptFitSaysSo) {
-  const Ran homeless = run_program("model fit --quick", "-u XDG_CACHE_HOME -u HOME");
+  const Ran homeless = fit("-u XDG_CACHE_HOME -u HOME");
   EXPECT_EQ(homeless.status, 2) << homeless.output;
   EXPECT_TRUE(says(homeless, "--output")) << homeless.output;
   std::ofstream{folder_ / "in-the-way"} << "a file";
