@@ -26,6 +26,8 @@ is "" "$bin/oshcc" -c arguments.c
 is "" "$bin/oshcc" arguments.o -o two_steps
 is "" "$bin/oshc++" -Wall -Wextra -Werror arguments.cpp -o in_cpp
 is "" "$bin/isthmus-cc" -std=c99 -pedantic -Werror arguments.c -o in_c99
+printf 'extern "C" {\n#include <mpp/shmem.h>\n#include <mpp/shmemx.h>\n#include <mpp/pshmem.h>\n}\nint main() { shmem_init(); long l = 0; shmem_put(&l, &l, 1, 0); shmem_finalize(); }\n' > inside.cpp
+is "" "$bin/oshc++" -Wall -Wextra -Werror inside.cpp -o inside
 is "0 of 1:" "./in one step"
 is "2 of 3: [-np] [7] [a b]" "$bin/oshrun" -np 3 "./in one step" -np 7 "a b"
 is "1 of 2: [x]" "$bin/oshrun" -n 2 ./two_steps x

@@ -41,6 +41,12 @@ int main(void) {
       }
       CHECK(calls == 4);
     }
+  calls = 0;
+  const int named[2] = {right, pes};
+  shmem_pe_quiet(named, 1);
+  CHECK(calls == 0);
+  shmem_pe_quiet(named, 2);
+  CHECK(calls == 1 && strstr(cause_of_last, "there are PEs 0 to") != NULL);
   shmemx_set_error_handler(usual);
   shmem_barrier_all();
   CHECK(heap[0] == 77 && heap[1] == 77 && variable == 77 && *word == 88 && stack == 0);

@@ -25,6 +25,8 @@ static void use(shmem_team_t team, long* there, long* here) {
   const int right = (index + 1) % n;
   shmem_ctx_long_p(context, there, 1000 + index, right);
   shmem_ctx_quiet(context);
+  shmem_ctx_pe_quiet(context, &right, 1);
+  shmem_pe_quiet(NULL, 0);
   CHECK(shmem_team_sync(team) == 0);
   CHECK(*there == 1000 + (index + n - 1) % n);
   CHECK(shmem_ctx_long_g(context, there, right) == 1000 + index);
@@ -126,6 +128,7 @@ static void what_there_is_not(void) {
   shmem_ctx_destroy(SHMEM_CTX_INVALID);
   shmem_ctx_quiet(SHMEM_CTX_INVALID);
   shmem_ctx_fence(SHMEM_CTX_INVALID);
+  shmem_ctx_pe_quiet(SHMEM_CTX_INVALID, NULL, 1);
 }
 
 static void contexts(long* there) {

@@ -115,9 +115,11 @@ def overloads():
 def generics():
     return f"""/* In C11 and C++ a name without a type does for every type. */
 #if defined(__cplusplus)
+extern "C++" {{
 {overloads()}
 {of_cpp_complex()}
 static inline int shmem_sync(shmem_team_t team) {{ return shmem_team_sync(team); }}
+}}
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 static inline void shmem_no_such_type_(void) {{}}
 #define SHMEM_ARG_0_(first, ...) first
@@ -163,7 +165,7 @@ def write(path, text):
 def main():
     out, version = Path(sys.argv[1]), sys.argv[2]
     write(out / "include" / "shmem.h", header(version))
-    for other in ("shmemx.h", "pshmem.h", "mpp/shmem.h"):
+    for other in ("shmemx.h", "pshmem.h", "mpp/shmem.h", "mpp/shmemx.h", "mpp/pshmem.h"):
         write(out / "include" / other, "/* Another name of the one header. */\n#include <shmem.h>\n")
     for group in table.GROUPS:
         write(out / f"definitions_{group}.cpp", definitions(group))

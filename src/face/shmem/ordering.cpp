@@ -24,6 +24,13 @@ bool sync_in_call(const char* call, const Group& group) {
   const InCall in{call, group};
   return in && sync(call, group);
 }
+// Of those PEs, and as quickly of all.
+void quiet_with(const char* call, shmem_ctx_t context, const int* pes, std::size_t count) {
+  if (context == SHMEM_CTX_INVALID) return;
+  for (std::size_t i = 0; i < count; ++i)
+    if (int pe = pes[i]; !to_world(call, context, pe) || !check_pe(call, pe)) return;
+  if (count > 0) quiet(call);
+}
 }  // namespace
 
 }  // namespace ist::shmem
@@ -39,6 +46,12 @@ void pshmem_quiet() { quiet(); }
 SHMEM_ALSO(quiet);
 void pshmem_ctx_quiet(shmem_ctx_t) { quiet("shmem_ctx_quiet"); }
 SHMEM_ALSO(ctx_quiet);
+void pshmem_pe_quiet(const int* pes, size_t count) { quiet_with("shmem_pe_quiet", SHMEM_CTX_DEFAULT, pes, count); }
+SHMEM_ALSO(pe_quiet);
+void pshmem_ctx_pe_quiet(shmem_ctx_t ctx, const int* pes, size_t count) {
+  quiet_with("shmem_ctx_pe_quiet", ctx, pes, count);
+}
+SHMEM_ALSO(ctx_pe_quiet);
 void pshmem_barrier_all() { barrier_all("shmem_barrier_all"); }
 SHMEM_ALSO(barrier_all);
 void pshmem_sync_all() { sync_all("shmem_sync_all"); }
