@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <numeric>
 #include <random>
 
 #include "random_layouts.hpp"
@@ -76,6 +77,44 @@ TEST(Layout, random_nests_are_what_a_second_interpreter_says) {
     check_bytes(pair, random);
     if (HasFatalFailure()) FAIL() << "case " << i << ": " << described(*pair.layout->form());
   }
+}
+
+// From one to the other without a row of bytes in between: as packing into one and unpacking it, whatever the two forms are.
+void check_move(const Pair& to, const Pair& from, Random& random) {
+  const auto contiguous = [](const Pair& pair, std::int64_t count) {
+    Pair made{good(contiguous_layout(count, pair.layout)), {}};
+    for (std::int64_t i = 0; i < count; ++i) made.map.add(pair.map, i * pair.map.extent());
+    return made;
+  };
+  const std::int64_t size = std::lcm(to.layout->size(), from.layout->size());
+  const Pair there = contiguous(to, size / to.layout->size()), here = contiguous(from, size / from.layout->size());
+  const auto bounds = there.layout->true_bounds(), source_bounds = here.layout->true_bounds();
+  std::vector<std::byte> source(static_cast<std::size_t>(source_bounds.extent()));
+  for (auto& byte : source) byte = static_cast<std::byte>(random());
+  std::vector<std::byte> found(static_cast<std::size_t>(bounds.extent()), std::byte{0xa5}), wanted = found;
+  for (std::size_t i = 0; i < there.map.bytes.size(); ++i)
+    wanted[static_cast<std::size_t>(there.map.bytes[i] - bounds.lower)] =
+        source[static_cast<std::size_t>(here.map.bytes[i] - source_bounds.lower)];
+  move(*there.layout->form(), found.data() - bounds.lower, *here.layout->form(), source.data() - source_bounds.lower);
+  ASSERT_EQ(found, wanted) << described(*there.layout->form()) << " from " << described(*here.layout->form());
+}
+
+TEST(Layout, bytes_move_from_any_form_to_any_other) {
+  Random random{20261126};
+  int moved = 0, of_same_blocks = 0;
+  while (moved < 5000) {
+    const Pair to = random_layout(random, static_cast<int>(pick(random, 0, 4)));
+    const Pair from = random_layout(random, static_cast<int>(pick(random, 0, 4)));
+    if (to.layout->size() == 0 || from.layout->size() == 0) continue;
+    if (std::lcm(to.layout->size(), from.layout->size()) > 4000) continue;
+    check_move(to, from, random);
+    if (HasFatalFailure()) FAIL() << "case " << moved;
+    ++moved;
+    const auto one = to.layout->form(), other = from.layout->form();
+    of_same_blocks += one->strided() && other->strided() && one->block == other->block ? 1 : 0;
+  }
+  EXPECT_GT(of_same_blocks, 50);
+  move(Form{}, nullptr, Form{}, nullptr);
 }
 
 TEST(Layout, nests_of_the_same_bytes_have_one_form) {
