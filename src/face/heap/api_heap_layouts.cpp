@@ -5,6 +5,7 @@
 #include "face/heap/heap_calls.hpp"
 #include "face/message/layout_calls.hpp"
 #include "layout/form.hpp"
+#include "layout/signature.hpp"
 
 namespace ist {
 namespace {
@@ -78,6 +79,18 @@ Laid for_own_device(const CollectiveHeap& heap, Laid far) {
   return far;
 }
 
+// Where the setting check asks for it: both sides are here.
+Status compare_types(const World& world, const LaidData& to, const LaidData& from) {
+  if (!world.settings().check) [[likely]]
+    return {};
+  const auto to_layout = layout_of(to.layout), from_layout = layout_of(from.layout);
+  if (!to_layout.ok() || !from_layout.ok()) return {};
+  const SharedLayout into = types_of(to.count, to_layout->layout), out_of = types_of(from.count, from_layout->layout);
+  const auto found = into && out_of ? difference(note_of(*out_of), *into) : std::nullopt;
+  if (!found) return {};
+  return {IST_ERR_ARGUMENT, described(*found, "source", "dest") + " (found by ISTHMUS_CHECK)"};
+}
+
 Status copy_layouts(CollectiveHeap& heap, bool puts, const FarData& far_data, const LaidData& near_data) {
   const auto far = lay_far(heap, far_data, puts);
   if (!far.ok()) return of_side(puts ? "dest" : "source", far.status());
@@ -90,6 +103,8 @@ Status copy_layouts(CollectiveHeap& heap, bool puts, const FarData& far_data, co
                                   " bytes, source_count times source_layout " + std::to_string(from.value) +
                                   "; both must name as many"};
   if (to == Bytes{}) return {};
+  const LaidData far_types{near_data.buffer, far_data.count, far_data.layout};
+  IST_TRY(puts ? compare_types(heap.world(), far_types, near_data) : compare_types(heap.world(), near_data, far_types));
   const Laid there = for_own_device(heap, *far);
   return puts ? move_laid(heap.world(), there, *near) : move_laid(heap.world(), *near, there);
 }
