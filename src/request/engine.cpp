@@ -176,6 +176,7 @@ void Engine::forget(OperationId id) {
   Operation& operation = *found;
   if (auto* persistent = std::get_if<state::Persistent>(&operation.state)) {
     if (persistent->running.value != 0) forget(persistent->running);
+    if (types_) types_->forget(id);
     operations_.release(id.index());
   } else if (complete(operation)) {
     static_cast<void>(take(id));

@@ -55,8 +55,11 @@ class TypeCheck {
     if (stated_) kept_[id.value] = std::exchange(stated_, nullptr);
   }
   SharedLayout kept(OperationId id) const;
-  // It will meet no message.
-  void forget(OperationId id) { received_.erase(id.value); }
+  // The receive will meet no message; the persistent request is not started again.
+  void forget(OperationId id) {
+    received_.erase(id.value);
+    kept_.erase(id.value);
+  }
   // A message has met its receive. Nothing: they are alike, or one of them was not stated.
   std::optional<std::string> compare(Rank source, std::uint32_t sequence, OperationId id);
 
