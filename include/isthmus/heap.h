@@ -14,6 +14,7 @@
 #define ISTHMUS_HEAP_H
 
 #include "isthmus/isthmus.h"
+#include "isthmus/layout.h"
 #include "isthmus/team.h"
 
 #ifdef __cplusplus
@@ -81,6 +82,17 @@ IST_API int ist_heap_iput(ist_heap heap, void* dest, uint64_t dest_stride, ist_b
 IST_API int ist_heap_iget(ist_heap heap, ist_buffer dest, uint64_t dest_stride, const void* source, uint64_t source_stride,
                           uint64_t size, uint64_t count, int pe);
 
+/* So many layouts (isthmus/layout.h) on either side, committed, of as many bytes in all (IST_ERR_ARGUMENT names both sizes) and the same
+ * basic types in the same order; what lies in a row is a count of a basic type, ist_layout_of(IST_BYTE) among them. The address in the heap is
+ * the first layout's byte 0; the layouts' bytes, those before it too, lie in the caller's own part (IST_ERR_ARGUMENT), and so do they in
+ * that PE's. The two sides have no byte in common, and a layout that has a byte twice is written to by neither call: IST_ERR_ARGUMENT.
+ * Complete as ist_heap_put and ist_heap_get are. Between host memory run by run and by nothing else; where either side is on a device
+ * its kernels pack or unpack, in the other PE's memory, too, and the call waits for them. */
+IST_API int ist_heap_put_layout(ist_heap heap, void* dest, int64_t dest_count, ist_layout dest_layout, ist_buffer source,
+                                int64_t source_count, ist_layout source_layout, int pe);
+IST_API int ist_heap_get_layout(ist_heap heap, ist_buffer dest, int64_t dest_count, ist_layout dest_layout,
+                                const void* source, int64_t source_count, ist_layout source_layout, int pe);
+
 /* Order: what the caller has put before is there for everybody before what it puts afterwards. */
 IST_API int ist_heap_fence(ist_heap heap);
 /* What the caller has put and got before is complete, and visible to every PE. An error of a copy that was started before comes out
@@ -96,6 +108,10 @@ typedef enum ist_signal IST_AS_INT {
 /* A put, and then the signal's word at the same PE: who sees the word sees the bytes. */
 IST_API int ist_heap_put_signal(ist_heap heap, void* dest, ist_buffer source, uint64_t bytes, uint64_t* signal,
                                 uint64_t value, ist_signal operation, int pe);
+/* The same without waiting: the word changes once the bytes are there, perhaps only in a call of the heap's that waits (quiet, barrier,
+ * wait_until) or ist_heap_test. Several change theirs in any order. An error of the copy comes out of ist_heap_quiet, and its word stays. */
+IST_API int ist_heap_put_signal_nbi(ist_heap heap, void* dest, ist_buffer source, uint64_t bytes, uint64_t* signal,
+                                    uint64_t value, ist_signal operation, int pe);
 /* The caller's own word. */
 IST_API int ist_heap_signal_fetch(ist_heap heap, const uint64_t* signal, uint64_t* value);
 

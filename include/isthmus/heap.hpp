@@ -15,6 +15,7 @@
 #include <type_traits>
 
 #include "isthmus/heap.h"
+#include "isthmus/layout.hpp"
 #include "isthmus/request.hpp"
 
 namespace isthmus {
@@ -124,6 +125,24 @@ class Heap {
                   Signal signal = Signal::set) const {
     detail::check(
         ist_heap_put_signal(heap_, dest, source.c(), bytes_of<T>(count), word, value, static_cast<ist_signal>(signal), pe));
+  }
+  // Without waiting: the word changes once the elements are there, at the latest in quiet() or barrier().
+  template <class T>
+  void put_signal_nbi(T* dest, const Buffer& source, std::uint64_t count, std::uint64_t* word, std::uint64_t value, int pe,
+                      Signal signal = Signal::set) const {
+    detail::check(ist_heap_put_signal_nbi(heap_, dest, source.c(), bytes_of<T>(count), word, value,
+                                          static_cast<ist_signal>(signal), pe));
+  }
+  // So many layouts on either side, of as many bytes; a Type is the layout of one element.
+  void put_layout(void* dest, std::int64_t dest_count, const Layout& dest_layout, const Buffer& source,
+                  std::int64_t source_count, const Layout& source_layout, int pe) const {
+    detail::check(ist_heap_put_layout(heap_, dest, dest_count, dest_layout.commit().c(), source.c(), source_count,
+                                      source_layout.commit().c(), pe));
+  }
+  void get_layout(const Buffer& dest, std::int64_t dest_count, const Layout& dest_layout, const void* source,
+                  std::int64_t source_count, const Layout& source_layout, int pe) const {
+    detail::check(ist_heap_get_layout(heap_, dest.c(), dest_count, dest_layout.commit().c(), source, source_count,
+                                      source_layout.commit().c(), pe));
   }
   // Element i of the source to element i * dest_stride of dest; strides count elements.
   template <class T>

@@ -90,8 +90,9 @@ IST_API int ist_unpack(ist_world world, ist_buffer packed, int64_t first, int64_
 /* ---- messages ----
  * As ist_send and its like, of `count` layouts. What does not lie in one piece is packed into memory of the library's, of the buffer's
  * kind, and unpacked where it is received; either side may be any layout, or contiguous (ist_send, ist_recv), of as many bytes and the
- * same basic types in the same order. A longer message than the receive is IST_ERR_TRUNCATE; a shorter one fills the layout's first
- * bytes, which status->bytes tells. They match each other and plain messages in the order in which they were sent. */
+ * same basic types in the same order: with ISTHMUS_CHECK=1 a receive of other types is IST_ERR_ARGUMENT, and the text has the first that
+ * differs. A longer message than the receive is IST_ERR_TRUNCATE; a shorter one fills the layout's first bytes, which status->bytes
+ * tells. They match each other and plain messages in the order in which they were sent. */
 
 IST_API int ist_send_layout(ist_buffer buffer, int64_t count, ist_layout layout, int dest, int tag, ist_comm comm);
 IST_API int ist_recv_layout(ist_buffer buffer, int64_t count, ist_layout layout, int source, int tag, ist_comm comm,

@@ -188,7 +188,9 @@ Row check_row() {
   return switch_row(
       "check", "ISTHMUS_CHECK", &Settings::check,
       "1: before each collective call the ranks tell each other which it is, and its root, operation, type and "
-      "count; where they differ it is an error on all of them; on every rank if any has it");
+      "count, where they differ it is an error on all of them; and of a message whose types are not those of its receive, "
+      "the receive is "
+      "one; on every rank if any has it");
 }
 
 Row trace_row() {

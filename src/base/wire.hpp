@@ -29,7 +29,8 @@ enum class EnvelopeType : std::uint8_t {
   // receiver to sender: the pair's ring could not be opened; was `sender_op`, which operation `receiver_op` waits for, to go through it?
   // Then it is refused. `bytes` more of these questions follow, and no new ring is made before the last one
   ring_lost = 12,
-  withdraw = 13  // a message's place in the order, and nothing more: the one announced as `sender_op` was taken back
+  withdraw = 13,  // a message's place in the order, and nothing more: the one announced as `sender_op` was taken back
+  types = 14      // a place in the order, and what the message that has the next one is made of (request/type_check.hpp)
 };
 
 // The sender could not read its buffer; no bytes follow. In a refusal: the receiver could not open the ring.

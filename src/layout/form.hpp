@@ -51,5 +51,7 @@ std::string described(const Form& form);
 // Packed bytes from `from` up to `to` of one form; `stream` is where byte `from` goes to or comes from.
 void pack(const Form& form, const std::byte* base, std::int64_t from, std::int64_t to, std::byte* stream);
 void unpack(const Form& form, std::byte* base, std::int64_t from, std::int64_t to, const std::byte* stream);
+// All bytes of one form to the places of another of the same size, run by run; no byte is in both.
+void move(const Form& to, std::byte* to_base, const Form& from, const std::byte* from_base);
 
 }  // namespace ist

@@ -18,15 +18,6 @@ std::uint64_t product(std::uint64_t a, std::uint64_t b) {
   return static_cast<std::uint64_t>(static_cast<UnsignedWide>(a) * b % kPrime);
 }
 
-Signature again_and_again(Signature one, std::int64_t count) {
-  Signature all;
-  for (; count > 0; count /= 2) {
-    if (count % 2 == 1) all = one_after_other(all, one);
-    one = one_after_other(one, one);
-  }
-  return all;
-}
-
 bool too_far(Wide value) { return value > kFarthest || value < -Wide{kFarthest}; }
 
 Status refuse(const char* what, const Part& part) {
@@ -58,6 +49,21 @@ Signature one_after_other(const Signature& first, const Signature& second) {
           product(first.power, second.power)};
 }
 
+Signature again_and_again(Signature one, std::int64_t count) {
+  Signature all;
+  for (; count > 0; count /= 2) {
+    if (count % 2 == 1) all = one_after_other(all, one);
+    one = one_after_other(one, one);
+  }
+  return all;
+}
+
+Signature signature_of(ist_type type) {
+  const auto element = element_of(type);
+  const bool untyped = type == IST_BYTE || !element;
+  return {1, untyped ? 1 : static_cast<std::uint64_t>(*element) + 2, kFactor};
+}
+
 Result<SharedLayout> Layout::basic(ist_type type) {
   const auto element = element_of(type);
   if (!element) return Status{IST_ERR_ARGUMENT, "type " + std::to_string(static_cast<int>(type)) + " does not exist"};
@@ -65,7 +71,8 @@ Result<SharedLayout> Layout::basic(ist_type type) {
   made->size_ = static_cast<std::int64_t>(size_of(type).value);
   made->alignment_ = static_cast<std::int64_t>(alignment_of(*element).value);
   made->bounds_ = made->true_bounds_ = {0, made->size_};
-  made->signature_ = {1, static_cast<std::uint64_t>(type) + 1, kFactor};
+  made->signature_ = signature_of(type);
+  made->type_ = type;
   made->form_.block = made->form_.size = made->size_;
   made->known_ = true;
   return SharedLayout{std::move(made)};
@@ -109,6 +116,51 @@ Status Layout::measure() {
     bounds_ = {true_bounds_.lower, true_bounds_.lower + (extent + alignment_ - 1) / alignment_ * alignment_};
   }
   return {};
+}
+
+Signature Layout::first(std::int64_t types) const {
+  if (types >= signature_.types) return signature_;
+  Signature all;
+  for (const Part& part : parts_) {
+    const Signature& one = part.layout->signature_;
+    if (one.types == 0) continue;
+    const std::int64_t whole = std::min(part.count, (types - all.types) / one.types);
+    all = one_after_other(all, again_and_again(one, whole));
+    if (whole < part.count) return one_after_other(all, part.layout->first(types - all.types));
+  }
+  return all;
+}
+
+ist_type Layout::type_at(std::int64_t index) const {
+  for (const Part& part : parts_) {
+    const std::int64_t each = part.layout->signature_.types;
+    if (index < part.count * each) return part.layout->type_at(index % each);
+    index -= part.count * each;
+  }
+  return type_;
+}
+
+bool Layout::add_types(std::vector<TypeRun>& runs, std::size_t most) const {
+  const auto add = [&](const TypeRun& run) {
+    if (!runs.empty() && runs.back().type == run.type)
+      runs.back().count += run.count;
+    else if (runs.size() < most)
+      runs.push_back(run);
+    else
+      return false;
+    return true;
+  };
+  if (parts_.empty()) return size_ == 0 || add({type_, 1});
+  for (const Part& part : parts_) {
+    std::vector<TypeRun> one;
+    const bool whole = part.layout->add_types(one, most);
+    if (whole && one.size() == 1) one.front().count *= part.count;
+    // Each time adds a run to the others, or it is one alone.
+    for (std::int64_t i = one.size() == 1 ? part.count - 1 : 0; i < part.count && !one.empty(); ++i) {
+      if (!std::all_of(one.begin(), one.end(), add) || !whole) return false;
+    }
+  }
+  return true;
 }
 
 void Layout::find_form() {

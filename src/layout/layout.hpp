@@ -42,6 +42,15 @@ struct Signature {
   bool operator==(const Signature&) const = default;
 };
 Signature one_after_other(const Signature& first, const Signature& second);
+Signature again_and_again(Signature one, std::int64_t count);
+// Of one element. Types of one representation are the same; IST_BYTE is one of its own.
+Signature signature_of(ist_type type);
+
+// So many elements of one type in a row.
+struct TypeRun {
+  ist_type type;
+  std::int64_t count;
+};
 
 // No number of a layout lies beyond, so that sums of a few of them fit 64 bits.
 inline constexpr std::int64_t kFarthest = std::int64_t{1} << 60;
@@ -57,6 +66,14 @@ class Layout {
   const Bounds& bounds() const { return bounds_; }
   const Bounds& true_bounds() const { return true_bounds_; }
   const Signature& signature() const { return signature_; }
+  // Of its first so many types; of all of them where there are no more.
+  Signature first(std::int64_t types) const;
+  // One of them, from 0 on.
+  ist_type type_at(std::int64_t index) const;
+  // Adds its types to the runs, of which there are `most` then at most. False: not all of them.
+  bool add_types(std::vector<TypeRun>& runs, std::size_t most) const;
+  // What it is several times, where it is only that; null: it is a basic type, or has several parts.
+  const Part* only_part() const { return parts_.size() == 1 ? &parts_.front() : nullptr; }
   // Walks through all runs, unless the form was known from the start.
   Result<Form> form() const;
 
@@ -72,7 +89,8 @@ class Layout {
   bool marked_ = false;  // bounds are the user's own, or follow from such ones
   std::int64_t alignment_ = 1;
   Signature signature_;
-  bool known_ = false;  // form_ is the canonical one
+  ist_type type_ = IST_BYTE;  // of a basic one
+  bool known_ = false;        // form_ is the canonical one
   Form form_;
 };
 

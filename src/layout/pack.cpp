@@ -44,26 +44,36 @@ void move_any_row(typename Way::Base base, std::int64_t stride, std::int64_t cou
   }
 }
 
+// A block of a strided form, and how many there are from it on in the innermost dimension.
+struct InRow {
+  std::int64_t offset;
+  std::int64_t left;
+};
+InRow in_row(const Form& form, const Dimension& row, std::int64_t index) {
+  const std::int64_t at = index % row.count;
+  std::int64_t offset = form.offset + at * row.stride;
+  index /= row.count;
+  for (std::size_t d = 1; d < form.dimensions; ++d) {
+    offset += index % form.dimension[d].count * form.dimension[d].stride;
+    index /= form.dimension[d].count;
+  }
+  return {offset, row.count - at};
+}
+Dimension row_of(const Form& form) { return form.dimensions > 0 ? form.dimension[0] : Dimension{1, 0}; }
+
 template <class Way>
 void move_strided(const Form& form, typename Way::Base base, std::int64_t from, std::int64_t to,
                   typename Way::Stream stream) {
-  const Dimension row = form.dimensions > 0 ? form.dimension[0] : Dimension{1, 0};
+  const Dimension row = row_of(form);
   while (from < to) {
-    std::int64_t index = from / form.block;
     const std::int64_t within = from % form.block;
-    const std::int64_t in_row = index % row.count;
-    std::int64_t offset = form.offset + in_row * row.stride;
-    index /= row.count;
-    for (std::size_t d = 1; d < form.dimensions; ++d) {
-      offset += index % form.dimension[d].count * form.dimension[d].stride;
-      index /= form.dimension[d].count;
-    }
+    const auto [offset, left] = in_row(form, row, from / form.block);
     std::int64_t bytes = 0;
     if (within != 0 || to - from < form.block) {
       bytes = std::min(form.block - within, to - from);
       Way::move(base + (offset + within), stream, static_cast<std::size_t>(bytes));
     } else {
-      const std::int64_t count = std::min(row.count - in_row, (to - from) / form.block);
+      const std::int64_t count = std::min(left, (to - from) / form.block);
       bytes = count * form.block;
       move_any_row<Way>(base + offset, row.stride, count, form.block, stream);
     }
@@ -94,6 +104,52 @@ void move_form(const Form& form, typename Way::Base base, std::int64_t from, std
     move_runs<Way>(form, base, from, to, stream);
 }
 
+struct Row {
+  std::int64_t stride = 0;  // bytes
+  std::int64_t count = 0;
+};
+
+// Blocks of one length from row to row. 0: any length.
+template <std::size_t width>
+void move_blocks(std::byte* to, std::int64_t to_stride, const std::byte* from, const Row& row, std::size_t bytes) {
+  const std::size_t length = width == 0 ? bytes : width;
+  for (std::int64_t i = 0; i < row.count; ++i) std::memcpy(to + i * to_stride, from + i * row.stride, length);
+}
+
+void move_any_blocks(std::byte* to, std::int64_t to_stride, const std::byte* from, const Row& row, std::int64_t block) {
+  const auto bytes = static_cast<std::size_t>(block);
+  switch (block) {
+    case 4:
+      return move_blocks<4>(to, to_stride, from, row, bytes);
+    case 8:
+      return move_blocks<8>(to, to_stride, from, row, bytes);
+    case 16:
+      return move_blocks<16>(to, to_stride, from, row, bytes);
+    default:
+      return move_blocks<0>(to, to_stride, from, row, bytes);
+  }
+}
+
+void move_same_blocks(const Form& to, std::byte* to_base, const Form& from, const std::byte* from_base) {
+  const Dimension to_row = row_of(to), from_row = row_of(from);
+  for (std::int64_t index = 0, blocks = to.size / to.block; index < blocks;) {
+    const InRow there = in_row(to, to_row, index), here = in_row(from, from_row, index);
+    const Row row{from_row.stride, std::min(there.left, here.left)};
+    move_any_blocks(to_base + there.offset, to_row.stride, from_base + here.offset, row, to.block);
+    index += row.count;
+  }
+}
+
+template <class Function>
+void each_run(const Form& form, Function&& function) {
+  if (form.strided()) return each_block(form, [&](std::int64_t offset) { function(Run{offset, form.block}); });
+  for (const Run& run : form.runs) function(run);
+}
+
+std::int64_t mean_run(const Form& form) {
+  return form.strided() ? form.block : form.size / static_cast<std::int64_t>(form.runs.size());
+}
+
 }  // namespace
 
 void pack(const Form& form, const std::byte* base, std::int64_t from, std::int64_t to, std::byte* stream) {
@@ -102,6 +158,24 @@ void pack(const Form& form, const std::byte* base, std::int64_t from, std::int64
 
 void unpack(const Form& form, std::byte* base, std::int64_t from, std::int64_t to, const std::byte* stream) {
   move_form<FromStream>(form, base, from, to, stream);
+}
+
+// Each of the longer runs is a piece of the packed stream of the other form.
+void move(const Form& to, std::byte* to_base, const Form& from, const std::byte* from_base) {
+  if (to.size == 0) return;
+  if (to.strided() && from.strided() && to.block == from.block) return move_same_blocks(to, to_base, from, from_base);
+  std::int64_t at = 0;
+  if (mean_run(to) >= mean_run(from)) {
+    each_run(to, [&](const Run& run) {
+      pack(from, from_base, at, at + run.bytes, to_base + run.offset);
+      at += run.bytes;
+    });
+  } else {
+    each_run(from, [&](const Run& run) {
+      unpack(to, to_base, at, at + run.bytes, from_base + run.offset);
+      at += run.bytes;
+    });
+  }
 }
 
 }  // namespace ist

@@ -7,6 +7,7 @@
 #include "protocol/copy_beliefs.hpp"
 #include "request/engine_at_once.hpp"
 #include "request/mail.hpp"
+#include "request/type_check.hpp"
 
 namespace ist {
 namespace {
@@ -41,7 +42,9 @@ Engine::Engine(Parts parts)
       lock_(parts_.settings.single_threaded()),
       scratch_(parts_.kinds),
       order_(static_cast<int>(parts_.names.size())),
-      peers_(parts_.names.size()) {
+      peers_(parts_.names.size()),
+      types_(parts_.settings.check ? std::make_unique<TypeCheck>() : nullptr),
+      watched_(parts_.trace != nullptr || types_ != nullptr) {
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     peers_[r].rank = Rank{static_cast<std::int32_t>(r)};
     for (const auto& path : parts_.paths) {
@@ -51,7 +54,7 @@ Engine::Engine(Parts parts)
     }
     const Link* const link = peers_[r].link;
     if (link != nullptr) peers_[r].slot_limit = link->slot_limit;
-    if (link != nullptr && parts_.trace == nullptr) peers_[r].at_once_below = below_at_once(*link, parts_.machine);
+    if (link != nullptr && !watched_) peers_[r].at_once_below = below_at_once(*link, parts_.machine);
     reaches_all_ &= link != nullptr;
   }
   for (const auto& path : parts_.paths)
@@ -173,6 +176,7 @@ void Engine::forget(OperationId id) {
   Operation& operation = *found;
   if (auto* persistent = std::get_if<state::Persistent>(&operation.state)) {
     if (persistent->running.value != 0) forget(persistent->running);
+    if (types_) types_->forget(id);
     operations_.release(id.index());
   } else if (complete(operation)) {
     static_cast<void>(take(id));

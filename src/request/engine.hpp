@@ -33,6 +33,7 @@
 #include "request/waiters.hpp"
 
 namespace ist {
+class TypeCheck;
 
 class Engine {
  public:
@@ -45,7 +46,7 @@ class Engine {
     const AbortBoard& board;
     std::vector<std::string> names;  // of the ranks, for error texts: "rank 3 (process 4711 on host n1)"
     MachineProfile machine = {};     // what carriers and the place of arithmetic are chosen by
-    Trace* trace = nullptr;          // where there is one, small messages take no short ways
+    Trace* trace = nullptr;          // where there is one, small messages take no short ways (watched_)
   };
   explicit Engine(Parts parts);
   ~Engine();
@@ -54,6 +55,7 @@ class Engine {
   int size() const { return static_cast<int>(peers_.size()); }
   const CopyChoice& copies() const { return copies_; }
   const Parts& parts() const { return parts_; }
+  TypeCheck* types() { return types_.get(); }  // null without the setting check
 
   // `piece` is checked and of the message's size. The small host message that fits at once costs no operation:
   // then *done is set and no id is given.
@@ -74,11 +76,9 @@ class Engine {
                                       bool* done, SendMode mode);
   Result<OperationId> start_receive_laid(std::unique_ptr<LaidOut> laid, std::int32_t source, std::int32_t tag,
                                          const Scope& scope);
-
   // The short way of a receive into host memory; null, and nothing was started, if anything is out of the
   // ordinary, such as a message that came before its receive: start_receive() then.
   OperationId receive_at_once(std::byte* buffer, Bytes room, std::int32_t source, std::int32_t tag, const Scope& scope);
-
   // engine_awaited.cpp
   // The short way: for about a microsecond looks in the slots of that rank alone. False if nothing came, or what came, or
   // anything else, is out of the ordinary: look_for() then.
@@ -108,7 +108,6 @@ class Engine {
   Status check_source(std::int32_t source, const Group* group) const;
   // Takes what ranks that are gone had published. False: part of it may be hidden yet, and the board is looked at again.
   bool take_last_arrivals();
-
   // engine_persistent.cpp
   // A request that start_again() starts, as often as wanted; peer: destination or source.
   Result<OperationId> make_persistent(Verb verb, const Piece& piece, std::int32_t peer, std::int32_t tag,
@@ -118,10 +117,8 @@ class Engine {
   std::optional<OperationId> last_start(OperationId id);
   // That operation was waited for.
   void make_inactive(OperationId id);
-
   // What the piece's queue holds now, and an operation on the piece must wait for. `asked_later`: Streams::in_order().
   Result<Ticket> pending_work(const Piece& piece, bool asked_later = false);
-
   // engine_schedule.cpp
   // Runs it as far as it goes now; the operation is complete when every step is, and tells the first failure.
   Result<OperationId> start_schedule(std::unique_ptr<Schedule> schedule);
@@ -143,14 +140,12 @@ class Engine {
   void listen(Heard heard) { heard_ = std::move(heard); }
   // At most as many bytes as fit a slot. An error: that rank is gone, or out of reach.
   Status tell(Rank to, std::uint32_t context, std::int32_t tag, std::span<const std::byte> payload);
-
   // An operation that is complete from the start, for calls that have nothing to do but an outcome to tell; `message`: one
   // that a matched probe found, and receive_claimed() receives.
   Result<OperationId> start_complete(Outcome outcome, bool message = false);
   // Why nothing more can come from that rank, by name; for a rank that is present, that it did not come.
   Status gone(Rank rank) const;
   Status died(Rank rank) const;
-
   // Looks at every path and steps every active operation once; true if anything moved.
   bool progress();
   // Takes what has come, and leaves what is under way: for calls that start something long before the next one that waits.
@@ -184,7 +179,6 @@ class Engine {
   // What decides how so many bytes would go to that rank now, all but the receiver's buffer; or why they cannot.
   std::string_view path_to(Rank dest) const { return peers_[static_cast<std::size_t>(dest.value)].path->name(); }
   Result<ExplainedMessage> about(const MessageEnd& from, Bytes size, Rank dest);
-
   // Every send that fits the eager limit is handed over; the rest is given up. Used when the world is destroyed.
   bool sends_pending() const { return posting_ > 0; }
   void abandon_all(const Status& why);
@@ -229,7 +223,7 @@ class Engine {
   bool look_once(const Operation& operation);
   // Has end() nothing to do for that receive but to say that it is over?
   bool ends_quietly(const Operation& operation) const {
-    return !operation.laid && parts_.trace == nullptr && !has_sleeper() && operation.parent == 0 && !operation.released;
+    return !operation.laid && !watched_ && !has_sleeper() && operation.parent == 0 && !operation.released;
   }
 
   // engine_send.cpp
@@ -242,6 +236,7 @@ class Engine {
   bool must_stay(Operation& operation, const Status& status);
   bool step_unused_cells();
   void fill_place(PeerState& to, const Envelope& envelope);
+  void tell_types(PeerState& to);
   void fail_send(Operation& operation, std::uint32_t index, const Status& why);
   bool drain_outbox(PeerState& to);
   void post_or_queue(PeerState& to, const Envelope& envelope, std::span<const std::byte> payload = {});
@@ -267,6 +262,9 @@ class Engine {
   void on_arrival(Path& path, const Arrival& arrival);
   void on_refuse(const Arrival& arrival);
   void on_taken(const Arrival& arrival);
+  void watch(Operation& operation, OperationId id);
+  void compare_types(Operation& operation, std::uint32_t index, Rank source, const Envelope& envelope);
+  void take_place(const Arrival& arrival);
   void deliver(Path& path, const Arrival& arrival);
   void deliver_to(std::uint32_t index, Path& path, const Arrival& arrival);
   void receive_eager(Operation& operation, std::uint32_t index, Path& path, const Arrival& arrival);
@@ -393,6 +391,8 @@ class Engine {
   int brief_in_a_row_ = 0;                // slots_alone() since the others' arrivals were looked for
   Heard heard_;
   std::unique_ptr<class Mail> mail_;  // where a worker was asked for
+  std::unique_ptr<TypeCheck> types_;
+  bool watched_ = false;  // each message is looked at by itself: there is a trace, or types are compared
   Path* sleeping_path_ = nullptr;
   std::atomic<bool> sleeper_{false};
 };

@@ -48,8 +48,7 @@ template <bool few>
 
 inline OperationId Engine::receive_at_once(std::byte* buffer, Bytes room, std::int32_t source, std::int32_t tag,
                                            const Scope& scope) {
-  if (matcher_.unexpected() > 0 || !may_come(source) || has_sleeper() || parts_.trace != nullptr || matcher_.full())
-      [[unlikely]]
+  if (matcher_.unexpected() > 0 || !may_come(source) || has_sleeper() || watched_ || matcher_.full()) [[unlikely]]
     return {};
   OperationId id;
   PlainReceive* const receive = operations_.add_plain(id);

@@ -44,7 +44,7 @@ PairSlotReader* Engine::slots_alone(const PeerState& from) {
 bool Engine::receive_brief(BriefReceive& receive) {
   PeerState& from = peer(receive.source);
   // Whatever else is under way has to be moved on, and a message that was kept comes first. A trace wants operations.
-  if (parts_.trace != nullptr || !operations_.empty() || matcher_.unexpected() > 0) return false;
+  if (watched_ || !operations_.empty() || matcher_.unexpected() > 0) return false;
   PairSlotReader* const slots = slots_alone(from);
   if (slots == nullptr || (receive.room > from.link->slot_limit && !from.shows)) return false;
   const int batches = sleeping_path_ == nullptr ? kBriefBatches : 1;
@@ -114,7 +114,7 @@ bool Engine::look_once(const Operation& operation) {
 
 // Of the messages in front, those that are for the receives posted first, as long as both are plain; how many.
 int Engine::take_plain(PeerState& from, PairSlotReader& slots, int most) {
-  if (parts_.trace != nullptr || has_sleeper()) return 0;
+  if (watched_ || has_sleeper()) return 0;
   Counted& counted = from.traffic.received_by(Way::slot);
   int taken = 0;
   for (; taken < most; ++taken) {
@@ -196,7 +196,7 @@ bool Engine::take_shown_from_slot(PeerState& from, PairSlotReader& slots) {
 }
 
 bool Engine::look_for(AwaitedReceive& receive, bool& moved) {
-  if (parts_.trace != nullptr) return false;
+  if (watched_) return false;
   if (parts_.board.changes() != receive.board_seen) {
     // Until it has been looked at, a source that is gone may count as one that sends.
     if (parts_.board.changes() == board_seen_) receive.board_seen = board_seen_;

@@ -1,5 +1,6 @@
 // Requests that are started many times.
 #include "request/engine.hpp"
+#include "request/type_check.hpp"
 
 namespace ist {
 
@@ -12,6 +13,7 @@ Result<OperationId> Engine::make_persistent(Verb verb, const Piece& piece, std::
   operation.piece = piece;
   operation.piece.facts = 0;  // known for one operation, and this is for many
   operation.state = state::Persistent{verb, tag, scope, {}, false};
+  if (types_) types_->keep(id);
   return id;
 }
 
@@ -25,6 +27,7 @@ Status Engine::start_again(OperationId id) {
     return {};
   }
   bool done = false;
+  const TypeCheck::Stated types{types_.get(), [&] { return types_->kept(id); }};
   auto started = persistent.verb == Verb::receive
                      ? start_receive(operation.piece, operation.peer.value, persistent.tag, persistent.scope)
                      : start_send(operation.piece, operation.peer, persistent.tag, persistent.scope, &done,

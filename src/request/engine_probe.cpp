@@ -72,7 +72,7 @@ Status Engine::receive_claimed(OperationId id, const Piece& piece) {
   operation.message = false;
   operation.piece = piece;
   operation.ready = std::move(*ready);
-  if (parts_.trace != nullptr) trace_begin(operation);
+  if (watched_) watch(operation, id);
   Unexpected message = std::move(std::get<state::Claimed>(operation.state).message);
   take_kept(operation, id.index(), std::move(message));
   return {};

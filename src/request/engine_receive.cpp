@@ -22,7 +22,7 @@ OperationId Engine::add_receive(const Piece& piece, std::int32_t source, const S
   operation.piece = piece;
   if (scope.group) operation.group = scope.group;
   operation.state = state::Posted{};
-  if (parts_.trace != nullptr) trace_begin(operation);
+  if (watched_) watch(operation, id);
   return id;
 }
 
@@ -54,6 +54,7 @@ Result<OperationId> Engine::receive_ready(const Piece& piece, Ticket ready, std:
 }
 
 void Engine::take_kept(Operation& operation, std::uint32_t index, Unexpected message) {
+  if (watched_) compare_types(operation, index, message.source, message.envelope);
   if (message.envelope.type == EnvelopeType::announce) {
     set_outcome(operation, message.source, message.envelope, IST_CARRIER_RING);
     receive_announced(operation, index, {message.source, message.envelope, offer_in(message.bytes)});
@@ -107,8 +108,7 @@ void Engine::on_refuse(const Arrival& arrival) {
 }
 
 void Engine::deliver(Path& path, const Arrival& arrival) {
-  if (arrival.envelope.type == EnvelopeType::withdraw)
-    return matcher_.forget_announced(arrival.source, arrival.envelope.sender_op);
+  if (arrival.envelope.type >= EnvelopeType::withdraw) return take_place(arrival);
   // The bytes of an announced message stayed with a sender that is gone, or whose world has failed as this one has, perhaps
   // without having noticed yet: it never was.
   if (arrival.envelope.type == EnvelopeType::announce &&
@@ -134,6 +134,8 @@ void Engine::deliver(Path& path, const Arrival& arrival) {
 // To the receive that it belongs to.
 void Engine::deliver_to(std::uint32_t index, Path& path, const Arrival& arrival) {
   Operation& operation = operations_.at(index);
+  if (watched_) [[unlikely]]
+    compare_types(operation, index, arrival.source, arrival.envelope);
   if (is_plain(operation, arrival.envelope, arrival.payload.size())) {
     note(operation, arrival.source, arrival.envelope, arrival.in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
     peer(arrival.source).traffic.received_by(arrival.in_cell ? Way::cell : Way::slot).add(Bytes{arrival.envelope.bytes});
@@ -157,7 +159,12 @@ void Engine::set_outcome(Operation& operation, Rank source, const Envelope& enve
   operation.peer = source;
   if (carrier == IST_CARRIER_RING && peer(source).link->same_process()) carrier = IST_CARRIER_DIRECT;
   if (envelope.flags != 0 || envelope.bytes > operation.piece.size.value) {
+    const Status types = operation.outcome.status;  // of compare_types()
     operation.outcome = outcome_of(source, envelope, carrier, operation.piece.size);
+    if (!types.ok()) {
+      const Status& found = operation.outcome.status;
+      operation.outcome.status = found.ok() ? types : Status{found.code(), found.text() + "; " + types.text()};
+    }
     return;
   }
   note(operation, source, envelope, carrier);

@@ -32,7 +32,7 @@ bool is_asked_later(ist_carrier carrier, bool at_once) {
 Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32_t tag, const Scope& scope, bool* done,
                                        SendMode mode) {
   IST_TRY(check_peer(dest));
-  if (mail_ && !mode.synchronous)
+  if (mail_ && !types_ && !mode.synchronous)
     if (auto sent = mail_->send(piece, dest, tag, scope)) return std::move(*sent);
   // Who blocks goes on once his bytes are in a slot, and need not wait until the receiver has copied them; and of longer ones both sides
   // copy at the same time. Who does not has his processor for something else.
@@ -71,7 +71,11 @@ bool Engine::is_shown(const Piece& piece, const PeerState& to) const { return li
 Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const Destination& order, bool* done) {
   PeerState& to = peer(order.rank);
   const ist_carrier carrier = order.carrier;
-  const auto begun = parts_.trace != nullptr ? Trace::Clock::now() : Trace::Clock::time_point{};
+  Trace::Clock::time_point begun;
+  if (watched_) [[unlikely]] {
+    if (parts_.trace != nullptr) begun = Trace::Clock::now();
+    if (types_) tell_types(to);
+  }
   Envelope envelope;
   envelope.sequence = to.next_sequence++;
   envelope.context = order.scope.context;

@@ -110,6 +110,32 @@ TEST_F(HeapOfAll, what_was_put_is_there_when_its_signal_is) {
   heap.free(mine);
 }
 
+TEST_F(HeapOfAll, layouts_on_both_sides_and_a_signal_that_is_not_waited_for) {
+  using isthmus::Layout;
+  auto* const mine = heap.calloc<double>(64);
+  auto* const word = heap.calloc<std::uint64_t>(1);
+  const auto sent = random_of<double>(me, 64), theirs = random_of<double>(left, 64);
+  const Layout row = isthmus::type_of<double>, column = Layout::vector(8, 1, 8, row);
+  heap.put_layout(mine + 3, 1, column, Buffer::host(sent.data()), 8, row, right);
+  heap.put_signal_nbi(mine + 1, Buffer::host(sent.data() + 8), 1, word, 4, right);
+  heap.put_signal_nbi(mine + 2, Buffer::host(sent.data() + 9), 1, word, 4, right);
+  heap.barrier();
+  EXPECT_EQ(heap.signal_fetch(word), 4U);
+  EXPECT_EQ(mine[1], theirs[8]);
+  EXPECT_EQ(mine[2], theirs[9]);
+  for (std::size_t i = 0; i < 8; ++i) EXPECT_EQ(mine[3 + 8 * i], theirs[i]);
+  std::vector<double> found(16, -1);
+  heap.get_layout(Buffer::host(found.data()), 1, Layout::vector(8, 1, 2, row), mine + 3, 1, column, right);
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(found[2 * i], sent[i]);
+    EXPECT_EQ(found[2 * i + 1], -1);
+  }
+  EXPECT_THROW(heap.put_layout(mine, 1, column, Buffer::host(sent.data()), 7, row, right), Error);
+  heap.barrier();
+  heap.free(word);
+  heap.free(mine);
+}
+
 template <class T>
 void expect_atomics(const Heap& heap) {
   auto* const word = heap.calloc<T>(2);

@@ -212,6 +212,8 @@ static_assert(same<int(ist_heap, uint64_t, uint64_t, void**)>(ist_heap_aligned))
 static_assert(same<int(ist_heap, void*, ist_buffer, uint64_t, int)>(ist_heap_put));
 static_assert(same<int(ist_heap, ist_buffer, const void*, uint64_t, int)>(ist_heap_get));
 static_assert(same<int(ist_heap, void*, ist_buffer, uint64_t, uint64_t*, uint64_t, ist_signal, int)>(ist_heap_put_signal));
+static_assert(
+    same<int(ist_heap, void*, ist_buffer, uint64_t, uint64_t*, uint64_t, ist_signal, int)>(ist_heap_put_signal_nbi));
 static_assert(same<int(ist_heap, const void*, ist_type, ist_compare, int64_t)>(ist_heap_wait_until));
 static_assert(same<int(ist_heap, ist_atomic, uint64_t*, uint64_t, uint64_t*, int)>(ist_heap_atomic64));
 static_assert(same<int(ist_heap, uint32_t*, uint32_t, uint32_t, uint32_t*, int)>(ist_heap_compare_swap32));
@@ -221,6 +223,9 @@ static_assert(same<int(ist_heap, ist_team_view*)>(ist_heap_view) && same<int(ist
 static_assert(sizeof(ist_layout) == sizeof(void*) && !std::is_same_v<ist_layout, ist_op>);
 static_assert(IST_ORDER_C == 0 && IST_ORDER_FORTRAN == 1 && sizeof(ist_order) == 4 && IST_TO_END == -1);
 static_assert(same<ist_layout(ist_type)>(ist_layout_of));
+static_assert(same<int(ist_heap, void*, int64_t, ist_layout, ist_buffer, int64_t, ist_layout, int)>(ist_heap_put_layout));
+static_assert(
+    same<int(ist_heap, ist_buffer, int64_t, ist_layout, const void*, int64_t, ist_layout, int)>(ist_heap_get_layout));
 using OfMany = int(int64_t, const int64_t*, const int64_t*, ist_layout, ist_layout*);
 using OfBlocks = int(int64_t, int64_t, const int64_t*, ist_layout, ist_layout*);
 static_assert(same<int(int64_t, ist_layout, ist_layout*)>(ist_layout_contiguous));

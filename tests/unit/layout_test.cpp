@@ -5,8 +5,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <numeric>
 #include <random>
 
+#include "layout/signature.hpp"
 #include "random_layouts.hpp"
 
 namespace ist::test {
@@ -76,6 +78,125 @@ TEST(Layout, random_nests_are_what_a_second_interpreter_says) {
     check_bytes(pair, random);
     if (HasFatalFailure()) FAIL() << "case " << i << ": " << described(*pair.layout->form());
   }
+}
+
+// From one to the other without a row of bytes in between: as packing into one and unpacking it, whatever the two forms are.
+void check_move(const Pair& to, const Pair& from, Random& random) {
+  const auto contiguous = [](const Pair& pair, std::int64_t count) {
+    Pair made{good(contiguous_layout(count, pair.layout)), {}};
+    for (std::int64_t i = 0; i < count; ++i) made.map.add(pair.map, i * pair.map.extent());
+    return made;
+  };
+  const std::int64_t size = std::lcm(to.layout->size(), from.layout->size());
+  const Pair there = contiguous(to, size / to.layout->size()), here = contiguous(from, size / from.layout->size());
+  const auto bounds = there.layout->true_bounds(), source_bounds = here.layout->true_bounds();
+  std::vector<std::byte> source(static_cast<std::size_t>(source_bounds.extent()));
+  for (auto& byte : source) byte = static_cast<std::byte>(random());
+  std::vector<std::byte> found(static_cast<std::size_t>(bounds.extent()), std::byte{0xa5}), wanted = found;
+  for (std::size_t i = 0; i < there.map.bytes.size(); ++i)
+    wanted[static_cast<std::size_t>(there.map.bytes[i] - bounds.lower)] =
+        source[static_cast<std::size_t>(here.map.bytes[i] - source_bounds.lower)];
+  move(*there.layout->form(), found.data() - bounds.lower, *here.layout->form(), source.data() - source_bounds.lower);
+  ASSERT_EQ(found, wanted) << described(*there.layout->form()) << " from " << described(*here.layout->form());
+}
+
+TEST(Layout, bytes_move_from_any_form_to_any_other) {
+  Random random{20261126};
+  int moved = 0, of_same_blocks = 0;
+  while (moved < 5000) {
+    const Pair to = random_layout(random, static_cast<int>(pick(random, 0, 4)));
+    const Pair from = random_layout(random, static_cast<int>(pick(random, 0, 4)));
+    if (to.layout->size() == 0 || from.layout->size() == 0) continue;
+    if (std::lcm(to.layout->size(), from.layout->size()) > 4000) continue;
+    check_move(to, from, random);
+    if (HasFatalFailure()) FAIL() << "case " << moved;
+    ++moved;
+    const auto one = to.layout->form(), other = from.layout->form();
+    of_same_blocks += one->strided() && other->strided() && one->block == other->block ? 1 : 0;
+  }
+  EXPECT_GT(of_same_blocks, 50);
+  move(Form{}, nullptr, Form{}, nullptr);
+}
+
+// What is told of the types, against the list of all of them.
+void check_types(const Pair& sent, const Pair& received) {
+  const auto alike = [](int one, int other) {
+    return signature_of(static_cast<ist_type>(one)) == signature_of(static_cast<ist_type>(other));
+  };
+  const std::vector<int>&one = sent.map.types, &other = received.map.types;
+  const std::size_t both = std::min(one.size(), other.size());
+  std::size_t first = 0;
+  while (first < both && alike(one[first], other[first])) ++first;
+  Signature so_far;
+  for (std::size_t i = 0; i < other.size(); ++i) {
+    ASSERT_EQ(received.layout->first(static_cast<std::int64_t>(i)), so_far);
+    ASSERT_EQ(received.layout->type_at(static_cast<std::int64_t>(i)), other[i]);
+    so_far = one_after_other(so_far, signature_of(static_cast<ist_type>(other[i])));
+  }
+  const TypeNote note = note_of(*sent.layout);
+  std::int64_t told = 0;
+  for (std::uint32_t i = 0; i < note.runs; ++i) told += note.counts[i];
+  ASSERT_EQ(note.types, static_cast<std::int64_t>(one.size()));
+  ASSERT_TRUE(note.whole == 0 || told * note.repeats == note.types);
+  const auto found = difference(note, *received.layout);
+  if (first == both) {
+    ASSERT_FALSE(found.has_value()) << found->element;
+  } else if (note.whole != 0 || static_cast<std::int64_t>(first) < told) {
+    ASSERT_TRUE(found.has_value());
+    ASSERT_EQ(found->element, static_cast<std::int64_t>(first));
+    ASSERT_EQ(found->sent, static_cast<ist_type>(one[first]));
+    ASSERT_EQ(found->received, static_cast<ist_type>(other[first]));
+  } else if (one.size() <= other.size()) {
+    ASSERT_TRUE(found.has_value());
+    ASSERT_EQ(found->element, told);
+    ASSERT_FALSE(found->sent.has_value());
+  }
+}
+
+TEST(Layout, types_that_differ_are_found_where_they_do) {
+  Random random{20261127};
+  int alike = 0, later = 0, not_told = 0;
+  for (int i = 0; i < 4000; ++i) {
+    const Pair one = random_layout(random, static_cast<int>(pick(random, 1, 4)));
+    const Pair other = random_layout(random, static_cast<int>(pick(random, 1, 4)));
+    check_types(one, other);
+    check_types(one, one);
+    // The same up to somewhere, and then something else.
+    Pair longer{good(struct_layout(std::vector<std::int64_t>{1, 1}, std::vector<std::int64_t>{0, 5000},
+                                   std::vector<SharedLayout>{one.layout, other.layout})),
+                one.map};
+    longer.map.types.insert(longer.map.types.end(), other.map.types.begin(), other.map.types.end());
+    const Pair most{good(contiguous_layout(2, one.layout)), {}};
+    Pair twice = most;
+    for (int j = 0; j < 2; ++j) twice.map.add(one.map, 0);
+    check_types(longer, twice);
+    check_types(twice, longer);
+    if (HasFatalFailure()) FAIL() << "case " << i;
+    const auto found = difference(note_of(*twice.layout), *longer.layout);
+    alike += found ? 0 : 1;
+    later += found && found->element > 1 ? 1 : 0;
+    not_told += note_of(*longer.layout).whole == 0 ? 1 : 0;
+  }
+  EXPECT_GT(alike, 100);
+  EXPECT_GT(later, 100);
+  EXPECT_GT(not_told, 20);
+}
+
+TEST(Layout, bytes_alone_are_untyped) {
+  const auto of = [](std::int64_t count, ist_type type) {
+    return good(contiguous_layout(count, good(Layout::basic(type))));
+  };
+  EXPECT_FALSE(difference(note_of(*of(80, IST_BYTE)), *of(10, IST_DOUBLE)).has_value());
+  EXPECT_FALSE(difference(note_of(*of(10, IST_DOUBLE)), *of(80, IST_BYTE)).has_value());
+  EXPECT_FALSE(difference(note_of(*of(0, IST_DOUBLE)), *of(80, IST_INT8)).has_value());
+  EXPECT_FALSE(difference(note_of(*of(3, IST_INT)), *of(4, IST_INT32)).has_value());
+  EXPECT_TRUE(difference(note_of(*of(10, IST_UINT8)), *of(10, IST_INT8)).has_value());
+  // Among other types a byte is one.
+  const std::vector<SharedLayout> olds{good(Layout::basic(IST_BYTE)), good(Layout::basic(IST_INT32))};
+  const auto mixed = good(struct_layout(std::vector<std::int64_t>{4, 1}, std::vector<std::int64_t>{0, 4}, olds));
+  const auto found = difference(note_of(*mixed), *of(2, IST_INT32));
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(described(*found, "one", "other"), "element 0 is IST_BYTE in one and IST_INT32 in other");
 }
 
 TEST(Layout, nests_of_the_same_bytes_have_one_form) {

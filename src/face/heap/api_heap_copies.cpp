@@ -21,7 +21,14 @@ Status null_buffer(Bytes size) {
   return {IST_ERR_ARGUMENT, "the local buffer is null, and " + std::to_string(size.value) + " bytes were to be copied"};
 }
 
-Status copy(CollectiveHeap& heap, Direction direction, const Named& named, const ist_buffer& local, Completes completes) {
+// What follows the bytes of a copy that may go on behind its call.
+struct Later {
+  CollectiveHeap::Then then;
+  bool taken = false;  // by the heap; otherwise the bytes are there
+};
+
+Status copy(CollectiveHeap& heap, Direction direction, const Named& named, const ist_buffer& local, Completes completes,
+            Later* later = nullptr) {
   if (named.size == Bytes{}) return heap.memory().check(named.pe);
   const auto place = place_in(heap, named);
   if (!place.ok()) return place.status();
@@ -41,7 +48,13 @@ Status copy(CollectiveHeap& heap, Direction direction, const Named& named, const
   Transfer transfer{heap.world().kinds(), heap.world().pool(), to, from};
   const auto done = transfer.step();
   if (!done.ok()) return done.status();
-  if (!*done) heap.add(std::move(transfer));
+  if (*done) return {};
+  if (later == nullptr) {
+    heap.add(std::move(transfer));
+  } else {
+    heap.add(std::move(transfer), std::move(later->then));
+    later->taken = true;
+  }
   return {};
 }
 
@@ -111,9 +124,21 @@ struct Signal {
   ist_signal operation;
 };
 
-Status put_signal(CollectiveHeap& heap, const Named& named, const ist_buffer& source, const Signal& signal) {
+Result<PlaceInHeap> place_of(CollectiveHeap& heap, const Signal& signal, int pe) {
   IST_TRY(check_signal(signal.address, signal.operation));
-  const auto place = place_in(heap, {signal.address, Bytes{sizeof(std::uint64_t)}, named.pe});
+  return place_in(heap, {signal.address, Bytes{sizeof(std::uint64_t)}, pe});
+}
+
+Status put_signal_nbi(CollectiveHeap& heap, const Named& named, const ist_buffer& source, const Signal& signal) {
+  const auto place = place_of(heap, signal, named.pe);
+  if (!place.ok()) return place.status();
+  Later later{[&heap, where = *place, signal] { return set_signal(heap, where, signal.value, signal.operation); }};
+  IST_TRY(copy(heap, Direction::put, named, source, Completes::at_quiet, &later));
+  return later.taken ? Status{} : later.then();
+}
+
+Status put_signal(CollectiveHeap& heap, const Named& named, const ist_buffer& source, const Signal& signal) {
+  const auto place = place_of(heap, signal, named.pe);
   if (!place.ok()) return place.status();
   IST_TRY(copy(heap, Direction::put, named, source, Completes::now));
   return set_signal(heap, *place, signal.value, signal.operation);
@@ -181,6 +206,15 @@ int ist_heap_put_signal(ist_heap heap, void* dest, ist_buffer source, uint64_t b
   });
 } catch (...) {
   return ist::report_exception("ist_heap_put_signal");
+}
+
+int ist_heap_put_signal_nbi(ist_heap heap, void* dest, ist_buffer source, uint64_t bytes, uint64_t* signal, uint64_t value,
+                            ist_signal operation, int pe) try {
+  return ist::in_heap("ist_heap_put_signal_nbi", heap, [&](ist::CollectiveHeap& in) {
+    return ist::put_signal_nbi(in, {dest, ist::Bytes{bytes}, pe}, source, {signal, value, operation});
+  });
+} catch (...) {
+  return ist::report_exception("ist_heap_put_signal_nbi");
 }
 
 // Copies of devices have an order only where they are waited for.

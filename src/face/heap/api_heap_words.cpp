@@ -165,6 +165,7 @@ int ist_heap_test(ist_heap heap, const void* address, ist_type type, ist_compare
     if (!found.ok()) return found.status();
     *is = *found ? 1 : 0;
     if (*found) return {};
+    in.move_on();
     const std::lock_guard lock(in.engine().lock());
     in.engine().progress();
     return lost;

@@ -38,8 +38,8 @@ Result<std::unique_ptr<CollectiveHeap>> CollectiveHeap::create(World& world, con
 
 // Copies that nobody waited for touch the memory until they are over.
 CollectiveHeap::~CollectiveHeap() {
-  for (Transfer& each : started_)
-    for (auto done = each.step(); done.ok() && !*done; done = each.step()) std::this_thread::yield();
+  for (StartedCopy& each : started_)
+    for (auto done = each.transfer.step(); done.ok() && !*done; done = each.transfer.step()) std::this_thread::yield();
 }
 
 Status CollectiveHeap::check(const Wanted& wanted, int& device) const {
@@ -284,24 +284,40 @@ Status CollectiveHeap::end() {
   return copied.ok() ? all : copied;
 }
 
-void CollectiveHeap::add(Transfer transfer) {
+void CollectiveHeap::add(Transfer transfer, Then then) {
   const std::lock_guard lock(started_mutex_);
-  started_.push_back(std::move(transfer));
+  started_.push_back({std::move(transfer), std::move(then)});
   has_started_.store(true, std::memory_order_release);
+}
+
+Result<bool> CollectiveHeap::StartedCopy::step() {
+  auto done = transfer.step();
+  if (!done.ok() || !*done || !then) return done;
+  const Status last = then();
+  return last.ok() ? Result<bool>{true} : Result<bool>{last};
+}
+
+void CollectiveHeap::step_started() {
+  const std::lock_guard lock(started_mutex_);
+  std::erase_if(started_, [&](StartedCopy& each) {
+    const auto done = each.step();
+    if (!done.ok() && failed_.ok()) failed_ = done.status();
+    return !done.ok() || *done;
+  });
+  if (started_.empty() && failed_.ok()) has_started_.store(false, std::memory_order_release);
 }
 
 // The fence puts stores of copies that this thread has made before whatever comes.
 Status CollectiveHeap::quiet() {
   Status failed;
   while (has_started_.load(std::memory_order_acquire)) {
+    step_started();
     {
       const std::lock_guard lock(started_mutex_);
-      std::erase_if(started_, [&](Transfer& each) {
-        const auto done = each.step();
-        if (!done.ok() && failed.ok()) failed = done.status();
-        return !done.ok() || *done;
-      });
-      if (started_.empty()) has_started_.store(false, std::memory_order_release);
+      if (started_.empty()) {
+        if (failed.ok()) failed = std::exchange(failed_, Status{});
+        has_started_.store(false, std::memory_order_release);
+      }
     }
     const std::lock_guard lock(engine().lock());
     engine().progress();
@@ -358,6 +374,7 @@ Status CollectiveHeap::wait(const Ready& ready, const Lost& lost) {
       const std::lock_guard lock(engine().lock());
       moved = engine().progress();
     }
+    move_on();
     // Asked before the look: what a PE did before it was lost is seen first.
     const Status why = lost();
     for (int i = 0; i < kLooksBetween; ++i) {

@@ -54,9 +54,15 @@ class CollectiveHeap {
   Rank rank_of(Pe pe) const { return comm_->to_world(pe.value); }
   bool on_host() const { return memory_->shape().kind == KindId::host; }
 
-  // Copies that may go on behind the call that started them, until quiet().
-  void add(Transfer transfer);
+  // Copies that may go on behind the call that started them, until quiet(). `then`, where there is one, is called once the bytes are
+  // there, and not after an error.
+  using Then = std::function<Status()>;
+  void add(Transfer transfer, Then then = {});
   Status quiet();
+  // Moves them on without waiting; what fails quiet() tells.
+  void move_on() {
+    if (has_started_.load(std::memory_order_acquire)) step_started();
+  }
 
   // Waits until `ready` says true, and moves the world's messages on meanwhile; `lost` says why it never will.
   using Ready = std::function<Result<bool>()>;
@@ -84,6 +90,12 @@ class CollectiveHeap {
   Status pass_once(int pe, std::uint32_t purpose, const FileDescriptor& own, std::vector<bool>& sent,
                    std::vector<bool>& came, FileDescriptor& theirs);
   Status zero(Offset offset, Bytes size);
+  struct StartedCopy {
+    Transfer transfer;
+    Then then;
+    Result<bool> step();
+  };
+  void step_started();
   Status anyone_lost() const;
   Status lost_in_barrier() const;
 
@@ -95,8 +107,9 @@ class CollectiveHeap {
   Bytes page_;
   PinnedPool::Block abort_page_;  // where the heap is of a device
   std::mutex started_mutex_;
-  std::vector<Transfer> started_;
-  std::atomic<bool> has_started_{false};
+  std::vector<StartedCopy> started_;
+  Status failed_;                         // the first one since quiet()
+  std::atomic<bool> has_started_{false};  // or has failed
 };
 
 }  // namespace ist

@@ -5,6 +5,7 @@
 #include "face/message/errors.hpp"
 #include "face/message/layout_calls.hpp"
 #include "layout/form.hpp"
+#include "request/type_check.hpp"
 
 namespace ist {
 namespace {
@@ -15,6 +16,12 @@ struct LaidMessage {
   int tag;
   ist_comm comm;
 };
+
+// The layout has been found before.
+SharedLayout types_of(const LaidData& data) {
+  const auto found = layout_of(data.layout);
+  return found.ok() ? types_of(data.count, found->layout) : nullptr;
+}
 
 Result<Started> start_laid_send(const LaidMessage& given, SendMode mode) {
   const auto to = destination(given.comm, given.rank, given.tag);
@@ -36,6 +43,7 @@ Result<Started> start_laid_send(const LaidMessage& given, SendMode mode) {
   }
   const std::lock_guard lock(engine.lock());
   bool done = false;
+  const TypeCheck::Stated types{engine.types(), [&] { return types_of(given.data); }};
   const auto id = whole
                       ? engine.start_send(*whole, Rank{to->rank}, given.tag, to->comm->scope(), &done, mode)
                       : engine.start_send_laid(std::move(block), Rank{to->rank}, given.tag, to->comm->scope(), &done, mode);
@@ -49,6 +57,7 @@ struct LaidReceiving {
   Partner from;
   Piece whole;
   std::unique_ptr<LaidOut> block;  // null: the bytes lie in one piece
+  SharedLayout types = nullptr;    // where types are compared
 };
 
 Result<LaidReceiving> laid_receiving(const LaidMessage& given) {
@@ -58,6 +67,7 @@ Result<LaidReceiving> laid_receiving(const LaidMessage& given) {
   if (!laid.ok()) return laid.status();
   LaidReceiving made{*from, {}, nullptr};
   if (given.rank == IST_PROC_NULL) return made;
+  if (from->world->engine().types() != nullptr) made.types = types_of(given.data);
   if (const auto whole = in_one_piece(*laid)) {
     made.whole = *whole;
     return made;
@@ -70,9 +80,10 @@ Result<LaidReceiving> laid_receiving(const LaidMessage& given) {
 }
 
 Result<Started> start_laid_receive(LaidReceiving what, int tag) {
-  if (what.block == nullptr) return start_receive({what.from, tag, what.whole});
+  if (what.block == nullptr) return start_receive({what.from, tag, what.whole, what.types});
   Engine& engine = what.from.world->engine();
   const std::lock_guard lock(engine.lock());
+  const TypeCheck::Stated types{engine.types(), [&] { return what.types; }};
   const auto id = engine.start_receive_laid(std::move(what.block), what.from.rank, tag, what.from.comm->scope());
   if (!id.ok()) return id.status();
   engine.look_around();

@@ -7,6 +7,7 @@
 #include "base/ranges.hpp"
 #include "face/message/at_once.hpp"
 #include "face/message/errors.hpp"
+#include "request/type_check.hpp"
 
 namespace ist {
 namespace {
@@ -153,6 +154,7 @@ int replace(const SendArguments& given, int source, int recv_tag, ist_status* st
   bool done = false;
   const auto id = [&] {
     const std::lock_guard lock(engine.lock());
+    const TypeCheck::Stated types{engine.types(), [&] { return types_of(given.data); }};
     return engine.start_send(copy->piece(), Rank{to->rank}, given.tag, to->comm->scope(), &done, {false, true});
   }();
   if (!id.ok()) {

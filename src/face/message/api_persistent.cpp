@@ -4,6 +4,7 @@
 #include "base/ranges.hpp"
 #include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
+#include "request/type_check.hpp"
 
 namespace ist {
 namespace {
@@ -17,6 +18,7 @@ int make(const char* call, Verb verb, const Data& data, int peer, int tag, ist_c
   if (!piece.ok()) return report(in_call(call, piece.status()));
   Engine& engine = partner->world->engine();
   const std::lock_guard lock(engine.lock());
+  const TypeCheck::Stated types{engine.types(), [&] { return types_of(data); }};
   const auto id = engine.make_persistent(verb, *piece, partner->rank, tag, partner->comm->scope());
   if (!id.ok()) return report(in_call(call, id.status()));
   *request = request_handle(comm, *id);

@@ -4,6 +4,7 @@
 #include "base/ranges.hpp"
 #include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
+#include "request/type_check.hpp"
 #include "request/wait.hpp"
 
 namespace ist {
@@ -89,8 +90,10 @@ Result<InWorld> receive(const Data& data, ist_message* message) {
   if (!found.ok()) return found.status();
   const auto piece = to_piece(*found->world, data);
   if (!piece.ok()) return piece.status();
-  const std::lock_guard lock(found->world->engine().lock());
-  IST_TRY(found->world->engine().receive_claimed(found->operation, *piece));
+  Engine& engine = found->world->engine();
+  const std::lock_guard lock(engine.lock());
+  const TypeCheck::Stated types{engine.types(), [&] { return types_of(data); }};
+  IST_TRY(engine.receive_claimed(found->operation, *piece));
   return *found;
 }
 

@@ -7,8 +7,10 @@
 
 #include "face/message/at_once.hpp"
 #include "face/message/errors.hpp"
+#include "layout/constructors.hpp"
 #include "layout/extent.hpp"
 #include "memory/transfer.hpp"
+#include "request/type_check.hpp"
 #include "request/wait.hpp"
 
 namespace ist {
@@ -100,6 +102,16 @@ Result<Piece> to_piece(World& world, const Data& data) {
   return world.kinds().resolve(data.buffer, *size);
 }
 
+SharedLayout types_of(std::int64_t count, const SharedLayout& layout) {
+  const auto all = contiguous_layout(count, layout);
+  return all.ok() ? *all : nullptr;
+}
+
+SharedLayout types_of(const Data& data) {
+  const auto one = Layout::basic(data.type);
+  return one.ok() ? types_of(data.count, *one) : nullptr;
+}
+
 Status copy_pieces(World& world, const Piece& to, const Piece& from) {
   Transfer transfer{world.kinds(), world.pool(), to, from};
   for (;;) {
@@ -124,6 +136,7 @@ Result<Started> start_send(const Data& data, int dest, int tag, ist_comm comm, S
   Engine& engine = to->world->engine();
   const std::lock_guard lock(engine.lock());
   bool done = false;
+  const TypeCheck::Stated types{engine.types(), [&] { return types_of(data); }};
   const auto id = engine.start_send(*piece, Rank{to->rank}, tag, to->comm->scope(), &done, mode);
   if (!id.ok()) return in_words_of(to->comm->scope().group.get(), id.status());
   // A blocking call looks in its wait.
@@ -136,7 +149,7 @@ Result<Receiving> receiving(const Data& data, int source, int tag, ist_comm comm
   if (!from.ok()) return from.status();
   const auto piece = to_piece(*from->world, data);
   if (!piece.ok()) return piece.status();
-  return Receiving{*from, tag, *piece};
+  return Receiving{*from, tag, *piece, from->world->engine().types() != nullptr ? types_of(data) : nullptr};
 }
 
 Result<Started> start_receive(const Receiving& what) {
@@ -144,6 +157,7 @@ Result<Started> start_receive(const Receiving& what) {
   if (what.from.rank == IST_PROC_NULL) return Started{world, {}, true};
   Engine& engine = world->engine();
   const std::lock_guard lock(engine.lock());
+  const TypeCheck::Stated types{engine.types(), [&] { return what.types; }};
   const auto id = engine.start_receive(what.piece, what.from.rank, what.tag, what.from.comm->scope());
   if (!id.ok()) return in_words_of(what.from.comm->scope().group.get(), id.status());
   what.piece.kind != KindId::host ? engine.look_around() : engine.move_on_others();
@@ -157,7 +171,7 @@ Result<Started> start_receive(const Data& data, int source, int tag, ist_comm co
 }
 
 int receive_and_finish(const char* call, const Receiving& what, ist_status* status) {
-  if (what.piece.kind != KindId::host || what.from.rank == IST_PROC_NULL) {
+  if (what.piece.kind != KindId::host || what.from.rank == IST_PROC_NULL || what.types != nullptr) {
     const auto started = start_receive(what);
     return started.ok() ? finish_blocking(call, *started, status) : report(in_call(call, started.status()));
   }

@@ -40,10 +40,14 @@ struct Receiving {
   Partner from;
   int tag = 0;
   Piece piece;
+  std::shared_ptr<const class Layout> types = nullptr;  // where types are compared
 };
 
 Status in_call(const char* call, const Status& status);
 Result<Piece> to_piece(World& world, const Data& data);
+// What messages of it are made of; null where that is too much for a layout.
+std::shared_ptr<const Layout> types_of(std::int64_t count, const std::shared_ptr<const Layout>& layout);
+std::shared_ptr<const Layout> types_of(const Data& data);
 // Returns when the bytes have arrived; moves the world's messages on meanwhile.
 Status copy_pieces(World& world, const Piece& to, const Piece& from);
 // `name`: what errors call the rank.

@@ -1,0 +1,136 @@
+// C calls that copy layouts into and out of symmetric heaps.
+#include <algorithm>
+
+#include "base/ranges.hpp"
+#include "face/heap/heap_calls.hpp"
+#include "face/message/layout_calls.hpp"
+#include "layout/form.hpp"
+#include "layout/signature.hpp"
+
+namespace ist {
+namespace {
+
+// Longer copies of bytes in a row are made by several threads, as others are.
+constexpr Bytes kMovedHere = kibibytes(256);
+// Of a device's memory, where bytes are packed on one side and unpacked on the other.
+constexpr Bytes kBlock = mebibytes(64);
+
+// So many layouts at an address of the caller's own part, and whose copy of them is meant.
+struct FarData {
+  const void* address;
+  std::int64_t count;
+  ist_layout layout;
+  int pe;
+};
+
+Status of_side(const char* side, const Status& found) { return {found.code(), std::string{side} + ": " + found.text()}; }
+
+// Bytes before the address are in the part, too.
+Result<Laid> lay_far(const CollectiveHeap& heap, const FarData& data, bool written) {
+  IST_TRY(heap.memory().check(data.pe));
+  const auto shape = shape_of(data.count, data.layout, written);
+  if (!shape.ok()) return shape.status();
+  const Bounds& reach = (*shape)->reach;
+  Laid laid{*shape, host_piece(nullptr, Bytes{}), -reach.lower};
+  if (laid.shape->form.size == 0) return laid;
+  const Bytes extent{static_cast<std::uint64_t>(reach.extent())};
+  const std::uint64_t first = reinterpret_cast<std::uint64_t>(data.address) + static_cast<std::uint64_t>(reach.lower);
+  const auto offset = heap.memory().locate(reinterpret_cast<const void*>(first), extent);
+  if (!offset.ok())
+    return Status{offset.status().code(), "the layout has bytes from " + std::to_string(reach.lower) + " up to " +
+                                              std::to_string(reach.upper) + " of its address; " + offset.status().text()};
+  laid.memory = heap.memory().piece(Pe{data.pe}, *offset, extent);
+  return laid;
+}
+
+// One kernel into memory of the library's on a device of one of the sides, and one, or a copy, out of it.
+Status through_block(World& world, const Laid& to, const Laid& from, const Laid& on_device) {
+  const auto size = static_cast<std::int64_t>(to.size().value);
+  const auto most = std::min(size, static_cast<std::int64_t>(kBlock.value));
+  IST_TRY(can_pack(world, on_device.memory));
+  const auto block = world.engine().scratch().take(on_device.memory, Bytes{static_cast<std::uint64_t>(most)});
+  if (!block.ok()) return block.status();
+  for (std::int64_t at = 0; at < size; at += most) {
+    const std::int64_t end = std::min(size, at + most);
+    Piece packed = block->piece().part(Offset{}, Bytes{static_cast<std::uint64_t>(end - at)});
+    packed.ready = true;  // whatever queue it came with
+    IST_TRY(pack_part(world, from, {at, end, false}, packed));
+    IST_TRY(pack_part(world, to, {at, end, true}, packed));
+  }
+  return {};
+}
+
+Status move_laid(World& world, const Laid& to, const Laid& from) {
+  const auto size = static_cast<std::int64_t>(to.size().value);
+  const auto to_row = in_one_piece(to), from_row = in_one_piece(from);
+  const bool on_host = to.memory.kind == KindId::host && from.memory.kind == KindId::host;
+  if (on_host && !(to_row && from_row && to.size() > kMovedHere)) {
+    move(to.shape->form, to.memory.address() + to.origin, from.shape->form, from.memory.address() + from.origin);
+    return {};
+  }
+  if (to_row) return pack_part(world, from, {0, size, false}, *to_row);
+  if (from_row) return pack_part(world, to, {0, size, true}, *from_row);
+  return through_block(world, to, from, to.memory.kind != KindId::host ? to : from);
+}
+
+// What other PEs' memory is packed by is this PE's own device.
+Laid for_own_device(const CollectiveHeap& heap, Laid far) {
+  if (!heap.on_host() && !in_one_piece(far)) far.memory.device = heap.memory().shape().device;
+  return far;
+}
+
+// Where the setting check asks for it: both sides are here.
+Status compare_types(const World& world, const LaidData& to, const LaidData& from) {
+  if (!world.settings().check) [[likely]]
+    return {};
+  const auto to_layout = layout_of(to.layout), from_layout = layout_of(from.layout);
+  if (!to_layout.ok() || !from_layout.ok()) return {};
+  const SharedLayout into = types_of(to.count, to_layout->layout), out_of = types_of(from.count, from_layout->layout);
+  const auto found = into && out_of ? difference(note_of(*out_of), *into) : std::nullopt;
+  if (!found) return {};
+  return {IST_ERR_ARGUMENT, described(*found, "source", "dest") + " (found by ISTHMUS_CHECK)"};
+}
+
+Status copy_layouts(CollectiveHeap& heap, bool puts, const FarData& far_data, const LaidData& near_data) {
+  const auto far = lay_far(heap, far_data, puts);
+  if (!far.ok()) return of_side(puts ? "dest" : "source", far.status());
+  const auto near = lay(heap.world(), near_data, !puts);
+  if (!near.ok()) return of_side(puts ? "source" : "dest", near.status());
+  const Bytes to = puts ? far->size() : near->size();
+  const Bytes from = puts ? near->size() : far->size();
+  if (to != from)
+    return {IST_ERR_ARGUMENT, "dest_count times dest_layout is " + std::to_string(to.value) +
+                                  " bytes, source_count times source_layout " + std::to_string(from.value) +
+                                  "; both must name as many"};
+  if (to == Bytes{}) return {};
+  const LaidData far_types{near_data.buffer, far_data.count, far_data.layout};
+  IST_TRY(puts ? compare_types(heap.world(), far_types, near_data) : compare_types(heap.world(), near_data, far_types));
+  const Laid there = for_own_device(heap, *far);
+  return puts ? move_laid(heap.world(), there, *near) : move_laid(heap.world(), *near, there);
+}
+
+}  // namespace
+}  // namespace ist
+
+extern "C" {
+
+int ist_heap_put_layout(ist_heap heap, void* dest, int64_t dest_count, ist_layout dest_layout, ist_buffer source,
+                        int64_t source_count, ist_layout source_layout, int pe) try {
+  const ist::Range range("ist_heap_put_layout");
+  return ist::in_heap("ist_heap_put_layout", heap, [&](ist::CollectiveHeap& in) {
+    return ist::copy_layouts(in, true, {dest, dest_count, dest_layout, pe}, {source, source_count, source_layout});
+  });
+} catch (...) {
+  return ist::report_exception("ist_heap_put_layout");
+}
+
+int ist_heap_get_layout(ist_heap heap, ist_buffer dest, int64_t dest_count, ist_layout dest_layout, const void* source,
+                        int64_t source_count, ist_layout source_layout, int pe) try {
+  const ist::Range range("ist_heap_get_layout");
+  return ist::in_heap("ist_heap_get_layout", heap, [&](ist::CollectiveHeap& in) {
+    return ist::copy_layouts(in, false, {source, source_count, source_layout, pe}, {dest, dest_count, dest_layout});
+  });
+} catch (...) {
+  return ist::report_exception("ist_heap_get_layout");
+}
+}

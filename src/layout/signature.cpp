@@ -1,0 +1,89 @@
+#include "layout/signature.hpp"
+
+#include <algorithm>
+
+namespace ist {
+namespace {
+
+std::int64_t in_runs(const TypeNote& note) {
+  std::int64_t types = 0;
+  for (std::uint32_t i = 0; i < note.runs; ++i) types += note.counts[i];
+  return types;
+}
+
+// Of so many types from the first on, all of which the note tells.
+Signature first(const TypeNote& note, std::int64_t types) {
+  const auto runs_up_to = [&note](std::int64_t left) {
+    Signature all;
+    for (std::uint32_t i = 0; i < note.runs && left > 0; ++i) {
+      const std::int64_t here = std::min(note.counts[i], left);
+      all = one_after_other(all, again_and_again(signature_of(static_cast<ist_type>(note.type[i])), here));
+      left -= here;
+    }
+    return all;
+  };
+  const std::int64_t each = in_runs(note);
+  return one_after_other(again_and_again(runs_up_to(each), types / each), runs_up_to(types % each));
+}
+
+ist_type type_at(const TypeNote& note, std::int64_t index) {
+  index %= in_runs(note);
+  std::uint32_t run = 0;
+  for (; index >= note.counts[run]; ++run) index -= note.counts[run];
+  return static_cast<ist_type>(note.type[run]);
+}
+
+bool bytes_alone(const Signature& types) { return types == again_and_again(signature_of(IST_BYTE), types.types); }
+
+}  // namespace
+
+// Layers of one part each only say how often what is inside them comes.
+TypeNote note_of(const Layout& layout) {
+  TypeNote note;
+  note.hash = layout.signature().hash;
+  note.types = layout.signature().types;
+  note.repeats = 1;
+  const Layout* inside = &layout;
+  while (const Part* const only = inside->only_part()) {
+    note.repeats *= only->count;
+    inside = only->layout.get();
+  }
+  std::vector<TypeRun> runs;
+  note.whole = inside->add_types(runs, TypeNote::kMostRuns) ? 1 : 0;
+  for (const TypeRun& run : runs) {
+    note.counts[note.runs] = run.count;
+    note.type[note.runs++] = static_cast<std::uint8_t>(run.type);
+  }
+  return note;
+}
+
+std::optional<TypeDifference> difference(const TypeNote& sent, const Layout& received) {
+  const Signature& into = received.signature();
+  const std::int64_t both = std::min(sent.types, into.types);
+  if (both == 0 || sent.runs == 0 || (sent.runs == 1 && sent.whole != 0 && sent.type[0] == IST_BYTE) || bytes_alone(into))
+    return {};
+  const std::int64_t known = sent.whole != 0 ? both : std::min(both, in_runs(sent));
+  const auto alike = [&](std::int64_t types) { return first(sent, types) == received.first(types); };
+  if (alike(known)) {
+    if (known == both || both < sent.types || received.first(both).hash == sent.hash) return {};
+    return TypeDifference{known, {}, {}};
+  }
+  // The first `low` are alike, and the first `high` are not.
+  std::int64_t low = 0, high = known;
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (alike(middle) ? low : high) = middle;
+  }
+  return TypeDifference{low, type_at(sent, low), received.type_at(low)};
+}
+
+std::string described(const TypeDifference& found, const char* sent, const char* received) {
+  const std::string at = std::to_string(found.element);
+  if (!found.sent || !found.received)
+    return "the first " + at + " elements of " + sent + " and " + received +
+           " are of the same types, and later ones are not";
+  return "element " + at + " is " + name_of(*found.sent) + " in " + sent + " and " + name_of(*found.received) + " in " +
+         received;
+}
+
+}  // namespace ist

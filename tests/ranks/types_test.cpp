@@ -1,0 +1,214 @@
+// With the setting check, a receive of other types than its message's is told so, and where; and one of the same types never is. Each rank
+// sends to its neighbour; run on 1 to 3 ranks.
+#include <isthmus/heap.h>
+#include <isthmus/layout.h>
+
+#include "rank_test.hpp"
+
+namespace {
+
+using namespace rank_test;
+
+class Types : public testing::Test {
+ protected:
+  void SetUp() override {
+    IST_OK_OR_FAIL(ist_world_create_configured(rank() == 0 ? "check=1" : "", &world_));
+    IST_OK_OR_FAIL(ist_world_comm(world_, &comm_));
+  }
+  void TearDown() override {
+    for (ist_layout& layout : made_) EXPECT_EQ(IST_OK, ist_layout_free(&layout));
+    if (world_ != IST_WORLD_NULL) IST_OK_OR_FAIL(ist_world_destroy(&world_));
+  }
+  static int right() { return (rank() + 1) % size(); }
+  static int left() { return (rank() + size() - 1) % size(); }
+  ist_layout keep(int code, ist_layout layout) {
+    EXPECT_EQ(IST_OK, code) << ist_error_text();
+    EXPECT_EQ(IST_OK, ist_layout_commit(layout)) << ist_error_text();
+    made_.push_back(layout);
+    return layout;
+  }
+  // A double and two integers, of 4 bytes or of other types.
+  ist_layout mixed(ist_type second = IST_INT32) {
+    const std::int64_t lengths[] = {1, 2}, places[] = {0, 8};
+    const ist_layout olds[] = {ist_layout_of(IST_DOUBLE), ist_layout_of(second)};
+    ist_layout layout = IST_LAYOUT_NULL;
+    const int code = ist_layout_struct(2, lengths, places, olds, &layout);
+    return keep(code, layout);
+  }
+  ist_layout every_second(std::int64_t count, ist_layout old) {
+    ist_layout layout = IST_LAYOUT_NULL;
+    const int code = ist_layout_vector(count, 1, 2, old, &layout);
+    return keep(code, layout);
+  }
+  struct Side {
+    std::int64_t count;
+    ist_layout layout;
+  };
+  // The code of the receive. Bytes arrive whatever the types are.
+  int exchange(const Side& out, const Side& in, bool late = false, ist_kind kind = IST_KIND_HOST) {
+    ist_request requests[2] = {};
+    GuardedBuffer source{kind, 1 << 20}, target{kind, 1 << 20};
+    const auto receive = [&] { return ist_irecv_layout(target.get(), in.count, in.layout, left(), 5, comm_, &requests[0]); };
+    if (!late) {
+      EXPECT_EQ(IST_OK, receive()) << ist_error_text();
+      EXPECT_EQ(IST_OK, ist_barrier(comm_)) << ist_error_text();
+    }
+    EXPECT_EQ(IST_OK, ist_isend_layout(source.get(), out.count, out.layout, right(), 5, comm_, &requests[1]));
+    if (late) {
+      EXPECT_EQ(IST_OK, ist_barrier(comm_)) << ist_error_text();
+      EXPECT_EQ(IST_OK, receive()) << ist_error_text();
+    }
+    ist_status status{};
+    const int code = ist_wait(&requests[0], &status);
+    const std::string text = ist_error_text();
+    EXPECT_EQ(IST_OK, ist_wait(&requests[1], IST_STATUS_IGNORE)) << ist_error_text();
+    EXPECT_EQ(code, status.code);
+    text_ = code == IST_OK ? "" : text;
+    return code;
+  }
+  void expect_alike(const Side& out, const Side& in) {
+    for (const bool late : {false, true})
+      for (const KindName& each : usable_kinds())
+        EXPECT_EQ(IST_OK, exchange(out, in, late, each.kind)) << each.name << text_;
+  }
+  void expect_told(const Side& out, const Side& in, const std::string& where) {
+    for (const bool late : {false, true})
+      for (const KindName& each : usable_kinds()) {
+        EXPECT_EQ(IST_ERR_ARGUMENT, exchange(out, in, late, each.kind)) << where;
+        EXPECT_NE(std::string::npos, text_.find(where)) << text_;
+        EXPECT_NE(std::string::npos, text_.find("from rank " + std::to_string(left()))) << text_;
+      }
+  }
+  static Side basic(std::int64_t count, ist_type type) { return {count, ist_layout_of(type)}; }
+
+  ist_world world_ = IST_WORLD_NULL;
+  ist_comm comm_ = IST_COMM_NULL;
+  std::vector<ist_layout> made_;
+  std::string text_;
+};
+
+TEST_F(Types, ThatAreTheSameAreNoError) {
+  for (const std::int64_t count : {0, 1, 40, 40000}) {
+    expect_alike(basic(count, IST_DOUBLE), basic(count, IST_DOUBLE));
+    expect_alike({count, mixed()}, {count, mixed()});
+  }
+  // Described otherwise; of the same representation; shorter than the receive; untyped on either side.
+  const Side strided{1, every_second(60, ist_layout_of(IST_DOUBLE))};
+  expect_alike(strided, basic(60, IST_DOUBLE));
+  expect_alike({1, every_second(30, mixed())}, {30, mixed()});
+  expect_alike(basic(10, IST_INT), basic(10, IST_INT32));
+  expect_alike(basic(7, IST_LONG), basic(9, IST_INT64));
+  expect_alike({20, mixed()}, {30, mixed()});
+  expect_alike({20, mixed()}, basic(320, IST_BYTE));
+  expect_alike(basic(320, IST_BYTE), {20, mixed()});
+}
+
+TEST_F(Types, ThatDifferAreToldWithTheFirstElement) {
+  expect_told(basic(10, IST_DOUBLE), basic(20, IST_FLOAT),
+              "element 0 is IST_DOUBLE in the message and IST_FLOAT in the receive");
+  expect_told(basic(100000, IST_INT32), basic(100000, IST_FLOAT), "element 0 is IST_INT32 in the message and IST_FLOAT");
+  expect_told({10, mixed()}, {10, mixed(IST_FLOAT)}, "element 1 is IST_INT32 in the message and IST_FLOAT in the receive");
+  // The third of these has another type than the message's, which comes to it after five others.
+  const std::int64_t lengths[] = {2, 1}, places[] = {0, 32};
+  const ist_layout olds[] = {mixed(), ist_layout_of(IST_INT64)};
+  ist_layout layout = IST_LAYOUT_NULL;
+  const int code = ist_layout_struct(2, lengths, places, olds, &layout);
+  expect_told({5000, mixed()}, {2000, keep(code, layout)},
+              "element 6 is IST_DOUBLE in the message and IST_INT64 in the receive");
+  expect_told(basic(8, IST_UINT32), basic(8, IST_INT32), "element 0 is IST_UINT32");
+  expect_told({1, every_second(50, ist_layout_of(IST_DOUBLE))}, basic(50, IST_INT64), "element 0 is IST_DOUBLE");
+}
+
+// More runs of types than are told beside the message: up to there by element, and behind it that something differs.
+TEST_F(Types, OfManyRunsAreComparedToTheLast) {
+  std::vector<ist_layout> olds;
+  std::vector<std::int64_t> lengths(200, 1), places;
+  for (std::int64_t i = 0; i < 200; ++i) {
+    olds.push_back(ist_layout_of(i % 3 == 0 ? IST_DOUBLE : i % 3 == 1 ? IST_INT64 : IST_UINT64));
+    places.push_back(8 * i);
+  }
+  const auto made = [&] {
+    ist_layout layout = IST_LAYOUT_NULL;
+    const int code = ist_layout_struct(200, lengths.data(), places.data(), olds.data(), &layout);
+    return Side{1, keep(code, layout)};
+  };
+  const Side message = made();
+  expect_alike(message, made());
+  olds[199] = ist_layout_of(IST_DOUBLE);
+  expect_told(message, made(),
+              "the first 18 elements of the message and the receive are of the same types, and later ones are not");
+  olds[7] = ist_layout_of(IST_DOUBLE);
+  expect_told(message, made(), "element 7 is IST_INT64 in the message and IST_DOUBLE in the receive");
+}
+
+TEST_F(Types, OfPlainCallsAreComparedToo) {
+  std::vector<double> out(100, 1.5);
+  std::vector<double> in(100, 0.0);
+  const auto expect = [&](int code, const char* call) {
+    EXPECT_EQ(IST_ERR_ARGUMENT, code) << call;
+    const std::string text = ist_error_text();
+    EXPECT_NE(std::string::npos, text.find("element 0 is IST_DOUBLE in the message and IST_INT64 in the receive")) << text;
+    EXPECT_EQ(out, in) << call;
+    in.assign(100, 0.0);
+  };
+  const ist_buffer from = ist_host(out.data()), to = ist_host(in.data());
+  for (int i = 0; i < 3; ++i) {
+    ist_request request = IST_REQUEST_NULL;
+    IST_OK_OR_FAIL(ist_isend(from, 100, IST_DOUBLE, right(), 1, comm_, &request));
+    expect(ist_recv(to, 100, IST_INT64, IST_ANY_SOURCE, 1, comm_, IST_STATUS_IGNORE), "recv");
+    IST_OK_OR_FAIL(ist_wait(&request, IST_STATUS_IGNORE));
+    expect(ist_sendrecv(from, 100, IST_DOUBLE, right(), 2, to, 100, IST_INT64, left(), 2, comm_, IST_STATUS_IGNORE),
+           "sendrecv");
+    // By a probe, which takes the message before it is known what it is received as.
+    IST_OK_OR_FAIL(ist_isend(from, 100, IST_DOUBLE, right(), 3, comm_, &request));
+    ist_message message = IST_MESSAGE_NULL;
+    IST_OK_OR_FAIL(ist_mprobe(left(), 3, comm_, &message, IST_STATUS_IGNORE));
+    expect(ist_mrecv(to, 100, IST_INT64, &message, IST_STATUS_IGNORE), "mrecv");
+    IST_OK_OR_FAIL(ist_wait(&request, IST_STATUS_IGNORE));
+  }
+  ist_request requests[2] = {};
+  IST_OK_OR_FAIL(ist_send_init(from, 100, IST_DOUBLE, right(), 4, comm_, &requests[0]));
+  IST_OK_OR_FAIL(ist_recv_init(to, 100, IST_INT64, left(), 4, comm_, &requests[1]));
+  for (int i = 0; i < 3; ++i) {
+    IST_OK_OR_FAIL(ist_startall(2, requests));
+    expect(ist_wait(&requests[1], IST_STATUS_IGNORE), "a persistent request");
+    IST_OK_OR_FAIL(ist_wait(&requests[0], IST_STATUS_IGNORE));
+  }
+  for (ist_request& request : requests) IST_OK_OR_FAIL(ist_request_free(&request));
+}
+
+// A receive that is too short says both; one that was cancelled is not compared with what comes later.
+TEST_F(Types, AreToldBesideWhatElseIsWrong) {
+  EXPECT_EQ(IST_ERR_TRUNCATE, exchange(basic(100, IST_DOUBLE), basic(100, IST_FLOAT)));
+  EXPECT_NE(std::string::npos, text_.find("element 0 is IST_DOUBLE")) << text_;
+  std::vector<std::int64_t> in(10);
+  ist_request request = IST_REQUEST_NULL;
+  IST_OK_OR_FAIL(ist_irecv(ist_host(in.data()), 10, IST_INT64, left(), 5, comm_, &request));
+  IST_OK_OR_FAIL(ist_cancel(request));
+  IST_OK_OR_FAIL(ist_wait(&request, IST_STATUS_IGNORE));
+  for (int i = 0; i < 50; ++i) ASSERT_EQ(IST_OK, exchange(basic(10, IST_DOUBLE), basic(10, IST_DOUBLE))) << text_;
+}
+
+TEST_F(Types, OfPutsAndGetsAreComparedHere) {
+  ist_heap heap = IST_HEAP_NULL;
+  void* part = nullptr;
+  IST_OK_OR_FAIL(ist_heap_create(comm_, IST_KIND_HOST, 0, 1 << 16, 0, &heap));
+  IST_OK_OR_FAIL(ist_heap_calloc(heap, 10, 8, &part));
+  std::vector<double> mine(10, 2.5);
+  const ist_layout number = ist_layout_of(IST_DOUBLE), integer = ist_layout_of(IST_INT64);
+  const auto expect = [](int code, const char* where) {
+    EXPECT_EQ(IST_ERR_ARGUMENT, code);
+    EXPECT_NE(std::string::npos, std::string{ist_error_text()}.find(where)) << ist_error_text();
+  };
+  expect(ist_heap_put_layout(heap, part, 10, integer, ist_host(mine.data()), 10, number, right()),
+         "element 0 is IST_DOUBLE in source and IST_INT64 in dest (found by ISTHMUS_CHECK)");
+  expect(ist_heap_get_layout(heap, ist_host(mine.data()), 10, number, part, 10, integer, right()),
+         "element 0 is IST_INT64 in source and IST_DOUBLE in dest");
+  IST_OK_OR_FAIL(ist_heap_put_layout(heap, part, 80, ist_layout_of(IST_BYTE), ist_host(mine.data()), 10, number, right()));
+  IST_OK_OR_FAIL(ist_heap_barrier(heap));
+  const auto* const put = static_cast<const double*>(part);
+  EXPECT_EQ(mine, std::vector<double>(put, put + 10));
+  IST_OK_OR_FAIL(ist_heap_destroy(&heap));
+}
+
+}  // namespace
