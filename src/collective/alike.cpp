@@ -51,10 +51,10 @@ class Comparison final : public Action {
 
   // Every rank hears the same, and finds the same two.
   Result<bool> step(Moment& now) override {
-    // Of a rank that is gone the call itself tells.
-    const auto silent = [](const GivenAlike& one) { return one.present == 0; };
-    if (now.abandoned || std::any_of(all_.begin(), all_.end(), silent)) return true;
-    for (std::size_t rank = 1; rank < all_.size(); ++rank) {
+    if (now.abandoned) return true;
+    // Of a rank that is gone the call itself tells; and it may have told some of the others what it gives.
+    const bool all_told = std::none_of(all_.begin(), all_.end(), [](const GivenAlike& one) { return one.present == 0; });
+    for (std::size_t rank = 1; all_told && rank < all_.size(); ++rank) {
       const auto found = difference(all_.front(), all_[rank]);
       if (!found) continue;
       now.schedule.call_off();
@@ -64,7 +64,7 @@ class Comparison final : public Action {
     }
     // One that gives the same and cannot make the call takes no part in it either.
     for (std::size_t rank = 0; rank < all_.size(); ++rank) {
-      if (all_[rank].present == GivenAlike::kFine) continue;
+      if (all_[rank].present == 0 || all_[rank].present == GivenAlike::kFine) continue;
       now.schedule.call_off();
       return now.engine.gave_up(world_[rank], static_cast<Code>(all_[rank].present - GivenAlike::kFine));
     }

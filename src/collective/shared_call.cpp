@@ -40,12 +40,13 @@ void SharedCall::add(const Step& step) {
 }
 
 void SharedCall::say(int round, const std::byte* from, Bytes size, int readers) {
-  add({Verb::say,
-       {lane_->rank(), round, size, {}, size},
-       nullptr,
-       from,
-       lane_->take_turn(call_, round, std::max(readers, SharedLane::kEverybody)),
-       readers});
+  const SharedLane::Turn turn = lane_->take_turn(call_, round, std::max(readers, SharedLane::kEverybody));
+  try {
+    add({Verb::say, {lane_->rank(), round, size, {}, size}, nullptr, from, turn, readers});
+  } catch (...) {
+    lane_->skip(turn);  // nothing was said: that is the last thing a step does
+    throw;
+  }
 }
 
 bool SharedCall::step(const Step& step) { return step.verb == Verb::say ? say_now(step) : take_now(step); }
@@ -123,6 +124,8 @@ void SharedCall::check(const LaneSlot& slot, const Share& share) {
 
 bool SharedCall::take_now(const Step& step) {
   const Share& share = step.share;
+  // Its own word it may have skipped.
+  if (share.from == lane_->rank() && !status_.ok()) return true;
   const LaneSlot* const slot = hear(share);
   if (slot == nullptr) return at_once_ || in_vain(share);
   check(*slot, share);
@@ -152,7 +155,10 @@ bool SharedCall::in_vain(const Share& share) {
   if (vain.ok()) return false;
   // What it said before it went counts: it is looked for once more.
   const LaneSlot* const slot = lane_->hear(from, call_, share.round);
-  if (slot != nullptr && slot->ready.load(std::memory_order_acquire) >= share.offset.value + share.size.value) return false;
+  if (slot != nullptr) {
+    const bool is_other = slot->gave_up != 0 || slot->bytes != share.given.value;  // which tells more
+    if (is_other || slot->ready.load(std::memory_order_acquire) >= share.offset.value + share.size.value) return false;
+  }
   give_up(vain, vain.code() == IST_ERR_PEER_LEFT ? lane_->to_world(from) : lane_->engine().rank());
   return true;
 }
@@ -167,8 +173,13 @@ Status SharedCall::end() {
   return status_;
 }
 
+// One that is abandoned says nothing any more: that this rank leaves is what the others are to hear.
 bool SharedCall::go_on(bool abandoned) {
-  while (!abandoned && next_ < steps_.size()) {
+  if (abandoned) {
+    begun_ = false;
+    return true;
+  }
+  while (next_ < steps_.size()) {
     if (!step(steps_[next_])) return false;
     ++next_;
   }

@@ -179,6 +179,67 @@ TEST(Lanes, ASlotIsFreeWhenItsReadersCameFurtherWhateverCallsWentAnotherWay) {
   }
 }
 
+// Rooted calls alone, more of them than half of the numbers that a word of progress has: of each stretch of a million a few stand for all.
+constexpr std::uint64_t kManyCalls = (std::uint64_t{1} << 33) + 64;
+template <class Call>
+void many_calls(const Call& make) {
+  for (std::uint64_t call = 8; call < kManyCalls - 8; call += std::uint64_t{1} << 20)
+    for (std::uint64_t next = call; next < call + 4; ++next) make(next);
+  for (std::uint64_t call = kManyCalls - 8; call < kManyCalls; ++call) make(call);
+}
+
+TEST(Lanes, ARankThatOnlyListenedForLongFindsItsPlacesFree) {
+  const Lanes memory(2);
+  const std::byte byte{7};
+  LaneTurns root(memory.all(), 0, 3);
+  LaneTurns other(memory.all(), 1, 3);
+  const auto say = [&](LaneTurns& who, std::uint64_t call) {
+    const LaneTurns::Turn turn = who.take_turn(call, 0, LaneTurns::kEverybody);
+    ASSERT_TRUE(who.is_free(turn, nobody_is_gone)) << "rank " << who.rank() << ", call " << call;
+    who.write(turn, &byte, Bytes{1}, 0);
+  };
+  const auto broadcast = [&](std::uint64_t call, bool both) {
+    for (LaneTurns* const who : {&root, &other}) who->come_to(call);
+    say(root, call);
+    if (both) {
+      say(other, call);
+      ASSERT_NE(nullptr, root.hear(1, call, 0));
+    }
+    ASSERT_NE(nullptr, other.hear(0, call, 0));
+    for (LaneTurns* const who : {&root, &other}) who->end(call);
+  };
+  for (std::uint64_t call = 0; call < 8; ++call) broadcast(call, true);
+  many_calls([&](std::uint64_t call) { broadcast(call, false); });
+  broadcast(kManyCalls, true);
+}
+
+TEST(Lanes, ARankThatNobodyListenedToForLongIsNotTakenForOneThatIsAhead) {
+  const Lanes memory(3);
+  const std::byte byte{7};
+  LaneTurns root(memory.all(), 0, 3);
+  LaneTurns second(memory.all(), 1, 3);
+  LaneTurns third(memory.all(), 2, 3);
+  const auto all = {&root, &second, &third};
+  const auto gather = [&](std::uint64_t call) {
+    for (LaneTurns* const who : all) who->come_to(call);
+    for (LaneTurns* const who : {&second, &third}) {
+      const LaneTurns::Turn turn = who->take_turn(call, 0, 0);
+      ASSERT_TRUE(who->is_free(turn, nobody_is_gone));
+      who->write(turn, &byte, Bytes{1}, 0);
+      ASSERT_NE(nullptr, root.hear(who->rank(), call, 0));
+    }
+    for (LaneTurns* const who : all) who->end(call);
+  };
+  for (std::uint64_t call = 0; call < 8; ++call) gather(call);
+  many_calls(gather);
+  for (LaneTurns* const who : all) who->come_to(kManyCalls);
+  second.write(second.take_turn(kManyCalls, 0, LaneTurns::kEverybody), &byte, Bytes{1}, 0);
+  second.end(kManyCalls);
+  EXPECT_FALSE(second.is_past(2, kManyCalls));
+  second.come_to(kManyCalls + 4);
+  EXPECT_FALSE(second.is_free(second.take_turn(kManyCalls + 4, 0, LaneTurns::kEverybody), nobody_is_gone));
+}
+
 // A rank that comes to a later call while an early one is under way says so when that is over, whatever it made in between another way.
 TEST(Lanes, WhatIsOverIsSaidWhenTheCallThatWasUnderWayEnds) {
   const Lanes memory(2);

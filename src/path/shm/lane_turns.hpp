@@ -95,7 +95,7 @@ class LaneTurns {
     // Not in their order: one may be skipped while another one waits.
     const Own& own = own_[turn.slot];
     if (own.over.load(std::memory_order_acquire) < turn.before) return false;
-    const auto needs = [&](int reader) { return !needs_no_more(reader, turn.call_before) && !gone(reader); };
+    const auto needs = [&](int reader) { return !needs_no_more(reader, turn.call_before, turn.call) && !gone(reader); };
     if (turn.readers_before != kEverybody && !own.skipped.load(std::memory_order_relaxed))
       return !needs(turn.readers_before);
     for (int reader = 0; reader < size(); ++reader)
@@ -121,14 +121,14 @@ class LaneTurns {
     return &slot;
   }
   // Has that rank come past a call in which it said nothing here?
-  bool is_past(int rank, std::uint64_t call) { return rank != rank_ && needs_no_more(rank, call); }
+  bool is_past(int rank, std::uint64_t call) { return rank != rank_ && needs_no_more(rank, call, call); }
   // Nobody reads anything here any more, and no call is under way.
   template <class Gone>
   bool idle(const Gone& gone) {
     if (under_way_.load(std::memory_order_acquire) != 0) return false;
     for (std::size_t slot = 0; slot < kLaneSlots; ++slot) {
       const Own& own = own_[slot];
-      if (!is_free({slot, 0, 0, own.planned, own.call, own.readers}, gone)) return false;
+      if (!is_free({slot, 0, come_, own.planned, own.call, own.readers}, gone)) return false;
     }
     return true;
   }
@@ -136,7 +136,8 @@ class LaneTurns {
  protected:
   static constexpr int kNumberBits = 34;
   static constexpr std::uint64_t kNumbers = (std::uint64_t{1} << kNumberBits) - 1;
-  // They wrap: no slot stays as it is for exactly so many calls.
+  // They wrap. Of a stamp that matters not: no slot stays as it is for exactly so many calls. What a rank says of its progress is near to
+  // what any other one does (extended()).
   std::uint64_t marked(std::uint64_t number) const { return mark_ << kNumberBits | (number & kNumbers); }
   const Lane& lane(int rank) const { return *lanes_[static_cast<std::size_t>(rank)]; }
   Lane& mine() { return *lanes_[static_cast<std::size_t>(rank_)]; }
@@ -153,22 +154,24 @@ class LaneTurns {
     return static_cast<std::size_t>(call + 2 * static_cast<std::uint64_t>(round)) % kLaneSlots;
   }
   std::uint64_t stamp(std::uint64_t call, int round) const { return marked(2 * call + static_cast<std::uint64_t>(round)); }
-  bool needs_no_more(int reader, std::uint64_t call) {
+  // `near`: a call that this rank makes now.
+  bool needs_no_more(int reader, std::uint64_t call, std::uint64_t near) {
     std::atomic<std::uint64_t>& heard = heard_[static_cast<std::size_t>(reader)];
-    if (is_behind(heard.load(std::memory_order_acquire), call)) return true;
+    if (heard.load(std::memory_order_acquire) > call) return true;
     const std::uint64_t word = lane(reader).done.load(std::memory_order_acquire);
     // What it said of another communicator: of one before this one, or it has let go of this one since.
     if (word >> kNumberBits != mark_) return word >> kNumberBits != before_[static_cast<std::size_t>(reader)];
-    raise(heard, word & kNumbers);
-    return is_behind(word & kNumbers, call);
+    const std::uint64_t number = extended(word, near);
+    raise(heard, number);
+    return number > call;
   }
-  // Of numbers that wrap.
-  static bool is_behind(std::uint64_t number, std::uint64_t other) {
-    const std::uint64_t ahead = (number - other) & kNumbers;
-    return ahead != 0 && ahead <= kNumbers / 2;
+  // The whole number that ends in these bits.
+  static std::uint64_t extended(std::uint64_t word, std::uint64_t near) {
+    const std::uint64_t ahead = (word - near) & kNumbers;
+    return near + (ahead <= kNumbers / 2 ? ahead : ahead - kNumbers - 1);
   }
   static void raise(std::atomic<std::uint64_t>& heard, std::uint64_t number) {
-    if (is_behind(number, heard.load(std::memory_order_acquire))) heard.store(number, std::memory_order_release);
+    if (number > heard.load(std::memory_order_acquire)) heard.store(number, std::memory_order_release);
   }
   // Guard OLDEST.
   std::uint64_t needed_from(std::uint64_t call) const {
@@ -181,7 +184,7 @@ class LaneTurns {
   }
   void tell_done(std::uint64_t call) {
     if (ended_ + 1 <= call) ended_ = call;  // at first there is none
-    const std::uint64_t over = is_behind(come_, ended_ + 1) ? come_ : ended_ + 1;
+    const std::uint64_t over = std::max(come_, ended_ + 1);
     mine().done.store(marked(open_.empty() ? over : open_.front()), std::memory_order_release);
     if (!open_.empty()) oldest_.store(open_.front(), std::memory_order_release);
     under_way_.store(static_cast<int>(open_.size()), std::memory_order_release);
