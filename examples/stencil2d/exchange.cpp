@@ -3,30 +3,13 @@
 #include <array>
 #include <vector>
 
+#include "exchange_parts.hpp"
+
 namespace stencil {
 namespace {
 
-using Pair = std::array<Side, 2>;
-constexpr Pair along_rows{Side::north, Side::south};
-constexpr Pair along_columns{Side::west, Side::east};
-
 // A strip that goes south arrives from the north: the tag is the side of the sender.
 int tag_of(Side side) { return static_cast<int>(side); }
-
-struct Parts {
-  isthmus::Comm comm;
-  Tile tile;
-  Layout layout;
-  Backend& backend;
-
-  isthmus::Type type() const { return layout.precision == Precision::single_precision ? IST_FLOAT : IST_DOUBLE; }
-  std::int64_t count(const Place& place) const { return static_cast<std::int64_t>(place.bytes / layout.element()); }
-  template <class Action>
-  void for_neighbours(const Pair& pair, const Action& action) const {
-    for (const Side side : pair)
-      if (tile.neighbour(side) != Tile::wall) action(side, tile.neighbour(side));
-  }
-};
 
 // The buffers name the queue in which the kernels run. Isthmus waits for what is queued there, so nothing here waits
 // between a step, a packing kernel and a send.
@@ -35,10 +18,7 @@ class IsthmusExchange final : public Exchange {
   explicit IsthmusExchange(const Parts& parts) : parts_(parts) {}
 
   void fill_halos() override {
-    transfer(along_rows);
-    parts_.for_neighbours(along_columns, [&](Side side, int) { parts_.backend.pack(side); });
-    transfer(along_columns);
-    parts_.for_neighbours(along_columns, [&](Side side, int) { parts_.backend.unpack(side); });
+    fill_halos_by(parts_, [this](const Pair& pair) { transfer(pair); });
   }
 
  private:
@@ -71,10 +51,7 @@ class StagedExchange final : public Exchange {
   }
 
   void fill_halos() override {
-    transfer(along_rows);
-    parts_.for_neighbours(along_columns, [&](Side side, int) { parts_.backend.pack(side); });
-    transfer(along_columns);
-    parts_.for_neighbours(along_columns, [&](Side side, int) { parts_.backend.unpack(side); });
+    fill_halos_by(parts_, [this](const Pair& pair) { transfer(pair); });
   }
 
  private:
@@ -109,6 +86,7 @@ std::unique_ptr<Exchange> make_exchange(const std::string& name, const isthmus::
                                         const Layout& layout, Backend& backend) {
   const Parts parts{comm, tile, layout, backend};
   if (name == "staged") return std::make_unique<StagedExchange>(parts);
+  if (name == "one-sided") return make_one_sided_exchange(parts);
   return std::make_unique<IsthmusExchange>(parts);
 }
 

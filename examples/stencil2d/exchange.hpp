@@ -1,4 +1,4 @@
-// How the halos of neighbouring tiles are filled: straight from device memory, or by hand through the host.
+// How the halos of neighbouring tiles are filled: straight from device memory by messages or by puts, or by hand through the host.
 //
 // Who calls this : run.cpp, once every `halo` steps, on all ranks.
 // Threads        : one.
@@ -13,7 +13,7 @@
 
 namespace stencil {
 
-// Both send along north and south first, wait, and then along west and east, whose strips take in the corners that
+// All send along north and south first, wait, and then along west and east, whose strips take in the corners that
 // arrived; so four neighbours are enough for nine points.
 class Exchange {
  public:
@@ -21,7 +21,7 @@ class Exchange {
   virtual void fill_halos() = 0;
 };
 
-// `name` is isthmus or staged.
+// `name` is isthmus, staged or one-sided. Collective.
 std::unique_ptr<Exchange> make_exchange(const std::string& name, const isthmus::Comm& comm, const Tile& tile,
                                         const Layout& layout, Backend& backend);
 

@@ -50,8 +50,13 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"auto", "cuda", "opencl", "host"}))
       ->capture_default_str();
   add_word<Words>(app, "--exchange", options.exchanges,
-                  {{"isthmus", {"isthmus"}}, {"staged", {"staged"}}, {"both", {"isthmus", "staged"}}},
-                  "isthmus (device buffers straight to send and receive), staged (by hand through the host) or both [both]");
+                  {{"isthmus", {"isthmus"}},
+                   {"staged", {"staged"}},
+                   {"both", {"isthmus", "staged"}},
+                   {"one-sided", {"one-sided"}},
+                   {"all", {"isthmus", "staged", "one-sided"}}},
+                  "isthmus (device buffers straight to send and receive), staged (by hand through the host), both of them, "
+                  "one-sided (puts with signals) or all [both]");
   add_word<Precision>(app, "--precision", options.precision,
                       {{"float", Precision::single_precision}, {"double", Precision::double_precision}},
                       "float or double [float]");

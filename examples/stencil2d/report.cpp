@@ -74,7 +74,9 @@ void Report::print_table() const {
                 with_setup * operations_per_point / 1e9, share_in_exchange(run) * 100);
   }
   std::printf("a step without exchange takes %.1f us; 11 operations a point, as SHOC counts", bare_step_seconds * 1e6);
-  if (runs.size() == 2) std::printf("; staged takes %.2f times as long as isthmus", runs[1].seconds / runs[0].seconds);
+  for (std::size_t n = 1; n < runs.size(); ++n)
+    std::printf("; %s takes %.2f times as long as %s", runs[n].exchange.c_str(), runs[n].seconds / runs[0].seconds,
+                runs[0].exchange.c_str());
   std::printf("\n\n");
   std::fflush(stdout);
 }

@@ -29,12 +29,12 @@ TEST_P(Stencil, equals_the_serial_run_with_every_exchange_width_and_odd_size) {
        {std::pair<std::string, std::string>{"--halo 1 --size 61x47 --iterations 9", "(float, 9 steps, "},
         {"--halo 2 --size 23x131 --iterations 7 --precision double --weights shoc", "(double, 7 steps, "},
         {"--halo 3 --size 37x29 --iterations 11 --weights shoc", "(float, 11 steps, "}}) {
-    const Ended ended = stencil(ranks, options + " --device " + device + json_option());
+    const Ended ended = stencil(ranks, options + " --exchange all --device " + device + json_option());
     ASSERT_EQ(ended.status, 0) << options << '\n' << ended.errors;
     EXPECT_EQ(ended.last_line().find("verified: largest error "), 0U) << ended.last_line();
     EXPECT_NE(ended.last_line().find(words + tail), std::string::npos) << ended.last_line();
     const auto json = results();
-    ASSERT_EQ(json["rows"].size(), 2U);
+    ASSERT_EQ(json["rows"].size(), 3U);
     for (const auto& row : json["rows"]) {
       EXPECT_TRUE(row["verified"]);
       EXPECT_GT(row["us_per_step"], 0.0);
@@ -68,7 +68,7 @@ TEST_F(Programs, every_grid_of_ranks_gives_the_same_field) {
 }
 
 TEST_F(Programs, one_wrong_point_is_found_and_ends_loudly) {
-  for (const char* exchange : {"isthmus", "staged"}) {
+  for (const char* exchange : {"isthmus", "staged", "one-sided"}) {
     for (const int ranks : {1, 3}) {
       const Ended ended = stencil(ranks, std::string("--input " SOURCE_DIR "/examples/images/launchpad.png --iterations 20 "
                                                      "--device host --corrupt-step 10 --exchange ") +
