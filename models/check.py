@@ -36,6 +36,7 @@ LARGER = {  # the same, for long runs
     "packets": ["TOTAL=13"],
     "heap_barrier": ["EPOCHS=3", "PES=2 EPOCHS=6"],
     "lane": ["CALLS=10", "SLOTS=3 CALLS=9"],
+    "lane_turns": ["TURNS=4"],
 }
 SKIPPED = 77
 

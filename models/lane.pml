@@ -2,6 +2,7 @@
  * src/path/shm/lane_turns.hpp). The first call of one reader is a nonblocking one: another thread reads for it, at any time later.
  *
  * What must hold: every reader gets what was said in each call, whole; nobody waits for ever.
+ * The owner writes in order here, for all readers; calls that are given up or go on in any order, and readers alone: lane_turns.pml.
  * In the code every step that the other side may see is a load or store of its own here. Spin runs them in program order
  * (sequential consistency); where a guard says that something comes last or first, the code needs the release or acquire
  * that is named beside it. What a rank needs no more it also says in its own slots: the same value, read with their stamp. */

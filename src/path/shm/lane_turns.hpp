@@ -1,6 +1,6 @@
 // The slots of a lane in turn: which one a rank writes next, when nobody reads it any more, and what the others have said.
 //
-// Who calls this : collective/shared_lane. Model: models/lane.pml.
+// Who calls this : collective/shared_lane. Models: models/lane.pml; of one slot's turns models/lane_turns.pml.
 // Threads        : take_turn() and begin() by whoever makes the communicator's calls, one at a time; the rest by any.
 // Ownership      : looks at the lanes, one of each rank.
 // Errors         : none.
@@ -32,7 +32,7 @@ class LaneTurns {
     std::uint64_t call = 0;
     std::uint64_t before = 0;
     std::uint64_t call_before = 0;
-    int readers_before = kEverybody;
+    int readers_before = kEverybody;  // guard READERS_BEFORE: those of what stands there
   };
 
   // By rank of the communicator, which has that number, never used before on these lanes; fewer than 2^30.
@@ -92,7 +92,9 @@ class LaneTurns {
   template <class Gone>
   bool is_free(const Turn& turn, const Gone& gone) {
     if (turn.before == 0) return true;
-    // Not in their order: one may be skipped while another one waits.
+    // Guard COUNTED. Not in their order: one may be skipped while an older one waits. If such a one is counted here in an older one's place,
+    // `skipped` is seen too, and this rank, whose older call is under way, is among everybody (guards SKIPPED, STICKY, OWN). Acquire: what
+    // those counted wrote there comes before what is written next.
     const Own& own = own_[turn.slot];
     if (own.over.load(std::memory_order_acquire) < turn.before) return false;
     const auto needs = [&](int reader) { return !needs_no_more(reader, turn.call_before, turn.call) && !gone(reader); };
@@ -105,12 +107,12 @@ class LaneTurns {
   // gave_up: as in a slot. Then there are no bytes.
   void write(const Turn& turn, const std::byte* bytes, Bytes size, std::uint32_t gave_up) {
     ist::say(mine().slots[turn.slot], {turn.stamp, needed_from(turn.call), size.value, gave_up}, bytes);
-    own_[turn.slot].over.fetch_add(1, std::memory_order_release);
+    own_[turn.slot].over.fetch_add(1, std::memory_order_release);  // guards ADDED, COUNT_LAST
   }
   // Nothing, now and for good. What was there before stays, and whoever reads that may not be among this one's readers: from now on the slot
   // waits for everybody.
   void skip(const Turn& turn) {
-    own_[turn.slot].skipped.store(true, std::memory_order_relaxed);
+    own_[turn.slot].skipped.store(true, std::memory_order_relaxed);  // guard FLAG_FIRST: whoever finds it counted finds this
     own_[turn.slot].over.fetch_add(1, std::memory_order_release);
   }
   // Null: not yet. What it says stays until the call's end.
