@@ -19,6 +19,7 @@
 #include "cli/bench_options.hpp"
 #include "cli/bench_ordered.hpp"
 #include "cli/bench_overlap.hpp"
+#include "cli/bench_pack.hpp"
 #include "cli/bench_pairs.hpp"
 #include "cli/bench_report.hpp"
 #include "cli/bench_row_limit.hpp"
@@ -184,10 +185,16 @@ void choose_memory(const BenchOptions& options, Words& words, bool told) {
 
 void run(BenchOptions& options, Words& words, const CLI::App& command) {
   const bool told = std::any_of(kPlaces.begin(), kPlaces.end(), [&](const char* name) { return command.count(name) > 0; });
-  if (options.benchmark == "halo" && (!words.from.empty() || !words.to.empty() || !words.into.empty()))
-    throw Failure(2,
-                  "halo is of one kind of memory on every rank: give it by --kind, and leave out --from, --to and --into");
-  if (options.benchmark == "halo") return run_halo(options, words.everywhere.empty() ? "host" : words.everywhere);
+  if (options.benchmark == "halo" || options.benchmark == "pack") {
+    if (!words.from.empty() || !words.to.empty() || !words.into.empty())
+      throw Failure(2,
+                    options.benchmark +
+                        " is of one kind of memory on every rank: give it by --kind, and leave out --from, --to and --into");
+    if (command.count("--min") > 0 || command.count("--max") > 0)
+      throw Failure(2, options.benchmark + " takes --sizes, and neither --min nor --max");
+    return (options.benchmark == "halo" ? run_halo : run_pack)(options,
+                                                               words.everywhere.empty() ? "host" : words.everywhere);
+  }
   choose_memory(options, words, told);
   must_go_together(options, told || !words.into.empty());
   options.from = Place::read(words.from, true);
@@ -224,7 +231,8 @@ void add_name(CLI::App& command, BenchOptions& options) {
           "stream-bandwidth and stream-bidirectional (messages in CUDA streams), queue-latency, queue-bandwidth and "
           "queue-bidirectional (messages in OpenCL queues), collective (a call of all ranks), overlap (how much of a call "
           "is "
-          "hidden behind computation), halo (exchanges of halos under every packing), limits (what the driver, memcpy and "
+          "hidden behind computation), halo (exchanges of halos under every packing), pack (packing of layouts), limits "
+          "(what the driver, memcpy and "
           "bare kernels do by themselves) or sweep (latency "
           "and bandwidth "
           "under several values of a setting)")
@@ -232,24 +240,24 @@ void add_name(CLI::App& command, BenchOptions& options) {
       ->check(CLI::Validator(meant_a_call, ""))
       ->check(CLI::IsMember({"latency", "bandwidth", "bidirectional", "rate", "multi-pair", "stream-latency",
                              "stream-bandwidth", "stream-bidirectional", "queue-latency", "queue-bandwidth",
-                             "queue-bidirectional", "collective", "overlap", "halo", "limits", "sweep"}));
+                             "queue-bidirectional", "collective", "overlap", "halo", "pack", "limits", "sweep"}));
   command.add_option("CALL", options.call,
                      "of collective: " + call_names() + "; of overlap: " + call_names(true) +
                          " (of the v forms part r of N is 2 * (r + 1) / (N + 1) of the size of the row, so that none are "
                          "equal and the mean is "
-                         "that; in an alltoallv rank s has part (s + r) mod N for rank r); of halo: lists; of sweep: " +
+                         "that; in an alltoallv rank s has part (s + r) mod N for rank r); of halo: lists; of pack: vector, "
+                         "hvector, subarray, indexed or struct; of sweep: " +
                          sweep_names());
 }
 
 void add_sizes(CLI::App& command, BenchOptions& options) {
-  CLI::Option* const sizes =
-      command
-          .add_option(
-              "--sizes", options.sizes,
-              "sizes that are timed, such as 8,64KiB,1MiB, instead of all powers of two; of halo cells in each direction")
-          ->type_name("BYTES,...")
-          ->delimiter(',')
-          ->transform(CLI::AsSizeValue(false).description(""));
+  CLI::Option* const sizes = command
+                                 .add_option("--sizes", options.sizes,
+                                             "sizes that are timed, such as 8,64KiB,1MiB, instead of all powers of two; of "
+                                             "halo cells in each direction, of pack bytes in all blocks")
+                                 ->type_name("BYTES,...")
+                                 ->delimiter(',')
+                                 ->transform(CLI::AsSizeValue(false).description(""));
   for (const char* bound : {"--min", "--max"}) sizes->excludes(command.get_option(bound));
 }
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "layout/form.hpp"
 
@@ -28,20 +29,30 @@ void move_row(typename Way::Base base, std::int64_t stride, std::int64_t count, 
     Way::move(base + i * stride, stream + static_cast<std::size_t>(i) * length, length);
 }
 
+// Calls with the length where that is one of those for which the compiler's own copy is quicker than a call, else with 0.
+template <class Function>
+void with_width(std::int64_t bytes, const Function& function) {
+  switch (bytes) {
+    case 4:
+      return function(std::integral_constant<std::size_t, 4>{});
+    case 8:
+      return function(std::integral_constant<std::size_t, 8>{});
+    case 16:
+      return function(std::integral_constant<std::size_t, 16>{});
+    case 32:
+      return function(std::integral_constant<std::size_t, 32>{});
+    case 64:
+      return function(std::integral_constant<std::size_t, 64>{});
+    default:
+      return function(std::integral_constant<std::size_t, 0>{});
+  }
+}
+
 template <class Way>
 void move_any_row(typename Way::Base base, std::int64_t stride, std::int64_t count, std::int64_t block,
                   typename Way::Stream stream) {
-  const auto bytes = static_cast<std::size_t>(block);
-  switch (block) {
-    case 4:
-      return move_row<Way, 4>(base, stride, count, bytes, stream);
-    case 8:
-      return move_row<Way, 8>(base, stride, count, bytes, stream);
-    case 16:
-      return move_row<Way, 16>(base, stride, count, bytes, stream);
-    default:
-      return move_row<Way, 0>(base, stride, count, bytes, stream);
-  }
+  with_width(block,
+             [&](auto width) { move_row<Way, width()>(base, stride, count, static_cast<std::size_t>(block), stream); });
 }
 
 // A block of a strided form, and how many there are from it on in the innermost dimension.
@@ -89,7 +100,9 @@ void move_runs(const Form& form, typename Way::Base base, std::int64_t from, std
   for (; from < to; ++at) {
     const std::int64_t within = from - form.begins[at];
     const std::int64_t bytes = std::min(form.runs[at].bytes - within, to - from);
-    Way::move(base + (form.runs[at].offset + within), stream, static_cast<std::size_t>(bytes));
+    with_width(bytes, [&, offset = form.runs[at].offset + within](auto width) {
+      Way::move(base + offset, stream, width() == 0 ? static_cast<std::size_t>(bytes) : width());
+    });
     from += bytes;
     stream += bytes;
   }
@@ -117,17 +130,7 @@ void move_blocks(std::byte* to, std::int64_t to_stride, const std::byte* from, c
 }
 
 void move_any_blocks(std::byte* to, std::int64_t to_stride, const std::byte* from, const Row& row, std::int64_t block) {
-  const auto bytes = static_cast<std::size_t>(block);
-  switch (block) {
-    case 4:
-      return move_blocks<4>(to, to_stride, from, row, bytes);
-    case 8:
-      return move_blocks<8>(to, to_stride, from, row, bytes);
-    case 16:
-      return move_blocks<16>(to, to_stride, from, row, bytes);
-    default:
-      return move_blocks<0>(to, to_stride, from, row, bytes);
-  }
+  with_width(block, [&](auto width) { move_blocks<width()>(to, to_stride, from, row, static_cast<std::size_t>(block)); });
 }
 
 void move_same_blocks(const Form& to, std::byte* to_base, const Form& from, const std::byte* from_base) {

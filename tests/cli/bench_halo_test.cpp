@@ -1,4 +1,4 @@
-// Halo exchanges as `isthmus bench halo` checks and times them: every packing and way has a row, of boxes and of lists.
+// Halo exchanges as `isthmus bench halo` checks and times them: every packing and way has a row, of boxes and of lists; and `isthmus bench pack`.
 #include <set>
 #include <string>
 
@@ -65,6 +65,48 @@ TEST_F(Bench, HalosThatCannotBeTimedAreRefused) {
     EXPECT_EQ(ran.status, 2) << ran.output;
     EXPECT_TRUE(says(ran, answer)) << ran.output;
   }
+}
+
+TEST_F(Bench, PackingIsCheckedAndTimedBesideCopies) {
+  const Ran ran = run_program("bench pack --iterations 5 --sizes 4,5000 --json " + file());
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  const auto found = result();
+  EXPECT_EQ(found["benchmark"], "pack");
+  ASSERT_EQ(found["rows"].size(), 5 * (1U + 6U));
+  std::set<std::string> shapes;
+  for (const auto& row : found["rows"]) {
+    shapes.insert(row["shape"].get<std::string>());
+    for (const char* time : {"pack_us", "unpack_us", "blocks_us", "copy_us", "limit_us", "limit_ratio"})
+      EXPECT_GT(row[time].get<double>(), 0) << time << ": " << row.dump();
+    EXPECT_LE(row["p10_us"].get<double>(), row["p90_us"].get<double>()) << row.dump();
+    EXPECT_GE(row["limit_us"].get<double>(), row["copy_us"].get<double>()) << "what is read is no less: " << row.dump();
+    EXPECT_EQ(row["iterations"], 5) << row.dump();
+  }
+  EXPECT_EQ(shapes, (std::set<std::string>{"hvector", "indexed", "struct", "subarray", "vector"}));
+}
+
+TEST_F(Bench, PackingOfDeviceMemoryIsTimedToo) {
+  std::string variables;
+  const bool cuda = there_is_cuda(variables);
+  for (const std::string kind : {"cuda", "opencl"}) {
+    if (kind == "cuda" ? !cuda : !kind_is_here(kind)) continue;
+    const Ran ran = run_program("bench pack indexed --kind " + kind + " --iterations 3 --sizes 5000 --json " + file(),
+                                kind == "cuda" ? variables : "");
+    ASSERT_EQ(ran.status, 0) << ran.output;
+    EXPECT_EQ(result()["from"], kind);
+    EXPECT_EQ(result()["rows"].size(), 6U);
+  }
+}
+
+TEST_F(Bench, PackingThatCannotBeTimedIsRefused) {
+  expect_refused({{"bench pack planes", "was given \"planes\""},
+                  {"bench pack --sizes 3", "but one is 3"},
+                  {"bench pack --sizes 2GiB", "from 4 to 1GiB"},
+                  {"bench pack --max 1MiB", "pack takes --sizes"},
+                  {"bench pack --to cuda", "give it by --kind"},
+                  {"bench pack --ranks 2", "pack is by one rank"},
+                  {"run -n 2 " PROGRAM " bench pack", "leave out isthmus run"},
+                  {"bench pack --kind pinned", "memory of kind host, cuda or opencl"}});
 }
 
 }  // namespace

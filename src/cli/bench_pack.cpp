@@ -1,0 +1,258 @@
+#include "cli/bench_pack.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <isthmus/isthmus.hpp>
+#include <isthmus/layout.hpp>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "cli/bench_report.hpp"
+#include "cli/failure.hpp"
+#include "cli/info.hpp"
+#include "cli/machine.hpp"
+#include "cli/own_ranks.hpp"
+
+namespace ist::cli {
+namespace packs {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using isthmus::Layout;
+
+constexpr std::array<const char*, 5> kShapes{"vector", "hvector", "subarray", "indexed", "struct"};
+constexpr std::array<std::int64_t, 6> kBlocks{4, 16, 64, 256, 1024, 4096};
+constexpr std::array<std::uint64_t, 4> kTotals{1 << 10, 64 << 10, 1 << 20, 16 << 20};
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+// A copy for each block is a call of the library's where memory is a device's: of more blocks it would take minutes.
+constexpr std::size_t kMostCopies = 20000;
+
+struct Run {
+  std::int64_t offset;
+  std::int64_t bytes;
+};
+struct Shaped {
+  Layout layout;
+  std::vector<Run> runs;  // what it names, worked out beside it
+  std::int64_t span() const { return runs.back().offset + runs.back().bytes; }
+  std::int64_t bytes() const {
+    std::int64_t sum = 0;
+    for (const Run& run : runs) sum += run.bytes;
+    return sum;
+  }
+};
+
+// Blocks of `block` bytes, of as many elements as fit, with gaps as long between them; irregular ones between those of a list.
+Shaped shaped(const std::string& name, std::int64_t block, std::int64_t total) {
+  const isthmus::Type type = block % 8 == 0 ? isthmus::type_of<double> : isthmus::type_of<float>;
+  const std::int64_t element = block % 8 == 0 ? 8 : 4, length = block / element;
+  if (name == "struct") {
+    // A block of one type and a number behind a gap, as a struct of C has them.
+    const std::int64_t behind = (block + 7) / 8 * 8 + 8, extent = 2 * behind,
+                       count = std::max<std::int64_t>(total / (block + 8), 1);
+    const std::array<Layout, 2> olds{type, isthmus::type_of<double>};
+    Shaped made{Layout::contiguous(count, Layout::structure(std::array<std::int64_t, 2>{length, 1},
+                                                            std::array<std::int64_t, 2>{0, behind}, olds)
+                                              .resized(0, extent)),
+                {}};
+    for (std::int64_t i = 0; i < count; ++i)
+      made.runs.insert(made.runs.end(), {{i * extent, block}, {i * extent + behind, 8}});
+    return made;
+  }
+  const std::int64_t count = std::max<std::int64_t>(total / block, 1);
+  std::int64_t first = 0, stride = 2 * block;
+  Layout layout = type;
+  std::vector<std::int64_t> places;
+  if (name == "vector") {
+    layout = Layout::vector(count, length, 2 * length, type);
+  } else if (name == "hvector") {
+    stride = 2 * block + element;
+    layout = Layout::hvector(count, length, stride, type);
+  } else if (name == "subarray") {
+    first = length / 2 * element;
+    layout = Layout::subarray(std::array{count, 2 * length}, std::array{count, length},
+                              std::array{std::int64_t{0}, length / 2}, type);
+  } else {
+    std::mt19937_64 random{static_cast<std::uint64_t>(block)};
+    for (std::int64_t i = 0; i < count; ++i) places.push_back((4 * i + static_cast<std::int64_t>(random() % 3)) * length);
+    layout = Layout::indexed_block(length, places, type);
+  }
+  Shaped made{layout, {}};
+  for (std::int64_t i = 0; i < count; ++i)
+    made.runs.push_back({places.empty() ? first + i * stride : places[static_cast<std::size_t>(i)] * element, block});
+  return made;
+}
+
+// Memory is read and written in units: what lies between blocks within one comes along.
+std::int64_t touched(const Shaped& shape, std::int64_t unit) {
+  std::int64_t units = 0, last = -1;
+  for (const Run& run : shape.runs) {
+    const std::int64_t from = std::max(run.offset / unit, last + 1), to = (run.offset + run.bytes - 1) / unit;
+    if (to >= from) units += to - from + 1;
+    last = std::max(last, to);
+  }
+  return units * unit;
+}
+
+struct Bench {
+  const BenchOptions& options;
+  isthmus::World world;
+  isthmus::Kind kind;
+  std::vector<Json> rows;
+};
+
+// Sorted; the first repetition is not among them.
+std::vector<double> times_of(const BenchOptions& options, const std::function<void()>& repetition) {
+  const std::uint64_t wanted = options.iterations != 0 ? options.iterations : options.quick ? 20 : 300;
+  const double most = options.quick ? 50e3 : 300e3;
+  repetition();
+  std::vector<double> times;
+  for (double sum = 0; times.size() < wanted && (sum < most || times.size() < 3); sum += times.back()) {
+    const auto begin = Clock::now();
+    repetition();
+    times.push_back(microseconds_since(begin));
+  }
+  std::sort(times.begin(), times.end());
+  return times;
+}
+
+// Both ways, every byte: of the packed ones, and of the gaps, which stay as they are.
+void must_be_right(const Bench& bench, const Shaped& shape, const isthmus::Memory& spread, const isthmus::Memory& packed,
+                   const std::string& what) {
+  const auto size = static_cast<std::size_t>(shape.bytes()), span = static_cast<std::size_t>(shape.span());
+  std::vector<unsigned char> before(span), expected, found(size);
+  std::mt19937_64 random{size};
+  for (unsigned char& byte : before) byte = static_cast<unsigned char>(random());
+  for (const Run& run : shape.runs)
+    expected.insert(expected.end(), before.begin() + run.offset, before.begin() + run.offset + run.bytes);
+  bench.world.copy(spread.buffer(), isthmus::Buffer::host(before.data()), span);
+  shape.layout.pack(bench.world, spread.buffer(), packed.buffer());
+  bench.world.copy(isthmus::Buffer::host(found.data()), packed.buffer(), size);
+  if (found != expected) throw Failure(1, "bytes are wrong after packing: " + what);
+  for (unsigned char& byte : expected) byte = static_cast<unsigned char>(~byte);
+  for (std::size_t at = 0; const Run& run : shape.runs)
+    for (std::int64_t i = 0; i < run.bytes; ++i) before[static_cast<std::size_t>(run.offset + i)] = expected[at++];
+  bench.world.copy(packed.buffer(), isthmus::Buffer::host(expected.data()), size);
+  shape.layout.unpack(bench.world, packed.buffer(), spread.buffer());
+  std::vector<unsigned char> after(span);
+  bench.world.copy(isthmus::Buffer::host(after.data()), spread.buffer(), span);
+  if (after != before) throw Failure(1, "bytes are wrong after unpacking: " + what);
+}
+
+void copy(const Bench& bench, const isthmus::Buffer& to, const isthmus::Buffer& from, std::size_t bytes) {
+  const auto address = [](const isthmus::Buffer& buffer) {
+    return reinterpret_cast<void*>(buffer.c().object + buffer.c().offset);
+  };
+  if (bench.kind == isthmus::Kind::host)
+    std::memcpy(address(to), address(from), bytes);
+  else
+    bench.world.copy(to, from, bytes);
+}
+
+void print(const Json& row) {
+  std::array<char, 200> line{};
+  std::array<char, 24> blocks{"-"};
+  if (!row["blocks_us"].is_null()) std::snprintf(blocks.data(), blocks.size(), "%.2f", row["blocks_us"].get<double>());
+  std::snprintf(line.data(), line.size(), "%9s %7lld %11lld %10.2f %10.2f %12s %10.2f %10.2f %8.2f\n",
+                row["shape"].get<std::string>().c_str(), row["block"].get<long long>(), row["bytes"].get<long long>(),
+                row["pack_us"].get<double>(), row["unpack_us"].get<double>(), blocks.data(), row["copy_us"].get<double>(),
+                row["limit_us"].get<double>(), row["limit_ratio"].get<double>());
+  std::cout << line.data() << std::flush;
+}
+
+void bench_shape(Bench& bench, const std::string& name, std::int64_t block, std::int64_t total) {
+  const Shaped shape = shaped(name, block, total);
+  const auto size = static_cast<std::size_t>(shape.bytes());
+  const auto spread = bench.world.allocate(bench.kind, static_cast<std::size_t>(shape.span()));
+  const auto packed = bench.world.allocate(bench.kind, size), other = bench.world.allocate(bench.kind, size);
+  must_be_right(bench, shape, spread, packed, name + " of blocks of " + std::to_string(block));
+  const auto pack = times_of(bench.options, [&] { shape.layout.pack(bench.world, spread.buffer(), packed.buffer()); });
+  const auto unpack = times_of(bench.options, [&] { shape.layout.unpack(bench.world, packed.buffer(), spread.buffer()); });
+  const auto whole = times_of(bench.options, [&] { copy(bench, packed.buffer(), other.buffer(), size); });
+  Json row{{"shape", name},
+           {"block", block},
+           {"bytes", size},
+           {"pack_us", median_of(pack)},
+           {"p10_us", percentile(pack, 0.1)},
+           {"p90_us", percentile(pack, 0.9)},
+           {"unpack_us", median_of(unpack)},
+           {"blocks_us", nullptr},
+           {"copy_us", median_of(whole)},
+           {"iterations", pack.size()}};
+  if (bench.kind == isthmus::Kind::host || shape.runs.size() <= kMostCopies)
+    row["blocks_us"] = median_of(times_of(bench.options, [&] {
+      for (std::size_t at = 0; const Run& run : shape.runs) {
+        const auto bytes = static_cast<std::size_t>(run.bytes);
+        copy(bench, packed.at(at), spread.at(static_cast<std::size_t>(run.offset)), bytes);
+        at += bytes;
+      }
+    }));
+  const std::int64_t unit = bench.kind == isthmus::Kind::cuda ? 32 : 64;
+  const double limit =
+      median_of(whole) * static_cast<double>(touched(shape, unit) + shape.bytes()) / (2.0 * static_cast<double>(size));
+  row["limit_us"] = limit;
+  row["limit_ratio"] = limit_ratio(median_of(pack), limit);
+  print(row);
+  bench.rows.push_back(std::move(row));
+}
+
+void measure(const BenchOptions& options, const std::string& kind) {
+  constexpr std::array<const char*, 4> kKinds{"auto", "host", "cuda", "opencl"};
+  if (!options.json_file.empty()) must_be_writable(options.json_file);
+  const auto found = std::find(kKinds.begin() + 1, kKinds.end(), kind);
+  Bench bench{options, {}, static_cast<isthmus::Kind>(found - kKinds.begin()), {}};
+  if (bench.world.size() != 1)
+    throw Failure(
+        2, "pack is by one rank and was started on " + std::to_string(bench.world.size()) + "; leave out isthmus run");
+  const auto kinds = Kinds::load("all");
+  const std::string machine = kinds.ok() ? describe_machine(find_processors(), **kinds) : "unknown";
+  const char* const limit =
+      "a copy of as many bytes in one piece, times what reading whole lines of 64 bytes (sectors of 32 on CUDA devices) "
+      "adds to it";
+  std::cout << "isthmus bench pack, " << kind << "; every byte was right, both ways; in us\n"
+            << machine << "; commit " << commit_of_sources() << "\nlimit: " << limit
+            << "\n\n    shape   block       bytes       pack     unpack   each block   one copy      limit    ratio\n";
+  const auto totals = options.sizes.empty() ? std::vector<std::uint64_t>(kTotals.begin(), kTotals.end()) : options.sizes;
+  for (const char* shape : kShapes)
+    for (const std::uint64_t total : totals)
+      for (const std::int64_t block : kBlocks)
+        if ((options.call.empty() || options.call == shape) && static_cast<std::uint64_t>(block) <= total)
+          bench_shape(bench, shape, block, static_cast<std::int64_t>(total));
+  if (options.json_file.empty()) return;
+  const Json report{{"machine", machine}, {"commit", commit_of_sources()},
+                    {"date", date_now()}, {"benchmark", "pack"},
+                    {"from", kind},       {"to", kind},
+                    {"ranks", 1},         {"quick", options.quick},
+                    {"limit_is", limit},  {"rows", bench.rows}};
+  std::ofstream out(options.json_file);
+  out << report.dump(2) << '\n';
+  out.close();
+  if (!out) throw Failure(1, "cannot write the file " + options.json_file);
+}
+
+}  // namespace
+}  // namespace packs
+
+void run_pack(const BenchOptions& options, const std::string& kind) {
+  using packs::kShapes;
+  if (!options.call.empty() && std::find(kShapes.begin(), kShapes.end(), options.call) == kShapes.end())
+    throw Failure(2, "pack is of vector, hvector, subarray, indexed or struct, or of all of them, but was given \"" +
+                         options.call + "\"");
+  if (kind != "host" && kind != "cuda" && kind != "opencl")
+    throw Failure(2, "pack is of memory of kind host, cuda or opencl (--kind), but was given \"" + kind + "\"");
+  if (options.ranks > 1) throw Failure(2, "pack is by one rank, but --ranks is " + std::to_string(options.ranks));
+  for (const std::uint64_t size : options.sizes)
+    if (size < 4 || size > packs::kMostBytes)
+      throw Failure(2, "--sizes of pack are bytes in all blocks, from 4 to 1GiB, but one is " + std::to_string(size));
+  try {
+    packs::measure(options, kind);
+  } catch (const isthmus::Error& error) {
+    throw Failure(1, error.what());
+  }
+}
+
+}  // namespace ist::cli
