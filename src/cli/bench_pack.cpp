@@ -111,10 +111,12 @@ std::vector<double> times_of(const BenchOptions& options, const std::function<vo
   const double most = options.quick ? 50e3 : 300e3;
   repetition();
   std::vector<double> times;
-  for (double sum = 0; times.size() < wanted && (sum < most || times.size() < 3); sum += times.back()) {
+  double sum = 0;
+  while (times.size() < wanted && (sum < most || times.size() < 3)) {
     const auto begin = Clock::now();
     repetition();
     times.push_back(microseconds_since(begin));
+    sum += times.back();
   }
   std::sort(times.begin(), times.end());
   return times;
