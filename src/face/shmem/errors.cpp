@@ -22,6 +22,7 @@ std::string& last_error() {
 void remember(const std::string& cause) { last_error() = cause; }
 
 void fail(const char* call, const std::string& cause) {
+  world().stay_behind();
   remember(std::string{call} + ": " + cause);
   if (const auto own = handler.load(); own != nullptr) {
     own(call, hot.pe, cause.c_str());

@@ -77,7 +77,8 @@ bool nobody_comes(int awaited) {
   if (awaited >= 0) return world().left(awaited);
   for (int pe = 0; pe < hot.pes; ++pe)
     if (pe != hot.pe && !world().left(pe)) return false;
-  return hot.pes > 1;  // another thread of the only PE may write
+  // Another thread of this PE may write.
+  return hot.pes > 1 && world().threads() != SHMEM_THREAD_MULTIPLE;
 }
 
 void tell_that_nobody_comes(const char* call, int awaited) {

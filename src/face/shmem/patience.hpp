@@ -15,7 +15,8 @@ namespace ist::shmem {
 // Collective, before anybody waits long: what ISTHMUS_WAIT says, and where that leaves it open, whether each PE has a processor.
 void choose_how_to_wait(const char* call, ist_comm comm);
 
-// What is waited for can never come: PE `awaited` has left or, where that is -1, all others have; or a PE died; or this is no PE any more.
+// What is waited for can never come: PE `awaited` has left or, where that is -1, all others have, and this PE's threads may not call at
+// once; or a PE died; or this is no PE any more.
 bool nobody_comes(int awaited = -1);
 // Calls fail() with which of these it is, unless all are just being ended.
 void tell_that_nobody_comes(const char* call, int awaited = -1);
