@@ -8,6 +8,8 @@
 
 #include <isthmus/isthmus.h>
 
+#include <chrono>
+
 #include "base/pause.hpp"
 
 namespace ist::shmem {
@@ -41,6 +43,9 @@ class Patience {
   const char* call_;
   int awaited_;
   int looks_ = 0;
+  unsigned turns_ = 0;                           // of slow ones
+  std::chrono::steady_clock::time_point begun_;  // those
+  bool sleeps_ = false;
   bool doomed_ = false;  // the next look is the last
 };
 
