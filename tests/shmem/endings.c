@@ -11,6 +11,14 @@ static int is(const char* a, const char* b) { return strcmp(a, b) == 0; }
 
 static void end_once_more(void) { shmem_finalize(); }
 
+/* Behind the destructors of what the main thread has. */
+static void nothing(const char* call, int pe, const char* cause) { (void)call, (void)pe, (void)cause; }
+static void fail_late(void) {
+  long word = 0;
+  shmem_long_put(&word, &word, 1, pes); /* its text is longer than the one before */
+  if (strstr(shmemx_error_text(), "shmem_long_put") == NULL) _exit(4);
+}
+
 /* Threads are inside calls when the process ends, and go on behind the end of OpenSHMEM, for a while. */
 static void nap(void) { usleep(200000); }
 static void sleep_long(void) { usleep(700000); }
@@ -36,7 +44,6 @@ static void be_inside(void) {
 }
 
 /* PE 0's thread still waits, for what nobody can write any more, while the process ends. The others leave once PE 0 has. */
-static void nothing(const char* call, int pe, const char* cause) { (void)call, (void)pe, (void)cause; }
 static void leave_first(void) {
   long* const word = (long*)shmem_calloc(2, sizeof(long));
   pthread_t thread;
@@ -110,6 +117,7 @@ int main(int argc, char** argv) {
   const char* const what = argv[argc - 1];
   /* Handlers run in the opposite order: behind those of shmem_init. */
   if (is(what, "late") || is(what, "twice")) atexit(end_once_more);
+  if (is(what, "failing")) atexit(fail_late);
   if (is(what, "inside")) atexit(nap);
   if (is(what, "first")) atexit(sleep_long);
   if (is(what, "before")) shmem_finalize();
@@ -120,8 +128,14 @@ int main(int argc, char** argv) {
   find_pes();
   look_at_threads();
   if (is(what, "first")) leave_first();
+  if (is(what, "failing")) {
+    shmemx_set_error_handler(nothing);
+    shmem_clear_lock((long*)shmem_calloc(1, sizeof(long)));
+    CHECK(strstr(shmemx_error_text(), "nobody holds the lock") != NULL);
+  }
   if (is(what, "inside")) be_inside();
-  if (is(what, "late") || is(what, "inside") || is(what, "first")) return failures == 0 ? 0 : 1; /* without shmem_finalize */
+  const int leaves = is(what, "late") || is(what, "inside") || is(what, "first") || is(what, "failing");
+  if (leaves) return failures == 0 ? 0 : 1; /* without shmem_finalize */
   if (is(what, "children")) fork_children();
   return done();
 }
