@@ -64,6 +64,8 @@ void must_fit(const char* name, const Region& into, const Region& from) {
          std::to_string(into.bytes()) + "; give views of the same length, such as array[:n]");
 }
 
+bool is_signed(ist_type type) { return type == IST_INT32 || type == IST_INT64; }
+
 struct OneWord {
   Region region;
   void* address;
@@ -79,28 +81,33 @@ OneWord word_in(nb::handle object, const char* name) {
   return {region, far_address(region)};
 }
 
-// What the word takes, as its own type or as that of the other sign.
-std::int64_t number_for(const OneWord& word, nb::handle number) {
+// What operations on bits take is a number of the word's own type or of that of the other sign; what is compared is one of its own.
+enum class Sign { either, own };
+std::int64_t number_for(const OneWord& word, nb::handle number, Sign sign = Sign::either) {
   // NumPy's integers, too.
   const nb::object whole = nb::steal(PyNumber_Index(number.ptr()));
   if (!whole.is_valid()) nb::raise_python_error();
   int beyond = 0;
   long long value = PyLong_AsLongLongAndOverflow(whole.ptr(), &beyond);
-  if (beyond > 0) {
+  const bool four = word.region.item_size == 4;
+  const bool wide = beyond > 0;  // 2^63 or more
+  if (wide) {
     value = static_cast<long long>(PyLong_AsUnsignedLongLong(whole.ptr()));
     beyond = PyErr_Occurred() != nullptr ? 1 : 0;
     PyErr_Clear();
   } else if (value == -1 && PyErr_Occurred() != nullptr) {
     nb::raise_python_error();
   }
-  const bool four = word.region.item_size == 4;
-  if (beyond != 0 || (four && (value < INT32_MIN || value > static_cast<long long>(UINT32_MAX))))
+  if (beyond != 0 || (four && (wide || value < INT32_MIN || value > static_cast<long long>(UINT32_MAX))))
     refuse("the number is " + nb::cast<std::string>(nb::str(number)) + ", which no word of " +
            std::to_string(word.region.item_size) + " bytes has");
+  const bool own_sign = is_signed(word.region.type) ? !wide && (!four || value <= INT32_MAX) : wide || value >= 0;
+  if (sign == Sign::own && !own_sign)
+    refuse("the number is " + nb::cast<std::string>(nb::str(number)) + ", which no " +
+           (is_signed(word.region.type) ? "signed" : "unsigned") + " word of " + std::to_string(word.region.item_size) +
+           " bytes has; give one that the word may have, or a view of the other type");
   return value;
 }
-
-bool is_signed(ist_type type) { return type == IST_INT32 || type == IST_INT64; }
 
 nb::object to_number(const OneWord& word, std::uint64_t bits) {
   if (word.region.item_size == 4)
@@ -285,7 +292,7 @@ void Heap::barrier() const {
 
 bool Heap::test(nb::handle object, const std::string& compare, nb::handle number) const {
   const OneWord word = word_in(object, "test");
-  const std::int64_t value = number_for(word, number);
+  const std::int64_t value = number_for(word, number, Sign::own);
   const auto how = static_cast<ist_compare>(number_of(kCompares, compare, "compare"));
   int is = 0;
   ist_heap heap = open();
@@ -295,7 +302,7 @@ bool Heap::test(nb::handle object, const std::string& compare, nb::handle number
 
 void Heap::wait_until(nb::handle object, const std::string& compare, nb::handle number) const {
   const OneWord word = word_in(object, "wait_until");
-  const std::int64_t value = number_for(word, number);
+  const std::int64_t value = number_for(word, number, Sign::own);
   const auto how = static_cast<ist_compare>(number_of(kCompares, compare, "compare"));
   ist_heap heap = open();
   int code = IST_OK;

@@ -52,11 +52,14 @@ void write(Level level, std::string_view text) {
 void once(Level level, const std::string& text) { once(level, text, text); }
 
 void once(Level level, const std::string& cause, const std::string& text) {
-  static std::mutex mutex;
-  static std::set<std::string> said;
+  struct Said {
+    std::mutex mutex;
+    std::set<std::string> causes;
+  };
+  static auto* const said = new Said;  // as the logger
   {
-    const std::lock_guard lock(mutex);
-    if (!said.insert(cause).second) return;
+    const std::lock_guard lock(said->mutex);
+    if (!said->causes.insert(cause).second) return;
   }
   write(level, text);
 }

@@ -153,9 +153,14 @@ Trace::~Trace() {
     const std::lock_guard lock(registry().mutex);
     registry().open.erase(this);
   }
+  end();
+}
+
+void Trace::end() {
   const std::lock_guard lock(mutex_);
   write_out();
   write("\n]\n");
+  file_ = FileDescriptor{};
 }
 
 std::uint64_t Trace::next_id() {

@@ -47,7 +47,6 @@ class Trace {
   // %r becomes the rank; without it, the rank is put before the last ending of the name. `nth`: of this process's traces of that name,
   // from 0 on; the second one and those after it get its number, too.
   static std::string file_name(const std::string& pattern, Rank rank, int nth);
-  // Writes what there is, and ends the file.
   ~Trace();
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
@@ -58,6 +57,8 @@ class Trace {
   const char* keep(const std::string& text);
   // Also done by itself, when there are many spans, or the last time is a second ago; and when the process ends.
   void flush();
+  // Writes what there is, and ends the file, as the destructor does; what is added later is dropped.
+  void end();
 
  private:
   Trace(FileDescriptor file, std::string name, Rank rank);
@@ -65,7 +66,7 @@ class Trace {
   void write(const std::string& text);
 
   std::mutex mutex_;
-  FileDescriptor file_;  // closed: it could not be written
+  FileDescriptor file_;  // closed: it was ended, or could not be written
   const std::string name_;
   const Rank rank_;
   const int process_;  // a child that was forked shares the file, and must not write into it

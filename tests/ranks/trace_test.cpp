@@ -1,6 +1,7 @@
 // ISTHMUS_TRACE: the spans of a known exchange, in a file for each rank; also of a rank that ends early; and what is said of a file
 // that cannot be opened. Ranks are forked.
 #include <isthmus/collective.h>
+#include <isthmus/heap.h>
 #include <sys/resource.h>
 
 #include <array>
@@ -226,6 +227,20 @@ File alone(const Folder& folder, const std::function<void(const Here&)>& end, in
 TEST(Trace, IsThereAlsoOfARankThatExitsWithoutLeavingItsWorld) {
   const Folder folder;
   const File found = alone(folder, [](const Here&) { std::exit(0); });
+  EXPECT_EQ(4, found.one("send", 3).args.value("bytes", 0));
+  EXPECT_EQ(4, found.one("receive", 3).args.value("bytes", 0));
+}
+
+// And what other threads still do is no part of it.
+TEST(Trace, OfARankThatLeavesItsWorldAtTheEndOfTheProcessIsEnded) {
+  const Folder folder;
+  alone(folder, [](const Here& here) {
+    int value = 6;
+    ist_world_leave(here.world);
+    ist_sendrecv(ist_host(&value), 1, IST_INT, 0, 4, ist_host(&value), 1, IST_INT, 0, 4, here.comm, IST_STATUS_IGNORE);
+    std::exit(0);
+  });
+  const File found = trace_file::read(folder / "alone.0.json", 0);
   EXPECT_EQ(4, found.one("send", 3).args.value("bytes", 0));
   EXPECT_EQ(4, found.one("receive", 3).args.value("bytes", 0));
 }

@@ -11,9 +11,17 @@ static int is(const char* a, const char* b) { return strcmp(a, b) == 0; }
 
 static void end_once_more(void) { shmem_finalize(); }
 
+/* Behind the destructors of what the main thread has. */
+static void nothing(const char* call, int pe, const char* cause) { (void)call, (void)pe, (void)cause; }
+static void fail_late(void) {
+  long word = 0;
+  shmem_long_put(&word, &word, 1, pes); /* its text is longer than the one before */
+  if (strstr(shmemx_error_text(), "shmem_long_put") == NULL) _exit(4);
+}
+
 /* Threads are inside calls when the process ends, and go on behind the end of OpenSHMEM, for a while. */
 static void nap(void) { usleep(200000); }
-static void nothing(const char* call, int pe, const char* cause) { (void)call, (void)pe, (void)cause; }
+static void sleep_long(void) { usleep(700000); }
 static void* write_for_ever(void* word) {
   for (;;) shmem_long_atomic_inc((long*)word, right);
   return NULL;
@@ -29,11 +37,23 @@ static void* test_for_ever(void* word) {
 static void be_inside(void) {
   long* const word = (long*)shmem_calloc(2, sizeof(long));
   pthread_t thread;
-  shmemx_set_error_handler(nothing); /* others may leave before */
   pthread_create(&thread, NULL, write_for_ever, word);
   pthread_create(&thread, NULL, wait_for_ever, word);
   pthread_create(&thread, NULL, test_for_ever, word);
   usleep(20000);
+}
+
+/* PE 0's thread still waits, for what nobody can write any more, while the process ends. The others leave once PE 0 has. */
+static void leave_first(void) {
+  long* const word = (long*)shmem_calloc(2, sizeof(long));
+  pthread_t thread;
+  if (me == 0) {
+    pthread_create(&thread, NULL, wait_for_ever, word);
+    usleep(20000);
+    return;
+  }
+  shmemx_set_error_handler(nothing);
+  shmem_sync(0, 0, pes, word);
 }
 
 static int is_blocked(const char* thread, int signal) {
@@ -97,13 +117,25 @@ int main(int argc, char** argv) {
   const char* const what = argv[argc - 1];
   /* Handlers run in the opposite order: behind those of shmem_init. */
   if (is(what, "late") || is(what, "twice")) atexit(end_once_more);
+  if (is(what, "failing")) atexit(fail_late);
   if (is(what, "inside")) atexit(nap);
+  if (is(what, "first")) atexit(sleep_long);
   if (is(what, "before")) shmem_finalize();
-  shmem_init();
+  if (is(what, "inside"))
+    shmem_init_thread(SHMEM_THREAD_MULTIPLE, NULL); /* so that who sees all others leave may still wait */
+  else
+    shmem_init();
   find_pes();
   look_at_threads();
+  if (is(what, "first")) leave_first();
+  if (is(what, "failing")) {
+    shmemx_set_error_handler(nothing);
+    shmem_clear_lock((long*)shmem_calloc(1, sizeof(long)));
+    CHECK(strstr(shmemx_error_text(), "nobody holds the lock") != NULL);
+  }
   if (is(what, "inside")) be_inside();
-  if (is(what, "late") || is(what, "inside")) return failures == 0 ? 0 : 1; /* without shmem_finalize */
+  const int leaves = is(what, "late") || is(what, "inside") || is(what, "first") || is(what, "failing");
+  if (leaves) return failures == 0 ? 0 : 1; /* without shmem_finalize */
   if (is(what, "children")) fork_children();
   return done();
 }

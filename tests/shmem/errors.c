@@ -11,12 +11,18 @@
 #include <string.h>
 #include <unistd.h>
 
-static int calls;
-static void handler(const char* call, int pe, const char* cause) {
-  if (++calls == 1) printf("handled: %s on PE %d: %s\n", call, pe, cause);
-}
-
 static int is(const char* a, const char* b) { return strcmp(a, b) == 0; }
+
+static int calls;
+static int calls_again;
+static void handler(const char* call, int pe, const char* cause) {
+  long own = 0;
+  if (++calls == 1) printf("handled: %s on PE %d: %s\n", call, pe, cause);
+  if (calls_again == 0) return;
+  if (calls > 1) exit(9);
+  shmem_barrier(pe, 0, 1, &own);
+  printf("said: %s\n", shmemx_error_text());
+}
 
 /* No more threads for PE 2, once it has that number. */
 static int is_threadless;
@@ -100,6 +106,7 @@ static void wrong(const char* what, long* heap, int last) {
   if (is(what, "shared_team")) two_at_once(sync_with_another, sync_alone);
   if (is(what, "not_a_member")) shmem_barrier(0, 0, last, heap);
   if (is(what, "root")) shmem_broadcast64(heap, heap, 1, 77, 0, 0, last + 1, heap);
+  if (is(what, "calls_again")) shmem_broadcast64(heap, heap, 1, 77, last, 0, 1, &stack);
   if (is(what, "reduce")) shmem_long_sum_reduce(SHMEM_TEAM_WORLD, heap, &stack, 1);
   if (is(what, "unlock")) shmem_clear_lock(heap);
   if (is(what, "team")) shmem_team_destroy(SHMEM_TEAM_WORLD);
@@ -112,8 +119,15 @@ static void wrong(const char* what, long* heap, int last) {
   (void)team;
 }
 
-/* Others leave, and nobody lets go of the lock or writes the word. */
+/* Others leave, and nobody lets go of the lock or writes the word; or another thread does. */
+static void* write_later(void* word) {
+  usleep(500000);
+  shmem_long_p((long*)word, 99, 0);
+  return NULL;
+}
 static void test_for_ever(const char* what, long* heap) {
+  pthread_t thread;
+  if (is(what, "others_leave_a_thread")) pthread_create(&thread, NULL, write_later, heap + 5);
   shmem_set_lock(heap);
   if (is(what, "others_leave_a_lock"))
     while (shmem_test_lock(heap) != 0) continue;
@@ -129,10 +143,12 @@ int main(int argc, char** argv) {
   }
   is_threadless = is(what, "threadless");
   if (is_threadless) shmemx_set_error_handler(handler);
-  shmem_init_thread(SHMEM_THREAD_MULTIPLE, NULL);
+  const int leaves_one_thread = is(what, "others_leave_a_lock") || is(what, "others_leave_a_word");
+  shmem_init_thread(leaves_one_thread ? SHMEM_THREAD_SINGLE : SHMEM_THREAD_MULTIPLE, NULL);
   long* const heap = (long*)shmem_calloc(1000, sizeof(long));
   const int last = shmem_n_pes() - 1;
   const int handled = argc > 2;
+  calls_again = is(what, "calls_again");
   words = heap;
   take_all(what);
   if (handled) shmemx_set_error_handler(handler);

@@ -71,8 +71,11 @@ expect 3 "has left" leave
 expect 1 "shmem_barrier_all: PE 2 has left without taking part" leave_0
 expect 1 "PE 0: shmem_test_lock: all other PEs have left" others_leave_a_lock
 expect 1 "PE 0: shmem_long_test: all other PEs have left" others_leave_a_word
+expect 0 "" others_leave_a_thread
 expect 0 "handled: shmem_long_put on PE 2: PE 3 was named" handled pe
 expect 0 "handled: shmem_getmem on PE 2: 8 bytes at" handled stack
 expect 0 "handled: shmem_clear_lock on PE 2: nobody holds the lock" handled unlock
+expect 0 "handled: shmem_broadcast64 on PE 2: the root is PE 77" handled calls_again
+grep -q "said: shmem_barrier: this thread is inside a call on words that this one shares" "$output" || bad=1
 expect 0 "handled: shmem_init_thread on PE 2: no thread for the end that another PE may call for" handled threadless
 exit $bad

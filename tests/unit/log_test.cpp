@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 namespace ist {
 namespace {
 
@@ -61,6 +63,25 @@ TEST_F(Log, once_says_one_text_of_a_cause) {
   EXPECT_NE(text.find("rank 0 is far"), std::string::npos);
   EXPECT_EQ(text.find("rank 1 is far"), std::string::npos);
   EXPECT_NE(text.find("rank 7 is far"), std::string::npos);
+}
+
+constexpr const char* kLong = "a text that takes memory of its own";
+
+// In a process that has said nothing yet.
+TEST_F(Log, once_says_each_text_once_while_the_process_ends_too) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(
+      {
+        std::atexit([] {
+          for (int i = 0; i < 3; ++i) {
+            log::once(log::Level::warning, kLong, "again");
+            log::once(log::Level::warning, "late " + std::to_string(i), "late");
+          }
+        });
+        log::once(log::Level::warning, kLong, "first");
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "^isthmus warning: first\n(isthmus warning: late\n){3}$");
 }
 
 }  // namespace

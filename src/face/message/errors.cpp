@@ -6,12 +6,13 @@
 #include <utility>
 
 #include "base/release.hpp"
+#include "base/thread_text.hpp"
 #include "protocol/explain.hpp"
 
 namespace ist {
 namespace {
 
-thread_local std::string last_text;
+using LastText = ThreadText<Status>;
 
 constexpr std::array kNames{"IST_OK",
                             "IST_ERR_ARGUMENT",
@@ -38,12 +39,12 @@ constexpr std::array kNames{"IST_OK",
 }  // namespace
 
 int report(const Status& status) {
-  if (!status.ok()) last_text = status.text();
+  if (!status.ok()) LastText::set(status.text());
   return status.code();
 }
 
 int report(ist_code code, std::string text) {
-  last_text = std::move(text);
+  LastText::set(std::move(text));
   return code;
 }
 
@@ -58,7 +59,7 @@ int report_exception(const char* call) {
       return report(IST_ERR_INTERNAL, std::string{call} + ": " + exception.what());
     }
   } catch (...) {
-    last_text.clear();
+    LastText::clear();
     return IST_ERR_MEMORY;
   }
 }
@@ -67,7 +68,7 @@ int report_exception(const char* call) {
 
 extern "C" {
 
-const char* ist_error_text(void) { return ist::last_text.c_str(); }
+const char* ist_error_text(void) { return ist::LastText::get(); }
 
 const char* ist_code_name(int code) {
   return code >= 0 && static_cast<std::size_t>(code) < ist::kNames.size() ? ist::kNames[static_cast<std::size_t>(code)]

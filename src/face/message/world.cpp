@@ -252,6 +252,7 @@ Status World::leave() {
   const Status ended = end();
   for (const auto& path : paths_) path->leave(board_->first_dead());
   watcher_.reset();
+  if (trace_) trace_->end();
   return ended;
 }
 

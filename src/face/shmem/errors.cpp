@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdio>
 
+#include "base/thread_text.hpp"
 #include "face/shmem/world.hpp"
 
 namespace ist::shmem {
@@ -12,16 +13,14 @@ namespace {
 
 std::atomic<shmemx_error_handler_t> handler{nullptr};
 
-std::string& last_error() {
-  static thread_local std::string text;
-  return text;
-}
+using LastError = ThreadText<World>;
 
 }  // namespace
 
-void remember(const std::string& cause) { last_error() = cause; }
+void remember(const std::string& cause) { LastError::set(cause); }
 
 void fail(const char* call, const std::string& cause) {
+  world().stay_behind();
   remember(std::string{call} + ": " + cause);
   if (const auto own = handler.load(); own != nullptr) {
     own(call, hot.pe, cause.c_str());
@@ -29,7 +28,7 @@ void fail(const char* call, const std::string& cause) {
   }
   // One write, so that lines of several PEs do not mix.
   const std::string line = "isthmus: " + (hot.pe >= 0 ? "PE " + std::to_string(hot.pe) + ": " : std::string{}) +
-                           last_error() + "; ending the job\n";
+                           LastError::get() + "; ending the job\n";
   std::fputs(line.c_str(), stderr);
   world().end_job(1);
 }
@@ -46,7 +45,7 @@ bool failed(const char* call, int code) {
 
 extern "C" {
 
-const char* shmemx_error_text() { return ist::shmem::last_error().c_str(); }
+const char* shmemx_error_text() { return ist::shmem::LastError::get(); }
 
 shmemx_error_handler_t shmemx_set_error_handler(shmemx_error_handler_t handler) {
   return ist::shmem::handler.exchange(handler);

@@ -27,9 +27,9 @@ struct Free {
 // Zero at first, so that those of slots that nobody uses take no memory.
 std::unique_ptr<Counts[], Free> counts;  // NOLINT(modernize-avoid-c-arrays)
 
-// Whether a thread of this PE is inside a call on the words that teams share, or pSync arrays.
-std::atomic<bool> in_shared_team{false};
-std::atomic<bool> in_shared_set{false};
+// Which thread of this PE is inside a call on the words that teams share, or pSync arrays.
+std::atomic<const void*> in_shared_team{nullptr};
+std::atomic<const void*> in_shared_set{nullptr};
 
 Counts& counts_of(const Group& group, int index) {
   return counts[static_cast<std::size_t>(group.slot) * static_cast<std::size_t>(hot.pes) +
@@ -60,20 +60,27 @@ InCall::InCall(const char* call, const Group& group) {
   const bool is_team = group.slot == kFirstTeamSlot;
   if (!is_team && group.slot != kFirstActiveSlot) return;
   shared_ = is_team ? &in_shared_team : &in_shared_set;
-  entered_ = !shared_->exchange(true, std::memory_order_acquire);
-  if (!entered_) fail(call, why_shared(is_team));
+  const void* owner = nullptr;
+  entered_ = shared_->compare_exchange_strong(owner, this_thread(), std::memory_order_acquire);
+  if (entered_) return;
+  if (owner != this_thread())
+    fail(call, why_shared(is_team));
+  else  // from the program's own handler, which is not called again by what it does itself
+    remember(std::string{call} +
+             ": this thread is inside a call on words that this one shares, and its handler is told of an "
+             "error there; call when the handler has returned");
 }
 
 InCall::~InCall() {
-  if (shared_ != nullptr && entered_) shared_->store(false, std::memory_order_release);
+  if (shared_ != nullptr && entered_) shared_->store(nullptr, std::memory_order_release);
 }
 
 void reset_groups() {
   const auto count = static_cast<std::size_t>(kSlots) * static_cast<std::size_t>(hot.pes);
   counts.reset(static_cast<Counts*>(std::calloc(count, sizeof(Counts))));
   if (counts == nullptr) throw std::bad_alloc{};
-  in_shared_team = false;
-  in_shared_set = false;
+  in_shared_team = nullptr;
+  in_shared_set = nullptr;
 }
 
 void arrive(const Group& group, int index) {

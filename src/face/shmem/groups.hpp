@@ -31,7 +31,8 @@ struct Group {
 };
 
 // While it lives, this thread is inside a call on a group's words. False: it is not, and fail() was called, since another thread of this
-// PE is inside one on words that several teams, or several pSync arrays, share.
+// PE is inside one on words that several teams, or several pSync arrays, share; or remember() was, since this thread itself is, and its
+// handler of errors makes the call.
 class InCall {
  public:
   InCall(const char* call, const Group& group);
@@ -41,7 +42,7 @@ class InCall {
   explicit operator bool() const { return entered_; }
 
  private:
-  std::atomic<bool>* shared_ = nullptr;  // null: the words are the group's own
+  std::atomic<const void*>* shared_ = nullptr;  // null: the words are the group's own
   bool entered_ = true;
 };
 

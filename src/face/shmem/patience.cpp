@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <climits>
 #include <string>
 #include <thread>
 #include <utility>
@@ -20,12 +19,14 @@
 namespace ist::shmem {
 namespace {
 
-constexpr int kTurnsBetweenQuestions = 64;
-// Where PEs outnumber processors, who waits long leaves his to the others; who is to sleep soon does so after a few turns.
-constexpr int kTurnsWhereCrowded = 20000;
-constexpr int kTurnsOfSleepers = 300;
-constexpr int kMostTurns = kTurnsWhereCrowded + 2 * kTurnsBetweenQuestions;
-int turns_before_sleep = INT_MAX;
+using Clock = std::chrono::steady_clock;
+constexpr unsigned kTurnsBetweenQuestions = 64;
+constexpr unsigned kTurnsBetweenLooksAtClock = 16;
+// Where PEs outnumber processors, who waits long leaves his to the others; who is to sleep soon does so after a moment. Time, not turns:
+// one takes milliseconds where others have work to do.
+constexpr std::chrono::microseconds kTimeWhereCrowded{20000};
+constexpr std::chrono::microseconds kTimeOfSleepers{50};
+Clock::duration time_before_sleep = Clock::duration::max();
 
 // What PEs tell each other of the processors that they may run on.
 struct Processors {
@@ -67,9 +68,9 @@ void choose_how_to_wait(const char* call, ist_comm comm) {
   const Processors mine = own_card();
   std::vector<Processors> all(static_cast<std::size_t>(hot.pes));
   if (failed(call, ist_allgather(ist_host(&mine), sizeof mine, ist_host(all.data()), sizeof mine, IST_BYTE, comm))) return;
-  turns_before_sleep = settings->wait == "sleep"                  ? kTurnsOfSleepers
-                       : settings->wait == "auto" && crowded(all) ? kTurnsWhereCrowded
-                                                                  : INT_MAX;
+  time_before_sleep = settings->wait == "sleep"                  ? kTimeOfSleepers
+                      : settings->wait == "auto" && crowded(all) ? kTimeWhereCrowded
+                                                                 : Clock::duration::max();
 }
 
 bool nobody_comes(int awaited) {
@@ -77,7 +78,8 @@ bool nobody_comes(int awaited) {
   if (awaited >= 0) return world().left(awaited);
   for (int pe = 0; pe < hot.pes; ++pe)
     if (pe != hot.pe && !world().left(pe)) return false;
-  return hot.pes > 1;  // another thread of the only PE may write
+  // Another thread of this PE may write.
+  return hot.pes > 1 && world().threads() != SHMEM_THREAD_MULTIPLE;
 }
 
 void tell_that_nobody_comes(const char* call, int awaited) {
@@ -96,9 +98,11 @@ bool Patience::go_on_slowly() {
     tell_that_nobody_comes(call_, awaited_);
     return false;
   }
-  if (++looks_ == kMostTurns) looks_ -= kTurnsBetweenQuestions;
-  if (looks_ % kTurnsBetweenQuestions == 0) doomed_ = nobody_comes(awaited_);
-  if (looks_ > turns_before_sleep)
+  if (turns_ == 0) begun_ = Clock::now();
+  ++turns_;
+  if (turns_ % kTurnsBetweenQuestions == 0) doomed_ = nobody_comes(awaited_);
+  if (!sleeps_ && turns_ % kTurnsBetweenLooksAtClock == 0) sleeps_ = Clock::now() - begun_ >= time_before_sleep;
+  if (sleeps_)
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   else
     ::sched_yield();

@@ -8,6 +8,8 @@
 
 #include <isthmus/isthmus.h>
 
+#include <chrono>
+
 #include "base/pause.hpp"
 
 namespace ist::shmem {
@@ -15,7 +17,8 @@ namespace ist::shmem {
 // Collective, before anybody waits long: what ISTHMUS_WAIT says, and where that leaves it open, whether each PE has a processor.
 void choose_how_to_wait(const char* call, ist_comm comm);
 
-// What is waited for can never come: PE `awaited` has left or, where that is -1, all others have; or a PE died; or this is no PE any more.
+// What is waited for can never come: PE `awaited` has left or, where that is -1, all others have, and this PE's threads may not call at
+// once; or a PE died; or this is no PE any more.
 bool nobody_comes(int awaited = -1);
 // Calls fail() with which of these it is, unless all are just being ended.
 void tell_that_nobody_comes(const char* call, int awaited = -1);
@@ -40,6 +43,9 @@ class Patience {
   const char* call_;
   int awaited_;
   int looks_ = 0;
+  unsigned turns_ = 0;                           // of slow ones
+  std::chrono::steady_clock::time_point begun_;  // those
+  bool sleeps_ = false;
   bool doomed_ = false;  // the next look is the last
 };
 

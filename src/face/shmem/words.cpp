@@ -59,11 +59,11 @@ bool check_compare(const char* call, int compare) {
 
 void tested_in_vain(const char* call) {
   static thread_local unsigned times = 0;
-  static thread_local bool was_vain = false;  // what whoever left had written before has been looked at since
+  static thread_local int vain_in = 0;  // the world in which what whoever left had written before has been looked at since
   if (++times % 64 != 0) return;
   const bool is_vain = nobody_comes();
-  if (is_vain && was_vain) tell_that_nobody_comes(call);
-  was_vain = is_vain;
+  if (is_vain && vain_in == world().number()) tell_that_nobody_comes(call);
+  vain_in = is_vain ? world().number() : 0;
   ::sched_yield();
 }
 

@@ -66,6 +66,11 @@ struct World::Control {
   std::atomic<std::uint32_t> left;
 };
 
+const void* this_thread() {
+  static thread_local char own = 0;
+  return &own;
+}
+
 World& world() {
   // Never destroyed: other threads may be inside calls when the process ends.
   static World* const only = new World;
@@ -155,8 +160,9 @@ void World::forget_spans() {
 
 void World::open(const char* call, int threads) {
   // Every level is there: who asks for more later gets it, too.
-  threads_ = opened_ > 0 ? std::max(threads_, threads) : threads;
+  threads_ = opened_ > 0 ? std::max(threads_.load(), threads) : threads;
   if (opened_++ > 0) return;
+  ++number_;
   process_ = ::getpid();
   if (failed(call, ist_world_create(&world_)) || failed(call, ist_world_comm(world_, &comm_))) return;
   make_heap(call);
@@ -223,10 +229,17 @@ void World::close(const char* call) {
 void World::leave() {
   if (opened_ == 0 || control_ == nullptr || is_child()) return;
   opened_ = 0;
+  leaver_.store(this_thread(), std::memory_order_release);
   quiet();
   control(hot.pe).left.store(1, std::memory_order_release);
   stop_watching();
   static_cast<void>(ist_world_leave(world_));
+}
+
+void World::stay_behind() const {
+  const void* const leaver = leaver_.load(std::memory_order_acquire);
+  if (leaver == nullptr || leaver == this_thread() || is_child()) return;
+  for (;;) ::pause();
 }
 
 void World::end_job(int status) {

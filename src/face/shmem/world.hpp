@@ -45,9 +45,13 @@ class World {
   void close(const char* call);
   // At the end of the process, with nobody waiting for anybody. Calls of threads that are inside one may go on.
   void leave();
+  // Where another thread is in leave(), what the calling one finds missing is no error, since the process is ending: it does not return.
+  void stay_behind() const;
   bool is_open() const { return opened_ > 0; }
   bool was_closed() const { return opened_ == 0 && closed_; }
   int threads() const { return threads_; }
+  // How many there were in this process, with this one.
+  int number() const { return number_; }
 
   ist_world handle() const { return world_; }
   ist_heap heap() const { return heap_; }
@@ -93,7 +97,8 @@ class World {
   int opened_ = 0;
   bool closed_ = false;  // at least once
   int process_ = 0;
-  int threads_ = SHMEM_THREAD_SINGLE;
+  int number_ = 0;
+  std::atomic<int> threads_{SHMEM_THREAD_SINGLE};  // a later shmem_init_thread may ask for more
   ist_world world_ = nullptr;
   ist_comm comm_ = nullptr;
   ist_heap heap_ = nullptr;
@@ -105,8 +110,12 @@ class World {
   std::uint64_t most_ = 0;        // bytes of the heap
   std::uint64_t device_asked_ = 0;
   std::thread watcher_;
+  std::atomic<const void*> leaver_{nullptr};  // the thread that is in leave(), or was
 };
 
 World& world();
+
+// Different in each thread, for as long as it runs.
+const void* this_thread();
 
 }  // namespace ist::shmem

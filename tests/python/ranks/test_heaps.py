@@ -174,11 +174,23 @@ def test_words_take_every_number_of_theirs_and_no_other(comm):
         heap.wait_until(wide, "==", 5)
         assert heap.atomic("set", wide, np.uint64(2**63 + 1), pe=heap.pe) == 5 and heap.test(wide, "==", np.uint64(2**63 + 1))
         assert heap.atomic("swap", small, 2**32 - 1, pe=heap.pe) == 0 and heap.test(small, "==", 2**32 - 1)
-        for word, number in ((wide, 2**64), (wide, -(2**63) - 1), (small, 2**32), (small, -(2**31) - 1)):
+        for word, number in ((wide, 2**64), (wide, -(2**63) - 1), (small, 2**32), (small, -(2**31) - 1),
+                             (small, 2**64 - 1), (small, 2**64 - 2**31)):
             with pytest.raises(ValueError, match=f"the number is {number}, which no word of"):
                 heap.atomic("add", word, number, pe=heap.pe)
         with pytest.raises(TypeError):
             heap.atomic("add", wide, 1.5, pe=heap.pe)
+        # An atomic operation is about bits; a comparison is not.
+        for typestr, least, most in (("i4", -(2**31), 2**31 - 1), ("u4", 0, 2**32 - 1), ("i8", -(2**63), 2**63 - 1),
+                                     ("u8", 0, 2**64 - 1)):
+            word = np.asarray(heap.array(1, typestr))
+            for number in (least, most):
+                assert heap.atomic("set", word, number, pe=heap.pe) == 0 and heap.test(word, "==", number), (typestr, number)
+                assert heap.atomic("swap", word, 0, pe=heap.pe) == number
+            for number in (least - 1, most + 1):
+                for compare in (heap.test, heap.wait_until):
+                    with pytest.raises(ValueError, match=f"the number is {number}, which no"):
+                        compare(word, "==", number)
         for other in (np.zeros(1, "c8"), np.zeros(1, "f8"), np.zeros(1, [("a", "i4"), ("b", "i4")])):
             with pytest.raises(ValueError, match="one integer"):
                 heap.atomic("add", other, 1, pe=heap.pe)
