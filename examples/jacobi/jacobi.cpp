@@ -145,7 +145,7 @@ double measure_alone(const isthmus::World& world, const Options& options, Known&
   fault = fault_of(world.self(), options, exchange->field(), solved, &known);
   const double rate = options.gigapixels(solved.seconds);
   std::printf("one rank: %.3f Gpix/s, %d iterations%s\n", rate, solved.iterations, fault.c_str());
-  std::printf("%-15s %8s %8s %11s %13s %10s  %s\n", "exchange", "Gpix/s", "speedup", "efficiency", "of the copy",
+  std::printf("%-15s %8s %8s %11s %14s %10s  %s\n", "exchange", "Gpix/s", "speedup", "efficiency", "copy bandwidth",
               "iterations", "norm");
   return rate;
 }
@@ -176,7 +176,7 @@ bool work(const isthmus::World& world, const Options& options) {
     faults += fault;
     if (!first) continue;
     const double rate = options.gigapixels(solved.seconds), speedup = rate / alone;
-    std::printf("%-15s %8.3f %8.2f %9.0f %% %11.0f %% %10d  %s%s\n", name.c_str(), rate, speedup,
+    std::printf("%-15s %8.3f %8.2f %9.0f %% %12.0f %% %10d  %s%s\n", name.c_str(), rate, speedup,
                 100 * speedup / comm.size(), 100 * rate / copied, solved.iterations, norm_of(options, solved).c_str(),
                 fault.c_str());
     std::fflush(stdout);

@@ -38,10 +38,10 @@ std::vector<Particle> at_start(const Options& options, const Box& box, int own) 
     Particle particle{};
     for (std::size_t d = 0; d < 3; ++d) {
       const std::uint64_t seed = static_cast<std::uint64_t>(n) * 6 + d;
-      particle[particles::place + d] = scattered(seed);
-      particle[particles::speed + d] = options.speed * (2 * scattered(seed + 3) - 1);
+      particle[particles::position + d] = scattered(seed);
+      particle[particles::velocity + d] = options.speed * (2 * scattered(seed + 3) - 1);
     }
-    particle[particles::number] = static_cast<double>(n);
+    particle[particles::id] = static_cast<double>(n);
     if (box.part_at(particle.data()) == own) found.push_back(particle);
   }
   return found;
@@ -107,7 +107,7 @@ void spoil(const std::string& how, std::vector<Particle>& mine) {
   if (mine.empty()) return;
   if (how == "lost") mine.pop_back();
   if (how == "twice") mine.push_back(mine.front());
-  if (how == "bit") mine.back()[particles::place] = std::nextafter(mine.back()[particles::place], 2.0);
+  if (how == "bit") mine.back()[particles::position] = std::nextafter(mine.back()[particles::position], 2.0);
 }
 
 double rate(const Options& options, double seconds) {
@@ -141,7 +141,7 @@ Run measure(const isthmus::World& world, const Place& place, const Options& opti
 
 // A line of the table; rank 0 says whether the result was right.
 bool run_shape(const isthmus::World& world, const Place& place, const Options& options, const std::string& name) {
-  const Shape shape = name == "arrays" ? Shape::arrays : Shape::structs;
+  const Shape shape = name == "soa" ? Shape::soa : Shape::aos;
   std::optional<Run> alone;
   if (place.comm.rank() == 0) alone = measure(world, {world.self(), {}, 0, {}}, options, shape);
   Run run = measure(world, place, options, shape);
@@ -182,7 +182,7 @@ bool work(const isthmus::World& world, const Options& options) {
                 "ms migrating", "migrate", "bytes sent");
   }
   bool right = true;
-  for (const char* name : {"structs", "arrays"})
+  for (const char* name : {"aos", "soa"})
     if (options.store == "both" || options.store == name) right = run_shape(world, place, options, name) && right;
   right = example::sum(place.comm, right ? 0 : 1) == 0;
   if (first)
@@ -200,7 +200,7 @@ int main(int argc, char** argv) {
   arguments.number<std::int64_t>("--count", options.count, 1, 1000000000, "particles");
   arguments.number("--steps", options.steps, 1, 1000000000, "steps");
   arguments.number("--speed", options.speed, 0.0, 1.0, "of the quickest in each dimension, in boxes a step");
-  arguments.word("--store", options.store, {"structs", "arrays", "both"}, "how particles lie in memory");
+  arguments.word("--store", options.store, {"aos", "soa", "both"}, "structs or arrays in memory");
   arguments.word("--spoil", options.spoil, {"no", "lost", "twice", "bit"}, "");
   return example::run(arguments, argc, argv, [&](const isthmus::World& world) { return work(world, options); });
 }

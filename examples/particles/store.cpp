@@ -14,12 +14,12 @@ constexpr std::int64_t kWord = sizeof(double);
 }
 
 double* Store::first() const {
-  const ist_buffer place_of_first = memory_.buffer().c();
-  return reinterpret_cast<double*>(place_of_first.object + place_of_first.offset);
+  const ist_buffer place = memory_.buffer().c();
+  return reinterpret_cast<double*>(place.object + place.offset);
 }
 
 Layout Store::first_ones(std::int64_t count) const {
-  if (shape_ == Shape::structs) return Layout::contiguous(count * words, IST_DOUBLE);
+  if (shape_ == Shape::aos) return Layout::contiguous(count * words, IST_DOUBLE);
   return Layout::vector(words, count, capacity_, IST_DOUBLE);
 }
 
@@ -28,8 +28,8 @@ void Store::reserve(std::int64_t count) {
   const std::int64_t capacity = std::max(count, capacity_ + capacity_ / 2);
   isthmus::Memory grown = world_.allocate(isthmus::Kind::host, static_cast<std::size_t>(capacity * kParticleBytes));
   if (count_ > 0) {
-    const auto bytes = static_cast<std::size_t>(kWord * count_) * (shape_ == Shape::structs ? words : 1);
-    for (std::int64_t array = 0; array < (shape_ == Shape::structs ? 1 : words); ++array)
+    const auto bytes = static_cast<std::size_t>(kWord * count_) * (shape_ == Shape::aos ? words : 1);
+    for (std::int64_t array = 0; array < (shape_ == Shape::aos ? 1 : words); ++array)
       world_.copy(grown.at(static_cast<std::size_t>(array * capacity * kWord)),
                   memory_.at(static_cast<std::size_t>(array * capacity_ * kWord)), bytes);
     before_.push_back(std::move(memory_));
@@ -43,7 +43,7 @@ void Store::append(const std::vector<Particle>& particles) {
   const auto count = static_cast<std::int64_t>(particles.size());
   reserve(count_ + count);
   std::vector<double> packed(particles.size() * words);  // in the order of the layout
-  const std::int64_t particle = shape_ == Shape::structs ? words : 1, word = shape_ == Shape::structs ? 1 : count;
+  const std::int64_t particle = shape_ == Shape::aos ? words : 1, word = shape_ == Shape::aos ? 1 : count;
   for (std::int64_t i = 0; i < count; ++i)
     for (std::int64_t w = 0; w < words; ++w)
       packed[static_cast<std::size_t>(i * particle + w * word)] =
@@ -57,7 +57,7 @@ std::vector<Particle> Store::all() const {
   if (found.empty()) return found;
   std::vector<double> packed(found.size() * words);
   first_ones(count_).pack(world_, at(0), Buffer::host(packed.data()));
-  const std::int64_t particle = shape_ == Shape::structs ? words : 1, word = shape_ == Shape::structs ? 1 : count_;
+  const std::int64_t particle = shape_ == Shape::aos ? words : 1, word = shape_ == Shape::aos ? 1 : count_;
   for (std::int64_t i = 0; i < count_; ++i)
     for (std::int64_t w = 0; w < words; ++w)
       found[static_cast<std::size_t>(i)][static_cast<std::size_t>(w)] =
@@ -66,7 +66,7 @@ std::vector<Particle> Store::all() const {
 }
 
 isthmus::Request Store::send(const isthmus::Comm& comm, int rank, std::span<const std::int64_t> which) const {
-  if (shape_ == Shape::structs) {
+  if (shape_ == Shape::aos) {
     const Layout particle = Layout::contiguous(words, IST_DOUBLE);
     return Layout::indexed_block(1, which, particle).isend(comm, at(0), rank);
   }
@@ -86,11 +86,11 @@ void Store::move_by(std::int64_t particle, std::int64_t word, const Box& box, in
   for (std::int64_t i = 0; i < count_; ++i, now += particle) {
     std::array<double, 3> at{};
     for (std::int64_t d = 0; d < 3; ++d) {
-      double moved = now[(place + d) * word] + now[(speed + d) * word];
+      double moved = now[(position + d) * word] + now[(velocity + d) * word];
       // Less than nothing by so little that it becomes 1 goes on to 0.
       if (moved < 0) moved += 1;
       if (moved >= 1) moved -= 1;
-      now[(place + d) * word] = at[static_cast<std::size_t>(d)] = moved;
+      now[(position + d) * word] = at[static_cast<std::size_t>(d)] = moved;
     }
     const int part = box.part_at(at.data());
     if (part == own) continue;
@@ -100,7 +100,7 @@ void Store::move_by(std::int64_t particle, std::int64_t word, const Box& box, in
 }
 
 void Store::move(const Box& box, int own, Leaving& leaving) {
-  if (shape_ == Shape::structs)
+  if (shape_ == Shape::aos)
     move_by(words, 1, box, own, leaving);
   else
     move_by(1, capacity_, box, own, leaving);

@@ -1,4 +1,4 @@
-// The particles of one rank: seven numbers each (place, speed, number), as structs side by side or as seven arrays.
+// The particles of one rank: seven numbers each (position, velocity, id), as an array of structs (AoS) or as seven arrays (SoA).
 //
 // Who calls this : particles.cpp, check.cpp.
 // Threads        : one.
@@ -15,12 +15,12 @@
 
 namespace particles {
 
-// Place in the box, from 0 up to 1 in each dimension; way of a step; which one it is, a number that a double holds exactly.
-enum Word : int { place = 0, speed = 3, number = 6, words = 7 };
+// Position in the box, from 0 up to 1 in each dimension; velocity, in boxes a step; which one it is, a number that a double holds exactly.
+enum Word : int { position = 0, velocity = 3, id = 6, words = 7 };
 using Particle = std::array<double, words>;
 inline constexpr std::int64_t kParticleBytes = sizeof(Particle);
 
-enum class Shape { structs, arrays };
+enum class Shape { aos, soa };
 
 // The box, periodic, in equal parts.
 struct Box {
@@ -59,8 +59,8 @@ class Store {
   void move_by(std::int64_t particle, std::int64_t word, const Box& box, int own, Leaving& leaving);
   void reserve(std::int64_t count);
   // From particle i to the next, and from one of its words to the next, in words.
-  std::int64_t particle_stride() const { return shape_ == Shape::structs ? words : 1; }
-  std::int64_t word_stride() const { return shape_ == Shape::structs ? 1 : capacity_; }
+  std::int64_t particle_stride() const { return shape_ == Shape::aos ? words : 1; }
+  std::int64_t word_stride() const { return shape_ == Shape::aos ? 1 : capacity_; }
   double* first() const;
   isthmus::Buffer at(std::int64_t particle) const { return isthmus::Buffer::host(first() + particle * particle_stride()); }
   isthmus::Layout first_ones(std::int64_t count) const;

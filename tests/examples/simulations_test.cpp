@@ -146,11 +146,11 @@ TEST_F(Simulations, lattice_boltzmann_says_how_much_memory_is_missing) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "SKIPPED: sanitizers map more than this test allows";
 #endif
-  const Ended ended =
-      shell("sh -c 'ulimit -v 4000000; exec " BUILD_DIR "/bin/isthmus run -n 1 " BUILD_DIR "/bin/lbm --cells 512'");
+  const Ended ended = shell("sh -c 'export CUDA_VISIBLE_DEVICES=; ulimit -v 16000000; exec " BUILD_DIR
+                            "/bin/isthmus run -n 1 " BUILD_DIR "/bin/lbm --cells 1024'");
   EXPECT_EQ(ended.status, 1) << ended.errors;
   // 19 populations of 4 bytes, with a layer of cells around.
-  EXPECT_EQ(count(ended.errors, "wanted are " + std::to_string(19LL * 514 * 514 * 514 * 4) + " bytes of memory"), 1U)
+  EXPECT_EQ(count(ended.errors, "wanted are " + std::to_string(19LL * 1026 * 1026 * 1026 * 4) + " bytes of memory"), 1U)
       << ended.errors;
 }
 
@@ -211,7 +211,7 @@ TEST_F(Simulations, particles_are_neither_lost_nor_doubled) {
       const Ended ended = run(ranks, std::string("particles ") + options);
       EXPECT_EQ(ended.status, 0) << ended.errors << ended.output;
       EXPECT_EQ(ended.last_line().find("verified: none lost, none twice, the same bits"), 0U) << ended.output;
-      for (const char* store : {"\nstructs ", "\narrays "}) EXPECT_EQ(count(ended.output, store), 1U) << ended.output;
+      for (const char* store : {"\naos ", "\nsoa "}) EXPECT_EQ(count(ended.output, store), 1U) << ended.output;
     }
 }
 
