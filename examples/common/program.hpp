@@ -1,12 +1,13 @@
 // What an example program is around its work: arguments, times, and an end that is the same on all ranks.
 //
-// Who calls this : main() of jacobi, pixels and particles.
+// Who calls this : jacobi, pixels, particles and lbm.
 // Threads        : one.
 // Ownership      : values; an Arguments refers to the variables that it fills.
-// Errors         : Mistake, which all ranks throw together; rank 0 alone tells of it, with the usage, and all end with status 2.
+// Errors         : Mistake: one rank tells of it, with the usage, and all end with status 2.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <exception>
 #include <functional>
 #include <isthmus/isthmus.hpp>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -24,7 +26,7 @@
 
 namespace example {
 
-// Of the user's. Thrown for what follows from arguments and number of ranks, so that no rank goes on without the others.
+// Of the user's. Work throws it for what follows from arguments and number of ranks, so that no rank goes on without the others.
 class Mistake : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -63,6 +65,11 @@ class Arguments {
       value = text;
     });
   }
+  // Of any other form; `take` throws what is wrong with it.
+  void add(const std::string& name, const std::string& help, const std::string& preset,
+           const std::function<void(std::string_view)>& take) {
+    options_.push_back({name, help, preset, take});
+  }
   // False: help is asked for.
   bool read(int argc, char** argv) const {
     for (int at = 1; at < argc; at += 2) {
@@ -91,10 +98,6 @@ class Arguments {
     std::string name, help, preset;
     std::function<void(std::string_view)> take;
   };
-  void add(const std::string& name, const std::string& help, const std::string& preset,
-           const std::function<void(std::string_view)>& take) {
-    options_.push_back({name, help, preset, take});
-  }
   std::string program_, purpose_;
   std::vector<Option> options_;
 };
@@ -120,13 +123,30 @@ class Clock {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
-// All ranks begin together; the time is that of the slowest.
+// From when the first rank begins to when the last one has ended.
 template <class Action>
 double slowest_seconds(const isthmus::Comm& comm, const Action& action) {
   comm.barrier();
   const Clock clock;
   action();
+  comm.barrier();
   return largest(comm, clock.seconds());
+}
+
+// The middle one of three runs by their `seconds`, which are the same on all ranks.
+template <class Run>
+auto median_of_three(const Run& run) {
+  std::array results{run(), run(), run()};
+  std::sort(results.begin(), results.end(), [](const auto& one, const auto& other) { return one.seconds < other.seconds; });
+  return results[1];
+}
+
+template <class T>
+std::vector<T> zeros(std::int64_t count) try {
+  return std::vector<T>(static_cast<std::size_t>(count));
+} catch (const std::bad_alloc&) {
+  throw std::runtime_error("wanted are " + std::to_string(count * static_cast<std::int64_t>(sizeof(T))) +
+                           " bytes of memory at once, which there are not");
 }
 
 // Ranks whose arguments differ would wait for messages that nobody sends.
@@ -143,13 +163,23 @@ inline int run(const Arguments& arguments, int argc, char** argv, const std::fun
   try {
     const isthmus::World world;
     rank = world.rank();
+    bool asked = false;
+    std::string wrong;
     try {
+      asked = arguments.read(argc, argv);
+    } catch (const Mistake& mistake) {
+      wrong = mistake.what();
+    }
+    // The first rank whose arguments are wrong, or as many as there are.
+    const int first = world.size() - largest(world.comm(), wrong.empty() ? 0 : world.size() - rank);
+    try {
+      if (first < world.size()) throw Mistake(wrong);
       must_be_alike(world.comm(), argc, argv);
-      if (arguments.read(argc, argv)) return work(world) ? 0 : 1;
+      if (asked) return work(world) ? 0 : 1;
       if (rank == 0) std::fputs(arguments.usage().c_str(), stdout);
       return 0;
     } catch (const Mistake& mistake) {
-      if (rank == 0)
+      if (rank == first % world.size())
         std::fprintf(stderr, "%s: %s\n%s", arguments.program().c_str(), mistake.what(), arguments.usage().c_str());
       return 2;
     }

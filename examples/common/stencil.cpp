@@ -1,54 +1,60 @@
 #include "common/stencil.hpp"
 
-#include <algorithm>
-#include <cstring>
-#include <vector>
+#include <utility>
 
 namespace example {
+namespace {
 
-OwnField::OwnField(const isthmus::World& world, isthmus::Kind kind, std::int64_t rows, std::int64_t columns) {
+// Sums that the compiler may keep in one vector register or some of them.
+constexpr std::int64_t kLanes = 16;
+
+void sweep_row(const float* up, const float* here, const float* down, float* __restrict__ to, std::int64_t columns,
+               float factor) {
+  for (std::int64_t x = 1; x < columns - 1; ++x) to[x] = factor * (here[x - 1] + here[x + 1] + up[x] + down[x]);
+}
+
+double sweep_row_and_sum(const float* up, const float* here, const float* down, float* __restrict__ to, std::int64_t columns,
+                         float factor) {
+  std::array<float, kLanes> lanes{};
+  const auto cell = [&](std::int64_t x, float& lane) {
+    const float value = factor * (here[x - 1] + here[x + 1] + up[x] + down[x]);
+    const float change = value - here[x];
+    to[x] = value;
+    lane += change * change;
+  };
+  std::int64_t x = 1;
+  for (; x + kLanes <= columns - 1; x += kLanes)
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) cell(x + lane, lanes[static_cast<std::size_t>(lane)]);
+  for (; x < columns - 1; ++x) cell(x, lanes[0]);
+  double sum = 0;
+  for (const float lane : lanes) sum += static_cast<double>(lane);
+  return sum;
+}
+
+}  // namespace
+
+void Stencil::sweep(const Field& field, int from, std::int64_t first, std::int64_t last, bool sum) {
+  for (std::int64_t y = first; y <= last; ++y) {
+    const float *const up = field.cells(from, y - 1), *const here = field.cells(from, y),
+                       *const down = field.cells(from, y + 1);
+    float* const to = field.cells(1 - from, y);
+    if (sum)
+      change_ += sweep_row_and_sum(up, here, down, to, field.columns, factor_);
+    else
+      sweep_row(up, here, down, to, field.columns, factor_);
+  }
+}
+
+float Stencil::change() { return static_cast<float>(std::exchange(change_, 0.0)); }
+
+OwnField::OwnField(const isthmus::World& world, std::int64_t rows, std::int64_t columns) {
   field_.rows = rows;
   field_.columns = columns;
   for (std::size_t level = 0; level < 2; ++level) {
-    memory_[level] = world.allocate(kind, field_.level_bytes());
-    field_.levels[level] = memory_[level].buffer();
+    memory_[level] = world.allocate(isthmus::Kind::host, field_.level_bytes());
+    const ist_buffer place = memory_[level].buffer().c();
+    field_.levels[level] = reinterpret_cast<float*>(place.object + place.offset);
   }
-}
-
-bool same_bits(const isthmus::World& world, const isthmus::Comm& comm, const Field& cut, int level, const Field* whole,
-               int whole_level, std::int64_t whole_rows) {
-  int wrong = 0;
-  std::vector<float> found(static_cast<std::size_t>(cut.columns)), wanted(found.size());
-  for (int rank = 0; rank < comm.size(); ++rank) {
-    const Part part = part_of(whole_rows, comm.size(), rank);
-    for (std::int64_t y = 1; y <= part.count; ++y) {
-      if (comm.rank() == rank && rank != 0) comm.send(cut.row(level, y), cut.columns, IST_FLOAT, 0);
-      if (comm.rank() != 0) continue;
-      if (rank == 0)
-        world.copy(isthmus::Buffer::host(found.data()), cut.row(level, y), cut.row_bytes());
-      else
-        comm.recv(found, rank);
-      world.copy(isthmus::Buffer::host(wanted.data()), whole->row(whole_level, part.first + y), cut.row_bytes());
-      if (std::memcmp(found.data(), wanted.data(), cut.row_bytes()) != 0) wrong = 1;
-    }
-  }
-  comm.bcast(std::span(&wrong, 1), 0);
-  return wrong == 0;
-}
-
-void spoil(const isthmus::World& world, const Field& field, int level) {
-  const isthmus::Buffer cell = field.row(level, field.rows).at(field.row_bytes() / 2 / sizeof(float) * sizeof(float));
-  std::uint32_t bits = 0;
-  world.copy(isthmus::Buffer::host(&bits), cell, sizeof bits);
-  bits ^= 1U;
-  world.copy(cell, isthmus::Buffer::host(&bits), sizeof bits);
-}
-
-std::unique_ptr<Stencil> make_host_stencil();
-
-std::unique_ptr<Stencil> make_stencil(isthmus::Kind kind) {
-  if (kind != isthmus::Kind::host) throw isthmus::Error(IST_ERR_KIND, "this stencil is computed in host memory alone");
-  return make_host_stencil();
 }
 
 }  // namespace example

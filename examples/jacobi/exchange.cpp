@@ -1,6 +1,7 @@
 #include "exchange.hpp"
 
 #include <array>
+#include <cstring>
 #include <isthmus/halo.hpp>
 #include <isthmus/heap.hpp>
 #include <utility>
@@ -21,8 +22,7 @@ struct Ring {
 
 class OfOwnMemory : public Exchange {
  protected:
-  OfOwnMemory(const isthmus::World& world, isthmus::Kind kind, std::int64_t rows, std::int64_t columns)
-      : memory_(world, kind, rows, columns) {
+  OfOwnMemory(const isthmus::World& world, std::int64_t rows, std::int64_t columns) : memory_(world, rows, columns) {
     field_ = memory_.field();
   }
 
@@ -32,24 +32,19 @@ class OfOwnMemory : public Exchange {
 
 class WithItself : public OfOwnMemory {
  public:
-  WithItself(const isthmus::World& world, isthmus::Kind kind, std::int64_t rows, std::int64_t columns)
-      : OfOwnMemory(world, kind, rows, columns), world_(world) {}
+  WithItself(const isthmus::World& world, std::int64_t rows, std::int64_t columns) : OfOwnMemory(world, rows, columns) {}
   void start(int level) override {
-    world_.copy(field_.row(level, 0), field_.row(level, field_.rows), field_.row_bytes());
-    world_.copy(field_.row(level, field_.rows + 1), field_.row(level, 1), field_.row_bytes());
+    std::memcpy(field_.cells(level, 0), field_.cells(level, field_.rows), field_.row_bytes());
+    std::memcpy(field_.cells(level, field_.rows + 1), field_.cells(level, 1), field_.row_bytes());
   }
   void finish() override {}
-
- private:
-  const isthmus::World& world_;
 };
 
 // The two neighbours may be one rank, so that the tag says in which direction a row goes.
 class Messages : public OfOwnMemory {
  public:
-  Messages(const isthmus::World& world, const isthmus::Comm& comm, isthmus::Kind kind, std::int64_t rows,
-           std::int64_t columns)
-      : OfOwnMemory(world, kind, rows, columns) {
+  Messages(const isthmus::World& world, const isthmus::Comm& comm, std::int64_t rows, std::int64_t columns)
+      : OfOwnMemory(world, rows, columns) {
     const Ring ring(comm);
     constexpr int upward = 0, downward = 1;
     for (int level = 0; level < 2; ++level) {
@@ -75,9 +70,8 @@ class Messages : public OfOwnMemory {
 // A grid of one dimension, whose cells are whole rows.
 class Halo : public OfOwnMemory {
  public:
-  Halo(const isthmus::World& world, const isthmus::Comm& comm, isthmus::Kind kind, std::int64_t rows, std::int64_t columns,
-       isthmus::HaloWay way)
-      : OfOwnMemory(world, kind, rows, columns),
+  Halo(const isthmus::World& world, const isthmus::Comm& comm, std::int64_t rows, std::int64_t columns, isthmus::HaloWay way)
+      : OfOwnMemory(world, rows, columns),
         fields_{of_level(0), of_level(1)},
         halo_(isthmus::HaloGrid(comm, std::array{0}, std::array{1}), std::span(&fields_[0], 1),
               {0, isthmus::HaloPacking::automatic, way}) {}
@@ -105,23 +99,19 @@ class Halo : public OfOwnMemory {
 // for, and the rows of step n + 1 are those of step n - 1.
 class Puts : public Exchange {
  public:
-  Puts(const isthmus::Comm& comm, isthmus::Kind kind, std::int64_t all_rows, std::int64_t columns)
-      : ring_(comm), heap_(comm, kind, bytes_for(all_rows, comm.size(), columns)) {
+  Puts(const isthmus::Comm& comm, std::int64_t all_rows, std::int64_t columns)
+      : ring_(comm), heap_(comm, isthmus::Kind::host, bytes_for(all_rows, comm.size(), columns)) {
     const auto rows_of = [&](int rank) { return example::part_of(all_rows, comm.size(), rank).count; };
     field_.rows = rows_of(ring_.rank);
     field_.columns = columns;
     row_behind_up_ = rows_of(ring_.up) + 1;
     const std::int64_t most = (all_rows + comm.size() - 1) / comm.size();
-    for (std::size_t level = 0; level < 2; ++level) {
-      levels_[level] = heap_.alloc<float>(static_cast<std::uint64_t>((most + 2) * columns));
-      field_.levels[level] =
-          kind == isthmus::Kind::cuda ? isthmus::Buffer::cuda(levels_[level]) : isthmus::Buffer::host(levels_[level]);
-    }
+    for (float*& level : field_.levels) level = heap_.alloc<float>(static_cast<std::uint64_t>((most + 2) * columns));
     flags_ = heap_.calloc<std::uint64_t>(2);
   }
   void start(int level) override {
     ++step_;
-    float* const rows = levels_[static_cast<std::size_t>(level)];
+    float* const rows = field_.cells(level, 0);
     const auto columns = static_cast<std::uint64_t>(field_.columns);
     heap_.put_signal(rows + row_behind_up_ * field_.columns, field_.row(level, 1), columns, &flags_[1], step_, ring_.up);
     heap_.put_signal(rows, field_.row(level, field_.rows), columns, &flags_[0], step_, ring_.down);
@@ -139,7 +129,6 @@ class Puts : public Exchange {
 
   Ring ring_;
   isthmus::Heap heap_;
-  std::array<float*, 2> levels_{};
   std::uint64_t* flags_ = nullptr;  // of the neighbour above, and of the one below
   std::int64_t row_behind_up_ = 0;  // the one that is ours, of the neighbour above
   std::uint64_t step_ = 0;
@@ -153,17 +142,16 @@ const std::vector<std::string>& exchange_names() {
 }
 
 std::unique_ptr<Exchange> make_exchange(const std::string& name, const isthmus::World& world, const isthmus::Comm& comm,
-                                        isthmus::Kind kind, std::int64_t all_rows, std::int64_t columns) {
+                                        std::int64_t all_rows, std::int64_t columns) {
   const std::int64_t rows = example::part_of(all_rows, comm.size(), comm.rank()).count;
-  if (name == "messages") return std::make_unique<Messages>(world, comm, kind, rows, columns);
-  if (name == "halo") return std::make_unique<Halo>(world, comm, kind, rows, columns, isthmus::HaloWay::messages);
-  if (name == "halo-one-sided") return std::make_unique<Halo>(world, comm, kind, rows, columns, isthmus::HaloWay::one_sided);
-  return std::make_unique<Puts>(comm, kind, all_rows, columns);
+  if (name == "messages") return std::make_unique<Messages>(world, comm, rows, columns);
+  if (name == "halo") return std::make_unique<Halo>(world, comm, rows, columns, isthmus::HaloWay::messages);
+  if (name == "halo-one-sided") return std::make_unique<Halo>(world, comm, rows, columns, isthmus::HaloWay::one_sided);
+  return std::make_unique<Puts>(comm, all_rows, columns);
 }
 
-std::unique_ptr<Exchange> make_exchange_with_itself(const isthmus::World& world, isthmus::Kind kind, std::int64_t rows,
-                                                    std::int64_t columns) {
-  return std::make_unique<WithItself>(world, kind, rows, columns);
+std::unique_ptr<Exchange> make_exchange_with_itself(const isthmus::World& world, std::int64_t rows, std::int64_t columns) {
+  return std::make_unique<WithItself>(world, rows, columns);
 }
 
 }  // namespace jacobi

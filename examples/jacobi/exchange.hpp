@@ -1,8 +1,8 @@
-// How the rows beside a rank's own come from its neighbours, in four ways and in none.
+// How the rows beside a rank's own come from its neighbours, in four ways, or from itself.
 //
 // Who calls this : jacobi.cpp.
 // Threads        : one.
-// Ownership      : an Exchange owns the memory of its field, which two of the ways need to choose.
+// Ownership      : an Exchange owns the memory of its field, which one of the ways has to choose.
 // Errors         : isthmus::Error.
 #pragma once
 
@@ -35,9 +35,8 @@ class Exchange {
 const std::vector<std::string>& exchange_names();
 // Collective. Of `all_rows`, which are cut over the ranks of comm and go round.
 std::unique_ptr<Exchange> make_exchange(const std::string& name, const isthmus::World& world, const isthmus::Comm& comm,
-                                        isthmus::Kind kind, std::int64_t all_rows, std::int64_t columns);
+                                        std::int64_t all_rows, std::int64_t columns);
 // For a rank that has all rows: they are copied.
-std::unique_ptr<Exchange> make_exchange_with_itself(const isthmus::World& world, isthmus::Kind kind, std::int64_t rows,
-                                                    std::int64_t columns);
+std::unique_ptr<Exchange> make_exchange_with_itself(const isthmus::World& world, std::int64_t rows, std::int64_t columns);
 
 }  // namespace jacobi

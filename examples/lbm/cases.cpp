@@ -4,8 +4,9 @@
 #include <cmath>
 #include <numbers>
 #include <span>
-#include <stdexcept>
 #include <string>
+
+#include "common/program.hpp"
 
 namespace lbm {
 namespace {
@@ -65,9 +66,10 @@ double TaylorGreen::energy_left(std::int64_t steps) const {
 
 std::int64_t TaylorGreen::usual_steps() const { return std::max<std::int64_t>(setup_.cells[0] * setup_.cells[0] / 40, 1); }
 
-double TaylorGreen::tolerance() const {
+double TaylorGreen::tolerance(std::int64_t steps) const {
   const double ratio = 64 / static_cast<double>(setup_.cells[0]);
-  return 0.005 * std::max(1.0, ratio * ratio);
+  const bool usual = steps == usual_steps() && setup_.cells[0] >= 12;
+  return (usual ? 0.0005 : 0.005) * std::max(1.0, ratio * ratio);
 }
 
 Cavity::Cavity(std::int64_t cells, double reynolds) : reynolds_(reynolds) {
@@ -76,9 +78,9 @@ Cavity::Cavity(std::int64_t cells, double reynolds) : reynolds_(reynolds) {
   setup_.lid = kLid;
   setup_.tau = 0.5 + 3 * kLid * static_cast<double>(cells) / reynolds;
   if (setup_.tau < 0.51)
-    throw std::invalid_argument("Re is " + std::to_string(reynolds) + " and n " + std::to_string(cells) +
-                                ", where this collision is not stable (tau is " + std::to_string(setup_.tau) +
-                                "); take more cells, at least " + std::to_string(std::lround(reynolds / 30) + 1));
+    throw example::Mistake("Re is " + std::to_string(reynolds) + " and n " + std::to_string(cells) +
+                           ", where this collision is not stable (tau is " + std::to_string(setup_.tau) +
+                           "); take more cells, at least " + std::to_string(std::lround(reynolds / 30) + 1));
 }
 
 std::int64_t Cavity::turn() const { return std::lround(static_cast<double>(setup_.cells[1]) / kLid); }

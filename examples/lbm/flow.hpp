@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "collide.hpp"
+#include "common/program.hpp"
 #include "part.hpp"
 
 namespace lbm {
@@ -30,7 +31,7 @@ class Flow {
 
   Flow(const Part& part, const Setup& setup)
       : part_(part), tau_(setup.tau), omega_(static_cast<float>(1 / setup.tau)), lid_(static_cast<float>(setup.lid)) {
-    for (auto& level : levels_) level.assign(kCount * static_cast<std::size_t>(part.size()), 0.0F);
+    for (auto& level : levels_) level = example::zeros<float>(static_cast<std::int64_t>(kCount) * part.size());
   }
   const Part& part() const { return part_; }
   float* population(std::size_t level, std::size_t q) {
@@ -59,14 +60,14 @@ class Flow {
 
   // Half-way bounce-back, into the layer beyond the walls, where the next sweep looks for what comes from there; from the rank's own cells
   // alone. What would come from two walls comes from the lid: dimension 1 is last.
-  void reflect(std::size_t level) {
+  void bounce_back(std::size_t level) {
     for (const std::size_t d : {0U, 2U, 1U})
       for (const int side : {-1, 1})
         if (part_.at_wall(d, side))
           for (std::size_t q = 1; q < kCount; ++q)
-            if (Lattice::kVelocities[q][d] == -side) reflect(level, q, d, side);
+            if (Lattice::kVelocities[q][d] == -side) bounce_back(level, q, d, side);
   }
-  // Ahead of reflect, which writes over corners.
+  // Ahead of bounce_back, which writes over corners.
   void wrap(std::size_t level) {
     for (std::size_t q = 1; q < kCount; ++q)
       for (std::size_t d = 0; d < 3; ++d) {
@@ -128,7 +129,7 @@ class Flow {
     return static_cast<float>(Lattice::weight(q) * (state.density + rho * (3 * along + 4.5 * along * along - 1.5 * square) -
                                                     3 * rho * (tau_ - 1) * strain));
   }
-  void reflect(std::size_t level, std::size_t q, std::size_t d, int side) {
+  void bounce_back(std::size_t level, std::size_t q, std::size_t d, int side) {
     isthmus::HaloBox plane = part_.inner();
     plane.first[d] = plane.last[d] = side < 0 ? 1 : part_.cells[d];
     const Velocity& velocity = Lattice::kVelocities[q];

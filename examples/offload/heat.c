@@ -38,14 +38,35 @@ static double each_cell(const heat* part, double* cells, double scale, int fill)
   return worst;
 }
 
-/* 0 where it is no such number. */
-static long number(int argc, char** argv, int place, long usual, long least) {
+/* 0 where it is no such number, and `wrong` is the place of its argument. */
+static long number(int argc, char** argv, int place, long usual, long least, int* wrong) {
   char* end = NULL;
   const long value = argc > place ? strtol(argv[place], &end, 10) : usual;
   if (argc <= place || (*argv[place] != '\0' && *end == '\0' && value >= least && value <= 1000000)) return value;
-  fprintf(stderr, "'%s' is no number from %ld to 1000000; usage: %s [rows] [columns] [steps, rounded up to even]\n",
-          argv[place], least, argv[0]);
+  *wrong = place;
   return 0;
+}
+
+/* Whether all ranks have the same numbers, of which none is wrong; one rank says what is. Ranks that differ would wait for each other. */
+static int agreed(const heat* part, char** argv, int wrong) {
+  const long mine[] = {part->all_rows,
+                       -part->all_rows,
+                       part->columns,
+                       -part->columns,
+                       part->steps,
+                       -part->steps,
+                       wrong == 0 ? 0 : part->ranks - part->rank};
+  long most[7];
+  if (check(ist_allreduce(ist_host(mine), ist_host(most), 7, IST_INT64, IST_MAX, part->comm))) return 0;
+  const int unlike = most[0] != -most[1] || most[2] != -most[3] || most[4] != -most[5];
+  if (most[6] != 0 && most[6] == mine[6])
+    fprintf(stderr, "'%s' is no number from %d to 1000000; usage: %s [rows] [columns] [steps, rounded up to even]\n",
+            argv[wrong], wrong == 3 ? 2 : 1, argv[0]);
+  else if (most[6] == 0 && part->rank == 0 && unlike)
+    fprintf(stderr, "ranks were given different numbers: rows, columns and steps have to be the same on all of them\n");
+  else if (most[6] == 0 && part->rank == 0 && part->all_rows < part->ranks)
+    fprintf(stderr, "%ld rows are too few for %d ranks: give each at least one\n", part->all_rows, part->ranks);
+  return most[6] == 0 && !unlike && part->all_rows >= part->ranks;
 }
 
 static int simulate(heat* part) {
@@ -62,8 +83,9 @@ static int simulate(heat* part) {
     const double off = each_cell(part, cells, shrunk, 0);
     double worst = 0;
     failed = failed || check(ist_allreduce(ist_host(&off), ist_host(&worst), 1, IST_DOUBLE, IST_MAX, part->comm));
-    if (!failed) failed = !(worst < 1e-13 * part->steps);
-    if (part->rank == 0)
+    const int known = !failed;
+    if (known) failed = !(worst < 1e-13 * part->steps);
+    if (known && part->rank == 0)
       printf("%s: %ld x %ld cells on %s, %d steps, %d ranks, off by at most %.1e\n", failed ? "wrong" : "verified",
              part->all_rows, part->columns, device, part->steps, part->ranks, worst);
   }
@@ -73,19 +95,17 @@ static int simulate(heat* part) {
 }
 
 int main(int argc, char** argv) {
-  heat part = {.all_rows = number(argc, argv, 1, 256, 1), .columns = number(argc, argv, 2, 256, 1)};
-  part.steps = (int)number(argc, argv, 3, 100, 2);
-  if (part.all_rows == 0 || part.columns == 0 || part.steps == 0) return 2;
+  int wrong = 0;
+  heat part = {.all_rows = number(argc, argv, 1, 256, 1, &wrong), .columns = number(argc, argv, 2, 256, 1, &wrong)};
+  part.steps = (int)number(argc, argv, 3, 100, 2, &wrong);
   part.steps += part.steps % 2;
   ist_world world;
   if (check(ist_world_create(&world)) || check(ist_world_comm(world, &part.comm))) return 1;
-  if (check(ist_comm_rank(part.comm, &part.rank)) || check(ist_comm_size(part.comm, &part.ranks))) return 1;
+  if (check(ist_comm_rank(part.comm, &part.rank)) || check(ist_comm_size(part.comm, &part.ranks)) ||
+      check(ist_comm_local_rank(part.comm, &part.local_rank)))
+    return 1;
   part.first = part.all_rows * part.rank / part.ranks;
   part.rows = part.all_rows * (part.rank + 1) / part.ranks - part.first;
-  int failed = part.all_rows < part.ranks;
-  if (!failed)
-    failed = simulate(&part);
-  else if (part.rank == 0)
-    fprintf(stderr, "%ld rows are too few for %d ranks: give each at least one\n", part.all_rows, part.ranks);
-  return check(ist_world_destroy(&world)) || failed;
+  const int status = agreed(&part, argv, wrong) ? simulate(&part) : 2;
+  return check(ist_world_destroy(&world)) ? 1 : status;
 }

@@ -10,6 +10,7 @@
 typedef struct heat {
   ist_comm comm;
   int rank, ranks;
+  int local_rank; /* among those of this host, which share its devices */
   long all_rows, columns;
   long first, rows; /* its own, of all */
   int steps;        /* even */
@@ -21,7 +22,8 @@ static inline long heat_cells(const heat* part) { return (part->rows + 2) * part
  * drivers. What was computed there has to be complete, as it is behind a directive without nowait or async. */
 int heat_exchange(const heat* part, double* cells);
 
-/* The directives' part: `cells`, on the host, as they are after all steps; `other` is room for as many. Which device it was. */
+/* The directives' part: `cells`, on the host, as they are after all steps; `other` is room for as many. Where it was
+ * computed, as was asked there. */
 const char* heat_run(const heat* part, double* cells, double* other, int* failed);
 
 #endif

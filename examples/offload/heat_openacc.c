@@ -16,6 +16,11 @@ static void step(const double* from, double* to, long rows, long columns) {
 
 const char* heat_run(const heat* part, double* cells, double* other, int* failed) {
   const long all = heat_cells(part);
+  const int devices = acc_get_num_devices(acc_device_not_host);
+  int on_device = 0;
+  if (devices > 0) acc_set_device_num(part->local_rank % devices, acc_device_not_host);
+#pragma acc parallel copyout(on_device)
+  on_device = acc_on_device(acc_device_not_host);
 #pragma acc data copy(cells [0:all]) create(other [0:all])
   for (int n = 0; n < part->steps && !*failed; ++n) {
     double* const from = n % 2 == 0 ? cells : other;
@@ -24,5 +29,5 @@ const char* heat_run(const heat* part, double* cells, double* other, int* failed
     *failed = heat_exchange(part, from);
     if (!*failed) step(from, to, part->rows, part->columns);
   }
-  return acc_get_num_devices(acc_device_not_host) > 0 ? "a device" : "the host, since there is no device";
+  return on_device ? "a device" : "the host";
 }

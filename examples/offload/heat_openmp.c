@@ -16,6 +16,10 @@ static void step(const double* from, double* to, long rows, long columns) {
 
 const char* heat_run(const heat* part, double* cells, double* other, int* failed) {
   const long all = heat_cells(part);
+  int on_host = 1;
+  if (omp_get_num_devices() > 0) omp_set_default_device(part->local_rank % omp_get_num_devices());
+#pragma omp target map(from : on_host)
+  on_host = omp_is_initial_device();
 #pragma omp target data map(tofrom : cells [0:all]) map(alloc : other [0:all])
   for (int n = 0; n < part->steps && !*failed; ++n) {
     double* const from = n % 2 == 0 ? cells : other;
@@ -24,5 +28,5 @@ const char* heat_run(const heat* part, double* cells, double* other, int* failed
     *failed = heat_exchange(part, from);
     if (!*failed) step(from, to, part->rows, part->columns);
   }
-  return omp_get_num_devices() > 0 ? "a device" : "the host, since there is no device";
+  return on_host ? "the host" : "a device";
 }

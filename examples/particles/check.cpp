@@ -17,19 +17,19 @@ Faults compare(const isthmus::Comm& comm, const std::vector<Particle>& mine, con
     found.resize(found.size() + count);
     comm.recv(std::span(found).last(count), rank);
   }
-  const auto by_number = [](const Particle& one, const Particle& other) { return one[number] < other[number]; };
+  const auto by_id = [](const Particle& one, const Particle& other) { return one[id] < other[id]; };
   std::vector<Particle> wanted = *alone;
-  std::sort(found.begin(), found.end(), by_number);
-  std::sort(wanted.begin(), wanted.end(), by_number);
+  std::sort(found.begin(), found.end(), by_id);
+  std::sort(wanted.begin(), wanted.end(), by_id);
   auto next = found.begin();
   for (const Particle& particle : wanted) {
-    for (; next != found.end() && by_number(*next, particle); ++next) ++faults.unknown;
-    if (next == found.end() || by_number(particle, *next)) {
+    for (; next != found.end() && by_id(*next, particle); ++next) ++faults.unknown;
+    if (next == found.end() || by_id(particle, *next)) {
       ++faults.lost;
       continue;
     }
     if (std::memcmp(next->data(), particle.data(), sizeof particle) != 0) ++faults.elsewhere;
-    for (++next; next != found.end() && !by_number(particle, *next); ++next) ++faults.twice;
+    for (++next; next != found.end() && !by_id(particle, *next); ++next) ++faults.twice;
   }
   faults.unknown += found.end() - next;
   return faults;

@@ -13,22 +13,23 @@ namespace {
 constexpr std::int64_t kWord = sizeof(double);
 }
 
-Buffer Store::at(const isthmus::Memory& memory, std::int64_t particle) const {
-  return memory.at(static_cast<std::size_t>(particle * particle_stride() * kWord));
+double* Store::first() const {
+  const ist_buffer place = memory_.buffer().c();
+  return reinterpret_cast<double*>(place.object + place.offset);
 }
 
-Layout Store::first_ones(std::int64_t count, std::int64_t capacity) const {
-  if (shape_ == Shape::structs) return Layout::contiguous(count * words, IST_DOUBLE);
-  return Layout::vector(words, count, capacity, IST_DOUBLE);
+Layout Store::first_ones(std::int64_t count) const {
+  if (shape_ == Shape::aos) return Layout::contiguous(count * words, IST_DOUBLE);
+  return Layout::vector(words, count, capacity_, IST_DOUBLE);
 }
 
 void Store::reserve(std::int64_t count) {
   if (count <= capacity_) return;
   const std::int64_t capacity = std::max(count, capacity_ + capacity_ / 2);
-  isthmus::Memory grown = world_.allocate(kind_, static_cast<std::size_t>(capacity * kParticleBytes));
+  isthmus::Memory grown = world_.allocate(isthmus::Kind::host, static_cast<std::size_t>(capacity * kParticleBytes));
   if (count_ > 0) {
-    const auto bytes = static_cast<std::size_t>(kWord * count_) * (shape_ == Shape::structs ? words : 1);
-    for (std::int64_t array = 0; array < (shape_ == Shape::structs ? 1 : words); ++array)
+    const auto bytes = static_cast<std::size_t>(kWord * count_) * (shape_ == Shape::aos ? words : 1);
+    for (std::int64_t array = 0; array < (shape_ == Shape::aos ? 1 : words); ++array)
       world_.copy(grown.at(static_cast<std::size_t>(array * capacity * kWord)),
                   memory_.at(static_cast<std::size_t>(array * capacity_ * kWord)), bytes);
     before_.push_back(std::move(memory_));
@@ -42,12 +43,12 @@ void Store::append(const std::vector<Particle>& particles) {
   const auto count = static_cast<std::int64_t>(particles.size());
   reserve(count_ + count);
   std::vector<double> packed(particles.size() * words);  // in the order of the layout
-  const std::int64_t particle = shape_ == Shape::structs ? words : 1, word = shape_ == Shape::structs ? 1 : count;
+  const std::int64_t particle = shape_ == Shape::aos ? words : 1, word = shape_ == Shape::aos ? 1 : count;
   for (std::int64_t i = 0; i < count; ++i)
     for (std::int64_t w = 0; w < words; ++w)
       packed[static_cast<std::size_t>(i * particle + w * word)] =
           particles[static_cast<std::size_t>(i)][static_cast<std::size_t>(w)];
-  first_ones(count, capacity_).unpack(world_, Buffer::host(packed.data()), at(memory_, count_));
+  first_ones(count).unpack(world_, Buffer::host(packed.data()), at(count_));
   count_ += count;
 }
 
@@ -55,8 +56,8 @@ std::vector<Particle> Store::all() const {
   std::vector<Particle> found(static_cast<std::size_t>(count_));
   if (found.empty()) return found;
   std::vector<double> packed(found.size() * words);
-  first_ones(count_, capacity_).pack(world_, memory(), Buffer::host(packed.data()));
-  const std::int64_t particle = shape_ == Shape::structs ? words : 1, word = shape_ == Shape::structs ? 1 : count_;
+  first_ones(count_).pack(world_, at(0), Buffer::host(packed.data()));
+  const std::int64_t particle = shape_ == Shape::aos ? words : 1, word = shape_ == Shape::aos ? 1 : count_;
   for (std::int64_t i = 0; i < count_; ++i)
     for (std::int64_t w = 0; w < words; ++w)
       found[static_cast<std::size_t>(i)][static_cast<std::size_t>(w)] =
@@ -65,31 +66,61 @@ std::vector<Particle> Store::all() const {
 }
 
 isthmus::Request Store::send(const isthmus::Comm& comm, int rank, std::span<const std::int64_t> which) const {
-  if (shape_ == Shape::structs) {
+  if (shape_ == Shape::aos) {
     const Layout particle = Layout::contiguous(words, IST_DOUBLE);
-    return Layout::indexed_block(1, which, particle).isend(comm, memory(), rank);
+    return Layout::indexed_block(1, which, particle).isend(comm, at(0), rank);
   }
   const Layout of_one_array = Layout::indexed_block(1, which, IST_DOUBLE);
-  return Layout::hvector(words, 1, capacity_ * kWord, of_one_array).isend(comm, memory(), rank);
+  return Layout::hvector(words, 1, capacity_ * kWord, of_one_array).isend(comm, at(0), rank);
 }
 
 void Store::receive(const isthmus::Comm& comm, int rank, std::int64_t count) {
   reserve(count_ + count);
-  first_ones(count, capacity_).recv(comm, at(memory_, count_), rank);
+  first_ones(count).recv(comm, at(count_), rank);
   count_ += count;
 }
 
+// Inlined with strides that are known, where they are.
+void Store::move_by(std::int64_t particle, std::int64_t word, const Box& box, int own, Leaving& leaving) {
+  double* now = count_ > 0 ? first() : nullptr;
+  for (std::int64_t i = 0; i < count_; ++i, now += particle) {
+    std::array<double, 3> at{};
+    for (std::int64_t d = 0; d < 3; ++d) {
+      double moved = now[(position + d) * word] + now[(velocity + d) * word];
+      // Less than nothing by so little that it becomes 1 goes on to 0.
+      if (moved < 0) moved += 1;
+      if (moved >= 1) moved -= 1;
+      now[(position + d) * word] = at[static_cast<std::size_t>(d)] = moved;
+    }
+    const int part = box.part_at(at.data());
+    if (part == own) continue;
+    leaving.all.push_back(i);
+    leaving.to_rank[static_cast<std::size_t>(box.ranks[static_cast<std::size_t>(part)])].push_back(i);
+  }
+}
+
+void Store::move(const Box& box, int own, Leaving& leaving) {
+  if (shape_ == Shape::aos)
+    move_by(words, 1, box, own, leaving);
+  else
+    move_by(1, capacity_, box, own, leaving);
+}
+
+// Those to be filled are below the new count, and what fills them is not: in whatever order they are copied.
 void Store::close_holes(std::span<const std::int64_t> holes) {
   before_.clear();
-  std::vector<std::int64_t> from, to;
-  // From behind, so that the last one is never a hole that is still to be filled.
-  for (auto hole = holes.rbegin(); hole != holes.rend(); ++hole) {
-    --count_;
-    if (*hole == count_) continue;
-    from.push_back(count_);
-    to.push_back(*hole);
+  const std::int64_t stay = count_ - static_cast<std::int64_t>(holes.size());
+  auto hole = holes.begin(), gone = std::lower_bound(holes.begin(), holes.end(), stay);
+  for (std::int64_t last = stay; last < count_; ++last) {
+    if (gone != holes.end() && *gone == last) {
+      ++gone;
+      continue;
+    }
+    for (std::int64_t w = 0; w < words; ++w)
+      first()[*hole * particle_stride() + w * word_stride()] = first()[last * particle_stride() + w * word_stride()];
+    ++hole;
   }
-  copy_particles(from, to);
+  count_ = stay;
 }
 
 }  // namespace particles

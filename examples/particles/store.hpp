@@ -1,27 +1,26 @@
-// The particles of one rank: seven numbers each (place, speed, number), as structs side by side or as seven arrays.
+// The particles of one rank: seven numbers each (position, velocity, id), as an array of structs (AoS) or as seven arrays (SoA).
 //
-// Who calls this : particles.cpp, check.cpp. Who implements what computes: store_host.cpp.
+// Who calls this : particles.cpp, check.cpp.
 // Threads        : one.
 // Ownership      : a Store owns its memory. When it grows, the memory before stays until close_holes(), since messages may still leave from it.
-// Errors         : isthmus::Error; make_store: where the kind cannot be used.
+// Errors         : isthmus::Error.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <isthmus/isthmus.hpp>
 #include <isthmus/layout.hpp>
-#include <memory>
 #include <span>
 #include <vector>
 
 namespace particles {
 
-// Place in the box, from 0 up to 1 in each dimension; way of a step; which one it is, a number that a double holds exactly.
-enum Word : int { place = 0, speed = 3, number = 6, words = 7 };
+// Position in the box, from 0 up to 1 in each dimension; velocity, in boxes a step; which one it is, a number that a double holds exactly.
+enum Word : int { position = 0, velocity = 3, id = 6, words = 7 };
 using Particle = std::array<double, words>;
 inline constexpr std::int64_t kParticleBytes = sizeof(Particle);
 
-enum class Shape { structs, arrays };
+enum class Shape { aos, soa };
 
 // The box, periodic, in equal parts.
 struct Box {
@@ -42,9 +41,7 @@ struct Leaving {
 
 class Store {
  public:
-  Store(const isthmus::World& world, isthmus::Kind kind, Shape shape) : world_(world), kind_(kind), shape_(shape) {}
-  virtual ~Store() = default;
-  std::int64_t count() const { return count_; }
+  Store(const isthmus::World& world, Shape shape) : world_(world), shape_(shape) {}
 
   void append(const std::vector<Particle>& particles);
   // Messages of particles, by a layout of where they lie.
@@ -54,32 +51,26 @@ class Store {
   std::vector<Particle> all() const;
 
   // A step of each. What has left `own` stays here until it is sent, and its place is closed.
-  virtual void move(const Box& box, int own, Leaving& leaving) = 0;
-  // The last ones take the places of these, in ascending order.
+  void move(const Box& box, int own, Leaving& leaving);
+  // The last ones that stay take the places of these, which are in ascending order.
   void close_holes(std::span<const std::int64_t> holes);
 
- protected:
-  // From particle i to the next, and from one of its words to the next, in words.
-  std::int64_t particle_stride() const { return shape_ == Shape::structs ? words : 1; }
-  std::int64_t word_stride() const { return shape_ == Shape::structs ? 1 : capacity_; }
-  Shape shape() const { return shape_; }
-  isthmus::Buffer memory() const { return memory_.buffer(); }
-  virtual void copy_particles(std::span<const std::int64_t> from, std::span<const std::int64_t> to) = 0;
-
  private:
+  void move_by(std::int64_t particle, std::int64_t word, const Box& box, int own, Leaving& leaving);
   void reserve(std::int64_t count);
-  isthmus::Buffer at(const isthmus::Memory& memory, std::int64_t particle) const;
-  isthmus::Layout first_ones(std::int64_t count, std::int64_t capacity) const;
+  // From particle i to the next, and from one of its words to the next, in words.
+  std::int64_t particle_stride() const { return shape_ == Shape::aos ? words : 1; }
+  std::int64_t word_stride() const { return shape_ == Shape::aos ? 1 : capacity_; }
+  double* first() const;
+  isthmus::Buffer at(std::int64_t particle) const { return isthmus::Buffer::host(first() + particle * particle_stride()); }
+  isthmus::Layout first_ones(std::int64_t count) const;
 
   const isthmus::World& world_;
-  isthmus::Kind kind_;
   Shape shape_;
   isthmus::Memory memory_;
   std::vector<isthmus::Memory> before_;
   std::int64_t count_ = 0;
   std::int64_t capacity_ = 0;
 };
-
-std::unique_ptr<Store> make_store(const isthmus::World& world, isthmus::Kind kind, Shape shape);
 
 }  // namespace particles

@@ -5,13 +5,12 @@
 #include <optional>
 
 #include "common/program.hpp"
-#include "common/stencil.hpp"
+#include "common/serial.hpp"
 
 namespace {
 
 using example::Field;
-using example::Part;
-using isthmus::Buffer;
+using example::Serial;
 
 struct Options {
   std::int64_t width = 3000, height = 16000;
@@ -22,41 +21,9 @@ struct Options {
 
 float start(std::int64_t x, std::int64_t y) { return static_cast<float>((x * 29 + y * 71 + x * y % 13) % 256) / 255.0F; }
 
-std::vector<float> row_at_start(std::int64_t y, std::int64_t width) {
-  std::vector<float> row(static_cast<std::size_t>(width));
-  for (std::int64_t x = 0; x < width; ++x) row[static_cast<std::size_t>(x)] = start(x, y);
-  return row;
-}
-
-// The whole picture by a loop that knows of no ranks.
-class Serial {
- public:
-  explicit Serial(const Options& options) {
-    for (auto& level : levels_)
-      for (std::int64_t y = 0; y < options.height; ++y) {
-        const auto row = row_at_start(y, options.width);
-        level.insert(level.end(), row.begin(), row.end());
-      }
-    const auto width = static_cast<std::size_t>(options.width), height = static_cast<std::size_t>(options.height);
-    for (int step = 0; step < options.steps; ++step) {
-      const auto& from = levels_[static_cast<std::size_t>(step % 2)];
-      auto& to = levels_[static_cast<std::size_t>(1 - step % 2)];
-      for (std::size_t y = 1; y + 1 < height; ++y)
-        for (std::size_t at = y * width + 1; at + 1 < (y + 1) * width; ++at)
-          to[at] = 0.25F * (from[at - 1] + from[at + 1] + from[at - width] + from[at + width]);
-    }
-    field_ = {{Buffer::host(levels_[0].data()), Buffer::host(levels_[1].data())}, options.cut_rows(), options.width};
-  }
-  const Field& field() const { return field_; }
-
- private:
-  std::array<std::vector<float>, 2> levels_;
-  Field field_;
-};
-
 struct Times {
-  double step = 0;     // of the slowest rank, in seconds
-  double compute = 0;  // the same, of its part; the rest is the network, and the wait for who computes longest
+  double seconds = 0;  // of a step, of the slowest rank
+  double compute = 0;  // of whom computes longest; the rest is the network, and waiting
 };
 
 // The rank above has no row that is wanted at the top of the picture, and that below none at the bottom.
@@ -70,13 +37,15 @@ void exchange(const isthmus::Comm& comm, const Field& field, int level) {
   isthmus::wait_all(requests);
 }
 
-Times run_steps(const isthmus::Comm& comm, const Field& field, example::Stencil& stencil, int steps) {
+// From the start.
+Times run_steps(const isthmus::Comm& comm, const Field& field, std::int64_t first_row, int steps) {
+  example::fill(field, first_row, start);
+  example::Stencil stencil;
   double computed = 0;
   const double all = example::slowest_seconds(comm, [&] {
     for (int step = 0; step < steps; ++step) {
       const example::Clock clock;
       stencil.sweep(field, step % 2, 1, field.rows, false);
-      stencil.finish();
       computed += clock.seconds();
       exchange(comm, field, 1 - step % 2);
     }
@@ -87,24 +56,20 @@ Times run_steps(const isthmus::Comm& comm, const Field& field, example::Stencil&
 // By the ranks of comm; a line of the table, whose first one is that of one rank. Whether the result was right.
 bool run_ranks(const isthmus::World& world, const isthmus::Comm& comm, const Options& options, const Serial* serial,
                double& rate_of_one) {
-  const Part part = example::part_of(options.cut_rows(), comm.size(), comm.rank());
-  const auto stencil = example::make_stencil(isthmus::Kind::host);
-  const example::OwnField own(world, stencil->kind(), part.count, options.width);
+  const example::Part part = example::part_of(options.cut_rows(), comm.size(), comm.rank());
+  const example::OwnField own(world, part.count, options.width);
   const Field& field = own.field();
-  for (std::int64_t y = 0; y <= field.rows + 1; ++y) {
-    const auto row = row_at_start(part.first + y, options.width);
-    for (int level = 0; level < 2; ++level) world.copy(field.row(level, y), Buffer::host(row.data()), field.row_bytes());
-  }
-  const Times times = run_steps(comm, field, *stencil, options.steps);
+  run_steps(comm, field, part.first, 2);  // an exchange of each level, which is not counted
+  const Times times = example::median_of_three([&] { return run_steps(comm, field, part.first, options.steps); });
   const int level = options.steps % 2;
-  if (options.spoil == "yes" && comm.rank() == comm.size() - 1) example::spoil(world, field, level);
-  const Field* const whole = serial != nullptr ? &serial->field() : nullptr;
-  const bool right = example::same_bits(world, comm, field, level, whole, level, options.cut_rows());
+  if (options.spoil == "yes" && comm.rank() == comm.size() - 1) example::spoil(field, level);
+  const bool right = example::same_bits(comm, field, level, serial);
   if (comm.rank() != 0) return right;
-  const double rate = static_cast<double>(options.width) * static_cast<double>(options.height) / times.step / 1e9;
+  const double updated = static_cast<double>(options.width - 2) * static_cast<double>(options.cut_rows());
+  const double rate = updated / times.seconds / 1e9;
   if (comm.size() == 1) rate_of_one = rate;
-  std::printf("%5d %10.3f %12.3f %12.3f %10.0f %%%s\n", comm.size(), rate, times.compute * 1e3,
-              (times.step - times.compute) * 1e3, 100 * rate / rate_of_one / comm.size(), right ? "" : "  WRONG");
+  std::printf("%5d %10.3f %12.3f %16.3f %10.0f %%%s\n", comm.size(), rate, times.compute * 1e3,
+              (times.seconds - times.compute) * 1e3, 100 * rate / rate_of_one / comm.size(), right ? "" : "  WRONG");
   std::fflush(stdout);
   return right;
 }
@@ -116,11 +81,12 @@ bool work(const isthmus::World& world, const Options& options) {
                            " rows for " + std::to_string(comm.size()) + " ranks, and every rank needs one");
   std::optional<Serial> serial;
   if (comm.rank() == 0) {
-    serial.emplace(options);
+    serial.emplace(options.width, options.height, false, start);
+    serial->run_to(options.steps);
     std::printf("%lld x %lld pixels, %d steps, messages of %lld bytes, host memory\n", static_cast<long long>(options.width),
                 static_cast<long long>(options.height), options.steps,
                 static_cast<long long>(options.width) * static_cast<long long>(sizeof(float)));
-    std::printf("%5s %10s %12s %12s %12s\n", "ranks", "Gpix/s", "ms compute", "ms network", "efficiency");
+    std::printf("%5s %10s %12s %16s %12s\n", "ranks", "Gpix/s", "ms compute", "ms network, wait", "efficiency");
   }
   bool right = true;
   double rate_of_one = 1;
