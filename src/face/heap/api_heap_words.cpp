@@ -57,7 +57,12 @@ Result<bool> holds(CollectiveHeap& heap, Offset offset, const Condition& wanted)
 Status wait_until(CollectiveHeap& heap, const Condition& wanted) {
   const auto offset = check_condition(heap, wanted);
   if (!offset.ok()) return offset.status();
-  return heap.wait([&] { return holds(heap, *offset, wanted); }, [&] { return heap.nobody_left(); });
+  return heap.wait([&] { return holds(heap, *offset, wanted); },
+                   [&] {
+                     // What this PE itself has put may be what its word waits for.
+                     const Status failed = heap.failed();
+                     return failed.ok() ? heap.nobody_left() : failed;
+                   });
 }
 
 Result<PlaceInHeap> word_in(const CollectiveHeap& heap, const Named& named) {
