@@ -111,7 +111,7 @@ IST_API int ist_heap_put_signal(ist_heap heap, void* dest, ist_buffer source, ui
                                 uint64_t value, ist_signal operation, int pe);
 /* The same without waiting: the word changes once the bytes are there, at the latest in ist_heap_quiet; where the copy goes on behind the
  * call, only in a call of this PE on this heap that waits (quiet, barrier, wait_until) or ist_heap_test. Several change theirs in any order.
- * An error of the copy comes out of ist_heap_quiet, and of a wait_until whose word does not come before that; its word stays, as does that of
+ * An error of the copy comes out of ist_heap_quiet, and of a wait_until or test whose word does not come before that; its word stays, as does that of
  * one that was not complete when its world was destroyed. */
 IST_API int ist_heap_put_signal_nbi(ist_heap heap, void* dest, ist_buffer source, uint64_t bytes, uint64_t* signal,
                                     uint64_t value, ist_signal operation, int pe);

@@ -146,6 +146,8 @@ TEST(OneSidedDevices, LeaveTheSignalOfAPutWhoseCopyFails) {
     break_call("cuEventQuery", 0);
     check.fails(ist_heap_wait_until(heap, word, IST_UINT64, IST_COMPARE_EQ, 1), IST_ERR_DEVICE, {"cuEventQuery"}, "wait");
     heal();
+    int is = 1;
+    check.fails(ist_heap_test(heap, word, IST_UINT64, IST_COMPARE_EQ, 1, &is), IST_ERR_DEVICE, {"cuEventQuery"}, "test");
     check.fails(ist_heap_quiet(heap), IST_ERR_DEVICE, {"cuEventQuery"}, "quiet");
     check.that(__atomic_load_n(word, __ATOMIC_ACQUIRE) == 0, "the word stayed");
     check.ok(put(), "the next one");

@@ -249,6 +249,25 @@ TEST_F(Types, OfSendsAndReceivesThatAreCancelledAreNotKept) {
   EXPECT_EQ(IST_OK, exchange(basic(10, IST_DOUBLE), basic(10, IST_DOUBLE))) << text_;
 }
 
+// Nor of a receive that nothing can come for.
+TEST_F(Types, OfReceivesFromARankThatHasLeftAreNotKept) {
+  const int last = size() - 1;
+  if (rank() == last) {
+    IST_OK_OR_FAIL(ist_world_destroy(&world_));
+    return;
+  }
+  std::vector<double> in(10);
+  const auto receive = [&] {
+    ist_request request = IST_REQUEST_NULL;
+    const int code = ist_irecv(ist_host(in.data()), 10, IST_DOUBLE, last, 5, comm_, &request);
+    return code != IST_OK ? code : ist_wait(&request, IST_STATUS_IGNORE);
+  };
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(IST_ERR_PEER_LEFT, receive()) << ist_error_text();
+  const std::size_t before = mallinfo2().uordblks;
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(IST_ERR_PEER_LEFT, receive()) << ist_error_text();
+  EXPECT_LT(mallinfo2().uordblks, before + 64 * 1024);
+}
+
 // Messages take cells where what they are made of waits for a slot, and each meets its own.
 TEST_F(Types, OfMoreMessagesThanSlotsAreThoseOfEach) {
   constexpr int kMessages = 200;

@@ -117,7 +117,7 @@ struct Signal {
 
 Result<PlaceInHeap> place_of(CollectiveHeap& heap, const Signal& signal, int pe) {
   IST_TRY(check_signal(signal.address, signal.operation));
-  const auto place = place_in(heap, {signal.address, Bytes{sizeof(std::uint64_t)}, pe});
+  auto place = place_in(heap, {signal.address, Bytes{sizeof(std::uint64_t)}, pe});
   // Before anything is copied: who waits for the word would not hear of it.
   if (place.ok() && signal.operation == IST_SIGNAL_ADD && !heap.on_host()) IST_TRY(can_change_on_device(heap, place->pe));
   return place;

@@ -61,8 +61,6 @@ class CollectiveHeap {
   void move_on() {
     if (started_.any()) started_.step();
   }
-  // What quiet() will tell, as far as it has failed by now.
-  Status failed() const { return started_.any() ? started_.failed() : Status{}; }
 
   // Waits until `ready` says true, and moves the world's messages on meanwhile; `lost` says why it never will.
   using Ready = std::function<Result<bool>()>;
@@ -74,6 +72,11 @@ class CollectiveHeap {
   void look_at_board();
   // Somebody died, or all other PEs have left.
   Status nobody_left() const;
+  // Why a word of this PE's may never change: that, or a copy of its own has failed, which quiet() tells, too.
+  Status word_lost() const {
+    Status failed = started_.any() ? started_.failed() : Status{};
+    return failed.ok() ? nobody_left() : failed;
+  }
 
  private:
   CollectiveHeap(World& world, std::unique_ptr<Communicator> comm) : world_(world), comm_(std::move(comm)) {}
