@@ -85,9 +85,10 @@ IST_API int ist_heap_iget(ist_heap heap, ist_buffer dest, uint64_t dest_stride, 
 /* So many layouts (isthmus/layout.h) on either side, committed, of as many bytes in all (IST_ERR_ARGUMENT names both sizes) and the same
  * basic types in the same order; what lies in a row is a count of a basic type, ist_layout_of(IST_BYTE) among them. The address in the heap is
  * the first layout's byte 0; the layouts' bytes, those before it too, lie in the caller's own part (IST_ERR_ARGUMENT), and so do they in
- * that PE's. The two sides have no byte in common, and a layout that has a byte twice is written to by neither call: IST_ERR_ARGUMENT.
- * Complete as ist_heap_put and ist_heap_get are. Between host memory run by run and by nothing else; where either side is on a device
- * its kernels pack or unpack, in the other PE's memory, too, and the call waits for them. */
+ * that PE's. A layout that has a byte twice is written to by neither call: IST_ERR_ARGUMENT. The two sides must not have a byte in common;
+ * that is not checked, and what is written then is undefined. Complete as ist_heap_put and ist_heap_get are. Between host memory run by
+ * run and by nothing else. A layout in memory of a device, which does not lie in a row, a kernel of its packs or unpacks, in the other PE's
+ * memory, too; one in host memory, beside memory of a device, the processor does, by way of blocks. The call waits for either. */
 IST_API int ist_heap_put_layout(ist_heap heap, void* dest, int64_t dest_count, ist_layout dest_layout, ist_buffer source,
                                 int64_t source_count, ist_layout source_layout, int pe);
 IST_API int ist_heap_get_layout(ist_heap heap, ist_buffer dest, int64_t dest_count, ist_layout dest_layout,
@@ -108,8 +109,10 @@ typedef enum ist_signal IST_AS_INT {
 /* A put, and then the signal's word at the same PE: who sees the word sees the bytes. */
 IST_API int ist_heap_put_signal(ist_heap heap, void* dest, ist_buffer source, uint64_t bytes, uint64_t* signal,
                                 uint64_t value, ist_signal operation, int pe);
-/* The same without waiting: the word changes once the bytes are there, perhaps only in a call of the heap's that waits (quiet, barrier,
- * wait_until) or ist_heap_test. Several change theirs in any order. An error of the copy comes out of ist_heap_quiet, and its word stays. */
+/* The same without waiting: the word changes once the bytes are there, at the latest in ist_heap_quiet; where the copy goes on behind the
+ * call, only in a call of this PE on this heap that waits (quiet, barrier, wait_until) or ist_heap_test. Several change theirs in any order.
+ * An error of the copy comes out of ist_heap_quiet, and of a wait_until or test whose word does not come before that; its word stays, as does that of
+ * one that was not complete when its world was destroyed. */
 IST_API int ist_heap_put_signal_nbi(ist_heap heap, void* dest, ist_buffer source, uint64_t bytes, uint64_t* signal,
                                     uint64_t value, ist_signal operation, int pe);
 /* The caller's own word. */

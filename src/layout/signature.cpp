@@ -42,12 +42,8 @@ TypeNote note_of(const Layout& layout) {
   TypeNote note;
   note.hash = layout.signature().hash;
   note.types = layout.signature().types;
-  note.repeats = 1;
   const Layout* inside = &layout;
-  while (const Part* const only = inside->only_part()) {
-    note.repeats *= only->count;
-    inside = only->layout.get();
-  }
+  while (const Part* const only = inside->only_part()) inside = only->layout.get();
   std::vector<TypeRun> runs;
   note.whole = inside->add_types(runs, TypeNote::kMostRuns) ? 1 : 0;
   for (const TypeRun& run : runs) {

@@ -13,19 +13,18 @@
 
 namespace ist {
 
-// Of a layout's types: runs of them, and how often these come. It travels as it is, and fits the first slot of any path.
+// Of a layout's types: runs of them, which come again until there are as many types. It travels as it is, and fits the first slot of any path.
 struct TypeNote {
   static constexpr std::size_t kMostRuns = 18;
   std::uint64_t hash = 0;
   std::int64_t types = 0;
-  std::int64_t repeats = 0;
   std::uint32_t runs = 0;
   std::uint32_t whole = 0;  // 0: there are more runs than these
   std::array<std::int64_t, kMostRuns> counts{};
   std::array<std::uint8_t, kMostRuns> type{};
   std::array<std::uint8_t, 6> unused{};
 };
-static_assert(sizeof(TypeNote) == 200 && std::is_trivially_copyable_v<TypeNote>);
+static_assert(sizeof(TypeNote) == 192 && std::is_trivially_copyable_v<TypeNote>);
 TypeNote note_of(const Layout& layout);
 
 // The first element of which the two are not the same; no types: they are the same as far as the note tells, and not behind that.

@@ -38,7 +38,8 @@ struct Unexpected {
   Rank source;
   Envelope envelope;
   std::vector<std::byte> bytes;
-  bool in_cell = false;  // how the bytes came, for the status
+  bool in_cell = false;               // how the bytes came, for the status
+  std::vector<std::byte> types = {};  // what it is made of, where that was told
 };
 
 class Matcher {

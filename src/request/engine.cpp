@@ -43,7 +43,7 @@ Engine::Engine(Parts parts)
       scratch_(parts_.kinds),
       order_(static_cast<int>(parts_.names.size())),
       peers_(parts_.names.size()),
-      types_(parts_.settings.check ? std::make_unique<TypeCheck>() : nullptr),
+      types_(parts_.settings.check ? std::make_unique<TypeCheck>(parts_.names.size()) : nullptr),
       watched_(parts_.trace != nullptr || types_ != nullptr) {
   for (std::size_t r = 0; r < peers_.size(); ++r) {
     peers_[r].rank = Rank{static_cast<std::int32_t>(r)};
@@ -134,14 +134,15 @@ void Engine::count(const Operation& operation) {
   const Outcome& outcome = operation.outcome;
   if (operation.sends && (operation.envelope.flags & kEnvelopeGaveUp) != 0) return;
   const auto way = way_taken(operation);
-  // A collective call as a whole; and what its sender gave up is no message.
-  if (!way || *way == Way::nccl || (!outcome.status.ok() && outcome.status.code() != IST_ERR_TRUNCATE)) return;
+  // A collective call as a whole; and what its sender gave up is no message. What is too long or of other types is one.
+  const Code code = outcome.status.code();
+  if (!way || *way == Way::nccl || (code != IST_OK && code != IST_ERR_TRUNCATE && code != IST_ERR_ARGUMENT)) return;
   PeerState& with = peer(operation.peer);
   (operation.sends ? with.traffic.sent_by(*way) : with.traffic.received_by(*way)).add(outcome.bytes);
 }
 
 void Engine::end(Operation& operation, std::uint32_t index) {
-  if (parts_.trace != nullptr) trace_end(operation);
+  if (watched_) end_watch(operation);
   operation.state = state::Done{};
   if (operation.offered != 0) end_offer(operation);
   if (operation.laid != nullptr) let_go_of_block(operation);
@@ -176,7 +177,6 @@ void Engine::forget(OperationId id) {
   Operation& operation = *found;
   if (auto* persistent = std::get_if<state::Persistent>(&operation.state)) {
     if (persistent->running.value != 0) forget(persistent->running);
-    if (types_) types_->forget(id);
     operations_.release(id.index());
   } else if (complete(operation)) {
     static_cast<void>(take(id));

@@ -34,7 +34,6 @@
 
 namespace ist {
 class TypeCheck;
-
 class Engine {
  public:
   struct Parts {
@@ -236,7 +235,7 @@ class Engine {
   bool must_stay(Operation& operation, const Status& status);
   bool step_unused_cells();
   void fill_place(PeerState& to, const Envelope& envelope);
-  void tell_types(PeerState& to);
+  bool tell_types(PeerState& to);
   void fail_send(Operation& operation, std::uint32_t index, const Status& why);
   bool drain_outbox(PeerState& to);
   void post_or_queue(PeerState& to, const Envelope& envelope, std::span<const std::byte> payload = {});
@@ -262,8 +261,9 @@ class Engine {
   void on_arrival(Path& path, const Arrival& arrival);
   void on_refuse(const Arrival& arrival);
   void on_taken(const Arrival& arrival);
-  void watch(Operation& operation, OperationId id);
-  void compare_types(Operation& operation, std::uint32_t index, Rank source, const Envelope& envelope);
+  void watch(Operation& operation);
+  void end_watch(Operation& operation);
+  void compare_types(Operation& operation, Rank source, const Envelope& envelope, const std::vector<std::byte>& note) const;
   void take_place(const Arrival& arrival);
   void deliver(Path& path, const Arrival& arrival);
   void deliver_to(std::uint32_t index, Path& path, const Arrival& arrival);

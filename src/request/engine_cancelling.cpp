@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "request/engine.hpp"
-#include "request/type_check.hpp"
 
 namespace ist {
 
@@ -12,7 +11,6 @@ void Engine::cancel(OperationId id) {
   if (found == nullptr) return;
   Operation& operation = *found;
   if (operation.in<state::Running>()) return give_up_call(operation, id.index());
-  if (types_) types_->forget(id);
   if (operation.in<state::Posted>())
     matcher_.withdraw(id.wire());
   else if (!operation.sends || !take_back(operation, id.index()))
@@ -22,8 +20,9 @@ void Engine::cancel(OperationId id) {
 }
 
 bool Engine::cancel_receive(OperationId id) {
-  if (!operations_.find(id)->in<state::Posted>()) return false;
-  if (types_) types_->forget(id);
+  Operation& operation = *operations_.find(id);
+  if (!operation.in<state::Posted>()) return false;
+  operation.types.reset();
   matcher_.withdraw(id.wire());
   operations_.release(id.index());
   return true;

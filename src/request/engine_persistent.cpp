@@ -12,8 +12,7 @@ Result<OperationId> Engine::make_persistent(Verb verb, const Piece& piece, std::
   operation.peer = Rank{peer};
   operation.piece = piece;
   operation.piece.facts = 0;  // known for one operation, and this is for many
-  operation.state = state::Persistent{verb, tag, scope, {}, false};
-  if (types_) types_->keep(id);
+  operation.state = state::Persistent{verb, tag, scope, {}, false, types_ ? types_->stated() : nullptr};
   return id;
 }
 
@@ -27,7 +26,7 @@ Status Engine::start_again(OperationId id) {
     return {};
   }
   bool done = false;
-  const TypeCheck::Stated types{types_.get(), [&] { return types_->kept(id); }};
+  const TypeCheck::Stated types{types_.get(), [&] { return persistent.types; }};
   auto started = persistent.verb == Verb::receive
                      ? start_receive(operation.piece, operation.peer.value, persistent.tag, persistent.scope)
                      : start_send(operation.piece, operation.peer, persistent.tag, persistent.scope, &done,

@@ -72,7 +72,7 @@ Status Engine::receive_claimed(OperationId id, const Piece& piece) {
   operation.message = false;
   operation.piece = piece;
   operation.ready = std::move(*ready);
-  if (watched_) watch(operation, id);
+  if (watched_) watch(operation);
   Unexpected message = std::move(std::get<state::Claimed>(operation.state).message);
   take_kept(operation, id.index(), std::move(message));
   return {};

@@ -4,6 +4,7 @@
 
 #include "request/engine_at_once.hpp"
 #include "request/mail.hpp"
+#include "request/type_check.hpp"
 
 namespace ist {
 Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, const Scope& scope) {
@@ -22,7 +23,7 @@ OperationId Engine::add_receive(const Piece& piece, std::int32_t source, const S
   operation.piece = piece;
   if (scope.group) operation.group = scope.group;
   operation.state = state::Posted{};
-  if (watched_) watch(operation, id);
+  if (watched_) watch(operation);
   return id;
 }
 
@@ -44,6 +45,7 @@ Result<OperationId> Engine::receive_ready(const Piece& piece, Ticket ready, std:
     const bool may_be_hidden = !take_last_arrivals() && anyone_left(source, scope.group.get());
     if (operation.in<state::Posted>() && !may_be_hidden) {
       matcher_.withdraw(id.wire());
+      operation.types.reset();
       operations_.release(index);
       return reachable;
     }
@@ -54,7 +56,7 @@ Result<OperationId> Engine::receive_ready(const Piece& piece, Ticket ready, std:
 }
 
 void Engine::take_kept(Operation& operation, std::uint32_t index, Unexpected message) {
-  if (watched_) compare_types(operation, index, message.source, message.envelope);
+  if (types_) compare_types(operation, message.source, message.envelope, message.types);
   if (message.envelope.type == EnvelopeType::announce) {
     set_outcome(operation, message.source, message.envelope, IST_CARRIER_RING);
     receive_announced(operation, index, {message.source, message.envelope, offer_in(message.bytes)});
@@ -108,12 +110,13 @@ void Engine::on_refuse(const Arrival& arrival) {
 }
 
 void Engine::deliver(Path& path, const Arrival& arrival) {
-  if (arrival.envelope.type >= EnvelopeType::withdraw) return take_place(arrival);
+  if (arrival.envelope.type == EnvelopeType::withdraw || arrival.envelope.type == EnvelopeType::types)
+    return take_place(arrival);
   // The bytes of an announced message stayed with a sender that is gone, or whose world has failed as this one has, perhaps
   // without having noticed yet: it never was.
   if (arrival.envelope.type == EnvelopeType::announce &&
       (!world_failed_.ok() || parts_.board.fate(arrival.source) != AbortBoard::Fate::present))
-    return;
+    return take_place(arrival);
   // Its descriptor is taken now, whenever the message is: of those under way a system has only so many for a user.
   if (arrival.envelope.type == EnvelopeType::announce)
     peer(arrival.source).link->sees(offer_in(arrival.payload), Bytes{arrival.envelope.bytes});
@@ -123,7 +126,11 @@ void Engine::deliver(Path& path, const Arrival& arrival) {
   if (!wire) {
     if (awaited_ != nullptr && awaited_->takes(arrival)) return receive_awaited(path, arrival);
     // Kept bytes leave their cell, or one slow receiver would stop its senders from sending to anybody else.
-    matcher_.keep({arrival.source, arrival.envelope, {arrival.payload.begin(), arrival.payload.end()}, arrival.in_cell});
+    matcher_.keep({arrival.source,
+                   arrival.envelope,
+                   {arrival.payload.begin(), arrival.payload.end()},
+                   arrival.in_cell,
+                   types_ ? types_->note_from(arrival.source) : TypeCheck::Note{}});
     if (arrival.in_cell) path.release(arrival);
     wake_sleeper();  // who may probe for it
     return;
@@ -134,8 +141,8 @@ void Engine::deliver(Path& path, const Arrival& arrival) {
 // To the receive that it belongs to.
 void Engine::deliver_to(std::uint32_t index, Path& path, const Arrival& arrival) {
   Operation& operation = operations_.at(index);
-  if (watched_) [[unlikely]]
-    compare_types(operation, index, arrival.source, arrival.envelope);
+  if (types_) [[unlikely]]
+    compare_types(operation, arrival.source, arrival.envelope, types_->note_from(arrival.source));
   if (is_plain(operation, arrival.envelope, arrival.payload.size())) {
     note(operation, arrival.source, arrival.envelope, arrival.in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
     peer(arrival.source).traffic.received_by(arrival.in_cell ? Way::cell : Way::slot).add(Bytes{arrival.envelope.bytes});

@@ -74,7 +74,7 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
   Trace::Clock::time_point begun;
   if (watched_) [[unlikely]] {
     if (parts_.trace != nullptr) begun = Trace::Clock::now();
-    if (types_) tell_types(to);
+    if (types_ && !tell_types(to)) return too_many();
   }
   Envelope envelope;
   envelope.sequence = to.next_sequence++;
@@ -116,7 +116,7 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
   operation.outcome = {Status{}, parts_.rank, order.tag, carrier, piece.size, nullptr, false};
   operation.state = state::Queued{};
   if (parts_.trace != nullptr) trace_begin(operation);
-  const bool posted = to.outbox.empty() && try_send(operation, id.index());
+  const bool posted = (to.outbox.empty() || (types_ && to.only_types_wait())) && try_send(operation, id.index());
   if (posted && !operation.in<state::Announced>()) return id;
   // From now on other work of the queue may come first: this is the moment to know of what is there.
   if (const auto asked = is_finished(operation.ready); !asked.ok()) {

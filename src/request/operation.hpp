@@ -29,6 +29,7 @@
 #include "request/schedule_run.hpp"
 
 namespace ist {
+class Layout;
 
 // Index and generation: 20 and 44 bits. The lower 32 bits travel in envelopes.
 struct OperationId {
@@ -164,8 +165,9 @@ struct Persistent {  // a request that can be started many times
   Verb verb;
   std::int32_t tag;
   Scope scope;
-  OperationId running;  // of the last start, until it was waited for; null: inactive
-  bool started;         // started, and complete at once
+  OperationId running;                  // of the last start, until it was waited for; null: inactive
+  bool started;                         // started, and complete at once
+  std::shared_ptr<const Layout> types;  // of each start, where types are compared
 };
 struct Running {  // a collective operation
   std::unique_ptr<ScheduleRun> run;
@@ -216,6 +218,7 @@ struct Operation {
   std::shared_ptr<const Group> group;
   std::unique_ptr<LaidOut> laid;  // where the piece is a block of the library's, for bytes that do not lie in one
   Outcome outcome;
+  std::shared_ptr<const Layout> types;  // of a receive that has not met its message, where types are compared
   template <class S>
   bool in() const {
     return std::holds_alternative<S>(state);

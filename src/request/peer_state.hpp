@@ -6,6 +6,7 @@
 // Errors         : none.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -49,6 +50,13 @@ struct PeerState {
   int copying = 0;     // calls under way that copy between devices, into this peer's memory
   bool shows = false;  // has this side copied one from the peer's heap?
   bool gone = false;   // as of the last look at the board
+  // No message waits in the outbox, only what some are made of (request/type_check.hpp): the next may take a cell before that, since each has
+  // its place in the order.
+  bool only_types_wait() const {
+    return std::all_of(outbox.begin(), outbox.end(), [](const Posting& posting) {
+      return !posting.is_operation && posting.envelope.type == EnvelopeType::types;
+    });
+  }
 };
 
 }  // namespace ist

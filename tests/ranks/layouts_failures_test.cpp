@@ -139,6 +139,31 @@ TEST(LayoutFailures, OfTheUsersKernelAreToldToBoth) {
   }));
 }
 
+// No bytes came, so none are of another type.
+TEST(LayoutFailures, OfASendThatCannotBeReadSayNothingOfItsTypes) {
+  NEEDS_FAKE_DRIVER();
+  const Variables in_cells{{"ISTHMUS_CHECK", "1"}, {"ISTHMUS_DEVICE_IPC", "never"}};
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    constexpr std::int64_t kCount = 1000;
+    Buffer buffer(here, kCount * 8, here.rank == 0 ? IST_KIND_CUDA : IST_KIND_HOST);
+    ist_request request = IST_REQUEST_NULL;
+    if (here.rank == 0) {
+      break_call("cuMemcpyAsync", 0);
+      check.ok(ist_isend(buffer.get(), kCount, IST_DOUBLE, 1, 4, here.comm, &request), "isend");
+      check.fails(ist_wait(&request, IST_STATUS_IGNORE), IST_ERR_DEVICE, {"cuMemcpyAsync"}, "the send");
+      heal();
+      check.ok(ist_send(buffer.get(), kCount, IST_DOUBLE, 1, 4, here.comm), "the next one");
+    } else {
+      const auto receive = [&] { return ist_recv(buffer.get(), kCount, IST_INT64, 0, 4, here.comm, IST_STATUS_IGNORE); };
+      check.fails(receive(), IST_ERR_DEVICE, {"could not read its buffer"}, "the receive");
+      check.that(std::string{ist_error_text()}.find("IST_DOUBLE") == std::string::npos, "nothing of types");
+      check.fails(receive(), IST_ERR_ARGUMENT, {"element 0 is IST_DOUBLE in the message"}, "the next one");
+    }
+    return check.wrong();
+  }));
+}
+
 TEST(LayoutFailures, OfARankThatDiesWhileALayoutIsAwaited) {
   NEEDS_FAKE_DRIVER();
   for (const ist_kind kind : {IST_KIND_HOST, IST_KIND_CUDA}) {

@@ -2,6 +2,10 @@
 // sends to its neighbour; run on 1 to 3 ranks.
 #include <isthmus/heap.h>
 #include <isthmus/layout.h>
+#include <malloc.h>
+
+#include <chrono>
+#include <thread>
 
 #include "rank_test.hpp"
 
@@ -44,10 +48,30 @@ class Types : public testing::Test {
     std::int64_t count;
     ist_layout layout;
   };
-  // The code of the receive. Bytes arrive whatever the types are.
+  // As many of a side's bytes as are asked for, in their order.
+  std::vector<unsigned char> packed(const GuardedBuffer& memory, const Side& side, std::int64_t bytes) const {
+    std::vector<unsigned char> row(static_cast<std::size_t>(bytes));
+    EXPECT_EQ(IST_OK, ist_pack(world_, memory.get(), side.count, side.layout, 0, bytes, ist_host(row.data())))
+        << ist_error_text();
+    return row;
+  }
+  static std::int64_t bytes_of(const Side& side) {
+    std::int64_t each = 0;
+    EXPECT_EQ(IST_OK, ist_layout_size(side.layout, &each)) << ist_error_text();
+    return side.count * each;
+  }
+  // Bytes arrive whatever the types are.
+  void expect_bytes(const GuardedBuffer& target, const Side& in, const Side& out, ist_kind kind) {
+    const std::int64_t bytes = std::min(bytes_of(out), bytes_of(in));
+    GuardedBuffer same{kind, kBytes};
+    same.fill(random_bytes(kBytes, seed_ * 10 + static_cast<std::uint64_t>(left())));
+    EXPECT_EQ(-1, first_difference(packed(same, out, bytes), packed(target, in, bytes)));
+  }
+  // The code of the receive.
   int exchange(const Side& out, const Side& in, bool late = false, ist_kind kind = IST_KIND_HOST) {
     ist_request requests[2] = {};
-    GuardedBuffer source{kind, 1 << 20}, target{kind, 1 << 20};
+    GuardedBuffer source{kind, kBytes}, target{kind, kBytes};
+    source.fill(random_bytes(kBytes, ++seed_ * 10 + static_cast<std::uint64_t>(rank())));
     const auto receive = [&] { return ist_irecv_layout(target.get(), in.count, in.layout, left(), 5, comm_, &requests[0]); };
     if (!late) {
       EXPECT_EQ(IST_OK, receive()) << ist_error_text();
@@ -63,6 +87,7 @@ class Types : public testing::Test {
     const std::string text = ist_error_text();
     EXPECT_EQ(IST_OK, ist_wait(&requests[1], IST_STATUS_IGNORE)) << ist_error_text();
     EXPECT_EQ(code, status.code);
+    expect_bytes(target, in, out, kind);
     text_ = code == IST_OK ? "" : text;
     return code;
   }
@@ -85,6 +110,8 @@ class Types : public testing::Test {
   ist_comm comm_ = IST_COMM_NULL;
   std::vector<ist_layout> made_;
   std::string text_;
+  static constexpr std::size_t kBytes = 1 << 20;
+  std::uint64_t seed_ = 0;
 };
 
 TEST_F(Types, ThatAreTheSameAreNoError) {
@@ -177,16 +204,121 @@ TEST_F(Types, OfPlainCallsAreComparedToo) {
   for (ist_request& request : requests) IST_OK_OR_FAIL(ist_request_free(&request));
 }
 
-// A receive that is too short says both; one that was cancelled is not compared with what comes later.
-TEST_F(Types, AreToldBesideWhatElseIsWrong) {
+TEST_F(Types, AreToldBesideAReceiveThatIsTooShort) {
   EXPECT_EQ(IST_ERR_TRUNCATE, exchange(basic(100, IST_DOUBLE), basic(100, IST_FLOAT)));
   EXPECT_NE(std::string::npos, text_.find("element 0 is IST_DOUBLE")) << text_;
-  std::vector<std::int64_t> in(10);
+}
+
+// A plain call has one type for both sides: what replaces a message of another one is told.
+TEST_F(Types, OfAMessageThatIsReplacedAreCompared) {
+  std::vector<std::int64_t> mine(100, 7 + rank());
+  std::vector<double> out(100, 1.5), in(100, 0.0);
   ist_request request = IST_REQUEST_NULL;
-  IST_OK_OR_FAIL(ist_irecv(ist_host(in.data()), 10, IST_INT64, left(), 5, comm_, &request));
-  IST_OK_OR_FAIL(ist_cancel(request));
+  IST_OK_OR_FAIL(ist_isend(ist_host(out.data()), 100, IST_DOUBLE, right(), 6, comm_, &request));
+  EXPECT_EQ(IST_ERR_ARGUMENT,
+            ist_sendrecv_replace(ist_host(mine.data()), 100, IST_INT64, right(), 7, left(), 6, comm_, IST_STATUS_IGNORE));
+  EXPECT_NE(std::string::npos, std::string{ist_error_text()}.find("element 0 is IST_DOUBLE in the message and IST_INT64"))
+      << ist_error_text();
+  EXPECT_EQ(0, std::memcmp(mine.data(), out.data(), 800));
   IST_OK_OR_FAIL(ist_wait(&request, IST_STATUS_IGNORE));
-  for (int i = 0; i < 50; ++i) ASSERT_EQ(IST_OK, exchange(basic(10, IST_DOUBLE), basic(10, IST_DOUBLE))) << text_;
+  EXPECT_EQ(IST_ERR_ARGUMENT, ist_recv(ist_host(in.data()), 100, IST_DOUBLE, left(), 7, comm_, IST_STATUS_IGNORE));
+}
+
+// Nor is what was told of a message that never came.
+TEST_F(Types, OfSendsAndReceivesThatAreCancelledAreNotKept) {
+  std::vector<double> out(100000, 1.5);
+  std::vector<std::int64_t> in(10);
+  const auto cancel_some = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      ist_request requests[2] = {};
+      IST_OK_OR_FAIL(ist_isend(ist_host(out.data()), 100000, IST_DOUBLE, right(), 5, comm_, &requests[0]));
+      IST_OK_OR_FAIL(ist_irecv(ist_host(in.data()), 10, IST_INT64, left(), 6, comm_, &requests[1]));
+      for (ist_request& request : requests) {
+        ist_status status{};
+        IST_OK_OR_FAIL(ist_cancel(request));
+        IST_OK_OR_FAIL(ist_wait(&request, &status));
+        EXPECT_EQ(IST_CANCELLED, status.code);
+      }
+      if (i % 20 == 19) IST_OK_OR_FAIL(ist_barrier(comm_));
+    }
+  };
+  cancel_some(100);
+  const std::size_t before = mallinfo2().uordblks;
+  cancel_some(1000);
+  EXPECT_LT(mallinfo2().uordblks, before + 64 * 1024);
+  EXPECT_EQ(IST_OK, exchange(basic(10, IST_DOUBLE), basic(10, IST_DOUBLE))) << text_;
+}
+
+// Nor of a receive that nothing can come for.
+TEST_F(Types, OfReceivesFromARankThatHasLeftAreNotKept) {
+  const int last = size() - 1;
+  if (rank() == last) {
+    IST_OK_OR_FAIL(ist_world_destroy(&world_));
+    return;
+  }
+  std::vector<double> in(10);
+  const auto receive = [&] {
+    ist_request request = IST_REQUEST_NULL;
+    const int code = ist_irecv(ist_host(in.data()), 10, IST_DOUBLE, last, 5, comm_, &request);
+    return code != IST_OK ? code : ist_wait(&request, IST_STATUS_IGNORE);
+  };
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(IST_ERR_PEER_LEFT, receive()) << ist_error_text();
+  const std::size_t before = mallinfo2().uordblks;
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(IST_ERR_PEER_LEFT, receive()) << ist_error_text();
+  EXPECT_LT(mallinfo2().uordblks, before + 64 * 1024);
+}
+
+// Messages take cells where what they are made of waits for a slot, and each meets its own.
+TEST_F(Types, OfMoreMessagesThanSlotsAreThoseOfEach) {
+  constexpr int kMessages = 200;
+  const int to = size() - 1;
+  std::vector<std::vector<double>> out;
+  std::vector<ist_request> requests(rank() == 0 ? kMessages : 0);
+  for (ist_request& request : requests) {
+    out.emplace_back(500, static_cast<double>(out.size()));
+    IST_OK_OR_FAIL(ist_isend(ist_host(out.back().data()), 500, IST_DOUBLE, to, 5, comm_, &request));
+  }
+  int gone = 0;
+  for (ist_request& request : requests) {
+    int is = 0;
+    IST_OK_OR_FAIL(ist_test(&request, &is, IST_STATUS_IGNORE));
+    gone += is;
+  }
+  EXPECT_GE(gone, rank() == 0 ? 100 : 0) << "of " << kMessages << " messages that nobody has received";
+  if (rank() == to) {
+    if (to != 0) std::this_thread::sleep_for(std::chrono::milliseconds(200));  // looks for none meanwhile
+    std::vector<double> in(500);
+    for (int i = 0; i < kMessages; ++i) {
+      const bool same = i % 3 != 0;
+      EXPECT_EQ(same ? IST_OK : IST_ERR_ARGUMENT,
+                ist_recv(ist_host(in.data()), 500, same ? IST_DOUBLE : IST_INT64, 0, 5, comm_, IST_STATUS_IGNORE))
+          << i << ": " << ist_error_text();
+      EXPECT_EQ(std::vector<double>(500, i), in) << i;
+    }
+  }
+  for (ist_request& request : requests) IST_OK_OR_FAIL(ist_wait(&request, IST_STATUS_IGNORE));
+}
+
+// By whatever carrier.
+TEST_F(Types, ThatDifferAreCountedAsMessages) {
+  const auto received = [&] {
+    ist_traffic traffic{};
+    traffic.size = sizeof traffic;
+    EXPECT_EQ(IST_OK, ist_world_traffic(world_, left(), IST_CARRIER_NONE, &traffic)) << ist_error_text();
+    return std::pair{traffic.messages_received, traffic.bytes_received};
+  };
+  for (const std::int64_t count : {10, 1000, 100000})
+    for (const KindName& each : usable_kinds()) {
+      const auto told = [&](ist_type type) {
+        const auto before = received();
+        exchange(basic(count, IST_DOUBLE), basic(count, type), true, each.kind);
+        const auto after = received();
+        return std::pair{after.first - before.first, after.second - before.second};
+      };
+      const auto alike = told(IST_DOUBLE);
+      EXPECT_GE(alike.first, 1U);
+      EXPECT_EQ(alike, told(IST_INT64)) << count << " in memory of " << each.name;
+    }
 }
 
 TEST_F(Types, OfPutsAndGetsAreComparedHere) {
@@ -201,7 +333,7 @@ TEST_F(Types, OfPutsAndGetsAreComparedHere) {
     EXPECT_NE(std::string::npos, std::string{ist_error_text()}.find(where)) << ist_error_text();
   };
   expect(ist_heap_put_layout(heap, part, 10, integer, ist_host(mine.data()), 10, number, right()),
-         "element 0 is IST_DOUBLE in source and IST_INT64 in dest (found by ISTHMUS_CHECK)");
+         "element 0 is IST_DOUBLE in source and IST_INT64 in dest; name the same types");
   expect(ist_heap_get_layout(heap, ist_host(mine.data()), 10, number, part, 10, integer, right()),
          "element 0 is IST_INT64 in source and IST_DOUBLE in dest");
   IST_OK_OR_FAIL(ist_heap_put_layout(heap, part, 80, ist_layout_of(IST_BYTE), ist_host(mine.data()), 10, number, right()));

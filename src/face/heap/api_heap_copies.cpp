@@ -7,28 +7,21 @@
 namespace ist {
 namespace {
 
-// What is longer is copied by several threads, or by a device, as other long copies are.
-constexpr Bytes kCopiedHere = kibibytes(256);
-
 enum class Direction { put, get };
 enum class Completes { now, at_quiet };
 
 bool plain_host(const CollectiveHeap& heap, const ist_buffer& local, Bytes size) {
-  return heap.on_host() && local.kind == IST_KIND_HOST && size <= kCopiedHere;
+  return heap.on_host() && local.kind == IST_KIND_HOST && size <= kCopiedByCaller;
 }
 
 Status null_buffer(Bytes size) {
   return {IST_ERR_ARGUMENT, "the local buffer is null, and " + std::to_string(size.value) + " bytes were to be copied"};
 }
 
-// What follows the bytes of a copy that may go on behind its call.
-struct Later {
-  CollectiveHeap::Then then;
-  bool taken = false;  // by the heap; otherwise the bytes are there
-};
-
+// add(Transfer): of a copy that may go on behind its call, what is left to do; not called where the bytes are there.
+template <class Add>
 Status copy(CollectiveHeap& heap, Direction direction, const Named& named, const ist_buffer& local, Completes completes,
-            Later* later = nullptr) {
+            const Add& add) {
   if (named.size == Bytes{}) return heap.memory().check(named.pe);
   const auto place = place_in(heap, named);
   if (!place.ok()) return place.status();
@@ -48,14 +41,12 @@ Status copy(CollectiveHeap& heap, Direction direction, const Named& named, const
   Transfer transfer{heap.world().kinds(), heap.world().pool(), to, from};
   const auto done = transfer.step();
   if (!done.ok()) return done.status();
-  if (*done) return {};
-  if (later == nullptr) {
-    heap.add(std::move(transfer));
-  } else {
-    heap.add(std::move(transfer), std::move(later->then));
-    later->taken = true;
-  }
+  if (!*done) add(std::move(transfer));
   return {};
+}
+
+Status copy(CollectiveHeap& heap, Direction direction, const Named& named, const ist_buffer& local, Completes completes) {
+  return copy(heap, direction, named, local, completes, [&heap](Transfer rest) { heap.add(std::move(rest)); });
 }
 
 // One of several elements that are equally far apart, on either side.
@@ -126,15 +117,22 @@ struct Signal {
 
 Result<PlaceInHeap> place_of(CollectiveHeap& heap, const Signal& signal, int pe) {
   IST_TRY(check_signal(signal.address, signal.operation));
-  return place_in(heap, {signal.address, Bytes{sizeof(std::uint64_t)}, pe});
+  auto place = place_in(heap, {signal.address, Bytes{sizeof(std::uint64_t)}, pe});
+  // Before anything is copied: who waits for the word would not hear of it.
+  if (place.ok() && signal.operation == IST_SIGNAL_ADD && !heap.on_host()) IST_TRY(can_change_on_device(heap, place->pe));
+  return place;
 }
 
 Status put_signal_nbi(CollectiveHeap& heap, const Named& named, const ist_buffer& source, const Signal& signal) {
   const auto place = place_of(heap, signal, named.pe);
   if (!place.ok()) return place.status();
-  Later later{[&heap, where = *place, signal] { return set_signal(heap, where, signal.value, signal.operation); }};
-  IST_TRY(copy(heap, Direction::put, named, source, Completes::at_quiet, &later));
-  return later.taken ? Status{} : later.then();
+  bool goes_on = false;
+  IST_TRY(copy(heap, Direction::put, named, source, Completes::at_quiet, [&](Transfer rest) {
+    goes_on = true;
+    heap.add(std::move(rest),
+             [&heap, where = *place, signal] { return set_signal(heap, where, signal.value, signal.operation); });
+  }));
+  return goes_on ? Status{} : set_signal(heap, *place, signal.value, signal.operation);
 }
 
 Status put_signal(CollectiveHeap& heap, const Named& named, const ist_buffer& source, const Signal& signal) {

@@ -10,8 +10,6 @@
 namespace ist {
 namespace {
 
-// Longer copies of bytes in a row are made by several threads, as others are.
-constexpr Bytes kMovedHere = kibibytes(256);
 // Of a device's memory, where bytes are packed on one side and unpacked on the other.
 constexpr Bytes kBlock = mebibytes(64);
 
@@ -64,7 +62,7 @@ Status move_laid(World& world, const Laid& to, const Laid& from) {
   const auto size = static_cast<std::int64_t>(to.size().value);
   const auto to_row = in_one_piece(to), from_row = in_one_piece(from);
   const bool on_host = to.memory.kind == KindId::host && from.memory.kind == KindId::host;
-  if (on_host && !(to_row && from_row && to.size() > kMovedHere)) {
+  if (on_host && !(to_row && from_row && to.size() > kCopiedByCaller)) {
     move(to.shape->form, to.memory.address() + to.origin, from.shape->form, from.memory.address() + from.origin);
     return {};
   }
@@ -83,12 +81,11 @@ Laid for_own_device(const CollectiveHeap& heap, Laid far) {
 Status compare_types(const World& world, const LaidData& to, const LaidData& from) {
   if (!world.settings().check) [[likely]]
     return {};
-  const auto to_layout = layout_of(to.layout), from_layout = layout_of(from.layout);
-  if (!to_layout.ok() || !from_layout.ok()) return {};
-  const SharedLayout into = types_of(to.count, to_layout->layout), out_of = types_of(from.count, from_layout->layout);
+  const SharedLayout into = types_of(to), out_of = types_of(from);
   const auto found = into && out_of ? difference(note_of(*out_of), *into) : std::nullopt;
   if (!found) return {};
-  return {IST_ERR_ARGUMENT, described(*found, "source", "dest") + " (found by ISTHMUS_CHECK)"};
+  return {IST_ERR_ARGUMENT, described(*found, "source", "dest") +
+                                "; name the same types on both sides, or IST_BYTE on one (found by ISTHMUS_CHECK)"};
 }
 
 Status copy_layouts(CollectiveHeap& heap, bool puts, const FarData& far_data, const LaidData& near_data) {

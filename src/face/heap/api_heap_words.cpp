@@ -57,7 +57,7 @@ Result<bool> holds(CollectiveHeap& heap, Offset offset, const Condition& wanted)
 Status wait_until(CollectiveHeap& heap, const Condition& wanted) {
   const auto offset = check_condition(heap, wanted);
   if (!offset.ok()) return offset.status();
-  return heap.wait([&] { return holds(heap, *offset, wanted); }, [&] { return heap.nobody_left(); });
+  return heap.wait([&] { return holds(heap, *offset, wanted); }, [&] { return heap.word_lost(); });
 }
 
 Result<PlaceInHeap> word_in(const CollectiveHeap& heap, const Named& named) {
@@ -160,7 +160,7 @@ int ist_heap_test(ist_heap heap, const void* address, ist_type type, ist_compare
     const ist::Condition wanted{address, type, compare, value};
     const auto offset = ist::check_condition(in, wanted);
     if (!offset.ok()) return offset.status();
-    ist::Status lost = in.nobody_left();
+    ist::Status lost = in.word_lost();
     const auto found = ist::holds(in, *offset, wanted);
     if (!found.ok()) return found.status();
     *is = *found ? 1 : 0;

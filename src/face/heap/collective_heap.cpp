@@ -36,11 +36,7 @@ Result<std::unique_ptr<CollectiveHeap>> CollectiveHeap::create(World& world, con
   return made;
 }
 
-// Copies that nobody waited for touch the memory until they are over.
-CollectiveHeap::~CollectiveHeap() {
-  for (StartedCopy& each : started_)
-    for (auto done = each.transfer.step(); done.ok() && !*done; done = each.transfer.step()) std::this_thread::yield();
-}
+CollectiveHeap::~CollectiveHeap() = default;
 
 Status CollectiveHeap::check(const Wanted& wanted, int& device) const {
   const auto kind = world_.kinds().usable(static_cast<std::uint32_t>(wanted.kind));
@@ -284,41 +280,12 @@ Status CollectiveHeap::end() {
   return copied.ok() ? all : copied;
 }
 
-void CollectiveHeap::add(Transfer transfer, Then then) {
-  const std::lock_guard lock(started_mutex_);
-  started_.push_back({std::move(transfer), std::move(then)});
-  has_started_.store(true, std::memory_order_release);
-}
-
-Result<bool> CollectiveHeap::StartedCopy::step() {
-  auto done = transfer.step();
-  if (!done.ok() || !*done || !then) return done;
-  const Status last = then();
-  return last.ok() ? Result<bool>{true} : Result<bool>{last};
-}
-
-void CollectiveHeap::step_started() {
-  const std::lock_guard lock(started_mutex_);
-  std::erase_if(started_, [&](StartedCopy& each) {
-    const auto done = each.step();
-    if (!done.ok() && failed_.ok()) failed_ = done.status();
-    return !done.ok() || *done;
-  });
-  if (started_.empty() && failed_.ok()) has_started_.store(false, std::memory_order_release);
-}
-
 // The fence puts stores of copies that this thread has made before whatever comes.
 Status CollectiveHeap::quiet() {
   Status failed;
-  while (has_started_.load(std::memory_order_acquire)) {
-    step_started();
-    {
-      const std::lock_guard lock(started_mutex_);
-      if (started_.empty()) {
-        if (failed.ok()) failed = std::exchange(failed_, Status{});
-        has_started_.store(false, std::memory_order_release);
-      }
-    }
+  while (started_.any()) {
+    started_.step();
+    if (auto over = started_.settle(); over && failed.ok()) failed = std::move(*over);
     const std::lock_guard lock(engine().lock());
     engine().progress();
   }

@@ -12,15 +12,14 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "collective/agreement.hpp"
 #include "collective/communicator.hpp"
+#include "face/heap/started_copies.hpp"
 #include "heap/flag_barrier.hpp"
 #include "heap/symmetric_heap.hpp"
-#include "memory/transfer.hpp"
 
 namespace ist {
 
@@ -56,12 +55,11 @@ class CollectiveHeap {
 
   // Copies that may go on behind the call that started them, until quiet(). `then`, where there is one, is called once the bytes are
   // there, and not after an error.
-  using Then = std::function<Status()>;
-  void add(Transfer transfer, Then then = {});
+  void add(Transfer transfer, StartedCopies::Then then = {}) { started_.add(std::move(transfer), std::move(then)); }
   Status quiet();
   // Moves them on without waiting; what fails quiet() tells.
   void move_on() {
-    if (has_started_.load(std::memory_order_acquire)) step_started();
+    if (started_.any()) started_.step();
   }
 
   // Waits until `ready` says true, and moves the world's messages on meanwhile; `lost` says why it never will.
@@ -74,6 +72,11 @@ class CollectiveHeap {
   void look_at_board();
   // Somebody died, or all other PEs have left.
   Status nobody_left() const;
+  // Why a word of this PE's may never change: that, or a copy of its own has failed, which quiet() tells, too.
+  Status word_lost() const {
+    Status failed = started_.any() ? started_.failed() : Status{};
+    return failed.ok() ? nobody_left() : failed;
+  }
 
  private:
   CollectiveHeap(World& world, std::unique_ptr<Communicator> comm) : world_(world), comm_(std::move(comm)) {}
@@ -90,12 +93,6 @@ class CollectiveHeap {
   Status pass_once(int pe, std::uint32_t purpose, const FileDescriptor& own, std::vector<bool>& sent,
                    std::vector<bool>& came, FileDescriptor& theirs);
   Status zero(Offset offset, Bytes size);
-  struct StartedCopy {
-    Transfer transfer;
-    Then then;
-    Result<bool> step();
-  };
-  void step_started();
   Status anyone_lost() const;
   Status lost_in_barrier() const;
 
@@ -106,10 +103,7 @@ class CollectiveHeap {
   std::unique_ptr<FlagBarrier> barrier_;
   Bytes page_;
   PinnedPool::Block abort_page_;  // where the heap is of a device
-  std::mutex started_mutex_;
-  std::vector<StartedCopy> started_;
-  Status failed_;                         // the first one since quiet()
-  std::atomic<bool> has_started_{false};  // or has failed
+  StartedCopies started_;
 };
 
 }  // namespace ist

@@ -11,6 +11,8 @@
 
 namespace ist {
 
+// Why no word of that PE's part can be changed; ok where one can.
+Status can_change_on_device(CollectiveHeap& heap, Pe pe);
 // What was there. `size` is 4 or 8, and divides the place.
 Result<std::uint64_t> change_on_device(CollectiveHeap& heap, const PlaceInHeap& place, Bytes size, const WordChange& change);
 

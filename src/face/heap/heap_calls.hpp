@@ -1,6 +1,6 @@
 // What the calls on symmetric heaps have in common: handles, addresses and PEs checked.
 //
-// Who calls this : api_heap.cpp, api_heap_copies.cpp, api_heap_words.cpp.
+// Who calls this : api_heap*.cpp.
 // Threads        : any.
 // Ownership      : none.
 // Errors         : reported with the call's name.
@@ -11,6 +11,9 @@
 #include "face/message/errors.hpp"
 
 namespace ist {
+
+// Between host memory. What is longer is copied by several threads, as other long copies are.
+inline constexpr Bytes kCopiedByCaller = kibibytes(256);
 
 int null_argument(const char* call, const char* argument);
 

@@ -17,12 +17,6 @@ struct LaidMessage {
   ist_comm comm;
 };
 
-// The layout has been found before.
-SharedLayout types_of(const LaidData& data) {
-  const auto found = layout_of(data.layout);
-  return found.ok() ? types_of(data.count, found->layout) : nullptr;
-}
-
 Result<Started> start_laid_send(const LaidMessage& given, SendMode mode) {
   const auto to = destination(given.comm, given.rank, given.tag);
   if (!to.ok()) return to.status();

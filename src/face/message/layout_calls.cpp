@@ -103,6 +103,11 @@ Status on_device(World& world, const Laid& laid, const PackPart& part, const Pie
 
 }  // namespace
 
+SharedLayout types_of(const LaidData& data) {
+  const auto found = layout_of(data.layout);
+  return found.ok() ? types_of(data.count, found->layout) : nullptr;
+}
+
 Result<Laid> lay(World& world, const LaidData& data, bool written) {
   const auto shape = shape_of(data.count, data.layout, written);
   if (!shape.ok()) return shape.status();
