@@ -295,7 +295,8 @@ void run_halo(const BenchOptions& options, const std::string& kind) {
   std::vector<std::string> arguments{"bench", "halo"};
   if (!options.call.empty()) arguments.push_back(options.call);
   arguments.insert(arguments.end(), {"--kind", kind});
-  for (std::string& word : size_arguments(options)) arguments.push_back(std::move(word));
+  if (!options.sizes.empty())
+    for (std::string& word : size_arguments(options)) arguments.push_back(std::move(word));
   if (options.iterations != 0) arguments.insert(arguments.end(), {"--iterations", std::to_string(options.iterations)});
   if (!options.json_file.empty()) arguments.insert(arguments.end(), {"--json", options.json_file});
   if (options.quick) arguments.emplace_back("--quick");
