@@ -90,8 +90,7 @@ run() {  # run FOLDER [ctest options...]
 
 coverage() {
   find build-coverage -name '*.gcda' -delete
-  # More at a time than processors: for more than half of their time these tests wait, for what is to time out, be noticed or come late.
-  run build-coverage -LE 'outside|once' -j $((jobs + (jobs + 1) / 2))
+  run build-coverage -LE 'outside|once'
   local status=$?
   if [[ " ${unbuilt[*]} " == *" build-coverage "* ]]; then return $status; fi
   tools/coverage.sh build-coverage || status=1
