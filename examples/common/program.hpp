@@ -1,14 +1,13 @@
-// What an example program is around its work: arguments, times, and an end that is the same on all ranks.
+// What an example program is around its work: times, and an end that is the same on all ranks.
 //
 // Who calls this : jacobi, pixels, particles and lbm.
 // Threads        : one.
-// Ownership      : values; an Arguments refers to the variables that it fills.
+// Ownership      : values.
 // Errors         : Mistake: one rank tells of it, with the usage, and all end with status 2.
 #pragma once
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
@@ -16,20 +15,14 @@
 #include <functional>
 #include <isthmus/isthmus.hpp>
 #include <new>
-#include <stdexcept>
 #include <string>
-#include <string_view>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-namespace example {
+#include "arguments.hpp"
 
-// Of the user's. Work throws it for what follows from arguments and number of ranks, so that no rank goes on without the others.
-class Mistake : public std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+namespace example {
 
 template <class Number>
 std::string in_words(Number value) {
@@ -38,69 +31,6 @@ std::string in_words(Number value) {
   std::snprintf(text, sizeof text, "%g", static_cast<double>(value));
   return text;
 }
-
-// Options, each with a value behind it.
-class Arguments {
- public:
-  Arguments(std::string program, std::string purpose) : program_(std::move(program)), purpose_(std::move(purpose)) {}
-
-  // From `least` to `most`, both inclusive. An option without help is not shown.
-  template <class Number>
-  void number(const std::string& name, Number& value, Number least, Number most, const std::string& help) {
-    const std::string range = in_words(least) + " to " + in_words(most);
-    add(name, help, in_words(value), [=, &value](std::string_view text) {
-      Number found{};
-      const auto end = std::from_chars(text.data(), text.data() + text.size(), found);
-      if (end.ec != std::errc() || end.ptr != text.data() + text.size() || !(found >= least && found <= most))
-        throw Mistake(name + " is \"" + std::string(text) + "\", and has to be a number from " + range);
-      value = found;
-    });
-  }
-  void word(const std::string& name, std::string& value, const std::vector<std::string>& words, const std::string& help) {
-    std::string list;
-    for (const auto& each : words) list += (list.empty() ? "" : ", ") + each;
-    add(name, help.empty() ? help : help + ": " + list, value, [=, &value](std::string_view text) {
-      if (std::find(words.begin(), words.end(), text) == words.end())
-        throw Mistake(name + " is \"" + std::string(text) + "\", and has to be one of " + list);
-      value = text;
-    });
-  }
-  // Of any other form; `take` throws what is wrong with it.
-  void add(const std::string& name, const std::string& help, const std::string& preset,
-           const std::function<void(std::string_view)>& take) {
-    options_.push_back({name, help, preset, take});
-  }
-  // False: help is asked for.
-  bool read(int argc, char** argv) const {
-    for (int at = 1; at < argc; at += 2) {
-      const std::string_view name = argv[at];
-      if (name == "--help") return false;
-      const auto option =
-          std::find_if(options_.begin(), options_.end(), [&](const Option& each) { return each.name == name; });
-      if (option == options_.end()) throw Mistake("there is no option \"" + std::string(name) + "\"");
-      if (at + 1 == argc) throw Mistake(std::string(name) + " needs a value");
-      option->take(argv[at + 1]);
-    }
-    return true;
-  }
-  std::string usage() const {
-    std::string text = "usage: isthmus run -n RANKS " + program_ + " [OPTION VALUE]...\n" + purpose_ + "\n";
-    for (const Option& option : options_)
-      if (!option.help.empty())
-        text += "  " + option.name + std::string(14 - std::min<std::size_t>(option.name.size(), 13), ' ') + option.help +
-                " [" + option.preset + "]\n";
-    return text;
-  }
-  const std::string& program() const { return program_; }
-
- private:
-  struct Option {
-    std::string name, help, preset;
-    std::function<void(std::string_view)> take;
-  };
-  std::string program_, purpose_;
-  std::vector<Option> options_;
-};
 
 template <class T>
 T largest(const isthmus::Comm& comm, T value) {
@@ -158,7 +88,7 @@ inline void must_be_alike(const isthmus::Comm& comm, int argc, char** argv) {
 }
 
 // `work` says whether its result was right.
-inline int run(const Arguments& arguments, int argc, char** argv, const std::function<bool(const isthmus::World&)>& work) {
+inline int run(Arguments& arguments, int argc, char** argv, const std::function<bool(const isthmus::World&)>& work) {
   int rank = 0;
   try {
     const isthmus::World world;

@@ -152,7 +152,7 @@ int main(int argc, char** argv) {
   arguments.number("--reynolds", options.reynolds, 1.0, 10000.0, "of the cavity, compared with tables at 100 and 400");
   arguments.word("--exchange", options.exchange, {"messages", "one-sided"}, "how halos come");
   arguments.add("--grid", "ranks along z, y and x, of which 0 are chosen", "0x0x0",
-                [&](std::string_view text) { options.grid = grid_of(std::string(text)); });
+                [&](const std::string& text) { options.grid = grid_of(text); });
   arguments.word("--spoil", options.spoil, {"no", "bit"}, "");
   return example::run(arguments, argc, argv, [&](const isthmus::World& world) {
     return options.flow == "cavity" ? solve(world, Cavity(options.cells, options.reynolds), options)
