@@ -79,7 +79,8 @@ TEST_F(Bench, PackingIsCheckedAndTimedBesideCopies) {
     for (const char* time : {"pack_us", "unpack_us", "blocks_us", "copy_us", "limit_us", "limit_ratio"})
       EXPECT_GT(row[time].get<double>(), 0) << time << ": " << row.dump();
     EXPECT_LE(row["p10_us"].get<double>(), row["p90_us"].get<double>()) << row.dump();
-    EXPECT_GE(row["limit_us"].get<double>(), row["copy_us"].get<double>()) << "what is read is no less: " << row.dump();
+    EXPECT_GE(row["limit_us"].get<double>() * (1 + 1e-9), row["copy_us"].get<double>())
+        << "what is read is no less: " << row.dump();
     EXPECT_EQ(row["iterations"], 5) << row.dump();
   }
   EXPECT_EQ(shapes, (std::set<std::string>{"hvector", "indexed", "struct", "subarray", "vector"}));
