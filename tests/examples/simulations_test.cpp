@@ -71,7 +71,8 @@ TEST_F(Simulations, heat_of_directives_is_what_the_wave_says) {
       EXPECT_EQ(count(unlike.errors, error), 1U) << words << '\n' << unlike.errors;
     }
   }
-  if (known < 2) GTEST_SKIP() << "SKIPPED: this compiler knows directives of " << known << " of 2 kinds";
+  if (known < 2)
+    GTEST_SKIP() << "not covered here: heat by OpenMP and by OpenACC; this compiler knows " << known << " of the two";
 }
 
 // With b other than the benchmark's 0 edges count, too.
@@ -144,7 +145,7 @@ TEST_F(Simulations, lattice_boltzmann_is_what_the_law_and_the_tables_say) {
 // Where sanitizers map more than that, it would be their error.
 TEST_F(Simulations, lattice_boltzmann_says_how_much_memory_is_missing) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "SKIPPED: sanitizers map more than this test allows";
+  GTEST_SKIP() << "not covered here: memory that is not enough; sanitizers map more than this test allows";
 #endif
   const Ended ended = shell("sh -c 'export CUDA_VISIBLE_DEVICES=; ulimit -v 16000000; exec " BUILD_DIR
                             "/bin/isthmus run -n 1 " BUILD_DIR "/bin/lbm --cells 1024'");
@@ -190,7 +191,9 @@ TEST_F(Simulations, jacobi_is_right_where_one_rank_ends_elsewhere) {
   const Ended between = run(2, "jacobi --nx 67 --ny 41 --iterations 40 --tolerance 0.088232265 --exchange put");
   EXPECT_EQ(between.last_line(), "verified: bits and norms of a serial loop") << between.output;
   const auto [alone, both] = iterations_of(between.output);
-  if (alone == both) GTEST_SKIP() << "SKIPPED: with this processor both end in iteration " << both;
+  if (alone == both)
+    GTEST_SKIP() << "not covered here: one rank that ends elsewhere than two; with this processor both end in iteration "
+                 << both;
 }
 
 // One run is by 1, 2, 4 ... and all ranks.

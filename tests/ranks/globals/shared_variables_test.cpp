@@ -243,7 +243,8 @@ void fault() {
 
 // Once, and what comes then is the system's affair.
 TEST(SharedVariables, AHandlerThatIsForOneSignalIsCalledOnce) {
-  if (kSanitized) GTEST_SKIP() << "the sanitizers have handlers of their own";
+  if (kSanitized)
+    GTEST_SKIP() << "not covered here: handlers that are for one signal; the sanitizers have handlers of their own";
   const int status = status_of([] {
     struct sigaction action {};
     action.sa_handler = [](int) {
@@ -260,7 +261,8 @@ TEST(SharedVariables, AHandlerThatIsForOneSignalIsCalledOnce) {
 
 // Of the pages of a segment one is not there, so that it is held as far as that.
 TEST(SharedVariables, WhatCouldNotBeHeldToItsEndCanBeStoredTo) {
-  if (kSanitized) GTEST_SKIP() << "the sanitizers have handlers of their own";
+  if (kSanitized)
+    GTEST_SKIP() << "not covered here: stores where memory could not be held; the sanitizers have handlers of their own";
   const int status = status_of([] {
     constexpr std::size_t kPage = 4096;
     void* const pages = ::mmap(nullptr, 3 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
