@@ -1,6 +1,6 @@
 // The basic types of a message, told in few numbers, and where they differ from those of its receive.
 //
-// Who calls this : request/type_check.hpp, face/heap, where the setting check asks for it.
+// Who calls this : request/engine_types.cpp, face/heap, where the setting check asks for it.
 // Threads        : values; pure functions.
 // Ownership      : none.
 // Errors         : none.
