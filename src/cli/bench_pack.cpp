@@ -210,12 +210,13 @@ void measure(const BenchOptions& options, const std::string& kind) {
   if (bench.world.size() != 1)
     throw Failure(
         2, "pack is by one rank and was started on " + std::to_string(bench.world.size()) + "; leave out isthmus run");
+  static_cast<void>(bench.world.allocate(bench.kind, 1));  // or says why there is none, before anything else is said
   const auto kinds = Kinds::load("all");
   const std::string machine = kinds.ok() ? describe_machine(find_processors(), **kinds) : "unknown";
   const char* const limit =
       "a copy of as many bytes in one piece, times what reading whole lines of 64 bytes (sectors of 32 on CUDA devices) "
       "adds to it";
-  std::cout << "isthmus bench pack, " << kind << "; every byte was right, both ways; in us\n"
+  std::cout << "isthmus bench pack, " << kind << "; in us\n"
             << machine << "; commit " << commit_of_sources() << "\nlimit: " << limit
             << "\n\n    shape   block       bytes       pack     unpack   each block   one copy      limit    ratio\n";
   const auto totals = options.sizes.empty() ? std::vector<std::uint64_t>(kTotals.begin(), kTotals.end()) : options.sizes;
@@ -224,6 +225,7 @@ void measure(const BenchOptions& options, const std::string& kind) {
       for (const std::int64_t block : kBlocks)
         if ((options.call.empty() || options.call == shape) && static_cast<std::uint64_t>(block) <= total)
           bench_shape(bench, shape, block, static_cast<std::int64_t>(total));
+  std::cout << "every byte was right, both ways\n";
   if (options.json_file.empty()) return;
   const Json report{{"machine", machine}, {"commit", commit_of_sources()},
                     {"date", date_now()}, {"benchmark", "pack"},

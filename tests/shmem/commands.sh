@@ -45,6 +45,12 @@ if "$bin/oshcc" > said 2>&1 || ! grep -q "no program is named" said; then
   echo "oshcc without a program: $(cat said)"
   bad=1
 fi
+mkdir -p unbuilt/bin
+cp "$(readlink -f "$bin/oshcc")" unbuilt/bin/oshcc
+if unbuilt/bin/oshcc arguments.c -o unbuilt/program > said 2>&1 || ! grep -q "cmake --build build --target isthmus_shmem" said; then
+  echo "oshcc without its library: $(cat said)"
+  bad=1
+fi
 if "$bin/oshrun" ./two_steps > said 2>&1 || ! grep -q "how many ranks to start" said; then
   echo "oshrun without a number: $(cat said)"
   bad=1
