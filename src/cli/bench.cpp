@@ -141,7 +141,7 @@ void run_benchmark(const BenchOptions& options) {
   if (session.rank() != 0) return;
   report.limit_is = limit.words();
   std::cout << table_footer(report) << std::flush;
-  if (!options.json_file.empty()) write_json(options.json_file, report);
+  if (!options.json_file.empty()) write_json(options.json_file, to_json(report));
 }
 
 // Outside a world: everything that can be told without other ranks is told now.

@@ -3,13 +3,13 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <optional>
 #include <utility>
 
 #include "cli/bench_driver_copies.hpp"
+#include "cli/bench_report.hpp"
 #include "cli/bench_room.hpp"
 #include "cli/bench_session.hpp"
 #include "cli/failure.hpp"
@@ -303,10 +303,7 @@ void run_limits(const BenchOptions& options, bool pair) {
   if (options.json_file.empty()) return;
   auto list = nlohmann::ordered_json::array();
   for (const BenchReport& report : reports) list.push_back(to_json(report));
-  std::ofstream out(options.json_file);
-  out << list.dump(2) << '\n';
-  out.close();
-  if (!out) throw Failure(1, "cannot write the file " + options.json_file);
+  write_json(options.json_file, list);
 }
 
 }  // namespace ist::cli

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <fstream>
 #include <iostream>
 
 #include "cli/bench_report.hpp"
@@ -166,10 +165,7 @@ void run_every_pair(const BenchOptions& options) {
   for (const std::uint64_t size : shown_sizes(options)) std::cout << '\n' << table(reports, words, times, size);
   std::cout << std::flush;
   if (!options.json_file.empty()) {
-    std::ofstream out(options.json_file);
-    out << Json(reports).dump(2) << '\n';
-    out.close();
-    if (!out) throw Failure(1, "cannot write the file " + options.json_file);
+    write_json(options.json_file, Json(reports));
   }
   if (!failed.empty()) throw Failure(1, failed);
 }

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <iostream>
 #include <isthmus/isthmus.hpp>
 #include <isthmus/layout.hpp>
@@ -232,10 +231,7 @@ void measure(const BenchOptions& options, const std::string& kind) {
                     {"from", kind},       {"to", kind},
                     {"ranks", 1},         {"quick", options.quick},
                     {"limit_is", limit},  {"rows", bench.rows}};
-  std::ofstream out(options.json_file);
-  out << report.dump(2) << '\n';
-  out.close();
-  if (!out) throw Failure(1, "cannot write the file " + options.json_file);
+  write_json(options.json_file, report);
 }
 
 }  // namespace

@@ -188,9 +188,9 @@ void must_be_writable(const std::string& file) {
     throw Failure(2, "cannot write the file " + file + ": " + std::strerror(errno));
 }
 
-void write_json(const std::string& file, const BenchReport& report) {
+void write_json(const std::string& file, const nlohmann::ordered_json& json) {
   std::ofstream out(file);
-  out << to_json(report).dump(2) << '\n';
+  out << json.dump(2) << '\n';
   out.close();
   if (!out) throw Failure(1, "cannot write the file " + file + ": " + std::strerror(errno));
 }

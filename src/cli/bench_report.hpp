@@ -51,6 +51,6 @@ std::string table_footer(const BenchReport& report);
 std::string date_now();
 // Fails at once if the file could not be written later.
 void must_be_writable(const std::string& file);
-void write_json(const std::string& file, const BenchReport& report);
+void write_json(const std::string& file, const nlohmann::ordered_json& json);
 
 }  // namespace ist::cli

@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -226,10 +225,7 @@ void run_sweep(const BenchOptions& options) {
             << "\nlimit: as each report says in limit_is, or memcpy of that size; the median of all values\n"
             << sweep_warning(reports);
   if (options.json_file.empty()) return;
-  std::ofstream out(options.json_file);
-  out << Json(reports).dump(2) << '\n';
-  out.close();
-  if (!out) throw Failure(1, "cannot write the file " + options.json_file);
+  write_json(options.json_file, Json(reports));
 }
 
 }  // namespace ist::cli

@@ -235,8 +235,8 @@ Result<bool> NcclCall::decide(Action::Moment& now) {
 bool NcclCall::go_by_messages(Action::Moment& now) {
   leave();
   // One that has failed, or was cancelled, touches nothing of the user's.
-  for (Ticket& ticket : after_)
-    if (now.status.ok()) now.schedule.wait_for(std::move(ticket));
+  if (now.status.ok())
+    for (Ticket& ticket : after_) now.schedule.wait_for(std::move(ticket));
   after_.clear();
   Plan late{team_->twin(), now.schedule, combiner_};
   by_messages_(late);

@@ -30,7 +30,7 @@ class Walk {
   // `call`: its number.
   Walk(const Communicator& comm, const Combiner& combiner, std::uint64_t call)
       : comm_(comm), combiner_(combiner), call_(call) {}
-  // Of one that was left by an exception: nothing comes into its memory any more.
+  // Of one that was left by an exception: receives that were posted, and not yet waited for, are given up.
   ~Walk();
   Walk(const Walk&) = delete;
   Walk& operator=(const Walk&) = delete;

@@ -11,7 +11,7 @@ namespace {
 // Bytes that the processor copies or combines at once, so that one long vector does not keep the engine from everybody else.
 constexpr std::uint64_t kAtOnce = 1 << 20;  // a whole number of elements of any type
 
-// Only what lasts so long is vain.
+// Only what was vain at two looks so far apart, and at none between, is vain.
 constexpr std::chrono::milliseconds kDoubtFor{250};
 
 bool on_host(const Schedule::Step& step) { return step.to.kind == KindId::host && step.from.kind == KindId::host; }

@@ -1,4 +1,6 @@
 // C calls about worlds.
+#include <isthmus/heap.h>
+
 #include "base/ranges.hpp"
 #include "face/message/calls.hpp"
 #include "face/message/errors.hpp"

@@ -10,7 +10,7 @@
 
 namespace ist::shmem {
 
-// Which call cannot go on, and why. Returns only where the program's own handler does; nor where another thread ends the process.
+// Which call cannot go on, and why. Returns only where the program's own handler does, and not where another thread is ending the process.
 [[gnu::cold]] void fail(const char* call, const std::string& cause);
 // Why the calling thread's last call failed: kept without calling the handler, for calls that can say so.
 void remember(const std::string& cause);
