@@ -1,0 +1,74 @@
+// CUDA memory, streams and times of example programs, which go with their scope.
+//
+// Who calls this : the CUDA forms of jacobi, himeno and lbm.
+// Threads        : one; the device that was current when they were made.
+// Ownership      : Memory and Stream own what they made; neither copies.
+// Errors         : std::runtime_error with the call and the driver's words.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+namespace example::cuda {
+
+inline void check(cudaError_t code, const char* call) {
+  if (code != cudaSuccess) throw std::runtime_error(std::string("CUDA: ") + call + " failed: " + cudaGetErrorString(code));
+}
+
+// `count` elements of the current device, of any value.
+template <class T>
+std::shared_ptr<T[]> memory(std::size_t count) {
+  void* made = nullptr;
+  check(cudaMalloc(&made, count * sizeof(T)), "cudaMalloc");
+  return {static_cast<T*>(made), [](T* address) { cudaFree(address); }};
+}
+
+// Page-locked, and the device's kernels see it at the same address.
+template <class T>
+std::shared_ptr<T[]> pinned(std::size_t count) {
+  void* made = nullptr;
+  check(cudaHostAlloc(&made, count * sizeof(T), cudaHostAllocMapped | cudaHostAllocPortable), "cudaHostAlloc");
+  return {static_cast<T*>(made), [](T* address) { cudaFreeHost(address); }};
+}
+
+class Stream {
+ public:
+  Stream() {
+    int least = 0, greatest = 0;
+    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
+    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest), "cudaStreamCreateWithPriority");
+  }
+  ~Stream() {
+    if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  }
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+  cudaStream_t get() const { return stream_; }
+  void wait() const { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+class Event {
+ public:
+  Event() { check(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming), "cudaEventCreateWithFlags"); }
+  ~Event() { cudaEventDestroy(event_); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  cudaEvent_t get() const { return event_; }
+  // What `second` does from here on begins behind what `first` was given so far.
+  void order(const Stream& first, const Stream& second) const {
+    check(cudaEventRecord(event_, first.get()), "cudaEventRecord");
+    check(cudaStreamWaitEvent(second.get(), event_, 0), "cudaStreamWaitEvent");
+  }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+}  // namespace example::cuda
