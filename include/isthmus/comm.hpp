@@ -362,6 +362,8 @@ class Comm : public Gathers {
  protected:
   friend class Halo;      // halo.hpp
   friend class HaloGrid;  // halo.hpp
+  template <class>
+  friend class LayoutCollectives;  // layout_collective.hpp
   friend class World;
   explicit Comm(detail::SharedWorld world) {
     world_ = std::move(world);

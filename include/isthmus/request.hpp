@@ -95,6 +95,8 @@ class [[nodiscard]] Request {
   friend class Collectives;
   friend class Comm;
   friend class Layout;
+  template <class>
+  friend class LayoutCollectives;
   friend class Message;
   template <class R>
   friend class detail::Handles;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "layout/extent.hpp"
+
 namespace ist {
 namespace {
 
@@ -14,6 +16,11 @@ std::string operation_text(std::uint32_t operation) {
   if (operation == GivenAlike::kCommutative) return "one of ist_op_create() that commutes";
   if (operation > 0 && operation <= kReductions) return std::string{name_of(static_cast<Reduction>(operation))};
   return "none that there is";
+}
+
+std::int64_t bytes_of(const GivenAlike& given) {
+  if (given.type == GivenAlike::kLayout) return given.count;
+  return given.count * static_cast<std::int64_t>(size_of(static_cast<ist_type>(given.type)).value);
 }
 
 // What differs first: its name, and what each of the two gave.
@@ -31,6 +38,13 @@ std::optional<FirstDifference> difference(const GivenAlike& one, const GivenAlik
   if (one.root != other.root) return found("root", std::to_string(one.root), std::to_string(other.root));
   if (one.operation != other.operation)
     return found("operation", operation_text(one.operation), operation_text(other.operation));
+  if (const bool laid = one.type == GivenAlike::kLayout; laid != (other.type == GivenAlike::kLayout)) {
+    const std::int64_t a = bytes_of(one), b = bytes_of(other);
+    if (a == b) return std::nullopt;
+    return found("bytes", std::to_string(a), std::to_string(b));
+  } else if (laid && one.count != other.count) {
+    return found("bytes", std::to_string(one.count), std::to_string(other.count));
+  }
   if (one.type != other.type)
     return found("type", name_of(static_cast<ist_type>(one.type)), name_of(static_cast<ist_type>(other.type)));
   if (one.count != other.count) return found("count", std::to_string(one.count), std::to_string(other.count));

@@ -22,7 +22,9 @@ struct GivenAlike {
   static constexpr std::uint32_t kOrdered = 254;      // of the user's, applied in the order of ranks
   static constexpr std::uint32_t kCommutative = 255;  // of the user's
   static constexpr std::uint32_t kFine = 1;
-  std::uint32_t present = kFine;           // 0: nothing came of that rank; above: kFine and why it refused the call
+  static constexpr std::int32_t kLayout =
+      -1;                         // the type of a call with layouts: only bytes are compared with others, which count has
+  std::uint32_t present = kFine;  // 0: nothing came of that rank; above: kFine and why it refused the call
   std::uint32_t operation = kNoOperation;  // one of these, or the number of the library's own
   std::array<char, 32> call{};             // its name, the same of the blocking call and the other
   std::int64_t count = 0;

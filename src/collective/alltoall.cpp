@@ -11,7 +11,8 @@ namespace {
 // What arrives waits beside the buffer until what lies in its place has gone, a chunk at a time.
 void exchange_in_place(Plan& plan, const Piece& buffer, const Division& layout, int partner) {
   const Piece part = layout.of(buffer, partner);
-  const Parts chunks = Parts::chunks(layout.elements(partner), Plan::chunk_of(layout.elements(partner).bytes()));
+  // Of bytes: what is an element on one rank may be a part of a layout on another.
+  const Parts chunks = Parts::chunks({part.size.value, Bytes{1}}, Plan::chunk_of(part.size));
   const Piece aside = plan.scratch_for(buffer, false, chunks.elements(0).bytes());
   Plan::Step moved = Plan::kNone;
   for (int c = 0; c < chunks.size(); ++c) {

@@ -34,10 +34,11 @@ void binomial(Plan& plan, const Piece& buffer, int root) {
 }
 
 // Each rank passes chunk after chunk to the next: the root sends everything once, however many ranks there are.
-void chain(Plan& plan, const Piece& buffer, const Elements& elements, int root) {
+void chain(Plan& plan, const Piece& buffer, int root) {
   const int size = plan.size();
   const int place = (plan.rank() - root + size) % size;
-  const Parts chunks = Parts::chunks(elements, size == 2 ? elements.bytes() : Plan::chunk_of(elements.bytes()));
+  // Of bytes: what is an element on one rank may be a part of a layout on another.
+  const Parts chunks = Parts::chunks({buffer.size.value, Bytes{1}}, size == 2 ? buffer.size : Plan::chunk_of(buffer.size));
   for (int c = 0; c < chunks.size(); ++c) {
     Plan::Step heard = Plan::kNone;
     if (place > 0) heard = plan.receive(chunks.of(buffer, c), (plan.rank() - 1 + size) % size, c, {});
@@ -59,7 +60,7 @@ void plan_bcast(Plan& plan, const Piece& buffer, const Elements& elements, int r
     case Algorithm::flat:
       return flat(plan, buffer, root);
     case Algorithm::chain:
-      return chain(plan, buffer, elements, root);
+      return chain(plan, buffer, root);
     default:
       return binomial(plan, buffer, root);
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "layout/form.hpp"
 
 namespace ist {
 namespace {
@@ -72,7 +73,18 @@ void Plan::end_shared() {
   for (const auto& [to, from] : shared_outputs_) schedule().copy(to, from, {over});
 }
 
+// Only with host memory.
+Status Plan::end_walk() {
+  Status ended = walk_ ? walk_->end() : shared_at_once_->end();
+  if (!ended.ok()) return ended;
+  for (const auto& laid : laid_)
+    if (const PackWork& work = laid->work; work.unpacks)
+      unpack(*work.form, work.memory.address() + work.origin, 0, work.to, work.packed.address());
+  return {};
+}
+
 Result<OperationId> Plan::start() {
+  for (auto& laid : laid_) schedule().keep(std::move(laid));
   if (comm_.lane() != nullptr && into_ == nullptr && !compared_)
     schedule().doubt_by([lane = comm_.lane(), number = number_](bool asks) { return lane->compare(number, asks); });
   schedule().set_combiner(combiner_);

@@ -105,9 +105,12 @@ class Plan {
   // Each step may be done as it is written down, if `bytes`, all that a message has at most, are few: no step gets a need
   // after it was written, but joins. To be said before the first step; nothing, if the call is none of those that may.
   void walk(Bytes bytes);
+  // A block for bytes that do not lie in one piece stays until the call is over; what came into one that `unpacks`, one at most, is
+  // unpacked then, if all went well.
+  void keep(std::unique_ptr<LaidOut> laid) { laid_.push_back(std::move(laid)); }
   bool walks() const { return walk_.has_value() || shared_at_once_.has_value(); }
   // Of a plan that walks: does what is left, and returns at the end.
-  Status end_walk() { return walk_ ? walk_->end() : shared_at_once_->end(); }
+  Status end_walk();
   // Of any other.
   Result<OperationId> start();
 
@@ -185,6 +188,7 @@ class Plan {
   SharedLane::Note note_;
   std::optional<SharedCall> shared_at_once_;
   std::unique_ptr<SharedCall> shared_later_;
+  std::vector<std::unique_ptr<LaidOut>> laid_;
   std::vector<Step> shared_inputs_;
   std::vector<std::pair<Piece, Piece>> shared_outputs_;  // to, from
 };

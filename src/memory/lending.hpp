@@ -8,8 +8,9 @@
 //                  a message.
 // Errors         : memory that cannot be lent is no error: the message goes another way.
 //
-// Between devices the sender copies, not the receiver, because a write to another GPU is the quicker way: 8 bytes with the driver's call and
-// the wait for it took 7.3 to 7.6 us, a read 10.2 to 10.5, of which the call alone was 5.0 (two H200, 2026-11-22).
+// Between devices the sender copies, not the receiver, because a write to another GPU is the quicker way: from one process to another's memory 8
+// bytes with the driver's call and the wait for it take 6.6 us, a read 7.7; 64 KiB 7.5 and 8.0, 4 MiB 18.4 either way. In one process, which has
+// both devices open, a read takes 9.3 (two H200, 2026-11-26, tools/peers/who_copies.cu).
 #pragma once
 
 #include <array>

@@ -62,6 +62,10 @@ bool Engine::step_schedule(Operation& operation, std::uint32_t index) {
   const Status status = is_given_up(run) ? Status{} : std::move(run.status);
   operation.outcome.cancelled = is_given_up(run);
   operation.outcome.carrier = run.schedule->carrier();
+  if (auto laid = status.ok() && !run.cancelled ? run.schedule->take_unpacked() : nullptr; laid != nullptr) {
+    operation.outcome.bytes = laid->work.packed.size;
+    operation.laid = std::move(laid);
+  }
   finish(operation, index, status);  // the run is gone from here on
   return true;
 }

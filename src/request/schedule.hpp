@@ -23,6 +23,7 @@
 #include "memory/scratch_pool.hpp"
 #include "request/action.hpp"
 #include "request/group.hpp"
+#include "request/laid_out.hpp"
 
 namespace ist {
 
@@ -101,6 +102,14 @@ class Schedule {
     device_blocks_.push_back(std::move(block));
     return device_blocks_.back().piece();
   }
+  void keep(std::unique_ptr<LaidOut> laid) { (laid->work.unpacks ? unpacked_ : packed_).push_back(std::move(laid)); }
+  // What is unpacked when every step is over.
+  std::unique_ptr<LaidOut> take_unpacked() {
+    if (unpacked_.empty()) return nullptr;
+    std::unique_ptr<LaidOut> laid = std::move(unpacked_.back());
+    unpacked_.pop_back();
+    return laid;
+  }
   // Asked now and then while nothing moves: why it never will. `asks`: while it tells others what all must hear.
   void doubt_by(std::function<Status(bool asks)> doubt) { doubt_ = std::move(doubt); }
   Status doubt(bool asks) const { return doubt_ ? doubt_(asks) : Status{}; }
@@ -154,6 +163,8 @@ class Schedule {
   std::vector<std::uint32_t> first_follower_;
   std::vector<PinnedPool::Block> blocks_;
   std::vector<ScratchPool::Block> device_blocks_;
+  std::vector<std::unique_ptr<LaidOut>> packed_;
+  std::vector<std::unique_ptr<LaidOut>> unpacked_;  // one at most
 };
 
 }  // namespace ist

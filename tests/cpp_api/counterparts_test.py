@@ -12,8 +12,8 @@ CLASSES = {
     "halo": [["Halo"]],
     "halo_grid": [["HaloGrid", "Halo"]],
     "heap": [["Heap"]],
-    "layout": [["Layout"]],
-    "comm": [["Comm", "Gathers", "Collectives", "CommOwner", "Cart", "HaloGrid", "Halo", "Heap", "Layout"]],
+    "layout": [["Layout", "LayoutCollectives"]],
+    "comm": [["Comm", "Gathers", "Collectives", "CommOwner", "Cart", "HaloGrid", "Halo", "Heap", "Layout", "LayoutCollectives"]],
     "world": [["World", "WorldOwner", "Memory", "Registration"]],
     "op": [["Operation"]],
 }

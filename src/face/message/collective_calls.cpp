@@ -162,7 +162,8 @@ int run_compared(const Asked& asked, const Entered& in, GivenAlike given, const 
                  const std::function<void(CollectiveCall&)>& fill) {
   constexpr std::string_view kPrefix = "ist_";
   std::string name = asked.call;
-  if (!asked.waits) name.erase(kPrefix.size(), 1);  // the i of what does not wait
+  if (!asked.waits) name.erase(kPrefix.size(), 1);                                           // the i of what does not wait
+  if (const auto laid = name.rfind("_layout"); laid != std::string::npos) name.erase(laid);  // other ranks' need not be
   given.name(name);
   if (!alike.ok()) given.present = GivenAlike::kFine + static_cast<std::uint32_t>(alike.code());
   Plan plan{*in.comm, asked.call, false};

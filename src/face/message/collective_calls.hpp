@@ -49,6 +49,7 @@ class CollectiveCall {
  public:
   CollectiveCall(World& world, Plan& plan) : world_(world), plan_(plan) {}
   Plan& plan() { return plan_; }
+  World& world() { return world_; }
   int size() const { return plan_.size(); }
   bool is(int root) const { return plan_.rank() == root; }
   // The memory of an argument. One that cannot be used fails the call here, and the others hear of it.

@@ -109,12 +109,17 @@ SharedLayout types_of(const LaidData& data) {
 }
 
 Result<Laid> lay(World& world, const LaidData& data, bool written) {
-  const auto shape = shape_of(data.count, data.layout, written);
+  auto shape = shape_of(data.count, data.layout, written);
   if (!shape.ok()) return shape.status();
-  const Bounds& reach = (*shape)->reach;
-  Laid laid{*shape, host_piece(nullptr, Bytes{}), -reach.lower};
-  if ((*shape)->form.size == 0) return laid;
-  ist_buffer buffer = data.buffer;
+  return lay(world, data.buffer, std::move(*shape));
+}
+
+Result<Laid> lay(World& world, const ist_buffer& at, SharedShape shape) {
+  const Bounds reach = shape->reach;
+  const bool empty = shape->form.size == 0;
+  Laid laid{std::move(shape), host_piece(nullptr, Bytes{}), -reach.lower};
+  if (empty) return laid;
+  ist_buffer buffer = at;
   const auto begin = static_cast<std::int64_t>(buffer.offset) + reach.lower;
   if (begin >= 0 || buffer.object == 0) {
     buffer.offset = static_cast<std::uint64_t>(std::max<std::int64_t>(begin, 0));

@@ -1,6 +1,6 @@
 // What the calls that take a layout have in common: where its bytes lie, and bringing them together.
 //
-// Who calls this : api_pack.cpp, api_layout_message.cpp, heap/api_heap_layouts.cpp.
+// Who calls this : api_pack.cpp, api_layout_message.cpp, laid_sides.cpp, heap/api_heap_layouts.cpp.
 // Threads        : any.
 // Ownership      : what is found shares the layout's form.
 // Errors         : returned without the call's name; in_call() adds it.
@@ -29,6 +29,7 @@ struct Laid {
 // What it is made of, of a layout that has been found before.
 SharedLayout types_of(const LaidData& data);
 Result<Laid> lay(World& world, const LaidData& data, bool written);
+Result<Laid> lay(World& world, const ist_buffer& at, SharedShape shape);
 // The bytes as they lie, if they do so next to each other.
 std::optional<Piece> in_one_piece(const Laid& laid);
 // Packs (or unpacks) bytes `from` up to `to`, and returns when they have arrived; moves the world's messages on meanwhile.
