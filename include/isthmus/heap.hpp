@@ -15,6 +15,7 @@
 #include <type_traits>
 
 #include "isthmus/heap.h"
+#include "isthmus/heap_stream.h"
 #include "isthmus/layout.hpp"
 #include "isthmus/request.hpp"
 
@@ -144,6 +145,37 @@ class Heap {
     detail::check(ist_heap_get_layout(heap_, dest.c(), dest_count, dest_layout.commit().c(), source, source_count,
                                       source_layout.commit().c(), pe));
   }
+  // In the order of a CUDA stream: isthmus/heap_stream.h.
+  template <class T>
+  void put_on(void* stream, T* dest, const Buffer& source, std::uint64_t count, int pe) const {
+    detail::check(ist_heap_put_on(heap_, stream, dest, source.c(), bytes_of<T>(count), pe));
+  }
+  template <class T>
+  void get_on(void* stream, const Buffer& dest, const T* source, std::uint64_t count, int pe) const {
+    detail::check(ist_heap_get_on(heap_, stream, dest.c(), source, bytes_of<T>(count), pe));
+  }
+  template <class T>
+  void put_signal_on(void* stream, T* dest, const Buffer& source, std::uint64_t count, std::uint64_t* word,
+                     std::uint64_t value, int pe, Signal signal = Signal::set) const {
+    detail::check(ist_heap_put_signal_on(heap_, stream, dest, source.c(), bytes_of<T>(count), word, value,
+                                         static_cast<ist_signal>(signal), pe));
+  }
+  void put_layout_on(void* stream, void* dest, std::int64_t dest_count, const Layout& dest_layout, const Buffer& source,
+                     std::int64_t source_count, const Layout& source_layout, int pe) const {
+    detail::check(ist_heap_put_layout_on(heap_, stream, dest, dest_count, dest_layout.commit().c(), source.c(), source_count,
+                                         source_layout.commit().c(), pe));
+  }
+  void get_layout_on(void* stream, const Buffer& dest, std::int64_t dest_count, const Layout& dest_layout,
+                     const void* source, std::int64_t source_count, const Layout& source_layout, int pe) const {
+    detail::check(ist_heap_get_layout_on(heap_, stream, dest.c(), dest_count, dest_layout.commit().c(), source, source_count,
+                                         source_layout.commit().c(), pe));
+  }
+  template <HeapWord T>
+  void wait_until_on(void* stream, const T* word, Compare compare, std::type_identity_t<T> value) const {
+    detail::check(
+        ist_heap_wait_until_on(heap_, stream, word, type_of<T>, static_cast<ist_compare>(compare), as_wide(value)));
+  }
+  void barrier_on(void* stream) const { detail::check(ist_heap_barrier_on(heap_, stream)); }
   // Element i of the source to element i * dest_stride of dest; strides count elements.
   template <class T>
   void iput(T* dest, std::uint64_t dest_stride, const Buffer& source, std::uint64_t source_stride, std::uint64_t count,

@@ -31,6 +31,7 @@ class Packing;
 class Queues;
 class SharedHeap;
 class Spaces;
+class StreamOrder;
 class WordChanges;
 class Workers;
 
@@ -190,6 +191,7 @@ class MemoryKind {
   virtual SharedHeap* shared_heap() { return nullptr; }    // host/shared_heap.hpp
   virtual Spaces* spaces() { return nullptr; }             // spaces.hpp
   virtual WordChanges* word_changes() { return nullptr; }  // word_changes.hpp
+  virtual StreamOrder* stream_order() { return nullptr; }  // stream_order.hpp
 };
 
 }  // namespace ist

@@ -13,7 +13,8 @@
 namespace ist {
 
 struct WordChange {
-  enum class What : std::uint32_t { fetch, set, add, swap, bitwise_and, bitwise_or, bitwise_xor, compare_swap };
+  // store: needs no atomic operation that crosses the link; what was there is not told
+  enum class What : std::uint32_t { fetch, set, add, swap, bitwise_and, bitwise_or, bitwise_xor, compare_swap, store };
   What what = What::fetch;
   std::uint64_t operand = 0;   // of a word of 4 bytes the lower half
   std::uint64_t expected = 0;  // compare_swap: what the word has to be

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "isthmus/heap.hpp"
 #include "isthmus/isthmus.hpp"
 
 namespace {
@@ -74,6 +75,41 @@ TEST(Streams, carry_messages_around_a_ring) {
   EXPECT_EQ(wanted, in.take());
   EXPECT_THROW(comm.recv_on(out.stream(), in.get(), 1, IST_INT64, IST_ANY_SOURCE, 6), isthmus::Error);
   comm.barrier();  // nobody leaves before all have received
+}
+
+TEST(Streams, put_into_a_heap_get_out_of_it_and_meet) {
+  const World world;
+  NEEDS_CUDA(world);
+  const Comm comm = world.comm();
+  const int next = (comm.rank() + 1) % comm.size(), before = (comm.rank() + comm.size() - 1) % comm.size();
+  const Vector out(world), in(world), again(world);
+  isthmus::Heap heap(comm, Kind::cuda, 1 << 20);
+  auto* const shown = heap.alloc<std::int64_t>(kCount);
+  auto* const word = heap.calloc<std::uint64_t>(1);
+  out.put(of(comm.rank()));
+  void* const stream = out.stream();
+  heap.put_signal_on(stream, shown, out.get(), kCount, word, 1, next, isthmus::Signal::add);
+  heap.wait_until_on(stream, word, isthmus::Compare::greater_equal, 1);
+  heap.get_on(stream, in.get(), shown, kCount, comm.rank());
+  heap.barrier_on(stream);
+  heap.put_on(stream, shown, out.get(), 100, comm.rank());
+  heap.barrier_on(stream);
+  const auto row = isthmus::Layout(isthmus::type_of<std::int64_t>);
+  const auto spread = isthmus::Layout::vector(kCount / 2, 1, 2, row);
+  heap.get_layout_on(stream, again.get(), 1, spread, shown, kCount / 2, row, next);
+  heap.barrier_on(stream);
+  heap.put_layout_on(stream, shown, kCount / 2, row, again.get(), 1, spread, before);
+  heap.barrier_on(stream);
+  EXPECT_EQ(of(before), in.take());
+  const Numbers found = again.take();
+  for (std::size_t i = 0; i < kCount / 2; ++i) {
+    const int owner = i < 100 ? next : comm.rank();  // who had put it there last
+    ASSERT_EQ(found[2 * i], 1000 * (owner + 1) + static_cast<std::int64_t>(i)) << i;
+  }
+  Numbers held(kCount);
+  heap.get(Buffer::host(held.data()), shown, kCount, comm.rank());
+  EXPECT_EQ(held[0], 1000 * ((next + 1) % comm.size() + 1));
+  heap.destroy();
 }
 
 TEST(Streams, do_what_all_ranks_do_together) {

@@ -27,8 +27,9 @@ std::optional<std::function<void()>> limit_work(int kernel, CUcontext context, u
 
 // The same of those that pack (fake_pack.cpp).
 std::optional<int> pack_kernel(std::string_view name);
-bool word_kernel(std::string_view name);
-std::optional<std::function<void()>> word_work(CUcontext context, const void* argument);
+enum class WordKernel : std::uint8_t { change, wait, meet };
+std::optional<WordKernel> word_kernel(std::string_view name);
+std::optional<std::function<void()>> word_work(WordKernel kernel, CUcontext context, const void* argument);
 std::optional<std::function<void()>> pack_work(int kernel, CUcontext context, unsigned blocks, const void* argument);
 
 // A kernel of meetings, and what it does.

@@ -25,7 +25,7 @@ struct CUfunc_st {
   std::optional<int> limit = std::nullopt;    // one of the limits'
   std::optional<int> pack = std::nullopt;     // one of those that pack
   std::optional<fake::MeetingKernel> meeting = std::nullopt;
-  bool word = false;  // the one that changes a word
+  std::optional<fake::WordKernel> word;
   bool worker = false;
   bool there = false;  // its code is on the device
 };
@@ -130,7 +130,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned blocks_y,
     auto work = function->channel ? fake::channel_work(*function->channel, context, blocks, argument)
                 : function->limit ? fake::limit_work(*function->limit, context, blocks, argument)
                 : function->pack  ? fake::pack_work(*function->pack, context, blocks, argument)
-                : function->word  ? fake::word_work(context, argument)
+                : function->word  ? fake::word_work(*function->word, context, argument)
                                   : fake::meeting_work(*function->meeting, context, blocks, argument);
     if (!work)
       work = [context] {

@@ -22,7 +22,7 @@
 #include "memory/cuda/channel_layout.hpp"
 #include "memory/cuda/meeting_layout.hpp"
 #include "memory/cuda/pack_protocol.hpp"
-#include "memory/cuda/word_protocol.hpp"
+#include "memory/cuda/stream_protocol.hpp"
 
 namespace fake {
 
@@ -117,6 +117,16 @@ class Places {
   void find(ist::words::Work& work) {
     find(work.word, work.bytes);
     find(work.before);
+  }
+  void find(ist::words::Wait& work) {
+    find(work.word, work.bytes);
+    find(work.what.abort_word);
+  }
+  void find(ist::words::Meet& work) {
+    find(work.barriers);
+    find(work.abort_word);
+    for (std::uint64_t*& there : work.there) find(there);
+    for (const std::uint64_t*& here : work.here) find(here);
   }
   void find(ist::packing::Boxes& boxes) {
     for (std::uint32_t i = 0; i < boxes.count; ++i) {

@@ -1,13 +1,21 @@
-// The kernel that changes a word, on the fake memory.
+// The kernels that change a word, and that hold a stream until one is changed, on the fake memory.
 #include "fake_channel.hpp"
 #include "fake_places.hpp"
 
 namespace fake {
 
-bool word_kernel(std::string_view name) { return name == "isthmus_change_word"; }
+std::optional<WordKernel> word_kernel(std::string_view name) {
+  if (name == "isthmus_change_word") return WordKernel::change;
+  if (name == "isthmus_wait_for_word") return WordKernel::wait;
+  if (name == "isthmus_meet") return WordKernel::meet;
+  return std::nullopt;
+}
 
-std::optional<std::function<void()>> word_work(CUcontext context, const void* argument) {
-  return made<ist::words::Work>(context, argument, [](const ist::words::Work& work) { ist::words::change(work); });
+std::optional<std::function<void()>> word_work(WordKernel kernel, CUcontext context, const void* argument) {
+  using namespace ist::words;
+  if (kernel == WordKernel::wait) return made<Wait>(context, argument, [](const Wait& work) { ist::words::wait(work); });
+  if (kernel == WordKernel::meet) return made<Meet>(context, argument, [](const Meet& work) { ist::words::meet(work); });
+  return made<Work>(context, argument, [](const Work& work) { change(work); });
 }
 
 }  // namespace fake

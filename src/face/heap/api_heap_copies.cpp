@@ -1,10 +1,32 @@
 // C calls that copy into and out of symmetric heaps.
 #include <cstring>
 
+#include "face/heap/conditions.hpp"
 #include "face/heap/device_words.hpp"
 #include "heap/word.hpp"
 
 namespace ist {
+namespace {
+
+Status check_signal(const std::uint64_t* signal, ist_signal operation) {
+  if (operation != IST_SIGNAL_SET && operation != IST_SIGNAL_ADD)
+    return {IST_ERR_ARGUMENT,
+            "operation is " + std::to_string(static_cast<int>(operation)) + "; it must be IST_SIGNAL_SET or _ADD"};
+  if (reinterpret_cast<std::uint64_t>(signal) % sizeof *signal != 0)
+    return {IST_ERR_ARGUMENT, "the signal's address is no multiple of 8"};
+  return {};
+}
+
+}  // namespace
+
+Result<PlaceInHeap> place_of(CollectiveHeap& heap, const Signal& signal, int pe) {
+  IST_TRY(check_signal(signal.address, signal.operation));
+  auto place = place_in(heap, {signal.address, Bytes{sizeof(std::uint64_t)}, pe});
+  // Before anything is copied: who waits for the word would not hear of it.
+  if (place.ok() && signal.operation == IST_SIGNAL_ADD && !heap.on_host()) IST_TRY(can_change_on_device(heap, place->pe));
+  return place;
+}
+
 namespace {
 
 enum class Direction { put, get };
@@ -98,29 +120,6 @@ Status set_signal(CollectiveHeap& heap, const PlaceInHeap& place, std::uint64_t 
     return change_on_device(heap, place, Bytes{sizeof value}, {WordChange::What::add, value, 0}).status();
   return copy_pieces(heap.world(), heap.memory().piece(place.pe, place.offset, Bytes{sizeof value}),
                      host_piece(&value, Bytes{sizeof value}));
-}
-
-Status check_signal(const std::uint64_t* signal, ist_signal operation) {
-  if (operation != IST_SIGNAL_SET && operation != IST_SIGNAL_ADD)
-    return {IST_ERR_ARGUMENT,
-            "operation is " + std::to_string(static_cast<int>(operation)) + "; it must be IST_SIGNAL_SET or _ADD"};
-  if (reinterpret_cast<std::uint64_t>(signal) % sizeof *signal != 0)
-    return {IST_ERR_ARGUMENT, "the signal's address is no multiple of 8"};
-  return {};
-}
-
-struct Signal {
-  std::uint64_t* address;
-  std::uint64_t value;
-  ist_signal operation;
-};
-
-Result<PlaceInHeap> place_of(CollectiveHeap& heap, const Signal& signal, int pe) {
-  IST_TRY(check_signal(signal.address, signal.operation));
-  auto place = place_in(heap, {signal.address, Bytes{sizeof(std::uint64_t)}, pe});
-  // Before anything is copied: who waits for the word would not hear of it.
-  if (place.ok() && signal.operation == IST_SIGNAL_ADD && !heap.on_host()) IST_TRY(can_change_on_device(heap, place->pe));
-  return place;
 }
 
 Status put_signal_nbi(CollectiveHeap& heap, const Named& named, const ist_buffer& source, const Signal& signal) {

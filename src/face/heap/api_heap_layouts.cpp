@@ -1,8 +1,10 @@
 // C calls that copy layouts into and out of symmetric heaps.
+#include <isthmus/heap_stream.h>
+
 #include <algorithm>
 
 #include "base/ranges.hpp"
-#include "face/heap/heap_calls.hpp"
+#include "face/heap/stream_calls.hpp"
 #include "face/message/layout_calls.hpp"
 #include "layout/form.hpp"
 #include "layout/signature.hpp"
@@ -88,7 +90,12 @@ Status compare_types(const World& world, const LaidData& to, const LaidData& fro
                                 "; name the same types on both sides, or IST_BYTE on one (found by ISTHMUS_CHECK)"};
 }
 
-Status copy_layouts(CollectiveHeap& heap, bool puts, const FarData& far_data, const LaidData& near_data) {
+// Both sides, checked; nothing to copy where they are empty.
+struct BothSides {
+  Laid to;
+  Laid from;
+};
+Result<BothSides> both_sides(CollectiveHeap& heap, bool puts, const FarData& far_data, const LaidData& near_data) {
   const auto far = lay_far(heap, far_data, puts);
   if (!far.ok()) return of_side(puts ? "dest" : "source", far.status());
   const auto near = lay(heap.world(), near_data, !puts);
@@ -96,14 +103,51 @@ Status copy_layouts(CollectiveHeap& heap, bool puts, const FarData& far_data, co
   const Bytes to = puts ? far->size() : near->size();
   const Bytes from = puts ? near->size() : far->size();
   if (to != from)
-    return {IST_ERR_ARGUMENT, "dest_count times dest_layout is " + std::to_string(to.value) +
-                                  " bytes, source_count times source_layout " + std::to_string(from.value) +
-                                  "; both must name as many"};
-  if (to == Bytes{}) return {};
+    return Status{IST_ERR_ARGUMENT, "dest_count times dest_layout is " + std::to_string(to.value) +
+                                        " bytes, source_count times source_layout " + std::to_string(from.value) +
+                                        "; both must name as many"};
+  if (to == Bytes{}) return BothSides{*far, *near};
   const LaidData far_types{near_data.buffer, far_data.count, far_data.layout};
   IST_TRY(puts ? compare_types(heap.world(), far_types, near_data) : compare_types(heap.world(), near_data, far_types));
   const Laid there = for_own_device(heap, *far);
-  return puts ? move_laid(heap.world(), there, *near) : move_laid(heap.world(), *near, there);
+  return puts ? BothSides{there, *near} : BothSides{*near, there};
+}
+
+Status copy_layouts(CollectiveHeap& heap, bool puts, const FarData& far_data, const LaidData& near_data) {
+  const auto sides = both_sides(heap, puts, far_data, near_data);
+  if (!sides.ok() || sides->to.size() == Bytes{}) return sides.status();
+  return move_laid(heap.world(), sides->to, sides->from);
+}
+
+// By one kernel, or one copy.
+Status copy_layouts_on(const InStream& in, bool puts, const FarData& far_data, const LaidData& near_data) {
+  const auto sides = both_sides(in.heap(), puts, far_data, near_data);
+  if (!sides.ok() || sides->to.size() == Bytes{}) return sides.status();
+  const Laid &to = sides->to, &from = sides->from;
+  for (const Laid* side : {&to, &from})
+    if (side->memory.kind != in.heap().memory().shape().kind)
+      return {
+          IST_ERR_KIND,
+          "the local buffer is no CUDA memory; in a stream layouts are packed by kernels, on both sides of device memory"};
+  const auto to_row = in_one_piece(to), from_row = in_one_piece(from);
+  if (to_row && from_row) return in.copy(*to_row, *from_row);
+  if (!to_row && !from_row)
+    return {IST_ERR_UNSUPPORTED,
+            "the bytes of neither side lie in a row; pack them into a row first, or make the call without a stream"};
+  const Laid& laid = to_row ? from : to;
+  IST_TRY(can_pack(in.heap().world(), laid.memory));
+  Piece packed = to_row ? *to_row : *from_row;
+  packed.device = laid.memory.device;  // the kernel runs there, wherever the bytes are
+  const PackWork work{form_of(laid.shape), laid.memory, laid.origin, packed, 0, laid.shape->form.size, !to_row};
+  return in.heap().world().kinds().find(laid.memory.kind)->box_packing()->pack_in(in.stream(), std::span{&work, 1});
+}
+
+int copy_layouts_on(const char* call, ist_heap heap, void* stream, bool puts, const FarData& far, const LaidData& near) {
+  const Range range(call);
+  return in_heap(call, heap, [&](CollectiveHeap& of) -> Status {
+    const auto in = InStream::enter(of, stream);
+    return in.ok() ? copy_layouts_on(*in, puts, far, near) : in.status();
+  });
 }
 
 }  // namespace
@@ -129,5 +173,21 @@ int ist_heap_get_layout(ist_heap heap, ist_buffer dest, int64_t dest_count, ist_
   });
 } catch (...) {
   return ist::report_exception("ist_heap_get_layout");
+}
+
+int ist_heap_put_layout_on(ist_heap heap, void* stream, void* dest, int64_t dest_count, ist_layout dest_layout,
+                           ist_buffer source, int64_t source_count, ist_layout source_layout, int pe) try {
+  return ist::copy_layouts_on("ist_heap_put_layout_on", heap, stream, true, {dest, dest_count, dest_layout, pe},
+                              {source, source_count, source_layout});
+} catch (...) {
+  return ist::report_exception("ist_heap_put_layout_on");
+}
+
+int ist_heap_get_layout_on(ist_heap heap, void* stream, ist_buffer dest, int64_t dest_count, ist_layout dest_layout,
+                           const void* source, int64_t source_count, ist_layout source_layout, int pe) try {
+  return ist::copy_layouts_on("ist_heap_get_layout_on", heap, stream, false, {source, source_count, source_layout, pe},
+                              {dest, dest_count, dest_layout});
+} catch (...) {
+  return ist::report_exception("ist_heap_get_layout_on");
 }
 }

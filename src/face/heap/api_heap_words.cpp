@@ -1,32 +1,16 @@
 // C calls about words of symmetric heaps: signals, waits, atomics.
 #include <limits>
 
+#include "face/heap/conditions.hpp"
 #include "face/heap/device_words.hpp"
 #include "heap/word.hpp"
 
 namespace ist {
-namespace {
 
 Status check_aligned(const void* address, std::uint64_t size) {
   if (reinterpret_cast<std::uint64_t>(address) % size == 0) return {};
   return {IST_ERR_ARGUMENT, "the address of a word of " + std::to_string(size) + " bytes must be a multiple of that"};
 }
-
-// This PE's own word. On a device it takes a copy of its own.
-Result<std::uint64_t> read_own(CollectiveHeap& heap, Offset offset, std::uint64_t size) {
-  const Pe pe = heap.memory().shape().pe;
-  if (heap.on_host()) return read_word(heap.memory().at(pe, offset), size);
-  std::uint64_t bits = 0;
-  IST_TRY(copy_pieces(heap.world(), host_piece(&bits, Bytes{size}), heap.memory().piece(pe, offset, Bytes{size})));
-  return bits;
-}
-
-struct Condition {
-  const void* address;
-  ist_type type;
-  ist_compare compare;
-  std::int64_t value;
-};
 
 Result<Offset> check_condition(const CollectiveHeap& heap, const Condition& wanted) {
   const WordType type = word_type(wanted.type);
@@ -45,6 +29,17 @@ Result<Offset> check_condition(const CollectiveHeap& heap, const Condition& want
                                         ", which no word of 4 bytes has; name a type of 8 bytes, or a value that fits"};
   IST_TRY(check_aligned(wanted.address, type.size));
   return heap.memory().locate(wanted.address, Bytes{type.size});
+}
+
+namespace {
+
+// This PE's own word. On a device it takes a copy of its own.
+Result<std::uint64_t> read_own(CollectiveHeap& heap, Offset offset, std::uint64_t size) {
+  const Pe pe = heap.memory().shape().pe;
+  if (heap.on_host()) return read_word(heap.memory().at(pe, offset), size);
+  std::uint64_t bits = 0;
+  IST_TRY(copy_pieces(heap.world(), host_piece(&bits, Bytes{size}), heap.memory().piece(pe, offset, Bytes{size})));
+  return bits;
 }
 
 Result<bool> holds(CollectiveHeap& heap, Offset offset, const Condition& wanted) {

@@ -87,10 +87,13 @@ Result<CUfunction> CudaKernels::find(CudaContext& context, const PackKernel& wan
   return kernel;
 }
 
-Result<CUfunction> CudaKernels::find_for_words(CudaContext& context) {
+Result<CUfunction> CudaKernels::find(CudaContext& context, OrderKernel wanted) {
+  static constexpr const char* kNames[kOrderKernels] = {"isthmus_change_word", "isthmus_wait_for_word", "isthmus_meet"};
   const std::lock_guard lock(mutex_);
-  IST_TRY(find_named(context, "isthmus_change_word", context.word_kernel));
-  return context.word_kernel;
+  const auto index = static_cast<std::size_t>(wanted);
+  CUfunction& kernel = context.order_kernels[index];
+  IST_TRY(find_named(context, kNames[index], kernel));
+  return kernel;
 }
 
 Result<CUfunction> CudaKernels::find_boxes(CudaContext& context, bool unpacks) {
@@ -115,7 +118,8 @@ void CudaKernels::prepare(CudaContext& context) {
     for (int type = 0; element_of(static_cast<ist_type>(type)); ++type)
       if (applicable(static_cast<Reduction>(reduction), static_cast<ist_type>(type)).ok())
         static_cast<void>(find(context, static_cast<Reduction>(reduction), *element_of(static_cast<ist_type>(type))));
-  static_cast<void>(find_for_words(context));
+  for (std::size_t kernel = 0; kernel < kOrderKernels; ++kernel)
+    static_cast<void>(find(context, static_cast<OrderKernel>(kernel)));
   for (const bool unpacks : {false, true}) {
     static_cast<void>(find_boxes(context, unpacks));
     for (const bool listed : {false, true})

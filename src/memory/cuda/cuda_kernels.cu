@@ -3,7 +3,7 @@
 // changes a word, in the same image.
 #include "memory/arithmetic.hpp"
 #include "memory/cuda/cuda_pack_kernels.cuh"
-#include "memory/cuda/word_protocol.hpp"
+#include "memory/cuda/stream_protocol.hpp"
 
 namespace ist {
 namespace {
@@ -56,4 +56,6 @@ __device__ __forceinline__ void combine(void* into, const void* with, std::uint6
   }
 #include "memory/cuda/each_reduction.hpp"
 
+extern "C" __global__ void isthmus_wait_for_word(const __grid_constant__ ist::words::Wait work) { ist::words::wait(work); }
+extern "C" __global__ void isthmus_meet(const __grid_constant__ ist::words::Meet work) { ist::words::meet(work); }
 extern "C" __global__ void isthmus_change_word(const __grid_constant__ ist::words::Work work) { ist::words::change(work); }

@@ -29,6 +29,10 @@ std::string pack_kernel_name(const PackKernel& kernel);
 // "isthmus_pack_boxes": of many boxes at once.
 std::string box_kernel_name(bool unpacks);
 
+// Those of one thread: what changes a word, and what holds a stream until a word is changed or all PEs are there.
+enum class OrderKernel : std::uint8_t { change, wait, meet };
+inline constexpr std::size_t kOrderKernels = 3;
+
 class CudaKernels {
  public:
   explicit CudaKernels(const CudaApi& api) : api_(api) {}
@@ -41,7 +45,7 @@ class CudaKernels {
   // The function, loaded if it is the first time. The context must be current.
   Result<CUfunction> find(CudaContext& context, Reduction reduction, Element element);
   Result<CUfunction> find(CudaContext& context, const PackKernel& kernel);
-  Result<CUfunction> find_for_words(CudaContext& context);
+  Result<CUfunction> find(CudaContext& context, OrderKernel kernel);
   Result<CUfunction> find_boxes(CudaContext& context, bool unpacks);
   // Loads all of them, which waits for whatever runs on the device: before something waits there. The context must be current.
   void prepare(CudaContext& context);

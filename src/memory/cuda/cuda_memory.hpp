@@ -26,6 +26,7 @@
 #include "memory/cuda/cuda_workers.hpp"
 #include "memory/guests.hpp"
 #include "memory/mailing.hpp"
+#include "memory/stream_order.hpp"
 #include "memory/word_changes.hpp"
 
 namespace ist {
@@ -46,6 +47,7 @@ class CudaKind : public MemoryKind,
                  public Packing,
                  public WordChanges,
                  public BoxPacking,
+                 public StreamOrder,
                  public Guests,
                  public Lending,
                  public Mailing,
@@ -90,6 +92,13 @@ class CudaKind : public MemoryKind,
   WordChanges* word_changes() override { return kernels_.present() ? this : nullptr; }
   void load_words(int device) override;
   Result<Ticket> change(const WordChange& change, const Piece& word, const Piece& before) override;
+  // cuda_stream_order.cpp
+  StreamOrder* stream_order() override { return kernels_.present() ? this : nullptr; }
+  Status belongs(std::uint64_t stream, const Piece& own) override;
+  Status copy_in(std::uint64_t stream, const Piece& own, const Piece& to, const Piece& from) override;
+  Status change_in(std::uint64_t stream, const Piece& own, const WordChange& change, const Piece& word) override;
+  Status wait_in(std::uint64_t stream, const Piece& word, const WordWait& wait) override;
+  Status meet_in(std::uint64_t stream, const Piece& own, const ist_team_view& view) override;
   // cuda_box_packing.cpp
   BoxPacking* box_packing() override { return kernels_.present() ? this : nullptr; }
   Result<Ticket> pack_boxes(std::span<const PackWork> works, const Ticket& after) override;
@@ -205,6 +214,9 @@ class CudaKind : public MemoryKind,
   // What packs one work: its kernel, and what that is told.
   struct Packer;
   Result<Packer> packer_of(const PackWork& work, CudaContext& context);
+  template <class Work>
+  Status in_stream_of(const Piece& own, const Work& work);
+  Status launch_in(CudaContext& context, std::uint64_t stream, OrderKernel which, void* work);
   Status launch_packing(CudaContext& context, CUstream stream, std::span<const PackWork> works);
   Status prepare_packing(std::span<const PackWork> works, CudaContext& context);
   CUresult make_queue(CudaContext& context);

@@ -8,7 +8,9 @@ void CudaKind::load_words(int device) {
   const Result<CudaContext*> context = contexts_.primary(device);
   if (!context.ok()) return;
   const ContextScope scope(api_, **context);
-  if (scope.status().ok()) static_cast<void>(kernels_.find_for_words(**context));
+  if (!scope.status().ok()) return;
+  for (std::size_t kernel = 0; kernel < kOrderKernels; ++kernel)
+    static_cast<void>(kernels_.find(**context, static_cast<OrderKernel>(kernel)));
 }
 
 Result<Ticket> CudaKind::change(const WordChange& change, const Piece& word, const Piece& before) {
@@ -18,7 +20,7 @@ Result<Ticket> CudaKind::change(const WordChange& change, const Piece& word, con
   if (!context.ok()) return context.status();
   const ContextScope scope(api_, **context);
   IST_TRY(scope.status());
-  const auto kernel = kernels_.find_for_words(**context);
+  const auto kernel = kernels_.find(**context, OrderKernel::change);
   if (!kernel.ok()) return kernel.status();
   Result<Route> route = plan(**context, CopyDirection::between_devices, Ticket{});
   if (!route.ok()) return route.status();

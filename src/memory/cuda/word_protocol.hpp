@@ -16,7 +16,7 @@ namespace ist::words {
 
 struct Work {
   void* word = nullptr;
-  std::uint64_t* before = nullptr;
+  std::uint64_t* before = nullptr;  // null: nobody wants to know
   WordChange change;
   std::uint32_t bytes = 8;
 };
@@ -32,6 +32,7 @@ struct At {
   __device__ Word bits_of_either(Word by) const { return atomicOr_system(word, by); }
   __device__ Word bits_that_differ(Word by) const { return atomicXor_system(word, by); }
   __device__ Word compare_swap(Word expected, Word by) const { return atomicCAS_system(word, expected, by); }
+  __device__ void store(Word value) const { *static_cast<volatile Word*>(word) = value; }
   __device__ static void fence() { __threadfence_system(); }
 #else
   Word add(Word by) const { return std::atomic_ref(*word).fetch_add(by); }
@@ -43,6 +44,7 @@ struct At {
     std::atomic_ref(*word).compare_exchange_strong(expected, by);
     return expected;
   }
+  void store(Word value) const { std::atomic_ref(*word).store(value); }
   static void fence() {}
 #endif
 };
@@ -57,6 +59,9 @@ IST_KERNEL_CODE Word changed(const Work& work) {
       return at.add(0);
     case What::add:
       return at.add(operand);
+    case What::store:
+      at.store(operand);
+      return 0;
     case What::set:
     case What::swap:
       return at.swap(operand);
@@ -75,7 +80,8 @@ IST_KERNEL_CODE Word changed(const Work& work) {
 // The atomic operations of a device are relaxed: the fences make this one a release of what came before, and an acquire.
 IST_KERNEL_CODE void change(const Work& work) {
   At<unsigned>::fence();
-  *work.before = work.bytes == 4 ? changed<unsigned>(work) : changed<unsigned long long>(work);
+  const std::uint64_t before = work.bytes == 4 ? changed<unsigned>(work) : changed<unsigned long long>(work);
+  if (work.before != nullptr) *work.before = before;
   At<unsigned>::fence();
 }
 

@@ -120,7 +120,7 @@ def test_every_call_of_the_c_interface_has_its_counterpart():
                    "heap_atomic64": "Heap.atomic", "heap_compare_swap32": "Heap.compare_swap",
                    "heap_compare_swap64": "Heap.compare_swap",
                    "carrier_name": "Status.carrier", "world_traffic": "World.traffic", "version": "_core.version"}
-    for header in ("isthmus.h", "collective.h", "heap.h", "layout.h", "layout_collective.h", "stream.h", "queue.h", "boot.h"):
+    for header in ("isthmus.h", "collective.h", "heap.h", "heap_stream.h", "layout.h", "layout_collective.h", "stream.h", "queue.h", "boot.h"):
         text = (SOURCES / "include" / "isthmus" / header).read_text()
         for name in re.findall(r"^IST_API [\w\s*]+?\bist_(\w+)\(", text, flags=re.MULTILINE):
             plain = re.sub(r"(gather|scatter|alltoall)v$", r"\1", name)

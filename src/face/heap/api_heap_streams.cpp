@@ -1,0 +1,136 @@
+// C calls on symmetric heaps of devices in the order of users' streams.
+#include <isthmus/heap_stream.h>
+
+#include "base/ranges.hpp"
+#include "face/heap/conditions.hpp"
+#include "face/heap/device_words.hpp"
+#include "face/heap/stream_calls.hpp"
+#include "heap/word.hpp"
+#include "memory/stream_order.hpp"
+
+namespace ist {
+
+Piece InStream::own_word() const {
+  return heap_.memory().piece(heap_.memory().shape().pe, Offset{}, Bytes{sizeof(std::uint64_t)});
+}
+
+// Nothing is put into a stream that would wait for somebody who is gone.
+Result<InStream> InStream::enter(CollectiveHeap& heap, void* stream) {
+  if (heap.on_host())
+    return Status{
+        IST_ERR_KIND,
+        "the heap is of host memory; streams have heaps of IST_KIND_CUDA, and kernels' puts are in isthmus/device.cuh"};
+  StreamOrder* const order = heap.world().kinds().find(heap.memory().shape().kind)->stream_order();
+  if (order == nullptr) return Status{IST_ERR_UNSUPPORTED, "this driver has not what kernels in streams need"};
+  InStream in(heap, *order, reinterpret_cast<std::uint64_t>(stream));
+  IST_TRY(heap.nobody_left());
+  IST_TRY(order->belongs(in.stream_, in.own_word()));
+  return in;
+}
+
+Status InStream::copy(const Piece& to, const Piece& from) const { return order_.copy_in(stream_, own_word(), to, from); }
+
+namespace {
+
+template <class What>
+int in_stream(const char* call, ist_heap heap, void* stream, const What& what) {
+  const Range range(call);
+  return in_heap(call, heap, [&](CollectiveHeap& in) -> Status {
+    const auto entered = InStream::enter(in, stream);
+    return entered.ok() ? what(*entered) : entered.status();
+  });
+}
+
+Status copy(const InStream& in, bool puts, const Named& named, const ist_buffer& local) {
+  if (named.size == Bytes{}) return in.heap().memory().check(named.pe);
+  const auto place = place_in(in.heap(), named);
+  if (!place.ok()) return place.status();
+  const auto near = in.heap().world().kinds().resolve(local, named.size);
+  if (!near.ok()) return near.status();
+  if (near->kind == KindId::opencl)
+    return {IST_ERR_KIND, "the local buffer is OpenCL memory; a CUDA stream copies between CUDA and host memory"};
+  const Piece far = in.heap().memory().piece(place->pe, place->offset, named.size);
+  return puts ? in.copy(far, *near) : in.copy(*near, far);
+}
+
+Status put_signal(const InStream& in, const Named& named, const ist_buffer& source, const Signal& signal) {
+  const auto place = place_of(in.heap(), signal, named.pe);
+  if (!place.ok()) return place.status();
+  IST_TRY(copy(in, true, named, source));
+  const auto what = signal.operation == IST_SIGNAL_ADD ? WordChange::What::add : WordChange::What::store;
+  return in.order().change_in(in.stream(), in.own_word(), {what, signal.value, 0},
+                              in.heap().memory().piece(place->pe, place->offset, Bytes{sizeof signal.value}));
+}
+
+WordWait::How how_of(ist_compare compare) {
+  using How = WordWait::How;
+  constexpr How kAll[] = {How::equal, How::not_equal, How::greater, How::greater_equal, How::less, How::less_equal};
+  return kAll[compare];
+}
+
+Status wait_until(const InStream& in, const Condition& wanted) {
+  const auto offset = check_condition(in.heap(), wanted);
+  if (!offset.ok()) return offset.status();
+  const WordType type = word_type(wanted.type);
+  const WordWait wait{how_of(wanted.compare), type.is_signed, static_cast<std::uint64_t>(wanted.value),
+                      in.heap().abort_word()};
+  return in.order().wait_in(in.stream(), in.heap().memory().piece(in.heap().memory().shape().pe, *offset, Bytes{type.size}),
+                            wait);
+}
+
+Status meet(const InStream& in) {
+  ist_team_view view{};
+  in.heap().memory().fill(view);
+  view.abort_word = in.heap().abort_word();
+  if (view.pes > StreamOrder::kMostMeeting)
+    return {IST_ERR_UNSUPPORTED, "the heap has " + std::to_string(view.pes) + " PEs; in streams at most " +
+                                     std::to_string(StreamOrder::kMostMeeting) +
+                                     " meet: use barrier() of isthmus/device.cuh in a kernel, or ist_heap_barrier"};
+  return in.order().meet_in(in.stream(), in.own_word(), view);
+}
+
+}  // namespace
+}  // namespace ist
+
+extern "C" {
+
+int ist_heap_put_on(ist_heap heap, void* stream, void* dest, ist_buffer source, uint64_t bytes, int pe) try {
+  return ist::in_stream("ist_heap_put_on", heap, stream, [&](const ist::InStream& in) {
+    return ist::copy(in, true, {dest, ist::Bytes{bytes}, pe}, source);
+  });
+} catch (...) {
+  return ist::report_exception("ist_heap_put_on");
+}
+
+int ist_heap_get_on(ist_heap heap, void* stream, ist_buffer dest, const void* source, uint64_t bytes, int pe) try {
+  return ist::in_stream("ist_heap_get_on", heap, stream, [&](const ist::InStream& in) {
+    return ist::copy(in, false, {source, ist::Bytes{bytes}, pe}, dest);
+  });
+} catch (...) {
+  return ist::report_exception("ist_heap_get_on");
+}
+
+int ist_heap_put_signal_on(ist_heap heap, void* stream, void* dest, ist_buffer source, uint64_t bytes, uint64_t* signal,
+                           uint64_t value, ist_signal operation, int pe) try {
+  return ist::in_stream("ist_heap_put_signal_on", heap, stream, [&](const ist::InStream& in) {
+    return ist::put_signal(in, {dest, ist::Bytes{bytes}, pe}, source, {signal, value, operation});
+  });
+} catch (...) {
+  return ist::report_exception("ist_heap_put_signal_on");
+}
+
+int ist_heap_wait_until_on(ist_heap heap, void* stream, const void* address, ist_type type, ist_compare compare,
+                           int64_t value) try {
+  return ist::in_stream("ist_heap_wait_until_on", heap, stream, [&](const ist::InStream& in) {
+    return ist::wait_until(in, {address, type, compare, value});
+  });
+} catch (...) {
+  return ist::report_exception("ist_heap_wait_until_on");
+}
+
+int ist_heap_barrier_on(ist_heap heap, void* stream) try {
+  return ist::in_stream("ist_heap_barrier_on", heap, stream, [](const ist::InStream& in) { return ist::meet(in); });
+} catch (...) {
+  return ist::report_exception("ist_heap_barrier_on");
+}
+}

@@ -1,0 +1,70 @@
+// Copies, words and waits in users' streams.
+#include "memory/cuda/cuda_memory.hpp"
+#include "memory/cuda/stream_protocol.hpp"
+#include "memory/cuda/word_protocol.hpp"
+
+namespace ist {
+namespace {
+
+CUdeviceptr address_of(const Piece& piece) {
+  return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(piece.address()));
+}
+
+}  // namespace
+
+Status CudaKind::belongs(std::uint64_t stream, const Piece& own) {
+  Result<CudaContext*> context = context_of(own);
+  if (!context.ok()) return context.status();
+  Result<CudaContext*> home = context_of_stream(reinterpret_cast<CUstream>(stream), **context);
+  if (!home.ok()) return home.status();
+  if (*home == *context) return {};
+  return {IST_ERR_ARGUMENT, "stream " + hexadecimal(stream) + " is of cuda device " + std::to_string((*home)->device) +
+                                ", and the heap of cuda device " + std::to_string((*context)->device) +
+                                (((*home)->device == (*context)->device) ? " in its primary context" : "") +
+                                "; give a stream of that"};
+}
+
+// `work` with the context of `own` current.
+template <class Work>
+Status CudaKind::in_stream_of(const Piece& own, const Work& work) {
+  Result<CudaContext*> context = context_of(own);
+  if (!context.ok()) return context.status();
+  const ContextScope scope(api_, **context);
+  IST_TRY(scope.status());
+  return work(**context);
+}
+
+Status CudaKind::copy_in(std::uint64_t stream, const Piece& own, const Piece& to, const Piece& from) {
+  return in_stream_of(own, [&](CudaContext&) -> Status {
+    const CUresult result =
+        api_.cuMemcpyAsync(address_of(to), address_of(from), to.size.value, reinterpret_cast<CUstream>(stream));
+    return result == CUDA_SUCCESS
+               ? Status{}
+               : cuda_error(api_, result,
+                            "cuMemcpyAsync of " + describe_piece(from) + " to " + describe_piece(to) + " in a stream");
+  });
+}
+
+Status CudaKind::launch_in(CudaContext& context, std::uint64_t stream, OrderKernel which, void* work) {
+  const auto kernel = kernels_.find(context, which);
+  if (!kernel.ok()) return kernel.status();
+  const CUresult result = kernels_.launch(*kernel, work, reinterpret_cast<CUstream>(stream));
+  return result == CUDA_SUCCESS ? Status{} : cuda_error(api_, result, "cuLaunchKernel in a stream");
+}
+
+Status CudaKind::change_in(std::uint64_t stream, const Piece& own, const WordChange& change, const Piece& word) {
+  words::Work work{word.address(), nullptr, change, static_cast<std::uint32_t>(word.size.value)};
+  return in_stream_of(own, [&](CudaContext& context) { return launch_in(context, stream, OrderKernel::change, &work); });
+}
+
+Status CudaKind::wait_in(std::uint64_t stream, const Piece& word, const WordWait& wait) {
+  words::Wait work{word.address(), wait, static_cast<std::uint32_t>(word.size.value)};
+  return in_stream_of(word, [&](CudaContext& context) { return launch_in(context, stream, OrderKernel::wait, &work); });
+}
+
+Status CudaKind::meet_in(std::uint64_t stream, const Piece& own, const ist_team_view& view) {
+  words::Meet work = words::meet_of(view);
+  return in_stream_of(own, [&](CudaContext& context) { return launch_in(context, stream, OrderKernel::meet, &work); });
+}
+
+}  // namespace ist

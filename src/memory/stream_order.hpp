@@ -1,0 +1,40 @@
+// Kinds whose users' streams copy, change words and wait for them in their own order.
+//
+// Who calls this : face/heap, for symmetric heaps on devices. Who implements it: cuda/.
+// Threads        : any.
+// Ownership      : none; pieces and words stay until the stream has passed them.
+// Errors         : returned, naming the driver's call; what was put into the stream before stays there.
+#pragma once
+
+#include <isthmus/team.h>
+
+#include <cstdint>
+
+#include "memory/word_changes.hpp"
+
+namespace ist {
+
+// A word of the own part, and what it is waited for.
+struct WordWait {
+  enum class How : std::int32_t { equal, not_equal, greater, greater_equal, less, less_equal };
+  How how = How::equal;
+  bool is_signed = false;
+  std::uint64_t value = 0;  // of a word of 4 bytes the lower half
+  const volatile std::uint32_t* abort_word = nullptr;
+};
+
+class StreamOrder {
+ public:
+  virtual ~StreamOrder() = default;
+  // Is it a stream of that device? With `own`, a piece of memory of it, the special streams are.
+  virtual Status belongs(std::uint64_t stream, const Piece& own) = 0;
+  virtual Status copy_in(std::uint64_t stream, const Piece& own, const Piece& to, const Piece& from) = 0;
+  // `own`: memory of the device whose stream it is; `word` may be another's.
+  virtual Status change_in(std::uint64_t stream, const Piece& own, const WordChange& change, const Piece& word) = 0;
+  virtual Status wait_in(std::uint64_t stream, const Piece& word, const WordWait& wait) = 0;
+  // The team's barrier, of at most kMostMeeting PEs; `own`: the own part.
+  static constexpr int kMostMeeting = 8;
+  virtual Status meet_in(std::uint64_t stream, const Piece& own, const ist_team_view& view) = 0;
+};
+
+}  // namespace ist

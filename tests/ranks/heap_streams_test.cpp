@@ -1,0 +1,162 @@
+// Symmetric heaps of CUDA memory in the order of streams: puts, gets, signals, waits, layouts and barriers, plain and replayed from graphs,
+// every byte compared; and what is refused. Run on 1, 2 and 4 ranks.
+#include <isthmus/heap_stream.h>
+
+#include "laid.hpp"
+#include "one_sided_support.hpp"
+#include "streams_support.hpp"
+
+namespace {
+
+using namespace rank_test;
+
+#define NEEDS_A_DEVICE() \
+  if (devices() == 0) GTEST_SKIP() << "not covered here: heaps in streams, which take a CUDA device"
+
+std::uint64_t seed_of(int pe, std::uint64_t what) { return what * 1000 + static_cast<std::uint64_t>(pe); }
+std::uint64_t* as_word(unsigned char* address) { return reinterpret_cast<std::uint64_t*>(address); }
+
+// What was put into the streams of all is over, and may be looked at.
+void all_waited(const Stream& stream) {
+  stream.wait();
+  together();
+}
+
+TEST(HeapStreams, bytes_come_before_their_signal) {
+  NEEDS_A_DEVICE();
+  const TestHeap heap(IST_KIND_CUDA);
+  const Stream stream;
+  constexpr std::size_t kMost = 1 << 20;
+  unsigned char *const source = heap.alloc(kMost), *const target = heap.alloc(kMost), *const back = heap.alloc(kMost);
+  std::uint64_t* const signals = as_word(heap.alloc(16));
+  heap.store(reinterpret_cast<unsigned char*>(signals), Bytes(16, 0));
+  heap.barrier();
+  std::uint64_t round = 0;
+  for (const std::size_t bytes : {0, 1, 7, 8, 4097, 65536, 65537, 1 << 20}) {
+    for (const ist_signal operation : {IST_SIGNAL_SET, IST_SIGNAL_ADD}) {
+      ++round;
+      heap.store(source, random_bytes(bytes, seed_of(rank(), round)));
+      heap.store(target, Bytes(bytes, 0xa5));
+      heap.barrier();
+      // The source is written over as soon as the stream has passed the put, and what came is copied on.
+      const std::uint64_t value = operation == IST_SIGNAL_SET ? round : 1;
+      IST_OK_OR_FAIL(ist_heap_put_signal_on(heap, stream.get(), target, ist_cuda(source, stream.get()), bytes,
+                                            signals + (operation == IST_SIGNAL_ADD), value, operation, right()));
+      IST_OK_OR_FAIL(ist_heap_wait_until_on(heap, stream.get(), signals + (operation == IST_SIGNAL_ADD), IST_UINT64,
+                                            operation == IST_SIGNAL_SET ? IST_COMPARE_EQ : IST_COMPARE_GE,
+                                            static_cast<std::int64_t>(operation == IST_SIGNAL_SET ? round : round / 2)));
+      IST_OK_OR_FAIL(ist_heap_get_on(heap, stream.get(), ist_cuda(back, stream.get()), target, bytes, rank()));
+      all_waited(stream);
+      EXPECT_EQ(-1, first_difference(random_bytes(bytes, seed_of(left(), round)), heap.load(back, bytes))) << bytes;
+      heap.barrier();
+    }
+  }
+}
+
+TEST(HeapStreams, gets_follow_a_barrier_of_all) {
+  NEEDS_A_DEVICE();
+  const TestHeap heap(IST_KIND_CUDA);
+  const Stream stream;
+  constexpr std::size_t kBytes = 5001;
+  unsigned char *const staged = heap.alloc(kBytes), *const shown = heap.alloc(kBytes), *const taken = heap.alloc(kBytes);
+  for (std::uint64_t epoch = 1; epoch <= 40; ++epoch) {
+    heap.store(staged, random_bytes(kBytes, seed_of(rank(), epoch)));
+    IST_OK_OR_FAIL(ist_heap_put_on(heap, stream.get(), shown, ist_cuda(staged, stream.get()), kBytes, rank()));
+    IST_OK_OR_FAIL(ist_heap_barrier_on(heap, stream.get()));
+    IST_OK_OR_FAIL(ist_heap_get_on(heap, stream.get(), ist_cuda(taken, stream.get()), shown, kBytes, left()));
+    IST_OK_OR_FAIL(ist_heap_barrier_on(heap, stream.get()));  // nobody shows the next one before all have taken this one
+    stream.wait();
+    ASSERT_EQ(-1, first_difference(random_bytes(kBytes, seed_of(left(), epoch)), heap.load(taken, kBytes))) << epoch;
+  }
+}
+
+TEST(HeapStreams, graphs_are_replayed_with_other_bytes) {
+  NEEDS_A_DEVICE();
+  const TestHeap heap(IST_KIND_CUDA);
+  const Stream stream;
+  constexpr std::size_t kBytes = 4099;
+  unsigned char *const source = heap.alloc(kBytes), *const target = heap.alloc(kBytes);
+  std::uint64_t* const count = as_word(heap.alloc(8));
+  heap.store(reinterpret_cast<unsigned char*>(count), Bytes(8, 0));
+  heap.barrier();
+  // Once outside of a capture.
+  IST_OK_OR_FAIL(ist_heap_barrier_on(heap, stream.get()));
+  const Graph graph(stream, [&] {
+    EXPECT_EQ(IST_OK, ist_heap_put_signal_on(heap, stream.get(), target, ist_cuda(source, stream.get()), kBytes, count, 1,
+                                             IST_SIGNAL_ADD, right()))
+        << ist_error_text();
+    EXPECT_EQ(IST_OK, ist_heap_barrier_on(heap, stream.get())) << ist_error_text();
+  });
+  for (std::uint64_t turn = 1; turn <= 30; ++turn) {
+    heap.store(source, random_bytes(kBytes, seed_of(rank(), turn)));
+    graph.launch();
+    stream.wait();
+    ASSERT_EQ(-1, first_difference(random_bytes(kBytes, seed_of(left(), turn)), heap.load(target, kBytes))) << turn;
+    std::uint64_t found = 0;
+    IST_OK_OR_FAIL(ist_heap_signal_fetch(heap, count, &found));
+    ASSERT_EQ(found, turn);
+    together();
+  }
+}
+
+TEST(HeapStreams, layouts_lie_on_one_side) {
+  NEEDS_A_DEVICE();
+  const TestHeap heap(IST_KIND_CUDA);
+  const Stream stream;
+  std::uint64_t what = 50;
+  for (const std::int64_t count : {4, 60, 40000}) {
+    const auto vector = strided(count), list = listed(count), row = in_a_row(count);
+    const std::size_t reach = std::max(vector->reach, list->reach);
+    unsigned char *const near = heap.alloc(reach), *const far = heap.alloc(reach);
+    for (const bool puts : {true, false})
+      for (const auto& [from, to] : {std::pair{vector.get(), row.get()},
+                                     {row.get(), vector.get()},
+                                     {list.get(), row.get()},
+                                     {row.get(), list.get()},
+                                     {row.get(), row.get()}}) {
+        ++what;
+        heap.store(puts ? near : far, random_bytes(reach, seed_of(rank(), what)));
+        heap.store(puts ? far : near, Bytes(reach, 0xa5));
+        heap.barrier();
+        if (puts)
+          IST_OK_OR_FAIL(ist_heap_put_layout_on(heap, stream.get(), far, 1, to->layout, ist_cuda(near, stream.get()), 1,
+                                                from->layout, right()));
+        else
+          IST_OK_OR_FAIL(ist_heap_get_layout_on(heap, stream.get(), ist_cuda(near, stream.get()), 1, to->layout, far, 1,
+                                                from->layout, left()));
+        all_waited(stream);
+        Bytes wanted = unpacked(*to, packed(*from, random_bytes(reach, seed_of(left(), what))));
+        wanted.resize(reach, 0xa5);
+        ASSERT_EQ(-1, first_difference(wanted, heap.load(puts ? far : near, reach))) << count << ", " << what;
+        heap.barrier();
+      }
+  }
+}
+
+TEST(HeapStreams, refuse_what_a_stream_cannot_do) {
+  NEEDS_A_DEVICE();
+  const TestHeap heap(IST_KIND_CUDA), host(IST_KIND_HOST);
+  const Stream stream;
+  const auto vector = strided(60);
+  unsigned char* const at = heap.alloc(4096);
+  unsigned char* const here = host.alloc(4096);
+  void* const s = stream.get();
+  expect_error(IST_ERR_KIND, "streams have heaps of IST_KIND_CUDA", ist_heap_put_on(host, s, here, ist_cuda(at, s), 8, 0));
+  expect_error(IST_ERR_RANK, "pe is", ist_heap_put_on(heap, s, at, ist_cuda(at, s), 8, size()));
+  expect_error(IST_ERR_ARGUMENT, "is no multiple of 8",
+               ist_heap_put_signal_on(heap, s, at, ist_cuda(at, s), 8, as_word(at + 4), 1, IST_SIGNAL_SET, 0));
+  expect_error(IST_ERR_ARGUMENT, "must be IST_COMPARE_EQ",
+               ist_heap_wait_until_on(heap, s, at, IST_UINT64, static_cast<ist_compare>(9), 1));
+  expect_error(IST_ERR_UNSUPPORTED, "neither side",
+               ist_heap_put_layout_on(heap, s, at, 1, vector->layout, ist_cuda(at + 2048, s), 1, vector->layout, 0));
+  Bytes local(vector->reach, 1);
+  expect_error(
+      IST_ERR_KIND, "no CUDA memory",
+      ist_heap_put_layout_on(heap, s, at, 240, ist_layout_of(IST_BYTE), ist_host(local.data()), 1, vector->layout, 0));
+  expect_error(
+      IST_ERR_ARGUMENT, "both must name as many",
+      ist_heap_put_layout_on(heap, s, at, 1, ist_layout_of(IST_BYTE), ist_cuda(at + 2048, s), 1, vector->layout, 0));
+  stream.wait();
+}
+
+}  // namespace
