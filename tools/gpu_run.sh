@@ -37,7 +37,7 @@
 #                                   needs nvcc alone
 #   tools/gpu_run.sh in-kernel      Isthmus's calls in kernels (isthmus/device.cuh), every byte compared, and timed beside bare loops
 #                                   (tests/device/in_kernel.cu) and NVSHMEM's; between two GPUs, or two kernels of one; a quick build
-#   tools/gpu_run.sh sanitize       the library's kernels under compute-sanitizer
+#   tools/gpu_run.sh sanitize       the library's kernels, and calls in kernels, under compute-sanitizer (ISTHMUS_SANITIZE=heaps: these alone; =library: those)
 #
 # On one GPU two ranks share it; the record says so: cuda:0 to cuda:0, and 1x in its name.
 #
@@ -143,7 +143,7 @@ build_all() {
   [[ $mode =~ ^(overlap|in-kernel)$ ]] && targets=(--target isthmus_program)
   [[ $mode == soak ]] && targets=(--target isthmus_program traffic_soak)
   [[ $mode == replays ]] && targets=(--target isthmus_program graph_replays)
-  [[ $mode == sanitize ]] && targets=(--target isthmus_program arithmetic_test cuda_kind_test ranks_streams ranks_meetings ranks_workers graph_replays)
+  [[ $mode == sanitize ]] && targets=(--target isthmus_program arithmetic_test cuda_kind_test ranks_streams ranks_meetings ranks_workers graph_replays in_kernel device_heap_view ranks_heap_streams ranks_one_sided)
   step 400 "build with $(nproc) processors" cmake --build "$build" "${targets[@]}" || finish
 }
 

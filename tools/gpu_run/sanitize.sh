@@ -52,6 +52,17 @@ sanitize() {
     "${remark:-}" >>"$raw/sanitized.txt"
 }
 
+# Calls in kernels, and what hosts and streams do with memory that kernels reach. Two kernels of one process that wait for each other are slow under
+# a sanitizer, so that there are few epochs.
+sanitize_heaps() {
+  local tool=$1 who=2
+  (($(gpus) < 2)) && who=1
+  sanitize "$tool" 90 1 "calls in kernels" "$tests/in_kernel" quick
+  sanitize "$tool" 90 1 "heaps in kernels" "$tests/device_heap_view" $brief
+  sanitize "$tool" 90 $who "heaps in streams" "$tests/ranks_heap_streams" $brief
+  sanitize "$tool" 90 $who "heaps from hosts" "$tests/ranks_one_sided" $brief "--gtest_filter=-*OnlyMemory*"
+}
+
 run_sanitize() {
   build_all
   sanitizer=$(command -v compute-sanitizer || ls "${CUDA_HOME:-/usr/local/cuda}/bin/compute-sanitizer" 2>/dev/null) || {
@@ -75,6 +86,13 @@ run_sanitize() {
     who=blind
     workers="--gtest_filter=*OnlyRankWithADevice*"
   fi
+  if [[ ${ISTHMUS_SANITIZE:-all} != library ]]; then
+    for tool in memcheck racecheck synccheck; do sanitize_heaps "$tool"; done
+  fi
+  [[ ${ISTHMUS_SANITIZE:-all} == heaps ]] && {
+    python3 -B tools/gpu_run/sanitize_record.py "$out/info.json" "$raw/sanitized.txt" "$out/sanitize.json" || failures=$((failures + 1))
+    finish
+  }
   for tool in memcheck racecheck synccheck initcheck; do
     [[ $tool == synccheck ]] || sanitize "$tool" 60 1 "arithmetic" "$tests/arithmetic_test" $brief "$sums"
     sanitize "$tool" 90 1 "channels and meetings, each kernel alone" "$tests/cuda_kind_test" $brief "$lone"
