@@ -1,5 +1,6 @@
 #include "common/serial.hpp"
 
+#include <cstdio>
 #include <cstring>
 
 #include "common/program.hpp"
@@ -38,17 +39,37 @@ double Serial::change() const {
 }
 
 bool same_bits(const isthmus::Comm& comm, const Field& cut, int level, const Serial* serial) {
+  return same_bits(comm, cut, level, serial != nullptr ? &serial->field() : static_cast<const Field*>(nullptr));
+}
+
+namespace {
+
+// Rank 0's, of the first cell of a row that is not what it has to be.
+void tell_of(const float* found, const float* known, std::int64_t row, std::int64_t columns, int rank) {
+  std::int64_t x = 0;
+  while (x < columns - 1 && std::memcmp(found + x, known + x, sizeof(float)) == 0) ++x;
+  std::fprintf(stderr, "row %lld of all, which rank %d has, column %lld: found %.9g, has to be %.9g\n",
+               static_cast<long long>(row), rank, static_cast<long long>(x), static_cast<double>(found[x]),
+               static_cast<double>(known[x]));
+}
+
+}  // namespace
+
+bool same_bits(const isthmus::Comm& comm, const Field& cut, int level, const Field* whole) {
   const auto columns = static_cast<std::size_t>(cut.columns);
   int wrong = 0;
   if (comm.rank() != 0)
     for (std::int64_t y = 1; y <= cut.rows; ++y) comm.send(std::span(cut.cells(level, y), columns), 0);
   std::vector<float> row(columns);
   for (int rank = 0; comm.rank() == 0 && rank < comm.size(); ++rank) {
-    const Part part = part_of(serial->field().rows, comm.size(), rank);
+    const Part part = part_of(whole->rows, comm.size(), rank);
     for (std::int64_t y = 1; y <= part.count; ++y) {
       if (rank != 0) comm.recv(row, rank);
       const float* const found = rank != 0 ? row.data() : cut.cells(level, y);
-      if (std::memcmp(found, serial->field().cells(level, part.first + y), cut.row_bytes()) != 0) wrong = 1;
+      const float* const known = whole->cells(level, part.first + y);
+      if (std::memcmp(found, known, cut.row_bytes()) == 0) continue;
+      if (wrong == 0) tell_of(found, known, part.first + y, cut.columns, rank);
+      wrong = 1;
     }
   }
   comm.bcast(std::span(&wrong, 1), 0);

@@ -34,8 +34,10 @@ class Serial {
 };
 
 // Whether the ranks' rows, one part after the other, are those of the whole field, to the last bit. Collective; `serial`, at the step whose
-// result is in `level`, is looked at on rank 0 alone.
+// result is in `level`, is looked at on rank 0 alone, which says on standard error where the first cell differs.
 bool same_bits(const isthmus::Comm& comm, const Field& cut, int level, const Serial* serial);
+// The same of any field that has all rows.
+bool same_bits(const isthmus::Comm& comm, const Field& cut, int level, const Field* whole);
 
 // For the tests: another last bit of a cell, as a check has to notice.
 void spoil(const Field& field, int level);

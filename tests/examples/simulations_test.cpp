@@ -167,12 +167,53 @@ TEST_F(Simulations, jacobi_has_the_bits_of_one_rank_by_every_exchange) {
     }
 }
 
+// More iterations than are compared with the serial loop are compared with one rank alone.
+TEST_F(Simulations, jacobi_writes_what_it_prints) {
+  const Ended ended = run(2, "jacobi --nx 67 --ny 41 --iterations 31 --compare 4" + json_option());
+  EXPECT_EQ(ended.status, 0) << ended.errors << ended.output;
+  EXPECT_EQ(ended.last_line(), "verified: bits and norms of a serial loop of 4 iterations, and all of one rank alone");
+  const nlohmann::json found = results();
+  EXPECT_EQ(found.at("cells"), nlohmann::json({67, 41}));
+  EXPECT_EQ(found.at("iterations_compared_with_serial"), 4);
+  EXPECT_TRUE(found.at("verified").get<bool>());
+  EXPECT_EQ(found.at("rows").size(), 4U);
+  for (const nlohmann::json& row : found.at("rows")) {
+    EXPECT_EQ(row.at("iterations"), 31) << row;
+    EXPECT_NEAR(row.at("first_norm").get<double>(), 0.25 * std::sqrt(40), 1e-4) << row;
+    EXPECT_NEAR(row.at("gpix_per_second").get<double>() * row.at("us_per_iteration").get<double>(), 65 * 39 * 1e-3, 1e-6);
+    std::string line = "\n";
+    line.append(row.at("exchange").get<std::string>()).append(" ");
+    EXPECT_NE(ended.output.find(line), std::string::npos) << ended.output;
+  }
+}
+
+// Every way on GPUs; those whose kernels wait for each other need one for each rank. Columns that fill no warp, more than a block has, and
+// one row for each rank.
+TEST_F(Simulations, jacobi_on_gpus_has_the_bits_of_one_rank_by_every_exchange) {
+  if (!usable("cuda")) GTEST_SKIP() << "not covered here: jacobi on GPUs; there is none, or no CUDA compiler was there";
+  for (const int ranks : {1, 2})
+    for (const char* options :
+         {"--nx 67 --ny 41 --iterations 31", "--nx 1500 --ny 70 --iterations 12 --nccheck 5",
+          "--nx 7 --ny 4 --iterations 8 --nccheck 3", "--nx 128 --ny 300 --iterations 40 --tolerance 0.2"}) {
+      const Ended ended = run(ranks, std::string("jacobi --device cuda ") + options);
+      EXPECT_EQ(ended.status, 0) << ended.errors << ended.output;
+      EXPECT_EQ(ended.last_line(), "verified: bits and norms of a serial loop") << options << ", " << ranks << " ranks";
+      for (const char* exchange : {"messages ", "stream ", "one-sided ", "kernel "})
+        EXPECT_EQ(count(ended.output, std::string("\n") + exchange), 1U) << exchange << ended.output;
+    }
+  for (const char* spoil : {"bit", "factor"}) {
+    const Ended wrong = run(1, std::string("jacobi --device cuda --nx 67 --ny 41 --iterations 5 --spoil ") + spoil);
+    EXPECT_EQ(wrong.status, 1) << wrong.errors;
+    EXPECT_EQ(count(wrong.output, "  WRONG "), 5U) << wrong.output;  // one rank alone, and the four ways
+  }
+}
+
 // In which iteration the run by one rank alone and that by a way ended.
 std::array<int, 2> iterations_of(const std::string& output) {
   std::array<int, 2> found{};
   std::sscanf(output.substr(std::min(output.find("one rank: "), output.size())).c_str(), "one rank: %*f Gpix/s, %d",
               &found[0]);
-  std::sscanf(output.substr(std::min(output.find("\nput "), output.size())).c_str(), " put %*f %*f %*d %% %*d %% %d",
+  std::sscanf(output.substr(std::min(output.find("\nput "), output.size())).c_str(), " put %*f %*f %*f %% %*f %% %d",
               &found[1]);
   return found;
 }
@@ -240,7 +281,12 @@ TEST_F(Simulations, each_tells_of_a_mistake_once_with_the_usage) {
        {std::pair<std::string, std::string>{"jacobi --nx", "--nx: 1 required"},
         {"jacobi --nx 12x", "--nx: Value 12x not in range 4 to 1048576"},
         {"jacobi --tolerance nan", "--tolerance: nan is no number"},
-        {"jacobi --exchange pigeon", "--exchange: pigeon not in {messages,halo,halo-one-sided,put,all}"},
+        {"jacobi --exchange pigeon",
+         "--exchange: pigeon not in {messages,halo,halo-one-sided,put,stream,one-sided,kernel,all}"},
+        {"jacobi --exchange kernel",
+         "--exchange kernel is none of --device host, which has messages, halo, halo-one-sided, put"},
+        {"jacobi --device cuda --exchange halo",
+         "--exchange halo is none of --device cuda, which has messages, stream, one-sided"},
         {"jacobi --ny 4", "leaves 2 rows for 3 ranks"},
         {"pixels --colour 3", "not expected: "},
         {"pixels --height 4", "leaves 2 rows for 3 ranks"},

@@ -1,0 +1,159 @@
+// Kernels of one iteration, and small ones.
+#include <stdexcept>
+
+#include "meet.cuh"
+
+namespace jacobi {
+namespace {
+
+using ist::device::store_relaxed;
+
+template <int kBatch>
+__device__ __forceinline__ void compute(const Sweep& sweep, const Plan& plan, int item, float& sum) {
+  if (item < plan.sides * plan.side_items)
+    compute_side(sweep, plan, item, sum);
+  else
+    compute_tile<kBatch>(sweep, plan, item, sum);
+}
+
+__device__ __forceinline__ void end_of_block(const Sweep& sweep, int item, float sum) {
+  if (item == 0 && threadIdx.x == 0 && sweep.cleared != nullptr) *sweep.cleared = 0;
+  if (sweep.sum == nullptr) return;
+  sum = sum_of_block(sum);
+  if (threadIdx.x == 0) atomicAdd(sweep.sum, sum);
+}
+
+template <int kBatch>
+__global__ void __launch_bounds__(kThreads, kBatch > 4 ? 3 : 4)
+    sweep_kernel(const __grid_constant__ Sweep sweep, const __grid_constant__ Plan plan, int first_item) {
+  const int item = static_cast<int>(blockIdx.x) + first_item;
+  float sum = 0;
+  compute<kBatch>(sweep, plan, item, sum);
+  end_of_block(sweep, item, sum);
+}
+
+// Stores what the processor waits for: one word, so that it is whole.
+__device__ __forceinline__ void add_norm(const Others& others, const Norm& norm) {
+  tell_sum(others, norm.step, norm.number, *const_cast<const volatile float*>(norm.sum));
+  float all = 0;
+  if (sum_of_all(others, norm.step, norm.number, all)) store_relaxed(norm.published, packet_of(norm.step, all));
+}
+
+// With `adds`, the first block adds up the norm of the step before, whose sum was complete when this kernel began.
+template <int kBatch>
+__global__ void __launch_bounds__(kThreads, kBatch > 4 ? 3 : 4)
+    step_kernel(const __grid_constant__ Sweep sweep, const __grid_constant__ Plan plan,
+                const __grid_constant__ Others others, std::uint64_t step, bool adds, const __grid_constant__ Norm before) {
+  const int item = static_cast<int>(blockIdx.x) - (adds ? 1 : 0);
+  if (item < 0) {
+    if (threadIdx.x == 0) add_norm(others, before);
+    return;
+  }
+  const bool side = item < plan.sides * plan.side_items;
+  // Nobody is told then: the others give up, too.
+  if (side && !rows_are_here(others, plan, item, step)) return;
+  float sum = 0;
+  compute<kBatch>(sweep, plan, item, sum);
+  if (side) tell_neighbour(others, plan, item, step);
+  end_of_block(sweep, item, sum);
+}
+
+__global__ void norm_kernel(const __grid_constant__ Others others, const __grid_constant__ Norm norm) {
+  add_norm(others, norm);
+}
+
+__global__ void publish_kernel(const float* total, std::uint32_t* times, std::uint64_t* published) {
+  store_relaxed(published, packet_of(++*times, *total));
+}
+
+__global__ void fill_kernel(const __grid_constant__ Cells cells, const float* edges) {
+  const std::int64_t all = (cells.rows + 2) * cells.pitch, step = std::int64_t{gridDim.x} * blockDim.x;
+  for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < all; i += step) {
+    const auto x = static_cast<int>(i % cells.pitch);
+    const float value = x == 0 || x == cells.columns - 1 ? edges[i / cells.pitch] : 0.0F;
+    cells.levels[0][i] = value;
+    cells.levels[1][i] = value;
+  }
+}
+
+constexpr int kCopies = 4;  // of 16 bytes, by a thread
+__global__ void __launch_bounds__(kThreads) copy_kernel(float4* to, const float4* from, std::int64_t count) {
+  const std::int64_t first = std::int64_t{blockIdx.x} * kThreads * kCopies + threadIdx.x;
+  float4 value[kCopies];
+#pragma unroll
+  for (int i = 0; i < kCopies; ++i)
+    if (first + i * kThreads < count) value[i] = from[first + i * kThreads];
+#pragma unroll
+  for (int i = 0; i < kCopies; ++i)
+    if (first + i * kThreads < count) __stcs(&to[first + i * kThreads], value[i]);
+}
+
+void must_be_launched(const char* kernel) {
+  const cudaError_t code = cudaGetLastError();
+  if (code != cudaSuccess)
+    throw std::runtime_error(std::string("CUDA: the launch of ") + kernel + " failed: " + cudaGetErrorString(code));
+}
+
+}  // namespace
+
+std::string Failure::text() const {
+  if (word == 0) return {};
+  constexpr const char* kAwaited[] = {"the row of the neighbour above", "the row of the neighbour below",
+                                      "another rank's part of the norm", "the other blocks of the grid"};
+  const auto status = static_cast<int>(word & 15U);
+  return std::string("in step ") + std::to_string(word >> 8) + " a kernel waited for " + kAwaited[word >> 4 & 3U] +
+         ", and " +
+         (status == static_cast<int>(ist::device::Status::peer_dead)
+              ? "a rank has died"
+              : "it did not come within " + std::to_string(kDeadline / 1000000000) + " s");
+}
+
+void launch_sweep(const Sweep& sweep, Share share, int batch, cudaStream_t stream) {
+  const Plan plan = plan_of(sweep.columns, sweep.rows, sweep.height);
+  const int sides = plan.sides * plan.side_items;
+  const int first = share == Share::interior ? sides : 0, items = (share == Share::sides ? sides : plan.items) - first;
+  if (items == 0) return;
+  const auto blocks = static_cast<unsigned>(items);
+  if (batch > 4)
+    sweep_kernel<8><<<blocks, kThreads, 0, stream>>>(sweep, plan, first);
+  else
+    sweep_kernel<4><<<blocks, kThreads, 0, stream>>>(sweep, plan, first);
+  must_be_launched("sweep_kernel");
+}
+
+void launch_step(const Sweep& sweep, const Others& others, std::uint64_t step, const Norm* before, int batch,
+                 cudaStream_t stream) {
+  const Plan plan = plan_of(sweep.columns, sweep.rows, sweep.height);
+  const bool adds = before != nullptr;
+  const Norm norm = adds ? *before : Norm{};
+  const auto blocks = static_cast<unsigned>(plan.items + (adds ? 1 : 0));
+  if (batch > 4)
+    step_kernel<8><<<blocks, kThreads, 0, stream>>>(sweep, plan, others, step, adds, norm);
+  else
+    step_kernel<4><<<blocks, kThreads, 0, stream>>>(sweep, plan, others, step, adds, norm);
+  must_be_launched("step_kernel");
+}
+
+void launch_norm(const Others& others, const Norm& norm, cudaStream_t stream) {
+  norm_kernel<<<1, 1, 0, stream>>>(others, norm);
+  must_be_launched("norm_kernel");
+}
+
+void launch_publish(const float* total, std::uint32_t* times, std::uint64_t* published, cudaStream_t stream) {
+  publish_kernel<<<1, 1, 0, stream>>>(total, times, published);
+  must_be_launched("publish_kernel");
+}
+
+void launch_fill(const Cells& cells, const float* edges, cudaStream_t stream) {
+  fill_kernel<<<1024, kThreads, 0, stream>>>(cells, edges);
+  must_be_launched("fill_kernel");
+}
+
+void launch_copy(float* to, const float* from, std::int64_t floats, cudaStream_t stream) {
+  const std::int64_t count = floats / 4, of_block = std::int64_t{kThreads} * kCopies;
+  copy_kernel<<<static_cast<unsigned>((count + of_block - 1) / of_block), kThreads, 0, stream>>>(
+      reinterpret_cast<float4*>(to), reinterpret_cast<const float4*>(from), count);
+  must_be_launched("copy_kernel");
+}
+
+}  // namespace jacobi
