@@ -37,10 +37,12 @@ std::shared_ptr<T[]> pinned(std::size_t count) {
 
 class Stream {
  public:
-  Stream() {
+  // Its kernels come before those of streams that are not urgent.
+  explicit Stream(bool urgent = true) {
     int least = 0, greatest = 0;
     check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cudaDeviceGetStreamPriorityRange");
-    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest), "cudaStreamCreateWithPriority");
+    check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, urgent ? greatest : least),
+          "cudaStreamCreateWithPriority");
   }
   ~Stream() {
     if (stream_ != nullptr) cudaStreamDestroy(stream_);
