@@ -48,13 +48,10 @@ Devices take_device(const isthmus::World& world) {
   std::copy_n(reinterpret_cast<const std::uint8_t*>(&properties.uuid), mine.size(), mine.begin());
   world.comm().allgather(mine, all);
   Devices devices{properties.name};
-  for (std::size_t a = 0; a < all.size(); a += mine.size())
-    for (std::size_t b = 0; b < a; b += mine.size())
-      if (std::equal(mine.begin(), mine.end(), mine.begin()) &&
-          std::equal(all.begin() + static_cast<std::ptrdiff_t>(a),
-                     all.begin() + static_cast<std::ptrdiff_t>(a + mine.size()),
-                     all.begin() + static_cast<std::ptrdiff_t>(b)))
-        devices.shared = true;
+  const auto uuid = [&](int rank) { return all.data() + static_cast<std::size_t>(rank) * mine.size(); };
+  for (int one = 0; one < world.size(); ++one)
+    for (int other = 0; other < one; ++other)
+      if (std::equal(uuid(one), uuid(one) + mine.size(), uuid(other))) devices.shared = true;
   return devices;
 }
 
@@ -157,11 +154,9 @@ std::string no_kernel(const isthmus::HaloGrid& grid, const Options& options, con
 }
 
 std::vector<Row> all_ways(const isthmus::World& world, const isthmus::HaloGrid& grid, const Options& options,
-                          const Devices& devices, const std::optional<Alone>& alone) {
+                          const std::string& refused, const std::optional<Alone>& alone) {
   std::vector<Row> rows;
   const auto wanted = [&](const char* name) { return options.exchange == "all" || options.exchange == name; };
-  const std::string refused = no_kernel(grid, options, devices);
-  if (options.exchange == "kernel" && !refused.empty()) throw Mistake("--exchange kernel: " + refused);
   const Part part(options.size, grid.dims(), grid.coords(), kLead);
   const auto with = std::make_shared<const Coefficient>(part, static_cast<float>(options.b));
   const auto driven = [&](auto make) {
@@ -243,9 +238,11 @@ void write_json(const Options& options, const isthmus::HaloGrid& grid, const Dev
 
 bool run_cuda(const isthmus::World& world, const isthmus::HaloGrid& grid, const Options& options) {
   const Devices devices = take_device(world);
+  const std::string refused = no_kernel(grid, options, devices);
+  if (options.exchange == "kernel" && !refused.empty()) throw Mistake("--exchange kernel: " + refused);
   std::optional<Alone> alone;
   if (options.check == "yes") alone.emplace(world, options);
-  const std::vector<Row> rows = all_ways(world, grid, options, devices, alone);
+  const std::vector<Row> rows = all_ways(world, grid, options, refused, alone);
   bool right = !alone || alone->row().right;
   for (const Row& row : rows) right = right && row.right;
   right = example::largest(world.comm(), right ? 0 : 1) == 0;

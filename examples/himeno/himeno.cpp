@@ -11,6 +11,7 @@
 // to the last bit, and sums within 1e-6. MFLOPS are medians of three runs; efficiency is beside that one rank.
 // Run: isthmus run -n 4 himeno [XS, S, M, L or XL] [iterations] [b, of which 0 is the benchmark's and leaves edges unused]
 //      isthmus run -n 2 himeno S 1000 --device cuda --exchange all --json himeno.json
+#include <charconv>
 #include <cstdio>
 #include <isthmus/halo.hpp>
 #include <isthmus/isthmus.hpp>
@@ -88,15 +89,20 @@ himeno::Size size_of(const std::string& name) {
 
 std::array<int, 3> grid_of(const std::string& text) {
   std::array<int, 3> made{};
-  char behind = 0;
-  const int found = std::sscanf(text.c_str(), "%5dx%5dx%5d%c", &made[0], &made[1], &made[2], &behind);
-  if (found != 3 || *std::min_element(made.begin(), made.end()) < 0)
-    throw Mistake("--grid is \"" + text + "\", and has to be AxBxC, such as 2x1x1, where 0 is chosen");
+  const char *at = text.data(), *const end = at + text.size();
+  bool right = true;
+  for (std::size_t d = 0; d < 3 && right; ++d) {
+    const auto [behind, error] = std::from_chars(at, end, made[d]);
+    right =
+        error == std::errc() && made[d] >= 0 && made[d] <= 65536 && (d < 2 ? behind < end && *behind == 'x' : behind == end);
+    at = behind + 1;
+  }
+  if (!right) throw Mistake("--grid is \"" + text + "\", and has to be AxBxC, such as 2x1x1, where 0 is chosen");
   return made;
 }
 
 void must_fit(const isthmus::World& world, const Options& options) {
-  int product = 1;
+  std::int64_t product = 1;
   bool chosen = false;
   for (const int ranks : options.grid) product *= std::max(ranks, 1), chosen = chosen || ranks == 0;
   if (chosen ? world.size() % product != 0 : product != world.size())
