@@ -1,6 +1,6 @@
 // The options of an example program, each with a value behind it, as CLI11 reads them.
 //
-// Who calls this : jacobi, pixels, particles and lbm.
+// Who calls this : jacobi, pixels, particles, lbm and himeno.
 // Threads        : one.
 // Ownership      : refers to the variables that it fills.
 // Errors         : Mistake.

@@ -1,6 +1,6 @@
 // What an example program is around its work: times, and an end that is the same on all ranks.
 //
-// Who calls this : jacobi, pixels, particles and lbm.
+// Who calls this : jacobi, pixels, particles, lbm and himeno.
 // Threads        : one.
 // Ownership      : values.
 // Errors         : Mistake: one rank tells of it, with the usage, and all end with status 2.

@@ -84,8 +84,35 @@ TEST_F(Simulations, himeno_is_the_same_to_the_last_bit_however_it_is_cut) {
       EXPECT_EQ(count(ended.output, "verified: size XS, "), 1U) << rest << ", " << ranks << " ranks: " << ended.output;
     }
   const Ended unknown = run(1, "himeno XXL");
-  EXPECT_NE(unknown.status, 0);
+  EXPECT_EQ(unknown.status, 2);
   EXPECT_NE(unknown.errors.find("sizes are XS, S, M, L and XL"), std::string::npos) << unknown.errors;
+}
+
+// All ways to exchange, on as many GPUs as there are; two ranks on one GPU have no kernels that wait for each other.
+TEST_F(Simulations, himeno_on_gpus_is_the_same_to_the_last_bit_by_every_exchange) {
+  const std::string json = (folder_ / "himeno.json").string();
+  const Ended alone = run(1, "himeno XS 64 --device cuda --json " + json);
+  if (alone.errors.find("--device cuda cannot be used here") != std::string::npos)
+    GTEST_SKIP() << "not covered here: himeno on GPUs; there is none: " << alone.errors;
+  EXPECT_EQ(alone.status, 0) << alone.errors << alone.output;
+  EXPECT_EQ(alone.output.find("verified: size XS, 64 iterations, b = 0, 1 x 1 x 1 ranks, cuda ("), 0U) << alone.output;
+  for (const char* way : {"\nmessages ", "\nmessages, overlapped ", "\nstream ", "\nstream, overlapped ", "\nkernel "})
+    EXPECT_EQ(count(alone.output, way), 1U) << way << alone.output;
+  EXPECT_NEAR(number_behind(alone.output, "gosa "), 3.042699e-03, 3e-6) << alone.output;
+  EXPECT_TRUE(fs::exists(json));
+  for (const char* rest : {"XS 65 0.01", "XS 33 0.01 --grid 1x2x1", "XS 33 0.01 --grid 1x1x2", "S 200"}) {
+    const Ended ended = run(2, std::string("himeno --device cuda ") + rest);
+    EXPECT_EQ(ended.status, 0) << rest << ended.errors << ended.output;
+    EXPECT_EQ(count(ended.output, "verified: size "), 1U) << rest << ended.output;
+    EXPECT_EQ(count(ended.output, "\nkernel  ") + count(ended.output, "kernel: left out: two ranks share a GPU"), 1U)
+        << ended.output;
+  }
+  const Ended spoilt = run(2, "himeno XS 9 --device cuda --exchange messages --spoil bit");
+  EXPECT_EQ(spoilt.status, 1) << spoilt.errors;
+  EXPECT_EQ(count(spoilt.output, "WRONG: 1 other cells"), 2U) << spoilt.output;
+  const Ended shared = run(9, "himeno XS 9 --device cuda --exchange kernel");
+  EXPECT_EQ(shared.status, 2) << shared.errors;
+  EXPECT_EQ(count(shared.errors, "--exchange kernel: two ranks share a GPU"), 1U) << shared.errors;
 }
 
 // Sizes that ranks do not divide, and parts with one layer of cells.
@@ -262,6 +289,7 @@ TEST_F(Simulations, particles_are_neither_lost_nor_doubled) {
 TEST_F(Simulations, what_is_wrong_is_found_by_each) {
   for (const auto& [program, words] :
        {std::pair<std::string, std::string>{"jacobi --nx 33 --ny 33 --iterations 5 --spoil bit", "  WRONG BITS"},
+        {"himeno XS 5 0.01 --spoil bit", "wrong: size XS, 5 iterations"},
         {"jacobi --nx 33 --ny 33 --iterations 5 --spoil factor", "  WRONG NORM"},
         {"lbm --cells 9 --steps 7 --spoil bit", "NOT THE SAME as of one rank alone"},
         {"lbm --flow cavity --cells 9 --steps 7 --spoil bit", "NOT THE SAME as of one rank alone"},
@@ -291,6 +319,9 @@ TEST_F(Simulations, each_tells_of_a_mistake_once_with_the_usage) {
         {"pixels --colour 3", "not expected: "},
         {"pixels --height 4", "leaves 2 rows for 3 ranks"},
         {"particles --count -1", "--count: Value -1 not in range 1 to 1000000000"},
+        {"himeno XS 0", "iterations: Value 0 not in range 1 to 10000000"},
+        {"himeno --grid 2x1x1", "--grid is of 2 ranks, and 3 are running"},
+        {"himeno --exchange pigeon", "--exchange: pigeon not in {messages,stream,kernel,all}"},
         {"lbm --flow channel", "--flow: channel not in {tgv,cavity}"},
         {"lbm --grid", "--grid: 1 required"},
         {"lbm --grid 2x1x1", "--grid is of 2 ranks, and 3 are running"},
@@ -306,7 +337,7 @@ TEST_F(Simulations, each_tells_of_a_mistake_once_with_the_usage) {
   // Of 11 parts beside each other; six digits of 1 / 11, rounded, would be too much.
   const Ended quick = run(11, "particles --speed 0.5");
   EXPECT_EQ(count(quick.errors, "it has to be 0.090909 or less"), 1U) << quick.errors;
-  for (const char* program : {"particles", "lbm"}) {
+  for (const char* program : {"particles", "lbm", "himeno"}) {
     const Ended help = run(2, std::string(program) + " --help");
     EXPECT_EQ(help.status, 0);
     EXPECT_EQ(count(help.output, "Usage: "), 1U) << help.output;

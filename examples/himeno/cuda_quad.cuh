@@ -1,0 +1,113 @@
+// Four cells of the Himeno benchmark, by one thread. Every operation is rounded by itself, whatever the compiler is told, so that results are
+// those of the processor and of any other cut to the last bit.
+//
+// Who calls this : cuda_sweeps.cu and cuda_persistent.cu.
+// Threads        : each thread for itself.
+// Ownership      : none.
+// Errors         : none.
+#pragma once
+
+#include "cuda_kernels.hpp"
+#include "formula.hpp"
+
+namespace himeno {
+
+// Products and sums of its are never fused.
+struct Rounded {
+  float value;
+};
+__device__ __forceinline__ Rounded operator+(Rounded a, Rounded b) { return {__fadd_rn(a.value, b.value)}; }
+__device__ __forceinline__ Rounded operator-(Rounded a, Rounded b) { return {__fsub_rn(a.value, b.value)}; }
+__device__ __forceinline__ Rounded operator*(Rounded a, Rounded b) { return {__fmul_rn(a.value, b.value)}; }
+
+// Where four cells lie. `cells`: bit n is set where cell n is of the box.
+struct Quad {
+  int at, i, j, k;
+  unsigned cells;
+};
+
+__device__ __forceinline__ Quad quad_of(const Shape& shape, const Work& work, unsigned number) {
+  int b = 0;
+  while (b + 1 < work.boxes && number >= work.begin[b + 1]) ++b;
+  const Box& box = work.box[b];
+  const unsigned low = static_cast<unsigned>(box.first[2]) / kQuad,
+                 across = static_cast<unsigned>(box.last[2]) / kQuad - low + 1,
+                 rows = static_cast<unsigned>(box.last[1] - box.first[1] + 1);
+  unsigned left = number - work.begin[b];
+  Quad quad{};
+  quad.k = static_cast<int>((low + left % across) * kQuad);
+  left /= across;
+  quad.j = box.first[1] + static_cast<int>(left % rows);
+  quad.i = box.first[0] + static_cast<int>(left / rows);
+  quad.at = quad.i * shape.plane + quad.j * shape.row + quad.k;
+#pragma unroll
+  for (int c = 0; c < kQuad; ++c)
+    if (quad.k + c >= box.first[2] && quad.k + c <= box.last[2]) quad.cells |= 1U << c;
+  return quad;
+}
+
+struct Four {
+  float value[kQuad];
+};
+__device__ __forceinline__ Four four_of(float4 four) { return {{four.x, four.y, four.z, four.w}}; }
+// Coefficients are read once in a sweep, and shall not drive out what is read again.
+__device__ __forceinline__ Four once(const float* array, int at) {
+  return four_of(__ldcs(reinterpret_cast<const float4*>(array + at)));
+}
+
+// A row of p from one in front of the quad to one behind it, or the quad alone. Ordinary loads: in a kernel that stays, other blocks and
+// other devices store into these arrays between two meetings.
+struct Row {
+  float value[kQuad + 2];
+};
+template <bool kEnds>
+__device__ __forceinline__ Row row_at(const float* at) {
+  const float4 four = *reinterpret_cast<const float4*>(at);
+  if constexpr (kEnds) return {{at[-1], four.x, four.y, four.z, four.w, at[kQuad]}};
+  return {{0, four.x, four.y, four.z, four.w, 0}};
+}
+
+// The new values of the quad; the sum of the squares of what has changed in those of its cells that count.
+__device__ __forceinline__ double change(const Shape& shape, const Coefficients& with, const float* from, const Quad& quad,
+                                         Four& to) {
+  const float* const here = from + quad.at;
+  const Row rows[3][3] = {{row_at<false>(here - shape.plane - shape.row), row_at<true>(here - shape.plane),
+                           row_at<false>(here - shape.plane + shape.row)},
+                          {row_at<true>(here - shape.row), row_at<true>(here), row_at<true>(here + shape.row)},
+                          {row_at<false>(here + shape.plane - shape.row), row_at<true>(here + shape.plane),
+                           row_at<false>(here + shape.plane + shape.row)}};
+  const Four a0 = once(with.a0, quad.at), a1 = once(with.a1, quad.at), a2 = once(with.a2, quad.at),
+             a3 = once(with.a3, quad.at), b0 = once(with.b0, quad.at), b1 = once(with.b1, quad.at),
+             b2 = once(with.b2, quad.at), c0 = once(with.c0, quad.at), c1 = once(with.c1, quad.at),
+             c2 = once(with.c2, quad.at), bnd = once(with.bnd, quad.at), wrk1 = once(with.wrk1, quad.at);
+  double gosa = 0;
+#pragma unroll
+  for (int c = 0; c < kQuad; ++c) {
+    const Cell<Rounded> cell{{a0.value[c]}, {a1.value[c]}, {a2.value[c]}, {a3.value[c]}, {b0.value[c]},  {b1.value[c]},
+                             {b2.value[c]}, {c0.value[c]}, {c1.value[c]}, {c2.value[c]}, {bnd.value[c]}, {wrk1.value[c]}};
+    const auto p = [&](int i, int j, int k) { return Rounded{rows[1 + i][1 + j].value[1 + c + k]}; };
+    const Rounded ss = change_of(cell, p);
+    to.value[c] = changed(p(0, 0, 0), ss).value;
+    if (quad.cells & 1U << c) gosa += static_cast<double>((ss * ss).value);
+  }
+  return gosa;
+}
+
+__device__ __forceinline__ void store(float* to, const Quad& quad, const Four& four) {
+  if (quad.cells == (1U << kQuad) - 1) {
+    *reinterpret_cast<float4*>(to + quad.at) = make_float4(four.value[0], four.value[1], four.value[2], four.value[3]);
+    return;
+  }
+#pragma unroll
+  for (int c = 0; c < kQuad; ++c)
+    if (quad.cells & 1U << c) to[quad.at + c] = four.value[c];
+}
+
+// In the lanes of a warp, to all of them.
+__device__ __forceinline__ double sum_of_warp(double mine) {
+#pragma unroll
+  for (int far = 16; far > 0; far /= 2) mine += __shfl_xor_sync(~0U, mine, far);
+  return mine;
+}
+
+}  // namespace himeno

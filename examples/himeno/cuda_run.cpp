@@ -1,0 +1,256 @@
+// The Himeno benchmark on GPUs, one for each rank: the ways to exchange one after the other, each compared with one rank that computes the whole box.
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <isthmus/isthmus.hpp>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "common/program.hpp"
+#include "cuda_ways.hpp"
+#include "host.hpp"
+#include "options.hpp"
+
+namespace himeno {
+namespace {
+
+using example::Mistake, example::cuda::check;
+
+constexpr double kMostOracle = 2e8;  // updates of cells by a processor: a few seconds
+
+// Of one way, the same on all ranks.
+struct Row {
+  std::string name;
+  double gosa = 0;
+  double seconds = 0;  // of the slowest rank, the median of three runs
+  std::int64_t unlike = 0;
+  bool right = true;
+  double mflops(const Options& options) const { return options.size.flop(options.iterations) / seconds / 1e6; }
+  double micros(const Options& options) const { return seconds * 1e6 / options.iterations; }
+};
+
+struct Devices {
+  std::string name;
+  bool shared = false;  // by two ranks
+};
+Devices take_device(const isthmus::World& world) {
+  int count = 0;
+  const cudaError_t code = cudaGetDeviceCount(&count);
+  const int fewest = -example::largest(world.comm(), code == cudaSuccess ? -count : 0);
+  if (fewest == 0)
+    throw std::runtime_error(std::string("--device cuda cannot be used here: no CUDA device: ") +
+                             (code == cudaSuccess ? "the driver lists none" : cudaGetErrorString(code)));
+  const int device = world.local_rank() % count;
+  check(cudaSetDevice(device), "cudaSetDevice");
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  std::vector<std::uint8_t> mine(sizeof properties.uuid), all(mine.size() * static_cast<std::size_t>(world.size()));
+  std::copy_n(reinterpret_cast<const std::uint8_t*>(&properties.uuid), mine.size(), mine.begin());
+  world.comm().allgather(mine, all);
+  Devices devices{properties.name};
+  const auto uuid = [&](int rank) { return all.data() + static_cast<std::size_t>(rank) * mine.size(); };
+  for (int one = 0; one < world.size(); ++one)
+    for (int other = 0; other < one; ++other)
+      if (std::equal(uuid(one), uuid(one) + mine.size(), uuid(other))) devices.shared = true;
+  return devices;
+}
+
+// The whole box by this rank's GPU alone, and, where that does not take long, by its processor.
+class Alone {
+ public:
+  Alone(const isthmus::World& world, const Options& options)
+      : options_(options),
+        part_(options.size, {1, 1, 1}, {0, 0, 0}, kLead),
+        field_(part_, std::make_shared<Coefficient>(part_, static_cast<float>(options.b)), device_levels(part_)),
+        sums_(example::cuda::memory<double>(static_cast<std::size_t>(options.iterations))) {
+    go();  // brings the kernel to the device
+    const auto run = [&] {
+      Row row{"one rank alone"};
+      row.seconds = example::slowest_seconds(world.comm(), [&] { row.gosa = go(); });
+      return row;
+    };
+    row_ = example::median_of_three(run);
+    compare_with_processor();
+    row_.right = row_.right && as_published(options.size, options.iterations, static_cast<float>(options.b), row_.gosa);
+  }
+  const Row& row() const { return row_; }
+  // How many of a part's cells are others here.
+  std::uint64_t unlike(const Field& field, int level) const { return field.unlike(level, field_, options_.iterations % 2); }
+
+ private:
+  double go() const {
+    const auto count = static_cast<std::size_t>(options_.iterations);
+    field_.start(stream_);
+    check(cudaMemsetAsync(sums_.get(), 0, count * sizeof(double), stream_.get()), "cudaMemsetAsync");
+    const Work whole = whole_work(part_);
+    for (std::size_t n = 0; n < count; ++n) field_.sweep(stream_, whole, static_cast<int>(n % 2), sums_.get() + n);
+    stream_.wait();
+    double found = 0;
+    check(cudaMemcpy(&found, sums_.get() + count - 1, sizeof found, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    return found;
+  }
+  void compare_with_processor() {
+    const auto& cells = options_.size.cells;
+    if (static_cast<double>(cells[0] * cells[1] * cells[2]) * options_.iterations > kMostOracle) return;
+    Himeno whole(Part(options_.size, {1, 1, 1}, {0, 0, 0}), static_cast<float>(options_.b));
+    const double gosa = whole.go_alone(options_.iterations);
+    const int level = options_.iterations % 2;
+    row_.right =
+        close_to(row_.gosa, gosa, 1e-6) && same_bits(part_, field_.copy(level), whole, static_cast<std::size_t>(level));
+    row_.unlike = row_.right ? 0 : 1;
+  }
+
+  const Options& options_;
+  Part part_;
+  Field field_;
+  std::shared_ptr<double[]> sums_;
+  example::cuda::Stream stream_;
+  Row row_;
+};
+
+void spoil_bit(const Field& field, int level) {
+  const isthmus::HaloBox box = field.part().inner();
+  float* const place = field.level(level) + field.part().at(box.last[0], box.last[1], box.last[2]);
+  float value = 0;
+  check(cudaMemcpy(&value, place, sizeof value, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  value = std::nextafter(value, 2.0F);
+  check(cudaMemcpy(place, &value, sizeof value, cudaMemcpyHostToDevice), "cudaMemcpy");
+}
+
+// Nobody begins before all have filled their arrays, and nobody fills them before all have ended: a neighbour may still store into them.
+Row measure(const isthmus::World& world, const Options& options, Way& way, const std::optional<Alone>& alone) {
+  const auto run = [&] {
+    Row row{way.name()};
+    world.comm().barrier();
+    way.start();
+    row.seconds = example::slowest_seconds(world.comm(), [&] { row.gosa = way.go(options.iterations); });
+    return row;
+  };
+  run();
+  Row row = example::median_of_three(run);
+  if (options.spoil == "bit" && world.rank() == world.size() - 1) spoil_bit(way.field(), way.level());
+  row.right = as_published(options.size, options.iterations, static_cast<float>(options.b), row.gosa);
+  if (!alone) return row;
+  row.unlike = example::sum(world.comm(), static_cast<std::int64_t>(alone->unlike(way.field(), way.level())));
+  row.right = row.right && row.unlike == 0 && close_to(row.gosa, alone->row().gosa, 1e-6);
+  return row;
+}
+
+bool is_alike(const isthmus::HaloGrid& grid, const Options& options) {
+  for (std::size_t d = 0; d < 3; ++d)
+    if (options.size.cells[d] % grid.dims()[d] != 0) return false;
+  return true;
+}
+
+// Why there is no kernel that exchanges; nothing where there can be one.
+std::string no_kernel(const isthmus::HaloGrid& grid, const Options& options, const Devices& devices) {
+  if (devices.shared)
+    return "two ranks share a GPU, where kernels that wait for each other may not run together; give each rank a GPU of its "
+           "own";
+  if (!is_alike(grid, options))
+    return "a kernel stores into parts that are alike, and size " + std::string(options.size.name) +
+           " cannot be cut so by this grid; give each dimension a number of ranks that divides its cells";
+  return {};
+}
+
+std::vector<Row> all_ways(const isthmus::World& world, const isthmus::HaloGrid& grid, const Options& options,
+                          const std::string& refused, const std::optional<Alone>& alone) {
+  std::vector<Row> rows;
+  const auto wanted = [&](const char* name) { return options.exchange == "all" || options.exchange == name; };
+  const Part part(options.size, grid.dims(), grid.coords(), kLead);
+  const auto with = std::make_shared<const Coefficient>(part, static_cast<float>(options.b));
+  const auto driven = [&](auto make) {
+    const Field field(part, with, device_levels(part));
+    for (const bool overlapped : {false, true})
+      if (options.overlap == "both" || (options.overlap == "yes") == overlapped)
+        rows.push_back(measure(world, options, *make(grid, field, overlapped), alone));
+  };
+  if (wanted("messages")) driven(by_messages);
+  if (wanted("stream")) driven(by_streams);
+  if (wanted("kernel") && refused.empty()) rows.push_back(measure(world, options, *by_kernel(grid, part, with), alone));
+  if (wanted("kernel") && !refused.empty() && world.rank() == 0) std::printf("kernel: left out: %s\n", refused.c_str());
+  return rows;
+}
+
+// How many times quicker the kernel is than the best of what the processor drives; 0 where one of them is not there.
+double gain_of(const std::vector<Row>& rows, const Row** best) {
+  const Row* kernel = nullptr;
+  *best = nullptr;
+  for (const Row& row : rows)
+    if (row.name == "kernel")
+      kernel = &row;
+    else if (*best == nullptr || row.seconds < (*best)->seconds)
+      *best = &row;
+  return kernel == nullptr || *best == nullptr ? 0 : (*best)->seconds / kernel->seconds;
+}
+
+void print(const Options& options, const isthmus::HaloGrid& grid, const Devices& devices, const std::vector<Row>& rows,
+           const std::optional<Alone>& alone, bool right) {
+  const auto dims = grid.dims();
+  const int ranks = dims[0] * dims[1] * dims[2];
+  std::printf("%s: size %s, %d iterations, b = %g, %d x %d x %d ranks, cuda (%s), gosa %.6e\n",
+              !right  ? "wrong"
+              : alone ? "verified"
+                      : "computed",
+              options.size.name, options.iterations, options.b, dims[0], dims[1], dims[2], devices.name.c_str(),
+              rows.back().gosa);
+  const auto line = [&](const Row& row) {
+    std::printf("%-22s %12.0f MFLOPS %10.2f us an iteration", row.name.c_str(), row.mflops(options), row.micros(options));
+    if (alone && &row != &alone->row()) std::printf(", efficiency %.3f", alone->row().seconds / row.seconds / ranks);
+    if (!row.right) std::printf(", WRONG: %lld other cells, gosa %.9e", static_cast<long long>(row.unlike), row.gosa);
+    std::printf("\n");
+  };
+  if (alone) line(alone->row());
+  for (const Row& row : rows) line(row);
+  const Row* best = nullptr;
+  if (const double gain = gain_of(rows, &best); gain > 0)
+    std::printf("kernel: %.2f times as quick as the best that the processor drives (%s)\n", gain, best->name.c_str());
+}
+
+void write_json(const Options& options, const isthmus::HaloGrid& grid, const Devices& devices, const std::vector<Row>& rows,
+                const std::optional<Alone>& alone, bool right) {
+  const auto of = [&](const Row& row) {
+    return nlohmann::json{{"name", row.name},
+                          {"seconds", row.seconds},
+                          {"mflops", row.mflops(options)},
+                          {"us_per_iteration", row.micros(options)},
+                          {"gosa", row.gosa},
+                          {"other_cells", row.unlike},
+                          {"right", row.right}};
+  };
+  nlohmann::json report{{"program", "himeno"},   {"size", options.size.name}, {"iterations", options.iterations},
+                        {"b", options.b},        {"grid", grid.dims()},       {"device", devices.name},
+                        {"right", right},        {"one_rank_alone", nullptr}, {"ways", nlohmann::json::array()},
+                        {"kernel_gain", nullptr}};
+  for (const Row& row : rows) {
+    report["ways"].push_back(of(row));
+    if (alone) report["ways"].back()["efficiency"] = alone->row().seconds / row.seconds / grid.comm().size();
+  }
+  if (alone) report["one_rank_alone"] = of(alone->row());
+  const Row* best = nullptr;
+  if (const double gain = gain_of(rows, &best); gain > 0) report["kernel_gain"] = {{"times", gain}, {"beside", best->name}};
+  std::ofstream file(options.json);
+  file << report.dump(2) << '\n';
+  if (!file.flush()) throw std::runtime_error("--json: " + options.json + " cannot be written");
+}
+
+}  // namespace
+
+bool run_cuda(const isthmus::World& world, const isthmus::HaloGrid& grid, const Options& options) {
+  const Devices devices = take_device(world);
+  const std::string refused = no_kernel(grid, options, devices);
+  if (options.exchange == "kernel" && !refused.empty()) throw Mistake("--exchange kernel: " + refused);
+  std::optional<Alone> alone;
+  if (options.check == "yes") alone.emplace(world, options);
+  const std::vector<Row> rows = all_ways(world, grid, options, refused, alone);
+  bool right = !alone || alone->row().right;
+  for (const Row& row : rows) right = right && row.right;
+  right = example::largest(world.comm(), right ? 0 : 1) == 0;
+  if (world.rank() == 0) {
+    print(options, grid, devices, rows, alone, right);
+    if (!options.json.empty()) write_json(options, grid, devices, rows, alone, right);
+  }
+  return right;
+}
+
+}  // namespace himeno
