@@ -27,7 +27,9 @@ class ByMessages : public CudaSteps {
   ByMessages(const isthmus::HaloGrid& grid, const Cut& cut, const Vortices& vortices) {
     allocate(cut, vortices);
     std::int64_t all = 0;
-    each_neighbour(cut, [&](const Velocity& step, int /*number*/) { all += kMostInParcel * cut.side(step, true).cells(); });
+    each_neighbour(cut, [&](const Velocity& step, int /*number*/) {
+      all += std::int64_t{kMostInParcel} * cut.side(step, true).cells();
+    });
     buffers_ = memory<float>(static_cast<std::size_t>(2 * all));
     float *out = buffers_.get(), *in = out + all;
     const isthmus::Comm comm = grid.comm();
@@ -80,7 +82,7 @@ class ByMessages : public CudaSteps {
 class OneSided : public CudaSteps {
  public:
   OneSided(const isthmus::HaloGrid& grid, const Cut& cut, const Vortices& vortices, int device)
-      : heap_(grid.comm(), isthmus::Kind::cuda, bytes_for(grid, cut), 0, device) {
+      : heap_(grid.comm(), isthmus::Kind::cuda, bytes_for(grid, cut), bytes_for(grid, cut), device) {
     const auto count = static_cast<std::uint64_t>(cut.populations());
     const std::array<float*, 2> levels{heap_.alloc<float>(count, 128), heap_.alloc<float>(count, 128)};
     waits_.view = heap_.view();
