@@ -7,7 +7,7 @@
 #   ISTHMUS_HAVE_CUDA          result: TRUE or FALSE
 #   ISTHMUS_HAVE_NVTX          result: TRUE where nvtx3/nvToolsExt.h lies beside cuda.h
 #   isthmus_cuda_headers       target: cuda.h, and the definition ISTHMUS_HAVE_CUDA=1; empty without CUDA
-#   isthmus_cuda_objects(TARGET sources.cu... [CUDART])
+#   isthmus_cuda_objects(TARGET sources.cu... [CUDART] [OPTIONS options...])
 #                              compiles with nvcc and adds the objects to TARGET, which gives include folders and
 #                              definitions; CUDART links the static runtime, so that the program starts without a driver.
 #   isthmus_cuda_image(TARGET source.cu SYMBOL [options...])
@@ -108,12 +108,12 @@ else()
 endif()
 
 function(isthmus_cuda_objects target)
-  cmake_parse_arguments(CUDA "CUDART" "" "" ${ARGN})
+  cmake_parse_arguments(CUDA "CUDART" "" "OPTIONS" ${ARGN})
   if(NOT ISTHMUS_HAVE_CUDA)
     message(FATAL_ERROR "isthmus_cuda_objects(${target}): call it only if(ISTHMUS_HAVE_CUDA)")
   endif()
   set(flags -std=c++20 -O3 -ccbin ${CMAKE_CXX_COMPILER} ${ISTHMUS_CUDA_CODE} -lineinfo
-            -Xcompiler=-fPIC,-Wall,-Wextra,-fvisibility=hidden)
+            -Xcompiler=-fPIC,-Wall,-Wextra,-fvisibility=hidden ${CUDA_OPTIONS})
   if(ISTHMUS_WERROR)
     list(APPEND flags -Werror all-warnings -Xcompiler=-Werror)
   endif()

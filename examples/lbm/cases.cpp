@@ -42,26 +42,27 @@ double between(std::span<const double> cells, double low, double high, double at
 
 }  // namespace
 
+Angle angle_at(const Vortices& of, std::int64_t place) {
+  const double angle = of.wave * (static_cast<double>(place) + 0.5);
+  return {std::sin(angle), std::cos(angle), std::cos(2 * angle)};
+}
+
+double across_at(const Vortices& of, std::int64_t place) {
+  return std::sin(of.wave * (static_cast<double>(place) + 0.5) + 0.3);
+}
+
 TaylorGreen::TaylorGreen(std::int64_t length)
-    : speed_(0.64 / static_cast<double>(length)), wave_(2 * std::numbers::pi / static_cast<double>(length)) {
+    : vortices_{0.64 / static_cast<double>(length), 2 * std::numbers::pi / static_cast<double>(length)} {
   setup_.cells = {length, length, length};
   setup_.tau = 0.8;
 }
 
 State TaylorGreen::state(const Cells& cell) const {
-  const auto angle = [&](std::size_t d) { return wave_ * (static_cast<double>(cell[d]) + 0.5); };
-  const double x = angle(2), y = angle(1);
-  State made;
-  made.density = -0.75 * speed_ * speed_ * (std::cos(2 * x) + std::cos(2 * y));
-  made.velocity = {0, speed_ * std::sin(x) * std::cos(y),
-                   -speed_ * std::cos(x) * std::sin(y) + 1e-3 * speed_ * std::sin(angle(0) + 0.3)};
-  const double strain = wave_ * speed_ * std::sin(x) * std::sin(y);
-  made.strain = {0, -strain, strain};
-  return made;
+  return vortex(vortices_, angle_at(vortices_, cell[2]), angle_at(vortices_, cell[1]), across_at(vortices_, cell[0]));
 }
 
 double TaylorGreen::energy_left(std::int64_t steps) const {
-  return std::exp(-4 * setup_.viscosity() * wave_ * wave_ * static_cast<double>(steps));
+  return std::exp(-4 * setup_.viscosity() * vortices_.wave * vortices_.wave * static_cast<double>(steps));
 }
 
 std::int64_t TaylorGreen::usual_steps() const { return std::max<std::int64_t>(setup_.cells[0] * setup_.cells[0] / 40, 1); }

@@ -10,6 +10,10 @@
 
 namespace lbm {
 
+// Of a place along a dimension of a periodic box, and the sine of the wave along dimension 0 there.
+Angle angle_at(const Vortices& of, std::int64_t place);
+double across_at(const Vortices& of, std::int64_t place);
+
 // Vortices in a periodic cube, in the plane of dimensions 1 (y) and 2 (x), which decay by an exact law. Velocity falls with length, so that
 // errors are of second order in it. A weak wave along dimension 0 makes cells differ there, too; its energy is a millionth.
 class TaylorGreen {
@@ -17,6 +21,7 @@ class TaylorGreen {
   explicit TaylorGreen(std::int64_t length);
   const Setup& setup() const { return setup_; }
   State state(const Cells& cell) const;
+  const Vortices& vortices() const { return vortices_; }
   double energy_left(std::int64_t steps) const;  // of 1
   std::int64_t usual_steps() const;
   // Of energy, and of the rate at which it decays, after so many steps: at 64 cells 0.0005, of which 0.0002 are found. Ten times as much after
@@ -25,7 +30,7 @@ class TaylorGreen {
 
  private:
   Setup setup_;
-  double speed_, wave_;
+  Vortices vortices_;
 };
 
 // A cavity whose lid moves along x, of four layers of cells along the third dimension.
@@ -34,6 +39,7 @@ class Cavity {
   Cavity(std::int64_t cells, double reynolds);
   const Setup& setup() const { return setup_; }
   static State state(const Cells& /*cell*/) { return {}; }
+  static Vortices vortices() { return {}; }
   std::int64_t turn() const;  // steps in which the lid goes as far as it is long
   // u along y at the middle of x, then v along x at the middle of y, in units of the lid's velocity: this rank's share of it, to be summed.
   std::vector<double> profile(const Flow<D3Q19>& flow, std::size_t level) const;

@@ -7,17 +7,12 @@
 #include <isthmus/halo.hpp>
 #include <vector>
 
+#include "begin.hpp"
 #include "collide.hpp"
 #include "common/program.hpp"
 #include "part.hpp"
 
 namespace lbm {
-
-// How a cell begins.
-struct State {
-  double density = 0;                          // beyond 1
-  std::array<double, 3> velocity{}, strain{};  // strain: of each velocity along its own dimension; the others are 0
-};
 
 struct Sums {
   double density = 0;  // beyond 1
@@ -54,7 +49,7 @@ class Flow {
   void start(const StateOf& state_of) {
     each_cell(part_.inner(), [&](std::int64_t i, std::int64_t j, std::int64_t k) {
       const State state = state_of(Cells{part_.first[0] + i - 1, part_.first[1] + j - 1, part_.first[2] + k - 1});
-      for (std::size_t q = 0; q < kCount; ++q) population(0, q)[part_.at(i, j, k)] = begun(state, q);
+      begin_cell<Lattice>(state, tau_, [&](std::size_t q, float value) { population(0, q)[part_.at(i, j, k)] = value; });
     });
   }
 
@@ -116,19 +111,6 @@ class Flow {
   }
 
  private:
-  // Equilibrium, and what the strain adds to it, after the collision.
-  float begun(const State& state, std::size_t q) const {
-    double along = 0, square = 0, strain = 0;
-    for (std::size_t d = 0; d < 3; ++d) {
-      const double c = Lattice::kVelocities[q][d];
-      along += c * state.velocity[d];
-      square += state.velocity[d] * state.velocity[d];
-      strain += c * c * state.strain[d];
-    }
-    const double rho = 1 + state.density;
-    return static_cast<float>(Lattice::weight(q) * (state.density + rho * (3 * along + 4.5 * along * along - 1.5 * square) -
-                                                    3 * rho * (tau_ - 1) * strain));
-  }
   void bounce_back(std::size_t level, std::size_t q, std::size_t d, int side) {
     isthmus::HaloBox plane = part_.inner();
     plane.first[d] = plane.last[d] = side < 0 ? 1 : part_.cells[d];
@@ -156,6 +138,8 @@ class Flow {
   float omega_, lid_;
   std::array<std::vector<float>, 2> levels_;
 };
+
+using Fluid = Flow<D3Q19>;
 
 }  // namespace lbm
 #endif

@@ -6,6 +6,13 @@
 #include <array>
 #include <cstddef>
 
+// What kernels run, too.
+#if defined(__CUDACC__)
+#define LBM_BOTH __host__ __device__
+#else
+#define LBM_BOTH
+#endif
+
 namespace lbm {
 
 using Velocity = std::array<int, 3>;
@@ -31,7 +38,7 @@ struct D3Q19 {
                                                              {0, -1, -1},
                                                              {0, 1, -1},
                                                              {0, -1, 1}}};
-  static constexpr double weight(std::size_t population) {
+  LBM_BOTH static constexpr double weight(std::size_t population) {
     constexpr std::array<double, 3> kByLength{1.0 / 3, 1.0 / 18, 1.0 / 36};
     std::size_t length = 0;
     for (const int step : kVelocities[population]) length += step != 0 ? 1 : 0;
@@ -39,7 +46,7 @@ struct D3Q19 {
   }
 };
 
-constexpr std::size_t opposite(std::size_t population) { return population == 0 ? 0 : ((population - 1) ^ 1U) + 1; }
+LBM_BOTH constexpr std::size_t opposite(std::size_t population) { return population == 0 ? 0 : ((population - 1) ^ 1U) + 1; }
 
 // In how many dimensions at once a population moves: where its neighbours lie.
 template <class Lattice>

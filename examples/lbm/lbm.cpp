@@ -1,8 +1,15 @@
 // A lattice-Boltzmann mini-app, D3Q19 in single precision, cut over all ranks along up to three dimensions: Taylor-Green vortices and the
-// lid-driven cavity. Over each face of a part travel the 5 populations that cross it, over each edge 1, in one exchange of 18 fields with
-// halos of their own; the interior hides it unless rows are cut. Where the whole is small enough rank 0 also computes it alone, without a library, and every
-// part has to be the same to the last bit.
+// lid-driven cavity. Over each face of a part travel the 5 populations that cross it, over each edge 1; the interior hides that unless rows are
+// cut. Where the whole is small enough rank 0 also computes it alone, without a library, and every part has to be the same to the last bit.
+//
+// --device host: one exchange of 18 fields with halos of their own, by messages or one-sided.
+// --device cuda: a kernel streams and collides, 19 populations read and 19 written; another one does the border ahead of the rest. By messages
+// it is packed, sent and received by the host. One-sided, the border's kernel waits for the neighbours' flags, stores what crosses straight into
+// their halos and sets its flags there; that needs a GPU for each rank. graph: isthmus::Halo in the stream, two steps in a CUDA graph. Kernels are
+// compiled without contraction, so that the bits are the host's; rank 0's device also computes the whole alone, whose bits are compared
+// by a checksum of each population and layer, and whose time gives speedup and efficiency. A copy of the same run is the roofline.
 // Run: isthmus run -n 4 lbm --flow cavity --cells 64
+//      isthmus run -n 2 lbm --device cuda --exchange one-sided --cells 512 --steps 200 --json lbm.json
 #include <cmath>
 #include <cstdio>
 #include <isthmus/halo.hpp>
@@ -11,15 +18,19 @@
 
 #include "cases.hpp"
 #include "common/program.hpp"
+#include "report.hpp"
 #include "run.hpp"
+#ifdef LBM_CUDA
+#include "cuda_run.hpp"
+#endif
 
 namespace {
 
 using example::Mistake;
-using lbm::Cavity, lbm::Cells, lbm::Run, lbm::Setup, lbm::TaylorGreen;
+using lbm::Cavity, lbm::Cells, lbm::Report, lbm::Run, lbm::Setup, lbm::TaylorGreen;
 
 struct Options {
-  std::string flow = "tgv", exchange = "messages", spoil = "no";
+  std::string flow = "tgv", exchange = "messages", device = "host", json, spoil = "no";
   std::int64_t cells = 64, steps = 0;
   double reynolds = 100;
   std::array<int, 3> grid{};
@@ -34,10 +45,14 @@ std::array<int, 3> grid_of(const std::string& text) {
   return made;
 }
 
-// A cavity has few layers along z, which are not cut unless that is asked for.
+// A cavity has few layers along z, which are not cut unless that is asked for. On devices rows and then columns stay whole.
 std::array<int, 3> grid_for(const isthmus::World& world, const Options& options) {
   std::array<int, 3> grid = options.grid;
-  if (options.flow == "cavity" && grid == std::array<int, 3>{}) grid[0] = 1;
+  if (grid == std::array<int, 3>{}) {
+    const bool is_cavity = options.flow == "cavity";
+    if (is_cavity) grid[0] = 1;
+    if (options.device == "cuda" && world.size() <= options.cells) grid = {is_cavity ? 1 : 0, is_cavity ? 0 : 1, 1};
+  }
   std::int64_t product = 1;
   for (const int ranks : grid) product *= std::max(ranks, 1);
   const bool chosen = std::find(grid.begin(), grid.end(), 0) != grid.end();
@@ -60,7 +75,8 @@ std::string format(const char* form, auto... values) {
   return text;
 }
 
-Verdict go(const isthmus::World& /*world*/, const TaylorGreen& flow, Run& run, const Options& options) {
+template <class AnyRun>
+Verdict go(const isthmus::World& /*world*/, const TaylorGreen& flow, AnyRun& run, const Options& options) {
   const double before = run.sums().energy;
   run.advance(options.steps > 0 ? options.steps : flow.usual_steps());
   const double left = run.sums().energy / before, law = flow.energy_left(run.steps());
@@ -72,14 +88,15 @@ Verdict go(const isthmus::World& /*world*/, const TaylorGreen& flow, Run& run, c
 }
 
 // Until the profile moves by less than a ten-thousandth of the lid's velocity while the lid goes its length.
-Verdict go(const isthmus::World& world, const Cavity& cavity, Run& run, const Options& options) {
+template <class AnyRun>
+Verdict go(const isthmus::World& world, const Cavity& cavity, AnyRun& run, const Options& options) {
   constexpr std::int64_t kMostTurns = 300;
   std::vector<double> profile(static_cast<std::size_t>(2 * cavity.setup().cells[1])), before = profile;
   bool steady = false;
   if (options.steps > 0) run.advance(options.steps);
   for (std::int64_t turn = 0; options.steps == 0 && !steady && turn < kMostTurns; ++turn) {
     run.advance(cavity.turn());
-    world.comm().allreduce(cavity.profile(run.flow, run.level()), profile, isthmus::op::sum);
+    world.comm().allreduce(cavity.profile(run.mirrored(), run.level()), profile, isthmus::op::sum);
     steady = true;
     for (std::size_t n = 0; n < profile.size(); ++n) steady = steady && std::abs(profile[n] - before[n]) < 1e-4;
     if (!std::isfinite(profile[0])) return {false, false, "the flow has diverged"};
@@ -92,27 +109,41 @@ Verdict go(const isthmus::World& world, const Cavity& cavity, Run& run, const Op
           format("steady, profiles off Ghia's by at most %.4f (allowed: %.4f)", off, cavity.tolerance())};
 }
 
-void report(const Options& options, const Setup& setup, const isthmus::HaloGrid& grid, const Run& run,
-            const Verdict& verdict, const lbm::Compared& compared, double lost) {
+// As many updates as are repeated on the host.
+double most_updates(const Options& options) { return options.device == "host" ? 4e8 : 5e7; }
+
+template <class Case, class AnyRun>
+bool solve(const isthmus::World& world, const Case& given, const Options& options, const isthmus::HaloGrid& grid,
+           AnyRun& run) {
+  const Setup& setup = given.setup();
+  const double mass = run.sums().density;
+  const Verdict verdict = go(world, given, run, options);
+  Report report;
+  report.lost = std::abs(run.sums().density - mass) / setup.all();
+  if (options.spoil == "bit" && world.rank() == world.size() - 1) run.spoil();
+  const bool small =
+      setup.all() <= lbm::kMostCells && setup.all() * static_cast<double>(run.steps()) <= most_updates(options);
+  if (small)
+    report.host = lbm::compare(world, setup, run.mirrored(), run.level(), run.steps(),
+                               [&](const Cells& cell) { return given.state(cell); });
+  run.tell(report);
+  // Per cell: half a unit in the last place of 1, and as a drift 2e-10 a step, of which a third is found.
+  const double round_off = 6e-8 + 2e-10 * static_cast<double>(run.steps());
+  const bool right = verdict.right && report.lost <= round_off && report.host.same && report.alone.same;
+  report.verdict = !right ? "wrong" : verdict.known ? "verified" : "computed";
+  report.text = verdict.text;
+  report.flow = options.flow;
+  report.exchange = options.exchange;
+  report.cells = setup.cells;
+  report.steps = run.steps();
+  report.seconds = run.seconds();
+  report.halos = run.text();
   const auto dims = grid.dims();
-  const int ranks = dims[0] * dims[1] * dims[2];
-  const double updates = setup.all() * static_cast<double>(run.steps());
-  const auto cells = [&](std::size_t d) { return static_cast<long long>(setup.cells[d]); };
-  std::printf("%s: %s, %lld x %lld x %lld cells, %lld steps, %d x %d x %d ranks, %s\n",
-              !verdict.right  ? "wrong"
-              : verdict.known ? "verified"
-                              : "computed",
-              options.flow.c_str(), cells(0), cells(1), cells(2), static_cast<long long>(run.steps()), dims[0], dims[1],
-              dims[2], options.exchange.c_str());
-  std::printf("%s\n%.2e of the mass lost; %s\n", verdict.text.c_str(), lost,
-              !compared.done  ? "too many updates to repeat by one rank"
-              : compared.same ? "the same to the last bit as of one rank alone"
-                              : "NOT THE SAME as of one rank alone");
-  std::printf("%.4f GLUPS, %.3f s", updates / run.seconds() / 1e9, run.seconds());
-  if (compared.done)
-    std::printf(", one rank alone %.4f GLUPS, efficiency %.2f", updates / compared.seconds / 1e9,
-                compared.seconds / run.seconds() / ranks);
-  std::printf("\n%s", run.text().c_str());
+  std::copy_n(dims.begin(), 3, report.ranks.begin());
+  if (world.rank() == 0) print(report);
+  run.end();
+  if (world.rank() == 0 && !options.json.empty()) write_json(report, options.json);
+  return right;
 }
 
 template <class Case>
@@ -120,23 +151,18 @@ bool solve(const isthmus::World& world, const Case& given, const Options& option
   const Setup& setup = given.setup();
   const isthmus::HaloGrid grid(world.comm(), grid_for(world, options),
                                std::array<int, 3>{!setup.walls[0], !setup.walls[1], !setup.walls[2]});
-  const auto state = [&](const Cells& cell) { return given.state(cell); };
-  Run run(world, grid, setup, options.exchange == "messages" ? isthmus::HaloWay::messages : isthmus::HaloWay::one_sided);
-  run.flow.start(state);
-  const double mass = run.sums().density;
-  Verdict verdict = go(world, given, run, options);
-  const double lost = std::abs(run.sums().density - mass) / setup.all();
-  if (options.spoil == "bit" && world.rank() == world.size() - 1) {
-    float& spoilt = run.flow.population(run.level(), 1)[run.flow.part().at(1, 1, 1)];
-    spoilt = std::nextafter(spoilt, 2.0F);
+  if (options.device == "cuda") {
+#ifdef LBM_CUDA
+    lbm::CudaRun run(world, grid, setup, given.vortices(), options.exchange);
+    return solve(world, given, options, grid, run);
+#else
+    throw Mistake("--device cuda: this lbm was built without CUDA; configure with -DISTHMUS_CUDA=ON");
+#endif
   }
-  const lbm::Compared compared = lbm::compare(world, setup, run, state);
-  // Per cell: half a unit in the last place of 1, and as a drift 2e-10 a step, of which a third is found.
-  const double round_off = 6e-8 + 2e-10 * static_cast<double>(run.steps());
-  verdict.right = verdict.right && lost <= round_off && compared.same;
-  if (world.rank() == 0) report(options, setup, grid, run, verdict, compared, lost);
-  run.end();
-  return verdict.right;
+  if (options.exchange == "graph") throw Mistake("--exchange graph is of --device cuda alone");
+  Run run(world, grid, setup, options.exchange == "messages" ? isthmus::HaloWay::messages : isthmus::HaloWay::one_sided);
+  run.flow.start([&](const Cells& cell) { return given.state(cell); });
+  return solve(world, given, options, grid, run);
 }
 
 }  // namespace
@@ -150,7 +176,9 @@ int main(int argc, char** argv) {
   arguments.number<std::int64_t>("--steps", options.steps, 0, 1000000000,
                                  "0: the vortices' usual ones; until a cavity is steady");
   arguments.number("--reynolds", options.reynolds, 1.0, 10000.0, "of the cavity, compared with tables at 100 and 400");
-  arguments.word("--exchange", options.exchange, {"messages", "one-sided"}, "how halos come");
+  arguments.word("--exchange", options.exchange, {"messages", "one-sided", "graph"}, "how halos come; graph: with cuda");
+  arguments.word("--device", options.device, {"host", "cuda"}, "where cells are");
+  arguments.add("--json", "all figures into this file", "none", [&](const std::string& text) { options.json = text; });
   arguments.add("--grid", "ranks along z, y and x, of which 0 are chosen", "0x0x0",
                 [&](const std::string& text) { options.grid = grid_of(text); });
   arguments.word("--spoil", options.spoil, {"no", "bit"}, "");

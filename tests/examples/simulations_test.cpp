@@ -169,6 +169,51 @@ TEST_F(Simulations, lattice_boltzmann_is_what_the_law_and_the_tables_say) {
   EXPECT_EQ(count(cavity.output, "steady, profiles off Ghia's by at most 0."), 1U) << cavity.output;
 }
 
+// Bits are compared with the host's, and with one device's. One-sided needs a device for each rank, and says so.
+TEST_F(Simulations, lattice_boltzmann_has_the_hosts_bits_on_devices) {
+  const auto lacks = [](const Ended& ended) {
+    return count(ended.errors, "no CUDA device: ") + count(ended.errors, "built without CUDA") > 0;
+  };
+  const Ended first = run(1, "lbm --device cuda --cells 13 --steps 7");
+  if (lacks(first)) {
+    EXPECT_EQ(first.status, 2) << first.errors;
+    GTEST_SKIP() << "not covered here: lbm on GPUs; " << first.errors.substr(0, first.errors.find('\n'));
+  }
+  for (const int ranks : {1, 2, 3})
+    for (const std::string exchange : {"messages", "one-sided", "graph"})
+      for (const char* words : {"--cells 13 --steps 7", "--flow cavity --cells 13 --steps 21"}) {
+        const Ended ended = run(ranks, std::string("lbm --device cuda ") + words + " --exchange " + exchange);
+        const std::string given = std::string(words) + ", " + exchange + ": " + ended.output + ended.errors;
+        if (exchange == "one-sided" && count(ended.errors, "needs a GPU for each rank") == 1U) {
+          EXPECT_EQ(ended.status, 2) << given;
+          continue;
+        }
+        EXPECT_EQ(ended.status, 0) << given;
+        EXPECT_EQ(count(ended.output, "the same to the last bit as of one rank alone on the host"), 1U) << given;
+        EXPECT_EQ(count(ended.output, "the same to the last bit as by one device alone"), ranks == 1 ? 0U : 1U) << given;
+      }
+  const Ended spoilt = run(2, "lbm --device cuda --cells 13 --steps 7 --spoil bit");
+  EXPECT_EQ(spoilt.status, 1) << spoilt.errors;
+  EXPECT_EQ(count(spoilt.output, "NOT THE SAME as of one rank alone on the host"), 1U) << spoilt.output;
+  EXPECT_EQ(count(spoilt.output, "NOT THE SAME as by one device alone, first in population 1 of layer 6 along z"), 1U)
+      << spoilt.output;
+}
+
+TEST_F(Simulations, lattice_boltzmann_writes_its_figures_down) {
+  const Ended ended = run(2, "lbm --cells 9 --steps 7 --json " + (folder_ / "lbm.json").string());
+  ASSERT_EQ(ended.status, 0) << ended.errors;
+  const auto found = nlohmann::json::parse(contents(folder_ / "lbm.json"));
+  EXPECT_EQ(found["device"], "host");
+  EXPECT_EQ(found["ranks"], 2);
+  EXPECT_EQ(found["steps"], 7);
+  EXPECT_EQ(found["one_rank_on_host"]["same_bits"], true);
+  const double glups = found["glups"], seconds = found["seconds"];
+  EXPECT_NEAR(glups * seconds, 9 * 9 * 9 * 7 / 1e9, 1e-12);
+  const Ended nowhere = run(2, "lbm --cells 9 --steps 7 --json " + (folder_ / "none" / "lbm.json").string());
+  EXPECT_EQ(nowhere.status, 1);
+  EXPECT_EQ(count(nowhere.errors, "cannot be written"), 1U) << nowhere.errors;
+}
+
 // Where sanitizers map more than that, it would be their error.
 TEST_F(Simulations, lattice_boltzmann_says_how_much_memory_is_missing) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -323,6 +368,7 @@ TEST_F(Simulations, each_tells_of_a_mistake_once_with_the_usage) {
         {"himeno --grid 2x1x1", "--grid is of 2 ranks, and 3 are running"},
         {"himeno --exchange pigeon", "--exchange: pigeon not in {messages,stream,kernel,all}"},
         {"lbm --flow channel", "--flow: channel not in {tgv,cavity}"},
+        {"lbm --exchange graph", "--exchange graph is of --device cuda alone"},
         {"lbm --grid", "--grid: 1 required"},
         {"lbm --grid 2x1x1", "--grid is of 2 ranks, and 3 are running"},
         {"lbm --grid -1x-3x1", "--grid is \"-1x-3x1\", and has to be AxBxC"},

@@ -1,0 +1,95 @@
+#include "report.hpp"
+
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace lbm {
+namespace {
+
+double glups(const Report& report, double seconds) { return report.updates() / seconds / 1e9; }
+double rate(const Report& report, double seconds) { return report.updates() * kBytesOfUpdate / seconds; }
+
+void print_device(const Report& report) {
+  std::printf("%s, tiles of %s: %.1f GB/s, %.3f of a copy's %.1f GB/s by %d rank%s\n", report.device.c_str(),
+              report.tile.c_str(), rate(report, report.seconds) / 1e9, rate(report, report.seconds) / report.copy_rate,
+              report.copy_rate / 1e9, report.size(), report.size() == 1 ? "" : "s");
+  const Compared& alone = report.alone;
+  if (report.size() == 1) return;
+  if (!alone.done) {
+    std::printf("not compared with one device alone: %s\n", alone.text.c_str());
+    return;
+  }
+  std::printf("%s one device alone%s%s\n", alone.same ? "the same to the last bit as by" : "NOT THE SAME as by",
+              alone.same ? "" : ", ", alone.text.c_str());
+  std::printf("one device alone %.4f GLUPS, %.3f s, %.3f of its copy's %.1f GB/s; speedup %.3f, efficiency %.4f\n",
+              glups(report, alone.seconds), alone.seconds, rate(report, alone.seconds) / report.copy_rate_alone,
+              report.copy_rate_alone / 1e9, alone.seconds / report.seconds, alone.seconds / report.seconds / report.size());
+}
+
+}  // namespace
+
+void print(const Report& report) {
+  const auto cells = [&](std::size_t d) { return static_cast<long long>(report.cells[d]); };
+  std::printf("%s: %s, %lld x %lld x %lld cells, %lld steps, %d x %d x %d ranks, %s\n", report.verdict.c_str(),
+              report.flow.c_str(), cells(0), cells(1), cells(2), static_cast<long long>(report.steps), report.ranks[0],
+              report.ranks[1], report.ranks[2], report.exchange.c_str());
+  std::printf("%s\n%.2e of the mass lost; %s%s\n", report.text.c_str(), report.lost,
+              !report.host.done  ? "too many updates to repeat by one rank"
+              : report.host.same ? "the same to the last bit as of one rank alone"
+                                 : "NOT THE SAME as of one rank alone",
+              report.device.empty() ? "" : " on the host");
+  std::printf("%.4f GLUPS, %.3f s", glups(report, report.seconds), report.seconds);
+  if (report.host.done && report.device.empty())
+    std::printf(", one rank alone %.4f GLUPS, efficiency %.2f", glups(report, report.host.seconds),
+                report.host.seconds / report.seconds / report.size());
+  std::printf("\n");
+  if (!report.device.empty()) print_device(report);
+  std::fputs(report.halos.c_str(), stdout);
+}
+
+void write_json(const Report& report, const std::string& path) {
+  nlohmann::ordered_json made{{"program", "lbm"},
+                              {"verdict", report.verdict},
+                              {"text", report.text},
+                              {"flow", report.flow},
+                              {"exchange", report.exchange},
+                              {"device", report.device.empty() ? "host" : report.device},
+                              {"cells", report.cells},
+                              {"steps", report.steps},
+                              {"ranks", report.size()},
+                              {"grid", report.ranks},
+                              {"seconds", report.seconds},
+                              {"glups", glups(report, report.seconds)},
+                              {"bytes_per_update", kBytesOfUpdate},
+                              {"bytes_per_second", rate(report, report.seconds)},
+                              {"mass_lost", report.lost}};
+  const auto add = [&](const char* name, const Compared& compared) {
+    nlohmann::ordered_json found{{"done", compared.done}};
+    if (!compared.text.empty()) found["text"] = compared.text;
+    if (compared.done) {
+      found["same_bits"] = compared.same;
+      found["seconds"] = compared.seconds;
+      found["glups"] = glups(report, compared.seconds);
+      found["speedup"] = compared.seconds / report.seconds;
+      found["efficiency"] = compared.seconds / report.seconds / report.size();
+    }
+    made[name] = std::move(found);
+  };
+  add("one_rank_on_host", report.host);
+  if (!report.device.empty()) {
+    made["tile"] = report.tile;
+    made["copy_bytes_per_second"] = report.copy_rate;
+    made["copy_bytes_per_second_of_one"] = report.copy_rate_alone;
+    made["fraction_of_copy"] = rate(report, report.seconds) / report.copy_rate;
+    if (report.size() > 1) add("one_device_alone", report.alone);
+    if (report.alone.done) made["fraction_of_copy_alone"] = rate(report, report.alone.seconds) / report.copy_rate_alone;
+  }
+  std::ofstream file(path);
+  file << made.dump(2) << '\n';
+  if (!file.flush())
+    throw std::runtime_error("--json: \"" + path + "\" cannot be written; name a file in a folder that there is");
+}
+
+}  // namespace lbm
