@@ -36,9 +36,9 @@ def main(world):
         return print("SKIPPED: kernels that wait for each other need a GPU for each rank")
     cuda.select_device(comm.rank)
     with comm.heap("cuda", 1 << 20, device=comm.rank) as heap:
-        numbers, words, ended = heap.array((2, COUNT), "i4"), heap.array(1, "u8"), np.zeros(1, "i4")
+        numbers, words, ended = heap.array((2, COUNT), "i4"), heap.array(1, "u8"), cuda.to_device(np.zeros(1, "i4"))
         arrays = cuda.as_cuda_array(numbers), cuda.as_cuda_array(words)
-        heap.put(arrays[0][0], np.full(COUNT, 1000 * comm.rank, "i4"), comm.rank)
+        heap.put(numbers, np.full((2, COUNT), 1000 * comm.rank, "i4"), comm.rank)
         ring[1, 128](ist.team(heap), *arrays, 0, ended)  # compiles, which takes one rank longer than another
         heap.barrier()
         ring[1, 128](ist.team(heap), *arrays, ROUNDS, ended)
@@ -46,7 +46,7 @@ def main(world):
         found = np.zeros((2, COUNT), "i4")
         heap.get(found, numbers, comm.rank)
         right = (found[0] == 1000 * ((comm.rank - ROUNDS) % comm.size) + ROUNDS).sum()
-        print(f"rank {comm.rank}: {right} of {COUNT} numbers are right, status {ended[0]}")
+        print(f"rank {comm.rank}: {right} of {COUNT} numbers are right, status {ended.copy_to_host()[0]}")
         heap.barrier()
 
 
