@@ -58,6 +58,9 @@ class Team(_typing.NamedTuple):
 
 def team(heap):
     """What kernels take of a CUDA heap; void once the heap or its world is closed."""
+    if heap.kind != "cuda":
+        raise ValueError(f"isthmus.numba_cuda: kernels reach a heap of CUDA memory, and this one is of {heap.kind} memory; "
+                         "make one with comm.heap('cuda', nbytes)")
     pe, pes, *rest = _struct.unpack("=ii6Q", heap.view())
     return Team(_np.int32(pe), _np.int32(pes), *map(_np.uint64, rest))
 

@@ -2,12 +2,16 @@
 import ast
 import importlib.util
 import re
+import struct
 import subprocess
 import sys
 
 import pytest
 
 from conftest import SOURCES
+
+sys.path.insert(0, str(SOURCES / "tests" / "python"))
+import devices  # noqa: E402
 
 PACKAGE = SOURCES / "python" / "isthmus"
 
@@ -43,6 +47,7 @@ def test_both_files_declare_the_same_functions():
 @pytest.fixture
 def compiled(monkeypatch):
     """For a kernel and the types of its arguments: its text for sm_90, and how many pieces of code the link of a program takes."""
+    devices.give_numba_its_names()
     try:
         from isthmus import numba_cuda  # noqa: F401
         from numba import cuda
@@ -83,7 +88,7 @@ def types_of(*letters):
     except ImportError:
         from numba import typeof
         from numba.core.types import Array
-    view = type("AnyHeap", (), {"view": lambda self: bytes(56)})()
+    view = type("AnyHeap", (), {"kind": "cuda", "view": lambda self: bytes(56)})()
     every = []
     for each in letters:
         number = typeof(np.zeros(1, each.split()[-1])[0]) if each != "t" else None
@@ -100,6 +105,15 @@ def test_every_call_compiles(compiled):
     assert pieces == 2  # the kernel's own code, and one of all that it calls
     _, pieces = compiled(kernels.mistakes, *types_of("t", "2 i4", "1 u8", "1 i4"))
     assert pieces == 2
+
+
+def test_a_view_of_host_memory_is_refused(compiled):
+    from isthmus import numba_cuda
+    with pytest.raises(ValueError, match="this one is of host memory"):
+        numba_cuda.team(type("AnyHeap", (), {"kind": "host"})())
+    held = struct.pack("=ii6Q", 3, 4, *(1 << 63 | number for number in range(6)))
+    team = numba_cuda.team(type("AnyHeap", (), {"kind": "cuda", "view": lambda self: held})())
+    assert team == (3, 4, *(1 << 63 | number for number in range(6))) and team._fields[6:] == ("sync_bytes", "abort_word")
 
 
 def test_the_example_compiles(compiled):

@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+import devices
+
 FOLDER = pathlib.Path(__file__).resolve().parents[3] / "examples" / "in_kernel"
 
 
@@ -13,6 +15,7 @@ FOLDER = pathlib.Path(__file__).resolve().parents[3] / "examples" / "in_kernel"
 def test_the_numbers_go_round(world, comm, capsys, name):
     if "ISTHMUS_TEST_FAKE_CUDA" in os.environ:
         pytest.skip("not covered here: examples of kernels; they would take the invented driver for a real one")
+    devices.give_numba_its_names()
     found = importlib.util.spec_from_file_location(name[:-3], FOLDER / name)
     example = importlib.util.module_from_spec(found)
     try:

@@ -4,6 +4,7 @@ import os
 import numpy as np
 import pytest
 
+import devices
 import isthmus
 
 EPOCHS = 200
@@ -13,6 +14,7 @@ EPOCHS = 200
 def heap(world, comm):
     if "ISTHMUS_TEST_FAKE_CUDA" in os.environ:
         pytest.skip("not covered here: kernels of Numba; it would take the invented driver for a real one")
+    devices.give_numba_its_names()
     try:
         from isthmus import numba_cuda  # noqa: F401
         from numba import cuda
