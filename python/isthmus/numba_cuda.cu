@@ -12,14 +12,15 @@ using u64 = uint64_t;
 #define VIEW \
   ist_team_view { pe, pes, (unsigned char*)base, stride, bytes, sync, sync_bytes, (const volatile u32*)abort_word }
 
-enum { kThread, kWarp, kBlock };
+enum { kThread, kWarp, kBlock, kGrid };
 
-// What is known when a kernel is compiled leaves one of the three.
-#define BY_CREW(CALL, ...)                        \
+// What is known when a kernel is compiled leaves one of them. Of a grid, where a call is not for one, OTHERWISE is done.
+#define BY_CREW(OTHERWISE, CALL, ...)             \
   (crew == kThread  ? CALL(Thread(), __VA_ARGS__) \
    : crew == kWarp  ? CALL(Warp(), __VA_ARGS__)   \
    : crew == kBlock ? CALL(Block(), __VA_ARGS__)  \
-                    : Status::misuse)
+                    : (OTHERWISE))
+#define BY_GRID(CALL, ...) (crew == kGrid ? CALL(Grid(), __VA_ARGS__) : Status::misuse)
 
 // `length` bytes at an address of the own part, and a PE that there is.
 __device__ __forceinline__ bool fits(const ist_team_view& view, u64 mine, u64 length, i32 to) {
@@ -66,14 +67,16 @@ __device__ __forceinline__ Status wait_all(const Crew& crew, const ist_team_view
 extern "C" __device__ int ist_numba_put(i32* result, TEAM, u64 mine, u64 room, u64 source, u64 length, i32 to, i32 crew) {
   const ist_team_view view = VIEW;
   const bool right = room == length && fits(view, mine, length, to);
-  *result = (i32)(right ? BY_CREW(put_all, view, mine, source, length, to) : Status::misuse);
+  *result = (i32)(right ? BY_CREW(BY_GRID(put_all, view, mine, source, length, to), put_all, view, mine, source, length, to)
+                        : Status::misuse);
   return 0;
 }
 
 extern "C" __device__ int ist_numba_get(i32* result, TEAM, u64 into, u64 room, u64 mine, u64 length, i32 from, i32 crew) {
   const ist_team_view view = VIEW;
   const bool right = room == length && fits(view, mine, length, from);
-  *result = (i32)(right ? BY_CREW(get_all, view, into, mine, length, from) : Status::misuse);
+  *result = (i32)(right ? BY_CREW(BY_GRID(get_all, view, into, mine, length, from), get_all, view, into, mine, length, from)
+                        : Status::misuse);
   return 0;
 }
 
@@ -81,7 +84,8 @@ extern "C" __device__ int ist_numba_put_signal(i32* result, TEAM, u64 mine, u64 
                                                u64 value, i32 to, i32 how, i32 crew) {
   const ist_team_view view = VIEW;
   const bool right = room == length && fits(view, mine, length, to) && fits(view, word, 8, to) && word % 8 == 0;
-  *result = (i32)(right ? BY_CREW(put_signal_all, view, mine, source, length, word, value, how, to) : Status::misuse);
+  *result = (i32)(right ? BY_CREW(Status::misuse, put_signal_all, view, mine, source, length, word, value, how, to)
+                        : Status::misuse);
   return 0;
 }
 
@@ -99,13 +103,13 @@ extern "C" __device__ int ist_numba_wait_until(i32* result, TEAM, u64 word, i32 
   const u64 size = kind < 0 ? -kind : kind;
   const bool right =
       compare >= 0 && compare <= (i32)Compare::less_equal && fits(view, word, size, view.pe) && word % size == 0;
-  *result = (i32)(right ? BY_CREW(wait_all, view, word, kind, compare, value, deadline) : Status::misuse);
+  *result = (i32)(right ? BY_CREW(Status::misuse, wait_all, view, word, kind, compare, value, deadline) : Status::misuse);
   return 0;
 }
 
 extern "C" __device__ int ist_numba_barrier(i32* result, TEAM, u64 deadline, i32 crew) {
   const ist_team_view view = VIEW;
-  *result = (i32)BY_CREW(barrier, view, deadline);
+  *result = (i32)BY_CREW(BY_GRID(barrier, view, deadline), barrier, view, deadline);
   return 0;
 }
 

@@ -12,8 +12,8 @@
 
 It is isthmus/device.cuh behind the names of docs/in-kernel.md, compiled by NVRTC when a kernel that uses it is. Arrays have no gaps; those named
 `mine` lie in the heap, and mean the same place of PE `pe`. A word is the first element of an array of integers of 4 or 8 bytes. Calls with a
-`crew` are made by all its threads: THREAD (one alone), WARP, or BLOCK, whose threads are numbered in one dimension. Nothing is raised in a
-kernel: calls give OK, PEER_DEAD, LATE, or MISUSE (bytes that differ, a place outside of the heap, a PE that there is none: nothing was done).
+`crew` are made by all its threads: THREAD (one alone), WARP, or BLOCK, whose threads are numbered in one dimension; put, get and barrier also by a
+GRID, of which all blocks must be on the GPU at once. Nothing is raised in a kernel: calls give OK, PEER_DEAD, LATE, or MISUSE (bytes that differ, a place outside of the heap, a PE that there is none: nothing was done).
 """
 import pathlib as _pathlib
 import struct as _struct
@@ -38,7 +38,7 @@ except (ImportError, AttributeError) as _error:
     raise ImportError("isthmus.numba_cuda needs the package numba-cuda, 0.18 or later, with NVRTC: pip install numba-cuda[cu13] "
                       f"(or cu12, as the driver is); here: {_error}") from _error
 
-THREAD, WARP, BLOCK = 0, 1, 2
+THREAD, WARP, BLOCK, GRID = range(4)
 OK, PEER_DEAD, LATE, MISUSE = 0, 1, 2, 3
 EQ, NE, GT, GE, LT, LE = range(6)
 SET, ADD = 0, 1

@@ -105,6 +105,8 @@ def test_every_call_compiles(compiled):
     assert pieces == 2  # the kernel's own code, and one of all that it calls
     _, pieces = compiled(kernels.mistakes, *types_of("t", "2 i4", "1 u8", "1 i4"))
     assert pieces == 2
+    text, _ = compiled(kernels.grids, *types_of("t", "2 i4", "i8", "1 i8"))
+    assert {"put", "barrier"} == set(re.findall(r"\.extern \.func[^;]*?ist_numba_(\w+)", text))
 
 
 def test_a_view_of_host_memory_is_refused(compiled):

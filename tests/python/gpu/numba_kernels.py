@@ -84,12 +84,31 @@ def ring(team, data, words, small, epochs, wins, wrong):
 
 
 @cuda.jit
+def grids(team, data, rounds, wrong):
+    """By several blocks, of which each thread has one number of a row: what all of them wrote goes to the right."""
+    at, right, left = cuda.grid(1), (team.pe + 1) % team.pes, (team.pe + team.pes - 1) % team.pes
+    for n in range(1, rounds + 1):
+        data[0, at] = value_of(team.pe, n, at)
+        status = ist.barrier(team, DEADLINE, ist.GRID)
+        if status == ist.OK:
+            status = ist.put(team, data[1], data[0], right, ist.GRID)
+        if status == ist.OK:
+            status = ist.barrier(team, DEADLINE, ist.GRID)
+        if status != ist.OK:
+            wrong[0] = 100 * n + status
+            return
+        if data[1, at] != value_of(left, n, at):
+            cuda.atomic.add(wrong, 1, 1)
+
+
+@cuda.jit
 def mistakes(team, data, words, found):
     """Each gives another status than OK, and changes nothing."""
     status = ist.put(team, data[0], data[1, 1:], team.pe)
     status = status * 10 + ist.put(team, data[0], data[1], team.pes)
     status = status * 10 + ist.put_signal(team, found, data[1, :6], words, 1, team.pe)
     status = status * 10 + ist.wait_until(team, words, 9, 0, DEADLINE)
+    status = status * 10 + ist.wait_until(team, words, ist.NE, 0, DEADLINE, ist.GRID)
     status = status * 10 + ist.barrier(team, DEADLINE, 7)
     status = status * 10 + ist.wait_until(team, words, ist.NE, 0, 2 * 10**6)
     if cuda.threadIdx.x == 0:

@@ -54,6 +54,21 @@ def test_kernels_of_numba_reach_other_ranks(heap, comm):
     heap.barrier()
 
 
+def test_several_blocks_of_numba_meet(heap):
+    from isthmus import numba_cuda
+    from numba import cuda
+
+    import numba_kernels
+    data, wrong = heap.array((2, 8 * 64), "i4"), cuda.to_device(np.zeros(2, "i8"))
+    arguments = numba_cuda.team(heap), cuda.as_cuda_array(data)
+    for rounds in 0, EPOCHS:  # the first compiles
+        cuda.synchronize()
+        heap.barrier()
+        numba_kernels.grids[8, 64](*arguments, rounds, wrong)
+    assert wrong.copy_to_host().tolist() == [0, 0]
+    heap.barrier()
+
+
 def test_kernels_of_numba_are_told_of_mistakes(heap):
     from isthmus import numba_cuda
     from numba import cuda
@@ -62,7 +77,7 @@ def test_kernels_of_numba_are_told_of_mistakes(heap):
     data, words = heap.array((6, numba_kernels.COUNT), "i4"), heap.array(1, "u8")
     found = cuda.to_device(np.zeros(6, "i4"))
     numba_kernels.mistakes[1, 64](numba_cuda.team(heap), cuda.as_cuda_array(data), cuda.as_cuda_array(words), found)
-    assert found.copy_to_host().tolist() == [333332, 0, 0, 0, 0, 0]
+    assert found.copy_to_host().tolist() == [3333332, 0, 0, 0, 0, 0]
     left = np.ones(1, "u8")
     heap.get(left, words, heap.pe)
     assert left[0] == 0
