@@ -645,25 +645,30 @@ class Heap:
 
     def put(self, dest: object, source: object, pe: int) -> None:
         """
-        Writes source to that PE's copy of dest, a SymmetricArray or a view of one, as long as source. Returns when source may be used again; seen there after quiet and a signal or barrier.
+        Writes source to that PE's copy of dest, a SymmetricArray or a view of one, as long as source. Either may have gaps, such as array[:, ::2]: then element by element in the order of its indices. Returns when source may be used again; seen there after quiet and a signal or barrier.
         """
 
     def get(self, dest: object, source: object, pe: int) -> None:
         """
-        Brings that PE's copy of source, a SymmetricArray or a view of one, to dest.
+        Brings that PE's copy of source, a SymmetricArray or a view of one, to dest. Either may have gaps.
         """
 
     def put_nbi(self, dest: object, source: object, pe: int) -> None:
         """
-        As put, complete after quiet or barrier; until then source must stay as it is.
+        As put, complete after quiet or barrier; until then source must stay as it is. With gaps it is put().
         """
 
     def get_nbi(self, dest: object, source: object, pe: int) -> None:
-        """As get, complete after quiet or barrier."""
+        """As get, complete after quiet or barrier. With gaps it is get()."""
 
     def put_signal(self, dest: object, source: object, signal: object, value: int, pe: int, add: bool = False) -> None:
         """
         A put, and then the word `signal` of 8 bytes at the same PE is set to value, or value is added: who sees it sees the bytes.
+        """
+
+    def put_signal_nbi(self, dest: object, source: object, signal: object, value: int, pe: int, add: bool = False) -> None:
+        """
+        As put_signal, without waiting: source must stay as it is until quiet or barrier, and the word changes once the bytes are there, at the latest then; several change theirs in any order. With gaps it is put_signal().
         """
 
     def fence(self) -> None:

@@ -11,15 +11,23 @@ def get_include():
     return str(pathlib.Path(__file__).absolute().parent / "include")
 
 
-def device_source():
-    """isthmus/device.cuh and all that it includes as one text, for compilers that take no folder."""
+def flattened(text):
+    """The text with the headers of this package in it, each once."""
     folder = pathlib.Path(get_include())
     seen = set()
 
-    def text_of(name):
+    def once(name):
         if name in seen:
             return ""
         seen.add(name)
-        return _INCLUDED.sub(lambda found: text_of(found[1]), (folder / name).read_text())
+        return all_of((folder / name).read_text())
 
-    return text_of("isthmus/device.cuh")
+    def all_of(part):
+        return _INCLUDED.sub(lambda found: once(found[1]), part)
+
+    return all_of(text)
+
+
+def device_source():
+    """isthmus/device.cuh and all that it includes as one text, for compilers that take no folder."""
+    return flattened('#include "isthmus/device.cuh"\n')

@@ -35,22 +35,35 @@ void bind_copies(Class& heap) {
   heap.def(
           "put", [](const Heap& self, nb::handle dest, nb::handle source, int pe) { self.put(dest, source, pe, true); },
           "dest"_a, "source"_a, "pe"_a,
-          "Writes source to that PE's copy of dest, a SymmetricArray or a view of one, as long as source. Returns when "
-          "source may "
-          "be used again; seen there after quiet and a signal or barrier.")
+          "Writes source to that PE's copy of dest, a SymmetricArray or a view of one, as long as source. Either may have "
+          "gaps, such as array[:, ::2]: then element by element in the order of its indices. Returns when source may be "
+          "used "
+          "again; seen there after quiet and a signal or barrier.")
       .def(
           "get", [](const Heap& self, nb::handle dest, nb::handle source, int pe) { self.get(dest, source, pe, true); },
-          "dest"_a, "source"_a, "pe"_a, "Brings that PE's copy of source, a SymmetricArray or a view of one, to dest.")
+          "dest"_a, "source"_a, "pe"_a,
+          "Brings that PE's copy of source, a SymmetricArray or a view of one, to dest. Either may have gaps.")
       .def(
           "put_nbi", [](const Heap& self, nb::handle dest, nb::handle source, int pe) { self.put(dest, source, pe, false); },
-          "dest"_a, "source"_a, "pe"_a, "As put, complete after quiet or barrier; until then source must stay as it is.")
+          "dest"_a, "source"_a, "pe"_a,
+          "As put, complete after quiet or barrier; until then source must stay as it is. With gaps it is put().")
       .def(
           "get_nbi", [](const Heap& self, nb::handle dest, nb::handle source, int pe) { self.get(dest, source, pe, false); },
-          "dest"_a, "source"_a, "pe"_a, "As get, complete after quiet or barrier.")
-      .def("put_signal", &Heap::put_signal, "dest"_a, "source"_a, "signal"_a, "value"_a, "pe"_a, "add"_a = false,
-           "A put, and then the word `signal` of 8 bytes at the same PE is set to value, or value is added: who sees it "
-           "sees the "
-           "bytes.")
+          "dest"_a, "source"_a, "pe"_a, "As get, complete after quiet or barrier. With gaps it is get().")
+      .def(
+          "put_signal",
+          [](const Heap& self, nb::handle dest, nb::handle source, nb::handle signal, std::uint64_t value, int pe,
+             bool add) { self.put_signal(dest, source, signal, value, pe, add, true); },
+          "dest"_a, "source"_a, "signal"_a, "value"_a, "pe"_a, "add"_a = false,
+          "A put, and then the word `signal` of 8 bytes at the same PE is set to value, or value is added: who sees it "
+          "sees the bytes.")
+      .def(
+          "put_signal_nbi",
+          [](const Heap& self, nb::handle dest, nb::handle source, nb::handle signal, std::uint64_t value, int pe,
+             bool add) { self.put_signal(dest, source, signal, value, pe, add, false); },
+          "dest"_a, "source"_a, "signal"_a, "value"_a, "pe"_a, "add"_a = false,
+          "As put_signal, without waiting: source must stay as it is until quiet or barrier, and the word changes once the "
+          "bytes are there, at the latest then; several change theirs in any order. With gaps it is put_signal().")
       .def("fence", &Heap::fence, "What was put before is there for everybody before what is put afterwards.")
       .def("quiet", &Heap::quiet, "What was put and got before is complete, and visible to every PE.")
       .def("barrier", &Heap::barrier,

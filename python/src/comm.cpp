@@ -1,6 +1,5 @@
 #include "comm.hpp"
 
-#include <isthmus/layout.h>
 #include <nanobind/stl/optional.h>
 
 #include <array>
@@ -13,6 +12,7 @@
 #include "halo.hpp"
 #include "heap.hpp"
 #include "persistent.hpp"
+#include "view_layout.hpp"
 #include "wait.hpp"
 
 namespace isthmus_python {
@@ -24,33 +24,9 @@ int asked(int (*call)(ist_comm, int*), ist_comm comm) {
   return answer;
 }
 
-// A layout of one view, for as long as it takes to start an operation.
-class ViewLayout {
- public:
-  explicit ViewLayout(const Region& region) {
-    const auto types = region.type == IST_BYTE ? region.item_size : std::int64_t{1};
-    check(ist_layout_contiguous(types, ist_layout_of(region.type), &layout_));
-    for (std::size_t at = region.view->extents.size(); at-- > 0;) {
-      ist_layout inner = layout_;
-      const int code = ist_layout_hvector(region.view->extents[at], 1, region.view->strides[at], inner, &layout_);
-      ist_layout_free(&inner);
-      check(code);
-    }
-  }
-  ViewLayout(const ViewLayout&) = delete;
-  ViewLayout& operator=(const ViewLayout&) = delete;
-  ~ViewLayout() {
-    if (layout_ != IST_LAYOUT_NULL) ist_layout_free(&layout_);
-  }
-  ist_layout get() const { return layout_; }
-
- private:
-  ist_layout layout_ = IST_LAYOUT_NULL;
-};
-
 // By the call for layouts that stands beside the one for contiguous buffers.
 int start_view(Call call, const ViewLayout& layout, Message& made, int peer, int tag, ist_comm comm) {
-  if (const int code = ist_layout_commit(layout.get()); code != IST_OK) return code;
+  if (const int code = layout.commit(); code != IST_OK) return code;
   const auto start = call == ist_isend ? ist_isend_layout : ist_irecv_layout;
   return start(made.region().place, 1, layout.get(), peer, tag, comm, made.out());
 }

@@ -1,119 +1,22 @@
 #include "heap.hpp"
 
-#include <array>
-#include <cstring>
 #include <string_view>
 #include <utility>
 
 #include "barrier.hpp"
-#include "errors.hpp"
-#include "gil.hpp"
+#include "heap_parts.hpp"
 #include "memory.hpp"
 #include "wait.hpp"
 
 namespace isthmus_python {
 namespace {
 
-[[noreturn]] void refuse(const std::string& text) { throw nb::value_error(text.c_str()); }
-
-// A call of the library, without the GIL.
-template <class Call>
-void call(Session& session, const Call& what) {
-  session.require_open();
-  int code = IST_OK;
-  {
-    const LetGo without_gil{session.inside()};
-    code = what();
-  }
-  check(code);
-}
-
-// The same of a call that all PEs make.
+// A call that all PEs make, without the GIL.
 template <class Call>
 void call_all(
     const std::shared_ptr<Session>& session, const Call& what, const std::function<void()>& begins = [] {}) {
   call_of_all(
       session, what, [](int) {}, begins);
-}
-
-std::string joined(const char* const* names, std::size_t count) {
-  std::string all;
-  for (std::size_t i = 0; i < count; ++i) all += (i == 0 ? "" : i + 1 == count ? " or " : ", ") + std::string{names[i]};
-  return all;
-}
-
-template <std::size_t count>
-int number_of(const std::array<const char*, count>& names, const std::string& name, const char* what) {
-  for (std::size_t i = 0; i < count; ++i)
-    if (name == names[i]) return static_cast<int>(i);
-  refuse(std::string{what} + " is '" + name + "'; it must be " + joined(names.data(), count));
-}
-
-// In the order of ist_compare and ist_atomic.
-constexpr std::array<const char*, 6> kCompares{"==", "!=", ">", ">=", "<", "<="};
-constexpr std::array<const char*, 8> kAtomics{"fetch", "set", "add", "inc", "swap", "and", "or", "xor"};
-
-void* far_address(const Region& region) { return reinterpret_cast<void*>(region.place.object + region.place.offset); }
-
-std::uint64_t size_in(const Region& region) { return static_cast<std::uint64_t>(region.bytes()); }
-
-// Elements that one side has more of than the other are no mistake of the library's to find.
-void must_fit(const char* name, const Region& into, const Region& from) {
-  if (into.bytes() == from.bytes()) return;
-  refuse(std::string{name} + ": the source has " + std::to_string(from.bytes()) + " bytes and the destination " +
-         std::to_string(into.bytes()) + "; give views of the same length, such as array[:n]");
-}
-
-bool is_signed(ist_type type) { return type == IST_INT32 || type == IST_INT64; }
-
-struct OneWord {
-  Region region;
-  void* address;
-};
-
-OneWord word_in(nb::handle object, const char* name) {
-  Region region = to_region(object, Access::read);
-  const bool integer =
-      region.type == IST_INT32 || region.type == IST_UINT32 || region.type == IST_INT64 || region.type == IST_UINT64;
-  if (region.count != 1 || !integer)
-    refuse(std::string{name} + " works on one integer of 4 or 8 bytes, and this has " + std::to_string(region.count) +
-           " elements of " + std::to_string(region.item_size) + " bytes; give a view of one, such as words[3:4]");
-  return {region, far_address(region)};
-}
-
-// What operations on bits take is a number of the word's own type or of that of the other sign; what is compared is one of its own.
-enum class Sign { either, own };
-std::int64_t number_for(const OneWord& word, nb::handle number, Sign sign = Sign::either) {
-  // NumPy's integers, too.
-  const nb::object whole = nb::steal(PyNumber_Index(number.ptr()));
-  if (!whole.is_valid()) nb::raise_python_error();
-  int beyond = 0;
-  long long value = PyLong_AsLongLongAndOverflow(whole.ptr(), &beyond);
-  const bool four = word.region.item_size == 4;
-  const bool wide = beyond > 0;  // 2^63 or more
-  if (wide) {
-    value = static_cast<long long>(PyLong_AsUnsignedLongLong(whole.ptr()));
-    beyond = PyErr_Occurred() != nullptr ? 1 : 0;
-    PyErr_Clear();
-  } else if (value == -1 && PyErr_Occurred() != nullptr) {
-    nb::raise_python_error();
-  }
-  if (beyond != 0 || (four && (wide || value < INT32_MIN || value > static_cast<long long>(UINT32_MAX))))
-    refuse("the number is " + nb::cast<std::string>(nb::str(number)) + ", which no word of " +
-           std::to_string(word.region.item_size) + " bytes has");
-  const bool own_sign = is_signed(word.region.type) ? !wide && (!four || value <= INT32_MAX) : wide || value >= 0;
-  if (sign == Sign::own && !own_sign)
-    refuse("the number is " + nb::cast<std::string>(nb::str(number)) + ", which no " +
-           (is_signed(word.region.type) ? "signed" : "unsigned") + " word of " + std::to_string(word.region.item_size) +
-           " bytes has; give one that the word may have, or a view of the other type");
-  return value;
-}
-
-nb::object to_number(const OneWord& word, std::uint64_t bits) {
-  if (word.region.item_size == 4)
-    return is_signed(word.region.type) ? nb::object(nb::int_(static_cast<std::int32_t>(bits)))
-                                       : nb::object(nb::int_(static_cast<std::uint32_t>(bits)));
-  return is_signed(word.region.type) ? nb::object(nb::int_(static_cast<std::int64_t>(bits))) : nb::object(nb::int_(bits));
 }
 
 std::vector<std::int64_t> extents_of(nb::handle shape) {
@@ -235,41 +138,9 @@ nb::tuple Heap::room() const {
   return nb::make_tuple(all, largest);
 }
 
-void Heap::put(nb::handle dest, nb::handle source, int pe, bool now) const {
-  const Region into = to_region(dest, Access::write);
-  const Region from = to_region(source, Access::read);
-  must_fit("put", into, from);
-  call(session(), [&, heap = open()] {
-    return (now ? ist_heap_put : ist_heap_put_nbi)(heap, far_address(into), from.place, size_in(from), pe);
-  });
-  if (!now) under_way_.push_back(from);
-}
-
-void Heap::get(nb::handle dest, nb::handle source, int pe, bool now) const {
-  const Region into = to_region(dest, Access::write);
-  const Region from = to_region(source, Access::read);
-  must_fit("get", into, from);
-  call(session(), [&, heap = open()] {
-    return (now ? ist_heap_get : ist_heap_get_nbi)(heap, into.place, far_address(from), size_in(from), pe);
-  });
-  if (!now) under_way_.push_back(into);
-}
-
-void Heap::put_signal(nb::handle dest, nb::handle source, nb::handle signal, std::uint64_t value, int pe, bool add) const {
-  const Region into = to_region(dest, Access::write);
-  const Region from = to_region(source, Access::read);
-  must_fit("put_signal", into, from);
-  const OneWord word = word_in(signal, "put_signal");
-  if (word.region.item_size != 8) refuse("put_signal: the signal is a word of 8 bytes, such as one of 'u8'");
-  call(session(), [&, heap = open()] {
-    return ist_heap_put_signal(heap, far_address(into), from.place, size_in(from), static_cast<std::uint64_t*>(word.address),
-                               value, add ? IST_SIGNAL_ADD : IST_SIGNAL_SET, pe);
-  });
-}
-
 void Heap::fence() const {
   ist_heap heap = open();
-  call(session(), [&] { return ist_heap_fence(heap); });
+  call_without_gil(session(), [&] { return ist_heap_fence(heap); });
 }
 
 void Heap::quiet() const {
@@ -277,7 +148,7 @@ void Heap::quiet() const {
   // What another thread starts meanwhile stays for the next one.
   std::vector<Region> complete = std::exchange(under_way_, {});
   try {
-    call(session(), [&] { return ist_heap_quiet(heap); });
+    call_without_gil(session(), [&] { return ist_heap_quiet(heap); });
   } catch (...) {
     under_way_.insert(under_way_.end(), complete.begin(), complete.end());
     throw;
@@ -288,68 +159,6 @@ void Heap::quiet() const {
 void Heap::barrier() const {
   quiet();
   finish(channels_->session, std::make_shared<Barrier>(whole(channels_)));
-}
-
-bool Heap::test(nb::handle object, const std::string& compare, nb::handle number) const {
-  const OneWord word = word_in(object, "test");
-  const std::int64_t value = number_for(word, number, Sign::own);
-  const auto how = static_cast<ist_compare>(number_of(kCompares, compare, "compare"));
-  int is = 0;
-  ist_heap heap = open();
-  call(session(), [&] { return ist_heap_test(heap, word.address, word.region.type, how, value, &is); });
-  return is != 0;
-}
-
-void Heap::wait_until(nb::handle object, const std::string& compare, nb::handle number) const {
-  const OneWord word = word_in(object, "wait_until");
-  const std::int64_t value = number_for(word, number, Sign::own);
-  const auto how = static_cast<ist_compare>(number_of(kCompares, compare, "compare"));
-  ist_heap heap = open();
-  int code = IST_OK;
-  std::string text;
-  wait_for(session(), [&] {
-    int is = 0;
-    code = ist_heap_test(heap, word.address, word.region.type, how, value, &is);
-    if (code != IST_OK) text = ist_error_text();
-    return code != IST_OK || is != 0;
-  });
-  if (code != IST_OK) raise(code, text);
-}
-
-nb::object Heap::atomic(const std::string& operation, nb::handle object, nb::handle number, int pe) const {
-  const OneWord word = word_in(object, "atomic");
-  const std::int64_t operand = number_for(word, number);
-  const auto what = static_cast<ist_atomic>(number_of(kAtomics, operation, "operation"));
-  std::uint32_t before32 = 0;
-  std::uint64_t before64 = 0;
-  const bool four = word.region.item_size == 4;
-  ist_heap heap = open();
-  call(session(), [&] {
-    return four ? ist_heap_atomic32(heap, what, static_cast<std::uint32_t*>(word.address),
-                                    static_cast<std::uint32_t>(operand), &before32, pe)
-                : ist_heap_atomic64(heap, what, static_cast<std::uint64_t*>(word.address),
-                                    static_cast<std::uint64_t>(operand), &before64, pe);
-  });
-  return to_number(word, four ? before32 : before64);
-}
-
-nb::object Heap::compare_swap(nb::handle object, nb::handle if_this, nb::handle then_this, int pe) const {
-  const OneWord word = word_in(object, "compare_swap");
-  const std::int64_t expected = number_for(word, if_this);
-  const std::int64_t wanted = number_for(word, then_this);
-  std::uint32_t before32 = 0;
-  std::uint64_t before64 = 0;
-  const bool four = word.region.item_size == 4;
-  ist_heap heap = open();
-  call(session(), [&] {
-    return four ? ist_heap_compare_swap32(heap, static_cast<std::uint32_t*>(word.address),
-                                          static_cast<std::uint32_t>(expected), static_cast<std::uint32_t>(wanted),
-                                          &before32, pe)
-                : ist_heap_compare_swap64(heap, static_cast<std::uint64_t*>(word.address),
-                                          static_cast<std::uint64_t>(expected), static_cast<std::uint64_t>(wanted),
-                                          &before64, pe);
-  });
-  return to_number(word, four ? before32 : before64);
 }
 
 nb::bytes Heap::view() const {

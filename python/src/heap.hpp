@@ -64,7 +64,8 @@ class Heap : public std::enable_shared_from_this<Heap> {
 
   void put(nb::handle dest, nb::handle source, int pe, bool now) const;
   void get(nb::handle dest, nb::handle source, int pe, bool now) const;
-  void put_signal(nb::handle dest, nb::handle source, nb::handle signal, std::uint64_t value, int pe, bool add) const;
+  void put_signal(nb::handle dest, nb::handle source, nb::handle signal, std::uint64_t value, int pe, bool add,
+                  bool now) const;
   void fence() const;
   void quiet() const;
   void barrier() const;
@@ -87,7 +88,7 @@ class Heap : public std::enable_shared_from_this<Heap> {
   std::shared_ptr<Channels> channels_;
   std::string kind_;
   ist_heap heap_;
-  mutable std::vector<Region> under_way_;  // what put_nbi and get_nbi were given, until quiet
+  mutable std::vector<Region> under_way_;  // what put_nbi, get_nbi and put_signal_nbi were given, until quiet
 };
 
 void bind_heaps(nb::module_& module, nb::class_<Comm>& comm);

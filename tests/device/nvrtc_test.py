@@ -1,4 +1,6 @@
-"""isthmus/device.cuh by NVRTC, which has no standard library: with its folder, and as one text. Only compiled; 77: no NVRTC here."""
+"""isthmus/device.cuh by NVRTC, which has no standard library: with its folder, and as one text; what Numba's kernels call, and an example's
+kernel. Only compiled; 77: no NVRTC here."""
+import ast
 import ctypes
 import importlib.util
 import pathlib
@@ -34,6 +36,14 @@ def compile_text(nvrtc, text, options):
     return log.value.decode()
 
 
+def source_in(script):
+    """The text that a script calls SOURCE."""
+    for node in ast.parse(script.read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SOURCE":
+            return ast.literal_eval(node.value)
+    raise AssertionError(f"{script} has no SOURCE")
+
+
 def main():
     nvrtc = library_near(sys.argv[1])
     found = importlib.util.spec_from_file_location("isthmus_device", SOURCES / "python" / "isthmus" / "_device.py")
@@ -49,6 +59,10 @@ def main():
     # Beside names of the program's own.
     said += compile_text(nvrtc, "typedef unsigned long long uint64_t;\nnamespace std { struct byte_of_mine {}; }\n" + kernel,
                          options + ["-I" + module.get_include()])
+    # As numba-cuda does: functions that other code is linked with.
+    functions = (SOURCES / "python" / "isthmus" / "numba_cuda.cu").read_text()
+    said += compile_text(nvrtc, module.flattened(functions), options + ["-rdc=true"])
+    said += compile_text(nvrtc, source_in(SOURCES / "examples" / "in_kernel" / "cupy_ring.py"), options + ["-I" + module.get_include()])
     assert "warning" not in said, said
 
 

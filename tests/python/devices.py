@@ -11,6 +11,12 @@ U64 = ctypes.c_uint64
 HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
+def give_numba_its_names():
+    """Numba compiles kernels with a table of NumPy's functions, which names this one; from 2.5 on NumPy has no such name."""
+    if not hasattr(np, "row_stack"):
+        np.row_stack = np.vstack
+
+
 class Driver:
     def __init__(self):
         self.library = ctypes.CDLL("libcuda.so.1")

@@ -57,7 +57,7 @@ run(sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--no-b
 (wheel,) = WORK.glob("*.whl")
 names = zipfile.ZipFile(wheel).namelist()
 for wanted in ("isthmus/__init__.py", "isthmus/_core.pyi", "isthmus/py.typed", "isthmus/lib/libisthmus.so", "isthmus/bin/isthmus",
-               "isthmus/_core."):
+               "isthmus/numba_cuda.py", "isthmus/numba_cuda.cu", "isthmus/include/isthmus/device.cuh", "isthmus/_core."):
     assert any(name.startswith(wanted) for name in names), (wanted, names)
 assert all(name.startswith(("isthmus/", "isthmus-")) for name in names), names
 # It is installed without dependencies below, which proves nothing of those that it names: it names none but what an extra asks for.

@@ -20,16 +20,16 @@ class Scripts:
         path.write_text(textwrap.dedent(text))
         return str(path)
 
-    def run(self, ranks, text, timeout=60, environment=None):
+    def run(self, ranks, text, timeout=60, environment=None, arguments=()):
         """Output of all ranks; the script must end well."""
-        done = self.try_run(ranks, text, timeout, environment)
+        done = self.try_run(ranks, text, timeout, environment, arguments)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    def try_run(self, ranks, text, timeout=60, environment=None):
+    def try_run(self, ranks, text, timeout=60, environment=None, arguments=()):
         path = text if text.endswith(".py") else self.write(text)
-        return subprocess.run([COMMAND, "run", "-n", str(ranks), sys.executable, path], capture_output=True, text=True,
-                              timeout=timeout, env={**os.environ, **(environment or {})})
+        return subprocess.run([COMMAND, "run", "-n", str(ranks), sys.executable, path, *arguments], capture_output=True,
+                              text=True, timeout=timeout, env={**os.environ, **(environment or {})})
 
 
 @pytest.fixture

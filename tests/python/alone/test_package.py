@@ -118,7 +118,8 @@ def test_every_call_of_the_c_interface_has_its_counterpart():
                    "heap_create": "Comm.heap", "heap_destroy": "Heap.close", "heap_calloc": "Heap.array",
                    "heap_free": "SymmetricArray.free", "heap_pointer": "SymmetricArray.at", "heap_atomic32": "Heap.atomic",
                    "heap_atomic64": "Heap.atomic", "heap_compare_swap32": "Heap.compare_swap",
-                   "heap_compare_swap64": "Heap.compare_swap",
+                   "heap_compare_swap64": "Heap.compare_swap", "heap_put_layout": "Heap.put", "heap_get_layout": "Heap.get",
+                   "heap_iput": "Heap.put", "heap_iget": "Heap.get",
                    "carrier_name": "Status.carrier", "world_traffic": "World.traffic", "version": "_core.version"}
     for header in ("isthmus.h", "collective.h", "heap.h", "heap_stream.h", "layout.h", "layout_collective.h", "stream.h", "queue.h", "boot.h"):
         text = (SOURCES / "include" / "isthmus" / header).read_text()

@@ -152,9 +152,7 @@ class Cupy:
 
 class Numba:
     def __init__(self, local_rank):
-        # Numba compiles kernels with a table of NumPy's functions, which names this one; from 2.5 on NumPy has no such name.
-        if not hasattr(np, "row_stack"):
-            np.row_stack = np.vstack
+        devices.give_numba_its_names()
         cuda = self.cuda = imported("numba.cuda")
         try:
             self.device = local_rank % len(self.cuda.gpus)
