@@ -37,6 +37,7 @@
 #                                   needs nvcc alone
 #   tools/gpu_run.sh in-kernel      Isthmus's calls in kernels (isthmus/device.cuh), every byte compared, and timed beside bare loops
 #                                   (tests/device/in_kernel.cu) and NVSHMEM's; between two GPUs, or two kernels of one; a quick build
+#   tools/gpu_run.sh workloads      Jacobi, Himeno and lattice Boltzmann on one GPU and on all, each way to exchange; beside NCCL; a quick build
 #   tools/gpu_run.sh sanitize       the library's kernels, and calls in kernels, under compute-sanitizer (ISTHMUS_SANITIZE=heaps: these alone; =library: those)
 #
 # On one GPU two ranks share it; the record says so: cuda:0 to cuda:0, and 1x in its name.
@@ -61,7 +62,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 mode=${1:-}
 case $mode in
-  check | bench | collectives | peers | workers | arithmetic | overlap | sweeps | soak | replays | waits | turns | both-ways | who-copies | contexts | in-kernel | sanitize) ;;
+  check | bench | collectives | peers | workers | arithmetic | overlap | sweeps | soak | replays | waits | turns | both-ways | who-copies | contexts | in-kernel | workloads | sanitize) ;;
   *) [[ -n $mode ]] && echo "gpu_run: '$mode' is none of these"; sed -n '2,/^set /{/^#/p}' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
@@ -135,11 +136,12 @@ build_all() {
   local options=(-S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DISTHMUS_CUDA=ON)
   [[ -n $deps ]] && options+=("-DISTHMUS_DEPS_DIR=$(cd "$deps" && pwd)")
   [[ -n ${ISTHMUS_COMMIT:-} ]] && options+=("-DISTHMUS_COMMIT=$ISTHMUS_COMMIT")
-  [[ $mode =~ ^(bench|peers|workers|arithmetic|overlap|sweeps|in-kernel)$ ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
+  [[ $mode =~ ^(bench|peers|workers|arithmetic|overlap|sweeps|in-kernel|workloads)$ ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
   [[ $mode == check ]] && python_options "$deps"
   step 120 "configure" cmake "${options[@]}" || finish
   local targets=()
   [[ $mode == collectives ]] && targets=(--target isthmus_program ranks_nccl ranks_meetings)
+  [[ $mode == workloads ]] && targets=(--target isthmus_program jacobi himeno lbm)
   [[ $mode =~ ^(overlap|in-kernel)$ ]] && targets=(--target isthmus_program)
   [[ $mode == soak ]] && targets=(--target isthmus_program traffic_soak)
   [[ $mode == replays ]] && targets=(--target isthmus_program graph_replays)
@@ -372,27 +374,17 @@ driver_program() {
 source tools/gpu_run/check.sh
 source tools/gpu_run/soak.sh
 source tools/gpu_run/sanitize.sh
+source tools/gpu_run/workloads.sh
 source tools/gpu_run/workers.sh
 source tools/gpu_run/arithmetic.sh
 source tools/gpu_run/overlap.sh
 source tools/gpu_run/sweeps.sh
 source tools/gpu_run/in_kernel.sh
 case $mode in
-  check) run_check "${@:2}" ;;
-  bench) run_bench ;;
-  collectives) run_collectives ;;
-  peers) run_peers ;;
-  workers) run_workers ;;
-  arithmetic) run_arithmetic ;;
-  overlap) run_overlap ;;
-  sweeps) run_sweeps ;;
-  soak) run_soak "${@:2}" ;;
-  replays) run_replays "${@:2}" ;;
   waits) driver_program tools/peers/driver_waits.cu "the driver's calls beside a kernel that waits" ;;
   turns) driver_program tools/peers/device_turns.cpp "the driver's copies beside another process's" ;;
   both-ways) driver_program tools/peers/both_ways.cu "copies both ways at once" ;;
   who-copies) driver_program tools/peers/who_copies.cu "who copies between two GPUs" ;;
   contexts) driver_program tools/peers/context_ends.cu "contexts that are destroyed with copies under way" ;;
-  in-kernel) run_in_kernel ;;
-  sanitize) run_sanitize ;;
+  *) "run_${mode//-/_}" "${@:2}" ;;
 esac

@@ -5,7 +5,7 @@
     tools/record_measurements.py --check [--measured DIR]
 
 Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json; of a `check`, copies check.json;
-of `collectives`, collectives.json; of `peers`, device.json; of `workers`, workers.json; of `arithmetic`, arithmetic.json; of `overlap`, overlap.json; of `isthmus bench halo`, a list of what it wrote, halo.json; of `in-kernel`, in_kernel.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
+of `collectives`, collectives.json; of `peers`, device.json; of `workers`, workers.json; of `arithmetic`, arithmetic.json; of `overlap`, overlap.json; of `isthmus bench halo`, a list of what it wrote, halo.json; of `in-kernel`, in_kernel.json; of `workloads`, workloads.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
 of build/, what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what
 tools/compare_mpi.sh left in mpi.json; what tools/compare_collectives.py left, host_collectives.json; of build/overlap/, what tools/measure_overlap.py left in overlap.json; of shared.json, a list of
 reports of benches by ranks that share a GPU, which are no figures of any target; of *sweep.json and sweeps.json, what `isthmus bench sweep` wrote. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
@@ -31,6 +31,7 @@ from in_kernel_record import from_in_kernel, in_kernel_table
 from measure_overlap import overlap_table
 from peers_on_record import word
 from sweep_record import apart, sweep_name, sweep_table, sweeps_in
+from workloads_record import from_workloads, workloads_table
 
 KIB, MIB = 1 << 10, 1 << 20
 BEGIN, END = "<!-- tables: generated -->", "<!-- end of tables -->"
@@ -114,7 +115,7 @@ def targets(measured):
         if not any("worker" in one for one in beside.get(machine, ())):
             entries.extend(from_workers(reports, beside.get(machine, ())))
     entries.extend(not_measured(entries, beside))
-    entries.extend(from_in_kernel(measured))
+    entries.extend([*from_in_kernel(measured), *from_workloads(measured)])
     for machine, benches in newest(measured, "messages").items():
         figures = Figures(benches)
         parts = [] if machine in comparisons else [from_benchmarks]
@@ -288,7 +289,7 @@ def rewrite_readme(measured, entries):
     parts = [file for part in PARTS for file in records(measured, f"test-{part}")]
     lines += steps_table("What make test-long has besides make test", parts)
     lines += steps_table("make test-long", records(measured, "test-long"))
-    lines += stencil_table(records(measured, "stencil2d"))
+    lines += stencil_table(records(measured, "stencil2d")) + workloads_table(records(measured, "workloads"))
     lines += sweep_table(measured)
     before, after = text.split(BEGIN)[0], text.split(END)[1]
     readme.write_text(before + BEGIN + "\n\n" + "\n".join(lines) + END + after)
@@ -302,7 +303,7 @@ SETS = ("quick", "long", *PARTS)
 def find_source(folder):
     """What the folder's record is of: a check, a comparison with an MPI or NCCL, the tests that ran last, or benchmarks."""
     for name in ("check.json", "mpi.json", "collectives.json", "device.json", "stream.json", "workers.json", "soak.json",
-                 "sanitize.json", "overlap.json", "halo.json", "host_collectives.json", "in_kernel.json", "shared.json", "arithmetic.json"):
+                 "sanitize.json", "overlap.json", "halo.json", "host_collectives.json", "in_kernel.json", "shared.json", "arithmetic.json", "workloads.json"):
         if (folder / name).exists():
             return folder / name
     tests = [file for file in (folder / f"tests-{name}.json" for name in SETS) if file.exists()]
@@ -350,13 +351,11 @@ def file_record(folder, measured):
         attributed(stencil, json.loads(stencil.read_text()))
         one_commit(f"{source} with {stencil.name}", objects + json.loads(stencil.read_text()))
     one_commit(source, objects)
-    names = {"check.json": {"check.json": "check"}, "mpi.json": {"mpi.json": "mpi"}, "collectives.json": {"collectives.json": "device-collectives"},
-             "device.json": {"device.json": "device-peers"}, "stream.json": {"stream.json": "streams"}, "soak.json": {"soak.json": "soak"},
-             "sanitize.json": {"sanitize.json": "sanitize"}, "workers.json": {"workers.json": "workers"}, "overlap.json": {"overlap.json": "overlap"}, "halo.json": {"halo.json": "halo"}, "host_collectives.json": {"host_collectives.json": "host-collectives"},
-             "shared.json": {"shared.json": "shared"}, "arithmetic.json": {"arithmetic.json": "arithmetic"},
-             "in_kernel.json": {"in_kernel.json": "in-kernel"}, "tests-long.json": {"tests-long.json": "test-long"}, "tests-quick.json": {"tests-quick.json": "test"},
-             **{f"tests-{part}.json": {f"tests-{part}.json": f"test-{part}"} for part in PARTS},
-             "bench.json": {"bench.json": "messages", "stencil.json": "stencil2d"}}[source.name]
+    special = {"collectives.json": {"collectives.json": "device-collectives"}, "device.json": {"device.json": "device-peers"},
+               "stream.json": {"stream.json": "streams"}, "tests-long.json": {"tests-long.json": "test-long"},
+               "tests-quick.json": {"tests-quick.json": "test"}, **{f"tests-{part}.json": {f"tests-{part}.json": f"test-{part}"} for part in PARTS},
+               "bench.json": {"bench.json": "messages", "stencil.json": "stencil2d"}}
+    names = special.get(source.name, {source.name: source.stem.replace("_", "-")})
     for raw, name in names.items():
         if (folder / raw).exists():
             # Some write one report by itself, but a record of benchmarks is a list.

@@ -1,0 +1,47 @@
+# shellcheck shell=bash disable=SC2154
+# tools/gpu_run.sh workloads: Jacobi, Himeno and lattice Boltzmann on one GPU and on all of them (rows 14 to 16), each way to exchange in one start
+# of the program, three starts of each. Sourced by it, for its functions.
+#
+# workloads.json is one object: machine, commit and date, and what each start of a program wrote with --json.
+
+# workload NAME RANKS program options...: the program writes its figures to a file of that name.
+workload() {
+  local name=$1 ranks=$2
+  shift 2
+  step 90 "$*, $ranks rank(s)" "$isthmus" run -n "$ranks" "$build/bin/$1" "${@:2}" --json "$raw/$name.workload.json"
+}
+
+# Beside what NCCL does with the same kernels, where its program is there and NCCL is found.
+himeno_by_nccl() {
+  local size=$1 round=$2 iterations=$3
+  [[ -x $build/himeno_nccl ]] || return
+  step 60 "himeno by NCCL in a graph, $size" bash -c "NCCL_NVLS_ENABLE=0 '$build/himeno_nccl' '$size' '$iterations' >'$raw/nccl-$size-$round.workload.json'"
+}
+
+run_workloads() {
+  local round size all nccl
+  build_all
+  describe_machine
+  all=$(gpus)
+  nccl=$(find_nccl)
+  if [[ -n $nccl && -f tools/peers/himeno_nccl.cu && $all -gt 1 ]]; then
+    step 120 "compile tools/peers/himeno_nccl.cu" nvcc -std=c++20 -O3 -fmad=false -arch=native -Iexamples -Iinclude "-I$nccl/include" \
+      tools/peers/himeno_nccl.cu -o "$build/himeno_nccl" "$nccl/lib/libnccl.so.2" -Xlinker "-rpath,$nccl/lib"
+  fi
+  for round in 1 2 3; do
+    workload "jacobi-1-$round" 1 jacobi --device cuda --nx 16384 --ny 16384 --iterations 300 --compare 10
+    workload "lbm-1-$round" 1 lbm --device cuda --cells 512 --steps 50
+    ((all > 1)) || continue
+    workload "jacobi-$all-$round" "$all" jacobi --device cuda --nx 16384 --ny 16384 --iterations 300 --compare 10
+    for size in one-sided messages graph; do
+      workload "lbm-$all-$size-$round" "$all" lbm --device cuda --exchange $size --cells 512 --steps 50
+    done
+    for size in XS S M L XL; do
+      workload "himeno-$size-$round" "$all" himeno $size $([[ $size == *L ]] && echo 100 || echo 1000) --device cuda --exchange all
+      [[ $size == *L ]] || himeno_by_nccl $size $round 1000
+    done
+  done
+  python3 -B tools/workloads_record.py "$out/info.json" "$raw" "$out/workloads.json" 2>&1 | tee -a "$log" >>"$summary" ||
+    failures=$((failures + 1))
+  finish
+}

@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""Rows 14, 15 and 16 of the targets: Himeno, Jacobi and lattice Boltzmann on GPUs, by each way to exchange, beside one GPU alone and a copy of
+the same run.
+
+    workloads_record.py INFO RAW TO    one object: machine, commit and date of INFO, and as "runs" what the programs wrote into
+                                       RAW/*.workload.json, those that are complete; and its table. Status 1 where there is none.
+
+Called so by tools/gpu_run.sh workloads; tools/record_measurements.py takes targets and tables of what is filed as `*-workloads.json` from here.
+Of runs of one program, size and number of ranks the median counts.
+"""
+import datetime
+import json
+import pathlib
+import statistics
+import sys
+
+from host_targets import entry, records
+
+SMALL, LARGE = ("XS", "S"), ("L", "XL")
+GAIN, SCALING = 2, 0.95                         # row 14
+JACOBI_SHARE, JACOBI_SCALING = 0.9, 0.97        # row 15
+GLUPS, LBM_SCALING = 25, 0.95                   # row 16
+
+
+def median(values):
+    return statistics.median(values) if values else None
+
+
+def runs_of(record, program):
+    return [run for run in record["runs"] if run.get("program", run.get("benchmark")) == program]
+
+
+def right(run):
+    return run.get("right", run.get("verified", run.get("verdict") == "verified"))
+
+
+def ranks_of(run):
+    if "ranks" in run:
+        return run["ranks"]
+    x, y, z = run["grid"]
+    return x * y * z
+
+
+def grouped(runs, key):
+    found = {}
+    for run in runs:
+        found.setdefault(key(run), []).append(run)
+    return dict(sorted(found.items(), key=lambda item: str(item[0])))
+
+
+def ways_of(runs):
+    """us of an iteration by way, the median over runs."""
+    names = {way["name"] for run in runs for way in run["ways"]}
+    return {name: median([way["us_per_iteration"] for run in runs for way in run["ways"] if way["name"] == name]) for name in names}
+
+
+def of_himeno(record):
+    nccl = {size: median([run["us_per_iteration"] for run in runs])
+            for size, runs in grouped(runs_of(record, "himeno_nccl"), lambda run: (run["size"], ranks_of(run))).items()}
+    for (size, ranks), runs in grouped(runs_of(record, "himeno"), lambda run: (run["size"], ranks_of(run))).items():
+        if ranks < 2 or not all(map(right, runs)):
+            continue
+        ways = ways_of(runs)
+        kernel = ways.pop("kernel", None)
+        if (size, ranks) in nccl:
+            ways["NCCL in a graph"] = nccl[(size, ranks)]
+        if size in SMALL and kernel and ways:
+            best = min(ways, key=ways.get)
+            note = None if (size, ranks) in nccl else "not measured: NCCL in a graph"
+            gains = kernel * GAIN <= ways[best]
+            yield entry("14", f"Himeno {size}, {ranks} GPUs, an iteration in one kernel, beside the best that is driven from outside", record, kernel,
+                        "us", f">= {GAIN} x faster", peer=ways[best], peer_name=f"ours: {best}" if best != "NCCL in a graph" else best,
+                        passed=gains if note is None or not gains else None, note=note)
+        alone = median([run["one_rank_alone"]["us_per_iteration"] for run in runs if run["one_rank_alone"]])
+        if size in LARGE and kernel and alone:
+            yield entry("14", f"Himeno {size}, {ranks} GPUs, an iteration in one kernel, beside one GPU", record, kernel, "us",
+                        f">= {SCALING:.0%} strong scaling", limit=alone / ranks, passed=alone >= SCALING * ranks * kernel)
+
+
+def of_jacobi(record):
+    for (cells, ranks), runs in grouped(runs_of(record, "jacobi"), lambda run: (tuple(run["cells"]), ranks_of(run))).items():
+        if not all(map(right, runs)):
+            continue
+        size = " x ".join(map(str, cells))
+        if ranks == 1:
+            alone = median([run["gpix_per_second_alone"] for run in runs])
+            copied = median([run["gpix_per_second_of_copying_alone"] for run in runs])
+            yield entry("15", f"Jacobi {size}, one GPU", record, alone, "Gpix/s", f">= {JACOBI_SHARE} x copy roofline", limit=copied,
+                        passed=alone >= JACOBI_SHARE * copied)
+            continue
+        for name in sorted({row["exchange"] for run in runs for row in run["rows"] if "efficiency" in row}):
+            rows = [row for run in runs for row in run["rows"] if row["exchange"] == name and "efficiency" in row]
+            efficiency = median([row["efficiency"] for row in rows])
+            rate = median([row["gpix_per_second"] for row in rows])
+            yield entry("15", f"Jacobi {size}, {ranks} GPUs, {name}", record, rate, "Gpix/s", f">= {JACOBI_SCALING:.0%} efficiency",
+                        limit=rate / efficiency, passed=efficiency >= JACOBI_SCALING)
+
+
+def of_lbm(record):
+    for (cells, ranks, exchange), runs in grouped(runs_of(record, "lbm"), lambda run: (tuple(run["cells"]), ranks_of(run), run["exchange"])).items():
+        if not all(map(right, runs)):
+            continue
+        size = " x ".join(map(str, cells))
+        rate = median([run["glups"] for run in runs])
+        if ranks == 1:
+            copied = median([run["copy_bytes_per_second"] / run["bytes_per_update"] / 1e9 for run in runs])
+            yield entry("16", f"lattice Boltzmann {size}, one GPU", record, rate, "GLUPS", f">= {GLUPS} on one H200", limit=copied,
+                        passed=rate >= GLUPS if "H200" in record["machine"] else None,
+                        note=None if "H200" in record["machine"] else "the target is of an H200")
+            continue
+        efficiency = median([run["one_device_alone"]["efficiency"] for run in runs if run["one_device_alone"]["done"]])
+        if efficiency:
+            yield entry("16", f"lattice Boltzmann {size}, {ranks} GPUs, {exchange}", record, rate, "GLUPS", f">= {LBM_SCALING:.0%} efficiency",
+                        limit=rate / efficiency, passed=efficiency >= LBM_SCALING)
+
+
+def from_record(record):
+    for found in (of_himeno, of_jacobi, of_lbm):
+        yield from found(record)
+
+
+def from_workloads(measured):
+    """Of every machine its last record."""
+    last = {}
+    for file in records(measured, "workloads"):
+        found = json.loads(file.read_text())
+        last.setdefault(found["machine"], found)
+    for record in last.values():
+        yield from from_record(record)
+
+
+def line(*cells):
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def figures(record):
+    """Program, case, ranks, way, rate, unit, us of an iteration, efficiency, verified: of every run."""
+    for run in runs_of(record, "himeno"):
+        for way in ([run["one_rank_alone"]] if run["one_rank_alone"] else []) + run["ways"]:
+            alone = way is run["one_rank_alone"]
+            efficiency = "" if alone or "efficiency" not in way else f"{way['efficiency']:.3f}"
+            yield "Himeno", run["size"], 1 if alone else ranks_of(run), way["name"], f"{way['mflops'] / 1000:.0f}", "GFLOPS", way["us_per_iteration"], efficiency, right(run)
+    for run in runs_of(record, "himeno_nccl"):
+        yield "Himeno", run["size"], ranks_of(run), "NCCL in a graph", f"{run['mflops'] / 1000:.0f}", "GFLOPS", run["us_per_iteration"], "", right(run)
+    for run in runs_of(record, "jacobi"):
+        case = " x ".join(map(str, run["cells"]))
+        yield "Jacobi", case, 1, "one GPU alone", f"{run['gpix_per_second_alone']:.1f}", "Gpix/s", run["us_per_iteration_alone"], "", right(run)
+        for row in run["rows"]:
+            if "efficiency" in row:
+                yield "Jacobi", case, ranks_of(run), row["exchange"], f"{row['gpix_per_second']:.1f}", "Gpix/s", row["us_per_iteration"], f"{row['efficiency']:.3f}", right(run)
+    for run in runs_of(record, "lbm"):
+        case = f"{run['flow']} {' x '.join(map(str, run['cells']))}"
+        efficiency = run.get("one_device_alone", {}).get("efficiency")
+        yield "lattice Boltzmann", case, ranks_of(run), run["exchange"] if ranks_of(run) > 1 else "one GPU alone", f"{run['glups']:.2f}", "GLUPS", \
+            1e6 * run["seconds"] / run["steps"], f"{efficiency:.3f}" if efficiency else "", right(run)
+
+
+def rows_table(record):
+    lines = [line("program", "case", "ranks", "way", "rate", "unit", "us an iteration", "efficiency", "verified"), "|---|---|---|---|---|---|---|---|---|"]
+    return lines + [line(program, case, ranks, way, rate, unit, f"{us:.2f}", efficiency, "yes" if is_right else "NO")
+                    for program, case, ranks, way, rate, unit, us, efficiency, is_right in figures(record)]
+
+
+def workloads_table(files):
+    lines = []
+    for file in files:
+        record = json.loads(file.read_text())
+        copies = [f"{run['gpix_per_second_of_copying_alone']:.0f} Gpix/s of 8 bytes" for run in runs_of(record, "jacobi")]
+        copies += [f"{run['copy_bytes_per_second'] / 1e9:.0f} GB/s by {ranks_of(run)} rank(s)" for run in runs_of(record, "lbm")]
+        lines += [f"### Programs on GPUs in [{file.name}]({file.name})", "",
+                  f"{record['machine']}; commit {record['commit']}; {record['date'][:10]}. Each line is the median of three runs within one start of the "
+                  f"program, which compared the result first. What copies reached there: {'; '.join(copies)}.", "", *rows_table(record), ""]
+    return lines
+
+
+def main(info, raw, to):
+    about = json.loads(pathlib.Path(info).read_text())
+    runs = []
+    for file in sorted(pathlib.Path(raw).glob("*.workload.json")):
+        try:
+            runs.append(json.loads(file.read_text()))
+        except ValueError:
+            print(f"left out {file.name}: not complete")
+    if not runs:
+        sys.exit(f"{raw} holds no *.workload.json that is complete; the log says more")
+    record = {"machine": about["machine"], "commit": about["commit"],
+              "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), "runs": runs}
+    pathlib.Path(to).write_text(json.dumps(record, indent=1) + "\n")
+    print("\n".join(rows_table(record)))
+    for one in from_record(record):
+        print(f"row {one['row']}: {one['measure']}: {one['ours']} {one['unit']}, wanted {one['target']}: {one['pass']}")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        print(__doc__)
+        sys.exit(2)
+    main(*sys.argv[1:])
