@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Proves the verdicts on rows 14 to 16, their table, and that a run is put together and filed as it was. Argument: the folder tools/."""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+TOOLS = pathlib.Path(sys.argv[1])
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+from workloads_record import from_record, workloads_table  # noqa: E402
+
+ABOUT = {"machine": "Processor X, 32 processors, 2 x NVIDIA H200", "commit": "0123456789ab", "date": "2026-11-26T10:00:00Z"}
+
+
+def way(name, us, efficiency=None):
+    return {"name": name, "us_per_iteration": us, "mflops": 1e6 / us, "right": True, **({"efficiency": efficiency} if efficiency else {})}
+
+
+def himeno(size, ways, alone=4.0, **more):
+    return {"program": "himeno", "size": size, "grid": [2, 1, 1], "right": True, "one_rank_alone": way("one rank alone", alone),
+            "ways": [way(name, us, alone / us / 2) for name, us in ways.items()], **more}
+
+
+def by_nccl(size, us):
+    return {"program": "himeno_nccl", "size": size, "ranks": 2, "right": True, "us_per_iteration": us, "mflops": 1e6 / us}
+
+
+def jacobi(ranks, alone, copied, rows=()):
+    return {"benchmark": "jacobi", "cells": [16384, 16384], "ranks": ranks, "verified": True, "gpix_per_second_alone": alone,
+            "gpix_per_second_of_copying_alone": copied, "us_per_iteration_alone": 500.0,
+            "rows": [{"exchange": name, "gpix_per_second": rate, "us_per_iteration": 1.0, "efficiency": rate / alone / ranks} for name, rate in rows]}
+
+
+def lbm(ranks, glups, alone=None, **more):
+    compared = {"one_device_alone": {"done": True, "efficiency": glups / alone / ranks}} if alone else {}
+    return {"program": "lbm", "verdict": "verified", "flow": "tgv", "cells": [512, 512, 512], "ranks": ranks, "exchange": "one-sided", "glups": glups,
+            "seconds": 0.1, "steps": 50, "copy_bytes_per_second": 4.2e12 * ranks, "bytes_per_update": 152, **compared, **more}
+
+
+def judged(*runs, **more):
+    return {one["measure"]: one for one in from_record({**ABOUT, "runs": list(runs), **more})}
+
+
+def verdicts(*runs, **more):
+    return [one["pass"] for one in judged(*runs, **more).values()]
+
+
+def kernels_are_twice_as_quick_as_the_best_that_is_driven():
+    ways = {"messages": 40.0, "stream": 10.0, "kernel": 5.0}
+    assert verdicts(himeno("S", ways)) == [None], "NCCL was no part of it"
+    assert verdicts(himeno("S", ways), by_nccl("S", 12.0)) == [True]
+    assert verdicts(himeno("S", ways), by_nccl("S", 9.99)) == [False]
+    assert verdicts(himeno("S", {**ways, "kernel": 5.01})) == [False], "too slow beside ours alone"
+    found, = judged(himeno("XS", ways), by_nccl("XS", 9.5), by_nccl("S", 1.0)).values()
+    assert (found["row"], found["peer"], found["peer_name"], found["pass"]) == ("14", 9.5, "NCCL in a graph", False), found
+    assert verdicts(himeno("M", ways)) == [], "no size of the row"
+    # Of three starts the median.
+    assert verdicts(*(himeno("S", {"stream": 10.0, "kernel": us}) for us in (1.0, 5.1, 9.0)), by_nccl("S", 20.0)) == [False]
+
+
+def large_sizes_scale():
+    assert verdicts(himeno("L", {"stream": 300.0, "kernel": 105.26}, alone=200.0)) == [True]
+    assert verdicts(himeno("XL", {"kernel": 105.27}, alone=200.0)) == [False]
+    assert verdicts(himeno("L", {"kernel": 100.0}, alone=200.0, right=False)) == [], "a wrong result is no figure"
+
+
+def jacobi_stands_beside_a_copy_and_one_gpu():
+    assert verdicts(jacobi(1, 450.0, 500.0)) == [True] and verdicts(jacobi(1, 449.9, 500.0)) == [False]
+    found = judged(jacobi(2, 500.0, 520.0, [("messages", 970.0), ("kernel", 969.0)]))
+    assert {name.split(", ")[-1]: one["pass"] for name, one in found.items()} == {"kernel": False, "messages": True}, found
+    assert found["Jacobi 16384 x 16384, 2 GPUs, messages"]["limit"] == 1000.0, found
+
+
+def lattices_scale_and_one_gpu_is_quick():
+    assert verdicts(lbm(1, 25.0)) == [True] and verdicts(lbm(1, 24.9)) == [False]
+    assert verdicts(lbm(1, 25.0), machine="Y, 1 x NVIDIA H100") == [None]
+    assert verdicts(lbm(2, 47.5, 25.0)) == [True] and verdicts(lbm(2, 47.4, 25.0)) == [False]
+    assert verdicts(lbm(2, 50.0, 25.0, verdict="wrong")) == []
+
+
+def a_run_is_put_together_shown_and_filed():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "info.json").write_text(json.dumps(ABOUT))
+        for number, run in enumerate((himeno("S", {"kernel": 5.0}), by_nccl("S", 12.0), jacobi(2, 500.0, 520.0, [("kernel", 990.0)]), lbm(2, 50.0, 25.4))):
+            (folder / f"{number}.workload.json").write_text(json.dumps(run))
+        (folder / "cut.workload.json").write_text('{"program": "lb')
+        done = subprocess.run([sys.executable, "-B", TOOLS / "workloads_record.py", folder / "info.json", folder, folder / "workloads.json"],
+                              capture_output=True, text=True)
+        assert done.returncode == 0 and "left out cut.workload.json" in done.stdout, done
+        record = json.loads((folder / "workloads.json").read_text())
+        assert len(record["runs"]) == 4 and record["commit"] == ABOUT["commit"], record
+        table = "\n".join(workloads_table([folder / "workloads.json"]))
+        for cell in ("| Himeno | S | 2 | kernel |", "| NCCL in a graph |", "| Jacobi | 16384 x 16384 | 2 | kernel | 990.0 |", "| lattice Boltzmann | tgv 512 x 512 x 512 | 2 | one-sided | 50.00 |"):
+            assert cell in table, (cell, table)
+        measured = folder / "measured"
+        filed = subprocess.run([sys.executable, "-B", TOOLS / "record_measurements.py", folder, "--measured", measured], capture_output=True, text=True)
+        assert filed.returncode == 0, filed
+        assert [file.name for file in measured.glob("*-workloads.json")] == [f"{record['date'][:10]}-2x-nvidia-h200-workloads.json"], filed
+        for file in folder.glob("*.workload.json"):
+            file.unlink()
+        none = subprocess.run([sys.executable, "-B", TOOLS / "workloads_record.py", folder / "info.json", folder, folder / "none.json"],
+                              capture_output=True, text=True)
+        assert none.returncode == 1 and "holds no *.workload.json" in none.stderr, none
+
+
+for proof in (kernels_are_twice_as_quick_as_the_best_that_is_driven, large_sizes_scale, jacobi_stands_beside_a_copy_and_one_gpu,
+              lattices_scale_and_one_gpu_is_quick, a_run_is_put_together_shown_and_filed):
+    proof()
+    print(proof.__name__)
