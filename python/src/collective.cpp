@@ -1,5 +1,6 @@
 #include "collective.hpp"
 
+#include <isthmus/layout_collective.h>
 #include <nanobind/stl/string.h>
 
 #include <array>
@@ -8,6 +9,7 @@
 
 #include "errors.hpp"
 #include "gil.hpp"
+#include "view_layout.hpp"
 
 namespace isthmus_python {
 namespace {
@@ -43,13 +45,13 @@ struct Side {
   std::int64_t unit() const { return region.type == IST_BYTE ? region.item_size : 1; }
 };
 
-Side side(nb::handle object, Access access) {
+Side side(nb::handle object, Access access, Views views) {
   Side made;
   made.in_place = nb::isinstance<InPlace>(object);
   if (made.in_place)
     made.region.place = ist_in_place();
   else if (!object.is_none())
-    made.region = to_region(object, access);
+    made.region = to_region(object, access, {}, views);
   else
     made.region.place = ist_host(nullptr);
   made.given = !made.in_place && !object.is_none();
@@ -62,10 +64,11 @@ struct Sides {
   // Of the side that has one.
   const Side& typed() const { return send.given ? send : recv; }
   ist_type type() const { return typed().region.type; }
+  bool have_gaps() const { return send.region.view || recv.region.view; }
 };
 
-Sides sides(nb::handle send, nb::handle recv) {
-  Sides made{side(send, Access::read), side(recv, Access::write)};
+Sides sides(nb::handle send, nb::handle recv, Views views = Views::refused) {
+  Sides made{side(send, Access::read, views), side(recv, Access::write, views)};
   const Region& out = made.send.region;
   const Region& in = made.recv.region;
   if (made.send.given && made.recv.given && (out.type != in.type || out.item_size != in.item_size))
@@ -98,6 +101,20 @@ Started begin(Ranks on, Sides both, const Reducer& op, const Call& call) {
   const Region like = both.typed().region;
   return start_with_function(on, {std::move(both.send.region), std::move(both.recv.region)}, like, op, call);
 }
+
+// The same by layouts, where one of the arrays has gaps; `call`: of the library, with a layout of a part of each, on a communicator.
+template <class Call>
+Started begin_laid(Ranks on, const Sides& both, std::int64_t send_parts, std::int64_t recv_parts, const Call& call) {
+  static const Region kNothing;
+  const ViewLayout out(both.send.given ? both.send.region : kNothing, std::max<std::int64_t>(send_parts, 1));
+  const ViewLayout in(both.recv.given ? both.recv.region : kNothing, std::max<std::int64_t>(recv_parts, 1));
+  check(out.commit());
+  check(in.commit());
+  return begin(on, both, [&](ist_comm comm, ist_request* request) { return call(out.get(), in.get(), comm, request); });
+}
+
+// Calls with a list of counts take what lies in a row.
+Views views_beside(nb::handle counts) { return counts.is_none() ? Views::taken : Views::refused; }
 
 // How many elements each of the parts has; `send` and `recv` parts, 0: not looked at here.
 std::int64_t each_of(const Sides& both, std::int64_t send_parts, std::int64_t recv_parts) {
@@ -144,8 +161,12 @@ Parts parts_of(const Side& whole, nb::handle counts, nb::handle displs, int size
 Started barrier(Ranks on) { return begin(on, {}, ist_ibarrier); }
 
 Started bcast(Ranks on, nb::handle buffer, int root) {
-  Sides both = sides(on->rank == root ? buffer : nb::none(), on->rank == root ? nb::none() : buffer);
+  Sides both = sides(on->rank == root ? buffer : nb::none(), on->rank == root ? nb::none() : buffer, Views::taken);
   const Region region = both.typed().region;
+  if (both.have_gaps())
+    return begin_laid(on, both, 1, 1, [&](ist_layout out, ist_layout in, ist_comm comm, ist_request* request) {
+      return ist_ibcast_layout(region.place, 1, on->rank == root ? out : in, root, comm, request);
+    });
   return begin(on, std::move(both), [&](ist_comm comm, ist_request* request) {
     return ist_ibcast(region.place, region.units(), region.type, root, comm, request);
   });
@@ -191,11 +212,15 @@ Started reduce_scatter(Ranks on, nb::handle send, nb::handle recv, const Reducer
 
 Started gather(Ranks on, nb::handle send, nb::handle recv, int root, nb::handle counts, nb::handle displs) {
   const bool whole = on->rank == root;
-  const Sides both = sides(send, whole ? recv : nb::none());
+  const Sides both = sides(send, whole ? recv : nb::none(), views_beside(counts));
   const ist_buffer out = both.send.region.place;
   const ist_buffer in = both.recv.region.place;
   if (counts.is_none()) {
     const std::int64_t each = each_of(both, 1, whole ? on->size : 0);
+    if (both.have_gaps())
+      return begin_laid(on, both, 1, on->size, [&](ist_layout from, ist_layout to, ist_comm comm, ist_request* request) {
+        return ist_igather_layout(out, 1, from, in, 1, to, root, comm, request);
+      });
     return begin(on, both, [&](ist_comm comm, ist_request* request) {
       return ist_igather(out, each, in, each, both.type(), root, comm, request);
     });
@@ -209,11 +234,15 @@ Started gather(Ranks on, nb::handle send, nb::handle recv, int root, nb::handle 
 
 Started scatter(Ranks on, nb::handle send, nb::handle recv, int root, nb::handle counts, nb::handle displs) {
   const bool whole = on->rank == root;
-  const Sides both = sides(whole ? send : nb::none(), recv);
+  const Sides both = sides(whole ? send : nb::none(), recv, views_beside(counts));
   const ist_buffer out = both.send.region.place;
   const ist_buffer in = both.recv.region.place;
   if (counts.is_none()) {
     const std::int64_t each = each_of(both, whole ? on->size : 0, 1);
+    if (both.have_gaps())
+      return begin_laid(on, both, on->size, 1, [&](ist_layout from, ist_layout to, ist_comm comm, ist_request* request) {
+        return ist_iscatter_layout(out, 1, from, in, 1, to, root, comm, request);
+      });
     return begin(on, both, [&](ist_comm comm, ist_request* request) {
       return ist_iscatter(out, each, in, each, both.type(), root, comm, request);
     });
@@ -226,11 +255,15 @@ Started scatter(Ranks on, nb::handle send, nb::handle recv, int root, nb::handle
 }
 
 Started allgather(Ranks on, nb::handle send, nb::handle recv, nb::handle counts, nb::handle displs) {
-  const Sides both = sides(send, recv);
+  const Sides both = sides(send, recv, views_beside(counts));
   const ist_buffer out = both.send.region.place;
   const ist_buffer in = both.recv.region.place;
   if (counts.is_none()) {
     const std::int64_t each = each_of(both, 1, on->size);
+    if (both.have_gaps())
+      return begin_laid(on, both, 1, on->size, [&](ist_layout from, ist_layout to, ist_comm comm, ist_request* request) {
+        return ist_iallgather_layout(out, 1, from, in, 1, to, comm, request);
+      });
     return begin(on, both, [&](ist_comm comm, ist_request* request) {
       return ist_iallgather(out, each, in, each, both.type(), comm, request);
     });
@@ -244,12 +277,17 @@ Started allgather(Ranks on, nb::handle send, nb::handle recv, nb::handle counts,
 
 Started alltoall(Ranks on, nb::handle send, nb::handle recv, nb::handle send_counts, nb::handle send_displs,
                  nb::handle recv_counts, nb::handle recv_displs) {
-  const Sides both = sides(send, recv);
+  const Sides both = sides(send, recv, views_beside(recv_counts));
   const ist_buffer out = both.send.region.place;
   const ist_buffer in = both.recv.region.place;
   if (recv_counts.is_none()) {
     if (!send_counts.is_none()) refuse("alltoall has send_counts and no recv_counts: give both, or neither");
     const std::int64_t each = each_of(both, on->size, on->size);
+    if (both.have_gaps())
+      return begin_laid(on, both, on->size, on->size,
+                        [&](ist_layout from, ist_layout to, ist_comm comm, ist_request* request) {
+                          return ist_ialltoall_layout(out, 1, from, in, 1, to, comm, request);
+                        });
     return begin(on, both, [&](ist_comm comm, ist_request* request) {
       return ist_ialltoall(out, in, each, both.type(), comm, request);
     });

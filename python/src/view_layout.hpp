@@ -1,12 +1,15 @@
 // A layout of one view, for as long as it takes to start an operation.
 //
-// Who calls this : comm.cpp and heap_copies.cpp.
+// Who calls this : comm.cpp, collective.cpp and heap_copies.cpp.
 // Threads        : the caller holds the GIL; commit() may be called without it.
 // Ownership      : owns its layout, which operations under way do not need any more.
 // Errors         : raised, but of commit(), which gives the code.
 #pragma once
 
 #include <isthmus/layout.h>
+
+#include <string>
+#include <utility>
 
 #include "errors.hpp"
 #include "region.hpp"
@@ -15,16 +18,25 @@ namespace isthmus_python {
 
 class ViewLayout {
  public:
-  // Of a region with a view.
-  explicit ViewLayout(const Region& region) {
-    const auto types = region.type == IST_BYTE ? region.item_size : std::int64_t{1};
-    check(ist_layout_contiguous(types, ist_layout_of(region.type), &layout_));
-    for (std::size_t at = region.view->extents.size(); at-- > 0;) {
-      ist_layout inner = layout_;
-      const int code = ist_layout_hvector(region.view->extents[at], 1, region.view->strides[at], inner, &layout_);
-      ist_layout_free(&inner);
-      check(code);
+  // Of each of so many parts of a region, which lie along its first index; each begins where the one before it ends. Parts of a view are
+  // whole numbers of that index.
+  explicit ViewLayout(const Region& region, std::int64_t parts = 1) {
+    if (!region.view) {
+      take(ist_layout_contiguous, region.units() / parts, ist_layout_of(region.type));
+      return;
     }
+    Shape shape = *region.view;
+    const std::int64_t all = shape.extents.empty() ? 1 : shape.extents.front();
+    if (parts > 1 && (all % parts != 0 || shape.strides.front() < 0))
+      throw nb::value_error(("an array with gaps is cut along its first index, which must go up, and of " +
+                             std::to_string(all) + " rows " + std::to_string(parts) +
+                             " ranks cannot have as many each; give one without gaps (numpy.ascontiguousarray)")
+                                .c_str());
+    if (parts > 1) shape.extents.front() = all / parts;
+    take(ist_layout_contiguous, region.type == IST_BYTE ? region.item_size : std::int64_t{1}, ist_layout_of(region.type));
+    for (std::size_t at = shape.extents.size(); at-- > 0;)
+      nest(ist_layout_hvector, shape.extents[at], std::int64_t{1}, shape.strides[at]);
+    if (parts > 1) resize(shape.strides.front() * shape.extents.front());
   }
   ViewLayout(const ViewLayout&) = delete;
   ViewLayout& operator=(const ViewLayout&) = delete;
@@ -35,6 +47,23 @@ class ViewLayout {
   int commit() const { return ist_layout_commit(layout_); }
 
  private:
+  template <class Make, class... Arguments>
+  void take(Make make, Arguments... arguments) {
+    check(make(arguments..., &layout_));
+  }
+  template <class Make, class... Arguments>
+  void nest(Make make, Arguments... arguments) {
+    ist_layout inner = std::exchange(layout_, IST_LAYOUT_NULL);
+    const int code = make(arguments..., inner, &layout_);
+    ist_layout_free(&inner);
+    check(code);
+  }
+  void resize(std::int64_t extent) {
+    ist_layout inner = std::exchange(layout_, IST_LAYOUT_NULL);
+    const int code = ist_layout_resized(inner, 0, extent, &layout_);
+    ist_layout_free(&inner);
+    check(code);
+  }
   ist_layout layout_ = IST_LAYOUT_NULL;
 };
 
