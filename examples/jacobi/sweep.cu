@@ -109,7 +109,7 @@ std::string Failure::text() const {
 }
 
 void launch_sweep(const Sweep& sweep, Share share, int batch, cudaStream_t stream) {
-  const Plan plan = plan_of(sweep.columns, sweep.rows, sweep.height);
+  const Plan plan = plan_of(sweep.columns, sweep.rows, sweep.height, sweep.fine_rows);
   const int sides = plan.sides * plan.side_items;
   const int first = share == Share::interior ? sides : 0, items = (share == Share::sides ? sides : plan.items) - first;
   if (items == 0) return;
@@ -123,7 +123,7 @@ void launch_sweep(const Sweep& sweep, Share share, int batch, cudaStream_t strea
 
 void launch_step(const Sweep& sweep, const Others& others, std::uint64_t step, const Norm* before, int batch,
                  cudaStream_t stream) {
-  const Plan plan = plan_of(sweep.columns, sweep.rows, sweep.height);
+  const Plan plan = plan_of(sweep.columns, sweep.rows, sweep.height, sweep.fine_rows);
   const bool adds = before != nullptr;
   const Norm norm = adds ? *before : Norm{};
   const auto blocks = static_cast<unsigned>(plan.items + (adds ? 1 : 0));
