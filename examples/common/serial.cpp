@@ -1,5 +1,6 @@
 #include "common/serial.hpp"
 
+#include <bit>
 #include <cstdio>
 #include <cstring>
 
@@ -47,7 +48,7 @@ namespace {
 // Rank 0's, of the first cell of a row that is not what it has to be.
 void tell_of(const float* found, const float* known, std::int64_t row, std::int64_t columns, int rank) {
   std::int64_t x = 0;
-  while (x < columns - 1 && std::memcmp(found + x, known + x, sizeof(float)) == 0) ++x;
+  while (x < columns - 1 && std::bit_cast<std::uint32_t>(found[x]) == std::bit_cast<std::uint32_t>(known[x])) ++x;
   std::fprintf(stderr, "row %lld of all, which rank %d has, column %lld: found %.9g, has to be %.9g\n",
                static_cast<long long>(row), rank, static_cast<long long>(x), static_cast<double>(found[x]),
                static_cast<double>(known[x]));

@@ -18,7 +18,7 @@ class Symmetric {
         arrived_(example::cuda::memory<std::uint32_t>(2)) {
     check(cudaMemset(arrived_.get(), 0, 2 * sizeof(std::uint32_t)), "cudaMemset");
     const auto pes = static_cast<std::uint64_t>(needs.comm.size());
-    for (float*& level : levels_) level = heap_.alloc<float>(floats_for(needs));
+    for (float*& level : levels_) level = heap_.alloc<float>(floats_for(needs), 256);
     flags_ = heap_.calloc<std::uint64_t>(2);
     inbox_ = heap_.calloc<std::uint64_t>(kRing * pes);
     const std::int64_t pitch = pitch_of(needs.problem.nx);
@@ -121,6 +121,7 @@ class Persistent final : public Way {
             {symmetric_.beside_up(0), symmetric_.beside_up(1)},
             {symmetric_.beside_down(0), symmetric_.beside_down(1)},
             tiling_.height,
+            tiling_.fine_rows,
             factor_,
             problem.iterations,
             problem.nccheck,

@@ -11,6 +11,15 @@ std::int64_t level_floats(const Problem& problem, const example::Part& part) {
   return (part.count + 2) * pitch_of(problem.nx);
 }
 
+// Of fine tiles, so many that every place for a block gets two.
+int rows_of_two_rounds(int columns) {
+  int device = 0, multiprocessors = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+  constexpr int kBlocks = 4, kColumns = 1024;  // on a multiprocessor; of a block
+  return 2 * multiprocessors * kBlocks * kColumns / columns * kFineHeight;
+}
+
 class Timer {
  public:
   Timer() {
@@ -79,6 +88,7 @@ Sweep DeviceGrid::sweep(int iteration, const Tiling& tiling, float factor, float
           cells_.columns,
           cells_.rows,
           tiling.height,
+          tiling.fine_rows,
           factor,
           adds ? sums + iteration % kRing : nullptr,
           sums != nullptr ? sums + (iteration + 1) % kRing : nullptr};
@@ -89,11 +99,12 @@ Tiling tiling_for(const Problem& problem, const DeviceGrid& grid, const example:
   grid.fill(stream);
   const Timer timer;
   Tiling best;
+  const int fine_rows = rows_of_two_rounds(grid.cells().columns);
   float least = std::numeric_limits<float>::max();
   for (const int batch : {4, 8})
     for (const int height : {8, 16, 32, 64}) {
       if (problem.batch != 0 && problem.batch != batch) continue;
-      const Tiling tiling{batch, problem.height != 0 ? problem.height : height};
+      const Tiling tiling{batch, problem.height != 0 ? problem.height : height, fine_rows};
       const auto sweeps = [&](int first, int last) {
         for (int n = first; n <= last; ++n)
           launch_sweep(grid.sweep(n, tiling, problem.factor(), sums.get(), true), Share::all, batch, stream.get());

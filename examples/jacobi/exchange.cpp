@@ -9,8 +9,6 @@
 namespace jacobi {
 namespace {
 
-using example::Field;
-
 struct Ring {
   isthmus::Comm comm;
   int rank, up, down;

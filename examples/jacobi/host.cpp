@@ -71,9 +71,12 @@ class HostBackend : public Backend {
     const Field& field = own.field();
     example::fill(field, 0, [](auto /*x*/, auto /*y*/) { return 0.0F; });
     std::vector<double> all;
-    for (double sum = 0; sum < 0.2 && all.size() < 100; sum += all.back())
+    double sum = 0;
+    while (sum < 0.2 && all.size() < 100) {
       all.push_back(example::slowest_seconds(
           comm, [&] { std::copy_n(field.cells(0, 1), field.rows * field.columns, field.cells(1, 1)); }));
+      sum += all.back();
+    }
     std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2), all.end());
     return all[all.size() / 2];
   }

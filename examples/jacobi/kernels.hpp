@@ -1,6 +1,6 @@
 // The kernels that compute on a GPU, as functions that launch them.
 //
-// Who calls this : cuda.cpp and cuda_*.cpp; implemented by sweep.cu and persistent.cu.
+// Who calls this : cuda.cpp and cuda_*.cpp; implemented by sweep.cu and persistent.cu, and for a test by the processor (jacobi_played.cpp).
 // Threads        : one; the device that is current.
 // Ownership      : none; all addresses are of device memory unless a comment says otherwise.
 // Errors         : std::runtime_error of a launch; what goes wrong in a kernel is left in a Failure.
@@ -24,11 +24,14 @@ struct Cells {
 };
 inline std::int64_t pitch_of(std::int64_t columns) { return (columns + 31) / 32 * 32; }
 
-// How a GPU goes about it: rows that a thread loads at once (4 or 8), and rows of a tile.
+// How a GPU goes about it.
 struct Tiling {
-  int batch = 8;
-  int height = 16;
+  int batch = 8;    // rows that a thread loads at once, 4 or 8
+  int height = 16;  // rows of a tile
+  int fine_rows =
+      0;  // so many of the last rows are in tiles of kFineHeight, so that all multiprocessors end at about the same time
 };
+inline constexpr int kFineHeight = 8;
 
 // From one level to the other.
 struct Sweep {
@@ -40,7 +43,7 @@ struct Sweep {
   std::int64_t pitch;
   int columns;
   int rows;
-  int height;
+  int height, fine_rows;  // of the tiling
   float factor;
   float* sum;      // gets the squares of what changes added; or null
   float* cleared;  // becomes 0; the sum of an iteration to come
@@ -106,7 +109,7 @@ struct Job {
   Cells cells;
   float* beside_up[2];  // by level
   float* beside_down[2];
-  int height;
+  int height, fine_rows;  // of the tiling
   float factor;
   int iterations, nccheck;
   double tolerance;

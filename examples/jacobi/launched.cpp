@@ -1,6 +1,7 @@
 #include "launched.hpp"
 
 #include <sched.h>
+#include <isthmus/device/wait.cuh>
 
 #include <atomic>
 #include <bit>
@@ -12,6 +13,18 @@ namespace jacobi {
 using example::cuda::check;
 
 constexpr double kPatience = 60;  // s
+
+std::string Failure::text() const {
+  if (word == 0) return {};
+  constexpr const char* kAwaited[] = {"the row of the neighbour above", "the row of the neighbour below",
+                                      "another rank's part of the norm", "the other blocks of the grid"};
+  const auto status = static_cast<int>(word & 15U);
+  return std::string("in step ") + std::to_string(word >> 8) + " a kernel waited for " + kAwaited[word >> 4 & 3U] +
+         ", and " +
+         (status == static_cast<int>(ist::device::Status::peer_dead)
+              ? "a rank has died"
+              : "it did not come within " + std::to_string(kDeadline / 1000000000) + " s");
+}
 
 Mailbox::Mailbox() : memory_(example::cuda::pinned<std::uint64_t>(2)) { memory_[0] = memory_[1] = 0; }
 

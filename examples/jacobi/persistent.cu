@@ -19,6 +19,7 @@ __device__ __forceinline__ Sweep sweep_of(const Job& job, int iteration) {
           job.cells.columns,
           job.cells.rows,
           job.height,
+          job.fine_rows,
           job.factor,
           nullptr,
           nullptr};
@@ -113,7 +114,7 @@ struct Judge {
 
 template <int kBatch>
 __global__ void __launch_bounds__(kThreads, kBatch > 4 ? 3 : 4) persistent_kernel(const __grid_constant__ Job job) {
-  const Plan plan = plan_of(job.cells.columns, job.cells.rows, job.height);
+  const Plan plan = plan_of(job.cells.columns, job.cells.rows, job.height, job.fine_rows);
   const bool judges = blockIdx.x == 0 && threadIdx.x == 0;
   Scratch& scratch = *job.scratch;
   Judge judge;
@@ -150,7 +151,8 @@ Launch launch(const Job& job, cudaStream_t stream) {
   Room room;
   Launch launched = room_for(persistent_kernel<kBatch>, kThreads, 0, 0, &room);
   if (!launched.ok()) return launched;
-  const long long items = plan_of(job.cells.columns, job.cells.rows, job.height).items, blocks = room.blocks();
+  const long long items = plan_of(job.cells.columns, job.cells.rows, job.height, job.fine_rows).items,
+                  blocks = room.blocks();
   return launch_grid(persistent_kernel<kBatch>, static_cast<unsigned>(items < blocks ? items : blocks), kThreads, 0, stream,
                      0, job);
 }

@@ -96,20 +96,8 @@ void must_be_launched(const char* kernel) {
 
 }  // namespace
 
-std::string Failure::text() const {
-  if (word == 0) return {};
-  constexpr const char* kAwaited[] = {"the row of the neighbour above", "the row of the neighbour below",
-                                      "another rank's part of the norm", "the other blocks of the grid"};
-  const auto status = static_cast<int>(word & 15U);
-  return std::string("in step ") + std::to_string(word >> 8) + " a kernel waited for " + kAwaited[word >> 4 & 3U] +
-         ", and " +
-         (status == static_cast<int>(ist::device::Status::peer_dead)
-              ? "a rank has died"
-              : "it did not come within " + std::to_string(kDeadline / 1000000000) + " s");
-}
-
 void launch_sweep(const Sweep& sweep, Share share, int batch, cudaStream_t stream) {
-  const Plan plan = plan_of(sweep.columns, sweep.rows, sweep.height);
+  const Plan plan = plan_of(sweep.columns, sweep.rows, sweep.height, sweep.fine_rows);
   const int sides = plan.sides * plan.side_items;
   const int first = share == Share::interior ? sides : 0, items = (share == Share::sides ? sides : plan.items) - first;
   if (items == 0) return;
@@ -123,7 +111,7 @@ void launch_sweep(const Sweep& sweep, Share share, int batch, cudaStream_t strea
 
 void launch_step(const Sweep& sweep, const Others& others, std::uint64_t step, const Norm* before, int batch,
                  cudaStream_t stream) {
-  const Plan plan = plan_of(sweep.columns, sweep.rows, sweep.height);
+  const Plan plan = plan_of(sweep.columns, sweep.rows, sweep.height, sweep.fine_rows);
   const bool adds = before != nullptr;
   const Norm norm = adds ? *before : Norm{};
   const auto blocks = static_cast<unsigned>(plan.items + (adds ? 1 : 0));

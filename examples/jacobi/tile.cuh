@@ -23,18 +23,19 @@ struct Plan {
   int warp_tiles;  // beside each other
   int side_items;  // of one side
   int sides;
-  int interior;  // rows
+  int high_bands;  // of whole tiles, below which there are fine ones
   int bands;
   int items;
 };
 inline __host__ __device__ int over(int value, int by) { return (value + by - 1) / by; }
-inline __host__ __device__ Plan plan_of(int columns, int rows, int height) {
+inline __host__ __device__ Plan plan_of(int columns, int rows, int height, int fine_rows) {
   Plan plan;
   plan.warp_tiles = over(columns, kWarpColumns);
   plan.side_items = over(plan.warp_tiles, kWarps);
   plan.sides = rows > 1 ? 2 : 1;
-  plan.interior = rows > 2 ? rows - 2 : 0;
-  plan.bands = over(plan.interior, height);
+  const int interior = rows > 2 ? rows - 2 : 0, fine = fine_rows < interior / 2 ? fine_rows : interior / 2;
+  plan.high_bands = (interior - fine) / height;
+  plan.bands = plan.high_bands + over(interior - plan.high_bands * height, kFineHeight);
   plan.items = plan.sides * plan.side_items + over(plan.bands * plan.warp_tiles, kWarps);
   return plan;
 }
@@ -144,8 +145,9 @@ __device__ __forceinline__ void compute_tile(const Sweep& sweep, const Plan& pla
   const int warp_tile = (item - plan.sides * plan.side_items) * kWarps + static_cast<int>(threadIdx.x / 32);
   const int band = warp_tile / plan.warp_tiles;
   if (band >= plan.bands) return;
-  const int first = 2 + band * sweep.height;
-  int rows = min(sweep.height, sweep.rows - first);
+  const int fine = band - plan.high_bands;
+  const int first = 2 + (fine < 0 ? band * sweep.height : plan.high_bands * sweep.height + fine * kFineHeight);
+  int rows = fine < 0 ? sweep.height : min(kFineHeight, sweep.rows - first);
   Strip strip(sweep, warp_tile % plan.warp_tiles, first);
   float4 up = load4(strip.above), here = load4(strip.above + strip.pitch);
   for (; rows >= kBatch; rows -= kBatch) march<kBatch>(strip, up, here, sum);

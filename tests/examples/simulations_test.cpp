@@ -273,6 +273,12 @@ TEST_F(Simulations, jacobi_on_gpus_has_the_bits_of_one_rank_by_every_exchange) {
       for (const char* exchange : {"messages ", "stream ", "one-sided ", "kernel "})
         EXPECT_EQ(count(ended.output, std::string("\n") + exchange), 1U) << exchange << ended.output;
     }
+  // With one GPU, kernels that wait for each other are refused.
+  const Ended both = run(2, "jacobi --device cuda --exchange kernel --nx 67 --ny 41 --iterations 5");
+  if (both.status != 0) {
+    EXPECT_EQ(both.status, 2) << both.errors;
+    EXPECT_EQ(count(both.errors, "--exchange kernel cannot be here: two ranks have one GPU"), 1U) << both.errors;
+  }
   for (const char* spoil : {"bit", "factor"}) {
     const Ended wrong = run(1, std::string("jacobi --device cuda --nx 67 --ny 41 --iterations 5 --spoil ") + spoil);
     EXPECT_EQ(wrong.status, 1) << wrong.errors;
