@@ -105,6 +105,14 @@ struct Ended {
   std::uint64_t iteration;
 };
 
+// Planes that neighbours along i send in packets, each of which says of which iteration it is: nobody waits for a flag behind them. Symmetric;
+// two iterations' by turns, from below and from above, rows and quads as in the array, 32 bytes for each quad.
+struct Packets {
+  unsigned char* base;  // null: halos and flags
+  int rows, quads;      // of a plane, halos among them
+  int pe[2];            // who is below and above; -1: nobody
+};
+
 struct Persistent {
   ist_team_view view;
   Shape shape;
@@ -112,6 +120,9 @@ struct Persistent {
   float* p[2];
   Work border, interior;  // those that neighbours get, and the rest
   Box inner;              // all own cells
+  Box changing;           // without those whose value never changes
+  Packets packets;
+  bool fresh;  // halos are those of the beginning, and nobody has sent anything
   int sides;
   Side side[kMostSides];
   unsigned pushers;        // own blocks with cells of the border: the first ones
@@ -124,8 +135,10 @@ struct Persistent {
   std::uint64_t deadline;  // ns
   Ended* ended;
 };
+// In a block the first warp has no cells of the border: it has to tell the others of the block's arrival.
+inline constexpr unsigned kFirstAtBorder = 32;
 // How many blocks of so many threads are resident at once; and the launch of so many that compute, and one more that sums.
-unsigned most_blocks(unsigned threads);
+unsigned most_blocks(bool packets, unsigned threads);
 void iterate(cudaStream_t stream, const Persistent& job, unsigned blocks, unsigned threads);
 
 }  // namespace himeno

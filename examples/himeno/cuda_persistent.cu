@@ -9,6 +9,10 @@
 //   it, and the neighbour's halo by the cells beside it, which are those that the neighbour sent from here: by blocks whose flags say n - 1.
 // The border comes first, so that its way over the link is hidden behind the other cells.
 //
+// Where the box is cut along i alone there are no flags: the planes travel in packets that say of which iteration they are, and the threads that need them
+// look at the packets themselves, so that nobody waits for a fence. Two iterations' packets take turns. Who sends those of n has read the neighbour's of n - 1 around them, which
+// were sent by the threads that had read those of n - 2 before: all who read what is overwritten.
+//
 // The sum over all cells does not hold up anybody: each block leaves its part of it behind, and one more block adds them up one iteration
 // later and meets the other PEs.
 #include <stdexcept>
@@ -52,16 +56,36 @@ __device__ __forceinline__ Status wait_for_neighbours(const Persistent& job, std
   return Status::ok;
 }
 
-// `done`: iterations of this launch.
-__device__ __forceinline__ Status wait_for_all(const Persistent& job, unsigned done, unsigned blocks) {
-  Status status = Status::ok;
+// `done`: iterations of this launch. `status`: what this thread has met so far.
+__device__ __forceinline__ Status wait_for_all(const Persistent& job, unsigned done, unsigned blocks, Status status,
+                                               bool flags) {
   if (threadIdx.x == 0) {
     status = wait_for_blocks(job, std::uint64_t{done} * blocks);
     if (status != Status::ok) tell_end(job, status, 0, job.view.pe, job.before + done);
-  } else if (threadIdx.x >= 32 && blockIdx.x < job.pushers) {
+  } else if (flags && threadIdx.x >= 32 && blockIdx.x < job.pushers) {
     status = wait_for_neighbours(job, job.before + done);
   }
   return agreed(Block(), status);
+}
+
+// Of side 0, what comes from below, or 1, from above, in that iteration.
+__device__ __forceinline__ Pair* packets_at(const Persistent& job, int side, const Quad& quad, std::uint64_t iteration) {
+  const auto plane = static_cast<int>(iteration % 2) * 2 + side;
+  return reinterpret_cast<Pair*>(job.packets.base) +
+         2 * ((plane * job.packets.rows + quad.j) * job.packets.quads + quad.k / kQuad);
+}
+__device__ __forceinline__ void send_packets(const Persistent& job, int side, const Quad& quad, const Four& four,
+                                             std::uint64_t iteration) {
+  const std::uint32_t number = number_of(static_cast<std::uint32_t>(iteration));
+  Pair* const there = peer_ptr(job.view, packets_at(job, 1 - side, quad, iteration), job.packets.pe[side]);
+  const auto bits = [&](int c) { return std::uint64_t{__float_as_uint(four.value[c])}; };
+  store_relaxed(there, packed(number, bits(0) | bits(1) << 32));
+  store_relaxed(there + 1, packed(number, bits(2) | bits(3) << 32));
+}
+__device__ __forceinline__ float first_of(const Pair& pair) { return __uint_as_float(static_cast<unsigned>(pair.low)); }
+__device__ __forceinline__ float second_of(const Pair& pair) { return __uint_as_float(static_cast<unsigned>(pair.high)); }
+__device__ __forceinline__ Row row_of(const Pair& one, const Pair& other) {
+  return {{0, first_of(one), second_of(one), first_of(other), second_of(other), 0}};
 }
 
 // Those of the four cells that lie at a side, into the halo of the neighbour there.
@@ -82,21 +106,95 @@ __device__ __forceinline__ void push(const Persistent& job, float* to, const Qua
   }
 }
 
-// The quads with these numbers, every `step`-th; where the first of them lies is known ahead.
-template <bool kPushes>
-__device__ __forceinline__ double compute(const Persistent& job, const Work& work, const float* from, float* to, Quad quad,
-                                          unsigned number, unsigned step) {
-  const unsigned quads = work.begin[work.boxes];
+// Of the plane beside the quad, on side 0 below or 1 above, what the neighbour has computed in the iteration before.
+__device__ __forceinline__ Plane plane_from_packets(const Persistent& job, int side, const Quad& quad,
+                                                    std::uint64_t iteration, const float* halo, Status& status) {
+  const Pair* const here = packets_at(job, side, quad, iteration);
+  const int line = 2 * job.packets.quads;
+  // Rows and ends that never change are not sent; what is not needed is looked for where something comes.
+  const bool before = quad.j > job.changing.first[1],
+             behind = quad.j<job.changing.last[1], left = quad.k / kQuad> job.changing.first[2] / kQuad,
+             right = quad.k / kQuad < job.changing.last[2] / kQuad;
+  const Pair *const at_left = left ? here - 1 : here, *const at_right = right ? here + 2 : here,
+                    *const at_before = before ? here - line : here, *const at_behind = behind ? here + line : here;
+  const std::uint32_t number = number_of(static_cast<std::uint32_t>(iteration));
+  Waiter waiter(job.view, job.deadline);
+  Pair found[8];
+  for (;;) {
+    found[0] = load_relaxed(at_left), found[1] = load_relaxed(here), found[2] = load_relaxed(here + 1);
+    found[3] = load_relaxed(at_right), found[4] = load_relaxed(at_before), found[5] = load_relaxed(at_before + 1);
+    found[6] = load_relaxed(at_behind), found[7] = load_relaxed(at_behind + 1);
+    bool all = true;
+#pragma unroll
+    for (const Pair& pair : found) all = all && has_come(pair, number);
+    if (all || status != Status::ok) break;
+    status = waiter.vain();
+    if (status != Status::ok) tell_end(job, status, 1, job.packets.pe[side], iteration);
+  }
+  Plane plane{{row_of(found[4], found[5]), row_of(found[1], found[2]), row_of(found[6], found[7])}};
+  plane.row[1].value[0] = second_of(found[0]), plane.row[1].value[kQuad + 1] = first_of(found[3]);
+  if (!before) plane.row[0] = row_at<false>(halo - job.shape.row);
+  if (!behind) plane.row[2] = row_at<false>(halo + job.shape.row);
+  return plane;
+}
+
+// The quads of the border with these numbers, every `step`-th; where the first of them lies is known ahead.
+template <bool kPackets>
+__device__ __forceinline__ double compute_border(const Persistent& job, std::uint64_t iteration, bool fresh, Quad quad,
+                                                 unsigned number, unsigned step, Status& status) {
+  const unsigned quads = job.border.begin[job.border.boxes];
+  const float* const from = job.p[(iteration + 1) % 2];
+  float* const to = job.p[iteration % 2];
   double sum = 0;
   while (number < quads) {
     Four four;
-    sum += change(job.shape, job.with, from, quad, four);
-    store(to, quad, four);
-    if (kPushes) push(job, to, quad, four);
+    if constexpr (kPackets) {
+      const float* const here = from + quad.at;
+      const bool is_beside[2] = {job.packets.pe[0] >= 0 && quad.i == job.inner.first[0],
+                                 job.packets.pe[1] >= 0 && quad.i == job.inner.last[0]};
+      // All that is here is on its way before what is not is waited for.
+      const Fours with = coefficients_at(job.with, quad.at);
+      const Plane own = plane_at<true>(job.shape, here);
+      Plane below, above;
+      if (fresh || !is_beside[0]) below = plane_at<false>(job.shape, here - job.shape.plane);
+      if (fresh || !is_beside[1]) above = plane_at<false>(job.shape, here + job.shape.plane);
+      if (!fresh && is_beside[0]) below = plane_from_packets(job, 0, quad, iteration - 1, here - job.shape.plane, status);
+      if (!fresh && is_beside[1]) above = plane_from_packets(job, 1, quad, iteration - 1, here + job.shape.plane, status);
+      sum += change(with, below, own, above, quad.cells, four);
+      for (int side = 0; side < 2; ++side)
+        if (is_beside[side]) send_packets(job, side, quad, four, iteration);
+      store(to, quad, four);
+    } else {
+      sum += change(job.shape, job.with, from, quad, four);
+      push(job, to, quad, four);
+      store(to, quad, four);
+    }
     number += step;
-    if (number < quads) quad = quad_of(job.shape, work, number);
+    if (number < quads) quad = quad_of(job.shape, job.border, number);
   }
   return sum;
+}
+__device__ __forceinline__ double compute_interior(const Persistent& job, std::uint64_t iteration, Quad quad,
+                                                   unsigned number, unsigned step) {
+  const unsigned quads = job.interior.begin[job.interior.boxes];
+  double sum = 0;
+  while (number < quads) {
+    Four four;
+    sum += change(job.shape, job.with, job.p[(iteration + 1) % 2], quad, four);
+    store(job.p[iteration % 2], quad, four);
+    number += step;
+    if (number < quads) quad = quad_of(job.shape, job.interior, number);
+  }
+  return sum;
+}
+
+// Behind the border's cells, by all threads of a block that has some.
+__device__ __forceinline__ void signal_neighbours(const Persistent& job, std::uint64_t iteration) {
+  __syncthreads();
+  if (threadIdx.x >= static_cast<unsigned>(job.sides)) return;
+  const Side& side = job.side[threadIdx.x];
+  signal(job.view, job.flags + static_cast<unsigned>(side.opposite) * kMostPushers + blockIdx.x, iteration, Signal::set,
+         side.pe);
 }
 
 // By one thread, of what the warps of its block have left.
@@ -112,32 +210,28 @@ __device__ __forceinline__ void arrive(const Persistent& job) {
   only_sum(job.arrived, std::uint64_t{1});
 }
 
+template <bool kPackets>
 __device__ __forceinline__ void compute_all(const Persistent& job, unsigned blocks) {
   __shared__ double of_warp[2][kMostThreads / 32];
-  const unsigned step = blocks * blockDim.x, mine = blockIdx.x * blockDim.x + threadIdx.x;
   // The first blocks have the border's chunks; those of the interior begin behind them.
-  const unsigned border_chunks = (job.border.begin[job.border.boxes] + blockDim.x - 1) / blockDim.x,
+  const unsigned border = job.border.begin[job.border.boxes], at_border = blockDim.x - kFirstAtBorder,
+                 border_chunks = (border + at_border - 1) / at_border,
+                 mine = threadIdx.x < kFirstAtBorder ? border : blockIdx.x * at_border + threadIdx.x - kFirstAtBorder,
                  inner_at = (blockIdx.x + blocks - border_chunks % blocks) % blocks * blockDim.x + threadIdx.x;
   const bool pushes = blockIdx.x < job.pushers;
   Quad border_quad{}, inner_quad{};
-  if (mine < job.border.begin[job.border.boxes]) border_quad = quad_of(job.shape, job.border, mine);
+  if (mine < border) border_quad = quad_of(job.shape, job.border, mine);
   if (inner_at < job.interior.begin[job.interior.boxes]) inner_quad = quad_of(job.shape, job.interior, inner_at);
+  Status status = Status::ok;
   for (unsigned done = 0; done < job.iterations; ++done) {
-    if (wait_for_all(job, done, blocks) != Status::ok) return;
+    if (wait_for_all(job, done, blocks, status, !kPackets) != Status::ok) return;
     const std::uint64_t iteration = job.before + done + 1;
-    const float* const from = job.p[(iteration + 1) % 2];
-    float* const to = job.p[iteration % 2];
     double sum = 0;
     if (pushes) {
-      sum = compute<true>(job, job.border, from, to, border_quad, mine, step);
-      __syncthreads();
-      if (threadIdx.x < static_cast<unsigned>(job.sides)) {
-        const Side& side = job.side[threadIdx.x];
-        signal(job.view, job.flags + static_cast<unsigned>(side.opposite) * kMostPushers + blockIdx.x, iteration,
-               Signal::set, side.pe);
-      }
+      sum = compute_border<kPackets>(job, iteration, job.fresh && done == 0, border_quad, mine, blocks * at_border, status);
+      if (!kPackets) signal_neighbours(job, iteration);
     }
-    sum += compute<false>(job, job.interior, from, to, inner_quad, inner_at, step);
+    sum += compute_interior(job, iteration, inner_quad, inner_at, blocks * blockDim.x);
     __syncthreads();
     if (threadIdx.x == 0) arrive(job);
     // While the others are on their way: the sum of the iteration before goes out with the next arrival, this one waits.
@@ -175,13 +269,21 @@ __device__ __forceinline__ void sum_all(const Persistent& job, unsigned blocks) 
   }
 }
 
-__global__ void __launch_bounds__(kMostThreads, 2) iterate_kernel(const __grid_constant__ Persistent job) {
+// Small blocks may have more registers.
+template <bool kPackets, unsigned kThreads>
+__global__ void __launch_bounds__(kThreads, 2) iterate_kernel(const __grid_constant__ Persistent job) {
   const unsigned blocks = gridDim.x - 1;
   if (*static_cast<volatile int*>(&job.ended->status) != 0) return;  // an earlier launch has ended in vain
   if (blockIdx.x < blocks)
-    compute_all(job, blocks);
+    compute_all<kPackets>(job, blocks);
   else if (threadIdx.x < 32)
     sum_all(job, blocks);
+}
+
+auto kernel_for(bool packets, unsigned threads) {
+  constexpr unsigned kFew = kMostThreads / 2;
+  if (threads <= kFew) return packets ? iterate_kernel<true, kFew> : iterate_kernel<false, kFew>;
+  return packets ? iterate_kernel<true, kMostThreads> : iterate_kernel<false, kMostThreads>;
 }
 
 void must(const Launch& launch) {
@@ -190,14 +292,14 @@ void must(const Launch& launch) {
 
 }  // namespace
 
-unsigned most_blocks(unsigned threads) {
+unsigned most_blocks(bool packets, unsigned threads) {
   Room room;
-  must(room_for(iterate_kernel, threads, 0, 0, &room));
+  must(room_for(kernel_for(packets, threads), threads, 0, 0, &room));
   return static_cast<unsigned>(room.blocks());
 }
 
 void iterate(cudaStream_t stream, const Persistent& job, unsigned blocks, unsigned threads) {
-  must(launch_grid(iterate_kernel, blocks + 1, threads, 0, stream, 0, job));
+  must(launch_grid(kernel_for(job.packets.base != nullptr, threads), blocks + 1, threads, 0, stream, 0, job));
 }
 
 }  // namespace himeno

@@ -67,30 +67,52 @@ __device__ __forceinline__ Row row_at(const float* at) {
   return {{0, four.x, four.y, four.z, four.w, 0}};
 }
 
-// The new values of the quad; the sum of the squares of what has changed in those of its cells that count.
-__device__ __forceinline__ double change(const Shape& shape, const Coefficients& with, const float* from, const Quad& quad,
-                                         Four& to) {
-  const float* const here = from + quad.at;
-  const Row rows[3][3] = {{row_at<false>(here - shape.plane - shape.row), row_at<true>(here - shape.plane),
-                           row_at<false>(here - shape.plane + shape.row)},
-                          {row_at<true>(here - shape.row), row_at<true>(here), row_at<true>(here + shape.row)},
-                          {row_at<false>(here + shape.plane - shape.row), row_at<true>(here + shape.plane),
-                           row_at<false>(here + shape.plane + shape.row)}};
-  const Four a0 = once(with.a0, quad.at), a1 = once(with.a1, quad.at), a2 = once(with.a2, quad.at),
-             a3 = once(with.a3, quad.at), b0 = once(with.b0, quad.at), b1 = once(with.b1, quad.at),
-             b2 = once(with.b2, quad.at), c0 = once(with.c0, quad.at), c1 = once(with.c1, quad.at),
-             c2 = once(with.c2, quad.at), bnd = once(with.bnd, quad.at), wrk1 = once(with.wrk1, quad.at);
+// Of one plane, at the quad and the ones before and behind it along j. Of planes beside the quad's own only the middle row has ends.
+struct Plane {
+  Row row[3];
+};
+template <bool kOwn>
+__device__ __forceinline__ Plane plane_at(const Shape& shape, const float* at) {
+  return {{row_at<kOwn>(at - shape.row), row_at<true>(at), row_at<kOwn>(at + shape.row)}};
+}
+
+// The coefficients of a quad.
+struct Fours {
+  Four a0, a1, a2, a3, b0, b1, b2, c0, c1, c2, bnd, wrk1;
+};
+__device__ __forceinline__ Fours coefficients_at(const Coefficients& with, int at) {
+  return {once(with.a0, at), once(with.a1, at), once(with.a2, at),  once(with.a3, at),
+          once(with.b0, at), once(with.b1, at), once(with.b2, at),  once(with.c0, at),
+          once(with.c1, at), once(with.c2, at), once(with.bnd, at), once(with.wrk1, at)};
+}
+
+// The new values of the quad; the sum of the squares of what has changed in those of its cells that count. The others keep theirs.
+__device__ __forceinline__ double change(const Fours& with, const Plane& below, const Plane& own, const Plane& above,
+                                         unsigned cells, Four& to) {
   double gosa = 0;
 #pragma unroll
   for (int c = 0; c < kQuad; ++c) {
-    const Cell<Rounded> cell{{a0.value[c]}, {a1.value[c]}, {a2.value[c]}, {a3.value[c]}, {b0.value[c]},  {b1.value[c]},
-                             {b2.value[c]}, {c0.value[c]}, {c1.value[c]}, {c2.value[c]}, {bnd.value[c]}, {wrk1.value[c]}};
-    const auto p = [&](int i, int j, int k) { return Rounded{rows[1 + i][1 + j].value[1 + c + k]}; };
+    const Cell<Rounded> cell{{with.a0.value[c]}, {with.a1.value[c]}, {with.a2.value[c]},  {with.a3.value[c]},
+                             {with.b0.value[c]}, {with.b1.value[c]}, {with.b2.value[c]},  {with.c0.value[c]},
+                             {with.c1.value[c]}, {with.c2.value[c]}, {with.bnd.value[c]}, {with.wrk1.value[c]}};
+    const auto p = [&](int i, int j, int k) {
+      const Plane& plane = i < 0 ? below : i > 0 ? above : own;
+      return Rounded{plane.row[1 + j].value[1 + c + k]};
+    };
     const Rounded ss = change_of(cell, p);
-    to.value[c] = changed(p(0, 0, 0), ss).value;
-    if (quad.cells & 1U << c) gosa += static_cast<double>((ss * ss).value);
+    const bool counts = (cells & 1U << c) != 0;
+    to.value[c] = counts ? changed(p(0, 0, 0), ss).value : p(0, 0, 0).value;
+    if (counts) gosa += static_cast<double>((ss * ss).value);
   }
   return gosa;
+}
+// With all planes where the level lies.
+__device__ __forceinline__ double change(const Shape& shape, const Coefficients& with, const float* from, const Quad& quad,
+                                         Four& to) {
+  const float* const here = from + quad.at;
+  const Plane below = plane_at<false>(shape, here - shape.plane), own = plane_at<true>(shape, here),
+              above = plane_at<false>(shape, here + shape.plane);
+  return change(coefficients_at(with, quad.at), below, own, above, quad.cells, to);
 }
 
 __device__ __forceinline__ void store(float* to, const Quad& quad, const Four& four) {

@@ -30,18 +30,20 @@ struct Grid {
   unsigned blocks = 1;
   unsigned pushers = 0;
 };
-Grid grid_for(unsigned border, unsigned interior) {
+Grid grid_for(bool packets, unsigned border, unsigned interior) {
   int multiprocessors = 0;
   check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, current_device()),
         "cudaDeviceGetAttribute");
   Grid grid;
-  const auto chunks = [&](unsigned quads) { return (quads + grid.threads - 1) / grid.threads; };
+  const auto chunks = [](unsigned quads, unsigned threads) { return (quads + threads - 1) / threads; };
+  const auto at_border = [&] { return chunks(border, grid.threads - kFirstAtBorder); };
+  const auto all = [&] { return at_border() + chunks(interior, grid.threads); };
   for (grid.threads = 64; grid.threads < kMostThreads; grid.threads *= 2)
-    if (chunks(border) + chunks(interior) <= 2 * static_cast<unsigned>(multiprocessors)) break;
+    if (all() <= 2 * static_cast<unsigned>(multiprocessors)) break;
   // One more block sums.
-  const unsigned room = std::min(most_blocks(grid.threads) - 1, kMostPushers);
-  grid.blocks = std::clamp(chunks(border) + chunks(interior), 1U, room);
-  grid.pushers = std::min(grid.blocks, chunks(border));
+  const unsigned room = std::min(most_blocks(packets, grid.threads) - 1, kMostPushers);
+  grid.blocks = std::clamp(all(), 1U, room);
+  grid.pushers = std::min(grid.blocks, at_border());
   return grid;
 }
 
@@ -67,11 +69,13 @@ class Resident final : public Way {
     job_.shape = shape_of(part), job_.with = with->get();
     job_.p[0] = field_.level(0), job_.p[1] = field_.level(1);
     job_.border = border_work(part), job_.interior = interior_work(part), job_.inner = box_of(part.inner());
+    job_.changing = box_of(part.changing(part.inner()));
     job_.flags = heap_.calloc<std::uint64_t>(kFlags);
     job_.arrived = arrived_.get(), job_.sums = sums_.get(), job_.ended = ended_.get();
     job_.deadline = kDeadline;
     job_.view = heap_.view();
-    grid_ = grid_for(job_.border.quads(), job_.interior.quads());
+    if (const auto dims = grid.dims(); dims[1] == 1 && dims[2] == 1) take_packets(grid);
+    grid_ = grid_for(job_.packets.base != nullptr, job_.border.quads(), job_.interior.quads());
     partial_ = example::cuda::memory<double>(std::size_t{kInLaunch} * grid_.blocks);
     job_.partial = partial_.get();
     meet(grid);
@@ -79,12 +83,14 @@ class Resident final : public Way {
 
   double go(int iterations) override {
     int last = 0;
+    job_.fresh = true;
     for (int left = iterations; left > 0; left -= last) {
       last = std::min(left, kInLaunch);
       job_.iterations = static_cast<unsigned>(last);
       check(cudaMemsetAsync(arrived_.get(), 0, sizeof(std::uint64_t), stream_.get()), "cudaMemsetAsync");
       iterate(stream_.get(), job_, grid_.blocks, grid_.threads);
       job_.before += job_.iterations;
+      job_.fresh = false;
     }
     stream_.wait();
     double sum = 0;
@@ -99,12 +105,24 @@ class Resident final : public Way {
   static constexpr std::uint64_t kNumbers = 27, kFlags = kNumbers * kMostPushers;  // directions, and what sets their flags
 
   static std::uint64_t heap_bytes(const Part& part, int ranks) {
-    return 2 * (part.size() * sizeof(float) + 256) + kFlags * sizeof(std::uint64_t) + IST_TEAM_SYNC_BYTES(ranks) +
-           (std::uint64_t{1} << 20);
+    return 2 * (part.size() * sizeof(float) + 256) + kFlags * sizeof(std::uint64_t) + packet_bytes(part) +
+           IST_TEAM_SYNC_BYTES(ranks) + (std::uint64_t{1} << 20);
   }
   // The heap keeps it.
   std::shared_ptr<float[]> lent(const Part& part) const {
     return {heap_.alloc<float>(part.size(), 256), [](float*) {}};
+  }
+  // Four planes of them: from below and above, of two iterations.
+  static std::uint64_t packet_bytes(const Part& part) {
+    return 4 * 2 * static_cast<std::uint64_t>(shape_of(part).plane) * sizeof(float);
+  }
+  void take_packets(const isthmus::HaloGrid& grid) {
+    job_.packets.base = heap_.calloc<unsigned char>(packet_bytes(field_.part()));
+    job_.packets.rows = job_.shape.plane / job_.shape.row, job_.packets.quads = job_.shape.row / kQuad;
+    for (const int side : {0, 1}) {
+      const int rank = grid.neighbour(std::array{side == 0 ? -1 : 1, 0, 0});
+      job_.packets.pe[side] = rank == isthmus::proc_null ? -1 : rank;
+    }
   }
   void meet(const isthmus::HaloGrid& grid) {
     std::vector<std::int64_t> mine{grid_.pushers}, all(static_cast<std::size_t>(grid.comm().size()));
