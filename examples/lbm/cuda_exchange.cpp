@@ -105,7 +105,7 @@ class OneSided : public CudaSteps {
   void advance(std::int64_t first, std::int64_t count) override {
     for (std::int64_t n = first; n < first + count; ++n) {
       const auto level = static_cast<std::size_t>(n % 2);
-      waits_.step = static_cast<std::uint64_t>(n);
+      waits_.step = told_++;
       lanes_.meet();
       flow_->sweep_border(level, crossing_[1 - level], waits_, lanes_.front());
       lanes_.front_given();
@@ -137,6 +137,7 @@ class OneSided : public CudaSteps {
   std::shared_ptr<unsigned[]> words_;
   std::array<Crossing, 2> crossing_{};
   Waits waits_{};
+  std::uint64_t told_ = 0;  // steps of all calls, which flags count
   std::string text_;
 };
 
@@ -208,9 +209,9 @@ class InGraph : public CudaSteps {
       throw;
     }
     check(cudaStreamEndCapture(lanes_.front(), &captured), "cudaStreamEndCapture");
-    const cudaError_t made = cudaGraphInstantiate(&graph_, captured, 0);
+    const cudaError_t made = cudaGraphInstantiateWithFlags(&graph_, captured, 0);
     cudaGraphDestroy(captured);
-    check(made, "cudaGraphInstantiate");
+    check(made, "cudaGraphInstantiateWithFlags");
     return graph_;
   }
 

@@ -28,11 +28,13 @@ struct Border {
 struct Cut {
   Setup setup;
   Triple ranks{}, coords{};
+  int padding = 0;  // elements behind each population
   Shape shape{};
   Box inner{};  // what reads no halo
   Border border;
 
-  Cut(const Setup& of, const Triple& in, const Triple& at) : setup(of), ranks(in), coords(at) {
+  Cut(const Setup& of, const Triple& in, const Triple& at, int between = 0)
+      : setup(of), ranks(in), coords(at), padding((between + kRow - 1) / kRow * kRow) {
     std::int64_t size = 1;
     for (std::size_t d = 3; d-- > 0;) {
       const bool cut = ranks[d] > 1;
@@ -48,11 +50,11 @@ struct Cut {
       shape.strides[d] = static_cast<int>(size);
       shape.lengths[d] = static_cast<int>(length);
       size *= length;
-      if (size > INT_MAX)
+      if (size > INT_MAX - padding)
         throw example::Mistake("a rank's part has " + std::to_string(size) +
                                " cells or more, and kernels count to 2147483647; take more ranks or fewer cells");
     }
-    shape.size = static_cast<int>(size);
+    shape.size = static_cast<int>(size) + padding;
     split();
   }
 
@@ -94,7 +96,7 @@ struct Cut {
   }
 
  private:
-  static constexpr std::int64_t kRow = 32;
+  static constexpr int kRow = 32;
 
   // Rows stay whole: where the contiguous dimension is cut all cells are border.
   void split() {
