@@ -65,9 +65,10 @@ using lbm::D3Q19;
 void step(const lbm::Sweep& of, const lbm::Box& box, const lbm::Crossing* crossing) {
   each_of(box, [&](int z, int y, int x) {
     const lbm::Place place = lbm::look(of.shape, z, y, x);
-    const auto cell = of.has_walls ? lbm::stepped<D3Q19, true>(of.from, of.shape, place, of.omega, of.lid)
-                                   : lbm::stepped<D3Q19, false>(of.from, of.shape, place, of.omega, of.lid);
-    lbm::store(cell, of.to, of.shape, place, [](float* at, float value) { *at = value; });
+    const auto cell = of.has_walls
+                          ? lbm::stepped<D3Q19, true, lbm::PlainMemory>(of.from, of.shape, place, of.omega, of.lid)
+                          : lbm::stepped<D3Q19, false, lbm::PlainMemory>(of.from, of.shape, place, of.omega, of.lid);
+    lbm::store<lbm::PlainMemory>(cell, of.to, of.shape, place);
     if (crossing != nullptr) lbm::cross(cell, *crossing, of.shape, place);
   });
 }
