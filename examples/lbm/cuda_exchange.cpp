@@ -22,6 +22,12 @@ std::string words_of(const Velocity& step) {
   return std::to_string(step[0]) + ", " + std::to_string(step[1]) + ", " + std::to_string(step[2]);
 }
 
+std::size_t bytes_over(const Cut& cut, const Velocity& step) {
+  Parcels parcels{};
+  add_parcel(parcels, cut.side(step, true), step, nullptr);
+  return static_cast<std::size_t>(parcels.begin[1]) * sizeof(float);
+}
+
 class ByMessages : public CudaSteps {
  public:
   ByMessages(const isthmus::HaloGrid& grid, const Cut& cut, const Vortices& vortices) {
@@ -97,8 +103,8 @@ class OneSided : public CudaSteps {
       waits_.pe[number] = grid.neighbour(step);
       for (std::size_t n = 0; n < 2; ++n)
         crossing_[n].to[number] = heap_.pointer(levels[n], waits_.pe[number]) + cut.to_halo(step);
-      text_ +=
-          "rank " + std::to_string(waits_.pe[number]) + ", at " + words_of(step) + ": stored into by the border's kernel\n";
+      text_ += "rank " + std::to_string(waits_.pe[number]) + ", at " + words_of(step) + ": " +
+               std::to_string(bytes_over(cut, step)) + " bytes out, by the border's kernel\n";
     });
     flow_ = std::make_unique<CudaFlow>(cut, vortices, levels);
   }

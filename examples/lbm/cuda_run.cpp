@@ -66,7 +66,9 @@ CudaRun::CudaRun(const isthmus::World& world, const isthmus::HaloGrid& grid, con
       cut_(setup, triple_of(grid.dims()), triple_of(grid.coords()), padding),
       vortices_(vortices),
       steps_of_(steps_for(world, grid, cut_, vortices, exchange, device_)) {
-  // Whatever is made at a first time is made by these steps, whose cells are nothing yet.
+  // Whatever is made at a first time is made by these steps, of which nothing is kept.
+  flow().begin(stream());
+  steps_of_->lanes().wait();
   steps_of_->advance(0, 2);
   world.comm().barrier();
   copy_rate_ = copy_rate(flow().level(0), flow().level(1), std::min(kCopied, cut_.populations()), stream());
