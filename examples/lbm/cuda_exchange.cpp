@@ -48,8 +48,8 @@ class ByMessages : public CudaSteps {
       requests_.push_back(
           comm.recv_init(isthmus::Buffer::cuda(in, lanes_.front()), received, IST_FLOAT, there, kDirections - 1 - number));
       requests_.push_back(comm.send_init(isthmus::Buffer::cuda(out, lanes_.front()), sent, IST_FLOAT, there, number));
-      text_ += "rank " + std::to_string(there) + ", at " + words_of(step) + ": " + std::to_string(sent * sizeof(float)) +
-               " bytes out, " + std::to_string(received * sizeof(float)) + " bytes in\n";
+      text_ += "rank " + std::to_string(there) + ", at " + words_of(step) + ": " + std::to_string(bytes_over(cut, step)) +
+               " bytes out, " + std::to_string(static_cast<std::size_t>(received) * sizeof(float)) + " bytes in\n";
       out += sent, in += received;
     });
   }

@@ -23,7 +23,19 @@ struct Border {
   int boxes = 0;
   Box box[6];
   int begin[7] = {0};  // the first block of each, and behind the last one how many there are
+  int blocks() const { return begin[boxes]; }
 };
+// The cell of a thread of such a block; false: it has none.
+LBM_BOTH inline bool border_cell(const Border& border, const Shape& shape, int block, int thread, Place& place) {
+  int n = 0;
+  while (block >= border.begin[n + 1]) ++n;
+  const Box& box = border.box[n];
+  const int cell = (block - border.begin[n]) * kBorderBlock + thread, row = cell / box.count[2];
+  if (cell >= box.cells()) return false;
+  place =
+      look(shape, box.first[0] + row / box.count[1], box.first[1] + row % box.count[1], box.first[2] + cell % box.count[2]);
+  return true;
+}
 
 struct Cut {
   Setup setup;

@@ -33,23 +33,10 @@ __global__ void __launch_bounds__(kMostThreads)
   store<Memory>(stepped<Lattice, kWalls, Memory>(from, shape, place, omega, lid), to, shape, place);
 }
 
-// The cell of a thread of the border, if it has one.
-__device__ bool border_cell(const Border& border, const Shape& shape, Place& place) {
-  int n = 0;
-  while (static_cast<int>(blockIdx.x) >= border.begin[n + 1]) ++n;
-  const Box& box = border.box[n];
-  const int cell = (static_cast<int>(blockIdx.x) - border.begin[n]) * kBorderBlock + static_cast<int>(threadIdx.x);
-  if (cell >= box.cells()) return false;
-  const int row = cell / box.count[2];
-  place =
-      look(shape, box.first[0] + row / box.count[1], box.first[1] + row % box.count[1], box.first[2] + cell % box.count[2]);
-  return true;
-}
-
 template <bool kWalls>
 __global__ void __launch_bounds__(kBorderBlock) sweep_border_cells(const Sweep of, const Border border) {
   Place place;
-  if (!border_cell(border, of.shape, place)) return;
+  if (!border_cell(border, of.shape, static_cast<int>(blockIdx.x), static_cast<int>(threadIdx.x), place)) return;
   store<PlainMemory>(stepped<Lattice, kWalls, PlainMemory>(of.from, of.shape, place, of.omega, of.lid), of.to, of.shape,
                      place);
 }
@@ -74,7 +61,7 @@ __global__ void __launch_bounds__(kBorderBlock)
   }
   if (__syncthreads_or(failed) != 0) return;
   Place place;
-  if (border_cell(border, of.shape, place)) {
+  if (border_cell(border, of.shape, static_cast<int>(blockIdx.x), static_cast<int>(threadIdx.x), place)) {
     const Cell<Lattice> cell = stepped<Lattice, kWalls, PlainMemory>(of.from, of.shape, place, of.omega, of.lid);
     store<PlainMemory>(cell, of.to, of.shape, place);
     cross(cell, crossing, of.shape, place);
@@ -209,14 +196,14 @@ void sweep(const Sweep& of, const Box& box, const Tile& tile, cudaStream_t strea
 void sweep_border(const Sweep& of, const Border& border, cudaStream_t stream) {
   if (border.boxes == 0) return;
   const auto kernel = of.has_walls ? sweep_border_cells<true> : sweep_border_cells<false>;
-  kernel<<<static_cast<unsigned>(border.begin[border.boxes]), kBorderBlock, 0, stream>>>(of, border);
+  kernel<<<static_cast<unsigned>(border.blocks()), kBorderBlock, 0, stream>>>(of, border);
   launched("the launch of a border");
 }
 
 void sweep_border(const Sweep& of, const Border& border, const Crossing& crossing, const Waits& waits, cudaStream_t stream) {
   if (border.boxes == 0) return;
   const auto kernel = of.has_walls ? sweep_border_and_store<true> : sweep_border_and_store<false>;
-  kernel<<<static_cast<unsigned>(border.begin[border.boxes]), kBorderBlock, 0, stream>>>(of, border, crossing, waits);
+  kernel<<<static_cast<unsigned>(border.blocks()), kBorderBlock, 0, stream>>>(of, border, crossing, waits);
   launched("the launch of a border that stores");
 }
 
