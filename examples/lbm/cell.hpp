@@ -61,29 +61,28 @@ LBM_BOTH void collide(Cell<Lattice>& cell, float omega, std::index_sequence<Pair
   (relax<Lattice, 2 * Pair + 1>(cell, of, omega), ...);
 }
 
-template <class Lattice, bool kWalls, std::size_t... Q>
+template <class Lattice, bool kWalls, class Memory, std::size_t... Q>
 LBM_BOTH void pull(Cell<Lattice>& cell, const float* from, int size, const Place& place, float lid,
                    std::index_sequence<Q...> /*all*/) {
-  ((cell.f[Q] = pull<Lattice, kWalls, Q>(from, size, place, lid)), ...);
+  ((cell.f[Q] = pull<Lattice, kWalls, Memory, Q>(from, size, place, lid)), ...);
 }
 
-template <class Lattice, bool kWalls>
+template <class Lattice, bool kWalls, class Memory>
 LBM_BOTH Cell<Lattice> stepped(const float* from, const Shape& shape, const Place& place, float omega, float lid) {
   Cell<Lattice> cell;
-  pull<Lattice, kWalls>(cell, from, shape.size, place, lid, std::make_index_sequence<Lattice::kCount>{});
+  pull<Lattice, kWalls, Memory>(cell, from, shape.size, place, lid, std::make_index_sequence<Lattice::kCount>{});
   collide(cell, omega, std::make_index_sequence<Lattice::kCount / 2>{});
   return cell;
 }
 
-// put(address, value)
-template <class Lattice, class Put, std::size_t... Q>
-LBM_BOTH void store(const Cell<Lattice>& cell, float* to, const Shape& shape, const Place& place, const Put& put,
+template <class Memory, class Lattice, std::size_t... Q>
+LBM_BOTH void store(const Cell<Lattice>& cell, float* to, const Shape& shape, const Place& place,
                     std::index_sequence<Q...> /*all*/) {
-  (put(to + static_cast<std::size_t>(shape.size) * Q + static_cast<std::size_t>(place.at), cell.f[Q]), ...);
+  (Memory::write(to + static_cast<std::size_t>(shape.size) * Q + static_cast<std::size_t>(place.at), cell.f[Q]), ...);
 }
-template <class Lattice, class Put>
-LBM_BOTH void store(const Cell<Lattice>& cell, float* to, const Shape& shape, const Place& place, const Put& put) {
-  store(cell, to, shape, place, put, std::make_index_sequence<Lattice::kCount>{});
+template <class Memory, class Lattice>
+LBM_BOTH void store(const Cell<Lattice>& cell, float* to, const Shape& shape, const Place& place) {
+  store<Memory>(cell, to, shape, place, std::make_index_sequence<Lattice::kCount>{});
 }
 
 template <class Lattice, std::size_t... Q>

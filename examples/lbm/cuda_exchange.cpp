@@ -22,6 +22,12 @@ std::string words_of(const Velocity& step) {
   return std::to_string(step[0]) + ", " + std::to_string(step[1]) + ", " + std::to_string(step[2]);
 }
 
+std::size_t bytes_over(const Cut& cut, const Velocity& step) {
+  Parcels parcels{};
+  add_parcel(parcels, cut.side(step, true), step, nullptr);
+  return static_cast<std::size_t>(parcels.begin[1]) * sizeof(float);
+}
+
 class ByMessages : public CudaSteps {
  public:
   ByMessages(const isthmus::HaloGrid& grid, const Cut& cut, const Vortices& vortices) {
@@ -42,8 +48,8 @@ class ByMessages : public CudaSteps {
       requests_.push_back(
           comm.recv_init(isthmus::Buffer::cuda(in, lanes_.front()), received, IST_FLOAT, there, kDirections - 1 - number));
       requests_.push_back(comm.send_init(isthmus::Buffer::cuda(out, lanes_.front()), sent, IST_FLOAT, there, number));
-      text_ += "rank " + std::to_string(there) + ", at " + words_of(step) + ": " + std::to_string(sent * sizeof(float)) +
-               " bytes out, " + std::to_string(received * sizeof(float)) + " bytes in\n";
+      text_ += "rank " + std::to_string(there) + ", at " + words_of(step) + ": " + std::to_string(bytes_over(cut, step)) +
+               " bytes out, " + std::to_string(static_cast<std::size_t>(received) * sizeof(float)) + " bytes in\n";
       out += sent, in += received;
     });
   }
@@ -97,15 +103,15 @@ class OneSided : public CudaSteps {
       waits_.pe[number] = grid.neighbour(step);
       for (std::size_t n = 0; n < 2; ++n)
         crossing_[n].to[number] = heap_.pointer(levels[n], waits_.pe[number]) + cut.to_halo(step);
-      text_ +=
-          "rank " + std::to_string(waits_.pe[number]) + ", at " + words_of(step) + ": stored into by the border's kernel\n";
+      text_ += "rank " + std::to_string(waits_.pe[number]) + ", at " + words_of(step) + ": " +
+               std::to_string(bytes_over(cut, step)) + " bytes out, by the border's kernel\n";
     });
     flow_ = std::make_unique<CudaFlow>(cut, vortices, levels);
   }
   void advance(std::int64_t first, std::int64_t count) override {
     for (std::int64_t n = first; n < first + count; ++n) {
       const auto level = static_cast<std::size_t>(n % 2);
-      waits_.step = static_cast<std::uint64_t>(n);
+      waits_.step = told_++;
       lanes_.meet();
       flow_->sweep_border(level, crossing_[1 - level], waits_, lanes_.front());
       lanes_.front_given();
@@ -137,6 +143,7 @@ class OneSided : public CudaSteps {
   std::shared_ptr<unsigned[]> words_;
   std::array<Crossing, 2> crossing_{};
   Waits waits_{};
+  std::uint64_t told_ = 0;  // steps of all calls, which flags count
   std::string text_;
 };
 
@@ -208,9 +215,9 @@ class InGraph : public CudaSteps {
       throw;
     }
     check(cudaStreamEndCapture(lanes_.front(), &captured), "cudaStreamEndCapture");
-    const cudaError_t made = cudaGraphInstantiate(&graph_, captured, 0);
+    const cudaError_t made = cudaGraphInstantiateWithFlags(&graph_, captured, 0);
     cudaGraphDestroy(captured);
-    check(made, "cudaGraphInstantiate");
+    check(made, "cudaGraphInstantiateWithFlags");
     return graph_;
   }
 

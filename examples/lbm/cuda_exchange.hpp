@@ -18,7 +18,8 @@ namespace lbm {
 class CudaSteps {
  public:
   virtual ~CudaSteps() = default;
-  // Steps `first` to first + count - 1, whose results are there when it returns. Step n reads level n % 2.
+  // Steps `first` to first + count - 1, whose results are there when it returns. Step n reads level n % 2. All ranks take as many; what a
+  // neighbour stores may come until it returns there.
   virtual void advance(std::int64_t first, std::int64_t count) = 0;
   // Collective; ahead of the destructor, and no more steps behind it.
   virtual void end() {}

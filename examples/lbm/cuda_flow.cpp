@@ -96,11 +96,11 @@ Start CudaFlow::start() const {
 void CudaFlow::tune(cudaStream_t stream) {
   double best = INFINITY;
   Tile taken = tile_;
-  for (const bool streaming : {false, true})
+  for (const Caching caching : {Caching::plain, Caching::stream_out, Caching::stream_both})
     for (const int threads : {128, kMostThreads})
       for (const int x : {32, 64, 128, 256}) {
         if (x > threads || (x > 32 && x >= 2 * cut_.shape.cells[2])) continue;
-        tile_ = {x, threads / x, streaming};
+        tile_ = {x, threads / x, caching};
         sweep_all(0, stream);
         const double seconds = seconds_of(stream, 3, [&] { sweep_all(0, stream); });
         if (seconds >= best) continue;
@@ -111,7 +111,10 @@ void CudaFlow::tune(cudaStream_t stream) {
 }
 
 std::string CudaFlow::tile() const {
-  return std::to_string(tile_.x) + " x " + std::to_string(tile_.y) + (tile_.streaming ? ", streaming stores" : "");
+  return std::to_string(tile_.x) + " x " + std::to_string(tile_.y) +
+         (tile_.caching == Caching::plain        ? ""
+          : tile_.caching == Caching::stream_out ? ", streaming stores"
+                                                 : ", streaming loads and stores");
 }
 
 Sums CudaFlow::sums(std::size_t level, cudaStream_t stream) const {

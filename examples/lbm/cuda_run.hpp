@@ -17,9 +17,9 @@ namespace lbm {
 
 class CudaRun {
  public:
-  // exchange: messages, one-sided or graph.
+  // exchange: messages, one-sided or graph. padding: elements between populations.
   CudaRun(const isthmus::World& world, const isthmus::HaloGrid& grid, const Setup& setup, const Vortices& vortices,
-          const std::string& exchange);
+          const std::string& exchange, int padding);
   void advance(std::int64_t count);
   std::size_t level() const { return static_cast<std::size_t>(steps_ % 2); }
   std::int64_t steps() const { return steps_; }

@@ -23,16 +23,30 @@ struct Border {
   int boxes = 0;
   Box box[6];
   int begin[7] = {0};  // the first block of each, and behind the last one how many there are
+  int blocks() const { return begin[boxes]; }
 };
+// The cell of a thread of such a block; false: it has none.
+LBM_BOTH inline bool border_cell(const Border& border, const Shape& shape, int block, int thread, Place& place) {
+  int n = 0;
+  while (block >= border.begin[n + 1]) ++n;
+  const Box& box = border.box[n];
+  const int cell = (block - border.begin[n]) * kBorderBlock + thread, row = cell / box.count[2];
+  if (cell >= box.cells()) return false;
+  place =
+      look(shape, box.first[0] + row / box.count[1], box.first[1] + row % box.count[1], box.first[2] + cell % box.count[2]);
+  return true;
+}
 
 struct Cut {
   Setup setup;
   Triple ranks{}, coords{};
+  int padding = 0;  // elements behind each population
   Shape shape{};
   Box inner{};  // what reads no halo
   Border border;
 
-  Cut(const Setup& of, const Triple& in, const Triple& at) : setup(of), ranks(in), coords(at) {
+  Cut(const Setup& of, const Triple& in, const Triple& at, int between = 0)
+      : setup(of), ranks(in), coords(at), padding((between + kRow - 1) / kRow * kRow) {
     std::int64_t size = 1;
     for (std::size_t d = 3; d-- > 0;) {
       const bool cut = ranks[d] > 1;
@@ -48,11 +62,11 @@ struct Cut {
       shape.strides[d] = static_cast<int>(size);
       shape.lengths[d] = static_cast<int>(length);
       size *= length;
-      if (size > INT_MAX)
+      if (size > INT_MAX - padding)
         throw example::Mistake("a rank's part has " + std::to_string(size) +
                                " cells or more, and kernels count to 2147483647; take more ranks or fewer cells");
     }
-    shape.size = static_cast<int>(size);
+    shape.size = static_cast<int>(size) + padding;
     split();
   }
 
@@ -94,7 +108,7 @@ struct Cut {
   }
 
  private:
-  static constexpr std::int64_t kRow = 32;
+  static constexpr int kRow = 32;
 
   // Rows stay whole: where the contiguous dimension is cut all cells are border.
   void split() {

@@ -10,15 +10,19 @@ namespace {
 
 using Lattice = D3Q19;
 
-struct Plain {
-  __device__ void operator()(float* at, float value) const { *at = value; }
-};
-struct Streaming {
-  __device__ void operator()(float* at, float value) const { __stcs(at, value); }
+// Sectors that two warps read stay where they are found.
+template <bool kIn>
+struct StreamingMemory {
+  template <bool kAgain>
+  __device__ static float read(const float* at) {
+    if constexpr (kIn && !kAgain) return __ldcs(at);
+    return *at;
+  }
+  __device__ static void write(float* at, float value) { __stcs(at, value); }
 };
 
 // One thread for each cell, the contiguous dimension along x.
-template <bool kWalls, class Put>
+template <bool kWalls, class Memory>
 __global__ void __launch_bounds__(kMostThreads)
     sweep_cells(const Shape shape, const float* __restrict__ from, float* __restrict__ to, const Box box, const float omega,
                 const float lid) {
@@ -26,27 +30,15 @@ __global__ void __launch_bounds__(kMostThreads)
             y = static_cast<int>(blockIdx.y * blockDim.y + threadIdx.y);
   if (x >= box.count[2] || y >= box.count[1]) return;
   const Place place = look(shape, box.first[0] + static_cast<int>(blockIdx.z), box.first[1] + y, box.first[2] + x);
-  store(stepped<Lattice, kWalls>(from, shape, place, omega, lid), to, shape, place, Put());
-}
-
-// The cell of a thread of the border, if it has one.
-__device__ bool border_cell(const Border& border, const Shape& shape, Place& place) {
-  int n = 0;
-  while (static_cast<int>(blockIdx.x) >= border.begin[n + 1]) ++n;
-  const Box& box = border.box[n];
-  const int cell = (static_cast<int>(blockIdx.x) - border.begin[n]) * kBorderBlock + static_cast<int>(threadIdx.x);
-  if (cell >= box.cells()) return false;
-  const int row = cell / box.count[2];
-  place =
-      look(shape, box.first[0] + row / box.count[1], box.first[1] + row % box.count[1], box.first[2] + cell % box.count[2]);
-  return true;
+  store<Memory>(stepped<Lattice, kWalls, Memory>(from, shape, place, omega, lid), to, shape, place);
 }
 
 template <bool kWalls>
 __global__ void __launch_bounds__(kBorderBlock) sweep_border_cells(const Sweep of, const Border border) {
   Place place;
-  if (!border_cell(border, of.shape, place)) return;
-  store(stepped<Lattice, kWalls>(of.from, of.shape, place, of.omega, of.lid), of.to, of.shape, place, Plain());
+  if (!border_cell(border, of.shape, static_cast<int>(blockIdx.x), static_cast<int>(threadIdx.x), place)) return;
+  store<PlainMemory>(stepped<Lattice, kWalls, PlainMemory>(of.from, of.shape, place, of.omega, of.lid), of.to, of.shape,
+                     place);
 }
 
 // Waits, computes, stores into the neighbours' halos, tells them. The last block to end tells: then all have stored, and none reads halos of
@@ -69,9 +61,9 @@ __global__ void __launch_bounds__(kBorderBlock)
   }
   if (__syncthreads_or(failed) != 0) return;
   Place place;
-  if (border_cell(border, of.shape, place)) {
-    const Cell<Lattice> cell = stepped<Lattice, kWalls>(of.from, of.shape, place, of.omega, of.lid);
-    store(cell, of.to, of.shape, place, Plain());
+  if (border_cell(border, of.shape, static_cast<int>(blockIdx.x), static_cast<int>(threadIdx.x), place)) {
+    const Cell<Lattice> cell = stepped<Lattice, kWalls, PlainMemory>(of.from, of.shape, place, of.omega, of.lid);
+    store<PlainMemory>(cell, of.to, of.shape, place);
     cross(cell, crossing, of.shape, place);
   }
   __syncthreads();
@@ -183,14 +175,20 @@ unsigned blocks_for(std::int64_t threads, std::int64_t of_block) {
 }
 void launched(const char* what) { example::cuda::check(cudaGetLastError(), what); }
 
+template <bool kWalls>
+auto kernel_for(Caching caching) {
+  return caching == Caching::plain        ? sweep_cells<kWalls, PlainMemory>
+         : caching == Caching::stream_out ? sweep_cells<kWalls, StreamingMemory<false>>
+                                          : sweep_cells<kWalls, StreamingMemory<true>>;
+}
+
 }  // namespace
 
 void sweep(const Sweep& of, const Box& box, const Tile& tile, cudaStream_t stream) {
   if (box.cells() <= 0) return;
   const dim3 block(static_cast<unsigned>(tile.x), static_cast<unsigned>(tile.y));
   const dim3 grid(blocks_for(box.count[2], tile.x), blocks_for(box.count[1], tile.y), static_cast<unsigned>(box.count[0]));
-  const auto kernel = of.has_walls ? (tile.streaming ? sweep_cells<true, Streaming> : sweep_cells<true, Plain>)
-                                   : (tile.streaming ? sweep_cells<false, Streaming> : sweep_cells<false, Plain>);
+  const auto kernel = of.has_walls ? kernel_for<true>(tile.caching) : kernel_for<false>(tile.caching);
   kernel<<<grid, block, 0, stream>>>(of.shape, of.from, of.to, box, of.omega, of.lid);
   launched("the launch of a sweep");
 }
@@ -198,14 +196,14 @@ void sweep(const Sweep& of, const Box& box, const Tile& tile, cudaStream_t strea
 void sweep_border(const Sweep& of, const Border& border, cudaStream_t stream) {
   if (border.boxes == 0) return;
   const auto kernel = of.has_walls ? sweep_border_cells<true> : sweep_border_cells<false>;
-  kernel<<<static_cast<unsigned>(border.begin[border.boxes]), kBorderBlock, 0, stream>>>(of, border);
+  kernel<<<static_cast<unsigned>(border.blocks()), kBorderBlock, 0, stream>>>(of, border);
   launched("the launch of a border");
 }
 
 void sweep_border(const Sweep& of, const Border& border, const Crossing& crossing, const Waits& waits, cudaStream_t stream) {
   if (border.boxes == 0) return;
   const auto kernel = of.has_walls ? sweep_border_and_store<true> : sweep_border_and_store<false>;
-  kernel<<<static_cast<unsigned>(border.begin[border.boxes]), kBorderBlock, 0, stream>>>(of, border, crossing, waits);
+  kernel<<<static_cast<unsigned>(border.blocks()), kBorderBlock, 0, stream>>>(of, border, crossing, waits);
   launched("the launch of a border that stores");
 }
 

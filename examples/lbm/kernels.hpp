@@ -24,11 +24,13 @@ struct Sweep {
   bool has_walls;
 };
 
-// How threads of a block lie over cells, x * y <= kMostThreads, and whether what they store is to leave the cache early.
+// How threads of a block lie over cells, x * y <= kMostThreads, and what is to leave the cache early: nothing, what is stored, or that and what
+// is read once.
+enum class Caching { plain, stream_out, stream_both };
 constexpr int kMostThreads = 256;
 struct Tile {
   int x = 64, y = 4;
-  bool streaming = false;
+  Caching caching = Caching::plain;
 };
 void sweep(const Sweep& of, const Box& box, const Tile& tile, cudaStream_t stream);
 void sweep_border(const Sweep& of, const Border& border, cudaStream_t stream);

@@ -32,6 +32,7 @@ using lbm::Cavity, lbm::Cells, lbm::Report, lbm::Run, lbm::Setup, lbm::TaylorGre
 struct Options {
   std::string flow = "tgv", exchange = "messages", device = "host", json, spoil = "no";
   std::int64_t cells = 64, steps = 0;
+  int padding = 0;
   double reynolds = 100;
   std::array<int, 3> grid{};
 };
@@ -153,7 +154,7 @@ bool solve(const isthmus::World& world, const Case& given, const Options& option
                                std::array<int, 3>{!setup.walls[0], !setup.walls[1], !setup.walls[2]});
   if (options.device == "cuda") {
 #ifdef LBM_CUDA
-    lbm::CudaRun run(world, grid, setup, given.vortices(), options.exchange);
+    lbm::CudaRun run(world, grid, setup, given.vortices(), options.exchange, options.padding);
     return solve(world, given, options, grid, run);
 #else
     throw Mistake("--device cuda: this lbm was built without CUDA; configure with -DISTHMUS_CUDA=ON");
@@ -178,6 +179,7 @@ int main(int argc, char** argv) {
   arguments.number("--reynolds", options.reynolds, 1.0, 10000.0, "of the cavity, compared with tables at 100 and 400");
   arguments.word("--exchange", options.exchange, {"messages", "one-sided", "graph"}, "how halos come; graph: with cuda");
   arguments.word("--device", options.device, {"host", "cuda"}, "where cells are");
+  arguments.number("--padding", options.padding, 0, 1 << 20, "of cuda: elements between populations, a multiple of 32");
   arguments.add("--json", "all figures into this file", "none", [&](const std::string& text) { options.json = text; });
   arguments.add("--grid", "ranks along z, y and x, of which 0 are chosen", "0x0x0",
                 [&](const std::string& text) { options.grid = grid_of(text); });

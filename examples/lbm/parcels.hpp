@@ -23,7 +23,7 @@ struct Parcels {
   int begin[kMostParcels + 1];  // the first element of each, and behind the last one how many there are
 };
 
-// Of all parcels.
+// One of all parcels.
 struct Element {
   float* packed;
   std::ptrdiff_t place;  // in the field, of all populations

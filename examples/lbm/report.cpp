@@ -72,6 +72,8 @@ void write_json(const Report& report, const std::string& path) {
       found["same_bits"] = compared.same;
       found["seconds"] = compared.seconds;
       found["glups"] = glups(report, compared.seconds);
+    }
+    if (compared.done && &compared == &(report.device.empty() ? report.host : report.alone)) {
       found["speedup"] = compared.seconds / report.seconds;
       found["efficiency"] = compared.seconds / report.seconds / report.size();
     }

@@ -86,8 +86,17 @@ template <int Step>
 LBM_BOTH int step_back(const Place& place, int d) {
   return Step > 0 ? place.low[d] : Step < 0 ? place.high[d] : 0;
 }
+// How populations are read and written. kAgain: neighbouring threads read the same 32 bytes, too.
+struct PlainMemory {
+  template <bool kAgain>
+  LBM_BOTH static float read(const float* at) {
+    return *at;
+  }
+  LBM_BOTH static void write(float* at, float value) { *at = value; }
+};
+
 // Half-way bounce-back at walls; what would come from two of them comes from the lid.
-template <class Lattice, bool kWalls, std::size_t Q>
+template <class Lattice, bool kWalls, class Memory, std::size_t Q>
 LBM_BOTH float pull(const float* from, int size, const Place& place, float lid) {
   constexpr Velocity c = Lattice::kVelocities[Q];
   const int at = place.at + step_back<c[0]>(place, 0) + step_back<c[1]>(place, 1) + step_back<c[2]>(place, 2);
@@ -96,10 +105,12 @@ LBM_BOTH float pull(const float* from, int size, const Place& place, float lid) 
     if ((place.walls & over) != 0) {
       constexpr auto weight = static_cast<float>(Lattice::weight(Q));
       const float pushed = (place.walls & over & kLidBit) != 0 ? 6 * weight * static_cast<float>(c[2]) * lid : 0.0F;
-      return from[static_cast<std::size_t>(size) * opposite(Q) + static_cast<std::size_t>(place.at)] + pushed;
+      return Memory::template read<true>(from + static_cast<std::size_t>(size) * opposite(Q) +
+                                         static_cast<std::size_t>(place.at)) +
+             pushed;
     }
   }
-  return from[static_cast<std::size_t>(size) * Q + static_cast<std::size_t>(at)];
+  return Memory::template read<c[2] != 0>(from + static_cast<std::size_t>(size) * Q + static_cast<std::size_t>(at));
 }
 
 // Where a cell's populations go in the neighbours' halos, by the direction in which the neighbour lies: what is stored at [place] there is read

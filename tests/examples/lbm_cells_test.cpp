@@ -112,9 +112,9 @@ class Ranks {
     const bool walls = setup_.walls[0] || setup_.walls[1] || setup_.walls[2];
     each_of(box, [&](int z, int y, int x) {
       const Place place = look(shape, z, y, x);
-      const auto cell = walls ? stepped<D3Q19, true>(from, shape, place, omega, lid)
-                              : stepped<D3Q19, false>(from, shape, place, omega, lid);
-      store(cell, to, shape, place, [](float* at, float value) { *at = value; });
+      const auto cell = walls ? stepped<D3Q19, true, PlainMemory>(from, shape, place, omega, lid)
+                              : stepped<D3Q19, false, PlainMemory>(from, shape, place, omega, lid);
+      store<PlainMemory>(cell, to, shape, place);
       if (crossing != nullptr && way_ == Way::stores) cross(cell, *crossing, shape, place);
       EXPECT_TRUE(crossing != nullptr || place.ends == 0);
       ++rank.visits;

@@ -62,14 +62,17 @@ void each_of(const lbm::Box& box, const Do& act) {
 
 using lbm::D3Q19;
 
-void step(const lbm::Sweep& of, const lbm::Box& box, const lbm::Crossing* crossing) {
-  each_of(box, [&](int z, int y, int x) {
-    const lbm::Place place = lbm::look(of.shape, z, y, x);
-    const auto cell = of.has_walls ? lbm::stepped<D3Q19, true>(of.from, of.shape, place, of.omega, of.lid)
-                                   : lbm::stepped<D3Q19, false>(of.from, of.shape, place, of.omega, of.lid);
-    lbm::store(cell, of.to, of.shape, place, [](float* at, float value) { *at = value; });
-    if (crossing != nullptr) lbm::cross(cell, *crossing, of.shape, place);
-  });
+void step(const lbm::Sweep& of, const lbm::Place& place, const lbm::Crossing* crossing) {
+  const auto cell = of.has_walls ? lbm::stepped<D3Q19, true, lbm::PlainMemory>(of.from, of.shape, place, of.omega, of.lid)
+                                 : lbm::stepped<D3Q19, false, lbm::PlainMemory>(of.from, of.shape, place, of.omega, of.lid);
+  lbm::store<lbm::PlainMemory>(cell, of.to, of.shape, place);
+  if (crossing != nullptr) lbm::cross(cell, *crossing, of.shape, place);
+}
+void step(const lbm::Sweep& of, const lbm::Border& border, const lbm::Crossing* crossing) {
+  lbm::Place place{};
+  for (int block = 0; block < border.blocks(); ++block)
+    for (int thread = 0; thread < lbm::kBorderBlock; ++thread)
+      if (lbm::border_cell(border, of.shape, block, thread, place)) step(of, place, crossing);
 }
 
 lbm::Sweep on_host(lbm::Sweep of) {
@@ -97,12 +100,12 @@ lbm::Parcels on_host(lbm::Parcels parcels) {
 namespace lbm {
 
 void sweep(const Sweep& of, const Box& box, const Tile& /*tile*/, cudaStream_t stream) {
-  post(stream, [=, here = on_host(of)] { step(here, box, nullptr); });
+  post(stream, [=, here = on_host(of)] {
+    each_of(box, [&](int z, int y, int x) { step(here, look(here.shape, z, y, x), nullptr); });
+  });
 }
 void sweep_border(const Sweep& of, const Border& border, cudaStream_t stream) {
-  post(stream, [=, here = on_host(of)] {
-    for (int n = 0; n < border.boxes; ++n) step(here, border.box[n], nullptr);
-  });
+  post(stream, [=, here = on_host(of)] { step(here, border, nullptr); });
 }
 void sweep_border(const Sweep& of, const Border& border, const Crossing& crossing, const Waits& waits, cudaStream_t stream) {
   Crossing there{};
@@ -124,7 +127,7 @@ void sweep_border(const Sweep& of, const Border& border, const Crossing& crossin
     for (int number = 0; number < kDirections; ++number)
       if (flags[number] != nullptr && *lost == 0 && !comes(flags[number], waits)) *lost = 1 + number;
     if (*lost != 0) return;
-    for (int n = 0; n < border.boxes; ++n) step(here, border.box[n], &there);
+    step(here, border, &there);
     for (std::uint64_t* const flag : flags_there)
       if (flag != nullptr) __atomic_store_n(flag, waits.step + 1, __ATOMIC_RELEASE);
   });
@@ -285,7 +288,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   capturing = nullptr;
   return told(DRIVER(cuStreamEndCapture)(stream, graph));
 }
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long flags) {
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long flags) {
   return told(
       driver<CUresult(CUgraphExec*, CUgraph, unsigned long long)>("cuGraphInstantiateWithFlags")(made, graph, flags));
 }

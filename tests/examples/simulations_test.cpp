@@ -1,5 +1,6 @@
 // Simulations among the example programs: each says whether its result is right.
 #include <cmath>
+#include <tuple>
 
 #include "programs.hpp"
 
@@ -179,19 +180,24 @@ TEST_F(Simulations, lattice_boltzmann_has_the_hosts_bits_on_devices) {
     EXPECT_EQ(first.status, 2) << first.errors;
     GTEST_SKIP() << "not covered here: lbm on GPUs; " << first.errors.substr(0, first.errors.find('\n'));
   }
-  for (const int ranks : {1, 2, 3})
-    for (const std::string exchange : {"messages", "one-sided", "graph"})
-      for (const char* words : {"--cells 13 --steps 7", "--flow cavity --cells 13 --steps 21"}) {
-        const Ended ended = run(ranks, std::string("lbm --device cuda ") + words + " --exchange " + exchange);
-        const std::string given = std::string(words) + ", " + exchange + ": " + ended.output + ended.errors;
-        if (exchange == "one-sided" && count(ended.errors, "needs a GPU for each rank") == 1U) {
-          EXPECT_EQ(ended.status, 2) << given;
-          continue;
-        }
-        EXPECT_EQ(ended.status, 0) << given;
-        EXPECT_EQ(count(ended.output, "the same to the last bit as of one rank alone on the host"), 1U) << given;
-        EXPECT_EQ(count(ended.output, "the same to the last bit as by one device alone"), ranks == 1 ? 0U : 1U) << given;
-      }
+  EXPECT_EQ(first.status, 0) << first.output << first.errors;
+  const std::string vortices = "--cells 13 --steps 7", cavity = "--flow cavity --cells 13 --steps 21";
+  for (const auto& [ranks, words, exchange] : {std::tuple<int, std::string, std::string>{2, vortices, "messages"},
+                                               {2, vortices, "one-sided"},
+                                               {2, vortices, "graph"},
+                                               {2, cavity, "messages"},
+                                               {2, cavity, "one-sided"},
+                                               {3, cavity, "graph"}}) {
+    const Ended ended = run(ranks, "lbm --device cuda " + words + " --exchange " + exchange);
+    const std::string given = words + ", " + exchange + ": " + ended.output + ended.errors;
+    if (exchange == "one-sided" && count(ended.errors, "needs a GPU for each rank") == 1U) {
+      EXPECT_EQ(ended.status, 2) << given;
+      continue;
+    }
+    EXPECT_EQ(ended.status, 0) << given;
+    EXPECT_EQ(count(ended.output, "the same to the last bit as of one rank alone on the host"), 1U) << given;
+    EXPECT_EQ(count(ended.output, "the same to the last bit as by one device alone"), 1U) << given;
+  }
   const Ended spoilt = run(2, "lbm --device cuda --cells 13 --steps 7 --spoil bit");
   EXPECT_EQ(spoilt.status, 1) << spoilt.errors;
   EXPECT_EQ(count(spoilt.output, "NOT THE SAME as of one rank alone on the host"), 1U) << spoilt.output;
