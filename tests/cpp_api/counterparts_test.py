@@ -12,8 +12,9 @@ CLASSES = {
     "halo": [["Halo"]],
     "halo_grid": [["HaloGrid", "Halo"]],
     "heap": [["Heap"]],
+    "window": [["Window"]],
     "layout": [["Layout"]],
-    "comm": [["Comm", "Gathers", "Collectives", "CommOwner", "Cart", "HaloGrid", "Halo", "Heap", "Layout"]],
+    "comm": [["Comm", "Gathers", "Collectives", "CommOwner", "Cart", "HaloGrid", "Halo", "Heap", "Window", "Layout"]],
     "world": [["World", "WorldOwner", "Memory", "Registration"]],
     "op": [["Operation"]],
 }
