@@ -61,6 +61,8 @@ IST_API int ist_window_put_signal(ist_window window, uint64_t offset, ist_buffer
                                   uint64_t value, ist_signal operation, int pe);
 /* Until the caller's own word at `offset` compares so: ist_heap_wait_until. */
 IST_API int ist_window_wait_until(ist_window window, uint64_t offset, ist_type type, ist_compare compare, int64_t value);
+/* The same without waiting: *is becomes 1 or 0. */
+IST_API int ist_window_test(ist_window window, uint64_t offset, ist_type type, ist_compare compare, int64_t value, int* is);
 /* On that PE's word; *before, unless null, becomes what was there. As ist_heap_atomic64 and its siblings. */
 IST_API int ist_window_atomic32(ist_window window, ist_atomic operation, uint64_t offset, uint32_t operand, uint32_t* before,
                                 int pe);

@@ -90,6 +90,13 @@ class Window {
     detail::check(ist_window_wait_until(window_, offset, type_of<T>, static_cast<ist_compare>(compare),
                                         static_cast<std::int64_t>(value)));
   }
+  template <HeapWord T>
+  bool test(std::uint64_t offset, Compare compare, T value) const {
+    int is = 0;
+    detail::check(ist_window_test(window_, offset, type_of<T>, static_cast<ist_compare>(compare),
+                                  static_cast<std::int64_t>(value), &is));
+    return is != 0;
+  }
 
   // Atomics on that PE's word; they return what was there. Of CUDA memory by a kernel on this PE's device.
   template <HeapWord T>

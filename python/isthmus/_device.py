@@ -12,7 +12,7 @@ def get_include():
 
 
 def device_source():
-    """isthmus/device.cuh and all that it includes as one text, for compilers that take no folder."""
+    """isthmus/device.cuh and isthmus/device/window.cuh, and all that they include, as one text, for compilers that take no folder."""
     folder = pathlib.Path(get_include())
     seen = set()
 
@@ -22,4 +22,4 @@ def device_source():
         seen.add(name)
         return _INCLUDED.sub(lambda found: text_of(found[1]), (folder / name).read_text())
 
-    return text_of("isthmus/device.cuh")
+    return text_of("isthmus/device.cuh") + text_of("isthmus/device/window.cuh")

@@ -50,8 +50,9 @@ struct Loan {
 };
 static_assert(sizeof(Loan) == 192 && std::is_trivially_copyable_v<Loan>);
 
-// A message may also go another way; who prepares wants the memory open, whatever that costs.
-enum class LoanFor { message, preparation };
+// A message may also go another way; who prepares wants the memory open, whatever that costs. Who keeps it open may have closed it before,
+// and has this one loan.
+enum class LoanFor { message, preparation, keeping };
 
 // What came with an envelope; none if that is no loan.
 inline Loan loan_in(std::span<const std::byte> payload) {

@@ -39,6 +39,27 @@ TEST_P(WindowsOf, MemoryThatCanBeExportedAreReachedAtEveryByte) {
 INSTANTIATE_TEST_SUITE_P(Exported, WindowsOf, ::testing::Values("cuda", "shared_pool", "own_pool", "shared_vmm"),
                          [](const auto& word) { return std::string{word.param}; });
 
+// The same memory, closed and opened again, also while it is open in another window.
+TEST_P(WindowsOf, MemoryThatCanBeExportedAreMadeAgainAndAgain) {
+  NEEDS_DEVICES();
+  constexpr std::size_t kBytes = 70001;
+  const Memory memory(GetParam(), kBytes);
+  for (std::uint64_t round = 0; round < 4; ++round) {
+    ist_window one = IST_WINDOW_NULL;
+    ist_window other = IST_WINDOW_NULL;
+    IST_OK_OR_FAIL(ist_window_create(comm(), memory.get(), kBytes, &one));
+    IST_OK_OR_FAIL(ist_window_create(comm(), memory.get(1000), kBytes - 1000, &other));
+    IST_OK_OR_FAIL(ist_window_free(&one));
+    const auto mine = random_bytes(kBytes - 1000, round * 10 + static_cast<std::uint64_t>(rank()));
+    IST_OK_OR_FAIL(ist_window_put(other, 0, ist_host(mine.data()), mine.size(), right()));
+    IST_OK_OR_FAIL(ist_window_free(&other));
+    EXPECT_EQ(-1, first_difference(random_bytes(kBytes - 1000, round * 10 + static_cast<std::uint64_t>(left())),
+                                   memory.read(kBytes - 1000, 1000)))
+        << GetParam() << ", round " << round;
+    IST_OK_OR_FAIL(ist_barrier(comm()));
+  }
+}
+
 struct Refused {
   const char* word;
   const char* says;

@@ -229,6 +229,7 @@ static_assert(same<int(ist_window, ist_buffer, uint64_t, uint64_t, int)>(ist_win
 static_assert(
     same<int(ist_window, uint64_t, ist_buffer, uint64_t, uint64_t, uint64_t, ist_signal, int)>(ist_window_put_signal));
 static_assert(same<int(ist_window, uint64_t, ist_type, ist_compare, int64_t)>(ist_window_wait_until));
+static_assert(same<int(ist_window, uint64_t, ist_type, ist_compare, int64_t, int*)>(ist_window_test));
 static_assert(same<int(ist_window, ist_atomic, uint64_t, uint32_t, uint32_t*, int)>(ist_window_atomic32));
 static_assert(same<int(ist_window, ist_atomic, uint64_t, uint64_t, uint64_t*, int)>(ist_window_atomic64));
 static_assert(same<int(ist_window, uint64_t, uint32_t, uint32_t, uint32_t*, int)>(ist_window_compare_swap32));

@@ -66,7 +66,6 @@ int ist_heap_wait_until(ist_heap heap, const void* address, ist_type type, ist_c
   return ist::report_exception("ist_heap_wait_until");
 }
 
-// Who tests again and again relies on it to move the world's messages on, and to hear of a death.
 int ist_heap_test(ist_heap heap, const void* address, ist_type type, ist_compare compare, int64_t value, int* is) try {
   if (is == nullptr) return ist::null_argument("ist_heap_test", "is");
   *is = 0;
@@ -74,15 +73,7 @@ int ist_heap_test(ist_heap heap, const void* address, ist_type type, ist_compare
     const ist::Condition wanted{type, compare, value};
     const auto word = ist::own_word(in, address, wanted);
     if (!word.ok()) return word.status();
-    ist::Status lost = in.word_lost();
-    const auto found = ist::holds(in, *word, wanted);
-    if (!found.ok()) return found.status();
-    *is = *found ? 1 : 0;
-    if (*found) return {};
-    in.move_on();
-    const std::lock_guard lock(in.engine().lock());
-    in.engine().progress();
-    return lost;
+    return ist::test_word(in, *word, wanted, *is);
   });
 } catch (...) {
   return ist::report_exception("ist_heap_test");

@@ -68,6 +68,13 @@ Result<PlaceInHeap> word_in(const Window& window, const InWindow& where) {
   return word;
 }
 
+Result<PlaceInHeap> own_word(const Window& window, std::uint64_t offset, const Condition& wanted) {
+  IST_TRY(window.check(window.pe(), offset, Bytes{word_type(wanted.type).size}));
+  const PlaceInHeap word{Pe{window.pe()}, Offset{offset}};
+  IST_TRY(check_condition(wanted, reinterpret_cast<std::uint64_t>(window.at(word.pe, word.offset))));
+  return word;
+}
+
 template <class T>
 int atomic(const char* call, ist_window window, ist_atomic operation, const InWindow& where, T operand, T* before) {
   return in_window(call, window, [&](Window& in) -> Status {
@@ -167,11 +174,17 @@ int ist_window_put_signal(ist_window window, uint64_t offset, ist_buffer source,
 
 int ist_window_wait_until(ist_window window, uint64_t offset, ist_type type, ist_compare compare, int64_t value) {
   return ist::in_window("ist_window_wait_until", window, [&](ist::Window& in) -> ist::Status {
-    const ist::Condition wanted{type, compare, value};
-    ist::Status fine = in.check(in.pe(), offset, ist::Bytes{ist::word_type(type).size});
-    const ist::PlaceInHeap word{ist::Pe{in.pe()}, ist::Offset{offset}};
-    if (fine.ok()) fine = ist::check_condition(wanted, reinterpret_cast<std::uint64_t>(in.at(word.pe, word.offset)));
-    return fine.ok() ? ist::wait_until(in, word, wanted) : fine;
+    const auto word = ist::own_word(in, offset, {type, compare, value});
+    return word.ok() ? ist::wait_until(in, *word, {type, compare, value}) : word.status();
+  });
+}
+
+int ist_window_test(ist_window window, uint64_t offset, ist_type type, ist_compare compare, int64_t value, int* is) {
+  if (is == nullptr) return ist::null_argument("ist_window_test", "is");
+  *is = 0;
+  return ist::in_window("ist_window_test", window, [&](ist::Window& in) -> ist::Status {
+    const auto word = ist::own_word(in, offset, {type, compare, value});
+    return word.ok() ? ist::test_word(in, *word, {type, compare, value}, *is) : word.status();
   });
 }
 

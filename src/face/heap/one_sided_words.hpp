@@ -50,6 +50,20 @@ Status wait_until(Memory& memory, const PlaceInHeap& word, const Condition& want
   return memory.wait([&] { return holds(memory, word, wanted); }, [&] { return memory.word_lost(); });
 }
 
+// Who tests again and again relies on it to move the world's messages on, and to hear of a death.
+template <class Memory>
+Status test_word(Memory& memory, const PlaceInHeap& word, const Condition& wanted, int& is) {
+  Status lost = memory.word_lost();
+  const auto found = holds(memory, word, wanted);
+  if (!found.ok()) return found.status();
+  is = *found ? 1 : 0;
+  if (*found) return {};
+  memory.move_on();
+  const std::lock_guard lock(memory.engine().lock());
+  memory.engine().progress();
+  return lost;
+}
+
 // What was there.
 template <class T, class Memory>
 Result<T> change_atomically(Memory& memory, const PlaceInHeap& word, ist_atomic operation, T operand, bool wants_before) {

@@ -31,7 +31,7 @@ Result<std::unique_ptr<Window>> Window::create(World& world, const Communicator&
 Window::~Window() {
   give_up_copies();
   parts_.clear();
-  if (anchor_) static_cast<void>(world().kinds().find(anchor_->kind)->release(*anchor_));
+  if (anchor_) world().kinds().find(anchor_->kind)->release_later(*anchor_);
 }
 
 Status Window::open(const ist_buffer& memory, Bytes bytes) {
@@ -165,7 +165,7 @@ Status Window::let_go(const char* call) {
 
 Status Window::lend_to(int pe, Lending& lending, Loan& loan) {
   const Rank borrower = rank_of(Pe{pe});
-  const auto lent = lending.lend(own_, borrower, LoanFor::preparation);
+  const auto lent = lending.lend(own_, borrower, LoanFor::keeping);
   if (!lent)
     return {IST_ERR_UNSUPPORTED,
             "its memory is no other process's to reach: " + lending.why_not_lent(own_, borrower) + kInstead};

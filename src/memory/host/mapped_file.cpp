@@ -75,10 +75,14 @@ Status refused(std::uint64_t begin, const std::string& why) {
           "the host memory at " + in_hexadecimal(begin) + " cannot be mapped by other processes: it is " + why + kInstead};
 }
 
+bool is_file(const struct stat& info, const Mapping& mapping) {
+  return S_ISREG(info.st_mode) && info.st_ino == mapping.inode && info.st_dev == mapping.device;
+}
+
 bool is_of(int descriptor, const Mapping& mapping) {
   struct stat info {};
-  return descriptor >= 0 && ::fstat(descriptor, &info) == 0 && S_ISREG(info.st_mode) && info.st_ino == mapping.inode &&
-         info.st_dev == mapping.device && (::fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDWR;
+  return descriptor >= 0 && ::fstat(descriptor, &info) == 0 && is_file(info, mapping) &&
+         (::fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDWR;
 }
 
 // One that is open in this process: files without a name have no other way in.
@@ -95,9 +99,12 @@ FileDescriptor open_already(const Mapping& mapping) {
   return FileDescriptor{};
 }
 
+// What is a device and no file is not opened, since that may do something.
 FileDescriptor open_file(const Mapping& mapping) {
-  FileDescriptor named{
-      mapping.path.empty() || mapping.path.front() != '/' ? -1 : ::open(mapping.path.c_str(), O_RDWR | O_CLOEXEC)};
+  struct stat info {};
+  FileDescriptor named;
+  if (mapping.path.starts_with('/') && ::stat(mapping.path.c_str(), &info) == 0 && is_file(info, mapping))
+    named = FileDescriptor{::open(mapping.path.c_str(), O_RDWR | O_CLOEXEC)};
   return is_of(named.get(), mapping) ? std::move(named) : open_already(mapping);
 }
 
