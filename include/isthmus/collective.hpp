@@ -277,6 +277,7 @@ class Collectives {
   friend class Halo;      // halo.hpp
   friend class HaloGrid;  // halo.hpp
   friend class Heap;      // heap.hpp
+  friend class Window;    // window.hpp
   friend class Layout;    // layout.hpp
   Collectives() = default;
   template <class Call, class... Arguments>

@@ -1,6 +1,6 @@
-/* Isthmus: what code of one PE, on the processor or in kernels, has to know of a team to reach the parts of all.
+/* Isthmus: what code of one PE, on the processor or in kernels, has to know of a team, or of a window, to reach the parts of all.
  *
- * Who calls this : heap.h gives views; device.cuh and programs use them, copied by value, also as arguments of kernels.
+ * Who calls this : heap.h and window.h give views; device.cuh and programs use them, copied by value, also as arguments of kernels.
  * Threads        : a view is a value and never changes; what it points at is used by any number of threads.
  * Ownership      : none. The parts, and the abort word, outlive every kernel that uses the view.
  * Errors         : none here. */
@@ -26,5 +26,15 @@ typedef struct ist_team_view {
   const volatile uint32_t* abort_word; /* becomes other than 0 when a PE has died; readable from where the view is used */
 } ist_team_view;
 #define IST_TEAM_SYNC_BYTES(pes) (((pes) + 2) * 131072ull)
+
+/* Of a window (isthmus/window.h), whose parts lie wherever their owners have them. Kernels take it as
+ * `const __grid_constant__ ist_window_view`, so that its arrays are read where arguments are. */
+#define IST_WINDOW_MOST_PES 64
+typedef struct ist_window_view {
+  int32_t pe, pes;                          /* this PE and how many there are */
+  const volatile uint32_t* abort_word;      /* as above */
+  uint64_t bytes[IST_WINDOW_MOST_PES];      /* that PE p has registered; 0 behind the last PE */
+  unsigned char* base[IST_WINDOW_MOST_PES]; /* address, in this process, of PE p's first byte; null where it has none */
+} ist_window_view;
 
 #endif

@@ -29,5 +29,5 @@ def flattened(text):
 
 
 def device_source():
-    """isthmus/device.cuh and all that it includes as one text, for compilers that take no folder."""
-    return flattened('#include "isthmus/device.cuh"\n')
+    """isthmus/device.cuh and isthmus/device/window.cuh, and all that they include, as one text, for compilers that take no folder."""
+    return flattened('#include "isthmus/device.cuh"\n#include "isthmus/device/window.cuh"\n')

@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -50,8 +51,9 @@ struct Loan {
 };
 static_assert(sizeof(Loan) == 192 && std::is_trivially_copyable_v<Loan>);
 
-// A message may also go another way; who prepares wants the memory open, whatever that costs.
-enum class LoanFor { message, preparation };
+// A message may also go another way; who prepares wants the memory open, whatever that costs. Who keeps it open may have closed it before,
+// and has this one loan.
+enum class LoanFor { message, preparation, keeping };
 
 // What came with an envelope; none if that is no loan.
 inline Loan loan_in(std::span<const std::byte> payload) {
@@ -64,6 +66,8 @@ inline Loan loan_in(std::span<const std::byte> payload) {
 class Borrowed {
  public:
   virtual ~Borrowed() = default;
+  // Where loan.start is in this process, for kernels and copies of the device that it was borrowed for; null: it is no memory, but a pool.
+  virtual std::byte* base() const = 0;
 };
 
 // A block that is lent in place of a buffer, loan.part bytes at a time: into its first half, then into its second, and so on.
@@ -103,6 +107,14 @@ class Lending {
   virtual std::shared_ptr<Borrowed> borrow(const Loan& loan, Rank lender, const Piece& own) = 0;
   // Is what borrow() gave nothing for still being mapped? If not, it never will be.
   virtual bool opening(const Loan& loan, Rank lender, const Piece& own) = 0;
+  // Why lend() gave nothing for that piece: whose memory it is, and what its owner can do.
+  virtual std::string why_not_lent(const Piece& piece, Rank borrower) = 0;
+  // The same memory as borrow() gives, waited for, and open until it is let go of, whatever the limit is; then it is closed. The device
+  // of `own` makes copies to and from its first `size` bytes from the loan's offset on, MemoryKind::copy()'s, too. An error says why it
+  // cannot be opened. Takes milliseconds, and waits for the lender's door.
+  virtual Result<std::shared_ptr<Borrowed>> keep(const Loan& loan, Rank lender, const Piece& own, Bytes size) = 0;
+  // Are words of what was lent changed as a whole by the device of `own` (word_changes.hpp), for whoever else changes them?
+  virtual Status changes_words_of(const Loan& loan, Rank lender, const Piece& own) = 0;
   // Unmaps what that rank says it has freed; of every loan that comes, borrowed or not.
   virtual void hear(const Loan& loan, Rank lender) = 0;
   // Starts the copy of from.size bytes to the loan, after `after` has finished, as MemoryKind::copy().

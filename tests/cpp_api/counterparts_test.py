@@ -12,8 +12,9 @@ CLASSES = {
     "halo": [["Halo"]],
     "halo_grid": [["HaloGrid", "Halo"]],
     "heap": [["Heap"]],
+    "window": [["Window"]],
     "layout": [["Layout", "LayoutCollectives"]],
-    "comm": [["Comm", "Gathers", "Collectives", "CommOwner", "Cart", "HaloGrid", "Halo", "Heap", "Layout", "LayoutCollectives"]],
+    "comm": [["Comm", "Gathers", "Collectives", "CommOwner", "Cart", "HaloGrid", "Halo", "Heap", "Window", "Layout", "LayoutCollectives"]],
     "world": [["World", "WorldOwner", "Memory", "Registration"]],
     "op": [["Operation"]],
 }

@@ -7,6 +7,7 @@
 #include <isthmus/layout.h>
 #include <isthmus/queue.h>
 #include <isthmus/stream.h>
+#include <isthmus/window.h>
 
 #include <type_traits>
 
@@ -218,6 +219,23 @@ static_assert(same<int(ist_heap, const void*, ist_type, ist_compare, int64_t)>(i
 static_assert(same<int(ist_heap, ist_atomic, uint64_t*, uint64_t, uint64_t*, int)>(ist_heap_atomic64));
 static_assert(same<int(ist_heap, uint32_t*, uint32_t, uint32_t, uint32_t*, int)>(ist_heap_compare_swap32));
 static_assert(same<int(ist_heap, ist_team_view*)>(ist_heap_view) && same<int(ist_heap)>(ist_heap_barrier));
+static_assert(same<int(ist_comm, ist_buffer, uint64_t, ist_window*)>(ist_window_create));
+static_assert(same<int(ist_window*)>(ist_window_free) && same<int(ist_window, ist_window_view*)>(ist_window_view_of));
+static_assert(same<int(ist_window, uint64_t, int, void**)>(ist_window_pointer) && same<int(ist_window)>(ist_window_quiet));
+static_assert(same<int(ist_window, uint64_t, ist_buffer, uint64_t, int)>(ist_window_put));
+static_assert(same<int(ist_window, ist_buffer, uint64_t, uint64_t, int)>(ist_window_get));
+static_assert(same<int(ist_window, uint64_t, ist_buffer, uint64_t, int)>(ist_window_put_nbi));
+static_assert(same<int(ist_window, ist_buffer, uint64_t, uint64_t, int)>(ist_window_get_nbi));
+static_assert(
+    same<int(ist_window, uint64_t, ist_buffer, uint64_t, uint64_t, uint64_t, ist_signal, int)>(ist_window_put_signal));
+static_assert(same<int(ist_window, uint64_t, ist_type, ist_compare, int64_t)>(ist_window_wait_until));
+static_assert(same<int(ist_window, uint64_t, ist_type, ist_compare, int64_t, int*)>(ist_window_test));
+static_assert(same<int(ist_window, ist_atomic, uint64_t, uint32_t, uint32_t*, int)>(ist_window_atomic32));
+static_assert(same<int(ist_window, ist_atomic, uint64_t, uint64_t, uint64_t*, int)>(ist_window_atomic64));
+static_assert(same<int(ist_window, uint64_t, uint32_t, uint32_t, uint32_t*, int)>(ist_window_compare_swap32));
+static_assert(same<int(ist_window, uint64_t, uint64_t, uint64_t, uint64_t*, int)>(ist_window_compare_swap64));
+static_assert(IST_WINDOW_MOST_PES == 64 && sizeof(ist_window_view) == 1040 && offsetof(ist_window_view, abort_word) == 8);
+static_assert(offsetof(ist_window_view, bytes) == 16 && offsetof(ist_window_view, base) == 528);
 
 // Layouts.
 static_assert(sizeof(ist_layout) == sizeof(void*) && !std::is_same_v<ist_layout, ist_op>);

@@ -48,8 +48,10 @@ inline constexpr unsigned kLooks = 1000;
 class Waiter {
  public:
   // deadline: nanoseconds from about now on, 0 for none.
-  IST_DEVICE_CODE Waiter(const ist_team_view& view, std::uint64_t deadline)
-      : abort_(const_cast<const std::uint32_t*>(view.abort_word)), deadline_(deadline) {}
+  IST_DEVICE_CODE Waiter(const ist_team_view& view, std::uint64_t deadline) : Waiter(view.abort_word, deadline) {}
+  // The same of a window's view, or any other word that tells of deaths; null: none does.
+  IST_DEVICE_CODE Waiter(const volatile std::uint32_t* abort_word, std::uint64_t deadline)
+      : abort_(const_cast<const std::uint32_t*>(abort_word)), deadline_(deadline) {}
   // After a vain look: is there still hope?
   IST_DEVICE_CODE Status vain() {
     between_looks();
@@ -89,12 +91,9 @@ IST_DEVICE_CODE T look_at(const T* word) {
   return bits_as<T>(load_acquire(reinterpret_cast<const WordOf<T>*>(word)));
 }
 
-// Acquire: what the other one stored before its release of this word is seen afterwards, by this thread and by whoever meets it at a
-// barrier of the block. `seen` gets the value that ended it.
+// What the waits for a word have in common.
 template <class T>
-IST_DEVICE_CODE Status wait_until(const ist_team_view& view, const T* word, Compare how, T value, std::uint64_t deadline = 0,
-                                  T* seen = nullptr) {
-  Waiter waiter(view, deadline);
+IST_DEVICE_CODE Status wait_for(Waiter waiter, const T* word, Compare how, T value, T* seen) {
   T found = look_at(word);
   while (!holds(found, how, value)) {
     const Status status = waiter.vain();
@@ -103,6 +102,20 @@ IST_DEVICE_CODE Status wait_until(const ist_team_view& view, const T* word, Comp
   }
   if (seen != nullptr) *seen = found;
   return Status::ok;
+}
+
+// Acquire: what the other one stored before its release of this word is seen afterwards, by this thread and by whoever meets it at a
+// barrier of the block. `seen` gets the value that ended it.
+template <class T>
+IST_DEVICE_CODE Status wait_until(const ist_team_view& view, const T* word, Compare how, T value, std::uint64_t deadline = 0,
+                                  T* seen = nullptr) {
+  return wait_for(Waiter(view, deadline), word, how, value, seen);
+}
+// The word is in the own memory of the window, or anywhere else of this PE's that others reach.
+template <class T>
+IST_DEVICE_CODE Status wait_until(const ist_window_view& window, const T* word, Compare how, T value,
+                                  std::uint64_t deadline = 0, T* seen = nullptr) {
+  return wait_for(Waiter(window.abort_word, deadline), word, how, value, seen);
 }
 
 template <class T>

@@ -1,75 +1,8 @@
 // C calls that copy into and out of symmetric heaps.
-#include <cstring>
-
-#include "face/heap/conditions.hpp"
-#include "face/heap/device_words.hpp"
-#include "heap/word.hpp"
+#include "face/heap/heap_calls.hpp"
 
 namespace ist {
 namespace {
-
-Status check_signal(const std::uint64_t* signal, ist_signal operation) {
-  if (operation != IST_SIGNAL_SET && operation != IST_SIGNAL_ADD)
-    return {IST_ERR_ARGUMENT,
-            "operation is " + std::to_string(static_cast<int>(operation)) + "; it must be IST_SIGNAL_SET or _ADD"};
-  if (reinterpret_cast<std::uint64_t>(signal) % sizeof *signal != 0)
-    return {IST_ERR_ARGUMENT, "the signal's address is no multiple of 8"};
-  return {};
-}
-
-}  // namespace
-
-Result<PlaceInHeap> place_of(CollectiveHeap& heap, const Signal& signal, int pe) {
-  IST_TRY(check_signal(signal.address, signal.operation));
-  auto place = place_in(heap, {signal.address, Bytes{sizeof(std::uint64_t)}, pe});
-  // Before anything is copied: who waits for the word would not hear of it.
-  if (place.ok() && signal.operation == IST_SIGNAL_ADD && !heap.on_host()) IST_TRY(can_change_on_device(heap, place->pe));
-  return place;
-}
-
-namespace {
-
-enum class Direction { put, get };
-enum class Completes { now, at_quiet };
-
-bool plain_host(const CollectiveHeap& heap, const ist_buffer& local, Bytes size) {
-  return heap.on_host() && local.kind == IST_KIND_HOST && size <= kCopiedByCaller;
-}
-
-Status null_buffer(Bytes size) {
-  return {IST_ERR_ARGUMENT, "the local buffer is null, and " + std::to_string(size.value) + " bytes were to be copied"};
-}
-
-// add(Transfer): of a copy that may go on behind its call, what is left to do; not called where the bytes are there.
-template <class Add>
-Status copy(CollectiveHeap& heap, Direction direction, const Named& named, const ist_buffer& local, Completes completes,
-            const Add& add) {
-  if (named.size == Bytes{}) return heap.memory().check(named.pe);
-  const auto place = place_in(heap, named);
-  if (!place.ok()) return place.status();
-  if (local.object == 0 && local.kind != IST_KIND_OPENCL) return null_buffer(named.size);
-  if (plain_host(heap, local, named.size)) {
-    void* const far = heap.memory().at(place->pe, place->offset);
-    void* const near = reinterpret_cast<void*>(local.object + local.offset);
-    std::memmove(direction == Direction::put ? far : near, direction == Direction::put ? near : far, named.size.value);
-    return {};
-  }
-  const auto near = heap.world().kinds().resolve(local, named.size);
-  if (!near.ok()) return near.status();
-  const Piece far = heap.memory().piece(place->pe, place->offset, named.size);
-  const Piece& to = direction == Direction::put ? far : *near;
-  const Piece& from = direction == Direction::put ? *near : far;
-  if (completes == Completes::now) return copy_pieces(heap.world(), to, from);
-  Transfer transfer{heap.world().kinds(), heap.world().pool(), to, from};
-  const auto done = transfer.step();
-  if (!done.ok()) return done.status();
-  if (!*done) add(std::move(transfer));
-  return {};
-}
-
-Status copy(CollectiveHeap& heap, Direction direction, const Named& named, const ist_buffer& local, Completes completes) {
-  return copy(heap, direction, named, local, completes, [&heap](Transfer rest) { heap.add(std::move(rest)); });
-}
 
 // One of several elements that are equally far apart, on either side.
 struct Strided {
@@ -110,35 +43,10 @@ Status copy_strided(CollectiveHeap& heap, Direction direction, const void* addre
   return heap.quiet();
 }
 
-Status set_signal(CollectiveHeap& heap, const PlaceInHeap& place, std::uint64_t value, ist_signal operation) {
-  if (heap.on_host()) {
-    change<std::uint64_t>(heap.memory().at(place.pe, place.offset),
-                          operation == IST_SIGNAL_ADD ? IST_ATOMIC_ADD : IST_ATOMIC_SET, value);
-    return {};
-  }
-  if (operation == IST_SIGNAL_ADD)
-    return change_on_device(heap, place, Bytes{sizeof value}, {WordChange::What::add, value, 0}).status();
-  return copy_pieces(heap.world(), heap.memory().piece(place.pe, place.offset, Bytes{sizeof value}),
-                     host_piece(&value, Bytes{sizeof value}));
-}
-
-Status put_signal_nbi(CollectiveHeap& heap, const Named& named, const ist_buffer& source, const Signal& signal) {
-  const auto place = place_of(heap, signal, named.pe);
-  if (!place.ok()) return place.status();
-  bool goes_on = false;
-  IST_TRY(copy(heap, Direction::put, named, source, Completes::at_quiet, [&](Transfer rest) {
-    goes_on = true;
-    heap.add(std::move(rest),
-             [&heap, where = *place, signal] { return set_signal(heap, where, signal.value, signal.operation); });
-  }));
-  return goes_on ? Status{} : set_signal(heap, *place, signal.value, signal.operation);
-}
-
-Status put_signal(CollectiveHeap& heap, const Named& named, const ist_buffer& source, const Signal& signal) {
-  const auto place = place_of(heap, signal, named.pe);
-  if (!place.ok()) return place.status();
-  IST_TRY(copy(heap, Direction::put, named, source, Completes::now));
-  return set_signal(heap, *place, signal.value, signal.operation);
+Status put_with_signal(CollectiveHeap& heap, const Named& named, const ist_buffer& source, const std::uint64_t* word,
+                       const SignalChange& signal, Completes completes) {
+  IST_TRY(check_signal(signal, reinterpret_cast<std::uint64_t>(word)));
+  return put_signal(heap, named, source, Named{word, Bytes{sizeof *word}, named.pe}, signal, completes);
 }
 
 }  // namespace
@@ -148,7 +56,7 @@ extern "C" {
 
 int ist_heap_put(ist_heap heap, void* dest, ist_buffer source, uint64_t bytes, int pe) try {
   return ist::in_heap("ist_heap_put", heap, [&](ist::CollectiveHeap& in) {
-    return ist::copy(in, ist::Direction::put, {dest, ist::Bytes{bytes}, pe}, source, ist::Completes::now);
+    return ist::copy(in, ist::Direction::put, ist::Named{dest, ist::Bytes{bytes}, pe}, source, ist::Completes::now);
   });
 } catch (...) {
   return ist::report_exception("ist_heap_put");
@@ -156,7 +64,7 @@ int ist_heap_put(ist_heap heap, void* dest, ist_buffer source, uint64_t bytes, i
 
 int ist_heap_get(ist_heap heap, ist_buffer dest, const void* source, uint64_t bytes, int pe) try {
   return ist::in_heap("ist_heap_get", heap, [&](ist::CollectiveHeap& in) {
-    return ist::copy(in, ist::Direction::get, {source, ist::Bytes{bytes}, pe}, dest, ist::Completes::now);
+    return ist::copy(in, ist::Direction::get, ist::Named{source, ist::Bytes{bytes}, pe}, dest, ist::Completes::now);
   });
 } catch (...) {
   return ist::report_exception("ist_heap_get");
@@ -164,7 +72,7 @@ int ist_heap_get(ist_heap heap, ist_buffer dest, const void* source, uint64_t by
 
 int ist_heap_put_nbi(ist_heap heap, void* dest, ist_buffer source, uint64_t bytes, int pe) try {
   return ist::in_heap("ist_heap_put_nbi", heap, [&](ist::CollectiveHeap& in) {
-    return ist::copy(in, ist::Direction::put, {dest, ist::Bytes{bytes}, pe}, source, ist::Completes::at_quiet);
+    return ist::copy(in, ist::Direction::put, ist::Named{dest, ist::Bytes{bytes}, pe}, source, ist::Completes::at_quiet);
   });
 } catch (...) {
   return ist::report_exception("ist_heap_put_nbi");
@@ -172,7 +80,7 @@ int ist_heap_put_nbi(ist_heap heap, void* dest, ist_buffer source, uint64_t byte
 
 int ist_heap_get_nbi(ist_heap heap, ist_buffer dest, const void* source, uint64_t bytes, int pe) try {
   return ist::in_heap("ist_heap_get_nbi", heap, [&](ist::CollectiveHeap& in) {
-    return ist::copy(in, ist::Direction::get, {source, ist::Bytes{bytes}, pe}, dest, ist::Completes::at_quiet);
+    return ist::copy(in, ist::Direction::get, ist::Named{source, ist::Bytes{bytes}, pe}, dest, ist::Completes::at_quiet);
   });
 } catch (...) {
   return ist::report_exception("ist_heap_get_nbi");
@@ -199,7 +107,7 @@ int ist_heap_iget(ist_heap heap, ist_buffer dest, uint64_t dest_stride, const vo
 int ist_heap_put_signal(ist_heap heap, void* dest, ist_buffer source, uint64_t bytes, uint64_t* signal, uint64_t value,
                         ist_signal operation, int pe) try {
   return ist::in_heap("ist_heap_put_signal", heap, [&](ist::CollectiveHeap& in) {
-    return ist::put_signal(in, {dest, ist::Bytes{bytes}, pe}, source, {signal, value, operation});
+    return ist::put_with_signal(in, {dest, ist::Bytes{bytes}, pe}, source, signal, {value, operation}, ist::Completes::now);
   });
 } catch (...) {
   return ist::report_exception("ist_heap_put_signal");
@@ -208,7 +116,8 @@ int ist_heap_put_signal(ist_heap heap, void* dest, ist_buffer source, uint64_t b
 int ist_heap_put_signal_nbi(ist_heap heap, void* dest, ist_buffer source, uint64_t bytes, uint64_t* signal, uint64_t value,
                             ist_signal operation, int pe) try {
   return ist::in_heap("ist_heap_put_signal_nbi", heap, [&](ist::CollectiveHeap& in) {
-    return ist::put_signal_nbi(in, {dest, ist::Bytes{bytes}, pe}, source, {signal, value, operation});
+    return ist::put_with_signal(in, {dest, ist::Bytes{bytes}, pe}, source, signal, {value, operation},
+                                ist::Completes::at_quiet);
   });
 } catch (...) {
   return ist::report_exception("ist_heap_put_signal_nbi");

@@ -2,8 +2,7 @@
 #include <isthmus/heap_stream.h>
 
 #include "base/ranges.hpp"
-#include "face/heap/conditions.hpp"
-#include "face/heap/device_words.hpp"
+#include "face/heap/one_sided_words.hpp"
 #include "face/heap/stream_calls.hpp"
 #include "heap/word.hpp"
 #include "memory/stream_order.hpp"
@@ -53,8 +52,10 @@ Status copy(const InStream& in, bool puts, const Named& named, const ist_buffer&
   return puts ? in.copy(far, *near) : in.copy(*near, far);
 }
 
-Status put_signal(const InStream& in, const Named& named, const ist_buffer& source, const Signal& signal) {
-  const auto place = place_of(in.heap(), signal, named.pe);
+Status put_signal(const InStream& in, const Named& named, const ist_buffer& source, const std::uint64_t* word,
+                  const SignalChange& signal) {
+  IST_TRY(check_signal(signal, reinterpret_cast<std::uint64_t>(word)));
+  const auto place = place_of_signal(in.heap(), Named{word, Bytes{sizeof *word}, named.pe}, signal);
   if (!place.ok()) return place.status();
   IST_TRY(copy(in, true, named, source));
   const auto what = signal.operation == IST_SIGNAL_ADD ? WordChange::What::add : WordChange::What::store;
@@ -68,14 +69,15 @@ WordWait::How how_of(ist_compare compare) {
   return kAll[compare];
 }
 
-Status wait_until(const InStream& in, const Condition& wanted) {
-  const auto offset = check_condition(in.heap(), wanted);
-  if (!offset.ok()) return offset.status();
+Status wait_until(const InStream& in, const void* address, const Condition& wanted) {
+  IST_TRY(check_condition(wanted, reinterpret_cast<std::uint64_t>(address)));
   const WordType type = word_type(wanted.type);
+  SymmetricHeap& memory = in.heap().memory();
+  const auto offset = memory.locate(address, Bytes{type.size});
+  if (!offset.ok()) return offset.status();
   const WordWait wait{how_of(wanted.compare), type.is_signed, static_cast<std::uint64_t>(wanted.value),
                       in.heap().abort_word()};
-  return in.order().wait_in(in.stream(), in.heap().memory().piece(in.heap().memory().shape().pe, *offset, Bytes{type.size}),
-                            wait);
+  return in.order().wait_in(in.stream(), memory.piece(memory.shape().pe, *offset, Bytes{type.size}), wait);
 }
 
 Status meet(const InStream& in) {
@@ -113,7 +115,7 @@ int ist_heap_get_on(ist_heap heap, void* stream, ist_buffer dest, const void* so
 int ist_heap_put_signal_on(ist_heap heap, void* stream, void* dest, ist_buffer source, uint64_t bytes, uint64_t* signal,
                            uint64_t value, ist_signal operation, int pe) try {
   return ist::in_stream("ist_heap_put_signal_on", heap, stream, [&](const ist::InStream& in) {
-    return ist::put_signal(in, {dest, ist::Bytes{bytes}, pe}, source, {signal, value, operation});
+    return ist::put_signal(in, {dest, ist::Bytes{bytes}, pe}, source, signal, {value, operation});
   });
 } catch (...) {
   return ist::report_exception("ist_heap_put_signal_on");
@@ -122,7 +124,7 @@ int ist_heap_put_signal_on(ist_heap heap, void* stream, void* dest, ist_buffer s
 int ist_heap_wait_until_on(ist_heap heap, void* stream, const void* address, ist_type type, ist_compare compare,
                            int64_t value) try {
   return ist::in_stream("ist_heap_wait_until_on", heap, stream, [&](const ist::InStream& in) {
-    return ist::wait_until(in, {address, type, compare, value});
+    return ist::wait_until(in, address, {type, compare, value});
   });
 } catch (...) {
   return ist::report_exception("ist_heap_wait_until_on");

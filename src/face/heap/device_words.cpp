@@ -5,22 +5,16 @@
 
 namespace ist {
 
-Status can_change_on_device(CollectiveHeap& heap, Pe pe) {
-  if (heap.world().kinds().find(heap.memory().shape().kind)->word_changes() == nullptr)
-    return {IST_ERR_UNSUPPORTED, "this device cannot change a word as a whole; use one in a heap of IST_KIND_HOST"};
-  return heap.memory().space().changes_words_of(heap.rank_of(pe));
+Status can_change_words(const World& world, KindId kind) {
+  if (world.kinds().find(kind)->word_changes() != nullptr) return {};
+  return {IST_ERR_UNSUPPORTED, "this device cannot change a word as a whole; use one in memory of IST_KIND_HOST"};
 }
 
-Result<std::uint64_t> change_on_device(CollectiveHeap& heap, const PlaceInHeap& place, Bytes size,
-                                       const WordChange& change) {
-  World& world = heap.world();
-  const KindId id = heap.memory().shape().kind;
-  MemoryKind& kind = *world.kinds().find(id);
-  IST_TRY(can_change_on_device(heap, place.pe));
-  const auto block = world.pool().take_locked(Bytes{sizeof(std::uint64_t)}, id);
+Result<std::uint64_t> change_on_device(World& world, const Piece& word, const WordChange& change) {
+  MemoryKind& kind = *world.kinds().find(word.kind);
+  const auto block = world.pool().take_locked(Bytes{sizeof(std::uint64_t)}, word.kind);
   if (!block.ok()) return block.status();
-  auto ticket = kind.word_changes()->change(change, heap.memory().piece(place.pe, place.offset, size),
-                                            host_piece(block->data(), Bytes{sizeof(std::uint64_t)}));
+  auto ticket = kind.word_changes()->change(change, word, host_piece(block->data(), Bytes{sizeof(std::uint64_t)}));
   if (!ticket.ok()) return ticket.status();
   for (;;) {
     const auto over = kind.finished(*ticket);

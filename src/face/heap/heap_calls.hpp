@@ -7,13 +7,11 @@
 #pragma once
 
 #include "face/heap/collective_heap.hpp"
+#include "face/heap/one_sided_copies.hpp"
 #include "face/message/calls.hpp"
 #include "face/message/errors.hpp"
 
 namespace ist {
-
-// Between host memory. What is longer is copied by several threads, as other long copies are.
-inline constexpr Bytes kCopiedByCaller = kibibytes(256);
 
 int null_argument(const char* call, const char* argument);
 
@@ -33,10 +31,6 @@ struct Named {
   const void* address;
   Bytes size;
   int pe;
-};
-struct PlaceInHeap {
-  Pe pe;
-  Offset offset;
 };
 inline Result<PlaceInHeap> place_in(const CollectiveHeap& heap, const Named& named) {
   const SymmetricHeap& memory = heap.memory();

@@ -17,9 +17,11 @@ Status outcome_of(const StartedCopies::Then& then) try { return then(); } catch 
 
 }  // namespace
 
-StartedCopies::~StartedCopies() {
+void StartedCopies::give_up() {
+  const std::lock_guard lock(mutex_);
   for (Copy& each : copies_)
     for (auto done = each.transfer.step(); done.ok() && !*done; done = each.transfer.step()) std::this_thread::yield();
+  copies_.clear();
 }
 
 void StartedCopies::add(Transfer transfer, Then then) {

@@ -23,12 +23,13 @@ class StartedCopies {
   // Called once the bytes are there, and not after an error.
   using Then = std::function<Status()>;
   StartedCopies() = default;
-  // Copies that nobody waited for touch the memory until they are over; nothing follows them.
-  ~StartedCopies();
+  ~StartedCopies() { give_up(); }
   StartedCopies(const StartedCopies&) = delete;
   StartedCopies& operator=(const StartedCopies&) = delete;
 
   void add(Transfer transfer, Then then);
+  // Copies that nobody waited for touch the memory until they are over: waits for them. Nothing follows them.
+  void give_up();
   // One is under way, or has failed.
   bool any() const { return any_.load(std::memory_order_acquire); }
   // Moves them on without waiting.

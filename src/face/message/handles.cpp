@@ -116,6 +116,20 @@ Result<CollectiveHeap*> look_up(ist_heap handle) {
   return heap;
 }
 
+Result<Window*> look_up(ist_window handle) {
+  const Found found = find_place(HandleType::window, value_of(handle));
+  Window* const window = found.world != nullptr ? found.world->windows().find(comm_name_of(value_of(handle))) : nullptr;
+  if (window == nullptr) return bad_handle("window", value_of(handle));
+  return window;
+}
+
+ist_window window_handle(ist_comm of, const CommName& name) {
+  const std::size_t slot = ((value_of(of) >> 51) & 0xff) - 1;
+  return reinterpret_cast<ist_window>(pack(HandleType::window, slot, std::uint64_t{name.index} << 35 | name.serial));
+}
+
+CommName name_in(ist_window handle) { return comm_name_of(value_of(handle)); }
+
 ist_heap heap_handle(ist_comm of, const CommName& name) {
   const std::size_t slot = ((value_of(of) >> 51) & 0xff) - 1;
   return reinterpret_cast<ist_heap>(pack(HandleType::heap, slot, std::uint64_t{name.index} << 35 | name.serial));

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <isthmus/heap.h>
+#include <isthmus/window.h>
 
 #include <array>
 #include <atomic>
@@ -15,7 +16,7 @@
 
 namespace ist {
 
-enum class HandleType : std::uint8_t { world = 1, comm = 2, heap = 3 };
+enum class HandleType : std::uint8_t { world = 1, comm = 2, heap = 3, window = 4 };
 
 // A world with one of its communicators or operations.
 struct InWorld {
@@ -29,7 +30,7 @@ Result<ist_world> add_world(std::unique_ptr<World> world);
 // Takes the world out of the registry; null if the handle is none.
 std::unique_ptr<World> remove_world(ist_world handle);
 
-// A world: type, 4 bits; slot, 8; generation, 51. A communicator: type, slot, its index, 16; its serial, 35; so a heap. A request or
+// A world: type, 4 bits; slot, 8; generation, 51. A communicator: type, slot, its index, 16; its serial, 35; so a heap and a window. A request or
 // message has no type bits of its own to spare: slot of the world, 8; its operation's generation, 36; its index, 20. The slot
 // is counted from 1, so that no handle is null, and requests use slots 1 to 63, worlds and communicators have the top bit set.
 inline constexpr std::uint64_t kNotRequest = std::uint64_t{1} << 63;
@@ -84,8 +85,11 @@ ist_comm comm_handle(ist_world of, const CommName& name);
 ist_comm comm_handle(ist_comm of, const CommName& name);
 CommName name_in(ist_comm handle);
 CommName name_in(ist_heap handle);
+CommName name_in(ist_window handle);
 ist_heap heap_handle(ist_comm of, const CommName& name);
+ist_window window_handle(ist_comm of, const CommName& name);
 Result<CollectiveHeap*> look_up(ist_heap handle);
+Result<Window*> look_up(ist_window handle);
 inline ist_request request_handle(ist_comm of, OperationId id) {
   return reinterpret_cast<ist_request>(((reinterpret_cast<std::uint64_t>(of) >> 51) & 0xff) << 56 | id.value);
 }

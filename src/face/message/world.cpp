@@ -164,6 +164,7 @@ Watcher::Hooks World::watcher_hooks() {
     stream_channels_->look_at_board();
     stream_meetings_->look_at_board();
     heaps_.for_each([](CollectiveHeap& heap) { heap.look_at_board(); });
+    windows_.for_each([](Window& window) { window.look_at_board(); });
     for (const auto& path : paths_) path->wake();
   };
   return hooks;

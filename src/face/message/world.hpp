@@ -18,6 +18,7 @@
 #include "boot/watcher.hpp"
 #include "collective/nccl.hpp"
 #include "face/heap/collective_heap.hpp"
+#include "face/heap/window.hpp"
 #include "face/message/comm_table.hpp"
 #include "face/message/neighbours.hpp"
 #include "face/message/queue_channels.hpp"
@@ -48,6 +49,7 @@ class World {
 
   Engine& engine() { return *engine_; }
   Kinds& kinds() { return *kinds_; }
+  const Kinds& kinds() const { return *kinds_; }
   PinnedPool& pool() { return *pool_; }
   Registrations& registrations() { return *registrations_; }
   const Peers& peers() const { return *peers_; }
@@ -58,6 +60,7 @@ class World {
   const std::string& numbers() const { return numbers_; }
   CommTable& comms() { return comms_; }
   HandleTable<CollectiveHeap>& heaps() { return heaps_; }
+  HandleTable<Window>& windows() { return windows_; }
   Trace* trace() { return trace_.get(); }
   StreamChannels& stream_channels() { return *stream_channels_; }
   StreamMeetings& stream_meetings() { return *stream_meetings_; }
@@ -102,6 +105,7 @@ class World {
   std::unique_ptr<LanePool> lanes_;
   CommTable comms_;
   HandleTable<CollectiveHeap> heaps_;
+  HandleTable<Window> windows_;
   CommName whole_;
   CommName self_;
   bool ended_ = false;

@@ -1,12 +1,16 @@
 #include "memory/cuda/cuda_borrowing.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/log.hpp"
 #include "base/quiet_thread.hpp"
 
 namespace ist {
 namespace {
+
+// For who waits for an opening; the closing of what lay there before may be ahead of it.
+constexpr std::chrono::seconds kOpeningPatience{30};
 
 bool overlap(const Loan& loan, std::uint64_t start, std::uint64_t size) {
   return loan.start < start + size && start < loan.start + loan.size;
@@ -78,11 +82,13 @@ void CudaBorrowing::hear(const Loan& loan, Rank lender) {
 void CudaBorrowing::forget_least_used(std::vector<Dropped>& dropped) {
   while (mapped_ > limit_) {
     auto least = mappings_.end();
-    for (auto at = mappings_.begin(); at != mappings_.end(); ++at)
-      if (at->second.memory != nullptr && at->second.memory->size > Bytes{} &&
-          (least == mappings_.end() || at->second.used < least->second.used))
-        least = at;
-    if (least == mappings_.end()) return;
+    Bytes for_later;
+    for (auto at = mappings_.begin(); at != mappings_.end(); ++at) {
+      if (at->second.memory == nullptr || at->second.memory->size == Bytes{} || at->second.keepers > 0) continue;
+      for_later += at->second.memory->size;
+      if (least == mappings_.end() || at->second.used < least->second.used) least = at;
+    }
+    if (for_later <= limit_) return;
     dropped.push_back(drop(least));
   }
 }
@@ -175,17 +181,77 @@ std::optional<std::shared_ptr<CudaBorrowed>> CudaBorrowing::look_up(const Key& k
                   std::to_string(limit_.value) + "; raise it above the largest allocation");
     return nullptr;
   }
-  const auto known = mappings_.find(key);
+  const auto known = find(key, loan, dropped);
   if (known == mappings_.end()) return std::nullopt;
-  const bool pool = loan.way == Loan::Way::pool;
-  // Another mapping of the same memory, by a driver that counts it as the same.
-  if (!pool && (known->second.start != loan.start || known->second.size != loan.size)) {
-    dropped.push_back(drop(known));
-    return std::nullopt;
-  }
   known->second.used = ++borrows_;
   const auto& memory = known->second.memory;
-  return pool && memory != nullptr ? piece_of(memory, loan) : memory;
+  return loan.way == Loan::Way::pool && memory != nullptr ? piece_of(memory, loan) : memory;
+}
+
+std::map<CudaBorrowing::Key, CudaBorrowing::Mapping>::iterator CudaBorrowing::find(const Key& key, const Loan& loan,
+                                                                                   std::vector<Dropped>& dropped) {
+  const auto known = mappings_.find(key);
+  if (known == mappings_.end() || loan.way == Loan::Way::pool) return known;
+  if (known->second.start == loan.start && known->second.size == loan.size) return known;
+  // Another mapping of the same memory, by a driver that counts it as the same.
+  dropped.push_back(drop(known));
+  return mappings_.end();
+}
+
+// ---- keeping ----
+
+Result<std::shared_ptr<CudaBorrowed>> CudaBorrowing::keep(const Loan& loan, Rank lender, const Piece& own) {
+  if (!opens(api_, loan.way))
+    return Status{IST_ERR_UNSUPPORTED,
+                  "this CUDA driver lacks calls that open memory of other processes; install a newer one"};
+  const auto context = context_of_(own);
+  if (!context.ok()) return context.status();
+  const Key key = key_of(loan, lender, **context);
+  const auto deadline = std::chrono::steady_clock::now() + kOpeningPatience;
+  for (int orders = 0; std::chrono::steady_clock::now() < deadline;) {
+    std::vector<Dropped> dropped;  // outlives the lock
+    std::unique_lock lock(mutex_);
+    forget_ended(loan, lender, dropped);
+    auto known = find(key, loan, dropped);
+    if (known == mappings_.end()) {
+      // Memory that is not there any more is forgotten, and may yet be there with the next order.
+      if (++orders > 2) return Status{IST_ERR_HANDLE, "it could not be opened twice in turn; was it freed meanwhile?"};
+      if (!start_thread()) return Status{IST_ERR_SYSTEM, "no thread could be started that opens it"};
+      order(key, loan);
+      known = mappings_.find(key);
+    }
+    if (known->second.state == Mapping::State::refused) return known->second.why;
+    if (known->second.state == Mapping::State::mapped) return take(key, known->second, loan);
+    const std::uint64_t ordered = known->second.ordered;
+    ++known->second.keepers;
+    settled_.wait_for(lock, std::chrono::milliseconds(100));
+    known = mappings_.find(key);
+    if (known != mappings_.end() && known->second.ordered == ordered) --known->second.keepers;
+  }
+  return Status{IST_ERR_DEVICE, "it was not opened within " + std::to_string(kOpeningPatience.count()) + " seconds"};
+}
+
+// Under the lock.
+Result<std::shared_ptr<CudaBorrowed>> CudaBorrowing::take(const Key& key, Mapping& mapping, const Loan& loan) {
+  mapping.used = ++borrows_;
+  auto memory = loan.way == Loan::Way::pool ? piece_of(mapping.memory, loan) : mapping.memory;
+  if (memory == nullptr)
+    return Status{IST_ERR_DEVICE, "its pool was opened, and a piece of that was not; ISTHMUS_LOG=warning tells why"};
+  ++mapping.keepers;
+  CudaBorrowed* const seen = memory.get();
+  return std::shared_ptr<CudaBorrowed>{seen, [this, key, pool = mapping.memory, memory](CudaBorrowed*) mutable {
+                                         stop_keeping(key, *pool);
+                                         memory.reset();
+                                         pool.reset();
+                                       }};
+}
+
+void CudaBorrowing::stop_keeping(const Key& key, const CudaBorrowed& memory) {
+  Dropped dropped;  // outlives the lock
+  const std::lock_guard lock(mutex_);
+  const auto known = mappings_.find(key);
+  if (known != mappings_.end() && known->second.memory.get() == &memory && --known->second.keepers == 0)
+    dropped = drop(known);
 }
 
 bool CudaBorrowing::opening(const Loan& loan, Rank lender, const Piece& own) {
@@ -269,6 +335,7 @@ bool CudaBorrowing::names_nothing_again(const Key& key) {
 void CudaBorrowing::open(const Order& order) {
   const Status believed = links_.believe(*order.key.context, order.loan, order.key.lender, ends_);
   Dropped made;
+  Status why = believed;
   bool not_at_hand = false;
   if (believed.ok()) {
     auto opened = open_mapping(api_, *order.key.context, order.loan, ends_);
@@ -277,7 +344,7 @@ void CudaBorrowing::open(const Order& order) {
       (*opened)->start = order.loan.start;
       made = hold(std::move(*opened));
     } else {
-      Status why = opened.status();
+      why = opened.status();
       if (why.code() == IST_ERR_HANDLE && order.loan.way == Loan::Way::handle && names_nothing_again(order.key))
         why = {IST_ERR_DEVICE, why.text()};
       say_refused(order, why);
@@ -293,11 +360,13 @@ void CudaBorrowing::open(const Order& order) {
     dropped.push_back(std::move(made));
     return;
   }
+  settled_.notify_all();
   if (not_at_hand) {  // the next loan orders it once more
     mappings_.erase(mapping);
     return;
   }
   mapping->second.state = made ? Mapping::State::mapped : Mapping::State::refused;
+  mapping->second.why = why;
   if (made) mapped_ = Bytes{mapped_.value + made->size.value};
   mapping->second.memory = std::move(made);
   forget_least_used(dropped);

@@ -34,6 +34,8 @@ class CudaBorrowing {
 
   std::shared_ptr<Borrowed> borrow(const Loan& loan, Rank lender, const Piece& own);
   bool opening(const Loan& loan, Rank lender, const Piece& own);
+  // Lending::keep(), but for who copies.
+  Result<std::shared_ptr<CudaBorrowed>> keep(const Loan& loan, Rank lender, const Piece& own);
   void hear(const Loan& loan, Rank lender);
   bool same_device(const Loan& loan, const Piece& own) const;
   // So many bytes stay mapped for later messages.
@@ -53,6 +55,8 @@ class CudaBorrowing {
     std::uint64_t size = 0;
     std::uint64_t used = 0;     // the count of borrow() when it was last asked for
     std::uint64_t ordered = 0;  // and when it was first
+    int keepers = 0;            // who wait for it, or hold it until they let it go
+    Status why;                 // it was refused
     std::shared_ptr<CudaBorrowed> memory;
   };
   struct Order {
@@ -69,6 +73,9 @@ class CudaBorrowing {
   // To be let go without the lock, which whoever lets go of the last one takes.
   using Dropped = std::shared_ptr<CudaBorrowed>;
   static Key key_of(const Loan& loan, Rank lender, CudaContext& context);
+  std::map<Key, Mapping>::iterator find(const Key& key, const Loan& loan, std::vector<Dropped>& dropped);
+  Result<std::shared_ptr<CudaBorrowed>> take(const Key& key, Mapping& mapping, const Loan& loan);
+  void stop_keeping(const Key& key, const CudaBorrowed& memory);
   std::optional<std::shared_ptr<CudaBorrowed>> look_up(const Key& key, const Loan& loan, std::vector<Dropped>& dropped);
   bool start_thread();
   void order(const Key& key, const Loan& loan);
@@ -98,6 +105,7 @@ class CudaBorrowing {
   Bytes mapped_;
   Bytes limit_ = mebibytes(32768);
   std::condition_variable wake_;
+  std::condition_variable settled_;  // an order came to something, or to nothing
   std::deque<Order> orders_;
   std::set<Key> named_nothing_;
   std::vector<std::unique_ptr<CudaBorrowed>> unused_;  // to be unmapped

@@ -195,10 +195,10 @@ Result<FileDescriptor> CudaLending::export_pool(CUmemoryPool pool) const {
   return FileDescriptor{descriptor};
 }
 
-void CudaLending::export_for(Lent& lent, Rank borrower) {
+void CudaLending::export_for(Lent& lent, Rank borrower, LoanFor use) {
   LentPool* const pool = lent.way == Loan::Way::pool ? &pools_.at(lent.pool) : nullptr;
   Exports& exports = pool == nullptr ? lent.exports : pool->exports;
-  if (!exports.made_for.insert(borrower).second) return;
+  if (!exports.made_for.insert(borrower).second && use != LoanFor::keeping) return;
   auto descriptor = pool == nullptr ? export_mapping(lent.start) : export_pool(pool->handle);
   exports.waiting.insert_or_assign(borrower, Export{std::move(descriptor), std::chrono::steady_clock::now()});
   door_->will_tidy();
@@ -235,11 +235,11 @@ std::optional<Loan> CudaLending::lend(const Piece& piece, Rank borrower, LoanFor
   if (!found.possible || !inside || found.unable.contains(borrower)) return std::nullopt;
   if (found.pool != 0) {
     LentPool& pool = pools_.at(found.pool);
-    pool.asked[borrower] += use == LoanFor::preparation ? kLoansOfALife + 1 : 1;
+    pool.asked[borrower] += use != LoanFor::message ? kLoansOfALife + 1 : 1;
     if (pool.unable.contains(borrower) || !is_worth_opening(pool, borrower)) return std::nullopt;
   }
   if (!open_door()) return std::nullopt;
-  if (found.way != Loan::Way::handle) export_for(found, borrower);
+  if (found.way != Loan::Way::handle) export_for(found, borrower, use);
   (found.pool == 0 ? found.borrowers : pools_.at(found.pool).borrowers).insert(borrower);
   Loan loan;
   loan.handle = found.handle;

@@ -82,7 +82,7 @@ class CudaLending {
   void look_for_ended();
   void end_pool(std::uint64_t pool);
   void tell_ended(Loan& loan, Rank borrower);
-  void export_for(Lent& lent, Rank borrower);
+  void export_for(Lent& lent, Rank borrower, LoanFor use);
   Result<FileDescriptor> export_mapping(std::uint64_t start) const;
   Result<FileDescriptor> export_pool(CUmemoryPool pool) const;
   // In the door's thread.

@@ -59,6 +59,38 @@ void CudaKind::say_bounced(const PointerFacts& facts, Rank borrower) {
                how_to_lend(facts.memory_class, why) + "; into what cuMemAlloc or cudaMalloc gave they take one");
 }
 
+std::string CudaKind::why_not_lent(const Piece& piece, Rank borrower) {
+  const PointerFacts facts = facts_.of(piece);
+  if (!facts.known) return "memory that the CUDA driver does not know";
+  if (facts.on_host) return "page-locked host memory";
+  return allocator_of(facts.memory_class) + ": " + how_to_lend(facts.memory_class, lending_.why_not(facts, borrower));
+}
+
+Result<std::shared_ptr<Borrowed>> CudaKind::keep(const Loan& loan, Rank lender, const Piece& own, Bytes size) {
+  auto opened = borrowing_.keep(loan, lender, own);
+  if (!opened.ok()) {
+    const auto context = context_of(own);
+    if (!context.ok()) return opened.status();
+    const bool off = links_.off(**context, loan.device);
+    return Status{off ? IST_ERR_UNREACHABLE : opened.status().code(), CudaLinks::words_for(**context, loan.device, lender) +
+                                                                          (off ? ", is off: " : ": ") +
+                                                                          opened.status().text() + (off ? "" : kNamespaces)};
+  }
+  CudaBorrowed* const seen = opened->get();
+  const CUdeviceptr start = seen->address + loan.offset;
+  spaces_.add({start, size.value, &seen->context});
+  return std::shared_ptr<Borrowed>{seen, [this, start, size, memory = std::move(*opened)](Borrowed*) mutable {
+                                     spaces_.remove(start, size.value);
+                                     memory.reset();
+                                   }};
+}
+
+Status CudaKind::changes_words_of(const Loan& loan, Rank lender, const Piece& own) {
+  if (same_device(loan, own)) return {};
+  const auto context = context_of(own);
+  return context.ok() ? spaces_.atomics_between(**context, loan.device, lender) : context.status();
+}
+
 // In the primary context, which stays: a context of the user's goes with all that was allocated in it.
 std::optional<Bounce> CudaKind::bounce(const Piece& own, Rank borrower) {
   const PointerFacts facts = facts_.of(own);

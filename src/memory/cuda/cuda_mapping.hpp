@@ -20,6 +20,7 @@ inline constexpr auto kPosixDescriptor = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTO
 class CudaBorrowed : public Borrowed {
  public:
   CudaBorrowed(CudaContext& in, Loan::Way by) : context(in), way(by) {}
+  std::byte* base() const override { return reinterpret_cast<std::byte*>(address); }
   CudaContext& context;
   const Loan::Way way;
   CUdeviceptr address = 0;  // none of a pool, which nothing can be copied to

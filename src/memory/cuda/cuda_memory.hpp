@@ -138,6 +138,9 @@ class CudaKind : public MemoryKind,
   Result<Ticket> copy_to(Borrowed& borrowed, const Loan& loan, const Piece& from, const Ticket& after) override;
   Result<Ticket> copy_from(Borrowed& borrowed, const Loan& loan, const Piece& to, const Ticket& after) override;
   Result<Ticket> copy_together(std::span<const LentCopy> copies) override;
+  std::string why_not_lent(const Piece& piece, Rank borrower) override;
+  Result<std::shared_ptr<Borrowed>> keep(const Loan& loan, Rank lender, const Piece& own, Bytes size) override;
+  Status changes_words_of(const Loan& loan, Rank lender, const Piece& own) override;
   void hear(const Loan& loan, Rank lender) override { borrowing_.hear(loan, lender); }
   bool same_device(const Loan& loan, const Piece& own) override { return borrowing_.same_device(loan, own); }
   std::vector<LinkFacts> try_links() override { return links_.try_all(); }

@@ -97,19 +97,22 @@ void CudaSpaces::add(const Range& range) {
   count_.store(static_cast<int>(ranges_.size()), std::memory_order_release);
 }
 
-void CudaSpaces::remove(std::uint64_t start) {
+void CudaSpaces::remove(std::uint64_t start, std::uint64_t length) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(ranges_, [=](const Range& each) { return each.start == start; });
+  const auto found = std::find_if(ranges_.begin(), ranges_.end(),
+                                  [=](const Range& each) { return each.start == start && each.length == length; });
+  if (found != ranges_.end()) ranges_.erase(found);
   count_.store(static_cast<int>(ranges_.size()), std::memory_order_release);
 }
 
 // ---- one space ----
 
 CudaSpace::~CudaSpace() {
-  spaces_.remove(base_);
+  const std::uint64_t length = shape_.stride.value * static_cast<std::uint64_t>(shape_.pes);
+  spaces_.remove(base_, length);
   for (const Mapping& each : mappings_) unmap(each);
   const DriverScope scope(api_, nullptr);
-  api_.cuMemAddressFree(base_, shape_.stride.value * static_cast<std::uint64_t>(shape_.pes));
+  api_.cuMemAddressFree(base_, length);
 }
 
 SpaceCard CudaSpace::card() {

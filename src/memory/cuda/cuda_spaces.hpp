@@ -29,18 +29,20 @@ class CudaSpaces : public Spaces {
   // Access is given to one device of this process: the space's own, which therefore copies, whosever memory it is.
   CudaContext* home_of(const Piece& piece);
   bool holds(const Piece& piece) { return home_of(piece) != nullptr; }
-
- private:
-  friend class CudaSpace;
+  // The same for memory of another process that was opened otherwise, until as many are removed again.
   struct Range {
     std::uint64_t start;
     std::uint64_t length;
     CudaContext* home;
   };
-  Status check(CudaContext& context) const;
-  Status atomics_between(const CudaContext& home, const CudaLinks::Uuid& device, Rank rank) const;
   void add(const Range& range);
-  void remove(std::uint64_t start);
+  void remove(std::uint64_t start, std::uint64_t length);
+  // Do atomic operations get from one to the other?
+  Status atomics_between(const CudaContext& home, const CudaLinks::Uuid& device, Rank rank) const;
+
+ private:
+  friend class CudaSpace;
+  Status check(CudaContext& context) const;
   const CudaApi& api_;
   CudaContexts& contexts_;
   CudaLinks& links_;

@@ -1,0 +1,193 @@
+// Windows of device memory where the driver, a link or a PE fails: all PEs hear of it, by name, and the next window is as it should be. And
+// what is mapped for how long.
+#include <isthmus/window.h>
+
+#include "broken_driver.hpp"
+
+namespace {
+
+using namespace forked_ranks;
+
+constexpr std::size_t kBytes = 5001;
+
+// Every byte of a put to the next PE arrives.
+void check_window(const Here& here, Checks& check, const Buffer& memory, ist_window window, std::size_t bytes,
+                  std::uint64_t seed) {
+  const Data mine = random_bytes(bytes, seed * 10 + static_cast<std::uint64_t>(here.rank));
+  check.ok(ist_window_put(window, 0, ist_host(mine.data()), bytes, (here.rank + 1) % here.size), "put");
+  check.ok(ist_window_quiet(window), "quiet");
+  check.ok(ist_barrier(here.comm), "barrier");
+  const int from = (here.rank + here.size - 1) % here.size;
+  check.that(memory.holds(random_bytes(bytes, seed * 10 + static_cast<std::uint64_t>(from))), "the bytes of the PE before");
+  check.ok(ist_barrier(here.comm), "barrier");
+}
+
+void check_new_window(const Here& here, Checks& check) {
+  const Buffer memory(here, kBytes);
+  ist_window window = IST_WINDOW_NULL;
+  check.ok(ist_window_create(here.comm, memory.get(), kBytes, &window), "a window");
+  check_window(here, check, memory, window, kBytes, 1);
+  check.ok(ist_window_free(&window), "free");
+}
+
+struct Broken {
+  const char* call;
+  int code;
+  const char* says;
+};
+
+class WindowFailures : public testing::TestWithParam<Broken> {};
+
+// At one PE: the other one quotes it.
+TEST_P(WindowFailures, OfADriversCallAreHeardByAllAndLeaveNothing) {
+  NEEDS_FAKE_DRIVER();
+  const Broken broken = GetParam();
+  expect_all(run_ranks(2, "host,cuda", [&](const Here& here) {
+    Checks check{here};
+    check_new_window(here, check);
+    {
+      const Buffer memory(here, kBytes);
+      ist_window window = IST_WINDOW_NULL;
+      if (here.rank == 1) break_call(broken.call, 0, CUDA_ERROR_UNKNOWN);
+      const int code = ist_window_create(here.comm, memory.get(), kBytes, &window);
+      check.fails(code, broken.code, {here.rank == 1 ? "" : "PE 1: ", broken.says}, "create");
+      check.that(window == IST_WINDOW_NULL, "no window");
+      heal();
+    }
+    check_new_window(here, check);
+    return check.wrong();
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, WindowFailures,
+                         testing::Values(Broken{"cuIpcGetMemHandle", IST_ERR_UNSUPPORTED,
+                                                "device memory: other processes cannot open it; register what cudaMalloc"},
+                                         Broken{"cuIpcOpenMemHandle_v2", IST_ERR_DEVICE,
+                                                "PE 1 cannot reach memory of PE 0: the link between cuda device"},
+                                         Broken{"cuPointerGetAttributes", IST_ERR_DEVICE, "cuPointerGetAttributes"}));
+
+class WindowLinks : public testing::TestWithParam<const char*> {};
+
+TEST_P(WindowLinks, ThatCannotBeBelievedAreNamedAtBothEnds) {
+  NEEDS_FAKE_DRIVER();
+  const Variables links{{"FAKE_CUDA_LINKS", GetParam()}, {"FAKE_CUDA_DEVICES", "2"}};
+  expect_all(run_ranks(2, "host,cuda", [&](const Here& here) {
+    Checks check{here};
+    const Buffer memory(here, kBytes, IST_KIND_CUDA, here.rank);
+    ist_window window = IST_WINDOW_NULL;
+    const int code = ist_window_create(here.comm, memory.get(), kBytes, &window);
+    check.fails(code, IST_ERR_UNREACHABLE,
+                {"cannot reach memory of PE ", "the link between cuda device " + std::to_string(here.rank), ", of rank ",
+                 "is off", "IST_KIND_HOST"},
+                "create over a link that is off");
+    check.that(window == IST_WINDOW_NULL, "no window");
+    return check.wrong();
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, WindowLinks, testing::Values("0-1:spoiled", "0-1:refused"));
+
+// Over PCI Express devices reach each other's memory, and may have no atomic operations there. A PE's own word is no such case.
+TEST(WindowDevices, RefuseAtomicsWhereNoneCrossTheLink) {
+  NEEDS_FAKE_DRIVER();
+  const Variables links{{"FAKE_CUDA_ATOMICS", "0"}, {"FAKE_CUDA_DEVICES", "2"}};
+  expect_all(run_ranks(2, "host,cuda", [&](const Here& here) {
+    Checks check{here};
+    const Buffer memory(here, 64, IST_KIND_CUDA, here.rank);
+    ist_window window = IST_WINDOW_NULL;
+    const std::vector<std::string> says{"atomic operations do not cross the link between cuda device", "IST_KIND_HOST"};
+    check.ok(ist_window_create(here.comm, memory.get(), 64, &window), "a window");
+    const int other = 1 - here.rank;
+    check.fails(ist_window_atomic64(window, IST_ATOMIC_ADD, 0, 1, nullptr, other), IST_ERR_UNSUPPORTED, says, "atomic");
+    check.fails(ist_window_compare_swap32(window, 0, 0, 1, nullptr, other), IST_ERR_UNSUPPORTED, says, "compare_swap");
+    const std::uint64_t bytes = 0x1111;
+    check.fails(ist_window_put_signal(window, 8, ist_host(&bytes), 8, 0, 1, IST_SIGNAL_ADD, other), IST_ERR_UNSUPPORTED,
+                says, "a put whose signal is added");
+    check.ok(ist_barrier(here.comm), "barrier");
+    check.that(memory.holds({}), "nothing was written");
+    check.ok(ist_window_atomic64(window, IST_ATOMIC_ADD, 0, 5, nullptr, here.rank), "its own word");
+    check.ok(ist_window_free(&window), "free");
+    return check.wrong();
+  }));
+}
+
+int allocations() { return driver_call<decltype(&::fake_cuda_count)>("fake_cuda_count")("allocations"); }
+
+bool comes_to(int wanted) {
+  const auto limit = Clock::now() + std::chrono::seconds(5);
+  while (allocations() != wanted && Clock::now() < limit) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return allocations() == wanted;
+}
+
+// However little may stay mapped for messages; and not a moment longer.
+TEST(WindowDevices, KeepTheirMemoryMappedUntilTheyAreFreed) {
+  NEEDS_FAKE_DRIVER();
+  const Variables little{{"ISTHMUS_MAPPED_LIMIT", "1MiB"}, {"FAKE_CUDA_DEVICES", "2"}};
+  expect_all(run_ranks(2, "host,cuda", [&](const Here& here) {
+    Checks check{here};
+    constexpr std::size_t kLarge = 3000001;
+    constexpr std::size_t kMessage = 600001;
+    check_new_window(here, check);
+    const Buffer memory(here, kLarge, IST_KIND_CUDA, here.rank);
+    const Buffer one(here, kMessage, IST_KIND_CUDA, here.rank), other(here, kMessage, IST_KIND_CUDA, here.rank);
+    check.ok(ist_barrier(here.comm), "barrier");
+    const int before = allocations();
+    ist_window window = IST_WINDOW_NULL;
+    check.ok(ist_window_create(here.comm, memory.get(), kLarge, &window), "a window beyond the limit");
+    // One more for the word that tells of deaths, which stays for the next window.
+    check.that(allocations() > before, "it is mapped");
+    const int peer = 1 - here.rank;
+    for (std::uint64_t n = 0; n < 8; ++n) {
+      const Buffer& from = n % 2 == 0 ? one : other;
+      const Buffer& to = n % 2 == 0 ? other : one;
+      check.ok(ist_prepare(to.get(), kMessage, IST_BYTE, peer, here.comm), "prepare");
+      check.ok(ist_sendrecv(from.get(), kMessage, IST_BYTE, peer, 0, to.get(), kMessage, IST_BYTE, peer, 0, here.comm,
+                            IST_STATUS_IGNORE),
+               "a message beside it");
+      check_window(here, check, memory, window, kLarge, n);
+    }
+    const int within = allocations();
+    check.ok(ist_window_free(&window), "free");
+    check.that(comes_to(within - 1), "unmapped: " + std::to_string(allocations()) + " of " + std::to_string(within));
+    return check.wrong();
+  }));
+}
+
+TEST(WindowDevices, HearOfAPeThatDies) {
+  NEEDS_FAKE_DRIVER();
+  expect_all_but(run_ranks(3, "host,cuda",
+                           [](const Here& here) {
+                             Checks check{here};
+                             const Buffer memory(here, kBytes);
+                             ist_window window = IST_WINDOW_NULL;
+                             ist_window_view view{};
+                             check.ok(ist_window_create(here.comm, memory.get(), kBytes, &window), "a window");
+                             check.ok(ist_window_view_of(window, &view), "view");
+                             check.that(*view.abort_word == 0, "nobody is dead yet");
+                             check.ok(ist_barrier(here.comm), "barrier");
+                             if (here.rank == 1) die_soon();
+                             const auto killed = Clock::now() + kBefore;
+                             int wrong = expect_death("wait_until", here, 1, killed, [&] {
+                               return ist_window_wait_until(window, 0, IST_UINT64, IST_COMPARE_EQ, 77);
+                             });
+                             check.that(*view.abort_word != 0, "the abort word");
+                             wrong += expect_death("free", here, 1, killed, [&] { return ist_window_free(&window); });
+                             return wrong + check.wrong();
+                           }),
+                 1);
+}
+
+// What ist_memory_alloc gives then is malloc's.
+TEST(WindowHosts, NeedTheSharedHeap) {
+  const Variables off{{"ISTHMUS_SHARED_HEAP", "0"}};
+  expect_all(run_ranks(2, "host", [&](const Here& here) {
+    Checks check{here};
+    const Buffer memory(here, 1 << 20, IST_KIND_HOST);
+    ist_window window = IST_WINDOW_NULL;
+    check.fails(ist_window_create(here.comm, memory.get(), 1 << 20, &window), IST_ERR_UNSUPPORTED,
+                {"private", "unless ISTHMUS_SHARED_HEAP is 0"}, "create");
+    return check.wrong();
+  }));
+}
+
+}  // namespace
