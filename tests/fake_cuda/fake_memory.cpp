@@ -243,6 +243,19 @@ CUresult cuMemHostRegister_v2(void* address, size_t size, unsigned) {
   return CUDA_SUCCESS;
 }
 
+// FAKE_CUDA_HOST_SHIFT: kernels would find host memory so many bytes further on.
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* to, void* address, unsigned flags) {
+  FAKE_ENTER(cuMemHostGetDevicePointer_v2);
+  const Lock lock(world().lock);
+  if (const CUresult result = fake::usable(current()); result != CUDA_SUCCESS) return result;
+  const auto start = reinterpret_cast<std::uint64_t>(address);
+  const Allocation* const found = fake::find(start);
+  if (to == nullptr || flags != 0 || found == nullptr || !found->host()) return CUDA_ERROR_INVALID_VALUE;
+  const char* const shift = std::getenv("FAKE_CUDA_HOST_SHIFT");
+  *to = start + (shift != nullptr ? std::strtoull(shift, nullptr, 10) : 0);
+  return CUDA_SUCCESS;
+}
+
 CUresult cuMemHostUnregister(void* address) {
   FAKE_ENTER_UNSAFE(cuMemHostUnregister);
   auto& w = world();

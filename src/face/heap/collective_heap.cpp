@@ -90,6 +90,7 @@ Status CollectiveHeap::open(const Wanted& wanted) {
   IST_TRY(meet(memory_->space()));
   IST_TRY(extend(*control_, Offset{}, words, {}));
   IST_TRY(extend(memory_->space(), Offset{}, bytes, {}));
+  device_view_.add(Offset{}, bytes);
   barrier_ = std::make_unique<FlagBarrier>(control_->base(), words, pe, pes);
   return {};
 }
@@ -109,7 +110,9 @@ const volatile std::uint32_t* CollectiveHeap::abort_word() const {
 }
 
 void CollectiveHeap::look_at_board() {
-  if (abort_page_.empty() || engine().parts().board.first_dead() == kNobody) return;
+  if (engine().parts().board.first_dead() == kNobody) return;
+  device_view_.tell_dead();
+  if (abort_page_.empty()) return;
   std::atomic_ref(*reinterpret_cast<std::uint32_t*>(abort_page_.data())).store(1, std::memory_order_release);
 }
 
@@ -221,6 +224,7 @@ Status CollectiveHeap::grow(std::uint64_t bytes) {
   IST_TRY(agree("ist_heap_grow", {{"bytes", bytes}}, own));
   if (wanted == now) return {};
   IST_TRY(extend(memory_->space(), Offset{now.value}, wanted - now, {}));
+  device_view_.add(Offset{now.value}, wanted - now);
   memory_->grow(wanted);
   return {};
 }
@@ -289,6 +293,7 @@ Status CollectiveHeap::quiet() {
     const std::lock_guard lock(engine().lock());
     engine().progress();
   }
+  device_view_.drain();
   full_fence();
   return failed;
 }

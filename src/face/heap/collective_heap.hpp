@@ -17,6 +17,7 @@
 
 #include "collective/agreement.hpp"
 #include "collective/communicator.hpp"
+#include "face/heap/device_view.hpp"
 #include "face/heap/started_copies.hpp"
 #include "heap/flag_barrier.hpp"
 #include "heap/symmetric_heap.hpp"
@@ -68,6 +69,12 @@ class CollectiveHeap {
   Status wait(const Ready& ready, const Lost& lost);
   // For views: code on a device has to be able to read it.
   const volatile std::uint32_t* abort_word() const;
+  // For kernels on that device of this process.
+  Status view_from(int device, ist_device_view& view) {
+    IST_TRY(device_view_.fill(*this, device, view));
+    look_at_board();  // who died before it had an abort word
+    return {};
+  }
   // In the watcher's thread.
   void look_at_board();
   // Somebody died, or all other PEs have left.
@@ -79,7 +86,8 @@ class CollectiveHeap {
   }
 
  private:
-  CollectiveHeap(World& world, std::unique_ptr<Communicator> comm) : world_(world), comm_(std::move(comm)) {}
+  CollectiveHeap(World& world, std::unique_ptr<Communicator> comm)
+      : world_(world), comm_(std::move(comm)), device_view_(world) {}
   Status open(const Wanted& wanted);
   Status make_abort_page(KindId kind);
   Status check(const Wanted& wanted, int& device) const;
@@ -104,6 +112,7 @@ class CollectiveHeap {
   Bytes page_;
   PinnedPool::Block abort_page_;  // where the heap is of a device
   StartedCopies started_;
+  DeviceView device_view_;  // of the memory
 };
 
 }  // namespace ist
