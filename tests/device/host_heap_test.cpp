@@ -98,7 +98,7 @@ TEST_F(HostHeap, CountsInBothHeapsWhatKernelsAndHostsAddAtOnce) {
                   kernel.join();
                   if (ist_heap_barrier(host.heap) != IST_OK || ist_heap_barrier(cuda.heap) != IST_OK) ++wrong;
                   const auto pes = static_cast<std::uint64_t>(here.size);
-                  constexpr std::uint64_t kThreads = kAdders * kAddingBlocks;
+                  constexpr std::uint64_t kThreads = std::uint64_t{kAdders} * kAddingBlocks;
                   wrong += host.sum_is_not(here, 0, pes * (kByHosts * kEach + kThreads * kByKernels));
                   wrong += cuda.sum_is_not(here, 2, pes * (kToDevices * kEach + kThreads * kByKernels));
                   wrong += host.sum_is_not(here, 1, here.rank == 0 ? pes * kThreads * (kByKernels / 8) : 0);

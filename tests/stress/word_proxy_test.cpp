@@ -72,7 +72,7 @@ TEST(WordProxy, CountsWhatKernelsAndProcessorsAddAtOnce) {
   ASSERT_TRUE(proxy.start().ok());
   const ist_device_view view = process.view();
   std::atomic<int> wrong{0};
-  std::vector<std::atomic<int>> numbers(kKernelThreads * kTimes);
+  std::vector<std::atomic<int>> numbers(std::size_t{kKernelThreads} * kTimes);
   play(kKernelThreads + kHosts, [&](int thread) {
     std::uint64_t last = 0;
     for (int n = 0; n < kTimes; ++n) {
@@ -209,11 +209,9 @@ TEST(WordProxy, AnAnswerStaysUntilItIsRead) {
   ASSERT_TRUE(proxy.start().ok());
   const ist_device_view view = process.view();
   *process.own(8) = 77;
-  Waiter slow(view.team, kDeadline), others(view.team, kDeadline);
-  std::uint64_t first = 0, ticket = 0, before = 0;
-  ASSERT_EQ(Status::ok, ask(view, {Change::add, kAnswered, 1, 8, 1, 0}, slow, first));
-  for (std::uint64_t n = 1; n < kProxyPlaces; ++n)
-    ASSERT_EQ(Status::ok, ask(view, {Change::add, 0, 1, 8, 1, 0}, others, ticket));
+  const std::uint64_t first = take_ticket(view);
+  write_request(view, first, {Change::add, kAnswered, 1, 8, 1, 0});
+  for (std::uint64_t n = 1; n < kProxyPlaces; ++n) ASSERT_EQ(Status::ok, atomic_inc(view, process.own(8), 1, kDeadline));
   std::atomic<int> asked{0};
   std::thread other([&] {
     Status status = Status::misuse;
@@ -223,8 +221,10 @@ TEST(WordProxy, AnAnswerStaysUntilItIsRead) {
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(0, asked);
-  EXPECT_EQ(Status::ok, wait_for_answer(view, first, slow, before));
+  std::uint64_t before = 0;
+  EXPECT_TRUE(has_answer(view, first, before));
   EXPECT_EQ(77U, before);
+  end_use(view, first);
   other.join();
   EXPECT_EQ(1, asked);
 }
@@ -262,13 +262,15 @@ TEST(WordProxy, ChangesNoWordThatIsNotThere) {
                         {Change::add, 0, 0, kPart, 1, 0},       {Change::add, 0, 0, kPart - 4, 1, 0},
                         {Change::add, 0, 0, 4, 1, 0},           {static_cast<Change>(3), 0, 0, 8, 1, 0},
                         {static_cast<Change>(9), 0, 0, 8, 1, 0}};
-  Waiter waiter(view.team, kDeadline);
   for (Wanted wanted : bad) {
-    std::uint64_t ticket = 0, before = 1;
+    std::uint64_t before = 1;
     wanted.flags = kAnswered;
-    ASSERT_EQ(Status::ok, ask(view, wanted, waiter, ticket));
+    const std::uint64_t ticket = take_ticket(view);
+    write_request(view, ticket, wanted);
+    ASSERT_FALSE(has_answer(view, ticket, before));
     ASSERT_TRUE(proxy.step());
-    EXPECT_EQ(Status::ok, wait_for_answer(view, ticket, waiter, before));
+    ASSERT_TRUE(has_answer(view, ticket, before));
+    end_use(view, ticket);
     EXPECT_EQ(0U, before);
   }
   for (int pe = 0; pe < kPes; ++pe)

@@ -45,23 +45,23 @@ template <class T>
 IST_DEVICE_CODE Status ask_for(const ist_device_view& view, Change change, T* mine, T value, int pe,
                                std::uint64_t deadline) {
   static_assert(kIsWord<T>, "atomics are for words of 4 or 8 bytes");
-  std::uint64_t offset = 0, ticket = 0;
+  std::uint64_t offset = 0, before = 0;
   if (!names_word(view, mine, pe, offset)) return Status::misuse;
   Waiter waiter(view.team, deadline);
-  return ask(view, {change, sizeof(T) == 4 ? kHalfWord : 0U, pe, offset, word_bits(value), 0}, waiter, ticket);
+  return ask(view, {change, sizeof(T) == 4 ? kHalfWord : 0U, pe, offset, word_bits(value), 0}, waiter, before);
 }
 // Asks, and gives what was there before.
 template <class T>
 IST_DEVICE_CODE T fetch_by_proxy(const ist_device_view& view, Change change, T* mine, T value, T expected, int pe,
                                  std::uint64_t deadline, Status* status) {
   static_assert(kIsWord<T>, "atomics are for words of 4 or 8 bytes");
-  std::uint64_t offset = 0, ticket = 0, before = 0;
+  std::uint64_t offset = 0, before = 0;
   Status ended = Status::misuse;
   if (names_word(view, mine, pe, offset)) {
     Waiter waiter(view.team, deadline);
     const std::uint32_t flags = kAnswered | (sizeof(T) == 4 ? kHalfWord : 0U);
-    ended = ask(view, {change, flags, pe, offset, word_bits(value), word_bits(expected)}, waiter, ticket);
-    if (ended == Status::ok) ended = wait_for_answer(view, ticket, waiter, before);
+    ended = ask(view, {change, flags, pe, offset, word_bits(value), word_bits(expected)}, waiter, before);
+    if (ended != Status::ok) before = 0;
   }
   if (status != nullptr) *status = ended;
   return bits_as<T>(static_cast<WordOf<T>>(before));

@@ -86,48 +86,35 @@ IST_DEVICE_CODE void store_packets(Pair* to, std::uint32_t number, std::uint64_t
 #endif
 }
 
-// Until so many tickets are done. The bus is asked only where nobody is known to have seen it. What is loaded says that the proxy has read
-// packets, and orders nothing that was stored: load_taken. What somebody stores in `known` may be less than another has stored meanwhile;
-// that is true as well, and only costs a look.
-IST_DEVICE_CODE Status wait_for_done(const ist_device_view& view, std::uint64_t tickets, Waiter& waiter) {
+// Are so many tickets done? The bus is asked at every `every`-th look, and only where nobody is known to have seen it: many that wait at
+// once share what each of them finds, and their questions do not hold up the proxy, whose line it is. What is loaded says that the proxy
+// has read packets, and orders nothing that was stored: load_taken. What somebody stores in `known` may be less than another has stored
+// meanwhile; that is true as well, and only costs a look.
+IST_DEVICE_CODE bool are_done(const ist_device_view& view, std::uint64_t tickets, unsigned look, unsigned every) {
   std::uint64_t* const known = &desk_of(view).known;
-  if (load_taken(known) >= tickets) return Status::ok;
-  for (;;) {
-    const std::uint64_t done = load_taken(&ring_of(view).done);
-    if (done >= tickets) {
-      store_taken(known, done);
-      return Status::ok;
-    }
-    const Status status = waiter.vain();
-    if (status != Status::ok) return status;
-    rest_briefly();
-    if (load_taken(known) >= tickets) return Status::ok;
-  }
+  const std::uint64_t seen = load_taken(known);
+  if (seen >= tickets) return true;
+  if (look % every != 0) return false;
+  const std::uint64_t done = load_taken(&ring_of(view).done);
+  if (done > seen) store_taken(known, done);
+  return done >= tickets;
 }
 
 // The place is free once the ticket before was served, or its packets would be overwritten unread, and once whoever waits for its answer
 // has it, or the next one would overwrite that.
-IST_DEVICE_CODE Status wait_for_place(const ist_device_view& view, std::uint64_t ticket, Waiter& waiter) {
+IST_DEVICE_CODE bool has_place(const ist_device_view& view, std::uint64_t ticket, unsigned look) {
   const std::uint64_t uses = ticket / kProxyPlaces;
-  if (uses == 0) return Status::ok;
-  const std::uint64_t* const through = &desk_of(view).through[ticket % kProxyPlaces];
-  while (load_taken(through) != uses) {
-    const Status status = waiter.vain();
-    if (status != Status::ok) return status;
-    rest_briefly();
-  }
-  return wait_for_done(view, ticket - kProxyPlaces + 1, waiter);
+  if (uses == 0) return true;
+  return load_taken(&desk_of(view).through[ticket % kProxyPlaces]) == uses &&
+         are_done(view, ticket - kProxyPlaces + 1, look, 8);
 }
 
-IST_DEVICE_CODE void end_use(const ist_device_view& view, std::uint64_t ticket) {
-  store_taken(&desk_of(view).through[ticket % kProxyPlaces], ticket / kProxyPlaces + 1);
+IST_DEVICE_CODE std::uint64_t take_ticket(const ist_device_view& view) {
+  return fetch_sum(&desk_of(view).claimed, std::uint64_t{1});
 }
 
-// Puts it where the proxy will find it. A ticket that is given up stays taken, and nothing behind it is ever served.
-IST_DEVICE_CODE Status ask(const ist_device_view& view, const Wanted& wanted, Waiter& waiter, std::uint64_t& ticket) {
-  ticket = fetch_sum(&desk_of(view).claimed, std::uint64_t{1});
-  const Status status = wait_for_place(view, ticket, waiter);
-  if (status != Status::ok) return status;
+// Puts it where the proxy will find it. The ticket has its place.
+IST_DEVICE_CODE void write_request(const ist_device_view& view, std::uint64_t ticket, const Wanted& wanted) {
   ProxyRequest& place = ring_of(view).requests[ticket % kProxyPlaces];
   const std::uint32_t number = proxy_number(ticket);
   store_packets(&place.offset, number, wanted.offset);
@@ -136,26 +123,52 @@ IST_DEVICE_CODE Status ask(const ist_device_view& view, const Wanted& wanted, Wa
   store_packets(&place.what, number,
                 static_cast<std::uint64_t>(static_cast<std::uint32_t>(wanted.pe)) << 32 |
                     (static_cast<std::uint32_t>(wanted.change) | wanted.flags));
-  // Needs no order with the packets: the next one in this place waits for `done`, too.
-  if ((wanted.flags & kAnswered) == 0) end_use(view, ticket);
-  return Status::ok;
 }
 
-// What was there before the change. The place is given back after that was loaded.
-IST_DEVICE_CODE Status wait_for_answer(const ist_device_view& view, std::uint64_t ticket, Waiter& waiter,
-                                       std::uint64_t& before) {
-  const Pair* const answer = &ring_of(view).answers[ticket % kProxyPlaces];
-  const std::uint32_t number = proxy_number(ticket);
-  Pair found = load_relaxed(answer);
-  while (!has_come(found, number)) {
-    const Status status = waiter.vain();
-    if (status != Status::ok) return status;
-    rest_briefly();
-    found = load_relaxed(answer);
-  }
+IST_DEVICE_CODE bool has_answer(const ist_device_view& view, std::uint64_t ticket, std::uint64_t& before) {
+  const Pair found = load_relaxed(&ring_of(view).answers[ticket % kProxyPlaces]);
   before = bytes_in(found);
-  end_use(view, ticket);
-  return Status::ok;
+  return has_come(found, proxy_number(ticket));
+}
+
+// After the answer was loaded; or, where nobody waits for one, after the packets were written, in no order with them, since the next one
+// in this place waits for `done`, too.
+IST_DEVICE_CODE void end_use(const ist_device_view& view, std::uint64_t ticket) {
+  store_taken(&desk_of(view).through[ticket % kProxyPlaces], ticket / kProxyPlaces + 1);
+}
+
+// Asks; and, with kAnswered, waits for what was there before. A ticket that is given up stays taken, and nothing behind it is ever served.
+// One loop, in which a thread does all that others may wait for: no thread of a warp waits for another one to leave it before that.
+IST_DEVICE_CODE Status ask(const ist_device_view& view, const Wanted& wanted, Waiter& waiter, std::uint64_t& before) {
+  const std::uint64_t ticket = take_ticket(view);
+  const bool answered = (wanted.flags & kAnswered) != 0;
+  bool written = false, over = false;
+  Status status = Status::ok;
+  for (auto look = static_cast<unsigned>(ticket); !over && status == Status::ok; ++look) {
+    if (!written && has_place(view, ticket, look)) {
+      write_request(view, ticket, wanted);
+      written = true;
+    }
+    if (written && (!answered || has_answer(view, ticket, before))) {
+      end_use(view, ticket);
+      over = true;
+    }
+    if (!over) {
+      status = waiter.vain();
+      rest_briefly();
+    }
+  }
+  return status;
+}
+
+// Until so many tickets are done.
+IST_DEVICE_CODE Status wait_for_done(const ist_device_view& view, std::uint64_t tickets, Waiter& waiter) {
+  Status status = Status::ok;
+  while (status == Status::ok && !are_done(view, tickets, 0, 1)) {
+    status = waiter.vain();
+    rest_briefly();
+  }
+  return status;
 }
 
 // Is all done that was asked for so far, as far as that is known without asking the bus?

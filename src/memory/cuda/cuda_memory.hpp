@@ -90,6 +90,7 @@ class CudaKind : public MemoryKind,
   WordChanges* word_changes() override { return kernels_.present() ? this : nullptr; }
   void load_words(int device) override;
   Result<Ticket> change(const WordChange& change, const Piece& word, const Piece& before) override;
+  bool reaches_processors_words(int device) const override;
   // cuda_box_packing.cpp
   BoxPacking* box_packing() override { return kernels_.present() ? this : nullptr; }
   Result<Ticket> pack_boxes(std::span<const PackWork> works, const Ticket& after) override;
