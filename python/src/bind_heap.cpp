@@ -1,3 +1,5 @@
+#include <nanobind/stl/optional.h>
+
 #include "heap.hpp"
 
 namespace isthmus_python {
