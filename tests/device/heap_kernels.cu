@@ -110,8 +110,8 @@ __global__ void halo_kernel(ist_team_view view, Places places, const __grid_cons
   }
 }
 
-__global__ void wait_kernel(ist_team_view view, Places places, Result* result) {
-  fails(result, wait_until(view, &places.words[3], Compare::not_equal, std::uint64_t{0}));
+__global__ void wait_kernel(ist_team_view view, Places places, std::uint64_t deadline, Result* result) {
+  fails(result, wait_until(view, &places.words[3], Compare::not_equal, std::uint64_t{0}, deadline));
 }
 
 }  // namespace
@@ -153,9 +153,9 @@ Found exchange_halos(const ist_team_view& view, int device, const Places& places
   });
 }
 
-Found wait_for_ever(const ist_team_view& view, int device, const Places& places) {
+Found wait_for_ever(const ist_team_view& view, int device, const Places& places, std::uint64_t deadline) {
   return found_by(device, [&](cudaStream_t stream, Result* result, std::string&) {
-    wait_kernel<<<1, 32, 0, stream>>>(view, places, result);
+    wait_kernel<<<1, 32, 0, stream>>>(view, places, deadline, result);
   });
 }
 

@@ -43,8 +43,8 @@ constexpr int kRows = 32, kColumns = 24, kMinus = 1, kPlus = 2;
 // cells. Two arrays take turns; flags are the first words of the last 64 KiB of data.
 Found exchange_halos(const ist_team_view& view, int device, const Places& places, const ist_halo_sides& sides,
                      std::uint32_t steps);
-// Waits for a word that nobody writes, without a deadline.
-Found wait_for_ever(const ist_team_view& view, int device, const Places& places);
+// Waits for a word that nobody writes, without a deadline where that is 0 (ns).
+Found wait_for_ever(const ist_team_view& view, int device, const Places& places, std::uint64_t deadline = 0);
 
 // Words of heaps in host memory, by the proxy, as many as kHostWords, which are 0 at first; they and data are at addresses for kernels.
 constexpr std::uint64_t kHostWords = 32;

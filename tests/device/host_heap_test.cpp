@@ -152,25 +152,26 @@ TEST_F(HostHeap, ReleasesKernelsThatWaitForOneThatWasKilled) {
   needs_gpus(1);
   if (IsSkipped()) return;
   expect_all_but(
-      run_ranks(
-          2, "host,cuda",
-          [&](const Here& here) {
-            Symmetric host;
-            if (!host.made(here, IST_KIND_HOST, gpu_of(here))) return 50;
-            // Once before, so that nothing is loaded while it is timed.
-            int wrong = wrong_in(here, "changes", change_in_host_heap(host.view, host.in_kernels(), host.device, 1));
-            here.has_come_to(1);
-            here.wait_for(1 - here.rank, 1);
-            if (here.rank == 1) die_soon();
-            const auto killed = Clock::now() + kBefore;
-            constexpr int dead = 1;  // ist::device::Status::peer_dead
-            wrong += wrong_in(here, "wait", wait_for_ever(host.view.team, host.device, {nullptr, host.in_kernels()}), dead);
-            if (Clock::now() - killed > std::chrono::seconds(1)) {
-              std::fprintf(stderr, "[%d] the kernel was released late\n", here.rank);
-              ++wrong;
-            }
-            return wrong + expect_death("barrier", here, 1, killed, [&] { return ist_heap_barrier(host.heap); });
-          }),
+      run_ranks(2, "host,cuda",
+                [&](const Here& here) {
+                  Symmetric host;
+                  if (!host.made(here, IST_KIND_HOST, gpu_of(here))) return 50;
+                  // Once before, so that nothing is loaded while it is timed.
+                  int wrong = wrong_in(here, "changes", change_in_host_heap(host.view, host.in_kernels(), host.device, 1));
+                  here.has_come_to(1);
+                  here.wait_for(1 - here.rank, 1);
+                  if (here.rank == 1) die_soon();
+                  const auto killed = Clock::now() + kBefore;
+                  constexpr int dead = 1;  // ist::device::Status::peer_dead
+                  wrong +=
+                      wrong_in(here, "wait",
+                               wait_for_ever(host.view.team, host.device, {nullptr, host.in_kernels()}, 10000000000), dead);
+                  if (Clock::now() - killed > std::chrono::seconds(1)) {
+                    std::fprintf(stderr, "[%d] the kernel was released late\n", here.rank);
+                    ++wrong;
+                  }
+                  return wrong + expect_death("barrier", here, 1, killed, [&] { return ist_heap_barrier(host.heap); });
+                }),
       1);
 }
 

@@ -98,6 +98,29 @@ TEST(DeviceView, SignalsAndAnswersReachEveryPe) {
   }
 }
 
+// Who plays a kernel alone.
+struct Alone {
+  unsigned thread = 0, threads = 1, block = 0, blocks = 1;
+  void sync() const {}
+  bool any(bool mine) const { return mine; }
+};
+
+TEST(DeviceView, ABarrierOfKernelsCoversWhatTheyAskedFor) {
+  if (!has_cuda()) GTEST_SKIP() << "not covered here: views of host heaps for kernels; they need a CUDA device";
+  const TestHeap heap{IST_KIND_HOST};
+  void* zeroed = nullptr;
+  IST_OK_OR_FAIL(ist_heap_calloc(heap, 1, 8, &zeroed));
+  const Played played(heap);
+  std::uint64_t* const mine = device::for_kernel(played.view(), static_cast<std::uint64_t*>(zeroed));
+  for (std::uint64_t n = 1; n <= 100; ++n) {
+    for (int i = 0; i < 10; ++i)
+      ASSERT_EQ(device::Status::ok, device::atomic_add(played.view(), mine, std::uint64_t{1}, right(), kDeadline));
+    ASSERT_EQ(device::Status::ok, device::barrier(Alone(), played.view(), kDeadline));
+    ASSERT_EQ(10 * n, device::g(played.view().team, mine, rank()));
+    ASSERT_EQ(device::Status::ok, device::barrier(Alone(), played.view(), kDeadline));
+  }
+}
+
 TEST(DeviceView, TellsOfWhatHasGrown) {
   if (!has_cuda()) GTEST_SKIP() << "not covered here: views of host heaps for kernels; they need a CUDA device";
   const TestHeap heap{IST_KIND_HOST, 1 << 20};

@@ -13,6 +13,7 @@
 #ifndef ISTHMUS_DEVICE_HOST_WORDS_CUH
 #define ISTHMUS_DEVICE_HOST_WORDS_CUH
 
+#include "isthmus/device/barrier.cuh"
 #include "isthmus/device/move.cuh"
 #include "isthmus/device/proxy.cuh"
 
@@ -108,6 +109,15 @@ IST_DEVICE_CODE Status put_signal(const Crew& crew, const ist_device_view& view,
   put(crew, view.team, mine, source, bytes, pe);
   crew.sync();
   return crew.thread == 0 ? signal(view, mine_signal, value, how, pe, deadline) : Status::ok;
+}
+
+// As that of barrier.cuh, and what any thread of any crew asked for before is done. A status that is not ok may be that of one block alone.
+template <class Crew>
+IST_DEVICE_CODE Status barrier(const Crew& crew, const ist_device_view& view, std::uint64_t deadline = 0) {
+  // The first thread has learned of what the others asked for.
+  crew.sync();
+  const Status status = agreed(crew, crew.thread == 0 ? quiet(view, deadline) : Status::ok);
+  return status == Status::ok ? barrier(crew, view.team, deadline) : status;
 }
 
 // ---- the atomics of move.cuh ----

@@ -2,7 +2,7 @@
 // can read, and the proxy that changes words for them.
 //
 // Who calls this : collective_heap, which has one; api_heap.cpp through it.
-// Threads        : fill() and add() one at a time, by a lock of its own; drain() any; look_at_board() in the watcher's thread.
+// Threads        : fill() and add() one at a time, by a lock of its own; drain() any; tell_dead() in the watcher's thread.
 // Ownership      : owns locks, ring, desk and proxy, from the first fill() on. The heap's memory outlives it.
 // Errors         : returned by fill(), which may be tried again; what it has done so far stays.
 #pragma once
