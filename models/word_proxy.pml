@@ -2,7 +2,7 @@
  * ask, in packets that lie in places used again and again; one thread of a processor makes the changes, in the order of their tickets.
  *
  * What must hold: each change is made once, as it was asked for; whoever waits for an answer gets that of its own request; what a thread
- * asked for before its quiet is done after it; and nobody waits for ever. The word is a counter: requests add 1, and some ask what was there.
+ * asked for before its quiet is done after it; and nobody waits for ever, also where a thread gives up waiting for its answer. The word is a counter: requests add 1, and some ask what was there.
  * Numbers are of two, though a place holds no older request than the one before.
  * Spin keeps every step in its order. What keeps them so outside: packets are one store and one load of 8 bytes each, number and data
  * together, and come in any order, so that asking takes no fence. `done` and an answer are the processor's releases, behind its change. A
@@ -87,12 +87,15 @@ proctype thread() {
 #ifdef NO_GUARD_THROUGH_LAST
         end_use(ticket);
 #endif
+        if
 #ifndef NO_GUARD_ANSWER_NUMBER
-        answer[ticket % PLACES] == NUMBER(ticket);
+        :: answer[ticket % PLACES] == NUMBER(ticket) ->
 #else
-        answer[ticket % PLACES] != 0;
+        :: answer[ticket % PLACES] != 0 ->
 #endif
-        assert(made[ticket] == 1 && answer_of[ticket % PLACES] == was[ticket]);
+           assert(made[ticket] == 1 && answer_of[ticket % PLACES] == was[ticket])
+        :: skip /* it gives up waiting for it */
+        fi;
 #ifndef NO_GUARD_THROUGH_LAST
         end_use(ticket)
 #endif

@@ -120,12 +120,22 @@ std::uint64_t WordProxy::change_word(const device::Wanted& wanted) {
 
 // A kernel that has ended has written all its packets. Younger tickets may be there before older ones, which other kernels have taken and
 // not written yet: the last one that is there counts. One whose place holds a younger ticket's packets is done.
-void WordProxy::drain() const {
+bool WordProxy::drain(std::chrono::milliseconds patience) const {
+  using Clock = std::chrono::steady_clock;
   const std::uint64_t first = done();
   std::uint64_t until = first;
   for (std::uint64_t ticket = first; ticket < first + device::kProxyPlaces; ++ticket)
     if (is_there(ticket) || done() > ticket) until = ticket + 1;
-  while (done() < until) std::this_thread::yield();
+  std::uint64_t before = first;
+  for (auto moved = Clock::now(); done() < until;) {
+    if (done() != before || is_there(before)) {
+      before = done();
+      moved = Clock::now();
+    }
+    if (Clock::now() - moved > patience) return false;
+    std::this_thread::yield();
+  }
+  return true;
 }
 
 }  // namespace ist

@@ -37,8 +37,9 @@ class WordProxy {
   Status start();
   // The parts have grown.
   void tell_bytes(Bytes bytes) { bytes_.store(bytes.value, std::memory_order_relaxed); }
-  // Returns when all is done that kernels asked for which have ended. Others may go on asking.
-  void drain() const;
+  // Returns when all is done that kernels asked for which have ended. Others may go on asking. False: for so long nothing was done, since a
+  // ticket before the others was taken and never written.
+  bool drain(std::chrono::milliseconds patience) const;
   // Serves the next ticket if it is there; in one thread at a time, which is the proxy's own once it was started.
   bool step();
 

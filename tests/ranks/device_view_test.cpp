@@ -213,4 +213,39 @@ TEST(DeviceView, HasAddressesForKernels) {
   heap.barrier();
 }
 
+TEST(DeviceView, RefusesPartsThatKernelsFindAtOtherDistances) {
+  if (!has_cuda() || !has_fake_driver())
+    GTEST_SKIP() << "not covered here: a device that finds host memory elsewhere; the driver that needs no GPU plays one";
+  const TestHeap heap{IST_KIND_HOST, 1 << 16};
+  IST_OK_OR_FAIL(ist_heap_grow(heap, 1 << 20));  // two stretches, also of one PE
+  ist_device_view view{};
+  ::setenv("FAKE_CUDA_HOST_SHIFT", "each", 1);
+  const int code = ist_heap_device_view(heap, IST_OWN_DEVICE, &view);
+  ::unsetenv("FAKE_CUDA_HOST_SHIFT");
+  expect_error(IST_ERR_UNSUPPORTED, "bytes behind its address", code);
+  EXPECT_EQ(nullptr, view.team.base);
+  IST_OK_OR_FAIL(ist_heap_device_view(heap, IST_OWN_DEVICE, &view));
+  EXPECT_EQ(0, view.shift);
+}
+
+// A kernel that has taken its ticket and ended: hosts hear of it, and nobody waits for ever.
+TEST(DeviceView, TellsHostsOfAKernelThatGaveUp) {
+  if (!has_cuda()) GTEST_SKIP() << "not covered here: views of host heaps for kernels; they need a CUDA device";
+  ist_heap heap = IST_HEAP_NULL;
+  void* zeroed = nullptr;
+  IST_OK_OR_FAIL(ist_heap_create(comm(), IST_KIND_HOST, 0, 1 << 16, 0, &heap));
+  IST_OK_OR_FAIL(ist_heap_calloc(heap, 1, 8, &zeroed));
+  {
+    const Played played(heap);
+    auto* const word = static_cast<std::uint64_t*>(zeroed);
+    static_cast<void>(device::take_ticket(played.view()));
+    EXPECT_EQ(device::Status::ok, device::atomic_add(played.view(), device::for_kernel(played.view(), word),
+                                                     std::uint64_t{1}, right(), kDeadline));
+    expect_error(IST_ERR_DEVICE, "has given up asking", ist_heap_quiet(heap));
+    EXPECT_EQ(0U, *word);
+  }
+  expect_error(IST_ERR_DEVICE, "has given up asking", ist_heap_destroy(&heap));
+  EXPECT_EQ(IST_HEAP_NULL, heap);
+}
+
 }  // namespace

@@ -285,9 +285,39 @@ TEST(WordProxy, DrainsWhatEndedKernelsAskedFor) {
   const ist_device_view view = process.view();
   for (std::uint64_t n = 1; n <= 200; ++n) {
     for (int i = 0; i < 37; ++i) ASSERT_EQ(Status::ok, atomic_add(view, process.own(8), std::uint64_t{1}, 0, kDeadline));
-    proxy.drain();
+    ASSERT_TRUE(proxy.drain(std::chrono::seconds(20)));
     ASSERT_EQ(37 * n, process.found(0, 8));
   }
+}
+
+TEST(WordProxy, ATicketThatIsGivenUpHoldsUpNoHostForEver) {
+  Process process;
+  WordProxy proxy = process.proxy();
+  ASSERT_TRUE(proxy.start().ok());
+  const ist_device_view view = process.view();
+  const std::uint64_t given_up = take_ticket(view);
+  EXPECT_TRUE(proxy.drain(std::chrono::milliseconds(1))) << "nothing is there that could be done";
+  ASSERT_EQ(Status::ok, atomic_add(view, process.own(8), std::uint64_t{1}, 0, kDeadline));
+  EXPECT_FALSE(proxy.drain(std::chrono::milliseconds(10)));
+  EXPECT_EQ(0U, process.found(0, 8));
+  // It was only slow.
+  write_request(view, given_up, {Change::add, 0, 0, 8, 1000, 0});
+  EXPECT_TRUE(proxy.drain(std::chrono::seconds(20)));
+  EXPECT_EQ(1001U, process.found(0, 8));
+}
+
+TEST(WordProxy, WhoGivesUpWaitingForItsAnswerHoldsUpNobody) {
+  Process process;
+  WordProxy proxy = process.proxy();
+  const ist_device_view view = process.view();
+  Status status = Status::ok;
+  EXPECT_EQ(0U, atomic_fetch_add(view, process.own(8), std::uint64_t{1}, 0, 5000000, &status));
+  EXPECT_EQ(Status::late, status);
+  ASSERT_TRUE(proxy.start().ok());
+  for (std::uint64_t n = 0; n < 2 * kProxyPlaces; ++n)
+    ASSERT_EQ(Status::ok, atomic_add(view, process.own(8), std::uint64_t{1}, 0, kDeadline));
+  EXPECT_EQ(1 + 2 * kProxyPlaces, atomic_fetch_add(view, process.own(8), std::uint64_t{1}, 0, kDeadline, &status));
+  EXPECT_EQ(Status::ok, status);
 }
 
 TEST(WordProxy, NumbersDifferFromTheLastOnesAndFromNothing) {

@@ -4,7 +4,7 @@
 // Who calls this : host_words.cuh; the proxy itself (src/heap/word_proxy.hpp) for what lies where. Tests play kernels with it.
 // Threads        : any number of threads of kernels on one device ask at once; one thread of one processor answers.
 // Ownership      : none. Ring and desk belong to the heap, zeroed when they are made, never reset.
-// Errors         : a Status. After one that is not ok no more is to be asked for: the place that was taken is never given back.
+// Errors         : a Status. After one that is not ok no more is to be asked for: a ticket that was taken and not written holds up all behind it.
 //
 // A processor's atomics and a device's on one word are not atomic together where the bus between them carries none, so that host memory has
 // one executor: processors. Who asks takes a ticket; the proxy serves tickets in their order, which keeps what one thread asks for in
@@ -137,8 +137,8 @@ IST_DEVICE_CODE void end_use(const ist_device_view& view, std::uint64_t ticket) 
   store_taken(&desk_of(view).through[ticket % kProxyPlaces], ticket / kProxyPlaces + 1);
 }
 
-// Asks; and, with kAnswered, waits for what was there before. A ticket that is given up stays taken, and nothing behind it is ever served.
-// One loop, in which a thread does all that others may wait for: no thread of a warp waits for another one to leave it before that.
+// Asks; and, with kAnswered, waits for what was there before. Who gives up waiting for its answer gives the place back all the same: the next
+// one waits for `done`. Who gives up before it has a place leaves a ticket behind which nothing is ever served. One loop, in which a thread does all that others may wait for: no thread of a warp waits for another one to leave it before that.
 IST_DEVICE_CODE Status ask(const ist_device_view& view, const Wanted& wanted, Waiter& waiter, std::uint64_t& before) {
   const std::uint64_t ticket = take_ticket(view);
   const bool answered = (wanted.flags & kAnswered) != 0;
@@ -155,6 +155,7 @@ IST_DEVICE_CODE Status ask(const ist_device_view& view, const Wanted& wanted, Wa
     }
     if (!over) {
       status = waiter.vain();
+      if (written && status != Status::ok) end_use(view, ticket);
       rest_briefly();
     }
   }

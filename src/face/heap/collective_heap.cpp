@@ -293,7 +293,10 @@ Status CollectiveHeap::quiet() {
     const std::lock_guard lock(engine().lock());
     engine().progress();
   }
-  device_view_.drain();
+  if (device_view_.has_proxy()) {
+    Status drained = device_view_.drain(engine().parts().board.first_dead() != kNobody);
+    if (failed.ok()) failed = std::move(drained);
+  }
   full_fence();
   return failed;
 }

@@ -1,5 +1,6 @@
 #include "face/heap/device_view.hpp"
 
+#include <chrono>
 #include <cstring>
 #include <new>
 #include <string>
@@ -10,6 +11,9 @@
 namespace ist {
 namespace {
 
+// A kernel takes a ticket and writes it within microseconds, unless the ring is full.
+constexpr std::chrono::milliseconds kPatience{1000};
+constexpr std::chrono::milliseconds kShortPatience{20};
 constexpr Bytes kRing{sizeof(device::ProxyRing)};
 constexpr Bytes kRoom{sizeof(device::ProxyRing) + sizeof(std::uint32_t)};
 
@@ -111,6 +115,16 @@ Status DeviceView::start_proxy(const SymmetricHeap& memory) {
   serving_.store(proxy_.get(), std::memory_order_release);
   abort_word_.store(reinterpret_cast<std::uint32_t*>(room_.data() + kRing.value), std::memory_order_release);
   return {};
+}
+
+Status DeviceView::drain(bool dead) {
+  const WordProxy* const proxy = serving_.load(std::memory_order_acquire);
+  if (proxy == nullptr || proxy->drain(dead || given_up_.load() ? kShortPatience : kPatience)) return {};
+  given_up_.store(true);
+  return {IST_ERR_DEVICE, "a kernel on device " + std::to_string(device_) +
+                              " has given up asking for the change of a word of this heap, and what was asked for behind "
+                              "that is not done: look at the "
+                              "status of its calls (isthmus/device/host_words.cuh), and make another heap"};
 }
 
 Status DeviceView::fill(const CollectiveHeap& heap, int device, ist_device_view& view) {

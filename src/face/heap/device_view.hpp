@@ -34,10 +34,10 @@ class DeviceView {
   void add(Offset from, Bytes size);
   // `device` may be IST_OWN_DEVICE; the same one each time.
   Status fill(const CollectiveHeap& heap, int device, ist_device_view& view);
-  // All is done that kernels asked for which have ended.
-  void drain() const {
-    if (const WordProxy* const proxy = serving_.load(std::memory_order_acquire); proxy != nullptr) proxy->drain();
-  }
+  // Until all is done that kernels asked for which have ended. An error where one of them has given up in the middle; `dead`: somebody has
+  // died, so that this is likely.
+  Status drain(bool dead);
+  bool has_proxy() const { return serving_.load(std::memory_order_acquire) != nullptr; }
   // Kernels learn that somebody has died.
   void tell_dead() const {
     if (std::uint32_t* const word = abort_word_.load(std::memory_order_acquire); word != nullptr)
@@ -67,6 +67,7 @@ class DeviceView {
   bool has_desk_ = false;
   std::unique_ptr<WordProxy> proxy_;
   std::atomic<WordProxy*> serving_{nullptr};
+  std::atomic<bool> given_up_{false};  // by a kernel: nothing behind that ticket is done any more
   std::atomic<std::uint32_t*> abort_word_{nullptr};
 };
 
