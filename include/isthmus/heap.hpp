@@ -101,6 +101,12 @@ class Heap {
     detail::check(ist_heap_view(heap_, &view));
     return view;
   }
+  // For kernels on that device, of a heap in host memory too: isthmus/device/host_words.cuh.
+  ist_device_view device_view(int device = IST_OWN_DEVICE) const {
+    ist_device_view view{};
+    detail::check(ist_heap_device_view(heap_, device, &view));
+    return view;
+  }
   ist_heap c() const noexcept { return heap_; }
 
   // Of the caller's memory of any kind, so many elements of dest.

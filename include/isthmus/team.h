@@ -37,4 +37,14 @@ typedef struct ist_window_view {
   unsigned char* base[IST_WINDOW_MOST_PES]; /* address, in this process, of PE p's first byte; null where it has none */
 } ist_window_view;
 
+/* The same for kernels on one device of this PE, of a heap in memory of any kind (ist_heap_device_view), with what they need to change words:
+ * those of device memory they change themselves, those of host memory a thread of this process changes for them. */
+typedef struct ist_device_view {
+  ist_team_view
+      team; /* addresses as kernels on that device use them; all calls of device.cuh take it but those that change words */
+  int64_t shift;       /* from an address in this process's host code to the one that kernels use; 0 on most machines */
+  unsigned char* ring; /* where kernels ask for changes (isthmus/device/proxy.cuh); null: they make them themselves */
+  unsigned char* desk; /* memory of the device by which they agree on who asks next; null as well */
+} ist_device_view;
+
 #endif

@@ -634,6 +634,11 @@ class Heap:
         The bytes of an ist_team_view (isthmus/team.h), which kernels take by value as their argument.
         """
 
+    def device_view(self, device: int | None = None) -> bytes:
+        """
+        The bytes of an ist_device_view, for kernels on that CUDA device (this rank's own unless one is given): of a heap in host memory, all of which is page-locked then, they change words by isthmus/device/host_words.cuh.
+        """
+
     def close(self) -> None:
         """Collective; the views of its arrays are void then."""
 

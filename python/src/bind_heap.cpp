@@ -1,3 +1,5 @@
+#include <nanobind/stl/optional.h>
+
 #include "heap.hpp"
 
 namespace isthmus_python {
@@ -109,6 +111,10 @@ void bind_heaps(nb::module_& module, nb::class_<Comm>& comm) {
       .def("grow", &Heap::grow, "nbytes"_a, "To so many bytes, of which none move. Collective.")
       .def("view", &Heap::view,
            "The bytes of an ist_team_view (isthmus/team.h), which kernels take by value as their argument.")
+      .def("device_view", &Heap::device_view, "device"_a = nb::none(),
+           "The bytes of an ist_device_view, for kernels on that CUDA device (this rank's own unless one is given): of a "
+           "heap "
+           "in host memory, all of which is page-locked then, they change words by isthmus/device/host_words.cuh.")
       .def("close", &Heap::close, "Collective; the views of its arrays are void then.")
       .def(
           "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Heap"))

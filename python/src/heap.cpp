@@ -167,6 +167,13 @@ nb::bytes Heap::view() const {
   return nb::bytes(reinterpret_cast<const char*>(&view), sizeof view);
 }
 
+nb::bytes Heap::device_view(std::optional<int> device) {
+  ist_device_view view{};
+  ist_heap heap = open();
+  call(session(), [&] { return ist_heap_device_view(heap, device.value_or(IST_OWN_DEVICE), &view); });
+  return nb::bytes(reinterpret_cast<const char*>(&view), sizeof view);
+}
+
 std::string Heap::text() const {
   if (closed()) return "<isthmus.Heap, closed>";
   return "<isthmus.Heap, " + kind_ + ", PE " + std::to_string(pe()) + " of " + std::to_string(pes()) + ">";

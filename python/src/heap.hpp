@@ -74,6 +74,7 @@ class Heap : public std::enable_shared_from_this<Heap> {
   nb::object atomic(const std::string& operation, nb::handle word, nb::handle operand, int pe) const;
   nb::object compare_swap(nb::handle word, nb::handle expected, nb::handle wanted, int pe) const;
   nb::bytes view() const;
+  nb::bytes device_view(std::optional<int> device);
   std::string text() const;
 
   // For its arrays.

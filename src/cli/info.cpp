@@ -16,6 +16,7 @@
 #include "collective/nccl.hpp"
 #include "memory/kinds.hpp"
 #include "memory/lending.hpp"
+#include "memory/word_changes.hpp"
 #include "memory/workers.hpp"
 #include "path/shm/peer_memory.hpp"
 
@@ -69,6 +70,21 @@ std::string against_workers(const Kinds& kinds, const Settings& settings) {
   return "no kind here has devices that run one";
 }
 
+// What changes words of host heaps for kernels; nothing where no kind has any.
+void add_proxy(const Kinds& kinds, Json& list) {
+  for (const auto& kind : kinds.all()) {
+    if (kind->word_changes() == nullptr) continue;
+    bool native = !kind->devices().empty();
+    for (const DeviceInfo& device : kind->devices())
+      native = native && kind->word_changes()->reaches_processors_words(device.ordinal);
+    list.push_back(
+        {{"name", "proxy"},
+         {"connects", "kernels of a rank with words of heaps in host memory, of every rank of the host"},
+         {"pairs", std::string{"atomics and signals that add, by a thread of the rank; those of devices here would "} +
+                       (native ? "be" : "not be") + " atomic with a processor's"}});
+  }
+}
+
 // One entry per path of src/path, and what goes past them.
 Json paths_json(const Kinds& kinds, const Settings& settings) {
   Json list =
@@ -87,6 +103,7 @@ Json paths_json(const Kinds& kinds, const Settings& settings) {
         {{"name", "workers"},
          {"connects", "the own device of a rank with its host memory, where no other rank has that device"},
          {"pairs", "up to " + in_words(kWorkerLimit) + ", by a resident kernel in place of the driver's copies"}});
+  add_proxy(kinds, list);
   return list;
 }
 

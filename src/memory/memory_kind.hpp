@@ -105,6 +105,10 @@ class Pins {
     unpin(address);
     return true;
   }
+  // Where kernels on that device find what was pinned at the address.
+  virtual Result<std::byte*> mapped(void*, int) {
+    return Status{IST_ERR_UNSUPPORTED, "kernels of this kind's devices do not reach host memory"};
+  }
 };
 
 // Knows the user's streams or queues.

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -58,6 +59,14 @@ TEST(Info, EveryKindIsEitherThereOrOffWithAReasonOnOneLine) {
       EXPECT_EQ(off["why"].get<std::string>().find('\n'), std::string::npos) << off;
     }
     EXPECT_EQ(found, 1) << name;
+  }
+}
+
+TEST(Info, NamesWhatChangesWordsOfHostHeapsForKernelsWhereThereAreAny) {
+  for (const std::string kinds : {"ISTHMUS_KINDS=host", "LD_LIBRARY_PATH=" FAKE_CUDA}) {
+    const auto facts = nlohmann::json::parse(run_program("info --json", kinds).output);
+    const auto is = [](const char* name) { return [name](const auto& entry) { return entry["name"] == name; }; };
+    EXPECT_EQ(std::ranges::any_of(facts["kinds"], is("cuda")), std::ranges::any_of(facts["paths"], is("proxy"))) << kinds;
   }
 }
 

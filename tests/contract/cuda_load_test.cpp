@@ -127,6 +127,32 @@ TEST_F(CudaListing, locking_host_memory_before_any_device_is_used_takes_no_devic
   std::free(memory);
 }
 
+TEST_F(CudaListing, locked_memory_has_an_address_for_kernels_of_every_device_until_it_is_unlocked) {
+  constexpr std::uint64_t kSize = 64 << 10;
+  auto* const memory = static_cast<std::byte*>(std::aligned_alloc(4096, kSize));
+  const Piece piece = must(kind->allocate(0, Bytes{16}));
+  EXPECT_FALSE(kind->pins()->mapped(memory, 0).ok()) << "not locked yet";
+  must(kind->pins()->pin(memory, Bytes{kSize}));
+  for (const DeviceInfo& device : kind->devices()) {
+    const std::byte* const found = must(kind->pins()->mapped(memory, device.ordinal));
+    EXPECT_NE(found, nullptr);
+    EXPECT_EQ(must(kind->pins()->mapped(memory + 4096, device.ordinal)), found + 4096);
+  }
+  kind->pins()->unpin(memory);
+  const Status refused = kind->pins()->mapped(memory, 0).status();
+  EXPECT_EQ(refused.code(), IST_ERR_DEVICE);
+  EXPECT_NE(refused.text().find("cuMemHostGetDevicePointer of 0x"), std::string::npos) << refused.text();
+  must(kind->release(piece));
+  // A driver that has no such call.
+  CudaApi old = api;
+  old.cuMemHostGetDevicePointer_v2 = nullptr;
+  const auto older = must(make_cuda_kind(old));
+  const Status missing = older->pins()->mapped(memory, 0).status();
+  EXPECT_EQ(missing.code(), IST_ERR_UNSUPPORTED);
+  EXPECT_NE(missing.text().find("this driver has no such call"), std::string::npos) << missing.text();
+  std::free(memory);
+}
+
 TEST_F(CudaListing, a_lock_taken_back_before_any_device_is_used_never_happens) {
   constexpr std::uint64_t kSize = 4096;
   void* memory = std::aligned_alloc(4096, kSize);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "heap_kernels.hpp"
+#include "heap_kernels_run.cuh"
 #include "isthmus/device.cuh"
 #include "isthmus/device/halo.cuh"
 #include "isthmus/launch.cuh"
@@ -13,39 +14,7 @@
 namespace heap_kernels {
 namespace {
 
-using namespace ist::device;
-
-constexpr std::uint64_t kDeadline = 4000000000;  // ns
-constexpr std::uint64_t kRoom = std::uint64_t{1} << 16;
 constexpr unsigned kBlocks = 8;
-
-// In mapped host memory.
-struct Result {
-  unsigned long long wrong;
-  int status;
-};
-
-__device__ std::uint64_t mixed(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
-  std::uint64_t x = a * 0x9e3779b97f4a7c15U ^ b * 0xbf58476d1ce4e5b9U ^ c * 0x94d049bb133111ebU;
-  x ^= x >> 31;
-  x *= 0xff51afd7ed558ccdU;
-  return x ^ x >> 29;
-}
-__device__ void fill(unsigned char* to, std::uint32_t bytes, int pe, std::uint32_t epoch) {
-  for (std::uint32_t i = threadIdx.x; i < bytes; i += blockDim.x)
-    to[i] = static_cast<unsigned char>(mixed(static_cast<std::uint64_t>(pe) + 1, epoch, i));
-  __syncthreads();
-}
-__device__ void compare(Result* result, const unsigned char* found, std::uint32_t bytes, int pe, std::uint32_t epoch) {
-  for (std::uint32_t i = threadIdx.x; i < bytes; i += blockDim.x)
-    if (const_cast<const volatile unsigned char*>(found)[i] !=
-        static_cast<unsigned char>(mixed(static_cast<std::uint64_t>(pe) + 1, epoch, i)))
-      atomicAdd_system(&result->wrong, 1ULL);
-}
-__device__ bool fails(Result* result, Status status) {
-  if (status != Status::ok && threadIdx.x == 0) result->status = static_cast<int>(status);
-  return status != Status::ok;
-}
 
 __global__ void exchange_kernel(ist_team_view view, Places places, std::uint32_t epochs, Result* result) {
   const Block crew;
@@ -141,33 +110,8 @@ __global__ void halo_kernel(ist_team_view view, Places places, const __grid_cons
   }
 }
 
-__global__ void wait_kernel(ist_team_view view, Places places, Result* result) {
-  fails(result, wait_until(view, &places.words[3], Compare::not_equal, std::uint64_t{0}));
-}
-
-// `launch` is given the stream and where the kernel says what it found.
-template <class Starter>
-Found found_by(int device, const Starter& start) {
-  Found found;
-  const auto fine = [&](cudaError_t error, const char* call) {
-    if (error != cudaSuccess && found.refused.empty()) found.refused = std::string(call) + ": " + cudaGetErrorString(error);
-    return error == cudaSuccess;
-  };
-  Result* result = nullptr;
-  cudaStream_t stream = nullptr;
-  if (!fine(cudaSetDevice(device), "cudaSetDevice") ||
-      !fine(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags") ||
-      !fine(cudaHostAlloc(&result, sizeof *result, cudaHostAllocMapped), "cudaHostAlloc"))
-    return found;
-  *result = {};
-  start(stream, result, found.refused);
-  fine(cudaGetLastError(), "launch");
-  fine(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-  found.wrong = result->wrong;
-  found.status = result->status;
-  fine(cudaFreeHost(result), "cudaFreeHost");
-  fine(cudaStreamDestroy(stream), "cudaStreamDestroy");
-  return found;
+__global__ void wait_kernel(ist_team_view view, Places places, std::uint64_t deadline, Result* result) {
+  fails(result, wait_until(view, &places.words[3], Compare::not_equal, std::uint64_t{0}, deadline));
 }
 
 }  // namespace
@@ -209,9 +153,9 @@ Found exchange_halos(const ist_team_view& view, int device, const Places& places
   });
 }
 
-Found wait_for_ever(const ist_team_view& view, int device, const Places& places) {
+Found wait_for_ever(const ist_team_view& view, int device, const Places& places, std::uint64_t deadline) {
   return found_by(device, [&](cudaStream_t stream, Result* result, std::string&) {
-    wait_kernel<<<1, 32, 0, stream>>>(view, places, result);
+    wait_kernel<<<1, 32, 0, stream>>>(view, places, deadline, result);
   });
 }
 

@@ -1,6 +1,6 @@
 // Kernels that use isthmus/device.cuh over the view of a symmetric heap, as host code calls them.
 //
-// Who calls this : heap_view_test.cpp, in ranks that it forked.
+// Who calls this : heap_view_test.cpp and host_heap_test.cpp, in ranks that it forked.
 // Threads        : one.
 // Ownership      : none.
 // Errors         : in Found.
@@ -15,9 +15,10 @@
 namespace heap_kernels {
 
 struct Found {
-  unsigned long long wrong = 0;  // bytes, numbers and sums
-  int status = 0;                // of the first call in a kernel that was not ok (ist::device::Status)
-  std::string refused;           // what the runtime had against a launch
+  unsigned long long wrong = 0;           // bytes, numbers and sums
+  int status = 0;                         // of a call in a kernel that was not ok (ist::device::Status)
+  std::string refused;                    // what the runtime had against a launch
+  long long first_ns = 0, second_ns = 0;  // of what is timed
 };
 
 // Where everything lies in the heap: `data` has kData bytes, `words` four zeros.
@@ -42,7 +43,23 @@ constexpr int kRows = 32, kColumns = 24, kMinus = 1, kPlus = 2;
 // cells. Two arrays take turns; flags are the first words of the last 64 KiB of data.
 Found exchange_halos(const ist_team_view& view, int device, const Places& places, const ist_halo_sides& sides,
                      std::uint32_t steps);
-// Waits for a word that nobody writes, without a deadline.
-Found wait_for_ever(const ist_team_view& view, int device, const Places& places);
+// Waits for a word that nobody writes, without a deadline where that is 0 (ns).
+Found wait_for_ever(const ist_team_view& view, int device, const Places& places, std::uint64_t deadline = 0);
+
+// Words of heaps in host memory, by the proxy, as many as kHostWords, which are 0 at first; they and data are at addresses for kernels.
+constexpr std::uint64_t kHostWords = 32;
+// So many blocks of kAdders threads: word 0 of the host heap and word 2 of the CUDA heap at every PE, at once, so often each; and, every
+// eighth time, a number of word 1 of PE 0's host heap, each of which is greater than the last one that the thread got.
+constexpr unsigned kAddingBlocks = 4;
+Found add_in_both(const ist_device_view& host, std::uint64_t* host_words, const ist_device_view& cuda,
+                  std::uint64_t* cuda_words, int device, std::uint32_t times);
+// kChangers threads add 1 to word 2 of PE 0 by comparison, so often each, while one makes every change of words 16 and 17 of its own part.
+constexpr unsigned kChangers = 65;
+Found change_in_host_heap(const ist_device_view& view, std::uint64_t* words, int device, std::uint32_t times);
+// Each epoch: a put with a signal to the right, and an answer to the left. Words 3, 4 and 5; the first 128 KiB of data.
+Found signal_in_host_heap(const ist_device_view& view, unsigned char* data, std::uint64_t* words, int device,
+                          std::uint32_t epochs);
+// One thread on word 6 of its own part: nanoseconds of a change that is answered, and of one that is not.
+Found time_in_host_heap(const ist_device_view& view, std::uint64_t* words, int device, std::uint32_t times);
 
 }  // namespace heap_kernels

@@ -81,6 +81,16 @@ def main():
     said += compile_text(nvrtc, '#include "isthmus/device.cuh"\n#include "isthmus/device/window.cuh"\n' + WINDOW,
                          options + ["-I" + module.get_include()])
     said += compile_text(nvrtc, whole + WINDOW, options)
+    # What is included by itself.
+    words = """#include "isthmus/device/host_words.cuh"
+extern "C" __global__ void count(ist_device_view view, uint64_t* word, int* status) {
+  using namespace ist::device;
+  *status = static_cast<int>(atomic_add(view, word, uint64_t{1}, 0));
+  *word = atomic_fetch_add(view, word, uint64_t{1}, 0) + atomic_compare_swap(view, word, uint64_t{1}, uint64_t{2}, 0);
+  *status += static_cast<int>(signal(view, word, 1, Signal::add, 0)) + static_cast<int>(quiet(view));
+}
+"""
+    said += compile_text(nvrtc, words, options + ["-I" + module.get_include()])
     assert "warning" not in said, said
 
 

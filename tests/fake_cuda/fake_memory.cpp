@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 
 #include <iterator>
+#include <string_view>
 
 #include "fake_world.hpp"
 
@@ -240,6 +241,21 @@ CUresult cuMemHostRegister_v2(void* address, size_t size, unsigned) {
   made.context = current();
   made.id = w.next_id++;
   w.allocations[start] = std::move(made);
+  return CUDA_SUCCESS;
+}
+
+// FAKE_CUDA_HOST_SHIFT: kernels would find host memory so many bytes further on; `each`: memory that was locked by each call elsewhere.
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* to, void* address, unsigned flags) {
+  FAKE_ENTER(cuMemHostGetDevicePointer_v2);
+  const Lock lock(world().lock);
+  if (const CUresult result = fake::usable(current()); result != CUDA_SUCCESS) return result;
+  const auto start = reinterpret_cast<std::uint64_t>(address);
+  const Allocation* const found = fake::find(start);
+  if (to == nullptr || flags != 0 || found == nullptr || !found->host()) return CUDA_ERROR_INVALID_VALUE;
+  const char* const shift = std::getenv("FAKE_CUDA_HOST_SHIFT");
+  *to = start + (shift == nullptr                    ? 0
+                 : std::string_view{shift} == "each" ? found->id << 30U
+                                                     : std::strtoull(shift, nullptr, 10));
   return CUDA_SUCCESS;
 }
 

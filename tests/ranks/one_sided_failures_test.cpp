@@ -234,4 +234,58 @@ TEST(OneSidedDevices, HearOfAPeThatDies) {
                  1);
 }
 
+TEST(OneSidedDevices, HearOfAPeThatDiesInViewsOfHostHeapsToo) {
+  NEEDS_FAKE_DRIVER();
+  expect_all_but(run_ranks(3, "host,cuda",
+                           [](const Here& here) {
+                             ist_heap heap = IST_HEAP_NULL;
+                             ist_device_view early{}, late{};
+                             if (ist_heap_create(here.comm, IST_KIND_HOST, 0, 4096, 0, &heap) != IST_OK) return 50;
+                             if (here.rank == 0 && ist_heap_device_view(heap, IST_OWN_DEVICE, &early) != IST_OK) return 51;
+                             if (here.rank == 1) die_soon();
+                             const auto killed = Clock::now() + kBefore;
+                             const int wrong =
+                                 expect_death("barrier", here, 1, killed, [&] { return ist_heap_barrier(heap); });
+                             // Rank 2 makes its own only now.
+                             if (ist_heap_device_view(heap, IST_OWN_DEVICE, &late) != IST_OK) return 52;
+                             const auto aborted = [&] {
+                               return __atomic_load_n(late.team.abort_word, __ATOMIC_ACQUIRE) != 0 &&
+                                      (here.rank != 0 || __atomic_load_n(early.team.abort_word, __ATOMIC_ACQUIRE) != 0);
+                             };
+                             const auto limit = Clock::now() + std::chrono::seconds(1);
+                             while (!aborted() && Clock::now() < limit) std::this_thread::yield();
+                             return wrong + (aborted() ? 0 : 1);
+                           }),
+                 1);
+}
+
+// What was locked before the driver refused is neither locked again nor left behind.
+TEST(OneSidedDevices, ALockThatIsRefusedNamesThePartAndMayBeTriedAgain) {
+  NEEDS_FAKE_DRIVER();
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check{here};
+    for (int round = 0; round < 2; ++round) {
+      ist_heap heap = IST_HEAP_NULL;
+      ist_device_view view{};
+      check.ok(ist_heap_create(here.comm, IST_KIND_HOST, 0, 4096, 0, &heap), "a heap of the host");
+      if (round == 1) {
+        break_call("cuMemHostRegister_v2", 1);
+        check.fails(ist_heap_device_view(heap, IST_OWN_DEVICE, &view), IST_ERR_DEVICE,
+                    {"the part of PE 1", "cannot be page-locked for kernels", "cuMemHostRegister", "make a smaller heap"},
+                    "a view");
+        check.that(view.ring == nullptr && view.team.base == nullptr, "no view");
+        heal();
+        break_call("cuMemHostGetDevicePointer_v2", 0);
+        check.fails(ist_heap_device_view(heap, IST_OWN_DEVICE, &view), IST_ERR_DEVICE, {"cuMemHostGetDevicePointer"},
+                    "again");
+        heal();
+      }
+      check.ok(ist_heap_device_view(heap, IST_OWN_DEVICE, &view), "a view in the end");
+      check.that(view.ring != nullptr, "the ring");
+      check.ok(ist_heap_destroy(&heap), "destroy");
+    }
+    return check.wrong();
+  }));
+}
+
 }  // namespace

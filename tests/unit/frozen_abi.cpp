@@ -55,6 +55,8 @@ static_assert(IST_ATOMIC_ADD == 2 && IST_ATOMIC_INC == 3 && IST_ATOMIC_SWAP == 4
 static_assert(IST_ATOMIC_XOR == 7 && sizeof(ist_team_view) == 56 && offsetof(ist_team_view, base) == 8);
 static_assert(offsetof(ist_team_view, stride) == 16 && offsetof(ist_team_view, sync) == 32 &&
               offsetof(ist_team_view, abort_word) == 48);
+static_assert(sizeof(ist_device_view) == 80 && offsetof(ist_device_view, shift) == 56 &&
+              offsetof(ist_device_view, ring) == 64 && offsetof(ist_device_view, desk) == 72);
 static_assert(IST_KIND_AUTO == 0 && IST_KIND_HOST == 1 && IST_KIND_CUDA == 2 && IST_KIND_OPENCL == 3 && IST_KIND_GL == 4);
 static_assert(IST_BYTE == 0 && IST_CHAR == 1 && IST_INT8 == 2 && IST_UINT8 == 3 && IST_INT16 == 4 && IST_UINT16 == 5);
 static_assert(IST_INT32 == 6 && IST_UINT32 == 7 && IST_INT64 == 8 && IST_UINT64 == 9 && IST_FLOAT == 10 && IST_DOUBLE == 11);
@@ -218,6 +220,7 @@ static_assert(
 static_assert(same<int(ist_heap, const void*, ist_type, ist_compare, int64_t)>(ist_heap_wait_until));
 static_assert(same<int(ist_heap, ist_atomic, uint64_t*, uint64_t, uint64_t*, int)>(ist_heap_atomic64));
 static_assert(same<int(ist_heap, uint32_t*, uint32_t, uint32_t, uint32_t*, int)>(ist_heap_compare_swap32));
+static_assert(same<int(ist_heap, int, ist_device_view*)>(ist_heap_device_view));
 static_assert(same<int(ist_heap, ist_team_view*)>(ist_heap_view) && same<int(ist_heap)>(ist_heap_barrier));
 static_assert(same<int(ist_comm, ist_buffer, uint64_t, ist_window*)>(ist_window_create));
 static_assert(same<int(ist_window*)>(ist_window_free) && same<int(ist_window, ist_window_view*)>(ist_window_view_of));

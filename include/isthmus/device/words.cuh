@@ -169,7 +169,9 @@ IST_DEVICE_STORE(store_release_here, std::uint64_t, "release.gpu.global.u64", "l
 // A word that says that packets were read, and orders nothing that was stored: a device has loaded before it stores, and does not
 // store before the branch that allows it; a processor that plays one must be told so.
 IST_DEVICE_LOAD(load_taken, std::uint32_t, "relaxed.sys.global.u32", "r", __ATOMIC_ACQUIRE)
+IST_DEVICE_LOAD(load_taken, std::uint64_t, "relaxed.sys.global.u64", "l", __ATOMIC_ACQUIRE)
 IST_DEVICE_STORE(store_taken, std::uint32_t, "relaxed.sys.global.u32", "r", __ATOMIC_RELEASE)
+IST_DEVICE_STORE(store_taken, std::uint64_t, "relaxed.sys.global.u64", "l", __ATOMIC_RELEASE)
 #undef IST_DEVICE_LOAD
 #undef IST_DEVICE_STORE
 
@@ -295,6 +297,13 @@ IST_DEVICE_CODE std::uint64_t nanoseconds() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1000000000U + static_cast<std::uint64_t>(now.tv_nsec);
+#endif
+}
+
+// A moment in which this thread leaves the bus to others, for who looks at host memory.
+IST_DEVICE_CODE void rest_briefly() {
+#if defined(__CUDA_ARCH__)
+  asm volatile("nanosleep.u32 200;" ::: "memory");
 #endif
 }
 

@@ -177,6 +177,19 @@ int ist_heap_accessible(ist_heap heap, const void* address, int pe, int* accessi
   return ist::report_exception("ist_heap_accessible");
 }
 
+int ist_heap_device_view(ist_heap heap, int device, ist_device_view* view) try {
+  if (view == nullptr) return ist::null_argument("ist_heap_device_view", "view");
+  *view = {};
+  return ist::in_heap("ist_heap_device_view", heap, [=](ist::CollectiveHeap& in) {
+    ist_device_view made{};
+    ist::Status filled = in.view_from(device, made);
+    if (filled.ok()) *view = made;
+    return filled;
+  });
+} catch (...) {
+  return ist::report_exception("ist_heap_device_view");
+}
+
 int ist_heap_view(ist_heap heap, ist_team_view* view) try {
   if (view == nullptr) return ist::null_argument("ist_heap_view", "view");
   return ist::in_heap("ist_heap_view", heap, [=](ist::CollectiveHeap& in) -> ist::Status {

@@ -75,8 +75,14 @@ Status CollectiveHeap::open(const Wanted& wanted) {
   IST_TRY(meet(memory_->space()));
   IST_TRY(extend(*control_, Offset{}, words, {}));
   IST_TRY(extend(memory_->space(), Offset{}, bytes, {}));
+  device_view_.add(Offset{}, bytes);
   barrier_ = std::make_unique<FlagBarrier>(control_->base(), words, pe, pes);
   return {};
+}
+
+void CollectiveHeap::look_at_board() {
+  if (engine().parts().board.first_dead() != kNobody) device_view_.tell_dead();
+  Team::look_at_board();
 }
 
 // The others help with it: a link is tried by both of its ends.
@@ -121,6 +127,7 @@ Status CollectiveHeap::grow(std::uint64_t bytes) {
   IST_TRY(agree("ist_heap_grow", {{"bytes", bytes}}, own));
   if (wanted == now) return {};
   IST_TRY(extend(memory_->space(), Offset{now.value}, wanted - now, {}));
+  device_view_.add(Offset{now.value}, wanted - now);
   memory_->grow(wanted);
   return {};
 }
@@ -178,6 +185,14 @@ Status CollectiveHeap::end() {
   const Status copied = quiet();
   const Status all = agree("ist_heap_destroy", {});
   return copied.ok() ? all : copied;
+}
+
+Status CollectiveHeap::quiet() {
+  Status failed = Team::quiet();
+  if (!device_view_.has_proxy()) return failed;
+  Status drained = device_view_.drain(engine().parts().board.first_dead() != kNobody);
+  full_fence();
+  return failed.ok() ? drained : failed;
 }
 
 // Who has come and then left is no loss.

@@ -10,6 +10,7 @@
 
 #include <memory>
 
+#include "face/heap/device_view.hpp"
 #include "face/heap/team.hpp"
 #include "heap/flag_barrier.hpp"
 #include "heap/symmetric_heap.hpp"
@@ -48,9 +49,19 @@ class CollectiveHeap final : public Team {
   KindId kind() const { return memory_->shape().kind; }
   // Why no word of that PE's part can be changed as a whole by this PE's device; ok where one can.
   Status changes_words_of(Pe pe) const { return memory_->space().changes_words_of(rank_of(pe)); }
+  // Also of what kernels have asked for.
+  Status quiet() override;
+  // For kernels on that device of this process.
+  Status view_from(int device, ist_device_view& view) {
+    IST_TRY(device_view_.fill(*this, device, view));
+    look_at_board();  // who died before it had an abort word
+    return {};
+  }
+  void look_at_board() override;
 
  private:
-  CollectiveHeap(World& world, std::unique_ptr<Communicator> comm) : Team(world, std::move(comm), "ist_heap") {}
+  CollectiveHeap(World& world, std::unique_ptr<Communicator> comm)
+      : Team(world, std::move(comm), "ist_heap"), device_view_(world) {}
   Status open(const Wanted& wanted);
   Status check(const Wanted& wanted, int& device) const;
   // That stretch of a space: every PE makes its own, and maps the others'.
@@ -64,6 +75,7 @@ class CollectiveHeap final : public Team {
   std::unique_ptr<Space> control_;  // the barrier's words
   std::unique_ptr<FlagBarrier> barrier_;
   Bytes page_;
+  DeviceView device_view_;  // of the memory
 };
 
 }  // namespace ist

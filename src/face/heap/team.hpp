@@ -36,7 +36,7 @@ class Team {
   // Copies that may go on behind the call that started them, until quiet(). `then`, where there is one, is called once the bytes are
   // there, and not after an error.
   void add(Transfer transfer, StartedCopies::Then then = {}) { started_.add(std::move(transfer), std::move(then)); }
-  Status quiet();
+  virtual Status quiet();
   // Moves them on without waiting; what fails quiet() tells.
   void move_on() {
     if (started_.any()) started_.step();
@@ -49,7 +49,7 @@ class Team {
   // For views: code on a device has to be able to read it.
   const volatile std::uint32_t* abort_word() const;
   // In the watcher's thread.
-  void look_at_board();
+  virtual void look_at_board();
   // Somebody died, or all other PEs have left.
   Status nobody_left() const;
   // Why a word of this PE's may never change: that, or a copy of its own has failed, which quiet() tells, too.
@@ -62,7 +62,7 @@ class Team {
   // `label`: what errors and traces of the messages between PEs name; it stays.
   Team(World& world, std::unique_ptr<Communicator> comm, const char* label)
       : world_(world), comm_(std::move(comm)), label_(label) {}
-  ~Team();
+  virtual ~Team();
   const Communicator& comm() const { return *comm_; }
   // Before the memory goes: waits for copies that nobody has waited for; nothing follows them.
   void give_up_copies() { started_.give_up(); }

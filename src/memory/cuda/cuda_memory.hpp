@@ -92,6 +92,7 @@ class CudaKind : public MemoryKind,
   WordChanges* word_changes() override { return kernels_.present() ? this : nullptr; }
   void load_words(int device) override;
   Result<Ticket> change(const WordChange& change, const Piece& word, const Piece& before) override;
+  bool reaches_processors_words(int device) const override;
   // cuda_stream_order.cpp
   StreamOrder* stream_order() override { return kernels_.present() ? this : nullptr; }
   Status belongs(std::uint64_t stream, const Piece& own) override;

@@ -15,8 +15,9 @@ CudaPins::~CudaPins() {
 Status CudaPins::lock_pages(void* address, Pinned& pinned) {
   const ContextScope scope(api_, *context_);
   IST_TRY(scope.status());
-  // Portable: locked for every context of the process.
-  const CUresult result = api_.cuMemHostRegister_v2(address, pinned.size.value, CU_MEMHOSTREGISTER_PORTABLE);
+  // Portable: locked for every context of the process; kernels in all of them reach it.
+  const CUresult result =
+      api_.cuMemHostRegister_v2(address, pinned.size.value, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
   if (result != CUDA_SUCCESS) {
     return cuda_error(api_, result,
                       "cuMemHostRegister of " + std::to_string(pinned.size.value) + " bytes at " +
@@ -50,6 +51,21 @@ void CudaPins::unpin(void* address) {
     api_.cuMemHostUnregister(address);
   }
   pinned_.erase(place);
+}
+
+Result<std::byte*> CudaPins::mapped(void* address, int device) {
+  const std::string what = "cuMemHostGetDevicePointer of " + hexadecimal(reinterpret_cast<std::uint64_t>(address)) +
+                           " on cuda device " + std::to_string(device);
+  if (api_.cuMemHostGetDevicePointer_v2 == nullptr)
+    return Status{IST_ERR_UNSUPPORTED, what + ": this driver has no such call; kernels reach no host memory with it"};
+  const Result<CudaContext*> context = contexts_.primary(device);
+  if (!context.ok()) return context.status();
+  const ContextScope scope(api_, **context);
+  IST_TRY(scope.status());
+  CUdeviceptr found = 0;
+  const CUresult result = api_.cuMemHostGetDevicePointer_v2(&found, address, 0);
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, what);
+  return reinterpret_cast<std::byte*>(found);
 }
 
 bool CudaPins::unpin_now(void* address) {

@@ -27,6 +27,7 @@ class CudaPins : public Pins {
   Status pin(void* address, Bytes size) override;
   void unpin(void* address) override;
   bool unpin_now(void* address) override;
+  Result<std::byte*> mapped(void* address, int device) override;
   // A context is there: does what was put off, in the primary context of its device. A user's own would not do, because the
   // locks would end with it unnoticed.
   void start(CudaContext& context);

@@ -13,6 +13,14 @@ void CudaKind::load_words(int device) {
     static_cast<void>(kernels_.find(**context, static_cast<OrderKernel>(kernel)));
 }
 
+bool CudaKind::reaches_processors_words(int device) const {
+  int native = 0;
+  return api_.cuDeviceGetAttribute != nullptr &&
+         api_.cuDeviceGetAttribute(&native, CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED, contexts_.device(device)) ==
+             CUDA_SUCCESS &&
+         native != 0;
+}
+
 Result<Ticket> CudaKind::change(const WordChange& change, const Piece& word, const Piece& before) {
   if (word.kind != KindId::cuda)
     return Status{IST_ERR_ARGUMENT, "the cuda kind cannot change a word of " + describe_piece(word)};

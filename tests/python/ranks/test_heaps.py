@@ -127,6 +127,21 @@ def test_a_heap_grows_and_says_what_it_lacks(comm):
         heap.array(1)
 
 
+def test_a_host_heap_has_a_view_for_kernels_where_there_is_a_device(world, comm):
+    with comm.heap("host", 64 << 10) as heap:
+        if world.devices("cuda") == 0:
+            with pytest.raises(isthmus.Error, match="kernels need a CUDA device"):
+                heap.device_view()
+            return
+        view = heap.device_view()
+        numbers = np.frombuffer(view, np.uint64)
+        assert len(view) == 80 and numbers[8] != 0 and numbers[9] != 0, "ring and desk"
+        assert heap.device_view() == view
+        assert np.frombuffer(view[:8], np.int32).tolist() == [heap.pe, heap.pes]
+        with pytest.raises(isthmus.Error, match="device is 4096"):
+            heap.device_view(4096)
+
+
 def test_mistakes_are_named(comm):
     with comm.heap("host", 1 << 20) as heap:
         words = heap.array(4, "u8")

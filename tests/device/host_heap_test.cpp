@@ -1,0 +1,178 @@
+// Kernels that change words of heaps in host memory, by their processes' proxies, while hosts change them too; a process for each PE. Only what
+// waits for another PE's kernel needs a GPU for each.
+#include <isthmus/heap.h>
+#include <isthmus/device/host_words.cuh>
+
+#include <atomic>
+#include <thread>
+
+#include "../ranks/forked_ranks.hpp"
+#include "heap_kernels.hpp"
+
+namespace {
+
+using namespace forked_ranks;
+using namespace heap_kernels;
+
+int wrong_in(const Here& here, const char* what, const Found& found, int status = 0) {
+  if (found.wrong == 0 && found.status == status && found.refused.empty()) return 0;
+  std::fprintf(stderr, "[%d] %s: %llu wrong, status %d instead of %d, %s\n", here.rank, what, found.wrong, found.status,
+               status, found.refused.c_str());
+  return 1;
+}
+
+// Of one rank: zeros in a heap of either kind, with the view for kernels.
+struct Symmetric {
+  int device = 0;
+  ist_heap heap = IST_HEAP_NULL;
+  ist_device_view view{};
+  std::uint64_t* words = nullptr;  // for host code
+  unsigned char* data = nullptr;
+  bool made(const Here& here, ist_kind kind, int on) {
+    device = on;
+    void *some = nullptr, *more = nullptr;
+    const bool fine = ist_heap_create(here.comm, kind, kind == IST_KIND_HOST ? 0 : device, 4 << 20, 0, &heap) == IST_OK &&
+                      ist_heap_calloc(heap, kHostWords, 8, &some) == IST_OK &&
+                      ist_heap_calloc(heap, 1 << 17, 1, &more) == IST_OK &&
+                      ist_heap_device_view(heap, device, &view) == IST_OK;
+    if (!fine) std::fprintf(stderr, "[%d] %s\n", here.rank, ist_error_text());
+    words = static_cast<std::uint64_t*>(some);
+    data = static_cast<unsigned char*>(more);
+    return fine;
+  }
+  std::uint64_t* in_kernels() const { return ist::device::for_kernel(view, words); }
+  int sum_is_not(const Here& here, int word, std::uint64_t wanted) const {
+    std::uint64_t found = 0;
+    if (ist_heap_atomic64(heap, IST_ATOMIC_FETCH, words + word, 0, &found, here.rank) == IST_OK && found == wanted) return 0;
+    std::fprintf(stderr, "[%d] word %d is %llu instead of %llu (%s)\n", here.rank, word,
+                 static_cast<unsigned long long>(found), static_cast<unsigned long long>(wanted), ist_error_text());
+    return 1;
+  }
+  int end() { return ist_heap_destroy(&heap) == IST_OK ? 0 : 1; }
+};
+
+class HostHeap : public testing::Test {
+ protected:
+  void needs_gpus(int count) {
+    gpus_ = devices();
+    if (gpus_ < count)
+      GTEST_SKIP() << "not covered here: kernels that change words of host memory; they need " << count << " CUDA device(s)";
+  }
+  int gpu_of(const Here& here) const { return here.rank % gpus_; }
+  // A kernel that waits must not hold up the loading of the next one.
+  Variables eager_{{"CUDA_MODULE_LOADING", "EAGER"}};
+  int gpus_ = 0;
+};
+
+// One counter of each heap, host and CUDA, of every PE; from every host and every kernel at once.
+TEST_F(HostHeap, CountsInBothHeapsWhatKernelsAndHostsAddAtOnce) {
+  needs_gpus(1);
+  if (IsSkipped()) return;
+  constexpr std::uint32_t kByKernels = 4000;
+  constexpr std::uint64_t kByHosts = 2000000, kToDevices = 500, kEach = 1000000007;
+  expect_all_but(
+      run_ranks(2, "host,cuda",
+                [&](const Here& here) {
+                  Symmetric host, cuda;
+                  if (!host.made(here, IST_KIND_HOST, gpu_of(here)) || !cuda.made(here, IST_KIND_CUDA, gpu_of(here)))
+                    return 50;
+                  std::atomic<int> wrong{0};
+                  // Once before, so that nothing is loaded while kernels run.
+                  if (ist_heap_atomic64(cuda.heap, IST_ATOMIC_FETCH, cuda.words + 2, 0, nullptr, here.rank) != IST_OK)
+                    ++wrong;
+                  wrong += wrong_in(here, "a first launch",
+                                    add_in_both(host.view, host.in_kernels(), cuda.view, cuda.words, host.device, 0));
+                  if (ist_heap_barrier(host.heap) != IST_OK) ++wrong;
+                  std::thread kernel([&] {
+                    wrong +=
+                        wrong_in(here, "add",
+                                 add_in_both(host.view, host.in_kernels(), cuda.view, cuda.words, host.device, kByKernels));
+                  });
+                  for (std::uint64_t n = 0; n < kByHosts; ++n)
+                    for (int pe = 0; pe < here.size; ++pe) {
+                      if (ist_heap_atomic64(host.heap, IST_ATOMIC_ADD, host.words, kEach, nullptr, pe) != IST_OK) ++wrong;
+                      if (n < kToDevices &&
+                          ist_heap_atomic64(cuda.heap, IST_ATOMIC_ADD, cuda.words + 2, kEach, nullptr, pe) != IST_OK)
+                        ++wrong;
+                    }
+                  kernel.join();
+                  if (ist_heap_barrier(host.heap) != IST_OK || ist_heap_barrier(cuda.heap) != IST_OK) ++wrong;
+                  const auto pes = static_cast<std::uint64_t>(here.size);
+                  constexpr std::uint64_t kThreads = std::uint64_t{kAdders} * kAddingBlocks;
+                  wrong += host.sum_is_not(here, 0, pes * (kByHosts * kEach + kThreads * kByKernels));
+                  wrong += cuda.sum_is_not(here, 2, pes * (kToDevices * kEach + kThreads * kByKernels));
+                  wrong += host.sum_is_not(here, 1, here.rank == 0 ? pes * kThreads * (kByKernels / 8) : 0);
+                  if (ist_heap_barrier(host.heap) != IST_OK) ++wrong;
+                  return wrong + host.end() + cuda.end();
+                }),
+      -1);
+}
+
+TEST_F(HostHeap, MakesEveryChangeThatKernelsAskFor) {
+  needs_gpus(1);
+  if (IsSkipped()) return;
+  constexpr std::uint32_t kTimes = 100;
+  expect_all_but(run_ranks(2, "host,cuda",
+                           [&](const Here& here) {
+                             Symmetric host;
+                             if (!host.made(here, IST_KIND_HOST, gpu_of(here))) return 50;
+                             int wrong = wrong_in(here, "changes",
+                                                  change_in_host_heap(host.view, host.in_kernels(), host.device, kTimes));
+                             if (ist_heap_barrier(host.heap) != IST_OK) ++wrong;
+                             const auto pes = static_cast<std::uint64_t>(here.size);
+                             wrong += host.sum_is_not(here, 2, here.rank == 0 ? pes * kChangers * kTimes : 0);
+                             wrong += host.sum_is_not(here, 17, ~std::uint64_t{});
+                             const Found timed = time_in_host_heap(host.view, host.in_kernels(), host.device, 5000);
+                             wrong += wrong_in(here, "timed changes", timed);
+                             std::fprintf(stderr, "[%d] a change that is answered: %lld ns; one that is not: %lld ns\n",
+                                          here.rank, timed.first_ns, timed.second_ns);
+                             if (ist_heap_barrier(host.heap) != IST_OK) ++wrong;
+                             wrong += host.sum_is_not(here, 6, 10000);
+                             return wrong + host.end();
+                           }),
+                 -1);
+}
+
+TEST_F(HostHeap, SignalsBehindTheBytesThatKernelsPut) {
+  needs_gpus(2);
+  if (IsSkipped()) return;
+  expect_all_but(run_ranks(2, "host,cuda",
+                           [&](const Here& here) {
+                             Symmetric host;
+                             if (!host.made(here, IST_KIND_HOST, gpu_of(here))) return 50;
+                             const int wrong = wrong_in(here, "signals",
+                                                        signal_in_host_heap(host.view, host.data + host.view.shift,
+                                                                            host.in_kernels(), host.device, 3000));
+                             return wrong + host.end();
+                           }),
+                 -1);
+}
+
+TEST_F(HostHeap, ReleasesKernelsThatWaitForOneThatWasKilled) {
+  needs_gpus(1);
+  if (IsSkipped()) return;
+  expect_all_but(
+      run_ranks(2, "host,cuda",
+                [&](const Here& here) {
+                  Symmetric host;
+                  if (!host.made(here, IST_KIND_HOST, gpu_of(here))) return 50;
+                  // Once before, so that nothing is loaded while it is timed.
+                  int wrong = wrong_in(here, "changes", change_in_host_heap(host.view, host.in_kernels(), host.device, 1));
+                  here.has_come_to(1);
+                  here.wait_for(1 - here.rank, 1);
+                  if (here.rank == 1) die_soon();
+                  const auto killed = Clock::now() + kBefore;
+                  constexpr int dead = 1;  // ist::device::Status::peer_dead
+                  wrong +=
+                      wrong_in(here, "wait",
+                               wait_for_ever(host.view.team, host.device, {nullptr, host.in_kernels()}, 10000000000), dead);
+                  if (Clock::now() - killed > std::chrono::seconds(1)) {
+                    std::fprintf(stderr, "[%d] the kernel was released late\n", here.rank);
+                    ++wrong;
+                  }
+                  return wrong + expect_death("barrier", here, 1, killed, [&] { return ist_heap_barrier(host.heap); });
+                }),
+      1);
+}
+
+}  // namespace
