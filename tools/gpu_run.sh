@@ -37,6 +37,7 @@
 #                                   needs nvcc alone
 #   tools/gpu_run.sh in-kernel      Isthmus's calls in kernels (isthmus/device.cuh), every byte compared, and timed beside bare loops
 #                                   (tests/device/in_kernel.cu) and NVSHMEM's; between two GPUs, or two kernels of one; a quick build
+#   tools/gpu_run.sh one-sided      isthmus bench one-sided by the host and in kernels, and NVSHMEM's calls in kernels; a quick build
 #   tools/gpu_run.sh sanitize       the library's kernels under compute-sanitizer
 #
 # On one GPU two ranks share it; the record says so: cuda:0 to cuda:0, and 1x in its name.
@@ -61,7 +62,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 mode=${1:-}
 case $mode in
-  check | bench | collectives | peers | workers | arithmetic | overlap | sweeps | soak | replays | waits | turns | both-ways | who-copies | contexts | in-kernel | sanitize) ;;
+  check | bench | collectives | peers | workers | arithmetic | overlap | sweeps | soak | replays | waits | turns | both-ways | who-copies | contexts | in-kernel | one-sided | sanitize) ;;
   *) [[ -n $mode ]] && echo "gpu_run: '$mode' is none of these"; sed -n '2,/^set /{/^#/p}' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
@@ -135,12 +136,12 @@ build_all() {
   local options=(-S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DISTHMUS_CUDA=ON)
   [[ -n $deps ]] && options+=("-DISTHMUS_DEPS_DIR=$(cd "$deps" && pwd)")
   [[ -n ${ISTHMUS_COMMIT:-} ]] && options+=("-DISTHMUS_COMMIT=$ISTHMUS_COMMIT")
-  [[ $mode =~ ^(bench|peers|workers|arithmetic|overlap|sweeps|in-kernel)$ ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
+  [[ $mode =~ ^(bench|peers|workers|arithmetic|overlap|sweeps|in-kernel|one-sided)$ ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
   [[ $mode == check ]] && python_options "$deps"
   step 120 "configure" cmake "${options[@]}" || finish
   local targets=()
   [[ $mode == collectives ]] && targets=(--target isthmus_program ranks_nccl ranks_meetings)
-  [[ $mode =~ ^(overlap|in-kernel)$ ]] && targets=(--target isthmus_program)
+  [[ $mode =~ ^(overlap|in-kernel|one-sided)$ ]] && targets=(--target isthmus_program)
   [[ $mode == soak ]] && targets=(--target isthmus_program traffic_soak)
   [[ $mode == replays ]] && targets=(--target isthmus_program graph_replays)
   [[ $mode == sanitize ]] && targets=(--target isthmus_program arithmetic_test cuda_kind_test ranks_streams ranks_meetings ranks_workers graph_replays)
@@ -368,15 +369,10 @@ driver_program() {
   finish
 }
 
-# shellcheck source-path=SCRIPTDIR
-source tools/gpu_run/check.sh
-source tools/gpu_run/soak.sh
-source tools/gpu_run/sanitize.sh
-source tools/gpu_run/workers.sh
-source tools/gpu_run/arithmetic.sh
-source tools/gpu_run/overlap.sh
-source tools/gpu_run/sweeps.sh
-source tools/gpu_run/in_kernel.sh
+for part in check soak sanitize workers arithmetic overlap sweeps in_kernel one_sided; do
+  # shellcheck source-path=SCRIPTDIR disable=SC1090
+  source "tools/gpu_run/$part.sh"
+done
 case $mode in
   check) run_check "${@:2}" ;;
   bench) run_bench ;;
@@ -394,5 +390,6 @@ case $mode in
   who-copies) driver_program tools/peers/who_copies.cu "who copies between two GPUs" ;;
   contexts) driver_program tools/peers/context_ends.cu "contexts that are destroyed with copies under way" ;;
   in-kernel) run_in_kernel ;;
+  one-sided) run_one_sided ;;
   sanitize) run_sanitize ;;
 esac

@@ -36,7 +36,12 @@ OneSidedRuns::OneSidedRuns(OneSidedBench& bench, std::uint64_t room)
       room_(room),
       heap_(bench.world.comm(), bench.kind, 2 * room_ + kRoomOfWords, 0, own_device(bench)),
       source_(heap_.alloc<unsigned char>(room_)),
-      dest_(heap_.alloc<unsigned char>(room_)) {}
+      dest_(heap_.alloc<unsigned char>(room_)) {
+  // As many blocks at both PEs, whatever their devices.
+  std::vector<unsigned> fewest(1);
+  bench_.world.comm().allreduce(std::vector{multiprocessors_}, fewest, isthmus::op::min);
+  multiprocessors_ = fewest[0];
+}
 
 std::uint64_t OneSidedRuns::trips(std::uint64_t usual) const {
   if (bench_.options.iterations != 0) return bench_.options.iterations;
