@@ -54,6 +54,19 @@ struct Lone {
 };
 #endif
 
+// A bare wait: so many looks, which last some seconds, and nothing is asked between them.
+template <class Look>
+IST_DEVICE_CODE Status look_until(const Look& look) {
+  unsigned left = 1U << 24;
+  bool come = false;
+  do {
+    come = look();
+    --left;
+    if (!come) device::between_looks();
+  } while (!come & (left != 0));
+  return come ? Status::ok : Status::late;
+}
+
 // Every trip, `step` being given its number; then `finish`, by every thread.
 template <class Crew, class Step, class Finish>
 IST_DEVICE_CODE void run_trips(const Crew& crew, const Work& work, const Step& step, const Finish& finish) {
@@ -141,10 +154,9 @@ IST_DEVICE_CODE void trade_words_bare(const Crew& crew, const Work& work) {
         return Status::ok;
       },
       [&](std::uint64_t n) {
-        device::Waiter waiter(work.view, work.most);
         Status status = Status::ok;
-        for (std::uint64_t i = from; i < work.count; i += step)
-          while (status == Status::ok && device::load_relaxed(&work.words[i]) < n) status = waiter.vain();
+        for (std::uint64_t i = from; i < work.count && status == Status::ok; i += step)
+          status = look_until([&] { return device::load_relaxed(&work.words[i]) >= n; });
         return status;
       });
 }
@@ -188,10 +200,8 @@ IST_DEVICE_CODE void trade_flags_bare(const Crew& crew, const Work& work) {
         return Status::ok;
       },
       [&](std::uint64_t n) {
-        device::Waiter waiter(work.view, work.most);
         Status status = Status::ok;
-        if (crew.thread == 0)
-          while (status == Status::ok && device::load_acquire(work.words) < n) status = waiter.vain();
+        if (crew.thread == 0) status = look_until([&] { return device::load_acquire(work.words) >= n; });
         return crew.any(status != Status::ok) ? Status::late : Status::ok;
       });
 }
@@ -222,14 +232,13 @@ IST_DEVICE_CODE void trade_packets_bare(const Crew& crew, const Work& work) {
       },
       [&](std::uint64_t n) {
         const device::Pair* const slot = mine + n % 2 * kSlotUnits;
-        device::Waiter waiter(work.view, work.most);
         Status status = Status::ok;
         for (std::uint64_t i = crew.thread; i < work.bytes / 8 && status == Status::ok; i += crew.threads) {
-          device::Pair found = device::load_relaxed(&slot[i]);
-          while (status == Status::ok && !device::has_come(found, static_cast<std::uint32_t>(n))) {
-            status = waiter.vain();
+          device::Pair found{};
+          status = look_until([&] {
             found = device::load_relaxed(&slot[i]);
-          }
+            return device::has_come(found, static_cast<std::uint32_t>(n));
+          });
           to[i] = device::bytes_in(found);
         }
         return crew.any(status != Status::ok) ? Status::late : Status::ok;
@@ -250,12 +259,11 @@ IST_DEVICE_CODE void meet_bare(const Crew& crew, const Work& work) {
   run_trips(
       crew, work,
       [&](std::uint64_t n) {
-        device::Waiter waiter(work.view, work.most);
         Status status = Status::ok;
         crew.sync();
         if (crew.thread == 0) {
           device::store_release(flag, n);
-          while (status == Status::ok && device::load_acquire(work.words) < n) status = waiter.vain();
+          status = look_until([&] { return device::load_acquire(work.words) >= n; });
         }
         return crew.any(status != Status::ok) ? Status::late : Status::ok;
       },
