@@ -5,7 +5,7 @@
     tools/record_measurements.py --check [--measured DIR]
 
 Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json; of a `check`, copies check.json;
-of `collectives`, collectives.json; of `peers`, device.json; of `workers`, workers.json; of `arithmetic`, arithmetic.json; of `overlap`, overlap.json; of `isthmus bench halo`, a list of what it wrote, halo.json; of `in-kernel`, in_kernel.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
+of `collectives`, collectives.json; of `peers`, device.json; of `workers`, workers.json; of `arithmetic`, arithmetic.json; of `overlap`, overlap.json; of `isthmus bench halo`, a list of what it wrote, halo.json; of `in-kernel`, in_kernel.json; of `one-sided`, one_sided.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
 of build/, what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what
 tools/compare_mpi.sh left in mpi.json; what tools/compare_collectives.py left, host_collectives.json; of build/overlap/, what tools/measure_overlap.py left in overlap.json; of shared.json, a list of
 reports of benches by ranks that share a GPU, which are no figures of any target; of *sweep.json and sweeps.json, what `isthmus bench sweep` wrote. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
@@ -275,7 +275,7 @@ def rewrite_readme(measured, entries):
     for file in records(measured, "shared"):
         lines += bench_table(file, json.loads(file.read_text()))
     lines += arithmetic_table(records(measured, "arithmetic"))
-    lines += device_peers_table(records(measured, "device-peers")) + in_kernel_table(records(measured, "in-kernel"))
+    lines += device_peers_table(records(measured, "device-peers")) + in_kernel_table(records(measured, "in-kernel"), records(measured, "one-sided"))
     lines += stream_table(records(measured, "streams"))
     lines += workers_table(records(measured, "workers"))
     lines += device_table(records(measured, "device-collectives"))
@@ -302,7 +302,7 @@ SETS = ("quick", "long", *PARTS)
 def find_source(folder):
     """What the folder's record is of: a check, a comparison with an MPI or NCCL, the tests that ran last, or benchmarks."""
     for name in ("check.json", "mpi.json", "collectives.json", "device.json", "stream.json", "workers.json", "soak.json",
-                 "sanitize.json", "overlap.json", "halo.json", "host_collectives.json", "in_kernel.json", "shared.json", "arithmetic.json"):
+                 "sanitize.json", "overlap.json", "halo.json", "host_collectives.json", "in_kernel.json", "one_sided.json", "shared.json", "arithmetic.json"):
         if (folder / name).exists():
             return folder / name
     tests = [file for file in (folder / f"tests-{name}.json" for name in SETS) if file.exists()]
@@ -354,7 +354,7 @@ def file_record(folder, measured):
              "device.json": {"device.json": "device-peers"}, "stream.json": {"stream.json": "streams"}, "soak.json": {"soak.json": "soak"},
              "sanitize.json": {"sanitize.json": "sanitize"}, "workers.json": {"workers.json": "workers"}, "overlap.json": {"overlap.json": "overlap"}, "halo.json": {"halo.json": "halo"}, "host_collectives.json": {"host_collectives.json": "host-collectives"},
              "shared.json": {"shared.json": "shared"}, "arithmetic.json": {"arithmetic.json": "arithmetic"},
-             "in_kernel.json": {"in_kernel.json": "in-kernel"}, "tests-long.json": {"tests-long.json": "test-long"}, "tests-quick.json": {"tests-quick.json": "test"},
+             "in_kernel.json": {"in_kernel.json": "in-kernel"}, "one_sided.json": {"one_sided.json": "one-sided"}, "tests-long.json": {"tests-long.json": "test-long"}, "tests-quick.json": {"tests-quick.json": "test"},
              **{f"tests-{part}.json": {f"tests-{part}.json": f"test-{part}"} for part in PARTS},
              "bench.json": {"bench.json": "messages", "stencil.json": "stencil2d"}}[source.name]
     for raw, name in names.items():

@@ -188,13 +188,14 @@ def sweeps_are_one_list_and_end_in_time(folder):
 
 
 def one_sided_calls_are_one_list_beside_nvshmem(folder):
-    command = [sys.executable, "-B", TOOLS / "gpu_run" / "one_sided_record.py", folder / "info.json", folder, folder / "out.json"]
+    command = [sys.executable, "-B", TOOLS / "one_sided_record.py", folder / "info.json", folder, folder / "out.json"]
     (folder / "info.json").write_text(json.dumps({"machine": "M", "commit": "0123"}))
     done = run(*command)
     assert done.returncode == 1 and "no report of isthmus bench one-sided" in done.stderr, done
 
     def ours(operation, path, size, blocks, threads, us):
-        return {"operation": operation, "path": path, "bytes": size, "blocks": blocks, "threads": threads, "median_us": us}
+        return {"operation": operation, "path": path, "bytes": size, "blocks": blocks, "threads": threads, "median_us": us, "p10_us": us,
+                "p90_us": us, "gbps": 2.0, "limit_us": us / 2, "limit_ratio": 2.0, "limit_is": "L"}
 
     def theirs(call, by, size, threads, us):
         return {"call": call, "by": by, "bytes": size, "threads": threads, "us": us}
@@ -205,7 +206,7 @@ def one_sided_calls_are_one_list_beside_nvshmem(folder):
     peer = [theirs("put_signal", "a warp", 8, 32, 3.0), theirs("put_signal", "a thread", 8, 1, 4.0), theirs("put_nbi", "1 block", 65536, 512, 9),
             theirs("put_nbi", "8 blocks", 65536, 512, 6.0), theirs("p", "a thread", 8, 1, 7.0), theirs("p", "4 blocks", 8, 256, 1.5),
             theirs("atomic_fetch_add", "a thread", 8, 1, 1.2), theirs("barrier", "a block", 0, 32, 5.0), theirs("barrier", "a block", 0, 256, 5.5)]
-    (folder / "one-sided-kernel-cuda.json").write_text(json.dumps({"side": "kernel", "rows": rows}))
+    (folder / "one-sided-kernel-cuda.json").write_text(json.dumps({"side": "kernel", "from": "cuda", "machine": "M", "commit": "0123", "date": "2026-11-26T00:00:00Z", "rows": rows}))
     (folder / "one-sided-host-host.json").write_text("[half of it")
     (folder / "nvshmem.json").write_text(json.dumps({"peer_name": "NVSHMEM 3", "rows": peer}))
     done = run(*command)
@@ -214,6 +215,12 @@ def one_sided_calls_are_one_list_beside_nvshmem(folder):
     assert ratios == ["1.50", "3.00", "1.50", "3.00", "1.50", "2.20"], done.stdout
     found = json.loads((folder / "out.json").read_text())
     assert [one.get("side", one.get("by")) for one in found] == ["kernel", "NVSHMEM 3"] and found[1]["commit"] == "0123", found
+    (folder / "filed").mkdir()
+    (folder / "out.json").rename(folder / "filed" / "one_sided.json")
+    done = run(sys.executable, "-B", TOOLS / "record_measurements.py", folder / "filed", "--measured", folder / "measured")
+    assert done.returncode == 0 and (folder / "measured" / "2026-11-26-m-one-sided.json").exists(), done
+    lines = [line for line in (folder / "measured" / "README.md").read_text().splitlines() if "one-sided.json" in line]
+    assert len(lines) == len(rows) and sum(line.endswith("| 1.50 |") for line in lines) == 3 and "| 2.00 | L |" in lines[0], lines
 
 
 def bad_words_are_told():

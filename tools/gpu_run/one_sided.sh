@@ -26,7 +26,7 @@ run_one_sided() {
     one_sided_step kernel cuda
     [[ -n $nvshmem ]] && in_kernel_beside_nvshmem "$nvshmem"
   fi
-  python3 -B tools/gpu_run/one_sided_record.py "$out/info.json" "$raw" "$out/one_sided.json" 2>&1 | tee -a "$log" >>"$summary" ||
+  python3 -B tools/one_sided_record.py "$out/info.json" "$raw" "$out/one_sided.json" 2>&1 | tee -a "$log" >>"$summary" ||
     failures=$((failures + 1))
   finish
 }

@@ -1,8 +1,10 @@
+#!/usr/bin/env python3
 """One list of what `isthmus bench one-sided` wrote on each side, and of NVSHMEM's calls in kernels of the same run, and how the two compare.
 
     one_sided_record.py INFO RAW TO
 
-Called so by tools/gpu_run.sh one-sided. Status 1 where no report is complete.
+Called so by tools/gpu_run.sh one-sided; tools/record_measurements.py takes the tables of what is filed as `*-one-sided.json` from here. Status 1
+where no report is complete.
 """
 import datetime
 import json
@@ -38,6 +40,32 @@ def beside(row, peer):
     elif call == "barrier":
         rows = [one for one in rows if one["threads"] == row["threads"]]
     return min(rows, key=lambda one: one["us"], default=None)
+
+
+HEAD = ["### One-sided calls", "",
+        "Of `isthmus bench one-sided`: medians in us, of one way of a ping-pong, of one copy, store or atomic of many, or of one barrier; every byte "
+        "was compared first. Limits, and NVSHMEM's calls in kernels, are of the same run. Quick runs have a twentieth of the repetitions.", "",
+        "| record | side | memory | operation | bytes | by | us (p10 to p90) | GB/s | M/s | limit us | ours / limit | limit | NVSHMEM us | theirs / ours |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
+
+
+def one_sided_table(files):
+    """For the tables of docs/measured: a line for each row of each record."""
+    lines = []
+    for file in files:
+        reports = json.loads(file.read_text())
+        peer = next((one for one in reports if "side" not in one), None)
+        for report in reports:
+            for row in report["rows"] if "side" in report else []:
+                theirs = beside(row, peer) if peer and report["side"] == "kernel" else None
+                side = report["side"] + (" (quick)" if report.get("quick") else "")
+                limit = [f"{row['limit_us']:.4f}", f"{row['limit_ratio']:.2f}"] if row.get("limit_us") else ["", ""]
+                lines.append("| " + " | ".join([
+                    f"[{file.name}]({file.name})", side, report["from"], row["operation"], str(row["bytes"]), row["path"],
+                    f"{row['median_us']:.4f} ({row['p10_us']:.4f} to {row['p90_us']:.4f})", f"{row['gbps']:.2f}" if row["gbps"] else "",
+                    f"{row['per_s'] / 1e6:.3f}" if "per_s" in row else "", *limit, row["limit_is"],
+                    *([f"{theirs['us']:.4f}", f"{theirs['us'] / row['median_us']:.2f}"] if theirs else ["", ""])]) + " |")
+    return HEAD + lines + [""] if lines else []
 
 
 def table(kernels, peer):
