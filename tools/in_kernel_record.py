@@ -12,6 +12,7 @@ import pathlib
 import sys
 
 from host_targets import entry, records, size_text
+from one_sided_record import one_sided_table
 from peers_on_record import NVSHMEM, beside_record
 
 # What ours is called: what is said of it, its row, how many times as long as the bare loop it may take, and the call of NVSHMEM beside it.
@@ -111,7 +112,8 @@ def rows_table(record):
     return lines
 
 
-def in_kernel_table(files):
+def in_kernel_table(files, one_sided=()):
+    """Those of `in-kernel`, and behind them those of `one-sided`."""
     lines = []
     for file in files:
         record = json.loads(file.read_text())
@@ -120,7 +122,7 @@ def in_kernel_table(files):
                   f"{record['machine']}; commit {record['commit']}; {record['date'][:10]}. Between {record['between']}; {peer}. Half a round trip, "
                   f"or one barrier or call; checks that went wrong: {', '.join(wrong_checks(record)) or 'none'} of {len(record['checks'])}.", "",
                   *rows_table(record), ""]
-    return lines
+    return lines + one_sided_table(one_sided)
 
 
 def complete(file):

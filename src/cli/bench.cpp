@@ -16,6 +16,7 @@
 #include "cli/bench_halo.hpp"
 #include "cli/bench_limits.hpp"
 #include "cli/bench_measure.hpp"
+#include "cli/bench_one_sided.hpp"
 #include "cli/bench_options.hpp"
 #include "cli/bench_ordered.hpp"
 #include "cli/bench_overlap.hpp"
@@ -185,13 +186,17 @@ void choose_memory(const BenchOptions& options, Words& words, bool told) {
 
 void run(BenchOptions& options, Words& words, const CLI::App& command) {
   const bool told = std::any_of(kPlaces.begin(), kPlaces.end(), [&](const char* name) { return command.count(name) > 0; });
-  if (options.benchmark == "halo" || options.benchmark == "pack") {
+  const bool of_one_kind = options.benchmark == "halo" || options.benchmark == "pack" || options.benchmark == "one-sided";
+  if (command.count("--side") > 0 && options.benchmark != "one-sided")
+    throw Failure(2, "--side is of one-sided, not of " + options.benchmark);
+  if (of_one_kind) {
     if (!words.from.empty() || !words.to.empty() || !words.into.empty())
       throw Failure(2,
                     options.benchmark +
                         " is of one kind of memory on every rank: give it by --kind, and leave out --from, --to and --into");
     if (command.count("--min") > 0 || command.count("--max") > 0)
       throw Failure(2, options.benchmark + " takes --sizes, and neither --min nor --max");
+    if (options.benchmark == "one-sided") return run_one_sided(options, words.everywhere);
     return (options.benchmark == "halo" ? run_halo : run_pack)(options,
                                                                words.everywhere.empty() ? "host" : words.everywhere);
   }
@@ -231,23 +236,28 @@ void add_name(CLI::App& command, BenchOptions& options) {
           "stream-bandwidth and stream-bidirectional (messages in CUDA streams), queue-latency, queue-bandwidth and "
           "queue-bidirectional (messages in OpenCL queues), collective (a call of all ranks), overlap (how much of a call "
           "is "
-          "hidden behind computation), halo (exchanges of halos under every packing), pack (packing of layouts), limits "
+          "hidden behind computation), halo (exchanges of halos under every packing), pack (packing of layouts), one-sided "
+          "(puts, gets, atomics "
+          "and barriers of symmetric heaps), limits "
           "(what the driver, memcpy and "
           "bare kernels do by themselves) or sweep (latency "
           "and bandwidth "
           "under several values of a setting)")
       ->required()
       ->check(CLI::Validator(meant_a_call, ""))
-      ->check(CLI::IsMember({"latency", "bandwidth", "bidirectional", "rate", "multi-pair", "stream-latency",
-                             "stream-bandwidth", "stream-bidirectional", "queue-latency", "queue-bandwidth",
-                             "queue-bidirectional", "collective", "overlap", "halo", "pack", "limits", "sweep"}));
-  command.add_option("CALL", options.call,
-                     "of collective: " + call_names() + "; of overlap: " + call_names(true) +
-                         " (of the v forms part r of N is 2 * (r + 1) / (N + 1) of the size of the row, so that none are "
-                         "equal and the mean is "
-                         "that; in an alltoallv rank s has part (s + r) mod N for rank r); of halo: lists; of pack: vector, "
-                         "hvector, subarray, indexed or struct; of sweep: " +
-                         sweep_names());
+      ->check(
+          CLI::IsMember({"latency", "bandwidth", "bidirectional", "rate", "multi-pair", "stream-latency", "stream-bandwidth",
+                         "stream-bidirectional", "queue-latency", "queue-bandwidth", "queue-bidirectional", "collective",
+                         "overlap", "halo", "pack", "one-sided", "limits", "sweep"}));
+  command.add_option(
+      "CALL", options.call,
+      "of collective: " + call_names() + "; of overlap: " + call_names(true) +
+          " (of the v forms part r of N is 2 * (r + 1) / (N + 1) of the size of the row, so that none are "
+          "equal and the mean is "
+          "that; in an alltoallv rank s has part (s + r) mod N for rank r); of halo: lists; of pack: vector, "
+          "hvector, subarray, indexed or struct; of one-sided: ping-pong, words, bandwidth, rate, atomics or barrier; of "
+          "sweep: " +
+          sweep_names());
 }
 
 void add_sizes(CLI::App& command, BenchOptions& options) {
@@ -301,6 +311,10 @@ void add_bench_command(CLI::App& app) {
   command->add_option("--iterations", options->iterations, "repetitions of each size, instead of the method's number")
       ->type_name("N")
       ->check(CLI::PositiveNumber.description(""));
+  command
+      ->add_option("--side", options->side,
+                   "of one-sided: who calls, host or kernel; kernels take a GPU for each of the two ranks")
+      ->check(CLI::IsMember({"host", "kernel"}));
   command->add_flag("--quick", options->quick, "a twentieth of the repetitions");
   command->add_flag(
       "--every-pair", options->every_pair,

@@ -56,9 +56,10 @@ struct BenchOptions {
   std::uint64_t iterations = 0;      // 0: as many as the method says
   bool quick = false;
   bool staged = false;
-  bool every_pair = false;  // of the memory that there is, one after the other
-  bool automatic = false;   // buffers do not say their kind
-  bool ready = false;       // buffers say that nothing is pending on them
+  bool every_pair = false;    // of the memory that there is, one after the other
+  bool automatic = false;     // buffers do not say their kind
+  bool ready = false;         // buffers say that nothing is pending on them
+  std::string side = "host";  // of one-sided: who calls
   std::string json_file;
 
   bool latency() const { return benchmark == "latency"; }

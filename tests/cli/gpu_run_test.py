@@ -187,6 +187,42 @@ def sweeps_are_one_list_and_end_in_time(folder):
     assert said.count("left out: the sweep of") == 10 and "holds no *-sweep.json" in done.stderr and not done.stdout.startswith("0 "), (done, said)
 
 
+def one_sided_calls_are_one_list_beside_nvshmem(folder):
+    command = [sys.executable, "-B", TOOLS / "one_sided_record.py", folder / "info.json", folder, folder / "out.json"]
+    (folder / "info.json").write_text(json.dumps({"machine": "M", "commit": "0123"}))
+    done = run(*command)
+    assert done.returncode == 1 and "no report of isthmus bench one-sided" in done.stderr, done
+
+    def ours(operation, path, size, blocks, threads, us):
+        return {"operation": operation, "path": path, "bytes": size, "blocks": blocks, "threads": threads, "median_us": us, "p10_us": us,
+                "p90_us": us, "gbps": 2.0, "limit_us": us / 2, "limit_ratio": 2.0, "limit_is": "L"}
+
+    def theirs(call, by, size, threads, us):
+        return {"call": call, "by": by, "bytes": size, "threads": threads, "us": us}
+    rows = [ours("ping-pong", "put_signal, a thread", 8, 1, 1, 2.0), ours("ping-pong", "packets, 32 threads", 8, 1, 32, 1.0),
+            ours("put bandwidth", "8 x 512 threads", 65536, 8, 512, 4.0), ours("rate of puts", "p, 4 x 256 threads", 8, 4, 256, 0.5),
+            ours("fetch_add", "one word, a thread", 8, 1, 1, 0.8), ours("fetch_add", "one word, 32 threads", 8, 1, 32, 0.1),
+            ours("barrier", "a block, 256 threads", 0, 1, 256, 2.5), ours("ping-pong of words", "a word each, a thread", 8, 1, 1, 0.7)]
+    peer = [theirs("put_signal", "a warp", 8, 32, 3.0), theirs("put_signal", "a thread", 8, 1, 4.0), theirs("put_nbi", "1 block", 65536, 512, 9),
+            theirs("put_nbi", "8 blocks", 65536, 512, 6.0), theirs("p", "a thread", 8, 1, 7.0), theirs("p", "4 blocks", 8, 256, 1.5),
+            theirs("atomic_fetch_add", "a thread", 8, 1, 1.2), theirs("barrier", "a block", 0, 32, 5.0), theirs("barrier", "a block", 0, 256, 5.5)]
+    (folder / "one-sided-kernel-cuda.json").write_text(json.dumps({"side": "kernel", "from": "cuda", "machine": "M", "commit": "0123", "date": "2026-11-26T00:00:00Z", "rows": rows}))
+    (folder / "one-sided-host-host.json").write_text("[half of it")
+    (folder / "nvshmem.json").write_text(json.dumps({"peer_name": "NVSHMEM 3", "rows": peer}))
+    done = run(*command)
+    assert done.returncode == 0 and "left out one-sided-host-host.json: not complete" in done.stdout, done
+    ratios = [line.split()[-1] for line in done.stdout.splitlines()[3:]]
+    assert ratios == ["1.50", "3.00", "1.50", "3.00", "1.50", "2.20"], done.stdout
+    found = json.loads((folder / "out.json").read_text())
+    assert [one.get("side", one.get("by")) for one in found] == ["kernel", "NVSHMEM 3"] and found[1]["commit"] == "0123", found
+    (folder / "filed").mkdir()
+    (folder / "out.json").rename(folder / "filed" / "one_sided.json")
+    done = run(sys.executable, "-B", TOOLS / "record_measurements.py", folder / "filed", "--measured", folder / "measured")
+    assert done.returncode == 0 and (folder / "measured" / "2026-11-26-m-one-sided.json").exists(), done
+    lines = [line for line in (folder / "measured" / "README.md").read_text().splitlines() if "one-sided.json" in line]
+    assert len(lines) == len(rows) and sum(line.endswith("| 1.50 |") for line in lines) == 3 and "| 2.00 | L |" in lines[0], lines
+
+
 def bad_words_are_told():
     for words in (["test"], ["tests"], ["tests", "3/2"], ["tests", "0/1"], ["rest", "1/2"]):
         with tempfile.TemporaryDirectory() as name:
@@ -195,7 +231,7 @@ def bad_words_are_told():
 
 
 for proof in (every_test_once, parts_make_the_whole, a_sanitizer_that_saw_no_test_proves_nothing,
-              sweeps_are_one_list_and_end_in_time):
+              sweeps_are_one_list_and_end_in_time, one_sided_calls_are_one_list_beside_nvshmem):
     with tempfile.TemporaryDirectory() as name:
         proof(pathlib.Path(name))
 bad_words_are_told()

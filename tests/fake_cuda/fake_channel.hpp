@@ -25,6 +25,10 @@ std::optional<std::function<void()>> channel_work(int kernel, CUcontext context,
 std::optional<int> limit_kernel(std::string_view name);
 std::optional<std::function<void()>> limit_work(int kernel, CUcontext context, unsigned blocks, const void* argument);
 
+// The same of those of one-sided calls (fake_one_sided.cpp).
+std::optional<int> one_sided_kernel(std::string_view name);
+std::optional<std::function<void()>> one_sided_work(int kernel, CUcontext context, unsigned blocks, const void* argument);
+
 // The same of those that pack (fake_pack.cpp).
 std::optional<int> pack_kernel(std::string_view name);
 enum class WordKernel : std::uint8_t { change, wait, meet };

@@ -23,7 +23,8 @@ struct CUfunc_st {
   ist_type type = IST_BYTE;
   std::optional<int> channel = std::nullopt;  // one of the kernels of channels
   std::optional<int> limit = std::nullopt;    // one of the limits'
-  std::optional<int> pack = std::nullopt;     // one of those that pack
+  std::optional<int> one_sided = std::nullopt;
+  std::optional<int> pack = std::nullopt;  // one of those that pack
   std::optional<fake::MeetingKernel> meeting = std::nullopt;
   std::optional<fake::WordKernel> word;
   bool worker = false;
@@ -52,6 +53,7 @@ bool find_kernel(std::string_view name, CUfunc_st& found) {
   if (found.worker = fake::worker_kernel(name); found.worker) return true;
   if (found.channel = fake::channel_kernel(name); found.channel) return true;
   if (found.limit = fake::limit_kernel(name); found.limit) return true;
+  if (found.one_sided = fake::one_sided_kernel(name); found.one_sided) return true;
   if (found.pack = fake::pack_kernel(name); found.pack) return true;
   if (found.word = fake::word_kernel(name); found.word) return true;
   if (!name.starts_with(kMeeting)) return find_reduction(name, found);
@@ -125,13 +127,14 @@ CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned blocks_y,
     fake::enqueue(stream, fake::worker_work(context, arguments[0]));
     return CUDA_SUCCESS;
   }
-  if (function->channel || function->meeting || function->limit || function->pack || function->word) {
+  if (function->channel || function->meeting || function->limit || function->one_sided || function->pack || function->word) {
     const void* const argument = arguments == nullptr ? nullptr : arguments[0];
-    auto work = function->channel ? fake::channel_work(*function->channel, context, blocks, argument)
-                : function->limit ? fake::limit_work(*function->limit, context, blocks, argument)
-                : function->pack  ? fake::pack_work(*function->pack, context, blocks, argument)
-                : function->word  ? fake::word_work(*function->word, context, argument)
-                                  : fake::meeting_work(*function->meeting, context, blocks, argument);
+    auto work = function->channel     ? fake::channel_work(*function->channel, context, blocks, argument)
+                : function->limit     ? fake::limit_work(*function->limit, context, blocks, argument)
+                : function->one_sided ? fake::one_sided_work(*function->one_sided, context, blocks, argument)
+                : function->pack      ? fake::pack_work(*function->pack, context, blocks, argument)
+                : function->word      ? fake::word_work(*function->word, context, argument)
+                                      : fake::meeting_work(*function->meeting, context, blocks, argument);
     if (!work)
       work = [context] {
         const Lock inner(world().lock);

@@ -1,6 +1,6 @@
 // What kernels that are played on the processor have in common: their threads, and where the bytes of device addresses are.
 //
-// Who calls this : fake_channel.cpp, fake_limits.cpp, fake_meeting.cpp, fake_pack.cpp, fake_words.cpp.
+// Who calls this : fake_channel.cpp, fake_limits.cpp, fake_meeting.cpp, fake_one_sided.cpp, fake_pack.cpp, fake_words.cpp.
 // Threads        : Places under the lock; the rest without it.
 // Ownership      : none.
 // Errors         : Places::reached().

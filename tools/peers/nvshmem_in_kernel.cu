@@ -18,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "cuda_must.cuh"
@@ -28,8 +29,10 @@ namespace {
 constexpr int kRounds = 5;
 constexpr std::uint32_t kIterations = 4000;
 constexpr std::uint32_t kMostBytes = 65536;
-constexpr std::size_t kGuard = 64;      // behind the destination, where nothing may be stored
-constexpr unsigned kMostSeconds = 100;  // a run takes some 20
+constexpr std::uint32_t kManyBytes = 32 << 20;  // of puts that many blocks make together
+constexpr std::uint64_t kPlaces = 64;           // words of one thread, which it stores one after the other
+constexpr std::size_t kGuard = 64;              // behind the destination, where nothing may be stored
+constexpr unsigned kMostSeconds = 100;          // a run takes some 20
 
 void must(bool fine, const char* what) {
   if (fine) return;
@@ -47,6 +50,8 @@ struct Side {
   unsigned char* in;
   std::uint64_t* signal;
   std::uint64_t* counter;
+  unsigned char* many_out;
+  unsigned char* many_in;
   long long* nanoseconds;
   __device__ int other() const { return 1 - rank; }
 };
@@ -121,6 +126,34 @@ __global__ void adds(Side side) {
   });
 }
 
+// The same without an answer, by PE 0: nothing is under way any more when the time of the last block ends.
+template <class Step>
+__device__ __forceinline__ void timed_by_all(const Side& side, const Step& step) {
+  long long begun = now();
+  for (std::uint32_t n = 1; n <= side.iterations && side.rank == 0; ++n) {
+    if (n == side.iterations / 10) begun = now();
+    step(n);
+  }
+  nvshmem_quiet();
+  __syncthreads();
+  if (threadIdx.x == 0)
+    atomicMax(reinterpret_cast<unsigned long long*>(side.nanoseconds), static_cast<unsigned long long>(now() - begun));
+}
+__global__ void only_adds(Side side) {
+  timed_by_all(side, [&](std::uint32_t) { nvshmem_uint64_atomic_add(side.counter + 1, 1, 1); });
+}
+__global__ void stores(Side side) {
+  auto* const words = reinterpret_cast<std::uint64_t*>(side.many_in);
+  const std::uint64_t all = gridDim.x * blockDim.x, mine = blockIdx.x * blockDim.x + threadIdx.x;
+  timed_by_all(side, [&](std::uint32_t n) { nvshmem_uint64_p(&words[n % kPlaces * all + mine], n, 1); });
+}
+// Each block puts its part.
+__global__ void puts(Side side) {
+  const std::uint32_t part = side.bytes / gridDim.x / 16 * 16, at = blockIdx.x * part;
+  const std::uint32_t length = blockIdx.x + 1 == gridDim.x ? side.bytes - at : part;
+  timed_by_all(side, [&](std::uint32_t) { nvshmemx_putmem_nbi_block(side.many_in + at, side.many_out + at, length, 1); });
+}
+
 struct Board {
   peers::MeetingPlace place;
   nvshmemx_uniqueid_t id;
@@ -137,11 +170,12 @@ struct Way {
   const char* by;
   void (*kernel)(Side);
   unsigned threads;
+  unsigned blocks = 0;  // 0: one, which has as much to do as one can
   // As of ours: one that would take a second is never the best; a block that wants more registers than there are cannot be launched.
   bool suits(std::uint32_t bytes) const {
     cudaFuncAttributes attributes;
     must(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
-    return bytes / 16 <= 64 * threads && threads <= static_cast<unsigned>(attributes.maxThreadsPerBlock);
+    return (blocks != 0 || bytes / 16 <= 64 * threads) && threads <= static_cast<unsigned>(attributes.maxThreadsPerBlock);
   }
 };
 
@@ -151,7 +185,7 @@ double run(Rank& r, const Way& way, std::uint32_t bytes, std::uint32_t iteration
   r.side.iterations = iterations;
   *r.side.nanoseconds = 0;
   r.meet();
-  way.kernel<<<1, way.threads, 0, r.stream>>>(r.side);
+  way.kernel<<<std::max(way.blocks, 1U), way.threads, 0, r.stream>>>(r.side);
   must(cudaGetLastError(), "launch");
   must(cudaStreamSynchronize(r.stream), "cudaStreamSynchronize");
   r.side.before += iterations;
@@ -184,12 +218,13 @@ std::size_t compare(Rank& r, const Way& way, std::uint32_t bytes) {
 int printed = 0;
 
 // The best of the ways, by their medians over rounds in turn; `legs`: so many in an iteration.
-void row(Rank& r, const char* call, std::uint32_t bytes, int legs, const std::vector<Way>& ways) {
+void row(Rank& r, const char* call, std::uint32_t bytes, int legs, const std::vector<Way>& ways,
+         std::uint32_t iterations = kIterations) {
   std::vector<std::vector<double>> times(ways.size());
   for (int round = 0; round < kRounds; ++round)
     for (std::size_t k = 0; k < ways.size(); ++k)
       if (ways[k].suits(bytes))
-        times[k].push_back(run(r, ways[k], bytes, kIterations) / 1e3 / (kIterations - kIterations / 10 + 1) / legs);
+        times[k].push_back(run(r, ways[k], bytes, iterations) / 1e3 / (iterations - iterations / 10 + 1) / legs);
   std::size_t best = ways.size();
   for (std::size_t k = 0; k < ways.size(); ++k) {
     if (times[k].empty()) continue;
@@ -203,6 +238,32 @@ void row(Rank& r, const char* call, std::uint32_t bytes, int legs, const std::ve
       "%.3f}",
       printed++ ? "," : "", call, ways[best].by, bytes, ways[best].threads, times[best][kRounds / 2], times[best].front(),
       times[best].back());
+}
+
+// One way, by PE 0's threads or blocks: `us` is of one word, or of one put of all blocks together.
+void measure_one_way(Rank& r, unsigned multiprocessors) {
+  struct Threads {
+    const char* by;
+    unsigned blocks, threads;
+  };
+  for (const auto& [by, blocks, threads] :
+       {Threads{"a thread", 1, 1}, Threads{"a warp", 1, 32}, Threads{"4 blocks", 4, 256}, Threads{"32 blocks", 32, 256}})
+    row(r, "p", 8, static_cast<int>(blocks * threads), {{by, stores, threads, blocks}});
+  row(r, "atomic_add", 8, 1, {{"a thread", only_adds, 1}});
+  must(cudaMemset(r.side.rank == 0 ? r.side.many_out : r.side.many_in, r.side.rank == 0 ? 0x5a : 0, kManyBytes),
+       "cudaMemset");
+  must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  const std::string all = std::to_string(multiprocessors) + " blocks";
+  for (const std::uint32_t bytes : {1U << 16, 1U << 19, 1U << 22, kManyBytes})
+    for (const auto& [by, blocks, threads] : {Threads{"1 block", 1, 512}, Threads{"8 blocks", 8, 512},
+                                              Threads{"32 blocks", 32, 512}, Threads{all.c_str(), multiprocessors, 512}})
+      row(r, "put_nbi", bytes, 1, {{by, puts, threads, blocks}}, std::max(20U, std::min(2000U, (1U << 28) / bytes)));
+  r.meet();
+  if (r.side.rank == 0) return;
+  std::vector<unsigned char> found(kManyBytes);
+  must(cudaMemcpy(found.data(), r.side.many_in, found.size(), cudaMemcpyDeviceToHost), "cudaMemcpy");
+  must(std::all_of(found.begin(), found.end(), [](unsigned char one) { return one == 0x5a; }),
+       "the comparison of the bytes that blocks put");
 }
 
 void measure(Rank& r) {
@@ -220,10 +281,14 @@ void measure(Rank& r) {
   for (const unsigned threads : {32U, 256U}) row(r, "barrier", 0, 1, {{"a block", barriers, threads}});
   for (const unsigned threads : {32U, 256U}) row(r, "sync", 0, 1, {{"a block", syncs, threads}});
   row(r, "atomic_fetch_add", 8, 1, {{"a thread", adds, 1}});
+  cudaDeviceProp properties;
+  must(cudaGetDeviceProperties(&properties, r.side.rank), "cudaGetDeviceProperties");
+  measure_one_way(r, static_cast<unsigned>(properties.multiProcessorCount));
   r.meet();  // all of PE 0's are done
-  std::uint64_t sum = 0;
-  must(cudaMemcpy(&sum, r.side.counter, sizeof sum, cudaMemcpyDeviceToHost), "cudaMemcpy");
-  must(sum == (r.side.rank == 0 ? 0 : std::uint64_t{kRounds} * kIterations), "the comparison of what was added");
+  std::uint64_t sums[2] = {};
+  must(cudaMemcpy(sums, r.side.counter, sizeof sums, cudaMemcpyDeviceToHost), "cudaMemcpy");
+  for (const std::uint64_t sum : sums)
+    must(sum == (r.side.rank == 0 ? 0 : std::uint64_t{kRounds} * kIterations), "the comparison of what was added");
 }
 
 void join(Board& board, int rank) {
@@ -246,14 +311,17 @@ int be_rank(Board& board, int rank) {
   must(gpus > 1, "finding two GPUs");
   must(cudaSetDevice(rank), "cudaSetDevice");
   join(board, rank);
-  Rank r{board, Side{rank, 0, 0, 0, nullptr, nullptr, nullptr, nullptr, nullptr}};
+  Rank r{board, Side{rank, 0, 0, 0, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}};
   must(cudaStreamCreateWithFlags(&r.stream, cudaStreamNonBlocking), "cudaStreamCreate");
   must(cudaHostAlloc(&r.side.nanoseconds, sizeof(long long), cudaHostAllocMapped), "cudaHostAlloc");
   r.side.out = static_cast<unsigned char*>(nvshmem_malloc(kMostBytes));
   r.side.in = static_cast<unsigned char*>(nvshmem_malloc(kMostBytes + kGuard));
   r.side.signal = static_cast<std::uint64_t*>(nvshmem_calloc(1, sizeof(std::uint64_t)));
-  r.side.counter = static_cast<std::uint64_t*>(nvshmem_calloc(1, sizeof(std::uint64_t)));
-  must(r.side.out != nullptr && r.side.in != nullptr && r.side.signal != nullptr && r.side.counter != nullptr,
+  r.side.counter = static_cast<std::uint64_t*>(nvshmem_calloc(2, sizeof(std::uint64_t)));
+  r.side.many_out = static_cast<unsigned char*>(nvshmem_malloc(kManyBytes));
+  r.side.many_in = static_cast<unsigned char*>(nvshmem_malloc(kManyBytes));
+  must(r.side.out != nullptr && r.side.in != nullptr && r.side.signal != nullptr && r.side.counter != nullptr &&
+           r.side.many_out != nullptr && r.side.many_in != nullptr,
        "nvshmem_malloc");
   nvshmem_barrier_all();
   int major = 0, minor = 0, patch = 0;

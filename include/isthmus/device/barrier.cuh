@@ -32,13 +32,10 @@ IST_DEVICE_CODE void tell(std::uint64_t* word, std::uint64_t value) {
 }
 template <bool kHere = false>
 IST_DEVICE_CODE Status hear(const std::uint64_t* word, std::uint64_t wanted, Waiter& waiter, std::uint64_t& found) {
-  Status status = Status::ok;
-  for (;;) {
+  return waiter.wait([&] {
     found = kHere ? load_acquire_here(word) : load_acquire(word);
-    if (found >= wanted) return Status::ok;
-    status = waiter.vain();
-    if (status != Status::ok) return status;
-  }
+    return found >= wanted;
+  });
 }
 
 // What block 0 tells the others in `out`: the barrier, and above it how it ended.

@@ -147,7 +147,10 @@ class Calls {
                   packed(number_of(call_), word_of(from, unit, bytes)));
   }
   IST_DEVICE_CODE std::uint64_t hear(int pe, std::uint32_t unit, Waiter& waiter, Status& status) const {
-    return await(&slot_of(view_, view_.pe, pe, kCallChannel, call_)[unit], number_of(call_), waiter, status);
+    std::uint64_t word = 0;
+    if (status == Status::ok)
+      status = await(&slot_of(view_, view_.pe, pe, kCallChannel, call_)[unit], number_of(call_), waiter, word);
+    return word;
   }
   // Everybody learns that this PE is through, also those that told it nothing: they may in the call after the next. Relaxed, as
   // for messages.

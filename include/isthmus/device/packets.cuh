@@ -66,28 +66,36 @@ IST_DEVICE_CODE bool is_usable(const ist_team_view& view, int pe, int channel, s
 }
 
 // Until the message that lay in a slot is taken. `word`: the last that was; `known`: what was seen of it, and is now. Numbers go round.
+IST_DEVICE_CODE bool is_taken(std::uint32_t known, std::uint32_t sequence) {
+  return static_cast<std::int32_t>(known - static_cast<std::uint32_t>(sequence - kSlots)) >= 0;
+}
+// The status above what is known then.
+IST_DEVICE_RARE std::uint64_t wait_until_taken(const std::uint32_t* abort_word, const std::uint32_t* word,
+                                               std::uint32_t sequence, std::uint64_t deadline) {
+  std::uint32_t known = 0;
+  const Status status = Waiter(abort_word, deadline).wait([&] {
+    known = load_taken(word);
+    return is_taken(known, sequence);
+  });
+  return static_cast<std::uint64_t>(status) << 32 | known;
+}
 IST_DEVICE_CODE Status wait_for_slot(const ist_team_view& view, const std::uint32_t* word, std::uint32_t& known,
                                      std::uint32_t sequence, std::uint64_t deadline) {
-  const auto enough = static_cast<std::uint32_t>(sequence - kSlots);
-  if (static_cast<std::int32_t>(known - enough) >= 0) return Status::ok;
-  Waiter waiter(view, deadline);
-  known = load_taken(word);
-  while (static_cast<std::int32_t>(known - enough) < 0) {
-    const Status status = waiter.vain();
-    if (status != Status::ok) return status;
-    known = load_taken(word);
-  }
-  return Status::ok;
+  if (!rarely(!is_taken(known, sequence))) return Status::ok;
+  const std::uint64_t found = wait_until_taken(const_cast<const std::uint32_t*>(view.abort_word), word, sequence, deadline);
+  known = static_cast<std::uint32_t>(found);
+  return static_cast<Status>(found >> 32);
 }
 
-// Both packets of a unit; `status` is kept unless this one fails.
-IST_DEVICE_CODE std::uint64_t await(const Pair* packets, std::uint32_t number, Waiter& waiter, Status& status) {
-  Pair found = load_relaxed(packets);
-  while (status == Status::ok && !has_come(found, number)) {
-    status = waiter.vain();
+// Both packets of a unit.
+IST_DEVICE_CODE Status await(const Pair* packets, std::uint32_t number, Waiter& waiter, std::uint64_t& bytes) {
+  Pair found{};
+  const Status status = waiter.wait([&] {
     found = load_relaxed(packets);
-  }
-  return bytes_in(found);
+    return has_come(found, number);
+  });
+  bytes = bytes_in(found);
+  return status;
 }
 
 // Zeros for the whole slot, before anybody learns that it may be used again: the fence and the meeting come before what this crew
@@ -111,13 +119,13 @@ template <class Crew>
 IST_DEVICE_RARE Status take_odd_units(const Crew crew, const ist_team_view& view, const Pair* packet, unsigned char* to,
                                       std::uint32_t length, std::uint32_t number, std::uint64_t deadline) {
   Waiter waiter(view, deadline);
-  Status status = Status::ok;
   for (std::uint32_t i = crew.thread; i < units_of(length); i += crew.threads, packet += crew.threads) {
-    const std::uint64_t word = await(packet, number, waiter, status);
+    std::uint64_t word = 0;
+    const Status status = await(packet, number, waiter, word);
     if (status != Status::ok) return status;
     put_word(to + std::uint64_t{i} * 8, word, length - i * 8);
   }
-  return status;
+  return Status::ok;
 }
 
 // A channel between this PE and another, as one crew sees it. Make it once and use it for many messages: what depends on the two alone is
@@ -146,7 +154,7 @@ class Channel {
   IST_DEVICE_CODE Status send(const void* source, std::uint64_t bytes, std::uint32_t sequence, std::uint64_t deadline = 0) {
     const auto* const from = static_cast<const unsigned char*>(source);
     const bool usual = is_usual(from, bytes);
-    if (!usual && bytes >= too_long_) return Status::misuse;
+    if (rarely(!usual) && bytes >= too_long_) return Status::misuse;
     const auto length = static_cast<std::uint32_t>(bytes);
     Pair* packet = there_ + (sequence % kSlots) * slot_;
     Status status = Status::ok;
@@ -154,10 +162,10 @@ class Channel {
     // branch that allows it.
     if (kReuse == Reuse::credited) status = wait_for_slot(view_, taken_here_, known_, sequence, deadline);
     if (status == Status::ok) {
-      if (usual)
-        store_units(packet, from, length, number_of(sequence));
-      else
+      if (rarely(!usual))
         store_odd_units(crew_, packet, from, length, number_of(sequence));
+      else
+        store_units(packet, from, length, number_of(sequence));
     }
     if (kReuse == Reuse::answered) {
       crew_.sync();
@@ -173,12 +181,12 @@ class Channel {
                                  std::uint64_t deadline = 0) {
     auto* const to = static_cast<unsigned char*>(destination);
     const bool usual = is_usual(to, bytes), full_circle = cleans(sequence);
-    if (!usual && bytes >= too_long_) return Status::misuse;
+    if (rarely(!usual) && bytes >= too_long_) return Status::misuse;
     const auto length = static_cast<std::uint32_t>(bytes);
     Pair* const slot = here_ + (sequence % kSlots) * slot_;
-    const Status status = usual ? take_units(slot, to, length, number_of(sequence), deadline)
-                                : take_odd_units(crew_, view_, slot, to, length, number_of(sequence), deadline);
-    if (const bool failed = crew_.any(status != Status::ok); failed || full_circle) {
+    const Status status = rarely(!usual) ? take_odd_units(crew_, view_, slot, to, length, number_of(sequence), deadline)
+                                         : take_units(slot, to, length, number_of(sequence), deadline);
+    if (const bool failed = crew_.any(status != Status::ok); rarely(failed | full_circle)) {
       if (failed) return worst(crew_, status);
       clean(crew_, slot - crew_.thread, std::uint64_t{slot_} * 8);
     }
@@ -196,6 +204,7 @@ class Channel {
   IST_DEVICE_CODE void store_units(Pair* packet, const unsigned char* from, std::uint32_t length,
                                    std::uint32_t number) const {
     const auto* word = reinterpret_cast<const std::uint64_t*>(from) + crew_.thread;
+    IST_DEVICE_LOOP_ONCE
     for (std::uint32_t i = crew_.thread; i < length / 8; i += crew_.threads) {
       store_relaxed(packet, packed(number, *word));
       word += crew_.threads;
@@ -206,13 +215,15 @@ class Channel {
                                     std::uint64_t deadline) const {
     Waiter waiter(view_, deadline);
     auto* word = reinterpret_cast<std::uint64_t*>(to) + crew_.thread;
+    IST_DEVICE_LOOP_ONCE
     for (std::uint32_t i = crew_.thread; i < length / 8; i += crew_.threads) {
-      Pair found = load_relaxed(packet);
-      while (!has_come(found, number)) {
-        const Status status = waiter.vain();
-        if (status != Status::ok) return status;
+      Pair found{};
+      const auto look = [&] {
         found = load_relaxed(packet);
-      }
+        return has_come(found, number);
+      };
+      while (rarely(!waiter.comes(look)))
+        if (const Status status = waiter.around(); status != Status::ok) return status;
       *word = bytes_in(found);
       word += crew_.threads;
       packet += crew_.threads;

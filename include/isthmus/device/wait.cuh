@@ -43,8 +43,20 @@ IST_DEVICE_CODE bool holds(T value, Compare how, T other) {
 }
 
 // So many vain looks lie between two at the abort word, which may be across the bus, and at the clock.
-inline constexpr unsigned kLooks = 1000;
+inline constexpr int kLooks = 1000;
 
+// When this wait was first found to last, by the clock, and 0 where there is no deadline; or, as no clock shows it, how it ended.
+IST_DEVICE_RARE std::uint64_t look_around(const std::uint32_t* abort_word, std::uint64_t deadline, std::uint64_t begun) {
+  if (abort_word != nullptr && load_relaxed(abort_word) != 0) return static_cast<std::uint64_t>(Status::peer_dead);
+  if (deadline == 0) return 0;
+  // The clock is first read here, so that what comes soon costs none.
+  const std::uint64_t now = nanoseconds();
+  if (begun == 0) return now;
+  return now - begun >= deadline ? static_cast<std::uint64_t>(Status::late) : begun;
+}
+
+// Between a word's arrival and the answer every instruction counts: a vain look is a load, a comparison and one branch, looks are counted
+// while their loads are on their way, and what is needed once in a thousand of them lies elsewhere.
 class Waiter {
  public:
   // deadline: nanoseconds from about now on, 0 for none.
@@ -52,24 +64,41 @@ class Waiter {
   // The same of a window's view, or any other word that tells of deaths; null: none does.
   IST_DEVICE_CODE Waiter(const volatile std::uint32_t* abort_word, std::uint64_t deadline)
       : abort_(const_cast<const std::uint32_t*>(abort_word)), deadline_(deadline) {}
-  // After a vain look: is there still hope?
+  // After a vain look of the caller's own: is there still hope?
   IST_DEVICE_CODE Status vain() {
     between_looks();
-    if (--left_ != 0) return Status::ok;
+    return --left_ > 0 ? Status::ok : around();
+  }
+  // `look` loads, and says whether that was it. False: so many looks were in vain, and it is time to look around.
+  template <class Look>
+  IST_DEVICE_CODE bool comes(const Look& look) {
+    bool come = false;
+    do {
+      come = look();
+      --left_;
+      if (!come) between_looks();
+    } while (!come & (left_ > 0));
+    return come;
+  }
+  // Is there still hope?
+  IST_DEVICE_CODE Status around() {
     left_ = kLooks;
-    if (abort_ != nullptr && load_relaxed(abort_) != 0) return Status::peer_dead;
-    if (deadline_ == 0) return Status::ok;
-    // The clock is first read here, so that what comes soon costs none.
-    const std::uint64_t now = nanoseconds();
-    if (begun_ == 0) begun_ = now;
-    return now - begun_ >= deadline_ ? Status::late : Status::ok;
+    begun_ = look_around(abort_, deadline_, begun_);
+    const bool dead = begun_ == static_cast<std::uint64_t>(Status::peer_dead);
+    return dead ? Status::peer_dead : begun_ == static_cast<std::uint64_t>(Status::late) ? Status::late : Status::ok;
+  }
+  template <class Look>
+  IST_DEVICE_CODE Status wait(const Look& look) {
+    while (rarely(!comes(look)))
+      if (const Status status = around(); status != Status::ok) return status;
+    return Status::ok;
   }
 
  private:
   const std::uint32_t* abort_;
   std::uint64_t deadline_;
   std::uint64_t begun_ = 0;
-  unsigned left_ = kLooks;
+  int left_ = kLooks;  // less than 1 where the last of them was not in vain
 };
 
 // One of the two words that can be loaded at once, as whatever has its size.
@@ -94,12 +123,12 @@ IST_DEVICE_CODE T look_at(const T* word) {
 // What the waits for a word have in common.
 template <class T>
 IST_DEVICE_CODE Status wait_for(Waiter waiter, const T* word, Compare how, T value, T* seen) {
-  T found = look_at(word);
-  while (!holds(found, how, value)) {
-    const Status status = waiter.vain();
-    if (status != Status::ok) return status;
+  T found{};
+  const Status status = waiter.wait([&] {
     found = look_at(word);
-  }
+    return holds(found, how, value);
+  });
+  if (status != Status::ok) return status;
   if (seen != nullptr) *seen = found;
   return Status::ok;
 }

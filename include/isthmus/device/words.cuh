@@ -88,6 +88,8 @@ struct is_arithmetic {
 // Out of the way of the code that always runs: what is not fetched does not hold up a kernel that is over in a microsecond.
 #define IST_DEVICE_RARE inline __device__ __noinline__
 #define IST_DEVICE_NUMBER __host__ __device__ constexpr
+// A loop that mostly goes round once: copies of its body are code that has to be fetched, and tests that have to be passed.
+#define IST_DEVICE_LOOP_ONCE _Pragma("unroll 1")
 #else
 #include <sched.h>
 #include <time.h>
@@ -95,9 +97,13 @@ struct is_arithmetic {
 #define IST_DEVICE_CODE inline
 #define IST_DEVICE_RARE inline
 #define IST_DEVICE_NUMBER constexpr
+#define IST_DEVICE_LOOP_ONCE
 #endif
 
 namespace ist::device {
+
+// That is hardly ever so: the compiler puts what is done then behind everything else, so that the usual way is read without a jump.
+IST_DEVICE_CODE bool rarely(bool is) { return __builtin_expect(static_cast<long>(is), 0L) != 0; }
 
 // Two packets, or 16 bytes of data, as a thread moves them at once.
 struct alignas(16) Pair {

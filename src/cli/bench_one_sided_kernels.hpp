@@ -1,0 +1,66 @@
+// The kernels of bench_one_sided_work.hpp on this rank's device, and copies in their stream.
+//
+// Who calls this : bench_one_sided_device and bench_one_sided_kernel, where CUDA was compiled in.
+// Threads        : one; the device's context is current in it while the object lives.
+// Ownership      : the stream and the module, which go with the object.
+// Errors         : a Failure that names the driver's call.
+#pragma once
+
+#include <array>
+
+#include "cli/bench_one_sided_work.hpp"
+#include "cli/bench_stream_device.hpp"
+
+namespace ist::cli {
+
+enum class OneSidedKernel : std::uint8_t {
+  empty,
+  words,
+  words_bare,
+  put_by_thread,
+  put_by_warp,
+  put_by_block,
+  flag_bare,
+  packets_by_warp,
+  packets_by_block,
+  packets_bare,
+  meet_by_warp,
+  meet_by_block,
+  meet_by_grid,
+  meet_bare,
+  put,
+  get,
+  store,
+  store_bare,
+  fetch_add,
+  add,
+  load_bare
+};
+inline constexpr std::size_t kOneSidedKernels = 21;
+const char* name_of(OneSidedKernel kernel);
+
+class OneSidedKernels {
+ public:
+  // Every kernel has run once, without work, when this is over: the code of none is loaded while another one waits.
+  explicit OneSidedKernels(int device);
+  OneSidedKernels(const OneSidedKernels&) = delete;
+  OneSidedKernels& operator=(const OneSidedKernels&) = delete;
+  ~OneSidedKernels();
+
+  void launch(OneSidedKernel kernel, const one_sided::Work& work, unsigned blocks, unsigned threads) const;
+  void copy(void* to, const void* from, std::uint64_t bytes) const;
+  void wait() const { device_.wait(); }
+  const CUuuid& uuid() const { return device_.uuid; }
+  unsigned multiprocessors() const;
+  // What the blocks leave behind: kMostBlocks of them.
+  one_sided::BlockEnd* ends() const { return ends_; }
+
+ private:
+  StreamDevice device_;
+  int number_;
+  CUmodule module_ = nullptr;
+  std::array<CUfunction, kOneSidedKernels> functions_{};
+  one_sided::BlockEnd* ends_ = nullptr;
+};
+
+}  // namespace ist::cli

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""One list of what `isthmus bench one-sided` wrote on each side, and of NVSHMEM's calls in kernels of the same run, and how the two compare.
+
+    one_sided_record.py INFO RAW TO
+
+Called so by tools/gpu_run.sh one-sided; tools/record_measurements.py takes the tables of what is filed as `*-one-sided.json` from here. Status 1
+where no report is complete.
+"""
+import datetime
+import json
+import pathlib
+import sys
+
+# Of kernels: what ours is called, of whom, and the call of NVSHMEM beside it.
+THEIRS = {("ping-pong", "put_signal"): "put_signal", ("ping-pong", "packets"): "put_signal", ("barrier", "a block"): "barrier",
+          ("put bandwidth", ""): "put_nbi", ("rate of puts", "p"): "p", ("fetch_add", "one word"): "atomic_fetch_add",
+          ("add", "one word"): "atomic_add"}
+
+
+def complete(file):
+    try:
+        return json.loads(file.read_text())
+    except ValueError:
+        print(f"left out {file.name}: not complete")
+        return None
+
+
+def beside(row, peer):
+    """Their row of the same call: by as many blocks where blocks share the work, by as many threads where those do, else the quickest."""
+    by = row["path"].split(", ")[0]
+    call = THEIRS.get((row["operation"], by), THEIRS.get((row["operation"], "")))
+    rows = [one for one in peer["rows"] if one["call"] == call and one["bytes"] == row["bytes"]]
+    if call == "put_nbi":
+        rows = [one for one in rows if one["by"].split()[0] == str(row["blocks"])]
+    elif call == "p":
+        rows = [one for one in rows if one["by"].endswith("blocks") == (row["blocks"] > 1)
+                and (one["by"].split()[0] == str(row["blocks"]) if row["blocks"] > 1 else one["threads"] == row["threads"])]
+    elif call in ("atomic_fetch_add", "atomic_add"):
+        rows = rows if row["blocks"] * row["threads"] == 1 else []
+    elif call == "barrier":
+        rows = [one for one in rows if one["threads"] == row["threads"]]
+    return min(rows, key=lambda one: one["us"], default=None)
+
+
+HEAD = ["### One-sided calls", "",
+        "Of `isthmus bench one-sided`: medians in us, of one way of a ping-pong, of one copy, store or atomic of many, or of one barrier; every byte "
+        "was compared first. Limits, and NVSHMEM's calls in kernels, are of the same run. Quick runs have a twentieth of the repetitions.", "",
+        "| record | side | memory | operation | bytes | by | us (p10 to p90) | GB/s | M/s | limit us | ours / limit | limit | NVSHMEM us | theirs / ours |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
+
+
+def one_sided_table(files):
+    """For the tables of docs/measured: a line for each row of each record."""
+    lines = []
+    for file in files:
+        reports = json.loads(file.read_text())
+        peer = next((one for one in reports if "side" not in one), None)
+        for report in reports:
+            for row in report["rows"] if "side" in report else []:
+                theirs = beside(row, peer) if peer and report["side"] == "kernel" else None
+                side = report["side"] + (" (quick)" if report.get("quick") else "")
+                limit = [f"{row['limit_us']:.4f}", f"{row['limit_ratio']:.2f}"] if row.get("limit_us") else ["", ""]
+                lines.append("| " + " | ".join([
+                    f"[{file.name}]({file.name})", side, report["from"], row["operation"], str(row["bytes"]), row["path"],
+                    f"{row['median_us']:.4f} ({row['p10_us']:.4f} to {row['p90_us']:.4f})", f"{row['gbps']:.2f}" if row["gbps"] else "",
+                    f"{row['per_s'] / 1e6:.3f}" if "per_s" in row else "", *limit, row["limit_is"],
+                    *([f"{theirs['us']:.4f}", f"{theirs['us'] / row['median_us']:.2f}"] if theirs else ["", ""])]) + " |")
+    return HEAD + lines + [""] if lines else []
+
+
+def table(kernels, peer):
+    yield f"\n{'in kernels':22} {'bytes':>9}  {'by':40} {'us':>10} {'NVSHMEM us':>11} {'theirs / ours':>13}"
+    for row in kernels["rows"]:
+        theirs = beside(row, peer)
+        if theirs:
+            yield (f"{row['operation']:22} {row['bytes']:9}  {row['path']:40} {row['median_us']:10.4f} {theirs['us']:11.4f} "
+                   f"{theirs['us'] / row['median_us']:13.2f}")
+
+
+def main(info, raw, to):
+    about = json.loads(pathlib.Path(info).read_text())
+    found = [report for report in map(complete, sorted(pathlib.Path(raw).glob("one-sided-*.json"))) if report]
+    if not found:
+        sys.exit(f"{raw} holds no report of isthmus bench one-sided that is complete; the log says more")
+    files = pathlib.Path(raw).glob("nvshmem.json")
+    for peer in filter(None, map(complete, files)):
+        kernels = [report for report in found if report["side"] == "kernel"]
+        for report in kernels:
+            print("\n".join(table(report, peer)))
+        found.append({"machine": about["machine"], "commit": about["commit"],
+                      "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), "by": peer["peer_name"], **peer})
+    pathlib.Path(to).write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        print(__doc__)
+        sys.exit(2)
+    main(*sys.argv[1:])
