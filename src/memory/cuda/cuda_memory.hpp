@@ -129,6 +129,7 @@ class CudaKind : public MemoryKind,
   Result<Ticket> copy_to(Borrowed& borrowed, const Loan& loan, const Piece& from, const Ticket& after) override;
   Result<Ticket> copy_from(Borrowed& borrowed, const Loan& loan, const Piece& to, const Ticket& after) override;
   Result<Ticket> copy_together(std::span<const LentCopy> copies) override;
+  Result<Ticket> pack_lent(Borrowed& borrowed, const Loan& loan, const PackWork& work, const Ticket& after) override;
   void hear(const Loan& loan, Rank lender) override { borrowing_.hear(loan, lender); }
   bool same_device(const Loan& loan, const Piece& own) override { return borrowing_.same_device(loan, own); }
   std::vector<LinkFacts> try_links() override { return links_.try_all(); }
@@ -201,6 +202,7 @@ class CudaKind : public MemoryKind,
   Status start(const Route& route, const Launch& launch);
   CudaRunLists::Calls run_list_calls();
   Status bring(const Piece& to, const std::byte* from);
+  Result<Ticket> start_pack(CudaContext& context, const PackWork& work, const Ticket& after);
   Status start_packing(const Route& route, CUfunction kernel, const PackWork& given, packing::Work work);
   // What packs one work: its kernel, and what that is told.
   struct Packer;
