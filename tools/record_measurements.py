@@ -5,7 +5,7 @@
     tools/record_measurements.py --check [--measured DIR]
 
 Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json; of a `check`, copies check.json;
-of `collectives`, collectives.json; of `peers`, device.json; of `workers`, workers.json; of `arithmetic`, arithmetic.json; of `overlap`, overlap.json; of `isthmus bench halo`, a list of what it wrote, halo.json; of `in-kernel`, in_kernel.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
+of `collectives`, collectives.json; of `peers`, device.json; of `workers`, workers.json; of `arithmetic`, arithmetic.json; of `overlap`, overlap.json; of `isthmus bench halo`, a list of what it wrote, halo.json; of `in-kernel`, in_kernel.json; of tools/layout_record.py, layouts.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
 of build/, what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what
 tools/compare_mpi.sh left in mpi.json; what tools/compare_collectives.py left, host_collectives.json; of build/overlap/, what tools/measure_overlap.py left in overlap.json; of shared.json, a list of
 reports of benches by ranks that share a GPU, which are no figures of any target; of *sweep.json and sweeps.json, what `isthmus bench sweep` wrote. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
@@ -28,6 +28,7 @@ from gpu_run.workers_record import workers_table
 from halo_record import halo_table
 from host_targets import entry, from_benchmarks, from_comparison, host_collectives_table, mpi_table, newest, newest_of_pairs, records
 from in_kernel_record import from_in_kernel, in_kernel_table
+from layout_record import from_layouts, layout_table
 from measure_overlap import overlap_table
 from peers_on_record import word
 from sweep_record import apart, sweep_name, sweep_table, sweeps_in
@@ -114,7 +115,7 @@ def targets(measured):
         if not any("worker" in one for one in beside.get(machine, ())):
             entries.extend(from_workers(reports, beside.get(machine, ())))
     entries.extend(not_measured(entries, beside))
-    entries.extend(from_in_kernel(measured))
+    entries.extend([*from_in_kernel(measured), *from_layouts(measured)])
     for machine, benches in newest(measured, "messages").items():
         figures = Figures(benches)
         parts = [] if machine in comparisons else [from_benchmarks]
@@ -280,10 +281,9 @@ def rewrite_readme(measured, entries):
     lines += workers_table(records(measured, "workers"))
     lines += device_table(records(measured, "device-collectives"))
     lines += mpi_table(records(measured, "mpi")) + host_collectives_table(records(measured, "host-collectives"))
-    lines += overlap_table(records(measured, "overlap")) + halo_table(records(measured, "halo"))
+    lines += overlap_table(records(measured, "overlap")) + halo_table(records(measured, "halo")) + layout_table(records(measured, "layouts"))
     lines += check_table(checks)
-    lines += sanitize_table(records(measured, "sanitize"))
-    lines += soak_table(records(measured, "soak"))
+    lines += sanitize_table(records(measured, "sanitize")) + soak_table(records(measured, "soak"))
     lines += steps_table("make test", records(measured, "test"))
     parts = [file for part in PARTS for file in records(measured, f"test-{part}")]
     lines += steps_table("What make test-long has besides make test", parts)
@@ -302,7 +302,7 @@ SETS = ("quick", "long", *PARTS)
 def find_source(folder):
     """What the folder's record is of: a check, a comparison with an MPI or NCCL, the tests that ran last, or benchmarks."""
     for name in ("check.json", "mpi.json", "collectives.json", "device.json", "stream.json", "workers.json", "soak.json",
-                 "sanitize.json", "overlap.json", "halo.json", "host_collectives.json", "in_kernel.json", "shared.json", "arithmetic.json"):
+                 "sanitize.json", "overlap.json", "halo.json", "host_collectives.json", "in_kernel.json", "layouts.json", "shared.json", "arithmetic.json"):
         if (folder / name).exists():
             return folder / name
     tests = [file for file in (folder / f"tests-{name}.json" for name in SETS) if file.exists()]
@@ -354,7 +354,7 @@ def file_record(folder, measured):
              "device.json": {"device.json": "device-peers"}, "stream.json": {"stream.json": "streams"}, "soak.json": {"soak.json": "soak"},
              "sanitize.json": {"sanitize.json": "sanitize"}, "workers.json": {"workers.json": "workers"}, "overlap.json": {"overlap.json": "overlap"}, "halo.json": {"halo.json": "halo"}, "host_collectives.json": {"host_collectives.json": "host-collectives"},
              "shared.json": {"shared.json": "shared"}, "arithmetic.json": {"arithmetic.json": "arithmetic"},
-             "in_kernel.json": {"in_kernel.json": "in-kernel"}, "tests-long.json": {"tests-long.json": "test-long"}, "tests-quick.json": {"tests-quick.json": "test"},
+             "in_kernel.json": {"in_kernel.json": "in-kernel"}, "layouts.json": {"layouts.json": "layouts"}, "tests-long.json": {"tests-long.json": "test-long"}, "tests-quick.json": {"tests-quick.json": "test"},
              **{f"tests-{part}.json": {f"tests-{part}.json": f"test-{part}"} for part in PARTS},
              "bench.json": {"bench.json": "messages", "stencil.json": "stencil2d"}}[source.name]
     for raw, name in names.items():

@@ -259,14 +259,15 @@ void measure(const BenchOptions& options, const std::string& kind) {
     throw Failure(2, "layout is between two ranks, and was started on " + std::to_string(comm.size()) +
                          "; give isthmus run -n 2, or leave it out");
   if (!options.json_file.empty() && bench.first()) must_be_writable(options.json_file);
-  static_cast<void>(bench.world.allocate(bench.kind, 1));  // or says why there is none, before anything else is said
   const auto kinds = Kinds::load("all");
+  const auto places = places_of(bench, kinds.ok() ? kinds->get() : nullptr, kind);  // or says why there is no such memory
   const std::string machine = kinds.ok() ? describe_machine(find_processors(), **kinds) : "unknown";
   const char* const limit =
       "into contiguous memory the message of as many bytes in one piece; into memory that is strided, too, that, times what "
       "writing whole lines of 64 bytes (sectors of 32 on CUDA devices) adds to it";
   if (bench.first())
-    std::cout << "isthmus bench layout, 2 ranks, " << kind << "; half of there and back in us, as the slower rank has it\n"
+    std::cout << "isthmus bench layout, " << places[0] << " and " << places[1]
+              << "; half of there and back in us, as the slower rank has it\n"
               << machine << "; commit " << commit_of_sources() << "\nlimit: " << limit
               << "\n\n    shape   block       bytes  into         a layout      GB/s    by hand   each block  one piece     "
                  " limit    ratio  path\n";
@@ -277,10 +278,26 @@ void measure(const BenchOptions& options, const std::string& kind) {
   if (options.json_file.empty()) return;
   const Json report{{"machine", machine}, {"commit", commit_of_sources()},
                     {"date", date_now()}, {"benchmark", "layout"},
-                    {"from", kind},       {"to", kind},
+                    {"from", places[0]},  {"to", places[1]},
                     {"ranks", 2},         {"quick", options.quick},
                     {"limit_is", limit},  {"rows", bench.rows}};
   write_json(options.json_file, report);
+}
+
+// Of each rank: "host", "cuda:1". Two ranks on one device have the same.
+std::array<std::string, 2> places_of(const Bench& bench, const Kinds* kinds, const std::string& kind) {
+  const isthmus::Memory memory = bench.world.allocate(bench.kind, 1);
+  const MemoryKind* const cuda = bench.kind == isthmus::Kind::cuda && kinds != nullptr ? kinds->find(KindId::cuda) : nullptr;
+  int device = -1;
+  if (cuda != nullptr)
+    if (const auto found = kinds->recognise(reinterpret_cast<const void*>(memory.buffer().c().object)); found.device >= 0)
+      device = found.device;
+  std::vector<int> devices(2);
+  bench.comm.allgather(std::vector{device}, devices);
+  std::array<std::string, 2> places{kind, kind};
+  for (std::size_t rank = 0; rank < 2; ++rank)
+    if (devices[rank] >= 0) places[rank] += ":" + std::to_string(devices[rank]);
+  return places;
 }
 
 std::string listed(const std::vector<std::uint64_t>& numbers) {
