@@ -42,14 +42,14 @@ def message_entries(record):
             # A struct's rows have some bytes less than was asked for.
             about = size_text(1 << (row["bytes"] - 1).bit_length()) if row["bytes"] & (row["bytes"] - 1) else size_text(row["bytes"])
             if row["block"] >= LEAST_BLOCK:
-                groups.setdefault((row["into"], row["shape"], about), []).append(row)
-    for (into, shape, about), rows in groups.items():
+                groups.setdefault((row["source"], row["into"], row["shape"], about), []).append(row)
+    for (source, into, shape, about), rows in groups.items():
         row = worst_of(rows)
         blocks = sorted({each["block"] for each in rows})
-        what = f"{shape} to {'contiguous' if into == 'contiguous' else 'the same'}, {about}, worst of blocks of {size_text(blocks[0])}"
+        what = f"{shape}, {source} to {into}, {about}, worst of blocks of {size_text(blocks[0])}"
         what += f" to {size_text(blocks[-1])}" if len(blocks) > 1 else ""
         limit = row["bytes"] / row["limit_us"] / 1e3
-        if into == "contiguous":
+        if (source, into) == ("strided", "contiguous"):
             yield entry("12", f"device to device, {what}", record, row["gbps"], "GB/s", f">= {LINK_FACTOR:g} x the contiguous link rate",
                         limit=limit, passed=row["gbps"] >= LINK_FACTOR * limit, note=f"worst at blocks of {size_text(row['block'])}")
         else:
@@ -80,12 +80,12 @@ def rows_table(record):
             lines.append(f"| {row['what']} | {row['bytes']} | {row['pack_us']:.1f} | {row['unpack_us']:.1f} | {row['by_hand_us']:.1f} | "
                          f"{row['by_hand_us'] / row['pack_us']:.3f} |")
         lines.append("")
-    lines += ["| from | to | shape | block | bytes | into | us (p10 to p90) | GB/s | one piece us | limit us | limit / ours | packed by hand us | "
-              "a message a block us | path |", "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
+    lines += ["| from | to | shape | block | bytes | from layout | into | us (p10 to p90) | GB/s | one piece us | limit us | limit / ours | packed by hand us | "
+              "a message a block us | path |", "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
     for report in record["messages"]:
         for row in report["rows"]:
             each = "" if row["blocks_us"] is None else f"{row['blocks_us']:.1f}"
-            lines.append(f"| {report['from']} | {report['to']} | {row['shape']} | {row['block']} | {row['bytes']} | {row['into']} | "
+            lines.append(f"| {report['from']} | {report['to']} | {row['shape']} | {row['block']} | {row['bytes']} | {row['source']} | {row['into']} | "
                          f"{row['median_us']:.2f} ({row['p10_us']:.2f} to {row['p90_us']:.2f}) | {row['gbps']:.2f} | {row['contiguous_us']:.2f} | "
                          f"{row['limit_us']:.2f} | {row['limit_us'] / row['median_us']:.3f} | {row['by_hand_us']:.2f} | {each} | {row['path']} |")
     return lines

@@ -28,7 +28,12 @@ constexpr std::size_t kWindow = 64;
 // Behind what comes in one piece, and must stay.
 constexpr std::size_t kGuard = 64;
 
-enum class Way : std::uint8_t { piece, layout, by_hand, each };
+enum class Way : std::uint8_t { layout, by_hand, each };
+// Which side's bytes lie apart.
+struct Route {
+  bool from = false;
+  bool into = false;
+};
 
 // One rank of the two.
 struct Bench {
@@ -76,32 +81,32 @@ void each_block(const Shaped& shape, const Start& start) {
   isthmus::wait_all(requests);
 }
 
-void send(const Bench& bench, const Places& places, Way way) {
+void send(const Bench& bench, const Places& places, Way way, Route route) {
   const auto size = static_cast<std::int64_t>(places.size);
-  if (way == Way::layout) return places.shape.layout.send(bench.comm, places.spread.buffer(), bench.other());
   if (way == Way::each)
-    return each_block(places.shape, [&](const ShapeRun& run, std::size_t) {
-      return bench.comm.isend(places.spread.at(static_cast<std::size_t>(run.offset)), run.bytes, IST_BYTE, bench.other());
+    return each_block(places.shape, [&](const ShapeRun& run, std::size_t at) {
+      const auto from = route.from ? places.spread.at(static_cast<std::size_t>(run.offset)) : places.packed.at(at);
+      return bench.comm.isend(from, run.bytes, IST_BYTE, bench.other());
     });
-  if (way == Way::by_hand) places.shape.layout.pack(bench.world, places.spread.buffer(), places.packed.buffer());
+  if (way == Way::layout && route.from) return places.shape.layout.send(bench.comm, places.spread.buffer(), bench.other());
+  if (route.from) places.shape.layout.pack(bench.world, places.spread.buffer(), places.packed.buffer());
   bench.comm.send(places.packed.buffer(), size, IST_BYTE, bench.other());
 }
 
-// How its bytes travelled. `strided`: into where they lie apart, or into one piece.
-std::string receive(const Bench& bench, const Places& places, Way way, bool strided) {
+// How its bytes travelled.
+std::string receive(const Bench& bench, const Places& places, Way way, Route route) {
   const auto size = static_cast<std::int64_t>(places.size);
   if (way == Way::each) {
     each_block(places.shape, [&](const ShapeRun& run, std::size_t at) {
-      const auto to = strided ? places.spread.at(static_cast<std::size_t>(run.offset)) : places.arrived.at(at);
+      const auto to = route.into ? places.spread.at(static_cast<std::size_t>(run.offset)) : places.arrived.at(at);
       return bench.comm.irecv(to, run.bytes, IST_BYTE, bench.other());
     });
     return "";
   }
-  if (way == Way::layout && strided)
+  if (way == Way::layout && route.into)
     return places.shape.layout.recv(bench.comm, places.spread.buffer(), bench.other()).carrier();
   const isthmus::Status status = bench.comm.recv(places.arrived.buffer(), size, IST_BYTE, bench.other());
-  if (way == Way::by_hand && strided)
-    places.shape.layout.unpack(bench.world, places.arrived.buffer(), places.spread.buffer());
+  if (route.into) places.shape.layout.unpack(bench.world, places.arrived.buffer(), places.spread.buffer());
   return status.carrier();
 }
 
@@ -128,29 +133,30 @@ bool is(const Bench& bench, const isthmus::Memory& memory, const Bytes& expected
 }
 
 // One message from `sender`: what was named has come, in its order, and everything else is as it was, also where it was sent from.
-bool one_way_is_right(const Bench& bench, const Places& places, Way way, bool strided, int sender) {
-  const Shaped& shape = places.shape;
-  const Bytes from = random_bytes(places.span, places.size * 2 + static_cast<std::size_t>(sender));
+bool one_way_is_right(const Bench& bench, const Places& places, Way way, Route route, int sender) {
+  const Bytes from =
+      random_bytes(route.from ? places.span : places.size, places.size * 2 + static_cast<std::size_t>(sender));
   if (bench.comm.rank() == sender) {
-    set(bench, places.spread, from);
-    send(bench, places, way);
-    return is(bench, places.spread, from);
+    const isthmus::Memory& source = route.from ? places.spread : places.packed;
+    set(bench, source, from);
+    send(bench, places, way, route);
+    return is(bench, source, from);
   }
-  Bytes after = random_bytes(strided ? places.span : places.size + kGuard, ~places.size);
-  const isthmus::Memory& to = strided ? places.spread : places.arrived;
+  Bytes after = random_bytes(route.into ? places.span : places.size + kGuard, ~places.size);
+  const isthmus::Memory& to = route.into ? places.spread : places.arrived;
   set(bench, to, after);
-  receive(bench, places, way, strided);
-  for (std::size_t at = 0; const ShapeRun& run : shape.runs) {
-    const std::size_t into = strided ? static_cast<std::size_t>(run.offset) : at;
-    std::memcpy(after.data() + into, from.data() + run.offset, static_cast<std::size_t>(run.bytes));
-    at += static_cast<std::size_t>(run.bytes);
+  receive(bench, places, way, route);
+  for (std::size_t at = 0; const ShapeRun& run : places.shape.runs) {
+    const auto offset = static_cast<std::size_t>(run.offset), bytes = static_cast<std::size_t>(run.bytes);
+    std::memcpy(after.data() + (route.into ? offset : at), from.data() + (route.from ? offset : at), bytes);
+    at += bytes;
   }
   return is(bench, to, after);
 }
 
-void must_be_right(const Bench& bench, const Places& places, Way way, bool strided, const std::string& what) {
+void must_be_right(const Bench& bench, const Places& places, Way way, Route route, const std::string& what) {
   for (const int sender : {0, 1})
-    if (worst(bench, one_way_is_right(bench, places, way, strided, sender) ? 0 : 1) != 0)
+    if (worst(bench, one_way_is_right(bench, places, way, route, sender) ? 0 : 1) != 0)
       throw Failure(
           1, !bench.first() ? "" : "bytes are wrong after a message from rank " + std::to_string(sender) + ": " + what);
 }
@@ -163,13 +169,13 @@ struct Times {
 };
 
 // Half of there and back. Rank 0 says how often; before that as often as it takes to have memory opened and kernels loaded.
-Times times_of(const Bench& bench, const Places& places, Way way, bool strided) {
+Times times_of(const Bench& bench, const Places& places, Way way, Route route) {
   constexpr double kWarm = 20e3;
   Times found;
   const auto repetition = [&] {
-    if (bench.first()) send(bench, places, way);
-    found.path = receive(bench, places, way, strided);
-    if (!bench.first()) send(bench, places, way);
+    if (bench.first()) send(bench, places, way, route);
+    found.path = receive(bench, places, way, route);
+    if (!bench.first()) send(bench, places, way, route);
   };
   const auto agreed = [&](std::uint64_t mine) {
     bench.comm.bcast(isthmus::Buffer::host(&mine), 1, IST_UINT64, 0);
@@ -200,29 +206,32 @@ void print(const Json& row) {
   std::array<char, 240> line{};
   std::array<char, 24> blocks{"-"};
   if (!row["blocks_us"].is_null()) std::snprintf(blocks.data(), blocks.size(), "%.2f", row["blocks_us"].get<double>());
-  std::snprintf(line.data(), line.size(), "%9s %7lld %11lld  %-10s %10.2f %9.2f %10.2f %12s %10.2f %10.2f %8.2f  %s\n",
+  std::snprintf(line.data(), line.size(), "%9s %7lld %11lld  %-10s %-10s %10.2f %9.2f %10.2f %12s %10.2f %10.2f %8.2f  %s\n",
                 row["shape"].get<std::string>().c_str(), row["block"].get<long long>(), row["bytes"].get<long long>(),
-                row["into"].get<std::string>().c_str(), row["median_us"].get<double>(), row["gbps"].get<double>(),
-                row["by_hand_us"].get<double>(), blocks.data(), row["contiguous_us"].get<double>(),
-                row["limit_us"].get<double>(), row["limit_ratio"].get<double>(), row["path"].get<std::string>().c_str());
+                row["source"].get<std::string>().c_str(), row["into"].get<std::string>().c_str(),
+                row["median_us"].get<double>(), row["gbps"].get<double>(), row["by_hand_us"].get<double>(), blocks.data(),
+                row["contiguous_us"].get<double>(), row["limit_us"].get<double>(), row["limit_ratio"].get<double>(),
+                row["path"].get<std::string>().c_str());
   std::cout << line.data() << std::flush;
 }
 
-void bench_row(Bench& bench, const Places& places, bool strided, double piece, Json row) {
+void bench_row(Bench& bench, const Places& places, Route route, double piece, Json row) {
+  const std::string from = route.from ? "strided" : "contiguous", into = route.into ? "strided" : "contiguous";
   const std::string what = row["shape"].get<std::string>() + " of blocks of " +
                            std::to_string(row["block"].get<long long>()) + ", " + std::to_string(places.size) +
-                           " bytes in all, into " + (strided ? "the same" : "one piece");
-  must_be_right(bench, places, Way::layout, strided, what);
-  const Times laid = times_of(bench, places, Way::layout, strided);
+                           " bytes in all, " + from + " to " + into;
+  must_be_right(bench, places, Way::layout, route, what);
+  const Times laid = times_of(bench, places, Way::layout, route);
   // Once more: by now its way is the one that was timed.
-  must_be_right(bench, places, Way::layout, strided, what);
-  must_be_right(bench, places, Way::by_hand, strided, what + ", by hand");
-  const Times by_hand = times_of(bench, places, Way::by_hand, strided);
+  must_be_right(bench, places, Way::layout, route, what);
+  must_be_right(bench, places, Way::by_hand, route, what + ", by hand");
+  const Times by_hand = times_of(bench, places, Way::by_hand, route);
   const double median = worst(bench, median_of(laid.us));
   const std::int64_t unit = bench.kind == isthmus::Kind::cuda ? 32 : 64;
   const double share = static_cast<double>(touched(places.shape, unit)) / static_cast<double>(places.size);
-  const double limit = strided ? piece * share : piece;
-  row.update({{"into", strided ? "strided" : "contiguous"},
+  const double limit = route.into ? piece * share : piece;
+  row.update({{"source", from},
+              {"into", into},
               {"median_us", median},
               {"p10_us", worst(bench, percentile(laid.us, 0.1))},
               {"p90_us", worst(bench, percentile(laid.us, 0.9))},
@@ -235,8 +244,8 @@ void bench_row(Bench& bench, const Places& places, bool strided, double piece, J
               {"limit_us", limit},
               {"limit_ratio", limit_ratio(median, limit)}});
   if (places.shape.runs.size() <= kMostMessages) {
-    must_be_right(bench, places, Way::each, strided, what + ", block by block");
-    row["blocks_us"] = worst(bench, median_of(times_of(bench, places, Way::each, strided).us));
+    must_be_right(bench, places, Way::each, route, what + ", block by block");
+    row["blocks_us"] = worst(bench, median_of(times_of(bench, places, Way::each, route).us));
   }
   if (bench.first()) print(row);
   bench.rows.push_back(std::move(row));
@@ -246,9 +255,25 @@ void bench_shape(Bench& bench, const std::string& name, std::int64_t block, std:
   const Shaped shape = shaped(name, block, total);
   const Places places(bench, shape);
   set(bench, places.packed, Bytes(places.size));
-  const double piece = worst(bench, median_of(times_of(bench, places, Way::piece, false).us));
+  const double piece = worst(bench, median_of(times_of(bench, places, Way::layout, {}).us));
   const Json row{{"shape", name}, {"block", block}, {"bytes", places.size}};
-  for (const bool strided : {false, true}) bench_row(bench, places, strided, piece, row);
+  for (const Route route : {Route{true, false}, {false, true}, {true, true}}) bench_row(bench, places, route, piece, row);
+}
+
+// Of each rank: "host", "cuda:1". Two ranks on one device have the same.
+std::array<std::string, 2> places_of(const Bench& bench, const Kinds* kinds, const std::string& kind) {
+  const isthmus::Memory memory = bench.world.allocate(bench.kind, 1);
+  const MemoryKind* const cuda = bench.kind == isthmus::Kind::cuda && kinds != nullptr ? kinds->find(KindId::cuda) : nullptr;
+  int device = -1;
+  if (cuda != nullptr)
+    if (const auto found = kinds->recognise(reinterpret_cast<const void*>(memory.buffer().c().object)); found.device >= 0)
+      device = found.device;
+  std::vector<int> devices(2);
+  bench.comm.allgather(std::vector{device}, devices);
+  std::array<std::string, 2> places{kind, kind};
+  for (std::size_t rank = 0; rank < 2; ++rank)
+    if (devices[rank] >= 0) places[rank] += ":" + std::to_string(devices[rank]);
+  return places;
 }
 
 void measure(const BenchOptions& options, const std::string& kind) {
@@ -269,7 +294,8 @@ void measure(const BenchOptions& options, const std::string& kind) {
     std::cout << "isthmus bench layout, " << places[0] << " and " << places[1]
               << "; half of there and back in us, as the slower rank has it\n"
               << machine << "; commit " << commit_of_sources() << "\nlimit: " << limit
-              << "\n\n    shape   block       bytes  into         a layout      GB/s    by hand   each block  one piece     "
+              << "\n\n    shape   block       bytes  from       into         a layout      GB/s    by hand   each block  "
+                 "one piece     "
                  " limit    ratio  path\n";
   each_shape(options,
              [&](const char* shape, std::int64_t block, std::int64_t total) { bench_shape(bench, shape, block, total); });
@@ -282,22 +308,6 @@ void measure(const BenchOptions& options, const std::string& kind) {
                     {"ranks", 2},         {"quick", options.quick},
                     {"limit_is", limit},  {"rows", bench.rows}};
   write_json(options.json_file, report);
-}
-
-// Of each rank: "host", "cuda:1". Two ranks on one device have the same.
-std::array<std::string, 2> places_of(const Bench& bench, const Kinds* kinds, const std::string& kind) {
-  const isthmus::Memory memory = bench.world.allocate(bench.kind, 1);
-  const MemoryKind* const cuda = bench.kind == isthmus::Kind::cuda && kinds != nullptr ? kinds->find(KindId::cuda) : nullptr;
-  int device = -1;
-  if (cuda != nullptr)
-    if (const auto found = kinds->recognise(reinterpret_cast<const void*>(memory.buffer().c().object)); found.device >= 0)
-      device = found.device;
-  std::vector<int> devices(2);
-  bench.comm.allgather(std::vector{device}, devices);
-  std::array<std::string, 2> places{kind, kind};
-  for (std::size_t rank = 0; rank < 2; ++rank)
-    if (devices[rank] >= 0) places[rank] += ":" + std::to_string(devices[rank]);
-  return places;
 }
 
 std::string listed(const std::vector<std::uint64_t>& numbers) {

@@ -15,10 +15,11 @@ TEST_F(Bench, LayoutsAreSentCheckedAndTimedBesideOtherWays) {
   EXPECT_EQ(found["benchmark"], "layout");
   EXPECT_EQ(found["ranks"], 2);
   // Blocks that are longer than the total are left out.
-  ASSERT_EQ(found["rows"].size(), 5 * (1 + 2) * 2U);
+  ASSERT_EQ(found["rows"].size(), 5 * (1 + 2) * 3U);
   std::set<std::string> rows;
   for (const auto& row : found["rows"]) {
-    rows.insert(row["shape"].get<std::string>() + " " + row["into"].get<std::string>());
+    rows.insert(row["shape"].get<std::string>() + " " + row["source"].get<std::string>() + " " +
+                row["into"].get<std::string>());
     for (const char* time : {"median_us", "gbps", "by_hand_us", "contiguous_us"})
       EXPECT_GT(row[time].get<double>(), 0) << time << ": " << row.dump();
     EXPECT_LE(row["p10_us"].get<double>(), row["p90_us"].get<double>()) << row.dump();
@@ -31,7 +32,7 @@ TEST_F(Bench, LayoutsAreSentCheckedAndTimedBesideOtherWays) {
       EXPECT_GE(more, 1 - 1e-9) << row.dump();
     EXPECT_FALSE(row["path"].get<std::string>().empty()) << row.dump();
   }
-  EXPECT_EQ(rows.size(), 10U) << "five shapes, each into two";
+  EXPECT_EQ(rows.size(), 15U) << "five shapes, each out of its own, into it, and both";
   expect_limited(found, "of as many bytes in one piece");
 }
 
@@ -48,7 +49,7 @@ TEST_F(Bench, LayoutsOfDeviceMemoryAreSentToo) {
     EXPECT_EQ(result()["from"], kind == "cuda" ? "cuda:0" : kind);
     EXPECT_EQ(result()["to"].get<std::string>().substr(0, kind.size()), kind);
     EXPECT_EQ(result()["quick"], true);
-    EXPECT_EQ(result()["rows"].size(), 2U);
+    EXPECT_EQ(result()["rows"].size(), 3U);
   }
 }
 

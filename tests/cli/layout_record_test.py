@@ -14,8 +14,8 @@ ABOUT = {"machine": "Processor X, 32 processors, 2 x NVIDIA H100", "commit": "01
 MIB = 1 << 20
 
 
-def sent(block, us, link_us, into="contiguous", shape="vector", size=MIB, limit_us=None):
-    return {"shape": shape, "block": block, "bytes": size, "into": into, "median_us": us, "p10_us": us, "p90_us": us + 1,
+def sent(block, us, link_us, into="contiguous", shape="vector", size=MIB, limit_us=None, source="strided"):
+    return {"shape": shape, "block": block, "bytes": size, "source": source, "into": into, "median_us": us, "p10_us": us, "p90_us": us + 1,
             "gbps": size / us / 1e3, "path": "device", "iterations": 20, "by_hand_us": 2 * us, "blocks_us": None if block < 64 else 900.0,
             "contiguous_us": link_us, "limit_us": limit_us or link_us, "limit_ratio": us / (limit_us or link_us)}
 
@@ -49,18 +49,19 @@ def messages_stand_beside_the_link_by_their_worst_block():
     for us, wanted in ((11.11, True), (11.12, False)):
         # Blocks below 16 bytes have no target.
         found = judged(a_run([sent(4, 99.0, 10.0), sent(16, us, 10.0), sent(4096, 10.5, 10.0)]))
-        assert list(found) == ["device to device, vector to contiguous, 1 MiB, worst of blocks of 16 B to 4 KiB"], found
+        assert list(found) == ["device to device, vector, strided to contiguous, 1 MiB, worst of blocks of 16 B to 4 KiB"], found
         one = list(found.values())[0]
         assert one["pass"] is wanted and one["note"] == "worst at blocks of 16 B" and one["limit"] == round(MIB / 1e4, 4), one
         assert one["target"] == ">= 0.9 x the contiguous link rate", one
     # Each shape and size by itself, where a struct has some bytes less; and into its like without a verdict.
     rows = [sent(16, 10.0, 10.0), sent(16, 30.0, 10.0, shape="struct", size=MIB - 16), sent(16, 20.0, 10.0, "strided", limit_us=18.0),
-            sent(64, 10.0, 10.0, size=4096)]
+            sent(64, 10.0, 10.0, size=4096), sent(64, 10.0, 10.0, "strided", size=4096, source="contiguous")]
     found = judged(a_run(rows))
     assert {measure.removeprefix("device to device, "): one["pass"] for measure, one in found.items()} == {
-        "vector to contiguous, 1 MiB, worst of blocks of 16 B": True, "struct to contiguous, 1 MiB, worst of blocks of 16 B": False,
-        "vector to the same, 1 MiB, worst of blocks of 16 B": None, "vector to contiguous, 4 KiB, worst of blocks of 64 B": True}, found
-    bound = found["device to device, vector to the same, 1 MiB, worst of blocks of 16 B"]
+        "vector, strided to contiguous, 1 MiB, worst of blocks of 16 B": True, "struct, strided to contiguous, 1 MiB, worst of blocks of 16 B": False,
+        "vector, strided to strided, 1 MiB, worst of blocks of 16 B": None, "vector, strided to contiguous, 4 KiB, worst of blocks of 64 B": True,
+        "vector, contiguous to strided, 4 KiB, worst of blocks of 64 B": None}, found
+    bound = found["device to device, vector, strided to strided, 1 MiB, worst of blocks of 16 B"]
     assert bound["limit"] == round(MIB / 18e3, 4) and "no factor is set" in bound["note"], bound
 
 
@@ -99,8 +100,8 @@ def a_run_is_filed_with_its_tables(folder):
     done = subprocess.run(put_together, capture_output=True, text=True)
     found = json.loads((out / "layouts.json").read_text())
     assert done.returncode == 0 and found == {**ABOUT, "messages": [other, one], "pack": pack}, (done, found)
-    assert "MISSED: pack on the device" in done.stdout and "reached: device to device, vector to contiguous" in done.stdout, done.stdout
-    assert "no verdict: device to device, indexed to the same" in done.stdout, done.stdout
+    assert "MISSED: pack on the device" in done.stdout and "reached: device to device, vector, strided to contiguous" in done.stdout, done.stdout
+    assert "no verdict: device to device, indexed, strided to strided" in done.stdout, done.stdout
 
     done = record(out, measured)
     stem = "2026-11-26-2x-nvidia-h100"
@@ -109,8 +110,8 @@ def a_run_is_filed_with_its_tables(folder):
     assert [(each["row"], each["pass"]) for each in targets] == [("12", None), ("12", True), ("12", False)], targets
     text = (measured / "README.md").read_text()
     for line in ("| vector 16 B every 32 | 268435456 | 400.0 | 405.0 | 100.0 | 0.250 |",
-                 "| cuda:0 | cuda:1 | vector | 16 | 1048576 | contiguous | 11.00 (11.00 to 12.00) | 95.33 | 10.00 | 10.00 | 0.909 | 22.00 |  | device |",
-                 "| cuda:0 | cuda:1 | indexed | 64 | 1048576 | strided | 20.00 (20.00 to 21.00) | 52.43 | 10.00 | 12.50 | 0.625 | 40.00 | 900.0 | device |"):
+                 "| cuda:0 | cuda:1 | vector | 16 | 1048576 | strided | contiguous | 11.00 (11.00 to 12.00) | 95.33 | 10.00 | 10.00 | 0.909 | 22.00 |  | device |",
+                 "| cuda:0 | cuda:1 | indexed | 64 | 1048576 | strided | strided | 20.00 (20.00 to 21.00) | 52.43 | 10.00 | 12.50 | 0.625 | 40.00 | 900.0 | device |"):
         assert line in text, (line, text)
     assert "Quick runs. Half of there and back, every byte compared; limit: the link." in text, text
 

@@ -167,7 +167,7 @@ Result<std::string> text_for(const LaidData& data, int dest, ist_comm comm) {
   if (!block.ok()) return block.status();
   auto text = text_for(world, Rank{to->rank}, (*block)->work.packed, elements + ", packed");
   if (!text.ok()) return text;
-  const auto packing = packing_in_words(world, **block, Rank{to->rank});
+  auto packing = packing_in_words(world, **block, Rank{to->rank});
   if (!packing.ok()) return packing;
   return "Of the layout there are " + described(laid->shape->form) + ".\n" + *packing + *text;
 }
