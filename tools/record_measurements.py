@@ -5,7 +5,7 @@
     tools/record_measurements.py --check [--measured DIR]
 
 Of a `bench`, copies bench.json and stencil.json to docs/measured/<date>-<machine>-<name>.json; of a `check`, copies check.json;
-of `collectives`, collectives.json; of `peers`, device.json; of `workers`, workers.json; of `arithmetic`, arithmetic.json; of `overlap`, overlap.json; of `isthmus bench halo`, a list of what it wrote, halo.json; of `in-kernel`, in_kernel.json; of `one-sided`, one_sided.json; of `workloads`, workloads.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
+of `collectives`, collectives.json; of `peers`, device.json; of `workers`, workers.json; of `arithmetic`, arithmetic.json; of `overlap`, overlap.json; of `isthmus bench halo`, a list of what it wrote, halo.json; of `in-kernel`, in_kernel.json; of tools/layout_record.py, layouts.json; of `one-sided`, one_sided.json; of `workloads`, workloads.json; of `soak` and `replays`, soak.json; of `sanitize`, sanitize.json;
 of build/, what tools/run_tests.sh left there last, such as tests-quick.json of `make test`; of build/mpi/, what
 tools/compare_mpi.sh left in mpi.json; what tools/compare_collectives.py left, host_collectives.json; of build/overlap/, what tools/measure_overlap.py left in overlap.json; of shared.json, a list of
 reports of benches by ranks that share a GPU, which are no figures of any target; of *sweep.json and sweeps.json, what `isthmus bench sweep` wrote. Draws up docs/measured/targets.json from the newest benchmarks and comparisons recorded
@@ -28,6 +28,7 @@ from gpu_run.workers_record import workers_table
 from halo_record import halo_table
 from host_targets import entry, from_benchmarks, from_comparison, host_collectives_table, mpi_table, newest, newest_of_pairs, records
 from in_kernel_record import from_in_kernel, in_kernel_table
+from layout_record import from_layouts, layout_table
 from measure_overlap import overlap_table
 from peers_on_record import word
 from sweep_record import apart, sweep_name, sweep_table, sweeps_in
@@ -115,7 +116,7 @@ def targets(measured):
         if not any("worker" in one for one in beside.get(machine, ())):
             entries.extend(from_workers(reports, beside.get(machine, ())))
     entries.extend(not_measured(entries, beside))
-    entries.extend([*from_in_kernel(measured), *from_workloads(measured)])
+    entries.extend([*from_in_kernel(measured), *from_layouts(measured), *from_workloads(measured)])
     for machine, benches in newest(measured, "messages").items():
         figures = Figures(benches)
         parts = [] if machine in comparisons else [from_benchmarks]
@@ -281,10 +282,9 @@ def rewrite_readme(measured, entries):
     lines += workers_table(records(measured, "workers"))
     lines += device_table(records(measured, "device-collectives"))
     lines += mpi_table(records(measured, "mpi")) + host_collectives_table(records(measured, "host-collectives"))
-    lines += overlap_table(records(measured, "overlap")) + halo_table(records(measured, "halo"))
+    lines += overlap_table(records(measured, "overlap")) + halo_table(records(measured, "halo")) + layout_table(records(measured, "layouts"))
     lines += check_table(checks)
-    lines += sanitize_table(records(measured, "sanitize"))
-    lines += soak_table(records(measured, "soak"))
+    lines += sanitize_table(records(measured, "sanitize")) + soak_table(records(measured, "soak"))
     lines += steps_table("make test", records(measured, "test"))
     parts = [file for part in PARTS for file in records(measured, f"test-{part}")]
     lines += steps_table("What make test-long has besides make test", parts)
@@ -303,7 +303,7 @@ SETS = ("quick", "long", *PARTS)
 def find_source(folder):
     """What the folder's record is of: a check, a comparison with an MPI or NCCL, the tests that ran last, or benchmarks."""
     for name in ("check.json", "mpi.json", "collectives.json", "device.json", "stream.json", "workers.json", "soak.json",
-                 "sanitize.json", "overlap.json", "halo.json", "host_collectives.json", "in_kernel.json", "one_sided.json", "shared.json", "arithmetic.json", "workloads.json"):
+                 "sanitize.json", "overlap.json", "halo.json", "host_collectives.json", "in_kernel.json", "layouts.json", "one_sided.json", "shared.json", "arithmetic.json", "workloads.json"):
         if (folder / name).exists():
             return folder / name
     tests = [file for file in (folder / f"tests-{name}.json" for name in SETS) if file.exists()]

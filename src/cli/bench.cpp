@@ -14,6 +14,7 @@
 #include "cli/bench_device_limits.hpp"
 #include "cli/bench_every_pair.hpp"
 #include "cli/bench_halo.hpp"
+#include "cli/bench_layout.hpp"
 #include "cli/bench_limits.hpp"
 #include "cli/bench_measure.hpp"
 #include "cli/bench_one_sided.hpp"
@@ -186,10 +187,11 @@ void choose_memory(const BenchOptions& options, Words& words, bool told) {
 
 void run(BenchOptions& options, Words& words, const CLI::App& command) {
   const bool told = std::any_of(kPlaces.begin(), kPlaces.end(), [&](const char* name) { return command.count(name) > 0; });
-  const bool of_one_kind = options.benchmark == "halo" || options.benchmark == "pack" || options.benchmark == "one-sided";
+  const bool blocks = options.benchmark == "pack" || options.benchmark == "layout";
+  if (!blocks && !options.blocks.empty()) throw Failure(2, "--blocks is of pack and layout; leave it out");
   if (command.count("--side") > 0 && options.benchmark != "one-sided")
     throw Failure(2, "--side is of one-sided, not of " + options.benchmark);
-  if (of_one_kind) {
+  if (blocks || options.benchmark == "halo" || options.benchmark == "one-sided") {
     if (!words.from.empty() || !words.to.empty() || !words.into.empty())
       throw Failure(2,
                     options.benchmark +
@@ -197,8 +199,8 @@ void run(BenchOptions& options, Words& words, const CLI::App& command) {
     if (command.count("--min") > 0 || command.count("--max") > 0)
       throw Failure(2, options.benchmark + " takes --sizes, and neither --min nor --max");
     if (options.benchmark == "one-sided") return run_one_sided(options, words.everywhere);
-    return (options.benchmark == "halo" ? run_halo : run_pack)(options,
-                                                               words.everywhere.empty() ? "host" : words.everywhere);
+    const std::string kind = words.everywhere.empty() ? "host" : words.everywhere;
+    return (options.benchmark == "halo" ? run_halo : options.benchmark == "pack" ? run_pack : run_layout)(options, kind);
   }
   choose_memory(options, words, told);
   must_go_together(options, told || !words.into.empty());
@@ -236,27 +238,23 @@ void add_name(CLI::App& command, BenchOptions& options) {
           "stream-bandwidth and stream-bidirectional (messages in CUDA streams), queue-latency, queue-bandwidth and "
           "queue-bidirectional (messages in OpenCL queues), collective (a call of all ranks), overlap (how much of a call "
           "is "
-          "hidden behind computation), halo (exchanges of halos under every packing), pack (packing of layouts), one-sided "
-          "(puts, gets, atomics "
-          "and barriers of symmetric heaps), limits "
+          "hidden behind computation), halo (exchanges of halos under every packing), pack (packing of layouts), layout "
+          "(messages with layouts), one-sided (puts, gets, atomics and barriers of symmetric heaps), limits "
           "(what the driver, memcpy and "
           "bare kernels do by themselves) or sweep (latency "
           "and bandwidth "
           "under several values of a setting)")
       ->required()
       ->check(CLI::Validator(meant_a_call, ""))
-      ->check(
-          CLI::IsMember({"latency", "bandwidth", "bidirectional", "rate", "multi-pair", "stream-latency", "stream-bandwidth",
-                         "stream-bidirectional", "queue-latency", "queue-bandwidth", "queue-bidirectional", "collective",
-                         "overlap", "halo", "pack", "one-sided", "limits", "sweep"}));
+          "hidden behind computation), halo (exchanges of halos under every packing), pack (packing of layouts), layout "
+          "(messages with layouts), one-sided (puts, gets, atomics and barriers of symmetric heaps), limits "
   command.add_option(
       "CALL", options.call,
       "of collective: " + call_names() + "; of overlap: " + call_names(true) +
           " (of the v forms part r of N is 2 * (r + 1) / (N + 1) of the size of the row, so that none are "
           "equal and the mean is "
-          "that; in an alltoallv rank s has part (s + r) mod N for rank r); of halo: lists; of pack: vector, "
-          "hvector, subarray, indexed or struct; of one-sided: ping-pong, words, bandwidth, rate, atomics or barrier; of "
-          "sweep: " +
+          "hidden behind computation), halo (exchanges of halos under every packing), pack (packing of layouts), layout "
+          "(messages with layouts), one-sided (puts, gets, atomics and barriers of symmetric heaps), limits "
           sweep_names());
 }
 
@@ -264,11 +262,17 @@ void add_sizes(CLI::App& command, BenchOptions& options) {
   CLI::Option* const sizes = command
                                  .add_option("--sizes", options.sizes,
                                              "sizes that are timed, such as 8,64KiB,1MiB, instead of all powers of two; of "
-                                             "halo cells in each direction, of pack bytes in all blocks")
+                                             "halo cells in each direction, of pack and layout bytes in all blocks")
                                  ->type_name("BYTES,...")
                                  ->delimiter(',')
                                  ->transform(CLI::AsSizeValue(false).description(""));
   for (const char* bound : {"--min", "--max"}) sizes->excludes(command.get_option(bound));
+  command
+      .add_option("--blocks", options.blocks,
+                  "of pack and layout: bytes of each block, such as 16,4KiB, instead of 4 B to 4 KiB")
+      ->type_name("BYTES,...")
+      ->delimiter(',')
+      ->transform(CLI::AsSizeValue(false).description(""));
 }
 
 }  // namespace

@@ -52,8 +52,9 @@ struct BenchOptions {
   std::optional<Place> into;  // of calls: where every rank's result goes, if not behind its input
   std::uint64_t least = 1;
   std::uint64_t most = kMost;
-  std::vector<std::uint64_t> sizes;  // these alone are timed; empty: powers of two between
-  std::uint64_t iterations = 0;      // 0: as many as the method says
+  std::vector<std::uint64_t> sizes;   // these alone are timed; empty: powers of two between
+  std::vector<std::uint64_t> blocks;  // of pack and layout: bytes of each block; empty: as the benchmark says
+  std::uint64_t iterations = 0;       // 0: as many as the method says
   bool quick = false;
   bool staged = false;
   bool every_pair = false;    // of the memory that there is, one after the other

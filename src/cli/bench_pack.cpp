@@ -6,11 +6,11 @@
 #include <cstring>
 #include <iostream>
 #include <isthmus/isthmus.hpp>
-#include <isthmus/layout.hpp>
 #include <nlohmann/json.hpp>
 #include <random>
 
 #include "cli/bench_report.hpp"
+#include "cli/bench_shapes.hpp"
 #include "cli/failure.hpp"
 #include "cli/info.hpp"
 #include "cli/machine.hpp"
@@ -21,81 +21,9 @@ namespace packs {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using isthmus::Layout;
 
-constexpr std::array<const char*, 5> kShapes{"vector", "hvector", "subarray", "indexed", "struct"};
-constexpr std::array<std::int64_t, 6> kBlocks{4, 16, 64, 256, 1024, 4096};
-constexpr std::array<std::uint64_t, 4> kTotals{1 << 10, 64 << 10, 1 << 20, 16 << 20};
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
 // A copy for each block is a call of the library's where memory is a device's: of more blocks it would take minutes.
 constexpr std::size_t kMostCopies = 20000;
-
-struct Run {
-  std::int64_t offset;
-  std::int64_t bytes;
-};
-struct Shaped {
-  Layout layout;
-  std::vector<Run> runs;  // what it names, worked out beside it
-  std::int64_t span() const { return runs.back().offset + runs.back().bytes; }
-  std::int64_t bytes() const {
-    std::int64_t sum = 0;
-    for (const Run& run : runs) sum += run.bytes;
-    return sum;
-  }
-};
-
-// Blocks of `block` bytes, of as many elements as fit, with gaps as long between them; irregular ones between those of a list.
-Shaped shaped(const std::string& name, std::int64_t block, std::int64_t total) {
-  const isthmus::Type type = block % 8 == 0 ? isthmus::type_of<double> : isthmus::type_of<float>;
-  const std::int64_t element = block % 8 == 0 ? 8 : 4, length = block / element;
-  if (name == "struct") {
-    // A block of one type and a number behind a gap, as a struct of C has them.
-    const std::int64_t behind = (block + 7) / 8 * 8 + 8, extent = 2 * behind,
-                       count = std::max<std::int64_t>(total / (block + 8), 1);
-    const std::array<Layout, 2> olds{type, isthmus::type_of<double>};
-    Shaped made{Layout::contiguous(count, Layout::structure(std::array<std::int64_t, 2>{length, 1},
-                                                            std::array<std::int64_t, 2>{0, behind}, olds)
-                                              .resized(0, extent)),
-                {}};
-    for (std::int64_t i = 0; i < count; ++i)
-      made.runs.insert(made.runs.end(), {{i * extent, block}, {i * extent + behind, 8}});
-    return made;
-  }
-  const std::int64_t count = std::max<std::int64_t>(total / block, 1);
-  std::int64_t first = 0, stride = 2 * block;
-  Layout layout = type;
-  std::vector<std::int64_t> places;
-  if (name == "vector") {
-    layout = Layout::vector(count, length, 2 * length, type);
-  } else if (name == "hvector") {
-    stride = 2 * block + element;
-    layout = Layout::hvector(count, length, stride, type);
-  } else if (name == "subarray") {
-    first = length / 2 * element;
-    layout = Layout::subarray(std::array{count, 2 * length}, std::array{count, length},
-                              std::array{std::int64_t{0}, length / 2}, type);
-  } else {
-    std::mt19937_64 random{static_cast<std::uint64_t>(block)};
-    for (std::int64_t i = 0; i < count; ++i) places.push_back((4 * i + static_cast<std::int64_t>(random() % 3)) * length);
-    layout = Layout::indexed_block(length, places, type);
-  }
-  Shaped made{layout, {}};
-  for (std::int64_t i = 0; i < count; ++i)
-    made.runs.push_back({places.empty() ? first + i * stride : places[static_cast<std::size_t>(i)] * element, block});
-  return made;
-}
-
-// Memory is read and written in units: what lies between blocks within one comes along.
-std::int64_t touched(const Shaped& shape, std::int64_t unit) {
-  std::int64_t units = 0, last = -1;
-  for (const Run& run : shape.runs) {
-    const std::int64_t from = std::max(run.offset / unit, last + 1), to = (run.offset + run.bytes - 1) / unit;
-    if (to >= from) units += to - from + 1;
-    last = std::max(last, to);
-  }
-  return units * unit;
-}
 
 struct Bench {
   const BenchOptions& options;
@@ -128,14 +56,14 @@ void must_be_right(const Bench& bench, const Shaped& shape, const isthmus::Memor
   std::vector<unsigned char> before(span), expected, found(size);
   std::mt19937_64 random{size};
   for (unsigned char& byte : before) byte = static_cast<unsigned char>(random());
-  for (const Run& run : shape.runs)
+  for (const ShapeRun& run : shape.runs)
     expected.insert(expected.end(), before.begin() + run.offset, before.begin() + run.offset + run.bytes);
   bench.world.copy(spread.buffer(), isthmus::Buffer::host(before.data()), span);
   shape.layout.pack(bench.world, spread.buffer(), packed.buffer());
   bench.world.copy(isthmus::Buffer::host(found.data()), packed.buffer(), size);
   if (found != expected) throw Failure(1, "bytes are wrong after packing: " + what);
   for (unsigned char& byte : expected) byte = static_cast<unsigned char>(~byte);
-  for (std::size_t at = 0; const Run& run : shape.runs)
+  for (std::size_t at = 0; const ShapeRun& run : shape.runs)
     for (std::int64_t i = 0; i < run.bytes; ++i) before[static_cast<std::size_t>(run.offset + i)] = expected[at++];
   bench.world.copy(packed.buffer(), isthmus::Buffer::host(expected.data()), size);
   shape.layout.unpack(bench.world, packed.buffer(), spread.buffer());
@@ -186,7 +114,7 @@ void bench_shape(Bench& bench, const std::string& name, std::int64_t block, std:
            {"iterations", pack.size()}};
   if (bench.kind == isthmus::Kind::host || shape.runs.size() <= kMostCopies)
     row["blocks_us"] = median_of(times_of(bench.options, [&] {
-      for (std::size_t at = 0; const Run& run : shape.runs) {
+      for (std::size_t at = 0; const ShapeRun& run : shape.runs) {
         const auto bytes = static_cast<std::size_t>(run.bytes);
         copy(bench, packed.at(at), spread.at(static_cast<std::size_t>(run.offset)), bytes);
         at += bytes;
@@ -202,10 +130,8 @@ void bench_shape(Bench& bench, const std::string& name, std::int64_t block, std:
 }
 
 void measure(const BenchOptions& options, const std::string& kind) {
-  constexpr std::array<const char*, 4> kKinds{"auto", "host", "cuda", "opencl"};
   if (!options.json_file.empty()) must_be_writable(options.json_file);
-  const auto found = std::find(kKinds.begin() + 1, kKinds.end(), kind);
-  Bench bench{options, {}, static_cast<isthmus::Kind>(found - kKinds.begin()), {}};
+  Bench bench{options, {}, kind_named(kind), {}};
   if (bench.world.size() != 1)
     throw Failure(
         2, "pack is by one rank and was started on " + std::to_string(bench.world.size()) + "; leave out isthmus run");
@@ -218,12 +144,8 @@ void measure(const BenchOptions& options, const std::string& kind) {
   std::cout << "isthmus bench pack, " << kind << "; in us\n"
             << machine << "; commit " << commit_of_sources() << "\nlimit: " << limit
             << "\n\n    shape   block       bytes       pack     unpack   each block   one copy      limit    ratio\n";
-  const auto totals = options.sizes.empty() ? std::vector<std::uint64_t>(kTotals.begin(), kTotals.end()) : options.sizes;
-  for (const char* shape : kShapes)
-    for (const std::uint64_t total : totals)
-      for (const std::int64_t block : kBlocks)
-        if ((options.call.empty() || options.call == shape) && static_cast<std::uint64_t>(block) <= total)
-          bench_shape(bench, shape, block, static_cast<std::int64_t>(total));
+  each_shape(options,
+             [&](const char* shape, std::int64_t block, std::int64_t total) { bench_shape(bench, shape, block, total); });
   std::cout << "every byte was right, both ways\n";
   if (options.json_file.empty()) return;
   const Json report{{"machine", machine}, {"commit", commit_of_sources()},
@@ -238,16 +160,8 @@ void measure(const BenchOptions& options, const std::string& kind) {
 }  // namespace packs
 
 void run_pack(const BenchOptions& options, const std::string& kind) {
-  using packs::kShapes;
-  if (!options.call.empty() && std::find(kShapes.begin(), kShapes.end(), options.call) == kShapes.end())
-    throw Failure(2, "pack is of vector, hvector, subarray, indexed or struct, or of all of them, but was given \"" +
-                         options.call + "\"");
-  if (kind != "host" && kind != "cuda" && kind != "opencl")
-    throw Failure(2, "pack is of memory of kind host, cuda or opencl (--kind), but was given \"" + kind + "\"");
+  must_be_shapes(options, kind);
   if (options.ranks > 1) throw Failure(2, "pack is by one rank, but --ranks is " + std::to_string(options.ranks));
-  for (const std::uint64_t size : options.sizes)
-    if (size < 4 || size > packs::kMostBytes)
-      throw Failure(2, "--sizes of pack are bytes in all blocks, from 4 to 1GiB, but one is " + std::to_string(size));
   try {
     packs::measure(options, kind);
   } catch (const isthmus::Error& error) {

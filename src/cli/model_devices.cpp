@@ -162,7 +162,8 @@ std::vector<std::string> measure_devices(Settings settings, int rounds, Profile&
   } catch (const Failure& failure) {
     notes.built_in("numbers of devices that are not measured", failure.what());
   }
-  if (!profile.devices.uuids.empty()) notes.built_in("device_turn", "it is not measured");
+  if (!profile.devices.uuids.empty())
+    notes.built_in("device_turn, device_pack_beta, device_load_factor", "they are not measured");
   return said;
 }
 

@@ -29,6 +29,8 @@
 
 namespace ist {
 
+struct PackWork;
+
 // Travels with the clearance of a message; both ranks run the same library.
 struct Loan {
   // How the borrower comes to it: by the driver's handle; by a descriptor, which it asks for at the door; or by a pool, whose
@@ -124,6 +126,9 @@ class Lending {
   virtual Result<Ticket> copy_together(std::span<const LentCopy> copies) = 0;
   // The other way round: to.size bytes from the loan on.
   virtual Result<Ticket> copy_from(Borrowed& borrowed, const Loan& loan, const Piece& to, const Ticket& after) = 0;
+  // A kernel of the work's device that packs bytes `from` up to `to` straight into the loan or, if the work unpacks, takes them from
+  // there: work.packed is not looked at. After `after`; as Packing::pack_bytes(). `borrowed` was borrowed for the work's memory.
+  virtual Result<Ticket> pack_lent(Borrowed& borrowed, const Loan& loan, const PackWork& work, const Ticket& after) = 0;
   // Do such copies go by the device alone? Not with pageable host memory, whose bytes a processor moves for the driver.
   virtual bool serves(const Piece& own) = 0;
   // Is what was lent on the very device of `own`, a checked piece of device memory?

@@ -32,4 +32,9 @@ std::int64_t pack_width(const Form& form, std::uint64_t more) {
   return static_cast<std::int64_t>(all & (~all + 1));
 }
 
+std::int64_t width_of(const PackWork& work) {
+  const std::uint64_t numbers = work.memory.object | work.memory.offset.value | static_cast<std::uint64_t>(work.origin);
+  return work.form->strided() ? pack_width(*work.form, numbers) : std::int64_t{sizeof(std::uint32_t)};
+}
+
 }  // namespace ist

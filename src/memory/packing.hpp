@@ -95,4 +95,7 @@ RunList run_list(const Form& form);
 // device may move at once.
 std::int64_t pack_width(const Form& form, std::uint64_t more);
 
+// The same of a work's memory. Of a list each run would have to be looked at: its units are taken to be words.
+std::int64_t width_of(const PackWork& work);
+
 }  // namespace ist

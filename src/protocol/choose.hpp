@@ -27,6 +27,8 @@ struct MachineProfile {
   double device_copy_beta = 0.02e-9;   // over the bus
   double device_link_beta = 0.003e-9;  // from one device to another
   double device_link_alpha = 0;  // a copy from one to another, call and completion; 0: not measured, as device_copy_alpha
+  double device_pack_beta = 0.001e-9;  // a kernel that packs or unpacks within a device's memory
+  double device_load_factor = 1.1;     // a kernel's loads over a link, beside its stores
   // What a copy within a device takes whose processes take turns, whatever its size up to 16 MiB (H200, 2026-11-22).
   double device_turn = 150e-6;
   double worker_alpha = 4.7e-6;  // an order to a device's resident worker, until it is done: the mean of out and into

@@ -8,10 +8,8 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -73,10 +71,11 @@ class Engine {
   // Of bytes that do not lie in one piece: by a block, which is packed already if it is host memory.
   Result<OperationId> start_send_laid(std::unique_ptr<LaidOut> laid, Rank dest, std::int32_t tag, const Scope& scope,
                                       bool* done, SendMode mode);
+  // Is a kernel to pack it straight into that rank's memory? Then it `waits`, and needs no block yet.
+  bool packs_over_link(const PackWork& work, Rank dest, SendMode mode) const;
   Result<OperationId> start_receive_laid(std::unique_ptr<LaidOut> laid, std::int32_t source, std::int32_t tag,
                                          const Scope& scope);
-  // The short way of a receive into host memory; null, and nothing was started, if anything is out of the
-  // ordinary, such as a message that came before its receive: start_receive() then.
+  // The short way of a receive into host memory; null, and nothing was started, if anything is out of the ordinary: start_receive() then.
   OperationId receive_at_once(std::byte* buffer, Bytes room, std::int32_t source, std::int32_t tag, const Scope& scope);
   // engine_awaited.cpp
   // The short way: for about a microsecond looks in the slots of that rank alone. False if nothing came, or what came, or
@@ -86,8 +85,7 @@ class Engine {
   void keep(const Group* group) {
     if (group != nullptr) operations_.keep(group);
   }
-  // What a request names, if it is complete and nothing went wrong; if it is not yet, after a look for it: first in those slots,
-  // where what comes goes to the receives that it belongs to. Null: more has to be done, or said.
+  // What a request names, if it is complete and nothing went wrong; if not yet, after a look, first in those slots. Null: more has to be done.
   Operation* find_complete(OperationId id);
   // The same of a receive that is plain from its start to its end; let_go() by its line and id.
   PlainReceive* find_plain(OperationId id);
@@ -226,6 +224,7 @@ class Engine {
   }
 
   // engine_send.cpp
+  MessageShape shape_of(const Piece& piece, const PeerState& with, SendMode mode, bool lent) const;
   ist_carrier carrier_of(const Piece& piece, PeerState& to, bool shown, SendMode mode = {}) const;
   bool is_shown(const Piece& piece, const PeerState& to) const;
   // As start_send(), when `ready` has finished, to a peer that check_peer() finds.
@@ -270,7 +269,6 @@ class Engine {
   void receive_eager(Operation& operation, std::uint32_t index, Path& path, const Arrival& arrival);
   void deliver_kept(Operation& operation, std::uint32_t index, std::vector<std::byte> bytes);
   void ask_to_announce(PeerState& from, Bytes size);
-  static void announce_more(PeerState& to);
   void receive_announced(Operation& operation, std::uint32_t index, const state::Readying& announcement);
   void clear_or_copy(Operation& operation, std::uint32_t index, const state::Readying& announcement);
   void clear(Operation& operation, std::uint32_t index, const Envelope& announced);
@@ -285,6 +283,7 @@ class Engine {
   void add_others(const Operation& first, std::vector<Put>& puts);
   bool begin_puts(std::vector<Put> puts);
   bool begin_put(Put put, bool in_turn);
+  Result<Ticket> start_put(const Operation& operation, const Put& put) const;
   void begun(state::Copies& copies, Ticket ticket, Rank to, bool in_turn);
   void now_putting(Put& put, std::shared_ptr<state::Copies> copies);
   void on_put(const Arrival& arrival);
@@ -302,7 +301,6 @@ class Engine {
   static bool waits_for_block(const Operation& operation);
   void leave_blocks(Operation& operation);
   void take_part(Operation& operation, std::uint32_t index);
-  static bool look_at_copy(state::Bouncing& bouncing, int half);
   bool step_bouncing(Operation& operation, std::uint32_t index);
   static void settle(Operation& operation);
   void end_offer(Operation& operation) const;
@@ -315,6 +313,8 @@ class Engine {
   void set_outcome(Operation& operation, Rank source, const Envelope& envelope, ist_carrier carrier);
   bool step_receive(Operation& operation, std::uint32_t index);
   // engine_layouts.cpp
+  bool send_unpacked(Operation& operation, std::uint32_t index, const Status& ready);
+  bool would_gather(Operation& operation, PeerState& from, KindId sender) const;
   bool begin_unpacking(Operation& operation, std::uint32_t index);
   bool unpacked(Operation& operation);
   void let_go_of_block(Operation& operation);

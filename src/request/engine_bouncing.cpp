@@ -11,6 +11,16 @@ Bytes next_part(const state::Bouncing& bouncing) {
   return smaller(Bytes{bouncing.loan.part}, Bytes{bouncing.to.size.value - bouncing.arrived.value});
 }
 
+// The copies that are over are forgotten, and their error is kept.
+bool look_at_copy(state::Bouncing& bouncing, int half) {
+  Ticket& copy = bouncing.copies[static_cast<std::size_t>(half)];
+  const auto over = is_finished(copy);
+  if (over.ok()) return *over;
+  copy = Ticket{};
+  if (bouncing.failure.ok()) bouncing.failure = over.status();
+  return true;
+}
+
 }  // namespace
 
 // In place of the receiver's buffer; no loan where the ring serves as well. While every block is in use and what is in them moves, the
@@ -62,16 +72,6 @@ void Engine::take_part(Operation& operation, std::uint32_t index) {
   blocks_.moved();
   operation.outcome.carrier = IST_CARRIER_DEVICE;
   if (!step_bouncing(operation, index)) activate(operation, index);
-}
-
-// The copies that are over are forgotten, and their error is kept.
-bool Engine::look_at_copy(state::Bouncing& bouncing, int half) {
-  Ticket& copy = bouncing.copies[static_cast<std::size_t>(half)];
-  const auto over = is_finished(copy);
-  if (over.ok()) return *over;
-  copy = Ticket{};
-  if (bouncing.failure.ok()) bouncing.failure = over.status();
-  return true;
 }
 
 // True if the operation is complete.

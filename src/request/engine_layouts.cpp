@@ -1,5 +1,6 @@
 // Messages whose bytes do not lie in one piece: packed before they are sent, unpacked when they have come.
 #include "layout/form.hpp"
+#include "protocol/choose_packing.hpp"
 #include "request/engine.hpp"
 
 namespace ist {
@@ -8,6 +9,9 @@ namespace {
 // Bytes that the processor unpacks at once, so that one long message does not keep the engine from everybody else.
 constexpr std::int64_t kUnpackedAtOnce = 1 << 20;
 
+// So often a sender is asked for a loan again whose memory could not be opened.
+constexpr std::uint32_t kGatherAgain = 16;
+
 }  // namespace
 
 // The envelope takes its place in the order now, and the kernel that packs is what is pending on the block.
@@ -15,24 +19,67 @@ Result<OperationId> Engine::start_send_laid(std::unique_ptr<LaidOut> laid, Rank 
                                             bool* done, SendMode mode) {
   IST_TRY(check_peer(dest));
   const Piece block = laid->work.packed;
-  Ticket packed;
+  Ticket ready;
   if (block.kind != KindId::host) {
     // Nothing may refuse the message once a kernel writes into its block.
     if (!operations_.has_room()) return too_many();
-    auto ready = pending_work(laid->work.memory);
-    if (!ready.ok()) return ready.status();
-    auto started = parts_.kinds.find(block.kind)->packing()->pack_bytes(laid->work, *ready);
-    if (!started.ok()) return started.status();
-    laid->ready = std::move(*ready);
-    packed = std::move(*started);
+    auto pending = pending_work(laid->work.memory);
+    if (!pending.ok()) return pending.status();
+    if (laid->waits) {
+      ready = std::move(*pending);
+    } else {
+      auto started = parts_.kinds.find(block.kind)->packing()->pack_bytes(laid->work, *pending);
+      if (!started.ok()) return started.status();
+      laid->ready = std::move(*pending);
+      ready = std::move(*started);
+    }
   }
-  const ist_carrier carrier = carrier_of(block, peer(dest), false, mode);
-  auto id = send_ready(block, std::move(packed), {dest, tag, scope, carrier, false}, done);
+  const ist_carrier carrier = laid->waits ? IST_CARRIER_RING : carrier_of(block, peer(dest), false, mode);
+  auto id = send_ready(block, std::move(ready), {dest, tag, scope, carrier, false}, done);
   if (!id.ok() || *done) return id;
   Operation& operation = operations_.at(id->index());
   operation.laid = std::move(laid);
   if (complete(operation)) let_go_of_block(operation);
   return id;
+}
+
+bool Engine::packs_over_link(const PackWork& work, Rank dest, SendMode mode) const {
+  if (work.memory.kind == KindId::host || !check_peer(dest).ok()) return false;
+  const PeerState& to = peers_[static_cast<std::size_t>(dest.value)];
+  if (!to.lends || to.link->same_process() || lending(*to.link, work.memory.kind) == nullptr) return false;
+  return choose_packing({shape_of(work.packed, to, mode, true), width_of(work)}, parts_.machine) == PackingWay::link;
+}
+
+// Cleared, with nothing packed: that is done straight into the receiver's memory or, where that is not open, into a block, which then
+// goes as any buffer.
+bool Engine::send_unpacked(Operation& operation, std::uint32_t index, const Status& ready) {
+  const auto& cleared = std::get<state::Cleared>(operation.state);
+  if (ready.ok() && cleared.loan.part == 0 && put(operation, index)) return true;
+  LaidOut& laid = *operation.laid;
+  laid.waits = false;
+  Status failed = ready.ok() ? take_block(laid, scratch_) : ready;
+  if (failed.ok()) {
+    auto packed = parts_.kinds.find(laid.work.memory.kind)->packing()->pack_bytes(laid.work, Ticket{});
+    failed = packed.status();
+    if (packed.ok()) {
+      operation.piece = laid.work.packed;
+      operation.ready = std::move(*packed);
+      return false;
+    }
+  }
+  refuse(operation, index, cleared.receiver_op, failed);
+  return true;
+}
+
+// Is it quicker to unpack straight out of the sender's memory than out of the block? Not while the user's work on the memory is pending,
+// which the sender would wait for, too.
+bool Engine::would_gather(Operation& operation, PeerState& from, KindId sender) const {
+  if (operation.laid == nullptr || operation.piece.kind == KindId::host || sender != operation.piece.kind) return false;
+  if (lending(*from.link, sender) == nullptr) return false;
+  const auto idle = is_finished(operation.laid->ready);
+  if (!idle.ok() || !*idle || (!from.gathers && ++from.since_gathered % kGatherAgain != 0)) return false;
+  const PackWork& work = operation.laid->work;
+  return choose_unpacking({shape_of(work.packed, from, {}, true), width_of(work)}, parts_.machine) == PackingWay::link;
 }
 
 Result<OperationId> Engine::start_receive_laid(std::unique_ptr<LaidOut> laid, std::int32_t source, std::int32_t tag,
@@ -46,7 +93,8 @@ Result<OperationId> Engine::start_receive_laid(std::unique_ptr<LaidOut> laid, st
 
 // False: there is nothing to unpack, or it is done already.
 bool Engine::begin_unpacking(Operation& operation, std::uint32_t index) {
-  if (operation.laid == nullptr || operation.sends || operation.outcome.bytes == Bytes{}) return false;
+  if (operation.laid == nullptr || operation.sends || operation.laid->gathered || operation.outcome.bytes == Bytes{})
+    return false;
   PackWork& work = operation.laid->work;
   work.to = static_cast<std::int64_t>(operation.outcome.bytes.value);
   work.packed.size = operation.outcome.bytes;

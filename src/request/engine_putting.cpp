@@ -1,5 +1,6 @@
 // Messages in one copy between two processes: into the receiver's device memory, which the sender has opened, from its own or from
-// page-locked host memory; or out of the sender's, into page-locked memory of a receiver that has opened it.
+// page-locked host memory; or out of the sender's, into page-locked memory of a receiver that has opened it. Of layouts by a kernel that
+// packs or unpacks on the way.
 #include <utility>
 
 #include "base/log.hpp"
@@ -23,8 +24,16 @@ constexpr std::size_t kMostTogether = 8;
 constexpr Bytes kMostBytesTogether = mebibytes(8);
 
 // A message from one device to another in one copy. What is longer keeps a link busy by itself: it waits for nothing, and nothing for it.
-bool goes_in_turn(Bytes size, const Piece& from, const state::Cleared& cleared) {
-  return from.kind != KindId::host && cleared.loan.part == 0 && cleared.memory == nullptr && size <= kMostBytesTogether;
+bool goes_in_turn(Bytes size, const Operation& operation, const state::Cleared& cleared) {
+  return !operation.waits_to_pack() && operation.piece.kind != KindId::host && cleared.loan.part == 0 &&
+         cleared.memory == nullptr && size <= kMostBytesTogether;
+}
+
+// Its first bytes.
+PackWork work_of(const LaidOut& laid, Bytes size) {
+  PackWork work = laid.work;
+  work.to = static_cast<std::int64_t>(size.value);
+  return work;
 }
 
 }  // namespace
@@ -51,7 +60,7 @@ Loan Engine::lend(const PeerState& from, const Piece& piece, KindId sender) cons
 bool Engine::must_wait_to_put(const Operation& operation) const {
   const auto& cleared = std::get<state::Cleared>(operation.state);
   if (cleared.loan.allocation == 0) return false;
-  const bool in_turn = goes_in_turn(cleared.accepted, operation.piece, cleared);
+  const bool in_turn = goes_in_turn(cleared.accepted, operation, cleared);
   return puts_ >= kMostPuts || ended_puts_ ||
          (in_turn && peers_[static_cast<std::size_t>(operation.peer.value)].copying >= kMostCalls);
 }
@@ -73,7 +82,7 @@ bool Engine::put(Operation& operation, std::uint32_t index) {
   // Until it is open, and where it cannot be opened, cells are the quicker way for what fits.
   if (from.kind != KindId::host && !within) to.lends = memory != nullptr && cleared.loan.part == 0;
   if (memory == nullptr) return false;
-  if (within || !goes_in_turn(from.size, from, cleared)) return begin_put({index, std::move(memory), from}, false);
+  if (within || !goes_in_turn(from.size, operation, cleared)) return begin_put({index, std::move(memory), from}, false);
   std::vector<Put> puts{{index, std::move(memory), from}};
   add_others(operation, puts);
   return begin_puts(std::move(puts));
@@ -85,7 +94,7 @@ std::optional<Put> Engine::put_beside(const Operation& first, std::uint32_t inde
   const auto* cleared = other.sends ? std::get_if<state::Cleared>(&other.state) : nullptr;
   if (cleared == nullptr || &other == &first || other.peer != first.peer || other.piece.kind != first.piece.kind ||
       other.piece.device != first.piece.device || !other.ready.empty() || cleared->borrows ||
-      cleared->loan.allocation == 0 || cleared->accepted > room || !goes_in_turn(cleared->accepted, other.piece, *cleared) ||
+      cleared->loan.allocation == 0 || cleared->accepted > room || !goes_in_turn(cleared->accepted, other, *cleared) ||
       cleared->receiver_kind != std::get<state::Cleared>(first.state).receiver_kind)
     return std::nullopt;
   Lending* const borrower = lending(*peer(other.peer).link, cleared->receiver_kind);
@@ -137,12 +146,19 @@ void Engine::begun(state::Copies& copies, Ticket ticket, Rank to, bool in_turn) 
   if (in_turn) ++peer(to).copying;
 }
 
+// A layout that waits to be packed is, by this.
+Result<Ticket> Engine::start_put(const Operation& operation, const Put& put) const {
+  const auto& cleared = std::get<state::Cleared>(operation.state);
+  Lending& borrower = *lending(*peers_[static_cast<std::size_t>(operation.peer.value)].link, cleared.receiver_kind);
+  if (!operation.waits_to_pack()) return borrower.copy_to(*put.memory, cleared.loan, put.from, Ticket{});
+  return borrower.pack_lent(*put.memory, cleared.loan, work_of(*operation.laid, put.from.size), Ticket{});
+}
+
 bool Engine::begin_put(Put put, bool in_turn) {
   Operation& operation = operations_.at(put.index);
   auto alone = std::make_shared<state::Copies>();
   const auto& cleared = std::get<state::Cleared>(operation.state);
-  PeerState& to = peer(operation.peer);
-  auto copy = lending(*to.link, cleared.receiver_kind)->copy_to(*put.memory, cleared.loan, put.from, Ticket{});
+  auto copy = start_put(operation, put);
   if (!copy.ok()) {
     log::once(log::Level::warning, "nothing can be copied to the memory of another rank: " + copy.status().text());
     if (cleared.sent == Bytes{}) return false;
@@ -252,10 +268,15 @@ void Engine::on_lend(const Arrival& arrival) {
   Operation* operation = operations_.find_wire(wire);
   if (operation == nullptr || !operation->in<state::Streaming>()) return;
   PeerState& from = peer(arrival.source);
-  from.fetches = fetch(*operation, wire & 0xfffff, arrival, loan);
-  if (from.fetches) return;
-  // This time for the ring.
-  post_or_queue(from, clearance(announced_as(arrival.envelope), wire, KindId::host, Bytes{arrival.envelope.bytes}));
+  const Piece to = operation->piece.part(Offset{}, Bytes{arrival.envelope.bytes});
+  bool& fetches = to.kind == KindId::host ? from.fetches : from.gathers;
+  fetches = fetch(*operation, wire & 0xfffff, arrival, loan);
+  if (fetches) return;
+  // This time for the ring or, into a layout's block, by a copy of the sender's.
+  const Envelope clear = clearance(announced_as(arrival.envelope), wire, to.kind, to.size);
+  const Loan block = to.kind == KindId::host ? Loan{} : lend(from, to, static_cast<KindId>(arrival.envelope.kind));
+  if (block.allocation == 0) return post_or_queue(from, clear);
+  post_or_queue(from, clear, std::as_bytes(std::span{&block, 1}));
 }
 
 // False: the sender's memory is not open (yet).
@@ -266,13 +287,17 @@ bool Engine::fetch(Operation& operation, std::uint32_t index, const Arrival& arr
   Lending* borrower = lending(*from.link, static_cast<KindId>(arrival.envelope.kind));
   if (borrower == nullptr) return false;
   const Piece to = operation.piece.part(Offset{}, Bytes{arrival.envelope.bytes});
+  const bool gathers = to.kind != KindId::host;
+  if (gathers && borrower->same_device(loan, to)) return false;
   auto memory = borrower->borrow(loan, arrival.source, to);
   if (memory == nullptr) return false;
-  auto copy = borrower->copy_from(*memory, loan, to, Ticket{});
+  auto copy = gathers ? borrower->pack_lent(*memory, loan, work_of(*operation.laid, to.size), Ticket{})
+                      : borrower->copy_from(*memory, loan, to, Ticket{});
   if (!copy.ok()) {
     log::once(log::Level::warning, "nothing can be copied from the memory of another rank: " + copy.status().text());
     return false;
   }
+  if (gathers) operation.laid->gathered = true;
   if (from.receiver) from.receiver->forget(arrival.envelope.receiver_op);
   operation.state = state::Fetching{std::move(memory), std::move(*copy), announced_as(arrival.envelope)};
   copying(operation);

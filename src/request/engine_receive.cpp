@@ -7,6 +7,15 @@
 #include "request/type_check.hpp"
 
 namespace ist {
+namespace {
+
+void announce_more(PeerState& to) {
+  to.slot_limit = smaller(to.link->slot_limit, to.link->cell_limit);
+  to.at_once_below = smaller(to.at_once_below, to.slot_limit + Bytes{1});
+}
+
+}  // namespace
+
 Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t source, std::int32_t tag, const Scope& scope) {
   if (piece.kind == KindId::host) return receive_ready(piece, Ticket{}, source, tag, scope);
   auto ready = pending_work(piece);
@@ -258,11 +267,6 @@ void Engine::ask_to_announce(PeerState& from, Bytes size) {
   post_or_queue(from, asks);
 }
 
-void Engine::announce_more(PeerState& to) {
-  to.slot_limit = smaller(to.link->slot_limit, to.link->cell_limit);
-  to.at_once_below = smaller(to.at_once_below, to.slot_limit + Bytes{1});
-}
-
 void Engine::receive_announced(Operation& operation, std::uint32_t index, const state::Readying& announcement) {
   operation.state = announcement;
   if (!step_receive(operation, index) || operation.in<state::Delivering>() || operation.in<state::Reading>())
@@ -314,7 +318,7 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
   else
     loan = lend_bounce(operation, from, to, announced);
   if (waits_for_block(operation)) return;
-  if (would_fetch(from, to, sender)) clear.flags = kEnvelopeBorrows;
+  if (would_fetch(from, to, sender) || would_gather(operation, from, sender)) clear.flags = kEnvelopeBorrows;
   from.receiver->expect(clear.receiver_op, to, operation.timed);
   if (!operation.in<state::Bouncing>()) operation.state = state::Streaming{announced.sender_op};
   streams_busy_ = true;

@@ -43,17 +43,21 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
   return send_ready(piece, std::move(*ready), {dest, tag, scope, carrier, shown}, done);
 }
 
+MessageShape Engine::shape_of(const Piece& piece, const PeerState& with, SendMode mode, bool lent) const {
+  MessageShape message{piece.size, piece.kind, with.link->same_process(), with.slot_limit, with.link->cell_limit};
+  message.mode = mode;
+  if (piece.kind == KindId::host) return message;
+  message.worker_limit = parts_.kinds.worker_limit(piece);
+  message.lent = lent;
+  // What lends is believed to be as the last one that did; on which device it is, the answer tells.
+  if (lent) message.to = {piece.kind, MemoryClass::device};
+  return message;
+}
+
 ist_carrier Engine::carrier_of(const Piece& piece, PeerState& to, bool shown, SendMode mode) const {
   const bool worth_showing = shown && (to.takes_shown || ++to.since_shown % kShowAgain == 0);
-  MessageShape message{piece.size, piece.kind, to.link->same_process(), to.slot_limit, to.link->cell_limit};
+  MessageShape message = shape_of(piece, to, mode, piece.kind != KindId::host && may_put(to, piece));
   message.shown = worth_showing;
-  message.mode = mode;
-  if (piece.kind != KindId::host) {
-    message.worker_limit = parts_.kinds.worker_limit(piece);
-    message.lent = may_put(to, piece);
-    // What lends is believed to be as the last one that did; on which device it is, the answer tells.
-    if (message.lent) message.to = {piece.kind, MemoryClass::device};
-  }
   const ist_carrier carrier = choose(message, parts_.machine);
   if (carrier == IST_CARRIER_SLOT || carrier == IST_CARRIER_CELL) return carrier;
   // What is announced hears of its receive. Whether its bytes are copied from where they lie, go by the device or through the ring, the
@@ -375,6 +379,7 @@ bool Engine::step_send(Operation& operation, std::uint32_t index) {
     const auto ready = is_finished(operation.ready);
     if (ready.ok() && !*ready) return false;
     if (must_wait_to_put(operation)) return false;
+    if (operation.waits_to_pack()) return send_unpacked(operation, index, ready.status());
     if (!ready.ok() || (!lend_to_receiver(operation) && !put(operation, index))) start_stream(operation, index);
     return true;
   }

@@ -19,8 +19,21 @@ struct LaidOut {
   PackWork work;  // `packed` is the block, as long as the message may be
   PinnedPool::Block host;
   ScratchPool::Block device;
-  Ticket ready;   // of what was pending on the memory
-  Ticket packed;  // of a kernel that still packs when the message is over
+  Ticket ready;           // of what was pending on the memory
+  Ticket packed;          // of a kernel that still packs when the message is over
+  bool waits = false;     // a send without a block: who packs it is known when its receiver has cleared it
+  bool gathered = false;  // a receive whose bytes a kernel took straight out of the sender's memory to where they belong
 };
+
+// Device memory for all of its bytes, beside those that it packs.
+inline Status take_block(LaidOut& laid, ScratchPool& pool) {
+  const Bytes size{static_cast<std::uint64_t>(laid.work.to)};
+  auto block = pool.take(laid.work.memory, size);
+  if (!block.ok()) return block.status();
+  laid.device = std::move(*block);
+  laid.work.packed = laid.device.piece().part(Offset{}, size);
+  laid.work.packed.ready = true;  // whatever queue it came with
+  return {};
+}
 
 }  // namespace ist

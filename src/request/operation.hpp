@@ -232,6 +232,8 @@ struct Operation {
     else
       state.emplace<S>();
   }
+  // A send of a layout that nothing has packed yet?
+  bool waits_to_pack() const { return laid != nullptr && laid->waits; }
   bool in_mail() const { return in<state::SendingMail>() || in<state::TakingMail>(); }
   // As a new one. Member by member: nearly all are empty already, and whoever starts an operation that moves bytes sets its
   // piece, and a send its envelope.

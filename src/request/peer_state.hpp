@@ -45,8 +45,9 @@ struct PeerState {
   bool lends = true;
   // Could this side copy the last message for page-locked memory itself? Did the peer copy the last one that lay in this side's heap
   // from there? If not, it is asked only now and then.
-  bool fetches = true, takes_shown = true;
-  std::uint32_t since_heard = 0, since_fetched = 0, since_shown = 0;
+  // And the last one for a layout of a device's memory, by a kernel that unpacks?
+  bool fetches = true, takes_shown = true, gathers = true;
+  std::uint32_t since_heard = 0, since_fetched = 0, since_shown = 0, since_gathered = 0;
   int copying = 0;     // calls under way that copy between devices, into this peer's memory
   bool shows = false;  // has this side copied one from the peer's heap?
   bool gone = false;   // as of the last look at the board

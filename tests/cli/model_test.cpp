@@ -140,7 +140,7 @@ class ModelOfDevices : public Model {
 TEST_F(ModelOfDevices, FitMeasuresBusAndLinkAndNamesTheDevicesAndTheirDriver) {
   const Ran fitted = fit(with_devices(2));
   ASSERT_EQ(fitted.status, 0) << fitted.output;
-  EXPECT_TRUE(says(fitted, "device_turn as built in")) << fitted.output;
+  EXPECT_TRUE(says(fitted, "device_turn, device_pack_beta, device_load_factor as built in")) << fitted.output;
   EXPECT_FALSE(says(fitted, "device_link_alpha, device_link_beta as built in")) << fitted.output;
   const auto found = read_profile(file());
   ASSERT_TRUE(found.ok()) << found.status().text();

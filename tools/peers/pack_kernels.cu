@@ -1,6 +1,6 @@
 // How long ist_pack and ist_unpack take beside a kernel that was written by hand for the one shape, and beside a copy of as many bytes:
 // blocks of 4 bytes to 4 KiB with gaps as long, a face of a cube, and points of a list, each packed to 256 MiB. Every byte is compared
-// first. Needs a GPU; links the library (nvcc -Iinclude pack_kernels.cu -Llib -listhmus).
+// first. With --json what tools/layout_record.py reads. Needs a GPU; links the library (nvcc -Iinclude pack_kernels.cu -Llib -listhmus).
 #include <cuda_runtime.h>
 #include <isthmus/layout.h>
 
@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <random>
 #include <vector>
@@ -61,6 +62,8 @@ struct Bench {
   unsigned char* memory;
   unsigned char* packed;
   unsigned char* other;
+  bool json;
+  mutable bool first = true;
 
   // What lies behind the packed bytes is as it was in both.
   void compare(const char* what) const {
@@ -68,7 +71,7 @@ struct Bench {
     CUDA(cudaMemcpy(ours.data(), packed, kTotal, cudaMemcpyDeviceToHost));
     CUDA(cudaMemcpy(theirs.data(), other, kTotal, cudaMemcpyDeviceToHost));
     if (ours == theirs) return;
-    std::printf("%s: WRONG BYTES\n", what);
+    std::fprintf(stderr, "pack_kernels: %s: WRONG BYTES\n", what);
     std::exit(1);
   }
   void run(const char* what, std::int64_t total, ist_layout layout, const std::function<void()>& by_hand) const {
@@ -87,6 +90,12 @@ struct Bench {
     compare(what);
     const double ours = median_of(pack), back = median_of(unpack), theirs = median_of(hand);
     const double gb = static_cast<double>(total) / 1e9;
+    if (json) {
+      std::printf("%s  {\"what\": \"%s\", \"bytes\": %lld, \"pack_us\": %.2f, \"unpack_us\": %.2f, \"by_hand_us\": %.2f}",
+                  first ? "" : ",\n", what, static_cast<long long>(total), ours * 1e6, back * 1e6, theirs * 1e6);
+      first = false;
+      return;
+    }
     std::printf("%-28s pack %8.1f us %7.1f GB/s   unpack %8.1f us %7.1f GB/s   by hand %8.1f us %7.1f GB/s   ratio %.3f\n",
                 what, ours * 1e6, gb / ours, back * 1e6, gb / back, theirs * 1e6, gb / theirs, theirs / ours);
   }
@@ -132,8 +141,13 @@ void listed(const Bench& bench) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   Bench bench{};
+  bench.json = argc == 2 && std::strcmp(argv[1], "--json") == 0;
+  if (argc > 2 || (argc == 2 && !bench.json)) {
+    std::fprintf(stderr, "pack_kernels: takes --json or nothing\n");
+    return 2;
+  }
   IST(ist_world_create(&bench.world));
   const std::size_t room = std::size_t{3} << 30;
   CUDA(cudaMalloc(&bench.memory, room));
@@ -145,12 +159,16 @@ int main() {
   CUDA(cudaMemcpy(bench.memory, bytes.data(), room, cudaMemcpyHostToDevice));
   cudaDeviceProp device{};
   CUDA(cudaGetDeviceProperties(&device, 0));
-  std::printf("%s, 256 MiB packed, medians of 15\n", device.name);
+  if (!bench.json) std::printf("%s, 256 MiB packed, medians of 15\n", device.name);
   const double copy = median_of([&] {
     CUDA(cudaMemcpy(bench.packed, bench.other, kTotal, cudaMemcpyDeviceToDevice));
     CUDA(cudaDeviceSynchronize());
   });
-  std::printf("%-28s %8.1f us %7.1f GB/s\n", "copy of as many bytes", copy * 1e6, static_cast<double>(kTotal) / 1e9 / copy);
+  if (bench.json)
+    std::printf("{\"device\": \"%s\", \"copy_us\": %.2f, \"rows\": [\n", device.name, copy * 1e6);
+  else
+    std::printf("%-28s %8.1f us %7.1f GB/s\n", "copy of as many bytes", copy * 1e6,
+                static_cast<double>(kTotal) / 1e9 / copy);
   strided<unsigned>(bench, 4, 8);
   strided<unsigned>(bench, 4, 32);
   strided<unsigned long long>(bench, 8, 16);
@@ -161,6 +179,7 @@ int main() {
   strided<uint4>(bench, 4096, 8192);
   strided<unsigned long long>(bench, 24, 40);
   listed(bench);
+  if (bench.json) std::printf("\n]}\n");
   IST(ist_world_destroy(&bench.world));
   return 0;
 }

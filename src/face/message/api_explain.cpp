@@ -124,6 +124,29 @@ Result<std::string> text_for(const Data& data, int dest, ist_comm comm) {
   return more.ok() ? text + *more : Result<std::string>{more.status()};
 }
 
+// Which ways there are to bring them together, where there is more than one.
+Result<std::string> packing_in_words(World& world, const LaidOut& laid, Rank to) {
+  const PackWork& work = laid.work;
+  if (work.memory.kind == KindId::host)
+    return std::string{
+        "They are packed by the processor into host memory of the library's, which is sent as follows; the receiver unpacks "
+        "if its layout is not contiguous.\n"};
+  const char* const block = "They are packed by one kernel into memory of the library's on the same device";
+  if (work.memory.kind != KindId::cuda || to == world.engine().rank())
+    return std::string{block} + ", which is sent as follows; the receiver unpacks if its layout is not contiguous.\n";
+  Sending what = sending(world, work.packed);
+  const auto tables = explain_packing(world.engine(), world.neighbours(), what, to, width_of(work));
+  if (!tables.ok()) return tables.status();
+  const bool link = (*tables)[0].choice == "over the link";
+  std::string text = link ? "They are packed by one kernel straight into the receiver's memory, once that is open, which is "
+                            "done beside the first messages; those are packed into memory of the library's on the same "
+                            "device, and that is sent as follows."
+                          : std::string{block} + ", which is sent as follows.";
+  text += " The receiver unpacks if its layout is not contiguous.\n";
+  for (const Explanation& table : *tables) text += "\n" + text_of(table, world.numbers());
+  return text + "\n";
+}
+
 // How the bytes come together, and then how they go.
 Result<std::string> text_for(const LaidData& data, int dest, ist_comm comm) {
   const auto to = destination(comm, dest, 0);
@@ -144,10 +167,9 @@ Result<std::string> text_for(const LaidData& data, int dest, ist_comm comm) {
   if (!block.ok()) return block.status();
   auto text = text_for(world, Rank{to->rank}, (*block)->work.packed, elements + ", packed");
   if (!text.ok()) return text;
-  return "Of the layout there are " + described(laid->shape->form) + ".\nThey are packed by " +
-         (laid->memory.kind == KindId::host ? "the processor into host memory of the library's"
-                                            : "one kernel into memory of the library's on the same device") +
-         ", which is sent as follows; the receiver unpacks if its layout is not contiguous.\n" + *text;
+  auto packing = packing_in_words(world, **block, Rank{to->rank});
+  if (!packing.ok()) return packing;
+  return "Of the layout there are " + described(laid->shape->form) + ".\n" + *packing + *text;
 }
 
 int hand_text(const char* call, const Result<std::string>& found, char* text, std::size_t size, std::size_t* needed) {

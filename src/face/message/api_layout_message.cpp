@@ -17,6 +17,19 @@ struct LaidMessage {
   ist_comm comm;
 };
 
+// With a block, unless a kernel is to pack it straight into the receiver's memory.
+Result<std::unique_ptr<LaidOut>> to_be_sent(World& world, const Laid& laid, Rank dest, SendMode mode) {
+  if (laid.memory.kind == KindId::host) return block_for(world, laid);
+  auto made = laid_out(world, laid);
+  if (!made.ok()) return made;
+  {
+    const std::lock_guard lock(world.engine().lock());
+    (*made)->waits = world.engine().packs_over_link((*made)->work, dest, mode);
+  }
+  if (!(*made)->waits) IST_TRY(take_block(**made, world.engine().scratch()));
+  return made;
+}
+
 Result<Started> start_laid_send(const LaidMessage& given, SendMode mode) {
   const auto to = destination(given.comm, given.rank, given.tag);
   if (!to.ok()) return to.status();
@@ -28,7 +41,7 @@ Result<Started> start_laid_send(const LaidMessage& given, SendMode mode) {
   const auto whole = in_one_piece(*laid);
   std::unique_ptr<LaidOut> block;
   if (!whole) {
-    auto made = block_for(world, *laid);
+    auto made = to_be_sent(world, *laid, Rank{to->rank}, mode);
     if (!made.ok()) return made.status();
     block = std::move(*made);
     const PackWork& work = block->work;

@@ -151,11 +151,19 @@ Status can_pack(World& world, const Piece& memory) {
   return kind.packing()->can_pack(std::max(memory.device, 0));
 }
 
-// A receive may wait for long, and a send for its receive: of what others need for their copies only little is taken.
-Result<std::unique_ptr<LaidOut>> block_for(World& world, const Laid& laid) {
+Result<std::unique_ptr<LaidOut>> laid_out(World& world, const Laid& laid) {
   IST_TRY(can_pack(world, laid.memory));
   auto made = std::make_unique<LaidOut>();
-  made->work = {form_of(laid.shape), laid.memory, laid.origin, {}, 0, laid.shape->form.size, false};
+  made->work = {form_of(laid.shape), laid.memory, laid.origin, laid.memory, 0, laid.shape->form.size, false};
+  made->work.packed.size = laid.size();
+  return made;
+}
+
+// A receive may wait for long, and a send for its receive: of what others need for their copies only little is taken.
+Result<std::unique_ptr<LaidOut>> block_for(World& world, const Laid& laid) {
+  auto out = laid_out(world, laid);
+  if (!out.ok()) return out.status();
+  std::unique_ptr<LaidOut> made = std::move(*out);
   if (laid.memory.kind == KindId::host) {
     auto block = laid.size() > kHostChunk ? world.pool().take_pageable(laid.size()) : world.pool().take(laid.size());
     if (!block.ok()) block = world.pool().take_pageable(laid.size());
@@ -164,11 +172,7 @@ Result<std::unique_ptr<LaidOut>> block_for(World& world, const Laid& laid) {
     made->work.packed = host_piece(made->host.data(), laid.size());
     return made;
   }
-  auto block = world.engine().scratch().take(laid.memory, laid.size());
-  if (!block.ok()) return block.status();
-  made->device = std::move(*block);
-  made->work.packed = made->device.piece().part(Offset{}, laid.size());
-  made->work.packed.ready = true;  // whatever queue it came with
+  IST_TRY(take_block(*made, world.engine().scratch()));
   return made;
 }
 

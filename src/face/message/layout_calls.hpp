@@ -39,7 +39,10 @@ struct PackPart {
   bool unpacks = false;
 };
 Status pack_part(World& world, const Laid& laid, const PackPart& part, const Piece& packed);
-// A block of the library's for all of its bytes, near them. IST_ERR_KIND where its device cannot pack.
+// What there is to pack, without a block yet: in its place stands the memory, as if its first bytes were those. IST_ERR_KIND where its
+// device cannot pack.
+Result<std::unique_ptr<LaidOut>> laid_out(World& world, const Laid& laid);
+// The same with a block of the library's for all of its bytes, near them.
 Result<std::unique_ptr<LaidOut>> block_for(World& world, const Laid& laid);
 // Why the device that holds the memory cannot pack; ok if it can, and for host memory.
 Status can_pack(World& world, const Piece& memory);

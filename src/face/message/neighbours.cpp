@@ -4,6 +4,7 @@
 
 #include "base/log.hpp"
 #include "boot/blob.hpp"
+#include "protocol/explain_packing.hpp"
 #include "protocol/explain_stream.hpp"
 
 namespace ist {
@@ -96,6 +97,14 @@ Result<Explanation> explain(Engine& engine, const Neighbours& neighbours, const 
   const auto message = about(engine, neighbours, what, to);
   if (!message.ok()) return message.status();
   return explain(*message, engine.parts().machine);
+}
+
+Result<std::array<Explanation, 2>> explain_packing(Engine& engine, const Neighbours& neighbours, const Sending& what,
+                                                   Rank to, std::int64_t width) {
+  const auto message = about(engine, neighbours, what, to);
+  if (!message.ok()) return message.status();
+  const MachineProfile& machine = engine.parts().machine;
+  return std::array{explain_packing(*message, width, machine), explain_unpacking(*message, width, machine)};
 }
 
 Result<Explanation> explain_in_stream(Engine& engine, const Neighbours& neighbours, const Sending& what, Rank to,

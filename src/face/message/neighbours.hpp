@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,9 @@ struct Sending {
   Bytes size;
 };
 Result<Explanation> explain(Engine& engine, const Neighbours& neighbours, const Sending& what, Rank to);
+// Where the bytes of a layout of that memory come together on their way there, and apart on their way here: two tables.
+Result<std::array<Explanation, 2>> explain_packing(Engine& engine, const Neighbours& neighbours, const Sending& what,
+                                                   Rank to, std::int64_t width);
 // The same in a stream; `off`: why there are none, or empty.
 Result<Explanation> explain_in_stream(Engine& engine, const Neighbours& neighbours, const Sending& what, Rank to,
                                       const std::string& off);

@@ -2,6 +2,7 @@
 #include "base/log.hpp"
 #include "base/ranges.hpp"
 #include "memory/cuda/cuda_memory.hpp"
+#include "memory/packing.hpp"
 
 namespace ist {
 namespace {
@@ -119,6 +120,14 @@ Result<Ticket> CudaKind::copy_from(Borrowed& borrowed, const Loan& loan, const P
   const auto& memory = static_cast<const CudaBorrowed&>(borrowed);
   const auto direction = to.kind == KindId::host ? CopyDirection::out_of_device : CopyDirection::between_devices;
   return copy_in(memory.context, direction, to, lent_piece(memory, loan, to.size), after);
+}
+
+Result<Ticket> CudaKind::pack_lent(Borrowed& borrowed, const Loan& loan, const PackWork& work, const Ticket& after) {
+  const auto& memory = static_cast<const CudaBorrowed&>(borrowed);
+  IST_TRY(settle_order(after));
+  PackWork over = work;
+  over.packed = lent_piece(memory, loan, Bytes{static_cast<std::uint64_t>(work.to - work.from)});
+  return start_pack(memory.context, over, after);
 }
 
 // In their order: what of them the driver may have taken is waited for, should it refuse another one. `said`: of them, in an error.

@@ -142,6 +142,7 @@ class CudaKind : public MemoryKind,
   std::string why_not_lent(const Piece& piece, Rank borrower) override;
   Result<std::shared_ptr<Borrowed>> keep(const Loan& loan, Rank lender, const Piece& own, Bytes size) override;
   Status changes_words_of(const Loan& loan, Rank lender, const Piece& own) override;
+  Result<Ticket> pack_lent(Borrowed& borrowed, const Loan& loan, const PackWork& work, const Ticket& after) override;
   void hear(const Loan& loan, Rank lender) override { borrowing_.hear(loan, lender); }
   bool same_device(const Loan& loan, const Piece& own) override { return borrowing_.same_device(loan, own); }
   std::vector<LinkFacts> try_links() override { return links_.try_all(); }
@@ -214,6 +215,7 @@ class CudaKind : public MemoryKind,
   Status start(const Route& route, const Launch& launch);
   CudaRunLists::Calls run_list_calls();
   Status bring(const Piece& to, const std::byte* from);
+  Result<Ticket> start_pack(CudaContext& context, const PackWork& work, const Ticket& after);
   Status start_packing(const Route& route, CUfunction kernel, const PackWork& given, packing::Work work);
   // What packs one work: its kernel, and what that is told.
   struct Packer;

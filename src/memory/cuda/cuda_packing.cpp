@@ -99,11 +99,16 @@ Result<Ticket> CudaKind::pack_bytes(const PackWork& work, const Ticket& after) {
   IST_TRY(settle_order(after));
   Result<CudaContext*> context = context_of_both(work.memory, work.packed);
   if (!context.ok()) return context.status();
-  const ContextScope scope(api_, **context);
+  return start_pack(**context, work, after);
+}
+
+// The packed side may be another rank's, as long as this context has it mapped.
+Result<Ticket> CudaKind::start_pack(CudaContext& context, const PackWork& work, const Ticket& after) {
+  const ContextScope scope(api_, context);
   IST_TRY(scope.status());
-  auto packer = packer_of(work, **context);
+  auto packer = packer_of(work, context);
   if (!packer.ok()) return packer.status();
-  Result<Route> route = plan(**context, CopyDirection::between_devices, after);
+  Result<Route> route = plan(context, CopyDirection::between_devices, after);
   if (!route.ok()) return route.status();
   const std::uint64_t id = route->ticket->id();
   const Status started = start_packing(*route, packer->kernel, work, packer->work);

@@ -1,0 +1,341 @@
+// Layouts that are packed or unpacked on their way from device to device: by how many kernels and copies on each side, every byte in its
+// place, and what becomes of them where something is late, too long, cancelled or broken.
+#include <isthmus/layout.h>
+
+#include "broken_driver.hpp"
+
+namespace {
+
+using namespace forked_ranks;
+
+constexpr std::size_t kRoom = 1 << 20;
+
+// A committed layout of bytes, with their places in pack order.
+class Form {
+ public:
+  Form(Checks& check, const std::function<int(ist_layout*)>& make, std::vector<std::size_t> where)
+      : places(std::move(where)), check_(check) {
+    check_.ok(make(&layout_), "a layout");
+    check_.ok(ist_layout_commit(layout_), "commit");
+  }
+  ~Form() { check_.ok(ist_layout_free(&layout_), "free"); }
+  Form(const Form&) = delete;
+  Form& operator=(const Form&) = delete;
+  ist_layout get() const { return layout_; }
+  const std::vector<std::size_t> places;
+
+ private:
+  Checks& check_;
+  ist_layout layout_ = IST_LAYOUT_NULL;
+};
+using FormPointer = std::unique_ptr<Form>;
+
+FormPointer vector(Checks& check, std::int64_t blocks, std::int64_t length, std::int64_t stride) {
+  std::vector<std::size_t> places;
+  for (std::int64_t i = 0; i < blocks * length; ++i)
+    places.push_back(static_cast<std::size_t>(i / length * stride + i % length));
+  return std::make_unique<Form>(
+      check, [&](ist_layout* made) { return ist_layout_hvector(blocks, length, stride, ist_layout_of(IST_BYTE), made); },
+      std::move(places));
+}
+FormPointer row(Checks& check, std::int64_t bytes) { return vector(check, 1, bytes, bytes); }
+// The last blocks first, at irregular places.
+FormPointer list(Checks& check, std::int64_t blocks, std::int64_t length) {
+  std::vector<std::int64_t> displacements;
+  std::vector<std::size_t> places;
+  for (std::int64_t i = blocks - 1; i >= 0; --i) {
+    displacements.push_back((3 * i + i % 2) * length);
+    for (std::int64_t b = 0; b < length; ++b) places.push_back(static_cast<std::size_t>(displacements.back() + b));
+  }
+  return std::make_unique<Form>(
+      check,
+      [&](ist_layout* made) {
+        return ist_layout_hindexed_block(blocks, length, displacements.data(), ist_layout_of(IST_BYTE), made);
+      },
+      std::move(places));
+}
+// A box of cells of eight bytes.
+FormPointer box(Checks& check) {
+  constexpr std::int64_t kSizes[] = {20, 12, 10}, kPart[] = {11, 7, 5}, kBegins[] = {3, 2, 4};
+  std::vector<std::size_t> places;
+  for (std::int64_t i = 0; i < kPart[0]; ++i)
+    for (std::int64_t j = 0; j < kPart[1]; ++j)
+      for (std::int64_t b = 0; b < kPart[2] * 8; ++b)
+        places.push_back(
+            static_cast<std::size_t>((((i + kBegins[0]) * kSizes[1] + j + kBegins[1]) * kSizes[2] + kBegins[2]) * 8 + b));
+  return std::make_unique<Form>(
+      check,
+      [&](ist_layout* made) {
+        return ist_layout_subarray(3, kSizes, kPart, kBegins, IST_ORDER_C, ist_layout_of(IST_DOUBLE), made);
+      },
+      std::move(places));
+}
+
+std::uint64_t calls(const char* name) { return driver_call<decltype(&::fake_cuda_calls)>("fake_cuda_calls")(name); }
+
+// What both ranks know of one message.
+struct Carried {
+  int code[2] = {IST_OK, IST_OK};
+  int launches[2] = {0, 0};
+  int copies[2] = {0, 0};
+  int carrier = IST_CARRIER_NONE;
+  bool moved_by(int kernels_of_0, int kernels_of_1) const {
+    return launches[0] == kernels_of_0 && launches[1] == kernels_of_1 && copies[0] + copies[1] == 0;
+  }
+  std::string text() const {
+    std::string said = std::string{"carrier "} + ist_carrier_name(carrier);
+    for (const int rank : {0, 1})
+      said += ", rank " + std::to_string(rank) + ": " + ist_code_name(code[rank]) + ", " + std::to_string(launches[rank]) +
+              " kernels, " + std::to_string(copies[rank]) + " copies";
+    return said;
+  }
+};
+
+// The buffers stay, so that they are opened once. Messages go from rank 0 to rank 1.
+class Pair {
+ public:
+  Pair(const Here& here, Checks& check) : here_(here), check_(check), buffer(here, kRoom, IST_KIND_CUDA, here.rank) {}
+
+  Carried carry(const Form& out, const Form& in, std::uint64_t seed, std::size_t begin = 0) {
+    const Data sent = random_bytes(kRoom, seed);
+    buffer.fill(here_.rank == 0 ? sent : Data(kRoom, 0xa5));
+    const std::uint64_t launched = calls("cuLaunchKernel"), copied = all_copies();
+    ist_status status{};
+    const ist_buffer at = ist_buffer_at(buffer.get(), begin);
+    const int code = here_.rank == 0 ? ist_send_layout(at, 1, out.get(), 1, 7, here_.comm)
+                                     : ist_recv_layout(at, 1, in.get(), 0, 7, here_.comm, &status);
+    Carried carried = together(code, calls("cuLaunchKernel") - launched, all_copies() - copied, status.carrier);
+    if (here_.rank == 1 && (code == IST_OK || code == IST_ERR_TRUNCATE)) expect(out, in, sent, begin, carried);
+    if (here_.rank == 0) check_.that(buffer.read() == sent, "what was sent from is as it was");
+    return carried;
+  }
+  // Until memory and blocks are open, copies and rings carry them.
+  void open(const Form& out, const Form& in, int kernels_of_0, int kernels_of_1) {
+    Carried last;
+    for (std::uint64_t n = 0; n < 2000; ++n) {
+      last = carry(out, in, n);
+      if (last.moved_by(kernels_of_0, kernels_of_1)) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+    check_.that(false, "kernels move it alone: " + last.text());
+  }
+
+ private:
+  static std::uint64_t all_copies() {
+    return calls("cuMemcpyAsync") + calls("cuMemcpyBatchAsync_v2") + calls("cuMemcpyBatchAsync") +
+           calls("cuMemcpy3DAsync_v2");
+  }
+  Carried together(int code, std::uint64_t launches, std::uint64_t copies, int carrier) {
+    int mine[4] = {code, static_cast<int>(launches), static_cast<int>(copies), carrier}, theirs[4] = {};
+    check_.ok(ist_sendrecv(ist_host(mine), 4, IST_INT, 1 - here_.rank, 9, ist_host(theirs), 4, IST_INT, 1 - here_.rank, 9,
+                           here_.comm, IST_STATUS_IGNORE),
+              "what was counted");
+    Carried carried;
+    for (const bool other : {false, true}) {
+      const int* from = other ? theirs : mine;
+      const int rank = other ? 1 - here_.rank : here_.rank;
+      carried.code[rank] = from[0], carried.launches[rank] = from[1], carried.copies[rank] = from[2];
+      if (rank == 1) carried.carrier = from[3];
+    }
+    return carried;
+  }
+  void expect(const Form& out, const Form& in, const Data& sent, std::size_t begin, const Carried& carried) {
+    Data wanted(kRoom, 0xa5);
+    for (std::size_t i = 0; i < std::min(out.places.size(), in.places.size()); ++i)
+      wanted[begin + in.places[i]] = sent[begin + out.places[i]];
+    const auto wrong = first_difference(wanted, buffer.read());
+    check_.that(wrong < 0, "every byte is in its place, but for that at " + std::to_string(wrong) + ": " + carried.text());
+  }
+
+  const Here& here_;
+  Checks& check_;
+
+ public:
+  Buffer buffer;
+};
+
+void expect_moved(Checks& check, Pair& pair, const Form& out, const Form& in, int kernels_of_0, int kernels_of_1,
+                  const std::string& what) {
+  std::uint64_t seed = 5000;
+  for (const std::size_t begin : {0, 1, 2, 4, 8, 16}) {
+    const Carried carried = pair.carry(out, in, ++seed, begin);
+    check.that(carried.moved_by(kernels_of_0, kernels_of_1) && carried.carrier == IST_CARRIER_DEVICE,
+               what + " at " + std::to_string(begin) + " is moved by kernels alone: " + carried.text());
+  }
+}
+
+// What the sender has packed in one launch lies in the receiver's memory, without a copy or a kernel there.
+TEST(LayoutLinks, PackedByOneKernelIntoTheReceiversMemory) {
+  NEEDS_FAKE_DRIVER();
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    Pair pair(here, check);
+    const auto words = vector(check, 5000, 4, 12), bytes = vector(check, 3001, 1, 3), wide = vector(check, 40, 4096, 8192),
+               some = list(check, 2000, 16), cells = box(check);
+    pair.open(*words, *row(check, 20000), 1, 0);
+    for (const auto& [form, name] : {std::pair{words.get(), "words"},
+                                     {bytes.get(), "single bytes"},
+                                     {wide.get(), "long blocks"},
+                                     {some.get(), "a list"},
+                                     {cells.get(), "a box"}}) {
+      const auto whole = row(check, count(form->places.size()));
+      expect_moved(check, pair, *form, *whole, 1, 0, name);
+    }
+    return check.wrong();
+  }));
+}
+
+// What lies in one piece is taken from there by one launch of the receiver's, while the sender does nothing.
+TEST(LayoutLinks, UnpackedByOneKernelOutOfTheSendersMemory) {
+  NEEDS_FAKE_DRIVER();
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    Pair pair(here, check);
+    const auto words = vector(check, 5000, 4, 12), bytes = vector(check, 3001, 1, 3), wide = vector(check, 40, 4096, 8192),
+               some = list(check, 2000, 16), cells = box(check);
+    pair.open(*row(check, 20000), *words, 0, 1);
+    for (const auto& [form, name] : {std::pair{words.get(), "words"},
+                                     {bytes.get(), "single bytes"},
+                                     {wide.get(), "long blocks"},
+                                     {some.get(), "a list"},
+                                     {cells.get(), "a box"}}) {
+      const auto whole = row(check, count(form->places.size()));
+      expect_moved(check, pair, *whole, *form, 0, 1, name);
+      // A message that is shorter, or longer, than its receive.
+      const auto part = row(check, count(form->places.size() / 2)), more = row(check, count(form->places.size() + 77));
+      const Carried less = pair.carry(*part, *form, 77);
+      check.that(less.moved_by(0, 1) && less.code[1] == IST_OK, std::string{"half of "} + name + ": " + less.text());
+      const Carried longer = pair.carry(*more, *form, 78);
+      check.that(longer.moved_by(0, 1) && longer.code[0] == IST_OK && longer.code[1] == IST_ERR_TRUNCATE,
+                 std::string{"more than "} + name + ": " + longer.text());
+    }
+    return check.wrong();
+  }));
+}
+
+// Into the receiver's block, and from there to their places: a kernel on each side.
+TEST(LayoutLinks, PackedAndUnpackedByAKernelEach) {
+  NEEDS_FAKE_DRIVER();
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    Pair pair(here, check);
+    const auto words = vector(check, 5000, 4, 12), others = vector(check, 2500, 8, 40), some = list(check, 1250, 16),
+               fewer = vector(check, 1000, 4, 8);
+    pair.open(*words, *others, 1, 1);
+    expect_moved(check, pair, *words, *others, 1, 1, "vector to vector");
+    expect_moved(check, pair, *some, *words, 1, 1, "list to vector");
+    expect_moved(check, pair, *others, *some, 1, 1, "vector to list");
+    const Carried longer = pair.carry(*words, *fewer, 79);
+    check.that(longer.code[0] == IST_OK && longer.code[1] == IST_ERR_TRUNCATE, "a longer message: " + longer.text());
+    return check.wrong();
+  }));
+}
+
+// A launch that fails costs a copy, and no message.
+TEST(LayoutLinks, GoByABlockWhereTheirKernelDoesNotStart) {
+  NEEDS_FAKE_DRIVER();
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    Pair pair(here, check);
+    const auto words = vector(check, 5000, 4, 12), whole = row(check, 20000);
+    for (const int breaks : {0, 1}) {
+      const Form& out = breaks == 0 ? *words : *whole;
+      const Form& in = breaks == 0 ? *whole : *words;
+      pair.open(out, in, 1 - breaks, breaks);
+      if (here.rank == breaks) break_call("cuLaunchKernel", 0);
+      const Carried carried = pair.carry(out, in, 80);
+      heal();
+      check.that(carried.code[0] == IST_OK && carried.code[1] == IST_OK && carried.copies[0] > 0,
+                 "a kernel that does not start on rank " + std::to_string(breaks) + ": " + carried.text());
+      pair.open(out, in, 1 - breaks, breaks);
+    }
+    return check.wrong();
+  }));
+}
+
+// Nothing is packed before the user's kernel has filled the buffer, and a receive whose buffer is still used takes its bytes in a block,
+// so that its sender does not wait for that kernel.
+TEST(LayoutLinks, WaitForTheUsersKernels) {
+  NEEDS_FAKE_DRIVER();
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    Pair pair(here, check);
+    const auto words = vector(check, 5000, 4, 12), whole = row(check, 20000);
+    for (const int late : {0, 1}) {
+      const Form& out = late == 0 ? *words : *whole;
+      const Form& in = late == 0 ? *whole : *words;
+      pair.open(out, in, 1 - late, late);
+      Gate gate;
+      pair.buffer.fill(Data(kRoom, 0xa5));
+      if (here.rank == late) fill_behind(gate, pair.buffer, kRoom, 0x3c);
+      ist_request request = IST_REQUEST_NULL;
+      check.ok(here.rank == 0 ? ist_isend_layout(pair.buffer.get(), 1, out.get(), 1, 7, here.comm, &request)
+                              : ist_irecv_layout(pair.buffer.get(), 1, in.get(), 0, 7, here.comm, &request),
+               "start");
+      if (late == 1 && here.rank == 0) check.ok(ist_wait(&request, IST_STATUS_IGNORE), "the send ends before the kernel");
+      int word = here.rank;
+      check.ok(ist_sendrecv_replace(ist_host(&word), 1, IST_INT, 1 - here.rank, 9, 1 - here.rank, 9, here.comm,
+                                    IST_STATUS_IGNORE),
+               "another message passes");
+      int completed = 0;
+      if (late == 0 || here.rank == 1) check.ok(ist_test(&request, &completed, IST_STATUS_IGNORE), "test");
+      check.that(completed == 0 && !gate.opened_itself(), "nothing is over, and nothing waited for the kernel");
+      gate.open();
+      check.ok(ist_wait(&request, IST_STATUS_IGNORE), "wait");
+      // Of rank 0 what the kernel wrote; on rank 1 the message over what the kernel wrote.
+      Data wanted(kRoom, late == 0 ? 0xa5 : 0x3c);
+      for (const std::size_t place : in.places) wanted[place] = late == 0 ? 0x3c : 0xa5;
+      if (here.rank == 1) check.that(pair.buffer.read() == wanted, "the bytes, late on rank " + std::to_string(late));
+    }
+    return check.wrong();
+  }));
+}
+
+TEST(LayoutLinks, TellBothOfTheUsersKernelThatCrashes) {
+  NEEDS_FAKE_DRIVER();
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    auto& pair = *new Pair(here, check);  // of a device that is lost
+    const auto words = vector(check, 5000, 4, 12), whole = row(check, 20000);
+    pair.open(*words, *whole, 1, 0);
+    pair.buffer.fill(Data(kRoom, 0xa5));
+    if (here.rank == 0) {
+      Gate gate;
+      crash_behind(gate, pair.buffer);
+      ist_request request = IST_REQUEST_NULL;
+      check.ok(ist_isend_layout(pair.buffer.get(), 1, words->get(), 1, 7, here.comm, &request), "start");
+      gate.open();
+      check.fails(ist_wait(&request, IST_STATUS_IGNORE), IST_ERR_DEVICE, {}, "the send");
+    } else {
+      check.fails(ist_recv_layout(pair.buffer.get(), 1, whole->get(), 0, 7, here.comm, IST_STATUS_IGNORE), IST_ERR_DEVICE,
+                  {"rank 0"}, "the receive");
+      check.that(pair.buffer.holds({}), "nothing was received");
+    }
+    return check.wrong();
+  }));
+}
+
+// Nothing has packed a send that nobody has asked for; taken back it leaves the next one in its place.
+TEST(LayoutLinks, CanBeCancelledBeforeTheyArePacked) {
+  NEEDS_FAKE_DRIVER();
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    Pair pair(here, check);
+    const auto words = vector(check, 5000, 4, 12), whole = row(check, 20000);
+    pair.open(*words, *whole, 1, 0);
+    if (here.rank == 0) {
+      const std::uint64_t launched = calls("cuLaunchKernel");
+      ist_request request = IST_REQUEST_NULL;
+      ist_status status{};
+      check.ok(ist_isend_layout(pair.buffer.get(), 1, words->get(), 1, 7, here.comm, &request), "start");
+      check.ok(ist_cancel(request), "cancel");
+      check.ok(ist_wait(&request, &status), "wait");
+      check.that(status.code == IST_CANCELLED && calls("cuLaunchKernel") == launched, "it is cancelled, and was not packed");
+    }
+    const Carried carried = pair.carry(*words, *whole, 81);
+    check.that(carried.moved_by(1, 0), "the next one: " + carried.text());
+    return check.wrong();
+  }));
+}
+
+}  // namespace
