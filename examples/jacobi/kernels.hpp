@@ -66,7 +66,11 @@ struct Others {
   std::uint64_t* failure;  // in host memory
 };
 inline constexpr int kRing = 4;
+#ifdef JACOBI_PLAYED  // by a test, whose processor is slow
+inline constexpr std::uint64_t kDeadline = 100000000000;
+#else
 inline constexpr std::uint64_t kDeadline = 5000000000;  // ns that a kernel waits for another rank's
+#endif
 
 // A norm that all PEs add up: of `step`, the `number`th that they do.
 struct Norm {

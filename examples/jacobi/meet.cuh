@@ -16,7 +16,7 @@
 
 namespace jacobi {
 
-#ifdef __CUDACC__
+#if defined(__CUDACC__) || defined(JACOBI_PLAYED)
 
 __device__ __forceinline__ void leave_failure(std::uint64_t* failure, std::uint64_t step, Awaited what,
                                               ist::device::Status status) {

@@ -14,7 +14,11 @@
 
 namespace jacobi {
 
+#ifdef JACOBI_PLAYED  // by a test, whose processor has few
+inline constexpr int kThreads = 64;
+#else
 inline constexpr int kThreads = 256;
+#endif
 inline constexpr int kWarps = kThreads / 32;
 inline constexpr int kWarpColumns = 128;
 
@@ -40,7 +44,7 @@ inline __host__ __device__ Plan plan_of(int columns, int rows, int height, int f
   return plan;
 }
 
-#ifdef __CUDACC__
+#if defined(__CUDACC__) || defined(JACOBI_PLAYED)
 
 __device__ __forceinline__ float4 load4(const float* from) { return *reinterpret_cast<const float4*>(from); }
 
