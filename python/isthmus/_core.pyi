@@ -514,6 +514,11 @@ class Comm:
         A symmetric heap of nbytes of host or CUDA memory of each rank, which may grow to `most` (0: 64 GiB). Collective.
         """
 
+    def window(self, memory: object | None) -> Window:
+        """
+        Registers what an array or tensor has, so that all ranks reach it; None: nothing of this rank's. Of CUDA memory that can be exported, or of host memory that is shared, as world.allocate gives it. The object is kept until close(). Collective.
+        """
+
     def halo_grid(self, dims: Sequence[int], periods: Sequence[bool] | None = None, process_map: Sequence[int] | None = None) -> HaloGrid | None:
         """
         A grid of the first ranks, None to the rest; collective. dims: the grid's own, 0 for what is to be chosen. process_map: the grid's dimension for each of the data's. periods: in the data's order.
@@ -705,6 +710,83 @@ class Heap:
         """
 
     def compare_swap(self, word: object, expected: int, wanted: int, pe: int) -> int:
+        """Writes wanted if the word is expected; gives what was there."""
+
+class Window:
+    """
+    Memory that the ranks of a communicator already have, each its own, which all others reach by offset without a call there. Ended by close(), which is collective, or with its world.
+    """
+
+    @property
+    def pe(self) -> int: ...
+
+    @property
+    def pes(self) -> int: ...
+
+    @property
+    def closed(self) -> bool: ...
+
+    @property
+    def nbytes(self) -> tuple[int, ...]:
+        """That each PE has registered."""
+
+    def peer_ptr(self, offset: int, pe: int) -> int:
+        """
+        The address in this process of that byte of that PE's: for kernels and copies of CUDA memory.
+        """
+
+    def view(self) -> bytes:
+        """
+        The bytes of an ist_window_view (isthmus/team.h), which kernels take by value as their argument.
+        """
+
+    def close(self) -> None:
+        """Collective; the memory may be freed afterwards."""
+
+    def __enter__(self) -> Window: ...
+
+    def __exit__(self, type: object, *rest: object) -> None: ...
+
+    def __repr__(self) -> str: ...
+
+    def put(self, offset: int, source: object, pe: int) -> None:
+        """
+        Writes source to that PE's memory from byte `offset` on. Returns when source may be used again; seen there after quiet and a barrier of the communicator.
+        """
+
+    def get(self, dest: object, offset: int, pe: int) -> None:
+        """Brings as many bytes as dest has from there."""
+
+    def put_nbi(self, offset: int, source: object, pe: int) -> None:
+        """As put, complete after quiet; until then source must stay as it is."""
+
+    def get_nbi(self, dest: object, offset: int, pe: int) -> None:
+        """As get, complete after quiet."""
+
+    def put_signal(self, offset: int, source: object, signal: int, value: int, pe: int, add: bool = False) -> None:
+        """
+        A put, and then the word of 8 bytes at offset `signal` of the same PE is set to value, or value is added: who sees it sees the bytes.
+        """
+
+    def quiet(self) -> None:
+        """What was put and got before is complete, and visible to every PE."""
+
+    def test(self, offset: int, compare: str, value: int, typestr: str = 'u8') -> bool:
+        """
+        Whether this rank's own word there, an integer of 4 or 8 bytes, compares so: ==, !=, >, >=, <, <=.
+        """
+
+    def wait_until(self, offset: int, compare: str, value: int, typestr: str = 'u8') -> None:
+        """
+        Until it does. Messages move on meanwhile, Ctrl-C ends the wait, and a PE that dies raises PeerDeadError.
+        """
+
+    def atomic(self, operation: str, offset: int, operand: int = 0, *, pe: int, typestr: str = 'u8') -> int:
+        """
+        fetch, set, add, inc, swap, and, or, xor on that PE's word; gives what was there. Of CUDA memory by a kernel on this rank's device.
+        """
+
+    def compare_swap(self, offset: int, expected: int, wanted: int, pe: int, typestr: str = 'u8') -> int:
         """Writes wanted if the word is expected; gives what was there."""
 
 class HaloGrid:

@@ -14,6 +14,7 @@
 #include "persistent.hpp"
 #include "view_layout.hpp"
 #include "wait.hpp"
+#include "window.hpp"
 
 namespace isthmus_python {
 namespace {
@@ -232,6 +233,7 @@ void bind_comm(nb::module_& module) {
   bind_object_collectives(comm);
   bind_carts(module, comm);
   bind_heaps(module, comm);
+  bind_windows(module, comm);
   bind_halos(module, comm);
 }
 

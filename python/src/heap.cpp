@@ -7,17 +7,10 @@
 #include "heap_parts.hpp"
 #include "memory.hpp"
 #include "wait.hpp"
+#include "words.hpp"
 
 namespace isthmus_python {
 namespace {
-
-// A call that all PEs make, without the GIL.
-template <class Call>
-void call_all(
-    const std::shared_ptr<Session>& session, const Call& what, const std::function<void()>& begins = [] {}) {
-  call_of_all(
-      session, what, [](int) {}, begins);
-}
 
 std::vector<std::int64_t> extents_of(nb::handle shape) {
   if (PyLong_Check(shape.ptr())) return {nb::cast<std::int64_t>(shape)};
@@ -140,7 +133,7 @@ nb::tuple Heap::room() const {
 
 void Heap::fence() const {
   ist_heap heap = open();
-  call_without_gil(session(), [&] { return ist_heap_fence(heap); });
+  call(session(), [&] { return ist_heap_fence(heap); });
 }
 
 void Heap::quiet() const {
@@ -148,7 +141,7 @@ void Heap::quiet() const {
   // What another thread starts meanwhile stays for the next one.
   std::vector<Region> complete = std::exchange(under_way_, {});
   try {
-    call_without_gil(session(), [&] { return ist_heap_quiet(heap); });
+    call(session(), [&] { return ist_heap_quiet(heap); });
   } catch (...) {
     under_way_.insert(under_way_.end(), complete.begin(), complete.end());
     throw;

@@ -56,9 +56,9 @@ void Heap::put(nb::handle dest, nb::handle source, int pe, bool now) const {
   const Sides sides("put", dest, source);
   if (sides.has_gaps()) {
     const Laid into(sides.into), from(sides.from);
-    return call_without_gil(session(), [&, heap = open()] { return copy_laid(heap, true, sides, into, from, pe); });
+    return call(session(), [&, heap = open()] { return copy_laid(heap, true, sides, into, from, pe); });
   }
-  call_without_gil(session(), [&, heap = open()] {
+  call(session(), [&, heap = open()] {
     return (now ? ist_heap_put : ist_heap_put_nbi)(heap, far_address(sides.into), sides.from.place, sides.bytes(), pe);
   });
   if (!now) under_way_.push_back(sides.from);
@@ -68,9 +68,9 @@ void Heap::get(nb::handle dest, nb::handle source, int pe, bool now) const {
   const Sides sides("get", dest, source);
   if (sides.has_gaps()) {
     const Laid into(sides.into), from(sides.from);
-    return call_without_gil(session(), [&, heap = open()] { return copy_laid(heap, false, sides, into, from, pe); });
+    return call(session(), [&, heap = open()] { return copy_laid(heap, false, sides, into, from, pe); });
   }
-  call_without_gil(session(), [&, heap = open()] {
+  call(session(), [&, heap = open()] {
     return (now ? ist_heap_get : ist_heap_get_nbi)(heap, sides.into.place, far_address(sides.from), sides.bytes(), pe);
   });
   if (!now) under_way_.push_back(sides.into);
@@ -86,7 +86,7 @@ void Heap::put_signal(nb::handle dest, nb::handle source, nb::handle signal, std
   const ist_signal how = add ? IST_SIGNAL_ADD : IST_SIGNAL_SET;
   if (sides.has_gaps()) {
     const Laid into(sides.into), from(sides.from);
-    return call_without_gil(session(), [&, heap = open()] {
+    return call(session(), [&, heap = open()] {
       // Who waits for the word would not hear of it, so that nothing is copied where it is no word of the heap.
       void* there = nullptr;
       if (const int code = ist_heap_pointer(heap, address, pe, &there); code != IST_OK) return code;
@@ -96,7 +96,7 @@ void Heap::put_signal(nb::handle dest, nb::handle source, nb::handle signal, std
       return ist_heap_put_signal(heap, address, sides.from.place, 0, address, value, how, pe);
     });
   }
-  call_without_gil(session(), [&, heap = open()] {
+  call(session(), [&, heap = open()] {
     return (now ? ist_heap_put_signal : ist_heap_put_signal_nbi)(heap, far_address(sides.into), sides.from.place,
                                                                  sides.bytes(), address, value, how, pe);
   });

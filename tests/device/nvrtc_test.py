@@ -6,21 +6,22 @@ import importlib.util
 import pathlib
 import sys
 
+SOURCES = pathlib.Path(__file__).resolve().parents[2]
+# Not with std::, which NVRTC lacks.
 WINDOW = '''
 using namespace ist::device;
-extern "C" __global__ void step(const __grid_constant__ ist_window_view window, std::uint64_t flag, std::uint64_t round, Status* ended) {
+extern "C" __global__ void step(const __grid_constant__ ist_window_view window, uint64_t flag, uint64_t round, Status* ended) {
   const Block crew;
   const int right = (window.pe + 1) % window.pes;
   put_signal(crew, window, 4096, peer_ptr(window, 0, window.pe), 4096, flag, round, Signal::set, right);
   Status status = Status::ok;
-  auto* const mine = peer_ptr<std::uint64_t>(window, flag, window.pe);
+  auto* const mine = peer_ptr<uint64_t>(window, flag, window.pe);
   if (crew.thread == 0) status = wait_until(window, mine, Compare::greater_equal, round, 1000000000);
   get(crew, window, peer_ptr(window, 8192, window.pe), 0, 4096, right);
-  if (crew.thread == 0 && atomic_fetch_add<std::uint64_t>(window, flag + 8, 1, right) == 7) p<float>(window, flag + 16, 1, right);
+  if (crew.thread == 0 && atomic_fetch_add<uint64_t>(window, flag + 8, 1, right) == 7) p<float>(window, flag + 16, 1, right);
   if (agreed(crew, status) != Status::ok && crew.thread == 0) *ended = status;
 }
 '''
-SOURCES = pathlib.Path(__file__).resolve().parents[2]
 
 
 def library_near(compiler):

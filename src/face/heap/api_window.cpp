@@ -166,7 +166,7 @@ int ist_window_put_signal(ist_window window, uint64_t offset, ist_buffer source,
     const auto found = ist::place_in(in, word);
     if (!found.ok()) return found.status();
     const ist::SignalChange change{value, operation};
-    const ist::Status fine = ist::check_signal(change, reinterpret_cast<std::uint64_t>(in.at(found->pe, found->offset)));
+    ist::Status fine = ist::check_signal(change, reinterpret_cast<std::uint64_t>(in.at(found->pe, found->offset)));
     if (!fine.ok()) return fine;
     return ist::put_signal(in, ist::InWindow{offset, ist::Bytes{bytes}, pe}, source, word, change, ist::Completes::now);
   });

@@ -44,10 +44,11 @@ std::optional<Mapping> parse(const std::string& line) {
   unsigned major_number = 0;
   unsigned minor_number = 0;
   int path = 0;
-  // NOLINTNEXTLINE(cert-err34-c): the kernel writes these numbers
+  // NOLINTBEGIN(bugprone-unchecked-string-to-number-conversion): the kernel writes these numbers
   const int fields =
       std::sscanf(line.c_str(), "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %x:%x %" SCNu64 " %n", &found.start, &found.end,
                   found.rights.data(), &found.offset, &major_number, &minor_number, &found.inode, &path);
+  // NOLINTEND(bugprone-unchecked-string-to-number-conversion)
   if (fields < 7) return std::nullopt;
   found.device = makedev(major_number, minor_number);
   found.path = line.substr(static_cast<std::size_t>(path));
