@@ -316,9 +316,10 @@ void add_bench_command(CLI::App& app) {
       ->type_name("N")
       ->check(CLI::PositiveNumber.description(""));
   command
-      ->add_option("--side", options->side,
-                   "of one-sided: who calls, host or kernel; kernels take a GPU for each of the two ranks")
-      ->check(CLI::IsMember({"host", "kernel"}));
+      ->add_option(
+          "--side", options->side,
+          "of one-sided: who calls, host, stream or kernel; but for the host each of the two ranks has a GPU of its own")
+      ->check(CLI::IsMember({"host", "stream", "kernel"}));
   command->add_flag("--quick", options->quick, "a twentieth of the repetitions");
   command->add_flag(
       "--every-pair", options->every_pair,

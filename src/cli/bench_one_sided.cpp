@@ -76,6 +76,8 @@ void measure_side(const BenchOptions& options, const std::string& kind) {
   if (bench.first()) std::cout << header(bench, machine) << std::flush;
   if (options.side == "host")
     measure_host_side(bench);
+  else if (options.side == "stream")
+    measure_stream_side(bench);
   else
     measure_kernel_side(bench);
   if (!bench.first() || options.json_file.empty()) return;
@@ -95,8 +97,10 @@ void must_make_sense(const BenchOptions& options, const std::string& kind) {
         2, "one-sided is of ping-pong, words, bandwidth, rate, atomics or barrier, but was given \"" + options.call + "\"");
   if (kind != "host" && kind != "cuda")
     throw Failure(2, "heaps are of memory of kind host or cuda on both ranks (--kind), but was given \"" + kind + "\"");
-  if (options.side == "kernel" && kind == "host")
-    throw Failure(2, "kernels reach heaps of CUDA memory: say --kind cuda, or --side host");
+  if (options.side != "host" && kind == "host")
+    throw Failure(2, options.side + "s reach heaps of CUDA memory: say --kind cuda, or --side host");
+  if (options.side == "stream" && !options.call.empty() && options.call != "ping-pong" && options.call != "barrier")
+    throw Failure(2, "in streams there are ping-pong and barrier alone: say --side host or kernel for " + options.call);
   if (options.call == "words" && options.side != "kernel")
     throw Failure(2, "words are traded by the threads of kernels: say --side kernel");
   if (options.ranks != 0 && options.ranks != 2)

@@ -41,6 +41,7 @@ namespace {
 
 std::unique_ptr<OneSidedDevice> open_one_sided_device(int) { without_cuda_parts(); }
 void measure_kernel_side(OneSidedBench&) { without_cuda_parts(); }
+void measure_stream_side(OneSidedBench&) { without_cuda_parts(); }
 
 }  // namespace ist::cli
 

@@ -1,4 +1,4 @@
-// One-sided calls inside kernels, and what the driver does with a heap's memory by itself.
+// One-sided calls inside kernels and in streams, and what the driver does with a heap's memory by itself.
 //
 // Who calls this : bench_one_sided and bench_one_sided_host, on both ranks.
 // Threads        : one.
@@ -28,5 +28,6 @@ std::unique_ptr<OneSidedDevice> open_one_sided_device(int number);
 int own_device(const OneSidedBench& bench);
 
 void measure_kernel_side(OneSidedBench& bench);
+void measure_stream_side(OneSidedBench& bench);
 
 }  // namespace ist::cli

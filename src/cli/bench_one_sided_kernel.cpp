@@ -1,6 +1,5 @@
 // The kernel side of `isthmus bench one-sided`.
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
 #include "cli/bench_one_sided_device.hpp"
@@ -31,9 +30,6 @@ class KernelSide : OneSidedRuns {
   void measure();
 
  private:
-  void prepare(std::uint64_t salt, std::uint64_t bytes);
-  void must_have_come(std::uint64_t salt, std::uint64_t bytes, const std::string& what);
-
   void words();
   void messages(std::uint64_t bytes);
   void packets(std::uint64_t bytes);
@@ -63,16 +59,7 @@ KernelSide::KernelSide(OneSidedBench& bench)
       stored_(numbers(kPlaces * kMostThreads)),
       stored_bare_(numbers(kPlaces * kMostThreads)),
       sums_(numbers(64)),
-      none_(numbers(64)) {
-  std::vector<unsigned char> mine(sizeof(CUuuid)), theirs(sizeof(CUuuid));
-  std::memcpy(mine.data(), &kernels_.uuid(), mine.size());
-  bench_.world.comm().sendrecv(mine, bench_.other(), 0, theirs, bench_.other(), 0);
-  if (mine == theirs)
-    throw Failure(2, bench_.first() ? "kernels that wait for each other need a GPU each, and both ranks are on cuda:" +
-                                          std::to_string(own_device(bench)) +
-                                          ": run this where each rank has its own, or take --side host"
-                                    : "");
-}
+      none_(numbers(64)) {}
 
 void KernelSide::measure() {
   if (bench_.wants("words")) words();
@@ -88,20 +75,6 @@ void KernelSide::measure() {
   if (bench_.wants("atomics")) atomics();
   if (bench_.wants("barrier")) barriers();
   heap_.destroy();
-}
-
-void KernelSide::prepare(std::uint64_t salt, std::uint64_t bytes) {
-  auto wrong = bytes_of_rank(bench_.other(), salt, bytes);
-  for (unsigned char& one : wrong) one = static_cast<unsigned char>(~one);
-  bench_.write(source_, bytes_of_rank(bench_.world.rank(), salt, bytes));
-  bench_.write(dest_, wrong);
-  heap_.barrier();
-}
-
-void KernelSide::must_have_come(std::uint64_t salt, std::uint64_t bytes, const std::string& what) {
-  heap_.barrier();
-  bench_.must_be_right(bench_.holds(dest_, bytes_of_rank(bench_.other(), salt, bytes)),
-                       what + " of " + std::to_string(bytes) + " bytes");
 }
 
 // Blocks and threads of each, of which all are resident: no more blocks than multiprocessors.

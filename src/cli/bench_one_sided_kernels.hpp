@@ -50,6 +50,7 @@ class OneSidedKernels {
   void launch(OneSidedKernel kernel, const one_sided::Work& work, unsigned blocks, unsigned threads) const;
   void copy(void* to, const void* from, std::uint64_t bytes) const;
   void wait() const { device_.wait(); }
+  CUstream stream() const { return device_.stream; }
   const CUuuid& uuid() const { return device_.uuid; }
   unsigned multiprocessors() const;
   // What the blocks leave behind: kMostBlocks of them.

@@ -41,6 +41,32 @@ OneSidedRuns::OneSidedRuns(OneSidedBench& bench, std::uint64_t room)
   std::vector<unsigned> fewest(1);
   bench_.world.comm().allreduce(std::vector{multiprocessors_}, fewest, isthmus::op::min);
   multiprocessors_ = fewest[0];
+  must_have_a_device_each();
+}
+
+void OneSidedRuns::must_have_a_device_each() const {
+  std::vector<unsigned char> mine(sizeof(CUuuid)), theirs(sizeof(CUuuid));
+  std::memcpy(mine.data(), &kernels_.uuid(), mine.size());
+  bench_.world.comm().sendrecv(mine, bench_.other(), 0, theirs, bench_.other(), 0);
+  if (mine != theirs) return;
+  throw Failure(2, bench_.first() ? "kernels that wait for each other need a GPU each, and both ranks are on cuda:" +
+                                        std::to_string(own_device(bench_)) +
+                                        ": run this where each rank has its own, or take --side host"
+                                  : "");
+}
+
+void OneSidedRuns::prepare(std::uint64_t salt, std::uint64_t bytes) {
+  auto wrong = bytes_of_rank(bench_.other(), salt, bytes);
+  for (unsigned char& one : wrong) one = static_cast<unsigned char>(~one);
+  bench_.write(source_, bytes_of_rank(bench_.world.rank(), salt, bytes));
+  bench_.write(dest_, wrong);
+  heap_.barrier();
+}
+
+void OneSidedRuns::must_have_come(std::uint64_t salt, std::uint64_t bytes, const std::string& what) {
+  heap_.barrier();
+  bench_.must_be_right(bench_.holds(dest_, bytes_of_rank(bench_.other(), salt, bytes)),
+                       what + " of " + std::to_string(bytes) + " bytes");
 }
 
 std::uint64_t OneSidedRuns::trips(std::uint64_t usual) const {

@@ -1,6 +1,6 @@
 // Kernels of both PEs at once, timed in turns with bare ones, and the memory that they work on.
 //
-// Who calls this : bench_one_sided_kernel, on both ranks.
+// Who calls this : bench_one_sided_kernel and bench_one_sided_stream, on both ranks.
 // Threads        : one.
 // Ownership      : the heap, which its heir destroys together with the other rank, a module and a stream.
 // Errors         : a Failure that says which block of which kernel gave up, and why.
@@ -35,10 +35,13 @@ struct OneSidedForm {
 
 class OneSidedRuns {
  protected:
-  // `room`: bytes of source and destination.
+  // `room`: bytes of source and destination. Two ranks on one device are refused.
   OneSidedRuns(OneSidedBench& bench, std::uint64_t room);
 
   std::uint64_t trips(std::uint64_t usual) const;
+  // This rank's bytes into its source, and none of the other one's into its destination; then that just those have come.
+  void prepare(std::uint64_t salt, std::uint64_t bytes);
+  void must_have_come(std::uint64_t salt, std::uint64_t bytes, const std::string& what);
   // Words of one use in every part of the heap.
   OneSidedNumbers numbers(std::uint64_t count) const { return {heap_.calloc<std::uint64_t>(count)}; }
   // Both PEs at once. Microseconds of a trip by PE 0's clock.
@@ -55,6 +58,7 @@ class OneSidedRuns {
   unsigned char* dest_;
 
  private:
+  void must_have_a_device_each() const;
   double told_by_blocks(const OneSidedForm& form, std::uint64_t trips) const;
 };
 

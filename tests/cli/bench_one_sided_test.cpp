@@ -115,6 +115,14 @@ TEST_F(OneSidedKernels, EveryCallIsCheckedAndTimedBesideABareLoop) {
   EXPECT_EQ(rows["barrier"].size(), 4U);
 }
 
+TEST_F(OneSidedKernels, InStreamsCopiesAndBarriersAreCheckedAndTimedBesideBareKernels) {
+  const Ran ran = run_program("bench one-sided --side stream --sizes 8,4096 --iterations 3 --json " + file(),
+                              "LD_LIBRARY_PATH=" FAKE_CUDA);
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  EXPECT_EQ(result()["side"], "stream");
+  EXPECT_EQ(counts_of(result()), (std::map<std::string, std::size_t>{{"exchange", 2}, {"barrier", 1}}));
+}
+
 TEST_F(OneSidedKernels, TwoRanksOnOneDeviceAreRefused) {
   const Ran ran = bench("barrier --iterations 3", "FAKE_CUDA_DEVICES=1");
   EXPECT_EQ(ran.status, 2) << ran.output;
@@ -128,6 +136,8 @@ TEST_F(Bench, OneSidedThatCannotBeTimedIsRefused) {
                   {"bench one-sided --kind opencl", "of kind host or cuda"},
                   {"bench one-sided --side kernel --kind host", "kernels reach heaps of CUDA memory"},
                   {"bench one-sided words", "say --side kernel"},
+                  {"bench one-sided --side stream --kind host", "streams reach heaps of CUDA memory"},
+                  {"bench one-sided atomics --side stream", "in streams there are ping-pong and barrier alone"},
                   {"bench one-sided --ranks 3", "leave out --ranks 3"},
                   {"bench one-sided --from cuda --to cuda", "give it by --kind"},
                   {"bench one-sided --max 1MiB", "one-sided takes --sizes"},

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# tools/gpu_run.sh one-sided: puts, gets, atomics and barriers of heaps by the host and inside kernels (isthmus bench one-sided), and NVSHMEM's
+# tools/gpu_run.sh one-sided: puts, gets, atomics and barriers of heaps by the host, in streams and inside kernels (isthmus bench one-sided), and NVSHMEM's
 # calls in kernels where it is found and there are two GPUs, one after the other in one call. Sourced by it, for its functions.
 #
 # one_sided.json is a list: what isthmus wrote, each with its side and its kind of memory, and what nvshmem_in_kernel.cu printed.
@@ -21,8 +21,9 @@ run_one_sided() {
   one_sided_step host host
   one_sided_step host cuda
   if (($(gpus) < 2)); then
-    note "calls in kernels: left out, they take two GPUs"
+    note "calls in streams and kernels: left out, they take two GPUs"
   else
+    one_sided_step stream cuda
     one_sided_step kernel cuda
     [[ -n $nvshmem ]] && in_kernel_beside_nvshmem "$nvshmem"
   fi
