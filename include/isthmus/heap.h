@@ -67,10 +67,11 @@ IST_API int ist_heap_view(ist_heap heap, ist_team_view* view);
 /* The same for kernels on that CUDA device of this process, which may be IST_OWN_DEVICE, and is the same one in every call on the heap. Of a
  * CUDA heap it is the heap's device, and the call makes nothing. Of a host heap the first call page-locks all parts for the device, whose
  * pages all are memory then, and starts a thread that changes words for its kernels (isthmus/device/host_words.cuh): both until the heap is
- * destroyed. After ist_heap_grow: another call, and the new view. Kernels that use it have ended before the heap is destroyed; what they
- * asked the thread for is done after their end and the next ist_heap_quiet or ist_heap_barrier, which are IST_ERR_DEVICE where a kernel has
- * given up in the middle of asking (its Status was not ok). Local. IST_ERR_KIND: no CUDA device here.
- * IST_ERR_DEVICE or IST_ERR_MEMORY, in the driver's words, where it locks no more; IST_ERR_UNSUPPORTED where kernels reach no host memory. */
+ * destroyed, which waits for whatever runs on the device. After ist_heap_grow: another call, and the new view. Kernels that use it have
+ * ended before the heap is destroyed; what they asked the thread for is done after their end and the next ist_heap_quiet or
+ * ist_heap_barrier, which are IST_ERR_DEVICE where a kernel has given up in the middle of asking (its Status was not ok). Local.
+ * IST_ERR_KIND: no CUDA device here. IST_ERR_DEVICE or IST_ERR_MEMORY, in the driver's words, where it locks no more;
+ * IST_ERR_UNSUPPORTED where kernels reach no host memory. */
 IST_API int ist_heap_device_view(ist_heap heap, int device, ist_device_view* view);
 
 /* ---- copies; the local side is memory of any kind ---- */

@@ -1,5 +1,6 @@
 #include "heap/word_proxy.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "base/log.hpp"
