@@ -246,15 +246,18 @@ void add_name(CLI::App& command, BenchOptions& options) {
           "under several values of a setting)")
       ->required()
       ->check(CLI::Validator(meant_a_call, ""))
-          "hidden behind computation), halo (exchanges of halos under every packing), pack (packing of layouts), layout "
-          "(messages with layouts), one-sided (puts, gets, atomics and barriers of symmetric heaps), limits "
+      ->check(
+          CLI::IsMember({"latency", "bandwidth", "bidirectional", "rate", "multi-pair", "stream-latency", "stream-bandwidth",
+                         "stream-bidirectional", "queue-latency", "queue-bandwidth", "queue-bidirectional", "collective",
+                         "overlap", "halo", "pack", "layout", "one-sided", "limits", "sweep"}));
   command.add_option(
       "CALL", options.call,
       "of collective: " + call_names() + "; of overlap: " + call_names(true) +
           " (of the v forms part r of N is 2 * (r + 1) / (N + 1) of the size of the row, so that none are "
           "equal and the mean is "
-          "hidden behind computation), halo (exchanges of halos under every packing), pack (packing of layouts), layout "
-          "(messages with layouts), one-sided (puts, gets, atomics and barriers of symmetric heaps), limits "
+          "that; in an alltoallv rank s has part (s + r) mod N for rank r); of halo: lists; of pack and layout: vector, "
+          "hvector, subarray, indexed or struct; of one-sided: ping-pong, words, bandwidth, rate, atomics or barrier; of "
+          "sweep: " +
           sweep_names());
 }
 

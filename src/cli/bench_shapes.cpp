@@ -12,7 +12,7 @@ using isthmus::Layout;
 
 constexpr std::array<std::int64_t, 6> kBlocks{4, 16, 64, 256, 1024, 4096};
 constexpr std::array<std::uint64_t, 4> kTotals{1 << 10, 64 << 10, 1 << 20, 16 << 20};
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMostOfShape = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMostBlock = 1 << 20;
 
 // A block of one type and a number behind a gap, as a struct of C has them.
@@ -86,7 +86,7 @@ void must_be_shapes(const BenchOptions& options, const std::string& kind) {
   if (kind != "host" && kind != "cuda" && kind != "opencl")
     throw Failure(2, name + " is of memory of kind host, cuda or opencl (--kind), but was given \"" + kind + "\"");
   for (const std::uint64_t size : options.sizes)
-    if (size < 4 || size > kMostBytes)
+    if (size < 4 || size > kMostOfShape)
       throw Failure(2,
                     "--sizes of " + name + " are bytes in all blocks, from 4 to 1GiB, but one is " + std::to_string(size));
   for (const std::uint64_t block : options.blocks)

@@ -40,7 +40,7 @@ int in_stream(const char* call, ist_heap heap, void* stream, const What& what) {
   });
 }
 
-Status copy(const InStream& in, bool puts, const Named& named, const ist_buffer& local) {
+Status copy_on(const InStream& in, bool puts, const Named& named, const ist_buffer& local) {
   if (named.size == Bytes{}) return in.heap().memory().check(named.pe);
   const auto place = place_in(in.heap(), named);
   if (!place.ok()) return place.status();
@@ -52,12 +52,12 @@ Status copy(const InStream& in, bool puts, const Named& named, const ist_buffer&
   return puts ? in.copy(far, *near) : in.copy(*near, far);
 }
 
-Status put_signal(const InStream& in, const Named& named, const ist_buffer& source, const std::uint64_t* word,
-                  const SignalChange& signal) {
+Status put_signal_on(const InStream& in, const Named& named, const ist_buffer& source, const std::uint64_t* word,
+                     const SignalChange& signal) {
   IST_TRY(check_signal(signal, reinterpret_cast<std::uint64_t>(word)));
   const auto place = place_of_signal(in.heap(), Named{word, Bytes{sizeof *word}, named.pe}, signal);
   if (!place.ok()) return place.status();
-  IST_TRY(copy(in, true, named, source));
+  IST_TRY(copy_on(in, true, named, source));
   const auto what = signal.operation == IST_SIGNAL_ADD ? WordChange::What::add : WordChange::What::store;
   return in.order().change_in(in.stream(), in.own_word(), {what, signal.value, 0},
                               in.heap().memory().piece(place->pe, place->offset, Bytes{sizeof signal.value}));
@@ -69,7 +69,7 @@ WordWait::How how_of(ist_compare compare) {
   return kAll[compare];
 }
 
-Status wait_until(const InStream& in, const void* address, const Condition& wanted) {
+Status wait_until_on(const InStream& in, const void* address, const Condition& wanted) {
   IST_TRY(check_condition(wanted, reinterpret_cast<std::uint64_t>(address)));
   const WordType type = word_type(wanted.type);
   SymmetricHeap& memory = in.heap().memory();
@@ -80,7 +80,7 @@ Status wait_until(const InStream& in, const void* address, const Condition& want
   return in.order().wait_in(in.stream(), memory.piece(memory.shape().pe, *offset, Bytes{type.size}), wait);
 }
 
-Status meet(const InStream& in) {
+Status meet_on(const InStream& in) {
   ist_team_view view{};
   in.heap().memory().fill(view);
   view.abort_word = in.heap().abort_word();
@@ -98,7 +98,7 @@ extern "C" {
 
 int ist_heap_put_on(ist_heap heap, void* stream, void* dest, ist_buffer source, uint64_t bytes, int pe) try {
   return ist::in_stream("ist_heap_put_on", heap, stream, [&](const ist::InStream& in) {
-    return ist::copy(in, true, {dest, ist::Bytes{bytes}, pe}, source);
+    return ist::copy_on(in, true, {dest, ist::Bytes{bytes}, pe}, source);
   });
 } catch (...) {
   return ist::report_exception("ist_heap_put_on");
@@ -106,7 +106,7 @@ int ist_heap_put_on(ist_heap heap, void* stream, void* dest, ist_buffer source, 
 
 int ist_heap_get_on(ist_heap heap, void* stream, ist_buffer dest, const void* source, uint64_t bytes, int pe) try {
   return ist::in_stream("ist_heap_get_on", heap, stream, [&](const ist::InStream& in) {
-    return ist::copy(in, false, {source, ist::Bytes{bytes}, pe}, dest);
+    return ist::copy_on(in, false, {source, ist::Bytes{bytes}, pe}, dest);
   });
 } catch (...) {
   return ist::report_exception("ist_heap_get_on");
@@ -115,7 +115,7 @@ int ist_heap_get_on(ist_heap heap, void* stream, ist_buffer dest, const void* so
 int ist_heap_put_signal_on(ist_heap heap, void* stream, void* dest, ist_buffer source, uint64_t bytes, uint64_t* signal,
                            uint64_t value, ist_signal operation, int pe) try {
   return ist::in_stream("ist_heap_put_signal_on", heap, stream, [&](const ist::InStream& in) {
-    return ist::put_signal(in, {dest, ist::Bytes{bytes}, pe}, source, signal, {value, operation});
+    return ist::put_signal_on(in, {dest, ist::Bytes{bytes}, pe}, source, signal, {value, operation});
   });
 } catch (...) {
   return ist::report_exception("ist_heap_put_signal_on");
@@ -124,14 +124,14 @@ int ist_heap_put_signal_on(ist_heap heap, void* stream, void* dest, ist_buffer s
 int ist_heap_wait_until_on(ist_heap heap, void* stream, const void* address, ist_type type, ist_compare compare,
                            int64_t value) try {
   return ist::in_stream("ist_heap_wait_until_on", heap, stream, [&](const ist::InStream& in) {
-    return ist::wait_until(in, address, {type, compare, value});
+    return ist::wait_until_on(in, address, {type, compare, value});
   });
 } catch (...) {
   return ist::report_exception("ist_heap_wait_until_on");
 }
 
 int ist_heap_barrier_on(ist_heap heap, void* stream) try {
-  return ist::in_stream("ist_heap_barrier_on", heap, stream, [](const ist::InStream& in) { return ist::meet(in); });
+  return ist::in_stream("ist_heap_barrier_on", heap, stream, [](const ist::InStream& in) { return ist::meet_on(in); });
 } catch (...) {
   return ist::report_exception("ist_heap_barrier_on");
 }

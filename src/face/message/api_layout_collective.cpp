@@ -38,7 +38,7 @@ Status find(LaidSide& side, const Communicator& comm, bool written, bool matters
 }
 
 // Part and whole must agree where one rank has both.
-void check_own(CollectiveCall& call, const Piece& own, const Division& parts) {
+void check_own_bytes(CollectiveCall& call, const Piece& own, const Division& parts) {
   const Bytes place = parts.elements(call.plan().rank()).bytes();
   if (own.size == place) return;
   call.fail({IST_ERR_TRUNCATE, "this rank's own part has " + std::to_string(own.size.value) + " bytes, and its place " +
@@ -84,7 +84,7 @@ int gather(const Asked& asked, const Given& from, const Given& to, int root) {
         const bool in_place = is_in_place(send.buffer());
         const Piece whole = recv.bytes(call, in_place ? recv.part(root) : LaidSide::Range{}, true);
         const Piece own = in_place ? recv.division().of(whole, root) : send.bytes(call, send.all(), false);
-        check_own(call, own, recv.division());
+        check_own_bytes(call, own, recv.division());
         plan_gather(call.plan(), own, whole, recv.division(), root, in_place);
       });
 }
@@ -107,7 +107,7 @@ int scatter(const Asked& asked, const Given& from, const Given& to, int root) {
         const bool in_place = is_in_place(recv.buffer());
         const Piece whole = send.bytes(call, send.all(), false);
         const Piece own = in_place ? send.division().of(whole, root) : recv.bytes(call, {}, true);
-        check_own(call, own, send.division());
+        check_own_bytes(call, own, send.division());
         plan_scatter(call.plan(), whole, send.division(), own, root, in_place);
       });
 }
@@ -134,7 +134,7 @@ int allgather(const Asked& asked, const Given& from, const Given& to) {
         const int rank = call.plan().rank();
         const Piece whole = recv.bytes(call, in_place ? recv.part(rank) : LaidSide::Range{}, true);
         const Piece own = in_place ? recv.division().of(whole, rank) : send.bytes(call, send.all(), false);
-        check_own(call, own, recv.division());
+        check_own_bytes(call, own, recv.division());
         plan_allgather(call.plan(), own, whole, recv.division(), in_place);
       });
 }
@@ -153,7 +153,7 @@ int alltoall(const Asked& asked, const Given& from, const Given& to) {
         const Piece into = recv.bytes(call, in_place ? recv.all() : LaidSide::Range{}, true);
         const Division& sent = in_place ? received : send.division();
         const Piece out = in_place ? into : send.bytes(call, send.all(), false);
-        check_own(call, sent.of(out, call.plan().rank()), received);
+        check_own_bytes(call, sent.of(out, call.plan().rank()), received);
         plan_alltoall(call.plan(), out, sent, into, received, in_place);
       });
 }
