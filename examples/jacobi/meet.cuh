@@ -18,8 +18,10 @@ namespace jacobi {
 
 #if defined(__CUDACC__) || defined(JACOBI_PLAYED)
 
+// The first one says most: others follow from it.
 __device__ __forceinline__ void leave_failure(std::uint64_t* failure, std::uint64_t step, Awaited what,
                                               ist::device::Status status) {
+  if (ist::device::load_relaxed(failure) != 0) return;
   ist::device::store_relaxed(failure,
                              step << 8 | static_cast<std::uint64_t>(what) << 4 | static_cast<std::uint64_t>(status));
 }

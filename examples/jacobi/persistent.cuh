@@ -84,7 +84,7 @@ __device__ __forceinline__ bool meet(const Job& job, int iteration) {
       begin_next(job, iteration);
       store_release_here(&scratch.released, meeting);
     } else {
-      Waiter waiter(job.others.view, 2 * kDeadline);  // another block may wait for a neighbour
+      Waiter waiter(job.others.view, 3 * kDeadline);  // another block may wait for a neighbour, and for a norm
       while (status == Status::ok && load_acquire_here(&scratch.released) < meeting) status = waiter.vain();
       if (status != Status::ok) leave_failure(job.others.failure, job.steps + meeting, Awaited::grid, status);
     }
