@@ -112,9 +112,9 @@ __device__ __forceinline__ Plane plane_from_packets(const Persistent& job, int s
   const Pair* const here = packets_at(job, side, quad, iteration);
   const int line = 2 * job.packets.quads;
   // Rows and ends that never change are not sent; what is not needed is looked for where something comes.
-  const bool before = quad.j > job.changing.first[1],
-             behind = quad.j<job.changing.last[1], left = quad.k / kQuad> job.changing.first[2] / kQuad,
-             right = quad.k / kQuad < job.changing.last[2] / kQuad;
+  const bool before = quad.j > job.changing.first[1], behind = quad.j <= job.changing.last[1] - 1;
+  const int column = quad.k / kQuad;
+  const bool left = column > job.changing.first[2] / kQuad, right = column <= job.changing.last[2] / kQuad - 1;
   const Pair *const at_left = left ? here - 1 : here, *const at_right = right ? here + 2 : here,
                     *const at_before = before ? here - line : here, *const at_behind = behind ? here + line : here;
   const std::uint32_t number = number_of(static_cast<std::uint32_t>(iteration));

@@ -119,7 +119,7 @@ class Resident final : public Way {
   }
   // Four planes of them: from below and above, of two iterations.
   static std::uint64_t packet_bytes(const Part& part) {
-    return 4 * 2 * static_cast<std::uint64_t>(shape_of(part).plane) * sizeof(float);
+    return 8 * static_cast<std::uint64_t>(shape_of(part).plane) * sizeof(float);
   }
   void take_packets(const isthmus::HaloGrid& grid) {
     job_.packets.base = heap_.calloc<unsigned char>(packet_bytes(field_.part()));
