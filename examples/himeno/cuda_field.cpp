@@ -36,15 +36,14 @@ Work border_work(const Part& part) {
 }
 
 Coefficient::Coefficient(const Part& part, float b) {
-  float* places[12];
+  float* places[kCoefficients];
   for (float*& place : places) {
     arrays_.push_back(example::cuda::memory<float>(part.size()));
     place = arrays_.back().get();
   }
   fill_coefficients(nullptr, static_cast<std::int64_t>(part.size()), places, b);
   check(cudaStreamSynchronize(nullptr), "cudaStreamSynchronize");
-  pointers_ = {places[0], places[1], places[2], places[3], places[4],  places[5],
-               places[6], places[7], places[8], places[9], places[10], places[11]};
+  for (int n = 0; n < kCoefficients; ++n) pointers_.of[n] = places[n];
 }
 
 Field::Field(const Part& part, std::shared_ptr<const Coefficient> with, Levels levels)

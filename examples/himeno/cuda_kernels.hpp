@@ -31,8 +31,10 @@ struct Shape {
   int plane;  // along i
 };
 
+// a0 to a3, b0 to b2, c0 to c2, bnd, wrk1.
+inline constexpr int kCoefficients = 12;
 struct Coefficients {
-  const float *a0, *a1, *a2, *a3, *b0, *b1, *b2, *c0, *c1, *c2, *bnd, *wrk1;
+  const float* of[kCoefficients];
 };
 
 // Boxes whose quads are numbered one after the other: box n has those from begin[n] to begin[n + 1] - 1.
@@ -61,7 +63,7 @@ struct Extent {
   std::int64_t total[3];
 };
 // All elements: coefficients in `arrays`, in the order of Coefficients, and both levels of p. Beyond the box p is 0.
-void fill_coefficients(cudaStream_t stream, std::int64_t elements, float* const (&arrays)[12], float b);
+void fill_coefficients(cudaStream_t stream, std::int64_t elements, float* const (&arrays)[kCoefficients], float b);
 void fill_levels(cudaStream_t stream, const Extent& extent, float* p0, float* p1);
 
 // One sweep over the work; *gosa gets its sum added.
@@ -122,6 +124,7 @@ struct Persistent {
   Box inner;              // all own cells
   Box changing;           // without those whose value never changes
   Packets packets;
+  bool keeps;  // blocks keep the coefficients of the interior, of which no thread has more than four cells
   bool fresh;  // halos are those of the beginning, and nobody has sent anything
   int sides;
   Side side[kMostSides];
@@ -138,7 +141,7 @@ struct Persistent {
 // In a block the first warp has no cells of the border: it has to tell the others of the block's arrival.
 inline constexpr unsigned kFirstAtBorder = 32;
 // How many blocks of so many threads are resident at once; and the launch of so many that compute, and one more that sums.
-unsigned most_blocks(bool packets, unsigned threads);
+unsigned most_blocks(bool packets, bool keeps, unsigned threads);
 void iterate(cudaStream_t stream, const Persistent& job, unsigned blocks, unsigned threads);
 
 }  // namespace himeno

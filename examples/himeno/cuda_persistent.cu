@@ -112,9 +112,9 @@ __device__ __forceinline__ Plane plane_from_packets(const Persistent& job, int s
   const Pair* const here = packets_at(job, side, quad, iteration);
   const int line = 2 * job.packets.quads;
   // Rows and ends that never change are not sent; what is not needed is looked for where something comes.
-  const bool before = quad.j > job.changing.first[1],
-             behind = quad.j<job.changing.last[1], left = quad.k / kQuad> job.changing.first[2] / kQuad,
-             right = quad.k / kQuad < job.changing.last[2] / kQuad;
+  const bool before = quad.j > job.changing.first[1], behind = quad.j <= job.changing.last[1] - 1;
+  const int column = quad.k / kQuad;
+  const bool left = column > job.changing.first[2] / kQuad, right = column <= job.changing.last[2] / kQuad - 1;
   const Pair *const at_left = left ? here - 1 : here, *const at_right = right ? here + 2 : here,
                     *const at_before = before ? here - line : here, *const at_behind = behind ? here + line : here;
   const std::uint32_t number = number_of(static_cast<std::uint32_t>(iteration));
@@ -174,13 +174,33 @@ __device__ __forceinline__ double compute_border(const Persistent& job, std::uin
   }
   return sum;
 }
+// Each thread finds its own there.
+extern __shared__ float4 kept[];
+__device__ __forceinline__ void keep(const Fours& with) {
+#pragma unroll
+  for (int n = 0; n < kCoefficients; ++n)
+    kept[static_cast<unsigned>(n) * blockDim.x + threadIdx.x] =
+        make_float4(with.of[n].value[0], with.of[n].value[1], with.of[n].value[2], with.of[n].value[3]);
+}
+__device__ __forceinline__ Fours kept_coefficients() {
+  Fours with;
+#pragma unroll
+  for (int n = 0; n < kCoefficients; ++n) with.of[n] = four_of(kept[static_cast<unsigned>(n) * blockDim.x + threadIdx.x]);
+  return with;
+}
+
 __device__ __forceinline__ double compute_interior(const Persistent& job, std::uint64_t iteration, Quad quad,
                                                    unsigned number, unsigned step) {
   const unsigned quads = job.interior.begin[job.interior.boxes];
+  const float* const from = job.p[(iteration + 1) % 2];
   double sum = 0;
   while (number < quads) {
+    const float* const here = from + quad.at;
+    const Plane below = plane_at<false>(job.shape, here - job.shape.plane), own = plane_at<true>(job.shape, here),
+                above = plane_at<false>(job.shape, here + job.shape.plane);
+    const Fours with = job.keeps ? kept_coefficients() : coefficients_at(job.with, quad.at);
     Four four;
-    sum += change(job.shape, job.with, job.p[(iteration + 1) % 2], quad, four);
+    sum += change(with, below, own, above, quad.cells, four);
     store(job.p[iteration % 2], quad, four);
     number += step;
     if (number < quads) quad = quad_of(job.shape, job.interior, number);
@@ -222,6 +242,7 @@ __device__ __forceinline__ void compute_all(const Persistent& job, unsigned bloc
   Quad border_quad{}, inner_quad{};
   if (mine < border) border_quad = quad_of(job.shape, job.border, mine);
   if (inner_at < job.interior.begin[job.interior.boxes]) inner_quad = quad_of(job.shape, job.interior, inner_at);
+  if (job.keeps && inner_at < job.interior.begin[job.interior.boxes]) keep(coefficients_at(job.with, inner_quad.at));
   Status status = Status::ok;
   for (unsigned done = 0; done < job.iterations; ++done) {
     if (wait_for_all(job, done, blocks, status, !kPackets) != Status::ok) return;
@@ -286,20 +307,31 @@ auto kernel_for(bool packets, unsigned threads) {
   return packets ? iterate_kernel<true, kMostThreads> : iterate_kernel<false, kMostThreads>;
 }
 
+std::size_t kept_bytes(bool keeps, unsigned threads) { return keeps ? threads * sizeof(Fours) : 0; }
+// More than 48 KiB has to be asked for.
+template <class Kernel>
+void must_allow(Kernel kernel, std::size_t bytes) {
+  example::cuda::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+                       "cudaFuncSetAttribute");
+}
+
 void must(const Launch& launch) {
   if (!launch.ok()) throw std::runtime_error("--exchange kernel: " + launch.text);
 }
 
 }  // namespace
 
-unsigned most_blocks(bool packets, unsigned threads) {
+unsigned most_blocks(bool packets, bool keeps, unsigned threads) {
   Room room;
-  must(room_for(kernel_for(packets, threads), threads, 0, 0, &room));
+  const auto kernel = kernel_for(packets, threads);
+  must_allow(kernel, kept_bytes(keeps, threads));
+  must(room_for(kernel, threads, kept_bytes(keeps, threads), 0, &room));
   return static_cast<unsigned>(room.blocks());
 }
 
 void iterate(cudaStream_t stream, const Persistent& job, unsigned blocks, unsigned threads) {
-  must(launch_grid(kernel_for(job.packets.base != nullptr, threads), blocks + 1, threads, 0, stream, 0, job));
+  const auto kernel = kernel_for(job.packets.base != nullptr, threads);
+  must(launch_grid(kernel, blocks + 1, threads, kept_bytes(job.keeps, threads), stream, 0, job));
 }
 
 }  // namespace himeno

@@ -76,14 +76,15 @@ __device__ __forceinline__ Plane plane_at(const Shape& shape, const float* at) {
   return {{row_at<kOwn>(at - shape.row), row_at<true>(at), row_at<kOwn>(at + shape.row)}};
 }
 
-// The coefficients of a quad.
+// The coefficients of a quad, in their order.
 struct Fours {
-  Four a0, a1, a2, a3, b0, b1, b2, c0, c1, c2, bnd, wrk1;
+  Four of[kCoefficients];
 };
 __device__ __forceinline__ Fours coefficients_at(const Coefficients& with, int at) {
-  return {once(with.a0, at), once(with.a1, at), once(with.a2, at),  once(with.a3, at),
-          once(with.b0, at), once(with.b1, at), once(with.b2, at),  once(with.c0, at),
-          once(with.c1, at), once(with.c2, at), once(with.bnd, at), once(with.wrk1, at)};
+  Fours fours;
+#pragma unroll
+  for (int n = 0; n < kCoefficients; ++n) fours.of[n] = once(with.of[n], at);
+  return fours;
 }
 
 // The new values of the quad; the sum of the squares of what has changed in those of its cells that count. The others keep theirs.
@@ -92,9 +93,8 @@ __device__ __forceinline__ double change(const Fours& with, const Plane& below, 
   double gosa = 0;
 #pragma unroll
   for (int c = 0; c < kQuad; ++c) {
-    const Cell<Rounded> cell{{with.a0.value[c]}, {with.a1.value[c]}, {with.a2.value[c]},  {with.a3.value[c]},
-                             {with.b0.value[c]}, {with.b1.value[c]}, {with.b2.value[c]},  {with.c0.value[c]},
-                             {with.c1.value[c]}, {with.c2.value[c]}, {with.bnd.value[c]}, {with.wrk1.value[c]}};
+    const auto of = [&](int n) { return Rounded{with.of[n].value[c]}; };
+    const Cell<Rounded> cell{of(0), of(1), of(2), of(3), of(4), of(5), of(6), of(7), of(8), of(9), of(10), of(11)};
     const auto p = [&](int i, int j, int k) {
       const Plane& plane = i < 0 ? below : i > 0 ? above : own;
       return Rounded{plane.row[1 + j].value[1 + c + k]};

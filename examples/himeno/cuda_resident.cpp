@@ -29,8 +29,9 @@ struct Grid {
   unsigned threads = kMostThreads;
   unsigned blocks = 1;
   unsigned pushers = 0;
+  bool can_keep = false;
 };
-Grid grid_for(bool packets, unsigned border, unsigned interior) {
+Grid grid_for(bool packets, bool keeps, unsigned border, unsigned interior) {
   int multiprocessors = 0;
   check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, current_device()),
         "cudaDeviceGetAttribute");
@@ -41,11 +42,13 @@ Grid grid_for(bool packets, unsigned border, unsigned interior) {
   for (grid.threads = 64; grid.threads < kMostThreads; grid.threads *= 2)
     if (all() <= 2 * static_cast<unsigned>(multiprocessors)) break;
   // One more block sums.
-  const unsigned room = std::min(most_blocks(packets, grid.threads) - 1, kMostPushers);
+  const unsigned room = std::min(most_blocks(packets, keeps, grid.threads) - 1, kMostPushers);
   grid.blocks = std::clamp(all(), 1U, room);
   grid.pushers = std::min(grid.blocks, at_border());
+  grid.can_keep = chunks(interior, grid.threads) <= grid.blocks;
   return grid;
 }
+bool is_along_i(const isthmus::HaloGrid& grid) { return grid.dims()[1] == 1 && grid.dims()[2] == 1; }
 
 // Which way a side lies, from where its cells go: into a halo in front of the neighbour's cells or behind them.
 std::array<int, 3> direction_of(const Part& part, const ist_halo_side& side) {
@@ -58,13 +61,15 @@ std::array<int, 3> direction_of(const Part& part, const ist_halo_side& side) {
 
 class Resident final : public Way {
  public:
-  Resident(const isthmus::HaloGrid& grid, const Part& part, std::shared_ptr<const Coefficient> with)
-      : Way("kernel"),
+  Resident(const isthmus::HaloGrid& grid, const Part& part, std::shared_ptr<const Coefficient> with, bool keeps,
+           const Grid& blocks)
+      : Way(keeps ? "kernel, coefficients kept" : "kernel"),
         heap_(grid.comm(), isthmus::Kind::cuda, heap_bytes(part, grid.comm().size()), 0, current_device()),
         field_(part, with, {lent(part), lent(part)}),
         ended_(example::cuda::memory<Ended>(1)),
         arrived_(example::cuda::memory<std::uint64_t>(1)),
-        sums_(example::cuda::memory<double>(kInLaunch)) {
+        sums_(example::cuda::memory<double>(kInLaunch)),
+        grid_(blocks) {
     check(cudaMemset(ended_.get(), 0, sizeof(Ended)), "cudaMemset");
     job_.shape = shape_of(part), job_.with = with->get();
     job_.p[0] = field_.level(0), job_.p[1] = field_.level(1);
@@ -74,8 +79,8 @@ class Resident final : public Way {
     job_.arrived = arrived_.get(), job_.sums = sums_.get(), job_.ended = ended_.get();
     job_.deadline = kDeadline;
     job_.view = heap_.view();
-    if (const auto dims = grid.dims(); dims[1] == 1 && dims[2] == 1) take_packets(grid);
-    grid_ = grid_for(job_.packets.base != nullptr, job_.border.quads(), job_.interior.quads());
+    job_.keeps = keeps;
+    if (is_along_i(grid)) take_packets(grid);
     partial_ = example::cuda::memory<double>(std::size_t{kInLaunch} * grid_.blocks);
     job_.partial = partial_.get();
     meet(grid);
@@ -114,7 +119,7 @@ class Resident final : public Way {
   }
   // Four planes of them: from below and above, of two iterations.
   static std::uint64_t packet_bytes(const Part& part) {
-    return 4 * 2 * static_cast<std::uint64_t>(shape_of(part).plane) * sizeof(float);
+    return 8 * static_cast<std::uint64_t>(shape_of(part).plane) * sizeof(float);
   }
   void take_packets(const isthmus::HaloGrid& grid) {
     job_.packets.base = heap_.calloc<unsigned char>(packet_bytes(field_.part()));
@@ -164,8 +169,14 @@ class Resident final : public Way {
 
 }  // namespace
 
-std::unique_ptr<Way> by_kernel(const isthmus::HaloGrid& grid, const Part& part, std::shared_ptr<const Coefficient> with) {
-  return std::make_unique<Resident>(grid, part, std::move(with));
+// All ranks make it or none.
+std::unique_ptr<Way> by_kernel(const isthmus::HaloGrid& grid, const Part& part, std::shared_ptr<const Coefficient> with,
+                               bool keeps) {
+  const Grid blocks = grid_for(is_along_i(grid), keeps, border_work(part).quads(), interior_work(part).quads());
+  std::vector<int> mine{keeps && !blocks.can_keep ? 1 : 0}, any(1);
+  grid.comm().allreduce(mine, any, isthmus::op::max);
+  if (any[0] != 0) return nullptr;
+  return std::make_unique<Resident>(grid, part, std::move(with), keeps, blocks);
 }
 
 }  // namespace himeno

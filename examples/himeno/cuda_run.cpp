@@ -167,21 +167,22 @@ std::vector<Row> all_ways(const isthmus::World& world, const isthmus::HaloGrid& 
   };
   if (wanted("messages")) driven(by_messages);
   if (wanted("stream")) driven(by_streams);
-  if (wanted("kernel") && refused.empty()) rows.push_back(measure(world, options, *by_kernel(grid, part, with), alone));
+  for (const bool keeps : {false, true})
+    if (wanted("kernel") && refused.empty())
+      if (const auto way = by_kernel(grid, part, with, keeps); way != nullptr)
+        rows.push_back(measure(world, options, *way, alone));
   if (wanted("kernel") && !refused.empty() && world.rank() == 0) std::printf("kernel: left out: %s\n", refused.c_str());
   return rows;
 }
 
-// How many times quicker the kernel is than the best of what the processor drives; 0 where one of them is not there.
-double gain_of(const std::vector<Row>& rows, const Row** best) {
-  const Row* kernel = nullptr;
-  *best = nullptr;
+bool is_kernel(const Row& row) { return row.name.starts_with("kernel"); }
+
+// The quickest of what the processor drives; null where there is none.
+const Row* best_of(const std::vector<Row>& rows) {
+  const Row* best = nullptr;
   for (const Row& row : rows)
-    if (row.name == "kernel")
-      kernel = &row;
-    else if (*best == nullptr || row.seconds < (*best)->seconds)
-      *best = &row;
-  return kernel == nullptr || *best == nullptr ? 0 : (*best)->seconds / kernel->seconds;
+    if (!is_kernel(row) && (best == nullptr || row.seconds < best->seconds)) best = &row;
+  return best;
 }
 
 void print(const Options& options, const isthmus::HaloGrid& grid, const Devices& devices, const std::vector<Row>& rows,
@@ -195,16 +196,18 @@ void print(const Options& options, const isthmus::HaloGrid& grid, const Devices&
               options.size.name, options.iterations, options.b, dims[0], dims[1], dims[2], devices.name.c_str(),
               rows.back().gosa);
   const auto line = [&](const Row& row) {
-    std::printf("%-22s %12.0f MFLOPS %10.2f us an iteration", row.name.c_str(), row.mflops(options), row.micros(options));
+    std::printf("%-26s %12.0f MFLOPS %10.2f us an iteration", row.name.c_str(), row.mflops(options), row.micros(options));
     if (alone && &row != &alone->row()) std::printf(", efficiency %.3f", alone->row().seconds / row.seconds / ranks);
     if (!row.right) std::printf(", WRONG: %lld other cells, gosa %.9e", static_cast<long long>(row.unlike), row.gosa);
     std::printf("\n");
   };
   if (alone) line(alone->row());
   for (const Row& row : rows) line(row);
-  const Row* best = nullptr;
-  if (const double gain = gain_of(rows, &best); gain > 0)
-    std::printf("kernel: %.2f times as quick as the best that the processor drives (%s)\n", gain, best->name.c_str());
+  const Row* const best = best_of(rows);
+  for (const Row& row : rows)
+    if (is_kernel(row) && best != nullptr)
+      std::printf("%s: %.2f times as quick as the best that the processor drives (%s)\n", row.name.c_str(),
+                  best->seconds / row.seconds, best->name.c_str());
 }
 
 void write_json(const Options& options, const isthmus::HaloGrid& grid, const Devices& devices, const std::vector<Row>& rows,
@@ -218,17 +221,17 @@ void write_json(const Options& options, const isthmus::HaloGrid& grid, const Dev
                           {"other_cells", row.unlike},
                           {"right", row.right}};
   };
-  nlohmann::json report{{"program", "himeno"},   {"size", options.size.name}, {"iterations", options.iterations},
-                        {"b", options.b},        {"grid", grid.dims()},       {"device", devices.name},
-                        {"right", right},        {"one_rank_alone", nullptr}, {"ways", nlohmann::json::array()},
-                        {"kernel_gain", nullptr}};
+  nlohmann::json report{{"program", "himeno"}, {"size", options.size.name}, {"iterations", options.iterations},
+                        {"b", options.b},      {"grid", grid.dims()},       {"device", devices.name},
+                        {"right", right},      {"one_rank_alone", nullptr}, {"ways", nlohmann::json::array()}};
+  const Row* const best = best_of(rows);
   for (const Row& row : rows) {
     report["ways"].push_back(of(row));
+    if (best != nullptr && is_kernel(row))
+      report["ways"].back()["times_as_quick"] = {{"as", best->name}, {"times", best->seconds / row.seconds}};
     if (alone) report["ways"].back()["efficiency"] = alone->row().seconds / row.seconds / grid.comm().size();
   }
   if (alone) report["one_rank_alone"] = of(alone->row());
-  const Row* best = nullptr;
-  if (const double gain = gain_of(rows, &best); gain > 0) report["kernel_gain"] = {{"times", gain}, {"beside", best->name}};
   std::ofstream file(options.json);
   file << report.dump(2) << '\n';
   if (!file.flush()) throw std::runtime_error("--json: " + options.json + " cannot be written");

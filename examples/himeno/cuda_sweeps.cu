@@ -75,9 +75,9 @@ unsigned blocks_for(std::int64_t elements) {
 
 }  // namespace
 
-void fill_coefficients(cudaStream_t stream, std::int64_t elements, float* const (&arrays)[12], float b) {
-  const float values[12] = {1, 1, 1, 1.0F / 6.0F, b, b, b, 1, 1, 1, 1, 0};
-  for (int n = 0; n < 12; ++n) {
+void fill_coefficients(cudaStream_t stream, std::int64_t elements, float* const (&arrays)[kCoefficients], float b) {
+  const float values[kCoefficients] = {1, 1, 1, 1.0F / 6.0F, b, b, b, 1, 1, 1, 1, 0};
+  for (int n = 0; n < kCoefficients; ++n) {
     fill_kernel<<<blocks_for(elements), kThreads, 0, stream>>>(elements, arrays[n], values[n]);
     check(cudaGetLastError(), "the launch that fills coefficients");
   }

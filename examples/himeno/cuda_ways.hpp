@@ -44,6 +44,8 @@ std::unique_ptr<Way> by_messages(const isthmus::HaloGrid& grid, const Field& fie
 // Many iterations are one graph, in which streams exchange by themselves.
 std::unique_ptr<Way> by_streams(const isthmus::HaloGrid& grid, const Field& field, bool overlapped);
 // One kernel does all iterations. Parts are alike, and every rank has a GPU of its own.
-std::unique_ptr<Way> by_kernel(const isthmus::HaloGrid& grid, const Part& part, std::shared_ptr<const Coefficient> with);
+// `keeps`: coefficients stay in the multiprocessors over all iterations; null where there are too many.
+std::unique_ptr<Way> by_kernel(const isthmus::HaloGrid& grid, const Part& part, std::shared_ptr<const Coefficient> with,
+                               bool keeps);
 
 }  // namespace himeno

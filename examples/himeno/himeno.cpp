@@ -6,7 +6,8 @@
 // On GPUs (--device cuda, one for each rank) three ways to exchange are compared by --exchange all: "messages", which the processor sends in each
 // iteration; "stream", halos and sums that CUDA streams exchange by themselves, many iterations in one graph; both of them in one sweep and with
 // the border first, whose way the interior hides (--overlap both, yes or no); and "kernel", one kernel for all iterations, which stores its
-// border straight into the neighbours' halos and waits for nothing but their flags. Every way makes one sum over all cells in each iteration.
+// border straight into the neighbours' halos and waits for nothing but their flags, or keeps the coefficients in the multiprocessors as well,
+// where there are few enough ("kernel, coefficients kept"). Every way makes one sum over all cells in each iteration.
 // Every rank also computes the whole box by itself on its GPU, and where that takes seconds at most on its processor: cells are the same
 // to the last bit, and sums within 1e-6. MFLOPS are medians of three runs; efficiency is beside that one rank.
 // Run: isthmus run -n 4 himeno [XS, S, M, L or XL] [iterations] [b, of which 0 is the benchmark's and leaves edges unused]

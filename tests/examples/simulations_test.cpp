@@ -97,7 +97,8 @@ TEST_F(Simulations, himeno_on_gpus_is_the_same_to_the_last_bit_by_every_exchange
     GTEST_SKIP() << "not covered here: himeno on GPUs; there is none: " << alone.errors;
   EXPECT_EQ(alone.status, 0) << alone.errors << alone.output;
   EXPECT_EQ(alone.output.find("verified: size XS, 64 iterations, b = 0, 1 x 1 x 1 ranks, cuda ("), 0U) << alone.output;
-  for (const char* way : {"\nmessages ", "\nmessages, overlapped ", "\nstream ", "\nstream, overlapped ", "\nkernel "})
+  for (const char* way : {"\nmessages ", "\nmessages, overlapped ", "\nstream ", "\nstream, overlapped ", "\nkernel  ",
+                          "\nkernel, coefficients kept "})
     EXPECT_EQ(count(alone.output, way), 1U) << way << alone.output;
   EXPECT_NEAR(number_behind(alone.output, "gosa "), 3.042699e-03, 3e-6) << alone.output;
   EXPECT_TRUE(fs::exists(json));

@@ -32,7 +32,7 @@ struct Slab {
   int first, count;
   Shape shape{};
   float* levels[2]{};
-  float* arrays[12]{};
+  float* arrays[kCoefficients]{};
   double* sums = nullptr;
 
   Slab(const Size& of, int from, int planes) : size(of), first(from), count(planes) {
@@ -59,9 +59,9 @@ struct Slab {
     return made;
   }
   void sweep(cudaStream_t stream, const Work& of, int from, double* sum) const {
-    const auto& a = arrays;
-    himeno::sweep(stream, shape, {a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]}, levels[from],
-                  levels[1 - from], of, sum);
+    Coefficients with{};
+    for (int n = 0; n < kCoefficients; ++n) with.of[n] = arrays[n];
+    himeno::sweep(stream, shape, with, levels[from], levels[1 - from], of, sum);
   }
 };
 
