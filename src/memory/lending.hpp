@@ -103,6 +103,8 @@ class Lending {
   // Memory of this library's own on the device of `own`, lent where lend() cannot lend that; it comes back when it is let go of. Without
   // a block: all of it is in use. None: there is to be none.
   virtual std::optional<Bounce> bounce(const Piece& own, Rank borrower) = 0;
+  // The same beside memory that could be lent, for who takes a long message out of it part by part.
+  virtual std::optional<Bounce> part_block(const Piece& own, Rank borrower) = 0;
   virtual void set_bounce_limit(Bytes limit) = 0;
   // The loan of that rank, for copies to or from `own`, a piece of this process that serves() is true of. Null: not mapped, and then it is being mapped by a thread of
   // its own, since that takes milliseconds, or cannot be.

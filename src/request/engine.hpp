@@ -131,8 +131,7 @@ class Engine {
   Status uneven(Rank from, Bytes came, Bytes expected) const;
   Status gave_up(Rank about, Code code) const;
 
-  // What the libraries of two ranks tell each other beside messages, in the order of each: `heard` is called for what comes, by
-  // whoever moves things on, under the lock.
+  // What the libraries of two ranks tell each other beside messages, in the order of each: `heard` is called under the lock, by whoever moves on.
   using Heard = std::function<void(Rank from, const Envelope& envelope, std::span<const std::byte> payload)>;
   void listen(Heard heard) { heard_ = std::move(heard); }
   // At most as many bytes as fit a slot. An error: that rank is gone, or out of reach.
@@ -297,6 +296,7 @@ class Engine {
   bool step_receiver(PeerState& other);
   void on_ring_lost(const Arrival& arrival);
   // engine_bouncing.cpp
+  Loan lend_parts(Operation& operation, const PeerState& from, const Piece& to, const Envelope& announced);
   Loan lend_bounce(Operation& operation, const PeerState& from, const Piece& to, const Envelope& announced);
   static bool waits_for_block(const Operation& operation);
   void leave_blocks(Operation& operation);

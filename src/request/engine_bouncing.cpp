@@ -1,5 +1,5 @@
 // Messages between devices into memory that no other process can open: the sender copies into device memory of this library's own,
-// and the receiver from there into the buffer, half by half, so that both are busy.
+// and the receiver from there into the buffer, half by half, so that both are busy. And long ones into layouts, which are unpacked so.
 #include <utility>
 
 #include "request/mail.hpp"
@@ -19,6 +19,22 @@ bool look_at_copy(state::Bouncing& bouncing, int half) {
   copy = Ticket{};
   if (bouncing.failure.ok()) bouncing.failure = over.status();
   return true;
+}
+
+PackWork part_of(const LaidOut& laid, Bytes from, const Piece& half) {
+  PackWork work = laid.work;
+  work.packed = half;
+  work.from = static_cast<std::int64_t>(from.value);
+  work.to = work.from + static_cast<std::int64_t>(half.size.value);
+  return work;
+}
+
+// Of a layout: the block is lent in halves, and each takes an answer and a launch more, which what is unpacked meanwhile has to outweigh.
+bool pays_in_parts(Bytes size, const Engine::Parts& parts) {
+  const Bytes part = smaller(mebibytes(32), Bytes{parts.settings.bounce_limit.value / 2});
+  const MachineProfile& machine = parts.machine;
+  return size > part && static_cast<double>(part.value) * machine.device_pack_beta >
+                            machine.slot_alpha + machine.handshake_alpha + machine.device_copy_alpha;
 }
 
 }  // namespace
@@ -43,6 +59,23 @@ Loan Engine::lend_bounce(Operation& operation, const PeerState& from, const Piec
   return loan;
 }
 
+// A long message into a layout: a kernel unpacks one half while the sender fills the other. Not beside the user's work on the memory,
+// which the sender would wait for, too.
+Loan Engine::lend_parts(Operation& operation, const PeerState& from, const Piece& to, const Envelope& announced) {
+  if (operation.laid == nullptr || to.kind == KindId::host || !pays_in_parts(to.size, parts_)) return {};
+  Lending* lender = static_cast<KindId>(announced.kind) == to.kind ? lending(*from.link, to.kind) : nullptr;
+  const auto idle = is_finished(operation.laid->ready);
+  if (lender == nullptr || !idle.ok() || !*idle) return {};
+  auto bounce = lender->part_block(to, from.rank);
+  if (!bounce || bounce->block == nullptr) return {};
+  if (!parts_.kinds.find(to.kind)->together(*bounce->block, operation.laid->work.memory)) return {};
+  leave_blocks(operation);
+  blocks_.moved();
+  const Loan loan = bounce->loan;
+  operation.state = state::Bouncing{std::move(bounce->block), loan, to, Bytes{}, announced_as(announced), false, {}, {}};
+  return loan;
+}
+
 bool Engine::waits_for_block(const Operation& operation) {
   const auto* readying = std::get_if<state::Readying>(&operation.state);
   return readying != nullptr && readying->place != 0;
@@ -60,7 +93,10 @@ void Engine::take_part(Operation& operation, std::uint32_t index) {
   const Bytes length = next_part(bouncing);
   const Piece from = bouncing.block->part(Offset{bouncing.half ? bouncing.loan.part : 0}, length);
   const Piece to = bouncing.to.part(Offset{bouncing.arrived.value}, length);
-  auto copy = parts_.kinds.copier(to.kind, from.kind)->copy(to, from, Ticket{});
+  auto copy = operation.laid == nullptr ? parts_.kinds.copier(to.kind, from.kind)->copy(to, from, Ticket{})
+                                        : parts_.kinds.find(to.kind)->packing()->pack_bytes(
+                                              part_of(*operation.laid, bouncing.arrived, from), Ticket{});
+  if (operation.laid != nullptr) operation.laid->gathered = true;
   // After an error the rest still comes: the sender waits to be asked for it.
   if (copy.ok())
     bouncing.copies[bouncing.half ? 1 : 0] = std::move(*copy);

@@ -23,7 +23,7 @@ Result<OperationId> Engine::start_send_laid(std::unique_ptr<LaidOut> laid, Rank 
   if (block.kind != KindId::host) {
     // Nothing may refuse the message once a kernel writes into its block.
     if (!operations_.has_room()) return too_many();
-    auto pending = pending_work(laid->work.memory);
+    auto pending = pending_work(laid->work.memory, laid->waits);  // of what is announced, behind the announcement
     if (!pending.ok()) return pending.status();
     if (laid->waits) {
       ready = std::move(*pending);
@@ -46,7 +46,8 @@ Result<OperationId> Engine::start_send_laid(std::unique_ptr<LaidOut> laid, Rank 
 bool Engine::packs_over_link(const PackWork& work, Rank dest, SendMode mode) const {
   if (work.memory.kind == KindId::host || !check_peer(dest).ok()) return false;
   const PeerState& to = peers_[static_cast<std::size_t>(dest.value)];
-  if (!to.lends || to.link->same_process() || lending(*to.link, work.memory.kind) == nullptr) return false;
+  if (!to.lends && !(to.links && work.packed.size > to.link->cell_limit)) return false;
+  if (to.link->same_process() || lending(*to.link, work.memory.kind) == nullptr) return false;
   return choose_packing({shape_of(work.packed, to, mode, true), width_of(work)}, parts_.machine) == PackingWay::link;
 }
 
@@ -54,7 +55,7 @@ bool Engine::packs_over_link(const PackWork& work, Rank dest, SendMode mode) con
 // goes as any buffer.
 bool Engine::send_unpacked(Operation& operation, std::uint32_t index, const Status& ready) {
   const auto& cleared = std::get<state::Cleared>(operation.state);
-  if (ready.ok() && cleared.loan.part == 0 && put(operation, index)) return true;
+  if (ready.ok() && put(operation, index)) return true;
   LaidOut& laid = *operation.laid;
   laid.waits = false;
   Status failed = ready.ok() ? take_block(laid, scratch_) : ready;

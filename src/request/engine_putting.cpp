@@ -29,10 +29,11 @@ bool goes_in_turn(Bytes size, const Operation& operation, const state::Cleared& 
          cleared.memory == nullptr && size <= kMostBytesTogether;
 }
 
-// Its first bytes.
-PackWork work_of(const LaidOut& laid, Bytes size) {
+// So many of its bytes.
+PackWork work_of(const LaidOut& laid, Bytes from, Bytes size) {
   PackWork work = laid.work;
-  work.to = static_cast<std::int64_t>(size.value);
+  work.from = static_cast<std::int64_t>(from.value);
+  work.to = work.from + static_cast<std::int64_t>(size.value);
   return work;
 }
 
@@ -76,11 +77,14 @@ bool Engine::put(Operation& operation, std::uint32_t index) {
   Lending* borrower = cleared.loan.allocation != 0 ? lending(*to.link, cleared.receiver_kind) : nullptr;
   if (borrower == nullptr || !borrower->serves(from)) return false;
   const bool within = from.kind != KindId::host && borrower->same_device(cleared.loan, from);
-  if (within) to.lends = false;
+  if (within) to.lends = to.links = false;
   if (within && !pays_within_device(from.size, parts_.machine)) return false;
   auto memory = borrower->borrow(cleared.loan, operation.peer, from);
   // Until it is open, and where it cannot be opened, cells are the quicker way for what fits.
-  if (from.kind != KindId::host && !within) to.lends = memory != nullptr && cleared.loan.part == 0;
+  if (from.kind != KindId::host && !within) {
+    to.links = memory != nullptr;
+    to.lends = to.links && cleared.loan.part == 0;
+  }
   if (memory == nullptr) return false;
   if (within || !goes_in_turn(from.size, operation, cleared)) return begin_put({index, std::move(memory), from}, false);
   std::vector<Put> puts{{index, std::move(memory), from}};
@@ -151,7 +155,7 @@ Result<Ticket> Engine::start_put(const Operation& operation, const Put& put) con
   const auto& cleared = std::get<state::Cleared>(operation.state);
   Lending& borrower = *lending(*peers_[static_cast<std::size_t>(operation.peer.value)].link, cleared.receiver_kind);
   if (!operation.waits_to_pack()) return borrower.copy_to(*put.memory, cleared.loan, put.from, Ticket{});
-  return borrower.pack_lent(*put.memory, cleared.loan, work_of(*operation.laid, put.from.size), Ticket{});
+  return borrower.pack_lent(*put.memory, cleared.loan, work_of(*operation.laid, cleared.sent, put.from.size), Ticket{});
 }
 
 bool Engine::begin_put(Put put, bool in_turn) {
@@ -233,9 +237,10 @@ bool Engine::would_fetch(PeerState& from, const Piece& to, KindId sender) const 
   return borrower != nullptr && (from.fetches || ++from.since_fetched % kAskAgain == 0) && borrower->serves(to);
 }
 
-// The sender's answer; false: it lends nothing, and the bytes go through the ring.
+// The sender's answer; false: it lends nothing, and the bytes go another way. A block with a layout's bytes is nothing to keep open.
 bool Engine::lend_to_receiver(Operation& operation) {
   const auto& cleared = std::get<state::Cleared>(operation.state);
+  if (operation.laid != nullptr && cleared.loan.allocation != 0) return false;
   PeerState& to = peer(operation.peer);
   Lending* lender = cleared.borrows ? lending(*to.link, operation.piece.kind) : nullptr;
   if (lender == nullptr) return false;
@@ -266,15 +271,21 @@ void Engine::on_lend(const Arrival& arrival) {
   const Loan loan = loan_in(arrival.payload);
   hear(loan, arrival);
   Operation* operation = operations_.find_wire(wire);
-  if (operation == nullptr || !operation->in<state::Streaming>()) return;
+  if (operation == nullptr || (!operation->in<state::Streaming>() && !operation->in<state::Bouncing>())) return;
   PeerState& from = peer(arrival.source);
   const Piece to = operation->piece.part(Offset{}, Bytes{arrival.envelope.bytes});
-  bool& fetches = to.kind == KindId::host ? from.fetches : from.gathers;
-  fetches = fetch(*operation, wire & 0xfffff, arrival, loan);
-  if (fetches) return;
+  const bool fetched = fetch(*operation, wire & 0xfffff, arrival, loan);
+  if (to.kind == KindId::host)
+    from.fetches = fetched;
+  else
+    from.gathers = fetched || (loan.allocation != 0 && lending(*from.link, to.kind)->opening(loan, arrival.source, to));
+  if (fetched) return;
   // This time for the ring or, into a layout's block, by a copy of the sender's.
   const Envelope clear = clearance(announced_as(arrival.envelope), wire, to.kind, to.size);
-  const Loan block = to.kind == KindId::host ? Loan{} : lend(from, to, static_cast<KindId>(arrival.envelope.kind));
+  const auto* bouncing = std::get_if<state::Bouncing>(&operation->state);
+  Loan block;
+  if (to.kind != KindId::host)
+    block = bouncing != nullptr ? bouncing->loan : lend(from, to, static_cast<KindId>(arrival.envelope.kind));
   if (block.allocation == 0) return post_or_queue(from, clear);
   post_or_queue(from, clear, std::as_bytes(std::span{&block, 1}));
 }
@@ -291,13 +302,14 @@ bool Engine::fetch(Operation& operation, std::uint32_t index, const Arrival& arr
   if (gathers && borrower->same_device(loan, to)) return false;
   auto memory = borrower->borrow(loan, arrival.source, to);
   if (memory == nullptr) return false;
-  auto copy = gathers ? borrower->pack_lent(*memory, loan, work_of(*operation.laid, to.size), Ticket{})
+  auto copy = gathers ? borrower->pack_lent(*memory, loan, work_of(*operation.laid, Bytes{}, to.size), Ticket{})
                       : borrower->copy_from(*memory, loan, to, Ticket{});
   if (!copy.ok()) {
     log::once(log::Level::warning, "nothing can be copied from the memory of another rank: " + copy.status().text());
     return false;
   }
   if (gathers) operation.laid->gathered = true;
+  leave_blocks(operation);
   if (from.receiver) from.receiver->forget(arrival.envelope.receiver_op);
   operation.state = state::Fetching{std::move(memory), std::move(*copy), announced_as(arrival.envelope)};
   copying(operation);

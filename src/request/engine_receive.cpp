@@ -311,12 +311,15 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
     return finish(operation, index, {});
   }
   const auto sender = static_cast<KindId>(announced.kind);
-  Loan loan = lend(from, to, sender);
-  // It may have waited for a block until its memory could be lent.
-  if (loan.allocation != 0)
-    leave_blocks(operation);
-  else
-    loan = lend_bounce(operation, from, to, announced);
+  Loan loan = lend_parts(operation, from, to, announced);
+  if (loan.allocation == 0) {
+    loan = lend(from, to, sender);
+    // It may have waited for a block until its memory could be lent.
+    if (loan.allocation != 0)
+      leave_blocks(operation);
+    else
+      loan = lend_bounce(operation, from, to, announced);
+  }
   if (waits_for_block(operation)) return;
   if (would_fetch(from, to, sender) || would_gather(operation, from, sender)) clear.flags = kEnvelopeBorrows;
   from.receiver->expect(clear.receiver_op, to, operation.timed);

@@ -253,7 +253,10 @@ void Engine::on_clear(const Arrival& arrival) {
     return;
   }
   // What takes a block of the receiver's is not worth an announcement where a cell does.
-  if (operation->piece.kind != KindId::host) peer(arrival.source).lends = loan.allocation != 0 && loan.part == 0;
+  if (operation->piece.kind != KindId::host) {
+    peer(arrival.source).links = loan.allocation != 0;
+    peer(arrival.source).lends = loan.allocation != 0 && loan.part == 0;
+  }
   if (operation->shown) peer(arrival.source).takes_shown = false;
   const std::uint32_t index = clear.sender_op & 0xfffff;
   if (clear.bytes == 0) {

@@ -43,6 +43,7 @@ struct PeerState {
   // Could the last announced device message be put into a buffer that its receiver lent? If not, what is small goes in
   // cells, and is announced only now and then, to hear whether that has changed.
   bool lends = true;
+  bool links = true;  // or into a block that it lent
   // Could this side copy the last message for page-locked memory itself? Did the peer copy the last one that lay in this side's heap
   // from there? If not, it is asked only now and then.
   // And the last one for a layout of a device's memory, by a kernel that unpacks?

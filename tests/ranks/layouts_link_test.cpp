@@ -94,11 +94,12 @@ struct Carried {
 // The buffers stay, so that they are opened once. Messages go from rank 0 to rank 1.
 class Pair {
  public:
-  Pair(const Here& here, Checks& check) : here_(here), check_(check), buffer(here, kRoom, IST_KIND_CUDA, here.rank) {}
+  Pair(const Here& here, Checks& check, std::size_t room = kRoom)
+      : here_(here), check_(check), room_(room), buffer(here, room, IST_KIND_CUDA, here.rank) {}
 
   Carried carry(const Form& out, const Form& in, std::uint64_t seed, std::size_t begin = 0) {
-    const Data sent = random_bytes(kRoom, seed);
-    buffer.fill(here_.rank == 0 ? sent : Data(kRoom, 0xa5));
+    const Data sent = random_bytes(room_, seed);
+    buffer.fill(here_.rank == 0 ? sent : Data(room_, 0xa5));
     const std::uint64_t launched = calls("cuLaunchKernel"), copied = all_copies();
     ist_status status{};
     const ist_buffer at = ist_buffer_at(buffer.get(), begin);
@@ -140,7 +141,7 @@ class Pair {
     return carried;
   }
   void expect(const Form& out, const Form& in, const Data& sent, std::size_t begin, const Carried& carried) {
-    Data wanted(kRoom, 0xa5);
+    Data wanted(room_, 0xa5);
     for (std::size_t i = 0; i < std::min(out.places.size(), in.places.size()); ++i)
       wanted[begin + in.places[i]] = sent[begin + out.places[i]];
     const auto wrong = first_difference(wanted, buffer.read());
@@ -149,6 +150,7 @@ class Pair {
 
   const Here& here_;
   Checks& check_;
+  const std::size_t room_;
 
  public:
   Buffer buffer;
@@ -227,6 +229,29 @@ TEST(LayoutLinks, PackedAndUnpackedByAKernelEach) {
     expect_moved(check, pair, *others, *some, 1, 1, "vector to list");
     const Carried longer = pair.carry(*words, *fewer, 79);
     check.that(longer.code[0] == IST_OK && longer.code[1] == IST_ERR_TRUNCATE, "a longer message: " + longer.text());
+    return check.wrong();
+  }));
+}
+
+// What is longer than half a block comes in parts: one is unpacked while the next one is packed, where a device takes its time to unpack.
+TEST(LayoutLinks, LongOnesArePackedAndUnpackedPartByPart) {
+  NEEDS_FAKE_DRIVER();
+  const Variables small_blocks{{"ISTHMUS_BOUNCE_LIMIT", "128KiB"}, {"ISTHMUS_PROFILE", PROFILES "/slow_packing.json"}};
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Checks check(here);
+    Pair pair(here, check);
+    const auto apart = vector(check, 5300, 32, 48), closer = vector(check, 5300, 32, 40), some = list(check, 10600, 16),
+               whole = row(check, 5300 * 32), less = row(check, 5300 * 32 - 100), half = vector(check, 2048, 32, 40);
+    pair.open(*apart, *closer, 3, 3);
+    expect_moved(check, pair, *closer, *apart, 3, 3, "the other way round");
+    expect_moved(check, pair, *some, *closer, 3, 3, "a list to a vector");
+    expect_moved(check, pair, *apart, *some, 3, 3, "a vector to a list");
+    pair.open(*apart, *whole, 1, 0);
+    pair.open(*less, *apart, 0, 1);
+    const Carried longer = pair.carry(*apart, *half, 92);
+    check.that(longer.code[0] == IST_OK && longer.code[1] == IST_ERR_TRUNCATE, "a longer message: " + longer.text());
+    // The next long ones find a free block.
+    pair.open(*apart, *closer, 3, 3);
     return check.wrong();
   }));
 }
@@ -332,6 +357,7 @@ TEST(LayoutLinks, CanBeCancelledBeforeTheyArePacked) {
       check.ok(ist_wait(&request, &status), "wait");
       check.that(status.code == IST_CANCELLED && calls("cuLaunchKernel") == launched, "it is cancelled, and was not packed");
     }
+    check.ok(ist_barrier(here.comm), "a barrier, or the receive could have met the send");
     const Carried carried = pair.carry(*words, *whole, 81);
     check.that(carried.moved_by(1, 0), "the next one: " + carried.text());
     return check.wrong();

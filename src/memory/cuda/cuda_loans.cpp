@@ -95,17 +95,23 @@ Status CudaKind::changes_words_of(const Loan& loan, Rank lender, const Piece& ow
 // In the primary context, which stays: a context of the user's goes with all that was allocated in it.
 std::optional<Bounce> CudaKind::bounce(const Piece& own, Rank borrower) {
   const PointerFacts facts = facts_.of(own);
-  if (!facts.known || facts.memory_class == MemoryClass::device || facts.device < 0 || bounces_.useless())
-    return std::nullopt;
-  auto block = bounces_.take(facts.device);
-  if (block == nullptr) return bounces_.all_in_use(facts.device) ? std::optional{Bounce{}} : std::nullopt;
+  if (!facts.known || facts.memory_class == MemoryClass::device) return std::nullopt;
+  auto made = part_block(own, borrower);
+  if (made && made->block != nullptr) say_bounced(facts, borrower);
+  return made;
+}
+
+std::optional<Bounce> CudaKind::part_block(const Piece& own, Rank borrower) {
+  const int device = facts_.of(own).device;
+  if (device < 0 || bounces_.useless()) return std::nullopt;
+  auto block = bounces_.take(device);
+  if (block == nullptr) return bounces_.all_in_use(device) ? std::optional{Bounce{}} : std::nullopt;
   auto loan = lend(*block, borrower, LoanFor::message);
   if (!loan) {
     bounces_.give_up();
     return std::nullopt;
   }
   loan->part = block->size.value / 2;
-  say_bounced(facts, borrower);
   return Bounce{std::move(block), *loan};
 }
 

@@ -129,6 +129,7 @@ class CudaKind : public MemoryKind,
   void set_limit(Bytes limit) override { borrowing_.set_limit(limit); }
   void set_bounce_limit(Bytes limit) override { bounces_.set_limit(limit); }
   std::optional<Bounce> bounce(const Piece& own, Rank borrower) override;
+  std::optional<Bounce> part_block(const Piece& own, Rank borrower) override;
   std::optional<Loan> lend(const Piece& piece, Rank borrower, LoanFor use) override {
     return lending_.lend(piece, borrower, use);
   }
