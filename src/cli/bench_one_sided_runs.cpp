@@ -10,7 +10,7 @@
 namespace ist::cli {
 namespace {
 
-constexpr std::uint64_t kPatienceOfWaits = 5000000000;  // ns
+constexpr std::uint64_t kPatienceOfWaits = 10000000000;  // ns
 constexpr std::uint64_t kRoomOfWords = 16 << 20;
 
 const char* words_of(device::Status status) {
@@ -20,7 +20,7 @@ const char* words_of(device::Status status) {
     case device::Status::peer_dead:
       return "was told that the other PE had died";
     case device::Status::late:
-      return "waited in vain for 5 s";
+      return "waited in vain for 10 s";
     case device::Status::misuse:
       return "was given numbers that are not of the team";
   }

@@ -219,6 +219,22 @@ TEST(InKernelWaits, EndAtTheirDeadlineAndWhenAPeHasDied) {
   for (const Status status : ended) EXPECT_EQ(Status::peer_dead, status);
 }
 
+// Of one wait after the other by the same object, whichever of its looks is the one after which it looks around.
+TEST(InKernelWaits, EndAtTheirDeadlineAfterAnyNumberThatWereNotInVain) {
+  const Team team(1);
+  const ist_team_view view = team.view(0);
+  for (const int come : {0, 1, kLooks - 1, kLooks, kLooks + 1, 3 * kLooks}) {
+    Waiter waiter(view, 1000000);
+    for (int n = 0; n < come; ++n) ASSERT_EQ(Status::ok, waiter.wait([] { return true; }));
+    EXPECT_EQ(Status::late, waiter.wait([] { return false; })) << come;
+  }
+  // One that comes with the very look after which it would have looked around.
+  int left = kLooks;
+  Waiter waiter(view, 1000000);
+  EXPECT_EQ(Status::ok, waiter.wait([&] { return --left == 0; }));
+  EXPECT_EQ(Status::late, waiter.wait([] { return false; }));
+}
+
 TEST(InKernelWaits, CompareAsTheyAreTold) {
   const Team team(1);
   const ist_team_view view = team.view(0);
