@@ -1,6 +1,6 @@
 // An example program as a user runs it, under the launcher.
 //
-// Who calls this : programs_test.cpp, simulations_test.cpp.
+// Who calls this : programs_test.cpp, simulations.hpp.
 // Threads        : one.
 // Ownership      : a fixture's folder goes with it.
 // Errors         : what a program says, and its status.
