@@ -56,7 +56,7 @@ Found add_in_both(const ist_device_view& host, std::uint64_t* host_words, const 
 // kChangers threads add 1 to word 2 of PE 0 by comparison, so often each, while one makes every change of words 16 and 17 of its own part.
 constexpr unsigned kChangers = 65;
 Found change_in_host_heap(const ist_device_view& view, std::uint64_t* words, int device, std::uint32_t times);
-// Each epoch: a put with a signal to the right, and an answer to the left. Words 3, 4 and 5; the first 128 KiB of data.
+// Each epoch: a put with a signal to the right, and an answer to the left; a barrier in the end. Words 3, 4, 5 and 7; the first 128 KiB of data.
 Found signal_in_host_heap(const ist_device_view& view, unsigned char* data, std::uint64_t* words, int device,
                           std::uint32_t epochs);
 // One thread on word 6 of its own part: nanoseconds of a change that is answered, and of one that is not.

@@ -99,6 +99,10 @@ __global__ void signal_kernel(ist_device_view view, unsigned char* data, std::ui
     }
     if (fails_together(crew, result, status)) return;
   }
+  // Every thread asks, and a barrier covers all of it.
+  fails(result, atomic_add(view, &words[7], std::uint64_t{1}, right, kDeadline));
+  if (fails(result, barrier(crew, view, kDeadline))) return;
+  if (crew.thread == 0 && g(view.team, &words[7], view.team.pe) != crew.threads) atomicAdd_system(&result->wrong, 1ULL);
 }
 
 // One thread: nanoseconds of so many that answer, one after the other, and of so many that do not, with a quiet.
