@@ -23,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::array<const char*, 6> kOneSidedOperations{"ping-pong", "words", "bandwidth", "rate", "atomics", "barrier"};
-constexpr std::uint64_t kMostBytes = 64 << 20;
+constexpr std::uint64_t kMostOneSided = 64 << 20;
 // Up to here the method repeats ten times as often, and five times of windows.
 constexpr std::uint64_t kSmallCalls = 8192;
 constexpr std::uint64_t kFirstCalls = 3;
@@ -106,7 +106,7 @@ void must_make_sense(const BenchOptions& options, const std::string& kind) {
   if (options.ranks != 0 && options.ranks != 2)
     throw Failure(2, "one-sided is between 2 ranks: leave out --ranks " + std::to_string(options.ranks));
   for (const std::uint64_t bytes : options.sizes)
-    if (bytes < 8 || bytes > kMostBytes || bytes % 8 != 0)
+    if (bytes < 8 || bytes > kMostOneSided || bytes % 8 != 0)
       throw Failure(2, "--sizes of one-sided are multiples of 8 from 8 to 64MiB, but one is " + std::to_string(bytes));
 }
 

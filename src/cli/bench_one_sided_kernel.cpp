@@ -11,12 +11,12 @@ namespace ist::cli {
 namespace {
 
 using one_sided::kMostThreads;
-using one_sided::kPlaces;
+using one_sided::kWordPlaces;
 using Form = OneSidedForm;
 using Numbers = OneSidedNumbers;
 using Kernel = OneSidedKernel;
 
-constexpr std::uint64_t kRoom = 64 << 20;
+constexpr std::uint64_t kRoomOfKernels = 64 << 20;
 constexpr std::uint64_t kMostByPuts = 64 << 10;
 constexpr std::uint64_t kLeastOfBandwidth = 64 << 10;
 constexpr std::uint64_t kOfBandwidth = 512 << 20;  // bytes that a launch moves
@@ -47,7 +47,7 @@ class KernelSide : OneSidedRuns {
 };
 
 KernelSide::KernelSide(OneSidedBench& bench)
-    : OneSidedRuns(bench, std::max(bench.options.sizes.empty() ? kRoom : bench.options.sizes.back(), kMostByPuts)),
+    : OneSidedRuns(bench, std::max(bench.options.sizes.empty() ? kRoomOfKernels : bench.options.sizes.back(), kMostByPuts)),
       traded_(numbers(kMostThreads)),
       traded_bare_(numbers(kMostThreads)),
       signals_(numbers(64)),
@@ -56,8 +56,8 @@ KernelSide::KernelSide(OneSidedBench& bench)
       packets_bare_(numbers(one_sided::kBarePacketBytes / 8)),
       meetings_(numbers(64)),
       meetings_bare_(numbers(64)),
-      stored_(numbers(kPlaces * kMostThreads)),
-      stored_bare_(numbers(kPlaces * kMostThreads)),
+      stored_(numbers(kWordPlaces * kMostThreads)),
+      stored_bare_(numbers(kWordPlaces * kMostThreads)),
       sums_(numbers(64)),
       none_(numbers(64)) {}
 
@@ -69,7 +69,8 @@ void KernelSide::measure() {
   }
   if (bench_.wants("bandwidth"))
     for (const bool puts : {true, false})
-      for (const std::uint64_t bytes : bench_.sizes(bench_.options.sizes.empty() ? kLeastOfBandwidth : kWordBytes, kRoom, 8))
+      for (const std::uint64_t bytes :
+           bench_.sizes(bench_.options.sizes.empty() ? kLeastOfBandwidth : kWordBytes, kRoomOfKernels, 8))
         bandwidth(bytes, puts);
   if (bench_.wants("rate")) rate();
   if (bench_.wants("atomics")) atomics();
@@ -178,17 +179,17 @@ void KernelSide::bandwidth(std::uint64_t bytes, bool puts) {
   }
 }
 
-// Slot s of a thread holds the last number n with n % kPlaces == s.
+// Slot s of a thread holds the last number n with n % kWordPlaces == s.
 void KernelSide::must_hold_last(const Numbers& numbers, std::uint64_t count) {
   heap_.barrier();
   bool right = true;
   if (!bench_.first()) {
-    std::vector<std::uint64_t> found(kPlaces * count);
+    std::vector<std::uint64_t> found(kWordPlaces * count);
     bench_.world.copy(isthmus::Buffer::host(found.data()), bench_.buffer(numbers.words),
                       found.size() * sizeof(std::uint64_t));
-    for (std::uint64_t back = 0; back < std::min(kPlaces, numbers.used); ++back) {
+    for (std::uint64_t back = 0; back < std::min(kWordPlaces, numbers.used); ++back) {
       const std::uint64_t n = numbers.used - back;
-      const auto* const slot = &found[n % kPlaces * count];
+      const auto* const slot = &found[n % kWordPlaces * count];
       right = right && std::all_of(slot, slot + count, [n](std::uint64_t one) { return one == n; });
     }
   }
@@ -203,7 +204,7 @@ void KernelSide::rate() {
       return Form{kernel, shape->first, shape->second, &numbers, kWordBytes, threads};
     };
     const std::vector<Form> ours{form(Kernel::store, stored_)}, bare{form(Kernel::store_bare, stored_bare_)};
-    run(ours[0], kPlaces);
+    run(ours[0], kWordPlaces);
     must_hold_last(stored_, threads);
     OneSidedRow row{.operation = "rate of puts", .bytes = kWordBytes, .by = "p", .moves = true, .counts = true};
     row.limit_is = "bare stores";

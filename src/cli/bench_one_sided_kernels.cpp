@@ -18,7 +18,7 @@ constexpr std::array<const char*, kOneSidedKernels> kNames{
 
 }  // namespace
 
-const char* name_of(OneSidedKernel kernel) { return kNames[static_cast<std::size_t>(kernel)]; }
+const char* name_of_kernel(OneSidedKernel kernel) { return kNames[static_cast<std::size_t>(kernel)]; }
 
 OneSidedKernels::OneSidedKernels(int device) : device_(device), number_(device) {
   const CudaApi& api = device_.api;
@@ -50,7 +50,7 @@ void OneSidedKernels::launch(OneSidedKernel kernel, const one_sided::Work& work,
   void* arguments[] = {&copied};
   const CUresult result = device_.api.cuLaunchKernel(functions_[static_cast<std::size_t>(kernel)], blocks, 1, 1, threads, 1,
                                                      1, 0, device_.stream, arguments, nullptr);
-  device_.must(result, (std::string{"cuLaunchKernel of "} + name_of(kernel)).c_str());
+  device_.must(result, (std::string{"cuLaunchKernel of "} + name_of_kernel(kernel)).c_str());
 }
 
 void OneSidedKernels::copy(void* to, const void* from, std::uint64_t bytes) const {

@@ -37,7 +37,7 @@ enum class OneSidedKernel : std::uint8_t {
   load_bare
 };
 inline constexpr std::size_t kOneSidedKernels = 21;
-const char* name_of(OneSidedKernel kernel);
+const char* name_of_kernel(OneSidedKernel kernel);
 
 class OneSidedKernels {
  public:

@@ -80,7 +80,7 @@ double OneSidedRuns::told_by_blocks(const OneSidedForm& form, std::uint64_t trip
     const one_sided::BlockEnd& end = kernels_.ends()[block];
     const auto status = static_cast<device::Status>(end.status);
     if (end.over != 1 || status != device::Status::ok)
-      throw Failure(1, std::string{"kernel "} + name_of(form.kernel) + " by " + form.text() + " of " +
+      throw Failure(1, std::string{"kernel "} + name_of_kernel(form.kernel) + " by " + form.text() + " of " +
                            std::to_string(form.bytes) + " bytes: block " + std::to_string(block) + " of PE " +
                            std::to_string(bench_.world.rank()) + " " +
                            (end.over != 1 ? "left nothing behind" : words_of(status)));

@@ -16,7 +16,7 @@ using device::Status;
 
 inline constexpr unsigned kMostBlocks = 1024;
 inline constexpr std::uint64_t kMostThreads = 8192;  // that trade words
-inline constexpr std::uint64_t kPlaces = 64;         // words of one thread, of which it stores one after the other
+inline constexpr std::uint64_t kWordPlaces = 64;     // words of one thread, of which it stores one after the other
 // Packets of a message, and of the next one, which the other PE may send while the last ones are looked at.
 inline constexpr std::uint64_t kMostInPackets = 16384;
 inline constexpr std::uint64_t kSlotUnits = kMostInPackets / 8;
@@ -293,7 +293,7 @@ IST_DEVICE_CODE void store_words(const Crew& crew, const Work& work) {
   const std::uint64_t from = number_of_thread(crew), step = all_threads(crew);
   by_the_first(crew, work, [&](std::uint64_t n) {
     for (std::uint64_t i = from; i < work.count; i += step)
-      device::p(work.view, &work.words[n % kPlaces * work.count + i], n, 1);
+      device::p(work.view, &work.words[n % kWordPlaces * work.count + i], n, 1);
   });
 }
 template <class Crew>
@@ -301,7 +301,8 @@ IST_DEVICE_CODE void store_words_bare(const Crew& crew, const Work& work) {
   std::uint64_t* const theirs = device::peer_ptr(work.view, work.words, 1);
   const std::uint64_t from = number_of_thread(crew), step = all_threads(crew);
   by_the_first(crew, work, [&](std::uint64_t n) {
-    for (std::uint64_t i = from; i < work.count; i += step) device::store_relaxed(&theirs[n % kPlaces * work.count + i], n);
+    for (std::uint64_t i = from; i < work.count; i += step)
+      device::store_relaxed(&theirs[n % kWordPlaces * work.count + i], n);
   });
 }
 
