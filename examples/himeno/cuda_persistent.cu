@@ -308,11 +308,15 @@ auto kernel_for(bool packets, unsigned threads) {
 }
 
 std::size_t kept_bytes(bool keeps, unsigned threads) { return keeps ? threads * sizeof(Fours) : 0; }
-// More than 48 KiB has to be asked for.
+// More than 48 KiB has to be asked for; and where blocks keep something, as much of a multiprocessor's memory as they can share.
 template <class Kernel>
 void must_allow(Kernel kernel, std::size_t bytes) {
-  example::cuda::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
-                       "cudaFuncSetAttribute");
+  using example::cuda::check;
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+        "cudaFuncSetAttribute");
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                             bytes > 0 ? cudaSharedmemCarveoutMaxShared : cudaSharedmemCarveoutDefault),
+        "cudaFuncSetAttribute");
 }
 
 void must(const Launch& launch) {
