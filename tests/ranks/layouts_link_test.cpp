@@ -243,7 +243,7 @@ TEST(LayoutLinks, LongOnesArePackedAndUnpackedPartByPart) {
     Checks check(here);
     Pair pair(here, check);
     const auto apart = vector(check, 5300, 32, 48), closer = vector(check, 5300, 32, 40), some = list(check, 10600, 16),
-               whole = row(check, 5300 * 32), less = row(check, 5300 * 32 - 100), half = vector(check, 2048, 32, 40);
+               whole = row(check, 169600), less = row(check, 169500), half = vector(check, 2048, 32, 40);
     pair.open(*apart, *closer, 3, 3);
     expect_moved(check, pair, *closer, *apart, 3, 3, "the other way round");
     expect_moved(check, pair, *some, *closer, 3, 3, "a list to a vector");
