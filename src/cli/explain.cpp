@@ -21,6 +21,7 @@
 #include "path/shm/lane.hpp"
 #include "path/shm/pair_slots.hpp"
 #include "path/shm/peer_memory.hpp"
+#include "protocol/explain_packing.hpp"
 #include "protocol/explain_stream.hpp"
 #include "request/schedule.hpp"
 
@@ -37,6 +38,8 @@ struct Options {
   std::string type = "byte";
   std::uint64_t size = 8;
   std::int64_t count = 1;
+  std::uint64_t blocks = 0;       // of the sender's layout; 0: one piece
+  std::uint64_t into_blocks = 0;  // of the receiver's
   int ranks = 2;
   bool ordered = false;
   bool self = false;
@@ -137,6 +140,20 @@ std::string no_streams(const Settings& settings) {
   return kinds == "all" || kinds.find("cuda") != std::string::npos ? "" : "ISTHMUS_KINDS leaves CUDA out";
 }
 
+// Of a layout on one side where its bytes come together, or apart; the message itself is then the one of as many bytes.
+Explanation explained(const Options& options, const ExplainedMessage& message, const Settings& settings,
+                      const Profile& profile) {
+  if ((options.blocks | options.into_blocks) != 0 && (message.from.kind != KindId::cuda || message.to.kind != KindId::cuda))
+    throw Failure(2,
+                  "--blocks and --into-blocks are of CUDA memory on both sides (--from cuda:0 --to cuda:1): of any other "
+                  "layouts are packed in a block, which is then sent as any buffer");
+  const auto width = [](std::uint64_t block) { return static_cast<std::int64_t>(((block | 16) & (~(block | 16) + 1))); };
+  if (options.blocks != 0) return explain_packing(message, width(options.blocks), profile.message);
+  if (options.into_blocks != 0) return explain_unpacking(message, width(options.into_blocks), profile.message);
+  return options.stream ? explain_in_stream(message, no_streams(settings), profile.message)
+                        : explain(message, profile.message);
+}
+
 Explanation explain_message(const Options& options, const Settings& settings, const Profile& profile) {
   const Place from = Place::read(options.from, true);
   const Place to = Place::read(options.to, true);
@@ -155,10 +172,11 @@ Explanation explain_message(const Options& options, const Settings& settings, co
   message.mode = {options.synchronous, true};
   if (settings.worker && message.from.kind == KindId::cuda && Workers::copies(message.from.memory) && !message.same_device)
     message.worker_limit = message.mailbox_limit = kWorkerLimit;
-  Explanation answer =
-      options.stream ? explain_in_stream(message, no_streams(settings), profile.message) : explain(message, profile.message);
+  Explanation answer = explained(options, message, settings, profile);
   answer.question = in_words(message.bytes) + (options.stream ? " in a stream, from " : " from ") + from.text() + " to " +
                     to.text() + (options.self ? " of one rank" : " of another rank on this machine");
+  if (options.blocks != 0) answer.question += ", packed from blocks of " + std::to_string(options.blocks);
+  if (options.into_blocks != 0) answer.question += ", unpacked into blocks of " + std::to_string(options.into_blocks);
   return answer;
 }
 
@@ -308,9 +326,24 @@ void add_explain_command(CLI::App& app) {
   command->add_flag("--self", options->self, "of a message: from a rank to itself")->excludes(call);
   CLI::Option* synchronous =
       command->add_flag("--synchronous", options->synchronous, "of a message: as by ist_ssend")->excludes(call);
+  CLI::Option* const blocks =
+      command
+          ->add_option("--blocks", options->blocks,
+                       "of a message: the sender's bytes lie apart, in blocks of so many: where are they packed?")
+          ->type_name("BYTES")
+          ->transform(CLI::AsSizeValue(false).description(""))
+          ->excludes(call);
+  command
+      ->add_option("--into-blocks", options->into_blocks,
+                   "of a message: the receiver's do, and the sender's lie in one piece: where are they unpacked?")
+      ->type_name("BYTES")
+      ->transform(CLI::AsSizeValue(false).description(""))
+      ->excludes(call)
+      ->excludes(blocks);
   command->add_flag("--stream", options->stream, "of a message: put into a CUDA stream, as by ist_send_on")
       ->excludes(call)
-      ->excludes(synchronous);
+      ->excludes(synchronous)
+      ->excludes(blocks);
   const auto of_call = [call](CLI::Option* option) { return option->needs(call); };
   of_call(command->add_option("--ranks", options->ranks, "of a call: how many take part; 2 unless told"))
       ->type_name("N")

@@ -141,6 +141,28 @@ TEST(Explain, TheLimitsOfTheSettingsAreObeyed) {
   EXPECT_EQ(chosen(always), way(always, "single copy").contains("refused") ? "ring" : "single copy");
 }
 
+TEST(Explain, OfALayoutItSaysWhereItsBytesComeTogetherOrApart) {
+  for (const std::string side : {"--blocks", "--into-blocks"}) {
+    const std::string size = " --size 1MiB " + side;
+    const Json over = answer("--from cuda:0 --to cuda:1" + size + " 16");
+    expect_sound(over);
+    EXPECT_EQ(over["choice"], "over the link") << over;
+    EXPECT_EQ(chosen(over), "over the link");
+    EXPECT_GT(way(over, "in a block")["seconds"], way(over, "over the link")["seconds"]);
+    EXPECT_NE(over["question"].get<std::string>().find("blocks of 16"), std::string::npos) << over["question"];
+    const Json bytes = answer("--from cuda:0 --to cuda:1" + size + " 3");
+    EXPECT_GT(way(bytes, "over the link")["seconds"], way(over, "over the link")["seconds"]) << "single bytes cost more";
+    const Json never = answer("--from cuda:0 --to cuda:1" + size + " 16", "ISTHMUS_DEVICE_IPC=never");
+    expect_sound(never);
+    EXPECT_EQ(chosen(never), "in a block");
+    EXPECT_EQ(way(never, "over the link")["refused"], "ISTHMUS_DEVICE_IPC is never");
+    EXPECT_EQ(chosen(answer("--from cuda:1 --to cuda:1" + size + " 16")), "in a block");
+    const Ran host = explain("--from host --to cuda" + size + " 16");
+    EXPECT_EQ(host.status, 2) << host.output;
+    EXPECT_TRUE(says(host, "CUDA memory on both sides")) << host.output;
+  }
+}
+
 TEST(Explain, ACallShowsEveryAlgorithmTermByTermAndTheCheapestIsChosen) {
   for (const char* call : {"bcast", "reduce", "allreduce", "allgather", "reduce_scatter", "alltoall"}) {
     for (const char* count : {"0", "1", "1000", "100000000"}) {

@@ -2,6 +2,8 @@
 // place, and what becomes of them where something is late, too long, cancelled or broken.
 #include <isthmus/layout.h>
 
+#include <csignal>
+
 #include "broken_driver.hpp"
 
 namespace {
@@ -241,7 +243,7 @@ TEST(LayoutLinks, LongOnesArePackedAndUnpackedPartByPart) {
     Checks check(here);
     Pair pair(here, check);
     const auto apart = vector(check, 5300, 32, 48), closer = vector(check, 5300, 32, 40), some = list(check, 10600, 16),
-               whole = row(check, 5300 * 32), less = row(check, 5300 * 32 - 100), half = vector(check, 2048, 32, 40);
+               whole = row(check, 169600), less = row(check, 169500), half = vector(check, 2048, 32, 40);
     pair.open(*apart, *closer, 3, 3);
     expect_moved(check, pair, *closer, *apart, 3, 3, "the other way round");
     expect_moved(check, pair, *some, *closer, 3, 3, "a list to a vector");
@@ -338,6 +340,30 @@ TEST(LayoutLinks, TellBothOfTheUsersKernelThatCrashes) {
     }
     return check.wrong();
   }));
+}
+
+// Whoever packs into, or unpacks out of, the memory of a rank that dies hears of it, and nothing hangs.
+TEST(LayoutLinks, EndWhereTheOtherRankDies) {
+  NEEDS_FAKE_DRIVER();
+  for (const bool gathers : {false, true})
+    for (const int victim : {0, 1}) {
+      const auto codes = run_ranks(2, "host,cuda", [&](const Here& here) {
+        Checks check(here);
+        Pair pair(here, check);
+        const auto words = vector(check, 5000, 4, 12), whole = row(check, 20000);
+        const Form &out = gathers ? *whole : *words, &in = gathers ? *words : *whole;
+        pair.open(out, in, gathers ? 0 : 1, gathers ? 1 : 0);
+        int code = IST_OK;
+        for (int n = 0; code == IST_OK; ++n) {
+          if (here.rank == victim && n == 200) ::raise(SIGKILL);
+          code = here.rank == 0 ? ist_send_layout(pair.buffer.get(), 1, out.get(), 1, 7, here.comm)
+                                : ist_recv_layout(pair.buffer.get(), 1, in.get(), 0, 7, here.comm, IST_STATUS_IGNORE);
+        }
+        check.fails(code, IST_ERR_PEER_DEAD, {"rank " + std::to_string(victim)}, "what was under way");
+        return check.wrong();
+      });
+      EXPECT_EQ(codes[victim == 0 ? 1 : 0], 0) << "rank " << victim << " dies" << (gathers ? ", unpacking" : ", packing");
+    }
 }
 
 // Nothing has packed a send that nobody has asked for; taken back it leaves the next one in its place.
