@@ -87,6 +87,19 @@ INSTANTIATE_TEST_SUITE_P(Unexported, WindowsRefusedOf,
                                            Refused{"vmm", "vmm memory (cuMemCreate)"}),
                          [](const auto& each) { return std::string{each.param.word}; });
 
+// Of cudaMallocHost: the driver says whose it is.
+TEST(WindowsRefused, PageLockedMemoryOfADriver) {
+  NEEDS_DEVICES();
+  if (driver_call<void()>("fake_cuda_reset") != nullptr)
+    GTEST_SKIP() << "not covered here: page-locked memory of a driver; the fake one's is a file, and may be registered";
+  const InContext scope(rank() % own_devices());
+  void* memory = nullptr;
+  driver_ok(driver_call<CUresult(void**, std::size_t, unsigned)>("cuMemHostAlloc")(&memory, 1 << 20, 0));
+  std::memset(memory, 0, 1 << 20);
+  expect_refused(ist_host(memory), 1 << 20, IST_ERR_UNSUPPORTED, "page-locked memory of a driver (cudaMallocHost)");
+  driver_ok(driver_call<CUresult(void*)>("cuMemFreeHost")(memory));
+}
+
 // As PyTorch's expandable segments are: one piece of it can be registered, and not two at once.
 TEST(WindowsRefused, MemoryThatLiesInSeveralMappings) {
   NEEDS_DEVICES();

@@ -178,10 +178,12 @@ Status Window::borrow_from(int pe, Lending& lending, const Loan& loan) {
   Part& theirs = part(Pe{pe});
   lending.hear(loan, lender);
   auto kept = lending.keep(loan, lender, own_, theirs.bytes);
-  if (!kept.ok())
+  if (!kept.ok()) {
+    const bool apart = kept.status().code() == IST_ERR_UNREACHABLE;
     return {kept.status().code(),
             pe_text(this->pe()) + " cannot reach memory of " + pe_text(pe) + ": " + kept.status().text() +
-                "; put these PEs on devices that reach each other, or register memory of IST_KIND_HOST"};
+                (apart ? "; put these PEs on devices that reach each other, or register memory of IST_KIND_HOST" : "")};
+  }
   theirs.kept = std::move(*kept);
   theirs.base = theirs.kept->base() + loan.offset;
   theirs.lack = lending.changes_words_of(loan, lender, own_);
