@@ -11,11 +11,11 @@ workload() {
   step 90 "$*, $ranks rank(s)" "$isthmus" run -n "$ranks" "$build/bin/$1" "${@:2}" --json "$raw/$name.workload.json"
 }
 
-# Beside what NCCL does with the same kernels, where its program is there and NCCL is found.
+# Beside what NCCL does with the same sweeps, where it is found.
 himeno_by_nccl() {
   local size=$1 round=$2 iterations=$3
-  [[ -x $build/himeno_nccl ]] || return
-  step 60 "himeno by NCCL in a graph, $size" bash -c "NCCL_NVLS_ENABLE=0 '$build/himeno_nccl' '$size' '$iterations' >'$raw/nccl-$size-$round.workload.json'"
+  [[ -x $build/himeno_nccl ]] || return 0
+  step 60 "himeno by NCCL in a graph, $size" env NCCL_NVLS_ENABLE=0 bash -c "'$build/himeno_nccl' '$size' '$iterations' 2 >'$raw/nccl-$size-$round.workload.json'"
 }
 
 run_workloads() {
@@ -24,9 +24,10 @@ run_workloads() {
   describe_machine
   all=$(gpus)
   nccl=$(find_nccl)
-  if [[ -n $nccl && -f tools/peers/himeno_nccl.cu && $all -gt 1 ]]; then
-    step 120 "compile tools/peers/himeno_nccl.cu" nvcc -std=c++20 -O3 -fmad=false -arch=native -Iexamples -Iinclude "-I$nccl/include" \
-      tools/peers/himeno_nccl.cu -o "$build/himeno_nccl" "$nccl/lib/libnccl.so.2" -Xlinker "-rpath,$nccl/lib"
+  note "NCCL: ${nccl:-none found with its header}"
+  if [[ -n $nccl ]] && ((all > 1)); then
+    step 120 "compile tools/peers/himeno_nccl.cu" nvcc -std=c++20 -O3 -arch=native -Iinclude -Iexamples -Iexamples/himeno "-I$nccl/include" \
+      tools/peers/himeno_nccl.cu examples/himeno/cuda_sweeps.cu -o "$build/himeno_nccl" -Xlinker "$nccl/lib/libnccl.so.2" -Xlinker "-rpath,$nccl/lib"
   fi
   for round in 1 2 3; do
     workload "jacobi-1-$round" 1 jacobi --device cuda --nx 16384 --ny 16384 --iterations 300 --compare 10
@@ -37,8 +38,8 @@ run_workloads() {
       workload "lbm-$all-$size-$round" "$all" lbm --device cuda --exchange $size --cells 512 --steps 50
     done
     for size in XS S M L XL; do
-      workload "himeno-$size-$round" "$all" himeno $size $([[ $size == *L ]] && echo 100 || echo 1000) --device cuda --exchange all
-      [[ $size == *L ]] || himeno_by_nccl $size $round 1000
+      workload "himeno-$size-$round" "$all" himeno $size $([[ $size == *L ]] && echo 128 || echo 6400) --device cuda --exchange all
+      [[ $size == *L ]] || himeno_by_nccl $size $round 6400
     done
   done
   python3 -B tools/workloads_record.py "$out/info.json" "$raw" "$out/workloads.json" 2>&1 | tee -a "$log" >>"$summary" ||

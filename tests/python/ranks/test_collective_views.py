@@ -81,7 +81,7 @@ def test_rows_that_cannot_be_cut_are_refused_before_anything_is_sent(comm):
         with pytest.raises(ValueError, match="do not fit"):
             comm.allgather(part, view)
         # As many elements as fit, but not as whole rows.
-        odd = np.zeros((2 * comm.size * 2 + 2, 2 * comm.size))[:, ::2]
+        odd = np.zeros((comm.size + 1, 2 * comm.size))[:, ::2]
         own = np.zeros((odd.size // comm.size, 2))[:, 0]
         with pytest.raises(ValueError, match="rows"):
             comm.allgather(own, odd)
