@@ -5,7 +5,8 @@
  * Streams        : a CUstream or cudaStream_t of the heap's device on this PE (IST_ERR_ARGUMENT names both devices). What was put into the
  *                  stream before is over, on this device and in other PEs' parts, when the call's turn comes; what follows begins after it.
  *                  Nothing else is ordered: two streams are not, nor are other calls on the heap. All calls may be captured into graphs,
- *                  and replayed, once one of them was made on the heap outside of a capture, which loads the kernels.
+ *                  and replayed, once the same one was made on the heap outside of a capture, which loads its kernel; of a layout that is
+ *                  not regular with the same layout and count (IST_ERR_NOT_CAPTURABLE). What such a graph needs stays as long as the heap.
  * Ownership      : buffers and addresses stay as they are until the stream has passed the call; the stream is the caller's. A heap is
  *                  destroyed when its streams have come past all of them.
  * Waiting        : ist_heap_wait_until_on and ist_heap_barrier_on hold the stream, by a kernel of one thread that looks at memory of its own

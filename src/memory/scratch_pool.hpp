@@ -30,6 +30,10 @@ class ScratchPool {
       if (pool_ != nullptr) pool_->give_back(piece_);
     }
     const Piece& piece() const { return piece_; }
+    // Something may still use it, of which nobody will hear: its memory goes when the device is quiet, and is not used again.
+    void let_go_later() {
+      if (pool_ != nullptr) std::exchange(pool_, nullptr)->release_later(piece_);
+    }
 
    private:
     friend class ScratchPool;
@@ -48,6 +52,7 @@ class ScratchPool {
 
  private:
   void give_back(const Piece& piece);
+  void release_later(const Piece& piece) { kinds_.find(piece.kind)->release_later(piece); }
 
   const Kinds& kinds_;
   std::mutex mutex_;

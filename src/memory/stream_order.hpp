@@ -28,6 +28,7 @@ class StreamOrder {
   virtual ~StreamOrder() = default;
   // Is it a stream of that device? With `own`, a piece of memory of it, the special streams are.
   virtual Status belongs(std::uint64_t stream, const Piece& own) = 0;
+  virtual bool captures(std::uint64_t stream, const Piece& own) = 0;
   virtual Status copy_in(std::uint64_t stream, const Piece& own, const Piece& to, const Piece& from) = 0;
   // `own`: memory of the device whose stream it is; `word` may be another's.
   virtual Status change_in(std::uint64_t stream, const Piece& own, const WordChange& change, const Piece& word) = 0;

@@ -63,6 +63,7 @@ Loan Engine::lend_bounce(Operation& operation, const PeerState& from, const Piec
 // which the sender would wait for, too.
 Loan Engine::lend_parts(Operation& operation, const PeerState& from, const Piece& to, const Envelope& announced) {
   if (operation.laid == nullptr || to.kind == KindId::host || !pays_in_parts(to.size, parts_)) return {};
+  if (!blocks_.turn_of(0)) return {};  // others need one, and this receive does not
   Lending* lender = static_cast<KindId>(announced.kind) == to.kind ? lending(*from.link, to.kind) : nullptr;
   const auto idle = is_finished(operation.laid->ready);
   if (lender == nullptr || !idle.ok() || !*idle) return {};

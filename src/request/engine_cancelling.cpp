@@ -37,7 +37,7 @@ bool Engine::take_back(Operation& operation, std::uint32_t index) {
   envelope.sender_op = operation.wire;
   envelope.bytes = 0;
   envelope.flags = 0;
-  if (operation.in<state::Announced>()) {
+  if (operation.in<state::Announced>() && !operation.lent) {
     // Behind the announcement, whatever carries either of them.
     envelope.sequence = to.next_sequence++;
   } else if (operation.in<state::Queued>()) {
@@ -72,7 +72,7 @@ void Engine::give_up_call(Operation& operation, std::uint32_t index) {
     if (run.schedule->at(part.step).regardless) continue;
     if (part.in<state::Posted>()) {
       part.piece = host_piece(nullptr, Bytes{});
-    } else if (part.in<state::Announced>()) {
+    } else if (part.in<state::Announced>() && !part.lent) {
       // Without a word: whoever asks for the bytes is refused, and knows why.
       finish(part, i, run.status);
     } else if (part.in<state::Queued>() && take_back(part, i)) {

@@ -72,11 +72,12 @@ void Engine::fail_for(Rank lost, bool everything) {
     if (complete(operation)) continue;
     const auto* claimed = std::get_if<state::Claimed>(&operation.state);
     const auto* bouncing = std::get_if<state::Bouncing>(&operation.state);
+    const auto* leaving = std::get_if<state::Leaving>(&operation.state);
     const bool local =
         operation.in<state::Delivering>() || operation.in<state::Unpacking>() || operation.in<state::Taken>() ||
         operation.in<state::EmptyingCell>() || operation.in<state::FillingCell>() || operation.in<state::Putting>() ||
         operation.in<state::Fetching>() || operation.in<state::Persistent>() || operation.in<state::Running>() ||
-        operation.in_mail() || (bouncing && bouncing->arrived == bouncing->to.size) ||
+        operation.in_mail() || (leaving && leaving->kernel_over) || (bouncing && bouncing->arrived == bouncing->to.size) ||
         (claimed && claimed->message.envelope.type != EnvelopeType::announce);  // needs no peer any more
     const bool concerned =
         everything || operation.peer == lost || (operation.peer.value == kAnySource && !anyone_sends(operation.group.get()));

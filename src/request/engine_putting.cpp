@@ -254,6 +254,7 @@ bool Engine::lend_to_receiver(Operation& operation) {
   answer.sequence = operation.envelope.sequence;
   answer.receiver_op = cleared.receiver_op;
   operation.state = state::Announced{};  // taken, or cleared once more
+  operation.lent = true;
   post_or_queue(to, answer, std::as_bytes(std::span{&*loan, 1}));
   return true;
 }

@@ -23,7 +23,10 @@ bool is_given_up(const ScheduleRun& run) { return run.cancelled && run.status.co
 
 Result<OperationId> Engine::start_schedule(std::unique_ptr<Schedule> schedule) {
   const OperationId id = operations_.add();
-  if (id.value == 0) return too_many();
+  if (id.value == 0) {
+    schedule->let_go_of_blocks_later();
+    return too_many();
+  }
   schedule->sort_needs();
   auto run = std::make_unique<ScheduleRun>();
   run->remaining = schedule->size();
@@ -62,9 +65,12 @@ bool Engine::step_schedule(Operation& operation, std::uint32_t index) {
   const Status status = is_given_up(run) ? Status{} : std::move(run.status);
   operation.outcome.cancelled = is_given_up(run);
   operation.outcome.carrier = run.schedule->carrier();
+  if (run.cancelled || !status.ok()) run.schedule->let_go_of_blocks_later();
   if (auto laid = status.ok() && !run.cancelled ? run.schedule->take_unpacked() : nullptr; laid != nullptr) {
-    operation.outcome.bytes = laid->work.packed.size;
+    operation.outcome.bytes = laid->work.packed.size;  // until they are unpacked
     operation.laid = std::move(laid);
+    operation.unpacks_call = true;
+    if (parts_.trace != nullptr) operation.traced.call = parts_.trace->keep(run.schedule->call());
   }
   finish(operation, index, status);  // the run is gone from here on
   return true;

@@ -274,6 +274,7 @@ void Engine::on_clear(const Arrival& arrival) {
     cleared.memory = std::move(parted->memory);
     cleared.sent = parted->sent;
   }
+  operation->lent = false;
   operation->state = std::move(cleared);
   if (!step_send(*operation, index)) activate(*operation, index);
 }
@@ -333,7 +334,7 @@ bool Engine::announce_instead(Operation& operation, state::FillingCell& filling)
 // that rank for ever, and the copy for his kernel; then he has to wait for his stream before he frees what it works on anyway.
 bool Engine::must_stay(Operation& operation, const Status& status) {
   if (status.ok()) {
-    operation.state = state::Leaving{};
+    operation.state = state::Leaving{operation.in<state::Streaming>() || operation.in<state::Putting>()};
     return true;
   }
   for (UnusedCell& each : unused_cells_)

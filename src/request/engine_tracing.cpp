@@ -56,15 +56,16 @@ void Engine::trace_end(Operation& operation, bool unfinished) {
   const Outcome& outcome = operation.outcome;
   const auto* running = std::get_if<state::Running>(&operation.state);
   Trace::Span span;
-  span.category = category(operation, outcome.tag);
-  span.name = running != nullptr ? parts_.trace->keep(running->run->schedule->call()) : operation.sends ? "send" : "receive";
+  const char* const call = running != nullptr ? parts_.trace->keep(running->run->schedule->call())
+                                              : std::exchange(operation.traced.call, nullptr);
+  span.category = call != nullptr ? "call" : category(operation, outcome.tag);
+  span.name = call != nullptr ? call : operation.sends ? "send" : "receive";
   span.id = operation.traced.id;
   span.begin = operation.traced.begun;
   span.end = Trace::Clock::now();
   span.peer = operation.peer.value;
   span.tag = outcome.tag;
-  if (running == nullptr)
-    span.bytes = static_cast<std::int64_t>(unfinished ? operation.piece.size.value : outcome.bytes.value);
+  if (call == nullptr) span.bytes = static_cast<std::int64_t>(unfinished ? operation.piece.size.value : outcome.bytes.value);
   if (const auto way = way_taken(operation); way && !unfinished) span.carrier = carrier_name(ist::carrier_of(*way));
   span.comm = parts_.trace->keep(operation.group ? operation.group->name() : "world");
   span.code = outcome.cancelled ? IST_CANCELLED : outcome.status.code();

@@ -172,8 +172,10 @@ struct Persistent {  // a request that can be started many times
 struct Running {  // a collective operation
   std::unique_ptr<ScheduleRun> run;
 };
-struct Leaving {};  // send: over, but a copy that is not used any more still reads the buffer
-struct Done {};     // the outcome is there
+struct Leaving {             // send: over, but a copy that is not used any more still reads the buffer
+  bool kernel_over = false;  // the copy waits for nothing: the bytes were sent after the kernel that writes them
+};
+struct Done {};  // the outcome is there
 }  // namespace state
 
 // Of an operation, where there is a trace.
@@ -181,6 +183,7 @@ struct Traced {
   std::uint64_t id = 0;
   Trace::Clock::time_point begun;
   Trace::Clock::time_point copying;  // since then
+  const char* call = nullptr;        // of a collective call whose schedule is over
 };
 
 // A copy into another rank's memory that can begin.
@@ -204,13 +207,15 @@ struct Operation {
   State state;
   std::uint32_t wire = 0;  // its id, as it travels
   bool sends = false;
-  bool active = false;       // in the engine's list of operations that are stepped
-  bool released = false;     // nobody will ask for the outcome
-  bool message = false;      // claimed by a matched probe, not yet received
-  bool timed = false;        // how long the copying takes is worth knowing
-  bool shown = false;        // the bytes lie in memory that sender and receiver share, for the receiver to copy them
-  bool still_read = false;   // of a send: a copy into a cell that is not used is under way
-  std::uint32_t parent = 0;  // 1 + the index of the collective operation that started this one as its `step`
+  bool active = false;        // in the engine's list of operations that are stepped
+  bool released = false;      // nobody will ask for the outcome
+  bool message = false;       // claimed by a matched probe, not yet received
+  bool timed = false;         // how long the copying takes is worth knowing
+  bool shown = false;         // the bytes lie in memory that sender and receiver share, for the receiver to copy them
+  bool still_read = false;    // of a send: a copy into a cell that is not used is under way
+  bool lent = false;          // of a send that is announced: its receiver may be at work on its memory
+  bool unpacks_call = false;  // of a collective call: all is over but what came into a block
+  std::uint32_t parent = 0;   // 1 + the index of the collective operation that started this one as its `step`
   std::uint32_t step = 0;
   Rank peer;  // destination, or the source asked for (any: -1), or the source matched
   Piece piece;
@@ -239,7 +244,7 @@ struct Operation {
   // piece, and a send its envelope.
   void clear() {
     wire = parent = step = 0;
-    sends = active = released = message = timed = shown = still_read = false;
+    sends = active = released = message = timed = shown = still_read = lent = unpacks_call = false;
     peer = {};
     outcome.source = {};
     outcome.tag = 0;

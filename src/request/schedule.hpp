@@ -110,6 +110,11 @@ class Schedule {
     unpacked_.pop_back();
     return laid;
   }
+  // Of a call that did not end well: a kernel that packs may still be behind the user's work.
+  void let_go_of_blocks_later() {
+    for (auto* const blocks : {&packed_, &unpacked_})
+      for (const auto& laid : *blocks) laid->device.let_go_later();
+  }
   // Asked now and then while nothing moves: why it never will. `asks`: while it tells others what all must hear.
   void doubt_by(std::function<Status(bool asks)> doubt) { doubt_ = std::move(doubt); }
   Status doubt(bool asks) const { return doubt_ ? doubt_(asks) : Status{}; }

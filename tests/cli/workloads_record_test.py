@@ -36,7 +36,7 @@ def jacobi(ranks, alone, copied, rows=()):
 
 
 def lbm(ranks, glups, alone=None, **more):
-    compared = {"one_device_alone": {"done": True, "efficiency": glups / alone / ranks}} if alone else {}
+    compared = {"one_device_alone": {"done": True, "glups": alone, "efficiency": glups / alone / ranks}} if alone else {}
     return {"program": "lbm", "verdict": "verified", "flow": "tgv", "cells": [512, 512, 512], "ranks": ranks, "exchange": "one-sided", "glups": glups,
             "seconds": 0.1, "steps": 50, "copy_bytes_per_second": 4.2e12 * ranks, "bytes_per_update": 152, **compared, **more}
 
@@ -64,23 +64,31 @@ def kernels_are_twice_as_quick_as_the_best_that_is_driven():
 
 
 def large_sizes_scale():
-    assert verdicts(himeno("L", {"stream": 300.0, "kernel": 105.26}, alone=200.0)) == [True]
+    found = judged(himeno("L", {"stream": 300.0, "kernel": 105.26}, alone=200.0))
+    assert {name.split(", ")[2]: one["pass"] for name, one in found.items()} == {"an iteration in one kernel": True, "by ours: stream": False}, found
     assert verdicts(himeno("XL", {"kernel": 105.27}, alone=200.0)) == [False]
-    assert verdicts(himeno("L", {"kernel": 100.0}, alone=200.0, right=False)) == [], "a wrong result is no figure"
+    # One GPU is as quick as its quickest way.
+    assert verdicts(himeno("XL", {"kernel": 105.0}, alone=200.0), himeno("XL", {"kernel": 190.0}, alone=200.0, grid=[1, 1, 1])) == [False]
+    found, = judged(himeno("L", {"kernel": 100.0}, alone=200.0, right=False)).values()
+    assert found["pass"] is False and found["ours"] is None, "a wrong result is no figure"
 
 
 def jacobi_stands_beside_a_copy_and_one_gpu():
     assert verdicts(jacobi(1, 450.0, 500.0)) == [True] and verdicts(jacobi(1, 449.9, 500.0)) == [False]
     found = judged(jacobi(2, 500.0, 520.0, [("messages", 970.0), ("kernel", 969.0)]))
-    assert {name.split(", ")[-1]: one["pass"] for name, one in found.items()} == {"kernel": False, "messages": True}, found
-    assert found["Jacobi 16384 x 16384, 2 GPUs, messages"]["limit"] == 1000.0, found
+    assert {name.split(", ")[-1]: one["pass"] for name, one in found.items()} == {"kernel": False, "messages": None}, found
+    messages = found["Jacobi 16384 x 16384, 2 GPUs, messages"]
+    assert messages["limit"] == 1000.0 and messages["note"] == "the target is of 4 GPUs", found
+    assert verdicts(jacobi(4, 500.0, 520.0, [("messages", 1940.0)])) == [True]
+    assert verdicts(jacobi(4, 500.0, 520.0, [("messages", 1940.0)]), jacobi(1, 500.0, 520.0, [("kernel", 501.0)])) == [True, False]
 
 
 def lattices_scale_and_one_gpu_is_quick():
     assert verdicts(lbm(1, 25.0)) == [True] and verdicts(lbm(1, 24.9)) == [False]
     assert verdicts(lbm(1, 25.0), machine="Y, 1 x NVIDIA H100") == [None]
-    assert verdicts(lbm(2, 47.5, 25.0)) == [True] and verdicts(lbm(2, 47.4, 25.0)) == [False]
-    assert verdicts(lbm(2, 50.0, 25.0, verdict="wrong")) == []
+    assert verdicts(lbm(4, 95.0, 25.0)) == [True] and verdicts(lbm(4, 94.9, 25.0)) == [False] and verdicts(lbm(2, 47.5, 25.0)) == [None]
+    assert verdicts(lbm(1, 26.0), lbm(4, 95.0, 25.0)) == [True, False]
+    assert verdicts(lbm(2, 50.0, 25.0, verdict="wrong")) == [False]
 
 
 def a_run_is_put_together_shown_and_filed():

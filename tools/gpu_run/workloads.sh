@@ -15,7 +15,7 @@ workload() {
 himeno_by_nccl() {
   local size=$1 round=$2 iterations=$3
   [[ -x $build/himeno_nccl ]] || return 0
-  step 60 "himeno by NCCL in a graph, $size" env NCCL_NVLS_ENABLE=0 bash -c "'$build/himeno_nccl' '$size' '$iterations' 2 >'$raw/nccl-$size-$round.workload.json'"
+  step 60 "himeno by NCCL in a graph, $size" env NCCL_NVLS_ENABLE=0 bash -c "'$build/himeno_nccl' '$size' '$iterations' '$all' >'$raw/nccl-$size-$round.workload.json'"
 }
 
 run_workloads() {
@@ -38,7 +38,7 @@ run_workloads() {
       workload "lbm-$all-$size-$round" "$all" lbm --device cuda --exchange $size --cells 512 --steps 50
     done
     for size in XS S M L XL; do
-      workload "himeno-$size-$round" "$all" himeno $size $([[ $size == *L ]] && echo 128 || echo 6400) --device cuda --exchange all
+      workload "himeno-$size-$round" "$all" himeno $size $([[ $size == *L ]] && echo 128 || echo 6400) --device cuda --exchange all --grid "${all}x1x1"
       [[ $size == *L ]] || himeno_by_nccl $size $round 6400
     done
   done

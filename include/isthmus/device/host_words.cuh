@@ -92,6 +92,8 @@ IST_DEVICE_CODE Status fence(const ist_device_view& view, std::uint64_t deadline
 // a fence(view) in between.
 IST_DEVICE_CODE Status signal(const ist_device_view& view, std::uint64_t* mine, std::uint64_t value, Signal how, int pe,
                               std::uint64_t deadline = 0) {
+  std::uint64_t offset = 0;
+  if (has_proxy(view) && !names_word(view, mine, pe, offset)) return Status::misuse;
   if (!has_proxy(view) || (how == Signal::set && is_settled(view))) {
     signal(view.team, mine, value, how, pe);
     return Status::ok;
@@ -128,8 +130,10 @@ IST_DEVICE_CODE T atomic_fetch(const ist_device_view& view, const T* mine, int p
   // Loaded where nothing of this thread's may be under way to the word.
   if (has_proxy(view) && !is_settled(view))
     return fetch_by_proxy(view, Change::fetch, const_cast<T*>(mine), T{}, T{}, pe, deadline, status);
-  if (status != nullptr) *status = Status::ok;
-  return atomic_fetch(view.team, mine, pe);
+  std::uint64_t offset = 0;
+  const bool names = !has_proxy(view) || names_word(view, mine, pe, offset);
+  if (status != nullptr) *status = names ? Status::ok : Status::misuse;
+  return names ? atomic_fetch(view.team, mine, pe) : T{};
 }
 template <class T>
 IST_DEVICE_CODE Status atomic_set(const ist_device_view& view, T* mine, T value, int pe, std::uint64_t deadline = 0) {

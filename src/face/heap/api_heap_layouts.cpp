@@ -8,6 +8,7 @@
 #include "face/message/layout_calls.hpp"
 #include "layout/form.hpp"
 #include "layout/signature.hpp"
+#include "memory/stream_order.hpp"
 
 namespace ist {
 namespace {
@@ -136,6 +137,15 @@ Status copy_layouts_on(const InStream& in, bool puts, const FarData& far_data, c
             "the bytes of neither side lie in a row; pack them into a row first, or make the call without a stream"};
   const Laid& laid = to_row ? from : to;
   IST_TRY(can_pack(in.heap().world(), laid.memory));
+  // Its list of runs lies on the device for as long as its shape is there, and comes there by a copy that no graph may hold.
+  if (!laid.shape->form.strided()) {
+    const bool captures = in.order().captures(in.stream(), in.own_word());
+    if (!in.heap().keep(laid.shape, captures) && captures)
+      return {
+          IST_ERR_NOT_CAPTURABLE,
+          "the layout is no regular one, and its runs are not on the device yet; make this very call, with this layout and "
+          "count, once outside of the capture"};
+  }
   Piece packed = to_row ? *to_row : *from_row;
   packed.device = laid.memory.device;  // the kernel runs there, wherever the bytes are
   const PackWork work{form_of(laid.shape), laid.memory, laid.origin, packed, 0, laid.shape->form.size, !to_row};

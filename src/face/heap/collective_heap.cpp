@@ -187,6 +187,13 @@ Status CollectiveHeap::end() {
   return copied.ok() ? all : copied;
 }
 
+bool CollectiveHeap::keep(const SharedShape& shape, bool only_ask) {
+  const std::lock_guard lock(kept_mutex_);
+  const bool kept = std::find(kept_.begin(), kept_.end(), shape) != kept_.end();
+  if (!kept && !only_ask) kept_.push_back(shape);
+  return kept;
+}
+
 Status CollectiveHeap::quiet() {
   Status failed = Team::quiet();
   if (!device_view_.has_proxy()) return failed;

@@ -9,11 +9,14 @@
 #include <isthmus/heap.h>
 
 #include <memory>
+#include <mutex>
+#include <vector>
 
 #include "face/heap/device_view.hpp"
 #include "face/heap/team.hpp"
 #include "heap/flag_barrier.hpp"
 #include "heap/symmetric_heap.hpp"
+#include "layout/shape.hpp"
 
 namespace ist {
 
@@ -41,6 +44,9 @@ class CollectiveHeap final : public Team {
   SymmetricHeap& memory() { return *memory_; }
   const SymmetricHeap& memory() const { return *memory_; }
   bool on_host() const { return memory_->shape().kind == KindId::host; }
+
+  // What graphs with calls on this heap may hold stays as long as it. False: it did not stay so far.
+  bool keep(const SharedShape& shape, bool only_ask);
 
   // Where a call of the caller's on its own copy goes.
   Status check(int pe) const { return memory_->check(pe); }
@@ -76,6 +82,8 @@ class CollectiveHeap final : public Team {
   std::unique_ptr<FlagBarrier> barrier_;
   Bytes page_;
   DeviceView device_view_;  // of the memory
+  std::mutex kept_mutex_;
+  std::vector<SharedShape> kept_;
 };
 
 }  // namespace ist

@@ -62,8 +62,11 @@ Status DeviceView::make_room() {
     desk_ = *desk;
     has_desk_ = true;
     world_.kinds().mark_used(kind_->id());
+  }
+  if (!desk_is_zero_) {
     const std::vector<std::byte> zeros(sizeof(device::ProxyDesk));
     IST_TRY(copy_pieces(world_, desk_, host_piece(zeros.data(), Bytes{zeros.size()})));
+    desk_is_zero_ = true;
   }
   if (!room_.empty()) return {};
   auto room = world_.pool().take_locked(kRoom, kind_->id());

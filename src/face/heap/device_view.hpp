@@ -65,6 +65,7 @@ class DeviceView {
   PinnedPool::Block room_;  // the ring, and the abort word behind it
   Piece desk_;
   bool has_desk_ = false;
+  bool desk_is_zero_ = false;
   std::unique_ptr<WordProxy> proxy_;
   std::atomic<WordProxy*> serving_{nullptr};
   std::atomic<bool> given_up_{false};  // by a kernel: nothing behind that ticket is done any more

@@ -50,7 +50,11 @@ Status Window::look_at_own(const ist_buffer& memory, Bytes bytes, FilePart& file
     return {IST_ERR_ARGUMENT, "the communicator has " + std::to_string(pes()) + " ranks, and a window at most " +
                                   std::to_string(kMostPes) + "; split it, or make a heap (ist_heap_create)"};
   IST_TRY(all_local("window"));
-  if (bytes == Bytes{}) return {};
+  if (bytes == Bytes{}) {
+    // Passed on to the others where those have host memory, and looked at by nobody.
+    file.file = FileDescriptor{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+    return file.file.valid() ? Status{} : system_error("open of /dev/null");
+  }
   const auto piece = world().kinds().resolve(memory, bytes);
   if (!piece.ok()) return piece.status();
   own_ = *piece;
@@ -98,12 +102,9 @@ Status Window::meet(Card mine, std::vector<Card>& all) {
 
 // ---- host memory ----
 
-// Who has none passes on what nobody looks at.
 Status Window::map_files(const FilePart& file, const std::vector<Card>& all) {
-  FileDescriptor nothing;
-  if (!file.file.valid()) nothing = FileDescriptor{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
   std::vector<FileDescriptor> files(all.size());
-  Status own = pass_around(file.file.valid() ? file.file : nothing, files);
+  Status own = pass_around(file.file, files);
   for (int pe = 0; pe < pes() && own.ok(); ++pe) {
     if (!is_other(pe)) continue;
     const auto p = static_cast<std::size_t>(pe);

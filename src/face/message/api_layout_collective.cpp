@@ -45,6 +45,8 @@ void check_own_bytes(CollectiveCall& call, const Piece& own, const Division& par
                                    std::to_string(place.value)});
 }
 
+Division as_one_part(const Piece& own) { return Division::even({own.size.value, Bytes{1}}, 1); }
+
 int bcast(const Asked& asked, const Given& given, int root) {
   LaidSide data(given);
   return run_collective(
@@ -85,6 +87,7 @@ int gather(const Asked& asked, const Given& from, const Given& to, int root) {
         const Piece whole = recv.bytes(call, in_place ? recv.part(root) : LaidSide::Range{}, true);
         const Piece own = in_place ? recv.division().of(whole, root) : send.bytes(call, send.all(), false);
         check_own_bytes(call, own, recv.division());
+        if (!in_place) call.keep_apart(own, as_one_part(own), whole, recv.division());
         plan_gather(call.plan(), own, whole, recv.division(), root, in_place);
       });
 }
@@ -108,6 +111,7 @@ int scatter(const Asked& asked, const Given& from, const Given& to, int root) {
         const Piece whole = send.bytes(call, send.all(), false);
         const Piece own = in_place ? send.division().of(whole, root) : recv.bytes(call, {}, true);
         check_own_bytes(call, own, send.division());
+        if (!in_place) call.keep_apart(whole, send.division(), own, as_one_part(own));
         plan_scatter(call.plan(), whole, send.division(), own, root, in_place);
       });
 }
@@ -135,6 +139,7 @@ int allgather(const Asked& asked, const Given& from, const Given& to) {
         const Piece whole = recv.bytes(call, in_place ? recv.part(rank) : LaidSide::Range{}, true);
         const Piece own = in_place ? recv.division().of(whole, rank) : send.bytes(call, send.all(), false);
         check_own_bytes(call, own, recv.division());
+        if (!in_place) call.keep_apart(own, as_one_part(own), whole, recv.division());
         plan_allgather(call.plan(), own, whole, recv.division(), in_place);
       });
 }
@@ -154,6 +159,7 @@ int alltoall(const Asked& asked, const Given& from, const Given& to) {
         const Division& sent = in_place ? received : send.division();
         const Piece out = in_place ? into : send.bytes(call, send.all(), false);
         check_own_bytes(call, sent.of(out, call.plan().rank()), received);
+        if (!in_place) call.keep_apart(out, sent, into, received);
         plan_alltoall(call.plan(), out, sent, into, received, in_place);
       });
 }

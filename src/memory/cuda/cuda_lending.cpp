@@ -16,6 +16,8 @@ constexpr std::size_t kAskedAtOnce = 64;
 constexpr int kWitnesses = 64;
 // A borrower asks for its descriptor right after the loan; else that is closed.
 constexpr std::chrono::seconds kExportPatience{10};
+// Who is to keep the memory opens it when its program comes to that.
+constexpr std::chrono::seconds kKeepingPatience{60};
 // To open a pool takes a borrower milliseconds in the driver's locks. One of which all was freed again, so many times in turn after no
 // more loans to anybody than these, is opened by a borrower only after so many.
 constexpr int kShortLives = 4;
@@ -200,7 +202,8 @@ void CudaLending::export_for(Lent& lent, Rank borrower, LoanFor use) {
   Exports& exports = pool == nullptr ? lent.exports : pool->exports;
   if (!exports.made_for.insert(borrower).second && use != LoanFor::keeping) return;
   auto descriptor = pool == nullptr ? export_mapping(lent.start) : export_pool(pool->handle);
-  exports.waiting.insert_or_assign(borrower, Export{std::move(descriptor), std::chrono::steady_clock::now()});
+  const auto until = std::chrono::steady_clock::now() + (use == LoanFor::keeping ? kKeepingPatience : kExportPatience);
+  exports.waiting.insert_or_assign(borrower, Export{std::move(descriptor), until});
   door_->will_tidy();
 }
 
@@ -298,12 +301,11 @@ Result<FileDescriptor> CudaLending::take_export(const DoorNote& asked) {
 // They hold the memory, whether or not the program has freed it.
 bool CudaLending::close_old_exports() {
   const auto now = std::chrono::steady_clock::now();
-  const auto limit = now - kExportPatience;
   const std::lock_guard lock(mutex_);
   bool left = false;
   const auto close_old = [&](Exports& exports) {
     std::erase_if(exports.waiting, [&](const auto& entry) {
-      const bool old = entry.second.made < limit;
+      const bool old = entry.second.until < now;
       if (old) exports.made_for.erase(entry.first);
       return old;
     });

@@ -45,7 +45,7 @@ class CudaLending {
   // not bear. Who does not come for its own in time gets another with a later loan.
   struct Export {
     Result<FileDescriptor> descriptor;
-    std::chrono::steady_clock::time_point made;
+    std::chrono::steady_clock::time_point until;
   };
   struct Exports {
     std::map<Rank, Export> waiting;

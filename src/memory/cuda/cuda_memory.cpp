@@ -29,8 +29,8 @@ CudaKind::CudaKind(const CudaApi& api, std::vector<CUdevice> handles, std::vecto
   quiet_.watch(channels_);
 }
 
-// Channels ended with the world.
-CudaKind::~CudaKind() { run_lists_.let_go(true), quiet_.finish(); }
+// Channels ended with the world. What is held goes back while there are tickets.
+CudaKind::~CudaKind() { holding_.clear(), run_lists_.let_go(true), quiet_.finish(); }
 
 bool CudaKind::copies(KindId to, KindId from) const {
   const auto mine_or_host = [](KindId kind) { return kind == KindId::cuda || kind == KindId::host; };

@@ -96,6 +96,7 @@ class CudaKind : public MemoryKind,
   // cuda_stream_order.cpp
   StreamOrder* stream_order() override { return kernels_.present() ? this : nullptr; }
   Status belongs(std::uint64_t stream, const Piece& own) override;
+  bool captures(std::uint64_t stream, const Piece& own) override;
   Status copy_in(std::uint64_t stream, const Piece& own, const Piece& to, const Piece& from) override;
   Status change_in(std::uint64_t stream, const Piece& own, const WordChange& change, const Piece& word) override;
   Status wait_in(std::uint64_t stream, const Piece& word, const WordWait& wait) override;
@@ -224,6 +225,9 @@ class CudaKind : public MemoryKind,
   template <class Work>
   Status in_stream_of(const Piece& own, const Work& work);
   Status launch_in(CudaContext& context, std::uint64_t stream, OrderKernel which, void* work);
+  // One that waits for other ranks.
+  Status hold_in(CudaContext& context, std::uint64_t stream, OrderKernel which, void* work);
+  bool held_are_over();
   Status launch_packing(CudaContext& context, CUstream stream, std::span<const PackWork> works);
   Status prepare_packing(std::span<const PackWork> works, CudaContext& context);
   CUresult make_queue(CudaContext& context);
@@ -275,6 +279,8 @@ class CudaKind : public MemoryKind,
   Result<std::shared_ptr<Boxes>> make_boxes(int device);
   std::mutex boxes_mutex_;
   std::weak_ptr<Boxes> boxes_;  // those of which some may still be given away
+  std::mutex holding_mutex_;
+  std::vector<Ticket> holding_;  // events behind kernels that hold users' streams
 };
 
 template <class LaunchIt, class What>

@@ -1,10 +1,15 @@
 // Copies, words and waits in users' streams.
+#include <chrono>
+#include <thread>
+
 #include "memory/cuda/cuda_memory.hpp"
 #include "memory/cuda/stream_protocol.hpp"
 #include "memory/cuda/word_protocol.hpp"
 
 namespace ist {
 namespace {
+
+constexpr int kSetupPatience = 10000;  // ms
 
 CUdeviceptr address_of(const Piece& piece) {
   return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(piece.address()));
@@ -52,6 +57,66 @@ Status CudaKind::launch_in(CudaContext& context, std::uint64_t stream, OrderKern
   return result == CUDA_SUCCESS ? Status{} : cuda_error(api_, result, "cuLaunchKernel in a stream");
 }
 
+bool CudaKind::captures(std::uint64_t stream, const Piece& own) {
+  CUstreamCaptureStatus found = CU_STREAM_CAPTURE_STATUS_NONE;
+  static_cast<void>(in_stream_of(own, [&](CudaContext&) -> Status {
+    static_cast<void>(api_.cuStreamIsCapturing(reinterpret_cast<CUstream>(stream), &found));
+    return {};
+  }));
+  return found != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+// As what channels put into streams (cuda_quiet.hpp): nothing is let go of while it is there, and nobody sets himself up.
+Status CudaKind::hold_in(CudaContext& context, std::uint64_t stream, OrderKernel which, void* work) {
+  quiet_.use_streams();
+  for (int waited = 0; !quiet_.settled(); ++waited) {
+    if (waited == kSetupPatience)
+      return {
+          IST_ERR_DEVICE,
+          "another library (NCCL) has been setting itself up for 10 s, which waits for the device; try again when it has"};
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  const auto held = quiet_.putting();
+  const auto queue = reinterpret_cast<CUstream>(stream);
+  CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
+  if (api_.cuStreamIsCapturing(queue, &capture) == CUDA_SUCCESS && capture != CU_STREAM_CAPTURE_STATUS_NONE) {
+    quiet_.captured();
+    return launch_in(context, stream, which, work);
+  }
+  CudaTicket* ticket = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    Result<CudaTicket*> taken = tickets_.take(context, nullptr);
+    if (!taken.ok()) return taken.status();
+    ticket = *taken;
+  }
+  const std::uint64_t id = ticket->id();
+  Status launched = launch_in(context, stream, which, work);
+  if (launched.ok()) {
+    const CUresult result = api_.cuEventRecord(ticket->event, queue);
+    if (result != CUDA_SUCCESS) {
+      quiet_.captured();  // it is there, and nobody will hear when it is over
+      launched = cuda_error(api_, result, "cuEventRecord behind a kernel that holds a stream");
+    }
+  }
+  if (!launched.ok()) {
+    give_back(*ticket);
+    return launched;
+  }
+  const std::lock_guard lock(holding_mutex_);
+  holding_.push_back(Ticket{this, id});
+  return {};
+}
+
+bool CudaKind::held_are_over() {
+  const std::lock_guard lock(holding_mutex_);
+  std::erase_if(holding_, [this](Ticket& ticket) {
+    const auto over = finished(ticket);
+    return !over.ok() || *over;
+  });
+  return holding_.empty();
+}
+
 Status CudaKind::change_in(std::uint64_t stream, const Piece& own, const WordChange& change, const Piece& word) {
   words::Work work{word.address(), nullptr, change, static_cast<std::uint32_t>(word.size.value)};
   return in_stream_of(own, [&](CudaContext& context) { return launch_in(context, stream, OrderKernel::change, &work); });
@@ -59,12 +124,12 @@ Status CudaKind::change_in(std::uint64_t stream, const Piece& own, const WordCha
 
 Status CudaKind::wait_in(std::uint64_t stream, const Piece& word, const WordWait& wait) {
   words::Wait work{word.address(), wait, static_cast<std::uint32_t>(word.size.value)};
-  return in_stream_of(word, [&](CudaContext& context) { return launch_in(context, stream, OrderKernel::wait, &work); });
+  return in_stream_of(word, [&](CudaContext& context) { return hold_in(context, stream, OrderKernel::wait, &work); });
 }
 
 Status CudaKind::meet_in(std::uint64_t stream, const Piece& own, const ist_team_view& view) {
   words::Meet work = words::meet_of(view);
-  return in_stream_of(own, [&](CudaContext& context) { return launch_in(context, stream, OrderKernel::meet, &work); });
+  return in_stream_of(own, [&](CudaContext& context) { return hold_in(context, stream, OrderKernel::meet, &work); });
 }
 
 }  // namespace ist

@@ -10,7 +10,7 @@ void CudaKind::load_words(int device) {
   const ContextScope scope(api_, **context);
   if (!scope.status().ok()) return;
   for (std::size_t kernel = 0; kernel < kOrderKernels; ++kernel)
-    static_cast<void>(kernels_.find(**context, static_cast<OrderKernel>(kernel)));
+    if (!kernels_.find(**context, static_cast<OrderKernel>(kernel)).ok()) return;  // whoever needs it tells why
 }
 
 bool CudaKind::reaches_processors_words(int device) const {

@@ -26,7 +26,7 @@ constexpr const char* kInstead =
     "mapping (MAP_SHARED) of a file or of memfd_create whose descriptor is open";
 
 // One line of the system's list of what is mapped.
-struct Mapping {
+struct FileMapping {
   std::uint64_t start = 0;
   std::uint64_t end = 0;
   std::uint64_t offset = 0;
@@ -36,11 +36,11 @@ struct Mapping {
   std::string path;
   bool shared() const { return rights[3] == 's'; }
   bool writable() const { return rights[0] == 'r' && rights[1] == 'w'; }
-  bool same_file(const Mapping& other) const { return inode == other.inode && device == other.device; }
+  bool same_file(const FileMapping& other) const { return inode == other.inode && device == other.device; }
 };
 
-std::optional<Mapping> parse(const std::string& line) {
-  Mapping found;
+std::optional<FileMapping> parse(const std::string& line) {
+  FileMapping found;
   unsigned major_number = 0;
   unsigned minor_number = 0;
   int path = 0;
@@ -62,7 +62,7 @@ std::string in_hexadecimal(std::uint64_t address) {
 }
 
 // Whose memory it is, as its program knows it.
-std::string owner_of(const Mapping& mapping) {
+std::string owner_of(const FileMapping& mapping) {
   if (mapping.shared() && !mapping.writable()) return "a mapping of " + mapping.path + " for reading alone";
   if (mapping.shared()) return "a shared mapping without a file (MAP_SHARED | MAP_ANONYMOUS)";
   if (mapping.path == "[heap]") return "malloc's or new's, and private to this process";
@@ -76,18 +76,18 @@ Status refused(std::uint64_t begin, const std::string& why) {
           "the host memory at " + in_hexadecimal(begin) + " cannot be mapped by other processes: it is " + why + kInstead};
 }
 
-bool is_file(const struct stat& info, const Mapping& mapping) {
+bool is_file(const struct stat& info, const FileMapping& mapping) {
   return S_ISREG(info.st_mode) && info.st_ino == mapping.inode && info.st_dev == mapping.device;
 }
 
-bool is_of(int descriptor, const Mapping& mapping) {
+bool is_of(int descriptor, const FileMapping& mapping) {
   struct stat info {};
   return descriptor >= 0 && ::fstat(descriptor, &info) == 0 && is_file(info, mapping) &&
          (::fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDWR;
 }
 
 // One that is open in this process: files without a name have no other way in.
-FileDescriptor open_already(const Mapping& mapping) {
+FileDescriptor open_already(const FileMapping& mapping) {
   const std::unique_ptr<DIR, int (*)(DIR*)> all{::opendir("/proc/self/fd"), &::closedir};
   if (!all) return FileDescriptor{};
   while (const dirent* const each = ::readdir(all.get())) {  // NOLINT(concurrency-mt-unsafe): a list of this call's own
@@ -101,7 +101,7 @@ FileDescriptor open_already(const Mapping& mapping) {
 }
 
 // What is a device and no file is not opened, since that may do something.
-FileDescriptor open_file(const Mapping& mapping) {
+FileDescriptor open_file(const FileMapping& mapping) {
   struct stat info {};
   FileDescriptor named;
   if (mapping.path.starts_with('/') && ::stat(mapping.path.c_str(), &info) == 0 && is_file(info, mapping))
@@ -124,7 +124,7 @@ std::uint64_t page_of(const FileDescriptor& file) {
 Result<FilePart> file_part_of(const void* address, Bytes size) {
   const auto begin = reinterpret_cast<std::uint64_t>(address);
   std::ifstream maps("/proc/self/maps");
-  std::optional<Mapping> first;
+  std::optional<FileMapping> first;
   std::uint64_t at = begin;
   for (std::string line; at - begin < size.value && std::getline(maps, line);) {
     const auto mapping = parse(line);
