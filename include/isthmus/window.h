@@ -38,7 +38,8 @@ IST_API int ist_window_free(ist_window* window);
 
 /* ---- who is where; local ---- */
 
-/* What kernels and other code need to reach the memory of all (isthmus/team.h); copied by value. */
+/* What kernels and other code need to reach the memory of all (isthmus/team.h); copied by value. Of host memory `abort_word` lies where
+ * the processor alone reads it: a kernel that works on such a view has it set to null, and gives its waits deadlines. */
 IST_API int ist_window_view_of(ist_window window, ist_window_view* view);
 /* The address in this process of that byte of that PE's: loads and stores through it reach the other's memory. Of CUDA memory it is for
  * kernels and copies. IST_ERR_ARGUMENT at or behind its end. */
