@@ -5,6 +5,7 @@
 
 #include "face/message/calls.hpp"
 #include "memory/word_changes.hpp"
+#include "path/shm/doorbell.hpp"
 
 namespace ist {
 namespace {

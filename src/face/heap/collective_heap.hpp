@@ -29,7 +29,7 @@ class CollectiveHeap final : public Team {
     std::uint64_t most;
   };
   static Result<std::unique_ptr<CollectiveHeap>> create(World& world, const Communicator& parent, const Wanted& wanted);
-  ~CollectiveHeap();
+  ~CollectiveHeap() override;
   CollectiveHeap(const CollectiveHeap&) = delete;
   CollectiveHeap& operator=(const CollectiveHeap&) = delete;
 

@@ -23,7 +23,7 @@ class Window final : public Team {
  public:
   static Result<std::unique_ptr<Window>> create(World& world, const Communicator& parent, const ist_buffer& memory,
                                                 std::uint64_t bytes);
-  ~Window();
+  ~Window() override;
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
   // The last call on it.

@@ -104,7 +104,7 @@ Status CudaKind::hold_in(CudaContext& context, std::uint64_t stream, OrderKernel
     return launched;
   }
   const std::lock_guard lock(holding_mutex_);
-  holding_.push_back(Ticket{this, id});
+  holding_.emplace_back(this, id);
   return {};
 }
 
