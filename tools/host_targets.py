@@ -132,6 +132,15 @@ def newest(measured, kind):
     return found
 
 
+def last_objects(measured, kind):
+    """Of every machine its last record, where a record is one object."""
+    last = {}
+    for file in records(measured, kind):
+        found = json.loads(file.read_text())
+        last.setdefault(found["machine"], found)
+    return list(last.values())
+
+
 def newest_of_pairs(measured, kind):
     """Of every machine the last record of every pair of memories, since a comparison may be of some pairs alone."""
     found = {}

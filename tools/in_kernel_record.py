@@ -11,7 +11,7 @@ import json
 import pathlib
 import sys
 
-from host_targets import entry, records, size_text
+from host_targets import entry, last_objects, size_text
 from one_sided_record import one_sided_table
 from peers_on_record import NVSHMEM, beside_record
 
@@ -72,11 +72,7 @@ def from_record(record):
 
 def from_in_kernel(measured):
     """Of every machine its last record."""
-    last = {}
-    for file in records(measured, "in-kernel"):
-        found = json.loads(file.read_text())
-        last.setdefault(found["machine"], found)
-    for record in last.values():
+    for record in last_objects(measured, "in-kernel"):
         yield from from_record(record)
 
 

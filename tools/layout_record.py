@@ -12,7 +12,7 @@ import pathlib
 import sys
 
 from device_targets import on_one_gpu
-from host_targets import entry, records, size_text
+from host_targets import entry, last_objects, size_text
 from in_kernel_record import complete
 from peers_on_record import word
 
@@ -64,11 +64,7 @@ def from_record(record):
 
 def from_layouts(measured):
     """Of every machine its last record."""
-    last = {}
-    for file in records(measured, "layouts"):
-        found = json.loads(file.read_text())
-        last.setdefault(found["machine"], found)
-    for record in last.values():
+    for record in last_objects(measured, "layouts"):
         yield from from_record(record)
 
 

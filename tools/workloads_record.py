@@ -14,7 +14,7 @@ import pathlib
 import statistics
 import sys
 
-from host_targets import entry, records
+from host_targets import entry, last_objects
 
 SMALL, LARGE = ("XS", "S"), ("L", "XL")
 GAIN, SCALING = 2, 0.95                         # row 14
@@ -163,11 +163,7 @@ def from_record(record):
 
 def from_workloads(measured):
     """Of every machine its last record."""
-    last = {}
-    for file in records(measured, "workloads"):
-        found = json.loads(file.read_text())
-        last.setdefault(found["machine"], found)
-    for record in last.values():
+    for record in last_objects(measured, "workloads"):
         yield from from_record(record)
 
 

@@ -31,6 +31,7 @@ class KernelSide : OneSidedRuns {
 
  private:
   void words();
+  void must_come(const std::vector<Form>& forms, std::uint64_t bytes, const std::string& by);
   void messages(std::uint64_t bytes);
   void packets(std::uint64_t bytes);
   void bandwidth(std::uint64_t bytes, bool puts);
@@ -104,6 +105,15 @@ void KernelSide::words() {
   }
 }
 
+// By each of the forms, before any is timed.
+void KernelSide::must_come(const std::vector<Form>& forms, std::uint64_t bytes, const std::string& by) {
+  for (const Form& form : forms) {
+    prepare(bytes + form.threads, bytes);
+    run(form, 2);
+    must_have_come(bytes + form.threads, bytes, by + form.text());
+  }
+}
+
 void KernelSide::messages(std::uint64_t bytes) {
   std::vector<Form> ours, bare;
   // One that would take a second is never the best.
@@ -116,11 +126,7 @@ void KernelSide::messages(std::uint64_t bytes) {
       ours.push_back({Kernel::put_by_block, 1, threads, &signals_, bytes});
       bare.push_back({Kernel::flag_bare, 1, threads, &flags_, bytes});
     }
-  for (const Form& form : ours) {
-    prepare(bytes + form.threads, bytes);
-    run(form, 2);
-    must_have_come(bytes + form.threads, bytes, "put_signal by " + form.text());
-  }
+  must_come(ours, bytes, "put_signal by ");
   OneSidedRow row{.operation = "ping-pong", .bytes = bytes, .by = "put_signal"};
   row.limit_is = "store, fence, flag";
   row.iterations = trips(2000);
@@ -134,11 +140,7 @@ void KernelSide::packets(std::uint64_t bytes) {
     ours.push_back({Kernel::packets_by_block, 1, threads, &packets_, bytes});
     bare.push_back({Kernel::packets_bare, 1, threads, &packets_bare_, bytes});
   }
-  for (const Form& form : ours) {
-    prepare(bytes + form.threads, bytes);
-    run(form, 2);
-    must_have_come(bytes + form.threads, bytes, "packets by " + form.text());
-  }
+  must_come(ours, bytes, "packets by ");
   OneSidedRow row{.operation = "ping-pong", .bytes = bytes, .by = "packets"};
   row.limit_is = "bare packets";
   row.iterations = trips(2000);

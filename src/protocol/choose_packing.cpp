@@ -90,29 +90,28 @@ void unpack_link(const PackedShape& shape, const MachineProfile& machine, Price&
   refuse_link(shape, price);
 }
 
+using Write = void (*)(const PackedShape& shape, const MachineProfile& machine, Sum& price);
+double seconds_of(Write write, const PackedShape& shape, const MachineProfile& machine) {
+  Sum price;
+  write(shape, machine, price);
+  return price.seconds();
+}
+
 }  // namespace
 
 namespace price {
 
 double pack_in_block(const PackedShape& shape, const MachineProfile& machine) {
-  Sum price;
-  pack_block(shape, machine, price);
-  return price.seconds();
+  return seconds_of(pack_block<Sum>, shape, machine);
 }
 double pack_over_link(const PackedShape& shape, const MachineProfile& machine) {
-  Sum price;
-  pack_link(shape, machine, price);
-  return price.seconds();
+  return seconds_of(pack_link<Sum>, shape, machine);
 }
 double unpack_from_block(const PackedShape& shape, const MachineProfile& machine) {
-  Sum price;
-  unpack_block(shape, machine, price);
-  return price.seconds();
+  return seconds_of(unpack_block<Sum>, shape, machine);
 }
 double unpack_over_link(const PackedShape& shape, const MachineProfile& machine) {
-  Sum price;
-  unpack_link(shape, machine, price);
-  return price.seconds();
+  return seconds_of(unpack_link<Sum>, shape, machine);
 }
 
 }  // namespace price

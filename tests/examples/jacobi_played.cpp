@@ -18,24 +18,7 @@
 
 namespace {
 
-using played::number_of;
-
-// Where the bytes of device memory are; host memory is where it is.
-template <class T>
-T* host(T* address) {
-  if (address == nullptr) return nullptr;
-  void* const found = DRIVER(fake_cuda_bytes)(number_of(address));
-  return found == nullptr ? address : static_cast<T*>(found);
-}
-
-// Graphs run what was captured again and again.
-void post(cudaStream_t stream, std::function<void()> work) {
-  static auto* const kept = new std::vector<std::unique_ptr<std::function<void()>>>;
-  kept->push_back(std::make_unique<std::function<void()>>(std::move(work)));
-  const auto call = [](void* what) { (*static_cast<std::function<void()>*>(what))(); };
-  if (DRIVER(cuLaunchHostFunc)(stream, call, kept->back().get()) != CUDA_SUCCESS) std::abort();
-}
-
+using played::host, played::number_of, played::post;
 using namespace jacobi;
 
 Sweep on_host(Sweep sweep) {

@@ -1,56 +1,26 @@
-// lbm's kernels, and the part of the CUDA runtime that it calls, played by the processor over the fake driver: each launch is a host function in
+// lbm's kernels, played by the processor over the fake driver: each launch is a host function in
 // its stream, so that exchanges, streams and the heap between processes are run where there is no GPU. What a launch does to each cell is the
 // kernels' own code. Captures take all that is launched into one stream, one after the other.
-#include <dlfcn.h>
 #include <sched.h>
 
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <memory>
-#include <vector>
+#include <utility>
 
-#include "fake_cuda/fake_cuda.h"
 #include "isthmus/device/move.cuh"
 #include "lbm/cell.hpp"
 #include "lbm/kernels.hpp"
-// Of the driver, whose symbols are looked up.
-#include <cuda.h>
+#include "played_driver.hpp"
 
 namespace {
 
-template <class Function>
-Function* driver(const char* name) {
-  static void* const library = dlopen("libcuda.so.1", RTLD_NOW);
-  void* const found = library == nullptr ? nullptr : dlsym(library, name);
-  if (found == nullptr) {
-    std::fprintf(stderr, "lbm_played needs the fake driver's %s: set LD_LIBRARY_PATH to its folder\n", name);
-    std::exit(3);
-  }
-  return reinterpret_cast<Function*>(found);
-}
-#define DRIVER(NAME) driver<decltype(NAME)>(#NAME)
-
-cudaError_t told(CUresult result) { return static_cast<cudaError_t>(result); }
-CUdeviceptr number_of(const void* address) { return reinterpret_cast<CUdeviceptr>(address); }
-
-// Where the bytes of device memory are.
-template <class T>
-T* host(T* address) {
-  return static_cast<T*>(DRIVER(fake_cuda_bytes)(number_of(address)));
-}
+using played::driver, played::host, played::told;
 
 CUstream capturing = nullptr;
 
-// Graphs run what was captured again and again.
 void post(cudaStream_t stream, std::function<void()> work) {
-  static auto* const kept = new std::vector<std::unique_ptr<std::function<void()>>>;
-  kept->push_back(std::make_unique<std::function<void()>>(std::move(work)));
-  const auto call = [](void* what) { (*static_cast<std::function<void()>*>(what))(); };
-  if (DRIVER(cuLaunchHostFunc)(capturing != nullptr ? capturing : stream, call, kept->back().get()) != CUDA_SUCCESS)
-    std::abort();
+  played::post(capturing != nullptr ? capturing : stream, std::move(work));
 }
 
 template <class Do>
@@ -217,62 +187,10 @@ void copy(const float* from, float* to, std::int64_t count, cudaStream_t stream)
 
 }  // namespace lbm
 
-// ---- the runtime ----
+// ---- events and graphs: all is in one stream while it is captured ----
 
 extern "C" {
 
-const char* cudaGetErrorString(cudaError_t) { return "an error of the fake driver"; }
-cudaError_t cudaGetDeviceCount(int* count) {
-  const CUresult result = DRIVER(cuInit)(0);
-  return told(result != CUDA_SUCCESS ? result : DRIVER(cuDeviceGetCount)(count));
-}
-cudaError_t cudaSetDevice(int device) {
-  CUcontext context = nullptr;
-  const CUresult result = DRIVER(cuDevicePrimaryCtxRetain)(&context, device);
-  return told(result != CUDA_SUCCESS ? result : DRIVER(cuCtxSetCurrent)(context));
-}
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  *properties = {};
-  std::strcpy(properties->name, "played");
-  return told(driver<CUresult(CUuuid*, CUdevice)>("cuDeviceGetUuid_v2")(&properties->uuid, device));
-}
-cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  return told(driver<decltype(cuMemGetInfo)>("cuMemGetInfo_v2")(free, total));
-}
-cudaError_t cudaMalloc(void** address, size_t bytes) {
-  return told(driver<CUresult(CUdeviceptr*, size_t)>("cuMemAlloc_v2")(reinterpret_cast<CUdeviceptr*>(address), bytes));
-}
-cudaError_t cudaFree(void* address) { return told(driver<CUresult(CUdeviceptr)>("cuMemFree_v2")(number_of(address))); }
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
-  return told(driver<CUresult(CUdeviceptr, CUdeviceptr, size_t, CUstream)>("cuMemcpyAsync")(number_of(to), number_of(from),
-                                                                                            bytes, stream));
-}
-cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
-  const cudaError_t result = cudaMemcpyAsync(to, from, bytes, kind, nullptr);
-  return result != cudaSuccess ? result : cudaStreamSynchronize(nullptr);
-}
-cudaError_t cudaMemsetAsync(void* address, int value, size_t bytes, cudaStream_t stream) {
-  return told(driver<CUresult(CUdeviceptr, unsigned char, size_t, CUstream)>("cuMemsetD8Async")(
-      number_of(address), static_cast<unsigned char>(value), bytes, stream));
-}
-cudaError_t cudaMemset(void* address, int value, size_t bytes) {
-  const cudaError_t result = cudaMemsetAsync(address, value, bytes, nullptr);
-  return result != cudaSuccess ? result : cudaStreamSynchronize(nullptr);
-}
-cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
-  *least = *greatest = 0;
-  return cudaSuccess;
-}
-cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
-  return told(DRIVER(cuStreamCreate)(stream, flags));
-}
-cudaError_t cudaStreamDestroy(cudaStream_t stream) { return told(driver<CUresult(CUstream)>("cuStreamDestroy_v2")(stream)); }
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return told(DRIVER(cuStreamSynchronize)(stream)); }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
-  return told(DRIVER(cuEventCreate)(event, flags));
-}
-cudaError_t cudaEventDestroy(cudaEvent_t event) { return told(driver<CUresult(CUevent)>("cuEventDestroy_v2")(event)); }
-// All is in one stream while it is captured.
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return capturing != nullptr ? cudaSuccess : told(DRIVER(cuEventRecord)(event, stream));
 }

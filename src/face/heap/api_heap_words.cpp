@@ -19,24 +19,14 @@ Result<PlaceInHeap> word_in(const CollectiveHeap& heap, const Named& named) {
 
 template <class T>
 int atomic(const char* call, ist_heap heap, ist_atomic operation, const Named& named, T operand, T* before) {
-  return in_heap(call, heap, [&](CollectiveHeap& in) -> Status {
-    const auto word = word_in(in, named);
-    if (!word.ok()) return word.status();
-    const auto found = change_atomically(in, *word, operation, operand, before != nullptr);
-    if (found.ok() && before != nullptr) *before = *found;
-    return found.status();
-  });
+  return in_heap(call, heap,
+                 [&](CollectiveHeap& in) { return change_word(in, word_in(in, named), operation, operand, before); });
 }
 
 template <class T>
 int compare_swap(const char* call, ist_heap heap, const Named& named, T expected, T wanted, T* before) {
-  return in_heap(call, heap, [&](CollectiveHeap& in) -> Status {
-    const auto word = word_in(in, named);
-    if (!word.ok()) return word.status();
-    const auto found = compare_swap_word(in, *word, expected, wanted);
-    if (found.ok() && before != nullptr) *before = *found;
-    return found.status();
-  });
+  return in_heap(call, heap,
+                 [&](CollectiveHeap& in) { return compare_swap_word(in, word_in(in, named), expected, wanted, before); });
 }
 
 }  // namespace

@@ -77,24 +77,14 @@ Result<PlaceInHeap> own_word(const Window& window, std::uint64_t offset, const C
 
 template <class T>
 int atomic(const char* call, ist_window window, ist_atomic operation, const InWindow& where, T operand, T* before) {
-  return in_window(call, window, [&](Window& in) -> Status {
-    const auto word = word_in(in, where);
-    if (!word.ok()) return word.status();
-    const auto found = change_atomically(in, *word, operation, operand, before != nullptr);
-    if (found.ok() && before != nullptr) *before = *found;
-    return found.status();
-  });
+  return in_window(call, window,
+                   [&](Window& in) { return change_word(in, word_in(in, where), operation, operand, before); });
 }
 
 template <class T>
 int compare_swap(const char* call, ist_window window, const InWindow& where, T expected, T wanted, T* before) {
-  return in_window(call, window, [&](Window& in) -> Status {
-    const auto word = word_in(in, where);
-    if (!word.ok()) return word.status();
-    const auto found = compare_swap_word(in, *word, expected, wanted);
-    if (found.ok() && before != nullptr) *before = *found;
-    return found.status();
-  });
+  return in_window(call, window,
+                   [&](Window& in) { return compare_swap_word(in, word_in(in, where), expected, wanted, before); });
 }
 
 }  // namespace

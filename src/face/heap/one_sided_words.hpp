@@ -93,4 +93,21 @@ Result<T> compare_swap_word(Memory& memory, const PlaceInHeap& word, T expected,
   return static_cast<T>(*found);
 }
 
+// Both for calls that look for the word by their own arguments: what was there goes to `before`, where that is wanted.
+template <class T, class Memory>
+Status change_word(Memory& memory, const Result<PlaceInHeap>& word, ist_atomic operation, T operand, T* before) {
+  if (!word.ok()) return word.status();
+  const auto found = change_atomically(memory, *word, operation, operand, before != nullptr);
+  if (found.ok() && before != nullptr) *before = *found;
+  return found.status();
+}
+
+template <class T, class Memory>
+Status compare_swap_word(Memory& memory, const Result<PlaceInHeap>& word, T expected, T wanted, T* before) {
+  if (!word.ok()) return word.status();
+  const auto found = compare_swap_word(memory, *word, expected, wanted);
+  if (found.ok() && before != nullptr) *before = *found;
+  return found.status();
+}
+
 }  // namespace ist
