@@ -168,6 +168,12 @@ struct Times {
   std::string path;
 };
 
+// What rank 0 says.
+std::uint64_t agreed(const Bench& bench, std::uint64_t mine) {
+  bench.comm.bcast(isthmus::Buffer::host(&mine), 1, IST_UINT64, 0);
+  return mine;
+}
+
 // Half of there and back. Rank 0 says how often; before that as often as it takes to have memory opened and kernels loaded.
 Times times_of(const Bench& bench, const Places& places, Way way, Route route) {
   constexpr double kWarm = 20e3;
@@ -177,22 +183,18 @@ Times times_of(const Bench& bench, const Places& places, Way way, Route route) {
     found.path = receive(bench, places, way, route);
     if (!bench.first()) send(bench, places, way, route);
   };
-  const auto agreed = [&](std::uint64_t mine) {
-    bench.comm.bcast(isthmus::Buffer::host(&mine), 1, IST_UINT64, 0);
-    return mine;
-  };
   const auto begin = Clock::now();
   std::uint64_t warm = 0;
   for (bool cold = true; cold;) {
     repetition();
     ++warm;
-    cold = agreed(warm < 3 || (warm < 100 && microseconds_since(begin) < kWarm) ? 1 : 0) != 0;
+    cold = agreed(bench, warm < 3 || (warm < 100 && microseconds_since(begin) < kWarm) ? 1 : 0) != 0;
   }
   const double once = microseconds_since(begin) / static_cast<double>(warm);
   const std::uint64_t wanted = bench.options.iterations != 0 ? bench.options.iterations : bench.options.quick ? 20 : 300;
   const double most = bench.options.quick ? 50e3 : 300e3;
   const std::uint64_t fit = std::max<std::uint64_t>(static_cast<std::uint64_t>(most / once), 3);
-  const std::uint64_t times = agreed(std::min(wanted, fit));
+  const std::uint64_t times = agreed(bench, std::min(wanted, fit));
   for (std::uint64_t i = 0; i < times; ++i) {
     const auto start = Clock::now();
     repetition();
@@ -251,10 +253,19 @@ void bench_row(Bench& bench, const Places& places, Route route, double piece, Js
   bench.rows.push_back(std::move(row));
 }
 
+// The first row's limit would be that of a machine that has just begun, three times as long as later ones.
+void warm_up(const Bench& bench, const Places& places) {
+  constexpr double kLong = 300e3;
+  const auto begin = Clock::now();
+  do times_of(bench, places, Way::layout, {});
+  while (agreed(bench, microseconds_since(begin) < kLong ? 1 : 0) != 0);
+}
+
 void bench_shape(Bench& bench, const std::string& name, std::int64_t block, std::int64_t total) {
   const Shaped shape = shaped(name, block, total);
   const Places places(bench, shape);
   set(bench, places.packed, Bytes(places.size));
+  if (bench.rows.empty()) warm_up(bench, places);
   const double piece = worst(bench, median_of(times_of(bench, places, Way::layout, {}).us));
   const Json row{{"shape", name}, {"block", block}, {"bytes", places.size}};
   for (const Route route : {Route{true, false}, {false, true}, {true, true}}) bench_row(bench, places, route, piece, row);
