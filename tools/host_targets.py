@@ -132,6 +132,17 @@ def newest(measured, kind):
     return found
 
 
+def complete(file):
+    """What a program printed; None where it printed nothing, or was ended before it had printed all."""
+    try:
+        return json.loads(file.read_text())
+    except OSError:
+        return None
+    except ValueError:
+        print(f"left out {file.name}: not complete")
+        return None
+
+
 def last_objects(measured, kind):
     """Of every machine its last record, where a record is one object."""
     last = {}

@@ -11,7 +11,7 @@ import json
 import pathlib
 import sys
 
-from host_targets import entry, last_objects, size_text
+from host_targets import complete, entry, last_objects, size_text
 from one_sided_record import one_sided_table
 from peers_on_record import NVSHMEM, beside_record
 
@@ -119,17 +119,6 @@ def in_kernel_table(files, one_sided=()):
                   f"or one barrier or call; checks that went wrong: {', '.join(wrong_checks(record)) or 'none'} of {len(record['checks'])}.", "",
                   *rows_table(record), ""]
     return lines + one_sided_table(one_sided)
-
-
-def complete(file):
-    """What a program printed; None where it printed nothing, or was ended before it had printed all."""
-    try:
-        return json.loads(file.read_text())
-    except OSError:
-        return None
-    except ValueError:
-        print(f"left out {file.name}: not complete")
-        return None
 
 
 def main(info, raw, to):

@@ -12,8 +12,7 @@ import pathlib
 import sys
 
 from device_targets import on_one_gpu
-from host_targets import entry, last_objects, size_text
-from in_kernel_record import complete
+from host_targets import complete, entry, last_objects, size_text
 from peers_on_record import word
 
 PACK_FACTOR, LINK_FACTOR, LEAST_BLOCK = 0.95, 0.9, 16

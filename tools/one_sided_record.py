@@ -11,18 +11,12 @@ import json
 import pathlib
 import sys
 
+from host_targets import complete
+
 # Of kernels: what ours is called, of whom, and the call of NVSHMEM beside it.
 THEIRS = {("ping-pong", "put_signal"): "put_signal", ("ping-pong", "packets"): "put_signal", ("barrier", "a block"): "barrier",
           ("put bandwidth", ""): "put_nbi", ("rate of puts", "p"): "p", ("fetch_add", "one word"): "atomic_fetch_add",
           ("add", "one word"): "atomic_add"}
-
-
-def complete(file):
-    try:
-        return json.loads(file.read_text())
-    except ValueError:
-        print(f"left out {file.name}: not complete")
-        return None
 
 
 def beside(row, peer):

@@ -14,7 +14,7 @@ import pathlib
 import statistics
 import sys
 
-from host_targets import entry, last_objects
+from host_targets import complete, entry, last_objects
 
 SMALL, LARGE = ("XS", "S"), ("L", "XL")
 GAIN, SCALING = 2, 0.95                         # row 14
@@ -213,12 +213,8 @@ def workloads_table(files):
 
 def main(info, raw, to):
     about = json.loads(pathlib.Path(info).read_text())
-    runs = []
-    for file in sorted(pathlib.Path(raw).glob("*.workload.json")):
-        try:
-            runs.append(json.loads(file.read_text()))
-        except ValueError:
-            print(f"left out {file.name}: not complete")
+    found = map(complete, sorted(pathlib.Path(raw).glob("*.workload.json")))
+    runs = [run for run in found if run is not None]
     if not runs:
         sys.exit(f"{raw} holds no *.workload.json that is complete; the log says more")
     record = {"machine": about["machine"], "commit": about["commit"],

@@ -31,12 +31,6 @@ constexpr std::uint64_t kFirstCalls = 3;
 constexpr double kLongestSideRow = 1e6;
 constexpr double kQuickSideRow = 0.1e6;
 
-std::string text_of(std::uint64_t bytes) {
-  if (bytes >= 1 << 20 && bytes % (1 << 20) == 0) return std::to_string(bytes >> 20U) + " MiB";
-  if (bytes >= 1 << 10 && bytes % (1 << 10) == 0) return std::to_string(bytes >> 10U) + " KiB";
-  return std::to_string(bytes) + " B";
-}
-
 std::string line_of(const Json& row) {
   std::array<char, 320> line{};
   const auto number = [&](const char* name, double scale) {
@@ -46,7 +40,7 @@ std::string line_of(const Json& row) {
     return std::string{text.data()};
   };
   std::snprintf(line.data(), line.size(), "%-22s %9s  %-38s %11s %11s %11s %9s %10s %11s %7s  %s\n",
-                row["operation"].get<std::string>().c_str(), text_of(row["bytes"].get<std::uint64_t>()).c_str(),
+                row["operation"].get<std::string>().c_str(), in_words(Bytes{row["bytes"].get<std::uint64_t>()}).c_str(),
                 row["path"].get<std::string>().c_str(), number("median_us", 1).c_str(), number("p10_us", 1).c_str(),
                 number("p90_us", 1).c_str(), number("gbps", 1).c_str(), number("per_s", 1e-6).c_str(),
                 number("limit_us", 1).c_str(), number("limit_ratio", 1).c_str(), row["limit_is"].get<std::string>().c_str());

@@ -19,7 +19,7 @@ himeno_by_nccl() {
 }
 
 run_workloads() {
-  local round size all nccl
+  local round size exchange all nccl
   build_all
   describe_machine
   all=$(gpus)
@@ -34,8 +34,8 @@ run_workloads() {
     workload "lbm-1-$round" 1 lbm --device cuda --cells 512 --steps 50
     ((all > 1)) || continue
     workload "jacobi-$all-$round" "$all" jacobi --device cuda --nx 16384 --ny 16384 --iterations 300 --compare 10
-    for size in one-sided messages graph; do
-      workload "lbm-$all-$size-$round" "$all" lbm --device cuda --exchange $size --cells 512 --steps 50
+    for exchange in one-sided messages graph; do
+      workload "lbm-$all-$exchange-$round" "$all" lbm --device cuda --exchange $exchange --cells 512 --steps 50
     done
     for size in XS S M L XL; do
       workload "himeno-$size-$round" "$all" himeno $size $([[ $size == *L ]] && echo 128 || echo 6400) --device cuda --exchange all --grid "${all}x1x1"

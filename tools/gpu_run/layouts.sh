@@ -1,0 +1,15 @@
+# shellcheck shell=bash disable=SC2154
+# tools/gpu_run.sh layouts: messages with layouts between GPUs, beside the same bytes in one piece (isthmus bench layout), and packing beside kernels
+# that were written by hand (tools/peers/pack_kernels.cu). Sourced by it, for its functions.
+
+run_layouts() {
+  build_all
+  describe_machine
+  step $((2 * limit)) "messages with layouts" env ISTHMUS_BENCH_OPTIONS="${ISTHMUS_BENCH_OPTIONS:-}" bash -o pipefail -c \
+    "'$isthmus' bench layout vector --kind cuda --sizes 1MiB,16MiB,64MiB --blocks 16,64,256,4KiB --json '$raw/layout-cuda.json' \$ISTHMUS_BENCH_OPTIONS | tee '$raw/table.txt'"
+  step 120 "compile tools/peers/pack_kernels.cu" nvcc -std=c++17 -O3 -arch=native -Iinclude tools/peers/pack_kernels.cu -o "$build/pack_kernels" \
+    "-L$build/lib" -listhmus -Xlinker "-rpath,$build/lib" &&
+    step "$limit" "packing by hand" bash -c "'$build/pack_kernels' --json >'$raw/pack_kernels.json'"
+  python3 -B tools/layout_record.py "$raw" "$out/layouts.json" 2>&1 | tee -a "$log" >>"$summary" || failures=$((failures + 1))
+  finish
+}
