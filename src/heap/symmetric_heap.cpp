@@ -1,17 +1,11 @@
 #include "heap/symmetric_heap.hpp"
 
-#include <array>
-#include <cstdio>
 #include <string>
+
+#include "base/hexadecimal.hpp"
 
 namespace ist {
 namespace {
-
-std::string in_hexadecimal(std::uint64_t address) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(address));
-  return text.data();
-}
 
 std::uint64_t number_of(const void* address) { return reinterpret_cast<std::uint64_t>(address); }
 
@@ -46,9 +40,9 @@ Result<Offset> SymmetricHeap::locate(const void* address, Bytes size) const {
 
 Status SymmetricHeap::outside(const void* address, Bytes size) const {
   const std::uint64_t first = number_of(at(shape_.pe, Offset{}));
-  std::string text = std::to_string(size.value) + " bytes at " + in_hexadecimal(number_of(address)) +
+  std::string text = std::to_string(size.value) + " bytes at " + hexadecimal(number_of(address)) +
                      " were named; the part of PE " + std::to_string(shape_.pe.value) + ", which calls, goes from " +
-                     in_hexadecimal(first) + " to " + in_hexadecimal(first + bytes().value);
+                     hexadecimal(first) + " to " + hexadecimal(first + bytes().value);
   const std::uint64_t from_all = number_of(address) - number_of(space_->base());
   const std::uint64_t other = from_all / shape_.stride.value;
   if (other < static_cast<std::uint64_t>(shape_.pes) && other != static_cast<std::uint64_t>(shape_.pe.value))

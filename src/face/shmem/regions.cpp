@@ -1,23 +1,12 @@
 #include "face/shmem/regions.hpp"
 
-#include <array>
-#include <cstdio>
 #include <string>
 
+#include "base/hexadecimal.hpp"
 #include "face/shmem/errors.hpp"
 #include "face/shmem/world.hpp"
 
 namespace ist::shmem {
-namespace {
-
-std::string in_hexadecimal(std::uintptr_t address) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(address));
-  return text.data();
-}
-
-}  // namespace
-
 Hot hot;
 
 const Span* span_of(const volatile void* address, std::size_t bytes) {
@@ -60,9 +49,9 @@ Place find(const char* call, const volatile void* address, std::size_t bytes, in
     return place;
   const auto number = reinterpret_cast<std::uintptr_t>(address);
   const Span& heap = hot.heap();
-  std::string text = std::to_string(bytes) + " bytes at " + in_hexadecimal(number) +
+  std::string text = std::to_string(bytes) + " bytes at " + hexadecimal(number) +
                      " were named, which are not symmetric; the symmetric heap of this PE goes from " +
-                     in_hexadecimal(heap.begin) + " to " + in_hexadecimal(heap.begin + heap.bytes.load());
+                     hexadecimal(heap.begin) + " to " + hexadecimal(heap.begin + heap.bytes.load());
   const std::uintptr_t from_all = number - reinterpret_cast<std::uintptr_t>(heap.first);
   if (const auto other = from_all / heap.stride; other < static_cast<std::uintptr_t>(hot.pes))
     text += other == static_cast<std::uintptr_t>(hot.pe)

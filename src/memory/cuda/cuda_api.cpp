@@ -1,7 +1,5 @@
 #include "memory/cuda/cuda_api.hpp"
 
-#include <charconv>
-
 #include "base/dynamic_library.hpp"
 
 namespace ist {
@@ -50,12 +48,6 @@ CUresult copy_jointly(const CudaApi& api, CudaCopies& copies, CUstream stream) {
 bool has_joint_copies(const CudaApi&) { return false; }
 CUresult copy_jointly(const CudaApi&, CudaCopies&, CUstream) { return CUDA_ERROR_NOT_SUPPORTED; }
 #endif
-
-std::string hexadecimal(std::uint64_t address) {
-  char digits[17];
-  const auto end = std::to_chars(digits, digits + 16, address, 16).ptr;
-  return "0x" + std::string(digits, end);
-}
 
 DriverScope::DriverScope(const CudaApi& api, CUcontext context) : api_(api) {
   api_.cuThreadExchangeStreamCaptureMode(&mode_);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/hexadecimal.hpp"
 #include "base/status.hpp"
 
 // Names with the version of their binary interface: such a symbol never changes its meaning, whatever driver is found.
@@ -143,9 +144,6 @@ struct CudaCopies {
 };
 bool has_joint_copies(const CudaApi& api);
 CUresult copy_jointly(const CudaApi& api, CudaCopies& copies, CUstream stream);
-
-// "0x7f0012340000"
-std::string hexadecimal(std::uint64_t address);
 
 // Makes a context current for the calls of one scope, and restores the caller's whatever happens in between. Also keeps the
 // calling thread's calls from spoiling a stream capture that the application has under way in this or another thread:

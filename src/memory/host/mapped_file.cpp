@@ -17,6 +17,8 @@
 #include <optional>
 #include <string>
 
+#include "base/hexadecimal.hpp"
+
 namespace ist {
 namespace {
 
@@ -55,12 +57,6 @@ std::optional<FileMapping> parse(const std::string& line) {
   return found;
 }
 
-std::string in_hexadecimal(std::uint64_t address) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "0x%" PRIx64, address);
-  return text.data();
-}
-
 // Whose memory it is, as its program knows it.
 std::string owner_of(const FileMapping& mapping) {
   if (mapping.shared() && !mapping.writable()) return "a mapping of " + mapping.path + " for reading alone";
@@ -73,7 +69,7 @@ std::string owner_of(const FileMapping& mapping) {
 
 Status refused(std::uint64_t begin, const std::string& why) {
   return {IST_ERR_UNSUPPORTED,
-          "the host memory at " + in_hexadecimal(begin) + " cannot be mapped by other processes: it is " + why + kInstead};
+          "the host memory at " + hexadecimal(begin) + " cannot be mapped by other processes: it is " + why + kInstead};
 }
 
 bool is_file(const struct stat& info, const FileMapping& mapping) {
@@ -137,7 +133,7 @@ Result<FilePart> file_part_of(const void* address, Bytes size) {
     at = mapping->end;
   }
   if (!first || at - begin < size.value)
-    return Status{IST_ERR_ARGUMENT, std::to_string(size.value) + " bytes at " + in_hexadecimal(begin) +
+    return Status{IST_ERR_ARGUMENT, std::to_string(size.value) + " bytes at " + hexadecimal(begin) +
                                         " are not mapped in this process; check the address and the number of bytes"};
   FilePart part{open_file(*first), begin - first->start + first->offset};
   if (part.file.valid()) return part;
