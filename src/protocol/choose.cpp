@@ -117,8 +117,7 @@ void copy_of_device(const MessageShape& message, const MachineProfile& machine, 
     price.add("one copy within the device", machine.device_copy_alpha);
     price.add("a share of the turn, since processes take turns on one device", kShare * machine.device_turn);
   } else {
-    const double start = machine.device_link_alpha > 0 ? machine.device_link_alpha : machine.device_copy_alpha;
-    price.add("one copy from device to device", start + bytes_of(message) * machine.device_link_beta);
+    price.add("one copy from device to device", link_start(machine) + bytes_of(message) * machine.device_link_beta);
   }
 }
 
@@ -190,7 +189,28 @@ double mailbox(const MessageShape& message, const MachineProfile& machine) {
   return sum([&](Sum& price) { ist::mailbox(message, machine, price); });
 }
 
+double of(ist_carrier carrier, const MessageShape& message, const MachineProfile& machine) {
+  switch (carrier) {
+    case IST_CARRIER_SLOT:
+      return slot(message, machine);
+    case IST_CARRIER_CELL:
+      return cell(message, machine);
+    case IST_CARRIER_DIRECT:
+      return direct(message, machine);
+    case IST_CARRIER_DEVICE:
+      return device(message, machine);
+    case IST_CARRIER_MAILBOX:
+      return mailbox(message, machine);
+    default:
+      return ring(message, machine);
+  }
+}
+
 }  // namespace price
+
+double link_start(const MachineProfile& machine) {
+  return machine.device_link_alpha > 0 ? machine.device_link_alpha : machine.device_copy_alpha;
+}
 
 std::vector<OfferedCarrier> offers(const MessageShape& message, const MachineProfile& machine) {
   std::vector<OfferedCarrier> all{{IST_CARRIER_SLOT, {}},   {IST_CARRIER_CELL, {}},   {IST_CARRIER_RING, {}},

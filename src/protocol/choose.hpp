@@ -99,7 +99,12 @@ double ring(const MessageShape& message, const MachineProfile& machine);
 double direct(const MessageShape& message, const MachineProfile& machine);
 double device(const MessageShape& message, const MachineProfile& machine);
 double mailbox(const MessageShape& message, const MachineProfile& machine);
+// By that one of those above.
+double of(ist_carrier carrier, const MessageShape& message, const MachineProfile& machine);
 }  // namespace price
+
+// What it takes to begin a copy from one device to another one.
+double link_start(const MachineProfile& machine);
 
 // Every carrier with its price, or why it cannot carry the message.
 struct OfferedCarrier {

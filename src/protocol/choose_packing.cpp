@@ -23,26 +23,8 @@ double in_memory(const PackedShape& shape, const MachineProfile& machine) {
 double over_link(const PackedShape& shape, const MachineProfile& machine) {
   return std::max(bytes_of(shape) * machine.device_link_beta * narrow_on_link(shape), in_memory(shape, machine));
 }
-double start_over_link(const MachineProfile& machine) {
-  return machine.device_link_alpha > 0 ? machine.device_link_alpha : machine.device_copy_alpha;
-}
-
 double as_any_buffer(const PackedShape& shape, const MachineProfile& machine) {
-  const MessageShape& message = shape.message;
-  switch (choose(message, machine)) {
-    case IST_CARRIER_SLOT:
-      return price::slot(message, machine);
-    case IST_CARRIER_CELL:
-      return price::cell(message, machine);
-    case IST_CARRIER_DIRECT:
-      return price::direct(message, machine);
-    case IST_CARRIER_DEVICE:
-      return price::device(message, machine);
-    case IST_CARRIER_MAILBOX:
-      return price::mailbox(message, machine);
-    default:
-      return price::ring(message, machine);
-  }
+  return price::of(choose(shape.message, machine), shape.message, machine);
 }
 
 template <class Price>
@@ -70,7 +52,7 @@ template <class Price>
 void pack_link(const PackedShape& shape, const MachineProfile& machine, Price& price) {
   price.add("telling of the message", machine.slot_alpha);
   price.add("announcing and clearing", machine.handshake_alpha);
-  price.add("a kernel that packs into the receiver's memory", start_over_link(machine) + over_link(shape, machine));
+  price.add("a kernel that packs into the receiver's memory", link_start(machine) + over_link(shape, machine));
   refuse_link(shape, price);
 }
 
@@ -86,7 +68,7 @@ void unpack_link(const PackedShape& shape, const MachineProfile& machine, Price&
   price.add("announcing and clearing", machine.handshake_alpha);
   price.add("a loan of the sender's memory", machine.slot_alpha);
   price.add("a kernel that unpacks out of the sender's memory",
-            start_over_link(machine) + over_link(shape, machine) * machine.device_load_factor);
+            link_start(machine) + over_link(shape, machine) * machine.device_load_factor);
   refuse_link(shape, price);
 }
 
