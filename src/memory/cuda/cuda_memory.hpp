@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <mutex>
 
@@ -227,6 +228,7 @@ class CudaKind : public MemoryKind,
   Status launch_in(CudaContext& context, std::uint64_t stream, OrderKernel which, void* work);
   // One that waits for other ranks.
   Status hold_in(CudaContext& context, std::uint64_t stream, OrderKernel which, void* work);
+  void forget_some_held();
   bool held_are_over();
   Status launch_packing(CudaContext& context, CUstream stream, std::span<const PackWork> works);
   Status prepare_packing(std::span<const PackWork> works, CudaContext& context);
@@ -280,7 +282,7 @@ class CudaKind : public MemoryKind,
   std::mutex boxes_mutex_;
   std::weak_ptr<Boxes> boxes_;  // those of which some may still be given away
   std::mutex holding_mutex_;
-  std::vector<Ticket> holding_;  // events behind kernels that hold users' streams
+  std::deque<Ticket> holding_;  // events behind kernels that hold users' streams
 };
 
 template <class LaunchIt, class What>

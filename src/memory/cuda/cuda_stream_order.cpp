@@ -83,6 +83,7 @@ Status CudaKind::hold_in(CudaContext& context, std::uint64_t stream, OrderKernel
     quiet_.captured();
     return launch_in(context, stream, which, work);
   }
+  forget_some_held();
   CudaTicket* ticket = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -106,6 +107,20 @@ Status CudaKind::hold_in(CudaContext& context, std::uint64_t stream, OrderKernel
   const std::lock_guard lock(holding_mutex_);
   holding_.emplace_back(this, id);
   return {};
+}
+
+// Each call adds one and looks at two, or at one that is not over, which goes behind the others: so there are never more than some times as
+// many as are not over, in whichever streams those are.
+void CudaKind::forget_some_held() {
+  const std::lock_guard lock(holding_mutex_);
+  for (int looked = 0; looked < 2 && !holding_.empty(); ++looked) {
+    Ticket first = std::move(holding_.front());
+    holding_.pop_front();
+    const auto over = finished(first);
+    if (!over.ok() || *over) continue;
+    holding_.push_back(std::move(first));
+    return;
+  }
 }
 
 bool CudaKind::held_are_over() {
