@@ -98,6 +98,8 @@ class CudaKind : public MemoryKind,
   StreamOrder* stream_order() override { return kernels_.present() ? this : nullptr; }
   Status belongs(std::uint64_t stream, const Piece& own) override;
   bool captures(std::uint64_t stream, const Piece& own) override;
+  void use_streams() override { quiet_.use_streams(); }
+  bool settled() override { return quiet_.settled(); }
   Status copy_in(std::uint64_t stream, const Piece& own, const Piece& to, const Piece& from) override;
   Status change_in(std::uint64_t stream, const Piece& own, const WordChange& change, const Piece& word) override;
   Status wait_in(std::uint64_t stream, const Piece& word, const WordWait& wait) override;
