@@ -170,7 +170,10 @@ class CudaKind : public MemoryKind,
   // Its own workers, for tests.
   CudaWorkers& cuda_workers() { return workers_; }
   // Events ever made, for tests: it stops growing once enough are there.
-  std::size_t events() const;
+  std::size_t events() const {
+    const std::lock_guard lock(mutex_);
+    return tickets_.size();
+  }
 
  private:
   friend class CudaGuestStream;
@@ -183,8 +186,12 @@ class CudaKind : public MemoryKind,
     CUevent wait_for = nullptr;
   };
   Result<Piece> allocate_in(CudaContext& context, Bytes size);
-  // `known`: where what the driver said of it goes, too.
-  Result<CudaContext*> context_of(const Piece& piece, PointerFacts* known = nullptr);
+  Result<CudaContext*> context_of(const Piece& piece) {
+    PointerFacts facts;
+    return context_at(piece, spaces_.home_of(piece), facts);
+  }
+  // `home`: what CudaSpaces::home_of() says; `facts`: what the driver says of it.
+  Result<CudaContext*> context_at(const Piece& piece, CudaContext* home, PointerFacts& facts);
   // The context in which host memory is page-locked; an error if it is not, or not as a whole.
   Result<CudaContext*> context_of_locked(const Piece& piece);
   // A piece's queue, and the context in which it is.
@@ -210,7 +217,7 @@ class CudaKind : public MemoryKind,
   Status start_kernel(const Route& route, const LaunchIt& launch, const What& what);
   Status start(const Route& route, const Piece& to, const Piece& from);
   Status start_together(const Route& route, CudaCopies& copies, const std::string& said);
-  // By the processor itself, where that is possible and quicker, and nothing has to be waited for.
+  // By the processor itself, where that is possible and quicker, and nothing has to be waited for. Of memory in no space.
   bool copy_by_window(CudaContext& context, const PointerFacts& memory, CopyDirection direction, const Piece& to,
                       const Piece& from, const Ticket& after);
   Result<Ticket> copy_in(CudaContext& context, CopyDirection direction, const Piece& to, const Piece& from,
