@@ -30,6 +30,10 @@ class StreamOrder {
   virtual Status belongs(std::uint64_t stream, const Piece& own) = 0;
   virtual bool captures(std::uint64_t stream, const Piece& own) = 0;
   virtual Status copy_in(std::uint64_t stream, const Piece& own, const Piece& to, const Piece& from) = 0;
+  // Before the first wait_in() or meet_in(): from now on streams may wait for other ranks. Nothing that waits is put in until settled():
+  // nobody is setting himself up any more who might wait for it (guests.hpp).
+  virtual void use_streams() = 0;
+  virtual bool settled() = 0;
   // `own`: memory of the device whose stream it is; `word` may be another's.
   virtual Status change_in(std::uint64_t stream, const Piece& own, const WordChange& change, const Piece& word) = 0;
   virtual Status wait_in(std::uint64_t stream, const Piece& word, const WordWait& wait) = 0;

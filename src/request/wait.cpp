@@ -158,4 +158,17 @@ Outcome wait_for(Engine& engine, OperationId id) {
   return std::move(*seen.outcome);
 }
 
+void progress_until(Engine& engine, const std::function<bool()>& over) {
+  if (over()) return;
+  Patience patience{engine, over};
+  do {
+    bool moved = false;
+    {
+      const std::lock_guard lock(engine.lock());
+      moved = engine.progress();
+    }
+    patience.after_look(moved, true);
+  } while (!over());
+}
+
 }  // namespace ist

@@ -42,6 +42,9 @@ class Patience {
 // Returns when the operation is complete; the id is then released.
 Outcome wait_for(Engine& engine, OperationId id);
 
+// Comes back when `over` says so, which is asked between looks: of what comes to its end, well or not, with this rank's progress.
+void progress_until(Engine& engine, const std::function<bool()>& over);
+
 // Receives into host memory; the outcome is then there. An error: the receive could not be started.
 // `doubt`: asked under the lock, now and then while nothing comes: why it never will. `long_wait`: called before such a wait begins.
 struct WhileNothingComes {

@@ -160,6 +160,34 @@ TEST_F(CudaTickets, copies_that_wait_for_slow_streams_do_not_hold_up_others) {
   for (Ticket& each : slow) must(finish(each));
 }
 
+TEST_F(CudaTickets, waits_in_streams_need_few_more_events_than_are_not_over) {
+  StreamOrder* const order = kind->stream_order();
+  if (order == nullptr) GTEST_SKIP() << "SKIPPED: this driver has not what kernels in streams need";
+  if (is_fake()) fake_delay(0);
+  std::fill(bytes(), bytes() + sizeof(std::uint64_t), static_cast<unsigned char>(0));
+  WordWait met{WordWait::How::greater_equal};
+  met.abort_word = reinterpret_cast<const std::uint32_t*>(bytes());
+  const Piece word = piece.part(Offset{0}, Bytes{8});
+  const auto wait_on = [&](CUstream stream) { must(order->wait_in(reinterpret_cast<std::uint64_t>(stream), word, met)); };
+  constexpr std::size_t kHeld = 20;
+  const CUstream held = make_stream(primary()), passing = make_stream(primary());
+  for (std::size_t i = 0; i < 200; ++i) {
+    wait_on(passing);
+    synchronise(passing);
+  }
+  EXPECT_LE(cuda().events(), 2U) << "nothing is ever let go of, and yet each is over before the next";
+  Gate gate;
+  fill_behind(gate, held, piece.object + 8, 8, 1);
+  for (std::size_t i = 0; i < kHeld; ++i) wait_on(held);
+  for (std::size_t i = 0; i < 400; ++i) {
+    wait_on(passing);
+    synchronise(passing);
+  }
+  EXPECT_LE(cuda().events(), 3 * kHeld + 4) << "behind those that are not over";
+  gate.open();
+  synchronise(held);
+}
+
 TEST_F(CudaTickets, a_hundred_thousand_copies_need_no_more_events_than_were_in_flight) {
   if (is_fake()) fake_delay(0);
   const int copies = is_fake() && !long_tests() ? 20000 : 100000;

@@ -6,6 +6,7 @@
 #include "face/heap/stream_calls.hpp"
 #include "heap/word.hpp"
 #include "memory/stream_order.hpp"
+#include "request/wait.hpp"
 
 namespace ist {
 
@@ -25,6 +26,11 @@ Result<InStream> InStream::enter(CollectiveHeap& heap, void* stream) {
   IST_TRY(heap.nobody_left());
   IST_TRY(order->belongs(in.stream_, in.own_word()));
   return in;
+}
+
+void InStream::settle() const {
+  order_.use_streams();
+  progress_until(heap_.world().engine(), [this] { return order_.settled(); });
 }
 
 Status InStream::copy(const Piece& to, const Piece& from) const { return order_.copy_in(stream_, own_word(), to, from); }
@@ -77,6 +83,7 @@ Status wait_until_on(const InStream& in, const void* address, const Condition& w
   if (!offset.ok()) return offset.status();
   const WordWait wait{how_of(wanted.compare), type.is_signed, static_cast<std::uint64_t>(wanted.value),
                       in.heap().abort_word()};
+  in.settle();
   return in.order().wait_in(in.stream(), memory.piece(memory.shape().pe, *offset, Bytes{type.size}), wait);
 }
 
@@ -88,6 +95,7 @@ Status meet_on(const InStream& in) {
     return {IST_ERR_UNSUPPORTED, "the heap has " + std::to_string(view.pes) + " PEs; in streams at most " +
                                      std::to_string(StreamOrder::kMostMeeting) +
                                      " meet: use barrier() of isthmus/device.cuh in a kernel, or ist_heap_barrier"};
+  in.settle();
   return in.order().meet_in(in.stream(), in.own_word(), view);
 }
 

@@ -19,6 +19,8 @@ class InStream {
   StreamOrder& order() const { return order_; }
   std::uint64_t stream() const { return stream_; }
   Status copy(const Piece& to, const Piece& from) const;
+  // Before anything that waits for other PEs is put in: another library's setting up, which might wait for it, is over then.
+  void settle() const;
   // Memory of the device whose stream it is.
   Piece own_word() const;
 

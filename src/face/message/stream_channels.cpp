@@ -238,15 +238,7 @@ Status StreamChannels::connect(Entry& entry, const Key& key, const ChannelCard& 
 
 // Another library's setting up ends with the help of all ranks, and of this one's progress.
 void StreamChannels::settle() {
-  Patience patience{engine_, [] { return false; }};
-  while (!channels_->settled()) {
-    bool moved = false;
-    {
-      const std::lock_guard lock(engine_.lock());
-      moved = engine_.progress();
-    }
-    patience.after_look(moved, true);
-  }
+  progress_until(engine_, [this] { return channels_->settled(); });
 }
 
 Status StreamChannels::prepare(Entry& entry, const Key& key, const ChannelName& name, int device) {

@@ -148,9 +148,8 @@ Status CudaKind::release(const Piece& piece) {
   return freed;
 }
 
-Result<CudaContext*> CudaKind::context_of(const Piece& piece, PointerFacts* known) {
-  const PointerFacts facts = facts_.of(piece);
-  if (known != nullptr) *known = facts;
+Result<CudaContext*> CudaKind::context_at(const Piece& piece, CudaContext* home, PointerFacts& facts) {
+  facts = facts_.of(piece);
   if (facts.result != CUDA_SUCCESS) {
     return cuda_error(api_, facts.result, "cuPointerGetAttributes of " + describe_piece(piece));
   }
@@ -158,7 +157,6 @@ Result<CudaContext*> CudaKind::context_of(const Piece& piece, PointerFacts* know
     return Status{IST_ERR_DEVICE, "cuPointerGetAttributes of " + describe_piece(piece) +
                                       ": not device memory (any more); was it released too early?"};
   }
-  CudaContext* const home = spaces_.home_of(piece);
   return home != nullptr ? home : contexts_.find(facts.context, facts.device);
 }
 
@@ -249,8 +247,10 @@ Result<Ticket> CudaKind::copy(const Piece& to, const Piece& from, const Ticket& 
     return Status{IST_ERR_ARGUMENT, "the cuda kind cannot copy " + describe_piece(from) + " to " + describe_piece(to)};
   }
   IST_TRY(settle_order(after));
+  CudaContext *const home_to = spaces_.home_of(to), *const home_from = spaces_.home_of(from);
+  const bool in_space = home_to != nullptr || home_from != nullptr;
   // What a stream still has to do the driver orders better.
-  if (!spaces_.holds(to) && !spaces_.holds(from) && (after.empty() || CudaWorkers::owns(after.id())))
+  if (!in_space && (after.empty() || CudaWorkers::owns(after.id())))
     if (const auto order = workers_.copy(to, from)) return Ticket{this, *order};
   CopyDirection direction = CopyDirection::between_devices;
   if (to.kind == KindId::host) direction = CopyDirection::out_of_device;
@@ -262,17 +262,18 @@ Result<Ticket> CudaKind::copy(const Piece& to, const Piece& from, const Ticket& 
     context = context_of_ticket(after);
     if (context == nullptr) return Ticket{};
   } else {
-    Result<CudaContext*> found = context_of(from.kind == KindId::cuda && !spaces_.holds(to) ? from : to, &memory);
+    const bool by_source = from.kind == KindId::cuda && home_to == nullptr;
+    Result<CudaContext*> found = context_at(by_source ? from : to, by_source ? home_from : home_to, memory);
     if (!found.ok()) return found.status();
     context = *found;
   }
-  if (copy_by_window(*context, memory, direction, to, from, after)) return Ticket{};
+  if (!in_space && copy_by_window(*context, memory, direction, to, from, after)) return Ticket{};
   return copy_in(*context, direction, to, from, after);
 }
 
 bool CudaKind::copy_by_window(CudaContext& context, const PointerFacts& memory, CopyDirection direction, const Piece& to,
                               const Piece& from, const Ticket& after) {
-  if (!windows_.serves(direction, to.size) || spaces_.holds(to) || spaces_.holds(from)) return false;
+  if (!windows_.serves(direction, to.size)) return false;
   if (after.kind() == this) {
     CudaTicket* before = nullptr;
     {
@@ -390,11 +391,6 @@ void CudaKind::drop(std::uint64_t id) {
   if (CudaWorkers::owns(id)) return workers_.drop(id);
   const std::lock_guard lock(mutex_);
   if (CudaTicket* ticket = tickets_.find(id)) tickets_.drop(*ticket);
-}
-
-std::size_t CudaKind::events() const {
-  const std::lock_guard lock(mutex_);
-  return tickets_.size();
 }
 
 }  // namespace ist

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <map>
 #include <mutex>
 
@@ -97,6 +98,8 @@ class CudaKind : public MemoryKind,
   StreamOrder* stream_order() override { return kernels_.present() ? this : nullptr; }
   Status belongs(std::uint64_t stream, const Piece& own) override;
   bool captures(std::uint64_t stream, const Piece& own) override;
+  void use_streams() override { quiet_.use_streams(); }
+  bool settled() override { return quiet_.settled(); }
   Status copy_in(std::uint64_t stream, const Piece& own, const Piece& to, const Piece& from) override;
   Status change_in(std::uint64_t stream, const Piece& own, const WordChange& change, const Piece& word) override;
   Status wait_in(std::uint64_t stream, const Piece& word, const WordWait& wait) override;
@@ -167,7 +170,10 @@ class CudaKind : public MemoryKind,
   // Its own workers, for tests.
   CudaWorkers& cuda_workers() { return workers_; }
   // Events ever made, for tests: it stops growing once enough are there.
-  std::size_t events() const;
+  std::size_t events() const {
+    const std::lock_guard lock(mutex_);
+    return tickets_.size();
+  }
 
  private:
   friend class CudaGuestStream;
@@ -180,8 +186,12 @@ class CudaKind : public MemoryKind,
     CUevent wait_for = nullptr;
   };
   Result<Piece> allocate_in(CudaContext& context, Bytes size);
-  // `known`: where what the driver said of it goes, too.
-  Result<CudaContext*> context_of(const Piece& piece, PointerFacts* known = nullptr);
+  Result<CudaContext*> context_of(const Piece& piece) {
+    PointerFacts facts;
+    return context_at(piece, spaces_.home_of(piece), facts);
+  }
+  // `home`: what CudaSpaces::home_of() says; `facts`: what the driver says of it.
+  Result<CudaContext*> context_at(const Piece& piece, CudaContext* home, PointerFacts& facts);
   // The context in which host memory is page-locked; an error if it is not, or not as a whole.
   Result<CudaContext*> context_of_locked(const Piece& piece);
   // A piece's queue, and the context in which it is.
@@ -207,7 +217,7 @@ class CudaKind : public MemoryKind,
   Status start_kernel(const Route& route, const LaunchIt& launch, const What& what);
   Status start(const Route& route, const Piece& to, const Piece& from);
   Status start_together(const Route& route, CudaCopies& copies, const std::string& said);
-  // By the processor itself, where that is possible and quicker, and nothing has to be waited for.
+  // By the processor itself, where that is possible and quicker, and nothing has to be waited for. Of memory in no space.
   bool copy_by_window(CudaContext& context, const PointerFacts& memory, CopyDirection direction, const Piece& to,
                       const Piece& from, const Ticket& after);
   Result<Ticket> copy_in(CudaContext& context, CopyDirection direction, const Piece& to, const Piece& from,
@@ -227,6 +237,7 @@ class CudaKind : public MemoryKind,
   Status launch_in(CudaContext& context, std::uint64_t stream, OrderKernel which, void* work);
   // One that waits for other ranks.
   Status hold_in(CudaContext& context, std::uint64_t stream, OrderKernel which, void* work);
+  void forget_some_held();
   bool held_are_over();
   Status launch_packing(CudaContext& context, CUstream stream, std::span<const PackWork> works);
   Status prepare_packing(std::span<const PackWork> works, CudaContext& context);
@@ -280,7 +291,7 @@ class CudaKind : public MemoryKind,
   std::mutex boxes_mutex_;
   std::weak_ptr<Boxes> boxes_;  // those of which some may still be given away
   std::mutex holding_mutex_;
-  std::vector<Ticket> holding_;  // events behind kernels that hold users' streams
+  std::deque<Ticket> holding_;  // events behind kernels that hold users' streams
 };
 
 template <class LaunchIt, class What>

@@ -1,6 +1,5 @@
 #include "memory/cuda/cuda_spaces.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 #include "memory/cuda/cuda_mapping.hpp"
@@ -80,29 +79,6 @@ Result<std::unique_ptr<Space>> CudaSpaces::open(const SpaceShape& shape) {
                                       .text()};
   add({base, length, *context});
   return std::unique_ptr<Space>{std::make_unique<CudaSpace>(*this, **context, base, shape)};
-}
-
-CudaContext* CudaSpaces::home_of(const Piece& piece) {
-  if (count_.load(std::memory_order_acquire) == 0 || piece.kind != KindId::cuda) return nullptr;
-  const std::uint64_t address = piece.object + piece.offset.value;
-  const std::lock_guard lock(mutex_);
-  const auto found =
-      std::find_if(ranges_.begin(), ranges_.end(), [=](const Range& each) { return address - each.start < each.length; });
-  return found == ranges_.end() ? nullptr : found->home;
-}
-
-void CudaSpaces::add(const Range& range) {
-  const std::lock_guard lock(mutex_);
-  ranges_.push_back(range);
-  count_.store(static_cast<int>(ranges_.size()), std::memory_order_release);
-}
-
-void CudaSpaces::remove(std::uint64_t start, std::uint64_t length) {
-  const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(ranges_.begin(), ranges_.end(),
-                                  [=](const Range& each) { return each.start == start && each.length == length; });
-  if (found != ranges_.end()) ranges_.erase(found);
-  count_.store(static_cast<int>(ranges_.size()), std::memory_order_release);
 }
 
 // ---- one space ----

@@ -2,7 +2,7 @@
 // for copies of this process's device.
 //
 // Who calls this : CudaKind owns one, and asks which device copies; face/heap through Spaces.
-// Threads        : as spaces.hpp says; holds() and home_of() from any.
+// Threads        : as spaces.hpp says; home_of() from any.
 // Ownership      : a space owns its addresses and mappings; contexts, links and lending outlive it.
 // Errors         : the driver's, with device and bytes; a link that cannot be believed names both ends.
 #pragma once
@@ -10,9 +10,9 @@
 #include <array>
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <vector>
 
+#include "memory/cuda/cuda_homes.hpp"
 #include "memory/cuda/cuda_lending.hpp"
 #include "memory/spaces.hpp"
 
@@ -27,16 +27,13 @@ class CudaSpaces : public Spaces {
   Result<std::unique_ptr<Space>> open(const SpaceShape& shape) override;
 
   // Access is given to one device of this process: the space's own, which therefore copies, whosever memory it is.
-  CudaContext* home_of(const Piece& piece);
-  bool holds(const Piece& piece) { return home_of(piece) != nullptr; }
+  // Null of any other memory.
+  CudaContext* home_of(const Piece& piece) const {
+    return piece.kind == KindId::cuda ? homes_.at(piece.object + piece.offset.value) : nullptr;
+  }
   // The same for memory of another process that was opened otherwise, until as many are removed again.
-  struct Range {
-    std::uint64_t start;
-    std::uint64_t length;
-    CudaContext* home;
-  };
-  void add(const Range& range);
-  void remove(std::uint64_t start, std::uint64_t length);
+  void add(const CudaHomes::Range& range) { homes_.add(range); }
+  void remove(std::uint64_t start, std::uint64_t length) { homes_.remove(start, length); }
   // Do atomic operations get from one to the other?
   Status atomics_between(const CudaContext& home, const CudaLinks::Uuid& device, Rank rank) const;
 
@@ -47,9 +44,7 @@ class CudaSpaces : public Spaces {
   CudaContexts& contexts_;
   CudaLinks& links_;
   CudaLending& lending_;
-  std::atomic<int> count_{0};
-  std::mutex mutex_;
-  std::vector<Range> ranges_;
+  CudaHomes homes_;
 };
 
 class CudaSpace : public Space {

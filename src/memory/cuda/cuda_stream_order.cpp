@@ -1,15 +1,10 @@
 // Copies, words and waits in users' streams.
-#include <chrono>
-#include <thread>
-
 #include "memory/cuda/cuda_memory.hpp"
 #include "memory/cuda/stream_protocol.hpp"
 #include "memory/cuda/word_protocol.hpp"
 
 namespace ist {
 namespace {
-
-constexpr int kSetupPatience = 10000;  // ms
 
 CUdeviceptr address_of(const Piece& piece) {
   return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(piece.address()));
@@ -66,16 +61,8 @@ bool CudaKind::captures(std::uint64_t stream, const Piece& own) {
   return found != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-// As what channels put into streams (cuda_quiet.hpp): nothing is let go of while it is there, and nobody sets himself up.
+// As what channels put into streams (cuda_quiet.hpp): nothing is let go of while it is there.
 Status CudaKind::hold_in(CudaContext& context, std::uint64_t stream, OrderKernel which, void* work) {
-  quiet_.use_streams();
-  for (int waited = 0; !quiet_.settled(); ++waited) {
-    if (waited == kSetupPatience)
-      return {
-          IST_ERR_DEVICE,
-          "another library (NCCL) has been setting itself up for 10 s, which waits for the device; try again when it has"};
-    std::this_thread::sleep_for(std::chrono::milliseconds{1});
-  }
   const auto held = quiet_.putting();
   const auto queue = reinterpret_cast<CUstream>(stream);
   CUstreamCaptureStatus capture = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -83,6 +70,7 @@ Status CudaKind::hold_in(CudaContext& context, std::uint64_t stream, OrderKernel
     quiet_.captured();
     return launch_in(context, stream, which, work);
   }
+  forget_some_held();
   CudaTicket* ticket = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -106,6 +94,20 @@ Status CudaKind::hold_in(CudaContext& context, std::uint64_t stream, OrderKernel
   const std::lock_guard lock(holding_mutex_);
   holding_.emplace_back(this, id);
   return {};
+}
+
+// Each call adds one and looks at two, or at one that is not over, which goes behind the others: so there are never more than some times as
+// many as are not over, in whichever streams those are.
+void CudaKind::forget_some_held() {
+  const std::lock_guard lock(holding_mutex_);
+  for (int looked = 0; looked < 2 && !holding_.empty(); ++looked) {
+    Ticket first = std::move(holding_.front());
+    holding_.pop_front();
+    const auto over = finished(first);
+    if (!over.ok() || *over) continue;
+    holding_.push_back(std::move(first));
+    return;
+  }
 }
 
 bool CudaKind::held_are_over() {
