@@ -157,7 +157,7 @@ bool solve(const isthmus::World& world, const Case& given, const Options& option
     lbm::CudaRun run(world, grid, setup, given.vortices(), options.exchange, options.padding);
     return solve(world, given, options, grid, run);
 #else
-    throw Mistake("--device cuda: this lbm was built without CUDA; configure with -DISTHMUS_CUDA=ON");
+    throw Mistake("--device cuda cannot be used here: this lbm was built without CUDA; configure with -DISTHMUS_CUDA=ON");
 #endif
   }
   if (options.exchange == "graph") throw Mistake("--exchange graph is of --device cuda alone");

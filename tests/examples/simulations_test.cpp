@@ -260,6 +260,19 @@ TEST_F(Simulations, each_tells_of_a_mistake_once_with_the_usage) {
   }
 }
 
+// Wherever devices are, these ranks see none.
+TEST_F(Simulations, each_tells_once_that_no_rank_has_a_device) {
+  for (const std::string program : {"jacobi", "lbm", "himeno"}) {
+    const Ended ended = shell("env CUDA_VISIBLE_DEVICES= " BUILD_DIR "/bin/isthmus run -n 3 " BUILD_DIR "/bin/" + program +
+                              " --device cuda");
+    EXPECT_EQ(ended.status, 2) << program << ended.errors;
+    EXPECT_EQ(count(ended.errors, program + ": --device cuda cannot be used here: "), 1U) << program << ended.errors;
+    EXPECT_EQ(count(ended.errors, "no CUDA device: rank 0 finds none: ") + count(ended.errors, "built without"), 1U)
+        << ended.errors;
+    EXPECT_EQ(count(ended.errors, "Usage: isthmus run -n RANKS " + program), 1U) << program << ended.errors;
+  }
+}
+
 // Ranks that were given different arguments would wait for each other.
 TEST_F(Simulations, arguments_that_differ_between_ranks_are_told_of) {
   for (const auto& [program, words] :
