@@ -1,11 +1,11 @@
 // The Himeno benchmark on GPUs, one for each rank: the ways to exchange one after the other, each compared with one rank that computes the whole box.
 #include <cstdio>
-#include <fstream>
 #include <isthmus/isthmus.hpp>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "common/cuda_device.hpp"
+#include "common/json_file.hpp"
 #include "common/program.hpp"
 #include "cuda_ways.hpp"
 #include "host.hpp"
@@ -206,9 +206,7 @@ void write_json(const Options& options, const isthmus::HaloGrid& grid, const Dev
     if (alone) report["ways"].back()["efficiency"] = alone->row().seconds / row.seconds / grid.comm().size();
   }
   if (alone) report["one_rank_alone"] = of(alone->row());
-  std::ofstream file(options.json);
-  file << report.dump(2) << '\n';
-  if (!file.flush()) throw std::runtime_error("--json: " + options.json + " cannot be written");
+  example::write_json(options.json, report);
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/json_file.hpp"
 #include "common/program.hpp"
 #include "host.hpp"
 #include "options.hpp"
@@ -126,6 +127,7 @@ void must_be_of_host(const Options& options) {
 bool solve(const isthmus::World& world, const Options& options) {
   must_fit(world, options);
   if (options.device == "host") must_be_of_host(options);
+  example::must_be_writable(world.comm(), options.json);
   const isthmus::HaloGrid grid(world.comm(), options.grid, std::array{0, 0, 0});
   if (options.device == "host") return run_host(world, grid, options);
 #ifdef HIMENO_CUDA

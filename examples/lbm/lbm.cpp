@@ -17,6 +17,7 @@
 #include <string>
 
 #include "cases.hpp"
+#include "common/json_file.hpp"
 #include "common/program.hpp"
 #include "report.hpp"
 #include "run.hpp"
@@ -185,6 +186,7 @@ int main(int argc, char** argv) {
                 [&](const std::string& text) { options.grid = grid_of(text); });
   arguments.word("--spoil", options.spoil, {"no", "bit"}, "");
   return example::run(arguments, argc, argv, [&](const isthmus::World& world) {
+    example::must_be_writable(world.comm(), options.json);
     return options.flow == "cavity" ? solve(world, Cavity(options.cells, options.reynolds), options)
                                     : solve(world, TaylorGreen(options.cells), options);
   });

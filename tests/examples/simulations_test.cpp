@@ -265,6 +265,30 @@ TEST_F(Simulations, each_tells_of_a_mistake_once_with_the_usage) {
   }
 }
 
+// What cannot be kept is not computed.
+TEST_F(Simulations, each_tells_at_the_start_that_its_figures_cannot_be_written) {
+  const fs::path kept = folder_ / "kept.json", made = folder_ / "made.json", nowhere = folder_ / "none" / "a.json";
+  std::ofstream(kept) << "as before";
+  for (const std::string program :
+       {"jacobi --nx 9 --ny 9 --iterations 2", "lbm --cells 9 --steps 2", "himeno XS 2 --device cuda"})
+    for (const fs::path& path : {nowhere, folder_}) {
+      const Ended ended = run(3, program + " --json " + path.string());
+      EXPECT_EQ(ended.status, 1) << program << ended.errors;
+      EXPECT_EQ(ended.output, "") << program;
+      EXPECT_EQ(count(ended.errors, "--json: \"" + path.string() + "\" cannot be written: "), 1U) << ended.errors;
+      EXPECT_EQ(count(ended.errors, "\n"), 1U) << ended.errors;
+    }
+  // A run that ends ahead of its figures changes no file and leaves none.
+  for (const std::string program : {"jacobi", "lbm", "himeno"})
+    for (const fs::path& path : {kept, made}) {
+      const Ended ended = shell("env CUDA_VISIBLE_DEVICES= " BUILD_DIR "/bin/isthmus run -n 2 " BUILD_DIR "/bin/" + program +
+                                " --device cuda --json " + path.string());
+      EXPECT_EQ(ended.status, 2) << program << ended.errors;
+      EXPECT_EQ(contents(kept), "as before") << program;
+      EXPECT_FALSE(fs::exists(made)) << program;
+    }
+}
+
 // Wherever devices are, these ranks see none.
 TEST_F(Simulations, each_tells_once_that_no_rank_has_a_device) {
   for (const std::string program : {"jacobi", "lbm", "himeno"}) {
