@@ -1,8 +1,8 @@
-// CUDA memory, streams and times of example programs, which go with their scope.
+// CUDA memory, streams, events and graphs of example programs, which go with their scope.
 //
 // Who calls this : the CUDA forms of jacobi, himeno and lbm.
 // Threads        : one; the device that was current when they were made.
-// Ownership      : Memory and Stream own what they made; neither copies.
+// Ownership      : Stream, Event and Graph own what they made; none copies, and a Graph moves.
 // Errors         : std::runtime_error with the call and the driver's words.
 #pragma once
 
@@ -12,6 +12,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace example::cuda {
 
@@ -72,5 +73,48 @@ class Event {
  private:
   cudaEvent_t event_ = nullptr;
 };
+
+// What was captured, as often as it is launched.
+class Graph {
+ public:
+  Graph() = default;
+  // Takes what was captured, also where this throws.
+  explicit Graph(cudaGraph_t captured) {
+    const cudaError_t code = cudaGraphInstantiateWithFlags(&graph_, captured, 0);
+    cudaGraphDestroy(captured);
+    check(code, "cudaGraphInstantiateWithFlags");
+  }
+  Graph(Graph&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)) {}
+  Graph& operator=(Graph&& other) noexcept {
+    std::swap(graph_, other.graph_);
+    return *this;
+  }
+  ~Graph() {
+    if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
+  }
+  // Whether there is anything to launch.
+  explicit operator bool() const { return graph_ != nullptr; }
+  void launch(cudaStream_t stream) const { check(cudaGraphLaunch(graph_, stream), "cudaGraphLaunch"); }
+
+ private:
+  cudaGraphExec_t graph_ = nullptr;
+};
+
+// What `body` puts into the stream, and into others that begin behind it and that it waits for in the end. Where `body` throws, the stream
+// is captured no longer, and can be used as before.
+template <class Body>
+Graph captured(cudaStream_t stream, const Body& body) {
+  cudaGraph_t made = nullptr;
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  try {
+    body();
+  } catch (...) {
+    cudaStreamEndCapture(stream, &made);
+    if (made != nullptr) cudaGraphDestroy(made);
+    throw;
+  }
+  check(cudaStreamEndCapture(stream, &made), "cudaStreamEndCapture");
+  return Graph(made);
+}
 
 }  // namespace example::cuda

@@ -3,7 +3,8 @@
 // Who calls this : jacobi, pixels, particles, lbm and himeno.
 // Threads        : one.
 // Ownership      : values.
-// Errors         : Mistake: one rank tells of it, with the usage, and all end with status 2.
+// Errors         : Mistake: one rank tells of it, with the usage, and all end with status 2. Failure: one rank tells of it, and all end with
+//                  status 1. Of any other each rank tells by itself.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <functional>
 #include <isthmus/isthmus.hpp>
 #include <new>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -23,6 +25,11 @@
 #include "arguments.hpp"
 
 namespace example {
+
+// Of the machine's. Work throws it on all ranks alike, so that it is told once.
+class Failure : public std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
 
 template <class Number>
 std::string in_words(Number value) {
@@ -112,6 +119,9 @@ inline int run(Arguments& arguments, int argc, char** argv, const std::function<
       if (rank == first % world.size())
         std::fprintf(stderr, "%s: %s\n%s", arguments.program().c_str(), mistake.what(), arguments.usage().c_str());
       return 2;
+    } catch (const Failure& failure) {
+      if (rank == 0) std::fprintf(stderr, "%s: %s\n", arguments.program().c_str(), failure.what());
+      return 1;
     }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: rank %d: %s\n", arguments.program().c_str(), rank, error.what());

@@ -1,11 +1,11 @@
 // The Himeno benchmark on GPUs, one for each rank: the ways to exchange one after the other, each compared with one rank that computes the whole box.
-#include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <isthmus/isthmus.hpp>
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "common/cuda_device.hpp"
+#include "common/json_file.hpp"
 #include "common/program.hpp"
 #include "cuda_ways.hpp"
 #include "host.hpp"
@@ -14,7 +14,7 @@
 namespace himeno {
 namespace {
 
-using example::Mistake, example::cuda::check;
+using example::Mistake, example::cuda::check, example::cuda::Device;
 
 constexpr double kMostOracle = 2e8;  // updates of cells by a processor: a few seconds
 
@@ -28,32 +28,6 @@ struct Row {
   double mflops(const Options& options) const { return options.size.flop(options.iterations) / seconds / 1e6; }
   double micros(const Options& options) const { return seconds * 1e6 / options.iterations; }
 };
-
-struct Devices {
-  std::string name;
-  bool shared = false;  // by two ranks
-};
-Devices take_device(const isthmus::World& world) {
-  int count = 0;
-  const cudaError_t code = cudaGetDeviceCount(&count);
-  const int fewest = -example::largest(world.comm(), code == cudaSuccess ? -count : 0);
-  if (fewest == 0)
-    throw std::runtime_error(std::string("--device cuda cannot be used here: no CUDA device: ") +
-                             (code == cudaSuccess ? "the driver lists none" : cudaGetErrorString(code)));
-  const int device = world.local_rank() % count;
-  check(cudaSetDevice(device), "cudaSetDevice");
-  cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-  std::vector<std::uint8_t> mine(sizeof properties.uuid), all(mine.size() * static_cast<std::size_t>(world.size()));
-  std::copy_n(reinterpret_cast<const std::uint8_t*>(&properties.uuid), mine.size(), mine.begin());
-  world.comm().allgather(mine, all);
-  Devices devices{properties.name};
-  const auto uuid = [&](int rank) { return all.data() + static_cast<std::size_t>(rank) * mine.size(); };
-  for (int one = 0; one < world.size(); ++one)
-    for (int other = 0; other < one; ++other)
-      if (std::equal(uuid(one), uuid(one) + mine.size(), uuid(other))) devices.shared = true;
-  return devices;
-}
 
 // The whole box by this rank's GPU alone, and, where that does not take long, by its processor.
 class Alone {
@@ -143,8 +117,8 @@ bool is_alike(const isthmus::HaloGrid& grid, const Options& options) {
 }
 
 // Why there is no kernel that exchanges; nothing where there can be one.
-std::string no_kernel(const isthmus::HaloGrid& grid, const Options& options, const Devices& devices) {
-  if (devices.shared)
+std::string no_kernel(const isthmus::HaloGrid& grid, const Options& options, const Device& device) {
+  if (device.shared)
     return "two ranks share a GPU, where kernels that wait for each other may not run together; give each rank a GPU of its "
            "own";
   if (!is_alike(grid, options))
@@ -185,7 +159,7 @@ const Row* best_of(const std::vector<Row>& rows) {
   return best;
 }
 
-void print(const Options& options, const isthmus::HaloGrid& grid, const Devices& devices, const std::vector<Row>& rows,
+void print(const Options& options, const isthmus::HaloGrid& grid, const Device& device, const std::vector<Row>& rows,
            const std::optional<Alone>& alone, bool right) {
   const auto dims = grid.dims();
   const int ranks = dims[0] * dims[1] * dims[2];
@@ -193,7 +167,7 @@ void print(const Options& options, const isthmus::HaloGrid& grid, const Devices&
               !right  ? "wrong"
               : alone ? "verified"
                       : "computed",
-              options.size.name, options.iterations, options.b, dims[0], dims[1], dims[2], devices.name.c_str(),
+              options.size.name, options.iterations, options.b, dims[0], dims[1], dims[2], device.name.c_str(),
               rows.back().gosa);
   const auto line = [&](const Row& row) {
     std::printf("%-26s %12.0f MFLOPS %10.2f us an iteration", row.name.c_str(), row.mflops(options), row.micros(options));
@@ -210,7 +184,7 @@ void print(const Options& options, const isthmus::HaloGrid& grid, const Devices&
                   best->seconds / row.seconds, best->name.c_str());
 }
 
-void write_json(const Options& options, const isthmus::HaloGrid& grid, const Devices& devices, const std::vector<Row>& rows,
+void write_json(const Options& options, const isthmus::HaloGrid& grid, const Device& device, const std::vector<Row>& rows,
                 const std::optional<Alone>& alone, bool right) {
   const auto of = [&](const Row& row) {
     return nlohmann::json{{"name", row.name},
@@ -222,7 +196,7 @@ void write_json(const Options& options, const isthmus::HaloGrid& grid, const Dev
                           {"right", row.right}};
   };
   nlohmann::json report{{"program", "himeno"}, {"size", options.size.name}, {"iterations", options.iterations},
-                        {"b", options.b},      {"grid", grid.dims()},       {"device", devices.name},
+                        {"b", options.b},      {"grid", grid.dims()},       {"device", device.name},
                         {"right", right},      {"one_rank_alone", nullptr}, {"ways", nlohmann::json::array()}};
   const Row* const best = best_of(rows);
   for (const Row& row : rows) {
@@ -232,16 +206,14 @@ void write_json(const Options& options, const isthmus::HaloGrid& grid, const Dev
     if (alone) report["ways"].back()["efficiency"] = alone->row().seconds / row.seconds / grid.comm().size();
   }
   if (alone) report["one_rank_alone"] = of(alone->row());
-  std::ofstream file(options.json);
-  file << report.dump(2) << '\n';
-  if (!file.flush()) throw std::runtime_error("--json: " + options.json + " cannot be written");
+  example::write_json(options.json, report);
 }
 
 }  // namespace
 
 bool run_cuda(const isthmus::World& world, const isthmus::HaloGrid& grid, const Options& options) {
-  const Devices devices = take_device(world);
-  const std::string refused = no_kernel(grid, options, devices);
+  const Device device = example::cuda::take_device(world);
+  const std::string refused = no_kernel(grid, options, device);
   if (options.exchange == "kernel" && !refused.empty()) throw Mistake("--exchange kernel: " + refused);
   std::optional<Alone> alone;
   if (options.check == "yes") alone.emplace(world, options);
@@ -250,8 +222,8 @@ bool run_cuda(const isthmus::World& world, const isthmus::HaloGrid& grid, const 
   for (const Row& row : rows) right = right && row.right;
   right = example::largest(world.comm(), right ? 0 : 1) == 0;
   if (world.rank() == 0) {
-    print(options, grid, devices, rows, alone, right);
-    if (!options.json.empty()) write_json(options, grid, devices, rows, alone, right);
+    print(options, grid, device, rows, alone, right);
+    if (!options.json.empty()) write_json(options, grid, device, rows, alone, right);
   }
   return right;
 }

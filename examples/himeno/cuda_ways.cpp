@@ -1,13 +1,11 @@
 #include "cuda_ways.hpp"
 
-#include <utility>
-
 #include "cuda_borders.hpp"
 
 namespace himeno {
 namespace {
 
-using example::cuda::check, example::cuda::Event, example::cuda::Stream;
+using example::cuda::check, example::cuda::Event, example::cuda::Graph, example::cuda::Stream;
 
 // What both ways that the processor drives have.
 class Driven : public Way {
@@ -74,28 +72,6 @@ class Messages final : public Driven {
   std::size_t room_ = 0;
 };
 
-class Graph {
- public:
-  Graph() = default;
-  explicit Graph(cudaGraph_t captured) {
-    const cudaError_t code = cudaGraphInstantiateWithFlags(&graph_, captured, 0);
-    cudaGraphDestroy(captured);
-    check(code, "cudaGraphInstantiateWithFlags");
-  }
-  Graph(Graph&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)) {}
-  Graph& operator=(Graph&& other) noexcept {
-    std::swap(graph_, other.graph_);
-    return *this;
-  }
-  ~Graph() {
-    if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
-  }
-  void launch(const Stream& stream) const { check(cudaGraphLaunch(graph_, stream.get()), "cudaGraphLaunch"); }
-
- private:
-  cudaGraphExec_t graph_ = nullptr;
-};
-
 class Streams final : public Driven {
  public:
   Streams(const isthmus::HaloGrid& grid, const Field& field, bool overlapped)
@@ -103,17 +79,17 @@ class Streams final : public Driven {
     borders_.prepare_on();
     sum_all(0);  // prepares what follows
     sum_stream_.wait();
-    graph_ = captured(kInGraph);
+    graph_ = graph_of(kInGraph);
   }
 
   double go(int iterations) override {
     const int rest = iterations % kInGraph;
     if (rest != rest_of_) {
-      if (rest > 0) rest_ = captured(rest);
+      if (rest > 0) rest_ = graph_of(rest);
       rest_of_ = rest;
     }
-    for (int n = 0; n < iterations / kInGraph; ++n) graph_.launch(stream_);
-    if (rest > 0) rest_.launch(stream_);
+    for (int n = 0; n < iterations / kInGraph; ++n) graph_.launch(stream_.get());
+    if (rest > 0) rest_.launch(stream_.get());
     stream_.wait();
     level_ = rest % 2;
     double found = 0;
@@ -130,22 +106,20 @@ class Streams final : public Driven {
     if (borders_.comm().size() > 1)
       borders_.comm().allreduce_on(sum_stream_.get(), sum, sum, 1, IST_DOUBLE, isthmus::op::sum);
   }
-  Graph captured(int iterations) const {
-    check(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-    check(cudaMemsetAsync(sums_.get(), 0, kInGraph * sizeof(double), stream_.get()), "cudaMemsetAsync");
-    event_.order(stream_, inner_stream_);
-    event_.order(stream_, sum_stream_);
-    for (int n = 0; n < iterations; ++n) {
-      sweep(n % 2, sums_.get() + n);
-      event_.order(last_stream(), sum_stream_);
-      borders_.exchange_on(1 - n % 2);
-      sum_all(n);
-    }
-    event_.order(inner_stream_, stream_);
-    event_.order(sum_stream_, stream_);
-    cudaGraph_t made = nullptr;
-    check(cudaStreamEndCapture(stream_.get(), &made), "cudaStreamEndCapture");
-    return Graph(made);
+  Graph graph_of(int iterations) const {
+    return example::cuda::captured(stream_.get(), [&] {
+      check(cudaMemsetAsync(sums_.get(), 0, kInGraph * sizeof(double), stream_.get()), "cudaMemsetAsync");
+      event_.order(stream_, inner_stream_);
+      event_.order(stream_, sum_stream_);
+      for (int n = 0; n < iterations; ++n) {
+        sweep(n % 2, sums_.get() + n);
+        event_.order(last_stream(), sum_stream_);
+        borders_.exchange_on(1 - n % 2);
+        sum_all(n);
+      }
+      event_.order(inner_stream_, stream_);
+      event_.order(sum_stream_, stream_);
+    });
   }
 
   std::shared_ptr<double[]> sums_;

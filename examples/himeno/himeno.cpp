@@ -17,8 +17,10 @@
 #include <isthmus/halo.hpp>
 #include <isthmus/isthmus.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "common/json_file.hpp"
 #include "common/program.hpp"
 #include "host.hpp"
 #include "options.hpp"
@@ -111,8 +113,21 @@ void must_fit(const isthmus::World& world, const Options& options) {
                   " are running");
 }
 
+// What the processor's form would leave undone.
+void must_be_of_host(const Options& options) {
+  const Options preset;
+  for (const auto& [name, given, usual] : {std::array{"--exchange", options.exchange.c_str(), preset.exchange.c_str()},
+                                           {"--overlap", options.overlap.c_str(), preset.overlap.c_str()},
+                                           {"--check", options.check.c_str(), preset.check.c_str()},
+                                           {"--json", options.json.c_str(), preset.json.c_str()}})
+    if (std::string_view(given) != usual)
+      throw Mistake(std::string(name) + ' ' + given + " is of --device cuda alone; give --device cuda or leave it out");
+}
+
 bool solve(const isthmus::World& world, const Options& options) {
   must_fit(world, options);
+  if (options.device == "host") must_be_of_host(options);
+  example::must_be_writable(world.comm(), options.json);
   const isthmus::HaloGrid grid(world.comm(), options.grid, std::array{0, 0, 0});
   if (options.device == "host") return run_host(world, grid, options);
 #ifdef HIMENO_CUDA

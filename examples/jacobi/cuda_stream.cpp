@@ -11,19 +11,10 @@ namespace {
 
 using example::cuda::check;
 using example::cuda::Event;
+using example::cuda::Graph;
 using example::cuda::Stream;
 
 constexpr int kUpward = 0, kDownward = 1;  // the two neighbours may be one rank
-
-struct Graph {
-  cudaGraphExec_t exec = nullptr;
-  Graph() = default;
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-  ~Graph() {
-    if (exec != nullptr) cudaGraphExecDestroy(exec);
-  }
-};
 
 class InStream final : public Launched {
  public:
@@ -49,8 +40,8 @@ class InStream final : public Launched {
  protected:
   void launch(int iteration, bool checks, bool checked_before) override {
     Graph& graph = graphs_[{iteration % kRing, checks, checked_before}];
-    if (graph.exec == nullptr) capture(graph, iteration, checks, checked_before);
-    check(cudaGraphLaunch(graph.exec, stream_.get()), "cudaGraphLaunch");
+    if (!graph) graph = example::cuda::captured(stream_.get(), [&] { iterate(iteration, checks, checked_before); });
+    graph.launch(stream_.get());
     if (checked_before) ++published_;
   }
   float change_of(int iteration, bool last) override {
@@ -69,8 +60,7 @@ class InStream final : public Launched {
  private:
   isthmus::Buffer row(int level, int y) const { return isthmus::Buffer::cuda(grid_->row(level, y)); }
   // Everything that another stream is to do while it is captured begins behind the beginning, and ends ahead of the end.
-  void capture(Graph& graph, int iteration, bool checks, bool checked_before) {
-    check(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  void iterate(int iteration, bool checks, bool checked_before) {
     fork_.order(stream_, between_);
     if (checked_before) fork_.order(stream_, norms_);
     const Sweep now = sweep(iteration, checks);
@@ -82,11 +72,6 @@ class InStream final : public Launched {
       norms_join_.order(norms_, stream_);
     }
     join_.order(between_, stream_);
-    cudaGraph_t captured = nullptr;
-    check(cudaStreamEndCapture(stream_.get(), &captured), "cudaStreamEndCapture");
-    const cudaError_t code = cudaGraphInstantiate(&graph.exec, captured, 0);
-    cudaGraphDestroy(captured);
-    check(code, "cudaGraphInstantiate");
   }
   void exchange(int level) {
     const Cells& cells = grid_->cells();

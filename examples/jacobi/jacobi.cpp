@@ -17,6 +17,7 @@
 //      isthmus run -n 2 jacobi --device cuda --nx 16384 --ny 16384 --iterations 1000 --compare 10 --json jacobi.json
 #include <cstdlib>
 
+#include "common/json_file.hpp"
 #include "common/program.hpp"
 #include "known.hpp"
 #include "report.hpp"
@@ -85,6 +86,7 @@ bool work(const isthmus::World& world, const Problem& problem) {
   if (problem.cut_rows() < comm.size())
     throw example::Mistake("--ny " + std::to_string(problem.ny) + " leaves " + std::to_string(problem.cut_rows()) +
                            " rows for " + std::to_string(comm.size()) + " ranks, and every rank needs one");
+  example::must_be_writable(comm, problem.json);
   const auto backend = backend_for(world, problem);
   const bool first = comm.rank() == 0;
   const double copied = backend->copy_seconds();

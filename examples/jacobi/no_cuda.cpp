@@ -5,7 +5,7 @@
 namespace jacobi {
 
 std::unique_ptr<Backend> make_cuda_backend(const isthmus::World& /*world*/, const Problem& /*problem*/) {
-  throw example::Mistake("--device cuda cannot be had here: this program was built without a CUDA compiler");
+  throw example::Mistake("--device cuda cannot be used here: this program was built without a CUDA compiler");
 }
 
 }  // namespace jacobi

@@ -1,9 +1,9 @@
 #include "report.hpp"
 
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
+
+#include "common/json_file.hpp"
 
 namespace jacobi {
 
@@ -81,9 +81,7 @@ void Report::write_json(bool right) const {
     }
     json["rows"].push_back(entry);
   }
-  std::ofstream file(problem_.json);
-  file << json.dump(2) << '\n';
-  if (!file.flush()) throw std::runtime_error("cannot write the results to " + problem_.json);
+  example::write_json(problem_.json, json);
 }
 
 }  // namespace jacobi

@@ -158,21 +158,14 @@ class InGraph : public CudaSteps {
       halo_->prepare_on(lanes_.front());
     }
   }
-  ~InGraph() override {
-    if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
-  }
-  InGraph(const InGraph&) = delete;
-  InGraph& operator=(const InGraph&) = delete;
   void advance(std::int64_t first, std::int64_t count) override {
     std::int64_t n = first;
     if (n % 2 == 1 && count > 0) step(n++);
-    for (; n + 2 <= first + count; n += 2) check(cudaGraphLaunch(graph(), lanes_.front()), "cudaGraphLaunch");
+    for (; n + 2 <= first + count; n += 2) graph().launch(lanes_.front());
     if (n < first + count) step(n);
     lanes_.wait();
   }
-  void end() override {
-    if (graph_ != nullptr) cudaGraphExecDestroy(std::exchange(graph_, nullptr));
-  }
+  void end() override { graph_ = {}; }
   std::string text() const override { return halo_->text(); }
 
  private:
@@ -202,28 +195,18 @@ class InGraph : public CudaSteps {
     lanes_.join();
   }
   // Steps of an even number and the one behind it.
-  cudaGraphExec_t graph() {
-    if (graph_ != nullptr) return graph_;
-    cudaGraph_t captured = nullptr;
-    check(cudaStreamBeginCapture(lanes_.front(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-    try {
-      step(0);
-      step(1);
-    } catch (...) {
-      cudaStreamEndCapture(lanes_.front(), &captured);
-      if (captured != nullptr) cudaGraphDestroy(captured);
-      throw;
-    }
-    check(cudaStreamEndCapture(lanes_.front(), &captured), "cudaStreamEndCapture");
-    const cudaError_t made = cudaGraphInstantiateWithFlags(&graph_, captured, 0);
-    cudaGraphDestroy(captured);
-    check(made, "cudaGraphInstantiateWithFlags");
+  const example::cuda::Graph& graph() {
+    if (!graph_)
+      graph_ = example::cuda::captured(lanes_.front(), [&] {
+        step(0);
+        step(1);
+      });
     return graph_;
   }
 
   std::array<std::vector<isthmus::HaloField>, 2> fields_;
   std::optional<isthmus::Halo> halo_;
-  cudaGraphExec_t graph_ = nullptr;
+  example::cuda::Graph graph_;
 };
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "cuda_run.hpp"
 
-#include <cstring>
-
 namespace lbm {
 namespace {
 
@@ -12,49 +10,18 @@ constexpr std::int64_t kCopied = 1 << 28;
 
 Triple triple_of(const std::vector<int>& values) { return {values[0], values[1], values[2]}; }
 
-// The one that ranks of a host take in turn; current from here on.
-int own_device(const isthmus::World& world) {
-  int count = 0;
-  const cudaError_t code = cudaGetDeviceCount(&count);
-  const bool lacks = code != cudaSuccess || count == 0;
-  if (example::sum(world.comm(), lacks ? 1 : 0) > 0)
-    throw Mistake(std::string("--device cuda: ") + (!lacks                ? "another rank has no CUDA device"
-                                                    : code == cudaSuccess ? "no CUDA device: the driver lists none"
-                                                    : code == cudaErrorInsufficientDriver
-                                                        ? "no CUDA device: there is no NVIDIA driver, or it is too old"
-                                                        : std::string("no CUDA device: ") + cudaGetErrorString(code)));
-  const int mine = world.local_rank() % count;
-  check(cudaSetDevice(mine), "cudaSetDevice");
-  return mine;
-}
-
-bool some_share_a_device(const isthmus::World& world, int device) {
-  cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-  std::array<std::uint64_t, 2> mine{};
-  static_assert(sizeof properties.uuid == sizeof mine);
-  std::memcpy(mine.data(), &properties.uuid, sizeof mine);
-  const auto ranks = static_cast<std::size_t>(world.size()), rank = static_cast<std::size_t>(world.rank());
-  std::vector<std::uint64_t> own(2 * ranks), all(2 * ranks);
-  std::copy(mine.begin(), mine.end(), own.begin() + static_cast<std::ptrdiff_t>(2 * rank));
-  world.comm().allreduce(own, all, isthmus::op::sum);
-  bool shared = false;
-  for (std::size_t n = 0; n < ranks; ++n)
-    shared = shared || (n != rank && std::equal(mine.begin(), mine.end(), all.begin() + static_cast<std::ptrdiff_t>(2 * n)));
-  return example::sum(world.comm(), shared ? 1 : 0) > 0;
-}
-
 std::unique_ptr<CudaSteps> steps_for(const isthmus::World& world, const isthmus::HaloGrid& grid, const Cut& cut,
-                                     const Vortices& vortices, const std::string& exchange, int device) {
+                                     const Vortices& vortices, const std::string& exchange,
+                                     const example::cuda::Device& device) {
   if (world.size() == 1) return steps_alone(cut, vortices);
   if (exchange == "graph") return steps_in_graph(grid, cut, vortices);
   if (exchange == "messages") return steps_by_messages(grid, cut, vortices);
-  if (some_share_a_device(world, device))
+  if (device.shared)
     throw Mistake(
         "--exchange one-sided with --device cuda needs a GPU for each rank: kernels wait for the neighbours' kernels, and "
         "two processes' "
         "kernels on one GPU do not run together; take fewer ranks, or --exchange messages or graph");
-  return steps_one_sided(grid, cut, vortices, device);
+  return steps_one_sided(grid, cut, vortices, device.number);
 }
 
 }  // namespace
@@ -62,7 +29,7 @@ std::unique_ptr<CudaSteps> steps_for(const isthmus::World& world, const isthmus:
 CudaRun::CudaRun(const isthmus::World& world, const isthmus::HaloGrid& grid, const Setup& setup, const Vortices& vortices,
                  const std::string& exchange, int padding)
     : world_(world),
-      device_(own_device(world)),
+      device_(example::cuda::take_device(world)),
       cut_(setup, triple_of(grid.dims()), triple_of(grid.coords()), padding),
       vortices_(vortices),
       steps_of_(steps_for(world, grid, cut_, vortices, exchange, device_)) {
@@ -97,9 +64,7 @@ const Fluid& CudaRun::mirrored() {
 }
 
 void CudaRun::tell(Report& report) const {
-  cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, device_), "cudaGetDeviceProperties");
-  report.device = properties.name;
+  report.device = device_.name;
   report.tile = flow().tile();
   report.copy_rate = example::sum(world_.comm(), copy_rate_);
   report.copy_rate_alone = copy_rate_;

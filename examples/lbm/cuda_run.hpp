@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "common/cuda_device.hpp"
 #include "cuda_exchange.hpp"
 #include "report.hpp"
 #include "run.hpp"
@@ -39,7 +40,7 @@ class CudaRun {
   void compare_alone(Report& report) const;
 
   const isthmus::World& world_;
-  int device_;
+  example::cuda::Device device_;
   Cut cut_;
   Vortices vortices_;
   std::unique_ptr<CudaSteps> steps_of_;

@@ -17,6 +17,7 @@
 #include <string>
 
 #include "cases.hpp"
+#include "common/json_file.hpp"
 #include "common/program.hpp"
 #include "report.hpp"
 #include "run.hpp"
@@ -157,7 +158,7 @@ bool solve(const isthmus::World& world, const Case& given, const Options& option
     lbm::CudaRun run(world, grid, setup, given.vortices(), options.exchange, options.padding);
     return solve(world, given, options, grid, run);
 #else
-    throw Mistake("--device cuda: this lbm was built without CUDA; configure with -DISTHMUS_CUDA=ON");
+    throw Mistake("--device cuda cannot be used here: this lbm was built without CUDA; configure with -DISTHMUS_CUDA=ON");
 #endif
   }
   if (options.exchange == "graph") throw Mistake("--exchange graph is of --device cuda alone");
@@ -185,6 +186,7 @@ int main(int argc, char** argv) {
                 [&](const std::string& text) { options.grid = grid_of(text); });
   arguments.word("--spoil", options.spoil, {"no", "bit"}, "");
   return example::run(arguments, argc, argv, [&](const isthmus::World& world) {
+    example::must_be_writable(world.comm(), options.json);
     return options.flow == "cavity" ? solve(world, Cavity(options.cells, options.reynolds), options)
                                     : solve(world, TaylorGreen(options.cells), options);
   });

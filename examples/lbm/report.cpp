@@ -1,9 +1,9 @@
 #include "report.hpp"
 
 #include <cstdio>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
+
+#include "common/json_file.hpp"
 
 namespace lbm {
 namespace {
@@ -88,10 +88,7 @@ void write_json(const Report& report, const std::string& path) {
     if (report.size() > 1) add("one_device_alone", report.alone);
     if (report.alone.done) made["fraction_of_copy_alone"] = rate(report, report.alone.seconds) / report.copy_rate_alone;
   }
-  std::ofstream file(path);
-  file << made.dump(2) << '\n';
-  if (!file.flush())
-    throw std::runtime_error("--json: \"" + path + "\" cannot be written; name a file in a folder that there is");
+  example::write_json(path, made);
 }
 
 }  // namespace lbm

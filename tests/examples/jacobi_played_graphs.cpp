@@ -66,7 +66,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* made) {
   }
   return told(worst);
 }
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t of, unsigned long long flags) {
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* made, cudaGraph_t of, unsigned long long flags) {
   auto* const graph = new Graph(*reinterpret_cast<Graph*>(of));
   *made = reinterpret_cast<cudaGraphExec_t>(graph);
   for (CUgraph part : graph->graphs) {

@@ -110,6 +110,7 @@ TEST_F(Simulations, lattice_boltzmann_writes_its_figures_down) {
   const Ended nowhere = run(2, "lbm --cells 9 --steps 7 --json " + (folder_ / "none" / "lbm.json").string());
   EXPECT_EQ(nowhere.status, 1);
   EXPECT_EQ(count(nowhere.errors, "cannot be written"), 1U) << nowhere.errors;
+  EXPECT_EQ(nowhere.output, "") << "told behind the run, which would be lost";
 }
 
 // Where sanitizers map more than that, it would be their error.

@@ -237,6 +237,11 @@ TEST_F(Simulations, each_tells_of_a_mistake_once_with_the_usage) {
         {"himeno XS 0", "iterations: Value 0 not in range 1 to 10000000"},
         {"himeno --grid 2x1x1", "--grid is of 2 ranks, and 3 are running"},
         {"himeno --exchange pigeon", "--exchange: pigeon not in {messages,stream,kernel,all}"},
+        {"himeno XS 5 --json himeno.json",
+         "--json himeno.json is of --device cuda alone; give --device cuda or leave it out"},
+        {"himeno XS 5 --exchange kernel", "--exchange kernel is of --device cuda alone"},
+        {"himeno XS 5 --overlap no", "--overlap no is of --device cuda alone"},
+        {"himeno XS 5 --check no", "--check no is of --device cuda alone"},
         {"lbm --flow channel", "--flow: channel not in {tgv,cavity}"},
         {"lbm --exchange graph", "--exchange graph is of --device cuda alone"},
         {"lbm --grid", "--grid: 1 required"},
@@ -257,6 +262,43 @@ TEST_F(Simulations, each_tells_of_a_mistake_once_with_the_usage) {
     const Ended help = run(2, std::string(program) + " --help");
     EXPECT_EQ(help.status, 0);
     EXPECT_EQ(count(help.output, "Usage: "), 1U) << help.output;
+  }
+}
+
+// What cannot be kept is not computed.
+TEST_F(Simulations, each_tells_at_the_start_that_its_figures_cannot_be_written) {
+  const fs::path kept = folder_ / "kept.json", made = folder_ / "made.json", nowhere = folder_ / "none" / "a.json";
+  std::ofstream(kept) << "as before";
+  for (const std::string program :
+       {"jacobi --nx 9 --ny 9 --iterations 2", "lbm --cells 9 --steps 2", "himeno XS 2 --device cuda"})
+    for (const fs::path& path : {nowhere, folder_}) {
+      const Ended ended = run(3, program + " --json " + path.string());
+      EXPECT_EQ(ended.status, 1) << program << ended.errors;
+      EXPECT_EQ(ended.output, "") << program;
+      EXPECT_EQ(count(ended.errors, "--json: \"" + path.string() + "\" cannot be written: "), 1U) << ended.errors;
+      EXPECT_EQ(count(ended.errors, "\n"), 1U) << ended.errors;
+    }
+  // A run that ends ahead of its figures changes no file and leaves none.
+  for (const std::string program : {"jacobi", "lbm", "himeno"})
+    for (const fs::path& path : {kept, made}) {
+      const Ended ended = shell("env CUDA_VISIBLE_DEVICES= " BUILD_DIR "/bin/isthmus run -n 2 " BUILD_DIR "/bin/" + program +
+                                " --device cuda --json " + path.string());
+      EXPECT_EQ(ended.status, 2) << program << ended.errors;
+      EXPECT_EQ(contents(kept), "as before") << program;
+      EXPECT_FALSE(fs::exists(made)) << program;
+    }
+}
+
+// Wherever devices are, these ranks see none.
+TEST_F(Simulations, each_tells_once_that_no_rank_has_a_device) {
+  for (const std::string program : {"jacobi", "lbm", "himeno"}) {
+    const Ended ended = shell("env CUDA_VISIBLE_DEVICES= " BUILD_DIR "/bin/isthmus run -n 3 " BUILD_DIR "/bin/" + program +
+                              " --device cuda");
+    EXPECT_EQ(ended.status, 2) << program << ended.errors;
+    EXPECT_EQ(count(ended.errors, program + ": --device cuda cannot be used here: "), 1U) << program << ended.errors;
+    EXPECT_EQ(count(ended.errors, "no CUDA device: rank 0 finds none: ") + count(ended.errors, "built without"), 1U)
+        << ended.errors;
+    EXPECT_EQ(count(ended.errors, "Usage: isthmus run -n RANKS " + program), 1U) << program << ended.errors;
   }
 }
 
