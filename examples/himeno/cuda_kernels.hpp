@@ -125,7 +125,10 @@ struct Persistent {
   Box changing;           // without those whose value never changes
   Packets packets;
   bool keeps;  // blocks keep the coefficients of the interior, of which no thread has more than four cells
-  bool fresh;  // halos are those of the beginning, and nobody has sent anything
+  // Quads of the interior that each thread of a block computes before the block takes the next ones in turn; 0: every block has its own.
+  unsigned rounds;
+  unsigned* taken;  // how many times blocks have taken some; 0 at the start of each launch
+  bool fresh;       // halos are those of the beginning, and nobody has sent anything
   int sides;
   Side side[kMostSides];
   unsigned pushers;        // own blocks with cells of the border: the first ones

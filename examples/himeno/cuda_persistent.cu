@@ -208,6 +208,35 @@ __device__ __forceinline__ double compute_interior(const Persistent& job, std::u
   return sum;
 }
 
+// Where there is much to do, blocks take it in turn, in the order in which it lies: multiprocessors are not equally quick, and where each had a
+// share of its own, those ahead would drive planes out of the cache that those behind still read, and all would wait for the last one. The
+// first chunk of a block has its number. A block takes until there is nothing left, so all together as often as there are chunks: the
+// next iteration counts on from there, and nobody has to set the counter back.
+__device__ __forceinline__ double compute_in_turn(const Persistent& job, std::uint64_t iteration, unsigned done,
+                                                  unsigned blocks) {
+  __shared__ unsigned next[2];
+  const unsigned quads = job.interior.begin[job.interior.boxes], chunk = job.rounds * blockDim.x,
+                 chunks = (quads + chunk - 1) / chunk;
+  const float* const from = job.p[(iteration + 1) % 2];
+  float* const to = job.p[iteration % 2];
+  double sum = 0;
+  for (unsigned mine = blockIdx.x, turn = 0; mine < chunks; turn ^= 1) {
+    // On its way meanwhile.
+    unsigned following = 0;
+    if (threadIdx.x == 0) following = atomicAdd(job.taken, 1U);
+    for (unsigned round = 0, n = mine * chunk + threadIdx.x; round < job.rounds && n < quads; ++round, n += blockDim.x) {
+      const Quad quad = quad_of(job.shape, job.interior, n);
+      Four four;
+      sum += change(job.shape, job.with, from, quad, four);
+      store(to, quad, four);
+    }
+    if (threadIdx.x == 0) next[turn] = following - done * chunks + blocks;
+    __syncthreads();
+    mine = next[turn];
+  }
+  return sum;
+}
+
 // Behind the border's cells, by all threads of a block that has some.
 __device__ __forceinline__ void signal_neighbours(const Persistent& job, std::uint64_t iteration) {
   __syncthreads();
@@ -252,7 +281,10 @@ __device__ __forceinline__ void compute_all(const Persistent& job, unsigned bloc
       sum = compute_border<kPackets>(job, iteration, job.fresh && done == 0, border_quad, mine, blocks * at_border, status);
       if (!kPackets) signal_neighbours(job, iteration);
     }
-    sum += compute_interior(job, iteration, inner_quad, inner_at, blocks * blockDim.x);
+    if (job.rounds > 0)
+      sum += compute_in_turn(job, iteration, done, blocks);
+    else
+      sum += compute_interior(job, iteration, inner_quad, inner_at, blocks * blockDim.x);
     __syncthreads();
     if (threadIdx.x == 0) arrive(job);
     // While the others are on their way: the sum of the iteration before goes out with the next arrival, this one waits.

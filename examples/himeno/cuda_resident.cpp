@@ -30,7 +30,15 @@ struct Grid {
   unsigned blocks = 1;
   unsigned pushers = 0;
   bool can_keep = false;
+  unsigned rounds = 0;  // of Persistent
 };
+// Chunks as a launched sweep's, where each block has several of them; smaller ones where that leaves a few.
+unsigned rounds_for(const Grid& grid, unsigned interior) {
+  constexpr unsigned kMostRounds = 4;
+  const auto chunks_of_block = [&](unsigned rounds) { return interior / (rounds * grid.threads) / grid.blocks; };
+  if (chunks_of_block(kMostRounds) >= 8) return kMostRounds;
+  return chunks_of_block(1) >= 4 ? 1 : 0;
+}
 Grid grid_for(bool packets, bool keeps, unsigned border, unsigned interior) {
   int multiprocessors = 0;
   check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, current_device()),
@@ -46,6 +54,7 @@ Grid grid_for(bool packets, bool keeps, unsigned border, unsigned interior) {
   grid.blocks = std::clamp(all(), 1U, room);
   grid.pushers = std::min(grid.blocks, at_border());
   grid.can_keep = chunks(interior, grid.threads) <= grid.blocks;
+  grid.rounds = rounds_for(grid, interior);
   return grid;
 }
 bool is_along_i(const isthmus::HaloGrid& grid) { return grid.dims()[1] == 1 && grid.dims()[2] == 1; }
@@ -68,6 +77,7 @@ class Resident final : public Way {
         field_(part, with, {lent(part), lent(part)}),
         ended_(example::cuda::memory<Ended>(1)),
         arrived_(example::cuda::memory<std::uint64_t>(1)),
+        taken_(example::cuda::memory<unsigned>(1)),
         sums_(example::cuda::memory<double>(kInLaunch)),
         grid_(blocks) {
     check(cudaMemset(ended_.get(), 0, sizeof(Ended)), "cudaMemset");
@@ -80,6 +90,7 @@ class Resident final : public Way {
     job_.deadline = kDeadline;
     job_.view = heap_.view();
     job_.keeps = keeps;
+    job_.rounds = grid_.rounds, job_.taken = taken_.get();
     if (is_along_i(grid)) take_packets(grid);
     partial_ = example::cuda::memory<double>(std::size_t{kInLaunch} * grid_.blocks);
     job_.partial = partial_.get();
@@ -93,6 +104,7 @@ class Resident final : public Way {
       last = std::min(left, kInLaunch);
       job_.iterations = static_cast<unsigned>(last);
       check(cudaMemsetAsync(arrived_.get(), 0, sizeof(std::uint64_t), stream_.get()), "cudaMemsetAsync");
+      check(cudaMemsetAsync(taken_.get(), 0, sizeof(unsigned), stream_.get()), "cudaMemsetAsync");
       iterate(stream_.get(), job_, grid_.blocks, grid_.threads);
       job_.before += job_.iterations;
       job_.fresh = false;
@@ -162,6 +174,7 @@ class Resident final : public Way {
   Field field_;
   std::shared_ptr<Ended[]> ended_;
   std::shared_ptr<std::uint64_t[]> arrived_;
+  std::shared_ptr<unsigned[]> taken_;
   std::shared_ptr<double[]> sums_, partial_;
   Grid grid_;
   Persistent job_{};

@@ -31,8 +31,8 @@ class InStream final : public Launched {
     // What waits for the other ranks, once; captures cannot.
     comm_.prepare_on(stream_.get(), ring_.up, kUpward, IST_SENDS);
     comm_.prepare_on(stream_.get(), ring_.down, kUpward, IST_RECEIVES);
-    comm_.prepare_on(stream_.get(), ring_.down, kDownward, IST_SENDS);
-    comm_.prepare_on(stream_.get(), ring_.up, kDownward, IST_RECEIVES);
+    comm_.prepare_on(downward_.get(), ring_.down, kDownward, IST_SENDS);
+    comm_.prepare_on(downward_.get(), ring_.up, kDownward, IST_RECEIVES);
     add_up(0);
     norms_.wait();
   }
@@ -65,20 +65,24 @@ class InStream final : public Launched {
     if (checked_before) fork_.order(stream_, norms_);
     const Sweep now = sweep(iteration, checks);
     launch_sweep(now, Share::sides, tiling_.batch, stream_.get());
+    sides_.order(stream_, downward_);
     exchange(iteration % 2);
     launch_sweep(now, Share::interior, tiling_.batch, between_.get());
     if (checked_before) {
       publish(iteration - 1);
       norms_join_.order(norms_, stream_);
     }
+    downward_join_.order(downward_, stream_);
     join_.order(between_, stream_);
   }
+  // Each way in a stream of its own: what is launched behind the sides gets no place on the GPU before the first tiles of the sweep have
+  // ended, and of two in a row the second one none before the second tiles have.
   void exchange(int level) {
     const Cells& cells = grid_->cells();
     comm_.sendrecv_on(stream_.get(), row(level, 1), cells.columns, IST_FLOAT, ring_.up, kUpward, row(level, cells.rows + 1),
                       cells.columns, IST_FLOAT, ring_.down, kUpward);
-    comm_.sendrecv_on(stream_.get(), row(level, cells.rows), cells.columns, IST_FLOAT, ring_.down, kDownward, row(level, 0),
-                      cells.columns, IST_FLOAT, ring_.up, kDownward);
+    comm_.sendrecv_on(downward_.get(), row(level, cells.rows), cells.columns, IST_FLOAT, ring_.down, kDownward,
+                      row(level, 0), cells.columns, IST_FLOAT, ring_.up, kDownward);
   }
   void add_up(int iteration) {
     comm_.allreduce_on(norms_.get(), isthmus::Buffer::cuda(sum_of(iteration)), isthmus::Buffer::cuda(total_.get()), 1,
@@ -90,8 +94,8 @@ class InStream final : public Launched {
   }
 
   Ring ring_;
-  Stream between_{false}, norms_;
-  Event fork_, join_, norms_join_;
+  Stream between_{false}, norms_, downward_;
+  Event fork_, sides_, downward_join_, join_, norms_join_;
   Mailbox mailbox_;
   std::shared_ptr<float[]> total_;
   std::shared_ptr<std::uint32_t[]> times_;

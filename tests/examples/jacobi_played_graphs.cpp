@@ -1,7 +1,7 @@
 // Events and graphs as jacobi captures them, over the fake driver: into several streams, of the library's calls too.
 #include <cuda_runtime.h>
 
-#include <set>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -11,94 +11,107 @@ namespace {
 
 using played::driver, played::told;
 
-// What is captured: the stream where it began, and those that wait for events of captured streams, each by itself, since the fake driver
-// captures one stream at a time.
+// The fake driver captures one stream at a time, so that a graph is captured in parts: one ends wherever its stream records an event or waits
+// for one, and the next one begins. A part begins behind the part before it in its stream, and behind those whose events it waits for.
+struct Part {
+  CUstream stream;
+  std::vector<std::size_t> behind;
+  CUgraph graph = nullptr;
+  CUgraphExec executable = nullptr;
+  CUevent over = nullptr;
+};
+struct Graph {
+  std::vector<Part> parts;
+};
 struct Capture {
-  std::vector<CUstream> streams;
-  std::set<CUevent> events;
-  bool has(CUstream stream) const {
-    for (CUstream one : streams)
-      if (one == stream) return true;
-    return false;
-  }
+  Graph graph;
+  std::map<CUstream, std::size_t> current;
+  std::map<CUevent, std::size_t> recorded;
 };
 Capture* capture = nullptr;
 
-CUresult begin(CUstream stream) {
-  capture->streams.push_back(stream);
+CUresult begin(CUstream stream, std::vector<std::size_t> behind) {
+  capture->current[stream] = capture->graph.parts.size();
+  capture->graph.parts.push_back({stream, std::move(behind)});
   return driver<CUresult(CUstream, CUstreamCaptureMode)>("cuStreamBeginCapture_v2")(stream,
                                                                                     CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
 }
-
-// The first stream's part, and the others', which begin with it and end ahead of what comes behind it.
-struct Graph {
-  std::vector<CUstream> streams;
-  std::vector<CUgraph> graphs;
-  std::vector<CUgraphExec> executables;
-  std::vector<CUevent> events;
-};
+CUresult end(std::size_t part) {
+  Part& one = capture->graph.parts[part];
+  return DRIVER(cuStreamEndCapture)(one.stream, &one.graph);
+}
 
 }  // namespace
 
 extern "C" {
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  if (capture == nullptr || !capture->has(stream)) return told(DRIVER(cuEventRecord)(event, stream));
-  capture->events.insert(event);
-  return cudaSuccess;
+  if (capture == nullptr || capture->current.count(stream) == 0) return told(DRIVER(cuEventRecord)(event, stream));
+  const std::size_t part = capture->current[stream];
+  capture->recorded[event] = part;
+  const CUresult result = end(part);
+  return told(result != CUDA_SUCCESS ? result : begin(stream, {part}));
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
-  if (capture == nullptr || capture->events.count(event) == 0) return told(DRIVER(cuStreamWaitEvent)(stream, event, flags));
-  return capture->has(stream) ? cudaSuccess : told(begin(stream));
+  if (capture == nullptr || capture->recorded.count(event) == 0)
+    return told(DRIVER(cuStreamWaitEvent)(stream, event, flags));
+  const std::size_t other = capture->recorded[event];
+  if (capture->current.count(stream) == 0) return told(begin(stream, {other}));
+  const std::size_t part = capture->current[stream];
+  const CUresult result = end(part);
+  return told(result != CUDA_SUCCESS ? result : begin(stream, {part, other}));
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   capture = new Capture;
-  return told(begin(stream));
+  return told(begin(stream, {}));
 }
+// What was not joined would be an error of the real one; here it is part of the graph.
 cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* made) {
-  auto* const graph = new Graph{std::move(capture->streams), {}, {}, {}};
-  delete std::exchange(capture, nullptr);
-  *made = reinterpret_cast<cudaGraph_t>(graph);
   CUresult worst = CUDA_SUCCESS;
-  for (CUstream stream : graph->streams) {
-    const CUresult result = DRIVER(cuStreamEndCapture)(stream, &graph->graphs.emplace_back());
-    if (result != CUDA_SUCCESS) worst = result;
-  }
+  for (const auto& [stream, part] : capture->current)
+    if (const CUresult result = end(part); result != CUDA_SUCCESS) worst = result;
+  *made = reinterpret_cast<cudaGraph_t>(new Graph(std::move(capture->graph)));
+  delete std::exchange(capture, nullptr);
   return told(worst);
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* made, cudaGraph_t of, unsigned long long flags) {
   auto* const graph = new Graph(*reinterpret_cast<Graph*>(of));
   *made = reinterpret_cast<cudaGraphExec_t>(graph);
-  for (CUgraph part : graph->graphs) {
+  for (Part& part : graph->parts) {
     const CUresult result = driver<CUresult(CUgraphExec*, CUgraph, unsigned long long)>("cuGraphInstantiateWithFlags")(
-        &graph->executables.emplace_back(), part, flags);
+        &part.executable, part.graph, flags);
     if (result != CUDA_SUCCESS) return told(result);
-    if (DRIVER(cuEventCreate)(&graph->events.emplace_back(), CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) std::abort();
+    if (DRIVER(cuEventCreate)(&part.over, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS) std::abort();
   }
   return cudaSuccess;
 }
-cudaError_t cudaGraphLaunch(cudaGraphExec_t of, cudaStream_t) {
+// The first part's stream is the one where it is launched.
+cudaError_t cudaGraphLaunch(cudaGraphExec_t of, cudaStream_t stream) {
   const auto& graph = *reinterpret_cast<Graph*>(of);
-  CUresult result = DRIVER(cuEventRecord)(graph.events[0], graph.streams[0]);
-  for (std::size_t part = 0; part < graph.streams.size() && result == CUDA_SUCCESS; ++part) {
-    if (part != 0) result = DRIVER(cuStreamWaitEvent)(graph.streams[part], graph.events[0], 0);
-    if (result == CUDA_SUCCESS) result = DRIVER(cuGraphLaunch)(graph.executables[part], graph.streams[part]);
-    if (part != 0 && result == CUDA_SUCCESS) result = DRIVER(cuEventRecord)(graph.events[part], graph.streams[part]);
+  if (graph.parts.front().stream != stream) std::abort();
+  CUresult result = CUDA_SUCCESS;
+  for (const Part& part : graph.parts) {
+    for (const std::size_t before : part.behind)
+      if (result == CUDA_SUCCESS) result = DRIVER(cuStreamWaitEvent)(part.stream, graph.parts[before].over, 0);
+    if (result == CUDA_SUCCESS) result = DRIVER(cuGraphLaunch)(part.executable, part.stream);
+    if (result == CUDA_SUCCESS) result = DRIVER(cuEventRecord)(part.over, part.stream);
   }
-  for (std::size_t part = 1; part < graph.streams.size() && result == CUDA_SUCCESS; ++part)
-    result = DRIVER(cuStreamWaitEvent)(graph.streams[0], graph.events[part], 0);
+  for (const Part& part : graph.parts)
+    if (result == CUDA_SUCCESS) result = DRIVER(cuStreamWaitEvent)(stream, part.over, 0);
   return told(result);
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t of) {
   auto* const graph = reinterpret_cast<Graph*>(of);
-  for (CUgraphExec part : graph->executables) DRIVER(cuGraphExecDestroy)(part);
-  for (CUevent event : graph->events) driver<CUresult(CUevent)>("cuEventDestroy_v2")(event);
+  for (const Part& part : graph->parts) {
+    DRIVER(cuGraphExecDestroy)(part.executable);
+    driver<CUresult(CUevent)>("cuEventDestroy_v2")(part.over);
+  }
   delete graph;
   return cudaSuccess;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t of) {
   auto* const graph = reinterpret_cast<Graph*>(of);
-  for (CUgraph part : graph->graphs) DRIVER(cuGraphDestroy)(part);
+  for (const Part& part : graph->parts) DRIVER(cuGraphDestroy)(part.graph);
   delete graph;
   return cudaSuccess;
 }
