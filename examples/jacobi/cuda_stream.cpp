@@ -1,4 +1,4 @@
-// Rows and norms by what is put into streams, an iteration as one graph.
+// Rows and norms by what is put into streams, a short iteration as one graph.
 #include <isthmus/stream.h>
 
 #include <map>
@@ -39,9 +39,13 @@ class InStream final : public Launched {
 
  protected:
   void launch(int iteration, bool checks, bool checked_before) override {
-    Graph& graph = graphs_[{iteration % kRing, checks, checked_before}];
-    if (!graph) graph = example::cuda::captured(stream_.get(), [&] { iterate(iteration, checks, checked_before); });
-    graph.launch(stream_.get());
+    if (is_long()) {
+      iterate(iteration, checks, checked_before);
+    } else {
+      Graph& graph = graphs_[{iteration % kRing, checks, checked_before}];
+      if (!graph) graph = example::cuda::captured(stream_.get(), [&] { iterate(iteration, checks, checked_before); });
+      graph.launch(stream_.get());
+    }
     if (checked_before) ++published_;
   }
   float change_of(int iteration, bool last) override {
@@ -58,6 +62,12 @@ class InStream final : public Launched {
   }
 
  private:
+  // Where the GPU has enough to do for the processor to be ahead of it, a graph of each iteration only adds the time from one graph to the
+  // next one.
+  bool is_long() const {
+    constexpr std::int64_t kLong = std::int64_t{1} << 24;  // cells: tens of microseconds
+    return grid_->cells().rows * grid_->cells().columns >= kLong;
+  }
   isthmus::Buffer row(int level, int y) const { return isthmus::Buffer::cuda(grid_->row(level, y)); }
   // Everything that another stream is to do while it is captured begins behind the beginning, and ends ahead of the end.
   void iterate(int iteration, bool checks, bool checked_before) {

@@ -29,5 +29,7 @@ def flattened(text):
 
 
 def device_source():
-    """isthmus/device.cuh and isthmus/device/window.cuh, and all that they include, as one text, for compilers that take no folder."""
-    return flattened('#include "isthmus/device.cuh"\n#include "isthmus/device/window.cuh"\n')
+    """isthmus/device.cuh, isthmus/device/bulk.cuh and isthmus/device/window.cuh, and all that they include, as one text, for compilers that take no
+    folder."""
+    names = ("device.cuh", "device/bulk.cuh", "device/window.cuh")
+    return flattened("".join(f'#include "isthmus/{name}"\n' for name in names))

@@ -35,6 +35,7 @@ class KernelSide : OneSidedRuns {
   void messages(std::uint64_t bytes);
   void packets(std::uint64_t bytes);
   void bandwidth(std::uint64_t bytes, bool puts);
+  void copies(const OneSidedRow& row, Form form);
   void rate();
   void must_hold_last(const Numbers& numbers, std::uint64_t count);
   void atomics();
@@ -147,10 +148,10 @@ void KernelSide::packets(std::uint64_t bytes) {
   race(std::move(row), ours, bare, 2);
 }
 
-// By stores or loads of kernels of more and more blocks, beside the copy engine.
+// By stores or loads of kernels, and by their copy units, beside the copy engine.
 void KernelSide::bandwidth(std::uint64_t bytes, bool puts) {
   const auto window = static_cast<std::uint64_t>(window_of(bytes));
-  const std::uint64_t places = std::clamp<std::uint64_t>(room_ / bytes, 1, window), all = places * bytes;
+  const std::uint64_t places = std::clamp<std::uint64_t>(room_ / bytes, 1, window);
   unsigned char* const theirs = heap_.pointer(puts ? dest_ : source_, bench_.other());
   OneSidedRow row{.operation = puts ? "put bandwidth" : "get bandwidth", .bytes = bytes, .moves = true};
   row.limit_is = "the copy engine";
@@ -162,21 +163,33 @@ void KernelSide::bandwidth(std::uint64_t bytes, bool puts) {
     }
     kernels_.wait();
   });
+  row.iterations = trips(std::clamp<std::uint64_t>(kOfBandwidth / bytes, places, 2000));
+  row.limit_times = engine;
+  for (const bool bulk : {false, true}) {
+    row.by = bulk ? "the copy unit" : "";
+    copies(row, {puts   ? bulk ? Kernel::put_bulk : Kernel::put
+                 : bulk ? Kernel::get_bulk
+                        : Kernel::get,
+                 1, bulk ? 1 : kThreadsOfCopies, &none_, bytes, 1, places});
+  }
+}
+
+// By more and more blocks, each compared before it is timed.
+void KernelSide::copies(const OneSidedRow& row, Form form) {
+  const bool puts = row.operation.starts_with("put");
+  const std::uint64_t all = form.places * form.bytes;
   std::vector<unsigned> tried;
   for (const unsigned wanted : {1U, 8U, 32U, multiprocessors_}) {
-    const unsigned blocks = std::min(wanted, multiprocessors_);
-    if (std::find(tried.begin(), tried.end(), blocks) != tried.end()) continue;
-    tried.push_back(blocks);
-    const Form form{puts ? Kernel::put : Kernel::get, blocks, kThreadsOfCopies, &none_, bytes, 1, places};
-    prepare(bytes + blocks, all);
-    run(form, places);
+    form.blocks = std::min(wanted, multiprocessors_);
+    if (std::find(tried.begin(), tried.end(), form.blocks) != tried.end()) continue;
+    tried.push_back(form.blocks);
+    const std::uint64_t which = form.bytes + form.blocks + form.threads;
+    prepare(which, all);
+    run(form, form.places);
     heap_.barrier();
     const bool looks = bench_.first() != puts;
-    bench_.must_be_right(
-        !looks || bench_.holds(dest_, bytes_of_rank(bench_.other(), bytes + blocks, all)),
-        std::string{puts ? "puts" : "gets"} + " by " + form.text() + ", " + std::to_string(bytes) + " bytes");
-    row.iterations = trips(std::clamp<std::uint64_t>(kOfBandwidth / bytes, places, 2000));
-    row.limit_times = engine;
+    bench_.must_be_right(!looks || bench_.holds(dest_, bytes_of_rank(bench_.other(), which, all)),
+                         row.operation.substr(0, 3) + "s by " + form.text() + ", " + std::to_string(form.bytes) + " bytes");
     race(row, {form}, {}, 1);
   }
 }

@@ -9,12 +9,14 @@ extern "C" const unsigned char isthmus_bench_one_sided_kernels[];
 
 namespace {
 
-constexpr std::array<const char*, kOneSidedKernels> kNames{
-    "empty",        "words",         "words_bare",      "put_by_thread",    "put_by_warp",
-    "put_by_block", "flag_bare",     "packets_by_warp", "packets_by_block", "packets_bare",
-    "meet_by_warp", "meet_by_block", "meet_by_grid",    "meet_bare",        "put",
-    "get",          "store",         "store_bare",      "fetch_add",        "add",
-    "load_bare"};
+constexpr std::array<const char*, kOneSidedKernels> kNames{"empty",         "words",           "words_bare",
+                                                           "put_by_thread", "put_by_warp",     "put_by_block",
+                                                           "flag_bare",     "packets_by_warp", "packets_by_block",
+                                                           "packets_bare",  "meet_by_warp",    "meet_by_block",
+                                                           "meet_by_grid",  "meet_bare",       "put",
+                                                           "get",           "put_bulk",        "get_bulk",
+                                                           "store",         "store_bare",      "fetch_add",
+                                                           "add",           "load_bare"};
 
 }  // namespace
 

@@ -30,13 +30,15 @@ enum class OneSidedKernel : std::uint8_t {
   meet_bare,
   put,
   get,
+  put_bulk,
+  get_bulk,
   store,
   store_bare,
   fetch_add,
   add,
   load_bare
 };
-inline constexpr std::size_t kOneSidedKernels = 21;
+inline constexpr std::size_t kOneSidedKernels = 23;
 const char* name_of_kernel(OneSidedKernel kernel);
 
 class OneSidedKernels {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "isthmus/device.cuh"
+#include "isthmus/device/bulk.cuh"
 
 namespace ist::cli::one_sided {
 
@@ -285,6 +286,36 @@ IST_DEVICE_CODE void get_all(const Crew& crew, const Work& work) {
     const std::uint64_t at = n % work.places * work.bytes;
     device::get(crew, work.view, work.dest + at, work.source + at, work.bytes, 1);
   });
+}
+
+// One thread of each block, by the copy unit; blocks have parts in a row.
+template <class Crew>
+IST_DEVICE_CODE void copy_in_bulk(const Crew& crew, const Work& work, bool puts) {
+#if defined(__CUDA_ARCH__)
+  __shared__ device::BulkRoom<> room;
+#else
+  device::BulkRoom<> room;
+#endif
+  device::Bulk copies(room);
+  constexpr std::uint64_t kUnit = 128;
+  const std::uint64_t part = (work.bytes / crew.blocks / kUnit + 1) * kUnit;
+  const std::uint64_t from = part * crew.block < work.bytes ? part * crew.block : work.bytes;
+  const std::uint64_t size = from + part < work.bytes ? part : work.bytes - from;
+  by_the_first(crew, work, [&](std::uint64_t n) {
+    const std::uint64_t at = n % work.places * work.bytes + from;
+    if (puts)
+      copies.put(work.view, work.dest + at, work.source + at, size, 1);
+    else
+      copies.get(work.view, work.dest + at, work.source + at, size, 1);
+  });
+}
+template <class Crew>
+IST_DEVICE_CODE void put_in_bulk(const Crew& crew, const Work& work) {
+  copy_in_bulk(crew, work, true);
+}
+template <class Crew>
+IST_DEVICE_CODE void get_in_bulk(const Crew& crew, const Work& work) {
+  copy_in_bulk(crew, work, false);
 }
 
 // A word of eight bytes after the other, by every thread into its own places.

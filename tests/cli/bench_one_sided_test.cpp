@@ -101,12 +101,16 @@ TEST_F(OneSidedKernels, EveryCallIsCheckedAndTimedBesideABareLoop) {
     messages.insert(by.substr(0, by.find(',')) + " of " + std::to_string(row["bytes"].get<int>()));
   }
   EXPECT_EQ(messages, (std::set<std::string>{"packets of 512", "packets of 8", "put_signal of 512", "put_signal of 8"}));
-  // By 1, 8, 32 and all blocks.
+  // By 1, 8, 32 and all blocks: their threads, and one thread of each with its copy unit.
   for (const char* operation : {"put bandwidth", "get bandwidth"}) {
-    std::vector<int> blocks;
+    std::map<bool, std::vector<int>> blocks;
     for (const auto& row : rows[operation])
-      if (row["bytes"] == 512) blocks.push_back(row["blocks"].get<int>());
-    EXPECT_EQ(blocks, (std::vector<int>{1, 8, 32, 64})) << operation;
+      if (row["bytes"] == 512) {
+        const bool bulk = row["path"].get<std::string>().starts_with("the copy unit, ");
+        EXPECT_EQ(row["threads"].get<int>() == 1, bulk) << row.dump();
+        blocks[bulk].push_back(row["blocks"].get<int>());
+      }
+    for (const bool bulk : {false, true}) EXPECT_EQ(blocks[bulk], (std::vector<int>{1, 8, 32, 64})) << operation;
   }
   for (const char* operation : {"rate of puts", "fetch_add", "add"}) {
     EXPECT_EQ(rows[operation].size(), 4U) << operation;

@@ -7,7 +7,10 @@
 // Errors         : counted in Result; a wait ends after kDeadline.
 #pragma once
 
+#include <new>
+
 #include "isthmus/device.cuh"
+#include "isthmus/device/bulk.cuh"
 
 using namespace ist::device;
 
@@ -124,6 +127,48 @@ __global__ void check_put_signal(Side side) {
           status = wait_until(side.view, signal_word, Compare::equal, std::uint64_t{n} + side.sequence, kDeadline);
         if (fails(side, agreed(crew, status))) return;
         compare(side, side.area(1) + shift_of(n + 1), bytes, side.other(), n);
+        __syncthreads();
+      }
+    }
+  }
+}
+
+// The same by one thread and its copy unit, in pieces that the sizes end in, while the block's other threads wait; what was put goes back by a get, into a third
+// place whose bytes around it stay what they are.
+__global__ void check_bulk(Side side) {
+  using Room = BulkRoom<1024, 3>;
+  __shared__ Room room;
+  const Block crew;
+  auto* const signal_word = reinterpret_cast<std::uint64_t*>(side.area(4) + 6144);
+  std::uint64_t made[sizeof(Bulk<Room>) / 8 + 1];
+  auto* const bulk = reinterpret_cast<Bulk<Room>*>(made);
+  if (crew.thread == 0) new (bulk) Bulk<Room>(room);
+  for (std::uint32_t n = 1; n <= side.iterations; ++n) {
+    // Whole pieces, and one byte or one unit more and less, too.
+    const std::uint32_t beside[] = {0, 1, 1024, 15, 16, 2048, 17, 1008};
+    const std::uint32_t bytes = n % 3 == 0 ? n % 5 * 1024 + beside[n % 8] : size_of(n, side.bytes), shift = shift_of(n);
+    const std::uint32_t there = n % 4 == 0 ? shift_of(n + 1) : shift;
+    for (int turn = 0; turn < 2; ++turn) {
+      if (turn == side.view.pe) {
+        fill(side.area(0) + shift, bytes, side.view.pe, n);
+        for (std::uint32_t i = crew.thread; i < bytes + 32; i += crew.threads) side.area(2)[i] = 0xa5;
+        __syncthreads();
+        dawdle(side.view.pe, n);
+        if (crew.thread == 0) {
+          bulk->put_signal(side.view, side.area(1) + there, side.area(0) + shift, bytes, signal_word, 1, Signal::add,
+                           side.other());
+          bulk->get(side.view, side.area(2) + there, side.area(1) + there, bytes, side.other());
+        }
+        __syncthreads();
+        compare(side, side.area(2) + there, bytes, side.view.pe, n);
+        for (std::uint32_t i = crew.thread; i < 32; i += crew.threads)
+          if (side.area(2)[i < there ? i : bytes + i] != 0xa5) count_wrong(side, n);
+        __syncthreads();
+      } else {
+        Status status = Status::ok;
+        if (crew.thread == 0) status = wait_until(side.view, signal_word, Compare::equal, std::uint64_t{n}, kDeadline);
+        if (fails(side, agreed(crew, status))) return;
+        compare(side, side.area(1) + there, bytes, side.other(), n);
         __syncthreads();
       }
     }

@@ -58,6 +58,7 @@ bool check_all(Two& pair) {
   check(pair, "packets one way, up to 4 KiB", check_packets<Reuse::credited, true>, kExchanged, 0, 4096, 1, 256);
   check(pair, "packets both ways, answered, up to 4 KiB", check_packets<Reuse::answered, false>, kExchanged, 0, 4096, 1, 64);
   check(pair, "put_signal, up to 64 KiB", check_put_signal, 20000, 0, 65536, 1, 512);
+  check(pair, "bulk copies by one thread, up to 64 KiB", check_bulk, 20000, 0, 65536, 1, 128);
   check(pair, "barrier of a warp", check_barrier<Warp>, 20000, 0, 0, 1, 32);
   check(pair, "barrier of a block", check_barrier<Block>, kExchanged, 0, 0, 1, 256);
   check(pair, "barrier of a grid of 16 blocks", check_barrier<Grid>, kExchanged, 0, 0, 16, 128);

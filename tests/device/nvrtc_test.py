@@ -92,6 +92,20 @@ extern "C" __global__ void count(ist_device_view view, uint64_t* word, int* stat
 }
 """
     said += compile_text(nvrtc, words, options + ["-I" + module.get_include()])
+    # One thread's copy unit, and where there is none.
+    bulk = """#include "isthmus/device/bulk.cuh"
+extern "C" __global__ void pass_on(ist_team_view view, unsigned char* mine, uint64_t* word, uint64_t bytes) {
+  using namespace ist::device;
+  __shared__ BulkRoom<2048, 2> room;
+  if (threadIdx.x != 0) return;
+  Bulk<BulkRoom<2048, 2>> copies(room);
+  copies.get(view, mine, mine + bytes, bytes, 1);
+  copies.put_signal(view, mine + bytes, mine, bytes, word, 1, Signal::set, 1);
+}
+"""
+    for target in ("compute_75", "compute_90"):
+        said += compile_text(nvrtc, bulk, ["-std=c++17", "-arch=" + target, "-I" + module.get_include()])
+    said += compile_text(nvrtc, whole + bulk.split("\n", 1)[1], options)
     assert "warning" not in said, said
 
 

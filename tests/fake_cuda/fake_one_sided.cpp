@@ -9,12 +9,14 @@ namespace {
 using ist::cli::one_sided::Lone;
 using ist::cli::one_sided::Work;
 
-constexpr std::string_view kKernels[] = {
-    "empty",        "words",         "words_bare",      "put_by_thread",    "put_by_warp",
-    "put_by_block", "flag_bare",     "packets_by_warp", "packets_by_block", "packets_bare",
-    "meet_by_warp", "meet_by_block", "meet_by_grid",    "meet_bare",        "put",
-    "get",          "store",         "store_bare",      "fetch_add",        "add",
-    "load_bare"};
+constexpr std::string_view kKernels[] = {"empty",         "words",           "words_bare",
+                                         "put_by_thread", "put_by_warp",     "put_by_block",
+                                         "flag_bare",     "packets_by_warp", "packets_by_block",
+                                         "packets_bare",  "meet_by_warp",    "meet_by_block",
+                                         "meet_by_grid",  "meet_bare",       "put",
+                                         "get",           "put_bulk",        "get_bulk",
+                                         "store",         "store_bare",      "fetch_add",
+                                         "add",           "load_bare"};
 
 void run_block(std::string_view name, const Lone& crew, const Work& work) {
   using namespace ist::cli::one_sided;
@@ -28,6 +30,8 @@ void run_block(std::string_view name, const Lone& crew, const Work& work) {
   if (name == "meet_bare") meet_bare(crew, work);
   if (name == "put") put_all(crew, work);
   if (name == "get") get_all(crew, work);
+  if (name == "put_bulk") put_in_bulk(crew, work);
+  if (name == "get_bulk") get_in_bulk(crew, work);
   if (name == "store") store_words(crew, work);
   if (name == "store_bare") store_words_bare(crew, work);
   if (name == "fetch_add") fetch_and_add(crew, work);

@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -53,6 +54,7 @@ struct Side {
   unsigned char* many_out;
   unsigned char* many_in;
   long long* nanoseconds;
+  long long *begun, *ended;  // of the first block, and of the last one
   __device__ int other() const { return 1 - rank; }
 };
 
@@ -126,18 +128,18 @@ __global__ void adds(Side side) {
   });
 }
 
-// The same without an answer, by PE 0: nothing is under way any more when the time of the last block ends.
+// The same without an answer, by PE 0, from where its first block begins until nothing is under way any more where the last one ends: a clock of each block
+// by itself would leave out how much longer some wait for the link than others. The round before has warmed up.
 template <class Step>
 __device__ __forceinline__ void timed_by_all(const Side& side, const Step& step) {
-  long long begun = now();
-  for (std::uint32_t n = 1; n <= side.iterations && side.rank == 0; ++n) {
-    if (n == side.iterations / 10) begun = now();
-    step(n);
-  }
+  if (side.rank != 0) return;
+  const long long begun = now();
+  for (std::uint32_t n = 1; n <= side.iterations; ++n) step(n);
   nvshmem_quiet();
   __syncthreads();
-  if (threadIdx.x == 0)
-    atomicMax(reinterpret_cast<unsigned long long*>(side.nanoseconds), static_cast<unsigned long long>(now() - begun));
+  if (threadIdx.x != 0) return;
+  atomicMin(reinterpret_cast<unsigned long long*>(side.begun), static_cast<unsigned long long>(begun));
+  atomicMax(reinterpret_cast<unsigned long long*>(side.ended), static_cast<unsigned long long>(now()));
 }
 __global__ void only_adds(Side side) {
   timed_by_all(side, [&](std::uint32_t) { nvshmem_uint64_atomic_add(side.counter + 1, 1, 1); });
@@ -179,17 +181,20 @@ struct Way {
   }
 };
 
-// Both ranks at once; nanoseconds by this rank's clock.
+// Both ranks at once; nanoseconds of an iteration by this rank's clock.
 double run(Rank& r, const Way& way, std::uint32_t bytes, std::uint32_t iterations) {
   r.side.bytes = bytes;
   r.side.iterations = iterations;
   *r.side.nanoseconds = 0;
+  *r.side.begun = std::numeric_limits<long long>::max();
+  *r.side.ended = 0;
   r.meet();
   way.kernel<<<std::max(way.blocks, 1U), way.threads, 0, r.stream>>>(r.side);
   must(cudaGetLastError(), "launch");
   must(cudaStreamSynchronize(r.stream), "cudaStreamSynchronize");
   r.side.before += iterations;
-  return static_cast<double>(*r.side.nanoseconds);
+  if (*r.side.ended != 0) return static_cast<double>(*r.side.ended - *r.side.begun) / iterations;
+  return static_cast<double>(*r.side.nanoseconds) / (iterations - iterations / 10 + 1);
 }
 
 // Each rank sends bytes that only it knows how to make again, into a destination that holds something else.
@@ -223,8 +228,7 @@ void row(Rank& r, const char* call, std::uint32_t bytes, int legs, const std::ve
   std::vector<std::vector<double>> times(ways.size());
   for (int round = 0; round < kRounds; ++round)
     for (std::size_t k = 0; k < ways.size(); ++k)
-      if (ways[k].suits(bytes))
-        times[k].push_back(run(r, ways[k], bytes, iterations) / 1e3 / (iterations - iterations / 10 + 1) / legs);
+      if (ways[k].suits(bytes)) times[k].push_back(run(r, ways[k], bytes, iterations) / 1e3 / legs);
   std::size_t best = ways.size();
   for (std::size_t k = 0; k < ways.size(); ++k) {
     if (times[k].empty()) continue;
@@ -313,7 +317,8 @@ int be_rank(Board& board, int rank) {
   join(board, rank);
   Rank r{board, Side{rank, 0, 0, 0, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}};
   must(cudaStreamCreateWithFlags(&r.stream, cudaStreamNonBlocking), "cudaStreamCreate");
-  must(cudaHostAlloc(&r.side.nanoseconds, sizeof(long long), cudaHostAllocMapped), "cudaHostAlloc");
+  must(cudaHostAlloc(&r.side.nanoseconds, 3 * sizeof(long long), cudaHostAllocMapped), "cudaHostAlloc");
+  r.side.begun = r.side.nanoseconds + 1, r.side.ended = r.side.nanoseconds + 2;
   r.side.out = static_cast<unsigned char*>(nvshmem_malloc(kMostBytes));
   r.side.in = static_cast<unsigned char*>(nvshmem_malloc(kMostBytes + kGuard));
   r.side.signal = static_cast<std::uint64_t*>(nvshmem_calloc(1, sizeof(std::uint64_t)));

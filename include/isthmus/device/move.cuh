@@ -72,18 +72,20 @@ IST_DEVICE_CODE void copy_as(unsigned char* to, const unsigned char* from, std::
   if (tail != bytes) copy_words<unsigned char>(to + tail, from + tail, bytes - tail, thread, threads);
 }
 
-// All threads of the crew, a grid's too. In words as wide as the two addresses allow.
+// In words as wide as the two addresses allow.
+IST_DEVICE_CODE void copy_by(unsigned thread, unsigned threads, unsigned char* to, const unsigned char* from,
+                             std::uint64_t bytes) {
+  const std::uintptr_t apart = reinterpret_cast<std::uintptr_t>(to) ^ reinterpret_cast<std::uintptr_t>(from);
+  if (lies_as<Pair>(apart)) return copy_as<Pair>(to, from, bytes, thread, threads);
+  if (lies_as<std::uint64_t>(apart)) return copy_as<std::uint64_t>(to, from, bytes, thread, threads);
+  if (lies_as<std::uint32_t>(apart)) return copy_as<std::uint32_t>(to, from, bytes, thread, threads);
+  copy_words<unsigned char>(to, from, bytes, thread, threads);
+}
+// All threads of the crew, a grid's too.
 template <class Crew>
 IST_DEVICE_CODE void copy(const Crew& crew, void* to, const void* from, std::uint64_t bytes) {
-  auto* const target = static_cast<unsigned char*>(to);
-  const auto* const source = static_cast<const unsigned char*>(from);
-  const std::uintptr_t apart = reinterpret_cast<std::uintptr_t>(to) ^ reinterpret_cast<std::uintptr_t>(from);
-  const unsigned thread = crew.block * crew.threads + crew.thread;
-  const unsigned threads = crew.blocks * crew.threads;
-  if (lies_as<Pair>(apart)) return copy_as<Pair>(target, source, bytes, thread, threads);
-  if (lies_as<std::uint64_t>(apart)) return copy_as<std::uint64_t>(target, source, bytes, thread, threads);
-  if (lies_as<std::uint32_t>(apart)) return copy_as<std::uint32_t>(target, source, bytes, thread, threads);
-  copy_words<unsigned char>(target, source, bytes, thread, threads);
+  copy_by(crew.block * crew.threads + crew.thread, crew.blocks * crew.threads, static_cast<unsigned char*>(to),
+          static_cast<const unsigned char*>(from), bytes);
 }
 
 template <class Crew>

@@ -1,5 +1,5 @@
 // Isthmus in kernels: loads, stores, fences and atomics with the order they need, for devices and, with the same meaning, for
-// processors that play them. The only file with PTX: the library's own kernels take theirs from here, too.
+// processors that play them. The only file with PTX but for bulk.cuh: the library's own kernels take theirs from here, too.
 //
 // Who calls this : the other headers of isthmus/device/; src/memory/cuda/channel_memory.hpp.
 // Threads        : each thread for itself.
