@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Rows 14, 15 and 16 of the targets: Himeno, Jacobi and lattice Boltzmann on GPUs, by each way to exchange, beside one GPU alone and a copy of
-the same run.
+the same run. cudaMPI's stencil and particles have no row, and are in the table alone.
 
     workloads_record.py INFO RAW TO    one object: machine, commit and date of INFO, and as "runs" what the programs wrote into
                                        RAW/*.workload.json, those that are complete; and its table. Status 1 where there is none.
@@ -191,6 +191,11 @@ def figures(record):
         efficiency = run.get("one_device_alone", {}).get("efficiency")
         yield "lattice Boltzmann", case, ranks_of(run), run["exchange"] if ranks_of(run) > 1 else "one GPU alone", f"{run['glups']:.2f}", "GLUPS", \
             1e6 * run["seconds"] / run["steps"], f"{efficiency:.3f}" if efficiency else "", right(run)
+    for program in ("pixels", "particles"):
+        for run in runs_of(record, program):
+            case = " x ".join(map(str, run["cells"])) if "cells" in run else f"{run['particles']}, {run['speed']} of the box a step"
+            for way in run["ways"]:
+                yield program, case, way["ranks"], way["name"], f"{way['rate']:.1f}", way["unit"], 1e6 * way["seconds"], f"{way['efficiency']:.3f}", way["verified"]
 
 
 def rows_table(record):
@@ -207,7 +212,7 @@ def workloads_table(files):
         copies += [f"{run['copy_bytes_per_second'] / 1e9:.0f} GB/s by {ranks_of(run)} rank(s)" for run in runs_of(record, "lbm")]
         lines += [f"### Programs on GPUs in [{file.name}]({file.name})", "",
                   f"{record['machine']}; commit {record['commit']}; {record['date'][:10]}. Each line is one start of the program, which compared "
-                  f"the result; of Himeno and Jacobi the median of three runs within it. Efficiency is beside what that start did on one GPU. What copies reached there: {'; '.join(copies)}.", "", *rows_table(record), ""]
+                  f"the result; of all but lattice Boltzmann the median of three runs within it. Efficiency is beside what that start did on one GPU. What copies reached there: {'; '.join(copies)}.", "", *rows_table(record), ""]
     return lines
 
 

@@ -1,6 +1,6 @@
 // A file of a run's figures, in JSON.
 //
-// Who calls this : jacobi, lbm and himeno.
+// Who calls this : jacobi, pixels, particles, lbm and himeno.
 // Threads        : one.
 // Ownership      : none.
 // Errors         : Failure on all ranks alike ahead of the run; std::runtime_error on the rank that writes. Both name the file and why.

@@ -41,6 +41,17 @@ def lbm(ranks, glups, alone=None, **more):
             "seconds": 0.1, "steps": 50, "copy_bytes_per_second": 4.2e12 * ranks, "bytes_per_update": 152, **compared, **more}
 
 
+def pixels(rate, verified=True):
+    return {"program": "pixels", "cells": [3000, 16000], "ranks": 2, "verified": verified,
+            "ways": [{"name": "stream", "ranks": ranks, "seconds": 1e-4 / ranks, "rate": rate * ranks, "unit": "Gpix/s", "efficiency": 1.0, "verified": verified}
+                     for ranks in (1, 2)]}
+
+
+def particles(rate):
+    return {"program": "particles", "particles": 4000000, "speed": 0.01, "ranks": 2, "verified": True,
+            "ways": [{"name": "soa", "ranks": 2, "seconds": 2e-3, "rate": rate, "unit": "M particles/s", "efficiency": 0.5, "verified": True}]}
+
+
 def judged(*runs, **more):
     return {one["measure"]: one for one in from_record({**ABOUT, "runs": list(runs), **more})}
 
@@ -95,16 +106,19 @@ def a_run_is_put_together_shown_and_filed():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "info.json").write_text(json.dumps(ABOUT))
-        for number, run in enumerate((himeno("S", {"kernel": 5.0}), by_nccl("S", 12.0), jacobi(2, 500.0, 520.0, [("kernel", 990.0)]), lbm(2, 50.0, 25.4))):
+        for number, run in enumerate((himeno("S", {"kernel": 5.0}), by_nccl("S", 12.0), jacobi(2, 500.0, 520.0, [("kernel", 990.0)]), lbm(2, 50.0, 25.4),
+                                       pixels(480.0), particles(2000.0))):
             (folder / f"{number}.workload.json").write_text(json.dumps(run))
         (folder / "cut.workload.json").write_text('{"program": "lb')
         done = subprocess.run([sys.executable, "-B", TOOLS / "workloads_record.py", folder / "info.json", folder, folder / "workloads.json"],
                               capture_output=True, text=True)
         assert done.returncode == 0 and "left out cut.workload.json" in done.stdout, done
         record = json.loads((folder / "workloads.json").read_text())
-        assert len(record["runs"]) == 4 and record["commit"] == ABOUT["commit"], record
+        assert len(record["runs"]) == 6 and record["commit"] == ABOUT["commit"], record
         table = "\n".join(workloads_table([folder / "workloads.json"]))
-        for cell in ("| Himeno | S | 2 | kernel |", "| NCCL 2.28.9 in a graph |", "| Jacobi | 16384 x 16384 | 2 | kernel | 990.0 |", "| lattice Boltzmann | tgv 512 x 512 x 512 | 2 | one-sided | 50.00 |"):
+        for cell in ("| Himeno | S | 2 | kernel |", "| NCCL 2.28.9 in a graph |", "| Jacobi | 16384 x 16384 | 2 | kernel | 990.0 |", "| lattice Boltzmann | tgv 512 x 512 x 512 | 2 | one-sided | 50.00 |",
+                     "| pixels | 3000 x 16000 | 2 | stream | 960.0 | Gpix/s | 50.00 | 1.000 | yes |",
+                     "| particles | 4000000, 0.01 of the box a step | 2 | soa | 2000.0 | M particles/s | 2000.00 | 0.500 | yes |"):
             assert cell in table, (cell, table)
         measured = folder / "measured"
         filed = subprocess.run([sys.executable, "-B", TOOLS / "record_measurements.py", folder, "--measured", measured], capture_output=True, text=True)

@@ -118,7 +118,7 @@ TEST_P(ParticlesKernels, fill_holes_with_whole_particles) {
 // A block's threads, one fewer and one more; more blocks than one round adds up.
 INSTANTIATE_TEST_SUITE_P(of, ParticlesKernels,
                          testing::Values(Case{1, true, 0.9}, Case{63, false, 0.5}, Case{64, true, 0.5}, Case{65, false, 0.5},
-                                         Case{130, true, 0}, Case{1000, true, 0.3}, Case{64 * 64 + 1, false, 0.2},
-                                         Case{64 * 65, true, 0.2}));
+                                         Case{130, true, 0}, Case{1000, true, 0.3}, Case{4097, false, 0.2},
+                                         Case{4160, true, 0.2}));
 
 }  // namespace

@@ -58,6 +58,14 @@ class Programs : public testing::Test {
   bool usable(const std::string& device) const {
     return stencil(1, "--size 8x8 --iterations 1 --device " + device).status == 0;
   }
+  // Those that programs have to use, as the library lists them: none where no CUDA compiler was there.
+  int gpus() const {
+    const auto info = nlohmann::json::parse(shell(BUILD_DIR "/bin/isthmus info --json").output);
+    if (!info.at("cuda_compiled").get<bool>()) return 0;
+    for (const nlohmann::json& kind : info.at("kinds"))
+      if (kind.at("name") == "cuda") return static_cast<int>(kind.at("devices").size());
+    return 0;
+  }
   nlohmann::json results() const { return nlohmann::json::parse(contents(folder_ / "results.json")); }
   std::string json_option() const { return " --json " + (folder_ / "results.json").string(); }
 
