@@ -45,22 +45,21 @@ void Report::write_json(bool right) const {
   nlohmann::ordered_json json{
       {"program", "particles"},  {"device", options_.device}, {"memory", memory_}, {"particles", options_.count},
       {"steps", options_.steps}, {"speed", options_.speed},   {"ranks", ranks()},  {"grid", parts_},
-      {"verified", right}};
+      {"verified", right},       {"alone", nullptr}};  // each way has one rank's by itself
   json["ways"] = nlohmann::ordered_json::array();
-  for (const Line& line : lines_)
-    json["ways"].push_back({{"name", line.store},
-                            {"ranks", ranks()},
-                            {"seconds", line.seconds / options_.steps},
-                            {"seconds_alone", line.seconds_alone / options_.steps},
-                            {"seconds_of_moving", line.times.moving},
-                            {"seconds_of_migrating", line.times.migrating},
-                            {"rate", rate(line.seconds)},
-                            {"rate_alone", rate(line.seconds_alone)},
-                            {"unit", "M particles/s"},
-                            {"efficiency", efficiency(line)},
-                            {"share_that_migrates", share(line)},
-                            {"bytes_sent", bytes(line)},
-                            {"verified", line.faults.count() + line.faults_alone.count() == 0}});
+  for (const Line& line : lines_) {
+    auto way =
+        example::json_of<nlohmann::ordered_json>({line.store, ranks(), line.seconds / options_.steps, rate(line.seconds),
+                                                  "M particles/s", line.faults.count() + line.faults_alone.count() == 0});
+    way["efficiency"] = efficiency(line);
+    way["seconds_alone"] = line.seconds_alone / options_.steps;
+    way["rate_alone"] = rate(line.seconds_alone);
+    way["seconds_of_moving"] = line.times.moving;
+    way["seconds_of_migrating"] = line.times.migrating;
+    way["share_that_migrates"] = share(line);
+    way["bytes_sent"] = bytes(line);
+    json["ways"].push_back(way);
+  }
   example::write_json(options_.json, json);
 }
 

@@ -46,18 +46,17 @@ void Report::write_json(int ranks, bool right) const {
                               {"steps", options_.steps},
                               {"ranks", ranks},
                               {"bytes_of_message", options_.width * static_cast<std::int64_t>(sizeof(float))},
-                              {"verified", right}};
+                              {"verified", right},
+                              {"alone", nullptr}};  // each way's first line is
   if (copy_rate_ > 0) json["copy_rate_alone"] = copy_rate_;
   json["ways"] = nlohmann::ordered_json::array();
-  for (const Line& line : lines_)
-    json["ways"].push_back({{"name", line.way},
-                            {"ranks", line.ranks},
-                            {"seconds", line.times.seconds},
-                            {"seconds_of_computing", line.times.compute},
-                            {"rate", rate(line)},
-                            {"unit", "Gpix/s"},
-                            {"efficiency", efficiency(line)},
-                            {"verified", line.right}});
+  for (const Line& line : lines_) {
+    auto way = example::json_of<nlohmann::ordered_json>(
+        {line.way, line.ranks, line.times.seconds, rate(line), "Gpix/s", line.right});
+    way["efficiency"] = efficiency(line);
+    way["seconds_of_computing"] = line.times.compute;
+    json["ways"].push_back(way);
+  }
   example::write_json(options_.json, json);
 }
 

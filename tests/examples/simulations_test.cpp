@@ -75,7 +75,10 @@ TEST_F(Simulations, himeno_on_gpus_is_the_same_to_the_last_bit_by_every_exchange
                           "\nkernel, coefficients kept "})
     EXPECT_EQ(count(alone.output, way), 1U) << way << alone.output;
   EXPECT_NEAR(number_behind(alone.output, "gosa "), 3.042699e-03, 3e-6) << alone.output;
-  EXPECT_TRUE(fs::exists(json));
+  const nlohmann::json found = nlohmann::json::parse(contents(json));
+  EXPECT_EQ(found.at("ranks"), 1);
+  EXPECT_EQ(found.at("alone").at("unit"), "MFLOPS");
+  EXPECT_EQ(found.at("ways").size(), 6U) << found;
   for (const char* rest : {"XS 65 0.01", "XS 33 0.01 --grid 1x2x1", "XS 33 0.01 --grid 1x1x2", "S 200"}) {
     const Ended ended = run(2, std::string("himeno --device cuda ") + rest);
     EXPECT_EQ(ended.status, 0) << rest << ended.errors << ended.output;
@@ -112,13 +115,14 @@ TEST_F(Simulations, jacobi_writes_what_it_prints) {
   EXPECT_EQ(found.at("cells"), nlohmann::json({67, 41}));
   EXPECT_EQ(found.at("iterations_compared_with_serial"), 4);
   EXPECT_TRUE(found.at("verified").get<bool>());
-  EXPECT_EQ(found.at("rows").size(), 4U);
-  for (const nlohmann::json& row : found.at("rows")) {
+  EXPECT_EQ(found.at("alone").at("ranks"), 1);
+  EXPECT_EQ(found.at("ways").size(), 4U);
+  for (const nlohmann::json& row : found.at("ways")) {
     EXPECT_EQ(row.at("iterations"), 31) << row;
     EXPECT_NEAR(row.at("first_norm").get<double>(), 0.25 * std::sqrt(40), 1e-4) << row;
-    EXPECT_NEAR(row.at("gpix_per_second").get<double>() * row.at("us_per_iteration").get<double>(), 65 * 39 * 1e-3, 1e-6);
+    EXPECT_NEAR(row.at("rate").get<double>() * row.at("seconds").get<double>(), 65 * 39 * 1e-9, 1e-12);
     std::string line = "\n";
-    line.append(row.at("exchange").get<std::string>()).append(" ");
+    line.append(row.at("name").get<std::string>()).append(" ");
     EXPECT_NE(ended.output.find(line), std::string::npos) << ended.output;
   }
 }
