@@ -39,7 +39,7 @@
 #                                   needs nvcc alone
 #   tools/gpu_run.sh in-kernel      Isthmus's calls in kernels (isthmus/device.cuh), every byte compared, and timed beside bare loops
 #                                   (tests/device/in_kernel.cu) and NVSHMEM's; between two GPUs, or two kernels of one; a quick build
-#   tools/gpu_run.sh workloads      Jacobi, Himeno and lattice Boltzmann on one GPU and on all, each way to exchange; beside NCCL; a quick build
+#   tools/gpu_run.sh workloads      Jacobi, Himeno, lattice Boltzmann, pixels and particles on one GPU and on all, each way to exchange; beside NCCL; a quick build
 #   tools/gpu_run.sh layouts        messages with layouts, and packing beside kernels by hand; a quick build
 #   tools/gpu_run.sh one-sided      isthmus bench one-sided by the host and in kernels, and NVSHMEM's calls in kernels; a quick build
 #   tools/gpu_run.sh sanitize       the library's kernels, and calls in kernels, under compute-sanitizer (ISTHMUS_SANITIZE=heaps: these alone; =library: those)
@@ -145,7 +145,7 @@ build_all() {
   step 120 "configure" cmake "${options[@]}" || finish
   local targets=()
   [[ $mode == collectives ]] && targets=(--target isthmus_program ranks_nccl ranks_meetings)
-  [[ $mode == workloads ]] && targets=(--target isthmus_program jacobi himeno lbm)
+  [[ $mode == workloads ]] && targets=(--target isthmus_program jacobi himeno lbm pixels particles)
   [[ $mode =~ ^(overlap|in-kernel|layouts|one-sided)$ ]] && targets=(--target isthmus_program)
   [[ $mode == soak ]] && targets=(--target isthmus_program traffic_soak)
   [[ $mode == replays ]] && targets=(--target isthmus_program graph_replays)

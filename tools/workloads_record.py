@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Rows 14, 15 and 16 of the targets: Himeno, Jacobi and lattice Boltzmann on GPUs, by each way to exchange, beside one GPU alone and a copy of
-the same run.
+the same run. cudaMPI's stencil and particles have no row, and are in the table alone.
 
     workloads_record.py INFO RAW TO    one object: machine, commit and date of INFO, and as "runs" what the programs wrote into
                                        RAW/*.workload.json, those that are complete; and its table. Status 1 where there is none.
@@ -36,19 +36,64 @@ def nccl_runs(record):
             yield {"size": run["size"], "ranks": run["gpus"], "name": f"{run['peer_name']} in a graph", **{name: best[name] for name in ("us_per_iteration", "mflops")}}
 
 
+# What programs write: `ways`, each with name, ranks, seconds of an iteration, rate, unit and whether it was right (verified), or why it is not_here;
+# `alone`, the same of one rank, or null; copy_rate and copy_rate_alone in that unit. Records of 2026-11-26 have a form of each program's own.
+
+def way_of(name, ranks, us, rate, unit, verified, **more):
+    return {"name": name, "ranks": ranks, "us": us, "rate": rate, "unit": unit, "verified": verified, **more}
+
+
+def of_efficiency(found):
+    return {"efficiency": found["efficiency"]} if "efficiency" in found else {}
+
+
+def old_himeno(run):
+    x, y, z = run["grid"]
+    def way(found, ranks):
+        return way_of(found["name"], ranks, found["us_per_iteration"], found["mflops"], "MFLOPS", found["right"], **of_efficiency(found))
+    return {**run, "ranks": x * y * z, "verified": run["right"], "ways": [way(found, x * y * z) for found in run["ways"]],
+            "alone": way(run["one_rank_alone"], 1) if run["one_rank_alone"] else None}
+
+
+def old_jacobi(run):
+    def way(row):
+        if "not_here" in row:
+            return {"name": row["exchange"], "ranks": run["ranks"], "not_here": row["not_here"]}
+        return way_of(row["exchange"], run["ranks"], row["us_per_iteration"], row["gpix_per_second"], "Gpix/s", row.get("verified", True), **of_efficiency(row))
+    return {**run, "program": "jacobi", "copy_rate_alone": run["gpix_per_second_of_copying_alone"], "ways": [way(row) for row in run["rows"]],
+            "alone": way_of("one GPU alone", 1, run["us_per_iteration_alone"], run["gpix_per_second_alone"], "Gpix/s", True)}
+
+
+def old_lbm(run):
+    verified = run["verdict"] == "verified"
+    alone = run.get("one_device_alone", {})
+    us = 1e6 * run["seconds"] / run["steps"]
+    return {**run, "verified": verified, "ways": [way_of(run["exchange"], run["ranks"], us, run["glups"], "GLUPS", verified, **of_efficiency(alone))],
+            "copy_rate": run["copy_bytes_per_second"] / run["bytes_per_update"] / 1e9,
+            "alone": way_of("one GPU alone", 1, None, alone["glups"], "GLUPS", True) if alone.get("done") else None}
+
+
+def shaped(run):
+    """As programs write it now, and with us of an iteration beside its seconds."""
+    is_old = {"himeno": "one_rank_alone" in run, "jacobi": "rows" in run, "lbm": "glups" in run}
+    program = run.get("program", run.get("benchmark"))
+    if is_old.get(program):
+        return {"himeno": old_himeno, "jacobi": old_jacobi, "lbm": old_lbm}[program](run)
+    def with_us(way):
+        return {**way, "us": 1e6 * way["seconds"]} if "seconds" in way else way
+    return {**run, "ways": [with_us(way) for way in run["ways"]], "alone": with_us(run["alone"]) if run.get("alone") else None}
+
+
 def runs_of(record, program):
-    return [run for run in record["runs"] if run.get("program", run.get("benchmark")) == program]
+    return [shaped(run) for run in record["runs"] if run.get("program", run.get("benchmark")) == program]
 
 
 def right(run):
-    return run.get("right", run.get("verified", run.get("verdict") == "verified"))
+    return run["verified"]
 
 
-def ranks_of(run):
-    if "ranks" in run:
-        return run["ranks"]
-    x, y, z = run["grid"]
-    return x * y * z
+def measured_ways(run):
+    return [way for way in run["ways"] if "not_here" not in way]
 
 
 def grouped(runs, key):
@@ -58,10 +103,13 @@ def grouped(runs, key):
     return dict(sorted(found.items(), key=lambda item: str(item[0])))
 
 
+def all_ways(runs):
+    return [way for run in runs for way in measured_ways(run)]
+
+
 def ways_of(runs):
     """us of an iteration by way, the median over runs."""
-    names = {way["name"] for run in runs for way in run["ways"]}
-    return {name: median([way["us_per_iteration"] for run in runs for way in run["ways"] if way["name"] == name]) for name in names}
+    return {name: median([way["us"] for way in ways]) for name, ways in grouped(all_ways(runs), lambda way: way["name"]).items()}
 
 
 def wrong(row, measure, record, unit, target):
@@ -80,11 +128,11 @@ def of_himeno(record):
             for size, runs in grouped(nccl_runs(record), lambda run: (run["size"], run["ranks"])).items()}
     alone = {}
     for run in runs_of(record, "himeno"):
-        found = [run["one_rank_alone"]] if run["one_rank_alone"] else []
-        for way in found + (run["ways"] if ranks_of(run) == 1 else []):
-            alone.setdefault(run["size"], {}).setdefault(way["name"], []).append(way["us_per_iteration"])
+        found = [run["alone"]] if run["alone"] else []
+        for way in found + (measured_ways(run) if run["ranks"] == 1 else []):
+            alone.setdefault(run["size"], {}).setdefault(way["name"], []).append(way["us"])
     alone = {size: min(median(times) for times in ways.values()) for size, ways in alone.items()}
-    for (size, ranks), runs in grouped(runs_of(record, "himeno"), lambda run: (run["size"], ranks_of(run))).items():
+    for (size, ranks), runs in grouped(runs_of(record, "himeno"), lambda run: (run["size"], run["ranks"])).items():
         if ranks < 2 or size not in SMALL + LARGE:
             continue
         beside, faster = "beside the best that is driven from outside", f">= {GAIN} x faster"
@@ -113,42 +161,41 @@ def of_himeno(record):
 
 
 def of_jacobi(record):
-    grouped_runs = grouped(runs_of(record, "jacobi"), lambda run: (tuple(run["cells"]), ranks_of(run)))
+    grouped_runs = grouped(runs_of(record, "jacobi"), lambda run: (tuple(run["cells"]), run["ranks"]))
     best = {}
     for (cells, ranks), runs in grouped_runs.items():
-        found = [median([run["gpix_per_second_alone"] for run in runs])]
+        found = [median([run["alone"]["rate"] for run in runs])]
         if ranks == 1:
-            found += [median([row["gpix_per_second"] for row in rows]) for rows in grouped([row for run in runs for row in run["rows"] if "efficiency" in row],
-                                                                                           lambda row: row["exchange"]).values()]
+            found += [median([way["rate"] for way in ways]) for ways in grouped(all_ways(runs), lambda way: way["name"]).values()]
         best[cells] = max([best.get(cells, 0), *found])
     for (cells, ranks), runs in grouped_runs.items():
         size = " x ".join(map(str, cells))
         if not all(map(right, runs)):
             yield wrong("15", f"Jacobi {size}, {ranks} GPU(s)", record, "Gpix/s", f">= {JACOBI_SCALING:.0%} efficiency")
         elif ranks == 1:
-            copied = median([run["gpix_per_second_of_copying_alone"] for run in runs])
-            alone = median([run["gpix_per_second_alone"] for run in runs])
+            copied = median([run["copy_rate_alone"] for run in runs])
+            alone = median([run["alone"]["rate"] for run in runs])
             yield entry("15", f"Jacobi {size}, one GPU", record, alone, "Gpix/s", f">= {JACOBI_SHARE} x copy roofline", limit=copied,
                         passed=alone >= JACOBI_SHARE * copied)
         else:
-            for name, rows in grouped([row for run in runs for row in run["rows"] if "efficiency" in row], lambda row: row["exchange"]).items():
-                rate = median([row["gpix_per_second"] for row in rows])
+            for name, ways in grouped(all_ways(runs), lambda way: way["name"]).items():
+                rate = median([way["rate"] for way in ways])
                 yield scaled("15", f"Jacobi {size}, {ranks} GPUs, {name}", record, rate, "Gpix/s", JACOBI_SCALING, best[cells], ranks)
 
 
 def of_lbm(record):
     best = {}
     for run in runs_of(record, "lbm"):
-        alone = run.get("one_device_alone", {}).get("glups", 0) if ranks_of(run) > 1 else run["glups"]
-        best.setdefault(tuple(run["cells"]), {}).setdefault(ranks_of(run) > 1, []).append(alone)
+        by_one = (run["alone"] or {"rate": 0}) if run["ranks"] > 1 else run["ways"][0]
+        best.setdefault(tuple(run["cells"]), {}).setdefault(run["ranks"] > 1, []).append(by_one["rate"])
     best = {cells: max(median(found) for found in kinds.values()) for cells, kinds in best.items()}
-    for (cells, ranks, exchange), runs in grouped(runs_of(record, "lbm"), lambda run: (tuple(run["cells"]), ranks_of(run), run["exchange"])).items():
+    for (cells, ranks, exchange), runs in grouped(runs_of(record, "lbm"), lambda run: (tuple(run["cells"]), run["ranks"], run["ways"][0]["name"])).items():
         size = " x ".join(map(str, cells))
-        rate = median([run["glups"] for run in runs])
+        rate = median([run["ways"][0]["rate"] for run in runs])
         if not all(map(right, runs)):
             yield wrong("16", f"lattice Boltzmann {size}, {ranks} GPU(s), {exchange}", record, "GLUPS", f">= {LBM_SCALING:.0%} efficiency")
         elif ranks == 1:
-            copied = median([run["copy_bytes_per_second"] / run["bytes_per_update"] / 1e9 for run in runs])
+            copied = median([run["copy_rate"] for run in runs])
             yield entry("16", f"lattice Boltzmann {size}, one GPU", record, rate, "GLUPS", f">= {GLUPS} on one H200", limit=copied,
                         passed=rate >= GLUPS if "H200" in record["machine"] else None,
                         note=None if "H200" in record["machine"] else "the target is of an H200")
@@ -171,26 +218,25 @@ def line(*cells):
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
+def case_of(run):
+    cells = " x ".join(map(str, run.get("cells", [])))
+    return {"himeno": run.get("size"), "lbm": f"{run.get('flow')} {cells}", "particles": f"{run.get('particles')}, {run.get('speed')} of the box a step"}.get(run["program"], cells)
+
+
 def figures(record):
     """Program, case, ranks, way, rate, unit, us of an iteration, efficiency, verified: of every run."""
-    for run in runs_of(record, "himeno"):
-        for way in ([run["one_rank_alone"]] if run["one_rank_alone"] else []) + run["ways"]:
-            alone = way is run["one_rank_alone"]
-            efficiency = "" if alone or "efficiency" not in way else f"{way['efficiency']:.3f}"
-            yield "Himeno", run["size"], 1 if alone else ranks_of(run), way["name"], f"{way['mflops'] / 1000:.0f}", "GFLOPS", way["us_per_iteration"], efficiency, right(run)
-    for run in nccl_runs(record):
-        yield "Himeno", run["size"], run["ranks"], run["name"], f"{run['mflops'] / 1000:.0f}", "GFLOPS", run["us_per_iteration"], "", True
-    for run in runs_of(record, "jacobi"):
-        case = " x ".join(map(str, run["cells"]))
-        yield "Jacobi", case, 1, "one GPU alone", f"{run['gpix_per_second_alone']:.1f}", "Gpix/s", run["us_per_iteration_alone"], "", right(run)
-        for row in run["rows"]:
-            if "efficiency" in row:
-                yield "Jacobi", case, ranks_of(run), row["exchange"], f"{row['gpix_per_second']:.1f}", "Gpix/s", row["us_per_iteration"], f"{row['efficiency']:.3f}", right(run)
-    for run in runs_of(record, "lbm"):
-        case = f"{run['flow']} {' x '.join(map(str, run['cells']))}"
-        efficiency = run.get("one_device_alone", {}).get("efficiency")
-        yield "lattice Boltzmann", case, ranks_of(run), run["exchange"] if ranks_of(run) > 1 else "one GPU alone", f"{run['glups']:.2f}", "GLUPS", \
-            1e6 * run["seconds"] / run["steps"], f"{efficiency:.3f}" if efficiency else "", right(run)
+    titles = {"himeno": "Himeno", "jacobi": "Jacobi", "lbm": "lattice Boltzmann", "pixels": "pixels", "particles": "particles"}
+    shown = {"MFLOPS": lambda rate: (f"{rate / 1000:.0f}", "GFLOPS"), "GLUPS": lambda rate: (f"{rate:.2f}", "GLUPS")}
+    for program, title in titles.items():
+        for run in runs_of(record, program):
+            # What lattice Boltzmann did on one GPU is a start of its own.
+            alone = [run["alone"]] if run["alone"] and program != "lbm" else []
+            for way in alone + measured_ways(run):
+                name = way["name"] if program != "lbm" or run["ranks"] > 1 else "one GPU alone"
+                rate, unit = shown.get(way["unit"], lambda rate, unit=way["unit"]: (f"{rate:.1f}", unit))(way["rate"])
+                yield title, case_of(run), way["ranks"], name, rate, unit, way["us"], f"{way['efficiency']:.3f}" if "efficiency" in way else "", right(run)
+        for run in nccl_runs(record) if program == "himeno" else ():
+            yield title, run["size"], run["ranks"], run["name"], f"{run['mflops'] / 1000:.0f}", "GFLOPS", run["us_per_iteration"], "", True
 
 
 def rows_table(record):
@@ -203,11 +249,11 @@ def workloads_table(files):
     lines = []
     for file in files:
         record = json.loads(file.read_text())
-        copies = [f"{run['gpix_per_second_of_copying_alone']:.0f} Gpix/s of 8 bytes" for run in runs_of(record, "jacobi")]
-        copies += [f"{run['copy_bytes_per_second'] / 1e9:.0f} GB/s by {ranks_of(run)} rank(s)" for run in runs_of(record, "lbm")]
+        copies = [f"{run['copy_rate_alone']:.0f} Gpix/s of 8 bytes" for run in runs_of(record, "jacobi")]
+        copies += [f"{run['copy_rate'] * run['bytes_per_update']:.0f} GB/s by {run['ranks']} rank(s)" for run in runs_of(record, "lbm")]
         lines += [f"### Programs on GPUs in [{file.name}]({file.name})", "",
                   f"{record['machine']}; commit {record['commit']}; {record['date'][:10]}. Each line is one start of the program, which compared "
-                  f"the result; of Himeno and Jacobi the median of three runs within it. Efficiency is beside what that start did on one GPU. What copies reached there: {'; '.join(copies)}.", "", *rows_table(record), ""]
+                  f"the result; of all but lattice Boltzmann the median of three runs within it. Efficiency is beside what that start did on one GPU. What copies reached there: {'; '.join(copies)}.", "", *rows_table(record), ""]
     return lines
 
 

@@ -1,6 +1,6 @@
 // CUDA memory, streams, events and graphs of example programs, which go with their scope.
 //
-// Who calls this : the CUDA forms of jacobi, himeno and lbm.
+// Who calls this : the CUDA forms of jacobi, pixels, particles, himeno and lbm.
 // Threads        : one; the device that was current when they were made.
 // Ownership      : Stream, Event and Graph own what they made; none copies, and a Graph moves.
 // Errors         : std::runtime_error with the call and the driver's words.

@@ -1,6 +1,6 @@
 // The device of each rank, and whether two ranks have one.
 //
-// Who calls this : the CUDA forms of jacobi, himeno and lbm.
+// Who calls this : the CUDA forms of jacobi, pixels, particles, himeno and lbm.
 // Threads        : one; the device is that thread's current one from here on.
 // Ownership      : values.
 // Errors         : Mistake on all ranks alike, which names the first rank without a device; std::runtime_error with the driver's words.

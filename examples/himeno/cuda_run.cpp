@@ -186,26 +186,34 @@ void print(const Options& options, const isthmus::HaloGrid& grid, const Device& 
 
 void write_json(const Options& options, const isthmus::HaloGrid& grid, const Device& device, const std::vector<Row>& rows,
                 const std::optional<Alone>& alone, bool right) {
-  const auto of = [&](const Row& row) {
-    return nlohmann::json{{"name", row.name},
-                          {"seconds", row.seconds},
-                          {"mflops", row.mflops(options)},
-                          {"us_per_iteration", row.micros(options)},
-                          {"gosa", row.gosa},
-                          {"other_cells", row.unlike},
-                          {"right", row.right}};
+  using Json = nlohmann::ordered_json;
+  const int ranks = grid.comm().size();
+  const auto of = [&](const Row& row, int by) {
+    Json way =
+        example::json_of<Json>({row.name, by, row.seconds / options.iterations, row.mflops(options), "MFLOPS", row.right});
+    way["gosa"] = row.gosa;
+    way["other_cells"] = row.unlike;
+    return way;
   };
-  nlohmann::json report{{"program", "himeno"}, {"size", options.size.name}, {"iterations", options.iterations},
-                        {"b", options.b},      {"grid", grid.dims()},       {"device", device.name},
-                        {"right", right},      {"one_rank_alone", nullptr}, {"ways", nlohmann::json::array()}};
+  Json report{{"program", "himeno"},
+              {"size", options.size.name},
+              {"iterations", options.iterations},
+              {"b", options.b},
+              {"ranks", ranks},
+              {"grid", grid.dims()},
+              {"memory", device.name},
+              {"verified", right},
+              {"alone", nullptr},
+              {"ways", Json::array()}};
   const Row* const best = best_of(rows);
   for (const Row& row : rows) {
-    report["ways"].push_back(of(row));
+    Json way = of(row, ranks);
     if (best != nullptr && is_kernel(row))
-      report["ways"].back()["times_as_quick"] = {{"as", best->name}, {"times", best->seconds / row.seconds}};
-    if (alone) report["ways"].back()["efficiency"] = alone->row().seconds / row.seconds / grid.comm().size();
+      way["times_as_quick"] = {{"as", best->name}, {"times", best->seconds / row.seconds}};
+    if (alone) way["efficiency"] = alone->row().seconds / row.seconds / ranks;
+    report["ways"].push_back(way);
   }
-  if (alone) report["one_rank_alone"] = of(alone->row());
+  if (alone) report["alone"] = of(alone->row(), 1);
   example::write_json(options.json, report);
 }
 

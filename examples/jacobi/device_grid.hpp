@@ -1,6 +1,6 @@
 // One rank's cells on its GPU, and what the GPU does best with them.
 //
-// Who calls this : cuda.cpp and the ways in CUDA.
+// Who calls this : cuda.cpp and the ways in CUDA; pixels.
 // Threads        : one; the device that is current.
 // Ownership      : a DeviceGrid owns its memory, or looks at that of a heap.
 // Errors         : std::runtime_error with the driver's words.

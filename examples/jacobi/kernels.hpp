@@ -1,6 +1,6 @@
 // The kernels that compute on a GPU, as functions that launch them.
 //
-// Who calls this : cuda.cpp and cuda_*.cpp; implemented by sweep.cu and persistent.cu, and for a test by the processor (jacobi_played.cpp).
+// Who calls this : cuda.cpp and cuda_*.cpp, pixels; implemented by sweep.cu and persistent.cu, and for a test by the processor (jacobi_played.cpp).
 // Threads        : one; the device that is current.
 // Ownership      : none; all addresses are of device memory unless a comment says otherwise.
 // Errors         : std::runtime_error of a launch; what goes wrong in a kernel is left in a Failure.

@@ -18,6 +18,7 @@ void Report::copies(double seconds, double seconds_alone) {
 
 void Report::alone(const Solved& solved, const std::string& fault) {
   alone_ = solved;
+  alone_is_right_ = fault.empty();
   std::printf("one rank: %.3f Gpix/s, %d iterations of %.2f us, %.0f %% of the %.3f Gpix/s that it copies%s\n", rate(solved),
               solved.iterations, solved.seconds * 1e6, 100 * rate(solved) / copied_alone_, copied_alone_, fault.c_str());
   std::printf("%-15s %8s %8s %11s %14s %10s %12s  %s\n", "exchange", "Gpix/s", "speedup", "efficiency", "copy bandwidth",
@@ -47,39 +48,38 @@ std::string Report::norm_of(const Solved& solved) const {
 
 void Report::write_json(bool right) const {
   if (problem_.json.empty()) return;
-  nlohmann::ordered_json json{
-      {"benchmark", "jacobi"},
-      {"cells", {problem_.nx, problem_.ny}},
-      {"ranks", ranks_},
-      {"memory", memory_},
-      {"iterations", problem_.iterations},
-      {"iterations_between_norms", problem_.nccheck},
-      {"iterations_compared_with_serial", problem_.compares_all() ? problem_.iterations : problem_.compare},
-      {"bytes_per_point", 8},
-      {"gpix_per_second_of_copying", copied_},
-      {"gpix_per_second_of_copying_alone", copied_alone_},
-      {"gpix_per_second_alone", rate(alone_)},
-      {"us_per_iteration_alone", alone_.seconds * 1e6},
-      {"share_of_copying_alone", rate(alone_) / copied_alone_},
-      {"verified", right}};
-  json["rows"] = nlohmann::ordered_json::array();
+  using Json = nlohmann::ordered_json;
+  const auto figures = [&](const std::string& name, int ranks, const Solved& solved, bool verified) {
+    return example::json_of<Json>({name, ranks, solved.seconds, rate(solved), "Gpix/s", verified});
+  };
+  Json json{{"program", "jacobi"},
+            {"cells", {problem_.nx, problem_.ny}},
+            {"ranks", ranks_},
+            {"memory", memory_},
+            {"iterations", problem_.iterations},
+            {"iterations_between_norms", problem_.nccheck},
+            {"iterations_compared_with_serial", problem_.compares_all() ? problem_.iterations : problem_.compare},
+            {"bytes_per_point", 8},
+            {"copy_rate", copied_},
+            {"copy_rate_alone", copied_alone_},
+            {"verified", right},
+            {"alone", figures("one rank alone", 1, alone_, alone_is_right_)},
+            {"ways", Json::array()}};
+  json["alone"]["share_of_copying"] = rate(alone_) / copied_alone_;
   for (const Row& row : rows_) {
-    nlohmann::ordered_json entry{{"exchange", row.exchange}};
     if (!row.refusal.empty()) {
-      entry["not_here"] = row.refusal;
-    } else {
-      const double speedup = rate(row.solved) / rate(alone_);
-      entry["gpix_per_second"] = rate(row.solved);
-      entry["us_per_iteration"] = row.solved.seconds * 1e6;
-      entry["iterations"] = row.solved.iterations;
-      entry["speedup"] = speedup;
-      entry["efficiency"] = speedup / ranks_;
-      entry["share_of_copying"] = rate(row.solved) / copied_;
-      entry["norm"] = row.solved.norm;
-      entry["first_norm"] = row.solved.first_norm;
-      entry["verified"] = row.fault.empty();
+      json["ways"].push_back({{"name", row.exchange}, {"ranks", ranks_}, {"not_here", row.refusal}});
+      continue;
     }
-    json["rows"].push_back(entry);
+    Json way = figures(row.exchange, ranks_, row.solved, row.fault.empty());
+    const double speedup = rate(row.solved) / rate(alone_);
+    way["efficiency"] = speedup / ranks_;
+    way["iterations"] = row.solved.iterations;
+    way["speedup"] = speedup;
+    way["share_of_copying"] = rate(row.solved) / copied_;
+    way["norm"] = row.solved.norm;
+    way["first_norm"] = row.solved.first_norm;
+    json["ways"].push_back(way);
   }
   example::write_json(problem_.json, json);
 }

@@ -39,6 +39,7 @@ class Report {
   int ranks_;
   double copied_ = 0, copied_alone_ = 0;  // Gpix/s that copying the same cells allows
   Solved alone_;
+  bool alone_is_right_ = false;
   std::vector<Row> rows_;
 };
 

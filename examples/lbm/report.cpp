@@ -49,45 +49,59 @@ void print(const Report& report) {
   std::fputs(report.halos.c_str(), stdout);
 }
 
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What the run was compared with, and whether that was the same.
+Json json_of(const Compared& compared) {
+  Json found{{"done", compared.done}};
+  if (!compared.text.empty()) found["text"] = compared.text;
+  if (compared.done) found["same_bits"] = compared.same;
+  return found;
+}
+
+}  // namespace
+
 void write_json(const Report& report, const std::string& path) {
-  nlohmann::ordered_json made{{"program", "lbm"},
-                              {"verdict", report.verdict},
-                              {"text", report.text},
-                              {"flow", report.flow},
-                              {"exchange", report.exchange},
-                              {"device", report.device.empty() ? "host" : report.device},
-                              {"cells", report.cells},
-                              {"steps", report.steps},
-                              {"ranks", report.size()},
-                              {"grid", report.ranks},
-                              {"seconds", report.seconds},
-                              {"glups", glups(report, report.seconds)},
-                              {"bytes_per_update", kBytesOfUpdate},
-                              {"bytes_per_second", rate(report, report.seconds)},
-                              {"mass_lost", report.lost}};
-  const auto add = [&](const char* name, const Compared& compared) {
-    nlohmann::ordered_json found{{"done", compared.done}};
-    if (!compared.text.empty()) found["text"] = compared.text;
-    if (compared.done) {
-      found["same_bits"] = compared.same;
-      found["seconds"] = compared.seconds;
-      found["glups"] = glups(report, compared.seconds);
-    }
-    if (compared.done && &compared == &(report.device.empty() ? report.host : report.alone)) {
-      found["speedup"] = compared.seconds / report.seconds;
-      found["efficiency"] = compared.seconds / report.seconds / report.size();
-    }
-    made[name] = std::move(found);
+  const bool host = report.device.empty();
+  const auto figures = [&](const std::string& name, int ranks, double seconds, bool verified) {
+    return example::json_of<Json>(
+        {name, ranks, seconds / static_cast<double>(report.steps), glups(report, seconds), "GLUPS", verified});
   };
-  add("one_rank_on_host", report.host);
-  if (!report.device.empty()) {
-    made["tile"] = report.tile;
-    made["copy_bytes_per_second"] = report.copy_rate;
-    made["copy_bytes_per_second_of_one"] = report.copy_rate_alone;
-    made["fraction_of_copy"] = rate(report, report.seconds) / report.copy_rate;
-    if (report.size() > 1) add("one_device_alone", report.alone);
-    if (report.alone.done) made["fraction_of_copy_alone"] = rate(report, report.alone.seconds) / report.copy_rate_alone;
+  const bool verified = report.verdict == "verified";
+  Json made{{"program", "lbm"},
+            {"verdict", report.verdict},
+            {"verified", verified},
+            {"text", report.text},
+            {"flow", report.flow},
+            {"device", host ? "host" : "cuda"},
+            {"memory", host ? "host memory" : report.device},
+            {"cells", report.cells},
+            {"steps", report.steps},
+            {"ranks", report.size()},
+            {"grid", report.ranks},
+            {"bytes_per_update", kBytesOfUpdate},
+            {"mass_lost", report.lost},
+            {"compared_with_host", json_of(report.host)},
+            {"alone", nullptr},
+            {"ways", Json::array()}};
+  Json way = figures(report.exchange, report.size(), report.seconds, verified);
+  const Compared& alone = host ? report.host : report.alone;
+  if (alone.done) {
+    made["alone"] = figures("one rank alone", 1, alone.seconds, alone.same);
+    way["speedup"] = alone.seconds / report.seconds;
+    way["efficiency"] = alone.seconds / report.seconds / report.size();
   }
+  if (!host) {
+    made["tile"] = report.tile;
+    // Beside the rates of updates: as many as such a copy would allow.
+    made["copy_rate"] = report.copy_rate / kBytesOfUpdate / 1e9;
+    made["copy_rate_alone"] = report.copy_rate_alone / kBytesOfUpdate / 1e9;
+    way["share_of_copying"] = rate(report, report.seconds) / report.copy_rate;
+    if (report.size() > 1) made["compared_with_one_device"] = json_of(report.alone);
+  }
+  made["ways"].push_back(way);
   example::write_json(path, made);
 }
 

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "common/program.hpp"
 
 namespace particles {
 
@@ -33,6 +37,17 @@ Faults compare(const isthmus::Comm& comm, const std::vector<Particle>& mine, con
   }
   faults.unknown += found.end() - next;
   return faults;
+}
+
+void must_be_all(const isthmus::Comm& comm, const std::vector<Particle>& mine, std::int64_t count) {
+  std::int64_t identities = 0;
+  for (const Particle& particle : mine) identities += static_cast<std::int64_t>(particle[id]);
+  const std::int64_t found = example::sum(comm, static_cast<std::int64_t>(mine.size()));
+  const std::int64_t sum = example::sum(comm, identities), wanted = count * (count - 1) / 2;
+  if (found == count && sum == wanted) return;
+  throw std::runtime_error("there are " + std::to_string(found) + " particles, whose identities add up to " +
+                           std::to_string(sum) + "; there have to be " + std::to_string(count) + ", with " +
+                           std::to_string(wanted));
 }
 
 }  // namespace particles

@@ -18,4 +18,8 @@ struct Faults {
 // Collective: all ranks send theirs to rank 0, which has `alone` and the faults; to the others there are none.
 Faults compare(const isthmus::Comm& comm, const std::vector<Particle>& mine, const std::vector<Particle>* alone);
 
+// Collective. In whole numbers: as many particles as there were, and identities, 0 to count - 1, with their sum. std::runtime_error on all
+// ranks alike where that is not so.
+void must_be_all(const isthmus::Comm& comm, const std::vector<Particle>& mine, std::int64_t count);
+
 }  // namespace particles

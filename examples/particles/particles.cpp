@@ -1,28 +1,29 @@
 // Particles in a periodic box that is cut over all ranks, in three dimensions. In each step those that have left a rank's part go to the
 // neighbour that has it: one message to each neighbour, by an indexed layout of where they lie, and the neighbour learns by a probe how many
 // come. The last ones then fill the holes. Rank 0 also moves all of them alone: none may be lost or doubled, and all bits are the same.
+//
+// --device cuda, a GPU for each rank: particles stay on the device. A kernel moves them, a scan lists those that leave, always in the same order,
+// and the list alone comes to the processor, which sends them straight out of the arrays. They are compared with what the processor moves.
 // Run: isthmus run -n 4 particles --count 1000000
+//      isthmus run -n 2 particles --device cuda --count 10000000 --speed 0.005 --json particles.json
 #include <cmath>
 #include <optional>
 #include <set>
 
-#include "check.hpp"
+#include "common/json_file.hpp"
 #include "common/program.hpp"
-#include "store.hpp"
+#include "report.hpp"
 
 namespace {
 
 using particles::Box;
+using particles::Line;
+using particles::Machine;
+using particles::Options;
 using particles::Particle;
 using particles::Shape;
 using particles::Store;
-
-struct Options {
-  std::int64_t count = 200000;
-  int steps = 50;
-  double speed = 0.02;
-  std::string store = "both", spoil = "no";
-};
+using particles::Times;
 
 // From 0 up to 1: what each particle begins with follows from its number, whichever rank makes it (splitmix64).
 double scattered(std::uint64_t which) {
@@ -78,11 +79,6 @@ Place place_of(const isthmus::World& world) {
   return place;
 }
 
-struct Times {
-  double moving = 0;
-  double migrating = 0;
-};
-
 // How many have left.
 std::int64_t step(const Place& place, Store& store, Times& times) {
   const example::Clock clock;
@@ -110,9 +106,13 @@ void spoil(const std::string& how, std::vector<Particle>& mine) {
   if (how == "bit") mine.back()[particles::position] = std::nextafter(mine.back()[particles::position], 2.0);
 }
 
-double rate(const Options& options, double seconds) {
-  return static_cast<double>(options.count) * options.steps / seconds / 1e6;
-}
+// What the ranks of a place need to move their particles.
+struct Setup {
+  const isthmus::World& world;
+  Machine& machine;
+  const Place& place;
+  const Options& options;
+};
 
 struct Run {
   double seconds = 0;  // of the slowest rank
@@ -121,73 +121,92 @@ struct Run {
   std::vector<Particle> end;
 };
 
-Run run_steps(const isthmus::World& world, const Place& place, const std::vector<Particle>& start, Shape shape, int steps) {
-  Store store(world, shape);
+Run run_steps(const Setup& setup, const std::vector<Particle>& start, Shape shape, int steps) {
+  Store store(setup.world, setup.machine, shape);
   store.append(start);
   Run run;
-  run.seconds = example::slowest_seconds(place.comm, [&] {
-    for (int n = 0; n < steps; ++n) run.left += step(place, store, run.times);
+  run.seconds = example::slowest_seconds(setup.place.comm, [&] {
+    for (int n = 0; n < steps; ++n) run.left += step(setup.place, store, run.times);
   });
   run.end = store.all();
+  if (setup.options.spoil == "count" && setup.place.comm.size() > 1 && !run.end.empty()) run.end.pop_back();
+  particles::must_be_all(setup.place.comm, run.end, setup.options.count);
   return run;
 }
 
 // The median of three runs, behind two steps that are not counted.
-Run measure(const isthmus::World& world, const Place& place, const Options& options, Shape shape) {
+Run measure(const Setup& setup, Shape shape) {
+  const auto start = at_start(setup.options, setup.place.box, setup.place.own);
+  run_steps(setup, start, shape, 2);
+  return example::median_of_three([&] { return run_steps(setup, start, shape, setup.options.steps); });
+}
+
+// All particles, by one rank.
+Place place_alone(const isthmus::World& world) { return {world.self(), {}, 0, {}}; }
+
+// Where the processor of rank 0 moves them to, alone.
+std::vector<Particle> by_processor(const isthmus::World& world, const Options& options) {
+  const auto machine = particles::make_host_machine(world);
+  const Place place = place_alone(world);
   const auto start = at_start(options, place.box, place.own);
-  run_steps(world, place, start, shape, 2);
-  return example::median_of_three([&] { return run_steps(world, place, start, shape, options.steps); });
+  return run_steps({world, *machine, place, options}, start, Shape::aos, options.steps).end;
 }
 
-// A line of the table; rank 0 says whether the result was right.
-bool run_shape(const isthmus::World& world, const Place& place, const Options& options, const std::string& name) {
+// Rank 0 has what they are compared with; the others have an empty line.
+Line run_shape(const Setup& setup, const std::string& name, const std::vector<Particle>* known) {
+  const isthmus::Comm& comm = setup.place.comm;
   const Shape shape = name == "soa" ? Shape::soa : Shape::aos;
-  std::optional<Run> alone;
-  if (place.comm.rank() == 0) alone = measure(world, {world.self(), {}, 0, {}}, options, shape);
-  Run run = measure(world, place, options, shape);
-  run.left = example::sum(place.comm, run.left);
-  run.times = {example::sum(place.comm, run.times.moving), example::sum(place.comm, run.times.migrating)};
-  if (place.comm.rank() == place.comm.size() - 1) spoil(options.spoil, run.end);
-  const auto faults = particles::compare(place.comm, run.end, alone ? &alone->end : nullptr);
-  if (!alone) return true;
-  // A mean over ranks and steps.
-  const double found = rate(options, run.seconds), by_one = rate(options, alone->seconds);
-  const double of_all = 1.0 / options.steps / place.comm.size();
-  std::printf("%-8s %12.3f %12.3f %10.0f %% %10.3f %12.3f %9.3f %% %14.0f\n", name.c_str(), by_one, found,
-              100 * found / by_one / place.comm.size(), run.times.moving * of_all * 1e3, run.times.migrating * of_all * 1e3,
-              100 * static_cast<double>(run.left) / options.steps / static_cast<double>(options.count),
-              static_cast<double>(run.left * particles::kParticleBytes) * of_all);
-  std::fflush(stdout);
-  if (faults.count() > 0)
-    std::printf("WRONG: %lld lost, %lld twice, %lld that nobody knows, %lld elsewhere\n",
-                static_cast<long long>(faults.lost), static_cast<long long>(faults.twice),
-                static_cast<long long>(faults.unknown), static_cast<long long>(faults.elsewhere));
-  return faults.count() == 0;
+  Line line{name, 0, 0, {}, 0, {}, {}};
+  if (comm.rank() == 0) {
+    const Place alone = place_alone(setup.world);
+    const Run run = measure({setup.world, setup.machine, alone, setup.options}, shape);
+    line.seconds_alone = run.seconds;
+    line.faults_alone = particles::compare(alone.comm, run.end, known);
+  }
+  Run run = measure(setup, shape);
+  line.seconds = run.seconds;
+  line.left = example::sum(comm, run.left);
+  const double of_all = 1.0 / setup.options.steps / comm.size();
+  line.times = {example::sum(comm, run.times.moving) * of_all, example::sum(comm, run.times.migrating) * of_all};
+  if (comm.rank() == comm.size() - 1) spoil(setup.options.spoil, run.end);
+  line.faults = particles::compare(comm, run.end, known);
+  return line;
 }
 
-bool work(const isthmus::World& world, const Options& options) {
-  const Place place = place_of(world);
-  const auto& parts = place.box.parts;
+void must_reach_neighbours_alone(const Options& options, const Box& box) {
   // A particle that passes a whole part in a step would come to a rank that is no neighbour.
-  const int most = *std::max_element(parts.begin(), parts.end());
+  const int most = *std::max_element(box.parts.begin(), box.parts.end());
   if (options.speed * most > 1)
     throw example::Mistake("--speed is " + example::in_words(options.speed) + " of the box, and a part of " +
                            std::to_string(most) + " is narrower: with so many ranks it has to be " +
                            example::in_words(std::floor(1e6 / most) / 1e6) + " or less");
-  const bool first = place.comm.rank() == 0;
-  if (first) {
-    std::printf("%lld particles, %d steps of up to %g, %d x %d x %d parts, host memory\n",
-                static_cast<long long>(options.count), options.steps, options.speed, parts[0], parts[1], parts[2]);
-    std::printf("%-8s %12s %12s %12s %10s %12s %11s %14s\n", "store", "M/s, 1 rank", "M/s, all", "efficiency", "ms moving",
-                "ms migrating", "migrate", "bytes sent");
+}
+
+bool work(const isthmus::World& world, const Options& options) {
+  const Place place = place_of(world);
+  must_reach_neighbours_alone(options, place.box);
+  example::must_be_writable(place.comm, options.json);
+  const auto machine = options.device == "host" ? particles::make_host_machine(world) : particles::make_cuda_machine(world);
+  std::optional<std::vector<Particle>> known;
+  std::optional<particles::Report> report;
+  if (place.comm.rank() == 0) {
+    known = by_processor(world, options);
+    report.emplace(options, machine->text(), place.box.parts);
   }
   bool right = true;
-  for (const char* name : {"aos", "soa"})
-    if (options.store == "both" || options.store == name) right = run_shape(world, place, options, name) && right;
+  for (const char* name : {"aos", "soa"}) {
+    if (options.store != "both" && options.store != name) continue;
+    const Line line = run_shape({world, *machine, place, options}, name, known ? &*known : nullptr);
+    if (report) report->add(line);
+    right = right && line.faults.count() + line.faults_alone.count() == 0;
+  }
   right = example::sum(place.comm, right ? 0 : 1) == 0;
-  if (first)
-    std::puts(right ? "verified: none lost, none twice, the same bits as one rank; bytes are of a rank in a step"
-                    : "wrong: other particles than those of one rank");
+  if (report) {
+    report->write_json(right);
+    std::printf(right ? "verified: none lost, none twice, the same bits as one rank%s; bytes are of a rank in a step\n"
+                      : "wrong: other particles than those of one rank%s\n",
+                options.device == "host" ? "" : " and its processor");
+  }
   return right;
 }
 
@@ -201,6 +220,8 @@ int main(int argc, char** argv) {
   arguments.number("--steps", options.steps, 1, 1000000000, "steps");
   arguments.number("--speed", options.speed, 0.0, 1.0, "of the quickest in each dimension, in boxes a step");
   arguments.word("--store", options.store, {"aos", "soa", "both"}, "structs or arrays in memory");
-  arguments.word("--spoil", options.spoil, {"no", "lost", "twice", "bit"}, "");
+  arguments.word("--device", options.device, {"host", "cuda"}, "where particles lie and are moved");
+  arguments.add("--json", "a file for the results", "none", [&](const std::string& path) { options.json = path; });
+  arguments.word("--spoil", options.spoil, {"no", "lost", "twice", "bit", "count"}, "");
   return example::run(arguments, argc, argv, [&](const isthmus::World& world) { return work(world, options); });
 }

@@ -13,6 +13,10 @@ namespace {
 constexpr std::int64_t kWord = sizeof(double);
 }
 
+Store::Store(const isthmus::World& world, Machine& machine, Shape shape) : world_(world), machine_(machine), shape_(shape) {
+  reserve(0);
+}
+
 double* Store::first() const {
   const ist_buffer place = memory_.buffer().c();
   return reinterpret_cast<double*>(place.object + place.offset);
@@ -24,16 +28,16 @@ Layout Store::first_ones(std::int64_t count) const {
 }
 
 void Store::reserve(std::int64_t count) {
-  if (count <= capacity_) return;
-  const std::int64_t capacity = std::max(count, capacity_ + capacity_ / 2);
-  isthmus::Memory grown = world_.allocate(isthmus::Kind::host, static_cast<std::size_t>(capacity * kParticleBytes));
+  if (count < capacity_) return;
+  const std::int64_t capacity = std::max(count + 1, capacity_ + capacity_ / 2);
+  isthmus::Memory grown = machine_.allocate(static_cast<std::size_t>(capacity * kParticleBytes));
   if (count_ > 0) {
     const auto bytes = static_cast<std::size_t>(kWord * count_) * (shape_ == Shape::aos ? words : 1);
     for (std::int64_t array = 0; array < (shape_ == Shape::aos ? 1 : words); ++array)
       world_.copy(grown.at(static_cast<std::size_t>(array * capacity * kWord)),
                   memory_.at(static_cast<std::size_t>(array * capacity_ * kWord)), bytes);
-    before_.push_back(std::move(memory_));
   }
+  if (capacity_ > 0) before_.push_back(std::move(memory_));
   memory_ = std::move(grown);
   capacity_ = capacity;
 }
@@ -41,7 +45,7 @@ void Store::reserve(std::int64_t count) {
 void Store::append(const std::vector<Particle>& particles) {
   if (particles.empty()) return;
   const auto count = static_cast<std::int64_t>(particles.size());
-  reserve(count_ + count);
+  reserve(count_ + count + count / 8);                   // for those that come
   std::vector<double> packed(particles.size() * words);  // in the order of the layout
   const std::int64_t particle = shape_ == Shape::aos ? words : 1, word = shape_ == Shape::aos ? 1 : count;
   for (std::int64_t i = 0; i < count; ++i)
@@ -80,46 +84,21 @@ void Store::receive(const isthmus::Comm& comm, int rank, std::int64_t count) {
   count_ += count;
 }
 
-// Inlined with strides that are known, where they are.
-void Store::move_by(std::int64_t particle, std::int64_t word, const Box& box, int own, Leaving& leaving) {
-  double* now = count_ > 0 ? first() : nullptr;
-  for (std::int64_t i = 0; i < count_; ++i, now += particle) {
-    std::array<double, 3> at{};
-    for (std::int64_t d = 0; d < 3; ++d) {
-      double moved = now[(position + d) * word] + now[(velocity + d) * word];
-      // Less than nothing by so little that it becomes 1 goes on to 0.
-      if (moved < 0) moved += 1;
-      if (moved >= 1) moved -= 1;
-      now[(position + d) * word] = at[static_cast<std::size_t>(d)] = moved;
-    }
-    const int part = box.part_at(at.data());
-    if (part == own) continue;
-    leaving.all.push_back(i);
-    leaving.to_rank[static_cast<std::size_t>(box.ranks[static_cast<std::size_t>(part)])].push_back(i);
-  }
-}
-
-void Store::move(const Box& box, int own, Leaving& leaving) {
-  if (shape_ == Shape::aos)
-    move_by(words, 1, box, own, leaving);
-  else
-    move_by(1, capacity_, box, own, leaving);
-}
+void Store::move(const Box& box, int own, Leaving& leaving) { machine_.move(span(), box, own, leaving); }
 
 // Those to be filled are below the new count, and what fills them is not: in whatever order they are copied.
 void Store::close_holes(std::span<const std::int64_t> holes) {
   before_.clear();
   const std::int64_t stay = count_ - static_cast<std::int64_t>(holes.size());
   auto hole = holes.begin(), gone = std::lower_bound(holes.begin(), holes.end(), stay);
+  std::vector<Fill> fills;
   for (std::int64_t last = stay; last < count_; ++last) {
-    if (gone != holes.end() && *gone == last) {
+    if (gone != holes.end() && *gone == last)
       ++gone;
-      continue;
-    }
-    for (std::int64_t w = 0; w < words; ++w)
-      first()[*hole * particle_stride() + w * word_stride()] = first()[last * particle_stride() + w * word_stride()];
-    ++hole;
+    else
+      fills.push_back({*hole++, last});
   }
+  machine_.fill(span(), fills);
   count_ = stay;
 }
 

@@ -3,7 +3,7 @@
 // Who calls this : particles.cpp, check.cpp.
 // Threads        : one.
 // Ownership      : a Store owns its memory. When it grows, the memory before stays until close_holes(), since messages may still leave from it.
-// Errors         : isthmus::Error.
+// Errors         : isthmus::Error, and what its machine throws.
 #pragma once
 
 #include <array>
@@ -13,35 +13,18 @@
 #include <span>
 #include <vector>
 
+#include "machine.hpp"
+
 namespace particles {
 
-// Position in the box, from 0 up to 1 in each dimension; velocity, in boxes a step; which one it is, a number that a double holds exactly.
-enum Word : int { position = 0, velocity = 3, id = 6, words = 7 };
 using Particle = std::array<double, words>;
 inline constexpr std::int64_t kParticleBytes = sizeof(Particle);
 
 enum class Shape { aos, soa };
 
-// The box, periodic, in equal parts.
-struct Box {
-  std::array<int, 3> parts{1, 1, 1};
-  std::vector<int> ranks{0};  // of each part, the last dimension running fastest
-  int part_at(const double* at) const {
-    int part = 0;
-    for (std::size_t d = 0; d < 3; ++d) part = part * parts[d] + static_cast<int>(at[d] * parts[d]);
-    return part;
-  }
-};
-
-// Those that are elsewhere now: all of them, and what goes to each rank. In ascending order.
-struct Leaving {
-  std::vector<std::int64_t> all;
-  std::vector<std::vector<std::int64_t>> to_rank;
-};
-
 class Store {
  public:
-  Store(const isthmus::World& world, Shape shape) : world_(world), shape_(shape) {}
+  Store(const isthmus::World& world, Machine& machine, Shape shape);
 
   void append(const std::vector<Particle>& particles);
   // Messages of particles, by a layout of where they lie.
@@ -56,16 +39,18 @@ class Store {
   void close_holes(std::span<const std::int64_t> holes);
 
  private:
-  void move_by(std::int64_t particle, std::int64_t word, const Box& box, int own, Leaving& leaving);
+  // For so many and one more, so that there is memory behind the last one, too.
   void reserve(std::int64_t count);
   // From particle i to the next, and from one of its words to the next, in words.
   std::int64_t particle_stride() const { return shape_ == Shape::aos ? words : 1; }
   std::int64_t word_stride() const { return shape_ == Shape::aos ? 1 : capacity_; }
   double* first() const;
-  isthmus::Buffer at(std::int64_t particle) const { return isthmus::Buffer::host(first() + particle * particle_stride()); }
+  Span span() const { return {first(), count_, particle_stride(), word_stride()}; }
+  isthmus::Buffer at(std::int64_t particle) const { return machine_.at(first() + particle * particle_stride()); }
   isthmus::Layout first_ones(std::int64_t count) const;
 
   const isthmus::World& world_;
+  Machine& machine_;
   Shape shape_;
   isthmus::Memory memory_;
   std::vector<isthmus::Memory> before_;

@@ -9,7 +9,7 @@ import tempfile
 TOOLS = pathlib.Path(sys.argv[1])
 sys.path.insert(0, sys.argv[1])
 sys.dont_write_bytecode = True
-from workloads_record import from_record, workloads_table  # noqa: E402
+from workloads_record import from_record, rows_table, workloads_table  # noqa: E402
 
 ABOUT = {"machine": "Processor X, 32 processors, 2 x NVIDIA H200", "commit": "0123456789ab", "date": "2026-11-26T10:00:00Z"}
 
@@ -39,6 +39,39 @@ def lbm(ranks, glups, alone=None, **more):
     compared = {"one_device_alone": {"done": True, "glups": alone, "efficiency": glups / alone / ranks}} if alone else {}
     return {"program": "lbm", "verdict": "verified", "flow": "tgv", "cells": [512, 512, 512], "ranks": ranks, "exchange": "one-sided", "glups": glups,
             "seconds": 0.1, "steps": 50, "copy_bytes_per_second": 4.2e12 * ranks, "bytes_per_update": 152, **compared, **more}
+
+
+def pixels(rate, verified=True):
+    return {"program": "pixels", "cells": [3000, 16000], "ranks": 2, "verified": verified,
+            "ways": [{"name": "stream", "ranks": ranks, "seconds": 1e-4 / ranks, "rate": rate * ranks, "unit": "Gpix/s", "efficiency": 1.0, "verified": verified}
+                     for ranks in (1, 2)]}
+
+
+def particles(rate):
+    return {"program": "particles", "particles": 4000000, "speed": 0.01, "ranks": 2, "verified": True,
+            "ways": [{"name": "soa", "ranks": 2, "seconds": 2e-3, "rate": rate, "unit": "M particles/s", "efficiency": 0.5, "verified": True}]}
+
+
+def figures(name, ranks, us, rate, unit, efficiency=None):
+    return {"name": name, "ranks": ranks, "seconds": us / 1e6, "rate": rate, "unit": unit, "verified": True, **({"efficiency": efficiency} if efficiency else {})}
+
+
+def new_himeno(size, ways, alone=4.0):
+    return {"program": "himeno", "size": size, "ranks": 2, "grid": [2, 1, 1], "verified": True, "alone": figures("one rank alone", 1, alone, 1e6 / alone, "MFLOPS"),
+            "ways": [figures(name, 2, us, 1e6 / us, "MFLOPS", alone / us / 2) for name, us in ways.items()]}
+
+
+def new_jacobi(ranks, alone, copied, rows=()):
+    return {"program": "jacobi", "cells": [16384, 16384], "ranks": ranks, "verified": True, "copy_rate_alone": copied,
+            "alone": figures("one GPU alone", 1, 500.0, alone, "Gpix/s"),
+            "ways": [figures(name, ranks, 1.0, rate, "Gpix/s", rate / alone / ranks) for name, rate in rows] + [{"name": "kernel", "ranks": ranks, "not_here": "one GPU"}]}
+
+
+def new_lbm(ranks, glups, alone=None):
+    efficiency = glups / alone / ranks if alone else None
+    return {"program": "lbm", "verdict": "verified", "verified": True, "flow": "tgv", "cells": [512, 512, 512], "ranks": ranks, "steps": 50, "bytes_per_update": 152,
+            "alone": figures("one rank alone", 1, 1.0, alone, "GLUPS") if alone else None, "copy_rate": 4.2e12 * ranks / 152 / 1e9,
+            "ways": [figures("one-sided", ranks, 2000.0, glups, "GLUPS", efficiency)]}
 
 
 def judged(*runs, **more):
@@ -91,20 +124,34 @@ def lattices_scale_and_one_gpu_is_quick():
     assert verdicts(lbm(2, 50.0, 25.0, verdict="wrong")) == [False]
 
 
+def what_programs_wrote_before_says_the_same():
+    rows = [("messages", 970.0), ("stream", 980.0)]
+    ways = {"messages": 40.0, "stream": 10.0, "kernel": 5.0}
+    for old, new in ((himeno("S", ways), new_himeno("S", ways)), (himeno("L", ways, alone=9.0), new_himeno("L", ways, alone=9.0)),
+                     (jacobi(1, 450.0, 500.0, rows), new_jacobi(1, 450.0, 500.0, rows)), (jacobi(2, 500.0, 520.0, rows), new_jacobi(2, 500.0, 520.0, rows)),
+                     (lbm(1, 25.0), new_lbm(1, 25.0)), (lbm(4, 95.0, 25.0), new_lbm(4, 95.0, 25.0))):
+        assert judged(old) and judged(new) == judged(old), (judged(new), judged(old))
+        assert rows_table({**ABOUT, "runs": [new]}) == rows_table({**ABOUT, "runs": [old]})
+    assert verdicts({**new_lbm(1, 25.0), "verified": False}) == [False]
+
+
 def a_run_is_put_together_shown_and_filed():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "info.json").write_text(json.dumps(ABOUT))
-        for number, run in enumerate((himeno("S", {"kernel": 5.0}), by_nccl("S", 12.0), jacobi(2, 500.0, 520.0, [("kernel", 990.0)]), lbm(2, 50.0, 25.4))):
+        for number, run in enumerate((himeno("S", {"kernel": 5.0}), by_nccl("S", 12.0), jacobi(2, 500.0, 520.0, [("kernel", 990.0)]), lbm(2, 50.0, 25.4),
+                                       pixels(480.0), particles(2000.0))):
             (folder / f"{number}.workload.json").write_text(json.dumps(run))
         (folder / "cut.workload.json").write_text('{"program": "lb')
         done = subprocess.run([sys.executable, "-B", TOOLS / "workloads_record.py", folder / "info.json", folder, folder / "workloads.json"],
                               capture_output=True, text=True)
         assert done.returncode == 0 and "left out cut.workload.json" in done.stdout, done
         record = json.loads((folder / "workloads.json").read_text())
-        assert len(record["runs"]) == 4 and record["commit"] == ABOUT["commit"], record
+        assert len(record["runs"]) == 6 and record["commit"] == ABOUT["commit"], record
         table = "\n".join(workloads_table([folder / "workloads.json"]))
-        for cell in ("| Himeno | S | 2 | kernel |", "| NCCL 2.28.9 in a graph |", "| Jacobi | 16384 x 16384 | 2 | kernel | 990.0 |", "| lattice Boltzmann | tgv 512 x 512 x 512 | 2 | one-sided | 50.00 |"):
+        for cell in ("| Himeno | S | 2 | kernel |", "| NCCL 2.28.9 in a graph |", "| Jacobi | 16384 x 16384 | 2 | kernel | 990.0 |", "| lattice Boltzmann | tgv 512 x 512 x 512 | 2 | one-sided | 50.00 |",
+                     "| pixels | 3000 x 16000 | 2 | stream | 960.0 | Gpix/s | 50.00 | 1.000 | yes |",
+                     "| particles | 4000000, 0.01 of the box a step | 2 | soa | 2000.0 | M particles/s | 2000.00 | 0.500 | yes |"):
             assert cell in table, (cell, table)
         measured = folder / "measured"
         filed = subprocess.run([sys.executable, "-B", TOOLS / "record_measurements.py", folder, "--measured", measured], capture_output=True, text=True)
@@ -118,6 +165,6 @@ def a_run_is_put_together_shown_and_filed():
 
 
 for proof in (kernels_are_twice_as_quick_as_the_best_that_is_driven, large_sizes_scale, jacobi_stands_beside_a_copy_and_one_gpu,
-              lattices_scale_and_one_gpu_is_quick, a_run_is_put_together_shown_and_filed):
+              lattices_scale_and_one_gpu_is_quick, what_programs_wrote_before_says_the_same, a_run_is_put_together_shown_and_filed):
     proof()
     print(proof.__name__)

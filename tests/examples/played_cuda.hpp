@@ -1,6 +1,6 @@
 // The words of CUDA's C++ for code of kernels that threads of the processor run: each block is a process, so that what its threads share is static.
 //
-// Who calls this : jacobi_kernels_test.cpp, ahead of the kernels' headers.
+// Who calls this : jacobi_kernels_test.cpp and particles_kernels_test.cpp, ahead of the kernels' headers.
 // Threads        : play_block() makes a block's.
 // Ownership      : none.
 // Errors         : none.
@@ -96,6 +96,18 @@ inline float __shfl_down_sync(unsigned, float mine, unsigned by) {
   return played::of_lane(mine, lane + by > 31 ? lane : lane + by);
 }
 inline float __shfl_xor_sync(unsigned, float mine, unsigned with) { return played::of_lane(mine, threadIdx.x % 32 ^ with); }
+
+inline unsigned __ballot_sync(unsigned, int mine) {
+  const unsigned warp = threadIdx.x / 32;
+  played::votes[threadIdx.x] = mine;
+  pthread_barrier_wait(&played::warps_meet[warp]);
+  unsigned all = 0;
+  for (unsigned lane = 0; lane < 32; ++lane)
+    if (played::votes[warp * 32 + lane] != 0) all |= 1U << lane;
+  pthread_barrier_wait(&played::warps_meet[warp]);
+  return all;
+}
+inline int __popc(unsigned bits) { return std::popcount(bits); }
 
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fmul_rn(float a, float b) { return a * b; }

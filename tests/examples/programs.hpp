@@ -54,10 +54,15 @@ class Programs : public testing::Test {
     return shell(BUILD_DIR "/bin/isthmus run -n " + std::to_string(ranks) + " " BUILD_DIR "/bin/" + program);
   }
   Ended stencil(int ranks, const std::string& options) const { return run(ranks, "stencil2d " + options); }
-  // The device can be used here, as one rank finds out.
-  bool usable(const std::string& device) const {
-    return stencil(1, "--size 8x8 --iterations 1 --device " + device).status == 0;
+  // Those of a kind that programs have to use, as the library lists them; no GPU where no CUDA compiler was there.
+  int devices(const std::string& kind) const {
+    const auto info = nlohmann::json::parse(shell(BUILD_DIR "/bin/isthmus info --json").output);
+    if (kind == "cuda" && !info.at("cuda_compiled").get<bool>()) return 0;
+    for (const nlohmann::json& one : info.at("kinds"))
+      if (one.at("name") == kind) return static_cast<int>(one.at("devices").size());
+    return 0;
   }
+  int gpus() const { return devices("cuda"); }
   nlohmann::json results() const { return nlohmann::json::parse(contents(folder_ / "results.json")); }
   std::string json_option() const { return " --json " + (folder_ / "results.json").string(); }
 

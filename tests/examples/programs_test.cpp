@@ -23,7 +23,7 @@ class Stencil : public Programs, public testing::WithParamInterface<Setting> {};
 
 TEST_P(Stencil, equals_the_serial_run_with_every_exchange_width_and_odd_size) {
   const auto& [ranks, device] = GetParam();
-  if (!usable(device)) GTEST_SKIP() << device << " cannot be used here";
+  if (devices(device) == 0) GTEST_SKIP() << "not covered here: the stencil on " << device << ", of which there is no device";
   const std::string tail = std::to_string(ranks) + (ranks == 1 ? " rank, " : " ranks, ") + device + ")";
   for (const auto& [options, words] :
        {std::pair<std::string, std::string>{"--halo 1 --size 61x47 --iterations 9", "(float, 9 steps, "},

@@ -65,28 +65,31 @@ TEST_F(Simulations, himeno_is_the_same_to_the_last_bit_however_it_is_cut) {
 
 // All ways to exchange, on as many GPUs as there are; two ranks on one GPU have no kernels that wait for each other.
 TEST_F(Simulations, himeno_on_gpus_is_the_same_to_the_last_bit_by_every_exchange) {
+  const std::size_t devices = static_cast<std::size_t>(gpus());
+  if (devices == 0) GTEST_SKIP() << "not covered here: himeno on GPUs; there is none, or no CUDA compiler was there";
   const std::string json = (folder_ / "himeno.json").string();
   const Ended alone = run(1, "himeno XS 64 --device cuda --json " + json);
-  if (alone.errors.find("--device cuda cannot be used here") != std::string::npos)
-    GTEST_SKIP() << "not covered here: himeno on GPUs; there is none: " << alone.errors;
   EXPECT_EQ(alone.status, 0) << alone.errors << alone.output;
   EXPECT_EQ(alone.output.find("verified: size XS, 64 iterations, b = 0, 1 x 1 x 1 ranks, cuda ("), 0U) << alone.output;
   for (const char* way : {"\nmessages ", "\nmessages, overlapped ", "\nstream ", "\nstream, overlapped ", "\nkernel  ",
                           "\nkernel, coefficients kept "})
     EXPECT_EQ(count(alone.output, way), 1U) << way << alone.output;
   EXPECT_NEAR(number_behind(alone.output, "gosa "), 3.042699e-03, 3e-6) << alone.output;
-  EXPECT_TRUE(fs::exists(json));
+  const nlohmann::json found = nlohmann::json::parse(contents(json));
+  EXPECT_EQ(found.at("ranks"), 1);
+  EXPECT_EQ(found.at("alone").at("unit"), "MFLOPS");
+  EXPECT_EQ(found.at("ways").size(), 6U) << found;
   for (const char* rest : {"XS 65 0.01", "XS 33 0.01 --grid 1x2x1", "XS 33 0.01 --grid 1x1x2", "S 200"}) {
     const Ended ended = run(2, std::string("himeno --device cuda ") + rest);
     EXPECT_EQ(ended.status, 0) << rest << ended.errors << ended.output;
     EXPECT_EQ(count(ended.output, "verified: size "), 1U) << rest << ended.output;
-    EXPECT_EQ(count(ended.output, "\nkernel  ") + count(ended.output, "kernel: left out: two ranks share a GPU"), 1U)
-        << ended.output;
+    EXPECT_EQ(count(ended.output, "\nkernel  "), devices >= 2 ? 1U : 0U) << ended.output;
+    EXPECT_EQ(count(ended.output, "kernel: left out: two ranks share a GPU"), devices >= 2 ? 0U : 1U) << ended.output;
   }
   const Ended spoilt = run(2, "himeno XS 9 --device cuda --exchange messages --spoil bit");
   EXPECT_EQ(spoilt.status, 1) << spoilt.errors;
   EXPECT_EQ(count(spoilt.output, "WRONG: 1 other cells"), 2U) << spoilt.output;
-  const Ended shared = run(9, "himeno XS 9 --device cuda --exchange kernel");
+  const Ended shared = run(static_cast<int>(devices) + 1, "himeno XS 9 --device cuda --exchange kernel");
   EXPECT_EQ(shared.status, 2) << shared.errors;
   EXPECT_EQ(count(shared.errors, "--exchange kernel: two ranks share a GPU"), 1U) << shared.errors;
 }
@@ -112,21 +115,23 @@ TEST_F(Simulations, jacobi_writes_what_it_prints) {
   EXPECT_EQ(found.at("cells"), nlohmann::json({67, 41}));
   EXPECT_EQ(found.at("iterations_compared_with_serial"), 4);
   EXPECT_TRUE(found.at("verified").get<bool>());
-  EXPECT_EQ(found.at("rows").size(), 4U);
-  for (const nlohmann::json& row : found.at("rows")) {
+  EXPECT_EQ(found.at("alone").at("ranks"), 1);
+  EXPECT_EQ(found.at("ways").size(), 4U);
+  for (const nlohmann::json& row : found.at("ways")) {
     EXPECT_EQ(row.at("iterations"), 31) << row;
     EXPECT_NEAR(row.at("first_norm").get<double>(), 0.25 * std::sqrt(40), 1e-4) << row;
-    EXPECT_NEAR(row.at("gpix_per_second").get<double>() * row.at("us_per_iteration").get<double>(), 65 * 39 * 1e-3, 1e-6);
+    EXPECT_NEAR(row.at("rate").get<double>() * row.at("seconds").get<double>(), 65 * 39 * 1e-9, 1e-12);
     std::string line = "\n";
-    line.append(row.at("exchange").get<std::string>()).append(" ");
+    line.append(row.at("name").get<std::string>()).append(" ");
     EXPECT_NE(ended.output.find(line), std::string::npos) << ended.output;
   }
 }
 
-// Every way on GPUs; those whose kernels wait for each other need one for each rank. Columns that fill no warp, more than a block has, and
+// Every way on GPUs; those whose kernels wait for each other need one for each rank, and then have to run. Columns that fill no warp, more than a block has, and
 // one row for each rank.
 TEST_F(Simulations, jacobi_on_gpus_has_the_bits_of_one_rank_by_every_exchange) {
-  if (!usable("cuda")) GTEST_SKIP() << "not covered here: jacobi on GPUs; there is none, or no CUDA compiler was there";
+  const int devices = gpus();
+  if (devices == 0) GTEST_SKIP() << "not covered here: jacobi on GPUs; there is none, or no CUDA compiler was there";
   for (const int ranks : {1, 2})
     for (const char* options :
          {"--nx 67 --ny 41 --iterations 31", "--nx 1500 --ny 70 --iterations 12 --nccheck 5",
@@ -136,13 +141,13 @@ TEST_F(Simulations, jacobi_on_gpus_has_the_bits_of_one_rank_by_every_exchange) {
       EXPECT_EQ(ended.last_line(), "verified: bits and norms of a serial loop") << options << ", " << ranks << " ranks";
       for (const char* exchange : {"messages ", "stream ", "one-sided ", "kernel "})
         EXPECT_EQ(count(ended.output, std::string("\n") + exchange), 1U) << exchange << ended.output;
+      EXPECT_EQ(count(ended.output, " not here: two ranks have one GPU"), ranks > devices ? 2U : 0U) << ended.output;
     }
   // With one GPU, kernels that wait for each other are refused.
   const Ended both = run(2, "jacobi --device cuda --exchange kernel --nx 67 --ny 41 --iterations 5");
-  if (both.status != 0) {
-    EXPECT_EQ(both.status, 2) << both.errors;
-    EXPECT_EQ(count(both.errors, "--exchange kernel cannot be here: two ranks have one GPU"), 1U) << both.errors;
-  }
+  EXPECT_EQ(both.status, devices >= 2 ? 0 : 2) << both.errors << both.output;
+  EXPECT_EQ(count(both.errors, "--exchange kernel cannot be here: two ranks have one GPU"), devices >= 2 ? 0U : 1U)
+      << both.errors;
   for (const char* spoil : {"bit", "factor"}) {
     const Ended wrong = run(1, std::string("jacobi --device cuda --nx 67 --ny 41 --iterations 5 --spoil ") + spoil);
     EXPECT_EQ(wrong.status, 1) << wrong.errors;
@@ -179,28 +184,6 @@ TEST_F(Simulations, jacobi_is_right_where_one_rank_ends_elsewhere) {
                  << both;
 }
 
-// One run is by 1, 2, 4 ... and all ranks.
-TEST_F(Simulations, pixels_are_those_of_a_serial_loop) {
-  for (const int ranks : {3, 4}) {
-    const Ended ended = run(ranks, "pixels --width 61 --height 37 --steps 9");
-    EXPECT_EQ(ended.status, 0) << ended.errors << ended.output;
-    EXPECT_EQ(ended.last_line(), "verified: the same bits as a serial loop");
-    for (const char* some : {"\n    1 ", "\n    2 "}) EXPECT_EQ(count(ended.output, some), 1U) << ended.output;
-    EXPECT_EQ(count(ended.output, "\n    " + std::to_string(ranks) + " "), 1U) << ended.output;
-  }
-}
-
-// So quick that most ranks' particles go to all neighbours, and so few that some ranks have none.
-TEST_F(Simulations, particles_are_neither_lost_nor_doubled) {
-  for (const int ranks : {1, 2, 3, 4, 8})
-    for (const char* options : {"--count 3000 --steps 12 --speed 0.2", "--count 5 --steps 20 --speed 0.3"}) {
-      const Ended ended = run(ranks, std::string("particles ") + options);
-      EXPECT_EQ(ended.status, 0) << ended.errors << ended.output;
-      EXPECT_EQ(ended.last_line().find("verified: none lost, none twice, the same bits"), 0U) << ended.output;
-      for (const char* store : {"\naos ", "\nsoa "}) EXPECT_EQ(count(ended.output, store), 1U) << ended.output;
-    }
-}
-
 TEST_F(Simulations, what_is_wrong_is_found_by_each) {
   for (const auto& [program, words] :
        {std::pair<std::string, std::string>{"jacobi --nx 33 --ny 33 --iterations 5 --spoil bit", "  WRONG BITS"},
@@ -233,7 +216,10 @@ TEST_F(Simulations, each_tells_of_a_mistake_once_with_the_usage) {
         {"jacobi --ny 4", "leaves 2 rows for 3 ranks"},
         {"pixels --colour 3", "not expected: "},
         {"pixels --height 4", "leaves 2 rows for 3 ranks"},
+        {"pixels --exchange pigeon", "--exchange: pigeon not in {messages,stream,all}"},
+        {"pixels --exchange stream", "--exchange stream is of --device cuda alone"},
         {"particles --count -1", "--count: Value -1 not in range 1 to 1000000000"},
+        {"particles --device tape", "--device: tape not in {host,cuda}"},
         {"himeno XS 0", "iterations: Value 0 not in range 1 to 10000000"},
         {"himeno --grid 2x1x1", "--grid is of 2 ranks, and 3 are running"},
         {"himeno --exchange pigeon", "--exchange: pigeon not in {messages,stream,kernel,all}"},
@@ -270,7 +256,8 @@ TEST_F(Simulations, each_tells_at_the_start_that_its_figures_cannot_be_written) 
   const fs::path kept = folder_ / "kept.json", made = folder_ / "made.json", nowhere = folder_ / "none" / "a.json";
   std::ofstream(kept) << "as before";
   for (const std::string program :
-       {"jacobi --nx 9 --ny 9 --iterations 2", "lbm --cells 9 --steps 2", "himeno XS 2 --device cuda"})
+       {"jacobi --nx 9 --ny 9 --iterations 2", "lbm --cells 9 --steps 2", "himeno XS 2 --device cuda",
+        "pixels --width 9 --height 9 --steps 2", "particles --count 9 --steps 2"})
     for (const fs::path& path : {nowhere, folder_}) {
       const Ended ended = run(3, program + " --json " + path.string());
       EXPECT_EQ(ended.status, 1) << program << ended.errors;
@@ -279,7 +266,7 @@ TEST_F(Simulations, each_tells_at_the_start_that_its_figures_cannot_be_written) 
       EXPECT_EQ(count(ended.errors, "\n"), 2U) << "that line and the launcher's: " << ended.errors;
     }
   // A run that ends ahead of its figures changes no file and leaves none.
-  for (const std::string program : {"jacobi", "lbm", "himeno"})
+  for (const std::string program : {"jacobi", "lbm", "himeno", "pixels", "particles"})
     for (const fs::path& path : {kept, made}) {
       const Ended ended = shell("env CUDA_VISIBLE_DEVICES= " BUILD_DIR "/bin/isthmus run -n 2 " BUILD_DIR "/bin/" + program +
                                 " --device cuda --json " + path.string());
@@ -291,7 +278,7 @@ TEST_F(Simulations, each_tells_at_the_start_that_its_figures_cannot_be_written) 
 
 // Wherever devices are, these ranks see none.
 TEST_F(Simulations, each_tells_once_that_no_rank_has_a_device) {
-  for (const std::string program : {"jacobi", "lbm", "himeno"}) {
+  for (const std::string program : {"jacobi", "lbm", "himeno", "pixels", "particles"}) {
     const Ended ended = shell("env CUDA_VISIBLE_DEVICES= " BUILD_DIR "/bin/isthmus run -n 3 " BUILD_DIR "/bin/" + program +
                               " --device cuda");
     EXPECT_EQ(ended.status, 2) << program << ended.errors;

@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154
-# tools/gpu_run.sh workloads: Jacobi, Himeno and lattice Boltzmann on one GPU and on all of them (rows 14 to 16), each way to exchange in one start
+# tools/gpu_run.sh workloads: Jacobi, Himeno and lattice Boltzmann on one GPU and on all of them (rows 14 to 16), cudaMPI's stencil and particles, each way to exchange in one start
 # of the program, three starts of each. Sourced by it, for its functions.
 #
 # workloads.json is one object: machine, commit and date, and what each start of a program wrote with --json.
@@ -32,6 +32,8 @@ run_workloads() {
   for round in 1 2 3; do
     workload "jacobi-1-$round" 1 jacobi --device cuda --nx 16384 --ny 16384 --iterations 300 --compare 10
     workload "lbm-1-$round" 1 lbm --device cuda --cells 512 --steps 50
+    workload "pixels-$round" "$all" pixels --device cuda --steps 50
+    workload "particles-$round" "$all" particles --device cuda --count 2000000 --steps 30 --speed 0.01
     ((all > 1)) || continue
     workload "jacobi-$all-$round" "$all" jacobi --device cuda --nx 16384 --ny 16384 --iterations 300 --compare 10
     for exchange in one-sided messages graph; do
