@@ -91,6 +91,10 @@ struct RunList {
 };
 RunList run_list(const Form& form);
 
+// The offsets of runs that are all as long, counted in `unit` bytes, of which each is a multiple; empty where one needs more than 32 bits
+// or the runs differ. A device that reads half as much finds its units sooner.
+std::vector<std::int32_t> short_offsets(const RunList& list, std::int64_t unit);
+
 // The most bytes of 16 that every number of the form, and each of `more` (all of them or-ed together), is a multiple of: what a
 // device may move at once.
 std::int64_t pack_width(const Form& form, std::uint64_t more);
