@@ -58,6 +58,21 @@ struct PackWork {
   std::int64_t from = 0;
   std::int64_t to = 0;
   bool unpacks = false;
+
+  // `size` of its bytes, from byte `first` of the stream on; a block that is as long as the work is divided with them.
+  PackWork part(std::int64_t first, Bytes size) const {
+    PackWork work = *this;
+    work.packed = packed.part(Offset{static_cast<std::uint64_t>(first - from)}, size);
+    work.from = first;
+    work.to = first + static_cast<std::int64_t>(size.value);
+    return work;
+  }
+  // The same bytes in another piece.
+  PackWork in(const Piece& other) const {
+    PackWork work = *this;
+    work.packed = other;
+    return work;
+  }
 };
 
 class Packing {
