@@ -1,6 +1,7 @@
 #include "memory/packing.hpp"
 
 #include <numeric>
+#include <utility>
 
 namespace ist {
 
@@ -19,6 +20,17 @@ RunList run_list(const Form& form) {
     for (std::int64_t at = 0; at < run.bytes; at += list.each) list.numbers.push_back(run.offset + at);
   list.runs = list.numbers.size();
   return list;
+}
+
+std::vector<std::int32_t> short_offsets(const RunList& list, std::int64_t unit) {
+  std::vector<std::int32_t> offsets;
+  if (list.each == 0) return offsets;
+  offsets.reserve(list.numbers.size());
+  for (const std::int64_t number : list.numbers) {
+    if (!std::in_range<std::int32_t>(number / unit)) return {};
+    offsets.push_back(static_cast<std::int32_t>(number / unit));
+  }
+  return offsets;
 }
 
 std::int64_t pack_width(const Form& form, std::uint64_t more) {

@@ -58,6 +58,21 @@ struct PackWork {
   std::int64_t from = 0;
   std::int64_t to = 0;
   bool unpacks = false;
+
+  // `size` of its bytes, from byte `first` of the stream on; a block that is as long as the work is divided with them.
+  PackWork part(std::int64_t first, Bytes size) const {
+    PackWork work = *this;
+    work.packed = packed.part(Offset{static_cast<std::uint64_t>(first - from)}, size);
+    work.from = first;
+    work.to = first + static_cast<std::int64_t>(size.value);
+    return work;
+  }
+  // The same bytes in another piece.
+  PackWork in(const Piece& other) const {
+    PackWork work = *this;
+    work.packed = other;
+    return work;
+  }
 };
 
 class Packing {
@@ -90,6 +105,10 @@ struct RunList {
   std::uint64_t runs = 0;
 };
 RunList run_list(const Form& form);
+
+// The offsets of runs that are all as long, counted in `unit` bytes, of which each is a multiple; empty where one needs more than 32 bits
+// or the runs differ. A device that reads half as much finds its units sooner.
+std::vector<std::int32_t> short_offsets(const RunList& list, std::int64_t unit);
 
 // The most bytes of 16 that every number of the form, and each of `more` (all of them or-ed together), is a multiple of: what a
 // device may move at once.

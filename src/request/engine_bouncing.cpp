@@ -21,14 +21,6 @@ bool look_at_copy(state::Bouncing& bouncing, int half) {
   return true;
 }
 
-PackWork part_of(const LaidOut& laid, Bytes from, const Piece& half) {
-  PackWork work = laid.work;
-  work.packed = half;
-  work.from = static_cast<std::int64_t>(from.value);
-  work.to = work.from + static_cast<std::int64_t>(half.size.value);
-  return work;
-}
-
 // Of a layout: the block is lent in halves, and each takes an answer and a launch more, which what is unpacked meanwhile has to outweigh.
 bool pays_in_parts(Bytes size, const Engine::Parts& parts) {
   const Bytes part = smaller(mebibytes(32), Bytes{parts.settings.bounce_limit.value / 2});
@@ -94,9 +86,12 @@ void Engine::take_part(Operation& operation, std::uint32_t index) {
   const Bytes length = next_part(bouncing);
   const Piece from = bouncing.block->part(Offset{bouncing.half ? bouncing.loan.part : 0}, length);
   const Piece to = bouncing.to.part(Offset{bouncing.arrived.value}, length);
-  auto copy = operation.laid == nullptr ? parts_.kinds.copier(to.kind, from.kind)->copy(to, from, Ticket{})
-                                        : parts_.kinds.find(to.kind)->packing()->pack_bytes(
-                                              part_of(*operation.laid, bouncing.arrived, from), Ticket{});
+  const auto move = [&] {
+    if (operation.laid == nullptr) return parts_.kinds.copier(to.kind, from.kind)->copy(to, from, Ticket{});
+    const PackWork part = operation.laid->work.part(static_cast<std::int64_t>(bouncing.arrived.value), length);
+    return parts_.kinds.find(to.kind)->packing()->pack_bytes(part.in(from), Ticket{});
+  };
+  auto copy = move();
   if (operation.laid != nullptr) operation.laid->gathered = true;
   // After an error the rest still comes: the sender waits to be asked for it.
   if (copy.ok())

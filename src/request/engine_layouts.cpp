@@ -129,7 +129,7 @@ bool Engine::unpacked(Operation& operation) {
     if (!over.ok()) operation.outcome.fail(over.status());
   }
   copied(operation, "unpack", operation.outcome.bytes);
-  if (operation.unpacks_call) operation.outcome.bytes = Bytes{};  // as of any collective call
+  if (operation.laid->of_call) operation.outcome.bytes = Bytes{};  // as of any collective call
   return true;
 }
 

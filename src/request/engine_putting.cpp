@@ -29,14 +29,6 @@ bool goes_in_turn(Bytes size, const Operation& operation, const state::Cleared& 
          cleared.memory == nullptr && size <= kMostBytesTogether;
 }
 
-// So many of its bytes.
-PackWork work_of(const LaidOut& laid, Bytes from, Bytes size) {
-  PackWork work = laid.work;
-  work.from = static_cast<std::int64_t>(from.value);
-  work.to = work.from + static_cast<std::int64_t>(size.value);
-  return work;
-}
-
 }  // namespace
 
 // Who lends and borrows memory of that kind along that link; null if nobody does.
@@ -155,7 +147,8 @@ Result<Ticket> Engine::start_put(const Operation& operation, const Put& put) con
   const auto& cleared = std::get<state::Cleared>(operation.state);
   Lending& borrower = *lending(*peers_[static_cast<std::size_t>(operation.peer.value)].link, cleared.receiver_kind);
   if (!operation.waits_to_pack()) return borrower.copy_to(*put.memory, cleared.loan, put.from, Ticket{});
-  return borrower.pack_lent(*put.memory, cleared.loan, work_of(*operation.laid, cleared.sent, put.from.size), Ticket{});
+  const PackWork part = operation.laid->work.part(static_cast<std::int64_t>(cleared.sent.value), put.from.size);
+  return borrower.pack_lent(*put.memory, cleared.loan, part, Ticket{});
 }
 
 bool Engine::begin_put(Put put, bool in_turn) {
@@ -303,7 +296,7 @@ bool Engine::fetch(Operation& operation, std::uint32_t index, const Arrival& arr
   if (gathers && borrower->same_device(loan, to)) return false;
   auto memory = borrower->borrow(loan, arrival.source, to);
   if (memory == nullptr) return false;
-  auto copy = gathers ? borrower->pack_lent(*memory, loan, work_of(*operation.laid, Bytes{}, to.size), Ticket{})
+  auto copy = gathers ? borrower->pack_lent(*memory, loan, operation.laid->work.part(0, to.size), Ticket{})
                       : borrower->copy_from(*memory, loan, to, Ticket{});
   if (!copy.ok()) {
     log::once(log::Level::warning, "nothing can be copied from the memory of another rank: " + copy.status().text());

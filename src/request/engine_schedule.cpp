@@ -69,7 +69,7 @@ bool Engine::step_schedule(Operation& operation, std::uint32_t index) {
   if (auto laid = status.ok() && !run.cancelled ? run.schedule->take_unpacked() : nullptr; laid != nullptr) {
     operation.outcome.bytes = laid->work.packed.size;  // until they are unpacked
     operation.laid = std::move(laid);
-    operation.unpacks_call = true;
+    operation.laid->of_call = true;
     if (parts_.trace != nullptr) operation.traced.call = parts_.trace->keep(run.schedule->call());
   }
   finish(operation, index, status);  // the run is gone from here on

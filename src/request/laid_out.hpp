@@ -22,6 +22,7 @@ struct LaidOut {
   Ticket ready;           // of what was pending on the memory
   Ticket packed;          // of a kernel that still packs when the message is over
   bool waits = false;     // a send without a block: who packs it is known when its receiver has cleared it
+  bool of_call = false;   // of a collective call: all is over but what came into the block
   bool gathered = false;  // a receive whose bytes a kernel took straight out of the sender's memory to where they belong
 };
 

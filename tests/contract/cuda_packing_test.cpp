@@ -2,6 +2,7 @@
 #include <random>
 
 #include "cuda_support.hpp"
+#include "memory/cuda/cuda_kernels.hpp"
 #include "memory/packing.hpp"
 
 namespace ist::test {
@@ -52,6 +53,46 @@ TEST_F(CudaPacks, lists_are_brought_once_and_go_after_their_layouts_and_with_the
   kind.reset();
   EXPECT_EQ(fake_calls("cuMemFree_v2"), freed + 5) << "two pieces and two lists";
   kind = must(make_cuda_kind(api));
+}
+
+TEST_F(CudaPacks, there_are_as_many_blocks_as_tiles_up_to_what_a_launch_may_have) {
+  EXPECT_EQ(CudaKernels::blocks_for(1, 2), 1U);
+  EXPECT_EQ(CudaKernels::blocks_for(512, 2), 1U);
+  EXPECT_EQ(CudaKernels::blocks_for(513, 2), 2U);
+  EXPECT_EQ(CudaKernels::blocks_for(513, 4), 1U);
+  EXPECT_EQ(CudaKernels::blocks_for((std::uint64_t{1} << 31) - 1, 2), 1U << 22);
+  EXPECT_EQ(CudaKernels::blocks_for(std::uint64_t{512} * 0x7fffffff, 2), 0x7fffffffU);
+  EXPECT_EQ(CudaKernels::blocks_for(std::uint64_t{512} * 0x7fffffff + 1, 2), 0x7fffffffU);
+  EXPECT_EQ(CudaKernels::blocks_for(~std::uint64_t{0}, 2), 0x7fffffffU);
+}
+
+// Of one length, of lengths that are cut to one, and of others, which are searched.
+TEST_F(CudaPacks, lists_of_runs_that_differ_and_that_do_not_bring_every_byte) {
+  const Piece memory = must(kind->allocate(0, Bytes{100000}));
+  const Piece packed = must(kind->allocate(0, Bytes{40000}));
+  Data bytes(100000), found(40000);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
+  Ticket in = must(kind->copy(memory, host_piece(bytes.data(), memory.size), {}));
+  must(finish(in));
+  for (const std::int64_t longest : {1, 2, 5}) {
+    Form form;
+    for (std::int64_t i = 0, at = 3; i < 999; ++i) {
+      const std::int64_t length = (i * i % longest + 1) * 4;
+      form.runs.push_back({at, length});
+      form.begins.push_back(form.size);
+      form.size += length;
+      at += length + 1 + i % 3;
+    }
+    const auto shared = std::make_shared<const Form>(form);
+    pack(shared, memory, packed);
+    Ticket out = must(kind->copy(host_piece(found.data(), packed.size), packed, {}));
+    must(finish(out));
+    std::size_t at = 0;
+    for (const auto& run : form.runs)
+      for (std::int64_t i = 0; i < run.bytes; ++i, ++at)
+        ASSERT_EQ(found[at], bytes[static_cast<std::size_t>(run.offset + i)]) << longest << ' ' << at;
+  }
+  for (const Piece& each : {memory, packed}) must(kind->release(each));
 }
 
 TEST_F(CudaPacks, any_of_its_calls_may_fail_and_the_next_one_is_right) {

@@ -7,10 +7,12 @@
 namespace fake {
 namespace {
 
-constexpr std::string_view kWays[] = {"pack_strided_", "unpack_strided_", "pack_listed_", "unpack_listed_"};
+constexpr std::string_view kWays[] = {"pack_strided_",     "unpack_strided_",     "pack_listed_",     "unpack_listed_",
+                                      "pack_far_strided_", "unpack_far_strided_", "pack_far_listed_", "unpack_far_listed_"};
+constexpr int kWayCount = std::size(kWays);
 constexpr std::string_view kWidths[] = {"1", "2", "4", "8", "16"};
 constexpr int kEach = 5;
-constexpr int kPackBoxes = 4 * kEach;
+constexpr int kPackBoxes = kWayCount * kEach;
 constexpr int kUnpackBoxes = kPackBoxes + 1;
 
 void run_boxes(bool unpacks, unsigned blocks, const ist::packing::Boxes& boxes) {
@@ -20,12 +22,17 @@ void run_boxes(bool unpacks, unsigned blocks, const ist::packing::Boxes& boxes) 
   });
 }
 
+template <class Word, bool far>
+void run(int way, const Crew& crew, const ist::packing::Work& work) {
+  if (way == 0) return ist::packing::move<Word, false, false, far>(crew, work);
+  if (way == 1) return ist::packing::move<Word, true, false, far>(crew, work);
+  if (way == 2) return ist::packing::move<Word, false, true, far>(crew, work);
+  ist::packing::move<Word, true, true, far>(crew, work);
+}
 template <class Word>
 void run(int way, const Crew& crew, const ist::packing::Work& work) {
-  if (way == 0) return ist::packing::move<Word, false, false>(crew, work);
-  if (way == 1) return ist::packing::move<Word, true, false>(crew, work);
-  if (way == 2) return ist::packing::move<Word, false, true>(crew, work);
-  ist::packing::move<Word, true, true>(crew, work);
+  if (way < 4) return run<Word, false>(way, crew, work);
+  run<Word, true>(way - 4, crew, work);
 }
 
 void run(int kernel, unsigned blocks, const ist::packing::Work& work) {
@@ -51,7 +58,7 @@ void run(int kernel, unsigned blocks, const ist::packing::Work& work) {
 std::optional<int> pack_kernel(std::string_view name) {
   if (name == "isthmus_pack_boxes") return kPackBoxes;
   if (name == "isthmus_unpack_boxes") return kUnpackBoxes;
-  for (int way = 0; way < 4; ++way)
+  for (int way = 0; way < kWayCount; ++way)
     if (const auto width = kernel_named(name, std::string{"isthmus_"} + std::string{kWays[way]}, kWidths))
       return way * kEach + *width;
   return std::nullopt;

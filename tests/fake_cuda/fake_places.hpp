@@ -111,6 +111,7 @@ class Places {
   void find(ist::packing::Work& work) {
     find(work.memory, work.room);
     find(work.packed, work.bytes);
+    find(work.places, work.runs * sizeof(std::int32_t));
     find(work.offsets, work.runs * sizeof(std::int64_t));
     find(work.begins, work.runs * sizeof(std::int64_t));
   }

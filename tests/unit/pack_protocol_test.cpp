@@ -1,6 +1,7 @@
-// What kernels that pack compute, with one thread: division by multiplication, and both ways of counting units.
+// What kernels that pack compute: division by multiplication, both ways of counting units, and tiles.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -65,6 +66,15 @@ std::size_t place_of(std::size_t unit) {
   return 4 + unit % 3 + block % 5 * 40 + block / 5 % 7 * 300 + block / 35 * 2500;
 }
 
+template <class Word, bool unpacks, bool listed>
+void move_all(bool near, unsigned blocks, const Work& work) {
+  for (unsigned block = 0; block < blocks; ++block)
+    if (near)
+      move<Word, unpacks, listed, false>(crew_of(block, blocks), work);
+    else
+      move<Word, unpacks, listed, true>(crew_of(block, blocks), work);
+}
+
 TEST(PackProtocol, both_ways_of_counting_find_the_same_places_with_any_number_of_blocks) {
   for (const bool near : {true, false}) {
     for (const std::uint64_t first : {0, 100}) {
@@ -72,13 +82,13 @@ TEST(PackProtocol, both_ways_of_counting_find_the_same_places_with_any_number_of
         std::vector<std::uint32_t> memory(5000), packed(210, 7), wanted = packed;
         for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::uint32_t>(i * 2654435761U);
         Work work = strided_work(memory, packed, first);
-        work.near = near;
-        for (unsigned block = 0; block < blocks; ++block) move<std::uint32_t, false, false>(crew_of(block, blocks), work);
+        EXPECT_TRUE(is_near(work));
+        move_all<std::uint32_t, false, false>(near, blocks, work);
         for (std::size_t i = first; i < 210; ++i) wanted[i - first] = memory[place_of(i)];
         ASSERT_EQ(packed, wanted) << near << ' ' << first << ' ' << blocks;
         std::vector<std::uint32_t> back(5000, 9), expected = back;
         work.memory = reinterpret_cast<std::byte*>(back.data());
-        for (unsigned block = 0; block < blocks; ++block) move<std::uint32_t, true, false>(crew_of(block, blocks), work);
+        move_all<std::uint32_t, true, false>(near, blocks, work);
         for (std::size_t i = first; i < 210; ++i) expected[place_of(i)] = memory[place_of(i)];
         ASSERT_EQ(back, expected) << near << ' ' << first << ' ' << blocks;
       }
@@ -86,28 +96,164 @@ TEST(PackProtocol, both_ways_of_counting_find_the_same_places_with_any_number_of
   }
 }
 
+// Every other unit, by blocks of 32 threads.
+template <class Word, bool unpacks, bool far>
+void move_tiles(unsigned blocks, std::uint64_t units) {
+  static volatile unsigned threads = 32;
+  std::vector<std::uint8_t> memory(units * 2 * sizeof(Word)), packed(units * sizeof(Word) + 16, 0xa5);
+  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
+  if (unpacks)
+    for (std::size_t i = 0; i < units * sizeof(Word); ++i) packed[i] = static_cast<std::uint8_t>(i * 5 + i / 128);
+  std::vector<std::uint8_t> wanted_memory = memory, wanted_packed = packed;
+  for (std::uint64_t i = 0; i < units; ++i) {
+    auto* const there = wanted_memory.data() + i * 2 * sizeof(Word);
+    auto* const here = wanted_packed.data() + i * sizeof(Word);
+    std::memcpy(unpacks ? there : here, unpacks ? here : there, sizeof(Word));
+  }
+  Work work;
+  work.memory = reinterpret_cast<std::byte*>(memory.data());
+  work.packed = reinterpret_cast<std::byte*>(packed.data());
+  work.stride[3] = 2 * sizeof(Word);
+  work.units = units;
+  for (unsigned block = 0; block < blocks; ++block)
+    for (unsigned thread = 0; thread < threads; ++thread)
+      move<Word, unpacks, false, far>(Crew{thread, threads, block, blocks}, work);
+  ASSERT_EQ(packed, wanted_packed) << sizeof(Word) << ' ' << units << ' ' << blocks;
+  ASSERT_EQ(memory, wanted_memory) << sizeof(Word) << ' ' << units << ' ' << blocks;
+}
+template <class Word>
+void move_tiles(unsigned blocks, std::uint64_t units) {
+  move_tiles<Word, false, false>(blocks, units), move_tiles<Word, true, false>(blocks, units);
+  move_tiles<Word, false, true>(blocks, units), move_tiles<Word, true, true>(blocks, units);
+}
+
+TEST(PackProtocol, whole_tiles_and_the_rest_of_one_are_moved_by_blocks_of_threads_and_nothing_else) {
+  for (const std::uint64_t units : {1, 31, 32, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1000})
+    for (const unsigned blocks : {1U, 2U, 4U, 8U, 31U})
+      move_tiles<std::uint8_t>(blocks, units), move_tiles<std::uint32_t>(blocks, units), move_tiles<Sixteen>(blocks, units);
+}
+
+// By plain division.
+std::int64_t plain_place(const Work& work, std::uint64_t unit, std::uint64_t width) {
+  std::int64_t place = work.origin + static_cast<std::int64_t>(unit % work.block * width);
+  unit /= work.block;
+  for (int d = 0; d < 3; ++d) {
+    place += static_cast<std::int64_t>(unit % work.count[d]) * work.stride[d];
+    unit /= work.count[d];
+  }
+  return place + static_cast<std::int64_t>(unit) * work.stride[3];
+}
+
+// Blocks and counts of any size, and strides of either sign, such that no place needs more than 63 bits.
+Work any_work(std::mt19937_64& random) {
+  const auto number = [&] { return (random() % kNear >> random() % 31) + 1; };
+  Work work;
+  work.origin = static_cast<std::int64_t>(random() >> 20) - (std::int64_t{1} << 43);
+  work.block = std::min(number(), kNear - 1);
+  work.block_by = divisor(work.block);
+  work.dimensions = 4;
+  for (int d = 0; d < 3; ++d) {
+    work.count[d] = random() % 4 == 0 ? 1 : std::min(number(), kNear - 1);
+    work.count_by[d] = divisor(work.count[d]);
+  }
+  for (std::int64_t& stride : work.stride) stride = static_cast<std::int64_t>(random() >> 36) - (std::int64_t{1} << 27);
+  return work;
+}
+
+TEST(PackProtocol, places_are_those_of_plain_division_up_to_the_last_near_unit_and_far_beyond_it) {
+  std::mt19937_64 random{20261126};
+  for (int i = 0; i < 3000; ++i) {
+    const Work work = any_work(random);
+    Work row;
+    row.origin = work.origin, row.block = work.block, row.block_by = work.block_by, row.stride[3] = work.stride[3];
+    std::vector<std::uint64_t> units{
+        0, 1, kNear - 1, kNear - 2, work.block, work.block - 1, random() % kNear, random() % 100000};
+    for (const std::uint64_t unit : units) {
+      if (unit >= kNear) continue;
+      const auto near = static_cast<std::uint32_t>(unit);
+      ASSERT_EQ(strided_place<Sixteen>(work, near), plain_place(work, unit, 16)) << unit;
+      ASSERT_EQ(strided_place<std::uint8_t>(work, near), plain_place(work, unit, 1)) << unit;
+      ASSERT_EQ(row_place<std::uint32_t>(row, near), plain_place(row, unit, 4)) << unit;
+    }
+    for (const std::uint64_t unit :
+         {kNear, kNear - 1, kNear + 1, 2 * kNear - 1, 2 * kNear, 2 * kNear + 1, random() >> 30, random() % kNear})
+      ASSERT_EQ(strided_place<std::uint64_t>(work, unit), plain_place(work, unit, 8)) << unit;
+  }
+}
+
+TEST(PackProtocol, near_is_what_32_bits_count_with_lists_that_do_with_as_many) {
+  Work work;
+  work.units = kNear - 1;
+  EXPECT_TRUE(is_near(work));
+  work.first = 1;
+  EXPECT_FALSE(is_near(work));
+  work.first = ~std::uint64_t{0} - 1;  // the sum would be small again
+  EXPECT_FALSE(is_near(work));
+  work.first = 0;
+  work.block = kNear;
+  EXPECT_FALSE(is_near(work));
+  work.block = kNear - 1;
+  EXPECT_TRUE(is_near(work));
+  for (std::uint64_t& count : work.count) {
+    count = kNear;
+    EXPECT_FALSE(is_near(work));
+    count = kNear - 1;
+    EXPECT_TRUE(is_near(work));
+  }
+  const std::int32_t place = 0;
+  const std::int64_t offset = 0;
+  work.runs = 1;
+  work.offsets = &offset;
+  EXPECT_FALSE(is_near(work));
+  work.offsets = nullptr;
+  work.places = &place;
+  EXPECT_TRUE(is_near(work));
+}
+
 TEST(PackProtocol, runs_are_found_by_where_they_begin_and_by_their_number) {
   const std::vector<std::int64_t> offsets{80, 0, 40, 200}, begins{0, 8, 24, 28};
-  std::vector<std::uint32_t> memory(64);
+  const std::vector<std::int32_t> places{20, 0, 10, 50};
+  std::vector<std::uint32_t> memory(64), packed(8, 99);
   for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::uint32_t>(i);
+  Work work;
+  work.memory = reinterpret_cast<std::byte*>(memory.data());
+  work.packed = reinterpret_cast<std::byte*>(packed.data());
+  work.offsets = offsets.data();
+  work.begins = begins.data();
+  work.runs = 4;
+  work.units = 8;
+  move_all<std::uint32_t, false, true>(false, 1, work);
+  EXPECT_EQ(packed, (std::vector<std::uint32_t>{20, 21, 0, 1, 2, 3, 10, 50}));
+  const std::vector<std::uint32_t> wanted{20, 21, 0, 1, 10, 11, 50, 51};
+  work.begins = nullptr;
+  work.block = 2;
+  work.block_by = divisor(2);
+  move_all<std::uint32_t, false, true>(false, 1, work);
+  EXPECT_EQ(packed, wanted);
+  work.offsets = nullptr;
+  work.places = places.data();
+  work.scale = 2;
   for (const bool near : {true, false}) {
-    std::vector<std::uint32_t> packed(8, 99);
-    Work work;
-    work.memory = reinterpret_cast<std::byte*>(memory.data());
-    work.packed = reinterpret_cast<std::byte*>(packed.data());
-    work.near = near;
-    work.offsets = offsets.data();
-    work.begins = begins.data();
-    work.runs = 4;
-    work.units = 8;
-    move<std::uint32_t, false, true>(crew_of(0, 1), work);
-    EXPECT_EQ(packed, (std::vector<std::uint32_t>{20, 21, 0, 1, 2, 3, 10, 50}));
-    work.begins = nullptr;
-    work.block = 2;
-    work.block_by = divisor(2);
-    move<std::uint32_t, false, true>(crew_of(0, 1), work);
-    EXPECT_EQ(packed, (std::vector<std::uint32_t>{20, 21, 0, 1, 10, 11, 50, 51}));
+    packed.assign(8, 99);
+    move_all<std::uint32_t, false, true>(near, 3, work);
+    EXPECT_EQ(packed, wanted) << near;
   }
+}
+
+TEST(PackProtocol, offsets_of_32_bits_reach_their_whole_range_in_each_scale) {
+  const std::vector<std::int32_t> places{0x7fffffff, -0x7fffffff - 1, 0, -1};
+  Work work;
+  work.places = places.data();
+  work.runs = 4;
+  work.origin = -5;
+  work.block = 3;
+  work.block_by = divisor(3);
+  for (work.scale = 0; work.scale <= 4; ++work.scale)
+    for (std::uint32_t unit = 0; unit < 12; ++unit) {
+      const std::int64_t wanted = -5 + std::int64_t{places[unit / 3]} * (1 << work.scale) + std::int64_t{unit} % 3 * 8;
+      ASSERT_EQ(listed_place<std::uint64_t>(work, unit), wanted) << work.scale << ' ' << unit;
+      ASSERT_EQ(far_place<std::uint64_t>(work, unit), wanted) << work.scale << ' ' << unit;
+    }
 }
 
 ist::RunList list_of(const std::vector<ist::Run>& runs) {
@@ -132,6 +278,16 @@ TEST(RunList, runs_are_cut_where_that_makes_at_most_twice_as_many) {
   EXPECT_EQ(unequal.each, 0);
   EXPECT_EQ(unequal.runs, 3U);
   EXPECT_EQ(unequal.numbers, (std::vector<std::int64_t>{40, 0, 80, 0, 8, 32}));
+}
+
+TEST(RunList, offsets_are_short_where_each_is_a_number_of_32_bits_in_the_runs_units) {
+  const std::int64_t most = std::int64_t{0x7fffffff} * 8;
+  EXPECT_EQ(short_offsets(list_of({{most, 8}, {-most - 8, 8}, {0, 8}}), 8),
+            (std::vector<std::int32_t>{0x7fffffff, -0x7fffffff - 1, 0}));
+  EXPECT_TRUE(short_offsets(list_of({{0, 8}, {most + 8, 8}}), 8).empty()) << "one too far";
+  EXPECT_TRUE(short_offsets(list_of({{0, 8}, {-most - 16, 8}}), 8).empty()) << "one too far before it";
+  EXPECT_TRUE(short_offsets(list_of({{40, 8}, {0, 24}, {80, 24}}), 8).empty()) << "they differ";
+  EXPECT_EQ(short_offsets(list_of({{40, 8}, {0, 24}, {80, 16}}), 8), (std::vector<std::int32_t>{5, 0, 1, 2, 10, 11}));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154
 # tools/gpu_run.sh layouts: messages with layouts between GPUs, beside the same bytes in one piece (isthmus bench layout), and packing beside kernels
-# that were written by hand (tools/peers/pack_kernels.cu). Sourced by it, for its functions.
+# that were written by hand (tools/peers/pack_kernels.cu), also by other ways of sharing units out (tools/peers/pack_ways.cu, pack_ways.txt). Sourced by it, for its functions.
 
 run_layouts() {
   build_all
@@ -10,6 +10,8 @@ run_layouts() {
   step 120 "compile tools/peers/pack_kernels.cu" nvcc -std=c++17 -O3 -arch=native -Iinclude tools/peers/pack_kernels.cu -o "$build/pack_kernels" \
     "-L$build/lib" -listhmus -Xlinker "-rpath,$build/lib" &&
     step "$limit" "packing by hand" bash -c "'$build/pack_kernels' --json >'$raw/pack_kernels.json'"
+  step 120 "compile tools/peers/pack_ways.cu" nvcc -std=c++20 -O3 -arch=native -fmad=false -Isrc -Iinclude tools/peers/pack_ways.cu -o "$build/pack_ways" &&
+    step "$limit" "ways to share units out" bash -o pipefail -c "'$build/pack_ways' | tee '$out/pack_ways.txt'"
   python3 -B tools/layout_record.py "$raw" "$out/layouts.json" 2>&1 | tee -a "$log" >>"$summary" || failures=$((failures + 1))
   finish
 }

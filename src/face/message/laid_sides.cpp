@@ -90,11 +90,7 @@ Result<Piece> LaidSide::in_block(CollectiveCall& call, const Laid& laid, Range k
     if (!ready.ok()) return ready.status();
     (*block)->ready = std::move(*ready);
     if (kept.from < kept.to) {
-      PackWork before = work;
-      before.from = kept.from;
-      before.to = kept.to;
-      before.packed =
-          packed.part(Offset{static_cast<std::uint64_t>(kept.from)}, Bytes{static_cast<std::uint64_t>(kept.to - kept.from)});
+      const PackWork before = work.part(kept.from, Bytes{static_cast<std::uint64_t>(kept.to - kept.from)});
       auto ticket = world.kinds().find(packed.kind)->packing()->pack_bytes(before, (*block)->ready);
       if (!ticket.ok()) return ticket.status();
       call.plan().schedule().wait_for(std::move(*ticket));

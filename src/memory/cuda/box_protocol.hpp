@@ -1,7 +1,7 @@
 // What kernels that pack many boxes at once do: each block of threads has a part of one box, whose numbers come with the launch.
 //
 // Who calls this : cuda_pack_kernels.cuh; cuda_box_packing.cpp, which fills the boxes in; tests, with a crew of one thread.
-// Threads        : each takes four units of its box at once, as in pack_protocol.hpp.
+// Threads        : each takes four units of its box at once, and then those that are four times all threads of the box on.
 // Ownership      : none.
 // Errors         : none.
 #pragma once
@@ -20,6 +20,8 @@ struct Box {
   std::uint32_t end = 0;               // of the launch's blocks, the first one behind its own
   std::uint32_t width = 1;             // bytes of a unit: 1, 2, 4, 8 or 16
 };
+
+inline constexpr std::uint32_t kUnitsOfBoxes = 4;  // that a thread has on their way at once
 
 // A kernel's arguments have 4 KiB.
 inline constexpr std::uint32_t kMostBoxes = 60;
@@ -42,7 +44,7 @@ IST_KERNEL_CODE std::int64_t place_in(const Box& box, std::uint32_t unit, std::u
 // As the threads `first` and every `all`-th one from there on.
 template <class Word, bool unpacks>
 IST_KERNEL_CODE void move_box(const Box& box, std::uint32_t first, std::uint32_t all) {
-  constexpr std::uint32_t kAtOnce = 4;
+  constexpr std::uint32_t kAtOnce = kUnitsOfBoxes;
   auto* const packed = reinterpret_cast<Word*>(box.packed);
   const auto place = [&](std::uint32_t unit) {
     return reinterpret_cast<Word*>(box.memory + place_in(box, unit, sizeof(Word)));

@@ -54,13 +54,13 @@ Status CudaKind::launch_packing(CudaContext& context, CUstream stream, std::span
     if (!is_box(work)) {
       auto packer = packer_of(work, context);
       if (!packer.ok()) return packer.status();
-      result = kernels_.launch(context, packer->kernel, &packer->work, packer->work.units, stream);
+      result = kernels_.launch_blocks(packer->kernel, &packer->work, packer->blocks, stream);
     } else {
       packing::Box box = box_of(work);
       const std::uint32_t begin = boxes.count == 0 ? 0 : boxes.box[boxes.count - 1].end;
       // Of a large box every thread takes its turn more often; few blocks more than a device holds at once.
-      const std::uint64_t most = static_cast<std::uint64_t>(std::max(1, context.multiprocessors)) * 8;
-      box.end = begin + static_cast<std::uint32_t>(std::clamp<std::uint64_t>(CudaKernels::blocks_for(box.units), 1, most));
+      const unsigned most = static_cast<unsigned>(std::max(1, context.multiprocessors)) * 8;
+      box.end = begin + std::min(CudaKernels::blocks_for(box.units, packing::kUnitsOfBoxes), most);
       boxes.box[boxes.count++] = box;
       if (boxes.count == packing::kMostBoxes) launch();
     }

@@ -10,18 +10,18 @@ constexpr unsigned kThreads = 256;         // of a block
 constexpr int kBlocksAtOnce = 8;           // of a multiprocessor: all the threads it holds
 constexpr std::uint64_t kVector = 16;      // bytes that a thread moves at once
 constexpr int kUsualMultiprocessors = 64;  // where the driver does not tell
-constexpr std::uint64_t kUnitsOfThread = 4;
+constexpr std::uint64_t kMostBlocks = 0x7fffffff;
 
 std::size_t index_of(const PackKernel& kernel) {
   const auto width = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(kernel.width)) - 1);
-  return (width * 2 + (kernel.listed ? 1 : 0)) * 2 + (kernel.unpacks ? 1 : 0);
+  return ((width * 2 + (kernel.far ? 1 : 0)) * 2 + (kernel.listed ? 1 : 0)) * 2 + (kernel.unpacks ? 1 : 0);
 }
 
 }  // namespace
 
 std::string pack_kernel_name(const PackKernel& kernel) {
-  return std::string{"isthmus_"} + (kernel.unpacks ? "unpack_" : "pack_") + (kernel.listed ? "listed_" : "strided_") +
-         std::to_string(kernel.width);
+  return std::string{"isthmus_"} + (kernel.unpacks ? "unpack_" : "pack_") + (kernel.far ? "far_" : "") +
+         (kernel.listed ? "listed_" : "strided_") + std::to_string(kernel.width);
 }
 
 std::string box_kernel_name(bool unpacks) { return unpacks ? "isthmus_unpack_boxes" : "isthmus_pack_boxes"; }
@@ -123,8 +123,9 @@ void CudaKernels::prepare(CudaContext& context) {
   for (const bool unpacks : {false, true}) {
     static_cast<void>(find_boxes(context, unpacks));
     for (const bool listed : {false, true})
-      for (std::int64_t width = 1; width <= 16; width *= 2)
-        static_cast<void>(find(context, PackKernel{unpacks, listed, width}));
+      for (const bool far : {false, true})
+        for (std::int64_t width = 1; width <= 16; width *= 2)
+          static_cast<void>(find(context, PackKernel{unpacks, listed, far, width}));
   }
 }
 
@@ -138,15 +139,10 @@ CUresult CudaKernels::launch(const CudaContext& context, CUfunction kernel, CUde
   return api_.cuLaunchKernel(kernel, blocks, 1, 1, kThreads, 1, 1, 0, stream, arguments, nullptr);
 }
 
-CUresult CudaKernels::launch(const CudaContext& context, CUfunction kernel, void* work, std::uint64_t units,
-                             CUstream stream) const {
-  const std::uint64_t most = static_cast<std::uint64_t>(context.multiprocessors) * kBlocksAtOnce;
-  return launch_blocks(kernel, work, static_cast<unsigned>(std::clamp<std::uint64_t>(blocks_for(units), 1, most)), stream);
-}
-
-std::uint64_t CudaKernels::blocks_for(std::uint64_t units) {
-  constexpr std::uint64_t kOfBlock = kThreads * kUnitsOfThread;
-  return (units + kOfBlock - 1) / kOfBlock;
+unsigned CudaKernels::blocks_for(std::uint64_t units, std::uint32_t each) {
+  const std::uint64_t of_block = std::uint64_t{kThreads} * each;
+  const std::uint64_t blocks = units / of_block + (units % of_block == 0 ? 0 : 1);
+  return static_cast<unsigned>(std::clamp<std::uint64_t>(blocks, 1, kMostBlocks));
 }
 
 CUresult CudaKernels::launch_blocks(CUfunction kernel, void* work, unsigned blocks, CUstream stream) const {

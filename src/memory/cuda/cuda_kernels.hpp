@@ -21,6 +21,7 @@ extern "C" const unsigned char isthmus_cuda_kernels[];
 struct PackKernel {
   bool unpacks = false;
   bool listed = false;
+  bool far = false;        // whatever 32 bits do not count (packing::is_near)
   std::int64_t width = 1;  // of a unit: 1, 2, 4, 8 or 16 bytes
 };
 // "isthmus_pack_strided_16"
@@ -52,12 +53,10 @@ class CudaKernels {
   // `count` elements of `size` bytes in the stream.
   CUresult launch(const CudaContext& context, CUfunction kernel, CUdeviceptr into, CUdeviceptr with, std::uint64_t count,
                   Bytes size, CUstream stream) const;
-  // So many units, four by a thread.
-  CUresult launch(const CudaContext& context, CUfunction kernel, void* work, std::uint64_t units, CUstream stream) const;
   // By one thread.
   CUresult launch(CUfunction kernel, void* work, CUstream stream) const;
-  // How many blocks that takes, and a launch of as many.
-  static std::uint64_t blocks_for(std::uint64_t units);
+  // How many blocks take so many units at once, `each` by a thread, as far as there may be as many; and a launch of as many.
+  static unsigned blocks_for(std::uint64_t units, std::uint32_t each);
   CUresult launch_blocks(CUfunction kernel, void* work, unsigned blocks, CUstream stream) const;
 
  private:

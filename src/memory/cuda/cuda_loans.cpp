@@ -131,9 +131,8 @@ Result<Ticket> CudaKind::copy_from(Borrowed& borrowed, const Loan& loan, const P
 Result<Ticket> CudaKind::pack_lent(Borrowed& borrowed, const Loan& loan, const PackWork& work, const Ticket& after) {
   const auto& memory = static_cast<const CudaBorrowed&>(borrowed);
   IST_TRY(settle_order(after));
-  PackWork over = work;
-  over.packed = lent_piece(memory, loan, Bytes{static_cast<std::uint64_t>(work.to - work.from)});
-  return start_pack(memory.context, over, after);
+  const Bytes size{static_cast<std::uint64_t>(work.to - work.from)};
+  return start_pack(memory.context, work.in(lent_piece(memory, loan, size)), after);
 }
 
 // In their order: what of them the driver may have taken is waited for, should it refuse another one. `said`: of them, in an error.

@@ -228,10 +228,10 @@ class CudaKind : public MemoryKind,
   CudaRunLists::Calls run_list_calls();
   Status bring(const Piece& to, const std::byte* from);
   Result<Ticket> start_pack(CudaContext& context, const PackWork& work, const Ticket& after);
-  Status start_packing(const Route& route, CUfunction kernel, const PackWork& given, packing::Work work);
-  // What packs one work: its kernel, and what that is told.
+  // What packs one work: its kernel, how many blocks of it, and what they are told.
   struct Packer;
   Result<Packer> packer_of(const PackWork& work, CudaContext& context);
+  Status start_packing(const Route& route, Packer& packer, const PackWork& given);
   template <class Work>
   Status in_stream_of(const Piece& own, const Work& work);
   Status launch_in(CudaContext& context, std::uint64_t stream, OrderKernel which, void* work);

@@ -10,17 +10,21 @@
 #include "memory/cuda/channel_crew.hpp"
 #include "memory/cuda/pack_protocol.hpp"
 
-#define PACK_KERNEL(name, width, word, unpacks, listed)                                      \
-  extern "C" __global__ void __launch_bounds__(256)                                          \
-      isthmus_##name##_##width(const __grid_constant__ ist::packing::Work work) {            \
-    ist::packing::move<word, unpacks, listed>(ist::channel::DeviceCrew{0, gridDim.x}, work); \
+#define PACK_KERNEL(name, width, word, unpacks, listed, far)                                      \
+  extern "C" __global__ void __launch_bounds__(256)                                               \
+      isthmus_##name##_##width(const __grid_constant__ ist::packing::Work work) {                 \
+    ist::packing::move<word, unpacks, listed, far>(ist::channel::DeviceCrew{0, gridDim.x}, work); \
   }
 // Named as pack_kernel_name() says.
-#define PACK_KERNELS(width, word)                       \
-  PACK_KERNEL(pack_strided, width, word, false, false)  \
-  PACK_KERNEL(unpack_strided, width, word, true, false) \
-  PACK_KERNEL(pack_listed, width, word, false, true)    \
-  PACK_KERNEL(unpack_listed, width, word, true, true)
+#define PACK_KERNELS(width, word)                                 \
+  PACK_KERNEL(pack_strided, width, word, false, false, false)     \
+  PACK_KERNEL(unpack_strided, width, word, true, false, false)    \
+  PACK_KERNEL(pack_listed, width, word, false, true, false)       \
+  PACK_KERNEL(unpack_listed, width, word, true, true, false)      \
+  PACK_KERNEL(pack_far_strided, width, word, false, false, true)  \
+  PACK_KERNEL(unpack_far_strided, width, word, true, false, true) \
+  PACK_KERNEL(pack_far_listed, width, word, false, true, true)    \
+  PACK_KERNEL(unpack_far_listed, width, word, true, true, true)
 
 PACK_KERNELS(1, std::uint8_t)
 PACK_KERNELS(2, std::uint16_t)

@@ -13,6 +13,7 @@ namespace ist {
 
 struct CudaKind::Packer {
   CUfunction kernel = nullptr;
+  unsigned blocks = 1;
   packing::Work work;
 };
 

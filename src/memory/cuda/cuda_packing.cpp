@@ -19,19 +19,18 @@ packing::Work work_of(const PackWork& given, std::int64_t width, const CudaRunLi
   work.bytes = given.packed.size.value;
   work.first = units(given.from);
   work.units = units(given.to - given.from);
-  work.near = work.first + work.units < packing::kNear;
   work.origin = given.origin + form.offset;
   work.block = units(form.strided() ? form.block : std::max(list.each, width));
   if (work.block < packing::kNear) work.block_by = packing::divisor(work.block);
-  work.near = work.near && work.block < packing::kNear;
-  work.dimensions = static_cast<std::uint32_t>(std::max<std::size_t>(form.dimensions, 1));  // of one block the stride is 0
-  for (std::size_t d = 0; d < form.dimensions; ++d) {
+  work.dimensions = static_cast<std::uint32_t>(form.dimensions);  // of one block the stride is 0
+  for (std::size_t d = 0; d + 1 < form.dimensions; ++d) {
     work.stride[d] = form.dimension[d].stride;
-    if (d + 1 == form.dimensions) break;
     work.count[d] = static_cast<std::uint64_t>(form.dimension[d].count);
-    work.near = work.near && work.count[d] < packing::kNear;
-    if (work.near) work.count_by[d] = packing::divisor(work.count[d]);
+    if (work.count[d] < packing::kNear) work.count_by[d] = packing::divisor(work.count[d]);
   }
+  if (form.dimensions > 0) work.stride[3] = form.dimension[form.dimensions - 1].stride;
+  work.scale = list.scale;
+  work.places = reinterpret_cast<const std::int32_t*>(list.places);
   work.offsets = reinterpret_cast<const std::int64_t*>(list.offsets);
   work.begins = reinterpret_cast<const std::int64_t*>(list.begins);
   work.runs = list.runs;
@@ -64,10 +63,10 @@ Status CudaKind::bring(const Piece& to, const std::byte* from) {
   }
 }
 
-Status CudaKind::start_packing(const Route& route, CUfunction kernel, const PackWork& given, packing::Work work) {
+Status CudaKind::start_packing(const Route& route, Packer& packer, const PackWork& given) {
   const Range range("isthmus: cuda pack");
   return start_kernel(
-      route, [&] { return kernels_.launch(*route.context, kernel, &work, work.units, route.stream); },
+      route, [&] { return kernels_.launch_blocks(packer.kernel, &packer.work, packer.blocks, route.stream); },
       [&] {
         return (given.unpacks ? " for unpacking " : " for packing ") + std::to_string(given.to - given.from) + " bytes of " +
                describe_piece(given.memory);
@@ -87,9 +86,11 @@ Result<CudaKind::Packer> CudaKind::packer_of(const PackWork& work, CudaContext& 
                                 static_cast<std::uint64_t>(work.from | work.to);
   const std::int64_t width = work.form->strided() ? pack_width(*work.form, numbers)
                                                   : pack_width(Form{}, numbers | static_cast<std::uint64_t>(list.width));
-  const auto kernel = kernels_.find(context, PackKernel{work.unpacks, !work.form->strided(), width});
+  const packing::Work told = work_of(work, width, list);
+  const auto kernel = kernels_.find(context, {work.unpacks, !work.form->strided(), !packing::is_near(told), width});
   if (!kernel.ok()) return kernel.status();
-  return Packer{*kernel, work_of(work, width, list)};
+  const auto each = packing::at_once(static_cast<std::uint64_t>(width));
+  return Packer{*kernel, CudaKernels::blocks_for(told.units, each), told};
 }
 
 Result<Ticket> CudaKind::pack_bytes(const PackWork& work, const Ticket& after) {
@@ -111,7 +112,7 @@ Result<Ticket> CudaKind::start_pack(CudaContext& context, const PackWork& work, 
   Result<Route> route = plan(context, CopyDirection::between_devices, after);
   if (!route.ok()) return route.status();
   const std::uint64_t id = route->ticket->id();
-  const Status started = start_packing(*route, packer->kernel, work, packer->work);
+  const Status started = start_packing(*route, *packer, work);
   if (started.ok()) return under_way(*route->ticket, id);
   give_back(*route->ticket);
   return started;

@@ -1,5 +1,8 @@
 #include "memory/cuda/cuda_run_lists.hpp"
 
+#include <bit>
+#include <span>
+
 namespace ist {
 
 void CudaRunLists::let_go(bool all) {
@@ -19,16 +22,21 @@ Result<CudaRunLists::List> CudaRunLists::of(const SharedForm& form, CudaContext&
   }
   let_go(false);
   const RunList runs = run_list(*form);
-  auto memory = calls_.allocate(context, Bytes{runs.numbers.size() * sizeof(std::int64_t)});
+  const std::int64_t width = pack_width(*form, 0);
+  const std::vector<std::int32_t> near = short_offsets(runs, width);
+  const auto bytes = near.empty() ? std::as_bytes(std::span{runs.numbers}) : std::as_bytes(std::span{near});
+  auto memory = calls_.allocate(context, Bytes{bytes.size()});
   if (!memory.ok()) return memory.status();
-  const Status there = calls_.bring(*memory, reinterpret_cast<const std::byte*>(runs.numbers.data()));
+  const Status there = calls_.bring(*memory, bytes.data());
   if (!there.ok()) {
     calls_.release(*memory);
     return there;
   }
-  const std::uint64_t begins = memory->object + runs.runs * sizeof(std::int64_t);
+  List list{.runs = runs.runs, .each = runs.each, .width = width};
+  list.scale = static_cast<std::uint32_t>(std::countr_zero(static_cast<std::uint64_t>(width)));
+  (near.empty() ? list.offsets : list.places) = memory->object;
+  if (runs.each == 0) list.begins = memory->object + runs.runs * sizeof(std::int64_t);
   const std::lock_guard lock(mutex_);
-  const List list{memory->object, runs.each == 0 ? begins : 0, runs.runs, runs.each, pack_width(*form, 0)};
   entries_.push_back({form, &context, *memory, list});
   return list;
 }

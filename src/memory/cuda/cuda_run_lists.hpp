@@ -24,11 +24,13 @@ class CudaRunLists {
     std::function<void(const Piece& piece)> release;
   };
   struct List {
-    std::uint64_t offsets = 0;  // device address: of each run
+    std::uint64_t places = 0;   // device address: short_offsets(); or
+    std::uint64_t offsets = 0;  // of each run, in bytes, and
     std::uint64_t begins = 0;   // of each run in the stream; 0: all runs are as long
     std::uint64_t runs = 0;
-    std::int64_t each = 0;   // bytes of every run, if all are as long
-    std::int64_t width = 1;  // pack_width() of the form alone
+    std::int64_t each = 0;    // bytes of every run, if all are as long
+    std::int64_t width = 1;   // pack_width() of the form alone
+    std::uint32_t scale = 0;  // `places` count 1 << scale bytes, which are that width
   };
   explicit CudaRunLists(Calls calls) : calls_(std::move(calls)) {}
   Result<List> of(const SharedForm& form, CudaContext& context);

@@ -1,7 +1,7 @@
 // What kernels that pack do, thread by thread: units of up to 16 bytes, of which the packed side's are neighbours.
 //
 // Who calls this : cuda_pack_kernels.cuh; cuda_packing.cpp, which fills the work in; tests, with a crew of one thread.
-// Threads        : each takes four units at once, so that four loads are on their way, and then those that are four times all threads on.
+// Threads        : a block takes a tile of neighbouring units, each of its threads at_once() of them; of more tiles than blocks, in turn.
 // Ownership      : none.
 // Errors         : none.
 #pragma once
@@ -9,6 +9,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 #include "memory/cuda/channel_memory.hpp"
 
@@ -37,15 +38,27 @@ struct Work {
   std::uint64_t units = 0;
   std::uint64_t block = 1;  // units; of a list: of each run, if all are as long
   std::uint64_t count[3] = {1, 1, 1};
-  std::int64_t stride[4] = {0, 0, 0, 0};
+  std::int64_t stride[4] = {0, 0, 0, 0};  // the outermost dimension's is the last one, whose count nobody needs
   Divisor block_by;
   Divisor count_by[3];
-  std::uint32_t dimensions = 0;
-  bool near = false;                      // no unit is beyond kNear
-  const std::int64_t* offsets = nullptr;  // of runs
-  const std::int64_t* begins = nullptr;   // of runs, in the stream; null: all are as long
+  std::uint32_t dimensions = 1;
+  std::uint32_t scale = 0;                // of `places`: they count 1 << scale bytes
+  const std::int32_t* places = nullptr;   // of runs that are all as long and lie near enough; or
+  const std::int64_t* offsets = nullptr;  // of runs, in bytes,
+  const std::int64_t* begins = nullptr;   // and in the stream; null: all are as long
   std::uint64_t runs = 0;
 };
+
+// Whether 32 bits count whatever there is to count; there are kernels for that, and others for all else.
+inline bool is_near(const Work& work) {
+  bool near = work.first < kNear && work.units < kNear && work.first + work.units < kNear && work.block < kNear;
+  for (const std::uint64_t count : work.count) near = near && count < kNear;
+  return near && (work.runs == 0 || work.places != nullptr);
+}
+
+// Units that each thread has on their way at once. What all threads of a device ask for should be enough for its memory and lie close
+// together, so few where units are wide.
+IST_KERNEL_NUMBER std::uint32_t at_once(std::uint64_t width) { return width < 4 ? 4 : 2; }
 
 struct alignas(16) Sixteen {
   std::uint64_t halves[2];
@@ -59,28 +72,32 @@ IST_KERNEL_CODE std::uint32_t take_off(std::uint32_t& value, std::uint64_t, cons
   return all - value * known.by;
 }
 IST_KERNEL_CODE std::uint64_t take_off(std::uint64_t& value, std::uint64_t by, const Divisor&) {
+  if (by == 1) return 0;
   const std::uint64_t left = value % by;
   value /= by;
   return left;
 }
 
-// Where in the memory a unit of the stream lies.
+// Where in the memory a unit of the stream lies: of blocks in one dimension, in more, of runs.
+template <class Word, class Index>
+IST_KERNEL_CODE std::int64_t row_place(const Work& work, Index unit) {
+  const auto within = static_cast<std::int64_t>(take_off(unit, work.block, work.block_by) * sizeof(Word));
+  return work.origin + static_cast<std::int64_t>(unit) * work.stride[3] + within;
+}
 template <class Word, class Index>
 IST_KERNEL_CODE std::int64_t strided_place(const Work& work, Index unit) {
   std::int64_t place = work.origin + static_cast<std::int64_t>(take_off(unit, work.block, work.block_by) * sizeof(Word));
-  if (work.dimensions == 1) return place + static_cast<std::int64_t>(unit) * work.stride[0];
-  for (std::uint32_t d = 0; d + 1 < work.dimensions; ++d)
+  for (int d = 0; d < 3; ++d)
     place += static_cast<std::int64_t>(take_off(unit, work.count[d], work.count_by[d])) * work.stride[d];
-  return place + static_cast<std::int64_t>(unit) * work.stride[work.dimensions - 1];
+  return place + static_cast<std::int64_t>(unit) * work.stride[3];
 }
 template <class Word, class Index>
 IST_KERNEL_CODE std::int64_t listed_place(const Work& work, Index unit) {
-  if (work.begins == nullptr) {
-    const auto within = static_cast<std::int64_t>(take_off(unit, work.block, work.block_by) * sizeof(Word));
-    return work.origin + work.offsets[unit] + within;
-  }
-  // The last run that begins at the byte or before it.
-  const std::uint64_t byte = unit * std::uint64_t{sizeof(Word)};
+  const auto within = static_cast<std::int64_t>(take_off(unit, work.block, work.block_by) * sizeof(Word));
+  return work.origin + std::int64_t{work.places[unit]} * (std::int64_t{1} << work.scale) + within;
+}
+// The last run that begins at the unit's byte or before it.
+IST_KERNEL_CODE std::int64_t searched_place(const Work& work, std::uint64_t byte) {
   std::uint64_t low = 0;
   std::uint64_t high = work.runs;
   while (high - low > 1) {
@@ -89,41 +106,51 @@ IST_KERNEL_CODE std::int64_t listed_place(const Work& work, Index unit) {
   }
   return work.origin + work.offsets[low] + static_cast<std::int64_t>(byte - static_cast<std::uint64_t>(work.begins[low]));
 }
+// Of any list.
+template <class Word>
+IST_KERNEL_CODE std::int64_t far_place(const Work& work, std::uint64_t unit) {
+  if (work.begins != nullptr) return searched_place(work, unit * sizeof(Word));
+  if (work.places != nullptr) return listed_place<Word>(work, unit);
+  const auto within = static_cast<std::int64_t>(take_off(unit, work.block, work.block_by) * sizeof(Word));
+  return work.origin + work.offsets[unit] + within;
+}
 
-template <class Word, class Index, bool unpacks, bool listed, class Crew>
-IST_KERNEL_CODE void move_units(const Crew& crew, const Work& work) {
-  constexpr int kAtOnce = 4;
-  const auto all = static_cast<Index>(crew.blocks) * crew.threads;
+// Of near units, all blocks' tiles together are to be less than 2^31, as where there are not more blocks than tiles (blocks_for()).
+template <class Word, class Index, bool unpacks, std::uint32_t kAtOnce, class Crew, class Place>
+IST_KERNEL_CODE void move_units(const Crew& crew, const Work& work, const Place& place) {
   const auto units = static_cast<Index>(work.units);
   const auto first = static_cast<Index>(work.first);
+  const Index tile = kAtOnce * static_cast<Index>(crew.threads);
   auto* const packed = reinterpret_cast<Word*>(work.packed);
-  const auto place = [&](Index unit) {
-    return reinterpret_cast<Word*>(
-        work.memory + (listed ? listed_place<Word>(work, first + unit) : strided_place<Word>(work, first + unit)));
-  };
-  Index i = static_cast<Index>(crew.block) * crew.threads + crew.thread;
-  for (; i + (kAtOnce - 1) * all < units; i += kAtOnce * all) {
-    Word values[kAtOnce];
-    Word* places[kAtOnce];
-    for (int k = 0; k < kAtOnce; ++k) places[k] = place(i + static_cast<Index>(k) * all);
-    for (int k = 0; k < kAtOnce; ++k) values[k] = unpacks ? packed[i + static_cast<Index>(k) * all] : *places[k];
-    for (int k = 0; k < kAtOnce; ++k) (unpacks ? *places[k] : packed[i + static_cast<Index>(k) * all]) = values[k];
-  }
-  for (; i < units; i += all) {
-    Word* const there = place(i);
-    if (unpacks)
-      *there = packed[i];
-    else
-      packed[i] = *there;
+  const auto there = [&](Index unit) { return reinterpret_cast<Word*>(work.memory + place(first + unit)); };
+  for (Index begin = crew.block * tile; begin < units; begin += crew.blocks * tile) {
+    const Index i = begin + crew.thread;
+    if (begin + tile <= units) {
+      Word values[kAtOnce];
+      Word* places[kAtOnce];
+      for (std::uint32_t k = 0; k < kAtOnce; ++k) places[k] = there(i + k * static_cast<Index>(crew.threads));
+      for (std::uint32_t k = 0; k < kAtOnce; ++k)
+        values[k] = unpacks ? packed[i + k * static_cast<Index>(crew.threads)] : *places[k];
+      for (std::uint32_t k = 0; k < kAtOnce; ++k)
+        (unpacks ? *places[k] : packed[i + k * static_cast<Index>(crew.threads)]) = values[k];
+    } else {
+      for (Index unit = i; unit < units; unit += crew.threads)
+        (unpacks ? *there(unit) : packed[unit]) = unpacks ? packed[unit] : *there(unit);
+    }
   }
 }
 
-template <class Word, bool unpacks, bool listed, class Crew>
+template <class Word, bool unpacks, bool listed, bool far, class Crew>
 IST_KERNEL_CODE void move(const Crew& crew, const Work& work) {
-  if (work.near)
-    move_units<Word, std::uint32_t, unpacks, listed>(crew, work);
+  constexpr std::uint32_t kAtOnce = at_once(sizeof(Word));
+  using Index = std::conditional_t<far, std::uint64_t, std::uint32_t>;
+  if constexpr (listed)
+    move_units<Word, Index, unpacks, kAtOnce>(
+        crew, work, [&](Index unit) { return far ? far_place<Word>(work, unit) : listed_place<Word>(work, unit); });
+  else if (!far && work.dimensions <= 1)
+    move_units<Word, Index, unpacks, kAtOnce>(crew, work, [&](Index unit) { return row_place<Word>(work, unit); });
   else
-    move_units<Word, std::uint64_t, unpacks, listed>(crew, work);
+    move_units<Word, Index, unpacks, kAtOnce>(crew, work, [&](Index unit) { return strided_place<Word>(work, unit); });
 }
 
 }  // namespace ist::packing
