@@ -45,6 +45,7 @@ struct Work {
   const std::int64_t* offsets = nullptr;  // of runs
   const std::int64_t* begins = nullptr;   // of runs, in the stream; null: all are as long
   std::uint64_t runs = 0;
+  const std::uint64_t* came = nullptr;  // of a whole form that is unpacked: so many of its first bytes are there; null: all
 };
 
 struct alignas(16) Sixteen {
@@ -62,6 +63,22 @@ IST_KERNEL_CODE std::uint64_t take_off(std::uint64_t& value, std::uint64_t by, c
   const std::uint64_t left = value % by;
   value /= by;
   return left;
+}
+
+// Of what came: whole units, and bytes of one more.
+struct Units {
+  std::uint64_t whole;
+  std::uint32_t left;
+};
+template <class Word>
+IST_KERNEL_CODE Units units_that_came(const std::uint64_t* came, std::uint64_t units) {
+  if (came == nullptr) return {units, 0};
+  const std::uint64_t bytes = *came;
+  if (bytes / sizeof(Word) >= units) return {units, 0};
+  return {bytes / sizeof(Word), static_cast<std::uint32_t>(bytes % sizeof(Word))};
+}
+IST_KERNEL_CODE void put_left(void* to, const void* from, std::uint32_t bytes) {
+  for (std::uint32_t i = 0; i < bytes; ++i) static_cast<std::byte*>(to)[i] = static_cast<const std::byte*>(from)[i];
 }
 
 // Where in the memory a unit of the stream lies.
@@ -94,7 +111,8 @@ template <class Word, class Index, bool unpacks, bool listed, class Crew>
 IST_KERNEL_CODE void move_units(const Crew& crew, const Work& work) {
   constexpr int kAtOnce = 4;
   const auto all = static_cast<Index>(crew.blocks) * crew.threads;
-  const auto units = static_cast<Index>(work.units);
+  const Units there = unpacks ? units_that_came<Word>(work.came, work.units) : Units{work.units, 0};
+  const auto units = static_cast<Index>(there.whole);
   const auto first = static_cast<Index>(work.first);
   auto* const packed = reinterpret_cast<Word*>(work.packed);
   const auto place = [&](Index unit) {
@@ -102,6 +120,7 @@ IST_KERNEL_CODE void move_units(const Crew& crew, const Work& work) {
         work.memory + (listed ? listed_place<Word>(work, first + unit) : strided_place<Word>(work, first + unit)));
   };
   Index i = static_cast<Index>(crew.block) * crew.threads + crew.thread;
+  if (unpacks && i == 0 && there.left != 0) put_left(place(units), &packed[units], there.left);
   for (; i + (kAtOnce - 1) * all < units; i += kAtOnce * all) {
     Word values[kAtOnce];
     Word* places[kAtOnce];
@@ -110,11 +129,11 @@ IST_KERNEL_CODE void move_units(const Crew& crew, const Work& work) {
     for (int k = 0; k < kAtOnce; ++k) (unpacks ? *places[k] : packed[i + static_cast<Index>(k) * all]) = values[k];
   }
   for (; i < units; i += all) {
-    Word* const there = place(i);
+    Word* const other = place(i);
     if (unpacks)
-      *there = packed[i];
+      *other = packed[i];
     else
-      packed[i] = *there;
+      packed[i] = *other;
   }
 }
 
