@@ -62,13 +62,6 @@ class [[nodiscard]] Message {
   Status status_;
 };
 
-// What a call on an OpenCL queue waits for, and where its event goes: so many cl_events, and null or the place of one.
-struct QueueEvents {
-  std::uint32_t waits = 0;
-  const void* wait_list = nullptr;
-  void* event = nullptr;
-};
-
 namespace detail {
 
 // Frees a communicator that was created, with its last copy.

@@ -104,6 +104,14 @@ IST_API int ist_irecv_layout(ist_buffer buffer, int64_t count, ist_layout layout
 IST_API int ist_sendrecv_layout(ist_buffer send_buffer, int64_t send_count, ist_layout send_layout, int dest, int send_tag,
                                 ist_buffer recv_buffer, int64_t recv_count, ist_layout recv_layout, int source, int recv_tag,
                                 ist_comm comm, ist_status* status);
+/* Persistent requests, as ist_send_init and its like, for ist_start and ist_startall: what the buffer holds at each start is packed then.
+ * The layout may be freed as soon as the request is made. */
+IST_API int ist_send_layout_init(ist_buffer buffer, int64_t count, ist_layout layout, int dest, int tag, ist_comm comm,
+                                 ist_request* request);
+IST_API int ist_ssend_layout_init(ist_buffer buffer, int64_t count, ist_layout layout, int dest, int tag, ist_comm comm,
+                                  ist_request* request);
+IST_API int ist_recv_layout_init(ist_buffer buffer, int64_t count, ist_layout layout, int source, int tag, ist_comm comm,
+                                 ist_request* request);
 /* As ist_explain: how it would be packed, and then how the packed bytes would go. */
 IST_API int ist_explain_layout(ist_buffer buffer, int64_t count, ist_layout layout, int dest, ist_comm comm, char* text,
                                size_t size, size_t* needed);

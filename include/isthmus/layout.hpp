@@ -173,6 +173,20 @@ class Layout {
         ist_sendrecv_layout(out.c(), 1, ready(), dest, out_tag, into.c(), 1, in.ready(), source, in_tag, comm.c(), &status));
     return Status(status);
   }
+  // Requests that are started as often as wanted, each time with what the buffer holds then.
+  template <class Comm>
+  PersistentRequest send_init(const Comm& comm, const Buffer& buffer, int dest, int tag = 0, std::int64_t count = 1) const {
+    return persistent(ist_send_layout_init, comm, buffer, dest, tag, count);
+  }
+  template <class Comm>
+  PersistentRequest ssend_init(const Comm& comm, const Buffer& buffer, int dest, int tag = 0, std::int64_t count = 1) const {
+    return persistent(ist_ssend_layout_init, comm, buffer, dest, tag, count);
+  }
+  template <class Comm>
+  PersistentRequest recv_init(const Comm& comm, const Buffer& buffer, int source, int tag = any_tag,
+                              std::int64_t count = 1) const {
+    return persistent(ist_recv_layout_init, comm, buffer, source, tag, count);
+  }
   // How such a message would be packed and carried, in lines for people.
   template <class Comm>
   std::string explain(const Comm& comm, const Buffer& buffer, int dest, std::int64_t count = 1) const {
@@ -211,9 +225,25 @@ class Layout {
     return length(one);
   }
   ist_layout ready() const { return commit().handle_; }
+  template <class Init, class Comm>
+  PersistentRequest persistent(Init init, const Comm& comm, const Buffer& buffer, int peer, int tag,
+                               std::int64_t count) const {
+    PersistentRequest request;
+    detail::check(init(buffer.c(), count, ready(), peer, tag, comm.c(), &request.handle_));
+    request.world_ = comm.world_;
+    return request;
+  }
 
   ist_layout handle_;
   std::shared_ptr<Owner> owner_;  // null: of a basic type
+};
+
+// So many of a layout, from a buffer on. Where a call has parts of it, so many for each rank; the v forms of collective calls do not look
+// at it.
+struct Laid {
+  Buffer buffer;
+  Layout layout;
+  std::int64_t count = 1;
 };
 
 }  // namespace isthmus

@@ -19,12 +19,6 @@
 
 namespace isthmus {
 
-// So many of a layout, from a buffer on. Where a call has parts of it, so many for each rank; the v forms do not look at it.
-struct Laid {
-  Buffer buffer;
-  Layout layout;
-  std::int64_t count = 1;
-};
 // Of each rank's part: how many, where in bytes, and of which layout.
 struct LaidParts {
   std::span<const std::int64_t> counts;

@@ -7,6 +7,7 @@
 #ifndef ISTHMUS_REQUEST_HPP
 #define ISTHMUS_REQUEST_HPP
 
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -38,6 +39,13 @@ class Unwinding {
   int before_ = std::uncaught_exceptions();
 };
 }  // namespace detail
+
+// What a call on an OpenCL queue waits for, and where its event goes: so many cl_events, and null or the place of one.
+struct QueueEvents {
+  std::uint32_t waits = 0;
+  const void* wait_list = nullptr;
+  void* event = nullptr;
+};
 
 // An operation that was started.
 //
@@ -159,6 +167,7 @@ class PersistentRequest {
 
  private:
   friend class Comm;
+  friend class Layout;
   template <class R>
   friend class detail::Handles;
   void came_back(ist_request handle) noexcept { handle_ = handle; }

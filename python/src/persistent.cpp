@@ -13,14 +13,22 @@ using namespace nb::literals;
 bool same_place(const Region& one, const Region& other) {
   return one.place.kind == other.place.kind && one.place.object == other.place.object &&
          one.place.offset == other.place.offset && one.place.queue == other.place.queue && one.type == other.type &&
-         one.bytes() == other.bytes();
+         one.bytes() == other.bytes() && one.view == other.view;
+}
+
+// The call for layouts that stands beside the one for contiguous buffers.
+auto for_layouts(Call init) {
+  if (init == ist_recv_init) return ist_recv_layout_init;
+  return init == ist_send_init ? ist_send_layout_init : ist_ssend_layout_init;
 }
 
 void make(Session& session, Persistent& persistent, Region region) {
+  std::optional<ViewLayout> layout;
+  if (region.view) layout.emplace(region);
   int code = IST_OK;
   {
     const LetGo without_gil{session.inside()};
-    code = persistent.make(region);
+    code = persistent.make(region, layout ? &*layout : nullptr);
   }
   check(code);
   persistent.place(std::move(region));
@@ -31,7 +39,7 @@ nb::object made(const Comm& self, nb::handle buffer, int peer, int tag, std::opt
   const auto& on = self.open();
   on->session->sweep();
   auto operation = std::make_shared<Persistent>(on, kInit, peer, tag);
-  make(*on->session, *operation, to_region(buffer, kAccess, count));
+  make(*on->session, *operation, to_region(buffer, kAccess, count, Views::taken));
   return nb::cast(new PersistentRequest(on->session, std::move(operation), buffer, kAccess), nb::rv_policy::take_ownership);
 }
 
@@ -58,9 +66,12 @@ Persistent::~Persistent() {
   if (flight_.pending()) channels_->session->free_later(*flight_.out());
 }
 
-int Persistent::make(const Region& region) {
+int Persistent::make(const Region& region, const ViewLayout* layout) {
   Flight made;
-  const int code = init_(region.place, region.units(), region.type, peer_, tag_, channels_->user, made.out());
+  int code = layout != nullptr ? layout->commit() : IST_OK;
+  if (code != IST_OK) return code;
+  code = layout != nullptr ? for_layouts(init_)(region.place, 1, layout->get(), peer_, tag_, channels_->user, made.out())
+                           : init_(region.place, region.units(), region.type, peer_, tag_, channels_->user, made.out());
   if (code != IST_OK) return code;
   // The old one is inactive: it looks at no memory.
   if (flight_.pending()) static_cast<void>(ist_request_free(flight_.out()));
@@ -87,8 +98,8 @@ PersistentRequest::PersistentRequest(std::shared_ptr<Session> session, std::shar
 std::optional<Region> PersistentRequest::moved() const {
   const Region& made_for = static_cast<const Persistent&>(*operation()).region();
   if (made_for.place.kind != IST_KIND_CUDA && made_for.place.kind != IST_KIND_OPENCL) return {};
-  Region now = to_region(object_, access_);
-  if (now.count < made_for.count)
+  Region now = to_region(object_, access_, {}, Views::taken);
+  if (now.count < made_for.count || (now.view && now.count != made_for.count))
     throw nb::value_error(("start: the " + class_name(object_) + " has " + std::to_string(now.count) +
                            " elements by now, and the request was made for " + std::to_string(made_for.count) +
                            "; make another one")

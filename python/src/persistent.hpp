@@ -7,6 +7,7 @@
 #pragma once
 
 #include "comm.hpp"
+#include "view_layout.hpp"
 
 namespace isthmus_python {
 
@@ -16,8 +17,8 @@ class Persistent final : public Operation {
   ~Persistent() override;
   const Region& region() const { return region_; }
   // Without the GIL: the library's request for that place, instead of one that there may be, which stays where the code of the
-  // library is an error. place() must follow.
-  int make(const Region& region);
+  // library is an error. place() must follow. `layout`: of a region with gaps.
+  int make(const Region& region, const ViewLayout* layout);
   // With the GIL.
   void place(Region region) { region_ = std::move(region); }
   int start();

@@ -1,10 +1,11 @@
 // Messages that OpenCL queues send and receive: what is put into a queue returns at once.
-#include <isthmus/queue.h>
+#include <isthmus/layout_stream.h>
 #include <nanobind/stl/optional.h>
 
 #include "comm.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "view_layout.hpp"
 
 namespace isthmus_python {
 namespace {
@@ -55,24 +56,34 @@ void call(const Channels& on, const Body& body) {
 
 nb::object send_on_queue(const Comm& comm, nb::handle queue, nb::handle buffer, int dest, int tag, Comm::Count count,
                          nb::handle wait_for) {
-  const Region from = to_region(buffer, Access::read, count);
+  const LaidRegion from(buffer, Access::read, count);
   void* const where = to_object(queue, "an OpenCL queue");
   Events events{wait_for};
   call(*comm.open(), [&](ist_comm on) {
-    return ist_send_on_queue(where, from.place, from.units(), from.type, dest, tag, on, events.waits(), events.list(),
-                             events.place());
+    if (!from.gaps())
+      return ist_send_on_queue(where, from->place, from->units(), from->type, dest, tag, on, events.waits(), events.list(),
+                               events.place());
+    const int code = from.commit();
+    return code != IST_OK ? code
+                          : ist_send_layout_on_queue(where, from->place, 1, from.layout(), dest, tag, on, events.waits(),
+                                                     events.list(), events.place());
   });
   return events.event();
 }
 
 nb::object recv_on_queue(const Comm& comm, nb::handle queue, nb::handle buffer, int source, int tag, Comm::Count count,
                          nb::handle wait_for) {
-  const Region into = to_region(buffer, Access::write, count);
+  const LaidRegion into(buffer, Access::write, count);
   void* const where = to_object(queue, "an OpenCL queue");
   Events events{wait_for};
   call(*comm.open(), [&](ist_comm on) {
-    return ist_recv_on_queue(where, into.place, into.units(), into.type, source, tag, on, events.waits(), events.list(),
-                             events.place());
+    if (!into.gaps())
+      return ist_recv_on_queue(where, into->place, into->units(), into->type, source, tag, on, events.waits(), events.list(),
+                               events.place());
+    const int code = into.commit();
+    return code != IST_OK ? code
+                          : ist_recv_layout_on_queue(where, into->place, 1, into.layout(), source, tag, on, events.waits(),
+                                                     events.list(), events.place());
   });
   return events.event();
 }
@@ -85,13 +96,18 @@ struct Tags {
 nb::object sendrecv_on_queue(const Comm& comm, nb::handle queue, nb::handle send_buffer, int dest, nb::handle recv_buffer,
                              int source, const Tags& tags, Comm::Count send_count, Comm::Count recv_count,
                              nb::handle wait_for) {
-  const Region out = to_region(send_buffer, Access::read, send_count);
-  const Region in = to_region(recv_buffer, Access::write, recv_count);
+  const LaidRegion out(send_buffer, Access::read, send_count);
+  const LaidRegion in(recv_buffer, Access::write, recv_count);
   void* const where = to_object(queue, "an OpenCL queue");
   Events events{wait_for};
   call(*comm.open(), [&](ist_comm on) {
-    return ist_sendrecv_on_queue(where, out.place, out.units(), out.type, dest, tags.send, in.place, in.units(), in.type,
-                                 source, tags.recv, on, events.waits(), events.list(), events.place());
+    if (!out.gaps() && !in.gaps())
+      return ist_sendrecv_on_queue(where, out->place, out->units(), out->type, dest, tags.send, in->place, in->units(),
+                                   in->type, source, tags.recv, on, events.waits(), events.list(), events.place());
+    for (const LaidRegion* side : {&out, &in})
+      if (const int code = side->commit(); code != IST_OK) return code;
+    return ist_sendrecv_layout_on_queue(where, out->place, out.count(), out.layout(), dest, tags.send, in->place, in.count(),
+                                        in.layout(), source, tags.recv, on, events.waits(), events.list(), events.place());
   });
   return events.event();
 }

@@ -25,6 +25,7 @@ enum class Access { read, write };
 struct Shape {
   std::vector<std::int64_t> extents;
   std::vector<std::int64_t> strides;  // in bytes; empty: contiguous
+  bool operator==(const Shape&) const = default;
 };
 
 struct Region {

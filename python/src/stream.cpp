@@ -1,8 +1,9 @@
 // Messages that CUDA streams send and receive: what is put into a stream returns at once.
-#include <isthmus/stream.h>
+#include <isthmus/layout_stream.h>
 #include <nanobind/stl/optional.h>
 
 #include "stream.hpp"
+#include "view_layout.hpp"
 
 namespace isthmus_python {
 
@@ -23,16 +24,23 @@ void* to_stream(nb::handle stream) {
 namespace {
 
 void send_on(const Comm& comm, nb::handle stream, nb::handle buffer, int dest, int tag, Comm::Count count) {
-  const Region from = to_region(buffer, Access::read, count);
+  const LaidRegion from(buffer, Access::read, count);
   void* const where = to_stream(stream);
-  call_on(*comm.open(), [&](ist_comm on) { return ist_send_on(where, from.place, from.units(), from.type, dest, tag, on); });
+  call_on(*comm.open(), [&](ist_comm on) {
+    if (!from.gaps()) return ist_send_on(where, from->place, from->units(), from->type, dest, tag, on);
+    const int code = from.commit();
+    return code != IST_OK ? code : ist_send_layout_on(where, from->place, 1, from.layout(), dest, tag, on);
+  });
 }
 
 void recv_on(const Comm& comm, nb::handle stream, nb::handle buffer, int source, int tag, Comm::Count count) {
-  const Region into = to_region(buffer, Access::write, count);
+  const LaidRegion into(buffer, Access::write, count);
   void* const where = to_stream(stream);
-  call_on(*comm.open(),
-          [&](ist_comm on) { return ist_recv_on(where, into.place, into.units(), into.type, source, tag, on); });
+  call_on(*comm.open(), [&](ist_comm on) {
+    if (!into.gaps()) return ist_recv_on(where, into->place, into->units(), into->type, source, tag, on);
+    const int code = into.commit();
+    return code != IST_OK ? code : ist_recv_layout_on(where, into->place, 1, into.layout(), source, tag, on);
+  });
 }
 
 struct Tags {
@@ -42,12 +50,17 @@ struct Tags {
 
 void sendrecv_on(const Comm& comm, nb::handle stream, nb::handle send_buffer, int dest, nb::handle recv_buffer, int source,
                  const Tags& tags, Comm::Count send_count, Comm::Count recv_count) {
-  const Region out = to_region(send_buffer, Access::read, send_count);
-  const Region in = to_region(recv_buffer, Access::write, recv_count);
+  const LaidRegion out(send_buffer, Access::read, send_count);
+  const LaidRegion in(recv_buffer, Access::write, recv_count);
   void* const where = to_stream(stream);
   call_on(*comm.open(), [&](ist_comm on) {
-    return ist_sendrecv_on(where, out.place, out.units(), out.type, dest, tags.send, in.place, in.units(), in.type, source,
-                           tags.recv, on);
+    if (!out.gaps() && !in.gaps())
+      return ist_sendrecv_on(where, out->place, out->units(), out->type, dest, tags.send, in->place, in->units(), in->type,
+                             source, tags.recv, on);
+    for (const LaidRegion* side : {&out, &in})
+      if (const int code = side->commit(); code != IST_OK) return code;
+    return ist_sendrecv_layout_on(where, out->place, out.count(), out.layout(), dest, tags.send, in->place, in.count(),
+                                  in.layout(), source, tags.recv, on);
   });
 }
 

@@ -1,6 +1,6 @@
 // A layout of one view, for as long as it takes to start an operation.
 //
-// Who calls this : comm.cpp, collective.cpp and heap_copies.cpp.
+// Who calls this : comm.cpp, persistent.cpp, stream.cpp, queue.cpp, collective.cpp and heap_copies.cpp.
 // Threads        : the caller holds the GIL; commit() may be called without it.
 // Ownership      : owns its layout, which operations under way do not need any more.
 // Errors         : raised, but of commit(), which gives the code.
@@ -8,6 +8,7 @@
 
 #include <isthmus/layout.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -65,6 +66,26 @@ class ViewLayout {
     check(code);
   }
   ist_layout layout_ = IST_LAYOUT_NULL;
+};
+
+// A buffer of a call that takes views: what lies in a row goes by the plain call, and where there are gaps by the one for layouts, which a
+// row can be a side of, too.
+class LaidRegion {
+ public:
+  LaidRegion(nb::handle buffer, Access access, std::optional<std::int64_t> count)
+      : region_(to_region(buffer, access, count, Views::taken)) {
+    if (region_.view) layout_.emplace(region_);
+  }
+  const Region* operator->() const { return &region_; }
+  bool gaps() const { return layout_.has_value(); }
+  int commit() const { return gaps() ? layout_->commit() : IST_OK; }
+  // So many of that layout.
+  std::int64_t count() const { return gaps() ? 1 : region_.units(); }
+  ist_layout layout() const { return gaps() ? layout_->get() : ist_layout_of(region_.type); }
+
+ private:
+  Region region_;
+  std::optional<ViewLayout> layout_;
 };
 
 }  // namespace isthmus_python

@@ -71,6 +71,8 @@ class ChannelEnd {
   // Instead, where that rank has left: what it had sent is here, and what it would be told goes nowhere.
   virtual Status connect_to_nobody(const ChannelCard& peers) = 0;
   virtual bool connected() const = 0;
+  // Of an end that receives: the word of its device where a counted receive leaves how many bytes it has taken.
+  virtual std::uint64_t came() const = 0;
   // The last stream that was used here, which need not be looked up again; 0: none.
   std::uint64_t last_stream = 0;
   // What has gone wrong since it was asked last.
@@ -91,11 +93,13 @@ class Channels {
   virtual Result<std::unique_ptr<ChannelEnd>> open(ChannelSide side, int device, Rank own, Rank peer) = 0;
   // Put into the stream, of connected ends on its device; `address` as admit() gave it. They come back at once.
   virtual Status send(ChannelEnd& end, std::uint64_t stream, std::uint64_t address, Bytes size) = 0;
-  virtual Status receive(ChannelEnd& end, std::uint64_t stream, std::uint64_t address, Bytes room) = 0;
+  // `counted`: what follows in the stream finds at came() how much has come; 0 after a failure.
+  virtual Status receive(ChannelEnd& end, std::uint64_t stream, std::uint64_t address, Bytes room, bool counted = false) = 0;
   struct Message {
     ChannelEnd& end;
     std::uint64_t address;
     Bytes size;
+    bool counted = false;
   };
   virtual Status send_and_receive(std::uint64_t stream, const Message& out, const Message& in) = 0;
   // What the ranks of a communicator do together, over the same memory (meetings.hpp).

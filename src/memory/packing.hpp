@@ -95,6 +95,10 @@ class BoxPacking {
   virtual Status pack_in(std::uint64_t stream, std::span<const PackWork> works) = 0;
   // Brings whatever pack_in() needs of the works' forms to the device.
   virtual Status prepare_packing(std::span<const PackWork> works) = 0;
+  // Both for a whole form in the primary context of that device, at addresses that its kernels can use (Channels::admit()); of what is
+  // unpacked only as many of the first bytes as the word at `came` says then, which 0 means all.
+  virtual Status pack_at(int device, std::uint64_t stream, const PackWork& work, std::uint64_t came) = 0;
+  virtual Status prepare_at(int device, const PackWork& work) = 0;
 };
 
 // What a device keeps of a form's runs. A unit's place is one division away where all are as long, and is searched where they are not:

@@ -114,22 +114,6 @@ ExplainedWay instead_of_ring(const char* name, const char* what, std::string ref
           false};
 }
 
-MessageShape shape_of(const ExplainedMessage& message, bool lent, bool mailbox) {
-  // After the first such message into a device.
-  const bool short_slots = message.to.kind != KindId::host;
-  MessageShape shape{
-      message.bytes,        message.from.kind,
-      message.same_process, short_slots ? smaller(message.slot_limit, message.cell_limit) : message.slot_limit,
-      message.cell_limit,   lent};
-  shape.worker_limit = message.worker_limit;
-  if (mailbox) shape.mailbox_limit = message.mailbox_limit;
-  shape.memory = message.from.memory;
-  shape.to = message.to;
-  shape.mode = message.mode;
-  shape.same_device = message.same_device && between_devices(message) && !message.same_process;
-  return shape;
-}
-
 // Each that is chosen by its price, or what stands against it here.
 std::vector<ExplainedWay> priced_ways(const ExplainedMessage& message, const MessageShape& shape, ist_carrier chosen,
                                       const MachineProfile& machine) {
@@ -277,10 +261,26 @@ std::string in_brief(const Explanation& explanation, ist_carrier wanted) {
   return explanation.choice + (why.empty() ? "" : " (" + why + ")");
 }
 
+MessageShape explained_shape(const ExplainedMessage& message, bool lent, bool mailbox) {
+  // After the first such message into a device.
+  const bool short_slots = message.to.kind != KindId::host;
+  MessageShape shape{
+      message.bytes,        message.from.kind,
+      message.same_process, short_slots ? smaller(message.slot_limit, message.cell_limit) : message.slot_limit,
+      message.cell_limit,   lent};
+  shape.worker_limit = message.worker_limit;
+  if (mailbox) shape.mailbox_limit = message.mailbox_limit;
+  shape.memory = message.from.memory;
+  shape.to = message.to;
+  shape.mode = message.mode;
+  shape.same_device = message.same_device && between_devices(message) && !message.same_process;
+  return shape;
+}
+
 Explanation explain(const ExplainedMessage& message, const MachineProfile& machine) {
   const std::string no_device = against_device(message);
   const MessageShape shape =
-      shape_of(message, between_devices(message) && no_device.empty(), against_mailbox(message).empty());
+      explained_shape(message, between_devices(message) && no_device.empty(), against_mailbox(message).empty());
   const ist_carrier chosen = choose(shape, machine);
   Explanation answer;
   answer.carrier = chosen;

@@ -70,6 +70,8 @@ struct ExplainedMessage {
   SendMode mode = {};
 };
 
+// What is chosen by, and priced. `lent` and `mailbox`: nothing stands against copying into the receiver's memory, or against its mailbox.
+MessageShape explained_shape(const ExplainedMessage& message, bool lent, bool mailbox);
 // As the engine decides it, once what is opened beside the first messages is open; those go as if there were no such way.
 Explanation explain(const ExplainedMessage& message, const MachineProfile& machine);
 

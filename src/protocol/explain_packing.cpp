@@ -4,14 +4,8 @@ namespace ist {
 namespace {
 
 PackedShape packed_shape_of(const ExplainedMessage& message, std::int64_t width) {
-  MessageShape shape{message.bytes, message.from.kind, message.same_process, message.slot_limit, message.cell_limit};
-  shape.lent = message.not_lent.empty() && message.last_was_lent && !message.same_process;
-  shape.worker_limit = message.worker_limit;
-  shape.memory = message.from.memory;
-  shape.to = message.to;
-  shape.mode = message.mode;
-  shape.same_device = message.same_device && !message.same_process;
-  return {shape, width};
+  const bool lent = message.not_lent.empty() && message.last_was_lent && !message.same_process;
+  return {explained_shape(message, lent, false), width};
 }
 
 Explanation explained(const ExplainedMessage& message, const std::vector<OfferedPacking>& offers, PackingWay chosen) {

@@ -106,10 +106,10 @@ class Engine {
   // Takes what ranks that are gone had published. False: part of it may be hidden yet, and the board is looked at again.
   bool take_last_arrivals();
   // engine_persistent.cpp
-  // A request that start_again() starts, as often as wanted; peer: destination or source.
-  Result<OperationId> make_persistent(Verb verb, const Piece& piece, std::int32_t peer, std::int32_t tag,
-                                      const Scope& scope);
-  Status start_again(OperationId id);
+  // A request that start_again() starts, as often as wanted; peer: destination or source. `laid`: as of start_send_laid().
+  Result<OperationId> make_persistent(state::Persistent what, const Piece& piece, std::int32_t peer);
+  const Operation& persistent(OperationId id) { return *operations_.find(id); }
+  Status start_again(OperationId id, std::unique_ptr<LaidOut> laid = nullptr);
   // The operation that its last start began, null if that was complete at once; none: the request is inactive.
   std::optional<OperationId> last_start(OperationId id);
   // That operation was waited for.

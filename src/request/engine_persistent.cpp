@@ -4,19 +4,19 @@
 
 namespace ist {
 
-Result<OperationId> Engine::make_persistent(Verb verb, const Piece& piece, std::int32_t peer, std::int32_t tag,
-                                            const Scope& scope) {
+Result<OperationId> Engine::make_persistent(state::Persistent what, const Piece& piece, std::int32_t peer) {
   const OperationId id = operations_.add();
   if (id.value == 0) return too_many();
   Operation& operation = operations_.at(id.index());
   operation.peer = Rank{peer};
   operation.piece = piece;
   operation.piece.facts = 0;  // known for one operation, and this is for many
-  operation.state = state::Persistent{verb, tag, scope, {}, false, types_ ? types_->stated() : nullptr};
+  what.types = types_ ? types_->stated() : nullptr;
+  operation.state = std::move(what);
   return id;
 }
 
-Status Engine::start_again(OperationId id) {
+Status Engine::start_again(OperationId id, std::unique_ptr<LaidOut> laid) {
   Operation& operation = *operations_.find(id);
   auto& persistent = std::get<state::Persistent>(operation.state);
   if (persistent.running.value != 0 || persistent.started)
@@ -27,10 +27,16 @@ Status Engine::start_again(OperationId id) {
   }
   bool done = false;
   const TypeCheck::Stated types{types_.get(), [&] { return persistent.types; }};
-  auto started = persistent.verb == Verb::receive
-                     ? start_receive(operation.piece, operation.peer.value, persistent.tag, persistent.scope)
-                     : start_send(operation.piece, operation.peer, persistent.tag, persistent.scope, &done,
-                                  {persistent.verb == Verb::synchronous_send, false});
+  const std::int32_t tag = persistent.tag;
+  const Scope& scope = persistent.scope;
+  const SendMode mode{persistent.verb == Verb::synchronous_send, false};
+  Result<OperationId> started{OperationId{}};
+  if (persistent.verb == Verb::receive)
+    started = laid ? start_receive_laid(std::move(laid), operation.peer.value, tag, scope)
+                   : start_receive(operation.piece, operation.peer.value, tag, scope);
+  else
+    started = laid ? start_send_laid(std::move(laid), operation.peer, tag, scope, &done, mode)
+                   : start_send(operation.piece, operation.peer, tag, scope, &done, mode);
   if (!started.ok()) return started.status();
   persistent.running = *started;
   persistent.started = true;

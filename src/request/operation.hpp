@@ -168,6 +168,8 @@ struct Persistent {  // a request that can be started many times
   OperationId running;                  // of the last start, until it was waited for; null: inactive
   bool started;                         // started, and complete at once
   std::shared_ptr<const Layout> types;  // of each start, where types are compared
+  std::shared_ptr<const PackWork> laid =
+      nullptr;  // where the bytes do not lie in one piece; every start has a block of its own
 };
 struct Running {  // a collective operation
   std::unique_ptr<ScheduleRun> run;

@@ -9,6 +9,7 @@
 
 #include <isthmus/collective.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -102,18 +103,18 @@ class Schedule {
     device_blocks_.push_back(std::move(block));
     return device_blocks_.back().piece();
   }
-  void keep(std::unique_ptr<LaidOut> laid) { (laid->work.unpacks ? unpacked_ : packed_).push_back(std::move(laid)); }
+  void keep(std::unique_ptr<LaidOut> laid) { laid_.push_back(std::move(laid)); }
   // What is unpacked when every step is over.
   std::unique_ptr<LaidOut> take_unpacked() {
-    if (unpacked_.empty()) return nullptr;
-    std::unique_ptr<LaidOut> laid = std::move(unpacked_.back());
-    unpacked_.pop_back();
+    const auto found = std::find_if(laid_.begin(), laid_.end(), [](const auto& laid) { return laid->work.unpacks; });
+    if (found == laid_.end()) return nullptr;
+    std::unique_ptr<LaidOut> laid = std::move(*found);
+    laid_.erase(found);
     return laid;
   }
   // Of a call that did not end well: a kernel that packs may still be behind the user's work.
   void let_go_of_blocks_later() {
-    for (auto* const blocks : {&packed_, &unpacked_})
-      for (const auto& laid : *blocks) laid->device.let_go_later();
+    for (const auto& laid : laid_) laid->device.let_go_later();
   }
   // Asked now and then while nothing moves: why it never will. `asks`: while it tells others what all must hear.
   void doubt_by(std::function<Status(bool asks)> doubt) { doubt_ = std::move(doubt); }
@@ -168,8 +169,7 @@ class Schedule {
   std::vector<std::uint32_t> first_follower_;
   std::vector<PinnedPool::Block> blocks_;
   std::vector<ScratchPool::Block> device_blocks_;
-  std::vector<std::unique_ptr<LaidOut>> packed_;
-  std::vector<std::unique_ptr<LaidOut>> unpacked_;  // one at most
+  std::vector<std::unique_ptr<LaidOut>> laid_;  // of each side at most one
 };
 
 }  // namespace ist

@@ -13,8 +13,8 @@ CLASSES = {
     "halo_grid": [["HaloGrid", "Halo"]],
     "heap": [["Heap"]],
     "window": [["Window"]],
-    "layout": [["Layout", "LayoutCollectives"]],
-    "comm": [["Comm", "Gathers", "Collectives", "CommOwner", "Cart", "HaloGrid", "Halo", "Heap", "Window", "Layout", "LayoutCollectives"]],
+    "layout": [["Layout", "LayoutCollectives", "LayoutStreams"]],
+    "comm": [["Comm", "Gathers", "Collectives", "CommOwner", "Cart", "HaloGrid", "Halo", "Heap", "Window", "Layout", "LayoutCollectives", "LayoutStreams"]],
     "world": [["World", "WorldOwner", "Memory", "Registration"]],
     "op": [["Operation"]],
 }

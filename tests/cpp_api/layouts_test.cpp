@@ -122,6 +122,32 @@ TEST(Layouts, travel_between_neighbours_and_outlive_what_they_are_made_of) {
   comm.barrier();  // or the neighbour may be gone when it is asked about
 }
 
+TEST(Layouts, are_sent_and_received_by_persistent_requests_with_what_is_there_at_each_start) {
+  const World world;
+  const auto comm = world.comm();
+  const int right = (comm.rank() + 1) % comm.size(), left = (comm.rank() + comm.size() - 1) % comm.size();
+  const auto column = Layout::vector(40, 1, 50, type_of<std::int32_t>);
+  const auto spread = Layout::hvector(40, 1, 8, type_of<std::int32_t>);
+  auto matrix = numbers<std::int32_t>(2000, comm.rank() * 10000);
+  std::vector<std::int32_t> other(2000, -1), apart(80, -1);
+  auto receive = spread.recv_init(comm, Buffer::host(apart.data()), left, 8);
+  auto send = column.send_init(comm, Buffer::host(matrix.data()), right, 8);
+  auto synchronous = column.ssend_init(comm, Buffer::host(matrix.data()), right, 9);
+  for (int turn = 0; turn < 3; ++turn) {
+    matrix[50] = 7000 + comm.rank() + turn;
+    receive.start();
+    send.start();
+    EXPECT_EQ(receive.wait().bytes(), 160);
+    send.wait();
+    EXPECT_EQ(apart[2], 7000 + left + turn);
+    EXPECT_EQ(apart[3], -1);
+    synchronous.start();
+    EXPECT_EQ(column.recv(comm, Buffer::host(other.data()), left, 9).bytes(), 160);
+    synchronous.wait();
+    EXPECT_EQ(other[50], 7000 + left + turn);
+  }
+}
+
 TEST(Layouts, errors_are_thrown_with_their_code_and_text) {
   const List two{1, 2}, three{1, 2, 3};
   try {

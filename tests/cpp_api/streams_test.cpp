@@ -8,6 +8,7 @@
 
 #include "isthmus/heap.hpp"
 #include "isthmus/isthmus.hpp"
+#include "isthmus/layout_stream.hpp"
 
 namespace {
 
@@ -75,6 +76,32 @@ TEST(Streams, carry_messages_around_a_ring) {
   EXPECT_EQ(wanted, in.take());
   EXPECT_THROW(comm.recv_on(out.stream(), in.get(), 1, IST_INT64, IST_ANY_SOURCE, 6), isthmus::Error);
   comm.barrier();  // nobody leaves before all have received
+}
+
+TEST(Streams, carry_layouts_around_a_ring) {
+  const World world;
+  NEEDS_CUDA(world);
+  const Comm comm = world.comm();
+  const int next = (comm.rank() + 1) % comm.size(), before = (comm.rank() + comm.size() - 1) % comm.size();
+  const Vector out(world), in(world);
+  out.put(of(comm.rank()));
+  in.put(Numbers(kCount, -1));
+  const isthmus::Layout number = isthmus::type_of<std::int64_t>;
+  const auto thirds = isthmus::Layout::vector(500, 1, 3, number);
+  const isthmus::LayoutStreams streams(comm);
+  streams.prepare_on(out.stream(), thirds, 1, next, 7, IST_SENDS);
+  streams.send_on(out.stream(), {out.get(), thirds}, next, 7);
+  streams.recv_on(out.stream(), {in.get(), isthmus::Layout::vector(250, 2, 4, number)}, before, 7);
+  Numbers found = in.take();
+  for (std::size_t i = 0; i < 500; ++i) EXPECT_EQ(of(before)[3 * i], found[i / 2 * 4 + i % 2]) << i;
+  EXPECT_EQ(-1, found[2]);
+  comm.barrier();
+  streams.sendrecv_on(out.stream(), {out.get(), thirds}, next, {in.get(), number, 500}, before, 7, 7);
+  found = in.take();
+  for (std::size_t i = 0; i < 500; ++i) EXPECT_EQ(of(before)[3 * i], found[i]) << i;
+  EXPECT_THROW(streams.recv_on(out.stream(), {in.get(), isthmus::Layout::hvector(2, 1, 0, number)}, before, 7),
+               isthmus::Error);
+  comm.barrier();
 }
 
 TEST(Streams, put_into_a_heap_get_out_of_it_and_meet) {

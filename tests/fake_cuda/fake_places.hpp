@@ -114,6 +114,7 @@ class Places {
     find(work.places, work.runs * sizeof(std::int32_t));
     find(work.offsets, work.runs * sizeof(std::int64_t));
     find(work.begins, work.runs * sizeof(std::int64_t));
+    find(work.came);
   }
   void find(ist::words::Work& work) {
     find(work.word, work.bytes);
@@ -130,6 +131,7 @@ class Places {
     for (const std::uint64_t*& here : work.here) find(here);
   }
   void find(ist::packing::Boxes& boxes) {
+    find(boxes.came);
     for (std::uint32_t i = 0; i < boxes.count; ++i) {
       ist::packing::Box& box = boxes.box[i];
       // Strides of boxes are positive: the last unit lies farthest.

@@ -1,6 +1,6 @@
 // What tests of OpenCL queues between ranks of one world share.
 //
-// Who calls this : queues_test.cpp, queues_refused_test.cpp.
+// Who calls this : queues_test.cpp, queues_layouts_test.cpp, queues_refused_test.cpp.
 // Threads        : one.
 // Ownership      : the anchor is the world's until it ends.
 // Errors         : fail the test.

@@ -1,6 +1,6 @@
 // Ranks that die, leave, or whose driver fails, while streams wait for messages: nothing hangs, and the next call tells why. Once with
 // two devices, where kernels wait, and once with one, where streams do.
-#include <isthmus/stream.h>
+#include <isthmus/layout_stream.h>
 
 #include "broken_driver.hpp"
 #include "waiting_streams.hpp"
@@ -152,6 +152,78 @@ TEST_P(StreamFailures, AWorldThatIsDestroyedUnderWaitingWorkEndsItAndSaysSo) {
     buffer.wait();
     check.that(soon(start), "the stream went on");
     check.fails(buffer.receive(0), IST_ERR_PEER_LEFT, {"rank 0 "}, "the next receive");
+    return check.wrong();
+  }));
+}
+
+// Every third byte, so many of them.
+ist_layout thirds(Checks& check, std::size_t bytes) {
+  ist_layout layout = IST_LAYOUT_NULL;
+  check.ok(ist_layout_hvector(count(bytes), 1, 3, ist_layout_of(IST_BYTE), &layout), "a layout");
+  check.ok(ist_layout_commit(layout), "commit");
+  return layout;
+}
+
+// What the channel's memory still holds of the message before stays there.
+TEST_P(StreamFailures, NothingIsUnpackedIntoALayoutWhoseMessageNeverComes) {
+  const int devices = GetParam();
+  for (const std::size_t bytes : {kBytes, std::size_t{300000}})
+    expect_all_but(run_ranks(2, "host,cuda",
+                             [=](const Here& here) {
+                               Checks check(here);
+                               Own buffer(here, devices, 3 * bytes);
+                               const ist_layout layout = thirds(check, bytes);
+                               check.ok(buffer.prepare(1 - here.rank), "prepare");
+                               if (here.rank == 1) {
+                                 buffer.fill(Data(3 * bytes, 7));
+                                 check.ok(buffer.send(0, bytes), "a send");
+                                 buffer.wait();
+                                 die_soon();
+                               }
+                               const auto receive = [&] {
+                                 return ist_recv_layout_on(buffer.stream(), buffer.get(), 1, layout, 1, kTag, here.comm);
+                               };
+                               const Data untouched(3 * bytes, 0xa5);
+                               Data wanted = untouched;
+                               for (std::size_t i = 0; i < bytes; ++i) wanted[3 * i] = 7;
+                               if (here.rank == 0) check.ok(receive(), "a receive");
+                               buffer.wait();
+                               check.that(here.rank == 1 || buffer.holds(wanted), "the message was unpacked");
+                               buffer.fill(untouched);
+                               if (here.rank == 0) check.ok(receive(), "a receive whose sender dies");
+                               const auto start = Clock::now();
+                               buffer.wait();
+                               check.that(soon(start), "the stream went on");
+                               check.that(buffer.holds(untouched), "nothing was unpacked");
+                               check.fails(receive(), IST_ERR_PEER_DEAD, {"ist_recv_layout_on", "rank 1 "}, "the next one");
+                               return check.wrong();
+                             }),
+                   1);
+}
+
+TEST_P(StreamFailures, MemoryAndLaunchesForLayoutsThatAreRefusedAreToldAndLaterWorks) {
+  const int devices = GetParam();
+  expect_all(run_ranks(2, "host,cuda", [=](const Here& here) {
+    Checks check(here);
+    Own buffer(here, devices, 3 * kBytes);
+    const ist_layout layout = thirds(check, kBytes);
+    check.ok(buffer.prepare(1 - here.rank), "prepare");
+    const auto send = [&] { return ist_send_layout_on(buffer.stream(), buffer.get(), 1, layout, 1, kTag, here.comm); };
+    buffer.fill(Data(3 * kBytes, 9));
+    if (here.rank == 0) {
+      for (const char* call : {"cuMemAlloc_v2", "cuLaunchKernel"}) {
+        break_call(call, 0);
+        check.fails(send(), IST_ERR_DEVICE, {"ist_send_layout_on", std::string{call}.substr(0, 10)}, call);
+        heal();
+      }
+      check.ok(send(), "a send after all that");
+    } else {
+      check.ok(buffer.receive(0), "its receive");
+      check.ok(buffer.send(0), "a message back");
+    }
+    if (here.rank == 0) check.ok(buffer.receive(1), "the message back");
+    check.that(buffer.holds(Data(3 * kBytes, 9)), "the bytes");
+    check.ok(ist_barrier(here.comm), "barrier");
     return check.wrong();
   }));
 }

@@ -1,6 +1,6 @@
 // What tests of messages in streams share: a stream of the program's own on this rank's device, graphs of it, and checked messages.
 //
-// Who calls this : streams_test.cpp, streams_graph_test.cpp.
+// Who calls this : streams_test.cpp, streams_graph_test.cpp, streams_layouts_test.cpp.
 // Threads        : one.
 // Ownership      : a Stream destroys its stream.
 // Errors         : a driver's call that fails is a test that fails.

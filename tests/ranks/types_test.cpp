@@ -202,6 +202,22 @@ TEST_F(Types, OfPlainCallsAreComparedToo) {
     IST_OK_OR_FAIL(ist_wait(&requests[0], IST_STATUS_IGNORE));
   }
   for (ist_request& request : requests) IST_OK_OR_FAIL(ist_request_free(&request));
+  // Of layouts, too: the last element first, on both sides.
+  std::vector<std::int64_t> places(100);
+  for (std::size_t i = 0; i < 100; ++i) places[i] = static_cast<std::int64_t>(99 - i);
+  const auto backwards = [&](ist_type type) {
+    ist_layout layout = IST_LAYOUT_NULL;
+    const int code = ist_layout_indexed_block(100, 1, places.data(), ist_layout_of(type), &layout);
+    return keep(code, layout);
+  };
+  IST_OK_OR_FAIL(ist_send_layout_init(from, 1, backwards(IST_DOUBLE), right(), 5, comm_, &requests[0]));
+  IST_OK_OR_FAIL(ist_recv_layout_init(to, 1, backwards(IST_INT64), left(), 5, comm_, &requests[1]));
+  for (int i = 0; i < 3; ++i) {
+    IST_OK_OR_FAIL(ist_startall(2, requests));
+    expect(ist_wait(&requests[1], IST_STATUS_IGNORE), "a persistent request with a layout");
+    IST_OK_OR_FAIL(ist_wait(&requests[0], IST_STATUS_IGNORE));
+  }
+  for (ist_request& request : requests) IST_OK_OR_FAIL(ist_request_free(&request));
 }
 
 TEST_F(Types, AreToldBesideAReceiveThatIsTooShort) {

@@ -6,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "memory/cuda/box_protocol.hpp"
 #include "memory/cuda/pack_protocol.hpp"
 #include "memory/packing.hpp"
 
@@ -254,6 +255,50 @@ TEST(PackProtocol, offsets_of_32_bits_reach_their_whole_range_in_each_scale) {
       ASSERT_EQ(listed_place<std::uint64_t>(work, unit), wanted) << work.scale << ' ' << unit;
       ASSERT_EQ(far_place<std::uint64_t>(work, unit), wanted) << work.scale << ' ' << unit;
     }
+}
+
+// Of so many bytes of 840: whole units, some bytes of one more, and nothing else.
+std::vector<std::uint32_t> with_first_bytes(const std::vector<std::uint32_t>& packed, std::uint64_t came) {
+  std::vector<std::uint32_t> memory(5000, 9);
+  for (std::size_t i = 0; i < 840 && i < came; ++i)
+    reinterpret_cast<std::byte*>(&memory[place_of(i / 4)])[i % 4] = reinterpret_cast<const std::byte*>(packed.data())[i];
+  return memory;
+}
+
+TEST(PackProtocol, as_many_bytes_are_unpacked_as_the_word_says) {
+  std::vector<std::uint32_t> packed(210);
+  for (std::size_t i = 0; i < packed.size(); ++i) packed[i] = static_cast<std::uint32_t>((i + 1) * 2654435761U);
+  for (const std::uint64_t came : {0, 1, 3, 4, 5, 63, 64, 418, 419, 836, 837, 839, 840, 841, 100000}) {
+    const std::vector<std::uint32_t> wanted = with_first_bytes(packed, came);
+    for (const unsigned blocks : {1U, 3U, 60U, 300U}) {
+      for (const bool near : {true, false}) {
+        std::vector<std::uint32_t> memory(5000, 9);
+        Work work = strided_work(memory, packed, 0);
+        work.came = &came;
+        move_all<std::uint32_t, true, false>(near, blocks, work);
+        ASSERT_EQ(memory, wanted) << came << ' ' << blocks << ' ' << near;
+      }
+      std::vector<std::uint32_t> memory(5000, 9);
+      Boxes boxes;
+      boxes.count = 1;
+      boxes.came = &came;
+      boxes.box[0] = {reinterpret_cast<std::byte*>(&memory[4]),
+                      reinterpret_cast<std::byte*>(packed.data()),
+                      {160, 1200, 10000},
+                      3,
+                      {5, 7},
+                      210,
+                      blocks,
+                      4};
+      for (unsigned block = 0; block < blocks; ++block) move_boxes<true>(crew_of(block, blocks), boxes);
+      ASSERT_EQ(memory, wanted) << came << ' ' << blocks << " in a box";
+      // What is packed is all there.
+      std::vector<std::uint32_t> back(210, 7);
+      boxes.box[0].packed = reinterpret_cast<std::byte*>(back.data());
+      for (unsigned block = 0; block < blocks; ++block) move_boxes<false>(crew_of(block, blocks), boxes);
+      for (std::size_t i = 0; i < 210; ++i) ASSERT_EQ(back[i], memory[place_of(i)]) << i;
+    }
+  }
 }
 
 ist::RunList list_of(const std::vector<ist::Run>& runs) {

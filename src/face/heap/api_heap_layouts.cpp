@@ -48,7 +48,7 @@ Result<Laid> lay_far(const CollectiveHeap& heap, const FarData& data, bool writt
 Status through_block(World& world, const Laid& to, const Laid& from, const Laid& on_device) {
   const auto size = static_cast<std::int64_t>(to.size().value);
   const auto most = std::min(size, static_cast<std::int64_t>(kBlock.value));
-  IST_TRY(can_pack(world, on_device.memory));
+  IST_TRY(can_pack(world.kinds(), on_device.memory));
   const auto block = world.engine().scratch().take(on_device.memory, Bytes{static_cast<std::uint64_t>(most)});
   if (!block.ok()) return block.status();
   for (std::int64_t at = 0; at < size; at += most) {
@@ -136,7 +136,7 @@ Status copy_layouts_on(const InStream& in, bool puts, const FarData& far_data, c
     return {IST_ERR_UNSUPPORTED,
             "the bytes of neither side lie in a row; pack them into a row first, or make the call without a stream"};
   const Laid& laid = to_row ? from : to;
-  IST_TRY(can_pack(in.heap().world(), laid.memory));
+  IST_TRY(can_pack(in.heap().world().kinds(), laid.memory));
   // Its list of runs lies on the device for as long as its shape is there, and comes there by a copy that no graph may hold.
   if (!laid.shape->form.strided()) {
     const bool captures = in.order().captures(in.stream(), in.own_word());

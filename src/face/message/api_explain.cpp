@@ -162,8 +162,8 @@ Result<std::string> text_for(const LaidData& data, int dest, ist_comm comm) {
     auto text = text_for(world, Rank{to->rank}, *whole, elements);
     return text.ok() ? "The layout's bytes lie in one piece: nothing is packed.\n" + *text : text;
   }
-  IST_TRY(can_pack(world, laid->memory));
-  const auto block = block_for(world, *laid);
+  IST_TRY(can_pack(world.kinds(), laid->memory));
+  const auto block = block_for(world.engine(), work_of(*laid));
   if (!block.ok()) return block.status();
   auto text = text_for(world, Rank{to->rank}, (*block)->work.packed, elements + ", packed");
   if (!text.ok()) return text;

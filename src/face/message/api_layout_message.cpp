@@ -4,7 +4,6 @@
 #include "base/ranges.hpp"
 #include "face/message/errors.hpp"
 #include "face/message/layout_calls.hpp"
-#include "layout/form.hpp"
 #include "request/type_check.hpp"
 
 namespace ist {
@@ -17,19 +16,6 @@ struct LaidMessage {
   ist_comm comm;
 };
 
-// With a block, unless a kernel is to pack it straight into the receiver's memory.
-Result<std::unique_ptr<LaidOut>> to_be_sent(World& world, const Laid& laid, Rank dest, SendMode mode) {
-  if (laid.memory.kind == KindId::host) return block_for(world, laid);
-  auto made = laid_out(world, laid);
-  if (!made.ok()) return made;
-  {
-    const std::lock_guard lock(world.engine().lock());
-    (*made)->waits = world.engine().packs_over_link((*made)->work, dest, mode);
-  }
-  if (!(*made)->waits) IST_TRY(take_block(**made, world.engine().scratch()));
-  return made;
-}
-
 Result<Started> start_laid_send(const LaidMessage& given, SendMode mode) {
   const auto to = destination(given.comm, given.rank, given.tag);
   if (!to.ok()) return to.status();
@@ -41,12 +27,9 @@ Result<Started> start_laid_send(const LaidMessage& given, SendMode mode) {
   const auto whole = in_one_piece(*laid);
   std::unique_ptr<LaidOut> block;
   if (!whole) {
-    auto made = to_be_sent(world, *laid, Rank{to->rank}, mode);
+    auto made = to_be_sent(engine, work_of(*laid), Rank{to->rank}, mode);
     if (!made.ok()) return made.status();
     block = std::move(*made);
-    const PackWork& work = block->work;
-    if (work.memory.kind == KindId::host)
-      pack(*work.form, work.memory.address() + work.origin, 0, work.to, work.packed.address());
   }
   const std::lock_guard lock(engine.lock());
   bool done = false;
@@ -79,10 +62,9 @@ Result<LaidReceiving> laid_receiving(const LaidMessage& given) {
     made.whole = *whole;
     return made;
   }
-  auto block = block_for(*from->world, *laid);
+  auto block = to_be_received(from->world->engine(), work_of(*laid));
   if (!block.ok()) return block.status();
   made.block = std::move(*block);
-  made.block->work.unpacks = true;
   return made;
 }
 

@@ -76,7 +76,7 @@ Status LaidSide::find(int ranks, bool written) {
 // Host memory is packed here; on a device a kernel does, which the call begins after.
 Result<Piece> LaidSide::in_block(CollectiveCall& call, const Laid& laid, Range kept, bool comes) const {
   World& world = call.world();
-  auto block = block_for(world, laid);
+  auto block = block_for(world.engine(), work_of(laid));
   if (!block.ok()) return block.status();
   PackWork& work = (*block)->work;
   const Piece packed = work.packed;

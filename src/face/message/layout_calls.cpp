@@ -83,7 +83,7 @@ Status by_kernel(World& world, const Laid& laid, const PackPart& part, const Pie
 }
 
 Status on_device(World& world, const Laid& laid, const PackPart& part, const Piece& packed) {
-  IST_TRY(can_pack(world, laid.memory));
+  IST_TRY(can_pack(world.kinds(), laid.memory));
   MemoryKind& kind = *world.kinds().find(laid.memory.kind);
   if (packed.kind == laid.memory.kind && kind.together(packed, laid.memory)) {
     auto ready = world.kinds().ready(packed);
@@ -114,11 +114,7 @@ Result<Laid> lay(World& world, const LaidData& data, bool written) {
   return lay(world, data.buffer, std::move(*shape));
 }
 
-Result<Laid> lay(World& world, const ist_buffer& at, SharedShape shape) {
-  const Bounds reach = shape->reach;
-  const bool empty = shape->form.size == 0;
-  Laid laid{std::move(shape), host_piece(nullptr, Bytes{}), -reach.lower};
-  if (empty) return laid;
+Result<ist_buffer> from_first_byte(const ist_buffer& at, const Bounds& reach) {
   ist_buffer buffer = at;
   const auto begin = static_cast<std::int64_t>(buffer.offset) + reach.lower;
   if (begin >= 0 || buffer.object == 0) {
@@ -131,7 +127,17 @@ Result<Laid> lay(World& world, const ist_buffer& at, SharedShape shape) {
     buffer.object += static_cast<std::uint64_t>(begin);
     buffer.offset = 0;
   }
-  auto piece = world.kinds().resolve(buffer, Bytes{static_cast<std::uint64_t>(reach.extent())});
+  return buffer;
+}
+
+Result<Laid> lay(World& world, const ist_buffer& at, SharedShape shape) {
+  const Bounds reach = shape->reach;
+  const bool empty = shape->form.size == 0;
+  Laid laid{std::move(shape), host_piece(nullptr, Bytes{}), -reach.lower};
+  if (empty) return laid;
+  const auto buffer = from_first_byte(at, reach);
+  if (!buffer.ok()) return buffer.status();
+  auto piece = world.kinds().resolve(*buffer, Bytes{static_cast<std::uint64_t>(reach.extent())});
   if (!piece.ok()) return piece.status();
   laid.memory = *piece;
   return laid;
@@ -142,38 +148,60 @@ std::optional<Piece> in_one_piece(const Laid& laid) {
   return laid.memory.part(Offset{static_cast<std::uint64_t>(laid.origin + laid.shape->form.offset)}, laid.size());
 }
 
-Status can_pack(World& world, const Piece& memory) {
+Status can_pack(const Kinds& kinds, const Piece& memory) {
   if (memory.kind == KindId::host) return {};
-  MemoryKind& kind = *world.kinds().find(memory.kind);
+  MemoryKind& kind = *kinds.find(memory.kind);
   if (kind.packing() == nullptr)
     return {IST_ERR_KIND, "the " + std::string{kind.name()} +
                               " driver of this machine has not what kernels that pack need; pack from host memory"};
   return kind.packing()->can_pack(std::max(memory.device, 0));
 }
 
-Result<std::unique_ptr<LaidOut>> laid_out(World& world, const Laid& laid) {
-  IST_TRY(can_pack(world, laid.memory));
-  auto made = std::make_unique<LaidOut>();
-  made->work = {form_of(laid.shape), laid.memory, laid.origin, laid.memory, 0, laid.shape->form.size, false};
-  made->work.packed.size = laid.size();
-  return made;
+PackWork work_of(const Laid& laid) {
+  PackWork work{form_of(laid.shape), laid.memory, laid.origin, laid.memory, 0, laid.shape->form.size, false};
+  work.packed.size = laid.size();
+  return work;
 }
 
 // A receive may wait for long, and a send for its receive: of what others need for their copies only little is taken.
-Result<std::unique_ptr<LaidOut>> block_for(World& world, const Laid& laid) {
-  auto out = laid_out(world, laid);
-  if (!out.ok()) return out.status();
-  std::unique_ptr<LaidOut> made = std::move(*out);
-  if (laid.memory.kind == KindId::host) {
-    auto block = laid.size() > kHostChunk ? world.pool().take_pageable(laid.size()) : world.pool().take(laid.size());
-    if (!block.ok()) block = world.pool().take_pageable(laid.size());
+Result<std::unique_ptr<LaidOut>> block_for(Engine& engine, const PackWork& work) {
+  IST_TRY(can_pack(engine.parts().kinds, work.memory));
+  auto made = std::make_unique<LaidOut>();
+  made->work = work;
+  if (work.memory.kind == KindId::host) {
+    const Bytes size = work.packed.size;
+    auto block = size > kHostChunk ? engine.parts().pool.take_pageable(size) : engine.parts().pool.take(size);
+    if (!block.ok()) block = engine.parts().pool.take_pageable(size);
     if (!block.ok()) return block.status();
     made->host = std::move(*block);
-    made->work.packed = host_piece(made->host.data(), laid.size());
+    made->work.packed = host_piece(made->host.data(), size);
     return made;
   }
-  IST_TRY(take_block(*made, world.engine().scratch()));
+  IST_TRY(take_block(*made, engine.scratch()));
   return made;
+}
+
+Result<std::unique_ptr<LaidOut>> to_be_sent(Engine& engine, const PackWork& work, Rank dest, SendMode mode) {
+  if (work.memory.kind == KindId::host) {
+    auto block = block_for(engine, work);
+    if (block.ok()) pack(*work.form, work.memory.address() + work.origin, 0, work.to, (*block)->work.packed.address());
+    return block;
+  }
+  IST_TRY(can_pack(engine.parts().kinds, work.memory));
+  auto made = std::make_unique<LaidOut>();
+  made->work = work;
+  {
+    const std::lock_guard lock(engine.lock());
+    made->waits = engine.packs_over_link(work, dest, mode);
+  }
+  if (!made->waits) IST_TRY(take_block(*made, engine.scratch()));
+  return made;
+}
+
+Result<std::unique_ptr<LaidOut>> to_be_received(Engine& engine, const PackWork& work) {
+  auto block = block_for(engine, work);
+  if (block.ok()) (*block)->work.unpacks = true;
+  return block;
 }
 
 Status pack_part(World& world, const Laid& laid, const PackPart& part, const Piece& packed) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/quiet_thread.hpp"
+#include "face/message/layout_calls.hpp"
 #include "memory/memory_kind.hpp"
 
 namespace ist {
@@ -85,7 +86,7 @@ Status QueueChannels::put(const Call& call) {
     if (!half->has_value()) continue;
     const auto found = channel((*half)->name);
     if (!found.ok()) return found.status();
-    turn.messages.push_back({*found, (*half)->piece});
+    turn.messages.push_back({*found, (*half)->piece, (*half)->work});
     pieces.push_back((*half)->piece);
   }
   const std::uint64_t number = [&] {
@@ -218,28 +219,50 @@ std::vector<QueueChannels::Turn> QueueChannels::take_come() {
 
 void QueueChannels::begin(Turn turn) {
   const auto came = turn.place->has_come();
+  const Status ready = came.ok() ? lay_out(turn) : came.status();
   {
     const std::lock_guard lock(engine_.lock());
-    if (came.ok())
+    if (ready.ok())
       start(turn);
     else
-      give_up(turn, came.status());
+      give_up(turn, ready);
   }
   under_way_.push_back(std::move(turn));
 }
 
+// What is packed by the processor is so here.
+Status QueueChannels::lay_out(Turn& turn) const {
+  for (Message& message : turn.messages) {
+    if (!message.work) continue;
+    const StreamChannels::Key& key = message.channel->key;
+    auto block = key.side == ChannelSide::receives ? to_be_received(engine_, *message.work)
+                                                   : to_be_sent(engine_, *message.work, Rank{key.peer}, {});
+    if (!block.ok()) return block.status();
+    message.laid = std::move(*block);
+  }
+  return {};
+}
+
 void QueueChannels::start(Turn& turn) {
   for (Message& message : turn.messages) {
-    const StreamChannels::Key& key = message.channel->key;
-    const Scope& scope = message.channel->scope;
     bool done = false;
-    const auto id = key.side == ChannelSide::receives
-                        ? engine_.start_receive(message.piece, key.peer, key.tag, scope)
-                        : engine_.start_send(message.piece, Rank{key.peer}, key.tag, scope, &done);
+    const auto id = start(message, done);
     if (!id.ok()) return give_up(turn, id.status());
     message.operation = *id;
     message.over = done;
   }
+}
+
+Result<OperationId> QueueChannels::start(Message& message, bool& done) {
+  const StreamChannels::Key& key = message.channel->key;
+  const Scope& scope = message.channel->scope;
+  const bool receives = key.side == ChannelSide::receives;
+  if (message.laid != nullptr && receives)
+    return engine_.start_receive_laid(std::move(message.laid), key.peer, key.tag, scope);
+  if (message.laid != nullptr)
+    return engine_.start_send_laid(std::move(message.laid), Rank{key.peer}, key.tag, scope, &done, {});
+  return receives ? engine_.start_receive(message.piece, key.peer, key.tag, scope)
+                  : engine_.start_send(message.piece, Rank{key.peer}, key.tag, scope, &done);
 }
 
 // One look at everything; true if anything moved.

@@ -31,7 +31,8 @@ class QueueChannels {
  public:
   struct Half {
     ChannelName name;
-    Piece piece;  // checked, and admitted to the queue
+    Piece piece;                                  // checked, and admitted to the queue
+    std::optional<PackWork> work = std::nullopt;  // of what does not lie in one piece; the piece has all of it
   };
   // What one call puts into a queue: a receive, a send, or both.
   struct Call {
@@ -67,6 +68,8 @@ class QueueChannels {
   struct Message {
     Channel* channel = nullptr;
     Piece piece;
+    std::optional<PackWork> work = std::nullopt;
+    std::unique_ptr<LaidOut> laid = nullptr;  // what is sent of that, or received: made when the turn has come
     OperationId operation = {};
     bool over = false;
   };
@@ -91,8 +94,10 @@ class QueueChannels {
   std::vector<Turn> take_come();
   void begin(Turn turn);
   bool look(bool& polls);
+  Status lay_out(Turn& turn) const;
   // Under the engine's lock.
   void start(Turn& turn);
+  Result<OperationId> start(Message& message, bool& done);
   void look_at(Turn& turn);
   void end(Message& message, const Status& why);
   void give_up(Turn& turn, const Status& why);

@@ -307,6 +307,11 @@ Result<ChannelEnd*> StreamChannels::ready(const ChannelName& name, std::uint64_t
                                       "the thread that heard of it, or else this rank's own one (ISTHMUS_DEVICE)"};
 }
 
+StreamPacking& StreamChannels::packing(const ChannelName& name) {
+  const std::lock_guard lock(engine_.lock());
+  return entry(key_of(name)).packing;
+}
+
 // ---- what has gone wrong ----
 
 Status StreamChannels::peer_is_there(const ChannelName& name) const {

@@ -17,6 +17,7 @@
 #include <unordered_map>
 
 #include "collective/communicator.hpp"
+#include "face/message/stream_packing.hpp"
 #include "memory/channels.hpp"
 
 namespace ist {
@@ -60,6 +61,8 @@ class StreamChannels {
   // This rank's end, ready for a stream on that device; made ready, where it is not, unless that stream is being captured. `beside`:
   // as Channels::find_stream().
   Result<ChannelEnd*> ready(const ChannelName& name, std::uint64_t stream, const Piece* beside);
+  // Of an end that is ready: what it has for layouts.
+  StreamPacking& packing(const ChannelName& name);
   // What is to be told by a call on a ready end before it does anything.
   Status trouble(const ChannelName& name, ChannelEnd& end) const;
   // Can that rank still take something?
@@ -88,6 +91,7 @@ class StreamChannels {
     bool by_queues = false;  // there will be no end
     bool clash = false;      // streams at one end, queues at the other
     std::string words;       // what errors call it
+    StreamPacking packing;
     std::mutex connecting;
     std::atomic<bool> ready{false};
   };

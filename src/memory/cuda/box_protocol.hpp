@@ -28,6 +28,7 @@ inline constexpr std::uint32_t kMostBoxes = 60;
 struct Boxes {
   std::uint32_t count = 0;
   std::uint32_t reserved = 0;
+  const std::uint64_t* came = nullptr;  // of one box that is unpacked: so many of its first bytes are there; null: all
   Box box[kMostBoxes];
 };
 static_assert(sizeof(Box) == 64 && sizeof(Boxes) <= 4096);
@@ -43,19 +44,22 @@ IST_KERNEL_CODE std::int64_t place_in(const Box& box, std::uint32_t unit, std::u
 
 // As the threads `first` and every `all`-th one from there on.
 template <class Word, bool unpacks>
-IST_KERNEL_CODE void move_box(const Box& box, std::uint32_t first, std::uint32_t all) {
+IST_KERNEL_CODE void move_box(const Box& box, const std::uint64_t* came, std::uint32_t first, std::uint32_t all) {
   constexpr std::uint32_t kAtOnce = kUnitsOfBoxes;
+  const Units there = unpacks ? units_that_came<Word>(came, box.units) : Units{box.units, 0};
+  const auto units = static_cast<std::uint32_t>(there.whole);
   auto* const packed = reinterpret_cast<Word*>(box.packed);
   const auto place = [&](std::uint32_t unit) {
     return reinterpret_cast<Word*>(box.memory + place_in(box, unit, sizeof(Word)));
   };
   std::uint32_t i = first;
-  for (; i + (kAtOnce - 1) * std::uint64_t{all} < box.units; i += kAtOnce * all) {
+  if (unpacks && first == 0 && there.left != 0) put_left(place(units), &packed[units], there.left);
+  for (; i + (kAtOnce - 1) * std::uint64_t{all} < units; i += kAtOnce * all) {
     Word values[kAtOnce];
     for (std::uint32_t k = 0; k < kAtOnce; ++k) values[k] = unpacks ? packed[i + k * all] : *place(i + k * all);
     for (std::uint32_t k = 0; k < kAtOnce; ++k) (unpacks ? *place(i + k * all) : packed[i + k * all]) = values[k];
   }
-  for (; i < box.units; i += all) (unpacks ? *place(i) : packed[i]) = unpacks ? packed[i] : *place(i);
+  for (; i < units; i += all) (unpacks ? *place(i) : packed[i]) = unpacks ? packed[i] : *place(i);
 }
 
 template <bool unpacks, class Crew>
@@ -75,15 +79,15 @@ IST_KERNEL_CODE void move_boxes(const Crew& crew, const Boxes& boxes) {
   const std::uint32_t all = (box.end - begin) * crew.threads;
   switch (box.width) {
     case 1:
-      return move_box<std::uint8_t, unpacks>(box, first, all);
+      return move_box<std::uint8_t, unpacks>(box, boxes.came, first, all);
     case 2:
-      return move_box<std::uint16_t, unpacks>(box, first, all);
+      return move_box<std::uint16_t, unpacks>(box, boxes.came, first, all);
     case 4:
-      return move_box<std::uint32_t, unpacks>(box, first, all);
+      return move_box<std::uint32_t, unpacks>(box, boxes.came, first, all);
     case 8:
-      return move_box<std::uint64_t, unpacks>(box, first, all);
+      return move_box<std::uint64_t, unpacks>(box, boxes.came, first, all);
     default:
-      return move_box<Sixteen, unpacks>(box, first, all);
+      return move_box<Sixteen, unpacks>(box, boxes.came, first, all);
   }
 }
 

@@ -50,6 +50,7 @@ struct alignas(128) Inbox {
   std::uint32_t broken;              // R: 1 when a kernel has given up
   std::uint32_t taking;              // R: the part that is taken next, on one device
   std::uint64_t coming;              // R: bytes of the message that is being taken, on one device
+  std::uint64_t came;                // R: bytes of the last message that found room, where the work asks for it
   std::uint64_t lane_taken[kLanes];  // R: chunks taken
   std::uint64_t lane_begin[kLanes];  // R: lane_taken when the message began, for blocks that serve several lanes
   alignas(128) std::uint32_t ready;  // S adds, R takes away: the receiving stream waits until it is at least one
@@ -98,6 +99,7 @@ struct ReceiveWork {
   std::uint64_t room;
   const std::uint32_t* gone;
   Report* report;
+  std::uint32_t counts = 0;  // not 0: what follows in the stream wants to know what came
 };
 struct SendReceiveWork {
   SendWork send;

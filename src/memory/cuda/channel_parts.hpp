@@ -106,6 +106,8 @@ IST_KERNEL_CODE void end_part(const TakeWork& work, std::uint32_t at, std::uint6
   if (last) {
     const std::uint64_t message = load_relaxed(&own.taken);
     store_relaxed(&own.taken, message + 1);
+    // Where a part before this one failed, nothing came.
+    if (what.counts != 0) store_relaxed(&own.came, load_relaxed(&own.broken) != 0 ? 0 : least(bytes, what.room));
     if (bytes > what.room) report_truncation(what.report, message, bytes, what.room);
   }
   if (ready != 0) add(&own.ready, ready);
@@ -126,7 +128,10 @@ IST_KERNEL_CODE void take(const Crew& crew, const TakeWork& work) {
   if (!failed && real && offset < wanted)
     copy_share(crew, what.to + offset, place_of(*what.own, at), least(kPart, wanted - offset));
   if (!last_to_leave(crew, what.own->leaving, failed) || crew.thread != 0) return;
-  if (failed) return report_failure(what.report, &what.own->broken);
+  if (failed) {
+    if (what.counts != 0) store_relaxed(&what.own->came, std::uint64_t{0});
+    return report_failure(what.report, &what.own->broken);
+  }
   end_part(work, at, bytes, there_are);
 }
 

@@ -309,6 +309,7 @@ IST_KERNEL_CODE void end_message(const Crew& crew, const ReceiveWork& work, std:
   if (cleans) clean(crew, &work.own->slots[message % kSlots]);
   if (crew.thread != 0) return;
   store_relaxed(&work.own->taken, message + 1);
+  if (work.counts != 0) store_relaxed(&work.own->came, least(bytes, work.room));
   // Release: the zeros come before the packets of whoever has seen the report.
   if (cleans) store_release(&work.peer->sent_and_credit.high, message + 1);
   // As for chunks; reported now and then only, because the kernel's end waits until this store is over.
@@ -344,7 +345,9 @@ IST_KERNEL_CODE void receive(const Crew& crew, const ReceiveWork& work) {
   }
   if (!last_to_leave(crew, work.own->leaving, failed)) return;
   if (!failed) return end_message(crew, work, message, bytes);
-  if (crew.thread == 0) report_failure(work.report, &work.own->broken);
+  if (crew.thread != 0) return;
+  if (work.counts != 0) store_relaxed(&work.own->came, std::uint64_t{0});
+  report_failure(work.report, &work.own->broken);
 }
 
 // From the beginning, for what is not as most small messages are: nothing was told of what the threads have seen.
@@ -383,6 +386,7 @@ IST_KERNEL_CODE void receive_packets(const Crew& crew, const ReceiveWork& work) 
   if (crew.any(!usual)) return receive_once_more(crew, work);
   if (crew.thread != 0) return;
   store_relaxed(&work.own->taken, state.low + 1);
+  if (work.counts != 0) store_relaxed(&work.own->came, bytes);
   if ((state.low + 1) % kReport == 0) store_relaxed(&work.peer->sent_and_credit.high, state.low + 1);
 }
 

@@ -38,12 +38,13 @@ packing::Box box_of(const PackWork& work) {
 }  // namespace
 
 // The context must be current.
-Status CudaKind::launch_packing(CudaContext& context, CUstream stream, std::span<const PackWork> works) {
+Status CudaKind::launch_packing(CudaContext& context, CUstream stream, std::span<const PackWork> works, std::uint64_t came) {
   const Range range("isthmus: cuda pack boxes");
   const bool unpacks = works.front().unpacks;
   const auto kernel = kernels_.find_boxes(context, unpacks);
   if (!kernel.ok()) return kernel.status();
   packing::Boxes boxes;
+  boxes.came = reinterpret_cast<const std::uint64_t*>(came);
   CUresult result = CUDA_SUCCESS;
   const auto launch = [&] {
     if (boxes.count == 0) return;
@@ -54,6 +55,7 @@ Status CudaKind::launch_packing(CudaContext& context, CUstream stream, std::span
     if (!is_box(work)) {
       auto packer = packer_of(work, context);
       if (!packer.ok()) return packer.status();
+      packer->work.came = boxes.came;
       result = kernels_.launch_blocks(packer->kernel, &packer->work, packer->blocks, stream);
     } else {
       packing::Box box = box_of(work);
@@ -85,7 +87,7 @@ Result<Ticket> CudaKind::pack_boxes(std::span<const PackWork> works, const Ticke
   if (!route.ok()) return route.status();
   const std::uint64_t id = route->ticket->id();
   CUresult result = enter(*route);
-  Status started = result == CUDA_SUCCESS ? launch_packing(**context, route->stream, works)
+  Status started = result == CUDA_SUCCESS ? launch_packing(**context, route->stream, works, 0)
                                           : cuda_error(api_, result, "cuStreamWaitEvent before boxes are packed");
   // Where some were launched and one was not, nothing touches the pieces any more when the error is told.
   if (!started.ok()) api_.cuStreamSynchronize(route->stream);
@@ -103,7 +105,23 @@ Status CudaKind::pack_in(std::uint64_t stream, std::span<const PackWork> works) 
   if (!context.ok()) return context.status();
   const ContextScope scope(api_, **context);
   IST_TRY(scope.status());
-  return launch_packing(**context, reinterpret_cast<CUstream>(stream), works);
+  return launch_packing(**context, reinterpret_cast<CUstream>(stream), works, 0);
+}
+
+Status CudaKind::pack_at(int device, std::uint64_t stream, const PackWork& work, std::uint64_t came) {
+  Result<CudaContext*> context = contexts_.primary(device);
+  if (!context.ok()) return context.status();
+  const ContextScope scope(api_, **context);
+  IST_TRY(scope.status());
+  return launch_packing(**context, reinterpret_cast<CUstream>(stream), std::span{&work, 1}, came);
+}
+
+Status CudaKind::prepare_at(int device, const PackWork& work) {
+  Result<CudaContext*> context = contexts_.primary(device);
+  if (!context.ok()) return context.status();
+  const ContextScope scope(api_, **context);
+  IST_TRY(scope.status());
+  return prepare_packing(std::span{&work, 1}, **context);
 }
 
 Status CudaKind::prepare_packing(std::span<const PackWork> works) {

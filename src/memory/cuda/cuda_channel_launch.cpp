@@ -200,11 +200,11 @@ Status CudaChannels::send(ChannelEnd& given, std::uint64_t stream, std::uint64_t
   return {};
 }
 
-Status CudaChannels::receive(ChannelEnd& given, std::uint64_t stream, std::uint64_t address, Bytes room) {
+Status CudaChannels::receive(ChannelEnd& given, std::uint64_t stream, std::uint64_t address, Bytes room, bool counted) {
   auto& end = static_cast<CudaChannelEnd&>(given);
   const Current current(api_, end.home_.context->handle);
   if (current.result() != CUDA_SUCCESS) return not_put(current.result(), "cuCtxPushCurrent", stream);
-  channel::ReceiveWork work = end.receive_work(address, room);
+  channel::ReceiveWork work = end.receive_work(address, room, counted);
   const auto held = putting(stream);
   if (end.one_device_)
     IST_TRY(through_parts(nullptr, nullptr, &end, &work, stream));
@@ -221,8 +221,8 @@ Status CudaChannels::send_and_receive(std::uint64_t stream, const Message& out, 
   auto& receives = static_cast<CudaChannelEnd&>(in.end);
   const Current current(api_, sends.home_.context->handle);
   if (current.result() != CUDA_SUCCESS) return not_put(current.result(), "cuCtxPushCurrent", stream);
-  channel::SendReceiveWork work{sends.send_work(out.address, out.size), receives.receive_work(in.address, in.size),
-                                channel::blocks_for(out.size.value)};
+  channel::SendReceiveWork work{sends.send_work(out.address, out.size),
+                                receives.receive_work(in.address, in.size, in.counted), channel::blocks_for(out.size.value)};
   const auto put_both = [&](const Status& put) {
     if (put.ok()) ++sends.put_, ++receives.put_;
     return put;
@@ -240,7 +240,7 @@ Status CudaChannels::send_and_receive(std::uint64_t stream, const Message& out, 
                   " bytes cannot be sent and received in one stream, only up to " + std::to_string(kRoomForAll) +
                   "; send and receive in two streams"};
     IST_TRY(send(out.end, stream, out.address, out.size));
-    return receive(in.end, stream, in.address, in.size);
+    return receive(in.end, stream, in.address, in.size, in.counted);
   }
   const bool small = out.size.value <= channel::kSmall && in.size.value <= channel::kSmall;
   const unsigned threads =

@@ -43,13 +43,14 @@ channel::SendWork CudaChannelEnd::send_work(std::uint64_t address, Bytes size) c
           report_};
 }
 
-channel::ReceiveWork CudaChannelEnd::receive_work(std::uint64_t address, Bytes room) const {
+channel::ReceiveWork CudaChannelEnd::receive_work(std::uint64_t address, Bytes room, bool counted) const {
   return {reinterpret_cast<channel::Inbox*>(own_),
           reinterpret_cast<channel::Outbox*>(peer_),
           reinterpret_cast<std::byte*>(address),
           room.value,
           gone_,
-          report_};
+          report_,
+          counted ? 1U : 0U};
 }
 
 // The report is written by kernels: what it says of a truncation comes before the count, in the order of release and acquire.
@@ -149,13 +150,17 @@ Result<CudaChannelHome*> CudaChannels::home(int device) {
   quiet_.use_streams();
   CudaChannelHome made;
   made.context = *context;
-  if (const Status loaded = load(made); !loaded.ok()) {
+  Status loaded = load(made);
+  if (loaded.ok()) {
+    kernels_.prepare(**context);
+    loaded = kernels_.warm_up_packing(**context, made.stream);
+  }
+  if (!loaded.ok()) {
     if (made.module != nullptr) api_.cuModuleUnload(made.module);
     if (made.meetings != nullptr) api_.cuModuleUnload(made.meetings);
     if (made.stream != nullptr) api_.cuStreamDestroy_v2(made.stream);
     return loaded;
   }
-  kernels_.prepare(**context);
   return &homes_.emplace(device, std::move(made)).first->second;
 }
 

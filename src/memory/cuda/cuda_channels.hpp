@@ -71,6 +71,7 @@ class CudaChannelEnd : public ChannelEnd {
   Status connect(const ChannelCard& peers) override;
   Status connect_to_nobody(const ChannelCard& peers) override;
   bool connected() const override { return peer_ != 0; }
+  std::uint64_t came() const override { return own_ + offsetof(channel::Inbox, came); }
   std::optional<ChannelTrouble> trouble() override;
 
  private:
@@ -78,7 +79,7 @@ class CudaChannelEnd : public ChannelEnd {
   // The word that a stream of this end waits for, on one device.
   CUdeviceptr waits_for() const;
   channel::SendWork send_work(std::uint64_t address, Bytes size) const;
-  channel::ReceiveWork receive_work(std::uint64_t address, Bytes room) const;
+  channel::ReceiveWork receive_work(std::uint64_t address, Bytes room, bool counted) const;
 
   CudaChannels& channels_;
   CudaChannelHome& home_;
@@ -121,7 +122,7 @@ class CudaChannels : public Channels, public CudaQuiet::Source {
   bool settled() override { return quiet_.settled(); }
   Result<std::unique_ptr<ChannelEnd>> open(ChannelSide side, int device, Rank own, Rank peer) override;
   Status send(ChannelEnd& end, std::uint64_t stream, std::uint64_t address, Bytes size) override;
-  Status receive(ChannelEnd& end, std::uint64_t stream, std::uint64_t address, Bytes room) override;
+  Status receive(ChannelEnd& end, std::uint64_t stream, std::uint64_t address, Bytes room, bool counted) override;
   Status send_and_receive(std::uint64_t stream, const Message& out, const Message& in) override;
   Meetings& meetings() override;
   void interrupt(Rank peer) override;

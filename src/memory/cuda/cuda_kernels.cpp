@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "memory/cuda/box_protocol.hpp"
+
 namespace ist {
 namespace {
 
@@ -127,6 +129,25 @@ void CudaKernels::prepare(CudaContext& context) {
         for (std::int64_t width = 1; width <= 16; width *= 2)
           static_cast<void>(find(context, PackKernel{unpacks, listed, far, width}));
   }
+}
+
+Status CudaKernels::warm_up_packing(CudaContext& context, CUstream stream) {
+  packing::Work nothing;
+  packing::Boxes no_boxes;
+  no_boxes.count = 1;
+  no_boxes.box[0].end = 1;
+  const std::lock_guard lock(mutex_);
+  CUresult result = CUDA_SUCCESS;
+  const auto launch = [&](CUfunction kernel, void* work) {
+    if (kernel != nullptr && result == CUDA_SUCCESS) result = launch_blocks(kernel, work, 1, stream);
+  };
+  for (CUfunction kernel : context.pack_kernels) launch(kernel, &nothing);
+  for (CUfunction kernel : context.box_kernels) launch(kernel, &no_boxes);
+  if (result == CUDA_SUCCESS) result = api_.cuStreamSynchronize(stream);
+  if (result == CUDA_SUCCESS) return {};
+  return cuda_error(
+      api_, result,
+      "cuLaunchKernel of the kernels that pack, without work, on cuda device " + std::to_string(context.device));
 }
 
 CUresult CudaKernels::launch(const CudaContext& context, CUfunction kernel, CUdeviceptr into, CUdeviceptr with,

@@ -50,6 +50,9 @@ class CudaKernels {
   Result<CUfunction> find_boxes(CudaContext& context, bool unpacks);
   // Loads all of them, which waits for whatever runs on the device: before something waits there. The context must be current.
   void prepare(CudaContext& context);
+  // Those that pack are launched once, without work: the driver may bring a kernel's code to the device with its first launch, and waits for
+  // running kernels before that. The stream's context is current. Returns when they are over.
+  Status warm_up_packing(CudaContext& context, CUstream stream);
   // `count` elements of `size` bytes in the stream.
   CUresult launch(const CudaContext& context, CUfunction kernel, CUdeviceptr into, CUdeviceptr with, std::uint64_t count,
                   Bytes size, CUstream stream) const;

@@ -109,6 +109,8 @@ class CudaKind : public MemoryKind,
   Result<Ticket> pack_boxes(std::span<const PackWork> works, const Ticket& after) override;
   Status pack_in(std::uint64_t stream, std::span<const PackWork> works) override;
   Status prepare_packing(std::span<const PackWork> works) override;
+  Status pack_at(int device, std::uint64_t stream, const PackWork& work, std::uint64_t came) override;
+  Status prepare_at(int device, const PackWork& work) override;
   // CU_STREAM_PER_THREAD means the stream of the thread that calls this.
   Result<Ticket> ready(const Piece& piece) override;
   Result<Ticket> in_order(const Piece& piece) override;
@@ -239,7 +241,7 @@ class CudaKind : public MemoryKind,
   Status hold_in(CudaContext& context, std::uint64_t stream, OrderKernel which, void* work);
   void forget_some_held();
   bool held_are_over();
-  Status launch_packing(CudaContext& context, CUstream stream, std::span<const PackWork> works);
+  Status launch_packing(CudaContext& context, CUstream stream, std::span<const PackWork> works, std::uint64_t came);
   Status prepare_packing(std::span<const PackWork> works, CudaContext& context);
   CUresult make_queue(CudaContext& context);
   Status free_allocated(std::uint64_t address, std::uint64_t buffer_id);

@@ -47,6 +47,7 @@ struct Work {
   const std::int64_t* offsets = nullptr;  // of runs, in bytes,
   const std::int64_t* begins = nullptr;   // and in the stream; null: all are as long
   std::uint64_t runs = 0;
+  const std::uint64_t* came = nullptr;  // of a whole form that is unpacked: so many of its first bytes are there; null: all
 };
 
 // Whether 32 bits count whatever there is to count; there are kernels for that, and others for all else.
@@ -76,6 +77,22 @@ IST_KERNEL_CODE std::uint64_t take_off(std::uint64_t& value, std::uint64_t by, c
   const std::uint64_t left = value % by;
   value /= by;
   return left;
+}
+
+// Of what came: whole units, and bytes of one more.
+struct Units {
+  std::uint64_t whole;
+  std::uint32_t left;
+};
+template <class Word>
+IST_KERNEL_CODE Units units_that_came(const std::uint64_t* came, std::uint64_t units) {
+  if (came == nullptr) return {units, 0};
+  const std::uint64_t bytes = *came;
+  if (bytes / sizeof(Word) >= units) return {units, 0};
+  return {bytes / sizeof(Word), static_cast<std::uint32_t>(bytes % sizeof(Word))};
+}
+IST_KERNEL_CODE void put_left(void* to, const void* from, std::uint32_t bytes) {
+  for (std::uint32_t i = 0; i < bytes; ++i) static_cast<std::byte*>(to)[i] = static_cast<const std::byte*>(from)[i];
 }
 
 // Where in the memory a unit of the stream lies: of blocks in one dimension, in more, of runs.
@@ -118,11 +135,13 @@ IST_KERNEL_CODE std::int64_t far_place(const Work& work, std::uint64_t unit) {
 // Of near units, all blocks' tiles together are to be less than 2^31, as where there are not more blocks than tiles (blocks_for()).
 template <class Word, class Index, bool unpacks, std::uint32_t kAtOnce, class Crew, class Place>
 IST_KERNEL_CODE void move_units(const Crew& crew, const Work& work, const Place& place) {
-  const auto units = static_cast<Index>(work.units);
+  const Units come = unpacks ? units_that_came<Word>(work.came, work.units) : Units{work.units, 0};
+  const auto units = static_cast<Index>(come.whole);
   const auto first = static_cast<Index>(work.first);
   const Index tile = kAtOnce * static_cast<Index>(crew.threads);
   auto* const packed = reinterpret_cast<Word*>(work.packed);
   const auto there = [&](Index unit) { return reinterpret_cast<Word*>(work.memory + place(first + unit)); };
+  if (unpacks && come.left != 0 && crew.block == 0 && crew.thread == 0) put_left(there(units), &packed[units], come.left);
   for (Index begin = crew.block * tile; begin < units; begin += crew.blocks * tile) {
     const Index i = begin + crew.thread;
     if (begin + tile <= units) {

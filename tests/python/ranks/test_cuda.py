@@ -188,6 +188,21 @@ def test_messages_that_streams_carry(driver, comm, ring, make_noise):
     driver.wait(stream)
     assert np.array_equal(again.get()[:100], expected[:100])
     assert np.array_equal(again.get()[100:], np.bitwise_not(expected)[100:])
+    # Views with gaps, into one and into a row.
+    gaps, row = InterfaceArray(driver, np.full((100, 9), 7, "i4")), InterfaceArray(driver, np.zeros(300, "i4"))
+    mine = np.arange(900, dtype="i4").reshape(100, 9) + 1000 * comm.rank
+    theirs = (mine - 1000 * comm.rank + 1000 * ring[1])[:, 1::3]
+    whole = InterfaceArray(driver, mine)
+    gaps.shape, gaps.strides = (100, 3), (36, 8)
+    whole.shape, whole.strides, whole.address = (100, 3), (36, 12), whole.address + 4
+    comm.send_on(stream, whole, ring[0], 43)
+    comm.recv_on(stream, gaps, ring[1], 43)
+    comm.sendrecv_on(stream, whole, ring[0], row, ring[1], send_tag=43, recv_tag=43)
+    driver.wait(stream)
+    gaps.shape, gaps.strides, whole.address = (100, 9), None, whole.address - 4
+    wanted = np.full((100, 9), 7, "i4")
+    wanted[:, :6:2] = theirs
+    assert np.array_equal(gaps.get(), wanted) and np.array_equal(row.get(), theirs.ravel())
     with pytest.raises(isthmus.Error, match="source is -1"):
         comm.recv_on(stream, into, isthmus.ANY_SOURCE)
     with pytest.raises(TypeError, match="a CUDA stream is wanted"):

@@ -81,6 +81,16 @@ def test_messages_that_queues_carry(queue, comm, ring, make_noise):
     both.wait()
     assert np.array_equal(again.get()[:100], expected[:100])
     assert np.array_equal(again.get()[100:], np.bitwise_not(expected)[100:])
+    # Views with gaps, into one and into a row.
+    mine = np.arange(900, dtype="i4").reshape(100, 9) + 1000 * comm.rank
+    theirs = (mine - 1000 * comm.rank + 1000 * ring[1])[:, 1::3]
+    whole, gaps, row = cla.to_device(queue, mine), cla.to_device(queue, np.full((100, 9), 7, "i4")), cla.zeros(queue, 300, "i4")
+    comm.send_on_queue(queue, whole[:, 1::3], ring[0], 43)
+    comm.recv_on_queue(queue, gaps[:, :6:2], ring[1], 43).wait()
+    comm.sendrecv_on_queue(queue, whole[:, 1::3], ring[0], row, ring[1], send_tag=43, recv_tag=43).wait()
+    wanted = np.full((100, 9), 7, "i4")
+    wanted[:, :6:2] = theirs
+    assert np.array_equal(gaps.get(), wanted) and np.array_equal(row.get(), theirs.ravel())
     with pytest.raises(isthmus.Error, match="source is -1"):
         comm.recv_on_queue(queue, into, isthmus.ANY_SOURCE)
     with pytest.raises(TypeError, match="an OpenCL queue is wanted"):

@@ -30,6 +30,28 @@ def test_every_start_sends_what_the_buffer_then_holds(comm, ring, make_noise, si
         assert pair[1].status.bytes == size and pair[1].wait().tag == 30
 
 
+def test_views_with_gaps_are_sent_and_received_as_they_are(comm, ring):
+    sent, received = np.empty((6, 8), "i4"), np.empty((6, 12), "i4")
+    out, into = sent[:, 1:7:2], received[:, 7:0:-3]
+    pair = [comm.send_init(out, ring[0], 39), comm.recv_init(into, ring[1], 39)]
+    sync = comm.ssend_init(out, ring[0], 40)
+    for turn in range(4):
+        sent[...] = np.arange(48).reshape(6, 8) + 1000 * turn + 100 * comm.rank
+        received[...] = -1
+        expected = (np.arange(48).reshape(6, 8) + 1000 * turn + 100 * ring[1])[:, 1:7:2]
+        isthmus.startall(pair)
+        status = isthmus.waitall(pair)[1]
+        assert np.array_equal(into, expected) and (np.delete(received, [1, 4, 7], 1) == -1).all()
+        assert (status.count, status.bytes) == (18, 72)
+        row = np.zeros(18, "i4")
+        sync.start()
+        comm.recv(row, ring[1], 40)
+        sync.wait()
+        assert np.array_equal(row, expected.ravel())
+    with pytest.raises(BufferError, match="ascontiguousarray"):
+        comm.send_init(out, ring[0], 39, count=3)
+
+
 def test_a_synchronous_one_waits_for_its_receive(comm, ring):
     request = comm.ssend_init(b"sync", ring[0], 31)
     for _ in range(3):
