@@ -115,6 +115,10 @@ class Places {
     find(work.offsets, work.runs * sizeof(std::int64_t));
     find(work.begins, work.runs * sizeof(std::int64_t));
   }
+  void find(ist::packing::Relay& work) {
+    find(work.from);
+    find(work.to);
+  }
   void find(ist::words::Work& work) {
     find(work.word, work.bytes);
     find(work.before);
