@@ -43,6 +43,9 @@ inline constexpr std::uint16_t kEnvelopeGaveUp = 2;
 // In a clearance: the receiver would rather copy the bytes itself, if the sender can lend its buffer.
 inline constexpr std::uint16_t kEnvelopeBorrows = 4;
 
+// Beside it: also where that is not packed yet and lies in strides, which the answer then tells behind the loan (LentForm).
+inline constexpr std::uint16_t kEnvelopeTakesForms = 16;
+
 // In a `taken`: the bytes were copied out of the sender's SharedHeap.
 inline constexpr std::uint16_t kEnvelopeSeen = 8;
 
@@ -53,7 +56,7 @@ struct Envelope {
   std::int32_t tag = 0;
   EnvelopeType type = EnvelopeType::eager;
   std::uint8_t kind = 0;          // KindId of the writer's buffer
-  std::uint16_t flags = 0;        // kEnvelopeFailed, kEnvelopeGaveUp; kEnvelopeBorrows; kEnvelopeSeen
+  std::uint16_t flags = 0;        // kEnvelopeFailed, kEnvelopeGaveUp; kEnvelopeBorrows, kEnvelopeTakesForms; kEnvelopeSeen
   std::uint64_t bytes = 0;        // length of the message
   std::uint32_t sender_op = 0;    // announce, clear, taken, lend, ring_lost, withdraw; mailed, mailbox
   std::uint32_t receiver_op = 0;  // clear, refuse, put, lend, ring_lost; mailed, mailbox

@@ -29,6 +29,7 @@
 
 namespace ist {
 
+struct LentForm;
 struct PackWork;
 
 // Travels with the clearance of a message; both ranks run the same library.
@@ -131,6 +132,10 @@ class Lending {
   // A kernel of the work's device that packs bytes `from` up to `to` straight into the loan or, if the work unpacks, takes them from
   // there: work.packed is not looked at. After `after`; as Packing::pack_bytes(). `borrowed` was borrowed for the work's memory.
   virtual Result<Ticket> pack_lent(Borrowed& borrowed, const Loan& loan, const PackWork& work, const Ticket& after) = 0;
+  // The same of two strided forms, out of lent memory that lies as `theirs` says, without a packed stream between: bytes `from` up to
+  // `to` of the work, which unpacks. Fewer than 2^31.
+  virtual Result<Ticket> relay_lent(Borrowed& borrowed, const Loan& loan, const LentForm& theirs, const PackWork& work,
+                                    const Ticket& after) = 0;
   // Do such copies go by the device alone? Not with pageable host memory, whose bytes a processor moves for the driver.
   virtual bool serves(const Piece& own) = 0;
   // Is what was lent on the very device of `own`, a checked piece of device memory?

@@ -5,6 +5,33 @@
 
 namespace ist {
 
+LentForm lent_form(const PackWork& work) {
+  const Form& form = *work.form;
+  return {work.origin, work.memory.size.value, form.offset, form.block, form.size, form.dimensions, form.dimension};
+}
+
+bool lies_apart(const PackWork& work) {
+  constexpr std::int64_t kShortest = 64;
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  return work.memory.kind == KindId::cuda && work.form->strided() && work.form->block >= kShortest && work.to < kMost;
+}
+
+PackWork lent_work(const LentForm& lent, const Piece& memory, std::int64_t from, std::int64_t to) {
+  Form form;
+  form.offset = lent.offset;
+  form.block = lent.block;
+  form.size = lent.size;
+  form.dimensions = lent.dimensions;
+  form.dimension = lent.dimension;
+  PackWork work;
+  work.form = std::make_shared<const Form>(std::move(form));
+  work.memory = memory;
+  work.origin = lent.origin;
+  work.from = from;
+  work.to = to;
+  return work;
+}
+
 RunList run_list(const Form& form) {
   RunList list;
   for (const Run& run : form.runs) list.each = std::gcd(list.each, run.bytes);

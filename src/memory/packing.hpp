@@ -75,6 +75,21 @@ struct PackWork {
   }
 };
 
+// A strided form of memory that is lent, as it travels behind the loan.
+struct LentForm {
+  std::int64_t origin = 0;  // in that memory: where the form's byte 0 lies; perhaps outside
+  std::uint64_t room = 0;   // bytes of that memory
+  std::int64_t offset = 0, block = 0, size = 0;
+  std::uint64_t dimensions = 0;
+  std::array<Dimension, kMostDimensions> dimension{};
+};
+LentForm lent_form(const PackWork& work);
+// Is it worth lending so? Only blocks of 64 bytes or more, since a device loads sectors of 32 bytes over a link, and as much as one kernel
+// counts. Of CUDA memory.
+bool lies_apart(const PackWork& work);
+// Of the same memory, which lies at `memory` here: bytes `from` up to `to`, with no packed side.
+PackWork lent_work(const LentForm& lent, const Piece& memory, std::int64_t from, std::int64_t to);
+
 class Packing {
  public:
   virtual ~Packing() = default;

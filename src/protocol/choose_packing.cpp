@@ -72,6 +72,21 @@ void unpack_link(const PackedShape& shape, const MachineProfile& machine, Price&
   refuse_link(shape, price);
 }
 
+// From when the receiver has cleared it on.
+template <class Price>
+void relay(const PackedShape& shape, const MachineProfile& machine, Price& price) {
+  price.add("a loan of the sender's memory", machine.slot_alpha);
+  price.add("a kernel from one layout to the other",
+            link_start(machine) + over_link(shape, machine) * machine.device_load_factor);
+  refuse_link(shape, price);
+}
+template <class Price>
+void pack_and_unpack(const PackedShape& shape, const MachineProfile& machine, Price& price) {
+  price.add("a kernel that packs into the receiver's block", link_start(machine) + over_link(shape, machine));
+  price.add("telling that it is there", machine.slot_alpha);
+  price.add("a kernel that unpacks", machine.device_copy_alpha + in_memory(shape, machine));
+}
+
 using Write = void (*)(const PackedShape& shape, const MachineProfile& machine, Sum& price);
 double seconds_of(Write write, const PackedShape& shape, const MachineProfile& machine) {
   Sum price;
@@ -114,6 +129,10 @@ std::vector<OfferedPacking> unpackings(const PackedShape& shape, const MachinePr
 
 PackingWay choose_packing(const PackedShape& shape, const MachineProfile& machine) {
   return price::pack_over_link(shape, machine) < price::pack_in_block(shape, machine) ? PackingWay::link : PackingWay::block;
+}
+
+bool lends_apart(const PackedShape& shape, const MachineProfile& machine) {
+  return seconds_of(relay<Sum>, shape, machine) < seconds_of(pack_and_unpack<Sum>, shape, machine);
 }
 
 PackingWay choose_unpacking(const PackedShape& shape, const MachineProfile& machine) {

@@ -39,6 +39,9 @@ struct OfferedPacking {
 std::vector<OfferedPacking> packings(const PackedShape& shape, const MachineProfile& machine);
 std::vector<OfferedPacking> unpackings(const PackedShape& shape, const MachineProfile& machine);
 PackingWay choose_packing(const PackedShape& shape, const MachineProfile& machine);
+// Both sides have gaps: does a kernel of the receiver's, from one layout to the other, cost less than one on each side? Asked by the sender,
+// whom the receiver has cleared.
+bool lends_apart(const PackedShape& shape, const MachineProfile& machine);
 PackingWay choose_unpacking(const PackedShape& shape, const MachineProfile& machine);
 
 }  // namespace ist

@@ -51,11 +51,11 @@ bool Engine::packs_over_link(const PackWork& work, Rank dest, SendMode mode) con
   return choose_packing({shape_of(work.packed, to, mode, true), width_of(work)}, parts_.machine) == PackingWay::link;
 }
 
-// Cleared, with nothing packed: that is done straight into the receiver's memory or, where that is not open, into a block, which then
+// Cleared, with nothing packed: its memory is lent as it is, for one kernel of the receiver's, or that is done straight into the receiver's memory or, where that is not open, into a block, which then
 // goes as any buffer.
 bool Engine::send_unpacked(Operation& operation, std::uint32_t index, const Status& ready) {
   const auto& cleared = std::get<state::Cleared>(operation.state);
-  if (ready.ok() && put(operation, index)) return true;
+  if (ready.ok() && (lend_to_receiver(operation) || put(operation, index))) return true;
   LaidOut& laid = *operation.laid;
   laid.waits = false;
   Status failed = ready.ok() ? take_block(laid, scratch_) : ready;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "protocol/choose_packing.hpp"
 #include "request/engine.hpp"
 
 namespace ist {
@@ -230,15 +231,29 @@ bool Engine::would_fetch(PeerState& from, const Piece& to, KindId sender) const 
   return borrower != nullptr && (from.fetches || ++from.since_fetched % kAskAgain == 0) && borrower->serves(to);
 }
 
-// The sender's answer; false: it lends nothing, and the bytes go another way. A block with a layout's bytes is nothing to keep open.
+// The sender's answer; false: it lends nothing, and the bytes go another way. A block with a layout's bytes is nothing to keep open; what is
+// not packed yet is lent as it lies, where its receiver takes it so and that is worth it.
 bool Engine::lend_to_receiver(Operation& operation) {
   const auto& cleared = std::get<state::Cleared>(operation.state);
-  if (operation.laid != nullptr && cleared.loan.allocation != 0) return false;
+  const bool apart = operation.waits_to_pack();
+  if (operation.laid != nullptr && !apart && cleared.loan.allocation != 0) return false;
   PeerState& to = peer(operation.peer);
   Lending* lender = cleared.borrows ? lending(*to.link, operation.piece.kind) : nullptr;
   if (lender == nullptr) return false;
-  const auto loan = lender->lend(operation.piece.part(Offset{}, cleared.accepted), operation.peer);
+  LoanApart answered;
+  Piece lent = operation.piece.part(Offset{}, cleared.accepted);
+  if (apart) {
+    const PackWork& work = operation.laid->work;
+    if (!cleared.takes_forms || cleared.sent != Bytes{} || !lies_apart(work) ||
+        Bytes{sizeof answered} > to.link->slot_limit ||
+        !lends_apart({shape_of(work.packed, to, {}, true), width_of(work)}, parts_.machine))
+      return false;
+    lent = work.memory;
+    answered.form = lent_form(work);
+  }
+  const auto loan = lender->lend(lent, operation.peer);
   if (!loan) return false;
+  answered.loan = *loan;
   Envelope answer;
   answer.type = EnvelopeType::lend;
   answer.kind = static_cast<std::uint8_t>(operation.piece.kind);
@@ -248,7 +263,8 @@ bool Engine::lend_to_receiver(Operation& operation) {
   answer.receiver_op = cleared.receiver_op;
   operation.state = state::Announced{};  // taken, or cleared once more
   operation.lent = true;
-  post_or_queue(to, answer, std::as_bytes(std::span{&*loan, 1}));
+  const auto payload = std::as_bytes(std::span{&answered, 1});
+  post_or_queue(to, answer, apart ? payload : payload.first(sizeof(Loan)));
   return true;
 }
 
@@ -262,7 +278,7 @@ void Engine::hear(const Loan& loan, const Arrival& arrival) const {
 
 void Engine::on_lend(const Arrival& arrival) {
   const std::uint32_t wire = arrival.envelope.receiver_op;
-  const Loan loan = loan_in(arrival.payload);
+  const Loan loan = loan_in(arrival.payload.first(std::min(arrival.payload.size(), sizeof(Loan))));
   hear(loan, arrival);
   Operation* operation = operations_.find_wire(wire);
   if (operation == nullptr || (!operation->in<state::Streaming>() && !operation->in<state::Bouncing>())) return;
@@ -293,11 +309,18 @@ bool Engine::fetch(Operation& operation, std::uint32_t index, const Arrival& arr
   if (borrower == nullptr) return false;
   const Piece to = operation.piece.part(Offset{}, Bytes{arrival.envelope.bytes});
   const bool gathers = to.kind != KindId::host;
+  const auto apart = form_in(arrival.payload);
+  if (apart && !operation.takes_forms()) return false;
   if (gathers && borrower->same_device(loan, to)) return false;
   auto memory = borrower->borrow(loan, arrival.source, to);
   if (memory == nullptr) return false;
-  auto copy = gathers ? borrower->pack_lent(*memory, loan, operation.laid->work.part(0, to.size), Ticket{})
-                      : borrower->copy_from(*memory, loan, to, Ticket{});
+  const auto take = [&] {
+    if (!gathers) return borrower->copy_from(*memory, loan, to, Ticket{});
+    const PackWork work = operation.laid->work.part(0, to.size);
+    return apart ? borrower->relay_lent(*memory, loan, *apart, work, Ticket{})
+                 : borrower->pack_lent(*memory, loan, work, Ticket{});
+  };
+  auto copy = take();
   if (!copy.ok()) {
     log::once(log::Level::warning, "nothing can be copied from the memory of another rank: " + copy.status().text());
     return false;

@@ -321,7 +321,8 @@ void Engine::clear(Operation& operation, std::uint32_t index, const Envelope& an
       loan = lend_bounce(operation, from, to, announced);
   }
   if (waits_for_block(operation)) return;
-  if (would_fetch(from, to, sender) || would_gather(operation, from, sender)) clear.flags = kEnvelopeBorrows;
+  if (would_fetch(from, to, sender) || would_gather(operation, from, sender))
+    clear.flags = operation.takes_forms() ? kEnvelopeBorrows | kEnvelopeTakesForms : kEnvelopeBorrows;
   from.receiver->expect(clear.receiver_op, to, operation.timed);
   if (!operation.in<state::Bouncing>()) operation.state = state::Streaming{announced.sender_op};
   streams_busy_ = true;

@@ -268,6 +268,7 @@ void Engine::on_clear(const Arrival& arrival) {
                          static_cast<KindId>(clear.kind),
                          loan,
                          (clear.flags & kEnvelopeBorrows) != 0,
+                         (clear.flags & kEnvelopeTakesForms) != 0,
                          nullptr,
                          Bytes{}};
   if (parted != nullptr) {

@@ -7,8 +7,13 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <type_traits>
 #include <utility>
 
+#include "memory/lending.hpp"
 #include "memory/packing.hpp"
 #include "memory/pinned_pool.hpp"
 #include "memory/scratch_pool.hpp"
@@ -25,6 +30,19 @@ struct LaidOut {
   bool of_call = false;   // of a collective call: all is over but what came into the block
   bool gathered = false;  // a receive whose bytes a kernel took straight out of the sender's memory to where they belong
 };
+
+// The answer of a sender that lends memory of which nothing is packed.
+struct LoanApart {
+  Loan loan;
+  LentForm form;
+};
+static_assert(sizeof(LoanApart) == sizeof(Loan) + sizeof(LentForm) && std::is_trivially_copyable_v<LoanApart>);
+inline std::optional<LentForm> form_in(std::span<const std::byte> payload) {
+  LoanApart apart;
+  if (payload.size() != sizeof apart) return std::nullopt;
+  std::memcpy(&apart, payload.data(), sizeof apart);
+  return apart.form;
+}
 
 // Device memory for all of its bytes, beside those that it packs.
 inline Status take_block(LaidOut& laid, ScratchPool& pool) {

@@ -70,7 +70,8 @@ struct Cleared {      // send: cleared, but the buffer has pending work
   Bytes accepted;
   KindId receiver_kind;
   Loan loan;                         // of the receiver's buffer, if it lends it
-  bool borrows;                      // the receiver asks for a loan of this side's
+  bool borrows;                      // the receiver asks for a loan of this side's,
+  bool takes_forms;                  // also of what is not packed
   std::shared_ptr<Borrowed> memory;  // where parts of the message went already, and how much of it
   Bytes sent;
 };
@@ -240,6 +241,8 @@ struct Operation {
   }
   // A send of a layout that nothing has packed yet?
   bool waits_to_pack() const { return laid != nullptr && laid->waits; }
+  // A receive that a kernel could bring from strides to strides?
+  bool takes_forms() const { return laid != nullptr && piece.kind == KindId::cuda && laid->work.form->strided(); }
   bool in_mail() const { return in<state::SendingMail>() || in<state::TakingMail>(); }
   // As a new one. Member by member: nearly all are empty already, and whoever starts an operation that moves bytes sets its
   // piece, and a send its envelope.

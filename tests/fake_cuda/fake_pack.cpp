@@ -14,6 +14,17 @@ constexpr std::string_view kWidths[] = {"1", "2", "4", "8", "16"};
 constexpr int kEach = 5;
 constexpr int kPackBoxes = kWayCount * kEach;
 constexpr int kUnpackBoxes = kPackBoxes + 1;
+constexpr int kRelays = kUnpackBoxes + 1;
+
+void run_relay(int width, unsigned blocks, const ist::packing::Relay& work) {
+  each_block(blocks, [&](const Crew& crew) {
+    if (width == 0) return ist::packing::relay<std::uint8_t>(crew, work);
+    if (width == 1) return ist::packing::relay<std::uint16_t>(crew, work);
+    if (width == 2) return ist::packing::relay<std::uint32_t>(crew, work);
+    if (width == 3) return ist::packing::relay<std::uint64_t>(crew, work);
+    ist::packing::relay<ist::packing::Sixteen>(crew, work);
+  });
+}
 
 void run_boxes(bool unpacks, unsigned blocks, const ist::packing::Boxes& boxes) {
   each_block(blocks, [&](const Crew& crew) {
@@ -58,6 +69,7 @@ void run(int kernel, unsigned blocks, const ist::packing::Work& work) {
 std::optional<int> pack_kernel(std::string_view name) {
   if (name == "isthmus_pack_boxes") return kPackBoxes;
   if (name == "isthmus_unpack_boxes") return kUnpackBoxes;
+  if (const auto width = kernel_named(name, "isthmus_relay_strided_", kWidths)) return kRelays + *width;
   for (int way = 0; way < kWayCount; ++way)
     if (const auto width = kernel_named(name, std::string{"isthmus_"} + std::string{kWays[way]}, kWidths))
       return way * kEach + *width;
@@ -65,6 +77,9 @@ std::optional<int> pack_kernel(std::string_view name) {
 }
 
 std::optional<std::function<void()>> pack_work(int kernel, CUcontext context, unsigned blocks, const void* argument) {
+  if (kernel >= kRelays)
+    return made<ist::packing::Relay>(
+        context, argument, [kernel, blocks](const ist::packing::Relay& work) { run_relay(kernel - kRelays, blocks, work); });
   if (kernel >= kPackBoxes)
     return made<ist::packing::Boxes>(context, argument, [kernel, blocks](const ist::packing::Boxes& boxes) {
       run_boxes(kernel == kUnpackBoxes, blocks, boxes);

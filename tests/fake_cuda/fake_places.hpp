@@ -116,6 +116,10 @@ class Places {
     find(work.begins, work.runs * sizeof(std::int64_t));
     find(work.came);
   }
+  void find(ist::packing::Relay& work) {
+    find(work.from);
+    find(work.to);
+  }
   void find(ist::words::Work& work) {
     find(work.word, work.bytes);
     find(work.before);

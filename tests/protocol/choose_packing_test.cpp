@@ -95,6 +95,17 @@ TEST(ChoosePacking, HasTheSamePriceAndTermsForChoosingAndForPeople) {
   }
 }
 
+// Both sides have gaps.
+TEST(ChoosePacking, LendsWhatLiesApartWhereThatSavesAKernel) {
+  const MachineProfile usual;
+  EXPECT_TRUE(lends_apart(packed(4096), usual));
+  EXPECT_TRUE(lends_apart(packed(mebibytes(256).value), usual));
+  EXPECT_TRUE(lends_apart(packed(4096), slow_loads())) << "a kernel's start is more than that";
+  EXPECT_FALSE(lends_apart(packed(mebibytes(64).value), slow_loads()));
+  EXPECT_FALSE(lends_apart({shape(mebibytes(1).value, KindId::cuda), 16}, usual)) << "what nobody lends";
+  EXPECT_FALSE(lends_apart({on_one_device(mebibytes(16).value), 16}, usual));
+}
+
 // Bytes over a link cost what they did, and units that are narrower cost more, of memory below four bytes alone.
 TEST(ChoosePacking, CountsBytesOnceOverTheLinkAndNarrowUnitsMore) {
   const MachineProfile machine;

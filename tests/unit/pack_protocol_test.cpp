@@ -97,6 +97,27 @@ TEST(PackProtocol, both_ways_of_counting_find_the_same_places_with_any_number_of
   }
 }
 
+// From the four dimensions above to blocks of 7 units 10 apart, and from unit `first` of both on.
+TEST(PackProtocol, a_relay_brings_each_unit_from_its_place_to_its_place) {
+  for (const std::uint64_t first : {0, 100})
+    for (const unsigned blocks : {1U, 3U, 60U}) {
+      std::vector<std::uint32_t> memory(5000), none, there(400, 9), wanted = there;
+      for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::uint32_t>(i * 2654435761U);
+      Relay work;
+      work.from = strided_work(memory, none, first);
+      work.to.memory = reinterpret_cast<std::byte*>(there.data());
+      work.to.origin = 12;
+      work.to.block = 7;
+      work.to.block_by = divisor(7);
+      work.to.stride[3] = 40;
+      work.to.first = first;
+      work.to.units = 210 - first;
+      for (unsigned block = 0; block < blocks; ++block) relay<std::uint32_t>(crew_of(block, blocks), work);
+      for (std::size_t i = first; i < 210; ++i) wanted[3 + i / 7 * 10 + i % 7] = memory[place_of(i)];
+      ASSERT_EQ(there, wanted) << first << ' ' << blocks;
+    }
+}
+
 // Every other unit, by blocks of 32 threads.
 template <class Word, bool unpacks, bool far>
 void move_tiles(unsigned blocks, std::uint64_t units) {

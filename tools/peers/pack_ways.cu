@@ -41,7 +41,7 @@ __global__ void pack_list_by_hand(double* __restrict__ packed, const double* __r
 }
 template <class Word, bool listed, unsigned at_once>
 __global__ void __launch_bounds__(kThreads) pack(const __grid_constant__ Work work) {
-  move_units<Word, std::uint32_t, false, at_once>(ist::channel::DeviceCrew{0, gridDim.x}, work, [&](std::uint32_t unit) {
+  move_packed<Word, std::uint32_t, false, at_once>(ist::channel::DeviceCrew{0, gridDim.x}, work, [&](std::uint32_t unit) {
     return listed ? listed_place<Word>(work, unit) : row_place<Word>(work, unit);
   });
 }

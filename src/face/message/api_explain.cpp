@@ -142,7 +142,13 @@ Result<std::string> packing_in_words(World& world, const LaidOut& laid, Rank to)
                             "done beside the first messages; those are packed into memory of the library's on the same "
                             "device, and that is sent as follows."
                           : std::string{block} + ", which is sent as follows.";
-  text += " The receiver unpacks if its layout is not contiguous.\n";
+  text += " The receiver unpacks if its layout is not contiguous.";
+  if (link && lies_apart(work))
+    text +=
+        " If that is strided, too, one kernel there moves the bytes from where they are to where they belong, once this "
+        "memory is "
+        "open to it.";
+  text += "\n";
   for (const Explanation& table : *tables) text += "\n" + text_of(table, world.numbers());
   return text + "\n";
 }

@@ -23,6 +23,7 @@ struct PackKernel {
   bool listed = false;
   bool far = false;        // whatever 32 bits do not count (packing::is_near)
   std::int64_t width = 1;  // of a unit: 1, 2, 4, 8 or 16 bytes
+  bool relays = false;     // from strides to strides (packing::relay), and nothing of the above but the width
 };
 // "isthmus_pack_strided_16"
 std::string pack_kernel_name(const PackKernel& kernel);

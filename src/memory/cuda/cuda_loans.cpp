@@ -135,6 +135,14 @@ Result<Ticket> CudaKind::pack_lent(Borrowed& borrowed, const Loan& loan, const P
   return start_pack(memory.context, work.in(lent_piece(memory, loan, size)), after);
 }
 
+Result<Ticket> CudaKind::relay_lent(Borrowed& borrowed, const Loan& loan, const LentForm& theirs, const PackWork& work,
+                                    const Ticket& after) {
+  const auto& memory = static_cast<const CudaBorrowed&>(borrowed);
+  IST_TRY(settle_order(after));
+  const Piece there = lent_piece(memory, loan, Bytes{theirs.room});
+  return start_relay(memory.context, lent_work(theirs, there, work.from, work.to), work.in(Piece{}), after);
+}
+
 // In their order: what of them the driver may have taken is waited for, should it refuse another one. `said`: of them, in an error.
 Status CudaKind::start_together(const Route& route, CudaCopies& copies, const std::string& said) {
   const Range range("isthmus: cuda copies");

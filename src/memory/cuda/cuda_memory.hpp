@@ -150,6 +150,8 @@ class CudaKind : public MemoryKind,
   Result<std::shared_ptr<Borrowed>> keep(const Loan& loan, Rank lender, const Piece& own, Bytes size) override;
   Status changes_words_of(const Loan& loan, Rank lender, const Piece& own) override;
   Result<Ticket> pack_lent(Borrowed& borrowed, const Loan& loan, const PackWork& work, const Ticket& after) override;
+  Result<Ticket> relay_lent(Borrowed& borrowed, const Loan& loan, const LentForm& theirs, const PackWork& work,
+                            const Ticket& after) override;
   void hear(const Loan& loan, Rank lender) override { borrowing_.hear(loan, lender); }
   bool same_device(const Loan& loan, const Piece& own) override { return borrowing_.same_device(loan, own); }
   std::vector<LinkFacts> try_links() override { return links_.try_all(); }
@@ -233,7 +235,10 @@ class CudaKind : public MemoryKind,
   // What packs one work: its kernel, how many blocks of it, and what they are told.
   struct Packer;
   Result<Packer> packer_of(const PackWork& work, CudaContext& context);
-  Status start_packing(const Route& route, Packer& packer, const PackWork& given);
+  // A kernel that is told so, where it was found; and then in its turn. The context must be current.
+  struct PackLaunch;
+  Result<Ticket> start_packing(CudaContext& context, const PackLaunch& launch, const PackWork& given, const Ticket& after);
+  Result<Ticket> start_relay(CudaContext& context, const PackWork& from, const PackWork& to, const Ticket& after);
   template <class Work>
   Status in_stream_of(const Piece& own, const Work& work);
   Status launch_in(CudaContext& context, std::uint64_t stream, OrderKernel which, void* work);

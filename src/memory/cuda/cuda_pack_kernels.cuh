@@ -32,6 +32,17 @@ PACK_KERNELS(4, std::uint32_t)
 PACK_KERNELS(8, std::uint64_t)
 PACK_KERNELS(16, ist::packing::Sixteen)
 
+#define RELAY_KERNEL(width, word)                                                       \
+  extern "C" __global__ void __launch_bounds__(256)                                     \
+      isthmus_relay_strided_##width(const __grid_constant__ ist::packing::Relay work) { \
+    ist::packing::relay<word>(ist::channel::DeviceCrew{0, gridDim.x}, work);            \
+  }
+RELAY_KERNEL(1, std::uint8_t)
+RELAY_KERNEL(2, std::uint16_t)
+RELAY_KERNEL(4, std::uint32_t)
+RELAY_KERNEL(8, std::uint64_t)
+RELAY_KERNEL(16, ist::packing::Sixteen)
+
 #define BOX_KERNEL(name, unpacks)                                                     \
   extern "C" __global__ void __launch_bounds__(256)                                   \
       isthmus_##name##_boxes(const __grid_constant__ ist::packing::Boxes boxes) {     \

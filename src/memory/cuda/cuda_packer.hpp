@@ -17,4 +17,10 @@ struct CudaKind::Packer {
   packing::Work work;
 };
 
+struct CudaKind::PackLaunch {
+  CUfunction kernel = nullptr;
+  unsigned blocks = 1;
+  void* told = nullptr;  // a Work or a Relay
+};
+
 }  // namespace ist

@@ -63,14 +63,22 @@ Status CudaKind::bring(const Piece& to, const std::byte* from) {
   }
 }
 
-Status CudaKind::start_packing(const Route& route, Packer& packer, const PackWork& given) {
+// The context must be current.
+Result<Ticket> CudaKind::start_packing(CudaContext& context, const PackLaunch& launch, const PackWork& given,
+                                       const Ticket& after) {
+  Result<Route> route = plan(context, CopyDirection::between_devices, after);
+  if (!route.ok()) return route.status();
+  const std::uint64_t id = route->ticket->id();
   const Range range("isthmus: cuda pack");
-  return start_kernel(
-      route, [&] { return kernels_.launch_blocks(packer.kernel, &packer.work, packer.blocks, route.stream); },
+  const Status started = start_kernel(
+      *route, [&] { return kernels_.launch_blocks(launch.kernel, launch.told, launch.blocks, route->stream); },
       [&] {
         return (given.unpacks ? " for unpacking " : " for packing ") + std::to_string(given.to - given.from) + " bytes of " +
                describe_piece(given.memory);
       });
+  if (started.ok()) return under_way(*route->ticket, id);
+  give_back(*route->ticket);
+  return started;
 }
 
 // The context must be current. Runs are brought to it the first time, which waits for them.
@@ -109,13 +117,26 @@ Result<Ticket> CudaKind::start_pack(CudaContext& context, const PackWork& work, 
   IST_TRY(scope.status());
   auto packer = packer_of(work, context);
   if (!packer.ok()) return packer.status();
-  Result<Route> route = plan(context, CopyDirection::between_devices, after);
-  if (!route.ok()) return route.status();
-  const std::uint64_t id = route->ticket->id();
-  const Status started = start_packing(*route, *packer, work);
-  if (started.ok()) return under_way(*route->ticket, id);
-  give_back(*route->ticket);
-  return started;
+  return start_packing(context, {packer->kernel, packer->blocks, &packer->work}, work, after);
+}
+
+// The memory on either side may be another rank's, as long as this context has it mapped.
+Result<Ticket> CudaKind::start_relay(CudaContext& context, const PackWork& from, const PackWork& to, const Ticket& after) {
+  const ContextScope scope(api_, context);
+  IST_TRY(scope.status());
+  std::int64_t width = 16;
+  for (const PackWork* side : {&from, &to})
+    width = std::min(width, pack_width(*side->form, (side->memory.object + side->memory.offset.value +
+                                                     static_cast<std::uint64_t>(side->origin)) |
+                                                        static_cast<std::uint64_t>(side->from | side->to)));
+  packing::Relay told{work_of(from, width, {}), work_of(to, width, {})};
+  if (!packing::is_near(told.from) || !packing::is_near(told.to))
+    return Status{IST_ERR_ARGUMENT, "a kernel from one layout to another counts fewer than 2^31 units, and was asked for " +
+                                        std::to_string(told.to.units) + " of " + std::to_string(width) + " bytes"};
+  const auto kernel = kernels_.find(context, PackKernel{.width = width, .relays = true});
+  if (!kernel.ok()) return kernel.status();
+  const auto each = packing::at_once(static_cast<std::uint64_t>(width));
+  return start_packing(context, {*kernel, CudaKernels::blocks_for(told.to.units, each), &told}, to, after);
 }
 
 }  // namespace ist

@@ -133,29 +133,38 @@ IST_KERNEL_CODE std::int64_t far_place(const Work& work, std::uint64_t unit) {
 }
 
 // Of near units, all blocks' tiles together are to be less than 2^31, as where there are not more blocks than tiles (blocks_for()).
-template <class Word, class Index, bool unpacks, std::uint32_t kAtOnce, class Crew, class Place>
-IST_KERNEL_CODE void move_units(const Crew& crew, const Work& work, const Place& place) {
-  const Units come = unpacks ? units_that_came<Word>(work.came, work.units) : Units{work.units, 0};
-  const auto units = static_cast<Index>(come.whole);
-  const auto first = static_cast<Index>(work.first);
-  const Index tile = kAtOnce * static_cast<Index>(crew.threads);
-  auto* const packed = reinterpret_cast<Word*>(work.packed);
-  const auto there = [&](Index unit) { return reinterpret_cast<Word*>(work.memory + place(first + unit)); };
-  if (unpacks && come.left != 0 && crew.block == 0 && crew.thread == 0) put_left(there(units), &packed[units], come.left);
+template <class Word, class Index, std::uint32_t kAtOnce, class Crew, class From, class To>
+IST_KERNEL_CODE void move_units(const Crew& crew, Index units, const From& from, const To& to) {
+  const Index apart = crew.threads;
+  const Index tile = kAtOnce * apart;
   for (Index begin = crew.block * tile; begin < units; begin += crew.blocks * tile) {
     const Index i = begin + crew.thread;
     if (begin + tile <= units) {
+      const Word* sources[kAtOnce];
+      Word* targets[kAtOnce];
       Word values[kAtOnce];
-      Word* places[kAtOnce];
-      for (std::uint32_t k = 0; k < kAtOnce; ++k) places[k] = there(i + k * static_cast<Index>(crew.threads));
-      for (std::uint32_t k = 0; k < kAtOnce; ++k)
-        values[k] = unpacks ? packed[i + k * static_cast<Index>(crew.threads)] : *places[k];
-      for (std::uint32_t k = 0; k < kAtOnce; ++k)
-        (unpacks ? *places[k] : packed[i + k * static_cast<Index>(crew.threads)]) = values[k];
+      for (std::uint32_t k = 0; k < kAtOnce; ++k) sources[k] = from(i + k * apart), targets[k] = to(i + k * apart);
+      for (std::uint32_t k = 0; k < kAtOnce; ++k) values[k] = *sources[k];
+      for (std::uint32_t k = 0; k < kAtOnce; ++k) *targets[k] = values[k];
     } else {
-      for (Index unit = i; unit < units; unit += crew.threads)
-        (unpacks ? *there(unit) : packed[unit]) = unpacks ? packed[unit] : *there(unit);
+      for (Index unit = i; unit < units; unit += apart) *to(unit) = *from(unit);
     }
+  }
+}
+
+// Between the memory, where `place` says, and the packed side.
+template <class Word, class Index, bool unpacks, std::uint32_t kAtOnce, class Crew, class Place>
+IST_KERNEL_CODE void move_packed(const Crew& crew, const Work& work, const Place& place) {
+  const auto first = static_cast<Index>(work.first);
+  const auto there = [&](Index unit) { return reinterpret_cast<Word*>(work.memory + place(first + unit)); };
+  const auto here = [&](Index unit) { return reinterpret_cast<Word*>(work.packed) + unit; };
+  if constexpr (unpacks) {
+    const Units come = units_that_came<Word>(work.came, work.units);
+    const auto units = static_cast<Index>(come.whole);
+    if (come.left != 0 && crew.block == 0 && crew.thread == 0) put_left(there(units), here(units), come.left);
+    move_units<Word, Index, kAtOnce>(crew, units, here, there);
+  } else {
+    move_units<Word, Index, kAtOnce>(crew, static_cast<Index>(work.units), there, here);
   }
 }
 
@@ -164,12 +173,28 @@ IST_KERNEL_CODE void move(const Crew& crew, const Work& work) {
   constexpr std::uint32_t kAtOnce = at_once(sizeof(Word));
   using Index = std::conditional_t<far, std::uint64_t, std::uint32_t>;
   if constexpr (listed)
-    move_units<Word, Index, unpacks, kAtOnce>(
+    move_packed<Word, Index, unpacks, kAtOnce>(
         crew, work, [&](Index unit) { return far ? far_place<Word>(work, unit) : listed_place<Word>(work, unit); });
   else if (!far && work.dimensions <= 1)
-    move_units<Word, Index, unpacks, kAtOnce>(crew, work, [&](Index unit) { return row_place<Word>(work, unit); });
+    move_packed<Word, Index, unpacks, kAtOnce>(crew, work, [&](Index unit) { return row_place<Word>(work, unit); });
   else
-    move_units<Word, Index, unpacks, kAtOnce>(crew, work, [&](Index unit) { return strided_place<Word>(work, unit); });
+    move_packed<Word, Index, unpacks, kAtOnce>(crew, work, [&](Index unit) { return strided_place<Word>(work, unit); });
+}
+
+// From blocks to blocks of as many bytes, all near, without a packed stream between.
+struct Relay {
+  Work from;
+  Work to;
+};
+template <class Word, class Crew>
+IST_KERNEL_CODE void relay(const Crew& crew, const Relay& work) {
+  const auto place = [](const Work& side, std::uint32_t unit) {
+    const std::uint32_t all = static_cast<std::uint32_t>(side.first) + unit;
+    return reinterpret_cast<Word*>(side.memory + strided_place<Word>(side, all));
+  };
+  move_units<Word, std::uint32_t, at_once(sizeof(Word))>(
+      crew, static_cast<std::uint32_t>(work.to.units), [&](std::uint32_t unit) { return place(work.from, unit); },
+      [&](std::uint32_t unit) { return place(work.to, unit); });
 }
 
 }  // namespace ist::packing
