@@ -60,6 +60,7 @@
 #   ISTHMUS_TEST_JOBS   tests at a time (half the processors, 16 at most)
 #   ISTHMUS_ROUNDS      how often a call of peers runs everything (2)
 #   ISTHMUS_PAIRS       of peers: which memories alone, such as cuda-cuda,pinned-cuda, where a call may not take so long
+#   ISTHMUS_PROGRAMS    of workloads: which alone, such as "jacobi lbm"
 #   ISTHMUS_BENCH_OPTIONS  more options for every isthmus bench, such as --quick
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -153,7 +154,8 @@ build_all() {
   step 400 "build with $(nproc) processors" cmake --build "$build" "${targets[@]}" || finish
 }
 
-gpus() { nvidia-smi --list-gpus 2>/dev/null | grep -c . || true; }
+# As many as programs see.
+gpus() { if [[ -n ${CUDA_VISIBLE_DEVICES:-} ]]; then tr ',' '\n' <<<"$CUDA_VISIBLE_DEVICES"; else nvidia-smi --list-gpus 2>/dev/null; fi | grep -c . || true; }
 
 # The pair of devices that stands for "one GPU to another"; on one GPU, two ranks share it.
 second_gpu() { if (($(gpus) > 1)); then echo cuda:1; else echo cuda:0; fi; }

@@ -3,6 +3,7 @@
 #include <isthmus/halo.h>
 #include <isthmus/heap.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -68,6 +69,20 @@ TEST_F(HeapView, CarriesKernelsOfTwoProcessesToEachOther) {
                              return wrong + (ist_heap_destroy(&last) == IST_OK ? 0 : 1);
                            }),
                  -1);
+}
+
+// Barriers of grids, each with a plane put before it and compared behind it, by as many GPUs as there are, up to four.
+TEST_F(HeapView, MeetsAMillionTimes) {
+  const int pes = std::min(heap_kernels::devices(), 4);
+  expect_all(run_ranks(pes, "host,cuda", [](const Here& here) {
+    Symmetric symmetric;
+    if (!symmetric.made(here)) return 50;
+    const auto& [heap, view, places] = symmetric;
+    int wrong = wrong_in(here, "exchange", exchange(view, here.rank, places, 500));
+    wrong += wrong_in(here, "grids", meet_as_grids(view, here.rank, places, 1000000));
+    ist_heap last = heap;
+    return wrong + (ist_heap_destroy(&last) == IST_OK ? 0 : 1);
+  }));
 }
 
 // Every host and every kernel at once, at every PE's word.

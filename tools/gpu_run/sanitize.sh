@@ -58,7 +58,7 @@ sanitize_heaps() {
   local tool=$1 who=2
   (($(gpus) < 2)) && who=1
   sanitize "$tool" 90 1 "calls in kernels" "$tests/in_kernel" quick
-  sanitize "$tool" 90 1 "heaps in kernels" "$tests/device_heap_view" $brief
+  sanitize "$tool" 90 1 "heaps in kernels" "$tests/device_heap_view" $brief "--gtest_filter=-*AMillion*"
   sanitize "$tool" 90 $who "heaps in streams" "$tests/ranks_heap_streams" $brief
   sanitize "$tool" 90 $who "heaps from hosts" "$tests/ranks_one_sided" $brief "--gtest_filter=-*OnlyMemory*"
 }

@@ -5,16 +5,18 @@
 # workloads.json is one object: machine, commit and date, and what each start of a program wrote with --json.
 
 # workload NAME RANKS program options...: the program writes its figures to a file of that name.
+wanted() { [[ -z ${ISTHMUS_PROGRAMS:-} || " $ISTHMUS_PROGRAMS " == *" $1 "* ]]; }
 workload() {
   local name=$1 ranks=$2
   shift 2
+  wanted "$1" || return 0
   step 90 "$*, $ranks rank(s)" "$isthmus" run -n "$ranks" "$build/bin/$1" "${@:2}" --json "$raw/$name.workload.json"
 }
 
 # Beside what NCCL does with the same sweeps, where it is found.
 himeno_by_nccl() {
   local size=$1 round=$2 iterations=$3
-  [[ -x $build/himeno_nccl ]] || return 0
+  [[ -x $build/himeno_nccl ]] && wanted himeno || return 0
   step 60 "himeno by NCCL in a graph, $size" env NCCL_NVLS_ENABLE=0 bash -c "'$build/himeno_nccl' '$size' '$iterations' '$all' >'$raw/nccl-$size-$round.workload.json'"
 }
 
