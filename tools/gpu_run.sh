@@ -58,7 +58,7 @@
 #   ISTHMUS_CALL_LIMIT  seconds that one call of check may take (580): tests that have not begun by then are left out, and told; that all rounds
 #                       of a call of peers may (560); after which no sweep begins (250)
 #   ISTHMUS_TEST_JOBS   tests at a time (half the processors, 16 at most)
-#   ISTHMUS_ROUNDS      how often a call of peers runs everything (2)
+#   ISTHMUS_ROUNDS      how often a call of peers runs everything (2), and one of workloads (3)
 #   ISTHMUS_PAIRS       of peers: which memories alone, such as cuda-cuda,pinned-cuda, where a call may not take so long
 #   ISTHMUS_PROGRAMS    of workloads: which alone, such as "jacobi lbm"
 #   ISTHMUS_BENCH_OPTIONS  more options for every isthmus bench, such as --quick

@@ -31,7 +31,7 @@ run_workloads() {
     step 120 "compile tools/peers/himeno_nccl.cu" nvcc -std=c++20 -O3 -arch=native -Iinclude -Iexamples -Iexamples/himeno "-I$nccl/include" \
       tools/peers/himeno_nccl.cu examples/himeno/cuda_sweeps.cu -o "$build/himeno_nccl" -Xlinker "$nccl/lib/libnccl.so.2" -Xlinker "-rpath,$nccl/lib"
   fi
-  for round in 1 2 3; do
+  for ((round = 1; round <= ${ISTHMUS_ROUNDS:-3}; ++round)); do
     workload "jacobi-1-$round" 1 jacobi --device cuda --nx 16384 --ny 16384 --iterations 300 --compare 10
     workload "lbm-1-$round" 1 lbm --device cuda --cells 512 --steps 50
     workload "pixels-$round" "$all" pixels --device cuda --steps 50
