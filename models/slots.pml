@@ -1,114 +1,119 @@
-/* The slots of one pair (src/path/shm/pair_slots.hpp): one writer, one reader, messages of one slot or two, and a count that is
- * reported late.
+/* The slots of one pair (src/path/shm/pair_slots.hpp) and the room beside them: one writer, one reader, messages that fit their slot, and
+ * messages of one block or two, and a count that is reported late.
  *
- * What must hold: the reader gets every message once, in order, whole; neither side waits for ever. The bytes of a message of
- * two slots cover the second one's turn word, and are the worst that they can be: the very word for which the reader will look
- * there one lap later.
+ * What must hold: the reader gets every message once, in order, whole; neither side waits for ever.
  * In the code every step that the other side may see is a load or store of its own here. Spin runs them in program order
  * (sequential consistency); where a guard says that something comes last or first, the code needs the release or acquire
  * that is named beside it. */
 #ifndef SLOTS
 #define SLOTS 4
 #endif
+#ifndef BLOCKS
+#define BLOCKS 4
+#endif
 #ifndef TOTAL
-#define TOTAL 11 /* slots that the messages take: more than two laps */
+#define TOTAL 10 /* messages: more than two laps of slots, and of blocks where they take some */
 #endif
 #ifndef NO_GUARD_REPORT_OFTEN
-#define REPORT 3 /* less one, with the two slots of a message: all there are */
+#define REPORT SLOTS
 #else
 #define REPORT (SLOTS + 1)
 #endif
-#define TURN(position, slots) (((position) + 1) * 2 + (slots) - 1)
+#ifndef NO_GUARD_REPORT_BYTES_OFTEN
+#define REPORT_BLOCKS (BLOCKS - 1) /* less one, with the two blocks of a message: all there are */
+#else
+#define REPORT_BLOCKS BLOCKS
+#endif
+#define TURN(position, blocks) (((position) + 1) * 4 + (blocks))
+/* One word of the reader's tells both counts. */
+#define CONSUMED(slots, blocks) ((slots) * 64 + (blocks))
 
-byte turn[SLOTS + 1]; /* the last one is behind the others: the rest of a message that begins in the last but one */
-byte front[SLOTS + 1]; /* first and last byte of what lies in a slot */
-byte back[SLOTS + 1];
-byte consumed;
+byte turn[SLOTS];
+byte envelope[SLOTS];
+byte room[BLOCKS + 1]; /* the last one is behind the others: the rest of a message that begins in the last but one */
+short consumed;
 
 active proctype writer() {
   byte position = 0;
-  byte slots, first, next;
-  bool covered[SLOTS];
+  byte written = 0;
+  byte blocks, slot, first;
   do
   :: position < TOTAL ->
      if
-     :: slots = 1
-     :: slots = 2
+     :: blocks = 0
+     :: blocks = 1
+     :: blocks = 2
      fi;
-     first = position % SLOTS;
-     next = (position + slots) % SLOTS;
+     slot = position % SLOTS;
+     first = written % BLOCKS;
+     /* acquire: the reader's last look at slot and blocks comes before our first write */
 #ifndef NO_GUARD_ROOM
-     /* acquire: the reader's last look at the slots comes before our first write */
-     position + slots - consumed <= SLOTS;
+#ifndef NO_GUARD_ROOM_FOR_BYTES
+     position - consumed / 64 < SLOTS && written - consumed % 64 + blocks <= BLOCKS;
+#else
+     position - consumed / 64 < SLOTS;
+#endif
+#else
+     written - consumed % 64 + blocks <= BLOCKS;
 #endif
 #ifdef NO_GUARD_TURN_LAST
-     turn[first] = TURN(position, slots);
+     turn[slot] = TURN(position, blocks);
 #endif
-     front[first] = position + 100;
+     envelope[slot] = position + 100;
      if
-     :: slots == 2 ->
-        turn[first + 1] = TURN(position + 1 + SLOTS, 1);
-        if
-        :: first + 1 < SLOTS -> covered[first + 1] = true
-        :: else
-        fi
+     :: blocks > 0 -> room[first] = position + 100
      :: else
      fi;
-     back[first + slots - 1] = position + 100;
-#ifndef NO_GUARD_CLEAR_FIRST
-#ifndef NO_GUARD_CLEAR_NEXT
-     /* before the release below: the reader comes to the next slot only when it has seen this message. The slot is free: a
-        full ring's next one is the first of a message, whose word was cleared or never covered */
      if
-     :: covered[next] -> turn[next] = 0; covered[next] = false
+     :: blocks > 1 -> room[first + 1] = position + 100
      :: else
      fi;
-#endif
-#endif
+     written = written + blocks;
 #ifndef NO_GUARD_TURN_LAST
-     /* release: envelope, payload and the cleared word come before the word that shows them */
-     turn[first] = TURN(position, slots);
+     /* release: envelope and payload come before the word that shows them */
+     turn[slot] = TURN(position, blocks);
 #endif
-#ifdef NO_GUARD_CLEAR_FIRST
-     if
-     :: covered[next] -> turn[next] = 0; covered[next] = false
-     :: else
-     fi;
-#endif
-     position = position + slots
+     position++
   :: else -> break
   od
 }
 
 active proctype reader() {
   byte position = 0;
-  byte slots, first;
+  byte read = 0;
+  byte told = 0; /* of the blocks */
+  byte blocks, slot, first;
   do
   :: position < TOTAL ->
-     first = position % SLOTS;
+     slot = position % SLOTS;
+     first = read % BLOCKS;
 #ifndef NO_GUARD_TURN
      /* acquire; and the word names the lap, so that last lap's bytes are not taken for this one's */
-     turn[first] / 2 == position + 1;
+     turn[slot] / 4 == position + 1;
 #else
-     turn[first] != 0;
+     turn[slot] != 0;
 #endif
-     slots = turn[first] % 2 + 1;
+     blocks = turn[slot] % 4;
 #ifdef NO_GUARD_REPORT_LAST
      if
-     :: (position + slots) / REPORT != position / REPORT -> consumed = position + slots
+     :: (position + 1) % REPORT == 0 || read + blocks - told >= REPORT_BLOCKS -> consumed = CONSUMED(position + 1, read + blocks)
      :: else
      fi;
 #endif
-     assert(front[first] == position + 100);
-     assert(back[first + slots - 1] == position + 100);
-     position = position + slots;
-#ifndef NO_GUARD_REPORT_LAST
-     /* release: our reads come before the count that lets the writer fill the slots again */
+     assert(envelope[slot] == position + 100);
+     assert(blocks < 1 || room[first] == position + 100);
+     assert(blocks < 2 || room[first + 1] == position + 100);
+     position++;
+     read = read + blocks;
      if
-     :: position / REPORT != (position - slots) / REPORT -> consumed = position
+     :: position % REPORT == 0 || read - told >= REPORT_BLOCKS ->
+        told = read;
+#ifndef NO_GUARD_REPORT_LAST
+        /* release: our reads come before the count that lets the writer fill slot and blocks again */
+        consumed = CONSUMED(position, read)
+#endif
      :: else
      fi
-#endif
   :: else -> break
   od
 }

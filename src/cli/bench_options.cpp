@@ -178,6 +178,7 @@ std::vector<std::uint64_t> checked_sizes(const BenchOptions& options, const Sett
   for (const std::uint64_t odd : {1U, 3U, 7U, 17U, 33U, 65U, 129U, 1023U}) around(odd);
   constexpr std::uint64_t kPage = 4096;
   around(PairSlot::kPayload);
+  around(kAlwaysInSlots.value);
   around(kPage);
   around(kPairPayload);
   around(settings.eager_limit.value);

@@ -164,7 +164,7 @@ Explanation explain_message(const Options& options, const Settings& settings, co
   message.same_process = options.self;
   message.same_device =
       from.on_device() && from.kind == to.kind && from.device != Place::kAnyDevice && from.device == to.device;
-  message.slot_limit = options.self ? Bytes{PairSlot::kPayload} : pair_slot_limit(settings.eager_limit, 2);
+  message.slot_limit = options.self ? kAlwaysInSlots : pair_slot_limit(settings.eager_limit, 2);
   message.cell_limit = settings.eager_limit;
   if (settings.device_ipc == "never") message.not_lent = "ISTHMUS_DEVICE_IPC is never";
   message.readable = PeerMemory::possible;

@@ -98,7 +98,7 @@ void measure(Session& session, const Settings& settings, int rounds, Notes& note
   const std::size_t longest = std::min<std::size_t>(settings.eager_limit.value, 256 << 10);
   if (longest > 2 * slot_limit) cells = {2 * slot_limit, slot_limit + longest / 2, longest};
   if (slot_limit >= 4096) many_slots = {slot_limit / 4, slot_limit / 2, slot_limit};
-  Trials in_slots = one_way(session, {8, 64, 128, PairSlot::kPayload});
+  Trials in_slots = one_way(session, {8, 64, 128, kAlwaysInSlots.value});
   Trials in_many_slots = one_way(session, many_slots);
   Trials in_cells = one_way(session, cells);
   Trials announced = one_way(session, {256 << 10, 1 << 20, 4 << 20});

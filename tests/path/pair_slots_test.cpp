@@ -1,4 +1,4 @@
-// The slots of a pair alone: messages of one slot and of many, at every place of the ring, with the worst bytes there are.
+// The slots of a pair alone: messages that fit one and messages in the room beside them, at every place, with the worst bytes there are.
 #include <random>
 #include <thread>
 
@@ -16,21 +16,17 @@ class PairSlots : public ::testing::TestWithParam<std::uint32_t> {
   PairSlotWriter writer_{slots_.data(), &consumed_, shape_};
   PairSlotReader reader_{slots_.data(), &consumed_, shape_};
 
-  // Bytes of a message at `position` that cover later slots' turn words with what the reader looks for there in the next lap;
-  // the other words have its number.
-  std::vector<std::byte> malicious(std::uint64_t position, std::size_t size, std::uint64_t number) const;
+  // Bytes of a message at `position`, each word of which is what the reader looks for after it, or has its number.
+  static std::vector<std::byte> malicious(std::uint64_t position, std::size_t size, std::uint64_t number);
   bool holds(const PairSlot& slot, std::uint64_t number, const std::vector<std::byte>& bytes) const;
+  void pass(std::uint64_t& number, std::size_t size);
 };
 INSTANTIATE_TEST_SUITE_P(OfRanks, PairSlots, ::testing::Values(2U, 32U, 128U, 4096U));
 
-std::vector<std::byte> PairSlots::malicious(std::uint64_t position, std::size_t size, std::uint64_t number) const {
+std::vector<std::byte> PairSlots::malicious(std::uint64_t position, std::size_t size, std::uint64_t number) {
   std::vector<std::byte> bytes(size);
-  constexpr std::size_t kBefore = offsetof(PairSlot, payload);
   for (std::size_t at = 0; at < size; at += 8) {
-    const std::size_t place = at + kBefore;
-    const std::uint64_t later = position + place / sizeof(PairSlot);
-    const std::uint64_t word =
-        place % sizeof(PairSlot) == 0 ? turn_at(later + shape_.slots, number % 217) : number * 8191 + at;
+    const std::uint64_t word = at % 64 == 0 ? turn_at(position + 1, number % 217) : number * 8191 + at;
     std::memcpy(bytes.data() + at, &word, std::min<std::size_t>(8, size - at));
   }
   return bytes;
@@ -48,52 +44,62 @@ Envelope numbered(std::uint64_t number) {
   return envelope;
 }
 
+// One message there and out again, and nothing behind it. Its number counts on.
+void PairSlots::pass(std::uint64_t& number, std::size_t size) {
+  const auto bytes = malicious(number, size, number);
+  ASSERT_TRUE(writer_.post(numbered(number), bytes)) << number;
+  const PairSlot* slot = reader_.front();
+  ASSERT_NE(nullptr, slot) << number;
+  ASSERT_TRUE(holds(*slot, number, bytes)) << number << ", " << size << " bytes";
+  reader_.pop();
+  ASSERT_FALSE(reader_.ready()) << "after message " << number;
+  ASSERT_EQ(nullptr, reader_.front()) << "after message " << number;
+  ++number;
+}
+
 TEST(PairSlotShape, ManyRanksHaveFewerSlotsEach) {
-  EXPECT_EQ(1024U, pair_slot_shape(2).slots);
+  EXPECT_EQ(256U, pair_slot_shape(2).slots);
+  EXPECT_EQ(4096U, pair_slot_shape(2).blocks);
   EXPECT_EQ(65536U, pair_slot_shape(16).longest);
-  EXPECT_EQ(512U, pair_slot_shape(17).slots);
+  EXPECT_EQ(128U, pair_slot_shape(17).slots);
   EXPECT_EQ(32768U, pair_slot_shape(32).longest);
-  EXPECT_EQ(256U, pair_slot_shape(64).slots);
-  EXPECT_EQ(128U, pair_slot_shape(65).slots);
-  EXPECT_EQ(128U, pair_slot_shape(100000).slots);
+  EXPECT_EQ(1024U, pair_slot_shape(64).blocks);
+  EXPECT_EQ(512U, pair_slot_shape(65).blocks);
+  EXPECT_EQ(64U, pair_slot_shape(100000).slots);
+  EXPECT_EQ(512U, pair_slot_shape(100000).blocks);
   EXPECT_EQ(8192U, pair_slot_shape(100000).longest);
-  // No rank needs more than about 4 MiB for them while it has at most 128 of its host beside it.
+  // No rank needs more than about 5 MiB for them while it has at most 128 of its host beside it.
   for (std::uint32_t ranks = 1; ranks <= 128; ++ranks)
-    EXPECT_LE(ranks * pair_slot_shape(ranks).in_memory() * sizeof(PairSlot), 5U << 20) << ranks;
+    EXPECT_LE(ranks * pair_slot_shape(ranks).in_memory() * sizeof(PairSlot), 6U << 20) << ranks;
 }
 
 TEST_P(PairSlots, BytesThatLookLikeAMessageAreNone) {
   std::mt19937_64 random{std::random_device{}()};
-  std::uint64_t position = 0;
-  for (std::uint64_t number = 0; number < 20000; ++number) {
-    const std::size_t size = random() % (random() % 2 == 0 ? shape_.longest : PairSlot::kPayload) + 1;
-    const auto bytes = malicious(position, size, number);
-    ASSERT_TRUE(writer_.post(numbered(number), bytes)) << number;
-    position += slots_for(size);
-    const PairSlot* slot = reader_.front();
-    ASSERT_NE(nullptr, slot) << number;
-    ASSERT_TRUE(holds(*slot, number, bytes)) << number << ", " << size << " bytes";
-    reader_.pop();
-    ASSERT_FALSE(reader_.ready()) << "after message " << number;
-    ASSERT_EQ(nullptr, reader_.front()) << "after message " << number;
-  }
+  for (std::uint64_t number = 0; number < 20000 && !HasFatalFailure();)
+    pass(number, random() % (random() % 2 == 0 ? shape_.longest : kAlwaysInSlots.value) + 1);
 }
 
 TEST_P(PairSlots, TheLongestMessageGoesThroughFromEveryPlace) {
   std::uint64_t number = 0;
-  for (std::uint64_t place = 0; place < shape_.slots; ++place) {
-    // The same message at this place, then small ones up to the next lap's next place.
-    for (std::uint64_t position = 0; position < shape_.slots + 1;) {
-      const std::size_t size = position == 0 ? shape_.longest : number % 25;
-      const auto bytes = malicious(place + position, size, number);
-      ASSERT_TRUE(writer_.post(numbered(number), bytes));
-      ASSERT_NE(nullptr, reader_.front());
-      ASSERT_TRUE(holds(*reader_.front(), number, bytes)) << place;
-      reader_.pop();
-      position += slots_for(size);
-      ++number;
-    }
+  std::uint64_t block = 0;  // the next message's first
+  for (const std::uint64_t place : {std::uint64_t{0}, std::uint64_t{1}, shape_.blocks - blocks_for(shape_.longest),
+                                    shape_.blocks - blocks_for(shape_.longest) + 1, shape_.blocks - 2, shape_.blocks - 1}) {
+    // Short ones up to that place.
+    for (; block % shape_.blocks != place && !HasFatalFailure(); ++block) pass(number, PairSlot::kPayload + 1 + number % 40);
+    pass(number, shape_.longest);
+    block += blocks_for(shape_.longest);
+    if (HasFatalFailure()) FAIL() << "place " << place;
   }
+}
+
+// Each fills the last of what there is to the byte.
+TEST_P(PairSlots, SizesAroundASlotAndABlockGoThroughTwoLaps) {
+  std::uint64_t number = 0;
+  for (std::uint64_t lap = 0; lap < 2 * shape_.slots; ++lap)
+    for (const std::size_t size : {0U, 1U, 7U, 8U, 16U, 17U, 23U, 24U, 25U, 63U, 64U, 65U, 128U, 129U}) {
+      pass(number, size);
+      if (HasFatalFailure()) return;
+    }
 }
 
 TEST_P(PairSlots, RefusesWhatHasNoRoomAndTellsWhenItHas) {
@@ -102,7 +108,7 @@ TEST_P(PairSlots, RefusesWhatHasNoRoomAndTellsWhenItHas) {
   EXPECT_FALSE(writer_.news());
   std::uint64_t posted = 0;
   while (writer_.post({}, longest)) ++posted;
-  EXPECT_EQ(shape_.slots / slots_for(shape_.longest), posted);
+  EXPECT_EQ(shape_.blocks / blocks_for(shape_.longest), posted);
   // A small one still fits, and then no more than that.
   while (writer_.post({}, {})) ++posted;
   EXPECT_FALSE(writer_.post({}, longest));
@@ -128,24 +134,20 @@ TEST_P(PairSlots, BetweenThreadsEveryByteArrivesInOrder) {
   const auto sizes = [seed, longest = shape_.longest] {
     return [longest, random = std::mt19937_64{seed}]() mutable {
       const std::uint64_t drawn = random();
-      return static_cast<std::size_t>(drawn / 8 % (drawn % 8 == 0 ? longest + 1 : PairSlot::kPayload + 1));
+      return static_cast<std::size_t>(drawn / 8 % (drawn % 8 == 0 ? longest + 1 : kAlwaysInSlots.value + 1));
     };
   };
   std::thread sender{[&] {
     auto size = sizes();
-    std::uint64_t position = 0;
     for (std::uint64_t number = 0; number < kMessages; ++number) {
-      const auto bytes = malicious(position, size(), number);
+      const auto bytes = malicious(number, size(), number);
       while (!wrong && !writer_.post(numbered(number), bytes)) std::this_thread::yield();
-      position += slots_for(bytes.size());
     }
   }};
   auto size = sizes();
-  std::uint64_t position = 0;
   std::uint64_t number = 0;
   for (; number < kMessages && !wrong; ++number) {
-    const auto bytes = malicious(position, size(), number);
-    position += slots_for(bytes.size());
+    const auto bytes = malicious(number, size(), number);
     while (!reader_.ready()) std::this_thread::yield();
     const PairSlot* slot = reader_.front();
     wrong = slot == nullptr || !holds(*slot, number, bytes);

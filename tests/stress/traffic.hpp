@@ -36,8 +36,8 @@ struct Message {
   Message(std::uint64_t seed, int sender, std::uint64_t number, std::size_t cell_limit)
       : random(mix(mix(seed + static_cast<std::uint64_t>(sender)) + number)) {
     in_cell = random % 4 == 0;
-    // Few messages of several slots, or they would take all the time.
-    const std::size_t in_slots = random / 4 % 32 == 0 ? std::min(kPairPayload, cell_limit) : PairSlot::kPayload;
+    // Few long messages in slots, or they would take all the time.
+    const std::size_t in_slots = random / 4 % 32 == 0 ? std::min(kPairPayload, cell_limit) : kAlwaysInSlots.value;
     length = static_cast<std::size_t>((random >> 8) % ((in_cell ? cell_limit : in_slots) + 1));
   }
   void fill(std::byte* to) const {
