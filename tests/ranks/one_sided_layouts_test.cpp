@@ -222,7 +222,7 @@ void put_and_get(const TestHeap& heap, unsigned char* part, const Case& now, ist
 TEST(OneSidedLayouts, RandomNestsArriveInTheirPlacesAndTouchNoOthers) {
   constexpr std::uint64_t kCases = 60;
   int twice = 0, below = 0, plain = 0;
-  for (const KindName& of : heap_kinds()) {
+  for (const KindName& of : mapped_heap_kinds()) {
     const TestHeap heap{of.kind};
     unsigned char* const part = heap.alloc(1 << 20);
     for (const KindName& local : usable_kinds()) {
@@ -246,7 +246,7 @@ TEST(OneSidedLayouts, RandomNestsArriveInTheirPlacesAndTouchNoOthers) {
 
 // Longer than each block that bytes are packed into, with blocks of one length on both sides, of two, and in a row.
 TEST(OneSidedLayouts, LongOnesGoInParts) {
-  for (const KindName& of : heap_kinds()) {
+  for (const KindName& of : mapped_heap_kinds()) {
     const TestHeap heap{of.kind, 12 << 20};
     for (const auto& [far_block, near_block] :
          {std::pair<std::int64_t, std::int64_t>{16, 16}, {48, 16}, {16, 96}, {9 << 17, 48}}) {
@@ -268,7 +268,7 @@ TEST(OneSidedLayouts, LongOnesGoInParts) {
 }
 
 TEST(OneSidedLayouts, WhatCannotBeCopiedIsRefusedAndNothingIsWritten) {
-  for (const KindName& of : heap_kinds()) {
+  for (const KindName& of : mapped_heap_kinds()) {
     const TestHeap heap{of.kind, 1 << 20};
     unsigned char* const part = heap.alloc(4096);
     const Bytes poison(4096, 0xa5);

@@ -114,9 +114,38 @@ Result<BothSides> both_sides(CollectiveHeap& heap, bool puts, const FarData& far
   return puts ? BothSides{there, *near} : BothSides{*near, there};
 }
 
+// The other PE has the device that packs there, and is asked for what lies in a row alone.
+Status copy_served(CollectiveHeap& heap, bool puts, const BothSides& sides, Pe pe) {
+  const Laid& far = puts ? sides.to : sides.from;
+  const Laid& near = puts ? sides.from : sides.to;
+  const auto row = in_one_piece(far);
+  if (!row)
+    return {IST_ERR_UNSUPPORTED,
+            "the layout in the heap does not lie in a row, and this PE does not reach the part of PE " +
+                std::to_string(pe.value) +
+                ", which serves it; copy a row, and let that PE unpack it (ist_memory_copy, ist_heap_put_layout to itself)"};
+  PartService& service = *heap.service();
+  const auto carry = [&](const Piece& here, Offset at) {
+    return puts ? service.put({pe, at}, here, nullptr, true) : service.get(here, {pe, at}, true);
+  };
+  if (const auto here = in_one_piece(near)) return carry(*here, row->offset);
+  const std::uint64_t size = far.size().value;
+  std::vector<std::byte> block(smaller(Bytes{size}, mebibytes(1)).value);
+  for (std::uint64_t at = 0; at < size; at += block.size()) {
+    const std::uint64_t end = std::min<std::uint64_t>(size, at + block.size());
+    const PackPart part{static_cast<std::int64_t>(at), static_cast<std::int64_t>(end), !puts};
+    const Piece packed = host_piece(block.data(), Bytes{end - at});
+    if (puts) IST_TRY(pack_part(heap.world(), near, part, packed));
+    IST_TRY(carry(packed, row->offset + Bytes{at}));
+    if (!puts) IST_TRY(pack_part(heap.world(), near, part, packed));
+  }
+  return {};
+}
+
 Status copy_layouts(CollectiveHeap& heap, bool puts, const FarData& far_data, const LaidData& near_data) {
   const auto sides = both_sides(heap, puts, far_data, near_data);
   if (!sides.ok() || sides->to.size() == Bytes{}) return sides.status();
+  if (const Pe pe{far_data.pe}; heap.service_for(pe) != nullptr) return copy_served(heap, puts, *sides, pe);
   return move_laid(heap.world(), sides->to, sides->from);
 }
 

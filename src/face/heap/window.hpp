@@ -34,6 +34,8 @@ class Window final : public Team {
   int pes() const { return comm().size(); }
   KindId kind() const { return kind_; }
   bool on_host() const { return kind_ == KindId::host; }
+  static PartService* service() { return nullptr; }
+  static PartService* service_for(Pe) { return nullptr; }
   Status check(int pe) const;
   // Are those bytes of that PE's registered?
   Status check(int pe, std::uint64_t offset, Bytes size) const;
