@@ -222,7 +222,7 @@ void put_and_get(const TestHeap& heap, unsigned char* part, const Case& now, ist
 TEST(OneSidedLayouts, RandomNestsArriveInTheirPlacesAndTouchNoOthers) {
   constexpr std::uint64_t kCases = 60;
   int twice = 0, below = 0, plain = 0;
-  for (const KindName& of : mapped_heap_kinds()) {
+  for (const KindName& of : heap_kinds()) {
     const TestHeap heap{of.kind};
     unsigned char* const part = heap.alloc(1 << 20);
     for (const KindName& local : usable_kinds()) {

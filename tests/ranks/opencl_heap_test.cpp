@@ -3,6 +3,7 @@
 #include <isthmus/heap_stream.h>
 
 #include <atomic>
+#include <cstring>
 
 #include "one_sided_support.hpp"
 
@@ -20,7 +21,7 @@ bool has_opencl() {
   if (!has_opencl()) GTEST_SKIP() << "not covered here: takes OpenCL"
 
 constexpr std::size_t kAt = 61;
-const std::vector<std::size_t> kSizes{0, 1, 63, 4095, 4096, 4097, 65537, 1048579};
+constexpr std::size_t kSizes[]{0, 1, 63, 4095, 4096, 4097, 65537, 1048579};
 
 std::uint64_t seed_of(int pe, std::size_t size) { return size * 100 + static_cast<std::uint64_t>(pe) + 3; }
 
@@ -209,12 +210,12 @@ TEST(OpenclHeap, FreeingWaitsForWhatIsUnderWay) {
   }
 }
 
-// A row there, whatever lies here; and there what does not lie in a row where it can be reached.
-TEST(OpenclHeap, LayoutsOnThisSideGoIntoARow) {
+// A column there, one here, and both; poison between the elements stays.
+TEST(OpenclHeap, ColumnsGoBothWays) {
   WITH_OPENCL();
   constexpr std::int64_t kRows = 100;
   const TestHeap heap{IST_KIND_OPENCL};
-  unsigned char* const part = heap.alloc(8 * 3 * kRows);
+  unsigned char* const part = heap.alloc(std::uint64_t{8 * 3} * kRows);
   ist_layout column = IST_LAYOUT_NULL;
   IST_OK_OR_FAIL(ist_layout_vector(kRows, 1, 3, ist_layout_of(IST_INT64), &column));
   IST_OK_OR_FAIL(ist_layout_commit(column));
@@ -227,12 +228,17 @@ TEST(OpenclHeap, LayoutsOnThisSideGoIntoARow) {
   IST_OK_OR_FAIL(ist_heap_get_layout(heap, ist_host(back.data()), 1, column, part, kRows, number, right()));
   for (std::size_t i = 0; i < back.size(); ++i) ASSERT_EQ(i % 3 == 0 ? field[i] : -1, back[i]) << i;
   heap.barrier();
-  const int spread = ist_heap_put_layout(heap, part, 1, column, ist_host(field.data()), kRows, number, right());
-  if (is_served(IST_KIND_OPENCL) && size() > 1)
-    expect_error(IST_ERR_UNSUPPORTED, "does not lie in a row", spread);
-  else
-    EXPECT_EQ(IST_OK, spread) << ist_error_text();
-  IST_OK_OR_FAIL(ist_heap_put_layout(heap, part, 1, column, ist_host(field.data()), kRows, number, rank()));
+  heap.store(part, std::vector<unsigned char>(8 * field.size(), 0xff));
+  heap.barrier();
+  IST_OK_OR_FAIL(ist_heap_put_layout(heap, part, 1, column, ist_host(field.data()), kRows, number, right()));
+  heap.barrier();
+  std::vector<std::int64_t> found(3 * kRows);
+  std::memcpy(found.data(), heap.load(part, 8 * found.size()).data(), 8 * found.size());
+  for (std::size_t i = 0; i < found.size(); ++i)
+    ASSERT_EQ(i % 3 == 0 ? static_cast<std::int64_t>(i / 3) + 1000 * left() : -1, found[i]) << i;
+  std::fill(back.begin(), back.end(), -2);
+  IST_OK_OR_FAIL(ist_heap_get_layout(heap, ist_host(back.data()), 1, column, part, 1, column, right()));
+  for (std::size_t i = 0; i < back.size(); ++i) ASSERT_EQ(i % 3 == 0 ? field[i / 3] : -2, back[i]) << i;
   heap.barrier();
   IST_OK_OR_FAIL(ist_layout_free(&column));
 }

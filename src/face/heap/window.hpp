@@ -19,6 +19,8 @@
 
 namespace ist {
 
+class PartService;
+
 class Window final : public Team {
  public:
   static Result<std::unique_ptr<Window>> create(World& world, const Communicator& parent, const ist_buffer& memory,
