@@ -27,14 +27,17 @@ typedef struct ist_heap_handle* ist_heap;
 /* ---- heaps; all calls of this part are collective unless they say otherwise ---- */
 
 /* A heap of `bytes` in each PE's memory, which may grow to `most`: 0 means 64 GiB, or `bytes` where that is more. `most` costs
- * addresses, not memory. Kinds: IST_KIND_HOST; IST_KIND_CUDA, on `device` of each PE, which may be IST_OWN_DEVICE. All PEs are on one
- * host (IST_ERR_UNREACHABLE), and give the same kind, bytes and most (IST_ERR_ARGUMENT, at all of them). Of host memory pages count once
- * they are written to. Should it fail at one PE, it fails at all, and the text says at which one and why. */
+ * addresses, not memory. Kinds: IST_KIND_HOST; IST_KIND_CUDA and IST_KIND_OPENCL, on `device` of each PE, which may be IST_OWN_DEVICE.
+ * All PEs are on one host (IST_ERR_UNREACHABLE), and give the same kind, bytes and most (IST_ERR_ARGUMENT, at all of them). Of host memory
+ * pages count once they are written to. Of OpenCL memory a part is one buffer and does not grow, whatever `most` is; where others cannot map
+ * it, a thread of the library's serves it, so that its PE need not call (docs/one-sided.md), but ISTHMUS_THREADS=single is IST_ERR_SETTING.
+ * Should it fail at one PE, it fails at all, and the text says at which one and why. */
 IST_API int ist_heap_create(ist_comm comm, ist_kind kind, int device, uint64_t bytes, uint64_t most, ist_heap* heap);
 /* Waits for all PEs, so that nobody's memory goes while another still uses it; sets *heap to IST_HEAP_NULL. Views and pointers of it are
  * void then. A world that is destroyed takes its heaps along without waiting. */
 IST_API int ist_heap_destroy(ist_heap* heap);
-/* To so many bytes, of which none move; smaller than it is: IST_ERR_ARGUMENT. Views made before tell of the old size. */
+/* To so many bytes, of which none move; smaller than it is: IST_ERR_ARGUMENT. Views made before tell of the old size. IST_ERR_UNSUPPORTED: a
+ * heap of OpenCL memory. */
 IST_API int ist_heap_grow(ist_heap heap, uint64_t bytes);
 
 /* *address: the caller's copy of `bytes`, at a multiple of 64; null for 0. IST_ERR_MEMORY, at all PEs, with what is free; IST_ERR_ARGUMENT,
@@ -58,8 +61,11 @@ IST_API int ist_heap_barrier(ist_heap heap);
 IST_API int ist_heap_pe(ist_heap heap, int* pe);
 IST_API int ist_heap_pes(ist_heap heap, int* pes);
 /* The address in this process of that PE's copy: loads and stores through it reach the other PE's memory. Of a CUDA heap it is for
- * kernels and copies. */
+ * kernels and copies. IST_ERR_UNSUPPORTED, as of ist_heap_view: the parts of an OpenCL heap are served. */
 IST_API int ist_heap_pointer(ist_heap heap, const void* address, int pe, void** remote);
+/* The caller's own copy as a buffer of the heap's kind: of an OpenCL heap the cl_mem of the whole part and the offset in it, which kernels
+ * take as arguments, with a queue of the library's in its context; of others the address. It is the heap's: never released. */
+IST_API int ist_heap_buffer(ist_heap heap, const void* address, ist_buffer* buffer);
 /* 1: `address` is in the heap, and that PE's copy in reach; 0 otherwise, and for a PE that there is none. */
 IST_API int ist_heap_accessible(ist_heap heap, const void* address, int pe, int* accessible);
 /* What code outside of the library needs to reach all parts (isthmus/team.h). */
@@ -152,7 +158,8 @@ typedef enum ist_atomic IST_AS_INT {
   IST_ATOMIC_OR = 6,
   IST_ATOMIC_XOR = 7
 } ist_atomic;
-/* On that PE's copy of the word; *before, unless null, becomes what was there. Of a host heap by this processor, sequentially consistent. Of
+/* On that PE's copy of the word; *before, unless null, becomes what was there. Of a host heap by this processor, sequentially consistent, as
+ * of an OpenCL heap that all map; where PEs serve their parts, by that PE's thread, atomic with these calls alone. Of
  * a CUDA heap by a kernel of one thread on the caller's device, which this call waits for: atomic at the scope of the system with those of
  * kernels (device.cuh), and the device needs room for it beside what runs there. IST_ERR_UNSUPPORTED: no atomic operation crosses the
  * link to that PE's device, or the process does not see it. */

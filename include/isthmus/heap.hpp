@@ -90,6 +90,12 @@ class Heap {
     detail::check(ist_heap_pointer(heap_, address, pe, &remote));
     return static_cast<T*>(remote);
   }
+  // The own copy as a buffer of the heap's kind: of an OpenCL heap the cl_mem and the offset in it.
+  Buffer buffer(const void* address) const {
+    ist_buffer own{};
+    detail::check(ist_heap_buffer(heap_, address, &own));
+    return Buffer(own);
+  }
   bool accessible(const void* address, int pe) const {
     int accessible = 0;
     detail::check(ist_heap_accessible(heap_, address, pe, &accessible));

@@ -511,7 +511,7 @@ class Comm:
 
     def heap(self, kind: str, nbytes: int, most: int = 0, device: int = -1) -> Heap:
         """
-        A symmetric heap of nbytes of host or CUDA memory of each rank, which may grow to `most` (0: 64 GiB). Collective.
+        A symmetric heap of nbytes of host, CUDA or OpenCL memory of each rank, which may grow to `most` (0: 64 GiB). Collective.
         """
 
     def window(self, memory: object | None) -> Window:
@@ -570,7 +570,7 @@ def dims_create(ranks: int, dims: Sequence[int]) -> list[int]:
 
 class SymmetricArray:
     """
-    Memory of a symmetric heap, of which every PE has a copy; this is the caller's. numpy.asarray() and cupy.asarray() give views of it, which are void once the heap or its world is closed.
+    Memory of a symmetric heap, of which every PE has a copy; this is the caller's. numpy.asarray() and cupy.asarray() give views of it, which are void once the heap or its world is closed. Of an OpenCL heap it is named whole, and `opencl` is what kernels take.
     """
 
     @property
@@ -594,6 +594,12 @@ class SymmetricArray:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, object]: ...
+
+    @property
+    def opencl(self) -> tuple[int, int, int]:
+        """
+        Of an OpenCL heap: the cl_mem, the offset in it, which kernels take, and a queue of the library's, as numbers.
+        """
 
     def at(self, pe: int) -> SymmetricArray:
         """

@@ -10,7 +10,8 @@ void bind_arrays(nb::module_& module) {
   nb::class_<SymmetricArray>(
       module, "SymmetricArray",
       "Memory of a symmetric heap, of which every PE has a copy; this is the caller's. numpy.asarray() and "
-      "cupy.asarray() give views of it, which are void once the heap or its world is closed.")
+      "cupy.asarray() give views of it, which are void once the heap or its world is closed. Of an OpenCL heap it is named "
+      "whole, and `opencl` is what kernels take.")
       .def_prop_ro("shape", &SymmetricArray::shape, nb::sig("def shape(self) -> tuple[int, ...]"))
       .def_prop_ro("typestr", &SymmetricArray::typestr)
       .def_prop_ro("nbytes", &SymmetricArray::bytes)
@@ -22,6 +23,16 @@ void bind_arrays(nb::module_& module) {
       .def_prop_ro(
           "__cuda_array_interface__", [](const SymmetricArray& self) { return self.array_interface(true); },
           nb::sig("def __cuda_array_interface__(self) -> dict[str, object]"))
+      .def_prop_ro(
+          "opencl",
+          [](nb::handle self) {
+            const auto& array = nb::cast<const SymmetricArray&>(self);
+            if (!array.is_opencl()) throw nb::attribute_error("opencl");
+            const ist_buffer place = array.buffer(self).place;
+            return nb::make_tuple(place.object, place.offset, place.queue);
+          },
+          nb::sig("def opencl(self) -> tuple[int, int, int]"),
+          "Of an OpenCL heap: the cl_mem, the offset in it, which kernels take, and a queue of the library's, as numbers.")
       .def("at", &SymmetricArray::at_pe, "pe"_a, nb::sig("def at(self, pe: int) -> SymmetricArray"),
            "That PE's copy, for loads and stores: by the processor of a host heap, by kernels of a CUDA heap. put() and "
            "get() take "
@@ -134,7 +145,8 @@ void bind_heaps(nb::module_& module, nb::class_<Comm>& comm) {
       },
       "kind"_a, "nbytes"_a, "most"_a = 0, "device"_a = IST_OWN_DEVICE,
       nb::sig("def heap(self, kind: str, nbytes: int, most: int = 0, device: int = -1) -> Heap"),
-      "A symmetric heap of nbytes of host or CUDA memory of each rank, which may grow to `most` (0: 64 GiB). Collective.");
+      "A symmetric heap of nbytes of host, CUDA or OpenCL memory of each rank, which may grow to `most` (0: 64 GiB). "
+      "Collective.");
 }
 
 }  // namespace isthmus_python

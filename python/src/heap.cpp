@@ -52,8 +52,20 @@ nb::tuple SymmetricArray::shape() const {
 }
 
 nb::dict SymmetricArray::array_interface(bool of_device) const {
-  if (of_device != heap_->of_device())
+  if (is_opencl() || of_device != heap_->of_device())
     throw nb::attribute_error(of_device ? "__cuda_array_interface__" : "__array_interface__");
+  return named();
+}
+
+bool SymmetricArray::is_opencl() const { return heap_->kind() == "opencl"; }
+
+Region SymmetricArray::buffer(nb::handle self) const {
+  Region region = read_array_interface(self, named(), heap_->of_device());
+  if (address_ != 0) check(ist_heap_buffer(heap_->open(), reinterpret_cast<const void*>(address_), &region.place));
+  return region;
+}
+
+nb::dict SymmetricArray::named() const {
   heap_->open();
   if (freed_) refuse("this array of a symmetric heap was freed");
   nb::dict interface;

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "comm.hpp"
+#include "region.hpp"
 
 namespace isthmus_python {
 
@@ -27,6 +28,12 @@ class SymmetricArray {
       : heap_(std::move(heap)), address_(address), shape_(std::move(shape)), typestr_(std::move(typestr)) {}
   // Of the CUDA array interface where the heap is of a device; raises AttributeError where the heap is of the other sort.
   nb::dict array_interface(bool of_device) const;
+  // As array interfaces are, whatever the address leads to.
+  nb::dict named() const;
+  // Its memory is an OpenCL buffer, which the address only names.
+  bool is_opencl() const;
+  // The caller's own copy, as what names such memory.
+  Region buffer(nb::handle self) const;
   std::uint64_t address() const { return address_; }
   std::int64_t count() const;
   std::int64_t bytes() const;

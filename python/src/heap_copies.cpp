@@ -17,9 +17,12 @@ void must_fit(const char* name, const Region& into, const Region& from) {
 
 // Both sides of a copy, of which any may have gaps.
 struct Sides {
-  Sides(const char* name, nb::handle dest, nb::handle source)
-      : into(to_region(dest, Access::write, {}, Views::taken)), from(to_region(source, Access::read, {}, Views::taken)) {
+  Sides(const char* name, bool puts, nb::handle dest, nb::handle source)
+      : into(side(dest, Access::write, puts)), from(side(source, Access::read, !puts)) {
     must_fit(name, into, from);
+  }
+  static Region side(nb::handle object, Access access, bool far) {
+    return far ? far_region(object, access, Views::taken) : to_region(object, access, {}, Views::taken);
   }
   bool has_gaps() const { return into.view || from.view; }
   std::uint64_t bytes() const { return static_cast<std::uint64_t>(from.bytes()); }
@@ -53,7 +56,7 @@ int copy_laid(ist_heap heap, bool puts, const Sides& sides, const Laid& into, co
 }  // namespace
 
 void Heap::put(nb::handle dest, nb::handle source, int pe, bool now) const {
-  const Sides sides("put", dest, source);
+  const Sides sides("put", true, dest, source);
   if (sides.has_gaps()) {
     const Laid into(sides.into), from(sides.from);
     return call(session(), [&, heap = open()] { return copy_laid(heap, true, sides, into, from, pe); });
@@ -65,7 +68,7 @@ void Heap::put(nb::handle dest, nb::handle source, int pe, bool now) const {
 }
 
 void Heap::get(nb::handle dest, nb::handle source, int pe, bool now) const {
-  const Sides sides("get", dest, source);
+  const Sides sides("get", false, dest, source);
   if (sides.has_gaps()) {
     const Laid into(sides.into), from(sides.from);
     return call(session(), [&, heap = open()] { return copy_laid(heap, false, sides, into, from, pe); });
@@ -79,7 +82,7 @@ void Heap::get(nb::handle dest, nb::handle source, int pe, bool now) const {
 void Heap::put_signal(nb::handle dest, nb::handle source, nb::handle signal, std::uint64_t value, int pe, bool add,
                       bool now) const {
   const char* const name = now ? "put_signal" : "put_signal_nbi";
-  const Sides sides(name, dest, source);
+  const Sides sides(name, true, dest, source);
   const OneWord word = word_in(signal, name);
   if (word.region.item_size != 8) refuse(std::string{name} + ": the signal is a word of 8 bytes, such as one of 'u8'");
   auto* const address = static_cast<std::uint64_t*>(word.address);

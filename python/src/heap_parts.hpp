@@ -8,12 +8,21 @@
 
 #include <string>
 
+#include "heap.hpp"
 #include "region.hpp"
 #include "words.hpp"
 
 namespace isthmus_python {
 
 inline void* far_address(const Region& region) { return reinterpret_cast<void*>(region.place.object + region.place.offset); }
+
+// What a heap's calls take for their own copy; an address of it.
+inline Region far_region(nb::handle object, Access access, Views views = Views::refused) {
+  if (nb::isinstance<SymmetricArray>(object))
+    if (const auto& array = nb::cast<const SymmetricArray&>(object); array.is_opencl())
+      return read_array_interface(object, array.named(), false);
+  return to_region(object, access, {}, views);
+}
 
 struct OneWord {
   Region region;

@@ -5,7 +5,7 @@
 
 namespace isthmus_python {
 OneWord word_in(nb::handle object, const char* name) {
-  Region region = to_region(object, Access::read);
+  Region region = far_region(object, Access::read);
   const bool integer =
       region.type == IST_INT32 || region.type == IST_UINT32 || region.type == IST_INT64 || region.type == IST_UINT64;
   if (region.count != 1 || !integer)

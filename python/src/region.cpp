@@ -1,5 +1,6 @@
 #include "region.hpp"
 
+#include "heap.hpp"
 #include "memory.hpp"
 
 namespace isthmus_python {
@@ -20,6 +21,8 @@ bool walks(const Shape& shape, std::int64_t item_size, bool last_fastest) {
 std::optional<Region> from_own(nb::handle object) {
   if (nb::isinstance<Buffer>(object)) return nb::cast<const Buffer&>(object).region(object);
   if (nb::isinstance<Memory>(object)) return nb::cast<const Memory&>(object).region(object);
+  if (nb::isinstance<SymmetricArray>(object))
+    if (const auto& array = nb::cast<const SymmetricArray&>(object); array.is_opencl()) return array.buffer(object);
   return {};
 }
 

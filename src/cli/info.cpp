@@ -16,6 +16,7 @@
 #include "collective/nccl.hpp"
 #include "memory/kinds.hpp"
 #include "memory/lending.hpp"
+#include "memory/spaces.hpp"
 #include "memory/word_changes.hpp"
 #include "memory/workers.hpp"
 #include "path/shm/peer_memory.hpp"
@@ -85,6 +86,29 @@ void add_proxy(const Kinds& kinds, Json& list) {
   }
 }
 
+// Which devices' parts of heaps their PEs alone reach; nothing where no kind here has such.
+void add_served(const Kinds& kinds, const Settings& settings, Json& list) {
+  for (const auto& kind : kinds.all()) {
+    if (kind->id() != KindId::opencl || kind->spaces() == nullptr || kind->devices().empty()) continue;
+    const auto served = [&](const DeviceInfo& device) {
+      return settings.device_ipc == "never" || kind->spaces()->reach(device.ordinal) == SpaceReach::owner;
+    };
+    std::string mapped;
+    std::string asked;
+    for (const DeviceInfo& one : kind->devices())
+      for (const DeviceInfo& other : kind->devices()) {
+        if (other.ordinal < one.ordinal) continue;
+        std::string& text = served(one) || served(other) ? asked : mapped;
+        text += (text.empty() ? "" : ", ") + std::string{kind->name()} + ":" + std::to_string(one.ordinal) + " with " +
+                std::string{kind->name()} + ":" + std::to_string(other.ordinal);
+      }
+    list.push_back({{"name", "parts"},
+                    {"connects", "ranks of one host with each other's parts of heaps in OpenCL memory"},
+                    {"pairs", "by a thread of the rank whose part it is: " + (asked.empty() ? "none" : asked) +
+                                  "; mapped by both, with no thread: " + (mapped.empty() ? "none" : mapped)}});
+  }
+}
+
 // One entry per path of src/path, and what goes past them.
 Json paths_json(const Kinds& kinds, const Settings& settings) {
   Json list =
@@ -104,6 +128,7 @@ Json paths_json(const Kinds& kinds, const Settings& settings) {
          {"connects", "the own device of a rank with its host memory, where no other rank has that device"},
          {"pairs", "up to " + in_words(kWorkerLimit) + ", by a resident kernel in place of the driver's copies"}});
   add_proxy(kinds, list);
+  add_served(kinds, settings, list);
   return list;
 }
 

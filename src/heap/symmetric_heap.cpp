@@ -25,10 +25,32 @@ void SymmetricHeap::grow(Bytes bytes) {
 
 Piece SymmetricHeap::piece(Pe pe, Offset offset, Bytes size) const {
   Piece piece = host_piece(at(pe, offset), size);
-  piece.kind = shape_.kind;
-  piece.device = shape_.kind == KindId::host || pe == shape_.pe ? shape_.device : -1;
   piece.ready = true;  // whoever has streams write there orders them himself
+  if (shape_.reach == SpaceReach::processor) {
+    piece.device = 0;
+    return piece;
+  }
+  piece.kind = shape_.kind;
+  piece.device = pe == shape_.pe ? shape_.device : -1;
+  if (shape_.reach == SpaceReach::owner) {
+    piece.object = space_->object();
+    piece.offset = offset;
+  }
   return piece;
+}
+
+ist_buffer SymmetricHeap::buffer(Offset offset) const {
+  ist_buffer buffer{};
+  buffer.kind = static_cast<std::uint32_t>(shape_.kind);
+  buffer.device = shape_.kind == KindId::host ? 0 : shape_.device;
+  buffer.object = space_->object();
+  buffer.offset = offset.value;
+  buffer.queue = space_->queue();
+  if (buffer.object == 0) {
+    buffer.object = number_of(at(shape_.pe, offset));
+    buffer.offset = 0;
+  }
+  return buffer;
 }
 
 Result<Offset> SymmetricHeap::locate(const void* address, Bytes size) const {

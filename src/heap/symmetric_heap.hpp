@@ -29,6 +29,7 @@ class SymmetricHeap {
     int pes = 0;
     Bytes bytes;  // of each part, the synchronisation area included
     Bytes stride;
+    SpaceReach reach = SpaceReach::processor;
   };
   SymmetricHeap(const Shape& shape, std::unique_ptr<Space> space);
 
@@ -62,7 +63,10 @@ class SymmetricHeap {
   std::byte* at(Pe pe, Offset offset) const {
     return space_->base() + static_cast<std::uint64_t>(pe.value) * shape_.stride.value + offset.value;
   }
+  // To copy there from here, by the processor where that reaches it. Of memory that its owner alone reaches: the own part's.
   Piece piece(Pe pe, Offset offset, Bytes size) const;
+  // The own part, as its kind names memory.
+  ist_buffer buffer(Offset offset) const;
   // Where an address of this PE's own part is, `size` bytes of which must be there.
   Result<Offset> locate(const void* address, Bytes size) const;
   Status check(int pe) const;

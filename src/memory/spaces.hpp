@@ -1,6 +1,6 @@
 // Symmetric memory of one kind: of each PE of a team one part, all of them mapped in this process at a fixed stride.
 //
-// Who calls this : face/heap, which has the PEs hand each other the descriptors. Who implements it: host/, cuda/.
+// Who calls this : face/heap, which has the PEs hand each other the descriptors. Who implements it: host/, cuda/, opencl/.
 // Threads        : one at a time makes and attaches; what is mapped is anybody's.
 // Ownership      : a space owns its addresses and what is mapped there; memory lives as long as some process maps it.
 // Errors         : returned; they say how many bytes were asked for, and of whom.
@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "base/file_descriptor.hpp"
@@ -16,11 +17,19 @@
 
 namespace ist {
 
+// How a PE comes to the part of another one, from the nearest way on.
+enum class SpaceReach : std::uint8_t {
+  processor,  // by loads and stores
+  device,     // by its device, at the addresses of the space
+  owner       // not at all: addresses are names, and the PE whose part it is does what others ask for
+};
+
 struct SpaceShape {
   Pe pe;
   int pes = 0;
-  int device = 0;  // of this PE
-  Bytes stride;    // a whole number of pages
+  int device = 0;                            // of this PE
+  Bytes stride;                              // a whole number of pages
+  SpaceReach reach = SpaceReach::processor;  // the same at all PEs
 };
 
 // What the other PEs are told of a PE's memory before they reach for it.
@@ -34,6 +43,9 @@ class Space {
   virtual Status meet(Rank, const SpaceCard&) { return {}; }
   // Are words of that rank's part changed as a whole from here (word_changes.hpp), for whoever else changes them? Of ranks that were met.
   virtual Status changes_words_of(Rank) const { return {}; }
+  // What the own part is where kinds name memory by objects: one of the whole part. 0: it is named by addresses.
+  virtual std::uint64_t object() const { return 0; }
+  virtual std::uint64_t queue() const { return 0; }  // one in which the object may be used
   // The part of PE p begins p strides further on.
   virtual std::byte* base() const = 0;
   // Makes memory, all zero, for that stretch of the own part, and gives what others need to map it.
@@ -49,6 +61,10 @@ class Spaces {
   virtual ~Spaces() = default;
   // Strides and stretches are multiples of it, on every device.
   virtual Bytes page() const = 0;
+  // Of a space whose part is on that device, as far as this PE alone can tell.
+  virtual SpaceReach reach(int device) = 0;
+  // May a stretch be made behind another one?
+  virtual bool grows() const { return true; }
   // Reserves the addresses.
   virtual Result<std::unique_ptr<Space>> open(const SpaceShape& shape) = 0;
 };

@@ -70,6 +70,25 @@ TEST(Info, NamesWhatChangesWordsOfHostHeapsForKernelsWhereThereAreAny) {
   }
 }
 
+// With PoCL alone the parts are mapped, unless the setting says that they are not.
+TEST(Info, SaysWhichPairsOfDevicesNeedTheThreadThatServesAHeap) {
+  for (const std::string kinds :
+       {"ISTHMUS_KINDS=host", "ISTHMUS_KINDS=opencl", "ISTHMUS_KINDS=opencl ISTHMUS_DEVICE_IPC=never"}) {
+    const auto facts = nlohmann::json::parse(run_program("info --json", kinds).output);
+    std::string pairs;
+    for (const auto& path : facts["paths"])
+      if (path["name"] == "parts") pairs = path["pairs"];
+    std::size_t devices = 0;
+    for (const auto& kind : facts["kinds"]) devices += kind["name"] == "opencl" ? kind["devices"].size() : 0;
+    EXPECT_EQ(devices == 0, pairs.empty()) << kinds << ": " << pairs;
+    if (devices == 0) continue;
+    for (std::size_t one = 0; one < devices; ++one)
+      EXPECT_NE(std::string::npos, pairs.find("opencl:0 with opencl:" + std::to_string(one))) << pairs;
+    const bool all_served = pairs.find("no thread: none") != std::string::npos;
+    EXPECT_TRUE(all_served || kinds.find("never") == std::string::npos) << pairs;
+  }
+}
+
 TEST(Info, KindsLeftOutByTheSettingAreOffAndTheTextSaysHowToTurnThemOn) {
   const auto facts = nlohmann::json::parse(run_program("info --json", "ISTHMUS_KINDS=host").output);
   ASSERT_EQ(facts["kinds"].size(), 1U);

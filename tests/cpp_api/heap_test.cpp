@@ -190,6 +190,26 @@ TEST_F(HeapOfAll, parts_are_reached_by_pointers_and_views) {
   heap.free(mine);
 }
 
+TEST_F(HeapOfAll, of_opencl_memory_the_own_part_is_a_buffer_at_an_offset) {
+  EXPECT_EQ(heap.buffer(heap.alloc<int>(1)).kind(), Kind::host);
+  if (world.devices(Kind::opencl) == 0) GTEST_SKIP() << "not covered here: takes OpenCL";
+  Heap of_device(world.comm(), Kind::opencl, 1 << 20);
+  auto* const part = of_device.alloc<Particle>(77);
+  const auto mine = random_of<Particle>(me, 77);
+  of_device.put(part, std::span(mine), right);
+  of_device.barrier();
+  const Buffer own = of_device.buffer(part);
+  EXPECT_EQ(own.kind(), Kind::opencl);
+  EXPECT_EQ(of_device.buffer(part + 1).c().offset, own.c().offset + sizeof(Particle));
+  std::vector<Particle> found(77);
+  heap.barrier();
+  auto* const beside = heap.alloc<Particle>(77);
+  heap.put(beside, own, 77, me);
+  heap.get(std::span(found), beside, me);
+  EXPECT_TRUE(same(found, random_of<Particle>((me + all - 1) % all, 77)));
+  of_device.destroy();
+}
+
 TEST_F(HeapOfAll, errors_carry_code_and_text) {
   const auto code_of = [](const auto& call) -> int {
     try {

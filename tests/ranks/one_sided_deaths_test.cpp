@@ -116,6 +116,101 @@ TEST(OneSidedDescriptors, ThatOnePeCannotTakeAreSaidByAllAndNobodyWaits) {
   }));
 }
 
+// A heap of OpenCL memory that its PEs serve; 50 and more: not made.
+int make_served(const Here& here, ist_heap& heap, void*& words) {
+  if (ist_heap_create(here.comm, IST_KIND_OPENCL, 0, 1 << 20, 0, &heap) != IST_OK) return 50;
+  if (ist_heap_calloc(heap, 1 << 14, 8, &words) != IST_OK) return 51;
+  ist_team_view view{};
+  return ist_heap_view(heap, &view) == IST_ERR_UNSUPPORTED ? 0 : 52;
+}
+
+bool has_opencl(const Here& here) {
+  int devices = 0;
+  if (ist_kind_devices(here.world, IST_KIND_OPENCL, &devices) == IST_OK && devices > 0) return true;
+  if (here.rank == 0) std::printf("not covered here: kind opencl has no device on this machine\n");
+  return false;
+}
+
+struct Asking {
+  const char* name;
+  std::function<int(ist_heap, std::uint64_t*, int pe)> call;
+};
+
+// Nobody is left to serve them.
+TEST(OneSidedServed, ADeathEndsWhatIsAskedOfTheDead) {
+  const Variables served{{"ISTHMUS_DEVICE_IPC", "never"}};
+  static std::uint64_t bytes[1 << 13];
+  const std::vector<Asking> all{{"put", [](ist_heap heap, std::uint64_t* to,
+                                           int pe) { return ist_heap_put(heap, to, ist_host(bytes), sizeof bytes, pe); }},
+                                {"get", [](ist_heap heap, std::uint64_t* from,
+                                           int pe) { return ist_heap_get(heap, ist_host(bytes), from, sizeof bytes, pe); }},
+                                {"put and quiet",
+                                 [](ist_heap heap, std::uint64_t* to, int pe) {
+                                   const int code = ist_heap_put_nbi(heap, to, ist_host(bytes), sizeof bytes, pe);
+                                   return code == IST_OK ? ist_heap_quiet(heap) : code;
+                                 }},
+                                {"atomic", [](ist_heap heap, std::uint64_t* word, int pe) {
+                                   return ist_heap_atomic64(heap, IST_ATOMIC_INC, word, 0, nullptr, pe);
+                                 }}};
+  for (const Asking& asking : all)
+    expect_all_but(run_ranks(3, "host,opencl",
+                             [&](const Here& here) {
+                               if (here.rank == 2 && !has_opencl(here)) die_soon();
+                               if (!has_opencl(here)) return 0;
+                               ist_heap heap = IST_HEAP_NULL;
+                               void* words = nullptr;
+                               if (const int wrong = make_served(here, heap, words); wrong != 0) return wrong;
+                               if (here.rank == 2) die_soon();
+                               const auto killed = Clock::now() + kBefore;
+                               return expect_death(asking.name, here, 2, killed, [&] {
+                                 int code = IST_OK;
+                                 while (code == IST_OK) code = asking.call(heap, static_cast<std::uint64_t*>(words), 2);
+                                 return code;
+                               });
+                             }),
+                   2);
+}
+
+// The others serve each other on.
+TEST(OneSidedServed, WhoLeavesIsNamedAndTheOthersGoOn) {
+  const Variables served{{"ISTHMUS_DEVICE_IPC", "never"}};
+  expect_all(run_ranks(3, "host,opencl", [](const Here& here) {
+    if (!has_opencl(here)) return 0;
+    ist_heap heap = IST_HEAP_NULL;
+    void* words = nullptr;
+    if (const int wrong = make_served(here, heap, words); wrong != 0) return wrong;
+    if (ist_heap_barrier(heap) != IST_OK) return 53;
+    if (here.rank == 1) return 0;
+    if (here.rank == 2) {
+      here.wait_for(0, 1);
+      return 0;
+    }
+    int code = IST_OK;
+    const std::uint64_t value = 4711;
+    while (code == IST_OK) code = ist_heap_put(heap, words, ist_host(&value), 8, 1);
+    int wrong = code == IST_ERR_PEER_LEFT ? 0 : 1;
+    if (wrong != 0) std::fprintf(stderr, "put: %s %s\n", ist_code_name(code), ist_error_text());
+    std::uint64_t found = 0;
+    if (ist_heap_put(heap, words, ist_host(&value), 8, 2) != IST_OK) ++wrong;
+    if (ist_heap_get(heap, ist_host(&found), words, 8, 2) != IST_OK || found != value) ++wrong;
+    here.has_come_to(1);
+    return wrong;
+  }));
+}
+
+// No thread of the library's own is allowed then.
+TEST(OneSidedServed, IsRefusedWhereTheProgramPromisedOneThread) {
+  const Variables served{{"ISTHMUS_DEVICE_IPC", "never"}, {"ISTHMUS_THREADS", "single"}};
+  expect_all(run_ranks(2, "host,opencl", [](const Here& here) {
+    if (!has_opencl(here)) return 0;
+    ist_heap heap = IST_HEAP_NULL;
+    const int code = ist_heap_create(here.comm, IST_KIND_OPENCL, 0, 1 << 20, 0, &heap);
+    const bool said = code == IST_ERR_SETTING && std::string{ist_error_text()}.find("ISTHMUS_THREADS") != std::string::npos;
+    if (!said) std::fprintf(stderr, "[%d] %s: %s\n", here.rank, ist_code_name(code), ist_error_text());
+    return said ? 0 : 1;
+  }));
+}
+
 // Who has come to a barrier and leaves then has been there; who leaves before is named.
 TEST(OneSidedLeaving, EndsTheWaitsOfThoseThatStay) {
   expect_all(run_ranks(3, "host", [](const Here& here) {

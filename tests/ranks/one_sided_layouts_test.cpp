@@ -246,7 +246,7 @@ TEST(OneSidedLayouts, RandomNestsArriveInTheirPlacesAndTouchNoOthers) {
 
 // Longer than each block that bytes are packed into, with blocks of one length on both sides, of two, and in a row.
 TEST(OneSidedLayouts, LongOnesGoInParts) {
-  for (const KindName& of : heap_kinds()) {
+  for (const KindName& of : mapped_heap_kinds()) {
     const TestHeap heap{of.kind, 12 << 20};
     for (const auto& [far_block, near_block] :
          {std::pair<std::int64_t, std::int64_t>{16, 16}, {48, 16}, {16, 96}, {9 << 17, 48}}) {
@@ -268,7 +268,7 @@ TEST(OneSidedLayouts, LongOnesGoInParts) {
 }
 
 TEST(OneSidedLayouts, WhatCannotBeCopiedIsRefusedAndNothingIsWritten) {
-  for (const KindName& of : heap_kinds()) {
+  for (const KindName& of : mapped_heap_kinds()) {
     const TestHeap heap{of.kind, 1 << 20};
     unsigned char* const part = heap.alloc(4096);
     const Bytes poison(4096, 0xa5);

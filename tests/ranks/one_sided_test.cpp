@@ -127,7 +127,7 @@ TEST(OneSided, PointersReachTheMemoryItself) {
 }
 
 TEST(OneSided, AViewLeadsToEveryPart) {
-  for (const KindName& of : heap_kinds()) {
+  for (const KindName& of : mapped_heap_kinds()) {
     const TestHeap heap{of.kind, 1 << 20};
     unsigned char* const part = heap.alloc(100);
     ist_team_view view{};

@@ -7,6 +7,14 @@
 
 namespace rank_test {
 
+// OpenCL hands no memory of the program's to others.
+inline std::vector<KindName> window_kinds() {
+  std::vector<KindName> kinds;
+  for (const KindName& each : usable_kinds())
+    if (each.kind != IST_KIND_OPENCL) kinds.push_back(each);
+  return kinds;
+}
+
 // Collective: so much at this PE, at an offset in what was allocated, between bytes that nobody may touch. 0 bytes: none.
 class TestWindow {
  public:

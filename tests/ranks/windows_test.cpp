@@ -18,7 +18,7 @@ constexpr std::pair<std::size_t, std::size_t> kStretches[]{
     {0, 0}, {1, 3}, {7, 8}, {8, 4093}, {63, 1}, {4097, 4095}, {65535, 12289}, {262144, 16}, {262145, 33}, {1048579, 51421}};
 
 TEST(Windows, PutReachesTheRightBytesOfTheRightPeFromEveryKind) {
-  for (const KindName& of : heap_kinds()) {
+  for (const KindName& of : window_kinds()) {
     const TestWindow window{of.kind, bytes_of(rank())};
     for (const KindName& from : usable_kinds())
       for (const auto& [bytes, offset] : kStretches)
@@ -38,7 +38,7 @@ TEST(Windows, PutReachesTheRightBytesOfTheRightPeFromEveryKind) {
 }
 
 TEST(Windows, GetBringsTheBytesOfTheRightPeIntoEveryKind) {
-  for (const KindName& of : heap_kinds()) {
+  for (const KindName& of : window_kinds()) {
     const TestWindow window{of.kind, bytes_of(rank())};
     window.store(random_bytes(window.bytes(), seed_of(rank(), 1)));
     window.barrier();
@@ -60,7 +60,7 @@ TEST(Windows, GetBringsTheBytesOfTheRightPeIntoEveryKind) {
 }
 
 TEST(Windows, ViewsSayWhereEverythingIsAndOwnMemoryIsWhereItWas) {
-  for (const KindName& of : heap_kinds()) {
+  for (const KindName& of : window_kinds()) {
     const TestWindow window{of.kind, bytes_of(rank())};
     const ist_window_view view = window.view();
     EXPECT_EQ(rank(), view.pe);
@@ -101,7 +101,7 @@ TEST(Windows, PointersReachHostMemoryItself) {
 
 // Some give none, one after the other; those reach the others' all the same.
 TEST(Windows, MayHaveNothingAtSomePes) {
-  for (const KindName& of : heap_kinds())
+  for (const KindName& of : window_kinds())
     for (int has = 0; has < size(); ++has) {
       const TestWindow window{of.kind, rank() == has ? 5001U : 0U};
       const ist_window_view view = window.view();
@@ -131,7 +131,7 @@ TEST(Windows, MayHaveNothingAtSomePes) {
 }
 
 TEST(Windows, SeveralLieInOneAllocationAndGoOneByOne) {
-  for (const KindName& of : heap_kinds()) {
+  for (const KindName& of : window_kinds()) {
     constexpr std::size_t kEach = 30001;
     ist_buffer whole{};
     IST_OK_OR_FAIL(ist_memory_alloc(world(), of.kind, IST_OWN_DEVICE, 4 * kEach, &whole));
@@ -160,7 +160,7 @@ TEST(Windows, SeveralLieInOneAllocationAndGoOneByOne) {
 
 // Messages of the same memory go on beside a window and behind it.
 TEST(Windows, LeaveMessagesOfTheSameMemoryAlone) {
-  for (const KindName& of : heap_kinds()) {
+  for (const KindName& of : window_kinds()) {
     constexpr std::size_t kBytes = 300001;
     ist_buffer memory{};
     ist_window window = IST_WINDOW_NULL;
@@ -187,7 +187,7 @@ TEST(Windows, LeaveMessagesOfTheSameMemoryAlone) {
 // ---- what is refused ----
 
 TEST(WindowsRefused, PlacesThatNobodyHasRegistered) {
-  for (const KindName& of : heap_kinds()) {
+  for (const KindName& of : window_kinds()) {
     const TestWindow window{of.kind, bytes_of(rank())};
     std::vector<unsigned char> bytes(64);
     const ist_buffer local = ist_host(bytes.data());

@@ -17,7 +17,7 @@ std::uint64_t first_word(const ist_window_view& view, int pe) {
 TEST(Windows, SignalsFollowTheirBytesAndAtomicsCountEveryTime) {
   constexpr std::uint64_t kRounds = 50;
   constexpr std::uint64_t kBytes = 4001;
-  for (const KindName& of : heap_kinds()) {
+  for (const KindName& of : window_kinds()) {
     const TestWindow window{of.kind, 20000};
     const ist_window_view view = window.view();
     const std::uint64_t mine = first_word(view, rank()), theirs = first_word(view, right());

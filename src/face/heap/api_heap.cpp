@@ -159,11 +159,24 @@ int ist_heap_pointer(ist_heap heap, const void* address, int pe, void** remote) 
   *remote = nullptr;
   return ist::in_heap("ist_heap_pointer", heap, [=](ist::CollectiveHeap& in) -> ist::Status {
     const auto place = ist::place_in(in, {address, ist::Bytes{1}, pe});
+    if (place.ok()) IST_TRY(in.has_addresses());
     if (place.ok()) *remote = in.memory().at(place->pe, place->offset);
     return place.status();
   });
 } catch (...) {
   return ist::report_exception("ist_heap_pointer");
+}
+
+int ist_heap_buffer(ist_heap heap, const void* address, ist_buffer* buffer) try {
+  if (buffer == nullptr) return ist::null_argument("ist_heap_buffer", "buffer");
+  *buffer = ist_buffer{};
+  return ist::in_heap("ist_heap_buffer", heap, [=](ist::CollectiveHeap& in) -> ist::Status {
+    const auto offset = in.memory().locate(address, ist::Bytes{1});
+    if (offset.ok()) *buffer = in.memory().buffer(*offset);
+    return offset.status();
+  });
+} catch (...) {
+  return ist::report_exception("ist_heap_buffer");
 }
 
 int ist_heap_accessible(ist_heap heap, const void* address, int pe, int* accessible) try {
@@ -193,6 +206,7 @@ int ist_heap_device_view(ist_heap heap, int device, ist_device_view* view) try {
 int ist_heap_view(ist_heap heap, ist_team_view* view) try {
   if (view == nullptr) return ist::null_argument("ist_heap_view", "view");
   return ist::in_heap("ist_heap_view", heap, [=](ist::CollectiveHeap& in) -> ist::Status {
+    IST_TRY(in.has_addresses());
     in.memory().fill(*view);
     view->abort_word = in.abort_word();
     return {};

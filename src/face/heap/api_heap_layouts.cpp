@@ -114,9 +114,58 @@ Result<BothSides> both_sides(CollectiveHeap& heap, bool puts, const FarData& far
   return puts ? BothSides{there, *near} : BothSides{*near, there};
 }
 
+// The other PE is asked for each run by itself: where in its part, and the bytes of the block with those from `from` on of the stream.
+Status ask_for_runs(CollectiveHeap& heap, bool puts, const Laid& far, const PlaceInHeap& origin, const PackPart& part,
+                    std::byte* block) {
+  PartService& service = *heap.service();
+  std::int64_t at = 0;
+  Status asked;
+  const auto run = [&](std::int64_t offset, std::int64_t length) {
+    const std::int64_t first = std::max(at, part.from), last = std::min(at + length, part.to);
+    const std::int64_t place = offset + first - at;
+    at += length;
+    if (first >= last || !asked.ok()) return;
+    const Piece here = host_piece(block + (first - part.from), Bytes{static_cast<std::uint64_t>(last - first)});
+    const PartService::Far there{origin.pe, origin.offset + Bytes{static_cast<std::uint64_t>(place)}};
+    asked = puts ? service.put(there, here, nullptr, false) : service.get(here, there, false);
+  };
+  const Form& form = far.shape->form;
+  if (form.strided())
+    each_block(form, [&](std::int64_t offset) { run(offset, form.block); });
+  else
+    for (const Run& each : form.runs) run(each.offset, each.bytes);
+  // Whatever went wrong, nothing touches the block any more.
+  const Status over = service.quiet();
+  return asked.ok() ? over : asked;
+}
+
+// No device of this PE's reaches there: bytes go in a row if they lie so on both sides, and else by a block of host memory.
+Status copy_served(CollectiveHeap& heap, bool puts, const BothSides& sides, Pe pe) {
+  const Laid& far = puts ? sides.to : sides.from;
+  const Laid& near = puts ? sides.from : sides.to;
+  PartService& service = *heap.service();
+  const auto row = in_one_piece(far), here = in_one_piece(near);
+  if (row && here)
+    return puts ? service.put({pe, row->offset}, *here, nullptr, true) : service.get(*here, {pe, row->offset}, true);
+  // Byte 0 of the layout may lie before the part; its bytes do not.
+  const PlaceInHeap origin{pe, Offset{far.memory.offset.value + static_cast<std::uint64_t>(far.origin)}};
+  const std::int64_t size = far.shape->form.size;
+  const std::int64_t most = std::min(size, static_cast<std::int64_t>(kBlock.value));
+  std::vector<std::byte> block(static_cast<std::size_t>(most));
+  for (std::int64_t at = 0; at < size; at += most) {
+    const PackPart part{at, std::min(size, at + most), !puts};
+    const Piece packed = host_piece(block.data(), Bytes{static_cast<std::uint64_t>(part.to - part.from)});
+    if (puts) IST_TRY(pack_part(heap.world(), near, part, packed));
+    IST_TRY(ask_for_runs(heap, puts, far, origin, part, block.data()));
+    if (!puts) IST_TRY(pack_part(heap.world(), near, part, packed));
+  }
+  return {};
+}
+
 Status copy_layouts(CollectiveHeap& heap, bool puts, const FarData& far_data, const LaidData& near_data) {
   const auto sides = both_sides(heap, puts, far_data, near_data);
   if (!sides.ok() || sides->to.size() == Bytes{}) return sides.status();
+  if (const Pe pe{far_data.pe}; heap.service_for(pe) != nullptr) return copy_served(heap, puts, *sides, pe);
   return move_laid(heap.world(), sides->to, sides->from);
 }
 

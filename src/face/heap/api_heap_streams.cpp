@@ -16,6 +16,10 @@ Piece InStream::own_word() const {
 
 // Nothing is put into a stream that would wait for somebody who is gone.
 Result<InStream> InStream::enter(CollectiveHeap& heap, void* stream) {
+  if (heap.memory().shape().kind == KindId::opencl)
+    return Status{
+        IST_ERR_KIND,
+        "the heap is of OpenCL memory, and CUDA streams have heaps of IST_KIND_CUDA; make the call without a stream"};
   if (heap.on_host())
     return Status{
         IST_ERR_KIND,

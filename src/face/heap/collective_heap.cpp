@@ -60,30 +60,71 @@ Status CollectiveHeap::open(const Wanted& wanted) {
   const std::uint64_t sync = IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(pes));
   const Bytes bytes{rounded(wanted.bytes + sync, page_)};
   const std::uint64_t most = wanted.most != 0 ? wanted.most : std::max(kUsualMost, wanted.bytes);
-  const Bytes stride{rounded(most + sync, page_)};
-  auto space = kind.spaces()->open({pe, pes, device, stride});
+  const Bytes stride = kind.spaces()->grows() ? Bytes{rounded(most + sync, page_)} : bytes;
+  const auto reach = agree_on_reach(kind, device);
+  IST_TRY(reach.status());
+  auto space = kind.spaces()->open({pe, pes, device, stride, *reach});
   const Bytes words{rounded(FlagBarrier::size(pes).value, page_)};
   auto control = world().kinds().host().spaces()->open({pe, pes, 0, words});
   own = !space.ok() ? space.status() : control.status();
-  if (own.ok() && kind.id() != KindId::host) own = make_abort_page(kind.id());
+  if (own.ok() && *reach == SpaceReach::owner && world().settings().single_threaded())
+    own = {IST_ERR_SETTING,
+           "a thread of the library's own serves this PE's part of the heap, which ISTHMUS_THREADS=\"single\" does not "
+           "allow: leave that out, or make a heap of IST_KIND_HOST"};
+  if (own.ok() && *reach == SpaceReach::device) own = make_abort_page(kind.id());
   // Now, since a kernel is loaded only when nothing runs on the device, and a word may be changed for one that waits for it.
   if (WordChanges* const changes = kind.word_changes(); changes != nullptr) changes->load_words(device);
   if (control.ok()) control_ = std::move(*control);
   if (space.ok())
-    memory_ =
-        std::make_unique<SymmetricHeap>(SymmetricHeap::Shape{kind.id(), device, pe, pes, bytes, stride}, std::move(*space));
+    memory_ = std::make_unique<SymmetricHeap>(SymmetricHeap::Shape{kind.id(), device, pe, pes, bytes, stride, *reach},
+                                              std::move(*space));
   IST_TRY(agree("ist_heap_create", {}, own));
   IST_TRY(meet(memory_->space()));
   IST_TRY(extend(*control_, Offset{}, words, {}));
   IST_TRY(extend(memory_->space(), Offset{}, bytes, {}));
   device_view_.add(Offset{}, bytes);
   barrier_ = std::make_unique<FlagBarrier>(control_->base(), words, pe, pes);
-  return {};
+  return *reach == SpaceReach::owner ? start_serving() : Status{};
+}
+
+Status CollectiveHeap::start_serving() {
+  service_ = std::make_unique<PartService>(world(), comm(), *memory_);
+  const Status own = service_->start();
+  return agree("ist_heap_create: serve", {}, own);
+}
+
+// PEs of one heap may have devices of several drivers: what one of them cannot, none does.
+Result<SpaceReach> CollectiveHeap::agree_on_reach(MemoryKind& kind, int device) const {
+  SpaceReach reach = kind.spaces()->reach(device);
+  if (kind.id() == KindId::host) return reach;
+  const bool mapped = reach == SpaceReach::processor && world().settings().device_ipc != "never";
+  const SpaceReach mine = reach == SpaceReach::device || mapped ? reach : SpaceReach::owner;
+  std::vector<SpaceReach> all;
+  IST_TRY(exchange(comm(), "ist_heap_create", mine, all));
+  return *std::max_element(all.begin(), all.end());
 }
 
 void CollectiveHeap::look_at_board() {
   if (engine().parts().board.first_dead() != kNobody) device_view_.tell_dead();
   Team::look_at_board();
+}
+
+// Addresses that lead nowhere are for nobody's loads and stores.
+Status CollectiveHeap::has_addresses() const {
+  if (memory_->shape().reach != SpaceReach::owner) return {};
+  return {IST_ERR_UNSUPPORTED,
+          "no processor reaches the parts of this heap, whose PEs serve each other; use puts and gets, and of the own part "
+          "ist_heap_buffer"};
+}
+
+Status CollectiveHeap::view_from(int device, ist_device_view& view) {
+  if (memory_->shape().kind == KindId::opencl)
+    return {IST_ERR_KIND,
+            "the heap is of OpenCL memory, of which kernels have the own part (ist_heap_buffer); views are of heaps of "
+            "IST_KIND_CUDA and IST_KIND_HOST"};
+  IST_TRY(device_view_.fill(*this, device, view));
+  look_at_board();  // who died before it had an abort word
+  return {};
 }
 
 // The others help with it: a link is tried by both of its ends.
@@ -107,7 +148,7 @@ Status CollectiveHeap::extend(Space& space, Offset from, Bytes size, const Statu
   Status status = agree("ist_heap: make", {}, made.status());
   std::vector<FileDescriptor> all(static_cast<std::size_t>(comm().size()));
   // What fails here is said when all have passed theirs on: nobody waits for one that has gone, and no descriptor is left behind.
-  Status mapped = status.ok() ? pass_around(*made, all) : Status{};
+  Status mapped = status.ok() && made->valid() ? pass_around(*made, all) : Status{};
   for (int pe = 0; status.ok() && pe < comm().size(); ++pe)
     if (pe != comm().rank() && mapped.ok()) mapped = space.attach(Pe{pe}, from, size, all[static_cast<std::size_t>(pe)]);
   if (status.ok()) status = agree("ist_heap: map", {}, mapped);
@@ -116,12 +157,17 @@ Status CollectiveHeap::extend(Space& space, Offset from, Bytes size, const Statu
 }
 
 Status CollectiveHeap::grow(std::uint64_t bytes) {
+  MemoryKind& kind = *world().kinds().find(memory_->shape().kind);
   const std::uint64_t sync = IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(comm().size()));
   const Bytes now = memory_->bytes();
   const Bytes stride = memory_->shape().stride;
   const Bytes wanted{bytes > kMostBytes ? ~std::uint64_t{0} : rounded(bytes + sync, page_)};
   Status own;
-  if (wanted < now || wanted > stride)
+  if (!kind.spaces()->grows())
+    own = {IST_ERR_UNSUPPORTED,
+           "a heap of kind " + std::string{kind.name()} +
+               " is one buffer at each PE, and cannot grow; make it as large as it will be, or another"};
+  else if (wanted < now || wanted > stride)
     own = {IST_ERR_ARGUMENT, std::to_string(bytes) + " bytes were asked for; the heap has " +
                                  std::to_string(now.value - sync) + " and may grow to " +
                                  std::to_string(stride.value - sync) + " (`most` of ist_heap_create)"};
@@ -197,6 +243,10 @@ bool CollectiveHeap::keep(const SharedShape& shape, bool only_ask) {
 
 Status CollectiveHeap::quiet() {
   Status failed = Team::quiet();
+  if (service_) {
+    Status served = service_->quiet();
+    if (failed.ok()) failed = std::move(served);
+  }
   if (!device_view_.has_proxy()) return failed;
   Status drained = device_view_.drain(engine().parts().board.first_dead() != kNobody);
   full_fence();

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "face/heap/device_view.hpp"
+#include "face/heap/part_service.hpp"
 #include "face/heap/team.hpp"
 #include "heap/flag_barrier.hpp"
 #include "heap/symmetric_heap.hpp"
@@ -43,7 +44,8 @@ class CollectiveHeap final : public Team {
 
   SymmetricHeap& memory() { return *memory_; }
   const SymmetricHeap& memory() const { return *memory_; }
-  bool on_host() const { return memory_->shape().kind == KindId::host; }
+  // Do processors reach all parts?
+  bool on_host() const { return memory_->shape().reach == SpaceReach::processor; }
 
   // What graphs with calls on this heap may hold stays as long as it. False: it did not stay so far.
   bool keep(const SharedShape& shape, bool only_ask);
@@ -55,14 +57,20 @@ class CollectiveHeap final : public Team {
   KindId kind() const { return memory_->shape().kind; }
   // Why no word of that PE's part can be changed as a whole by this PE's device; ok where one can.
   Status changes_words_of(Pe pe) const { return memory_->space().changes_words_of(rank_of(pe)); }
+  // Who does what is done to words; null where processors or devices do.
+  PartService* service() const { return service_.get(); }
+  // The same of copies: what lies in the own part needs nobody else.
+  PartService* service_for(Pe pe) const { return pe == memory_->shape().pe ? nullptr : service_.get(); }
+  // When the world ends: no thread is left.
+  void stop_serving() {
+    if (service_) service_->stop();
+  }
   // Also of what kernels have asked for.
   Status quiet() override;
   // For kernels on that device of this process.
-  Status view_from(int device, ist_device_view& view) {
-    IST_TRY(device_view_.fill(*this, device, view));
-    look_at_board();  // who died before it had an abort word
-    return {};
-  }
+  Status view_from(int device, ist_device_view& view);
+  // Why its addresses lead nowhere; ok where they do somewhere.
+  Status has_addresses() const;
   void look_at_board() override;
 
  private:
@@ -70,18 +78,22 @@ class CollectiveHeap final : public Team {
       : Team(world, std::move(comm), "ist_heap"), device_view_(world) {}
   Status open(const Wanted& wanted);
   Status check(const Wanted& wanted, int& device) const;
+  // The nearest way that all PEs have to each other's parts.
+  Result<SpaceReach> agree_on_reach(MemoryKind& kind, int device) const;
   // That stretch of a space: every PE makes its own, and maps the others'.
   Status extend(Space& space, Offset from, Bytes size, const Status& own);
   // Whose memory is in reach is found out with every other PE.
   Status meet(Space& space);
   Status zero(Offset offset, Bytes size);
   Status lost_in_barrier() const;
+  Status start_serving();
 
   std::unique_ptr<SymmetricHeap> memory_;
   std::unique_ptr<Space> control_;  // the barrier's words
   std::unique_ptr<FlagBarrier> barrier_;
   Bytes page_;
-  DeviceView device_view_;  // of the memory
+  std::unique_ptr<PartService> service_;  // where a PE alone reaches its part
+  DeviceView device_view_;                // of the memory
   std::mutex kept_mutex_;
   std::vector<SharedShape> kept_;
 };

@@ -5,14 +5,15 @@
 // Ownership      : none; what goes on behind a call the team keeps.
 // Errors         : returned, without the call's name.
 //
-// `Memory` is a Team that has check(pe), at(pe, offset), piece(pe, offset, size), kind(), on_host() and changes_words_of(pe); `Where` has a
-// size and a pe, and place_in(memory, where) finds where it is.
+// `Memory` is a Team that has check(pe), at(pe, offset), piece(pe, offset, size), kind(), on_host(), changes_words_of(pe), service() and
+// service_for(pe); `Where` has a size and a pe, and place_in(memory, where) finds where it is.
 #pragma once
 
 #include <cstring>
 #include <string>
 
 #include "face/heap/device_words.hpp"
+#include "face/heap/part_service.hpp"
 #include "face/message/calls.hpp"
 #include "heap/word.hpp"
 
@@ -50,6 +51,11 @@ Status copy(Memory& memory, Direction direction, const Where& where, const ist_b
   World& world = memory.world();
   const auto near = world.kinds().resolve(local, where.size);
   if (!near.ok()) return near.status();
+  if (PartService* const service = memory.service_for(place->pe); service != nullptr) [[unlikely]] {
+    const PartService::Far at{place->pe, place->offset};
+    const bool now = completes == Completes::now;
+    return direction == Direction::put ? service->put(at, *near, nullptr, now) : service->get(*near, at, now);
+  }
   const Piece far = memory.piece(place->pe, place->offset, where.size);
   const Piece& to = direction == Direction::put ? far : *near;
   const Piece& from = direction == Direction::put ? *near : far;
@@ -80,6 +86,10 @@ inline Status check_signal(const SignalChange& signal, std::uint64_t place) {
   return {};
 }
 
+inline WordChange change_of(const SignalChange& signal) {
+  return {signal.operation == IST_SIGNAL_ADD ? WordChange::What::add : WordChange::What::set, signal.value, 0};
+}
+
 template <class Memory>
 Status set_signal(Memory& memory, const PlaceInHeap& place, const SignalChange& signal) {
   constexpr Bytes kSize{sizeof signal.value};
@@ -88,6 +98,8 @@ Status set_signal(Memory& memory, const PlaceInHeap& place, const SignalChange& 
                           signal.operation == IST_SIGNAL_ADD ? IST_ATOMIC_ADD : IST_ATOMIC_SET, signal.value);
     return {};
   }
+  if (PartService* const service = memory.service(); service != nullptr)
+    return service->change({place.pe, place.offset}, kSize, change_of(signal)).status();
   const Piece word = memory.piece(place.pe, place.offset, kSize);
   if (signal.operation == IST_SIGNAL_ADD)
     return change_on_device(memory.world(), word, {WordChange::What::add, signal.value, 0}).status();
@@ -98,9 +110,22 @@ Status set_signal(Memory& memory, const PlaceInHeap& place, const SignalChange& 
 template <class Memory, class Where>
 Result<PlaceInHeap> place_of_signal(Memory& memory, const Where& word, const SignalChange& signal) {
   auto place = place_in(memory, word);
-  if (place.ok() && signal.operation == IST_SIGNAL_ADD && !memory.on_host())
+  if (place.ok() && signal.operation == IST_SIGNAL_ADD && !memory.on_host() && memory.service() == nullptr)
     IST_TRY(can_change_on_device(memory, place->pe));
   return place;
+}
+
+// Bytes and word are asked for together, and the other PE changes the word when it has the bytes.
+template <class Memory, class Where>
+Status put_signal_served(Memory& memory, const Where& where, const ist_buffer& source, const PlaceInHeap& word,
+                         const SignalChange& change, Completes completes) {
+  const auto place = place_in(memory, where);
+  if (!place.ok()) return place.status();
+  if (source.object == 0 && source.kind != IST_KIND_OPENCL) return null_buffer(where.size);
+  const auto near = memory.world().kinds().resolve(source, where.size);
+  if (!near.ok()) return near.status();
+  const PartService::Signal signal{word.offset, change_of(change)};
+  return memory.service_for(place->pe)->put({place->pe, place->offset}, *near, &signal, completes == Completes::now);
 }
 
 template <class Memory, class Where>
@@ -108,6 +133,8 @@ Status put_signal(Memory& memory, const Where& where, const ist_buffer& source, 
                   const SignalChange& signal, Completes completes) {
   const auto place = place_of_signal(memory, word, signal);
   if (!place.ok()) return place.status();
+  if (memory.service_for(place->pe) != nullptr && where.size != Bytes{}) [[unlikely]]
+    return put_signal_served(memory, where, source, *place, signal, completes);
   bool goes_on = false;
   IST_TRY(copy(memory, Direction::put, where, source, completes, [&](Transfer rest) {
     goes_on = true;

@@ -64,6 +64,15 @@ Status test_word(Memory& memory, const PlaceInHeap& word, const Condition& wante
   return lost;
 }
 
+// Not by this processor: by the PE whose part it is, or by this one's device.
+template <class Memory>
+Result<std::uint64_t> change_elsewhere(Memory& memory, const PlaceInHeap& word, Bytes size, const WordChange& change) {
+  if (PartService* const service = memory.service(); service != nullptr)
+    return service->change({word.pe, word.offset}, size, change);
+  IST_TRY(can_change_on_device(memory, word.pe));
+  return change_on_device(memory.world(), memory.piece(word.pe, word.offset, size), change);
+}
+
 // What was there.
 template <class T, class Memory>
 Result<T> change_atomically(Memory& memory, const PlaceInHeap& word, ist_atomic operation, T operand, bool wants_before) {
@@ -73,9 +82,8 @@ Result<T> change_atomically(Memory& memory, const PlaceInHeap& word, ist_atomic 
     const bool swaps = operation == IST_ATOMIC_SET && wants_before;
     return change<T>(memory.at(word.pe, word.offset), swaps ? IST_ATOMIC_SWAP : operation, operand);
   }
-  IST_TRY(can_change_on_device(memory, word.pe));
   const WordChange change{of_device(operation), operation == IST_ATOMIC_INC ? 1 : std::uint64_t{operand}, 0};
-  const auto found = change_on_device(memory.world(), memory.piece(word.pe, word.offset, Bytes{sizeof operand}), change);
+  const auto found = change_elsewhere(memory, word, Bytes{sizeof operand}, change);
   if (!found.ok()) return found.status();
   return static_cast<T>(*found);
 }
@@ -86,9 +94,8 @@ Result<T> compare_swap_word(Memory& memory, const PlaceInHeap& word, T expected,
     std::atomic_ref(*reinterpret_cast<T*>(memory.at(word.pe, word.offset))).compare_exchange_strong(expected, wanted);
     return expected;
   }
-  IST_TRY(can_change_on_device(memory, word.pe));
-  const auto found = change_on_device(memory.world(), memory.piece(word.pe, word.offset, Bytes{sizeof wanted}),
-                                      {WordChange::What::compare_swap, wanted, expected});
+  const auto found =
+      change_elsewhere(memory, word, Bytes{sizeof wanted}, {WordChange::What::compare_swap, wanted, expected});
   if (!found.ok()) return found.status();
   return static_cast<T>(*found);
 }

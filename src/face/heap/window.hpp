@@ -19,6 +19,8 @@
 
 namespace ist {
 
+class PartService;
+
 class Window final : public Team {
  public:
   static Result<std::unique_ptr<Window>> create(World& world, const Communicator& parent, const ist_buffer& memory,
@@ -34,6 +36,8 @@ class Window final : public Team {
   int pes() const { return comm().size(); }
   KindId kind() const { return kind_; }
   bool on_host() const { return kind_ == KindId::host; }
+  static PartService* service() { return nullptr; }
+  static PartService* service_for(Pe) { return nullptr; }
   Status check(int pe) const;
   // Are those bytes of that PE's registered?
   Status check(int pe, std::uint64_t offset, Bytes size) const;

@@ -178,7 +178,10 @@ void* shmemalign(std::size_t alignment, std::size_t size) { return align("shmema
 void* shmemx_malloc_on(int kind, std::size_t size) {
   if (kind == SHMEMX_KIND_HOST) return allocate("shmemx_malloc_on", {size});
   if (kind == SHMEMX_KIND_CUDA) return size == 0 ? nullptr : allocate_on_device("shmemx_malloc_on", size);
-  fail("shmemx_malloc_on", "the kind is " + std::to_string(kind) + "; it must be SHMEMX_KIND_HOST or SHMEMX_KIND_CUDA");
+  // Kernels of OpenCL know no addresses, which are all that calls of OpenSHMEM have for memory.
+  fail("shmemx_malloc_on", "the kind is " + std::to_string(kind) +
+                               "; it must be SHMEMX_KIND_HOST or SHMEMX_KIND_CUDA: OpenCL memory is in heaps of "
+                               "IST_KIND_OPENCL, beside OpenSHMEM (isthmus/heap.h)");
   return nullptr;
 }
 }

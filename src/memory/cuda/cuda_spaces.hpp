@@ -24,6 +24,7 @@ class CudaSpaces : public Spaces {
       : api_(api), contexts_(contexts), links_(links), lending_(lending) {}
   // The largest that any device asks for.
   Bytes page() const override { return mebibytes(2); }
+  SpaceReach reach(int) override { return SpaceReach::device; }
   Result<std::unique_ptr<Space>> open(const SpaceShape& shape) override;
 
   // Access is given to one device of this process: the space's own, which therefore copies, whosever memory it is.

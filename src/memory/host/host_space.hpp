@@ -38,6 +38,7 @@ class HostSpace : public Space {
 class HostSpaces : public Spaces {
  public:
   Bytes page() const override { return Bytes{HostSpace::kPage}; }
+  SpaceReach reach(int) override { return SpaceReach::processor; }
   Result<std::unique_ptr<Space>> open(const SpaceShape& shape) override { return HostSpace::open(shape); }
 };
 

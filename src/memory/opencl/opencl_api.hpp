@@ -44,6 +44,7 @@ namespace ist {
   F(clEnqueueReadBuffer)         \
   F(clEnqueueWriteBuffer)        \
   F(clEnqueueCopyBuffer)         \
+  F(clEnqueueFillBuffer)         \
   F(clEnqueueMarkerWithWaitList) \
   F(clCreateUserEvent)           \
   F(clSetUserEventStatus)        \

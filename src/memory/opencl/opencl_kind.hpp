@@ -20,6 +20,7 @@
 #include "memory/opencl/opencl_packing.hpp"
 #include "memory/opencl/opencl_programs.hpp"
 #include "memory/opencl/opencl_queues.hpp"
+#include "memory/opencl/opencl_spaces.hpp"
 
 namespace ist {
 
@@ -27,7 +28,8 @@ Result<std::unique_ptr<MemoryKind>> make_opencl_kind();
 
 class OpenclKind final : public MemoryKind, public Streams, public Arithmetic, public Packing {
  public:
-  explicit OpenclKind(const OpenclApi& api) : api_(api), contexts_(api), programs_(api), packs_(api), queues_(api) {}
+  explicit OpenclKind(const OpenclApi& api)
+      : api_(api), contexts_(api), programs_(api), packs_(api), queues_(api), spaces_(api, contexts_) {}
   ~OpenclKind() override;
   Status list_devices() { return contexts_.list_devices(); }
 
@@ -51,6 +53,7 @@ class OpenclKind final : public MemoryKind, public Streams, public Arithmetic, p
   Status can_pack(int device) override;
   Result<Ticket> pack_bytes(const PackWork& work, const Ticket& after) override;
   Queues* queues() override { return &queues_; }
+  Spaces* spaces() override { return &spaces_; }
   Status can(Reduction reduction, ist_type type, int device) override;
   Result<Ticket> combine(Reduction reduction, ist_type type, const Piece& into, const Piece& with,
                          const Ticket& after) override;
@@ -79,6 +82,7 @@ class OpenclKind final : public MemoryKind, public Streams, public Arithmetic, p
   OpenclPrograms programs_;
   OpenclPacks packs_;
   OpenclQueues queues_;
+  OpenclSpaces spaces_;
   std::mutex mutex_;
   std::vector<Promise> promises_;
   std::vector<std::uint32_t> free_places_;

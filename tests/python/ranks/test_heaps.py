@@ -1,16 +1,17 @@
-"""Symmetric heaps: what one rank puts into another's memory, with no call there; of the host and, where there is one, of CUDA."""
+"""Symmetric heaps: what one rank puts into another's memory, with no call there; of the host and, where there are
+such, of CUDA and OpenCL."""
 import numpy as np
 import pytest
 
 import isthmus
 
-KINDS = ["host", "cuda"]
+KINDS = ["host", "cuda", "opencl"]
 
 
 @pytest.fixture(params=KINDS)
 def heap(request, world, comm):
-    if request.param == "cuda" and world.devices("cuda") == 0:
-        pytest.skip("not covered here: heaps of CUDA memory; there is no device")
+    if request.param != "host" and world.devices(request.param) == 0:
+        pytest.skip(f"not covered here: heaps of {request.param} memory; there is no device")
     with comm.heap(request.param, 8 << 20) as heap:
         yield heap
 
@@ -209,6 +210,37 @@ def test_words_take_every_number_of_theirs_and_no_other(comm):
         for other in (np.zeros(1, "c8"), np.zeros(1, "f8"), np.zeros(1, [("a", "i4"), ("b", "i4")])):
             with pytest.raises(ValueError, match="one integer"):
                 heap.atomic("add", other, 1, pe=heap.pe)
+        heap.barrier()
+
+
+def test_an_array_of_an_opencl_heap_is_named_and_a_buffer_on_this_side(world, comm, ring, make_noise):
+    if world.devices("opencl") == 0:
+        pytest.skip("not covered here: heaps of OpenCL memory; there is no device")
+    after, before = ring
+    with comm.heap("opencl", 1 << 20) as heap, comm.heap("host", 1 << 20) as beside:
+        array = heap.array((5, 7), "f4")
+        memory, offset, queue = array.opencl
+        assert memory != 0 and queue != 0 and offset % 64 == 0
+        for name in ("__array_interface__", "__cuda_array_interface__"):
+            with pytest.raises(AttributeError):
+                getattr(array, name)
+        with pytest.raises(AttributeError):
+            beside.array(4).opencl
+        sent, expected = make_noise(140, heap.pe, before)
+        heap.put(array, sent, after)
+        heap.barrier()
+        # The array itself is what travels, and what a buffer by hand names, too.
+        found = np.full(140, 0xEE, np.uint8)
+        comm.sendrecv(array, after, found, before)
+        got = np.full(140, 0xEE, np.uint8)
+        heap.get(got, array, before)
+        assert np.array_equal(found, got)
+        named = isthmus.Buffer("opencl", memory, 140, "u1", offset=offset, queue=queue)
+        room = beside.array(140)
+        beside.put(room, named, beside.pe)
+        assert np.array_equal(np.asarray(room), expected)
+        with pytest.raises(isthmus.Error, match="cannot grow"):
+            heap.grow(2 << 20)
         heap.barrier()
 
 

@@ -1,0 +1,306 @@
+#include "face/heap/part_service.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "base/quiet_thread.hpp"
+#include "face/message/calls.hpp"
+
+namespace ist {
+namespace {
+
+constexpr std::int32_t kRequests = 0;  // tag of requests; the bytes that belong to one have its number
+constexpr std::uint32_t kTags = 1U << 30U;
+constexpr std::int32_t answer_to(std::int32_t tag) { return tag | static_cast<std::int32_t>(kTags); }
+// Not waited for, at one PE; beyond it the oldest is.
+constexpr std::size_t kMostAsked = 64;
+// Looks before the thread naps, where each rank has a processor; peers then ring no bell.
+constexpr int kLooks = 200;
+constexpr std::chrono::microseconds kNap{20};
+constexpr std::chrono::microseconds kLongNap{100};  // while nothing is under way
+
+template <class T>
+Piece piece_of(T& value) {
+  return host_piece(&value, Bytes{sizeof value});
+}
+
+template <class T>
+T changed(T was, const WordChange& change) {
+  const T operand = static_cast<T>(change.operand);
+  switch (change.what) {
+    case WordChange::What::set:
+    case WordChange::What::swap:
+    case WordChange::What::store:
+      return operand;
+    case WordChange::What::add:
+      return static_cast<T>(was + operand);
+    case WordChange::What::bitwise_and:
+      return was & operand;
+    case WordChange::What::bitwise_or:
+      return was | operand;
+    case WordChange::What::bitwise_xor:
+      return was ^ operand;
+    case WordChange::What::compare_swap:
+      return was == static_cast<T>(change.expected) ? operand : was;
+    case WordChange::What::fetch:
+      break;
+  }
+  return was;
+}
+
+}  // namespace
+
+PartService::PartService(World& world, const Communicator& comm, SymmetricHeap& memory)
+    : world_(world),
+      engine_(comm.engine()),
+      comm_(comm),
+      memory_(memory),
+      scope_{comm.scope().context | kQueueContext, comm.scope().group} {}
+
+Status PartService::start() {
+  for (int pe = 0; pe < comm_.size(); ++pe) {
+    if (pe == comm_.rank()) continue;
+    lanes_.emplace_back().rank = comm_.to_world(pe);
+    listen(lanes_.back());
+  }
+  if (lanes_.empty()) return {};
+  auto thread = quiet_thread("a heap that its PEs serve", [this] { run(); });
+  if (!thread.ok()) return thread.status();
+  thread_ = std::move(*thread);
+  return {};
+}
+
+void PartService::stop() {
+  stop_ = true;
+  if (!thread_.joinable()) return;
+  if (engine_.sleeping_path() != nullptr) engine_.sleeping_path()->wake();
+  thread_.join();
+}
+
+// Whoever asked has had his answer, or the world is over, and everything in it.
+PartService::~PartService() {
+  stop();
+  for (const auto& each : asked_) static_cast<void>(finish(*each));
+  for (Lane& lane : lanes_) {
+    if (lane.state == Lane::State::ended || lane.over) continue;
+    {
+      const std::lock_guard lock(engine_.lock());
+      if (lane.state == Lane::State::listening && engine_.cancel_receive(lane.operation)) continue;
+    }
+    static_cast<void>(wait_for(engine_, lane.operation));
+  }
+}
+
+// ---- what this PE asks ----
+
+// The request last: where something before it cannot be started, nobody is asked.
+Status PartService::start_asking(Asked& asked, Rank rank, const Piece* near) {
+  const std::lock_guard lock(engine_.lock());
+  const std::int32_t tag = asked.request.tag;
+  const auto receive = [&](const Piece& into, std::int32_t with) {
+    const auto id = engine_.start_receive(into, rank.value, with, scope_);
+    if (id.ok()) asked.operations.push_back(*id);
+    return id.status();
+  };
+  const auto send = [&](const Piece& from, std::int32_t with) {
+    bool done = false;
+    const auto id = engine_.start_send(from, rank, with, scope_, &done);
+    if (id.ok() && !done) asked.operations.push_back(*id);
+    return id.status();
+  };
+  IST_TRY(receive(piece_of(asked.answer), answer_to(tag)));
+  if (near != nullptr) IST_TRY(asked.request.what == PartRequest::What::get ? receive(*near, tag) : send(*near, tag));
+  return send(piece_of(asked.request), kRequests);
+}
+
+Result<std::unique_ptr<PartService::Asked>> PartService::ask(const PartRequest& request, Pe pe, const Piece* near) {
+  auto asked = std::make_unique<Asked>(Asked{request, {}, {}});
+  asked->request.tag = static_cast<std::int32_t>(1 + next_.fetch_add(1, std::memory_order_relaxed) % (kTags - 1));
+  Status started = start_asking(*asked, comm_.to_world(pe.value), near);
+  if (started.ok()) return asked;
+  let_go(*asked);
+  return started;
+}
+
+// What the other PE will not come to, since it could not, is over by this.
+void PartService::let_go(Asked& asked) {
+  for (const OperationId each : asked.operations) {
+    {
+      const std::lock_guard lock(engine_.lock());
+      engine_.cancel(each);
+    }
+    static_cast<void>(wait_for(engine_, each));
+  }
+  asked.operations.clear();
+}
+
+// The answer comes when everything else is over, but for the bytes where it says that they will not come.
+Status PartService::finish(Asked& asked) {
+  const OperationId answer = asked.operations.front();
+  asked.operations.erase(asked.operations.begin());
+  Status outcome = wait_for(engine_, answer).status;
+  if (outcome.ok()) outcome = asked.answer.status();
+  if (!outcome.ok()) {
+    let_go(asked);
+    return outcome;
+  }
+  for (const OperationId each : std::exchange(asked.operations, {}))
+    if (Status moved = wait_for(engine_, each).status; !moved.ok() && outcome.ok()) outcome = std::move(moved);
+  return outcome;
+}
+
+Status PartService::end_or_keep(std::unique_ptr<Asked> asked, bool now) {
+  if (now) return finish(*asked);
+  const std::lock_guard lock(mutex_);
+  asked_.push_back(std::move(asked));
+  if (asked_.size() <= kMostAsked) return {};
+  const std::unique_ptr<Asked> oldest = std::move(asked_.front());
+  asked_.pop_front();
+  if (Status outcome = finish(*oldest); !outcome.ok() && failed_.ok()) failed_ = std::move(outcome);
+  return {};
+}
+
+// Under the mutex all the time: what another thread waits for here is not over for this one either.
+Status PartService::quiet() {
+  const std::lock_guard lock(mutex_);
+  Status failed = std::exchange(failed_, {});
+  for (const auto& each : asked_)
+    if (Status outcome = finish(*each); !outcome.ok() && failed.ok()) failed = std::move(outcome);
+  asked_.clear();
+  return failed;
+}
+
+Status PartService::put(const Far& to, const Piece& near, const Signal* signal, bool now) {
+  PartRequest request{PartRequest::What::put, 0, to.offset.value, near.size.value, 0, 0, {}};
+  if (signal != nullptr) {
+    request.what = PartRequest::What::signal;
+    request.word = signal->offset.value;
+    request.word_size = sizeof(std::uint64_t);
+    request.change = signal->change;
+  }
+  auto asked = ask(request, to.pe, &near);
+  return asked.ok() ? end_or_keep(std::move(*asked), now) : asked.status();
+}
+
+Status PartService::get(const Piece& near, const Far& from, bool now) {
+  auto asked = ask({PartRequest::What::get, 0, from.offset.value, near.size.value, 0, 0, {}}, from.pe, &near);
+  return asked.ok() ? end_or_keep(std::move(*asked), now) : asked.status();
+}
+
+Result<std::uint64_t> PartService::change(const Far& word, Bytes size, const WordChange& change) {
+  if (word.pe == memory_.shape().pe) return change_here(word.offset, size, change);
+  auto asked = ask({PartRequest::What::change, 0, 0, 0, word.offset.value, size.value, change}, word.pe, nullptr);
+  if (!asked.ok()) return asked.status();
+  IST_TRY(finish(**asked));
+  return (*asked)->answer.before;
+}
+
+// Whatever the device has for words would be atomic with nothing that processors do, and is not asked for.
+Result<std::uint64_t> PartService::change_here(Offset offset, Bytes size, const WordChange& change) {
+  const std::lock_guard lock(words_);
+  const Piece word = memory_.piece(memory_.shape().pe, offset, size);
+  std::uint64_t before = 0;
+  IST_TRY(copy_pieces(world_, host_piece(&before, size), word));
+  const bool four = size == Bytes{sizeof(std::uint32_t)};
+  const std::uint64_t after = four ? changed(static_cast<std::uint32_t>(before), change) : changed(before, change);
+  if (after != before) IST_TRY(copy_pieces(world_, word, host_piece(&after, size)));
+  return before;
+}
+
+// ---- what the thread does ----
+
+void PartService::run() {
+  const auto news = [this] {
+    return stop_ || std::any_of(lanes_.begin(), lanes_.end(), [this](const Lane& lane) { return is_over(lane); });
+  };
+  Patience patience{engine_, news, Patience::Whose::thread};
+  while (!stop_) {
+    bool moved = false;
+    bool polls = false;
+    {
+      const std::lock_guard lock(engine_.lock());
+      moved = engine_.progress();
+      polls = engine_.must_poll();
+    }
+    for (Lane& lane : lanes_) moved = step(lane) || moved;
+    rest(patience, moved, polls);
+  }
+}
+
+void PartService::rest(Patience& patience, bool moved, bool polls) {
+  if (moved) fruitless_ = 0;
+  if (engine_.sleeping_path() != nullptr) return patience.after_look(moved, polls);
+  if (++fruitless_ < kLooks) return std::this_thread::yield();
+  std::this_thread::sleep_for(polls ? kNap : kLongNap);
+}
+
+// Under the lock.
+bool PartService::is_over(const Lane& lane) const {
+  return lane.state != Lane::State::ended && (lane.over || Engine::complete(*engine_.find(lane.operation)));
+}
+
+// True: it has moved on.
+bool PartService::step(Lane& lane) {
+  Status outcome;
+  {
+    const std::lock_guard lock(engine_.lock());
+    if (!is_over(lane)) return false;
+    if (!std::exchange(lane.over, false)) outcome = engine_.take(lane.operation).status;
+  }
+  if (lane.state == Lane::State::moving) {
+    end(lane, outcome);
+  } else if (lane.state == Lane::State::answering) {
+    listen(lane);
+  } else if (outcome.ok()) {
+    begin(lane);
+  } else {
+    lane.state = Lane::State::ended;
+  }
+  return true;
+}
+
+void PartService::listen(Lane& lane) {
+  const bool open = receive(lane, piece_of(lane.request), kRequests).ok();
+  lane.state = open ? Lane::State::listening : Lane::State::ended;
+}
+
+void PartService::begin(Lane& lane) {
+  const PartRequest& request = lane.request;
+  if (request.what == PartRequest::What::change) return end(lane, {});
+  const Piece own = memory_.piece(memory_.shape().pe, Offset{request.offset}, Bytes{request.size});
+  lane.state = Lane::State::moving;
+  const Status started =
+      request.what == PartRequest::What::get ? send(lane, own, request.tag) : receive(lane, own, request.tag);
+  if (!started.ok()) end(lane, started);
+}
+
+void PartService::end(Lane& lane, const Status& moved) {
+  const PartRequest& request = lane.request;
+  lane.answer = {};
+  Status outcome = moved;
+  if (outcome.ok() && request.word_size != 0) {
+    const auto before = change_here(Offset{request.word}, Bytes{request.word_size}, request.change);
+    if (before.ok()) lane.answer.before = *before;
+    outcome = before.status();
+  }
+  lane.answer.tell(outcome);
+  const bool told = send(lane, piece_of(lane.answer), answer_to(request.tag)).ok();
+  lane.state = told ? Lane::State::answering : Lane::State::ended;
+}
+
+Status PartService::receive(Lane& lane, const Piece& into, std::int32_t tag) {
+  const std::lock_guard lock(engine_.lock());
+  const auto id = engine_.start_receive(into, lane.rank.value, tag, scope_);
+  if (id.ok()) lane.operation = *id;
+  return id.status();
+}
+
+Status PartService::send(Lane& lane, const Piece& from, std::int32_t tag) {
+  const std::lock_guard lock(engine_.lock());
+  const auto id = engine_.start_send(from, lane.rank, tag, scope_, &lane.over);
+  if (id.ok()) lane.operation = *id;
+  return id.status();
+}
+
+}  // namespace ist

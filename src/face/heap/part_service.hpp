@@ -1,0 +1,113 @@
+// The parts of a heap that no other PE reaches: what others ask of this PE's part is done by a thread here, and what this PE asks of theirs
+// by theirs.
+//
+// Who calls this : CollectiveHeap, which owns one where the reach is SpaceReach::owner; copies and words on such a heap.
+// Threads        : calls from any. One thread per heap, where there are other PEs; it takes the engine's lock for each look.
+// Ownership      : owns the thread and what is under way; looks at world, communicator and memory, which outlive it.
+// Errors         : of what was asked: the other PE's, told by the call or by quiet(). A PE that is gone: IST_ERR_PEER_DEAD or _LEFT.
+//
+// What is asked goes by messages, in a context of the heap's own, as do the bytes: between the caller's buffer and the owner's, of
+// whatever kinds, by whatever carrier is cheapest, so that there is no second transport here. One receive is always open for each other
+// PE, and no PE waits for what another one asks. The program of the owner makes no call meanwhile.
+#pragma once
+
+#include <atomic>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "collective/communicator.hpp"
+#include "face/heap/part_messages.hpp"
+#include "heap/symmetric_heap.hpp"
+#include "request/wait.hpp"
+
+namespace ist {
+
+class World;
+
+class PartService {
+ public:
+  PartService(World& world, const Communicator& comm, SymmetricHeap& memory);
+  ~PartService();
+  PartService(const PartService&) = delete;
+  PartService& operator=(const PartService&) = delete;
+  Status start();
+  // The thread is over, and nobody is served any more.
+  void stop();
+
+  // Where, at another PE.
+  struct Far {
+    Pe pe;
+    Offset offset;
+  };
+  // A word of the same PE's, changed once the bytes are there.
+  struct Signal {
+    Offset offset;
+    WordChange change;
+  };
+  // `near` is checked. Not `now`: complete after quiet(), until which it stays as it is.
+  Status put(const Far& to, const Piece& near, const Signal* signal, bool now);
+  Status get(const Piece& near, const Far& from, bool now);
+  // What was there; of this PE's own words, too. They are changed by this thread and the caller's alone, one at a time.
+  Result<std::uint64_t> change(const Far& word, Bytes size, const WordChange& change);
+  Status quiet();
+
+ private:
+  // Something asked of another PE, and not waited for yet.
+  struct Asked {
+    PartRequest request;
+    PartAnswer answer;
+    std::vector<OperationId> operations;  // started, in that order
+  };
+  // What another PE asks.
+  struct Lane {
+    enum class State {
+      listening,  // for the next request
+      moving,     // bytes into or out of the own part
+      answering,
+      ended  // that PE is gone
+    };
+    Rank rank;
+    State state = State::ended;
+    PartRequest request;
+    PartAnswer answer;
+    OperationId operation;
+    bool over = false;  // it was complete when it was started
+  };
+  Result<std::unique_ptr<Asked>> ask(const PartRequest& request, Pe pe, const Piece* near);
+  Status start_asking(Asked& asked, Rank rank, const Piece* near);
+  Status finish(Asked& asked);
+  Status end_or_keep(std::unique_ptr<Asked> asked, bool now);
+  void let_go(Asked& asked);
+  Result<std::uint64_t> change_here(Offset offset, Bytes size, const WordChange& change);
+
+  // What the thread does.
+  void run();
+  void rest(Patience& patience, bool moved, bool polls);
+  bool step(Lane& lane);
+  bool is_over(const Lane& lane) const;
+  void listen(Lane& lane);
+  void begin(Lane& lane);
+  void end(Lane& lane, const Status& moved);
+  Status receive(Lane& lane, const Piece& into, std::int32_t tag);
+  Status send(Lane& lane, const Piece& from, std::int32_t tag);
+
+  World& world_;
+  Engine& engine_;
+  const Communicator& comm_;
+  SymmetricHeap& memory_;
+  const Scope scope_;
+  std::atomic<std::uint32_t> next_{0};
+  std::mutex words_;  // of the own part
+  std::mutex mutex_;
+  std::list<std::unique_ptr<Asked>> asked_;
+  Status failed_;          // of one that is no longer among them
+  std::list<Lane> lanes_;  // the thread's own
+  int fruitless_ = 0;
+  std::atomic<bool> stop_{false};
+  std::thread thread_;
+};
+
+}  // namespace ist
