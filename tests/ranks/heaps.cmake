@@ -1,3 +1,6 @@
+# Tests of symmetric heaps and of windows.
+
+rank_test(ranks_one_sided SOURCES one_sided_test.cpp one_sided_layouts_test.cpp one_sided_signals_test.cpp one_sided_allocation_test.cpp device_view_test.cpp RANKS 1 2 3 4 FAKE_RANKS 2 3 COUNTED 1 4)
 # Symmetric heaps of OpenCL memory: mapped by all where the driver can, and once more served by each PE.
 rank_test(ranks_opencl_heap SOURCES opencl_heap_test.cpp RANKS 1 2 3 4 FAKE_RANKS 2 COUNTED 1 3)
 function(rank_test_served name)
@@ -10,3 +13,11 @@ function(rank_test_served name)
 endfunction()
 rank_test_served(ranks_opencl_heap 1 2 3 4)
 rank_test_served(ranks_one_sided 2 3)
+# Memory that ranks already have, opened by the others.
+rank_test(ranks_windows SOURCES windows_test.cpp windows_words_test.cpp RANKS 1 2 3 4 FAKE_RANKS 1 2 3 COUNTED 1 3)
+target_include_directories(ranks_windows PRIVATE ${PROJECT_SOURCE_DIR}/include)
+if(ISTHMUS_HAVE_CUDA)
+  target_sources(ranks_windows PRIVATE windows_memory_test.cpp)
+  target_link_libraries(ranks_windows PRIVATE isthmus_cuda_headers)
+endif()
+test_on_one_device(ranks_windows LABELS counted)
