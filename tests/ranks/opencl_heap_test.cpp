@@ -215,13 +215,13 @@ TEST(OpenclHeap, ColumnsGoBothWays) {
   WITH_OPENCL();
   constexpr std::int64_t kRows = 100;
   const TestHeap heap{IST_KIND_OPENCL};
-  unsigned char* const part = heap.alloc(std::uint64_t{8 * 3} * kRows);
+  unsigned char* const part = heap.alloc(24 * std::uint64_t{kRows});
   ist_layout column = IST_LAYOUT_NULL;
   IST_OK_OR_FAIL(ist_layout_vector(kRows, 1, 3, ist_layout_of(IST_INT64), &column));
   IST_OK_OR_FAIL(ist_layout_commit(column));
   const ist_layout number = ist_layout_of(IST_INT64);
   std::vector<std::int64_t> field(3 * kRows);
-  for (std::size_t i = 0; i < field.size(); ++i) field[i] = static_cast<std::int64_t>(i) + 1000 * rank();
+  for (std::size_t i = 0; i < field.size(); ++i) field[i] = static_cast<std::int64_t>(i) + std::int64_t{1000} * rank();
   IST_OK_OR_FAIL(ist_heap_put_layout(heap, part, kRows, number, ist_host(field.data()), 1, column, right()));
   heap.barrier();
   std::vector<std::int64_t> back(3 * kRows, -1);
@@ -235,7 +235,7 @@ TEST(OpenclHeap, ColumnsGoBothWays) {
   std::vector<std::int64_t> found(3 * kRows);
   std::memcpy(found.data(), heap.load(part, 8 * found.size()).data(), 8 * found.size());
   for (std::size_t i = 0; i < found.size(); ++i)
-    ASSERT_EQ(i % 3 == 0 ? static_cast<std::int64_t>(i / 3) + 1000 * left() : -1, found[i]) << i;
+    ASSERT_EQ(i % 3 == 0 ? static_cast<std::int64_t>(i / 3) + std::int64_t{1000} * left() : -1, found[i]) << i;
   std::fill(back.begin(), back.end(), -2);
   IST_OK_OR_FAIL(ist_heap_get_layout(heap, ist_host(back.data()), 1, column, part, 1, column, right()));
   for (std::size_t i = 0; i < back.size(); ++i) ASSERT_EQ(i % 3 == 0 ? field[i / 3] : -2, back[i]) << i;
