@@ -1,6 +1,8 @@
 // Which kinds are loaded, why others are not, and what a buffer that a user names turns into.
 #include "memory/kinds.hpp"
 
+#include <cstring>
+
 #include "support.hpp"
 
 namespace ist::test {
@@ -54,6 +56,13 @@ TEST(Kinds, loading_twice_gives_two_independent_lists) {
     EXPECT_EQ(first->all().size(), second->all().size());
   }
   EXPECT_EQ(must(first->resolve(ist_host(this), Bytes{1})).kind, KindId::host);
+}
+
+// It is written twice where the compiler can copy wide words (isthmus.h).
+TEST(Buffer, has_what_it_was_made_of_and_nothing_else) {
+  const ist_buffer made = ist_make_buffer(0x89abcdef, 0x123456789abcdef0, 0xfedcba9876543210, 77);
+  const ist_buffer expected = {0x89abcdef, -1, 0x123456789abcdef0, 0xfedcba9876543210, 77, 0, 0, {0, 0, 0, 0}, 0, 0};
+  EXPECT_EQ(0, std::memcmp(&made, &expected, sizeof made));
 }
 
 TEST(Resolve, host_pointers_keep_address_offset_and_size) {
