@@ -155,7 +155,7 @@ build_all() {
 }
 
 # As many as programs see.
-gpus() { if [[ -n ${CUDA_VISIBLE_DEVICES:-} ]]; then tr ',' '\n' <<<"$CUDA_VISIBLE_DEVICES"; else nvidia-smi --list-gpus 2>/dev/null; fi | grep -c . || true; }
+gpus() { if [[ -n ${CUDA_VISIBLE_DEVICES+set} ]]; then tr ',' '\n' <<<"$CUDA_VISIBLE_DEVICES" | sed '/^-/,$d'; else nvidia-smi --list-gpus 2>/dev/null; fi | grep -c . || true; }
 
 # The pair of devices that stands for "one GPU to another"; on one GPU, two ranks share it.
 second_gpu() { if (($(gpus) > 1)); then echo cuda:1; else echo cuda:0; fi; }

@@ -66,7 +66,7 @@ class InStream final : public Launched {
   // next one.
   bool is_long() const {
     constexpr std::int64_t kLong = std::int64_t{1} << 24;  // cells: tens of microseconds
-    return grid_->cells().rows * grid_->cells().columns >= kLong;
+    return std::int64_t{grid_->cells().rows} * grid_->cells().columns >= kLong;
   }
   isthmus::Buffer row(int level, int y) const { return isthmus::Buffer::cuda(grid_->row(level, y)); }
   // Everything that another stream is to do while it is captured begins behind the beginning, and ends ahead of the end.

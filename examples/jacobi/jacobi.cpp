@@ -9,7 +9,7 @@
 // not looked at, so that iterations and result are the same. The ways there:
 //
 //   messages   rows to the neighbours first, in a stream of their own, and by ist_isend and ist_irecv while the rows between are computed
-//   stream     the same by ist_sendrecv_on, and norms by ist_allreduce_on, all in graphs: the processor waits for norms alone
+//   stream     the same by ist_sendrecv_on, and norms by ist_allreduce_on, in graphs where iterations are short: the processor waits for norms alone
 //   one-sided  one launch for an iteration, which stores its outermost rows into the neighbours' halos, too, and flags behind them
 //   kernel     one launch for all iterations, which looks at the norms itself
 //

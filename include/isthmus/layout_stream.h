@@ -5,10 +5,12 @@
  *                  channels, in the order in which they are executed. Only the basic types in their order are the same on both sides, which
  *                  nobody compares here. A layout may be freed as soon as a call returns, and graphs that were made with it stay good.
  * Streams        : what does not lie in one piece is packed by a kernel in the stream, ahead of the send, and unpacked by one behind the
- *                  receive, out of memory that the end of the channel has for it: twice the longest layout at most, kept until the world
- *                  ends. Buffers are those of stream.h; page-locked host memory is reached by the kernel over the bus.
+ *                  receive, out of memory that the end of the channel has for it: the longest layout, rounded up to a power of two, and at
+ *                  most as much again of shorter ones, kept until the world ends. Buffers are those of stream.h; page-locked host memory is
+ *                  reached by the kernel over the bus.
  * Graphs         : all calls may be captured, once the same call was made outside of a capture, or ist_prepare_layout_on; of regular layouts
- *                  one of as many bytes will do. IST_ERR_NOT_CAPTURABLE, else: a capture allocates nothing and brings nothing to a device.
+ *                  one of as many bytes will do, of irregular ones each end keeps the last 32. IST_ERR_NOT_CAPTURABLE, else: a capture
+ *                  allocates nothing and brings nothing to a device.
  * Queues         : the library's thread packs and unpacks when the queue has come to the message, on a device by kernels. Nothing is prepared.
  * Lengths        : a shorter message fills the layout's first bytes and leaves the rest as it was; a longer one fills the layout, and the next
  *                  call at this end returns IST_ERR_TRUNCATE.

@@ -144,6 +144,8 @@ __global__ void check_bulk(Side side) {
   auto* const bulk = reinterpret_cast<Bulk<Room>*>(made);
   if (crew.thread == 0) new (bulk) Bulk<Room>(room);
   for (std::uint32_t n = 1; n <= side.iterations; ++n) {
+    // Another object in the same room.
+    if (crew.thread == 0 && n % 50 == 0) bulk->~Bulk<Room>(), new (bulk) Bulk<Room>(room);
     // Whole pieces, and one byte or one unit more and less, too.
     const std::uint32_t beside[] = {0, 1, 1024, 15, 16, 2048, 17, 1008};
     const std::uint32_t bytes = n % 3 == 0 ? n % 5 * 1024 + beside[n % 8] : size_of(n, side.bytes), shift = shift_of(n);

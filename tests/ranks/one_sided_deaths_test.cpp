@@ -198,6 +198,22 @@ TEST(OneSidedServed, WhoLeavesIsNamedAndTheOthersGoOn) {
   }));
 }
 
+// Bytes that are on their way, at who asked and at who is asked, hold up no world that is destroyed.
+TEST(OneSidedServed, AWorldIsDestroyedWithBytesUnderWay) {
+  const Variables served{{"ISTHMUS_DEVICE_IPC", "never"}};
+  expect_all(run_ranks(2, "host,opencl", [](const Here& here) {
+    if (!has_opencl(here)) return 0;
+    constexpr std::size_t kMany = 48 << 20;
+    ist_heap heap = IST_HEAP_NULL;
+    void* data = nullptr;
+    if (ist_heap_create(here.comm, IST_KIND_OPENCL, 0, kMany + (1 << 20), 0, &heap) != IST_OK) return 50;
+    if (ist_heap_calloc(heap, kMany, 1, &data) != IST_OK || ist_heap_barrier(heap) != IST_OK) return 51;
+    static const std::vector<unsigned char> bytes(kMany, 0x5a);
+    if (here.rank == 0 && ist_heap_put_nbi(heap, data, ist_host(bytes.data()), kMany, 1) != IST_OK) return 52;
+    return 0;
+  }));
+}
+
 // No thread of the library's own is allowed then.
 TEST(OneSidedServed, IsRefusedWhereTheProgramPromisedOneThread) {
   const Variables served{{"ISTHMUS_DEVICE_IPC", "never"}, {"ISTHMUS_THREADS", "single"}};

@@ -166,6 +166,38 @@ TEST(OpenclHeap, ManyThatAreNotWaitedForAreThereAfterQuiet) {
   heap.barrier();
 }
 
+// Each asks by numbers of its own, which others use, too.
+TEST(OpenclHeap, PutsOfOneMeetNoGetsOfTheOther) {
+  WITH_OPENCL();
+  const TestHeap heap{IST_KIND_OPENCL};
+  constexpr std::size_t kEach = 3001, kTurns = 40, kShort = kEach - 17, kHalf = kEach * kTurns;
+  unsigned char* const part = heap.alloc(2 * kHalf);
+  const auto shown = random_bytes(kHalf, seed_of(rank(), 7)), sent = random_bytes(kHalf, seed_of(rank(), 9));
+  IST_OK_OR_FAIL(ist_heap_put(heap, part + kHalf, ist_host(shown.data()), kHalf, rank()));
+  heap.barrier();
+  const auto puts = [](int pe) { return pe % 2 == 0; };
+  std::vector<unsigned char> got(kHalf, 0x5a);
+  for (std::size_t at = 0; at < kHalf; at += kEach) {
+    if (puts(rank()))
+      IST_OK_OR_FAIL(ist_heap_put_nbi(heap, part + at, ist_host(sent.data() + at), kEach, right()));
+    else
+      IST_OK_OR_FAIL(ist_heap_get_nbi(heap, ist_host(got.data() + at), part + kHalf + at, kShort, left()));
+  }
+  IST_OK_OR_FAIL(ist_heap_quiet(heap));
+  heap.barrier();
+  const auto whole = random_bytes(kHalf, seed_of(left(), 7));
+  std::vector<unsigned char> wanted(kHalf, 0x5a);
+  for (std::size_t at = 0; at < kHalf; at += kEach) std::copy_n(&whole[at], kShort, &wanted[at]);
+  if (!puts(rank())) {
+    EXPECT_EQ(-1, first_difference(wanted, got));
+  }
+  if (puts(left())) {
+    EXPECT_EQ(-1, first_difference(random_bytes(kHalf, seed_of(left(), 9)), bytes_of(own_buffer(heap, part), kHalf)));
+  }
+  heap.barrier();
+  IST_OK_OR_FAIL(ist_heap_free(heap, part));
+}
+
 // The same bytes through a heap of each kind, and back.
 TEST(OpenclHeap, BytesGoOnBetweenHeapsOfEveryKind) {
   WITH_OPENCL();

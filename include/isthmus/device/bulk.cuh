@@ -6,8 +6,8 @@
 // Ownership      : the room is the caller's, in shared memory, and nobody else's while the object lives.
 // Errors         : none.
 //
-// One thread keeps a link as busy as a block of 512 that loads and stores; eight of them, in eight blocks, fill it. Where all threads of a
-// block have nothing else to do, put() and get() are as quick and need no room (docs/in-kernel.md has figures).
+// One thread keeps a link nearly as busy as a block of 512 that loads and stores, and some 32 of them, in as many blocks, fill it. Where all
+// threads of a block have nothing else to do, put() and get() are as quick and need no room (docs/in-kernel.md has figures).
 #ifndef ISTHMUS_DEVICE_BULK_CUH
 #define ISTHMUS_DEVICE_BULK_CUH
 
@@ -33,6 +33,9 @@ IST_DEVICE_CODE std::uint32_t shared(const void* at) { return static_cast<std::u
 
 IST_DEVICE_CODE void set_up(std::uint64_t* barrier) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared(barrier)) : "memory");
+}
+IST_DEVICE_CODE void take_down(std::uint64_t* barrier) {
+  asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(shared(barrier)) : "memory");
 }
 IST_DEVICE_CODE void fence_of_set_up() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 IST_DEVICE_CODE void see_ordinary_stores() { asm volatile("fence.proxy.async;" ::: "memory"); }
@@ -72,6 +75,12 @@ class Bulk {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     for (std::uint64_t& barrier : room_.come) bulk::set_up(&barrier);
     bulk::fence_of_set_up();
+#endif
+  }
+  // The room is free for anything else, once others have met this thread.
+  IST_DEVICE_CODE ~Bulk() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    for (std::uint64_t& barrier : room_.come) bulk::take_down(&barrier);
 #endif
   }
   Bulk(const Bulk&) = delete;

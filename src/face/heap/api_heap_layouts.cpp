@@ -118,6 +118,7 @@ Result<BothSides> both_sides(CollectiveHeap& heap, bool puts, const FarData& far
 Status ask_for_runs(CollectiveHeap& heap, bool puts, const Laid& far, const PlaceInHeap& origin, const PackPart& part,
                     std::byte* block) {
   PartService& service = *heap.service();
+  PartService::Batch runs;
   std::int64_t at = 0;
   Status asked;
   const auto run = [&](std::int64_t offset, std::int64_t length) {
@@ -127,7 +128,7 @@ Status ask_for_runs(CollectiveHeap& heap, bool puts, const Laid& far, const Plac
     if (first >= last || !asked.ok()) return;
     const Piece here = host_piece(block + (first - part.from), Bytes{static_cast<std::uint64_t>(last - first)});
     const PartService::Far there{origin.pe, origin.offset + Bytes{static_cast<std::uint64_t>(place)}};
-    asked = puts ? service.put(there, here, nullptr, false) : service.get(here, there, false);
+    asked = puts ? service.put(there, here, nullptr, {false, &runs}) : service.get(here, there, {false, &runs});
   };
   const Form& form = far.shape->form;
   if (form.strided())
@@ -135,7 +136,7 @@ Status ask_for_runs(CollectiveHeap& heap, bool puts, const Laid& far, const Plac
   else
     for (const Run& each : form.runs) run(each.offset, each.bytes);
   // Whatever went wrong, nothing touches the block any more.
-  const Status over = service.quiet();
+  const Status over = service.end(runs);
   return asked.ok() ? over : asked;
 }
 
@@ -146,7 +147,7 @@ Status copy_served(CollectiveHeap& heap, bool puts, const BothSides& sides, Pe p
   PartService& service = *heap.service();
   const auto row = in_one_piece(far), here = in_one_piece(near);
   if (row && here)
-    return puts ? service.put({pe, row->offset}, *here, nullptr, true) : service.get(*here, {pe, row->offset}, true);
+    return puts ? service.put({pe, row->offset}, *here, nullptr, {true}) : service.get(*here, {pe, row->offset}, {true});
   // Byte 0 of the layout may lie before the part; its bytes do not.
   const PlaceInHeap origin{pe, Offset{far.memory.offset.value + static_cast<std::uint64_t>(far.origin)}};
   const std::int64_t size = far.shape->form.size;

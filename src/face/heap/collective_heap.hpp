@@ -63,7 +63,7 @@ class CollectiveHeap final : public Team {
   PartService* service_for(Pe pe) const { return pe == memory_->shape().pe ? nullptr : service_.get(); }
   // When the world ends: no thread is left.
   void stop_serving() {
-    if (service_) service_->stop();
+    if (service_) service_->leave();
   }
   // Also of what kernels have asked for.
   Status quiet() override;

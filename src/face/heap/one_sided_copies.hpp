@@ -54,7 +54,7 @@ Status copy(Memory& memory, Direction direction, const Where& where, const ist_b
   if (PartService* const service = memory.service_for(place->pe); service != nullptr) [[unlikely]] {
     const PartService::Far at{place->pe, place->offset};
     const bool now = completes == Completes::now;
-    return direction == Direction::put ? service->put(at, *near, nullptr, now) : service->get(*near, at, now);
+    return direction == Direction::put ? service->put(at, *near, nullptr, {now}) : service->get(*near, at, {now});
   }
   const Piece far = memory.piece(place->pe, place->offset, where.size);
   const Piece& to = direction == Direction::put ? far : *near;
@@ -125,7 +125,7 @@ Status put_signal_served(Memory& memory, const Where& where, const ist_buffer& s
   const auto near = memory.world().kinds().resolve(source, where.size);
   if (!near.ok()) return near.status();
   const PartService::Signal signal{word.offset, change_of(change)};
-  return memory.service_for(place->pe)->put({place->pe, place->offset}, *near, &signal, completes == Completes::now);
+  return memory.service_for(place->pe)->put({place->pe, place->offset}, *near, &signal, {completes == Completes::now});
 }
 
 template <class Memory, class Where>

@@ -4,15 +4,19 @@
 #include <chrono>
 #include <utility>
 
+#include "base/outcome.hpp"
 #include "base/quiet_thread.hpp"
 #include "face/message/calls.hpp"
 
 namespace ist {
 namespace {
 
-constexpr std::int32_t kRequests = 0;  // tag of requests; the bytes that belong to one have its number
-constexpr std::uint32_t kTags = 1U << 30U;
-constexpr std::int32_t answer_to(std::int32_t tag) { return tag | static_cast<std::int32_t>(kTags); }
+constexpr std::int32_t kRequests = 0;  // tag of requests
+// Who asks numbers what he asks. What he sends with it has that number as its tag; what comes back has one that nobody else's number is,
+// since two PEs that ask each other number by themselves.
+constexpr std::uint32_t kNumbers = 1U << 29U;
+constexpr std::int32_t bytes_for(std::int32_t number) { return number | static_cast<std::int32_t>(kNumbers); }
+constexpr std::int32_t answer_to(std::int32_t number) { return number | static_cast<std::int32_t>(2 * kNumbers); }
 // Not waited for, at one PE; beyond it the oldest is.
 constexpr std::size_t kMostAsked = 64;
 // Looks before the thread naps, where each rank has a processor; peers then ring no bell.
@@ -78,10 +82,16 @@ void PartService::stop() {
   thread_.join();
 }
 
-// Whoever asked has had his answer, or the world is over, and everything in it.
+void PartService::leave() {
+  stop();
+  left_ = true;
+}
+
+// Whoever asked has had his answer. Where the world is over the engine has let go of everything, and finishes nothing any more.
 PartService::~PartService() {
   stop();
-  for (const auto& each : asked_) static_cast<void>(finish(*each));
+  if (left_) return;
+  static_cast<void>(end(open_));
   for (Lane& lane : lanes_) {
     if (lane.state == Lane::State::ended || lane.over) continue;
     {
@@ -110,13 +120,14 @@ Status PartService::start_asking(Asked& asked, Rank rank, const Piece* near) {
     return id.status();
   };
   IST_TRY(receive(piece_of(asked.answer), answer_to(tag)));
-  if (near != nullptr) IST_TRY(asked.request.what == PartRequest::What::get ? receive(*near, tag) : send(*near, tag));
+  if (near != nullptr)
+    IST_TRY(asked.request.what == PartRequest::What::get ? receive(*near, bytes_for(tag)) : send(*near, tag));
   return send(piece_of(asked.request), kRequests);
 }
 
 Result<std::unique_ptr<PartService::Asked>> PartService::ask(const PartRequest& request, Pe pe, const Piece* near) {
   auto asked = std::make_unique<Asked>(Asked{request, {}, {}});
-  asked->request.tag = static_cast<std::int32_t>(1 + next_.fetch_add(1, std::memory_order_relaxed) % (kTags - 1));
+  asked->request.tag = static_cast<std::int32_t>(1 + next_.fetch_add(1, std::memory_order_relaxed) % (kNumbers - 1));
   Status started = start_asking(*asked, comm_.to_world(pe.value), near);
   if (started.ok()) return asked;
   let_go(*asked);
@@ -150,28 +161,40 @@ Status PartService::finish(Asked& asked) {
   return outcome;
 }
 
-Status PartService::end_or_keep(std::unique_ptr<Asked> asked, bool now) {
-  if (now) return finish(*asked);
+void PartService::keep(std::unique_ptr<Asked> asked, Batch& batch) {
+  batch.asked.push_back(std::move(asked));
+  if (batch.asked.size() <= kMostAsked) return;
+  const std::unique_ptr<Asked> oldest = std::move(batch.asked.front());
+  batch.asked.pop_front();
+  if (Status outcome = finish(*oldest); !outcome.ok() && batch.failed.ok()) batch.failed = std::move(outcome);
+}
+
+Status PartService::end(Batch& batch) {
+  Status failed = std::exchange(batch.failed, {});
+  for (const auto& each : batch.asked)
+    if (Status outcome = finish(*each); !outcome.ok() && failed.ok()) failed = std::move(outcome);
+  batch.asked.clear();
+  return failed;
+}
+
+Status PartService::end_or_keep(std::unique_ptr<Asked> asked, const When& when) {
+  if (when.now) return finish(*asked);
+  if (when.batch != nullptr) {
+    keep(std::move(asked), *when.batch);
+    return {};
+  }
   const std::lock_guard lock(mutex_);
-  asked_.push_back(std::move(asked));
-  if (asked_.size() <= kMostAsked) return {};
-  const std::unique_ptr<Asked> oldest = std::move(asked_.front());
-  asked_.pop_front();
-  if (Status outcome = finish(*oldest); !outcome.ok() && failed_.ok()) failed_ = std::move(outcome);
+  keep(std::move(asked), open_);
   return {};
 }
 
 // Under the mutex all the time: what another thread waits for here is not over for this one either.
 Status PartService::quiet() {
   const std::lock_guard lock(mutex_);
-  Status failed = std::exchange(failed_, {});
-  for (const auto& each : asked_)
-    if (Status outcome = finish(*each); !outcome.ok() && failed.ok()) failed = std::move(outcome);
-  asked_.clear();
-  return failed;
+  return end(open_);
 }
 
-Status PartService::put(const Far& to, const Piece& near, const Signal* signal, bool now) {
+Status PartService::put(const Far& to, const Piece& near, const Signal* signal, const When& when) {
   PartRequest request{PartRequest::What::put, 0, to.offset.value, near.size.value, 0, 0, {}};
   if (signal != nullptr) {
     request.what = PartRequest::What::signal;
@@ -180,12 +203,12 @@ Status PartService::put(const Far& to, const Piece& near, const Signal* signal, 
     request.change = signal->change;
   }
   auto asked = ask(request, to.pe, &near);
-  return asked.ok() ? end_or_keep(std::move(*asked), now) : asked.status();
+  return asked.ok() ? end_or_keep(std::move(*asked), when) : asked.status();
 }
 
-Status PartService::get(const Piece& near, const Far& from, bool now) {
+Status PartService::get(const Piece& near, const Far& from, const When& when) {
   auto asked = ask({PartRequest::What::get, 0, from.offset.value, near.size.value, 0, 0, {}}, from.pe, &near);
-  return asked.ok() ? end_or_keep(std::move(*asked), now) : asked.status();
+  return asked.ok() ? end_or_keep(std::move(*asked), when) : asked.status();
 }
 
 Result<std::uint64_t> PartService::change(const Far& word, Bytes size, const WordChange& change) {
@@ -223,7 +246,13 @@ void PartService::run() {
       moved = engine_.progress();
       polls = engine_.must_poll();
     }
-    for (Lane& lane : lanes_) moved = step(lane) || moved;
+    for (Lane& lane : lanes_) {
+      const Status stepped = outcome_of([&] {
+        moved = step(lane) || moved;
+        return Status{};
+      });
+      if (!stepped.ok()) lane.state = Lane::State::ended;
+    }
     rest(patience, moved, polls);
   }
 }
@@ -271,7 +300,7 @@ void PartService::begin(Lane& lane) {
   const Piece own = memory_.piece(memory_.shape().pe, Offset{request.offset}, Bytes{request.size});
   lane.state = Lane::State::moving;
   const Status started =
-      request.what == PartRequest::What::get ? send(lane, own, request.tag) : receive(lane, own, request.tag);
+      request.what == PartRequest::What::get ? send(lane, own, bytes_for(request.tag)) : receive(lane, own, request.tag);
   if (!started.ok()) end(lane, started);
 }
 

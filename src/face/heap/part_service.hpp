@@ -36,6 +36,8 @@ class PartService {
   Status start();
   // The thread is over, and nobody is served any more.
   void stop();
+  // That, and the world ends: what is under way is left as it is, since nobody moves it on.
+  void leave();
 
   // Where, at another PE.
   struct Far {
@@ -47,20 +49,33 @@ class PartService {
     Offset offset;
     WordChange change;
   };
-  // `near` is checked. Not `now`: complete after quiet(), until which it stays as it is.
-  Status put(const Far& to, const Piece& near, const Signal* signal, bool now);
-  Status get(const Piece& near, const Far& from, bool now);
+  struct Asked;
+  // What is waited for together, and the first error of what was over before.
+  struct Batch {
+    std::list<std::unique_ptr<Asked>> asked;
+    Status failed;
+  };
+  // Now; after end() of that batch, which one thread has; or, with neither, after quiet(). Until then `near` stays as it is.
+  struct When {
+    bool now = false;
+    Batch* batch = nullptr;
+  };
+  // `near` is checked.
+  Status put(const Far& to, const Piece& near, const Signal* signal, const When& when);
+  Status get(const Piece& near, const Far& from, const When& when);
+  Status end(Batch& batch);
   // What was there; of this PE's own words, too. They are changed by this thread and the caller's alone, one at a time.
   Result<std::uint64_t> change(const Far& word, Bytes size, const WordChange& change);
   Status quiet();
 
- private:
   // Something asked of another PE, and not waited for yet.
   struct Asked {
     PartRequest request;
     PartAnswer answer;
     std::vector<OperationId> operations;  // started, in that order
   };
+
+ private:
   // What another PE asks.
   struct Lane {
     enum class State {
@@ -79,7 +94,8 @@ class PartService {
   Result<std::unique_ptr<Asked>> ask(const PartRequest& request, Pe pe, const Piece* near);
   Status start_asking(Asked& asked, Rank rank, const Piece* near);
   Status finish(Asked& asked);
-  Status end_or_keep(std::unique_ptr<Asked> asked, bool now);
+  void keep(std::unique_ptr<Asked> asked, Batch& batch);
+  Status end_or_keep(std::unique_ptr<Asked> asked, const When& when);
   void let_go(Asked& asked);
   Result<std::uint64_t> change_here(Offset offset, Bytes size, const WordChange& change);
 
@@ -102,8 +118,8 @@ class PartService {
   std::atomic<std::uint32_t> next_{0};
   std::mutex words_;  // of the own part
   std::mutex mutex_;
-  std::list<std::unique_ptr<Asked>> asked_;
-  Status failed_;          // of one that is no longer among them
+  Batch open_;  // until quiet()
+  bool left_ = false;
   std::list<Lane> lanes_;  // the thread's own
   int fruitless_ = 0;
   std::atomic<bool> stop_{false};

@@ -1,21 +1,11 @@
 #include "face/heap/started_copies.hpp"
 
-#include <exception>
-#include <new>
 #include <thread>
 #include <utility>
 
+#include "base/outcome.hpp"
+
 namespace ist {
-namespace {
-
-// The next call that waits hands it out: nothing may be thrown out of one that only happened to move the copy on.
-Status outcome_of(const StartedCopies::Then& then) try { return then(); } catch (const std::bad_alloc&) {
-  return {IST_ERR_MEMORY, "no host memory is left for what follows a copy; free some"};
-} catch (const std::exception& exception) {
-  return {IST_ERR_INTERNAL, exception.what()};
-}
-
-}  // namespace
 
 void StartedCopies::give_up() {
   const std::lock_guard lock(mutex_);
@@ -58,6 +48,7 @@ bool StartedCopies::end_one() {
     one.splice(one.end(), copied_, copied_.begin());
     ++ending_;
   }
+  // The next call that waits hands it out: nothing may be thrown out of one that only happened to move the copy on.
   Status last = outcome_of(one.front().then);
   const std::lock_guard lock(mutex_);
   --ending_;

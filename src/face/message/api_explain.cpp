@@ -145,9 +145,9 @@ Result<std::string> packing_in_words(World& world, const LaidOut& laid, Rank to)
   text += " The receiver unpacks if its layout is not contiguous.";
   if (link && lies_apart(work))
     text +=
-        " If that is strided, too, one kernel there moves the bytes from where they are to where they belong, once this "
-        "memory is "
-        "open to it.";
+        " If that is strided, too, and it costs less, one kernel there moves the bytes from where they are to where they "
+        "belong, "
+        "once this memory is open to it.";
   text += "\n";
   for (const Explanation& table : *tables) text += "\n" + text_of(table, world.numbers());
   return text + "\n";

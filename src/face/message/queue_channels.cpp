@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/outcome.hpp"
 #include "base/quiet_thread.hpp"
 #include "face/message/layout_calls.hpp"
 #include "memory/memory_kind.hpp"
@@ -219,38 +220,42 @@ std::vector<QueueChannels::Turn> QueueChannels::take_come() {
 
 void QueueChannels::begin(Turn turn) {
   const auto came = turn.place->has_come();
-  const Status ready = came.ok() ? lay_out(turn) : came.status();
+  if (came.ok()) lay_out(turn);
   {
     const std::lock_guard lock(engine_.lock());
-    if (ready.ok())
-      start(turn);
-    else
-      give_up(turn, ready);
+    const Status started = came.ok() ? outcome_of([&] { return start(turn); }) : came.status();
+    if (!started.ok()) give_up(turn, started);
   }
   under_way_.push_back(std::move(turn));
 }
 
-// What is packed by the processor is so here.
-Status QueueChannels::lay_out(Turn& turn) const {
+// What is packed by the processor is so here. A message for which there is no block goes without its bytes, so that those behind it meet the
+// ones that are meant for them.
+void QueueChannels::lay_out(Turn& turn) {
   for (Message& message : turn.messages) {
     if (!message.work) continue;
     const StreamChannels::Key& key = message.channel->key;
-    auto block = key.side == ChannelSide::receives ? to_be_received(engine_, *message.work)
-                                                   : to_be_sent(engine_, *message.work, Rank{key.peer}, {});
-    if (!block.ok()) return block.status();
-    message.laid = std::move(*block);
+    const Status made = outcome_of([&] {
+      auto block = key.side == ChannelSide::receives ? to_be_received(engine_, *message.work)
+                                                     : to_be_sent(engine_, *message.work, Rank{key.peer}, {});
+      if (block.ok()) message.laid = std::move(*block);
+      return block.status();
+    });
+    if (made.ok()) continue;
+    message.piece = message.piece.part(Offset{}, Bytes{});
+    tell(message, made);
   }
-  return {};
 }
 
-void QueueChannels::start(Turn& turn) {
+Status QueueChannels::start(Turn& turn) {
   for (Message& message : turn.messages) {
     bool done = false;
     const auto id = start(message, done);
-    if (!id.ok()) return give_up(turn, id.status());
+    if (!id.ok()) return id.status();
     message.operation = *id;
     message.over = done;
   }
+  return {};
 }
 
 Result<OperationId> QueueChannels::start(Message& message, bool& done) {
@@ -301,10 +306,13 @@ void QueueChannels::look_at(Turn& turn) {
   }
 }
 
-// What a message has to say of itself waits for the next call on its channel.
 void QueueChannels::end(Message& message, const Status& why) {
   message.over = true;
-  if (why.ok()) return;
+  if (!why.ok()) tell(message, why);
+}
+
+// What a message has to say of itself waits for the next call on its channel.
+void QueueChannels::tell(const Message& message, const Status& why) {
   const std::lock_guard lock(mutex_);
   Channel& channel = *message.channel;
   if (channel.trouble.ok()) channel.trouble = {why.code(), channel.words + ": " + why.text()};

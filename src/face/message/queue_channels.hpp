@@ -94,9 +94,10 @@ class QueueChannels {
   std::vector<Turn> take_come();
   void begin(Turn turn);
   bool look(bool& polls);
-  Status lay_out(Turn& turn) const;
+  void lay_out(Turn& turn);
+  void tell(const Message& message, const Status& why);
   // Under the engine's lock.
-  void start(Turn& turn);
+  Status start(Turn& turn);
   Result<OperationId> start(Message& message, bool& done);
   void look_at(Turn& turn);
   void end(Message& message, const Status& why);

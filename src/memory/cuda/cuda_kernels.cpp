@@ -136,7 +136,7 @@ void CudaKernels::prepare(CudaContext& context) {
 }
 
 Status CudaKernels::warm_up_packing(CudaContext& context, CUstream stream) {
-  packing::Work nothing;
+  packing::Relay nothing;  // begins with a Work, which is all that the other kernels take
   packing::Boxes no_boxes;
   no_boxes.count = 1;
   no_boxes.box[0].end = 1;

@@ -181,11 +181,12 @@ IST_KERNEL_CODE void move(const Crew& crew, const Work& work) {
     move_packed<Word, Index, unpacks, kAtOnce>(crew, work, [&](Index unit) { return strided_place<Word>(work, unit); });
 }
 
-// From blocks to blocks of as many bytes, all near, without a packed stream between.
+// From blocks to blocks of as many bytes, all near, without a packed stream between. Its first bytes are a Work, as kernels that take one read it.
 struct Relay {
   Work from;
   Work to;
 };
+static_assert(offsetof(Relay, from) == 0);
 template <class Word, class Crew>
 IST_KERNEL_CODE void relay(const Crew& crew, const Relay& work) {
   const auto place = [](const Work& side, std::uint32_t unit) {

@@ -59,7 +59,7 @@ constexpr std::uint64_t kReportEvery = 16;
 // with 256 KiB (AMD EPYC, 2 processors, 2026-11-22): of 1 KiB 0.121 and 0.099 us each, of 4 KiB 0.21 and 0.15; of 8 KiB in cells
 // 0.295, in slots 0.206. A message may fill a quarter of it, since that is ahead of announcing it first (same machine, slots and ring): of
 // 32 KiB 0.97 and 1.44 us one way, 0.60 and 0.81 in windows; of 64 KiB 1.76 and 2.15, 1.21 and 1.32. Many ranks have less, since
-// every pair that ever spoke has all of it in memory: 256 KiB up to 16 ranks, 32 KiB from 128 on.
+// every pair that ever spoke has all of it in memory: 256 KiB up to 16 ranks, 32 KiB from 65 on.
 struct PairSlotShape {
   std::uint64_t slots;   // a power of two
   std::uint64_t blocks;  // of the room; a power of two

@@ -35,7 +35,7 @@ struct SegmentShape {
 
 // Between the owner, who receives, and one sender.
 struct PairShared {
-  alignas(128) std::atomic<std::uint64_t> consumed;    // slots read; written by the owner
+  alignas(128) std::atomic<std::uint64_t> consumed;    // PairConsumed; written by the owner
   alignas(128) std::atomic<std::uint32_t> rings_made;  // counted by the sender once it has sent the ring's descriptor
   std::atomic<std::uint32_t> heap_shown;               // written once it has sent that of its heap
 };
