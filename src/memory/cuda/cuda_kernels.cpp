@@ -12,7 +12,7 @@ constexpr unsigned kThreads = 256;         // of a block
 constexpr int kBlocksAtOnce = 8;           // of a multiprocessor: all the threads it holds
 constexpr std::uint64_t kVector = 16;      // bytes that a thread moves at once
 constexpr int kUsualMultiprocessors = 64;  // where the driver does not tell
-constexpr std::uint64_t kMostBlocks = 0x7fffffff;
+constexpr std::uint64_t kMostInGrid = 0x7fffffff;
 
 std::size_t index_of(const PackKernel& kernel) {
   const auto width = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(kernel.width)) - 1);
@@ -167,7 +167,7 @@ CUresult CudaKernels::launch(const CudaContext& context, CUfunction kernel, CUde
 unsigned CudaKernels::blocks_for(std::uint64_t units, std::uint32_t each) {
   const std::uint64_t of_block = std::uint64_t{kThreads} * each;
   const std::uint64_t blocks = units / of_block + (units % of_block == 0 ? 0 : 1);
-  return static_cast<unsigned>(std::clamp<std::uint64_t>(blocks, 1, kMostBlocks));
+  return static_cast<unsigned>(std::clamp<std::uint64_t>(blocks, 1, kMostInGrid));
 }
 
 CUresult CudaKernels::launch_blocks(CUfunction kernel, void* work, unsigned blocks, CUstream stream) const {
