@@ -20,9 +20,9 @@ constexpr std::int32_t answer_to(std::int32_t number) { return number | static_c
 // Not waited for, at one PE; beyond it the oldest is.
 constexpr std::size_t kMostAsked = 64;
 // Looks before the thread naps, where each rank has a processor; peers then ring no bell.
-constexpr int kLooks = 200;
-constexpr std::chrono::microseconds kNap{20};
-constexpr std::chrono::microseconds kLongNap{100};  // while nothing is under way
+constexpr int kServiceLooks = 200;
+constexpr std::chrono::microseconds kServiceNap{20};
+constexpr std::chrono::microseconds kServiceLongNap{100};  // while nothing is under way
 
 template <class T>
 Piece piece_of(T& value) {
@@ -260,8 +260,8 @@ void PartService::run() {
 void PartService::rest(Patience& patience, bool moved, bool polls) {
   if (moved) fruitless_ = 0;
   if (engine_.sleeping_path() != nullptr) return patience.after_look(moved, polls);
-  if (++fruitless_ < kLooks) return std::this_thread::yield();
-  std::this_thread::sleep_for(polls ? kNap : kLongNap);
+  if (++fruitless_ < kServiceLooks) return std::this_thread::yield();
+  std::this_thread::sleep_for(polls ? kServiceNap : kServiceLongNap);
 }
 
 // Under the lock.
