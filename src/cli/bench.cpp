@@ -45,21 +45,6 @@ struct Words {
   std::string into;
 };
 
-// Told here, once, before ranks are started that would all find it out.
-void must_be_available(const Kinds& kinds, const Place& place) {
-  const KindId id = static_cast<KindId>(place.kind);
-  if (const MemoryKind* kind = kinds.find(id)) {
-    const auto devices = static_cast<int>(kind->devices().size());
-    if (place.device < devices) return;
-    throw Failure(2, place.text() + " is not there: this machine has " + std::to_string(devices) + " device(s) of kind " +
-                         place.kind_name());
-  }
-  std::string reason = "it was not loaded";
-  for (const Kinds::Missing& missing : kinds.missing())
-    if (missing.name == place.kind_name()) reason = missing.reason;
-  throw Failure(2, "memory of kind " + place.kind_name() + " cannot be used here: " + reason + " (isthmus info tells more)");
-}
-
 // A line that renews itself on a terminal; elsewhere only its end is printed.
 void show_progress(std::size_t done, std::size_t of) {
   static const bool terminal = isatty(STDERR_FILENO) != 0;
@@ -148,14 +133,10 @@ void run_benchmark(const BenchOptions& options) {
 
 // Outside a world: everything that can be told without other ranks is told now.
 void start_benchmark(const BenchOptions& options, const Words& words) {
-  const Settings settings = read_settings();
-  if (options.from.word != "host" || options.to.word != "host" || options.into || options.queue()) {
-    const auto kinds = Kinds::load(settings.kinds, settings.worker);
-    if (!kinds.ok()) throw Failure(kinds.status());
-    for (const Place& place : {options.from, options.to}) must_be_available(**kinds, place);
-    if (options.into) must_be_available(**kinds, *options.into);
-    if (options.queue()) must_be_available(**kinds, Place::read("opencl"));
-  }
+  std::vector<Place> places{options.from, options.to};
+  if (options.into) places.push_back(*options.into);
+  if (options.queue()) places.push_back(Place::read("opencl"));
+  must_be_available(places);
   if (!options.json_file.empty()) must_be_writable(options.json_file);
   std::vector<std::string> arguments{"bench", options.benchmark};
   if (!options.call.empty()) arguments.push_back(options.call);

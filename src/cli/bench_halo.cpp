@@ -288,6 +288,7 @@ void run_halo(const BenchOptions& options, const std::string& kind) {
       throw Failure(1, error.what());
     }
   }
+  must_be_available({Place::read(kind)});
   std::vector<std::string> arguments{"bench", "halo"};
   if (!options.call.empty()) arguments.push_back(options.call);
   arguments.insert(arguments.end(), {"--kind", kind});

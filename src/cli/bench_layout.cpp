@@ -341,6 +341,7 @@ void run_layout(const BenchOptions& options, const std::string& kind) {
       throw Failure(1, error.what());
     }
   }
+  must_be_available({Place::read(kind)});
   std::vector<std::string> arguments{"bench", "layout"};
   if (!options.call.empty()) arguments.push_back(options.call);
   const auto add = [&](const char* word, const std::string& value) {

@@ -217,6 +217,7 @@ void run_one_sided(const BenchOptions& options, const std::string& kind) {
       throw Failure(1, error.what());
     }
   }
+  must_be_available({Place::read(memory)});
   std::vector<std::string> arguments{"bench", "one-sided"};
   if (!options.call.empty()) arguments.push_back(options.call);
   arguments.insert(arguments.end(), {"--side", options.side, "--kind", memory});

@@ -7,20 +7,7 @@ namespace ist::cli {
 // Of bench_one_sided_kernels.cu, made by the build.
 extern "C" const unsigned char isthmus_bench_one_sided_kernels[];
 
-namespace {
-
-constexpr std::array<const char*, kOneSidedKernels> kNames{"empty",         "words",           "words_bare",
-                                                           "put_by_thread", "put_by_warp",     "put_by_block",
-                                                           "flag_bare",     "packets_by_warp", "packets_by_block",
-                                                           "packets_bare",  "meet_by_warp",    "meet_by_block",
-                                                           "meet_by_grid",  "meet_bare",       "put",
-                                                           "get",           "put_bulk",        "get_bulk",
-                                                           "store",         "store_bare",      "fetch_add",
-                                                           "add",           "load_bare"};
-
-}  // namespace
-
-const char* name_of_kernel(OneSidedKernel kernel) { return kNames[static_cast<std::size_t>(kernel)]; }
+const char* name_of_kernel(OneSidedKernel kernel) { return one_sided::kKernelNames[static_cast<std::size_t>(kernel)]; }
 
 OneSidedKernels::OneSidedKernels(int device) : device_(device), number_(device) {
   const CudaApi& api = device_.api;
@@ -34,7 +21,7 @@ OneSidedKernels::OneSidedKernels(int device) : device_(device), number_(device) 
                "cuMemHostAlloc");
   ends_ = static_cast<one_sided::BlockEnd*>(made);
   for (std::size_t n = 0; n < kOneSidedKernels; ++n) {
-    const std::string name = std::string{"isthmus_one_sided_"} + kNames[n];
+    const std::string name = std::string{"isthmus_one_sided_"} + one_sided::kKernelNames[n];
     device_.must(api.cuModuleGetFunction(&functions_[n], module_, name.c_str()), ("cuModuleGetFunction of " + name).c_str());
     launch(static_cast<OneSidedKernel>(n), {}, 1, 1);
   }

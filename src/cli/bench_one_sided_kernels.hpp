@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <iterator>
 
 #include "cli/bench_one_sided_work.hpp"
 #include "cli/bench_stream_device.hpp"
@@ -38,7 +39,8 @@ enum class OneSidedKernel : std::uint8_t {
   add,
   load_bare
 };
-inline constexpr std::size_t kOneSidedKernels = 23;
+inline constexpr std::size_t kOneSidedKernels = std::size(one_sided::kKernelNames);
+static_assert(kOneSidedKernels == static_cast<std::size_t>(OneSidedKernel::load_bare) + 1);
 const char* name_of_kernel(OneSidedKernel kernel);
 
 class OneSidedKernels {

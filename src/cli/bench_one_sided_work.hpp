@@ -15,6 +15,16 @@ namespace ist::cli::one_sided {
 
 using device::Status;
 
+// In the order of OneSidedKernel (bench_one_sided_kernels.hpp); the kernels are called isthmus_one_sided_ and this.
+inline constexpr const char* kKernelNames[] = {"empty",         "words",           "words_bare",
+                                               "put_by_thread", "put_by_warp",     "put_by_block",
+                                               "flag_bare",     "packets_by_warp", "packets_by_block",
+                                               "packets_bare",  "meet_by_warp",    "meet_by_block",
+                                               "meet_by_grid",  "meet_bare",       "put",
+                                               "get",           "put_bulk",        "get_bulk",
+                                               "store",         "store_bare",      "fetch_add",
+                                               "add",           "load_bare"};
+
 inline constexpr unsigned kMostBlocks = 1024;
 inline constexpr std::uint64_t kMostThreads = 8192;  // that trade words
 inline constexpr std::uint64_t kWordPlaces = 64;     // words of one thread, of which it stores one after the other

@@ -7,9 +7,36 @@
 
 #include "cli/bench_sweep.hpp"
 #include "cli/failure.hpp"
+#include "cli/settings_page.hpp"
+#include "memory/kinds.hpp"
 #include "path/shm/pair_slots.hpp"
 
 namespace ist::cli {
+
+namespace {
+
+void must_be_available(const Kinds& kinds, const Place& place) {
+  if (const MemoryKind* kind = kinds.find(static_cast<KindId>(place.kind))) {
+    const auto devices = static_cast<int>(kind->devices().size());
+    if (place.device < devices) return;
+    throw Failure(2, place.text() + " is not there: this machine has " + std::to_string(devices) + " device(s) of kind " +
+                         place.kind_name());
+  }
+  std::string reason = "it was not loaded";
+  for (const Kinds::Missing& missing : kinds.missing())
+    if (missing.name == place.kind_name()) reason = missing.reason;
+  throw Failure(2, "memory of kind " + place.kind_name() + " cannot be used here: " + reason + " (isthmus info tells more)");
+}
+
+}  // namespace
+
+void must_be_available(const std::vector<Place>& places) {
+  const Settings settings = read_settings();
+  if (std::all_of(places.begin(), places.end(), [](const Place& place) { return place.word == "host"; })) return;
+  const auto kinds = Kinds::load(settings.kinds, settings.worker);
+  if (!kinds.ok()) throw Failure(kinds.status());
+  for (const Place& place : places) must_be_available(**kinds, place);
+}
 
 Place Place::read(const std::string& text, bool classes) {
   static constexpr std::array<std::pair<const char*, ist_kind>, 8> kKinds{{{"host", IST_KIND_HOST},

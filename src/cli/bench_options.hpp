@@ -37,6 +37,9 @@ struct Place {
   std::string text() const;
 };
 
+// Told once, before ranks are started that would all find it out.
+void must_be_available(const std::vector<Place>& places);
+
 struct BenchOptions {
   static constexpr std::uint64_t kMost = 4 << 20;
   static constexpr std::uint64_t kMostOfCalls = 1 << 20;  // as the OSU collectives

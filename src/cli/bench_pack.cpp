@@ -162,6 +162,7 @@ void measure(const BenchOptions& options, const std::string& kind) {
 void run_pack(const BenchOptions& options, const std::string& kind) {
   must_be_shapes(options, kind);
   if (options.ranks > 1) throw Failure(2, "pack is by one rank, but --ranks is " + std::to_string(options.ranks));
+  must_be_available({Place::read(kind)});
   try {
     packs::measure(options, kind);
   } catch (const isthmus::Error& error) {

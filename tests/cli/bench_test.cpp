@@ -239,12 +239,16 @@ TEST_F(Bench, BuffersThatPromiseToBeReadyAreCheckedAlikeAndTheReportSaysSo) {
                   {"bench stream-latency --ready", "leave out --ready"}});
 }
 
+// Once, and before any rank is started.
 TEST_F(Bench, AKindThatIsNotLoadedIsNamedWithTheReason) {
-  for (const char* kind : {"cuda", "opencl"}) {
-    const Ran ran = run_program("bench latency --from " + std::string{kind}, "ISTHMUS_KINDS=host");
-    EXPECT_EQ(ran.status, 2) << ran.output;
-    EXPECT_TRUE(says(ran, "memory of kind " + std::string{kind} + " cannot be used here")) << ran.output;
-    EXPECT_TRUE(says(ran, "ISTHMUS_KINDS")) << ran.output;
+  for (const std::string words : {"latency --from cuda", "latency --from opencl", "pack --kind cuda", "layout --kind opencl",
+                                  "halo --kind opencl", "one-sided --kind cuda", "one-sided --side kernel"}) {
+    const Ran ran = run_program("bench " + words, "ISTHMUS_KINDS=host");
+    EXPECT_EQ(ran.status, 2) << words << ran.output;
+    const std::string said = std::string{"memory of kind "} + (words.ends_with("opencl") ? "opencl" : "cuda");
+    EXPECT_EQ(ran.output.find(said + " cannot be used here"), ran.output.rfind(said)) << words << ran.output;
+    EXPECT_TRUE(says(ran, said + " cannot be used here")) << words << ran.output;
+    EXPECT_TRUE(says(ran, "ISTHMUS_KINDS")) << words << ran.output;
   }
 }
 

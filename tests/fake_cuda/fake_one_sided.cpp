@@ -9,15 +9,6 @@ namespace {
 using ist::cli::one_sided::Lone;
 using ist::cli::one_sided::Work;
 
-constexpr std::string_view kKernels[] = {"empty",         "words",           "words_bare",
-                                         "put_by_thread", "put_by_warp",     "put_by_block",
-                                         "flag_bare",     "packets_by_warp", "packets_by_block",
-                                         "packets_bare",  "meet_by_warp",    "meet_by_block",
-                                         "meet_by_grid",  "meet_bare",       "put",
-                                         "get",           "put_bulk",        "get_bulk",
-                                         "store",         "store_bare",      "fetch_add",
-                                         "add",           "load_bare"};
-
 void run_block(std::string_view name, const Lone& crew, const Work& work) {
   using namespace ist::cli::one_sided;
   if (name == "words") trade_words(crew, work);
@@ -69,14 +60,16 @@ void run(std::string_view name, unsigned blocks, const Work& work) {
 
 }  // namespace
 
-std::optional<int> one_sided_kernel(std::string_view name) { return kernel_named(name, "isthmus_one_sided_", kKernels); }
+std::optional<int> one_sided_kernel(std::string_view name) {
+  return kernel_named(name, "isthmus_one_sided_", ist::cli::one_sided::kKernelNames);
+}
 
 std::optional<std::function<void()>> one_sided_work(int kernel, CUcontext context, unsigned blocks, const void* argument) {
   if (argument == nullptr || without_work<Work>(argument)) return [] {};
   Work work;
   std::memcpy(&work, argument, sizeof work);
   if (!find_places(context, work)) return std::nullopt;
-  return [name = kKernels[kernel], blocks, work] { run(name, blocks, work); };
+  return [name = ist::cli::one_sided::kKernelNames[kernel], blocks, work] { run(name, blocks, work); };
 }
 
 }  // namespace fake

@@ -97,27 +97,7 @@ TEST(LayoutRelays, WaitForTheUsersKernels) {
     const auto lines = vector(check, 400, 64, 160), wide = vector(check, 25, 1024, 1040);
     for (const int late : {0, 1}) {
       pair.open(*lines, *wide, 0, 1);
-      Gate gate;
-      pair.buffer.fill(Data(kRoom, 0xa5));
-      if (here.rank == late) fill_behind(gate, pair.buffer, kRoom, 0x3c);
-      ist_request request = IST_REQUEST_NULL;
-      check.ok(here.rank == 0 ? ist_isend_layout(pair.buffer.get(), 1, lines->get(), 1, 7, here.comm, &request)
-                              : ist_irecv_layout(pair.buffer.get(), 1, wide->get(), 0, 7, here.comm, &request),
-               "start");
-      if (late == 1 && here.rank == 0) check.ok(ist_wait(&request, IST_STATUS_IGNORE), "the send ends before the kernel");
-      int word = here.rank;
-      check.ok(ist_sendrecv_replace(ist_host(&word), 1, IST_INT, 1 - here.rank, 9, 1 - here.rank, 9, here.comm,
-                                    IST_STATUS_IGNORE),
-               "another message passes");
-      int completed = 0;
-      if (late == 0 || here.rank == 1) check.ok(ist_test(&request, &completed, IST_STATUS_IGNORE), "test");
-      check.that(completed == 0 && !gate.opened_itself(), "nothing is over, and nothing waited for the kernel");
-      gate.open();
-      check.ok(ist_wait(&request, IST_STATUS_IGNORE), "wait");
-      // Of rank 0 what the kernel wrote; on rank 1 the message over what the kernel wrote.
-      Data wanted(kRoom, late == 0 ? 0xa5 : 0x3c);
-      for (const std::size_t place : wide->places) wanted[place] = late == 0 ? 0x3c : 0xa5;
-      if (here.rank == 1) check.that(pair.buffer.read() == wanted, "the bytes, late on rank " + std::to_string(late));
+      expect_waits(here, check, pair, *lines, *wide, late);
     }
     return check.wrong();
   }));

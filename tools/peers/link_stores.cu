@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cuda_must.cuh"
+#include "isthmus/device/bulk.cuh"
 
 namespace {
 
@@ -85,39 +86,16 @@ __global__ void warps_kernel(Shares all) {
 
 // ---- bulk copies ----
 
-__device__ std::uint32_t shared_address(const void* at) { return static_cast<std::uint32_t>(__cvta_generic_to_shared(at)); }
-
-__device__ void load_bulk(void* to, const char* from, std::uint32_t bytes, std::uint64_t* barrier) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
-               : "memory");
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
-      "l"(from), "r"(bytes), "r"(shared_address(barrier))
-      : "memory");
-}
-__device__ void wait_bulk(std::uint64_t* barrier, std::uint32_t phase) {
-  std::uint32_t done = 0;
-  while (done == 0)
-    asm volatile("{\n .reg .pred p;\n mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n selp.u32 %0, 1, 0, p;\n}\n"
-                 : "=r"(done)
-                 : "r"(shared_address(barrier)), "r"(phase)
-                 : "memory");
-}
-__device__ void store_bulk(char* to, const void* from, std::uint32_t bytes) {
-  asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(shared_address(from)), "r"(bytes)
-               : "memory");
-  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-}
-
 // Chunks in turns, whichever manner: a part of them lies in a row.
 template <int kStages>
 __global__ void bulk_kernel(Shares all, std::uint32_t chunk) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  namespace bulk = ist::device::bulk;
   extern __shared__ __align__(128) unsigned char room[];
   __shared__ std::uint64_t full[kStages];
   if (threadIdx.x != 0) return;
-  for (int s = 0; s < kStages; ++s)
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&full[s])) : "memory");
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  for (int s = 0; s < kStages; ++s) bulk::set_up(&full[s]);
+  bulk::fence_of_set_up();
   const Shares mine = of_block(all);
   const std::uint64_t chunks = (mine.bytes + chunk - 1) / chunk, first = all.parts ? 0 : blockIdx.x,
                       step = all.parts ? 1 : gridDim.x;
@@ -128,19 +106,21 @@ __global__ void bulk_kernel(Shares all, std::uint32_t chunk) {
     return static_cast<std::uint32_t>(left < chunk ? left : chunk);
   };
   const auto load = [&](std::uint64_t n) {
-    load_bulk(room + n % kStages * chunk, mine.from + at(n), bytes(n), &full[n % kStages]);
+    bulk::load(room + n % kStages * chunk, reinterpret_cast<const unsigned char*>(mine.from + at(n)), bytes(n),
+               &full[n % kStages]);
   };
   for (std::uint64_t n = 0; n < kStages && n < count; ++n) load(n);
   for (std::uint64_t n = 0; n < count; ++n) {
-    wait_bulk(&full[n % kStages], static_cast<std::uint32_t>(n / kStages % 2));
-    store_bulk(mine.to + at(n), room + n % kStages * chunk, bytes(n));
+    bulk::await_load(&full[n % kStages], static_cast<std::uint32_t>(n / kStages % 2));
+    bulk::store(reinterpret_cast<unsigned char*>(mine.to + at(n)), room + n % kStages * chunk, bytes(n));
     // The one before has been read out of its place, where the next one that it is for may go.
     if (n > 0 && n - 1 + kStages < count) {
-      asm volatile("cp.async.bulk.wait_group.read 1;" ::: "memory");
+      bulk::await_reads_but_one();
       load(n - 1 + kStages);
     }
   }
-  asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+  bulk::await_stores();
+#endif
 }
 
 using Kernel = void (*)(Shares);

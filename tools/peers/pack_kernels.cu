@@ -13,13 +13,9 @@
 #include <random>
 #include <vector>
 
-#define CUDA(call)                                                                      \
-  do {                                                                                  \
-    if (const cudaError_t error = (call); error != cudaSuccess) {                       \
-      std::fprintf(stderr, "pack_kernels: %s: %s\n", #call, cudaGetErrorString(error)); \
-      std::exit(1);                                                                     \
-    }                                                                                   \
-  } while (0)
+#include "cuda_must.cuh"
+#include "pack_by_hand.cuh"
+
 #define IST(call)                                                   \
   do {                                                              \
     if ((call) != IST_OK) {                                         \
@@ -31,19 +27,6 @@
 namespace {
 
 constexpr std::int64_t kTotal = std::int64_t{256} << 20;
-
-// By hand: words per block and stride in words are powers of two or not, as they are; one word a thread, in a loop.
-template <class Word>
-__global__ void pack_by_hand(Word* __restrict__ packed, const Word* __restrict__ memory, unsigned words, unsigned block,
-                             unsigned stride) {
-  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < words; i += gridDim.x * blockDim.x)
-    packed[i] = memory[static_cast<std::size_t>(i / block) * stride + i % block];
-}
-__global__ void pack_list_by_hand(double* __restrict__ packed, const double* __restrict__ memory,
-                                  const int* __restrict__ places, unsigned words) {
-  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < words; i += gridDim.x * blockDim.x)
-    packed[i] = memory[places[i]];
-}
 
 double median_of(const std::function<void()>& call) {
   for (int i = 0; i < 3; ++i) call();
@@ -68,8 +51,8 @@ struct Bench {
   // What lies behind the packed bytes is as it was in both.
   void compare(const char* what) const {
     std::vector<unsigned char> ours(kTotal), theirs(kTotal);
-    CUDA(cudaMemcpy(ours.data(), packed, kTotal, cudaMemcpyDeviceToHost));
-    CUDA(cudaMemcpy(theirs.data(), other, kTotal, cudaMemcpyDeviceToHost));
+    must(cudaMemcpy(ours.data(), packed, kTotal, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    must(cudaMemcpy(theirs.data(), other, kTotal, cudaMemcpyDeviceToHost), "cudaMemcpy");
     if (ours == theirs) return;
     std::fprintf(stderr, "pack_kernels: %s: WRONG BYTES\n", what);
     std::exit(1);
@@ -81,10 +64,10 @@ struct Bench {
     const auto unpack = [&] { IST(ist_unpack(world, to, 0, IST_TO_END, from, 1, layout)); };
     const auto hand = [&] {
       by_hand();
-      CUDA(cudaDeviceSynchronize());
+      must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     };
-    CUDA(cudaMemset(packed, 0xa5, kTotal));
-    CUDA(cudaMemset(other, 0xa5, kTotal));
+    must(cudaMemset(packed, 0xa5, kTotal), "cudaMemset");
+    must(cudaMemset(other, 0xa5, kTotal), "cudaMemset");
     pack();
     hand();
     compare(what);
@@ -129,13 +112,13 @@ void listed(const Bench& bench) {
   ist_layout layout = IST_LAYOUT_NULL;
   IST(ist_layout_indexed_block(words, 1, places.data(), ist_layout_of(IST_DOUBLE), &layout));
   int* list = nullptr;
-  CUDA(cudaMalloc(&list, short_places.size() * sizeof(int)));
-  CUDA(cudaMemcpy(list, short_places.data(), short_places.size() * sizeof(int), cudaMemcpyHostToDevice));
+  must(cudaMalloc(&list, short_places.size() * sizeof(int)), "cudaMalloc");
+  must(cudaMemcpy(list, short_places.data(), short_places.size() * sizeof(int), cudaMemcpyHostToDevice), "cudaMemcpy");
   bench.run("points of a list, 8 B", kTotal, layout, [&] {
     pack_list_by_hand<<<132 * 16, 256>>>(reinterpret_cast<double*>(bench.other),
                                          reinterpret_cast<const double*>(bench.memory), list, static_cast<unsigned>(words));
   });
-  CUDA(cudaFree(list));
+  must(cudaFree(list), "cudaFree");
   IST(ist_layout_free(&layout));
 }
 
@@ -150,19 +133,19 @@ int main(int argc, char** argv) {
   }
   IST(ist_world_create(&bench.world));
   const std::size_t room = std::size_t{3} << 30;
-  CUDA(cudaMalloc(&bench.memory, room));
-  CUDA(cudaMalloc(&bench.packed, kTotal));
-  CUDA(cudaMalloc(&bench.other, kTotal));
+  must(cudaMalloc(&bench.memory, room), "cudaMalloc");
+  must(cudaMalloc(&bench.packed, kTotal), "cudaMalloc");
+  must(cudaMalloc(&bench.other, kTotal), "cudaMalloc");
   std::vector<unsigned> bytes(room / 4);
   std::mt19937 random(7);
   for (unsigned& word : bytes) word = random();
-  CUDA(cudaMemcpy(bench.memory, bytes.data(), room, cudaMemcpyHostToDevice));
+  must(cudaMemcpy(bench.memory, bytes.data(), room, cudaMemcpyHostToDevice), "cudaMemcpy");
   cudaDeviceProp device{};
-  CUDA(cudaGetDeviceProperties(&device, 0));
+  must(cudaGetDeviceProperties(&device, 0), "cudaGetDeviceProperties");
   if (!bench.json) std::printf("%s, 256 MiB packed, medians of 15\n", device.name);
   const double copy = median_of([&] {
-    CUDA(cudaMemcpy(bench.packed, bench.other, kTotal, cudaMemcpyDeviceToDevice));
-    CUDA(cudaDeviceSynchronize());
+    must(cudaMemcpy(bench.packed, bench.other, kTotal, cudaMemcpyDeviceToDevice), "cudaMemcpy");
+    must(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
   });
   if (bench.json)
     std::printf("{\"device\": \"%s\", \"copy_us\": %.2f, \"rows\": [\n", device.name, copy * 1e6);

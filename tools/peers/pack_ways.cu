@@ -11,16 +11,10 @@
 #include <random>
 #include <vector>
 
+#include "cuda_must.cuh"
 #include "memory/cuda/channel_crew.hpp"
 #include "memory/cuda/pack_protocol.hpp"
-
-#define CUDA(call)                                                                   \
-  do {                                                                               \
-    if (const cudaError_t error = (call); error != cudaSuccess) {                    \
-      std::fprintf(stderr, "pack_ways: %s: %s\n", #call, cudaGetErrorString(error)); \
-      std::exit(1);                                                                  \
-    }                                                                                \
-  } while (0)
+#include "pack_by_hand.cuh"
 
 namespace {
 
@@ -28,17 +22,6 @@ using namespace ist::packing;
 constexpr std::uint64_t kTotal = std::uint64_t{256} << 20, kRoom = std::uint64_t{3} << 30;
 constexpr unsigned kThreads = 256;
 
-template <class Word>
-__global__ void pack_by_hand(Word* __restrict__ packed, const Word* __restrict__ memory, unsigned words, unsigned block,
-                             unsigned stride) {
-  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < words; i += gridDim.x * blockDim.x)
-    packed[i] = memory[static_cast<std::size_t>(i / block) * stride + i % block];
-}
-__global__ void pack_list_by_hand(double* __restrict__ packed, const double* __restrict__ memory,
-                                  const int* __restrict__ places, unsigned words) {
-  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < words; i += gridDim.x * blockDim.x)
-    packed[i] = memory[places[i]];
-}
 template <class Word, bool listed, unsigned at_once>
 __global__ void __launch_bounds__(kThreads) pack(const __grid_constant__ Work work) {
   move_packed<Word, std::uint32_t, false, at_once>(ist::channel::DeviceCrew{0, gridDim.x}, work, [&](std::uint32_t unit) {
@@ -68,12 +51,12 @@ struct Bench {
     std::vector<float> times;
     for (int i = 0; i < 18; ++i) {
       float milliseconds = 0;
-      CUDA(cudaEventRecord(begin));
+      must(cudaEventRecord(begin), "cudaEventRecord");
       launch();
-      CUDA(cudaEventRecord(end));
-      CUDA(cudaEventSynchronize(end));
-      CUDA(cudaGetLastError());
-      CUDA(cudaEventElapsedTime(&milliseconds, begin, end));
+      must(cudaEventRecord(end), "cudaEventRecord");
+      must(cudaEventSynchronize(end), "cudaEventSynchronize");
+      must(cudaGetLastError(), "cudaGetLastError");
+      must(cudaEventElapsedTime(&milliseconds, begin, end), "cudaEventElapsedTime");
       if (i >= 3) times.push_back(milliseconds);
     }
     std::sort(times.begin(), times.end());
@@ -81,10 +64,10 @@ struct Bench {
   }
   void compare_all(const char* what) const {
     unsigned found = 0;
-    CUDA(cudaMemset(differ, 0, sizeof found));
+    must(cudaMemset(differ, 0, sizeof found), "cudaMemset");
     compare<<<multiprocessors * 8, 256>>>(reinterpret_cast<const std::uint64_t*>(packed),
                                           reinterpret_cast<const std::uint64_t*>(by_hand), kTotal / 8, differ);
-    CUDA(cudaMemcpy(&found, differ, sizeof found, cudaMemcpyDeviceToHost));
+    must(cudaMemcpy(&found, differ, sizeof found, cudaMemcpyDeviceToHost), "cudaMemcpy");
     if (found == 0) return;
     std::fprintf(stderr, "pack_ways: %s: %u of %llu words of 8 bytes are wrong\n", what, found,
                  static_cast<unsigned long long>(kTotal / 8));
@@ -95,8 +78,8 @@ struct Bench {
     const auto tiles = static_cast<unsigned>((work.units + kThreads * at_once - 1) / (kThreads * at_once));
     for (const unsigned most : {0U, 8U, 16U}) {
       const unsigned blocks = most == 0 ? tiles : std::min(tiles, multiprocessors * most);
-      CUDA(cudaMemset(packed, 0xa5, kTotal));
-      CUDA(cudaMemset(by_hand + work.bytes, 0xa5, kTotal - work.bytes));
+      must(cudaMemset(packed, 0xa5, kTotal), "cudaMemset");
+      must(cudaMemset(by_hand + work.bytes, 0xa5, kTotal - work.bytes), "cudaMemset");
       pack<Word, listed, at_once><<<blocks, kThreads>>>(work);
       compare_all(what);
       const double ours = median_us([&] { pack<Word, listed, at_once><<<blocks, kThreads>>>(work); });
@@ -145,8 +128,8 @@ void listed(const Bench& bench) {
   std::mt19937 random(1);
   for (std::uint64_t i = 0, at = 0; i < kWords; ++i, at += 1 + random() % 7) places.push_back(static_cast<int>(at));
   int* list = nullptr;
-  CUDA(cudaMalloc(&list, places.size() * sizeof(int)));
-  CUDA(cudaMemcpy(list, places.data(), places.size() * sizeof(int), cudaMemcpyHostToDevice));
+  must(cudaMalloc(&list, places.size() * sizeof(int)), "cudaMalloc");
+  must(cudaMemcpy(list, places.data(), places.size() * sizeof(int), cudaMemcpyHostToDevice), "cudaMemcpy");
   Work work;
   work.bytes = kTotal;
   work.runs = kWords;
@@ -156,7 +139,7 @@ void listed(const Bench& bench) {
     pack_list_by_hand<<<132 * 16, 256>>>(reinterpret_cast<double*>(bench.by_hand),
                                          reinterpret_cast<const double*>(bench.memory), list, static_cast<unsigned>(kWords));
   });
-  CUDA(cudaFree(list));
+  must(cudaFree(list), "cudaFree");
 }
 
 }  // namespace
@@ -164,14 +147,14 @@ void listed(const Bench& bench) {
 int main() {
   Bench bench;
   cudaDeviceProp device{};
-  CUDA(cudaGetDeviceProperties(&device, 0));
+  must(cudaGetDeviceProperties(&device, 0), "cudaGetDeviceProperties");
   bench.multiprocessors = static_cast<unsigned>(device.multiProcessorCount);
-  CUDA(cudaMalloc(&bench.memory, kRoom));
-  CUDA(cudaMalloc(&bench.packed, kTotal));
-  CUDA(cudaMalloc(&bench.by_hand, kTotal));
-  CUDA(cudaMalloc(&bench.differ, sizeof(unsigned)));
-  CUDA(cudaEventCreate(&bench.begin));
-  CUDA(cudaEventCreate(&bench.end));
+  must(cudaMalloc(&bench.memory, kRoom), "cudaMalloc");
+  must(cudaMalloc(&bench.packed, kTotal), "cudaMalloc");
+  must(cudaMalloc(&bench.by_hand, kTotal), "cudaMalloc");
+  must(cudaMalloc(&bench.differ, sizeof(unsigned)), "cudaMalloc");
+  must(cudaEventCreate(&bench.begin), "cudaEventCreate");
+  must(cudaEventCreate(&bench.end), "cudaEventCreate");
   fill<<<bench.multiprocessors * 8, 256>>>(reinterpret_cast<std::uint64_t*>(bench.memory), kRoom / 8);
   std::printf("%s, 256 MiB packed, medians of 15; behind each time the kernel by hand's by it\n", device.name);
   strided<std::uint32_t>(bench, 4, 8);
