@@ -46,6 +46,9 @@ inline constexpr std::uint16_t kEnvelopeBorrows = 4;
 // Beside it: also where that is not packed yet and lies in strides, which the answer then tells behind the loan (LentForm).
 inline constexpr std::uint16_t kEnvelopeTakesForms = 16;
 
+// In an announcement: the sender has taken the invitation that the receiver showed (path/invitation.hpp), and its copy has begun.
+inline constexpr std::uint16_t kEnvelopeInvited = 32;
+
 // In a `taken`: the bytes were copied out of the sender's SharedHeap.
 inline constexpr std::uint16_t kEnvelopeSeen = 8;
 
@@ -55,8 +58,9 @@ struct Envelope {
   std::uint32_t context = 0;   // communicator
   std::int32_t tag = 0;
   EnvelopeType type = EnvelopeType::eager;
-  std::uint8_t kind = 0;          // KindId of the writer's buffer
-  std::uint16_t flags = 0;        // kEnvelopeFailed, kEnvelopeGaveUp; kEnvelopeBorrows, kEnvelopeTakesForms; kEnvelopeSeen
+  std::uint8_t kind = 0;  // KindId of the writer's buffer
+  std::uint16_t flags =
+      0;  // kEnvelopeFailed, kEnvelopeGaveUp; kEnvelopeBorrows, kEnvelopeTakesForms, kEnvelopeInvited; kEnvelopeSeen
   std::uint64_t bytes = 0;        // length of the message
   std::uint32_t sender_op = 0;    // announce, clear, taken, lend, ring_lost, withdraw; mailed, mailbox
   std::uint32_t receiver_op = 0;  // clear, refuse, put, lend, ring_lost; mailed, mailbox

@@ -34,6 +34,8 @@ class ArrivalOrder {
     ++peer.expected;  // wraps, as the sender's does
     return true;
   }
+  // The sequence of the next one whose turn comes.
+  std::uint32_t expected(Rank source) const { return peers_[static_cast<std::size_t>(source.value)].expected; }
   void put_aside(Path& path, const Arrival& arrival);
   // Is anything of that peer put aside?
   bool has_early(Rank source) const { return !peers_[static_cast<std::size_t>(source.value)].early.empty(); }

@@ -51,6 +51,16 @@ std::optional<Unexpected> Matcher::claim(const Pattern& pattern) {
   return std::nullopt;
 }
 
+bool Matcher::last_comes_first(Rank source) const {
+  constexpr std::size_t kLooks = 16;
+  if (end_ - first_ > kLooks) return false;
+  for (std::size_t at = first_; at + 1 < end_; ++at) {
+    const Posted& before = posted_[at];
+    if (before.waits && (before.pattern.source == kAnySource || before.pattern.source == source.value)) return false;
+  }
+  return true;
+}
+
 bool Matcher::withdraw(std::uint32_t operation) {
   for (std::size_t at = first_; at < end_; ++at) {
     if (!posted_[at].waits || posted_[at].operation != operation) continue;

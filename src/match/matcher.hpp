@@ -90,6 +90,9 @@ class Matcher {
   const Unexpected* peek(const Pattern& pattern) const;
   // The same, removed from the list.
   std::optional<Unexpected> claim(const Pattern& pattern);
+  // Will the receive that was posted last take the next message of that rank that its pattern fits? Not if one before it may take any of that
+  // rank; and nobody looks through many.
+  bool last_comes_first(Rank source) const;
   // Forgets a posted receive; false if it is not posted.
   bool withdraw(std::uint32_t operation);
   // Forgets announced messages of a rank that is gone: their bytes can no longer come.

@@ -55,8 +55,8 @@ struct Loan {
 static_assert(sizeof(Loan) == 192 && std::is_trivially_copyable_v<Loan>);
 
 // A message may also go another way; who prepares wants the memory open, whatever that costs. Who keeps it open may have closed it before,
-// and has this one loan.
-enum class LoanFor { message, preparation, keeping };
+// and has this one loan. An invitation may never be read: it takes no news with it, and nothing that has to be fetched or given back.
+enum class LoanFor { message, preparation, keeping, invitation };
 
 // What came with an envelope; none if that is no loan.
 inline Loan loan_in(std::span<const std::byte> payload) {

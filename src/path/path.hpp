@@ -35,6 +35,7 @@ struct Cell {
   std::uint64_t id = 0;
 };
 
+struct InvitationBoard;
 class PairSlotReader;
 class PairSlotWriter;
 struct Lane;
@@ -53,6 +54,9 @@ class Link {
   // says so.
   PairSlotWriter* outgoing_slots = nullptr;
   bool may_sleep = false;  // the peer
+  // Where this side shows the peer a posted receive, and the peer this side one of its own; null if there is no such place.
+  InvitationBoard* invites = nullptr;
+  InvitationBoard* invited = nullptr;
   // Wakes the peer, should it sleep.
   virtual void ring() const {}
   // Copies envelope and payload into the pair's slots; false if there is no room now.

@@ -52,7 +52,9 @@ Engine::Engine(Parts parts)
       peers_[r].link = path->link(peers_[r].rank);
       peers_[r].path = path.get();
     }
-    const Link* const link = peers_[r].link;
+    Link* const link = peers_[r].link;
+    if (link != nullptr && link->invites != nullptr) peers_[r].inviter.emplace(link->invites);
+    if (link != nullptr && link->invited != nullptr) peers_[r].guest.emplace(link->invited);
     if (link != nullptr) peers_[r].slot_limit = link->slot_limit;
     if (link != nullptr && !watched_) peers_[r].at_once_below = below_at_once(*link, parts_.machine);
     reaches_all_ &= link != nullptr;
@@ -311,6 +313,8 @@ void Engine::abandon_all(const Status& why) {
   }
   ended_.clear();
   ended_puts_ = true;
+  for (PeerState& from : peers_)
+    if (from.invited) retire(from);
   for (std::uint32_t index = 0; index < operations_.size(); ++index) {
     end_offer(operations_.at(index));
     if (auto* running = std::get_if<state::Running>(&operations_.at(index).state)) running->run->abandoned = true;

@@ -28,6 +28,7 @@
 #include "request/engine_lock.hpp"
 #include "request/operation_table.hpp"
 #include "request/peer_state.hpp"
+#include "request/sending.hpp"
 #include "request/waiters.hpp"
 
 namespace ist {
@@ -120,11 +121,7 @@ class Engine {
   // Runs it as far as it goes now; the operation is complete when every step is, and tells the first failure.
   Result<OperationId> start_schedule(std::unique_ptr<Schedule> schedule);
   ScratchPool& scratch() { return scratch_; }
-  // Why a rank goes on with a collective call that has failed.
-  struct GivenUp {
-    Code code = IST_OK;
-    Rank about;
-  };
+  using GivenUp = ist::GivenUp;
   // A message without bytes that says so; as start_send().
   Result<OperationId> start_giving_up(Rank dest, std::int32_t tag, const Scope& scope, const GivenUp& why, bool* done);
   // What is wrong where ranks gave different counts.
@@ -190,18 +187,6 @@ class Engine {
  private:
   friend class Preparing;
   friend class Mail;
-  struct UnusedCell {  // its copy still runs
-    CellSend cell;
-    std::optional<std::uint32_t> sender;  // the operation that stays until then; zero is one's number like any other
-  };
-  struct Destination {
-    Rank rank;
-    std::int32_t tag;
-    const Scope& scope;
-    ist_carrier carrier = IST_CARRIER_NONE;  // carrier_of()
-    bool shown = false;                      // is_shown()
-    const GivenUp* given_up = nullptr;       // the message says so, and has no bytes
-  };
   PeerState& peer(Rank rank) { return peers_[static_cast<std::size_t>(rank.value)]; }
   Status check_peer(Rank rank) const;
   Status explain(Rank rank, const Status& status) const;
@@ -292,6 +277,13 @@ class Engine {
   void hear(const Loan& loan, const Arrival& arrival) const;
   bool fetch(Operation& operation, std::uint32_t index, const Arrival& arrival, const Loan& loan);
   bool step_fetching(Operation& operation, std::uint32_t index);
+  // engine_inviting.cpp
+  void invite(Operation& operation, std::uint32_t wire, const Pattern& pattern);
+  void retire(PeerState& from);
+  // The receive is given up. False: too late, its message is on the way.
+  bool uninvite(const Operation& operation, std::uint32_t wire);
+  void take_invited(const Arrival& arrival);
+  std::optional<OperationId> accept(const Piece& piece, const Destination& order);
   // engine_rings.cpp
   bool step_receiver(PeerState& other);
   void on_ring_lost(const Arrival& arrival);

@@ -11,7 +11,7 @@ void Engine::cancel(OperationId id) {
   if (found == nullptr) return;
   Operation& operation = *found;
   if (operation.in<state::Running>()) return give_up_call(operation, id.index());
-  if (operation.in<state::Posted>())
+  if (operation.in<state::Posted>() && uninvite(operation, id.wire()))
     matcher_.withdraw(id.wire());
   else if (!operation.sends || !take_back(operation, id.index()))
     return;
@@ -21,7 +21,7 @@ void Engine::cancel(OperationId id) {
 
 bool Engine::cancel_receive(OperationId id) {
   Operation& operation = *operations_.find(id);
-  if (!operation.in<state::Posted>()) return false;
+  if (!operation.in<state::Posted>() || !uninvite(operation, id.wire())) return false;
   operation.types.reset();
   matcher_.withdraw(id.wire());
   operations_.release(id.index());
@@ -70,7 +70,7 @@ void Engine::give_up_call(Operation& operation, std::uint32_t index) {
   for (const std::uint32_t i : parts_of(index)) {
     Operation& part = operations_.at(i);
     if (run.schedule->at(part.step).regardless) continue;
-    if (part.in<state::Posted>()) {
+    if (part.in<state::Posted>() && uninvite(part, operations_.id_of(i).wire())) {
       part.piece = host_piece(nullptr, Bytes{});
     } else if (part.in<state::Announced>() && !part.lent) {
       // Without a word: whoever asks for the bytes is refused, and knows why.

@@ -82,7 +82,11 @@ void Engine::fail_for(Rank lost, bool everything) {
     const bool concerned =
         everything || operation.peer == lost || (operation.peer.value == kAnySource && !anyone_sends(operation.group.get()));
     if (local || !concerned) continue;
-    if (operation.in<state::Posted>()) matcher_.withdraw(operations_.id_of(index).wire());
+    if (operation.in<state::Posted>()) {
+      const std::uint32_t wire = operations_.id_of(index).wire();
+      static_cast<void>(uninvite(operation, wire));
+      matcher_.withdraw(wire);
+    }
     settle(operation);
     finish(operation, index, why);
   }

@@ -13,16 +13,7 @@ namespace {
 // So often a message that fits a cell is announced all the same, to hear whether its receiver lends by now.
 constexpr std::uint32_t kAskAgain = 16;
 
-// More calls than this are not given to the driver at a time: they keep any link busy, and a driver whose queues are full holds the
-// thread, which has to answer others meanwhile.
-constexpr int kMostPuts = 16;
-
-// So many calls to one peer's devices are under way at a time: one keeps the link busy while the next is made. What is cleared meanwhile goes
-// in one call: 64 copies of 1 MiB, one by one, take 5.1 us each, 4 at a time 3.4, 8 at a time 3.2 and 16 at a time 3.1; of 256 KiB 2.9, 1.4,
-// 1.2 and 1.1 (two H100, 2026-11-25, cuMemcpyBatchAsync). They are over together, so that their bytes are limited, too.
-constexpr int kMostCalls = 2;
 constexpr std::size_t kMostTogether = 8;
-constexpr Bytes kMostBytesTogether = mebibytes(8);
 
 // A message from one device to another in one copy. What is longer keeps a link busy by itself: it waits for nothing, and nothing for it.
 bool goes_in_turn(Bytes size, const Operation& operation, const state::Cleared& cleared) {
@@ -218,6 +209,7 @@ void Engine::on_put(const Arrival& arrival) {
   if (operation == nullptr || (!operation->in<state::Streaming>() && !operation->in<state::Bouncing>())) return;
   if (peer(arrival.source).receiver) peer(arrival.source).receiver->forget(arrival.envelope.receiver_op);
   if (operation->in<state::Bouncing>()) return take_part(*operation, arrival.envelope.receiver_op & 0xfffff);
+  peer(arrival.source).puts_here = true;
   operation->outcome.carrier = IST_CARRIER_DEVICE;
   finish(*operation, arrival.envelope.receiver_op & 0xfffff, {});
 }

@@ -47,7 +47,10 @@ Result<OperationId> Engine::receive_ready(const Piece& piece, Ticket ready, std:
   auto kept = matcher_.match_or_post({scope.context, source, tag}, id.wire());
   if (!kept) {
     // The short way first, which nearly always is the whole.
-    if (may_come(source)) return id;
+    if (may_come(source)) {
+      if (piece.kind != KindId::host && source != kAnySource) invite(operation, id.wire(), {scope.context, source, tag});
+      return id;
+    }
     const Status reachable = check_source(source, scope.group.get());
     if (reachable.ok()) return id;
     // What was published before the peer went is delivered all the same; waiting for anything else would be for ever.
@@ -121,6 +124,8 @@ void Engine::on_refuse(const Arrival& arrival) {
 void Engine::deliver(Path& path, const Arrival& arrival) {
   if (arrival.envelope.type == EnvelopeType::withdraw || arrival.envelope.type == EnvelopeType::types)
     return take_place(arrival);
+  if ((arrival.envelope.flags & kEnvelopeInvited) != 0)
+    return take_invited(arrival);  // also of who has left: what says that all came is behind it
   // The bytes of an announced message stayed with a sender that is gone, or whose world has failed as this one has, perhaps
   // without having noticed yet: it never was.
   if (arrival.envelope.type == EnvelopeType::announce &&

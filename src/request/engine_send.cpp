@@ -34,6 +34,8 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
   IST_TRY(check_peer(dest));
   if (mail_ && !types_ && !mode.synchronous)
     if (auto sent = mail_->send(piece, dest, tag, scope)) return std::move(*sent);
+  if (peer(dest).guest && !types_)
+    if (const auto sent = accept(piece, {dest, tag, scope})) return *sent;
   // Who blocks goes on once his bytes are in a slot, and need not wait until the receiver has copied them; and of longer ones both sides
   // copy at the same time. Who does not has his processor for something else.
   const bool shown = !mode.blocking && is_shown(piece, peer(dest));

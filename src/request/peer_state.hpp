@@ -11,13 +11,27 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "path/invitation.hpp"
 #include "path/path.hpp"
 #include "protocol/pipelined.hpp"
 #include "request/traffic.hpp"
 
 namespace ist {
+
+// A copy between devices that is longer than this keeps a link busy by itself (engine_putting.cpp).
+inline constexpr Bytes kMostBytesTogether = mebibytes(8);
+
+// More calls than this are not given to the driver at a time: they keep any link busy, and a driver whose queues are full holds the
+// thread, which has to answer others meanwhile.
+inline constexpr int kMostPuts = 16;
+
+// So many calls to one peer's devices are under way at a time: one keeps the link busy while the next is made. What is cleared meanwhile goes
+// in one call: 64 copies of 1 MiB, one by one, take 5.1 us each, 4 at a time 3.4, 8 at a time 3.2 and 16 at a time 3.1; of 256 KiB 2.9, 1.4,
+// 1.2 and 1.1 (two H100, 2026-11-25, cuMemcpyBatchAsync). They are over together, so that their bytes are limited, too.
+inline constexpr int kMostCalls = 2;
 
 struct Posting {  // an envelope that found no room
   Envelope envelope;
@@ -49,7 +63,14 @@ struct PeerState {
   // And the last one for a layout of a device's memory, by a kernel that unpacks?
   bool fetches = true, takes_shown = true, gathers = true;
   std::uint32_t since_heard = 0, since_fetched = 0, since_shown = 0, since_gathered = 0;
-  int copying = 0;     // calls under way that copy between devices, into this peer's memory
+  int copying = 0;  // calls under way that copy between devices, into this peer's memory
+  // Which receive the peer was shown (path/invitation.hpp), if any; whether it copies into this side's device memory at all, how often in
+  // a row it sent another way, and how many receives it was shown nothing of since.
+  std::optional<Inviter> inviter;  // where the link has a place for it
+  std::optional<Guest> guest;
+  std::optional<std::uint32_t> invited;
+  bool puts_here = false;
+  std::uint32_t declined = 0, since_invited = 0;
   bool shows = false;  // has this side copied one from the peer's heap?
   bool gone = false;   // as of the last look at the board
   // No message waits in the outbox, only what some are made of (request/type_check.hpp): the next may take a cell before that, since each has

@@ -243,5 +243,32 @@ TEST(Matcher, AgreesWithTheSimplestModelOverThousandsOfRandomOperations) {
   }
 }
 
+// Of one rank's messages: only receives before it that could take one of them stand in its way, and gaps do not.
+TEST(Matcher, the_last_receive_comes_first_if_none_before_it_takes_its_source) {
+  Matcher matcher;
+  matcher.post({0, 2, 7}, 1);
+  EXPECT_TRUE(matcher.last_comes_first(Rank{2}));
+  matcher.post({0, 1, 7}, 2);
+  EXPECT_TRUE(matcher.last_comes_first(Rank{1}));
+  matcher.post({5, 1, 9}, 3);
+  EXPECT_FALSE(matcher.last_comes_first(Rank{1}));
+  EXPECT_TRUE(matcher.withdraw(2));
+  EXPECT_TRUE(matcher.last_comes_first(Rank{1}));
+  matcher.post({0, kAnySource, 7}, 4);
+  EXPECT_FALSE(matcher.last_comes_first(Rank{3}) && matcher.last_comes_first(Rank{1}));
+  matcher.post({0, 3, 7}, 5);
+  EXPECT_FALSE(matcher.last_comes_first(Rank{3}));
+  EXPECT_TRUE(matcher.withdraw(4));
+  EXPECT_TRUE(matcher.last_comes_first(Rank{3}));
+}
+
+// Nobody looks through many.
+TEST(Matcher, behind_many_receives_none_is_said_to_come_first) {
+  Matcher matcher;
+  for (std::uint32_t i = 0; i < 20; ++i) matcher.post({0, 1, 7}, i);
+  matcher.post({0, 2, 7}, 20);
+  EXPECT_FALSE(matcher.last_comes_first(Rank{2}));
+}
+
 }  // namespace
 }  // namespace ist

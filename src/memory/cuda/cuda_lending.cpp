@@ -236,6 +236,7 @@ std::optional<Loan> CudaLending::lend(const Piece& piece, Rank borrower, LoanFor
   // What the program mapped piece by piece is lent piece by piece: a message that lies in several is not.
   const bool inside = address - found.start <= found.size && piece.size.value <= found.size - (address - found.start);
   if (!found.possible || !inside || found.unable.contains(borrower)) return std::nullopt;
+  if (use == LoanFor::invitation && (found.way != Loan::Way::handle || ended_.contains(borrower))) return std::nullopt;
   if (found.pool != 0) {
     LentPool& pool = pools_.at(found.pool);
     pool.asked[borrower] += use != LoanFor::message ? kLoansOfALife + 1 : 1;

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/file_descriptor.hpp"
+#include "path/invitation.hpp"
 #include "path/shm/cell_queue.hpp"
 #include "path/shm/doorbell.hpp"
 #include "path/shm/lane.hpp"
@@ -38,13 +39,14 @@ struct PairShared {
   alignas(128) std::atomic<std::uint64_t> consumed;    // PairConsumed; written by the owner
   alignas(128) std::atomic<std::uint32_t> rings_made;  // counted by the sender once it has sent the ring's descriptor
   std::atomic<std::uint32_t> heap_shown;               // written once it has sent that of its heap
+  InvitationBoard invitation;                          // of the owner's, to the sender
 };
 
 class Segment {
  public:
   struct Shared {
     static constexpr std::uint32_t kMagic = 0x49537367;
-    static constexpr std::uint32_t kVersion = 10;
+    static constexpr std::uint32_t kVersion = 11;
     alignas(128) std::uint32_t magic;
     std::uint32_t version;
     SegmentShape shape;

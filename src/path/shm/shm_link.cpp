@@ -78,6 +78,8 @@ ShmLink::ShmLink(const Ends& ends)
   slot_limit = pair_slot_limit(cell_limit, ends.peer->shape().ranks);
   outgoing_slots = &slots_;
   may_sleep = bell_ != nullptr;
+  invites = &ends.mine->pair(ends.peer_place).invitation;
+  invited = &ends.peer->pair(ends.my_place).invitation;
 }
 
 ShmLink::~ShmLink() {
