@@ -183,4 +183,9 @@ Result<Ticket> Kinds::in_order(const Piece& piece) const {
   return found ? found->in_order(piece) : Ticket{};
 }
 
+bool Kinds::goes_into_queue(const Piece& piece, const Ticket& ticket) const {
+  Streams* found = streams(piece);
+  return found != nullptr && found->goes_into_queue(ticket);
+}
+
 }  // namespace ist

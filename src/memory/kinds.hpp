@@ -48,6 +48,7 @@ class Kinds {
   Result<Ticket> ready(const Piece& piece) const;
   // Streams::in_order() of its kind.
   Result<Ticket> in_order(const Piece& piece) const;
+  bool goes_into_queue(const Piece& piece, const Ticket& ticket) const;
 
   // The most bytes that a worker copies of such a piece (workers.hpp); 0: none does. Of memory of that class on the device that was
   // allowed one.

@@ -120,6 +120,8 @@ class Streams {
   // The same without asking the queue, which takes over a microsecond: a copy that is told to come after this ticket goes into that
   // very queue. For who puts nothing else into it before that copy has begun; finished() asks, should anybody want to know.
   virtual Result<Ticket> in_order(const Piece& piece) { return ready(piece); }
+  // Would a copy after that ticket of in_order() go into the queue itself, so that it holds up no other one, however long that takes?
+  virtual bool goes_into_queue(const Ticket&) { return false; }
 };
 
 // Combines what is on a device without bringing it to the host. Gives the bits that combine_on_host gives, but for those

@@ -194,6 +194,7 @@ bool Engine::progress() {
     for (PeerState& to : peers_) moved |= drain_outbox(to);
   if (!active_.empty()) moved |= step_active();
   if (!unused_cells_.empty()) moved |= step_unused_cells();
+  if (!left_copies_.empty()) step_left_copies();
   if (streams_busy_) moved |= step_streams();
   if (!still_packed_.empty()) let_go_of_blocks();
   if (moved) {
@@ -331,6 +332,7 @@ void Engine::abandon_all(const Status& why) {
   };
   while (copying()) step_active();
   for (std::uint32_t index = 0; index < operations_.size(); ++index) settle(operations_.at(index));
+  while (!left_copies_.empty()) step_left_copies();
   while (!unused_cells_.empty()) std::erase_if(unused_cells_, [](UnusedCell& each) { return each.cell.step_unused(); });
 }
 

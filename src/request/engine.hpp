@@ -266,9 +266,11 @@ class Engine {
   std::optional<Put> put_beside(const Operation& first, std::uint32_t index, Bytes room);
   void add_others(const Operation& first, std::vector<Put>& puts);
   bool begin_puts(std::vector<Put> puts);
-  bool begin_put(Put put, bool in_turn);
-  Result<Ticket> start_put(const Operation& operation, const Put& put) const;
-  void begun(state::Copies& copies, Ticket ticket, Rank to, bool in_turn);
+  enum class Turn { none, in_turn, ahead };
+  bool begin_put(Put put, Turn turn);
+  Result<Ticket> start_put(const Operation& operation, const Put& put, const Ticket& after) const;
+  void begun(state::Copies& copies, Ticket ticket, Rank to, Turn turn);
+  void copies_over(const state::Copies& copies, Rank to);
   void now_putting(Put& put, std::shared_ptr<state::Copies> copies);
   void on_put(const Arrival& arrival);
   bool would_fetch(PeerState& from, const Piece& to, KindId sender) const;
@@ -284,6 +286,8 @@ class Engine {
   bool uninvite(const Operation& operation, std::uint32_t wire);
   void take_invited(const Arrival& arrival);
   std::optional<OperationId> accept(const Piece& piece, const Destination& order);
+  bool leave_copy(Operation& operation);
+  void step_left_copies();
   // engine_rings.cpp
   bool step_receiver(PeerState& other);
   void on_ring_lost(const Arrival& arrival);
@@ -369,6 +373,7 @@ class Engine {
   std::vector<PeerState> peers_;
   std::vector<std::uint32_t> active_;
   std::vector<UnusedCell> unused_cells_;
+  std::vector<LeftCopy> left_copies_;
   std::vector<std::unique_ptr<LaidOut>> still_packed_;  // of messages that are over
   std::vector<Finished> ended_;
   std::size_t posting_ = 0;  // envelopes in outboxes

@@ -17,6 +17,10 @@ namespace {
 constexpr std::uint32_t kDeclines = 8;
 constexpr std::uint32_t kInviteAgain = 16;
 
+// What is longer asks the stream and goes beside it: 1 MiB takes 3 us over a link, twice the question, and whatever the program puts into its
+// stream next would wait for it.
+constexpr Bytes kMostInStream = mebibytes(1);
+
 }  // namespace
 
 // That receive has just been posted, and nothing is pending on its buffer, or nobody is shown anything.
@@ -78,26 +82,25 @@ void Engine::take_invited(const Arrival& arrival) {
   operation->state = state::Streaming{envelope.sender_op};
 }
 
-// The message goes to the receive that its destination shows, and its copy has begun. None: nothing was sent, there is none that it is
-// for, or something else speaks against it.
+// The message goes to the receive that its destination shows, and its copy has begun, if it is short in the stream of the buffer behind what is
+// pending there, which nobody has to ask then. None: nothing was sent, there is none that it is for, or something else speaks against it.
 std::optional<OperationId> Engine::accept(const Piece& piece, const Destination& order) {
   PeerState& to = peer(order.rank);
   const auto invitation = to.guest->look();
   if (!invitation || invitation->sequence != to.next_sequence || invitation->context != order.scope.context ||
       (invitation->tag != kAnyTag && invitation->tag != order.tag) || piece.size == Bytes{} ||
-      piece.size.value > invitation->room)
+      piece.size.value > invitation->room || to.ahead >= kMostCalls || ended_puts_)
     return std::nullopt;
   const auto kind = static_cast<KindId>(invitation->kind);
   const Loan loan = loan_in(invitation->loan);
   Lending* const borrower = lending(*to.link, kind);
-  const bool in_turn = piece.kind != KindId::host && piece.size <= kMostBytesTogether;
-  if (borrower == nullptr || ended_puts_ || puts_ >= kMostPuts || (in_turn && to.copying >= kMostCalls)) return std::nullopt;
-  if (!borrower->serves(piece) || (piece.kind != KindId::host && borrower->same_device(loan, piece))) return std::nullopt;
+  if (borrower == nullptr || !borrower->serves(piece)) return std::nullopt;
+  if (piece.kind != KindId::host && borrower->same_device(loan, piece)) return std::nullopt;
   auto memory = borrower->borrow(loan, order.rank, piece);
   if (memory == nullptr) return std::nullopt;
-  auto ready = pending_work(piece);
-  const auto idle = ready.ok() ? is_finished(*ready) : Result<bool>{false};
-  if (!idle.ok() || !*idle || !operations_.has_room() || !to.guest->take()) return std::nullopt;
+  auto ready = pending_work(piece, piece.size <= kMostInStream);
+  if (!ready.ok() || (!ready->empty() && !parts_.kinds.goes_into_queue(piece, *ready))) return std::nullopt;
+  if (!operations_.has_room() || !to.guest->take()) return std::nullopt;
   wake_sleeper();
   const OperationId id = operations_.add();
   Operation& operation = operations_.at(id.index());
@@ -115,18 +118,37 @@ std::optional<OperationId> Engine::accept(const Piece& piece, const Destination&
   operation.sends = true;
   operation.peer = order.rank;
   operation.piece = piece;
+  operation.ready = std::move(*ready);
   operation.group = order.scope.group;
   operation.outcome = {Status{}, parts_.rank, order.tag, IST_CARRIER_DEVICE, piece.size, nullptr, false};
   operation.state = state::Cleared{envelope.receiver_op, piece.size, kind, loan, false, false, nullptr, Bytes{}};
   if (parts_.trace != nullptr) trace_begin(operation);
   // Where the copy cannot be started, the message goes another way, by which the receiver learns that this one was not used.
-  if (!begin_put({id.index(), std::move(memory), piece}, in_turn)) {
+  if (!begin_put({id.index(), std::move(memory), piece}, Turn::ahead)) {
     operations_.release(id.index());
     return std::nullopt;
   }
   ++to.next_sequence;
   post_or_queue(to, envelope);
   return id;
+}
+
+// The receiver is gone, and the program's kernel, which the copy is behind, may wait for it for ever. As of a cell: whoever sends hears of
+// it now, and waits for his stream before he frees the buffer. False: that copy waits for no kernel.
+bool Engine::leave_copy(Operation& operation) {
+  auto* const putting = std::get_if<state::Putting>(&operation.state);
+  if (putting == nullptr || !putting->copies->ahead || putting->copies->over) return false;
+  left_copies_.push_back({operation.peer, putting->copies, std::move(putting->memory)});
+  return true;
+}
+
+void Engine::step_left_copies() {
+  std::erase_if(left_copies_, [this](LeftCopy& left) {
+    const auto over = is_finished(left.copies->ticket);
+    if (over.ok() && !*over) return false;
+    copies_over(*left.copies, left.to);
+    return true;
+  });
 }
 
 }  // namespace ist

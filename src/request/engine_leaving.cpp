@@ -81,7 +81,7 @@ void Engine::fail_for(Rank lost, bool everything) {
         (claimed && claimed->message.envelope.type != EnvelopeType::announce);  // needs no peer any more
     const bool concerned =
         everything || operation.peer == lost || (operation.peer.value == kAnySource && !anyone_sends(operation.group.get()));
-    if (local || !concerned) continue;
+    if ((local && !(concerned && leave_copy(operation))) || !concerned) continue;
     if (operation.in<state::Posted>()) {
       const std::uint32_t wire = operations_.id_of(index).wire();
       static_cast<void>(uninvite(operation, wire));

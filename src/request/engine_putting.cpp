@@ -57,7 +57,7 @@ bool Engine::put(Operation& operation, std::uint32_t index) {
   const Bytes left{cleared.accepted.value - cleared.sent.value};
   const Bytes length = cleared.loan.part == 0 ? left : smaller(left, Bytes{cleared.loan.part});
   const Piece from = operation.piece.part(Offset{cleared.sent.value}, length);
-  if (cleared.memory != nullptr) return begin_put({index, cleared.memory, from}, false);
+  if (cleared.memory != nullptr) return begin_put({index, cleared.memory, from}, Turn::none);
   Lending* borrower = cleared.loan.allocation != 0 ? lending(*to.link, cleared.receiver_kind) : nullptr;
   if (borrower == nullptr || !borrower->serves(from)) return false;
   const bool within = from.kind != KindId::host && borrower->same_device(cleared.loan, from);
@@ -70,7 +70,7 @@ bool Engine::put(Operation& operation, std::uint32_t index) {
     to.lends = to.links && cleared.loan.part == 0;
   }
   if (memory == nullptr) return false;
-  if (within || !goes_in_turn(from.size, operation, cleared)) return begin_put({index, std::move(memory), from}, false);
+  if (within || !goes_in_turn(from.size, operation, cleared)) return begin_put({index, std::move(memory), from}, Turn::none);
   std::vector<Put> puts{{index, std::move(memory), from}};
   add_others(operation, puts);
   return begin_puts(std::move(puts));
@@ -115,46 +115,52 @@ bool Engine::begin_puts(std::vector<Put> puts) {
     auto started =
         lending(*peer(first.peer).link, std::get<state::Cleared>(first.state).receiver_kind)->copy_together(copies);
     if (started.ok()) {
-      begun(*together, std::move(*started), first.peer, true);
+      begun(*together, std::move(*started), first.peer, Turn::in_turn);
       for (Put& put : puts) now_putting(put, together);
       return true;
     }
     log::once(log::Level::info, "copies together", "copies between devices go one by one: " + started.status().text());
   }
   // Each by itself, so that the one at fault is found: that stays cleared until its turn comes.
-  const bool first_begun = begin_put(std::move(puts.front()), true);
-  for (std::size_t i = 1; i < puts.size(); ++i) static_cast<void>(begin_put(std::move(puts[i]), true));
+  const bool first_begun = begin_put(std::move(puts.front()), Turn::in_turn);
+  for (std::size_t i = 1; i < puts.size(); ++i) static_cast<void>(begin_put(std::move(puts[i]), Turn::in_turn));
   return first_begun;
 }
 
-void Engine::begun(state::Copies& copies, Ticket ticket, Rank to, bool in_turn) {
+void Engine::begun(state::Copies& copies, Ticket ticket, Rank to, Turn turn) {
   copies.ticket = std::move(ticket);
-  copies.in_turn = in_turn;
-  ++puts_;
-  if (in_turn) ++peer(to).copying;
+  copies.in_turn = turn == Turn::in_turn;
+  copies.ahead = turn == Turn::ahead;
+  ++(copies.ahead ? peer(to).ahead : puts_);
+  if (copies.in_turn) ++peer(to).copying;
+}
+
+void Engine::copies_over(const state::Copies& copies, Rank to) {
+  --(copies.ahead ? peer(to).ahead : puts_);
+  if (copies.in_turn) --peer(to).copying;
 }
 
 // A layout that waits to be packed is, by this.
-Result<Ticket> Engine::start_put(const Operation& operation, const Put& put) const {
+Result<Ticket> Engine::start_put(const Operation& operation, const Put& put, const Ticket& after) const {
   const auto& cleared = std::get<state::Cleared>(operation.state);
   Lending& borrower = *lending(*peers_[static_cast<std::size_t>(operation.peer.value)].link, cleared.receiver_kind);
-  if (!operation.waits_to_pack()) return borrower.copy_to(*put.memory, cleared.loan, put.from, Ticket{});
+  if (!operation.waits_to_pack()) return borrower.copy_to(*put.memory, cleared.loan, put.from, after);
   const PackWork part = operation.laid->work.part(static_cast<std::int64_t>(cleared.sent.value), put.from.size);
-  return borrower.pack_lent(*put.memory, cleared.loan, part, Ticket{});
+  return borrower.pack_lent(*put.memory, cleared.loan, part, after);
 }
 
-bool Engine::begin_put(Put put, bool in_turn) {
+bool Engine::begin_put(Put put, Turn turn) {
   Operation& operation = operations_.at(put.index);
   auto alone = std::make_shared<state::Copies>();
   const auto& cleared = std::get<state::Cleared>(operation.state);
-  auto copy = start_put(operation, put);
+  auto copy = turn == Turn::ahead ? start_put(operation, put, operation.ready) : start_put(operation, put, Ticket{});
   if (!copy.ok()) {
     log::once(log::Level::warning, "nothing can be copied to the memory of another rank: " + copy.status().text());
     if (cleared.sent == Bytes{}) return false;
     refuse(operation, put.index, cleared.receiver_op, copy.status());
     return true;
   }
-  begun(*alone, std::move(*copy), operation.peer, in_turn);
+  begun(*alone, std::move(*copy), operation.peer, turn);
   now_putting(put, std::move(alone));
   return true;
 }
@@ -178,8 +184,7 @@ bool Engine::step_putting(Operation& operation, std::uint32_t index) {
     if (done.ok() && !*done) return false;
     copies.over = true;
     copies.status = done.status();
-    --puts_;
-    if (copies.in_turn) --peer(operation.peer).copying;
+    copies_over(copies, operation.peer);
   }
   const Status done = copies.status;
   copied(operation, "copy into the receiver's memory", putting.length);

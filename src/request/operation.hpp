@@ -78,6 +78,7 @@ struct Cleared {      // send: cleared, but the buffer has pending work
 struct Copies {  // started together, and over together
   Ticket ticket;
   bool in_turn = false;  // counted in PeerState::copying
+  bool ahead = false;    // into a receive that was shown, perhaps behind the program's kernels; counted in PeerState::ahead
   bool over = false;
   Status status;  // then
 };

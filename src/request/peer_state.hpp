@@ -71,6 +71,7 @@ struct PeerState {
   std::optional<std::uint32_t> invited;
   bool puts_here = false;
   std::uint32_t declined = 0, since_invited = 0;
+  int ahead = 0;       // copies under way into receives that it showed
   bool shows = false;  // has this side copied one from the peer's heap?
   bool gone = false;   // as of the last look at the board
   // No message waits in the outbox, only what some are made of (request/type_check.hpp): the next may take a cell before that, since each has

@@ -7,11 +7,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "base/status.hpp"
 #include "protocol/eager.hpp"
-#include "request/group.hpp"
+#include "request/operation.hpp"
 
 namespace ist {
 
@@ -24,6 +25,12 @@ struct GivenUp {
 struct UnusedCell {  // its copy still runs
   CellSend cell;
   std::optional<std::uint32_t> sender;  // the operation that stays until then; zero is one's number like any other
+};
+
+struct LeftCopy {  // its message is over, since its receiver is gone, and it still waits in the program's stream
+  Rank to;
+  std::shared_ptr<state::Copies> copies;
+  std::shared_ptr<Borrowed> memory;
 };
 
 struct Destination {

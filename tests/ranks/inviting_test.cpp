@@ -274,4 +274,75 @@ TEST(Inviting, a_copy_that_cannot_be_started_leaves_the_message_to_another_way) 
   expect_all(run_ranks(2, "host,cuda", refused_copies));
 }
 
+// The sender's kernel is still to write the buffer: the copy comes behind it, other messages do not wait, and the bytes are the kernel's.
+int behind_a_kernel(const Here& here) {
+  Checks check(here);
+  Two two(here, check);
+  two.open();
+  Buffer other(here, 4096, IST_KIND_CUDA, here.rank);
+  ist_request request = IST_REQUEST_NULL;
+  if (here.rank == 1) {
+    two.buffer().fill(Data(kRoom, 0xa5));
+    check.ok(ist_irecv(two.buffer().get(), count(kRoom), IST_BYTE, 0, kTag, here.comm, &request), "receive");
+    here.has_come_to(1);
+    check.ok(ist_recv(other.get(), 4096, IST_BYTE, 0, kTag + 1, here.comm, IST_STATUS_IGNORE), "another one");
+    check.that(other.holds(numbered(4096, 3)), "what does not wait");
+    here.has_come_to(2);
+    check.ok(ist_wait(&request, IST_STATUS_IGNORE), "what was behind the kernel");
+    check.that(two.buffer().holds(Data(65536, 0x3c)), "the kernel's bytes");
+    return check.wrong();
+  }
+  Gate gate;
+  two.buffer().fill(Data(kRoom, 0));
+  other.fill(numbered(4096, 3));
+  here.wait_for(1, 1);
+  fill_behind(gate, two.buffer(), 65536, 0x3c);
+  check.ok(ist_isend(two.buffer().get(), 65536, IST_BYTE, 1, kTag, here.comm, &request), "send behind a kernel");
+  check.ok(ist_send(ist_buffer_ready(other.get()), 4096, IST_BYTE, 1, kTag + 1, here.comm), "another one");
+  here.wait_for(1, 2);
+  int flag = 0;
+  check.ok(ist_test(&request, &flag, IST_STATUS_IGNORE), "test");
+  check.that(flag == 0 && !gate.opened_itself(), "it waits for its kernel");
+  gate.open();
+  check.ok(ist_wait(&request, IST_STATUS_IGNORE), "its end");
+  return check.wrong();
+}
+
+TEST(Inviting, a_message_comes_behind_the_senders_kernel_and_holds_up_no_other) {
+  NEEDS_FAKE_DRIVER();
+  expect_all(run_ranks(2, "host,cuda", behind_a_kernel));
+}
+
+// The receiver dies, and the copy waits for a kernel: the sender hears of it all the same.
+int death_behind_a_kernel(const Here& here) {
+  Checks check(here);
+  Two two(here, check);
+  two.open();
+  ist_request request = IST_REQUEST_NULL;
+  if (here.rank == 1) {
+    check.ok(ist_irecv(two.buffer().get(), count(kRoom), IST_BYTE, 0, kTag, here.comm, &request), "receive");
+    here.has_come_to(1);
+    here.wait_for(0, 2);
+    die_soon();
+  }
+  Gate gate;
+  here.wait_for(1, 1);
+  fill_behind(gate, two.buffer(), 65536, 0x3c);
+  check.ok(ist_isend(two.buffer().get(), 65536, IST_BYTE, 1, kTag, here.comm, &request), "send behind a kernel");
+  here.has_come_to(2);
+  const auto killed = Clock::now() + kBefore + std::chrono::milliseconds(200);
+  const int wrong =
+      expect_death("a send behind a kernel", here, 1, killed, [&] { return ist_wait(&request, IST_STATUS_IGNORE); });
+  check.that(!gate.opened_itself(), "the kernel still waits");
+  gate.open();
+  // Whoever sends waits for his stream before he frees what it works on.
+  driver_call<CUresult (*)(CUstream)>("cuStreamSynchronize")(static_cast<CUstream>(two.buffer().stream()));
+  return check.wrong() + wrong;
+}
+
+TEST(Inviting, the_death_of_a_receiver_ends_a_send_whose_kernel_still_runs) {
+  NEEDS_FAKE_DRIVER();
+  expect_all_but(run_ranks(2, "host,cuda", death_behind_a_kernel), 1);
+}
+
 }  // namespace

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <random>
 #include <thread>
 
 namespace ist {
@@ -45,12 +44,13 @@ TEST(Invitations, are_taken_or_closed_and_never_both) {
     }
   });
   Inviter side(&board);
-  std::mt19937 random{20261126};
+  std::uint32_t random = 20261126;
   std::uint32_t closed = 0;
   std::uint32_t gone = 0;
   for (std::uint32_t number = 1; number <= kInvitations; ++number) {
     side.open(numbered(number));
-    for (std::uint32_t pause = random() % 64; pause > 0; --pause) std::atomic_signal_fence(std::memory_order_seq_cst);
+    random = random * 1664525 + 1013904223;
+    for (std::uint32_t pause = random >> 26; pause > 0; --pause) std::atomic_signal_fence(std::memory_order_seq_cst);
     if (side.close()) {
       ++closed;
       continue;

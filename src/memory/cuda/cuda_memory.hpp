@@ -114,6 +114,7 @@ class CudaKind : public MemoryKind,
   // CU_STREAM_PER_THREAD means the stream of the thread that calls this.
   Result<Ticket> ready(const Piece& piece) override;
   Result<Ticket> in_order(const Piece& piece) override;
+  bool goes_into_queue(const Ticket& ticket) override;
 
   Guests* guests() override { return this; }
   // cuda_guests.cpp: device memory of a primary context, not managed.

@@ -101,6 +101,13 @@ Result<Ticket> CudaKind::in_order(const Piece& piece) {
   return Ticket{this, (*taken)->id()};
 }
 
+bool CudaKind::goes_into_queue(const Ticket& ticket) {
+  if (ticket.kind() != this || CudaWorkers::owns(ticket.id())) return false;
+  const std::lock_guard lock(mutex_);
+  const CudaTicket* const found = tickets_.find(ticket.id());
+  return found != nullptr && found->unasked;
+}
+
 // Somebody wants to know after all, or another context is to wait for it.
 Status CudaKind::record_unasked(CudaTicket& ticket) {
   const ContextScope scope(api_, *ticket.context);
