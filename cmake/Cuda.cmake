@@ -175,6 +175,7 @@ __asm__(".pushsection .rodata\n"
   add_custom_target(${target}_${name} DEPENDS ${image})
   add_dependencies(${target} ${target}_${name})
   # By itself: a file of several would not depend on the image.
-  set_source_files_properties(${bytes} TARGET_DIRECTORY ${target} PROPERTIES OBJECT_DEPENDS ${image} SKIP_UNITY_BUILD_INCLUSION ON)
+  set_source_files_properties(${bytes} TARGET_DIRECTORY ${target} PROPERTIES OBJECT_DEPENDS ${image} SKIP_UNITY_BUILD_INCLUSION ON
+                              SKIP_PRECOMPILE_HEADERS ON)
   target_sources(${target} PRIVATE ${bytes})
 endfunction()

@@ -3,10 +3,10 @@
 
 A file that passed is remembered by the content of everything the answer depends on (itself, the project's headers behind
 it, flags, configuration, version), so that a second run repeats nothing. Where nearly nothing is remembered, as on a new
-machine, files of a room are first looked at a dozen at a time, for which their headers are read once and not a dozen times; only
-those of a dozen with a fault are looked at one by one, which also finds what two files name alike no fault. What the linter says
-only of a file that stands by itself (a using-declaration or a function that nothing uses, a header that is not included) it then says of
-changed files alone, and in `make test-long`. Usage: check_tidy.py BUILD_DIR
+machine, files of a room are first looked at a dozen at a time, for which their headers are read once and not a dozen times; a dozen
+with a fault is looked at by halves, those by halves again, and the last two one by one, which also finds what two files name alike no
+fault. What the linter says only of a file that stands by itself (a using-declaration or a function that nothing uses, a header that is
+not included) it then says of changed files alone, and in `make test-long`. Usage: check_tidy.py BUILD_DIR
 """
 import concurrent.futures
 import hashlib
@@ -83,13 +83,18 @@ def passed_together(key):
 
 
 def lint_together(some, folder):
-    """Marks each of some (entry, key) of one room as passed, together, if all of them do."""
+    """Marks each of some (entry, key) of one room as passed, together, if all of them do, or all of a half, or of a half of that."""
     with tempfile.NamedTemporaryFile("w", suffix=".cpp", dir=folder) as unit:
         unit.write("".join(f'#include "{entry["file"]}"  // NOLINT\n' for entry, _ in some))
         unit.flush()
-        if looked_at(unit.name, some[0][0]) is None:
-            for _, key in some:
-                passed_together(key).touch()
+        fault = looked_at(unit.name, some[0][0])
+    if fault is None:
+        for _, key in some:
+            passed_together(key).touch()
+    elif len(some) > 2:
+        middle = len(some) // 2
+        for half in (some[:middle], some[middle:]):
+            lint_together(half, folder)
 
 
 def each_file(database):

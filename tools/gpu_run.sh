@@ -76,7 +76,8 @@ build="build-gpu"
 raw=$build/raw
 limit=${ISTHMUS_STEP_LIMIT:-120}
 # For this script alone: the library warns of names that it does not know, and tests look at what it says.
-export -n ISTHMUS_CALL_LIMIT ISTHMUS_TEST_JOBS ISTHMUS_BENCH_OPTIONS
+export -n ISTHMUS_CALL_LIMIT ISTHMUS_STEP_LIMIT ISTHMUS_TEST_JOBS ISTHMUS_BENCH_OPTIONS ISTHMUS_ROUNDS ISTHMUS_PAIRS ISTHMUS_PROGRAMS \
+  ISTHMUS_SANITIZE ISTHMUS_PYTHON
 isthmus=$build/bin/isthmus
 failures=0
 log=$out/log.txt
@@ -358,7 +359,8 @@ run_peers() {
   describe_machine
   note "peers: $(mpirun --version 2>/dev/null | head -n 1); UCX: ${PEER_UCX:-the one of that MPI}; NCCL: ${nccl:-none with its header}; NVSHMEM: ${nvshmem:-none with its header}"
   # What it prints is the table; no multicast between GPUs, as above.
-  step "${ISTHMUS_CALL_LIMIT:-560}" "beside the peers" env NCCL_NVLS_ENABLE=0 ${nccl:+PEER_NCCL="$nccl"} ${nvshmem:+PEER_NVSHMEM="$nvshmem"} bash -o pipefail -c \
+  step "${ISTHMUS_CALL_LIMIT:-560}" "beside the peers" env NCCL_NVLS_ENABLE=0 ${nccl:+PEER_NCCL="$nccl"} ${nvshmem:+PEER_NVSHMEM="$nvshmem"} \
+    ${ISTHMUS_ROUNDS:+ISTHMUS_ROUNDS="$ISTHMUS_ROUNDS"} ${ISTHMUS_PAIRS:+ISTHMUS_PAIRS="$ISTHMUS_PAIRS"} bash -o pipefail -c \
     "python3 -B tools/peers/compare_device.py '$isthmus' '$out/device.json' '$PWD/$build/peers' | tee '$out/device.txt'"
   [[ -f $out/device.txt ]] && cat "$out/device.txt" >>"$summary"
   finish

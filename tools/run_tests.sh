@@ -63,8 +63,10 @@ build() {  # build PRESET [TARGETS...]
     return 1
   fi
   grep -E 'CUDA parts|missing' "$folder/configured.out"
-  # What CMake writes there is the same in the wheel's build, which tests/python/wheel_test.py makes: ccache takes it for the same, too.
-  CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD/$folder} cmake --build "$folder" -j "$jobs" ${1:+--target "$@"} 2>&1 | tee "$folder/build.out"
+  # What CMake writes there is the same in the other builds, among them the wheel's, which tests/python/wheel_test.py makes: ccache takes it
+  # for the same, too, and what two of them compile by the same command is compiled once, also with the tests' compiled headers.
+  CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD/$folder} CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS:-pch_defines,time_macros} \
+    cmake --build "$folder" -j "$jobs" ${1:+--target "$@"} 2>&1 | tee "$folder/build.out"
   local status=${PIPESTATUS[0]}
   # Once more by itself: what else was being compiled has gone on meanwhile.
   if [ "$status" != 0 ]; then
@@ -75,13 +77,13 @@ build() {  # build PRESET [TARGETS...]
   return "$status"
 }
 
-# Tests between ranks use more processes than one each; half as many tests at a time keep their clocks honest.
+# Three tests at a time where two could compute: ranks that wait for each other leave a quarter of the processors' time to others.
 run() {  # run FOLDER [ctest options...]
   local folder=$1
   shift
   if [[ " ${unbuilt[*]} " == *" $folder "* ]]; then echo "left out: $folder was not built"; return 1; fi
   # One that ran out of time does so a second time before it counts as failed; who did is said below, since it is a fault all the same.
-  "${unshuffled[@]}" ctest --test-dir "$folder" --output-on-failure --no-tests=error --repeat after-timeout:2 -j "$jobs" --timeout 300 "$@" |
+  "${unshuffled[@]}" ctest --test-dir "$folder" --output-on-failure --no-tests=error --repeat after-timeout:2 -j $((jobs + (jobs + 1) / 2)) --timeout 300 "$@" |
     tee "$folder/tests.out" | grep -vE '^ *Start +[0-9]+:|Passed +[0-9.]+ sec$'
   local status=${PIPESTATUS[0]}
   grep -oE 'Test +#[0-9]+: [^ ]+ .*\*\*\*Timeout' "$folder/tests.out" | sed -E 's/.*: ([^ ]+) .*/ran out of time, and got a second turn: \1/'

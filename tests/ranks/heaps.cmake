@@ -1,13 +1,14 @@
 # Tests of symmetric heaps and of windows.
 
-rank_test(ranks_one_sided SOURCES one_sided_test.cpp one_sided_layouts_test.cpp one_sided_signals_test.cpp one_sided_allocation_test.cpp device_view_test.cpp RANKS 1 2 3 4 FAKE_RANKS 2 3 COUNTED 1 4)
+rank_test(ranks_one_sided SOURCES one_sided_test.cpp one_sided_layouts_test.cpp one_sided_signals_test.cpp one_sided_allocation_test.cpp device_view_test.cpp RANKS 1 2 3 4 FAKE_RANKS 2 3 COUNTED 1 4 BOTH 3)
 # Symmetric heaps of OpenCL memory: mapped by all where the driver can, and once more served by each PE.
 rank_test(ranks_opencl_heap SOURCES opencl_heap_test.cpp RANKS 1 2 3 4 FAKE_RANKS 2 COUNTED 1 3)
 function(rank_test_served name)
   foreach(ranks ${ARGN})
     add_test(NAME ${name}.on_${ranks}_ranks_that_serve
              COMMAND isthmus_program run -n ${ranks} --prefix-output $<TARGET_FILE:${name}> --gtest_brief=1)
-    set_tests_properties(${name}.on_${ranks}_ranks_that_serve PROPERTIES TIMEOUT 120 PROCESSORS 2 LABELS ranks
+    set_tests_properties(${name}.on_${ranks}_ranks_that_serve PROPERTIES TIMEOUT 120 PROCESSORS 2
+                         LABELS "ranks$<$<NOT:$<EQUAL:${ranks},2>>:;once>"
                          ENVIRONMENT ISTHMUS_DEVICE_IPC=never)
   endforeach()
 endfunction()
