@@ -3,6 +3,10 @@
 rank_test(ranks_one_sided SOURCES one_sided_test.cpp one_sided_layouts_test.cpp one_sided_signals_test.cpp one_sided_allocation_test.cpp device_view_test.cpp RANKS 1 2 3 4 FAKE_RANKS 2 3 COUNTED 1 4)
 # Symmetric heaps of OpenCL memory: mapped by all where the driver can, and once more served by each PE.
 rank_test(ranks_opencl_heap SOURCES opencl_heap_test.cpp RANKS 1 2 3 4 FAKE_RANKS 2 COUNTED 1 3)
+if(TARGET fake_cuda)
+  rank_test(ranks_one_sided_order SOURCES one_sided_order_test.cpp RANKS 2)
+  target_link_libraries(ranks_one_sided_order PRIVATE isthmus_cuda_headers)
+endif()
 function(rank_test_served name)
   foreach(ranks ${ARGN})
     add_test(NAME ${name}.on_${ranks}_ranks_that_serve

@@ -128,6 +128,33 @@ Status put_signal_served(Memory& memory, const Where& where, const ist_buffer& s
   return memory.service_for(place->pe)->put({place->pe, place->offset}, *near, &signal, {completes == Completes::now});
 }
 
+// Into a device's memory: the word changes behind the bytes in the order of that device, and both are waited for at once.
+template <class Memory, class Where>
+Status put_signal_on_device(Memory& memory, const Where& where, const ist_buffer& source, const PlaceInHeap& word,
+                            const SignalChange& signal, Completes completes) {
+  const auto place = place_in(memory, where);
+  if (!place.ok()) return place.status();
+  if (source.object == 0 && source.kind != IST_KIND_OPENCL) return null_buffer(where.size);
+  World& world = memory.world();
+  const auto near = world.kinds().resolve(source, where.size);
+  if (!near.ok()) return near.status();
+  Transfer transfer{world.kinds(), world.pool(), memory.piece(place->pe, place->offset, where.size), *near};
+  // Stored, since nothing has to be read for it: atomic operations may not get there.
+  const auto what = signal.operation == IST_SIGNAL_ADD ? WordChange::What::add : WordChange::What::store;
+  transfer.then_change(memory.piece(word.pe, word.offset, Bytes{sizeof signal.value}), {what, signal.value, 0});
+  bool over = true;
+  if (completes == Completes::now) {
+    IST_TRY(finish_transfer(world, transfer));
+  } else {
+    const auto done = transfer.step();
+    if (!done.ok()) return done.status();
+    over = *done;
+  }
+  const bool changed = transfer.has_changed();
+  if (!over) memory.add(std::move(transfer), [&memory, word, signal] { return set_signal(memory, word, signal); });
+  return over && !changed ? set_signal(memory, word, signal) : Status{};
+}
+
 template <class Memory, class Where>
 Status put_signal(Memory& memory, const Where& where, const ist_buffer& source, const Where& word,
                   const SignalChange& signal, Completes completes) {
@@ -135,6 +162,8 @@ Status put_signal(Memory& memory, const Where& where, const ist_buffer& source, 
   if (!place.ok()) return place.status();
   if (memory.service_for(place->pe) != nullptr && where.size != Bytes{}) [[unlikely]]
     return put_signal_served(memory, where, source, *place, signal, completes);
+  if (!memory.on_host() && memory.service() == nullptr && where.size != Bytes{})
+    return put_signal_on_device(memory, where, source, *place, signal, completes);
   bool goes_on = false;
   IST_TRY(copy(memory, Direction::put, where, source, completes, [&](Transfer rest) {
     goes_on = true;
