@@ -39,7 +39,8 @@ class Space {
  public:
   virtual ~Space() = default;
   virtual SpaceCard card() { return {}; }
-  // Can the memory of that rank, another one, be reached from here, as its card says? While it lets itself be met.
+  // Can the memory of that rank, another one, be reached from here, as its card says? While it lets itself be met. IST_ERR_UNREACHABLE: not by
+  // this device, and why; attach() is not called for it, and its PE does what is asked of it.
   virtual Status meet(Rank, const SpaceCard&) { return {}; }
   // Are words of that rank's part changed as a whole from here (word_changes.hpp), for whoever else changes them? Of ranks that were met.
   virtual Status changes_words_of(Rank) const { return {}; }
@@ -63,6 +64,8 @@ class Spaces {
   virtual Bytes page() const = 0;
   // Of a space whose part is on that device, as far as this PE alone can tell.
   virtual SpaceReach reach(int device) = 0;
+  // Does the driver say that neither of two devices of this process reaches the other's memory? What a heap finds when it tries the link counts.
+  virtual bool apart(int, int) { return false; }
   // May a stretch be made behind another one?
   virtual bool grows() const { return true; }
   // Reserves the addresses.
