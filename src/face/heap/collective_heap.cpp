@@ -60,7 +60,7 @@ Status CollectiveHeap::open(const Wanted& wanted) {
   const std::uint64_t sync = IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(pes));
   const Bytes bytes{rounded(wanted.bytes + sync, page_)};
   const std::uint64_t most = wanted.most != 0 ? wanted.most : std::max(kUsualMost, wanted.bytes);
-  const Bytes stride = kind.spaces()->grows() ? Bytes{rounded(most + sync, page_)} : bytes;
+  const Bytes stride{rounded(most + sync, page_)};
   const auto reach = agree_on_reach(kind, device);
   IST_TRY(reach.status());
   auto space = kind.spaces()->open({pe, pes, device, stride, *reach});
@@ -195,17 +195,12 @@ Status CollectiveHeap::extend(Space& space, Offset from, Bytes size, const Statu
 }
 
 Status CollectiveHeap::grow(std::uint64_t bytes) {
-  MemoryKind& kind = *world().kinds().find(memory_->shape().kind);
   const std::uint64_t sync = IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(comm().size()));
   const Bytes now = memory_->bytes();
   const Bytes stride = memory_->shape().stride;
   const Bytes wanted{bytes > kMostBytes ? ~std::uint64_t{0} : rounded(bytes + sync, page_)};
   Status own;
-  if (!kind.spaces()->grows())
-    own = {IST_ERR_UNSUPPORTED,
-           "a heap of kind " + std::string{kind.name()} +
-               " is one buffer at each PE, and cannot grow; make it as large as it will be, or another"};
-  else if (wanted < now || wanted > stride)
+  if (wanted < now || wanted > stride)
     own = {IST_ERR_ARGUMENT, std::to_string(bytes) + " bytes were asked for; the heap has " +
                                  std::to_string(now.value - sync) + " and may grow to " +
                                  std::to_string(stride.value - sync) + " (`most` of ist_heap_create)"};

@@ -5,6 +5,7 @@
 #include "face/shmem/also.hpp"
 #include "face/shmem/atomics.hpp"
 #include "face/shmem/errors.hpp"
+#include "face/shmem/ordering.hpp"
 #include "face/shmem/regions.hpp"
 #include "face/shmem/waits.hpp"
 #include "face/shmem/world.hpp"
@@ -12,9 +13,14 @@
 namespace ist::shmem {
 namespace {
 
-// Where there is device memory, the drivers know what an address of the caller's is; in the host's heap it is the host's.
+// Where there is device memory, the drivers know what an address of the caller's is; in the host's heap it is the host's, and in one of a
+// device that heap knows.
 ist_buffer local_buffer(const void* address, std::size_t bytes) {
-  return reach(address, bytes, hot.pe) != nullptr ? ist_host(address) : ist_auto(address);
+  if (reach(address, bytes, hot.pe) != nullptr) return ist_host(address);
+  ist_buffer own{};
+  const Place place = look(address, bytes, hot.pe);
+  if (place.device != nullptr && ist_heap_buffer(place.device, address, &own) == IST_OK) return own;
+  return ist_auto(address);
 }
 
 }  // namespace
@@ -148,7 +154,7 @@ void put_signal(const char* call, shmem_ctx_t context, const Sent& sent, const S
   } else if (sent.bytes != 0 && !put_elsewhere(call, sent.dest, sent.source, sent.bytes, pe)) {
     return;
   }
-  if (!on_hosts() && failed(call, ist_heap_fence(world().device_heap().heap))) return;
+  if (!on_hosts() && !fence_devices(call)) return;
   send(call, pe, place, signal);
 }
 
