@@ -29,15 +29,16 @@ typedef struct ist_heap_handle* ist_heap;
 /* A heap of `bytes` in each PE's memory, which may grow to `most`: 0 means 64 GiB, or `bytes` where that is more. `most` costs
  * addresses, not memory. Kinds: IST_KIND_HOST; IST_KIND_CUDA and IST_KIND_OPENCL, on `device` of each PE, which may be IST_OWN_DEVICE.
  * All PEs are on one host (IST_ERR_UNREACHABLE), and give the same kind, bytes and most (IST_ERR_ARGUMENT, at all of them). Of host memory
- * pages count once they are written to. Of OpenCL memory a part is one buffer and does not grow, whatever `most` is; where others cannot map
- * it, a thread of the library's serves it, so that its PE need not call (docs/one-sided.md), but ISTHMUS_THREADS=single is IST_ERR_SETTING.
+ * pages count once they are written to. Of OpenCL memory a part is a buffer, and one more for each time that it grows. Where others cannot map
+ * a part, as of OpenCL memory or of CUDA devices that do not reach each other, a thread of the library's serves it, so that its PE need not
+ * call (docs/one-sided.md), but ISTHMUS_THREADS=single is IST_ERR_SETTING.
  * Should it fail at one PE, it fails at all, and the text says at which one and why. */
 IST_API int ist_heap_create(ist_comm comm, ist_kind kind, int device, uint64_t bytes, uint64_t most, ist_heap* heap);
 /* Waits for all PEs, so that nobody's memory goes while another still uses it; sets *heap to IST_HEAP_NULL. Views and pointers of it are
  * void then. A world that is destroyed takes its heaps along without waiting. */
 IST_API int ist_heap_destroy(ist_heap* heap);
-/* To so many bytes, of which none move; smaller than it is: IST_ERR_ARGUMENT. Views made before tell of the old size. IST_ERR_UNSUPPORTED: a
- * heap of OpenCL memory. */
+/* To so many bytes, of which none move; smaller than it is: IST_ERR_ARGUMENT. Views made before tell of the old size. Of OpenCL
+ * memory what is new is one buffer: IST_ERR_MEMORY where the device makes none as large. */
 IST_API int ist_heap_grow(ist_heap heap, uint64_t bytes);
 
 /* *address: the caller's copy of `bytes`, at a multiple of 64; null for 0. IST_ERR_MEMORY, at all PEs, with what is free; IST_ERR_ARGUMENT,

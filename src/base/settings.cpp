@@ -281,7 +281,7 @@ const std::vector<Row>& table() {
       word_row("device_ipc", "ISTHMUS_DEVICE_IPC", &Settings::device_ipc, {"auto", "never"},
                "messages between devices of one host: in one copy into the receiver's memory where the driver can, or "
                "never; with "
-               "never, PEs do not map each other's parts of heaps in OpenCL memory either, but serve them"),
+               "never, PEs do not map each other's parts of heaps in OpenCL and CUDA memory either, but serve them"),
       bytes_row("mapped_limit", "ISTHMUS_MAPPED_LIMIT", &Settings::mapped_limit, 1 << 20, std::uint64_t{1} << 50,
                 "most device memory of other ranks that a world keeps mapped for later messages"),
       bounce_row(),

@@ -86,26 +86,33 @@ void add_proxy(const Kinds& kinds, Json& list) {
   }
 }
 
-// Which devices' parts of heaps their PEs alone reach; nothing where no kind here has such.
+// Which devices' parts of heaps their PEs alone reach, or devices do not reach of each other; nothing where no kind here has such.
 void add_served(const Kinds& kinds, const Settings& settings, Json& list) {
   for (const auto& kind : kinds.all()) {
-    if (kind->id() != KindId::opencl || kind->spaces() == nullptr || kind->devices().empty()) continue;
-    const auto served = [&](const DeviceInfo& device) {
-      return settings.device_ipc == "never" || kind->spaces()->reach(device.ordinal) == SpaceReach::owner;
+    if (kind->id() == KindId::host || kind->spaces() == nullptr || kind->devices().empty()) continue;
+    const bool on_devices = kind->id() == KindId::cuda;
+    const auto served = [&](const DeviceInfo& one, const DeviceInfo& other) {
+      const auto alone = [&](const DeviceInfo& device) {
+        return kind->spaces()->reach(device.ordinal) == SpaceReach::owner;
+      };
+      return settings.device_ipc == "never" || alone(one) || alone(other) ||
+             kind->spaces()->apart(one.ordinal, other.ordinal);
     };
     std::string mapped;
     std::string asked;
     for (const DeviceInfo& one : kind->devices())
       for (const DeviceInfo& other : kind->devices()) {
         if (other.ordinal < one.ordinal) continue;
-        std::string& text = served(one) || served(other) ? asked : mapped;
+        std::string& text = served(one, other) ? asked : mapped;
         text += (text.empty() ? "" : ", ") + std::string{kind->name()} + ":" + std::to_string(one.ordinal) + " with " +
                 std::string{kind->name()} + ":" + std::to_string(other.ordinal);
       }
     list.push_back({{"name", "parts"},
-                    {"connects", "ranks of one host with each other's parts of heaps in OpenCL memory"},
+                    {"connects", std::string{"ranks of one host with each other's parts of heaps in "} +
+                                     (on_devices ? "CUDA" : "OpenCL") + " memory"},
                     {"pairs", "by a thread of the rank whose part it is: " + (asked.empty() ? "none" : asked) +
-                                  "; mapped by both, with no thread: " + (mapped.empty() ? "none" : mapped)}});
+                                  "; mapped by both, with no thread: " + (mapped.empty() ? "none" : mapped) +
+                                  (on_devices ? "; a link that --links finds off is served, too" : "")}});
   }
 }
 

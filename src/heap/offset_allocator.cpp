@@ -15,9 +15,10 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62U;  // what is more w
 
 OffsetAllocator::OffsetAllocator(Offset begin, Offset end) : end_(rounded_up(begin.value, kLine)) { grow(end); }
 
-void OffsetAllocator::grow(Offset end) {
+void OffsetAllocator::grow(Offset end, bool apart) {
   const std::uint64_t last = end.value / kLine * kLine;
   if (last <= end_) return;
+  if (apart) seams_.insert(end_);
   add_free(end_, last - end_);
   free_bytes_ += Bytes{last - end_};
   end_ = last;
@@ -65,11 +66,12 @@ Result<Bytes> OffsetAllocator::release(Offset offset) {
 
 void OffsetAllocator::add_free(std::uint64_t begin, std::uint64_t length) {
   auto next = free_.lower_bound(begin);
-  if (next != free_.end() && next->first == begin + length) {
+  if (next != free_.end() && next->first == begin + length && seams_.count(next->first) == 0) {
     length += next->second;
     next = free_.erase(next);
   }
-  if (next != free_.begin() && std::prev(next)->first + std::prev(next)->second == begin)
+  const bool joins = next != free_.begin() && std::prev(next)->first + std::prev(next)->second == begin;
+  if (joins && seams_.count(begin) == 0)
     std::prev(next)->second += length;
   else
     free_.emplace(begin, length);

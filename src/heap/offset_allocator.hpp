@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 
 #include "base/status.hpp"
 #include "base/units.hpp"
@@ -28,8 +29,8 @@ class OffsetAllocator {
   Result<Offset> allocate(Bytes size, std::uint64_t alignment = kLine);
   // What it gave is free again; and how many bytes, whole lines, that were.
   Result<Bytes> release(Offset offset);
-  // There is more behind the end.
-  void grow(Offset end);
+  // There is more behind the end; `apart`: nothing lies on both sides of the old one.
+  void grow(Offset end, bool apart = false);
 
   Bytes free() const { return free_bytes_; }
   Bytes largest() const;
@@ -40,6 +41,7 @@ class OffsetAllocator {
   void add_free(std::uint64_t begin, std::uint64_t length);
   std::map<std::uint64_t, std::uint64_t> free_;  // offset and length; no two touch
   std::map<std::uint64_t, std::uint64_t> used_;
+  std::set<std::uint64_t> seams_;  // where free blocks do not join
   std::uint64_t end_;
   Bytes free_bytes_;
 };

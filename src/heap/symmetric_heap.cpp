@@ -19,7 +19,7 @@ SymmetricHeap::SymmetricHeap(const Shape& shape, std::unique_ptr<Space> space)
 
 void SymmetricHeap::grow(Bytes bytes) {
   const std::lock_guard lock(mutex_);
-  allocator_.grow(Offset{bytes.value});
+  allocator_.grow(Offset{bytes.value}, space_->in_objects());
   bytes_.store(bytes.value, std::memory_order_release);
 }
 
@@ -33,8 +33,10 @@ Piece SymmetricHeap::piece(Pe pe, Offset offset, Bytes size) const {
   piece.kind = shape_.kind;
   piece.device = pe == shape_.pe ? shape_.device : -1;
   if (shape_.reach == SpaceReach::owner) {
-    piece.object = space_->object();
-    piece.offset = offset;
+    // What is where in another PE's part that PE knows.
+    const Space::Named own = space_->named(offset);
+    piece.object = own.object;
+    piece.offset = pe == shape_.pe ? own.offset : offset;
   }
   return piece;
 }
@@ -43,8 +45,9 @@ ist_buffer SymmetricHeap::buffer(Offset offset) const {
   ist_buffer buffer{};
   buffer.kind = static_cast<std::uint32_t>(shape_.kind);
   buffer.device = shape_.kind == KindId::host ? 0 : shape_.device;
-  buffer.object = space_->object();
-  buffer.offset = offset.value;
+  const Space::Named own = space_->named(offset);
+  buffer.object = own.object;
+  buffer.offset = own.offset.value;
   buffer.queue = space_->queue();
   if (buffer.object == 0) {
     buffer.object = number_of(at(shape_.pe, offset));
@@ -56,8 +59,14 @@ ist_buffer SymmetricHeap::buffer(Offset offset) const {
 Result<Offset> SymmetricHeap::locate(const void* address, Bytes size) const {
   const std::uint64_t offset = number_of(address) - number_of(at(shape_.pe, Offset{}));
   const std::uint64_t there = bytes().value;
-  if (offset < there && size.value <= there - offset) return Offset{offset};
-  return outside(address, size);
+  if (offset >= there || size.value > there - offset) return outside(address, size);
+  if (space_->in_objects())
+    if (const Space::Named own = space_->named(Offset{offset}); size > own.left)
+      return Status{IST_ERR_ARGUMENT,
+                    std::to_string(size.value) + " bytes at " + hexadecimal(number_of(address)) +
+                        " were named, and the buffer that they begin in has " + std::to_string(own.left.value) +
+                        " from there on; this heap has grown by further buffers, and what ist_heap_alloc gave lies in one"};
+  return Offset{offset};
 }
 
 Status SymmetricHeap::outside(const void* address, Bytes size) const {

@@ -39,13 +39,20 @@ class Space {
  public:
   virtual ~Space() = default;
   virtual SpaceCard card() { return {}; }
-  // Can the memory of that rank, another one, be reached from here, as its card says? While it lets itself be met.
+  // Can the memory of that rank, another one, be reached from here, as its card says? While it lets itself be met. IST_ERR_UNREACHABLE: not by
+  // this device, and why; attach() is not called for it, and its PE does what is asked of it.
   virtual Status meet(Rank, const SpaceCard&) { return {}; }
   // Are words of that rank's part changed as a whole from here (word_changes.hpp), for whoever else changes them? Of ranks that were met.
   virtual Status changes_words_of(Rank) const { return {}; }
-  // What the own part is where kinds name memory by objects: one of the whole part. 0: it is named by addresses.
-  virtual std::uint64_t object() const { return 0; }
-  virtual std::uint64_t queue() const { return 0; }  // one in which the object may be used
+  // A place of the own part where kinds name memory by objects: each stretch that was made is one, and nothing goes on from one to the next.
+  struct Named {
+    std::uint64_t object = 0;  // 0: memory is named by addresses
+    Offset offset;             // in it
+    Bytes left;                // of it, from there on
+  };
+  virtual Named named(Offset) const { return {}; }
+  virtual bool in_objects() const { return false; }
+  virtual std::uint64_t queue() const { return 0; }  // one in which the objects may be used
   // The part of PE p begins p strides further on.
   virtual std::byte* base() const = 0;
   // Makes memory, all zero, for that stretch of the own part, and gives what others need to map it.
@@ -63,8 +70,8 @@ class Spaces {
   virtual Bytes page() const = 0;
   // Of a space whose part is on that device, as far as this PE alone can tell.
   virtual SpaceReach reach(int device) = 0;
-  // May a stretch be made behind another one?
-  virtual bool grows() const { return true; }
+  // Does the driver say that neither of two devices of this process reaches the other's memory? What a heap finds when it tries the link counts.
+  virtual bool apart(int, int) { return false; }
   // Reserves the addresses.
   virtual Result<std::unique_ptr<Space>> open(const SpaceShape& shape) = 0;
 };

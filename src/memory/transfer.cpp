@@ -84,8 +84,10 @@ Result<bool> Transfer::step() {
 // After an error: the owner of the pieces may free them when he hears of it, so the other stages are waited for first. What
 // they say of errors adds nothing to the first one.
 bool Transfer::over_everywhere() {
-  if (!staging_) return true;
   bool all = true;
+  // Of one copy, behind which the word could not be changed.
+  if (const auto copied = over(ticket_); copied.ok() && !*copied) all = false;
+  if (!staging_) return all;
   for (Staging::Stage& stage : staging_->stages) {
     const auto done = over(stage.ticket);
     if (done.ok() && !*done) all = false;
@@ -146,10 +148,24 @@ Result<bool> Transfer::step_direct() {
     if (!ticket.ok()) return ticket.status();
     ticket_ = std::move(ticket).value();
     copying_ = true;
+    IST_TRY(start_change());
   }
-  auto done = over(ticket_);
-  if (done.ok() && *done) state_ = State::done;
-  return done;
+  // What is behind first: where that is over the copy is, and no driver has to be asked.
+  for (Ticket* each : {&change_ticket_, &ticket_}) {
+    auto done = over(*each);
+    if (!done.ok() || !*done) return done;
+  }
+  state_ = State::done;
+  return true;
+}
+
+Status Transfer::start_change() {
+  if (!word_ || word_->word.kind != copier_->id() || copier_->word_changes() == nullptr) return {};
+  auto behind = copier_->word_changes()->change_behind(word_->change, word_->word, ticket_);
+  if (!behind.ok()) return behind.status();
+  change_ticket_ = std::move(behind).value();
+  has_changed_ = !change_ticket_.empty();
+  return {};
 }
 
 Result<bool> Transfer::step_staged() {

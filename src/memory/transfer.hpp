@@ -12,8 +12,10 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "memory/pinned_pool.hpp"
+#include "memory/word_changes.hpp"
 
 namespace ist {
 
@@ -26,8 +28,13 @@ class Transfer {
   Transfer(const Kinds& kinds, PinnedPool& pool, const Piece& to, const Piece& from, Ticket to_ready, Ticket from_ready);
   Transfer(Transfer&&) = default;
   Transfer& operator=(Transfer&&) = default;
-  // Does what can be done without waiting; true when every byte has arrived.
+  // A word to change behind the bytes, in the order of the device that copies them; before the first step. Nobody waits in between.
+  void then_change(const Piece& word, const WordChange& change) { word_ = Following{word, change}; }
+  // Does what can be done without waiting; true when every byte has arrived, and the word was changed if it is changed so.
   Result<bool> step();
+  // When all has arrived: is the word changed? Where the bytes do not come by one copy, or the device cannot, it is not, and is the caller's
+  // to change.
+  bool has_changed() const { return has_changed_; }
 
  private:
   struct Staging;  // the blocks of a copy in two steps, and how far they are
@@ -44,6 +51,7 @@ class Transfer {
   };
   Status start();
   Status ask_readiness();
+  Status start_change();
   Result<bool> step_direct();
   Result<bool> step_staged();
   bool over_everywhere();
@@ -61,6 +69,13 @@ class Transfer {
   Ticket from_ready_;
   Ticket to_ready_;
   Ticket ticket_;
+  struct Following {
+    Piece word;
+    WordChange change;
+  };
+  std::optional<Following> word_;
+  Ticket change_ticket_;
+  bool has_changed_ = false;
   bool readiness_known_ = false;
   bool copying_ = false;
   std::unique_ptr<Staging, StagingDeleter> staging_;

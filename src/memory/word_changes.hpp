@@ -29,6 +29,9 @@ class WordChanges {
   // page-locked for this kind at a multiple of 8. Ordered as a whole: what the device saw and did before is before it, and what follows
   // is behind. Where it returns an error nothing touches the pieces any more.
   virtual Result<Ticket> change(const WordChange& change, const Piece& word, const Piece& before) = 0;
+  // The same for whoever does not ask what was there, behind a copy of this kind that is under way (`after`), in its order: who finds the
+  // word changed finds the bytes. An empty ticket: it cannot be put there, and nothing was started; the copy has to be waited for first.
+  virtual Result<Ticket> change_behind(const WordChange& change, const Piece& word, const Ticket& after) = 0;
   // Would that device's changes of words in host memory be atomic with those of processors, as the driver says? For people: nothing is
   // built on it.
   virtual bool reaches_processors_words(int) const { return false; }

@@ -113,7 +113,7 @@ def parts_make_the_whole(folder):
 
 # What tools/gpu_run.sh gives to the functions of tools/gpu_run/sanitize.sh, and a sanitizer that runs the program and finds nothing.
 HARNESS = """
-raw={folder}; summary={folder}/summary; sanitizer={folder}/sanitizer; isthmus={folder}/isthmus; failures=0
+cd {tools}/..; raw={folder}; summary={folder}/summary; log={folder}/log; sanitizer={folder}/sanitizer; isthmus={folder}/isthmus; failures=0
 note() {{ echo "$*" >>"$summary"; }}
 step() {{ shift 2; "$@" >>{folder}/log 2>&1; }}
 source {tools}/gpu_run/sanitize.sh
@@ -131,18 +131,34 @@ def a_sanitizer_that_saw_no_test_proves_nothing(folder):
     executable("passes", 'echo "[  PASSED  ] 3 tests."; echo "[  SKIPPED ] 1 test."; echo "rank ${ISTHMUS_RANK:-none} sees ${CUDA_VISIBLE_DEVICES-all}"\n')
     executable("skips", 'echo "[  PASSED  ] 0 tests."; echo "[  SKIPPED ] 4 tests."\n')
     executable("soaks", "true\n")
+    executable("races", "printf '========= %s\\n' 'COMPUTE-SANITIZER' 'Error: Race reported between Write access at f(Side)+0x10 in bulk.cuh:61' "
+               "'    and Read access at f(Side)+0x20 in bulk.cuh:73 [511 hazards]' '' "
+               "'Error: Race reported between Write access at f(Side)+0x10 in bulk.cuh:61' "
+               "'    and Read access at f(Side)+0x20 in bulk.cuh:73 [4 hazards]' '' 'Warning: Race reported between Read access at g()' "
+               "'    and Write access at h()' '' 'RACECHECK SUMMARY: 3 hazards displayed (2 errors, 1 warning)'; exit 86\n")
     calls = "\n".join((f"sanitize memcheck 9 1 one {folder}/passes", f"remark=little sanitize racecheck 9 2 two {folder}/passes",
                        f"sanitize synccheck 9 blind beside {folder}/passes", f"sanitize memcheck 9 1 nothing {folder}/skips",
-                       f"sanitize memcheck 9 1 other {folder}/soaks"))
+                       f"sanitize memcheck 9 1 other {folder}/soaks", f"sanitize racecheck 9 1 races {folder}/races"))
     done = run("bash", "-c", HARNESS.format(folder=folder, tools=TOOLS, calls=calls),
                env={name: value for name, value in os.environ.items() if name not in ("ISTHMUS_RANK", "CUDA_VISIBLE_DEVICES")})
     rows = [line.split("\t") for line in (folder / "sanitized.txt").read_text().splitlines()]
     assert done.stdout == "1 failures\n", (done, (folder / "log").read_text())
-    assert [row[:4] + row[5:] for row in rows] == [
+    # Every kind of hazard once, with how often, for people and in the record.
+    race = "Error: Race reported between Write access at f(Side)+0x10 in bulk.cuh:61 and Read access at f(Side)+0x20 in bulk.cuh:73"
+    last = rows.pop()
+    assert last[1] == "races" and last[3] == "86", last
+    assert json.loads(last[8]) == [{"times": 2, "said": race},
+                                   {"times": 1, "said": "Warning: Race reported between Read access at g() and Write access at h()"}], last
+    (folder / "info").write_text('{"machine": "m", "commit": "c"}')
+    assert run(sys.executable, "-B", TOOLS / "gpu_run" / "sanitize_record.py", folder / "info", folder / "sanitized.txt", folder / "record").returncode == 0
+    recorded = json.loads((folder / "record").read_text())["rows"]
+    assert recorded[-1]["findings"][0] == {"times": 2, "said": race} and "findings" not in recorded[0], recorded
+    assert f"2 times: {race}\n" in (folder / "summary").read_text() and "3 hazards displayed" in (folder / "summary").read_text()
+    assert [row[:4] + row[5:8] for row in rows] == [
         ["memcheck", "one", "1", "0", "3", "1", ""], ["racecheck", "two", "2", "0", "6", "2", "little"],
         ["synccheck", "beside", "2", "0", "6", "2", ""], ["memcheck", "nothing", "1", "1", "0", "4", ""], ["memcheck", "other", "1", "0", "", "", ""]], rows
     log, said = (folder / "log").read_text(), (folder / "summary").read_text()
-    assert "rank 1 sees all\n[1] ========= ERROR" in log and log.endswith("========= ERROR SUMMARY: 0 errors\n"), log
+    assert "rank 1 sees all\n[1] ========= ERROR" in log and "[  SKIPPED ] 4 tests.\n========= ERROR SUMMARY: 0 errors\n" in log, log
     assert log.count("[0] rank 0 sees \n") == 1 and "[0] rank 0 sees \n[0] ====" not in log, "the one without a device has no sanitizer"
     assert "nothing: no test ran" in said and "6 test(s) passed, 2 skipped; little" in said, said
 

@@ -77,7 +77,8 @@ TEST(Info, SaysWhichPairsOfDevicesNeedTheThreadThatServesAHeap) {
     const auto facts = nlohmann::json::parse(run_program("info --json", kinds).output);
     std::string pairs;
     for (const auto& path : facts["paths"])
-      if (path["name"] == "parts") pairs = path["pairs"];
+      if (path["name"] == "parts" && path["connects"].get<std::string>().find("OpenCL") != std::string::npos)
+        pairs = path["pairs"];
     std::size_t devices = 0;
     for (const auto& kind : facts["kinds"]) devices += kind["name"] == "opencl" ? kind["devices"].size() : 0;
     EXPECT_EQ(devices == 0, pairs.empty()) << kinds << ": " << pairs;
@@ -87,6 +88,24 @@ TEST(Info, SaysWhichPairsOfDevicesNeedTheThreadThatServesAHeap) {
     const bool all_served = pairs.find("no thread: none") != std::string::npos;
     EXPECT_TRUE(all_served || kinds.find("never") == std::string::npos) << pairs;
   }
+}
+
+// Of devices that do not reach each other's memory, as the driver says.
+TEST(Info, SaysWhichPairsOfCudaDevicesAreServed) {
+  const auto pairs_with = [](const std::string& more) {
+    const auto facts = nlohmann::json::parse(
+        run_program("info --json", "LD_LIBRARY_PATH=" FAKE_CUDA " ISTHMUS_KINDS=host,cuda FAKE_CUDA_DEVICES=3 " + more)
+            .output);
+    for (const auto& path : facts["paths"])
+      if (path["name"] == "parts") return path["pairs"].get<std::string>();
+    return std::string{};
+  };
+  const std::string apart = pairs_with("FAKE_CUDA_LINKS=0-1:refused");
+  if (apart.empty()) GTEST_SKIP() << "not covered here: built without CUDA";
+  EXPECT_NE(std::string::npos, apart.find("part it is: cuda:0 with cuda:1; mapped by both")) << apart;
+  EXPECT_NE(std::string::npos, apart.find("no thread: cuda:0 with cuda:0, cuda:0 with cuda:2")) << apart;
+  EXPECT_NE(std::string::npos, pairs_with("FAKE_CUDA_PEER=1").find("part it is: none")) << pairs_with("FAKE_CUDA_PEER=1");
+  EXPECT_NE(std::string::npos, pairs_with("ISTHMUS_DEVICE_IPC=never").find("no thread: none"));
 }
 
 TEST(Info, KindsLeftOutByTheSettingAreOffAndTheTextSaysHowToTurnThemOn) {

@@ -9,12 +9,14 @@
 
 #include "../ranks/forked_ranks.hpp"
 #include "heap_kernels.hpp"
+#include "shorter.hpp"
 
 namespace {
 
 using namespace forked_ranks;
 using heap_kernels::Found;
 using heap_kernels::Places;
+using heap_kernels::shorter;
 
 // Of one rank, on the GPU of its number.
 struct Symmetric {
@@ -57,13 +59,14 @@ TEST_F(HeapView, CarriesKernelsOfTwoProcessesToEachOther) {
                              Symmetric symmetric;
                              if (!symmetric.made(here)) return 50;
                              const auto& [heap, view, places] = symmetric;
-                             int wrong = wrong_in(here, "exchange", exchange(view, here.rank, places, 2000));
-                             wrong += wrong_in(here, "grids", meet_as_grids(view, here.rank, places, 5000));
+                             int wrong = wrong_in(here, "exchange", exchange(view, here.rank, places, shorter(2000)));
+                             wrong += wrong_in(here, "grids", meet_as_grids(view, here.rank, places, shorter(5000)));
                              // What kernels left is seen by the host, and the other way round.
                              std::uint64_t sum = 0;
                              const ist_buffer there = ist_host(&sum);
                              if (ist_heap_barrier(heap) != IST_OK ||
-                                 ist_heap_get(heap, there, places.words + 1, sizeof sum, 0) != IST_OK || sum != 12000)
+                                 ist_heap_get(heap, there, places.words + 1, sizeof sum, 0) != IST_OK ||
+                                 sum != std::uint64_t{6} * shorter(2000))
                                ++wrong;
                              ist_heap last = heap;
                              return wrong + (ist_heap_destroy(&last) == IST_OK ? 0 : 1);
@@ -87,12 +90,12 @@ TEST_F(HeapView, MeetsAMillionTimes) {
 
 // Every host and every kernel at once, at every PE's word.
 TEST_F(HeapView, CountsWhatKernelsAndHostsAddAtOnce) {
-  constexpr std::uint32_t kByKernels = 20000;
-  constexpr std::uint64_t kByHosts = 1000;
+  const std::uint32_t by_kernels = shorter(20000);
+  const std::uint64_t by_hosts = shorter(1000);
   expect_all_but(
       run_ranks(
           2, "host,cuda",
-          [](const Here& here) {
+          [&](const Here& here) {
             Symmetric symmetric;
             if (!symmetric.made(here)) return 50;
             const auto& [heap, view, places] = symmetric;
@@ -101,8 +104,8 @@ TEST_F(HeapView, CountsWhatKernelsAndHostsAddAtOnce) {
             // Once before, so that nothing is loaded while the others' kernels run.
             if (ist_heap_atomic64(heap, IST_ATOMIC_FETCH, word, 0, nullptr, here.rank) != IST_OK) ++wrong;
             if (ist_heap_barrier(heap) != IST_OK) ++wrong;
-            std::thread kernel([&] { wrong += wrong_in(here, "add", add_everywhere(view, here.rank, places, kByKernels)); });
-            for (std::uint64_t n = 0; n < kByHosts; ++n)
+            std::thread kernel([&] { wrong += wrong_in(here, "add", add_everywhere(view, here.rank, places, by_kernels)); });
+            for (std::uint64_t n = 0; n < by_hosts; ++n)
               for (int pe = 0; pe < here.size; ++pe)
                 if (ist_heap_atomic64(heap, IST_ATOMIC_ADD, word, 1000000007, nullptr, pe) != IST_OK) ++wrong;
             kernel.join();
@@ -110,7 +113,7 @@ TEST_F(HeapView, CountsWhatKernelsAndHostsAddAtOnce) {
             std::uint64_t sum = 0;
             if (ist_heap_atomic64(heap, IST_ATOMIC_FETCH, word, 0, &sum, here.rank) != IST_OK) ++wrong;
             const auto pes = static_cast<std::uint64_t>(here.size);
-            const std::uint64_t wanted = pes * (kByHosts * 1000000007 + std::uint64_t{heap_kernels::kAdders} * kByKernels);
+            const std::uint64_t wanted = pes * (by_hosts * 1000000007 + std::uint64_t{heap_kernels::kAdders} * by_kernels);
             if (sum != wanted) {
               std::fprintf(stderr, "[%d] %llu instead of %llu (%s)\n", here.rank, static_cast<unsigned long long>(sum),
                            static_cast<unsigned long long>(wanted), ist_error_text());
@@ -139,8 +142,8 @@ TEST_F(HeapView, CarriesHalosThatKernelsPutWhereTheyBelong) {
                   if (ist_halo_grid_create(here.comm, 2, dims, periods, nullptr, &grid) != IST_OK ||
                       ist_halo_sides_of(grid, &field, 0, &sides) != IST_OK || sides.count != 8)
                     return 51;
-                  int wrong =
-                      wrong_in(here, "halos", exchange_halos(symmetric.view, here.rank, symmetric.places, sides, 5000));
+                  int wrong = wrong_in(here, "halos",
+                                       exchange_halos(symmetric.view, here.rank, symmetric.places, sides, shorter(5000)));
                   wrong += ist_halo_grid_free(&grid) == IST_OK ? 0 : 1;
                   return wrong + (ist_heap_destroy(&symmetric.heap) == IST_OK ? 0 : 1);
                 }),

@@ -8,6 +8,7 @@
 
 #include "../ranks/forked_ranks.hpp"
 #include "heap_kernels.hpp"
+#include "shorter.hpp"
 
 namespace {
 
@@ -68,8 +69,9 @@ class HostHeap : public testing::Test {
 TEST_F(HostHeap, CountsInBothHeapsWhatKernelsAndHostsAddAtOnce) {
   needs_gpus(1);
   if (IsSkipped()) return;
-  constexpr std::uint32_t kByKernels = 4000;
-  constexpr std::uint64_t kByHosts = 2000000, kToDevices = 500, kEach = 1000000007;
+  const std::uint32_t by_kernels = 8 * shorter(500);
+  const std::uint64_t by_hosts = shorter(2000000), to_devices = shorter(500);
+  constexpr std::uint64_t kEach = 1000000007;
   expect_all_but(
       run_ranks(2, "host,cuda",
                 [&](const Here& here) {
@@ -86,12 +88,12 @@ TEST_F(HostHeap, CountsInBothHeapsWhatKernelsAndHostsAddAtOnce) {
                   std::thread kernel([&] {
                     wrong +=
                         wrong_in(here, "add",
-                                 add_in_both(host.view, host.in_kernels(), cuda.view, cuda.words, host.device, kByKernels));
+                                 add_in_both(host.view, host.in_kernels(), cuda.view, cuda.words, host.device, by_kernels));
                   });
-                  for (std::uint64_t n = 0; n < kByHosts; ++n)
+                  for (std::uint64_t n = 0; n < by_hosts; ++n)
                     for (int pe = 0; pe < here.size; ++pe) {
                       if (ist_heap_atomic64(host.heap, IST_ATOMIC_ADD, host.words, kEach, nullptr, pe) != IST_OK) ++wrong;
-                      if (n < kToDevices &&
+                      if (n < to_devices &&
                           ist_heap_atomic64(cuda.heap, IST_ATOMIC_ADD, cuda.words + 2, kEach, nullptr, pe) != IST_OK)
                         ++wrong;
                     }
@@ -99,9 +101,9 @@ TEST_F(HostHeap, CountsInBothHeapsWhatKernelsAndHostsAddAtOnce) {
                   if (ist_heap_barrier(host.heap) != IST_OK || ist_heap_barrier(cuda.heap) != IST_OK) ++wrong;
                   const auto pes = static_cast<std::uint64_t>(here.size);
                   constexpr std::uint64_t kThreads = std::uint64_t{kAdders} * kAddingBlocks;
-                  wrong += host.sum_is_not(here, 0, pes * (kByHosts * kEach + kThreads * kByKernels));
-                  wrong += cuda.sum_is_not(here, 2, pes * (kToDevices * kEach + kThreads * kByKernels));
-                  wrong += host.sum_is_not(here, 1, here.rank == 0 ? pes * kThreads * (kByKernels / 8) : 0);
+                  wrong += host.sum_is_not(here, 0, pes * (by_hosts * kEach + kThreads * by_kernels));
+                  wrong += cuda.sum_is_not(here, 2, pes * (to_devices * kEach + kThreads * by_kernels));
+                  wrong += host.sum_is_not(here, 1, here.rank == 0 ? pes * kThreads * (by_kernels / 8) : 0);
                   if (ist_heap_barrier(host.heap) != IST_OK) ++wrong;
                   return wrong + host.end() + cuda.end();
                 }),
@@ -111,23 +113,23 @@ TEST_F(HostHeap, CountsInBothHeapsWhatKernelsAndHostsAddAtOnce) {
 TEST_F(HostHeap, MakesEveryChangeThatKernelsAskFor) {
   needs_gpus(1);
   if (IsSkipped()) return;
-  constexpr std::uint32_t kTimes = 100;
+  const std::uint32_t times = shorter(100), timed_times = shorter(5000);
   expect_all_but(run_ranks(2, "host,cuda",
                            [&](const Here& here) {
                              Symmetric host;
                              if (!host.made(here, IST_KIND_HOST, gpu_of(here))) return 50;
                              int wrong = wrong_in(here, "changes",
-                                                  change_in_host_heap(host.view, host.in_kernels(), host.device, kTimes));
+                                                  change_in_host_heap(host.view, host.in_kernels(), host.device, times));
                              if (ist_heap_barrier(host.heap) != IST_OK) ++wrong;
                              const auto pes = static_cast<std::uint64_t>(here.size);
-                             wrong += host.sum_is_not(here, 2, here.rank == 0 ? pes * kChangers * kTimes : 0);
+                             wrong += host.sum_is_not(here, 2, here.rank == 0 ? pes * kChangers * times : 0);
                              wrong += host.sum_is_not(here, 17, ~std::uint64_t{});
-                             const Found timed = time_in_host_heap(host.view, host.in_kernels(), host.device, 5000);
+                             const Found timed = time_in_host_heap(host.view, host.in_kernels(), host.device, timed_times);
                              wrong += wrong_in(here, "timed changes", timed);
                              std::fprintf(stderr, "[%d] a change that is answered: %lld ns; one that is not: %lld ns\n",
                                           here.rank, timed.first_ns, timed.second_ns);
                              if (ist_heap_barrier(host.heap) != IST_OK) ++wrong;
-                             wrong += host.sum_is_not(here, 6, 10000);
+                             wrong += host.sum_is_not(here, 6, std::uint64_t{2} * timed_times);
                              return wrong + host.end();
                            }),
                  -1);
@@ -142,7 +144,7 @@ TEST_F(HostHeap, SignalsBehindTheBytesThatKernelsPut) {
                              if (!host.made(here, IST_KIND_HOST, gpu_of(here))) return 50;
                              const int wrong = wrong_in(here, "signals",
                                                         signal_in_host_heap(host.view, host.data + host.view.shift,
-                                                                            host.in_kernels(), host.device, 3000));
+                                                                            host.in_kernels(), host.device, shorter(3000)));
                              return wrong + host.end();
                            }),
                  -1);

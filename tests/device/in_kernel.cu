@@ -1,10 +1,11 @@
 // Isthmus's calls in kernels between two GPUs, or between two kernels on one: every byte is compared first, then each call is timed beside a
 // bare loop that does the same (in_kernel_bare.cuh), in one run, by turns.
 //
-//   in_kernel [quick]   prints one JSON object: {"gpus": N, "between": W, "gpu": name, "checks": [{"check", "epochs", "wrong", "status"}],
+//   in_kernel [quick [bulk|no-bulk]]   prints one JSON object: {"gpus": N, "between": W, "gpu": name, "checks": [{"check", "epochs", "wrong", "status"}],
 //                   "rows": [{"call", "bytes", "threads", "us", "us_low", "us_high", "bare", "bare_threads", "bare_us", "ratio"}]}
 //
-// quick: fewer epochs, and nothing is timed. Times are medians over rounds, of one way or one barrier; for each call the threads that are best. Status 1 if anything was wrong.
+// quick: fewer epochs, ISTHMUS_TEST_SHORTER times fewer still, and nothing is timed; bulk: the checks of the copy unit alone, which are all that
+// uses shared memory, or all but those. Times are medians over rounds, of one way or one barrier; for each call the threads that are best. Status 1 if anything was wrong.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include "in_kernel_bare.cuh"
 #include "in_kernel_checks.cuh"
 #include "isthmus/launch.cuh"
+#include "shorter.hpp"
 
 namespace {
 
@@ -214,7 +216,10 @@ int main(int count, char** words) {
     return 0;
   }
   const bool quick = count > 1 && std::string(words[1]) == "quick";
-  if (quick) shortened = 50;
+  const std::string part = quick && count > 2 ? words[2] : "";
+  with_bulk = part != "no-bulk";
+  with_others = part != "bulk";
+  if (quick) shortened = 50 * heap_kernels::shorter_by();
   Two pair;
   if (gpus > 1) must(cudaDeviceCanAccessPeer(&can, 0, 1), "cudaDeviceCanAccessPeer");
   if (can != 0) pair.devices[1] = 1;

@@ -7,11 +7,13 @@
 
 #include "../ranks/forked_ranks.hpp"
 #include "heap_kernels.hpp"
+#include "shorter.hpp"
 #include "window_kernels.hpp"
 
 namespace {
 
 using namespace forked_ranks;
+using heap_kernels::shorter;
 using window_kernels::Found;
 
 // Of one rank, on the GPU of its number, at another place of its allocation than at the other ranks.
@@ -68,17 +70,17 @@ class WindowView : public testing::Test {
 };
 
 TEST_F(WindowView, CarriesKernelsOfTwoProcessesToEachOther) {
-  constexpr std::uint32_t kEpochs = 2000;
+  const std::uint32_t epochs = shorter(2000);
   expect_all_but(run_ranks(2, "host,cuda",
-                           [](const Here& here) {
+                           [&](const Here& here) {
                              Registered mine;
                              if (!mine.made(here)) return 50;
                              int wrong = ist_barrier(here.comm) == IST_OK ? 0 : 1;
-                             wrong += wrong_in(here, "exchange", window_kernels::exchange(mine.view, here.rank, kEpochs));
+                             wrong += wrong_in(here, "exchange", window_kernels::exchange(mine.view, here.rank, epochs));
                              wrong += ist_barrier(here.comm) == IST_OK ? 0 : 1;
                              // What kernels left is seen by the host.
-                             wrong += wrong_word(here, mine, 2, std::uint64_t{3} * kEpochs * 2, 0);
-                             for (int pe = 0; pe < here.size; ++pe) wrong += wrong_word(here, mine, 0, kEpochs, pe);
+                             wrong += wrong_word(here, mine, 2, std::uint64_t{3} * epochs * 2, 0);
+                             for (int pe = 0; pe < here.size; ++pe) wrong += wrong_word(here, mine, 0, epochs, pe);
                              return wrong + mine.freed();
                            }),
                  -1);
@@ -86,12 +88,12 @@ TEST_F(WindowView, CarriesKernelsOfTwoProcessesToEachOther) {
 
 // Every host and every kernel at once, at every PE's word.
 TEST_F(WindowView, CountsWhatKernelsAndHostsAddAtOnce) {
-  constexpr std::uint32_t kByKernels = 20000;
-  constexpr std::uint64_t kByHosts = 1000;
+  const std::uint32_t by_kernels = shorter(20000);
+  const std::uint64_t by_hosts = shorter(1000);
   constexpr std::uint64_t kWord = window_kernels::kWords + std::uint64_t{3} * 8;
   expect_all_but(
       run_ranks(2, "host,cuda",
-                [](const Here& here) {
+                [&](const Here& here) {
                   Registered mine;
                   if (!mine.made(here)) return 50;
                   std::atomic<int> wrong{0};
@@ -99,15 +101,15 @@ TEST_F(WindowView, CountsWhatKernelsAndHostsAddAtOnce) {
                   wrong += wrong_word(here, mine, 3, 0, here.rank);
                   if (ist_barrier(here.comm) != IST_OK) ++wrong;
                   std::thread kernel([&] {
-                    wrong += wrong_in(here, "add", window_kernels::add_everywhere(mine.view, here.rank, kByKernels));
+                    wrong += wrong_in(here, "add", window_kernels::add_everywhere(mine.view, here.rank, by_kernels));
                   });
-                  for (std::uint64_t n = 0; n < kByHosts; ++n)
+                  for (std::uint64_t n = 0; n < by_hosts; ++n)
                     for (int pe = 0; pe < here.size; ++pe)
                       if (ist_window_atomic64(mine.window, IST_ATOMIC_ADD, kWord, 1000000007, nullptr, pe) != IST_OK)
                         ++wrong;
                   kernel.join();
                   if (ist_barrier(here.comm) != IST_OK) ++wrong;
-                  const std::uint64_t each = kByHosts * 1000000007 + std::uint64_t{window_kernels::kAdders} * kByKernels;
+                  const std::uint64_t each = by_hosts * 1000000007 + std::uint64_t{window_kernels::kAdders} * by_kernels;
                   for (int pe = 0; pe < here.size; ++pe) wrong += wrong_word(here, mine, 3, 2 * each, pe);
                   return wrong + mine.freed();
                 }),

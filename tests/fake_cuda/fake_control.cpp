@@ -38,6 +38,21 @@ uint64_t fake_cuda_calls(const char* call) {
   return found == world().calls.end() ? 0 : found->second;
 }
 
+void fake_cuda_note(int on) {
+  const Lock lock(world().lock);
+  world().notes = on != 0;
+  world().noted.clear();
+}
+
+int fake_cuda_noted(int number, const char** call, const void** of) {
+  const Lock lock(world().lock);
+  const auto at = static_cast<std::size_t>(number);
+  if (number < 0 || at >= world().noted.size()) return 0;
+  *call = world().noted[at].call;
+  *of = world().noted[at].of;
+  return 1;
+}
+
 int fake_cuda_count(const char* what) {
   auto& w = world();
   const Lock lock(w.lock);

@@ -122,6 +122,7 @@ CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream h
   Lock lock(world().lock);
   CUstream stream = nullptr;
   if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
+  fake::note("cuMemcpyAsync", stream);
   return copy(lock, to, from, size, stream);
 }
 
@@ -168,6 +169,19 @@ CUresult cuStreamWriteValue32_v2(CUstream handle, CUdeviceptr to, cuuint32_t val
   if (target == nullptr || pageable(to) || to % sizeof value != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
   fake::enqueue(stream,
                 [=] { std::atomic_ref(*reinterpret_cast<cuuint32_t*>(target)).store(value, std::memory_order_release); });
+  return CUDA_SUCCESS;
+}
+
+CUresult cuStreamWriteValue64_v2(CUstream handle, CUdeviceptr to, cuuint64_t value, unsigned flags) {
+  FAKE_ENTER(cuStreamWriteValue64_v2);
+  const Lock lock(world().lock);
+  CUstream stream = nullptr;
+  if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
+  std::byte* target = fake::place(to, sizeof value);
+  if (target == nullptr || pageable(to) || to % sizeof value != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  fake::note("cuStreamWriteValue64", stream);
+  fake::enqueue(stream,
+                [=] { std::atomic_ref(*reinterpret_cast<cuuint64_t*>(target)).store(value, std::memory_order_release); });
   return CUDA_SUCCESS;
 }
 

@@ -35,6 +35,11 @@ FAKE_CUDA_EXPORT void fake_cuda_fail(const char* call, int skip, int result);
 FAKE_CUDA_EXPORT void fake_cuda_heal(void);
 /* How often a call was made. */
 FAKE_CUDA_EXPORT uint64_t fake_cuda_calls(const char* call);
+/* From now on (0: no more) the calls are noted that put work into a stream (cuMemcpyAsync, cuLaunchKernel, cuStreamWriteValue64) or ask
+ * whether it is over (cuEventQuery, cuEventSynchronize, cuStreamSynchronize); what was noted before is forgotten. */
+FAKE_CUDA_EXPORT void fake_cuda_note(int on);
+/* The call of that number, from 0 on, and of which stream or event it was; 0: there were fewer. */
+FAKE_CUDA_EXPORT int fake_cuda_noted(int number, const char** call, const void** of);
 /* How many exist now: "contexts", "streams", "events", "allocations" (registered host memory is one), "captures",
  * "pools" (imported ones among them; default ones are not). */
 FAKE_CUDA_EXPORT int fake_cuda_count(const char* what);

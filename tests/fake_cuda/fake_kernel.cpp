@@ -115,6 +115,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned blocks, unsigned blocks_y,
   Lock lock(world().lock);
   CUstream stream = nullptr;
   if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
+  fake::note("cuLaunchKernel", stream);
   CUcontext context = stream->context;
   if (function->module->context != context || function->module->unloaded) return CUDA_ERROR_INVALID_HANDLE;
   const unsigned sizes[] = {blocks, blocks_y, blocks_z, threads, threads_y, threads_z};

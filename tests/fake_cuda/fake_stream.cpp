@@ -167,6 +167,7 @@ CUresult cuStreamSynchronize(CUstream handle) {
   Lock lock(world().lock);
   CUstream stream = nullptr;
   if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
+  fake::note("cuStreamSynchronize", stream);
   if (stream->legacy) {
     for (CUstream other : std::vector<CUstream>(stream->context->streams)) {
       if (other->blocking) fake::wait_for(lock, other);
@@ -257,6 +258,7 @@ CUresult cuEventQuery(CUevent event) {
   if (event->destroyed) return CUDA_ERROR_INVALID_HANDLE;
   if (event->context->destroyed) fake::misused("cuEventQuery");
   if (event->context->lost != CUDA_SUCCESS) return event->context->lost;
+  fake::note("cuEventQuery", event);
   return fake::reached(event->point) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -264,6 +266,7 @@ CUresult cuEventSynchronize(CUevent event) {
   FAKE_ENTER_UNSAFE(cuEventSynchronize);
   Lock lock(world().lock);
   if (event->destroyed) return CUDA_ERROR_INVALID_HANDLE;
+  fake::note("cuEventSynchronize", event);
   world().changed.wait(lock, [&] { return fake::reached(event->point); });
   return event->context->lost;
 }

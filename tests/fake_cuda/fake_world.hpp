@@ -180,6 +180,12 @@ struct World {
   bool strict = false;
   std::multimap<std::uint64_t, std::uint64_t> in_flight;  // start to size of what copies still read and write, if strict
   std::map<std::string, std::uint64_t, std::less<>> calls;
+  struct Noted {
+    const char* call;
+    const void* of;
+  };
+  bool notes = false;
+  std::vector<Noted> noted;
   std::multimap<std::string, Failure, std::less<>> failures;
   std::map<CUdevice, std::pair<CUcontext, int>> primary;  // with the number of owners
   std::vector<CUcontext> contexts;                        // all ever made
@@ -206,6 +212,8 @@ void check_at_rest(std::uint64_t start, const char* call);
 std::vector<CUcontext>& context_stack();     // of this thread
 CUstreamCaptureMode& thread_capture_mode();  // of this thread
 
+// With the lock: of the calls that put work into a stream or look whether it is over, which one, and of which stream or event.
+void note(const char* call, const void* of);
 // Counts the call, and says how it must fail, if it must.
 CUresult enter(const char* call);
 // The same for calls that a running capture forbids; makes the capture invalid as the real driver does.

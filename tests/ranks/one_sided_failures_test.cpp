@@ -65,27 +65,6 @@ INSTANTIATE_TEST_SUITE_P(Calls, OneSidedFailures,
                                          Broken{"cuMemsetD8Async", CUDA_ERROR_UNKNOWN, IST_ERR_DEVICE},
                                          Broken{"cuMemAddressReserve", CUDA_ERROR_OUT_OF_MEMORY, IST_ERR_MEMORY}));
 
-class OneSidedLinks : public testing::TestWithParam<const char*> {};
-
-TEST_P(OneSidedLinks, ThatCannotBeBelievedAreNamedAtBothEnds) {
-  NEEDS_FAKE_DRIVER();
-  const Variables links{{"FAKE_CUDA_LINKS", GetParam()}, {"FAKE_CUDA_DEVICES", "2"}};
-  expect_all(run_ranks(2, "host,cuda", [&](const Here& here) {
-    Checks check{here};
-    ist_heap heap = IST_HEAP_NULL;
-    const int code = create(here, &heap);
-    check.fails(code, IST_ERR_UNREACHABLE,
-                {"PE ", "cannot reach memory of PE ", "the link between cuda device", "is off", "IST_KIND_HOST"},
-                "create over a link that is off");
-    // Host memory does not go that way.
-    check.ok(ist_heap_create(here.comm, IST_KIND_HOST, 0, 4096, 0, &heap), "a heap of the host");
-    check.ok(ist_heap_barrier(heap), "barrier");
-    return check.wrong();
-  }));
-}
-
-INSTANTIATE_TEST_SUITE_P(Kinds, OneSidedLinks, testing::Values("0-1:spoiled", "0-1:refused"));
-
 // Two ranks do something with a word of each, 0 at first, in a heap of the device.
 template <class Body>
 void with_words(const Body& body) {

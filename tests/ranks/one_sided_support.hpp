@@ -46,10 +46,13 @@ class TestHeap {
 };
 
 inline std::vector<KindName> heap_kinds() { return usable_kinds(); }
-// Does each PE serve its part of such a heap, which no other one reaches? Where the driver could do otherwise, a test asks for it.
+// Does a PE serve its part of such a heap, which another one does not reach? Where the driver could do otherwise, a test asks for it, and has the
+// driver that needs no GPU refuse links.
 inline bool is_served(ist_kind kind) {
   const char* const ipc = std::getenv("ISTHMUS_DEVICE_IPC");
-  return kind == IST_KIND_OPENCL && ipc != nullptr && std::string{ipc} == "never";
+  const char* const links = std::getenv("FAKE_CUDA_LINKS");
+  const bool never = ipc != nullptr && std::string{ipc} == "never";
+  return kind == IST_KIND_OPENCL ? never : kind == IST_KIND_CUDA && (never || links != nullptr);
 }
 // Those whose addresses lead to every part.
 inline std::vector<KindName> mapped_heap_kinds() {

@@ -275,6 +275,61 @@ TEST(OpenclHeap, ColumnsGoBothWays) {
   IST_OK_OR_FAIL(ist_layout_free(&column));
 }
 
+// By further buffers, at the same offsets everywhere: each allocation lies in one of them, and what was there before stays.
+TEST(OpenclHeap, GrowsByFurtherBuffers) {
+  WITH_OPENCL();
+  constexpr std::size_t kFirst = 600000, kNext = 1600003;
+  const TestHeap heap{IST_KIND_OPENCL, 2 << 20, 16 << 20};
+  unsigned char* const first = heap.alloc(kFirst);
+  heap.store(first, random_bytes(kFirst, seed_of(rank(), 1)));
+  void* address = &address;
+  expect_error(IST_ERR_MEMORY, "1600003 bytes were asked for; of this heap", ist_heap_alloc(heap, kNext, &address));
+  expect_error(IST_ERR_MEMORY, "the largest block has", ist_heap_alloc(heap, kNext, &address));
+  EXPECT_EQ(nullptr, address);
+  std::vector<unsigned char*> parts{first};
+  for (int times = 2; times <= 4; ++times) {
+    IST_OK_OR_FAIL(ist_heap_grow(heap, static_cast<std::uint64_t>(times) * (2 << 20)));
+    parts.push_back(heap.alloc(kNext));
+    const auto mine = random_bytes(kNext, seed_of(rank(), at(times)));
+    IST_OK_OR_FAIL(ist_heap_put(heap, parts.back(), ist_host(mine.data()), kNext, right()));
+    heap.barrier();
+    EXPECT_EQ(-1, first_difference(random_bytes(kNext, seed_of(left(), at(times))), heap.load(parts.back(), kNext)));
+    EXPECT_EQ(-1, first_difference(random_bytes(kNext, seed_of(left(), at(times))),
+                                   bytes_of(own_buffer(heap, parts.back()), kNext)))
+        << "the buffer of the " << times << "th stretch";
+    std::vector<unsigned char> back(kNext);
+    IST_OK_OR_FAIL(ist_heap_get(heap, ist_host(back.data()), parts.back(), kNext, right()));
+    EXPECT_EQ(-1, first_difference(mine, back));
+    heap.barrier();
+    auto* const word = reinterpret_cast<std::uint64_t*>(parts.back());
+    heap.store(parts.back(), std::vector<unsigned char>(8, 0));
+    heap.barrier();
+    for (int pe = 0; pe < size(); ++pe) IST_OK_OR_FAIL(ist_heap_atomic64(heap, IST_ATOMIC_ADD, word, 1, nullptr, pe));
+    heap.barrier();
+    std::uint64_t sum = 0;
+    IST_OK_OR_FAIL(ist_heap_signal_fetch(heap, word, &sum));
+    EXPECT_EQ(static_cast<std::uint64_t>(size()), sum);
+    heap.barrier();
+  }
+  EXPECT_EQ(-1, first_difference(random_bytes(kFirst, seed_of(rank(), 1)), heap.load(first, kFirst)));
+  // Another buffer than the first one's; a copy over the end of one is refused, with what there is.
+  EXPECT_NE(own_buffer(heap, parts[0]).object, own_buffer(heap, parts[1]).object);
+  EXPECT_NE(own_buffer(heap, parts[1]).object, own_buffer(heap, parts[2]).object);
+  std::vector<unsigned char> all(3 << 20);
+  expect_error(IST_ERR_ARGUMENT, "the buffer that they begin in has",
+               ist_heap_get(heap, ist_host(all.data()), first, all.size(), right()));
+  // What is free on both sides of a seam is two blocks, in each of which there is room.
+  for (unsigned char* const each : parts) IST_OK_OR_FAIL(ist_heap_free(heap, each));
+  std::uint64_t free = 0, largest = 0;
+  IST_OK_OR_FAIL(ist_heap_room(heap, &free, &largest));
+  EXPECT_GE(free, std::uint64_t{7} << 20U);
+  EXPECT_LE(largest, std::uint64_t{3} << 20U);
+  expect_error(IST_ERR_MEMORY, "the largest block has", ist_heap_alloc(heap, 4 << 20, &address));
+  IST_OK_OR_FAIL(ist_heap_free(heap, heap.alloc(largest)));
+  expect_error(IST_ERR_ARGUMENT, "may grow to", ist_heap_grow(heap, 17 << 20));
+  heap.barrier();
+}
+
 TEST(OpenclHeap, WhatCannotBeIsRefusedByName) {
   WITH_OPENCL();
   ist_heap none = IST_HEAP_NULL;
@@ -284,7 +339,7 @@ TEST(OpenclHeap, WhatCannotBeIsRefusedByName) {
   unsigned char* const part = heap.alloc(64);
   void* address = nullptr;
   expect_error(IST_ERR_MEMORY, "the largest block has", ist_heap_alloc(heap, 2 << 20, &address));
-  expect_error(IST_ERR_UNSUPPORTED, "is one buffer at each PE, and cannot grow", ist_heap_grow(heap, 2 << 20));
+  expect_error(IST_ERR_ARGUMENT, "may grow to", ist_heap_grow(heap, std::uint64_t{1} << 45U));
   ist_device_view device_view{};
   expect_error(IST_ERR_KIND, "ist_heap_buffer", ist_heap_device_view(heap, IST_OWN_DEVICE, &device_view));
   unsigned char byte = 0;

@@ -4,13 +4,20 @@
 enum { BYTES = 300001 };
 static unsigned char local[BYTES], expected[BYTES];
 
+static int kind = SHMEMX_KIND_CUDA;
+static int reached, apart; /* kernels of every PE reach every part; none does */
+
 static int handled;
 static void handler(const char* call, int pe, const char* cause) {
   handled += strstr(cause, "device memory") != NULL && pe == me && strncmp(call, "shmem_", 6) == 0;
 }
 static int counted;
-static void count(const char* call, int pe, const char* cause) {
+static void count_signals(const char* call, int pe, const char* cause) {
   counted += cause != NULL && pe == me && strcmp(call, "shmem_putmem_signal") == 0;
+}
+
+static void expected_to_fail(const char* call, int pe, const char* cause) {
+  handled += cause != NULL && pe == me && strcmp(call, "shmemx_opencl_buffer") == 0;
 }
 
 /* What this PE has there, seen from the host. */
@@ -29,8 +36,10 @@ static void copies(unsigned char* device, unsigned char* host) {
   shmem_getmem(host, device, BYTES, right); /* from a device into the heap of the host */
   CHECK(filled(host, BYTES, 10 + (uint64_t)me));
   shmem_barrier_all();
-  unsigned char* const other = (unsigned char*)shmemx_malloc_on(SHMEMX_KIND_CUDA, BYTES);
-  CHECK(other != NULL && shmemx_ptr(other, right) != NULL && shmem_ptr(other, right) == NULL);
+  unsigned char* const other = (unsigned char*)shmemx_malloc_on(kind, BYTES);
+  CHECK(other != NULL && shmem_ptr(other, right) == NULL);
+  CHECK(!reached || shmemx_ptr(other, right) != NULL);
+  CHECK(!apart || me == right || shmemx_ptr(other, right) == NULL);
   CHECK(shmem_addr_accessible(other, right));
   shmem_putmem_nbi(other, device, BYTES, right); /* from a device to a device */
   shmem_quiet();
@@ -73,8 +82,9 @@ static void words(unsigned char* device, long* host) {
   shmemx_set_error_handler(handler);
   shmem_realloc(device, 10);
   CHECK(handled == 1);
+  handled = 0;
   /* Nothing is put, from nowhere; so nobody hears that something was. */
-  shmemx_set_error_handler(count);
+  shmemx_set_error_handler(count_signals);
   for (int i = 0; i <= 1; ++i)
     shmem_putmem_signal(i == 0 ? (void*)(word + 1) : (void*)host, NULL, 8, word, 4, SHMEM_SIGNAL_SET, me);
   shmemx_set_error_handler(NULL);
@@ -137,12 +147,28 @@ static void together(unsigned char* device) {
   }
 }
 
-int main(void) {
+/* Where kernels of OpenCL find it: what is put there by its address is in the buffer, which another address of it names, too. */
+static void buffers(unsigned char* device, unsigned char* host) {
+  void *one = NULL, *other = NULL;
+  size_t at = 1, behind = 0;
+  CHECK(shmemx_opencl_buffer(device, &one, &at) == 0 && shmemx_opencl_buffer(device + 100, &other, &behind) == 0);
+  CHECK(one != NULL && one == other && behind == at + 100);
+  handled = 0;
+  shmemx_set_error_handler(expected_to_fail);
+  CHECK(shmemx_opencl_buffer(host, &one, &at) == -1 && shmemx_opencl_buffer(device, NULL, NULL) == -1);
+  shmemx_set_error_handler(NULL);
+  CHECK(handled == 2);
+}
+
+int main(int count, char** arguments) {
+  if (count > 1 && strcmp(arguments[1], "opencl") == 0) kind = SHMEMX_KIND_OPENCL;
+  apart = getenv("FAKE_CUDA_LINKS") != NULL || getenv("ISTHMUS_DEVICE_IPC") != NULL;
+  reached = !apart && kind == SHMEMX_KIND_CUDA; /* of OpenCL it depends on the driver */
   shmem_init();
   find_pes();
-  CHECK(shmemx_malloc_on(SHMEMX_KIND_CUDA, 0) == NULL);
+  CHECK(shmemx_malloc_on(kind, 0) == NULL);
   unsigned char* const host = (unsigned char*)memory(BYTES);
-  unsigned char* const device = (unsigned char*)shmemx_malloc_on(SHMEMX_KIND_CUDA, BYTES);
+  unsigned char* const device = (unsigned char*)shmemx_malloc_on(kind, BYTES);
   if (device == NULL) {
     if (me == 0) printf("left out, no memory of a device: %s\n", shmemx_error_text());
     CHECK(strlen(shmemx_error_text()) > 10 && getenv("SHMEM_TEST_DEVICES") == NULL);
@@ -152,7 +178,8 @@ int main(void) {
   words(device, (long*)host);
   atomics(device);
   together(device);
-  unsigned char* const large = (unsigned char*)shmemx_malloc_on(SHMEMX_KIND_CUDA, (size_t)100 << 20); /* it grows */
+  if (kind == SHMEMX_KIND_OPENCL) buffers(device, host);
+  unsigned char* const large = (unsigned char*)shmemx_malloc_on(kind, (size_t)100 << 20); /* it grows */
   CHECK(large != NULL);
   shmem_putmem(large + ((size_t)100 << 20) - BYTES, expected, BYTES, right);
   shmem_barrier_all();

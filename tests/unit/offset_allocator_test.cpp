@@ -136,4 +136,30 @@ TEST(OffsetAllocator, RefusesWhatNoHeapCanGive) {
   EXPECT_EQ(IST_ERR_ARGUMENT, heap.release(*offset + Bytes{64}).status().code());
 }
 
+// Where memory is in pieces nothing lies on both sides of a seam, whatever was freed beside it.
+TEST(OffsetAllocator, NothingLiesOnBothSidesOfASeam) {
+  OffsetAllocator allocator{Offset{0}, Offset{10 * kLine}};
+  allocator.grow(Offset{25 * kLine}, true);
+  EXPECT_EQ(25 * kLine, allocator.free().value);
+  EXPECT_EQ(15 * kLine, allocator.largest().value);
+  EXPECT_FALSE(allocator.allocate(Bytes{16 * kLine}).ok());
+  const auto one = allocator.allocate(Bytes{15 * kLine});
+  const auto other = allocator.allocate(Bytes{10 * kLine});
+  ASSERT_TRUE(one.ok() && other.ok());
+  EXPECT_EQ(10 * kLine, one->value);
+  EXPECT_EQ(0U, other->value);
+  // In either order.
+  ASSERT_TRUE(allocator.release(*one).ok());
+  ASSERT_TRUE(allocator.release(*other).ok());
+  EXPECT_EQ(15 * kLine, allocator.largest().value);
+  const auto again = allocator.allocate(Bytes{12 * kLine});
+  const auto beside = allocator.allocate(Bytes{kLine});
+  ASSERT_TRUE(again.ok() && beside.ok());
+  ASSERT_TRUE(allocator.release(*beside).ok());
+  ASSERT_TRUE(allocator.release(*again).ok());
+  EXPECT_EQ(15 * kLine, allocator.largest().value);
+  allocator.grow(Offset{30 * kLine});
+  EXPECT_EQ(20 * kLine, allocator.largest().value);
+}
+
 }  // namespace

@@ -159,7 +159,7 @@ int ist_heap_pointer(ist_heap heap, const void* address, int pe, void** remote) 
   *remote = nullptr;
   return ist::in_heap("ist_heap_pointer", heap, [=](ist::CollectiveHeap& in) -> ist::Status {
     const auto place = ist::place_in(in, {address, ist::Bytes{1}, pe});
-    if (place.ok()) IST_TRY(in.has_addresses());
+    if (place.ok()) IST_TRY(in.has_addresses(place->pe));
     if (place.ok()) *remote = in.memory().at(place->pe, place->offset);
     return place.status();
   });

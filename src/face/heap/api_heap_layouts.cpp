@@ -117,7 +117,7 @@ Result<BothSides> both_sides(CollectiveHeap& heap, bool puts, const FarData& far
 // The other PE is asked for each run by itself: where in its part, and the bytes of the block with those from `from` on of the stream.
 Status ask_for_runs(CollectiveHeap& heap, bool puts, const Laid& far, const PlaceInHeap& origin, const PackPart& part,
                     std::byte* block) {
-  PartService& service = *heap.service();
+  PartService& service = *heap.service_for(origin.pe);
   PartService::Batch runs;
   std::int64_t at = 0;
   Status asked;
@@ -140,16 +140,24 @@ Status ask_for_runs(CollectiveHeap& heap, bool puts, const Laid& far, const Plac
   return asked.ok() ? over : asked;
 }
 
+// Where in that PE's part: a piece of it is named by that, or by an address.
+Offset place_of(const CollectiveHeap& heap, Pe pe, const Piece& piece) {
+  if (heap.memory().shape().reach == SpaceReach::owner) return piece.offset;
+  return Offset{static_cast<std::uint64_t>(piece.address() - heap.at(pe, Offset{}))};
+}
+
 // No device of this PE's reaches there: bytes go in a row if they lie so on both sides, and else by a block of host memory.
 Status copy_served(CollectiveHeap& heap, bool puts, const BothSides& sides, Pe pe) {
   const Laid& far = puts ? sides.to : sides.from;
   const Laid& near = puts ? sides.from : sides.to;
-  PartService& service = *heap.service();
+  PartService& service = *heap.service_for(pe);
   const auto row = in_one_piece(far), here = in_one_piece(near);
-  if (row && here)
-    return puts ? service.put({pe, row->offset}, *here, nullptr, {true}) : service.get(*here, {pe, row->offset}, {true});
+  if (row && here) {
+    const PartService::Far there{pe, place_of(heap, pe, *row)};
+    return puts ? service.put(there, *here, nullptr, {true}) : service.get(*here, there, {true});
+  }
   // Byte 0 of the layout may lie before the part; its bytes do not.
-  const PlaceInHeap origin{pe, Offset{far.memory.offset.value + static_cast<std::uint64_t>(far.origin)}};
+  const PlaceInHeap origin{pe, Offset{place_of(heap, pe, far.memory).value + static_cast<std::uint64_t>(far.origin)}};
   const std::int64_t size = far.shape->form.size;
   const std::int64_t most = std::min(size, static_cast<std::int64_t>(kBlock.value));
   std::vector<std::byte> block(static_cast<std::size_t>(most));
@@ -174,6 +182,7 @@ Status copy_layouts(CollectiveHeap& heap, bool puts, const FarData& far_data, co
 Status copy_layouts_on(const InStream& in, bool puts, const FarData& far_data, const LaidData& near_data) {
   const auto sides = both_sides(in.heap(), puts, far_data, near_data);
   if (!sides.ok() || sides->to.size() == Bytes{}) return sides.status();
+  IST_TRY(in.heap().has_addresses(Pe{far_data.pe}));
   const Laid &to = sides->to, &from = sides->from;
   for (const Laid* side : {&to, &from})
     if (side->memory.kind != in.heap().memory().shape().kind)

@@ -54,6 +54,7 @@ Status copy_on(const InStream& in, bool puts, const Named& named, const ist_buff
   if (named.size == Bytes{}) return in.heap().memory().check(named.pe);
   const auto place = place_in(in.heap(), named);
   if (!place.ok()) return place.status();
+  IST_TRY(in.heap().has_addresses(place->pe));
   const auto near = in.heap().world().kinds().resolve(local, named.size);
   if (!near.ok()) return near.status();
   if (near->kind == KindId::opencl)
@@ -67,9 +68,9 @@ Status put_signal_on(const InStream& in, const Named& named, const ist_buffer& s
   IST_TRY(check_signal(signal, reinterpret_cast<std::uint64_t>(word)));
   const auto place = place_of_signal(in.heap(), Named{word, Bytes{sizeof *word}, named.pe}, signal);
   if (!place.ok()) return place.status();
+  IST_TRY(in.heap().has_addresses(place->pe));
   IST_TRY(copy_on(in, true, named, source));
-  const auto what = signal.operation == IST_SIGNAL_ADD ? WordChange::What::add : WordChange::What::store;
-  return in.order().change_in(in.stream(), in.own_word(), {what, signal.value, 0},
+  return in.order().change_in(in.stream(), in.own_word(), change_of(signal),
                               in.heap().memory().piece(place->pe, place->offset, Bytes{sizeof signal.value}));
 }
 
@@ -92,6 +93,7 @@ Status wait_until_on(const InStream& in, const void* address, const Condition& w
 }
 
 Status meet_on(const InStream& in) {
+  IST_TRY(in.heap().has_addresses());
   ist_team_view view{};
   in.heap().memory().fill(view);
   view.abort_word = in.heap().abort_word();

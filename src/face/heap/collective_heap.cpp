@@ -60,17 +60,13 @@ Status CollectiveHeap::open(const Wanted& wanted) {
   const std::uint64_t sync = IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(pes));
   const Bytes bytes{rounded(wanted.bytes + sync, page_)};
   const std::uint64_t most = wanted.most != 0 ? wanted.most : std::max(kUsualMost, wanted.bytes);
-  const Bytes stride = kind.spaces()->grows() ? Bytes{rounded(most + sync, page_)} : bytes;
+  const Bytes stride{rounded(most + sync, page_)};
   const auto reach = agree_on_reach(kind, device);
   IST_TRY(reach.status());
   auto space = kind.spaces()->open({pe, pes, device, stride, *reach});
   const Bytes words{rounded(FlagBarrier::size(pes).value, page_)};
   auto control = world().kinds().host().spaces()->open({pe, pes, 0, words});
   own = !space.ok() ? space.status() : control.status();
-  if (own.ok() && *reach == SpaceReach::owner && world().settings().single_threaded())
-    own = {IST_ERR_SETTING,
-           "a thread of the library's own serves this PE's part of the heap, which ISTHMUS_THREADS=\"single\" does not "
-           "allow: leave that out, or make a heap of IST_KIND_HOST"};
   if (own.ok() && *reach == SpaceReach::device) own = make_abort_page(kind.id());
   // Now, since a kernel is loaded only when nothing runs on the device, and a word may be changed for one that waits for it.
   if (WordChanges* const changes = kind.word_changes(); changes != nullptr) changes->load_words(device);
@@ -79,17 +75,35 @@ Status CollectiveHeap::open(const Wanted& wanted) {
     memory_ = std::make_unique<SymmetricHeap>(SymmetricHeap::Shape{kind.id(), device, pe, pes, bytes, stride, *reach},
                                               std::move(*space));
   IST_TRY(agree("ist_heap_create", {}, own));
+  unreached_.resize(static_cast<std::size_t>(pes));
   IST_TRY(meet(memory_->space()));
+  const auto apart = is_anyone_unreached();
+  IST_TRY(apart.status());
   IST_TRY(extend(*control_, Offset{}, words, {}));
   IST_TRY(extend(memory_->space(), Offset{}, bytes, {}));
   device_view_.add(Offset{}, bytes);
   barrier_ = std::make_unique<FlagBarrier>(control_->base(), words, pe, pes);
-  return *reach == SpaceReach::owner ? start_serving() : Status{};
+  return *reach == SpaceReach::owner || *apart ? start_serving() : Status{};
+}
+
+Result<bool> CollectiveHeap::is_anyone_unreached() const {
+  const auto is = [](const Status& status) { return !status.ok(); };
+  const std::uint32_t mine = std::any_of(unreached_.begin(), unreached_.end(), is) ? 1 : 0;
+  std::vector<std::uint32_t> all;
+  IST_TRY(exchange(comm(), "ist_heap_create", mine, all));
+  return *std::max_element(all.begin(), all.end()) != 0;
 }
 
 Status CollectiveHeap::start_serving() {
-  service_ = std::make_unique<PartService>(world(), comm(), *memory_);
-  const Status own = service_->start();
+  Status own;
+  if (world().settings().single_threaded())
+    own = {IST_ERR_SETTING,
+           "a thread of the library's own serves this PE's part of the heap, which ISTHMUS_THREADS=\"single\" does not "
+           "allow: leave that out, or make a heap of IST_KIND_HOST"};
+  if (own.ok()) {
+    service_ = std::make_unique<PartService>(world(), comm(), *memory_);
+    own = service_->start();
+  }
   return agree("ist_heap_create: serve", {}, own);
 }
 
@@ -110,11 +124,24 @@ void CollectiveHeap::look_at_board() {
 }
 
 // Addresses that lead nowhere are for nobody's loads and stores.
+Status CollectiveHeap::has_addresses(Pe pe) const {
+  if (memory_->shape().reach == SpaceReach::owner)
+    return {
+        IST_ERR_UNSUPPORTED,
+        "no processor reaches the parts of this heap, whose PEs serve each other; use puts and gets, and of the own part "
+        "ist_heap_buffer"};
+  const Status& why = unreached_of(pe);
+  if (why.ok()) return {};
+  return {IST_ERR_UNREACHABLE,
+          "the device of " + pe_text(comm().rank()) + " does not reach the part of " + pe_text(pe.value) + ", which " +
+              pe_text(pe.value) + " serves to the host's calls alone: " + why.text() +
+              "; make that call without kernels and streams, put these PEs on devices that reach each other, or make a heap "
+              "of IST_KIND_HOST"};
+}
+
 Status CollectiveHeap::has_addresses() const {
-  if (memory_->shape().reach != SpaceReach::owner) return {};
-  return {IST_ERR_UNSUPPORTED,
-          "no processor reaches the parts of this heap, whose PEs serve each other; use puts and gets, and of the own part "
-          "ist_heap_buffer"};
+  for (int pe = 0; pe < comm().size(); ++pe) IST_TRY(has_addresses(Pe{pe}));
+  return {};
 }
 
 Status CollectiveHeap::view_from(int device, ist_device_view& view) {
@@ -122,6 +149,7 @@ Status CollectiveHeap::view_from(int device, ist_device_view& view) {
     return {IST_ERR_KIND,
             "the heap is of OpenCL memory, of which kernels have the own part (ist_heap_buffer); views are of heaps of "
             "IST_KIND_CUDA and IST_KIND_HOST"};
+  IST_TRY(has_addresses());
   IST_TRY(device_view_.fill(*this, device, view));
   look_at_board();  // who died before it had an abort word
   return {};
@@ -135,12 +163,21 @@ Status CollectiveHeap::meet(Space& space) {
   Status own;
   for (int i = 1; own.ok() && i < comm().size(); ++i) {
     const int pe = (comm().rank() + i) % comm().size();
-    const Status met = space.meet(comm().to_world(pe), all[static_cast<std::size_t>(pe)]);
-    if (!met.ok())
-      own = {met.code(), pe_text(comm().rank()) + " cannot reach memory of " + pe_text(pe) + ": " + met.text() +
-                             "; put these PEs on devices that reach each other, or make a heap of IST_KIND_HOST"};
+    own = meet(space, pe, all[static_cast<std::size_t>(pe)]);
   }
   return agree("ist_heap_create: meet", {}, own);
+}
+
+Status CollectiveHeap::meet(Space& space, int pe, const SpaceCard& card) {
+  const bool never = memory_->shape().reach == SpaceReach::device && world().settings().device_ipc == "never";
+  Status met = never ? Status{IST_ERR_UNREACHABLE, "ISTHMUS_DEVICE_IPC is never"} : space.meet(comm().to_world(pe), card);
+  if (met.code() == IST_ERR_UNREACHABLE) {
+    unreached_[static_cast<std::size_t>(pe)] = std::move(met);
+    return {};
+  }
+  if (met.ok()) return {};
+  return {met.code(), pe_text(comm().rank()) + " cannot reach memory of " + pe_text(pe) + ": " + met.text() +
+                          "; put these PEs on devices that reach each other, or make a heap of IST_KIND_HOST"};
 }
 
 Status CollectiveHeap::extend(Space& space, Offset from, Bytes size, const Status& own) {
@@ -149,25 +186,21 @@ Status CollectiveHeap::extend(Space& space, Offset from, Bytes size, const Statu
   std::vector<FileDescriptor> all(static_cast<std::size_t>(comm().size()));
   // What fails here is said when all have passed theirs on: nobody waits for one that has gone, and no descriptor is left behind.
   Status mapped = status.ok() && made->valid() ? pass_around(*made, all) : Status{};
+  const auto takes = [&](int pe) { return pe != comm().rank() && (&space == control_.get() || unreached_of(Pe{pe}).ok()); };
   for (int pe = 0; status.ok() && pe < comm().size(); ++pe)
-    if (pe != comm().rank() && mapped.ok()) mapped = space.attach(Pe{pe}, from, size, all[static_cast<std::size_t>(pe)]);
+    if (takes(pe) && mapped.ok()) mapped = space.attach(Pe{pe}, from, size, all[static_cast<std::size_t>(pe)]);
   if (status.ok()) status = agree("ist_heap: map", {}, mapped);
   if (!status.ok()) space.take_back(from, size);
   return status;
 }
 
 Status CollectiveHeap::grow(std::uint64_t bytes) {
-  MemoryKind& kind = *world().kinds().find(memory_->shape().kind);
   const std::uint64_t sync = IST_TEAM_SYNC_BYTES(static_cast<std::uint64_t>(comm().size()));
   const Bytes now = memory_->bytes();
   const Bytes stride = memory_->shape().stride;
   const Bytes wanted{bytes > kMostBytes ? ~std::uint64_t{0} : rounded(bytes + sync, page_)};
   Status own;
-  if (!kind.spaces()->grows())
-    own = {IST_ERR_UNSUPPORTED,
-           "a heap of kind " + std::string{kind.name()} +
-               " is one buffer at each PE, and cannot grow; make it as large as it will be, or another"};
-  else if (wanted < now || wanted > stride)
+  if (wanted < now || wanted > stride)
     own = {IST_ERR_ARGUMENT, std::to_string(bytes) + " bytes were asked for; the heap has " +
                                  std::to_string(now.value - sync) + " and may grow to " +
                                  std::to_string(stride.value - sync) + " (`most` of ist_heap_create)"};

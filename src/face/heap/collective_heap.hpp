@@ -57,10 +57,16 @@ class CollectiveHeap final : public Team {
   KindId kind() const { return memory_->shape().kind; }
   // Why no word of that PE's part can be changed as a whole by this PE's device; ok where one can.
   Status changes_words_of(Pe pe) const { return memory_->space().changes_words_of(rank_of(pe)); }
-  // Who does what is done to words; null where processors or devices do.
-  PartService* service() const { return service_.get(); }
+  // Who does what is done to words of that PE's part; null where processors or devices do.
+  PartService* service_of_words(Pe pe) const {
+    return memory_->shape().reach == SpaceReach::owner ? service_.get() : service_for(pe);
+  }
   // The same of copies: what lies in the own part needs nobody else.
-  PartService* service_for(Pe pe) const { return pe == memory_->shape().pe ? nullptr : service_.get(); }
+  PartService* service_for(Pe pe) const {
+    if (!service_ || pe == memory_->shape().pe) [[likely]]
+      return nullptr;
+    return memory_->shape().reach == SpaceReach::owner || !unreached_of(pe).ok() ? service_.get() : nullptr;
+  }
   // When the world ends: no thread is left.
   void stop_serving() {
     if (service_) service_->leave();
@@ -69,7 +75,8 @@ class CollectiveHeap final : public Team {
   Status quiet() override;
   // For kernels on that device of this process.
   Status view_from(int device, ist_device_view& view);
-  // Why its addresses lead nowhere; ok where they do somewhere.
+  // Why the addresses of that PE's part, or of some PE's, lead nowhere; ok where they lead somewhere.
+  Status has_addresses(Pe pe) const;
   Status has_addresses() const;
   void look_at_board() override;
 
@@ -82,8 +89,12 @@ class CollectiveHeap final : public Team {
   Result<SpaceReach> agree_on_reach(MemoryKind& kind, int device) const;
   // That stretch of a space: every PE makes its own, and maps the others'.
   Status extend(Space& space, Offset from, Bytes size, const Status& own);
-  // Whose memory is in reach is found out with every other PE.
+  // Whose memory is in reach is found out with every other PE. What this PE's device does not reach is in unreached_.
   Status meet(Space& space);
+  Status meet(Space& space, int pe, const SpaceCard& card);
+  // Is anybody's part served?
+  Result<bool> is_anyone_unreached() const;
+  const Status& unreached_of(Pe pe) const { return unreached_[static_cast<std::size_t>(pe.value)]; }
   Status zero(Offset offset, Bytes size);
   Status lost_in_barrier() const;
   Status start_serving();
@@ -92,7 +103,8 @@ class CollectiveHeap final : public Team {
   std::unique_ptr<Space> control_;  // the barrier's words
   std::unique_ptr<FlagBarrier> barrier_;
   Bytes page_;
-  std::unique_ptr<PartService> service_;  // where a PE alone reaches its part
+  std::unique_ptr<PartService> service_;  // where a PE alone reaches its part, or some device not another PE's
+  std::vector<Status> unreached_;         // why this PE's device does not reach that PE's part; ok where it does
   DeviceView device_view_;                // of the memory
   std::mutex kept_mutex_;
   std::vector<SharedShape> kept_;

@@ -5,8 +5,8 @@
 // Ownership      : none; what goes on behind a call the team keeps.
 // Errors         : returned, without the call's name.
 //
-// `Memory` is a Team that has check(pe), at(pe, offset), piece(pe, offset, size), kind(), on_host(), changes_words_of(pe), service() and
-// service_for(pe); `Where` has a size and a pe, and place_in(memory, where) finds where it is.
+// `Memory` is a Team that has check(pe), at(pe, offset), piece(pe, offset, size), kind(), on_host(), changes_words_of(pe), service_for(pe)
+// and service_of_words(pe); `Where` has a size and a pe, and place_in(memory, where) finds where it is.
 #pragma once
 
 #include <cstring>
@@ -86,8 +86,9 @@ inline Status check_signal(const SignalChange& signal, std::uint64_t place) {
   return {};
 }
 
+// Stored, since nothing has to be read for it: atomic operations may not get there.
 inline WordChange change_of(const SignalChange& signal) {
-  return {signal.operation == IST_SIGNAL_ADD ? WordChange::What::add : WordChange::What::set, signal.value, 0};
+  return {signal.operation == IST_SIGNAL_ADD ? WordChange::What::add : WordChange::What::store, signal.value, 0};
 }
 
 template <class Memory>
@@ -98,7 +99,7 @@ Status set_signal(Memory& memory, const PlaceInHeap& place, const SignalChange& 
                           signal.operation == IST_SIGNAL_ADD ? IST_ATOMIC_ADD : IST_ATOMIC_SET, signal.value);
     return {};
   }
-  if (PartService* const service = memory.service(); service != nullptr)
+  if (PartService* const service = memory.service_of_words(place.pe); service != nullptr)
     return service->change({place.pe, place.offset}, kSize, change_of(signal)).status();
   const Piece word = memory.piece(place.pe, place.offset, kSize);
   if (signal.operation == IST_SIGNAL_ADD)
@@ -110,7 +111,7 @@ Status set_signal(Memory& memory, const PlaceInHeap& place, const SignalChange& 
 template <class Memory, class Where>
 Result<PlaceInHeap> place_of_signal(Memory& memory, const Where& word, const SignalChange& signal) {
   auto place = place_in(memory, word);
-  if (place.ok() && signal.operation == IST_SIGNAL_ADD && !memory.on_host() && memory.service() == nullptr)
+  if (place.ok() && signal.operation == IST_SIGNAL_ADD && !memory.on_host() && memory.service_of_words(place->pe) == nullptr)
     IST_TRY(can_change_on_device(memory, place->pe));
   return place;
 }
@@ -128,6 +129,31 @@ Status put_signal_served(Memory& memory, const Where& where, const ist_buffer& s
   return memory.service_for(place->pe)->put({place->pe, place->offset}, *near, &signal, {completes == Completes::now});
 }
 
+// Into a device's memory: the word changes behind the bytes in the order of that device, and both are waited for at once.
+template <class Memory, class Where>
+Status put_signal_on_device(Memory& memory, const Where& where, const ist_buffer& source, const PlaceInHeap& word,
+                            const SignalChange& signal, Completes completes) {
+  const auto place = place_in(memory, where);
+  if (!place.ok()) return place.status();
+  if (source.object == 0 && source.kind != IST_KIND_OPENCL) return null_buffer(where.size);
+  World& world = memory.world();
+  const auto near = world.kinds().resolve(source, where.size);
+  if (!near.ok()) return near.status();
+  Transfer transfer{world.kinds(), world.pool(), memory.piece(place->pe, place->offset, where.size), *near};
+  transfer.then_change(memory.piece(word.pe, word.offset, Bytes{sizeof signal.value}), change_of(signal));
+  bool over = true;
+  if (completes == Completes::now) {
+    IST_TRY(finish_transfer(world, transfer));
+  } else {
+    const auto done = transfer.step();
+    if (!done.ok()) return done.status();
+    over = *done;
+  }
+  const bool changed = transfer.has_changed();
+  if (!over) memory.add(std::move(transfer), [&memory, word, signal] { return set_signal(memory, word, signal); });
+  return over && !changed ? set_signal(memory, word, signal) : Status{};
+}
+
 template <class Memory, class Where>
 Status put_signal(Memory& memory, const Where& where, const ist_buffer& source, const Where& word,
                   const SignalChange& signal, Completes completes) {
@@ -135,6 +161,8 @@ Status put_signal(Memory& memory, const Where& where, const ist_buffer& source, 
   if (!place.ok()) return place.status();
   if (memory.service_for(place->pe) != nullptr && where.size != Bytes{}) [[unlikely]]
     return put_signal_served(memory, where, source, *place, signal, completes);
+  if (!memory.on_host() && memory.service_of_words(place->pe) == nullptr && where.size != Bytes{})
+    return put_signal_on_device(memory, where, source, *place, signal, completes);
   bool goes_on = false;
   IST_TRY(copy(memory, Direction::put, where, source, completes, [&](Transfer rest) {
     goes_on = true;

@@ -67,7 +67,7 @@ Status test_word(Memory& memory, const PlaceInHeap& word, const Condition& wante
 // Not by this processor: by the PE whose part it is, or by this one's device.
 template <class Memory>
 Result<std::uint64_t> change_elsewhere(Memory& memory, const PlaceInHeap& word, Bytes size, const WordChange& change) {
-  if (PartService* const service = memory.service(); service != nullptr)
+  if (PartService* const service = memory.service_of_words(word.pe); service != nullptr)
     return service->change({word.pe, word.offset}, size, change);
   IST_TRY(can_change_on_device(memory, word.pe));
   return change_on_device(memory.world(), memory.piece(word.pe, word.offset, size), change);

@@ -6,6 +6,7 @@
 
 #include "base/outcome.hpp"
 #include "base/quiet_thread.hpp"
+#include "face/heap/device_words.hpp"
 #include "face/message/calls.hpp"
 
 namespace ist {
@@ -219,10 +220,19 @@ Result<std::uint64_t> PartService::change(const Far& word, Bytes size, const Wor
   return (*asked)->answer.before;
 }
 
-// Whatever the device has for words would be atomic with nothing that processors do, and is not asked for.
+// By the device, which devices of others that reach the word are atomic with; a store takes none. Where every part is served all changes come
+// this way, and nobody else is to be atomic with them.
 Result<std::uint64_t> PartService::change_here(Offset offset, Bytes size, const WordChange& change) {
   const std::lock_guard lock(words_);
   const Piece word = memory_.piece(memory_.shape().pe, offset, size);
+  if (memory_.shape().reach == SpaceReach::device) {
+    if (change.what == WordChange::What::store) {
+      IST_TRY(copy_pieces(world_, word, host_piece(&change.operand, size)));
+      return std::uint64_t{0};
+    }
+    IST_TRY(can_change_words(world_, memory_.shape().kind));
+    return change_on_device(world_, word, change);
+  }
   std::uint64_t before = 0;
   IST_TRY(copy_pieces(world_, host_piece(&before, size), word));
   const bool four = size == Bytes{sizeof(std::uint32_t)};

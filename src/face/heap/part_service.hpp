@@ -1,7 +1,8 @@
-// The parts of a heap that no other PE reaches: what others ask of this PE's part is done by a thread here, and what this PE asks of theirs
+// The parts of a heap that another PE does not reach: what others ask of this PE's part is done by a thread here, and what this PE asks of theirs
 // by theirs.
 //
-// Who calls this : CollectiveHeap, which owns one where the reach is SpaceReach::owner; copies and words on such a heap.
+// Who calls this : CollectiveHeap, which owns one where the reach is SpaceReach::owner, or where some device does not reach another PE's part;
+//                  copies and words on such a heap.
 // Threads        : calls from any. One thread per heap, where there are other PEs; it takes the engine's lock for each look.
 // Ownership      : owns the thread and what is under way; looks at world, communicator and memory, which outlive it.
 // Errors         : of what was asked: the other PE's, told by the call or by quiet(). A PE that is gone: IST_ERR_PEER_DEAD or _LEFT.
@@ -64,7 +65,8 @@ class PartService {
   Status put(const Far& to, const Piece& near, const Signal* signal, const When& when);
   Status get(const Piece& near, const Far& from, const When& when);
   Status end(Batch& batch);
-  // What was there; of this PE's own words, too. They are changed by this thread and the caller's alone, one at a time.
+  // What was there; of this PE's own words, too. They are changed by this thread and the caller's alone, one at a time; where devices change
+  // words, by the device of their PE, so that kernels may change them as well.
   Result<std::uint64_t> change(const Far& word, Bytes size, const WordChange& change);
   Status quiet();
 

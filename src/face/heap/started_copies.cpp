@@ -28,7 +28,7 @@ void StartedCopies::step() {
       const auto done = at->transfer.step();
       if (done.ok() && !*done) continue;
       if (!done.ok() && failed_.ok()) failed_ = done.status();
-      if (done.ok() && at->then)
+      if (done.ok() && at->then && !at->transfer.has_changed())
         copied_.splice(copied_.end(), copies_, at);
       else
         copies_.erase(at);

@@ -20,7 +20,7 @@ namespace ist {
 
 class StartedCopies {
  public:
-  // Called once the bytes are there, and not after an error.
+  // Called once the bytes are there, and not after an error, nor where the transfer has changed its word by itself.
   using Then = std::function<Status()>;
   StartedCopies() = default;
   ~StartedCopies() { give_up(); }

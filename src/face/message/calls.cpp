@@ -114,6 +114,10 @@ SharedLayout types_of(const Data& data) {
 
 Status copy_pieces(World& world, const Piece& to, const Piece& from) {
   Transfer transfer{world.kinds(), world.pool(), to, from};
+  return finish_transfer(world, transfer);
+}
+
+Status finish_transfer(World& world, Transfer& transfer) {
   for (;;) {
     auto done = transfer.step();
     if (!done.ok()) return done.status();

@@ -50,6 +50,7 @@ std::shared_ptr<const Layout> types_of(std::int64_t count, const std::shared_ptr
 std::shared_ptr<const Layout> types_of(const Data& data);
 // Returns when the bytes have arrived; moves the world's messages on meanwhile.
 Status copy_pieces(World& world, const Piece& to, const Piece& from);
+Status finish_transfer(World& world, Transfer& transfer);
 // `name`: what errors call the rank.
 Result<Partner> destination(ist_comm comm, int dest, int tag, const char* name = "dest");
 Result<Partner> origin(ist_comm comm, int source, int tag);

@@ -5,6 +5,7 @@
 #include "face/shmem/also.hpp"
 #include "face/shmem/atomics.hpp"
 #include "face/shmem/errors.hpp"
+#include "face/shmem/ordering.hpp"
 #include "face/shmem/regions.hpp"
 #include "face/shmem/waits.hpp"
 #include "face/shmem/world.hpp"
@@ -12,9 +13,14 @@
 namespace ist::shmem {
 namespace {
 
-// Where there is device memory, the drivers know what an address of the caller's is; in the host's heap it is the host's.
+// Where there is device memory, the drivers know what an address of the caller's is; in the host's heap it is the host's, and in one of a
+// device that heap knows.
 ist_buffer local_buffer(const void* address, std::size_t bytes) {
-  return reach(address, bytes, hot.pe) != nullptr ? ist_host(address) : ist_auto(address);
+  if (reach(address, bytes, hot.pe) != nullptr) return ist_host(address);
+  ist_buffer own{};
+  const Place place = look(address, bytes, hot.pe);
+  if (place.device != nullptr && ist_heap_buffer(place.device, address, &own) == IST_OK) return own;
+  return ist_auto(address);
 }
 
 }  // namespace
@@ -110,12 +116,15 @@ Place place_of(const char* call, int pe, const Signal& signal) {
   return find(call, signal.word, sizeof signal.value, pe);
 }
 
+// On a heap of devices, bytes and signal at once; there may be no bytes.
+void put_on_device(const char* call, ist_heap heap, const Sent& sent, const Signal& signal, int pe) {
+  failed(call,
+         ist_heap_put_signal(heap, sent.dest, local_buffer(sent.source, sent.bytes), sent.bytes, signal.word, signal.value,
+                             signal.operation == SHMEM_SIGNAL_SET ? IST_SIGNAL_SET : IST_SIGNAL_ADD, pe));
+}
+
 void send(const char* call, int pe, const Place& place, const Signal& signal) {
-  if (place.device != nullptr) {
-    failed(call, ist_heap_put_signal(place.device, signal.word, ist_host(&signal.value), 0, signal.word, signal.value,
-                                     signal.operation == SHMEM_SIGNAL_SET ? IST_SIGNAL_SET : IST_SIGNAL_ADD, pe));
-    return;
-  }
+  if (place.device != nullptr) return put_on_device(call, place.device, {signal.word, &signal.value, 0, pe}, signal, pe);
   const std::atomic_ref word(*reinterpret_cast<std::uint64_t*>(place.at));
   if (signal.operation == SHMEM_SIGNAL_SET)
     word.store(signal.value, std::memory_order_release);
@@ -137,10 +146,15 @@ void put_signal(const char* call, shmem_ctx_t context, const Sent& sent, const S
   if (place.at == nullptr) return;
   if (std::byte* const to = reach_directly(sent.dest, sent.bytes, pe); to != nullptr) [[likely]] {
     copy_bytes(to, sent.source, sent.bytes);
+  } else if (sent.bytes != 0 && place.device != nullptr) {
+    const Place dest = find(call, sent.dest, sent.bytes, pe);
+    if (dest.at == nullptr) return;
+    if (dest.device == place.device) return put_on_device(call, place.device, sent, signal, pe);
+    if (!put_elsewhere(call, sent.dest, sent.source, sent.bytes, pe)) return;
   } else if (sent.bytes != 0 && !put_elsewhere(call, sent.dest, sent.source, sent.bytes, pe)) {
     return;
   }
-  if (!on_hosts() && failed(call, ist_heap_fence(world().device_heap().heap))) return;
+  if (!on_hosts() && !fence_devices(call)) return;
   send(call, pe, place, signal);
 }
 

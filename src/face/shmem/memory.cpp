@@ -67,12 +67,12 @@ void* allocate(const char* call, const Wanted& wanted) {
   return memory;
 }
 
-void* allocate_on_device(const char* call, std::size_t size) {
-  if (!check_pe(call, hot.pe) || !world().open_device_heap(size)) return nullptr;
+void* allocate_on_device(const char* call, std::size_t number, std::size_t size) {
+  if (!check_pe(call, hot.pe) || !world().open_device_heap(number, size)) return nullptr;
+  ist_heap heap = world().device_heap(number).heap;
   void* memory = nullptr;
-  int code = ist_heap_alloc(world().device_heap().heap, size, &memory);
-  if (code == IST_ERR_MEMORY && world().grow_device_heap(size))
-    code = ist_heap_alloc(world().device_heap().heap, size, &memory);
+  int code = ist_heap_alloc(heap, size, &memory);
+  if (code == IST_ERR_MEMORY && world().grow_device_heap(number, size)) code = ist_heap_alloc(heap, size, &memory);
   if (code != IST_OK) {
     remember(ist_error_text());
     return nullptr;
@@ -176,12 +176,30 @@ void* shrealloc(void* address, std::size_t size) { return resize("shrealloc", ad
 void* shmemalign(std::size_t alignment, std::size_t size) { return align("shmemalign", alignment, size); }
 
 void* shmemx_malloc_on(int kind, std::size_t size) {
-  if (kind == SHMEMX_KIND_HOST) return allocate("shmemx_malloc_on", {size});
-  if (kind == SHMEMX_KIND_CUDA) return size == 0 ? nullptr : allocate_on_device("shmemx_malloc_on", size);
-  // Kernels of OpenCL know no addresses, which are all that calls of OpenSHMEM have for memory.
-  fail("shmemx_malloc_on", "the kind is " + std::to_string(kind) +
-                               "; it must be SHMEMX_KIND_HOST or SHMEMX_KIND_CUDA: OpenCL memory is in heaps of "
-                               "IST_KIND_OPENCL, beside OpenSHMEM (isthmus/heap.h)");
+  constexpr const char* kCall = "shmemx_malloc_on";
+  if (kind == SHMEMX_KIND_HOST) return allocate(kCall, {size});
+  for (std::size_t number = 0; number < kDeviceKinds.size(); ++number)
+    if (kind == kDeviceKinds[number]) return size == 0 ? nullptr : allocate_on_device(kCall, number, size);
+  fail(kCall,
+       "the kind is " + std::to_string(kind) + "; it must be SHMEMX_KIND_HOST, SHMEMX_KIND_CUDA or SHMEMX_KIND_OPENCL");
   return nullptr;
+}
+
+int shmemx_opencl_buffer(const void* address, void** memory, std::size_t* offset) {
+  constexpr const char* kCall = "shmemx_opencl_buffer";
+  if (memory != nullptr) *memory = nullptr;
+  const Place place = find(kCall, address, 1, hot.pe);
+  if (place.at == nullptr) return -1;
+  ist_buffer own{};
+  if (place.device != nullptr && failed(kCall, ist_heap_buffer(place.device, address, &own))) return -1;
+  if (own.kind != IST_KIND_OPENCL || memory == nullptr || offset == nullptr) {
+    fail(kCall, own.kind != IST_KIND_OPENCL
+                    ? "the address is in no OpenCL memory; name what shmemx_malloc_on gave with SHMEMX_KIND_OPENCL"
+                    : "memory or offset is null; pass the addresses of two variables");
+    return -1;
+  }
+  *memory = reinterpret_cast<void*>(own.object);
+  *offset = own.offset;
+  return 0;
 }
 }

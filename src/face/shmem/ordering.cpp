@@ -9,8 +9,17 @@
 
 namespace ist::shmem {
 
-void quiet_devices(const char* call) { failed(call, ist_heap_quiet(world().device_heap().heap)); }
-void fence_devices(const char* call) { failed(call, ist_heap_fence(world().device_heap().heap)); }
+namespace {
+bool each_device_heap(const char* call, int (*what)(ist_heap)) {
+  for (std::size_t number = 0; number < kDeviceKinds.size(); ++number)
+    if (const DeviceHeap device = world().device_heap(number); device.heap != nullptr && failed(call, what(device.heap)))
+      return false;
+  return true;
+}
+}  // namespace
+
+bool quiet_devices(const char* call) { return each_device_heap(call, ist_heap_quiet); }
+bool fence_devices(const char* call) { return each_device_heap(call, ist_heap_fence); }
 
 bool sync_all(const char* call) { return check_pe(call, hot.pe) && sync(call, {0, 1, hot.pes, hot.pe, kWorldSlot}); }
 

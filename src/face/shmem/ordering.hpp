@@ -10,8 +10,9 @@
 
 namespace ist::shmem {
 
-void quiet_devices(const char* call);
-void fence_devices(const char* call);
+// Of all heaps of device memory; false where it failed, and fail() was called.
+bool quiet_devices(const char* call);
+bool fence_devices(const char* call);
 // Host memory is written by this processor, at once; others see it in order.
 inline void quiet(const char* call = "shmem_quiet") {
   if (hot.devices.load(std::memory_order_relaxed)) [[unlikely]]

@@ -25,11 +25,18 @@ Place look(const volatile void* address, std::size_t bytes, int pe) {
     return {copy_at(*span, offset_in(*span, address), pe), nullptr};
   }
   if (!hot.devices.load(std::memory_order_acquire)) return {};
-  const DeviceHeap device = world().device_heap();
-  const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - device.begin;
-  if (offset < device.bytes && bytes <= device.bytes - offset)
-    return {device.first + static_cast<std::size_t>(pe) * device.stride + offset, device.heap};
+  for (std::size_t number = 0; number < kDeviceKinds.size(); ++number) {
+    const DeviceHeap device = world().device_heap(number);
+    const std::uintptr_t offset = reinterpret_cast<std::uintptr_t>(address) - device.begin;
+    if (offset < device.bytes && bytes <= device.bytes - offset)
+      return {const_cast<std::byte*>(static_cast<const volatile std::byte*>(address)), device.heap};
+  }
   return {};
+}
+
+void* reach_on_device(const Place& place, int pe) {
+  void* there = nullptr;
+  return ist_heap_pointer(place.device, place.at, pe, &there) == IST_OK ? there : nullptr;
 }
 
 bool check_pe(const char* call, int pe) {

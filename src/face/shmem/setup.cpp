@@ -46,7 +46,8 @@ void begin(const char* call, int threads) {
 
 const void* remote(const void* address, int pe, bool devices) {
   const Place place = look(address, 1, pe);
-  return place.device == nullptr || devices ? place.at : nullptr;
+  if (place.device == nullptr) return place.at;
+  return devices ? reach_on_device(place, pe) : nullptr;
 }
 
 }  // namespace

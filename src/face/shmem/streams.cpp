@@ -56,6 +56,15 @@ void barrier(const char* call, void*) { fail(call, kWithout); }
 
 #endif
 
+// Null, and whoever asked was told, where no stream gets there.
+void* reach_in_stream(const char* call, const void* address, std::size_t bytes, int pe) {
+  const Place place = find(call, address, bytes, pe);
+  if (place.at == nullptr || place.device == nullptr) return place.at;
+  void* const there = reach_on_device(place, pe);
+  if (there == nullptr) fail(call, ist_error_text());
+  return there;
+}
+
 }  // namespace
 }  // namespace ist::shmem
 
@@ -65,12 +74,13 @@ extern "C" {
 void shmemx_putmem_on_stream(void* dest, const void* source, std::size_t bytes, int pe, void* stream) {
   constexpr const char* kCall = "shmemx_putmem_on_stream";
   if (bytes == 0) return static_cast<void>(check_pe(kCall, pe));
-  if (const Place to = find(kCall, dest, bytes, pe); to.at != nullptr) copy(kCall, to.at, source, bytes, stream);
+  if (void* const to = reach_in_stream(kCall, dest, bytes, pe); to != nullptr) copy(kCall, to, source, bytes, stream);
 }
 void shmemx_getmem_on_stream(void* dest, const void* source, std::size_t bytes, int pe, void* stream) {
   constexpr const char* kCall = "shmemx_getmem_on_stream";
   if (bytes == 0) return static_cast<void>(check_pe(kCall, pe));
-  if (const Place from = find(kCall, source, bytes, pe); from.at != nullptr) copy(kCall, dest, from.at, bytes, stream);
+  if (const void* const from = reach_in_stream(kCall, source, bytes, pe); from != nullptr)
+    copy(kCall, dest, from, bytes, stream);
 }
 void shmemx_barrier_all_on_stream(void* stream) {
   if (check_pe("shmemx_barrier_all_on_stream", hot.pe)) barrier("shmemx_barrier_all_on_stream", stream);

@@ -212,8 +212,11 @@ void World::close(const char* call) {
     if (const Status ended = globals_->end(); !ended.ok()) fail(call, ended.text());
     globals_.reset();
   }
-  if (device_.heap != nullptr) failed(call, ist_heap_destroy(&device_.heap));
-  device_ = {};
+  for (std::size_t number = 0; number < devices_.size(); ++number) {
+    device_bytes_[number] = 0;
+    if (devices_[number].heap != nullptr) failed(call, ist_heap_destroy(&devices_[number].heap));
+    devices_[number] = {};
+  }
   hot.devices = false;
   hot.pes = 0;
   hot.pe = -1;
@@ -289,33 +292,39 @@ bool World::grow_heap(const char* call, std::size_t more) {
   return false;
 }
 
-bool World::open_device_heap(std::size_t bytes) {
-  if (device_.heap != nullptr) return true;
-  device_asked_ = std::max(kUsualDeviceBytes, with_room_beside(bytes));
+// The first thing in a heap lies where what programs may have of it begins, and all of that is free then.
+bool World::open_device_heap(std::size_t number, std::size_t bytes) {
+  DeviceHeap& made = devices_[number];
+  if (made.heap != nullptr) return true;
+  device_asked_[number] = std::max(kUsualDeviceBytes, with_room_beside(bytes));
   ist_heap heap = nullptr;
-  ist_team_view view{};
-  if (ist_heap_create(comm_, IST_KIND_CUDA, IST_OWN_DEVICE, device_asked_, 0, &heap) != IST_OK ||
-      ist_heap_view(heap, &view) != IST_OK) {
+  std::uint64_t room = 0;
+  void* first = nullptr;
+  if (ist_heap_create(comm_, kDeviceKinds[number], IST_OWN_DEVICE, device_asked_[number], 0, &heap) != IST_OK ||
+      ist_heap_room(heap, &room, nullptr) != IST_OK || ist_heap_alloc(heap, 1, &first) != IST_OK ||
+      ist_heap_free(heap, first) != IST_OK) {
     remember(ist_error_text());
     return false;
   }
-  device_ = {heap, reinterpret_cast<std::uintptr_t>(view.base) + static_cast<std::uint64_t>(view.pe) * view.stride,
-             view.bytes, reinterpret_cast<std::byte*>(view.base), view.stride};
-  device_bytes_.store(view.bytes, std::memory_order_release);
+  made = {heap, reinterpret_cast<std::uintptr_t>(first), room};
+  device_bytes_[number].store(room, std::memory_order_release);
   hot.devices.store(true, std::memory_order_release);
   for (Span& each : hot.spans) each.direct.store(0, std::memory_order_release);
   return true;
 }
 
-bool World::grow_device_heap(std::size_t more) {
-  const std::uint64_t wanted = sum(device_asked_, std::max(device_asked_, with_room_beside(more)));
-  ist_team_view view{};
-  if (ist_heap_grow(device_.heap, wanted) != IST_OK || ist_heap_view(device_.heap, &view) != IST_OK) {
+bool World::grow_device_heap(std::size_t number, std::size_t more) {
+  const std::uint64_t asked = device_asked_[number];
+  const std::uint64_t wanted = sum(asked, std::max(asked, with_room_beside(more)));
+  ist_heap heap = devices_[number].heap;
+  std::uint64_t before = 0, after = 0;
+  if (ist_heap_room(heap, &before, nullptr) != IST_OK || ist_heap_grow(heap, wanted) != IST_OK ||
+      ist_heap_room(heap, &after, nullptr) != IST_OK) {
     remember(ist_error_text());
     return false;
   }
-  device_asked_ = wanted;
-  device_bytes_.store(view.bytes, std::memory_order_release);
+  device_asked_[number] = wanted;
+  device_bytes_[number].fetch_add(after - before, std::memory_order_release);
   return true;
 }
 

@@ -8,6 +8,7 @@
 
 #include <isthmus/heap.h>
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -30,12 +31,14 @@ constexpr int kTeamSlots = SlotBoard::kTeams;
 constexpr int kStreamSlot = kFirstTeamSlot + kTeamSlots;  // barriers in streams, which the driver's threads call
 constexpr int kSlots = kStreamSlot + 1;
 
+// Kinds of device memory that programs may ask for, each with a heap of its own once one has.
+constexpr std::array kDeviceKinds{IST_KIND_CUDA, IST_KIND_OPENCL};
+
+// What a program may have of such a heap, from `begin` on in this PE's part, where addresses may be names.
 struct DeviceHeap {
   ist_heap heap = nullptr;
   std::uintptr_t begin = 0;
   std::size_t bytes = 0;
-  std::byte* first = nullptr;
-  std::size_t stride = 0;
 };
 
 class World {
@@ -55,16 +58,19 @@ class World {
 
   ist_world handle() const { return world_; }
   ist_heap heap() const { return heap_; }
-  DeviceHeap device_heap() const {
-    DeviceHeap now = device_;
-    now.bytes = device_bytes_.load(std::memory_order_acquire);
+  // That of kDeviceKinds[number]; one without bytes: there is none.
+  DeviceHeap device_heap(std::size_t number) const {
+    const std::size_t bytes = device_bytes_[number].load(std::memory_order_acquire);
+    if (bytes == 0) return {};
+    DeviceHeap now = devices_[number];
+    now.bytes = bytes;
     return now;
   }
   const SymmetricGlobals* globals() const { return globals_.get(); }
   // Makes it where there is none, or makes room in it. Collective. False: remember() has why.
-  bool open_device_heap(std::size_t bytes);
+  bool open_device_heap(std::size_t number, std::size_t bytes);
   bool grow_heap(const char* call, std::size_t more);
-  bool grow_device_heap(std::size_t more);
+  bool grow_device_heap(std::size_t number, std::size_t more);
 
   // Everybody ends, with that status, wherever they are.
   [[noreturn]] void end_job(int status);
@@ -103,12 +109,13 @@ class World {
   ist_comm comm_ = nullptr;
   ist_heap heap_ = nullptr;
   ist_team_view view_{};
-  DeviceHeap device_;                         // but for its size, as it was made
-  std::atomic<std::size_t> device_bytes_{0};  // it grows while other threads are inside calls
+  std::array<DeviceHeap, kDeviceKinds.size()> devices_;  // but for their sizes, as they were made
+  std::array<std::atomic<std::size_t>, kDeviceKinds.size()>
+      device_bytes_{};  // they grow while other threads are inside calls
   std::unique_ptr<SymmetricGlobals> globals_;
   std::byte* control_ = nullptr;  // this PE's own
   std::uint64_t most_ = 0;        // bytes of the heap
-  std::uint64_t device_asked_ = 0;
+  std::array<std::uint64_t, kDeviceKinds.size()> device_asked_{};
   std::thread watcher_;
   std::atomic<const void*> leaver_{nullptr};  // the thread that is in leave(), or was
 };

@@ -109,6 +109,7 @@
   CALL(cuMemPoolImportPointer)                 \
   CALL(cuMemPoolSetAccess)                     \
   CALL(cuStreamWriteValue32_v2)                \
+  CALL(cuStreamWriteValue64_v2)                \
   CALL(cuPointerSetAttribute)                  \
   CALL(cuModuleGetLoadingMode)                 \
   CALL(cuCtxGetStreamPriorityRange)            \

@@ -93,6 +93,7 @@ class CudaKind : public MemoryKind,
   WordChanges* word_changes() override { return kernels_.present() ? this : nullptr; }
   void load_words(int device) override;
   Result<Ticket> change(const WordChange& change, const Piece& word, const Piece& before) override;
+  Result<Ticket> change_behind(const WordChange& change, const Piece& word, const Ticket& after) override;
   bool reaches_processors_words(int device) const override;
   // cuda_stream_order.cpp
   StreamOrder* stream_order() override { return kernels_.present() ? this : nullptr; }
@@ -214,6 +215,9 @@ class CudaKind : public MemoryKind,
   Result<CudaContext*> context_of_stream(CUstream stream, CudaContext& fallback);
   // The context must be current.
   Result<Route> plan(CudaContext& context, CopyDirection direction, const Ticket& after);
+  // Which way that copy goes, so that what comes after it goes into its lane.
+  CopyDirection direction_of(const CudaContext& context, const Ticket& copy);
+  Result<Ticket> write_behind(CudaContext& context, const Piece& word, std::uint64_t value, const Ticket& after);
   // What goes around the driver's call that puts work into the lane; `moved`: that call was made.
   CUresult enter(const Route& route) const;
   CUresult leave(const Route& route, bool moved) const;

@@ -65,6 +65,15 @@ Status CudaSpaces::atomics_between(const CudaContext& home, const CudaLinks::Uui
                                    "; use words in a heap of IST_KIND_HOST, or let the PE that has the word change it"};
 }
 
+bool CudaSpaces::apart(int one, int other) {
+  if (one == other || api_.cuDeviceCanAccessPeer == nullptr) return false;
+  const auto reaches = [&](int from, int to) {
+    int can = 0;
+    return api_.cuDeviceCanAccessPeer(&can, contexts_.device(from), contexts_.device(to)) == CUDA_SUCCESS && can != 0;
+  };
+  return !reaches(one, other) || !reaches(other, one);
+}
+
 Result<std::unique_ptr<Space>> CudaSpaces::open(const SpaceShape& shape) {
   const auto context = contexts_.primary(shape.device);
   if (!context.ok()) return context.status();

@@ -25,6 +25,7 @@ class CudaSpaces : public Spaces {
   // The largest that any device asks for.
   Bytes page() const override { return mebibytes(2); }
   SpaceReach reach(int) override { return SpaceReach::device; }
+  bool apart(int one, int other) override;
   Result<std::unique_ptr<Space>> open(const SpaceShape& shape) override;
 
   // Access is given to one device of this process: the space's own, which therefore copies, whosever memory it is.

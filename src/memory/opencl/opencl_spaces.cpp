@@ -90,11 +90,6 @@ Status OpenclSpaces::try_sharing(int device, cl_mem shared, cl_mem beside, std::
 Result<std::unique_ptr<Space>> OpenclSpaces::open(const SpaceShape& shape) {
   const auto own = contexts_.own(shape.device);
   if (!own.ok()) return own.status();
-  if (shape.stride > own->largest)
-    return Status{IST_ERR_MEMORY, "an OpenCL buffer of " + std::to_string(shape.stride.value) +
-                                      " bytes was asked for; device " + std::to_string(shape.device) +
-                                      " makes buffers of at most " + std::to_string(own->largest.value) +
-                                      " bytes; make a smaller heap, or several"};
   auto addresses = HostSpace::open(shape);
   if (!addresses.ok()) return addresses.status();
   return std::unique_ptr<Space>{std::make_unique<OpenclSpace>(*this, *own, shape, std::move(*addresses))};
@@ -102,17 +97,36 @@ Result<std::unique_ptr<Space>> OpenclSpaces::open(const SpaceShape& shape) {
 
 // ---- one space ----
 
-OpenclSpace::~OpenclSpace() { release(); }
+OpenclSpace::~OpenclSpace() {
+  for (const auto& [from, buffer] : buffers_) release(buffer);
+}
+
+Space::Named OpenclSpace::named(Offset offset) const {
+  const std::lock_guard lock(mutex_);
+  auto found = buffers_.upper_bound(offset.value);
+  if (found == buffers_.begin()) return {};
+  --found;
+  const std::uint64_t in = offset.value - found->first;
+  const Bytes left{in < found->second.size.value ? found->second.size.value - in : 0};
+  return {reinterpret_cast<std::uint64_t>(found->second.memory), Offset{in}, left};
+}
 
 Result<FileDescriptor> OpenclSpace::make(Offset from, Bytes size) {
+  if (size > home_.largest)
+    return Status{IST_ERR_MEMORY, "an OpenCL buffer of " + std::to_string(size.value) + " bytes was asked for; device " +
+                                      std::to_string(shape_.device) + " makes buffers of at most " +
+                                      std::to_string(home_.largest.value) +
+                                      " bytes; make a smaller heap, and let it grow by less at a time"};
   if (shape_.reach == SpaceReach::owner) {
-    IST_TRY(create(nullptr, size));
-    IST_TRY(zero(size));
+    const auto memory = create(nullptr, from, size);
+    if (!memory.ok()) return memory.status();
+    IST_TRY(zero(*memory, size));
     return FileDescriptor{};
   }
   auto made = addresses_->make(from, size);
   if (!made.ok()) return made;
-  IST_TRY(create(base() + static_cast<std::uint64_t>(shape_.pe.value) * shape_.stride.value, size));
+  std::byte* const own = base() + static_cast<std::uint64_t>(shape_.pe.value) * shape_.stride.value;
+  IST_TRY(create(own + from.value, from, size).status());
   return made;
 }
 
@@ -122,11 +136,17 @@ Status OpenclSpace::attach(Pe pe, Offset from, Bytes size, const FileDescriptor&
 
 // The buffer lets go of the memory before that goes.
 void OpenclSpace::take_back(Offset from, Bytes size) {
-  release();
+  Buffer gone;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto entry = buffers_.extract(from.value);
+    if (!entry.empty()) gone = entry.mapped();
+  }
+  release(gone);
   addresses_->take_back(from, size);
 }
 
-Status OpenclSpace::create(void* bytes, Bytes size) {
+Result<cl_mem> OpenclSpace::create(void* bytes, Offset from, Bytes size) {
   cl_int error = CL_SUCCESS;
   const cl_mem_flags where = bytes == nullptr ? 0 : CL_MEM_USE_HOST_PTR;
   const cl_mem made = spaces_.api_.clCreateBuffer(home_.context, CL_MEM_READ_WRITE | where, size.value, bytes, &error);
@@ -134,26 +154,26 @@ Status OpenclSpace::create(void* bytes, Bytes size) {
                         "clCreateBuffer of " + std::to_string(size.value) + " bytes for a symmetric heap on OpenCL device " +
                             std::to_string(shape_.device),
                         IST_ERR_MEMORY));
-  memory_ = made;
   spaces_.contexts_.released().remove(made);
-  return {};
+  const std::lock_guard lock(mutex_);
+  buffers_[from.value] = {made, size};
+  return made;
 }
 
-Status OpenclSpace::zero(Bytes size) const {
+Status OpenclSpace::zero(cl_mem memory, Bytes size) const {
   const auto queue = spaces_.contexts_.queue(home_.context, shape_.device);
   if (!queue.ok()) return queue.status();
   const std::uint8_t nothing = 0;
   IST_TRY(opencl_status(
-      spaces_.api_.clEnqueueFillBuffer(*queue, memory_, &nothing, sizeof nothing, 0, size.value, 0, nullptr, nullptr),
+      spaces_.api_.clEnqueueFillBuffer(*queue, memory, &nothing, sizeof nothing, 0, size.value, 0, nullptr, nullptr),
       "clEnqueueFillBuffer of a part of a symmetric heap"));
   return opencl_status(spaces_.api_.clFinish(*queue), "clFinish");
 }
 
-void OpenclSpace::release() {
-  const cl_mem gone = std::exchange(memory_, nullptr);
-  if (gone == nullptr) return;
-  spaces_.contexts_.released().add(gone);
-  spaces_.api_.clReleaseMemObject(gone);
+void OpenclSpace::release(const Buffer& buffer) const {
+  if (buffer.memory == nullptr) return;
+  spaces_.contexts_.released().add(buffer.memory);
+  spaces_.api_.clReleaseMemObject(buffer.memory);
 }
 
 }  // namespace ist

@@ -1,4 +1,4 @@
-// Symmetric memory of OpenCL devices: each PE's part is one buffer of the library's own context.
+// Symmetric memory of OpenCL devices: each stretch of a PE's part is one buffer of the library's own context.
 //
 // Who calls this : OpenclKind owns one; face/heap through Spaces; isthmus info asks for the reach.
 // Threads        : as spaces.hpp says; reach() from any.
@@ -8,7 +8,7 @@
 // OpenCL hands no memory to other processes. But where a device is the processor itself, a buffer may lie in memory that the program gives
 // (CL_MEM_USE_HOST_PTR), and that may be mapped by all: then PEs reach each other's parts by one copy of their own, and nobody has to serve
 // anybody. The standard lets a driver keep such a buffer elsewhere between mappings, so that it is tried, once for each device. Elsewhere
-// a part is a plain buffer, which its PE alone can use, and serves.
+// a stretch is a plain buffer, which its PE alone can use, and serves.
 #pragma once
 
 #include <map>
@@ -25,8 +25,6 @@ class OpenclSpaces final : public Spaces {
   OpenclSpaces(const OpenclApi& api, OpenclContexts& contexts) : api_(api), contexts_(contexts) {}
   Bytes page() const override { return kibibytes(4); }
   SpaceReach reach(int device) override;
-  // One buffer has no room behind it.
-  bool grows() const override { return false; }
   Result<std::unique_ptr<Space>> open(const SpaceShape& shape) override;
 
  private:
@@ -49,7 +47,8 @@ class OpenclSpace final : public Space {
   ~OpenclSpace() override;
   OpenclSpace(const OpenclSpace&) = delete;
   OpenclSpace& operator=(const OpenclSpace&) = delete;
-  std::uint64_t object() const override { return reinterpret_cast<std::uint64_t>(memory_); }
+  Named named(Offset offset) const override;
+  bool in_objects() const override { return true; }
   std::uint64_t queue() const override { return reinterpret_cast<std::uint64_t>(home_.queue); }
   std::byte* base() const override { return addresses_->base(); }
   Result<FileDescriptor> make(Offset from, Bytes size) override;
@@ -57,14 +56,19 @@ class OpenclSpace final : public Space {
   void take_back(Offset from, Bytes size) override;
 
  private:
-  Status create(void* bytes, Bytes size);
-  Status zero(Bytes size) const;
-  void release();
+  struct Buffer {
+    cl_mem memory = nullptr;
+    Bytes size;
+  };
+  Result<cl_mem> create(void* bytes, Offset from, Bytes size);
+  Status zero(cl_mem memory, Bytes size) const;
+  void release(const Buffer& buffer) const;
   OpenclSpaces& spaces_;
   const OpenclContexts::Own home_;
   const SpaceShape shape_;
-  std::unique_ptr<Space> addresses_;  // with host memory behind them where the processor reaches it
-  cl_mem memory_ = nullptr;
+  std::unique_ptr<Space> addresses_;         // with host memory behind them where the processor reaches it
+  mutable std::mutex mutex_;                 // a thread that serves looks for places while the heap grows
+  std::map<std::uint64_t, Buffer> buffers_;  // by where they begin in the part
 };
 
 }  // namespace ist

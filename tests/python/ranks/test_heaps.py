@@ -239,8 +239,15 @@ def test_an_array_of_an_opencl_heap_is_named_and_a_buffer_on_this_side(world, co
         room = beside.array(140)
         beside.put(room, named, beside.pe)
         assert np.array_equal(np.asarray(room), expected)
-        with pytest.raises(isthmus.Error, match="cannot grow"):
-            heap.grow(2 << 20)
+        # What it grows by is another buffer.
+        heap.grow(4 << 20)
+        more = heap.array(2 << 20)
+        assert more.opencl[0] not in (0, memory)
+        heap.put(more, np.full(2 << 20, heap.pe, np.uint8), after)
+        heap.barrier()
+        got = np.full(2 << 20, 0xEE, np.uint8)
+        heap.get(got, more, heap.pe)
+        assert np.array_equal(got, np.full(2 << 20, before, np.uint8))
         heap.barrier()
 
 
