@@ -1,5 +1,7 @@
 #include "layout/constructors.hpp"
 
+#include <algorithm>
+
 namespace ist {
 namespace {
 
@@ -17,8 +19,47 @@ Result<std::int64_t> in_bytes(std::int64_t number, Unit unit, const Layout& old,
   return bytes;
 }
 
+bool is_near(std::int64_t place) { return place <= kFarthest && place >= -kFarthest; }
+
+std::vector<Part> one_part(Part part) {
+  std::vector<Part> parts;
+  parts.push_back(std::move(part));
+  return parts;
+}
+
 Part in_a_row(std::int64_t offset, std::int64_t count, const SharedLayout& old) {
   return {offset, count, old->bounds().extent(), old};
+}
+
+// Whether all lengths are the first one, which is not 0.
+bool of_one_length(Numbers lengths) {
+  return !lengths.empty() && lengths.front() > 0 &&
+         std::all_of(lengths.begin(), lengths.end(), [&](std::int64_t length) { return length == lengths.front(); });
+}
+
+// Blocks of one length, at places that are counted in so many bytes.
+Result<SharedLayout> listed_layout(std::int64_t length, Numbers displacements, Unit unit, const SharedLayout& old) {
+  auto block = length == 1 ? Result<SharedLayout>{old} : Layout::of({in_a_row(0, length, old)});
+  if (!block.ok()) return block;
+  Part part{0, static_cast<std::int64_t>(displacements.size()), 0, *block};
+  part.places.reserve(displacements.size());
+  const std::int64_t extent = unit == Unit::extents ? old->bounds().extent() : 1;
+  bool equidistant = true;
+  for (const std::int64_t displacement : displacements) {
+    std::int64_t place = 0;
+    if (__builtin_mul_overflow(displacement, extent, &place))
+      return in_bytes(displacement, unit, *old, "displacement").status();
+    part.places.push_back(place);
+    const std::size_t n = part.places.size();
+    // No difference of two places that are too far, which is refused later, is of interest.
+    equidistant = equidistant && is_near(place) && (n < 3 || place - part.places[n - 2] == part.places[1] - part.places[0]);
+  }
+  if (equidistant) {
+    part.offset = part.places.front();
+    if (part.count > 1) part.stride = part.places[1] - part.places[0];
+    part.places.clear();
+  }
+  return Layout::of(one_part(std::move(part)));
 }
 
 }  // namespace
@@ -40,6 +81,7 @@ Result<SharedLayout> vector_layout(std::int64_t count, std::int64_t length, std:
 }
 
 Result<SharedLayout> indexed_layout(Numbers lengths, Numbers displacements, Unit unit, const SharedLayout& old) {
+  if (of_one_length(lengths)) return listed_layout(lengths.front(), displacements, unit, old);
   std::vector<Part> parts;
   parts.reserve(lengths.size());
   for (std::size_t i = 0; i < lengths.size(); ++i) {
@@ -54,11 +96,14 @@ Result<SharedLayout> indexed_layout(Numbers lengths, Numbers displacements, Unit
 
 Result<SharedLayout> indexed_block_layout(std::int64_t length, Numbers displacements, Unit unit, const SharedLayout& old) {
   if (length < 0) return negative("block_length", length);
-  const std::vector<std::int64_t> lengths(displacements.size(), length);
-  return indexed_layout(lengths, displacements, unit, old);
+  if (length == 0 || displacements.empty()) return Layout::of({});
+  return listed_layout(length, displacements, unit, old);
 }
 
 Result<SharedLayout> struct_layout(Numbers lengths, Numbers displacements, std::span<const SharedLayout> olds) {
+  const bool one_type =
+      !olds.empty() && std::all_of(olds.begin(), olds.end(), [&](const SharedLayout& old) { return old == olds.front(); });
+  if (one_type && of_one_length(lengths)) return listed_layout(lengths.front(), displacements, Unit::bytes, olds.front());
   std::vector<Part> parts;
   parts.reserve(lengths.size());
   for (std::size_t i = 0; i < lengths.size(); ++i) {

@@ -2,103 +2,72 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 namespace ist {
 namespace {
 
 constexpr std::int64_t kMostSorted = 1 << 20;
 
-// From the first block of a group to the first block of the last one, over the innermost so many dimensions.
-std::int64_t reach(const Form& form, std::size_t dimensions) {
+// From the first block of a group to the first block of the last one, over all dimensions.
+std::int64_t reach(const Form& form) {
   std::int64_t sum = 0;
-  for (std::size_t d = 0; d < dimensions; ++d) sum += (form.dimension[d].count - 1) * form.dimension[d].stride;
+  for (std::size_t d = 0; d < form.dimensions; ++d) sum += (form.dimension[d].count - 1) * form.dimension[d].stride;
   return sum;
 }
 
-std::int64_t blocks_of(const Form& form) { return form.block == 0 ? 0 : form.size / form.block; }
-
-// How many of the starts are equidistant from the first on.
-std::size_t equidistant(std::span<const std::int64_t> starts) {
-  std::size_t n = std::min<std::size_t>(starts.size(), 2);
-  while (n < starts.size() && starts[n] - starts[n - 1] == starts[1] - starts[0]) ++n;
-  return n;
+std::int64_t first_of_list(const Form& form) { return form.strided() ? form.offset : form.runs.front().offset; }
+// Behind the last byte of the pack order, if it came once.
+std::int64_t behind_list(const Form& form) {
+  return form.strided() ? form.offset + form.block : form.runs.back().offset + form.runs.back().bytes;
 }
 
-// Takes the innermost dimension off; false: the starts are no groups of one shape.
-bool take_dimension(std::vector<std::int64_t>& starts, Dimension& dimension) {
-  const std::size_t length = equidistant(starts);
-  if (starts.size() % length != 0) return false;
-  const std::int64_t stride = starts[1] - starts[0];
-  std::vector<std::int64_t> groups;
-  for (std::size_t at = 0; at < starts.size(); at += length) {
-    for (std::size_t i = 1; i < length; ++i)
-      if (starts[at + i] - starts[at + i - 1] != stride) return false;
-    groups.push_back(starts[at]);
-  }
-  dimension = {static_cast<std::int64_t>(length), stride};
-  starts = std::move(groups);
+// Whether all runs are repetitions of the first so many of them.
+bool come_again(std::span<const Run> runs, std::size_t period) {
+  const std::int64_t stride = runs[period].offset - runs[0].offset;
+  for (std::size_t i = period; i < runs.size(); ++i)
+    if (runs[i].offset - runs[i - period].offset != stride || runs[i].bytes != runs[i - period].bytes) return false;
   return true;
 }
 
-bool take_dimensions(const std::vector<Run>& runs, Form& form) {
-  std::vector<std::int64_t> starts;
-  starts.reserve(runs.size());
-  for (const Run& run : runs) {
-    if (run.bytes != runs.front().bytes) return false;
-    starts.push_back(run.offset);
-  }
-  form.offset = starts.front();
-  form.block = runs.front().bytes;
-  while (starts.size() > 1) {
-    if (form.dimensions == kMostDimensions || !take_dimension(starts, form.dimension[form.dimensions])) return false;
-    ++form.dimensions;
-  }
-  return true;
-}
-
-}  // namespace
-
-void append(std::vector<Run>& runs, Run next) {
-  if (next.bytes == 0) return;
-  if (!runs.empty() && runs.back().offset + runs.back().bytes == next.offset)
-    runs.back().bytes += next.bytes;
-  else
-    runs.push_back(next);
-}
-
-std::optional<Form> repeated(const Form& form, std::int64_t count, std::int64_t stride) {
-  if (form.size == 0 || count == 0) return Form{};
-  if (count == 1) return form;
-  if (!form.strided()) return {};
-  Form made = form;
-  made.size = form.size * count;
-  const std::int64_t step =
-      stride - reach(form, form.dimensions);  // from the last block to the first of the next repetition
-  if (step == form.block) {
-    // Blocks melt together: into longer ones, or, where there were several, into ones of two lengths.
-    if (form.dimensions > 0) return {};
-    made.block *= count;
-    return made;
-  }
-  if (form.dimensions > 0) {
-    Dimension& outermost = made.dimension[form.dimensions - 1];
-    if (stride == outermost.count * outermost.stride) {
-      outermost.count *= count;
-      return made;
+// Of how many of the first runs all are repetitions. Periods that divide the number of runs have a common divisor that is one, too, so
+// that the shortest is what is left when no prime can be taken off any more. What is known to have a period is looked at no further than
+// one step beyond it.
+std::size_t shortest_period(std::span<const Run> runs) {
+  std::size_t period = runs.size();
+  const auto take_off = [&](std::size_t prime) {
+    while (period % prime == 0) {
+      const std::size_t shorter = period / prime;
+      if (!come_again(runs.first(std::min(runs.size(), period + shorter)), shorter)) return;
+      period = shorter;
     }
+  };
+  std::size_t left = runs.size();
+  for (std::size_t prime = 2; prime * prime <= left; ++prime) {
+    if (left % prime != 0) continue;
+    while (left % prime == 0) left /= prime;
+    take_off(prime);
   }
-  if (form.dimensions == kMostDimensions) return {};
-  made.dimension[made.dimensions++] = {count, stride};
-  return made;
+  if (left > 1) take_off(left);
+  return period;
 }
 
-Form form_of(std::vector<Run> runs) {
-  Form form;
-  if (runs.empty()) return form;
-  Form strided;
-  for (const Run& run : runs) form.size += run.bytes;
-  strided.size = form.size;
-  if (take_dimensions(runs, strided)) return strided;
+// Takes dimensions off, the outermost first, and leaves what they repeat.
+void take_dimensions(std::vector<Run>& runs, Form& form) {
+  std::size_t length = runs.size();
+  while (form.dimensions < kMostDimensions) {
+    const std::size_t period = shortest_period(std::span{runs}.first(length));
+    if (period == length) break;
+    form.dimension[form.dimensions++] = {static_cast<std::int64_t>(length / period), runs[period].offset - runs[0].offset};
+    length = period;
+  }
+  std::reverse(form.dimension.begin(), form.dimension.begin() + static_cast<std::ptrdiff_t>(form.dimensions));
+  if (length == runs.size()) return;
+  runs.resize(length);
+  runs.shrink_to_fit();
+}
+
+std::int64_t set_list(Form& form, std::vector<Run> runs) {
   form.begins.reserve(runs.size());
   std::int64_t begin = 0;
   for (const Run& run : runs) {
@@ -106,39 +75,140 @@ Form form_of(std::vector<Run> runs) {
     begin += run.bytes;
   }
   form.runs = std::move(runs);
+  return begin;
+}
+
+bool by_offset(const Run& a, const Run& b) { return a.offset < b.offset; }
+
+// What the dimensions make of sorted runs that are apart from each other: those that stay between two neighbours first, then those that
+// step over all. False: their strides alone do not show that no byte is there twice.
+bool apart(const Form& form, std::span<const Run> sorted) {
+  std::vector<Dimension> dimensions(form.dimension.begin(),
+                                    form.dimension.begin() + static_cast<std::ptrdiff_t>(form.dimensions));
+  for (auto& dimension : dimensions) dimension.stride = std::abs(dimension.stride);
+  std::sort(dimensions.begin(), dimensions.end(),
+            [](const Dimension& a, const Dimension& b) { return a.stride < b.stride; });
+  std::int64_t span = sorted.front().bytes;
+  std::int64_t pitch = std::numeric_limits<std::int64_t>::max();
+  for (std::size_t i = 1; i < sorted.size(); ++i) {
+    span = std::max(span, sorted[i].bytes);
+    pitch = std::min(pitch, sorted[i].offset - sorted[i - 1].offset);
+  }
+  bool among = true;
+  for (const Dimension& dimension : dimensions) {
+    const std::int64_t further = (dimension.count - 1) * dimension.stride;
+    if (among && further > pitch - span) {
+      among = false;
+      span += sorted.back().offset - sorted.front().offset;
+    }
+    if (dimension.stride < span) return false;
+    span += further;
+  }
+  return true;
+}
+
+bool overlap(std::span<const Run> sorted) {
+  for (std::size_t i = 1; i < sorted.size(); ++i)
+    if (sorted[i - 1].offset + sorted[i - 1].bytes > sorted[i].offset) return true;
+  return false;
+}
+
+std::string in_number(std::int64_t number, const char* one, const char* several) {
+  return std::to_string(number) + (number == 1 ? one : several);
+}
+
+}  // namespace
+
+std::int64_t runs_of(const Form& form) {
+  std::int64_t runs = form.size == 0 ? 0 : form.strided() ? 1 : static_cast<std::int64_t>(form.runs.size());
+  for (std::size_t d = 0; d < form.dimensions; ++d) runs *= form.dimension[d].count;
+  return runs;
+}
+
+std::optional<Form> repeated(Form form, std::int64_t count, std::int64_t stride) {
+  if (form.size == 0 || count == 0) return Form{};
+  if (count == 1) return form;
+  form.size *= count;
+  if (behind_list(form) + reach(form) == first_of_list(form) + stride) {
+    // Blocks melt together: into longer ones, or, where there were several, into ones of two lengths.
+    if (form.dimensions > 0 || !form.strided()) return {};
+    form.block *= count;
+    return form;
+  }
+  if (form.dimensions > 0) {
+    Dimension& outermost = form.dimension[form.dimensions - 1];
+    if (stride == outermost.count * outermost.stride) {
+      outermost.count *= count;
+      return form;
+    }
+  }
+  if (form.dimensions == kMostDimensions) return {};
+  form.dimension[form.dimensions++] = {count, stride};
+  return form;
+}
+
+std::optional<Form> unrolled(const Form& form) {
+  const Dimension innermost = form.dimension[0];
+  const auto each = static_cast<std::int64_t>(form.strided() ? 1 : form.runs.size());
+  if (innermost.count > kMostRuns / each) return {};
+  std::vector<Run> runs;
+  runs.reserve(static_cast<std::size_t>(innermost.count * each));
+  for (std::int64_t i = 0; i < innermost.count; ++i) {
+    if (form.strided()) runs.push_back({form.offset + i * innermost.stride, form.block});
+    for (const Run& run : form.runs) runs.push_back({run.offset + i * innermost.stride, run.bytes});
+  }
+  Form made;
+  made.size = form.size;
+  made.dimensions = form.dimensions - 1;
+  std::copy(form.dimension.begin() + 1, form.dimension.end(), made.dimension.begin());
+  set_list(made, std::move(runs));
+  return made;
+}
+
+Form form_of(std::vector<Run> runs) {
+  Form form;
+  if (runs.empty()) return form;
+  take_dimensions(runs, form);
+  if (runs.size() == 1) {
+    form.offset = runs.front().offset;
+    form.size = form.block = runs.front().bytes;
+  } else {
+    form.size = set_list(form, std::move(runs));
+  }
+  for (std::size_t d = 0; d < form.dimensions; ++d) form.size *= form.dimension[d].count;
   return form;
 }
 
 Overlap overlap_of(const Form& form) {
-  std::vector<Run> sorted = form.runs;
-  if (form.strided()) {
-    // Each dimension that steps over all that the shorter ones reach keeps its blocks apart.
-    std::vector<Dimension> dimensions(form.dimension.begin(),
-                                      form.dimension.begin() + static_cast<std::ptrdiff_t>(form.dimensions));
-    for (auto& dimension : dimensions) dimension.stride = std::abs(dimension.stride);
-    std::sort(dimensions.begin(), dimensions.end(),
-              [](const Dimension& a, const Dimension& b) { return a.stride < b.stride; });
-    std::int64_t span = form.block;
-    bool apart = true;
-    for (const Dimension& dimension : dimensions) {
-      apart = apart && dimension.stride >= span;
-      span += (dimension.count - 1) * dimension.stride;
-    }
-    if (apart) return Overlap::none;
-    if (blocks_of(form) > kMostSorted) return Overlap::unknown;
-    each_block(form, [&](std::int64_t offset) { sorted.push_back({offset, form.block}); });
+  if (form.size == 0) return Overlap::none;
+  const Run block{form.offset, form.block};
+  std::vector<Run> sorted;
+  std::span<const Run> list = form.strided() ? std::span{&block, 1} : std::span{form.runs};
+  if (!std::is_sorted(list.begin(), list.end(), by_offset)) {
+    sorted.assign(list.begin(), list.end());
+    std::sort(sorted.begin(), sorted.end(), by_offset);
+    list = sorted;
   }
-  std::sort(sorted.begin(), sorted.end(), [](const Run& a, const Run& b) { return a.offset < b.offset; });
-  for (std::size_t i = 1; i < sorted.size(); ++i)
-    if (sorted[i - 1].offset + sorted[i - 1].bytes > sorted[i].offset) return Overlap::some;
-  return Overlap::none;
+  if (overlap(list)) return Overlap::some;
+  if (form.dimensions == 0 || apart(form, list)) return Overlap::none;
+  if (runs_of(form) > kMostSorted) return Overlap::unknown;
+  std::vector<Run> all;
+  all.reserve(static_cast<std::size_t>(runs_of(form)));
+  each_run(form, [&](const Run& run) { all.push_back(run); });
+  std::sort(all.begin(), all.end(), by_offset);
+  return overlap(all) ? Overlap::some : Overlap::none;
 }
 
 std::string described(const Form& form) {
   if (form.size == 0) return "no bytes";
-  if (!form.strided()) return std::to_string(form.size) + " bytes in " + std::to_string(form.runs.size()) + " runs";
-  std::string text = std::to_string(blocks_of(form)) + (blocks_of(form) == 1 ? " block of " : " blocks of ") +
-                     std::to_string(form.block) + " bytes from " + std::to_string(form.offset);
+  const std::int64_t runs = runs_of(form);
+  std::string text;
+  if (form.strided())
+    text = in_number(runs, " block of ", " blocks of ") + std::to_string(form.block) + " bytes from " +
+           std::to_string(form.offset);
+  else
+    text = std::to_string(form.size) + " bytes in " + std::to_string(runs) + " runs";
+  if (!form.strided() && form.dimensions > 0) text += ", a list of " + std::to_string(form.runs.size());
   for (std::size_t d = 0; d < form.dimensions; ++d)
     text += (d == 0 ? ": " : ", ") + std::to_string(form.dimension[d].count) + " every " +
             std::to_string(form.dimension[d].stride);

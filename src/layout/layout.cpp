@@ -14,25 +14,40 @@ __extension__ typedef unsigned __int128 UnsignedWide;
 constexpr std::uint64_t kPrime = (std::uint64_t{1} << 61) - 1;
 constexpr std::uint64_t kFactor = 0x1b873593cc9e2d51 % kPrime;
 
+// Below 2 * kPrime, as a sum of two numbers below it is.
+constexpr std::uint64_t reduced(std::uint64_t value) { return value >= kPrime ? value - kPrime : value; }
+
+// Of two below the prime: 2^61 is 1 here, so that the upper bits of the product are added to the lower ones.
 std::uint64_t product(std::uint64_t a, std::uint64_t b) {
-  return static_cast<std::uint64_t>(static_cast<UnsignedWide>(a) * b % kPrime);
+  const UnsignedWide all = static_cast<UnsignedWide>(a) * b;
+  return reduced(static_cast<std::uint64_t>(all & kPrime) + static_cast<std::uint64_t>(all >> 61));
 }
 
 bool too_far(Wide value) { return value > kFarthest || value < -Wide{kFarthest}; }
 
 Status refuse(const char* what, const Part& part) {
+  std::string where = std::to_string(part.stride) + " bytes apart, from byte " + std::to_string(part.offset) + " on";
+  if (!part.places.empty()) {
+    const auto [lowest, highest] = std::minmax_element(part.places.begin(), part.places.end());
+    where = "at displacements from " + std::to_string(*lowest) + " to " + std::to_string(*highest) + " bytes";
+  }
   return {IST_ERR_OVERFLOW, std::string{what} + " of a layout is beyond 2^60 bytes: " + std::to_string(part.count) +
-                                " times a layout of " + std::to_string(part.layout->size()) + " bytes, " +
-                                std::to_string(part.stride) + " bytes apart, from byte " + std::to_string(part.offset) +
-                                " on; make it of several layouts, or check the counts and displacements"};
+                                " times a layout of " + std::to_string(part.layout->size()) + " bytes, " + where +
+                                "; make it of several layouts, or check the counts and displacements"};
 }
 
 // Widens `all` by bounds that are repeated as the part says. False: too far.
 bool widen(Bounds& all, bool& any, const Part& part, const Bounds& bounds) {
-  const Wide last = Wide{part.count - 1} * part.stride;
-  if (too_far(last) || too_far(part.offset)) return false;
-  const Wide lower = Wide{part.offset} + bounds.lower + std::min<Wide>(last, 0);
-  const Wide upper = Wide{part.offset} + bounds.upper + std::max<Wide>(last, 0);
+  Wide first = 0;
+  Wide last = Wide{part.count - 1} * part.stride;
+  if (!part.places.empty()) {
+    const auto [lowest, highest] = std::minmax_element(part.places.begin(), part.places.end());
+    first = *lowest;
+    last = *highest;
+  }
+  if (too_far(first) || too_far(last) || too_far(part.offset)) return false;
+  const Wide lower = Wide{part.offset} + bounds.lower + std::min(first, last);
+  const Wide upper = Wide{part.offset} + bounds.upper + std::max(first, last);
   if (too_far(lower) || too_far(upper)) return false;
   all.lower = any ? std::min(all.lower, static_cast<std::int64_t>(lower)) : static_cast<std::int64_t>(lower);
   all.upper = any ? std::max(all.upper, static_cast<std::int64_t>(upper)) : static_cast<std::int64_t>(upper);
@@ -40,12 +55,21 @@ bool widen(Bounds& all, bool& any, const Part& part, const Bounds& bounds) {
   return true;
 }
 
+std::int64_t place_of(const Part& part, std::int64_t i) {
+  return part.offset + (part.places.empty() ? i * part.stride : part.places[static_cast<std::size_t>(i)]);
+}
+
+Status too_many_runs() {
+  return {IST_ERR_MEMORY, "a layout has more than " + std::to_string(kMostRuns) +
+                              " runs of bytes and no regular form; use several layouts, or longer blocks"};
+}
+
 }  // namespace
 
 Signature one_after_other(const Signature& first, const Signature& second) {
   // A count beyond 64 bits is refused with the size, which is as large or larger; doubling may pass it once.
   const auto types = static_cast<std::uint64_t>(first.types) + static_cast<std::uint64_t>(second.types);
-  return {static_cast<std::int64_t>(types), (product(first.hash, second.power) + second.hash) % kPrime,
+  return {static_cast<std::int64_t>(types), reduced(product(first.hash, second.power) + second.hash),
           product(first.power, second.power)};
 }
 
@@ -171,7 +195,7 @@ void Layout::find_form() {
     only = &part;
   }
   known_ = only == nullptr;  // no bytes
-  if (only == nullptr || !only->layout->known_) return;
+  if (only == nullptr || !only->layout->known_ || !only->places.empty()) return;
   auto made = repeated(only->layout->form_, only->count, only->stride);
   if (!made) return;
   made->offset += only->offset;
@@ -181,21 +205,57 @@ void Layout::find_form() {
 
 Status Layout::emit(std::int64_t offset, std::vector<Run>& runs) const {
   if (known_) {
-    each_block(form_, [&](std::int64_t at) { append(runs, {offset + at, form_.block}); });
+    if (runs_of(form_) > kMostRuns) return too_many_runs();
+    each_run(form_, [&](const Run& run) { append(runs, {offset + run.offset, run.bytes}); });
   } else {
-    for (const Part& part : parts_)
-      for (std::int64_t i = 0; i < part.count && part.layout->size_ > 0; ++i) {
-        IST_TRY(part.layout->emit(offset + part.offset + i * part.stride, runs));
+    for (const Part& part : parts_) {
+      if (part.layout->size_ == 0) continue;
+      if (part.layout->known_ && part.layout->form_.in_one_piece()) {
+        IST_TRY(emit_block(offset, part, runs));
+        continue;
       }
+      for (std::int64_t i = 0; i < part.count; ++i) {
+        IST_TRY(part.layout->emit(offset + place_of(part, i), runs));
+      }
+    }
   }
-  if (static_cast<std::int64_t>(runs.size()) > kMostRuns)
-    return {IST_ERR_MEMORY, "a layout has more than " + std::to_string(kMostRuns) +
-                                " runs of bytes and no regular form; use several layouts, or longer blocks"};
+  return static_cast<std::int64_t>(runs.size()) > kMostRuns ? too_many_runs() : Status{};
+}
+
+// The part's layout is one block.
+Status Layout::emit_block(std::int64_t offset, const Part& part, std::vector<Run>& runs) const {
+  const Form& block = part.layout->form_;
+  offset += block.offset;
+  runs.reserve(runs.size() + part.places.size());
+  for (std::int64_t i = 0; i < part.count; ++i) {
+    append(runs, {offset + place_of(part, i), block.block});
+    if (static_cast<std::int64_t>(runs.size()) > kMostRuns) return too_many_runs();
+  }
   return {};
+}
+
+// Where the layout is another one several times, all of which together have the form of that one with a dimension more. Nothing: each run
+// has to be looked at.
+std::optional<Form> Layout::form_of_only_part() const {
+  if (parts_.size() != 1 || !parts_.front().places.empty()) return {};
+  const Part& part = parts_.front();
+  auto one = part.layout->form();
+  if (!one.ok()) return {};
+  const bool full = one->dimensions == kMostDimensions;
+  auto made = full ? repeated(*one, part.count, part.stride) : repeated(std::move(*one), part.count, part.stride);
+  if (!made && full) {
+    auto shorter = unrolled(*one);
+    if (shorter) made = repeated(std::move(*shorter), part.count, part.stride);
+  }
+  if (!made || part.offset == 0) return made;
+  if (made->strided()) made->offset += part.offset;
+  for (Run& run : made->runs) run.offset += part.offset;
+  return made;
 }
 
 Result<Form> Layout::form() const {
   if (known_) return form_;
+  if (auto made = form_of_only_part()) return std::move(*made);
   std::vector<Run> runs;
   IST_TRY(emit(0, runs));
   return form_of(std::move(runs));

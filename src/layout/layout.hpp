@@ -19,12 +19,13 @@ namespace ist {
 class Layout;
 using SharedLayout = std::shared_ptr<const Layout>;
 
-// `count` times `layout`, `stride` bytes apart, from `offset` on.
+// `count` times `layout`, `stride` bytes apart, from `offset` on; or where `places` say, so many bytes behind `offset`.
 struct Part {
   std::int64_t offset = 0;
   std::int64_t count = 0;
   std::int64_t stride = 0;
   SharedLayout layout;
+  std::vector<std::int64_t> places = {};  // as many as `count`, or none
 };
 
 // From the first byte to behind the last one.
@@ -54,7 +55,6 @@ struct TypeRun {
 
 // No number of a layout lies beyond, so that sums of a few of them fit 64 bits.
 inline constexpr std::int64_t kFarthest = std::int64_t{1} << 60;
-inline constexpr std::int64_t kMostRuns = std::int64_t{1} << 27;
 
 class Layout {
  public:
@@ -74,13 +74,15 @@ class Layout {
   bool add_types(std::vector<TypeRun>& runs, std::size_t most) const;
   // What it is several times, where it is only that; null: it is a basic type, or has several parts.
   const Part* only_part() const { return parts_.size() == 1 ? &parts_.front() : nullptr; }
-  // Walks through all runs, unless the form was known from the start.
+  // Walks through all runs of a list once, unless the form was known from the start.
   Result<Form> form() const;
 
  private:
   Status measure();
   void find_form();
+  std::optional<Form> form_of_only_part() const;
   Status emit(std::int64_t offset, std::vector<Run>& runs) const;
+  Status emit_block(std::int64_t offset, const Part& part, std::vector<Run>& runs) const;
 
   std::vector<Part> parts_;  // none: a basic type, or empty
   std::int64_t size_ = 0;

@@ -93,18 +93,60 @@ void move_strided(const Form& form, typename Way::Base base, std::int64_t from, 
   }
 }
 
+// Of the list once, all of which lies `further` behind where its runs say.
 template <class Way>
-void move_runs(const Form& form, typename Way::Base base, std::int64_t from, std::int64_t to, typename Way::Stream stream) {
-  auto at =
-      static_cast<std::size_t>(std::upper_bound(form.begins.begin(), form.begins.end(), from) - form.begins.begin()) - 1;
+void move_list(const Form& form, std::int64_t further, typename Way::Base base, std::int64_t from, std::int64_t to,
+               typename Way::Stream stream) {
+  std::size_t at = 0;
+  if (from > 0)
+    at = static_cast<std::size_t>(std::upper_bound(form.begins.begin(), form.begins.end(), from) - form.begins.begin()) - 1;
   for (; from < to; ++at) {
     const std::int64_t within = from - form.begins[at];
     const std::int64_t bytes = std::min(form.runs[at].bytes - within, to - from);
-    with_width(bytes, [&, offset = form.runs[at].offset + within](auto width) {
+    with_width(bytes, [&, offset = further + form.runs[at].offset + within](auto width) {
       Way::move(base + offset, stream, width() == 0 ? static_cast<std::size_t>(bytes) : width());
     });
     from += bytes;
     stream += bytes;
+  }
+}
+
+// One repetition of a list after the other, from some one on.
+class Repetitions {
+ public:
+  Repetitions(const Form& form, std::int64_t index) : form_(form) {
+    for (std::size_t d = 0; d < form.dimensions; ++d) {
+      at_[d] = index % form.dimension[d].count;
+      further_ += at_[d] * form.dimension[d].stride;
+      index /= form.dimension[d].count;
+    }
+  }
+  std::int64_t further() const { return further_; }
+  void next() {
+    for (std::size_t d = 0; d < form_.dimensions; ++d) {
+      further_ += form_.dimension[d].stride;
+      if (++at_[d] < form_.dimension[d].count) return;
+      further_ -= form_.dimension[d].stride * form_.dimension[d].count;
+      at_[d] = 0;
+    }
+  }
+
+ private:
+  const Form& form_;
+  std::array<std::int64_t, kMostDimensions> at_{};
+  std::int64_t further_ = 0;
+};
+
+template <class Way>
+void move_runs(const Form& form, typename Way::Base base, std::int64_t from, std::int64_t to, typename Way::Stream stream) {
+  const std::int64_t each = form.list_bytes();
+  Repetitions repetition(form, from / each);
+  for (std::int64_t within = from % each, left = to - from; left > 0; repetition.next()) {
+    const std::int64_t end = std::min(each, within + left);
+    move_list<Way>(form, repetition.further(), base, within, end, stream);
+    stream += end - within;
+    left -= end - within;
+    within = 0;
   }
 }
 
@@ -143,14 +185,8 @@ void move_same_blocks(const Form& to, std::byte* to_base, const Form& from, cons
   }
 }
 
-template <class Function>
-void each_run(const Form& form, Function&& function) {
-  if (form.strided()) return each_block(form, [&](std::int64_t offset) { function(Run{offset, form.block}); });
-  for (const Run& run : form.runs) function(run);
-}
-
 std::int64_t mean_run(const Form& form) {
-  return form.strided() ? form.block : form.size / static_cast<std::int64_t>(form.runs.size());
+  return form.strided() ? form.block : form.list_bytes() / static_cast<std::int64_t>(form.runs.size());
 }
 
 }  // namespace

@@ -36,13 +36,15 @@ RunList run_list(const Form& form) {
   RunList list;
   for (const Run& run : form.runs) list.each = std::gcd(list.each, run.bytes);
   const auto runs = static_cast<std::int64_t>(form.runs.size());
-  if (list.each == 0 || form.size / list.each > 2 * runs) {
+  if (list.each == 0 || form.list_bytes() / list.each > 2 * runs) {
     list.each = 0;
+    list.numbers.reserve(2 * form.runs.size());
     for (const Run& run : form.runs) list.numbers.push_back(run.offset);
     list.runs = list.numbers.size();
     list.numbers.insert(list.numbers.end(), form.begins.begin(), form.begins.end());
     return list;
   }
+  list.numbers.reserve(static_cast<std::size_t>(form.list_bytes() / list.each));
   for (const Run& run : form.runs)
     for (std::int64_t at = 0; at < run.bytes; at += list.each) list.numbers.push_back(run.offset + at);
   list.runs = list.numbers.size();

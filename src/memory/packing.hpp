@@ -32,19 +32,22 @@ struct Dimension {
 };
 inline constexpr std::size_t kMostDimensions = 4;
 
-// Blocks of one length in up to four dimensions, or runs in pack order. It is a function of the sequence of bytes alone: runs are
-// merged wherever one begins where the one before it ends, and then the first dimension is the longest equidistant beginning of the
-// blocks, the second that of the groups which these make, and so on.
+// Blocks of one length in up to four dimensions, or a list of runs in pack order that comes again in up to as many. It is a function of
+// the sequence of bytes alone: runs are merged wherever one begins where the one before it ends; then the outermost dimension is the
+// shortest beginning of them of which all are repetitions at equal distances, the next one that of this beginning, and so on. What is
+// left is one block, or the list.
 struct Form {
-  std::int64_t offset = 0;  // of the first block
+  std::int64_t offset = 0;  // of the first block; of a list 0, since its runs say where they lie
   std::int64_t block = 0;   // bytes; 0: the form is empty, or has runs
   std::size_t dimensions = 0;
   std::array<Dimension, kMostDimensions> dimension{};  // the innermost first; each count is 2 or more
-  std::vector<Run> runs;                               // empty: the form is strided
-  std::vector<std::int64_t> begins;                    // of each run, where it lies in the packed stream
-  std::int64_t size = 0;                               // bytes, packed
+  std::vector<Run> runs;                               // the list, once; empty: the form is strided
+  std::vector<std::int64_t> begins;                    // of each run, where it lies in the packed stream of the list
+  std::int64_t size = 0;                               // bytes, packed, with all repetitions
   bool operator==(const Form&) const = default;
   bool strided() const { return runs.empty(); }
+  // Packed bytes of a list, once.
+  std::int64_t list_bytes() const { return runs.empty() ? 0 : begins.back() + runs.back().bytes; }
   bool in_one_piece() const { return strided() && dimensions == 0; }
 };
 using SharedForm = std::shared_ptr<const Form>;
@@ -116,7 +119,7 @@ class BoxPacking {
   virtual Status prepare_at(int device, const PackWork& work) = 0;
 };
 
-// What a device keeps of a form's runs. A unit's place is one division away where all are as long, and is searched where they are not:
+// What a device keeps of a form's runs, of a list that comes again once. A unit's place is one division away where all are as long, and is searched where they are not:
 // runs are cut into pieces of one length where that makes at most twice as many.
 struct RunList {
   std::vector<std::int64_t> numbers;  // offsets; where lengths differ, then where each begins in the packed stream

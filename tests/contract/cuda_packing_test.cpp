@@ -20,6 +20,13 @@ class CudaPacks : public CudaTest {
     form.size = runs * 4;
     return std::make_shared<const Form>(std::move(form));
   }
+  // Such a list again and again, so many bytes apart.
+  static SharedForm listed_again(std::int64_t runs, std::int64_t times, std::int64_t stride) {
+    Form form = *listed(runs);
+    form.dimension[form.dimensions++] = {times, stride};
+    form.size *= times;
+    return std::make_shared<const Form>(std::move(form));
+  }
 
  protected:
   void pack(const SharedForm& form, const Piece& memory, const Piece& packed) {
@@ -53,6 +60,32 @@ TEST_F(CudaPacks, lists_are_brought_once_and_go_after_their_layouts_and_with_the
   kind.reset();
   EXPECT_EQ(fake_calls("cuMemFree_v2"), freed + 5) << "two pieces and two lists";
   kind = must(make_cuda_kind(api));
+}
+
+// Of seven arrays the device has one list of places.
+TEST_F(CudaPacks, a_list_that_comes_again_is_brought_once) {
+  NEEDS_FAKE("count bytes");
+  constexpr std::int64_t kRuns = 1000, kTimes = 7, kApart = 14000;
+  const Piece memory = must(kind->allocate(0, Bytes{kTimes * kApart}));
+  const Piece packed = must(kind->allocate(0, Bytes{kTimes * kRuns * 4}));
+  Data bytes(kTimes * kApart), found(kTimes * kRuns * 4);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
+  Ticket in = must(kind->copy(memory, host_piece(bytes.data(), memory.size), {}));
+  must(finish(in));
+  const auto form = listed_again(kRuns, kTimes, kApart);
+  const auto copied = fake_calls("cuMemcpyAsync");
+  const auto launched = fake_calls("cuLaunchKernel");
+  for (int i = 0; i < 3; ++i) pack(form, memory, packed);
+  EXPECT_EQ(fake_calls("cuMemcpyAsync"), copied + 1);
+  EXPECT_EQ(fake_calls("cuLaunchKernel"), launched + 3);
+  EXPECT_EQ(run_list(*form).numbers.size(), static_cast<std::size_t>(kRuns));
+  Ticket out = must(kind->copy(host_piece(found.data(), packed.size), packed, {}));
+  must(finish(out));
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::size_t run = i / 4 % kRuns, time = i / 4 / kRuns;
+    ASSERT_EQ(found[i], bytes[time * kApart + static_cast<std::size_t>(form->runs[run].offset) + i % 4]) << i;
+  }
+  for (const Piece& each : {memory, packed}) must(kind->release(each));
 }
 
 TEST_F(CudaPacks, there_are_as_many_blocks_as_tiles_up_to_what_a_launch_may_have) {

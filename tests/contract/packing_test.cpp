@@ -138,6 +138,44 @@ TEST_P(KindPacks, large_ones_by_units_of_every_width) {
   }
 }
 
+// The same places of several arrays: of one length, of lengths that are cut to one, and of others, which are searched; from any byte to any
+// byte, over the end of one repetition and in the middle of another.
+TEST_P(KindPacks, lists_that_come_again_in_one_to_four_dimensions) {
+  Random random{20261129};
+  const Pair one = basic(IST_INT16);
+  for (const std::int64_t longest : {1, 2, 5})
+    for (std::size_t dimensions = 1; dimensions <= 4; ++dimensions) {
+      std::vector<std::int64_t> lengths, places;
+      Map map;
+      std::int64_t behind = 0;
+      for (std::int64_t i = 0; i < 40; ++i) {
+        lengths.push_back(i * i % longest + 1);
+        places.push_back(behind);
+        for (std::int64_t j = 0; j < lengths.back(); ++j) map.add(one.map, (behind + j) * 2);
+        behind += lengths.back() + 1 + i * i % 3;
+      }
+      SharedLayout layout = good(indexed_layout(lengths, places, Unit::extents, one.layout));
+      std::int64_t stride = 2 * behind + 4;
+      for (std::size_t d = 0; d < dimensions; ++d, stride = 3 * stride + 6) {
+        const std::int64_t sign = d % 2 == 0 ? 1 : -1;
+        layout = good(vector_layout(d + 1 == 4 ? 2 : 3, 1, sign * stride, Unit::bytes, layout));
+        const Map inner = map;
+        for (std::int64_t i = 1; i < (d + 1 == 4 ? 2 : 3); ++i) map.add(inner, i * sign * stride);
+      }
+      const Pair pair = added(layout, map);
+      ASSERT_EQ(pair.layout->form()->runs.size(), 40U);
+      ASSERT_EQ(pair.layout->form()->dimensions, dimensions);
+      const auto size = static_cast<std::int64_t>(map.bytes.size());
+      const Setting setting = setting_of(GetParam(), pair, 16, 0);
+      expect_packed(setting, 0, size);
+      for (int i = 0; i < 3; ++i) {
+        const std::int64_t from = pick(random, 0, size - 1);
+        expect_packed(setting, from, pick(random, from + 1, size));
+      }
+      if (HasFatalFailure()) FAIL() << longest << ": " << described(*pair.layout->form());
+    }
+}
+
 // A list of runs that is on the device goes with its layout, and the next layout's is another one.
 TEST_P(KindPacks, one_layout_after_the_other_with_the_same_number_of_runs) {
   const Pair one = basic(IST_INT32);

@@ -51,13 +51,38 @@ inline FormPointer list(Checks& check, std::int64_t blocks, std::int64_t length)
   std::vector<std::int64_t> displacements;
   std::vector<std::size_t> places;
   for (std::int64_t i = blocks - 1; i >= 0; --i) {
-    displacements.push_back((3 * i + i % 2) * length);
+    displacements.push_back((3 * i + i * i % 1021 % 2) * length);
     for (std::int64_t b = 0; b < length; ++b) places.push_back(static_cast<std::size_t>(displacements.back() + b));
   }
   return std::make_unique<Form>(
       check,
       [&](ist_layout* made) {
         return ist_layout_hindexed_block(blocks, length, displacements.data(), ist_layout_of(IST_BYTE), made);
+      },
+      std::move(places));
+}
+// A list of ten blocks at irregular places, again and again, and the whole of it twice, the second one before the first.
+inline FormPointer lists(Checks& check, std::int64_t times, std::int64_t length) {
+  constexpr std::int64_t kBlocks = 10;
+  const std::int64_t apart = 5 * kBlocks * length, half = times * apart;
+  std::vector<std::int64_t> displacements;
+  std::vector<std::size_t> places;
+  for (std::int64_t i = 0; i < kBlocks; ++i) displacements.push_back((4 * i + i * i % 3) * length);
+  for (std::int64_t t = 0; t < 2 * times; ++t)
+    for (const std::int64_t displacement : displacements)
+      for (std::int64_t b = 0; b < length; ++b)
+        places.push_back(static_cast<std::size_t>((t < times ? half : -half) + t * apart + displacement + b));
+  return std::make_unique<Form>(
+      check,
+      [&](ist_layout* made) {
+        ist_layout block = IST_LAYOUT_NULL, again = IST_LAYOUT_NULL;
+        check.ok(ist_layout_hindexed_block(kBlocks, length, displacements.data(), ist_layout_of(IST_BYTE), &block),
+                 "a list");
+        check.ok(ist_layout_hvector(times, 1, apart, block, &again), "a list again and again");
+        const std::int64_t halves[] = {half, 0};
+        const int code = ist_layout_hindexed_block(2, 1, halves, again, made);
+        check.ok(ist_layout_free(&block), "free"), check.ok(ist_layout_free(&again), "free");
+        return code;
       },
       std::move(places));
 }

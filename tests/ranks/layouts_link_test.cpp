@@ -15,12 +15,13 @@ TEST(LayoutLinks, PackedByOneKernelIntoTheReceiversMemory) {
     Checks check(here);
     Pair pair(here, check);
     const auto words = vector(check, 5000, 4, 12), bytes = vector(check, 3001, 1, 3), wide = vector(check, 40, 4096, 8192),
-               some = list(check, 2000, 16), cells = box(check);
+               some = list(check, 2000, 16), again = lists(check, 100, 16), cells = box(check);
     pair.open(*words, *row(check, 20000), 1, 0);
     for (const auto& [form, name] : {std::pair{words.get(), "words"},
                                      {bytes.get(), "single bytes"},
                                      {wide.get(), "long blocks"},
                                      {some.get(), "a list"},
+                                     {again.get(), "a list that comes again"},
                                      {cells.get(), "a box"}}) {
       const auto whole = row(check, count(form->places.size()));
       expect_moved(check, pair, *form, *whole, 1, 0, name);
@@ -36,12 +37,13 @@ TEST(LayoutLinks, UnpackedByOneKernelOutOfTheSendersMemory) {
     Checks check(here);
     Pair pair(here, check);
     const auto words = vector(check, 5000, 4, 12), bytes = vector(check, 3001, 1, 3), wide = vector(check, 40, 4096, 8192),
-               some = list(check, 2000, 16), cells = box(check);
+               some = list(check, 2000, 16), again = lists(check, 100, 16), cells = box(check);
     pair.open(*row(check, 20000), *words, 0, 1);
     for (const auto& [form, name] : {std::pair{words.get(), "words"},
                                      {bytes.get(), "single bytes"},
                                      {wide.get(), "long blocks"},
                                      {some.get(), "a list"},
+                                     {again.get(), "a list that comes again"},
                                      {cells.get(), "a box"}}) {
       const auto whole = row(check, count(form->places.size()));
       expect_moved(check, pair, *whole, *form, 0, 1, name);
@@ -69,6 +71,9 @@ TEST(LayoutLinks, PackedAndUnpackedByAKernelEach) {
     expect_moved(check, pair, *words, *others, 1, 1, "vector to vector");
     expect_moved(check, pair, *some, *words, 1, 1, "list to vector");
     expect_moved(check, pair, *others, *some, 1, 1, "vector to list");
+    const auto again = lists(check, 125, 8);
+    expect_moved(check, pair, *again, *some, 1, 1, "a list that comes again to a list");
+    expect_moved(check, pair, *words, *again, 1, 1, "vector to a list that comes again");
     const Carried longer = pair.carry(*words, *fewer, 79);
     check.that(longer.code[0] == IST_OK && longer.code[1] == IST_ERR_TRUNCATE, "a longer message: " + longer.text());
     return check.wrong();

@@ -30,14 +30,69 @@ void check_numbers(const Pair& pair) {
   ASSERT_EQ(pair.layout->signature(), signature);
 }
 
-void check_bytes(const Pair& pair, Random& random) {
+// The canonical form as packing.hpp has it, by trying every number of runs.
+Form plain_form(std::vector<Run> runs) {
+  Form form;
+  for (const Run& run : runs) form.size += run.bytes;
+  const auto repeats = [&runs](std::size_t period) {
+    for (std::size_t i = period; i < runs.size(); ++i)
+      if (runs[i].offset != runs[i - period].offset + runs[period].offset - runs[0].offset ||
+          runs[i].bytes != runs[i - period].bytes)
+        return false;
+    return true;
+  };
+  std::vector<Dimension> outermost_first;
+  while (outermost_first.size() < kMostDimensions && !runs.empty()) {
+    std::size_t period = 1;
+    while (period < runs.size() && (runs.size() % period != 0 || !repeats(period))) ++period;
+    if (period == runs.size()) break;
+    outermost_first.push_back({static_cast<std::int64_t>(runs.size() / period), runs[period].offset - runs.front().offset});
+    runs.resize(period);
+  }
+  form.dimensions = outermost_first.size();
+  std::copy(outermost_first.rbegin(), outermost_first.rend(), form.dimension.begin());
+  if (runs.size() == 1) {
+    form.offset = runs.front().offset;
+    form.block = runs.front().bytes;
+    return form;
+  }
+  std::int64_t begin = 0;
+  for (const Run& run : runs) {
+    form.begins.push_back(begin);
+    begin += run.bytes;
+  }
+  form.runs = runs;
+  return form;
+}
+
+// How many of each there were: blocks in dimensions, lists, and lists that come again in so many dimensions.
+struct Seen {
+  int strided = 0, lists = 0;
+  std::array<int, kMostDimensions + 1> again{};
+  void add(const Form& form) {
+    strided += form.strided() ? 1 : 0;
+    lists += form.strided() || form.dimensions > 0 ? 0 : 1;
+    if (!form.strided()) ++again[form.dimensions];
+  }
+};
+
+void check_form(const Form& form, const std::vector<std::int64_t>& bytes) {
+  std::vector<Run> runs, found;
+  for (const std::int64_t byte : bytes) append(runs, {byte, 1});
+  // A form that was put together is the one that is found by looking at each run.
+  ASSERT_EQ(form, form_of(runs));
+  ASSERT_EQ(form, plain_form(runs));
+  each_run(form, [&](const Run& run) { found.push_back(run); });
+  ASSERT_EQ(found, runs);
+  ASSERT_EQ(runs_of(form), static_cast<std::int64_t>(runs.size()));
+}
+
+void check_bytes(const Pair& pair, Random& random, Seen& seen) {
   const Map& map = pair.map;
   const auto form = pair.layout->form();
   ASSERT_TRUE(form.ok());
-  // A form that was put together is the one that is found by looking at each run.
-  std::vector<Run> runs;
-  for (const std::int64_t byte : map.bytes) append(runs, {byte, 1});
-  ASSERT_EQ(*form, form_of(runs));
+  check_form(*form, map.bytes);
+  seen.add(*form);
   const Bounds bounds = pair.layout->true_bounds();
   // Exactly so large, so that a sanitizer sees a step outside.
   std::vector<std::byte> memory(static_cast<std::size_t>(bounds.extent()));
@@ -72,12 +127,19 @@ TEST(Layout, random_nests_are_what_a_second_interpreter_says) {
   constexpr std::uint64_t kSeed = 20261125;
   std::cout << cases << " layouts, seed " << kSeed << '\n';
   Random random{kSeed};
+  Seen seen;
   for (int i = 0; i < cases; ++i) {
     const Pair pair = random_layout(random, static_cast<int>(pick(random, 1, 5)));
     check_numbers(pair);
-    check_bytes(pair, random);
+    check_bytes(pair, random, seen);
     if (HasFatalFailure()) FAIL() << "case " << i << ": " << described(*pair.layout->form());
   }
+  std::cout << seen.strided << " of blocks, " << seen.lists << " of lists that come once, in 1 to 4 dimensions "
+            << seen.again[1] << ' ' << seen.again[2] << ' ' << seen.again[3] << ' ' << seen.again[4] << '\n';
+  EXPECT_GT(seen.strided, cases / 20);
+  EXPECT_GT(seen.lists, cases / 20);
+  EXPECT_GT(seen.again[1], cases / 50);
+  EXPECT_GT(seen.again[2], cases / 1000);
 }
 
 // From one to the other without a row of bytes in between: as packing into one and unpacking it, whatever the two forms are.
@@ -206,6 +268,81 @@ TEST(Layout, nests_of_the_same_bytes_have_one_form) {
   const auto listed = *good(indexed_block_layout(1, places, Unit::extents, number)).get();
   EXPECT_EQ(*column.form(), *listed.form());
   EXPECT_EQ(described(*column.form()), "8 blocks of 8 bytes from 24: 8 every 80");
+}
+
+// Seven arrays of which the same places are meant, however that is said.
+TEST(Layout, a_list_that_comes_again_is_held_once) {
+  const auto number = *Layout::basic(IST_DOUBLE);
+  constexpr std::int64_t kArrays = 7, kApart = 80000;
+  const std::vector<std::int64_t> places{3, 5, 6, 17, 40, 41, 99};
+  const auto list = good(indexed_block_layout(1, places, Unit::extents, number));
+  const auto once = *list->form();
+  ASSERT_EQ(once.runs.size(), 5U);
+  const auto all = *good(vector_layout(kArrays, 1, kApart, Unit::bytes, list))->form();
+  EXPECT_EQ(all.runs, once.runs);
+  EXPECT_EQ(all.begins, once.begins);
+  EXPECT_EQ(all.size, kArrays * once.size);
+  EXPECT_EQ(described(all), "392 bytes in 35 runs, a list of 5: 7 every 80000");
+  const std::vector<std::int64_t> ones(kArrays, 1);
+  std::vector<std::int64_t> arrays, one_by_one;
+  for (std::int64_t i = 0; i < kArrays; ++i) {
+    arrays.push_back(i * kApart);
+    for (const std::int64_t place : places) one_by_one.push_back(i * kApart + place * 8);
+  }
+  const std::vector<SharedLayout> lists(kArrays, list);
+  EXPECT_EQ(*good(struct_layout(ones, arrays, lists))->form(), all);
+  EXPECT_EQ(*good(indexed_layout(ones, arrays, Unit::bytes, list))->form(), all);
+  EXPECT_EQ(*good(indexed_block_layout(1, arrays, Unit::bytes, list))->form(), all);
+  EXPECT_EQ(*good(indexed_block_layout(1, one_by_one, Unit::bytes, number))->form(), all);
+  EXPECT_EQ(*good(contiguous_layout(kArrays, good(resized_layout(list, 0, kApart))))->form(), all);
+  EXPECT_EQ(overlap_of(all), Overlap::none);
+  // Twice as many in a second dimension, and in one that goes on with the first.
+  const auto two = *good(vector_layout(2, 1, 1000000, Unit::bytes, good(struct_layout(ones, arrays, lists))))->form();
+  EXPECT_EQ(described(two), "784 bytes in 70 runs, a list of 5: 7 every 80000, 2 every 1000000");
+  const auto on =
+      *good(vector_layout(2, 1, kArrays * kApart, Unit::bytes, good(struct_layout(ones, arrays, lists))))->form();
+  EXPECT_EQ(described(on), "784 bytes in 70 runs, a list of 5: 14 every 80000");
+}
+
+// A struct with a gap, many times: no more of a list than its two members.
+TEST(Layout, many_structs_are_a_short_list) {
+  const std::vector<SharedLayout> olds{*Layout::basic(IST_DOUBLE), *Layout::basic(IST_INT32)};
+  const std::vector<std::int64_t> lengths{1, 1}, places{0, 16};
+  const auto one = good(struct_layout(lengths, places, olds));
+  const auto many = good(contiguous_layout(std::int64_t{1} << 40, one))->form();
+  ASSERT_TRUE(many.ok()) << many.status().text();
+  EXPECT_EQ(many->runs, (std::vector<ist::Run>{{0, 8}, {16, 4}}));
+  EXPECT_EQ(described(*many), "13194139533312 bytes in 2199023255552 runs, a list of 2: 1099511627776 every 24");
+  EXPECT_EQ(overlap_of(*many), Overlap::none);
+  // Among the runs of a list, which only a look at all of them shows.
+  const auto of_each = [&](std::int64_t count, std::int64_t stride, const SharedLayout& old) {
+    return good(vector_layout(count, 1, stride, Unit::bytes, old));
+  };
+  const std::vector<std::int64_t> far{0, 100, 300};
+  const auto spread = good(indexed_block_layout(1, far, Unit::extents, one));
+  EXPECT_EQ(overlap_of(*of_each(std::int64_t{1} << 24, 24, spread)->form()), Overlap::unknown);
+  EXPECT_EQ(overlap_of(*of_each(100, 24, spread)->form()), Overlap::none);
+  EXPECT_EQ(overlap_of(*of_each(101, 24, spread)->form()), Overlap::some);
+  // Between two runs of a list there is room for a whole dimension, and another one steps over all.
+  const std::vector<std::int64_t> wide{0, 125, 375};
+  const auto between =
+      of_each(std::int64_t{1} << 30, 8000, of_each(100, 8, good(indexed_block_layout(1, wide, Unit::extents, olds[0]))));
+  EXPECT_EQ(overlap_of(*between->form()), Overlap::none);
+}
+
+TEST(Layout, a_fifth_dimension_is_written_out_in_a_list) {
+  auto layout = *Layout::basic(IST_INT32);
+  for (const std::int64_t stride : {8, 100, 1000, 10000}) layout = good(vector_layout(3, 1, stride, Unit::bytes, layout));
+  EXPECT_EQ(described(*layout->form()), "81 blocks of 4 bytes from 0: 3 every 8, 3 every 100, 3 every 1000, 3 every 10000");
+  layout = good(vector_layout(2, 1, 100000, Unit::bytes, layout));
+  EXPECT_EQ(described(*layout->form()),
+            "648 bytes in 162 runs, a list of 3: 3 every 100, 3 every 1000, 3 every 10000, 2 every 100000");
+  layout = good(vector_layout(2, 1, 1000000, Unit::bytes, layout));
+  EXPECT_EQ(described(*layout->form()),
+            "1296 bytes in 324 runs, a list of 9: 3 every 1000, 3 every 10000, 2 every 100000, 2 every 1000000");
+  std::vector<ist::Run> runs;
+  each_run(*layout->form(), [&](const ist::Run& run) { runs.push_back(run); });
+  EXPECT_EQ(*layout->form(), form_of(runs));
 }
 
 // MPI 4.1, example 5.1 and its like: {(double, 0), (char, 8)} has an extent of 16, since it is rounded up.

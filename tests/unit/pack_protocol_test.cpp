@@ -7,25 +7,13 @@
 #include <vector>
 
 #include "memory/cuda/box_protocol.hpp"
-#include "memory/cuda/pack_protocol.hpp"
 #include "memory/packing.hpp"
+#include "pack_work.hpp"
 
 namespace {
 
 using namespace ist::packing;
-
-struct Crew {
-  unsigned thread = 0;
-  unsigned threads = 1;
-  unsigned block = 0;
-  unsigned blocks = 1;
-};
-
-// The compiler must not know it, or it warns of loops that would go beyond 2^62.
-Crew crew_of(unsigned block, unsigned blocks) {
-  static volatile unsigned one = 1;
-  return {0, one, block, blocks * one};
-}
+using namespace ist::test;
 
 TEST(PackProtocol, division_by_a_known_number_is_exact_below_two_to_the_31st) {
   std::mt19937_64 random{20261127};
@@ -65,15 +53,6 @@ Work strided_work(std::vector<std::uint32_t>& memory, std::vector<std::uint32_t>
 std::size_t place_of(std::size_t unit) {
   const std::size_t block = unit / 3;
   return 4 + unit % 3 + block % 5 * 40 + block / 5 % 7 * 300 + block / 35 * 2500;
-}
-
-template <class Word, bool unpacks, bool listed>
-void move_all(bool near, unsigned blocks, const Work& work) {
-  for (unsigned block = 0; block < blocks; ++block)
-    if (near)
-      move<Word, unpacks, listed, false>(crew_of(block, blocks), work);
-    else
-      move<Word, unpacks, listed, true>(crew_of(block, blocks), work);
 }
 
 TEST(PackProtocol, both_ways_of_counting_find_the_same_places_with_any_number_of_blocks) {
@@ -153,33 +132,6 @@ TEST(PackProtocol, whole_tiles_and_the_rest_of_one_are_moved_by_blocks_of_thread
   for (const std::uint64_t units : {1, 31, 32, 63, 64, 65, 127, 128, 129, 255, 256, 257, 1000})
     for (const unsigned blocks : {1U, 2U, 4U, 8U, 31U})
       move_tiles<std::uint8_t>(blocks, units), move_tiles<std::uint32_t>(blocks, units), move_tiles<Sixteen>(blocks, units);
-}
-
-// By plain division.
-std::int64_t plain_place(const Work& work, std::uint64_t unit, std::uint64_t width) {
-  std::int64_t place = work.origin + static_cast<std::int64_t>(unit % work.block * width);
-  unit /= work.block;
-  for (int d = 0; d < 3; ++d) {
-    place += static_cast<std::int64_t>(unit % work.count[d]) * work.stride[d];
-    unit /= work.count[d];
-  }
-  return place + static_cast<std::int64_t>(unit) * work.stride[3];
-}
-
-// Blocks and counts of any size, and strides of either sign, such that no place needs more than 63 bits.
-Work any_work(std::mt19937_64& random) {
-  const auto number = [&] { return (random() % kNear >> random() % 31) + 1; };
-  Work work;
-  work.origin = static_cast<std::int64_t>(random() >> 20) - (std::int64_t{1} << 43);
-  work.block = std::min(number(), kNear - 1);
-  work.block_by = divisor(work.block);
-  work.dimensions = 4;
-  for (int d = 0; d < 3; ++d) {
-    work.count[d] = random() % 4 == 0 ? 1 : std::min(number(), kNear - 1);
-    work.count_by[d] = divisor(work.count[d]);
-  }
-  for (std::int64_t& stride : work.stride) stride = static_cast<std::int64_t>(random() >> 36) - (std::int64_t{1} << 27);
-  return work;
 }
 
 TEST(PackProtocol, places_are_those_of_plain_division_up_to_the_last_near_unit_and_far_beyond_it) {

@@ -132,12 +132,44 @@ inline Pair random_subarray(Random& random, const Pair& old) {
   return made;
 }
 
+// A list at few irregular places that comes again at equal distances, far enough apart not to melt together or not: as a vector, a struct or a
+// list of it.
+inline Pair random_repetition(Random& random, const Pair& old) {
+  const std::int64_t blocks = pick(random, 2, 5), count = pick(random, 2, 3);
+  std::vector<std::int64_t> places{0};
+  while (static_cast<std::int64_t>(places.size()) < blocks) places.push_back(places.back() + pick(random, 1, 4));
+  const Pair list{good(indexed_block_layout(1, places, Unit::extents, old.layout)), [&] {
+                    Map map;
+                    for (const std::int64_t place : places) map.add(old.map, place * old.map.extent());
+                    return map;
+                  }()};
+  const std::int64_t stride = pick(random, 0, 1) == 0 ? list.map.extent() : pick(random, -400, 400);
+  std::vector<std::int64_t> lengths, displacements;
+  Map map;
+  for (std::int64_t i = 0; i < count; ++i) {
+    lengths.push_back(1);
+    displacements.push_back(i * stride);
+    map.add(list.map, displacements.back());
+  }
+  const std::vector<SharedLayout> olds(displacements.size(), list.layout);
+  switch (pick(random, 0, 3)) {
+    case 0:
+      return {good(vector_layout(count, 1, stride, Unit::bytes, list.layout)), map};
+    case 1:
+      return {good(struct_layout(lengths, displacements, olds)), map};
+    case 2:
+      return {good(indexed_layout(lengths, displacements, Unit::bytes, list.layout)), map};
+    default:
+      return {good(indexed_block_layout(1, displacements, Unit::bytes, list.layout)), map};
+  }
+}
+
 // NOLINTNEXTLINE(misc-no-recursion)
 inline Pair random_layout(Random& random, int depth) {
   if (depth == 0) return random_basic(random);
   const Pair old = random_layout(random, depth - 1);
   if (old.map.bytes.size() > 1500) return old;
-  switch (pick(random, 0, 6)) {
+  switch (pick(random, 0, 7)) {
     case 0: {
       const auto count = pick(random, 0, 4);
       Pair made{good(contiguous_layout(count, old.layout)), {}};
@@ -161,6 +193,8 @@ inline Pair random_layout(Random& random, int depth) {
     }
     case 5:
       return random_subarray(random, old);
+    case 6:
+      return random_repetition(random, old);
     default: {
       const auto lower = pick(random, -8, 8), extent = pick(random, -8, 40);
       Pair made{good(resized_layout(old.layout, lower, extent)), old.map};

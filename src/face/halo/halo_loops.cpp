@@ -39,9 +39,9 @@ void move_box(const Form& form, Base<unpacks> base, Packed<unpacks> packed) {
 template <bool unpacks>
 void move(const Form& form, Base<unpacks> base, Packed<unpacks> packed) {
   if (!form.strided()) {
-    for (const Run& run : form.runs) {
+    each_run(form, [&](const Run& run) {
       packed = move_row<unpacks, 0>(base + run.offset, {1, 0}, static_cast<std::size_t>(run.bytes), packed);
-    }
+    });
     return;
   }
   if (form.size == 0) return;

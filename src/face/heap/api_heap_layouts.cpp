@@ -130,11 +130,7 @@ Status ask_for_runs(CollectiveHeap& heap, bool puts, const Laid& far, const Plac
     const PartService::Far there{origin.pe, origin.offset + Bytes{static_cast<std::uint64_t>(place)}};
     asked = puts ? service.put(there, here, nullptr, {false, &runs}) : service.get(here, there, {false, &runs});
   };
-  const Form& form = far.shape->form;
-  if (form.strided())
-    each_block(form, [&](std::int64_t offset) { run(offset, form.block); });
-  else
-    for (const Run& each : form.runs) run(each.offset, each.bytes);
+  each_run(far.shape->form, [&](const Run& each) { run(each.offset, each.bytes); });
   // Whatever went wrong, nothing touches the block any more.
   const Status over = service.end(runs);
   return asked.ok() ? over : asked;

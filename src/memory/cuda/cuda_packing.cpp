@@ -34,6 +34,8 @@ packing::Work work_of(const PackWork& given, std::int64_t width, const CudaRunLi
   work.offsets = reinterpret_cast<const std::int64_t*>(list.offsets);
   work.begins = reinterpret_cast<const std::int64_t*>(list.begins);
   work.runs = list.runs;
+  if (!form.strided() && form.dimensions > 0) work.list = units(form.list_bytes());
+  if (work.list > 0 && work.list < packing::kNear) work.list_by = packing::divisor(work.list);
   return work;
 }
 

@@ -41,18 +41,21 @@ struct Work {
   std::int64_t stride[4] = {0, 0, 0, 0};  // the outermost dimension's is the last one, whose count nobody needs
   Divisor block_by;
   Divisor count_by[3];
-  std::uint32_t dimensions = 1;
+  std::uint32_t dimensions = 1;           // of a list that comes once nobody asks
   std::uint32_t scale = 0;                // of `places`: they count 1 << scale bytes
   const std::int32_t* places = nullptr;   // of runs that are all as long and lie near enough; or
   const std::int64_t* offsets = nullptr;  // of runs, in bytes,
   const std::int64_t* begins = nullptr;   // and in the stream; null: all are as long
   std::uint64_t runs = 0;
+  std::uint64_t list = 0;  // units of a list that comes again in the dimensions; 0: it comes once
+  Divisor list_by;
   const std::uint64_t* came = nullptr;  // of a whole form that is unpacked: so many of its first bytes are there; null: all
 };
 
 // Whether 32 bits count whatever there is to count; there are kernels for that, and others for all else.
 inline bool is_near(const Work& work) {
-  bool near = work.first < kNear && work.units < kNear && work.first + work.units < kNear && work.block < kNear;
+  bool near =
+      work.first < kNear && work.units < kNear && work.first + work.units < kNear && work.block < kNear && work.list < kNear;
   for (const std::uint64_t count : work.count) near = near && count < kNear;
   return near && (work.runs == 0 || work.places != nullptr);
 }
@@ -101,17 +104,30 @@ IST_KERNEL_CODE std::int64_t row_place(const Work& work, Index unit) {
   const auto within = static_cast<std::int64_t>(take_off(unit, work.block, work.block_by) * sizeof(Word));
   return work.origin + static_cast<std::int64_t>(unit) * work.stride[3] + within;
 }
+// What the dimensions add for one block, or one repetition of a list.
+template <class Index>
+IST_KERNEL_CODE std::int64_t dimensions_place(const Work& work, Index index) {
+  std::int64_t place = 0;
+  for (int d = 0; d < 3; ++d)
+    place += static_cast<std::int64_t>(take_off(index, work.count[d], work.count_by[d])) * work.stride[d];
+  return place + static_cast<std::int64_t>(index) * work.stride[3];
+}
 template <class Word, class Index>
 IST_KERNEL_CODE std::int64_t strided_place(const Work& work, Index unit) {
-  std::int64_t place = work.origin + static_cast<std::int64_t>(take_off(unit, work.block, work.block_by) * sizeof(Word));
-  for (int d = 0; d < 3; ++d)
-    place += static_cast<std::int64_t>(take_off(unit, work.count[d], work.count_by[d])) * work.stride[d];
-  return place + static_cast<std::int64_t>(unit) * work.stride[3];
+  const auto within = static_cast<std::int64_t>(take_off(unit, work.block, work.block_by) * sizeof(Word));
+  return work.origin + within + dimensions_place(work, unit);
 }
 template <class Word, class Index>
 IST_KERNEL_CODE std::int64_t listed_place(const Work& work, Index unit) {
   const auto within = static_cast<std::int64_t>(take_off(unit, work.block, work.block_by) * sizeof(Word));
   return work.origin + std::int64_t{work.places[unit]} * (std::int64_t{1} << work.scale) + within;
+}
+// Of a list that comes again: in one dimension its number is all that there is to count.
+template <class Word>
+IST_KERNEL_CODE std::int64_t repeated_place(const Work& work, std::uint32_t unit) {
+  const std::uint32_t within = take_off(unit, work.list, work.list_by);  // leaves the repetition's number in `unit`
+  const std::int64_t further = work.dimensions <= 1 ? std::int64_t{unit} * work.stride[3] : dimensions_place(work, unit);
+  return listed_place<Word>(work, within) + further;
 }
 // The last run that begins at the unit's byte or before it.
 IST_KERNEL_CODE std::int64_t searched_place(const Work& work, std::uint64_t byte) {
@@ -126,10 +142,15 @@ IST_KERNEL_CODE std::int64_t searched_place(const Work& work, std::uint64_t byte
 // Of any list.
 template <class Word>
 IST_KERNEL_CODE std::int64_t far_place(const Work& work, std::uint64_t unit) {
-  if (work.begins != nullptr) return searched_place(work, unit * sizeof(Word));
-  if (work.places != nullptr) return listed_place<Word>(work, unit);
+  std::int64_t further = 0;
+  if (work.list != 0) {
+    further = dimensions_place(work, unit / work.list);
+    unit %= work.list;
+  }
+  if (work.begins != nullptr) return further + searched_place(work, unit * sizeof(Word));
+  if (work.places != nullptr) return further + listed_place<Word>(work, unit);
   const auto within = static_cast<std::int64_t>(take_off(unit, work.block, work.block_by) * sizeof(Word));
-  return work.origin + work.offsets[unit] + within;
+  return work.origin + further + work.offsets[unit] + within;
 }
 
 // Of near units, all blocks' tiles together are to be less than 2^31, as where there are not more blocks than tiles (blocks_for()).
@@ -172,10 +193,14 @@ template <class Word, bool unpacks, bool listed, bool far, class Crew>
 IST_KERNEL_CODE void move(const Crew& crew, const Work& work) {
   constexpr std::uint32_t kAtOnce = at_once(sizeof(Word));
   using Index = std::conditional_t<far, std::uint64_t, std::uint32_t>;
-  if constexpr (listed)
-    move_packed<Word, Index, unpacks, kAtOnce>(
-        crew, work, [&](Index unit) { return far ? far_place<Word>(work, unit) : listed_place<Word>(work, unit); });
-  else if (!far && work.dimensions <= 1)
+  if constexpr (listed && far)
+    move_packed<Word, Index, unpacks, kAtOnce>(crew, work, [&](Index unit) { return far_place<Word>(work, unit); });
+  else if constexpr (listed) {
+    if (work.list == 0)
+      move_packed<Word, Index, unpacks, kAtOnce>(crew, work, [&](Index unit) { return listed_place<Word>(work, unit); });
+    else
+      move_packed<Word, Index, unpacks, kAtOnce>(crew, work, [&](Index unit) { return repeated_place<Word>(work, unit); });
+  } else if (!far && work.dimensions <= 1)
     move_packed<Word, Index, unpacks, kAtOnce>(crew, work, [&](Index unit) { return row_place<Word>(work, unit); });
   else
     move_packed<Word, Index, unpacks, kAtOnce>(crew, work, [&](Index unit) { return strided_place<Word>(work, unit); });

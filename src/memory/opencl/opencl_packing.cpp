@@ -13,16 +13,18 @@ constexpr const char* kSource = R"(
 #define JOIN(a, b) a##b
 #define JOINED(a, b) JOIN(a, b)
 
-long strided(ulong unit, long origin, ulong block, int dimensions, ulong4 count, long4 stride) {
+long further(ulong index, int dimensions, ulong4 count, long4 stride) {
   const ulong counts[4] = {count.x, count.y, count.z, count.w};
   const long strides[4] = {stride.x, stride.y, stride.z, stride.w};
-  long place = origin + (long)(unit % block * sizeof(WORD));
-  unit /= block;
+  long place = 0;
   for (int d = 0; d + 1 < dimensions; ++d) {
-    place += (long)(unit % counts[d]) * strides[d];
-    unit /= counts[d];
+    place += (long)(index % counts[d]) * strides[d];
+    index /= counts[d];
   }
-  return dimensions > 0 ? place + (long)unit * strides[dimensions - 1] : place;
+  return dimensions > 0 ? place + (long)index * strides[dimensions - 1] : place;
+}
+long strided(ulong unit, long origin, ulong block, int dimensions, ulong4 count, long4 stride) {
+  return origin + (long)(unit % block * sizeof(WORD)) + further(unit / block, dimensions, count, stride);
 }
 long listed(ulong unit, long origin, ulong block, int as_long, ulong runs, global const long* offsets) {
   if (as_long) return origin + offsets[unit / block] + (long)(unit % block * sizeof(WORD));
@@ -50,11 +52,13 @@ long listed(ulong unit, long origin, ulong block, int as_long, ulong runs, globa
     }                                                                                                                  \
   }                                                                                                                    \
   kernel void JOINED(name, listed)(global uchar* memory, long origin, global uchar* packed, ulong packed_at,           \
-                                   ulong first, ulong units, ulong block, int as_long, ulong runs,                     \
-                                   global const long* offsets) {                                                       \
+                                   ulong first, ulong units, ulong block, int dimensions, ulong4 count,                \
+                                   long4 stride, int as_long, ulong runs, global const long* offsets, ulong list) {    \
     for (ulong i = get_global_id(0); i < units; i += get_global_size(0)) {                                             \
       const ulong at = packed_at + i * sizeof(WORD);                                                                   \
-      const long place = listed(first + i, origin, block, as_long, runs, offsets);                                     \
+      const ulong again = dimensions > 0 ? (first + i) / list : 0;                                                     \
+      const long place = listed(first + i - again * list, origin, block, as_long, runs, offsets) +                     \
+                         further(again, dimensions, count, stride);                                                    \
       move;                                                                                                            \
     }                                                                                                                  \
   }
@@ -158,8 +162,10 @@ Status OpenclPacks::set_arguments(cl_kernel kernel, const PackWork& work, std::i
   const auto first = static_cast<cl_ulong>(work.from / width);
   const auto units = static_cast<cl_ulong>((work.to - work.from) / width);
   const auto block = static_cast<cl_ulong>((strided ? form.block : list.each) / width);
-  const auto flag = static_cast<cl_int>(strided ? static_cast<int>(form.dimensions) : list.each != 0);
+  const auto dimensions = static_cast<cl_int>(form.dimensions);
+  const auto as_long = static_cast<cl_int>(list.each != 0);
   const auto runs = static_cast<cl_ulong>(list.runs);
+  const auto of_list = static_cast<cl_ulong>(form.list_bytes() / width);
   std::array<cl_ulong, kMostDimensions> counts{1, 1, 1, 1};
   std::array<cl_long, kMostDimensions> strides{};
   for (std::size_t d = 0; d < form.dimensions; ++d) {
@@ -167,10 +173,12 @@ Status OpenclPacks::set_arguments(cl_kernel kernel, const PackWork& work, std::i
     strides[d] = form.dimension[d].stride;
   }
   const auto pointer = [](const auto& value) { return std::pair<std::size_t, const void*>{sizeof value, &value}; };
-  const std::array<std::pair<std::size_t, const void*>, 10> arguments{
+  const std::array<std::pair<std::size_t, const void*>, 14> arguments{
       {pointer(memory), pointer(origin), pointer(packed), pointer(packed_at), pointer(first), pointer(units), pointer(block),
-       pointer(flag), strided ? pointer(counts) : pointer(runs), strided ? pointer(strides) : pointer(list.memory)}};
-  for (cl_uint i = 0; i < arguments.size(); ++i)
+       pointer(dimensions), pointer(counts), pointer(strides), pointer(as_long), pointer(runs), pointer(list.memory),
+       pointer(of_list)}};
+  constexpr cl_uint kOfLists = 4;  // the last ones
+  for (cl_uint i = 0; i < arguments.size() - (strided ? kOfLists : 0); ++i)
     IST_TRY(opencl_status(api_.clSetKernelArg(kernel, i, arguments[i].first, arguments[i].second),
                           "clSetKernelArg for packing"));
   return {};

@@ -1,0 +1,118 @@
+// Kernels that pack find every unit of a list that comes again, in near and far numbers.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "pack_work.hpp"
+
+namespace {
+
+using namespace ist::packing;
+using namespace ist::test;
+
+// Runs of two words at three places, which come again 5 times 100 words apart, 7 such groups 600 apart, 2 of those 4500 apart, 2 of
+// those in turn 9000 back.
+struct Again {
+  const std::vector<std::int32_t> places{20, 0, 10};
+  const std::vector<std::int64_t> offsets{80, 0, 40}, begins{0, 8, 16};
+  Work work(int dimensions) const {
+    constexpr std::uint64_t kCounts[] = {5, 7, 2, 2};
+    constexpr std::int64_t kStrides[] = {400, 2400, 18000, -36000};
+    Work work;
+    work.origin = 36000;
+    work.runs = 3;
+    work.block = 2;
+    work.block_by = divisor(2);
+    work.list = 6;
+    work.list_by = divisor(6);
+    work.dimensions = static_cast<std::uint32_t>(dimensions);
+    work.units = 6;
+    for (int d = 0; d < dimensions; ++d) {
+      work.units *= kCounts[d];
+      work.stride[d + 1 == dimensions ? 3 : d] = kStrides[d];
+      if (d + 1 == dimensions) continue;
+      work.count[d] = kCounts[d];
+      work.count_by[d] = divisor(kCounts[d]);
+    }
+    return work;
+  }
+  // In words.
+  static std::size_t place_of(std::size_t unit) {
+    constexpr std::size_t kWords[] = {20, 21, 0, 1, 10, 11};
+    const std::size_t time = unit / 6;
+    return 9000 - time / 70 * 9000 + kWords[unit % 6] + time % 5 * 100 + time / 5 % 7 * 600 + time / 35 % 2 * 4500;
+  }
+};
+
+// Each unit of the stream from `first` on, in its place and nowhere else, and back again.
+void check_again(Work work, bool near, std::uint64_t first, unsigned blocks) {
+  std::vector<std::uint32_t> memory(20000), packed(work.units - first, 7), wanted = packed;
+  for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::uint32_t>(i * 2654435761U);
+  work.memory = reinterpret_cast<std::byte*>(memory.data());
+  work.packed = reinterpret_cast<std::byte*>(packed.data());
+  work.first = first;
+  work.units -= first;
+  move_all<std::uint32_t, false, true>(near, blocks, work);
+  for (std::size_t i = 0; i < wanted.size(); ++i) wanted[i] = memory[Again::place_of(first + i)];
+  ASSERT_EQ(packed, wanted);
+  std::vector<std::uint32_t> back(20000, 9), expected = back;
+  work.memory = reinterpret_cast<std::byte*>(back.data());
+  const std::uint64_t came = (work.units - 1) * 4 + 1;  // all but three bytes
+  if (first == 0) work.came = &came;
+  move_all<std::uint32_t, true, true>(near, blocks, work);
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    std::memcpy(&expected[Again::place_of(first + i)], &wanted[i], i + 1 == wanted.size() && first == 0 ? 1 : 4);
+  ASSERT_EQ(back, expected);
+}
+
+TEST(PackLists, one_that_comes_again_is_found_in_one_to_four_dimensions) {
+  const Again again;
+  for (int dimensions = 1; dimensions <= 4; ++dimensions)
+    for (const std::uint64_t first : {0, 17, 25})
+      for (const unsigned blocks : {1U, 3U, 60U}) {
+        Work work = again.work(dimensions);
+        work.places = again.places.data();
+        work.scale = 2;
+        ASSERT_TRUE(is_near(work));
+        check_again(work, true, first, blocks);
+        check_again(work, false, first, blocks);
+        work.places = nullptr;
+        work.offsets = again.offsets.data();
+        ASSERT_FALSE(is_near(work));
+        check_again(work, false, first, blocks);
+        work.begins = again.begins.data();
+        check_again(work, false, first, blocks);
+        if (testing::Test::HasFatalFailure()) FAIL() << dimensions << ' ' << first << ' ' << blocks;
+      }
+}
+
+TEST(PackLists, places_of_one_that_comes_again_are_right_up_to_the_last_near_unit_and_beyond_it) {
+  std::mt19937_64 random{20261130};
+  for (int i = 0; i < 3000; ++i) {
+    Work work = any_work(random);
+    const std::vector<std::int32_t> places(64, -77);
+    work.block = random() % 9 + 1;
+    work.block_by = divisor(work.block);
+    work.runs = random() % 64 + 1;
+    work.list = work.runs * work.block;
+    work.list_by = divisor(work.list);
+    work.places = places.data();
+    work.scale = 3;
+    for (const std::uint64_t unit :
+         {std::uint64_t{0}, work.list - 1, work.list, kNear - 1, random() % kNear, random() >> 30}) {
+      Work strided = work;
+      strided.block = work.list;
+      const std::int64_t wanted = plain_place(strided, unit, 8) - static_cast<std::int64_t>(unit % work.list * 8) - 77 * 8 +
+                                  static_cast<std::int64_t>(unit % work.block * 8);
+      ASSERT_EQ(far_place<std::uint64_t>(work, unit), wanted) << unit;
+      if (unit >= kNear) continue;
+      ASSERT_EQ(repeated_place<std::uint64_t>(work, static_cast<std::uint32_t>(unit)), wanted) << unit;
+    }
+  }
+  Work work;
+  work.list = kNear;
+  EXPECT_FALSE(is_near(work));
+}
+
+}  // namespace
