@@ -37,7 +37,7 @@ struct Ordinary {
           Bytes{static_cast<std::uint64_t>(data.count) * each}};
 }
 
-// `few`: its bytes are (is_few).
+// `few`: it shares a line (PairSlot::kShare).
 template <bool few>
 [[gnu::always_inline]] inline bool send_at_once(const Ordinary& what, int dest, int tag, bool blocking) {
   Engine& engine = what.comm->engine();
@@ -61,7 +61,7 @@ template <bool few>
   const Ordinary found = ordinary(data, comm);
   if (found.comm == nullptr || tag < 0 || dest < 0 || dest >= found.comm->size()) [[unlikely]]
     return false;
-  if (is_few(found.size.value)) [[likely]]
+  if (found.size.value <= PairSlot::kShare) [[likely]]
     return send_at_once<true>(found, dest, tag, blocking);
   return send_more_at_once(found, dest, tag, blocking);
 }
