@@ -34,6 +34,11 @@ class ArrivalOrder {
     ++peer.expected;  // wraps, as the sender's does
     return true;
   }
+  // Is it the turn of that one? Then those of it and of so many in all may be over.
+  bool is_turn(Rank source, std::uint32_t sequence) const {
+    return sequence == peers_[static_cast<std::size_t>(source.value)].expected;
+  }
+  void end_turns(Rank source, std::uint32_t turns) { peers_[static_cast<std::size_t>(source.value)].expected += turns; }
   void put_aside(Path& path, const Arrival& arrival);
   // Is anything of that peer put aside?
   bool has_early(Rank source) const { return !peers_[static_cast<std::size_t>(source.value)].early.empty(); }

@@ -210,7 +210,7 @@ class Engine {
 
   // engine_awaited.cpp
   void look_in_slots(std::int32_t source);
-  int take_plain(PeerState& from, PairSlotReader& slots, int most);
+  bool take_plain(PeerState& from, PairSlotReader& slots);
   // The slots of that rank, if nothing else has to be looked at; asked for once too often, null, so that others get their turn.
   PairSlotReader* slots_alone(const PeerState& from);
   bool take_from_slot(PeerState& from, PairSlotReader& slots);

@@ -103,9 +103,8 @@ void Engine::look_in_slots(std::int32_t source) {
       if (slots->front() == nullptr) continue;
       prepare_answer(*from.link);
       // All that is there: the next line is on its way while one message is taken, and other waits find theirs done.
-      do {
-        brief_in_a_row_ += take_plain(from, *slots, kMostInARow - brief_in_a_row_);
-      } while (take_from_slot(from, *slots) && ++brief_in_a_row_ < kMostInARow);
+      while (take_plain(from, *slots) && take_from_slot(from, *slots) && ++brief_in_a_row_ < kMostInARow) {
+      }
       return;
     }
   }
@@ -117,37 +116,66 @@ bool Engine::look_once(const Operation& operation) {
   return complete(operation);
 }
 
-// Of the messages in front, those that are for the receives posted first, as long as both are plain; how many.
-int Engine::take_plain(PeerState& from, PairSlotReader& slots, int most) {
-  if (watched_ || has_sleeper()) return 0;
+// Of the messages in front, those that are for the receives posted first, as long as both are plain. False: nothing is in front any more.
+bool Engine::take_plain(PeerState& from, PairSlotReader& slots) {
+  if (watched_ || has_sleeper()) return true;
   Counted& counted = from.traffic.received_by(Way::slot);
-  const auto take = [&](auto shared, const PairSlot& slot) {
-    const Envelope envelope = slots.envelope<shared()>(slot);
+  // The receive posted first, if it takes that message.
+  const auto find = [&](std::uint32_t context, std::int32_t tag, std::size_t size) {
     const Matcher::Posted* const posted = matcher_.first();
-    if (posted == nullptr || envelope.type != EnvelopeType::eager || envelope.flags != 0 ||
-        !posted->pattern.takes(from.rank, envelope)) [[unlikely]]
-      return false;
+    if (posted == nullptr || !posted->pattern.takes(from.rank, context, tag)) [[unlikely]]
+      return static_cast<PlainReceive*>(nullptr);
     PlainReceive* const receive = operations_.find_posted(posted->operation);
-    const std::span<const std::byte> payload = slots.payload<shared()>(slot);
-    if (receive == nullptr || envelope.bytes != payload.size() || payload.size() > receive->room.value ||
-        !order_.take_turn(from.rank, envelope.sequence)) [[unlikely]]
-      return false;
-    matcher_.drop_first();
-    receive->source = from.rank.value;
-    receive->tag = envelope.tag;
-    receive->bytes = Bytes{payload.size()};
-    receive->stage = PlainReceive::Stage::done;
-    counted.add(Bytes{payload.size()});
-    copy_any(receive->buffer, payload.data(), payload.size());
-    if (slots.pop<shared()>()) from.link->ring();
-    return true;
+    return receive != nullptr && size <= receive->room.value ? receive : nullptr;
   };
-  int taken = 0;
-  for (; taken < most; ++taken) {
+  const auto finish = [&](PlainReceive& receive, std::int32_t tag, std::span<const std::byte> payload) {
+    matcher_.drop_first();
+    receive.source = from.rank.value;
+    receive.tag = tag;
+    receive.bytes = Bytes{payload.size()};
+    receive.stage = PlainReceive::Stage::done;
+    copy_any(receive.buffer, payload.data(), payload.size());
+  };
+  const auto take_whole = [&](const PairSlot& slot) {
+    const Envelope envelope = slots.envelope<false>(slot);
+    const std::span<const std::byte> payload = slots.payload<false>(slot);
+    if (envelope.type != EnvelopeType::eager || envelope.flags != 0 || envelope.bytes != payload.size()) return 0;
+    PlainReceive* const receive = find(envelope.context, envelope.tag, payload.size());
+    if (receive == nullptr || !order_.take_turn(from.rank, envelope.sequence)) return 0;
+    finish(*receive, envelope.tag, payload);
+    counted.add(Bytes{payload.size()});
+    if (slots.pop<false>()) from.link->ring();
+    return 1;
+  };
+  // What they have in common is looked at once for all of a line.
+  const auto take_shares = [&](const PairSlot& slot) {
+    const auto [line, first, turn] = slots.shares(slot);
+    if (!order_.is_turn(from.rank, line.sequence + first)) return 0;
+    std::uint32_t at = first;
+    std::uint64_t bytes = 0;
+    for (; at < PairSlot::kShares && share_in(turn, at) != 0; ++at) {
+      const std::size_t size = share_in(turn, at) - 1;
+      PlainReceive* const receive = find(line.context, line.tags[at], size);
+      if (receive == nullptr) break;
+      finish(*receive, line.tags[at], {reinterpret_cast<const std::byte*>(&line.words[at]), size});
+      bytes += size;
+    }
+    if (at == first) return 0;
+    order_.end_turns(from.rank, at - first);
+    counted.add(at - first, Bytes{bytes});
+    if (slots.pop_shares(at - first)) from.link->ring();
+    return static_cast<int>(at - first);
+  };
+  while (brief_in_a_row_ < kMostInARow) {
     const PairSlot* const slot = slots.front();
-    if (slot == nullptr || !(slots.shared() ? take(std::true_type{}, *slot) : take(std::false_type{}, *slot))) break;
+    if (slot == nullptr) return false;
+    const int taken = slots.shared() ? take_shares(*slot) : take_whole(*slot);
+    if (taken == 0) break;
+    brief_in_a_row_ += taken;
+    // Its writer may be at the rest of that line, and comes further while what was taken is finished.
+    if (slots.waits_at_line()) return false;
   }
-  return taken;
+  return true;
 }
 
 bool Engine::take_from_slot(PeerState& from, PairSlotReader& slots) {

@@ -43,7 +43,7 @@ template <bool few>
   Engine& engine = what.comm->engine();
   if (!engine.lock().try_lock()) [[unlikely]]
     return false;
-  const std::lock_guard lock(engine.lock(), std::adopt_lock);
+  const HeldLock lock(engine.lock());
   if (!engine.send_at_once<few>(what.address, what.size, what.comm->to_world(dest), tag, what.comm->scope().context,
                                 blocking)) [[unlikely]]
     return false;
@@ -83,7 +83,7 @@ inline std::int32_t world_source(const Communicator& comm, int source) {
   Engine& engine = found.comm->engine();
   if (!engine.lock().try_lock()) [[unlikely]]
     return false;
-  const std::lock_guard lock(engine.lock(), std::adopt_lock);
+  const HeldLock lock(engine.lock());
   const OperationId id =
       engine.receive_at_once(found.address, found.size, world_source(*found.comm, source), tag, found.comm->scope());
   if (id.value == 0) [[unlikely]]

@@ -217,6 +217,21 @@ class PairSlotReader {
   }
   // Does the line of front() have several? Whoever has asked may say so to the three that follow, which are quicker then.
   bool shared() const { return (turn_ & kSharedBit) != 0; }
+  // Of a shared line that front() has found: its messages from `taken` on, and what it tells of their lengths (share_in()). pop_shares() is
+  // done with so many of them at once.
+  struct Shares {
+    const PairSlot::Shared& line;
+    std::uint32_t taken;
+    std::uint64_t turn;
+  };
+  Shares shares(const PairSlot& slot) const { return {slot.shared, taken_, turn_ & (kSharedBit - 1)}; }
+  bool pop_shares(std::uint32_t messages) {
+    taken_ += messages;
+    if (taken_ == PairSlot::kShares) taken_ = 0, ++position_;
+    return report();
+  }
+  // After pop(): all that a shared line told of was taken, and more may join it.
+  bool waits_at_line() const { return taken_ != 0 && share_in(turn_, taken_) == 0; }
   // Of front(), until pop().
   template <bool is_shared>
   Envelope envelope(const PairSlot& slot) const {
@@ -232,7 +247,7 @@ class PairSlotReader {
   Envelope envelope(const PairSlot& slot) const { return shared() ? envelope<true>(slot) : envelope<false>(slot); }
   template <bool is_shared>
   std::span<const std::byte> payload(const PairSlot& slot) const {
-    if (is_shared) return std::as_bytes(std::span{&slot.shared.words[taken_], 1}).first(share_in(turn_, taken_) - 1);
+    if (is_shared) return {reinterpret_cast<const std::byte*>(&slot.shared.words[taken_]), share_in(turn_, taken_) - 1};
     const std::size_t size = length();
     if (size <= PairSlot::kPayload) [[likely]]
       return {slot.whole.payload.data(), size};
@@ -244,20 +259,10 @@ class PairSlotReader {
   // Done with front(). True if the writer was told, and may have to be woken.
   template <bool is_shared>
   bool pop() {
-    if (is_shared) {
-      if (++taken_ == PairSlot::kShares) taken_ = 0, ++position_;
-      if (taken_ > 1) return false;
-    } else {
-      read_ += static_cast<std::uint32_t>(blocks_for(length()));
-      ++position_;
-    }
-    // Also where it stays: front_of_next() goes on, too, and tells nothing.
-    if (static_cast<std::uint32_t>(position_) - told_.slots < kReportEvery && read_ - told_.blocks < report_) [[likely]]
-      return false;
-    told_ = {static_cast<std::uint32_t>(position_), read_};
-    // Guard REPORT_LAST: release keeps our reads of slots and blocks before the count that lets the writer fill them again.
-    consumed_->store(told_.word(), std::memory_order_release);
-    return true;
+    if (is_shared) return pop_shares(1);
+    read_ += static_cast<std::uint32_t>(blocks_for(length()));
+    ++position_;
+    return report();
   }
   bool pop() { return shared() ? pop<true>() : pop<false>(); }
 
@@ -276,6 +281,15 @@ class PairSlotReader {
     ++position_;
     turn_ = turn;
     return &next;
+  }
+  // Also where it stays at a line: front_of_next() goes on, too, and tells nothing.
+  bool report() {
+    if (static_cast<std::uint32_t>(position_) - told_.slots < kReportEvery && read_ - told_.blocks < report_) [[likely]]
+      return false;
+    told_ = {static_cast<std::uint32_t>(position_), read_};
+    // Guard REPORT_LAST: release keeps our reads of slots and blocks before the count that lets the writer fill them again.
+    consumed_->store(told_.word(), std::memory_order_release);
+    return true;
   }
   // A length beyond the limit is never written; it keeps a scribbled segment from leading us out of the room.
   std::size_t length() const { return std::min<std::size_t>(turn_ & (kSharedBit - 1), longest_); }
