@@ -21,7 +21,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 VARIANTS = {"cell_queue": ["KILL"], "mailbox": ["FAILS TOTAL=4", "DIES TOTAL=4", "GIVES_UP TOTAL=4"]}  # further definitions under which the model must be clean
 LARGER = {  # the same, for long runs
-    "slots": ["SLOTS=5 BLOCKS=6 TOTAL=16"],
+    "slots": ["SHARES=3 TOTAL=8", "SLOTS=4 BLOCKS=4 TOTAL=8"],
     "slot_ring": ["SLOTS=8 MESSAGES=24"],
     "cell_queue": ["MESSAGES=9", "MESSAGES=9 KILL"],
     "doorbell": ["MESSAGES=4"],

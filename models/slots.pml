@@ -1,48 +1,71 @@
-/* The slots of one pair (src/path/shm/pair_slots.hpp) and the room beside them: one writer, one reader, messages that fit their slot, and
- * messages of one block or two, and a count that is reported late.
+/* The slots of one pair (src/path/shm/pair_slots.hpp) and the room beside them: one writer, one reader, messages that share a slot, messages
+ * that have one to themselves, with a block or two beside it or none, and a count that is reported late.
  *
  * What must hold: the reader gets every message once, in order, whole; neither side waits for ever.
  * In the code every step that the other side may see is a load or store of its own here. Spin runs them in program order
  * (sequential consistency); where a guard says that something comes last or first, the code needs the release or acquire
  * that is named beside it. */
 #ifndef SLOTS
-#define SLOTS 4
+#define SLOTS 3
+#endif
+#ifndef SHARES
+#define SHARES 2 /* messages that may share a slot */
 #endif
 #ifndef BLOCKS
-#define BLOCKS 4
+#define BLOCKS 3
 #endif
 #ifndef TOTAL
-#define TOTAL 10 /* messages: more than two laps of slots, and of blocks where they take some */
+#define TOTAL 7 /* messages: more than two laps of slots, where they share none, and of blocks where they take some */
 #endif
 #ifndef NO_GUARD_REPORT_OFTEN
-#define REPORT SLOTS
+#define REPORT (SLOTS - 1) /* less one, since the reader stays at a shared slot */
 #else
-#define REPORT (SLOTS + 1)
+#define REPORT SLOTS
 #endif
 #ifndef NO_GUARD_REPORT_BYTES_OFTEN
 #define REPORT_BLOCKS (BLOCKS - 1) /* less one, with the two blocks of a message: all there are */
 #else
 #define REPORT_BLOCKS BLOCKS
 #endif
-#define TURN(position, blocks) (((position) + 1) * 4 + (blocks))
+/* What a turn says beside its position: the blocks of the one message, or SHARED and the number of those that share the slot. */
+#define SHARED 4
+#define TURN(position, what) (((position) + 1) * 16 + (what))
+#define IS_TURN(word, position) ((word) / 16 == (position) + 1)
+#define HAS_MORE(word) ((word) % 16 < SHARED || (word) % 16 - SHARED > taken)
 /* One word of the reader's tells both counts. */
 #define CONSUMED(slots, blocks) ((slots) * 64 + (blocks))
 
-byte turn[SLOTS];
-byte envelope[SLOTS];
+short turn[SLOTS];
+byte envelope[SLOTS * SHARES];
 byte room[BLOCKS + 1]; /* the last one is behind the others: the rest of a message that begins in the last but one */
 short consumed;
 
 active proctype writer() {
+  byte number = 0;
   byte position = 0;
   byte written = 0;
-  byte blocks, slot, first;
+  byte shares = SHARES; /* in the last slot, of those that it may have */
+  byte open = 0;        /* that slot */
+  byte blocks, what, slot, first;
   do
-  :: position < TOTAL ->
+  :: number < TOTAL && shares < SHARES ->
+     /* One more in the last slot. */
+#ifdef NO_GUARD_SHARE_LAST
+     turn[open] = turn[open] + 1;
+#endif
+     envelope[open * SHARES + shares] = number + 100;
+#ifndef NO_GUARD_SHARE_LAST
+     /* release: as the turn of a slot */
+     turn[open] = turn[open] + 1;
+#endif
+     shares++;
+     number++
+  :: number < TOTAL ->
      if
-     :: blocks = 0
-     :: blocks = 1
-     :: blocks = 2
+     :: blocks = 0; what = 0
+     :: blocks = 1; what = 1
+     :: blocks = 2; what = 2
+     :: blocks = 0; what = SHARED + 1
      fi;
      slot = position % SLOTS;
      first = written % BLOCKS;
@@ -57,57 +80,105 @@ active proctype writer() {
      written - consumed % 64 + blocks <= BLOCKS;
 #endif
 #ifdef NO_GUARD_TURN_LAST
-     turn[slot] = TURN(position, blocks);
+     turn[slot] = TURN(position, what);
 #endif
-     envelope[slot] = position + 100;
+     envelope[slot * SHARES] = number + 100;
      if
-     :: blocks > 0 -> room[first] = position + 100
+     :: blocks > 0 -> room[first] = number + 100
      :: else
      fi;
      if
-     :: blocks > 1 -> room[first + 1] = position + 100
+     :: blocks > 1 -> room[first + 1] = number + 100
      :: else
      fi;
      written = written + blocks;
 #ifndef NO_GUARD_TURN_LAST
      /* release: envelope and payload come before the word that shows them */
-     turn[slot] = TURN(position, blocks);
+     turn[slot] = TURN(position, what);
 #endif
-     position++
-  :: else -> break
+     if
+     :: what > SHARED -> open = slot; shares = 1
+     :: else ->
+#ifndef NO_GUARD_LAST_LINE
+        shares = SHARES /* whoever has shown the next slot has gone on from this one */
+#else
+        skip
+#endif
+     fi;
+     position++;
+     number++
+  :: number == TOTAL -> break
   od
 }
 
 active proctype reader() {
+  byte number = 0;
   byte position = 0;
+  byte taken = 0; /* of a shared slot */
   byte read = 0;
-  byte told = 0; /* of the blocks */
+  byte told = 0;        /* of the blocks */
+  byte told_slots = 0;
   byte blocks, slot, first;
+  short seen, next;
   do
-  :: position < TOTAL ->
+  :: number < TOTAL ->
      slot = position % SLOTS;
      first = read % BLOCKS;
 #ifndef NO_GUARD_TURN
      /* acquire; and the word names the lap, so that last lap's bytes are not taken for this one's */
-     turn[slot] / 4 == position + 1;
+     IS_TURN(turn[slot], position);
 #else
      turn[slot] != 0;
 #endif
-     blocks = turn[slot] % 4;
+     seen = turn[slot];
+     if
+     :: HAS_MORE(seen)
+     :: else ->
+        /* It looks at both slots again and again. */
+        if
+        :: HAS_MORE(turn[slot]) -> seen = turn[slot]
+        :: atomic { IS_TURN(turn[(position + 1) % SLOTS], position + 1) -> next = turn[(position + 1) % SLOTS] };
+#ifndef NO_GUARD_LOOK_BACK
+           /* acquire: more may have joined it before the writer went on */
+           seen = turn[slot];
+#endif
+           if
+           :: HAS_MORE(seen)
+           :: else ->
+              taken = 0;
+              position++;
+              slot = position % SLOTS;
+              seen = next
+           fi
+        fi
+     fi;
+     if
+     :: seen % 16 < SHARED -> blocks = seen % 16
+     :: else -> blocks = 0
+     fi;
 #ifdef NO_GUARD_REPORT_LAST
      if
-     :: (position + 1) % REPORT == 0 || read + blocks - told >= REPORT_BLOCKS -> consumed = CONSUMED(position + 1, read + blocks)
+     :: seen % 16 < SHARED && (position + 1 - told_slots >= REPORT || read + blocks - told >= REPORT_BLOCKS) ->
+        consumed = CONSUMED(position + 1, read + blocks)
      :: else
      fi;
 #endif
-     assert(envelope[slot] == position + 100);
-     assert(blocks < 1 || room[first] == position + 100);
-     assert(blocks < 2 || room[first + 1] == position + 100);
-     position++;
+     assert(envelope[slot * SHARES + taken] == number + 100);
+     assert(blocks < 1 || room[first] == number + 100);
+     assert(blocks < 2 || room[first + 1] == number + 100);
+     number++;
      read = read + blocks;
      if
-     :: position % REPORT == 0 || read - told >= REPORT_BLOCKS ->
+     :: seen % 16 > SHARED && taken + 1 < SHARES -> taken++
+     :: else ->
+        taken = 0;
+        position++
+     fi;
+     /* also where it stays: it may have gone on to this slot without a message of the one before */
+     if
+     :: position - told_slots >= REPORT || read - told >= REPORT_BLOCKS ->
         told = read;
+        told_slots = position;
 #ifndef NO_GUARD_REPORT_LAST
         /* release: our reads come before the count that lets the writer fill slot and blocks again */
         consumed = CONSUMED(position, read)

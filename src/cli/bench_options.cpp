@@ -9,7 +9,7 @@
 #include "cli/failure.hpp"
 #include "cli/settings_page.hpp"
 #include "memory/kinds.hpp"
-#include "path/shm/pair_slots.hpp"
+#include "path/shm/pair_slot.hpp"
 
 namespace ist::cli {
 

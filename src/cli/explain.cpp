@@ -19,7 +19,7 @@
 #include "layout/extent.hpp"
 #include "memory/workers.hpp"
 #include "path/shm/lane.hpp"
-#include "path/shm/pair_slots.hpp"
+#include "path/shm/pair_slot.hpp"
 #include "path/shm/peer_memory.hpp"
 #include "protocol/explain_packing.hpp"
 #include "protocol/explain_stream.hpp"

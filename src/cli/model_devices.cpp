@@ -9,7 +9,7 @@
 
 #include "cli/failure.hpp"
 #include "cli/model_trials.hpp"
-#include "path/shm/pair_slots.hpp"
+#include "path/shm/pair_slot.hpp"
 
 namespace ist::cli {
 namespace {

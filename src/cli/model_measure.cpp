@@ -7,7 +7,7 @@
 #include "cli/failure.hpp"
 #include "cli/model_trials.hpp"
 #include "memory/reduction.hpp"
-#include "path/shm/pair_slots.hpp"
+#include "path/shm/pair_slot.hpp"
 #include "protocol/copy_beliefs.hpp"
 
 namespace ist::cli {

@@ -36,6 +36,11 @@ class ArrivalOrder {
   }
   // The sequence of the next one whose turn comes.
   std::uint32_t expected(Rank source) const { return peers_[static_cast<std::size_t>(source.value)].expected; }
+  // Is it the turn of that one? Then those of it and of so many in all may be over.
+  bool is_turn(Rank source, std::uint32_t sequence) const {
+    return sequence == peers_[static_cast<std::size_t>(source.value)].expected;
+  }
+  void end_turns(Rank source, std::uint32_t turns) { peers_[static_cast<std::size_t>(source.value)].expected += turns; }
   void put_aside(Path& path, const Arrival& arrival);
   // Is anything of that peer put aside?
   bool has_early(Rank source) const { return !peers_[static_cast<std::size_t>(source.value)].early.empty(); }

@@ -27,10 +27,10 @@ struct Pattern {
   std::uint32_t context = 0;
   std::int32_t source = kAnySource;
   std::int32_t tag = kAnyTag;
-  bool takes(Rank from, const Envelope& envelope) const {
-    return context == envelope.context && (source == kAnySource || source == from.value) &&
-           (tag == kAnyTag || tag == envelope.tag);
+  bool takes(Rank from, std::uint32_t in, std::int32_t tagged) const {
+    return context == in && (source == kAnySource || source == from.value) && (tag == kAnyTag || tag == tagged);
   }
+  bool takes(Rank from, const Envelope& envelope) const { return takes(from, envelope.context, envelope.tag); }
 };
 
 // A message that came before its receive. An announced one has no bytes here yet.

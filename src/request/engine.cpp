@@ -20,8 +20,8 @@ constexpr int kMostAtOnce = 64;
 // How long linger() looks: so many times so often. Between the batches it asks whether another thread wants the lock.
 constexpr int kLingers = 8;
 constexpr int kLooksAtOnce = 8;
-// At most as many messages of one rank may lie there: what a pair has slots, and that rank may have cells.
-constexpr std::uint64_t kMostOfOneRank = kMostPairSlots + kMostCells;
+// At most as many messages of one rank may lie there: what a pair's slots have, and that rank may have cells.
+constexpr std::uint64_t kMostOfOneRank = kMostPairSlots * PairSlot::kShares + kMostCells;
 
 // Below this many bytes; none to this process itself, where a send also wakes threads.
 Bytes below_at_once(const Link& link, const MachineProfile& profile) {

@@ -62,7 +62,7 @@ class Engine {
   // engine_at_once.hpp
   // The short way of a small message from host memory to a peer that is there; false, and nothing was sent, if anything is
   // out of the ordinary: start_send() then.
-  // `few`: 8 to 16 bytes, for which nothing is called.
+  // `few`: at most a word, for which nothing is called.
   template <bool few>
   bool send_at_once(const std::byte* bytes, Bytes size, Rank dest, std::int32_t tag, std::uint32_t context, bool blocking);
   // source kAnySource or a rank; piece.size is the room there is.
@@ -195,7 +195,7 @@ class Engine {
 
   // engine_awaited.cpp
   void look_in_slots(std::int32_t source);
-  int take_plain(PeerState& from, PairSlotReader& slots, int most);
+  bool take_plain(PeerState& from, PairSlotReader& slots);
   // The slots of that rank, if nothing else has to be looked at; asked for once too often, null, so that others get their turn.
   PairSlotReader* slots_alone(const PeerState& from);
   bool take_from_slot(PeerState& from, PairSlotReader& slots);

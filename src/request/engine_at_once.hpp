@@ -24,21 +24,26 @@ template <bool few>
     return false;
   const Link& link = *to.link;
   PairSlotWriter& slots = *link.outgoing_slots;  // at_once_below says that there are such
-  PairSlot* const slot = few ? slots.begin_few() : slots.begin(size.value);
-  if (slot == nullptr) [[unlikely]]
-    return false;
-  // Written where it is to be: an envelope put together elsewhere and copied has to wait until its parts have been written.
-  Envelope& envelope = slot->envelope;
-  envelope.sequence = to.next_sequence;
-  envelope.context = context;
-  envelope.tag = tag;
-  envelope.type = EnvelopeType::eager;
-  envelope.kind = static_cast<std::uint8_t>(KindId::host);
-  envelope.flags = 0;
-  envelope.bytes = size.value;
-  envelope.sender_op = 0;
-  envelope.receiver_op = 0;
-  few ? slots.finish_few(*slot, bytes, size.value) : slots.finish(*slot, bytes, size.value);
+  if (few) {
+    if (!slots.add(to.next_sequence, context, tag, bytes, size.value)) [[unlikely]]
+      return false;
+  } else {
+    PairSlot* const slot = slots.begin(size.value);
+    if (slot == nullptr) [[unlikely]]
+      return false;
+    // Written where it is to be: an envelope put together elsewhere and copied has to wait until its parts have been written.
+    Envelope& envelope = slot->whole.envelope;
+    envelope.sequence = to.next_sequence;
+    envelope.context = context;
+    envelope.tag = tag;
+    envelope.type = EnvelopeType::eager;
+    envelope.kind = static_cast<std::uint8_t>(KindId::host);
+    envelope.flags = 0;
+    envelope.bytes = size.value;
+    envelope.sender_op = 0;
+    envelope.receiver_op = 0;
+    slots.finish(*slot, bytes, size.value);
+  }
   if (link.may_sleep) [[unlikely]]
     link.ring();
   ++to.next_sequence;

@@ -1,5 +1,6 @@
 // Receives whose callers look for them until they are there.
 #include <cstring>
+#include <type_traits>
 
 #include "request/engine_at_once.hpp"
 
@@ -47,23 +48,27 @@ bool Engine::receive_brief(BriefReceive& receive) {
   if (watched_ || !operations_.empty() || matcher_.unexpected() > 0) return false;
   PairSlotReader* const slots = slots_alone(from);
   if (slots == nullptr || (receive.room > from.link->slot_limit && !from.shows)) return false;
+  // Of the message in that slot, of a line that is shared, or not.
+  const auto take = [&](auto shared, const PairSlot& slot) {
+    const Envelope envelope = slots->envelope<shared()>(slot);
+    const std::span<const std::byte> payload = slots->payload<shared()>(slot);
+    if (envelope.type == EnvelopeType::announce) [[unlikely]]
+      return take_shown_brief(receive, from, *slots);
+    if (!is_brief(receive, envelope, payload.size()) || !order_.take_turn(receive.source, envelope.sequence)) return false;
+    receive.received_tag = envelope.tag;
+    receive.bytes = Bytes{payload.size()};
+    from.traffic.received_by(Way::slot).add(receive.bytes);
+    copy_any(receive.buffer, payload.data(), payload.size());
+    if (slots->pop<shared()>()) from.link->ring();
+    return true;
+  };
   const int batches = sleeping_path_ == nullptr ? kBriefBatches : 1;
   for (int batch = 0; batch < batches && !lock_.contended(); ++batch) {
     for (int look = 0; look < kLooksAtOnce; ++look) {
       const PairSlot* slot = slots->front();
       if (slot == nullptr) continue;
       prepare_answer(*from.link);
-      const std::span<const std::byte> payload = slots->payload(*slot);
-      if (slot->envelope.type == EnvelopeType::announce) [[unlikely]]
-        return take_shown_brief(receive, from, *slots);
-      if (!is_brief(receive, slot->envelope, payload.size()) || !order_.take_turn(receive.source, slot->envelope.sequence))
-        return false;
-      receive.received_tag = slot->envelope.tag;
-      receive.bytes = Bytes{payload.size()};
-      from.traffic.received_by(Way::slot).add(receive.bytes);
-      copy_any(receive.buffer, payload.data(), payload.size());
-      if (slots->pop(payload.size())) from.link->ring();
-      return true;
+      return slots->shared() ? take(std::true_type{}, *slot) : take(std::false_type{}, *slot);
     }
   }
   return false;
@@ -72,7 +77,7 @@ bool Engine::receive_brief(BriefReceive& receive) {
 // Of the message in front.
 bool Engine::take_shown_brief(BriefReceive& receive, PeerState& from, PairSlotReader& slots) {
   const PairSlot& slot = *slots.front();
-  const Envelope& envelope = slot.envelope;
+  const Envelope envelope = slots.envelope(slot);
   const std::span<const std::byte> payload = slots.payload(slot);
   if (envelope.context != receive.context || (envelope.tag != receive.tag && receive.tag != kAnyTag) ||
       !is_shown(from, envelope, payload, receive.room) || !order_.take_turn(from.rank, envelope.sequence))
@@ -83,7 +88,7 @@ bool Engine::take_shown_brief(BriefReceive& receive, PeerState& from, PairSlotRe
   receive.carrier = IST_CARRIER_DIRECT;
   // It has had its turn: the receive that follows finds it kept, and it comes another way.
   if (!copied) deliver(*from.path, {from.rank, envelope, payload, false, 0});
-  if (slots.pop(payload.size())) from.link->ring();
+  if (slots.pop()) from.link->ring();
   return copied;
 }
 
@@ -98,9 +103,8 @@ void Engine::look_in_slots(std::int32_t source) {
       if (slots->front() == nullptr) continue;
       prepare_answer(*from.link);
       // All that is there: the next line is on its way while one message is taken, and other waits find theirs done.
-      do {
-        brief_in_a_row_ += take_plain(from, *slots, kMostInARow - brief_in_a_row_);
-      } while (take_from_slot(from, *slots) && ++brief_in_a_row_ < kMostInARow);
+      while (take_plain(from, *slots) && take_from_slot(from, *slots) && ++brief_in_a_row_ < kMostInARow) {
+      }
       return;
     }
   }
@@ -112,42 +116,74 @@ bool Engine::look_once(const Operation& operation) {
   return complete(operation);
 }
 
-// Of the messages in front, those that are for the receives posted first, as long as both are plain; how many.
-int Engine::take_plain(PeerState& from, PairSlotReader& slots, int most) {
-  if (watched_ || has_sleeper()) return 0;
+// Of the messages in front, those that are for the receives posted first, as long as both are plain. False: nothing is in front any more.
+bool Engine::take_plain(PeerState& from, PairSlotReader& slots) {
+  if (watched_ || has_sleeper()) return true;
   Counted& counted = from.traffic.received_by(Way::slot);
-  int taken = 0;
-  for (; taken < most; ++taken) {
-    const PairSlot* const slot = slots.front();
-    if (slot == nullptr) break;
-    const Envelope& envelope = slot->envelope;
+  // The receive posted first, if it takes that message.
+  const auto find = [&](std::uint32_t context, std::int32_t tag, std::size_t size) {
     const Matcher::Posted* const posted = matcher_.first();
-    if (posted == nullptr || envelope.type != EnvelopeType::eager || envelope.flags != 0 ||
-        !posted->pattern.takes(from.rank, envelope)) [[unlikely]]
-      break;
+    if (posted == nullptr || !posted->pattern.takes(from.rank, context, tag)) [[unlikely]]
+      return static_cast<PlainReceive*>(nullptr);
     PlainReceive* const receive = operations_.find_posted(posted->operation);
-    const std::span<const std::byte> payload = slots.payload(*slot);
-    if (receive == nullptr || envelope.bytes != payload.size() || payload.size() > receive->room.value ||
-        !order_.take_turn(from.rank, envelope.sequence)) [[unlikely]]
-      break;
+    return receive != nullptr && size <= receive->room.value ? receive : nullptr;
+  };
+  const auto finish = [&](PlainReceive& receive, std::int32_t tag, std::span<const std::byte> payload) {
     matcher_.drop_first();
-    receive->source = from.rank.value;
-    receive->tag = envelope.tag;
-    receive->bytes = Bytes{payload.size()};
-    receive->stage = PlainReceive::Stage::done;
+    receive.source = from.rank.value;
+    receive.tag = tag;
+    receive.bytes = Bytes{payload.size()};
+    receive.stage = PlainReceive::Stage::done;
+    copy_any(receive.buffer, payload.data(), payload.size());
+  };
+  const auto take_whole = [&](const PairSlot& slot) {
+    const Envelope envelope = slots.envelope<false>(slot);
+    const std::span<const std::byte> payload = slots.payload<false>(slot);
+    if (envelope.type != EnvelopeType::eager || envelope.flags != 0 || envelope.bytes != payload.size()) return 0;
+    PlainReceive* const receive = find(envelope.context, envelope.tag, payload.size());
+    if (receive == nullptr || !order_.take_turn(from.rank, envelope.sequence)) return 0;
+    finish(*receive, envelope.tag, payload);
     counted.add(Bytes{payload.size()});
-    copy_any(receive->buffer, payload.data(), payload.size());
-    if (slots.pop(payload.size())) from.link->ring();
+    if (slots.pop<false>()) from.link->ring();
+    return 1;
+  };
+  // What they have in common is looked at once for all of a line.
+  const auto take_shares = [&](const PairSlot& slot) {
+    const auto [line, first, turn] = slots.shares(slot);
+    if (!order_.is_turn(from.rank, line.sequence + first)) return 0;
+    std::uint32_t at = first;
+    std::uint64_t bytes = 0;
+    for (; at < PairSlot::kShares && share_in(turn, at) != 0; ++at) {
+      const std::size_t size = share_in(turn, at) - 1;
+      PlainReceive* const receive = find(line.context, line.tags[at], size);
+      if (receive == nullptr) break;
+      finish(*receive, line.tags[at], {reinterpret_cast<const std::byte*>(&line.words[at]), size});
+      bytes += size;
+    }
+    if (at == first) return 0;
+    order_.end_turns(from.rank, at - first);
+    counted.add(at - first, Bytes{bytes});
+    if (slots.pop_shares(at - first)) from.link->ring();
+    return static_cast<int>(at - first);
+  };
+  while (brief_in_a_row_ < kMostInARow) {
+    const PairSlot* const slot = slots.front();
+    if (slot == nullptr) return false;
+    const int taken = slots.shared() ? take_shares(*slot) : take_whole(*slot);
+    if (taken == 0) break;
+    brief_in_a_row_ += taken;
+    // Its writer may be at the rest of that line, and comes further while what was taken is finished.
+    if (slots.waits_at_line()) return false;
   }
-  return taken;
+  return true;
 }
 
 bool Engine::take_from_slot(PeerState& from, PairSlotReader& slots) {
   const PairSlot* slot = slots.front();
   if (slot == nullptr) return false;
-  if (slot->envelope.type != EnvelopeType::eager) [[unlikely]]
+  const Envelope envelope = slots.envelope(*slot);
+  if (envelope.type != EnvelopeType::eager) [[unlikely]]
     return take_shown_from_slot(from, slots);
-  const Envelope& envelope = slot->envelope;
   if (!order_.take_turn(from.rank, envelope.sequence)) return false;
   const std::span<const std::byte> payload = slots.payload(*slot);
   std::uint32_t wire = 0;
@@ -162,14 +198,14 @@ bool Engine::take_from_slot(PeerState& from, PairSlotReader& slots) {
   } else {
     deliver_to(wire & 0xfffff, *from.path, {from.rank, envelope, payload, false, 0});
   }
-  if (slots.pop(payload.size())) from.link->ring();
+  if (slots.pop()) from.link->ring();
   return true;
 }
 
 // Of the message in front, and what the peer says of this side's. False: all else, which progress() takes.
 bool Engine::take_shown_from_slot(PeerState& from, PairSlotReader& slots) {
   const PairSlot& slot = *slots.front();
-  const Envelope& envelope = slot.envelope;
+  const Envelope envelope = slots.envelope(slot);
   const std::span<const std::byte> payload = slots.payload(slot);
   const Arrival arrival{from.rank, envelope, payload, false, 0};
   if (envelope.type == EnvelopeType::taken) {
@@ -191,7 +227,7 @@ bool Engine::take_shown_from_slot(PeerState& from, PairSlotReader& slots) {
       deliver_to(wire & 0xfffff, *from.path, arrival);
     }
   }
-  if (slots.pop(payload.size())) from.link->ring();
+  if (slots.pop()) from.link->ring();
   return true;
 }
 

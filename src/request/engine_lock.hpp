@@ -112,4 +112,16 @@ class EngineLock {
   std::array<Seat, kSeats> seats_{};
 };
 
+// Lets go, at its end, of a lock that is held.
+class HeldLock {
+ public:
+  [[gnu::always_inline]] explicit HeldLock(EngineLock& lock) : lock_(lock) {}
+  [[gnu::always_inline]] ~HeldLock() { lock_.unlock(); }
+  HeldLock(const HeldLock&) = delete;
+  HeldLock& operator=(const HeldLock&) = delete;
+
+ private:
+  EngineLock& lock_;
+};
+
 }  // namespace ist

@@ -38,9 +38,10 @@ constexpr int carrier_of(Way way) {
 struct Counted {
   std::uint64_t messages = 0;
   std::uint64_t bytes = 0;
-  void add(Bytes size) {
-    ++messages;
-    bytes += size.value;
+  void add(Bytes size) { add(1, size); }
+  void add(std::uint64_t several, Bytes in_all) {
+    messages += several;
+    bytes += in_all.value;
   }
   Counted& operator+=(const Counted& other) {
     messages += other.messages;

@@ -17,7 +17,7 @@
 #include "cli/bench_sweep.hpp"
 #include "cli/failure.hpp"
 #include "cli/machine.hpp"
-#include "path/shm/pair_slots.hpp"
+#include "path/shm/pair_slot.hpp"
 
 namespace ist::cli {
 namespace {

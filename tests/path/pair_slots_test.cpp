@@ -1,6 +1,11 @@
-// The slots of a pair alone: messages that fit one and messages in the room beside them, at every place, with the worst bytes there are.
+// The slots of a pair alone: messages that share one, that have one to themselves, and messages in the room beside them, at every place, with the
+// worst bytes there are.
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <random>
 #include <thread>
+#include <tuple>
 
 #include "test_world.hpp"
 
@@ -20,13 +25,19 @@ class PairSlots : public ::testing::TestWithParam<std::uint32_t> {
   static std::vector<std::byte> malicious(std::uint64_t position, std::size_t size, std::uint64_t number);
   bool holds(const PairSlot& slot, std::uint64_t number, const std::vector<std::byte>& bytes) const;
   void pass(std::uint64_t& number, std::size_t size);
+  // One that may share a line: its tag and bytes follow from its number.
+  bool add(std::uint32_t number, std::uint32_t context, std::size_t size);
+  void expect_shared(std::uint32_t number, std::uint32_t context, std::size_t size);
+  // How many lines have been begun.
+  std::size_t lines() const;
 };
 INSTANTIATE_TEST_SUITE_P(OfRanks, PairSlots, ::testing::Values(2U, 32U, 128U, 4096U));
 
 std::vector<std::byte> PairSlots::malicious(std::uint64_t position, std::size_t size, std::uint64_t number) {
   std::vector<std::byte> bytes(size);
   for (std::size_t at = 0; at < size; at += 8) {
-    const std::uint64_t word = at % 64 == 0 ? turn_at(position + 1, number % 217) : number * 8191 + at;
+    const std::uint64_t shared = number % 2 == 0 ? kSharedBit : 0;
+    const std::uint64_t word = at % 64 == 0 ? turn_at(position + 1, shared | number % 217) : number * 8191 + at;
     std::memcpy(bytes.data() + at, &word, std::min<std::size_t>(8, size - at));
   }
   return bytes;
@@ -34,7 +45,7 @@ std::vector<std::byte> PairSlots::malicious(std::uint64_t position, std::size_t 
 
 bool PairSlots::holds(const PairSlot& slot, std::uint64_t number, const std::vector<std::byte>& bytes) const {
   const auto payload = reader_.payload(slot);
-  return slot.envelope.sequence == number && payload.size() == bytes.size() &&
+  return reader_.envelope(slot).sequence == static_cast<std::uint32_t>(number) && payload.size() == bytes.size() &&
          std::equal(payload.begin(), payload.end(), bytes.begin());
 }
 
@@ -55,6 +66,37 @@ void PairSlots::pass(std::uint64_t& number, std::size_t size) {
   ASSERT_FALSE(reader_.ready()) << "after message " << number;
   ASSERT_EQ(nullptr, reader_.front()) << "after message " << number;
   ++number;
+}
+
+std::array<std::byte, 8> word_of(std::uint32_t number) {
+  return std::bit_cast<std::array<std::byte, 8>>(number * std::uint64_t{0x9e3779b97f4a7c15} + 1);
+}
+
+bool PairSlots::add(std::uint32_t number, std::uint32_t context, std::size_t size) {
+  return writer_.add(number, context, static_cast<std::int32_t>(number ^ 0x5555), word_of(number).data(), size);
+}
+
+void PairSlots::expect_shared(std::uint32_t number, std::uint32_t context, std::size_t size) {
+  ASSERT_TRUE(reader_.ready()) << number;
+  const PairSlot* slot = reader_.front();
+  ASSERT_NE(nullptr, slot) << number;
+  const Envelope envelope = reader_.envelope(*slot);
+  EXPECT_EQ(number, envelope.sequence);
+  EXPECT_EQ(context, envelope.context) << number;
+  EXPECT_EQ(static_cast<std::int32_t>(number ^ 0x5555), envelope.tag) << number;
+  EXPECT_EQ(size, envelope.bytes) << number;
+  EXPECT_EQ(EnvelopeType::eager, envelope.type) << number;
+  EXPECT_EQ(static_cast<std::uint8_t>(KindId::host), envelope.kind) << number;
+  EXPECT_EQ(0, envelope.flags) << number;
+  const auto payload = reader_.payload(*slot);
+  ASSERT_EQ(size, payload.size()) << number;
+  EXPECT_TRUE(std::equal(payload.begin(), payload.end(), word_of(number).begin())) << number;
+  reader_.pop();
+}
+
+std::size_t PairSlots::lines() const {
+  return static_cast<std::size_t>(std::count_if(slots_.begin(), slots_.begin() + static_cast<std::ptrdiff_t>(shape_.slots),
+                                                [](const PairSlot& slot) { return slot.turn != 0; }));
 }
 
 TEST(PairSlotShape, ManyRanksHaveFewerSlotsEach) {
@@ -127,6 +169,70 @@ TEST_P(PairSlots, RefusesWhatHasNoRoomAndTellsWhenItHas) {
   EXPECT_EQ(posted + 1, read);
 }
 
+TEST_P(PairSlots, FourShortMessagesShareALineWhateverTheirLengths) {
+  std::uint32_t number = 0;
+  for (std::size_t first = 0; first <= 8; ++first) {
+    for (std::size_t n = 0; n < 4; ++n) ASSERT_TRUE(add(number + static_cast<std::uint32_t>(n), 7, (first + n) % 9));
+    EXPECT_EQ(first + 1, lines());
+    for (std::size_t n = 0; n < 4; ++n) expect_shared(number++, 7, (first + n) % 9);
+    EXPECT_FALSE(reader_.ready());
+    EXPECT_EQ(nullptr, reader_.front());
+  }
+}
+
+TEST_P(PairSlots, AMessageJoinsALineThatTheReaderHasReadAlready) {
+  for (std::uint32_t number = 0; number < 4; ++number) {
+    ASSERT_TRUE(add(number, 7, 8));
+    expect_shared(number, 7, 8);
+    EXPECT_FALSE(reader_.ready());
+    EXPECT_EQ(nullptr, reader_.front()) << number;
+  }
+  EXPECT_EQ(1U, lines());
+}
+
+// Another communicator, a message in between that went another way, and one that has a line to itself. The sequence wraps.
+TEST_P(PairSlots, WhatDoesNotFollowTheOneBeforeBeginsALine) {
+  constexpr std::uint32_t kLast = ~std::uint32_t{0};
+  ASSERT_TRUE(add(kLast - 1, 7, 8) && add(kLast, 7, 8) && add(0, 7, 8));
+  EXPECT_EQ(1U, lines());
+  ASSERT_TRUE(add(1, 8, 8) && add(3, 8, 3));
+  EXPECT_EQ(3U, lines());
+  const std::vector<std::byte> long_one(100);
+  ASSERT_TRUE(writer_.post(numbered(4), long_one) && add(5, 8, 0));
+  EXPECT_EQ(5U, lines());
+  for (const auto& [number, context, size] :
+       {std::tuple{kLast - 1, 7U, 8U}, {kLast, 7U, 8U}, {0U, 7U, 8U}, {1U, 8U, 8U}, {3U, 8U, 3U}})
+    expect_shared(number, context, size);
+  ASSERT_NE(nullptr, reader_.front());
+  EXPECT_TRUE(holds(*reader_.front(), 4, long_one));
+  reader_.pop();
+  expect_shared(5, 8, 0);
+  EXPECT_FALSE(reader_.ready());
+}
+
+// A context of its own for each, so that the reader leaves every line before it is full: of those, too, it has to tell.
+TEST_P(PairSlots, LinesThatWereNeverFullComeBack) {
+  for (std::uint32_t number = 0; number < 5 * shape_.slots && !HasFatalFailure(); ++number) {
+    // add() does not look how far the reader has come; begin() does.
+    ASSERT_TRUE(add(number, number, 8) || (writer_.begin(8) != nullptr && add(number, number, 8))) << number;
+    expect_shared(number, number, 8);
+  }
+}
+
+TEST_P(PairSlots, FullLinesRefuseAndComeBackWithoutAGap) {
+  std::uint32_t sent = 0;
+  std::uint32_t received = 0;
+  for (int lap = 0; lap < 3; ++lap) {
+    while (add(sent, 7, 8)) ++sent;
+    EXPECT_LE(sent - received, 4 * shape_.slots);
+    EXPECT_GE(sent - received, 4 * (shape_.slots - kReportEvery));
+    EXPECT_EQ(nullptr, lap == 0 ? writer_.begin(8) : nullptr);
+    while (received < sent && !HasFatalFailure()) expect_shared(received++, 7, 8);
+    EXPECT_FALSE(reader_.ready());
+    ASSERT_NE(nullptr, writer_.begin(8));
+  }
+}
+
 TEST_P(PairSlots, BetweenThreadsEveryByteArrivesInOrder) {
   constexpr std::uint64_t kMessages = 60000;
   const std::uint64_t seed = std::random_device{}();
@@ -134,14 +240,21 @@ TEST_P(PairSlots, BetweenThreadsEveryByteArrivesInOrder) {
   const auto sizes = [seed, longest = shape_.longest] {
     return [longest, random = std::mt19937_64{seed}]() mutable {
       const std::uint64_t drawn = random();
-      return static_cast<std::size_t>(drawn / 8 % (drawn % 8 == 0 ? longest + 1 : kAlwaysInSlots.value + 1));
+      const std::uint64_t most = drawn % 16 == 0 ? longest : drawn % 16 < 8 ? kAlwaysInSlots.value : PairSlot::kShare;
+      return static_cast<std::size_t>(drawn / 16 % (most + 1));
     };
+  };
+  // As calls do: what is short joins the line before, if it may, and goes the long way where there seems to be no room.
+  const auto send = [&](std::uint64_t number, const std::vector<std::byte>& bytes) {
+    const auto sequence = static_cast<std::uint32_t>(number);
+    return (bytes.size() <= PairSlot::kShare && writer_.add(sequence, sequence / 50, 0, bytes.data(), bytes.size())) ||
+           writer_.post(numbered(number), bytes);
   };
   std::thread sender{[&] {
     auto size = sizes();
     for (std::uint64_t number = 0; number < kMessages; ++number) {
       const auto bytes = malicious(number, size(), number);
-      while (!wrong && !writer_.post(numbered(number), bytes)) std::this_thread::yield();
+      while (!wrong && !send(number, bytes)) std::this_thread::yield();
     }
   }};
   auto size = sizes();

@@ -37,13 +37,13 @@ struct Ordinary {
           Bytes{static_cast<std::uint64_t>(data.count) * each}};
 }
 
-// `few`: its bytes are (is_few).
+// `few`: it shares a line (PairSlot::kShare).
 template <bool few>
 [[gnu::always_inline]] inline bool send_at_once(const Ordinary& what, int dest, int tag, bool blocking) {
   Engine& engine = what.comm->engine();
   if (!engine.lock().try_lock()) [[unlikely]]
     return false;
-  const std::lock_guard lock(engine.lock(), std::adopt_lock);
+  const HeldLock lock(engine.lock());
   if (!engine.send_at_once<few>(what.address, what.size, what.comm->to_world(dest), tag, what.comm->scope().context,
                                 blocking)) [[unlikely]]
     return false;
@@ -61,7 +61,7 @@ template <bool few>
   const Ordinary found = ordinary(data, comm);
   if (found.comm == nullptr || tag < 0 || dest < 0 || dest >= found.comm->size()) [[unlikely]]
     return false;
-  if (is_few(found.size.value)) [[likely]]
+  if (found.size.value <= PairSlot::kShare) [[likely]]
     return send_at_once<true>(found, dest, tag, blocking);
   return send_more_at_once(found, dest, tag, blocking);
 }
@@ -83,7 +83,7 @@ inline std::int32_t world_source(const Communicator& comm, int source) {
   Engine& engine = found.comm->engine();
   if (!engine.lock().try_lock()) [[unlikely]]
     return false;
-  const std::lock_guard lock(engine.lock(), std::adopt_lock);
+  const HeldLock lock(engine.lock());
   const OperationId id =
       engine.receive_at_once(found.address, found.size, world_source(*found.comm, source), tag, found.comm->scope());
   if (id.value == 0) [[unlikely]]

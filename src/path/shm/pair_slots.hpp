@@ -1,5 +1,5 @@
-// The small messages of one pair: single-producer slots of one cache line each, which have up to 24 bytes, and a room beside them
-// for the bytes of longer ones.
+// The small messages of one pair: single-producer slots of one cache line each, which have one message of up to 24 bytes or four of up to 8,
+// and a room beside them for the bytes of longer ones.
 //
 // Who calls this : shm_link writes, shm_path reads. Model: models/slots.pml.
 // Threads        : one writer and one reader, in different processes; no lock.
@@ -11,6 +11,11 @@
 // in a line of its own, once per kReportEvery slots or a sixteenth of the room. Nobody but the writer of turns writes where a turn is
 // looked for: bytes of messages that are longer than a slot lie elsewhere, in blocks, each message's in one piece.
 //
+// A message of a word or less joins the one before it in its line, if that has a place and is of the same communicator, whether or not the
+// reader has been there: the turn word then tells of one more. The writer goes on to the next line when it likes, and never comes back
+// to one from which it has gone on; so the reader, when it has all that a line tells of, looks at the next one, too, and where that is there,
+// once more at the first.
+//
 // Few slots, side by side, so that all of them stay in the writer's first cache. A line that the reader has looked at has to be taken from it
 // before it is written again, and a processor does so for one line after the other where it finds its own copy in the second cache, but for
 // several at once where that is in the first one: 64 lines of a ring of 1024 with 256 bytes from one to the next, or of 512 side by
@@ -18,102 +23,17 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 
-#include "base/units.hpp"
 #include "base/wire.hpp"
+#include "memory/piece.hpp"
+#include "path/shm/pair_slot.hpp"
 
 namespace ist {
-
-struct alignas(64) PairSlot {
-  // What fits beside turn and envelope.
-  static constexpr std::size_t kPayload = 24;
-  // turn_at(): one store publishes all. Fresh memory is zero, which no turn is.
-  std::atomic<std::uint64_t> turn;
-  Envelope envelope;
-  std::array<std::byte, kPayload> payload;
-};
-static_assert(sizeof(PairSlot) == 64);
-static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
-
-// How many blocks of the room a message takes.
-constexpr std::uint64_t kBlock = 64;
-constexpr std::uint64_t blocks_for(std::size_t payload) {
-  return payload <= PairSlot::kPayload ? 0 : (payload + kBlock - 1) / kBlock;
-}
-
-// Most bytes of any message in slots, and how many slots and bytes of room a pair has, at most and at least.
-constexpr std::size_t kPairPayload = 65536;
-constexpr std::uint64_t kMostPairSlots = 256;
-constexpr std::uint64_t kFewestPairSlots = 64;
-constexpr std::uint64_t kMostPairRoom = 262144;
-constexpr std::uint64_t kFewestPairRoom = 32768;
-constexpr std::uint64_t kReportEvery = 16;
-
-// The slots of each pair of a host: the more room, the further a sender runs ahead of its receiver. Windows of 64 messages, with 32 and
-// with 256 KiB (AMD EPYC, 2 processors, 2026-11-22): of 1 KiB 0.121 and 0.099 us each, of 4 KiB 0.21 and 0.15; of 8 KiB in cells
-// 0.295, in slots 0.206. A message may fill a quarter of it, since that is ahead of announcing it first (same machine, slots and ring): of
-// 32 KiB 0.97 and 1.44 us one way, 0.60 and 0.81 in windows; of 64 KiB 1.76 and 2.15, 1.21 and 1.32. Many ranks have less, since
-// every pair that ever spoke has all of it in memory: 256 KiB up to 16 ranks, 32 KiB from 65 on.
-struct PairSlotShape {
-  std::uint64_t slots;   // a power of two
-  std::uint64_t blocks;  // of the room; a power of two
-  std::size_t longest;   // bytes of a message
-  // In slots, with the room behind them. At its end there is space for the rest of a message that begins in the last block: none is torn apart.
-  constexpr std::uint64_t in_memory() const { return slots + blocks + blocks_for(longest) - 1; }
-  // So many blocks that were read are told of at once.
-  constexpr std::uint64_t report() const { return blocks / 16; }
-};
-static_assert(sizeof(PairSlot) == kBlock);
-constexpr PairSlotShape pair_slot_shape(std::uint32_t ranks) {
-  std::uint64_t slots = kMostPairSlots;
-  std::uint64_t room = kMostPairRoom;
-  for (std::uint64_t most = 16; most < ranks && room > kFewestPairRoom; most *= 2)
-    room /= 2, slots /= slots > kFewestPairSlots ? 2 : 1;
-  return {slots, room / kBlock, std::min<std::size_t>(kPairPayload, room / 4)};
-}
-// Guards REPORT_OFTEN and REPORT_BYTES_OFTEN: or the reader could have emptied all slots, or the room, without having told so, and the writer
-// would wait for ever.
-static_assert(kReportEvery <= kFewestPairSlots);
-constexpr bool reports_in_time(const PairSlotShape& shape) {
-  return shape.report() - 1 + blocks_for(shape.longest) <= shape.blocks;
-}
-static_assert(reports_in_time(pair_slot_shape(16)) && reports_in_time(pair_slot_shape(1 << 20)));
-static_assert(pair_slot_shape(16).slots == kMostPairSlots && pair_slot_shape(16).longest == kPairPayload);
-static_assert(pair_slot_shape(1 << 20).slots == kFewestPairSlots);
-
-// What is eager at all goes in slots where they take it; what is as short as this always does. Between hosts that is more than a cell
-// takes: neither driver nor page-locked memory is part of it.
-constexpr Bytes kAlwaysInSlots{216};
-constexpr std::uint64_t kSlotsBeyondCells = 4;
-constexpr Bytes pair_slot_limit(Bytes eager_limit, std::uint32_t ranks) {
-  return eager_limit < kAlwaysInSlots
-             ? kAlwaysInSlots
-             : smaller(Bytes{kSlotsBeyondCells * eager_limit.value}, Bytes{pair_slot_shape(ranks).longest});
-}
-
-// The position in 46 bits, a bit that is always set, and the payload's length in 17.
-constexpr std::uint64_t kTurnBit = std::uint64_t{1} << 17;
-static_assert(kPairPayload < kTurnBit);
-constexpr std::uint64_t turn_at(std::uint64_t position, std::size_t payload) { return position << 18 | kTurnBit | payload; }
-constexpr bool is_turn(std::uint64_t word, std::uint64_t position) {
-  return (word & ~(kTurnBit - 1)) == turn_at(position, 0);
-}
-
-// How many slots and blocks were read since the start: one word tells both. They wrap; only differences count, which are small.
-struct PairConsumed {
-  std::uint32_t slots = 0;
-  std::uint32_t blocks = 0;
-  static constexpr PairConsumed from(std::uint64_t word) {
-    return {static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32)};
-  }
-  constexpr std::uint64_t word() const { return std::uint64_t{blocks} << 32 | slots; }
-};
 
 // As memcpy, and without a call for 8 to 16 bytes.
 constexpr bool is_few(std::size_t size) { return size - 8 <= 8; }
@@ -151,7 +71,7 @@ class PairSlotWriter {
   bool post(const Envelope& envelope, std::span<const std::byte> payload) {
     PairSlot* const slot = begin(payload.size());
     if (slot == nullptr) return false;
-    slot->envelope = envelope;
+    slot->whole.envelope = envelope;
     finish(*slot, payload.data(), payload.size());
     return true;
   }
@@ -161,30 +81,54 @@ class PairSlotWriter {
   }
   void finish(PairSlot& slot, const std::byte* payload, std::size_t size) {
     if (size <= PairSlot::kPayload) {
-      copy_any(slot.payload.data(), payload, size);
+      copy_any(slot.whole.payload.data(), payload, size);
     } else {
       std::memcpy(block_at(written_), payload, size);
       written_ += static_cast<std::uint32_t>(blocks_for(size));
     }
-    show(slot, size);
+    show(slot, turn_at(position_, size));
+    shares_ = PairSlot::kShares;
   }
 
-  // The same of few bytes (is_few), without a call. Null, also where there may be room: then begin() has to look.
-  PairSlot* begin_few() {
-    const std::uint64_t position = position_;
-    if (static_cast<std::uint32_t>(position) - seen_.slots >= count_) [[unlikely]]
-      return nullptr;
-    return &slots_[place_of(position)];
-  }
-  void finish_few(PairSlot& slot, const std::byte* payload, std::size_t size) {
-    copy_few(slot.payload.data(), payload, size);
-    show(slot, size);
+  // An eager message of at most kShare bytes from host memory, in the last line where it may join that. False, also where there may be room:
+  // then begin() has to look.
+  [[gnu::always_inline]] bool add(std::uint32_t sequence, std::uint32_t context, std::int32_t tag, const std::byte* payload,
+                                  std::size_t size) {
+    std::uint64_t word = 0;
+    if (size == sizeof word) [[likely]]
+      std::memcpy(&word, payload, sizeof word);
+    else
+      std::memcpy(&word, payload, size);
+    const std::uint64_t name = std::uint64_t{sequence} << 32 | context;
+    if (shares_ < PairSlot::kShares && name == next_share_) {
+      // Guard LAST_LINE: behind this one nothing has been shown, so that the reader is still here.
+      PairSlot& slot = slots_[place_of(position_ - 1)];
+      slot.shared.tags[shares_] = tag;
+      slot.shared.words[shares_] = word;
+      turn_ += share_at(shares_, size);
+      ++shares_;
+      // Guard SHARE_LAST: as TURN_LAST.
+      slot.turn.store(turn_, std::memory_order_release);
+    } else {
+      if (static_cast<std::uint32_t>(position_) - seen_.slots >= count_) [[unlikely]]
+        return false;
+      PairSlot& slot = slots_[place_of(position_)];
+      slot.shared.sequence = sequence;
+      slot.shared.context = context;
+      slot.shared.tags[0] = tag;
+      slot.shared.words[0] = word;
+      turn_ = turn_at(position_, kSharedBit | share_at(0, size));
+      show(slot, turn_);
+      shares_ = 1;
+    }
+    next_share_ = name + (std::uint64_t{1} << 32);  // sequences wrap
+    return true;
   }
 
   // A message may follow in some 50 ns: what another reader looks at has to be taken from its cache first, and that goes on while the
   // caller still computes. Half a round trip of 8 bytes 0.080 us, and 0.060 where who receives asks for the line of its answer (AMD EPYC, 2
   // processors that share a cache, 2026-11-22). A store by itself asks only when its address is known, which is late.
-  void fetch_next() const { fetch_for_writing(slots_[place_of(position_)]); }
+  void fetch_next() const { fetch_for_writing(slots_[place_of(position_ - (shares_ < PairSlot::kShares ? 1 : 0))]); }
 
   // Was the last post() refused, and would it find room now? Then the refusal is forgotten.
   bool news() {
@@ -204,14 +148,14 @@ class PairSlotWriter {
   std::byte* block_at(std::uint64_t number) const {
     return reinterpret_cast<std::byte*>(slots_ + count_) + (number & (blocks_ - 1)) * kBlock;
   }
-  void show(PairSlot& slot, std::size_t size) {
+  void show(PairSlot& slot, std::uint64_t turn) {
     const std::uint64_t position = position_;
     // Guard TURN_LAST: release keeps envelope and payload before the word that shows them.
-    slot.turn.store(turn_at(position, size), std::memory_order_release);
+    slot.turn.store(turn, std::memory_order_release);
     position_ = position + 1;
     fetch_for_writing(slots_[place_of(position + 1 + kFetchAhead)]);
   }
-  // Guards ROOM and ROOM_FOR_BYTES, also in begin_few(): nothing is written over that the reader has not counted as consumed.
+  // Guards ROOM and ROOM_FOR_BYTES, also in add(): nothing is written over that the reader has not counted as consumed.
   bool is_free(PairConsumed consumed, std::uint32_t blocks) const {
     return static_cast<std::uint32_t>(position_) - consumed.slots < count_ && written_ - consumed.blocks + blocks <= blocks_;
   }
@@ -234,7 +178,10 @@ class PairSlotWriter {
   const std::uint64_t blocks_;
   const std::size_t longest_;
   std::uint64_t position_ = 0;
-  std::uint32_t written_ = 0;  // blocks
+  std::uint64_t turn_ = 0;                    // of the last line, while it is shared
+  std::uint64_t next_share_ = 0;              // sequence and context of the message that may join it
+  std::uint32_t shares_ = PairSlot::kShares;  // in the last line, of those that it may have
+  std::uint32_t written_ = 0;                 // blocks
   PairConsumed seen_;
   std::uint32_t refused_blocks_ = 0;
   bool refused_ = false;  // the last post(), which wanted that many blocks
@@ -251,39 +198,102 @@ class PairSlotReader {
         longest_(shape.longest) {}
 
   // The slot of the oldest message, or null. The message stays as it is until pop().
-  const PairSlot* front() const {
+  const PairSlot* front() {
     const PairSlot& slot = slots_[position_ & mask_];
-    // Guard TURN: acquire pairs with the release in show(). Messages of another lap have another position in their word.
-    return is_turn(slot.turn.load(std::memory_order_acquire), position_) ? &slot : nullptr;
+    // What the word told before is there: the line is not asked for again while its writer may be at it.
+    if (taken_ != 0 && share_in(turn_, taken_) != 0) return &slot;
+    // Guard TURN: acquire pairs with the release in show() and add(). Messages of another lap have another position in their word.
+    turn_ = slot.turn.load(std::memory_order_acquire);
+    if (!is_turn(turn_, position_)) return nullptr;
+    if (has_more(turn_)) [[likely]]
+      return &slot;
+    return front_of_next(slot);
   }
   // Would front() find one? Relaxed: nothing of the message is read on its word.
-  bool ready() const { return is_turn(slots_[position_ & mask_].turn.load(std::memory_order_relaxed), position_); }
-  // Of front().
+  bool ready() const {
+    const std::uint64_t turn = slots_[position_ & mask_].turn.load(std::memory_order_relaxed);
+    return is_turn(turn, position_) &&
+           (has_more(turn) || is_turn(slots_[(position_ + 1) & mask_].turn.load(std::memory_order_relaxed), position_ + 1));
+  }
+  // Does the line of front() have several? Whoever has asked may say so to the three that follow, which are quicker then.
+  bool shared() const { return (turn_ & kSharedBit) != 0; }
+  // Of a shared line that front() has found: its messages from `taken` on, and what it tells of their lengths (share_in()). pop_shares() is
+  // done with so many of them at once.
+  struct Shares {
+    const PairSlot::Shared& line;
+    std::uint32_t taken;
+    std::uint64_t turn;
+  };
+  Shares shares(const PairSlot& slot) const { return {slot.shared, taken_, turn_ & (kSharedBit - 1)}; }
+  bool pop_shares(std::uint32_t messages) {
+    taken_ += messages;
+    if (taken_ == PairSlot::kShares) taken_ = 0, ++position_;
+    return report();
+  }
+  // After pop(): all that a shared line told of was taken, and more may join it.
+  bool waits_at_line() const { return taken_ != 0 && share_in(turn_, taken_) == 0; }
+  // Of front(), until pop().
+  template <bool is_shared>
+  Envelope envelope(const PairSlot& slot) const {
+    if (!is_shared) return slot.whole.envelope;
+    Envelope made;
+    made.sequence = slot.shared.sequence + taken_;
+    made.context = slot.shared.context;
+    made.tag = slot.shared.tags[taken_];
+    made.kind = static_cast<std::uint8_t>(KindId::host);
+    made.bytes = share_in(turn_, taken_) - 1;
+    return made;
+  }
+  Envelope envelope(const PairSlot& slot) const { return shared() ? envelope<true>(slot) : envelope<false>(slot); }
+  template <bool is_shared>
   std::span<const std::byte> payload(const PairSlot& slot) const {
-    const std::size_t size = length(slot);
+    if (is_shared) return {reinterpret_cast<const std::byte*>(&slot.shared.words[taken_]), share_in(turn_, taken_) - 1};
+    const std::size_t size = length();
     if (size <= PairSlot::kPayload) [[likely]]
-      return {slot.payload.data(), size};
+      return {slot.whole.payload.data(), size};
     return {reinterpret_cast<const std::byte*>(slots_ + mask_ + 1) + (read_ & block_mask_) * kBlock, size};
   }
-  // Done with front(). True if the writer was told, and may have to be woken.
-  bool pop() { return pop(length(slots_[position_ & mask_])); }
-  // The same where the payload's length is known.
-  bool pop(std::size_t length_of_front) {
-    ++position_;
-    read_ += static_cast<std::uint32_t>(blocks_for(length_of_front));
-    if (position_ % kReportEvery != 0 && read_ - told_ < report_) [[likely]]
-      return false;
-    told_ = read_;
-    // Guard REPORT_LAST: release keeps our reads of slots and blocks before the count that lets the writer fill them again.
-    consumed_->store(PairConsumed{static_cast<std::uint32_t>(position_), read_}.word(), std::memory_order_release);
-    return true;
+  std::span<const std::byte> payload(const PairSlot& slot) const {
+    return shared() ? payload<true>(slot) : payload<false>(slot);
   }
+  // Done with front(). True if the writer was told, and may have to be woken.
+  template <bool is_shared>
+  bool pop() {
+    if (is_shared) return pop_shares(1);
+    read_ += static_cast<std::uint32_t>(blocks_for(length()));
+    ++position_;
+    return report();
+  }
+  bool pop() { return shared() ? pop<true>() : pop<false>(); }
 
  private:
-  // A length beyond the limit is never written; it keeps a scribbled segment from leading us out of the room.
-  std::size_t length(const PairSlot& slot) const {
-    return std::min<std::size_t>(slot.turn.load(std::memory_order_relaxed) & (kTurnBit - 1), longest_);
+  // Of the line in front, a message that was not taken?
+  bool has_more(std::uint64_t turn) const { return (turn & kSharedBit) == 0 || share_in(turn, taken_) != 0; }
+  // All that a shared line told of was taken.
+  const PairSlot* front_of_next(const PairSlot& slot) {
+    const PairSlot& next = slots_[(position_ + 1) & mask_];
+    const std::uint64_t turn = next.turn.load(std::memory_order_acquire);
+    if (!is_turn(turn, position_ + 1)) return nullptr;
+    // Guard LOOK_BACK: more may have joined it before the writer went on, which now it has.
+    turn_ = slot.turn.load(std::memory_order_acquire);
+    if (has_more(turn_)) return &slot;
+    taken_ = 0;
+    ++position_;
+    turn_ = turn;
+    return &next;
   }
+  // Also where it stays at a line: front_of_next() goes on, too, and tells nothing.
+  bool report() {
+    if (static_cast<std::uint32_t>(position_) - told_.slots < kReportEvery && read_ - told_.blocks < report_) [[likely]]
+      return false;
+    told_ = {static_cast<std::uint32_t>(position_), read_};
+    // Guard REPORT_LAST: release keeps our reads of slots and blocks before the count that lets the writer fill them again.
+    consumed_->store(told_.word(), std::memory_order_release);
+    return true;
+  }
+  // A length beyond the limit is never written; it keeps a scribbled segment from leading us out of the room.
+  std::size_t length() const { return std::min<std::size_t>(turn_ & (kSharedBit - 1), longest_); }
+
   const PairSlot* slots_;
   std::atomic<std::uint64_t>* consumed_;
   const std::uint64_t mask_;
@@ -291,8 +301,10 @@ class PairSlotReader {
   const std::uint32_t report_;
   const std::size_t longest_;
   std::uint64_t position_ = 0;
-  std::uint32_t read_ = 0;  // blocks
-  std::uint32_t told_ = 0;  // of them
+  std::uint64_t turn_ = 0;   // of the line in front, as front() saw it last
+  std::uint32_t taken_ = 0;  // of that line, while it is shared
+  std::uint32_t read_ = 0;   // blocks
+  PairConsumed told_;
 };
 
 }  // namespace ist

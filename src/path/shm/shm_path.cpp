@@ -124,11 +124,11 @@ std::optional<Arrival> ShmPath::next() {
 }
 
 std::optional<Arrival> ShmPath::take_slot(std::size_t source) {
-  const PairSlot* slot = sources_[source].slots.front();
+  PairSlotReader& slots = sources_[source].slots;
+  const PairSlot* slot = slots.front();
   if (!slot) return std::nullopt;
   held_ = source;
-  return Arrival{surroundings_.local[sources_[source].place], slot->envelope, sources_[source].slots.payload(*slot), false,
-                 0};
+  return Arrival{surroundings_.local[sources_[source].place], slots.envelope(*slot), slots.payload(*slot), false, 0};
 }
 
 std::optional<Arrival> ShmPath::take_cell() {
@@ -175,7 +175,7 @@ Status ShmPath::lock_memory() {
 bool ShmPath::news() {
   if (woken_.exchange(false, std::memory_order_acq_rel)) return true;
   if (arrivals_.ready() || pool_.news()) return true;
-  for (const Source& source : sources_)
+  for (Source& source : sources_)
     if (source.slots.front()) return true;
   return std::any_of(links_.begin(), links_.end(), [](const auto& link) { return link && link->news(); });
 }

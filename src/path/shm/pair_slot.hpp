@@ -1,0 +1,126 @@
+// One slot of a pair, the words that show and report slots, and how many a pair has.
+//
+// Who calls this : pair_slots.hpp; whoever wants to know what goes in slots.
+// Threads        : values.
+// Ownership      : none.
+// Errors         : none.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/units.hpp"
+#include "base/wire.hpp"
+
+namespace ist {
+
+struct alignas(64) PairSlot {
+  // What fits beside turn and envelope.
+  static constexpr std::size_t kPayload = 24;
+  // Messages of a line that share it, and most bytes of each.
+  static constexpr std::uint32_t kShares = 4;
+  static constexpr std::size_t kShare = 8;
+  // One that has the line to itself.
+  struct Whole {
+    Envelope envelope;
+    std::array<std::byte, kPayload> payload;
+  };
+  // Eager ones between host buffers, sent one after the other.
+  struct Shared {
+    std::uint32_t sequence;  // of the first
+    std::uint32_t context;
+    std::array<std::int32_t, kShares> tags;
+    std::array<std::uint64_t, kShares> words;
+  };
+  // turn_at(): one store publishes all. Fresh memory is zero, which no turn is.
+  std::atomic<std::uint64_t> turn;
+  union {
+    Whole whole = {};
+    Shared shared;
+  };
+};
+static_assert(sizeof(PairSlot) == 64);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+// How many blocks of the room a message takes.
+constexpr std::uint64_t kBlock = 64;
+constexpr std::uint64_t blocks_for(std::size_t payload) {
+  return payload <= PairSlot::kPayload ? 0 : (payload + kBlock - 1) / kBlock;
+}
+
+// Most bytes of any message in slots, and how many slots and bytes of room a pair has, at most and at least.
+constexpr std::size_t kPairPayload = 65536;
+constexpr std::uint64_t kMostPairSlots = 256;
+constexpr std::uint64_t kFewestPairSlots = 64;
+constexpr std::uint64_t kMostPairRoom = 262144;
+constexpr std::uint64_t kFewestPairRoom = 32768;
+constexpr std::uint64_t kReportEvery = 16;
+
+// The slots of each pair of a host: the more room, the further a sender runs ahead of its receiver. Windows of 64 messages, with 32 and
+// with 256 KiB (AMD EPYC, 2 processors, 2026-11-22): of 1 KiB 0.121 and 0.099 us each, of 4 KiB 0.21 and 0.15; of 8 KiB in cells
+// 0.295, in slots 0.206. A message may fill a quarter of it, since that is ahead of announcing it first (same machine, slots and ring): of
+// 32 KiB 0.97 and 1.44 us one way, 0.60 and 0.81 in windows; of 64 KiB 1.76 and 2.15, 1.21 and 1.32. Many ranks have less, since
+// every pair that ever spoke has all of it in memory: 256 KiB up to 16 ranks, 32 KiB from 65 on.
+struct PairSlotShape {
+  std::uint64_t slots;   // a power of two
+  std::uint64_t blocks;  // of the room; a power of two
+  std::size_t longest;   // bytes of a message
+  // In slots, with the room behind them. At its end there is space for the rest of a message that begins in the last block: none is torn apart.
+  constexpr std::uint64_t in_memory() const { return slots + blocks + blocks_for(longest) - 1; }
+  // So many blocks that were read are told of at once.
+  constexpr std::uint64_t report() const { return blocks / 16; }
+};
+static_assert(sizeof(PairSlot) == kBlock);
+constexpr PairSlotShape pair_slot_shape(std::uint32_t ranks) {
+  std::uint64_t slots = kMostPairSlots;
+  std::uint64_t room = kMostPairRoom;
+  for (std::uint64_t most = 16; most < ranks && room > kFewestPairRoom; most *= 2)
+    room /= 2, slots /= slots > kFewestPairSlots ? 2 : 1;
+  return {slots, room / kBlock, std::min<std::size_t>(kPairPayload, room / 4)};
+}
+// Guards REPORT_OFTEN and REPORT_BYTES_OFTEN: or the reader could have emptied all slots, or the room, without having told so, and the writer
+// would wait for ever. It stays at a shared line until there is more.
+static_assert(kReportEvery < kFewestPairSlots);
+constexpr bool reports_in_time(const PairSlotShape& shape) {
+  return shape.report() - 1 + blocks_for(shape.longest) <= shape.blocks;
+}
+static_assert(reports_in_time(pair_slot_shape(16)) && reports_in_time(pair_slot_shape(1 << 20)));
+static_assert(pair_slot_shape(16).slots == kMostPairSlots && pair_slot_shape(16).longest == kPairPayload);
+static_assert(pair_slot_shape(1 << 20).slots == kFewestPairSlots);
+
+// What is eager at all goes in slots where they take it; what is as short as this always does. Between hosts that is more than a cell
+// takes: neither driver nor page-locked memory is part of it.
+constexpr Bytes kAlwaysInSlots{216};
+constexpr std::uint64_t kSlotsBeyondCells = 4;
+constexpr Bytes pair_slot_limit(Bytes eager_limit, std::uint32_t ranks) {
+  return eager_limit < kAlwaysInSlots
+             ? kAlwaysInSlots
+             : smaller(Bytes{kSlotsBeyondCells * eager_limit.value}, Bytes{pair_slot_shape(ranks).longest});
+}
+
+// The position in 45 bits, a bit that is always set, one for a line that is shared, and the payload's length in 17; of a shared line four times
+// 4 bits, each the length of one message and one more, or 0 for none.
+constexpr std::uint64_t kTurnBit = std::uint64_t{1} << 18;
+constexpr std::uint64_t kSharedBit = std::uint64_t{1} << 17;
+static_assert(kPairPayload < kSharedBit && PairSlot::kShare + 1 < 16 && PairSlot::kShares * 4 <= 17);
+constexpr std::uint64_t turn_at(std::uint64_t position, std::size_t payload) { return position << 19 | kTurnBit | payload; }
+constexpr std::uint64_t share_at(std::uint32_t place, std::size_t payload) { return (payload + 1) << 4 * place; }
+constexpr std::uint64_t share_in(std::uint64_t turn, std::uint32_t place) { return turn >> 4 * place & 0xf; }
+constexpr bool is_turn(std::uint64_t word, std::uint64_t position) {
+  return (word & ~(kTurnBit - 1)) == turn_at(position, 0);
+}
+
+// How many slots and blocks were read since the start: one word tells both. They wrap; only differences count, which are small.
+struct PairConsumed {
+  std::uint32_t slots = 0;
+  std::uint32_t blocks = 0;
+  static constexpr PairConsumed from(std::uint64_t word) {
+    return {static_cast<std::uint32_t>(word), static_cast<std::uint32_t>(word >> 32)};
+  }
+  constexpr std::uint64_t word() const { return std::uint64_t{blocks} << 32 | slots; }
+};
+
+}  // namespace ist
