@@ -15,13 +15,13 @@
 namespace ist::cli {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Steady = std::chrono::steady_clock;
 
 constexpr std::size_t kWindowLines = 64;
 // Seconds for one limit: a busy machine gets fewer repetitions.
 constexpr double kLongest = 0.3;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+double seconds_since(Steady::time_point start) { return std::chrono::duration<double>(Steady::now() - start).count(); }
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -77,9 +77,9 @@ double window_us(int other_processor, std::size_t window) {
   std::vector<double> times;
   if (placed.load(std::memory_order_acquire) == 1) {
     std::uint32_t trip = 0;
-    const auto begin = Clock::now();
+    const auto begin = Steady::now();
     while (times.empty() || (times.size() < kBatches && seconds_since(begin) < kLongest)) {
-      const auto start = Clock::now();
+      const auto start = Steady::now();
       for (std::uint32_t n = 0; n < kTrips; ++n) {
         ++trip;
         for (std::size_t at = 0; at < window; ++at) lines.there[at].word.store(trip, std::memory_order_release);
@@ -98,9 +98,9 @@ double memcpy_gbps(std::size_t bytes) {
   std::vector<std::byte> from(bytes, std::byte{1});
   std::vector<std::byte> to(bytes, std::byte{2});
   std::vector<double> times;
-  const auto begin = Clock::now();
+  const auto begin = Steady::now();
   for (std::size_t n = 0; n < 7 && (n == 0 || seconds_since(begin) < kLongest); ++n) {
-    const auto start = Clock::now();
+    const auto start = Steady::now();
     std::memcpy(to.data(), from.data(), bytes);
     // The copy must not be moved out of the timed stretch, nor left out.
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -143,9 +143,9 @@ double warm_memcpy_gbps(std::size_t bytes) {
   const std::size_t each = std::clamp(kBatchBytes / bytes, kFewest, kMost);
   for (std::size_t n = 0; n < each; ++n) copy(to.get(), from.get(), bytes);
   std::vector<double> times;
-  const auto begin = Clock::now();
+  const auto begin = Steady::now();
   while (times.empty() || (times.size() < kBatches && seconds_since(begin) < kShort)) {
-    const auto start = Clock::now();
+    const auto start = Steady::now();
     for (std::size_t n = 0; n < each; ++n) copy(to.get(), from.get(), bytes);
     times.push_back(seconds_since(start) / static_cast<double>(each));
   }
