@@ -4,12 +4,14 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <iostream>
 #include <isthmus/halo.hpp>
 #include <isthmus/isthmus.hpp>
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "cli/bench_mapped.hpp"
 #include "cli/bench_report.hpp"
 #include "cli/failure.hpp"
 #include "cli/info.hpp"
@@ -38,6 +40,7 @@ struct Bench {
   const BenchOptions& options;
   isthmus::World world;
   isthmus::Kind kind;
+  const Kinds* kinds;  // for what the library has no call for; null: they did not load
   std::vector<Json> rows;
   bool first() const { return world.rank() == 0; }
 };
@@ -52,17 +55,24 @@ double worst_of_ranks(const Bench& bench, double mine) {
 struct Times {
   std::vector<double> pack, exchange, unpack, whole;
 };
-Times times_of(const Bench& bench, const Halo& halo) {
+// Its parts, each of them over when it returns.
+struct Step {
+  std::function<void()> pack, exchange, unpack;
+};
+Step step_of(const Halo& halo) {
+  return {[&halo] { halo.pack(); }, [&halo] { halo.exchange(); }, [&halo] { halo.unpack(); }};
+}
+Times times_of(const Bench& bench, const Step& step) {
   const std::uint64_t wanted = bench.options.iterations != 0 ? bench.options.iterations : bench.options.quick ? 20 : 300;
   Times times;
   for (std::uint64_t i = 0; i < wanted + wanted / 10 + 2; ++i) {
     bench.world.comm().barrier();
     const auto begin = Clock::now();
-    halo.pack();
+    step.pack();
     const double packed = microseconds_since(begin);
-    halo.exchange();
+    step.exchange();
     const double exchanged = microseconds_since(begin);
-    halo.unpack();
+    step.unpack();
     const double whole = microseconds_since(begin);
     if (i < wanted / 10 + 2) continue;
     times.pack.push_back(packed), times.exchange.push_back(exchanged - packed);
@@ -71,8 +81,8 @@ Times times_of(const Bench& bench, const Halo& halo) {
   return times;
 }
 
-void add_row(Bench& bench, Json row, const Halo& halo) {
-  Times times = times_of(bench, halo);
+void add_row(Bench& bench, Json row, const Step& step) {
+  Times times = times_of(bench, step);
   std::sort(times.whole.begin(), times.whole.end());
   row["median_us"] = worst_of_ranks(bench, median_of(times.whole));
   row["p10_us"] = worst_of_ranks(bench, percentile(times.whole, 0.1));
@@ -175,7 +185,7 @@ void bench_cube(Bench& bench, std::int64_t inner) {
       right = right && found == picture(cube, static_cast<int>(f), true);
     }
     must_be_right(bench, right, name + ", " + kPackings[static_cast<std::size_t>(packing)]);
-    add_row(bench, row_of(name, packing, way, bytes), halo);
+    add_row(bench, row_of(name, packing, way, bytes), step_of(halo));
     halo.destroy();
   }
 }
@@ -190,20 +200,76 @@ double node_by_node_us(const Bench& bench, const isthmus::Memory& nodes, const i
   });
 }
 
+// The nodes of one rank: what goes to the next ranks and comes from them.
+struct Nodes {
+  isthmus::Memory memory;
+  std::vector<double> values;
+  std::vector<isthmus::HaloLists> lists;
+
+  void reset(const Bench& bench) const {
+    bench.world.copy(memory.buffer(), isthmus::Buffer::host(values.data()), values.size() * sizeof(double));
+  }
+  // What each of them is after an exchange.
+  void must_be_exchanged(const Bench& bench, const std::string& what) const {
+    auto expected = values, found = values;
+    bench.world.copy(isthmus::Buffer::host(found.data()), memory.buffer(), found.size() * sizeof(double));
+    for (std::size_t o = 0; o < lists.size(); ++o)
+      for (std::size_t i = 0; i < lists[o].receives.size(); ++i)
+        expected[static_cast<std::size_t>(lists[o].receives[i])] =
+            lists[o].rank * 1e7 + static_cast<double>(lists[lists.size() - 1 - o].sends[i]);
+    must_be_right(bench, found == expected, what);
+  }
+};
+
+// A kernel gathers the nodes in page-locked host memory, from where they are sent, and one scatters from there what came.
+void bench_mapped(Bench& bench, const Nodes& nodes, const std::string& name) {
+  if (bench.kind == isthmus::Kind::host || bench.kinds == nullptr) return;
+  MappedNodes::Lists all{nodes.memory.buffer().c(), kNodes, {}, {}};
+  for (const isthmus::HaloLists& each : nodes.lists) {
+    all.sends.insert(all.sends.end(), each.sends.begin(), each.sends.end());
+    all.receives.insert(all.receives.end(), each.receives.begin(), each.receives.end());
+  }
+  const auto mapped = MappedNodes::open(*bench.kinds, all);
+  const isthmus::Comm comm = bench.world.comm();
+  const double* packed = nullptr;
+  const Step step{[&] { packed = mapped->pack(); },
+                  [&] {
+                    double* const room = mapped->room();
+                    std::vector<isthmus::Request> requests;
+                    for (std::size_t o = 0; o < nodes.lists.size(); ++o) {
+                      const std::size_t at = o * static_cast<std::size_t>(kBoundary);
+                      requests.push_back(comm.irecv(std::span{room + at, kBoundary}, nodes.lists[o].rank));
+                      requests.push_back(comm.isend(std::span{packed + at, kBoundary}, nodes.lists[o].rank));
+                    }
+                    for (isthmus::Request& request : requests) request.wait();
+                  },
+                  [&] { mapped->unpack(); }};
+  nodes.reset(bench);
+  step.pack(), step.exchange(), step.unpack();
+  nodes.must_be_exchanged(bench, name + ", mapped");
+  Json row = row_of(name, HaloPacking::automatic, HaloWay::messages, kBoundary * std::int64_t{sizeof(double)});
+  row["packing"] = "mapped";
+  add_row(bench, std::move(row), step);
+}
+
 // Of a million nodes, 20000 at the boundary to each of two other ranks, of which as many come: as they happen to be numbered, and renumbered so
 // that they lie side by side.
 void bench_lists(Bench& bench) {
   const int ranks = bench.world.size(), me = bench.world.rank();
-  const auto nodes = bench.world.allocate(bench.kind, static_cast<std::size_t>(kNodes) * sizeof(double));
+  Nodes nodes{bench.world.allocate(bench.kind, static_cast<std::size_t>(kNodes) * sizeof(double)),
+              std::vector<double>(static_cast<std::size_t>(kNodes)),
+              {}};
+  for (std::size_t i = 0; i < nodes.values.size(); ++i) nodes.values[i] = me * 1e7 + static_cast<double>(i);
   std::vector<std::int64_t> shuffled(static_cast<std::size_t>(kNodes));
   for (std::size_t i = 0; i < shuffled.size(); ++i) shuffled[i] = static_cast<std::int64_t>(i);
   // The same on all ranks.
   std::shuffle(shuffled.begin(), shuffled.end(), std::mt19937_64{static_cast<std::uint64_t>(ranks)});
+  std::vector<int> others{(me + 1) % ranks, (me + ranks - 1) % ranks};
+  if (others[0] == others[1]) others.pop_back();
   for (const bool renumbered : {false, true}) {
     const auto number = [&](std::int64_t i) { return renumbered ? i : shuffled[static_cast<std::size_t>(i)]; };
-    std::vector<isthmus::HaloLists> lists;
-    std::vector<int> others{(me + 1) % ranks, (me + ranks - 1) % ranks};
-    if (others[0] == others[1]) others.pop_back();
+    auto& lists = nodes.lists;
+    lists.clear();
     for (std::size_t o = 0; o < others.size(); ++o) {
       lists.push_back({others[o], {}, {}});
       // What goes to the next rank is the second stretch of what comes from the one before there; with two ranks all is one.
@@ -212,26 +278,19 @@ void bench_lists(Bench& bench) {
         lists[o].sends.push_back(number(stretch + i)), lists[o].receives.push_back(number(stretch + kBoundary + i));
       }
     }
-    std::vector<double> values(static_cast<std::size_t>(kNodes));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = me * 1e7 + static_cast<double>(i);
-    const std::array fields{HaloField::of<double>(nodes.buffer(), {})};
+    const std::array fields{HaloField::of<double>(nodes.memory.buffer(), {})};
     const std::string name = renumbered ? "renumbered" : "nodes";
     for (const auto& [packing, way] : variants(bench)) {
-      bench.world.copy(nodes.buffer(), isthmus::Buffer::host(values.data()), values.size() * sizeof(double));
+      nodes.reset(bench);
       const Halo halo(bench.world.comm(), lists, fields, {0, packing, way});
       halo.update();
-      auto expected = values, found = values;
-      bench.world.copy(isthmus::Buffer::host(found.data()), nodes.buffer(), found.size() * sizeof(double));
-      for (std::size_t o = 0; o < others.size(); ++o)
-        for (std::size_t i = 0; i < lists[o].receives.size(); ++i)
-          expected[static_cast<std::size_t>(lists[o].receives[i])] =
-              lists[o].rank * 1e7 + static_cast<double>(lists[others.size() - 1 - o].sends[i]);
-      must_be_right(bench, found == expected, name);
-      add_row(bench, row_of(name, packing, way, kBoundary * std::int64_t{sizeof(double)}), halo);
+      nodes.must_be_exchanged(bench, name);
+      add_row(bench, row_of(name, packing, way, kBoundary * std::int64_t{sizeof(double)}), step_of(halo));
       halo.destroy();
     }
+    bench_mapped(bench, nodes, name);
     if (renumbered) continue;
-    const double took = worst_of_ranks(bench, node_by_node_us(bench, nodes, lists[0]));
+    const double took = worst_of_ranks(bench, node_by_node_us(bench, nodes.memory, lists[0]));
     bench.rows.push_back(
         {{"case", name}, {"packing", "a copy for each"}, {"way", "none"}, {"bytes", kBoundary * 8}, {"pack_us", took}});
     if (bench.first())
@@ -242,9 +301,10 @@ void bench_lists(Bench& bench) {
 void measure(const BenchOptions& options, const std::string& kind) {
   constexpr std::array<const char*, 4> kKinds{"auto", "host", "cuda", "opencl"};
   const auto found = std::find(kKinds.begin() + 1, kKinds.end(), kind);
-  Bench bench{options, {}, static_cast<isthmus::Kind>(found - kKinds.begin()), {}};
+  Bench bench{options, {}, static_cast<isthmus::Kind>(found - kKinds.begin()), nullptr, {}};
   if (!options.json_file.empty() && bench.first()) must_be_writable(options.json_file);
-  const auto kinds = Kinds::load("all");
+  const auto kinds = Kinds::load("all");  // behind the world, which tells drivers what it wants before they start
+  if (kinds.ok()) bench.kinds = kinds->get();
   const std::string machine = kinds.ok() ? describe_machine(find_processors(), **kinds) : "unknown";
   if (bench.first())
     std::cout << "isthmus bench halo, " << bench.world.size() << " ranks, " << kind

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "cli/bench_report.hpp"
+#include "cli/bench_rows.hpp"
 #include "cli/bench_shapes.hpp"
 #include "cli/failure.hpp"
 #include "cli/info.hpp"
@@ -29,6 +30,7 @@ struct Bench {
   const BenchOptions& options;
   isthmus::World world;
   isthmus::Kind kind;
+  const Kinds* kinds;  // for what the library has no call for; null: they did not load
   std::vector<Json> rows;
 };
 
@@ -82,14 +84,37 @@ void copy(const Bench& bench, const isthmus::Buffer& to, const isthmus::Buffer& 
     bench.world.copy(to, from, bytes);
 }
 
+// One copy of rows by what copies on the device, against the same bytes by the library; null where there is no such copy.
+Json rows_us(const Bench& bench, const Shaped& shape, const isthmus::Memory& spread, const isthmus::Memory& packed) {
+  if (bench.kinds == nullptr || bench.kind == isthmus::Kind::host) return nullptr;
+  std::vector<Run> runs;
+  for (const ShapeRun& run : shape.runs) append(runs, {run.offset, run.bytes});
+  const auto rows = RowsCopy::open(*bench.kinds, form_of(std::move(runs)), spread.buffer().c(), packed.buffer().c());
+  if (rows == nullptr) return nullptr;
+  const auto size = static_cast<std::size_t>(shape.bytes());
+  std::vector<unsigned char> expected(size), found(size);
+  shape.layout.pack(bench.world, spread.buffer(), packed.buffer());
+  bench.world.copy(isthmus::Buffer::host(expected.data()), packed.buffer(), size);
+  bench.world.copy(packed.buffer(), isthmus::Buffer::host(found.data()), size);
+  rows->pack();
+  bench.world.copy(isthmus::Buffer::host(found.data()), packed.buffer(), size);
+  if (found != expected)
+    throw Failure(1, "bytes are wrong after a copy of rows, of blocks of " + std::to_string(shape.runs.front().bytes));
+  return median_of(times_of(bench.options, [&] { rows->pack(); }));
+}
+
 void print(const Json& row) {
   std::array<char, 200> line{};
-  std::array<char, 24> blocks{"-"};
-  if (!row["blocks_us"].is_null()) std::snprintf(blocks.data(), blocks.size(), "%.2f", row["blocks_us"].get<double>());
-  std::snprintf(line.data(), line.size(), "%9s %7lld %11lld %10.2f %10.2f %12s %10.2f %10.2f %8.2f\n",
+  const auto time = [&row](const char* name) {
+    std::array<char, 24> text{"-"};
+    if (!row[name].is_null()) std::snprintf(text.data(), text.size(), "%.2f", row[name].get<double>());
+    return std::string{text.data()};
+  };
+  std::snprintf(line.data(), line.size(), "%9s %7lld %11lld %10.2f %10.2f %12s %10s %10.2f %10.2f %8.2f\n",
                 row["shape"].get<std::string>().c_str(), row["block"].get<long long>(), row["bytes"].get<long long>(),
-                row["pack_us"].get<double>(), row["unpack_us"].get<double>(), blocks.data(), row["copy_us"].get<double>(),
-                row["limit_us"].get<double>(), row["limit_ratio"].get<double>());
+                row["pack_us"].get<double>(), row["unpack_us"].get<double>(), time("blocks_us").c_str(),
+                time("rows_us").c_str(), row["copy_us"].get<double>(), row["limit_us"].get<double>(),
+                row["limit_ratio"].get<double>());
   std::cout << line.data() << std::flush;
 }
 
@@ -110,6 +135,7 @@ void bench_shape(Bench& bench, const std::string& name, std::int64_t block, std:
            {"p90_us", percentile(pack, 0.9)},
            {"unpack_us", median_of(unpack)},
            {"blocks_us", nullptr},
+           {"rows_us", rows_us(bench, shape, spread, packed)},
            {"copy_us", median_of(whole)},
            {"iterations", pack.size()}};
   if (bench.kind == isthmus::Kind::host || shape.runs.size() <= kMostCopies)
@@ -131,19 +157,21 @@ void bench_shape(Bench& bench, const std::string& name, std::int64_t block, std:
 
 void measure(const BenchOptions& options, const std::string& kind) {
   if (!options.json_file.empty()) must_be_writable(options.json_file);
-  Bench bench{options, {}, kind_named(kind), {}};
+  Bench bench{options, {}, kind_named(kind), nullptr, {}};
   if (bench.world.size() != 1)
     throw Failure(
         2, "pack is by one rank and was started on " + std::to_string(bench.world.size()) + "; leave out isthmus run");
   static_cast<void>(bench.world.allocate(bench.kind, 1));  // or says why there is none, before anything else is said
   const auto kinds = Kinds::load("all");
+  if (kinds.ok()) bench.kinds = kinds->get();
   const std::string machine = kinds.ok() ? describe_machine(find_processors(), **kinds) : "unknown";
   const char* const limit =
       "a copy of as many bytes in one piece, times what reading whole lines of 64 bytes (sectors of 32 on CUDA devices) "
       "adds to it";
-  std::cout << "isthmus bench pack, " << kind << "; in us\n"
-            << machine << "; commit " << commit_of_sources() << "\nlimit: " << limit
-            << "\n\n    shape   block       bytes       pack     unpack   each block   one copy      limit    ratio\n";
+  std::cout
+      << "isthmus bench pack, " << kind << "; in us\n"
+      << machine << "; commit " << commit_of_sources() << "\nlimit: " << limit
+      << "\n\n    shape   block       bytes       pack     unpack   each block       rows   one copy      limit    ratio\n";
   each_shape(options,
              [&](const char* shape, std::int64_t block, std::int64_t total) { bench_shape(bench, shape, block, total); });
   std::cout << "every byte was right, both ways\n";

@@ -148,15 +148,18 @@ CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* rows, CUstream handle) {
   Lock lock(world().lock);
   CUstream stream = nullptr;
   if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
-  if (rows->srcMemoryType != CU_MEMORYTYPE_HOST || rows->dstMemoryType != CU_MEMORYTYPE_DEVICE || rows->Depth != 1 ||
-      rows->WidthInBytes > rows->srcPitch || rows->WidthInBytes > rows->dstPitch)
+  const bool from_host = rows->srcMemoryType == CU_MEMORYTYPE_HOST;
+  if ((!from_host && rows->srcMemoryType != CU_MEMORYTYPE_DEVICE) || rows->dstMemoryType != CU_MEMORYTYPE_DEVICE ||
+      rows->WidthInBytes > rows->srcPitch || rows->WidthInBytes > rows->dstPitch || rows->Height > rows->srcHeight ||
+      rows->Height > rows->dstHeight || rows->Depth == 0)
     return CUDA_ERROR_INVALID_VALUE;
-  const auto from = reinterpret_cast<CUdeviceptr>(rows->srcHost);
-  for (std::size_t row = 0; row < rows->Height; ++row)
-    if (const CUresult result =
-            copy(lock, rows->dstDevice + row * rows->dstPitch, from + row * rows->srcPitch, rows->WidthInBytes, stream);
-        result != CUDA_SUCCESS)
-      return result;
+  const auto from = from_host ? reinterpret_cast<CUdeviceptr>(rows->srcHost) : rows->srcDevice;
+  for (std::size_t plane = 0; plane < rows->Depth; ++plane)
+    for (std::size_t row = 0; row < rows->Height; ++row) {
+      const CUdeviceptr to = rows->dstDevice + (plane * rows->dstHeight + row) * rows->dstPitch;
+      const CUdeviceptr source = from + (plane * rows->srcHeight + row) * rows->srcPitch;
+      if (const CUresult result = copy(lock, to, source, rows->WidthInBytes, stream); result != CUDA_SUCCESS) return result;
+    }
   return CUDA_SUCCESS;
 }
 

@@ -46,12 +46,13 @@ inline FormPointer vector(Checks& check, std::int64_t blocks, std::int64_t lengt
       std::move(places));
 }
 inline FormPointer row(Checks& check, std::int64_t bytes) { return vector(check, 1, bytes, bytes); }
-// The last blocks first, at irregular places.
-inline FormPointer list(Checks& check, std::int64_t blocks, std::int64_t length) {
+// The last blocks first, in pairs, so that it has strides; or at irregular places, which a device has to be told the first time.
+inline constexpr std::int64_t kIrregular = 1021;
+inline FormPointer list(Checks& check, std::int64_t blocks, std::int64_t length, std::int64_t period = 2) {
   std::vector<std::int64_t> displacements;
   std::vector<std::size_t> places;
   for (std::int64_t i = blocks - 1; i >= 0; --i) {
-    displacements.push_back((3 * i + i * i % 1021 % 2) * length);
+    displacements.push_back((3 * i + i * i % period % 2) * length);
     for (std::int64_t b = 0; b < length; ++b) places.push_back(static_cast<std::size_t>(displacements.back() + b));
   }
   return std::make_unique<Form>(

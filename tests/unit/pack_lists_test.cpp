@@ -103,8 +103,8 @@ TEST(PackLists, places_of_one_that_comes_again_are_right_up_to_the_last_near_uni
          {std::uint64_t{0}, work.list - 1, work.list, kNear - 1, random() % kNear, random() >> 30}) {
       Work strided = work;
       strided.block = work.list;
-      const std::int64_t wanted = plain_place(strided, unit, 8) - static_cast<std::int64_t>(unit % work.list * 8) - 77 * 8 +
-                                  static_cast<std::int64_t>(unit % work.block * 8);
+      const std::int64_t wanted = plain_place(strided, unit, 8) - static_cast<std::int64_t>(unit % work.list * 8) -
+                                  std::int64_t{77} * 8 + static_cast<std::int64_t>(unit % work.block * 8);
       ASSERT_EQ(far_place<std::uint64_t>(work, unit), wanted) << unit;
       if (unit >= kNear) continue;
       ASSERT_EQ(repeated_place<std::uint64_t>(work, static_cast<std::uint32_t>(unit)), wanted) << unit;

@@ -44,7 +44,10 @@ namespace ist {
   F(clEnqueueReadBuffer)         \
   F(clEnqueueWriteBuffer)        \
   F(clEnqueueCopyBuffer)         \
+  F(clEnqueueCopyBufferRect)     \
   F(clEnqueueFillBuffer)         \
+  F(clEnqueueMapBuffer)          \
+  F(clEnqueueUnmapMemObject)     \
   F(clEnqueueMarkerWithWaitList) \
   F(clCreateUserEvent)           \
   F(clSetUserEventStatus)        \
