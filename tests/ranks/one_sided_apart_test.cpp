@@ -154,6 +154,8 @@ TEST_P(OneSidedApart, KernelsAndStreamsAreRefused) {
         IST_ERR_UNREACHABLE, why, "put_signal_on");
     check.fails(ist_heap_barrier_on(mine.heap, stream), IST_ERR_UNREACHABLE, why, "barrier_on");
     check.ok(ist_heap_put_on(mine.heap, stream, mine.part, own.get(), 8, here.rank), "put_on into the own part");
+    const auto synchronise = driver_call<CUresult (*)(CUstream)>("cuStreamSynchronize");
+    check.that(synchronise(static_cast<CUstream>(stream)) == CUDA_SUCCESS, "what is in the stream is done");
   });
 }
 
