@@ -22,6 +22,37 @@ static void handler(const char* call, int pe, const char* cause) {
   handled += strncmp(call, "shmemx_", 7) == 0 && pe == me && strlen(cause) > 10;
 }
 
+/* Where the driver counts its calls: bytes are copied once, and their stream stores the word behind them. */
+static uint64_t counted(const char* call) {
+  union {
+    driver_call found;
+    uint64_t (*count)(const char*);
+  } as;
+  as.found = driver("fake_cuda_calls");
+  return as.found == NULL ? 0 : as.count(call);
+}
+
+static void signals(unsigned char* device, unsigned char* own) {
+  uint64_t* const word = (uint64_t*)device;
+  const uint64_t none = 0;
+  shmem_putmem(word, &none, sizeof none, me);
+  for (uint64_t value = 1; value <= 4; ++value) {
+    fill(own, 1000, value + (uint64_t)me);
+    shmem_barrier_all();
+    const uint64_t copies = counted("cuMemcpyAsync"), stores = counted("cuStreamWriteValue64_v2");
+    if (value % 2 == 0)
+      shmem_putmem_signal(device + 64, own, 1000, word, value, SHMEM_SIGNAL_SET, right);
+    else
+      shmem_putmem_signal_nbi(device + 64, own, 1000, word, value, SHMEM_SIGNAL_SET, right);
+    if (driver("fake_cuda_calls") != NULL)
+      CHECK(counted("cuMemcpyAsync") == copies + 1 && counted("cuStreamWriteValue64_v2") == stores + 1);
+    CHECK(shmem_signal_wait_until(word, SHMEM_CMP_EQ, value) == value);
+    shmem_getmem(own, device + 64, 1000, me);
+    CHECK(filled(own, 1000, value + (uint64_t)left));
+  }
+  shmem_barrier_all();
+}
+
 int main(void) {
   shmem_init();
   find_pes();
@@ -51,6 +82,7 @@ int main(void) {
     shmem_getmem(own, device, BYTES, me);
     CHECK(filled(own, BYTES, 1000 * (uint64_t)round + (uint64_t)left));
   }
+  signals(device, own);
   shmemx_set_error_handler(handler);
   shmemx_putmem_on_stream(device, own, 1, pes, stream);
   shmemx_putmem_on_stream(own, own, 1, right, stream);
