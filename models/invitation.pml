@@ -75,6 +75,9 @@ proctype sender() {
      fi;
      if
      :: fits -> messages!my, seen_receive
+     :: fits -> /* its copy cannot be started: give_back() */
+        atomic { if :: state == TAKEN -> state = NONE :: else fi };
+        messages!my, 0
      :: else -> messages!my, 0
      fi;
      next++;
@@ -154,14 +157,14 @@ proctype receiver() {
      :: shown ->
 #ifndef NO_GUARD_CLOSE_ONCE
         atomic {
-          closed = (state == OPEN);
+          closed = (state != TAKEN);
           if
           :: closed -> state = NONE
           :: else
           fi
         }
 #else
-        closed = (state == OPEN);
+        closed = (state != TAKEN);
         if
         :: closed -> state = NONE
         :: else

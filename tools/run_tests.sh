@@ -77,13 +77,13 @@ build() {  # build PRESET [TARGETS...]
   return "$status"
 }
 
-# Three tests at a time where two could compute: ranks that wait for each other leave a quarter of the processors' time to others.
+# Tests between ranks use more processes than one each; as many tests at a time as processors keep their clocks honest.
 run() {  # run FOLDER [ctest options...]
   local folder=$1
   shift
   if [[ " ${unbuilt[*]} " == *" $folder "* ]]; then echo "left out: $folder was not built"; return 1; fi
   # One that ran out of time does so a second time before it counts as failed; who did is said below, since it is a fault all the same.
-  "${unshuffled[@]}" ctest --test-dir "$folder" --output-on-failure --no-tests=error --repeat after-timeout:2 -j $((jobs + (jobs + 1) / 2)) --timeout 300 "$@" |
+  "${unshuffled[@]}" ctest --test-dir "$folder" --output-on-failure --no-tests=error --repeat after-timeout:2 -j "$jobs" --timeout 300 "$@" |
     tee "$folder/tests.out" | grep -vE '^ *Start +[0-9]+:|Passed +[0-9.]+ sec$'
   local status=${PIPESTATUS[0]}
   grep -oE 'Test +#[0-9]+: [^ ]+ .*\*\*\*Timeout' "$folder/tests.out" | sed -E 's/.*: ([^ ]+) .*/ran out of time, and got a second turn: \1/'

@@ -50,7 +50,7 @@ class ArrivalOrder {
  private:
   struct Peer {
     std::uint32_t expected;
-    std::map<std::uint32_t, Early> early;  // by sequence; at most as many as the peer has slots and cells
+    std::map<std::uint32_t, Early> early;  // by sequence; at most as many as may lie in slots and cells
   };
   std::vector<Peer> peers_;
 };

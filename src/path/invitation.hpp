@@ -48,6 +48,8 @@ class Inviter {
   void open(const Invitation& invitation) {
     std::array<std::uint64_t, InvitationBoard::kWords> words;
     std::memcpy(words.data(), &invitation, sizeof invitation);
+    // Whoever reads one of them after this, and then the state, finds that the one before is closed (look()).
+    std::atomic_thread_fence(std::memory_order_release);
     for (std::size_t i = 0; i < words.size(); ++i) board_->words[i].store(words[i], std::memory_order_relaxed);
     // Guard WORDS_FIRST: release keeps them before the state that shows them.
     board_->state.store(InvitationBoard::word(++number_, InvitationBoard::open), std::memory_order_release);
@@ -56,9 +58,10 @@ class Inviter {
   bool close() {
     std::uint64_t expected = InvitationBoard::word(number_, InvitationBoard::open);
     return board_->state.compare_exchange_strong(expected, InvitationBoard::none, std::memory_order_acq_rel,
-                                                 std::memory_order_relaxed);
+                                                 std::memory_order_acquire) ||
+           (expected & 3) != InvitationBoard::taken;
   }
-  // What was taken has come, or its guest sent another way.
+  // What was taken has come.
   void settle() { board_->state.store(InvitationBoard::none, std::memory_order_relaxed); }
 
  private:
@@ -69,20 +72,28 @@ class Inviter {
 class Guest {
  public:
   explicit Guest(InvitationBoard* board) : board_(board) {}
-  // What is open now; take() that, or leave it.
+  // What is open now, all of one; take() that, or leave it. It may be taken back at any time.
   std::optional<Invitation> look() {
     seen_ = board_->state.load(std::memory_order_acquire);
     if ((seen_ & 3) != InvitationBoard::open) return std::nullopt;
     std::array<std::uint64_t, InvitationBoard::kWords> words;
     for (std::size_t i = 0; i < words.size(); ++i) words[i] = board_->words[i].load(std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (board_->state.load(std::memory_order_relaxed) != seen_) return std::nullopt;
     std::optional<Invitation> invitation{std::in_place};
     std::memcpy(static_cast<void*>(&*invitation), words.data(), sizeof(Invitation));
     return invitation;
   }
-  // False: it was taken back meanwhile, and what was read may be anything. Release: the words were read before.
+  // False: it was taken back meanwhile. Release: the words were read before.
   bool take() {
     return board_->state.compare_exchange_strong(seen_, (seen_ & ~std::uint64_t{3}) | InvitationBoard::taken,
                                                  std::memory_order_acq_rel, std::memory_order_relaxed);
+  }
+  // What was taken could not be used: the message goes another way, if it goes at all, and the receive may be given up.
+  void give_back() {
+    std::uint64_t expected = (seen_ & ~std::uint64_t{3}) | InvitationBoard::taken;
+    board_->state.compare_exchange_strong(expected, InvitationBoard::none, std::memory_order_release,
+                                          std::memory_order_relaxed);
   }
 
  private:

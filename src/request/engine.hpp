@@ -280,7 +280,7 @@ class Engine {
   bool fetch(Operation& operation, std::uint32_t index, const Arrival& arrival, const Loan& loan);
   bool step_fetching(Operation& operation, std::uint32_t index);
   // engine_inviting.cpp
-  void invite(Operation& operation, std::uint32_t wire, const Pattern& pattern);
+  void invite(OperationId id, const Pattern& pattern);
   void retire(PeerState& from);
   // The receive is given up. False: too late, its message is on the way.
   bool uninvite(const Operation& operation, std::uint32_t wire);

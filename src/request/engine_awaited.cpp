@@ -116,7 +116,7 @@ bool Engine::look_once(const Operation& operation) {
   return complete(operation);
 }
 
-// Of the messages in front, those that are for the receives posted first, as long as both are plain. False: nothing is in front any more.
+// Of the messages in front, those that are for the receives posted first, as long as both are plain. False: nothing is in front, or what follows a line that is taken has not been looked at yet.
 bool Engine::take_plain(PeerState& from, PairSlotReader& slots) {
   if (watched_ || has_sleeper()) return true;
   Counted& counted = from.traffic.received_by(Way::slot);

@@ -23,16 +23,19 @@ constexpr Bytes kMostInStream = mebibytes(1);
 
 }  // namespace
 
-// That receive has just been posted, and nothing is pending on its buffer, or nobody is shown anything.
-void Engine::invite(Operation& operation, std::uint32_t wire, const Pattern& pattern) {
+// That receive has just been posted, if no message was there, and nothing is pending on its buffer; or nobody is shown anything. Those of
+// collective calls are not: what is sent to them is announced.
+void Engine::invite(OperationId id, const Pattern& pattern) {
   PeerState& from = peer(Rank{pattern.source});
-  if (!from.puts_here || !from.inviter || types_ || operation.laid != nullptr || operation.piece.size == Bytes{}) return;
+  Operation& operation = operations_.at(id.index());
+  if (!from.puts_here || !from.inviter || types_ || !operation.in<state::Posted>() || operation.piece.size == Bytes{})
+    return;
+  if (parts_.board.changes() != 0) return;
   if (from.declined >= kDeclines && ++from.since_invited % kInviteAgain != 0) return;
   Lending* const lender = lending(*from.link, operation.piece.kind);
   if (lender == nullptr || !matcher_.last_comes_first(from.rank)) return;
   const auto ready = is_finished(operation.ready);
   if (!ready.ok() || !*ready) return;
-  // The one that was shown before would come first, if it were not over.
   if (from.invited) retire(from);
   const auto loan = lender->lend(operation.piece, from.rank, LoanFor::invitation);
   if (!loan) return;
@@ -40,17 +43,17 @@ void Engine::invite(Operation& operation, std::uint32_t wire, const Pattern& pat
   invitation.sequence = order_.expected(from.rank);
   invitation.context = pattern.context;
   invitation.tag = pattern.tag;
-  invitation.receiver_op = wire;
+  invitation.receiver_op = id.wire();
   invitation.room = operation.piece.size.value;
   invitation.kind = static_cast<std::uint32_t>(operation.piece.kind);
   static_assert(sizeof invitation.loan == sizeof *loan);
   std::memcpy(invitation.loan.data(), &*loan, sizeof *loan);
   from.inviter->open(invitation);
-  from.invited = wire;
+  from.invited = id.wire();
 }
 
-// A receive that was shown is over without it. One that was taken all the same is of a sender whose copy could not be started, and whose
-// message came another way.
+// A receive that was shown gets its message another way, or its world ends. Nobody has taken it then, since that message is the one that might
+// have, unless it is of the world that ends.
 void Engine::retire(PeerState& from) {
   from.invited.reset();
   ++from.declined;
@@ -123,9 +126,10 @@ std::optional<OperationId> Engine::accept(const Piece& piece, const Destination&
   operation.outcome = {Status{}, parts_.rank, order.tag, IST_CARRIER_DEVICE, piece.size, nullptr, false};
   operation.state = state::Cleared{envelope.receiver_op, piece.size, kind, loan, false, false, nullptr, Bytes{}};
   if (parts_.trace != nullptr) trace_begin(operation);
-  // Where the copy cannot be started, the message goes another way, by which the receiver learns that this one was not used.
+  // Where the copy cannot be started, the message goes another way.
   if (!begin_put({id.index(), std::move(memory), piece}, Turn::ahead)) {
     operations_.release(id.index());
+    to.guest->give_back();
     return std::nullopt;
   }
   ++to.next_sequence;
@@ -137,7 +141,7 @@ std::optional<OperationId> Engine::accept(const Piece& piece, const Destination&
 // it now, and waits for his stream before he frees the buffer. False: that copy waits for no kernel.
 bool Engine::leave_copy(Operation& operation) {
   auto* const putting = std::get_if<state::Putting>(&operation.state);
-  if (putting == nullptr || !putting->copies->ahead || putting->copies->over) return false;
+  if (putting == nullptr || !putting->copies->ahead || putting->copies->over || operation.ready.empty()) return false;
   left_copies_.push_back({operation.peer, putting->copies, std::move(putting->memory)});
   return true;
 }

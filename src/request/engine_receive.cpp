@@ -20,7 +20,9 @@ Result<OperationId> Engine::start_receive(const Piece& piece, std::int32_t sourc
   if (piece.kind == KindId::host) return receive_ready(piece, Ticket{}, source, tag, scope);
   auto ready = pending_work(piece);
   if (!ready.ok()) return ready.status();
-  return receive_ready(piece, std::move(*ready), source, tag, scope);
+  auto started = receive_ready(piece, std::move(*ready), source, tag, scope);
+  if (started.ok() && source != kAnySource) invite(*started, {scope.context, source, tag});
+  return started;
 }
 
 OperationId Engine::add_receive(const Piece& piece, std::int32_t source, const Scope& scope) {
@@ -47,10 +49,7 @@ Result<OperationId> Engine::receive_ready(const Piece& piece, Ticket ready, std:
   auto kept = matcher_.match_or_post({scope.context, source, tag}, id.wire());
   if (!kept) {
     // The short way first, which nearly always is the whole.
-    if (may_come(source)) {
-      if (piece.kind != KindId::host && source != kAnySource) invite(operation, id.wire(), {scope.context, source, tag});
-      return id;
-    }
+    if (may_come(source)) return id;
     const Status reachable = check_source(source, scope.group.get());
     if (reachable.ok()) return id;
     // What was published before the peer went is delivered all the same; waiting for anything else would be for ever.
@@ -157,6 +156,8 @@ void Engine::deliver_to(std::uint32_t index, Path& path, const Arrival& arrival)
   Operation& operation = operations_.at(index);
   if (types_) [[unlikely]]
     compare_types(operation, arrival.source, arrival.envelope, types_->note_from(arrival.source));
+  if (PeerState& from = peer(arrival.source); from.invited && *from.invited == operations_.id_of(index).wire()) [[unlikely]]
+    retire(from);
   if (is_plain(operation, arrival.envelope, arrival.payload.size())) {
     note(operation, arrival.source, arrival.envelope, arrival.in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
     peer(arrival.source).traffic.received_by(arrival.in_cell ? Way::cell : Way::slot).add(Bytes{arrival.envelope.bytes});

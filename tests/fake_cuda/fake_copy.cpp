@@ -104,12 +104,13 @@ CUresult copy(Lock& lock, CUdeviceptr to, CUdeviceptr from, std::size_t size, CU
     begin(stream, part);
     const fake::Allocation* const into = fake::find(to);
     if (into != nullptr && into->host()) part.slower_us = world().out_us;
-    fake::enqueue(stream, [part] {
+    const auto work = [part] {
       if (part.slower_us > 0) ::usleep(part.slower_us);
       std::memmove(part.to, part.from, part.size);
       if (part.wrong) part.to[part.size / 2] = ~part.to[part.size / 2];
       end(part);
-    });
+    };
+    fake::enqueue(stream, work, {}, [part] { end(part); });
   }
   if (pageable(to)) fake::wait_for(lock, stream);
   return stream->context->lost;

@@ -32,6 +32,7 @@ void run(CUstream stream) {
       lock.unlock();
       if (delay > 0) ::usleep(delay);
       if (operation.work && !lost) operation.work();
+      if (operation.skipped && lost) operation.skipped();
       lock.lock();
     }
     stream->queue.pop_front();
@@ -68,7 +69,7 @@ CUresult resolve(CUstream handle, CUstream& stream) {
   return handle->destroyed ? CUDA_ERROR_INVALID_HANDLE : handle->context->lost;
 }
 
-void enqueue(CUstream stream, std::function<void()> work, std::vector<FakePoint> after) {
+void enqueue(CUstream stream, std::function<void()> work, std::vector<FakePoint> after, std::function<void()> skipped) {
   if (stream->capture != CU_STREAM_CAPTURE_STATUS_NONE) {
     if (work) stream->captured.push_back(std::move(work));
     return;
@@ -80,7 +81,7 @@ void enqueue(CUstream stream, std::function<void()> work, std::vector<FakePoint>
   } else if (stream->blocking) {
     after.push_back({stream->context->legacy, stream->context->legacy->last});
   }
-  stream->queue.push_back({std::move(work), std::move(after)});
+  stream->queue.push_back({std::move(work), std::move(after), std::move(skipped)});
   ++stream->last;
   if (!stream->running) {
     stream->running = true;

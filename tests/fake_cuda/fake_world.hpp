@@ -38,6 +38,7 @@ struct FakePoint {
 struct FakeOperation {
   std::function<void()> work;
   std::vector<FakePoint> after;
+  std::function<void()> skipped;  // in place of the work, where the device is lost
 };
 
 struct CUstream_st {
@@ -243,7 +244,8 @@ CUstream make_stream(CUcontext context, bool blocking);
 CUcontext make_context(CUdevice device, bool primary);
 // The stream behind a handle, special ones included.
 CUresult resolve(CUstream handle, CUstream& stream);
-void enqueue(CUstream stream, std::function<void()> work, std::vector<FakePoint> after = {});
+void enqueue(CUstream stream, std::function<void()> work, std::vector<FakePoint> after = {},
+             std::function<void()> skipped = {});
 bool idle(CUstream stream);
 void wait_for(Lock& lock, CUstream stream);
 void wait_for_all(Lock& lock);

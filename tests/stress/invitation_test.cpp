@@ -72,7 +72,6 @@ TEST(Invitations, that_are_over_are_neither_seen_nor_taken) {
   Inviter inviter(&board);
   Guest guest(&board);
   EXPECT_FALSE(guest.look());
-  EXPECT_FALSE(inviter.close());
   inviter.open(numbered(1));
   ASSERT_TRUE(guest.look());
   EXPECT_TRUE(is(*guest.look(), 1));
@@ -89,6 +88,11 @@ TEST(Invitations, that_are_over_are_neither_seen_nor_taken) {
   inviter.open(numbered(3));
   ASSERT_TRUE(guest.look());
   EXPECT_TRUE(is(*guest.look(), 3));
+  EXPECT_TRUE(guest.take());
+  EXPECT_FALSE(inviter.close());
+  guest.give_back();  // its message goes another way
+  EXPECT_FALSE(guest.look());
+  EXPECT_TRUE(inviter.close());
 }
 
 }  // namespace
