@@ -210,6 +210,9 @@ TEST(OneSidedServed, AWorldIsDestroyedWithBytesUnderWay) {
     if (ist_heap_calloc(heap, kMany, 1, &data) != IST_OK || ist_heap_barrier(heap) != IST_OK) return 51;
     static const std::vector<unsigned char> bytes(kMany, 0x5a);
     if (here.rank == 0 && ist_heap_put_nbi(heap, data, ist_host(bytes.data()), kMany, 1) != IST_OK) return 52;
+    // Or the other one would have left before.
+    here.has_come_to(1);
+    here.wait_for(1 - here.rank, 1);
     return 0;
   }));
 }
