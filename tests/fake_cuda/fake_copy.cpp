@@ -116,6 +116,18 @@ CUresult copy(Lock& lock, CUdeviceptr to, CUdeviceptr from, std::size_t size, CU
   return stream->context->lost;
 }
 
+template <class Value>
+CUresult write_value(const char* call, CUstream handle, CUdeviceptr to, Value value, unsigned flags) {
+  const Lock lock(world().lock);
+  CUstream stream = nullptr;
+  if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
+  std::byte* target = fake::place(to, sizeof value);
+  if (target == nullptr || pageable(to) || to % sizeof value != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
+  fake::note(call, stream);
+  fake::enqueue(stream, [=] { std::atomic_ref(*reinterpret_cast<Value*>(target)).store(value, std::memory_order_release); });
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream handle) {
@@ -166,27 +178,12 @@ CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* rows, CUstream handle) {
 
 CUresult cuStreamWriteValue32_v2(CUstream handle, CUdeviceptr to, cuuint32_t value, unsigned flags) {
   FAKE_ENTER(cuStreamWriteValue32_v2);
-  const Lock lock(world().lock);
-  CUstream stream = nullptr;
-  if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
-  std::byte* target = fake::place(to, sizeof value);
-  if (target == nullptr || pageable(to) || to % sizeof value != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  fake::enqueue(stream,
-                [=] { std::atomic_ref(*reinterpret_cast<cuuint32_t*>(target)).store(value, std::memory_order_release); });
-  return CUDA_SUCCESS;
+  return write_value("cuStreamWriteValue32", handle, to, value, flags);
 }
 
 CUresult cuStreamWriteValue64_v2(CUstream handle, CUdeviceptr to, cuuint64_t value, unsigned flags) {
   FAKE_ENTER(cuStreamWriteValue64_v2);
-  const Lock lock(world().lock);
-  CUstream stream = nullptr;
-  if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
-  std::byte* target = fake::place(to, sizeof value);
-  if (target == nullptr || pageable(to) || to % sizeof value != 0 || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-  fake::note("cuStreamWriteValue64", stream);
-  fake::enqueue(stream,
-                [=] { std::atomic_ref(*reinterpret_cast<cuuint64_t*>(target)).store(value, std::memory_order_release); });
-  return CUDA_SUCCESS;
+  return write_value("cuStreamWriteValue64", handle, to, value, flags);
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t size, CUstream handle) {

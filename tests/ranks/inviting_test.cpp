@@ -16,8 +16,6 @@ using namespace forked_ranks;
 constexpr std::size_t kRoom = 1 << 20;
 constexpr int kTag = 7;
 
-Data numbered(std::size_t bytes, std::uint64_t seed) { return random_bytes(bytes, seed); }
-
 // Two ranks with a device each, of which 0 sends to 1.
 class Two {
  public:
@@ -57,15 +55,23 @@ class Two {
   Buffer buffer_;
 };
 
+// Whose receives are shown when the body begins.
+std::vector<int> two_ranks(void (*body)(const Here&, Checks&, Two&)) {
+  return run_ranks(2, "host,cuda", [body](const Here& here) {
+    Checks check(here);
+    Two two(here, check);
+    two.open();
+    body(here, check, two);
+    return check.wrong();
+  });
+}
+
 // The receiver posts, says so in memory of its own, and makes no call until the sender's is over.
-int without_the_receiver(const Here& here) {
-  Checks check(here);
-  Two two(here, check);
-  two.open();
+void without_the_receiver(const Here& here, Checks& check, Two& two) {
   int stage = 0;
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{8}, std::size_t{4097}, std::size_t{65536}, kRoom}) {
     for (const std::int32_t tag : {std::int32_t{kTag}, IST_ANY_TAG}) {
-      const Data data = numbered(bytes, bytes + static_cast<std::uint64_t>(stage));
+      const Data data = random_bytes(bytes, bytes + static_cast<std::uint64_t>(stage));
       ist_request request = IST_REQUEST_NULL;
       if (here.rank == 1) two.buffer().fill(Data(kRoom, 0xa5));
       if (here.rank == 0) two.buffer().fill(data);
@@ -91,12 +97,11 @@ int without_the_receiver(const Here& here) {
       }
     }
   }
-  return check.wrong();
 }
 
 TEST(Inviting, a_message_goes_to_a_posted_receive_without_its_receiver) {
   NEEDS_FAKE_DRIVER();
-  expect_all(run_ranks(2, "host,cuda", without_the_receiver));
+  expect_all(two_ranks(without_the_receiver));
 }
 
 // Of one sender, in MPI's order: message and receive of each match, by what both sides know.
@@ -148,7 +153,7 @@ void run_plan(const Here& here, Checks& check, std::uint64_t seed) {
   for (std::size_t i = 0; i < n; ++i) {
     const bool on_device = here.rank == 0 ? i % 5 != 4 : random() % 5 != 0;
     buffers.emplace_back(here, std::size_t{1} << 17, on_device ? IST_KIND_CUDA : IST_KIND_HOST, on_device ? here.rank : 0);
-    if (here.rank == 0) buffers.back().fill(numbered(bytes_of(seed, i), seed * 100 + i));
+    if (here.rank == 0) buffers.back().fill(random_bytes(bytes_of(seed, i), seed * 100 + i));
   }
   check.ok(ist_barrier(here.comm), "filled");
   auto buffer = buffers.begin();
@@ -179,36 +184,29 @@ void run_plan(const Here& here, Checks& check, std::uint64_t seed) {
   for (std::size_t i = 0; here.rank == 1 && i < n; ++i, ++buffer) {
     const std::size_t message = planned.message_of[i];
     check.that(
-        buffer->holds(numbered(bytes_of(seed, message), seed * 100 + message)),
+        buffer->holds(random_bytes(bytes_of(seed, message), seed * 100 + message)),
         "plan " + std::to_string(seed) + ": receive " + std::to_string(i) + " has message " + std::to_string(message));
   }
 }
 
-int many_orders(const Here& here) {
-  Checks check(here);
-  Two two(here, check);
-  two.open();
+void many_orders(const Here& here, Checks& check, Two&) {
   for (std::uint64_t seed = 1; seed <= 40 && check.wrong() == 0; ++seed) run_plan(here, check, seed);
-  return check.wrong();
 }
 
 TEST(Inviting, messages_come_to_the_receives_that_they_belong_to) {
   NEEDS_FAKE_DRIVER();
-  expect_all(run_ranks(2, "host,cuda", many_orders));
+  expect_all(two_ranks(many_orders));
 }
 
 // A receive is given up while its message may be on the way: either it has the message, or nothing, for good, and the next receive has it.
-int cancelled_in_between(const Here& here) {
-  Checks check(here);
-  Two two(here, check);
-  two.open();
+void cancelled_in_between(const Here& here, Checks& check, Two&) {
   Buffer given_up(here, 4096, IST_KIND_CUDA, here.rank);
   Buffer next(here, 4096, IST_KIND_CUDA, here.rank);
   std::mt19937_64 random{20261126 + static_cast<std::uint64_t>(here.rank)};
   int times_cancelled = 0;
   constexpr int kTimes = 300;
   for (int n = 0; n < kTimes && check.wrong() == 0; ++n) {
-    const Data data = numbered(4096, static_cast<std::uint64_t>(n));
+    const Data data = random_bytes(4096, static_cast<std::uint64_t>(n));
     if (here.rank == 0) next.fill(data);
     check.ok(ist_barrier(here.comm), "filled");
     const auto until = Clock::now() + std::chrono::microseconds{random() % 60};
@@ -235,21 +233,17 @@ int cancelled_in_between(const Here& here) {
     check.that((cancelled ? next : given_up).holds(data), "message " + std::to_string(n));
   }
   check.that(here.rank == 0 || times_cancelled > 0, "some were cancelled");
-  return check.wrong();
 }
 
 TEST(Inviting, a_cancelled_receive_gets_its_message_or_nothing) {
   NEEDS_FAKE_DRIVER();
-  expect_all(run_ranks(2, "host,cuda", cancelled_in_between));
+  expect_all(two_ranks(cancelled_in_between));
 }
 
 // The copy cannot be started: the message comes all the same, to the same receive, and so do those after it.
-int refused_copies(const Here& here) {
-  Checks check(here);
-  Two two(here, check);
-  two.open();
+void refused_copies(const Here& here, Checks& check, Two& two) {
   for (int n = 0; n < 6; ++n) {
-    const Data data = numbered(70001, static_cast<std::uint64_t>(n));
+    const Data data = random_bytes(70001, static_cast<std::uint64_t>(n));
     ist_request request = IST_REQUEST_NULL;
     if (here.rank == 0) two.buffer().fill(data);
     if (here.rank == 1) two.buffer().fill(Data(kRoom, 0xa5));
@@ -266,19 +260,15 @@ int refused_copies(const Here& here) {
       heal();
     }
   }
-  return check.wrong();
 }
 
 TEST(Inviting, a_copy_that_cannot_be_started_leaves_the_message_to_another_way) {
   NEEDS_FAKE_DRIVER();
-  expect_all(run_ranks(2, "host,cuda", refused_copies));
+  expect_all(two_ranks(refused_copies));
 }
 
 // The sender's kernel is still to write the buffer: the copy comes behind it, other messages do not wait, and the bytes are the kernel's.
-int behind_a_kernel(const Here& here) {
-  Checks check(here);
-  Two two(here, check);
-  two.open();
+void behind_a_kernel(const Here& here, Checks& check, Two& two) {
   Buffer other(here, 4096, IST_KIND_CUDA, here.rank);
   ist_request request = IST_REQUEST_NULL;
   if (here.rank == 1) {
@@ -286,15 +276,15 @@ int behind_a_kernel(const Here& here) {
     check.ok(ist_irecv(two.buffer().get(), count(kRoom), IST_BYTE, 0, kTag, here.comm, &request), "receive");
     here.has_come_to(1);
     check.ok(ist_recv(other.get(), 4096, IST_BYTE, 0, kTag + 1, here.comm, IST_STATUS_IGNORE), "another one");
-    check.that(other.holds(numbered(4096, 3)), "what does not wait");
+    check.that(other.holds(random_bytes(4096, 3)), "what does not wait");
     here.has_come_to(2);
     check.ok(ist_wait(&request, IST_STATUS_IGNORE), "what was behind the kernel");
     check.that(two.buffer().holds(Data(65536, 0x3c)), "the kernel's bytes");
-    return check.wrong();
+    return;
   }
   Gate gate;
   two.buffer().fill(Data(kRoom, 0));
-  other.fill(numbered(4096, 3));
+  other.fill(random_bytes(4096, 3));
   here.wait_for(1, 1);
   fill_behind(gate, two.buffer(), 65536, 0x3c);
   check.ok(ist_isend(two.buffer().get(), 65536, IST_BYTE, 1, kTag, here.comm, &request), "send behind a kernel");
@@ -305,19 +295,15 @@ int behind_a_kernel(const Here& here) {
   check.that(flag == 0 && !gate.opened_itself(), "it waits for its kernel");
   gate.open();
   check.ok(ist_wait(&request, IST_STATUS_IGNORE), "its end");
-  return check.wrong();
 }
 
 TEST(Inviting, a_message_comes_behind_the_senders_kernel_and_holds_up_no_other) {
   NEEDS_FAKE_DRIVER();
-  expect_all(run_ranks(2, "host,cuda", behind_a_kernel));
+  expect_all(two_ranks(behind_a_kernel));
 }
 
 // The receiver dies, and the copy waits for a kernel: the sender hears of it all the same.
-int death_behind_a_kernel(const Here& here) {
-  Checks check(here);
-  Two two(here, check);
-  two.open();
+void death_behind_a_kernel(const Here& here, Checks& check, Two& two) {
   ist_request request = IST_REQUEST_NULL;
   if (here.rank == 1) {
     check.ok(ist_irecv(two.buffer().get(), count(kRoom), IST_BYTE, 0, kTag, here.comm, &request), "receive");
@@ -331,18 +317,18 @@ int death_behind_a_kernel(const Here& here) {
   check.ok(ist_isend(two.buffer().get(), 65536, IST_BYTE, 1, kTag, here.comm, &request), "send behind a kernel");
   here.has_come_to(2);
   const auto killed = Clock::now() + kBefore + std::chrono::milliseconds(200);
-  const int wrong =
-      expect_death("a send behind a kernel", here, 1, killed, [&] { return ist_wait(&request, IST_STATUS_IGNORE); });
+  check.that(
+      expect_death("a send behind a kernel", here, 1, killed, [&] { return ist_wait(&request, IST_STATUS_IGNORE); }) == 0,
+      "the sender hears of it");
   check.that(!gate.opened_itself(), "the kernel still waits");
   gate.open();
   // Whoever sends waits for his stream before he frees what it works on.
   driver_call<CUresult (*)(CUstream)>("cuStreamSynchronize")(static_cast<CUstream>(two.buffer().stream()));
-  return check.wrong() + wrong;
 }
 
 TEST(Inviting, the_death_of_a_receiver_ends_a_send_whose_kernel_still_runs) {
   NEEDS_FAKE_DRIVER();
-  expect_all_but(run_ranks(2, "host,cuda", death_behind_a_kernel), 1);
+  expect_all_but(two_ranks(death_behind_a_kernel), 1);
 }
 
 }  // namespace
