@@ -70,7 +70,7 @@ void Engine::give_up_call(Operation& operation, std::uint32_t index) {
   for (const std::uint32_t i : parts_of(index)) {
     Operation& part = operations_.at(i);
     if (run.schedule->at(part.step).regardless) continue;
-    if (part.in<state::Posted>() && uninvite(part, operations_.id_of(i).wire())) {
+    if (part.in<state::Posted>()) {
       part.piece = host_piece(nullptr, Bytes{});
     } else if (part.in<state::Announced>() && !part.lent) {
       // Without a word: whoever asks for the bytes is refused, and knows why.
