@@ -2,7 +2,8 @@
 """Rows 1a, 1b and 2 of the targets: Isthmus's calls in kernels beside bare loops and NVSHMEM's calls, in one run between two GPUs.
 
     in_kernel_record.py INFO RAW TO    one object: RAW/in_kernel.json with machine, commit and date, and as "peer" RAW/nvshmem.json where it
-                                       is there and complete; and its table. Status 1 where ours is not complete.
+                                       is there and complete; and its table. Status 1 where ours is not complete. Of more than two GPUs it has as
+                                       "team" RAW/in_kernel_team.json, the barriers among all of them, with its own "peer" from RAW/nvshmem_team.json.
 
 Called so by tools/gpu_run.sh in-kernel; tools/record_measurements.py takes targets and tables of what is filed as `*-in-kernel.json` from here.
 """
@@ -65,8 +66,15 @@ def from_record(record):
             factor = 1 if number == "1b" else packets_factor(size)
             faster = "never slower than NVSHMEM" if number == "1b" else f">= {factor:g} x faster than NVSHMEM's put_signal"
             yield from pair(record, row, number, f"in a kernel, {size_text(size)} {said}, one way", share, bare, faster, factor)
-        elif row["call"] == "barrier" and row["by"] == "a block":
-            yield from pair(record, row, "2", f"in a kernel, barrier of two GPUs by a block of {row['threads']} threads", BARRIER_SHARE,
+    yield from barriers(record, "two GPUs")
+    if "team" in record:
+        yield from barriers({**{name: record[name] for name in ("machine", "commit", "date")}, **record["team"]}, record["team"]["between"])
+
+
+def barriers(record, among):
+    for row in record["rows"]:
+        if row["call"] == "barrier" and row["by"] == "a block":
+            yield from pair(record, row, "2", f"in a kernel, barrier of {among} by a block of {row['threads']} threads", BARRIER_SHARE,
                             "a bare push barrier", f">= {BARRIER_FACTOR} x faster than NVSHMEM's barrier_all_block", BARRIER_FACTOR)
 
 
@@ -77,7 +85,7 @@ def from_in_kernel(measured):
 
 
 def wrong_checks(record):
-    return [one["check"] for one in record["checks"]
+    return [one["check"] for one in record["checks"] + record.get("team", {}).get("checks", [])
             if one.get("wrong") or one.get("status") or one.get("wanted") != one.get("found")]
 
 
@@ -118,20 +126,28 @@ def in_kernel_table(files, one_sided=()):
                   f"{record['machine']}; commit {record['commit']}; {record['date'][:10]}. Between {record['between']}; {peer}. Half a round trip, "
                   f"or one barrier or call; checks that went wrong: {', '.join(wrong_checks(record)) or 'none'} of {len(record['checks'])}.", "",
                   *rows_table(record), ""]
+        if "team" in record:
+            team = record["team"]
+            held = "; ".join(f"{one['check']}, {one['epochs']} times" for one in team["checks"])
+            lines += [f"Barriers among {team['between']} of that machine, checked before ({held}); {team.get('peer', {}).get('peer_name', 'NVSHMEM was no part of it')}:",
+                      "", *rows_table(team), ""]
     return lines + one_sided_table(one_sided)
 
 
 def main(info, raw, to):
     about = json.loads(pathlib.Path(info).read_text())
-    ours, peer = (complete(pathlib.Path(raw) / name) for name in ("in_kernel.json", "nvshmem.json"))
+    ours, peer, team, team_peer = (complete(pathlib.Path(raw) / name)
+                                   for name in ("in_kernel.json", "nvshmem.json", "in_kernel_team.json", "nvshmem_team.json"))
     if ours is None:
         sys.exit(f"{raw} holds no in_kernel.json that is complete: the program that times our calls ended before it had printed all; the log "
                  "says more")
     record = {"machine": about["machine"], "commit": about["commit"],
-              "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), **ours, **({"peer": peer} if peer else {})}
+              "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), **ours, **({"peer": peer} if peer else {}),
+              **({"team": {**team, **({"peer": team_peer} if team_peer else {})}} if team else {})}
     pathlib.Path(to).write_text(json.dumps(record, indent=1) + "\n")
-    print(f"checks: {len(ours['checks'])}, wrong: {', '.join(wrong_checks(record)) or 'none'}")
-    print("\n".join(rows_table(record)))
+    print(f"checks: {len(ours['checks']) + len((team or {}).get('checks', []))}, wrong: {', '.join(wrong_checks(record)) or 'none'}")
+    for one in [record] + ([record["team"]] if team else []):
+        print("\n".join(rows_table(one)))
 
 
 if __name__ == "__main__":

@@ -70,6 +70,24 @@ def barriers_of_a_block_stand_beside_theirs_at_their_best():
     assert found["2", where + "256 threads, beside NVSHMEM"]["peer"] == 2.21, found
 
 
+def barriers_of_all_stand_beside_theirs_of_all():
+    team = {"gpus": 4, "between": "4 GPUs", "checks": [{**CHECKS[0], "check": "barrier of a block", "wrong": 2}],
+            "rows": [ours("barrier", 0, 1.5, 1.5, threads=32), ours("barrier", 0, 1.5, 1.4, by="a grid", threads=256, blocks=16)],
+            "peer": {"peer_name": "NVSHMEM 3.4.5", "gpus": 4, "rows": [theirs("barrier", 0, 3.2)]}}
+    found = judged([ours("barrier", 0, 1.05, 1.0, threads=32)], [theirs("barrier", 0, 2.0)], team=team)
+    assert {key: one["pass"] for key, one in found.items()} == {
+        ("2", "in a kernel, barrier of two GPUs by a block of 32 threads"): True,
+        ("2", "in a kernel, barrier of two GPUs by a block of 32 threads, beside NVSHMEM"): False,
+        ("2", "in a kernel, barrier of 4 GPUs by a block of 32 threads"): True,
+        ("2", "in a kernel, barrier of 4 GPUs by a block of 32 threads, beside NVSHMEM"): True}, found
+    with tempfile.TemporaryDirectory() as name:
+        file = pathlib.Path(name) / "x-in-kernel.json"
+        file.write_text(json.dumps(a_run([], team=team)))
+        text = "\n".join(in_kernel_table([file]))
+    assert "Barriers among 4 GPUs of that machine, checked before (barrier of a block, 100 times); NVSHMEM 3.4.5:" in text, text
+    assert "went wrong: barrier of a block of 3" in text and "| barrier | a grid | 16 x 256 | 0 | 1.500 (1.500 to 1.500) | a loop | 1.400 | 1.07 |" in text, text
+
+
 def what_lacks_leaves_the_verdict_open():
     for peer in (None, [], [theirs("put_signal", 512, 9.0)]):
         alone, beside = judged([ours("packets", 8, 1.0, 0.9)], peer).values()
@@ -120,6 +138,12 @@ def a_run_is_filed_with_its_table(folder):
     found = json.loads((out / "in_kernel.json").read_text())
     assert done.returncode == 0 and "checks: 3, wrong: none" in done.stdout, done
     assert {**found, "date": ABOUT["date"]} == a_run(rows, peer), found
+    team = {"gpus": 4, "between": "4 GPUs", "checks": CHECKS[:1], "rows": []}
+    (raw / "in_kernel_team.json").write_text(json.dumps(team))
+    (raw / "nvshmem_team.json").write_text(json.dumps(a_run([], peer)["peer"]))
+    done = subprocess.run(put_together, capture_output=True, text=True)
+    found = json.loads((out / "in_kernel.json").read_text())
+    assert found["team"] == {**team, "peer": a_run([], peer)["peer"]} and "checks: 4, wrong: none" in done.stdout, (found, done)
 
     (out / "in_kernel.json").write_text(json.dumps(a_run(rows, peer)))
     done = record(out, measured)
@@ -150,7 +174,7 @@ def a_run_is_filed_with_its_table(folder):
 
 
 for proof in (packets_stand_beside_a_bare_loop_and_the_best_put_signal, puts_are_never_slower_than_theirs,
-              barriers_of_a_block_stand_beside_theirs_at_their_best, what_lacks_leaves_the_verdict_open,
+              barriers_of_a_block_stand_beside_theirs_at_their_best, barriers_of_all_stand_beside_theirs_of_all, what_lacks_leaves_the_verdict_open,
               a_slow_peer_is_explained_by_a_slow_barrier_alone):
     proof()
 with tempfile.TemporaryDirectory() as name:

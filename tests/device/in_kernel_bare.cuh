@@ -1,6 +1,6 @@
 // What in_kernel.cu measures Isthmus's calls in kernels beside: the same exchanges by loops of a few lines, with nothing of a library.
 //
-// Who calls this : in_kernel.cu.
+// Who calls this : in_kernel.cu, in_kernel_team.cu.
 // Threads        : all of a block.
 // Ownership      : none.
 // Errors         : false after so many vain polls that the other side has gone: nothing here may hang a GPU.
@@ -108,6 +108,18 @@ __device__ __forceinline__ bool meet(std::uint64_t* remote, const std::uint64_t*
   bool come = true;
   __syncthreads();
   if (threadIdx.x == 0) {
+    release(remote, value);
+    unsigned left = kPolls;
+    while (acquire(local) < value && come) come = --left != 0;
+  }
+  return __syncthreads_and(come) != 0;
+}
+
+// The same of any number of PEs, by a thread for each other one: `remote` is null in all others.
+__device__ __forceinline__ bool meet_all(std::uint64_t* remote, const std::uint64_t* local, std::uint64_t value) {
+  bool come = true;
+  __syncthreads();
+  if (remote != nullptr) {
     release(remote, value);
     unsigned left = kPolls;
     while (acquire(local) < value && come) come = --left != 0;

@@ -1,7 +1,7 @@
 // The kernels by which in_kernel.cu compares every byte before anything is timed: data that says which epoch it is of, and delays that
 // differ by thread and epoch.
 //
-// Who calls this : in_kernel.cu, one launch for each of two PEs, at once.
+// Who calls this : in_kernel.cu, one launch for each of two PEs, at once; in_kernel_team.cu for what they begin with.
 // Threads        : one block, or a grid for barriers.
 // Ownership      : none.
 // Errors         : counted in Result; a wait ends after kDeadline.

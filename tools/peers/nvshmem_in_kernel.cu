@@ -2,6 +2,7 @@
 //
 //   nvshmem_in_kernel      prints one JSON object: {"peer_name": ..., "gpus": N, "gpu": name, "checked_bytes": N,
 //                          "rows": [{"call", "by", "bytes", "threads", "us", "us_low", "us_high"}]}
+//   nvshmem_in_kernel all  the same of barriers among all GPUs alone (eight at most), as tests/device/in_kernel_team.cu has them
 //
 // Times are by PE 0's clock, of half a round trip or of one barrier, over 4000 iterations of which the first tenth warms up: the median of
 // five rounds and the least and the most of them, and for each call the threads that are best. Every byte that every form of put carries is
@@ -164,8 +165,9 @@ struct Board {
 struct Rank {
   Board& board;
   Side side;
+  int ranks;
   cudaStream_t stream = nullptr;
-  void meet() { board.place.meet(2); }
+  void meet() { board.place.meet(ranks); }
 };
 
 struct Way {
@@ -270,6 +272,11 @@ void measure_one_way(Rank& r, unsigned multiprocessors) {
        "the comparison of the bytes that blocks put");
 }
 
+void measure_meetings(Rank& r) {
+  for (const unsigned threads : {32U, 256U}) row(r, "barrier", 0, 1, {{"a block", barriers, threads}});
+  for (const unsigned threads : {32U, 256U}) row(r, "sync", 0, 1, {{"a block", syncs, threads}});
+}
+
 void measure(Rank& r) {
   std::vector<Way> puts = {{"a thread", ping_pong<PutByThread>, 1}, {"a warp", ping_pong<PutByWarp>, 32}};
   for (const unsigned threads : {32U, 64U, 128U, 256U, 512U, 1024U})
@@ -282,8 +289,7 @@ void measure(Rank& r) {
   if (r.side.rank == 0) std::printf("\"checked_bytes\": %zu, \"rows\": [", checked);
   row(r, "signal", 8, 2, {{"a thread", ping_pong<Signal>, 1}});
   for (const std::uint32_t bytes : sizes) row(r, "put_signal", bytes, 2, puts);
-  for (const unsigned threads : {32U, 256U}) row(r, "barrier", 0, 1, {{"a block", barriers, threads}});
-  for (const unsigned threads : {32U, 256U}) row(r, "sync", 0, 1, {{"a block", syncs, threads}});
+  measure_meetings(r);
   row(r, "atomic_fetch_add", 8, 1, {{"a thread", adds, 1}});
   cudaDeviceProp properties;
   must(cudaGetDeviceProperties(&properties, r.side.rank), "cudaGetDeviceProperties");
@@ -295,27 +301,27 @@ void measure(Rank& r) {
     must(sum == (r.side.rank == 0 ? 0 : std::uint64_t{kRounds} * kIterations), "the comparison of what was added");
 }
 
-void join(Board& board, int rank) {
+void join(Board& board, int rank, int ranks) {
   nvshmemx_uniqueid_t id = NVSHMEMX_UNIQUEID_INITIALIZER;
   if (rank == 0) {
     must(nvshmemx_get_uniqueid(&id) == 0, "nvshmemx_get_uniqueid");
     board.id = id;
   }
-  board.place.meet(2);
+  board.place.meet(ranks);
   id = board.id;
   nvshmemx_init_attr_t attributes = NVSHMEMX_INIT_ATTR_INITIALIZER;
-  must(nvshmemx_set_attr_uniqueid_args(rank, 2, &id, &attributes) == 0, "nvshmemx_set_attr_uniqueid_args");
+  must(nvshmemx_set_attr_uniqueid_args(rank, ranks, &id, &attributes) == 0, "nvshmemx_set_attr_uniqueid_args");
   must(nvshmemx_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes) == 0, "nvshmemx_init_attr");
 }
 
-int be_rank(Board& board, int rank) {
+int be_rank(Board& board, int rank, int ranks) {
   alarm(kMostSeconds);
   int gpus = 0;
   must(cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
-  must(gpus > 1, "finding two GPUs");
+  must(gpus >= ranks, "finding a GPU for each process");
   must(cudaSetDevice(rank), "cudaSetDevice");
-  join(board, rank);
-  Rank r{board, Side{rank, 0, 0, 0, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}};
+  join(board, rank, ranks);
+  Rank r{board, Side{rank, 0, 0, 0, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr}, ranks};
   must(cudaStreamCreateWithFlags(&r.stream, cudaStreamNonBlocking), "cudaStreamCreate");
   must(cudaHostAlloc(&r.side.nanoseconds, 3 * sizeof(long long), cudaHostAllocMapped), "cudaHostAlloc");
   r.side.begun = r.side.nanoseconds + 1, r.side.ended = r.side.nanoseconds + 2;
@@ -336,7 +342,12 @@ int be_rank(Board& board, int rank) {
   if (rank == 0)
     std::printf("{\"peer_name\": \"NVSHMEM %d.%d.%d\", \"gpus\": %d, \"gpu\": \"%s\", ", major, minor, patch, gpus,
                 properties.name);
-  measure(r);
+  if (ranks == 2) {
+    measure(r);
+  } else {
+    if (rank == 0) std::printf("\"rows\": [");
+    measure_meetings(r);
+  }
   if (rank == 0) std::printf("\n]}\n");
   std::fflush(stdout);
   r.meet();
@@ -344,9 +355,21 @@ int be_rank(Board& board, int rank) {
   return 0;
 }
 
+// Asked in a process of its own: those that are forked later may not have a parent that has touched CUDA.
+int gpus_of_another_process() {
+  const pid_t child = fork();
+  if (child == 0) {
+    int gpus = 0;
+    _exit(cudaGetDeviceCount(&gpus) == cudaSuccess ? std::min(gpus, 8) : 0);
+  }
+  int status = 0;
+  must(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) > 1, "finding two GPUs");
+  return WEXITSTATUS(status);
+}
+
 }  // namespace
 
-int main() {
+int main(int count, char** words) {
   // A kernel that waits must not hold up the loading of the next one.
   setenv("CUDA_MODULE_LOADING", "EAGER", 1);
   setenv("NVSHMEM_DISABLE_NVLS", "1", 0);
@@ -355,5 +378,6 @@ int main() {
     std::fprintf(stderr, "nvshmem_in_kernel: there is no memory that its two processes could share\n");
     return 2;
   }
-  return peers::fork_ranks(2, [=](int rank) { return be_rank(*board, rank); });
+  const int ranks = count > 1 && std::string(words[1]) == "all" ? gpus_of_another_process() : 2;
+  return peers::fork_ranks(ranks, [=](int rank) { return be_rank(*board, rank, ranks); });
 }
