@@ -35,6 +35,8 @@
 #                                   (tools/peers/who_copies.cu); needs nvcc alone
 #   tools/gpu_run.sh link-stores    in which order, and by how many threads or copy units, kernels should store to another GPU and load from it
 #                                   (tools/peers/link_stores.cu); needs nvcc alone
+#   tools/gpu_run.sh barrier-forms  what a barrier of two GPUs in a kernel consists of, and whether other forms are quicker (tools/peers/barrier_forms.cu);
+#                                   needs nvcc alone
 #   tools/gpu_run.sh contexts       whether the heap outlives contexts that are destroyed with copies under way (tools/peers/context_ends.cu);
 #                                   needs nvcc alone
 #   tools/gpu_run.sh in-kernel      Isthmus's calls in kernels (isthmus/device.cuh), every byte compared, and timed beside bare loops
@@ -67,7 +69,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 mode=${1:-}
 case $mode in
-  check | bench | collectives | peers | workers | arithmetic | overlap | sweeps | soak | replays | waits | turns | both-ways | who-copies | link-stores | contexts | in-kernel | layouts | one-sided | workloads | sanitize) ;;
+  check | bench | collectives | peers | workers | arithmetic | overlap | sweeps | soak | replays | waits | turns | both-ways | who-copies | link-stores | barrier-forms | contexts | in-kernel | layouts | one-sided | workloads | sanitize) ;;
   *) [[ -n $mode ]] && echo "gpu_run: '$mode' is none of these"; sed -n '2,/^set /{/^#/p}' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
@@ -388,6 +390,7 @@ case $mode in
   both-ways) driver_program tools/peers/both_ways.cu "copies both ways at once" ;;
   who-copies) driver_program tools/peers/who_copies.cu "who copies between two GPUs" ;;
   link-stores) driver_program tools/peers/link_stores.cu "how kernels store to another GPU" ;;
+  barrier-forms) driver_program tools/peers/barrier_forms.cu "forms of a barrier of two GPUs" ;;
   contexts) driver_program tools/peers/context_ends.cu "contexts that are destroyed with copies under way" ;;
   *) "run_${mode//-/_}" "${@:2}" ;;
 esac

@@ -44,12 +44,22 @@ __device__ __forceinline__ void add_norm(const Others& others, const Norm& norm)
   if (sum_of_all(others, norm.step, norm.number, all)) store_relaxed(norm.published, packet_of(norm.step, all));
 }
 
+// All threads of a block: until the grid before it in the stream is over, and what it stored is seen, where the launch let this one begin before (launch_step); from here
+// on the next grid's blocks may be brought to multiprocessors that have nothing else to do, and wait here.
+__device__ __forceinline__ void wait_for_turn() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
 // With `adds`, the first block adds up the norm of the step before, whose sum was complete when this kernel began.
 template <int kBatch>
 __global__ void __launch_bounds__(kThreads, kBatch > 4 ? 3 : 4)
     step_kernel(const __grid_constant__ Sweep sweep, const __grid_constant__ Plan plan,
                 const __grid_constant__ Others others, std::uint64_t step, bool adds, const __grid_constant__ Norm before) {
   const int item = static_cast<int>(blockIdx.x) - (adds ? 1 : 0);
+  wait_for_turn();
   if (item < 0) {
     if (threadIdx.x == 0) add_norm(others, before);
     return;

@@ -39,6 +39,26 @@ void must_be_launched(const char* kernel) {
     throw std::runtime_error(std::string("CUDA: the launch of ") + kernel + " failed: " + cudaGetErrorString(code));
 }
 
+// Launches beside the grid before it, as CUDA calls it by programmatic dependent launch: what a launch costs is over by the time that grid is. The kernel waits for its turn itself.
+template <class Kernel, class... Arguments>
+void launch_early(Kernel kernel, unsigned blocks, cudaStream_t stream, const Arguments&... arguments) {
+  // Code that was compiled for older devices does not wait, whatever runs it.
+  static const bool waits = [&] {
+    cudaFuncAttributes code = {};
+    return cudaFuncGetAttributes(&code, kernel) == cudaSuccess && code.ptxVersion >= 90;
+  }();
+  cudaLaunchAttribute early = {};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(kThreads);
+  config.stream = stream;
+  config.attrs = &early;
+  config.numAttrs = waits ? 1 : 0;
+  (void)cudaLaunchKernelEx(&config, kernel, arguments...);  // must_be_launched() looks
+}
+
 }  // namespace
 
 void launch_sweep(const Sweep& sweep, Share share, int batch, cudaStream_t stream) {
@@ -61,9 +81,9 @@ void launch_step(const Sweep& sweep, const Others& others, std::uint64_t step, c
   const Norm norm = adds ? *before : Norm{};
   const auto blocks = static_cast<unsigned>(plan.items + (adds ? 1 : 0));
   if (batch > 4)
-    step_kernel<8><<<blocks, kThreads, 0, stream>>>(sweep, plan, others, step, adds, norm);
+    launch_early(step_kernel<8>, blocks, stream, sweep, plan, others, step, adds, norm);
   else
-    step_kernel<4><<<blocks, kThreads, 0, stream>>>(sweep, plan, others, step, adds, norm);
+    launch_early(step_kernel<4>, blocks, stream, sweep, plan, others, step, adds, norm);
   must_be_launched("step_kernel");
 }
 

@@ -1,6 +1,6 @@
 // A call of the CUDA runtime that has to go well, in a small program that measures by it.
 //
-// Who calls this : both_ways.cu, who_copies.cu, link_stores.cu, pack_kernels.cu, pack_ways.cu, nvshmem_in_kernel.cu.
+// Who calls this : both_ways.cu, who_copies.cu, link_stores.cu, barrier_forms.cu, pack_kernels.cu, pack_ways.cu, nvshmem_in_kernel.cu.
 // Threads        : any.
 // Ownership      : none.
 // Errors         : the program ends with status 1 and says which call failed, and why.
