@@ -31,7 +31,7 @@ struct Tiling {
   int fine_rows =
       0;  // so many of the last rows are in tiles of kFineHeight, so that all multiprocessors end at about the same time
 };
-inline constexpr int kFineHeight = 8;
+inline constexpr int kFineHeight = 4;
 
 // From one level to the other.
 struct Sweep {

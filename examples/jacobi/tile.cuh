@@ -155,6 +155,10 @@ __device__ __forceinline__ void compute_tile(const Sweep& sweep, const Plan& pla
   Strip strip(sweep, warp_tile % plan.warp_tiles, first);
   float4 up = load4(strip.above), here = load4(strip.above + strip.pitch);
   for (; rows >= kBatch; rows -= kBatch) march<kBatch>(strip, up, here, sum);
+  if (kBatch > kFineHeight && rows >= kFineHeight) {
+    march<kFineHeight>(strip, up, here, sum);
+    rows -= kFineHeight;
+  }
   for (; rows > 0; --rows) march<1>(strip, up, here, sum);
 }
 

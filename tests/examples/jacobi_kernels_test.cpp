@@ -256,6 +256,8 @@ INSTANTIATE_TEST_SUITE_P(Played, JacobiKernels,
                                          Case{"of_one_row_each", 3, 2, 301, 5, 8, 1, 0, {8, 16, 16}},
                                          Case{"of_few_norms", 3, 2, 129, 20, 10, 3, 0, {4, 4, 0}},
                                          Case{"to_a_norm", 2, 2, 128, 12, 40, 1, 0.12, {4, 3, 8}},
+                                         Case{"to_a_norm_at_the_last", 1, 2, 128, 12, 7, 1, 0.12, {4, 3, 8}},
+                                         Case{"to_a_norm_before_the_last", 1, 3, 128, 12, 8, 1, 0.12, {4, 3, 8}},
                                          Case{"to_a_norm_of_few", 2, 3, 130, 40, 40, 4, 0.2, {8, 16, 8}}),
                          [](const auto& one) { return std::string(one.param.name); });
 
