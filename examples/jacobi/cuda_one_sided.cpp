@@ -111,17 +111,20 @@ class Persistent final : public Way {
         symmetric_(needs),
         grid_(grid_of(needs, symmetric_)),
         scratch_(example::cuda::memory<Scratch>(1)),
+        rows_(static_cast<std::size_t>(grid_->cells().rows) + 2),
+        progress_(example::cuda::memory<std::uint64_t>(rows_)),
         outcome_(example::cuda::pinned<Outcome>(1)) {}
   Solved solve(const Problem& problem) override {
     grid_->fill(stream_);
     check(cudaMemset(scratch_.get(), 0, sizeof(Scratch)), "cudaMemset");
+    check(cudaMemset(progress_.get(), 0, rows_ * sizeof(std::uint64_t)), "cudaMemset");
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
     outcome_[0] = {};
     Job job{grid_->cells(),
             {symmetric_.beside_up(0), symmetric_.beside_up(1)},
             {symmetric_.beside_down(0), symmetric_.beside_down(1)},
             tiling_.height,
-            tiling_.fine_rows,
+            0,  // no iteration has an end that all wait for
             factor_,
             problem.iterations,
             problem.nccheck,
@@ -130,6 +133,7 @@ class Persistent final : public Way {
             norms_,
             symmetric_.others(&outcome_[0].failure),
             scratch_.get(),
+            progress_.get(),
             outcome_.get()};
     const double seconds = example::slowest_seconds(comm_, [&] {
       launch_persistent(job, tiling_.batch, stream_.get());
@@ -152,6 +156,8 @@ class Persistent final : public Way {
   std::unique_ptr<DeviceGrid> grid_;
   example::cuda::Stream stream_;
   std::shared_ptr<Scratch[]> scratch_;
+  std::size_t rows_;
+  std::shared_ptr<std::uint64_t[]> progress_;
   std::shared_ptr<Outcome[]> outcome_;
   std::uint64_t steps_ = 0, norms_ = 0;  // of all runs
 };

@@ -102,11 +102,14 @@ struct Outcome {  // in host memory
   float first_norm, norm;
 };
 struct Scratch {  // all 0 at the launch
-  std::uint64_t arrivals;
-  std::uint64_t released;
-  int stop_at;  // the meeting behind which all end; 0: none
+  unsigned long long tickets;
+  std::uint64_t ended;   // so many iterations are over
+  std::uint64_t judged;  // so many norms were looked at
+  int stop_at;           // the iteration behind which all end; 0: none
   int failed;
-  std::uint32_t tickets[kRing];
+  int result;  // the iteration whose norm ended it; 0: none
+  float first_norm, norm;
+  std::uint32_t over[kRing];  // pieces of an iteration
   float sums[kRing];
 };
 struct Job {
@@ -120,6 +123,8 @@ struct Job {
   std::uint64_t steps, norms;  // of all runs before
   Others others;
   Scratch* scratch;
+  std::uint64_t*
+      progress;  // a word for each row at most, 0 at the launch: tiles that are over of each row or band of them, in all iterations together
   Outcome* outcome;
 };
 void launch_persistent(const Job& job, int batch, cudaStream_t stream);

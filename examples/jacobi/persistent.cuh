@@ -1,9 +1,14 @@
-// The kernel that goes through all iterations: a grid that stays, whose blocks take tiles as they get to them, and meet once in an iteration.
+// The kernel that goes through all iterations: a grid that stays, whose blocks take tiles as they get to them. There is no meeting between iterations: a tile waits for
+// the rows beside it alone, so that blocks that are through with one iteration begin the next while others end the one before.
 //
 // Who calls this : persistent.cu; a test, whose threads play those of a GPU.
 // Threads        : a cooperative grid.
 // Ownership      : none.
 // Errors         : left in Outcome::failure; all blocks end then.
+//
+// Blocks take tickets, which are the pieces of work of all iterations in their order, and whoever waits does so for pieces of earlier tickets: those have been taken by blocks
+// that run, so that the one of the earliest ticket that is not over waits for nobody here. A piece of iteration n needs the rows above it, below it and its own of n - 1: what
+// it reads is there then, and what it overwrites, of n - 2, has been read. Norms bound how far blocks get ahead: none begins with n before that of n - 2 was looked at.
 #pragma once
 
 #include "meet.cuh"
@@ -29,125 +34,193 @@ __device__ __forceinline__ Sweep sweep_of(const Job& job, int iteration) {
           nullptr};
 }
 
-// The block's share. The first item is that of its number, so that the outermost rows are begun at once; each next one is asked for while the
-// one before is computed. False: a neighbour's row did not come.
-template <int kBatch>
-__device__ __forceinline__ bool compute_share(const Job& job, const Plan& plan, int iteration, float& sum) {
-  __shared__ int following[2];
-  const Sweep sweep = sweep_of(job, iteration);
-  const std::uint64_t step = job.steps + static_cast<unsigned>(iteration);
-  std::uint32_t* const tickets = &job.scratch->tickets[iteration % kRing];
-  bool fine = true;
-  int turn = 0;
-  for (int item = static_cast<int>(blockIdx.x); item < plan.items; turn ^= 1) {
-    int next = 0;
-    if (threadIdx.x == 0) next = static_cast<int>(gridDim.x + atomicAdd(tickets, 1U));
-    if (item >= plan.sides * plan.side_items) {
-      compute_tile<kBatch>(sweep, plan, item, sum);
-    } else if (rows_are_here(job.others, plan, item, step)) {
-      compute_side(sweep, plan, item, sum);
-      tell_neighbour(job.others, plan, item, step);
-    } else {
-      fine = false;
-    }
-    if (threadIdx.x == 0) following[turn] = next;
-    __syncthreads();
-    item = following[turn];
+// Rows that are over together: the first one, each band of tiles, the last one. A piece's own, of which it has so many tiles of warps.
+struct Strips {
+  int first, last;
+  __device__ __forceinline__ Strips(const Plan& plan, int item) {
+    const int side_items = plan.sides * plan.side_items;
+    const int tile = (item - side_items) * kWarps;
+    first = item < side_items ? item / plan.side_items * (plan.bands + 1) : 1 + tile / plan.warp_tiles;
+    last = item < side_items ? first : min(1 + (tile + kWarps - 1) / plan.warp_tiles, plan.bands);
   }
-  return fine;
+  static __device__ __forceinline__ int all(const Plan& plan) { return plan.sides == 1 ? 1 : plan.bands + 2; }
+  // Of an outermost row's item, and of the tiles of a strip.
+  static __device__ __forceinline__ int tiles_of_side(const Plan& plan, int item) {
+    return min(kWarps, plan.warp_tiles - item % plan.side_items * kWarps);
+  }
+  static __device__ __forceinline__ int tiles_in(const Plan& plan, int item, int strip) {
+    const int tile = (item - plan.sides * plan.side_items) * kWarps, begin = (strip - 1) * plan.warp_tiles;
+    return min(tile + kWarps, begin + plan.warp_tiles) - (tile > begin ? tile : begin);
+  }
+};
+
+// What a ticket is for: of each iteration its items, and about in the middle of them what the norm of the one before says, whose parts have come from all PEs by then.
+struct Piece {
+  static constexpr int kNorm = -1;
+  int iteration;
+  int item;
+};
+__device__ __forceinline__ Piece piece_of(const Plan& plan, unsigned long long ticket) {
+  const unsigned all = static_cast<unsigned>(plan.items) + 1;
+  const int turn = static_cast<int>(ticket % all), middle = (plan.items + 1) / 2;
+  return {1 + static_cast<int>(ticket / all), turn == middle ? Piece::kNorm : turn < middle ? turn : turn - 1};
 }
 
-// One thread of the block that comes last: all have come, none has left.
-__device__ __forceinline__ void begin_next(const Job& job, int iteration) {
+__device__ __forceinline__ int now(const int* word) { return *static_cast<const volatile int*>(word); }
+
+// One thread: until other blocks have brought it about. False: they will not.
+template <class Look>
+__device__ __forceinline__ bool comes(const Job& job, int iteration, const Look& look) {
+  Waiter waiter(job.others.view, 3 * kDeadline);  // another block may wait for a neighbour, and for a norm
+  while (!look()) {
+    const Status status = waiter.vain();
+    if (status != Status::ok) {
+      leave_failure(job.others.failure, job.steps + static_cast<unsigned>(iteration), Awaited::grid, status);
+      *static_cast<volatile int*>(&job.scratch->failed) = 1;
+    }
+    if (now(&job.scratch->failed) != 0) return false;
+  }
+  return true;
+}
+
+// All threads, each its part of the waiting: until the piece may begin. False: it will not, since all is over, or something failed.
+__device__ __forceinline__ bool may_begin(const Job& job, const Plan& plan, const Piece& piece) {
+  Scratch& scratch = *job.scratch;
+  const int n = piece.iteration;
+  const auto stopped = [&] {
+    const int stop_at = now(&scratch.stop_at);
+    return stop_at != 0 && n > stop_at;
+  };
+  bool fine = true;
+  if (threadIdx.x == 0) {
+    const auto before = static_cast<std::uint64_t>(n - 2);
+    // Also whether the last one is the last: a norm may have been reached before it.
+    fine = n <= job.iterations + 1 &&
+           (n <= 2 || comes(job, n, [&] { return load_acquire_here(&scratch.judged) >= before || stopped(); }));
+    fine = fine && n <= job.iterations && !stopped() && now(&scratch.failed) == 0;
+  } else if (piece.item != Piece::kNorm && n > 1 && n <= job.iterations) {
+    const Strips own(plan, piece.item);
+    const int strip = own.first - 2 + static_cast<int>(threadIdx.x);
+    const auto over = static_cast<std::uint64_t>(n - 1) * static_cast<unsigned>(plan.warp_tiles);
+    if (strip >= 0 && strip <= own.last + 1 && strip < Strips::all(plan))
+      fine = comes(job, n, [&] { return load_acquire_here(&job.progress[strip]) >= over || stopped(); });
+  }
+  return agreed(Block(), fine ? Status::ok : Status::late) == Status::ok;
+}
+
+// One thread, when all of an iteration is over, and the norm of the one before was looked at.
+__device__ __forceinline__ void end_iteration(const Job& job, int iteration) {
   Scratch& scratch = *job.scratch;
   if (iteration % job.nccheck == 0)
     tell_sum(job.others, job.steps + static_cast<unsigned>(iteration),
              job.norms + static_cast<unsigned>(iteration / job.nccheck),
              *static_cast<volatile float*>(&scratch.sums[iteration % kRing]));
-  // Last used two iterations ago.
-  scratch.tickets[(iteration + 2) % kRing] = 0;
+  // Last used two iterations ago, and not before the norm of this one is looked at again.
+  scratch.over[(iteration + 2) % kRing] = 0;
   scratch.sums[(iteration + 2) % kRing] = 0;
+  store_release_here(&scratch.ended, static_cast<std::uint64_t>(iteration));
 }
 
-// All blocks meet, and find what any of them has stored. False: all are to end, or some did not come.
-__device__ __forceinline__ bool meet(const Job& job, int iteration) {
-  __shared__ bool goes_on;
+// One thread: the block is through with the piece, and all of its threads have met since.
+__device__ __forceinline__ void tell_all(const Job& job, const Plan& plan, const Piece& piece) {
   Scratch& scratch = *job.scratch;
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    const auto meeting = static_cast<std::uint64_t>(iteration);
-    Status status = Status::ok;
-    fence_here();
-    const unsigned long long before = atomicAdd(reinterpret_cast<unsigned long long*>(&scratch.arrivals), 1ULL);
-    fence_here();
-    if (before + 1 == meeting * gridDim.x) {
-      begin_next(job, iteration);
-      store_release_here(&scratch.released, meeting);
-    } else {
-      Waiter waiter(job.others.view, 3 * kDeadline);  // another block may wait for a neighbour, and for a norm
-      while (status == Status::ok && load_acquire_here(&scratch.released) < meeting) status = waiter.vain();
-      if (status != Status::ok) leave_failure(job.others.failure, job.steps + meeting, Awaited::grid, status);
-    }
-    const int stop_at = *static_cast<volatile int*>(&scratch.stop_at);
-    // A block that is quick may have set it for the next meeting.
-    goes_on =
-        status == Status::ok && *static_cast<volatile int*>(&scratch.failed) == 0 && (stop_at == 0 || stop_at > iteration);
+  fence_here();
+  if (piece.item != Piece::kNorm) {
+    const Strips own(plan, piece.item);
+    const bool side = piece.item < plan.sides * plan.side_items;
+    for (int strip = own.first; strip <= own.last; ++strip)
+      atomicAdd(reinterpret_cast<unsigned long long*>(&job.progress[strip]),
+                static_cast<unsigned long long>(side ? Strips::tiles_of_side(plan, piece.item)
+                                                     : Strips::tiles_in(plan, piece.item, strip)));
   }
-  __syncthreads();
-  return goes_on;
+  if (atomicAdd(&scratch.over[piece.iteration % kRing], 1U) != static_cast<unsigned>(plan.items)) return;
+  fence_here();
+  end_iteration(job, piece.iteration);
 }
 
-// By one thread of the grid: what the norms say.
-struct Judge {
-  int result = 0;
-  float first_norm = 0, norm = 0;
+// One thread: the norm of an iteration that is over here. False: another PE's part did not come.
+__device__ __forceinline__ bool judge(const Job& job, int iteration) {
+  Scratch& scratch = *job.scratch;
+  float sum = 0;
+  if (!sum_of_all(job.others, job.steps + static_cast<unsigned>(iteration),
+                  job.norms + static_cast<unsigned>(iteration / job.nccheck), sum))
+    return false;
+  scratch.norm = __fsqrt_rn(sum);
+  if (iteration == 1) scratch.first_norm = scratch.norm;
+  if (static_cast<double>(scratch.norm) <= job.tolerance) scratch.result = iteration;
+  return true;
+}
 
-  // Of an iteration whose meeting is over on all PEs, or will be. False: another PE's part did not come.
-  __device__ __forceinline__ bool hears(const Job& job, int iteration, bool& ends) {
-    float sum = 0;
-    if (!sum_of_all(job.others, job.steps + static_cast<unsigned>(iteration),
-                    job.norms + static_cast<unsigned>(iteration / job.nccheck), sum))
-      return false;
-    norm = __fsqrt_rn(sum);
-    if (iteration == 1) first_norm = norm;
-    ends = static_cast<double>(norm) <= job.tolerance;
-    if (ends) result = iteration;
-    return true;
+// One thread: of the iteration before this one, which a norm may make the last.
+__device__ __forceinline__ bool look_at_norm(const Job& job, int iteration) {
+  Scratch& scratch = *job.scratch;
+  const int before = iteration - 1;
+  if (before == 0) return true;
+  if (!comes(job, iteration, [&] { return load_acquire_here(&scratch.ended) >= static_cast<std::uint64_t>(before); }))
+    return false;
+  if (before % job.nccheck == 0) {
+    if (!judge(job, before)) return false;
+    if (scratch.result != 0) *static_cast<volatile int*>(&scratch.stop_at) = iteration;
   }
-};
+  store_release_here(&scratch.judged, static_cast<std::uint64_t>(before));
+  return true;
+}
+
+// One thread of the block that got the first ticket behind the last iteration.
+__device__ __forceinline__ bool finish(const Job& job, int last) {
+  Scratch& scratch = *job.scratch;
+  if (!comes(job, last, [&] { return load_acquire_here(&scratch.ended) >= static_cast<std::uint64_t>(last); })) return false;
+  if (scratch.result == 0 && last % job.nccheck == 0 && !judge(job, last)) return false;
+  job.outcome->run = last;
+  job.outcome->iterations = scratch.result != 0 ? scratch.result : last;
+  job.outcome->first_norm = scratch.first_norm;
+  job.outcome->norm = scratch.norm;
+  return true;
+}
+
+// All threads. False: a neighbour's row, or another PE's norm, did not come.
+template <int kBatch>
+__device__ __forceinline__ bool do_piece(const Job& job, const Plan& plan, const Piece& piece) {
+  if (piece.item == Piece::kNorm)
+    return agreed(Block(), threadIdx.x != 0 || look_at_norm(job, piece.iteration) ? Status::ok : Status::late) == Status::ok;
+  const Sweep sweep = sweep_of(job, piece.iteration);
+  const std::uint64_t step = job.steps + static_cast<unsigned>(piece.iteration);
+  float sum = 0;
+  if (piece.item >= plan.sides * plan.side_items) {
+    compute_tile<kBatch>(sweep, plan, piece.item, sum);
+  } else {
+    if (!rows_are_here(job.others, plan, piece.item, step)) return false;
+    compute_side(sweep, plan, piece.item, sum);
+    tell_neighbour(job.others, plan, piece.item, step);
+  }
+  if (piece.iteration % job.nccheck == 0) {
+    sum = sum_of_block(sum);
+    if (threadIdx.x == 0) atomicAdd(&job.scratch->sums[piece.iteration % kRing], sum);
+  }
+  return true;
+}
 
 template <int kBatch>
 __global__ void __launch_bounds__(kThreads, kBatch > 4 ? 3 : 4) persistent_kernel(const __grid_constant__ Job job) {
+  __shared__ Piece pieces[2];
   const Plan plan = plan_of(job.cells.columns, job.cells.rows, job.height, job.fine_rows);
-  const bool judges = blockIdx.x == 0 && threadIdx.x == 0;
   Scratch& scratch = *job.scratch;
-  Judge judge;
-  int iteration = 1;
-  for (;; ++iteration) {
-    float sum = 0;
-    const bool fine = compute_share<kBatch>(job, plan, iteration, sum);
-    if (!fine && threadIdx.x == 0) *static_cast<volatile int*>(&scratch.failed) = 1;
-    if (iteration % job.nccheck == 0) {
-      sum = sum_of_block(sum);
-      if (threadIdx.x == 0) atomicAdd(&scratch.sums[iteration % kRing], sum);
-    }
-    // The norm of the iteration before, whose parts came while this one was computed.
-    if (judges && iteration > 1 && (iteration - 1) % job.nccheck == 0) {
-      bool ends = false;
-      if (!judge.hears(job, iteration - 1, ends)) *static_cast<volatile int*>(&scratch.failed) = 1;
-      if (ends) *static_cast<volatile int*>(&scratch.stop_at) = iteration;
-    }
-    if (!meet(job, iteration) || iteration == job.iterations) break;
+  Piece piece = piece_of(plan, blockIdx.x);
+  bool fine = true;
+  for (int turn = 0; may_begin(job, plan, piece); turn ^= 1) {
+    // Asked for while the one before is computed.
+    if (threadIdx.x == 0) pieces[turn] = piece_of(plan, gridDim.x + atomicAdd(&scratch.tickets, 1ULL));
+    fine = do_piece<kBatch>(job, plan, piece);
+    if (!fine) break;
+    __syncthreads();
+    // Not by those that wait for what the next one needs.
+    if (threadIdx.x == 32) tell_all(job, plan, piece);
+    piece = pieces[turn];
   }
-  if (!judges) return;
-  bool ends = false;
-  if (judge.result == 0 && *static_cast<volatile int*>(&scratch.failed) == 0 && iteration == job.iterations &&
-      iteration % job.nccheck == 0)
-    judge.hears(job, iteration, ends);
-  job.outcome->run = iteration;
-  job.outcome->iterations = judge.result != 0 ? judge.result : iteration;
-  job.outcome->first_norm = judge.first_norm;
-  job.outcome->norm = judge.norm;
+  if (threadIdx.x != 0) return;
+  const int stop_at = now(&scratch.stop_at), last = stop_at != 0 ? stop_at : job.iterations;
+  if (fine && piece.iteration == last + 1 && piece.item == 0 && now(&scratch.failed) == 0) fine = finish(job, last);
+  if (!fine) *static_cast<volatile int*>(&scratch.failed) = 1;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The code of jacobi's kernels, by threads of the processor, each block of each PE a process: tiles, halos that are stored into the neighbours',
-// flags, norms and the grid's meetings. Every bit is compared with a serial loop.
+// flags, norms, and what tiles wait for. Every bit is compared with a serial loop.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -31,6 +31,7 @@ void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 // What one PE has beside its cells.
 struct Own {
   Scratch scratch;
+  std::uint64_t progress[64];
   Outcome outcome;
   std::uint64_t mail[2];
   float sums[kRing];
@@ -75,6 +76,7 @@ class JacobiKernels : public testing::TestWithParam<Case> {
           for (int x = 0; x < of_.columns; ++x)
             level(pe, of)[y * pitch_ + x] = static_cast<float>(problem_.start(x, first(pe) + y));
       own(pe).scratch = {};
+      std::memset(own(pe).progress, 0, sizeof own(pe).progress);
       own(pe).outcome = {};
       std::memset(own(pe).sums, 0, sizeof own(pe).sums);
     }
@@ -161,6 +163,7 @@ TEST_P(JacobiKernels, one_for_all_iterations_has_the_serial_bits) {
                     norms_,
                     others(pe, &own(pe).outcome.failure),
                     &own(pe).scratch,
+                    own(pe).progress,
                     &own(pe).outcome};
       played::play_block(static_cast<unsigned>(block), static_cast<unsigned>(of_.blocks), [&] {
         if (of_.tiling.batch > 4)
@@ -256,6 +259,8 @@ INSTANTIATE_TEST_SUITE_P(Played, JacobiKernels,
                                          Case{"of_one_row_each", 3, 2, 301, 5, 8, 1, 0, {8, 16, 16}},
                                          Case{"of_few_norms", 3, 2, 129, 20, 10, 3, 0, {4, 4, 0}},
                                          Case{"to_a_norm", 2, 2, 128, 12, 40, 1, 0.12, {4, 3, 8}},
+                                         Case{"to_a_norm_at_the_last", 1, 2, 128, 12, 7, 1, 0.12, {4, 3, 8}},
+                                         Case{"to_a_norm_before_the_last", 1, 3, 128, 12, 8, 1, 0.12, {4, 3, 8}},
                                          Case{"to_a_norm_of_few", 2, 3, 130, 40, 40, 4, 0.2, {8, 16, 8}}),
                          [](const auto& one) { return std::string(one.param.name); });
 
