@@ -86,6 +86,7 @@ std::unique_ptr<Exchange> make_exchange(const std::string& name, const isthmus::
                                         const Layout& layout, Backend& backend) {
   const Parts parts{comm, tile, layout, backend};
   if (name == "staged") return std::make_unique<StagedExchange>(parts);
+  if (name == "halo") return make_halo_exchange(parts);
   if (name == "one-sided") return make_one_sided_exchange(parts);
   return std::make_unique<IsthmusExchange>(parts);
 }

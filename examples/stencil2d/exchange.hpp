@@ -21,7 +21,7 @@ class Exchange {
   virtual void fill_halos() = 0;
 };
 
-// `name` is isthmus, staged or one-sided. Collective.
+// `name` is isthmus, halo, staged or one-sided. Collective.
 std::unique_ptr<Exchange> make_exchange(const std::string& name, const isthmus::Comm& comm, const Tile& tile,
                                         const Layout& layout, Backend& backend);
 

@@ -1,6 +1,6 @@
 // What the exchanges have in common.
 //
-// Who calls this : exchange.cpp, exchange_one_sided.cpp.
+// Who calls this : exchange.cpp, exchange_halo.cpp, exchange_one_sided.cpp.
 // Threads        : one.
 // Ownership      : looks at the back-end.
 // Errors         : those of what it calls.
@@ -41,5 +41,6 @@ void fill_halos_by(const Parts& parts, const Transfer& transfer) {
 }
 
 std::unique_ptr<Exchange> make_one_sided_exchange(const Parts& parts);
+std::unique_ptr<Exchange> make_halo_exchange(const Parts& parts);
 
 }  // namespace stencil

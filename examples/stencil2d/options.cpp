@@ -54,9 +54,10 @@ void add_options(CLI::App& app, Options& options) {
                    {"staged", {"staged"}},
                    {"both", {"isthmus", "staged"}},
                    {"one-sided", {"one-sided"}},
-                   {"all", {"isthmus", "staged", "one-sided"}}},
+                   {"halo", {"halo"}},
+                   {"all", {"isthmus", "staged", "one-sided", "halo"}}},
                   "isthmus (device buffers straight to send and receive), staged (by hand through the host), both of them, "
-                  "one-sided (puts with signals) or all [both]");
+                  "one-sided (puts with signals), halo (by the library's halo exchange) or all [both]");
   add_word<Precision>(app, "--precision", options.precision,
                       {{"float", Precision::single_precision}, {"double", Precision::double_precision}},
                       "float or double [float]");

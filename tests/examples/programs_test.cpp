@@ -34,7 +34,7 @@ TEST_P(Stencil, equals_the_serial_run_with_every_exchange_width_and_odd_size) {
     EXPECT_EQ(ended.last_line().find("verified: largest error "), 0U) << ended.last_line();
     EXPECT_NE(ended.last_line().find(words + tail), std::string::npos) << ended.last_line();
     const auto json = results();
-    ASSERT_EQ(json["rows"].size(), 3U);
+    ASSERT_EQ(json["rows"].size(), 4U);
     for (const auto& row : json["rows"]) {
       EXPECT_TRUE(row["verified"]);
       EXPECT_GT(row["us_per_step"], 0.0);
@@ -68,7 +68,7 @@ TEST_F(Programs, every_grid_of_ranks_gives_the_same_field) {
 }
 
 TEST_F(Programs, one_wrong_point_is_found_and_ends_loudly) {
-  for (const char* exchange : {"isthmus", "staged", "one-sided"}) {
+  for (const char* exchange : {"isthmus", "staged", "one-sided", "halo"}) {
     for (const int ranks : {1, 3}) {
       const Ended ended = stencil(ranks, std::string("--input " SOURCE_DIR "/examples/images/launchpad.png --iterations 20 "
                                                      "--device host --corrupt-step 10 --exchange ") +
