@@ -824,6 +824,11 @@ class HaloGrid:
         An exchange of these fields, all of which travel together; collective. reach: in how many dimensions at once a neighbour may lie, 0 for all. packing: 'auto', 'calls', 'layouts', 'loops'. way: 'messages', 'one-sided'.
         """
 
+    def sides(self, field: HaloField, *, reach: int = 0) -> bytes:
+        """
+        What kernels take to exchange the halos of a symmetric field of this shape by themselves, an ist_halo_sides, as bytes: isthmus/device/halo.cuh. reach as of halo().
+        """
+
     def __repr__(self) -> str: ...
 
 class HaloField:
@@ -878,6 +883,16 @@ class Halo:
 
     def update(self) -> None:
         """All three steps."""
+
+    def exchange_on(self, stream: object | None) -> None:
+        """
+        All three steps when the CUDA stream comes to them; returns at once. Arrays of CUDA memory alone, exchanged by messages; keep them until then. Can be captured into a graph once it is prepared.
+        """
+
+    def prepare_on(self, stream: object | None) -> None:
+        """
+        Prepares exchange_on for the fields that are set, with all neighbours, which call it, too; needed before a capture alone.
+        """
 
     def free(self) -> None:
         """

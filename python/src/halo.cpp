@@ -4,6 +4,7 @@
 
 #include "errors.hpp"
 #include "gil.hpp"
+#include "stream.hpp"
 #include "wait.hpp"
 
 namespace isthmus_python {
@@ -85,6 +86,18 @@ int HaloGrid::neighbour(const std::vector<int>& direction) const {
   int rank = 0;
   check(ist_halo_grid_neighbour(grid_, direction.data(), &rank));
   return rank;
+}
+
+nb::bytes HaloGrid::sides(const HaloField& field, int reach) const {
+  session_->require_open();
+  ist_halo_sides sides{};
+  const ist_halo_field of{
+      {}, field.element, field.ranges.data(), field.layout_map.empty() ? nullptr : field.layout_map.data()};
+  if (field.ranges.size() != static_cast<std::size_t>(ndims()))
+    raise(IST_ERR_ARGUMENT, "sides: the field has " + std::to_string(field.ranges.size()) + " dimensions, and the grid " +
+                                std::to_string(ndims()));
+  check(ist_halo_sides_of(grid_, &of, reach, &sides));
+  return nb::bytes(reinterpret_cast<const char*>(&sides), sizeof sides);
 }
 
 std::string HaloGrid::text() const {
@@ -169,7 +182,8 @@ void Halo::set_fields(std::vector<Field> fields) {
   check(code);
 }
 
-void Halo::step(int (*call)(ist_halo)) {
+template <class Call>
+void Halo::step(const Call& call) {
   session_->require_open();
   int code = IST_OK;
   {
@@ -178,6 +192,9 @@ void Halo::step(int (*call)(ist_halo)) {
   }
   check(code);
 }
+
+void Halo::start_exchange() { step(ist_halo_start_exchange); }
+void Halo::unpack() { step(ist_halo_unpack); }
 
 void Halo::exchange() {
   start_exchange();
@@ -203,8 +220,7 @@ bool Halo::test() {
   return over != 0;
 }
 
-// The stream of device memory is the one that is current now.
-void Halo::pack() {
+void Halo::look_again(bool streams) {
   session_->require_open();
   bool moved = false;
   std::vector<Field> now;
@@ -213,10 +229,27 @@ void Halo::pack() {
     if (field.region.place.kind == IST_KIND_HOST) continue;
     now.back().region = to_region(field.array, Access::write, {}, Views::taken);
     const ist_buffer &old = field.region.place, &found = now.back().region.place;
-    moved = moved || old.object != found.object || old.offset != found.offset || old.queue != found.queue;
+    moved = moved || old.object != found.object || old.offset != found.offset || (streams && old.queue != found.queue);
   }
   if (moved) set_fields(std::move(now));
+}
+
+// The stream of device memory is the one that is current now.
+void Halo::pack() {
+  look_again(true);
   step(ist_halo_pack);
+}
+
+void Halo::exchange_on(nb::handle stream) {
+  void* const where = to_stream(stream);
+  look_again(false);
+  step([where](ist_halo halo) { return ist_halo_exchange_on(halo, where); });
+}
+
+void Halo::prepare_on(nb::handle stream) {
+  void* const where = to_stream(stream);
+  look_again(false);
+  step([where](ist_halo halo) { return ist_halo_prepare_on(halo, where); });
 }
 
 void Halo::update() {

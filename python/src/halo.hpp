@@ -12,6 +12,8 @@
 
 namespace isthmus_python {
 
+struct HaloField;
+
 class HaloGrid {
  public:
   HaloGrid(std::shared_ptr<Session> session, ist_halo_grid grid) : session_(std::move(session)), grid_(grid) {}
@@ -25,6 +27,8 @@ class HaloGrid {
   std::vector<bool> periods() const;
   std::vector<int> coords() const { return get(2); }
   int neighbour(const std::vector<int>& direction) const;
+  // As bytes, for kernels.
+  nb::bytes sides(const HaloField& field, int reach) const;
   std::string text() const;
 
  private:
@@ -63,17 +67,23 @@ class Halo {
   void set_fields(std::vector<Field> fields);
   void pack();
   void exchange();
-  void start_exchange() { step(ist_halo_start_exchange); }
+  void start_exchange();
   // A signal ends it, and then the exchange goes on.
   void wait();
   bool test();
-  void unpack() { step(ist_halo_unpack); }
+  void unpack();
   void update();
+  // When the stream comes to it.
+  void exchange_on(nb::handle stream);
+  void prepare_on(nb::handle stream);
   void free();
   std::string text() const;
 
  private:
-  void step(int (*call)(ist_halo));
+  template <class Call>
+  void step(const Call& call);
+  // Where device memory is now; `streams`: or the stream that is current.
+  void look_again(bool streams);
   std::vector<ist_halo_field> in_c() const;
   std::shared_ptr<Session> session_;
   std::vector<Field> fields_;

@@ -149,6 +149,10 @@ void bind_grids(nb::module_& module) {
                    "way: str = 'messages') -> Halo"),
            "An exchange of these fields, all of which travel together; collective. reach: in how many dimensions at once a "
            "neighbour may lie, 0 for all. packing: 'auto', 'calls', 'layouts', 'loops'. way: 'messages', 'one-sided'.")
+      .def("sides", &HaloGrid::sides, "field"_a, nb::kw_only(), "reach"_a = 0,
+           "What kernels take to exchange the halos of a symmetric field of this shape by themselves, an ist_halo_sides, as "
+           "bytes: "
+           "isthmus/device/halo.cuh. reach as of halo().")
       .def("__repr__", &HaloGrid::text);
   nb::class_<HaloField>(
       module, "HaloField",
@@ -197,6 +201,13 @@ void bind_halos(nb::module_& module, nb::class_<Comm>& comm) {
       .def("test", &Halo::test, "Instead of wait(): True where it is over, and unpack() is next.")
       .def("unpack", &Halo::unpack, "Writes what came into the halos.")
       .def("update", &Halo::update, "All three steps.")
+      .def("exchange_on", &Halo::exchange_on, "stream"_a.none(),
+           "All three steps when the CUDA stream comes to them; returns at once. Arrays of CUDA memory alone, exchanged by "
+           "messages; keep "
+           "them until then. Can be captured into a graph once it is prepared.")
+      .def("prepare_on", &Halo::prepare_on, "stream"_a.none(),
+           "Prepares exchange_on for the fields that are set, with all neighbours, which call it, too; needed before a "
+           "capture alone.")
       .def("free", &Halo::free, "Collective where the exchange is one-sided; others are freed when they are dropped, too.")
       .def_prop_ro("text", &Halo::text, "Neighbours, bytes, and how it is packed.");
   comm.def("halo_grid", &halo_grid, "dims"_a, "periods"_a = nb::none(), "process_map"_a = nb::none(),

@@ -124,15 +124,17 @@ def test_every_call_of_the_c_interface_has_its_counterpart():
                    "window_create": "Comm.window", "window_free": "Window.close", "window_view_of": "Window.view",
                    "window_pointer": "Window.peer_ptr", "window_atomic32": "Window.atomic", "window_atomic64": "Window.atomic",
                    "window_compare_swap32": "Window.compare_swap", "window_compare_swap64": "Window.compare_swap",
-                   "carrier_name": "Status.carrier", "world_traffic": "World.traffic", "version": "_core.version"}
-    for header in ("isthmus.h", "collective.h", "heap.h", "heap_stream.h", "window.h", "layout.h", "layout_collective.h", "layout_stream.h", "stream.h", "queue.h", "boot.h"):
+                   "halo_grid_create": "Comm.halo_grid", "halo_grid_get": "HaloGrid.dims", "halo_create": "HaloGrid.halo",
+                   "halo_create_lists": "Comm.halo_lists", "halo_sides_of": "HaloGrid.sides", "carrier_name": "Status.carrier", "world_traffic": "World.traffic", "version": "_core.version"}
+    for header in ("isthmus.h", "collective.h", "heap.h", "heap_stream.h", "window.h", "halo.h", "layout.h", "layout_collective.h", "layout_stream.h", "stream.h", "queue.h", "boot.h"):
         text = (SOURCES / "include" / "isthmus" / header).read_text()
         for name in re.findall(r"^IST_API [\w\s*]+?\bist_(\w+)\(", text, flags=re.MULTILINE):
             plain = re.sub(r"(gather|scatter|alltoall)v$", r"\1", name)
             place = other_names.get(name)
             if place is None:
                 candidates = [f"Comm.{plain}", f"Comm.{plain.removeprefix('comm_')}", f"Cart.{plain}",
-                              f"Heap.{plain.removeprefix('heap_')}", f"Window.{plain.removeprefix('window_')}", plain]
+                              f"Heap.{plain.removeprefix('heap_')}", f"Window.{plain.removeprefix('window_')}", f"HaloGrid.{plain.removeprefix('halo_grid_')}",
+                              f"Halo.{plain.removeprefix('halo_')}", plain]
             else:
                 candidates = [place]
 

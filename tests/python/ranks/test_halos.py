@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import isthmus
+from devices import Driver, InterfaceArray, Stream
 
 POISON = -7
 
@@ -128,6 +129,39 @@ def test_sweeps_in_two_cover_each_inner_cell_once(comm):
             seen[interior] += 1
             assert np.array_equal(inside, np.isin(np.arange(inside.size).reshape(shape), np.arange(inside.size).reshape(shape)[interior]))
         assert np.array_equal(seen, expected)
+
+
+def test_in_a_stream(comm):
+    """Behind work that comes late, without a wait of the processor; two arrays take turns, and bytes of kernels' sides are of the struct's length."""
+    try:
+        driver = Driver()
+    except OSError as why:
+        pytest.skip(f"not covered here: halos in CUDA streams ({why})")
+    grid = comm.halo_grid([0, 1], [True, True])
+    numbers = cut(grid, [3, 4], [(1, 1), (1, 0)])
+    stream = driver.stream()
+    pairs, fields = [], []
+    for what in (3, 4):
+        before, after = pictures(numbers, "i4", what)
+        pairs.append((InterfaceArray(driver, np.full_like(before, POISON), stream), before, after))
+        fields.append(isthmus.HaloField(pairs[-1][0], [(1, 1), (1, 0)]))
+    exchange = grid.halo([fields[0]])
+    exchange.prepare_on(Stream(stream))
+    for (array, before, after), field in zip(pairs * 2, fields * 2):
+        exchange.set_fields([field])
+        array.fill_late(before, 20000)
+        exchange.exchange_on(Stream(stream))
+        driver.wait(stream)
+        assert np.array_equal(array.get(), after)
+    with pytest.raises(TypeError, match="a CUDA stream is wanted"):
+        exchange.exchange_on("stream")
+    host = np.zeros((5, 5), "i4")
+    with pytest.raises(isthmus.Error, match="ist_halo_exchange_on"):
+        grid.halo([isthmus.HaloField(host, [(1, 1), (1, 0)])]).exchange_on(stream)
+    assert len(grid.sides(fields[0])) == len(grid.sides(fields[0], reach=1)) > 0
+    assert grid.sides(fields[0]) != grid.sides(fields[0], reach=1)
+    with pytest.raises(isthmus.Error, match="2"):
+        grid.sides(isthmus.HaloField(np.zeros(7), [(1, 1)]))
 
 
 def test_an_order_of_ranks(comm):
