@@ -238,8 +238,8 @@ ist_carrier choose(const MessageShape& message, const MachineProfile& machine) {
     if (by_device < through_host) return IST_CARRIER_DEVICE;
   }
   // What fits is eager whatever the price of announcing it: a small message must not cost a handshake because the table is
-  // off by some. (A device buffer whose kernel takes longer than the engine's patience is announced after all; MPI lets a
-  // standard send wait for its receive.)
+  // off by some. (A device buffer whose kernel takes longer than the engine's patience is announced after all, unless it stays
+  // eager; MPI lets a standard send wait for its receive.)
   const double by_direct = price::direct(message, machine);
   // But where one copy does instead of two, an announcement is soon paid for.
   if (message.shown && by_direct < by_slot && by_direct < by_cell) return IST_CARRIER_DIRECT;

@@ -63,6 +63,7 @@ inline bool opens_whole(MemoryClass memory) { return memory == MemoryClass::devi
 struct SendMode {
   bool synchronous = false;  // complete only when its receive has begun
   bool blocking = false;     // until it is over, the caller does nothing else
+  bool stays_eager = false;  // what fits a cell is over without its receive, however late its bytes come
 };
 
 // How the bytes lie in the buffer.

@@ -35,7 +35,7 @@ Result<OperationId> Engine::start_send_laid(std::unique_ptr<LaidOut> laid, Rank 
     }
   }
   const ist_carrier carrier = laid->waits ? IST_CARRIER_RING : carrier_of(block, peer(dest), false, mode);
-  auto id = send_ready(block, std::move(ready), {dest, tag, scope, carrier, false}, done);
+  auto id = send_ready(block, std::move(ready), {dest, tag, scope, carrier, false, nullptr, mode.stays_eager}, done);
   if (!id.ok() || *done) return id;
   Operation& operation = operations_.at(id->index());
   operation.laid = std::move(laid);

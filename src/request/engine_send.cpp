@@ -42,7 +42,7 @@ Result<OperationId> Engine::start_send(const Piece& piece, Rank dest, std::int32
   const ist_carrier carrier = carrier_of(piece, peer(dest), shown, mode);
   auto ready = pending_work(piece, is_asked_later(carrier, mode.blocking && peer(dest).outbox.empty()));
   if (!ready.ok()) return ready.status();
-  return send_ready(piece, std::move(*ready), {dest, tag, scope, carrier, shown}, done);
+  return send_ready(piece, std::move(*ready), {dest, tag, scope, carrier, shown, nullptr, mode.stays_eager}, done);
 }
 
 MessageShape Engine::shape_of(const Piece& piece, const PeerState& with, SendMode mode, bool lent) const {
@@ -106,7 +106,7 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
     --to.next_sequence;
     return too_many();
   }
-  Operation& operation = operations_.at(id.index());
+  Operation& operation = operations_.at(id.index());  // in state::Queued, as every new one
   if (carrier == IST_CARRIER_RING || carrier == IST_CARRIER_DIRECT) {
     envelope.type = EnvelopeType::announce;
     envelope.sender_op = id.wire();
@@ -117,10 +117,10 @@ Result<OperationId> Engine::send_ready(const Piece& piece, Ticket ready, const D
   operation.piece = piece;
   operation.ready = std::move(ready);
   operation.shown = order.shown;
+  operation.stays_eager = order.stays_eager;
   operation.envelope = envelope;
   operation.group = order.scope.group;
   operation.outcome = {Status{}, parts_.rank, order.tag, carrier, piece.size, nullptr, false};
-  operation.state = state::Queued{};
   if (parts_.trace != nullptr) trace_begin(operation);
   const bool posted = (to.outbox.empty() || (types_ && to.only_types_wait())) && try_send(operation, id.index());
   if (posted && !operation.in<state::Announced>()) return id;
@@ -159,7 +159,8 @@ bool Engine::try_send(Operation& operation, std::uint32_t index) {
   operation.outcome.carrier = IST_CARRIER_CELL;
   copying(operation);
   state::FillingCell filling{std::move(**cell), {}};
-  if (!operation.ready.empty()) filling.overdue = std::chrono::steady_clock::now() + kPatienceWithKernels;
+  if (!operation.ready.empty() && !operation.stays_eager)
+    filling.overdue = std::chrono::steady_clock::now() + kPatienceWithKernels;
   operation.state = std::move(filling);
   if (!step_send(operation, index) || !complete(operation)) activate(operation, index);
   return true;

@@ -211,14 +211,15 @@ struct Operation {
   State state;
   std::uint32_t wire = 0;  // its id, as it travels
   bool sends = false;
-  bool active = false;       // in the engine's list of operations that are stepped
-  bool released = false;     // nobody will ask for the outcome
-  bool message = false;      // claimed by a matched probe, not yet received
-  bool timed = false;        // how long the copying takes is worth knowing
-  bool shown = false;        // the bytes lie in memory that sender and receiver share, for the receiver to copy them
-  bool still_read = false;   // of a send: a copy into a cell that is not used is under way
-  bool lent = false;         // of a send that is announced: its receiver may be at work on its memory
-  std::uint32_t parent = 0;  // 1 + the index of the collective operation that started this one as its `step`
+  bool active = false;           // in the engine's list of operations that are stepped
+  bool released = false;         // nobody will ask for the outcome
+  bool message = false;          // claimed by a matched probe, not yet received
+  bool timed = false;            // how long the copying takes is worth knowing
+  bool shown = false;            // the bytes lie in memory that sender and receiver share, for the receiver to copy them
+  bool still_read : 1 = false;   // of a send: a copy into a cell that is not used is under way
+  bool stays_eager : 1 = false;  // of a send: its cell is waited for, however long that takes
+  bool lent = false;             // of a send that is announced: its receiver may be at work on its memory
+  std::uint32_t parent = 0;      // 1 + the index of the collective operation that started this one as its `step`
   std::uint32_t step = 0;
   Rank peer;  // destination, or the source asked for (any: -1), or the source matched
   Piece piece;
@@ -249,7 +250,7 @@ struct Operation {
   // piece, and a send its envelope.
   void clear() {
     wire = parent = step = 0;
-    sends = active = released = message = timed = shown = still_read = lent = false;
+    sends = active = released = message = timed = shown = still_read = stays_eager = lent = false;
     peer = {};
     outcome.source = {};
     outcome.tag = 0;

@@ -40,6 +40,7 @@ struct Destination {
   ist_carrier carrier = IST_CARRIER_NONE;  // Engine::carrier_of()
   bool shown = false;                      // Engine::is_shown()
   const GivenUp* given_up = nullptr;       // the message says so, and has no bytes
+  bool stays_eager = false;                // SendMode's
 };
 
 }  // namespace ist

@@ -3,6 +3,8 @@
 
 #include "laid.hpp"
 #include "queues_ranks.hpp"
+// After gtest.
+#include "held_kernels.hpp"
 
 using namespace rank_test;
 using queues::Event;
@@ -61,6 +63,48 @@ TEST(QueueLayouts, ArePackedBehindTheQueuesWorkAndUnpackedBeforeWhatFollows) {
   for (std::size_t n = 0; n < seen.size(); ++n)
     EXPECT_EQ(unpacked(*in, packed(*out, random_bytes(out->reach, n * 10 + at(left())))), seen[n]) << "round " << n;
   together();
+}
+
+// As one that the driver compiles first, or for which a busy device has no room: the receive stands behind the send in one queue, and
+// must come to its turn.
+TEST(QueueLayouts, ThatFitAreSentWithoutTheirReceivesHoweverLateTheyArePacked) {
+  NEEDS_QUEUES();
+  constexpr std::chrono::milliseconds kLongerThanPatience{20};
+  const auto out = listed(300), in = strided(300);
+  queues::HeldKernels kernels(anchor());
+  const ist_buffer source = kernels.buffer(out->reach), target = kernels.buffer(in->reach);
+  const Queue queue(source);
+  // To itself, and round the ring.
+  for (const int step : {0, 1}) {
+    const int to = (rank() + step) % size(), from = (rank() + size() - step) % size();
+    const auto sent_by = [&](int who) { return random_bytes(out->reach, static_cast<std::uint64_t>(step * 100 + who)); };
+    const Bytes sent = sent_by(rank()), poison(in->reach, 0xa5);
+    Bytes seen(in->reach);
+    queue.write(source, sent);
+    queue.write(target, poison);
+    queue.wait();
+    kernels.hold();
+    Event went, came;
+    ok(send(queue, source, *out, to, &went));
+    ok(receive(queue, target, *in, from, &came));
+    EXPECT_TRUE(queues::soon([&] { return kernels.waiting() > 0; })) << "no kernel packs";
+    std::this_thread::sleep_for(kLongerThanPatience);
+    EXPECT_NE(CL_COMPLETE, went.status());
+    kernels.let_go();
+    if (!queues::soon([&] { return came.status() == CL_COMPLETE; })) {
+      ADD_FAILURE() << "the " << (went.status() == CL_COMPLETE ? "receive" : "send") << " with rank " << to
+                    << " does not end";
+      // Another queue ends both, so that the others' tests can begin.
+      const Queue helper(source);
+      ok(receive(helper, target, *in, from));
+      ok(send(helper, source, *out, to));
+      helper.wait();
+    }
+    queue.read(seen, target);
+    queue.wait();
+    EXPECT_EQ(unpacked(*in, packed(*out, sent_by(from))), seen) << "from rank " << from;
+    together();
+  }
 }
 
 TEST(QueueLayouts, TellOfALongerMessageByTheNextCallAndTakeAShorterOneAsItIs) {

@@ -15,6 +15,10 @@ constexpr int kLooks = 200;
 constexpr std::chrono::microseconds kNap{20};
 // PoCL does not call back for what was terminated, so that now and then somebody has to ask.
 constexpr std::chrono::milliseconds kGlances{5};
+// The receive may stand behind the send in the same queue, so that a send that fits must never wait for it. The engine need not lose its
+// patience: nothing of the user's is pending on the bytes any more, at most a kernel of this library's that packs them, which takes
+// long where a device is busy or compiles it.
+constexpr SendMode kQueueMode{false, false, true};
 
 Status given_up(const std::string& what) {
   return {IST_ERR_PENDING, what + " when the world was destroyed, and was given up; wait for the queue before"};
@@ -237,7 +241,7 @@ void QueueChannels::lay_out(Turn& turn) {
     const StreamChannels::Key& key = message.channel->key;
     const Status made = outcome_of([&] {
       auto block = key.side == ChannelSide::receives ? to_be_received(engine_, *message.work)
-                                                     : to_be_sent(engine_, *message.work, Rank{key.peer}, {});
+                                                     : to_be_sent(engine_, *message.work, Rank{key.peer}, kQueueMode);
       if (block.ok()) message.laid = std::move(*block);
       return block.status();
     });
@@ -265,9 +269,9 @@ Result<OperationId> QueueChannels::start(Message& message, bool& done) {
   if (message.laid != nullptr && receives)
     return engine_.start_receive_laid(std::move(message.laid), key.peer, key.tag, scope);
   if (message.laid != nullptr)
-    return engine_.start_send_laid(std::move(message.laid), Rank{key.peer}, key.tag, scope, &done, {});
+    return engine_.start_send_laid(std::move(message.laid), Rank{key.peer}, key.tag, scope, &done, kQueueMode);
   return receives ? engine_.start_receive(message.piece, key.peer, key.tag, scope)
-                  : engine_.start_send(message.piece, Rank{key.peer}, key.tag, scope, &done);
+                  : engine_.start_send(message.piece, Rank{key.peer}, key.tag, scope, &done, kQueueMode);
 }
 
 // One look at everything; true if anything moved.

@@ -1,0 +1,145 @@
+// A context of OpenCL whose kernels begin only when a test lets them.
+//
+// Who calls this : queues_layouts_test.cpp.
+// Threads        : one; kernels are enqueued by any.
+// Ownership      : owns context, queue and buffers. Its table of functions is the process's, since queues that the library has made keep it.
+// Errors         : fail the test.
+#pragma once
+
+#include <CL/cl_icd.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+// After gtest.
+#include "queues_support.hpp"
+
+namespace queues {
+
+// Every object of OpenCL begins with the address of its driver's table, by which the loader calls it: this context has one of its own, and
+// gives it to the queues that are made in it, the library's among them.
+class HeldKernels {
+ public:
+  // On the device of a buffer of the library's.
+  explicit HeldKernels(const ist_buffer& beside) {
+    cl_device_id device = nullptr;
+    ok(api().clGetCommandQueueInfo(reinterpret_cast<cl_command_queue>(beside.queue), CL_QUEUE_DEVICE, sizeof device, &device,
+                                   nullptr));
+    cl_int error = CL_SUCCESS;
+    context_ = api().clCreateContext(nullptr, 1, &device, nullptr, nullptr, &error);
+    ok(error);
+    std::memcpy(&driver(), *table_of(context_), kShared);
+    std::memcpy(&changed(), &driver(), kShared);
+    changed().clCreateCommandQueue = make_queue;
+    changed().clEnqueueNDRangeKernel = enqueue;
+    *table_of(context_) = &changed();
+    queue_ = api().clCreateCommandQueue(context_, device, 0, &error);
+    ok(error);
+  }
+  ~HeldKernels() {
+    let_go();
+    for (cl_mem each : buffers_) api().clReleaseMemObject(each);
+    api().clReleaseCommandQueue(queue_);
+    api().clReleaseContext(context_);
+  }
+  HeldKernels(const HeldKernels&) = delete;
+  HeldKernels& operator=(const HeldKernels&) = delete;
+
+  ist_buffer buffer(std::size_t bytes) {
+    cl_int error = CL_SUCCESS;
+    buffers_.push_back(api().clCreateBuffer(context_, CL_MEM_READ_WRITE, bytes, nullptr, &error));
+    ok(error);
+    return ist_opencl(buffers_.back(), 0, queue_);
+  }
+  // From now on kernels wait, until they are let go.
+  void hold() {
+    cl_int error = CL_SUCCESS;
+    cl_event gate = api().clCreateUserEvent(context_, &error);
+    ok(error);
+    const std::lock_guard lock(state().mutex);
+    state().gate = gate;
+    state().waiting = 0;
+  }
+  void let_go() {
+    cl_event gate = nullptr;
+    {
+      const std::lock_guard lock(state().mutex);
+      gate = std::exchange(state().gate, nullptr);
+    }
+    if (gate == nullptr) return;
+    ok(api().clSetUserEventStatus(gate, CL_COMPLETE));
+    ok(api().clReleaseEvent(gate));
+  }
+  int waiting() const {
+    const std::lock_guard lock(state().mutex);
+    return state().waiting;
+  }
+
+ private:
+  struct State {
+    std::mutex mutex;
+    cl_event gate = nullptr;
+    int waiting = 0;
+  };
+  // What every driver of OpenCL 1.2 has.
+  static constexpr std::size_t kShared = offsetof(cl_icd_dispatch, clCreateCommandQueueWithProperties);
+  static State& state() {
+    static State one;
+    return one;
+  }
+  static cl_icd_dispatch& driver() {
+    static cl_icd_dispatch table{};
+    return table;
+  }
+  static cl_icd_dispatch& changed() {
+    static cl_icd_dispatch table{};
+    return table;
+  }
+  static cl_icd_dispatch** table_of(void* object) { return static_cast<cl_icd_dispatch**>(object); }
+
+  static cl_command_queue CL_API_CALL make_queue(cl_context context, cl_device_id device,
+                                                 cl_command_queue_properties properties, cl_int* error) {
+    cl_command_queue made = driver().clCreateCommandQueue(context, device, properties, error);
+    if (made != nullptr) *table_of(made) = &changed();
+    return made;
+  }
+  static cl_int CL_API_CALL enqueue(cl_command_queue queue, cl_kernel kernel, cl_uint dimensions, const std::size_t* offset,
+                                    const std::size_t* items, const std::size_t* group, cl_uint waits, const cl_event* list,
+                                    cl_event* event) {
+    std::vector<cl_event> all;
+    for (cl_uint i = 0; i < waits; ++i) all.push_back(list[i]);
+    Event gate;
+    {
+      const std::lock_guard lock(state().mutex);
+      if (state().gate != nullptr && api().clRetainEvent(state().gate) == CL_SUCCESS) {
+        gate = Event{state().gate};
+        all.push_back(gate.get());
+        ++state().waiting;
+      }
+    }
+    return driver().clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, items, group, static_cast<cl_uint>(all.size()),
+                                           all.empty() ? nullptr : all.data(), event);
+  }
+
+  cl_context context_ = nullptr;
+  cl_command_queue queue_ = nullptr;
+  std::vector<cl_mem> buffers_;
+};
+
+// True if it comes about within some seconds.
+template <class Condition>
+bool soon(const Condition& condition) {
+  const auto last_moment = std::chrono::steady_clock::now() + std::chrono::seconds{10};
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > last_moment) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  return true;
+}
+
+}  // namespace queues
