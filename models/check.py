@@ -57,7 +57,12 @@ def explore(model: pathlib.Path, definitions: str) -> tuple[int, int]:
         call("spin", *(f"-D{each}" for each in definitions.split()), "-a", str(model))
         # A model with a guard deleted fails early: compiling it costs more than running it.
         call("gcc", "-O0" if "GUARD" in definitions else "-O1", "-w", "-DSAFETY", *packed, "-DMEMLIM=2000", "-o", "pan", "pan.c")
-        report = call("./pan", "-m1000000", "-n")
+        # Room for depth is written to before the search begins, and that for states, by its default, is 128 MiB; few need much.
+        small = ["-w18"] if "GUARD" in definitions else []
+        for depth in (20000, 1000000):
+            report = call("./pan", f"-m{depth}", *small, "-n")
+            if "max search depth too small" not in report:
+                break
     errors = int(re.search(r"errors: (\d+)", report).group(1))
     states = int(re.search(r"(\d+) states, stored", report).group(1))
     if "max search depth too small" in report or "out of memory" in report or "hash-compact" in report:
