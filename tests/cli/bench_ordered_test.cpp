@@ -15,7 +15,8 @@ constexpr const char* kSmallEager = "ISTHMUS_EAGER_LIMIT=2KiB ISTHMUS_RING_SLOT_
 // The invented driver with so many devices, or the real one, which has as many as it has.
 bool cuda_with(int devices, std::string& variables) {
   if (kind_is_here("cuda")) return true;
-  variables = "ISTHMUS_PROFILE=builtin LD_LIBRARY_PATH=" FAKE_CUDA " FAKE_CUDA_DEVICES=" + std::to_string(devices);
+  variables = "ISTHMUS_KINDS=host,cuda ISTHMUS_PROFILE=builtin LD_LIBRARY_PATH=" FAKE_CUDA " FAKE_CUDA_DEVICES=" +
+              std::to_string(devices);
   return std::filesystem::exists(FAKE_CUDA "/libcuda.so.1");
 }
 

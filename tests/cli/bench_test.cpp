@@ -190,8 +190,9 @@ TEST_F(Bench, WhatCannotBeMeasuredIsToldBeforeAnyRankStarts) {
 
 TEST_F(Bench, ASweepHasEveryValueOfItsSettingSideBySide) {
   for (const auto& [name, setting, values] : {std::tuple{"slots", "ISTHMUS_RING_SLOTS", 5U}, {"naming", "", 2U}}) {
-    const Ran ran = run_program(
-        "bench sweep " + std::string{name} + " --iterations 2 --min 32KiB --max 64KiB --json " + file(), "ISTHMUS_LOG=off");
+    const Ran ran =
+        run_program("bench sweep " + std::string{name} + " --iterations 2 --min 32KiB --max 64KiB --json " + file(),
+                    "ISTHMUS_LOG=off ISTHMUS_KINDS=host");
     ASSERT_EQ(ran.status, 0) << ran.output;
     const auto found = result();
     ASSERT_EQ(found.size(), 2 * values) << name;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <random>
 #include <thread>
 
@@ -38,7 +39,7 @@ Data random_bytes(std::uint64_t size) {
   Data data(size + 7);
   for (std::size_t i = 0; i + 8 <= data.size(); i += 8) {
     const std::uint64_t word = engine();
-    for (std::size_t k = 0; k < 8; ++k) data[i + k] = static_cast<std::uint8_t>(word >> (8 * k));
+    std::memcpy(&data[i], &word, sizeof word);
   }
   data.resize(size);
   return data;

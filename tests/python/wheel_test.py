@@ -45,7 +45,9 @@ for old in WORK.glob("*.whl"):
 # Only this environment counts, not what the tests beside it set.
 clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "LD_LIBRARY_PATH")}
 clean.update(zip(("CC", "CXX"), sys.argv[4:6]))
-clean.setdefault("CCACHE_BASEDIR", str(WORK / "build"))  # so that what tools/run_tests.sh compiled is not compiled again
+# So that what tools/run_tests.sh compiled is not compiled again.
+clean.setdefault("CCACHE_BASEDIR", str(WORK / "build"))
+clean.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros")
 building, more = clean, []
 if DEPENDENCIES is not None:
     building = {**clean, "PYTHONPATH": str(DEPENDENCIES / "python")}

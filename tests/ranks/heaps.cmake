@@ -12,7 +12,7 @@ function(rank_test_served name)
     add_test(NAME ${name}.on_${ranks}_ranks_that_serve
              COMMAND isthmus_program run -n ${ranks} --prefix-output $<TARGET_FILE:${name}> --gtest_brief=1)
     set_tests_properties(${name}.on_${ranks}_ranks_that_serve PROPERTIES TIMEOUT 120 PROCESSORS 2
-                         LABELS "ranks$<$<NOT:$<EQUAL:${ranks},2>>:;once>"
+                         LABELS "ranks;$<IF:$<EQUAL:${ranks},2>,counted,once>"
                          ENVIRONMENT ISTHMUS_DEVICE_IPC=never)
   endforeach()
 endfunction()
@@ -28,7 +28,7 @@ if(TARGET fake_cuda)
     add_test(NAME ${name} COMMAND isthmus_program run -n ${ranks} --prefix-output $<TARGET_FILE:ranks_one_sided> --gtest_brief=1
                                   "--gtest_filter=OneSided*")
     set(apart $<IF:$<STREQUAL:${how},links>,FAKE_CUDA_LINKS=0-1:refused,ISTHMUS_DEVICE_IPC=never>)
-    set_tests_properties(${name} PROPERTIES TIMEOUT 120 PROCESSORS 2 LABELS ranks
+    set_tests_properties(${name} PROPERTIES TIMEOUT 120 PROCESSORS 2 LABELS "ranks;counted"
                          ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/tests/fake_cuda;FAKE_CUDA_DEVICES=${ranks};ISTHMUS_KINDS=host,cuda;${apart}")
   endforeach()
 endif()

@@ -38,7 +38,7 @@ struct Laid {
   std::int64_t upper() const { return places.empty() ? 0 : *std::max_element(places.begin(), places.end()) + 1; }
   bool twice() const {
     auto sorted = places;
-    std::sort(sorted.begin(), sorted.end());
+    if (!std::is_sorted(sorted.begin(), sorted.end())) std::sort(sorted.begin(), sorted.end());
     return std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
   }
   std::int64_t extent() const {
@@ -68,8 +68,9 @@ Laid of_type(ist_type type, std::int64_t size) {
 Laid vector_of(const Laid& old, std::int64_t count, std::int64_t length, std::int64_t stride) {
   Laid made;
   EXPECT_EQ(IST_OK, ist_layout_hvector(count, length, stride, old.layout, &made.layout)) << ist_error_text();
+  const std::int64_t extent = old.extent();
   for (std::int64_t i = 0; i < count; ++i)
-    for (std::int64_t j = 0; j < length; ++j) made.add(old, i * stride + j * old.extent());
+    for (std::int64_t j = 0; j < length; ++j) made.add(old, i * stride + j * extent);
   return made;
 }
 
@@ -143,7 +144,8 @@ struct Side {
 
 Side several(Laid one, std::int64_t count) {
   Side side;
-  for (std::int64_t i = 0; i < count; ++i) side.all.add(one, i * one.extent());
+  const std::int64_t extent = one.extent();
+  for (std::int64_t i = 0; i < count; ++i) side.all.add(one, i * extent);
   one.commit();
   side.one = std::move(one);
   side.count = count;
@@ -246,15 +248,15 @@ TEST(OneSidedLayouts, RandomNestsArriveInTheirPlacesAndTouchNoOthers) {
 
 // Longer than each block that bytes are packed into, with blocks of one length on both sides, of two, and in a row.
 TEST(OneSidedLayouts, LongOnesGoInParts) {
-  for (const KindName& of : mapped_heap_kinds()) {
-    const TestHeap heap{of.kind, 12 << 20};
-    for (const auto& [far_block, near_block] :
-         {std::pair<std::int64_t, std::int64_t>{16, 16}, {48, 16}, {16, 96}, {9 << 17, 48}}) {
-      constexpr std::int64_t kBytes = 9 << 17;
-      const auto side = [](std::int64_t block) {
-        return several(vector_of(bytes_in_a_row(1), kBytes / block, block, block + 16), 1);
-      };
-      const Case now{side(far_block), side(near_block)};
+  for (const auto& [far_block, near_block] :
+       {std::pair<std::int64_t, std::int64_t>{16, 16}, {48, 16}, {16, 96}, {9 << 17, 48}}) {
+    constexpr std::int64_t kBytes = 9 << 17;
+    const auto side = [](std::int64_t block) {
+      return several(vector_of(bytes_in_a_row(1), kBytes / block, block, block + 16), 1);
+    };
+    const Case now{side(far_block), side(near_block)};
+    for (const KindName& of : mapped_heap_kinds()) {
+      const TestHeap heap{of.kind, 12 << 20};
       unsigned char* const part = heap.alloc(8 << 20);
       for (const KindName& local : usable_kinds()) {
         if (local.kind != IST_KIND_HOST && far_block == near_block) continue;

@@ -35,6 +35,7 @@ function(rank_test name)
       set(with_fake ON)
       if(ranks IN_LIST TEST_BOTH)  # which then reaches every line
         set(label ";once")
+        set(fake_label ";counted")
       endif()
     endif()
     set_tests_properties(${name}.on_${ranks}_ranks PROPERTIES TIMEOUT ${TEST_TIMEOUT} ${alone} LABELS "ranks${label}")

@@ -83,7 +83,7 @@ TEST(Uneven, CallsThatFitWorkAfterSeveralThatDidNot) {
   const auto allreduce = [&](int64_t count) {
     return ist_allreduce(ist_host(in.data()), ist_host(out.data()), count, IST_DOUBLE, IST_SUM, comm());
   };
-  for (const int wrong : {1, 5, 9}) {
+  for (const int wrong : {1, 9}) {
     for (int i = 0; i < wrong; ++i) EXPECT_EQ(IST_ERR_TRUNCATE, allreduce(rank() == 0 ? 1000 : 100000)) << text();
     for (int i = 0; i < 3; ++i) IST_OK_OR_FAIL(allreduce(100000));
     for (int i = 0; i < 9; ++i) {

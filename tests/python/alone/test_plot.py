@@ -24,7 +24,7 @@ def plot(*words):
 def test_every_report_becomes_a_picture(tmp_path):
     files = {name: str(tmp_path / f"{name}.json") for name in ("latency", "bandwidth", "bidirectional", "sweep", "limits")}
     for name in ("latency", "bandwidth", "bidirectional"):
-        bench(name, "--quick", "--max", "4KiB", "--json", files[name])
+        bench(name, "--iterations", "20", "--max", "4KiB", "--json", files[name])
     bench("sweep", "naming", "--iterations", "2", "--max", "2KiB", "--json", files["sweep"])
     bench("limits", "--from", "host", "--to", "host", "--quick", "--max", "4KiB", "--json", files["limits"])
     out = tmp_path / "made" / "here"
