@@ -43,6 +43,8 @@
 #                                   (tests/device/in_kernel.cu) and NVSHMEM's; between two GPUs, or two kernels of one; a quick build
 #   tools/gpu_run.sh workloads      Jacobi, Himeno, lattice Boltzmann, pixels and particles on one GPU and on all, each way to exchange; beside NCCL; a quick build
 #   tools/gpu_run.sh layouts        messages with layouts, and packing beside kernels by hand; a quick build
+#   tools/gpu_run.sh rows           messages with layouts in rows by copy engines and by kernels, each forced, and as chosen; a quick build
+#   tools/gpu_run.sh offload        the examples of OpenMP and OpenACC on GPUs, from the folder of tools/offload.sh; a quick build
 #   tools/gpu_run.sh one-sided      isthmus bench one-sided by the host and in kernels, and NVSHMEM's calls in kernels; a quick build
 #   tools/gpu_run.sh sanitize       the library's kernels, and calls in kernels, under compute-sanitizer (ISTHMUS_SANITIZE=heaps: these alone; =library: those)
 #
@@ -62,6 +64,7 @@
 #   ISTHMUS_TEST_JOBS   tests at a time (half the processors, 16 at most)
 #   ISTHMUS_ROUNDS      how often a call of peers runs everything (2), and one of workloads (3)
 #   ISTHMUS_PAIRS       of peers: which memories alone, such as cuda-cuda,pinned-cuda, where a call may not take so long
+#   ISTHMUS_OFFLOAD_DIR of offload: the folder of tools/offload.sh (./offload)
 #   ISTHMUS_PROGRAMS    of workloads: which alone, such as "jacobi lbm"
 #   ISTHMUS_BENCH_OPTIONS  more options for every isthmus bench, such as --quick
 set -uo pipefail
@@ -69,7 +72,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 mode=${1:-}
 case $mode in
-  check | bench | collectives | peers | workers | arithmetic | overlap | sweeps | soak | replays | waits | turns | both-ways | who-copies | link-stores | barrier-forms | contexts | in-kernel | layouts | one-sided | workloads | sanitize) ;;
+  check | bench | collectives | peers | workers | arithmetic | overlap | sweeps | soak | replays | waits | turns | both-ways | who-copies | link-stores | barrier-forms | contexts | in-kernel | layouts | rows | offload | one-sided | workloads | sanitize) ;;
   *) [[ -n $mode ]] && echo "gpu_run: '$mode' is none of these"; sed -n '2,/^set /{/^#/p}' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
@@ -79,7 +82,7 @@ raw=$build/raw
 limit=${ISTHMUS_STEP_LIMIT:-120}
 # For this script alone: the library warns of names that it does not know, and tests look at what it says.
 export -n ISTHMUS_CALL_LIMIT ISTHMUS_STEP_LIMIT ISTHMUS_TEST_JOBS ISTHMUS_BENCH_OPTIONS ISTHMUS_ROUNDS ISTHMUS_PAIRS ISTHMUS_PROGRAMS \
-  ISTHMUS_SANITIZE ISTHMUS_PYTHON
+  ISTHMUS_SANITIZE ISTHMUS_PYTHON ISTHMUS_OFFLOAD_DIR
 isthmus=$build/bin/isthmus
 failures=0
 log=$out/log.txt
@@ -144,13 +147,13 @@ build_all() {
   local options=(-S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DISTHMUS_CUDA=ON)
   [[ -n $deps ]] && options+=("-DISTHMUS_DEPS_DIR=$(cd "$deps" && pwd)")
   [[ -n ${ISTHMUS_COMMIT:-} ]] && options+=("-DISTHMUS_COMMIT=$ISTHMUS_COMMIT")
-  [[ $mode =~ ^(bench|peers|workers|arithmetic|overlap|sweeps|in-kernel|layouts|one-sided|workloads)$ ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
+  [[ $mode =~ ^(bench|peers|workers|arithmetic|overlap|sweeps|in-kernel|layouts|rows|offload|one-sided|workloads)$ ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
   [[ $mode == check ]] && python_options "$deps"
   step 120 "configure" cmake "${options[@]}" || finish
   local targets=()
   [[ $mode == collectives ]] && targets=(--target isthmus_program ranks_nccl ranks_meetings)
   [[ $mode == workloads ]] && targets=(--target isthmus_program jacobi himeno lbm pixels particles)
-  [[ $mode =~ ^(overlap|in-kernel|layouts|one-sided)$ ]] && targets=(--target isthmus_program)
+  [[ $mode =~ ^(overlap|in-kernel|layouts|rows|offload|one-sided)$ ]] && targets=(--target isthmus_program)
   [[ $mode == soak ]] && targets=(--target isthmus_program traffic_soak)
   [[ $mode == replays ]] && targets=(--target isthmus_program graph_replays)
   [[ $mode == sanitize ]] && targets=(--target isthmus_program arithmetic_test cuda_kind_test ranks_streams ranks_meetings ranks_workers graph_replays in_kernel device_heap_view ranks_heap_streams ranks_one_sided)
@@ -380,7 +383,7 @@ driver_program() {
   finish
 }
 
-for part in check soak sanitize workers arithmetic overlap sweeps in_kernel layouts one_sided workloads; do
+for part in check soak sanitize workers arithmetic overlap sweeps in_kernel layouts offload one_sided workloads; do
   # shellcheck source-path=SCRIPTDIR disable=SC1090
   source "tools/gpu_run/$part.sh"
 done

@@ -6,13 +6,31 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int check(int code) {
   if (code != IST_OK) fprintf(stderr, "%s: %s\n", ist_code_name(code), ist_error_text());
   return code != IST_OK;
 }
 
+/* As ist_explain says: "256 x IST_DOUBLE (2048 bytes) from device memory of cuda device 0 to ..." */
+static int find_memory(const heat* part, const double* cells) {
+  char text[1024];
+  if (check(ist_explain(ist_auto(cells), part->columns, IST_DOUBLE, part->rank, part->comm, text, sizeof text, NULL)))
+    return 1;
+  const char* const from = strstr(text, ") from ");
+  const char* const end = from == NULL ? NULL : strstr(from, " to ");
+  if (end == NULL) {
+    fprintf(stderr, "ist_explain does not say whose memory the cells are in: %s\n", text);
+    return 1;
+  }
+  const char* const words = from + strlen(") from ");
+  snprintf(part->memory, HEAT_WORDS, "%.*s", (int)(end - words), words);
+  return 0;
+}
+
 int heat_exchange(const heat* part, double* cells) {
+  if (part->memory[0] == '\0' && find_memory(part, cells)) return 1;
   const int up = (part->rank + part->ranks - 1) % part->ranks, down = (part->rank + 1) % part->ranks;
   const long row = part->columns;
   double* const first = cells + row;
@@ -56,7 +74,7 @@ static int agreed(const heat* part, char** argv, int wrong) {
                        part->steps,
                        -part->steps,
                        wrong == 0 ? 0 : part->ranks - part->rank};
-  long most[7];
+  long most[7] = {0};
   if (check(ist_allreduce(ist_host(mine), ist_host(most), 7, IST_INT64, IST_MAX, part->comm))) return 0;
   const int unlike = most[0] != -most[1] || most[2] != -most[3] || most[4] != -most[5];
   if (most[6] != 0 && most[6] == mine[6])
@@ -83,11 +101,17 @@ static int simulate(heat* part) {
     const double off = each_cell(part, cells, shrunk, 0);
     double worst = 0;
     failed = failed || check(ist_allreduce(ist_host(&off), ist_host(&worst), 1, IST_DOUBLE, IST_MAX, part->comm));
+    /* What a device computes lies in its memory, and Isthmus was given that. */
+    if (!failed && strcmp(device, "a device") == 0 && strstr(part->memory, "host memory") != NULL) {
+      fprintf(stderr, "rank %d computed on a device, but what it gave to Isthmus was %s\n", part->rank, part->memory);
+      failed = 1;
+    }
     const int known = !failed;
     if (known) failed = !(worst < 1e-13 * part->steps);
     if (known && part->rank == 0)
-      printf("%s: %ld x %ld cells on %s, %d steps, %d ranks, off by at most %.1e\n", failed ? "wrong" : "verified",
-             part->all_rows, part->columns, device, part->steps, part->ranks, worst);
+      printf("%s: %ld x %ld cells on %s, sent from %s, %d steps, %d ranks, off by at most %.1e\n",
+             failed ? "wrong" : "verified", part->all_rows, part->columns, device, part->memory, part->steps, part->ranks,
+             worst);
   }
   free(cells);
   free(other);
@@ -99,6 +123,8 @@ int main(int argc, char** argv) {
   heat part = {.all_rows = number(argc, argv, 1, 256, 1, &wrong), .columns = number(argc, argv, 2, 256, 1, &wrong)};
   part.steps = (int)number(argc, argv, 3, 100, 2, &wrong);
   part.steps += part.steps % 2;
+  char memory[HEAT_WORDS] = "";
+  part.memory = memory;
   ist_world world;
   if (check(ist_world_create(&world)) || check(ist_world_comm(world, &part.comm))) return 1;
   if (check(ist_comm_rank(part.comm, &part.rank)) || check(ist_comm_size(part.comm, &part.ranks)) ||

@@ -5,6 +5,7 @@
 #include <isthmus/isthmus.h>
 
 #define HEAT_FLOW 0.2 /* between two neighbours, in a step */
+#define HEAT_WORDS 80
 
 /* A rank's part, with a row of each neighbour before and behind its own. */
 typedef struct heat {
@@ -14,6 +15,7 @@ typedef struct heat {
   long all_rows, columns;
   long first, rows; /* its own, of all */
   int steps;        /* even */
+  char* memory; /* whose memory Isthmus found the cells to be in, in words: HEAT_WORDS bytes, "" before the first exchange */
 } heat;
 
 static inline long heat_cells(const heat* part) { return (part->rows + 2) * part->columns; }

@@ -8,6 +8,7 @@
 #include <isthmus/isthmus.hpp>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <span>
 
 #include "cli/bench_report.hpp"
 #include "cli/bench_rows.hpp"
@@ -103,18 +104,45 @@ Json rows_us(const Bench& bench, const Shaped& shape, const isthmus::Memory& spr
   return median_of(times_of(bench.options, [&] { rows->pack(); }));
 }
 
+// Between the layout on a device and page-locked host memory by the library: in rows, or by a kernel, a block and a copy. Every byte, both
+// ways. Null where the layout is in host memory itself.
+std::array<Json, 2> host_us(const Bench& bench, const Shaped& shape, const isthmus::Memory& spread) {
+  if (bench.kind == isthmus::Kind::host) return {nullptr, nullptr};
+  const auto size = static_cast<std::size_t>(shape.bytes()), span = static_cast<std::size_t>(shape.span());
+  std::vector<unsigned char> before(span), packed(size), expected, found(span);
+  const isthmus::Registration locked = bench.world.register_memory(std::span{packed});
+  std::mt19937_64 random{span};
+  for (unsigned char& byte : before) byte = static_cast<unsigned char>(random());
+  for (const ShapeRun& run : shape.runs)
+    expected.insert(expected.end(), before.begin() + run.offset, before.begin() + run.offset + run.bytes);
+  bench.world.copy(spread.buffer(), isthmus::Buffer::host(before.data()), span);
+  const auto pack = [&] { shape.layout.pack(bench.world, spread.buffer(), isthmus::Buffer::host(packed.data())); };
+  const auto unpack = [&] { shape.layout.unpack(bench.world, isthmus::Buffer::host(packed.data()), spread.buffer()); };
+  pack();
+  const std::string what = "blocks of " + std::to_string(shape.runs.front().bytes);
+  if (packed != expected) throw Failure(1, "bytes are wrong after packing into host memory, of " + what);
+  const Json out = median_of(times_of(bench.options, pack));
+  for (unsigned char& byte : packed) byte = static_cast<unsigned char>(~byte);
+  for (std::size_t at = 0; const ShapeRun& run : shape.runs)
+    for (std::int64_t i = 0; i < run.bytes; ++i) before[static_cast<std::size_t>(run.offset + i)] = packed[at++];
+  unpack();
+  bench.world.copy(isthmus::Buffer::host(found.data()), spread.buffer(), span);
+  if (found != before) throw Failure(1, "bytes are wrong after unpacking out of host memory, of " + what);
+  return {out, median_of(times_of(bench.options, unpack))};
+}
+
 void print(const Json& row) {
-  std::array<char, 200> line{};
+  std::array<char, 240> line{};
   const auto time = [&row](const char* name) {
     std::array<char, 24> text{"-"};
     if (!row[name].is_null()) std::snprintf(text.data(), text.size(), "%.2f", row[name].get<double>());
     return std::string{text.data()};
   };
-  std::snprintf(line.data(), line.size(), "%9s %7lld %11lld %10.2f %10.2f %12s %10s %10.2f %10.2f %8.2f\n",
+  std::snprintf(line.data(), line.size(), "%9s %7lld %11lld %10.2f %10.2f %12s %10s %10s %10s %10.2f %10.2f %8.2f\n",
                 row["shape"].get<std::string>().c_str(), row["block"].get<long long>(), row["bytes"].get<long long>(),
                 row["pack_us"].get<double>(), row["unpack_us"].get<double>(), time("blocks_us").c_str(),
-                time("rows_us").c_str(), row["copy_us"].get<double>(), row["limit_us"].get<double>(),
-                row["limit_ratio"].get<double>());
+                time("rows_us").c_str(), time("to_host_us").c_str(), time("from_host_us").c_str(),
+                row["copy_us"].get<double>(), row["limit_us"].get<double>(), row["limit_ratio"].get<double>());
   std::cout << line.data() << std::flush;
 }
 
@@ -136,8 +164,13 @@ void bench_shape(Bench& bench, const std::string& name, std::int64_t block, std:
            {"unpack_us", median_of(unpack)},
            {"blocks_us", nullptr},
            {"rows_us", rows_us(bench, shape, spread, packed)},
+           {"to_host_us", nullptr},
+           {"from_host_us", nullptr},
            {"copy_us", median_of(whole)},
            {"iterations", pack.size()}};
+  const auto host = host_us(bench, shape, spread);
+  row["to_host_us"] = host[0];
+  row["from_host_us"] = host[1];
   if (bench.kind == isthmus::Kind::host || shape.runs.size() <= kMostCopies)
     row["blocks_us"] = median_of(times_of(bench.options, [&] {
       for (std::size_t at = 0; const ShapeRun& run : shape.runs) {
@@ -168,10 +201,10 @@ void measure(const BenchOptions& options, const std::string& kind) {
   const char* const limit =
       "a copy of as many bytes in one piece, times what reading whole lines of 64 bytes (sectors of 32 on CUDA devices) "
       "adds to it";
-  std::cout
-      << "isthmus bench pack, " << kind << "; in us\n"
-      << machine << "; commit " << commit_of_sources() << "\nlimit: " << limit
-      << "\n\n    shape   block       bytes       pack     unpack   each block       rows   one copy      limit    ratio\n";
+  std::cout << "isthmus bench pack, " << kind << "; in us\n"
+            << machine << "; commit " << commit_of_sources() << "\nlimit: " << limit
+            << "\n\n    shape   block       bytes       pack     unpack   each block       rows    to host  from host   one "
+               "copy      limit    ratio\n";
   each_shape(options,
              [&](const char* shape, std::int64_t block, std::int64_t total) { bench_shape(bench, shape, block, total); });
   std::cout << "every byte was right, both ways\n";

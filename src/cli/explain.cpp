@@ -143,13 +143,24 @@ std::string no_streams(const Settings& settings) {
 // Of a layout on one side where its bytes come together, or apart; the message itself is then the one of as many bytes.
 Explanation explained(const Options& options, const ExplainedMessage& message, const Settings& settings,
                       const Profile& profile) {
-  if ((options.blocks | options.into_blocks) != 0 && (message.from.kind != KindId::cuda || message.to.kind != KindId::cuda))
-    throw Failure(2,
-                  "--blocks and --into-blocks are of CUDA memory on both sides (--from cuda:0 --to cuda:1): of any other "
-                  "layouts are packed in a block, which is then sent as any buffer");
-  const auto width = [](std::uint64_t block) { return static_cast<std::int64_t>(((block | 16) & (~(block | 16) + 1))); };
-  if (options.blocks != 0) return explain_packing(message, width(options.blocks), profile.message);
-  if (options.into_blocks != 0) return explain_unpacking(message, width(options.into_blocks), profile.message);
+  if ((options.blocks != 0 && message.from.kind == KindId::host) ||
+      (options.into_blocks != 0 && message.to.kind == KindId::host))
+    throw Failure(
+        2,
+        "--blocks is of a device's memory that is sent (--from cuda:0), and --into-blocks of such that receives (--to "
+        "cuda:1): in host memory the processor packs in a block, which is then sent as any buffer");
+  // As many blocks as that, twice their length apart.
+  const auto layout = [&](std::uint64_t block) {
+    ExplainedLayout laid;
+    laid.width = static_cast<std::int64_t>(((block | 16) & (~(block | 16) + 1)));
+    if (options.size > block)
+      laid.rows = static_cast<std::int64_t>((options.size + block - 1) / block);
+    else
+      laid.no_rows = "the bytes lie in one piece";
+    return laid;
+  };
+  if (options.blocks != 0) return explain_packing(message, layout(options.blocks), profile.message);
+  if (options.into_blocks != 0) return explain_unpacking(message, layout(options.into_blocks), profile.message);
   return options.stream ? explain_in_stream(message, no_streams(settings), profile.message)
                         : explain(message, profile.message);
 }

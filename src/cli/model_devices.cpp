@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "cli/failure.hpp"
+#include "cli/model_rows.hpp"
 #include "cli/model_trials.hpp"
 #include "path/shm/pair_slot.hpp"
 
@@ -124,6 +125,11 @@ void measure_bus(const Settings& settings, int rounds, DeviceNotes& notes) {
         "device_copy_beta",
         "neither process can open the other's device memory (ISTHMUS_LOG=info says why), and the ring tells of the host's "
         "copies");
+  const auto rows = measure_rows(session.kinds(), machine.device_copy_beta, machine.device_copy_alpha);
+  if (!rows.ok()) return notes.built_in("device_rows_alpha, device_row_each, device_rows_beta", rows.status().text());
+  notes.note(machine.device_rows_alpha, "device_rows_alpha", rows->start);
+  notes.note(machine.device_row_each, "device_row_each", rows->each);
+  notes.note(machine.device_rows_beta, "device_rows_beta", rows->byte);
 }
 
 // A device on each rank; nothing where that is the same one.

@@ -61,6 +61,8 @@ struct PackWork {
   std::int64_t from = 0;
   std::int64_t to = 0;
   bool unpacks = false;
+  bool rows =
+      false;  // by copies of rows, which a copy engine makes, and no kernel: one side may then be page-locked host memory
 
   // `size` of its bytes, from byte `first` of the stream on; a block that is as long as the work is divided with them.
   PackWork part(std::int64_t first, Bytes size) const {
@@ -98,6 +100,9 @@ class Packing {
   virtual ~Packing() = default;
   // Why this device cannot do it; ok if it can.
   virtual Status can_pack(int device) = 0;
+  // Why what copies here cannot do the work in rows (PackWork::rows), from or to a device of this kind; null if it can. Of a packed side that
+  // is `memory` itself only the form is looked at: where the bytes go is not known yet.
+  virtual const char* refuses_rows(const PackWork&) { return "this kind of memory has no copies of rows"; }
   // Starts it on the device that holds both pieces, after `after` (of this kind, or empty) has finished; from < to. As copy(), it
   // does not wait for the pieces' queues, and where it returns an error nothing touches the pieces any more.
   virtual Result<Ticket> pack_bytes(const PackWork& work, const Ticket& after) = 0;

@@ -29,6 +29,11 @@ struct MachineProfile {
   double device_link_alpha = 0;  // a copy from one to another, call and completion; 0: not measured, as device_copy_alpha
   double device_pack_beta = 0.001e-9;  // a kernel that packs or unpacks within a device's memory
   double device_load_factor = 1.1;     // a kernel's loads over a link, beside its stores
+  // Copies of rows by a copy engine. Beginning one takes 2.6 us more than a copy of one row does (H200, 2026-11-24, memory/cuda/cuda_turns.hpp). What
+  // each row and each byte take is not measured yet, and charged rather too much: so far such copies are for few long rows.
+  double device_rows_alpha = 8.6e-6;   // call and completion
+  double device_row_each = 5e-9;       // one row
+  double device_rows_beta = 0.003e-9;  // within a device's memory
   // What a copy within a device takes whose processes take turns, whatever its size up to 16 MiB (H200, 2026-11-22).
   double device_turn = 150e-6;
   double worker_alpha = 4.7e-6;  // an order to a device's resident worker, until it is done: the mean of out and into

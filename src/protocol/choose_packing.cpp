@@ -1,6 +1,9 @@
 #include "protocol/choose_packing.hpp"
 
 #include <algorithm>
+#include <array>
+
+#include "memory/rows.hpp"
 
 namespace ist {
 namespace {
@@ -27,10 +30,35 @@ double as_any_buffer(const PackedShape& shape, const MachineProfile& machine) {
   return price::of(choose(shape.message, machine), shape.message, machine);
 }
 
+// Copies of rows: what they take to begin, and each row, whatever its length.
+double rows_start(const MachineProfile& machine) { return machine.device_rows_alpha; }
+double rows_start_over_link(const MachineProfile& machine) {
+  return std::max(0.0, link_start(machine) + machine.device_rows_alpha - machine.device_copy_alpha);
+}
+double rows_each(const PackedShape& shape, const MachineProfile& machine) {
+  return static_cast<double>(shape.rows) * machine.device_row_each;
+}
+
+KindId receiver_of(const MessageShape& message) { return message.to.kind == KindId::none ? message.kind : message.to.kind; }
+
+template <class Price>
+void refuse_rows(const PackedShape& shape, Price& price) {
+  if (shape.rows == 0) price.refuse(shape.no_rows);
+}
+
+template <class Price>
+void refuse_slots(const PackedShape& shape, Price& price) {
+  const MessageShape& message = shape.message;
+  if (message.bytes <= message.cell_limit) price.refuse("what fits a cell goes at once, and is packed for that");
+  if (message.lent) price.refuse("the bytes go straight into the other rank's memory, and through no slots");
+  if (message.same_process) price.refuse("a process shares no ring with itself");
+  if (!message.same_node) price.refuse("sender and receiver share no memory: they are on two nodes");
+}
+
 template <class Price>
 void refuse_link(const PackedShape& shape, Price& price) {
   const MessageShape& message = shape.message;
-  const KindId to = message.to.kind == KindId::none ? message.kind : message.to.kind;
+  const KindId to = receiver_of(message);
   if (!message.lent) price.refuse("neither rank can open the other's memory, or not yet");
   if (message.to.memory != MemoryClass::unknown && !opens_whole(message.to.memory))
     price.refuse("no other process can open memory of the receiver's class as it is");
@@ -43,17 +71,54 @@ void refuse_link(const PackedShape& shape, Price& price) {
 // Each is written down once, for a Sum and for a Bill (base/price.hpp).
 
 template <class Price>
+void in_rows(const PackedShape& shape, const MachineProfile& machine, double start, double byte, Price& price) {
+  price.add("copies of rows", start);
+  price.add("their rows", rows_each(shape, machine));
+  price.add("their bytes", bytes_of(shape) * byte);
+  refuse_rows(shape, price);
+}
+
+template <class Price>
+void announced(const MachineProfile& machine, Price& price) {
+  price.add("telling of the message", machine.slot_alpha);
+  price.add("announcing and clearing", machine.handshake_alpha);
+}
+
+template <class Price>
 void pack_block(const PackedShape& shape, const MachineProfile& machine, Price& price) {
   price.add("a kernel that packs", machine.device_copy_alpha + in_memory(shape, machine));
   price.add("the block, as any buffer", as_any_buffer(shape, machine));
 }
 
 template <class Price>
+void pack_block_rows(const PackedShape& shape, const MachineProfile& machine, Price& price) {
+  in_rows(shape, machine, rows_start(machine), machine.device_rows_beta, price);
+  price.add("the block, as any buffer", as_any_buffer(shape, machine));
+}
+
+template <class Price>
 void pack_link(const PackedShape& shape, const MachineProfile& machine, Price& price) {
-  price.add("telling of the message", machine.slot_alpha);
-  price.add("announcing and clearing", machine.handshake_alpha);
+  announced(machine, price);
   price.add("a kernel that packs into the receiver's memory", link_start(machine) + over_link(shape, machine));
   refuse_link(shape, price);
+}
+
+template <class Price>
+void pack_link_rows(const PackedShape& shape, const MachineProfile& machine, Price& price) {
+  announced(machine, price);
+  in_rows(shape, machine, rows_start_over_link(machine), machine.device_link_beta, price);
+  refuse_link(shape, price);
+}
+
+// As the ring's own price (choose.cpp): both copies overlap.
+template <class Price>
+void pack_slot_rows(const PackedShape& shape, const MachineProfile& machine, Price& price) {
+  const bool to_device = receiver_of(shape.message) != KindId::host;
+  announced(machine, price);
+  in_rows(shape, machine, rows_start(machine),
+          to_device ? machine.device_copy_beta : std::max(machine.device_copy_beta, machine.host_copy_beta), price);
+  if (to_device) price.add("the last slot's way out", machine.device_copy_alpha);
+  refuse_slots(shape, price);
 }
 
 template <class Price>
@@ -63,13 +128,38 @@ void unpack_block(const PackedShape& shape, const MachineProfile& machine, Price
 }
 
 template <class Price>
+void unpack_block_rows(const PackedShape& shape, const MachineProfile& machine, Price& price) {
+  price.add("the message into the block", as_any_buffer(shape, machine));
+  in_rows(shape, machine, rows_start(machine), machine.device_rows_beta, price);
+}
+
+template <class Price>
 void unpack_link(const PackedShape& shape, const MachineProfile& machine, Price& price) {
-  price.add("telling of the message", machine.slot_alpha);
-  price.add("announcing and clearing", machine.handshake_alpha);
+  announced(machine, price);
   price.add("a loan of the sender's memory", machine.slot_alpha);
   price.add("a kernel that unpacks out of the sender's memory",
             link_start(machine) + over_link(shape, machine) * machine.device_load_factor);
   refuse_link(shape, price);
+}
+
+template <class Price>
+void unpack_link_rows(const PackedShape& shape, const MachineProfile& machine, Price& price) {
+  announced(machine, price);
+  price.add("a loan of the sender's memory", machine.slot_alpha);
+  // An engine that reads over a link is charged as a kernel is.
+  in_rows(shape, machine, rows_start_over_link(machine), machine.device_link_beta * machine.device_load_factor, price);
+  refuse_link(shape, price);
+}
+
+template <class Price>
+void unpack_slot_rows(const PackedShape& shape, const MachineProfile& machine, Price& price) {
+  announced(machine, price);
+  price.add("the first slot's way in", shape.message.kind != KindId::host ? machine.device_copy_alpha : 0);
+  in_rows(shape, machine, rows_start(machine),
+          shape.message.kind != KindId::host ? machine.device_copy_beta
+                                             : std::max(machine.device_copy_beta, machine.host_copy_beta),
+          price);
+  refuse_slots(shape, price);
 }
 
 // From when the receiver has cleared it on.
@@ -87,57 +177,105 @@ void pack_and_unpack(const PackedShape& shape, const MachineProfile& machine, Pr
   price.add("a kernel that unpacks", machine.device_copy_alpha + in_memory(shape, machine));
 }
 
-using Write = void (*)(const PackedShape& shape, const MachineProfile& machine, Sum& price);
-double seconds_of(Write write, const PackedShape& shape, const MachineProfile& machine) {
+template <class Price>
+using Write = void (*)(const PackedShape& shape, const MachineProfile& machine, Price& price);
+// In the order of PackingWay.
+template <class Price>
+constexpr std::array<Write<Price>, 5> kPackings{pack_block<Price>, pack_link<Price>, pack_block_rows<Price>,
+                                                pack_link_rows<Price>, pack_slot_rows<Price>};
+template <class Price>
+constexpr std::array<Write<Price>, 5> kUnpackings{unpack_block<Price>, unpack_link<Price>, unpack_block_rows<Price>,
+                                                  unpack_link_rows<Price>, unpack_slot_rows<Price>};
+
+double seconds_of(Write<Sum> write, const PackedShape& shape, const MachineProfile& machine) {
   Sum price;
   write(shape, machine, price);
   return price.seconds();
+}
+
+std::vector<OfferedPacking> offers_of(const std::array<Write<Bill>, 5>& ways, const PackedShape& shape,
+                                      const MachineProfile& machine) {
+  std::vector<OfferedPacking> all;
+  for (std::size_t way = 0; way < ways.size(); ++way) {
+    all.push_back({static_cast<PackingWay>(way), {}});
+    ways[way](shape, machine, all.back().price);
+  }
+  return all;
+}
+
+// Of two that cost as much the first one; what is no rows has only two ways.
+PackingWay cheapest(const std::array<Write<Sum>, 5>& ways, const PackedShape& shape, const MachineProfile& machine) {
+  std::size_t best = 0;
+  double least = seconds_of(ways[0], shape, machine);
+  for (std::size_t way = 1; way < (shape.rows == 0 ? 2 : ways.size()); ++way) {
+    const double seconds = seconds_of(ways[way], shape, machine);
+    if (seconds < least) best = way, least = seconds;
+  }
+  return static_cast<PackingWay>(best);
 }
 
 }  // namespace
 
 namespace price {
 
-double pack_in_block(const PackedShape& shape, const MachineProfile& machine) {
-  return seconds_of(pack_block<Sum>, shape, machine);
+double packing(PackingWay way, const PackedShape& shape, const MachineProfile& machine) {
+  return seconds_of(kPackings<Sum>[static_cast<std::size_t>(way)], shape, machine);
 }
-double pack_over_link(const PackedShape& shape, const MachineProfile& machine) {
-  return seconds_of(pack_link<Sum>, shape, machine);
-}
-double unpack_from_block(const PackedShape& shape, const MachineProfile& machine) {
-  return seconds_of(unpack_block<Sum>, shape, machine);
-}
-double unpack_over_link(const PackedShape& shape, const MachineProfile& machine) {
-  return seconds_of(unpack_link<Sum>, shape, machine);
+double unpacking(PackingWay way, const PackedShape& shape, const MachineProfile& machine) {
+  return seconds_of(kUnpackings<Sum>[static_cast<std::size_t>(way)], shape, machine);
 }
 
 }  // namespace price
 
 std::vector<OfferedPacking> packings(const PackedShape& shape, const MachineProfile& machine) {
-  std::vector<OfferedPacking> all{{PackingWay::block, {}}, {PackingWay::link, {}}};
-  pack_block(shape, machine, all[0].price);
-  pack_link(shape, machine, all[1].price);
-  return all;
+  return offers_of(kPackings<Bill>, shape, machine);
 }
 
 std::vector<OfferedPacking> unpackings(const PackedShape& shape, const MachineProfile& machine) {
-  std::vector<OfferedPacking> all{{PackingWay::block, {}}, {PackingWay::link, {}}};
-  unpack_block(shape, machine, all[0].price);
-  unpack_link(shape, machine, all[1].price);
-  return all;
+  return offers_of(kUnpackings<Bill>, shape, machine);
 }
 
 PackingWay choose_packing(const PackedShape& shape, const MachineProfile& machine) {
-  return price::pack_over_link(shape, machine) < price::pack_in_block(shape, machine) ? PackingWay::link : PackingWay::block;
+  return cheapest(kPackings<Sum>, shape, machine);
+}
+
+PackingWay choose_unpacking(const PackedShape& shape, const MachineProfile& machine) {
+  return cheapest(kUnpackings<Sum>, shape, machine);
 }
 
 bool lends_apart(const PackedShape& shape, const MachineProfile& machine) {
   return seconds_of(relay<Sum>, shape, machine) < seconds_of(pack_and_unpack<Sum>, shape, machine);
 }
 
-PackingWay choose_unpacking(const PackedShape& shape, const MachineProfile& machine) {
-  return price::unpack_over_link(shape, machine) < price::unpack_from_block(shape, machine) ? PackingWay::link
-                                                                                            : PackingWay::block;
+bool rows_within_device(const PackedShape& shape, const MachineProfile& machine) {
+  return shape.rows > 0 && rows_start(machine) + rows_each(shape, machine) + bytes_of(shape) * machine.device_rows_beta <
+                               machine.device_copy_alpha + in_memory(shape, machine);
+}
+
+bool rows_over_link(const PackedShape& shape, const MachineProfile& machine) {
+  return shape.rows > 0 &&
+         rows_start_over_link(machine) + rows_each(shape, machine) + bytes_of(shape) * machine.device_link_beta <
+             link_start(machine) + over_link(shape, machine);
+}
+
+// The bytes cross the bus once, either way.
+bool rows_over_bus(const PackedShape& shape, const MachineProfile& machine) {
+  return shape.rows > 0 &&
+         rows_start(machine) + rows_each(shape, machine) < 2 * machine.device_copy_alpha + in_memory(shape, machine);
+}
+
+bool rows_of_host(const PackedShape& shape, const MachineProfile& machine) {
+  return shape.rows > 0 && rows_start(machine) + rows_each(shape, machine) <
+                               machine.device_copy_alpha + bytes_of(shape) * machine.host_copy_beta;
+}
+
+PackedShape packed_shape(const PackWork& work, Packing* packing, const MessageShape& message) {
+  PackedShape shape{message, width_of(work)};
+  if (const char* const why = packing != nullptr ? packing->refuses_rows(work) : why_no_rows(*work.form))
+    shape.no_rows = why;
+  else
+    shape.rows = rows_between(*work.form, work.from, work.to);
+  return shape;
 }
 
 }  // namespace ist

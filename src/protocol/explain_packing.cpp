@@ -3,18 +3,35 @@
 namespace ist {
 namespace {
 
-PackedShape packed_shape_of(const ExplainedMessage& message, std::int64_t width) {
-  const bool lent = message.not_lent.empty() && message.last_was_lent && !message.same_process;
-  return {explained_shape(message, lent, false), width};
+PackedShape packed_shape_of(const ExplainedMessage& message, const ExplainedLayout& layout) {
+  const bool between = message.from.kind != KindId::host && message.to.kind != KindId::host;
+  const bool lent = between && message.not_lent.empty() && message.last_was_lent && !message.same_process;
+  return {explained_shape(message, lent, false), layout.width, layout.rows, layout.no_rows};
+}
+
+const char* name_of(PackingWay way) {
+  switch (way) {
+    case PackingWay::block:
+      return "in a block";
+    case PackingWay::link:
+      return "over the link";
+    case PackingWay::block_rows:
+      return "in a block, by rows";
+    case PackingWay::link_rows:
+      return "over the link, by rows";
+    case PackingWay::slot_rows:
+      break;
+  }
+  return "in slots, by rows";
 }
 
 Explanation explained(const ExplainedMessage& message, const std::vector<OfferedPacking>& offers, PackingWay chosen) {
   Explanation answer;
   for (const OfferedPacking& offer : offers) {
-    const bool link = offer.way == PackingWay::link;
+    const bool link = offer.way == PackingWay::link || offer.way == PackingWay::link_rows;
     std::string why = offer.price.refused() != nullptr ? offer.price.refused() : "";
     if (link && !why.empty() && !message.not_lent.empty()) why = message.not_lent;
-    answer.ways.push_back({link ? "over the link" : "in a block", "", offer.price, why, offer.way == chosen});
+    answer.ways.push_back({name_of(offer.way), "", offer.price, why, offer.way == chosen});
     if (offer.way == chosen) answer.choice = answer.ways.back().name;
   }
   return answer;
@@ -22,15 +39,16 @@ Explanation explained(const ExplainedMessage& message, const std::vector<Offered
 
 }  // namespace
 
-Explanation explain_packing(const ExplainedMessage& message, std::int64_t width, const MachineProfile& machine) {
-  const PackedShape shape = packed_shape_of(message, width);
+Explanation explain_packing(const ExplainedMessage& message, const ExplainedLayout& layout, const MachineProfile& machine) {
+  const PackedShape shape = packed_shape_of(message, layout);
   Explanation answer = explained(message, packings(shape, machine), choose_packing(shape, machine));
   answer.question = "packing";
   return answer;
 }
 
-Explanation explain_unpacking(const ExplainedMessage& message, std::int64_t width, const MachineProfile& machine) {
-  const PackedShape shape = packed_shape_of(message, width);
+Explanation explain_unpacking(const ExplainedMessage& message, const ExplainedLayout& layout,
+                              const MachineProfile& machine) {
+  const PackedShape shape = packed_shape_of(message, layout);
   Explanation answer = explained(message, unpackings(shape, machine), choose_unpacking(shape, machine));
   answer.question = "unpacking as much from there, which lies in one piece";
   return answer;

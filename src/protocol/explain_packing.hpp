@@ -11,9 +11,16 @@
 
 namespace ist {
 
-// Of a side that sends a layout of a device; and of one that receives into it what lies in one piece. `width`: as in PackedShape.
-// Once what is opened beside the first messages is open.
-Explanation explain_packing(const ExplainedMessage& message, std::int64_t width, const MachineProfile& machine);
-Explanation explain_unpacking(const ExplainedMessage& message, std::int64_t width, const MachineProfile& machine);
+// As in PackedShape.
+struct ExplainedLayout {
+  std::int64_t width = 16;
+  std::int64_t rows = 0;
+  const char* no_rows = "the layout is no rows";
+};
+
+// Of a side that sends a layout of a device; and of one that receives into it what lies in one piece. Once what is opened beside the first
+// messages is open.
+Explanation explain_packing(const ExplainedMessage& message, const ExplainedLayout& layout, const MachineProfile& machine);
+Explanation explain_unpacking(const ExplainedMessage& message, const ExplainedLayout& layout, const MachineProfile& machine);
 
 }  // namespace ist

@@ -24,6 +24,12 @@ void wait_for(Ticket& ticket) {
   }
 }
 
+// As many bytes as the slot has, of those from `first` on.
+Result<Ticket> in_rows(const Kinds& kinds, const PackWork& work, std::uint64_t first, const Piece& slot) {
+  Packing* const packing = kinds.find(work.memory.kind)->packing();
+  return packing->pack_bytes(work.part(static_cast<std::int64_t>(first), slot.size).in(slot), Ticket{});
+}
+
 }  // namespace
 
 void RingSender::add(Message message) { messages_.push_back(std::move(message)); }
@@ -50,7 +56,11 @@ bool RingSender::start_copies() {
   const Piece source = message.piece.part(next_, length);
   Flight flight{
       Ticket{}, {message.receiver_op, static_cast<std::uint32_t>(length.value), next_.value}, message.sender_op, false, {}};
-  auto ticket = kinds_->copier(KindId::host, source.kind)->copy(host_piece(slot->data, length), source, Ticket{});
+  const auto fill = [&](const Piece& to) {
+    if (message.rows == nullptr) return kinds_->copier(KindId::host, source.kind)->copy(to, source, Ticket{});
+    return in_rows(*kinds_, *message.rows, next_.value, to);
+  };
+  auto ticket = fill(host_piece(slot->data, length));
   next_ += length;
   if (ticket.ok()) {
     flight.ticket = std::move(*ticket);
@@ -108,8 +118,8 @@ void RingSender::abandon(const Status& why, std::vector<Finished>& ended) {
   next_ = Offset{};
 }
 
-void RingReceiver::expect(std::uint32_t operation, const Piece& piece, bool timed) {
-  messages_[operation] = {piece, Bytes{}, {}, timed, Bytes{}, Clock::duration{}};
+void RingReceiver::expect(std::uint32_t operation, const Piece& piece, bool timed, std::shared_ptr<const PackWork> rows) {
+  messages_[operation] = {piece, Bytes{}, {}, timed, Bytes{}, Clock::duration{}, std::move(rows)};
   last_ = nullptr;
 }
 
@@ -196,7 +206,11 @@ void RingReceiver::start(const FullSlot& slot) {
     const Bytes length{slot.header.bytes};
     if (found->timed) flight.begun = Clock::now();
     const Piece to = found->piece.part(Offset{slot.header.offset}, length);
-    auto ticket = kinds_->copier(to.kind, KindId::host)->copy(to, host_piece(slot.data, length), Ticket{});
+    const auto empty = [&](const Piece& from) {
+      if (found->rows == nullptr) return kinds_->copier(to.kind, KindId::host)->copy(to, from, Ticket{});
+      return in_rows(*kinds_, *found->rows, slot.header.offset, from);
+    };
+    auto ticket = empty(host_piece(slot.data, length));
     if (ticket.ok()) {
       flight.ticket = std::move(*ticket);
     } else {
@@ -213,7 +227,8 @@ void RingReceiver::account(const SlotHeader& header, const Status& copied, std::
   if (!copied.ok() && message.failed.ok()) message.failed = copied;
   message.arrived = header.offset == kSlotFailed ? message.piece.size : message.arrived + Bytes{header.bytes};
   if (message.arrived < message.piece.size) return;
-  ended.push_back({header.receiver_op, message.failed, message.arrived, message.first.value != 0 ? time_of(message) : 0});
+  ended.push_back({header.receiver_op, message.failed, message.arrived, message.first.value != 0 ? time_of(message) : 0,
+                   message.rows != nullptr});
   forget(header.receiver_op);
 }
 

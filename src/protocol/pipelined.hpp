@@ -12,12 +12,14 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "memory/kinds.hpp"
+#include "memory/packing.hpp"
 #include "path/slot_ring.hpp"
 
 namespace ist {
@@ -27,7 +29,8 @@ struct Finished {
   std::uint32_t operation = 0;
   Status status;
   Bytes bytes;
-  double seconds = 0;  // of a receive that was to be timed: what its copies took
+  double seconds = 0;   // of a receive that was to be timed: what its copies took
+  bool placed = false;  // of a receive: in rows, to where the bytes belong
 };
 
 class RingSender {
@@ -35,8 +38,9 @@ class RingSender {
   struct Message {
     std::uint32_t sender_op = 0;
     std::uint32_t receiver_op = 0;
-    Piece piece;       // what to send; its size is what the receiver accepts, above 0
-    Bytes slot_bytes;  // filled per slot
+    Piece piece;                                     // what to send; its size is what the receiver accepts, above 0
+    Bytes slot_bytes;                                // filled per slot
+    std::shared_ptr<const PackWork> rows = nullptr;  // copied so into the slots, where the piece says only how many bytes
   };
   RingSender(const Kinds& kinds, SlotRingWriter& ring, std::uint64_t most_in_flight)
       : kinds_(&kinds), ring_(&ring), most_in_flight_(most_in_flight) {}
@@ -71,9 +75,10 @@ class RingReceiver {
   // `sender`: how error texts call it.
   RingReceiver(const Kinds& kinds, std::uint64_t most_in_flight, std::string sender)
       : kinds_(&kinds), most_in_flight_(most_in_flight), sender_(std::move(sender)) {}
-  // Slots for `operation` will come; piece.size bytes of them, above 0. Called before the clearance is posted.
+  // Slots for `operation` will come; piece.size bytes of them, above 0. Called before the clearance is posted. `rows`: which copies bring them
+  // straight to where they belong.
   // `timed`: how long their copies take is worth knowing.
-  void expect(std::uint32_t operation, const Piece& piece, bool timed);
+  void expect(std::uint32_t operation, const Piece& piece, bool timed, std::shared_ptr<const PackWork> rows = nullptr);
   // The sender refused: nothing will come.
   void forget(std::uint32_t operation) {
     messages_.erase(operation);
@@ -96,8 +101,9 @@ class RingReceiver {
     Bytes arrived;
     Status failed;  // its remaining slots are dropped
     bool timed = false;
-    Bytes first;              // slot, if timed
-    Clock::duration copying;  // of all slots so far, if timed
+    Bytes first;                           // slot, if timed
+    Clock::duration copying;               // of all slots so far, if timed
+    std::shared_ptr<const PackWork> rows;  // to where the bytes belong, and not into the piece
   };
   struct Flight {
     Ticket ticket;

@@ -301,6 +301,7 @@ void Engine::finish_ended() {
     Operation* operation = operations_.find_wire(end.operation);
     if (operation == nullptr) continue;
     if (operation->timed && end.status.ok()) copies_.took(CopyChoice::Way::ring, operation->outcome.bytes, end.seconds);
+    if (end.placed && operation->laid != nullptr) operation->laid->gathered = true;
     finish(*operation, end.operation & 0xfffff, end.status);
   }
   ended_.clear();

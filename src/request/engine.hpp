@@ -73,7 +73,7 @@ class Engine {
   Result<OperationId> start_send_laid(std::unique_ptr<LaidOut> laid, Rank dest, std::int32_t tag, const Scope& scope,
                                       bool* done, SendMode mode);
   // Is a kernel to pack it straight into that rank's memory? Then it `waits`, and needs no block yet.
-  bool packs_over_link(const PackWork& work, Rank dest, SendMode mode) const;
+  bool packs_late(PackWork& work, Rank dest, SendMode mode) const;
   Result<OperationId> start_receive_laid(std::unique_ptr<LaidOut> laid, std::int32_t source, std::int32_t tag,
                                          const Scope& scope);
   // The short way of a receive into host memory; null, and nothing was started, if anything is out of the ordinary: start_receive() then.
@@ -256,6 +256,7 @@ class Engine {
   void receive_announced(Operation& operation, std::uint32_t index, const state::Readying& announcement);
   void clear_or_copy(Operation& operation, std::uint32_t index, const state::Readying& announcement);
   void clear(Operation& operation, std::uint32_t index, const Envelope& announced);
+  std::shared_ptr<const PackWork> rows_into_place(const Operation& operation) const;
   // engine_putting.cpp
   Lending* lending(const Link& link, KindId kind) const;
   bool may_put(PeerState& to, const Piece& piece) const;

@@ -43,24 +43,39 @@ Result<OperationId> Engine::start_send_laid(std::unique_ptr<LaidOut> laid, Rank 
   return id;
 }
 
-bool Engine::packs_over_link(const PackWork& work, Rank dest, SendMode mode) const {
+// Says how, too: by a kernel or in rows.
+bool Engine::packs_late(PackWork& work, Rank dest, SendMode mode) const {
+  work.rows = false;
   if (work.memory.kind == KindId::host || !check_peer(dest).ok()) return false;
   const PeerState& to = peers_[static_cast<std::size_t>(dest.value)];
-  if (!to.lends && !(to.links && work.packed.size > to.link->cell_limit)) return false;
-  if (to.link->same_process() || lending(*to.link, work.memory.kind) == nullptr) return false;
-  return choose_packing({shape_of(work.packed, to, mode, true), width_of(work)}, parts_.machine) == PackingWay::link;
+  const bool lent = lending(*to.link, work.memory.kind) != nullptr && !to.link->same_process() &&
+                    (to.lends || (to.links && work.packed.size > to.link->cell_limit));
+  const PackedShape shape =
+      packed_shape(work, parts_.kinds.find(work.memory.kind)->packing(), shape_of(work.packed, to, mode, lent));
+  const PackingWay way = choose_packing(shape, parts_.machine);
+  work.rows = is_by_rows(way);
+  return is_on_the_way(way);
 }
 
-// Cleared, with nothing packed: its memory is lent as it is, for one kernel of the receiver's, or that is done straight into the receiver's memory or, where that is not open, into a block, which then
-// goes as any buffer.
+// Cleared, with nothing packed: its memory is lent as it is, for one kernel of the receiver's, or that is done straight into the receiver's memory or, where that is not open, in rows into the ring's
+// slots or into a block, which then goes as any buffer.
 bool Engine::send_unpacked(Operation& operation, std::uint32_t index, const Status& ready) {
   const auto& cleared = std::get<state::Cleared>(operation.state);
-  if (ready.ok() && (lend_to_receiver(operation) || put(operation, index))) return true;
   LaidOut& laid = *operation.laid;
+  Packing* const packing = parts_.kinds.find(laid.work.memory.kind)->packing();
+  PackedShape shape = packed_shape(laid.work, packing, shape_of(laid.work.packed, peer(operation.peer), {}, true));
+  laid.work.rows = rows_over_link(shape, parts_.machine);
+  if (ready.ok() && (lend_to_receiver(operation) || put(operation, index))) return true;
+  laid.work.rows = rows_over_bus(shape, parts_.machine);
+  if (ready.ok() && laid.work.rows && cleared.sent == Bytes{}) {
+    start_stream(operation, index);
+    return true;
+  }
   laid.waits = false;
+  laid.work.rows = rows_within_device(shape, parts_.machine);
   Status failed = ready.ok() ? take_block(laid, scratch_) : ready;
   if (failed.ok()) {
-    auto packed = parts_.kinds.find(laid.work.memory.kind)->packing()->pack_bytes(laid.work, Ticket{});
+    auto packed = packing->pack_bytes(laid.work, Ticket{});
     failed = packed.status();
     if (packed.ok()) {
       operation.piece = laid.work.packed;
@@ -72,6 +87,23 @@ bool Engine::send_unpacked(Operation& operation, std::uint32_t index, const Stat
   return true;
 }
 
+// Of what comes through the ring: copies from its slots to where the bytes belong, where those cost less than a block and a kernel. Not
+// beside the user's work on the memory, for which a block does not wait.
+std::shared_ptr<const PackWork> Engine::rows_into_place(const Operation& operation) const {
+  if (operation.laid == nullptr || operation.laid->work.memory.kind == KindId::host || operation.in<state::Bouncing>())
+    return nullptr;
+  LaidOut& laid = *operation.laid;
+  MessageShape message;
+  message.bytes = operation.outcome.bytes;
+  auto work = std::make_shared<PackWork>(laid.work.part(0, message.bytes));
+  Packing* const packing = parts_.kinds.find(work->memory.kind)->packing();
+  if (!rows_over_bus(packed_shape(*work, packing, message), parts_.machine)) return nullptr;
+  const auto idle = is_finished(laid.ready);
+  if (!idle.ok() || !*idle) return nullptr;
+  work->rows = true;
+  return work;
+}
+
 // Is it quicker to unpack straight out of the sender's memory than out of the block? Not while the user's work on the memory is pending,
 // which the sender would wait for, too.
 bool Engine::would_gather(Operation& operation, PeerState& from, KindId sender) const {
@@ -79,8 +111,12 @@ bool Engine::would_gather(Operation& operation, PeerState& from, KindId sender) 
   if (lending(*from.link, sender) == nullptr) return false;
   const auto idle = is_finished(operation.laid->ready);
   if (!idle.ok() || !*idle || (!from.gathers && ++from.since_gathered % kGatherAgain != 0)) return false;
-  const PackWork& work = operation.laid->work;
-  return choose_unpacking({shape_of(work.packed, from, {}, true), width_of(work)}, parts_.machine) == PackingWay::link;
+  PackWork& work = operation.laid->work;
+  const PackedShape shape =
+      packed_shape(work, parts_.kinds.find(work.memory.kind)->packing(), shape_of(work.packed, from, {}, true));
+  const PackingWay way = choose_unpacking(shape, parts_.machine);
+  work.rows = way == PackingWay::link_rows;
+  return way == PackingWay::link || way == PackingWay::link_rows;
 }
 
 Result<OperationId> Engine::start_receive_laid(std::unique_ptr<LaidOut> laid, std::int32_t source, std::int32_t tag,
@@ -101,7 +137,11 @@ bool Engine::begin_unpacking(Operation& operation, std::uint32_t index) {
   work.packed.size = operation.outcome.bytes;
   state::Unpacking unpacking{};
   if (work.memory.kind != KindId::host) {
-    auto started = parts_.kinds.find(work.memory.kind)->packing()->pack_bytes(work, operation.laid->ready);
+    Packing* const packing = parts_.kinds.find(work.memory.kind)->packing();
+    MessageShape message;
+    message.bytes = operation.outcome.bytes;
+    work.rows = rows_within_device(packed_shape(work, packing, message), parts_.machine);
+    auto started = packing->pack_bytes(work, operation.laid->ready);
     if (!started.ok()) {
       operation.outcome.fail(started.status());
       return false;

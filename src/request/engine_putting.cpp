@@ -1,9 +1,11 @@
 // Messages in one copy between two processes: into the receiver's device memory, which the sender has opened, from its own or from
 // page-locked host memory; or out of the sender's, into page-locked memory of a receiver that has opened it. Of layouts by a kernel that
 // packs or unpacks on the way.
+#include <algorithm>
 #include <utility>
 
 #include "base/log.hpp"
+#include "memory/rows.hpp"
 #include "protocol/choose_packing.hpp"
 #include "request/engine.hpp"
 
@@ -19,6 +21,19 @@ constexpr std::size_t kMostTogether = 8;
 bool goes_in_turn(Bytes size, const Operation& operation, const state::Cleared& cleared) {
   return !operation.waits_to_pack() && operation.piece.kind != KindId::host && cleared.loan.part == 0 &&
          cleared.memory == nullptr && size <= kMostBytesTogether;
+}
+
+// Are there as many rows as long on both sides, and do copies of them cost less than a kernel?
+bool relays_rows(const PackWork& work, const LentForm& theirs, Packing& packing, const MachineProfile& machine) {
+  PackWork there = lent_work(theirs, work.memory, work.from, work.to);
+  there.packed = there.memory;
+  if (!same_rows(*work.form, *there.form)) return false;
+  if (packing.refuses_rows(work) != nullptr || packing.refuses_rows(there) != nullptr) return false;
+  MessageShape message;
+  message.bytes = Bytes{static_cast<std::uint64_t>(work.to - work.from)};
+  PackedShape shape{message, std::min(width_of(work), width_of(there))};
+  shape.rows = rows_between(*work.form, work.from, work.to);
+  return rows_over_link(shape, machine);
 }
 
 }  // namespace
@@ -313,7 +328,8 @@ bool Engine::fetch(Operation& operation, std::uint32_t index, const Arrival& arr
   if (memory == nullptr) return false;
   const auto take = [&] {
     if (!gathers) return borrower->copy_from(*memory, loan, to, Ticket{});
-    const PackWork work = operation.laid->work.part(0, to.size);
+    PackWork work = operation.laid->work.part(0, to.size);
+    if (apart) work.rows = relays_rows(work, *apart, *parts_.kinds.find(to.kind)->packing(), parts_.machine);
     return apart ? borrower->relay_lent(*memory, loan, *apart, work, Ticket{})
                  : borrower->pack_lent(*memory, loan, work, Ticket{});
   };

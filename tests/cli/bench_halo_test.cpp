@@ -122,6 +122,8 @@ TEST_F(Bench, PackingOfDeviceMemoryIsTimedToo) {
       int of_rows = 0;
       for (const auto& row : found["rows"]) of_rows += row["rows_us"].is_null() ? 0 : 1;
       const bool rows = shape != "indexed";
+      for (const auto& row : found["rows"])
+        for (const char* time : {"to_host_us", "from_host_us"}) EXPECT_GT(row[time].get<double>(), 0) << row.dump();
       EXPECT_TRUE(rows ? of_rows >= 4 : of_rows <= 2) << "two or three blocks of a list may be rows: " << ran.output;
     }
   }

@@ -1,5 +1,6 @@
 // What kinds that pack promise: on each of their devices the bytes that a second interpreter names, and no others touched.
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 
 #include "../unit/random_layouts.hpp"
@@ -31,7 +32,7 @@ struct Setting {
 
 constexpr std::uint64_t kGuard = 32;
 
-void expect_packed(const Setting& s, std::int64_t from, std::int64_t to) {
+void expect_packed(const Setting& s, std::int64_t from, std::int64_t to, bool by_rows = false) {
   const auto length = static_cast<std::uint64_t>(to - from);
   const Memory memory{s.place, s.memory_at + static_cast<std::uint64_t>(s.reach) + kGuard};
   const Memory packed{s.place, s.packed_at + length + kGuard};
@@ -40,7 +41,7 @@ void expect_packed(const Setting& s, std::int64_t from, std::int64_t to) {
   PackWork work{s.form,   memory.part(s.memory_at, static_cast<std::uint64_t>(s.reach)),
                 -s.lower, packed.part(s.packed_at, length),
                 from,     to,
-                false};
+                false,    by_rows};
   const auto place_of = [&](std::int64_t i) {
     return static_cast<std::size_t>(s.bytes[static_cast<std::size_t>(i)] - s.lower) + s.memory_at;
   };
@@ -98,6 +99,82 @@ TEST_P(KindPacks, parts_of_random_nests_at_every_alignment) {
 }
 
 Pair added(const SharedLayout& layout, const Map& map) { return {layout, map}; }
+
+// Rows and planes of rows, by copies of a copy engine: from any byte to any byte.
+TEST_P(KindPacks, rows_by_copies_of_rows_as_by_kernels) {
+  Random random{std::random_device{}()};
+  const Pair one = basic(IST_INT8);
+  for (const std::int64_t block : {1, 4, 16, 100, 4096})
+    for (const std::int64_t planes : {1, 5}) {
+      constexpr std::int64_t kRows = 7;
+      const std::int64_t pitch = block + 13, plane = pitch * (kRows + 2);
+      SharedLayout layout = good(vector_layout(kRows, block, pitch, Unit::bytes, one.layout));
+      if (planes > 1) layout = good(vector_layout(planes, 1, plane, Unit::bytes, layout));
+      Map map;
+      for (std::int64_t i = 0; i < planes * kRows; ++i)
+        for (std::int64_t b = 0; b < block; ++b) map.add(one.map, i / kRows * plane + i % kRows * pitch + b);
+      const Pair pair = added(layout, map);
+      const Setting setting = setting_of(GetParam(), pair, 16, 5);
+      PackWork work;
+      work.form = setting.form;
+      const Memory memory{GetParam(), 16};
+      work.memory = work.packed = memory.piece();
+      ASSERT_EQ(GetParam().get().packing()->refuses_rows(work), nullptr);
+      const auto size = static_cast<std::int64_t>(map.bytes.size());
+      expect_packed(setting, 0, size, true);
+      for (int i = 0; i < 4; ++i) {
+        const std::int64_t from = pick(random, 0, size - 1);
+        expect_packed(setting, from, pick(random, from + 1, size), true);
+      }
+      if (HasFatalFailure()) FAIL() << "blocks of " << block << ", planes: " << planes;
+    }
+}
+
+// The same between a device and host memory of the library's, which is page-locked where that matters.
+TEST_P(KindPacks, rows_to_and_from_page_locked_host_memory) {
+  MemoryKind& kind = GetParam().get();
+  std::vector<std::byte> host(60000);
+  if (kind.pins() != nullptr) must(kind.pins()->pin(host.data(), Bytes{host.size()}));
+  Form rows;
+  rows.offset = 3;
+  rows.block = 50;
+  rows.dimensions = 2;
+  rows.dimension[0] = {11, 64};
+  rows.dimension[1] = {9, 64 * 20};
+  rows.size = 50 * 99;
+  const auto form = std::make_shared<const Form>(rows);
+  const Memory device{GetParam(), 60000};
+  const auto there = [&](std::int64_t i) {
+    return static_cast<std::size_t>(3 + i / 550 * 1280 + i / 50 % 11 * 64 + i % 50);
+  };
+  for (const bool of_host : {false, true})
+    for (const bool unpacks : {false, true})
+      for (const auto& [from, to] : {std::pair<std::int64_t, std::int64_t>{0, 4950}, {49, 4950}, {777, 3333}}) {
+        const Data on_device = random_bytes(60000), on_host = random_bytes(60000);
+        write(device.piece(), on_device);
+        std::memcpy(host.data(), on_host.data(), host.size());
+        const Bytes length{static_cast<std::uint64_t>(to - from)};
+        const Piece here = host_piece(host.data(), Bytes{host.size()});
+        PackWork work{form,    of_host ? here : device.piece(),
+                      0,       (of_host ? device.piece() : here).part(Offset{100}, length),
+                      from,    to,
+                      unpacks, true};
+        ASSERT_EQ(kind.packing()->refuses_rows(work), nullptr);
+        wait(must(kind.packing()->pack_bytes(work, Ticket{})));
+        const Data& rows_before = of_host ? on_host : on_device;
+        const Data& packed_before = of_host ? on_device : on_host;
+        Data laid = rows_before, packed = packed_before;
+        for (std::int64_t i = from; i < to; ++i) {
+          const auto at = static_cast<std::size_t>(100 + i - from);
+          unpacks ? laid[there(i)] = packed_before[at] : packed[at] = rows_before[there(i)];
+        }
+        const Data host_after(reinterpret_cast<std::uint8_t*>(host.data()),
+                              reinterpret_cast<std::uint8_t*>(host.data()) + host.size());
+        EXPECT_EQ(read(device.piece()), of_host ? packed : laid) << of_host << unpacks << ' ' << from;
+        EXPECT_EQ(host_after, of_host ? laid : packed) << of_host << unpacks << ' ' << from;
+      }
+  if (kind.pins() != nullptr) kind.pins()->unpin(host.data());
+}
 
 // A face of a cube, its edge, and a list of unequal blocks: each wide enough that many threads have something to do.
 TEST_P(KindPacks, large_ones_by_units_of_every_width) {

@@ -32,6 +32,10 @@ TEST_F(Simulations, heat_of_directives_is_what_the_wave_says) {
       EXPECT_EQ(ended.status, 0) << ended.errors;
       const std::string end = " 22 steps, " + std::to_string(ranks) + " ranks, off by at most ";
       EXPECT_EQ(count(ended.output, "verified: 40 x 30 cells on ") + count(ended.output, end), 2U) << ended.output;
+      EXPECT_EQ(count(ended.output, " cells on the host, sent from pageable host memory,") +
+                    count(ended.output, " cells on a device, sent from device memory of cuda device "),
+                1U)
+          << ended.output;
     }
     const Ended thin = run(4, std::string{name} + " 3");
     EXPECT_EQ(thin.status, 2);

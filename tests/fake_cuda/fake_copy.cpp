@@ -116,6 +116,11 @@ CUresult copy(Lock& lock, CUdeviceptr to, CUdeviceptr from, std::size_t size, CU
   return stream->context->lost;
 }
 
+// One side's row: where it begins.
+CUdeviceptr row_at(CUdeviceptr start, std::size_t pitch, std::size_t heights, std::size_t plane, std::size_t row) {
+  return start + (plane * heights + row) * pitch;
+}
+
 template <class Value>
 CUresult write_value(const char* call, CUstream handle, CUdeviceptr to, Value value, unsigned flags) {
   const Lock lock(world().lock);
@@ -155,25 +160,55 @@ CUresult cuMemcpyBatchAsync(CUdeviceptr* to, CUdeviceptr* from, size_t* sizes, s
   return CUDA_SUCCESS;
 }
 
-// Rows of host memory into a device.
 CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* rows, CUstream handle) {
   FAKE_ENTER(cuMemcpy3DAsync_v2);
   Lock lock(world().lock);
   CUstream stream = nullptr;
   if (const CUresult result = fake::resolve(handle, stream); result != CUDA_SUCCESS) return result;
-  const bool from_host = rows->srcMemoryType == CU_MEMORYTYPE_HOST;
-  if ((!from_host && rows->srcMemoryType != CU_MEMORYTYPE_DEVICE) || rows->dstMemoryType != CU_MEMORYTYPE_DEVICE ||
-      rows->WidthInBytes > rows->srcPitch || rows->WidthInBytes > rows->dstPitch || rows->Height > rows->srcHeight ||
-      rows->Height > rows->dstHeight || rows->Depth == 0)
+  const auto linear = [](CUmemorytype type) { return type == CU_MEMORYTYPE_HOST || type == CU_MEMORYTYPE_DEVICE; };
+  const auto longest = static_cast<std::size_t>(fake::longest_pitch());
+  if (!linear(rows->srcMemoryType) || !linear(rows->dstMemoryType) || rows->WidthInBytes > rows->srcPitch ||
+      rows->WidthInBytes > rows->dstPitch || rows->srcPitch > longest || rows->dstPitch > longest ||
+      rows->Height > rows->srcHeight || rows->Height > rows->dstHeight || rows->Height == 0 || rows->Depth == 0)
     return CUDA_ERROR_INVALID_VALUE;
+  const bool from_host = rows->srcMemoryType == CU_MEMORYTYPE_HOST, to_host = rows->dstMemoryType == CU_MEMORYTYPE_HOST;
   const auto from = from_host ? reinterpret_cast<CUdeviceptr>(rows->srcHost) : rows->srcDevice;
+  const auto to = to_host ? reinterpret_cast<CUdeviceptr>(rows->dstHost) : rows->dstDevice;
+  // What is said to be a device's is no host memory of anybody's.
+  if ((!from_host && pageable(from)) || (!to_host && pageable(to))) return CUDA_ERROR_INVALID_VALUE;
+  fake::note("cuMemcpy3DAsync", stream);
+  const bool staged = pageable(from) || pageable(to);
+  auto all = std::make_shared<std::vector<Part>>();
   for (std::size_t plane = 0; plane < rows->Depth; ++plane)
     for (std::size_t row = 0; row < rows->Height; ++row) {
-      const CUdeviceptr to = rows->dstDevice + (plane * rows->dstHeight + row) * rows->dstPitch;
-      const CUdeviceptr source = from + (plane * rows->srcHeight + row) * rows->srcPitch;
-      if (const CUresult result = copy(lock, to, source, rows->WidthInBytes, stream); result != CUDA_SUCCESS) return result;
+      const CUdeviceptr target = row_at(to, rows->dstPitch, rows->dstHeight, plane, row);
+      const CUdeviceptr source = row_at(from, rows->srcPitch, rows->srcHeight, plane, row);
+      if (staged) {
+        if (const CUresult result = copy(lock, target, source, rows->WidthInBytes, stream); result != CUDA_SUCCESS)
+          return result;
+        continue;
+      }
+      const std::vector<Part> parts = parts_of(stream->context, target, source, rows->WidthInBytes);
+      if (parts.empty() && rows->WidthInBytes > 0) return CUDA_ERROR_INVALID_VALUE;
+      all->insert(all->end(), parts.begin(), parts.end());
     }
-  return CUDA_SUCCESS;
+  if (all->empty()) return CUDA_SUCCESS;
+  for (Part& part : *all) begin(stream, part);
+  const fake::Allocation* const into = fake::find(to);
+  const unsigned slower_us = into != nullptr && into->host() ? world().out_us : 0;
+  const auto ended = [all] {
+    for (const Part& part : *all) end(part);
+  };
+  const auto work = [all, slower_us, ended] {
+    if (slower_us > 0) ::usleep(slower_us);
+    for (const Part& part : *all) {
+      std::memmove(part.to, part.from, part.size);
+      if (part.wrong) part.to[part.size / 2] = ~part.to[part.size / 2];
+    }
+    ended();
+  };
+  fake::enqueue(stream, work, {}, ended);
+  return stream->context->lost;
 }
 
 CUresult cuStreamWriteValue32_v2(CUstream handle, CUdeviceptr to, cuuint32_t value, unsigned flags) {

@@ -92,6 +92,8 @@ constexpr Named kNames[] = {
 
 }  // namespace
 
+int fake::longest_pitch() { return static_cast<int>(variable("FAKE_CUDA_MAX_PITCH", 0x7fffffff)); }
+
 namespace fake {
 
 int physical(CUdevice device) { return visible_devices()[static_cast<std::size_t>(device)]; }
@@ -203,6 +205,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   *value = offered ? 1 : 0;
   if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) *value = 9;
   if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *value = 64;
+  if (attribute == CU_DEVICE_ATTRIBUTE_MAX_PITCH) *value = fake::longest_pitch();
   return CUDA_SUCCESS;
 }
 

@@ -208,6 +208,8 @@ struct World {
 };
 
 World& world();
+// As CU_DEVICE_ATTRIBUTE_MAX_PITCH: FAKE_CUDA_MAX_PITCH, or what devices have.
+int longest_pitch();
 // With the lock. Where it is strict: ends the process if a copy of that memory has not happened yet, whoever waits for it then.
 void check_at_rest(std::uint64_t start, const char* call);
 std::vector<CUcontext>& context_stack();     // of this thread

@@ -38,8 +38,45 @@ MachineProfile slow_memory() {
 }
 PackedShape packed(std::uint64_t bytes, std::int64_t width = 16) { return {lent(bytes), width}; }
 
+// Copy engines for which rows are as good as bytes in one piece; and of which one row takes as long as a copy.
+MachineProfile good_engines() {
+  MachineProfile machine;
+  machine.device_rows_alpha = machine.device_copy_alpha / 2;
+  machine.device_row_each = 0;
+  machine.device_rows_beta = machine.device_pack_beta;
+  return machine;
+}
+MachineProfile poor_engines() {
+  MachineProfile machine;
+  machine.device_row_each = machine.device_copy_alpha;
+  return machine;
+}
+// A device whose memory kernels are slow in, beside a copy engine.
+MachineProfile engines_in_memory() {
+  MachineProfile machine = slow_memory();
+  machine.device_rows_beta = machine.device_pack_beta / 4;
+  return machine;
+}
+PackedShape in_rows(MessageShape message, std::uint64_t block) {
+  PackedShape made{message, 16};
+  made.rows = static_cast<std::int64_t>((message.bytes.value + block - 1) / block);
+  return made;
+}
+// Between a device and the host, through the pair's slots.
+PackedShape to_host(std::uint64_t bytes, std::uint64_t block) {
+  return in_rows(with(shape(bytes, KindId::cuda),
+                      [](MessageShape& made) {
+                        made.to = {KindId::host, MemoryClass::pinned};
+                      }),
+                 block);
+}
+PackedShape from_host(std::uint64_t bytes, std::uint64_t block) {
+  return in_rows(with(shape(bytes), [](MessageShape& made) { made.to = {KindId::cuda, MemoryClass::device}; }), block);
+}
+
 const std::vector<PackingCase>& cases() {
-  constexpr auto kBlock = PackingWay::block, kLink = PackingWay::link;
+  constexpr auto kBlock = PackingWay::block, kLink = PackingWay::link, kBlockRows = PackingWay::block_rows,
+                 kLinkRows = PackingWay::link_rows, kSlots = PackingWay::slot_rows;
   static const MachineProfile usual;
   static const std::vector<PackingCase> all{
       {"few bytes", usual, packed(8), kLink, kLink},
@@ -65,6 +102,23 @@ const std::vector<PackingCase>& cases() {
        {with(packed(4096).message, [](MessageShape& made) { made.kind = KindId::opencl; }), 16},
        kBlock,
        kBlock},
+      {"long rows to the host", usual, to_host(mebibytes(16).value, 65536), kSlots, kSlots},
+      {"blocks of 4 bytes to the host", usual, to_host(mebibytes(16).value, 4), kBlock, kBlock},
+      {"few long rows to the host, which fit a cell", usual, to_host(65536, 16384), kBlock, kBlock},
+      {"blocks of 4 bytes to the host with such engines", good_engines(), to_host(mebibytes(16).value, 4), kSlots, kSlots},
+      {"long rows to the host with other ones", poor_engines(), to_host(mebibytes(16).value, 65536), kBlock, kBlock},
+      {"long rows from the host", usual, from_host(mebibytes(16).value, 65536), kSlots, kSlots},
+      {"blocks of 4 bytes from the host", usual, from_host(mebibytes(16).value, 4), kBlock, kBlock},
+      {"long rows from device to device", usual, in_rows(lent(mebibytes(64).value), 1 << 20), kLink, kLink},
+      {"the same with good engines", good_engines(), in_rows(lent(mebibytes(64).value), 1 << 20), kLinkRows, kLinkRows},
+      {"blocks of 4 bytes with others", poor_engines(), in_rows(lent(mebibytes(64).value), 4), kLink, kLink},
+      {"long rows within one device of both, by its engine", engines_in_memory(),
+       in_rows(on_one_device(mebibytes(16).value), 1 << 20), kBlockRows, kBlockRows},
+      {"long rows in one process", engines_in_memory(),
+       in_rows(with(lent(mebibytes(16).value), [](MessageShape& made) { made.same_process = true; }), 1 << 20), kBlockRows,
+       kBlockRows},
+      {"long rows to another node", usual, in_rows(on_two_nodes(shape(mebibytes(16).value, KindId::cuda)), 1 << 20), kBlock,
+       kBlock},
   };
   return all;
 }
@@ -78,19 +132,20 @@ TEST(ChoosePacking, IsTheCheapestOfWhatIsPossible) {
 
 TEST(ChoosePacking, HasTheSamePriceAndTermsForChoosingAndForPeople) {
   for (const PackingCase& one : cases()) {
-    const auto packed = packings(one.shape, one.machine), unpacked = unpackings(one.shape, one.machine);
-    const double sums[] = {price::pack_in_block(one.shape, one.machine), price::pack_over_link(one.shape, one.machine),
-                           price::unpack_from_block(one.shape, one.machine),
-                           price::unpack_over_link(one.shape, one.machine)};
-    const Bill* const bills[] = {&packed[0].price, &packed[1].price, &unpacked[0].price, &unpacked[1].price};
-    ASSERT_EQ(packed[0].way, PackingWay::block);
-    ASSERT_EQ(unpacked[1].way, PackingWay::link);
-    for (int i = 0; i < 4; ++i) {
-      EXPECT_EQ(sums[i], bills[i]->seconds()) << one.what;
-      if (bills[i]->refused() != nullptr) continue;
-      double terms = 0;
-      for (const Term& term : bills[i]->terms()) terms += term.seconds;
-      EXPECT_DOUBLE_EQ(terms, sums[i]) << one.what;
+    for (const bool packs : {true, false}) {
+      const auto offers = packs ? packings(one.shape, one.machine) : unpackings(one.shape, one.machine);
+      ASSERT_EQ(offers.size(), 5U);
+      for (std::size_t i = 0; i < offers.size(); ++i) {
+        const OfferedPacking& offer = offers[i];
+        ASSERT_EQ(offer.way, static_cast<PackingWay>(i));
+        const double sum =
+            packs ? price::packing(offer.way, one.shape, one.machine) : price::unpacking(offer.way, one.shape, one.machine);
+        EXPECT_EQ(sum, offer.price.seconds()) << one.what;
+        if (offer.price.refused() != nullptr) continue;
+        double terms = 0;
+        for (const Term& term : offer.price.terms()) terms += term.seconds;
+        EXPECT_DOUBLE_EQ(terms, sum) << one.what;
+      }
     }
   }
 }
@@ -110,14 +165,17 @@ TEST(ChoosePacking, LendsWhatLiesApartWhereThatSavesAKernel) {
 TEST(ChoosePacking, CountsBytesOnceOverTheLinkAndNarrowUnitsMore) {
   const MachineProfile machine;
   const auto of = [&](std::uint64_t bytes, std::int64_t width) {
-    return price::pack_over_link(packed(bytes, width), machine) - price::pack_over_link(packed(0, width), machine);
+    return price::packing(PackingWay::link, packed(bytes, width), machine) -
+           price::packing(PackingWay::link, packed(0, width), machine);
   };
   constexpr double kMany = 1 << 30;
   EXPECT_NEAR(of(1 << 30, 16), kMany * machine.device_link_beta, 1e-9);
   EXPECT_NEAR(of(1 << 30, 4), kMany * machine.device_link_beta, 1e-9);
   EXPECT_GT(of(1 << 30, 2), of(1 << 30, 4));
   EXPECT_GT(of(1 << 30, 1), of(1 << 30, 2));
-  const auto apart = [&](std::int64_t width) { return price::unpack_from_block(packed(1 << 30, width), machine); };
+  const auto apart = [&](std::int64_t width) {
+    return price::unpacking(PackingWay::block, packed(1 << 30, width), machine);
+  };
   EXPECT_EQ(apart(16), apart(4));
   EXPECT_GT(apart(2), apart(4));
 }
@@ -129,16 +187,16 @@ TEST(ChoosePacking, IsExplainedWithWhatStandsAgainstEachWay) {
   message.slot_limit = kSlotLimit;
   message.cell_limit = kCellLimit;
   const MachineProfile machine;
-  EXPECT_EQ(explain_packing(message, 16, machine).choice, "over the link");
-  const Explanation unpacking = explain_unpacking(message, 16, machine);
+  EXPECT_EQ(explain_packing(message, {}, machine).choice, "over the link");
+  const Explanation unpacking = explain_unpacking(message, {}, machine);
   EXPECT_EQ(unpacking.choice, "over the link");
   EXPECT_NE(text_of(unpacking, "").find("unpacks out of the sender's memory"), std::string::npos) << text_of(unpacking, "");
   const auto refused = [&](const auto& change, const std::string& words) {
     ExplainedMessage other = message;
     change(other);
-    const Explanation found = explain_packing(other, 16, machine);
+    const Explanation found = explain_packing(other, {}, machine);
     EXPECT_EQ(found.choice, "in a block") << words;
-    ASSERT_EQ(found.ways.size(), 2U);
+    ASSERT_EQ(found.ways.size(), 5U);
     EXPECT_NE(found.ways[1].refused.find(words), std::string::npos) << found.ways[1].refused;
   };
   refused([](ExplainedMessage& other) { other.not_lent = "ISTHMUS_DEVICE_IPC is never"; }, "ISTHMUS_DEVICE_IPC is never");
@@ -147,6 +205,43 @@ TEST(ChoosePacking, IsExplainedWithWhatStandsAgainstEachWay) {
   refused([](ExplainedMessage& other) { other.same_process = true; }, "one process");
   refused([](ExplainedMessage& other) { other.to.memory = MemoryClass::vmm; }, "of the receiver's class");
   refused([](ExplainedMessage& other) { other.to = {KindId::host, MemoryClass::pinned}; }, "CUDA memory on both sides");
+}
+
+// Of each step alone what the whole choice says of it.
+TEST(ChoosePacking, ComparesStepsAsItDoesMessages) {
+  for (const MachineProfile& machine : {MachineProfile{}, good_engines(), poor_engines(), engines_in_memory()})
+    for (const std::uint64_t block : {4U, 256U, 4096U, 65536U, 1U << 20}) {
+      const PackedShape link = in_rows(lent(mebibytes(16).value), block), host = to_host(mebibytes(16).value, block);
+      const auto of = [&](PackingWay way, const PackedShape& shape) { return price::packing(way, shape, machine); };
+      EXPECT_EQ(rows_over_link(link, machine), of(PackingWay::link_rows, link) < of(PackingWay::link, link)) << block;
+      EXPECT_EQ(rows_within_device(link, machine), of(PackingWay::block_rows, link) < of(PackingWay::block, link)) << block;
+      EXPECT_EQ(rows_over_bus(host, machine), of(PackingWay::slot_rows, host) < of(PackingWay::block, host)) << block;
+    }
+  PackedShape none = to_host(mebibytes(16).value, 65536);
+  none.rows = 0;
+  for (const auto pays : {rows_over_link, rows_within_device, rows_over_bus, rows_of_host})
+    EXPECT_FALSE(pays(none, good_engines())) << "what is no rows";
+  EXPECT_TRUE(rows_of_host(to_host(mebibytes(16).value, 65536), MachineProfile{}));
+  EXPECT_FALSE(rows_of_host(to_host(mebibytes(16).value, 4), MachineProfile{}));
+}
+
+TEST(ChoosePacking, TellsOfRowsWhatTheyCostAndWhyThereAreNone) {
+  ExplainedMessage message;
+  message.bytes = mebibytes(16);
+  message.from = {KindId::cuda, MemoryClass::device};
+  message.to = {KindId::host, MemoryClass::pinned};
+  message.slot_limit = kSlotLimit;
+  message.cell_limit = kCellLimit;
+  const MachineProfile machine;
+  const Explanation rows = explain_packing(message, {16, 256, ""}, machine);
+  EXPECT_EQ(rows.choice, "in slots, by rows") << text_of(rows, "");
+  EXPECT_NE(text_of(rows, "").find("their rows"), std::string::npos) << text_of(rows, "");
+  const Explanation words = explain_packing(message, {4, 4 << 20, ""}, machine);
+  EXPECT_EQ(words.choice, "in a block") << text_of(words, "");
+  EXPECT_TRUE(words.ways[4].refused.empty()) << "priced, and too dear: " << words.ways[4].refused;
+  const Explanation list =
+      explain_packing(message, {4, 0, "the layout is a list of runs, and no rows of one length"}, machine);
+  EXPECT_NE(list.ways[2].refused.find("list of runs"), std::string::npos) << list.ways[2].refused;
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Two ranks with a buffer of fake device memory each, and messages with layouts from the first to the second: every byte compared, and kernels
 // and copies counted on each side.
 //
-// Who calls this : layouts_link_test.cpp, layouts_relay_test.cpp.
+// Who calls this : layouts_link_test.cpp, layouts_relay_test.cpp, layouts_rows_test.cpp.
 // Threads        : one per rank.
 // Ownership      : a Pair owns its buffer, a Form its layout.
 // Errors         : told to the Checks.
@@ -111,6 +111,7 @@ struct Carried {
   int code[2] = {IST_OK, IST_OK};
   int launches[2] = {0, 0};
   int copies[2] = {0, 0};
+  int rows[2] = {0, 0};  // of those copies
   int carrier = IST_CARRIER_NONE;
   bool moved_by(int kernels_of_0, int kernels_of_1) const {
     return launches[0] == kernels_of_0 && launches[1] == kernels_of_1 && copies[0] + copies[1] == 0;
@@ -119,7 +120,7 @@ struct Carried {
     std::string said = std::string{"carrier "} + ist_carrier_name(carrier);
     for (const int rank : {0, 1})
       said += ", rank " + std::to_string(rank) + ": " + ist_code_name(code[rank]) + ", " + std::to_string(launches[rank]) +
-              " kernels, " + std::to_string(copies[rank]) + " copies";
+              " kernels, " + std::to_string(copies[rank]) + " copies, " + std::to_string(rows[rank]) + " of them of rows";
     return said;
   }
 };
@@ -127,18 +128,20 @@ struct Carried {
 // The buffers stay, so that they are opened once. Messages go from rank 0 to rank 1.
 class Pair {
  public:
-  Pair(const Here& here, Checks& check, std::size_t room = kRoom)
-      : here_(here), check_(check), room_(room), buffer(here, room, IST_KIND_CUDA, here.rank) {}
+  Pair(const Here& here, Checks& check, std::size_t room = kRoom, ist_kind sender = IST_KIND_CUDA,
+       ist_kind receiver = IST_KIND_CUDA)
+      : here_(here), check_(check), room_(room), buffer(here, room, here.rank == 0 ? sender : receiver, here.rank) {}
 
   Carried carry(const Form& out, const Form& in, std::uint64_t seed, std::size_t begin = 0) {
     const Data sent = random_bytes(room_, seed);
     buffer.fill(here_.rank == 0 ? sent : Data(room_, 0xa5));
-    const std::uint64_t launched = calls("cuLaunchKernel"), copied = all_copies();
+    const std::uint64_t launched = calls("cuLaunchKernel"), copied = all_copies(), in_rows = calls("cuMemcpy3DAsync_v2");
     ist_status status{};
     const ist_buffer at = ist_buffer_at(buffer.get(), begin);
     const int code = here_.rank == 0 ? ist_send_layout(at, 1, out.get(), 1, 7, here_.comm)
                                      : ist_recv_layout(at, 1, in.get(), 0, 7, here_.comm, &status);
-    Carried carried = together(code, calls("cuLaunchKernel") - launched, all_copies() - copied, status.carrier);
+    Carried carried = together(code, calls("cuLaunchKernel") - launched, all_copies() - copied,
+                               calls("cuMemcpy3DAsync_v2") - in_rows, status.carrier);
     if (here_.rank == 1 && (code == IST_OK || code == IST_ERR_TRUNCATE)) expect(out, in, sent, begin, carried);
     if (here_.rank == 0) check_.that(buffer.read() == sent, "what was sent from is as it was");
     return carried;
@@ -159,9 +162,10 @@ class Pair {
     return calls("cuMemcpyAsync") + calls("cuMemcpyBatchAsync_v2") + calls("cuMemcpyBatchAsync") +
            calls("cuMemcpy3DAsync_v2");
   }
-  Carried together(int code, std::uint64_t launches, std::uint64_t copies, int carrier) {
-    int mine[4] = {code, static_cast<int>(launches), static_cast<int>(copies), carrier}, theirs[4] = {};
-    check_.ok(ist_sendrecv(ist_host(mine), 4, IST_INT, 1 - here_.rank, 9, ist_host(theirs), 4, IST_INT, 1 - here_.rank, 9,
+  Carried together(int code, std::uint64_t launches, std::uint64_t copies, std::uint64_t rows, int carrier) {
+    int mine[5] = {code, static_cast<int>(launches), static_cast<int>(copies), carrier, static_cast<int>(rows)},
+        theirs[5] = {};
+    check_.ok(ist_sendrecv(ist_host(mine), 5, IST_INT, 1 - here_.rank, 9, ist_host(theirs), 5, IST_INT, 1 - here_.rank, 9,
                            here_.comm, IST_STATUS_IGNORE),
               "what was counted");
     Carried carried;
@@ -169,6 +173,7 @@ class Pair {
       const int* from = other ? theirs : mine;
       const int rank = other ? 1 - here_.rank : here_.rank;
       carried.code[rank] = from[0], carried.launches[rank] = from[1], carried.copies[rank] = from[2];
+      carried.rows[rank] = from[4];
       if (rank == 1) carried.carrier = from[3];
     }
     return carried;

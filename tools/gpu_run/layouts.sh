@@ -15,3 +15,39 @@ run_layouts() {
   python3 -B tools/layout_record.py "$raw" "$out/layouts.json" 2>&1 | tee -a "$log" >>"$summary" || failures=$((failures + 1))
   finish
 }
+
+# tools/gpu_run.sh rows: is it right when layouts in rows go by copy engines? Each forced for every layout, by profiles of a machine, and as the numbers
+# that `isthmus model fit` measures here choose; on one device and to host memory and back (bench pack), and between two (bench layout).
+run_rows() {
+  build_all
+  describe_machine
+  step "$limit" "isthmus model fit" "$isthmus" model fit --output "$raw/fitted.json"
+  local how profile
+  for how in always never fitted; do
+    profile=$PWD/tools/gpu_run/rows_$how.json
+    [[ $how == fitted ]] && profile=$PWD/$raw/fitted.json
+    # shellcheck disable=SC2086 # several words
+    step "$limit" "packing, rows $how" env ISTHMUS_PROFILE="$profile" bash -o pipefail -c \
+      "'$isthmus' bench pack vector --kind cuda --sizes 1MiB,16MiB --blocks 4,64,1KiB,16KiB,256KiB --json '$raw/pack-$how.json' \"\$@\" | tee -a '$out/rows.txt'" rows ${ISTHMUS_BENCH_OPTIONS:-}
+    (($(gpus) > 1)) || continue
+    # shellcheck disable=SC2086 # several words
+    step $((2 * limit)) "messages with layouts, rows $how" env ISTHMUS_PROFILE="$profile" bash -o pipefail -c \
+      "'$isthmus' bench layout vector --kind cuda --sizes 1MiB,16MiB --blocks 64,1KiB,16KiB,256KiB --json '$raw/layout-$how.json' \"\$@\" | tee -a '$out/rows.txt'" rows ${ISTHMUS_BENCH_OPTIONS:-}
+  done
+  python3 - "$raw" "$out/rows.json" <<'PYTHON' 2>&1 | tee -a "$log" >>"$summary" || failures=$((failures + 1))
+import json, pathlib, sys
+raw = pathlib.Path(sys.argv[1])
+found = {file.stem: json.loads(file.read_text()) for file in sorted(raw.glob("*.json"))}
+pathlib.Path(sys.argv[2]).write_text(json.dumps(found, indent=1) + "\n")
+def rows(name): return {(row["block"], row["bytes"], row.get("source"), row.get("into")): row for row in found.get(name, {}).get("rows", [])}
+# As it is chosen with the numbers of this machine, beside the quicker of both: 1 is right.
+for bench, times in (("pack", ("pack_us", "to_host_us", "from_host_us")), ("layout", ("median_us",))):
+    always, never, fitted = (rows(f"{bench}-{how}") for how in ("always", "never", "fitted"))
+    for key in sorted(always.keys() & never.keys() & fitted.keys(), key=str):
+        for time in times:
+            a, n, f = (side[key][time] for side in (always, never, fitted))
+            ways = " ".join(filter(None, key[2:]))
+            print(f"{bench} {time:12} block {key[0]:7} of {key[1]:9} {ways}: rows {a:9.2f}, kernels {n:9.2f}, chosen {f:9.2f} us, {f / min(a, n):.2f} of the quicker")
+PYTHON
+  finish
+}

@@ -131,17 +131,27 @@ Result<std::string> packing_in_words(World& world, const LaidOut& laid, Rank to)
     return std::string{
         "They are packed by the processor into host memory of the library's, which is sent as follows; the receiver unpacks "
         "if its layout is not contiguous.\n"};
-  const char* const block = "They are packed by one kernel into memory of the library's on the same device";
-  if (work.memory.kind != KindId::cuda || to == world.engine().rank())
-    return std::string{block} + ", which is sent as follows; the receiver unpacks if its layout is not contiguous.\n";
+  const std::string block = " into memory of the library's on the same device";
+  if (to == world.engine().rank())
+    return "They are packed" + block + ", which is sent as follows; the receiver unpacks if its layout is not contiguous.\n";
   Sending what = sending(world, work.packed);
-  const auto tables = explain_packing(world.engine(), world.neighbours(), what, to, width_of(work));
+  MessageShape message;
+  message.bytes = what.size;
+  const PackedShape shape = packed_shape(work, world.kinds().find(work.memory.kind)->packing(), message);
+  const auto tables =
+      explain_packing(world.engine(), world.neighbours(), what, to, {shape.width, shape.rows, shape.no_rows});
   if (!tables.ok()) return tables.status();
-  const bool link = (*tables)[0].choice == "over the link";
-  std::string text = link ? "They are packed by one kernel straight into the receiver's memory, once that is open, which is "
-                            "done beside the first messages; those are packed into memory of the library's on the same "
-                            "device, and that is sent as follows."
-                          : std::string{block} + ", which is sent as follows.";
+  const std::string& choice = (*tables)[0].choice;
+  const bool link = choice.starts_with("over the link");
+  const bool slots = choice.starts_with("in slots");
+  const std::string how = choice.ends_with("by rows") ? "They are packed by copies of rows, which a copy engine makes,"
+                                                      : "They are packed by one kernel";
+  std::string text = link ? how +
+                                " straight into the receiver's memory, once that is open, which is "
+                                "done beside the first messages; those are packed into memory of the library's on the same "
+                                "device, and that is sent as follows."
+                     : slots ? how + " straight into the slots of the ring that leads to the receiver."
+                             : how + block + ", which is sent as follows.";
   text += " The receiver unpacks if its layout is not contiguous.";
   if (link && lies_apart(work))
     text +=

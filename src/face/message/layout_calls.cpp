@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "layout/form.hpp"
+#include "protocol/choose_packing.hpp"
 #include "request/wait.hpp"
 
 namespace ist {
@@ -57,7 +58,34 @@ Status in_chunks(World& world, const PackPart& part, const Piece& packed, const 
   return {};
 }
 
+PackWork work_for(const Laid& laid, const PackPart& part, const Piece& packed) {
+  return {form_of(laid.shape), laid.memory, laid.origin, packed, part.from, part.to, part.unpacks};
+}
+
+using Pays = bool (*)(const PackedShape& shape, const MachineProfile& machine);
+// In rows, where the kind makes such copies of that work and they cost less than what else does it.
+bool in_rows(World& world, const PackWork& work, Packing& packing, Pays pay) {
+  MessageShape message;
+  message.bytes = work.packed.size;
+  return pay(packed_shape(work, &packing, message), world.engine().parts().machine);
+}
+
+// What is pending on the layout's memory, or on the packed bytes where that is the host's, the device waits for; the other side is ready.
+Status by_device(World& world, const PackWork& work, Packing& packing) {
+  auto before = world.kinds().ready(work.memory.kind != KindId::host ? work.memory : work.packed);
+  if (!before.ok()) return before.status();
+  auto ticket = packing.pack_bytes(work, *before);
+  if (!ticket.ok()) return ticket.status();
+  IST_TRY(wait_for_ticket(world, std::move(*ticket)));
+  return wait_for_ticket(world, std::move(*before));
+}
+
 Status through_host_block(World& world, const Laid& laid, const PackPart& part, const Piece& packed) {
+  if (Packing* const packing = world.kinds().find(packed.kind)->packing()) {
+    PackWork work = work_for(laid, part, packed);
+    work.rows = in_rows(world, work, *packing, rows_of_host);
+    if (work.rows) return by_device(world, work, *packing);
+  }
   const Bytes chunk = smaller(kHostChunk, packed.size);
   auto block = world.pool().take(chunk);
   if (!block.ok()) block = world.pool().take_pageable(chunk);
@@ -68,18 +96,11 @@ Status through_host_block(World& world, const Laid& laid, const PackPart& part, 
   });
 }
 
-// What is pending on the layout's memory the device waits for; `packed` is ready.
 Status by_kernel(World& world, const Laid& laid, const PackPart& part, const Piece& packed) {
-  auto before = world.kinds().ready(laid.memory);
-  if (!before.ok()) return before.status();
-  auto ticket =
-      world.kinds()
-          .find(laid.memory.kind)
-          ->packing()
-          ->pack_bytes({form_of(laid.shape), laid.memory, laid.origin, packed, part.from, part.to, part.unpacks}, *before);
-  if (!ticket.ok()) return ticket.status();
-  IST_TRY(wait_for_ticket(world, std::move(*ticket)));
-  return wait_for_ticket(world, std::move(*before));
+  Packing& packing = *world.kinds().find(laid.memory.kind)->packing();
+  PackWork work = work_for(laid, part, packed);
+  work.rows = in_rows(world, work, packing, rows_within_device);
+  return by_device(world, work, packing);
 }
 
 Status on_device(World& world, const Laid& laid, const PackPart& part, const Piece& packed) {
@@ -92,6 +113,11 @@ Status on_device(World& world, const Laid& laid, const PackPart& part, const Pie
     return by_kernel(world, laid, part, packed);
   }
   const Bytes chunk = smaller(kDeviceChunk, packed.size);
+  if (packed.kind == KindId::host) {
+    PackWork work = work_for(laid, part, packed);
+    work.rows = in_rows(world, work, *kind.packing(), rows_over_bus);
+    if (work.rows) return by_device(world, work, *kind.packing());
+  }
   const auto block = world.engine().scratch().take(laid.memory, chunk);
   if (!block.ok()) return block.status();
   // Nothing is pending on the library's own memory, whatever queue it came with.
@@ -192,7 +218,7 @@ Result<std::unique_ptr<LaidOut>> to_be_sent(Engine& engine, const PackWork& work
   made->work = work;
   {
     const std::lock_guard lock(engine.lock());
-    made->waits = engine.packs_over_link(work, dest, mode);
+    made->waits = engine.packs_late(made->work, dest, mode);
   }
   if (!made->waits) IST_TRY(take_block(*made, engine.scratch()));
   return made;

@@ -99,12 +99,18 @@ Result<Explanation> explain(Engine& engine, const Neighbours& neighbours, const 
   return explain(*message, engine.parts().machine);
 }
 
-Result<std::array<Explanation, 2>> explain_packing(Engine& engine, const Neighbours& neighbours, const Sending& what,
-                                                   Rank to, std::int64_t width) {
+Result<std::array<Explanation, 3>> explain_packing(Engine& engine, const Neighbours& neighbours, const Sending& what,
+                                                   Rank to, const ExplainedLayout& layout) {
   const auto message = about(engine, neighbours, what, to);
   if (!message.ok()) return message.status();
   const MachineProfile& machine = engine.parts().machine;
-  return std::array{explain_packing(*message, width, machine), explain_unpacking(*message, width, machine)};
+  ExplainedMessage to_host = *message;
+  to_host.to = {KindId::host, MemoryClass::pageable};
+  to_host.same_device = false;
+  std::array answer{explain_packing(*message, layout, machine), explain_unpacking(*message, layout, machine),
+                    explain_packing(to_host, layout, machine)};
+  answer[2].question = "packing, where the receiver's memory is the host's";
+  return answer;
 }
 
 Result<Explanation> explain_in_stream(Engine& engine, const Neighbours& neighbours, const Sending& what, Rank to,

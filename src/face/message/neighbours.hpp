@@ -13,7 +13,7 @@
 
 #include "boot/peers.hpp"
 #include "memory/kinds.hpp"
-#include "protocol/explain.hpp"
+#include "protocol/explain_packing.hpp"
 #include "request/engine.hpp"
 
 namespace ist {
@@ -49,9 +49,10 @@ struct Sending {
   Bytes size;
 };
 Result<Explanation> explain(Engine& engine, const Neighbours& neighbours, const Sending& what, Rank to);
-// Where the bytes of a layout of that memory come together on their way there, and apart on their way here: two tables.
-Result<std::array<Explanation, 2>> explain_packing(Engine& engine, const Neighbours& neighbours, const Sending& what,
-                                                   Rank to, std::int64_t width);
+// Where the bytes of a layout of that memory come together on their way there, and apart on their way here; and together for a receiver whose
+// memory is the host's: three tables.
+Result<std::array<Explanation, 3>> explain_packing(Engine& engine, const Neighbours& neighbours, const Sending& what,
+                                                   Rank to, const ExplainedLayout& layout);
 // The same in a stream; `off`: why there are none, or empty.
 Result<Explanation> explain_in_stream(Engine& engine, const Neighbours& neighbours, const Sending& what, Rank to,
                                       const std::string& off);

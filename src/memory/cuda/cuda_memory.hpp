@@ -27,6 +27,7 @@
 #include "memory/cuda/cuda_workers.hpp"
 #include "memory/guests.hpp"
 #include "memory/mailing.hpp"
+#include "memory/rows.hpp"
 #include "memory/stream_order.hpp"
 #include "memory/word_changes.hpp"
 
@@ -89,6 +90,7 @@ class CudaKind : public MemoryKind,
   Packing* packing() override { return kernels_.present() ? this : nullptr; }
   Status can_pack(int device) override;
   Result<Ticket> pack_bytes(const PackWork& work, const Ticket& after) override;
+  const char* refuses_rows(const PackWork& work) override;  // cuda_rows.cpp
   // cuda_words.cpp
   WordChanges* word_changes() override { return kernels_.present() ? this : nullptr; }
   void load_words(int device) override;
@@ -244,6 +246,15 @@ class CudaKind : public MemoryKind,
   struct PackLaunch;
   Result<Ticket> start_packing(CudaContext& context, const PackLaunch& launch, const PackWork& given, const Ticket& after);
   Result<Ticket> start_relay(CudaContext& context, const PackWork& from, const PackWork& to, const Ticket& after);
+  // cuda_rows.cpp: one side may be host memory, or another rank's that this context has mapped.
+  Result<Ticket> rows_over_bus(const PackWork& work, const Ticket& after);
+  Result<Ticket> start_rows(CudaContext& context, const PackWork& work, const Ticket& after);
+  Result<Ticket> start_rows(CudaContext& context, const PackWork& from, const PackWork& to, const Ticket& after);
+  struct RowEnds;
+  Result<Ticket> start_rows(CudaContext& context, const RowEnds& ends, const std::vector<RowCopy>& copies,
+                            const Ticket& after);
+  CUresult copy_rows(const RowEnds& ends, const RowCopy& rows, CUstream stream) const;
+  bool reaches_rows(const CudaContext& context, const Form& form) const;
   template <class Work>
   Status in_stream_of(const Piece& own, const Work& work);
   Status launch_in(CudaContext& context, std::uint64_t stream, OrderKernel which, void* work);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/log.hpp"
 #include "base/ranges.hpp"
 #include "memory/cuda/cuda_memory.hpp"
 #include "memory/cuda/cuda_packer.hpp"
@@ -37,6 +38,11 @@ packing::Work work_of(const PackWork& given, std::int64_t width, const CudaRunLi
   if (!form.strided() && form.dimensions > 0) work.list = units(form.list_bytes());
   if (work.list > 0 && work.list < packing::kNear) work.list_by = packing::divisor(work.list);
   return work;
+}
+
+// A kernel does it then.
+void say_no_rows(const Status& why) {
+  log::once(log::Level::info, "rows", "layouts are packed by kernels, and not in rows: " + why.text());
 }
 
 }  // namespace
@@ -104,10 +110,12 @@ Result<CudaKind::Packer> CudaKind::packer_of(const PackWork& work, CudaContext& 
 }
 
 Result<Ticket> CudaKind::pack_bytes(const PackWork& work, const Ticket& after) {
-  if (work.memory.kind != KindId::cuda || work.packed.kind != KindId::cuda)
+  const bool over_bus = work.rows && work.memory.kind != work.packed.kind;
+  if (!over_bus && (work.memory.kind != KindId::cuda || work.packed.kind != KindId::cuda))
     return Status{IST_ERR_ARGUMENT,
                   "the cuda kind cannot pack " + describe_piece(work.memory) + " to " + describe_piece(work.packed)};
   IST_TRY(settle_order(after));
+  if (over_bus) return rows_over_bus(work, after);
   Result<CudaContext*> context = context_of_both(work.memory, work.packed);
   if (!context.ok()) return context.status();
   return start_pack(**context, work, after);
@@ -115,6 +123,11 @@ Result<Ticket> CudaKind::pack_bytes(const PackWork& work, const Ticket& after) {
 
 // The packed side may be another rank's, as long as this context has it mapped.
 Result<Ticket> CudaKind::start_pack(CudaContext& context, const PackWork& work, const Ticket& after) {
+  if (work.rows) {
+    auto rows = start_rows(context, work, after);
+    if (rows.ok()) return rows;
+    say_no_rows(rows.status());
+  }
   const ContextScope scope(api_, context);
   IST_TRY(scope.status());
   auto packer = packer_of(work, context);
@@ -124,6 +137,11 @@ Result<Ticket> CudaKind::start_pack(CudaContext& context, const PackWork& work, 
 
 // The memory on either side may be another rank's, as long as this context has it mapped.
 Result<Ticket> CudaKind::start_relay(CudaContext& context, const PackWork& from, const PackWork& to, const Ticket& after) {
+  if (to.rows) {
+    auto rows = start_rows(context, from, to, after);
+    if (rows.ok()) return rows;
+    say_no_rows(rows.status());
+  }
   const ContextScope scope(api_, context);
   IST_TRY(scope.status());
   std::int64_t width = 16;

@@ -45,6 +45,8 @@ namespace ist {
   F(clEnqueueWriteBuffer)        \
   F(clEnqueueCopyBuffer)         \
   F(clEnqueueCopyBufferRect)     \
+  F(clEnqueueReadBufferRect)     \
+  F(clEnqueueWriteBufferRect)    \
   F(clEnqueueFillBuffer)         \
   F(clEnqueueMapBuffer)          \
   F(clEnqueueUnmapMemObject)     \

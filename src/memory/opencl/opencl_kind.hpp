@@ -24,6 +24,8 @@
 
 namespace ist {
 
+struct RowCopy;
+
 Result<std::unique_ptr<MemoryKind>> make_opencl_kind();
 
 class OpenclKind final : public MemoryKind, public Streams, public Arithmetic, public Packing {
@@ -52,6 +54,7 @@ class OpenclKind final : public MemoryKind, public Streams, public Arithmetic, p
   Packing* packing() override { return this; }
   Status can_pack(int device) override;
   Result<Ticket> pack_bytes(const PackWork& work, const Ticket& after) override;
+  const char* refuses_rows(const PackWork& work) override;  // opencl_rows.cpp
   Queues* queues() override { return &queues_; }
   Spaces* spaces() override { return &spaces_; }
   Status can(Reduction reduction, ist_type type, int device) override;
@@ -70,6 +73,8 @@ class OpenclKind final : public MemoryKind, public Streams, public Arithmetic, p
   Status check_queue(Piece& piece, cl_context context) const;
   Result<Piece> create(cl_context context, int device, Bytes size);
   Result<Ticket> enqueue(cl_command_queue queue, const Piece& to, const Piece& from, cl_event after);
+  Result<Ticket> pack_rows(const PackWork& work, const Ticket& after);
+  Status enqueue_rows(cl_command_queue queue, const PackWork& work, const RowCopy& rows, cl_event after, cl_event* done);
   Result<cl_event> wait_for(const Ticket& after, cl_context context);
   // The ticket of a command that was enqueued, which is sent to the device.
   Result<Ticket> promise(cl_command_queue queue, cl_event done, const Piece& to, const Piece& from);

@@ -16,6 +16,7 @@ Status OpenclKind::can_pack(int device) {
 }
 
 Result<Ticket> OpenclKind::pack_bytes(const PackWork& work, const Ticket& after) {
+  if (work.rows) return pack_rows(work, after);
   if (work.memory.kind != KindId::opencl || work.packed.kind != KindId::opencl)
     return Status{IST_ERR_ARGUMENT, "packing of " + std::to_string(work.to - work.from) +
                                         " bytes on an OpenCL device was asked for, and not both sides are OpenCL buffers"};
