@@ -120,6 +120,9 @@ static void views(unsigned char* device, unsigned char* host) {
   CHECK(all.base + (uint64_t)me * all.stride < device && device < all.base + (uint64_t)me * all.stride + all.bytes);
   for (int pe = 0; pe < pes; ++pe) CHECK((void*)part_at(&all, pe, device) == shmemx_ptr(device, pe));
   CHECK(shmemx_device_view(SHMEMX_KIND_CUDA, &kernels) == 0 && kernels.team.base == all.base && kernels.ring == NULL);
+  if (getenv("SHMEM_SYMMETRIC_SIZE") != NULL) /* all of which is page-locked */
+    CHECK_OF(shmemx_device_view(SHMEMX_KIND_HOST, &kernels) == 0 && kernels.team.pe == me && kernels.ring != NULL,
+             shmemx_error_text());
   CHECK(shmemx_view(SHMEMX_KIND_HOST, &mine) == 0 && (void*)part_at(&mine, right, host) == shmem_ptr(host, right));
   CHECK(shmemx_team_view(SHMEM_TEAM_WORLD, SHMEMX_KIND_CUDA, NULL, &mine) == 0 && memcmp(&mine, &all, sizeof all) == 0);
   CHECK(shmemx_view(SHMEMX_KIND_OPENCL, &mine) == -1 && strstr(shmemx_error_text(), "shmemx_malloc_on") != NULL);
