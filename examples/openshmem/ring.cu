@@ -1,5 +1,5 @@
 // ring.c on GPUs, a load that goes round without the processor, twice: in the order of streams, and by one kernel of each PE that puts, signals
-// and waits by itself. Each PE needs a GPU of its own; without that it says so. Run: OSHCXX_CXX=nvcc oshc++ -O2 -std=c++17 ring.cu -o ring_cuda,
+// and waits by itself. Then kernels of a team, numbered backwards, add up and meet. Each PE needs a GPU of its own; without that it says so. Run: OSHCXX_CXX=nvcc oshc++ -O2 -std=c++17 ring.cu -o ring_cuda,
 // oshrun -n 2 ./ring_cuda [ROUNDS]
 #include <cuda_runtime.h>
 #include <isthmus/device.cuh>
@@ -24,6 +24,7 @@ struct Symmetric {
   int* load;
   std::uint64_t* turn;
   int* ended;
+  std::int64_t* numbers;  // one, and the sum of all
 };
 
 __global__ void add_one(int* load) {
@@ -60,6 +61,44 @@ __global__ void go_round(ist_team_view view, Symmetric at, std::uint64_t first, 
     if (view.pe != 0) put_signal(crew, view, at.load, at.load, kLoad * sizeof(int), at.turn, round, Signal::set, next);
   }
   if (crew.thread == 0) *at.ended = static_cast<int>(status);
+}
+
+// By their numbers in the team; each learns the sum.
+__global__ void add_up(ist_team_view team, Symmetric at) {
+  const Block crew;
+  if (crew.thread == 0) at.numbers[0] = team.pe + 1;
+  crew.sync();
+  Status status = allreduce<Sum>(crew, team, at.numbers + 1, at.numbers, 1, kDeadline);
+  if (status == Status::ok) status = barrier(crew, team, kDeadline);
+  if (crew.thread == 0) *at.ended = static_cast<int>(status);
+}
+
+// What a kernel left when it was not right.
+int ended_badly(const Symmetric& at, const char* what) {
+  const int status = shmem_int_g(at.ended, shmem_my_pe());
+  if (status != 0) std::fprintf(stderr, "ring_cuda: PE %d: %s ended with status %d\n", shmem_my_pe(), what, status);
+  return status != 0 ? 1 : 0;
+}
+
+int in_team(const Symmetric& at, cudaStream_t stream) {
+  const int pes = shmem_n_pes();
+  shmem_team_t backwards = SHMEM_TEAM_INVALID;
+  shmem_team_split_strided(SHMEM_TEAM_WORLD, pes - 1, -1, pes, nullptr, 0, &backwards);
+  void* const area = shmemx_calloc_on(SHMEMX_KIND_CUDA, 1, SHMEMX_TEAM_SYNC_BYTES(pes));
+  ist_team_view team;
+  if (shmemx_team_view(backwards, SHMEMX_KIND_CUDA, area, &team) != 0) {
+    std::fprintf(stderr, "ring_cuda: %s\n", shmemx_error_text());
+    shmem_global_exit(1);
+  }
+  add_up<<<1, 64, 0, stream>>>(team, at);
+  must(cudaGetLastError(), "add_up");
+  must(cudaStreamSynchronize(stream), "cudaStreamSynchronize of the team's kernel");
+  int wrong = ended_badly(at, "the team's kernel");
+  if (shmem_int64_g(at.numbers + 1, shmem_my_pe()) != std::int64_t{pes} * (pes + 1) / 2) ++wrong;
+  shmem_barrier_all();
+  shmem_free(area);
+  shmem_team_destroy(backwards);
+  return wrong;
 }
 
 // Kernels of two processes on one GPU do not run together, and would wait for each other until their deadline. Sets the heap's device.
@@ -124,11 +163,9 @@ int run(const Symmetric& at, std::uint64_t rounds) {
     must(cudaStreamSynchronize(stream), "cudaStreamSynchronize of the kernel's rounds");
     shmem_barrier_all();
   }
-  if (const int status = shmem_int_g(at.ended, me); status != 0) {
-    std::fprintf(stderr, "ring_cuda: PE %d: the kernel ended with status %d\n", me, status);
-    ++wrong;
-  }
+  wrong += ended_badly(at, "the kernel");
   wrong += me == 0 ? wrong_numbers(at, rounds) : 0;
+  wrong += in_team(at, stream);
   must(cudaStreamDestroy(stream), "cudaStreamDestroy");
   return verdict("ring_cuda", wrong);
 }
@@ -141,9 +178,10 @@ int main(int argc, char** argv) {
   shmem_init();
   const Symmetric at{static_cast<int*>(shmemx_malloc_on(SHMEMX_KIND_CUDA, kLoad * sizeof(int))),
                      static_cast<std::uint64_t*>(shmemx_calloc_on(SHMEMX_KIND_CUDA, 1, sizeof(std::uint64_t))),
-                     static_cast<int*>(shmemx_calloc_on(SHMEMX_KIND_CUDA, 1, sizeof(int)))};
+                     static_cast<int*>(shmemx_calloc_on(SHMEMX_KIND_CUDA, 1, sizeof(int))),
+                     static_cast<std::int64_t*>(shmemx_calloc_on(SHMEMX_KIND_CUDA, 2, sizeof(std::int64_t)))};
   int status = 0;
-  if (at.load == nullptr || at.turn == nullptr || at.ended == nullptr) {
+  if (at.load == nullptr || at.turn == nullptr || at.ended == nullptr || at.numbers == nullptr) {
     if (shmem_my_pe() == 0) std::printf("SKIPPED: %s\n", shmemx_error_text());
   } else if (!has_own_gpu(at.load)) {
     if (shmem_my_pe() == 0)
