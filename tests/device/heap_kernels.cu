@@ -70,6 +70,19 @@ __global__ void grid_kernel(ist_team_view view, Places places, std::uint32_t epo
   }
 }
 
+__global__ void wait_for_host_kernel(ist_team_view view, Places places, std::uint32_t epochs, Result* result) {
+  const Block crew;
+  const int other = 1 - view.pe;
+  for (std::uint32_t n = 1; n <= epochs; ++n) {
+    Status status = Status::ok;
+    if (crew.thread == 0) status = wait_until(view, &places.words[2], Compare::greater_equal, std::uint64_t{n}, kDeadline);
+    if (fails(result, agreed(crew, status))) return;
+    compare(result, places.data, kFromHost, other, n);
+    __syncthreads();  // all have read before the host puts again
+    if (crew.thread == 0) signal(view, &places.words[3], std::uint64_t{n}, Signal::set, other);
+  }
+}
+
 __global__ void add_kernel(ist_team_view view, Places places, std::uint32_t times) {
   for (std::uint32_t n = 0; n < times; ++n)
     for (int pe = 0; pe < view.pes; ++pe) atomic_add(view, &places.words[2], std::uint64_t{1}, pe);
@@ -151,6 +164,16 @@ Found exchange_halos(const ist_team_view& view, int device, const Places& places
     const Launch launch = launch_grid(halo_kernel, kBlocks, 256, 0, stream, 0, view, places, sides, steps, result);
     if (!launch.ok()) refused = launch.text;
   });
+}
+
+Found wait_for_host(const ist_team_view& view, int device, const Places& places, std::uint32_t epochs) {
+  return found_by(device, [&](cudaStream_t stream, Result* result, std::string&) {
+    wait_for_host_kernel<<<1, 256, 0, stream>>>(view, places, epochs, result);
+  });
+}
+void fill_on_host(unsigned char* to, std::uint32_t bytes, int pe, std::uint32_t epoch) {
+  for (std::uint32_t i = 0; i < bytes; ++i)
+    to[i] = static_cast<unsigned char>(mixed(static_cast<std::uint64_t>(pe) + 1, epoch, i));
 }
 
 Found wait_for_ever(const ist_team_view& view, int device, const Places& places, std::uint64_t deadline) {

@@ -43,6 +43,11 @@ constexpr int kRows = 32, kColumns = 24, kMinus = 1, kPlus = 2;
 // cells. Two arrays take turns; flags are the first words of the last 64 KiB of data.
 Found exchange_halos(const ist_team_view& view, int device, const Places& places, const ist_halo_sides& sides,
                      std::uint32_t steps);
+// Each epoch: held until the other PE's host has stored word 2, which is the epoch then, behind kFromHost bytes of data, which are what
+// fill_on_host() has for that PE; compares those, and stores the epoch into word 3 of that PE.
+constexpr std::uint32_t kFromHost = 5003;
+Found wait_for_host(const ist_team_view& view, int device, const Places& places, std::uint32_t epochs);
+void fill_on_host(unsigned char* to, std::uint32_t bytes, int pe, std::uint32_t epoch);
 // Waits for a word that nobody writes, without a deadline where that is 0 (ns).
 Found wait_for_ever(const ist_team_view& view, int device, const Places& places, std::uint64_t deadline = 0);
 

@@ -28,7 +28,7 @@ struct Result {
   int status;
 };
 
-__device__ std::uint64_t mixed(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+__host__ __device__ std::uint64_t mixed(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   std::uint64_t x = a * 0x9e3779b97f4a7c15U ^ b * 0xbf58476d1ce4e5b9U ^ c * 0x94d049bb133111ebU;
   x ^= x >> 31;
   x *= 0xff51afd7ed558ccdU;

@@ -12,7 +12,7 @@
 namespace fake {
 
 namespace {
-constexpr std::uint64_t kArena = std::uint64_t{256} << 30;
+constexpr std::uint64_t kArena = std::uint64_t{512} << 30;  // addresses: four parts of 64 GiB, and whatever else there is
 
 CUresult enter_locked(World& w, std::string_view call) {
   auto counted = w.calls.find(call);

@@ -1,5 +1,7 @@
-/* Puts, gets and barriers in the order of a CUDA stream, of memory of devices and of the host, with nobody waiting in between. */
+/* Puts, gets, signals and barriers in the order of a CUDA stream, of memory of devices and of the host, with nobody waiting in between; and
+ * the views that kernels take. */
 #include <dlfcn.h>
+#include <isthmus/team.h>
 
 #include "check.h"
 
@@ -53,20 +55,131 @@ static void signals(unsigned char* device, unsigned char* own) {
   shmem_barrier_all();
 }
 
+/* Bytes of the host go right and are there behind a barrier, made by the processor or without it. (Memory that is not page-locked the driver
+ * copies at once or later, so that the stream's next copy is not behind it.) */
+static void meet(unsigned char* host, void* stream, int by_host) {
+  for (int round = 1; round <= 5; ++round) {
+    const unsigned char own = (unsigned char)(10 * round + me);
+    const uint64_t calls = counted("cuLaunchHostFunc");
+    shmemx_putmem_on_stream(host, &own, 1, right, stream);
+    shmemx_barrier_all_on_stream(stream);
+    CHECK(driver("cuStreamSynchronize")(stream, 0) == 0);
+    CHECK(*(volatile unsigned char*)host == (unsigned char)(10 * round + left));
+    shmemx_barrier_all_on_stream(stream);
+    CHECK(driver("cuStreamSynchronize")(stream, 0) == 0);
+    if (driver("fake_cuda_calls") != NULL) CHECK(counted("cuLaunchHostFunc") == calls + (by_host ? 2 : 0));
+  }
+}
+
+/* What the stream does behind a signal finds the bytes that were put before it; of a value that is added, too. */
+static void signals_in_stream(unsigned char* device, unsigned char* host, unsigned char* own, void* stream) {
+  uint64_t* const words = (uint64_t*)shmemx_calloc_on(SHMEMX_KIND_CUDA, 2, sizeof(uint64_t));
+  CHECK(words != NULL);
+  if (words == NULL) return;
+  for (uint64_t round = 1; round <= 6; ++round) {
+    const int adds = round % 2 == 0, into_host = round % 3 == 0;
+    unsigned char* const dest = into_host ? host : device;
+    fill(own, 1000, 50 * round + (uint64_t)me);
+    memset(own + 1000, 0, 1000);
+    shmem_barrier_all();
+    shmemx_putmem_signal_on_stream(dest, own, 1000, words + adds, adds ? 1 : round,
+                                   adds ? SHMEM_SIGNAL_ADD : SHMEM_SIGNAL_SET, right, stream);
+    shmemx_quiet_on_stream(stream);
+    shmemx_signal_wait_until_on_stream(words + adds, SHMEM_CMP_GE, adds ? round / 2 : round, stream);
+    if (!into_host) shmemx_getmem_on_stream(own + 1000, dest, 1000, me, stream);
+    CHECK(driver("cuStreamSynchronize")(stream, 0) == 0);
+    CHECK(filled(into_host ? host : own + 1000, 1000, 50 * round + (uint64_t)left));
+  }
+  shmem_barrier_all();
+  CHECK(shmem_signal_fetch(words) == 5 && shmem_signal_fetch(words + 1) == 3);
+  shmem_barrier_all();
+  shmemx_putmem_signal_on_stream(NULL, NULL, 0, words, 9, SHMEM_SIGNAL_SET, right, stream); /* a signal alone */
+  CHECK(shmem_signal_wait_until(words, SHMEM_CMP_EQ, 9) == 9);
+  handled = 0;
+  shmemx_set_error_handler(handler);
+  shmemx_putmem_signal_on_stream(device, own, 8, words, 1, 7, right, stream); /* no such operation */
+  shmemx_putmem_signal_on_stream(device, own, 8, (uint64_t*)host, 1, SHMEM_SIGNAL_SET, right,
+                                 stream); /* not in CUDA memory */
+  shmemx_putmem_signal_on_stream(own, own, 8, words, 1, SHMEM_SIGNAL_SET, right, stream);
+  shmemx_signal_wait_until_on_stream(words, 6, 1, stream);
+  shmemx_signal_wait_until_on_stream((uint64_t*)host, SHMEM_CMP_EQ, 1, stream);
+  shmemx_set_error_handler(NULL);
+  CHECK(handled == 5 && shmem_signal_fetch(words) == 9);
+  shmem_barrier_all();
+  shmem_free(words);
+}
+
+static unsigned char* part_at(const ist_team_view* view, int pe, const void* own) {
+  return (unsigned char*)((uintptr_t)own + (uint64_t)(int64_t)(pe - view->pe) * view->stride);
+}
+/* By value what kernels take: of all PEs, and of a team's, also one that counts backwards. */
+static void views(unsigned char* device, unsigned char* host) {
+  ist_team_view all, mine;
+  ist_device_view kernels;
+  CHECK(shmemx_view(SHMEMX_KIND_CUDA, &all) == 0 && all.pe == me && all.pes == pes && all.abort_word != NULL);
+  CHECK(all.base + (uint64_t)me * all.stride < device && device < all.base + (uint64_t)me * all.stride + all.bytes);
+  for (int pe = 0; pe < pes; ++pe) CHECK((void*)part_at(&all, pe, device) == shmemx_ptr(device, pe));
+  CHECK(shmemx_device_view(SHMEMX_KIND_CUDA, &kernels) == 0 && kernels.team.base == all.base && kernels.ring == NULL);
+  if (getenv("SHMEM_SYMMETRIC_SIZE") != NULL) /* all of which is page-locked */
+    CHECK_OF(shmemx_device_view(SHMEMX_KIND_HOST, &kernels) == 0 && kernels.team.pe == me && kernels.ring != NULL,
+             shmemx_error_text());
+  CHECK(shmemx_view(SHMEMX_KIND_HOST, &mine) == 0 && (void*)part_at(&mine, right, host) == shmem_ptr(host, right));
+  CHECK(shmemx_team_view(SHMEM_TEAM_WORLD, SHMEMX_KIND_CUDA, NULL, &mine) == 0 && memcmp(&mine, &all, sizeof all) == 0);
+  CHECK(shmemx_view(SHMEMX_KIND_OPENCL, &mine) == -1 && strstr(shmemx_error_text(), "shmemx_malloc_on") != NULL);
+  CHECK(shmemx_view(SHMEMX_KIND_CUDA, NULL) == -1 && shmemx_device_view(SHMEMX_KIND_CUDA, NULL) == -1);
+  shmem_team_t team = SHMEM_TEAM_INVALID;
+  const int members = (pes + 1) / 2;
+  CHECK(shmem_team_split_strided(SHMEM_TEAM_WORLD, 2 * (members - 1), -2, members, NULL, 0, &team) == 0);
+  void* const area = shmemx_calloc_on(SHMEMX_KIND_CUDA, 1, SHMEMX_TEAM_SYNC_BYTES(members));
+  CHECK(area != NULL);
+  if (team == SHMEM_TEAM_INVALID) {
+    CHECK(shmemx_team_view(team, SHMEMX_KIND_CUDA, area, &mine) == -1);
+  } else {
+    CHECK(shmemx_team_view(team, SHMEMX_KIND_CUDA, area, &mine) == 0);
+    CHECK(mine.pe == shmem_team_my_pe(team) && mine.pes == members && mine.sync_bytes == IST_TEAM_SYNC_BYTES(members));
+    for (int pe = 0; pe < members; ++pe) {
+      const int in_world = shmem_team_translate_pe(team, pe, SHMEM_TEAM_WORLD);
+      unsigned char* const part = mine.base + (uint64_t)pe * mine.stride;
+      CHECK((void*)part_at(&mine, pe, device) == shmemx_ptr(device, in_world));
+      CHECK(part + mine.sync >= (unsigned char*)shmemx_ptr(area, in_world) && mine.sync % 128 == 0);
+      CHECK(part + mine.sync + mine.sync_bytes <=
+            (unsigned char*)shmemx_ptr(area, in_world) + SHMEMX_TEAM_SYNC_BYTES(members));
+    }
+    CHECK(shmemx_team_view(team, SHMEMX_KIND_CUDA, NULL, &mine) == -1 &&
+          strstr(shmemx_error_text(), "sync is null") != NULL);
+    CHECK(shmemx_team_view(team, SHMEMX_KIND_HOST, area, &mine) == -1 &&
+          strstr(shmemx_error_text(), "not in the heap") != NULL);
+  }
+  shmem_barrier_all();
+  shmem_free(area);
+  shmem_team_destroy(team);
+}
+
 int main(void) {
   shmem_init();
   find_pes();
-  unsigned char* const device = (unsigned char*)shmemx_malloc_on(SHMEMX_KIND_CUDA, 2 * BYTES);
-  if (device == NULL) {
+  unsigned char* const host = (unsigned char*)memory(BYTES);
+  void *context = NULL, *stream = NULL;
+  int devices = 0, own_device = 0;
+  if (driver("cuInit") == NULL || driver("cuInit")(NULL, 0) != 0 || driver("cuDeviceGetCount")(&devices, 0) != 0 ||
+      devices == 0) {
+    ist_team_view view;
+    CHECK(shmemx_view(SHMEMX_KIND_CUDA, &view) == -1 && shmemx_malloc_on(SHMEMX_KIND_CUDA, 1) == NULL);
     if (me == 0) printf("left out, no memory of a device: %s\n", shmemx_error_text());
+    CHECK(getenv("SHMEM_TEST_DEVICES") == NULL);
     return done();
   }
-  unsigned char* const host = (unsigned char*)memory(BYTES);
-  unsigned char* const own = (unsigned char*)malloc(BYTES);
-  void *context = NULL, *stream = NULL;
-  CHECK(driver("cuDevicePrimaryCtxRetain")(&context, (uintptr_t)(me % 3)) == 0 &&
+  own_device = me % devices;
+  CHECK(driver("cuDevicePrimaryCtxRetain")(&context, (uintptr_t)own_device) == 0 &&
         driver("cuCtxPushCurrent_v2")(context, 0) == 0);
   CHECK(driver("cuStreamCreate")(&stream, 1) == 0);
+  meet(host, stream, 1); /* there is no heap of CUDA memory yet */
+  unsigned char* const device = (unsigned char*)shmemx_malloc_on(SHMEMX_KIND_CUDA, 2 * BYTES);
+  CHECK(device != NULL);
+  if (device == NULL) return done();
+  meet(host, stream, getenv("FAKE_CUDA_LINKS") != NULL);
+  if (getenv("FAKE_CUDA_LINKS") != NULL) return done(); /* where no stream gets to other parts */
+  unsigned char* const own = (unsigned char*)malloc(BYTES);
   for (int round = 0; round < ROUNDS; ++round) {
     fill(own, BYTES, 1000 * (uint64_t)round + (uint64_t)me);
     memset(host, 0xee, BYTES);
@@ -83,6 +196,9 @@ int main(void) {
     CHECK(filled(own, BYTES, 1000 * (uint64_t)round + (uint64_t)left));
   }
   signals(device, own);
+  signals_in_stream(device, host, own, stream);
+  views(device, host);
+  handled = 0;
   shmemx_set_error_handler(handler);
   shmemx_putmem_on_stream(device, own, 1, pes, stream);
   shmemx_putmem_on_stream(own, own, 1, right, stream);

@@ -102,13 +102,16 @@ void strided_get(const char* call, shmem_ctx_t context, const Strided& what, int
              [&](void* to, const void* from, std::size_t bytes) { get(call, SHMEM_CTX_DEFAULT, to, from, bytes, pe); });
 }
 
+std::string no_signal_operation(int operation) {
+  return "the signal's operation is " + std::to_string(operation) + "; it must be SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD";
+}
+
 namespace {
 
 // Where the signal's word is; null, and fail() was called, where it cannot be sent.
 Place place_of(const char* call, int pe, const Signal& signal) {
   if (signal.operation != SHMEM_SIGNAL_SET && signal.operation != SHMEM_SIGNAL_ADD) {
-    fail(call, "the signal's operation is " + std::to_string(signal.operation) +
-                   "; it must be SHMEM_SIGNAL_SET or SHMEM_SIGNAL_ADD");
+    fail(call, no_signal_operation(signal.operation));
     return {};
   }
   if (std::byte* const at = reach(signal.word, sizeof signal.value, pe); at != nullptr) [[likely]]

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstring>
+#include <string>
 #include <type_traits>
 
 #include "face/shmem/contexts.hpp"
@@ -120,6 +121,8 @@ struct Signal {
   std::uint64_t value;
   int operation;
 };
+// What is said of one that is none.
+std::string no_signal_operation(int operation);
 void put_signal(const char* call, shmem_ctx_t context, const Sent& sent, const Signal& signal);
 void send_signal(const char* call, int pe, const Signal& signal);
 

@@ -39,6 +39,9 @@ std::size_t forget_size(void* address) {
   return size;
 }
 
+// As ist_heap_aligned has it of all kinds but the host's.
+constexpr std::size_t kMostAlignedOnDevice = std::size_t{2} << 20U;
+
 struct Wanted {
   std::size_t size;
   std::size_t alignment = 0;  // 0: the usual one
@@ -67,17 +70,18 @@ void* allocate(const char* call, const Wanted& wanted) {
   return memory;
 }
 
-void* allocate_on_device(const char* call, std::size_t number, std::size_t size) {
-  if (!check_pe(call, hot.pe) || !world().open_device_heap(number, size)) return nullptr;
+void* allocate_on_device(const char* call, std::size_t number, const Wanted& wanted) {
+  const std::size_t room = sum(wanted.size, wanted.alignment);
+  if (wanted.size == 0 || !check_pe(call, hot.pe) || !world().open_device_heap(call, number, room)) return nullptr;
   ist_heap heap = world().device_heap(number).heap;
   void* memory = nullptr;
-  int code = ist_heap_alloc(heap, size, &memory);
-  if (code == IST_ERR_MEMORY && world().grow_device_heap(number, size)) code = ist_heap_alloc(heap, size, &memory);
+  int code = try_once(wanted, heap, &memory);
+  if (code == IST_ERR_MEMORY && world().grow_device_heap(number, room)) code = try_once(wanted, heap, &memory);
   if (code != IST_OK) {
     remember(ist_error_text());
     return nullptr;
   }
-  remember_size(memory, size);
+  remember_size(memory, wanted.size);
   barrier_all(call);
   return memory;
 }
@@ -109,7 +113,9 @@ void* resize(const char* call, void* address, std::size_t size) {
   }
   const Place place = find(call, address, 1, hot.pe);
   if (place.device != nullptr) {
-    fail(call, "the address is device memory, which shmemx_malloc_on gave; allocate anew and copy");
+    fail(call,
+         "the address is device memory, which stays as it was allocated; allocate anew (shmemx_malloc_on), copy "
+         "(shmem_putmem to this PE itself), and shmem_free the old one");
     return nullptr;
   }
   barrier_all(call);
@@ -122,27 +128,40 @@ void* resize(const char* call, void* address, std::size_t size) {
   return moved;
 }
 
-void* align(const char* call, std::size_t alignment, std::size_t size) {
+// Of that kind; null, and fail() was called, where there is none such.
+void* allocate_on(const char* call, int kind, const Wanted& wanted) {
+  if (kind == SHMEMX_KIND_HOST) return allocate(call, wanted);
+  for (std::size_t number = 0; number < kDeviceKinds.size(); ++number)
+    if (kind == kDeviceKinds[number]) return allocate_on_device(call, number, wanted);
+  fail(call, no_kind(kind));
+  return nullptr;
+}
+
+void* align_on(const char* call, int kind, std::size_t alignment, std::size_t size) {
   if (alignment == 0 || (alignment & (alignment - 1)) != 0) {
     remember(std::string{call} + ": the alignment is " + std::to_string(alignment) + "; it must be a power of two");
     return nullptr;
   }
-  if (alignment > HostSpace::kMostAligned) {
+  const std::size_t most = kind == SHMEMX_KIND_HOST ? HostSpace::kMostAligned : kMostAlignedOnDevice;
+  if (alignment > most) {
     remember(std::string{call} + ": the alignment is " + std::to_string(alignment) + "; it may be at most " +
-             std::to_string(HostSpace::kMostAligned) + ", since the PEs' parts begin at multiples of that");
+             std::to_string(most) + ", since the PEs' parts begin at multiples of that");
     return nullptr;
   }
-  return allocate(call, {size, alignment});
+  return allocate_on(call, kind, {size, alignment});
+}
+void* align(const char* call, std::size_t alignment, std::size_t size) {
+  return align_on(call, SHMEMX_KIND_HOST, alignment, size);
 }
 
-void* zeroed(const char* call, std::size_t count, std::size_t size) {
+void* zeroed_on(const char* call, int kind, std::size_t count, std::size_t size) {
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(count, size, &bytes)) {
     remember(std::string{call} + ": " + std::to_string(count) + " times " + std::to_string(size) +
              " bytes are more than there are addresses");
     return nullptr;
   }
-  return allocate(call, {bytes, 0, true});
+  return allocate_on(call, kind, {bytes, 0, true});
 }
 
 }  // namespace
@@ -167,7 +186,7 @@ void* pshmem_realloc(void* address, std::size_t size) { return resize("shmem_rea
 SHMEM_ALSO(realloc);
 void* pshmem_align(std::size_t alignment, std::size_t size) { return align("shmem_align", alignment, size); }
 SHMEM_ALSO(align);
-void* pshmem_calloc(std::size_t count, std::size_t size) { return zeroed("shmem_calloc", count, size); }
+void* pshmem_calloc(std::size_t count, std::size_t size) { return zeroed_on("shmem_calloc", SHMEMX_KIND_HOST, count, size); }
 SHMEM_ALSO(calloc);
 
 void* shmalloc(std::size_t size) { return allocate("shmalloc", {size}); }
@@ -175,14 +194,12 @@ void shfree(void* address) { release("shfree", address); }
 void* shrealloc(void* address, std::size_t size) { return resize("shrealloc", address, size); }
 void* shmemalign(std::size_t alignment, std::size_t size) { return align("shmemalign", alignment, size); }
 
-void* shmemx_malloc_on(int kind, std::size_t size) {
-  constexpr const char* kCall = "shmemx_malloc_on";
-  if (kind == SHMEMX_KIND_HOST) return allocate(kCall, {size});
-  for (std::size_t number = 0; number < kDeviceKinds.size(); ++number)
-    if (kind == kDeviceKinds[number]) return size == 0 ? nullptr : allocate_on_device(kCall, number, size);
-  fail(kCall,
-       "the kind is " + std::to_string(kind) + "; it must be SHMEMX_KIND_HOST, SHMEMX_KIND_CUDA or SHMEMX_KIND_OPENCL");
-  return nullptr;
+void* shmemx_malloc_on(int kind, std::size_t size) { return allocate_on("shmemx_malloc_on", kind, {size}); }
+void* shmemx_calloc_on(int kind, std::size_t count, std::size_t size) {
+  return zeroed_on("shmemx_calloc_on", kind, count, size);
+}
+void* shmemx_align_on(int kind, std::size_t alignment, std::size_t size) {
+  return align_on("shmemx_align_on", kind, alignment, size);
 }
 
 int shmemx_opencl_buffer(const void* address, void** memory, std::size_t* offset) {

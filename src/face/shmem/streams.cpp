@@ -1,12 +1,18 @@
 // Puts, gets and barriers in the order of a CUDA stream: the calls return at once, and what they do is done when the stream comes to it.
 //
-// A copy is the driver's, to or from where this process has the other PE's part. A barrier is a function of the host that the stream calls:
-// everything before it in the stream is over then, and what follows begins when all PEs' streams have come as far.
+// A copy is the driver's, to or from where this process has the other PE's part. Signals, waits for them and barriers are those of the heap of
+// CUDA memory (isthmus/heap_stream.h), which need no processor. Where there is no such heap that all PEs reach, a barrier is a function of the
+// host that the stream calls: everything before it in the stream is over then, and what follows begins when all PEs' streams have come as far.
+#include <isthmus/heap_stream.h>
+
 #include <string>
 
+#include "face/shmem/copies.hpp"
 #include "face/shmem/errors.hpp"
 #include "face/shmem/groups.hpp"
 #include "face/shmem/regions.hpp"
+#include "face/shmem/waits.hpp"
+#include "face/shmem/world.hpp"
 #if ISTHMUS_HAVE_CUDA
 #include "memory/cuda/cuda_api.hpp"
 #endif
@@ -16,32 +22,42 @@ namespace {
 
 #if ISTHMUS_HAVE_CUDA
 
-// In the stream's own context, whatever is current.
+// In the stream's own context, whatever is current. False: fail() was called.
 template <class What>
-void in_stream(const char* call, void* stream, const char* name, const What& what) {
+bool in_stream(const char* call, void* stream, const char* name, const What& what) {
+  const auto refuse = [call](const Status& why) {
+    fail(call, why.text());
+    return false;
+  };
   static const auto* const driver = new Result<CudaApi>(load_cuda_api());
-  if (!driver->ok()) return fail(call, driver->status().text());
+  if (!driver->ok()) return refuse(driver->status());
   const CudaApi& api = **driver;
   CUcontext context = nullptr;
   if (const CUresult result = api.cuStreamGetCtx(static_cast<CUstream>(stream), &context); result != CUDA_SUCCESS)
-    return fail(call, cuda_error(api, result, "cuStreamGetCtx of the stream").text());
+    return refuse(cuda_error(api, result, "cuStreamGetCtx of the stream"));
   const DriverScope scope(api, context);
-  if (!scope.status().ok()) return fail(call, scope.status().text());
-  if (const CUresult result = what(api); result != CUDA_SUCCESS) fail(call, cuda_error(api, result, name).text());
+  if (!scope.status().ok()) return refuse(scope.status());
+  const CUresult result = what(api);
+  return result == CUDA_SUCCESS || refuse(cuda_error(api, result, name));
 }
 
-void copy(const char* call, void* to, const void* from, std::size_t bytes, void* stream) {
+bool copy(const char* call, void* to, const void* from, std::size_t bytes, void* stream) {
   const auto number = [](const void* address) {
     return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(address));
   };
-  in_stream(call, stream, "cuMemcpyAsync", [&](const CudaApi& api) {
+  return in_stream(call, stream, "cuMemcpyAsync", [&](const CudaApi& api) {
     return api.cuMemcpyAsync(number(to), number(from), bytes, static_cast<CUstream>(stream));
   });
 }
 
+// A stream does one thing after the other, also in other PEs' memory.
+void look_at(const char* call, void* stream) {
+  in_stream(call, stream, "", [](const CudaApi&) { return CUDA_SUCCESS; });
+}
+
 void CUDA_CB meet(void*) { sync("shmemx_barrier_all_on_stream", {0, 1, hot.pes, hot.pe, kStreamSlot}); }
 
-void barrier(const char* call, void* stream) {
+void barrier_by_host(const char* call, void* stream) {
   in_stream(call, stream, "cuLaunchHostFunc", [&](const CudaApi& api) {
     return api.cuLaunchHostFunc == nullptr ? CUDA_ERROR_NOT_SUPPORTED
                                            : api.cuLaunchHostFunc(static_cast<CUstream>(stream), meet, nullptr);
@@ -51,10 +67,34 @@ void barrier(const char* call, void* stream) {
 #else
 
 constexpr const char* kWithout = "this library was built without CUDA (ISTHMUS_CUDA), and knows no streams";
-void copy(const char* call, void*, const void*, std::size_t, void*) { fail(call, kWithout); }
-void barrier(const char* call, void*) { fail(call, kWithout); }
+bool copy(const char* call, void*, const void*, std::size_t, void*) {
+  fail(call, kWithout);
+  return false;
+}
+void look_at(const char* call, void*) { fail(call, kWithout); }
+void barrier_by_host(const char* call, void*) { fail(call, kWithout); }
 
 #endif
+
+// All PEs find the same. IST_ERR_UNSUPPORTED is more PEs than meet in streams, or a driver without what that takes.
+void barrier(const char* call, void* stream) {
+  const DeviceHeap cuda = world().device_heap(kOnCuda);
+  if (cuda.heap == nullptr || !world().meets_in_streams(kOnCuda)) return barrier_by_host(call, stream);
+  const int code = ist_heap_barrier_on(cuda.heap, stream);
+  if (code == IST_ERR_UNSUPPORTED) return barrier_by_host(call, stream);
+  failed(call, code);
+}
+
+// The heap that the signal is in; null, and whoever asked was told, where streams have none such.
+ist_heap heap_of_signal(const char* call, const std::uint64_t* word, int pe) {
+  const Place place = find(call, word, sizeof *word, pe);
+  if (place.at == nullptr) return nullptr;
+  if (place.device != nullptr && place.device == world().device_heap(kOnCuda).heap) return place.device;
+  fail(call,
+       "the signal is not in CUDA memory, and streams change and wait for words of that alone; take one that "
+       "shmemx_calloc_on(SHMEMX_KIND_CUDA, ...) gave");
+  return nullptr;
+}
 
 // Null, and whoever asked was told, where no stream gets there.
 void* reach_in_stream(const char* call, const void* address, std::size_t bytes, int pe) {
@@ -81,6 +121,29 @@ void shmemx_getmem_on_stream(void* dest, const void* source, std::size_t bytes, 
   if (bytes == 0) return static_cast<void>(check_pe(kCall, pe));
   if (const void* const from = reach_in_stream(kCall, source, bytes, pe); from != nullptr)
     copy(kCall, dest, from, bytes, stream);
+}
+void shmemx_putmem_signal_on_stream(void* dest, const void* source, std::size_t bytes, std::uint64_t* word,
+                                    std::uint64_t value, int operation, int pe, void* stream) {
+  constexpr const char* kCall = "shmemx_putmem_signal_on_stream";
+  if (operation != SHMEM_SIGNAL_SET && operation != SHMEM_SIGNAL_ADD) return fail(kCall, no_signal_operation(operation));
+  ist_heap heap = heap_of_signal(kCall, word, pe);
+  if (heap == nullptr) return;
+  if (bytes != 0) {
+    void* const to = reach_in_stream(kCall, dest, bytes, pe);
+    if (to == nullptr || !copy(kCall, to, source, bytes, stream)) return;
+  }
+  failed(kCall, ist_heap_put_signal_on(heap, stream, word, ist_host(nullptr), 0, word, value,
+                                       operation == SHMEM_SIGNAL_SET ? IST_SIGNAL_SET : IST_SIGNAL_ADD, pe));
+}
+void shmemx_signal_wait_until_on_stream(std::uint64_t* word, int compare, std::uint64_t value, void* stream) {
+  constexpr const char* kCall = "shmemx_signal_wait_until_on_stream";
+  ist_heap heap = heap_of_signal(kCall, word, hot.pe);
+  if (heap == nullptr || !check_compare(kCall, compare)) return;
+  failed(kCall, ist_heap_wait_until_on(heap, stream, word, IST_UINT64, static_cast<ist_compare>(compare),
+                                       static_cast<std::int64_t>(value)));
+}
+void shmemx_quiet_on_stream(void* stream) {
+  if (check_pe("shmemx_quiet_on_stream", hot.pe)) look_at("shmemx_quiet_on_stream", stream);
 }
 void shmemx_barrier_all_on_stream(void* stream) {
   if (check_pe("shmemx_barrier_all_on_stream", hot.pe)) barrier("shmemx_barrier_all_on_stream", stream);

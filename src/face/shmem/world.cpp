@@ -292,8 +292,20 @@ bool World::grow_heap(const char* call, std::size_t more) {
   return false;
 }
 
+std::string no_kind(int kind) {
+  return "the kind is " + std::to_string(kind) + "; it must be SHMEMX_KIND_HOST, SHMEMX_KIND_CUDA or SHMEMX_KIND_OPENCL";
+}
+
+// Collective.
+bool World::all_say(const char* call, bool own) const {
+  posted(hot.pe, kWorldSlot) = own ? 1 : 0;
+  bool all = sync_all(call);
+  for (int pe = 0; pe < hot.pes && all; ++pe) all = posted(pe, kWorldSlot) != 0;
+  return sync_all(call) && all;
+}
+
 // The first thing in a heap lies where what programs may have of it begins, and all of that is free then.
-bool World::open_device_heap(std::size_t number, std::size_t bytes) {
+bool World::open_device_heap(const char* call, std::size_t number, std::size_t bytes) {
   DeviceHeap& made = devices_[number];
   if (made.heap != nullptr) return true;
   device_asked_[number] = std::max(kUsualDeviceBytes, with_room_beside(bytes));
@@ -307,6 +319,9 @@ bool World::open_device_heap(std::size_t number, std::size_t bytes) {
     return false;
   }
   made = {heap, reinterpret_cast<std::uintptr_t>(first), room};
+  // A PE that reaches all parts may be beside one that does not.
+  ist_team_view view{};
+  meets_[number] = number == kOnCuda && all_say(call, ist_heap_view(heap, &view) == IST_OK);
   device_bytes_[number].store(room, std::memory_order_release);
   hot.devices.store(true, std::memory_order_release);
   for (Span& each : hot.spans) each.direct.store(0, std::memory_order_release);

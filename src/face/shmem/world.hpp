@@ -11,6 +11,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -33,6 +34,9 @@ constexpr int kSlots = kStreamSlot + 1;
 
 // Kinds of device memory that programs may ask for, each with a heap of its own once one has.
 constexpr std::array kDeviceKinds{IST_KIND_CUDA, IST_KIND_OPENCL};
+constexpr std::size_t kOnCuda = 0;  // its number there
+// What is said of a kind that is none of them, nor the host's.
+std::string no_kind(int kind);
 
 // What a program may have of such a heap, from `begin` on in this PE's part, where addresses may be names.
 struct DeviceHeap {
@@ -67,8 +71,10 @@ class World {
     return now;
   }
   const SymmetricGlobals* globals() const { return globals_.get(); }
-  // Makes it where there is none, or makes room in it. Collective. False: remember() has why.
-  bool open_device_heap(std::size_t number, std::size_t bytes);
+  // Makes it where there is none. Collective. False: remember() has why.
+  bool open_device_heap(const char* call, std::size_t number, std::size_t bytes);
+  // All PEs, and none otherwise, meet in streams by kernels on the heap of that kind.
+  bool meets_in_streams(std::size_t number) const { return meets_[number]; }
   bool grow_heap(const char* call, std::size_t more);
   bool grow_device_heap(std::size_t number, std::size_t more);
 
@@ -93,6 +99,7 @@ class World {
   void read_view(const char* call);
   static void set_size(std::uint64_t bytes);
   void share_globals(const char* call);
+  bool all_say(const char* call, bool own) const;
   static void forget_spans();
   // One that was forked is no PE: what it ends is itself alone.
   bool is_child() const;
@@ -111,7 +118,8 @@ class World {
   ist_team_view view_{};
   std::array<DeviceHeap, kDeviceKinds.size()> devices_;  // but for their sizes, as they were made
   std::array<std::atomic<std::size_t>, kDeviceKinds.size()>
-      device_bytes_{};  // they grow while other threads are inside calls
+      device_bytes_{};                             // they grow while other threads are inside calls
+  std::array<bool, kDeviceKinds.size()> meets_{};  // set with the heap, before its size
   std::unique_ptr<SymmetricGlobals> globals_;
   std::byte* control_ = nullptr;  // this PE's own
   std::uint64_t most_ = 0;        // bytes of the heap
