@@ -361,13 +361,14 @@ unsigned most_blocks(bool packets, bool keeps, unsigned threads) {
   Room room;
   const auto kernel = kernel_for(packets, threads);
   must_allow(kernel, kept_bytes(keeps, threads));
-  must(room_for(kernel, threads, kept_bytes(keeps, threads), 0, &room));
+  // It waits for its own blocks and its neighbours', and the host starts nothing meanwhile: all of the GPU may be its.
+  must(room_for(kernel, threads, kept_bytes(keeps, threads), kReserveNone, &room));
   return static_cast<unsigned>(room.blocks());
 }
 
 void iterate(cudaStream_t stream, const Persistent& job, unsigned blocks, unsigned threads) {
   const auto kernel = kernel_for(job.packets.base != nullptr, threads);
-  must(launch_grid(kernel, blocks + 1, threads, kept_bytes(job.keeps, threads), stream, 0, job));
+  must(launch_grid(kernel, blocks + 1, threads, kept_bytes(job.keeps, threads), stream, kReserveNone, job));
 }
 
 }  // namespace himeno

@@ -88,7 +88,7 @@ class Resident final : public Way {
     job_.flags = heap_.calloc<std::uint64_t>(kFlags);
     job_.arrived = arrived_.get(), job_.sums = sums_.get(), job_.ended = ended_.get();
     job_.deadline = kDeadline;
-    job_.view = heap_.view();
+    job_.view = heap_.device_view().team;
     job_.keeps = keeps;
     job_.rounds = grid_.rounds, job_.taken = taken_.get();
     if (is_along_i(grid)) take_packets(grid);

@@ -34,7 +34,7 @@ class Symmetric {
   float* beside_up(int level) const { return beside_up_[static_cast<std::size_t>(level)]; }
   float* beside_down(int level) const { return beside_down_[static_cast<std::size_t>(level)]; }
   Others others(std::uint64_t* failure) const {
-    return {heap_.view(), ring_.up, ring_.down, flags_, arrived_.get(), inbox_, failure};
+    return {heap_.device_view().team, ring_.up, ring_.down, flags_, arrived_.get(), inbox_, failure};
   }
   void destroy() { heap_.destroy(); }
 

@@ -91,7 +91,7 @@ class OneSided : public CudaSteps {
       : heap_(grid.comm(), isthmus::Kind::cuda, bytes_for(grid, cut), bytes_for(grid, cut), device) {
     const auto count = static_cast<std::uint64_t>(cut.populations());
     const std::array<float*, 2> levels{heap_.alloc<float>(count, 128), heap_.alloc<float>(count, 128)};
-    waits_.view = heap_.view();
+    waits_.view = heap_.device_view().team;
     waits_.flags = heap_.calloc<std::uint64_t>(kDirections);
     waits_.deadline = kDeadline;
     std::fill(std::begin(waits_.pe), std::end(waits_.pe), -1);

@@ -69,10 +69,12 @@ IST_API int ist_heap_pointer(ist_heap heap, const void* address, int pe, void** 
 IST_API int ist_heap_buffer(ist_heap heap, const void* address, ist_buffer* buffer);
 /* 1: `address` is in the heap, and that PE's copy in reach; 0 otherwise, and for a PE that there is none. */
 IST_API int ist_heap_accessible(ist_heap heap, const void* address, int pe, int* accessible);
-/* What code outside of the library needs to reach all parts (isthmus/team.h). */
+/* What code outside of the library needs to reach all parts (isthmus/team.h). IST_ERR_UNSUPPORTED, naming PE and link, where the driver says that
+ * no atomic operation of the heap's device gets to some PE's words: kernels would change them piece by piece. ist_heap_device_view tells them. */
 IST_API int ist_heap_view(ist_heap heap, ist_team_view* view);
 /* The same for kernels on that CUDA device of this process, which may be IST_OWN_DEVICE, and is the same one in every call on the heap. Of a
- * CUDA heap it is the heap's device, and the call makes nothing. Of a host heap the first call page-locks all parts for the device, whose
+ * CUDA heap it is the heap's device, and the call makes nothing, or, where no atomic operation gets to some PE's words, a table of those PEs for
+ * calls that change words (isthmus/device/host_words.cuh); view->team is for all others. Of a host heap the first call page-locks all parts for the device, whose
  * pages all are memory then, and starts a thread that changes words for its kernels (isthmus/device/host_words.cuh): both until the heap is
  * destroyed, which waits for whatever runs on the device. After ist_heap_grow: another call, and the new view. Kernels that use it have
  * ended before the heap is destroyed; what they asked the thread for is done after their end and the next ist_heap_quiet or
@@ -162,8 +164,9 @@ typedef enum ist_atomic IST_AS_INT {
 /* On that PE's copy of the word; *before, unless null, becomes what was there. Of a host heap by this processor, sequentially consistent, as
  * of an OpenCL heap that all map; where PEs serve their parts, by that PE's thread, atomic with these calls alone. Of
  * a CUDA heap by a kernel of one thread on the caller's device, which this call waits for: atomic at the scope of the system with those of
- * kernels (device.cuh), and the device needs room for it beside what runs there. IST_ERR_UNSUPPORTED: no atomic operation crosses the
- * link to that PE's device, or the process does not see it. */
+ * kernels (device.cuh), and the device needs room for it beside what runs there (launch.cuh leaves some). Where no atomic operation crosses the
+ * link to that PE's device, or the process does not see it, by that PE's device, for a thread of its own; IST_ERR_UNSUPPORTED if a PE of the
+ * heap has ISTHMUS_THREADS=single, which allows none. */
 IST_API int ist_heap_atomic32(ist_heap heap, ist_atomic operation, uint32_t* address, uint32_t operand, uint32_t* before,
                               int pe);
 IST_API int ist_heap_atomic64(ist_heap heap, ist_atomic operation, uint64_t* address, uint64_t operand, uint64_t* before,

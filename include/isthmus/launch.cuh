@@ -19,8 +19,18 @@ struct Launch {
   bool ok() const { return error == cudaSuccess; }
 };
 
-// What fits: `per_multiprocessor` blocks of this kernel on each multiprocessor, of which `reserved` are left to other kernels that stay on
-// the device, such as a worker of the library's, or another process's share.
+// What the library starts on a device for calls of the host (atomics on words of a heap in device memory, signals, waits in streams), and its
+// worker, are kernels of at most one small block each. A grid that fills the device and waits for one of them, or for somebody who does,
+// waits for ever: they begin when it ends. So a launch keeps one multiprocessor's worth of blocks free, beside what its caller reserves. Blocks of
+// the grid may lie on every multiprocessor all the same; wherever one more of them would fit, a smaller block does. A worker that is there already
+// takes 256 threads of one multiprocessor, which is then the one that is kept.
+inline constexpr int kKeptForCalls = 1;
+// As `reserved`: not even that one, for a grid that waits for nothing but kernels like itself, which are all there.
+inline constexpr int kReserveNone = -1;
+constexpr int kept_beside(int reserved) { return reserved < 0 ? 0 : reserved + kKeptForCalls; }
+
+// What fits: `per_multiprocessor` blocks of this kernel on each multiprocessor, of which `reserved` are left to other kernels on the device:
+// those above, and those that stay there, such as another library's.
 struct Room {
   int per_multiprocessor = 0;
   int multiprocessors = 0;
@@ -38,13 +48,15 @@ inline std::string refusal_of(const Room& room, long long blocks, long long thre
          " threads was to meet in a barrier, but only " + std::to_string(room.blocks()) + " are resident at once (" +
          std::to_string(room.per_multiprocessor) + " on each of " + std::to_string(room.multiprocessors) +
          " multiprocessors, " + std::to_string(room.reserved) +
-         " of which are kept free): the others would begin when these end, which they never do. " +
+         " of which are kept free, also for kernels that calls of the host start): the others would begin when these end, "
+         "which they never do. " +
          (room.blocks() > 0 ? "Launch 1 to " + std::to_string(room.blocks()) + " blocks"
-                            : "Keep fewer multiprocessors free") +
+                            : "Keep fewer multiprocessors free (kReserveNone: none)") +
          ", or use less memory and fewer registers for each";
 }
 
-// For the current device. Counts an empty device: what else runs there takes its part away, so say how many multiprocessors.
+// For the current device, as launch_grid() counts. It counts an empty device: what else stays there takes its part away, so say how many
+// multiprocessors: 0 where nothing does, kReserveNone as above.
 template <class... Parameters>
 Launch room_for(void (*kernel)(Parameters...), unsigned threads, std::size_t shared_bytes, int reserved, Room* room) {
   int device = 0;
@@ -53,7 +65,7 @@ Launch room_for(void (*kernel)(Parameters...), unsigned threads, std::size_t sha
   if (error == cudaSuccess)
     error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&room->per_multiprocessor, kernel, static_cast<int>(threads),
                                                           shared_bytes);
-  room->reserved = reserved;
+  room->reserved = kept_beside(reserved);
   if (error == cudaSuccess) return {};
   return {error,
           std::string("how many blocks fit on the device was asked, and the runtime says: ") + cudaGetErrorString(error)};
@@ -71,7 +83,7 @@ Launch launch_resident(void (*kernel)(Parameters...), unsigned blocks, unsigned 
                      " threads that meet was refused by the runtime: " + cudaGetErrorString(error)};
 }
 
-// Blocks and threads in one dimension, as Grid counts them. A cooperative launch: the device begins all blocks together or none.
+// Blocks and threads in one dimension, as Grid counts them; `reserved` as for room_for(). A cooperative launch: the device begins all blocks together or none.
 template <class... Parameters, class... Arguments>
 Launch launch_grid(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, std::size_t shared_bytes,
                    cudaStream_t stream, int reserved, const Arguments&... arguments) {

@@ -44,7 +44,9 @@ typedef struct ist_device_view {
       team; /* addresses as kernels on that device use them; all calls of device.cuh take it but those that change words */
   int64_t shift;       /* from an address in this process's host code to the one that kernels use; 0 on most machines */
   unsigned char* ring; /* where kernels ask for changes (isthmus/device/proxy.cuh); null: they make them themselves */
-  unsigned char* desk; /* memory of the device by which they agree on who asks next; null as well */
+  unsigned char*
+      desk; /* memory of the device. With a ring: by which they agree on who asks next. Without: null, or a byte for each PE, other
+                          than 0 where no atomic operation gets to its words, so that calls that change them are a misuse */
 } ist_device_view;
 
 #endif

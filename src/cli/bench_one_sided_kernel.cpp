@@ -229,6 +229,9 @@ void KernelSide::rate() {
 }
 
 void KernelSide::atomics() {
+  if (heap_.device_view().desk != nullptr)
+    return bench_.leave_out(
+        "atomics: the link between these devices has none, so that kernels have none of the other PE's words");
   for (const bool fetches : {true, false})
     for (const std::uint64_t threads : {1U, 32U, 1024U, 8192U}) {
       const auto shape = shape_of(threads);

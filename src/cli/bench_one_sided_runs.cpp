@@ -92,7 +92,7 @@ double OneSidedRuns::told_by_blocks(const OneSidedForm& form, std::uint64_t trip
 
 double OneSidedRuns::run(const OneSidedForm& form, std::uint64_t trips) {
   one_sided::Work work{};
-  work.view = heap_.view();
+  work.view = heap_.device_view().team;
   work.ends = kernels_.ends();
   work.source = source_;
   work.dest = dest_;

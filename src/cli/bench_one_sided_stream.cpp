@@ -38,7 +38,7 @@ class StreamSide : OneSidedRuns {
   // A kernel for each, as a program launches them that has nothing else.
   void meet_bare() {
     one_sided::Work work{};
-    work.view = heap_.view();
+    work.view = heap_.device_view().team;
     work.ends = kernels_.ends();
     work.words = flags_.words;
     work.trips = 1;

@@ -100,18 +100,22 @@ void add_served(const Kinds& kinds, const Settings& settings, Json& list) {
     };
     std::string mapped;
     std::string asked;
+    std::string words;
     for (const DeviceInfo& one : kind->devices())
       for (const DeviceInfo& other : kind->devices()) {
         if (other.ordinal < one.ordinal) continue;
-        std::string& text = served(one, other) ? asked : mapped;
-        text += (text.empty() ? "" : ", ") + std::string{kind->name()} + ":" + std::to_string(one.ordinal) + " with " +
-                std::string{kind->name()} + ":" + std::to_string(other.ordinal);
+        const std::string pair = std::string{kind->name()} + ":" + std::to_string(one.ordinal) + " with " +
+                                 std::string{kind->name()} + ":" + std::to_string(other.ordinal);
+        const auto add = [&](std::string& text) { text += (text.empty() ? "" : ", ") + pair; };
+        add(served(one, other) ? asked : mapped);
+        if (!served(one, other) && kind->spaces()->words_apart(one.ordinal, other.ordinal)) add(words);
       }
     list.push_back({{"name", "parts"},
                     {"connects", std::string{"ranks of one host with each other's parts of heaps in "} +
                                      (on_devices ? "CUDA" : "OpenCL") + " memory"},
                     {"pairs", "by a thread of the rank whose part it is: " + (asked.empty() ? "none" : asked) +
                                   "; mapped by both, with no thread: " + (mapped.empty() ? "none" : mapped) +
+                                  (words.empty() ? "" : "; mapped, but for atomic operations, by such a thread: " + words) +
                                   (on_devices ? "; a link that --links finds off is served, too" : "")}});
   }
 }

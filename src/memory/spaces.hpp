@@ -44,6 +44,8 @@ class Space {
   virtual Status meet(Rank, const SpaceCard&) { return {}; }
   // Are words of that rank's part changed as a whole from here (word_changes.hpp), for whoever else changes them? Of ranks that were met.
   virtual Status changes_words_of(Rank) const { return {}; }
+  // The same for kernels of this device, as far as it is known: ok where nobody knows that theirs are torn.
+  virtual Status kernels_change_words_of(Rank) const { return {}; }
   // A place of the own part where kinds name memory by objects: each stretch that was made is one, and nothing goes on from one to the next.
   struct Named {
     std::uint64_t object = 0;  // 0: memory is named by addresses
@@ -72,6 +74,8 @@ class Spaces {
   virtual SpaceReach reach(int device) = 0;
   // Does the driver say that neither of two devices of this process reaches the other's memory? What a heap finds when it tries the link counts.
   virtual bool apart(int, int) { return false; }
+  // Does it say that they reach it, but not by atomic operations, so that the PE whose part it is changes words of it?
+  virtual bool words_apart(int, int) { return false; }
   // Reserves the addresses.
   virtual Result<std::unique_ptr<Space>> open(const SpaceShape& shape) = 0;
 };

@@ -94,12 +94,12 @@ TEST(Info, SaysWhichPairsOfDevicesNeedTheThreadThatServesAHeap) {
 TEST(Info, SaysWhichPairsOfCudaDevicesAreServed) {
   if (!nlohmann::json::parse(run_program("info --json").output)["cuda_compiled"].get<bool>())
     GTEST_SKIP() << "not covered here: built without CUDA";
-  const auto pairs_with = [](const std::string& more) {
+  const auto pairs_with = [](const std::string& more, const std::string& name = "parts") {
     const auto facts = nlohmann::json::parse(
         run_program("info --json", "LD_LIBRARY_PATH=" FAKE_CUDA " ISTHMUS_KINDS=host,cuda FAKE_CUDA_DEVICES=3 " + more)
             .output);
     for (const auto& path : facts["paths"])
-      if (path["name"] == "parts") return path["pairs"].get<std::string>();
+      if (path["name"] == name) return path["pairs"].get<std::string>();
     return std::string{};
   };
   const std::string apart = pairs_with("FAKE_CUDA_LINKS=0-1:refused");
@@ -107,6 +107,14 @@ TEST(Info, SaysWhichPairsOfCudaDevicesAreServed) {
   EXPECT_NE(std::string::npos, apart.find("no thread: cuda:0 with cuda:0, cuda:0 with cuda:2")) << apart;
   EXPECT_NE(std::string::npos, pairs_with("FAKE_CUDA_PEER=1").find("part it is: none")) << pairs_with("FAKE_CUDA_PEER=1");
   EXPECT_NE(std::string::npos, pairs_with("ISTHMUS_DEVICE_IPC=never").find("no thread: none"));
+  EXPECT_EQ(std::string::npos, apart.find("atomic operations")) << apart;
+  const std::string torn = pairs_with("FAKE_CUDA_ATOMICS=0 FAKE_CUDA_LINKS=0-1:refused");
+  EXPECT_NE(std::string::npos, torn.find("by such a thread: cuda:0 with cuda:2, cuda:1 with cuda:2;")) << torn;
+  // The driver says of each operation whether it is atomic with a processor's; all of them have to be.
+  for (const auto& [offered, words] : {std::pair{"0", "not be atomic"}, {"1", "not be atomic"}, {"2", "would be atomic"}}) {
+    const std::string proxy = pairs_with(std::string{"FAKE_CUDA_HOST_ATOMICS="} + offered, "proxy");
+    EXPECT_NE(std::string::npos, proxy.find(words)) << offered << ": " << proxy;
+  }
 }
 
 TEST(Info, KindsLeftOutByTheSettingAreOffAndTheTextSaysHowToTurnThemOn) {

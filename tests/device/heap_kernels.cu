@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <string>
 
 #include "heap_kernels.hpp"
 #include "heap_kernels_run.cuh"
@@ -127,6 +129,25 @@ __global__ void wait_kernel(ist_team_view view, Places places, std::uint64_t dea
   fails(result, wait_until(view, &places.words[3], Compare::not_equal, std::uint64_t{0}, deadline));
 }
 
+// Each block says that it is there, and stays until the word comes.
+__global__ void fill_kernel(ist_team_view view, Places places, Result* result) {
+  if (threadIdx.x == 0) {
+    atomicAdd_system(reinterpret_cast<unsigned long long*>(&result->first_ns), 1ULL);
+    fails(result, wait_until(view, &places.words[0], Compare::equal, kAwaited, kDeadline));
+  }
+  __syncthreads();
+}
+
+// All blocks of the grid within two seconds, or what is wrong.
+std::string wait_for_blocks(const Result* result, long long blocks) {
+  const auto* const there = const_cast<const volatile long long*>(&result->first_ns);
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  while (*there < blocks)
+    if (std::chrono::steady_clock::now() > limit)
+      return std::to_string(*there) + " of " + std::to_string(blocks) + " blocks were on the device after two seconds";
+  return {};
+}
+
 }  // namespace
 
 int devices() {
@@ -179,6 +200,27 @@ void fill_on_host(unsigned char* to, std::uint32_t bytes, int pe, std::uint32_t 
 Found wait_for_ever(const ist_team_view& view, int device, const Places& places, std::uint64_t deadline) {
   return found_by(device, [&](cudaStream_t stream, Result* result, std::string&) {
     wait_kernel<<<1, 32, 0, stream>>>(view, places, deadline, result);
+  });
+}
+
+Found wait_as_the_largest_grid(const ist_team_view& view, int device, const Places& places, const Blocks& of,
+                               const std::function<void()>& change) {
+  return found_by(device, [&](cudaStream_t stream, Result* result, std::string& refused) {
+    Room room;
+    int allowed = 0;  // of shared memory; smaller devices have less than is asked for
+    cudaError_t set = cudaDeviceGetAttribute(&allowed, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    const int bytes = std::min(static_cast<int>(of.shared_bytes), allowed);
+    if (set == cudaSuccess) set = cudaFuncSetAttribute(fill_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    if (set != cudaSuccess) return void(refused = cudaGetErrorString(set));
+    const auto shared = static_cast<std::size_t>(bytes);
+    Launch launch = room_for(fill_kernel, of.threads, shared, 0, &room);
+    const auto most = static_cast<unsigned>(room.blocks());
+    if (launch.ok() && launch_grid(fill_kernel, most + 1, of.threads, shared, stream, 0, view, places, result).ok())
+      ++result->wrong;
+    if (launch.ok()) launch = launch_grid(fill_kernel, most, of.threads, shared, stream, 0, view, places, result);
+    if (!launch.ok()) return void(refused = launch.text);
+    refused = wait_for_blocks(result, room.blocks());
+    change();
   });
 }
 

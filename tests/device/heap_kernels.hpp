@@ -10,6 +10,7 @@
 #include <isthmus/team.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace heap_kernels {
@@ -50,6 +51,16 @@ Found wait_for_host(const ist_team_view& view, int device, const Places& places,
 void fill_on_host(unsigned char* to, std::uint32_t bytes, int pe, std::uint32_t epoch);
 // Waits for a word that nobody writes, without a deadline where that is 0 (ns).
 Found wait_for_ever(const ist_team_view& view, int device, const Places& places, std::uint64_t deadline = 0);
+
+// As many blocks as launch_grid() allows, of so many threads and so much shared memory each, wait for word 0 to be kAwaited; `change`, which is
+// to make it so, is called once all of them are on the device, and is over before they give up (Status late). first_ns: how many blocks.
+constexpr std::uint64_t kAwaited = 77;
+struct Blocks {
+  unsigned threads;
+  std::uint64_t shared_bytes;
+};
+Found wait_as_the_largest_grid(const ist_team_view& view, int device, const Places& places, const Blocks& blocks,
+                               const std::function<void()>& change);
 
 // Words of heaps in host memory, by the proxy, as many as kHostWords, which are 0 at first; they and data are at addresses for kernels.
 constexpr std::uint64_t kHostWords = 32;

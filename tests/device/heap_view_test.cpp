@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -126,6 +127,32 @@ TEST_F(HeapView, HoldsAKernelUntilAnotherPesHostHasPut) {
     wrong += ist_heap_barrier(heap) == IST_OK ? 0 : 1;
     ist_heap last = heap;
     return wrong + (ist_heap_destroy(&last) == IST_OK ? 0 : 1);
+  }));
+}
+
+// A grid that is as large as the launch helper allows waits in a kernel for an atomic operation of the host's on the same GPU, which takes a
+// kernel: it finds room, whatever the grid's blocks take of their multiprocessors. Ends by itself where it does not.
+TEST(HeapViewOfOne, LetsHostsChangeWordsThatTheLargestGridWaitsFor) {
+  if (heap_kernels::devices() < 1) GTEST_SKIP() << "not covered here: a grid that fills a GPU and waits for its host";
+  const Variables eager{{"CUDA_MODULE_LOADING", "EAGER"}};
+  expect_all(run_ranks(1, "host,cuda", [](const Here& here) {
+    Symmetric symmetric;
+    if (!symmetric.made(here)) return 50;
+    ist_heap heap = symmetric.heap;
+    std::uint64_t* const word = symmetric.places.words;
+    int wrong = 0;
+    for (const heap_kernels::Blocks& blocks : {heap_kernels::Blocks{1024, 0}, heap_kernels::Blocks{32, 0},
+                                               heap_kernels::Blocks{256, 40000}, heap_kernels::Blocks{128, 90000}}) {
+      // Once before, so that nothing is loaded or locked while the grid runs.
+      if (ist_heap_atomic64(heap, IST_ATOMIC_SET, word, 0, nullptr, 0) != IST_OK) ++wrong;
+      int code = IST_OK;
+      const auto change = [&] { code = ist_heap_atomic64(heap, IST_ATOMIC_ADD, word, heap_kernels::kAwaited, nullptr, 0); };
+      const std::string what = "a grid of blocks of " + std::to_string(blocks.threads) + " threads and " +
+                               std::to_string(blocks.shared_bytes) + " bytes";
+      const Found found = wait_as_the_largest_grid(symmetric.view, here.rank, symmetric.places, blocks, change);
+      wrong += wrong_in(here, what.c_str(), found) + (code == IST_OK ? 0 : 1);
+    }
+    return wrong + (ist_heap_destroy(&heap) == IST_OK ? 0 : 1);
   }));
 }
 

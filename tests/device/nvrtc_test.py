@@ -51,6 +51,45 @@ def compile_text(nvrtc, text, options):
     return log.value.decode()
 
 
+# Calls that no grid makes: each must be refused with words that say what to do.
+NO_GRIDS = {
+    "put_signal(Grid(), view, mine, mine, 64, word, 1, Signal::set, 1)": "put_signal is made by a Thread, Warp or Block",
+    "put_signal(Grid(), window, 0, mine, 64, 64, 1, Signal::set, 1)": "put_signal is made by a Thread, Warp or Block",
+    "put_signal(Grid(), device, mine, mine, 64, word, 1, Signal::set, 1)": "put_signal is made by a Thread, Warp or Block",
+    "send(Grid(), view, 1, 0, mine, 64, 1)": "a channel, send and receive are a Thread's, Warp's or Block's",
+    "receive(Grid(), view, 1, 0, mine, 64, 1)": "a channel, send and receive are a Thread's, Warp's or Block's",
+    "broadcast(Grid(), view, mine, mine, 64, 0)": "collective calls are a Thread's, Warp's or Block's",
+}
+
+
+def check_grids(nvrtc, options):
+    """A grid's wrong calls do not compile, one at a time; beside them the right ones, among them copies of a type, do."""
+    kernel = """#include "isthmus/device.cuh"
+#include "isthmus/device/host_words.cuh"
+#include "isthmus/device/window.cuh"
+using namespace ist::device;
+extern "C" __global__ void step(const __grid_constant__ ist_window_view window, ist_device_view device, float* mine, uint64_t* word) {
+  const ist_team_view& view = device.team;
+  put(Grid(), view, mine, mine + 64, 64, 1);
+  put<float>(Grid(), view, mine, mine + 64, 16, 1);
+  get<float>(Block(), window, mine, 64, 16, 1);
+  Waiter waiter(window, 0);
+  bool is = false;
+  while (!is && test(waiter, word, Compare::equal, uint64_t{1}, is) == Status::ok) ++mine[1];
+  CALL;
+}
+"""
+    said = compile_text(nvrtc, kernel.replace("CALL", "put_signal(Block(), view, mine, mine, 64, word, 1, Signal::set, 1)"), options)
+    for call, words in NO_GRIDS.items():
+        try:
+            compile_text(nvrtc, kernel.replace("CALL", call), options)
+        except AssertionError as refused:
+            assert words in str(refused), f"{call}: {refused}"
+        else:
+            raise AssertionError(f"{call} compiles")
+    return said
+
+
 def source_in(script):
     """The text that a script calls SOURCE."""
     for node in ast.parse(script.read_text()).body:
@@ -106,6 +145,7 @@ extern "C" __global__ void pass_on(ist_team_view view, unsigned char* mine, uint
     for target in ("compute_75", "compute_90"):
         said += compile_text(nvrtc, bulk, ["-std=c++17", "-arch=" + target, "-I" + module.get_include()])
     said += compile_text(nvrtc, whole + bulk.split("\n", 1)[1], options)
+    said += check_grids(nvrtc, options + ["-I" + module.get_include()])
     assert "warning" not in said, said
 
 

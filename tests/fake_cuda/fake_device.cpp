@@ -206,8 +206,30 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice
   if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) *value = 9;
   if (attribute == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT) *value = 64;
   if (attribute == CU_DEVICE_ATTRIBUTE_MAX_PITCH) *value = fake::longest_pitch();
+#if CUDA_VERSION < 13000
+  if (attribute == CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED)
+    *value = variable("FAKE_CUDA_HOST_ATOMICS", 0) == 2 ? 1 : 0;
+#endif
   return CUDA_SUCCESS;
 }
+
+#if CUDA_VERSION >= 13000
+// FAKE_CUDA_HOST_ATOMICS=2: as where device and processor share memory; 1: sums and exchanges alone, as over PCI Express.
+CUresult cuDeviceGetHostAtomicCapabilities(unsigned* capabilities, const CUatomicOperation* operations, unsigned count,
+                                           CUdevice device) {
+  FAKE_ENTER(cuDeviceGetHostAtomicCapabilities);
+  if (!known(device)) return CUDA_ERROR_INVALID_DEVICE;
+  if (capabilities == nullptr || operations == nullptr || count == 0) return CUDA_ERROR_INVALID_VALUE;
+  const auto offered = variable("FAKE_CUDA_HOST_ATOMICS", 0);
+  for (unsigned i = 0; i < count; ++i) {
+    const bool few = operations[i] == CU_ATOMIC_OPERATION_INTEGER_ADD || operations[i] == CU_ATOMIC_OPERATION_EXCHANGE;
+    capabilities[i] = offered == 2 || (offered == 1 && few)
+                          ? CU_ATOMIC_CAPABILITY_UNSIGNED | CU_ATOMIC_CAPABILITY_SCALAR_32 | CU_ATOMIC_CAPABILITY_SCALAR_64
+                          : 0U;
+  }
+  return CUDA_SUCCESS;
+}
+#endif
 
 // FAKE_CUDA_ATOMICS=0: as between devices on PCI Express.
 CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer) {

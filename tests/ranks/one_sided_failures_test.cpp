@@ -1,5 +1,9 @@
 // Symmetric heaps of devices where the driver, a link or a PE fails: all PEs hear of it, by name, and the next heap is as it should be.
 #include <isthmus/heap.h>
+#include <isthmus/heap_stream.h>
+#include <isthmus/device/host_words.cuh>
+
+#include <array>
 
 #include "broken_driver.hpp"
 
@@ -81,23 +85,146 @@ void with_words(const Body& body) {
   }));
 }
 
-// Over PCI Express devices reach each other's memory, and may have no atomic operations there. A PE's own word is no such case.
-TEST(OneSidedDevices, RefuseAtomicsWhereNoneCrossTheLink) {
+// Over PCI Express devices reach each other's memory, and may have no atomic operations there: the PE that has the word has its device change
+// it, for others as for itself, and nothing is lost. The target makes no call.
+TEST(OneSidedDevices, HaveTheOwnerChangeWordsWhereNoAtomicsCrossTheLink) {
   NEEDS_FAKE_DRIVER();
   const Variables links{{"FAKE_CUDA_ATOMICS", "0"}, {"FAKE_CUDA_DEVICES", "2"}};
+  with_words([](const Here& here, Checks& check, ist_heap heap, std::uint64_t* word) {
+    constexpr std::uint64_t kTimes = 40;
+    const int other = 1 - here.rank;
+    std::uint64_t before = 99;
+    for (std::uint64_t n = 0; n < kTimes; ++n)
+      for (int pe = 0; pe < 2; ++pe) check.ok(ist_heap_atomic64(heap, IST_ATOMIC_ADD, word, 3, nullptr, pe), "add");
+    check.ok(ist_heap_barrier(heap), "barrier");
+    check.ok(ist_heap_atomic64(heap, IST_ATOMIC_FETCH, word, 0, &before, other), "fetch");
+    check.that(before == 6 * kTimes, "the sum is " + std::to_string(before));
+    check.ok(ist_heap_barrier(heap), "all have seen it");
+    if (here.rank == 1) return here.wait_for(0, 1);
+    check.ok(ist_heap_compare_swap64(heap, word, before, 5, &before, 1), "compare and swap");
+    check.that(before == 6 * kTimes, "what was swapped out");
+    check.ok(ist_heap_atomic32(heap, IST_ATOMIC_OR, reinterpret_cast<std::uint32_t*>(word), 8, nullptr, 1), "32 bits");
+    check.ok(ist_heap_atomic64(heap, IST_ATOMIC_SWAP, word, 100, &before, 1), "swap");
+    check.that(before == 13, "both were done");
+    here.has_come_to(1);
+  });
+}
+
+// Signals that add go there behind their bytes, whether or not the call waits; those that are set are stored by this PE as ever.
+TEST(OneSidedDevices, HaveTheOwnerAddSignalsWhereNoAtomicsCrossTheLink) {
+  NEEDS_FAKE_DRIVER();
+  const Variables links{{"FAKE_CUDA_ATOMICS", "0"}, {"FAKE_CUDA_DEVICES", "2"}};
+  expect_all(run_ranks(2, "host,cuda", [&](const Here& here) {
+    Checks check{here};
+    constexpr std::size_t kBytes = 300007;
+    const int other = 1 - here.rank;
+    ist_heap heap = IST_HEAP_NULL;
+    void *part = nullptr, *zeroed = nullptr;
+    check.ok(create(here, &heap, 4 << 20), "a heap");
+    check.ok(ist_heap_alloc(heap, kBytes, &part), "memory");
+    check.ok(ist_heap_calloc(heap, 2, 8, &zeroed), "words");
+    auto* const words = static_cast<std::uint64_t*>(zeroed);
+    for (std::uint64_t round = 1; round <= 4; ++round) {
+      const bool adds = round > 1;
+      const Data bytes = random_bytes(kBytes, round * 10 + static_cast<std::uint64_t>(here.rank));
+      const auto put = round % 2 == 0 ? ist_heap_put_signal : ist_heap_put_signal_nbi;
+      check.ok(put(heap, part, ist_host(bytes.data()), kBytes, words, 1, adds ? IST_SIGNAL_ADD : IST_SIGNAL_SET, other),
+               "put_signal");
+      check.ok(ist_heap_wait_until(heap, words, IST_UINT64, IST_COMPARE_EQ, static_cast<std::int64_t>(round)), "wait");
+      Data found(kBytes);
+      check.ok(ist_heap_get(heap, ist_host(found.data()), part, kBytes, here.rank), "what came");
+      check.that(found == random_bytes(kBytes, round * 10 + static_cast<std::uint64_t>(other)), "the other PE's bytes");
+      check.ok(ist_heap_barrier(heap), "barrier");
+    }
+    check.ok(ist_heap_put_signal(heap, part, ist_host(nullptr), 0, words + 1, 7, IST_SIGNAL_ADD, other), "a signal alone");
+    check.ok(ist_heap_wait_until(heap, words + 1, IST_UINT64, IST_COMPARE_EQ, 7), "it comes");
+    const Buffer own(here, 64, IST_KIND_CUDA, here.rank);
+    check.fails(ist_heap_put_signal_on(heap, own.stream(), part, own.get(), 8, words, 1, IST_SIGNAL_ADD, other),
+                IST_ERR_UNSUPPORTED, {"atomic operations do not cross the link"}, "a signal that a stream would add");
+    check.ok(ist_heap_put_signal_on(heap, own.stream(), part, own.get(), 8, words, 9, IST_SIGNAL_SET, other),
+             "one that it stores");
+    check.ok(ist_heap_wait_until(heap, words, IST_UINT64, IST_COMPARE_EQ, 9), "which comes");
+    check.ok(ist_heap_barrier(heap), "barrier");
+    check.ok(ist_heap_destroy(&heap), "destroy");
+    return check.wrong();
+  }));
+}
+
+// A crew of one thread of the processor.
+struct Alone {
+  static constexpr unsigned thread = 0, threads = 1, block = 0, blocks = 1;
+  void sync() const {}
+  bool any(bool mine) const { return mine; }
+};
+
+// Kernels would change such words piece by piece: they get no view, or one whose calls say so.
+TEST(OneSidedDevices, TellKernelsWhereNoAtomicsCrossTheLink) {
+  NEEDS_FAKE_DRIVER();
+  const Variables links{{"FAKE_CUDA_ATOMICS", "0"}, {"FAKE_CUDA_DEVICES", "2"}};
+  with_words([](const Here& here, Checks& check, ist_heap heap, std::uint64_t* word) {
+    namespace device = ist::device;
+    const int other = 1 - here.rank;
+    ist_team_view team{};
+    ist_device_view view{};
+    check.fails(
+        ist_heap_view(heap, &team), IST_ERR_UNSUPPORTED,
+        {"words of PE " + std::to_string(other), "do not cross the link between cuda device", "ist_heap_device_view"},
+        "a view for all calls");
+    check.that(team.base == nullptr, "no view");
+    check.ok(ist_heap_device_view(heap, IST_OWN_DEVICE, &view), "a view whose calls tell");
+    check.that(view.team.base != nullptr && view.ring == nullptr && view.desk != nullptr, "it has a table");
+    std::array<unsigned char, 2> lacks{9, 9};
+    check.ok(ist_memory_copy(here.world, ist_host(lacks.data()), ist_cuda(view.desk, nullptr), lacks.size()), "the table");
+    check.that(lacks[static_cast<std::size_t>(here.rank)] == 0 && lacks[static_cast<std::size_t>(other)] != 0,
+               "who is in it");
+    ist_device_view again{};
+    check.ok(ist_heap_device_view(heap, IST_OWN_DEVICE, &again), "the same once more");
+    check.that(again.desk == view.desk, "one table");
+    // A processor plays the kernel, on memory of its own.
+    std::array<std::uint64_t, 4> parts{};
+    view.desk = lacks.data();
+    view.team.base = reinterpret_cast<unsigned char*>(parts.data());
+    view.team.stride = 16;
+    std::uint64_t* const mine = &parts[static_cast<std::size_t>(2 * here.rank)];
+    const std::uint64_t one = 1;
+    device::Status status = device::Status::late;
+    const auto is_misuse = [&](const char* what) {
+      check.that(status == device::Status::misuse, what);
+      status = device::Status::late;
+    };
+    status = device::signal(view, mine, 1, device::Signal::add, other), is_misuse("signal");
+    status = device::put_signal(Alone(), view, mine, &one, 8, mine, 1, device::Signal::add, other), is_misuse("put_signal");
+    status = device::atomic_add(view, mine, one, other), is_misuse("add");
+    status = device::atomic_inc(view, mine, other), is_misuse("inc");
+    check.that(device::atomic_fetch_xor(view, mine, one, other, 0, &status) == 0, "0"), is_misuse("fetch and xor");
+    check.that(device::atomic_swap(view, mine, one, other, 0, &status) == 0, "0"), is_misuse("swap");
+    check.that(device::atomic_compare_swap(view, mine, one - 1, one, other, 0, &status) == 0, "0"), is_misuse("compare");
+    check.that(device::atomic_swap(view, mine, one, 2, 0, &status) == 0, "0"), is_misuse("a PE that there is none");
+    check.that(parts == std::array<std::uint64_t, 4>{}, "nothing was done");
+    check.that(
+        device::atomic_fetch_add(view, mine, one, here.rank, 0, &status) == 0 && status == device::Status::ok && *mine == 1,
+        "its own word");
+    check.that(device::signal(view, mine, 5, device::Signal::set, other) == device::Status::ok, "a store gets there");
+    check.that(device::atomic_fetch(view, mine, other) == 5, "and a load");
+    check.ok(ist_heap_barrier(heap), "barrier");
+    check.ok(ist_heap_atomic64(heap, IST_ATOMIC_ADD, word, 1, nullptr, other), "the host's call");
+  });
+}
+
+// Where the program promised that there is no other thread there is none to change words: as before, their change alone is refused.
+TEST(OneSidedDevices, RefuseSuchAtomicsWhereTheProgramPromisedOneThread) {
+  NEEDS_FAKE_DRIVER();
+  const Variables links{{"FAKE_CUDA_ATOMICS", "0"}, {"FAKE_CUDA_DEVICES", "2"}, {"ISTHMUS_THREADS", "single"}};
   with_words([](const Here& here, Checks& check, ist_heap heap, std::uint64_t* word) {
     const int other = 1 - here.rank;
     const std::vector<std::string> says{"atomic operations do not cross the link between cuda device", "IST_KIND_HOST"};
     check.fails(ist_heap_atomic64(heap, IST_ATOMIC_ADD, word, 1, nullptr, other), IST_ERR_UNSUPPORTED, says, "atomic");
-    check.fails(ist_heap_compare_swap64(heap, word, 0, 1, nullptr, other), IST_ERR_UNSUPPORTED, says, "compare_swap");
     check.fails(ist_heap_put_signal(heap, word, ist_host(nullptr), 0, word, 1, IST_SIGNAL_ADD, other), IST_ERR_UNSUPPORTED,
                 says, "a signal that is added");
     // Nothing is copied where the word cannot follow: the word here stays as it was.
     const std::uint64_t bytes = 0x1111;
     check.fails(ist_heap_put_signal(heap, word, ist_host(&bytes), 8, word, 1, IST_SIGNAL_ADD, other), IST_ERR_UNSUPPORTED,
                 says, "a put whose signal is added");
-    check.fails(ist_heap_put_signal_nbi(heap, word, ist_host(&bytes), 8, word, 1, IST_SIGNAL_ADD, other),
-                IST_ERR_UNSUPPORTED, says, "the same without waiting");
     check.ok(ist_heap_barrier(heap), "nothing was left behind");
     std::uint64_t before = 99;
     check.ok(ist_heap_atomic64(heap, IST_ATOMIC_ADD, word, 5, &before, here.rank), "its own word");

@@ -1,6 +1,9 @@
 // The algorithms of isthmus/device.cuh on threads of the processor: addresses, copies, atomics, and small collective calls.
 #include <gtest/gtest.h>
 
+#include <isthmus/device/window.cuh>
+
+#include <array>
 #include <cstring>
 #include <numeric>
 
@@ -57,6 +60,40 @@ TEST(InKernelCopies, MoveEveryByteAndNoOther) {
     }
   });
   EXPECT_EQ(0U, wrong.load());
+}
+
+// By name, elements are counted; without one, bytes, whatever the addresses are of.
+TEST(InKernelCopies, OfATypeCountElementsAndOthersBytes) {
+  const Team team(2);
+  std::array<std::array<std::int32_t, 8>, 2> windowed{};
+  team.play({1, 2}, [&](const Player& crew, const ist_team_view& view) {
+    auto* const mine = reinterpret_cast<std::int32_t*>(team.room(view.pe));
+    const std::int32_t ours = 10 * view.pe + 1, theirs = 10 * (1 - view.pe) + 1;
+    if (crew.thread == 0)
+      for (int i = 0; i < 8; ++i) mine[i] = ours, mine[8 + i] = mine[16 + i] = mine[24 + i] = -1;
+    EXPECT_EQ(Status::ok, barrier(crew, view, kDeadline));
+    put<std::int32_t>(crew, view, mine + 8, mine, 4, 1 - view.pe);
+    put(crew, view, mine + 16, mine, 4, 1 - view.pe);
+    get<std::int32_t>(crew, view, mine + 24, mine, 3, 1 - view.pe);
+    ist_window_view window{};
+    window.pe = view.pe, window.pes = view.pes;
+    for (int pe = 0; pe < 2; ++pe)
+      window.base[pe] = reinterpret_cast<unsigned char*>(windowed[static_cast<std::size_t>(pe)].data());
+    put<std::int32_t>(crew, window, 4, mine, 2, 1 - view.pe);
+    EXPECT_EQ(Status::ok, barrier(crew, view, kDeadline));
+    if (crew.thread != 0) return;
+    for (int i = 0; i < 8; ++i) {
+      EXPECT_EQ(i < 4 ? theirs : -1, mine[8 + i]) << i;
+      EXPECT_EQ(i < 1 ? theirs : -1, mine[16 + i]) << i;
+      EXPECT_EQ(i < 3 ? theirs : -1, mine[24 + i]) << i;
+      EXPECT_EQ(i == 1 || i == 2 ? theirs : 0, windowed[static_cast<std::size_t>(view.pe)][static_cast<std::size_t>(i)])
+          << i;
+    }
+    std::array<std::int32_t, 2> found{};
+    get<std::int32_t>(Player{0, 1, 0, 1, nullptr}, window, found.data(), 8, 1, view.pe);
+    EXPECT_EQ(theirs, found[0]);
+    EXPECT_EQ(0, found[1]);
+  });
 }
 
 TEST(InKernelCopies, WithStridesGoElementByElement) {
@@ -235,6 +272,8 @@ TEST(InKernelCalls, ThatAreTooLongOrByAGridAreMisuse) {
   });
   team.play({2, 1}, [&](const Player& crew, const ist_team_view& view) {
     EXPECT_EQ(Status::misuse, broadcast(crew, view, many.data(), many.data(), 8, 0)) << crew.block;
+    EXPECT_EQ(Status::misuse, send(crew, view, 0, 0, many.data(), 8, 1)) << crew.block;
+    EXPECT_EQ(Status::misuse, receive(crew, view, 0, 0, many.data(), 8, 1)) << crew.block;
   });
 }
 
@@ -251,6 +290,21 @@ TEST(InKernelLaunch, OfMoreBlocksThanFitIsRefusedWithTheNumbers) {
   EXPECT_NE("", refusal_of(room, 0, 512));
   EXPECT_EQ(0, (Room{2, 132, 132}.blocks()));
   EXPECT_NE(std::string::npos, refusal_of({2, 132, 132}, 1, 32).find("Keep fewer multiprocessors free"));
+}
+
+// A grid as large as is allowed leaves a multiprocessor's worth to what calls of the host start, unless its caller wants none.
+TEST(InKernelLaunch, KeepsRoomForCallsOfTheHost) {
+  const auto room = [](int reserved) { return Room{2, 132, kept_beside(reserved)}; };
+  EXPECT_EQ(2 * 131, room(0).blocks());
+  EXPECT_EQ(2 * 128, room(3).blocks());
+  EXPECT_EQ(2 * 132, room(kReserveNone).blocks());
+  EXPECT_EQ("", refusal_of(room(0), 262, 1024));
+  EXPECT_EQ("", refusal_of(room(kReserveNone), 264, 1024));
+  const std::string why = refusal_of(room(0), 264, 1024);
+  for (const char* part : {"264 blocks of 1024 threads", "only 262", "1 of which are kept free", "calls of the host"})
+    EXPECT_NE(std::string::npos, why.find(part)) << part << " in: " << why;
+  const std::string none = refusal_of({2, 1, kept_beside(0)}, 1, 32);
+  EXPECT_NE(std::string::npos, none.find("kReserveNone")) << none;
 }
 #endif
 

@@ -235,6 +235,33 @@ TEST(InKernelWaits, EndAtTheirDeadlineAfterAnyNumberThatWereNotInVain) {
   EXPECT_EQ(Status::late, waiter.wait([] { return false; }));
 }
 
+// A loop that tests, and does something else in between, ends as a wait does: the abort word is looked at once in so many looks in vain.
+TEST(InKernelWaits, ThatTestInALoopEndAtADeadlineAndWhenAPeHasDied) {
+  Team team(1);
+  const ist_team_view view = team.view(0);
+  auto* const word = reinterpret_cast<std::uint64_t*>(team.room(0));
+  *word = 4;
+  const auto looks_until = [&](Waiter& waiter, Status wanted, std::uint64_t value) {
+    for (int looks = 1;; ++looks) {
+      bool is = true;
+      const Status status = test(waiter, word, Compare::equal, value, is);
+      EXPECT_EQ(status == Status::ok && value == 4, is);
+      if (status == wanted && (is || status != Status::ok)) return looks;
+      if (status != Status::ok || looks > 100 * kLooks) return -1;
+    }
+  };
+  Waiter patient(view, 0);
+  EXPECT_EQ(1, looks_until(patient, Status::ok, 4));
+  Waiter hasty(view, 1);
+  EXPECT_EQ(2 * kLooks, looks_until(hasty, Status::late, 5)) << "the clock is read once in so many looks";
+  team.abort();
+  EXPECT_EQ(kLooks, looks_until(patient, Status::peer_dead, 5)) << "the one that was not in vain does not count";
+  ist_window_view window{};
+  window.abort_word = view.abort_word;
+  Waiter of_window(window, 0);
+  EXPECT_EQ(kLooks, looks_until(of_window, Status::peer_dead, 5));
+}
+
 TEST(InKernelWaits, CompareAsTheyAreTold) {
   const Team team(1);
   const ist_team_view view = team.view(0);

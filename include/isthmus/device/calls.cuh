@@ -50,6 +50,11 @@ IST_DEVICE_CODE std::uint64_t combined(std::uint64_t a, std::uint64_t b) {
 // A crew's calls, one after the other, with their number in a register.
 template <class Crew>
 class Calls {
+  static_assert(
+      !kIsGrid<Crew>,
+      "collective calls are a Thread's, Warp's or Block's: let one block of a Grid make them, and the grid meet before and "
+      "behind it");
+
  public:
   IST_DEVICE_CODE Calls(const Crew& crew, const ist_team_view& view)
       : crew_(crew), view_(view), call_(load_relaxed(&control_of(view, view.pe).calls)) {}

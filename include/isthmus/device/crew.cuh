@@ -58,6 +58,15 @@ struct Grid {
 };
 #endif
 
+// Are they blocks that meet nowhere in a call? What puts one word behind the data of all its threads is no call of theirs, and says so when it
+// is compiled.
+template <class Crew>
+inline constexpr bool kIsGrid = false;
+#if defined(__CUDACC__)
+template <>
+inline constexpr bool kIsGrid<Grid> = true;
+#endif
+
 // All threads (of a block) learn the worst that any of them met; a meeting. Where one of them met something:
 template <class Crew>
 IST_DEVICE_CODE Status worst(const Crew& crew, Status mine) {

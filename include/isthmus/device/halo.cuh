@@ -50,6 +50,8 @@ IST_DEVICE_CODE std::int64_t place_of(const ist_halo_side& side, std::int64_t i)
 template <class Crew, class T>
 IST_DEVICE_CODE void put_side(const Crew& crew, const ist_team_view& view, const ist_halo_side& side, T* field,
                               std::uint64_t* flags, std::uint64_t step) {
+  static_assert(!kIsGrid<Crew>,
+                "put_side is made by a Thread, Warp or Block: each block takes sides of its own, as the loop above has it");
   T* const there = peer_ptr(view, field, side.pe) + side.to;
   const T* const here = field + side.from;
   for (std::int64_t i = crew.thread; i < side.cells; i += crew.threads) {

@@ -28,6 +28,15 @@ IST_DEVICE_CODE T* for_kernel(const ist_device_view& view, T* of_host) {
 // A processor changes this heap's words.
 IST_DEVICE_CODE bool has_proxy(const ist_device_view& view) { return view.ring != nullptr; }
 
+// Of device memory: do atomic operations get to words of that PE's? Where they do not, its own kernels and host calls change them. With links
+// that all take them this is one look at the view.
+IST_DEVICE_CODE bool crosses(const ist_device_view& view, int pe) {
+  return view.desk == nullptr || (pe >= 0 && pe < view.team.pes && view.desk[pe] == 0);
+}
+IST_DEVICE_CODE Status crossing(const ist_device_view& view, int pe) {
+  return crosses(view, pe) ? Status::ok : Status::misuse;
+}
+
 // Before anything is taken: is that a word of the team's memory?
 template <class T>
 IST_DEVICE_CODE bool names_word(const ist_device_view& view, const T* mine, int pe, std::uint64_t& offset) {
@@ -94,6 +103,7 @@ IST_DEVICE_CODE Status signal(const ist_device_view& view, std::uint64_t* mine, 
                               std::uint64_t deadline = 0) {
   std::uint64_t offset = 0;
   if (has_proxy(view) && !names_word(view, mine, pe, offset)) return Status::misuse;
+  if (!has_proxy(view) && how == Signal::add && !crosses(view, pe)) return Status::misuse;
   if (!has_proxy(view) || (how == Signal::set && is_settled(view))) {
     signal(view.team, mine, value, how, pe);
     return Status::ok;
@@ -103,11 +113,17 @@ IST_DEVICE_CODE Status signal(const ist_device_view& view, std::uint64_t* mine, 
   return ask_for(view, how == Signal::set ? Change::set : Change::add, mine, value, pe, deadline);
 }
 
-// As that of move.cuh; the Status is the first thread's.
+// As that of move.cuh; the Status is the first thread's. misuse: nothing was put, or, of a word that is none of the team's, the bytes alone.
 template <class Crew>
 IST_DEVICE_CODE Status put_signal(const Crew& crew, const ist_device_view& view, void* mine, const void* source,
                                   std::uint64_t bytes, std::uint64_t* mine_signal, std::uint64_t value, Signal how, int pe,
                                   std::uint64_t deadline = 0) {
+  static_assert(
+      !kIsGrid<Crew>,
+      "put_signal is made by a Thread, Warp or Block: blocks of a Grid do not meet in it, and the word would come before "
+      "what the others put. Let each block put its share with a word of its own, or put as a Grid, have the grid meet, "
+      "and let one thread signal()");
+  if (!has_proxy(view) && how == Signal::add && !crosses(view, pe)) return Status::misuse;
   put(crew, view.team, mine, source, bytes, pe);
   crew.sync();
   return crew.thread == 0 ? signal(view, mine_signal, value, how, pe, deadline) : Status::ok;
@@ -145,16 +161,16 @@ template <class T>
 IST_DEVICE_CODE T atomic_swap(const ist_device_view& view, T* mine, T value, int pe, std::uint64_t deadline = 0,
                               Status* status = nullptr) {
   if (has_proxy(view)) return fetch_by_proxy(view, Change::swap, mine, value, T{}, pe, deadline, status);
-  if (status != nullptr) *status = Status::ok;
-  return atomic_swap(view.team, mine, value, pe);
+  if (status != nullptr) *status = crossing(view, pe);
+  return crosses(view, pe) ? atomic_swap(view.team, mine, value, pe) : T{};
 }
 template <class T>
 IST_DEVICE_CODE T atomic_compare_swap(const ist_device_view& view, T* mine, T expected, T wanted, int pe,
                                       std::uint64_t deadline = 0, Status* status = nullptr) {
   static_assert(kIsWhole<T>, "compared are integers");
   if (has_proxy(view)) return fetch_by_proxy(view, Change::compare_swap, mine, wanted, expected, pe, deadline, status);
-  if (status != nullptr) *status = Status::ok;
-  return atomic_compare_swap(view.team, mine, expected, wanted, pe);
+  if (status != nullptr) *status = crossing(view, pe);
+  return crosses(view, pe) ? atomic_compare_swap(view.team, mine, expected, wanted, pe) : T{};
 }
 
 #define IST_DEVICE_VIEW_ATOMIC(NAME, CHANGE)                                                                                \
@@ -163,13 +179,14 @@ IST_DEVICE_CODE T atomic_compare_swap(const ist_device_view& view, T* mine, T ex
                                         Status * status = nullptr) {                                                        \
     static_assert(kIsWhole<T>, "integers of 4 or 8 bytes");                                                                 \
     if (has_proxy(view)) return fetch_by_proxy(view, CHANGE, mine, value, T{}, pe, deadline, status);                       \
-    if (status != nullptr) *status = Status::ok;                                                                            \
-    return atomic_fetch_##NAME(view.team, mine, value, pe);                                                                 \
+    if (status != nullptr) *status = crossing(view, pe);                                                                    \
+    return crosses(view, pe) ? atomic_fetch_##NAME(view.team, mine, value, pe) : T{};                                       \
   }                                                                                                                         \
   template <class T>                                                                                                        \
   IST_DEVICE_CODE Status atomic_##NAME(const ist_device_view& view, T* mine, T value, int pe, std::uint64_t deadline = 0) { \
     static_assert(kIsWhole<T>, "integers of 4 or 8 bytes");                                                                 \
     if (has_proxy(view)) return ask_for(view, CHANGE, mine, value, pe, deadline);                                           \
+    if (!crosses(view, pe)) return Status::misuse;                                                                          \
     atomic_##NAME(view.team, mine, value, pe);                                                                              \
     return Status::ok;                                                                                                      \
   }

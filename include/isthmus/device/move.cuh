@@ -10,6 +10,7 @@
 #define ISTHMUS_DEVICE_MOVE_CUH
 
 #include "isthmus/device/area.cuh"
+#include "isthmus/device/crew.cuh"
 #include "isthmus/device/wait.cuh"
 
 namespace ist::device {
@@ -100,6 +101,24 @@ IST_DEVICE_CODE void get(const Crew& crew, const ist_team_view& view, void* dest
   copy(crew, destination, peer_ptr(view, static_cast<const unsigned char*>(mine), pe), bytes);
 }
 
+// The same of `count` elements, by name alone, put<float>(...): what was deduced from an address would take a count for bytes, or bytes for
+// a count.
+template <class T>
+struct ByName {
+  static_assert(__is_trivially_copyable(T), "elements go as their bytes: they have to be trivially copyable");
+  using type = T;
+};
+template <class T, class Crew>
+IST_DEVICE_CODE void put(const Crew& crew, const ist_team_view& view, typename ByName<T>::type* mine,
+                         const typename ByName<T>::type* source, std::uint64_t count, int pe) {
+  put(crew, view, static_cast<void*>(mine), static_cast<const void*>(source), count * sizeof(T), pe);
+}
+template <class T, class Crew>
+IST_DEVICE_CODE void get(const Crew& crew, const ist_team_view& view, typename ByName<T>::type* destination,
+                         const typename ByName<T>::type* mine, std::uint64_t count, int pe) {
+  get(crew, view, static_cast<void*>(destination), static_cast<const void*>(mine), count * sizeof(T), pe);
+}
+
 // Element i goes from source[i * source_stride] to mine[i * stride] of PE `pe`.
 template <class T, class Crew>
 IST_DEVICE_CODE void put_strided(const Crew& crew, const ist_team_view& view, T* mine, const T* source, std::int64_t stride,
@@ -141,6 +160,11 @@ IST_DEVICE_CODE void signal(const ist_team_view& view, std::uint64_t* mine, std:
 template <class Crew>
 IST_DEVICE_CODE void put_signal(const Crew& crew, const ist_team_view& view, void* mine, const void* source,
                                 std::uint64_t bytes, std::uint64_t* mine_signal, std::uint64_t value, Signal how, int pe) {
+  static_assert(
+      !kIsGrid<Crew>,
+      "put_signal is made by a Thread, Warp or Block: blocks of a Grid do not meet in it, and the word would come before "
+      "what the others put. Let each block put its share with a word of its own, or put as a Grid, have the grid meet, "
+      "and let one thread signal()");
   put(crew, view, mine, source, bytes, pe);
   crew.sync();
   if (crew.thread == 0) signal(view, mine_signal, value, how, pe);

@@ -136,9 +136,14 @@ IST_DEVICE_RARE Status take_odd_units(const Crew crew, const ist_team_view& view
 // fetched from memory that was not asked for a message ago. (tests/device/in_kernel.cu times it beside bare loops.)
 template <class Crew, Reuse kReuse = Reuse::credited>
 class Channel {
+  static_assert(
+      !kIsGrid<Crew>,
+      "a channel, send and receive are a Thread's, Warp's or Block's: every block of a Grid would send the whole message by "
+      "itself. Let one block send, or give blocks channels of their own");
+
  public:
   IST_DEVICE_CODE Channel(const Crew& crew, const ist_team_view& view, int pe, int channel) : crew_(crew), view_(view) {
-    if (!is_usable(view, pe, channel, 0)) return;
+    if (crew.blocks != 1 || !is_usable(view, pe, channel, 0)) return;
     const std::uint64_t capacity = capacity_of(channel);
     too_long_ = static_cast<std::uint32_t>(capacity) + 1;
     slot_ = static_cast<std::uint32_t>(capacity / 8);

@@ -61,7 +61,8 @@ class Waiter {
  public:
   // deadline: nanoseconds from about now on, 0 for none.
   IST_DEVICE_CODE Waiter(const ist_team_view& view, std::uint64_t deadline) : Waiter(view.abort_word, deadline) {}
-  // The same of a window's view, or any other word that tells of deaths; null: none does.
+  IST_DEVICE_CODE Waiter(const ist_window_view& window, std::uint64_t deadline) : Waiter(window.abort_word, deadline) {}
+  // The same of any other word that tells of deaths; null: none does.
   IST_DEVICE_CODE Waiter(const volatile std::uint32_t* abort_word, std::uint64_t deadline)
       : abort_(const_cast<const std::uint32_t*>(abort_word)), deadline_(deadline) {}
   // After a vain look of the caller's own: is there still hope?
@@ -147,9 +148,17 @@ IST_DEVICE_CODE Status wait_until(const ist_window_view& window, const T* word, 
   return wait_for(Waiter(window.abort_word, deadline), word, how, value, seen);
 }
 
+// One look, which nothing ends: a loop around it is to look at the abort word by itself, or to be one around the next.
 template <class T>
 IST_DEVICE_CODE bool test(const T* word, Compare how, T value) {
   return holds(look_at(word), how, value);
+}
+// One look of a loop that does something else in between, and ends as a wait does: by a waiter that was made before the loop, which counts
+// looks in vain, and looks at the abort word and the clock once in kLooks of them. `is`: the word holds.
+template <class T>
+IST_DEVICE_CODE Status test(Waiter& waiter, const T* word, Compare how, T value, bool& is) {
+  is = test(word, how, value);
+  return is ? Status::ok : waiter.vain();
 }
 
 }  // namespace ist::device

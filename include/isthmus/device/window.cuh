@@ -46,6 +46,18 @@ IST_DEVICE_CODE void get(const Crew& crew, const ist_window_view& window, void* 
   copy(crew, destination, peer_ptr(window, offset, pe), bytes);
 }
 
+// The same of `count` elements, by name alone: put<float>(...). The offset is in bytes.
+template <class T, class Crew>
+IST_DEVICE_CODE void put(const Crew& crew, const ist_window_view& window, std::uint64_t offset,
+                         const typename ByName<T>::type* source, std::uint64_t count, int pe) {
+  put(crew, window, offset, static_cast<const void*>(source), count * sizeof(T), pe);
+}
+template <class T, class Crew>
+IST_DEVICE_CODE void get(const Crew& crew, const ist_window_view& window, typename ByName<T>::type* destination,
+                         std::uint64_t offset, std::uint64_t count, int pe) {
+  get(crew, window, static_cast<void*>(destination), offset, count * sizeof(T), pe);
+}
+
 // By one thread. Releases, as the signal on a team's memory.
 IST_DEVICE_CODE void signal(const ist_window_view& window, std::uint64_t offset, std::uint64_t value, Signal how, int pe) {
   auto* const word = peer_ptr<std::uint64_t>(window, offset, pe);
@@ -59,6 +71,11 @@ IST_DEVICE_CODE void signal(const ist_window_view& window, std::uint64_t offset,
 template <class Crew>
 IST_DEVICE_CODE void put_signal(const Crew& crew, const ist_window_view& window, std::uint64_t offset, const void* source,
                                 std::uint64_t bytes, std::uint64_t word, std::uint64_t value, Signal how, int pe) {
+  static_assert(
+      !kIsGrid<Crew>,
+      "put_signal is made by a Thread, Warp or Block: blocks of a Grid do not meet in it, and the word would come before "
+      "what the others put. Let each block put its share with a word of its own, or put as a Grid, have the grid meet, "
+      "and let one thread signal()");
   put(crew, window, offset, source, bytes, pe);
   crew.sync();
   if (crew.thread == 0) signal(window, word, value, how, pe);

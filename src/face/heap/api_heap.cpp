@@ -207,6 +207,7 @@ int ist_heap_view(ist_heap heap, ist_team_view* view) try {
   if (view == nullptr) return ist::null_argument("ist_heap_view", "view");
   return ist::in_heap("ist_heap_view", heap, [=](ist::CollectiveHeap& in) -> ist::Status {
     IST_TRY(in.has_addresses());
+    IST_TRY(in.kernels_change_words());
     in.memory().fill(*view);
     view->abort_word = in.abort_word();
     return {};

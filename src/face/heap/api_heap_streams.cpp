@@ -69,6 +69,7 @@ Status put_signal_on(const InStream& in, const Named& named, const ist_buffer& s
   const auto place = place_of_signal(in.heap(), Named{word, Bytes{sizeof *word}, named.pe}, signal);
   if (!place.ok()) return place.status();
   IST_TRY(in.heap().has_addresses(place->pe));
+  if (signal.operation == IST_SIGNAL_ADD) IST_TRY(in.heap().changes_words_of(place->pe));
   IST_TRY(copy_on(in, true, named, source));
   return in.order().change_in(in.stream(), in.own_word(), change_of(signal),
                               in.heap().memory().piece(place->pe, place->offset, Bytes{sizeof signal.value}));

@@ -77,21 +77,33 @@ Status CollectiveHeap::open(const Wanted& wanted) {
   IST_TRY(agree("ist_heap_create", {}, own));
   unreached_.resize(static_cast<std::size_t>(pes));
   IST_TRY(meet(memory_->space()));
-  const auto apart = is_anyone_unreached();
-  IST_TRY(apart.status());
+  const auto served = is_anyone_served(*reach == SpaceReach::owner);
+  IST_TRY(served.status());
   IST_TRY(extend(*control_, Offset{}, words, {}));
   IST_TRY(extend(memory_->space(), Offset{}, bytes, {}));
   device_view_.add(Offset{}, bytes);
   barrier_ = std::make_unique<FlagBarrier>(control_->base(), words, pe, pes);
-  return *reach == SpaceReach::owner || *apart ? start_serving() : Status{};
+  return *served ? start_serving() : Status{};
 }
 
-Result<bool> CollectiveHeap::is_anyone_unreached() const {
-  const auto is = [](const Status& status) { return !status.ok(); };
-  const std::uint32_t mine = std::any_of(unreached_.begin(), unreached_.end(), is) ? 1 : 0;
-  std::vector<std::uint32_t> all;
+// Words alone are not worth a refusal of the heap: where a PE may have no thread for it, changes of those words are refused, by name.
+Result<bool> CollectiveHeap::is_anyone_served(bool by_owners) const {
+  if (by_owners) return true;
+  struct Needs {
+    std::uint32_t parts = 0, words = 0, has_no_thread = 0;
+  };
+  Needs mine;
+  mine.has_no_thread = world().settings().single_threaded() ? 1 : 0;
+  for (int pe = 0; pe < comm().size(); ++pe) {
+    if (!unreached_of(Pe{pe}).ok()) mine.parts = 1;
+    if (!changes_words_of(Pe{pe}).ok()) mine.words = 1;
+  }
+  std::vector<Needs> all;
   IST_TRY(exchange(comm(), "ist_heap_create", mine, all));
-  return *std::max_element(all.begin(), all.end()) != 0;
+  const auto any = [&](std::uint32_t Needs::*what) {
+    return std::any_of(all.begin(), all.end(), [&](const Needs& each) { return each.*what != 0; });
+  };
+  return any(&Needs::parts) || (any(&Needs::words) && !any(&Needs::has_no_thread));
 }
 
 Status CollectiveHeap::start_serving() {
@@ -141,6 +153,16 @@ Status CollectiveHeap::has_addresses(Pe pe) const {
 
 Status CollectiveHeap::has_addresses() const {
   for (int pe = 0; pe < comm().size(); ++pe) IST_TRY(has_addresses(Pe{pe}));
+  return {};
+}
+
+Status CollectiveHeap::kernels_change_words() const {
+  for (int pe = 0; pe < comm().size(); ++pe)
+    if (const Status lack = kernels_change_words_of(Pe{pe}); !lack.ok())
+      return {lack.code(),
+              "kernels with this view would change words of " + pe_text(pe) + " piece by piece: " + lack.text() +
+                  " (ist_heap_atomic64 has it do so); ist_heap_device_view gives a view whose calls that change words say "
+                  "so (isthmus/device/host_words.cuh), and whose `team` is for all others"};
   return {};
 }
 

@@ -57,8 +57,16 @@ class CollectiveHeap final : public Team {
   KindId kind() const { return memory_->shape().kind; }
   // Why no word of that PE's part can be changed as a whole by this PE's device; ok where one can.
   Status changes_words_of(Pe pe) const { return memory_->space().changes_words_of(rank_of(pe)); }
-  // Who does what is done to words of that PE's part; null where processors or devices do.
+  // Why kernels here are known not to change words of that PE's, or of some PE's, as a whole.
+  Status kernels_change_words_of(Pe pe) const { return memory_->space().kernels_change_words_of(rank_of(pe)); }
+  Status kernels_change_words() const;
+  // Who does what is done to words of that PE's part; null where processors or this PE's device do.
   PartService* service_of_words(Pe pe) const {
+    PartService* const stores = service_of_stores(pe);
+    return stores != nullptr || !service_ || changes_words_of(pe).ok() ? stores : service_.get();
+  }
+  // The same of what only stores into them, for which no atomic operation has to get there.
+  PartService* service_of_stores(Pe pe) const {
     return memory_->shape().reach == SpaceReach::owner ? service_.get() : service_for(pe);
   }
   // The same of copies: what lies in the own part needs nobody else.
@@ -92,8 +100,8 @@ class CollectiveHeap final : public Team {
   // Whose memory is in reach is found out with every other PE. What this PE's device does not reach is in unreached_.
   Status meet(Space& space);
   Status meet(Space& space, int pe, const SpaceCard& card);
-  // Is anybody's part served?
-  Result<bool> is_anyone_unreached() const;
+  // Is anybody's part served, or are words of it?
+  Result<bool> is_anyone_served(bool by_owners) const;
   const Status& unreached_of(Pe pe) const { return unreached_[static_cast<std::size_t>(pe.value)]; }
   Status zero(Offset offset, Bytes size);
   Status lost_in_barrier() const;
@@ -103,9 +111,10 @@ class CollectiveHeap final : public Team {
   std::unique_ptr<Space> control_;  // the barrier's words
   std::unique_ptr<FlagBarrier> barrier_;
   Bytes page_;
-  std::unique_ptr<PartService> service_;  // where a PE alone reaches its part, or some device not another PE's
-  std::vector<Status> unreached_;         // why this PE's device does not reach that PE's part; ok where it does
-  DeviceView device_view_;                // of the memory
+  std::unique_ptr<PartService>
+      service_;                    // where a PE alone reaches its part, or some device not another PE's, or not its words
+  std::vector<Status> unreached_;  // why this PE's device does not reach that PE's part; ok where it does
+  DeviceView device_view_;         // of the memory
   std::mutex kept_mutex_;
   std::vector<SharedShape> kept_;
 };

@@ -130,6 +130,23 @@ Status DeviceView::drain(bool dead) {
                               "status of its calls (isthmus/device/host_words.cuh), and make another heap"};
 }
 
+// Only where there is something to tell: kernels whose words are all in reach of them look at nothing.
+Status DeviceView::tell_words(const CollectiveHeap& heap, ist_device_view& view) {
+  if (heap.kernels_change_words().ok()) return {};
+  std::vector<std::byte> lacks;
+  for (int pe = 0; pe < heap.memory().shape().pes; ++pe)
+    lacks.push_back(std::byte{heap.kernels_change_words_of(Pe{pe}).ok() ? std::uint8_t{0} : std::uint8_t{1}});
+  if (!has_desk_) {
+    const auto desk = kind_->allocate(device_, Bytes{lacks.size()});
+    if (!desk.ok()) return desk.status();
+    desk_ = *desk;
+    has_desk_ = true;
+  }
+  IST_TRY(copy_pieces(world_, desk_, host_piece(lacks.data(), Bytes{lacks.size()})));
+  view.desk = reinterpret_cast<unsigned char*>(desk_.address());
+  return {};
+}
+
 Status DeviceView::fill(const CollectiveHeap& heap, int device, ist_device_view& view) {
   const SymmetricHeap& memory = heap.memory();
   const std::lock_guard lock(mutex_);
@@ -137,7 +154,7 @@ Status DeviceView::fill(const CollectiveHeap& heap, int device, ist_device_view&
   view = {};
   memory.fill(view.team);
   view.team.abort_word = heap.abort_word();
-  if (!heap.on_host()) return {};
+  if (!heap.on_host()) return tell_words(heap, view);
   IST_TRY(make_room());
   for (Stretch& stretch : stretches_) IST_TRY(pin(memory, stretch));
   const auto shift = find_shift();

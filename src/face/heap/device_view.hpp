@@ -55,6 +55,8 @@ class DeviceView {
   Status pin(const SymmetricHeap& memory, Stretch& stretch);
   Result<std::int64_t> find_shift() const;
   Status start_proxy(const SymmetricHeap& memory);
+  // Of a heap of devices: whose words kernels leave to others.
+  Status tell_words(const CollectiveHeap& heap, ist_device_view& view);
 
   World& world_;
   std::mutex mutex_;
@@ -63,7 +65,7 @@ class DeviceView {
   std::vector<Stretch> stretches_;
   std::vector<std::byte*> pinned_;
   PinnedPool::Block room_;  // the ring, and the abort word behind it
-  Piece desk_;
+  Piece desk_;              // of a heap of devices a byte for each PE, other than 0 where kernels do not change its words
   bool has_desk_ = false;
   bool desk_is_zero_ = false;
   std::unique_ptr<WordProxy> proxy_;

@@ -5,8 +5,8 @@
 // Ownership      : none; what goes on behind a call the team keeps.
 // Errors         : returned, without the call's name.
 //
-// `Memory` is a Team that has check(pe), at(pe, offset), piece(pe, offset, size), kind(), on_host(), changes_words_of(pe), service_for(pe)
-// and service_of_words(pe); `Where` has a size and a pe, and place_in(memory, where) finds where it is.
+// `Memory` is a Team that has check(pe), at(pe, offset), piece(pe, offset, size), kind(), on_host(), changes_words_of(pe), service_for(pe),
+// service_of_words(pe) and service_of_stores(pe); `Where` has a size and a pe, and place_in(memory, where) finds where it is.
 #pragma once
 
 #include <cstring>
@@ -91,6 +91,12 @@ inline WordChange change_of(const SignalChange& signal) {
   return {signal.operation == IST_SIGNAL_ADD ? WordChange::What::add : WordChange::What::store, signal.value, 0};
 }
 
+// Who changes that word; null: this PE's processor or device.
+template <class Memory>
+PartService* service_of_signal(const Memory& memory, Pe pe, const SignalChange& signal) {
+  return signal.operation == IST_SIGNAL_ADD ? memory.service_of_words(pe) : memory.service_of_stores(pe);
+}
+
 template <class Memory>
 Status set_signal(Memory& memory, const PlaceInHeap& place, const SignalChange& signal) {
   constexpr Bytes kSize{sizeof signal.value};
@@ -99,7 +105,7 @@ Status set_signal(Memory& memory, const PlaceInHeap& place, const SignalChange& 
                           signal.operation == IST_SIGNAL_ADD ? IST_ATOMIC_ADD : IST_ATOMIC_SET, signal.value);
     return {};
   }
-  if (PartService* const service = memory.service_of_words(place.pe); service != nullptr)
+  if (PartService* const service = service_of_signal(memory, place.pe, signal); service != nullptr)
     return service->change({place.pe, place.offset}, kSize, change_of(signal)).status();
   const Piece word = memory.piece(place.pe, place.offset, kSize);
   if (signal.operation == IST_SIGNAL_ADD)
@@ -161,7 +167,7 @@ Status put_signal(Memory& memory, const Where& where, const ist_buffer& source, 
   if (!place.ok()) return place.status();
   if (memory.service_for(place->pe) != nullptr && where.size != Bytes{}) [[unlikely]]
     return put_signal_served(memory, where, source, *place, signal, completes);
-  if (!memory.on_host() && memory.service_of_words(place->pe) == nullptr && where.size != Bytes{})
+  if (!memory.on_host() && service_of_signal(memory, place->pe, signal) == nullptr && where.size != Bytes{})
     return put_signal_on_device(memory, where, source, *place, signal, completes);
   bool goes_on = false;
   IST_TRY(copy(memory, Direction::put, where, source, completes, [&](Transfer rest) {

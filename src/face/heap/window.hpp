@@ -37,6 +37,7 @@ class Window final : public Team {
   KindId kind() const { return kind_; }
   bool on_host() const { return kind_ == KindId::host; }
   static PartService* service_of_words(Pe) { return nullptr; }
+  static PartService* service_of_stores(Pe) { return nullptr; }
   static PartService* service_for(Pe) { return nullptr; }
   Status check(int pe) const;
   // Are those bytes of that PE's registered?

@@ -55,7 +55,7 @@
 
 // Memory of the other classes, what lends memory to other processes, and kernels. Null where a driver lacks one.
 #if CUDA_VERSION >= 13000
-#define IST_CUDA_CALLS_OF_13(CALL) CALL(cuMemcpyBatchAsync_v2)
+#define IST_CUDA_CALLS_OF_13(CALL) CALL(cuMemcpyBatchAsync_v2) CALL(cuDeviceGetHostAtomicCapabilities)
 #else
 #define IST_CUDA_CALLS_OF_13(CALL)
 #endif

@@ -54,15 +54,29 @@ Status CudaSpaces::atomics_between(const CudaContext& home, const CudaLinks::Uui
     return {IST_ERR_UNSUPPORTED, "whether atomic operations cross " + which +
                                      ", is not known: this process does not see that device; let CUDA_VISIBLE_DEVICES name "
                                      "both devices, and choose by number"};
-  int crosses = 0;
-  const CUresult result = api_.cuDeviceGetP2PAttribute == nullptr
-                              ? CUDA_ERROR_NOT_SUPPORTED
-                              : api_.cuDeviceGetP2PAttribute(&crosses, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED,
-                                                             contexts_.device(home.device), contexts_.device(peer));
-  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuDeviceGetP2PAttribute of atomic operations of " + which);
-  if (crosses != 0) return {};
+  const auto crosses = atomics_cross(contexts_.device(home.device), contexts_.device(peer));
+  if (!crosses.ok()) return {crosses.status().code(), crosses.status().text() + " of " + which};
+  if (*crosses) return {};
   return {IST_ERR_UNSUPPORTED, "atomic operations do not cross " + which +
                                    "; use words in a heap of IST_KIND_HOST, or let the PE that has the word change it"};
+}
+
+Result<bool> CudaSpaces::atomics_cross(CUdevice from, CUdevice to) const {
+  int crosses = 0;
+  const CUresult result =
+      api_.cuDeviceGetP2PAttribute == nullptr
+          ? CUDA_ERROR_NOT_SUPPORTED
+          : api_.cuDeviceGetP2PAttribute(&crosses, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, from, to);
+  if (result != CUDA_SUCCESS) return cuda_error(api_, result, "cuDeviceGetP2PAttribute of atomic operations");
+  return crosses != 0;
+}
+
+bool CudaSpaces::words_apart(int one, int other) {
+  if (one == other || apart(one, other)) return false;
+  const CUdevice from = contexts_.device(one), to = contexts_.device(other);
+  for (const auto& crosses : {atomics_cross(from, to), atomics_cross(to, from)})
+    if (crosses.ok() && !*crosses) return true;
+  return false;
 }
 
 bool CudaSpaces::apart(int one, int other) {
@@ -112,7 +126,8 @@ Status CudaSpace::meet(Rank rank, const SpaceCard& card) {
   DeviceCard theirs;
   std::memcpy(&theirs, card.data(), sizeof theirs);
   if (theirs.device == spaces_.contexts_.uuid(home_.device)) return {};
-  if (const Status lack = spaces_.atomics_between(home_, theirs.device, rank); !lack.ok()) lack_[rank.value] = lack;
+  if (const Status lack = spaces_.atomics_between(home_, theirs.device, rank); !lack.ok())
+    lack_[rank.value] = {lack, lack.code() == IST_ERR_UNSUPPORTED && spaces_.contexts_.ordinal_of(theirs.device) >= 0};
   Loan loan;
   loan.device = theirs.device;
   loan.door = theirs.door;
@@ -125,7 +140,12 @@ Status CudaSpace::meet(Rank rank, const SpaceCard& card) {
 
 Status CudaSpace::changes_words_of(Rank rank) const {
   const auto lack = lack_.find(rank.value);
-  return lack == lack_.end() ? Status{} : lack->second;
+  return lack == lack_.end() ? Status{} : lack->second.why;
+}
+
+Status CudaSpace::kernels_change_words_of(Rank rank) const {
+  const auto lack = lack_.find(rank.value);
+  return lack == lack_.end() || !lack->second.is_known ? Status{} : lack->second.why;
 }
 
 Result<CUmemGenericAllocationHandle> CudaSpace::create(Bytes size) const {

@@ -26,6 +26,7 @@ class CudaSpaces : public Spaces {
   Bytes page() const override { return mebibytes(2); }
   SpaceReach reach(int) override { return SpaceReach::device; }
   bool apart(int one, int other) override;
+  bool words_apart(int one, int other) override;
   Result<std::unique_ptr<Space>> open(const SpaceShape& shape) override;
 
   // Access is given to one device of this process: the space's own, which therefore copies, whosever memory it is.
@@ -41,6 +42,7 @@ class CudaSpaces : public Spaces {
 
  private:
   friend class CudaSpace;
+  Result<bool> atomics_cross(CUdevice from, CUdevice to) const;
   Status check(CudaContext& context) const;
   const CudaApi& api_;
   CudaContexts& contexts_;
@@ -60,6 +62,7 @@ class CudaSpace : public Space {
   SpaceCard card() override;
   Status meet(Rank rank, const SpaceCard& card) override;
   Status changes_words_of(Rank rank) const override;
+  Status kernels_change_words_of(Rank rank) const override;
   Result<FileDescriptor> make(Offset from, Bytes size) override;
   Status attach(Pe pe, Offset from, Bytes size, const FileDescriptor& descriptor) override;
   void take_back(Offset from, Bytes size) override;
@@ -81,7 +84,12 @@ class CudaSpace : public Space {
   const CUdeviceptr base_;
   const SpaceShape shape_;
   std::vector<Mapping> mappings_;
-  std::map<std::int32_t, Status> lack_;  // of atomic operations, by ranks
+  // Why no atomic operation gets there, or is known to.
+  struct Lack {
+    Status why;
+    bool is_known;
+  };
+  std::map<std::int32_t, Lack> lack_;  // by ranks
   std::atomic<bool> ends_{false};
 };
 

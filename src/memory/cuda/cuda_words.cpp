@@ -1,5 +1,7 @@
 // Words that the device changes as a whole: ordered and promised like copies.
 #include <algorithm>
+#include <array>
+#include <optional>
 
 #include "memory/cuda/cuda_memory.hpp"
 #include "memory/cuda/word_protocol.hpp"
@@ -15,7 +17,29 @@ void CudaKind::load_words(int device) {
     if (!kernels_.find(**context, static_cast<OrderKernel>(kernel)).ok()) return;  // whoever needs it tells why
 }
 
+#if CUDA_VERSION >= 13000
+namespace {
+
+// What kernels ask their proxy for, of words of both sizes; nothing where the driver does not answer.
+std::optional<bool> changes_host_words(const CudaApi& api, CUdevice device) {
+  constexpr std::array kAsked{CU_ATOMIC_OPERATION_INTEGER_ADD, CU_ATOMIC_OPERATION_AND,      CU_ATOMIC_OPERATION_OR,
+                              CU_ATOMIC_OPERATION_XOR,         CU_ATOMIC_OPERATION_EXCHANGE, CU_ATOMIC_OPERATION_CAS};
+  constexpr unsigned kBoth = CU_ATOMIC_CAPABILITY_SCALAR_32 | CU_ATOMIC_CAPABILITY_SCALAR_64;
+  std::array<unsigned, kAsked.size()> can{};
+  if (api.cuDeviceGetHostAtomicCapabilities == nullptr ||
+      api.cuDeviceGetHostAtomicCapabilities(can.data(), kAsked.data(), kAsked.size(), device) != CUDA_SUCCESS)
+    return std::nullopt;
+  return std::all_of(can.begin(), can.end(), [](unsigned each) { return (each & kBoth) == kBoth; });
+}
+
+}  // namespace
+#endif
+
+// One operation after the other, by drivers for CUDA 13 and later; older ones say it of all together.
 bool CudaKind::reaches_processors_words(int device) const {
+#if CUDA_VERSION >= 13000
+  if (const auto all = changes_host_words(api_, contexts_.device(device))) return *all;
+#endif
   int native = 0;
   return api_.cuDeviceGetAttribute != nullptr &&
          api_.cuDeviceGetAttribute(&native, CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED, contexts_.device(device)) ==
