@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""One list of what `isthmus bench one-sided` wrote on each side, and of NVSHMEM's calls in kernels of the same run, and how the two compare.
+"""One list of what `isthmus bench one-sided` wrote on each side, and of NVSHMEM's calls of the same run, in kernels, by the host and in streams, and
+how the two compare.
 
     one_sided_record.py INFO RAW TO
 
@@ -17,6 +18,40 @@ from host_targets import complete
 THEIRS = {("ping-pong", "put_signal"): "put_signal", ("ping-pong", "packets"): "put_signal", ("barrier", "a block"): "barrier",
           ("put bandwidth", ""): "put_nbi", ("rate of puts", "p"): "p", ("fetch_add", "one word"): "atomic_fetch_add",
           ("add", "one word"): "atomic_add"}
+
+
+# Of the host (of heaps of CUDA memory) and of streams: the operation, how ours begins, and what nvshmem_messages.cu calls the same and its way.
+THEIRS_OUTSIDE = {"host": {("put and quiet", "put"): ("put", "put and quiet of the host"), ("barrier", "barrier"): ("barrier", "of the host")},
+                  "stream": {("ping-pong", "put_signal_on"): ("enqueued", "put with a signal in a stream"),
+                             ("put bandwidth", "put_on"): ("put in a stream", "puts in a stream"),
+                             ("barrier", "barrier_on of the heap"): ("barrier", "in a stream")}}
+
+
+def beside_outside(row, side, peer):
+    for (operation, begins), (benchmark, way) in THEIRS_OUTSIDE[side].items():
+        if row["operation"] == operation and row["path"].startswith(begins):
+            found = [one for one in peer["rows"] if (one["benchmark"], one["way"], one["bytes"]) == (benchmark, way, row["bytes"])]
+            return {"us": found[0]["median_us"]} if found else None
+    return None
+
+
+def of_outside(peer):
+    return any("benchmark" in row for row in peer["rows"])
+
+
+def peer_for(side, kind, reports):
+    """What NVSHMEM did that compares with that side: of kernels one report, of the host and of streams the other."""
+    wants_outside = side != "kernel"
+    if kind != "cuda":
+        return None
+    return next((one for one in reports if "side" not in one and of_outside(one) == wants_outside), None)
+
+
+def their_row(row, report, reports):
+    peer = peer_for(report["side"], report["from"], reports)
+    if peer is None:
+        return None
+    return beside(row, peer) if report["side"] == "kernel" else beside_outside(row, report["side"], peer)
 
 
 def beside(row, peer):
@@ -38,7 +73,7 @@ def beside(row, peer):
 
 HEAD = ["### One-sided calls", "",
         "Of `isthmus bench one-sided`: medians in us, of one way of a ping-pong, of one copy, store or atomic of many, or of one barrier; every byte "
-        "was compared first. Limits, and NVSHMEM's calls in kernels, are of the same run. Quick runs have a twentieth of the repetitions.", "",
+        "was compared first. Limits, and NVSHMEM's calls (in kernels, by the host, in streams), are of the same run. Quick runs have a twentieth of the repetitions.", "",
         "| record | side | memory | operation | bytes | by | us (p10 to p90) | GB/s | M/s | limit us | ours / limit | limit | NVSHMEM us | theirs / ours |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"]
 
@@ -48,10 +83,9 @@ def one_sided_table(files):
     lines = []
     for file in files:
         reports = json.loads(file.read_text())
-        peer = next((one for one in reports if "side" not in one), None)
         for report in reports:
             for row in report["rows"] if "side" in report else []:
-                theirs = beside(row, peer) if peer and report["side"] == "kernel" else None
+                theirs = their_row(row, report, reports)
                 side = report["side"] + (" (quick)" if report.get("quick") else "")
                 limit = [f"{row['limit_us']:.4f}", f"{row['limit_ratio']:.2f}"] if row.get("limit_us") else ["", ""]
                 lines.append("| " + " | ".join([
@@ -62,10 +96,10 @@ def one_sided_table(files):
     return HEAD + lines + [""] if lines else []
 
 
-def table(kernels, peer):
-    yield f"\n{'in kernels':22} {'bytes':>9}  {'by':40} {'us':>10} {'NVSHMEM us':>11} {'theirs / ours':>13}"
-    for row in kernels["rows"]:
-        theirs = beside(row, peer)
+def table(report, reports):
+    yield f"\n{report['side'] + ', ' + report['from']:22} {'bytes':>9}  {'by':40} {'us':>10} {'NVSHMEM us':>11} {'theirs / ours':>13}"
+    for row in report["rows"]:
+        theirs = their_row(row, report, reports)
         if theirs:
             yield (f"{row['operation']:22} {row['bytes']:9}  {row['path']:40} {row['median_us']:10.4f} {theirs['us']:11.4f} "
                    f"{theirs['us'] / row['median_us']:13.2f}")
@@ -76,13 +110,14 @@ def main(info, raw, to):
     found = [report for report in map(complete, sorted(pathlib.Path(raw).glob("one-sided-*.json"))) if report]
     if not found:
         sys.exit(f"{raw} holds no report of isthmus bench one-sided that is complete; the log says more")
-    files = pathlib.Path(raw).glob("nvshmem.json")
-    for peer in filter(None, map(complete, files)):
-        kernels = [report for report in found if report["side"] == "kernel"]
-        for report in kernels:
-            print("\n".join(table(report, peer)))
+    ours = list(found)
+    for peer in filter(None, map(complete, sorted(pathlib.Path(raw).glob("nvshmem*.json")))):
         found.append({"machine": about["machine"], "commit": about["commit"],
                       "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), "by": peer["peer_name"], **peer})
+    for report in ours:
+        lines = list(table(report, found))
+        if lines[1:]:
+            print("\n".join(lines))
     pathlib.Path(to).write_text(json.dumps(found, indent=1) + "\n")
 
 

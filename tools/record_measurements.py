@@ -212,9 +212,9 @@ def check_table(files):
 def stencil_table(files):
     if not files:
         return []
-    lines = ["### Stencil", "", "Both exchanges in one run, results compared with a serial run where it says verified.", "",
-             "| record | field | ranks | kind | steps | us/step isthmus | us/step staged | verified | machine | commit |",
-             "|---|---|---|---|---|---|---|---|---|---|"]
+    lines = ["### Stencil", "", "All exchanges in one run, results compared with a serial run where it says verified; older runs left out the one-sided one.", "",
+             "| record | field | ranks | kind | steps | us/step isthmus | us/step staged | us/step one-sided | verified | machine | commit |",
+             "|---|---|---|---|---|---|---|---|---|---|---|"]
     for file in files:
         for one in json.loads(file.read_text()):
             us = {row["exchange"]: f"{row['us_per_step']:.1f}" for row in one["rows"]}
@@ -223,7 +223,7 @@ def stencil_table(files):
                 verdicts.setdefault(verdict(row), []).append(row["exchange"])
             verified = "; ".join(f"{' and '.join(names)} {text}" for text, names in verdicts.items())
             lines.append(f"| [{file.name}]({file.name}) | {one['input'] or 'i*j'}, {' x '.join(map(str, one['field']))} | "
-                         f"{one['ranks']} | {one['kind']} | {one['steps']} | {us.get('isthmus', '')} | {us.get('staged', '')} | "
+                         f"{one['ranks']} | {one['kind']} | {one['steps']} | {us.get('isthmus', '')} | {us.get('staged', '')} | {us.get('one-sided', '')} | "
                          f"{verified} | {one['machine']} | {one['commit']} |")
     return lines + [""]
 

@@ -93,8 +93,6 @@ void must_make_sense(const BenchOptions& options, const std::string& kind) {
     throw Failure(2, "heaps are of memory of kind host or cuda on both ranks (--kind), but was given \"" + kind + "\"");
   if (options.side != "host" && kind == "host")
     throw Failure(2, options.side + "s reach heaps of CUDA memory: say --kind cuda, or --side host");
-  if (options.side == "stream" && !options.call.empty() && options.call != "ping-pong" && options.call != "barrier")
-    throw Failure(2, "in streams there are ping-pong and barrier alone: say --side host or kernel for " + options.call);
   if (options.call == "words" && options.side != "kernel")
     throw Failure(2, "words are traded by the threads of kernels: say --side kernel");
   if (options.ranks != 0 && options.ranks != 2)

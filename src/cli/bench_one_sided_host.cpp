@@ -54,6 +54,8 @@ class HostSide {
     const auto sizes = bench_.sizes(8, kMostInTrade, 2);
     if (bench_.wants("ping-pong"))
       for (const std::uint64_t bytes : sizes) ping_pong(bytes);
+    if (bench_.wants("ping-pong"))
+      for (const std::uint64_t bytes : bench_.sizes(8, kMostInTrade, 8)) put_and_quiet(bytes);
     if (bench_.wants("bandwidth"))
       for (const bool puts : {true, false})
         for (const std::uint64_t bytes : bench_.sizes(8, kRoom, 8)) bandwidth(bytes, puts);
@@ -87,6 +89,7 @@ class HostSide {
   }
 
   void ping_pong(std::uint64_t bytes);
+  void put_and_quiet(std::uint64_t bytes);
   void bandwidth(std::uint64_t bytes, bool puts, bool rate = false);
   void atomics(bool fetches);
   void barrier();
@@ -151,6 +154,33 @@ void HostSide::ping_pong(std::uint64_t bytes) {
     });
   }
   row.times = bench_.timed(row, false, 2, trade);
+  bench_.add(std::move(row));
+}
+
+// Of which the other PE learns nothing: the bytes are there when it is over.
+void HostSide::put_and_quiet(std::uint64_t bytes) {
+  const auto ours = [&] {
+    if (!bench_.first()) return;
+    heap_.put(dest_, bench_.buffer(source()), bytes, 1);
+    heap_.quiet();
+  };
+  prepare(bytes + 7, bytes);
+  ours();
+  heap_.barrier();
+  bench_.must_be_right(bench_.first() || has_come(bytes + 7, bytes),
+                       "a put and quiet of " + std::to_string(bytes) + " bytes");
+  OneSidedRow row{.operation = "put and quiet", .bytes = bytes, .by = "put, quiet, one after the other"};
+  row.limit_is = on_host() ? "memcpy of the same" : "a copy by the driver, waited for";
+  row.limit_times = bench_.timed(row, false, 1, [&] {
+    if (!bench_.first()) return;
+    if (on_host()) {
+      std::memcpy(theirs_, source(), bytes);
+    } else {
+      device_->copy(theirs_, source(), bytes);
+      device_->wait();
+    }
+  });
+  row.times = bench_.timed(row, false, 1, ours);
   bench_.add(std::move(row));
 }
 

@@ -224,19 +224,30 @@ def one_sided_calls_are_one_list_beside_nvshmem(folder):
             theirs("atomic_fetch_add", "a thread", 8, 1, 1.2), theirs("barrier", "a block", 0, 32, 5.0), theirs("barrier", "a block", 0, 256, 5.5)]
     (folder / "one-sided-kernel-cuda.json").write_text(json.dumps({"side": "kernel", "from": "cuda", "machine": "M", "commit": "0123", "date": "2026-11-26T00:00:00Z", "rows": rows}))
     (folder / "one-sided-host-host.json").write_text("[half of it")
+    outside = [ours("put and quiet", "put, quiet, one after the other", 8, 0, 0, 4.0), ours("barrier", "barrier of the heap", 0, 0, 0, 2.0)]
+    (folder / "one-sided-host-cuda.json").write_text(json.dumps({"side": "host", "from": "cuda", "machine": "M", "commit": "0123", "date": "2026-11-26T00:00:00Z", "rows": outside}))
+    streams = [ours("ping-pong", "put_signal_on and wait_until_on, 100 in a stream", 8, 0, 0, 4.0), ours("put bandwidth", "put_on, 64 in a stream", 8192, 0, 0, 5.0),
+               ours("barrier", "barrier_on, 100 in a stream", 0, 0, 0, 1.0), ours("barrier", "barrier_on of the heap, 100 in a stream", 0, 0, 0, 2.0)]
+    (folder / "one-sided-stream-cuda.json").write_text(json.dumps({"side": "stream", "from": "cuda", "machine": "M", "commit": "0123", "date": "2026-11-26T00:00:00Z", "rows": streams}))
+
+    def outside_of(benchmark, way, size, us):
+        return {"benchmark": benchmark, "way": way, "bytes": size, "median_us": us}
+    (folder / "nvshmem_outside.json").write_text(json.dumps({"peer_name": "NVSHMEM 3", "rows": [
+        outside_of("put", "put and quiet of the host", 8, 8.0), outside_of("put", "put and quiet of the host", 64, 9.0), outside_of("barrier", "of the host", 0, 6.0),
+        outside_of("barrier", "in a stream", 0, 8.0), outside_of("enqueued", "put with a signal in a stream", 8, 20.0), outside_of("put in a stream", "puts in a stream", 8192, 30.0)]}))
     (folder / "nvshmem.json").write_text(json.dumps({"peer_name": "NVSHMEM 3", "rows": peer}))
     done = run(*command)
     assert done.returncode == 0 and "left out one-sided-host-host.json: not complete" in done.stdout, done
-    ratios = [line.split()[-1] for line in done.stdout.splitlines()[3:]]
-    assert ratios == ["1.50", "3.00", "1.50", "3.00", "1.50", "2.20"], done.stdout
+    ratios = [line.split()[-1] for line in done.stdout.splitlines() if line and line[-1].isdigit()]
+    assert ratios == ["2.00", "3.00", "1.50", "3.00", "1.50", "3.00", "1.50", "2.20", "5.00", "6.00", "4.00"], done.stdout
     found = json.loads((folder / "out.json").read_text())
-    assert [one.get("side", one.get("by")) for one in found] == ["kernel", "NVSHMEM 3"] and found[1]["commit"] == "0123", found
+    assert [one.get("side", one.get("by")) for one in found] == ["host", "kernel", "stream", "NVSHMEM 3", "NVSHMEM 3"] and found[4]["commit"] == "0123", found
     (folder / "filed").mkdir()
     (folder / "out.json").rename(folder / "filed" / "one_sided.json")
     done = run(sys.executable, "-B", TOOLS / "record_measurements.py", folder / "filed", "--measured", folder / "measured")
     assert done.returncode == 0 and (folder / "measured" / "2026-11-26-m-one-sided.json").exists(), done
     lines = [line for line in (folder / "measured" / "README.md").read_text().splitlines() if "one-sided.json" in line]
-    assert len(lines) == len(rows) and sum(line.endswith("| 1.50 |") for line in lines) == 3 and "| 2.00 | L |" in lines[0], lines
+    assert len(lines) == len(rows + outside + streams) and sum(line.endswith("| 1.50 |") for line in lines) == 3 and "| 2.00 | L |" in lines[0], lines
 
 
 def bad_words_are_told():

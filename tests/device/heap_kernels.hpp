@@ -33,6 +33,16 @@ struct Places {
 int devices();
 // Each epoch: a put with a signal to the right, packets both ways, a collective call, a barrier, and an atomic at PE 0.
 Found exchange(const ist_team_view& view, int device, const Places& places, std::uint32_t epochs);
+// The same for as long as nobody is told to end, and at most so many epochs; `before` have been run by the kernels before it. What is told to one
+// kernel is told to all in that epoch's collective call. In mapped host memory, from told_memory(). first_ns of Found: epochs
+// run; second_ns: other than 0 where somebody was told.
+struct Told {
+  unsigned end;    // set by the host: other than 0
+  unsigned epoch;  // by the kernel: the last that it has run
+};
+Told* told_memory(int device);
+Found exchange_until_told(const ist_team_view& view, int device, const Places& places, std::uint32_t before,
+                          std::uint32_t epochs, Told* told);
 // A grid whose blocks put to the right, and meet with all PEs.
 Found meet_as_grids(const ist_team_view& view, int device, const Places& places, std::uint32_t epochs);
 // kAdders threads add 1 to the word behind that of exchange(), at every PE, so often.

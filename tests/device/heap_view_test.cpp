@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "../ranks/forked_ranks.hpp"
 #include "heap_kernels.hpp"
+#include "other_work.hpp"
 #include "shorter.hpp"
 
 namespace {
@@ -19,6 +21,8 @@ using namespace forked_ranks;
 using heap_kernels::Found;
 using heap_kernels::Places;
 using heap_kernels::shorter;
+using heap_kernels::Told;
+using heap_kernels::Work;
 
 // Of one rank, on the GPU of its number.
 struct Symmetric {
@@ -216,6 +220,104 @@ TEST_F(HeapView, CarriesHalosThatKernelsPutWhereTheyBelong) {
                   return wrong + (ist_heap_destroy(&symmetric.heap) == IST_OK ? 0 : 1);
                 }),
       -1);
+}
+
+int wrong_with(const Here& here, const Work& work, const std::string& text) {
+  if (text.empty()) return 0;
+  std::fprintf(stderr, "[%d] %s: %s\n", here.rank, work.name(), text.c_str());
+  return 1;
+}
+
+// Until `ended`, at least once.
+int go_on(const Here& here, Work& work, const std::atomic<bool>& ended) {
+  do {
+    std::string text = work.prepare();
+    if (text.empty()) text = work.make();
+    if (text.empty()) text = work.prove();
+    if (!text.empty()) return wrong_with(here, work, text);
+  } while (!ended);
+  return 0;
+}
+
+// Kernels that end by themselves, one after the other, while a thread for each kind of call does nothing else: what waits for a kernel there waits
+// for one that ends, and holds up the launch of the next one for no longer.
+TEST_F(HeapView, GoesOnBesideOtherWorkOfItsProcess) {
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Symmetric symmetric;
+    if (!symmetric.made(here)) return 50;
+    Told* const told = heap_kernels::told_memory(here.rank);
+    if (told == nullptr) return 51;
+    std::atomic<bool> ended{false};
+    std::atomic<int> wrong{0};
+    const auto works = heap_kernels::all_work(here.rank);
+    std::vector<std::thread> crew;
+    for (const auto& work : works) crew.emplace_back([&] { wrong += go_on(here, *work, ended); });
+    const auto until = Clock::now() + std::chrono::seconds(3);
+    std::uint32_t before = 0;
+    for (bool ends = false; !ends;) {
+      if (Clock::now() > until) told->end = 1;
+      const Found found = exchange_until_told(symmetric.view, here.rank, symmetric.places, before, 100, told);
+      const int found_wrong = wrong_in(here, "exchange", found);
+      wrong += found_wrong;
+      before += static_cast<std::uint32_t>(found.first_ns);
+      ends = found.second_ns != 0 || found_wrong != 0;
+    }
+    ended = true;
+    for (std::thread& one : crew) one.join();
+    return wrong + (ist_heap_destroy(&symmetric.heap) == IST_OK ? 0 : 1);
+  }));
+}
+
+// A kernel that stays until it is told to end, beside one call: of those that CUDA lets wait for kernels the call may return when it has ended, and
+// of all others before. `number` is the call's, and `before` the epochs of the kernels before.
+int stay_beside(const Here& here, const Symmetric& symmetric, Work& work, int number, Told* told, std::uint32_t& before) {
+  told->end = 0;
+  const std::string unprepared = work.prepare();
+  if (!unprepared.empty() || ist_heap_barrier(symmetric.heap) != IST_OK)
+    return wrong_with(here, work, unprepared + " (before)");
+  Found found;
+  std::thread kernel(
+      [&] { found = exchange_until_told(symmetric.view, here.rank, symmetric.places, before, 1U << 30, told); });
+  const auto begun = Clock::now();
+  const volatile unsigned& epoch = told->epoch;
+  while (epoch == before && Clock::now() - begun < std::chrono::seconds(5))
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  std::atomic<bool> over{false};
+  std::string text;
+  const auto called = Clock::now();
+  std::thread caller([&] {
+    text = work.make();
+    over = true;
+  });
+  const auto patience = std::chrono::milliseconds(work.may_wait() ? 500 : 5000);
+  while (!over && Clock::now() - called < patience) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const bool came = over;
+  // The other rank's call has its time, too: kernels end together.
+  here.has_come_to(number);
+  here.wait_for(1 - here.rank, number);
+  *static_cast<volatile unsigned*>(&told->end) = 1;
+  kernel.join();
+  caller.join();
+  std::printf("[%d] beside a kernel that stays: %s %s\n", here.rank, work.name(), came ? "went on" : "waited for it to end");
+  std::fflush(stdout);
+  before += static_cast<std::uint32_t>(found.first_ns);
+  if (text.empty()) text = work.prove();
+  if (text.empty() && !came && !work.may_wait()) text = "came back only when the kernel had ended";
+  return wrong_in(here, work.name(), found) + wrong_with(here, work, text);
+}
+
+TEST_F(HeapView, StaysUntilItIsToldBesideOtherWork) {
+  expect_all(run_ranks(2, "host,cuda", [](const Here& here) {
+    Symmetric symmetric;
+    if (!symmetric.made(here)) return 50;
+    Told* const told = heap_kernels::told_memory(here.rank);
+    if (told == nullptr) return 51;
+    std::uint32_t before = 0;
+    int wrong = 0, number = 0;
+    for (const auto& work : heap_kernels::all_work(here.rank))
+      wrong += stay_beside(here, symmetric, *work, ++number, told, before);
+    return wrong + (ist_heap_destroy(&symmetric.heap) == IST_OK ? 0 : 1);
+  }));
 }
 
 TEST_F(HeapView, ReleasesKernelsThatWaitForOneThatWasKilled) {

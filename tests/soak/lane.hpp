@@ -168,6 +168,7 @@ std::unique_ptr<Lane> make_message_lane(Rank& rank, Tally& tally, int number);
 std::unique_ptr<Lane> make_collective_lane(Rank& rank, Tally& tally, int number);
 std::unique_ptr<Lane> make_stream_lane(Rank& rank, Tally& tally, int number);
 std::unique_ptr<Lane> make_meeting_lane(Rank& rank, Tally& tally, int number);
+std::unique_ptr<Lane> make_heap_lane(Rank& rank, Tally& tally, int number);
 
 // The sum of all ranks' numbers of 8 bytes, which wrap.
 std::vector<unsigned char> sum_of(int ranks, const std::function<std::vector<unsigned char>(int rank)>& numbers_of);

@@ -3,7 +3,7 @@
 //   isthmus run -n 2 build/tests/traffic_soak --seconds 1200 --json soak.json
 //
 // In rounds: every rank has some threads ("lanes") that send and receive by every call there is, out of and into memory of every class,
-// one with collective calls, and where there is CUDA two with messages and with collective calls in streams. Queues of OpenCL have tests
+// one with collective calls, one with one-sided calls on symmetric heaps, and where there is CUDA two with messages and with collective calls in streams. Queues of OpenCL have tests
 // of their own, and a worker runs where ISTHMUS_WORKER says so. What is sent follows from seed, round, lane and step,
 // so that both ends know it, and a round that went wrong can be run again by itself. Between the rounds nothing is under way, and what
 // the processes hold is looked at. Status: 0, all right; 1, a mismatch, an error or a leak; 2, wrong options; 3, nothing moved any more.
@@ -29,9 +29,9 @@ std::optional<int> read_options(int argc, char** argv, Options& options) {
   app.add_option("--seed", options.seed, "what everything follows from")->capture_default_str();
   app.add_option("--first-round", options.first_round, "begin with this round")->capture_default_str();
   app.add_option("--rounds", options.rounds, "end after so many rounds");
-  app.add_option("--only", options.only, "lanes of these kinds alone: message, collective, stream")
+  app.add_option("--only", options.only, "lanes of these kinds alone: message, collective, heap, stream")
       ->delimiter(',')
-      ->check(CLI::IsMember({"message", "collective", "stream"}));
+      ->check(CLI::IsMember({"message", "collective", "heap", "stream"}));
   app.add_option("--classes", options.classes, "memory of these classes alone, of those that are there")->delimiter(',');
   app.add_option("--lanes", options.lanes, "threads with messages, beside that with collective calls and those with streams")
       ->capture_default_str()
@@ -86,6 +86,8 @@ std::vector<std::unique_ptr<Lane>> make_lanes(Rank& rank, Tally& tally) {
     if (rank.options.has_lanes("message")) lanes.push_back(make_message_lane(rank, tally, number));
   if (rank.options.has_lanes("collective")) lanes.push_back(make_collective_lane(rank, tally, number));
   ++number;
+  // Behind those in streams, whose numbers are as they were before there was this one.
+  if (rank.options.has_lanes("heap")) lanes.push_back(make_heap_lane(rank, tally, number + 2));
   if (!rank.options.has_lanes("stream")) return lanes;
   const bool devices = std::find(rank.classes.begin(), rank.classes.end(), Class::cuda) != rank.classes.end();
   if (rank.size > 1 && devices) {

@@ -32,6 +32,8 @@ def whole(record, rounds):
         lacking = (MANNERS | CALLS) - set(received)
         assert not lacking, f"rank {rank['rank']} did without {lacking}"
         assert any(what.startswith("in streams, ") for what in received), received
+        for heap in ("host", "cuda"):
+            assert sum(what.startswith(f"heap, {heap}, ") for what in received) == 3, received
         for way in ("slot", "cell", "ring", "single copy", "device"):
             assert rank["carriers"][way]["messages"] > 0, (way, rank["carriers"])
         assert len(rank["quiet"]) == record["rounds"] and all(len(row) == len(rank["columns"]) for row in rank["quiet"])

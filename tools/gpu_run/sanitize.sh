@@ -63,7 +63,7 @@ sanitize_heaps() {
   ISTHMUS_TEST_SHORTER=5 sanitize "$tool" 40 1 "calls in kernels" "$tests/in_kernel" quick no-bulk
   # All that uses shared memory, in which one thread and its copy unit take turns.
   ISTHMUS_TEST_SHORTER=5 sanitize "$tool" 40 1 "bulk copies in kernels" "$tests/in_kernel" quick bulk
-  ISTHMUS_TEST_SHORTER=40 sanitize "$tool" 40 1 "heaps in kernels" "$tests/device_heap_view" $brief "--gtest_filter=HeapView.*-*AMillion*:*WasKilled*"
+  ISTHMUS_TEST_SHORTER=40 sanitize "$tool" 40 1 "heaps in kernels" "$tests/device_heap_view" $brief "--gtest_filter=HeapView.*-*AMillion*:*WasKilled*:*OtherWork*"
   ISTHMUS_TEST_SHORTER=40 sanitize "$tool" 40 1 "host heaps in kernels" "$tests/device_heap_view" $brief "--gtest_filter=HostHeap.*-*WasKilled*"
   ISTHMUS_TEST_SHORTER=40 sanitize "$tool" 40 1 "windows in kernels" "$tests/device_heap_view" $brief "--gtest_filter=WindowView.*-*WasKilled*"
   sanitize "$tool" 40 $who "heaps in streams" "$tests/ranks_heap_streams" $brief

@@ -4,7 +4,7 @@
 //
 // latency: half a round trip of puts with a signal, put into streams, in which every step is waited for, as a blocking message is.
 // enqueued: the same with nothing waited for between. put: a put and a quiet of the host, which the other side takes no part in, so that
-// it is no message. bandwidth: windows of 64 puts and a signal behind them; bidirectional: the same both ways at once. The two processes
+// it is no message. put in a stream: one of many puts in a row, waited for together. barrier: of all, by the host, and many in a stream. bandwidth: windows of 64 puts and a signal behind them; bidirectional: the same both ways at once. The two processes
 // find each other by the library's unique id, which lies in memory that they share.
 #include <cuda_runtime.h>
 #include <nvshmem.h>
@@ -24,6 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr int kWindow = 64;
+constexpr int kInStream = 100;
 using peers::kMostCalls;
 
 struct Board {
@@ -123,6 +124,21 @@ void prove(Rank& r) {
     must(bytes[i] == value(1 - r.rank, i), "the comparison of the bytes that arrived");
 }
 
+// What no other side takes part in, or all do: many in a stream are waited for together.
+void put_in_stream(Rank& r, std::size_t bytes) {
+  time_row(r, "put in a stream", "puts in a stream", bytes, bytes <= 8192 ? 100 : 20, kInStream, true, [&] {
+    for (int n = 0; n < kInStream; ++n) nvshmemx_putmem_on_stream(r.in, r.out, bytes, 1 - r.rank, r.stream);
+    r.finish();
+  });
+}
+void barriers(Rank& r) {
+  time_row(r, "barrier", "of the host", 0, 1000, 1, false, [] { nvshmem_barrier_all(); });
+  time_row(r, "barrier", "in a stream", 0, 100, kInStream, false, [&] {
+    for (int n = 0; n < kInStream; ++n) nvshmemx_barrier_all_on_stream(r.stream);
+    r.finish();
+  });
+}
+
 int be_rank(Board& board, int rank, std::size_t most) {
   Rank r{board, rank};
   must(cudaSetDevice(rank), "cudaSetDevice");
@@ -162,7 +178,9 @@ int be_rank(Board& board, int rank, std::size_t most) {
       nvshmem_putmem(r.in, r.out, bytes, 1 - r.rank);
       nvshmem_quiet();
     });
+    put_in_stream(r, bytes);
   }
+  barriers(r);
   for (std::size_t bytes = 64 << 10; bytes <= most; bytes *= 4)
     for (const bool both_ways : {false, true})
       time_row(r, both_ways ? "bidirectional" : "bandwidth", "puts in a stream", bytes, 20, kWindow, false,

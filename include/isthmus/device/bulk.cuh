@@ -6,6 +6,9 @@
 // Ownership      : the room is the caller's, in shared memory, and nobody else's while the object lives.
 // Errors         : none.
 //
+// compute-sanitizer's racecheck does not order what the unit does, of the asynchronous proxy, and reports hazards between its loads and stores of the
+// room: each such pair is ordered by the load's barrier or by a wait for the unit's stores.
+//
 // One thread keeps a link nearly as busy as a block of 512 that loads and stores, and some 32 of them, in as many blocks, fill it. Where all
 // threads of a block have nothing else to do, put() and get() are as quick and need no room (docs/in-kernel.md has figures).
 #ifndef ISTHMUS_DEVICE_BULK_CUH
