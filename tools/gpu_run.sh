@@ -43,6 +43,7 @@
 #                                   (tests/device/in_kernel.cu) and NVSHMEM's; between two GPUs, or two kernels of one; a quick build
 #   tools/gpu_run.sh workloads      Jacobi, Himeno, lattice Boltzmann, pixels and particles on one GPU and on all, each way to exchange; beside NCCL; a quick build
 #   tools/gpu_run.sh layouts        messages with layouts, and packing beside kernels by hand; a quick build
+#   tools/gpu_run.sh halo           halo exchanges of boxes and of listed nodes, of CUDA and host memory (isthmus bench halo); a quick build
 #   tools/gpu_run.sh rows           messages with layouts in rows by copy engines and by kernels, each forced, and as chosen; a quick build
 #   tools/gpu_run.sh offload        the examples of OpenMP and OpenACC on GPUs, from the folder of tools/offload.sh; a quick build
 #   tools/gpu_run.sh one-sided      isthmus bench one-sided by the host and in kernels, and NVSHMEM's calls in kernels; a quick build
@@ -72,7 +73,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 mode=${1:-}
 case $mode in
-  check | bench | collectives | peers | workers | arithmetic | overlap | sweeps | soak | replays | waits | turns | both-ways | who-copies | link-stores | barrier-forms | contexts | in-kernel | layouts | rows | offload | one-sided | workloads | sanitize) ;;
+  check | bench | collectives | peers | workers | arithmetic | overlap | sweeps | soak | replays | waits | turns | both-ways | who-copies | link-stores | barrier-forms | contexts | in-kernel | layouts | rows | halo | offload | one-sided | workloads | sanitize) ;;
   *) [[ -n $mode ]] && echo "gpu_run: '$mode' is none of these"; sed -n '2,/^set /{/^#/p}' "$0"; exit 2 ;;
 esac
 out=${OUT:-gpu-out}
@@ -147,13 +148,13 @@ build_all() {
   local options=(-S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DISTHMUS_CUDA=ON)
   [[ -n $deps ]] && options+=("-DISTHMUS_DEPS_DIR=$(cd "$deps" && pwd)")
   [[ -n ${ISTHMUS_COMMIT:-} ]] && options+=("-DISTHMUS_COMMIT=$ISTHMUS_COMMIT")
-  [[ $mode =~ ^(bench|peers|workers|arithmetic|overlap|sweeps|in-kernel|layouts|rows|offload|one-sided|workloads)$ ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
+  [[ $mode =~ ^(bench|peers|workers|arithmetic|overlap|sweeps|in-kernel|layouts|rows|halo|offload|one-sided|workloads)$ ]] && options+=(-DISTHMUS_TESTS=OFF) || options+=(-DISTHMUS_TESTS=ON)
   [[ $mode == check ]] && python_options "$deps"
   step 120 "configure" cmake "${options[@]}" || finish
   local targets=()
   [[ $mode == collectives ]] && targets=(--target isthmus_program ranks_nccl ranks_meetings)
   [[ $mode == workloads ]] && targets=(--target isthmus_program jacobi himeno lbm pixels particles)
-  [[ $mode =~ ^(overlap|in-kernel|layouts|rows|offload|one-sided)$ ]] && targets=(--target isthmus_program)
+  [[ $mode =~ ^(overlap|in-kernel|layouts|rows|halo|offload|one-sided)$ ]] && targets=(--target isthmus_program)
   [[ $mode == soak ]] && targets=(--target isthmus_program traffic_soak)
   [[ $mode == replays ]] && targets=(--target isthmus_program graph_replays)
   [[ $mode == sanitize ]] && targets=(--target isthmus_program arithmetic_test cuda_kind_test ranks_streams ranks_meetings ranks_workers graph_replays in_kernel device_heap_view ranks_heap_streams ranks_one_sided)

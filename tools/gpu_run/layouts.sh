@@ -51,3 +51,20 @@ for bench, times in (("pack", ("pack_us", "to_host_us", "from_host_us")), ("layo
 PYTHON
   finish
 }
+
+# tools/gpu_run.sh halo: halo.json is a list of what each bench wrote.
+run_halo() {
+  build_all
+  describe_machine
+  local kind of
+  for kind in cuda host; do
+    for of in boxes lists; do
+      # shellcheck disable=SC2086,SC2046 # several words, or none
+      step "$limit" "halos of $of, $kind" bash -o pipefail -c "'$isthmus' bench halo \"\$@\" --json '$raw/halo-$kind-$of.json' | tee -a '$out/halo.txt'" halo \
+        $([[ $of == lists ]] && echo lists) --kind $kind ${ISTHMUS_BENCH_OPTIONS:-}
+    done
+  done
+  python3 -c 'import json, pathlib, sys; print(json.dumps([json.loads(file.read_text()) for file in sorted(pathlib.Path(sys.argv[1]).glob("halo-*.json"))], indent=1))' \
+    "$raw" >"$out/halo.json" || failures=$((failures + 1))
+  finish
+}
