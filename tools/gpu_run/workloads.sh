@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154
 # tools/gpu_run.sh workloads: Jacobi, Himeno and lattice Boltzmann on one GPU and on all of them (rows 14 to 16), cudaMPI's stencil and particles, each way to exchange in one start
-# of the program, three starts of each. Sourced by it, for its functions.
+# of the program, three starts of each; and once Himeno's planes over their number, and, on four GPUs, its cuts along two dimensions. Sourced by it, for its functions.
 #
 # workloads.json is one object: machine, commit and date, and what each start of a program wrote with --json.
 
