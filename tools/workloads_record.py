@@ -6,7 +6,7 @@ the same run. cudaMPI's stencil and particles have no row, and are in the table 
                                        RAW/*.workload.json, those that are complete; and its table. Status 1 where there is none.
 
 Called so by tools/gpu_run.sh workloads; tools/record_measurements.py takes targets and tables of what is filed as `*-workloads.json` from here.
-Of runs of one program, size and number of ranks the median counts.
+Of runs of one program, size and number of ranks the median counts. Himeno's planes over their number (sizes such as 16x128x128) are a table of their own.
 """
 import datetime
 import json
@@ -17,6 +17,7 @@ import sys
 from host_targets import complete, entry, last_objects
 
 SMALL, LARGE = ("XS", "S"), ("L", "XL")
+SIZES = (*SMALL, "M", *LARGE)
 GAIN, SCALING = 2, 0.95                         # row 14
 JACOBI_SHARE, JACOBI_SCALING = 0.9, 0.97        # row 15
 GLUPS, LBM_SCALING = 25, 0.95                   # row 16
@@ -84,6 +85,15 @@ def shaped(run):
     return {**run, "ways": [with_us(way) for way in run["ways"]], "alone": with_us(run["alone"]) if run.get("alone") else None}
 
 
+def is_slab(run):
+    """Himeno's of cells that were asked for by their numbers: planes of one size, cut along the other dimension."""
+    return run["program"] == "himeno" and run["size"] not in SIZES
+
+
+def is_along_i(run):
+    return run["grid"][1:] == [1, 1]
+
+
 def runs_of(record, program):
     return [shaped(run) for run in record["runs"] if run.get("program", run.get("benchmark")) == program]
 
@@ -132,7 +142,7 @@ def of_himeno(record):
         for way in found + (measured_ways(run) if run["ranks"] == 1 else []):
             alone.setdefault(run["size"], {}).setdefault(way["name"], []).append(way["us"])
     alone = {size: min(median(times) for times in ways.values()) for size, ways in alone.items()}
-    for (size, ranks), runs in grouped(runs_of(record, "himeno"), lambda run: (run["size"], run["ranks"])).items():
+    for (size, ranks), runs in grouped(filter(is_along_i, runs_of(record, "himeno")), lambda run: (run["size"], run["ranks"])).items():
         if ranks < 2 or size not in SMALL + LARGE:
             continue
         beside, faster = "beside the best that is driven from outside", f">= {GAIN} x faster"
@@ -220,7 +230,8 @@ def line(*cells):
 
 def case_of(run):
     cells = " x ".join(map(str, run.get("cells", [])))
-    return {"himeno": run.get("size"), "lbm": f"{run.get('flow')} {cells}", "particles": f"{run.get('particles')}, {run.get('speed')} of the box a step"}.get(run["program"], cells)
+    himeno = run.get("size") if run["program"] != "himeno" or is_along_i(run) else f"{run['size']}, ranks {' x '.join(map(str, run['grid']))}"
+    return {"himeno": himeno, "lbm": f"{run.get('flow')} {cells}", "particles": f"{run.get('particles')}, {run.get('speed')} of the box a step"}.get(run["program"], cells)
 
 
 def figures(record):
@@ -229,6 +240,8 @@ def figures(record):
     shown = {"MFLOPS": lambda rate: (f"{rate / 1000:.0f}", "GFLOPS"), "GLUPS": lambda rate: (f"{rate:.2f}", "GLUPS")}
     for program, title in titles.items():
         for run in runs_of(record, program):
+            if is_slab(run):
+                continue  # slabs_table() has it
             # What lattice Boltzmann did on one GPU is a start of its own.
             alone = [run["alone"]] if run["alone"] and program != "lbm" else []
             for way in alone + measured_ways(run):
@@ -245,6 +258,26 @@ def rows_table(record):
                     for program, case, ranks, way, rate, unit, us, efficiency, is_right in figures(record)]
 
 
+def slabs_table(record):
+    """Himeno's planes over their number: us of an iteration by the quickest way of each kind; nothing where none were measured."""
+    slabs = sorted(filter(is_slab, runs_of(record, "himeno")), key=lambda run: (run["cells"][1], run["cells"][2], run["cells"][0]))
+    lines = ["", line("planes", "how many", "ranks", "one GPU alone, us", "messages, us", "stream, us", "kernel, us", "driven / kernel", "efficiency of the kernel", "verified"),
+             "|---|---|---|---|---|---|---|---|---|---|"] if slabs else []
+    for run in slabs:
+        best = {}
+        for way in measured_ways(run):
+            kind = way["name"].split(",")[0]
+            best[kind] = min(best.get(kind, way["us"]), way["us"])
+        driven = [best[kind] for kind in ("messages", "stream") if kind in best]
+        kernel, alone = best.get("kernel"), run["alone"]["us"] if run["alone"] else None
+        def shown(us):
+            return "" if us is None else f"{us:.2f}"
+        lines.append(line("{1} x {2}".format(*run["cells"]), run["cells"][0], run["ranks"], shown(alone), shown(best.get("messages")), shown(best.get("stream")), shown(kernel),
+                          shown(min(driven) / kernel if driven and kernel else None), f"{alone / kernel / run['ranks']:.3f}" if alone and kernel else "",
+                          "yes" if right(run) else "NO"))
+    return lines
+
+
 def workloads_table(files):
     lines = []
     for file in files:
@@ -253,20 +286,21 @@ def workloads_table(files):
         copies += [f"{run['copy_rate'] * run['bytes_per_update']:.0f} GB/s by {run['ranks']} rank(s)" for run in runs_of(record, "lbm")]
         lines += [f"### Programs on GPUs in [{file.name}]({file.name})", "",
                   f"{record['machine']}; commit {record['commit']}; {record['date'][:10]}. Each line is one start of the program, which compared "
-                  f"the result; of all but lattice Boltzmann the median of three runs within it. Efficiency is beside what that start did on one GPU. What copies reached there: {'; '.join(copies)}.", "", *rows_table(record), ""]
+                  f"the result; of all but lattice Boltzmann the median of three runs within it. Efficiency is beside what that start did on one GPU. What copies reached there: {'; '.join(copies)}.", "", *rows_table(record), *slabs_table(record), ""]
     return lines
 
 
 def main(info, raw, to):
     about = json.loads(pathlib.Path(info).read_text())
     found = map(complete, sorted(pathlib.Path(raw).glob("*.workload.json")))
-    runs = [run for run in found if run is not None]
+    # A start of several sizes wrote an object of each.
+    runs = [run for file in found if file is not None for run in file.get("runs", [file])]
     if not runs:
         sys.exit(f"{raw} holds no *.workload.json that is complete; the log says more")
     record = {"machine": about["machine"], "commit": about["commit"],
               "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), "runs": runs}
     pathlib.Path(to).write_text(json.dumps(record, indent=1) + "\n")
-    print("\n".join(rows_table(record)))
+    print("\n".join(rows_table(record) + slabs_table(record)))
     for one in from_record(record):
         print(f"row {one['row']}: {one['measure']}: {one['ours']} {one['unit']}, wanted {one['target']}: {one['pass']}")
 

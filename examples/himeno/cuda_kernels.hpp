@@ -1,6 +1,7 @@
 // The kernels of the Himeno benchmark, as host code launches them.
 //
-// Who calls this : cuda_field.cpp, cuda_ways.cpp, cuda_persistent.cpp; cuda_sweeps.cu and cuda_persistent.cu implement it.
+// Who calls this : cuda_field.cpp, cuda_ways.cpp, cuda_persistent.cpp; cuda_sweeps.cu and cuda_persistent.cu implement it,
+//                  and a test that plays them.
 // Threads        : the device that is current.
 // Ownership      : none; arrays are the caller's.
 // Errors         : std::runtime_error with the call and the driver's words.
@@ -81,7 +82,7 @@ struct Compared {
 };
 void compare(cudaStream_t stream, const Compared& compared, unsigned long long* unlike);
 
-// ---- all iterations in one kernel: cuda_persistent.cu says how ----
+// ---- all iterations in one kernel: cuda_persistent.cuh says how ----
 
 inline constexpr int kMostSides = 18;          // faces and edges
 inline constexpr unsigned kMostPushers = 512;  // blocks with cells that neighbours get
@@ -143,6 +144,8 @@ struct Persistent {
 };
 // In a block the first warp has no cells of the border: it has to tell the others of the block's arrival.
 inline constexpr unsigned kFirstAtBorder = 32;
+// As many as a block may have, kMostThreads or less, in full warps.
+unsigned most_threads();
 // How many blocks of so many threads are resident at once; and the launch of so many that compute, and one more that sums.
 unsigned most_blocks(bool packets, bool keeps, unsigned threads);
 void iterate(cudaStream_t stream, const Persistent& job, unsigned blocks, unsigned threads);

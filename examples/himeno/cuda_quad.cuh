@@ -1,7 +1,7 @@
 // Four cells of the Himeno benchmark, by one thread. Every operation is rounded by itself, whatever the compiler is told, so that results are
 // those of the processor and of any other cut to the last bit.
 //
-// Who calls this : cuda_sweeps.cu and cuda_persistent.cu.
+// Who calls this : cuda_sweeps.cu, cuda_persistent.cuh and a test that plays them.
 // Threads        : each thread for itself.
 // Ownership      : none.
 // Errors         : none.

@@ -1,4 +1,4 @@
-// The way in one kernel: what it needs beside the kernel of cuda_persistent.cu.
+// The way in one kernel: what it needs beside the kernel of cuda_persistent.cuh.
 #include <algorithm>
 #include <isthmus/heap.hpp>
 #include <isthmus/isthmus.hpp>
@@ -26,7 +26,7 @@ int current_device() {
 
 // How many threads share the cells: few cells are spread over all multiprocessors, many are taken by full blocks.
 struct Grid {
-  unsigned threads = kMostThreads;
+  unsigned threads = 0;
   unsigned blocks = 1;
   unsigned pushers = 0;
   bool can_keep = false;
@@ -47,7 +47,7 @@ Grid grid_for(bool packets, bool keeps, unsigned border, unsigned interior) {
   const auto chunks = [](unsigned quads, unsigned threads) { return (quads + threads - 1) / threads; };
   const auto at_border = [&] { return chunks(border, grid.threads - kFirstAtBorder); };
   const auto all = [&] { return at_border() + chunks(interior, grid.threads); };
-  for (grid.threads = 64; grid.threads < kMostThreads; grid.threads *= 2)
+  for (grid.threads = 64; grid.threads < most_threads(); grid.threads *= 2)
     if (all() <= 2 * static_cast<unsigned>(multiprocessors)) break;
   // One more block sums.
   const unsigned room = std::min(most_blocks(packets, keeps, grid.threads) - 1, kMostPushers);
@@ -73,7 +73,8 @@ class Resident final : public Way {
   Resident(const isthmus::HaloGrid& grid, const Part& part, std::shared_ptr<const Coefficient> with, bool keeps,
            const Grid& blocks)
       : Way(keeps ? "kernel, coefficients kept" : "kernel"),
-        heap_(grid.comm(), isthmus::Kind::cuda, heap_bytes(part, grid.comm().size()), 0, current_device()),
+        heap_(grid.comm(), isthmus::Kind::cuda, heap_bytes(part, grid.comm().size()), heap_bytes(part, grid.comm().size()),
+              current_device()),
         field_(part, with, {lent(part), lent(part)}),
         ended_(example::cuda::memory<Ended>(1)),
         arrived_(example::cuda::memory<std::uint64_t>(1)),

@@ -15,8 +15,15 @@ namespace himeno {
 namespace {
 
 using example::Mistake, example::cuda::check, example::cuda::Device;
+using Json = nlohmann::ordered_json;
 
 constexpr double kMostOracle = 2e8;  // updates of cells by a processor: a few seconds
+
+// What was asked for, of one of its sizes.
+struct Case : Options {
+  Case(const Options& options, Size one) : Options(options), size(std::move(one)) {}
+  Size size;
+};
 
 // Of one way, the same on all ranks.
 struct Row {
@@ -25,14 +32,14 @@ struct Row {
   double seconds = 0;  // of the slowest rank, the median of three runs
   std::int64_t unlike = 0;
   bool right = true;
-  double mflops(const Options& options) const { return options.size.flop(options.iterations) / seconds / 1e6; }
-  double micros(const Options& options) const { return seconds * 1e6 / options.iterations; }
+  double mflops(const Case& options) const { return options.size.flop(options.iterations) / seconds / 1e6; }
+  double micros(const Case& options) const { return seconds * 1e6 / options.iterations; }
 };
 
 // The whole box by this rank's GPU alone, and, where that does not take long, by its processor.
 class Alone {
  public:
-  Alone(const isthmus::World& world, const Options& options)
+  Alone(const isthmus::World& world, const Case& options)
       : options_(options),
         part_(options.size, {1, 1, 1}, {0, 0, 0}, kLead),
         field_(part_, std::make_shared<Coefficient>(part_, static_cast<float>(options.b)), device_levels(part_)),
@@ -69,12 +76,12 @@ class Alone {
     Himeno whole(Part(options_.size, {1, 1, 1}, {0, 0, 0}), static_cast<float>(options_.b));
     const double gosa = whole.go_alone(options_.iterations);
     const int level = options_.iterations % 2;
-    row_.right =
-        close_to(row_.gosa, gosa, 1e-6) && same_bits(part_, field_.copy(level), whole, static_cast<std::size_t>(level));
+    row_.right = close_to(row_.gosa, gosa, 1e-6) &&
+                 same_bits(part_, field_.copy(level).data(), whole, static_cast<std::size_t>(level));
     row_.unlike = row_.right ? 0 : 1;
   }
 
-  const Options& options_;
+  const Case& options_;
   Part part_;
   Field field_;
   std::shared_ptr<double[]> sums_;
@@ -92,7 +99,7 @@ void spoil_bit(const Field& field, int level) {
 }
 
 // Nobody begins before all have filled their arrays, and nobody fills them before all have ended: a neighbour may still store into them.
-Row measure(const isthmus::World& world, const Options& options, Way& way, const std::optional<Alone>& alone) {
+Row measure(const isthmus::World& world, const Case& options, Way& way, const std::optional<Alone>& alone) {
   const auto run = [&] {
     Row row{way.name()};
     world.comm().barrier();
@@ -110,24 +117,24 @@ Row measure(const isthmus::World& world, const Options& options, Way& way, const
   return row;
 }
 
-bool is_alike(const isthmus::HaloGrid& grid, const Options& options) {
+bool is_alike(const isthmus::HaloGrid& grid, const Case& options) {
   for (std::size_t d = 0; d < 3; ++d)
     if (options.size.cells[d] % grid.dims()[d] != 0) return false;
   return true;
 }
 
 // Why there is no kernel that exchanges; nothing where there can be one.
-std::string no_kernel(const isthmus::HaloGrid& grid, const Options& options, const Device& device) {
+std::string no_kernel(const isthmus::HaloGrid& grid, const Case& options, const Device& device) {
   if (device.shared)
     return "two ranks share a GPU, where kernels that wait for each other may not run together; give each rank a GPU of its "
            "own";
   if (!is_alike(grid, options))
-    return "a kernel stores into parts that are alike, and size " + std::string(options.size.name) +
+    return "a kernel stores into parts that are alike, and size " + options.size.name +
            " cannot be cut so by this grid; give each dimension a number of ranks that divides its cells";
   return {};
 }
 
-std::vector<Row> all_ways(const isthmus::World& world, const isthmus::HaloGrid& grid, const Options& options,
+std::vector<Row> all_ways(const isthmus::World& world, const isthmus::HaloGrid& grid, const Case& options,
                           const std::string& refused, const std::optional<Alone>& alone) {
   std::vector<Row> rows;
   const auto wanted = [&](const char* name) { return options.exchange == "all" || options.exchange == name; };
@@ -159,7 +166,7 @@ const Row* best_of(const std::vector<Row>& rows) {
   return best;
 }
 
-void print(const Options& options, const isthmus::HaloGrid& grid, const Device& device, const std::vector<Row>& rows,
+void print(const Case& options, const isthmus::HaloGrid& grid, const Device& device, const std::vector<Row>& rows,
            const std::optional<Alone>& alone, bool right) {
   const auto dims = grid.dims();
   const int ranks = dims[0] * dims[1] * dims[2];
@@ -167,7 +174,7 @@ void print(const Options& options, const isthmus::HaloGrid& grid, const Device& 
               !right  ? "wrong"
               : alone ? "verified"
                       : "computed",
-              options.size.name, options.iterations, options.b, dims[0], dims[1], dims[2], device.name.c_str(),
+              options.size.name.c_str(), options.iterations, options.b, dims[0], dims[1], dims[2], device.name.c_str(),
               rows.back().gosa);
   const auto line = [&](const Row& row) {
     std::printf("%-26s %12.0f MFLOPS %10.2f us an iteration", row.name.c_str(), row.mflops(options), row.micros(options));
@@ -184,9 +191,8 @@ void print(const Options& options, const isthmus::HaloGrid& grid, const Device& 
                   best->seconds / row.seconds, best->name.c_str());
 }
 
-void write_json(const Options& options, const isthmus::HaloGrid& grid, const Device& device, const std::vector<Row>& rows,
-                const std::optional<Alone>& alone, bool right) {
-  using Json = nlohmann::ordered_json;
+Json report_of(const Case& options, const isthmus::HaloGrid& grid, const Device& device, const std::vector<Row>& rows,
+               const std::optional<Alone>& alone, bool right) {
   const int ranks = grid.comm().size();
   const auto of = [&](const Row& row, int by) {
     Json way =
@@ -197,6 +203,7 @@ void write_json(const Options& options, const isthmus::HaloGrid& grid, const Dev
   };
   Json report{{"program", "himeno"},
               {"size", options.size.name},
+              {"cells", options.size.cells},
               {"iterations", options.iterations},
               {"b", options.b},
               {"ranks", ranks},
@@ -214,13 +221,12 @@ void write_json(const Options& options, const isthmus::HaloGrid& grid, const Dev
     report["ways"].push_back(way);
   }
   if (alone) report["alone"] = of(alone->row(), 1);
-  example::write_json(options.json, report);
+  return report;
 }
 
-}  // namespace
-
-bool run_cuda(const isthmus::World& world, const isthmus::HaloGrid& grid, const Options& options) {
-  const Device device = example::cuda::take_device(world);
+// True: all that was computed is right. Rank 0 adds its figures.
+bool run_size(const isthmus::World& world, const isthmus::HaloGrid& grid, const Case& options, const Device& device,
+              std::vector<Json>& reports) {
   const std::string refused = no_kernel(grid, options, device);
   if (options.exchange == "kernel" && !refused.empty()) throw Mistake("--exchange kernel: " + refused);
   std::optional<Alone> alone;
@@ -231,8 +237,24 @@ bool run_cuda(const isthmus::World& world, const isthmus::HaloGrid& grid, const 
   right = example::largest(world.comm(), right ? 0 : 1) == 0;
   if (world.rank() == 0) {
     print(options, grid, device, rows, alone, right);
-    if (!options.json.empty()) write_json(options, grid, device, rows, alone, right);
+    reports.push_back(report_of(options, grid, device, rows, alone, right));
   }
+  return right;
+}
+
+}  // namespace
+
+bool run_cuda(const isthmus::World& world, const isthmus::HaloGrid& grid, const Options& options) {
+  const Device device = example::cuda::take_device(world);
+  std::vector<Json> reports;
+  bool right = true;
+  for (const Size& size : options.sizes) right = run_size(world, grid, {options, size}, device, reports) && right;
+  if (world.rank() != 0 || options.json.empty()) return right;
+  if (reports.size() == 1)
+    example::write_json(options.json, reports[0]);
+  else
+    example::write_json(options.json,
+                        Json{{"program", "himeno"}, {"ranks", world.size()}, {"verified", right}, {"runs", reports}});
   return right;
 }
 

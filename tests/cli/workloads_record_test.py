@@ -9,7 +9,7 @@ import tempfile
 TOOLS = pathlib.Path(sys.argv[1])
 sys.path.insert(0, sys.argv[1])
 sys.dont_write_bytecode = True
-from workloads_record import from_record, rows_table, workloads_table  # noqa: E402
+from workloads_record import from_record, rows_table, slabs_table, workloads_table  # noqa: E402
 
 ABOUT = {"machine": "Processor X, 32 processors, 2 x NVIDIA H200", "commit": "0123456789ab", "date": "2026-11-26T10:00:00Z"}
 
@@ -59,6 +59,10 @@ def figures(name, ranks, us, rate, unit, efficiency=None):
 def new_himeno(size, ways, alone=4.0):
     return {"program": "himeno", "size": size, "ranks": 2, "grid": [2, 1, 1], "verified": True, "alone": figures("one rank alone", 1, alone, 1e6 / alone, "MFLOPS"),
             "ways": [figures(name, 2, us, 1e6 / us, "MFLOPS", alone / us / 2) for name, us in ways.items()]}
+
+
+def slab(planes, cells, ways, alone=40.0):
+    return {**new_himeno(f"{planes}x{cells}x{cells}", ways, alone), "cells": [planes, cells, cells]}
 
 
 def new_jacobi(ranks, alone, copied, rows=()):
@@ -135,6 +139,24 @@ def what_programs_wrote_before_says_the_same():
     assert verdicts({**new_lbm(1, 25.0), "verified": False}) == [False]
 
 
+def other_cuts_are_shown_and_not_judged():
+    cut = {**new_himeno("L", {"kernel": 100.0}, alone=200.0), "grid": [1, 1, 2]}
+    assert verdicts(new_himeno("L", {"kernel": 190.0}, alone=200.0), cut) == [False]
+    assert "| Himeno | L, ranks 1 x 1 x 2 | 2 | kernel | 10 | GFLOPS | 100.00 | 1.000 | yes |" in rows_table({**ABOUT, "runs": [cut]})
+
+
+def planes_have_a_table_of_their_own():
+    ways = {"messages": 44.0, "messages, overlapped": 40.0, "stream": 30.0, "stream, overlapped": 33.0, "kernel": 21.0, "kernel, coefficients kept": 20.0}
+    runs = [slab(32, 128, ways), slab(16, 128, {"messages": 44.0}), {**slab(16, 64, ways), "verified": False}, new_himeno("S", ways)]
+    assert verdicts(*runs) == [False], "planes are not of a row; size S is"
+    record = {**ABOUT, "runs": runs}
+    assert [cells.split(" | ")[1] for cells in rows_table(record)[2:]] == ["S"] * 7, rows_table(record)
+    assert slabs_table(record)[3:] == ["| 64 x 64 | 16 | 2 | 40.00 | 40.00 | 30.00 | 20.00 | 1.50 | 1.000 | NO |",
+                                       "| 128 x 128 | 16 | 2 | 40.00 | 44.00 |  |  |  |  | yes |",
+                                       "| 128 x 128 | 32 | 2 | 40.00 | 40.00 | 30.00 | 20.00 | 1.50 | 1.000 | yes |"], slabs_table(record)
+    assert slabs_table({**ABOUT, "runs": runs[3:]}) == []
+
+
 def a_run_is_put_together_shown_and_filed():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -142,15 +164,18 @@ def a_run_is_put_together_shown_and_filed():
         for number, run in enumerate((himeno("S", {"kernel": 5.0}), by_nccl("S", 12.0), jacobi(2, 500.0, 520.0, [("kernel", 990.0)]), lbm(2, 50.0, 25.4),
                                        pixels(480.0), particles(2000.0))):
             (folder / f"{number}.workload.json").write_text(json.dumps(run))
+        (folder / "slices.workload.json").write_text(json.dumps({"program": "himeno", "ranks": 2, "verified": True,
+                                                                 "runs": [slab(16, 64, {"kernel": 5.0}), slab(32, 64, {"kernel": 6.0})]}))
         (folder / "cut.workload.json").write_text('{"program": "lb')
         done = subprocess.run([sys.executable, "-B", TOOLS / "workloads_record.py", folder / "info.json", folder, folder / "workloads.json"],
                               capture_output=True, text=True)
         assert done.returncode == 0 and "left out cut.workload.json" in done.stdout, done
         record = json.loads((folder / "workloads.json").read_text())
-        assert len(record["runs"]) == 6 and record["commit"] == ABOUT["commit"], record
+        assert len(record["runs"]) == 8 and record["commit"] == ABOUT["commit"], record
         table = "\n".join(workloads_table([folder / "workloads.json"]))
         for cell in ("| Himeno | S | 2 | kernel |", "| NCCL 2.28.9 in a graph |", "| Jacobi | 16384 x 16384 | 2 | kernel | 990.0 |", "| lattice Boltzmann | tgv 512 x 512 x 512 | 2 | one-sided | 50.00 |",
                      "| pixels | 3000 x 16000 | 2 | stream | 960.0 | Gpix/s | 50.00 | 1.000 | yes |",
+                     "| 64 x 64 | 32 | 2 | 40.00 |  |  | 6.00 |",
                      "| particles | 4000000, 0.01 of the box a step | 2 | soa | 2000.0 | M particles/s | 2000.00 | 0.500 | yes |"):
             assert cell in table, (cell, table)
         measured = folder / "measured"
@@ -165,6 +190,6 @@ def a_run_is_put_together_shown_and_filed():
 
 
 for proof in (kernels_are_twice_as_quick_as_the_best_that_is_driven, large_sizes_scale, jacobi_stands_beside_a_copy_and_one_gpu,
-              lattices_scale_and_one_gpu_is_quick, what_programs_wrote_before_says_the_same, a_run_is_put_together_shown_and_filed):
+              lattices_scale_and_one_gpu_is_quick, what_programs_wrote_before_says_the_same, other_cuts_are_shown_and_not_judged, planes_have_a_table_of_their_own, a_run_is_put_together_shown_and_filed):
     proof()
     print(proof.__name__)

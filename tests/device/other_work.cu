@@ -199,7 +199,7 @@ std::vector<std::unique_ptr<Work>> all_work(int device) {
                        const Single::Step& prove) {
     all.push_back(std::make_unique<Single>(name, may_wait, device, prepare, make, prove));
   };
-  add("copies of page-locked memory", false, nullptr, &Single::copy, &Single::prove_copy);
+  add("copies of page-locked memory", false, &Single::copy, &Single::copy, &Single::prove_copy);
   add("cudaMallocAsync and cudaFreeAsync", false, &Single::warm_pool, &Single::use_pool, nullptr);
   add("launches of a graph", false, in_turn(&Single::capture, &Single::replay), &Single::replay, [](Single& work) {
     const std::string wrong = work.drop_graph();
@@ -219,8 +219,7 @@ std::vector<std::unique_ptr<Work>> all_work(int device) {
       in_turn(&Single::prove_loaded, &Single::unload));
   add("a module's end", true, in_turn(&Single::load, &Single::run_loaded), &Single::unload, &Single::prove_loaded);
   add(
-      "cudaDeviceSynchronize", true, nullptr, [](Single&) { return of(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); },
-      nullptr);
+      kWaitsForDevice, true, nullptr, [](Single&) { return of(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }, nullptr);
   return all;
 }
 

@@ -32,6 +32,8 @@ class Work {
   bool may_wait_;
 };
 
+// Is an error, and spoils the capture, while any stream of the device is captured.
+inline constexpr const char* kWaitsForDevice = "cudaDeviceSynchronize";
 // One of each kind.
 std::vector<std::unique_ptr<Work>> all_work(int device);
 

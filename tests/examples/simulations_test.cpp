@@ -54,17 +54,32 @@ TEST_F(Simulations, heat_of_directives_is_what_the_wave_says) {
     GTEST_SKIP() << "not covered here: heat by OpenMP and by OpenACC; this compiler knows " << known << " of the two";
 }
 
-// With b other than the benchmark's 0 edges count, too.
+// By messages, and stored into the neighbours' halos in a heap of host memory. With b other than the benchmark's 0 edges count, too. Cut along
+// each dimension by itself, along all three, unevenly, and with parts that are a cell thin.
 TEST_F(Simulations, himeno_is_the_same_to_the_last_bit_however_it_is_cut) {
-  for (const int ranks : {1, 2, 3, 4})
-    for (const char* rest : {" XS 64", " XS 5 0.01"}) {
-      const Ended ended = run(ranks, std::string{"himeno"} + rest);
-      EXPECT_EQ(ended.status, 0) << ended.errors;
-      EXPECT_EQ(count(ended.output, "verified: size XS, "), 1U) << rest << ", " << ranks << " ranks: " << ended.output;
-    }
+  for (const auto& [ranks, rest] : {std::pair{1, " XS 64"},
+                                    {2, " XS 64"},
+                                    {3, " XS 5 0.01"},
+                                    {4, " XS 64"},
+                                    {4, " XS 5 0.01"},
+                                    {1, " 5x4x6 9 0.01"},
+                                    {2, " 16x12x20 9 0.01 --grid 1x1x2"},
+                                    {4, " 16x12x20 9 0.01 --grid 1x1x4"},
+                                    {3, " 7x11x8 8 0.01 --grid 1x3x1"},
+                                    {4, " 4x12x20 9 0.01 --grid 4x1x1"},
+                                    {8, " 9x12x10,6x5x4 9 0.01 --grid 2x2x2"},
+                                    {8, " 5x4x9 8 0.01 --grid 1x1x8"}}) {
+    const Ended ended = run(ranks, std::string{"himeno"} + rest);
+    EXPECT_EQ(ended.status, 0) << rest << ended.errors << ended.output;
+    const std::size_t sizes = 1 + count(rest, ",");
+    EXPECT_EQ(count(ended.output, "verified: size "), sizes) << rest << ", " << ranks << " ranks: " << ended.output;
+    for (const char* way : {"\nmessages  ", "\none-sided "})
+      EXPECT_EQ(count(ended.output, way), sizes) << rest << ended.output;
+  }
   const Ended unknown = run(1, "himeno XXL");
   EXPECT_EQ(unknown.status, 2);
-  EXPECT_NE(unknown.errors.find("sizes are XS, S, M, L and XL"), std::string::npos) << unknown.errors;
+  EXPECT_NE(unknown.errors.find("sizes are XS, S, M, L and XL, or cells along i, j and k"), std::string::npos)
+      << unknown.errors;
 }
 
 // All ways to exchange, on as many GPUs as there are; two ranks on one GPU have no kernels that wait for each other.
@@ -83,12 +98,14 @@ TEST_F(Simulations, himeno_on_gpus_is_the_same_to_the_last_bit_by_every_exchange
   EXPECT_EQ(found.at("ranks"), 1);
   EXPECT_EQ(found.at("alone").at("unit"), "MFLOPS");
   EXPECT_EQ(found.at("ways").size(), 6U) << found;
-  for (const char* rest : {"XS 65 0.01", "XS 33 0.01 --grid 1x2x1", "XS 33 0.01 --grid 1x1x2", "S 200"}) {
+  for (const char* rest :
+       {"XS 65 0.01", "XS 33 0.01 --grid 1x2x1", "XS 33 0.01 --grid 1x1x2", "S 200", "6x64x64,16x40x36 33 0.01"}) {
     const Ended ended = run(2, std::string("himeno --device cuda ") + rest);
+    const std::size_t sizes = 1 + count(rest, ",");
     EXPECT_EQ(ended.status, 0) << rest << ended.errors << ended.output;
-    EXPECT_EQ(count(ended.output, "verified: size "), 1U) << rest << ended.output;
-    EXPECT_EQ(count(ended.output, "\nkernel  "), devices >= 2 ? 1U : 0U) << ended.output;
-    EXPECT_EQ(count(ended.output, "kernel: left out: two ranks share a GPU"), devices >= 2 ? 0U : 1U) << ended.output;
+    EXPECT_EQ(count(ended.output, "verified: size "), sizes) << rest << ended.output;
+    EXPECT_EQ(count(ended.output, "\nkernel  "), devices >= 2 ? sizes : 0U) << ended.output;
+    EXPECT_EQ(count(ended.output, "kernel: left out: two ranks share a GPU"), devices >= 2 ? 0U : sizes) << ended.output;
   }
   const Ended spoilt = run(2, "himeno XS 9 --device cuda --exchange messages --spoil bit");
   EXPECT_EQ(spoilt.status, 1) << spoilt.errors;
@@ -191,7 +208,8 @@ TEST_F(Simulations, jacobi_is_right_where_one_rank_ends_elsewhere) {
 TEST_F(Simulations, what_is_wrong_is_found_by_each) {
   for (const auto& [program, words] :
        {std::pair<std::string, std::string>{"jacobi --nx 33 --ny 33 --iterations 5 --spoil bit", "  WRONG BITS"},
-        {"himeno XS 5 0.01 --spoil bit", "wrong: size XS, 5 iterations"},
+        {"himeno XS 5 0.01 --spoil bit --exchange messages", "wrong: size XS, 5 iterations"},
+        {"himeno 6x6x6 5 0.01 --spoil bit --exchange one-sided", "MFLOPS, WRONG"},
         {"jacobi --nx 33 --ny 33 --iterations 5 --spoil factor", "  WRONG NORM"},
         {"lbm --cells 9 --steps 7 --spoil bit", "NOT THE SAME as of one rank alone"},
         {"lbm --flow cavity --cells 9 --steps 7 --spoil bit", "NOT THE SAME as of one rank alone"},
@@ -226,7 +244,11 @@ TEST_F(Simulations, each_tells_of_a_mistake_once_with_the_usage) {
         {"particles --device tape", "--device: tape not in {host,cuda}"},
         {"himeno XS 0", "iterations: Value 0 not in range 1 to 10000000"},
         {"himeno --grid 2x1x1", "--grid is of 2 ranks, and 3 are running"},
-        {"himeno --exchange pigeon", "--exchange: pigeon not in {messages,stream,kernel,all}"},
+        {"himeno --exchange pigeon", "--exchange: pigeon not in {messages,one-sided,stream,kernel,all}"},
+        {"himeno 2x64x64 5", "size is 2x64x64, and has to have 3 cells or more each way"},
+        {"himeno 8x8x9,8x8 5", "size is 8x8; sizes are XS"},
+        {"himeno 9x9x5 5 --grid 1x1x3 --exchange stream", "--exchange stream is of --device cuda alone"},
+        {"himeno 9x9x5 5 --device cuda --exchange one-sided", "--exchange one-sided is of --device host alone"},
         {"himeno XS 5 --json himeno.json",
          "--json himeno.json is of --device cuda alone; give --device cuda or leave it out"},
         {"himeno XS 5 --exchange kernel", "--exchange kernel is of --device cuda alone"},

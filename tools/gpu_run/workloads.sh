@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154
 # tools/gpu_run.sh workloads: Jacobi, Himeno and lattice Boltzmann on one GPU and on all of them (rows 14 to 16), cudaMPI's stencil and particles, each way to exchange in one start
-# of the program, three starts of each. Sourced by it, for its functions.
+# of the program, three starts of each; and once Himeno's planes over their number, and, on four GPUs, its cuts along two dimensions. Sourced by it, for its functions.
 #
 # workloads.json is one object: machine, commit and date, and what each start of a program wrote with --json.
 
@@ -18,6 +18,24 @@ himeno_by_nccl() {
   local size=$1 round=$2 iterations=$3
   [[ -x $build/himeno_nccl ]] && wanted himeno || return 0
   step 60 "himeno by NCCL in a graph, $size" env NCCL_NVLS_ENABLE=0 bash -c "'$build/himeno_nccl' '$size' '$iterations' '$all' >'$raw/nccl-$size-$round.workload.json'"
+}
+
+# Planes of 64^2, 128^2 and 256^2 over how many there are, in one start.
+himeno_planes() {
+  local sizes='' cells planes
+  wanted himeno || return 0
+  for cells in 64 128 256; do
+    for planes in 16 32 64 128 256; do sizes+=${sizes:+,}${planes}x${cells}x$cells; done
+  done
+  step 60 "himeno, planes of 64^2 to 256^2, $all ranks" "$isthmus" run -n "$all" "$build/bin/himeno" "$sizes" 200 --device cuda --grid "${all}x1x1" \
+    --json "$raw/himeno-planes.workload.json"
+}
+
+# Cut along two dimensions, on four GPUs.
+himeno_in_two_dimensions() {
+  local grid
+  ((all == 4)) || return 0
+  for grid in 1x2x2 2x2x1; do workload "himeno-L-$grid" 4 himeno L 128 --device cuda --exchange all --grid $grid; done
 }
 
 run_workloads() {
@@ -46,6 +64,10 @@ run_workloads() {
       [[ $size == *L ]] || himeno_by_nccl $size $round 6400
     done
   done
+  if ((all > 1)); then
+    himeno_planes
+    himeno_in_two_dimensions
+  fi
   python3 -B tools/workloads_record.py "$out/info.json" "$raw" "$out/workloads.json" 2>&1 | tee -a "$log" >>"$summary" ||
     failures=$((failures + 1))
   finish
