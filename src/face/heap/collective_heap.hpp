@@ -111,10 +111,9 @@ class CollectiveHeap final : public Team {
   std::unique_ptr<Space> control_;  // the barrier's words
   std::unique_ptr<FlagBarrier> barrier_;
   Bytes page_;
-  std::unique_ptr<PartService>
-      service_;                    // where a PE alone reaches its part, or some device not another PE's, or not its words
-  std::vector<Status> unreached_;  // why this PE's device does not reach that PE's part; ok where it does
-  DeviceView device_view_;         // of the memory
+  std::unique_ptr<PartService> service_;  // where some PE's device does not reach another's part, or its words
+  std::vector<Status> unreached_;         // why this PE's device does not reach that PE's part; ok where it does
+  DeviceView device_view_;                // of the memory
   std::mutex kept_mutex_;
   std::vector<SharedShape> kept_;
 };
