@@ -18,8 +18,14 @@ namespace {
 using Steady = std::chrono::steady_clock;
 
 constexpr std::size_t kWindowLines = 64;
-// Seconds for one limit: a busy machine gets fewer repetitions.
-constexpr double kLongest = 0.3;
+// How often one limit is measured, and for how many seconds at most: a busy machine gets fewer repetitions.
+struct Effort {
+  std::size_t batches;
+  std::size_t copies;
+  double longest;
+};
+constexpr Effort kWhole{201, 7, 0.3};
+constexpr Effort kBrief{11, 2, 0.03};
 
 double seconds_since(Steady::time_point start) { return std::chrono::duration<double>(Steady::now() - start).count(); }
 
@@ -61,9 +67,8 @@ void answer(Lines& lines, std::size_t window) {
 }
 
 // Microseconds from a window of lines to its answer; 0: no processor for the other side.
-double window_us(int other_processor, std::size_t window) {
+double window_us(int other_processor, std::size_t window, const Effort& effort) {
   constexpr std::uint32_t kTrips = 500;
-  constexpr std::size_t kBatches = 201;
   const int mine = sched_getcpu();
   if (mine < 0 || other_processor < 0 || mine == other_processor) return 0;
   Lines lines;
@@ -78,7 +83,7 @@ double window_us(int other_processor, std::size_t window) {
   if (placed.load(std::memory_order_acquire) == 1) {
     std::uint32_t trip = 0;
     const auto begin = Steady::now();
-    while (times.empty() || (times.size() < kBatches && seconds_since(begin) < kLongest)) {
+    while (times.empty() || (times.size() < effort.batches && seconds_since(begin) < effort.longest)) {
       const auto start = Steady::now();
       for (std::uint32_t n = 0; n < kTrips; ++n) {
         ++trip;
@@ -94,12 +99,12 @@ double window_us(int other_processor, std::size_t window) {
   return times.empty() ? 0 : median(times);
 }
 
-double memcpy_gbps(std::size_t bytes) {
+double memcpy_gbps(std::size_t bytes, const Effort& effort) {
   std::vector<std::byte> from(bytes, std::byte{1});
   std::vector<std::byte> to(bytes, std::byte{2});
   std::vector<double> times;
   const auto begin = Steady::now();
-  for (std::size_t n = 0; n < 7 && (n == 0 || seconds_since(begin) < kLongest); ++n) {
+  for (std::size_t n = 0; n < effort.copies && (n == 0 || seconds_since(begin) < effort.longest); ++n) {
     const auto start = Steady::now();
     std::memcpy(to.data(), from.data(), bytes);
     // The copy must not be moved out of the timed stretch, nor left out.
@@ -125,7 +130,7 @@ std::unique_ptr<std::byte, FreePages> take_pages(std::size_t bytes) {
 }  // namespace
 
 double cache_lines_us(int other_processor) {
-  return window_us(other_processor, kWindowLines) / static_cast<double>(kWindowLines);
+  return window_us(other_processor, kWindowLines, kWhole) / static_cast<double>(kWindowLines);
 }
 
 double warm_memcpy_gbps(std::size_t bytes) {
@@ -152,13 +157,14 @@ double warm_memcpy_gbps(std::size_t bytes) {
   return static_cast<double>(bytes) / median(times) / 1e9;
 }
 
-Limits measure_limits(int other_processor) {
+Limits measure_limits(int other_processor, bool briefly) {
+  const Effort& effort = briefly ? kBrief : kWhole;
   Limits limits;
   limits.processor = sched_getcpu();
   limits.other_processor = other_processor;
-  limits.cache_line_us = window_us(other_processor, 1) / 2;
+  limits.cache_line_us = window_us(other_processor, 1, effort) / 2;
   limits.memcpy_bytes = 64 << 20;
-  limits.memcpy_gbps = memcpy_gbps(limits.memcpy_bytes);
+  limits.memcpy_gbps = memcpy_gbps(limits.memcpy_bytes, effort);
   return limits;
 }
 

@@ -19,8 +19,8 @@ struct Limits {
   int other_processor = -1;  // where rank 1 did; -1: not known
 };
 
-// `other_processor`: the one rank 1 ran on.
-Limits measure_limits(int other_processor);
+// `other_processor`: the one rank 1 ran on. Briefly: by few repetitions, where the rows have few.
+Limits measure_limits(int other_processor, bool briefly = false);
 
 // Microseconds of one of 64 cache lines that this thread writes one after the other, and the other processor reads and answers with one:
 // what a window of short messages can reach at most. 0: not known, as of one processor.
