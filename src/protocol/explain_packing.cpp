@@ -16,13 +16,13 @@ const char* name_of(PackingWay way) {
     case PackingWay::link:
       return "over the link";
     case PackingWay::block_rows:
-      return "in a block, by rows";
+      return "rows in block";
     case PackingWay::link_rows:
-      return "over the link, by rows";
+      return "rows over link";
     case PackingWay::slot_rows:
       break;
   }
-  return "in slots, by rows";
+  return "rows in slots";
 }
 
 Explanation explained(const ExplainedMessage& message, const std::vector<OfferedPacking>& offers, PackingWay chosen) {

@@ -157,9 +157,26 @@ TEST(Explain, OfALayoutItSaysWhereItsBytesComeTogetherOrApart) {
     EXPECT_EQ(chosen(never), "in a block");
     EXPECT_EQ(way(never, "over the link")["refused"], "ISTHMUS_DEVICE_IPC is never");
     EXPECT_EQ(chosen(answer("--from cuda:1 --to cuda:1" + size + " 16")), "in a block");
-    const Ran host = explain("--from host --to cuda" + size + " 16");
+    const Ran host = explain("--from host --to host" + size + " 16");
     EXPECT_EQ(host.status, 2) << host.output;
-    EXPECT_TRUE(says(host, "CUDA memory on both sides")) << host.output;
+    EXPECT_TRUE(says(host, "is of a device's memory that is sent")) << host.output;
+  }
+}
+
+TEST(Explain, OfALayoutBetweenADeviceAndTheHostItSaysWhatACopyEngineWouldTakeForItsRows) {
+  for (const std::string ends : {"--from cuda:0 --to host --blocks ", "--from host --to cuda:0 --into-blocks ",
+                                 "--from opencl:0 --to host --blocks "}) {
+    const Json wide = answer("--size 16MiB " + ends + "256KiB");
+    expect_sound(wide);
+    EXPECT_EQ(chosen(wide), "rows in slots") << wide;
+    const Json words = answer("--size 16MiB " + ends + "4");
+    expect_sound(words);
+    EXPECT_EQ(chosen(words), "in a block") << words;
+    EXPECT_GT(way(words, "rows in slots")["seconds"], way(words, "in a block")["seconds"]);
+    const Json whole = answer("--size 1MiB " + ends + "1MiB");
+    EXPECT_EQ(way(whole, "rows in slots")["refused"], "the bytes lie in one piece");
+    const Json small = answer("--size 8KiB " + ends + "4KiB");
+    EXPECT_EQ(way(small, "rows in slots")["refused"], "what fits a cell goes at once, and is packed for that");
   }
 }
 

@@ -234,7 +234,7 @@ TEST(ChoosePacking, TellsOfRowsWhatTheyCostAndWhyThereAreNone) {
   message.cell_limit = kCellLimit;
   const MachineProfile machine;
   const Explanation rows = explain_packing(message, {16, 256, ""}, machine);
-  EXPECT_EQ(rows.choice, "in slots, by rows") << text_of(rows, "");
+  EXPECT_EQ(rows.choice, "rows in slots") << text_of(rows, "");
   EXPECT_NE(text_of(rows, "").find("their rows"), std::string::npos) << text_of(rows, "");
   const Explanation words = explain_packing(message, {4, 4 << 20, ""}, machine);
   EXPECT_EQ(words.choice, "in a block") << text_of(words, "");

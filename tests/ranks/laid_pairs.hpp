@@ -130,7 +130,11 @@ class Pair {
  public:
   Pair(const Here& here, Checks& check, std::size_t room = kRoom, ist_kind sender = IST_KIND_CUDA,
        ist_kind receiver = IST_KIND_CUDA)
-      : here_(here), check_(check), room_(room), buffer(here, room, here.rank == 0 ? sender : receiver, here.rank) {}
+      : here_(here),
+        check_(check),
+        room_(room),
+        buffer(here, room, here.rank == 0 ? sender : receiver,
+               (here.rank == 0 ? sender : receiver) == IST_KIND_CUDA ? here.rank : 0) {}
 
   Carried carry(const Form& out, const Form& in, std::uint64_t seed, std::size_t begin = 0) {
     const Data sent = random_bytes(room_, seed);

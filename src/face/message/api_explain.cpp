@@ -132,20 +132,24 @@ Result<std::string> packing_in_words(World& world, const LaidOut& laid, Rank to)
         "They are packed by the processor into host memory of the library's, which is sent as follows; the receiver unpacks "
         "if its layout is not contiguous.\n"};
   const std::string block = " into memory of the library's on the same device";
-  if (to == world.engine().rank())
-    return "They are packed" + block + ", which is sent as follows; the receiver unpacks if its layout is not contiguous.\n";
+  const auto by = [](bool rows) {
+    return std::string{rows ? "They are packed by copies of rows, which a copy engine makes,"
+                            : "They are packed by one kernel"};
+  };
   Sending what = sending(world, work.packed);
   MessageShape message;
   message.bytes = what.size;
   const PackedShape shape = packed_shape(work, world.kinds().find(work.memory.kind)->packing(), message);
+  if (to == world.engine().rank())
+    return by(rows_within_device(shape, world.engine().parts().machine)) + block +
+           ", which is sent as follows; the receiver unpacks if its layout is not contiguous.\n";
   const auto tables =
       explain_packing(world.engine(), world.neighbours(), what, to, {shape.width, shape.rows, shape.no_rows});
   if (!tables.ok()) return tables.status();
   const std::string& choice = (*tables)[0].choice;
-  const bool link = choice.starts_with("over the link");
-  const bool slots = choice.starts_with("in slots");
-  const std::string how = choice.ends_with("by rows") ? "They are packed by copies of rows, which a copy engine makes,"
-                                                      : "They are packed by one kernel";
+  const bool link = choice.ends_with("link");
+  const bool slots = choice.ends_with("slots");
+  const std::string how = by(choice.starts_with("rows"));
   std::string text = link ? how +
                                 " straight into the receiver's memory, once that is open, which is "
                                 "done beside the first messages; those are packed into memory of the library's on the same "
