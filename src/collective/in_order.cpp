@@ -18,7 +18,7 @@ void combine_in_order(Plan& plan, const ReductionData& data, const Partial& mine
   const Bytes bytes = data.elements.bytes();
   const std::uint64_t stride = (bytes.value + kAligned - 1) / kAligned * kAligned;
   const bool in_result = plan.combines_on(data.recv, bytes);
-  const auto ranks = static_cast<std::uint64_t>(last - first + 1);
+  const auto ranks = static_cast<std::uint64_t>(last - first) + 1;
   const Piece room = plan.scratch_for(data.recv, in_result, Bytes{(ranks - (in_result ? 1 : 0)) * stride});
   // The first one where the result belongs, if it may be combined there.
   const auto place = [&](std::uint64_t number) {
