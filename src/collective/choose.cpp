@@ -385,7 +385,7 @@ std::vector<Offered> offers(ChosenCall call, const CollectiveShape& shape, bool 
   each_way(call, commutative, [&](Algorithm algorithm, const auto& pricing) {
     Offered& made = all.emplace_back(Offered{algorithm, {}});
     pricing(Count<Bill>{shape, machine, made.price});
-    if (order && order_of(algorithm) != *order)
+    if (order && order_of(algorithm) != *order && made.price.refused() == nullptr)
       made.price.refuse("reductions of so much on so many ranks combine in another order, always");
   });
   return all;
