@@ -87,7 +87,7 @@ IST_API int ist_prepare_on(void* stream, int partner, int tag, int sides, ist_co
  * where NCCL is loaded and knows operation and type. In a capture a call that is NCCL's is IST_ERR_NOT_CAPTURABLE, since NCCL's replays
  * do not meet plain calls; ISTHMUS_NCCL=never, on any rank, keeps NCCL out. Where ranks share a device all goes through the
  * communicator's rank 0, by messages in its stream. NCCL apart, a reduction combines from left to right in the order of ranks, so that
- * all ranks, and every replay, get the same bits: those of ist_allreduce where that takes "flat".
+ * all ranks, and every replay, get the same bits: those of ist_allreduce where that combines by rank.
  *
  * Buffers, streams and errors are as above. What went wrong in the stream is returned by the next call on the communicator and by
  * ist_world_destroy: IST_ERR_PEER_DEAD, IST_ERR_PEER_LEFT, or IST_ERR_ARGUMENT where a rank waited for what another one, which made another

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <optional>
 
 namespace ist {
 namespace {
@@ -287,7 +288,41 @@ class Cheapest {
   Algorithm found_ = Algorithm::direct;
 };
 
+// The machine that orders are chosen by. Other numbers give other bits.
+constexpr CollectiveProfile kOfOrder;
+
+// None: there is nothing to combine, or all algorithms do it in one order, or the numbers may choose.
+std::optional<CombiningOrder> fixed_order(ChosenCall call, const CollectiveShape& shape, bool commutative,
+                                          const CollectiveProfile& machine) {
+  if ((call != ChosenCall::reduce && call != ChosenCall::allreduce) || machine.fixed_order == 0) return std::nullopt;
+  Cheapest cheapest{shape, kOfOrder};
+  each_way(call, commutative, [&](auto... way) { cheapest(way...); });
+  return order_of(cheapest.found());
+}
+
+Cheapest cheapest(ChosenCall call, const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine) {
+  const auto order = fixed_order(call, shape, commutative, machine);
+  Cheapest found{shape, machine};
+  each_way(call, commutative, [&](Algorithm algorithm, const auto& pricing) {
+    if (!order || order_of(algorithm) == *order) found(algorithm, pricing);
+  });
+  return found;
+}
+
 }  // namespace
+
+CombiningOrder order_of(Algorithm algorithm) {
+  switch (algorithm) {
+    case Algorithm::binomial:
+      return CombiningOrder::binomial;
+    case Algorithm::recursive_doubling:
+      return CombiningOrder::recursive_doubling;
+    case Algorithm::ring:
+      return CombiningOrder::ring;
+    default:
+      return CombiningOrder::by_rank;
+  }
+}
 
 Algorithm choose_bcast(const CollectiveShape& shape, const CollectiveProfile& machine) {
   return choose(ChosenCall::bcast, shape, true, machine);
@@ -306,9 +341,7 @@ Algorithm choose_allgather(const CollectiveShape& shape, const CollectiveProfile
 }
 
 Algorithm choose(ChosenCall call, const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine) {
-  Cheapest cheapest{shape, machine};
-  each_way(call, commutative, [&](auto... way) { cheapest(way...); });
-  return cheapest.found();
+  return cheapest(call, shape, commutative, machine).found();
 }
 
 bool shares_barrier(int ranks, const CollectiveProfile& machine) {
@@ -321,27 +354,39 @@ bool shares_barrier(int ranks, const CollectiveProfile& machine) {
 }
 
 bool shares_scan(const CollectiveShape& shape, const CollectiveProfile& machine) {
-  Sum shared;
-  shared_reduction(Count<Sum>{shape, machine, shared});
-  Sum messages;
-  binomial_reduce(Count<Sum>{shape, machine, messages});
-  return shared.seconds() <= messages.seconds();
+  return static_cast<double>(shape.bytes.value) <= machine.shared_up_to && machine.shared_up_to > 0 &&
+         scans_by_rank(shape, machine);
+}
+
+bool scans_by_rank(const CollectiveShape& shape, const CollectiveProfile& machine) {
+  const CollectiveProfile& counts = machine.fixed_order != 0 ? kOfOrder : machine;
+  Sum by_rank;
+  const Count<Sum> cost{shape, counts, by_rank};
+  if (counts.shared_up_to > 0) {
+    shared_reduction(cost);
+  } else {
+    flat_reduce(cost);
+  }
+  Sum rounds;
+  binomial_reduce(Count<Sum>{shape, counts, rounds});
+  return by_rank.seconds() <= rounds.seconds();
 }
 
 bool nccl_pays(ChosenCall call, const CollectiveShape& shape, const CollectiveProfile& machine) {
   Sum price;
   by_nccl(call, shape, price);
-  Cheapest messages{shape, machine};
-  each_way(call, true, [&](auto... way) { messages(way...); });
-  return price.seconds() < messages.seconds();
+  return price.seconds() < cheapest(call, shape, true, machine).seconds();
 }
 
 std::vector<Offered> offers(ChosenCall call, const CollectiveShape& shape, bool commutative,
                             const CollectiveProfile& machine) {
+  const auto order = fixed_order(call, shape, commutative, machine);
   std::vector<Offered> all;
   each_way(call, commutative, [&](Algorithm algorithm, const auto& pricing) {
     Offered& made = all.emplace_back(Offered{algorithm, {}});
     pricing(Count<Bill>{shape, machine, made.price});
+    if (order && order_of(algorithm) != *order && made.price.refused() == nullptr)
+      made.price.refuse("reductions of so much on so many ranks combine in another order, always");
   });
   return all;
 }

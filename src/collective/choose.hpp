@@ -5,6 +5,10 @@
 // Ownership      : none.
 // Errors         : none.
 //
+// Algorithms of a reduction combine in one of some orders (CombiningOrder). The order is that of the algorithm that would be the cheapest on
+// one machine, whose numbers are built in: no profile, setting or device changes it, nor whether ranks see each other's memory. Where
+// they are is what the choice among the algorithms of that order depends on.
+//
 // Prices are those of the alpha-beta-gamma model (Thakur, Rabenseifner, Gropp 2005): a message of m bytes takes
 // alpha + m * beta, combining m bytes m * gamma. The numbers are the same on every rank, since the choice must be: they are
 // those of rank 0, which are handed out when the world is made (profile.hpp).
@@ -50,6 +54,9 @@ struct CollectiveProfile {
   double announced_above = 64 << 10;
   // Bytes that one rank says at most at a time in memory that all ranks of a communicator see; 0: all goes by messages.
   double shared_up_to = 64 << 10;
+  // No measured number. Not 0: in which order a reduction combines follows from operation, type, count and ranks alone. 0: these numbers
+  // choose among all algorithms, as on the machines that tests invent.
+  double fixed_order = 1;
 };
 
 // As shared_up_to, where a rank has a GPU: longer buffers may be on GPUs, and go better from one to the other.
@@ -72,6 +79,15 @@ struct CollectiveShape {
 enum class ChosenCall : std::uint8_t { bcast, reduce, allreduce, allgather, reduce_scatter, alltoall };
 inline constexpr std::size_t kChosenCalls = 6;
 
+// How the elements of a reduction are combined: what gives the same bits. Every algorithm has one.
+enum class CombiningOrder : std::uint8_t {
+  by_rank,   // ((0 op 1) op 2) op 3; where the operation does not commute 0 op (1 op (2 op 3)). No arithmetic: this one, too
+  binomial,  // a tree
+  recursive_doubling,  // another one
+  ring                 // by rank, but from another one on in each part
+};
+CombiningOrder order_of(Algorithm algorithm);
+
 Algorithm choose_bcast(const CollectiveShape& shape, const CollectiveProfile& machine);
 // ring: only where the operation is commutative.
 Algorithm choose_allreduce(const CollectiveShape& shape, bool commutative, const CollectiveProfile& machine);
@@ -89,6 +105,8 @@ bool nccl_pays(ChosenCall call, const CollectiveShape& shape, const CollectivePr
 // Calls that go one way by messages and one through shared memory: is that cheaper? bytes: of the vector.
 bool shares_barrier(int ranks, const CollectiveProfile& machine);
 bool shares_scan(const CollectiveShape& shape, const CollectiveProfile& machine);
+// By messages: does a scan combine by rank, as it would in shared memory? Else in rounds.
+bool scans_by_rank(const CollectiveShape& shape, const CollectiveProfile& machine);
 
 // Every algorithm that could carry the call by messages or through shared memory, with its price. Of equal prices the first one counts: the choice is
 // the first of the cheapest.

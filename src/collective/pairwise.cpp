@@ -34,7 +34,8 @@ class Slots {
   std::vector<Slot> slots_;
 };
 
-// This rank's part of a vector, combined chunk by chunk from what all ranks have of it.
+// This rank's part of a vector, combined chunk by chunk from what all ranks have of it, in the order of ranks: what comes becomes the left
+// operand of what is there, as in shared memory (shared.cpp).
 class OwnPart {
  public:
   struct Chunk {
@@ -47,12 +48,14 @@ class OwnPart {
         input_(input),
         result_(result),
         chunks_(Parts::chunks(elements, Plan::chunk_of(elements.bytes()))),
-        ordered_(!plan.combiner().commutative) {
+        first_(plan.combiner().commutative ? 0 : plan.size() - 1) {
     const bool beside = plan.combines_on(near, elements.bytes());
-    in_result_ = beside && result.size > Bytes{} && !ordered_;
+    in_result_ = beside && result.size > Bytes{};
+    in_place_ = in_result_ && same_place(input, result);
+    serves_ = !in_place_ && input.kind == KindId::host && (!beside || near.kind == KindId::host);
     const Bytes most = chunks_.elements(0).bytes();
     for (int from = 0; from < plan.size(); ++from) {
-      const bool needed = from != plan.rank() || !in_result_;
+      const bool needed = from == first_ ? !in_result_ : from != plan.rank() || !serves_;
       slots_.emplace_back(plan, near, beside, needed ? most : Bytes{}, chunks_.size());
     }
   }
@@ -61,52 +64,46 @@ class OwnPart {
   bool in_result() const { return in_result_; }
 
   Chunk combine(int number) {
-    const Bytes bytes = chunks_.elements(number).bytes();
-    const Chunk own = own_chunk(number);
-    Chunk partial = ordered_ ? Chunk{{}, Plan::kNone} : own;
-    for (int from = 0; from < plan_.size(); ++from) {
+    const Piece input = chunks_.of(input_, number);
+    // In place the input makes room first.
+    Chunk own{input, Plan::kNone};
+    if (plan_.rank() != first_ && !serves_) {
+      own.piece = slot(plan_.rank()).of(number, input.size);
+      own.done = plan_.copy(own.piece, input, {slot(plan_.rank()).last_use(number)});
+    }
+    Chunk partial{in_result_ ? chunks_.of(result_, number) : slot(first_).of(number, input.size), Plan::kNone};
+    const Plan::Step free = in_result_ ? Plan::kNone : slot(first_).last_use(number);
+    if (plan_.rank() != first_) {
+      partial.done = plan_.receive(partial.piece, first_, way_in(number), {free, in_place_ ? own.done : Plan::kNone});
+    } else if (!in_place_) {
+      partial.done = plan_.copy(partial.piece, input, {free});
+    }
+    for (int distance = 1; distance < plan_.size(); ++distance) {
+      const int from = first_ == 0 ? distance : first_ - distance;
       Chunk next = own;
       if (from != plan_.rank()) {
-        next.piece = slots_[static_cast<std::size_t>(from)].of(number, bytes);
-        next.done = plan_.receive(next.piece, from, way_in(number), {last_use(from, number)});
+        next.piece = slot(from).of(number, input.size);
+        next.done = plan_.receive(next.piece, from, way_in(number), {slot(from).last_use(number)});
       }
-      if (!ordered_ && from != plan_.rank()) {
-        partial.done = plan_.combine(partial.piece, next.piece, {next.done, partial.done});
-        set_last_use(from, number, partial.done);
-      } else if (ordered_) {
-        // From left to right: what came before is the left operand.
-        if (from > 0) next.done = plan_.combine(next.piece, partial.piece, {next.done, partial.done});
-        partial = next;
-      }
+      partial.done = plan_.combine(partial.piece, next.piece, {next.done, partial.done});
+      slot(from).set_last_use(number, partial.done);
     }
     return partial;
   }
   // After this step the chunk that combine() gave is needed no more.
-  void release(int number, Plan::Step step) {
-    set_last_use(plan_.rank(), number, step);
-    for (int from = 0; ordered_ && from < plan_.size(); ++from) set_last_use(from, number, step);
-  }
+  void release(int number, Plan::Step step) { slot(first_).set_last_use(number, step); }
 
  private:
-  Plan::Step last_use(int from, int number) const { return slots_[static_cast<std::size_t>(from)].last_use(number); }
-  void set_last_use(int from, int number, Plan::Step step) {
-    slots_[static_cast<std::size_t>(from)].set_last_use(number, step);
-  }
-  // This rank's input, in memory that may be written.
-  Chunk own_chunk(int number) {
-    const Piece input = chunks_.of(input_, number);
-    if (in_result_ && same_place(input_, result_)) return {input, Plan::kNone};
-    const Piece place =
-        in_result_ ? chunks_.of(result_, number) : slots_[static_cast<std::size_t>(plan_.rank())].of(number, input.size);
-    return {place, plan_.copy(place, input, {last_use(plan_.rank(), number)})};
-  }
+  Slots& slot(int rank) { return slots_[static_cast<std::size_t>(rank)]; }
 
   Plan& plan_;
   Piece input_;
   Piece result_;
   Parts chunks_;
-  bool ordered_;
+  int first_;  // whose input the others' are combined with
   bool in_result_ = false;
+  bool in_place_ = false;     // the input lies there
+  bool serves_ = false;       // the input is combined where it lies
   std::vector<Slots> slots_;  // by rank
 };
 

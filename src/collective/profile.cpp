@@ -57,6 +57,9 @@ constexpr std::array kValues{
     of_collective("crowd", "", &CollectiveProfile::crowd, "what each further peer at once adds to beta"),
     of_collective("shared_up_to", "byte", &CollectiveProfile::shared_up_to,
                   "bytes that a rank writes at most at a time where all ranks of its host read; 0: all goes by messages"),
+    of_collective(
+        "fixed_order", "", &CollectiveProfile::fixed_order,
+        "0: these numbers choose in which order reductions combine, too; else operation, type, count and ranks alone do"),
     of_collective("crowd_from", "", &CollectiveProfile::crowd_from, "peers at once that add nothing"),
 };
 

@@ -1,23 +1,19 @@
 // Reductions to one rank, to all, and in parts.
 //
-// The order in which elements are combined is that of the ranks, from left to right, wherever an operation may not be
-// commutative, and a fixed one everywhere: it depends on the ranks, never on which message came first.
+// The order in which elements are combined is a fixed one everywhere: it depends on the ranks, never on which message came first. flat, direct
+// and the ways through shared memory have the same one, by rank, and the others keep the operands in the order of ranks where an operation may
+// not be commutative (order_of() of choose.hpp).
 #include <bit>
 
 #include "collective/choose.hpp"
 #include "collective/collectives.hpp"
+#include "collective/in_order.hpp"
 #include "collective/nccl_call.hpp"
 #include "collective/pairwise.hpp"
 #include "collective/shared.hpp"
 
 namespace ist {
 namespace {
-
-// A partial result: where it is, and the step after which it is there.
-struct Partial {
-  Piece piece;
-  Plan::Step done = Plan::kNone;
-};
 
 // `from` is combined with `partial` on its left side or on its right; a result on the right side takes the place of `from`,
 // so that the order stays without another copy.
@@ -30,61 +26,17 @@ void combine(Plan& plan, Partial& partial, const Piece& from, bool from_left, Pl
   }
 }
 
-// This rank's own input, in memory that may be written.
-Partial own_input(Plan& plan, const ReductionData& data, bool beside) {
-  const Piece where = plan.scratch_for(data.recv, beside, data.elements.bytes());
-  return {where, plan.copy(where, data.send, {})};
-}
-
-// The inputs of all ranks, in their order, in memory that may be written: the last one where the result belongs, if partial
-// results may be combined there.
-class Inputs {
- public:
-  Inputs(Plan& plan, const ReductionData& data, bool in_result) : plan_(plan), data_(data), in_result_(in_result) {
-    constexpr std::uint64_t kAligned = 64;
-    stride_ = (data.elements.bytes().value + kAligned - 1) / kAligned * kAligned;
-    const auto aside = static_cast<std::uint64_t>(plan.size() - (in_result_ ? 1 : 0));
-    room_ = plan.scratch_for(data.recv, in_result_, Bytes{aside * stride_});
-  }
-  // What the others send and `mine`, from left to right into the result.
-  void combine(const Partial& mine) {
-    const int last = plan_.size() - 1;
-    Plan::Step done = Plan::kNone;
-    for (int rank = 0; rank <= last; ++rank) {
-      const Piece here = of(rank);
-      const Plan::Step there =
-          rank == plan_.rank() ? plan_.copy(here, mine.piece, {mine.done}) : plan_.receive(here, rank, 0, {mine.done});
-      done = rank == 0 ? there : plan_.combine(here, of(rank - 1), {there, done});
-    }
-    if (!in_result_) plan_.copy(data_.recv, of(last), {done});
-  }
-
- private:
-  Piece of(int rank) const {
-    if (in_result_ && rank == plan_.size() - 1) return data_.recv;
-    return room_.part(Offset{static_cast<std::uint64_t>(rank) * stride_}, data_.elements.bytes());
-  }
-  Plan& plan_;
-  const ReductionData& data_;
-  bool in_result_;
-  std::uint64_t stride_ = 0;
-  Piece room_;
-};
-
-// Everybody's whole vector to the root, or to everybody, and there combined from left to right: one message's time.
+// Everybody's whole vector to the root, or to everybody, and there combined in the order of ranks: one message's time.
 void flat(Plan& plan, const ReductionData& data, int root) {
   plan.walk(data.elements.bytes());
   if (root != kEverybody && plan.rank() != root) {
     plan.send(data.send, root, 0, {});
     return;
   }
-  const bool in_result = plan.combines_on(data.recv, data.elements.bytes());
-  Partial mine{data.send, Plan::kNone};
-  // Out of the result's way; and out of a device once, not once for every other rank.
-  if (data.in_place || (root == kEverybody && !in_result)) mine = own_input(plan, data, in_result);
+  const Partial mine = input_to_send(plan, data, root == kEverybody);
   for (int distance = 1; root == kEverybody && distance < plan.size(); ++distance)
     plan.send(mine.piece, (plan.rank() + distance) % plan.size(), 0, {mine.done});
-  Inputs{plan, data, in_result}.combine(mine);
+  combine_in_order(plan, data, mine, 0, plan.size() - 1);
 }
 
 // Recursive doubling. Those beyond a power of two give their input to their right neighbour and get the result from it.

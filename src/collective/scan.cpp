@@ -1,9 +1,10 @@
-// Prefix reductions (Hillis, Steele 1986): after round k each rank has combined the inputs of itself and of up to 2^k - 1
+// Prefix reductions. Short ones are combined by rank: in shared memory, or everybody sends to all behind. The others (Hillis, Steele 1986): after round k each rank has combined the inputs of itself and of up to 2^k - 1
 // ranks before it; ceil(log2 n) rounds, always with the left operand from the left.
 #include <array>
 #include <bit>
 
 #include "collective/collectives.hpp"
+#include "collective/in_order.hpp"
 #include "collective/shared.hpp"
 
 namespace ist {
@@ -96,11 +97,23 @@ class Scan {
   std::array<Turn, 2> turns_;
 };
 
+// Everybody's whole vector to all behind, who combine what they need of it in the order of ranks: one message's time.
+void flat_scan(Plan& plan, const ReductionData& data, bool exclusive) {
+  const int rank = plan.rank();
+  plan.walk(data.elements.bytes());
+  const Partial mine = input_to_send(plan, data, rank + 2 < plan.size());
+  for (int to = rank + 1; to < plan.size(); ++to) plan.send(mine.piece, to, 0, {mine.done});
+  const int last = rank - (exclusive ? 1 : 0);
+  if (last >= 0) combine_in_order(plan, data, mine, 0, last);
+}
+
 }  // namespace
 
 void plan_scan(Plan& plan, const ReductionData& data, bool exclusive) {
   plan.tell(Plan::Call::scan, data.elements.bytes(), exclusive ? 1 : 0);
   if (plan.size() > 1 && plan.comm().shares_scan(data.elements.bytes())) return shared_scan(plan, data, exclusive);
+  if (plan.size() > 1 && scans_by_rank({plan.size(), data.elements.bytes()}, plan.comm().machine()))
+    return flat_scan(plan, data, exclusive);
   plan.walk(data.elements.bytes());
   Scan{plan, data, exclusive}.plan_chunks();
 }

@@ -65,7 +65,7 @@ TEST(CollectiveChoose, rounds_are_dear_where_their_messages_are_announced) {
 // Another message beside one that is under way costs nothing here.
 CollectiveProfile free_posting() {
   CollectiveProfile machine = by_messages();
-  machine.post = 0;
+  machine.post = machine.fixed_order = 0;
   machine.beta = machine.gamma = 1e-15;
   return machine;
 }
@@ -73,13 +73,14 @@ CollectiveProfile free_posting() {
 CollectiveProfile dear_posting() {
   CollectiveProfile machine = by_messages();
   machine.post = 1.5 * machine.alpha;
+  machine.fixed_order = 0;
   return machine;
 }
 // Bytes cost everything, and peers at once disturb each other from the first on.
 CollectiveProfile dear_bytes() {
   CollectiveProfile machine = by_messages();
   machine.alpha = machine.alpha_large = machine.post = 1e-12;
-  machine.crowd_from = 0;
+  machine.crowd_from = machine.fixed_order = 0;
   machine.crowd = 2;
   return machine;
 }
@@ -247,6 +248,31 @@ TEST(CollectiveChoose, a_longer_call_never_goes_back_to_the_algorithm_of_shorter
       left |= !flat;
     }
   }
+}
+
+// With other numbers, by messages alone, beside GPUs, and where messages are announced from fewer bytes on.
+TEST(CollectiveChoose, a_call_keeps_its_order_on_every_machine_and_its_choice_is_of_that_order) {
+  std::vector<CollectiveProfile> machines{CollectiveProfile{}, by_messages(), free_posting(), dear_posting(), dear_bytes()};
+  machines.emplace_back().shared_up_to = kSharedUpToByGpus;
+  machines.emplace_back().announced_above = 8192;
+  std::set<CombiningOrder> orders;
+  for (CollectiveProfile& machine : machines) {
+    machine.fixed_order = 1;
+    for (const int ranks : {2, 3, 4, 5, 6, 12, 17, 64})
+      for (const std::uint64_t bytes :
+           {8ULL, 216ULL, 224ULL, 8200ULL, 24000ULL, 64000ULL, 65544ULL, 1ULL << 20, 1ULL << 26}) {
+        const CollectiveShape shape{ranks, Bytes{bytes}};
+        EXPECT_EQ(scans_by_rank(shape, machine), scans_by_rank(shape, {})) << ranks << " ranks, " << bytes << " bytes";
+        for (const ChosenCall call : {ChosenCall::reduce, ChosenCall::allreduce})
+          for (const bool commutative : {true, false}) {
+            const CombiningOrder order = order_of(choose(call, shape, commutative, {}));
+            EXPECT_EQ(order, order_of(choose(call, shape, commutative, machine)))
+                << ranks << " ranks, " << bytes << " bytes";
+            orders.insert(order);
+          }
+      }
+  }
+  EXPECT_EQ(orders.size(), 4U) << "each has its calls";
 }
 
 // What people are shown is what was chosen by.

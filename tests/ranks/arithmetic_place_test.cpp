@@ -46,6 +46,16 @@ TEST(ArithmeticPlace, DependsOnTheSizeAndOnWhoHasTheDevice) {
       EXPECT_EQ(always || (shared ? each.shared : each.alone), launched > 0)
           << each.bytes << " bytes, " << launched << " kernels, device " << (shared ? "shared" : "alone");
     }
+    // Here each combines a part.
+    const std::size_t all = count * at(size());
+    const Numbers whole{IST_KIND_CUDA, input_of(rank(), all, count)};
+    const Numbers sum{IST_KIND_CUDA, all};
+    const std::uint64_t before_parts = calls("cuLaunchKernel");
+    IST_OK_OR_FAIL(ist_allreduce(whole.get(), sum.get(), static_cast<std::int64_t>(all), IST_INT64, IST_SUM, comm()));
+    const std::uint64_t for_parts = calls("cuLaunchKernel") - before_parts;
+    sum.expect(sum_of(0, size(), all, count), "parts of " + std::to_string(each.bytes) + " bytes");
+    EXPECT_EQ(always || (shared ? each.shared : each.alone), for_parts > 0)
+        << "parts of " << each.bytes << " bytes, " << for_parts << " kernels, device " << (shared ? "shared" : "alone");
     IST_OK_OR_FAIL(ist_barrier(comm()));
   }
 }
