@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "memory/host/handing_copy.hpp"
 #include "memory/kinds.hpp"
 #include "path/slot_ring.hpp"
 
@@ -35,8 +36,9 @@ class RingSender {
   struct Message {
     std::uint32_t sender_op = 0;
     std::uint32_t receiver_op = 0;
-    Piece piece;       // what to send; its size is what the receiver accepts, above 0
-    Bytes slot_bytes;  // filled per slot
+    Piece piece;         // what to send; its size is what the receiver accepts, above 0
+    Bytes slot_bytes;    // filled per slot
+    bool hosts = false;  // is it host memory on both sides?
   };
   RingSender(const Kinds& kinds, SlotRingWriter& ring, std::uint64_t most_in_flight)
       : kinds_(&kinds), ring_(&ring), most_in_flight_(most_in_flight) {}
@@ -64,6 +66,7 @@ class RingSender {
   std::deque<Message> messages_;
   Offset next_;  // first byte of the front message not yet started
   std::deque<Flight> flights_;
+  HandingCopy handing_;
 };
 
 class RingReceiver {
