@@ -17,38 +17,43 @@ constexpr double price_of(CopyPace::Way way) { return way == CopyPace::Way::past
 
 std::uint64_t ticks() { return __rdtsc(); }
 
-struct Line {
-  __m128i first, second, third, fourth;
-};
-
-Line load_line(const std::byte* from) {
-  const auto quarter = [from](std::size_t n) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + n * kQuarter));
-  };
-  return {quarter(0), quarter(1), quarter(2), quarter(3)};
-}
-
-void store_past(std::byte* to, const Line& line) {
-  auto* const quarter = reinterpret_cast<__m128i*>(to);
-  _mm_stream_si128(quarter, line.first);
-  _mm_stream_si128(quarter + 1, line.second);
-  _mm_stream_si128(quarter + 2, line.third);
-  _mm_stream_si128(quarter + 3, line.fourth);
-}
-
-void store_through(std::byte* to, const Line& line) {
-  auto* const quarter = reinterpret_cast<__m128i*>(to);
-  _mm_storeu_si128(quarter, line.first);
-  _mm_storeu_si128(quarter + 1, line.second);
-  _mm_storeu_si128(quarter + 2, line.third);
-  _mm_storeu_si128(quarter + 3, line.fourth);
-}
-
-template <class Store>
-void copy_lines(std::byte* to, const std::byte* from, std::size_t size, const Store& store) {
+// `to` begins a line.
+void copy_past(std::byte* to, const std::byte* from, std::size_t size) {
   const std::size_t lines = size / kLine * kLine;
-  for (std::size_t at = 0; at < lines; at += kLine) store(to + at, load_line(from + at));
+  for (std::size_t at = 0; at < lines; at += kLine) {
+    const auto quarter = [line = from + at](std::size_t n) {
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(line + n * kQuarter));
+    };
+    const __m128i parts[] = {quarter(0), quarter(1), quarter(2), quarter(3)};
+    for (std::size_t n = 0; n < 4; ++n) _mm_stream_si128(reinterpret_cast<__m128i*>(to + at) + n, parts[n]);
+  }
   if (lines < size) std::memcpy(to + lines, from + lines, size - lines);
+  // These stores keep no order with the release that shows the bytes; they do with this.
+  _mm_sfence();
+}
+
+// Of so many bytes at a time: a store of a whole line is one of those that a processor has under way, and so are four of a quarter.
+template <std::size_t kWide>
+[[gnu::always_inline]] inline void copy_wide(std::byte* to, const std::byte* from, std::size_t size) {
+  using Wide [[gnu::vector_size(kWide), gnu::aligned(1), gnu::may_alias]] = char;
+  std::size_t at = 0;
+  for (; at + kLine <= size; at += kLine)
+    for (std::size_t part = 0; part < kLine; part += kWide)
+      *reinterpret_cast<Wide*>(to + at + part) = *reinterpret_cast<const Wide*>(from + at + part);
+  if (at < size) std::memcpy(to + at, from + at, size - at);
+}
+[[gnu::target("avx512f")]] void copy_whole(std::byte* to, const std::byte* from, std::size_t size) {
+  copy_wide<kLine>(to, from, size);
+}
+[[gnu::target("avx")]] void copy_halves(std::byte* to, const std::byte* from, std::size_t size) {
+  copy_wide<kLine / 2>(to, from, size);
+}
+void copy_quarters(std::byte* to, const std::byte* from, std::size_t size) { copy_wide<kQuarter>(to, from, size); }
+
+using Copy = void(std::byte* to, const std::byte* from, std::size_t size);
+Copy* widest() {
+  if (__builtin_cpu_supports("avx512f")) return copy_whole;
+  return __builtin_cpu_supports("avx") ? copy_halves : copy_quarters;
 }
 #endif
 
@@ -56,7 +61,8 @@ void copy_lines(std::byte* to, const std::byte* from, std::size_t size, const St
 
 void copy_by_lines(std::byte* to, const std::byte* from, std::size_t size) {
 #if defined(__x86_64__)
-  copy_lines(to, from, size, store_through);
+  static Copy* const copy = widest();
+  copy(to, from, size);
 #else
   std::memcpy(to, from, size);
 #endif
@@ -64,12 +70,7 @@ void copy_by_lines(std::byte* to, const std::byte* from, std::size_t size) {
 
 void HandingCopy::copy([[maybe_unused]] CopyPace::Way way, std::byte* to, const std::byte* from, std::size_t size) {
 #if defined(__x86_64__)
-  if (way == CopyPace::Way::past && reinterpret_cast<std::uintptr_t>(to) % kLine == 0) {
-    copy_lines(to, from, size, store_past);
-    // These stores keep no order with the release that shows the bytes; they do with this.
-    _mm_sfence();
-    return;
-  }
+  if (way == CopyPace::Way::past && reinterpret_cast<std::uintptr_t>(to) % kLine == 0) return copy_past(to, from, size);
 #endif
   if (size != 0) copy_across(to, from, size);
 }

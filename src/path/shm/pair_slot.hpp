@@ -55,7 +55,7 @@ constexpr std::uint64_t blocks_for(std::size_t payload) {
 constexpr std::size_t kPairPayload = 65536;
 constexpr std::uint64_t kMostPairSlots = 256;
 constexpr std::uint64_t kFewestPairSlots = 64;
-constexpr std::uint64_t kMostPairRoom = 2097152;
+constexpr std::uint64_t kMostPairRoom = 4194304;
 constexpr std::uint64_t kPairRoomOfMany = 262144;  // from 16 ranks on no more than that
 constexpr std::uint64_t kMostInRooms = 67108864;   // of all pairs together, up to there
 constexpr std::uint64_t kFewestPairRoom = 32768;
@@ -67,7 +67,7 @@ constexpr std::uint64_t kReportEvery = 16;
 // 32 KiB 0.97 and 1.44 us one way, 0.60 and 0.81 in windows; of 64 KiB 1.76 and 2.15, 1.21 and 1.32. And the longer it takes to come back to
 // a line, the quicker it is written: twice a processor's second cache is enough for that (memory/host/handing_copy.hpp). Windows with 256 KiB and with
 // 2 MiB (AMD EPYC, Zen 4, 2 processors, a line in 0.06 us, 2026-11-26): of 8 KiB 1.0 and 0.24 us each, of 64 KiB 7.6 and 2.1. Many ranks have less, since
-// every pair that ever spoke has all of it in memory: 2 MiB up to 6 ranks, then 64 MiB for all pairs together, 256 KiB at 16 ranks, and 32 KiB from 65 on.
+// every pair that ever spoke has all of it in memory: 4 MiB up to 4 ranks, then 64 MiB for all pairs together, 256 KiB at 16 ranks, and 32 KiB from 65 on.
 struct PairSlotShape {
   std::uint64_t slots;   // a power of two
   std::uint64_t blocks;  // of the room; a power of two
