@@ -80,7 +80,7 @@ TEST_P(SlotRing, ReaderRunsAheadAndOnlyReleasedSlotsAreFilledAgain) {
 TEST_P(SlotRing, PiecesOfASlotTakeTurnsAndTheReaderFindsThem) {
   const SlotRingLayout layout{GetParam(), Bytes{8192}};  // of the same size
   ASSERT_EQ(layout_.total(), layout.total());
-  SlotRingWriter writer{base_, layout, nullptr, Bytes{2 * 4096 * GetParam()}};
+  SlotRingWriter writer{base_, layout, nullptr, Bytes{std::uint64_t{GetParam()} * 2 * 4096}};
   SlotRingReader reader{base_, layout, nullptr};
   const std::uint64_t slots = layout.slots;
   for (std::uint64_t n = 0; n < 4 * slots; ++n) {
