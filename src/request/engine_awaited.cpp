@@ -31,7 +31,7 @@ void prepare_answer(const Link& link) {
 
 }  // namespace
 
-PairSlotReader* Engine::slots_alone(const PeerState& from) {
+[[gnu::always_inline]] inline PairSlotReader* Engine::slots_alone(const PeerState& from) {
   PairSlotReader* const slots = from.link != nullptr ? from.link->slots : nullptr;
   if (slots != nullptr && !order_.has_early(from.rank) && !must_poll() && parts_.board.changes() == 0 &&
       brief_in_a_row_ < kMostInARow) {
