@@ -90,10 +90,11 @@ struct SlotHeader {
   std::uint32_t receiver_op = 0;
   std::uint32_t bytes = 0;
   std::uint64_t offset = 0;  // from the start of the message; kSlotFailed: the sender gave up; kSlotVoid
+  std::uint64_t place = 0;   // of the bytes in the slot
 };
 inline constexpr std::uint64_t kSlotFailed = ~std::uint64_t{0};
 // Nothing is in it, and it is for nobody, whatever has the number meanwhile: it was filled for a message that failed.
 inline constexpr std::uint64_t kSlotVoid = kSlotFailed - 1;
-static_assert(sizeof(SlotHeader) == 16 && std::is_trivially_copyable_v<SlotHeader>);
+static_assert(sizeof(SlotHeader) == 24 && std::is_trivially_copyable_v<SlotHeader>);
 
 }  // namespace ist

@@ -49,7 +49,7 @@ std::string table_of(const Profile& profile) {
   std::snprintf(line.data(), line.size(), "%-38s%16s%16s  %s\n", "value", "built in", "measured", "meaning");
   std::string text = line.data();
   const Profile builtin;
-  std::uint32_t bit = 1;
+  std::uint64_t bit = 1;
   for (const ProfileValue& value : profile_values()) {
     const std::string name = std::string{value.group} + "." + std::string{value.name};
     const std::string measured = (profile.measured & bit) != 0 ? in_units(value, value.of(profile)) : "-";

@@ -63,7 +63,7 @@ constexpr std::array kValues{
     of_collective("crowd_from", "", &CollectiveProfile::crowd_from, "peers at once that add nothing"),
 };
 
-static_assert(kValues.size() <= 32, "Profile::measured has a bit for each");
+static_assert(kValues.size() <= 64, "Profile::measured has a bit for each");
 
 // Why numbers that were measured on those devices say nothing of the ones that this process sees; empty: they do.
 std::string of_others(const DevicesNamed& measured, const DevicesNamed& seen) {
@@ -77,7 +77,7 @@ std::string of_others(const DevicesNamed& measured, const DevicesNamed& seen) {
 
 void leave_devices_out(Profile& profile) {
   const Profile builtin;
-  std::uint32_t bit = 1;
+  std::uint64_t bit = 1;
   for (const ProfileValue& value : profile_values()) {
     if (value.of_device()) {
       value.of(profile) = value.of(builtin);
@@ -110,7 +110,7 @@ std::string set_measured(Profile& profile, double& number, double value) {
   number = value;
   for (std::size_t i = 0; i < kValues.size(); ++i) {
     if (&kValues[i].of(profile) != &number) continue;
-    profile.measured |= std::uint32_t{1} << i;
+    profile.measured |= std::uint64_t{1} << i;
     return std::string{kValues[i].group} + "." + std::string{kValues[i].name};
   }
   return "";

@@ -35,7 +35,7 @@ struct Profile {
   MachineProfile message;           // of the sender's choice of a carrier: each rank's own
   CollectiveProfile collective;     // of all ranks' choice of an algorithm: the same on each
   std::string source = "built in";  // or the file
-  std::uint32_t measured = 0;       // one bit per number of profile_values(): not what is built in
+  std::uint64_t measured = 0;       // one bit per number of profile_values(): not what is built in
   DevicesNamed devices = {};        // that numbers of devices are of; none: of no particular ones
   std::string left_out = {};        // why those are not used; empty: they are, or there are none
 };

@@ -65,7 +65,7 @@ std::string read_value(const Json& group, const ProfileValue& value, Profile& pr
 }
 
 std::string read_values(const Json& all, Profile& profile) {
-  std::uint32_t bit = 1;
+  std::uint64_t bit = 1;
   for (const ProfileValue& value : profile_values()) {
     std::string group{value.group};
     if (!all.contains(group) || !all[group].is_object()) return "it has no group \"" + group + "\"";
@@ -142,7 +142,7 @@ Status write_profile(const std::string& file, const Profile& profile, const std:
   if (!profile.devices.uuids.empty())
     all["devices"] = {{"driver", profile.devices.driver}, {"uuids", profile.devices.uuids}};
   all["note"] = note;
-  std::uint32_t bit = 1;
+  std::uint64_t bit = 1;
   for (const ProfileValue& value : profile_values()) {
     Json& group = all[std::string{value.group}];
     if (group.is_null()) group = Json::object();

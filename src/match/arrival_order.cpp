@@ -13,14 +13,12 @@ void ArrivalOrder::put_aside(Path& path, const Arrival& arrival) {
   peers_[static_cast<std::size_t>(arrival.source.value)].early.emplace(arrival.envelope.sequence, std::move(early));
 }
 
-std::optional<ArrivalOrder::Early> ArrivalOrder::next_due(Rank source) {
+const ArrivalOrder::Early* ArrivalOrder::next_due(Rank source) {
   Peer& peer = peers_[static_cast<std::size_t>(source.value)];
   const auto due = peer.early.find(peer.expected);
-  if (due == peer.early.end()) return std::nullopt;
-  Early early = std::move(due->second);
-  peer.early.erase(due);
+  if (due == peer.early.end()) return nullptr;
   ++peer.expected;
-  return early;
+  return &due->second;
 }
 
 }  // namespace ist

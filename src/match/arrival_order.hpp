@@ -4,7 +4,7 @@
 //                  shown only when a device has filled it; the sequence in the envelope tells the order.
 // Threads        : under the world's lock.
 // Ownership      : an early arrival in a cell keeps its cell; one in a slot is copied, because the slot is needed again.
-// Errors         : none.
+// Errors         : put_aside() throws where memory runs out, and then nothing has happened.
 #pragma once
 
 #include <cstddef>
@@ -34,6 +34,12 @@ class ArrivalOrder {
     ++peer.expected;  // wraps, as the sender's does
     return true;
   }
+  // The last turn of that peer is not over after all: its arrival could not be taken, and comes again.
+  void give_back_turn(Rank source) { --peers_[static_cast<std::size_t>(source.value)].expected; }
+  // Is the turn of that one over?
+  bool is_over(Rank source, std::uint32_t sequence) const {
+    return static_cast<std::int32_t>(sequence - peers_[static_cast<std::size_t>(source.value)].expected) < 0;
+  }
   // The sequence of the next one whose turn comes.
   std::uint32_t expected(Rank source) const { return peers_[static_cast<std::size_t>(source.value)].expected; }
   // Is it the turn of that one? Then those of it and of so many in all may be over.
@@ -44,8 +50,12 @@ class ArrivalOrder {
   void put_aside(Path& path, const Arrival& arrival);
   // Is anything of that peer put aside?
   bool has_early(Rank source) const { return !peers_[static_cast<std::size_t>(source.value)].early.empty(); }
-  // The put-aside arrival whose turn has come, if any; its turn is then over.
-  std::optional<Early> next_due(Rank source);
+  // The put-aside arrival whose turn has come, if any; its turn is then over. It stays until let_go(), so that it is here should its turn be
+  // given back.
+  const Early* next_due(Rank source);
+  void let_go(const Early& early) {
+    peers_[static_cast<std::size_t>(early.arrival.source.value)].early.erase(early.arrival.envelope.sequence);
+  }
 
  private:
   struct Peer {

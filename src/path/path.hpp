@@ -105,6 +105,8 @@ class Path {
   // (match/ restores the order by sequence).
   virtual std::optional<Arrival> next() = 0;
   virtual void release(const Arrival& arrival) = 0;
+  // The last arrival could not be taken, and is what next() gives again.
+  virtual void put_back(const Arrival& arrival) = 0;
   // Where next() found nothing: does something that was published before mark_arrivals() lie behind what another process is just
   // publishing?
   virtual bool has_gap() const { return false; }

@@ -1,5 +1,6 @@
 #include "path/slot_ring.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -30,8 +31,8 @@ Bytes SlotRingLayout::total() const {
   return Bytes{round_to_page(sizeof(SlotRingShared) + slots * kHeaderStride) + slots * round_to_page(slot_bytes.value)};
 }
 
-SlotRingWriter::SlotRingWriter(std::byte* memory, SlotRingLayout layout, std::function<void()> ring_bell)
-    : memory_(memory), layout_(layout), shared_(new (memory) SlotRingShared), ring_bell_(std::move(ring_bell)) {
+SlotRingWriter::SlotRingWriter(std::byte* memory, SlotRingLayout layout, std::function<void()> ring_bell, Bytes lap)
+    : memory_(memory), layout_(layout), shared_(new (memory) SlotRingShared), ring_bell_(std::move(ring_bell)), lap_(lap) {
   shared_->slots = layout.slots;
   shared_->slot_bytes = layout.slot_bytes.value;
   shared_->published.store(0, std::memory_order_relaxed);
@@ -41,7 +42,7 @@ SlotRingWriter::SlotRingWriter(std::byte* memory, SlotRingLayout layout, std::fu
 }
 
 // Guard ROOM of models/slot_ring.pml: never more than `slots` between started and released.
-std::optional<Slot> SlotRingWriter::start_next() {
+std::optional<Slot> SlotRingWriter::start_next(Bytes wanted) {
   if (started_ - released_seen_ >= layout_.slots) {
     // Acquire pairs with the release in release_oldest(): the reader's last look at the slot comes before our first write.
     released_seen_ = shared_->released.load(std::memory_order_acquire);
@@ -49,7 +50,14 @@ std::optional<Slot> SlotRingWriter::start_next() {
     if (refused_) return std::nullopt;
   }
   refused_ = false;
-  return Slot{memory_ + layout_.slot(started_++).value, layout_.slot_bytes};
+  const std::uint64_t place = next_place(wanted);
+  return Slot{memory_ + layout_.slot(started_++).value + place, layout_.slot_bytes - Bytes{place}, place};
+}
+
+std::uint64_t SlotRingWriter::next_place(Bytes wanted) const {
+  const std::uint64_t piece = round_to_page(std::max<std::uint64_t>(wanted.value, 1));
+  const std::uint64_t places = std::min(layout_.slot_bytes.value / piece, lap_.value / (piece * layout_.slots));
+  return places < 2 ? 0 : started_ / layout_.slots % places * piece;
 }
 
 void SlotRingWriter::publish_oldest(const SlotHeader& header) {
@@ -82,20 +90,22 @@ std::optional<FullSlot> SlotRingReader::take_next() {
   }
   refused_ = false;
   FullSlot full;
-  full.data = memory_ + layout_.slot(taken_).value;
   std::memcpy(&full.header, memory_ + layout_.header(taken_).value, sizeof(full.header));
+  // A place beyond the slot is never written; it keeps a scribbled ring from leading us out of it.
+  if (full.header.place >= layout_.slot_bytes.value) full.header.place = 0;
+  full.data = memory_ + layout_.slot(taken_).value + full.header.place;
   ++taken_;
-  fetch_next();
+  fetch_next(full.header.place);
   return full;
 }
 
-// Where the next slot is published already, its header and first bytes travel while this one is copied.
-void SlotRingReader::fetch_next() {
+// Where the next slot is published already, its header and first bytes travel while this one is copied. They nearly always are at the same place of it.
+void SlotRingReader::fetch_next(std::uint64_t place) {
   if (taken_ == published_seen_) published_seen_ = shared_->published.load(std::memory_order_acquire);
   if (taken_ == published_seen_) return;
   __builtin_prefetch(memory_ + layout_.header(taken_).value);
   for (std::size_t line = 0; line < kLinesAhead; ++line)
-    __builtin_prefetch(memory_ + layout_.slot(taken_).value + 64 * line);
+    __builtin_prefetch(memory_ + layout_.slot(taken_).value + place + 64 * line);
 }
 
 void SlotRingReader::release_oldest() {

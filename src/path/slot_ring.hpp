@@ -42,6 +42,7 @@ struct SlotRingLayout {
 struct Slot {
   std::byte* data = nullptr;
   Bytes capacity;
+  std::uint64_t place = 0;  // of data in the slot; for its header
 };
 
 struct FullSlot {
@@ -51,10 +52,12 @@ struct FullSlot {
 
 class SlotRingWriter {
  public:
-  // Formats the memory; `ring_bell` is called after each publication.
-  SlotRingWriter(std::byte* memory, SlotRingLayout layout, std::function<void()> ring_bell);
-  // The next free slot; none if all are filled or being filled.
-  std::optional<Slot> start_next();
+  // Formats the memory; `ring_bell` is called after each publication. `lap`: where a slot takes several of the pieces that are wanted, they
+  // take turns, so that a processor comes back to a line after about so many bytes (memory/host/handing_copy.hpp says why).
+  SlotRingWriter(std::byte* memory, SlotRingLayout layout, std::function<void()> ring_bell, Bytes lap = {});
+  // The next free slot, for `wanted` bytes, or all that it takes; none if all are filled or being filled.
+  std::optional<Slot> start_next(Bytes wanted);
+  std::optional<Slot> start_next() { return start_next(layout_.slot_bytes); }
   // The oldest started slot has its bytes: shows it to the reader.
   void publish_oldest(const SlotHeader& header);
   // Slots started and not yet published.
@@ -64,10 +67,12 @@ class SlotRingWriter {
   Bytes slot_bytes() const { return layout_.slot_bytes; }
 
  private:
+  std::uint64_t next_place(Bytes wanted) const;
   std::byte* memory_;
   SlotRingLayout layout_;
   SlotRingShared* shared_;
   std::function<void()> ring_bell_;
+  Bytes lap_;
   std::uint64_t started_ = 0;
   std::uint64_t published_ = 0;
   std::uint64_t released_seen_ = 0;
@@ -86,7 +91,7 @@ class SlotRingReader {
   bool news();
 
  private:
-  void fetch_next();
+  void fetch_next(std::uint64_t place);
   std::byte* memory_;
   SlotRingLayout layout_;
   SlotRingShared* shared_;

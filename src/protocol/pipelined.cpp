@@ -49,18 +49,23 @@ bool RingSender::step(std::vector<Finished>& ended) {
 
 bool RingSender::start_copies() {
   if (messages_.empty() || flights_.size() >= most_in_flight_) return false;
-  const auto slot = ring_->start_next();
-  if (!slot) return false;
   Message& message = messages_.front();
+  const auto slot = ring_->start_next(message.slot_bytes);
+  if (!slot) return false;
   const Bytes length = smaller(smaller(message.slot_bytes, slot->capacity), message.piece.size - (next_ - Offset{}));
   const Piece source = message.piece.part(next_, length);
-  Flight flight{
-      Ticket{}, {message.receiver_op, static_cast<std::uint32_t>(length.value), next_.value}, message.sender_op, false, {}};
-  const auto fill = [&](const Piece& to) {
-    if (message.rows == nullptr) return kinds_->copier(KindId::host, source.kind)->copy(to, source, Ticket{});
-    return in_rows(*kinds_, *message.rows, next_.value, to);
-  };
-  auto ticket = fill(host_piece(slot->data, length));
+  Flight flight{Ticket{},
+                {message.receiver_op, static_cast<std::uint32_t>(length.value), next_.value, slot->place},
+                message.sender_op,
+                false,
+                {}};
+  auto ticket = Result<Ticket>{Ticket{}};
+  if (message.rows != nullptr)
+    ticket = in_rows(*kinds_, *message.rows, next_.value, host_piece(slot->data, length));
+  else if (message.hosts && length.value <= kMostAtOnce)
+    handing_.copy(slot->data, source.address(), length.value);
+  else
+    ticket = kinds_->copier(KindId::host, source.kind)->copy(host_piece(slot->data, length), source, Ticket{});
   next_ += length;
   if (ticket.ok()) {
     flight.ticket = std::move(*ticket);

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "memory/host/handing_copy.hpp"
 #include "memory/kinds.hpp"
 #include "memory/packing.hpp"
 #include "path/slot_ring.hpp"
@@ -40,6 +41,7 @@ class RingSender {
     std::uint32_t receiver_op = 0;
     Piece piece;                                     // what to send; its size is what the receiver accepts, above 0
     Bytes slot_bytes;                                // filled per slot
+    bool hosts = false;                              // is it host memory on both sides?
     std::shared_ptr<const PackWork> rows = nullptr;  // copied so into the slots, where the piece says only how many bytes
   };
   RingSender(const Kinds& kinds, SlotRingWriter& ring, std::uint64_t most_in_flight)
@@ -68,6 +70,7 @@ class RingSender {
   std::deque<Message> messages_;
   Offset next_;  // first byte of the front message not yet started
   std::deque<Flight> flights_;
+  HandingCopy handing_;
 };
 
 class RingReceiver {

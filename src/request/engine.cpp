@@ -221,6 +221,8 @@ bool Engine::linger() {
 
 bool Engine::take_arrivals(bool all) {
   bool moved = false;
+  if (early_of_) [[unlikely]]
+    take_early(*early_of_);
   for (const auto& path : parts_.paths) {
     if (path->idle) continue;
     for (int i = 0;; ++i) {

@@ -233,8 +233,7 @@ class Engine {
   // engine_cancelling.cpp
   bool take_back(Operation& operation, std::uint32_t index);
   void give_up_call(Operation& operation, std::uint32_t index);
-  // engine_receive.cpp
-  // Nobody is gone, and a path leads to whom the receive names.
+  // engine_receive.cpp. may_come(): nobody is gone, and a path leads to whom the receive names.
   bool may_come(std::int32_t source) {
     return parts_.board.changes() == 0 && (source == kAnySource ? reaches_all_ : peer(Rank{source}).link != nullptr);
   }
@@ -242,6 +241,9 @@ class Engine {
   Result<OperationId> receive_ready(const Piece& piece, Ticket ready, std::int32_t source, std::int32_t tag,
                                     const Scope& scope, std::unique_ptr<LaidOut> laid = nullptr);
   void on_arrival(Path& path, const Arrival& arrival);
+  void take_in_order(Path& path, const Arrival& arrival);
+  void take_early(Rank source);
+  void keep(const Arrival& arrival);
   void on_refuse(const Arrival& arrival);
   void on_taken(const Arrival& arrival);
   void watch(Operation& operation);
@@ -377,8 +379,9 @@ class Engine {
   std::vector<LeftCopy> left_copies_;
   std::vector<std::unique_ptr<LaidOut>> still_packed_;  // of messages that are over
   std::vector<Finished> ended_;
-  std::size_t posting_ = 0;  // envelopes in outboxes
-  int puts_ = 0;             // calls under way that copy into other ranks' memory
+  std::size_t posting_ = 0;       // envelopes in outboxes
+  int puts_ = 0;                  // calls under way that copy into other ranks' memory
+  std::optional<Rank> early_of_;  // whose put-aside arrivals may be due
   bool streams_busy_ = false, reaches_all_ = true, ended_puts_ = false;  // paths lead to all ranks; no more puts begin
   PeerTraffic nccl_traffic_;
   std::uint32_t board_seen_ = 0, locked_kinds_ = 0;  // one bit per KindId that the paths page-lock their memory for

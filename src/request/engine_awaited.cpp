@@ -31,7 +31,7 @@ void prepare_answer(const Link& link) {
 
 }  // namespace
 
-PairSlotReader* Engine::slots_alone(const PeerState& from) {
+[[gnu::always_inline]] inline PairSlotReader* Engine::slots_alone(const PeerState& from) {
   PairSlotReader* const slots = from.link != nullptr ? from.link->slots : nullptr;
   if (slots != nullptr && !order_.has_early(from.rank) && !must_poll() && parts_.board.changes() == 0 &&
       brief_in_a_row_ < kMostInARow) {
@@ -138,7 +138,7 @@ bool Engine::take_plain(PeerState& from, PairSlotReader& slots) {
   };
   const auto take_whole = [&](const PairSlot& slot) {
     const Envelope envelope = slots.envelope<false>(slot);
-    const std::span<const std::byte> payload = slots.payload<false>(slot);
+    const std::span<const std::byte> payload = slots.payload_of_many(slot);
     if (envelope.type != EnvelopeType::eager || envelope.flags != 0 || envelope.bytes != payload.size()) return 0;
     PlainReceive* const receive = find(envelope.context, envelope.tag, payload.size());
     if (receive == nullptr || !order_.take_turn(from.rank, envelope.sequence)) return 0;

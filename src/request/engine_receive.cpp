@@ -95,16 +95,26 @@ void Engine::on_arrival(Path& path, const Arrival& arrival) {
     if (heard_) heard_(arrival.source, arrival.envelope, arrival.payload);
     return wake_sleeper();
   }
-  if (!order_.take_turn(arrival)) {
-    order_.put_aside(path, arrival);
-    return;
-  }
-  deliver(path, arrival);
-  while (order_.has_early(arrival.source)) {
-    const auto early = order_.next_due(arrival.source);
-    if (!early) break;
+  take_in_order(path, arrival);
+  if (order_.has_early(arrival.source)) take_early(arrival.source);
+}
+
+// Where memory runs out before the message is kept, or put aside, it stays where it is.
+void Engine::take_in_order(Path& path, const Arrival& arrival) try {
+  if (order_.take_turn(arrival)) return deliver(path, arrival);
+  order_.put_aside(path, arrival);
+} catch (...) {
+  if (!order_.is_over(arrival.source, arrival.envelope.sequence)) path.put_back(arrival);
+  throw;
+}
+
+void Engine::take_early(Rank source) {
+  early_of_ = source;  // until all that are due have been taken
+  while (const ArrivalOrder::Early* const early = order_.next_due(source)) {
     deliver(*early->path, early->arrival);
+    order_.let_go(*early);
   }
+  early_of_.reset();
 }
 
 void Engine::on_refuse(const Arrival& arrival) {
@@ -134,21 +144,30 @@ void Engine::deliver(Path& path, const Arrival& arrival) {
   if (arrival.envelope.type == EnvelopeType::announce)
     peer(arrival.source).link->sees(offer_in(arrival.payload), Bytes{arrival.envelope.bytes});
   const bool mailed = arrival.envelope.type == EnvelopeType::mailed;
-  if (mailed) mail_->came(arrival.source, arrival.envelope);
   const auto wire = matcher_.match(arrival.source, arrival.envelope);
   if (!wire) {
     if (awaited_ != nullptr && awaited_->takes(arrival)) return receive_awaited(path, arrival);
     // Kept bytes leave their cell, or one slow receiver would stop its senders from sending to anybody else.
-    matcher_.keep({arrival.source,
-                   arrival.envelope,
-                   {arrival.payload.begin(), arrival.payload.end()},
-                   arrival.in_cell,
-                   types_ ? types_->note_from(arrival.source) : TypeCheck::Note{}});
+    keep(arrival);
+    if (mailed) mail_->came(arrival.source, arrival.envelope);
     if (arrival.in_cell) path.release(arrival);
     wake_sleeper();  // who may probe for it
     return;
   }
+  if (mailed) mail_->came(arrival.source, arrival.envelope);
   deliver_to(*wire & 0xfffff, path, arrival);
+}
+
+// Where memory runs out it is as if its turn had not come.
+void Engine::keep(const Arrival& arrival) try {
+  matcher_.keep({arrival.source,
+                 arrival.envelope,
+                 {arrival.payload.begin(), arrival.payload.end()},
+                 arrival.in_cell,
+                 types_ ? types_->note_from(arrival.source) : TypeCheck::Note{}});
+} catch (...) {
+  order_.give_back_turn(arrival.source);
+  throw;
 }
 
 // To the receive that it belongs to.
@@ -161,7 +180,7 @@ void Engine::deliver_to(std::uint32_t index, Path& path, const Arrival& arrival)
   if (is_plain(operation, arrival.envelope, arrival.payload.size())) {
     note(operation, arrival.source, arrival.envelope, arrival.in_cell ? IST_CARRIER_CELL : IST_CARRIER_SLOT);
     peer(arrival.source).traffic.received_by(arrival.in_cell ? Way::cell : Way::slot).add(Bytes{arrival.envelope.bytes});
-    if (!arrival.payload.empty()) std::memcpy(operation.piece.address(), arrival.payload.data(), arrival.payload.size());
+    copy_any(operation.piece.address(), arrival.payload.data(), arrival.payload.size());
     if (arrival.in_cell) path.release(arrival);
     return end(operation, index);
   }

@@ -312,7 +312,7 @@ void Engine::start_stream(Operation& operation, std::uint32_t index) {
   }
   const bool hosts = operation.piece.kind == KindId::host && cleared.receiver_kind == KindId::host;
   to.sender->add({operation.envelope.sender_op, cleared.receiver_op, operation.piece.part(Offset{}, cleared.accepted),
-                  ring_fill(cleared.accepted, hosts, parts_.settings),
+                  ring_fill(cleared.accepted, hosts, parts_.settings), hosts,
                   operation.waits_to_pack() ? std::make_shared<const PackWork>(operation.laid->work) : nullptr});
   if (operation.piece.kind != KindId::host && cleared.receiver_kind == operation.piece.kind) warn_of_host_memory(operation);
   operation.state = state::Streaming{};

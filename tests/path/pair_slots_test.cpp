@@ -101,8 +101,14 @@ std::size_t PairSlots::lines() const {
 
 TEST(PairSlotShape, ManyRanksHaveFewerSlotsEach) {
   EXPECT_EQ(256U, pair_slot_shape(2).slots);
-  EXPECT_EQ(4096U, pair_slot_shape(2).blocks);
+  EXPECT_EQ(65536U, pair_slot_shape(2).blocks);
+  EXPECT_EQ(65536U, pair_slot_shape(4).blocks);
+  EXPECT_EQ(32768U, pair_slot_shape(6).blocks);
+  EXPECT_EQ(16384U, pair_slot_shape(7).blocks);
+  EXPECT_EQ(8192U, pair_slot_shape(9).blocks);
+  EXPECT_EQ(4096U, pair_slot_shape(16).blocks);
   EXPECT_EQ(65536U, pair_slot_shape(16).longest);
+  EXPECT_EQ(2048U, pair_slot_shape(17).blocks);
   EXPECT_EQ(128U, pair_slot_shape(17).slots);
   EXPECT_EQ(32768U, pair_slot_shape(32).longest);
   EXPECT_EQ(1024U, pair_slot_shape(64).blocks);
@@ -110,9 +116,12 @@ TEST(PairSlotShape, ManyRanksHaveFewerSlotsEach) {
   EXPECT_EQ(64U, pair_slot_shape(100000).slots);
   EXPECT_EQ(512U, pair_slot_shape(100000).blocks);
   EXPECT_EQ(8192U, pair_slot_shape(100000).longest);
-  // No rank needs more than about 5 MiB for them while it has at most 128 of its host beside it.
-  for (std::uint32_t ranks = 1; ranks <= 128; ++ranks)
-    EXPECT_LE(ranks * pair_slot_shape(ranks).in_memory() * sizeof(PairSlot), 6U << 20) << ranks;
+  // No rank needs more than about 16 MiB for them while it has at most 128 of its host beside it, and up to 16 ranks' rooms take 64 MiB together.
+  for (std::uint32_t ranks = 1; ranks <= 128; ++ranks) {
+    const PairSlotShape shape = pair_slot_shape(ranks);
+    EXPECT_LE(ranks * shape.in_memory() * sizeof(PairSlot), 17U << 20) << ranks;
+    EXPECT_TRUE(ranks > 16 || ranks * (ranks - 1) * shape.room().value <= 64U << 20) << ranks;
+  }
 }
 
 TEST_P(PairSlots, BytesThatLookLikeAMessageAreNone) {

@@ -76,6 +76,36 @@ TEST_P(SlotRing, ReaderRunsAheadAndOnlyReleasedSlotsAreFilledAgain) {
   EXPECT_EQ(reader.pending(), 0U);
 }
 
+// Three laps of pieces that a slot of two pages takes two of; then of one that it takes only one of.
+TEST_P(SlotRing, PiecesOfASlotTakeTurnsAndTheReaderFindsThem) {
+  const SlotRingLayout layout{GetParam(), Bytes{8192}};  // of the same size
+  ASSERT_EQ(layout_.total(), layout.total());
+  SlotRingWriter writer{base_, layout, nullptr, Bytes{std::uint64_t{GetParam()} * 2 * 4096}};
+  SlotRingReader reader{base_, layout, nullptr};
+  const std::uint64_t slots = layout.slots;
+  for (std::uint64_t n = 0; n < 4 * slots; ++n) {
+    const Bytes wanted{n < 3 * slots ? 1000U : 4097U};
+    const auto slot = writer.start_next(wanted);
+    ASSERT_TRUE(slot);
+    const std::uint64_t place = wanted.value == 1000 ? n / slots % 2 * 4096 : 0;
+    EXPECT_EQ(base_ + layout.slot(n).value + place, slot->data) << n;
+    EXPECT_EQ(place, slot->place);
+    ASSERT_GE(slot->capacity, wanted);
+    const auto bytes = random_bytes(wanted.value);
+    std::memcpy(slot->data, bytes.data(), bytes.size());
+    writer.publish_oldest({static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(bytes.size()), 0, slot->place});
+    const auto full = reader.take_next();
+    ASSERT_TRUE(full);
+    EXPECT_TRUE(same({full->data, full->header.bytes}, bytes)) << n;
+    reader.release_oldest();
+  }
+}
+
+TEST_P(SlotRing, WithoutALapToFillAllBytesBeginTheirSlot) {
+  SlotRingWriter writer{base_, layout_, nullptr};
+  for (std::uint64_t n = 0; n < layout_.slots; ++n) EXPECT_EQ(0U, writer.start_next(Bytes{1})->place);
+}
+
 TEST_P(SlotRing, BellRingsOncePerPublicationAndOncePerRelease) {
   int published = 0;
   int released = 0;

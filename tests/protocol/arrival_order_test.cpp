@@ -19,6 +19,7 @@ class Nowhere final : public Path {
   Link* link(Rank) override { return nullptr; }
   std::optional<Arrival> next() override { return std::nullopt; }
   void release(const Arrival&) override {}
+  void put_back(const Arrival&) override {}
   Status lock_memory() override { return {}; }
   bool can_sleep() const override { return false; }
   bool announce_sleep() override { return false; }
@@ -85,9 +86,10 @@ class ShuffledTraffic {
                           in_cell, cells_.size()};
     if (order_.take_turn(arrival)) {
       deliver(arrival);
-      while (const auto early = order_.next_due(arrival.source)) {
+      while (const auto* const early = order_.next_due(arrival.source)) {
         EXPECT_EQ(early->path, &path_);
         deliver(early->arrival);
+        order_.let_go(*early);
       }
     } else {
       order_.put_aside(path_, arrival);

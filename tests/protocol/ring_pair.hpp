@@ -47,7 +47,7 @@ class RingPair {
         receiving_(seed + 2, shape.latest),
         layout_{shape.slots, Bytes{shape.slot_bytes}},
         memory_(layout_.total().value + 4096),
-        writer_(ring_memory(), layout_, nullptr),
+        writer_(ring_memory(), layout_, nullptr, layout_.total()),
         reader_(ring_memory(), layout_, nullptr),
         sender_(*sending_.kinds, writer_, shape.in_flight),
         receiver_(*receiving_.kinds, shape.in_flight, "rank 7 of the test") {
@@ -69,7 +69,8 @@ class RingPair {
   }
   void send(std::size_t number) {
     const Message& message = messages_[number];
-    sender_.add({sender_op(number), receiver_op(number), message.from, Bytes{message.fill}});
+    sender_.add({sender_op(number), receiver_op(number), message.from, Bytes{message.fill},
+                 message.from.kind == KindId::host && message.to.kind == KindId::host});
   }
   void prepare_and_send(std::uint64_t bytes, std::uint64_t fill, bool from_device, bool to_device) {
     send(prepare(bytes, fill, from_device, to_device));

@@ -101,7 +101,9 @@ inline std::int32_t world_source(const Communicator& comm, int source) {
     return false;
   BriefReceive brief{found.address, found.size, found.comm->scope().context, found.comm->to_world(source), tag};
   Engine& engine = found.comm->engine();
-  const std::lock_guard lock(engine.lock());
+  if (!engine.lock().try_lock()) [[unlikely]]
+    engine.lock().lock();
+  const HeldLock lock(engine.lock());
   if (!engine.receive_brief(brief)) [[unlikely]]
     return false;
   if (status != nullptr)

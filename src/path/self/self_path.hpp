@@ -27,6 +27,7 @@ class SelfPath final : public Path, private Link {
   // Slots and cells in the one order in which they were posted.
   std::optional<Arrival> next() override;
   void release(const Arrival& arrival) override;
+  void put_back(const Arrival&) override { held_ = false; }
   bool arrival_within(int) override { return !idle; }
   Status lock_memory() override;
   // Nobody else could post while the only thread sleeps.

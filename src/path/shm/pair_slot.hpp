@@ -55,21 +55,26 @@ constexpr std::uint64_t blocks_for(std::size_t payload) {
 constexpr std::size_t kPairPayload = 65536;
 constexpr std::uint64_t kMostPairSlots = 256;
 constexpr std::uint64_t kFewestPairSlots = 64;
-constexpr std::uint64_t kMostPairRoom = 262144;
+constexpr std::uint64_t kMostPairRoom = 4194304;
+constexpr std::uint64_t kPairRoomOfMany = 262144;  // from 16 ranks on no more than that
+constexpr std::uint64_t kMostInRooms = 67108864;   // of all pairs together, up to there
 constexpr std::uint64_t kFewestPairRoom = 32768;
 constexpr std::uint64_t kReportEvery = 16;
 
 // The slots of each pair of a host: the more room, the further a sender runs ahead of its receiver. Windows of 64 messages, with 32 and
 // with 256 KiB (AMD EPYC, 2 processors, 2026-11-22): of 1 KiB 0.121 and 0.099 us each, of 4 KiB 0.21 and 0.15; of 8 KiB in cells
 // 0.295, in slots 0.206. A message may fill a quarter of it, since that is ahead of announcing it first (same machine, slots and ring): of
-// 32 KiB 0.97 and 1.44 us one way, 0.60 and 0.81 in windows; of 64 KiB 1.76 and 2.15, 1.21 and 1.32. Many ranks have less, since
-// every pair that ever spoke has all of it in memory: 256 KiB up to 16 ranks, 32 KiB from 65 on.
+// 32 KiB 0.97 and 1.44 us one way, 0.60 and 0.81 in windows; of 64 KiB 1.76 and 2.15, 1.21 and 1.32. And the longer it takes to come back to
+// a line, the quicker it is written: twice a processor's second cache is enough for that (memory/host/handing_copy.hpp). Windows with 256 KiB and with
+// 2 MiB (AMD EPYC, Zen 4, 2 processors, a line in 0.06 us, 2026-11-26): of 8 KiB 1.0 and 0.24 us each, of 64 KiB 7.6 and 2.1. Many ranks have less, since
+// every pair that ever spoke has all of it in memory: 4 MiB up to 4 ranks, then 64 MiB for all pairs together, 256 KiB at 16 ranks, and 32 KiB from 65 on.
 struct PairSlotShape {
   std::uint64_t slots;   // a power of two
   std::uint64_t blocks;  // of the room; a power of two
   std::size_t longest;   // bytes of a message
   // In slots, with the room behind them. At its end there is space for the rest of a message that begins in the last block: none is torn apart.
   constexpr std::uint64_t in_memory() const { return slots + blocks + blocks_for(longest) - 1; }
+  constexpr Bytes room() const { return Bytes{blocks * 64}; }
   // So many blocks that were read are told of at once.
   constexpr std::uint64_t report() const { return blocks / 16; }
 };
@@ -77,6 +82,7 @@ static_assert(sizeof(PairSlot) == kBlock);
 constexpr PairSlotShape pair_slot_shape(std::uint32_t ranks) {
   std::uint64_t slots = kMostPairSlots;
   std::uint64_t room = kMostPairRoom;
+  while (room > kPairRoomOfMany && room * ranks * (ranks - 1) > kMostInRooms) room /= 2;
   for (std::uint64_t most = 16; most < ranks && room > kFewestPairRoom; most *= 2)
     room /= 2, slots /= slots > kFewestPairSlots ? 2 : 1;
   return {slots, room / kBlock, std::min<std::size_t>(kPairPayload, room / 4)};

@@ -30,12 +30,13 @@
 #include <span>
 
 #include "base/wire.hpp"
+#include "memory/host/handing_copy.hpp"
 #include "memory/piece.hpp"
 #include "path/shm/pair_slot.hpp"
 
 namespace ist {
 
-// As memcpy, and without a call for 8 to 16 bytes.
+// As memcpy, and without a call for 8 to 16 bytes; of longer ones as copy_across().
 constexpr bool is_few(std::size_t size) { return size - 8 <= 8; }
 inline void copy_few(std::byte* to, const std::byte* from, std::size_t size) {
   std::uint64_t first = 0;
@@ -49,7 +50,7 @@ inline void copy_any(std::byte* to, const std::byte* from, std::size_t size) {
   if (is_few(size)) [[likely]]
     copy_few(to, from, size);
   else if (size != 0)
-    std::memcpy(to, from, size);
+    copy_across(to, from, size);
 }
 
 // Asks for the slot's first line, to write there soon.
@@ -83,7 +84,7 @@ class PairSlotWriter {
     if (size <= PairSlot::kPayload) {
       copy_any(slot.whole.payload.data(), payload, size);
     } else {
-      std::memcpy(block_at(written_), payload, size);
+      handing_.copy(block_at(written_), payload, size);
       written_ += static_cast<std::uint32_t>(blocks_for(size));
     }
     show(slot, turn_at(position_, size));
@@ -185,6 +186,7 @@ class PairSlotWriter {
   PairConsumed seen_;
   std::uint32_t refused_blocks_ = 0;
   bool refused_ = false;  // the last post(), which wanted that many blocks
+  HandingCopy handing_;
 };
 
 class PairSlotReader {
@@ -251,11 +253,17 @@ class PairSlotReader {
     const std::size_t size = length();
     if (size <= PairSlot::kPayload) [[likely]]
       return {slot.whole.payload.data(), size};
-    return {reinterpret_cast<const std::byte*>(slots_ + mask_ + 1) + (read_ & block_mask_) * kBlock, size};
+    return {block_at(read_), size};
   }
   std::span<const std::byte> payload(const PairSlot& slot) const {
     return shared() ? payload<true>(slot) : payload<false>(slot);
   }
+  // Of front(), whose line is not shared and which is one of many: the next one comes while this one is copied, if it has been sent.
+  std::span<const std::byte> payload_of_many(const PairSlot& slot) const {
+    if (length() > PairSlot::kPayload) fetch_following();
+    return payload<false>(slot);
+  }
+
   // Done with front(). True if the writer was told, and may have to be woken.
   template <bool is_shared>
   bool pop() {
@@ -267,6 +275,20 @@ class PairSlotReader {
   bool pop() { return shared() ? pop<true>() : pop<false>(); }
 
  private:
+  const std::byte* block_at(std::uint32_t number) const {
+    return reinterpret_cast<const std::byte*>(slots_ + mask_ + 1) + (number & block_mask_) * kBlock;
+  }
+  // What a processor fetches by itself begins anew with every message.
+  void fetch_following() const {
+    constexpr std::size_t kLines = 8;
+    const std::uint64_t turn = slots_[(position_ + 1) & mask_].turn.load(std::memory_order_relaxed);
+    __builtin_prefetch(&slots_[(position_ + 2) & mask_]);
+    if (!is_turn(turn, position_ + 1) || (turn & kSharedBit) != 0) return;
+    const std::uint64_t blocks = blocks_for(std::min<std::size_t>(turn & (kSharedBit - 1), longest_));
+    const std::byte* const first = block_at(read_ + static_cast<std::uint32_t>(blocks_for(length())));
+    for (std::size_t line = 0; line < std::min<std::size_t>(blocks, kLines); ++line)
+      __builtin_prefetch(first + line * kBlock);
+  }
   // Of the line in front, a message that was not taken?
   bool has_more(std::uint64_t turn) const { return (turn & kSharedBit) == 0 || share_in(turn, taken_) != 0; }
   // All that a shared line told of was taken.

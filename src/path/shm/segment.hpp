@@ -46,7 +46,7 @@ class Segment {
  public:
   struct Shared {
     static constexpr std::uint32_t kMagic = 0x49537367;
-    static constexpr std::uint32_t kVersion = 11;
+    static constexpr std::uint32_t kVersion = 12;
     alignas(128) std::uint32_t magic;
     std::uint32_t version;
     SegmentShape shape;

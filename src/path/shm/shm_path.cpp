@@ -1,6 +1,7 @@
 #include "path/shm/shm_path.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace ist {
 namespace {
@@ -132,7 +133,7 @@ std::optional<Arrival> ShmPath::take_slot(std::size_t source) {
 }
 
 std::optional<Arrival> ShmPath::take_cell() {
-  const CellName name = arrivals_.take();
+  const CellName name = returned_ != kNoCell ? std::exchange(returned_, kNoCell) : arrivals_.take();
   if (name == kNoCell) return std::nullopt;
   const CellHeader& header = table_.header(name);
   const std::size_t owner = place_of(name);
@@ -143,11 +144,19 @@ std::optional<Arrival> ShmPath::take_cell() {
 bool ShmPath::arrival_within(int looks) {
   drop_held();
   for (; looks > 0; --looks) {
-    if (arrivals_.ready()) return true;
+    if (cells_ready()) return true;
     for (const Source& source : sources_)
       if (source.slots.ready()) return true;
   }
   return false;
+}
+
+// A slot is still there: it was only shown.
+void ShmPath::put_back(const Arrival& arrival) {
+  if (arrival.in_cell)
+    returned_ = arrival.cell;
+  else
+    held_ = kNone;
 }
 
 void ShmPath::release(const Arrival& arrival) {
@@ -174,7 +183,7 @@ Status ShmPath::lock_memory() {
 // Everything a sleeper could be waiting for. Must find whatever a doorbell is rung for, or a wake-up is lost.
 bool ShmPath::news() {
   if (woken_.exchange(false, std::memory_order_acq_rel)) return true;
-  if (arrivals_.ready() || pool_.news()) return true;
+  if (cells_ready() || pool_.news()) return true;
   for (Source& source : sources_)
     if (source.slots.front()) return true;
   return std::any_of(links_.begin(), links_.end(), [](const auto& link) { return link && link->news(); });

@@ -39,6 +39,7 @@ class ShmPath final : public Path {
   // queue, all of lines that stay in this core's cache until somebody writes them.
   std::optional<Arrival> next() override;
   void release(const Arrival& arrival) override;
+  void put_back(const Arrival& arrival) override;
   bool has_gap() const override { return arrivals_.has_gap(); }
   void mark_arrivals() override { arrivals_.mark(); }
   bool arrival_within(int looks) override;
@@ -57,6 +58,7 @@ class ShmPath final : public Path {
   static CellTable make_table(const std::vector<Segment>& segments);
   std::size_t place(Rank rank) const;
   void drop_held();
+  bool cells_ready() const { return returned_ != kNoCell || arrivals_.ready(); }
   std::optional<Arrival> take_slot(std::size_t source);
   std::optional<Arrival> take_cell();
   bool news();
@@ -78,8 +80,9 @@ class ShmPath final : public Path {
   static constexpr int kInARow = 16;
   std::size_t turn_ = 0;  // source to look at first; sources_.size() is the queue
   int in_a_row_ = 0;
-  std::size_t held_ = kNone;  // source whose front slot the last arrival shows
-  bool locked_ = false;       // lock_memory() was called
+  CellName returned_ = kNoCell;  // by put_back()
+  std::size_t held_ = kNone;     // source whose front slot the last arrival shows
+  bool locked_ = false;          // lock_memory() was called
   std::atomic<bool> woken_{false};
 };
 

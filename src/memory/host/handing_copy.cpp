@@ -1,0 +1,91 @@
+#include "memory/host/handing_copy.hpp"
+
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#include <x86intrin.h>
+#endif
+
+namespace ist {
+namespace {
+
+#if defined(__x86_64__)
+constexpr std::uintptr_t kLine = 64;
+constexpr std::size_t kQuarter = kLine / 4;
+
+// What goes past the caches takes memory's time from others, and its reader waits for memory: it has to be twice as quick.
+constexpr double price_of(CopyPace::Way way) { return way == CopyPace::Way::past ? 2 : 1; }
+
+std::uint64_t ticks() { return __rdtsc(); }
+
+// `to` begins a line.
+void copy_past(std::byte* to, const std::byte* from, std::size_t size) {
+  const std::size_t lines = size / kLine * kLine;
+  for (std::size_t at = 0; at < lines; at += kLine) {
+    const auto quarter = [line = from + at](std::size_t n) {
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(line + n * kQuarter));
+    };
+    const __m128i parts[] = {quarter(0), quarter(1), quarter(2), quarter(3)};
+    for (std::size_t n = 0; n < 4; ++n) _mm_stream_si128(reinterpret_cast<__m128i*>(to + at) + n, parts[n]);
+  }
+  if (lines < size) std::memcpy(to + lines, from + lines, size - lines);
+  // These stores keep no order with the release that shows the bytes; they do with this.
+  _mm_sfence();
+}
+
+// Of so many bytes at a time: a store of a whole line is one of those that a processor has under way, and so are four of a quarter.
+template <std::size_t kWide>
+[[gnu::always_inline]] inline void copy_wide(std::byte* to, const std::byte* from, std::size_t size) {
+  using Wide [[gnu::vector_size(kWide), gnu::aligned(1), gnu::may_alias]] = char;
+  std::size_t at = 0;
+  for (; at + kLine <= size; at += kLine)
+    for (std::size_t part = 0; part < kLine; part += kWide)
+      *reinterpret_cast<Wide*>(to + at + part) = *reinterpret_cast<const Wide*>(from + at + part);
+  if (at < size) std::memcpy(to + at, from + at, size - at);
+}
+[[gnu::target("avx512f")]] void copy_whole(std::byte* to, const std::byte* from, std::size_t size) {
+  copy_wide<kLine>(to, from, size);
+}
+[[gnu::target("avx")]] void copy_halves(std::byte* to, const std::byte* from, std::size_t size) {
+  copy_wide<kLine / 2>(to, from, size);
+}
+void copy_quarters(std::byte* to, const std::byte* from, std::size_t size) { copy_wide<kQuarter>(to, from, size); }
+
+using Copy = void(std::byte* to, const std::byte* from, std::size_t size);
+Copy* widest() {
+  if (__builtin_cpu_supports("avx512f")) return copy_whole;
+  return __builtin_cpu_supports("avx") ? copy_halves : copy_quarters;
+}
+#endif
+
+}  // namespace
+
+void copy_by_lines(std::byte* to, const std::byte* from, std::size_t size) {
+#if defined(__x86_64__)
+  static Copy* const copy = widest();
+  copy(to, from, size);
+#else
+  std::memcpy(to, from, size);
+#endif
+}
+
+void HandingCopy::copy([[maybe_unused]] CopyPace::Way way, std::byte* to, const std::byte* from, std::size_t size) {
+#if defined(__x86_64__)
+  if (way == CopyPace::Way::past && reinterpret_cast<std::uintptr_t>(to) % kLine == 0) return copy_past(to, from, size);
+#endif
+  if (size != 0) copy_across(to, from, size);
+}
+
+void HandingCopy::copy_much(std::byte* to, const std::byte* from, std::size_t size) {
+#if defined(__x86_64__)
+  CopyPace& pace = paces_[size_of(size)];
+  const CopyPace::Next next = pace.next();
+  if (!next.timed) return copy(next.way, to, from, size);
+  const std::uint64_t begun = ticks();
+  copy(next.way, to, from, size);
+  pace.took(next.way, price_of(next.way) * static_cast<double>(ticks() - begun) / static_cast<double>(size));
+#else
+  std::memcpy(to, from, size);
+#endif
+}
+
+}  // namespace ist

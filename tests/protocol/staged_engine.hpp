@@ -1,0 +1,130 @@
+// An engine without a world: one path, which shows what the test publishes, when the test wants it.
+//
+// Who calls this : last_messages_test.cpp, keeping_test.cpp.
+// Threads        : one.
+// Ownership      : owns the engine and its path.
+// Errors         : the engine's.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "request/engine.hpp"
+#include "request/wait.hpp"
+
+namespace ist::test {
+
+inline constexpr Rank kMe{1};
+inline constexpr int kRanks = 3;
+inline constexpr std::int32_t kTag = 5;
+inline constexpr std::uint32_t kContext = 7;
+
+class NoLink final : public Link {
+ public:
+  bool post(const Envelope&, std::span<const std::byte>) override { return false; }
+  std::optional<Cell> take_cell() override { return std::nullopt; }
+  void post_cell(const Cell&, const Envelope&, Bytes) override {}
+  void return_cell(const Cell&) override {}
+  Result<SlotRingWriter*> outgoing() override { return static_cast<SlotRingWriter*>(nullptr); }
+  Result<SlotRingReader*> incoming() override { return static_cast<SlotRingReader*>(nullptr); }
+};
+
+// Shows what the test publishes, when the test wants it.
+class StagedPath final : public Path {
+ public:
+  bool gap = false;
+  int released = 0;                  // cells
+  std::function<void()> when_empty;  // once, as the reader finds nothing more
+  void publish(Rank from, std::uint32_t number, const std::string& text, bool in_cell = false) {
+    Envelope envelope;
+    envelope.type = EnvelopeType::eager;
+    envelope.context = kContext;
+    envelope.tag = kTag;
+    envelope.sequence = number;
+    envelope.bytes = text.size();
+    messages_.push_back({from, envelope, text, in_cell});
+  }
+  std::string_view name() const override { return "staged"; }
+  Link* link(Rank) override { return &link_; }
+  std::optional<Arrival> next() override {
+    if (shown_) messages_.pop_front();
+    shown_ = !messages_.empty();
+    if (!shown_) {
+      if (when_empty) std::exchange(when_empty, nullptr)();
+      return std::nullopt;
+    }
+    const Message& first = messages_.front();
+    return Arrival{first.from, first.envelope, std::as_bytes(std::span{first.text}), first.in_cell, 0};
+  }
+  void release(const Arrival&) override { ++released; }
+  void put_back(const Arrival&) override { shown_ = false; }
+  bool has_gap() const override { return gap; }
+  bool arrival_within(int) override {
+    if (shown_) messages_.pop_front();
+    shown_ = false;
+    return !messages_.empty();
+  }
+  Status lock_memory() override { return {}; }
+  bool can_sleep() const override { return false; }
+  bool announce_sleep() override { return false; }
+  void sleep_announced(std::chrono::microseconds) override {}
+  void wake() override {}
+  void leave(Rank) override {}
+  bool has_left(Rank) const override { return false; }
+  Rank death_told_by(Rank) const override { return kNobody; }
+
+ private:
+  struct Message {
+    Rank from;
+    Envelope envelope;
+    std::string text;
+    bool in_cell;
+  };
+  NoLink link_;
+  std::deque<Message> messages_;
+  bool shown_ = false;
+};
+
+class StagedEngine : public testing::Test {
+ protected:
+  StagedEngine() {
+    auto path = std::make_unique<StagedPath>();
+    path_ = path.get();
+    paths_.push_back(std::move(path));
+    engine_ = std::make_unique<Engine>(
+        Engine::Parts{kMe, settings_, *kinds_, pool_, paths_, board_, {"rank 0", "rank 1", "rank 2"}, {}, nullptr});
+  }
+  struct Receive {
+    std::array<char, 16> buffer{};
+    OperationId id;
+    std::string text() const { return buffer.data(); }
+  };
+  Status start(Receive& receive, std::int32_t source) {
+    const Piece piece = host_piece(receive.buffer.data(), Bytes{receive.buffer.size()});
+    auto id = engine_->start_receive(piece, source, kTag, Scope{kContext, nullptr});
+    if (id.ok()) receive.id = *id;
+    return id.status();
+  }
+  bool over(const Receive& receive) { return Engine::complete(*engine_->find(receive.id)); }
+  void look() {
+    for (int i = 0; i < 3; ++i) engine_->progress();
+  }
+  Status outcome(const Receive& receive) { return engine_->take(receive.id).status; }
+
+  Settings settings_;
+  std::unique_ptr<Kinds> kinds_ = std::move(Kinds::load("host")).value();
+  PinnedPool pool_{*kinds_, mebibytes(1)};
+  std::vector<std::unique_ptr<Path>> paths_;
+  AbortBoard board_{kRanks};
+  StagedPath* path_ = nullptr;
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace ist::test

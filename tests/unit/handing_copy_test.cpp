@@ -1,0 +1,155 @@
+// Copies for another processor: every byte arrives by either way, and the quicker way is found and left as the machine changes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "memory/host/handing_copy.hpp"
+
+namespace ist {
+namespace {
+
+using Way = CopyPace::Way;
+
+// Ticks per byte on machines that there are: 1 through the caches and 2 past them, where processors are near; 9 and 2, where they are far apart.
+struct Machine {
+  double through;
+  double past;
+  double of(Way way) const { return way == Way::through ? through : past; }
+};
+constexpr Machine kNear{1, 2};
+constexpr Machine kFar{9, 2};
+
+// So many copies; how many of them went past the caches.
+int copy(CopyPace& pace, const Machine& machine, int copies) {
+  int past = 0;
+  for (int i = 0; i < copies; ++i) {
+    const auto [way, timed] = pace.next();
+    past += way == Way::past ? 1 : 0;
+    if (timed) pace.took(way, machine.of(way));
+  }
+  return past;
+}
+
+TEST(CopyPace, BeginsThroughTheCaches) {
+  CopyPace pace;
+  EXPECT_EQ(0, copy(pace, kFar, static_cast<int>(CopyPace::kFirstPause)));
+}
+
+TEST(CopyPace, TheQuickerWayStaysAndTheOtherIsTriedNowAndThen) {
+  CopyPace pace;
+  const int trials = copy(pace, kNear, 20000);
+  EXPECT_EQ(Way::through, pace.way());
+  EXPECT_GE(trials, 2 * 20000 / 600);
+  EXPECT_LE(trials, 2 * 20000 / 400);
+}
+
+TEST(CopyPace, WhereProcessorsAreFarApartItGoesPastTheCaches) {
+  CopyPace pace;
+  copy(pace, kFar, static_cast<int>(CopyPace::kFirstPause) + 1);
+  EXPECT_EQ(Way::past, pace.way());
+  EXPECT_GE(copy(pace, kFar, 20000), 20000 - 2 * 20000 / 400);
+}
+
+TEST(CopyPace, AMachineThatChangesIsFollowed) {
+  CopyPace pace;
+  copy(pace, kNear, 20000);
+  copy(pace, kFar, 4 * static_cast<int>(CopyPace::kTimedOf));
+  EXPECT_EQ(Way::past, pace.way()) << "a processor went away";
+  copy(pace, kNear, 2 * static_cast<int>(CopyPace::kLongestPause));
+  EXPECT_EQ(Way::through, pace.way()) << "it came back";
+}
+
+TEST(CopyPace, ACopyThatWasHeldUpChangesNothing) {
+  CopyPace pace;
+  copy(pace, kNear, 2000);
+  pace.took(Way::through, 1000);
+  EXPECT_EQ(Way::through, pace.way());
+  pace.took(Way::through, 1);
+  pace.took(Way::past, 1000);
+  EXPECT_EQ(Way::through, pace.way());
+}
+
+constexpr std::byte kUntouched{0xa5};
+
+// A place for so many bytes that begins a line, with a line behind it.
+class Place {
+ public:
+  explicit Place(std::size_t size) : size_(size), memory_(size + 128 + 64, kUntouched) {
+    const auto address = reinterpret_cast<std::uintptr_t>(memory_.data());
+    begin_ = memory_.data() + (64 - address % 64) % 64;
+  }
+  std::byte* begin() { return begin_; }
+  void expect(const std::byte* wanted) const {
+    EXPECT_TRUE(std::equal(wanted, wanted + size_, begin_)) << size_ << " bytes";
+    EXPECT_TRUE(std::all_of(begin_ + size_, begin_ + size_ + 64, [](std::byte byte) { return byte == kUntouched; }))
+        << size_;
+  }
+
+ private:
+  std::size_t size_;
+  std::vector<std::byte> memory_;
+  std::byte* begin_;
+};
+
+std::vector<std::byte> random_bytes(std::size_t size) {
+  std::vector<std::byte> bytes(size);
+  std::mt19937 random{std::random_device{}()};
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  return bytes;
+}
+
+constexpr std::size_t kSizes[] = {0,    1,    63,   64,   65,   1023, 1024,  1025,  2047,  2048,  2049,
+                                  4095, 4096, 4097, 8191, 8192, 8193, 65535, 65536, 65537, 300000};
+
+TEST(HandingCopy, EveryByteArrivesByEitherWayFromAnyAddress) {
+  for (const std::size_t size : kSizes)
+    for (const std::size_t first : {0, 1, 7, 32}) {
+      const auto bytes = random_bytes(size + first);
+      for (const Way way : {Way::through, Way::past}) {
+        Place place{size};
+        HandingCopy::copy(way, place.begin(), bytes.data() + first, size);
+        place.expect(bytes.data() + first);
+      }
+    }
+}
+
+TEST(HandingCopy, EveryByteIsTakenOutAgain) {
+  for (const std::size_t size : kSizes)
+    for (const std::size_t first : {0, 1, 8}) {
+      const auto bytes = random_bytes(size);
+      std::vector<std::byte> place(size + first + 64, kUntouched);
+      copy_across(place.data() + first, bytes.data(), size);
+      EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), place.begin() + static_cast<std::ptrdiff_t>(first))) << size;
+      EXPECT_EQ(64 + static_cast<std::ptrdiff_t>(first),
+                std::count(place.begin(), place.begin() + static_cast<std::ptrdiff_t>(first), kUntouched) +
+                    std::count(place.end() - 64, place.end(), kUntouched));
+    }
+}
+
+// Nobody who calls so gives such a place; its bytes must not depend on that.
+TEST(HandingCopy, AlsoToWhereNoLineBegins) {
+  const auto bytes = random_bytes(5000);
+  std::vector<std::byte> place(5001, kUntouched);
+  HandingCopy::copy(Way::past, place.data() + 1, bytes.data(), bytes.size());
+  EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), place.begin() + 1));
+  EXPECT_EQ(kUntouched, place.front());
+}
+
+TEST(HandingCopy, EveryByteArrivesWhileWaysAreTried) {
+  HandingCopy handing;
+  for (int round = 0; round < 100; ++round)
+    for (const std::size_t size : kSizes) {
+      if (size > 5000 && round % 10 != 0) continue;
+      const auto bytes = random_bytes(size);
+      Place place{size};
+      handing.copy(place.begin(), bytes.data(), size);
+      place.expect(bytes.data());
+      if (HasFailure()) return;
+    }
+}
+
+}  // namespace
+}  // namespace ist
