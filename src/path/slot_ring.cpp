@@ -63,7 +63,8 @@ std::uint64_t SlotRingWriter::next_place(Bytes wanted) const {
 void SlotRingWriter::publish_oldest(const SlotHeader& header) {
   std::memcpy(memory_ + layout_.header(published_).value, &header, sizeof(header));
   // Guard PUBLISH_LAST: release keeps header and bytes before the count that shows them. Bytes a device wrote are in host
-  // memory already: the caller publishes only what its copy's ticket has reported finished.
+  // memory already: the caller publishes only what its copy's ticket has reported finished. What was stored past the caches, the fence at the end
+  // of that copy keeps before it (copy_past() in handing_copy.cpp).
   shared_->published.store(++published_, std::memory_order_release);
   if (ring_bell_) ring_bell_();
 }

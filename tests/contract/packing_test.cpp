@@ -102,6 +102,19 @@ Pair added(const SharedLayout& layout, const Map& map) { return {layout, map}; }
 
 // Rows and planes of rows, by copies of a copy engine: from any byte to any byte.
 TEST_P(KindPacks, rows_by_copies_of_rows_as_by_kernels) {
+  if (GetParam().get().id() == KindId::opencl) {
+    Form rows;
+    rows.block = 50;
+    rows.dimensions = 1;
+    rows.dimension[0] = {11, 64};
+    rows.size = 550;
+    PackWork work;
+    work.form = std::make_shared<const Form>(rows);
+    const Memory memory{GetParam(), 1000};
+    work.memory = work.packed = memory.piece();
+    EXPECT_STREQ(GetParam().get().packing()->refuses_rows(work), "both sides are OpenCL memory, which kernels pack");
+    return;
+  }
   Random random{std::random_device{}()};
   const Pair one = basic(IST_INT8);
   for (const std::int64_t block : {1, 4, 16, 100, 4096})

@@ -62,11 +62,17 @@ cudaStream_t stream = nullptr;
 int* status = nullptr;
 }  // namespace
 
-EXPORTED const char* begin(const ist_team_view* views) {
-  if (cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess ||
+// Of every library before any begins: one that is loaded while a kernel waits would wait for that.
+EXPORTED const char* prepare() {
+  cudaFuncAttributes loaded;
+  if (cudaFuncGetAttributes(&loaded, exchange) != cudaSuccess ||
+      cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) != cudaSuccess ||
       cudaHostAlloc(&status, 64, cudaHostAllocMapped) != cudaSuccess)
     return cudaGetErrorString(cudaGetLastError());
   *status = 0;
+  return nullptr;
+}
+EXPORTED const char* begin(const ist_team_view* views) {
   exchange<<<1, 64, 0, stream>>>(views[LIBRARY_PE], status);
   const cudaError_t launched = cudaGetLastError();
   return launched == cudaSuccess ? nullptr : cudaGetErrorString(launched);

@@ -30,6 +30,7 @@ TEST(TwoLibraries, ExchangeByKernelsOfTheirOwn) {
     GTEST_SKIP() << "not covered here: kernels of two libraries; there is no CUDA device";
   ist_team_view views[2];
   ASSERT_EQ(text(libraries[0].call<const char*(ist_team_view*)>("make")(views)), "");
+  for (const Library& one : libraries) ASSERT_EQ(text(one.call<const char*()>("prepare")()), "");
   for (const Library& one : libraries) ASSERT_EQ(text(one.call<const char*(const ist_team_view*)>("begin")(views)), "");
   for (const Library& one : libraries) EXPECT_EQ(text(one.call<const char*()>("end")()), "");
 }

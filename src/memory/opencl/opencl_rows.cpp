@@ -1,4 +1,4 @@
-// Layouts in rows: rectangles between two buffers of a context, and between one and host memory. In the queues and with the promises of copies.
+// Layouts in rows: rectangles between a buffer and host memory. In the queues and with the promises of copies.
 #include <array>
 
 #include "base/ranges.hpp"
@@ -27,6 +27,9 @@ const char* OpenclKind::refuses_rows(const PackWork& work) {
   if (const char* const why = why_no_rows(*work.form)) return why;
   const Piece& on_device = work.memory.kind == KindId::opencl ? work.memory : work.packed;
   if (on_device.kind != KindId::opencl) return "neither side is a device's memory";
+  // clEnqueueCopyBufferRect wants equal pitches within one buffer, and a packed side has others; between two the tests failed beside Ubuntu 24.04's PoCL, why
+  // is not known.
+  if (work.memory.kind == work.packed.kind) return "both sides are OpenCL memory, which kernels pack";
   cl_mem_flags flags = 0;
   api_.clGetMemObjectInfo(memory_of(on_device), CL_MEM_FLAGS, sizeof flags, &flags, nullptr);
   if ((flags & kNoHost) != 0) return "the cl_mem is not for every access by the host";
@@ -35,13 +38,12 @@ const char* OpenclKind::refuses_rows(const PackWork& work) {
 
 // One event after the other: the last one stands for all of them.
 Result<Ticket> OpenclKind::pack_rows(const PackWork& work, const Ticket& after) {
+  if (const char* const why = refuses_rows(work))
+    return Status{IST_ERR_UNSUPPORTED, std::string{"rows by rectangles: "} + why};
   const bool in_rows = work.memory.kind == KindId::opencl;
   const Piece& on_device = in_rows ? work.memory : work.packed;
   const auto context = contexts_.context_of(memory_of(on_device));
   if (!context.ok()) return context.status();
-  if (work.memory.kind == work.packed.kind && !reaches(work.packed, work.memory))
-    return Status{IST_ERR_KIND,
-                  "a copy of rows between OpenCL buffers of two contexts was asked for; copy one into the other's first"};
   const auto queue = contexts_.queue(*context, on_device.device);
   if (!queue.ok()) return queue.status();
   auto before = wait_for(after, *context);
@@ -71,17 +73,11 @@ Status OpenclKind::enqueue_rows(cl_command_queue queue, const PackWork& work, co
                                           static_cast<std::size_t>(rows.depth)};
   const cl_uint waits = after ? 1 : 0;
   const cl_event* const list = after ? &after : nullptr;
-  const bool packed_on_host = work.packed.kind == KindId::host, on_host = packed_on_host || work.memory.kind == KindId::host;
   const Side &to = work.unpacks ? memory : other, &from = work.unpacks ? other : memory;
   const Piece &to_piece = work.unpacks ? work.memory : work.packed, &from_piece = work.unpacks ? work.packed : work.memory;
-  const char* call = "clEnqueueCopyBufferRect";
+  const char* call = "clEnqueueReadBufferRect";
   cl_int error = CL_SUCCESS;
-  if (!on_host) {
-    error =
-        api_.clEnqueueCopyBufferRect(queue, memory_of(from_piece), memory_of(to_piece), from.origin.data(), to.origin.data(),
-                                     region.data(), from.row, from.plane, to.row, to.plane, waits, list, done);
-  } else if (to_piece.kind == KindId::host) {
-    call = "clEnqueueReadBufferRect";
+  if (to_piece.kind == KindId::host) {
     error = api_.clEnqueueReadBufferRect(queue, memory_of(from_piece), CL_FALSE, from.origin.data(), to.origin.data(),
                                          region.data(), from.row, from.plane, to.row, to.plane,
                                          reinterpret_cast<void*>(to_piece.object), waits, list, done);

@@ -151,7 +151,8 @@ class PairSlotWriter {
   }
   void show(PairSlot& slot, std::uint64_t turn) {
     const std::uint64_t position = position_;
-    // Guard TURN_LAST: release keeps envelope and payload before the word that shows them.
+    // Guard TURN_LAST: release keeps envelope and payload before the word that shows them; what was stored past the caches, the fence at the end of that copy does
+    // (copy_past() in handing_copy.cpp).
     slot.turn.store(turn, std::memory_order_release);
     position_ = position + 1;
     fetch_for_writing(slots_[place_of(position + 1 + kFetchAhead)]);
