@@ -12,11 +12,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t kNarrow = 64;              // bytes of a row that costs little beside itself
-constexpr std::int64_t kMany = 16384;             // such rows
-constexpr std::int64_t kWide = 64 << 10;          // bytes of a row that costs much
-constexpr std::int64_t kFew = 64;                 // such rows
-constexpr std::int64_t kRoom = 2 * kWide * kFew;  // of the rows, as far apart as they are long
+constexpr std::int64_t kNarrow = 64;                  // bytes of a row that costs little beside itself
+constexpr std::int64_t kMany = 16384;                 // such rows
+constexpr std::int64_t kWide = 64 << 10;              // bytes of a row that costs much
+constexpr std::int64_t kFew = 64;                     // such rows
+constexpr std::int64_t kRowsRoom = 2 * kWide * kFew;  // of the rows, as far apart as they are long
 constexpr int kTimes = 20;
 constexpr double kLeast = 1e-15;  // seconds: what came out as nothing costs next to nothing
 
@@ -49,7 +49,7 @@ Result<double> seconds_of(MemoryKind& kind, const PackWork& work) {
 
 // On a device, and a place for the packed bytes there and on the host.
 struct Memory {
-  Memory(MemoryKind& of, Piece rows, Piece row) : kind(of), spread(rows), packed(row), host(kRoom / 2) {}
+  Memory(MemoryKind& of, Piece rows, Piece row) : kind(of), spread(rows), packed(row), host(kRowsRoom / 2) {}
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   ~Memory() {
@@ -69,9 +69,9 @@ Result<RowTimes> measure_rows(const Kinds& kinds, double bus, double kernel) {
   MemoryKind* const kind = kinds.find(KindId::cuda);
   if (kind == nullptr || kind->packing() == nullptr || kind->pins() == nullptr || kind->devices().empty())
     return Status{IST_ERR_KIND, "the driver has not what it takes to copy rows to page-locked memory"};
-  const auto spread = kind->allocate(0, Bytes{kRoom});
+  const auto spread = kind->allocate(0, Bytes{kRowsRoom});
   if (!spread.ok()) return spread.status();
-  const auto packed = kind->allocate(0, Bytes{kRoom / 2});
+  const auto packed = kind->allocate(0, Bytes{kRowsRoom / 2});
   if (!packed.ok()) {
     static_cast<void>(kind->release(*spread));
     return packed.status();

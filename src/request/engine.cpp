@@ -189,14 +189,24 @@ void Engine::forget(OperationId id) {
 
 bool Engine::progress() {
   if (parts_.board.changes() != board_seen_) look_at_board();
-  bool moved = take_arrivals();
-  if (posting_ > 0)
-    for (PeerState& to : peers_) moved |= drain_outbox(to);
-  if (!active_.empty()) moved |= step_active();
-  if (!unused_cells_.empty()) moved |= step_unused_cells();
-  if (!left_copies_.empty()) step_left_copies();
-  if (streams_busy_) moved |= step_streams();
-  if (!still_packed_.empty()) let_go_of_blocks();
+  bool moved = false;
+  const auto move_on = [&]() __attribute__((always_inline)) {
+    if (posting_ > 0)
+      for (PeerState& to : peers_) moved |= drain_outbox(to);
+    if (!active_.empty()) moved |= step_active();
+    if (!unused_cells_.empty()) moved |= step_unused_cells();
+    if (!left_copies_.empty()) step_left_copies();
+    if (streams_busy_) moved |= step_streams();
+    if (!still_packed_.empty()) let_go_of_blocks();
+  };
+  try {
+    moved = take_arrivals();
+  } catch (...) {
+    // A message for which there is no memory stays where it is, and what is under way moves on: its end may free some.
+    move_on();
+    throw;
+  }
+  move_on();
   if (moved) {
     fruitless_ = 0;
   } else if (++fruitless_ % (sleeping_path_ != nullptr ? kDoubtEveryAsleep : kDoubtEvery) == 0 && !operations_.all_plain()) {

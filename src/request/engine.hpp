@@ -285,8 +285,7 @@ class Engine {
   // engine_inviting.cpp
   void invite(OperationId id, const Pattern& pattern);
   void retire(PeerState& from);
-  // The receive is given up. False: too late, its message is on the way.
-  bool uninvite(const Operation& operation, std::uint32_t wire);
+  bool uninvite(const Operation& operation, std::uint32_t wire);  // false: its message is on the way
   void take_invited(const Arrival& arrival);
   std::optional<OperationId> accept(const Piece& piece, const Destination& order);
   bool leave_copy(Operation& operation);

@@ -9,18 +9,20 @@ namespace {
 
 constexpr int kEnough = std::numeric_limits<int>::max();
 int left = kEnough;  // times that memory is given
+int refused = 0;     // times that it is not, before
 
 }  // namespace
 
 // In place of the C++ library's; sanitizers see the C library's.
-void* operator new(std::size_t size) {
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  if (refused > 0) --refused, throw std::bad_alloc();
   void* const memory = left > 0 ? std::malloc(size == 0 ? 1 : size) : nullptr;
   if (memory == nullptr) throw std::bad_alloc();
   if (left != kEnough) --left;
   return memory;
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace ist::test {
 namespace {
@@ -87,6 +89,20 @@ TEST_F(Keeping, WhatWasPutAsideAndCannotBeKeptInItsTurnIsTakenLater) {
   EXPECT_GT(look_with_little_memory(), 2);
   EXPECT_EQ(1, path_->released);
   expect_in_order({"first", "second", "third"});
+}
+
+TEST_F(Keeping, WhatIsUnderWayMovesOnMeanwhile) {
+  std::array<char, 8> out{};
+  bool done = false;
+  const auto sent =
+      engine_->start_send(host_piece(out.data(), Bytes{out.size()}), Rank{0}, kTag, Scope{kContext, nullptr}, &done);
+  ASSERT_TRUE(sent.ok() && !done);
+  path_->publish(Rank{0}, 0, "first");
+  path_->only_link().takes = true;
+  refused = 1;
+  EXPECT_THROW(engine_->progress(), std::bad_alloc);
+  EXPECT_EQ(1, path_->only_link().taken) << "the announcement that waited for room";
+  expect_in_order({"first"});
 }
 
 }  // namespace

@@ -26,9 +26,15 @@ inline constexpr int kRanks = 3;
 inline constexpr std::int32_t kTag = 5;
 inline constexpr std::uint32_t kContext = 7;
 
+// Takes messages once it is told to.
 class NoLink final : public Link {
  public:
-  bool post(const Envelope&, std::span<const std::byte>) override { return false; }
+  bool takes = false;
+  int taken = 0;
+  bool post(const Envelope&, std::span<const std::byte>) override {
+    if (takes) ++taken;
+    return takes;
+  }
   std::optional<Cell> take_cell() override { return std::nullopt; }
   void post_cell(const Cell&, const Envelope&, Bytes) override {}
   void return_cell(const Cell&) override {}
@@ -53,6 +59,7 @@ class StagedPath final : public Path {
   }
   std::string_view name() const override { return "staged"; }
   Link* link(Rank) override { return &link_; }
+  NoLink& only_link() { return link_; }
   std::optional<Arrival> next() override {
     if (shown_) messages_.pop_front();
     shown_ = !messages_.empty();
